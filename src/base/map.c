@@ -1,0 +1,113 @@
+/* Linear probing over a power-of-two array of slots.
+ *
+ * Invariant: from a key's home slot to the slot that holds it there is no EMPTY slot. So a removal
+ * leaves a TOMB, unless the next slot is EMPTY anyway. Slots in use (LIVE and TOMB together) stay
+ * below three quarters, so that every probe ends; a rebuild drops the tombs.
+ */
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EMPTY, LIVE, TOMB };
+
+struct inl_map_slot {
+    uint64_t key, value;
+    uint64_t state;
+};
+
+/* Addresses differ in their low and middle bits; the multiplication spreads them upwards and the
+ * shift brings them down (Fibonacci hashing with a fold). */
+static size_t home(const inl_map *m, uint64_t key)
+{
+    uint64_t h = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
+    return (size_t)(h >> 32) & (m->capacity - 1);
+}
+
+static inl_map_slot *find(const inl_map *m, uint64_t key)
+{
+    if (!m->capacity) return NULL;
+    for (size_t i = home(m, key);; i = (i + 1) & (m->capacity - 1)) {
+        inl_map_slot *s = &m->slots[i];
+        if (s->state == EMPTY) return NULL;
+        if (s->state == LIVE && s->key == key) return s;
+    }
+}
+
+/* The key must be absent. */
+static void insert(inl_map *m, uint64_t key, uint64_t value)
+{
+    size_t i = home(m, key);
+    while (m->slots[i].state == LIVE) i = (i + 1) & (m->capacity - 1);
+    if (m->slots[i].state == TOMB) m->tombs--;
+    m->slots[i] = (inl_map_slot){key, value, LIVE};
+    m->count++;
+}
+
+static bool rebuild(inl_map *m)
+{
+    size_t capacity = m->capacity ? m->capacity : 16;
+    if (m->count >= capacity / 2) capacity *= 2;
+    inl_map fresh = {calloc(capacity, sizeof *m->slots), 0, 0, capacity};
+    if (!fresh.slots) return false;
+    for (size_t i = 0; i < m->capacity; i++)
+        if (m->slots[i].state == LIVE) insert(&fresh, m->slots[i].key, m->slots[i].value);
+    free(m->slots);
+    *m = fresh;
+    return true;
+}
+
+bool inl_map_put(inl_map *m, uint64_t key, uint64_t value)
+{
+    inl_map_slot *s = find(m, key);
+    if (s) {
+        s->value = value;
+        return true;
+    }
+    if (m->count + m->tombs + 1 > m->capacity / 4 * 3 && !rebuild(m)) return false;
+    insert(m, key, value);
+    return true;
+}
+
+bool inl_map_get(const inl_map *m, uint64_t key, uint64_t *value)
+{
+    const inl_map_slot *s = find(m, key);
+    if (s && value) *value = s->value;
+    return s != NULL;
+}
+
+bool inl_map_remove(inl_map *m, uint64_t key)
+{
+    inl_map_slot *s = find(m, key);
+    if (!s) return false;
+    size_t next = ((size_t)(s - m->slots) + 1) & (m->capacity - 1);
+    bool ends_run = m->slots[next].state == EMPTY;
+    s->state = ends_run ? EMPTY : TOMB;
+    if (!ends_run) m->tombs++;
+    m->count--;
+    return true;
+}
+
+void inl_map_clear(inl_map *m)
+{
+    if (m->slots) memset(m->slots, 0, m->capacity * sizeof *m->slots);
+    m->count = m->tombs = 0;
+}
+
+void inl_map_free(inl_map *m)
+{
+    free(m->slots);
+    *m = (inl_map){0};
+}
+
+bool inl_map_next(const inl_map *m, size_t *at, uint64_t *key, uint64_t *value)
+{
+    while (*at < m->capacity) {
+        const inl_map_slot *s = &m->slots[(*at)++];
+        if (s->state != LIVE) continue;
+        if (key) *key = s->key;
+        if (value) *value = s->value;
+        return true;
+    }
+    return false;
+}
