@@ -1,0 +1,44 @@
+# The commands of the README. Meson and Ninja do the work, in build/.
+#
+#   make            build into build/; build/inlay runs from there
+#   make demo       install what is missing, build, and show a tool on a real program
+#   make test       install what is missing, build, run every test
+#   make bench      run the benchmark (see bench/run --help)
+#   make install    PREFIX=/usr/local DESTDIR=
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+JOBS    ?= $(shell nproc)
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) --prefix $(PREFIX) >$(BUILD).log 2>&1 \
+	  && rm -f $(BUILD).log || { cat $(BUILD).log >&2; rm -f $(BUILD).log; exit 1; }
+
+deps-build:
+	@scripts/install-deps build
+
+deps:
+	@scripts/install-deps
+
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@scripts/demo $(BUILD)
+
+test: deps
+	@$(MAKE) --no-print-directory all
+	@tests/run $(BUILD)
+
+bench: all
+	@bench/run --build $(BUILD)
+
+install: all
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean:
+	rm -rf build build-asan build-clang build-gcc
+
+.PHONY: all demo test bench install clean deps deps-build
