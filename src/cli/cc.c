@@ -1,0 +1,65 @@
+/* inlay cc: the C compiler with what a tool needs. $CC and $CXX are obeyed.
+ *
+ *     inlay cc mytool.c -o mytool
+ *  -> cc -I<include> -fPIE -fno-stack-protector mytool.c -o mytool -L<lib> -static-pie -linlay ...
+ *
+ * inlay.pc says the same to other build systems. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const before[] = {"-fPIE", "-fno-stack-protector"};
+static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf",
+                                    "-llzma",      "-lbz2",   "-lz"};
+
+static bool is_cxx(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+    return dot && file[0] != '-' &&
+           (!strcmp(dot, ".cc") || !strcmp(dot, ".cpp") || !strcmp(dot, ".cxx") ||
+            !strcmp(dot, ".C"));
+}
+
+static const char *pick_compiler(int argc, char **argv)
+{
+    bool cxx = false;
+    for (int i = 1; i < argc; i++) cxx |= is_cxx(argv[i]);
+    const char *wanted = getenv(cxx ? "CXX" : "CC");
+    if (wanted && *wanted) return wanted;
+    return cxx ? "c++" : "cc";
+}
+
+int cli_cc(int argc, char **argv)
+{
+    enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after };
+    if (argc < 2) {
+        cli_say("nothing to compile (usage: inlay cc FILE.c -o TOOL [compiler's options])");
+        return EXIT_USAGE;
+    }
+    cli_place place;
+    if (!cli_place_find(&place)) return EXIT_FAILED;
+    static char include[PATH_MAX + 2], lib[PATH_MAX + 2];
+    snprintf(include, sizeof include, "-I%s", place.include);
+    snprintf(lib, sizeof lib, "-L%s", place.lib);
+
+    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + 3, sizeof *args);
+    if (!args) {
+        cli_say("out of memory");
+        return EXIT_FAILED;
+    }
+    int n = 0;
+    args[n++] = pick_compiler(argc, argv);
+    args[n++] = include;
+    for (int i = 0; i < N_BEFORE; i++) args[n++] = before[i];
+    for (int i = 1; i < argc; i++) args[n++] = argv[i];
+    args[n++] = lib;
+    for (int i = 0; i < N_AFTER; i++) args[n++] = after[i];
+    execvp(args[0], (char **)args);
+    cli_say("cannot start the compiler %s: %s", args[0], strerror(errno));
+    free(args);
+    return EXIT_FAILED;
+}

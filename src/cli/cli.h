@@ -1,0 +1,44 @@
+/* The `inlay` command: an ordinary program that finds a tool and becomes it. It links with nothing of
+ * the library; whatever it knows about a tool it learns from the tool's file (an ELF note) or by
+ * asking the tool (`TOOL --help`). */
+#ifndef INL_CLI_H
+#define INL_CLI_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+};
+
+/* Where things are. Two layouts are known, told apart by what stands beside the command:
+ *
+ *     build/inlay  build/tools/  build/libinlay.a  <source>/include     built, not installed
+ *     P/bin/inlay  P/lib/inlay/tools/  P/lib/libinlay.a  P/include      installed anywhere
+ */
+typedef struct cli_place {
+    char tools[PATH_MAX];
+    char lib[PATH_MAX];
+    char include[PATH_MAX];
+} cli_place;
+
+/* False, with a message printed, when /proc/self/exe cannot be read. */
+bool cli_place_find(cli_place *p);
+
+/* Fills `path` with the file of the tool called `name`: itself when it holds a slash, else a file of
+ * the tools folder. Checks that it is a tool. Prints one line and returns false when it is not. */
+bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX]);
+
+/* Does this file carry the note that libinlay.a puts into every tool? */
+bool cli_is_tool(const char *path);
+
+int cli_run(int argc, char **argv);
+int cli_tools(int argc, char **argv);
+int cli_cc(int argc, char **argv);
+
+/* "inlay: " and one line on standard error. */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

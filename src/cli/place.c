@@ -1,0 +1,131 @@
+/* Finding things: where the tools and the library are, and whether a file is a tool.
+ *
+ * A tool is told by an ELF note that libinlay.a puts into every program linked with it (owner
+ * "Inlay"). Asking the note first matters: the command is about to execute the file, and executing a
+ * program that is no tool would run it natively, un-instrumented, with arguments not meant for it. */
+#include "cli/cli.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Paths that do not fit are cut and then simply not found. */
+static void join(char out[PATH_MAX], const char *a, const char *b)
+{
+    if (snprintf(out, PATH_MAX, "%s%s", a, b) >= PATH_MAX) out[0] = 0;
+}
+
+bool cli_place_find(cli_place *p)
+{
+    char dir[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    if (n <= 0) {
+        cli_say("cannot find my own file through /proc/self/exe: %s", strerror(errno));
+        return false;
+    }
+    dir[n] = 0;
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+
+    char library[PATH_MAX];
+    join(library, dir, "/libinlay.a");
+    if (access(library, F_OK) == 0) {
+        join(p->tools, dir, "/tools");
+        join(p->lib, dir, "");
+        join(p->include, INLAY_SOURCE_INCLUDE, "");
+        return true;
+    }
+    join(p->tools, dir, "/../lib/inlay/tools");
+    join(p->lib, dir, "/../lib");
+    join(p->include, dir, "/../include");
+    return true;
+}
+
+/* Looks through one PT_NOTE segment. */
+static bool notes_hold_mark(const unsigned char *at, const unsigned char *end)
+{
+    while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
+        const Elf64_Nhdr *n = (const Elf64_Nhdr *)at;
+        size_t name = ((size_t)n->n_namesz + 3) & ~(size_t)3;
+        size_t desc = ((size_t)n->n_descsz + 3) & ~(size_t)3;
+        at += sizeof *n;
+        if (name > (size_t)(end - at) || desc > (size_t)(end - at) - name) return false;
+        if (n->n_namesz == sizeof "Inlay" && memcmp(at, "Inlay", sizeof "Inlay") == 0) return true;
+        at += name + desc;
+    }
+    return false;
+}
+
+static bool file_holds_mark(const unsigned char *file, size_t size)
+{
+    const Elf64_Ehdr *e = (const Elf64_Ehdr *)file;
+    if (size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0) return false;
+    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_phentsize != sizeof(Elf64_Phdr)) return false;
+    if (e->e_phoff > size || (uint64_t)e->e_phnum * sizeof(Elf64_Phdr) > size - e->e_phoff)
+        return false;
+    for (unsigned i = 0; i < e->e_phnum; i++) {
+        Elf64_Phdr ph;
+        memcpy(&ph, file + e->e_phoff + i * sizeof ph, sizeof ph);
+        if (ph.p_type != PT_NOTE || ph.p_offset % 4) continue;
+        if (ph.p_offset > size || ph.p_filesz > size - ph.p_offset) continue;
+        const unsigned char *notes = file + ph.p_offset;
+        if (notes_hold_mark(notes, notes + ph.p_filesz)) return true;
+    }
+    return false;
+}
+
+bool cli_is_tool(const char *path)
+{
+    bool is_tool = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        void *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (file != MAP_FAILED) {
+            is_tool = file_holds_mark(file, (size_t)st.st_size);
+            munmap(file, (size_t)st.st_size);
+        }
+    }
+    close(fd);
+    return is_tool;
+}
+
+bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX])
+{
+    if (strchr(name, '/'))
+        join(path, name, "");
+    else
+        snprintf(path, PATH_MAX, "%.*s/%.*s", PATH_MAX - 260, p->tools, 255, name);
+
+    if (!path[0] || access(path, F_OK) != 0) {
+        if (strchr(name, '/'))
+            cli_say("tool %s: %s", name, strerror(errno));
+        else if (access(name, F_OK) == 0)
+            cli_say("no tool named '%s' in %s (for a file write ./%s)", name, p->tools, name);
+        else
+            cli_say("no tool named '%s' in %s (see: inlay tools)", name, p->tools);
+        return false;
+    }
+    if (is_folder(path) || access(path, X_OK) != 0) {
+        cli_say("tool %s: not an executable file", path);
+        return false;
+    }
+    if (!cli_is_tool(path)) {
+        cli_say("%s is not an Inlay tool", path);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,83 @@
+/* inlay run: becomes the tool.
+ *
+ *     inlay run -o x --image libc* inscount --threads -- ls -l
+ *  -> TOOLS/inscount  -o x --image libc* --threads -- ls -l
+ *
+ * The tool's launcher does everything else and its errors are its own. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Options before the tool's name: those that every tool has. */
+static const struct common {
+    const char *name;
+    bool has_value;
+} common_options[] = {
+    {"-o", true},      {"--format", true}, {"--image", true},      {"--proc", true},
+    {"--log", true},   {"--dump", true},   {"--no-ptrace", false}, {"--help", false},
+};
+
+/* How many arguments the option at argv[0] takes up; 0 when it is none of the common ones. */
+static int option_width(char **argv)
+{
+    for (size_t i = 0; i < sizeof common_options / sizeof *common_options; i++) {
+        const struct common *c = &common_options[i];
+        size_t n = strlen(c->name);
+        if (strncmp(argv[0], c->name, n) != 0) continue;
+        if (argv[0][n] == 0) return c->has_value ? (argv[1] ? 2 : 0) : 1;
+        if (c->has_value && (argv[0][n] == '=' || n == 2)) return 1;
+    }
+    return 0;
+}
+
+static bool asks_for_help(char **argv)
+{
+    for (; *argv && strcmp(*argv, "--") != 0; argv++) {
+        if (strcmp(*argv, "--help") == 0) return true;
+    }
+    return false;
+}
+
+static bool names_program(char **argv)
+{
+    while (*argv && strcmp(*argv, "--") != 0) argv++;
+    return *argv && argv[1];
+}
+
+int cli_run(int argc, char **argv)
+{
+    int tool = 1;
+    while (tool < argc && argv[tool][0] == '-' && strcmp(argv[tool], "--") != 0) {
+        int width = option_width(argv + tool);
+        if (width == 0) {
+            cli_say("option '%s' is not known before the tool's name, or lacks its value",
+                    argv[tool]);
+            return EXIT_USAGE;
+        }
+        tool += width;
+    }
+    if (tool >= argc || strcmp(argv[tool], "--") == 0) {
+        if (asks_for_help(argv + 1)) return cli_tools(0, NULL);
+        cli_say("no tool named (usage: inlay run TOOL [OPTIONS] -- PROGRAM [ARGS])");
+        return EXIT_USAGE;
+    }
+    if (!names_program(argv + tool + 1) && !asks_for_help(argv + 1)) {
+        cli_say("no program named: it stands after '--' (inlay run %s -- PROGRAM [ARGS])",
+                argv[tool]);
+        return EXIT_USAGE;
+    }
+
+    cli_place place;
+    char path[PATH_MAX];
+    if (!cli_place_find(&place) || !cli_tool_find(&place, argv[tool], path)) return EXIT_FAILED;
+
+    /* The options before the name move one place on; the name's place is argv[0]'s new neighbour. */
+    memmove(argv + 2, argv + 1, (size_t)(tool - 1) * sizeof *argv);
+    argv[1] = path;
+    execv(path, argv + 1);
+    cli_say("cannot start %s: %s", path, strerror(errno));
+    return EXIT_FAILED;
+}
