@@ -1,0 +1,25 @@
+/* Inlay: everything a tool needs. See docs/howto-tool.md for a first tool.
+ *
+ * Where code runs. Callbacks (inlay_on_...) and what they call run when code is discovered; analysis
+ * code (snippets, and routines named by inlay_call) runs when the program executes. What
+ * instrumentation leaves for analysis goes through snippet arguments, counters, or memory from
+ * inlay_alloc; a tool that keeps to this runs on every engine.
+ */
+#ifndef INLAY_H
+#define INLAY_H
+
+#include <inlay/block.h>
+#include <inlay/buffer.h>
+#include <inlay/callback.h>
+#include <inlay/context.h>
+#include <inlay/counter.h>
+#include <inlay/image.h>
+#include <inlay/insn.h>
+#include <inlay/option.h>
+#include <inlay/output.h>
+#include <inlay/point.h>
+#include <inlay/proc.h>
+#include <inlay/snippet.h>
+#include <inlay/tool.h>
+
+#endif

@@ -1,0 +1,21 @@
+/* Basic blocks, as executed: entered at the first instruction only, left at the last only.
+ *
+ * Engines that discover code as it runs (jit) see a block when control first reaches it, and may see
+ * the same instructions in several blocks (entered at different places), each executed on its own:
+ * counts per block or per instruction add up exactly. A very long block may be handed out in parts. */
+#ifndef INLAY_BLOCK_H
+#define INLAY_BLOCK_H
+
+#include <inlay/types.h>
+
+uint64_t inlay_block_address(const inlay_block *);
+uint64_t inlay_block_size(const inlay_block *);       /* bytes of code */
+unsigned inlay_block_insn_count(const inlay_block *);
+inlay_insn *inlay_block_first(inlay_block *);
+inlay_insn *inlay_block_last(inlay_block *);
+inlay_proc *inlay_block_proc(const inlay_block *);    /* NULL: unknown code */
+inlay_image *inlay_block_image(const inlay_block *);  /* NULL: not in a file */
+bool inlay_block_is_head(const inlay_block *);        /* false: a further part of a long block */
+bool inlay_block_wanted(const inlay_block *);         /* by --image and --proc */
+
+#endif

@@ -1,0 +1,26 @@
+/* Trace buffers: each thread fills its own; a callback empties it when full and at the thread's end.
+ *
+ *     buf = inlay_buffer_new(sizeof(record), 4096, full, NULL);
+ *     inlay_insert(point, inlay_append(buf, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, ea), ...));
+ *
+ * Fields are packed in the order given and must fill the record exactly. */
+#ifndef INLAY_BUFFER_H
+#define INLAY_BUFFER_H
+
+#include <inlay/snippet.h>
+
+typedef struct inlay_buffer inlay_buffer;
+typedef struct inlay_field { unsigned size; inlay_expr value; } inlay_field;
+#define INLAY_FIELD(bytes, expr) ((inlay_field){(bytes), (expr)})
+
+/* At most 16 buffers a tool. The callback runs in the thread that owns the records, in order. */
+inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
+                               void (*full)(const void *records, size_t count, unsigned thread_id,
+                                            void *arg),
+                               void *arg);
+inlay_expr inlay_append_array(inlay_buffer *, unsigned count, const inlay_field *fields);
+#define inlay_append(buffer, ...)                                                                  \
+    inlay_append_array((buffer), sizeof((inlay_field[]){__VA_ARGS__}) / sizeof(inlay_field),       \
+                       (inlay_field[]){__VA_ARGS__})
+
+#endif

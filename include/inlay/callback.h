@@ -1,0 +1,45 @@
+/* Callbacks. Each may be registered several times; they run in the order registered. `arg` is
+ * handed through. All run with the tool's own C library at hand, one at a time, except those marked
+ * (any thread), which may run in several threads at once. */
+#ifndef INLAY_CALLBACK_H
+#define INLAY_CALLBACK_H
+
+#include <inlay/context.h>
+#include <inlay/types.h>
+
+#include <signal.h>
+
+/* Code, when it is discovered. Only code that the --image and --proc filters want is handed to
+ * procedure, block and instruction callbacks. */
+void inlay_on_image_load(void (*f)(inlay_image *, void *arg), void *arg);
+void inlay_on_image_unload(void (*f)(inlay_image *, void *arg), void *arg);
+void inlay_on_proc(void (*f)(inlay_proc *, void *arg), void *arg); /* before its code first runs */
+void inlay_on_block(void (*f)(inlay_block *, void *arg), void *arg);
+void inlay_on_insn(void (*f)(inlay_insn *, void *arg), void *arg);
+
+/* Threads (any thread). */
+void inlay_on_thread_start(void (*f)(inlay_thread *, void *arg), void *arg);
+void inlay_on_thread_end(void (*f)(inlay_thread *, void *arg), void *arg);
+unsigned inlay_thread_number(const inlay_thread *); /* as inlay_thread_id() has it */
+int inlay_thread_tid(const inlay_thread *);         /* the kernel's */
+
+/* System calls (any thread). Arguments and number may be changed on entry, the result on exit. */
+typedef struct inlay_syscall {
+    long number, args[6], result; /* result: on exit; -errno on failure */
+    bool skip;                    /* on entry: do not make the call, `result` is its answer */
+} inlay_syscall;
+void inlay_on_syscall_entry(void (*f)(inlay_thread *, inlay_syscall *, void *arg), void *arg);
+void inlay_on_syscall_exit(void (*f)(inlay_thread *, inlay_syscall *, void *arg), void *arg);
+
+/* A signal is about to be delivered to the program's handler, or to end it (any thread). */
+void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *,
+                               const inlay_context *, void *arg), void *arg);
+/* After fork, in the child: counters are zero again; other threads are gone. */
+void inlay_on_fork_child(void (*f)(void *arg), void *arg);
+/* Before exec. Return false to run the new program without the tool. */
+void inlay_on_exec(bool (*f)(const char *path, char *const argv[], void *arg), void *arg);
+/* The program starts (before its first instruction), ends (once, whatever ends it but SIGKILL). */
+void inlay_on_start(void (*f)(void *arg), void *arg);
+void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */
+
+#endif

@@ -1,0 +1,13 @@
+/* Counters: private to each thread, summed when read; exact without locks, kept when a thread ends.
+ * A forked child starts from zero. Zero-initialised static counters are ready for use. */
+#ifndef INLAY_COUNTER_H
+#define INLAY_COUNTER_H
+
+#include <inlay/types.h>
+
+typedef struct inlay_counter { uint32_t index; /* 0: no place given yet */ } inlay_counter;
+
+uint64_t inlay_counter_sum(const inlay_counter *);                       /* over all threads */
+uint64_t inlay_counter_of(const inlay_counter *, const inlay_thread *);  /* one live thread */
+
+#endif

@@ -1,0 +1,28 @@
+/* Where a tool's result goes: -o FILE or standard error, as text or JSON.
+ *
+ * With several processes (fork, exec) each writes its own report: the first process launched to FILE,
+ * others to FILE.<pid>. */
+#ifndef INLAY_OUTPUT_H
+#define INLAY_OUTPUT_H
+
+#include <inlay/types.h>
+
+#include <stdio.h>
+
+/* The stream, opened out of the program's reach, flushed and closed after the exit callbacks. */
+FILE *inlay_out(void);
+bool inlay_format_is_json(void);
+/* Writes raw bytes to the output (binary traces), in one piece, from any thread. False: failed,
+ * already reported. */
+bool inlay_write(const void *bytes, size_t size);
+
+/* JSON made easy: values go out in order, commas and nesting are looked after. key is NULL inside
+ * arrays. Strings are escaped. */
+void inlay_json_begin(const char *key, char open /* '{' or '[' */);
+void inlay_json_end(void);
+void inlay_json_uint(const char *key, uint64_t value);
+void inlay_json_real(const char *key, double value);
+void inlay_json_string(const char *key, const char *value); /* NULL: null */
+void inlay_json_bool(const char *key, bool value);
+
+#endif

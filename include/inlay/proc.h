@@ -1,0 +1,23 @@
+/* Procedures: a range of code with a name, from symbols, or from unwind tables where stripped. */
+#ifndef INLAY_PROC_H
+#define INLAY_PROC_H
+
+#include <inlay/types.h>
+
+const char *inlay_proc_name(const inlay_proc *);   /* "sub_1234" (link-time address) without a symbol */
+uint64_t inlay_proc_address(const inlay_proc *);   /* mapped */
+uint64_t inlay_proc_size(const inlay_proc *);
+inlay_image *inlay_proc_image(const inlay_proc *);
+bool inlay_proc_wanted(const inlay_proc *);        /* by --image and --proc */
+/* A source position; false when unknown. The strings live as long as the image. */
+bool inlay_proc_line(const inlay_proc *, const char **file, unsigned *line);
+inlay_proc *inlay_proc_next(const inlay_proc *);   /* within the image; NULL at the end */
+inlay_proc *inlay_proc_at(uint64_t address);       /* NULL: none covers it */
+/* A zeroed record kept for the procedure (one size a tool). */
+void *inlay_proc_record(inlay_proc *, size_t size);
+/* A stable number, counting from 0 over all procedures ever seen. */
+unsigned inlay_proc_id(const inlay_proc *);
+/* Source line of any address. */
+bool inlay_line_at(uint64_t address, const char **file, unsigned *line);
+
+#endif

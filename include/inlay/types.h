@@ -1,0 +1,17 @@
+/* The handles. All are opaque; each header says how long its own live. */
+#ifndef INLAY_TYPES_H
+#define INLAY_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct inlay_image inlay_image;   /* a mapped ELF file; until its unload callback returns */
+typedef struct inlay_proc inlay_proc;     /* a procedure; as long as its image */
+typedef struct inlay_block inlay_block;   /* a basic block; during the callback that got it */
+typedef struct inlay_insn inlay_insn;     /* an instruction; during the callback that got it */
+typedef struct inlay_point inlay_point;   /* a place to insert; as long as what it belongs to */
+typedef struct snippet inlay_snippet;     /* code to insert; managed by Inlay */
+typedef struct inlay_thread inlay_thread; /* a thread; until its end callback returns */
+
+#endif

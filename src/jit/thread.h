@@ -1,0 +1,87 @@
+/* A thread of the program under the JIT: its block of memory, reached through GS.
+ *
+ *   block + 0                      struct jit_thread (begins with the weave_frame)
+ *   block + WEAVE_IBL              65536 execute addresses, indexed by the low 16 bits of an
+ *                                  indirect branch's target; empty entries hold the miss routine
+ *   block + WEAVE_COUNTERS         counters
+ *
+ * Elsewhere: the private stack (runtime code and analysis routines run on it), and the stack on
+ * which the kernel delivers signals to Inlay. Each has a guard page.
+ *
+ * Where a thread is, at any time (`where`):
+ *   JIT_IN_CACHE    in translated code, registers are the program's (map of the fragment)
+ *   JIT_IN_RUNTIME  in the dispatcher or below; the program's registers are in `ctx`; FS is the tool's
+ * An analysis routine is JIT_IN_CACHE with frame.in_tool set.
+ */
+#ifndef INL_JIT_THREAD_H
+#define INL_JIT_THREAD_H
+
+#include "base/lock.h"
+#include "weave/x86_64/frame.h"
+
+#include <signal.h>
+#include <stdbool.h>
+
+enum { JIT_IN_CACHE = 0, JIT_IN_RUNTIME = 1 };
+
+/* Why the cache was left; set by the stub that leaves it (see dispatch.S). */
+enum jit_leave {
+    JIT_LEAVE_EXIT = 0,   /* direct exit: leave_arg = index of the exit record */
+    JIT_LEAVE_INDIRECT,   /* indirect branch missed: ctx.pc = target */
+    JIT_LEAVE_SYSCALL,    /* at a syscall: ctx.pc = address BEHIND it, leave_arg = address of it */
+    JIT_LEAVE_SIGNAL,     /* the signal handler put the whole context into ctx */
+    JIT_LEAVE_START,      /* a new thread or the program's start */
+    JIT_LEAVE_SPECIAL,    /* an instruction the runtime must emulate: ctx.pc = its address */
+};
+
+typedef struct jit_pending { /* one asynchronous signal, taken by our handler, not yet delivered */
+    bool present;
+    siginfo_t info;
+    uint64_t mask;        /* the program's mask to restore when it is delivered */
+} jit_pending;
+
+typedef struct jit_thread {
+    weave_frame frame;         /* gs:0 */
+    /* --- gs:WEAVE_FRAME_SIZE-ish: offsets used by assembly are in offsets.h, checked statically */
+    _Alignas(64) weave_context ctx;  /* the program's registers while JIT_IN_RUNTIME */
+    uint64_t where;
+    uint64_t leave, leave_arg;
+    uint64_t runtime_stack;    /* top of the private stack for the dispatcher */
+    uint64_t dispatch_entry;   /* address of jit_leave_cache: stubs do `jmp gs:[this]` */
+    uint64_t enter_pc;         /* execute address to jump to when the cache is entered */
+    uint64_t ibl_table2;       /* second-level hash table of the whole process (see ibl.c) */
+    uint64_t ibl_mask2;
+    uint64_t ibl_miss;         /* address of the miss routine */
+    uint64_t syscall_gate;     /* address of the syscall gate */
+    uint64_t syscall_resume;   /* application address behind the syscall that runs natively */
+    uint64_t epoch;            /* the cache epoch this thread last entered the cache in */
+
+    int tid;
+    struct jit_thread *next;   /* list of threads, under jit's lock */
+    void *tls;                 /* the private libc's TLS block of this thread */
+    void *stack_low; size_t stack_size;
+    void *signal_stack; size_t signal_stack_size;
+    bool dying, is_vfork_child;
+    uint32_t tlb_generation;
+
+    /* signals (signal*.c) */
+    jit_pending pending;
+    uint64_t sigmask;          /* the program's mask, while we run with more blocked */
+    bool mask_is_ours;         /* the kernel's mask is wider than `sigmask` now */
+    stack_t altstack;          /* the program's sigaltstack, virtual */
+    struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */
+    bool ibl_blocked;          /* the IBL table is PROT_NONE for a pending signal */
+    uint64_t rseq, rseq_len, rseq_sig; /* what the program registered, 0 if none */
+    uint64_t clear_tid, robust;
+
+    void *client;              /* the tool part's per-thread data */
+} jit_thread;
+
+static inline jit_thread *jit_self(void)
+{
+    jit_thread *t;
+    __asm__("mov %%gs:0, %0" : "=r"(t));
+    return t;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* A run: a sequence of instructions with the snippets inserted at their points. What every engine
+ * builds, what the tool's callbacks look at, and what the weaver turns into machine code.
+ *
+ * The JIT's runs are superblocks: blocks laid end to end, each falling through into the next, with
+ * side exits. Instructions of one run are contiguous in memory within a block; a block may start
+ * elsewhere when the engine followed a direct jump.
+ * Everything in a run is allocated from `arena` and dies with it.
+ */
+#ifndef INL_WEAVE_RUN_H
+#define INL_WEAVE_RUN_H
+
+#include "base/arena.h"
+#include "isa/isa.h"
+#include "snippet/snippet.h"
+
+typedef struct weave_insert {
+    struct weave_insert *next; /* in order of insertion */
+    const snippet *code;
+    bool predicated;           /* only when the instruction really executes */
+} weave_insert;
+
+typedef struct weave_list { weave_insert *first, *last; } weave_list;
+
+typedef enum weave_where {
+    WEAVE_BEFORE,   /* an instruction */
+    WEAVE_AFTER,    /* an instruction that falls through */
+    WEAVE_TAKEN,    /* the taken edge of a branch */
+    WEAVE_ANYWHERE, /* once per execution of the block, where it is cheapest; index is the block */
+} weave_where;
+
+typedef struct weave_insn {
+    isa_insn in;               /* first member: an instruction handle is also an isa_insn pointer */
+    struct weave_run *run;
+    uint32_t index, block;
+    weave_list before, after, taken;
+    uint8_t elided;            /* a direct jump that the run follows: no code, snippets still woven */
+} weave_insn;
+
+typedef struct weave_block {
+    struct weave_run *run;
+    uint32_t first, count;     /* into run->insns; count >= 1 */
+    bool head;                 /* control enters here otherwise than by falling out of a run that
+                                  was cut for length: a real basic-block head */
+    weave_list anywhere;
+} weave_block;
+
+typedef struct weave_run {
+    const isa *isa;
+    inl_arena *arena;
+    weave_insn *insns;
+    weave_block *blocks;
+    uint32_t insn_count, block_count;
+    void *engine;              /* the engine's own */
+} weave_run;
+
+/* Adds a snippet; false when memory is used up or the point cannot be (why is set to a static text:
+ * "after" an instruction that does not fall through, "taken" of a non-branch ...). `code` must be
+ * simplified and checked already. */
+bool weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated,
+                     const char **why);
+
+#endif

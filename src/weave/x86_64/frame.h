@@ -1,0 +1,68 @@
+/* The thread frame: what woven code reaches through GS, in every engine.
+ *
+ * GS base belongs to Inlay while instrumented code runs (Linux leaves it free on x86-64; a program
+ * that uses it itself sees the copy in `app_gs_base`). Offsets are small constants in the code, so
+ * the layout below is an ABI between weaver, engine and assembly: offsets are checked statically.
+ *
+ *   gs:0      self
+ *   gs:16..   spill slots, one for each general register: register r always waits in slot[r]
+ *   ...       flags, temporaries, argument slots, bases, stacks
+ *   gs:0x1000 the engine's own (struct jit_thread follows the frame)
+ *   gs:WEAVE_COUNTERS  the thread's counters, 8 bytes each
+ */
+#ifndef INL_WEAVE_X86_64_FRAME_H
+#define INL_WEAVE_X86_64_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WEAVE_TEMPS = 24,         /* temporaries of expression evaluation and argument slots */
+    WEAVE_BUFFERS = 16,
+    WEAVE_FRAME_SIZE = 0x1000,
+    WEAVE_IBL = 0x100000,     /* the engine's indirect-branch table: 65536 pointers */
+    WEAVE_COUNTERS = 0x200000,/* first counter */
+    WEAVE_MAX_COUNTERS = 1 << 22,
+    WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* reserved, touched on demand */
+};
+
+typedef struct weave_buffer_slot { uint64_t next, limit, base; } weave_buffer_slot;
+
+/* Registers of the program, as analysis routines and engines see them. Public as inlay_context. */
+typedef struct weave_context {
+    uint64_t gpr[16];         /* by hardware number */
+    uint64_t pc, flags, fs_base, gs_base;
+    void *xsave;              /* vector state in XSAVE format, or NULL where it was not saved */
+} weave_context;
+
+typedef struct weave_frame {
+    struct weave_frame *self;        /* 0x000 */
+    uint64_t thread_number;          /* 0x008: Inlay's small number */
+    uint64_t slot[16];               /* 0x010: spill slots */
+    uint64_t flags;                  /* 0x090: saved flags: lahf/seto form in ax (AH flags, AL = OF) */
+    uint64_t flags_rax;              /* 0x098: RAX while flags are saved or restored through it */
+    uint64_t temp[WEAVE_TEMPS];      /* 0x0a0 */
+    uint64_t app_fs_base;            /* 0x160: while the tool's FS base is in */
+    uint64_t tool_fs_base;           /* 0x168 */
+    uint64_t app_gs_base;            /* 0x170: what the program believes */
+    uint64_t app_rsp;                /* 0x178: program's RSP during an analysis call */
+    uint64_t tool_stack;             /* 0x180: top of the private stack for analysis calls, 64-byte aligned */
+    uint64_t in_tool;                /* 0x188: nonzero while an analysis routine runs */
+    void *xsave_area;                /* 0x190: 64-byte aligned, large enough for all enabled features */
+    uint64_t xsave_mask;             /* 0x198: XCR0 */
+    weave_context context;           /* 0x1a0: what SNIPPET_CONTEXT points to */
+    weave_buffer_slot buffers[WEAVE_BUFFERS];
+    uint8_t vec_save[32][64];        /* single vector registers saved around calls, 64-byte aligned */
+} weave_frame;
+
+_Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
+_Static_assert(offsetof(weave_frame, flags) == 0x90, "frame layout");
+_Static_assert(offsetof(weave_frame, temp) == 0xa0, "frame layout");
+_Static_assert(offsetof(weave_frame, app_fs_base) == 0x160, "frame layout");
+_Static_assert(offsetof(weave_frame, context) == 0x1a0, "frame layout");
+_Static_assert(sizeof(weave_frame) <= WEAVE_FRAME_SIZE, "frame layout");
+
+#define WEAVE_OFF(field) ((int32_t)offsetof(weave_frame, field))
+#define WEAVE_SLOT(reg) ((int32_t)(offsetof(weave_frame, slot) + 8 * (reg)))
+
+#endif
