@@ -1,0 +1,99 @@
+/* Source lines, through libdw: .debug_line of the file itself or of its separate debug file.
+ *
+ * libdw finds an address's unit by .debug_aranges, which some compilers leave out; so the units'
+ * own ranges are read once into a sorted list. libdw works on the bytes that are mapped already: no
+ * descriptor is opened, and libdwfl (which would ask debuginfod) is not used.
+ */
+#include "image/private.h"
+
+#include <elfutils/libdw.h>
+#include <stdlib.h>
+
+typedef struct unit_range {
+    uint64_t low, high;
+    size_t unit;
+} unit_range;
+
+struct image_lines {
+    Elf *elf;
+    Dwarf *dwarf;
+    INL_VEC(Dwarf_Die) units;
+    INL_VEC(unit_range) ranges;
+};
+
+void image_lines_free(image_lines *l) {
+    if (!l) return;
+    if (l->dwarf) dwarf_end(l->dwarf);
+    if (l->elf) elf_end(l->elf);
+    inl_vec_free(&l->units);
+    inl_vec_free(&l->ranges);
+    free(l);
+}
+
+static bool has_lines(const image_view *v) {
+    Elf64_Shdr s;
+    return v && (image_view_find(v, SHT_NULL, ".debug_line", &s) ||
+                 image_view_find(v, SHT_NULL, ".zdebug_line", &s)) &&
+           s.sh_type != SHT_NOBITS;
+}
+
+static int by_low(const void *a, const void *b) {
+    const unit_range *x = a, *y = b;
+    if (x->low != y->low) return x->low < y->low ? -1 : 1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static void read_units(image_lines *l) {
+    Dwarf_CU *unit = NULL;
+    Dwarf_Die die;
+    while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
+        Dwarf_Addr base, low, high;
+        ptrdiff_t at = 0;
+        if (!inl_vec_push(&l->units, die)) break;
+        while ((at = dwarf_ranges(&die, at, &base, &low, &high)) > 0)
+            if (low < high &&
+                !inl_vec_push(&l->ranges, (unit_range){low, high, l->units.count - 1}))
+                break;
+    }
+    if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(unit_range), by_low);
+}
+
+static void open_lines(image *im) {
+    const image_view *v = &im->view;
+    if (!has_lines(v)) v = image_debug_view(im);
+    if (!has_lines(v) || elf_version(EV_CURRENT) == EV_NONE) return;
+    image_lines *l = im->lines = calloc(1, sizeof *l);
+    if (!l) return;
+    /* Only read: libelf writes to such an image only when it is told to update it. */
+    l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
+    if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
+    if (l->dwarf) read_units(l);
+}
+
+static Dwarf_Die *unit_at(image_lines *l, uint64_t addr) {
+    size_t low = 0, high = l->ranges.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (l->ranges.items[middle].low <= addr) low = middle + 1;
+        else high = middle;
+    }
+    if (low == 0 || addr >= l->ranges.items[low - 1].high) return NULL;
+    return &l->units.items[l->ranges.items[low - 1].unit];
+}
+
+bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line) {
+    if (!im->has_lines) {
+        im->has_lines = true;
+        open_lines(im);
+    }
+    if (!im->lines) return false;
+    Dwarf_Die *unit = unit_at(im->lines, addr);
+    Dwarf_Line *found = unit ? dwarf_getsrc_die(unit, addr) : NULL;
+    int number = 0;
+    if (!found || dwarf_lineno(found, &number) != 0 || number <= 0) return false;
+    const char *name = dwarf_linesrc(found, NULL, NULL);
+    if (!name) return false;
+    *file = name;
+    *line = (unsigned)number;
+    return true;
+}

@@ -1,0 +1,141 @@
+/* What the files of the image part share: the opened file, its parts that are built when first
+ * asked for, and the checked ways to its bytes.
+ *
+ * Nothing of a file is reached through a plain pointer computed from the file's own numbers: file
+ * offsets go through image_view_bytes, link-time addresses through image_bytes, and records are
+ * copied out with memcpy, since a hostile offset may be misaligned.
+ */
+#ifndef INL_IMAGE_PRIVATE_H
+#define INL_IMAGE_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "image/image.h"
+
+#include <elf.h>
+#include <string.h>
+
+#ifndef EM_AARCH64
+#define EM_AARCH64 183
+#endif
+
+/* The bytes of an ELF file with a header that has been checked. */
+typedef struct image_view {
+    const uint8_t *data;
+    size_t size;
+    Elf64_Ehdr header;
+    uint32_t section_count, section_names; /* both 0 where there is no usable section table */
+} image_view;
+
+typedef struct image_strings { /* a string table */
+    const char *text;
+    size_t size;
+} image_strings;
+
+typedef struct image_dynamic { /* what PT_DYNAMIC says; addresses are link-time, 0 when absent */
+    uint64_t symtab, strtab, strtab_size, hash, gnu_hash, versym;
+    uint64_t rela, rela_size, jmprel, jmprel_size;
+    uint64_t init, fini;
+    bool present, has_soname, pie;
+} image_dynamic;
+
+typedef struct image_symtab { /* a symbol table and what is needed to understand it */
+    const uint8_t *symbols;
+    size_t count;
+    image_strings strings;
+    const uint8_t *versions; /* 16 bits a symbol, or NULL */
+    const image_view *view;  /* whose sections st_shndx means; NULL: unknown */
+    image_proc_source source;
+} image_symtab;
+
+typedef enum image_symbol_kind {
+    IMAGE_SYMBOL_FUNC,  /* typed as a function */
+    IMAGE_SYMBOL_LABEL, /* untyped and global, in an executable section */
+    IMAGE_SYMBOL_PLT,
+    IMAGE_SYMBOL_MADE,  /* the name is made up, not the file's */
+    IMAGE_SYMBOL_DATA,
+} image_symbol_kind;
+
+typedef struct image_sym {
+    const char *name;
+    uint64_t addr, size;
+    uint8_t kind, source;
+    bool global;
+    bool hidden; /* a version that is not the default one */
+} image_sym;
+
+typedef INL_VEC(image_sym) image_syms;
+typedef INL_VEC(image_proc) image_proc_list;
+typedef INL_VEC(image_unwind_range) image_range_list;
+
+typedef struct image_lines image_lines;
+
+struct image {
+    char *path;
+    const char *name;
+    image_view view;
+    void *map;  /* the file, mapped; or NULL */
+    void *copy; /* the bytes, copied; or NULL */
+    bool in_memory;      /* laid out by address, not by file offset */
+    uint64_t low;        /* in memory: the link-time address of the first byte */
+    uint64_t mapped_at;  /* in memory: where it was mapped */
+    inl_arena arena;     /* strings and alias lists */
+
+    INL_VEC(image_segment) segments;
+    Elf64_Phdr dynamic_header, unwind_header; /* p_memsz 0 when absent */
+    uint64_t phdr_addr;
+    const char *interp, *build_id;
+    uint8_t build_id_bytes[64];
+    size_t build_id_size;
+
+    /* Built when first asked for. */
+    bool has_sections, has_symbols, has_unwind, has_procs, has_lines, has_debug, has_dynamic;
+    INL_VEC(image_section) sections;
+    image_syms symbols;
+    image_range_list unwind;
+    image_proc_list procs;
+    uint32_t *index; /* open addressing: symbol number + 1, 0 is free */
+    size_t index_size;
+    image_lines *lines;
+    void *debug_map;
+    image_view debug; /* the separate debug file, data NULL when there is none */
+    image_dynamic dynamic;
+};
+
+/* view.c */
+inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path,
+                           inl_error *e);
+const uint8_t *image_view_bytes(const image_view *v, uint64_t offset, uint64_t size); /* or NULL */
+bool image_view_section(const image_view *v, uint32_t i, Elf64_Shdr *out);
+/* The section's name, "" when it has none. */
+const char *image_view_section_name(const image_view *v, const Elf64_Shdr *section);
+/* The first section of that type (SHT_NULL: any) and name (NULL: any). */
+bool image_view_find(const image_view *v, uint32_t type, const char *name, Elf64_Shdr *out);
+bool image_view_section_bytes(const image_view *v, const Elf64_Shdr *s, const uint8_t **out);
+const char *image_string(const image_strings *s, uint64_t offset); /* or NULL */
+size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]);
+/* Maps a regular file; NULL with errno. */
+void *image_map_file(const char *path, size_t *size);
+
+/* image.c */
+bool image_read(const image *im, uint64_t addr, void *out, size_t size);
+bool image_executable(const image *im, uint64_t addr, uint64_t *end); /* end of the segment */
+
+/* dynamic.c */
+const image_dynamic *image_dynamic_info(image *im);
+bool image_find_dynsym(image *im, image_symtab *out);
+
+/* debugfile.c: the separate debug file's view, or NULL; looked for once. */
+const image_view *image_debug_view(image *im);
+
+/* symbols.c */
+void image_load_symbols(image *im);
+void image_index_symbols(image *im);
+
+/* plt.c: appends the entries of the procedure linkage tables to the symbols. */
+void image_add_plt(image *im);
+
+/* lines.c */
+void image_lines_free(image_lines *l);
+
+#endif
