@@ -162,6 +162,7 @@ bool x86_store_imm(x86_code *c, unsigned w, x86_addr a, int64_t imm)
 
 void x86_lea(x86_code *c, unsigned dst, x86_addr a)
 {
+    a.segment = X86_SEG_NONE; /* has no part in it */
     x86_encode_mem(c, (x86_form){8, 0x8d, 0}, dst, a, x86_no_imm);
 }
 
