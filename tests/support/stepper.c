@@ -1,0 +1,305 @@
+/* stepper [--accesses FILE] [--rep each|first] [-o FILE] [--] PROGRAM [ARGS]
+ *
+ * Runs PROGRAM one instruction at a time and writes what it did, one fact a line:
+ *
+ *     instructions 1234
+ *     accesses 345 0011223344556677        number and FNV-1a hash of "pc address size R|W" lines
+ *     status 0                             exit status, or 128 + the signal it died of
+ *     map START END OFFSET PATH            executable mappings, as last seen
+ *     pc ADDRESS COUNT                     sorted
+ *
+ * --accesses FILE writes the access lines themselves. A REP string instruction's accesses are those
+ * of each iteration (`each`, the default) or of the first one only (`first`).
+ *
+ * Single-threaded programs only. Code bytes are read once and read again after a system call that
+ * changes mappings, so code that rewrites itself in a writable mapping is not followed.
+ *
+ * A step costs two context switches and dominates everything: both processes stay on one processor. */
+#include "stepper.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct place {
+    uint64_t pc, count;
+    uint8_t code[15], code_size; /* the instruction's bytes, 0 when not read yet */
+} place;
+
+/* Counts by address: open addressing, grown at half full. */
+typedef struct places {
+    place *at;
+    size_t size, used;
+} places;
+
+typedef struct stepper {
+    pid_t pid;
+    places places;
+    uint64_t instructions, accesses, hash;
+    FILE *access_file;
+    bool rep_first_only;
+    uint64_t rep_pc; /* the REP instruction that is under way, 0 when none */
+    char *maps;
+} stepper;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "stepper: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static place *find_place(places *p, uint64_t pc)
+{
+    size_t i = (pc * 0x9e3779b97f4a7c15u >> 20) & (p->size - 1);
+    while (p->at[i].pc && p->at[i].pc != pc) i = (i + 1) & (p->size - 1);
+    return &p->at[i];
+}
+
+static void grow_places(places *p)
+{
+    places bigger = {NULL, p->size ? p->size * 2 : 1 << 16, p->used};
+    bigger.at = calloc(bigger.size, sizeof *bigger.at);
+    if (!bigger.at) die("memory");
+    for (size_t i = 0; i < p->size; i++) {
+        if (p->at[i].pc) *find_place(&bigger, p->at[i].pc) = p->at[i];
+    }
+    free(p->at);
+    *p = bigger;
+}
+
+/* The place of `pc`, made when it is new; valid until the next call. */
+static place *get_place(places *p, uint64_t pc)
+{
+    if (p->used * 2 >= p->size) grow_places(p);
+    place *q = find_place(p, pc);
+    if (!q->pc) {
+        q->pc = pc;
+        p->used++;
+    }
+    return q;
+}
+
+static void forget_code(places *p)
+{
+    for (size_t i = 0; i < p->size; i++) p->at[i].code_size = 0;
+}
+
+static void note_access(stepper *s, uint64_t pc, const step_access *a)
+{
+    char line[80];
+    int n = snprintf(line, sizeof line, "%" PRIx64 " %" PRIx64 " %u %c\n", pc, a->address, a->size,
+                     a->write ? 'W' : 'R');
+    for (int i = 0; i < n; i++) s->hash = (s->hash ^ (uint8_t)line[i]) * 0x100000001b3u;
+    s->accesses++;
+    if (s->access_file) fputs(line, s->access_file);
+}
+
+static size_t read_code(pid_t pid, uint64_t at, uint8_t code[15])
+{
+    struct iovec to = {code, 15}, from = {(void *)at, 15};
+    ssize_t n = process_vm_readv(pid, &to, 1, &from, 1, 0);
+    if (n < 0) { /* the page behind may be missing */
+        from.iov_len = to.iov_len = 4096 - at % 4096 < 15 ? 4096 - at % 4096 : 15;
+        n = process_vm_readv(pid, &to, 1, &from, 1, 0);
+    }
+    if (n < 0) { /* vsyscall and other pages that only ptrace reads */
+        errno = 0;
+        long word = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
+        if (errno) return 0;
+        memcpy(code, &word, n = sizeof word);
+    }
+    return (size_t)n;
+}
+
+static void read_maps(stepper *s)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%d/maps", s->pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return;
+    char *text = NULL, *line = NULL;
+    size_t size = 0, line_size = 0;
+    FILE *out = open_memstream(&text, &size);
+    while (getline(&line, &line_size, f) > 0) {
+        uint64_t start, end, offset;
+        char perms[5];
+        int at = 0;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &start, &end, perms,
+                   &offset, &at) < 4 || perms[2] != 'x')
+            continue;
+        const char *name = at ? line + at : "\n";
+        fprintf(out, "map %" PRIx64 " %" PRIx64 " %" PRIx64 " %s", start, end, offset,
+                *name ? name : "\n");
+    }
+    fclose(out);
+    fclose(f);
+    free(line);
+    free(s->maps);
+    s->maps = text;
+}
+
+static bool changes_mappings(const place *p, const struct user_regs_struct *regs)
+{
+    if (p->code_size < 2 || p->code[0] != 0x0f || p->code[1] != 0x05) return false;
+    return regs->rax == SYS_mmap || regs->rax == SYS_munmap || regs->rax == SYS_mprotect ||
+           regs->rax == SYS_mremap;
+}
+
+/* An instruction on its way: where, what it touches, whether it repeats. */
+typedef struct step {
+    uint64_t pc;
+    int n;
+    bool is_rep, changes_mappings;
+    step_access list[STEP_MAX_ACCESSES];
+} step;
+
+static void before_step(stepper *s, const struct user_regs_struct *regs, step *t)
+{
+    place *p = get_place(&s->places, regs->rip);
+    if (!p->code_size) p->code_size = (uint8_t)read_code(s->pid, regs->rip, p->code);
+    t->pc = regs->rip;
+    t->changes_mappings = changes_mappings(p, regs);
+    t->n = step_accesses(s->pid, regs, p->code, p->code_size, t->list, &t->is_rep);
+}
+
+/* The step ended at `now`: the instruction is finished unless REP stays where it is. */
+static void after_step(stepper *s, const step *t, uint64_t now)
+{
+    if (!(s->rep_first_only && s->rep_pc == t->pc)) {
+        for (int i = 0; i < t->n; i++) note_access(s, t->pc, &t->list[i]);
+    }
+    if (t->is_rep && now == t->pc) {
+        s->rep_pc = t->pc;
+        return;
+    }
+    s->rep_pc = 0;
+    s->instructions++;
+    get_place(&s->places, t->pc)->count++;
+    if (t->changes_mappings) forget_code(&s->places);
+}
+
+/* Was the stop after a resumption with a signal the entry into its handler? Then no instruction has
+ * run: the kernel reports the handler's frame with si_code SIGTRAP, a step with TRAP_TRACE. */
+static bool entered_handler(pid_t pid)
+{
+    siginfo_t si;
+    return ptrace(PTRACE_GETSIGINFO, pid, NULL, &si) == 0 && si.si_code == SIGTRAP;
+}
+
+static int run(stepper *s)
+{
+    int deliver = 0;
+    struct user_regs_struct regs;
+    if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs) != 0) die("registers");
+    for (;;) {
+        step t;
+        int status;
+        before_step(s, &regs, &t);
+        if (ptrace(PTRACE_SINGLESTEP, s->pid, NULL, (long)deliver) != 0) die("step");
+        if (waitpid(s->pid, &status, 0) != s->pid) die("wait");
+
+        if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
+            /* The instruction was a system call that ends the process, or it was killed. */
+            if (!deliver) after_step(s, &t, 0);
+            read_maps(s);
+            ptrace(PTRACE_CONT, s->pid, NULL, 0L);
+            if (waitpid(s->pid, &status, 0) != s->pid) die("wait");
+        }
+        if (WIFEXITED(status)) return WEXITSTATUS(status);
+        if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+
+        bool ran = status >> 8 == SIGTRAP && !(deliver && entered_handler(s->pid));
+        deliver = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+        if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs) != 0) die("registers");
+        if (ran) after_step(s, &t, regs.rip);
+    }
+}
+
+static void stay_on_this_processor(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void start(stepper *s, char **argv)
+{
+    s->pid = fork();
+    if (s->pid < 0) die("fork");
+    if (s->pid == 0) {
+        personality(ADDR_NO_RANDOMIZE);
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execvp(argv[0], argv);
+        fprintf(stderr, "stepper: %s: %s\n", argv[0], strerror(errno));
+        _exit(127);
+    }
+    int status;
+    if (waitpid(s->pid, &status, 0) != s->pid) die("wait");
+    if (!WIFSTOPPED(status)) exit(1);
+    ptrace(PTRACE_SETOPTIONS, s->pid, NULL, (long)(PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL));
+}
+
+static int by_pc(const void *a, const void *b)
+{
+    uint64_t x = ((const place *)a)->pc, y = ((const place *)b)->pc;
+    return x < y ? -1 : x > y;
+}
+
+static void report(stepper *s, int status, FILE *out)
+{
+    fprintf(out, "instructions %" PRIu64 "\n", s->instructions);
+    fprintf(out, "accesses %" PRIu64 " %016" PRIx64 "\n", s->accesses, s->hash);
+    fprintf(out, "status %d\n", status);
+    if (s->maps) fputs(s->maps, out);
+    size_t n = 0;
+    for (size_t i = 0; i < s->places.size; i++) {
+        if (s->places.at[i].count) s->places.at[n++] = s->places.at[i];
+    }
+    qsort(s->places.at, n, sizeof *s->places.at, by_pc);
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "pc %" PRIx64 " %" PRIu64 "\n", s->places.at[i].pc, s->places.at[i].count);
+}
+
+int main(int argc, char **argv)
+{
+    stepper s = {.hash = 0xcbf29ce484222325u};
+    FILE *out = stderr;
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            i++;
+            break;
+        }
+        if (i + 1 < argc && strcmp(argv[i], "--accesses") == 0) {
+            if (!(s.access_file = fopen(argv[++i], "we"))) die(argv[i]);
+        } else if (i + 1 < argc && strcmp(argv[i], "--rep") == 0) {
+            s.rep_first_only = strcmp(argv[++i], "first") == 0;
+        } else if (i + 1 < argc && strcmp(argv[i], "-o") == 0) {
+            if (!(out = fopen(argv[++i], "we"))) die(argv[i]);
+        } else {
+            break;
+        }
+    }
+    if (i >= argc) {
+        fprintf(stderr, "usage: stepper [-o FILE] [--accesses FILE] [--rep each|first] [--] "
+                        "PROGRAM [ARGS]\n");
+        return 2;
+    }
+    stay_on_this_processor();
+    start(&s, argv + i);
+    int status = run(&s);
+    report(&s, status, out);
+    if (s.access_file) fclose(s.access_file);
+    fclose(out);
+    return status;
+}
