@@ -314,13 +314,14 @@ static void test_one_memory_operand(void **state)
     (void)state;
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
-    for (unsigned i = 0; i < COUNT(unary_memory); i++) EACH_WIDTH(w) for (unsigned k = 0; k < n; k++) {
-        if (!(unary_memory[i].sizes & w)) continue;
-        x86_code c;
-        emit_start(&c);
-        unary_memory[i].emit(&c, w, a[k]);
-        EMIT_CHECK(&c, unary_memory[i].name, is_mem(w, a[k]));
-    }
+    for (unsigned i = 0; i < COUNT(unary_memory); i++) EACH_WIDTH(w)
+        for (unsigned k = 0; k < n; k++) {
+            if (!(unary_memory[i].sizes & w)) continue;
+            x86_code c;
+            emit_start(&c);
+            unary_memory[i].emit(&c, w, a[k]);
+            EMIT_CHECK(&c, unary_memory[i].name, is_mem(w, a[k]));
+        }
 }
 
 static void test_lock_xadd_and_bt(void **state)

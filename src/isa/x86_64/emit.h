@@ -57,7 +57,7 @@ void x86_align(x86_code *, unsigned to);           /* with nops, of the exec add
 void x86_mov_rr(x86_code *, unsigned w, unsigned dst, unsigned src);
 void x86_mov_ri(x86_code *, unsigned dst, uint64_t imm);  /* shortest form; never touches flags */
 void x86_load(x86_code *, unsigned w, unsigned dst, x86_addr);   /* w<4: zero-extends (movzx) */
-void x86_load_sx(x86_code *, unsigned w, unsigned dst, x86_addr);/* sign-extends to 64 bits */
+void x86_load_sx(x86_code *, unsigned w, unsigned dst, x86_addr); /* sign-extends to 64 bits */
 void x86_store(x86_code *, unsigned w, x86_addr, unsigned src);
 bool x86_store_imm(x86_code *, unsigned w, x86_addr, int64_t imm);/* false: imm needs > 32 bits */
 void x86_lea(x86_code *, unsigned dst, x86_addr);                 /* 64-bit */
