@@ -1,6 +1,6 @@
 /* PT_DYNAMIC and the dynamic symbol table, found the way a dynamic linker finds them: without
  * section headers. The number of symbols is not stored anywhere; DT_HASH implies it, and in
- * DT_GNU_HASH the end of the last chain does. */
+ * DT_GNU_HASH the end of the last chain does, unless nothing is exported. */
 #include "image/private.h"
 
 static bool read_u32(const image *im, uint64_t addr, uint32_t *out) {
@@ -65,7 +65,7 @@ static uint64_t count_by_gnu_hash(const image *im, uint64_t table) {
         memcpy(&start, bytes + (size_t)i * 4, 4);
         if (start > last) last = start;
     }
-    if (last < first) return first; /* nothing is defined */
+    if (last < first) return 0; /* nothing is defined, and `first` may be anything */
     uint64_t chain = (uint64_t)buckets * 4;
     for (uint64_t i = last;; i++) {
         uint64_t at = chain + (i - first) * 4;
@@ -81,12 +81,12 @@ static uint64_t count_symbols(image *im, const image_dynamic *d) {
     uint64_t count = 0;
     if (d->hash && read_u32(im, d->hash + 4, &chains)) count = chains;
     if (count == 0 && d->gnu_hash) count = count_by_gnu_hash(im, d->gnu_hash);
-    if (count == 0) { /* no hash table at all: the section is the last resort */
-        Elf64_Shdr s;
-        if (image_view_find(&im->view, SHT_DYNSYM, NULL, &s) && s.sh_addr == d->symtab)
-            count = s.sh_size / sizeof(Elf64_Sym);
-    }
-    return count;
+    if (count) return count;
+    Elf64_Shdr s;
+    if (image_view_find(&im->view, SHT_DYNSYM, NULL, &s) && s.sh_addr == d->symtab)
+        return s.sh_size / sizeof(Elf64_Sym);
+    /* Linkers place the strings behind the symbols. */
+    return d->strtab > d->symtab ? (d->strtab - d->symtab) / sizeof(Elf64_Sym) : 0;
 }
 
 bool image_find_dynsym(image *im, image_symtab *out) {

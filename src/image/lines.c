@@ -8,6 +8,8 @@
 
 #include <elfutils/libdw.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct unit_range {
     uint64_t low, high;
@@ -58,13 +60,24 @@ static void read_units(image_lines *l) {
     if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(unit_range), by_low);
 }
 
+/* To decompress a section, libelf changes its header where it stands: those pages become writable,
+ * private ones. What it changes (size and one flag of .debug_* sections) nobody else here looks at. */
+static bool make_section_table_writable(const image_view *v) {
+    if (v->section_count == 0) return false;
+    uintptr_t mask = (uintptr_t)getpagesize() - 1;
+    uintptr_t low = (uintptr_t)(v->data + v->header.e_shoff) & ~mask;
+    uintptr_t high = (uintptr_t)(v->data + v->header.e_shoff) +
+                     (uintptr_t)v->section_count * sizeof(Elf64_Shdr);
+    return mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) == 0;
+}
+
 static void open_lines(image *im) {
     const image_view *v = &im->view;
     if (!has_lines(v)) v = image_debug_view(im);
     if (!has_lines(v) || elf_version(EV_CURRENT) == EV_NONE) return;
+    if (v->data != im->copy && !make_section_table_writable(v)) return;
     image_lines *l = im->lines = calloc(1, sizeof *l);
     if (!l) return;
-    /* Only read: libelf writes to such an image only when it is told to update it. */
     l->elf = elf_memory((char *)(uintptr_t)v->data, v->size);
     if (l->elf) l->dwarf = dwarf_begin_elf(l->elf, DWARF_C_READ, NULL);
     if (l->dwarf) read_units(l);

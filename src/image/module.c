@@ -131,6 +131,8 @@ static bool extends_known(module_set *s, const char *path, range r, uint64_t off
         if (r.low < e->m.low || r.low >= e->m.high || strcmp(image_path(e->m.image), path) != 0 ||
             !find_bias(e->m.image, r.low, offset, &bias) || bias != e->m.bias)
             continue;
+        for (size_t k = 0; k < e->live.count; k++)
+            if (e->live.items[k].low <= r.low && r.high <= e->live.items[k].high) return true;
         inl_vec_push(&e->live, r);
         return true;
     }
@@ -275,6 +277,8 @@ static void add_vdso(module_set *s, const map_line *l) {
     image *im;
     const void *base = (const void *)(uintptr_t)l->r.low;
     const image_segment *seg;
+    const module *known = module_at(s, l->r.low);
+    if (known && known->is_vdso) return;
     if (image_open_memory(base, l->r.high - l->r.low, l->path, &im, NULL) != INL_OK) return;
     image_segments(im, &seg);
     module *m = add_module(s, im, l->r.low - (seg[0].addr & ~(page - 1)), l->r);

@@ -142,7 +142,8 @@ static const image_sym *look_up(image *im, const char *name, bool code) {
 
 const image_proc *image_proc_named(image *im, const char *name) {
     const image_sym *s = look_up(im, name, true);
-    return s ? image_proc_at(im, s->addr) : NULL;
+    const image_proc *p = s ? image_proc_at(im, s->addr) : NULL;
+    return p && p->addr == s->addr ? p : NULL; /* a label inside another is no procedure */
 }
 
 bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size) {

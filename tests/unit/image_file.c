@@ -1,0 +1,192 @@
+/* Opening: what headers say, the kinds of files, memory images, and what is refused. */
+#include "image_sample.h"
+
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static void test_headers_as_readelf(void **state) {
+    (void)state;
+    image *im = sample_open("/bin/ls");
+    assert_string_equal(image_path(im), "/bin/ls");
+    assert_string_equal(image_name(im), "ls");
+    assert_int_equal(image_type(im), ET_DYN);
+    assert_non_null(image_interp(im));
+
+    char id[200] = "";
+    FILE *f = sample_output("readelf -Wn /bin/ls | sed -n 's/.*Build ID: //p' | tr -d '\\n'");
+    assert_non_null(fgets(id, sizeof id, f));
+    pclose(f);
+    assert_string_equal(image_build_id(im), id);
+
+    const image_segment *s;
+    size_t count = image_segments(im, &s), i = 0;
+    unsigned long long offset, addr, file_size, mem_size;
+    f = sample_output("readelf -Wl /bin/ls | awk '$1 == \"LOAD\" {print $2, $3, $5, $6}'");
+    for (; fscanf(f, "%llx %llx %llx %llx", &offset, &addr, &file_size, &mem_size) == 4; i++) {
+        assert_true(i < count);
+        assert_int_equal(s[i].addr, addr);
+        assert_int_equal(s[i].file_offset, offset);
+        assert_int_equal(s[i].file_size, file_size);
+        assert_int_equal(s[i].mem_size, mem_size);
+    }
+    pclose(f);
+    assert_int_equal(i, count);
+    image_close(im);
+}
+
+static void test_sections_and_bytes(void **state) {
+    (void)state;
+    const char *path = sample_build("cc", "plain", "c", sample_c, "-O1");
+    image *im = sample_open(path);
+    const image_section *s;
+    size_t count = image_sections(im, &s);
+    bool text = false, bss = false;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        size_t have = image_bytes(im, s[i].addr, &bytes);
+        if (strcmp(s[i].name, ".text") == 0) {
+            text = true;
+            assert_true(have >= s[i].size);
+            FILE *f = fopen(path, "rb");
+            uint8_t head[16];
+            assert_int_equal(fseek(f, (long)s[i].file_offset, SEEK_SET), 0);
+            assert_int_equal(fread(head, 1, sizeof head, f), sizeof head);
+            fclose(f);
+            assert_memory_equal(head, bytes, sizeof head);
+        }
+        if (strcmp(s[i].name, ".bss") == 0) {
+            bss = true;
+            assert_int_equal(image_bytes(im, s[i].addr + s[i].size - 1, &bytes), 0);
+        }
+    }
+    assert_true(text && bss);
+    const uint8_t *bytes;
+    assert_int_equal(image_bytes(im, ~0ull, &bytes), 0);
+    assert_true(image_phdr_addr(im) == sizeof(Elf64_Ehdr));
+    image_close(im);
+}
+
+static void test_kinds(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *flags;
+        uint16_t type;
+        bool interp;
+    } kinds[] = {
+        {"kind_pie", "-pie -fPIE", ET_DYN, true},
+        {"kind_exec", "-no-pie", ET_EXEC, true},
+        {"kind_static", "-static -no-pie", ET_EXEC, false},
+        {"kind_static_pie", "-static-pie", ET_DYN, false},
+        {"kind_library", "-shared -fPIC", ET_DYN, false},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        image *im = sample_open(
+            sample_build("cc", kinds[i].name, "c", sample_c, kinds[i].flags));
+        assert_int_equal(image_type(im), kinds[i].type);
+        assert_int_equal(image_interp(im) != NULL, kinds[i].interp);
+        const image_proc *p = image_proc_named(im, "collatz");
+        assert_non_null(p);
+        assert_ptr_equal(image_proc_at(im, p->addr + p->size - 1), p);
+        if (kinds[i].type == ET_EXEC || kinds[i].interp)
+            assert_string_equal(image_proc_at(im, image_entry(im))->name, "_start");
+        uint64_t addr, size;
+        assert_true(image_symbol(im, "exported_data", &addr, &size));
+        assert_int_equal(size, sizeof(int));
+        assert_true(image_symbol(im, "collatz", &addr, &size));
+        assert_int_equal(addr, p->addr);
+        assert_false(image_symbol(im, "no such symbol", &addr, &size));
+        assert_null(image_proc_named(im, "exported_data"));
+        image_close(im);
+    }
+}
+
+static void test_vdso(void **state) {
+    (void)state;
+    const Elf64_Ehdr *base = (const void *)getauxval(AT_SYSINFO_EHDR);
+    if (!base) skip();
+    image *im;
+    assert_int_equal(image_open_memory(base, 8192, "[vdso]", &im, NULL), INL_OK);
+    assert_string_equal(image_name(im), "[vdso]");
+    assert_int_equal(image_machine(im), base->e_machine);
+#ifdef __x86_64__
+    const char *name = "__vdso_clock_gettime", *alias = "clock_gettime";
+    const image_proc *p = image_proc_named(im, name);
+    assert_non_null(p);
+    assert_true(sample_has_name(p, alias));
+    assert_ptr_equal(image_proc_named(im, alias), p);
+    const image_unwind_range *r;
+    assert_true(image_unwind_ranges(im, &r) > 0);
+    const uint8_t *bytes;
+    assert_true(image_bytes(im, p->addr, &bytes) >= p->size);
+    assert_memory_equal(bytes, (const uint8_t *)base + p->addr, p->size);
+#endif
+    image_close(im);
+}
+
+/* Writes the file's first bytes with one of them changed, and tells how it is refused. */
+static inl_status refusal(const char *path, size_t keep, size_t at, uint8_t value, inl_error *e) {
+    static uint8_t bytes[65536];
+    FILE *f = fopen("/bin/ls", "rb");
+    size_t have = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    assert_true(have > 4096);
+    bytes[at] = value;
+    f = fopen(path, "wb");
+    fwrite(bytes, 1, keep < have ? keep : have, f);
+    fclose(f);
+    image *im;
+    inl_status st = image_open(path, &im, e);
+    if (st == INL_OK) image_close(im);
+    else assert_null(im);
+    return st;
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    inl_error e;
+    image *im;
+    const char *path = sample_path("broken");
+    assert_int_equal(image_open("/no/such/file", &im, &e), INL_ERR_NOT_FOUND);
+    assert_non_null(strstr(e.text, "/no/such/file"));
+    assert_int_equal(image_open("/tmp", &im, &e), INL_ERR_FORMAT);
+    assert_int_equal(image_open("/dev/null", &im, &e), INL_ERR_FORMAT);
+    assert_int_equal(image_open("/etc/passwd", &im, &e), INL_ERR_FORMAT);
+    assert_non_null(strstr(e.text, "not an ELF file"));
+    assert_int_equal(refusal(path, 0, 0, 0, &e), INL_ERR_FORMAT);
+    assert_int_equal(refusal(path, 10, 0, 0x7f, &e), INL_ERR_FORMAT);
+    assert_int_equal(refusal(path, 63, 0, 0x7f, &e), INL_ERR_FORMAT);
+    assert_int_equal(refusal(path, 100, 0, 0x7f, &e), INL_ERR_FORMAT);
+    assert_int_equal(refusal(path, 4096, EI_CLASS, ELFCLASS32, &e), INL_ERR_UNSUPPORTED);
+    assert_int_equal(refusal(path, 4096, EI_DATA, ELFDATA2MSB, &e), INL_ERR_UNSUPPORTED);
+    assert_int_equal(refusal(path, 4096, 16, ET_REL, &e), INL_ERR_UNSUPPORTED);
+    assert_int_equal(refusal(path, 4096, 56, 0, &e), INL_ERR_FORMAT); /* e_phnum */
+    assert_int_equal(refusal(path, 4096, 0, 0x7f, &e), INL_OK);       /* headers are enough */
+    assert_int_equal(image_open_memory("", 0, "nothing", &im, &e), INL_ERR_FORMAT);
+}
+
+static void test_demangle_needs_no_cxx(void **state) {
+    (void)state;
+    char out[100];
+    const char *name = image_demangle("_ZN3foo3barEi", out, sizeof out);
+    assert_true(strcmp(name, "foo::bar(int)") == 0 || strcmp(name, "_ZN3foo3barEi") == 0);
+    assert_string_equal(image_demangle("main", out, sizeof out), "main");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_headers_as_readelf),
+        cmocka_unit_test(test_sections_and_bytes),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_demangle_needs_no_cxx),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
