@@ -1,0 +1,56 @@
+/* inlay_init and inlay_start: which role is this? */
+#include "tool/tool.h"
+
+#include <inlay/tool.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* In the data segment even while it is all zero: the helper writes to its place in the file's
+ * mapping. */
+tool_handoff tool_handoff_data __attribute__((section(".data"))) = {
+    .fds = {-1, -1, -1, -1},
+};
+
+/* The mark by which the inlay command knows a tool: an ELF note, owner "Inlay", type 1. */
+__asm__(".pushsection .note.inlay, \"a\", %note\n"
+        ".balign 4\n"
+        ".long 6, 4, 1\n"
+        ".asciz \"Inlay\"\n"
+        ".balign 4\n"
+        ".long 1\n"
+        ".popsection");
+
+/* What main goes on with: the tool's name, the program and its arguments. */
+static void strip_options(int *argc, char ***argv, int program)
+{
+    int n = *argc - program;
+    char **kept = calloc((size_t)n + 2, sizeof *kept);
+    if (!kept) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+    kept[0] = (*argv)[0];
+    memcpy(kept + 1, *argv + program, (size_t)n * sizeof *kept);
+    *argv = kept;
+    *argc = n + 1;
+}
+
+void inlay_init(int *argc, char ***argv, const char *help)
+{
+    if (tool_handoff_data.resident) resident_begin();
+    int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
+    if (!tool_handoff_data.resident) {
+        static char path[sizeof tool_handoff_data.program];
+        inl_error e = {0};
+        if (tool_options_now.exec_path) {
+            if (strlen(tool_options_now.exec_path) >= sizeof path)
+                tool_fail(TOOL_EXIT_FAILED, "the program's path is too long");
+            strcpy(path, tool_options_now.exec_path);
+        } else if (program_find((*argv)[program], path, &e) != INL_OK ||
+                   program_check(path, &e) != PROGRAM_OK) {
+            tool_fail(TOOL_EXIT_FAILED, "cannot run %s", e.text);
+        }
+        tool_launch(path, *argv + program, *argv);
+        resident_begin(); /* without ptrace: the program is loaded beside us */
+    }
+    strip_options(argc, argv, program);
+}

@@ -1,0 +1,219 @@
+/* The launcher becomes the program; a helper puts the tool into it on the way.
+ *
+ * The helper is a grandchild whose parent has ended before the program starts, so that the program
+ * has no child that it did not make. (Where this process adopts orphans itself, the resident reaps
+ * it.) It traces the launcher from before the exec to the exec stop and is gone before the program's
+ * first instruction. It keeps no descriptor open but its two pipes and standard error: a reader must
+ * see the end of the program's pipes when the program ends. PTRACE_O_EXITKILL sees to it that a
+ * helper that dies half-way takes the program along: never is a program half-run.
+ *
+ *     launcher                         helper
+ *       <--------- its pid -------------
+ *       prctl(PR_SET_PTRACER)
+ *       ---------- go ----------------->  PTRACE_SEIZE
+ *       <--------- 0 or errno ----------
+ *       execve                            wait for the exec stop, inject, end
+ */
+#include "tool/tool.h"
+#include "base/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct helper_pipes {
+    int to_helper[2], to_launcher[2];
+} helper_pipes;
+
+/* A number that the program is unlikely to look at before the resident hides it. */
+static int lift(int fd)
+{
+    struct rlimit limit;
+    int low = 900;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1000)
+        low = limit.rlim_cur > 32 ? (int)limit.rlim_cur - 16 : 3;
+    int high = fcntl(fd, F_DUPFD, low);
+    return high;
+}
+
+static void keep(int fd)
+{
+    if (fd >= 0) fcntl(fd, F_SETFD, 0);
+}
+
+/* The folder is kept so that other processes' reports land there wherever they change to. */
+static void open_output(tool_fds *f, const char *path)
+{
+    int fd = -1;
+    if (!tool_options_now.followed) {
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+        f->out = lift(fd);
+        close(fd);
+    }
+    char *copy = strdup(path);
+    fd = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        f->out_dir = lift(fd);
+        close(fd);
+    }
+    free(copy);
+}
+
+static void prepare_fds(void)
+{
+    tool_fds *f = &tool_options_now.fds;
+    if (f->tool < 0) {
+        int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            tool_fail(TOOL_EXIT_FAILED, "cannot open my own file through /proc/self/exe: %s",
+                      strerror(errno));
+        f->tool = lift(fd);
+        close(fd);
+    }
+    if (f->err < 0) f->err = lift(STDERR_FILENO);
+    if (tool_options_now.output && f->out_dir < 0) open_output(f, tool_options_now.output);
+    if (f->tool < 0) tool_fail(TOOL_EXIT_FAILED, "no file descriptor left for the tool");
+    keep(f->tool);
+    keep(f->err);
+    keep(f->out);
+    keep(f->out_dir);
+    tool_handoff_data.fds = *f;
+}
+
+/* --- the helper's side --- */
+
+static void close_all_but(int a, int b, int c)
+{
+    int keep[] = {a, b, c}, from = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = i + 1; j < 3; j++)
+            if (keep[j] < keep[i]) {
+                int t = keep[i];
+                keep[i] = keep[j];
+                keep[j] = t;
+            }
+    for (int i = 0; i < 3; i++) {
+        if (keep[i] < from) continue;
+        if (keep[i] > from && sys_call3(SYS_close_range, from, keep[i] - 1, 0) != 0)
+            for (int fd = from; fd < keep[i]; fd++) close(fd);
+        from = keep[i] + 1;
+    }
+    if (sys_call3(SYS_close_range, from, ~0u, 0) != 0)
+        for (int fd = from; fd < 4096; fd++) close(fd);
+}
+
+/* Waits until the launcher is the program; false when that did not happen. */
+static bool wait_for_exec(pid_t pid)
+{
+    for (;;) {
+        int status;
+        pid_t got = waitpid(pid, &status, __WALL);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || !WIFSTOPPED(status)) return false;
+        int event = status >> 16, sig = WSTOPSIG(status);
+        if (event == PTRACE_EVENT_EXEC) return true;
+        if (event == PTRACE_EVENT_STOP) ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
+        else ptrace(PTRACE_CONT, pid, 0, (long)sig);
+    }
+}
+
+static void helper_main(pid_t target, const helper_pipes *p, char **argv)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    int err = STDERR_FILENO;
+    close_all_but(p->to_helper[0], p->to_launcher[1], err);
+    int32_t word = (int32_t)sys_call0(SYS_getpid);
+    if (write(p->to_launcher[1], &word, sizeof word) != sizeof word ||
+        read(p->to_helper[0], &word, sizeof word) != sizeof word)
+        _exit(1);
+    long options = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
+    word = ptrace(PTRACE_SEIZE, target, 0, options) == 0 ? 0 : errno;
+    bool told = write(p->to_launcher[1], &word, sizeof word) == sizeof word;
+    close(p->to_launcher[1]);
+    close(p->to_helper[0]);
+    if (word != 0 || !told || !wait_for_exec(target)) _exit(word != 0);
+    inject_job job = {target, tool_handoff_data.fds.tool, argv, environ};
+    inl_error e = {0};
+    if (inject_tool(&job, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+    _exit(0);
+}
+
+/* --- the launcher's side --- */
+
+/* A child without an exit signal: nothing becomes pending in us when it ends. */
+static pid_t fork_quietly(void) { return (pid_t)sys_call(SYS_clone, 0, 0, 0, 0, 0, 0); }
+
+static bool start_helper(const helper_pipes *p, char **argv)
+{
+    pid_t self = getpid(), middle = fork_quietly();
+    if (middle == 0) {
+        long helper = sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+        if (helper == 0) helper_main(self, p, argv);
+        sys_call1(SYS_exit_group, sys_failed(helper));
+    }
+    if (sys_failed(middle)) return false;
+    int status = 1;
+    while (waitpid(middle, &status, __WALL) < 0 && errno == EINTR) {}
+    return status == 0;
+}
+
+/* 0, or the error for which there is no tracing. */
+static int arrange_tracing(char **argv)
+{
+    helper_pipes p;
+    int32_t word;
+    if (pipe2(p.to_helper, O_CLOEXEC) != 0) return errno;
+    if (pipe2(p.to_launcher, O_CLOEXEC) != 0) {
+        word = errno;
+        close(p.to_helper[0]);
+        close(p.to_helper[1]);
+        return word;
+    }
+    bool started = start_helper(&p, argv);
+    close(p.to_helper[0]);
+    close(p.to_launcher[1]);
+    word = EAGAIN;
+    if (started && read(p.to_launcher[0], &word, sizeof word) == sizeof word) {
+        prctl(PR_SET_PTRACER, word);
+        if (write(p.to_helper[1], &word, sizeof word) != sizeof word ||
+            read(p.to_launcher[0], &word, sizeof word) != sizeof word)
+            word = EAGAIN;
+    }
+    close(p.to_helper[1]);
+    close(p.to_launcher[0]);
+    return word;
+}
+
+void tool_launch(const char *path, char **argv, char **launcher_argv)
+{
+    prepare_fds();
+    strcpy(tool_handoff_data.program, path);
+    if (!tool_options_now.no_ptrace) {
+        int error = arrange_tracing(launcher_argv);
+        if (error == 0) {
+            fflush(NULL);
+            execve(path, argv, environ);
+            tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
+        }
+        tool_say("ptrace is not possible here (%s); loading the program into the tool's process",
+                 strerror(error));
+    }
+    inl_error e = {0};
+    if (load_program(path, argv, environ, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);
+}

@@ -1,0 +1,111 @@
+/* What a tool's own C library must not do inside a program.
+ *
+ * - It must not move the program break: that belongs to the program's heap. With the definitions
+ *   below brk and sbrk fail, and malloc takes its memory from mmap.
+ * - Its mappings should not lie among the program's: mappings without an address are placed in the
+ *   tool's own region, so that the program's addresses are what they are natively and one range
+ *   tells what is the tool's. Should the place be taken, the kernel chooses another.
+ * - Its stdio must not write to descriptors 0 to 2: those are the program's.
+ *
+ * The linker takes these definitions instead of the library's because each of them defines every
+ * symbol of the object that it replaces.
+ */
+#include "tool/tool.h"
+#include "base/sys.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void *__curbrk;
+
+EXPORT int __brk(void *end)
+{
+    (void)end;
+    errno = ENOMEM;
+    return -1;
+}
+
+EXPORT void *__sbrk(intptr_t grow)
+{
+    (void)grow;
+    errno = ENOMEM;
+    return (void *)-1;
+}
+EXPORT int brk(void *end) __attribute__((alias("__brk")));
+EXPORT void *sbrk(intptr_t grow) __attribute__((alias("__sbrk")));
+
+enum { PAGE = 4096, GAP = 16 * PAGE };
+static uint64_t region_low, region_high, region_next;
+
+void libc_place_mappings(uint64_t low, uint64_t high)
+{
+    region_low = region_next = low;
+    region_high = high;
+}
+
+/* The next free place of the region; 0 (the kernel's choice) in the launcher. */
+static uint64_t place(size_t size)
+{
+    if (region_high == 0 || size > (region_high - region_low) / 4) return 0;
+    uint64_t step = ((size + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + GAP;
+    uint64_t at = __atomic_fetch_add(&region_next, step, __ATOMIC_RELAXED);
+    if (at + step <= region_high) return at;
+    __atomic_store_n(&region_next, region_low, __ATOMIC_RELAXED);
+    return region_low;
+}
+
+static void *answer(long r)
+{
+    if (!sys_failed(r)) return (void *)r;
+    errno = (int)-r;
+    return MAP_FAILED;
+}
+
+EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off64_t offset)
+{
+    if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)))
+        addr = (void *)place(size);
+    return answer(sys_call(SYS_mmap, (long)addr, (long)size, prot, flags, fd, offset));
+}
+EXPORT void *mmap64(void *, size_t, int, int, int, off64_t) __attribute__((alias("__mmap64")));
+EXPORT void *__mmap(void *, size_t, int, int, int, off_t) __attribute__((alias("__mmap64")));
+EXPORT void *mmap(void *, size_t, int, int, int, off_t) __attribute__((alias("__mmap64")));
+
+/* A mapping that must move moves within the region too. */
+EXPORT void *__mremap(void *old, size_t old_size, size_t size, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    void *fixed = (flags & MREMAP_FIXED) ? va_arg(args, void *) : NULL;
+    va_end(args);
+    bool may_choose = (flags & MREMAP_MAYMOVE) && !(flags & MREMAP_FIXED) && size > old_size;
+    if (!may_choose) return answer(sys_call(SYS_mremap, (long)old, (long)old_size, (long)size,
+                                            flags, (long)fixed, 0));
+    long r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size,
+                      flags & ~MREMAP_MAYMOVE, 0, 0);
+    if (r != -ENOMEM) return answer(r);
+    void *fresh = __mmap64(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                           0);
+    if (fresh == MAP_FAILED) return fresh;
+    r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags | MREMAP_FIXED,
+                 (long)fresh, 0);
+    if (sys_failed(r)) sys_call2(SYS_munmap, (long)fresh, (long)size);
+    return answer(r);
+}
+EXPORT void *mremap(void *, size_t, size_t, int, ...) __attribute__((alias("__mremap")));
+
+/* The streams stay the objects that they are; only the descriptor behind them changes. Standard
+ * output joins standard error: holding the program's output open would keep the reader of a pipe
+ * waiting after the program has closed it. */
+void libc_redirect_stdio(int fd)
+{
+    stdin->_fileno = -1;
+    stdout->_fileno = fd;
+    stderr->_fileno = fd;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+}

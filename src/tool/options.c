@@ -1,0 +1,316 @@
+/* Options: declared in tables, the tool's own by the public calls, the common ones here; --help is
+ * made from the declarations. A tool's own option hides the common one of the same name.
+ *
+ *     TOOL [options] [--] PROGRAM [ARGS]
+ *
+ * Options end at "--" or at the first argument that is not one. Options named inlay-... are for the
+ * way from a resident to the next launcher (exec.c) and are not shown. */
+#include "tool/tool.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "version.h"
+
+#include <inlay/option.h>
+#include <inlay/tool.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind { FLAG, UINT, STRING, CHOICE, GLOB, ACTION } kind;
+
+typedef struct option {
+    kind kind;
+    const char *name;
+    char letter;
+    void *value;
+    const char *help;
+    const char *const *words;                    /* CHOICE */
+    const char *what;                            /* the value's name in --help */
+    const char *(*action)(const char *value);    /* ACTION: a text says what is wrong */
+} option;
+
+tool_options tool_options_now = {.fds = {-1, -1, -1, -1}};
+
+static INL_VEC(option) own;
+static const char *const formats[] = {"text", "json", NULL};
+static int format;
+
+static const char *enable_log(const char *names)
+{
+    return inl_log_enable(names) ? NULL : "names an unknown domain";
+}
+
+static const char *enable_stress(const char *names)
+{
+    static const struct { const char *name; uint32_t bit; } switches[] = {
+        {"tiny-cache", JIT_STRESS_TINY_CACHE}, {"flush", JIT_STRESS_FLUSH},
+        {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
+        {"one-block", JIT_STRESS_ONE_BLOCK},
+    };
+    while (*names) {
+        size_t n = strcspn(names, ","), i;
+        for (i = 0; i < sizeof switches / sizeof *switches; i++)
+            if (strlen(switches[i].name) == n && !memcmp(names, switches[i].name, n)) break;
+        if (i == sizeof switches / sizeof *switches) {
+            if (n) return "must be of tiny-cache, flush, random-regs, no-link, one-block";
+        } else {
+            tool_options_now.stress |= switches[i].bit;
+        }
+        names += n + (names[n] == ',');
+    }
+    return NULL;
+}
+
+static const char *take_exec_path(const char *path)
+{
+    tool_options_now.exec_path = path;
+    tool_options_now.followed = true;
+    return NULL;
+}
+
+static const char *take_fds(const char *text)
+{
+    tool_fds *f = &tool_options_now.fds;
+    int n = sscanf(text, "%d,%d,%d,%d", &f->tool, &f->err, &f->out, &f->out_dir);
+    return n == 4 ? NULL : "must be four numbers";
+}
+
+static const option common[] = {
+    {STRING, "output", 'o', &tool_options_now.output, "write the result to FILE", .what = "FILE"},
+    {CHOICE, "format", 0, &format, "form of the result", .words = formats},
+    {GLOB, "image", 0, &tool_options_now.images, "only images whose name matches",
+     .what = "PATTERN"},
+    {GLOB, "proc", 0, &tool_options_now.procs, "only procedures whose name matches",
+     .what = "PATTERN"},
+    {FLAG, "no-ptrace", 0, &tool_options_now.no_ptrace,
+     "load the program into the tool's process instead of the reverse", .words = NULL},
+    {ACTION, "log", 0, .help = "messages about Inlay's own work, of these domains:",
+     .what = "DOMAINS", .action = enable_log},
+    {ACTION, "stress", 0, .what = "SWITCHES", .action = enable_stress,
+     .help = "for tests: tiny-cache, flush, random-regs, no-link, one-block"},
+    {ACTION, "inlay-exec-path", 0, .action = take_exec_path},
+    {ACTION, "inlay-fds", 0, .action = take_fds},
+};
+enum { COMMON = sizeof common / sizeof *common };
+
+static void declare(option o)
+{
+    if (!inl_vec_push(&own, o)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+}
+
+void inlay_option_flag(bool *value, const char *name, char letter, const char *help)
+{
+    declare((option){FLAG, name, letter, value, help, NULL, NULL, NULL});
+}
+
+void inlay_option_uint(uint64_t *value, const char *name, char letter, const char *help)
+{
+    declare((option){UINT, name, letter, value, help, NULL, "N", NULL});
+}
+
+void inlay_option_string(const char **value, const char *name, char letter, const char *help)
+{
+    declare((option){STRING, name, letter, value, help, NULL, "TEXT", NULL});
+}
+
+void inlay_option_choice(int *value, const char *const *words, const char *name, const char *help)
+{
+    declare((option){CHOICE, name, 0, value, help, words, NULL, NULL});
+}
+
+const char *tool_name(void) { return program_invocation_short_name; }
+
+static void say(const char *fmt, va_list args)
+{
+    char line[1024];
+    vsnprintf(line, sizeof line, fmt, args);
+    fprintf(stderr, "%s: %s\n", tool_name(), line);
+}
+
+void tool_say(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+void tool_fail(int status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+    fflush(NULL);
+    _Exit(status);
+}
+
+static void wrong_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+    fprintf(stderr, "Try '%s --help'.\n", tool_name());
+    exit(TOOL_EXIT_USAGE);
+}
+
+static bool hides(const option *c)
+{
+    for (size_t i = 0; i < own.count; i++)
+        if (!strcmp(own.items[i].name, c->name)) return true;
+    return false;
+}
+
+static void print_option(const option *o)
+{
+    char left[64];
+    int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "    --%s", o->name);
+    if (o->kind == CHOICE) {
+        for (int i = 0; o->words[i]; i++)
+            n += snprintf(left + n, sizeof left - (size_t)n, "%s%s", i ? "|" : "=", o->words[i]);
+    } else if (o->what) {
+        n += snprintf(left + n, sizeof left - (size_t)n, "=%s", o->what);
+    }
+    printf("  %-28s %s\n", left, o->help);
+}
+
+static void print_help(const char *help)
+{
+    printf("%s: %s\n\nusage: %s [OPTIONS] [--] PROGRAM [ARGS]\n\n", tool_name(), help,
+           tool_name());
+    for (size_t i = 0; i < own.count; i++) print_option(&own.items[i]);
+    for (int i = 0; i < COMMON; i++)
+        if (common[i].help && strcmp(common[i].name, "log") && !hides(&common[i]))
+            print_option(&common[i]);
+    printf("      --%-22s %s\n      --%-22s %s\n", "help", "this text", "version",
+           "the version of Inlay");
+    for (int i = 0; i < COMMON; i++)
+        if (!strcmp(common[i].name, "log")) print_option(&common[i]);
+    inl_log_list(stdout);
+    exit(0);
+}
+
+static const option *by_name(const char *name, size_t n)
+{
+    for (size_t i = 0; i < own.count; i++)
+        if (strlen(own.items[i].name) == n && !memcmp(own.items[i].name, name, n))
+            return &own.items[i];
+    for (int i = 0; i < COMMON; i++)
+        if (strlen(common[i].name) == n && !memcmp(common[i].name, name, n)) return &common[i];
+    return NULL;
+}
+
+static const option *by_letter(char letter)
+{
+    for (size_t i = 0; i < own.count; i++)
+        if (own.items[i].letter == letter) return &own.items[i];
+    for (int i = 0; i < COMMON; i++)
+        if (common[i].letter == letter) return &common[i];
+    return NULL;
+}
+
+static void take_choice(const option *o, const char *value)
+{
+    for (int i = 0; o->words[i]; i++) {
+        if (strcmp(o->words[i], value) != 0) continue;
+        *(int *)o->value = i;
+        return;
+    }
+    wrong_usage("--%s: '%s' is not a choice", o->name, value);
+}
+
+static void take_uint(const option *o, const char *value)
+{
+    char *end;
+    errno = 0;
+    uint64_t n = strtoull(value, &end, 0);
+    if (errno || end == value || *end || *value == '-')
+        wrong_usage("--%s: '%s' is not a number", o->name, value);
+    *(uint64_t *)o->value = n;
+}
+
+static void take_glob(tool_globs *g, const char *value)
+{
+    const char **items = realloc(g->items, (g->count + 1) * sizeof *items);
+    if (!items) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+    items[g->count++] = value;
+    g->items = items;
+}
+
+static void take(const option *o, const char *value)
+{
+    const char *wrong;
+    switch (o->kind) {
+    case FLAG: *(bool *)o->value = true; break;
+    case UINT: take_uint(o, value); break;
+    case STRING: *(const char **)o->value = value; break;
+    case CHOICE: take_choice(o, value); break;
+    case GLOB: take_glob(o->value, value); break;
+    case ACTION:
+        wrong = o->action(value);
+        if (wrong) wrong_usage("--%s=%s: %s", o->name, value, wrong);
+        break;
+    }
+}
+
+/* Takes the option at argv[i]; returns the index behind it and its value. */
+static int take_argument(int argc, char **argv, int i, const char *help)
+{
+    const char *a = argv[i], *value = NULL;
+    const option *o;
+    if (a[1] == '-') {
+        size_t n = strcspn(a + 2, "=");
+        if (!strcmp(a, "--help")) print_help(help);
+        if (!strcmp(a, "--version")) {
+            printf("%s (Inlay %s)\n", tool_name(), INLAY_VERSION);
+            exit(0);
+        }
+        o = by_name(a + 2, n);
+        if (!o) wrong_usage("unknown option '%.*s'", (int)n + 2, a);
+        if (a[2 + n]) value = a + 3 + n;
+    } else {
+        o = by_letter(a[1]);
+        if (!o) wrong_usage("unknown option '-%c'", a[1]);
+        if (a[2]) value = a + 2;
+    }
+    if (o->kind == FLAG) {
+        if (value) wrong_usage("%s: takes no value", a);
+    } else if (!value) {
+        if (++i >= argc) wrong_usage("%s: lacks its value", a);
+        value = argv[i];
+    }
+    take(o, value);
+    return i + 1;
+}
+
+static void take_environment(void)
+{
+    const char *stress = getenv("INLAY_STRESS"), *log = getenv("INLAY_LOG");
+    const char *wrong = stress ? enable_stress(stress) : NULL;
+    if (wrong) wrong_usage("INLAY_STRESS=%s: %s", stress, wrong);
+    wrong = log ? enable_log(log) : NULL;
+    if (wrong) wrong_usage("INLAY_LOG=%s: %s", log, wrong);
+}
+
+int options_parse(int argc, char **argv, const char *help)
+{
+    int i = 1;
+    take_environment();
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
+        if (!strcmp(argv[i], "--")) {
+            i++;
+            break;
+        }
+        i = take_argument(argc, argv, i, help);
+    }
+    tool_options_now.json = !strcmp(formats[format], "json");
+    if (i >= argc && !tool_options_now.exec_path) wrong_usage("no program named");
+    return i;
+}
+
+const char *inlay_version(void) { return INLAY_VERSION; }

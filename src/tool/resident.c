@@ -1,0 +1,70 @@
+/* The tool inside the program, up to the moment when the engine takes over. */
+#include "tool/tool.h"
+#include "base/log.h"
+#include "base/sys.h"
+
+#include <inlay/tool.h>
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int resident_hide(int fd)
+{
+    if (fd < 0) return -1;
+    int hidden = jit_fd_hide(fd);
+    return hidden < 0 ? fd : hidden;
+}
+
+/* Where this process adopts orphans (the first process of a container, a subreaper), the helper is
+ * its child now, and about to end. */
+static void reap_helper(int pid)
+{
+    if (pid > 0) sys_call4(SYS_wait4, pid, 0, __WALL, 0);
+}
+
+void resident_begin(void)
+{
+    tool_handoff *h = &tool_handoff_data;
+    libc_place_mappings(h->region_low, h->region_high);
+    int err = h->fds.err;
+    if (err < 0) err = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    h->fds.err = resident_hide(err);
+    h->fds.tool = resident_hide(h->fds.tool);
+    h->fds.out = resident_hide(h->fds.out);
+    h->fds.out_dir = resident_hide(h->fds.out_dir);
+    libc_redirect_stdio(h->fds.err);
+    inl_log_fd = h->fds.err;
+    if (!h->loaded) reap_helper(h->helper);
+}
+
+/* What the tool's C library told the kernel about the thread, taken back: the program's will say its
+ * own. */
+static void forget_thread_registrations(void)
+{
+    sys_call1(SYS_set_tid_address, 0);
+    sys_call2(SYS_set_robust_list, 0, 3 * sizeof(long));
+}
+
+int inlay_start(void)
+{
+    jit_options options = {.stress = tool_options_now.stress, .chain_jumps = true};
+    if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    jit_client client = {0};
+    inl_error e = {0};
+    sigset_t all;
+    sigfillset(&all);
+    sigset_t now;
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    memcpy(&tool_handoff_data.start.sigmask, &now, sizeof tool_handoff_data.start.sigmask);
+    forget_thread_registrations();
+    if (jit_init(&client, &options, &tool_handoff_data.start, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+    jit_run();
+}

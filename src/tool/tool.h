@@ -1,0 +1,118 @@
+/* A tool's two roles and what they share.
+ *
+ * One file is both. Run by a person it is the LAUNCHER: it reads the options, finds the program,
+ * starts a short-lived helper, and then becomes the program by execve, so that the program has the
+ * launcher's process id, parent, terminal and descriptors and there is nothing to forward. At the
+ * exec stop, before the program's first instruction, the helper maps this same file into the program
+ * and points the thread at its _start. There the file runs a second time as the RESIDENT: its own C
+ * library initialises the ordinary way, main runs with the launcher's arguments, inlay_init returns,
+ * and inlay_start hands the program's registers to the engine.
+ *
+ *     launcher                       helper                      program's process
+ *     inlay_init                        .                              .
+ *       options_parse                   .                              .
+ *       program_find, program_check     .                              .
+ *       launch ---- clone, clone ---->  seize, options                 .
+ *         execve - - - - - - - - - - - - - - - - - - - - - - - - - ->  exec stop
+ *                                    inject: map, stack, handoff       .
+ *                                    detach, exit ------------------>  _start, main, inlay_init
+ *                                                                      inlay_start: jit_run
+ *
+ * Where ptrace is denied the launcher loads the program beside itself instead (load.c) and goes on
+ * as the resident without an exec.
+ *
+ * The handoff is a variable of the tool's own image: the helper, which is the same image at another
+ * address, fills its copy and writes it to the same place in the program's copy.
+ */
+#ifndef INL_TOOL_TOOL_H
+#define INL_TOOL_TOOL_H
+
+#include "base/error.h"
+#include "jit/jit.h"
+
+#include <inlay/types.h>
+
+enum { TOOL_EXIT_FAILED = 1, TOOL_EXIT_USAGE = 2 };
+
+/* Descriptors that a tool keeps out of the program's sight; -1 where there is none. They pass from
+ * launcher to resident, and through the program's own execs to the next launcher. */
+typedef struct tool_fds {
+    int32_t tool;    /* the tool's own file */
+    int32_t err;     /* standard error as the first launcher had it */
+    int32_t out;     /* the file of -o, only in the process that writes to it */
+    int32_t out_dir; /* the folder of the file of -o, for reports of other processes */
+} tool_fds;
+
+typedef struct tool_handoff {
+    uint64_t resident;       /* nonzero: this copy runs inside the program */
+    uint64_t loaded;         /* nonzero: without ptrace, in the launcher's own process */
+    jit_start_state start;
+    uint64_t region_low, region_high; /* where the tool's own later mappings go */
+    tool_fds fds;
+    int32_t helper;          /* process id of the helper, to be reaped if it became our child */
+    char program[4096];      /* path of the program, as found */
+} tool_handoff;
+extern tool_handoff tool_handoff_data;
+
+/* --- options.c --- */
+typedef struct tool_globs { const char **items; unsigned count; } tool_globs;
+typedef struct tool_options {
+    const char *output;       /* -o */
+    bool json, no_ptrace;
+    tool_globs images, procs;
+    uint32_t stress;          /* JIT_STRESS_* */
+    /* Internal, from a tool's resident to the next launcher when the program execs. */
+    const char *exec_path;    /* run this file; argv[0] stays as the program gave it */
+    bool followed;            /* not the first process: reports go to FILE.<pid> */
+    tool_fds fds;             /* handed down */
+} tool_options;
+extern tool_options tool_options_now;
+/* Fills tool_options_now and the tool's own options; returns the index of the program in argv.
+ * Prints and exits on --help, --version and wrong usage. */
+int options_parse(int argc, char **argv, const char *help);
+const char *tool_name(void);           /* the tool's, for messages */
+/* One line, "NAME: text", to the tool's messages; and the same with an exit. */
+void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void tool_fail(int status, const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
+
+/* --- program.c --- */
+typedef enum program_kind {
+    PROGRAM_OK,
+    PROGRAM_REFUSED,   /* cannot be run at all: the kernel would refuse as well */
+    PROGRAM_FOREIGN,   /* the kernel may run it, a tool cannot be put into it */
+} program_kind;
+/* As a shell finds it: in PATH when the name has no slash. */
+inl_status program_find(const char *name, char out[4096], inl_error *e);
+/* Can it be run under the tool? Follows #! lines. */
+program_kind program_check(const char *path, inl_error *e);
+
+/* --- launch.c --- */
+/* Becomes the program, or, without ptrace, returns with the program loaded beside the tool. */
+void tool_launch(const char *path, char **argv, char **launcher_argv);
+
+/* --- inject.c --- */
+typedef struct inject_job {
+    int pid;                 /* the process, stopped at its exec */
+    int tool_fd;             /* as numbered in the process */
+    char **argv, **envp;     /* the launcher's */
+} inject_job;
+/* Maps the tool into the stopped process and points it at the tool's start. */
+inl_status inject_tool(const inject_job *, inl_error *);
+/* Where a tool's mappings go in an address space: random like the kernel's own choices, fixed where
+ * the user switched randomisation off. */
+void inject_choose_region(uint64_t *low, uint64_t *high);
+
+/* --- load.c --- */
+/* Maps the program into this process and fills the handoff. */
+inl_status load_program(const char *path, char **argv, char **envp, inl_error *);
+
+/* --- resident.c --- */
+void resident_begin(void);   /* before options are read */
+int resident_hide(int fd);   /* out of the program's sight; the number may change */
+
+/* --- libc.c --- */
+void libc_place_mappings(uint64_t low, uint64_t high);
+void libc_redirect_stdio(int fd); /* standard output and error of the tool */
+
+#endif
