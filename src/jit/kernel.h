@@ -1,0 +1,122 @@
+/* What the files on the kernel's side of the engine share: system calls, signals, threads, processes,
+ * descriptors. The architecture's own part stands behind the functions at the end. */
+#ifndef INL_JIT_KERNEL_H
+#define INL_JIT_KERNEL_H
+
+#include "jit/jit.h"
+
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
+
+/* Signals that a fault raises. The kernel's mask never holds them while the program's code runs,
+ * whatever the program asked for: Inlay's own faults (write-protected code, a blocked table of
+ * indirect branches) must arrive. */
+#define JIT_BIT(signo) (1ull << ((signo)-1))
+#define JIT_FAULTS                                                                                 \
+    (JIT_BIT(SIGSEGV) | JIT_BIT(SIGBUS) | JIT_BIT(SIGILL) | JIT_BIT(SIGFPE) | JIT_BIT(SIGTRAP) |   \
+     JIT_BIT(SIGSYS))
+#define JIT_UNBLOCKABLE (JIT_BIT(SIGKILL) | JIT_BIT(SIGSTOP))
+
+typedef struct jit_action { /* the kernel's struct sigaction */
+    uint64_t handler, flags, restorer, mask;
+} jit_action;
+
+typedef struct jit_signals { /* what the program set; one for all threads that share handlers */
+    inl_lock lock;
+    uint32_t users;
+    jit_action action[65];
+} jit_signals;
+
+/* Answers of a system call's handler that are not the program's. */
+#define JIT_RESTART INT64_MIN          /* a signal came first: the call has not been started */
+#define JIT_NO_ANSWER (INT64_MIN + 1)  /* the handler has set the whole context */
+
+/* --- syscall.c --- */
+typedef long jit_syscall_handler(jit_thread *t, weave_context *c);
+typedef struct jit_syscall_row {
+    uint16_t nr;
+    const char *name;
+    jit_syscall_handler *run;
+} jit_syscall_row;
+extern const jit_syscall_row jit_memory_syscalls[], jit_file_syscalls[], jit_signal_syscalls[],
+    jit_process_syscalls[]; /* each ends with a row whose `run` is NULL */
+void jit_syscalls_init(void);
+/* Makes the call of `c` with its own arguments, or JIT_RESTART when a signal waits. */
+long jit_pass(jit_thread *t, const weave_context *c);
+long jit_pass_args(jit_thread *t, long nr, const long args[6]);
+
+/* --- signal.c --- */
+void jit_kernel_mask_set(uint64_t mask);
+uint64_t jit_kernel_mask_all(void);        /* blocks everything; the mask before */
+void jit_mask_apply(jit_thread *t);        /* the program's mask becomes the kernel's, but for faults */
+jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */
+void jit_signals_release(jit_signals *);
+void jit_signals_adopt_kernel(jit_signals *s);
+
+/* --- thread.c --- */
+void jit_thread_link(jit_thread *t);       /* lock held */
+void jit_thread_begin(jit_thread *t);      /* in the new thread, called by assembly */
+void jit_thread_retire(jit_thread *t);     /* its counts are kept, its block can be used again */
+void jit_threads_after_fork(jit_thread *t);
+
+/* --- process.c --- */
+long jit_fork(jit_thread *t, uint64_t flags, weave_context *c, long nr, const long args[6]);
+bool jit_process_ending(jit_thread *t);    /* true: this thread is the one that ends the process */
+
+/* --- syscall_maps.c --- */
+/* A descriptor with the text of the process's memory maps as the program should see it; -errno. */
+int jit_maps_open(int real, int flags);
+
+/* --- assembly (x86_64/kernel.S) --- */
+/* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler
+ * knows the window from `check` to the instruction: a signal there makes it answer JIT_RESTART. */
+long jit_blocking_syscall(const bool *pending, long nr, const long args[6]);
+extern const char jit_blocking_check[], jit_blocking_insn[], jit_blocking_after[],
+    jit_blocking_interrupted[];
+/* Copies from or to memory that may not be there; answers how many bytes were left. */
+size_t jit_safe_copy(void *to, const void *from, size_t size);
+extern const char jit_safe_copy_insn[], jit_safe_copy_done[];
+/* Stores 0 to *busy and makes the exit call `nr` without touching any stack. */
+void jit_exit_raw(uint32_t *busy, long nr, long status) __attribute__((noreturn));
+
+static inline bool jit_read(void *to, uint64_t from, size_t size)
+{
+    return !jit_safe_copy(to, (const void *)from, size);
+}
+static inline bool jit_write(uint64_t to, const void *from, size_t size)
+{
+    return !jit_safe_copy((void *)to, from, size);
+}
+/* Copies a string of the program; its length, or -EFAULT, -ENAMETOOLONG. */
+long jit_read_string(char *to, uint64_t from, size_t size);
+
+/* --- the architecture's part (x86_64/sigframe.c, x86_64/sigcontext.c) --- */
+void jit_sigframe_init(void);
+/* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
+ * return to. False: the stack cannot take it. */
+bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,
+                       uint64_t saved);
+/* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
+bool jit_sigframe_pop(jit_thread *t, uint64_t *mask);
+bool jit_altstack_active(const jit_thread *t, uint64_t sp);
+void jit_trap_set(jit_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
+
+uint64_t jit_uc_pc(const void *uc);
+void jit_uc_set_pc(void *uc, uint64_t pc);
+uint64_t *jit_uc_mask(void *uc);
+bool jit_uc_is_write(const void *uc);           /* the page fault was a write */
+void jit_uc_keep_trap(jit_thread *t, const void *uc);
+void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);
+/* Registers of `spilled` and saved flags come from the thread's frame. */
+void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved);
+/* At the gate, before or right after the system call: the program's context at `pc`. */
+void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc,
+                         weave_context *out);
+/* An indirect branch that hit the blocked table: the program's context at the branch's target. */
+void jit_uc_ibl_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);
+
+#endif

@@ -1,0 +1,190 @@
+/* Inlay's handler: runs on the thread's own signal stack, with all but the faults blocked, at any
+ * instruction of translated code, of an analysis routine or of the runtime. It takes no lock (but for
+ * what jit_memory_write_fault takes care of itself) and decides one thing: how the thread gets to
+ * a boundary where the signal can be delivered.
+ *
+ *   sleeping call, not started       it answers JIT_RESTART; the call starts anew after delivery
+ *   gate, call not started           the context is that of the system call instruction: go there
+ *   on the way into the cache        once more from the top, where the pending signal is seen
+ *   in the runtime otherwise         nothing: the dispatcher looks before it enters the cache
+ *   in translated code               the fragment's direct exits lead to the dispatcher now, indirect
+ *                                    branches hit a table that faults: a boundary is near
+ *
+ * A fault in translated code is the program's own, and its context is known exactly from the
+ * fragment's map; or it is one that Inlay arranged.
+ */
+#include "jit/kernel.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "jit/x86_64/abi.h"
+
+enum { IBL_BYTES = 65536 * 8 };
+
+static bool between(uint64_t pc, const char *from, const char *to)
+{
+    return pc >= (uint64_t)(uintptr_t)from && pc <= (uint64_t)(uintptr_t)to;
+}
+
+static bool is_at(uint64_t pc, const char *label) { return pc == (uint64_t)(uintptr_t)label; }
+
+/* The thread goes to the dispatcher with `leave`; t->ctx has been filled. */
+static void redispatch(jit_thread *t, void *uc, uint64_t leave)
+{
+    t->leave = leave;
+    t->in_gate = 0;
+    t->where = JIT_IN_RUNTIME;
+    jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_redispatch);
+}
+
+/* --- signals that were sent --- */
+
+static jit_fragment *running_fragment(jit_thread *t, uint64_t pc)
+{
+    jit_fragment *f = jit_fragment_of_cache(pc);
+    if (f || !t->frame.in_tool) return f;
+    uint64_t return_address = *(uint64_t *)(t->frame.tool_stack - 8);
+    return jit_fragment_of_cache(return_address);
+}
+
+static void stop_at_next_boundary(jit_thread *t, uint64_t pc)
+{
+    jit_fragment *f = running_fragment(t, pc);
+    t->unlinked = f;
+    if (f) jit_unlink_exits(f);
+    jit_ibl_block(t);
+}
+
+static void arrived(jit_thread *t, const siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = jit_uc_pc(uc);
+    if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
+        int i = __builtin_popcountll(JIT_FAULTS & (JIT_BIT(info->si_signo) - 1));
+        t->held[i] = *info;
+        t->held_set |= JIT_BIT(info->si_signo);
+        return;
+    }
+    t->pending.info = *info;
+    t->pending.temporary = t->temp_active && is_at(pc, jit_blocking_after);
+    t->pending.mask = t->pending.temporary ? t->temp_mask : t->sigmask;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    t->pending.present = true;
+    t->mask_is_ours = true;
+    *jit_uc_mask(uc) |= ~JIT_FAULTS;
+
+    if (between(pc, jit_blocking_check, jit_blocking_insn)) {
+        jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_blocking_interrupted);
+    } else if (between(pc, jit_enter_begin, jit_enter_end)) {
+        jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_enter_begin);
+    } else if (t->where == JIT_IN_RUNTIME) {
+        return;
+    } else if (between(pc, jit_gate_check, jit_gate_syscall)) {
+        jit_uc_gate_context(uc, t, fs_base, t->syscall_resume - JIT_SYSCALL_BYTES, &t->ctx);
+        redispatch(t, uc, JIT_LEAVE_SIGNAL);
+    } else {
+        stop_at_next_boundary(t, pc);
+    }
+}
+
+/* --- faults --- */
+
+/* A fault that nothing explains. The process cannot go on; the reason must not be lost. */
+static void die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr)
+{
+    uint32_t mask = inl_log_mask;
+    inl_log_mask |= 1u << INL_LOG_SIGNAL;
+    inl_log_write(INL_LOG_SIGNAL, "fault in %s: signal %d at %#lx, address %#lx", where, signo,
+                  (long)pc, (long)addr);
+    inl_log_mask = mask;
+    jit_action a = {0};
+    sys_call4(SYS_rt_sigaction, signo, (long)&a, 0, sizeof a.mask);
+    /* The instruction is run again and faults again, now with the kernel's action. */
+}
+
+static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
+
+static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = jit_uc_pc(uc);
+    uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
+    if (signo == SIGSEGV && t->where == JIT_IN_CACHE && addr - table < IBL_BYTES &&
+        t->ibl_blocked) {
+        jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
+        redispatch(t, uc, JIT_LEAVE_INDIRECT);
+        return true;
+    }
+    if (signo == SIGSEGV && jit_uc_is_write(uc) && jit_memory_write_fault(addr)) return true;
+    if (is_page_fault(signo) && is_at(pc, jit_safe_copy_insn)) {
+        jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_safe_copy_done);
+        return true;
+    }
+    return false;
+}
+
+/* The program's state at the fault, into t->ctx; false when it is not the program's fault. */
+static bool fault_context(jit_thread *t, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = jit_uc_pc(uc);
+    jit_fragment *f = jit_fragment_of_cache(pc);
+    weave_map_entry entry;
+    bool in_snippet;
+    if (f && jit_fragment_map(f, pc, &entry, &in_snippet)) {
+        jit_uc_context(uc, t, fs_base, &t->ctx);
+        jit_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
+        t->ctx.pc = entry.app;
+        return true;
+    }
+    if (is_at(pc, jit_gate_after)) { /* SIGSYS */
+        jit_uc_gate_context(uc, t, fs_base, t->syscall_resume, &t->ctx);
+        return true;
+    }
+    return false;
+}
+
+static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = jit_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
+    if (arranged(t, signo, addr, uc, fs_base)) return;
+    if (t->where == JIT_IN_RUNTIME) {
+        if (signo != SIGSYS) {
+            die_of_bug("Inlay's runtime", signo, pc, addr);
+            return;
+        }
+        t->fault.info = *info; /* a call made for the program; it goes on behind it */
+        t->fault.present = true;
+        return;
+    }
+    if (t->frame.in_tool) {
+        die_of_bug("the tool's code", signo, pc, addr);
+        return;
+    }
+    if (!fault_context(t, uc, fs_base)) {
+        die_of_bug("Inlay's code", signo, pc, addr);
+        return;
+    }
+    jit_uc_keep_trap(t, uc);
+    t->fault.info = *info;
+    if (addr && jit_cache_contains(addr)) t->fault.info.si_addr = (void *)(uintptr_t)t->ctx.pc;
+    t->fault.present = true;
+    redispatch(t, uc, JIT_LEAVE_SIGNAL);
+}
+
+/* The kernel raised it for the instruction at which the thread stands; nobody sent it. */
+static bool is_fault(int signo, const siginfo_t *info)
+{
+    if (!(JIT_BIT(signo) & JIT_FAULTS) || info->si_code <= 0) return false;
+    return !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    jit_thread *t = jit_self();
+    if (is_fault(signo, info))
+        fault(t, signo, info, uc, fs_base);
+    else
+        arrived(t, info, uc, fs_base);
+}

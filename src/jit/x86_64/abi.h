@@ -1,0 +1,39 @@
+/* How a system call's arguments and answer lie in the program's registers on x86-64. */
+#ifndef INL_JIT_X86_64_ABI_H
+#define INL_JIT_X86_64_ABI_H
+
+#include "weave/x86_64/frame.h"
+
+enum {
+    JIT_RAX, JIT_RCX, JIT_RDX, JIT_RBX, JIT_RSP, JIT_RBP, JIT_RSI, JIT_RDI,
+    JIT_R8, JIT_R9, JIT_R10, JIT_R11,
+    JIT_SYSCALL_BYTES = 2,
+};
+
+static inline uint64_t jit_arg(const weave_context *c, int i)
+{
+    static const uint8_t registers[6] = {JIT_RDI, JIT_RSI, JIT_RDX, JIT_R10, JIT_R8, JIT_R9};
+    return c->gpr[registers[i]];
+}
+static inline long jit_number(const weave_context *c) { return (long)c->gpr[JIT_RAX]; }
+static inline uint64_t jit_sp(const weave_context *c) { return c->gpr[JIT_RSP]; }
+static inline void jit_set_sp(weave_context *c, uint64_t sp) { c->gpr[JIT_RSP] = sp; }
+static inline void jit_set_answer(weave_context *c, long answer)
+{
+    c->gpr[JIT_RAX] = (uint64_t)answer;
+}
+/* What the instruction itself leaves behind: RCX and R11. */
+static inline void jit_set_clobbers(weave_context *c)
+{
+    c->gpr[JIT_RCX] = c->pc;
+    c->gpr[JIT_R11] = c->flags;
+}
+/* FS base of the running code. */
+static inline uint64_t jit_fs_base(void)
+{
+    uint64_t base;
+    __asm__ volatile("rdfsbase %0" : "=r"(base));
+    return base;
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* From the registers that the kernel hands to Inlay's handler to the program's own: which of them are
+ * in the thread's frame instead depends on where the thread was. */
+#include <string.h>
+#include <ucontext.h>
+
+#include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
+
+/* Of dispatch.S: behind it R11 holds the program's flags. */
+extern const char jit_gate_flags[];
+
+enum { PAGE_FAULT = 14, ERR_WRITE = 2 };
+/* CF PF AF ZF SF in AH, OF in AL */
+enum { ARITH_IN_AH = 0xd5, FLAG_OF = 0x800, ARITHMETIC = ARITH_IN_AH | FLAG_OF };
+
+static greg_t *registers(const void *uc) { return ((ucontext_t *)(uintptr_t)uc)->uc_mcontext.gregs; }
+
+uint64_t jit_uc_pc(const void *uc) { return (uint64_t)registers(uc)[REG_RIP]; }
+
+void jit_uc_set_pc(void *uc, uint64_t pc)
+{
+    enum { DF = 0x400, TF = 0x100 };
+    greg_t *g = registers(uc);
+    g[REG_RIP] = (greg_t)pc;
+    g[REG_EFL] &= ~(greg_t)(DF | TF);
+}
+
+uint64_t *jit_uc_mask(void *uc) { return (uint64_t *)&((ucontext_t *)uc)->uc_sigmask; }
+
+bool jit_uc_is_write(const void *uc)
+{
+    const greg_t *g = registers(uc);
+    return g[REG_TRAPNO] == PAGE_FAULT && g[REG_ERR] & ERR_WRITE;
+}
+
+void jit_uc_keep_trap(jit_thread *t, const void *uc)
+{
+    const greg_t *g = registers(uc);
+    t->trapno = (uint64_t)g[REG_TRAPNO];
+    t->trap_err = (uint64_t)g[REG_ERR];
+    t->trap_addr = (uint64_t)g[REG_CR2];
+}
+
+void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out)
+{
+    static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                          REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                          REG_R12, REG_R13, REG_R14, REG_R15};
+    const greg_t *g = registers(uc);
+    for (int r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[by_number[r]];
+    out->pc = (uint64_t)g[REG_RIP];
+    out->flags = (uint64_t)g[REG_EFL];
+    out->fs_base = fs_base;
+    out->gs_base = t->frame.app_gs_base;
+}
+
+static void unsave_flags(const jit_thread *t, weave_context *c)
+{
+    uint64_t ax = t->frame.flags;
+    c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) |
+               (ax & 1 ? FLAG_OF : 0);
+}
+
+void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved)
+{
+    for (int r = 0; r < 16; r++)
+        if (spilled >> r & 1) c->gpr[r] = t->frame.slot[r];
+    if (flags_saved) unsave_flags(t, c);
+}
+
+static bool on_private_stack(const jit_thread *t, uint64_t sp)
+{
+    return sp - (uint64_t)(uintptr_t)t->stack_low <= t->stack_size;
+}
+
+void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc,
+                         weave_context *out)
+{
+    uint64_t at = jit_uc_pc(uc);
+    jit_uc_context(uc, t, fs_base, out);
+    if (on_private_stack(t, jit_sp(out))) jit_set_sp(out, t->frame.slot[JIT_RSP]);
+    if (at >= (uint64_t)(uintptr_t)jit_gate_flags) out->flags = out->gpr[JIT_R11];
+    out->gpr[JIT_RCX] = t->syscall_resume;
+    out->pc = pc;
+}
+
+/* RCX is the target; RCX and RDX of the program are in their slots. The miss routine's store into the
+ * table is the one place where more is: RAX, RBX and the flags. */
+void jit_uc_ibl_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out)
+{
+    jit_uc_context(uc, t, fs_base, out);
+    uint64_t target = out->gpr[JIT_RCX];
+    bool storing = jit_uc_is_write(uc);
+    jit_uc_unspill(t, out,
+                   1u << JIT_RCX | 1u << JIT_RDX | (storing ? 1u << JIT_RAX | 1u << JIT_RBX : 0),
+                   storing);
+    out->pc = target;
+}

@@ -1,0 +1,293 @@
+/* The frame that the x86-64 kernel builds for a handler with SA_SIGINFO semantics (it builds no
+ * other), and its undoing. Layout, from the new stack pointer up:
+ *
+ *     sp + 0      return address: the program's restorer
+ *        + 8      ucontext: flags, link, stack_t, 256 bytes of sigcontext, 8 bytes of mask
+ *        + 312    siginfo, 128 bytes
+ *        + 440    padding
+ *     64-aligned  vector state in XSAVE's standard form; bytes 464..511 of its legacy part tell its
+ *                 size and features; a second magic word follows it
+ *
+ * The program may change anything in it before it returns; what it hands back is checked as the kernel
+ * checks it, since XRSTOR of a bad image would fault in the runtime.
+ */
+#include <cpuid.h>
+#include <string.h>
+
+#include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
+
+
+enum {
+    UC_FP_XSTATE = 1, UC_SIGCONTEXT_SS = 2, UC_STRICT_RESTORE_SS = 4,
+    RED_ZONE = 128,
+    LEGACY = 512, HEADER = 64, SW_RESERVED = 464, MXCSR = 24, MXCSR_MASK = 28,
+    FPSSE = 3, PKRU_BIT = 9, TILES_LOW = 17, TILES_HIGH = 18,
+    FLAG_TF = 0x100, FLAG_DF = 0x400, FLAG_RF = 0x10000,
+    RESTORED_FLAGS = 0x50dd5, /* CF PF AF ZF SF TF DF OF RF AC */
+    CODE_SEGMENT = 0x33, STACK_SEGMENT = 0x2b,
+    DEFAULT_MXCSR = 0x1f80,
+};
+#define INITIAL_PKRU 0x55555554u
+
+struct machine_context {
+    uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+    uint64_t rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags;
+    uint16_t cs, gs, fs, ss;
+    uint64_t err, trapno, oldmask, cr2, fpstate;
+    uint64_t reserved[8];
+};
+
+struct rt_frame {
+    uint64_t restorer;
+    uint64_t uc_flags, uc_link;
+    uint64_t stack_sp, stack_flags, stack_size;
+    struct machine_context mc;
+    uint64_t mask;
+    uint8_t info[128];
+};
+_Static_assert(sizeof(struct machine_context) == 256, "kernel ABI");
+_Static_assert(sizeof(struct rt_frame) == 440, "kernel ABI");
+_Static_assert(sizeof(siginfo_t) == 128, "kernel ABI");
+
+struct sw_bytes {
+    uint32_t magic1, extended_size;
+    uint64_t features;
+    uint32_t xstate_size, padding[7];
+};
+_Static_assert(sizeof(struct sw_bytes) == 48, "kernel ABI");
+
+/* What a frame's vector state holds: set once, from the processor. */
+static struct {
+    uint64_t features;
+    uint32_t size;       /* without the second magic word */
+    uint32_t mxcsr_mask;
+    uint32_t pkru_at;    /* offset of the component, 0: none */
+} xstate;
+
+static uint64_t enabled_features(void)
+{
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low | (uint64_t)high << 32;
+}
+
+void jit_sigframe_init(void)
+{
+    /* Tile registers are in a frame only after the program asked the kernel for them; arch_prctl
+     * refuses that (syscall_process.c). */
+    xstate.features = enabled_features() & ~(1ull << TILES_LOW | 1ull << TILES_HIGH);
+    xstate.size = LEGACY + HEADER;
+    for (uint32_t i = 2; i < 63; i++) {
+        uint32_t size, offset, c, d;
+        if (!(xstate.features >> i & 1)) continue;
+        __cpuid_count(0xd, i, size, offset, c, d);
+        if (c & 1) continue; /* supervisor state */
+        if (offset + size > xstate.size) xstate.size = offset + size;
+        if (i == PKRU_BIT) xstate.pkru_at = offset;
+    }
+    _Alignas(64) uint8_t legacy[LEGACY];
+    memset(legacy, 0, sizeof legacy);
+    __asm__ volatile("fxsave64 %0" : "=m"(legacy));
+    memcpy(&xstate.mxcsr_mask, legacy + MXCSR_MASK, 4);
+    if (!xstate.mxcsr_mask) xstate.mxcsr_mask = 0xffbf;
+}
+
+/* --- the alternate stack --- */
+
+static bool on_altstack(const jit_thread *t, uint64_t sp)
+{
+    uint64_t low = (uint64_t)(uintptr_t)t->altstack.ss_sp;
+    return sp > low && sp - low <= t->altstack.ss_size;
+}
+
+bool jit_altstack_active(const jit_thread *t, uint64_t sp)
+{
+    return !(t->altstack.ss_flags & (int)SS_AUTODISARM) && on_altstack(t, sp);
+}
+
+/* --- vector state --- */
+
+static void initial_vectors(const jit_thread *t)
+{
+    uint8_t *area = t->frame.xsave_area;
+    memset(area, 0, LEGACY + HEADER);
+    uint32_t mxcsr = DEFAULT_MXCSR;
+    uint16_t control = 0x37f;
+    memcpy(area, &control, sizeof control);
+    memcpy(area + MXCSR, &mxcsr, sizeof mxcsr);
+    if (xstate.pkru_at && t->frame.xsave_mask >> PKRU_BIT & 1) {
+        uint64_t bv = 1ull << PKRU_BIT;
+        uint32_t pkru = INITIAL_PKRU;
+        memcpy(area + LEGACY, &bv, sizeof bv);
+        memcpy(area + xstate.pkru_at, &pkru, sizeof pkru);
+    }
+}
+
+static bool put_vectors(const jit_thread *t, uint64_t to)
+{
+    uint8_t *area = t->frame.xsave_area;
+    struct sw_bytes sw = {.magic1 = FP_XSTATE_MAGIC1,
+                          .extended_size = xstate.size + 4,
+                          .features = xstate.features,
+                          .xstate_size = xstate.size};
+    uint64_t bv;
+    uint32_t magic2 = FP_XSTATE_MAGIC2;
+    memcpy(&bv, area + LEGACY, sizeof bv);
+    bv = (bv & xstate.features) | FPSSE; /* XSAVE has written these in any case */
+    return jit_write(to, area, SW_RESERVED) && jit_write(to + SW_RESERVED, &sw, sizeof sw) &&
+           jit_write(to + LEGACY, &bv, sizeof bv) &&
+           jit_write(to + LEGACY + 8, area + LEGACY + 8, xstate.size - LEGACY - 8) &&
+           jit_write(to + xstate.size, &magic2, sizeof magic2);
+}
+
+/* True when the frame's image is more than the 512 legacy bytes. */
+static bool is_extended(const struct sw_bytes *sw, uint64_t from)
+{
+    uint32_t magic2;
+    if (sw->magic1 != FP_XSTATE_MAGIC1 || sw->xstate_size < LEGACY + HEADER ||
+        sw->xstate_size > xstate.size || sw->xstate_size > sw->extended_size)
+        return false;
+    return jit_read(&magic2, from + sw->xstate_size, sizeof magic2) && magic2 == FP_XSTATE_MAGIC2;
+}
+
+static bool take_vectors(jit_thread *t, uint64_t from)
+{
+    uint8_t *area = t->frame.xsave_area;
+    if (!from) {
+        initial_vectors(t);
+        return true;
+    }
+    struct sw_bytes sw;
+    if (!jit_read(&sw, from + SW_RESERVED, sizeof sw)) return false;
+    initial_vectors(t);
+    uint64_t header[HEADER / 8] = {FPSSE};
+    if (!jit_read(area, from, SW_RESERVED)) return false;
+    if (is_extended(&sw, from)) {
+        if (!jit_read(header, from + LEGACY, HEADER) ||
+            !jit_read(area + LEGACY + HEADER, from + LEGACY + HEADER,
+                      sw.xstate_size - LEGACY - HEADER))
+            return false;
+        for (unsigned i = 1; i < HEADER / 8; i++)
+            if (header[i]) return false;
+        header[0] &= xstate.features & sw.features;
+    }
+    memcpy(area + LEGACY, header, HEADER);
+    uint32_t mxcsr;
+    memcpy(&mxcsr, area + MXCSR, sizeof mxcsr);
+    return !(mxcsr & ~xstate.mxcsr_mask);
+}
+
+/* --- building --- */
+
+static void fill_sigcontext(const jit_thread *t, struct machine_context *m, uint64_t mask)
+{
+    const uint64_t *r = t->ctx.gpr;
+    *m = (struct machine_context){
+        .r8 = r[8], .r9 = r[9], .r10 = r[10], .r11 = r[11],
+        .r12 = r[12], .r13 = r[13], .r14 = r[14], .r15 = r[15],
+        .rdi = r[JIT_RDI], .rsi = r[JIT_RSI], .rbp = r[JIT_RBP], .rbx = r[JIT_RBX],
+        .rdx = r[JIT_RDX], .rax = r[JIT_RAX], .rcx = r[JIT_RCX], .rsp = r[JIT_RSP],
+        .rip = t->ctx.pc, .flags = t->ctx.flags,
+        .cs = CODE_SEGMENT, .ss = STACK_SEGMENT,
+        .err = t->trap_err, .trapno = t->trapno, .cr2 = t->trap_addr, .oldmask = mask,
+    };
+}
+
+/* Where the frame goes: *fpstate and the answer, 0 when the alternate stack cannot hold it. */
+static uint64_t place(const jit_thread *t, const jit_action *a, uint64_t *fpstate)
+{
+    uint64_t sp = jit_sp(&t->ctx);
+    bool nested = jit_altstack_active(t, sp), entering = false;
+    sp -= RED_ZONE;
+    if (a->flags & SA_ONSTACK && t->altstack.ss_size && !jit_altstack_active(t, sp)) {
+        sp = (uint64_t)(uintptr_t)t->altstack.ss_sp + t->altstack.ss_size;
+        entering = true;
+    }
+    sp = (sp - (xstate.size + 4)) & ~63ull;
+    *fpstate = sp;
+    sp = ((sp - sizeof(struct rt_frame)) & ~15ull) - 8;
+    if ((nested || entering) && !on_altstack(t, sp)) return 0;
+    return sp;
+}
+
+bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,
+                       uint64_t saved)
+{
+    if (!(a->flags & SA_RESTORER)) return false;
+    uint64_t fpstate, sp = place(t, a, &fpstate);
+    if (!sp || !put_vectors(t, fpstate)) return false;
+    struct rt_frame f = {
+        .restorer = a->restorer,
+        .uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+        .stack_sp = (uint64_t)(uintptr_t)t->altstack.ss_sp,
+        .stack_flags = (uint32_t)t->altstack.ss_flags,
+        .stack_size = t->altstack.ss_size,
+        .mask = saved,
+    };
+    fill_sigcontext(t, &f.mc, saved);
+    f.mc.fpstate = fpstate;
+    memcpy(f.info, info, sizeof f.info);
+    if (!jit_write(sp, &f, sizeof f)) return false;
+
+    weave_context *c = &t->ctx;
+    c->gpr[JIT_RDI] = (uint64_t)signo;
+    c->gpr[JIT_RAX] = 0;
+    c->gpr[JIT_RSI] = sp + offsetof(struct rt_frame, info);
+    c->gpr[JIT_RDX] = sp + offsetof(struct rt_frame, uc_flags);
+    c->gpr[JIT_RSP] = sp;
+    c->pc = a->handler;
+    c->flags &= ~(uint64_t)(FLAG_DF | FLAG_RF | FLAG_TF);
+    initial_vectors(t);
+    return true;
+}
+
+/* --- undoing --- */
+
+static void take_altstack(jit_thread *t, const struct rt_frame *f)
+{
+    int flags = (int)(uint32_t)f->stack_flags, mode = flags & ~(int)SS_AUTODISARM;
+    if (jit_altstack_active(t, jit_sp(&t->ctx))) return;
+    if (mode == SS_DISABLE) {
+        t->altstack = (stack_t){.ss_flags = flags};
+    } else if ((mode == 0 || mode == SS_ONSTACK) && f->stack_size >= 2048) {
+        t->altstack = (stack_t){.ss_sp = (void *)(uintptr_t)f->stack_sp,
+                                .ss_flags = flags,
+                                .ss_size = f->stack_size};
+    }
+}
+
+bool jit_sigframe_pop(jit_thread *t, uint64_t *mask)
+{
+    weave_context *c = &t->ctx;
+    struct rt_frame f;
+    if (!jit_read(&f, jit_sp(c) - 8, sizeof f)) return false;
+    const struct machine_context *m = &f.mc;
+    if (!take_vectors(t, m->fpstate)) return false;
+    uint64_t *r = c->gpr;
+    r[8] = m->r8, r[9] = m->r9, r[10] = m->r10, r[11] = m->r11;
+    r[12] = m->r12, r[13] = m->r13, r[14] = m->r14, r[15] = m->r15;
+    r[JIT_RDI] = m->rdi, r[JIT_RSI] = m->rsi, r[JIT_RBP] = m->rbp, r[JIT_RBX] = m->rbx;
+    r[JIT_RDX] = m->rdx, r[JIT_RAX] = m->rax, r[JIT_RCX] = m->rcx, r[JIT_RSP] = m->rsp;
+    c->pc = m->rip;
+    c->flags = (c->flags & ~(uint64_t)RESTORED_FLAGS) | (m->flags & RESTORED_FLAGS);
+    *mask = f.mask;
+    take_altstack(t, &f);
+    return true;
+}
+
+void jit_trap_set(jit_thread *t, int signo, uint64_t addr)
+{
+    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, USER_FETCH = 0x14 };
+    if (signo == SIGILL) {
+        t->trapno = INVALID_OPCODE;
+        t->trap_err = 0;
+    } else if (addr) {
+        t->trapno = PAGE_FAULT;
+        t->trap_err = USER_FETCH;
+        t->trap_addr = addr;
+    } else {
+        t->trapno = GENERAL_PROTECTION;
+        t->trap_err = 0;
+    }
+}
