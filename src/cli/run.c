@@ -16,8 +16,9 @@ static const struct common {
     const char *name;
     bool has_value;
 } common_options[] = {
-    {"-o", true},      {"--format", true}, {"--image", true},      {"--proc", true},
-    {"--log", true},   {"--dump", true},   {"--no-ptrace", false}, {"--help", false},
+    {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
+    {"--proc", true}, {"--log", true},   {"--stress", true},     {"--no-ptrace", false},
+    {"--help", false},
 };
 
 /* How many arguments the option at argv[0] takes up; 0 when it is none of the common ones. */

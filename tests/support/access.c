@@ -1,66 +1,19 @@
 /* Which memory an instruction is about to touch, by Zydis and the registers before it.
  *
  * Explicit and string operands are base + index*scale + disp (+ segment base). Pushes and calls
- * write below the stack pointer; Zydis describes their hidden operand by its base only. A gather or
- * scatter touches one element for each mask element that is on. xsave and its kin touch as much as
- * their feature mask asks for. */
+ * write below the stack pointer; Zydis describes their hidden operand by its base only. xsave and its kin
+ * touch as much as their feature mask asks for. */
 #include "stepper.h"
 
 #include <Zydis/Zydis.h>
 #include <cpuid.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/uio.h>
-#include <elf.h>
 
 typedef struct machine {
     pid_t pid;
     const struct user_regs_struct *regs;
 } machine;
-
-/* Masks and indices of gathers are vector registers: the program's saved extended state. */
-typedef struct xstate {
-    uint8_t bytes[16384];
-    size_t size;
-} xstate;
-
-static bool read_xstate(pid_t pid, xstate *x)
-{
-    struct iovec iov = {x->bytes, sizeof x->bytes};
-    if (ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, &iov) != 0) return false;
-    x->size = iov.iov_len;
-    return true;
-}
-
-static unsigned component_offset(unsigned component)
-{
-    unsigned a, b, c, d;
-    __cpuid_count(0xd, component, a, b, c, d);
-    return b;
-}
-
-/* Copies vector register `n` (all 64 bytes, zero where the machine has fewer). */
-static void vector_value(const xstate *x, unsigned n, uint8_t out[64])
-{
-    memset(out, 0, 64);
-    if (n < 16) {
-        memcpy(out, x->bytes + 160 + 16 * n, 16);
-        unsigned ymm = component_offset(2), zmm = component_offset(6);
-        if (ymm && ymm + 256 <= x->size) memcpy(out + 16, x->bytes + ymm + 16 * n, 16);
-        if (zmm && zmm + 512 <= x->size) memcpy(out + 32, x->bytes + zmm + 32 * n, 32);
-    } else {
-        unsigned high = component_offset(7);
-        if (high && high + 1024 <= x->size) memcpy(out, x->bytes + high + 64 * (n - 16), 64);
-    }
-}
-
-static uint64_t opmask_value(const xstate *x, unsigned n)
-{
-    uint64_t k = 0;
-    unsigned at = component_offset(5);
-    if (at && at + 64 <= x->size) memcpy(&k, x->bytes + at + 8 * n, 8);
-    return k;
-}
 
 static uint64_t register_value(const struct user_regs_struct *r, ZydisRegister reg, uint64_t next)
 {
@@ -152,61 +105,26 @@ static uint32_t operand_size(const machine *m, const ZydisDecodedInstruction *in
     }
 }
 
-static int gather(const machine *m, const ZydisDecodedInstruction *in,
-                  const ZydisDecodedOperand *ops, const ZydisDecodedOperand *mem, step_access *out)
+/* A gather or scatter: the address before the index vector is added, and how many elements. */
+static step_access gather(const machine *m, const ZydisDecodedInstruction *in,
+                          const ZydisDecodedOperand *ops, const ZydisDecodedOperand *mem)
 {
-    static xstate x;
-    if (!read_xstate(m->pid, &x)) return 0;
-    unsigned element = ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY ? ops[2].element_size
-                                                                : ops[0].element_size;
-    bool evex = in->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX;
     bool scatter = mem->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
-    const char *name = ZydisMnemonicGetString(in->mnemonic);
-    unsigned index_bytes = strstr(name, "therq") || strstr(name, "pgatherq") ||
-                                   strstr(name, "terq")
-                               ? 8
-                               : 4;
-    unsigned index_width = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, mem->mem.index) / 8;
     const ZydisDecodedOperand *data = &ops[scatter ? 2 : 0];
-    unsigned data_bytes = data->size / 8;
-    element /= 8;
-    unsigned n = index_width / index_bytes;
-    if (data_bytes / element < n) n = data_bytes / element;
-
-    uint8_t index[64], mask[64] = {0};
-    vector_value(&x, (unsigned)ZydisRegisterGetId(mem->mem.index), index);
-    uint64_t k = 0;
-    if (evex)
-        k = opmask_value(&x, (unsigned)ZydisRegisterGetId(ops[1].reg.value));
-    else
-        vector_value(&x, (unsigned)ZydisRegisterGetId(ops[2].reg.value), mask);
-    uint64_t base = register_value(m->regs, mem->mem.base, 0) + segment_base(m->regs, mem->mem.segment);
+    const char *name = ZydisMnemonicGetString(in->mnemonic);
+    bool wide_index = strstr(name, "gatherq") || strstr(name, "scatterq");
+    unsigned indices = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, mem->mem.index) /
+                       (wide_index ? 64 : 32);
+    unsigned elements = data->size / data->element_size;
+    uint64_t base = register_value(m->regs, mem->mem.base, 0);
     if (mem->mem.disp.has_displacement) base += (uint64_t)mem->mem.disp.value;
-
-    int count = 0;
-    for (unsigned i = 0; i < n; i++) {
-        bool on = evex ? k >> i & 1 : mask[(i + 1) * element - 1] >> 7;
-        if (!on) continue;
-        int64_t at = 0;
-        if (index_bytes == 8)
-            memcpy(&at, index + 8 * i, 8);
-        else
-            at = (int32_t)(index[4 * i] | index[4 * i + 1] << 8 | index[4 * i + 2] << 16 |
-                           (uint32_t)index[4 * i + 3] << 24);
-        out[count++] = (step_access){base + (uint64_t)at * mem->mem.scale, element, scatter};
-    }
-    return count;
+    return (step_access){base + segment_base(m->regs, mem->mem.segment), data->element_size / 8,
+                         indices < elements ? indices : elements, scatter};
 }
 
 static bool is_push(const ZydisDecodedInstruction *in)
 {
     return in->meta.category == ZYDIS_CATEGORY_PUSH || in->meta.category == ZYDIS_CATEGORY_CALL;
-}
-
-static int add(step_access *out, int n, uint64_t address, uint32_t size, bool write)
-{
-    out[n] = (step_access){address, size, write};
-    return n + 1;
 }
 
 /* One operand's accesses of one direction. */
@@ -219,7 +137,8 @@ static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in,
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || !(op->actions & want)) return n;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN) return n;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
-        return n + gather(m, in, ops, op, out + n);
+        out[n] = gather(m, in, ops, op);
+        return n + 1;
     }
     uint64_t address = effective(m, in, op);
     uint32_t size = operand_size(m, in, op);
@@ -229,7 +148,9 @@ static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in,
     if (write && !hidden && in->mnemonic == ZYDIS_MNEMONIC_POP &&
         op->mem.base == ZYDIS_REGISTER_RSP)
         address += in->operand_width / 8;
-    return size ? add(out, n, address, size, write) : n;
+    if (size == 0) return n;
+    out[n] = (step_access){address, size, 1, write};
+    return n + 1;
 }
 
 int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
@@ -257,8 +178,9 @@ int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t 
     machine m = {pid, regs};
     int n = 0;
     for (int write = 0; write < 2; write++) {
-        for (unsigned i = 0; i < in.operand_count; i++)
+        for (unsigned i = 0; i < in.operand_count && n < STEP_MAX_ACCESSES; i++)
             n = operand_accesses(&m, &in, ops, &ops[i], write, out, n);
     }
+    for (int i = 0; *is_rep && i < n; i++) out[i].count = (uint32_t)count;
     return n;
 }

@@ -1,15 +1,16 @@
-/* stepper [--accesses FILE] [--rep each|first] [-o FILE] [--] PROGRAM [ARGS]
+/* stepper [--accesses FILE] [-o FILE] [--] PROGRAM [ARGS]
  *
  * Runs PROGRAM one instruction at a time and writes what it did, one fact a line:
  *
  *     instructions 1234
- *     accesses 345 0011223344556677        number and FNV-1a hash of "pc address size R|W" lines
+ *     accesses 345 0011223344556677        number and FNV-1a hash of the access lines
  *     status 0                             exit status, or 128 + the signal it died of
  *     map START END OFFSET PATH            executable mappings, as last seen
  *     pc ADDRESS COUNT                     sorted
  *
- * --accesses FILE writes the access lines themselves. A REP string instruction's accesses are those
- * of each iteration (`each`, the default) or of the first one only (`first`).
+ * --accesses FILE writes the access lines, in the form of the memtrace tool:
+ *
+ *     PC R|W ADDRESS SIZE[ xCOUNT]         COUNT: iterations of REP, elements of a gather
  *
  * Single-threaded programs only. Code bytes are read once and read again after a system call that
  * changes mappings, so code that rewrites itself in a writable mapping is not followed.
@@ -46,7 +47,6 @@ typedef struct stepper {
     places places;
     uint64_t instructions, accesses, hash;
     FILE *access_file;
-    bool rep_first_only;
     uint64_t rep_pc; /* the REP instruction that is under way, 0 when none */
     char *maps;
 } stepper;
@@ -95,9 +95,12 @@ static void forget_code(places *p)
 
 static void note_access(stepper *s, uint64_t pc, const step_access *a)
 {
-    char line[80];
-    int n = snprintf(line, sizeof line, "%" PRIx64 " %" PRIx64 " %u %c\n", pc, a->address, a->size,
-                     a->write ? 'W' : 'R');
+    char line[96];
+    int n = snprintf(line, sizeof line, "%" PRIx64 " %c %" PRIx64 " %u", pc, a->write ? 'W' : 'R',
+                     a->address, a->size);
+    if (a->count != 1) n += snprintf(line + n, sizeof line - (size_t)n, " x%u", a->count);
+    line[n++] = '\n';
+    line[n] = 0;
     for (int i = 0; i < n; i++) s->hash = (s->hash ^ (uint8_t)line[i]) * 0x100000001b3u;
     s->accesses++;
     if (s->access_file) fputs(line, s->access_file);
@@ -174,7 +177,7 @@ static void before_step(stepper *s, const struct user_regs_struct *regs, step *t
 /* The step ended at `now`: the instruction is finished unless REP stays where it is. */
 static void after_step(stepper *s, const step *t, uint64_t now)
 {
-    if (!(s->rep_first_only && s->rep_pc == t->pc)) {
+    if (s->rep_pc != t->pc) {
         for (int i = 0; i < t->n; i++) note_access(s, t->pc, &t->list[i]);
     }
     if (t->is_rep && now == t->pc) {
@@ -282,8 +285,6 @@ int main(int argc, char **argv)
         }
         if (i + 1 < argc && strcmp(argv[i], "--accesses") == 0) {
             if (!(s.access_file = fopen(argv[++i], "we"))) die(argv[i]);
-        } else if (i + 1 < argc && strcmp(argv[i], "--rep") == 0) {
-            s.rep_first_only = strcmp(argv[++i], "first") == 0;
         } else if (i + 1 < argc && strcmp(argv[i], "-o") == 0) {
             if (!(out = fopen(argv[++i], "we"))) die(argv[i]);
         } else {
@@ -291,8 +292,7 @@ int main(int argc, char **argv)
         }
     }
     if (i >= argc) {
-        fprintf(stderr, "usage: stepper [-o FILE] [--accesses FILE] [--rep each|first] [--] "
-                        "PROGRAM [ARGS]\n");
+        fprintf(stderr, "usage: stepper [-o FILE] [--accesses FILE] [--] PROGRAM [ARGS]\n");
         return 2;
     }
     stay_on_this_processor();

@@ -18,13 +18,15 @@
 typedef struct step_access {
     uint64_t address;
     uint32_t size;
+    uint32_t count; /* iterations asked for by REP, elements of a gather; 1 otherwise */
     bool write;
 } step_access;
 
-enum { STEP_MAX_ACCESSES = 72 };
+enum { STEP_MAX_ACCESSES = 8 };
 
 /* Memory that the instruction at `regs->rip` (bytes in `code`) is about to touch, in operand order,
- * reads before writes. Returns how many. A REP string instruction gives one iteration's. */
+ * reads before writes. Returns how many. A REP string instruction gives its first iteration's (none
+ * when the count is zero), a gather or scatter its base. */
 int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
                   size_t code_size, step_access out[STEP_MAX_ACCESSES], bool *is_rep);
 

@@ -6,8 +6,8 @@ the same output, status and files.
                       [--keep] [--check-native]
 
 --check-native runs each command natively twice: what differs then is the table's fault.
-INLAY_STRESS in the environment is handed to the tools (not to native runs); it makes each result's
-name say so. Prints a line for each failure with the difference, and at the end N passed, N failed.
+INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas) becomes the
+tools' option --stress; each result's name says so. Prints a line for each failure with the difference, and at the end N passed, N failed.
 """
 
 import argparse
@@ -186,16 +186,17 @@ class Job:
             again = run_once(command, place, [], place.environment, self.limit)
             return [(f"{command.name} [native]", differences(command, native, again))]
         stress = os.environ.get("INLAY_STRESS")
-        environment = place.environment | ({"INLAY_STRESS": stress} if stress else {})
+        stress_option = [f"--stress={stress}"] if stress else []
         results = []
         for tool in self.tools:
             if "long" in command.flags and (stress or tool == "memtrace"):
                 continue
             options, factor = TOOLS.get(tool, ([], 2))
             out = f"{place.root}/out/{command.name}.{os.path.basename(tool)}"
-            prefix = [place.inlay, "run", tool] + [o.replace("{out}", out) for o in options] + ["--"]
+            prefix = [place.inlay, "run", tool] + [o.replace("{out}", out) for o in options]
+            prefix += stress_option + ["--"]
             limit = self.limit * factor * (2 if stress else 1)
-            here = run_once(command, place, prefix, environment, limit)
+            here = run_once(command, place, prefix, place.environment, limit)
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
             results.append((label, differences(command, native, here)))
         return results
