@@ -112,13 +112,17 @@ enum { /* isa_mem.bits */
     ISA_MEM_VARIABLE = 32, /* size depends on state (xsave): `size` is 0 */
     ISA_MEM_PCREL = 64,    /* `disp` is the absolute address, base and index absent */
     ISA_MEM_ADDR32 = 128,  /* address truncated to 32 bits */
+    ISA_MEM_INDEX8 = 256,  /* only the index register's low byte counts (xlat) */
+    ISA_MEM_BIT_OFFSET = 512, /* bt, bts, btr, btc with a register: what is said here is the base of
+                              the bit string; the access is at base + size * (signed offset >> log2 of
+                              its bits), the offset in the register operand */
 };
 typedef struct isa_mem {
     uint8_t base, index;   /* register numbers or ISA_NO_REG */
     uint8_t scale;         /* 1, 2, 4, 8 */
     uint8_t segment;       /* 0 none; else the ISA's number of a segment with a base of its own */
     uint8_t access;        /* isa_access */
-    uint8_t bits;
+    uint16_t bits;         /* ISA_MEM_* */
     uint16_t size;         /* bytes of one access (of one element for gather and scatter) */
     uint16_t count;        /* elements; 1 otherwise */
     int64_t disp;          /* effective address = segment base + base + index*scale + disp, with the
@@ -145,7 +149,9 @@ typedef enum isa_move {
     ISA_MOVE_COPIED,   /* bytes written, equal in effect at the new address */
     ISA_MOVE_FAR,      /* a PC-relative memory operand does not reach: the caller must put
                           in.target into a register and use rebase() */
-    ISA_MOVE_BRANCH,   /* a branch: the caller lowers it */
+    ISA_MOVE_BRANCH,   /* a branch: the caller lowers it. Of an indirect one or a return the moved
+                          bytes are there all the same when they reach (*len != 0), for callers that
+                          keep them */
 } isa_move;
 
 typedef struct isa {

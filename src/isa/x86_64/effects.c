@@ -1,0 +1,102 @@
+/* What an instruction reads and writes.
+ *
+ * The row's template holds everything that is fixed; left to do is to shift one bit a slot to the
+ * register that the slot names, to add the address registers, and a few rules that hang on the
+ * operands' values (x86_fx.quirks).
+ */
+#include <string.h>
+#include "isa/x86_64/tables.h"
+
+enum { S_REG = 1 << X86_SLOT_REG, S_RM = 1 << X86_SLOT_RM, S_V = 1 << X86_SLOT_V,
+       S_IS4 = 1 << X86_SLOT_IS4, S_MASK = 1 << X86_SLOT_MASK };
+
+typedef struct numbers { unsigned reg, rm, v; } numbers;
+
+static inline uint64_t pick(unsigned slots, numbers n)
+{
+    return (uint64_t)(slots >> X86_SLOT_REG & 1) << n.reg | (uint64_t)(slots >> X86_SLOT_RM & 1) << n.rm |
+           (uint64_t)(slots >> X86_SLOT_V & 1) << n.v;
+}
+
+static void everything(isa_effects *e)
+{
+    memset(e, 0, sizeof *e);
+    e->reads = e->writes = ~0ull;
+    e->vec_reads = e->vec_writes = ~0u;
+    e->mask_reads = e->mask_writes = 0xff;
+    e->other_reads = e->other_writes = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE |
+                                       ISA_OTHER_GS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
+    e->flags_read = e->flags_written = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID;
+}
+
+static unsigned is4(const isa_insn *in) { return in->raw[in->imm_at] >> 4; }
+
+static void add_masks(const isa_insn *in, const x86_fx *f, isa_effects *e)
+{
+    numbers n = {in->x[X86_X_REG] & 7, in->x[X86_X_RM] & 7, in->x[X86_X_V] & 7};
+    unsigned aaa = in->x[X86_X_VECTOR] & 7;
+    e->mask_reads |= pick(f->mask.read, n) | (f->mask.read & S_MASK ? 1u << aaa : 0);
+    e->mask_writes |= pick(f->mask.write, n) | (f->mask.write & S_MASK ? 1u << aaa : 0);
+    if (f->rare & X86_RARE_MASK_PAIR) e->mask_writes |= 3u << (n.reg & 6);
+}
+
+static void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
+{
+    numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
+    unsigned reads = f->vec.read;
+    if (f->quirks & X86_FX_SAME_RM && n.reg == n.rm) reads &= ~(S_REG | S_RM);
+    if (f->quirks & X86_FX_SAME_V_RM && n.v == n.rm) reads &= ~(S_V | S_RM);
+    e->vec_reads = f->vec_reads | pick(reads, n);
+    e->vec_writes = f->vec_writes | pick(f->vec.write, n);
+    e->vec_kills = f->vec_kills | pick(f->vec.kill, n);
+    if (f->vec.read & S_IS4) e->vec_reads |= 1u << is4(in);
+    if (f->vec.write & S_IS4) e->vec_writes |= 1u << is4(in);
+    if (f->rare & X86_RARE_BLOCK4) e->vec_reads |= 15u << (n.v & ~3u);
+    e->mask_reads = f->mask_reads;
+    e->mask_writes = f->mask_writes;
+    if (f->mask.read | f->mask.write) add_masks(in, f, e);
+}
+
+static void add_quirks(const isa_insn *in, const x86_fx *f, numbers *n, unsigned *reads, isa_effects *e)
+{
+    bool no_rex = in->x[X86_X_PREFIX] & X86_PREFIX_NOREX;
+    if (f->quirks & X86_FX_HIGH_REG && no_rex) n->reg &= 3;
+    if (f->quirks & X86_FX_HIGH_RM && no_rex) n->rm &= 3;
+    /* xor al,ah is no clearing: the fields are compared, not the registers */
+    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM]) *reads &= ~(S_REG | S_RM);
+    if (f->quirks & X86_FX_COUNT &&
+        !(in->raw[in->imm_at] & (f->quirks & X86_FX_COUNT64 ? 63 : 31)))
+        e->flags_written = e->flags_undefined = e->flags_kill = 0;
+}
+
+void x86_effects(const isa_insn *in, isa_effects *e)
+{
+    const x86_row *row = x86_row_of(in);
+    const x86_fx *f = &x86_fxs[row->fx];
+    numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
+    unsigned reads = f->gpr.read;
+    if (__builtin_expect(in->bits & ISA_BIT_UNKNOWN, 0)) { everything(e); return; }
+    e->vec_reads = e->vec_writes = e->vec_kills = 0;
+    e->mask_reads = e->mask_writes = 0;
+    e->other_reads = f->other_reads;
+    e->other_writes = f->other_writes;
+    e->flags_read = f->flags_read;
+    e->flags_written = f->flags_written;
+    e->flags_undefined = f->flags_undefined;
+    e->flags_kill = f->flags_kill;
+    if (f->quirks) add_quirks(in, f, &n, &reads, e);
+    e->reads = f->reads | pick(reads, n);
+    e->writes = f->writes | pick(f->gpr.write, n);
+    e->kills = f->kills | pick(f->gpr.kill, n);
+    if (f->has_vec) add_vectors(in, f, e);
+    if (in->x[X86_X_PREFIX] & X86_PREFIX_MEM && !(f->quirks & X86_FX_NO_ADDRESS)) {
+        uint64_t base = 1ull << in->x[X86_X_BASE], index = 1ull << in->x[X86_X_INDEX];
+        if (row->form & X86_FORM_VSIB) {
+            e->vec_reads |= (uint32_t)index;
+            index = 0;
+        }
+        e->reads |= (base | index) & ~(1ull << X86_NONE);
+    }
+    if (in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM)
+        e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
+}

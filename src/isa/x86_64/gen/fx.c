@@ -1,0 +1,280 @@
+/* From Zydis' operands and flags to an effects template.
+ *
+ * Zydis names what an instruction touches; this file decides what that means for a register's old
+ * value, and mends the few places where its data leave something out or say more than the
+ * hardware does. Each correction stands in its own small function with the reason.
+ */
+#include <string.h>
+#include "gen.h"
+
+enum { FLAGS = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID,
+       FLAGS_KILLABLE = X86_ARITH | X86_DF | X86_AC | X86_ID,
+       ALL_GPR = 0xffff,
+       ALL_OTHER = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE |
+                   ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM };
+enum { READS = ZYDIS_OPERAND_ACTION_MASK_READ, WRITES = ZYDIS_OPERAND_ACTION_MASK_WRITE,
+       OVERWRITES = ZYDIS_OPERAND_ACTION_WRITE };
+
+static unsigned slot_of(ZydisOperandEncoding e)
+{
+    switch (e) {
+    case ZYDIS_OPERAND_ENCODING_MODRM_REG: return X86_SLOT_REG;
+    case ZYDIS_OPERAND_ENCODING_MODRM_RM:
+    case ZYDIS_OPERAND_ENCODING_OPCODE: return X86_SLOT_RM;
+    case ZYDIS_OPERAND_ENCODING_NDSNDD: return X86_SLOT_V;
+    case ZYDIS_OPERAND_ENCODING_IS4: return X86_SLOT_IS4;
+    case ZYDIS_OPERAND_ENCODING_MASK: return X86_SLOT_MASK;
+    default: return X86_SLOT_FIXED;
+    }
+}
+
+static void add_slot(x86_slots *s, unsigned slot, unsigned actions, bool whole)
+{
+    if (actions & READS) s->read |= 1u << slot;
+    if (actions & WRITES) s->write |= 1u << slot;
+    if (actions & OVERWRITES && whole) s->kill |= 1u << slot;
+}
+
+static void add_gpr(x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
+{
+    unsigned slot = slot_of(o->encoding), bit = 1u << r->number;
+    bool whole = r->bytes >= 4; /* 32-bit results clear the upper half */
+    if (slot != X86_SLOT_FIXED) {
+        add_slot(&fx->gpr, slot, o->actions, whole);
+        if (r->bytes == 1 && slot == X86_SLOT_REG) fx->quirks |= X86_FX_HIGH_REG;
+        if (r->bytes == 1 && slot == X86_SLOT_RM) fx->quirks |= X86_FX_HIGH_RM;
+        return;
+    }
+    if (o->actions & READS) fx->reads |= bit;
+    if (o->actions & WRITES) fx->writes |= bit;
+    if (o->actions & OVERWRITES && whole) fx->kills |= bit;
+}
+
+static void add_vec(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
+{
+    unsigned slot = slot_of(o->encoding);
+    bool whole = form_is_vector(&a->form); /* legacy SSE keeps what lies above 128 bits */
+    fx->has_vec = 1;
+    if (slot != X86_SLOT_FIXED) { add_slot(&fx->vec, slot, o->actions, whole); return; }
+    if (o->actions & READS) fx->vec_reads |= 1u << r->number;
+    if (o->actions & WRITES) fx->vec_writes |= 1u << r->number;
+    if (o->actions & OVERWRITES && whole) fx->vec_kills |= 1u << r->number;
+}
+
+static void add_mask(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
+{
+    unsigned slot = slot_of(o->encoding);
+    if (slot == X86_SLOT_MASK && !(a->form.context & 0x80)) return; /* no masking */
+    fx->has_vec = 1;
+    if (slot != X86_SLOT_FIXED) { add_slot(&fx->mask, slot, o->actions, true); return; }
+    if (o->actions & READS) fx->mask_reads |= 1u << r->number;
+    if (o->actions & WRITES) fx->mask_writes |= 1u << r->number;
+}
+
+static void add_other(x86_fx *fx, unsigned actions, unsigned state)
+{
+    if (actions & READS) fx->other_reads |= state;
+    if (actions & WRITES) fx->other_writes |= state;
+}
+
+static void add_reg(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o)
+{
+    reg_id r;
+    if (!reg_of(o->reg.value, &r)) return;
+    switch (r.class) {
+    case X86_CLASS_GPR: add_gpr(fx, o, &r); break;
+    case X86_CLASS_XMM: case X86_CLASS_YMM: case X86_CLASS_ZMM: add_vec(a, fx, o, &r); break;
+    case X86_CLASS_MASK: add_mask(a, fx, o, &r); break;
+    case X86_CLASS_MMX: case X86_CLASS_ST: add_other(fx, o->actions, ISA_OTHER_X87); break;
+    case X86_CLASS_SEGMENT: /* a write may load FS or GS, and with it the base */
+        add_other(fx, o->actions, ISA_OTHER_SYSTEM);
+        add_other(fx, o->actions & WRITES, ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE);
+        break;
+    case X86_CLASS_SPECIAL:
+        add_other(fx, o->actions, r.number <= X86_X87TAG    ? ISA_OTHER_X87
+                                  : r.number == X86_MXCSR ? ISA_OTHER_MXCSR
+                                                          : ISA_OTHER_SYSTEM);
+        break;
+    default: add_other(fx, o->actions, ISA_OTHER_SYSTEM);
+    }
+}
+
+/* Registers of an address that ModRM does not name. */
+static void add_address(x86_fx *fx, const ZydisDecodedOperand *o)
+{
+    reg_id r;
+    if (o->encoding != ZYDIS_OPERAND_ENCODING_NONE) return;
+    if (o->mem.base >= ZYDIS_REGISTER_EAX && reg_of(o->mem.base, &r)) fx->reads |= 1u << r.number;
+}
+
+static void add_flags(const answer *a, x86_fx *fx)
+{
+    const ZydisAccessedFlags *f = a->in.cpu_flags;
+    if (!f) return;
+    fx->flags_read = f->tested & FLAGS;
+    fx->flags_written = (f->modified | f->set_0 | f->set_1) & FLAGS;
+    fx->flags_undefined = f->undefined & FLAGS;
+    for (int i = 0; i < a->in.operand_count; i++)
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            a->op[i].reg.value == ZYDIS_REGISTER_RFLAGS && a->op[i].actions & OVERWRITES)
+            fx->flags_kill = (fx->flags_written | fx->flags_undefined) & FLAGS_KILLABLE;
+}
+
+/* Shifts and rotates leave the flags alone when the count is 0, and define OF when it is 1. */
+static void mend_shift(const answer *a, x86_fx *fx)
+{
+    if (form_is_vector(&a->form) || (a->in.meta.category != ZYDIS_CATEGORY_SHIFT &&
+                                     a->in.meta.category != ZYDIS_CATEGORY_ROTATE))
+        return;
+    if (fx->flags_undefined & X86_OF) {
+        fx->flags_undefined &= ~X86_OF;
+        fx->flags_written |= X86_OF;
+    }
+    for (int i = 0; i < a->in.operand_count_visible; i++) {
+        if (a->op[i].encoding == ZYDIS_OPERAND_ENCODING_UIMM8)
+            fx->quirks |= X86_FX_COUNT | (a->form.context & X86_CTX_W ? X86_FX_COUNT64 : 0);
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && a->op[i].reg.value == ZYDIS_REGISTER_CL)
+            fx->flags_kill = 0;
+    }
+}
+
+/* Zydis leaves out some of the pointer registers, and does not say that a repeated compare of
+ * zero iterations keeps the flags. */
+static void mend_string(const answer *a, x86_fx *fx)
+{
+    static const ZydisMnemonic no_source[] = {
+        ZYDIS_MNEMONIC_STOSB, ZYDIS_MNEMONIC_STOSW, ZYDIS_MNEMONIC_STOSD, ZYDIS_MNEMONIC_STOSQ,
+        ZYDIS_MNEMONIC_SCASB, ZYDIS_MNEMONIC_SCASW, ZYDIS_MNEMONIC_SCASD, ZYDIS_MNEMONIC_SCASQ,
+        ZYDIS_MNEMONIC_INSB, ZYDIS_MNEMONIC_INSW, ZYDIS_MNEMONIC_INSD, 0};
+    static const ZydisMnemonic no_target[] = {
+        ZYDIS_MNEMONIC_LODSB, ZYDIS_MNEMONIC_LODSW, ZYDIS_MNEMONIC_LODSD, ZYDIS_MNEMONIC_LODSQ,
+        ZYDIS_MNEMONIC_OUTSB, ZYDIS_MNEMONIC_OUTSW, ZYDIS_MNEMONIC_OUTSD, 0};
+    if (!answer_is_string(a)) return;
+    unsigned moved = (mnemonic_in(a, no_source) ? 0 : 1u << X86_RSI) |
+                     (mnemonic_in(a, no_target) ? 0 : 1u << X86_RDI);
+    if (answer_repeats(a)) {
+        moved |= 1u << X86_RCX;
+        fx->kills = 0;
+        fx->flags_kill = 0;
+    } else {
+        fx->kills |= moved;
+    }
+    fx->reads |= moved;
+    fx->writes |= moved;
+}
+
+/* Destinations that keep their value in some cases: no bit found, a selector that is not
+ * accessible, shadow stacks switched off. */
+static void mend_conditional(const answer *a, x86_fx *fx)
+{
+    static const ZydisMnemonic keeps[] = {
+        ZYDIS_MNEMONIC_BSF, ZYDIS_MNEMONIC_BSR, ZYDIS_MNEMONIC_LAR, ZYDIS_MNEMONIC_LSL,
+        ZYDIS_MNEMONIC_RDSSPD, ZYDIS_MNEMONIC_RDSSPQ, 0};
+    if (mnemonic_in(a, keeps)) fx->gpr.kill = 0;
+}
+
+static void mend_single(const answer *a, x86_fx *fx)
+{
+    switch (a->in.mnemonic) {
+    case ZYDIS_MNEMONIC_XLAT: fx->reads |= 1u << X86_RAX; break; /* the index */
+    case ZYDIS_MNEMONIC_LLWPCB: fx->gpr = (x86_slots){.read = 1u << X86_SLOT_RM}; break;
+    case ZYDIS_MNEMONIC_VZEROALL: fx->vec_kills = 0xffff; /* fall through */
+    case ZYDIS_MNEMONIC_VZEROUPPER:
+        fx->vec_writes = 0xffff;
+        fx->has_vec = 1;
+        fx->other_writes = 0;
+        break;
+    case ZYDIS_MNEMONIC_RDFSBASE: fx->other_reads |= ISA_OTHER_TLS_BASE; break;
+    case ZYDIS_MNEMONIC_RDGSBASE: fx->other_reads |= ISA_OTHER_GS_BASE; break;
+    case ZYDIS_MNEMONIC_WRFSBASE: fx->other_writes |= ISA_OTHER_TLS_BASE; break;
+    case ZYDIS_MNEMONIC_WRGSBASE:
+    case ZYDIS_MNEMONIC_SWAPGS: fx->other_writes |= ISA_OTHER_GS_BASE; break;
+    case ZYDIS_MNEMONIC_CPUID: case ZYDIS_MNEMONIC_RDTSC: case ZYDIS_MNEMONIC_RDTSCP:
+    case ZYDIS_MNEMONIC_RDPID: case ZYDIS_MNEMONIC_RDPMC: case ZYDIS_MNEMONIC_RDPRU:
+        fx->other_reads |= ISA_OTHER_SYSTEM;
+        break;
+    default: break;
+    }
+}
+
+/* xor r,r and its like. */
+static void add_idiom(const answer *a, x86_fx *fx)
+{
+    static const ZydisMnemonic two[] = {ZYDIS_MNEMONIC_XOR, ZYDIS_MNEMONIC_SUB, ZYDIS_MNEMONIC_PXOR,
+                                        ZYDIS_MNEMONIC_XORPS, ZYDIS_MNEMONIC_XORPD, 0};
+    static const ZydisMnemonic three[] = {ZYDIS_MNEMONIC_VPXOR, ZYDIS_MNEMONIC_VPXORD,
+                                          ZYDIS_MNEMONIC_VPXORQ, ZYDIS_MNEMONIC_VXORPS,
+                                          ZYDIS_MNEMONIC_VXORPD, 0};
+    unsigned both = 1u << X86_SLOT_REG | 1u << X86_SLOT_RM;
+    if (form_is_memory(&a->form)) return;
+    if (mnemonic_in(a, two) && ((fx->gpr.read & both) == both || (fx->vec.read & both) == both))
+        fx->quirks |= X86_FX_SAME_RM;
+    if (mnemonic_in(a, three)) fx->quirks |= X86_FX_SAME_V_RM;
+}
+
+/* State that is not an operand: saved areas, the exception flags of SSE arithmetic. */
+static void add_state(const answer *a, x86_fx *fx)
+{
+    ZydisInstructionAttributes at = a->in.attributes;
+    enum { VECTORS = ISA_OTHER_ALL_VEC | ISA_OTHER_MXCSR };
+    if (at & ZYDIS_ATTRIB_FPU_STATE_CR) fx->other_reads |= ISA_OTHER_X87;
+    if (at & ZYDIS_ATTRIB_FPU_STATE_CW) fx->other_writes |= ISA_OTHER_X87;
+    if (at & ZYDIS_ATTRIB_XMM_STATE_CR) fx->other_reads |= VECTORS;
+    if (at & ZYDIS_ATTRIB_XMM_STATE_CW) fx->other_writes |= VECTORS;
+    if (a->in.meta.category == ZYDIS_CATEGORY_X87_ALU || a->in.meta.category == ZYDIS_CATEGORY_FCMOV) {
+        fx->other_reads |= ISA_OTHER_X87;
+        fx->other_writes |= ISA_OTHER_X87;
+    }
+    switch (a->in.meta.exception_class) {
+    case ZYDIS_EXCEPTION_CLASS_SSE2: case ZYDIS_EXCEPTION_CLASS_SSE3:
+    case ZYDIS_EXCEPTION_CLASS_AVX2: case ZYDIS_EXCEPTION_CLASS_AVX3:
+    case ZYDIS_EXCEPTION_CLASS_AVX11:
+    case ZYDIS_EXCEPTION_CLASS_E2: case ZYDIS_EXCEPTION_CLASS_E2NF:
+    case ZYDIS_EXCEPTION_CLASS_E3: case ZYDIS_EXCEPTION_CLASS_E3NF:
+        fx->other_reads |= ISA_OTHER_MXCSR;
+        fx->other_writes |= ISA_OTHER_MXCSR;
+        break;
+    default: break;
+    }
+}
+
+/* Control leaves to where everything may be looked at. */
+static void add_exits(const answer *a, x86_fx *fx, unsigned flow)
+{
+    if (flow != ISA_FLOW_SYSCALL && flow != ISA_FLOW_TRAP && flow != ISA_FLOW_FAR) return;
+    fx->reads = ALL_GPR;
+    fx->flags_read = FLAGS;
+    fx->flags_kill = 0;
+    fx->other_reads = ALL_OTHER;
+    if (flow == ISA_FLOW_SYSCALL || a->in.mnemonic == ZYDIS_MNEMONIC_INT) {
+        fx->writes |= 1u << X86_RAX; /* the result */
+        fx->flags_written = fx->flags_undefined = 0; /* restored on return */
+    }
+    if (flow == ISA_FLOW_TRAP) fx->flags_written = fx->flags_undefined = 0;
+}
+
+void fx_of(const answer *a, unsigned flow, x86_fx *fx)
+{
+    memset(fx, 0, sizeof *fx);
+    if (answer_is_nop(a)) { /* its operands only fill space */
+        fx->quirks = X86_FX_NO_ADDRESS;
+        return;
+    }
+    for (int i = 0; i < a->in.operand_count; i++) {
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER) add_reg(a, fx, &a->op[i]);
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY) add_address(fx, &a->op[i]);
+    }
+    add_flags(a, fx);
+    add_state(a, fx);
+    add_idiom(a, fx);
+    mend_shift(a, fx);
+    mend_string(a, fx);
+    mend_conditional(a, fx);
+    mend_single(a, fx);
+    if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_4FMAPS ||
+        a->in.meta.category == ZYDIS_CATEGORY_AVX512_4VNNIW)
+        fx->rare = X86_RARE_BLOCK4;
+    if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_VP2INTERSECT) fx->rare = X86_RARE_MASK_PAIR;
+    if (fx->rare) fx->quirks |= X86_FX_RARE;
+    add_exits(a, fx, flow);
+}

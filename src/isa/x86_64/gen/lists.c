@@ -1,0 +1,192 @@
+/* From Zydis' operands to the memory and operand lists of a row. */
+#include <string.h>
+#include "gen.h"
+
+static bool named(const answer *a, const char *part)
+{
+    return strstr(ZydisMnemonicGetString(a->in.mnemonic), part) != NULL;
+}
+
+static bool is_far(const answer *a)
+{
+    return a->in.meta.category == ZYDIS_CATEGORY_CALL || a->in.meta.category == ZYDIS_CATEGORY_RET
+        ? a->in.mnemonic != ZYDIS_MNEMONIC_IRETD && a->in.mnemonic != ZYDIS_MNEMONIC_IRET &&
+          a->in.mnemonic != ZYDIS_MNEMONIC_IRETQ && a->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR
+        : false;
+}
+
+static unsigned access_of(const answer *a, const ZydisDecodedOperand *o)
+{
+    switch (a->in.meta.category) {
+    case ZYDIS_CATEGORY_PREFETCH: case ZYDIS_CATEGORY_PREFETCHWT1: case ZYDIS_CATEGORY_CLDEMOTE:
+        return ISA_PREFETCH;
+    default: break;
+    }
+    if (named(a, "gatherpf") || named(a, "scatterpf")) return ISA_PREFETCH;
+    if (o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || o->mem.type == ZYDIS_MEMOP_TYPE_MIB ||
+        answer_is_nop(a) || a->in.mnemonic == ZYDIS_MNEMONIC_INVLPG || !o->actions)
+        return ISA_ADDRESS_ONLY;
+    return (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? ISA_READ : 0) |
+           (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ISA_WRITE : 0);
+}
+
+/* The last letter but one of vgatherdps, vpscatterqd, ... is the index's size. */
+static unsigned gather_count(const answer *a, unsigned element)
+{
+    unsigned index = a->form.opcode & 1 ? 64 : 32;
+    return a->in.avx.vector_length / (element > index ? element : index);
+}
+
+static bool bit_offset(const answer *a)
+{
+    return (a->in.mnemonic == ZYDIS_MNEMONIC_BT || a->in.mnemonic == ZYDIS_MNEMONIC_BTS ||
+            a->in.mnemonic == ZYDIS_MNEMONIC_BTR || a->in.mnemonic == ZYDIS_MNEMONIC_BTC) &&
+           a->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
+static void place_modrm(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
+{
+    m->place = X86_PLACE_MODRM;
+    m->flags = X86_MEM_SEGMENT;
+    if (o->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
+        m->bits |= ISA_MEM_VECTOR_INDEX | ISA_MEM_MASKED;
+        m->size = o->element_size / 8;
+        m->count = gather_count(a, o->element_size);
+    }
+    if ((form_is_evex(&a->form) && a->form.context & 0x80) || named(a, "maskmov"))
+        m->bits |= ISA_MEM_MASKED;
+    if (bit_offset(a)) m->bits |= ISA_MEM_BIT_OFFSET;
+    if (a->in.mnemonic == ZYDIS_MNEMONIC_POP) m->flags |= X86_MEM_POPPED;
+}
+
+static void place_fixed(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
+{
+    reg_id base;
+    m->bits |= ISA_MEM_IMPLICIT;
+    m->place = X86_PLACE_FIXED;
+    if (reg_of(o->mem.base, &base)) m->base = base.number;
+    if (o->mem.segment == ZYDIS_REGISTER_DS) m->flags |= X86_MEM_SEGMENT;
+    if (answer_repeats(a)) m->bits |= ISA_MEM_REPEATED;
+    if (named(a, "maskmov")) m->bits |= ISA_MEM_MASKED;
+    if (a->in.mnemonic == ZYDIS_MNEMONIC_XLAT) m->flags |= X86_MEM_INDEX8;
+    if (o->mem.base == ZYDIS_REGISTER_RSP) {
+        m->bits |= ISA_MEM_STACK;
+        if (is_far(a)) m->size = 2 * a->in.operand_width / 8; /* CS too */
+        if (m->access & ISA_WRITE) m->disp = -(int)m->size;
+    }
+    if (a->in.mnemonic == ZYDIS_MNEMONIC_MOVDIR64B || a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
+        a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMDS)
+        m->place = X86_PLACE_REG;
+}
+
+static void mem_of(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
+{
+    *m = (x86_mem){.access = access_of(a, o), .size = o->size / 8, .count = 1};
+    if (o->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM) {
+        place_modrm(a, o, m);
+    } else if (o->encoding == ZYDIS_OPERAND_ENCODING_NONE) {
+        place_fixed(a, o, m);
+    } else {
+        m->place = X86_PLACE_MOFFS;
+        m->flags = X86_MEM_SEGMENT;
+    }
+    if (a->in.meta.category == ZYDIS_CATEGORY_XSAVE || a->in.meta.category == ZYDIS_CATEGORY_XSAVEOPT ||
+        (a->in.meta.category == ZYDIS_CATEGORY_AMX_TILE && !o->size)) {
+        m->bits |= ISA_MEM_VARIABLE;
+        m->size = 0;
+    }
+}
+
+size_t mems_of(const answer *a, const x86_row *row, bool *touches)
+{
+    x86_mem list[ISA_MAX_MEM];
+    size_t n = 0;
+    (void)row;
+    *touches = false;
+    memset(list, 0, sizeof list);
+    for (int i = 0; i < a->in.operand_count && n < ISA_MAX_MEM; i++) {
+        if (a->op[i].type != ZYDIS_OPERAND_TYPE_MEMORY) continue;
+        mem_of(a, &a->op[i], &list[n]);
+        if (list[n++].access & ISA_READ_WRITE) *touches = true;
+    }
+    if (!n) return 0;
+    list[n - 1].flags |= X86_MEM_LAST;
+    return lists_add(&gen_mems, list, n);
+}
+
+static unsigned operand_slot(const ZydisDecodedOperand *o)
+{
+    switch (o->encoding) {
+    case ZYDIS_OPERAND_ENCODING_MODRM_REG: return X86_SLOT_REG;
+    case ZYDIS_OPERAND_ENCODING_MODRM_RM:
+    case ZYDIS_OPERAND_ENCODING_OPCODE: return X86_SLOT_RM;
+    case ZYDIS_OPERAND_ENCODING_NDSNDD: return X86_SLOT_V;
+    case ZYDIS_OPERAND_ENCODING_IS4: return X86_SLOT_IS4;
+    case ZYDIS_OPERAND_ENCODING_MASK: return X86_SLOT_MASK;
+    default: return X86_SLOT_FIXED;
+    }
+}
+
+static bool register_operand(const answer *a, const ZydisDecodedOperand *o, x86_operand *p)
+{
+    reg_id r;
+    if (!reg_of(o->reg.value, &r)) return false;
+    p->slot = operand_slot(o);
+    if (p->slot == X86_SLOT_MASK && !(a->form.context & 0x80)) return false;
+    p->class = r.class;
+    p->number = p->slot == X86_SLOT_FIXED ? r.number + (r.high ? 4 : 0) : 0;
+    switch (r.class) {
+    case X86_CLASS_GPR: p->kind = ISA_OPERAND_REG; p->size = r.bytes; break;
+    case X86_CLASS_XMM: case X86_CLASS_YMM: case X86_CLASS_ZMM: p->kind = ISA_OPERAND_VEC; break;
+    case X86_CLASS_MASK: p->kind = ISA_OPERAND_MASK; break;
+    default: p->kind = ISA_OPERAND_OTHER;
+    }
+    return true;
+}
+
+static void immediate_operand(const answer *a, const ZydisDecodedOperand *o, unsigned which,
+                              x86_operand *p)
+{
+    p->kind = o->imm.is_relative ? ISA_OPERAND_TARGET : ISA_OPERAND_IMM;
+    p->size = a->in.raw.imm[which].size / 8;
+    p->number = which ? a->in.raw.imm[0].size / 8 : 0;
+    if (o->imm.is_signed) p->flags |= X86_OPERAND_SIGNED;
+    if (o->encoding == ZYDIS_OPERAND_ENCODING_NONE) {
+        p->flags |= X86_OPERAND_VALUE;
+        p->number = o->imm.value.u;
+        p->size = 1;
+    }
+}
+
+static const uint8_t broadcast_targets[] = {0, 2, 4, 8, 16, 32, 64, 4, 8, 16, 8, 16, 16};
+
+size_t operands_of(const answer *a)
+{
+    x86_operand list[ISA_MAX_OPERANDS];
+    size_t n = 0;
+    unsigned mems = 0, imms = 0;
+    memset(list, 0, sizeof list);
+    for (int i = 0; i < a->in.operand_count && n < ISA_MAX_OPERANDS; i++) {
+        const ZydisDecodedOperand *o = &a->op[i];
+        x86_operand *p = &list[n];
+        *p = (x86_operand){.size = o->size / 8};
+        p->access = (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? ISA_READ : 0) |
+                    (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ISA_WRITE : 0);
+        if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN) p->flags |= X86_OPERAND_IMPLICIT;
+        if (n == 0 && form_is_evex(&a->form) && a->form.context & 0x40) p->flags |= X86_OPERAND_ZEROING;
+        if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+            if (!register_operand(a, o, p)) continue;
+        } else if (o->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+            p->kind = ISA_OPERAND_MEM;
+            p->number = mems++;
+            if (form_is_evex(&a->form) && a->form.context & 0x20)
+                p->broadcast = broadcast_targets[a->in.avx.broadcast.mode];
+        } else {
+            immediate_operand(a, o, imms++, p);
+        }
+        n++;
+    }
+    if (!n) return 0;
+    list[n - 1].flags |= X86_OPERAND_LAST;
+    return lists_add(&gen_operands, list, n);
+}
