@@ -114,16 +114,16 @@ def c_functions(count):
 
 def _c_function(rng, i):
     a, b, c, d = (rng.randint(2, 97) for _ in range(4))
-    call = f"f{rng.randrange(i)}(p->next, n - {a}, x)" if i else "work(n, x)"
+    call = f"f{rng.randrange(i)}(p->next, n - {a}, x)" if i % 2 else "work(n, x)"
     cases = "".join(
         f"        case {k}: s += x * {rng.randint(2, 50)} - (n >> {rng.randint(1, 7)}); "
         + ("break;\n" if rng.random() < 0.7 else "/* falls through */\n")
-        for k in range(rng.randint(2, 4))
+        for k in range(rng.randint(1, 3))
     )
     loop = rng.choice((
-        f"for (int i = 0; i < n; i++) s = s * 31 + (table[i & 255] > x ? s / {d} : x % {c});",
-        f"while (n > {a}) {{ n -= {rng.randint(1, 9)}; s += table[s & 255] * (n % {b}); }}",
-        f"do s ^= table[(s + {d}) & 255] << {rng.randint(1, 9)}; while ((s & {b}) && n-- > {c});",
+        f"for (int i = 0; i < n; i++) s = s * 31 + (table[i & 255] > x ? {d} : x * {c});",
+        f"while (n > {a}) {{ n -= {rng.randint(1, 9)}; s += table[s & 255] * (n + {b}); }}",
+        "",
     ))
     return f"""
 long f{i}(struct node *p, long n, long x)

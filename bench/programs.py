@@ -57,7 +57,7 @@ def xz(scratch, quick):
 
 def perl(scratch, quick):
     return Program("perl", [find("perl"), _script(scratch, "words.pl", inputs.PERL),
-                            _text(scratch, quick, 7)])
+                            _text(scratch, quick, 11)])
 
 
 def python(scratch, quick):
@@ -69,13 +69,13 @@ def python(scratch, quick):
 
 
 def lua(scratch, quick):
-    fib, items = (22, 20000) if quick else (31, 200000)
+    fib, items = (22, 20000) if quick else (31, 280000)
     return Program("lua5.4", [find("lua5.4"), _script(scratch, "mixed.lua", inputs.LUA, FIB=fib,
                                                       ITEMS=items)])
 
 
 def sqlite(scratch, quick):
-    rows = 20000 if quick else 80000
+    rows = 20000 if quick else 65000
     path = inputs.make(f"{scratch}/sale-{rows}.sql", inputs.sql(rows))
     return Program("sqlite3", [find("sqlite3"), "-init", "/dev/null", "-batch", ":memory:",
                                f".read {path}"])
@@ -83,7 +83,7 @@ def sqlite(scratch, quick):
 
 def gawk(scratch, quick):
     return Program("gawk", [find("gawk"), "-f", _script(scratch, "fields.awk", inputs.GAWK),
-                            _text(scratch, quick, 9)])
+                            _text(scratch, quick, 14)])
 
 
 def stockfish(scratch, quick):
