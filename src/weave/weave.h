@@ -31,10 +31,48 @@ typedef struct weave_map_entry {
                               PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
 } weave_map_entry;
 
+/* A place inside snippet code that may fault on the program's behalf (SNIPPET_MEM_VALUE reads the
+ * program's memory before the instruction does): state of the program there, PC = map[index].app. */
+typedef struct weave_fault {
+    uint32_t from, to;     /* cache offsets */
+    uint32_t index;        /* into map */
+    uint16_t spilled;
+    uint8_t flags_saved;
+} weave_fault;
+
+/* Constant counts of one counter that were merged and are added in one place, before instruction
+ * `position`, for the instructions first..last. weights[k] belongs to the execution of instruction
+ * first + k; NULL: `each` to every one, and `extra` more to the first. `in_place`: the amount is
+ * added by the inserts themselves, in their order. */
+typedef struct weave_count {
+    uint32_t counter, first, last, position;
+    int64_t total, each, extra;
+    const int64_t *weights;
+    bool in_place;
+} weave_count;
+
 typedef struct weave_output {
-    weave_map_entry *map;  /* in run->arena, insn_count entries and a last one at the code's end */
+    weave_map_entry *map;  /* in run->arena, insn_count entries and a last one behind the last
+                              instruction (PC = the address that follows it) */
     uint32_t map_count;
+    weave_fault *faults;   /* ascending, in run->arena */
+    uint32_t fault_count;
+    weave_count *counts;   /* in run->arena */
+    uint32_t count_count;
+    uint64_t entry_regs;   /* whose values at the run's entry may be read or seen; the others may */
+    uint32_t entry_flags;  /* hold anything (a live_at hook can hand these on) */
 } weave_output;
+
+/* The program's state when the code of the run stands at cache offset `at`: a map entry (copied to
+ * *entry, with `spilled` and `flags_saved` exact for that offset), its index as the answer; -1 when
+ * `at` lies before the first entry. */
+int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry);
+
+/* When instruction map_index faulted (it and what follows did not execute), counters hold what was
+ * added in advance or lack what is still to be added: calls back with the amount to subtract, which
+ * may be negative. */
+void weave_undo(const weave_output *out, uint32_t map_index,
+                void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
 
 struct x86_code;
 typedef struct weave_engine {
@@ -44,6 +82,9 @@ typedef struct weave_engine {
     /* Emits an unconditional direct transfer to application address `target`. */
     bool (*exit_to)(void *arg, struct x86_code *code, uint64_t target);
     void *arg;
+    /* Optional: which registers and flags code at `target` may read or show (see entry_regs); what
+     * is left out may hold anything when the exit is taken. Without it: everything is wanted. */
+    void (*live_at)(void *arg, uint64_t target, uint64_t *regs, uint32_t *flags);
 } weave_engine;
 
 enum { /* weave_options.stress */

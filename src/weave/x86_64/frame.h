@@ -39,7 +39,7 @@ typedef struct weave_frame {
     struct weave_frame *self;        /* 0x000 */
     uint64_t thread_number;          /* 0x008: Inlay's small number */
     uint64_t slot[16];               /* 0x010: spill slots */
-    uint64_t flags;                  /* 0x090: saved flags: lahf/seto form in ax (AH flags, AL = OF) */
+    uint64_t flags;                  /* 0x090: saved flags: lahf/seto form in ax (AH flags, AL bit 0 = OF) */
     uint64_t flags_rax;              /* 0x098: RAX while flags are saved or restored through it */
     uint64_t temp[WEAVE_TEMPS];      /* 0x0a0 */
     uint64_t app_fs_base;            /* 0x160: while the tool's FS base is in */
@@ -52,7 +52,7 @@ typedef struct weave_frame {
     uint64_t xsave_mask;             /* 0x198: XCR0 */
     weave_context context;           /* 0x1a0: what SNIPPET_CONTEXT points to */
     weave_buffer_slot buffers[WEAVE_BUFFERS];
-    uint8_t vec_save[32][64];        /* single vector registers saved around calls, 64-byte aligned */
+    _Alignas(64) uint8_t vec_save[32][64]; /* single vector registers saved around calls */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -1,0 +1,42 @@
+/* Reading what the weaver left for the engine: places in the code, and counts to take back. */
+#include "weave/weave.h"
+
+int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry)
+{
+    uint32_t low = 0, high = out->map_count;
+    while (low < high) { /* the first entry that begins behind `at` */
+        uint32_t middle = low + (high - low) / 2;
+        if (out->map[middle].snippets_at > at) high = middle;
+        else low = middle + 1;
+    }
+    if (low == 0) return -1;
+    *entry = out->map[low - 1];
+    for (uint32_t i = 0; i < out->fault_count; i++) {
+        const weave_fault *f = &out->faults[i];
+        if (at < f->from || at >= f->to) continue;
+        *entry = out->map[f->index];
+        entry->spilled = f->spilled;
+        entry->flags_saved = f->flags_saved;
+        entry->scratch = ISA_NO_REG;
+        return (int)f->index;
+    }
+    return (int)low - 1;
+}
+
+static int64_t weight(const weave_count *g, uint32_t k)
+{
+    if (g->weights) return g->weights[k];
+    return g->each + (k == 0 ? g->extra : 0);
+}
+
+void weave_undo(const weave_output *out, uint32_t map_index,
+                void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg)
+{
+    for (uint32_t i = 0; i < out->count_count; i++) {
+        const weave_count *g = &out->counts[i];
+        if (map_index < g->first || map_index > g->last) continue;
+        int64_t surplus = map_index >= g->position ? g->total : 0;
+        for (uint32_t k = g->first; k < map_index; k++) surplus -= weight(g, k - g->first);
+        if (surplus) subtract(arg, g->counter, surplus);
+    }
+}

@@ -1,0 +1,95 @@
+/* Points of a run: attaching snippets, with refusal of those that make no sense there. */
+#include "weave/run.h"
+
+typedef struct point {
+    const weave_insn *insn; /* NULL for a block */
+    weave_where where;
+    const isa *isa;
+} point;
+
+static bool is_branch(unsigned flow)
+{
+    return flow == ISA_FLOW_JUMP || flow == ISA_FLOW_COND || flow == ISA_FLOW_COND_REG ||
+           flow == ISA_FLOW_CALL || flow == ISA_FLOW_JUMP_IND || flow == ISA_FLOW_CALL_IND ||
+           flow == ISA_FLOW_RETURN;
+}
+
+static const char *memory_fault(point *p, const snippet *s)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    if (!p->insn) return "a block has no memory operands";
+    int n = p->isa->memory(&p->insn->in, mem);
+    if ((int)s->index >= n) return "the instruction has no such memory operand";
+    const isa_mem *m = &mem[s->index];
+    if (m->bits & ISA_MEM_VECTOR_INDEX && s->kind != SNIPPET_ACCESS_SIZE)
+        return "a gather or scatter has no single effective address";
+    if (s->kind != SNIPPET_MEM_VALUE) return NULL;
+    if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH)
+        return "the instruction does not access this operand";
+    return m->size == 1 || m->size == 2 || m->size == 4 || m->size == 8
+               ? NULL : "memory values of this size are not available";
+}
+
+static const char *node_fault(point *p, const snippet *s)
+{
+    bool branch = p->insn && is_branch(p->insn->in.flow);
+    switch (s->kind) {
+    case SNIPPET_EA:
+    case SNIPPET_ACCESS_SIZE:
+    case SNIPPET_MEM_VALUE: return memory_fault(p, s);
+    case SNIPPET_TAKEN:
+    case SNIPPET_TARGET: return branch ? NULL : "only a branch has a target";
+    case SNIPPET_FALLTHROUGH:
+    case SNIPPET_REP_COUNT:
+    case SNIPPET_EXECUTES: return p->insn ? NULL : "a block has no instruction to ask about";
+    default: return NULL;
+    }
+}
+
+static const char *tree_fault(point *p, const snippet *s)
+{
+    if (!s) return NULL;
+    const char *why = node_fault(p, s);
+    if (!why) why = tree_fault(p, s->a);
+    if (!why) why = tree_fault(p, s->b);
+    if (!why) why = tree_fault(p, s->c);
+    for (unsigned i = 0; !why && i < s->nargs; i++) why = tree_fault(p, s->args[i]);
+    return why;
+}
+
+static const char *place_fault(const weave_run *run, weave_where where, uint32_t index)
+{
+    if (where == WEAVE_ANYWHERE) return index < run->block_count ? NULL : "no such block";
+    if (index >= run->insn_count) return "no such instruction";
+    unsigned flow = run->insns[index].in.flow;
+    if (where == WEAVE_AFTER && flow != ISA_FLOW_NEXT)
+        return "nothing can be inserted after an instruction that does not fall through";
+    if (where == WEAVE_TAKEN && !is_branch(flow)) return "only a branch has a taken edge";
+    return NULL;
+}
+
+bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code,
+                     bool predicated, const char **why)
+{
+    const char *fault = code ? place_fault(run, where, index) : "an empty snippet";
+    weave_insn *insn = !fault && where != WEAVE_ANYWHERE ? &run->insns[index] : NULL;
+    if (!fault) {
+        point p = {insn, where, run->isa};
+        fault = tree_fault(&p, code);
+    }
+    weave_insert *n = fault ? NULL : inl_arena_alloc(run->arena, sizeof *n);
+    if (!n) {
+        *why = fault ? fault : "memory is used up";
+        return false;
+    }
+    n->code = code;
+    n->predicated = predicated && insn && (insn->in.bits & ISA_BIT_PREDICATED);
+    weave_list *list = where == WEAVE_BEFORE  ? &insn->before
+                       : where == WEAVE_AFTER ? &insn->after
+                       : where == WEAVE_TAKEN ? &insn->taken
+                                              : &run->blocks[index].anywhere;
+    if (list->last) list->last->next = n;
+    else list->first = n;
+    list->last = n;
+    return true;
+}

@@ -1,0 +1,234 @@
+/* Arithmetic and comparison. What can be done with lea is, so that flags stay untouched; the meaning
+ * of each operation is that of snippet/simplify.c. */
+#include "weave/x86_64/weaver.h"
+
+static bool fits32(uint64_t v) { return v == (uint64_t)(int64_t)(int32_t)v; }
+
+/* Both operands, the first one parked meanwhile when registers are short. */
+static void operands(weaver *w, const snippet *s, weave_val *a, weave_val *b, unsigned hint)
+{
+    *a = weave_eval(w, s->a, hint);
+    if (s->b->kind != SNIPPET_CONST) weave_park(w, a);
+    *b = weave_eval(w, s->b, ISA_NO_REG);
+    if (a->kind == WEAVE_TEMP) weave_in_reg(w, a, 0);
+}
+
+static weave_val result(unsigned reg) { return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0}; }
+
+static weave_val add(weaver *w, weave_val a, weave_val b, unsigned hint)
+{
+    if (a.kind == WEAVE_IMM) {
+        weave_val t = a;
+        a = b, b = t;
+    }
+    weave_in_reg(w, &a, 0);
+    bool small = b.kind == WEAVE_IMM && fits32(b.imm);
+    if (!small) weave_in_reg(w, &b, 0);
+    if (!small && b.reg == X86_RSP) { /* no index */
+        weave_val t = a;
+        a = b, b = t;
+        if (b.reg == X86_RSP) weave_own(w, &b, 0, hint);
+    }
+    unsigned reg = a.kind == WEAVE_REG ? a.reg
+                   : !small && b.kind == WEAVE_REG ? b.reg
+                                                   : weave_take(w, 0, hint);
+    if (small) x86_lea(w->c, reg, x86_at(a.reg, (int32_t)b.imm));
+    else x86_lea(w->c, reg, x86_indexed(a.reg, b.reg, 1, 0));
+    if (reg != a.reg || a.kind != WEAVE_REG) weave_drop(w, a);
+    if (!small && (reg != b.reg || b.kind != WEAVE_REG)) weave_drop(w, b);
+    return result(reg);
+}
+
+static weave_val alu(weaver *w, x86_alu op, weave_val a, weave_val b, unsigned hint)
+{
+    weave_own(w, &a, 0, hint);
+    bool small = b.kind == WEAVE_IMM && fits32(b.imm);
+    if (!small) weave_in_reg(w, &b, 0);
+    weave_flags_clobber(w);
+    if (small) x86_alu_ri(w->c, op, 8, a.reg, (int64_t)b.imm);
+    else x86_alu_rr(w->c, op, 8, a.reg, b.reg);
+    weave_drop(w, b);
+    return a;
+}
+
+static weave_val multiply(weaver *w, weave_val a, weave_val b, unsigned hint)
+{
+    if (a.kind == WEAVE_IMM) {
+        weave_val t = a;
+        a = b, b = t;
+    }
+    weave_own(w, &a, 0, hint);
+    weave_in_reg(w, &b, 0);
+    weave_flags_clobber(w);
+    x86_imul_rr(w->c, 8, a.reg, b.reg);
+    weave_drop(w, b);
+    return a;
+}
+
+static weave_val shift(weaver *w, x86_shift op, weave_val a, weave_val b, unsigned hint)
+{
+    uint16_t rcx = WEAVE_BIT(X86_RCX);
+    if (b.kind == WEAVE_IMM) {
+        weave_own(w, &a, 0, hint);
+        unsigned count = b.imm & 63;
+        if (op == X86_SHL && count >= 1 && count <= 3) {
+            x86_lea(w->c, a.reg, x86_indexed(ISA_NO_REG, a.reg, 1u << count, 0));
+        } else if (count) {
+            weave_flags_clobber(w);
+            x86_shift_ri(w->c, op, 8, a.reg, count);
+        }
+        return a;
+    }
+    weave_own(w, &a, rcx, hint == X86_RCX ? ISA_NO_REG : hint);
+    weave_in_reg(w, &b, 0);
+    weave_flags_clobber(w);
+    if (b.reg == X86_RCX) {
+        x86_shift_cl(w->c, op, 8, a.reg);
+    } else {
+        weave_fixed cl = weave_fixed_begin(w, X86_RCX);
+        x86_mov_rr(w->c, 4, X86_RCX, b.reg);
+        x86_shift_cl(w->c, op, 8, a.reg);
+        weave_fixed_end(w, cl);
+    }
+    weave_drop(w, b);
+    return a;
+}
+
+/* rdx:rax divided by `by`, guarded: by zero everything is 0, by -1 nothing faults. */
+static void guarded_divide(x86_code *c, unsigned by, bool is_signed)
+{
+    x86_label minus = {0, 0};
+    x86_alu_rr(c, X86_XOR, 4, X86_RDX, X86_RDX);
+    x86_test_rr(c, 8, by, by);
+    x86_label zero = x86_jcc_label(c, X86_E, 1);
+    if (is_signed) {
+        static const uint8_t cqo[] = {0x48, 0x99};
+        x86_alu_ri(c, X86_CMP, 8, by, -1);
+        minus = x86_jcc_label(c, X86_E, 1);
+        x86_bytes(c, cqo, sizeof cqo);
+    }
+    x86_div_r(c, 8, by, is_signed);
+    x86_label done = x86_jmp_label(c, 1), done_too = {0, 0};
+    if (is_signed) {
+        x86_bind(c, minus);
+        x86_neg(c, 8, X86_RAX);
+        done_too = x86_jmp_label(c, 1);
+    }
+    x86_bind(c, zero);
+    x86_mov_ri(c, X86_RAX, 0);
+    if (is_signed) x86_bind(c, done_too);
+    x86_bind(c, done);
+}
+
+static weave_val divide(weaver *w, weave_val a, weave_val b, bool is_signed, bool remainder)
+{
+    unsigned ta = weave_temp_take(w), tb = weave_temp_take(w);
+    weave_in_reg(w, &a, 0);
+    x86_store(w->c, 8, weave_temp_addr(ta), a.reg);
+    weave_drop(w, a);
+    weave_in_reg(w, &b, 0);
+    x86_store(w->c, 8, weave_temp_addr(tb), b.reg);
+    weave_drop(w, b);
+    weave_flags_clobber(w);
+    weave_fixed rax = weave_fixed_begin(w, X86_RAX), rdx = weave_fixed_begin(w, X86_RDX);
+    unsigned by = weave_take(w, 0, ISA_NO_REG);
+    x86_load(w->c, 8, X86_RAX, weave_temp_addr(ta));
+    x86_load(w->c, 8, by, weave_temp_addr(tb));
+    guarded_divide(w->c, by, is_signed);
+    x86_store(w->c, 8, weave_temp_addr(ta), remainder ? X86_RDX : X86_RAX);
+    weave_unlock(w, by);
+    weave_fixed_end(w, rdx);
+    weave_fixed_end(w, rax);
+    weave_temp_drop(w, tb);
+    weave_val v = {WEAVE_TEMP, 0, (uint8_t)ta, 0};
+    weave_in_reg(w, &v, 0);
+    return v;
+}
+
+bool weave_is_compare(unsigned op) { return op >= SNIPPET_EQ && op <= SNIPPET_UGE; }
+
+int weave_compare_emit(weaver *w, const snippet *s)
+{
+    static const uint8_t conds[] = {X86_E, X86_NE, X86_L, X86_LE, X86_G,
+                                    X86_GE, X86_B, X86_BE, X86_A, X86_AE};
+    weave_val a, b;
+    operands(w, s, &a, &b, ISA_NO_REG);
+    weave_in_reg(w, &a, 0);
+    bool small = b.kind == WEAVE_IMM && fits32(b.imm);
+    if (!small) weave_in_reg(w, &b, 0);
+    weave_flags_clobber(w);
+    if (small && b.imm == 0) x86_test_rr(w->c, 8, a.reg, a.reg);
+    else if (small) x86_alu_ri(w->c, X86_CMP, 8, a.reg, (int64_t)b.imm);
+    else x86_alu_rr(w->c, X86_CMP, 8, a.reg, b.reg);
+    weave_drop(w, a);
+    weave_drop(w, b);
+    return conds[s->op - SNIPPET_EQ];
+}
+
+/* A register made 0 or 1 from a condition; a spill in between only moves, and keeps the flags. */
+static weave_val set_from(weaver *w, int cond, unsigned hint)
+{
+    unsigned reg = weave_take(w, 0, hint);
+    x86_setcc(w->c, (unsigned)cond, reg);
+    x86_movzx_rr(w->c, 1, reg, reg);
+    return result(reg);
+}
+
+weave_val weave_compare(weaver *w, const snippet *s, unsigned hint)
+{
+    return set_from(w, weave_compare_emit(w, s), hint);
+}
+
+/* a && b is: if a then (b != 0) else 0. */
+static weave_val logical(weaver *w, const snippet *s, unsigned hint)
+{
+    static const snippet zero = {.kind = SNIPPET_CONST}, one = {.kind = SNIPPET_CONST, .value = 1};
+    snippet truth = {.kind = SNIPPET_BINARY, .op = SNIPPET_NE, .a = s->b, .b = &zero};
+    snippet choice = {.kind = SNIPPET_IF, .a = s->a};
+    if (s->op == SNIPPET_LAND) choice.b = &truth, choice.c = &zero;
+    else choice.b = &one, choice.c = &truth;
+    return weave_if(w, &choice, hint);
+}
+
+weave_val weave_binary(weaver *w, const snippet *s, unsigned hint)
+{
+    weave_val a, b;
+    if (s->op == SNIPPET_LAND || s->op == SNIPPET_LOR) return logical(w, s, hint);
+    if (weave_is_compare(s->op)) return weave_compare(w, s, hint);
+    operands(w, s, &a, &b, hint);
+    switch (s->op) {
+    case SNIPPET_ADD: return add(w, a, b, hint);
+    case SNIPPET_SUB:
+        if (b.kind == WEAVE_IMM && fits32(0 - b.imm)) return add(w, a, weave_imm(0 - b.imm), hint);
+        return alu(w, X86_SUB, a, b, hint);
+    case SNIPPET_AND: return alu(w, X86_AND, a, b, hint);
+    case SNIPPET_OR: return alu(w, X86_OR, a, b, hint);
+    case SNIPPET_XOR: return alu(w, X86_XOR, a, b, hint);
+    case SNIPPET_MUL: return multiply(w, a, b, hint);
+    case SNIPPET_DIV: return divide(w, a, b, s->is_signed, false);
+    case SNIPPET_MOD: return divide(w, a, b, s->is_signed, true);
+    case SNIPPET_SHL: return shift(w, X86_SHL, a, b, hint);
+    case SNIPPET_SHR: return shift(w, X86_SHR, a, b, hint);
+    default: return shift(w, X86_SAR, a, b, hint);
+    }
+}
+
+weave_val weave_unary(weaver *w, const snippet *s, unsigned hint)
+{
+    weave_val a = weave_eval(w, s->a, hint);
+    if (s->op == SNIPPET_LNOT) {
+        weave_in_reg(w, &a, 0);
+        weave_flags_clobber(w);
+        x86_test_rr(w->c, 8, a.reg, a.reg);
+        weave_drop(w, a);
+        return set_from(w, X86_E, hint);
+    }
+    weave_own(w, &a, 0, hint);
+    if (s->op == SNIPPET_NOT) {
+        x86_not(w->c, 8, a.reg);
+    } else {
+        weave_flags_clobber(w);
+        x86_neg(w->c, 8, a.reg);
+    }
+    return a;
+}

@@ -1,0 +1,170 @@
+/* What calling an analysis routine may change, found by decoding it and all that it calls directly.
+ *
+ * The ABI is trusted for callee-saved registers; everything else is read off the code. Whatever
+ * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound)
+ * makes the routine "unknown": all caller-saved registers, the whole vector state and the thread
+ * pointer are then taken care of. Results are kept for the life of the process.
+ */
+#include "weave/x86_64/weaver.h"
+
+#include "base/lock.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <cpuid.h>
+
+enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
+
+static inl_map known;
+static inl_lock known_lock;
+
+typedef struct walk {
+    weave_routine *r;
+    inl_map seen;
+    INL_VEC(uint64_t) todo;
+    unsigned count;
+} walk;
+
+static isa_result decode_at(uint64_t at, isa_insn *in)
+{
+    size_t page_rest = 4096 - (at & 4095);
+    const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
+    isa_result r = isa_x86_64.decode(bytes, page_rest < 15 ? page_rest : 15, at, in);
+    if (r == ISA_TRUNCATED && page_rest < 15) r = isa_x86_64.decode(bytes, 15, at, in);
+    return r;
+}
+
+static void note_memory(weave_routine *r, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = isa_x86_64.memory(in, mem);
+    for (int i = 0; i < n; i++) {
+        if (mem[i].segment == X86_SEG_FS && mem[i].access != ISA_ADDRESS_ONLY) r->tls = true;
+        if (mem[i].segment == X86_SEG_GS && mem[i].access != ISA_ADDRESS_ONLY) r->unknown = true;
+        if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->strings = true;
+    }
+}
+
+static void note(weave_routine *r, const isa_insn *in)
+{
+    isa_effects fx;
+    isa_x86_64.effects(in, &fx);
+    r->regs |= (uint16_t)(fx.writes & WEAVE_CALLER_SAVED);
+    if (fx.writes & ~(uint64_t)WEAVE_ALL_REGS) r->unknown = true;
+    if ((fx.flags_written | fx.flags_undefined) & X86_ARITH) r->flags = true;
+    if (fx.flags_written & ~(uint32_t)X86_ARITH) r->strings = true; /* std, popf */
+    r->vecs |= fx.vec_writes;
+    if (fx.mask_writes) r->unknown = true;
+    if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE |
+                           ISA_OTHER_GS_BASE))
+        r->unknown = true;
+    if (fx.other_reads & ISA_OTHER_X87) r->unknown = true;
+    if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->mxcsr = true;
+    if (in->bits & ISA_BIT_MEM) note_memory(r, in);
+}
+
+static bool push_target(walk *w, uint64_t at)
+{
+    uint64_t ignored;
+    if (inl_map_get(&w->seen, at, &ignored)) return true;
+    return inl_map_put(&w->seen, at, 1) && inl_vec_push(&w->todo, at);
+}
+
+/* Follows straight-line code from `at`; false when the routine must count as unknown. */
+static bool follow(walk *w, uint64_t at)
+{
+    isa_insn in;
+    uint64_t ignored;
+    for (;; at += in.len) {
+        if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
+        note(w->r, &in);
+        switch (in.flow) {
+        case ISA_FLOW_NEXT: break;
+        case ISA_FLOW_JUMP: return push_target(w, in.target);
+        case ISA_FLOW_COND:
+        case ISA_FLOW_COND_REG:
+        case ISA_FLOW_CALL:
+            if (!push_target(w, in.target)) return false;
+            break;
+        case ISA_FLOW_SYSCALL:
+            w->r->regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_R11);
+            break;
+        case ISA_FLOW_RETURN:
+        case ISA_FLOW_TRAP: return true;
+        default: return false;
+        }
+        if (inl_map_get(&w->seen, at + in.len, &ignored)) return true;
+        if (!inl_map_put(&w->seen, at + in.len, 1)) return false;
+    }
+}
+
+/* Bytes of a leaf that can be copied: one return at its end, jumps forward within, no stack. */
+static uint32_t inline_length(uint64_t fn)
+{
+    isa_insn in;
+    isa_effects fx;
+    uint64_t at = fn, furthest = fn;
+    for (unsigned n = 0; n < INLINE_INSNS; n++, at += in.len) {
+        if (decode_at(at, &in) != ISA_OK) return 0;
+        if (in.flow == ISA_FLOW_RETURN)
+            return furthest <= at && in.imm_len == 0 ? (uint32_t)(at - fn) + 1 : 0;
+        if (in.flow == ISA_FLOW_COND) {
+            if (in.target <= at) return 0;
+            if (in.target > furthest) furthest = in.target;
+        } else if (in.flow != ISA_FLOW_NEXT) {
+            return 0;
+        }
+        isa_x86_64.effects(&in, &fx);
+        if ((fx.reads | fx.writes) & WEAVE_BIT(X86_RSP)) return 0;
+        if (fx.writes & ~(uint64_t)WEAVE_CALLER_SAVED) return 0;
+        if (in.bits & (ISA_BIT_SERIALIZES | ISA_BIT_PRIV)) return 0;
+    }
+    return 0;
+}
+
+static void analyse(uint64_t fn, weave_routine *r)
+{
+    walk w = {.r = r};
+    bool ok = push_target(&w, fn);
+    while (ok && w.todo.count) ok = follow(&w, w.todo.items[--w.todo.count]);
+    if (!ok) r->unknown = true;
+    inl_map_free(&w.seen);
+    inl_vec_free(&w.todo);
+    if (__builtin_popcount(r->vecs) > 8) r->unknown = true;
+    if (r->unknown) {
+        r->regs = WEAVE_CALLER_SAVED;
+        r->flags = r->tls = r->mxcsr = r->strings = true;
+        return;
+    }
+    if (!r->tls && !r->strings && !r->mxcsr && !r->vecs) r->inline_len = inline_length(fn);
+}
+
+const weave_routine *weave_routine_of(void (*fn)(void))
+{
+    uint64_t key = (uint64_t)(uintptr_t)fn, value = 0;
+    inl_lock_take(&known_lock);
+    weave_routine *r = inl_map_get(&known, key, &value) ? (weave_routine *)(uintptr_t)value : NULL;
+    if (!r && (r = calloc(1, sizeof *r))) {
+        analyse(key, r);
+        if (!inl_map_put(&known, key, (uint64_t)(uintptr_t)r)) {
+            free(r);
+            r = NULL;
+        }
+    }
+    inl_lock_release(&known_lock);
+    return r;
+}
+
+unsigned weave_vec_bytes(void)
+{
+    static unsigned bytes;
+    unsigned a, b, c, d, low, high;
+    if (bytes) return bytes;
+    unsigned found = 16;
+    if (__get_cpuid(1, &a, &b, &c, &d) && c >> 27 & 1) { /* OSXSAVE */
+        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        if ((low & 6) == 6) found = 32;
+        if ((low & 0xe6) == 0xe6) found = 64;
+    }
+    return bytes = found;
+}

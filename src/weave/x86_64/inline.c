@@ -1,0 +1,86 @@
+/* A small leaf routine's body in place of a call of it.
+ *
+ * The instructions are copied as they are: arguments are computed into the ABI's registers, the
+ * registers that the body writes are claimed like any scratch register, and the return at the end is
+ * left out. Jumps go forward and stay within the body (clobber.c saw to that). The stack is not
+ * switched, since the body does not use it.
+ */
+#include "weave/x86_64/weaver.h"
+
+enum { MAX_JUMPS = 8, REACH = 0x7ff00000 };
+
+typedef struct jump {
+    uint64_t target;
+    x86_label label;
+} jump;
+
+static const uint8_t arg_regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
+
+/* PC-relative operands must reach, and jumps must be few. */
+static bool can_copy(const weaver *w, uint64_t fn, uint32_t len)
+{
+    const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
+    isa_insn in;
+    unsigned jumps = 0;
+    for (uint32_t at = 0; at < len; at += in.len) {
+        if (isa_x86_64.decode(code + at, len - at, fn + at, &in) != ISA_OK) return false;
+        if (in.flow == ISA_FLOW_COND && ++jumps > MAX_JUMPS) return false;
+        if (!(in.bits & ISA_BIT_PCREL_MEM)) continue;
+        int64_t distance = (int64_t)(in.target - x86_here(w->c));
+        if (distance > REACH || distance < -REACH) return false;
+    }
+    return true;
+}
+
+static void copy_body(weaver *w, uint64_t fn, uint32_t len)
+{
+    const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
+    jump jumps[MAX_JUMPS];
+    unsigned count = 0;
+    isa_insn in;
+    for (uint32_t at = 0; at < len; at += in.len) {
+        isa_x86_64.decode(code + at, len - at, fn + at, &in);
+        for (unsigned j = 0; j < count; j++)
+            if (jumps[j].target == fn + at) x86_bind(w->c, jumps[j].label);
+        if (in.flow == ISA_FLOW_RETURN) return;
+        if (in.flow == ISA_FLOW_COND) {
+            jumps[count++] = (jump){in.target, x86_jcc_label(w->c, in.cond, 4)};
+            continue;
+        }
+        uint8_t out[16], n = 0;
+        if (isa_x86_64.relocate(&in, x86_here(w->c), out, &n) != ISA_MOVE_COPIED)
+            weave_fail(w, INL_ERR_UNSUPPORTED, "a routine's body cannot be copied here");
+        x86_bytes(w->c, out, n);
+    }
+}
+
+bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool wanted,
+                  weave_val *result)
+{
+    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
+    if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs) return false;
+    uint16_t used = r->regs;
+    for (unsigned i = 0; i < s->nargs; i++) {
+        used |= (uint16_t)WEAVE_BIT(arg_regs[i]);
+        if (s->args[i]->kind == SNIPPET_REG_REF || s->args[i]->kind == SNIPPET_CONTEXT) return false;
+    }
+    for (unsigned reg = 0; reg < X86_REGS; reg++)
+        if (w->lock[reg] && used & WEAVE_BIT(reg)) return false;
+    if (!can_copy(w, fn, r->inline_len)) return false;
+
+    if (r->flags) weave_flags_clobber(w);
+    for (unsigned i = 0; i < s->nargs && !w->status; i++) {
+        weave_val v = weave_eval(w, s->args[i], arg_regs[i]);
+        weave_into(w, &v, arg_regs[i]);
+    }
+    for (unsigned reg = 0; reg < X86_REGS; reg++)
+        if (r->regs & WEAVE_BIT(reg)) weave_claim(w, reg);
+    copy_body(w, fn, r->inline_len);
+    for (unsigned i = 0; i < s->nargs; i++) weave_unlock(w, arg_regs[i]);
+    if (wanted) {
+        unsigned reg = weave_take(w, 0, X86_RAX);
+        if (reg != X86_RAX) x86_mov_rr(w->c, 8, reg, X86_RAX);
+        *result = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
+    }
+    return true;
+}

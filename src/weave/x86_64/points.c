@@ -1,0 +1,233 @@
+/* What each point of the run reads, the liveness that follows from it, and what the program's
+ * instructions do to the weaver's state. */
+#include "weave/x86_64/weaver.h"
+
+#include <string.h>
+
+static const cfg_need everything = {WEAVE_ALL_REGS, X86_ARITH};
+
+static cfg_need join(cfg_need a, cfg_need b)
+{
+    return (cfg_need){a.regs | b.regs, a.flags | b.flags};
+}
+
+static cfg_need regs_of_mem(const weaver *w, const isa_insn *in, unsigned index)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    cfg_need need = {0, 0};
+    int n = w->run->isa->memory(in, mem);
+    if ((int)index >= n) return need;
+    if (mem[index].base < 64) need.regs |= 1ull << mem[index].base;
+    if (mem[index].index < 64 && !(mem[index].bits & ISA_MEM_VECTOR_INDEX))
+        need.regs |= 1ull << mem[index].index;
+    return need;
+}
+
+static cfg_need reads_of_predicate(const weaver *w, const isa_insn *in)
+{
+    (void)w;
+    int cond = weave_predicate_cond(in);
+    if (cond >= 0) return (cfg_need){0, x86_cond_flags((unsigned)cond)};
+    return (cfg_need){in->bits & ISA_BIT_REP ? WEAVE_BIT(X86_RCX) : 0, 0};
+}
+
+static cfg_need reads_of_taken(const isa_insn *in)
+{
+    if (in->flow == ISA_FLOW_COND) return (cfg_need){0, x86_cond_flags(in->cond)};
+    if (in->flow == ISA_FLOW_COND_REG) return (cfg_need){WEAVE_BIT(X86_RCX), X86_ZF};
+    return (cfg_need){0, 0};
+}
+
+static const uint8_t arg_regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
+
+static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_insn *insn)
+{
+    cfg_need none = {0, 0};
+    switch (s->kind) {
+    case SNIPPET_REG:
+    case SNIPPET_REG_REF:
+    case SNIPPET_SET_REG: return (cfg_need){1ull << s->reg & WEAVE_ALL_REGS, 0};
+    case SNIPPET_FLAGS: return (cfg_need){0, X86_ARITH};
+    case SNIPPET_EA:
+    case SNIPPET_MEM_VALUE: return regs_of_mem(w, &insn->in, s->index);
+    case SNIPPET_TAKEN: return reads_of_taken(&insn->in);
+    case SNIPPET_TARGET: { /* of an indirect branch: whatever it reads */
+        isa_effects fx;
+        w->run->isa->effects(&insn->in, &fx);
+        return (cfg_need){fx.reads & WEAVE_ALL_REGS, 0};
+    }
+    case SNIPPET_ARG:
+        return (cfg_need){WEAVE_BIT(s->index < 6 ? arg_regs[s->index] : X86_RSP), 0};
+    case SNIPPET_RETVAL:
+    case SNIPPET_SYSCALL_NR: return (cfg_need){WEAVE_BIT(X86_RAX), 0};
+    case SNIPPET_RETADDR: return (cfg_need){WEAVE_BIT(X86_RSP), 0};
+    case SNIPPET_CONTEXT: return everything;
+    case SNIPPET_EXECUTES: return reads_of_predicate(w, &insn->in);
+    case SNIPPET_REP_COUNT: return (cfg_need){WEAVE_BIT(X86_RCX), 0};
+    default: return none;
+    }
+}
+
+cfg_need weave_reads(const weaver *w, const snippet *s, const weave_insn *insn)
+{
+    if (!s) return (cfg_need){0, 0};
+    cfg_need need = reads_of_node(w, s, insn);
+    need = join(need, weave_reads(w, s->a, insn));
+    need = join(need, weave_reads(w, s->b, insn));
+    need = join(need, weave_reads(w, s->c, insn));
+    for (unsigned i = 0; i < s->nargs; i++) need = join(need, weave_reads(w, s->args[i], insn));
+    return need;
+}
+
+static cfg_need reads_of_list(const weaver *w, const weave_list *list, const weave_insn *insn)
+{
+    cfg_need need = {0, 0};
+    for (const weave_insert *n = list->first; n; n = n->next) {
+        need = join(need, weave_reads(w, n->code, insn));
+        if (n->predicated) need = join(need, reads_of_predicate(w, &insn->in));
+    }
+    return need;
+}
+
+static bool may_fault(const isa_insn *in)
+{
+    if (in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP)) return true;
+    uint8_t op = in->raw[in->opcode_at]; /* div, idiv */
+    return (op == 0xf6 || op == 0xf7) && in->modrm_at && (in->raw[in->modrm_at] >> 3 & 7) >= 6;
+}
+
+static cfg_need wanted_at(const weaver *w, uint64_t target)
+{
+    cfg_need need = everything;
+    if (w->engine->live_at) {
+        w->engine->live_at(w->engine->arg, target, &need.regs, &need.flags);
+        need.regs &= WEAVE_ALL_REGS;
+        need.flags &= X86_ARITH;
+    }
+    return need;
+}
+
+static bool falls_through(unsigned flow)
+{
+    return flow != ISA_FLOW_JUMP && flow != ISA_FLOW_CALL && flow != ISA_FLOW_JUMP_IND &&
+           flow != ISA_FLOW_CALL_IND && flow != ISA_FLOW_RETURN;
+}
+
+static cfg_step insn_step(weaver *w, uint32_t i)
+{
+    const weave_insn *insn = &w->run->insns[i];
+    const isa_effects *fx = &w->fx[i];
+    cfg_step s = {0};
+    if (insn->elided) return s;
+    s.reads = (cfg_need){fx->reads & WEAVE_ALL_REGS, fx->flags_read & X86_ARITH};
+    s.kills = (cfg_need){fx->kills & WEAVE_ALL_REGS, fx->flags_kill & X86_ARITH};
+    s.may_fault = may_fault(&insn->in);
+    if (insn->in.flow == ISA_FLOW_NEXT) return s;
+    s.exits = true;
+    s.ends = !falls_through(insn->in.flow);
+    s.exit = everything;
+    bool direct = insn->in.flow == ISA_FLOW_JUMP || insn->in.flow == ISA_FLOW_COND ||
+                  insn->in.flow == ISA_FLOW_COND_REG;
+    if (direct) s.exit = wanted_at(w, insn->in.target);
+    if (insn->taken.first) s.exit = everything;
+    if (!direct) s.may_fault = true;
+    return s;
+}
+
+static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
+{
+    const weave_run *run = w->run;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < run->insn_count; i++) {
+        const weave_insn *insn = &run->insns[i];
+        const weave_block *block = &run->blocks[insn->block];
+        w->step_in[i] = n;
+        cfg_need before = reads_of_list(w, &insn->before, insn);
+        before = join(before, reads_of_list(w, &insn->after, insn));
+        if (i == block->first) before = join(before, reads_of_list(w, &block->anywhere, insn));
+        if (insn->elided) before = join(before, reads_of_list(w, &insn->taken, insn));
+        if (before.regs || before.flags) steps[n++] = (cfg_step){.reads = before};
+        w->step[i] = n;
+        steps[n++] = insn_step(w, i);
+        if (insn->after.first)
+            steps[n++] = (cfg_step){.reads = reads_of_list(w, &insn->after, insn)};
+    }
+    *count = n;
+}
+
+bool weave_analyse(weaver *w)
+{
+    const weave_run *run = w->run;
+    uint32_t n = run->insn_count, count;
+    inl_arena *arena = run->arena;
+    w->fx = inl_arena_alloc(arena, n * sizeof *w->fx);
+    w->step = inl_arena_alloc(arena, n * sizeof *w->step);
+    w->step_in = inl_arena_alloc(arena, n * sizeof *w->step_in);
+    w->live = inl_arena_alloc(arena, (3 * n + 1) * sizeof *w->live);
+    cfg_step *steps = inl_arena_alloc(arena, 3 * n * sizeof *steps);
+    if (!w->fx || !w->step || !w->step_in || !w->live || !steps) return false;
+    for (uint32_t i = 0; i < n; i++) run->isa->effects(&run->insns[i].in, &w->fx[i]);
+    build_steps(w, steps, &count);
+    const weave_insn *last = &run->insns[n - 1];
+    cfg_need end = wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
+    w->live[count] = (cfg_live){end, end};
+    cfg_liveness(steps, count, everything, w->live);
+    if (w->opt->stress & WEAVE_STRESS_NO_DEAD)
+        for (uint32_t i = 0; i <= count; i++) w->live[i] = (cfg_live){everything, everything};
+    w->out->entry_regs = w->live[0].seen.regs;
+    w->out->entry_flags = w->live[0].seen.flags;
+    return true;
+}
+
+void weave_set_point(weaver *w, uint32_t insn, bool after)
+{
+    const cfg_live *live = &w->live[after ? w->step[insn] + 1 : w->step_in[insn]];
+    w->at = insn;
+    w->after = after;
+    w->need = live->seen;
+    w->living = live->live;
+}
+
+void weave_restore_all(weaver *w)
+{
+    if (w->living.flags & X86_ARITH) weave_flags_to_hw(w);
+    for (unsigned r = 0; r < X86_REGS; r++)
+        if (w->living.regs & WEAVE_BIT(r)) weave_to_reg(w, r);
+}
+
+void weave_prepare(weaver *w, uint32_t i)
+{
+    const cfg_live *here = &w->live[w->step[i]], *behind = here + 1;
+    const isa_effects *fx = &w->fx[i];
+    w->at = i;
+    w->after = false;
+    w->need = here->seen;
+    w->living = here->live;
+    if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) {
+        weave_restore_all(w);
+        return;
+    }
+    uint32_t touched = (fx->flags_written | fx->flags_undefined) & X86_ARITH;
+    bool kept = touched && behind->seen.flags & X86_ARITH & ~fx->flags_kill;
+    if (fx->flags_read & X86_ARITH || kept) weave_flags_to_hw(w);
+    uint64_t regs = fx->reads | (fx->writes & ~fx->kills & behind->seen.regs);
+    regs &= WEAVE_ALL_REGS & ~(uint64_t)w->st.in_reg;
+    for (unsigned r = 0; regs >> r; r++)
+        if (regs >> r & 1) weave_to_reg(w, r);
+}
+
+void weave_executed(weaver *w, uint32_t i)
+{
+    const isa_effects *fx = &w->fx[i];
+    if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) { /* the engine's code may use the slots */
+        w->st = (weave_state){WEAVE_ALL_REGS, 0, true, false};
+        return;
+    }
+    uint16_t writes = (uint16_t)(fx->writes & WEAVE_ALL_REGS);
+    w->st.in_reg |= writes;
+    w->st.in_slot &= (uint16_t)~writes;
+    if ((fx->flags_written | fx->flags_undefined) & X86_ARITH) {
+        w->st.flags_hw = true;
+        w->st.flags_slot = false;
+    }
+}
