@@ -29,7 +29,7 @@
 
 typedef struct jit_exec_plan {
     int fd;               /* of the tool's file, for execveat(AT_EMPTY_PATH) */
-    char **argv;          /* the launcher's arguments, allocated with malloc by the client */
+    char **argv;          /* the launcher's arguments: one malloc'ed block, strings and all */
 } jit_exec_plan;
 
 /* What the tool part hangs into the engine. Any may be NULL. All but `instrument_wanted` are called
@@ -55,6 +55,16 @@ typedef struct jit_client {
     /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
     void (*exit)(void *arg, jit_thread *t, int status, int signo);
     bool wants_syscalls;  /* syscall_enter/exit for every call, no native gate */
+    /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
+    void *(*tls_new)(void *arg);
+    void (*tls_free)(void *arg, void *tls);
+    uint64_t (*tls_fs_base)(void *arg, void *tls);
+    /* Takes (phase 0) what the private libc and the client must not hold across a fork (malloc's
+     * locks ...), releases it in the parent (1) and in the child (2). (L) */
+    void (*fork_lock)(void *arg, int phase);
+    /* What a link of /proc (its path is absolute) is to show instead of what the kernel says: fills
+     * `out`, returns its length, 0 to leave it. For a program that Inlay loaded without ptrace. */
+    size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
 } jit_client;
 
 
@@ -91,6 +101,7 @@ typedef struct jit_exit {      /* a direct exit of a fragment */
     struct jit_exit *next_in;  /* in to's list of incoming exits */
     uint32_t rel32_at;         /* offset of the patchable displacement from from->exec */
     uint32_t stub_at;          /* offset of its stub */
+    bool continues;            /* the run was cut for length here */
 } jit_exit;
 
 typedef struct jit_fragment {
@@ -98,16 +109,19 @@ typedef struct jit_fragment {
     uint64_t exec;             /* execute address of its body (register state: the program's) */
     uint64_t landing;          /* execute address for indirect entry (see ibl.c), 0 if none yet */
     struct jit_arena *arena;
-    uint32_t size;             /* bytes of code, stubs included, from `start` */
+    uint32_t size;             /* bytes of code from its start, landing prologue included */
     uint32_t start_to_exec;    /* bytes of landing prologue in front of exec */
     uint32_t exit_count, insn_count, map_bytes;
-    uint32_t app_bytes;        /* extent of application code covered, for memory.c: [app_low, ...) */
-    uint64_t app_low, app_high;
+    uint64_t app_low, app_high; /* all application code it covers lies in here */
     jit_exit *exits;
     jit_exit *incoming;
     const uint8_t *map;        /* encoded weave_map_entry list (fragment.c) */
-    struct jit_fragment *next_on_page;
+    const weave_fault *faults; /* of the weaver; offsets from `start` */
+    const weave_count *counts;
+    uint16_t fault_count, count_count;
+    uint32_t hold;             /* threads that wait for it to be left: its exits stay unlinked */
     bool dropped;
+    bool continues;            /* entered by an exit of a run that was cut for length */
 } jit_fragment;
 
 struct jit_arena;
@@ -153,6 +167,10 @@ jit_fragment *jit_fragment_of_cache(uint64_t exec);       /* async-signal-safe; 
 /* What the program's state is at cache address `exec` of `f`: index of the instruction, filled entry.
  * `*in_snippet`: code of snippets before the instruction is running. async-signal-safe. */
 bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *entry, bool *in_snippet);
+/* The instruction at `exec` faulted: what counters hold in advance for those that did not execute, see
+ * weave_undo. async-signal-safe. */
+void jit_fragment_undo(const jit_fragment *f, uint64_t exec,
+                       void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
 void jit_link(jit_exit *, jit_fragment *to);              /* lock held */
 void jit_unlink_exits(jit_fragment *);  /* all its direct exits go to their stubs; async-signal-safe */
 void jit_drop_fragment(jit_fragment *);                   /* lock held: unreachable from now on */
@@ -229,12 +247,16 @@ bool jit_fd_is_hidden(int fd);
 /* --- dispatch.S --- */
 void jit_leave_cache(void);       /* stubs jump here through gs */
 void jit_enter_cache(jit_thread *t) __attribute__((noreturn)); /* from ctx, to t->enter_pc */
+/* The signal handler sets a thread's rip to this (anything else of its registers but GS and the vector
+ * state is of no matter) after filling ctx and leave: saves the vector state, goes to the dispatcher. */
+void jit_redispatch(void);
 void jit_ibl_miss(void);          /* rcx = target; program's rcx, rdx in their slots */
 void jit_syscall_gate(void);
 extern const char jit_gate_check[], jit_gate_syscall[], jit_gate_after[]; /* the gate's window */
+extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on rsp is in its slot, flags in r11 */
 extern const char jit_enter_begin[], jit_enter_end[]; /* window after the pending check */
 void jit_signal_entry(int, siginfo_t *, void *);  /* what the kernel calls: swaps FS, calls jit_signal_handler */
-void jit_signal_handler(int signo, siginfo_t *info, void *ucontext); /* signal.c */
+void jit_signal_handler(int signo, siginfo_t *info, void *ucontext, uint64_t fs_base); /* signal.c */
 void jit_signal_restorer(void);
 /* Raw clone whose child starts on block `child` (registers from child->ctx) and never returns here.
  * Returns the kernel's answer in the parent. For fork without CLONE_VM `child` is the caller's own. */

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 
 enum { JIT_IN_CACHE = 0, JIT_IN_RUNTIME = 1 };
+enum { JIT_HELD = 6 };
 
 /* Why the cache was left; set by the stub that leaves it (see dispatch.S). */
 enum jit_leave {
@@ -32,29 +33,43 @@ enum jit_leave {
     JIT_LEAVE_SIGNAL,     /* the signal handler put the whole context into ctx */
     JIT_LEAVE_START,      /* a new thread or the program's start */
     JIT_LEAVE_SPECIAL,    /* an instruction the runtime must emulate: ctx.pc = its address */
+    JIT_LEAVE_EFAULT,     /* a call in the gate failed with EFAULT: ctx.pc = address behind it, its
+                             number in rax's slot */
 };
 
 typedef struct jit_pending { /* one asynchronous signal, taken by our handler, not yet delivered */
     bool present;
     siginfo_t info;
-    uint64_t mask;        /* the program's mask to restore when it is delivered */
+    uint64_t mask;        /* the mask under which it arrived (a temporary one, of sigsuspend ...) */
+    bool temporary;       /* `mask` is not the program's lasting one */
 } jit_pending;
 
+typedef struct jit_fault { /* a fault of the program's own code, to deliver before anything else */
+    bool present;
+    siginfo_t info;
+} jit_fault;
+
 typedef struct jit_thread {
-    weave_frame frame;         /* gs:0 */
-    /* --- gs:WEAVE_FRAME_SIZE-ish: offsets used by assembly are in offsets.h, checked statically */
-    _Alignas(64) weave_context ctx;  /* the program's registers while JIT_IN_RUNTIME */
+    union {                    /* gs:0 */
+        weave_frame frame;
+        uint8_t frame_room[WEAVE_FRAME_SIZE];
+    };
+    /* --- gs:WEAVE_FRAME_SIZE: offsets used by assembly are in x86_64/offsets.h, checked statically */
+    weave_context ctx;         /* the program's registers while JIT_IN_RUNTIME */
     uint64_t where;
     uint64_t leave, leave_arg;
     uint64_t runtime_stack;    /* top of the private stack for the dispatcher */
     uint64_t dispatch_entry;   /* address of jit_leave_cache: stubs do `jmp gs:[this]` */
     uint64_t enter_pc;         /* execute address to jump to when the cache is entered */
     uint64_t ibl_table2;       /* second-level hash table of the whole process (see ibl.c) */
-    uint64_t ibl_mask2;
+    uint64_t in_gate;          /* 1 while a system call runs natively in the gate: the thread then
+                                  holds no address of the cache */
     uint64_t ibl_miss;         /* address of the miss routine */
     uint64_t syscall_gate;     /* address of the syscall gate */
     uint64_t syscall_resume;   /* application address behind the syscall that runs natively */
-    uint64_t epoch;            /* the cache epoch this thread last entered the cache in */
+    uint64_t epoch;            /* the cache epoch this thread entered the cache in; 0: it is not in
+                                  the cache (kept under jit's lock) */
+    jit_pending pending;       /* an asynchronous signal that waits for the next boundary */
 
     int tid;
     struct jit_thread *next;   /* list of threads, under jit's lock */
@@ -65,14 +80,25 @@ typedef struct jit_thread {
     uint32_t tlb_generation;
 
     /* signals (signal*.c) */
-    jit_pending pending;
     uint64_t sigmask;          /* the program's mask, while we run with more blocked */
     bool mask_is_ours;         /* the kernel's mask is wider than `sigmask` now */
     stack_t altstack;          /* the program's sigaltstack, virtual */
     struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */
     bool ibl_blocked;          /* the IBL table is PROT_NONE for a pending signal */
+    bool ibl_stale;            /* entries could not be removed while it was: clear all of it */
     uint64_t rseq, rseq_len, rseq_sig; /* what the program registered, 0 if none */
     uint64_t clear_tid, robust;
+
+    jit_fault fault;
+    siginfo_t held[JIT_HELD];  /* sent signals of the synchronous kind that the program blocks */
+    uint64_t held_set;         /* mask of those present in `held` */
+    uint64_t temp_mask;        /* the mask of ppoll, sigsuspend ... while it runs */
+    bool temp_active;
+    uint64_t trapno, trap_err, trap_addr; /* of the last fault: what the kernel shows in every frame */
+    struct jit_signals *signals; /* dispositions; shared by the threads of a process */
+    uint32_t busy;             /* 0 from the moment an ended thread no longer uses its stacks */
+    bool parent_waits;         /* vfork: the parent sleeps and takes the block back afterwards */
+    void *exec_argv;           /* of an exec in a process that shares memory, freed by the parent */
 
     void *client;              /* the tool part's per-thread data */
 } jit_thread;

@@ -1,0 +1,349 @@
+/* Arenas of translated code and the metadata that lives and dies with them.
+ *
+ * An arena is one piece of shared anonymous memory seen twice: mremap with an old size of zero makes
+ * the second view, so that no descriptor is needed (the program may have used them all up, or
+ * forbidden memfd_create) and no mapping is ever writable and executable. The execute view is placed
+ * within reach of the module whose code it holds.
+ *
+ * Reclaiming: a flush retires all arenas and metadata chunks, stamped with the epoch that it ends. They
+ * are freed when no thread can stand in them or hold a pointer to them: each thread's `epoch` says in
+ * which epoch it entered the cache, 0 when it is outside; a thread in a native system call holds none.
+ *
+ * The tables of arenas and chunks are fixed arrays, so that a signal handler may walk them at any time.
+ */
+#include "base/log.h"
+#include "base/sys.h"
+#include "jit/core.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    MAX_ARENAS = 512,
+    DEFAULT_ARENA = 16 << 20,
+    TINY_ARENA = 64 << 10,
+    TINY_LIMIT = 256 << 10,
+    CHUNK = 1 << 20,
+    MAX_CHUNKS = 1024,
+    BYTES_PER_PIECE = 32,
+    PAGE = 4096,
+};
+
+#define REACH 0x78000000ll     /* what an arena may be away from code it translates */
+#define CHUNK_FREE 0
+#define CHUNK_LIVE UINT64_MAX  /* otherwise the epoch that the chunk was retired in */
+
+static jit_arena arenas[MAX_ARENAS];
+static uint32_t arena_high;    /* slots in use lie below */
+static bool something_retired;
+
+uint8_t *jit_meta_base;
+static uint64_t chunk_state[MAX_CHUNKS];
+static uint32_t chunk_count;   /* reserved */
+static uint32_t meta_chunk;    /* being filled */
+static size_t meta_at;         /* in it; CHUNK when there is none */
+
+static uint64_t map_memory(uint64_t at, size_t size, int prot, int flags)
+{
+    long p = sys_call(SYS_mmap, (long)at, (long)size, prot, flags | MAP_NORESERVE, -1, 0);
+    return sys_failed(p) ? 0 : (uint64_t)p;
+}
+
+static void unmap_memory(uint64_t at, size_t size)
+{
+    if (at) sys_call2(SYS_munmap, (long)at, (long)size);
+}
+
+/* --- placement --- */
+
+static bool in_reach(uint64_t low, uint64_t high, uint64_t app)
+{
+    return app < high + REACH && app + REACH > low && (int64_t)(app - low) < REACH &&
+           (int64_t)(high - app) < REACH;
+}
+
+/* Reserves address space near `app`. Above a program lies its heap, which must be able to grow, so
+ * places below come first, and above from the far end. */
+static uint64_t reserve_near(uint64_t app, size_t size)
+{
+    const uint64_t step = 32 << 20;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    uint64_t base = app & ~(step - 1);
+    for (uint64_t d = 128 << 20; d < REACH - size; d += step) {
+        if (base < d + (1 << 20)) break;
+        uint64_t p = map_memory(base - d, size, PROT_NONE, flags);
+        if (p == base - d) return p;
+        unmap_memory(p, size); /* kernels before 4.17 take the flag for a hint */
+    }
+    for (uint64_t d = REACH - size - step; d >= step; d -= step) {
+        uint64_t p = map_memory(base + d, size, PROT_NONE, flags);
+        if (p == base + d) return p;
+        unmap_memory(p, size);
+    }
+    return map_memory(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+/* Makes shared memory at `write` visible at `exec` too, in place of what is there. */
+static bool map_execute_view(uint64_t write, uint64_t exec, size_t size)
+{
+    long e = sys_call(SYS_mremap, (long)write, 0, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                      (long)exec, 0);
+    return !sys_failed(e) &&
+           !sys_failed(sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC));
+}
+
+static uint64_t map_shared(size_t size)
+{
+    return map_memory(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+}
+
+/* --- arenas --- */
+
+static void own(const jit_arena *a, bool add)
+{
+    uint64_t pieces = (uint64_t)a->code;
+    jit_memory_own(a->exec, a->exec + a->size, add);
+    jit_memory_own((uint64_t)a->write, (uint64_t)a->write + a->size, add);
+    jit_memory_own(pieces, pieces + 2 * sizeof(jit_piece) * a->max_pieces, add);
+}
+
+static jit_arena *free_slot(void)
+{
+    for (uint32_t i = 0; i < MAX_ARENAS; i++)
+        if (!arenas[i].exec) return &arenas[i];
+    return NULL;
+}
+
+static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
+{
+    jit_arena *a = free_slot();
+    if (!a) {
+        inl_fail(e, INL_ERR_NO_MEMORY, "more than %d code-cache arenas", MAX_ARENAS);
+        return NULL;
+    }
+    uint32_t pieces = (uint32_t)(size / BYTES_PER_PIECE);
+    uint64_t exec = reserve_near(app, size), write = map_shared(size);
+    uint64_t index = map_memory(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS);
+    if (!exec || !write || !index || !map_execute_view(write, exec, size)) {
+        unmap_memory(index, 2 * sizeof(jit_piece) * pieces);
+        unmap_memory(exec, size);
+        unmap_memory(write, size);
+        inl_fail(e, INL_ERR_NO_MEMORY, "no address space for %zu MB of code cache", size >> 20);
+        return NULL;
+    }
+    *a = (jit_arena){.write = (uint8_t *)write, .size = size, .stub_at = size,
+                     .code = (jit_piece *)index, .stubs = (jit_piece *)index + pieces,
+                     .max_pieces = pieces, .next = jit.arenas};
+    __atomic_store_n(&a->exec, exec, __ATOMIC_RELEASE); /* handlers see the arena from here on */
+    jit_emit_tails(a);
+    if (arena_high <= (uint32_t)(a - arenas))
+        __atomic_store_n(&arena_high, (uint32_t)(a - arenas) + 1, __ATOMIC_RELEASE);
+    jit.arenas = a;
+    own(a, true);
+    inl_log(INL_LOG_CACHE, "arena of %zu KB at %#llx for code at %#llx", size >> 10,
+            (unsigned long long)exec, (unsigned long long)app);
+    return a;
+}
+
+static void arena_free(jit_arena *a)
+{
+    uint64_t exec = a->exec;
+    own(a, false);
+    __atomic_store_n(&a->exec, 0, __ATOMIC_RELEASE);
+    unmap_memory(exec, a->size);
+    unmap_memory((uint64_t)a->write, a->size);
+    unmap_memory((uint64_t)a->code, 2 * sizeof(jit_piece) * a->max_pieces);
+}
+
+jit_arena *jit_arena_of(uint64_t exec)
+{
+    uint32_t high = __atomic_load_n(&arena_high, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < high; i++) {
+        uint64_t low = __atomic_load_n(&arenas[i].exec, __ATOMIC_ACQUIRE);
+        if (low && exec - low < arenas[i].size) return &arenas[i];
+    }
+    return NULL;
+}
+
+bool jit_cache_contains(uint64_t addr)
+{
+    return jit_arena_of(addr) != NULL;
+}
+
+static size_t used(const jit_arena *a)
+{
+    return a->code_at + (a->size - a->stub_at);
+}
+
+size_t jit_cache_bytes(void)
+{
+    size_t sum = 0;
+    for (const jit_arena *a = jit.arenas; a; a = a->next) sum += used(a);
+    return sum;
+}
+
+static bool has_room(const jit_arena *a, size_t room)
+{
+    return a->stub_at - a->code_at >= room && a->code_count + 2 < a->max_pieces &&
+           a->stub_count + 2 < a->max_pieces;
+}
+
+static jit_arena *find_arena(uint64_t app, size_t room)
+{
+    for (jit_arena *a = jit.arenas; a; a = a->next)
+        if (has_room(a, room) && in_reach(a->exec, a->exec + a->size, app)) return a;
+    return NULL;
+}
+
+static bool meta_is_low(void)
+{
+    uint32_t chunks_left = 0;
+    for (uint32_t i = 0; i < chunk_count && chunks_left < 2; i++)
+        chunks_left += chunk_state[i] == CHUNK_FREE;
+    return chunks_left < 2;
+}
+
+jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
+{
+    bool tiny = jit.options.stress & JIT_STRESS_TINY_CACHE;
+    size_t limit = jit.options.cache_limit ? jit.options.cache_limit : tiny ? TINY_LIMIT : 0;
+    size_t size = jit.options.arena_bytes ? jit.options.arena_bytes : tiny ? TINY_ARENA : DEFAULT_ARENA;
+    size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
+    jit_arena *a = find_arena(app, room);
+    if (a) return a;
+    if ((limit && jit_cache_bytes() + size > limit && jit.arenas) || meta_is_low()) jit_flush_all();
+    while (size < room + JIT_TAILS_ROOM) size *= 2;
+    a = arena_new(app, size, e);
+    if (!a && jit.arenas) {
+        jit_flush_all();
+        jit_cache_reclaim();
+        a = arena_new(app, size, e);
+    }
+    return a;
+}
+
+/* --- metadata --- */
+
+static bool next_chunk(void)
+{
+    for (uint32_t i = 0; i < chunk_count; i++) {
+        if (chunk_state[i] != CHUNK_FREE) continue;
+        long at = (long)(jit_meta_base + (size_t)i * CHUNK);
+        if (sys_failed(sys_call3(SYS_mprotect, at, CHUNK, PROT_READ | PROT_WRITE))) return false;
+        chunk_state[i] = CHUNK_LIVE;
+        meta_chunk = i;
+        meta_at = i ? 0 : 8; /* reference 0 is no object */
+        return true;
+    }
+    return false;
+}
+
+void *jit_meta_alloc(size_t bytes)
+{
+    bytes = (bytes + 7) & ~(size_t)7;
+    if (bytes > CHUNK / 4) return NULL;
+    if (meta_at + bytes > CHUNK && !next_chunk()) return NULL;
+    void *p = jit_meta_base + (size_t)meta_chunk * CHUNK + meta_at;
+    meta_at += bytes;
+    return p;
+}
+
+static void reclaim_chunks(uint64_t before)
+{
+    for (uint32_t i = 0; i < chunk_count; i++) {
+        if (chunk_state[i] == CHUNK_FREE || chunk_state[i] >= before) continue;
+        /* Fresh pages are zero again. */
+        sys_call3(SYS_madvise, (long)(jit_meta_base + (size_t)i * CHUNK), CHUNK, MADV_DONTNEED);
+        chunk_state[i] = CHUNK_FREE;
+    }
+}
+
+/* --- retirement --- */
+
+void jit_cache_retire(void)
+{
+    while (jit.arenas) {
+        jit_arena *a = jit.arenas;
+        jit.arenas = a->next;
+        a->epoch = jit.epoch;
+        a->next = jit.retired;
+        jit.retired = a;
+    }
+    for (uint32_t i = 0; i < chunk_count; i++)
+        if (chunk_state[i] == CHUNK_LIVE) chunk_state[i] = jit.epoch;
+    meta_at = CHUNK;
+    something_retired = true;
+}
+
+/* The oldest epoch that a thread may still be in. */
+static uint64_t oldest_epoch(void)
+{
+    uint64_t oldest = jit.epoch;
+    for (const jit_thread *t = jit.threads; t; t = t->next) {
+        uint64_t e = __atomic_load_n(&t->epoch, __ATOMIC_ACQUIRE);
+        bool holds = e && !__atomic_load_n(&t->in_gate, __ATOMIC_ACQUIRE);
+        if (t->unlinked) return 0;
+        if (holds && e < oldest) oldest = e;
+    }
+    return oldest;
+}
+
+void jit_cache_reclaim(void)
+{
+    if (!something_retired) return;
+    uint64_t before = oldest_epoch();
+    for (jit_arena **link = &jit.retired; *link;) {
+        jit_arena *a = *link;
+        if (a->epoch < before) {
+            *link = a->next;
+            arena_free(a);
+        } else {
+            link = &a->next;
+        }
+    }
+    reclaim_chunks(before);
+    something_retired = jit.retired != NULL;
+}
+
+inl_status jit_cache_init(inl_error *e)
+{
+    jit.epoch = 1;
+    for (chunk_count = MAX_CHUNKS; chunk_count >= 16; chunk_count /= 2) {
+        size_t size = (size_t)chunk_count * CHUNK;
+        uint64_t p = map_memory(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+        if (!p) continue;
+        jit_meta_base = (uint8_t *)p;
+        meta_at = CHUNK;
+        jit_memory_own(p, p + size, true);
+        return INL_OK;
+    }
+    return inl_fail(e, INL_ERR_NO_MEMORY, "no address space for the code cache's tables");
+}
+
+/* --- fork --- */
+
+/* The child's views still show the parent's memory: it gets memory of its own with the same content at
+ * the same addresses. Nothing may be written to the cache before. */
+static bool copy_arena(jit_arena *a)
+{
+    uint64_t fresh = map_shared(a->size);
+    if (!fresh) return false;
+    uint8_t *to = (uint8_t *)fresh;
+    memcpy(to, a->write, a->code_at);
+    memcpy(to + a->stub_at, a->write + a->stub_at, a->size - a->stub_at);
+    long w = sys_call(SYS_mremap, (long)fresh, (long)a->size, (long)a->size,
+                      MREMAP_MAYMOVE | MREMAP_FIXED, (long)a->write, 0);
+    return !sys_failed(w) && map_execute_view((uint64_t)w, a->exec, a->size);
+}
+
+void jit_cache_fork_child(void)
+{
+    for (uint32_t i = 0; i < arena_high; i++) {
+        if (!arenas[i].exec || copy_arena(&arenas[i])) continue;
+        static const char text[] = "inlay: no memory for the code cache of a forked process\n";
+        sys_call3(SYS_write, inl_log_fd, (long)text, sizeof text - 1);
+        sys_call1(SYS_exit_group, 125);
+    }
+}

@@ -1,0 +1,142 @@
+/* What the files of the engine's core share: arenas, the metadata that belongs to translated code, and
+ * a translation in the making. All under jit's lock unless said otherwise.
+ *
+ * An arena:
+ *
+ *     exec (R-X) and write (RW-) are two views of the same memory
+ *     +--------+----------------------------->        <-------------------------------+
+ *     | shared | bodies, in order of making |  free  | constants and stubs, downwards |
+ *     | tails  |                            |        |                                |
+ *     +--------+----------------------------->        <-------------------------------+
+ *     0                                  code_at    stub_at                          size
+ *
+ * Bodies stay dense this way: a stub runs once, until its exit is linked.
+ *
+ * Metadata (fragments, exits, maps) is bump-allocated in one reserved region and dies as a whole with
+ * the arenas of its generation, at a flush; so a stub can name its exit with 32 bits, and a signal
+ * handler can follow any pointer of a fragment that its thread stands in.
+ */
+#ifndef INL_JIT_CORE_H
+#define INL_JIT_CORE_H
+
+#include "isa/x86_64/emit.h"
+#include "jit/jit.h"
+
+enum {
+    JIT_MAX_INSNS = 256,     /* upper bound of jit_options.max_block_insns */
+    JIT_MAX_BLOCKS = 64,
+    JIT_MAX_EXITS = JIT_MAX_INSNS + JIT_MAX_INSNS / 2,
+    JIT_MAX_MARKS = 2 * JIT_MAX_INSNS,
+};
+
+/* A piece of an arena's code and the fragment it belongs to. */
+typedef struct jit_piece {
+    uint32_t at;        /* offset in the arena */
+    uint32_t fragment;  /* jit_meta_ref */
+} jit_piece;
+
+typedef struct jit_arena {
+    struct jit_arena *next;
+    uint64_t exec;
+    uint8_t *write;
+    size_t size;
+    size_t code_at, stub_at;
+    uint32_t exit_tail, indirect_miss; /* offsets of the shared tails */
+    uint64_t epoch;                    /* retired at the end of this epoch */
+    /* Index for signal handlers: append-only, counts stored with release. `code` ascends by offset;
+     * `stubs` descends. */
+    jit_piece *code, *stubs;
+    uint32_t code_count, stub_count, max_pieces;
+} jit_arena;
+
+/* --- cache.c --- */
+/* An arena with at least `room` free bytes that reaches `app`; NULL with the error filled. May flush
+ * everything (then jit.epoch has changed). */
+jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e);
+void *jit_meta_alloc(size_t bytes);              /* zeroed, 8-byte aligned; NULL when used up */
+extern uint8_t *jit_meta_base;
+static inline uint32_t jit_meta_ref(const void *p)
+{
+    return (uint32_t)(((const uint8_t *)p - jit_meta_base) >> 3);
+}
+static inline void *jit_meta_at(uint32_t ref) { return jit_meta_base + ((uint64_t)ref << 3); }
+/* Retires all arenas and metadata; called by jit_flush_all. */
+void jit_cache_retire(void);
+void jit_cache_reclaim(void);                    /* frees what no thread can be in any more */
+size_t jit_cache_bytes(void);                    /* code bytes in use, live generation */
+jit_arena *jit_arena_of(uint64_t exec);          /* async-signal-safe; live or retired */
+static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec)
+{
+    return a->write + (exec - a->exec);
+}
+
+/* --- fragment.c --- */
+bool jit_fragment_publish(jit_fragment *f);                 /* by application address */
+jit_fragment *jit_fragment_find(uint64_t app, bool continues);
+/* Tells handlers that [at, next piece) of the arena's code (or stubs) is of `f`. */
+bool jit_piece_add(jit_arena *, jit_fragment *f, uint32_t at, bool stubs);
+void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
+
+/* --- translate.c --- */
+/* As jit_lookup_or_translate; `continues`: entered by the exit of a run that was cut for length. */
+jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool continues,
+                            int *fault_signo, int *fault_code);
+
+/* --- memory.c --- */
+/* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
+void jit_memory_fault(uint64_t app, int *signo, int *code);
+bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
+void jit_memory_clear(void);     /* at a flush: no fragments any more */
+void jit_memory_take_writes(void); /* drops pages that the runtime itself wrote to */
+bool jit_memory_unguard_all(void); /* guarded pages are writable again; false: there were none */
+extern uint32_t jit_memory_written;
+
+/* --- ibl.c --- */
+bool jit_ibl_init(void);
+void jit_ibl_clear(void);        /* at a flush: both tables, all threads */
+void jit_ibl_enter(jit_thread *, const jit_fragment *); /* into the thread's own first-level table */
+
+/* --- a translation in the making (translate.c, lowering) --- */
+typedef struct jit_wanted_exit {
+    uint64_t target;
+    uint32_t rel32_at;      /* in build->code */
+} jit_wanted_exit;
+typedef struct jit_wanted_const {
+    uint64_t value;
+    uint32_t disp_at;       /* RIP-relative displacement that ends its instruction */
+} jit_wanted_const;
+/* Within the translation of an instruction, from `at` on registers in `spilled` are in their slots. */
+typedef struct jit_mark {
+    uint32_t at;
+    uint32_t insn;
+    uint16_t spilled;
+} jit_mark;
+
+/* Encodes the weaver's map into metadata. */
+bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks,
+                             unsigned mark_count);
+
+typedef struct jit_build {
+    jit_arena *arena;
+    x86_code *code;
+    const weave_run *run;
+    bool cut;               /* the run ends because of its length */
+    unsigned exit_count, const_count, mark_count;
+    jit_wanted_exit exits[JIT_MAX_EXITS];
+    jit_wanted_const consts[JIT_MAX_INSNS];
+    jit_mark marks[JIT_MAX_MARKS];
+} jit_build;
+
+/* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
+bool jit_lower(void *build, struct x86_code *code, const weave_run *run, uint32_t i);
+bool jit_lower_exit(void *build, struct x86_code *code, uint64_t target);
+/* This thread of execution takes block `t`; the tool's TLS stays what it is. */
+void jit_arch_adopt(jit_thread *t);
+/* The shared tails at an arena's start. */
+void jit_emit_tails(jit_arena *);
+enum { JIT_TAILS_ROOM = 128, JIT_STUB_BYTES = 17, JIT_LANDING_ROOM = 64 };
+void jit_emit_stub(x86_code *, const jit_arena *, const jit_exit *);
+/* The check in front of a body that is entered indirectly; falls through into it. */
+void jit_emit_landing(x86_code *, const jit_arena *, uint64_t app);
+
+#endif

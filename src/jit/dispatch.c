@@ -1,0 +1,211 @@
+/* The loop around the cache: a thread comes here with a reason for leaving it, and goes back in at the
+ * fragment of the address where the program is then.
+ *
+ * Order matters: a signal that waits is delivered before anything that may sleep or run, with the
+ * program's state at an instruction boundary; writes to translated code are taken note of before code is
+ * looked up; and an exit is linked only while the fragment that it is part of is still in use.
+ */
+#include "base/log.h"
+#include "jit/core.h"
+#include "jit/kernel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+enum { STRESS_FLUSH_EVERY = 8 };
+
+jit_state jit;
+
+/* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
+static void arrive(jit_thread *t)
+{
+    __atomic_store_n(&t->epoch, 0, __ATOMIC_RELEASE);
+    if (t->unlinked) {
+        jit_relink(t->unlinked);
+        t->unlinked = NULL;
+    }
+    if (t->ibl_blocked) jit_ibl_unblock(t);
+}
+
+static bool unguard_all(void)
+{
+    inl_lock_take(&jit.lock);
+    bool any = jit_memory_unguard_all();
+    inl_lock_release(&jit.lock);
+    return any;
+}
+
+/* The kernel may not write to pages whose code is translated: it can, the second time. */
+static void run_syscall(jit_thread *t)
+{
+    uint64_t nr = t->ctx.gpr[X86_RAX], pc = t->ctx.pc;
+    if (t->pending.present) {
+        t->ctx.pc = t->leave_arg;
+        return;
+    }
+    jit_syscall(t);
+    if (t->ctx.pc != pc || t->ctx.gpr[X86_RAX] != (uint64_t)-EFAULT || !unguard_all()) return;
+    t->ctx.gpr[X86_RAX] = nr;
+    jit_syscall(t);
+}
+
+static void repeat_syscall(jit_thread *t)
+{
+    if (!unguard_all()) return;
+    t->ctx.gpr[X86_RAX] = t->frame.slot[X86_RAX];
+    t->leave = JIT_LEAVE_SYSCALL;
+    t->leave_arg = t->ctx.pc - 2;
+    run_syscall(t);
+}
+
+static void refuse(jit_thread *t)
+{
+    inl_log(INL_LOG_TRANSLATE, "instruction at %#llx is of another mode (int 0x80, far transfer): refused",
+            (unsigned long long)t->ctx.pc);
+    jit_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
+}
+
+static void stress(void)
+{
+    static unsigned count;
+    if ((jit.options.stress & JIT_STRESS_FLUSH) && ++count % STRESS_FLUSH_EVERY == 0) jit_flush_all();
+}
+
+/* What the thread left for; after it ctx is whole. Lock not held. */
+static void serve(jit_thread *t)
+{
+    switch (t->leave) {
+    case JIT_LEAVE_SYSCALL: run_syscall(t); break;
+    case JIT_LEAVE_EFAULT: repeat_syscall(t); break;
+    case JIT_LEAVE_SPECIAL: refuse(t); break;
+    default: break;
+    }
+}
+
+/* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
+ * delivery of signals. */
+static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
+{
+    int signo = 0, code = 0;
+    if (t->pending.present) {
+        inl_lock_release(&jit.lock);
+        jit_signal_deliver_pending(t);
+        inl_lock_take(&jit.lock);
+        return NULL;
+    }
+    if (jit_memory_written) jit_memory_take_writes();
+    if (jit.options.stress) stress();
+    jit_fragment *f = jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
+    if (f) return f;
+    inl_lock_release(&jit.lock);
+    jit_signal_raise(t, signo, code, t->ctx.pc);
+    inl_lock_take(&jit.lock);
+    return NULL;
+}
+
+uint64_t jit_dispatch(jit_thread *t)
+{
+    jit_exit *from = NULL;
+    inl_lock_take(&jit.lock);
+    arrive(t);
+    bool indirect = t->leave == JIT_LEAVE_INDIRECT;
+    if (t->leave == JIT_LEAVE_EXIT) {
+        from = jit_meta_at((uint32_t)t->leave_arg);
+        t->ctx.pc = from->target;
+    } else if (!indirect) {
+        inl_lock_release(&jit.lock);
+        serve(t);
+        inl_lock_take(&jit.lock);
+    }
+    jit_fragment *f = next_fragment(t, indirect, from && from->continues);
+    while (!f) {
+        from = NULL;
+        indirect = false;
+        f = next_fragment(t, false, false);
+    }
+    if (from) jit_link(from, f);
+    if (indirect && f->landing) jit_ibl_enter(t, f);
+    __atomic_store_n(&t->epoch, jit.epoch, __ATOMIC_RELEASE);
+    jit_cache_reclaim();
+    uint64_t exec = f->exec;
+    inl_lock_release(&jit.lock);
+    return exec;
+}
+
+/* --- life --- */
+
+static bool skip_ours(uint64_t low, uint64_t high, void *arg)
+{
+    (void)arg;
+    return jit_memory_is_ours(low, high);
+}
+
+static void announce_modules(void)
+{
+    if (!jit.client.module_loaded) return;
+    for (module *m = module_first(jit.modules); m; m = m->next)
+        jit.client.module_loaded(jit.client.arg, m);
+}
+
+static inl_status check_processor(inl_error *e)
+{
+    const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
+    if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
+}
+
+static inl_status set_up_tables(inl_error *e)
+{
+    const jit_start_state *s = &jit.start;
+    if (s->tool_high) jit_memory_own(s->tool_low, s->tool_high, true);
+    if (s->stack_high) jit_memory_own(s->stack_low, s->stack_high, true);
+    inl_status st = jit_cache_init(e);
+    if (st) return st;
+    jit.modules = module_set_new();
+    if (!jit.modules || !jit_ibl_init()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    jit_memory_init();
+    return module_set_scan(jit.modules, skip_ours, NULL, e);
+}
+
+/* The caller becomes the program's first thread; the private libc's block for it is the one it has. */
+static inl_status first_thread(inl_error *e)
+{
+    jit_thread *t = jit_thread_new(e);
+    if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
+    void *xsave = t->ctx.xsave;
+    t->ctx = jit.start.ctx;
+    t->ctx.xsave = xsave;
+    jit_arch_adopt(t);
+    jit_signals_init_thread(t);
+    inl_lock_take(&jit.lock);
+    jit_thread_link(t);
+    inl_lock_release(&jit.lock);
+    return INL_OK;
+}
+
+inl_status jit_init(const jit_client *client, const jit_options *options, const jit_start_state *start,
+                    inl_error *e)
+{
+    memset(&jit, 0, sizeof jit);
+    if (client) jit.client = *client;
+    if (options) jit.options = *options;
+    jit.start = *start;
+    if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    inl_status st = check_processor(e);
+    if (!st) st = set_up_tables(e);
+    if (st) return st;
+    jit_signals_init();
+    return first_thread(e);
+}
+
+void jit_run(void)
+{
+    jit_thread *t = jit_self();
+    announce_modules();
+    if (jit.client.thread_start) jit.client.thread_start(jit.client.arg, t);
+    t->leave = JIT_LEAVE_START;
+    t->enter_pc = jit_dispatch(t);
+    jit_enter_cache(t);
+}

@@ -1,0 +1,167 @@
+/* Indirect branches: from an application address to a landing (see x86_64/glue.c), in two steps.
+ *
+ *   first    each thread's own table, 65536 landings by the low 16 bits of the target. Translated code
+ *            jumps through it at once; the landing checks the whole address. Empty entries hold the miss
+ *            routine. No lock, no hash, no comparison on the way.
+ *   second   one table of the process, {address, landing} with open addressing. The miss routine looks
+ *            there without a lock and fills the first.
+ *
+ * Readers of the second table run while a writer changes it: a pair's landing is stored before its
+ * address, pairs are never taken out (a removed one has landing 0), a grown table is a new one, and the
+ * old ones are kept (together they are smaller than the new one).
+ *
+ * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
+ * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
+ * unblocks it, which happens under jit's lock.
+ */
+#include "base/sys.h"
+#include "jit/core.h"
+#include "jit/kernel.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { ENTRIES = 1 << 16, FIRST_SIZE = 4096 };
+
+typedef struct pair { uint64_t app, landing; } pair;
+typedef struct table2 {
+    uint64_t mask, count;
+    pair pairs[];
+} table2;
+_Static_assert(offsetof(table2, pairs) == 16, "dispatch.S knows it");
+
+static table2 *second;
+
+static uint64_t *entry_of(jit_thread *t, uint64_t app)
+{
+    return (uint64_t *)((uint8_t *)t + WEAVE_IBL) + (app & (ENTRIES - 1));
+}
+
+static table2 *table_new(uint64_t size)
+{
+    size_t bytes = sizeof(table2) + size * sizeof(pair);
+    long p = sys_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+    if (sys_failed(p)) return NULL;
+    jit_memory_own((uint64_t)p, (uint64_t)p + bytes, true);
+    table2 *t = (table2 *)p;
+    t->mask = size - 1;
+    return t;
+}
+
+/* The pair of `app`, or the empty one where it belongs. The same hash as in dispatch.S. */
+static pair *find(table2 *t, uint64_t app)
+{
+    uint64_t i = (app ^ app >> 4) & t->mask;
+    while (t->pairs[i].app && t->pairs[i].app != app) i = (i + 1) & t->mask;
+    return &t->pairs[i];
+}
+
+static void put(table2 *t, uint64_t app, uint64_t landing)
+{
+    pair *p = find(t, app);
+    __atomic_store_n(&p->landing, landing, __ATOMIC_RELEASE);
+    if (p->app) return;
+    t->count++;
+    __atomic_store_n(&p->app, app, __ATOMIC_RELEASE);
+}
+
+static void grow(void)
+{
+    table2 *t = table_new((second->mask + 1) * 4);
+    if (!t) return; /* still works while there is an empty pair */
+    for (uint64_t i = 0; i <= second->mask; i++)
+        if (second->pairs[i].landing) put(t, second->pairs[i].app, second->pairs[i].landing);
+    second = t;
+    for (jit_thread *u = jit.threads; u; u = u->next)
+        __atomic_store_n(&u->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
+}
+
+bool jit_ibl_init(void)
+{
+    second = table_new(FIRST_SIZE);
+    return second != NULL;
+}
+
+void jit_ibl_add(jit_fragment *f)
+{
+    if (!f->app) return; /* 0 marks an empty pair */
+    if (second->count * 2 > second->mask) grow();
+    if (second->count < second->mask) put(second, f->app, f->landing);
+}
+
+void jit_ibl_enter(jit_thread *t, const jit_fragment *f)
+{
+    *entry_of(t, f->app) = f->landing;
+}
+
+/* The entry of another thread may be out of reach. */
+static void forget(jit_thread *u, const jit_fragment *f)
+{
+    uint64_t landing, miss = (uint64_t)jit_ibl_miss, *entry = entry_of(u, f->app);
+    if (jit_safe_copy(&landing, entry, sizeof landing)) u->ibl_stale = true;
+    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss)) u->ibl_stale = true;
+}
+
+void jit_ibl_remove(jit_fragment *f)
+{
+    pair *p = find(second, f->app);
+    if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
+    for (jit_thread *u = jit.threads; u; u = u->next) forget(u, f);
+}
+
+static void fill(jit_thread *t)
+{
+    uint64_t *entries = entry_of(t, 0), miss = (uint64_t)jit_ibl_miss;
+    for (unsigned i = 0; i < ENTRIES; i++) entries[i] = miss;
+}
+
+/* Only entries in use are written, so that tables of idle threads stay shared with nothing. */
+static void empty(jit_thread *u)
+{
+    uint64_t page[512], miss = (uint64_t)jit_ibl_miss;
+    for (unsigned i = 0; i < ENTRIES; i += 512) {
+        bool dirty = false;
+        if (jit_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
+        for (unsigned k = 0; k < 512; k++) {
+            dirty |= page[k] != miss;
+            page[k] = miss;
+        }
+        if (dirty && jit_safe_copy(entry_of(u, i), page, sizeof page)) goto stale;
+    }
+    return;
+stale:
+    u->ibl_stale = true;
+}
+
+void jit_ibl_clear(void)
+{
+    memset(second->pairs, 0, (second->mask + 1) * sizeof(pair));
+    second->count = 0;
+    for (jit_thread *u = jit.threads; u; u = u->next) empty(u);
+}
+
+void jit_ibl_init_thread(jit_thread *t)
+{
+    fill(t);
+    t->ibl_table2 = (uint64_t)second;
+    t->ibl_miss = (uint64_t)jit_ibl_miss;
+    t->syscall_gate = (uint64_t)jit_syscall_gate;
+    t->dispatch_entry = (uint64_t)jit_leave_cache;
+}
+
+void jit_ibl_block(jit_thread *t)
+{
+    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_NONE);
+    t->ibl_blocked = true;
+}
+
+void jit_ibl_unblock(jit_thread *t)
+{
+    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
+    t->ibl_blocked = false;
+    if (!t->ibl_stale) return;
+    t->ibl_stale = false;
+    fill(t);
+}

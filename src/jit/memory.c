@@ -1,0 +1,440 @@
+/* The program's address space, as far as code is concerned: what is executable, which pages hold code
+ * that was translated, who wrote to it; and which ranges are Inlay's own.
+ *
+ * Stale code must never run. A page with translated code that the program could write to is made
+ * read-only first. A write to it faults; then its translations are dropped and it is writable again,
+ * until code from it is translated anew. The kernel's own writes into such a page fail with EFAULT: the
+ * dispatcher then makes all pages writable and repeats the call. Unmapping, mapping over and changing
+ * the protection drop translations as well.
+ *
+ * What is not noticed: a write through another mapping of the same memory (MAP_SHARED twice).
+ *
+ * Regions are kept in an array sorted by address; pages of translated code in a map from page to the
+ * list of fragments; pages that are write-protected in a hash table of fixed size which signal handlers
+ * read without a lock (entries are single words, changed under jit's lock).
+ */
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "jit/core.h"
+#include "jit/kernel.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { PAGE = 4096, GUARDED_SIZE = 1 << 14 };
+
+typedef struct region {
+    uint64_t low, high;
+    int prot;
+} region;
+typedef INL_VEC(region) region_vec;
+
+/* A fragment's place in a page's list. */
+typedef struct page_use {
+    jit_fragment *fragment;
+    struct page_use *next;
+} page_use;
+
+static region_vec regions;  /* sorted, disjoint */
+static region_vec owned;    /* Inlay's, sorted */
+static inl_lock owned_lock;
+static inl_map pages;       /* page number -> page_use */
+static uint64_t readable;   /* the last page that was found to be */
+
+/* Write-protected pages: address | protection that the program believes in | WRITTEN. 0 is empty; an
+ * entry that is done with keeps its address with protection 0. */
+static uint64_t guarded[GUARDED_SIZE];
+static uint32_t guarded_count, guarded_used;
+enum { WRITTEN = 8 };
+uint32_t jit_memory_written; /* entries marked so */
+
+/* --- arrays of regions --- */
+
+/* The first region that ends behind `addr`. */
+static size_t first_behind(const region_vec *v, uint64_t addr)
+{
+    size_t low = 0, high = v->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (v->items[mid].high <= addr) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+static bool insert_at(region_vec *v, size_t i, region r)
+{
+    if (!inl_vec_push(v, r)) return false;
+    memmove(&v->items[i + 1], &v->items[i], (v->count - 1 - i) * sizeof r);
+    v->items[i] = r;
+    return true;
+}
+
+static void erase(region_vec *v, size_t from, size_t to)
+{
+    memmove(&v->items[from], &v->items[to], (v->count - to) * sizeof *v->items);
+    v->count -= to - from;
+}
+
+/* Takes [low, high) out of all regions. */
+static void cut_out(region_vec *v, uint64_t low, uint64_t high)
+{
+    size_t i = first_behind(v, low);
+    if (i == v->count || v->items[i].low >= high) return;
+    if (v->items[i].low < low) {
+        region rest = v->items[i];
+        v->items[i].high = low;
+        rest.low = low;
+        if (!insert_at(v, ++i, rest)) return;
+    }
+    size_t end = i;
+    while (end < v->count && v->items[end].high <= high) end++;
+    if (end < v->count && v->items[end].low < high) v->items[end].low = high;
+    erase(v, i, end);
+}
+
+static void put(region_vec *v, region r)
+{
+    if (r.low >= r.high) return;
+    cut_out(v, r.low, r.high);
+    size_t i = first_behind(v, r.low);
+    if (i && v->items[i - 1].high == r.low && v->items[i - 1].prot == r.prot) {
+        v->items[i - 1].high = r.high;
+        return;
+    }
+    insert_at(v, i, r);
+}
+
+static const region *region_at(uint64_t addr)
+{
+    size_t i = first_behind(&regions, addr);
+    return i < regions.count && regions.items[i].low <= addr ? &regions.items[i] : NULL;
+}
+
+/* --- Inlay's own ranges --- */
+
+void jit_memory_own(uint64_t low, uint64_t high, bool add)
+{
+    inl_lock_take(&owned_lock);
+    if (add) put(&owned, (region){low, high, 0});
+    else cut_out(&owned, low, high);
+    inl_lock_release(&owned_lock);
+}
+
+bool jit_memory_is_ours(uint64_t low, uint64_t high)
+{
+    inl_lock_take(&owned_lock);
+    size_t i = first_behind(&owned, low);
+    bool ours = i < owned.count && owned.items[i].low < high;
+    inl_lock_release(&owned_lock);
+    return ours;
+}
+
+/* --- reading the kernel's list --- */
+
+static void take_line(const char *line)
+{
+    unsigned long long low, high;
+    char p[5];
+    if (sscanf(line, "%llx-%llx %4s", &low, &high, p) != 3) return;
+    if (jit_memory_is_ours(low, high)) return;
+    int prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+               (p[2] == 'x' ? PROT_EXEC : 0);
+    put(&regions, (region){low, high, prot});
+}
+
+/* Adds what /proc/self/maps says. Protections of pages that are guarded come out without PROT_WRITE, so
+ * this is for the start and for addresses that nobody told of. */
+static void read_maps(void)
+{
+    char buffer[4096 + 1];
+    size_t have = 0;
+    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd)) return;
+    for (;;) {
+        long n = sys_call3(SYS_read, fd, (long)(buffer + have), (long)(sizeof buffer - 1 - have));
+        if (n <= 0) break;
+        have += (size_t)n;
+        buffer[have] = 0;
+        char *line = buffer, *end;
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = 0;
+            take_line(line);
+        }
+        have = (size_t)(buffer + have - line);
+        if (have == sizeof buffer - 1) have = 0; /* no line is that long */
+        memmove(buffer, line, have);
+    }
+    sys_call1(SYS_close, fd);
+}
+
+void jit_memory_init(void)
+{
+    read_maps();
+}
+
+/* --- guarded pages --- */
+
+static uint64_t *guard_of(uint64_t page)
+{
+    uint64_t i = (page >> 12 ^ page >> 26) & (GUARDED_SIZE - 1);
+    for (;; i = (i + 1) & (GUARDED_SIZE - 1)) {
+        uint64_t g = __atomic_load_n(&guarded[i], __ATOMIC_ACQUIRE);
+        if (!g || (g & ~(uint64_t)(PAGE - 1)) == page) return &guarded[i];
+    }
+}
+
+static void protect(uint64_t page, int prot)
+{
+    sys_call3(SYS_mprotect, (long)page, PAGE, prot);
+}
+
+static void unguard(uint64_t *g, bool restore)
+{
+    uint64_t page = *g & ~(uint64_t)(PAGE - 1);
+    int prot = (int)(*g & 7);
+    if (!prot) return;
+    if (*g & WRITTEN) jit_memory_written--;
+    if (restore) protect(page, prot);
+    __atomic_store_n(g, page, __ATOMIC_RELEASE);
+    guarded_count--;
+}
+
+/* Everything writable again, its translations dropped; false: there was nothing. */
+bool jit_memory_unguard_all(void)
+{
+    if (!guarded_count) return false;
+    for (unsigned i = 0; i < GUARDED_SIZE; i++) {
+        if (!(guarded[i] & 7)) continue;
+        uint64_t page = guarded[i] & ~(uint64_t)(PAGE - 1);
+        jit_drop_range(page, page + PAGE);
+        unguard(&guarded[i], true);
+    }
+    return true;
+}
+
+static void guard(uint64_t page, int prot)
+{
+    uint64_t *g = guard_of(page);
+    if (*g & 7) return;
+    if (!*g && ++guarded_used > GUARDED_SIZE / 2) {
+        jit_memory_unguard_all();
+        memset(guarded, 0, sizeof guarded);
+        guarded_used = 1;
+        g = guard_of(page);
+    }
+    __atomic_store_n(g, page | (uint64_t)prot, __ATOMIC_RELEASE);
+    guarded_count++;
+    protect(page, prot & ~PROT_WRITE);
+}
+
+static void unguard_range(uint64_t low, uint64_t high)
+{
+    if (!guarded_count) return;
+    if ((high - low) / PAGE > GUARDED_SIZE) {
+        for (unsigned i = 0; i < GUARDED_SIZE; i++)
+            if (guarded[i] >= low && guarded[i] < high) unguard(&guarded[i], false);
+        return;
+    }
+    for (uint64_t page = low & ~(uint64_t)(PAGE - 1); page < high; page += PAGE) {
+        uint64_t *g = guard_of(page);
+        if (*g & 7) unguard(g, false);
+    }
+}
+
+void jit_memory_take_writes(void)
+{
+    for (unsigned i = 0; i < GUARDED_SIZE && jit_memory_written; i++) {
+        if (!(guarded[i] & WRITTEN)) continue;
+        uint64_t page = guarded[i] & ~(uint64_t)(PAGE - 1);
+        jit_drop_range(page, page + PAGE);
+        unguard(&guarded[i], false);
+    }
+}
+
+/* The page is writable at once; its translations are dropped now, or, when this thread may hold the
+ * lock, before it runs any. */
+bool jit_memory_write_fault(uint64_t addr)
+{
+    jit_thread *t = jit_self();
+    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
+    if (t->where == JIT_IN_RUNTIME || t->frame.in_tool) {
+        uint64_t *g = guard_of(page);
+        int prot = (int)(*g & 7);
+        if (!prot) return false;
+        if (!(__atomic_fetch_or(g, WRITTEN, __ATOMIC_SEQ_CST) & WRITTEN))
+            __atomic_add_fetch(&jit_memory_written, 1, __ATOMIC_SEQ_CST);
+        protect(page, prot);
+        return true;
+    }
+    inl_lock_take(&jit.lock);
+    uint64_t *g = guard_of(page);
+    const region *r = region_at(addr);
+    bool ours = *g & 7;
+    if (ours) {
+        inl_log(INL_LOG_CACHE, "write to translated page %#llx", (unsigned long long)page);
+        jit_drop_range(page, page + PAGE);
+        unguard(g, true);
+    } else if (r && (r->prot & PROT_WRITE) && (*g & ~(uint64_t)(PAGE - 1)) == page) {
+        protect(page, r->prot); /* another thread was here a moment ago */
+        ours = true;
+    }
+    inl_lock_release(&jit.lock);
+    return ours;
+}
+
+/* --- code --- */
+
+static const region *find_region(uint64_t addr)
+{
+    const region *r = region_at(addr);
+    if (r) return r;
+    read_maps();
+    return region_at(addr);
+}
+
+size_t jit_memory_code(uint64_t addr)
+{
+    const region *r = find_region(addr);
+    if (!r || !(r->prot & PROT_EXEC)) return 0;
+    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
+    if (!(r->prot & PROT_READ)) protect(page, r->prot | PROT_READ);
+    if (r->prot & PROT_WRITE) guard(page, r->prot);
+    if (page != readable) {
+        char byte;
+        if (jit_safe_copy(&byte, (const void *)addr, 1)) return 0;
+        readable = page;
+    }
+    return page + PAGE - addr;
+}
+
+void jit_memory_fault(uint64_t app, int *signo, int *code)
+{
+    /* An instruction that begins in good memory fails at the first byte of what follows. */
+    const region *r = region_at(app);
+    if (r && (r->prot & PROT_EXEC) && r->high - app < ISA_MAX_INSN) r = region_at(r->high);
+    *signo = SIGSEGV;
+    *code = r ? SEGV_ACCERR : SEGV_MAPERR;
+    if (!r || !(r->prot & PROT_EXEC)) return;
+    *signo = SIGBUS;
+    *code = BUS_ADRERR;
+}
+
+bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high)
+{
+    for (uint64_t n = low >> 12; n <= (high - 1) >> 12; n++) {
+        uint64_t head = 0;
+        page_use *use = jit_meta_alloc(sizeof *use);
+        if (!use) return false;
+        inl_map_get(&pages, n, &head);
+        *use = (page_use){f, (page_use *)head};
+        if (!inl_map_put(&pages, n, (uint64_t)use)) return false;
+    }
+    return true;
+}
+
+void jit_memory_clear(void)
+{
+    inl_map_clear(&pages);
+}
+
+/* Drops the fragments of one page which touch [low, high). */
+static void drop_on_page(uint64_t n, page_use *use, uint64_t low, uint64_t high)
+{
+    page_use *keep = NULL;
+    while (use) {
+        page_use *next = use->next;
+        jit_fragment *f = use->fragment;
+        if (!f->dropped && f->app_low < high && f->app_high > low) jit_drop_fragment(f);
+        if (!f->dropped) {
+            use->next = keep;
+            keep = use;
+        }
+        use = next;
+    }
+    if (keep) inl_map_put(&pages, n, (uint64_t)keep);
+    else inl_map_remove(&pages, n);
+}
+
+void jit_drop_range(uint64_t low, uint64_t high)
+{
+    uint64_t n, head;
+    if (high <= low || !pages.count) return;
+    if (((high - 1) >> 12) - (low >> 12) < pages.capacity) {
+        for (n = low >> 12; n <= (high - 1) >> 12; n++)
+            if (inl_map_get(&pages, n, &head)) drop_on_page(n, (page_use *)head, low, high);
+        return;
+    }
+    /* Removing and putting present keys leaves the map's slots where they are. */
+    for (size_t at = 0; inl_map_next(&pages, &at, &n, &head);)
+        if (n >= low >> 12 && n <= (high - 1) >> 12) drop_on_page(n, (page_use *)head, low, high);
+}
+
+/* --- what the program did --- */
+
+static uint64_t page_up(uint64_t size)
+{
+    return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static void forget_range(uint64_t low, uint64_t high)
+{
+    readable = 0;
+    jit_drop_range(low, high);
+    unguard_range(low, high);
+}
+
+static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_t offset)
+{
+    char link[32], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    long n = sys_call4(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof path - 1);
+    if (n <= 0) return;
+    path[n] = 0;
+    module *m = module_set_mapped(jit.modules, path, addr, size, offset, prot);
+    if (m && jit.client.module_loaded) jit.client.module_loaded(jit.client.arg, m);
+}
+
+static void module_went(module *m, void *arg)
+{
+    (void)arg;
+    if (jit.client.module_gone) jit.client.module_gone(jit.client.arg, m);
+}
+
+void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset)
+{
+    size = page_up(size);
+    jit_memory_unmapped(addr, size);
+    put(&regions, (region){addr, addr + size, prot & (PROT_READ | PROT_WRITE | PROT_EXEC)});
+    if (!(flags & MAP_ANONYMOUS) && fd >= 0) track_module(addr, size, prot, fd, offset);
+}
+
+void jit_memory_unmapped(uint64_t addr, uint64_t size)
+{
+    size = page_up(size);
+    forget_range(addr, addr + size);
+    cut_out(&regions, addr, addr + size);
+    if (jit.modules) module_set_unmapped(jit.modules, addr, size, module_went, NULL);
+}
+
+void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
+{
+    uint64_t end = addr + page_up(size);
+    prot &= PROT_READ | PROT_WRITE | PROT_EXEC;
+    /* Code that stays executable and cannot be written has not changed. */
+    if ((prot & PROT_WRITE) || !(prot & PROT_EXEC)) jit_drop_range(addr, end);
+    unguard_range(addr, end);
+    for (size_t i = first_behind(&regions, addr); i < regions.count && regions.items[i].low < end; i++) {
+        region r = regions.items[i];
+        if (r.prot == prot) continue;
+        if (r.low < addr) r.low = addr;
+        if (r.high > end) r.high = end;
+        r.prot = prot;
+        put(&regions, r);
+        i = first_behind(&regions, r.low);
+    }
+}

@@ -1,0 +1,336 @@
+/* From an application address to a fragment: decode a superblock, let the client add snippets, weave it
+ * into an arena, make stubs, publish.
+ *
+ * A superblock begins at the address asked for and goes on through the fall-through of conditional
+ * branches (the taken edge is a side exit) and, when asked to, through direct jumps. It ends
+ *   - at every other control transfer,
+ *   - where a fragment exists already at the next block's head (no code is translated twice that way),
+ *   - when it comes back to a block of its own, at the limits of instructions and blocks,
+ *   - before the first byte that cannot be executed.
+ * A run that is cut for length within a block goes on in a fragment of its own kind (`continues`), whose
+ * first block is not a head; so what counts block heads stays exact.
+ *
+ * All buffers are static and used under jit's lock; a translation allocates only from one arena that is
+ * reset each time, and from the metadata.
+ */
+#include "base/log.h"
+#include "jit/core.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    DEFAULT_INSNS = 96,
+    DEFAULT_BLOCKS = 8,
+    ROOM_FIRST = 4096,
+    BYTES_PER_INSN = 24,
+    STUB_ROOM = JIT_MAX_EXITS * JIT_STUB_BYTES + 8 * JIT_MAX_INSNS + 16,
+};
+
+typedef struct extent { uint64_t low, high; } extent;
+
+static inl_arena run_arena;
+static weave_insn insns[JIT_MAX_INSNS];
+static weave_block blocks[JIT_MAX_BLOCKS];
+static extent extents[JIT_MAX_BLOCKS];
+static unsigned extent_count;
+static weave_run run;
+static jit_build build;
+
+/* --- decoding --- */
+
+typedef struct reader {
+    uint64_t at, low, high; /* next instruction; bytes that may be read */
+} reader;
+
+/* Decodes at r->at. ISA_TRUNCATED: no (more) executable memory there. */
+static isa_result next_insn(reader *r, isa_insn *in)
+{
+    if (r->at < r->low || r->at >= r->high) {
+        size_t n = jit_memory_code(r->at);
+        if (!n) return ISA_TRUNCATED;
+        r->low = r->at;
+        r->high = r->at + n;
+    }
+    for (;;) {
+        isa_result res = isa_x86_64.decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
+        if (res != ISA_TRUNCATED) return res;
+        size_t n = jit_memory_code(r->high);
+        if (!n) return ISA_TRUNCATED;
+        r->high += n;
+    }
+}
+
+/* Faults when it is reached. */
+static void make_undefined(isa_insn *in, uint64_t at)
+{
+    *in = (isa_insn){.addr = at, .len = 2, .flow = ISA_FLOW_TRAP, .raw = {0x0f, 0x0b}};
+}
+
+/* Decodes into the run's next free place, which commit_insn makes part of the run. */
+static bool fetch_insn(reader *r)
+{
+    weave_insn *w = &insns[run.insn_count];
+    isa_result res = next_insn(r, &w->in);
+    if (res == ISA_INVALID) make_undefined(&w->in, r->at);
+    return res != ISA_TRUNCATED;
+}
+
+static weave_insn *commit_insn(reader *r)
+{
+    weave_insn *w = &insns[run.insn_count];
+    w->run = &run;
+    w->index = run.insn_count++;
+    w->block = run.block_count - 1;
+    w->before = w->after = w->taken = (weave_list){0};
+    w->elided = 0;
+    r->at += w->in.len;
+    blocks[w->block].count++;
+    extents[extent_count - 1].high = r->at;
+    return w;
+}
+
+static void begin_block(uint64_t at, bool head)
+{
+    blocks[run.block_count++] = (weave_block){.run = &run, .first = run.insn_count, .head = head};
+    if (extent_count && extents[extent_count - 1].high == at) return;
+    extents[extent_count++] = (extent){at, at};
+}
+
+static bool is_own_block(uint64_t at)
+{
+    for (unsigned i = 0; i < run.block_count; i++)
+        if (insns[blocks[i].first].in.addr == at) return true;
+    return false;
+}
+
+/* May the run go on with a block at `at`? */
+static bool follows(uint64_t at, unsigned max_blocks)
+{
+    return run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_at(at);
+}
+
+/* Ends a block; where the next one begins, or 0: the run ends. */
+static uint64_t after_block(weave_insn *last, uint64_t behind, unsigned max_blocks)
+{
+    switch (last->in.flow) {
+    case ISA_FLOW_COND:
+    case ISA_FLOW_COND_REG:
+        return follows(behind, max_blocks) ? behind : 0;
+    case ISA_FLOW_JUMP:
+        if (!jit.options.chain_jumps || !follows(last->in.target, max_blocks)) return 0;
+        last->elided = 1;
+        return last->in.target;
+    default:
+        return 0;
+    }
+}
+
+static unsigned limit(unsigned wanted, unsigned otherwise, unsigned most)
+{
+    unsigned n = wanted ? wanted : otherwise;
+    return n < most ? n : most;
+}
+
+/* Fills `run`. False: nothing executable at `app`. */
+static bool build_run(uint64_t app, bool continues)
+{
+    unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
+    unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
+    if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
+    reader r = {.at = app};
+    weave_insn *last = NULL;
+    bool between = true; /* the next instruction begins a block */
+    run = (weave_run){.isa = &isa_x86_64, .arena = &run_arena, .insns = insns, .blocks = blocks};
+    extent_count = 0;
+    while (run.insn_count < max_insns && fetch_insn(&r)) {
+        if (between) begin_block(r.at, last || !continues);
+        last = commit_insn(&r);
+        between = last->in.flow != ISA_FLOW_NEXT;
+        if (!between) continue;
+        uint64_t next = after_block(last, r.at, max_blocks);
+        build.cut = false;
+        if (!next) return true;
+        r.at = next;
+    }
+    build.cut = !between;
+    if (last && between) last->elided = 0;
+    return last != NULL;
+}
+
+/* --- emission --- */
+
+static x86_code window(const jit_arena *a)
+{
+    return (x86_code){.write = a->write + a->code_at, .exec = a->exec + a->code_at,
+                      .size = a->stub_at - a->code_at - STUB_ROOM};
+}
+
+/* Weaves the run into the arena at its code_at. */
+static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec,
+                        weave_output *out, inl_error *e)
+{
+    weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &build};
+    *c = window(a);
+    build.arena = a;
+    build.exit_count = build.const_count = build.mark_count = 0;
+    if (landing) jit_emit_landing(c, a, run.insns[0].in.addr);
+    *start_to_exec = (uint32_t)c->at;
+    *out = (weave_output){0};
+    return weave_compile(&run, &engine, &jit.options.weave, c, out, e);
+}
+
+/* Constants, then stubs, below what the arena has of them; links them to the code. */
+static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c)
+{
+    size_t size = build.const_count * 8 + build.exit_count * (size_t)JIT_STUB_BYTES;
+    size_t low = (a->stub_at - size) & ~(size_t)7;
+    for (unsigned i = 0; i < build.const_count; i++) {
+        const jit_wanted_const *w = &build.consts[i];
+        memcpy(a->write + low + 8 * i, &w->value, 8);
+        x86_patch_rel32(c->write + w->disp_at, c->exec + w->disp_at, a->exec + low + 8 * i);
+    }
+    x86_code s = {.write = a->write + low, .exec = a->exec + low, .at = 8 * build.const_count,
+                  .size = a->stub_at - low};
+    for (unsigned i = 0; i < build.exit_count; i++) {
+        const jit_wanted_exit *w = &build.exits[i];
+        jit_exit *e = &f->exits[i];
+        e->target = w->target;
+        e->continues = build.cut && i + 1 == build.exit_count;
+        e->from = f;
+        e->rel32_at = w->rel32_at - f->start_to_exec;
+        e->stub_at = (uint32_t)(x86_here(&s) - f->exec);
+        x86_patch_rel32(c->write + w->rel32_at, c->exec + w->rel32_at, x86_here(&s));
+        jit_emit_stub(&s, a, e);
+    }
+    return !s.full && jit_piece_add(a, f, (uint32_t)low, true) && (a->stub_at = low, true);
+}
+
+static bool cover(jit_fragment *f)
+{
+    for (unsigned i = 0; i < extent_count; i++) {
+        if (!i || extents[i].low < f->app_low) f->app_low = extents[i].low;
+        if (extents[i].high > f->app_high) f->app_high = extents[i].high;
+        if (!jit_memory_cover(f, extents[i].low, extents[i].high)) return false;
+    }
+    return true;
+}
+
+static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing,
+                                  const x86_code *c, uint32_t start_to_exec, const weave_output *out)
+{
+    size_t exits = build.exit_count * sizeof(jit_exit);
+    jit_fragment *f = jit_meta_alloc(sizeof *f + exits);
+    if (!f) return NULL;
+    f->app = app;
+    f->exec = c->exec + start_to_exec;
+    f->landing = landing ? c->exec : 0;
+    f->arena = a;
+    f->size = (uint32_t)c->at;
+    f->start_to_exec = start_to_exec;
+    f->exit_count = build.exit_count;
+    f->insn_count = run.insn_count;
+    f->continues = continues;
+    f->exits = (jit_exit *)(f + 1);
+    if (!jit_fragment_encode_map(f, out, build.marks, build.mark_count) || !cover(f) ||
+        !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c))
+        return NULL;
+    a->code_at += (c->at + 7) & ~(size_t)7;
+    return jit_fragment_publish(f) ? f : NULL;
+}
+
+static void link_known(jit_fragment *f)
+{
+    for (uint32_t i = 0; i < f->exit_count; i++) {
+        jit_exit *e = &f->exits[i];
+        jit_fragment *to = jit_fragment_find(e->target, e->continues);
+        if (to) jit_link(e, to);
+    }
+}
+
+static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, size_t room,
+                                   inl_error *e)
+{
+    uint32_t start_to_exec;
+    weave_output out;
+    x86_code c;
+    jit_arena *a = jit_arena_for(app, room + STUB_ROOM + JIT_LANDING_ROOM, e);
+    if (!a) return NULL;
+    if (weave(a, landing, &c, &start_to_exec, &out, e)) return NULL;
+    jit_fragment *f = new_fragment(a, app, continues, landing, &c, start_to_exec, &out);
+    if (!f) {
+        inl_fail(e, INL_ERR_NO_MEMORY, "no room for the code cache's tables");
+        return NULL;
+    }
+    return f;
+}
+
+/* Refuses to go on: there is no way to run the program's next instruction. */
+static void give_up(uint64_t app, const inl_error *e)
+{
+    inl_log_mask |= 1u << INL_LOG_TRANSLATE;
+    inl_log(INL_LOG_TRANSLATE, "cannot translate %#llx: %s", (unsigned long long)app, e->text);
+    jit_process_die(jit_self(), SIGKILL);
+}
+
+static jit_fragment *translate(uint64_t app, bool continues, bool landing)
+{
+    inl_error e = {0};
+    size_t room = ROOM_FIRST + (size_t)run.insn_count * BYTES_PER_INSN;
+    if (jit.client.instrument) jit.client.instrument(jit.client.arg, &run);
+    for (unsigned tries = 0; tries < 12; tries++) {
+        e.code = INL_OK;
+        jit_fragment *f = try_translate(app, continues, landing, room, &e);
+        if (f) {
+            link_known(f);
+            inl_log(INL_LOG_TRANSLATE, "%#llx: %u instructions, %u bytes at %#llx",
+                    (unsigned long long)app, f->insn_count, f->size, (unsigned long long)f->exec);
+            return f;
+        }
+        if (e.code == INL_ERR_RANGE) room *= 2;
+        else if (e.code == INL_ERR_NO_MEMORY && tries < 2) jit_flush_all();
+        else break;
+    }
+    give_up(app, &e);
+    return NULL;
+}
+
+/* A landing apart from the body of a fragment that was not made for indirect entry. */
+static void add_landing(jit_fragment *f)
+{
+    jit_arena *a = f->arena;
+    if (a->stub_at - a->code_at < JIT_LANDING_ROOM + 16) return;
+    x86_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at,
+                  .size = JIT_LANDING_ROOM + 8};
+    jit_emit_landing(&c, a, f->app);
+    x86_jmp_rel32(&c, f->exec, false);
+    if (c.full || c.unreachable || !jit_piece_add(a, f, (uint32_t)a->code_at, false)) return;
+    f->landing = c.exec;
+    a->code_at += (c.at + 7) & ~(size_t)7;
+}
+
+jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect, int *fault_signo,
+                                      int *fault_code)
+{
+    return jit_translate(t, app, indirect, false, fault_signo, fault_code);
+}
+
+jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool continues,
+                            int *fault_signo, int *fault_code)
+{
+    (void)t;
+    jit_fragment *f = jit_fragment_find(app, continues);
+    if (!f) {
+        inl_arena_reset(&run_arena);
+        if (!build_run(app, continues)) {
+            jit_memory_fault(app, fault_signo, fault_code);
+            return NULL;
+        }
+        f = translate(app, continues, indirect);
+        if (f->landing) jit_ibl_add(f);
+    } else if (indirect && !f->landing) {
+        add_landing(f);
+        if (f->landing) jit_ibl_add(f);
+    }
+    return f;
+}

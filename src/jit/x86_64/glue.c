@@ -1,0 +1,82 @@
+/* Fixed pieces of code around the translated bodies: an arena's shared tails, exit stubs, and the
+ * landing in front of a body that is entered indirectly.
+ *
+ * Landing of application address A (rcx = target, the program's rcx and rdx in their slots):
+ *
+ *          mov rdx, -A
+ *          lea rcx, [rcx + rdx]
+ *          jrcxz ours
+ *          jmp indirect_miss        ; rcx = target - A, rdx = -A
+ *     ours: mov rcx, gs:slot ; mov rdx, gs:slot
+ *          body
+ *
+ * so that flags are not touched. The table's entry is chosen by 16 bits only, hence the check. */
+#include "jit/core.h"
+#include "jit/x86_64/offsets.h"
+
+#define AT(type, field, off) _Static_assert(offsetof(type, field) == (off), #field)
+AT(jit_thread, frame.slot, OFF_SLOT);
+AT(jit_thread, frame.flags, OFF_FLAGS);
+AT(jit_thread, frame.tool_fs_base, OFF_TOOL_FS);
+AT(jit_thread, frame.app_gs_base, OFF_APP_GS);
+AT(jit_thread, frame.xsave_area, OFF_XSAVE_AREA);
+AT(jit_thread, frame.xsave_mask, OFF_XSAVE_MASK);
+AT(jit_thread, ctx, OFF_CTX);
+AT(jit_thread, ctx.gpr[X86_RCX], CTX_RCX);
+AT(jit_thread, ctx.gpr[X86_R15], CTX_R15);
+AT(jit_thread, ctx.pc, CTX_PC);
+AT(jit_thread, ctx.flags, CTX_FLAGS);
+AT(jit_thread, ctx.fs_base, CTX_FS);
+AT(jit_thread, ctx.gs_base, CTX_GS);
+AT(jit_thread, where, OFF_WHERE);
+AT(jit_thread, leave, OFF_LEAVE);
+AT(jit_thread, leave_arg, OFF_LEAVE_ARG);
+AT(jit_thread, runtime_stack, OFF_RUNTIME_STACK);
+AT(jit_thread, dispatch_entry, OFF_DISPATCH_ENTRY);
+AT(jit_thread, enter_pc, OFF_ENTER_PC);
+AT(jit_thread, ibl_table2, OFF_IBL_TABLE2);
+AT(jit_thread, in_gate, OFF_IN_GATE);
+AT(jit_thread, ibl_miss, OFF_IBL_MISS);
+AT(jit_thread, syscall_gate, OFF_SYSCALL_GATE);
+AT(jit_thread, syscall_resume, OFF_SYSCALL_RESUME);
+AT(jit_thread, pending.present, OFF_PENDING);
+_Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
+_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 && JIT_LEAVE_EFAULT == 6 &&
+               JIT_IN_CACHE == 0 && JIT_IN_RUNTIME == 1, "numbers in dispatch.S");
+
+void jit_emit_tails(jit_arena *a)
+{
+    x86_code c = {.write = a->write, .exec = a->exec, .size = JIT_TAILS_ROOM};
+    a->exit_tail = (uint32_t)c.at;
+    x86_store_imm(&c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_EXIT);
+    x86_jmp_m(&c, x86_gs(OFF_DISPATCH_ENTRY));
+    x86_align(&c, 16);
+    a->indirect_miss = (uint32_t)c.at;
+    x86_not(&c, 8, X86_RDX); /* rdx = A - 1 */
+    x86_lea(&c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 1));
+    x86_jmp_m(&c, x86_gs(OFF_IBL_MISS));
+    a->code_at = JIT_TAILS_ROOM;
+}
+
+void jit_emit_stub(x86_code *c, const jit_arena *a, const jit_exit *e)
+{
+    x86_store_imm(c, 4, x86_gs(OFF_LEAVE_ARG), (int32_t)jit_meta_ref(e));
+    x86_jmp_rel32(c, a->exec + a->exit_tail, false);
+}
+
+void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
+{
+    x86_mov_ri(c, X86_RDX, -app);
+    x86_lea(c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 0));
+    x86_label ours = x86_jrcxz_label(c);
+    x86_jmp_rel32(c, a->exec + a->indirect_miss, false);
+    x86_bind(c, ours);
+    x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
+    x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
+}
+
+void jit_arch_adopt(jit_thread *t)
+{
+    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_fs_base));
+    __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
+}

@@ -1,0 +1,240 @@
+/* Control transfers of x86-64, as the cache makes them.
+ *
+ *   direct jump     jmp rel32                        to the target's body once linked, to a stub before
+ *   jcc             jcc rel32                        likewise; falls through in place
+ *   loop, jrcxz     the instruction itself over a short jump, then as a direct jump
+ *   call            push of the ORIGINAL return address, then a direct jump
+ *   indirect        target into rcx (and the return address pushed), rdx = low 16 bits of it, jump
+ *                   through the thread's table; what stands there checks, see ibl.c
+ *   ret             pop into rcx, then the same
+ *   syscall         rcx = address behind it, jump to the gate
+ *
+ * Flags are never touched, nothing is stored below the program's stack pointer, and at every
+ * instruction that may fault the program's registers are its own or in their slots (jit_mark says so).
+ * A return address is pushed by one 64-bit store, since the return's load must be served by it.
+ */
+#include "jit/core.h"
+#include "jit/x86_64/offsets.h"
+
+#include <string.h>
+
+static x86_addr slot(unsigned reg) { return x86_gs(OFF_SLOT + 8 * (int32_t)reg); }
+
+static void mark(jit_build *b, uint32_t insn, unsigned spilled)
+{
+    if (b->mark_count == JIT_MAX_MARKS) return;
+    b->marks[b->mark_count++] = (jit_mark){(uint32_t)b->code->at, insn, (uint16_t)spilled};
+}
+
+/* The displacement at rel32_at will lead to `target`. */
+static bool want_exit(jit_build *b, uint64_t target, size_t rel32_at)
+{
+    if (b->exit_count == JIT_MAX_EXITS) return false;
+    b->exits[b->exit_count++] = (jit_wanted_exit){target, (uint32_t)rel32_at};
+    return true;
+}
+
+static bool jump_to(jit_build *b, uint64_t target)
+{
+    /* Any target in reach does until the stub is known. */
+    return want_exit(b, target, x86_jmp_rel32(b->code, x86_here(b->code), true));
+}
+
+static bool push_constant(jit_build *b, uint64_t value)
+{
+    static const uint8_t push_rip[] = {0xff, 0x35, 0, 0, 0, 0};
+    if ((int64_t)value == (int32_t)value) return x86_push_i(b->code, (int64_t)value);
+    if (b->const_count == JIT_MAX_INSNS) return false;
+    x86_bytes(b->code, push_rip, sizeof push_rip);
+    b->consts[b->const_count++] = (jit_wanted_const){value, (uint32_t)(b->code->at - 4)};
+    return true;
+}
+
+/* rcx is the target, the program's rcx is in its slot. */
+static void jump_through_table(x86_code *c)
+{
+    static const uint8_t movzx_edx_cx[] = {0x0f, 0xb7, 0xd1};
+    x86_store(c, 8, slot(X86_RDX), X86_RDX);
+    x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
+    x86_jmp_m(c, (x86_addr){ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL});
+}
+
+/* --- targets from registers and memory --- */
+
+/* The same memory operand (segment and address-size prefixes included) as the source of
+ * `opcode rcx, m64`. Not for RIP-relative operands. */
+static void rcx_from_operand(x86_code *c, const isa_insn *in, uint8_t opcode, bool keep_segment)
+{
+    uint8_t out[24];
+    unsigned n = 0, rex = 0;
+    for (unsigned i = 0; i < in->opcode_at; i++) {
+        uint8_t p = in->raw[i];
+        if (p == 0x67 || (keep_segment && (p == 0x64 || p == 0x65))) out[n++] = p;
+        if ((p & 0xf0) == 0x40) rex = p; /* the last before the opcode counts; others are legacy */
+        else rex = 0;
+    }
+    out[n++] = (uint8_t)(0x48 | (rex & 3));
+    out[n++] = opcode;
+    out[n++] = (uint8_t)((in->raw[in->modrm_at] & 0xc7) | X86_RCX << 3);
+    unsigned rest = in->len - in->modrm_at - 1u;
+    memcpy(out + n, in->raw + in->modrm_at + 1, rest);
+    x86_bytes(c, out, n + rest);
+}
+
+/* The last segment prefix that means anything in 64-bit mode. */
+static unsigned segment_of(const isa_insn *in)
+{
+    unsigned segment = X86_SEG_NONE;
+    for (unsigned i = 0; i < in->opcode_at; i++) {
+        if (in->raw[i] == 0x64) segment = X86_SEG_FS;
+        if (in->raw[i] == 0x65) segment = X86_SEG_GS;
+    }
+    return segment;
+}
+
+static bool reaches(uint64_t from, uint64_t to)
+{
+    int64_t d = (int64_t)(to - from);
+    return d > -0x7fff0000ll && d < 0x7fff0000ll;
+}
+
+/* The program's GS base is a field of the frame; its RIP-relative and plain forms alike. */
+static void load_from_gs(x86_code *c, const isa_insn *in)
+{
+    if (in->bits & ISA_BIT_PCREL_MEM) x86_mov_ri(c, X86_RCX, in->target);
+    else rcx_from_operand(c, in, 0x8d, false);
+    x86_store(c, 8, slot(X86_RDX), X86_RDX);
+    x86_load(c, 8, X86_RDX, x86_gs(OFF_APP_GS));
+    x86_load(c, 8, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 0));
+    x86_load(c, 8, X86_RDX, slot(X86_RDX));
+}
+
+static void load_target(jit_build *b, const isa_insn *in, uint32_t i)
+{
+    x86_code *c = b->code;
+    uint8_t modrm = in->raw[in->modrm_at];
+    x86_store(c, 8, slot(X86_RCX), X86_RCX);
+    if (modrm >> 6 == 3) {
+        unsigned rex = in->opcode_at ? in->raw[in->opcode_at - 1] : 0;
+        unsigned reg = (modrm & 7) | ((rex & 0xf1) == 0x41 ? 8 : 0);
+        if (reg != X86_RCX) x86_mov_rr(c, 8, X86_RCX, reg);
+    } else if (segment_of(in) == X86_SEG_GS) {
+        load_from_gs(c, in);
+        mark(b, i, 1u << X86_RCX | 1u << X86_RDX);
+        return;
+    } else if (in->bits & ISA_BIT_PCREL_MEM) {
+        unsigned segment = segment_of(in);
+        if (reaches(x86_here(c), in->target) && segment == X86_SEG_NONE) {
+            x86_load(c, 8, X86_RCX, x86_rip(in->target));
+        } else {
+            x86_mov_ri(c, X86_RCX, in->target);
+            mark(b, i, 1u << X86_RCX);
+            x86_load(c, 8, X86_RCX,
+                     (x86_addr){X86_RCX, ISA_NO_REG, 1, (uint8_t)segment, false, 0});
+        }
+    } else {
+        rcx_from_operand(c, in, 0x8b, true);
+    }
+    mark(b, i, 1u << X86_RCX);
+}
+
+static bool lower_indirect(jit_build *b, const isa_insn *in, uint32_t i)
+{
+    load_target(b, in, i);
+    if (in->flow == ISA_FLOW_CALL_IND && !push_constant(b, in->addr + in->len)) return false;
+    jump_through_table(b->code);
+    return true;
+}
+
+static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
+{
+    x86_code *c = b->code;
+    x86_store(c, 8, slot(X86_RCX), X86_RCX);
+    x86_pop(c, X86_RCX);
+    mark(b, i, 1u << X86_RCX);
+    if (in->imm_len == 2)
+        x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
+    jump_through_table(c);
+    return true;
+}
+
+/* --- the others --- */
+
+static bool lower_cond_reg(jit_build *b, const isa_insn *in)
+{
+    x86_code *c = b->code;
+    uint8_t own[ISA_MAX_INSN];
+    memcpy(own, in->raw, in->len);
+    own[in->len - 1] = 2; /* over the short jump */
+    x86_bytes(c, own, in->len);
+    x86_label past = x86_jmp_label(c, 1);
+    bool ok = jump_to(b, in->target);
+    return x86_bind(c, past) && ok;
+}
+
+static void lower_syscall(x86_code *c, const isa_insn *in)
+{
+    x86_mov_ri(c, X86_RCX, in->addr + in->len);
+    x86_store(c, 8, x86_gs(OFF_SYSCALL_RESUME), X86_RCX);
+    x86_jmp_m(c, x86_gs(OFF_SYSCALL_GATE));
+}
+
+/* The runtime is told the instruction's address. */
+static void lower_special(x86_code *c, const isa_insn *in)
+{
+    x86_store_imm(c, 4, x86_gs(CTX_PC), (int32_t)in->addr);
+    x86_store_imm(c, 4, x86_gs(CTX_PC + 4), (int32_t)(in->addr >> 32));
+    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_SPECIAL);
+    x86_jmp_m(c, x86_gs(OFF_DISPATCH_ENTRY));
+}
+
+/* A transaction aborts before it begins, with status 0 (no retry hint): always legal. */
+static bool lower_transaction(jit_build *b, const isa_insn *in)
+{
+    static const uint8_t mov_eax_0[] = {0xb8, 0, 0, 0, 0};
+    x86_bytes(b->code, mov_eax_0, sizeof mov_eax_0);
+    return jump_to(b, in->target);
+}
+
+bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i)
+{
+    jit_build *b = build;
+    const isa_insn *in = &run->insns[i].in;
+    b->code = c;
+    switch (in->flow) {
+    case ISA_FLOW_JUMP:
+        return jump_to(b, in->target);
+    case ISA_FLOW_COND:
+        return want_exit(b, in->target, x86_jcc_rel32(c, in->cond, x86_here(c), true));
+    case ISA_FLOW_COND_REG:
+        return lower_cond_reg(b, in);
+    case ISA_FLOW_CALL:
+        return push_constant(b, in->addr + in->len) && jump_to(b, in->target);
+    case ISA_FLOW_JUMP_IND:
+    case ISA_FLOW_CALL_IND:
+        return lower_indirect(b, in, i);
+    case ISA_FLOW_RETURN:
+        return lower_return(b, in, i);
+    case ISA_FLOW_SYSCALL:
+        if (x86_is_syscall(in)) lower_syscall(c, in);
+        else lower_special(c, in);
+        return true;
+    case ISA_FLOW_TX:
+        return lower_transaction(b, in);
+    case ISA_FLOW_TRAP: /* faults or traps right here; int3's handler may go on behind it */
+        x86_bytes(c, in->raw, in->len);
+        return jump_to(b, in->addr + in->len);
+    case ISA_FLOW_FAR:
+        lower_special(c, in);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool jit_lower_exit(void *build, struct x86_code *c, uint64_t target)
+{
+    jit_build *b = build;
+    b->code = c;
+    return jump_to(b, target);
+}
