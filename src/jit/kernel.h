@@ -60,16 +60,25 @@ void jit_signals_adopt_kernel(jit_signals *s);
 /* --- thread.c --- */
 void jit_thread_link(jit_thread *t);       /* lock held */
 void jit_thread_begin(jit_thread *t);      /* in the new thread, called by assembly */
-void jit_thread_retire(jit_thread *t);     /* its counts are kept, its block can be used again */
 void jit_threads_after_fork(jit_thread *t);
 
 /* --- process.c --- */
-long jit_fork(jit_thread *t, uint64_t flags, weave_context *c, long nr, const long args[6]);
-bool jit_process_ending(jit_thread *t);    /* true: this thread is the one that ends the process */
+typedef struct jit_clone_args { /* the kernel's struct clone_args, with room for what is to come */
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+    uint64_t rest[24];
+} jit_clone_args;
+/* A child with its own memory; `size` is of clone3's structure, 0: by clone. */
+long jit_fork(jit_thread *t, const jit_clone_args *a, size_t size);
+/* All signals blocked and none waiting: true. False: the call must start anew, after delivery. */
+bool jit_quiet_begin(jit_thread *t);
+void jit_quiet_end(jit_thread *t);
+/* The callbacks at the process's end, once; the loser of a race never returns. */
+void jit_process_end(jit_thread *t, int status, int signo);
 
-/* --- syscall_maps.c --- */
-/* A descriptor with the text of the process's memory maps as the program should see it; -errno. */
-int jit_maps_open(int real, int flags);
+/* --- maps.c, fd.c --- */
+/* `fd` is open on the process's memory maps: puts a file in its place that leaves Inlay out. */
+long jit_maps_replace(int fd, int flags);
+long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags);
 
 /* --- assembly (x86_64/kernel.S) --- */
 /* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler
@@ -96,6 +105,8 @@ long jit_read_string(char *to, uint64_t from, size_t size);
 
 /* --- the architecture's part (x86_64/sigframe.c, x86_64/sigcontext.c) --- */
 void jit_sigframe_init(void);
+size_t jit_xsave_bytes(void);
+uint64_t jit_xsave_mask(void);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
 bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,
@@ -103,6 +114,7 @@ bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const ji
 /* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
 bool jit_sigframe_pop(jit_thread *t, uint64_t *mask);
 bool jit_altstack_active(const jit_thread *t, uint64_t sp);
+long jit_arch_prctl(jit_thread *t, int option, uint64_t value);
 void jit_trap_set(jit_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
 
 uint64_t jit_uc_pc(const void *uc);

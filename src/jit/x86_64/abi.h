@@ -8,6 +8,7 @@ enum {
     JIT_RAX, JIT_RCX, JIT_RDX, JIT_RBX, JIT_RSP, JIT_RBP, JIT_RSI, JIT_RDI,
     JIT_R8, JIT_R9, JIT_R10, JIT_R11,
     JIT_SYSCALL_BYTES = 2,
+    JIT_ELF_MACHINE = 62, /* EM_X86_64 */
 };
 
 static inline uint64_t jit_arg(const weave_context *c, int i)

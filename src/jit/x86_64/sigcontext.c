@@ -6,9 +6,6 @@
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
 
-/* Of dispatch.S: behind it R11 holds the program's flags. */
-extern const char jit_gate_flags[];
-
 enum { PAGE_FAULT = 14, ERR_WRITE = 2 };
 /* CF PF AF ZF SF in AH, OF in AL */
 enum { ARITH_IN_AH = 0xd5, FLAG_OF = 0x800, ARITHMETIC = ARITH_IN_AH | FLAG_OF };

@@ -72,6 +72,15 @@ static uint64_t enabled_features(void)
     return low | (uint64_t)high << 32;
 }
 
+uint64_t jit_xsave_mask(void) { return enabled_features(); }
+
+size_t jit_xsave_bytes(void)
+{
+    uint32_t a, enabled, c, d;
+    __cpuid_count(0xd, 0, a, enabled, c, d);
+    return enabled;
+}
+
 void jit_sigframe_init(void)
 {
     /* Tile registers are in a frame only after the program asked the kernel for them; arch_prctl

@@ -1,0 +1,92 @@
+/* Descriptors that Inlay keeps open in the program's process: numbers that the program does not use.
+ *
+ * They lie together, in 64 numbers from `base` on. The base is at least 16384 and never below the
+ * program's own soft limit where the hard limit allows that, so that natively these numbers would be
+ * invalid too; and not far above it, since the kernel copies a table up to the highest one at each fork.
+ * A bit in `used` says which of them are Inlay's. The program gets EBADF for those.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "jit/kernel.h"
+
+enum { PLACES = 64, LOWEST_BASE = 16384, HIGHEST_BASE = 65536 };
+
+static int base;
+static uint64_t used;
+
+static void choose_base(const struct rlimit *limit)
+{
+    rlim_t b = limit->rlim_cur;
+    if (b < LOWEST_BASE) b = LOWEST_BASE;
+    if (b > HIGHEST_BASE) b = HIGHEST_BASE;
+    if (b + PLACES > limit->rlim_max)
+        b = limit->rlim_max > 2 * PLACES ? limit->rlim_max - PLACES : PLACES;
+    base = (int)b;
+}
+
+int jit_fd_hide(int fd)
+{
+    struct rlimit limit, raised;
+    long error = sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
+    if (error) return (int)error;
+    if (!base) choose_base(&limit);
+    raised = limit;
+    if (limit.rlim_cur < (rlim_t)base + PLACES) {
+        raised.rlim_cur = (rlim_t)base + PLACES;
+        if (raised.rlim_cur > raised.rlim_max) raised.rlim_cur = raised.rlim_max;
+        sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&raised, 0);
+    }
+    long hidden = sys_call3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, base);
+    if (raised.rlim_cur != limit.rlim_cur)
+        sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
+    if (hidden < 0) return (int)hidden;
+    if (hidden >= base + PLACES) {
+        sys_call1(SYS_close, hidden);
+        return -EMFILE;
+    }
+    __atomic_fetch_or(&used, 1ull << (hidden - base), __ATOMIC_RELEASE);
+    sys_call1(SYS_close, fd);
+    return (int)hidden;
+}
+
+bool jit_fd_is_hidden(int fd)
+{
+    unsigned place = (unsigned)fd - (unsigned)base;
+    return place < PLACES && __atomic_load_n(&used, __ATOMIC_ACQUIRE) >> place & 1;
+}
+
+/* close_range on the parts of [first, last] that are not ours. */
+static long close_parts(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags)
+{
+    (void)t;
+    long answer = 0;
+    for (unsigned i = 0; i < PLACES && first <= last; i++) {
+        uint64_t fd = (uint64_t)base + i;
+        if (!jit_fd_is_hidden((int)fd) || fd < first || fd > last) continue;
+        if (fd > first)
+            answer = sys_call3(SYS_close_range, (long)first, (long)(fd - 1), (long)flags);
+        if (answer) return answer;
+        first = fd + 1;
+    }
+    if (first > last) return answer;
+    return sys_call3(SYS_close_range, (long)first, (long)last, (long)flags);
+}
+
+long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags)
+{
+    enum { UNSHARE = 2 };
+    first = (uint32_t)first;
+    last = (uint32_t)last;
+    if (first > last || !__atomic_load_n(&used, __ATOMIC_ACQUIRE))
+        return sys_call3(SYS_close_range, (long)first, (long)last, (long)flags);
+    if (flags & UNSHARE) { /* once, and then for each part without it */
+        long answer = sys_call1(SYS_unshare, 0x400 /* CLONE_FILES */);
+        if (answer) return answer;
+        flags &= ~(uint64_t)UNSHARE;
+    }
+    return close_parts(t, first, last, flags);
+}

@@ -1,0 +1,167 @@
+/* System calls on descriptors and on /proc: Inlay's descriptors behave as unused numbers, and what
+ * /proc tells of the process is what it would tell without Inlay, as far as programs look there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
+
+/* --- descriptors --- */
+
+static long on_fd(jit_thread *t, weave_context *c)
+{
+    return jit_fd_is_hidden((int)jit_arg(c, 0)) ? -EBADF : jit_pass(t, c);
+}
+
+static long run_dup(jit_thread *t, weave_context *c)
+{
+    if (jit_fd_is_hidden((int)jit_arg(c, 0)) || jit_fd_is_hidden((int)jit_arg(c, 1))) return -EBADF;
+    return jit_pass(t, c);
+}
+
+static long run_close_range(jit_thread *t, weave_context *c)
+{
+    return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
+}
+
+/* --- directories of descriptors --- */
+
+struct dirent64 { /* the kernel's linux_dirent64 */
+    uint64_t ino, off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+
+static bool lists_own_descriptors(int fd)
+{
+    struct statfs fs;
+    char link[48], target[64], own[48];
+    if (sys_call2(SYS_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC) return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    long n = sys_call3(SYS_readlink, (long)link, (long)target, sizeof target - 1);
+    if (n <= 0) return false;
+    target[n] = 0;
+    const char *last = strrchr(target, '/');
+    if (!last || (strcmp(last, "/fd") != 0 && strcmp(last, "/fdinfo") != 0)) return false;
+    snprintf(own, sizeof own, "/proc/%ld/", sys_call0(SYS_getpid));
+    return !strncmp(target, own, strlen(own));
+}
+
+/* Takes hidden numbers out of what the kernel wrote; the bytes that are left. */
+static long without_hidden(char *buffer, long size)
+{
+    long out = 0;
+    for (long at = 0; at < size;) {
+        struct dirent64 *d = (struct dirent64 *)(buffer + at);
+        long n = d->reclen;
+        char *end;
+        long number = strtol(d->name, &end, 10);
+        bool hidden = end != d->name && !*end && jit_fd_is_hidden((int)number);
+        if (!hidden) {
+            memmove(buffer + out, buffer + at, (size_t)n);
+            out += n;
+        }
+        at += n;
+    }
+    return out;
+}
+
+static long run_getdents64(jit_thread *t, weave_context *c)
+{
+    enum { LARGEST = 64 << 10 };
+    bool filter = lists_own_descriptors((int)jit_arg(c, 0));
+    long n;
+    do {
+        n = jit_pass(t, c);
+        if (!filter || n <= 0 || n > LARGEST) return n;
+        char buffer[LARGEST];
+        if (!jit_read(buffer, jit_arg(c, 1), (size_t)n)) return n;
+        n = without_hidden(buffer, n);
+        if (!jit_write(jit_arg(c, 1), buffer, (size_t)n)) return -EFAULT;
+    } while (n == 0); /* all of them were: 0 would mean the end */
+    return n;
+}
+
+/* --- links and files of /proc --- */
+
+static bool proc_path(uint64_t address, char *out, size_t size)
+{
+    char start[6];
+    if (!jit_read(start, address, sizeof start) || memcmp(start, "/proc/", sizeof start) != 0)
+        return false;
+    return jit_read_string(out, address, size) > 0;
+}
+
+static long link_of(jit_thread *t, weave_context *c, uint64_t path, uint64_t to, uint64_t size)
+{
+    char name[128], answer[PATH_MAX];
+    if (jit.client.proc_link && (int64_t)size > 0 && proc_path(path, name, sizeof name)) {
+        size_t n = jit.client.proc_link(jit.client.arg, name, answer, sizeof answer);
+        if (n > size) n = size;
+        if (n) return jit_write(to, answer, n) ? (long)n : -EFAULT;
+    }
+    return jit_pass(t, c);
+}
+
+static long run_readlink(jit_thread *t, weave_context *c)
+{
+    return link_of(t, c, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
+}
+
+static long run_readlinkat(jit_thread *t, weave_context *c)
+{
+    return link_of(t, c, jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
+}
+
+static bool is_own_maps(const char *path)
+{
+    char own[48];
+    if (!strcmp(path, "/proc/self/maps") || !strcmp(path, "/proc/thread-self/maps")) return true;
+    snprintf(own, sizeof own, "/proc/%ld/maps", sys_call0(SYS_getpid));
+    return !strcmp(path, own);
+}
+
+/* The file is opened as asked, so that every error is the kernel's; then what it says is replaced. */
+static long open_path(jit_thread *t, weave_context *c, uint64_t path, int flags)
+{
+    char name[128];
+    bool maps = proc_path(path, name, sizeof name) && is_own_maps(name);
+    long fd = jit_pass(t, c);
+    if (!maps || fd < 0) return fd;
+    return jit_maps_replace((int)fd, flags);
+}
+
+static long run_open(jit_thread *t, weave_context *c)
+{
+    return open_path(t, c, jit_arg(c, 0), (int)jit_arg(c, 1));
+}
+
+static long run_openat(jit_thread *t, weave_context *c)
+{
+    return open_path(t, c, jit_arg(c, 1), (int)jit_arg(c, 2));
+}
+
+const jit_syscall_row jit_file_syscalls[] = {
+    {SYS_close, "close", on_fd},
+    {SYS_dup, "dup", on_fd},
+    {SYS_fcntl, "fcntl", on_fd},
+    {SYS_dup2, "dup2", run_dup},
+    {SYS_dup3, "dup3", run_dup},
+    {SYS_close_range, "close_range", run_close_range},
+    {SYS_getdents64, "getdents64", run_getdents64},
+    {SYS_readlink, "readlink", run_readlink},
+    {SYS_readlinkat, "readlinkat", run_readlinkat},
+    {SYS_open, "open", run_open},
+    {SYS_openat, "openat", run_openat},
+    {0, NULL, NULL},
+};

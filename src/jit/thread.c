@@ -1,0 +1,417 @@
+/* Threads of the program: their blocks, their start (clone, clone3, vfork) and their end.
+ *
+ * All that a thread needs is one mapping:
+ *
+ *     guard | private stack | guard | signal stack | xsave area | block (struct jit_thread, tables,
+ *                                                                 counters; demand-zero)
+ *
+ * A thread that ends puts its block on the free list itself, while it still stands on the block's
+ * stack; its last store before the exit call, with all signals blocked, clears `busy`, and only then
+ * may another thread take the block. Its counts go to jit.dead_counters.
+ *
+ * A child that shares memory but is a process of its own (vfork, posix_spawn) has a block too, and is
+ * not counted as a thread. While the parent sleeps for it, it is the parent to the tool: same
+ * number, same thread-local block, same buffers.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
+
+enum {
+    PAGE = 4096,
+    GUARD = PAGE,
+    STACK = 1 << 20,
+    SIGNAL_STACK = 128 << 10,
+    CLONE3_MIN = 64, /* CLONE_ARGS_SIZE_VER0 */
+};
+
+static size_t page_up(size_t n) { return (n + PAGE - 1) & ~(size_t)(PAGE - 1); }
+
+static uint64_t *counters_of(jit_thread *t) { return (uint64_t *)((char *)t + WEAVE_COUNTERS); }
+
+/* --- blocks --- */
+
+static long reserve(size_t size)
+{
+    long p = sys_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!sys_failed(p)) {
+        sys_call3(SYS_madvise, p, (long)size, MADV_NOHUGEPAGE);
+        jit_memory_own((uint64_t)p, (uint64_t)p + size, true);
+    }
+    return p;
+}
+
+static jit_thread *map_block(void)
+{
+    size_t xsave = page_up(jit_xsave_bytes());
+    size_t size = GUARD + STACK + GUARD + SIGNAL_STACK + xsave + WEAVE_BLOCK_SIZE;
+    long p = reserve(size);
+    if (sys_failed(p)) return NULL;
+    char *at = (char *)p;
+    sys_call3(SYS_mprotect, (long)at, GUARD, PROT_NONE);
+    char *stack = at += GUARD;
+    at += STACK;
+    sys_call3(SYS_mprotect, (long)at, GUARD, PROT_NONE);
+    char *signal_stack = at += GUARD;
+    char *xsave_area = at += SIGNAL_STACK;
+    jit_thread *t = (jit_thread *)(at + xsave);
+    t->stack_low = stack;
+    t->stack_size = STACK;
+    t->signal_stack = signal_stack;
+    t->signal_stack_size = SIGNAL_STACK;
+    t->frame.xsave_area = xsave_area;
+    return t;
+}
+
+static void unmap_block(jit_thread *t)
+{
+    char *low = (char *)t->stack_low - GUARD, *high = (char *)t + WEAVE_BLOCK_SIZE;
+    jit_memory_own((uint64_t)low, (uint64_t)high, false);
+    sys_call2(SYS_munmap, (long)low, high - low);
+}
+
+/* A block whose last owner has left it for good. */
+static jit_thread *reuse_block(void)
+{
+    inl_lock_take(&jit.lock);
+    jit_thread **at = &jit.free_threads;
+    while (*at && __atomic_load_n(&(*at)->busy, __ATOMIC_ACQUIRE)) at = &(*at)->next;
+    jit_thread *t = *at;
+    if (t) *at = t->next;
+    inl_lock_release(&jit.lock);
+    if (!t) return NULL;
+    if (t->tls && jit.client.tls_free) jit.client.tls_free(jit.client.arg, t->tls);
+    jit_thread kept = {.stack_low = t->stack_low,
+                       .stack_size = t->stack_size,
+                       .signal_stack = t->signal_stack,
+                       .signal_stack_size = t->signal_stack_size};
+    kept.frame.xsave_area = t->frame.xsave_area;
+    memcpy(t, &kept, sizeof kept);
+    memset(t->frame.xsave_area, 0, jit_xsave_bytes());
+    memset(counters_of(t), 0, jit.dead_counters_high * sizeof(uint64_t));
+    return t;
+}
+
+static bool dead_counters_ready(void)
+{
+    if (jit.dead_counters) return true;
+    long p = reserve(WEAVE_MAX_COUNTERS * sizeof(uint64_t));
+    if (sys_failed(p)) return false;
+    jit.dead_counters = (uint64_t *)p;
+    return true;
+}
+
+static jit_thread *new_block(void)
+{
+    jit_thread *t = dead_counters_ready() ? reuse_block() : NULL;
+    if (!t && jit.dead_counters) t = map_block();
+    if (!t) return NULL;
+    t->frame.self = &t->frame;
+    t->frame.thread_number = __atomic_fetch_add(&jit.next_thread_number, 1, __ATOMIC_RELAXED);
+    t->frame.xsave_mask = jit_xsave_mask();
+    t->runtime_stack = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
+    t->frame.tool_stack = t->runtime_stack;
+    t->dispatch_entry = (uint64_t)(uintptr_t)jit_leave_cache;
+    t->ibl_miss = (uint64_t)(uintptr_t)jit_ibl_miss;
+    t->syscall_gate = (uint64_t)(uintptr_t)jit_syscall_gate;
+    t->where = JIT_IN_RUNTIME;
+    t->leave = JIT_LEAVE_START;
+    t->busy = 1;
+    t->altstack.ss_flags = SS_DISABLE;
+    jit_ibl_init_thread(t);
+    return t;
+}
+
+static bool give_tls(jit_thread *t)
+{
+    if (!jit.threads || !jit.client.tls_new) { /* the first thread has the libc's own */
+        t->frame.tool_fs_base = jit_fs_base();
+        return true;
+    }
+    t->tls = jit.client.tls_new(jit.client.arg);
+    if (!t->tls) return false;
+    t->frame.tool_fs_base = jit.client.tls_fs_base(jit.client.arg, t->tls);
+    return true;
+}
+
+jit_thread *jit_thread_new(inl_error *e)
+{
+    jit_thread *t = new_block();
+    if (t && give_tls(t)) return t;
+    if (t) jit_thread_free(t);
+    inl_fail(e, INL_ERR_NO_MEMORY, "no memory for one more thread");
+    return NULL;
+}
+
+void jit_thread_free(jit_thread *t)
+{
+    if (t->tls && jit.client.tls_free) jit.client.tls_free(jit.client.arg, t->tls);
+    jit_signals_release(t->signals);
+    unmap_block(t);
+}
+
+void jit_thread_link(jit_thread *t)
+{
+    t->next = jit.threads;
+    jit.threads = t;
+    if (!t->is_vfork_child) jit.thread_count++;
+}
+
+static void unlink_locked(jit_thread *t)
+{
+    for (jit_thread **at = &jit.threads; *at; at = &(*at)->next) {
+        if (*at != t) continue;
+        *at = t->next;
+        return;
+    }
+}
+
+/* Lock held. Its counts are kept, its block can be used again once it is not busy. */
+static void retire_locked(jit_thread *t)
+{
+    const uint64_t *counters = counters_of(t);
+    for (uint64_t i = 0; i < jit.dead_counters_high; i++) jit.dead_counters[i] += counters[i];
+    unlink_locked(t);
+    t->next = jit.free_threads;
+    jit.free_threads = t;
+}
+
+/* --- counters --- */
+
+uint64_t jit_counter_sum(uint32_t index)
+{
+    inl_lock_take(&jit.lock);
+    uint64_t sum = jit.dead_counters ? jit.dead_counters[index] : 0;
+    for (jit_thread *t = jit.threads; t; t = t->next) sum += counters_of(t)[index];
+    inl_lock_release(&jit.lock);
+    return sum;
+}
+
+void jit_counters_reset(void)
+{
+    inl_lock_take(&jit.lock);
+    size_t bytes = jit.dead_counters_high * sizeof(uint64_t);
+    if (jit.dead_counters) memset(jit.dead_counters, 0, bytes);
+    for (jit_thread *t = jit.threads; t; t = t->next) memset(counters_of(t), 0, bytes);
+    inl_lock_release(&jit.lock);
+}
+
+/* --- the start of a thread --- */
+
+bool jit_quiet_begin(jit_thread *t)
+{
+    jit_kernel_mask_all();
+    if (!t->pending.present) return true;
+    jit_kernel_mask_set(~JIT_FAULTS);
+    return false;
+}
+
+void jit_quiet_end(jit_thread *t) { jit_mask_apply(t); }
+
+static bool share_signals(jit_thread *child, const jit_thread *t, uint64_t flags)
+{
+    if (flags & CLONE_SIGHAND) {
+        child->signals = t->signals;
+        __atomic_add_fetch(&t->signals->users, 1, __ATOMIC_RELAXED);
+    } else {
+        child->signals = jit_signals_clone(t->signals);
+    }
+    return child->signals;
+}
+
+/* What the child has of its parent: everything the kernel would copy. */
+static void inherit(jit_thread *child, const jit_thread *t, const jit_clone_args *a)
+{
+    child->ctx = t->ctx;
+    if (a->stack) jit_set_sp(&child->ctx, a->stack + a->stack_size);
+    if (a->flags & CLONE_SETTLS) child->ctx.fs_base = a->tls;
+    jit_set_answer(&child->ctx, 0);
+    jit_set_clobbers(&child->ctx);
+    child->frame.app_gs_base = t->frame.app_gs_base;
+    child->frame.app_fs_base = child->ctx.fs_base;
+    memcpy(child->frame.xsave_area, t->frame.xsave_area, jit_xsave_bytes());
+    child->sigmask = t->sigmask;
+    child->altstack = (stack_t){.ss_flags = SS_DISABLE};
+    if (a->flags & CLONE_VFORK) child->altstack = t->altstack;
+    child->trapno = t->trapno;
+    child->trap_err = t->trap_err;
+    child->trap_addr = t->trap_addr;
+}
+
+static void act_as_parent(jit_thread *child, const jit_thread *t)
+{
+    child->parent_waits = true;
+    child->frame.thread_number = t->frame.thread_number;
+    child->frame.tool_fs_base = t->frame.tool_fs_base;
+    memcpy(child->frame.buffers, t->frame.buffers, sizeof t->frame.buffers);
+    child->client = t->client;
+}
+
+static jit_thread *make_child(jit_thread *t, const jit_clone_args *a)
+{
+    jit_thread *child = new_block();
+    if (!child) return NULL;
+    child->is_vfork_child = !(a->flags & CLONE_THREAD);
+    inherit(child, t, a);
+    bool waits = child->is_vfork_child && a->flags & CLONE_VFORK;
+    if (waits) act_as_parent(child, t);
+    if (share_signals(child, t, a->flags) && (waits || give_tls(child))) return child;
+    jit_thread_free(child);
+    return NULL;
+}
+
+static long raw_clone(const jit_clone_args *a, size_t size, jit_thread *child)
+{
+    jit_clone_args mine = *a;
+    mine.flags &= ~(uint64_t)CLONE_SETTLS;
+    mine.tls = 0;
+    if (size) {
+        mine.stack = (uint64_t)(uintptr_t)child->stack_low;
+        mine.stack_size = child->stack_size;
+        return jit_raw_clone(SYS_clone3, (long)&mine, (long)size, 0, 0, 0, child);
+    }
+    return jit_raw_clone(SYS_clone, (long)(mine.flags | mine.exit_signal),
+                         (long)child->runtime_stack, (long)mine.parent_tid, (long)mine.child_tid, 0,
+                         child);
+}
+
+/* The vfork child has exec'ed or ended; what it did for the tool is the parent's. */
+static void take_back(jit_thread *t, jit_thread *child)
+{
+    memcpy(t->frame.buffers, child->frame.buffers, sizeof t->frame.buffers);
+    free(child->exec_argv);
+    child->busy = 0;
+    jit_signals_release(child->signals);
+    child->signals = NULL;
+    inl_lock_take(&jit.lock);
+    retire_locked(child);
+    inl_lock_release(&jit.lock);
+}
+
+static long start_thread(jit_thread *t, const jit_clone_args *a, size_t size)
+{
+    jit_thread *child = make_child(t, a);
+    if (!child) return -ENOMEM;
+    if (!jit_quiet_begin(t)) {
+        jit_thread_free(child);
+        return JIT_RESTART;
+    }
+    bool waits = child->parent_waits, own_process = child->is_vfork_child;
+    inl_lock_take(&jit.lock);
+    jit_thread_link(child);
+    inl_lock_release(&jit.lock);
+    long answer = raw_clone(a, size, child);
+    inl_log(INL_LOG_THREAD, "clone flags %#lx -> %ld", (long)a->flags, answer);
+    if (sys_failed(answer)) {
+        inl_lock_take(&jit.lock);
+        unlink_locked(child);
+        if (!own_process) jit.thread_count--;
+        inl_lock_release(&jit.lock);
+        jit_thread_free(child);
+    } else if (waits) {
+        take_back(t, child);
+    }
+    jit_quiet_end(t);
+    return answer;
+}
+
+void jit_thread_begin(jit_thread *t)
+{
+    t->tid = (int)sys_call0(SYS_gettid);
+    jit_signals_init_thread(t);
+    if (!t->parent_waits && jit.client.thread_start) jit.client.thread_start(jit.client.arg, t);
+    t->leave = JIT_LEAVE_START;
+    jit_mask_apply(t);
+}
+
+/* --- the calls --- */
+
+static long read_clone3(const weave_context *c, jit_clone_args *a, size_t *size)
+{
+    *size = jit_arg(c, 1);
+    if (*size < CLONE3_MIN) return -EINVAL;
+    if (*size > sizeof *a) return -E2BIG;
+    return jit_read(a, jit_arg(c, 0), *size) ? 0 : -EFAULT;
+}
+
+static void read_clone(const weave_context *c, jit_clone_args *a)
+{
+    uint64_t flags = jit_arg(c, 0);
+    a->flags = flags & ~(uint64_t)CSIGNAL;
+    a->exit_signal = flags & CSIGNAL;
+    a->stack = jit_arg(c, 1);
+    a->parent_tid = jit_arg(c, 2); /* with CLONE_PIDFD where the descriptor goes */
+    a->child_tid = jit_arg(c, 3);
+    a->tls = jit_arg(c, 4);
+}
+
+long jit_sys_clone(jit_thread *t, bool is_clone3)
+{
+    jit_clone_args a = {0};
+    size_t size = 0;
+    long nr = jit_number(&t->ctx);
+    if (is_clone3) {
+        long error = read_clone3(&t->ctx, &a, &size);
+        if (error) return error;
+    } else if (nr == SYS_fork || nr == SYS_vfork) {
+        a.flags = nr == SYS_vfork ? CLONE_VFORK | CLONE_VM : 0;
+        a.exit_signal = SIGCHLD;
+    } else {
+        read_clone(&t->ctx, &a);
+    }
+    return a.flags & CLONE_VM ? start_thread(t, &a, size) : jit_fork(t, &a, size);
+}
+
+/* --- the end of a thread --- */
+
+void jit_thread_exit(jit_thread *t, int status)
+{
+    jit_kernel_mask_all();
+    if (t->is_vfork_child) {
+        if (!t->parent_waits) {
+            if (jit.client.thread_end) jit.client.thread_end(jit.client.arg, t);
+            inl_lock_take(&jit.lock);
+            retire_locked(t);
+            inl_lock_release(&jit.lock);
+        }
+        jit_exit_raw(&t->busy, SYS_exit, status);
+    }
+    inl_lock_take(&jit.lock);
+    bool last = --jit.thread_count == 0;
+    inl_lock_release(&jit.lock);
+    if (last) {
+        jit_process_end(t, status, 0);
+        jit_exit_raw(&t->busy, SYS_exit, status);
+    }
+    if (jit.client.thread_end) jit.client.thread_end(jit.client.arg, t);
+    inl_log(INL_LOG_THREAD, "thread ends");
+    jit_signals_release(t->signals);
+    t->signals = NULL;
+    inl_lock_take(&jit.lock);
+    retire_locked(t);
+    inl_lock_release(&jit.lock);
+    jit_exit_raw(&t->busy, SYS_exit, status);
+}
+
+/* In the child of a fork (lock held): the other threads are gone, what they counted is not. */
+void jit_threads_after_fork(jit_thread *t)
+{
+    for (jit_thread *next, *o = jit.threads; o; o = next) {
+        next = o->next;
+        if (o == t) continue;
+        o->busy = 0;
+        retire_locked(o);
+    }
+    for (jit_thread *o = jit.free_threads; o; o = o->next) o->busy = 0;
+    jit.thread_count = 1;
+    t->is_vfork_child = t->parent_waits = false;
+}
