@@ -1,4 +1,5 @@
-/* Eight threads that each do an exactly known amount of work. Each ends in its own way: returning,
+/* threads [TURNS [alone]]: eight threads that each do an exactly known amount of work (or, alone, the
+ * first thread does it once and nothing else runs). Each ends in its own way: returning,
  * pthread_exit, cancelled while blocked, detached. Thread-local storage and errno stay private. */
 #include <errno.h>
 #include <pthread.h>
@@ -8,12 +9,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { THREADS = 8, TURNS = 200000 };
+enum { THREADS = 8 };
 
 static _Thread_local long mine;
 static atomic_long total;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long guarded;
+static int turns = 200000;
 static sem_t done;
 
 __attribute__((noinline)) static void work(int n)
@@ -25,7 +27,7 @@ static void *body(void *arg)
 {
     int id = (int)(long)arg;
     errno = id;
-    work(TURNS);
+    work(turns);
     if (errno != id) abort();
     atomic_fetch_add(&total, mine);
     for (int i = 0; i < 1000; i++) {
@@ -39,8 +41,13 @@ static void *body(void *arg)
     return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) turns = atoi(argv[1]);
+    if (argc > 2) {
+        work(turns);
+        return 0;
+    }
     pthread_t threads[THREADS];
     sem_init(&done, 0, 0);
     for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, body, (void *)i);

@@ -1,6 +1,7 @@
 // Exceptions through frames, destructors on the way, rethrow, a handler in the middle, and a
-// backtrace of a known depth.
+// backtrace of a known depth. throw [TIMES]
 #include <cstdio>
+#include <cstdlib>
 #include <execinfo.h>
 #include <stdexcept>
 #include <string>
@@ -45,10 +46,10 @@ __attribute__((noinline)) static int frames(int n)
     return count;
 }
 
-int main()
+int main(int argc, char **argv)
 {
-    int caught = 0;
-    for (int i = 0; i < 50; i++) {
+    int caught = 0, times = argc > 1 ? std::atoi(argv[1]) : 50;
+    for (int i = 0; i < times; i++) {
         try {
             middle(i);
         } catch (const std::exception &e) {

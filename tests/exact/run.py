@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+"""The exactness test: what the tools count must be what a single-stepper counts.
+
+  tests/exact/run.py [--build DIR] [--only PATTERN] [--keep]
+
+For each deterministic program: instructions (inscount, opcodemix, prof), instructions of each
+procedure (prof), executions of each branch (branches), and the whole sequence of memory accesses
+(memtrace) equal what tests/support/stepper.c saw. With eight threads, the work of each is counted
+exactly. Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import argparse
+import bisect
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from elf import Elf
+
+LIMIT = 300
+SAMPLES = {
+    "asm": ["asm_loop"],
+    "static": ["plain_static"],
+    "static-pie": ["plain_static_pie"],
+    "no-pie": ["plain_nopie"],
+    "dynamic": ["plain"],
+    "musl": ["plain_musl"],
+    "jumps": ["jumps_static"],
+}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
+class Failed(Exception):
+    pass
+
+
+def execute(argv, what):
+    """Everything runs without address randomisation, in the same environment."""
+    try:
+        done = subprocess.run(["setarch", "-R"] + argv, env=ENVIRONMENT, timeout=LIMIT,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{what}: still running after {LIMIT} s")
+    return done
+
+
+class Truth:
+    """What the single-stepper saw."""
+
+    def __init__(self, stepper, program, scratch):
+        self.accesses = f"{scratch}/truth.accesses"
+        out = f"{scratch}/truth"
+        self.result = execute([stepper, "-o", out, "--accesses", self.accesses, "--", *program], "stepper")
+        self.counts, self.maps = {}, []
+        with open(out) as f:
+            for line in f:
+                words = line.split()
+                if words[0] == "instructions":
+                    self.instructions = int(words[1])
+                elif words[0] == "pc":
+                    self.counts[int(words[1], 16)] = int(words[2])
+                elif words[0] == "map" and len(words) > 4 and words[4].startswith("/"):
+                    self.maps.append((int(words[1], 16), int(words[2], 16), int(words[3], 16), words[4]))
+        self.pcs = sorted(self.counts)
+
+    def between(self, start, end):
+        i, j = bisect.bisect_left(self.pcs, start), bisect.bisect_left(self.pcs, end)
+        return sum(self.counts[pc] for pc in self.pcs[i:j])
+
+    def procedures(self):
+        """(image, name) -> instructions, for sized symbols; every alias has an entry."""
+        table = {}
+        for image, base, elf in self.images():
+            for (value, size), names in elf.functions().items():
+                count = self.between(base + value, base + value + size)
+                for name in names:
+                    key = (os.path.basename(image), name)
+                    table[key] = table.get(key, 0) + count
+        return table
+
+    def images(self):
+        for start, _, offset, path in self.maps:
+            elf = Elf(path)
+            vaddr = elf.vaddr_of_offset(offset)
+            if vaddr is not None:
+                yield path, start - (vaddr - vaddr % 4096), elf
+
+
+class Checker:
+    def __init__(self, build, scratch):
+        self.build, self.scratch = os.path.abspath(build), scratch
+        self.inlay = f"{self.build}/inlay"
+        self.stepper = f"{self.build}/tests/support/stepper"
+
+    def sample(self, words):
+        return [f"{self.build}/tests/samples/{words[0]}"] + words[1:]
+
+    def tool(self, name, program, *options, expect=None):
+        """Runs a tool, checks the program's own result, answers the output file."""
+        out = f"{self.scratch}/{name}"
+        if os.path.exists(out):
+            os.unlink(out)
+        result = execute([self.inlay, "run", name, "-o", out, *options, "--", *program], name)
+        if expect and (result.returncode, result.stdout) != (expect.returncode, expect.stdout):
+            raise Failed(f"{name}: status {result.returncode} instead of {expect.returncode}, or other "
+                         f"output; {result.stderr.decode()[-300:].strip()}")
+        if not os.path.exists(out):
+            raise Failed(f"{name}: wrote no result; {result.stderr.decode()[-300:].strip()}")
+        return out
+
+    def json(self, name, program, *options, expect=None):
+        with open(self.tool(name, program, "--format=json", *options, expect=expect)) as f:
+            return json.load(f)
+
+
+def check_total(checker, truth, program, tool):
+    found = checker.json(tool, program, expect=truth.result)["instructions"]
+    if found != truth.instructions:
+        raise Failed(f"{found} instructions instead of {truth.instructions} "
+                     f"({found - truth.instructions:+})")
+
+
+def check_procedures(checker, truth, program):
+    report = checker.json("prof", program, "--no-lines", expect=truth.result)
+    total = sum(row["instructions"] for row in report["procedures"])
+    if total != truth.instructions:
+        raise Failed(f"the procedures' sum is {total} instead of {truth.instructions}")
+    rows = {}
+    for row in report["procedures"]:
+        key = (row["image"], row["name"])
+        rows[key] = rows.get(key, 0) + row["instructions"]
+    known = truth.procedures()
+    wrong = [f"{name} ({image}): {count} instead of {known[image, name]}"
+             for (image, name), count in rows.items()
+             if (image, name) in known and known[image, name] != count]
+    compared = sum((image, name) in known for image, name in rows)
+    if wrong:
+        raise Failed(f"{len(wrong)} of {compared} procedures differ", *wrong[:12])
+    if known and not compared:
+        raise Failed("no procedure of the report is a known symbol")
+
+
+def check_branches(checker, truth, program):
+    report = checker.json("branches", program, expect=truth.result)
+    wrong = [f"{b['address']:x} ({b['procedure']}): {b['executed']} instead of "
+             f"{truth.counts.get(b['address'], 0)}"
+             for b in report["branches"] if b["executed"] != truth.counts.get(b["address"], 0)]
+    if not report["branches"]:
+        raise Failed("no branches")
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(report['branches'])} branches differ", *wrong[:12])
+
+
+def accesses(path):
+    """Yields (pc, sorted accesses) for each execution of an instruction; order within one
+    instruction is not compared."""
+    pc, group = None, []
+    with open(path) as f:
+        for line in f:
+            if line.startswith("#"):
+                continue
+            here, rest = line.rstrip("\n").split(" ", 1)
+            if here != pc and group:
+                yield pc, group
+                group = []
+            pc = here
+            group.append(tuple(rest.split(" ")))
+    if group:
+        yield pc, group
+
+
+class Places:
+    """Two runs may have mapped pages elsewhere: addresses correspond when their pages always do."""
+
+    def __init__(self):
+        self.pages = {}
+
+    def same(self, a, b):
+        a, b = int(a, 16), int(b, 16)
+        return a == b or (a % 4096 == b % 4096 and self.pages.setdefault(a >> 12, b >> 12) == b >> 12)
+
+
+def check_accesses(checker, truth, program):
+    found = checker.tool("memtrace", program, expect=truth.result)
+    places, number = Places(), 0
+    ours, theirs = accesses(found), accesses(truth.accesses)
+    while True:
+        a, b = next(ours, None), next(theirs, None)
+        if a is None and b is None:
+            return
+        number += 1
+        if a is None or b is None:
+            raise Failed(f"the trace {'ends early' if a is None else 'goes on'} at access {number}",
+                         f"memtrace: {a}", f"stepper:  {b}")
+        same = places.same(a[0], b[0]) and len(a[1]) == len(b[1]) and all(
+            (x[0], x[2:]) == (y[0], y[2:]) and places.same(x[1], y[1])
+            for x, y in zip(sorted(a[1]), sorted(b[1])))
+        if not same:
+            raise Failed(f"access {number} differs", f"memtrace: {a}", f"stepper:  {b}")
+
+
+def work_of_one(checker, turns):
+    program = checker.sample(["threads_static", str(turns), "alone"])
+    return Truth(checker.stepper, program, checker.scratch).procedures()["threads_static", "work"]
+
+
+def check_threads(checker):
+    """What one thread's work() executes grows by the same for each turn, so two short single-stepped
+    runs give the exact number for the long one."""
+    short, longer = work_of_one(checker, 1000), work_of_one(checker, 2000)
+    expected = 8 * (longer + (longer - short) // 1000 * 198000)
+    program = checker.sample(["threads_static"])
+    report = checker.json("prof", program, "--no-lines")
+    found = sum(r["instructions"] for r in report["procedures"] if r["name"] == "work")
+    if found != expected:
+        raise Failed(f"{found} instructions in work() instead of {expected}")
+
+
+def tests(checker):
+    """Yields (name, function)."""
+    for name, words in SAMPLES.items():
+        program = checker.sample(words)
+        if not os.path.exists(program[0]):
+            print(f"SKIP exact {name}: {program[0]} was not built")
+            continue
+        cache = []
+
+        def truth(program=program, cache=cache):
+            if not cache:
+                cache.append(Truth(checker.stepper, program, checker.scratch))
+            return cache[0]
+
+        for tool in ("inscount", "opcodemix"):
+            yield f"{name} {tool}", lambda t=truth, p=program, tool=tool: check_total(checker, t(), p, tool)
+        yield f"{name} prof", lambda t=truth, p=program: check_procedures(checker, t(), p)
+        yield f"{name} branches", lambda t=truth, p=program: check_branches(checker, t(), p)
+        yield f"{name} memtrace", lambda t=truth, p=program: check_accesses(checker, t(), p)
+    yield "eight threads", lambda: check_threads(checker)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--keep", action="store_true")
+    arguments = parser.parse_args()
+    scratch = tempfile.mkdtemp(prefix="inlay-exact-")
+    checker = Checker(arguments.build, scratch)
+    passed = failed = 0
+    for name, check in tests(checker):
+        if not any(fnmatch.fnmatch(name, p) for p in arguments.only.split(",")):
+            continue
+        try:
+            check()
+            passed += 1
+        except (Failed, OSError, ValueError, KeyError) as problem:
+            failed += 1
+            told = problem.args if isinstance(problem, Failed) else (repr(problem),)
+            print(f"FAIL exact {name}: {told[0]}", *told[1:], sep="\n     ", flush=True)
+    if arguments.keep:
+        print(f"kept {scratch}")
+    else:
+        shutil.rmtree(scratch)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
