@@ -88,7 +88,7 @@ static void serve(jit_thread *t)
 static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
 {
     int signo = 0, code = 0;
-    if (t->pending.present) {
+    if (jit_signal_waits(t)) {
         inl_lock_release(&jit.lock);
         jit_signal_deliver_pending(t);
         inl_lock_take(&jit.lock);

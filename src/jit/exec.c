@@ -224,6 +224,7 @@ static long exec_planned(jit_thread *t, const request *r, const jit_exec_plan *p
     long answer = exec_now(t, SYS_execveat, args);
     t->exec_argv = NULL;
     free(plan->argv);
+    jit_fd_seal(); /* the client has opened them up for its launcher */
     return answer == JIT_RESTART ? answer : exec_natively(t, r);
 }
 

@@ -53,6 +53,12 @@ int jit_fd_hide(int fd)
     return (int)hidden;
 }
 
+void jit_fd_seal(void)
+{
+    for (int i = 0; i < PLACES; i++)
+        if (jit_fd_is_hidden(base + i)) sys_call3(SYS_fcntl, base + i, F_SETFD, FD_CLOEXEC);
+}
+
 bool jit_fd_is_hidden(int fd)
 {
     unsigned place = (unsigned)fd - (unsigned)base;

@@ -203,6 +203,7 @@ size_t jit_memory_code(uint64_t addr);
  * write permission back; false: not ours, it is the program's own fault. async-signal context, takes
  * care of locking itself. */
 bool jit_memory_write_fault(uint64_t addr);
+int jit_memory_prot(uint64_t addr); /* what the program believes it to be (lock held) */
 /* Does [low, high) touch memory that is Inlay's own (cache, tool, stacks, blocks)? */
 bool jit_memory_is_ours(uint64_t low, uint64_t high);
 void jit_memory_own(uint64_t low, uint64_t high, bool add); /* registers Inlay's own ranges */

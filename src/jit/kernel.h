@@ -57,7 +57,14 @@ jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */
 void jit_signals_release(jit_signals *);
 void jit_signals_adopt_kernel(jit_signals *s);
 
+/* Something is to be delivered before the program goes on. */
+static inline bool jit_signal_waits(const jit_thread *t)
+{
+    return t->pending.present || t->fault.present || t->held_set & ~t->sigmask;
+}
+
 /* --- thread.c --- */
+void jit_own(uint64_t low, size_t size, bool add); /* jit_memory_own; takes the lock */
 void jit_thread_link(jit_thread *t);       /* lock held */
 void jit_thread_begin(jit_thread *t);      /* in the new thread, called by assembly */
 void jit_threads_after_fork(jit_thread *t);
@@ -79,6 +86,7 @@ void jit_process_end(jit_thread *t, int status, int signo);
 /* `fd` is open on the process's memory maps: puts a file in its place that leaves Inlay out. */
 long jit_maps_replace(int fd, int flags);
 long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags);
+void jit_fd_seal(void); /* the hidden ones are not handed on by exec */
 
 /* --- assembly (x86_64/kernel.S) --- */
 /* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler

@@ -287,6 +287,12 @@ bool jit_memory_write_fault(uint64_t addr)
     return ours;
 }
 
+int jit_memory_prot(uint64_t addr)
+{
+    const region *r = region_at(addr);
+    return r ? r->prot : PROT_READ | PROT_WRITE;
+}
+
 /* --- code --- */
 
 static const region *find_region(uint64_t addr)

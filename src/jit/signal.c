@@ -110,6 +110,8 @@ void jit_signals_init(void)
 {
     jit_signals *s = jit_signals_clone(NULL);
     if (!s) return;
+    jit_kernel_mask_all(); /* until the first thread has its block */
+    jit.pid = (int)sys_call0(SYS_getpid);
     jit_signals_adopt_kernel(s);
     jit.signals = s;
     jit_sigframe_init();
@@ -125,7 +127,7 @@ jit_signals *jit_signals_clone(jit_signals *from)
     if (sys_failed(p)) return NULL;
     jit_signals *s = (jit_signals *)p;
     s->users = 1;
-    jit_memory_own((uint64_t)p, (uint64_t)p + sizeof *s, true);
+    jit_own((uint64_t)p, sizeof *s, true);
     if (from) {
         inl_lock_take(&from->lock);
         memcpy(s->action, from->action, sizeof s->action);
@@ -137,17 +139,21 @@ jit_signals *jit_signals_clone(jit_signals *from)
 void jit_signals_release(jit_signals *s)
 {
     if (!s || __atomic_sub_fetch(&s->users, 1, __ATOMIC_ACQ_REL) || s == jit.signals) return;
-    jit_memory_own((uint64_t)(uintptr_t)s, (uint64_t)(uintptr_t)(s + 1), false);
+    jit_own((uint64_t)(uintptr_t)s, sizeof *s, false);
     sys_call2(SYS_munmap, (long)s, sizeof *s);
 }
 
 /* In the thread itself, before any signal is unblocked. */
 void jit_signals_init_thread(jit_thread *t)
 {
+    t->tid = (int)sys_call0(SYS_gettid);
     stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
     sys_call2(SYS_sigaltstack, (long)&ss, 0);
     t->altstack.ss_flags = t->altstack.ss_size ? t->altstack.ss_flags : SS_DISABLE;
-    if (!t->signals) t->signals = jit.signals;
+    if (t->signals) return;
+    t->signals = jit.signals; /* the first thread */
+    t->sigmask = jit.start.sigmask & ~JIT_UNBLOCKABLE;
+    jit_mask_apply(t);
 }
 
 long jit_sys_sigaction(jit_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size)
@@ -265,7 +271,7 @@ static void hold(jit_thread *t, const siginfo_t *info)
 {
     if (t->held_set & JIT_BIT(info->si_signo)) return;
     t->held[held_index(info->si_signo)] = *info;
-    t->held_set |= JIT_BIT(info->si_signo);
+    __atomic_fetch_or(&t->held_set, JIT_BIT(info->si_signo), __ATOMIC_SEQ_CST);
 }
 
 static void deliver_one(jit_thread *t, const jit_pending *p)
@@ -281,12 +287,6 @@ static void deliver_one(jit_thread *t, const jit_pending *p)
     }
 }
 
-static void end_waiting(jit_thread *t)
-{
-    if (t->ibl_blocked) jit_ibl_unblock(t);
-    t->unlinked = NULL;
-}
-
 bool jit_signal_deliver_pending(jit_thread *t)
 {
     bool changed = false;
@@ -299,7 +299,6 @@ bool jit_signal_deliver_pending(jit_thread *t)
     }
     while (t->pending.present) {
         jit_pending p = t->pending;
-        end_waiting(t);
         t->pending.present = false;
         deliver_one(t, &p);
         jit_mask_apply(t); /* the next one may arrive right here */
@@ -308,7 +307,7 @@ bool jit_signal_deliver_pending(jit_thread *t)
     while (t->held_set & ~t->sigmask) {
         int signo = __builtin_ctzll(t->held_set & ~t->sigmask) + 1;
         siginfo_t info = t->held[held_index(signo)];
-        t->held_set &= ~JIT_BIT(signo);
+        __atomic_fetch_and(&t->held_set, ~JIT_BIT(signo), __ATOMIC_SEQ_CST);
         deliver(t, &info, t->sigmask, false);
         if (!t->pending.present) jit_mask_apply(t);
         changed = true;
@@ -342,7 +341,6 @@ void jit_sys_sigreturn(jit_thread *t)
 /* The child of a fork has one thread, no pending signals, and its own copy of the dispositions. */
 void jit_signals_fork_child(jit_thread *t)
 {
-    end_waiting(t);
     t->pending.present = false;
     t->held_set = 0;
     t->fault.present = false;

@@ -65,7 +65,7 @@ static void arrived(jit_thread *t, const siginfo_t *info, void *uc, uint64_t fs_
     if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
         int i = __builtin_popcountll(JIT_FAULTS & (JIT_BIT(info->si_signo) - 1));
         t->held[i] = *info;
-        t->held_set |= JIT_BIT(info->si_signo);
+        __atomic_fetch_or(&t->held_set, JIT_BIT(info->si_signo), __ATOMIC_SEQ_CST);
         return;
     }
     t->pending.info = *info;
@@ -125,6 +125,11 @@ static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t
     return false;
 }
 
+static void subtract(void *thread, uint32_t counter, int64_t amount)
+{
+    ((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter] -= amount;
+}
+
 /* The program's state at the fault, into t->ctx; false when it is not the program's fault. */
 static bool fault_context(jit_thread *t, void *uc, uint64_t fs_base)
 {
@@ -132,10 +137,11 @@ static bool fault_context(jit_thread *t, void *uc, uint64_t fs_base)
     jit_fragment *f = jit_fragment_of_cache(pc);
     weave_map_entry entry;
     bool in_snippet;
-    if (f && jit_fragment_map(f, pc, &entry, &in_snippet)) {
+    if (f && jit_fragment_map(f, pc, &entry, &in_snippet) && !in_snippet) {
         jit_uc_context(uc, t, fs_base, &t->ctx);
         jit_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
         t->ctx.pc = entry.app;
+        jit_fragment_undo(f, pc, subtract, t);
         return true;
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */

@@ -39,13 +39,21 @@ static uint64_t *counters_of(jit_thread *t) { return (uint64_t *)((char *)t + WE
 
 /* --- blocks --- */
 
+/* Always under jit's lock, so that a fork finds the list of ranges whole. */
+void jit_own(uint64_t low, size_t size, bool add)
+{
+    inl_lock_take(&jit.lock);
+    jit_memory_own(low, low + size, add);
+    inl_lock_release(&jit.lock);
+}
+
 static long reserve(size_t size)
 {
     long p = sys_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!sys_failed(p)) {
         sys_call3(SYS_madvise, p, (long)size, MADV_NOHUGEPAGE);
-        jit_memory_own((uint64_t)p, (uint64_t)p + size, true);
+        jit_own((uint64_t)p, size, true);
     }
     return p;
 }
@@ -75,7 +83,7 @@ static jit_thread *map_block(void)
 static void unmap_block(jit_thread *t)
 {
     char *low = (char *)t->stack_low - GUARD, *high = (char *)t + WEAVE_BLOCK_SIZE;
-    jit_memory_own((uint64_t)low, (uint64_t)high, false);
+    jit_own((uint64_t)low, (size_t)(high - low), false);
     sys_call2(SYS_munmap, (long)low, high - low);
 }
 
@@ -326,7 +334,6 @@ static long start_thread(jit_thread *t, const jit_clone_args *a, size_t size)
 
 void jit_thread_begin(jit_thread *t)
 {
-    t->tid = (int)sys_call0(SYS_gettid);
     jit_signals_init_thread(t);
     if (!t->parent_waits && jit.client.thread_start) jit.client.thread_start(jit.client.arg, t);
     t->leave = JIT_LEAVE_START;
@@ -392,8 +399,9 @@ void jit_thread_exit(jit_thread *t, int status)
         jit_process_end(t, status, 0);
         jit_exit_raw(&t->busy, SYS_exit, status);
     }
-    if (jit.client.thread_end) jit.client.thread_end(jit.client.arg, t);
     inl_log(INL_LOG_THREAD, "thread ends");
+    if (jit.client.thread_end) jit.client.thread_end(jit.client.arg, t);
+    /* The private libc's block of this thread is no longer to be used. */
     jit_signals_release(t->signals);
     t->signals = NULL;
     inl_lock_take(&jit.lock);
