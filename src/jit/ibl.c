@@ -93,6 +93,7 @@ void jit_ibl_add(jit_fragment *f)
 
 void jit_ibl_enter(jit_thread *t, const jit_fragment *f)
 {
+    t->ibl_table2 = (uint64_t)second; /* it may have grown before the thread was in the list */
     *entry_of(t, f->app) = f->landing;
 }
 
