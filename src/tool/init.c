@@ -1,5 +1,5 @@
 /* inlay_init and inlay_start: which role is this? */
-#include "tool/tool.h"
+#include "tool/state.h"
 
 #include <inlay/tool.h>
 
@@ -36,7 +36,6 @@ static void strip_options(int *argc, char ***argv, int program)
 
 void inlay_init(int *argc, char ***argv, const char *help)
 {
-    if (tool_handoff_data.resident) resident_begin();
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     if (!tool_handoff_data.resident) {
         static char path[sizeof tool_handoff_data.program];
@@ -52,5 +51,6 @@ void inlay_init(int *argc, char ***argv, const char *help)
         tool_launch(path, *argv + program, *argv);
         resident_begin(); /* without ptrace: the program is loaded beside us */
     }
+    tool_exec_remember(*argc, *argv, program);
     strip_options(argc, argv, program);
 }

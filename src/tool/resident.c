@@ -1,12 +1,11 @@
 /* The tool inside the program, up to the moment when the engine takes over. */
-#include "tool/tool.h"
+#include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
 
 #include <inlay/tool.h>
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,18 @@ static void reap_helper(int pid)
     if (pid > 0) sys_call4(SYS_wait4, pid, 0, __WALL, 0);
 }
 
+/* Before main, so that nothing that main does comes too early. */
+__attribute__((constructor)) static void begin(void)
+{
+    tool_handoff *h = &tool_handoff_data;
+    if (h->resident) {
+        resident_begin();
+        return;
+    }
+    inject_choose_region(&h->region_low, &h->region_high);
+    libc_place_mappings(h->region_low, h->region_high);
+}
+
 void resident_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
@@ -40,6 +51,7 @@ void resident_begin(void)
     h->fds.out = resident_hide(h->fds.out);
     h->fds.out_dir = resident_hide(h->fds.out_dir);
     libc_redirect_stdio(h->fds.err);
+    tls_prepare();
     inl_log_fd = h->fds.err;
     if (!h->loaded) reap_helper(h->helper);
 }
@@ -54,17 +66,26 @@ static void forget_thread_registrations(void)
 
 int inlay_start(void)
 {
+    tool_handoff *h = &tool_handoff_data;
+    if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
     jit_options options = {.stress = tool_options_now.stress, .chain_jumps = true};
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    jit_client client = {0};
+    jit_client client;
+    tool_client_fill(&client);
     inl_error e = {0};
-    sigset_t all;
-    sigfillset(&all);
     sigset_t now;
     sigprocmask(SIG_BLOCK, NULL, &now);
-    memcpy(&tool_handoff_data.start.sigmask, &now, sizeof tool_handoff_data.start.sigmask);
+    memcpy(&h->start.sigmask, &now, sizeof h->start.sigmask);
     forget_thread_registrations();
-    if (jit_init(&client, &options, &tool_handoff_data.start, &e) != INL_OK)
+    if (jit_init(&client, &options, &h->start, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+    jit_memory_own(h->region_low, h->region_high, true);
+    TOOL_CALL_BARE(ON_START);
     jit_run();
+}
+
+const char *inlay_program(void)
+{
+    const char *slash = strrchr(tool_handoff_data.program, '/');
+    return slash ? slash + 1 : tool_handoff_data.program;
 }

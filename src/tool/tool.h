@@ -106,9 +106,11 @@ void inject_choose_region(uint64_t *low, uint64_t *high);
 /* --- load.c --- */
 /* Maps the program into this process and fills the handoff. */
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *);
+void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/remote.c */
+size_t load_proc_link(void *arg, const char *path, char *out, size_t size);
 
 /* --- resident.c --- */
-void resident_begin(void);   /* before options are read */
+void resident_begin(void);   /* before main, or after the program was loaded */
 int resident_hide(int fd);   /* out of the program's sight; the number may change */
 
 /* --- libc.c --- */

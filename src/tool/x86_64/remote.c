@@ -1,6 +1,7 @@
 /* Registers of a stopped x86-64 process. orig_rax = -1 keeps the kernel from taking the state for an
  * interrupted system call that it must restart. */
 #include "tool/remote.h"
+#include "tool/tool.h"
 
 #include <string.h>
 
@@ -46,4 +47,10 @@ void remote_context(const remote *r, weave_context *c)
         .pc = u->rip,
         .flags = u->eflags,
     };
+}
+
+void load_start_context(weave_context *c, uint64_t pc, uint64_t sp)
+{
+    *c = (weave_context){.pc = pc, .flags = FLAGS_DEFAULT};
+    c->gpr[4] = sp;
 }

@@ -1,0 +1,233 @@
+/* What the tool hangs into the engine. A hook that no callback needs stays NULL: a tool that asks for
+ * nothing costs nothing. */
+#include "tool/state.h"
+#include "base/sys.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+/* The same mistake is made at a thousand places: the first few are told. */
+void tool_say_limited(const char *fmt, ...)
+{
+    enum { MOST = 20 };
+    static unsigned said;
+    unsigned n = __atomic_fetch_add(&said, 1, __ATOMIC_RELAXED);
+    if (n >= MOST) return;
+    char line[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    tool_say("%s%s", line, n == MOST - 1 ? " (further messages of this kind are left out)" : "");
+}
+
+void inlay_warn(const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    tool_say("%s", line);
+}
+
+int inlay_pid(void) { return (int)sys_call0(SYS_getpid); }
+
+/* --- code --- */
+
+static void announce(inlay_proc *p)
+{
+    p->announced = true;
+    if (!p->wanted || !tool_callbacks[ON_PROC]) return;
+    inl_arena *arena = tool_run_arena;
+    tool_run_arena = NULL;
+    TOOL_CALL(ON_PROC, void (*)(inlay_proc *, void *), p);
+    tool_run_arena = arena;
+}
+
+static void look_at_procs(weave_run *run)
+{
+    inlay_proc *p = NULL;
+    for (uint32_t i = 0; i < run->insn_count; i++) {
+        uint64_t at = run->insns[i].in.addr;
+        if (!p || at < p->low || at >= p->high) p = tool_proc_at(at);
+        if (!p) continue;
+        if (!p->announced) announce(p);
+        if (p->entry || p->exit) tool_points_apply(run, i, p);
+    }
+}
+
+static void look_at_block(weave_run *run, weave_block *b)
+{
+    bool by_proc = tool_filter_procs();
+    bool wanted = !(by_proc || tool_filter_images()) ||
+                  tool_address_wanted(run->insns[b->first].in.addr);
+    if (wanted) TOOL_CALL(ON_BLOCK, void (*)(inlay_block *, void *), (inlay_block *)b);
+    if (!tool_callbacks[ON_INSN]) return;
+    for (uint32_t i = b->first; i < b->first + b->count; i++) {
+        if (by_proc) wanted = tool_address_wanted(run->insns[i].in.addr);
+        if (wanted)
+            TOOL_CALL(ON_INSN, void (*)(inlay_insn *, void *), (inlay_insn *)&run->insns[i]);
+    }
+}
+
+static void instrument(void *arg, weave_run *run)
+{
+    (void)arg;
+    tool_holds_lock = true;
+    tool_run_arena = run->arena;
+    tool_insns_begin();
+    if (tool_callbacks[ON_PROC] || tool_proc_points) look_at_procs(run);
+    if (tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN])
+        for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
+    tool_run_arena = NULL;
+    tool_holds_lock = false;
+}
+
+static void module_loaded(void *arg, module *m)
+{
+    (void)arg;
+    tool_holds_lock = true;
+    inlay_image *i = tool_image_of(m);
+    if (i) TOOL_CALL(ON_IMAGE_LOAD, void (*)(inlay_image *, void *), i);
+    tool_holds_lock = false;
+}
+
+static void module_gone(void *arg, module *m)
+{
+    (void)arg;
+    inlay_image *i = m->user;
+    if (!i) return;
+    tool_holds_lock = true;
+    TOOL_CALL(ON_IMAGE_UNLOAD, void (*)(inlay_image *, void *), i);
+    tool_image_forget(i);
+    tool_holds_lock = false;
+}
+
+/* --- threads and system calls --- */
+
+static void thread_start(void *arg, jit_thread *t)
+{
+    (void)arg;
+    if (t->tls) tls_enter(t->tls, t->tid);
+    TOOL_CALL(ON_THREAD_START, void (*)(inlay_thread *, void *), (inlay_thread *)t);
+}
+
+static void thread_end(void *arg, jit_thread *t)
+{
+    (void)arg;
+    TOOL_CALL(ON_THREAD_END, void (*)(inlay_thread *, void *), (inlay_thread *)t);
+    tool_buffers_end(t);
+    tool_thread_end(t);
+    if (t->tls) tls_leave();
+}
+
+static bool syscall_enter(void *arg, jit_thread *t, weave_context *c, long nr)
+{
+    (void)arg;
+    inlay_syscall s;
+    tool_syscall_read(c, nr, &s);
+    TOOL_CALL(ON_SYSCALL_ENTRY, void (*)(inlay_thread *, inlay_syscall *, void *),
+              (inlay_thread *)t, &s);
+    if (s.skip) tool_syscall_set_result(c, s.result);
+    else tool_syscall_write(c, &s);
+    return s.skip;
+}
+
+static void syscall_exit(void *arg, jit_thread *t, weave_context *c, long nr)
+{
+    (void)arg;
+    inlay_syscall s;
+    tool_syscall_read(c, nr, &s);
+    s.result = tool_syscall_result(c);
+    TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *),
+              (inlay_thread *)t, &s);
+    tool_syscall_set_result(c, s.result);
+}
+
+static void on_signal(void *arg, jit_thread *t, int signo, const siginfo_t *info, weave_context *c)
+{
+    (void)arg;
+    TOOL_CALL(ON_SIGNAL,
+              void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
+              (inlay_thread *)t, signo, info, (const inlay_context *)c);
+}
+
+/* --- processes --- */
+
+static void fork_lock(void *arg, int phase)
+{
+    (void)arg;
+    if (phase != 0) tls_fork(phase);
+    tool_locks_fork(phase);
+    if (phase == 0) tls_fork(phase);
+}
+
+static void fork_child(void *arg, jit_thread *t)
+{
+    (void)arg;
+    tls_fork_child(t->tls, t->tid);
+    tool_threads_fork_child(t);
+    tool_buffers_fork_child(t);
+    tool_output_fork_child();
+    jit_counters_reset();
+    TOOL_CALL_BARE(ON_FORK_CHILD);
+}
+
+/* The new program goes on with this process's output, behind what is there already. */
+static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *argv,
+                    char *const *envp, jit_exec_plan *plan)
+{
+    (void)arg;
+    (void)envp;
+    bool follow = true;
+    for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
+        follow &= ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
+    tool_buffers_flush(t);
+    if (!t->is_vfork_child) tool_buffers_flush_others(t);
+    tool_output_flush();
+    return follow && tool_exec_plan(path, argv, plan);
+}
+
+static void on_exit(void *arg, jit_thread *t, int status, int signo)
+{
+    (void)arg;
+    (void)t;
+    tool_buffers_flush_all();
+    int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
+    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next)
+        ((void (*)(int, void *))c->f)(wait_status, c->arg);
+    tool_output_close();
+    fflush(stdout);
+}
+
+static void *new_tls(void *arg) { (void)arg; return tls_new(); }
+static void free_tls(void *arg, void *tls) { (void)arg; tls_free(tls); }
+static uint64_t fs_base_of(void *arg, void *tls) { (void)arg; return tls_fs_base(tls); }
+
+void tool_client_fill(jit_client *c)
+{
+    callback **on = tool_callbacks;
+    bool sees_code = on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] ||
+                     tool_proc_points;
+    *c = (jit_client){
+        .instrument = sees_code ? instrument : NULL,
+        .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,
+        .module_gone = module_gone,
+        .thread_start = thread_start,
+        .thread_end = thread_end,
+        .syscall_enter = on[ON_SYSCALL_ENTRY] ? syscall_enter : NULL,
+        .syscall_exit = on[ON_SYSCALL_EXIT] ? syscall_exit : NULL,
+        .wants_syscalls = on[ON_SYSCALL_ENTRY] || on[ON_SYSCALL_EXIT],
+        .signal = on[ON_SIGNAL] ? on_signal : NULL,
+        .fork_lock = fork_lock,
+        .fork_child = fork_child,
+        .exec = on_exec,
+        .exit = on_exit,
+        .tls_new = new_tls,
+        .tls_free = free_tls,
+        .tls_fs_base = fs_base_of,
+        .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
+    };
+}

@@ -1,0 +1,116 @@
+/* The program execs another: the tool's file is executed instead, as a launcher for it, with the
+ * options of the first launcher:
+ *
+ *     TOOL --inlay-exec-path=PATH --inlay-fds=A,B,C,D OPTIONS -- ARGV...
+ *
+ * What the kernel would refuse is left to it, so that the program sees the natural error; what cannot
+ * carry a tool runs natively, with a notice. */
+#include "tool/state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    char **argv;
+    int options_end; /* argv[1 .. options_end) are options */
+} first;
+
+void tool_exec_remember(int argc, char **argv, int program)
+{
+    (void)argc;
+    first.argv = argv;
+    first.options_end = program;
+    if (program > 1 && !strcmp(argv[program - 1], "--")) first.options_end--;
+}
+
+static bool is_internal(const char *option) { return !strncmp(option, "--inlay-", 8); }
+
+/* A list of strings in one block. */
+typedef struct list {
+    char **items, *text; /* NULL while only the sizes are added up */
+    size_t count, size;
+} list;
+
+static void add(list *l, const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    if (l->text) {
+        l->items[l->count] = l->text;
+        memcpy(l->text, a, n);
+        memcpy(l->text + n, b, m + 1);
+        l->text += n + m + 1;
+    } else {
+        l->size += n + m + 1;
+    }
+    l->count++;
+}
+
+static void fill(list *l, const char *path, const char *fds, char *const *argv)
+{
+    l->count = 0;
+    add(l, first.argv[0], "");
+    add(l, "--inlay-exec-path=", path);
+    add(l, "--inlay-fds=", fds);
+    for (int i = 1; i < first.options_end; i++)
+        if (!is_internal(first.argv[i])) add(l, first.argv[i], "");
+    add(l, "--", "");
+    for (; argv && *argv; argv++) add(l, *argv, "");
+}
+
+static char **build(const char *path, const char *fds, char *const *argv)
+{
+    list l = {0};
+    fill(&l, path, fds, argv);
+    size_t vector = (l.count + 1) * sizeof(char *), text = l.size;
+    l.items = calloc(1, vector + text);
+    if (!l.items) return NULL;
+    l.text = (char *)l.items + vector;
+    fill(&l, path, fds, argv);
+    return l.items;
+}
+
+static void keep_across_exec(int fd)
+{
+    if (fd >= 0) fcntl(fd, F_SETFD, 0);
+}
+
+/* "/dev/fd/7" and the like: a descriptor that may be closed by the first of the two execs. */
+static bool names_descriptor(const char *path)
+{
+    return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
+}
+
+bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *plan)
+{
+    inl_error e = {0};
+    inl_lock_take(&tool_exec_lock); /* program_check works in static memory */
+    program_kind kind = program_check(path, &e);
+    inl_lock_release(&tool_exec_lock);
+    if (kind == PROGRAM_REFUSED) return false;
+    if (kind == PROGRAM_FOREIGN) {
+        tool_say("%s; it runs without the tool", e.text);
+        return false;
+    }
+    const tool_fds *f = &tool_handoff_data.fds;
+    char fds[64], held[32];
+    if (names_descriptor(path)) {
+        int fd = open(path, O_PATH);
+        int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD, 200);
+        if (fd >= 0) close(fd);
+        if (high < 0) return false;
+        snprintf(held, sizeof held, "/proc/self/fd/%d", high);
+        path = held;
+    }
+    snprintf(fds, sizeof fds, "%d,%d,%d,%d", f->tool, f->err, f->out, f->out_dir);
+    plan->argv = build(path, fds, argv);
+    if (!plan->argv) return false;
+    plan->fd = f->tool;
+    keep_across_exec(f->tool);
+    keep_across_exec(f->err);
+    keep_across_exec(f->out);
+    keep_across_exec(f->out_dir);
+    return true;
+}

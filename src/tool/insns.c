@@ -1,0 +1,169 @@
+/* Instructions and blocks: handles are the weaver's own, so these are thin. */
+#include "tool/state.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+
+static const weave_insn *own(const inlay_insn *i) { return (const weave_insn *)i; }
+static const weave_block *own_block(const inlay_block *b) { return (const weave_block *)b; }
+
+/* Tools inspect one instruction after the other, often several things of each: the last one's
+ * details are kept. Under the engine's lock, like all that has an instruction in hand. */
+static struct {
+    const weave_insn *memory_of, *effects_of;
+    int memory_count;
+    isa_mem memory[ISA_MAX_MEM];
+    isa_effects effects;
+} kept;
+
+void tool_insns_begin(void) { kept.memory_of = kept.effects_of = NULL; }
+
+const isa *tool_isa(void)
+{
+    static const isa *ours;
+    if (!ours) ours = isa_for_machine(__ehdr_start.e_machine);
+    return ours;
+}
+
+uint64_t inlay_insn_address(const inlay_insn *i) { return own(i)->in.addr; }
+unsigned inlay_insn_size(const inlay_insn *i) { return own(i)->in.len; }
+const uint8_t *inlay_insn_bytes(const inlay_insn *i) { return own(i)->in.raw; }
+unsigned inlay_insn_opcode(const inlay_insn *i) { return own(i)->in.op; }
+inlay_proc *inlay_insn_proc(const inlay_insn *i) { return tool_proc_at(own(i)->in.addr); }
+bool inlay_insn_wanted(const inlay_insn *i) { return tool_address_wanted(own(i)->in.addr); }
+
+inlay_insn *inlay_insn_next(const inlay_insn *insn)
+{
+    const weave_insn *i = own(insn);
+    const weave_block *b = &i->run->blocks[i->block];
+    return i->index + 1 < b->first + b->count ? (inlay_insn *)&i->run->insns[i->index + 1] : NULL;
+}
+
+inlay_block *inlay_insn_block(const inlay_insn *i)
+{
+    return (inlay_block *)&own(i)->run->blocks[own(i)->block];
+}
+
+unsigned inlay_opcode_count(void) { return tool_isa()->op_count; }
+const char *inlay_opcode_name(unsigned op)
+{
+    return op < inlay_opcode_count() ? tool_isa()->mnemonic((uint16_t)op) : "?";
+}
+const char *inlay_opcode_class(unsigned op)
+{
+    return op < inlay_opcode_count() ? tool_isa()->category((uint16_t)op) : "?";
+}
+
+const char *inlay_insn_text(const inlay_insn *i, char *out, size_t size)
+{
+    if (size) out[0] = '\0';
+    own(i)->run->isa->format(&own(i)->in, out, size);
+    return out;
+}
+
+static bool flow_in(const inlay_insn *i, uint32_t set) { return set >> own(i)->in.flow & 1; }
+#define BIT(flow) (1u << ISA_FLOW_##flow)
+
+bool inlay_insn_is_branch(const inlay_insn *i)
+{
+    return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL) | BIT(JUMP_IND) |
+                          BIT(CALL_IND) | BIT(RETURN));
+}
+bool inlay_insn_is_conditional(const inlay_insn *i) { return flow_in(i, BIT(COND) | BIT(COND_REG)); }
+bool inlay_insn_is_call(const inlay_insn *i) { return flow_in(i, BIT(CALL) | BIT(CALL_IND)); }
+bool inlay_insn_is_return(const inlay_insn *i) { return flow_in(i, BIT(RETURN)); }
+bool inlay_insn_is_indirect(const inlay_insn *i)
+{
+    return flow_in(i, BIT(JUMP_IND) | BIT(CALL_IND) | BIT(RETURN));
+}
+bool inlay_insn_is_syscall(const inlay_insn *i) { return flow_in(i, BIT(SYSCALL)); }
+bool inlay_insn_falls_through(const inlay_insn *i) { return flow_in(i, BIT(NEXT)); }
+
+static bool has_bit(const inlay_insn *i, unsigned bits) { return (own(i)->in.bits & bits) != 0; }
+bool inlay_insn_is_rep(const inlay_insn *i) { return has_bit(i, ISA_BIT_REP); }
+bool inlay_insn_is_predicated(const inlay_insn *i) { return has_bit(i, ISA_BIT_PREDICATED); }
+
+uint64_t inlay_insn_target(const inlay_insn *i)
+{
+    return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL)) ? own(i)->in.target : 0;
+}
+
+static void ask_memory(const weave_insn *i)
+{
+    if (kept.memory_of == i) return;
+    kept.memory_count = i->run->isa->memory(&i->in, kept.memory);
+    kept.memory_of = i;
+}
+
+unsigned inlay_insn_memory_count(const inlay_insn *i)
+{
+    ask_memory(own(i));
+    return (unsigned)kept.memory_count;
+}
+
+inlay_memory inlay_insn_memory(const inlay_insn *i, unsigned k)
+{
+    ask_memory(own(i));
+    if (k >= (unsigned)kept.memory_count) return (inlay_memory){0};
+    const isa_mem *m = &kept.memory[k];
+    return (inlay_memory){
+        .read = m->access & ISA_READ,
+        .write = m->access & ISA_WRITE,
+        .prefetch = m->access & ISA_PREFETCH,
+        .implicit = m->bits & ISA_MEM_IMPLICIT,
+        .repeated = m->bits & ISA_MEM_REPEATED,
+        .size = m->size,
+        .elements = m->count,
+    };
+}
+
+static const isa_effects *ask_effects(const weave_insn *i)
+{
+    if (kept.effects_of != i) i->run->isa->effects(&i->in, &kept.effects);
+    kept.effects_of = i;
+    return &kept.effects;
+}
+
+uint64_t inlay_insn_regs_read(const inlay_insn *i) { return ask_effects(own(i))->reads; }
+uint64_t inlay_insn_regs_written(const inlay_insn *i) { return ask_effects(own(i))->writes; }
+uint32_t inlay_insn_flags_read(const inlay_insn *i) { return ask_effects(own(i))->flags_read; }
+uint32_t inlay_insn_flags_written(const inlay_insn *i)
+{
+    const isa_effects *fx = ask_effects(own(i));
+    return fx->flags_written | fx->flags_undefined;
+}
+
+const char *inlay_reg_name(unsigned reg)
+{
+    return reg < INLAY_REG_COUNT ? tool_isa()->reg_name(reg) : "?";
+}
+
+/* --- blocks --- */
+
+static const weave_insn *last_of(const weave_block *b)
+{
+    return &b->run->insns[b->first + b->count - 1];
+}
+
+uint64_t inlay_block_address(const inlay_block *b)
+{
+    return own_block(b)->run->insns[own_block(b)->first].in.addr;
+}
+uint64_t inlay_block_size(const inlay_block *b)
+{
+    const weave_insn *last = last_of(own_block(b));
+    return last->in.addr + last->in.len - inlay_block_address(b);
+}
+unsigned inlay_block_insn_count(const inlay_block *b) { return own_block(b)->count; }
+inlay_insn *inlay_block_first(inlay_block *b)
+{
+    return (inlay_insn *)&own_block(b)->run->insns[own_block(b)->first];
+}
+inlay_insn *inlay_block_last(inlay_block *b) { return (inlay_insn *)last_of(own_block(b)); }
+inlay_proc *inlay_block_proc(const inlay_block *b) { return tool_proc_at(inlay_block_address(b)); }
+inlay_image *inlay_block_image(const inlay_block *b) { return tool_image_at(inlay_block_address(b)); }
+bool inlay_block_is_head(const inlay_block *b) { return own_block(b)->head; }
+bool inlay_block_wanted(const inlay_block *b) { return tool_address_wanted(inlay_block_address(b)); }

@@ -1,0 +1,310 @@
+/* Without ptrace: the program is loaded into the tool's own process, as the kernel's exec would have
+ * done it. What differs from a real exec is what only the kernel can set: /proc/self/exe (answered by
+ * load_proc_link where the program asks by readlink), /proc/self/cmdline, and that the stack begins
+ * some way below its end, where the tool's first stack stays.
+ *
+ *     stack mapping:  | ... grows | program's stack | room for the tool's start | main's frames, argv |
+ *                                                   ^ stack_low                             stack_high ^
+ */
+#include "tool/tool.h"
+#include "base/sys.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, HEAD = 4096, MAX_SCRIPTS = 5, TOOL_STACK = 512 << 10, MAX_AUXV = 52,
+       TRIES = 16, LINE = 256 };
+
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+extern char end[] __attribute__((visibility("hidden")));
+
+static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
+static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
+
+typedef struct loaded {
+    uint64_t bias, entry, phdr, low;
+    unsigned phnum;
+    bool exec_stack;
+    char interp[HEAD];
+} loaded;
+
+typedef struct elf_file {
+    int fd;
+    const char *path;
+    Elf64_Ehdr h;
+    Elf64_Phdr *ph;
+} elf_file;
+
+static inl_status open_elf(const char *path, elf_file *f, inl_error *e)
+{
+    *f = (elf_file){.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path};
+    if (f->fd < 0) return inl_fail(e, INL_ERR_ACCESS, "%s", strerror(errno));
+    size_t size = 0;
+    if (pread(f->fd, &f->h, sizeof f->h, 0) == sizeof f->h &&
+        f->h.e_phentsize == sizeof(Elf64_Phdr) && f->h.e_phnum) {
+        size = f->h.e_phnum * sizeof(Elf64_Phdr);
+        f->ph = malloc(size);
+    }
+    if (f->ph && pread(f->fd, f->ph, size, (off_t)f->h.e_phoff) == (ssize_t)size) return INL_OK;
+    free(f->ph);
+    close(f->fd);
+    return inl_fail(e, INL_ERR_FORMAT, "%s is a malformed ELF file", path);
+}
+
+static void close_elf(elf_file *f)
+{
+    free(f->ph);
+    close(f->fd);
+}
+
+static void extent(const elf_file *f, uint64_t *low, uint64_t *high)
+{
+    *low = ~0ull;
+    *high = 0;
+    for (unsigned i = 0; i < f->h.e_phnum; i++) {
+        const Elf64_Phdr *p = &f->ph[i];
+        if (p->p_type != PT_LOAD) continue;
+        if (p->p_vaddr < *low) *low = page_down(p->p_vaddr);
+        if (p->p_vaddr + p->p_memsz > *high) *high = page_up(p->p_vaddr + p->p_memsz);
+    }
+}
+
+/* Address space for the whole file: where it was linked for, or for a program that can lie anywhere
+ * where the kernel would put it. */
+static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, inl_error *e)
+{
+    uint64_t low, high, random = 0;
+    extent(f, &low, &high);
+    if (high <= low) return inl_fail(e, INL_ERR_FORMAT, "%s has nothing to load", f->path);
+    bool fixed = f->h.e_type == ET_EXEC;
+    bool randomise = !(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE);
+    for (int i = 0; i < TRIES; i++) {
+        if (randomise) sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
+        uint64_t at = fixed ? low : is_program ? 0x555555554000 + page_down(random % (1ull << 39))
+                                               : 0;
+        at += fixed ? 0 : (uint64_t)i << 30;
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+                    (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
+        long got = sys_call(SYS_mmap, (long)at, (long)(high - low), PROT_NONE, flags, -1, 0);
+        if (!sys_failed(got)) {
+            *bias = (uint64_t)got - low;
+            return INL_OK;
+        }
+        if (fixed || got == -ENOMEM) break;
+    }
+    return inl_fail(e, INL_ERR_NO_MEMORY, "no room at the addresses that %s needs", f->path);
+}
+
+static bool map_segment(const elf_file *f, const Elf64_Phdr *p, uint64_t bias)
+{
+    int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
+               (p->p_flags & PF_X ? PROT_EXEC : 0);
+    uint64_t start = page_down(p->p_vaddr) + bias, file_end = p->p_vaddr + p->p_filesz + bias;
+    uint64_t file_pages = page_up(file_end), stop = page_up(p->p_vaddr + p->p_memsz + bias);
+    if (p->p_filesz &&
+        sys_failed(sys_call(SYS_mmap, (long)start, (long)(file_pages - start), prot,
+                            MAP_PRIVATE | MAP_FIXED, f->fd, (long)page_down(p->p_offset))))
+        return false;
+    if (!p->p_filesz) file_pages = start;
+    else if ((p->p_flags & PF_W) && p->p_memsz > p->p_filesz)
+        memset((void *)file_end, 0, file_pages - file_end);
+    return stop <= file_pages ||
+           !sys_failed(sys_call(SYS_mmap, (long)file_pages, (long)(stop - file_pages), prot,
+                                MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0));
+}
+
+static inl_status map_elf(const char *path, bool is_program, loaded *out, inl_error *e)
+{
+    elf_file f;
+    inl_status s = open_elf(path, &f, e);
+    if (s != INL_OK) return s;
+    *out = (loaded){.phnum = f.h.e_phnum};
+    s = reserve(&f, is_program, &out->bias, e);
+    for (unsigned i = 0; i < f.h.e_phnum && s == INL_OK; i++) {
+        const Elf64_Phdr *p = &f.ph[i];
+        if (p->p_type == PT_LOAD && !map_segment(&f, p, out->bias))
+            s = inl_fail(e, INL_ERR_SYSTEM, "cannot map %s", path);
+        if (p->p_type == PT_LOAD && f.h.e_phoff >= p->p_offset &&
+            f.h.e_phoff < p->p_offset + p->p_filesz)
+            out->phdr = f.h.e_phoff - p->p_offset + p->p_vaddr + out->bias;
+        if (p->p_type == PT_GNU_STACK) out->exec_stack = p->p_flags & PF_X;
+        if (p->p_type == PT_INTERP && p->p_filesz < sizeof out->interp &&
+            pread(f.fd, out->interp, p->p_filesz, (off_t)p->p_offset) < 0)
+            s = inl_fail(e, INL_ERR_FORMAT, "%s: its interpreter's name cannot be read", path);
+    }
+    uint64_t low, high;
+    extent(&f, &low, &high);
+    out->low = low + out->bias;
+    out->entry = f.h.e_entry + out->bias;
+    close_elf(&f);
+    return s;
+}
+
+/* --- the stack --- */
+
+typedef struct stack {
+    uint64_t sp; /* strings go downwards from here */
+} stack;
+
+static uint64_t push_bytes(stack *s, const void *bytes, size_t size)
+{
+    s->sp -= size;
+    memcpy((void *)s->sp, bytes, size);
+    return s->sp;
+}
+
+static uint64_t push_string(stack *s, const char *text)
+{
+    return push_bytes(s, text, strlen(text) + 1);
+}
+
+static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp,
+                        uint64_t random, uint64_t name, uint64_t platform)
+{
+    size_t n = 0;
+    for (unsigned long type = 2; type < MAX_AUXV; type++) {
+        errno = 0;
+        unsigned long value = getauxval(type);
+        if (errno) continue;
+        switch (type) {
+        case AT_PHDR: value = program->phdr; break;
+        case AT_PHNUM: value = program->phnum; break;
+        case AT_ENTRY: value = program->entry; break;
+        case AT_BASE: value = interp ? interp->bias : 0; break;
+        case AT_RANDOM: value = random; break;
+        case AT_EXECFN: value = name; break;
+        case AT_PLATFORM: value = platform; break;
+        }
+        v[n++] = (Elf64_auxv_t){type, {value}};
+    }
+    v[n++] = (Elf64_auxv_t){AT_NULL, {0}};
+    return n;
+}
+
+static size_t count(char **v)
+{
+    size_t n = 0;
+    while (v[n]) n++;
+    return n;
+}
+
+/* argc, argv, envp, auxv below the strings, as the kernel lays them out. */
+static uint64_t build_stack(uint64_t top, const char *path, char **argv, char **envp,
+                            const loaded *program, const loaded *interp)
+{
+    stack s = {top - 8};
+    uint8_t noise[16];
+    size_t argc = count(argv), envc = count(envp), n = 0;
+    const char *platform = (const char *)getauxval(AT_PLATFORM);
+    uint64_t *v = calloc(argc + envc + 4 + 2 * (MAX_AUXV + 1), sizeof *v);
+    if (!v) return 0;
+    uint64_t name = push_string(&s, path);
+    for (size_t i = envc; i-- > 0;) v[argc + 2 + i] = push_string(&s, envp[i]);
+    for (size_t i = argc; i-- > 0;) v[1 + i] = push_string(&s, argv[i]);
+    v[0] = argc;
+    sys_call3(SYS_getrandom, (long)noise, sizeof noise, 0);
+    uint64_t kind = platform ? push_string(&s, platform) : 0;
+    s.sp &= ~(uint64_t)15;
+    uint64_t random = push_bytes(&s, noise, sizeof noise);
+    n = argc + envc + 3;
+    n += 2 * fill_auxv((Elf64_auxv_t *)&v[n], program, interp, random, name, kind);
+    s.sp = ((s.sp - n * sizeof *v) & ~(uint64_t)15) + n * sizeof *v;
+    push_bytes(&s, v, n * sizeof *v);
+    free(v);
+    return s.sp;
+}
+
+/* --- scripts --- */
+
+/* #! lines: the interpreter becomes the program, with the script's path among its arguments. */
+static inl_status follow_scripts(char path[HEAD], char ***argv, inl_error *e)
+{
+    for (int depth = 0; depth <= MAX_SCRIPTS; depth++) {
+        char line[LINE + 1] = "";
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : pread(fd, line, LINE, 0);
+        if (fd >= 0) close(fd);
+        if (n < 0) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(errno));
+        if (n < 3 || line[0] != '#' || line[1] != '!') return INL_OK;
+        line[strcspn(line, "\n")] = '\0';
+        char *interp = line + 2 + strspn(line + 2, " \t"), *rest = interp + strcspn(interp, " \t");
+        if (*rest) *rest++ = '\0';
+        rest += strspn(rest, " \t");
+        for (size_t k = strlen(rest); k && strchr(" \t", rest[k - 1]); k--) rest[k - 1] = '\0';
+        size_t argc = count(*argv), m = 0;
+        char **fresh = calloc(argc + 4, sizeof *fresh);
+        if (!fresh) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+        fresh[m++] = strdup(interp);
+        if (*rest) fresh[m++] = strdup(rest);
+        fresh[m++] = strdup(path);
+        for (size_t i = 1; i < argc; i++) fresh[m++] = (*argv)[i];
+        *argv = fresh;
+        strcpy(path, interp);
+    }
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "scripts that start scripts go too deep");
+}
+
+/* --- the whole --- */
+
+static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
+{
+    tool_handoff *h = &tool_handoff_data;
+    const char *last = (const char *)getauxval(AT_EXECFN);
+    load_start_context(&h->start.ctx, pc, sp);
+    h->start.tool_low = (uint64_t)(uintptr_t)&__ehdr_start;
+    h->start.tool_high = page_up((uint64_t)(uintptr_t)end);
+    h->start.stack_low = stack_low;
+    h->start.stack_high = page_up((uint64_t)(uintptr_t)last + strlen(last) + 1);
+    h->resident = h->loaded = 1;
+}
+
+static char real_path[HEAD]; /* of the program, for load_proc_link */
+
+inl_status load_program(const char *path, char **argv, char **envp, inl_error *e)
+{
+    static char file[HEAD];
+    static loaded program, interp;
+    strncpy(file, path, sizeof file - 1);
+    inl_status s = follow_scripts(file, &argv, e);
+    if (s == INL_OK) s = map_elf(file, true, &program, e);
+    bool dynamic = program.interp[0];
+    if (s == INL_OK && dynamic) s = map_elf(program.interp, false, &interp, e);
+    if (s != INL_OK) return s;
+
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    uint64_t top = page_down(here - TOOL_STACK);
+    uint64_t sp = build_stack(top, path, argv, envp, &program, dynamic ? &interp : NULL);
+    if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (program.exec_stack)
+        mprotect((void *)page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+    if (!realpath(file, real_path)) strcpy(real_path, file);
+    const char *slash = strrchr(path, '/');
+    prctl(PR_SET_NAME, slash ? slash + 1 : path);
+    fill_start(dynamic ? interp.entry : program.entry, sp, top);
+    return INL_OK;
+}
+
+/* jit_client.proc_link */
+size_t load_proc_link(void *arg, const char *path, char *out, size_t size)
+{
+    (void)arg;
+    char own[64];
+    snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
+    if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") && strcmp(path, own))
+        return 0;
+    size_t n = strlen(real_path);
+    if (n > size) n = size;
+    memcpy(out, real_path, n);
+    return n;
+}

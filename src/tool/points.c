@@ -1,0 +1,188 @@
+/* Points and what is inserted at them.
+ *
+ * Points of code belong to the run that is being shown; their snippets go straight into it. Points of
+ * a procedure belong to the procedure: their snippets are kept and put into every run that holds the
+ * procedure's first instruction, or a way out of it. */
+#include "tool/state.h"
+
+#include <inlay/point.h>
+
+#include <stdio.h>
+
+bool tool_proc_points;
+static __thread char refusal[160]; /* why there is no point, for the message of inlay_insert */
+
+static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay_proc *proc)
+{
+    inlay_point *p = tool_snippet_alloc(sizeof *p);
+    if (!p) return NULL;
+    *p = (inlay_point){kind, run, index, proc};
+    return p;
+}
+
+static inlay_point *code_point(point_kind kind, weave_insn *i)
+{
+    return point(kind, i->run, i->index, NULL);
+}
+
+static inlay_point *no_point(const weave_insn *i, const char *what)
+{
+    snprintf(refusal, sizeof refusal, "%s %s at 0x%llx", what, i->run->isa->mnemonic(i->in.op),
+             (unsigned long long)i->in.addr);
+    return NULL;
+}
+
+inlay_point *inlay_before(inlay_insn *insn) { return code_point(POINT_BEFORE, (weave_insn *)insn); }
+
+inlay_point *inlay_after(inlay_insn *insn)
+{
+    weave_insn *i = (weave_insn *)insn;
+    if (i->in.flow != ISA_FLOW_NEXT) return no_point(i, "there is no point after");
+    return code_point(POINT_AFTER, i);
+}
+
+inlay_point *inlay_taken_edge(inlay_insn *insn)
+{
+    weave_insn *i = (weave_insn *)insn;
+    if (!inlay_insn_is_branch(insn)) return no_point(i, "there is no taken edge of");
+    return code_point(POINT_TAKEN, i);
+}
+
+inlay_point *inlay_block_entry(inlay_block *block)
+{
+    weave_block *b = (weave_block *)block;
+    return point(POINT_BEFORE, b->run, b->first, NULL);
+}
+
+inlay_point *inlay_block_anywhere(inlay_block *block)
+{
+    weave_block *b = (weave_block *)block;
+    return point(POINT_ANYWHERE, b->run, (uint32_t)(b - b->run->blocks), NULL);
+}
+
+inlay_point *inlay_proc_entry(inlay_proc *p) { return point(POINT_PROC_ENTRY, NULL, 0, p); }
+inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL, 0, p); }
+
+static const char *describe(const inlay_point *p, char *out, size_t size)
+{
+    static const char *const words[] = {"before", "after", "on the taken edge of", "in the block at",
+                                        "at the entry of", "at the exit of"};
+    if (!p->run) {
+        snprintf(out, size, "%s %s", words[p->kind], p->proc->p->name);
+        return out;
+    }
+    const weave_insn *i = &p->run->insns[p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first
+                                                                  : p->index];
+    snprintf(out, size, "%s %s at 0x%llx", words[p->kind], p->run->isa->mnemonic(i->in.op),
+             (unsigned long long)i->in.addr);
+    return out;
+}
+
+static bool refuse(const inlay_point *p, const char *why)
+{
+    char where[200];
+    tool_say_limited("cannot insert %s: %s", describe(p, where, sizeof where), why);
+    return false;
+}
+
+/* A node that is as simple as it gets; nearly all insertions are of this form. */
+static bool is_plain_count(inlay_expr e)
+{
+    return e->kind == SNIPPET_COUNT && e->a->kind == SNIPPET_CONST;
+}
+
+static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
+{
+    static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE};
+    const char *why = "out of memory";
+    if (!is_plain_count(code)) {
+        if (!snippet_check(code, &why)) return refuse(p, why);
+        code = snippet_simplify(p->run->arena, code);
+        if (!code) return refuse(p, "out of memory");
+    }
+    if (weave_insert_at(p->run, where[p->kind], p->index, code, predicated, &why)) return true;
+    return refuse(p, why);
+}
+
+/* An expression made while a run was shown dies with it; one for a procedure must not. Procedure and
+ * image callbacks build theirs for ever (client.c), so there is nothing to copy. */
+static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
+{
+    const char *why;
+    if (tool_run_arena)
+        return refuse(p, "points of procedures are for procedure and image callbacks");
+    if (!snippet_check(code, &why)) return refuse(p, why);
+    proc_insert *n = tool_alloc(sizeof *n);
+    if (!n) return refuse(p, "out of memory");
+    n->code = code;
+    n->predicated = predicated;
+    proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
+    while (*end) end = &(*end)->next;
+    *end = n;
+    tool_proc_points = true;
+    return true;
+}
+
+static bool insert(inlay_point *p, inlay_expr code, bool predicated)
+{
+    if (!p) {
+        tool_say_limited("cannot insert: %s", refusal[0] ? refusal : "no point");
+        refusal[0] = '\0';
+        return false;
+    }
+    if (!code) return refuse(p, "an empty snippet (a wrong argument, or memory is used up)");
+    if (p->run) return insert_code(p, code, predicated);
+    return insert_proc(p, code, predicated);
+}
+
+bool inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, false); }
+bool inlay_insert_predicated(inlay_point *p, inlay_expr code) { return insert(p, code, true); }
+
+/* --- procedure points in a run --- */
+
+static bool is_other_entry(const inlay_proc *proc, uint64_t target)
+{
+    if (target >= proc->low && target < proc->high) return false;
+    const inlay_proc *other = tool_proc_at(target);
+    return other && other->low == target;
+}
+
+/* An indirect jump leaves when its target lies outside the procedure. */
+static inlay_expr guarded(const inlay_proc *proc, inlay_expr code)
+{
+    inlay_expr offset = inlay_binary(INLAY_SUB, inlay_branch_target(), inlay_const(proc->low));
+    return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code, NULL);
+}
+
+static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
+{
+    const isa_insn *in = &run->insns[index].in;
+    point_kind kind = POINT_BEFORE;
+    bool guard = false;
+    switch (in->flow) {
+    case ISA_FLOW_RETURN: break;
+    case ISA_FLOW_JUMP:
+        if (!is_other_entry(proc, in->target)) return;
+        break;
+    case ISA_FLOW_COND:
+        if (!is_other_entry(proc, in->target)) return;
+        kind = POINT_TAKEN;
+        break;
+    case ISA_FLOW_JUMP_IND: guard = true; break;
+    default: return;
+    }
+    inlay_point p = {kind, run, index, proc};
+    for (proc_insert *n = proc->exit; n; n = n->next) {
+        inlay_expr code = guard ? guarded(proc, n->code) : n->code;
+        if (code) insert_code(&p, code, n->predicated);
+    }
+}
+
+void tool_points_apply(weave_run *run, uint32_t index, inlay_proc *proc)
+{
+    if (proc->entry && run->insns[index].in.addr == proc->low) {
+        inlay_point p = {POINT_BEFORE, run, index, proc};
+        for (proc_insert *n = proc->entry; n; n = n->next) insert_code(&p, n->code, n->predicated);
+    }
+    if (proc->exit) apply_exit(run, index, proc);
+}

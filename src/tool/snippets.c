@@ -1,0 +1,165 @@
+/* The constructors of snippet.h. A node lives in the run's arena when it is made while a run is shown
+ * to the tool, and for ever otherwise. */
+#include "tool/state.h"
+
+#include <string.h>
+
+__thread inl_arena *tool_run_arena;
+
+void *tool_snippet_alloc(size_t bytes)
+{
+    return tool_run_arena ? inl_arena_alloc(tool_run_arena, bytes) : tool_alloc(bytes);
+}
+
+static snippet *node(snippet_kind kind)
+{
+    snippet *s = tool_snippet_alloc(sizeof *s);
+    if (s) s->kind = (uint8_t)kind;
+    return s;
+}
+
+static inlay_expr leaf(snippet_kind kind, uint32_t index)
+{
+    snippet *s = node(kind);
+    if (s) s->index = index;
+    return s;
+}
+
+static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr c)
+{
+    snippet *s = node(kind);
+    if (!s) return NULL;
+    s->a = a;
+    s->b = b;
+    s->c = c;
+    return s;
+}
+
+static inlay_expr with_reg(snippet_kind kind, unsigned reg, inlay_expr a)
+{
+    snippet *s = reg < INLAY_REG_COUNT ? node(kind) : NULL;
+    if (!s) return NULL;
+    s->reg = (uint8_t)reg;
+    s->a = a;
+    return s;
+}
+
+inlay_expr inlay_const(uint64_t value)
+{
+    snippet *s = node(SNIPPET_CONST);
+    if (s) s->value = value;
+    return s;
+}
+
+inlay_expr inlay_pointer(const void *p) { return inlay_const((uint64_t)(uintptr_t)p); }
+inlay_expr inlay_register(inlay_reg reg) { return with_reg(SNIPPET_REG, reg, NULL); }
+inlay_expr inlay_stack_pointer(void) { return with_reg(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
+inlay_expr inlay_register_ref(inlay_reg reg) { return with_reg(SNIPPET_REG_REF, reg, NULL); }
+inlay_expr inlay_flags(void) { return leaf(SNIPPET_FLAGS, 0); }
+inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
+inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }
+inlay_expr inlay_access_size(unsigned k) { return leaf(SNIPPET_ACCESS_SIZE, k); }
+inlay_expr inlay_memory_value(unsigned k) { return leaf(SNIPPET_MEM_VALUE, k); }
+inlay_expr inlay_rep_count(void) { return leaf(SNIPPET_REP_COUNT, 0); }
+inlay_expr inlay_executes(void) { return leaf(SNIPPET_EXECUTES, 0); }
+inlay_expr inlay_taken(void) { return leaf(SNIPPET_TAKEN, 0); }
+inlay_expr inlay_branch_target(void) { return leaf(SNIPPET_TARGET, 0); }
+inlay_expr inlay_fall_through(void) { return leaf(SNIPPET_FALLTHROUGH, 0); }
+inlay_expr inlay_argument(unsigned n) { return leaf(SNIPPET_ARG, n); }
+inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
+inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
+inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
+inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
+inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
+
+static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
+{
+    if (!a || (kind == SNIPPET_STORE && !b)) return NULL;
+    if (size != 1 && size != 2 && size != 4 && size != 8) return NULL;
+    snippet *s = node(kind);
+    if (!s) return NULL;
+    s->a = a;
+    s->b = b;
+    s->size = (uint8_t)size;
+    s->is_signed = is_signed;
+    return s;
+}
+
+inlay_expr inlay_load(inlay_expr a, unsigned size) { return memory(SNIPPET_LOAD, a, NULL, size, false); }
+
+inlay_expr inlay_load_signed(inlay_expr a, unsigned size)
+{
+    return memory(SNIPPET_LOAD, a, NULL, size, true);
+}
+
+inlay_expr inlay_store(inlay_expr a, inlay_expr value, unsigned size)
+{
+    return memory(SNIPPET_STORE, a, value, size, false);
+}
+
+inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
+{
+    return value ? with_reg(SNIPPET_SET_REG, reg, value) : NULL;
+}
+
+_Static_assert((int)INLAY_ADD == (int)SNIPPET_ADD && (int)INLAY_SAR == (int)SNIPPET_SAR &&
+                   (int)INLAY_EQ == (int)SNIPPET_EQ && (int)INLAY_UGE == (int)SNIPPET_UGE &&
+                   (int)INLAY_LOR == (int)SNIPPET_LOR && (int)INLAY_LNOT == (int)SNIPPET_LNOT,
+               "operators are numbered alike");
+
+inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
+{
+    snippet *s = a && b && op <= INLAY_LOR ? node(SNIPPET_BINARY) : NULL;
+    if (!s) return NULL;
+    s->op = (uint8_t)op;
+    s->is_signed = op == INLAY_DIV || op == INLAY_MOD;
+    s->a = a;
+    s->b = b;
+    return s;
+}
+
+inlay_expr inlay_unary(inlay_op op, inlay_expr a)
+{
+    snippet *s = a && op >= INLAY_NEG && op <= INLAY_LNOT ? node(SNIPPET_UNARY) : NULL;
+    if (!s) return NULL;
+    s->op = (uint8_t)op;
+    s->a = a;
+    return s;
+}
+
+inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise)
+{
+    return condition && then ? kids(SNIPPET_IF, condition, then, otherwise) : NULL;
+}
+
+inlay_expr inlay_while(inlay_expr condition, inlay_expr body)
+{
+    return condition && body ? kids(SNIPPET_WHILE, condition, body, NULL) : NULL;
+}
+
+inlay_expr inlay_sequence(inlay_expr first, inlay_expr second)
+{
+    return first && second ? kids(SNIPPET_SEQ, first, second, NULL) : NULL;
+}
+
+static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
+{
+    const snippet **args = tool_snippet_alloc(count * sizeof *args);
+    if (!args) return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (!from[i]) return false;
+        args[i] = from[i];
+    }
+    s->args = args;
+    s->nargs = (uint8_t)count;
+    return true;
+}
+
+inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments)
+{
+    if (!routine || count > SNIPPET_MAX_ARGS) return NULL;
+    snippet *s = node(SNIPPET_CALL);
+    if (!s) return NULL;
+    s->fn = routine;
+    return copy_arguments(s, count, arguments) ? s : NULL;
+}

@@ -1,0 +1,160 @@
+/* What the files behind the public headers share: callbacks, handles, memory, locks.
+ *
+ * Callbacks that see code run under the engine's lock, on whatever thread met the code. The flag
+ * `tool_holds_lock` of a thread says that they do, so that public calls work from everywhere: they
+ * take the lock (tool_enter) unless the thread has it.
+ */
+#ifndef INL_TOOL_STATE_H
+#define INL_TOOL_STATE_H
+
+#include "tool/tool.h"
+#include "base/arena.h"
+#include "base/lock.h"
+#include "isa/isa.h"
+
+#include <inlay.h>
+
+/* --- callbacks.c --- */
+typedef enum callback_kind {
+    ON_IMAGE_LOAD, ON_IMAGE_UNLOAD, ON_PROC, ON_BLOCK, ON_INSN, ON_THREAD_START, ON_THREAD_END,
+    ON_SYSCALL_ENTRY, ON_SYSCALL_EXIT, ON_SIGNAL, ON_FORK_CHILD, ON_EXEC, ON_START, ON_EXIT,
+    ON_KINDS
+} callback_kind;
+typedef struct callback {
+    struct callback *next;
+    void (*f)(void);
+    void *arg;
+} callback;
+extern callback *tool_callbacks[ON_KINDS];
+/* Calls each callback of a kind with leading arguments and its own `arg`. */
+#define TOOL_CALL(kind, type, ...)                                                                 \
+    do {                                                                                           \
+        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next)                               \
+            ((type)c_->f)(__VA_ARGS__, c_->arg);                                                   \
+    } while (0)
+#define TOOL_CALL_BARE(kind)                                                                       \
+    do {                                                                                           \
+        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next)                               \
+            ((void (*)(void *))c_->f)(c_->arg);                                                    \
+    } while (0)
+
+/* --- memory.c --- */
+/* Zeroed, never freed; any thread. NULL when there is none. */
+void *tool_alloc(size_t bytes);
+
+/* --- lock.c --- */
+extern __thread bool tool_holds_lock;
+bool tool_enter(void);              /* true: the lock was taken and tool_leave must give it back */
+void tool_leave(bool entered);
+extern inl_lock tool_exec_lock, tool_records_lock, tool_output_lock, tool_small_lock;
+void tool_locks_fork(int phase);    /* 0 take, 1 release in the parent, 2 in the child */
+
+/* --- snippets.c --- */
+/* Where snippets made on this thread live; NULL: for ever. */
+extern __thread inl_arena *tool_run_arena;
+void *tool_snippet_alloc(size_t bytes);
+
+/* --- points.c --- */
+typedef enum point_kind {
+    POINT_BEFORE, POINT_AFTER, POINT_TAKEN, POINT_ANYWHERE, POINT_PROC_ENTRY, POINT_PROC_EXIT
+} point_kind;
+struct inlay_point {
+    point_kind kind;
+    weave_run *run;      /* code points */
+    uint32_t index;
+    inlay_proc *proc;    /* procedure points */
+};
+typedef struct proc_insert { /* kept, and applied whenever the code is translated */
+    struct proc_insert *next;
+    inlay_expr code;
+    bool predicated;
+} proc_insert;
+void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
+
+/* --- images.c, procs.c --- */
+struct inlay_image {
+    module *m;
+    const image_proc *procs; /* asked for when first needed */
+    size_t proc_count;
+    bool procs_asked, wanted;
+    inlay_proc **made;       /* handles, by index in procs */
+    size_t last;             /* the last procedure found */
+};
+struct inlay_proc {
+    inlay_image *image;
+    const image_proc *p;
+    uint64_t low, high;      /* mapped */
+    size_t index;
+    unsigned id;
+    bool wanted, announced;
+    void *record;
+    size_t record_size;
+    proc_insert *entry, *exit;
+};
+inlay_image *tool_image_of(module *);
+inlay_image *tool_image_at(uint64_t address);       /* lock held */
+inlay_proc *tool_proc_at(uint64_t address);         /* lock held */
+void tool_image_forget(inlay_image *);
+/* Does any procedure have snippets at its entry or exit, so that translation must look? */
+extern bool tool_proc_points;
+
+/* --- filter.c --- */
+bool tool_filter_images(void);      /* is there a filter? */
+bool tool_filter_procs(void);
+bool tool_image_matches(const char *path, const char *name);
+bool tool_proc_matches(const char *name, const char *const *aliases);
+bool tool_address_wanted(uint64_t address); /* lock held */
+
+/* --- insns.c --- */
+const isa *tool_isa(void);
+void tool_insns_begin(void);        /* another run: nothing that was remembered holds */
+
+/* --- threads.c, buffers.c --- */
+enum { TOOL_HELD_LOCKS = 8 };
+typedef struct tool_thread {
+    struct tool_thread *next;
+    jit_thread *owner;               /* NULL: free */
+    inl_lock flushing;               /* its buffers are being emptied */
+    bool done;                       /* emptied for the last time */
+    unsigned held_count;
+    inlay_mutex *held[TOOL_HELD_LOCKS];
+} tool_thread;
+tool_thread *tool_thread_of(jit_thread *); /* NULL when out of memory */
+void tool_thread_end(jit_thread *);
+void tool_threads_fork_child(jit_thread *survivor);
+void tool_buffers_flush(jit_thread *);
+void tool_buffers_flush_others(jit_thread *);
+void tool_buffers_flush_all(void);   /* at the end of the process */
+void tool_buffers_end(jit_thread *); /* the thread ends */
+void tool_buffers_fork_child(jit_thread *);
+
+/* --- output.c --- */
+void tool_output_flush(void);
+void tool_output_close(void);
+void tool_output_fork_child(void);
+
+/* --- client.c --- */
+void tool_client_fill(jit_client *);
+void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- exec.c --- */
+void tool_exec_remember(int argc, char **argv, int program);
+bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *);
+
+/* --- <isa>/context.c --- */
+void tool_syscall_read(const weave_context *, long nr, inlay_syscall *);
+void tool_syscall_write(weave_context *, const inlay_syscall *);   /* number and arguments */
+long tool_syscall_result(const weave_context *);
+void tool_syscall_set_result(weave_context *, long);
+
+/* --- <isa>/tls.c --- */
+void *tls_new(void);
+void tls_free(void *);
+uint64_t tls_fs_base(void *);
+void tls_prepare(void);             /* in the first thread */
+void tls_enter(void *, int tid);    /* in the new thread, first of all */
+void tls_leave(void);               /* in a thread that ends */
+void tls_fork(int phase);           /* the C library's own locks */
+void tls_fork_child(void *, int tid);
+
+#endif

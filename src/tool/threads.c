@@ -1,0 +1,62 @@
+/* Threads: the public handle is the engine's own; what the tool part keeps for one hangs on it, and
+ * in a list of all. */
+#include "tool/state.h"
+
+static tool_thread *all; /* those of ended threads have no owner */
+
+unsigned inlay_thread_number(const inlay_thread *t)
+{
+    return (unsigned)((const jit_thread *)t)->frame.thread_number;
+}
+
+int inlay_thread_tid(const inlay_thread *t) { return ((const jit_thread *)t)->tid; }
+
+static tool_thread *reuse_locked(jit_thread *t)
+{
+    tool_thread *own = all;
+    while (own && own->owner) own = own->next;
+    if (own) own->owner = t;
+    return own;
+}
+
+tool_thread *tool_thread_of(jit_thread *t)
+{
+    if (t->client) return t->client;
+    inl_lock_take(&tool_small_lock);
+    tool_thread *own = reuse_locked(t);
+    inl_lock_release(&tool_small_lock);
+    if (own) return t->client = own;
+    own = tool_alloc(sizeof *own);
+    if (!own) return NULL;
+    inl_lock_take(&tool_small_lock);
+    own->owner = t;
+    own->next = all;
+    all = own;
+    inl_lock_release(&tool_small_lock);
+    return t->client = own;
+}
+
+static void release(tool_thread *own)
+{
+    *own = (tool_thread){.next = own->next};
+}
+
+void tool_thread_end(jit_thread *t)
+{
+    tool_thread *own = t->client;
+    if (!own) return;
+    t->client = NULL;
+    inl_lock_take(&tool_small_lock);
+    release(own);
+    inl_lock_release(&tool_small_lock);
+}
+
+void tool_threads_fork_child(jit_thread *survivor)
+{
+    tool_holds_lock = false;
+    for (tool_thread *own = all; own; own = own->next) {
+        if (!own->owner || own->owner == survivor) continue;
+        for (unsigned i = 0; i < own->held_count; i++) inl_lock_reset((inl_lock *)own->held[i]);
+        release(own);
+    }
+}
