@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ISA_MAX_INSN = 15, ISA_MAX_MEM = 4 };
+enum { ISA_MAX_INSN = 15, ISA_MAX_MEM = 5 };
 
 typedef enum isa_result {
     ISA_OK = 0,

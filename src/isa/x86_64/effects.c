@@ -57,25 +57,50 @@ static void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
     if (f->mask.read | f->mask.write) add_masks(in, f, e);
 }
 
-static void add_quirks(const isa_insn *in, const x86_fx *f, numbers *n, unsigned *reads, isa_effects *e)
+/* A shift count of 0 keeps the flags. Counts are taken modulo 32, or 64 with REX.W; what REX.W does
+ * to a byte operand's count the manuals leave open. */
+static void mend_count(const isa_insn *in, const x86_fx *f, isa_effects *e)
 {
-    bool no_rex = in->x[X86_X_PREFIX] & X86_PREFIX_NOREX;
-    if (f->quirks & X86_FX_HIGH_REG && no_rex) n->reg &= 3;
-    if (f->quirks & X86_FX_HIGH_RM && no_rex) n->rm &= 3;
+    unsigned count = in->raw[in->imm_at] & 63;
+    bool wide = in->x[X86_X_PREFIX] & X86_PREFIX_W;
+    if (!(wide ? count : count & 31)) e->flags_written = e->flags_undefined = e->flags_kill = 0;
+    else if (!(count & 31) && !(f->quirks & X86_FX_COUNT64)) e->flags_kill = 0;
+}
+
+static void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
+{
     /* xor al,ah is no clearing: the fields are compared, not the registers */
-    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM]) *reads &= ~(S_REG | S_RM);
-    if (f->quirks & X86_FX_COUNT &&
-        !(in->raw[in->imm_at] & (f->quirks & X86_FX_COUNT64 ? 63 : 31)))
-        e->flags_written = e->flags_undefined = e->flags_kill = 0;
+    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM])
+        e->reads = f->reads | pick(f->gpr.read & ~(S_REG | S_RM), n);
+    if (f->quirks & X86_FX_NO_ADDRESS) e->reads = f->reads;
+    if (f->quirks & X86_FX_COUNT) mend_count(in, f, e);
+}
+
+/* Registers of the address: absent ones have number X86_NONE, a bit that is cleared. */
+static inline uint64_t address_registers(const isa_insn *in)
+{
+    return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE);
+}
+
+static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
+{
+    e->vec_reads |= 1u << in->x[X86_X_INDEX];
+    e->reads = f->reads | pick(f->gpr.read, n) | (1ull << in->x[X86_X_BASE] & ~(1ull << X86_NONE));
 }
 
 void x86_effects(const isa_insn *in, isa_effects *e)
 {
     const x86_row *row = x86_row_of(in);
     const x86_fx *f = &x86_fxs[row->fx];
-    numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
-    unsigned reads = f->gpr.read;
+    unsigned prefix = in->x[X86_X_PREFIX], quirks = f->quirks;
     if (__builtin_expect(in->bits & ISA_BIT_UNKNOWN, 0)) { everything(e); return; }
+    /* Byte registers 4..7 without a REX are the high bytes of 0..3; EVEX.X extends vectors only. */
+    numbers n = {in->x[X86_X_REG] & (31 - (quirks & X86_FX_HIGH_REG & prefix) * 28),
+                 in->x[X86_X_RM] & (31 - (quirks >> 1 & 1 & prefix) * 28) & ~(prefix >> 2 & 16),
+                 in->x[X86_X_V]};
+    e->reads = f->reads | pick(f->gpr.read, n) | address_registers(in);
+    e->writes = f->writes | pick(f->gpr.write, n);
+    e->kills = f->kills | pick(f->gpr.kill, n);
     e->vec_reads = e->vec_writes = e->vec_kills = 0;
     e->mask_reads = e->mask_writes = 0;
     e->other_reads = f->other_reads;
@@ -84,19 +109,11 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     e->flags_written = f->flags_written;
     e->flags_undefined = f->flags_undefined;
     e->flags_kill = f->flags_kill;
-    if (f->quirks) add_quirks(in, f, &n, &reads, e);
-    e->reads = f->reads | pick(reads, n);
-    e->writes = f->writes | pick(f->gpr.write, n);
-    e->kills = f->kills | pick(f->gpr.kill, n);
-    if (f->has_vec) add_vectors(in, f, e);
-    if (in->x[X86_X_PREFIX] & X86_PREFIX_MEM && !(f->quirks & X86_FX_NO_ADDRESS)) {
-        uint64_t base = 1ull << in->x[X86_X_BASE], index = 1ull << in->x[X86_X_INDEX];
-        if (row->form & X86_FORM_VSIB) {
-            e->vec_reads |= (uint32_t)index;
-            index = 0;
-        }
-        e->reads |= (base | index) & ~(1ull << X86_NONE);
+    if (f->has_vec) {
+        add_vectors(in, f, e);
+        if (row->form & X86_FORM_VSIB) add_vector_index(in, f, n, e);
     }
-    if (in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM)
+    if (quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) add_quirks(in, f, n, e);
+    if (__builtin_expect(in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM, 0))
         e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
 }

@@ -90,6 +90,7 @@ static void register_operand(const isa_insn *in, const x86_operand *p, isa_opera
     bool fixed = p->slot == X86_SLOT_FIXED;
     switch (p->class) {
     case X86_CLASS_GPR:
+        if (in->x[X86_X_PREFIX] & X86_PREFIX_EVEX) n &= 15; /* EVEX.X extends vectors only */
         /* A fixed byte register above 3 is ah..bh: nothing names spl..dil without REX. */
         if (p->size == 1 && n >= 4 && n < 8 && (fixed || in->x[X86_X_PREFIX] & X86_PREFIX_NOREX)) {
             o->high_byte = 1;
@@ -118,6 +119,7 @@ int x86_operand_list(const isa_insn *in, isa_operand out[ISA_MAX_OPERANDS])
             o->imm = p->flags & X86_OPERAND_VALUE
                 ? p->number
                 : field(in, in->imm_at + p->number, p->size, p->flags & X86_OPERAND_SIGNED);
+            if (p->flags & X86_OPERAND_NIBBLE) o->imm &= 15;
             break;
         default: register_operand(in, p, o);
         }

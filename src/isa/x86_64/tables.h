@@ -37,10 +37,11 @@ enum { /* legacy contexts */
     /* VEX, XOP: pp | W << 2 | L << 3; EVEX: pp | W << 2 | LL << 3 | b << 5 | z << 6 | (aaa != 0) << 7 */
 };
 
-enum { X86_OPCODE_MODRM = 0x8000, X86_OPCODE_CONTEXT = 0x0fff };
+enum { X86_OPCODE_MODRM = 0x8000, X86_OPCODE_REGISTER = 0x4000, /* mod counts as 3 whatever it is */
+       X86_OPCODE_CONTEXT = 0x0fff };
 typedef struct x86_opcode {
     uint32_t cells;     /* first cell */
-    uint16_t context;   /* X86_OPCODE_MODRM | index of the context map */
+    uint16_t context;   /* X86_OPCODE_* | index of the context map */
     uint8_t modrm;      /* index of the ModRM map */
     uint8_t stride;     /* number of ModRM classes */
 } x86_opcode;
@@ -136,6 +137,7 @@ enum x86_class { /* register classes, for names */
 enum x86_special { X86_X87CONTROL, X86_X87STATUS, X86_X87TAG, X86_GDTR, X86_LDTR, X86_IDTR, X86_TR,
                    X86_MXCSR, X86_PKRU, X86_XCR0, X86_BNDCFG, X86_BNDSTATUS, X86_UIF };
 enum { X86_OPERAND_IMPLICIT = 1, X86_OPERAND_SIGNED = 2, X86_OPERAND_ZEROING = 4, X86_OPERAND_VALUE = 8,
+       X86_OPERAND_NIBBLE = 16, /* shares its byte with a register */
        X86_OPERAND_LAST = 128 };
 typedef struct x86_operand {
     uint8_t kind;            /* isa_operand_kind */

@@ -100,10 +100,10 @@ static void add_reg(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o)
 }
 
 /* Registers of an address that ModRM does not name. */
-static void add_address(x86_fx *fx, const ZydisDecodedOperand *o)
+static void add_address(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o)
 {
     reg_id r;
-    if (o->encoding != ZYDIS_OPERAND_ENCODING_NONE) return;
+    if (o->encoding != ZYDIS_OPERAND_ENCODING_NONE || answer_stores_at_reg(a)) return;
     if (o->mem.base >= ZYDIS_REGISTER_EAX && reg_of(o->mem.base, &r)) fx->reads |= 1u << r.number;
 }
 
@@ -132,8 +132,9 @@ static void mend_shift(const answer *a, x86_fx *fx)
     }
     for (int i = 0; i < a->in.operand_count_visible; i++) {
         if (a->op[i].encoding == ZYDIS_OPERAND_ENCODING_UIMM8)
-            fx->quirks |= X86_FX_COUNT | (a->form.context & X86_CTX_W ? X86_FX_COUNT64 : 0);
-        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && a->op[i].reg.value == ZYDIS_REGISTER_CL)
+            fx->quirks |= X86_FX_COUNT | (a->in.operand_width == 64 ? X86_FX_COUNT64 : 0);
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && a->op[i].reg.value == ZYDIS_REGISTER_CL &&
+            a->op[i].encoding == ZYDIS_OPERAND_ENCODING_NONE)
             fx->flags_kill = 0;
     }
 }
@@ -262,7 +263,7 @@ void fx_of(const answer *a, unsigned flow, x86_fx *fx)
     }
     for (int i = 0; i < a->in.operand_count; i++) {
         if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER) add_reg(a, fx, &a->op[i]);
-        if (a->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY) add_address(fx, &a->op[i]);
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY) add_address(a, fx, &a->op[i]);
     }
     add_flags(a, fx);
     add_state(a, fx);

@@ -65,5 +65,6 @@ bool mnemonic_in(const answer *, const ZydisMnemonic *list); /* ended by 0 */
 bool answer_is_string(const answer *);
 bool answer_is_nop(const answer *);
 bool answer_repeats(const answer *);
+bool answer_stores_at_reg(const answer *); /* its implicit operand's address is ModRM's reg */
 
 #endif

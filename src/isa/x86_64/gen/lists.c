@@ -30,7 +30,8 @@ static unsigned access_of(const answer *a, const ZydisDecodedOperand *o)
            (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ISA_WRITE : 0);
 }
 
-/* The last letter but one of vgatherdps, vpscatterqd, ... is the index's size. */
+/* Gathers and scatters come in pairs: with an even opcode the index elements have 32 bits, with an
+ * odd one 64. */
 static unsigned gather_count(const answer *a, unsigned element)
 {
     unsigned index = a->form.opcode & 1 ? 64 : 32;
@@ -47,7 +48,7 @@ static bool bit_offset(const answer *a)
 static void place_modrm(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
 {
     m->place = X86_PLACE_MODRM;
-    m->flags = X86_MEM_SEGMENT;
+    m->flags = o->mem.type == ZYDIS_MEMOP_TYPE_AGEN ? 0 : X86_MEM_SEGMENT;
     if (o->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
         m->bits |= ISA_MEM_VECTOR_INDEX | ISA_MEM_MASKED;
         m->size = o->element_size / 8;
@@ -74,9 +75,7 @@ static void place_fixed(const answer *a, const ZydisDecodedOperand *o, x86_mem *
         if (is_far(a)) m->size = 2 * a->in.operand_width / 8; /* CS too */
         if (m->access & ISA_WRITE) m->disp = -(int)m->size;
     }
-    if (a->in.mnemonic == ZYDIS_MNEMONIC_MOVDIR64B || a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
-        a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMDS)
-        m->place = X86_PLACE_REG;
+    if (answer_stores_at_reg(a)) m->place = X86_PLACE_REG;
 }
 
 static void mem_of(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
@@ -151,6 +150,8 @@ static void immediate_operand(const answer *a, const ZydisDecodedOperand *o, uns
     p->size = a->in.raw.imm[which].size / 8;
     p->number = which ? a->in.raw.imm[0].size / 8 : 0;
     if (o->imm.is_signed) p->flags |= X86_OPERAND_SIGNED;
+    for (int i = 0; i < a->in.operand_count; i++)
+        if (a->op[i].encoding == ZYDIS_OPERAND_ENCODING_IS4) p->flags |= X86_OPERAND_NIBBLE;
     if (o->encoding == ZYDIS_OPERAND_ENCODING_NONE) {
         p->flags |= X86_OPERAND_VALUE;
         p->number = o->imm.value.u;

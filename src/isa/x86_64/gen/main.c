@@ -56,6 +56,14 @@ static bool has_modrm(int map, int opcode)
     return false;
 }
 
+/* Moves to control and debug registers take mod for 3 whatever it is. */
+static bool register_only(int map, int opcode)
+{
+    answer a;
+    probe(&a, (form){map, opcode, 0, 0x40});
+    return map <= X86_MAP_LEGACY + 3 && ZYAN_SUCCESS(a.status) && right_encoding(&a) && !a.in.raw.disp.size;
+}
+
 static uint16_t cell_of(form f, bool modrm)
 {
     answer a;
@@ -157,7 +165,10 @@ static void add_opcode(matrix m, int map, int opcode, bool modrm)
         exit(1);
     }
     opcodes[map][opcode] =
-        (x86_opcode){add_block(data, nc * nm), ci | (modrm ? X86_OPCODE_MODRM : 0), mi, nm};
+        (x86_opcode){add_block(data, nc * nm),
+                     ci | (modrm ? X86_OPCODE_MODRM : 0) |
+                         (modrm && register_only(map, opcode) ? X86_OPCODE_REGISTER : 0),
+                     mi, nm};
 }
 
 static void walk(void)
@@ -165,7 +176,7 @@ static void walk(void)
     static matrix m;
     for (int map = 0; map < X86_MAPS; map++) {
         for (int opcode = 0; opcode < 256; opcode++) {
-            bool known = map != X86_MAP_EVEX && map != X86_MAP_EVEX + 4;
+            bool known = map != X86_MAP_EVEX + 4;
             bool prefix = is_prefix(map, opcode), modrm = !prefix && has_modrm(map, opcode);
             if (map > X86_MAP_EVEX) known = known && evex_exists(map, opcode);
             if (known && !prefix) fill(m, map, opcode, modrm);

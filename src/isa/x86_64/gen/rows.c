@@ -61,6 +61,12 @@ bool answer_repeats(const answer *a)
     return answer_is_string(a) && a->form.context & (X86_CTX_F2 | X86_CTX_F3);
 }
 
+bool answer_stores_at_reg(const answer *a)
+{
+    return a->in.mnemonic == ZYDIS_MNEMONIC_MOVDIR64B || a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
+           a->in.mnemonic == ZYDIS_MNEMONIC_ENQCMDS;
+}
+
 static bool general(ZydisRegister r, reg_id *id)
 {
     static const struct { ZydisRegister first; uint8_t bytes; } runs[] = {
