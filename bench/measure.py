@@ -89,7 +89,7 @@ def run(command, scratch, limit, unsteady=None):
             reason = f"signal {os.WTERMSIG(status)}"
             result.error = f"over {limit:.0f} s" if seconds >= limit else reason
         else:
-            result.error = f"status {os.WEXITSTATUS(status)}: {_last_line(stderr)}"
+            result.error = f"status {os.WEXITSTATUS(status)} {_last_line(stderr)}".strip()
     return result
 
 
