@@ -72,9 +72,13 @@ EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off6
         addr = (void *)place(size);
     return answer(sys_call(SYS_mmap, (long)addr, (long)size, prot, flags, fd, offset));
 }
-EXPORT void *mmap64(void *, size_t, int, int, int, off64_t) __attribute__((alias("__mmap64")));
-EXPORT void *__mmap(void *, size_t, int, int, int, off_t) __attribute__((alias("__mmap64")));
-EXPORT void *mmap(void *, size_t, int, int, int, off_t) __attribute__((alias("__mmap64")));
+/* By their symbols: the headers may have made one name of two (_FILE_OFFSET_BITS). */
+#define SAME_AS_MMAP64(name, symbol)                                                               \
+    EXPORT void *name(void *, size_t, int, int, int, off64_t) __asm__(symbol)                      \
+        __attribute__((alias("__mmap64")))
+SAME_AS_MMAP64(plain_mmap64, "mmap64");
+SAME_AS_MMAP64(internal_mmap, "__mmap");
+SAME_AS_MMAP64(plain_mmap, "mmap");
 
 /* A mapping that must move moves within the region too. */
 EXPORT void *__mremap(void *old, size_t old_size, size_t size, int flags, ...)
