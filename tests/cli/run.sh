@@ -1,0 +1,136 @@
+#!/bin/sh
+# The inlay command: what it says and how it ends when things are wrong, installation, and a tool that
+# is built outside the tree.
+#
+#   tests/cli/run.sh [BUILD]
+#
+# Ends with "N passed, N failed".
+build=$(cd "${1:-build}" && pwd)
+inlay=$build/inlay
+tests=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0
+failed=0
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAIL cli $1"
+    sed 's/^/     /' "$scratch/out" | head -12
+}
+
+# check NAME STATUS PATTERN COMMAND...: ends with STATUS, and the output has a line that matches. An
+# error (status 1 or 2 of Inlay itself) must be told in one line; a hint of usage may follow.
+check() {
+    name=$1 status=$2 pattern=$3
+    shift 3
+    timeout 60 "$@" >"$scratch/out" 2>&1 </dev/null
+    got=$?
+    if [ $got -ne "$status" ]; then
+        echo "status $got instead of $status" >>"$scratch/out"
+        fail "$name"
+    elif ! grep -q -e "$pattern" "$scratch/out"; then
+        echo "no line matches: $pattern" >>"$scratch/out"
+        fail "$name"
+    else
+        passed=$((passed + 1))
+    fi
+}
+
+# Like check, and nothing but one line is said (two for wrong usage).
+error() {
+    check "$@"
+    lines=$(wc -l <"$scratch/out")
+    if [ "$lines" -gt "$2" ]; then
+        passed=$((passed - 1))
+        fail "$1: more than $2 lines"
+    fi
+}
+
+check 'help'                   0 'usage: inlay'              "$inlay" help
+check 'no command'             2 'usage: inlay'              "$inlay"
+check 'version'                0 '^inlay [0-9]'              "$inlay" --version
+check 'tools lists inscount'   0 '^inscount .*instructions'  "$inlay" tools
+check 'help of a tool'         0 'REP'                       "$inlay" run inscount --help
+check 'common options in help' 0 '--proc'                    "$inlay" run null --help
+
+error 'unknown command'        2 "unknown command 'rum'"     "$inlay" rum
+error 'no tool'                2 'no tool named'             "$inlay" run
+error 'no program'             2 'no program'                "$inlay" run null
+error 'unknown option before'  2 'bogus'                     "$inlay" run --bogus null -- true
+error 'unknown option of tool' 2 'bogus'                     "$inlay" run null --bogus -- true
+error 'bad format'             2 'format'                    "$inlay" run null --format=xml -- true
+error 'tool missing'           1 "no tool named 'nonesuch'"  "$inlay" run nonesuch -- true
+error 'tool is no tool'        1 'not an Inlay tool'         "$inlay" run /bin/ls -- true
+error 'tool is a folder'       1 'not an executable'         "$inlay" run /tmp -- true
+
+mkdir "$scratch/folder"
+echo data >"$scratch/data"
+echo '#!/nonexistent/interpreter' >"$scratch/bad-script"
+printf '\177ELF\2\1\1' >"$scratch/truncated"
+chmod +x "$scratch/bad-script" "$scratch/truncated"
+# A 32-bit and a foreign header: only the identification matters.
+printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0' >"$scratch/elf32"
+printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0\1\0\0\0' >"$scratch/elf-arm"
+for f in elf32 elf-arm; do
+    head -c 4096 /dev/zero >>"$scratch/$f"
+    chmod +x "$scratch/$f"
+done
+error 'program not found'      1 'nonesuch'                  "$inlay" run null -- nonesuch
+error 'path not found'         1 'nonesuch'                  "$inlay" run null -- ./nonesuch
+error 'program is a folder'    1 'folder'                    "$inlay" run null -- "$scratch/folder"
+error 'not executable'         1 'data'                      "$inlay" run null -- "$scratch/data"
+error 'not ELF'                1 'bad-script\|interpreter'   "$inlay" run null -- "$scratch/bad-script"
+error 'truncated'              1 'truncated'                 "$inlay" run null -- "$scratch/truncated"
+error '32-bit'                 1 '32-bit'                    "$inlay" run null -- "$scratch/elf32"
+error 'foreign architecture'   1 'elf-arm'                   "$inlay" run null -- "$scratch/elf-arm"
+error 'output not writable'    1 '/nonexistent'              "$inlay" run inscount -o /nonexistent/x -- true
+
+check 'status is the program'"'"'s' 7 ''                      "$inlay" run null -- sh -c 'exit 7; echo'
+check 'dies by the same signal' 143 ''                       sh -c "'$inlay' run null -- sh -c 'kill -TERM \$\$'; s=\$?; echo; exit \$s"
+check 'output to a file'       0 'instructions'              sh -c "'$inlay' run inscount -o '$scratch/o' -- true && cat '$scratch/o'"
+check 'output as JSON'         0 '"instructions"'            "$inlay" run inscount --format=json -- true
+check 'options before the name' 0 '"instructions"'           "$inlay" run --format json inscount -- true
+check 'no ptrace'              0 'hello'                     "$inlay" run null --no-ptrace -- echo hello
+check 'no ptrace, status'      5 ''                          "$inlay" run --no-ptrace null -- sh -c 'echo; exit 5'
+check 'no ptrace, count'       0 'instructions'              "$inlay" run inscount --no-ptrace -- true
+check 'image filter'           0 ' 0 instructions'           "$inlay" run inscount --image 'nothing*' -- true
+
+# A tool of one's own, by the command and through pkg-config, uninstalled and installed.
+cat >"$scratch/mytool.c" <<'C'
+#include <inlay.h>
+#include <inttypes.h>
+static inlay_counter blocks;
+static void each_block(inlay_block *block, void *arg)
+{
+    (void)arg;
+    inlay_insert(inlay_block_entry(block), inlay_count(&blocks, 1));
+}
+static void report(int status, void *arg)
+{
+    (void)status, (void)arg;
+    fprintf(inlay_out(), "%" PRIu64 " blocks\n", inlay_counter_sum(&blocks));
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "counts blocks");
+    inlay_on_block(each_block, NULL);
+    inlay_on_exit(report, NULL);
+    return inlay_start();
+}
+C
+cd "$scratch" || exit 1
+check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
+check 'own tool runs'          0 '[0-9] blocks'              "$inlay" run ./mytool -- true
+check 'own tool by itself'     0 '[0-9] blocks'              ./mytool -- true
+check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet; echo"
+prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
+check 'installed command'      0 '^null '                    "$prefix/bin/inlay" tools
+check 'installed tool runs'    0 'instructions'              "$prefix/bin/inlay" run inscount -- true
+check 'installed cc'           0 ''                          sh -c "'$prefix/bin/inlay' cc mytool.c -o mytool2; echo"
+check 'pkg-config'             0 ''                          sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc mytool.c -o mytool3 \$(pkg-config --cflags --libs --static inlay); echo"
+check 'pkg-config tool runs'   0 '[0-9] blocks'              "$prefix/bin/inlay" run ./mytool3 -- true
+check 'man page'               0 'INLAY'                     sh -c "man -l '$tests/../docs/inlay.1' 2>/dev/null || cat '$tests/../docs/inlay.1'"
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

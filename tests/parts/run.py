@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""The rules of the tree (docs/design.md, section 2), checked on the source text.
+
+  tests/parts/run.py
+
+  includes   a part includes only itself and earlier parts
+  public     public headers include public headers and the C library only
+  tools      shipped tools and examples include public headers and the C library only
+  arch       no architecture is asked for outside the architectures' own folders
+  bodies     no .c file is included
+  size       no source file has 800 lines or more
+
+Prints a line for each violation and at the end N passed, N failed.
+"""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Earliest first; what shares a line does not know each other.
+ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["jit"], ["rewrite"], ["live"],
+         ["tool"], ["atom", "pin", "dyninst"], ["cli"]]
+RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
+ARCHITECTURES = ("x86_64", "aarch64")
+
+# The one place where a part chooses between its architectures' folders at compile time.
+ARCH_SWITCHES = {"src/base/sys.h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
+ARCH_MACRO = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:__x86_64__|__i386__|__aarch64__|__arm__|"
+                        r"__amd64__|__riscv)", re.M)
+
+
+def sources(*folders):
+    for folder in folders:
+        for base, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in sorted(names):
+                if name.endswith((".c", ".h", ".S", ".cc", ".hpp")):
+                    path = os.path.join(base, name)
+                    with open(path, encoding="utf-8") as f:
+                        yield os.path.relpath(path, ROOT), f.read()
+
+
+def includes(text):
+    """(quoted, angled) of each include; one of the two is empty."""
+    return INCLUDE.findall(text)
+
+
+def part_of(path):
+    """src/weave/x86_64/a.c -> weave"""
+    return path.split("/")[1]
+
+
+def check_includes():
+    for path, text in sources("src"):
+        part = part_of(path)
+        if part not in RANK:
+            yield f"{path}: {part} is not a part"
+            continue
+        for quoted, _ in includes(text):
+            other = quoted.split("/")[0]
+            if other not in RANK:
+                continue  # beside the file, or generated
+            if other != part and RANK[other] >= RANK[part]:
+                yield f"{path}: {part} must not know {other} ({quoted})"
+
+
+def check_public():
+    for path, text in sources("include"):
+        for quoted, angled in includes(text):
+            if quoted:
+                yield f'{path}: "{quoted}": public headers are included in angle brackets'
+            elif not angled.startswith("inlay") and angled.split("/")[0] in RANK:
+                yield f"{path}: <{angled}> is not public"
+
+
+def check_tools():
+    for path, text in sources("tools", "examples"):
+        for quoted, angled in includes(text):
+            name = quoted or angled
+            if quoted or name.split("/")[0] in RANK:
+                yield f"{path}: {name} is not public"
+
+
+def check_arch():
+    for path, text in sources("src", "include"):
+        if path in ARCH_SWITCHES or any(f"/{a}/" in path for a in ARCHITECTURES):
+            continue
+        for match in ARCH_MACRO.finditer(text):
+            yield f"{path}:{text.count(chr(10), 0, match.start() + 1) + 1}: {match.group().strip()}"
+
+
+def check_bodies():
+    for path, text in sources("src", "include", "tools", "tests"):
+        for quoted, angled in includes(text):
+            if (quoted or angled).endswith(".c"):
+                yield f"{path}: includes {quoted or angled}"
+
+
+def check_size():
+    for path, text in sources("src", "include", "tools", "tests", "bench"):
+        lines = text.count("\n")
+        if lines >= 800:
+            yield f"{path}: {lines} lines"
+
+
+def main():
+    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size]
+    failed = 0
+    for check in checks:
+        told = list(check())
+        if told:
+            failed += 1
+            print(f"FAIL parts {check.__name__.removeprefix('check_')}", *told, sep="\n     ")
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
