@@ -86,7 +86,7 @@ error '32-bit'                 1 '32-bit'                    "$inlay" run null -
 error 'foreign architecture'   1 'elf-arm'                   "$inlay" run null -- "$scratch/elf-arm"
 error 'output not writable'    1 '/nonexistent'              "$inlay" run inscount -o /nonexistent/x -- true
 
-check 'status is the program'"'"'s' 7 ''                      "$inlay" run null -- sh -c 'exit 7; echo'
+check 'status is the program'"'"'s' 7 ''                      "$inlay" run null -- sh -c 'echo; exit 7'
 check 'dies by the same signal' 143 ''                       sh -c "'$inlay' run null -- sh -c 'kill -TERM \$\$'; s=\$?; echo; exit \$s"
 check 'output to a file'       0 'instructions'              sh -c "'$inlay' run inscount -o '$scratch/o' -- true && cat '$scratch/o'"
 check 'output as JSON'         0 '"instructions"'            "$inlay" run inscount --format=json -- true

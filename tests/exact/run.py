@@ -125,7 +125,7 @@ def check_total(checker, truth, program, tool):
 
 
 def check_procedures(checker, truth, program):
-    report = checker.json("prof", program, "--no-lines", expect=truth.result)
+    report = checker.json("prof", program, expect=truth.result)
     total = sum(row["instructions"] for row in report["procedures"])
     if total != truth.instructions:
         raise Failed(f"the procedures' sum is {total} instead of {truth.instructions}")
@@ -214,7 +214,7 @@ def check_threads(checker):
     short, longer = work_of_one(checker, 1000), work_of_one(checker, 2000)
     expected = 8 * (longer + (longer - short) // 1000 * 198000)
     program = checker.sample(["threads_static"])
-    report = checker.json("prof", program, "--no-lines")
+    report = checker.json("prof", program)
     found = sum(r["instructions"] for r in report["procedures"] if r["name"] == "work")
     if found != expected:
         raise Failed(f"{found} instructions in work() instead of {expected}")
