@@ -187,7 +187,7 @@ static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *arg
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
     tool_output_flush();
-    return follow && tool_exec_plan(path, argv, plan);
+    return follow && tool_exec_plan(path, argv, t->is_vfork_child, plan);
 }
 
 static void on_exit(void *arg, jit_thread *t, int status, int signo)

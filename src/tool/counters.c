@@ -1,9 +1,6 @@
 /* Counters: an index each; the thread's block holds the values (weave/<isa>/frame.h). */
 #include "tool/state.h"
 
-#include <inlay/counter.h>
-#include <inlay/snippet.h>
-
 static uint32_t next_index = 1;
 
 static bool place(inlay_counter *c)
@@ -16,6 +13,12 @@ static bool place(inlay_counter *c)
     inl_lock_release(&tool_small_lock);
     if (!c->index) tool_say_limited("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
     return c->index != 0;
+}
+
+/* The engine has been set up since the first counters were made. */
+void tool_counters_begin(void)
+{
+    __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE);
 }
 
 static snippet *with_counter(snippet_kind kind, inlay_counter *c)

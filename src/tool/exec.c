@@ -83,7 +83,7 @@ static bool names_descriptor(const char *path)
     return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
 }
 
-bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *plan)
+bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec_plan *plan)
 {
     inl_error e = {0};
     inl_lock_take(&tool_exec_lock); /* program_check works in static memory */
@@ -95,6 +95,7 @@ bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *plan)
         return false;
     }
     const tool_fds *f = &tool_handoff_data.fds;
+    int out = is_other ? -1 : f->out;
     char fds[64], held[32];
     if (names_descriptor(path)) {
         int fd = open(path, O_PATH);
@@ -104,13 +105,13 @@ bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *plan)
         snprintf(held, sizeof held, "/proc/self/fd/%d", high);
         path = held;
     }
-    snprintf(fds, sizeof fds, "%d,%d,%d,%d", f->tool, f->err, f->out, f->out_dir);
+    snprintf(fds, sizeof fds, "%d,%d,%d,%d", f->tool, f->err, out, f->out_dir);
     plan->argv = build(path, fds, argv);
     if (!plan->argv) return false;
     plan->fd = f->tool;
     keep_across_exec(f->tool);
     keep_across_exec(f->err);
-    keep_across_exec(f->out);
+    keep_across_exec(out);
     keep_across_exec(f->out_dir);
     return true;
 }

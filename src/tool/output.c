@@ -22,6 +22,18 @@
 
 static FILE *out;
 static bool out_is_file, failed;
+static int left_over = -1; /* the parent's file, in a forked child that has not opened its own */
+
+/* The hidden number of the parent's file is taken over: there are not many of them. */
+static int take_place(int fd)
+{
+    if (left_over < 0) return resident_hide(fd);
+    int place = dup3(fd, left_over, O_CLOEXEC);
+    if (place < 0) return resident_hide(fd);
+    close(fd);
+    left_over = -1;
+    return place;
+}
 
 static int open_other(void)
 {
@@ -37,7 +49,7 @@ static int open_other(void)
                  strerror(errno));
         return -1;
     }
-    return tool_handoff_data.fds.out = resident_hide(fd);
+    return tool_handoff_data.fds.out = take_place(fd);
 }
 
 static FILE *open_locked(void)
@@ -106,16 +118,13 @@ void tool_output_close(void)
     }
 }
 
-/* The stream's buffer holds what the parent will write. */
+/* The stream's buffer holds what the parent will write. The stream itself is given up, not closed: its
+ * descriptor waits to be taken over. */
 void tool_output_fork_child(void)
 {
-    if (out) {
-        __fpurge(out);
-        if (out_is_file) fclose(out);
-        out = NULL;
-    } else if (tool_handoff_data.fds.out >= 0) {
-        close(tool_handoff_data.fds.out);
-    }
+    if (out) __fpurge(out);
+    out = NULL;
+    if (tool_handoff_data.fds.out >= 0) left_over = tool_handoff_data.fds.out;
     tool_handoff_data.fds.out = -1;
     out_is_file = failed = false;
 }

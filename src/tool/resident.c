@@ -79,6 +79,7 @@ int inlay_start(void)
     forget_thread_registrations();
     if (jit_init(&client, &options, &h->start, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+    tool_counters_begin();
     jit_memory_own(h->region_low, h->region_high, true);
     TOOL_CALL_BARE(ON_START);
     jit_run();

@@ -54,6 +54,9 @@ void tool_locks_fork(int phase);    /* 0 take, 1 release in the parent, 2 in the
 extern __thread inl_arena *tool_run_arena;
 void *tool_snippet_alloc(size_t bytes);
 
+/* --- counters.c --- */
+void tool_counters_begin(void);
+
 /* --- points.c --- */
 typedef enum point_kind {
     POINT_BEFORE, POINT_AFTER, POINT_TAKEN, POINT_ANYWHERE, POINT_PROC_ENTRY, POINT_PROC_EXIT
@@ -139,7 +142,8 @@ void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 
 /* --- exec.c --- */
 void tool_exec_remember(int argc, char **argv, int program);
-bool tool_exec_plan(const char *path, char *const *argv, jit_exec_plan *);
+/* `is_other`: a process that shares memory with its parent, whose output it must leave alone. */
+bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec_plan *);
 
 /* --- <isa>/context.c --- */
 void tool_syscall_read(const weave_context *, long nr, inlay_syscall *);
