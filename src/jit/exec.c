@@ -140,10 +140,32 @@ static bool vectors_fit(const request *r)
 
 /* --- the path --- */
 
+/* /proc/self/exe and its other names: after the exec they would mean the launcher. */
+static bool names_own_exe(const char *path)
+{
+    char own[48];
+    snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
+    return !strcmp(path, "/proc/self/exe") || !strcmp(path, "/proc/thread-self/exe") ||
+           !strcmp(path, own);
+}
+
+static bool own_exe(char *out, size_t size)
+{
+    const char *link = "/proc/self/exe";
+    long n = 0;
+    if (jit.client.proc_link)
+        n = (long)jit.client.proc_link(jit.client.arg, link, out, size - 1);
+    if (n <= 0) n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size - 1);
+    if (n <= 0) return false;
+    out[n] = 0;
+    return sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS) == 0;
+}
+
 /* A path that names the file from any process: of a descriptor, what /proc says of it. False when
  * there is none that will still be good after the exec. */
 static bool settle_path(const request *r, char *out, size_t size)
 {
+    if (names_own_exe(r->path)) return own_exe(out, size);
     if (r->dirfd == AT_FDCWD || r->path[0] == '/') {
         size_t n = strlen(r->path);
         if (n >= size) return false;

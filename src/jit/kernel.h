@@ -114,6 +114,7 @@ long jit_read_string(char *to, uint64_t from, size_t size);
 /* --- the architecture's part (x86_64/sigframe.c, x86_64/sigcontext.c) --- */
 void jit_sigframe_init(void);
 size_t jit_xsave_bytes(void);
+void jit_vectors_init(jit_thread *t); /* the vector state of a new program */
 uint64_t jit_xsave_mask(void);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
@@ -131,6 +132,8 @@ uint64_t *jit_uc_mask(void *uc);
 bool jit_uc_is_write(const void *uc);           /* the page fault was a write */
 void jit_uc_keep_trap(jit_thread *t, const void *uc);
 void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);
+/* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
+uint64_t jit_after_trap(uint64_t app);
 /* Registers of `spilled` and saved flags come from the thread's frame. */
 void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved);
 /* At the gate, before or right after the system call: the program's context at `pc`. */

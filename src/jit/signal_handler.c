@@ -131,17 +131,18 @@ static void subtract(void *thread, uint32_t counter, int64_t amount)
 }
 
 /* The program's state at the fault, into t->ctx; false when it is not the program's fault. */
-static bool fault_context(jit_thread *t, void *uc, uint64_t fs_base)
+static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
 {
-    uint64_t pc = jit_uc_pc(uc);
+    bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
+    uint64_t pc = jit_uc_pc(uc) - trap;
     jit_fragment *f = jit_fragment_of_cache(pc);
     weave_map_entry entry;
     bool in_snippet;
     if (f && jit_fragment_map(f, pc, &entry, &in_snippet) && !in_snippet) {
         jit_uc_context(uc, t, fs_base, &t->ctx);
         jit_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
-        t->ctx.pc = entry.app;
-        jit_fragment_undo(f, pc, subtract, t);
+        t->ctx.pc = trap ? jit_after_trap(entry.app) : entry.app;
+        if (!trap) jit_fragment_undo(f, pc, subtract, t);
         return true;
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */
@@ -168,7 +169,7 @@ static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uin
         die_of_bug("the tool's code", signo, pc, addr);
         return;
     }
-    if (!fault_context(t, uc, fs_base)) {
+    if (!fault_context(t, signo, uc, fs_base)) {
         die_of_bug("Inlay's code", signo, pc, addr);
         return;
     }

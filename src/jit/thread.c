@@ -135,6 +135,7 @@ static jit_thread *new_block(void)
     t->leave = JIT_LEAVE_START;
     t->busy = 1;
     t->altstack.ss_flags = SS_DISABLE;
+    jit_vectors_init(t);
     jit_ibl_init_thread(t);
     return t;
 }

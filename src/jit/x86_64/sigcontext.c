@@ -51,6 +51,14 @@ void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_conte
     out->gs_base = t->frame.app_gs_base;
 }
 
+uint64_t jit_after_trap(uint64_t app)
+{
+    enum { INT3 = 0xcc, INT = 0xcd, INT1 = 0xf1 };
+    uint8_t opcode = 0;
+    jit_read(&opcode, app, 1);
+    return app + (opcode == INT3 || opcode == INT1 ? 1 : opcode == INT ? 2 : 0);
+}
+
 static void unsave_flags(const jit_thread *t, weave_context *c)
 {
     uint64_t ax = t->frame.flags;

@@ -117,7 +117,7 @@ bool jit_altstack_active(const jit_thread *t, uint64_t sp)
 
 /* --- vector state --- */
 
-static void initial_vectors(const jit_thread *t)
+void jit_vectors_init(jit_thread *t)
 {
     uint8_t *area = t->frame.xsave_area;
     memset(area, 0, LEGACY + HEADER);
@@ -164,12 +164,12 @@ static bool take_vectors(jit_thread *t, uint64_t from)
 {
     uint8_t *area = t->frame.xsave_area;
     if (!from) {
-        initial_vectors(t);
+        jit_vectors_init(t);
         return true;
     }
     struct sw_bytes sw;
     if (!jit_read(&sw, from + SW_RESERVED, sizeof sw)) return false;
-    initial_vectors(t);
+    jit_vectors_init(t);
     uint64_t header[HEADER / 8] = {FPSSE};
     if (!jit_read(area, from, SW_RESERVED)) return false;
     if (is_extended(&sw, from)) {
@@ -247,7 +247,7 @@ bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const ji
     c->gpr[JIT_RSP] = sp;
     c->pc = a->handler;
     c->flags &= ~(uint64_t)(FLAG_DF | FLAG_RF | FLAG_TF);
-    initial_vectors(t);
+    jit_vectors_init(t);
     return true;
 }
 
