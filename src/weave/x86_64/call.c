@@ -258,8 +258,8 @@ weave_val weave_call(weaver *w, const snippet *s, bool wanted)
     if (weave_inline(w, s, k.routine, wanted, &result)) return result;
     plan(w, &k);
     set_outer_aside(w, &k);
-    if (k.routine->flags && !k.pushf) weave_flags_clobber(w);
     arguments(w, &k);
+    if (k.routine->flags && !k.pushf) weave_flags_clobber(w);
     if (k.mxcsr) k.mxcsr_temp = weave_temp_take(w);
     if (w->status) return weave_imm(0);
     /* A slot that lends its register to the routine must not be counted on to hold the old value,

@@ -185,17 +185,22 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     }
 }
 
+const weave_saved *weave_saved_find(const weaver *w, const snippet *s)
+{
+    unsigned kind = s->kind == SNIPPET_MEM_VALUE ? SNIPPET_EA : s->kind;
+    for (unsigned k = 0; k < w->saved_count; k++)
+        if (w->saved[k].kind == kind && w->saved[k].index == s->index) return &w->saved[k];
+    return NULL;
+}
+
 bool weave_saved_value(weaver *w, const snippet *s, unsigned hint, weave_val *v)
 {
-    if (!w->after) return false;
-    for (unsigned k = 0; k < w->saved_count; k++) {
-        if (w->saved[k].node != s) continue;
-        unsigned r = weave_take(w, 0, hint);
-        x86_load(w->c, 8, r, weave_temp_addr(w->saved[k].temp));
-        *v = (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
-        return true;
-    }
-    return false;
+    const weave_saved *saved = w->after ? weave_saved_find(w, s) : NULL;
+    if (!saved) return false;
+    unsigned r = weave_take(w, 0, hint);
+    x86_load(w->c, 8, r, weave_temp_addr(saved->temp));
+    *v = (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
+    return true;
 }
 
 weave_val weave_eval(weaver *w, const snippet *s, unsigned hint)

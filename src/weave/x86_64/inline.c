@@ -68,11 +68,11 @@ bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool want
         if (w->lock[reg] && used & WEAVE_BIT(reg)) return false;
     if (!can_copy(w, fn, r->inline_len)) return false;
 
-    if (r->flags) weave_flags_clobber(w);
     for (unsigned i = 0; i < s->nargs && !w->status; i++) {
         weave_val v = weave_eval(w, s->args[i], arg_regs[i]);
         weave_into(w, &v, arg_regs[i]);
     }
+    if (r->flags) weave_flags_clobber(w);
     for (unsigned reg = 0; reg < X86_REGS; reg++)
         if (r->regs & WEAVE_BIT(reg)) weave_claim(w, reg);
     copy_body(w, fn, r->inline_len);

@@ -166,7 +166,12 @@ bool weave_analyse(weaver *w)
     w->live = inl_arena_alloc(arena, (3 * n + 1) * sizeof *w->live);
     cfg_step *steps = inl_arena_alloc(arena, 3 * n * sizeof *steps);
     if (!w->fx || !w->step || !w->step_in || !w->live || !steps) return false;
-    for (uint32_t i = 0; i < n; i++) run->isa->effects(&run->insns[i].in, &w->fx[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        run->isa->effects(&run->insns[i].in, &w->fx[i]);
+        /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some
+         * processors; what the program would see there is kept. (Logic and shifts compute them.) */
+        if (w->fx[i].flags_undefined & X86_SF) w->fx[i].flags_kill &= ~w->fx[i].flags_undefined;
+    }
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
     cfg_need end = wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);

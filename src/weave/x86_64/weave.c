@@ -93,19 +93,19 @@ static void save_tree(weaver *w, const snippet *s)
 {
     if (!s) return;
     if (weave_ea_needs_before(w, s)) {
-        for (unsigned k = 0; k < w->saved_count; k++)
-            if (w->saved[k].node == s) return;
+        if (weave_saved_find(w, s)) return;
         if (w->saved_count == WEAVE_MAX_SAVED) {
             weave_fail(w, INL_ERR_UNSUPPORTED, "too many values from before the instruction");
             return;
         }
-        weave_val v = s->kind == SNIPPET_MEM_VALUE ? weave_ea(w, s->index, ISA_NO_REG)
-                                                   : weave_eval(w, s, ISA_NO_REG);
+        bool address = s->kind == SNIPPET_MEM_VALUE;
+        weave_val v = address ? weave_ea(w, s->index, ISA_NO_REG) : weave_eval(w, s, ISA_NO_REG);
         weave_in_reg(w, &v, 0);
         unsigned temp = weave_temp_take(w);
         x86_store(w->c, 8, weave_temp_addr(temp), v.reg);
         weave_drop(w, v);
-        w->saved[w->saved_count++] = (weave_saved){s, (uint8_t)temp};
+        w->saved[w->saved_count++] =
+            (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index};
     }
     save_tree(w, s->a);
     save_tree(w, s->b);

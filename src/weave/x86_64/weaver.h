@@ -37,8 +37,9 @@ typedef struct weave_val {
     uint64_t imm;
 } weave_val;
 
-/* Values that an after-snippet needs from before its instruction. */
-typedef struct weave_saved { const snippet *node; uint8_t temp; } weave_saved;
+/* Values that an after-snippet needs from before its instruction: the address of an operand (for a
+ * SNIPPET_EA and for a SNIPPET_MEM_VALUE), or a REP's count or predicate. */
+typedef struct weave_saved { uint8_t kind, temp; uint32_t index; } weave_saved;
 enum { WEAVE_MAX_SAVED = 8 };
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
@@ -133,6 +134,7 @@ x86_label weave_jump_unless(weaver *, const snippet *cond);
 void weave_predicated(weaver *, const snippet *code); /* only when the instruction executes */
 /* insnval.c: what depends on the point's instruction */
 extern const snippet weave_executes_node;
+const weave_saved *weave_saved_find(const weaver *, const snippet *);
 bool weave_saved_value(weaver *, const snippet *, unsigned hint, weave_val *);
 weave_val weave_ea(weaver *, unsigned index, unsigned hint);
 weave_val weave_access_size(weaver *, unsigned index);

@@ -1,0 +1,411 @@
+/* Points and snippet nodes that the random test leaves out: taken edges, targets, assignment and
+ * references to registers, contexts, buffers, operands in the GS segment, far operands, refusals. */
+#include "weave_gen.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static machine start, native, woven;
+
+static snippet *node(unsigned kind, const snippet *a)
+{
+    snippet *s = snippet_new(&bench.arena, (snippet_kind)kind);
+    s->a = a;
+    return s;
+}
+
+static const snippet *reg_value(unsigned r)
+{
+    snippet *s = node(SNIPPET_REG, NULL);
+    s->reg = (uint8_t)r;
+    return s;
+}
+
+static const snippet *count(unsigned counter, uint64_t amount)
+{
+    snippet *s = node(SNIPPET_COUNT, gen_const(amount));
+    s->index = counter;
+    return s;
+}
+
+static const snippet *call(void (*fn)(void), unsigned n, const snippet *a, const snippet *b)
+{
+    snippet *s = node(SNIPPET_CALL, NULL);
+    const snippet **args = inl_arena_alloc(&bench.arena, 2 * sizeof *args);
+    args[0] = a, args[1] = b;
+    s->fn = fn, s->nargs = (uint8_t)n, s->args = args;
+    return s;
+}
+#define CALL(fn, n, a, b) call((void (*)(void))(fn), n, a, b)
+
+static const snippet *store_word(unsigned word, const snippet *v)
+{
+    snippet *s = node(SNIPPET_STORE, gen_const((uintptr_t)&real_effects.words[word]));
+    s->b = v, s->size = 8;
+    return s;
+}
+
+static void insert(weave_run *run, weave_where where, uint32_t i, const snippet *s)
+{
+    const char *why = "";
+    if (!weave_insert_at(run, where, i, s, false, &why)) fail_msg("%s", why);
+}
+
+static weave_run *program(void (*make)(x86_code *))
+{
+    uint8_t bytes[512];
+    harness_catch_faults();
+    x86_code c = {.write = bytes, .exec = (uintptr_t)bench.app, .size = sizeof bytes};
+    make(&c);
+    assert_false(c.full || c.unreachable);
+    weave_run *run = harness_run(bytes, c.at);
+    assert_non_null(run);
+    memset(&real_effects, 0, sizeof real_effects);
+    memset(bench.counters, 0, GEN_COUNTERS * 8);
+    return run;
+}
+
+/* Both runs from the same state; the outcomes are left in `native` and `woven`. */
+static void run_both(weave_run *run)
+{
+    inl_error e;
+    for (unsigned far = 0; far < 2; far++) {
+        inl_status status = harness_weave(run, NULL, far, &e);
+        if (status) fail_msg("%s", e.text);
+        memset(&real_effects, 0, sizeof real_effects);
+        memset(bench.counters, 0, GEN_COUNTERS * 8);
+        harness_fill_memory(1);
+        native = start;
+        harness_native(run, run->insn_count, &native);
+        harness_fill_memory(1);
+        woven = start;
+        harness_woven(&woven);
+    }
+}
+
+static void same_machine(void)
+{
+    assert_int_equal(native.exit, woven.exit);
+    assert_memory_equal(native.gpr, woven.gpr, sizeof native.gpr);
+    assert_int_equal(native.flags & X86_ARITH, woven.flags & X86_ARITH);
+    assert_memory_equal(native.ymm, woven.ymm, sizeof native.ymm);
+}
+
+static void compare_and_branch(x86_code *c)
+{
+    x86_alu_ri(c, X86_CMP, 8, X86_RAX, 5);
+    x86_jcc_rel32(c, X86_E, harness_exit(1), false);
+    x86_mov_ri(c, X86_RCX, 1);
+}
+
+static void taken_edges(void **state)
+{
+    (void)state;
+    for (uint64_t rax = 4; rax < 6; rax++) {
+        weave_run *run = program(compare_and_branch);
+        harness_random_state(&start);
+        start.gpr[X86_RAX] = rax;
+        insert(run, WEAVE_TAKEN, 1, count(0, 3));
+        insert(run, WEAVE_BEFORE, 1, store_word(0, node(SNIPPET_TAKEN, NULL)));
+        insert(run, WEAVE_TAKEN, 1, store_word(1, reg_value(X86_RAX)));
+        run_both(run);
+        same_machine();
+        assert_int_equal(bench.counters[0], rax == 5 ? 3 : 0);
+        assert_int_equal(real_effects.words[0], rax == 5);
+        assert_int_equal(real_effects.words[1], rax == 5 ? 5 : 0);
+    }
+}
+
+static void loop_back(x86_code *c)
+{
+    uint8_t loop[] = {0xe2, (uint8_t)-7};
+    x86_bytes(c, loop, 2);
+    x86_mov_ri(c, X86_RDX, 9);
+}
+
+static void taken_edge_of_loop(void **state)
+{
+    (void)state;
+    for (uint64_t rcx = 1; rcx < 3; rcx++) {
+        weave_run *run = program(loop_back);
+        harness_random_state(&start);
+        start.gpr[X86_RCX] = rcx;
+        insert(run, WEAVE_TAKEN, 0, count(0, 1));
+        insert(run, WEAVE_TAKEN, 0, store_word(1, reg_value(X86_RCX)));
+        run_both(run);
+        assert_memory_equal(native.gpr, woven.gpr, sizeof native.gpr);
+        assert_int_equal(bench.counters[0], rcx == 2);
+        assert_int_equal(real_effects.words[1], rcx == 2);
+    }
+}
+
+static void return_to_exit(x86_code *c)
+{
+    x86_mov_ri(c, X86_RAX, harness_exit(3));
+    x86_push(c, X86_RAX);
+    x86_ret(c);
+}
+
+static void target_of_return(void **state)
+{
+    (void)state;
+    weave_run *run = program(return_to_exit);
+    harness_random_state(&start);
+    insert(run, WEAVE_BEFORE, 2, store_word(0, node(SNIPPET_TARGET, NULL)));
+    insert(run, WEAVE_TAKEN, 2, store_word(1, node(SNIPPET_RETADDR, NULL)));
+    run_both(run);
+    same_machine();
+    assert_int_equal(real_effects.words[0], harness_exit(3));
+    assert_int_equal(real_effects.words[1], harness_exit(3));
+}
+
+static void add_registers(x86_code *c)
+{
+    x86_alu_rr(c, X86_ADD, 8, X86_RAX, X86_RBX);
+    x86_alu_rr(c, X86_ADD, 8, X86_RAX, X86_RDI);
+    x86_alu_rr(c, X86_ADC, 8, X86_RAX, X86_RCX);
+}
+
+static void assigned_registers(void **state)
+{
+    (void)state;
+    weave_run *run = program(add_registers);
+    harness_random_state(&start);
+    snippet *set = node(SNIPPET_SET_REG, gen_const(1000));
+    set->reg = X86_RDI;
+    insert(run, WEAVE_BEFORE, 1, set);
+    snippet *twice = node(SNIPPET_SET_REG, NULL), *sum = node(SNIPPET_BINARY, reg_value(X86_RDI));
+    sum->op = SNIPPET_ADD, sum->b = reg_value(X86_RDI);
+    twice->reg = X86_RDI, twice->a = sum;
+    insert(run, WEAVE_BEFORE, 1, twice);
+    run_both(run);
+    uint64_t sum1 = start.gpr[X86_RAX] + start.gpr[X86_RBX], sum2 = sum1 + 2000;
+    assert_int_equal(woven.gpr[X86_RDI], 2000);
+    assert_int_equal(woven.gpr[X86_RAX], sum2 + start.gpr[X86_RCX] + (sum2 < sum1));
+}
+
+static void (*volatile store_pointer)(uint64_t *, uint64_t);
+static void store_through(uint64_t *p, uint64_t v) { *p = v; }
+static uint64_t change(uint64_t *p, uint64_t v)
+{
+    real_effects.words[0] = *p;
+    store_pointer(p, *p + v);
+    return 0;
+}
+
+static void referenced_registers(void **state)
+{
+    (void)state;
+    store_pointer = store_through;
+    for (unsigned r = 0; r < 2; r++) {
+        weave_run *run = program(add_registers);
+        harness_random_state(&start);
+        unsigned reg = r ? X86_RDI : X86_RBX;
+        snippet *ref = node(SNIPPET_REG_REF, NULL);
+        ref->reg = (uint8_t)reg;
+        insert(run, WEAVE_BEFORE, 0, CALL(change, 2, ref, gen_const(77)));
+        run_both(run);
+        assert_int_equal(real_effects.words[0], start.gpr[reg]);
+        assert_int_equal(woven.gpr[reg], start.gpr[reg] + 77);
+        uint64_t sum1 = start.gpr[X86_RAX] + woven.gpr[X86_RBX], sum2 = sum1 + woven.gpr[X86_RDI];
+        assert_int_equal(woven.gpr[X86_RAX], sum2 + start.gpr[X86_RCX] + (sum2 < sum1));
+        assert_memory_equal(woven.ymm, start.ymm, sizeof woven.ymm);
+    }
+}
+
+static weave_context seen;
+static uint8_t seen_xmm[16];
+static void look(const weave_context *c)
+{
+    seen = *c;
+    memcpy(seen_xmm, (uint8_t *)c->xsave + 160 + 16 * 5, 16); /* XMM5 in the legacy area */
+}
+
+static void whole_context(void **state)
+{
+    (void)state;
+    weave_run *run = program(add_registers);
+    harness_random_state(&start);
+    insert(run, WEAVE_BEFORE, 2, CALL(look, 1, node(SNIPPET_CONTEXT, NULL), NULL));
+    run_both(run);
+    same_machine();
+    machine at = start;
+    harness_native(run, 2, &at);
+    assert_memory_equal(seen.gpr, at.gpr, sizeof at.gpr);
+    assert_int_equal((seen.flags ^ at.flags) & X86_ARITH, 0);
+    assert_int_equal(seen.pc, run->insns[2].in.addr);
+    assert_int_equal(seen.fs_base, bench.frame->tool_fs_base);
+    assert_memory_equal(seen_xmm, start.ymm[5], 16);
+}
+
+/* --- buffers --- */
+enum { RECORDS = 3, RECORD = 24 };
+static uint8_t buffer[RECORDS * RECORD];
+static unsigned full_calls;
+static uint64_t drained[64];
+static unsigned drained_count;
+
+static void drain(weave_buffer_slot *b)
+{
+    for (uint64_t at = b->base; b->base && at < b->next; at += RECORD) {
+        memcpy(&drained[drained_count++ & 63], (void *)(uintptr_t)at, 8);
+        memcpy(&drained[drained_count++ & 63], (void *)(uintptr_t)(at + 8), 8);
+        uint32_t half;
+        memcpy(&half, (void *)(uintptr_t)(at + 16), 4);
+        drained[drained_count++ & 63] = half;
+    }
+    b->base = b->next = (uintptr_t)buffer;
+    b->limit = b->base + sizeof buffer;
+}
+
+static void on_full(uint32_t slot)
+{
+    full_calls++;
+    drain(&bench.frame->buffers[slot]);
+}
+
+static void touch_memory(x86_code *c)
+{
+    for (unsigned i = 0; i < 5; i++)
+        x86_alu_mr(c, i % 2 ? X86_ADC : X86_ADD, 8, x86_indexed(X86_RBX, X86_RSI, 8, 16 * (int)i), X86_RAX);
+}
+
+static void appended_records(void **state)
+{
+    (void)state;
+    static const snippet_buffer b = {2, RECORD, on_full};
+    static const uint8_t sizes[] = {8, 8, 4};
+    weave_run *run = program(touch_memory);
+    harness_random_state(&start);
+    start.gpr[X86_RBX] = (uintptr_t)bench.data + 512;
+    start.gpr[X86_RSI] = 7;
+    for (uint32_t i = 0; i < 5; i++) {
+        snippet *s = node(SNIPPET_APPEND, NULL);
+        const snippet **args = inl_arena_alloc(&bench.arena, 3 * sizeof *args);
+        args[0] = node(SNIPPET_PC, NULL);
+        args[1] = node(SNIPPET_EA, NULL);
+        args[2] = node(SNIPPET_ACCESS_SIZE, NULL);
+        s->args = args, s->nargs = 3, s->arg_sizes = sizes, s->buffer = &b;
+        insert(run, WEAVE_BEFORE, i, s);
+    }
+    memset(&bench.frame->buffers[2], 0, sizeof bench.frame->buffers[2]);
+    full_calls = drained_count = 0;
+    run_both(run); /* twice: near and far */
+    same_machine();
+    drain(&bench.frame->buffers[2]);
+    assert_int_equal(drained_count, 30);
+    assert_int_equal(full_calls, 4);
+    for (uint32_t i = 0; i < 10; i++) {
+        assert_int_equal(drained[3 * i], run->insns[i % 5].in.addr);
+        assert_int_equal(drained[3 * i + 1], start.gpr[X86_RBX] + 56 + 16 * (i % 5));
+        assert_int_equal(drained[3 * i + 2], 8);
+    }
+}
+
+/* The program's own use of GS: native code cannot run it here, so the outcome is stated. */
+static void use_gs(x86_code *c)
+{
+    static const uint8_t wrgsbase_rax[] = {0xf3, 0x48, 0x0f, 0xae, 0xd8};
+    static const uint8_t rdgsbase_r9[] = {0xf3, 0x49, 0x0f, 0xae, 0xc9};
+    static const uint8_t load[] = {0x65, 0x48, 0x8b, 0x54, 0xd9, 0x10};  /* rdx = gs:[rcx+rbx*8+16] */
+    static const uint8_t add[] = {0x65, 0x4d, 0x01, 0x24, 0x25, 8, 0, 0, 0}; /* gs:[8] += r12 */
+    x86_bytes(c, wrgsbase_rax, sizeof wrgsbase_rax);
+    x86_bytes(c, rdgsbase_r9, sizeof rdgsbase_r9);
+    x86_bytes(c, load, sizeof load);
+    x86_bytes(c, add, sizeof add);
+}
+
+static void program_in_gs(void **state)
+{
+    (void)state;
+    for (unsigned with = 0; with < 2; with++) {
+        inl_error e;
+        weave_run *run = program(use_gs);
+        harness_random_state(&start);
+        harness_fill_memory(3);
+        start.gpr[X86_RAX] = (uintptr_t)bench.data;
+        start.gpr[X86_RCX] = 100, start.gpr[X86_RBX] = 5;
+        uint64_t loaded, added;
+        memcpy(&loaded, bench.data + 156, 8);
+        memcpy(&added, bench.data + 8, 8);
+        if (with)
+            for (uint32_t i = 0; i < 4; i++) insert(run, WEAVE_BEFORE, i, store_word(i, reg_value(X86_R9)));
+        assert_int_equal(harness_weave(run, NULL, false, &e), INL_OK);
+        woven = start;
+        harness_woven(&woven);
+        assert_int_equal(woven.gpr[X86_R9], (uintptr_t)bench.data);
+        assert_int_equal(woven.gpr[X86_RDX], loaded);
+        uint64_t now;
+        memcpy(&now, bench.data + 8, 8);
+        assert_int_equal(now, added + start.gpr[X86_R12]);
+        assert_int_equal(bench.frame->app_gs_base, (uintptr_t)bench.data);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    const char *why = NULL;
+    weave_run *run = program(compare_and_branch);
+    assert_false(weave_insert_at(run, WEAVE_AFTER, 1, count(0, 1), false, &why));
+    assert_non_null(why);
+    assert_false(weave_insert_at(run, WEAVE_TAKEN, 0, count(0, 1), false, &why));
+    assert_false(weave_insert_at(run, WEAVE_BEFORE, 0, store_word(0, node(SNIPPET_EA, NULL)), false, &why));
+    assert_false(weave_insert_at(run, WEAVE_BEFORE, 0, store_word(0, node(SNIPPET_TARGET, NULL)), false, &why));
+    assert_false(weave_insert_at(run, WEAVE_ANYWHERE, 9, count(0, 1), false, &why));
+}
+
+static void merged_counts(void **state)
+{
+    (void)state;
+    inl_error e;
+    weave_run *run = program(add_registers);
+    harness_random_state(&start);
+    for (uint32_t i = 0; i < 3; i++) insert(run, WEAVE_BEFORE, i, count(1, 1));
+    insert(run, WEAVE_ANYWHERE, 0, count(2, 1));
+    assert_int_equal(harness_weave(run, NULL, false, &e), INL_OK);
+    assert_int_equal(bench.out.count_count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_null(bench.out.counts[i].weights);
+        assert_int_equal(bench.out.counts[i].position, 0); /* its flags are dead */
+    }
+    assert_true(bench.code.at < 80);
+    run_both(run);
+    same_machine();
+    assert_int_equal(bench.counters[1], 3);
+    assert_int_equal(bench.counters[2], 1);
+}
+
+static void code_too_small(void **state)
+{
+    (void)state;
+    inl_error e;
+    weave_run *run = program(touch_memory);
+    for (unsigned with = 0; with < 2; with++) {
+        if (with)
+            for (uint32_t i = 0; i < 5; i++) insert(run, WEAVE_BEFORE, i, CALL(look, 1, gen_const(1), NULL));
+        bench.room = 0;
+        while (harness_weave(run, NULL, false, &e) == INL_ERR_RANGE) bench.room += 7;
+        assert_true(bench.code.at <= bench.room);
+        bench.room = 1 << 20;
+        assert_int_equal(e.code, INL_ERR_RANGE);
+    }
+}
+
+int main(void)
+{
+    if (!harness_open()) return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taken_edges),          cmocka_unit_test(taken_edge_of_loop),
+        cmocka_unit_test(target_of_return),     cmocka_unit_test(assigned_registers),
+        cmocka_unit_test(referenced_registers), cmocka_unit_test(whole_context),
+        cmocka_unit_test(appended_records),     cmocka_unit_test(program_in_gs),
+        cmocka_unit_test(refusals),             cmocka_unit_test(merged_counts),
+        cmocka_unit_test(code_too_small),
+    };
+    if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
