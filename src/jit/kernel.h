@@ -82,9 +82,12 @@ void jit_quiet_end(jit_thread *t);
 /* The callbacks at the process's end, once; the loser of a race never returns. */
 void jit_process_end(jit_thread *t, int status, int signo);
 
-/* --- maps.c, fd.c --- */
-/* `fd` is open on the process's memory maps: puts a file in its place that leaves Inlay out. */
-long jit_maps_replace(int fd, int flags);
+/* --- procfile.c, maps.c, fd.c --- */
+int jit_proc_kind(const char *path); /* of the files of /proc that tell of Inlay; -1: none of them */
+/* `fd` is open on such a file: puts one in its place that leaves Inlay out; the descriptor. */
+long jit_proc_replace(int fd, int kind, int flags);
+bool jit_proc_put(int out, const char *text, size_t n);
+bool jit_maps_put(int out, char *text);
 long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags);
 void jit_fd_seal(void); /* the hidden ones are not handed on by exec */
 

@@ -4,28 +4,12 @@
  * The text is that of the moment of opening. Names of the kernel's that belong to the parts that stay
  * are kept; protection is what the page table says, which for pages with translated code may lack
  * the write permission. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-#include "base/sys.h"
 #include "jit/kernel.h"
 
 enum { PAGE = 4096, LINE = 4608 };
-
-static bool put(int out, const char *text, size_t n)
-{
-    while (n) {
-        long done = sys_call3(SYS_write, out, (long)text, (long)n);
-        if (done <= 0) return false;
-        text += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
 
 /* "low-high perms offset dev inode      name" */
 typedef struct line {
@@ -47,7 +31,7 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
                       n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", l->name);
     if (n >= (int)sizeof text - 1) return false;
     text[n++] = '\n';
-    return put(out, text, (size_t)n);
+    return jit_proc_put(out, text, (size_t)n);
 }
 
 static bool ours(uint64_t page) { return jit_memory_is_ours(page, page + PAGE); }
@@ -65,7 +49,7 @@ static bool put_line(int out, const line *l)
     return true;
 }
 
-static bool put_text(int out, char *text)
+bool jit_maps_put(int out, char *text)
 {
     for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
         *end = 0;
@@ -82,44 +66,4 @@ static bool put_text(int out, char *text)
         if (!put_line(out, &l)) return false;
     }
     return true;
-}
-
-static char *read_all(int fd)
-{
-    size_t size = 0, room = 64 << 10;
-    char *text = malloc(room);
-    for (;;) {
-        long n = text ? sys_call3(SYS_read, fd, (long)(text + size), (long)(room - size - 1)) : -1;
-        if (n < 0) {
-            free(text);
-            return NULL;
-        }
-        size += (size_t)n;
-        if (n == 0) break;
-        if (room - size < PAGE) {
-            char *more = realloc(text, room *= 2);
-            if (!more) free(text);
-            text = more;
-        }
-    }
-    text[size] = 0;
-    return text;
-}
-
-long jit_maps_replace(int fd, int flags)
-{
-    char *text = read_all(fd);
-    int out = (int)sys_call2(SYS_memfd_create, (long)"maps", 1 /* MFD_CLOEXEC */);
-    inl_lock_take(&jit.lock);
-    bool good = text && out >= 0 && put_text(out, text);
-    inl_lock_release(&jit.lock);
-    if (good) {
-        sys_call3(SYS_lseek, out, 0, SEEK_SET);
-        sys_call3(SYS_dup3, out, fd, flags & O_CLOEXEC);
-    } else {
-        sys_call3(SYS_lseek, fd, 0, SEEK_SET);
-    }
-    if (out >= 0) sys_call1(SYS_close, out);
-    free(text);
-    return fd;
 }

@@ -123,22 +123,12 @@ static long run_readlinkat(jit_thread *t, weave_context *c)
     return link_of(t, c, jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
 }
 
-static bool is_own_maps(const char *path)
-{
-    char own[48];
-    if (!strcmp(path, "/proc/self/maps") || !strcmp(path, "/proc/thread-self/maps")) return true;
-    snprintf(own, sizeof own, "/proc/%ld/maps", sys_call0(SYS_getpid));
-    return !strcmp(path, own);
-}
-
-/* The file is opened as asked, so that every error is the kernel's; then what it says is replaced. */
 static long open_path(jit_thread *t, weave_context *c, uint64_t path, int flags)
 {
     char name[128];
-    bool maps = proc_path(path, name, sizeof name) && is_own_maps(name);
+    int kind = proc_path(path, name, sizeof name) ? jit_proc_kind(name) : -1;
     long fd = jit_pass(t, c);
-    if (!maps || fd < 0) return fd;
-    return jit_maps_replace((int)fd, flags);
+    return kind < 0 || fd < 0 ? fd : jit_proc_replace((int)fd, kind, flags);
 }
 
 static long run_open(jit_thread *t, weave_context *c)

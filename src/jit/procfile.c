@@ -1,0 +1,125 @@
+/* Files of /proc that tell of Inlay: the program gets a file in memory with what they would say
+ * without it. The text is that of the moment of opening.
+ *
+ *     maps      less Inlay's own ranges (maps.c)
+ *     status    the signals that the program blocks, ignores and catches, not those Inlay does
+ *
+ * The real file is opened first, so that every error is the kernel's own.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "jit/kernel.h"
+
+enum { PAGE = 4096 };
+
+bool jit_proc_put(int out, const char *text, size_t n)
+{
+    while (n) {
+        long done = sys_call3(SYS_write, out, (long)text, (long)n);
+        if (done <= 0) return false;
+        text += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+static uint64_t caught_by(jit_signals *s)
+{
+    uint64_t set = 0;
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= 64; signo++)
+        if (s->action[signo].handler > 1) set |= JIT_BIT(signo);
+    inl_lock_release(&s->lock);
+    return set;
+}
+
+static uint64_t ignored_by(jit_signals *s)
+{
+    uint64_t set = 0;
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= 64; signo++)
+        if (s->action[signo].handler == 1) set |= JIT_BIT(signo);
+    inl_lock_release(&s->lock);
+    return set;
+}
+
+static bool status_put(int out, char *text)
+{
+    const jit_thread *t = jit_self();
+    const struct {
+        const char *name;
+        uint64_t set;
+    } sets[] = {{"SigBlk:\t", t->sigmask}, {"SigIgn:\t", ignored_by(t->signals)},
+                {"SigCgt:\t", caught_by(t->signals)}};
+    for (unsigned i = 0; i < 3; i++) {
+        char digits[17], *at = strstr(text, sets[i].name);
+        if (!at) continue;
+        snprintf(digits, sizeof digits, "%016lx", (long)sets[i].set);
+        memcpy(at + strlen(sets[i].name), digits, 16);
+    }
+    return jit_proc_put(out, text, strlen(text));
+}
+
+static char *read_all(int fd)
+{
+    size_t size = 0, room = 64 << 10;
+    char *text = malloc(room);
+    for (;;) {
+        long n = text ? sys_call3(SYS_read, fd, (long)(text + size), (long)(room - size - 1)) : -1;
+        if (n < 0) {
+            free(text);
+            return NULL;
+        }
+        size += (size_t)n;
+        if (n == 0) break;
+        if (room - size < PAGE) {
+            char *more = realloc(text, room *= 2);
+            if (!more) free(text);
+            text = more;
+        }
+    }
+    text[size] = 0;
+    return text;
+}
+
+static const struct {
+    const char *name;
+    bool (*put)(int out, char *text);
+} files[] = {{"maps", jit_maps_put}, {"status", status_put}};
+
+int jit_proc_kind(const char *path)
+{
+    char own[32];
+    snprintf(own, sizeof own, "/proc/%ld/", sys_call0(SYS_getpid));
+    const char *bases[] = {"/proc/self/", "/proc/thread-self/", own};
+    for (unsigned b = 0; b < 3; b++) {
+        size_t n = strlen(bases[b]);
+        if (strncmp(path, bases[b], n) != 0) continue;
+        for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
+            if (!strcmp(path + n, files[f].name)) return (int)f;
+    }
+    return -1;
+}
+
+long jit_proc_replace(int fd, int kind, int flags)
+{
+    char *text = read_all(fd);
+    int out = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
+    inl_lock_take(&jit.lock);
+    bool good = text && out >= 0 && files[kind].put(out, text);
+    inl_lock_release(&jit.lock);
+    if (good) {
+        sys_call3(SYS_lseek, out, 0, SEEK_SET);
+        sys_call3(SYS_dup3, out, fd, flags & O_CLOEXEC);
+    } else {
+        sys_call3(SYS_lseek, fd, 0, SEEK_SET);
+    }
+    if (out >= 0) sys_call1(SYS_close, out);
+    free(text);
+    return fd;
+}
