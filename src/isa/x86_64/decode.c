@@ -3,8 +3,9 @@
  * This is the JIT's hot path, and code is unpredictable input: what costs time is not the work but
  * mispredicted branches. So the common shape (at most one of 66, F2, F3, then a REX, then perhaps
  * 0F) is recognised by arithmetic, and decode_form() takes ModRM byte, SIB, displacement, immediate
- * and target in straight line, with sizes from tables and zero where something is absent.
- * Everything else goes through a plain prefix loop first and then through the same function.
+ * and target in straight line, with sizes from tables and masks where something is absent. When
+ * anything is out of the ordinary, decoding starts again in decode_any(): a plain prefix loop,
+ * then the same decode_form(), then the checks that only unusual forms need.
  *
  * Memory: the bytes are read in place when 32 of them may be read, which no field of an instruction
  * of at most 15 bytes can pass; shorter input is copied to a zero-padded buffer. Whether the
@@ -29,10 +30,13 @@ static const uint8_t byte_classes[256] = {
     [0xc4] = B_VEX3, [0xc5] = B_VEX2, [0xd5] = B_REX2, [0xf0] = B_LOCK, [0xf2] = B_F2, [0xf3] = B_F3,
 };
 
-/* What a byte means as the only legacy prefix, and which opcode bytes after it (or after 0F) are no
- * opcodes of the first two maps. */
+/* What a byte means as the only legacy prefix, and which bytes in the opcode's place, without or
+ * with 0F before them, are no opcodes of the first two maps. */
 static const uint8_t lone_prefix[256] = {[0x66] = X86_CTX_66, [0xf3] = X86_CTX_F3, [0xf2] = X86_CTX_F2};
-static const uint8_t no_opcode_0f[256] = {[0x0f] = 1, [0x38] = 1, [0x3a] = 1};
+static const uint8_t no_opcode[2][256] = {
+    {[0x26] = 1, [0x2e] = 1, [0x36] = 1, [0x3e] = 1, [0x40] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+     [0x62] = 1, [0x64] = 1, 1, 1, 1, [0x8f] = 1, [0xc4] = 1, 1, [0xd5] = 1, [0xf0] = 1, [0xf2] = 1, 1},
+    {[0x0f] = 1, [0x38] = 1, [0x3a] = 1}};
 
 /* What is known before the opcode. */
 typedef struct state {
@@ -48,6 +52,9 @@ typedef struct state {
     unsigned v, vector, prefix, segment; /* isa_insn.x */
     bool invalid;      /* prefixes that fault whatever follows */
 } state;
+
+/* All ones if `yes`. Written out because compilers turn conditional expressions into branches. */
+static inline unsigned mask_if(unsigned yes) { return 0u - (yes != 0); }
 
 /* Memory forms of a ModRM byte: displacement bytes, and ... */
 enum { M_SIB = 8, M_RIP = 16, M_MEM = 32, M_NO_BASE = 64 /* SIB base 5 means none */ };
@@ -134,9 +141,11 @@ static __attribute__((noinline)) isa_result undecoded(isa_insn *in, const state 
     if (row == X86_ROW_INVALID) {
         in->flow = ISA_FLOW_TRAP;
         in->bits = 0;
+        in->target = 0;
         return ISA_INVALID;
     }
     in->flow = ISA_FLOW_NEXT;
+    in->target = 0;
     in->bits |= x86_rows[row].bits;
     if (in->bits & ISA_BIT_PCREL_MEM) in->target = s->addr + at + load_signed(s->p + in->disp_at, 4);
     return ISA_UNKNOWN;
@@ -151,87 +160,96 @@ static isa_result malformed(isa_insn *in, const state *s, unsigned at)
     return undecoded(in, s, at, X86_ROW_INVALID);
 }
 
-/* Forms with more to look at; true if all is well. */
-static __attribute__((noinline)) bool decode_rest(isa_insn *in, const state *s, const x86_row *row)
+/* ModRM byte, SIB and displacement; returns the offset behind them. Without a ModRM byte (`has` is
+ * 0, not 1) the opcode's low bits take the place of rm. */
+static inline __attribute__((always_inline)) unsigned
+decode_operand(isa_insn *in, const state *s, unsigned at, unsigned has, unsigned opcode, unsigned modrm,
+               unsigned moffs)
 {
+    unsigned present = 0u - has, form = modrm_forms[modrm] & present;
+    unsigned rm = (opcode ^ ((opcode ^ modrm) & present)) & 7;
+    unsigned sib = s->p[at + 1], has_sib = form >> 3 & 1, with_sib = 0u - has_sib, low = sib & 7;
+    unsigned no_base = form >> 6 & (low == 5), disp = (form & 7) + 4 * no_base + moffs;
+    unsigned base = (rm ^ ((rm ^ low) & with_sib)) | s->b, index = (sib >> 3 & 7) | s->x;
+    unsigned based = form >> 5 & 1 & ~(no_base | form >> 4), indexed = has_sib & (index != 4);
+    in->modrm_at = at & present;
+    at += has + has_sib;
+    in->disp_at = at & mask_if(disp);
+    in->disp_len = disp;
+    in->bits = form >> 4 & ISA_BIT_PCREL_MEM;
+    in->x[X86_X_PREFIX] = s->prefix | (form >> 2 & X86_PREFIX_MEM);
+    in->x[X86_X_SEGMENT] = s->segment;
+    in->x[X86_X_REG] = ((modrm >> 3 & 7) | s->r) & present;
+    in->x[X86_X_RM] = rm | s->b | s->x_rm;
+    in->x[X86_X_V] = s->v;
+    in->x[X86_X_BASE] = base | (X86_NONE & (based - 1));
+    in->x[X86_X_INDEX] = index | (X86_NONE & (indexed - 1));
+    in->x[X86_X_SCALE] = sib >> 6 & with_sib;
+    in->x[X86_X_VECTOR] = s->vector;
+    return at + disp;
+}
+_Static_assert(ISA_BIT_PCREL_MEM == M_RIP >> 4 && X86_PREFIX_MEM == M_MEM >> 2, "bits move by shifts");
+
+/* The address of a branch or a PC-relative operand. */
+static inline uint64_t target_of(const isa_insn *in, const state *s, const x86_row *row)
+{
+    unsigned pcrel = mask_if(in->bits & ISA_BIT_PCREL_MEM), relative = mask_if(row->form & X86_FORM_RELATIVE);
+    unsigned size = (4 & pcrel) | (row->imm & relative & ~pcrel);
+    unsigned at = (in->disp_at & pcrel) | (in->imm_at & ~pcrel);
+    uint64_t target = s->addr + in->len + (uint64_t)load_signed(s->p + at, size);
+    if (s->prefix & X86_PREFIX_A32 && pcrel) target = (uint32_t)target; /* never so on the fast path */
+    return target & (0 - (uint64_t)(size != 0));
+}
+
+/* Forms with more to look at: number is the row's, `at` the offset behind the instruction. */
+static __attribute__((noinline)) isa_result decode_rest(isa_insn *in, const state *s, unsigned number,
+                                                        unsigned at)
+{
+    const x86_row *row = &x86_rows[number];
+    if (s->invalid) number = X86_ROW_INVALID;
+    if (number <= X86_ROW_UNKNOWN) return undecoded(in, s, at, number);
+    if (at > ISA_MAX_INSN || at > s->avail) return undecoded(in, s, at, X86_ROW_INVALID);
     if (row->form & X86_FORM_VSIB) { /* the index may be number 4, and has a fifth bit */
         if (in->x[X86_X_INDEX] == X86_NONE) in->x[X86_X_INDEX] = 4;
         in->x[X86_X_INDEX] |= s->v_index;
         in->x[X86_X_V] &= 15;
     }
     if (row->form & X86_FORM_INT && s->p[in->imm_at] == 0x80) in->flow = ISA_FLOW_SYSCALL;
-    return !row->check || fields_allowed(in, row);
+    if (row->check && !fields_allowed(in, row)) return undecoded(in, s, at, X86_ROW_INVALID);
+    return ISA_OK;
 }
 
-/* ModRM byte, SIB and displacement; returns the offset behind them. Without a ModRM byte the
- * opcode's low bits take the place of rm. */
-static inline __attribute__((always_inline)) unsigned
-decode_operand(isa_insn *in, const state *s, unsigned at, bool has, unsigned opcode, unsigned modrm,
-               unsigned moffs)
-{
-    unsigned form = has ? modrm_forms[modrm] : 0, rm = (has ? modrm : opcode) & 7;
-    unsigned sib = s->p[at + 1], has_sib = form >> 3 & 1, low = sib & 7;
-    unsigned no_base = (form >> 6) & (low == 5), disp = (form & 7) + 4 * no_base + moffs;
-    unsigned base = (has_sib ? low : rm) | s->b, index = (sib >> 3 & 7) | s->x;
-    bool based = form & M_MEM && !(no_base | (form & M_RIP));
-    in->modrm_at = has ? at : 0;
-    at += has + has_sib;
-    in->disp_at = disp ? at : 0;
-    in->disp_len = disp;
-    in->bits = form & M_RIP ? ISA_BIT_PCREL_MEM : 0;
-    in->x[X86_X_PREFIX] = s->prefix | (form & M_MEM ? X86_PREFIX_MEM : 0);
-    in->x[X86_X_SEGMENT] = s->segment;
-    in->x[X86_X_REG] = has ? (modrm >> 3 & 7) | s->r : 0;
-    in->x[X86_X_RM] = rm | s->b | s->x_rm;
-    in->x[X86_X_V] = s->v;
-    in->x[X86_X_BASE] = based ? base : X86_NONE;
-    in->x[X86_X_INDEX] = has_sib && index != 4 ? index : X86_NONE;
-    in->x[X86_X_SCALE] = has_sib ? sib >> 6 : 0;
-    in->x[X86_X_VECTOR] = s->vector;
-    return at + disp;
-}
+static isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out);
 
-/* The address of a branch or a PC-relative operand: both end a displacement's way. */
-static inline uint64_t target_of(const isa_insn *in, const state *s, const x86_row *row)
-{
-    bool pcrel = in->bits & ISA_BIT_PCREL_MEM;
-    unsigned size = pcrel ? 4 : row->form & X86_FORM_RELATIVE ? row->imm : 0;
-    unsigned at = pcrel ? in->disp_at : in->imm_at;
-    uint64_t target = s->addr + in->len + load_signed(s->p + at, size);
-    if (!size) target = 0;
-    return pcrel && s->prefix & X86_PREFIX_A32 ? (uint32_t)target : target;
-}
-
-/* From the opcode on: `s` holds map, context and extensions. */
-static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s)
+/* From the opcode on: `s` holds map, context and extensions. `fast`: there are bytes enough, and
+ * the state is not to be handed on. */
+static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s, bool fast)
 {
     unsigned at = s->at, opcode = s->p[at++];
     const x86_opcode *o = &x86_opcodes[s->map][opcode];
-    unsigned shape = o->context, modrm = s->p[at] | (shape & X86_OPCODE_REGISTER ? 0xc0 : 0);
+    unsigned shape = o->context, modrm = s->p[at] | (0xc0 & mask_if(shape & X86_OPCODE_REGISTER));
     unsigned context = x86_context_maps[shape & X86_OPCODE_CONTEXT][s->context];
     unsigned number = x86_cells[o->cells + context * o->stride + x86_modrm_maps[o->modrm][modrm]];
     const x86_row *row = &x86_rows[number];
+    at = decode_operand(in, s, at, shape >> 15, opcode, modrm, row->disp);
     in->addr = s->addr;
-    in->target = 0;
     in->opcode_at = s->at;
-    at = decode_operand(in, s, at, shape & X86_OPCODE_MODRM, opcode, modrm, row->disp);
     in->imm_len = row->imm;
-    in->imm_at = row->imm ? at : 0;
-    in->cond = row->form & X86_FORM_CONDITION ? opcode & 15 : 0;
+    in->imm_at = at & mask_if(row->imm);
+    in->cond = opcode & 15 & mask_if(row->form & X86_FORM_CONDITION);
     at += row->imm;
-    if (__builtin_expect(number <= X86_ROW_UNKNOWN || s->invalid || at > ISA_MAX_INSN || at > s->avail, 0)) {
-        state copy = *s;
-        return undecoded(in, &copy, at, number == X86_ROW_UNKNOWN && !s->invalid ? number : X86_ROW_INVALID);
-    }
     in->len = at;
     in->op = row->op;
     in->row = number;
     in->flow = row->flow;
     in->target = target_of(in, s, row);
     in->bits |= row->bits;
-    if (__builtin_expect(row->check || row->form & (X86_FORM_VSIB | X86_FORM_INT), 0)) {
-        state copy = *s;
-        if (!decode_rest(in, &copy, row)) return undecoded(in, &copy, at, X86_ROW_INVALID);
+    bool odd = row->check | (row->form & X86_FORM_ODD);
+    if (fast) {
+        if (__builtin_expect(odd, 0)) return decode_any(s->p, s->avail, s->addr, in);
+    } else if (odd || s->invalid || at > ISA_MAX_INSN || at > s->avail) {
+        isa_result result = decode_rest(in, s, number, at);
+        if (result != ISA_OK) return result;
     }
     keep_bytes(in, s->p);
     return ISA_OK;
@@ -239,19 +257,18 @@ static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in
 
 static __attribute__((noinline)) isa_result decode_opcode(isa_insn *in, const state *s)
 {
-    return decode_form(in, s);
+    return decode_form(in, s, false);
 }
 
 /* 3DNow! puts its opcode where an immediate would stand. */
 static isa_result decode_3dnow(isa_insn *in, state *s)
 {
     unsigned modrm = s->p[++s->at];
-    unsigned end = decode_operand(in, s, s->at, true, 0, modrm, 0), opcode = s->p[end];
+    unsigned end = decode_operand(in, s, s->at, 1, 0, modrm, 0), opcode = s->p[end];
     const x86_opcode *o = &x86_opcodes[X86_MAP_3DNOW][opcode];
     unsigned number = x86_cells[o->cells + x86_modrm_maps[o->modrm][modrm]];
     const x86_row *row = &x86_rows[number];
     in->addr = s->addr;
-    in->target = 0;
     in->opcode_at = end++;
     in->imm_at = in->imm_len = in->cond = 0;
     s->map = X86_MAP_3DNOW;
@@ -271,10 +288,9 @@ static isa_result decode_3dnow(isa_insn *in, state *s)
 static isa_result decode_foreign(isa_insn *in, const state *s)
 {
     in->addr = s->addr;
-    in->target = 0;
     in->cond = 0;
     in->opcode_at = s->at;
-    unsigned at = decode_operand(in, s, s->at + 1, true, 0, s->p[s->at + 1], 0);
+    unsigned at = decode_operand(in, s, s->at + 1, 1, 0, s->p[s->at + 1], 0);
     return undecoded(in, s, at, s->invalid ? X86_ROW_INVALID : X86_ROW_UNKNOWN);
 }
 
@@ -361,7 +377,8 @@ static inline void apply_rex(state *s, unsigned rex)
     s->x = rex << 2 & 8;
     s->b = rex << 3 & 8;
     s->context |= (rex & 8) | (rex & 1) << 6;
-    s->prefix |= (rex ? 0 : X86_PREFIX_NOREX) | (rex >> 1 & X86_PREFIX_W);
+    s->prefix |= (rex == 0) | (rex >> 1 & X86_PREFIX_W);
+    _Static_assert(X86_PREFIX_NOREX == 1, "a comparison's value");
 }
 
 static isa_result decode_legacy(isa_insn *in, state *s, unsigned rex)
@@ -431,14 +448,13 @@ isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_ins
     if (__builtin_expect(avail < 32, 0)) return decode_any(bytes, avail, addr, out);
     unsigned at = 0, context = lone_prefix[bytes[0]];
     at += context != 0;
-    unsigned rex = (bytes[at] & 0xf0) == 0x40 ? bytes[at] : 0;
-    at += rex != 0;
+    unsigned is_rex = (bytes[at] ^ 0x40u) < 16, rex = bytes[at] & (0u - is_rex);
+    at += is_rex;
     unsigned escape = bytes[at] == 0x0f;
     at += escape;
-    if (__builtin_expect((escape ? no_opcode_0f : byte_classes)[bytes[at]], 0))
-        return decode_any(bytes, avail, addr, out);
+    if (__builtin_expect(no_opcode[escape][bytes[at]], 0)) return decode_any(bytes, avail, addr, out);
     state s = {.p = bytes, .avail = avail, .addr = addr, .at = at, .context = context,
                .map = X86_MAP_LEGACY + escape};
     apply_rex(&s, rex);
-    return decode_form(out, &s);
+    return decode_form(out, &s, true);
 }

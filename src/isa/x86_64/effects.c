@@ -1,8 +1,8 @@
 /* What an instruction reads and writes.
  *
- * The row's template holds everything that is fixed; left to do is to shift one bit a slot to the
+ * The row's template holds everything that is fixed; left to do is to shift each slot's lanes to the
  * register that the slot names, to add the address registers, and a few rules that hang on the
- * operands' values (x86_fx.quirks).
+ * operands' values (x86_fx.quirks). As in decode.c, the common case has no unpredictable branch.
  */
 #include <string.h>
 #include "isa/x86_64/tables.h"
@@ -18,7 +18,7 @@ static inline uint64_t pick(unsigned slots, numbers n)
            (uint64_t)(slots >> X86_SLOT_V & 1) << n.v;
 }
 
-static void everything(isa_effects *e)
+static __attribute__((noinline)) void everything(isa_effects *e)
 {
     memset(e, 0, sizeof *e);
     e->reads = e->writes = ~0ull;
@@ -31,6 +31,21 @@ static void everything(isa_effects *e)
 
 static unsigned is4(const isa_insn *in) { return in->raw[in->imm_at] >> 4; }
 
+/* The three register sets, slot by slot; `mask` takes lanes away. */
+static void set_registers(isa_effects *e, const x86_fx *f, numbers n, uint64_t address, uint64_t mask)
+{
+    const uint64_t lanes[3] = {f->reg & mask, f->rm & mask, f->v & mask};
+    const unsigned number[3] = {n.reg, n.rm, n.v};
+    e->reads = (f->fixed & 0xffff) | address;
+    e->writes = f->fixed >> X86_LANE_WRITES & 0xffff;
+    e->kills = f->fixed >> X86_LANE_KILLS & 0xffff;
+    for (unsigned i = 0; i < 3; i++) {
+        e->reads |= (lanes[i] & 1) << number[i];
+        e->writes |= (lanes[i] >> X86_LANE_WRITES & 1) << number[i];
+        e->kills |= (lanes[i] >> X86_LANE_KILLS & 1) << number[i];
+    }
+}
+
 static void add_masks(const isa_insn *in, const x86_fx *f, isa_effects *e)
 {
     numbers n = {in->x[X86_X_REG] & 7, in->x[X86_X_RM] & 7, in->x[X86_X_V] & 7};
@@ -40,7 +55,7 @@ static void add_masks(const isa_insn *in, const x86_fx *f, isa_effects *e)
     if (f->rare & X86_RARE_MASK_PAIR) e->mask_writes |= 3u << (n.reg & 6);
 }
 
-static void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
+static __attribute__((noinline)) void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
 {
     numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
     unsigned reads = f->vec.read;
@@ -67,25 +82,25 @@ static void mend_count(const isa_insn *in, const x86_fx *f, isa_effects *e)
     else if (!(count & 31) && !(f->quirks & X86_FX_COUNT64)) e->flags_kill = 0;
 }
 
-static void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
-{
-    /* xor al,ah is no clearing: the fields are compared, not the registers */
-    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM])
-        e->reads = f->reads | pick(f->gpr.read & ~(S_REG | S_RM), n);
-    if (f->quirks & X86_FX_NO_ADDRESS) e->reads = f->reads;
-    if (f->quirks & X86_FX_COUNT) mend_count(in, f, e);
-}
-
 /* Registers of the address: absent ones have number X86_NONE, a bit that is cleared. */
 static inline uint64_t address_registers(const isa_insn *in)
 {
     return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE);
 }
 
+static __attribute__((noinline)) void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
+{
+    /* xor al,ah is no clearing: the fields are compared, not the registers */
+    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM])
+        set_registers(e, f, n, 0, ~1ull);
+    if (f->quirks & X86_FX_NO_ADDRESS) e->reads = f->fixed & 0xffff;
+    if (f->quirks & X86_FX_COUNT) mend_count(in, f, e);
+}
+
 static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
 {
     e->vec_reads |= 1u << in->x[X86_X_INDEX];
-    e->reads = f->reads | pick(f->gpr.read, n) | (1ull << in->x[X86_X_BASE] & ~(1ull << X86_NONE));
+    set_registers(e, f, n, 1ull << in->x[X86_X_BASE] & ~(1ull << X86_NONE), ~0ull);
 }
 
 void x86_effects(const isa_insn *in, isa_effects *e)
@@ -98,17 +113,17 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     numbers n = {in->x[X86_X_REG] & (31 - (quirks & X86_FX_HIGH_REG & prefix) * 28),
                  in->x[X86_X_RM] & (31 - (quirks >> 1 & 1 & prefix) * 28) & ~(prefix >> 2 & 16),
                  in->x[X86_X_V]};
-    e->reads = f->reads | pick(f->gpr.read, n) | address_registers(in);
-    e->writes = f->writes | pick(f->gpr.write, n);
-    e->kills = f->kills | pick(f->gpr.kill, n);
+    uint64_t lanes = f->fixed | f->reg << n.reg | f->rm << n.rm | f->v << n.v;
+    e->reads = (lanes & 0xffff) | address_registers(in);
+    e->writes = lanes >> X86_LANE_WRITES & 0xffff;
+    e->kills = lanes >> X86_LANE_KILLS & 0xffff;
     e->vec_reads = e->vec_writes = e->vec_kills = 0;
     e->mask_reads = e->mask_writes = 0;
     e->other_reads = f->other_reads;
     e->other_writes = f->other_writes;
-    e->flags_read = f->flags_read;
-    e->flags_written = f->flags_written;
-    e->flags_undefined = f->flags_undefined;
-    e->flags_kill = f->flags_kill;
+    memcpy(&e->flags_read, &f->flags_read, 4 * sizeof e->flags_read);
+    if (__builtin_expect(prefix & X86_PREFIX_REX2, 0)) /* registers past the lanes */
+        set_registers(e, f, n, address_registers(in), ~0ull);
     if (f->has_vec) {
         add_vectors(in, f, e);
         if (row->form & X86_FORM_VSIB) add_vector_index(in, f, n, e);
@@ -117,3 +132,5 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     if (__builtin_expect(in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM, 0))
         e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
 }
+_Static_assert(offsetof(isa_effects, flags_kill) - offsetof(isa_effects, flags_read) ==
+                   offsetof(x86_fx, flags_kill) - offsetof(x86_fx, flags_read), "copied as one");

@@ -56,6 +56,7 @@ enum { /* x86_row.form */
     X86_FORM_ROUND = 32,     /* EVEX.b with registers: static rounding, LL is the mode */
     X86_FORM_SAE = 64,
     X86_FORM_IS4 = 128,      /* a register in the immediate's high bits */
+    X86_FORM_ODD = X86_FORM_INT | X86_FORM_VSIB, /* needs a closer look; so do the first two rows */
 };
 typedef struct x86_row {
     uint16_t op;
@@ -97,20 +98,27 @@ enum { /* x86_fx.rare */
     X86_RARE_MASK_PAIR = 2,  /* reg names an aligned pair of masks */
 };
 
-/* Effects. For each access a mask of fixed registers and one bit a slot (1 << X86_SLOT_*). */
+/* Effects. The general registers read, written and overwritten are three 16-bit lanes of one number,
+ *
+ *     63      48 47      32 31      16 15       0
+ *     |        |   kills   |  writes  |   reads  |
+ *
+ * so that one shift moves a slot's bits in all three to the register that the slot names. The other
+ * sets have one bit a slot (1 << X86_SLOT_*). */
 typedef struct x86_slots { uint8_t read, write, kill; } x86_slots;
 typedef struct x86_fx {
-    uint16_t reads, writes, kills;
-    x86_slots gpr;
+    uint64_t fixed;          /* lanes of registers that are always the same */
+    uint64_t reg, rm, v;     /* lanes of a register number 0, to be shifted by the slot's */
+    uint32_t flags_read, flags_written, flags_undefined, flags_kill; /* in isa_effects' order */
     uint8_t quirks;
-    uint32_t flags_read, flags_written, flags_undefined, flags_kill;
     uint8_t other_reads, other_writes;
     uint8_t has_vec;         /* anything in the members below */
     uint8_t rare;
     x86_slots vec, mask;
-    uint32_t vec_reads, vec_writes, vec_kills;
     uint8_t mask_writes, mask_reads;
+    uint32_t vec_reads, vec_writes, vec_kills;
 } x86_fx;
+enum { X86_LANE_WRITES = 16, X86_LANE_KILLS = 32 };
 
 enum x86_place { /* where a memory operand's address comes from */
     X86_PLACE_MODRM, X86_PLACE_MOFFS, X86_PLACE_FIXED, /* base is a register number */

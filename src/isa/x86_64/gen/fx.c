@@ -28,6 +28,24 @@ static unsigned slot_of(ZydisOperandEncoding e)
     }
 }
 
+/* The lanes of an access to register number 0. */
+static uint64_t lanes(unsigned actions, bool whole)
+{
+    return (actions & READS ? 1 : 0) | (actions & WRITES ? 1ull << X86_LANE_WRITES : 0) |
+           (actions & OVERWRITES && whole ? 1ull << X86_LANE_KILLS : 0);
+}
+
+static uint64_t *lane_slot(x86_fx *fx, unsigned slot)
+{
+    return slot == X86_SLOT_REG ? &fx->reg : slot == X86_SLOT_RM ? &fx->rm : &fx->v;
+}
+
+static void add_fixed(x86_fx *fx, unsigned regs, unsigned actions, bool whole)
+{
+    for (unsigned n = 0; n < 16; n++)
+        if (regs >> n & 1) fx->fixed |= lanes(actions, whole) << n;
+}
+
 static void add_slot(x86_slots *s, unsigned slot, unsigned actions, bool whole)
 {
     if (actions & READS) s->read |= 1u << slot;
@@ -37,17 +55,12 @@ static void add_slot(x86_slots *s, unsigned slot, unsigned actions, bool whole)
 
 static void add_gpr(x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
 {
-    unsigned slot = slot_of(o->encoding), bit = 1u << r->number;
+    unsigned slot = slot_of(o->encoding);
     bool whole = r->bytes >= 4; /* 32-bit results clear the upper half */
-    if (slot != X86_SLOT_FIXED) {
-        add_slot(&fx->gpr, slot, o->actions, whole);
-        if (r->bytes == 1 && slot == X86_SLOT_REG) fx->quirks |= X86_FX_HIGH_REG;
-        if (r->bytes == 1 && slot == X86_SLOT_RM) fx->quirks |= X86_FX_HIGH_RM;
-        return;
-    }
-    if (o->actions & READS) fx->reads |= bit;
-    if (o->actions & WRITES) fx->writes |= bit;
-    if (o->actions & OVERWRITES && whole) fx->kills |= bit;
+    if (slot == X86_SLOT_FIXED) { add_fixed(fx, 1u << r->number, o->actions, whole); return; }
+    *lane_slot(fx, slot) |= lanes(o->actions, whole);
+    if (r->bytes == 1 && slot == X86_SLOT_REG) fx->quirks |= X86_FX_HIGH_REG;
+    if (r->bytes == 1 && slot == X86_SLOT_RM) fx->quirks |= X86_FX_HIGH_RM;
 }
 
 static void add_vec(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
@@ -104,7 +117,7 @@ static void add_address(const answer *a, x86_fx *fx, const ZydisDecodedOperand *
 {
     reg_id r;
     if (o->encoding != ZYDIS_OPERAND_ENCODING_NONE || answer_stores_at_reg(a)) return;
-    if (o->mem.base >= ZYDIS_REGISTER_EAX && reg_of(o->mem.base, &r)) fx->reads |= 1u << r.number;
+    if (o->mem.base >= ZYDIS_REGISTER_EAX && reg_of(o->mem.base, &r)) add_fixed(fx, 1u << r.number, READS, false);
 }
 
 static void add_flags(const answer *a, x86_fx *fx)
@@ -155,13 +168,12 @@ static void mend_string(const answer *a, x86_fx *fx)
                      (mnemonic_in(a, no_target) ? 0 : 1u << X86_RDI);
     if (answer_repeats(a)) {
         moved |= 1u << X86_RCX;
-        fx->kills = 0;
+        fx->fixed &= (1ull << X86_LANE_KILLS) - 1;
         fx->flags_kill = 0;
+        add_fixed(fx, moved, READS | ZYDIS_OPERAND_ACTION_CONDWRITE, false);
     } else {
-        fx->kills |= moved;
+        add_fixed(fx, moved, READS | WRITES, true);
     }
-    fx->reads |= moved;
-    fx->writes |= moved;
 }
 
 /* Destinations that keep their value in some cases: no bit found, a selector that is not
@@ -171,14 +183,14 @@ static void mend_conditional(const answer *a, x86_fx *fx)
     static const ZydisMnemonic keeps[] = {
         ZYDIS_MNEMONIC_BSF, ZYDIS_MNEMONIC_BSR, ZYDIS_MNEMONIC_LAR, ZYDIS_MNEMONIC_LSL,
         ZYDIS_MNEMONIC_RDSSPD, ZYDIS_MNEMONIC_RDSSPQ, 0};
-    if (mnemonic_in(a, keeps)) fx->gpr.kill = 0;
+    if (mnemonic_in(a, keeps)) fx->reg &= ~(1ull << X86_LANE_KILLS), fx->rm &= ~(1ull << X86_LANE_KILLS);
 }
 
 static void mend_single(const answer *a, x86_fx *fx)
 {
     switch (a->in.mnemonic) {
-    case ZYDIS_MNEMONIC_XLAT: fx->reads |= 1u << X86_RAX; break; /* the index */
-    case ZYDIS_MNEMONIC_LLWPCB: fx->gpr = (x86_slots){.read = 1u << X86_SLOT_RM}; break;
+    case ZYDIS_MNEMONIC_XLAT: add_fixed(fx, 1u << X86_RAX, READS, false); break; /* the index */
+    case ZYDIS_MNEMONIC_LLWPCB: fx->rm = lanes(READS, false); break;
     case ZYDIS_MNEMONIC_VZEROALL: fx->vec_kills = 0xffff; /* fall through */
     case ZYDIS_MNEMONIC_VZEROUPPER:
         fx->vec_writes = 0xffff;
@@ -208,7 +220,7 @@ static void add_idiom(const answer *a, x86_fx *fx)
                                           ZYDIS_MNEMONIC_VXORPD, 0};
     unsigned both = 1u << X86_SLOT_REG | 1u << X86_SLOT_RM;
     if (form_is_memory(&a->form)) return;
-    if (mnemonic_in(a, two) && ((fx->gpr.read & both) == both || (fx->vec.read & both) == both))
+    if (mnemonic_in(a, two) && ((fx->reg & fx->rm & 1) || (fx->vec.read & both) == both))
         fx->quirks |= X86_FX_SAME_RM;
     if (mnemonic_in(a, three)) fx->quirks |= X86_FX_SAME_V_RM;
 }
@@ -243,12 +255,12 @@ static void add_state(const answer *a, x86_fx *fx)
 static void add_exits(const answer *a, x86_fx *fx, unsigned flow)
 {
     if (flow != ISA_FLOW_SYSCALL && flow != ISA_FLOW_TRAP && flow != ISA_FLOW_FAR) return;
-    fx->reads = ALL_GPR;
+    add_fixed(fx, ALL_GPR, READS, false);
     fx->flags_read = FLAGS;
     fx->flags_kill = 0;
     fx->other_reads = ALL_OTHER;
     if (flow == ISA_FLOW_SYSCALL || a->in.mnemonic == ZYDIS_MNEMONIC_INT) {
-        fx->writes |= 1u << X86_RAX; /* the result */
+        add_fixed(fx, 1u << X86_RAX, ZYDIS_OPERAND_ACTION_CONDWRITE, false); /* the result */
         fx->flags_written = fx->flags_undefined = 0; /* restored on return */
     }
     if (flow == ISA_FLOW_TRAP) fx->flags_written = fx->flags_undefined = 0;

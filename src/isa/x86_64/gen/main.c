@@ -244,12 +244,13 @@ static void write_fxs(FILE *f)
     fprintf(f, "const x86_fx x86_fxs[] = {\n");
     for (size_t i = 0; i < gen_fxs.count; i++) {
         const x86_fx *x = pool_at(&gen_fxs, i);
-        fprintf(f, "{%u,%u,%u,{%u,%u,%u},%u,%u,%u,%u,%u,%u,%u,%u,%u,{%u,%u,%u},{%u,%u,%u},%uu,%uu,%uu,%u,%u},\n",
-                x->reads, x->writes, x->kills, x->gpr.read, x->gpr.write, x->gpr.kill, x->quirks,
-                x->flags_read, x->flags_written, x->flags_undefined, x->flags_kill, x->other_reads,
-                x->other_writes, x->has_vec, x->rare, x->vec.read, x->vec.write, x->vec.kill,
-                x->mask.read, x->mask.write, x->mask.kill, x->vec_reads, x->vec_writes, x->vec_kills,
-                x->mask_writes, x->mask_reads);
+        fprintf(f, "{0x%llxu,0x%llxu,0x%llxu,0x%llxu,%u,%u,%u,%u,%u,%u,%u,%u,%u,{%u,%u,%u},{%u,%u,%u},"
+                   "%u,%u,%uu,%uu,%uu},\n",
+                (unsigned long long)x->fixed, (unsigned long long)x->reg, (unsigned long long)x->rm,
+                (unsigned long long)x->v, x->flags_read, x->flags_written, x->flags_undefined,
+                x->flags_kill, x->quirks, x->other_reads, x->other_writes, x->has_vec, x->rare,
+                x->vec.read, x->vec.write, x->vec.kill, x->mask.read, x->mask.write, x->mask.kill,
+                x->mask_writes, x->mask_reads, x->vec_reads, x->vec_writes, x->vec_kills);
     }
     fprintf(f, "};\n");
 }

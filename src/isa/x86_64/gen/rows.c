@@ -16,13 +16,15 @@ static uint16_t *memo_rows;
 void rows_init(void)
 {
     op_name names[2] = {{"(invalid)", "invalid"}, {"(unknown)", "unknown"}};
-    x86_check any = {~0u, ~0u, ~0u, 0};
+    x86_check any; /* stored by its bytes, so that padding counts */
     x86_mem no_mem = {.place = 255, .flags = X86_MEM_LAST};
     x86_operand no_operand = {.kind = ISA_OPERAND_NONE, .size = 0xffff, .flags = X86_OPERAND_LAST};
     x86_fx fault; /* its handler sees everything */
     x86_row row;
+    memset(&any, 0, sizeof any);
+    any.reg = any.rm = any.vvvv = ~0u;
     memset(&fault, 0, sizeof fault);
-    fault.reads = 0xffff;
+    fault.fixed = 0xffff;
     fault.flags_read = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID;
     fault.other_reads = 0x3f;
     memset(&row, 0, sizeof row);
@@ -32,6 +34,7 @@ void rows_init(void)
     pool_add(&gen_fxs, &fault);
     lists_add(&gen_mems, &no_mem, 1);
     lists_add(&gen_operands, &no_operand, 1);
+    row.form = X86_FORM_ODD;
     pool_add(&gen_rows, &row);
     row.op = 1;
     row.bits = ISA_BIT_UNKNOWN | ISA_BIT_MEM;
