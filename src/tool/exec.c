@@ -56,6 +56,7 @@ static void fill(list *l, const char *path, const char *fds, char *const *argv)
     add(l, "--inlay-fds=", fds);
     for (int i = 1; i < first.options_end; i++)
         if (!is_internal(first.argv[i])) add(l, first.argv[i], "");
+    if (tool_options_now.no_ptrace) add(l, "--no-ptrace", "");
     add(l, "--", "");
     for (; argv && *argv; argv++) add(l, *argv, "");
 }
@@ -92,6 +93,10 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec
     if (kind == PROGRAM_REFUSED) return false;
     if (kind == PROGRAM_FOREIGN) {
         tool_say("%s; it runs without the tool", e.text);
+        return false;
+    }
+    if (access("/proc/self/maps", R_OK) != 0) {
+        tool_say("%s: there is no /proc here; it runs without the tool", path);
         return false;
     }
     const tool_fds *f = &tool_handoff_data.fds;

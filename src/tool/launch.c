@@ -1,11 +1,11 @@
 /* The launcher becomes the program; a helper puts the tool into it on the way.
  *
- * The helper is a grandchild whose parent has ended before the program starts, so that the program
- * has no child that it did not make. (Where this process adopts orphans itself, the resident reaps
- * it.) It traces the launcher from before the exec to the exec stop and is gone before the program's
- * first instruction. It keeps no descriptor open but its two pipes and standard error: a reader must
- * see the end of the program's pipes when the program ends. PTRACE_O_EXITKILL sees to it that a
- * helper that dies half-way takes the program along: never is a program half-run.
+ * The helper is a child without an exit signal, which the resident reaps before the program's first
+ * instruction: the program finds no child that it did not make, nor does an ancestor that adopts
+ * orphans. It traces the launcher from before the exec to the exec stop, and is gone then. It keeps no
+ * descriptor open but its two pipes and standard error: a reader must see the end of the program's
+ * pipes when the program ends. PTRACE_O_EXITKILL sees to it that a helper that dies half-way takes
+ * the program along: never is a program half-run.
  *
  *     launcher                         helper
  *       <--------- its pid -------------
@@ -158,18 +158,9 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
 /* A child without an exit signal: nothing becomes pending in us when it ends. */
 static pid_t fork_quietly(void) { return (pid_t)sys_call(SYS_clone, 0, 0, 0, 0, 0, 0); }
 
-static bool start_helper(const helper_pipes *p, char **argv)
+static void reap(pid_t helper)
 {
-    pid_t self = getpid(), middle = fork_quietly();
-    if (middle == 0) {
-        long helper = sys_call(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
-        if (helper == 0) helper_main(self, p, argv);
-        sys_call1(SYS_exit_group, sys_failed(helper));
-    }
-    if (sys_failed(middle)) return false;
-    int status = 1;
-    while (waitpid(middle, &status, __WALL) < 0 && errno == EINTR) {}
-    return status == 0;
+    while (waitpid(helper, NULL, __WALL) < 0 && errno == EINTR) {}
 }
 
 /* 0, or the error for which there is no tracing. */
@@ -184,11 +175,12 @@ static int arrange_tracing(char **argv)
         close(p.to_helper[1]);
         return word;
     }
-    bool started = start_helper(&p, argv);
+    pid_t self = getpid(), helper = fork_quietly();
+    if (helper == 0) helper_main(self, &p, argv);
     close(p.to_helper[0]);
     close(p.to_launcher[1]);
-    word = EAGAIN;
-    if (started && read(p.to_launcher[0], &word, sizeof word) == sizeof word) {
+    word = sys_failed(helper) ? -helper : EAGAIN;
+    if (helper > 0 && read(p.to_launcher[0], &word, sizeof word) == sizeof word) {
         prctl(PR_SET_PTRACER, word);
         if (write(p.to_helper[1], &word, sizeof word) != sizeof word ||
             read(p.to_launcher[0], &word, sizeof word) != sizeof word)
@@ -196,11 +188,13 @@ static int arrange_tracing(char **argv)
     }
     close(p.to_helper[1]);
     close(p.to_launcher[0]);
+    if (word != 0 && helper > 0) reap(helper);
     return word;
 }
 
 void tool_launch(const char *path, char **argv, char **launcher_argv)
 {
+    if (tool_options_now.fds.err >= 0) libc_redirect_stdio(tool_options_now.fds.err);
     prepare_fds();
     strcpy(tool_handoff_data.program, path);
     if (!tool_options_now.no_ptrace) {
@@ -212,6 +206,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
         }
         tool_say("ptrace is not possible here (%s); loading the program into the tool's process",
                  strerror(error));
+        tool_options_now.no_ptrace = true;
     }
     inl_error e = {0};
     if (load_program(path, argv, environ, &e) != INL_OK)

@@ -5,6 +5,7 @@
 
 #include <inlay/tool.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,11 +22,10 @@ int resident_hide(int fd)
     return hidden < 0 ? fd : hidden;
 }
 
-/* Where this process adopts orphans (the first process of a container, a subreaper), the helper is
- * its child now, and about to end. */
+/* The helper is our child, invisible to an ordinary wait, and about to end. */
 static void reap_helper(int pid)
 {
-    if (pid > 0) sys_call4(SYS_wait4, pid, 0, __WALL, 0);
+    if (pid > 0) while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
 }
 
 /* Before main, so that nothing that main does comes too early. */

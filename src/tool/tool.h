@@ -49,7 +49,7 @@ typedef struct tool_handoff {
     jit_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
-    int32_t helper;          /* process id of the helper, to be reaped if it became our child */
+    int32_t helper;          /* process id of the helper, to be reaped */
     char program[4096];      /* path of the program, as found */
 } tool_handoff;
 extern tool_handoff tool_handoff_data;
