@@ -174,9 +174,8 @@ static inl_status first_thread(inl_error *e)
 {
     jit_thread *t = jit_thread_new(e);
     if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
-    void *xsave = t->ctx.xsave;
     t->ctx = jit.start.ctx;
-    t->ctx.xsave = xsave;
+    t->ctx.xsave = t->frame.xsave_area;
     jit_arch_adopt(t);
     jit_signals_init_thread(t);
     inl_lock_take(&jit.lock);
