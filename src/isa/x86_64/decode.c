@@ -3,7 +3,8 @@
  * This is the JIT's hot path, and code is unpredictable input: what costs time is not the work but
  * mispredicted branches. So the common shape (at most one of 66, F2, F3, then a REX, then perhaps
  * 0F) is recognised by arithmetic, and decode_form() takes ModRM byte, SIB, displacement, immediate
- * and target in straight line, with sizes from tables and masks where something is absent. When
+ * and target in straight line, with sizes from tables and masks where something is absent; fields
+ * that lie side by side in isa_insn are put together in registers and stored at once. When
  * anything is out of the ordinary, decoding starts again in decode_any(): a plain prefix loop,
  * then the same decode_form(), then the checks that only unusual forms need.
  *
@@ -30,9 +31,8 @@ static const uint8_t byte_classes[256] = {
     [0xc4] = B_VEX3, [0xc5] = B_VEX2, [0xd5] = B_REX2, [0xf0] = B_LOCK, [0xf2] = B_F2, [0xf3] = B_F3,
 };
 
-/* What a byte means as the only legacy prefix, and which bytes in the opcode's place, without or
- * with 0F before them, are no opcodes of the first two maps. */
-static const uint8_t lone_prefix[256] = {[0x66] = X86_CTX_66, [0xf3] = X86_CTX_F3, [0xf2] = X86_CTX_F2};
+/* Bytes that in the opcode's place, without or with 0F before them, are no opcodes of the first two
+ * maps. */
 static const uint8_t no_opcode[2][256] = {
     {[0x26] = 1, [0x2e] = 1, [0x36] = 1, [0x3e] = 1, [0x40] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
      [0x62] = 1, [0x64] = 1, 1, 1, 1, [0x8f] = 1, [0xc4] = 1, 1, [0xd5] = 1, [0xf0] = 1, [0xf2] = 1, 1},
@@ -56,16 +56,43 @@ typedef struct state {
 /* All ones if `yes`. Written out because compilers turn conditional expressions into branches. */
 static inline unsigned mask_if(unsigned yes) { return 0u - (yes != 0); }
 
-/* Memory forms of a ModRM byte: displacement bytes, and ... */
-enum { M_SIB = 8, M_RIP = 16, M_MEM = 32, M_NO_BASE = 64 /* SIB base 5 means none */ };
+/* What a ModRM byte says about the bytes after it: bytes of displacement, and ... Entries from 256
+ * on are for opcodes without one, by the opcode's low bits. */
+enum { M_SIB = 8, M_RIP = 16, M_MEM = 32, M_NO_BASE = 64 /* SIB base 5 means none */, NO_MODRM = 256 };
 #define ROW(f, sib, five) f, f, f, f, sib, five, f, f
 #define ROWS8(f, sib, five) ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), \
                             ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five)
-static const uint8_t modrm_forms[256] = {
+static const uint8_t modrm_forms[NO_MODRM + 8] = {
     ROWS8(M_MEM, M_MEM | M_SIB | M_NO_BASE, M_MEM | M_RIP | 4),
     ROWS8(M_MEM | 1, M_MEM | M_SIB | 1, M_MEM | 1),
     ROWS8(M_MEM | 4, M_MEM | M_SIB | 4, M_MEM | 4),
 };
+
+/* isa_insn.x[1] to x[8] as one number. */
+enum { AT_SEGMENT = 0, AT_REG = 8, AT_RM = 16, AT_V = 24, AT_BASE = 32, AT_INDEX = 40, AT_SCALE = 48,
+       AT_VECTOR = 56 };
+#define NUMBERS(reg, rm, base, index) \
+    ((uint64_t)(reg) << AT_REG | (uint64_t)(rm) << AT_RM | (uint64_t)(base) << AT_BASE | (uint64_t)(index) << AT_INDEX)
+
+/* The register numbers in a ModRM byte; a SIB's are added to the 0 that stands in their place. */
+#define MEM(g, m) NUMBERS(g, m, m, X86_NONE)
+#define MEMS(g, five) MEM(g, 0), MEM(g, 1), MEM(g, 2), MEM(g, 3), NUMBERS(g, 4, 0, 0), five, MEM(g, 6), MEM(g, 7)
+#define MOD0(g) MEMS(g, NUMBERS(g, 5, X86_NONE, X86_NONE))
+#define MOD1(g) MEMS(g, MEM(g, 5))
+#define REG(g, m) NUMBERS(g, m, X86_NONE, X86_NONE)
+#define REGS(g) REG(g, 0), REG(g, 1), REG(g, 2), REG(g, 3), REG(g, 4), REG(g, 5), REG(g, 6), REG(g, 7)
+#define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+static const uint64_t modrm_numbers[NO_MODRM + 8] = {EACH(MOD0), EACH(MOD1), EACH(MOD1), EACH(REGS), REGS(0)};
+
+/* The same of a SIB byte; the second half is for indices with an extension bit, when 4 is one too. */
+#define SIB(i, s, b) (NUMBERS(0, 0, b, i) | (uint64_t)(s) << AT_SCALE)
+#define SIBS(i, s) SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), SIB(i, s, 5), \
+                   SIB(i, s, 6), SIB(i, s, 7)
+#define SCALED(four, s) SIBS(0, s), SIBS(1, s), SIBS(2, s), SIBS(3, s), SIBS(four, s), SIBS(5, s), \
+                        SIBS(6, s), SIBS(7, s)
+static const uint64_t sib_numbers[2][256] = {
+    {SCALED(X86_NONE, 0), SCALED(X86_NONE, 1), SCALED(X86_NONE, 2), SCALED(X86_NONE, 3)},
+    {SCALED(4, 0), SCALED(4, 1), SCALED(4, 2), SCALED(4, 3)}};
 
 /* Sign-extended value of `size` bytes (1, 2, 4 or 8); 0 for size 0. */
 static inline int64_t load_signed(const uint8_t *p, unsigned size)
@@ -160,55 +187,65 @@ static isa_result malformed(isa_insn *in, const state *s, unsigned at)
     return undecoded(in, s, at, X86_ROW_INVALID);
 }
 
-/* ModRM byte, SIB and displacement; returns the offset behind them. Without a ModRM byte (`has` is
- * 0, not 1) the opcode's low bits take the place of rm. */
-static inline __attribute__((always_inline)) unsigned
-decode_operand(isa_insn *in, const state *s, unsigned at, unsigned has, unsigned opcode, unsigned modrm,
-               unsigned moffs)
+/* ModRM byte, SIB and displacement, and the fields from opcode_at on. `w` are the bytes from the
+ * ModRM byte's place on, `opcode` is for forms without one. Returns the offset behind. */
+typedef struct operand { unsigned end; unsigned form; } operand;
+static inline __attribute__((always_inline)) operand
+decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned opcode, const x86_row *row)
 {
-    unsigned present = 0u - has, form = modrm_forms[modrm] & present;
-    unsigned rm = (opcode ^ ((opcode ^ modrm) & present)) & 7;
-    unsigned sib = s->p[at + 1], has_sib = form >> 3 & 1, with_sib = 0u - has_sib, low = sib & 7;
-    unsigned no_base = form >> 6 & (low == 5), disp = (form & 7) + 4 * no_base + moffs;
-    unsigned base = (rm ^ ((rm ^ low) & with_sib)) | s->b, index = (sib >> 3 & 7) | s->x;
-    unsigned based = form >> 5 & 1 & ~(no_base | form >> 4), indexed = has_sib & (index != 4);
-    in->modrm_at = at & present;
-    at += has + has_sib;
-    in->disp_at = at & mask_if(disp);
-    in->disp_len = disp;
-    in->bits = form >> 4 & ISA_BIT_PCREL_MEM;
-    in->x[X86_X_PREFIX] = s->prefix | (form >> 2 & X86_PREFIX_MEM);
-    in->x[X86_X_SEGMENT] = s->segment;
-    in->x[X86_X_REG] = ((modrm >> 3 & 7) | s->r) & present;
-    in->x[X86_X_RM] = rm | s->b | s->x_rm;
-    in->x[X86_X_V] = s->v;
-    in->x[X86_X_BASE] = base | (X86_NONE & (based - 1));
-    in->x[X86_X_INDEX] = index | (X86_NONE & (indexed - 1));
-    in->x[X86_X_SCALE] = sib >> 6 & with_sib;
-    in->x[X86_X_VECTOR] = s->vector;
-    return at + disp;
-}
-_Static_assert(ISA_BIT_PCREL_MEM == M_RIP >> 4 && X86_PREFIX_MEM == M_MEM >> 2, "bits move by shifts");
-
-/* The address of a branch or a PC-relative operand. */
-static inline uint64_t target_of(const isa_insn *in, const state *s, const x86_row *row)
-{
-    unsigned pcrel = mask_if(in->bits & ISA_BIT_PCREL_MEM), relative = mask_if(row->form & X86_FORM_RELATIVE);
-    unsigned size = (4 & pcrel) | (row->imm & relative & ~pcrel);
-    unsigned at = (in->disp_at & pcrel) | (in->imm_at & ~pcrel);
-    uint64_t target = s->addr + in->len + (uint64_t)load_signed(s->p + at, size);
-    if (s->prefix & X86_PREFIX_A32 && pcrel) target = (uint32_t)target; /* never so on the fast path */
-    return target & (0 - (uint64_t)(size != 0));
+    unsigned present = 0u - has, which = (w & 0xff & present) | ((NO_MODRM | (opcode & 7)) & ~present);
+    unsigned form = modrm_forms[which], sib = w >> 8 & 0xff, has_sib = form >> 3 & 1;
+    unsigned no_base = form >> 6 & ((sib & 7) == 5), disp = (form & 7) + 4 * no_base + row->disp;
+    unsigned modrm_at = s->at + 1, disp_at = modrm_at + has + has_sib, end = disp_at + disp;
+    uint64_t sib_part = sib_numbers[s->x != 0][sib] | (uint64_t)s->x << AT_INDEX |
+                        (uint64_t)(X86_NONE & (0u - no_base)) << AT_BASE;
+    uint64_t numbers = modrm_numbers[which] | (sib_part & (0 - (uint64_t)has_sib)) |
+                       (uint64_t)(s->r & present) << AT_REG | (uint64_t)(s->b | s->x_rm) << AT_RM |
+                       (uint64_t)s->b << AT_BASE | (uint64_t)s->v << AT_V |
+                       (uint64_t)s->vector << AT_VECTOR | s->segment;
+    unsigned cond = opcode & 15 & mask_if(row->form & X86_FORM_CONDITION);
+    uint64_t places = s->at | (modrm_at & present) << 8 | (disp_at & mask_if(disp)) << 16 |
+                      (end & mask_if(row->imm)) << 24 | (uint64_t)disp << 32 | (uint64_t)row->imm << 40 |
+                      (uint64_t)cond << 48 | (uint64_t)(s->prefix | (form >> 2 & X86_PREFIX_MEM)) << 56;
+    memcpy(&in->opcode_at, &places, sizeof places);
+    memcpy(&in->x[X86_X_SEGMENT], &numbers, sizeof numbers);
+    return (operand){end, form};
 }
 
-/* Forms with more to look at: number is the row's, `at` the offset behind the instruction. */
-static __attribute__((noinline)) isa_result decode_rest(isa_insn *in, const state *s, unsigned number,
-                                                        unsigned at)
+/* Identity, length and target: `end` is the offset behind the operand. */
+static inline __attribute__((always_inline)) void
+decode_identity(isa_insn *in, const state *s, const x86_row *row, unsigned number, operand o)
+{
+    unsigned pcrel = o.form >> 4 & 1, relative = row->imm & mask_if(row->form & X86_FORM_RELATIVE);
+    uint64_t head, len = o.end + row->imm;
+    memcpy(&head, row, sizeof head);
+    head = (head & 0xffffff000000ffff) | (uint64_t)number << 16 | len << 32 |
+           (uint64_t)pcrel << 48; /* ISA_BIT_PCREL_MEM */
+    memcpy(&in->op, &head, sizeof head);
+    in->addr = s->addr;
+    /* Of a branch or of a PC-relative operand; no instruction has both. */
+    unsigned size = relative | pcrel << 2;
+    uint64_t target = s->addr + len + (uint64_t)load_signed(s->p + o.end - 4 * pcrel, size);
+    in->target = target & (0 - (uint64_t)(size != 0));
+}
+_Static_assert(ISA_BIT_PCREL_MEM == 1 && X86_PREFIX_MEM == M_MEM >> 2, "bits move by shifts");
+_Static_assert(offsetof(isa_insn, bits) == offsetof(isa_insn, op) + 6 && offsetof(x86_row, bits) == 6 &&
+                   offsetof(isa_insn, flow) == offsetof(isa_insn, op) + 5 && offsetof(x86_row, flow) == 5 &&
+                   offsetof(isa_insn, len) == offsetof(isa_insn, op) + 4 &&
+                   offsetof(isa_insn, row) == offsetof(isa_insn, op) + 2, "stored at once");
+_Static_assert(offsetof(isa_insn, x) == offsetof(isa_insn, opcode_at) + 7 &&
+                   offsetof(isa_insn, cond) == offsetof(isa_insn, opcode_at) + 6 &&
+                   offsetof(isa_insn, imm_len) == offsetof(isa_insn, opcode_at) + 5, "stored at once");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are put together as numbers");
+
+/* What only unusual forms need: number is the row's, `at` the offset behind the instruction. */
+static isa_result decode_rest(isa_insn *in, const state *s, unsigned number, unsigned at)
 {
     const x86_row *row = &x86_rows[number];
     if (s->invalid) number = X86_ROW_INVALID;
     if (number <= X86_ROW_UNKNOWN) return undecoded(in, s, at, number);
     if (at > ISA_MAX_INSN || at > s->avail) return undecoded(in, s, at, X86_ROW_INVALID);
+    if (s->prefix & X86_PREFIX_A32 && in->bits & ISA_BIT_PCREL_MEM) in->target = (uint32_t)in->target;
     if (row->form & X86_FORM_VSIB) { /* the index may be number 4, and has a fifth bit */
         if (in->x[X86_X_INDEX] == X86_NONE) in->x[X86_X_INDEX] = 4;
         in->x[X86_X_INDEX] |= s->v_index;
@@ -221,77 +258,69 @@ static __attribute__((noinline)) isa_result decode_rest(isa_insn *in, const stat
 
 static isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out);
 
-/* From the opcode on: `s` holds map, context and extensions. `fast`: there are bytes enough, and
- * the state is not to be handed on. */
-static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s, bool fast)
+/* From the opcode on: `s` holds map, context and extensions, `w` the bytes. `fast`: there are bytes
+ * enough, and the state is not to be handed on. */
+static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s, uint64_t w,
+                                                                    bool fast)
 {
-    unsigned at = s->at, opcode = s->p[at++];
+    unsigned opcode = w & 0xff;
     const x86_opcode *o = &x86_opcodes[s->map][opcode];
-    unsigned shape = o->context, modrm = s->p[at] | (0xc0 & mask_if(shape & X86_OPCODE_REGISTER));
+    unsigned shape = o->context;
+    w = w >> 8 | (0xc0 & mask_if(shape & X86_OPCODE_REGISTER));
     unsigned context = x86_context_maps[shape & X86_OPCODE_CONTEXT][s->context];
-    unsigned number = x86_cells[o->cells + context * o->stride + x86_modrm_maps[o->modrm][modrm]];
+    unsigned number = x86_cells[o->cells + context * o->stride + x86_modrm_maps[o->modrm][w & 0xff]];
     const x86_row *row = &x86_rows[number];
-    at = decode_operand(in, s, at, shape >> 15, opcode, modrm, row->disp);
-    in->addr = s->addr;
-    in->opcode_at = s->at;
-    in->imm_len = row->imm;
-    in->imm_at = at & mask_if(row->imm);
-    in->cond = opcode & 15 & mask_if(row->form & X86_FORM_CONDITION);
-    at += row->imm;
-    in->len = at;
-    in->op = row->op;
-    in->row = number;
-    in->flow = row->flow;
-    in->target = target_of(in, s, row);
-    in->bits |= row->bits;
+    operand tail = decode_operand(in, s, w, shape >> 15, opcode, row);
+    decode_identity(in, s, row, number, tail);
     bool odd = row->check | (row->form & X86_FORM_ODD);
     if (fast) {
         if (__builtin_expect(odd, 0)) return decode_any(s->p, s->avail, s->addr, in);
-    } else if (odd || s->invalid || at > ISA_MAX_INSN || at > s->avail) {
-        isa_result result = decode_rest(in, s, number, at);
+    } else {
+        isa_result result = decode_rest(in, s, number, tail.end + row->imm);
         if (result != ISA_OK) return result;
     }
     keep_bytes(in, s->p);
     return ISA_OK;
 }
 
-static __attribute__((noinline)) isa_result decode_opcode(isa_insn *in, const state *s)
+static isa_result decode_opcode(isa_insn *in, const state *s)
 {
-    return decode_form(in, s, false);
+    uint64_t w;
+    memcpy(&w, s->p + s->at, 8);
+    return decode_form(in, s, w, false);
 }
 
 /* 3DNow! puts its opcode where an immediate would stand. */
 static isa_result decode_3dnow(isa_insn *in, state *s)
 {
-    unsigned modrm = s->p[++s->at];
-    unsigned end = decode_operand(in, s, s->at, 1, 0, modrm, 0), opcode = s->p[end];
-    const x86_opcode *o = &x86_opcodes[X86_MAP_3DNOW][opcode];
-    unsigned number = x86_cells[o->cells + x86_modrm_maps[o->modrm][modrm]];
-    const x86_row *row = &x86_rows[number];
-    in->addr = s->addr;
-    in->opcode_at = end++;
-    in->imm_at = in->imm_len = in->cond = 0;
-    s->map = X86_MAP_3DNOW;
-    if (s->context & X86_CTX_LOCK) number = X86_ROW_INVALID;
-    if (number <= X86_ROW_UNKNOWN || end > ISA_MAX_INSN || end > s->avail) return undecoded(in, s, end, number);
-    in->len = end;
-    in->op = row->op;
-    in->row = number;
-    in->flow = row->flow;
-    in->target = target_of(in, s, row);
-    in->bits |= row->bits;
-    keep_bytes(in, s->p);
-    return ISA_OK;
+    const x86_row *none = &x86_rows[X86_ROW_INVALID];
+    uint64_t w;
+    memcpy(&w, s->p + s->at + 1, 8);
+    operand o = decode_operand(in, s, w, 1, 0, none);
+    unsigned opcode_at = o.end++;
+    const x86_opcode *entry = &x86_opcodes[X86_MAP_3DNOW][s->p[opcode_at]];
+    unsigned number = x86_cells[entry->cells + x86_modrm_maps[entry->modrm][w & 0xff]];
+    if (s->context & X86_CTX_LOCK) s->invalid = true;
+    decode_identity(in, s, &x86_rows[number], number, (operand){o.end, o.form & ~M_RIP});
+    if (o.form & M_RIP) {
+        in->bits |= ISA_BIT_PCREL_MEM;
+        in->target = s->addr + in->len + (uint64_t)load_signed(s->p + in->disp_at, 4);
+    }
+    in->opcode_at = opcode_at;
+    isa_result result = decode_rest(in, s, number, o.end);
+    if (result == ISA_OK) keep_bytes(in, s->p);
+    return result;
 }
 
 /* A form of known shape that no table describes. */
 static isa_result decode_foreign(isa_insn *in, const state *s)
 {
-    in->addr = s->addr;
-    in->cond = 0;
-    in->opcode_at = s->at;
-    unsigned at = decode_operand(in, s, s->at + 1, 1, 0, s->p[s->at + 1], 0);
-    return undecoded(in, s, at, s->invalid ? X86_ROW_INVALID : X86_ROW_UNKNOWN);
+    const x86_row *unknown = &x86_rows[X86_ROW_UNKNOWN];
+    uint64_t w;
+    memcpy(&w, s->p + s->at + 1, 8);
+    operand o = decode_operand(in, s, w, 1, 0, unknown);
+    decode_identity(in, s, unknown, X86_ROW_UNKNOWN, o);
+    return undecoded(in, s, o.end, s->invalid ? X86_ROW_INVALID : X86_ROW_UNKNOWN);
 }
 
 static isa_result decode_vex(isa_insn *in, state *s, unsigned class)
@@ -445,16 +474,19 @@ static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, siz
 
 isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out)
 {
+    uint64_t w; /* shifted as prefixes are taken off */
     if (__builtin_expect(avail < 32, 0)) return decode_any(bytes, avail, addr, out);
-    unsigned at = 0, context = lone_prefix[bytes[0]];
-    at += context != 0;
-    unsigned is_rex = (bytes[at] ^ 0x40u) < 16, rex = bytes[at] & (0u - is_rex);
-    at += is_rex;
-    unsigned escape = bytes[at] == 0x0f;
-    at += escape;
-    if (__builtin_expect(no_opcode[escape][bytes[at]], 0)) return decode_any(bytes, avail, addr, out);
-    state s = {.p = bytes, .avail = avail, .addr = addr, .at = at, .context = context,
-               .map = X86_MAP_LEGACY + escape};
+    memcpy(&w, bytes, 8);
+    unsigned b = w & 0xff, context = (b == 0x66) * X86_CTX_66 | (b == 0xf3) * X86_CTX_F3 | (b == 0xf2) * X86_CTX_F2;
+    unsigned prefixed = context != 0;
+    w >>= 8 * prefixed;
+    unsigned is_rex = (w & 0xf0) == 0x40, rex = w & 0xff & (0u - is_rex);
+    w >>= 8 * is_rex;
+    unsigned escape = (w & 0xff) == 0x0f;
+    w >>= 8 * escape;
+    if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_any(bytes, avail, addr, out);
+    state s = {.p = bytes, .avail = avail, .addr = addr, .at = prefixed + is_rex + escape,
+               .context = context, .map = X86_MAP_LEGACY + escape};
     apply_rex(&s, rex);
-    return decode_form(out, &s, true);
+    return decode_form(out, &s, w, true);
 }

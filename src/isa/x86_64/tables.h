@@ -58,15 +58,17 @@ enum { /* x86_row.form */
     X86_FORM_IS4 = 128,      /* a register in the immediate's high bits */
     X86_FORM_ODD = X86_FORM_INT | X86_FORM_VSIB, /* needs a closer look; so do the first two rows */
 };
+/* The first eight bytes lie as isa_insn's op to bits do, with `form`, `check` and `disp_shift` where
+ * that has row and len. */
 typedef struct x86_row {
     uint16_t op;
-    uint16_t bits;      /* ISA_BIT_*; PCREL_MEM is added by the decoder */
-    uint8_t flow;       /* isa_flow */
-    uint8_t form;
-    uint8_t disp;       /* MOFFS: bytes of displacement */
-    uint8_t imm;        /* bytes of all immediates */
     uint8_t disp_shift; /* EVEX: 8-bit displacements are scaled by 1 << disp_shift */
     uint8_t check;      /* index into checks, 0: nothing to check */
+    uint8_t form;
+    uint8_t flow;       /* isa_flow */
+    uint16_t bits;      /* ISA_BIT_*; PCREL_MEM is added by the decoder */
+    uint8_t disp;       /* MOFFS: bytes of displacement */
+    uint8_t imm;        /* bytes of all immediates */
     uint16_t fx;        /* indices of what is computed when asked */
     uint16_t mem;
     uint16_t operands;

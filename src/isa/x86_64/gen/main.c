@@ -228,8 +228,8 @@ static void write_rows(FILE *f)
     for (size_t i = 0; i < gen_rows.count; i++) {
         const x86_row *r = pool_at(&gen_rows, i);
         const op_name *n = pool_at(&gen_ops, r->op);
-        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u}, /* %s */\n", r->op, r->bits, r->flow, r->form,
-                r->disp, r->imm, r->disp_shift, r->check, r->fx, r->mem, r->operands, n->mnemonic);
+        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u}, /* %s */\n", r->op, r->disp_shift, r->check,
+                r->form, r->flow, r->bits, r->disp, r->imm, r->fx, r->mem, r->operands, n->mnemonic);
     }
     fprintf(f, "};\nconst x86_check x86_checks[] = {\n");
     for (size_t i = 0; i < gen_checks.count; i++) {
