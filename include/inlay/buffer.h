@@ -9,9 +9,17 @@
 
 #include <inlay/snippet.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct inlay_buffer inlay_buffer;
 typedef struct inlay_field { unsigned size; inlay_expr value; } inlay_field;
+#ifdef __cplusplus
+#define INLAY_FIELD(bytes, expr) (inlay_field{(bytes), (expr)})
+#else
 #define INLAY_FIELD(bytes, expr) ((inlay_field){(bytes), (expr)})
+#endif
 
 /* At most 16 buffers a tool. The callback runs in the thread that owns the records, in order. */
 inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
@@ -19,8 +27,19 @@ inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
                                             void *arg),
                                void *arg);
 inlay_expr inlay_append_array(inlay_buffer *, unsigned count, const inlay_field *fields);
+#ifndef __cplusplus
 #define inlay_append(buffer, ...)                                                                  \
     inlay_append_array((buffer), sizeof((inlay_field[]){__VA_ARGS__}) / sizeof(inlay_field),       \
                        (inlay_field[]){__VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+template <typename... fields> static inline inlay_expr inlay_append(inlay_buffer *b, fields... f)
+{
+    const inlay_field list[] = {f...};
+    return inlay_append_array(b, sizeof...(f), list);
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 
 #include <signal.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Code, when it is discovered. Only code that the --image and --proc filters want is handed to
  * procedure, block and instruction callbacks. */
 void inlay_on_image_load(void (*f)(inlay_image *, void *arg), void *arg);
@@ -41,5 +45,9 @@ void inlay_on_exec(bool (*f)(const char *path, char *const argv[], void *arg), v
 /* The program starts (before its first instruction), ends (once, whatever ends it but SIGKILL). */
 void inlay_on_start(void (*f)(void *arg), void *arg);
 void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum inlay_reg { /* x86-64, hardware numbers */
     INLAY_RAX, INLAY_RCX, INLAY_RDX, INLAY_RBX, INLAY_RSP, INLAY_RBP, INLAY_RSI, INLAY_RDI,
     INLAY_R8, INLAY_R9, INLAY_R10, INLAY_R11, INLAY_R12, INLAY_R13, INLAY_R14, INLAY_R15,
@@ -17,5 +21,9 @@ typedef struct inlay_context {
     uint64_t pc, flags, fs_base, gs_base;
     void *xsave;             /* vector state in XSAVE layout; NULL where it was not saved */
 } inlay_context;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 const char *inlay_image_path(const inlay_image *);
 const char *inlay_image_name(const inlay_image *);  /* last component */
 uint64_t inlay_image_low(const inlay_image *);      /* mapped addresses */
@@ -20,5 +24,9 @@ inlay_proc *inlay_image_proc_first(inlay_image *);  /* in order of address */
 inlay_proc *inlay_image_proc_named(inlay_image *, const char *name);
 /* Address of a data or function symbol, 0 when absent. */
 uint64_t inlay_image_symbol(inlay_image *, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 uint64_t inlay_insn_address(const inlay_insn *);
 unsigned inlay_insn_size(const inlay_insn *);
 const uint8_t *inlay_insn_bytes(const inlay_insn *);
@@ -45,5 +49,9 @@ uint64_t inlay_insn_regs_read(const inlay_insn *);
 uint64_t inlay_insn_regs_written(const inlay_insn *);
 uint32_t inlay_insn_flags_read(const inlay_insn *);
 uint32_t inlay_insn_flags_written(const inlay_insn *);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

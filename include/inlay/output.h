@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The stream, opened out of the program's reach, flushed and closed after the exit callbacks. */
 FILE *inlay_out(void);
 bool inlay_format_is_json(void);
@@ -24,5 +28,9 @@ void inlay_json_uint(const char *key, uint64_t value);
 void inlay_json_real(const char *key, double value);
 void inlay_json_string(const char *key, const char *value); /* NULL: null */
 void inlay_json_bool(const char *key, bool value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <inlay/snippet.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A point is asked for and used at once; NULL when it does not exist (after a jump, the taken edge of
  * a non-branch), which inlay_insert then refuses with a message. */
 inlay_point *inlay_before(inlay_insn *);
@@ -20,5 +24,9 @@ inlay_point *inlay_proc_exit(inlay_proc *);
 bool inlay_insert(inlay_point *, inlay_expr code);
 /* Only when the instruction really executes: cmov with its condition, REP with a count. */
 bool inlay_insert_predicated(inlay_point *, inlay_expr code);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 const char *inlay_proc_name(const inlay_proc *);   /* "sub_1234" (link-time address) without a symbol */
 uint64_t inlay_proc_address(const inlay_proc *);   /* mapped */
 uint64_t inlay_proc_size(const inlay_proc *);
@@ -19,5 +23,9 @@ void *inlay_proc_record(inlay_proc *, size_t size);
 unsigned inlay_proc_id(const inlay_proc *);
 /* Source line of any address. */
 bool inlay_line_at(uint64_t address, const char **file, unsigned *line);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

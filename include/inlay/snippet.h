@@ -10,6 +10,10 @@
 #include <inlay/counter.h>
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef const inlay_snippet *inlay_expr;
 
 /* Values. */
@@ -66,9 +70,21 @@ inlay_expr inlay_counter_value(inlay_counter *c); /* this thread's */
  *     inlay_call(record, inlay_pc(), inlay_effective_address(0))
  * Small leaf routines are inlined. A routine may use the tool's C library. */
 inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments);
+#ifndef __cplusplus
 #define inlay_call(routine, ...)                                                                   \
     inlay_call_array((void (*)(void))(routine),                                                    \
                      sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,         \
                      (inlay_expr[]){NULL, ##__VA_ARGS__} + 1)
+#endif
+
+#ifdef __cplusplus
+}
+template <typename routine, typename... values>
+static inline inlay_expr inlay_call(routine f, values... arguments)
+{
+    const inlay_expr list[] = {nullptr, arguments...};
+    return inlay_call_array((void (*)(void))f, sizeof...(arguments), list + 1);
+}
+#endif
 
 #endif

@@ -19,6 +19,10 @@
 
 #include <inlay/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Reads options, prints --help, launches. Options of the tool (option.h) are declared before.
  * `help` is one line about what the tool does. */
 void inlay_init(int *argc, char ***argv, const char *help);
@@ -45,5 +49,9 @@ int inlay_pid(void);
 void inlay_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 const char *inlay_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

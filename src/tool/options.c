@@ -271,6 +271,14 @@ static int take_argument(int argc, char **argv, int i, const char *help)
             exit(0);
         }
         o = by_name(a + 2, n);
+        if (!o && n > 3 && !memcmp(a + 2, "no-", 3)) {
+            o = by_name(a + 5, n - 3);
+            if (o && o->kind == FLAG && !a[2 + n]) {
+                *(bool *)o->value = false;
+                return i + 1;
+            }
+            o = NULL;
+        }
         if (!o) wrong_usage("unknown option '%.*s'", (int)n + 2, a);
         if (a[2 + n]) value = a + 3 + n;
     } else {
