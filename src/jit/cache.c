@@ -324,24 +324,49 @@ inl_status jit_cache_init(inl_error *e)
 
 /* --- fork --- */
 
-/* The child's views still show the parent's memory: it gets memory of its own with the same content at
- * the same addresses. Nothing may be written to the cache before. */
+/* A child's views would go on showing the parent's memory, where the parent writes at once. So the parent
+ * makes a copy of everything before it forks, and the child puts the copy in the place of its views. */
 static bool copy_arena(jit_arena *a)
 {
-    uint64_t fresh = map_shared(a->size);
-    if (!fresh) return false;
-    uint8_t *to = (uint8_t *)fresh;
+    a->fork_copy = map_shared(a->size);
+    if (!a->fork_copy) return false;
+    uint8_t *to = (uint8_t *)a->fork_copy;
     memcpy(to, a->write, a->code_at);
     memcpy(to + a->stub_at, a->write + a->stub_at, a->size - a->stub_at);
-    long w = sys_call(SYS_mremap, (long)fresh, (long)a->size, (long)a->size,
+    return true;
+}
+
+static bool adopt_copy(jit_arena *a)
+{
+    long w = sys_call(SYS_mremap, (long)a->fork_copy, (long)a->size, (long)a->size,
                       MREMAP_MAYMOVE | MREMAP_FIXED, (long)a->write, 0);
+    a->fork_copy = 0;
     return !sys_failed(w) && map_execute_view((uint64_t)w, a->exec, a->size);
+}
+
+void jit_cache_fork_parent(void)
+{
+    for (uint32_t i = 0; i < arena_high; i++) {
+        jit_arena *a = &arenas[i];
+        if (a->fork_copy) sys_call2(SYS_munmap, (long)a->fork_copy, (long)a->size);
+        a->fork_copy = 0;
+    }
+}
+
+bool jit_cache_fork_prepare(void)
+{
+    for (uint32_t i = 0; i < arena_high; i++) {
+        if (!arenas[i].exec || copy_arena(&arenas[i])) continue;
+        jit_cache_fork_parent();
+        return false;
+    }
+    return true;
 }
 
 void jit_cache_fork_child(void)
 {
     for (uint32_t i = 0; i < arena_high; i++) {
-        if (!arenas[i].exec || copy_arena(&arenas[i])) continue;
+        if (!arenas[i].fork_copy || adopt_copy(&arenas[i])) continue;
         static const char text[] = "inlay: no memory for the code cache of a forked process\n";
         sys_call3(SYS_write, inl_log_fd, (long)text, sizeof text - 1);
         sys_call1(SYS_exit_group, 125);

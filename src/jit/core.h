@@ -42,6 +42,7 @@ typedef struct jit_arena {
     size_t size;
     size_t code_at, stub_at;
     uint32_t exit_tail, indirect_miss; /* offsets of the shared tails */
+    uint64_t fork_copy;                /* 0, or the memory that a child about to be forked gets */
     uint64_t epoch;                    /* retired at the end of this epoch */
     /* Index for signal handlers: append-only, counts stored with release. `code` ascends by offset;
      * `stubs` descends. */

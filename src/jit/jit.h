@@ -188,7 +188,11 @@ void jit_ibl_unblock(jit_thread *);
 /* --- cache.c --- */
 inl_status jit_cache_init(inl_error *);
 bool jit_cache_contains(uint64_t addr);  /* any address Inlay's cache owns; async-signal-safe */
-void jit_cache_fork_child(void);         /* the child gets its own copy of all cache memory */
+/* Around a fork, lock held: the copy of all cache memory for the child (false: no memory); done with in
+ * the parent; taken in the child. */
+bool jit_cache_fork_prepare(void);
+void jit_cache_fork_parent(void);
+void jit_cache_fork_child(void);
 
 /* --- memory.c: the program's address space --- */
 void jit_memory_init(void);

@@ -47,10 +47,11 @@ long jit_fork(jit_thread *t, const jit_clone_args *a, size_t size)
     if (jit.client.fork_before) jit.client.fork_before(jit.client.arg, t);
     inl_lock_take(&jit.lock);
     if (jit.client.fork_lock) jit.client.fork_lock(jit.client.arg, 0);
-    long answer = raw_fork(a, size);
+    long answer = jit_cache_fork_prepare() ? raw_fork(a, size) : -ENOMEM;
     if (answer == 0) {
         become_child(t, a);
     } else {
+        jit_cache_fork_parent();
         if (jit.client.fork_lock) jit.client.fork_lock(jit.client.arg, 1);
         inl_lock_release(&jit.lock);
         if (jit.client.fork_parent) jit.client.fork_parent(jit.client.arg, t, (int)answer);
