@@ -31,8 +31,9 @@ typedef struct weave_map_entry {
                               PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
 } weave_map_entry;
 
-/* A place inside snippet code that may fault on the program's behalf (SNIPPET_MEM_VALUE reads the
- * program's memory before the instruction does): state of the program there, PC = map[index].app. */
+/* Code that is not where the map would look for it: loads that may fault on the program's behalf
+ * (SNIPPET_MEM_VALUE reads the program's memory before the instruction does) and side exits out of
+ * line. State of the program there, PC = map[index].app. */
 typedef struct weave_fault {
     uint32_t from, to;     /* cache offsets */
     uint32_t index;        /* into map */
@@ -59,6 +60,7 @@ typedef struct weave_output {
     uint32_t fault_count;
     weave_count *counts;   /* in run->arena */
     uint32_t count_count;
+    uint32_t cold_at;      /* where code out of line begins, behind the run's end */
     uint64_t entry_regs;   /* whose values at the run's entry may be read or seen; the others may */
     uint32_t entry_flags;  /* hold anything (a live_at hook can hand these on) */
 } weave_output;
@@ -95,6 +97,10 @@ typedef struct weave_options {
     uint32_t stress;
     uint32_t seed;
     bool use_xsave_all;    /* save the whole vector state around every analysis call */
+    bool cold_exits;       /* a side exit may restore registers out of line: exit_to is then called
+                              for it behind the run's end, at offsets from weave_output.cold_at on.
+                              Such code has entries in weave_output.faults: the state there is that
+                              of the branch, not yet executed */
 } weave_options;
 
 /* Weaves `run` into `code`. After the last instruction, if it can fall through, engine->exit_to is

@@ -210,6 +210,7 @@ static void sweep(unsigned density, unsigned mode, weave_options options)
     harness_catch_faults();
     for (uint32_t i = 0; i < rounds(); i++) {
         options.seed = first_seed() + i;
+        options.cold_exits = i & 1;
         one(first_seed() + i, density, mode, &options);
     }
 }

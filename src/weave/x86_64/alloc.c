@@ -7,7 +7,7 @@
  */
 #include "weave/x86_64/weaver.h"
 
-enum { LOOK_AHEAD = 12 };
+enum { LOOK_AHEAD = 20 };
 
 void weave_fail(weaver *w, inl_status status, const char *why)
 {
@@ -68,8 +68,11 @@ static unsigned farthest_use(const weaver *w, uint16_t set)
     uint32_t end = w->at + LOOK_AHEAD;
     for (uint32_t i = w->at + w->after; i < w->run->insn_count && i < end; i++) {
         uint16_t left = set & (uint16_t)~w->fx[i].reads;
-        if (!left || w->run->insns[i].in.flow != ISA_FLOW_NEXT) break;
+        unsigned flow = w->run->insns[i].in.flow;
+        if (!left) break;
         set = left;
+        if (flow == ISA_FLOW_COND && w->opt->cold_exits) continue;
+        if (flow != ISA_FLOW_NEXT) break;
         uint16_t dropped = set & (uint16_t)w->fx[i].kills;
         if (dropped) return (unsigned)__builtin_ctz(dropped);
     }

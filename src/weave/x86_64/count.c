@@ -16,8 +16,10 @@ static bool is_const_count(const weave_insert *n)
 
 static bool looks_at_counters(const weave_list *list)
 {
-    for (const weave_insert *n = list->first; n; n = n->next)
+    for (const weave_insert *n = list->first; n; n = n->next) {
+        if (is_const_count(n)) continue;
         if (snippet_has(n->code, SNIPPET_CALL) || snippet_has(n->code, SNIPPET_COUNTER)) return true;
+    }
     return false;
 }
 
@@ -81,6 +83,7 @@ static bool flags_dead(const weaver *w, uint32_t insn)
     return !(w->live[w->step_in[insn]].seen.flags & X86_ARITH);
 }
 
+/* Without dead flags: where a register is dead; in the middle of things, none is as good as any. */
 static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
 {
     for (uint32_t p = first; p <= last; p++)

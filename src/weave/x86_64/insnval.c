@@ -97,9 +97,14 @@ weave_val weave_access_size(weaver *w, unsigned index)
 /* A load that may fault as the instruction itself would: its state is put on record. */
 static void load_program(weaver *w, unsigned size, unsigned reg, unsigned at)
 {
-    weave_output *out = w->out;
     uint32_t from = (uint32_t)w->c->at;
     x86_load(w->c, size, reg, x86_at(at, 0));
+    weave_note_state(w, from, w->at + w->after, w->st);
+}
+
+void weave_note_state(weaver *w, uint32_t from, uint32_t index, weave_state st)
+{
+    weave_output *out = w->out;
     if (out->fault_count == w->fault_room) {
         uint32_t room = w->fault_room ? 2 * w->fault_room : 8;
         weave_fault *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
@@ -112,8 +117,8 @@ static void load_program(weaver *w, unsigned size, unsigned reg, unsigned at)
         w->fault_room = room;
     }
     out->faults[out->fault_count++] = (weave_fault){
-        from, (uint32_t)w->c->at, w->at + w->after, w->st.in_slot & (uint16_t)~w->st.in_reg,
-        w->st.flags_slot && !w->st.flags_hw};
+        from, (uint32_t)w->c->at, index, st.in_slot & (uint16_t)~st.in_reg,
+        st.flags_slot && !st.flags_hw};
 }
 
 static weave_val load_at(weaver *w, weave_val at, unsigned size, unsigned hint)

@@ -116,11 +116,11 @@ static bool falls_through(unsigned flow)
 static cfg_step insn_step(weaver *w, uint32_t i)
 {
     const weave_insn *insn = &w->run->insns[i];
-    const isa_effects *fx = &w->fx[i];
+    const weave_fx *fx = &w->fx[i];
     cfg_step s = {0};
     if (insn->elided) return s;
-    s.reads = (cfg_need){fx->reads & WEAVE_ALL_REGS, fx->flags_read & X86_ARITH};
-    s.kills = (cfg_need){fx->kills & WEAVE_ALL_REGS, fx->flags_kill & X86_ARITH};
+    s.reads = (cfg_need){fx->reads, fx->flags_read};
+    s.kills = (cfg_need){fx->kills, fx->flags_kill};
     s.may_fault = may_fault(&insn->in);
     if (insn->in.flow == ISA_FLOW_NEXT) return s;
     s.exits = true;
@@ -155,23 +155,43 @@ static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
     *count = n;
 }
 
+static void find_effects(weaver *w, uint32_t i)
+{
+    isa_effects fx;
+    w->run->isa->effects(&w->run->insns[i].in, &fx);
+    /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some
+     * processors; what the program would see there is kept. (Logic and shifts compute them.) */
+    if (fx.flags_undefined & X86_SF) fx.flags_kill &= ~fx.flags_undefined;
+    w->fx[i] = (weave_fx){
+        (uint16_t)fx.reads, (uint16_t)fx.writes, (uint16_t)fx.kills,
+        fx.flags_read & X86_ARITH,
+        (fx.flags_written | fx.flags_undefined) & X86_ARITH,
+        fx.flags_kill & X86_ARITH};
+}
+
+/* An upper bound of the number of steps. */
+static uint32_t count_steps(const weave_run *run)
+{
+    uint32_t n = run->insn_count + run->block_count;
+    for (uint32_t i = 0; i < run->insn_count; i++) {
+        const weave_insn *insn = &run->insns[i];
+        n += (insn->before.first || insn->taken.first) + 2 * (insn->after.first != NULL);
+    }
+    return n;
+}
+
 bool weave_analyse(weaver *w)
 {
     const weave_run *run = w->run;
-    uint32_t n = run->insn_count, count;
+    uint32_t n = run->insn_count, room = count_steps(run), count;
     inl_arena *arena = run->arena;
     w->fx = inl_arena_alloc(arena, n * sizeof *w->fx);
     w->step = inl_arena_alloc(arena, n * sizeof *w->step);
     w->step_in = inl_arena_alloc(arena, n * sizeof *w->step_in);
-    w->live = inl_arena_alloc(arena, (3 * n + 1) * sizeof *w->live);
-    cfg_step *steps = inl_arena_alloc(arena, 3 * n * sizeof *steps);
+    w->live = inl_arena_alloc(arena, (room + 1) * sizeof *w->live);
+    cfg_step *steps = inl_arena_alloc(arena, room * sizeof *steps);
     if (!w->fx || !w->step || !w->step_in || !w->live || !steps) return false;
-    for (uint32_t i = 0; i < n; i++) {
-        run->isa->effects(&run->insns[i].in, &w->fx[i]);
-        /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some
-         * processors; what the program would see there is kept. (Logic and shifts compute them.) */
-        if (w->fx[i].flags_undefined & X86_SF) w->fx[i].flags_kill &= ~w->fx[i].flags_undefined;
-    }
+    for (uint32_t i = 0; i < n; i++) find_effects(w, i);
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
     cfg_need end = wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
@@ -196,42 +216,56 @@ void weave_set_point(weaver *w, uint32_t insn, bool after)
 void weave_restore_all(weaver *w)
 {
     if (w->living.flags & X86_ARITH) weave_flags_to_hw(w);
-    for (unsigned r = 0; r < X86_REGS; r++)
-        if (w->living.regs & WEAVE_BIT(r)) weave_to_reg(w, r);
+    uint32_t back = (uint32_t)w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg;
+    for (; back; back &= back - 1) weave_to_reg(w, (unsigned)__builtin_ctz(back));
 }
 
-void weave_prepare(weaver *w, uint32_t i)
+static void at_instruction(weaver *w, uint32_t i)
 {
-    const cfg_live *here = &w->live[w->step[i]], *behind = here + 1;
-    const isa_effects *fx = &w->fx[i];
+    const cfg_live *here = &w->live[w->step[i]];
     w->at = i;
     w->after = false;
     w->need = here->seen;
     w->living = here->live;
+}
+
+bool weave_prepare_side(weaver *w, uint32_t i)
+{
+    const isa_insn *in = &w->run->insns[i].in;
+    if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first)
+        return false;
+    at_instruction(w, i);
+    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg)) return false;
+    weave_flags_to_hw(w);
+    return true;
+}
+
+void weave_prepare(weaver *w, uint32_t i)
+{
+    const cfg_live *behind = &w->live[w->step[i] + 1];
+    const weave_fx *fx = &w->fx[i];
+    at_instruction(w, i);
     if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) {
         weave_restore_all(w);
         return;
     }
-    uint32_t touched = (fx->flags_written | fx->flags_undefined) & X86_ARITH;
-    bool kept = touched && behind->seen.flags & X86_ARITH & ~fx->flags_kill;
-    if (fx->flags_read & X86_ARITH || kept) weave_flags_to_hw(w);
-    uint64_t regs = fx->reads | (fx->writes & ~fx->kills & behind->seen.regs);
-    regs &= WEAVE_ALL_REGS & ~(uint64_t)w->st.in_reg;
-    for (unsigned r = 0; regs >> r; r++)
-        if (regs >> r & 1) weave_to_reg(w, r);
+    bool kept = fx->flags_touched && behind->seen.flags & X86_ARITH & ~(uint32_t)fx->flags_kill;
+    if (fx->flags_read || kept) weave_flags_to_hw(w);
+    uint32_t regs = fx->reads | (fx->writes & ~(uint32_t)fx->kills & (uint32_t)behind->seen.regs);
+    regs &= ~(uint32_t)w->st.in_reg;
+    for (; regs; regs &= regs - 1) weave_to_reg(w, (unsigned)__builtin_ctz(regs));
 }
 
 void weave_executed(weaver *w, uint32_t i)
 {
-    const isa_effects *fx = &w->fx[i];
+    const weave_fx *fx = &w->fx[i];
     if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) { /* the engine's code may use the slots */
         w->st = (weave_state){WEAVE_ALL_REGS, 0, true, false};
         return;
     }
-    uint16_t writes = (uint16_t)(fx->writes & WEAVE_ALL_REGS);
-    w->st.in_reg |= writes;
-    w->st.in_slot &= (uint16_t)~writes;
-    if ((fx->flags_written | fx->flags_undefined) & X86_ARITH) {
+    w->st.in_reg |= fx->writes;
+    w->st.in_slot &= (uint16_t)~fx->writes;
+    if (fx->flags_touched) {
         w->st.flags_hw = true;
         w->st.flags_slot = false;
     }

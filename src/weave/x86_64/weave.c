@@ -67,6 +67,7 @@ static void weave_plainly(weaver *w)
     w->out->entry_regs = WEAVE_ALL_REGS;
     w->out->entry_flags = X86_ARITH;
     finish(w, entry);
+    w->out->cold_at = (uint32_t)w->c->at;
 }
 
 static void emit_insert(weaver *w, const weave_insert *n)
@@ -130,6 +131,41 @@ static void emit_taken_list(weaver *w, const weave_insn *insn)
     weave_restore_all(w);
 }
 
+struct weave_side {
+    weave_side *next;
+    x86_label from;
+    uint32_t index;
+    weave_state st;
+};
+
+/* The branch goes to code behind the run that restores what is spilled; the straight way goes on
+ * with its registers where they are. */
+static void emit_side(weaver *w, uint32_t i)
+{
+    weave_side *side = inl_arena_alloc(w->run->arena, sizeof *side);
+    if (!side) {
+        weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
+        return;
+    }
+    *side = (weave_side){NULL, x86_jcc_label(w->c, w->run->insns[i].in.cond, 4), i, w->st};
+    *w->sides_end = side;
+    w->sides_end = &side->next;
+}
+
+static void emit_sides(weaver *w)
+{
+    for (const weave_side *s = w->sides; s && !w->status; s = s->next) {
+        uint32_t from = (uint32_t)w->c->at;
+        weave_set_point(w, s->index, false);
+        w->st = s->st;
+        x86_bind(w->c, s->from);
+        w->living = w->live[w->step[s->index]].live;
+        weave_restore_all(w);
+        exit_to(w, w->run->insns[s->index].in.target);
+        weave_note_state(w, from, s->index, s->st);
+    }
+}
+
 /* A conditional branch with snippets on its taken edge: an inverted branch over them. */
 static void emit_taken_edge(weaver *w, uint32_t i)
 {
@@ -165,10 +201,15 @@ static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
         }
     }
     if (transfers && !conditional && insn->taken.first) emit_taken_list(w, insn);
-    weave_prepare(w, i);
+    bool side = weave_prepare_side(w, i);
+    if (!side) weave_prepare(w, i);
     entry->code_at = (uint32_t)w->c->at;
     entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
     entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
+    if (side) {
+        emit_side(w, i);
+        return;
+    }
     if (conditional && insn->taken.first) emit_taken_edge(w, i);
     else if (transfers) lower(w, i);
     else if (!weave_copy(w, i, entry)) return;
@@ -202,6 +243,8 @@ static void weave_fully(weaver *w)
     weave_set_point(w, run->insn_count - 1, true);
     weave_restore_all(w);
     finish(w, entry);
+    w->out->cold_at = (uint32_t)w->c->at;
+    emit_sides(w);
     weave_emit_cold(w);
 }
 
@@ -217,6 +260,7 @@ inl_status weave_compile(const weave_run *run, const weave_engine *engine,
     w.opt = options ? options : &no_options;
     w.rng = w.opt->seed * 2654435761u | 1;
     w.cold_end = &w.cold;
+    w.sides_end = &w.sides;
     if (run->insn_count == 0) return inl_fail(e, INL_ERR_USAGE, "a run without instructions");
     out->map_count = run->insn_count + 1;
     out->map = inl_arena_alloc(run->arena, out->map_count * sizeof *out->map);

@@ -43,6 +43,13 @@ typedef struct weave_saved { uint8_t kind, temp; uint32_t index; } weave_saved;
 enum { WEAVE_MAX_SAVED = 8 };
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
+typedef struct weave_side weave_side; /* a side exit that restores out of line (weave.c) */
+
+/* What of an instruction's effects the weaver asks for again and again. */
+typedef struct weave_fx {
+    uint16_t reads, writes, kills;
+    uint16_t flags_read, flags_touched, flags_kill;
+} weave_fx;
 
 typedef struct weaver {
     const weave_run *run;
@@ -58,7 +65,7 @@ typedef struct weaver {
     uint8_t lock[X86_REGS];
     uint32_t temps;       /* frame temporaries in use */
 
-    isa_effects *fx;      /* of each instruction */
+    weave_fx *fx;         /* of each instruction */
     cfg_live *live;       /* of each step */
     uint32_t *step;       /* instruction's own step; its before-snippets' is step_in[i] <= step[i] */
     uint32_t *step_in;
@@ -75,6 +82,7 @@ typedef struct weaver {
     uint32_t next_count;  /* first group that may still have to be emitted */
     uint32_t count_room, fault_room;
     weave_cold *cold, **cold_end;
+    weave_side *sides, **sides_end;
 } weaver;
 
 #define WEAVE_ALL_REGS 0xffffu
@@ -145,6 +153,8 @@ weave_val weave_executes(weaver *, unsigned hint);
 weave_val weave_rep_count(weaver *, unsigned hint);
 weave_val weave_arg(weaver *, const snippet *, unsigned hint);
 int weave_predicate_cond(const isa_insn *);   /* condition code of a cmov, or -1 */
+/* Puts on record that code from offset `from` to here has the program's state of instruction index */
+void weave_note_state(weaver *, uint32_t from, uint32_t index, weave_state);
 bool weave_ea_needs_before(const weaver *, const snippet *);
 const isa_mem *weave_mem(const weaver *, unsigned index, isa_mem room[ISA_MAX_MEM]);
 /* points.c */
@@ -152,6 +162,8 @@ bool weave_analyse(weaver *);
 cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);
 void weave_set_point(weaver *, uint32_t insn, bool after);
 void weave_prepare(weaver *, uint32_t insn);  /* restores what the instruction needs */
+/* A conditional branch may leave its restores to its taken side. */
+bool weave_prepare_side(weaver *, uint32_t insn);
 void weave_executed(weaver *, uint32_t insn); /* the instruction's effect on the state */
 void weave_restore_all(weaver *);             /* before control leaves */
 /* count.c */
