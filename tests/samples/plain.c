@@ -1,5 +1,5 @@
-/* Deterministic work of the everyday kind: sorting, strings, recursion, printf, switch tables,
- * function pointers, floating point. Built static, dynamic and with musl. */
+/* plain [1]: deterministic work of the everyday kind: sorting, strings, recursion, printf, switch tables,
+ * function pointers, floating point, and (without the argument) the heap. Built static, dynamic and with musl. */
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -57,17 +57,8 @@ static void words(void)
     printf("%d words, sum %d, 'k' at %td\n", count, sum, strchr(text, 'k') - text);
 }
 
-int main(void)
+static void heap(void)
 {
-    uint32_t numbers[300];
-    for (int i = 0; i < 300; i++) numbers[i] = next_random();
-    qsort(numbers, 300, sizeof *numbers, by_value);
-    printf("sorted %u %u %u\n", numbers[0], numbers[150], numbers[299]);
-    words();
-    printf("ackermann %u\n", ackermann(2, 9));
-    double x = 100;
-    for (int i = 0; i < 40; i++) x = functions[i & 3](x) + i;
-    printf("float %.6f\n", x);
     char *grown = NULL;
     for (int i = 1; i < 40; i++) {
         grown = realloc(grown, (size_t)i * 100);
@@ -77,5 +68,20 @@ int main(void)
     for (int i = 0; i < 3900; i++) sum += (unsigned char)grown[i];
     free(grown);
     printf("heap %u\n", sum);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    uint32_t numbers[300];
+    for (int i = 0; i < 300; i++) numbers[i] = next_random();
+    qsort(numbers, 300, sizeof *numbers, by_value);
+    printf("sorted %u %u %u\n", numbers[0], numbers[150], numbers[299]);
+    words();
+    printf("ackermann %u\n", ackermann(2, 9));
+    double x = 100;
+    for (int i = 0; i < 40; i++) x = functions[i & 3](x) + i;
+    printf("float %.6f\n", x);
+    if (argc == 1) heap();
     return 0;
 }
