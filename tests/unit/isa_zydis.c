@@ -247,9 +247,9 @@ static void mend(const pair *p, sets *s)
         s->vr &= p->fx.vec_reads;
     }
     if (p->z.meta.category == ZYDIS_CATEGORY_AVX512_4FMAPS || p->z.meta.category == ZYDIS_CATEGORY_AVX512_4VNNIW)
-        s->vr |= 15u << ((p->op[2].reg.value - ZYDIS_REGISTER_ZMM0) & ~3u); /* a block of four */
+        s->vr |= 15u << ((unsigned)ZydisRegisterGetId(p->op[2].reg.value) & ~3u); /* a block of four */
     if (p->z.meta.category == ZYDIS_CATEGORY_AVX512_VP2INTERSECT)
-        s->mw |= 3u << ((p->op[0].reg.value - ZYDIS_REGISTER_K0) & ~1u); /* a pair */
+        s->mw |= 3u << ((unsigned)ZydisRegisterGetId(p->op[0].reg.value) & ~1u); /* a pair */
 }
 
 static bool check_registers(pair *p)
