@@ -3,7 +3,8 @@
  * They lie together, in 64 numbers from `base` on. The base is at least 16384 and never below the
  * program's own soft limit where the hard limit allows that, so that natively these numbers would be
  * invalid too; and not far above it, since the kernel copies a table up to the highest one at each fork.
- * A bit in `used` says which of them are Inlay's. The program gets EBADF for those.
+ * A bit in `used` says which of them are Inlay's. The program gets EBADF for those: the gate of system
+ * calls lets no call through whose first argument looks like one, and jit_syscall looks closer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +14,10 @@
 #include "base/sys.h"
 #include "jit/kernel.h"
 
-enum { PLACES = 64, LOWEST_BASE = 16384, HIGHEST_BASE = 65536 };
+enum { PLACES = JIT_FD_PLACES, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
 
-static int base;
+uint32_t jit_fd_base = NONE;
+#define base ((int)jit_fd_base)
 static uint64_t used;
 
 static void choose_base(const struct rlimit *limit)
@@ -25,7 +27,7 @@ static void choose_base(const struct rlimit *limit)
     if (b > HIGHEST_BASE) b = HIGHEST_BASE;
     if (b + PLACES > limit->rlim_max)
         b = limit->rlim_max > 2 * PLACES ? limit->rlim_max - PLACES : PLACES;
-    base = (int)b;
+    jit_fd_base = (uint32_t)b;
 }
 
 int jit_fd_hide(int fd)
@@ -33,7 +35,7 @@ int jit_fd_hide(int fd)
     struct rlimit limit, raised;
     long error = sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
     if (error) return (int)error;
-    if (!base) choose_base(&limit);
+    if (base == NONE) choose_base(&limit);
     raised = limit;
     if (limit.rlim_cur < (rlim_t)base + PLACES) {
         raised.rlim_cur = (rlim_t)base + PLACES;
@@ -95,4 +97,35 @@ long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flag
         flags &= ~(uint64_t)UNSHARE;
     }
     return close_parts(t, first, last, flags);
+}
+
+/* The calls whose first argument is a descriptor. */
+static const uint16_t first_is_fd[] = {
+    SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_lseek, SYS_ioctl, SYS_pread64, SYS_pwrite64,
+    SYS_readv, SYS_writev, SYS_dup, SYS_dup2, SYS_dup3, SYS_sendfile, SYS_connect, SYS_accept,
+    SYS_accept4, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg,
+    SYS_shutdown, SYS_bind, SYS_listen, SYS_getsockname, SYS_getpeername, SYS_setsockopt,
+    SYS_getsockopt, SYS_fcntl, SYS_flock, SYS_fsync, SYS_fdatasync, SYS_syncfs, SYS_ftruncate,
+    SYS_getdents, SYS_getdents64, SYS_fchdir, SYS_fchmod, SYS_fchown, SYS_fstatfs, SYS_readahead,
+    SYS_fsetxattr, SYS_fgetxattr, SYS_flistxattr, SYS_fremovexattr, SYS_fadvise64, SYS_epoll_wait,
+    SYS_epoll_pwait, SYS_epoll_ctl, SYS_openat, SYS_mkdirat, SYS_mknodat, SYS_fchownat,
+    SYS_newfstatat, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_linkat, SYS_readlinkat,
+    SYS_fchmodat, SYS_faccessat, SYS_utimensat, SYS_splice, SYS_tee, SYS_vmsplice,
+    SYS_sync_file_range, SYS_fallocate, SYS_signalfd4, SYS_timerfd_settime, SYS_timerfd_gettime,
+    SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_copy_file_range, SYS_setns, SYS_statx,
+    SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_fanotify_mark, SYS_execveat,
+};
+static uint64_t takes_fd[8];
+
+void jit_fd_init(void)
+{
+    for (unsigned i = 0; i < sizeof first_is_fd / sizeof *first_is_fd; i++)
+        takes_fd[first_is_fd[i] / 64] |= 1ull << first_is_fd[i] % 64;
+}
+
+bool jit_fd_is_refused(long nr, uint64_t first)
+{
+    if (nr < 0 || nr >= (long)sizeof takes_fd * 8 || !(takes_fd[nr / 64] >> nr % 64 & 1))
+        return false;
+    return jit_fd_is_hidden((int)first);
 }

@@ -33,6 +33,7 @@ static void add_rows(const jit_syscall_row *table)
 void jit_syscalls_init(void)
 {
     memset(jit_native_syscalls, 0xff, sizeof jit_native_syscalls);
+    jit_fd_init();
     add_rows(jit_memory_syscalls);
     add_rows(jit_file_syscalls);
     add_rows(jit_signal_syscalls);
@@ -79,6 +80,7 @@ static const jit_syscall_row *row_of(long nr)
 static long make(jit_thread *t, weave_context *c)
 {
     const jit_syscall_row *row = row_of(jit_number(c));
+    if (jit_fd_is_refused(jit_number(c), jit_arg(c, 0))) return -EBADF;
     return row ? row->run(t, c) : jit_pass(t, c);
 }
 

@@ -17,15 +17,9 @@
 
 /* --- descriptors --- */
 
-static long on_fd(jit_thread *t, weave_context *c)
-{
-    return jit_fd_is_hidden((int)jit_arg(c, 0)) ? -EBADF : jit_pass(t, c);
-}
-
 static long run_dup(jit_thread *t, weave_context *c)
 {
-    if (jit_fd_is_hidden((int)jit_arg(c, 0)) || jit_fd_is_hidden((int)jit_arg(c, 1))) return -EBADF;
-    return jit_pass(t, c);
+    return jit_fd_is_hidden((int)jit_arg(c, 1)) ? -EBADF : jit_pass(t, c);
 }
 
 static long run_close_range(jit_thread *t, weave_context *c)
@@ -142,9 +136,6 @@ static long run_openat(jit_thread *t, weave_context *c)
 }
 
 const jit_syscall_row jit_file_syscalls[] = {
-    {SYS_close, "close", on_fd},
-    {SYS_dup, "dup", on_fd},
-    {SYS_fcntl, "fcntl", on_fd},
     {SYS_dup2, "dup2", run_dup},
     {SYS_dup3, "dup3", run_dup},
     {SYS_close_range, "close_range", run_close_range},

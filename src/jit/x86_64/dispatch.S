@@ -19,6 +19,7 @@
 #define LEAVE_EFAULT 6
 #define EFAULT 14
 #define SYSCALL_LIMIT 512
+#define FD_PLACES 64            /* JIT_FD_PLACES */
 
         .text
 
@@ -225,6 +226,10 @@ jit_gate_flags:
         lea     jit_native_syscalls(%rip), %rcx
         bt      %rax, (%rcx)
         jnc     1f
+        mov     %edi, %ecx              /* perhaps one of Inlay's descriptors */
+        sub     jit_fd_base(%rip), %ecx
+        cmp     $FD_PLACES, %ecx
+        jb      1f
         movq    $1, %gs:OFF_IN_GATE
         mov     %rax, %gs:OFF_SLOT_RAX
         popfq
