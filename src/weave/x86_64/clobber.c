@@ -7,7 +7,6 @@
  */
 #include "weave/x86_64/weaver.h"
 
-#include "base/lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -15,8 +14,7 @@
 
 enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
 
-static inl_map known;
-static inl_lock known_lock;
+static inl_map known; /* under the engine's lock, like all weaving */
 
 typedef struct walk {
     weave_routine *r;
@@ -142,7 +140,6 @@ static void analyse(uint64_t fn, weave_routine *r)
 const weave_routine *weave_routine_of(void (*fn)(void))
 {
     uint64_t key = (uint64_t)(uintptr_t)fn, value = 0;
-    inl_lock_take(&known_lock);
     weave_routine *r = inl_map_get(&known, key, &value) ? (weave_routine *)(uintptr_t)value : NULL;
     if (!r && (r = calloc(1, sizeof *r))) {
         analyse(key, r);
@@ -151,7 +148,6 @@ const weave_routine *weave_routine_of(void (*fn)(void))
             r = NULL;
         }
     }
-    inl_lock_release(&known_lock);
     return r;
 }
 
