@@ -77,8 +77,13 @@ def _wait(pid, limit):
     return status, usage
 
 
+def output_files(scratch):
+    """Of this process alone: two benchmarks may share the scratch folder, though not the ratios."""
+    return f"{scratch}/stdout-{os.getpid()}", f"{scratch}/stderr-{os.getpid()}"
+
+
 def run(command, scratch, limit, unsteady=None):
-    stdout, stderr = f"{scratch}/stdout", f"{scratch}/stderr"
+    stdout, stderr = output_files(scratch)
     start = time.perf_counter()
     pid = spawn(command, stdout, stderr)
     status, usage = _wait(pid, limit)
