@@ -196,7 +196,7 @@ static void one(uint32_t seed, unsigned density, unsigned mode, const weave_opti
 static unsigned rounds(void)
 {
     const char *s = getenv("WEAVE_ROUNDS");
-    return s ? (unsigned)atoi(s) : 3000;
+    return s ? (unsigned)atoi(s) : 1500;
 }
 
 static uint32_t first_seed(void)
