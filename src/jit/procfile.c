@@ -3,9 +3,11 @@
  *
  *     maps      less Inlay's own ranges (maps.c)
  *     status    the signals that the program blocks, ignores and catches, not those Inlay does
+ *     cmdline, environ   of a program that Inlay loaded without ptrace: the kernel tells the tool's
  *
  * The real file is opened first, so that every error is the kernel's own.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 
 #include "base/sys.h"
 #include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
 
 enum { PAGE = 4096 };
 
@@ -65,6 +68,36 @@ static bool status_put(int out, char *text)
     return jit_proc_put(out, text, strlen(text));
 }
 
+/* The strings of a vector on the program's first stack, each with its 0. */
+static bool vector_put(int out, uint64_t at)
+{
+    uint64_t string;
+    for (; jit_read(&string, at, sizeof string) && string; at += sizeof string) {
+        char text[PAGE];
+        long n = jit_read_string(text, string, sizeof text);
+        while (n == -ENAMETOOLONG) {
+            if (!jit_proc_put(out, text, sizeof text)) return false;
+            string += sizeof text;
+            n = jit_read_string(text, string, sizeof text);
+        }
+        if (n < 0 || !jit_proc_put(out, text, (size_t)n + 1)) return false;
+    }
+    return true;
+}
+
+static bool cmdline_put(int out, char *text)
+{
+    (void)text;
+    return vector_put(out, jit_sp(&jit.start.ctx) + sizeof(uint64_t));
+}
+
+static bool environ_put(int out, char *text)
+{
+    (void)text;
+    uint64_t argc, at = jit_sp(&jit.start.ctx);
+    return jit_read(&argc, at, sizeof argc) && vector_put(out, at + (argc + 2) * sizeof argc);
+}
+
 static char *read_all(int fd)
 {
     size_t size = 0, room = 64 << 10;
@@ -90,7 +123,13 @@ static char *read_all(int fd)
 static const struct {
     const char *name;
     bool (*put)(int out, char *text);
-} files[] = {{"maps", jit_maps_put}, {"status", status_put}};
+    bool only_loaded;
+} files[] = {
+    {"maps", jit_maps_put, false},
+    {"status", status_put, false},
+    {"cmdline", cmdline_put, true},
+    {"environ", environ_put, true},
+};
 
 int jit_proc_kind(const char *path)
 {
@@ -101,7 +140,8 @@ int jit_proc_kind(const char *path)
         size_t n = strlen(bases[b]);
         if (strncmp(path, bases[b], n) != 0) continue;
         for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
-            if (!strcmp(path + n, files[f].name)) return (int)f;
+            if (!strcmp(path + n, files[f].name) && (jit.client.proc_link || !files[f].only_loaded))
+                return (int)f;
     }
     return -1;
 }
