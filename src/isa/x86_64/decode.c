@@ -31,6 +31,9 @@ static const uint8_t byte_classes[256] = {
     [0xc4] = B_VEX3, [0xc5] = B_VEX2, [0xd5] = B_REX2, [0xf0] = B_LOCK, [0xf2] = B_F2, [0xf3] = B_F3,
 };
 
+/* What a byte means as the only legacy prefix. */
+static const uint8_t lone_prefix[256] = {[0x66] = X86_CTX_66, [0xf3] = X86_CTX_F3, [0xf2] = X86_CTX_F2};
+
 /* Bytes that in the opcode's place, without or with 0F before them, are no opcodes of the first two
  * maps. */
 static const uint8_t no_opcode[2][256] = {
@@ -46,12 +49,15 @@ typedef struct state {
     unsigned at;       /* next byte */
     unsigned context;  /* X86_CTX_* or the vector context */
     unsigned map;
-    unsigned r, x, b;  /* what the prefixes add to the ModRM and SIB fields */
-    unsigned x_rm;     /* EVEX: X adds to rm when it is a register */
+    unsigned x, sib;   /* added to a SIB's index; 0 or SIB_EXTENDED with it */
+    uint64_t extension; /* what the prefixes add to the other register numbers, as in NUMBERS */
     unsigned v_index;  /* EVEX: V' adds to a vector index */
     unsigned v, vector, prefix, segment; /* isa_insn.x */
     bool invalid;      /* prefixes that fault whatever follows */
 } state;
+
+/* A condition that no branch predictor will guess: select, do not jump. */
+#define COIN(condition) __builtin_expect_with_probability((condition) != 0, 1, 0.5)
 
 /* All ones if `yes`. Written out because compilers turn conditional expressions into branches. */
 static inline unsigned mask_if(unsigned yes) { return 0u - (yes != 0); }
@@ -84,15 +90,27 @@ enum { AT_SEGMENT = 0, AT_REG = 8, AT_RM = 16, AT_V = 24, AT_BASE = 32, AT_INDEX
 #define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 static const uint64_t modrm_numbers[NO_MODRM + 8] = {EACH(MOD0), EACH(MOD1), EACH(MOD1), EACH(REGS), REGS(0)};
 
-/* The same of a SIB byte; the second half is for indices with an extension bit, when 4 is one too. */
+/* The same of a SIB byte, four times: from 256 on for indices with an extension bit (then 4 is one
+ * too), from 512 on for mod 0, where base 5 means none. */
+enum { SIB_EXTENDED = 256, SIB_MOD0 = 512 };
 #define SIB(i, s, b) (NUMBERS(0, 0, b, i) | (uint64_t)(s) << AT_SCALE)
-#define SIBS(i, s) SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), SIB(i, s, 5), \
-                   SIB(i, s, 6), SIB(i, s, 7)
-#define SCALED(four, s) SIBS(0, s), SIBS(1, s), SIBS(2, s), SIBS(3, s), SIBS(four, s), SIBS(5, s), \
-                        SIBS(6, s), SIBS(7, s)
-static const uint64_t sib_numbers[2][256] = {
-    {SCALED(X86_NONE, 0), SCALED(X86_NONE, 1), SCALED(X86_NONE, 2), SCALED(X86_NONE, 3)},
-    {SCALED(4, 0), SCALED(4, 1), SCALED(4, 2), SCALED(4, 3)}};
+#define SIBS(i, s, five) SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), \
+                         SIB(i, s, five), SIB(i, s, 6), SIB(i, s, 7)
+#define SCALED(four, s, five) SIBS(0, s, five), SIBS(1, s, five), SIBS(2, s, five), SIBS(3, s, five), \
+                              SIBS(four, s, five), SIBS(5, s, five), SIBS(6, s, five), SIBS(7, s, five)
+#define ALL_SIBS(four, five) SCALED(four, 0, five), SCALED(four, 1, five), SCALED(four, 2, five), \
+                             SCALED(four, 3, five)
+static const uint64_t sib_numbers[1024] = {ALL_SIBS(X86_NONE, 5), ALL_SIBS(4, 5),
+                                           ALL_SIBS(X86_NONE, X86_NONE), ALL_SIBS(4, X86_NONE)};
+
+/* What a REX prefix means; the first entry is for none. */
+typedef struct rex_meaning { uint64_t extension; uint8_t context, prefix, index; uint16_t sib; } rex_meaning;
+#define REX(w, r, x, b) {NUMBERS(8 * (r), 8 * (b), 8 * (b), 0), ((w) ? X86_CTX_W : 0) | ((b) ? X86_CTX_B : 0), \
+                         (w) ? X86_PREFIX_W : 0, 8 * (x), (x) ? SIB_EXTENDED : 0}
+#define REXB(w, r, x) REX(w, r, x, 0), REX(w, r, x, 1)
+#define REXXB(w, r) REXB(w, r, 0), REXB(w, r, 1)
+static const rex_meaning rex_meanings[17] = {
+    {0, 0, X86_PREFIX_NOREX, 0, 0}, REXXB(0, 0), REXXB(0, 1), REXXB(1, 0), REXXB(1, 1)};
 
 /* Sign-extended value of `size` bytes (1, 2, 4 or 8); 0 for size 0. */
 static inline int64_t load_signed(const uint8_t *p, unsigned size)
@@ -193,20 +211,18 @@ typedef struct operand { unsigned end; unsigned form; } operand;
 static inline __attribute__((always_inline)) operand
 decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned opcode, const x86_row *row)
 {
-    unsigned present = 0u - has, which = (w & 0xff & present) | ((NO_MODRM | (opcode & 7)) & ~present);
+    unsigned present = 0u - has, none = NO_MODRM | (opcode & 7), which = none ^ ((none ^ (w & 0xff)) & present);
     unsigned form = modrm_forms[which], sib = w >> 8 & 0xff, has_sib = form >> 3 & 1;
-    unsigned no_base = form >> 6 & ((sib & 7) == 5), disp = (form & 7) + 4 * no_base + row->disp;
+    unsigned no_base = form >> 6 & ((sib & 7) == 5), disp = (form & 7) + 4 * no_base;
     unsigned modrm_at = s->at + 1, disp_at = modrm_at + has + has_sib, end = disp_at + disp;
-    uint64_t sib_part = sib_numbers[s->x != 0][sib] | (uint64_t)s->x << AT_INDEX |
-                        (uint64_t)(X86_NONE & (0u - no_base)) << AT_BASE;
+    unsigned sib_entry = sib + s->sib + (form & M_NO_BASE) * (SIB_MOD0 / M_NO_BASE);
+    uint64_t sib_part = sib_numbers[sib_entry] | (uint64_t)s->x << AT_INDEX;
     uint64_t numbers = modrm_numbers[which] | (sib_part & (0 - (uint64_t)has_sib)) |
-                       (uint64_t)(s->r & present) << AT_REG | (uint64_t)(s->b | s->x_rm) << AT_RM |
-                       (uint64_t)s->b << AT_BASE | (uint64_t)s->v << AT_V |
-                       (uint64_t)s->vector << AT_VECTOR | s->segment;
-    unsigned cond = opcode & 15 & mask_if(row->form & X86_FORM_CONDITION);
+                       s->extension | (uint64_t)s->v << AT_V | (uint64_t)s->vector << AT_VECTOR | s->segment;
+    unsigned imm = row->imm & 15;
     uint64_t places = s->at | (modrm_at & present) << 8 | (disp_at & mask_if(disp)) << 16 |
-                      (end & mask_if(row->imm)) << 24 | (uint64_t)disp << 32 | (uint64_t)row->imm << 40 |
-                      (uint64_t)cond << 48 | (uint64_t)(s->prefix | (form >> 2 & X86_PREFIX_MEM)) << 56;
+                      (end & mask_if(imm)) << 24 | (uint64_t)disp << 32 | (uint64_t)imm << 40 |
+                      (uint64_t)(opcode & row->cond) << 48 | (uint64_t)(s->prefix | (form >> 2 & X86_PREFIX_MEM)) << 56;
     memcpy(&in->opcode_at, &places, sizeof places);
     memcpy(&in->x[X86_X_SEGMENT], &numbers, sizeof numbers);
     return (operand){end, form};
@@ -216,15 +232,15 @@ decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned 
 static inline __attribute__((always_inline)) void
 decode_identity(isa_insn *in, const state *s, const x86_row *row, unsigned number, operand o)
 {
-    unsigned pcrel = o.form >> 4 & 1, relative = row->imm & mask_if(row->form & X86_FORM_RELATIVE);
-    uint64_t head, len = o.end + row->imm;
+    unsigned pcrel = o.form >> 4 & 1;
+    uint64_t head, len = o.end + (row->imm & 15);
     memcpy(&head, row, sizeof head);
     head = (head & 0xffffff000000ffff) | (uint64_t)number << 16 | len << 32 |
            (uint64_t)pcrel << 48; /* ISA_BIT_PCREL_MEM */
     memcpy(&in->op, &head, sizeof head);
     in->addr = s->addr;
     /* Of a branch or of a PC-relative operand; no instruction has both. */
-    unsigned size = relative | pcrel << 2;
+    unsigned size = row->imm >> 4 | pcrel << 2;
     uint64_t target = s->addr + len + (uint64_t)load_signed(s->p + o.end - 4 * pcrel, size);
     in->target = target & (0 - (uint64_t)(size != 0));
 }
@@ -251,6 +267,11 @@ static isa_result decode_rest(isa_insn *in, const state *s, unsigned number, uns
         in->x[X86_X_INDEX] |= s->v_index;
         in->x[X86_X_V] &= 15;
     }
+    if (row->form & X86_FORM_MOFFS) { /* taken for an immediate so far */
+        in->disp_at = in->imm_at;
+        in->disp_len = in->imm_len;
+        in->imm_at = in->imm_len = 0;
+    }
     if (row->form & X86_FORM_INT && s->p[in->imm_at] == 0x80) in->flow = ISA_FLOW_SYSCALL;
     if (row->check && !fields_allowed(in, row)) return undecoded(in, s, at, X86_ROW_INVALID);
     return ISA_OK;
@@ -266,17 +287,16 @@ static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in
     unsigned opcode = w & 0xff;
     const x86_opcode *o = &x86_opcodes[s->map][opcode];
     unsigned shape = o->context;
-    w = w >> 8 | (0xc0 & mask_if(shape & X86_OPCODE_REGISTER));
+    w = w >> 8 | (0xc0 & (0u - (shape >> 14 & 1)));
     unsigned context = x86_context_maps[shape & X86_OPCODE_CONTEXT][s->context];
-    unsigned number = x86_cells[o->cells + context * o->stride + x86_modrm_maps[o->modrm][w & 0xff]];
+    unsigned number = x86_cells[o->cells + (context << o->shift) + x86_modrm_maps[o->modrm][w & 0xff]];
     const x86_row *row = &x86_rows[number];
     operand tail = decode_operand(in, s, w, shape >> 15, opcode, row);
     decode_identity(in, s, row, number, tail);
-    bool odd = row->check | (row->form & X86_FORM_ODD);
     if (fast) {
-        if (__builtin_expect(odd, 0)) return decode_any(s->p, s->avail, s->addr, in);
+        if (__builtin_expect(row->check != X86_CHECK_NOTHING, 0)) return decode_any(s->p, s->avail, s->addr, in);
     } else {
-        isa_result result = decode_rest(in, s, number, tail.end + row->imm);
+        isa_result result = decode_rest(in, s, number, tail.end + (row->imm & 15));
         if (result != ISA_OK) return result;
     }
     keep_bytes(in, s->p);
@@ -323,11 +343,26 @@ static isa_result decode_foreign(isa_insn *in, const state *s)
     return undecoded(in, s, o.end, s->invalid ? X86_ROW_INVALID : X86_ROW_UNKNOWN);
 }
 
+static inline void apply_rex(state *s, const rex_meaning *rex)
+{
+    s->extension = rex->extension;
+    s->x = rex->index;
+    s->sib = rex->sib;
+    s->context |= rex->context;
+    s->prefix |= rex->prefix;
+}
+
+/* r extends reg; b rm or base or the opcode's own register; x_rm rm when that is a register. */
+static inline uint64_t extend(uint64_t r, uint64_t b, uint64_t x_rm)
+{
+    return r << AT_REG | (b | x_rm) << AT_RM | b << AT_BASE;
+}
+
 static isa_result decode_vex(isa_insn *in, state *s, unsigned class)
 {
     const uint8_t *p = s->p + s->at;
     unsigned last = class == B_VEX2 ? p[1] : p[2], map = class == B_VEX2 ? 1 : p[1] & 31;
-    s->r = ~p[1] >> 4 & 8;
+    unsigned r = ~p[1] >> 4 & 8, b = 0;
     s->v = ~last >> 3 & 15;
     s->context = (last & 3) | (last & 4) << 1;
     s->vector = (last & 4) << 3;
@@ -335,10 +370,12 @@ static isa_result decode_vex(isa_insn *in, state *s, unsigned class)
     s->at += class == B_VEX2 ? 2 : 3;
     if (class != B_VEX2) {
         s->x = ~p[1] >> 3 & 8;
-        s->b = ~p[1] >> 2 & 8;
+        s->sib = s->x ? SIB_EXTENDED : 0;
+        b = ~p[1] >> 2 & 8;
         s->context |= last >> 5 & 4;
         if (last & 0x80) s->prefix |= X86_PREFIX_W;
     }
+    s->extension = extend(r, b, 0);
     if (class == B_XOP) {
         if (map > 10) return malformed(in, s, s->at + 1);
         s->map = X86_MAP_XOP + map - 8;
@@ -357,10 +394,9 @@ static isa_result decode_evex(isa_insn *in, state *s)
 {
     const uint8_t *p = s->p + s->at;
     unsigned p0 = p[1], p1 = p[2], p2 = p[3], map = p0 & 7;
-    s->r = (~p0 >> 4 & 8) | (~p0 & 0x10);
     s->x = ~p0 >> 3 & 8;
-    s->b = ~p0 >> 2 & 8;
-    s->x_rm = s->x << 1;
+    s->sib = s->x ? SIB_EXTENDED : 0;
+    s->extension = extend((~p0 >> 4 & 8) | (~p0 & 0x10), ~p0 >> 2 & 8, s->x << 1);
     s->v_index = ~p2 << 1 & 16;
     s->v = (~p1 >> 3 & 15) | s->v_index;
     s->context = (p1 & 3) | (p1 >> 5 & 4) | (p2 >> 2 & 0x18) | (p2 << 1 & 0x20) | (p2 >> 1 & 0x40) |
@@ -389,30 +425,21 @@ static isa_result decode_rex2(isa_insn *in, state *s)
     unsigned p = s->p[s->at + 1], opcode = s->p[s->at + 2];
     s->at += 2;
     s->map = X86_MAP_LEGACY + (p >> 7);
-    s->r = (p << 1 & 8) | (p >> 2 & 16);
+    unsigned b = (p << 3 & 8) | (p & 16);
+    s->extension = extend((p << 1 & 8) | (p >> 2 & 16), b, 0);
     s->x = (p << 2 & 8) | (p >> 1 & 16);
-    s->b = (p << 3 & 8) | (p & 16);
+    s->sib = s->x ? SIB_EXTENDED : 0;
     if (p & 8) s->context |= X86_CTX_W;
-    if (s->b) s->context |= X86_CTX_B;
+    if (b) s->context |= X86_CTX_B;
     s->prefix |= X86_PREFIX_REX2 | (p & 8 ? X86_PREFIX_W : 0);
     if (rex2_barred(p >> 7, opcode) || s->invalid)
         return malformed(in, s, s->at + (p >> 7 || opcode != 0xa1 ? 1 : 9)); /* jmpabs has an address */
     return decode_opcode(in, s);
 }
 
-static inline void apply_rex(state *s, unsigned rex)
-{
-    s->r = rex << 1 & 8;
-    s->x = rex << 2 & 8;
-    s->b = rex << 3 & 8;
-    s->context |= (rex & 8) | (rex & 1) << 6;
-    s->prefix |= (rex == 0) | (rex >> 1 & X86_PREFIX_W);
-    _Static_assert(X86_PREFIX_NOREX == 1, "a comparison's value");
-}
-
 static isa_result decode_legacy(isa_insn *in, state *s, unsigned rex)
 {
-    apply_rex(s, rex);
+    apply_rex(s, &rex_meanings[rex ? (rex & 15) + 1 : 0]);
     if (s->p[s->at] == 0x0f) {
         unsigned next = s->p[++s->at];
         s->map = X86_MAP_LEGACY + 1;
@@ -477,13 +504,16 @@ isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_ins
     uint64_t w; /* shifted as prefixes are taken off */
     if (__builtin_expect(avail < 32, 0)) return decode_any(bytes, avail, addr, out);
     memcpy(&w, bytes, 8);
-    unsigned b = w & 0xff, context = (b == 0x66) * X86_CTX_66 | (b == 0xf3) * X86_CTX_F3 | (b == 0xf2) * X86_CTX_F2;
-    unsigned prefixed = context != 0;
-    w >>= 8 * prefixed;
-    unsigned is_rex = (w & 0xf0) == 0x40, rex = w & 0xff & (0u - is_rex);
-    w >>= 8 * is_rex;
+    unsigned context = lone_prefix[w & 0xff], prefixed = 0;
+    if (__builtin_expect(context != 0, 0)) { /* in most code rare enough for a branch */
+        prefixed = 1;
+        w >>= 8;
+    }
+    unsigned low = (w & 0xff) ^ 0x40, is_rex = low < 16;
+    const rex_meaning *rex = &rex_meanings[(low + 1) & (0u - is_rex)];
+    w = COIN(is_rex) ? w >> 8 : w;
     unsigned escape = (w & 0xff) == 0x0f;
-    w >>= 8 * escape;
+    w = COIN(escape) ? w >> 8 : w;
     if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_any(bytes, avail, addr, out);
     state s = {.p = bytes, .avail = avail, .addr = addr, .at = prefixed + is_rex + escape,
                .context = context, .map = X86_MAP_LEGACY + escape};

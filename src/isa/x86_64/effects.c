@@ -18,7 +18,7 @@ static inline uint64_t pick(unsigned slots, numbers n)
            (uint64_t)(slots >> X86_SLOT_V & 1) << n.v;
 }
 
-static __attribute__((noinline)) void everything(isa_effects *e)
+static void everything(isa_effects *e)
 {
     memset(e, 0, sizeof *e);
     e->reads = e->writes = ~0ull;
@@ -55,7 +55,7 @@ static void add_masks(const isa_insn *in, const x86_fx *f, isa_effects *e)
     if (f->rare & X86_RARE_MASK_PAIR) e->mask_writes |= 3u << (n.reg & 6);
 }
 
-static __attribute__((noinline)) void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
+static void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
 {
     numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
     unsigned reads = f->vec.read;
@@ -88,13 +88,24 @@ static inline uint64_t address_registers(const isa_insn *in)
     return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE);
 }
 
-static __attribute__((noinline)) void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
+static void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
 {
     /* xor al,ah is no clearing: the fields are compared, not the registers */
     if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM])
         set_registers(e, f, n, 0, ~1ull);
     if (f->quirks & X86_FX_NO_ADDRESS) e->reads = f->fixed & 0xffff;
     if (f->quirks & X86_FX_COUNT) mend_count(in, f, e);
+    if (f->rare & X86_RARE_EVERYTHING) everything(e);
+}
+
+/* Registers that are not what the fields say: high bytes, those past the lanes. */
+static void mend_numbers(const isa_insn *in, const x86_fx *f, numbers *n, isa_effects *e)
+{
+    unsigned prefix = in->x[X86_X_PREFIX];
+    if (prefix & X86_PREFIX_NOREX && f->quirks & X86_FX_HIGH_REG) n->reg &= 3;
+    if (prefix & X86_PREFIX_NOREX && f->quirks & X86_FX_HIGH_RM) n->rm &= 3;
+    if (prefix & X86_PREFIX_EVEX) n->rm &= 15; /* EVEX.X extends vectors only */
+    set_registers(e, f, *n, address_registers(in), ~0ull);
 }
 
 static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
@@ -103,17 +114,26 @@ static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa
     set_registers(e, f, n, 1ull << in->x[X86_X_BASE] & ~(1ull << X86_NONE), ~0ull);
 }
 
+/* Everything that is not in the lanes. */
+static __attribute__((noinline)) void add_rest(const isa_insn *in, const x86_fx *f, unsigned high, isa_effects *e)
+{
+    numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
+    if (high || in->x[X86_X_PREFIX] & (X86_PREFIX_REX2 | X86_PREFIX_EVEX)) mend_numbers(in, f, &n, e);
+    if (f->has_vec) {
+        add_vectors(in, f, e);
+        if (x86_row_of(in)->form & X86_FORM_VSIB) add_vector_index(in, f, n, e);
+    }
+    if (f->quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) add_quirks(in, f, n, e);
+    if (in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM)
+        e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
+}
+
 void x86_effects(const isa_insn *in, isa_effects *e)
 {
-    const x86_row *row = x86_row_of(in);
-    const x86_fx *f = &x86_fxs[row->fx];
+    const x86_fx *f = &x86_fxs[x86_row_of(in)->fx];
     unsigned prefix = in->x[X86_X_PREFIX], quirks = f->quirks;
-    if (__builtin_expect(in->bits & ISA_BIT_UNKNOWN, 0)) { everything(e); return; }
-    /* Byte registers 4..7 without a REX are the high bytes of 0..3; EVEX.X extends vectors only. */
-    numbers n = {in->x[X86_X_REG] & (31 - (quirks & X86_FX_HIGH_REG & prefix) * 28),
-                 in->x[X86_X_RM] & (31 - (quirks >> 1 & 1 & prefix) * 28) & ~(prefix >> 2 & 16),
-                 in->x[X86_X_V]};
-    uint64_t lanes = f->fixed | f->reg << n.reg | f->rm << n.rm | f->v << n.v;
+    unsigned reg = in->x[X86_X_REG], rm = in->x[X86_X_RM];
+    uint64_t lanes = f->fixed | f->reg << reg | f->rm << rm | f->v << in->x[X86_X_V];
     e->reads = (lanes & 0xffff) | address_registers(in);
     e->writes = lanes >> X86_LANE_WRITES & 0xffff;
     e->kills = lanes >> X86_LANE_KILLS & 0xffff;
@@ -122,15 +142,12 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     e->other_reads = f->other_reads;
     e->other_writes = f->other_writes;
     memcpy(&e->flags_read, &f->flags_read, 4 * sizeof e->flags_read);
-    if (__builtin_expect(prefix & X86_PREFIX_REX2, 0)) /* registers past the lanes */
-        set_registers(e, f, n, address_registers(in), ~0ull);
-    if (f->has_vec) {
-        add_vectors(in, f, e);
-        if (row->form & X86_FORM_VSIB) add_vector_index(in, f, n, e);
-    }
-    if (quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) add_quirks(in, f, n, e);
-    if (__builtin_expect(in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM, 0))
-        e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
+    /* Byte registers 4..7 without a REX are the high bytes of 0..3: rare, so a branch. */
+    unsigned high = quirks & (reg >> 2 | (rm >> 1 & 2)) & (X86_FX_HIGH_REG | X86_FX_HIGH_RM) &
+                    (0u - (prefix & X86_PREFIX_NOREX));
+    if (high | f->has_vec | (quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) | in->x[X86_X_SEGMENT] |
+        (prefix & (X86_PREFIX_REX2 | X86_PREFIX_EVEX)))
+        add_rest(in, f, high, e);
 }
 _Static_assert(offsetof(isa_effects, flags_kill) - offsetof(isa_effects, flags_read) ==
                    offsetof(x86_fx, flags_kill) - offsetof(x86_fx, flags_read), "copied as one");

@@ -10,7 +10,7 @@
  * Both are first mapped to classes (few: contexts and bytes that never differ for this opcode share
  * one), then the classes select a cell, and the cell holds the number of a row:
  *
- *     opcode --> x86_opcode --> cells[base + context_class * stride + modrm_class] --> row
+ *     opcode --> x86_opcode --> cells[base + (context_class << shift) + modrm_class] --> row
  *
  * A row says all that does not depend on register numbers or displacements: sizes, accesses and
  * vector lengths are already resolved. Rows, effects, memory and operand lists are each stored once
@@ -37,38 +37,37 @@ enum { /* legacy contexts */
     /* VEX, XOP: pp | W << 2 | L << 3; EVEX: pp | W << 2 | LL << 3 | b << 5 | z << 6 | (aaa != 0) << 7 */
 };
 
-enum { X86_OPCODE_MODRM = 0x8000, X86_OPCODE_REGISTER = 0x4000, /* mod counts as 3 whatever it is */
-       X86_OPCODE_CONTEXT = 0x0fff };
 typedef struct x86_opcode {
     uint32_t cells;     /* first cell */
     uint16_t context;   /* X86_OPCODE_* | index of the context map */
     uint8_t modrm;      /* index of the ModRM map */
-    uint8_t stride;     /* number of ModRM classes */
+    uint8_t shift;      /* cells of one context class: 1 << shift */
 } x86_opcode;
+enum { X86_OPCODE_MODRM = 0x8000, X86_OPCODE_REGISTER = 0x4000, /* mod counts as 3 whatever it is */
+       X86_OPCODE_CONTEXT = 0x0fff };
 
 enum { X86_ROW_INVALID = 0, X86_ROW_UNKNOWN = 1 };
 enum { /* x86_row.form */
     X86_FORM_RELATIVE = 1,   /* the immediate is a branch displacement */
-    X86_FORM_MOFFS = 2,      /* the displacement follows the opcode */
-    X86_FORM_CONDITION = 4,  /* low opcode bits are a condition code */
+    X86_FORM_MOFFS = 2,      /* what is called the immediate is an address: a displacement */
     X86_FORM_INT = 8,        /* int imm8: 0x80 is a system call */
     X86_FORM_VSIB = 16,      /* the index is a vector register */
     X86_FORM_ROUND = 32,     /* EVEX.b with registers: static rounding, LL is the mode */
     X86_FORM_SAE = 64,
     X86_FORM_IS4 = 128,      /* a register in the immediate's high bits */
-    X86_FORM_ODD = X86_FORM_INT | X86_FORM_VSIB, /* needs a closer look; so do the first two rows */
 };
 /* The first eight bytes lie as isa_insn's op to bits do, with `form`, `check` and `disp_shift` where
- * that has row and len. */
+ * that has row and len. Rows 0 and 1 are no instructions (X86_ROW_*). */
+enum { X86_CHECK_NOTHING = 0, X86_CHECK_FORM = 1 /* all fields go, but look at `form` */ };
 typedef struct x86_row {
     uint16_t op;
     uint8_t disp_shift; /* EVEX: 8-bit displacements are scaled by 1 << disp_shift */
-    uint8_t check;      /* index into checks, 0: nothing to check */
+    uint8_t check;      /* index into checks; not 0 for whatever needs a closer look */
     uint8_t form;
     uint8_t flow;       /* isa_flow */
     uint16_t bits;      /* ISA_BIT_*; PCREL_MEM is added by the decoder */
-    uint8_t disp;       /* MOFFS: bytes of displacement */
-    uint8_t imm;        /* bytes of all immediates */
+    uint8_t imm;        /* bytes of all immediates, | bytes of a relative one << 4 */
+    uint8_t cond;       /* mask: the opcode bits that are a condition code */
     uint16_t fx;        /* indices of what is computed when asked */
     uint16_t mem;
     uint16_t operands;
@@ -76,7 +75,8 @@ typedef struct x86_row {
 
 /* Which register numbers the fields may hold. */
 enum { X86_SAME_REG_RM = 1, X86_SAME_REG_V = 2, X86_SAME_RM_V = 4, X86_SAME_REG_INDEX = 8,
-       X86_SAME_INDEX_V = 16 };
+       X86_SAME_INDEX_V = 16,
+       X86_SAME_NONE = 128 /* tells X86_CHECK_FORM's entry from X86_CHECK_NOTHING's */ };
 typedef struct x86_check {
     uint32_t reg, rm, vvvv; /* allowed values */
     uint8_t differ;         /* X86_SAME_*: fields that must differ */
@@ -96,6 +96,7 @@ enum { /* x86_fx.quirks */
     X86_FX_RARE = 128,       /* one of x86_fx.rare */
 };
 enum { /* x86_fx.rare */
+    X86_RARE_EVERYTHING = 4, /* all is read and written */
     X86_RARE_BLOCK4 = 1,     /* vvvv names an aligned group of four vectors */
     X86_RARE_MASK_PAIR = 2,  /* reg names an aligned pair of masks */
 };

@@ -157,18 +157,20 @@ static void add_opcode(matrix m, int map, int opcode, bool modrm)
     bytemap cmap, mmap;
     uint8_t crow[256], mcol[256];
     unsigned nc = row_classes(m, &cmap, crow), nm = column_classes(m, &mmap, mcol);
+    unsigned shift = 0;
+    while (1u << shift < nm) shift++;
     for (unsigned c = 0; c < nc; c++)
-        for (unsigned b = 0; b < nm; b++) data[c * nm + b] = m[crow[c]][mcol[b]];
+        for (unsigned b = 0; b < 1u << shift; b++) data[c << shift | b] = b < nm ? m[crow[c]][mcol[b]] : 0;
     size_t ci = pool_add(&contexts, &cmap), mi = pool_add(&modrms, &mmap);
-    if (ci > X86_OPCODE_CONTEXT || mi > 255 || nm > 255) {
+    if (ci > X86_OPCODE_CONTEXT || mi > 255) {
         fprintf(stderr, "gen: opcode %x of map %d does not fit the tables\n", opcode, map);
         exit(1);
     }
     opcodes[map][opcode] =
-        (x86_opcode){add_block(data, nc * nm),
+        (x86_opcode){add_block(data, nc << shift),
                      ci | (modrm ? X86_OPCODE_MODRM : 0) |
                          (modrm && register_only(map, opcode) ? X86_OPCODE_REGISTER : 0),
-                     mi, nm};
+                     mi, shift};
 }
 
 static void walk(void)
@@ -215,7 +217,7 @@ static void write_opcodes(FILE *f)
         fprintf(f, "{");
         for (int i = 0; i < 256; i++) {
             const x86_opcode *o = &opcodes[m][i];
-            fprintf(f, "{%u,%u,%u,%u},%s", o->cells, o->context, o->modrm, o->stride, i % 8 == 7 ? "\n" : "");
+            fprintf(f, "{%u,%u,%u,%u},%s", o->cells, o->context, o->modrm, o->shift, i % 8 == 7 ? "\n" : "");
         }
         fprintf(f, "},\n");
     }
@@ -229,7 +231,7 @@ static void write_rows(FILE *f)
         const x86_row *r = pool_at(&gen_rows, i);
         const op_name *n = pool_at(&gen_ops, r->op);
         fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u}, /* %s */\n", r->op, r->disp_shift, r->check,
-                r->form, r->flow, r->bits, r->disp, r->imm, r->fx, r->mem, r->operands, n->mnemonic);
+                r->form, r->flow, r->bits, r->imm, r->cond, r->fx, r->mem, r->operands, n->mnemonic);
     }
     fprintf(f, "};\nconst x86_check x86_checks[] = {\n");
     for (size_t i = 0; i < gen_checks.count; i++) {

@@ -31,11 +31,17 @@ void rows_init(void)
     pool_add(&gen_ops, &names[0]);
     pool_add(&gen_ops, &names[1]);
     pool_add(&gen_checks, &any);
+    any.differ = X86_SAME_NONE;
+    pool_add(&gen_checks, &any);
     pool_add(&gen_fxs, &fault);
     lists_add(&gen_mems, &no_mem, 1);
     lists_add(&gen_operands, &no_operand, 1);
-    row.form = X86_FORM_ODD;
+    row.check = X86_CHECK_FORM;
     pool_add(&gen_rows, &row);
+    memset(&fault, 0, sizeof fault);
+    fault.quirks = X86_FX_RARE;
+    fault.rare = X86_RARE_EVERYTHING;
+    row.fx = pool_add(&gen_fxs, &fault);
     row.op = 1;
     row.bits = ISA_BIT_UNKNOWN | ISA_BIT_MEM;
     pool_add(&gen_rows, &row);
@@ -191,11 +197,10 @@ static unsigned bits_of(const answer *a, const x86_fx *fx)
     return bits;
 }
 
-static unsigned form_of(const answer *a, unsigned flow)
+static unsigned form_of(const answer *a)
 {
     unsigned form = 0;
     if (a->in.raw.imm[0].is_relative) form |= X86_FORM_RELATIVE;
-    if (flow == ISA_FLOW_COND) form |= X86_FORM_CONDITION;
     if (a->in.mnemonic == ZYDIS_MNEMONIC_INT) form |= X86_FORM_INT;
     if (a->in.avx.has_sae) form |= X86_FORM_SAE;
     if (a->in.avx.rounding.mode && a->form.context & 0x20 && !form_is_memory(&a->form))
@@ -331,11 +336,14 @@ static uint16_t make_row(answer *a)
     row.flow = flow_of(a);
     fx_of(a, row.flow, &fx);
     row.bits = bits_of(a, &fx);
-    row.form = form_of(a, row.flow);
+    row.form = form_of(a);
     row.imm = (a->in.raw.imm[0].size + a->in.raw.imm[1].size) / 8;
-    if (row.form & X86_FORM_MOFFS) row.disp = a->in.raw.disp.size / 8;
+    if (row.form & X86_FORM_RELATIVE) row.imm |= row.imm << 4;
+    if (row.form & X86_FORM_MOFFS) row.imm = a->in.raw.disp.size / 8;
+    if (row.flow == ISA_FLOW_COND) row.cond = 15;
     if (form_is_evex(&a->form)) row.disp_shift = log2_of(a->context.cd8_scale);
     row.check = check_of(a, row.form & X86_FORM_VSIB);
+    if (!row.check && row.form & (X86_FORM_INT | X86_FORM_VSIB | X86_FORM_MOFFS)) row.check = X86_CHECK_FORM;
     row.fx = pool_add(&gen_fxs, &fx);
     row.mem = mems_of(a, &row, &touches);
     if (touches) row.bits |= ISA_BIT_MEM;
