@@ -90,17 +90,17 @@ enum { AT_SEGMENT = 0, AT_REG = 8, AT_RM = 16, AT_V = 24, AT_BASE = 32, AT_INDEX
 #define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 static const uint64_t modrm_numbers[NO_MODRM + 8] = {EACH(MOD0), EACH(MOD1), EACH(MOD1), EACH(REGS), REGS(0)};
 
-/* The same of a SIB byte, four times: from 256 on for indices with an extension bit (then 4 is one
+/* The same of a SIB byte, from AT_BASE on, four times: from 256 on for indices with an extension bit (then 4 is one
  * too), from 512 on for mod 0, where base 5 means none. */
 enum { SIB_EXTENDED = 256, SIB_MOD0 = 512 };
-#define SIB(i, s, b) (NUMBERS(0, 0, b, i) | (uint64_t)(s) << AT_SCALE)
+#define SIB(i, s, b) ((NUMBERS(0, 0, b, i) | (uint64_t)(s) << AT_SCALE) >> AT_BASE)
 #define SIBS(i, s, five) SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), \
                          SIB(i, s, five), SIB(i, s, 6), SIB(i, s, 7)
 #define SCALED(four, s, five) SIBS(0, s, five), SIBS(1, s, five), SIBS(2, s, five), SIBS(3, s, five), \
                               SIBS(four, s, five), SIBS(5, s, five), SIBS(6, s, five), SIBS(7, s, five)
 #define ALL_SIBS(four, five) SCALED(four, 0, five), SCALED(four, 1, five), SCALED(four, 2, five), \
                              SCALED(four, 3, five)
-static const uint64_t sib_numbers[1024] = {ALL_SIBS(X86_NONE, 5), ALL_SIBS(4, 5),
+static const uint32_t sib_numbers[1024] = {ALL_SIBS(X86_NONE, 5), ALL_SIBS(4, 5),
                                            ALL_SIBS(X86_NONE, X86_NONE), ALL_SIBS(4, X86_NONE)};
 
 /* What a REX prefix means; the first entry is for none. */
@@ -216,7 +216,7 @@ decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned 
     unsigned no_base = form >> 6 & ((sib & 7) == 5), disp = (form & 7) + 4 * no_base;
     unsigned modrm_at = s->at + 1, disp_at = modrm_at + has + has_sib, end = disp_at + disp;
     unsigned sib_entry = sib + s->sib + (form & M_NO_BASE) * (SIB_MOD0 / M_NO_BASE);
-    uint64_t sib_part = sib_numbers[sib_entry] | (uint64_t)s->x << AT_INDEX;
+    uint64_t sib_part = (uint64_t)sib_numbers[sib_entry] << AT_BASE | (uint64_t)s->x << AT_INDEX;
     uint64_t numbers = modrm_numbers[which] | (sib_part & (0 - (uint64_t)has_sib)) |
                        s->extension | (uint64_t)s->v << AT_V | (uint64_t)s->vector << AT_VECTOR | s->segment;
     unsigned imm = row->imm & 15;
@@ -488,9 +488,10 @@ static __attribute__((noinline)) isa_result decode_prefixes(isa_insn *in, state 
 static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr,
                                                        isa_insn *out)
 {
-    uint8_t padded[32] = {0};
+    uint8_t padded[32];
     state s = {.p = bytes, .avail = avail, .addr = addr};
     if (avail < sizeof padded) {
+        memset(padded, 0, sizeof padded);
         memcpy(padded, bytes, avail);
         s.p = padded;
     }

@@ -61,9 +61,10 @@ static void add_vectors(const isa_insn *in, const x86_fx *f, isa_effects *e)
     unsigned reads = f->vec.read;
     if (f->quirks & X86_FX_SAME_RM && n.reg == n.rm) reads &= ~(S_REG | S_RM);
     if (f->quirks & X86_FX_SAME_V_RM && n.v == n.rm) reads &= ~(S_V | S_RM);
-    e->vec_reads = f->vec_reads | pick(reads, n);
-    e->vec_writes = f->vec_writes | pick(f->vec.write, n);
-    e->vec_kills = f->vec_kills | pick(f->vec.kill, n);
+    const x86_vec_set *fixed = &x86_vec_sets[f->vec_fixed];
+    e->vec_reads = fixed->reads | pick(reads, n);
+    e->vec_writes = fixed->writes | pick(f->vec.write, n);
+    e->vec_kills = fixed->kills | pick(f->vec.kill, n);
     if (f->vec.read & S_IS4) e->vec_reads |= 1u << is4(in);
     if (f->vec.write & S_IS4) e->vec_writes |= 1u << is4(in);
     if (f->rare & X86_RARE_BLOCK4) e->vec_reads |= 15u << (n.v & ~3u);
@@ -83,17 +84,21 @@ static void mend_count(const isa_insn *in, const x86_fx *f, isa_effects *e)
 }
 
 /* Registers of the address: absent ones have number X86_NONE, a bit that is cleared. */
-static inline uint64_t address_registers(const isa_insn *in)
+static inline uint64_t address_registers(const isa_insn *in, const x86_fx *f)
 {
-    return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE);
+    uint64_t used = 0 - (uint64_t)(f->quirks / X86_FX_ADDRESS & 1);
+    return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE) & used;
 }
 
-static void add_quirks(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
+/* The read lane (bit 0) where reg == rm makes the old value not matter. The fields are compared,
+ * not the registers: xor al,ah clears nothing. */
+static inline uint64_t reads_cleared(const x86_fx *f, unsigned reg, unsigned rm)
 {
-    /* xor al,ah is no clearing: the fields are compared, not the registers */
-    if (f->quirks & X86_FX_SAME_RM && in->x[X86_X_REG] == in->x[X86_X_RM])
-        set_registers(e, f, n, 0, ~1ull);
-    if (f->quirks & X86_FX_NO_ADDRESS) e->reads = f->fixed & 0xffff;
+    return f->quirks / X86_FX_SAME_RM & (reg == rm);
+}
+
+static void add_quirks(const isa_insn *in, const x86_fx *f, isa_effects *e)
+{
     if (f->quirks & X86_FX_COUNT) mend_count(in, f, e);
     if (f->rare & X86_RARE_EVERYTHING) everything(e);
 }
@@ -105,7 +110,8 @@ static void mend_numbers(const isa_insn *in, const x86_fx *f, numbers *n, isa_ef
     if (prefix & X86_PREFIX_NOREX && f->quirks & X86_FX_HIGH_REG) n->reg &= 3;
     if (prefix & X86_PREFIX_NOREX && f->quirks & X86_FX_HIGH_RM) n->rm &= 3;
     if (prefix & X86_PREFIX_EVEX) n->rm &= 15; /* EVEX.X extends vectors only */
-    set_registers(e, f, *n, address_registers(in), ~0ull);
+    uint64_t cleared = reads_cleared(f, in->x[X86_X_REG], in->x[X86_X_RM]);
+    set_registers(e, f, *n, address_registers(in, f), ~cleared);
 }
 
 static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa_effects *e)
@@ -115,6 +121,7 @@ static void add_vector_index(const isa_insn *in, const x86_fx *f, numbers n, isa
 }
 
 /* Everything that is not in the lanes. */
+enum { IN_LANES = X86_FX_HIGH_REG | X86_FX_HIGH_RM | X86_FX_ADDRESS | X86_FX_SAME_RM };
 static __attribute__((noinline)) void add_rest(const isa_insn *in, const x86_fx *f, unsigned high, isa_effects *e)
 {
     numbers n = {in->x[X86_X_REG], in->x[X86_X_RM], in->x[X86_X_V]};
@@ -123,7 +130,7 @@ static __attribute__((noinline)) void add_rest(const isa_insn *in, const x86_fx 
         add_vectors(in, f, e);
         if (x86_row_of(in)->form & X86_FORM_VSIB) add_vector_index(in, f, n, e);
     }
-    if (f->quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) add_quirks(in, f, n, e);
+    if (f->quirks & ~IN_LANES) add_quirks(in, f, e);
     if (in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM)
         e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
 }
@@ -133,8 +140,9 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     const x86_fx *f = &x86_fxs[x86_row_of(in)->fx];
     unsigned prefix = in->x[X86_X_PREFIX], quirks = f->quirks;
     unsigned reg = in->x[X86_X_REG], rm = in->x[X86_X_RM];
-    uint64_t lanes = f->fixed | f->reg << reg | f->rm << rm | f->v << in->x[X86_X_V];
-    e->reads = (lanes & 0xffff) | address_registers(in);
+    uint64_t cleared = reads_cleared(f, reg, rm);
+    uint64_t lanes = f->fixed | (f->reg & ~cleared) << reg | (f->rm & ~cleared) << rm | f->v << in->x[X86_X_V];
+    e->reads = (lanes & 0xffff) | address_registers(in, f);
     e->writes = lanes >> X86_LANE_WRITES & 0xffff;
     e->kills = lanes >> X86_LANE_KILLS & 0xffff;
     e->vec_reads = e->vec_writes = e->vec_kills = 0;
@@ -145,9 +153,10 @@ void x86_effects(const isa_insn *in, isa_effects *e)
     /* Byte registers 4..7 without a REX are the high bytes of 0..3: rare, so a branch. */
     unsigned high = quirks & (reg >> 2 | (rm >> 1 & 2)) & (X86_FX_HIGH_REG | X86_FX_HIGH_RM) &
                     (0u - (prefix & X86_PREFIX_NOREX));
-    if (high | f->has_vec | (quirks & ~(X86_FX_HIGH_REG | X86_FX_HIGH_RM)) | in->x[X86_X_SEGMENT] |
+    if (high | f->has_vec | (quirks & ~IN_LANES) | in->x[X86_X_SEGMENT] |
         (prefix & (X86_PREFIX_REX2 | X86_PREFIX_EVEX)))
         add_rest(in, f, high, e);
 }
+_Static_assert(sizeof(x86_fx) == 64, "one line of cache");
 _Static_assert(offsetof(isa_effects, flags_kill) - offsetof(isa_effects, flags_read) ==
                    offsetof(x86_fx, flags_kill) - offsetof(x86_fx, flags_read), "copied as one");

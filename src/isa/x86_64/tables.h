@@ -88,7 +88,7 @@ enum x86_slot { X86_SLOT_REG, X86_SLOT_RM, X86_SLOT_V, X86_SLOT_IS4, X86_SLOT_MA
 enum { /* x86_fx.quirks */
     X86_FX_HIGH_REG = 1,     /* reg is an 8-bit register: 4..7 without REX are ah..bh */
     X86_FX_HIGH_RM = 2,
-    X86_FX_NO_ADDRESS = 4,   /* the memory operand's registers are not read (nop) */
+    X86_FX_ADDRESS = 4,      /* the memory operand's registers are read (not so for nops) */
     X86_FX_SAME_RM = 8,      /* reg == rm: the result does not depend on the old values */
     X86_FX_SAME_V_RM = 16,   /* vvvv == rm: likewise */
     X86_FX_COUNT = 32,       /* flags stay when the immediate count is 0 */
@@ -119,8 +119,9 @@ typedef struct x86_fx {
     uint8_t rare;
     x86_slots vec, mask;
     uint8_t mask_writes, mask_reads;
-    uint32_t vec_reads, vec_writes, vec_kills;
-} x86_fx;
+    uint8_t vec_fixed;       /* index into vec_sets: vectors that are always the same */
+} x86_fx;                    /* 64 bytes, a cache line */
+typedef struct x86_vec_set { uint32_t reads, writes, kills; } x86_vec_set;
 enum { X86_LANE_WRITES = 16, X86_LANE_KILLS = 32 };
 
 enum x86_place { /* where a memory operand's address comes from */
@@ -167,6 +168,7 @@ extern const uint16_t x86_cells[];
 extern const x86_row x86_rows[];
 extern const x86_check x86_checks[];
 extern const x86_fx x86_fxs[];
+extern const x86_vec_set x86_vec_sets[];
 extern const x86_mem x86_mems[];
 extern const x86_operand x86_operands[];
 extern const char *const x86_mnemonics[];

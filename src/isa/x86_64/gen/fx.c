@@ -69,9 +69,11 @@ static void add_vec(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, c
     bool whole = form_is_vector(&a->form); /* legacy SSE keeps what lies above 128 bits */
     fx->has_vec = 1;
     if (slot != X86_SLOT_FIXED) { add_slot(&fx->vec, slot, o->actions, whole); return; }
-    if (o->actions & READS) fx->vec_reads |= 1u << r->number;
-    if (o->actions & WRITES) fx->vec_writes |= 1u << r->number;
-    if (o->actions & OVERWRITES && whole) fx->vec_kills |= 1u << r->number;
+    x86_vec_set set = *(x86_vec_set *)pool_at(&gen_vec_sets, fx->vec_fixed);
+    if (o->actions & READS) set.reads |= 1u << r->number;
+    if (o->actions & WRITES) set.writes |= 1u << r->number;
+    if (o->actions & OVERWRITES && whole) set.kills |= 1u << r->number;
+    fx->vec_fixed = pool_add(&gen_vec_sets, &set);
 }
 
 static void add_mask(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
@@ -186,17 +188,21 @@ static void mend_conditional(const answer *a, x86_fx *fx)
     if (mnemonic_in(a, keeps)) fx->reg &= ~(1ull << X86_LANE_KILLS), fx->rm &= ~(1ull << X86_LANE_KILLS);
 }
 
+/* Zydis lists no registers. */
+static void set_vectors(x86_fx *fx, x86_vec_set set)
+{
+    fx->vec_fixed = pool_add(&gen_vec_sets, &set);
+    fx->has_vec = 1;
+    fx->other_writes = 0;
+}
+
 static void mend_single(const answer *a, x86_fx *fx)
 {
     switch (a->in.mnemonic) {
     case ZYDIS_MNEMONIC_XLAT: add_fixed(fx, 1u << X86_RAX, READS, false); break; /* the index */
     case ZYDIS_MNEMONIC_LLWPCB: fx->rm = lanes(READS, false); break;
-    case ZYDIS_MNEMONIC_VZEROALL: fx->vec_kills = 0xffff; /* fall through */
-    case ZYDIS_MNEMONIC_VZEROUPPER:
-        fx->vec_writes = 0xffff;
-        fx->has_vec = 1;
-        fx->other_writes = 0;
-        break;
+    case ZYDIS_MNEMONIC_VZEROALL: set_vectors(fx, (x86_vec_set){0, 0xffff, 0xffff}); break;
+    case ZYDIS_MNEMONIC_VZEROUPPER: set_vectors(fx, (x86_vec_set){0, 0xffff, 0}); break;
     case ZYDIS_MNEMONIC_RDFSBASE: fx->other_reads |= ISA_OTHER_TLS_BASE; break;
     case ZYDIS_MNEMONIC_RDGSBASE: fx->other_reads |= ISA_OTHER_GS_BASE; break;
     case ZYDIS_MNEMONIC_WRFSBASE: fx->other_writes |= ISA_OTHER_TLS_BASE; break;
@@ -269,10 +275,8 @@ static void add_exits(const answer *a, x86_fx *fx, unsigned flow)
 void fx_of(const answer *a, unsigned flow, x86_fx *fx)
 {
     memset(fx, 0, sizeof *fx);
-    if (answer_is_nop(a)) { /* its operands only fill space */
-        fx->quirks = X86_FX_NO_ADDRESS;
-        return;
-    }
+    if (answer_is_nop(a)) return; /* its operands only fill space */
+    fx->quirks = X86_FX_ADDRESS;
     for (int i = 0; i < a->in.operand_count; i++) {
         if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER) add_reg(a, fx, &a->op[i]);
         if (a->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY) add_address(a, fx, &a->op[i]);

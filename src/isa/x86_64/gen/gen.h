@@ -48,7 +48,7 @@ void *pool_at(const pool *, size_t i);
 typedef struct lists { uint8_t *data; size_t size, count, room; } lists;
 size_t lists_add(lists *, const void *items, size_t n);
 
-extern pool gen_ops, gen_rows, gen_checks, gen_fxs;
+extern pool gen_ops, gen_rows, gen_checks, gen_fxs, gen_vec_sets;
 extern lists gen_mems, gen_operands;
 typedef struct op_name { const char *mnemonic, *category; } op_name;
 

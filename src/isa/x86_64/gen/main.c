@@ -226,7 +226,7 @@ static void write_opcodes(FILE *f)
 
 static void write_rows(FILE *f)
 {
-    fprintf(f, "const x86_row x86_rows[] = {\n");
+    fprintf(f, "_Alignas(64) const x86_row x86_rows[] = {\n");
     for (size_t i = 0; i < gen_rows.count; i++) {
         const x86_row *r = pool_at(&gen_rows, i);
         const op_name *n = pool_at(&gen_ops, r->op);
@@ -243,16 +243,21 @@ static void write_rows(FILE *f)
 
 static void write_fxs(FILE *f)
 {
-    fprintf(f, "const x86_fx x86_fxs[] = {\n");
+    fprintf(f, "const x86_vec_set x86_vec_sets[] = {\n");
+    for (size_t i = 0; i < gen_vec_sets.count; i++) {
+        const x86_vec_set *v = pool_at(&gen_vec_sets, i);
+        fprintf(f, "{0x%xu,0x%xu,0x%xu},\n", v->reads, v->writes, v->kills);
+    }
+    fprintf(f, "};\n_Alignas(64) const x86_fx x86_fxs[] = {\n");
     for (size_t i = 0; i < gen_fxs.count; i++) {
         const x86_fx *x = pool_at(&gen_fxs, i);
         fprintf(f, "{0x%llxu,0x%llxu,0x%llxu,0x%llxu,%u,%u,%u,%u,%u,%u,%u,%u,%u,{%u,%u,%u},{%u,%u,%u},"
-                   "%u,%u,%uu,%uu,%uu},\n",
+                   "%u,%u,%u},\n",
                 (unsigned long long)x->fixed, (unsigned long long)x->reg, (unsigned long long)x->rm,
                 (unsigned long long)x->v, x->flags_read, x->flags_written, x->flags_undefined,
                 x->flags_kill, x->quirks, x->other_reads, x->other_writes, x->has_vec, x->rare,
                 x->vec.read, x->vec.write, x->vec.kill, x->mask.read, x->mask.write, x->mask.kill,
-                x->mask_writes, x->mask_reads, x->vec_reads, x->vec_writes, x->vec_kills);
+                x->mask_writes, x->mask_reads, x->vec_fixed);
     }
     fprintf(f, "};\n");
 }

@@ -5,7 +5,8 @@
 #include "gen.h"
 
 pool gen_ops = {.size = sizeof(op_name)}, gen_rows = {.size = sizeof(x86_row)},
-     gen_checks = {.size = sizeof(x86_check)}, gen_fxs = {.size = sizeof(x86_fx)};
+     gen_checks = {.size = sizeof(x86_check)}, gen_fxs = {.size = sizeof(x86_fx)},
+     gen_vec_sets = {.size = sizeof(x86_vec_set)};
 lists gen_mems = {.size = sizeof(x86_mem)}, gen_operands = {.size = sizeof(x86_operand)};
 
 /* Rows already made: the same definition in the same context needs no second look. */
@@ -28,6 +29,7 @@ void rows_init(void)
     fault.flags_read = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID;
     fault.other_reads = 0x3f;
     memset(&row, 0, sizeof row);
+    pool_add(&gen_vec_sets, &(x86_vec_set){0, 0, 0});
     pool_add(&gen_ops, &names[0]);
     pool_add(&gen_ops, &names[1]);
     pool_add(&gen_checks, &any);
