@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-enum { STRESS_FLUSH_EVERY = 8 };
-
 jit_state jit;
 
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
@@ -66,10 +64,15 @@ static void refuse(jit_thread *t)
     jit_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
 }
 
+/* At first every few dispatches, then ever more rarely: a program whose loops need more fragments than
+ * fit between two flushes must come to its end too. */
 static void stress(void)
 {
-    static unsigned count;
-    if ((jit.options.stress & JIT_STRESS_FLUSH) && ++count % STRESS_FLUSH_EVERY == 0) jit_flush_all();
+    static unsigned dispatches, flushes;
+    if (!(jit.options.stress & JIT_STRESS_FLUSH) || ++dispatches < 8 + flushes / 4) return;
+    dispatches = 0;
+    flushes++;
+    jit_flush_all();
 }
 
 /* What the thread left for; after it ctx is whole. Lock not held. */
