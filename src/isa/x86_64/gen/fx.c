@@ -15,7 +15,7 @@ enum { FLAGS = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID,
 enum { READS = ZYDIS_OPERAND_ACTION_MASK_READ, WRITES = ZYDIS_OPERAND_ACTION_MASK_WRITE,
        OVERWRITES = ZYDIS_OPERAND_ACTION_WRITE };
 
-static unsigned slot_of(ZydisOperandEncoding e)
+unsigned slot_of(ZydisOperandEncoding e)
 {
     switch (e) {
     case ZYDIS_OPERAND_ENCODING_MODRM_REG: return X86_SLOT_REG;

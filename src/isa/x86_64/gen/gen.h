@@ -5,6 +5,7 @@
  *     fx.c      ... into its registers, flags and other state
  *     lists.c   ... into its memory and operand lists
  *     pool.c    stores equal things once
+ *     category.c names instruction classes
  *     main.c    walks all forms, finds the classes, writes the tables
  */
 #ifndef INL_ISA_X86_64_GEN_H
@@ -56,7 +57,8 @@ void rows_init(void);
 uint16_t row_of(answer *);              /* row number of a valid answer */
 const char *category_of(const answer *);
 void fx_of(const answer *, unsigned flow, x86_fx *);
-size_t mems_of(const answer *, const x86_row *, bool *touches);
+size_t mems_of(const answer *, bool *touches);
+unsigned slot_of(ZydisOperandEncoding); /* X86_SLOT_* */
 size_t operands_of(const answer *);
 
 typedef struct reg_id { uint8_t class, number, bytes, high; } reg_id;

@@ -96,11 +96,10 @@ static void mem_of(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
     }
 }
 
-size_t mems_of(const answer *a, const x86_row *row, bool *touches)
+size_t mems_of(const answer *a, bool *touches)
 {
     x86_mem list[ISA_MAX_MEM];
     size_t n = 0;
-    (void)row;
     *touches = false;
     memset(list, 0, sizeof list);
     for (int i = 0; i < a->in.operand_count && n < ISA_MAX_MEM; i++) {
@@ -113,24 +112,11 @@ size_t mems_of(const answer *a, const x86_row *row, bool *touches)
     return lists_add(&gen_mems, list, n);
 }
 
-static unsigned operand_slot(const ZydisDecodedOperand *o)
-{
-    switch (o->encoding) {
-    case ZYDIS_OPERAND_ENCODING_MODRM_REG: return X86_SLOT_REG;
-    case ZYDIS_OPERAND_ENCODING_MODRM_RM:
-    case ZYDIS_OPERAND_ENCODING_OPCODE: return X86_SLOT_RM;
-    case ZYDIS_OPERAND_ENCODING_NDSNDD: return X86_SLOT_V;
-    case ZYDIS_OPERAND_ENCODING_IS4: return X86_SLOT_IS4;
-    case ZYDIS_OPERAND_ENCODING_MASK: return X86_SLOT_MASK;
-    default: return X86_SLOT_FIXED;
-    }
-}
-
 static bool register_operand(const answer *a, const ZydisDecodedOperand *o, x86_operand *p)
 {
     reg_id r;
     if (!reg_of(o->reg.value, &r)) return false;
-    p->slot = operand_slot(o);
+    p->slot = slot_of(o->encoding);
     if (p->slot == X86_SLOT_MASK && !(a->form.context & 0x80)) return false;
     p->class = r.class;
     p->number = p->slot == X86_SLOT_FIXED ? r.number + (r.high ? 4 : 0) : 0;

@@ -190,11 +190,11 @@ static void walk(void)
     }
 }
 
-static void write_numbers(FILE *f, const char *type, const char *name, const char *dim,
-                          const uint16_t *data, size_t n)
+static void write_cells(FILE *f)
 {
-    fprintf(f, "const %s %s[]%s = {", type, name, dim);
-    for (size_t i = 0; i < n; i++) fprintf(f, "%s%u,", i % 24 ? "" : "\n", data[i]);
+    const uint16_t *data = (const uint16_t *)cells.data;
+    fprintf(f, "const uint16_t x86_cells[] = {");
+    for (size_t i = 0; i < cells.count; i++) fprintf(f, "%s%u,", i % 24 ? "" : "\n", data[i]);
     fprintf(f, "\n};\n");
 }
 
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
     write_opcodes(f);
     write_bytemaps(f, "x86_context_maps", &contexts);
     write_bytemaps(f, "x86_modrm_maps", &modrms);
-    write_numbers(f, "uint16_t", "x86_cells", "", (const uint16_t *)cells.data, cells.count);
+    write_cells(f);
     write_rows(f);
     write_fxs(f);
     write_lists(f);

@@ -347,7 +347,7 @@ static uint16_t make_row(answer *a)
     row.check = check_of(a, row.form & X86_FORM_VSIB);
     if (!row.check && row.form & (X86_FORM_INT | X86_FORM_VSIB | X86_FORM_MOFFS)) row.check = X86_CHECK_FORM;
     row.fx = pool_add(&gen_fxs, &fx);
-    row.mem = mems_of(a, &row, &touches);
+    row.mem = mems_of(a, &touches);
     if (touches) row.bits |= ISA_BIT_MEM;
     row.operands = operands_of(a);
     return pool_add(&gen_rows, &row);
