@@ -1,7 +1,7 @@
 /* The program execs another: the tool's file is executed instead, as a launcher for it, with the
  * options of the first launcher:
  *
- *     TOOL --inlay-exec-path=PATH --inlay-fds=A,B,C,D OPTIONS -- ARGV...
+ *     TOOL --inlay-exec-path=PATH --inlay-fds=A,B,C,D,E OPTIONS -- ARGV...
  *
  * What the kernel would refuse is left to it, so that the program sees the natural error; what cannot
  * carry a tool runs natively, with a notice. */
@@ -101,7 +101,7 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec
     }
     const tool_fds *f = &tool_handoff_data.fds;
     int out = is_other ? -1 : f->out;
-    char fds[64], held[32];
+    char fds[80], held[32];
     if (names_descriptor(path)) {
         int fd = open(path, O_PATH);
         int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD, 200);
@@ -110,7 +110,7 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec
         snprintf(held, sizeof held, "/proc/self/fd/%d", high);
         path = held;
     }
-    snprintf(fds, sizeof fds, "%d,%d,%d,%d", f->tool, f->err, out, f->out_dir);
+    snprintf(fds, sizeof fds, "%d,%d,%d,%d,%d", f->tool, f->err, out, f->out_dir, f->shared);
     plan->argv = build(path, fds, argv);
     if (!plan->argv) return false;
     plan->fd = f->tool;
@@ -118,5 +118,6 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec
     keep_across_exec(f->err);
     keep_across_exec(out);
     keep_across_exec(f->out_dir);
+    keep_across_exec(f->shared);
     return true;
 }

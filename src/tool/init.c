@@ -10,7 +10,7 @@
 /* In the data segment even while it is all zero: the helper writes to its place in the file's
  * mapping. */
 tool_handoff tool_handoff_data __attribute__((section(".data"))) = {
-    .fds = {-1, -1, -1, -1},
+    .fds = {-1, -1, -1, -1, -1},
 };
 
 /* The mark by which the inlay command knows a tool: an ELF note, owner "Inlay", type 1. */

@@ -58,9 +58,10 @@ static void open_output(tool_fds *f, const char *path)
 {
     int fd = -1;
     if (!tool_options_now.followed) {
-        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
         if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
         f->out = lift(fd);
+        f->shared = lift(fd);
         close(fd);
     }
     char *copy = strdup(path);
@@ -90,6 +91,7 @@ static void prepare_fds(void)
     keep(f->err);
     keep(f->out);
     keep(f->out_dir);
+    keep(f->shared);
     tool_handoff_data.fds = *f;
 }
 

@@ -11,6 +11,7 @@
  * symbol of the object that it replaces.
  */
 #include "tool/tool.h"
+#include "base/region.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -39,26 +40,6 @@ EXPORT void *__sbrk(intptr_t grow)
 EXPORT int brk(void *end) __attribute__((alias("__brk")));
 EXPORT void *sbrk(intptr_t grow) __attribute__((alias("__sbrk")));
 
-enum { PAGE = 4096, GAP = 16 * PAGE };
-static uint64_t region_low, region_high, region_next;
-
-void libc_place_mappings(uint64_t low, uint64_t high)
-{
-    region_low = region_next = low;
-    region_high = high;
-}
-
-/* The next free place of the region; 0 (the kernel's choice) in the launcher. */
-static uint64_t place(size_t size)
-{
-    if (region_high == 0 || size > (region_high - region_low) / 4) return 0;
-    uint64_t step = ((size + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + GAP;
-    uint64_t at = __atomic_fetch_add(&region_next, step, __ATOMIC_RELAXED);
-    if (at + step <= region_high) return at;
-    __atomic_store_n(&region_next, region_low, __ATOMIC_RELAXED);
-    return region_low;
-}
-
 static void *answer(long r)
 {
     if (!sys_failed(r)) return (void *)r;
@@ -66,10 +47,22 @@ static void *answer(long r)
     return MAP_FAILED;
 }
 
+/* The library allocates before any constructor runs, so the region is learnt at the first mapping:
+ * the handoff is in the data segment from the start. */
+static void learn_region(void)
+{
+    static bool learnt;
+    const tool_handoff *h = &tool_handoff_data;
+    if (learnt || !h->resident) return;
+    learnt = true;
+    inl_region_set(h->region_low, h->region_high);
+}
+
 EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off64_t offset)
 {
+    learn_region();
     if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)))
-        addr = (void *)place(size);
+        addr = (void *)inl_region_take(size);
     return answer(sys_call(SYS_mmap, (long)addr, (long)size, prot, flags, fd, offset));
 }
 /* By their symbols: the headers may have made one name of two (_FILE_OFFSET_BITS). */

@@ -32,7 +32,7 @@ typedef struct option {
     const char *(*action)(const char *value);    /* ACTION: a text says what is wrong */
 } option;
 
-tool_options tool_options_now = {.fds = {-1, -1, -1, -1}};
+tool_options tool_options_now = {.fds = {-1, -1, -1, -1, -1}};
 
 static INL_VEC(option) own;
 static const char *const formats[] = {"text", "json", NULL};
@@ -74,8 +74,8 @@ static const char *take_exec_path(const char *path)
 static const char *take_fds(const char *text)
 {
     tool_fds *f = &tool_options_now.fds;
-    int n = sscanf(text, "%d,%d,%d,%d", &f->tool, &f->err, &f->out, &f->out_dir);
-    return n == 4 ? NULL : "must be four numbers";
+    int n = sscanf(text, "%d,%d,%d,%d,%d", &f->tool, &f->err, &f->out, &f->out_dir, &f->shared);
+    return n == TOOL_FDS ? NULL : "must be a number for each descriptor";
 }
 
 static const option common[] = {

@@ -2,7 +2,8 @@
  *
  * The first process writes to the file of -o, which the launcher opened before the program started.
  * A forked child, and what it execs, opens FILE.<pid> when it first has something to say, from a
- * descriptor of the folder: the program may have changed its root, its folder or its user since.
+ * descriptor of the folder: the program may have changed its root, its folder or its user since. Where
+ * it may no longer make files there, its text is added to the first process's.
  * Without -o all goes to what was standard error when the first launcher started.
  */
 #include "tool/state.h"
@@ -44,6 +45,7 @@ static int open_other(void)
     int dir = tool_handoff_data.fds.out_dir;
     int fd = openat(dir < 0 ? AT_FDCWD : dir, name,
                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0 && tool_handoff_data.fds.shared >= 0) return tool_handoff_data.fds.shared;
     if (fd < 0) {
         tool_say("cannot write %s in the folder of %s: %s", name, tool_options_now.output,
                  strerror(errno));
@@ -84,8 +86,10 @@ bool inlay_write(const void *bytes, size_t size)
     FILE *f = inlay_out();
     inl_lock_take(&tool_output_lock);
     fflush(f);
+    bool mixed = fileno(f) == tool_handoff_data.fds.shared; /* not raw bytes into another's */
+    errno = EACCES;
     const char *at = bytes;
-    while (size) {
+    while (size && !mixed) {
         ssize_t n = write(fileno(f), at, size);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;

@@ -1,6 +1,7 @@
 /* The tool inside the program, up to the moment when the engine takes over. */
 #include "tool/state.h"
 #include "base/log.h"
+#include "base/region.h"
 #include "base/sys.h"
 
 #include <inlay/tool.h>
@@ -37,19 +38,19 @@ __attribute__((constructor)) static void begin(void)
         return;
     }
     inject_choose_region(&h->region_low, &h->region_high);
-    libc_place_mappings(h->region_low, h->region_high);
+    inl_region_set(h->region_low, h->region_high);
 }
 
 void resident_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
-    libc_place_mappings(h->region_low, h->region_high);
     int err = h->fds.err;
     if (err < 0) err = open("/dev/null", O_WRONLY | O_CLOEXEC);
     h->fds.err = resident_hide(err);
     h->fds.tool = resident_hide(h->fds.tool);
     h->fds.out = resident_hide(h->fds.out);
     h->fds.out_dir = resident_hide(h->fds.out_dir);
+    h->fds.shared = resident_hide(h->fds.shared);
     libc_redirect_stdio(h->fds.err);
     tls_prepare();
     inl_log_fd = h->fds.err;

@@ -36,11 +36,13 @@ enum { TOOL_EXIT_FAILED = 1, TOOL_EXIT_USAGE = 2 };
 
 /* Descriptors that a tool keeps out of the program's sight; -1 where there is none. They pass from
  * launcher to resident, and through the program's own execs to the next launcher. */
+enum { TOOL_FDS = 5 };
 typedef struct tool_fds {
     int32_t tool;    /* the tool's own file */
     int32_t err;     /* standard error as the first launcher had it */
     int32_t out;     /* the file of -o, only in the process that writes to it */
     int32_t out_dir; /* the folder of the file of -o, for reports of other processes */
+    int32_t shared;  /* the first process's file again, for others that may not make their own */
 } tool_fds;
 
 typedef struct tool_handoff {
@@ -114,7 +116,6 @@ void resident_begin(void);   /* before main, or after the program was loaded */
 int resident_hide(int fd);   /* out of the program's sight; the number may change */
 
 /* --- libc.c --- */
-void libc_place_mappings(uint64_t low, uint64_t high);
 void libc_redirect_stdio(int fd); /* standard output and error of the tool */
 
 #endif
