@@ -12,6 +12,7 @@
  * The tables of arenas and chunks are fixed arrays, so that a signal handler may walk them at any time.
  */
 #include "base/log.h"
+#include "base/region.h"
 #include "base/sys.h"
 #include "jit/core.h"
 
@@ -46,6 +47,7 @@ static size_t meta_at;         /* in it; CHUNK when there is none */
 
 static uint64_t map_memory(uint64_t at, size_t size, int prot, int flags)
 {
+    if (!at) at = inl_region_take(size);
     long p = sys_call(SYS_mmap, (long)at, (long)size, prot, flags | MAP_NORESERVE, -1, 0);
     return sys_failed(p) ? 0 : (uint64_t)p;
 }

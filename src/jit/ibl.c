@@ -14,6 +14,7 @@
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
  * unblocks it, which happens under jit's lock.
  */
+#include "base/region.h"
 #include "base/sys.h"
 #include "jit/core.h"
 #include "jit/kernel.h"
@@ -24,7 +25,9 @@
 
 enum { ENTRIES = 1 << 16, FIRST_SIZE = 4096 };
 
-typedef struct pair { uint64_t app, landing; } pair;
+typedef struct pair {
+    uint64_t app, landing;
+} pair;
 typedef struct table2 {
     uint64_t mask, count;
     pair pairs[];
@@ -41,8 +44,8 @@ static uint64_t *entry_of(jit_thread *t, uint64_t app)
 static table2 *table_new(uint64_t size)
 {
     size_t bytes = sizeof(table2) + size * sizeof(pair);
-    long p = sys_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    long p = sys_call(SYS_mmap, (long)inl_region_take(bytes), (long)bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
     jit_memory_own((uint64_t)p, (uint64_t)p + bytes, true);
     table2 *t = (table2 *)p;
@@ -101,8 +104,10 @@ void jit_ibl_enter(jit_thread *t, const jit_fragment *f)
 static void forget(jit_thread *u, const jit_fragment *f)
 {
     uint64_t landing, miss = (uint64_t)jit_ibl_miss, *entry = entry_of(u, f->app);
-    if (jit_safe_copy(&landing, entry, sizeof landing)) u->ibl_stale = true;
-    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss)) u->ibl_stale = true;
+    if (jit_safe_copy(&landing, entry, sizeof landing))
+        u->ibl_stale = true;
+    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss))
+        u->ibl_stale = true;
 }
 
 void jit_ibl_remove(jit_fragment *f)
@@ -160,7 +165,8 @@ void jit_ibl_block(jit_thread *t)
 
 void jit_ibl_unblock(jit_thread *t)
 {
-    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
+    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t),
+              PROT_READ | PROT_WRITE);
     t->ibl_blocked = false;
     if (!t->ibl_stale) return;
     t->ibl_stale = false;

@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "base/region.h"
 #include "base/sys.h"
 #include "jit/x86_64/abi.h"
 
@@ -34,13 +35,12 @@
     (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |             \
      SA_RESETHAND | SA_EXPOSE_TAGBITS | SA_RESTORER)
 #define HANDLER_DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
-#define HANDLER_IGNORE ((uint64_t)(uintptr_t)SIG_IGN)
+#define HANDLER_IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
 
 enum { SIGNALS = 64 };
 #define IGNORED_BY_DEFAULT                                                                         \
     (JIT_BIT(SIGCHLD) | JIT_BIT(SIGURG) | JIT_BIT(SIGWINCH) | JIT_BIT(SIGCONT))
-#define STOPS_BY_DEFAULT                                                                           \
-    (JIT_BIT(SIGSTOP) | JIT_BIT(SIGTSTP) | JIT_BIT(SIGTTIN) | JIT_BIT(SIGTTOU))
+#define STOPS_BY_DEFAULT (JIT_BIT(SIGSTOP) | JIT_BIT(SIGTSTP) | JIT_BIT(SIGTTIN) | JIT_BIT(SIGTTOU))
 
 /* --- masks --- */
 
@@ -122,8 +122,8 @@ void jit_signals_init(void)
 
 jit_signals *jit_signals_clone(jit_signals *from)
 {
-    long p = sys_call(SYS_mmap, 0, sizeof(jit_signals), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long p = sys_call(SYS_mmap, (long)inl_region_take(sizeof(jit_signals)), sizeof(jit_signals),
+                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
     jit_signals *s = (jit_signals *)p;
     s->users = 1;
@@ -172,8 +172,9 @@ long jit_sys_sigaction(jit_thread *t, int signo, uint64_t act, uint64_t old, uin
         install(signo, &a);
     }
     inl_lock_release(&s->lock);
-    if (act) inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo,
-                     (long)a.handler, (long)a.flags);
+    if (act)
+        inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo, (long)a.handler,
+                (long)a.flags);
     if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
     return 0;
 }
@@ -195,8 +196,8 @@ long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
         } else if (wanted.ss_size < 2048) {
             return -ENOMEM;
         }
-        t->altstack = (stack_t){.ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags,
-                                .ss_size = wanted.ss_size};
+        t->altstack = (stack_t){
+            .ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags, .ss_size = wanted.ss_size};
     }
     if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
     return 0;
@@ -257,14 +258,10 @@ static void deliver(jit_thread *t, const siginfo_t *info, uint64_t base, bool fa
         return;
     }
     t->sigmask = (base | a.mask | (a.flags & SA_NODEFER ? 0 : JIT_BIT(signo))) & ~JIT_UNBLOCKABLE;
-    if (t->altstack.ss_flags & (int)SS_AUTODISARM)
-        t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+    if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
 }
 
-static int held_index(int signo)
-{
-    return __builtin_popcountll(JIT_FAULTS & (JIT_BIT(signo) - 1));
-}
+static int held_index(int signo) { return __builtin_popcountll(JIT_FAULTS & (JIT_BIT(signo) - 1)); }
 
 /* A signal of the fault kind that was sent while the program blocks it. */
 static void hold(jit_thread *t, const siginfo_t *info)

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "base/region.h"
 #include "base/sys.h"
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
@@ -49,7 +50,7 @@ void jit_own(uint64_t low, size_t size, bool add)
 
 static long reserve(size_t size)
 {
-    long p = sys_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+    long p = sys_call(SYS_mmap, (long)inl_region_take(size), (long)size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!sys_failed(p)) {
         sys_call3(SYS_madvise, p, (long)size, MADV_NOHUGEPAGE);

@@ -16,6 +16,7 @@
  */
 #include "tool/tool.h"
 #include "tool/remote.h"
+#include "base/region.h"
 #include "base/sys.h"
 
 #include <elf.h>
@@ -73,7 +74,7 @@ typedef struct injection {
     const inject_job *job;
     uint64_t low, high;
     uint64_t stack_low, stack_high, image;
-    uint64_t strings;                /* the next string's place */
+    uint64_t strings; /* the next string's place */
     Elf64_auxv_t auxv[MAX_AUXV];
     unsigned auxv_count;
 } injection;
@@ -116,8 +117,9 @@ static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
         }
         if (answer == -ENOMEM) break;
     }
-    return inl_fail(e, INL_ERR_NO_MEMORY,
-                    "out of address space: no room for the tool beside the program (see ulimit -v)");
+    return inl_fail(
+        e, INL_ERR_NO_MEMORY,
+        "out of address space: no room for the tool beside the program (see ulimit -v)");
 }
 
 static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
@@ -250,6 +252,12 @@ static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
     return s;
 }
 
+/* Where a variable of ours is in the program. */
+static uint64_t there(const injection *in, const void *variable)
+{
+    return (uint64_t)(uintptr_t)variable - here() + in->image;
+}
+
 static inl_status hand_over(injection *in, inl_error *e)
 {
     tool_handoff h = tool_handoff_data;
@@ -263,8 +271,10 @@ static inl_status hand_over(injection *in, inl_error *e)
     h.region_low = in->image + image_size() + PAGE;
     h.region_high = in->high;
     h.helper = (int32_t)sys_call0(SYS_getpid);
-    uint64_t there = (uint64_t)(uintptr_t)&tool_handoff_data - here() + in->image;
-    return remote_write(&in->r, there, &h, sizeof h, e);
+    inl_region region = {h.region_low, h.region_high, h.region_low};
+    inl_status s = remote_write(&in->r, there(in, &inl_region_now), &region, sizeof region, e);
+    if (s == INL_OK) s = remote_write(&in->r, there(in, &tool_handoff_data), &h, sizeof h, e);
+    return s;
 }
 
 inl_status inject_tool(const inject_job *job, inl_error *e)

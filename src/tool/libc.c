@@ -47,20 +47,8 @@ static void *answer(long r)
     return MAP_FAILED;
 }
 
-/* The library allocates before any constructor runs, so the region is learnt at the first mapping:
- * the handoff is in the data segment from the start. */
-static void learn_region(void)
-{
-    static bool learnt;
-    const tool_handoff *h = &tool_handoff_data;
-    if (learnt || !h->resident) return;
-    learnt = true;
-    inl_region_set(h->region_low, h->region_high);
-}
-
 EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off64_t offset)
 {
-    learn_region();
     if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)))
         addr = (void *)inl_region_take(size);
     return answer(sys_call(SYS_mmap, (long)addr, (long)size, prot, flags, fd, offset));
@@ -81,13 +69,14 @@ EXPORT void *__mremap(void *old, size_t old_size, size_t size, int flags, ...)
     void *fixed = (flags & MREMAP_FIXED) ? va_arg(args, void *) : NULL;
     va_end(args);
     bool may_choose = (flags & MREMAP_MAYMOVE) && !(flags & MREMAP_FIXED) && size > old_size;
-    if (!may_choose) return answer(sys_call(SYS_mremap, (long)old, (long)old_size, (long)size,
-                                            flags, (long)fixed, 0));
-    long r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size,
-                      flags & ~MREMAP_MAYMOVE, 0, 0);
+    if (!may_choose)
+        return answer(
+            sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags, (long)fixed, 0));
+    long r =
+        sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags & ~MREMAP_MAYMOVE, 0, 0);
     if (r != -ENOMEM) return answer(r);
-    void *fresh = __mmap64(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                           0);
+    void *fresh =
+        __mmap64(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fresh == MAP_FAILED) return fresh;
     r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags | MREMAP_FIXED,
                  (long)fresh, 0);

@@ -26,7 +26,8 @@ int resident_hide(int fd)
 /* The helper is our child, invisible to an ordinary wait, and about to end. */
 static void reap_helper(int pid)
 {
-    if (pid > 0) while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
+    if (pid > 0)
+        while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
 }
 
 /* Before main, so that nothing that main does comes too early. */
@@ -79,7 +80,8 @@ int inlay_start(void)
     memcpy(&h->start.sigmask, &now, sizeof h->start.sigmask);
     forget_thread_registrations();
     if (jit_init(&client, &options, &h->start, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
+        tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
+                  e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
     tool_counters_begin();
     jit_memory_own(h->region_low, h->region_high, true);
     TOOL_CALL_BARE(ON_START);

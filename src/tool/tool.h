@@ -46,43 +46,45 @@ typedef struct tool_fds {
 } tool_fds;
 
 typedef struct tool_handoff {
-    uint64_t resident;       /* nonzero: this copy runs inside the program */
-    uint64_t loaded;         /* nonzero: without ptrace, in the launcher's own process */
+    uint64_t resident; /* nonzero: this copy runs inside the program */
+    uint64_t loaded;   /* nonzero: without ptrace, in the launcher's own process */
     jit_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
-    int32_t helper;          /* process id of the helper, to be reaped */
-    char program[4096];      /* path of the program, as found */
+    int32_t helper;     /* process id of the helper, to be reaped */
+    char program[4096]; /* path of the program, as found */
 } tool_handoff;
 extern tool_handoff tool_handoff_data;
 
 /* --- options.c --- */
-typedef struct tool_globs { const char **items; unsigned count; } tool_globs;
+typedef struct tool_globs {
+    const char **items;
+    unsigned count;
+} tool_globs;
 typedef struct tool_options {
-    const char *output;       /* -o */
+    const char *output; /* -o */
     bool json, no_ptrace;
     tool_globs images, procs;
-    uint32_t stress;          /* JIT_STRESS_* */
+    uint32_t stress; /* JIT_STRESS_* */
     /* Internal, from a tool's resident to the next launcher when the program execs. */
-    const char *exec_path;    /* run this file; argv[0] stays as the program gave it */
-    bool followed;            /* not the first process: reports go to FILE.<pid> */
-    tool_fds fds;             /* handed down */
+    const char *exec_path; /* run this file; argv[0] stays as the program gave it */
+    bool followed;         /* not the first process: reports go to FILE.<pid> */
+    tool_fds fds;          /* handed down */
 } tool_options;
 extern tool_options tool_options_now;
 /* Fills tool_options_now and the tool's own options; returns the index of the program in argv.
  * Prints and exits on --help, --version and wrong usage. */
 int options_parse(int argc, char **argv, const char *help);
-const char *tool_name(void);           /* the tool's, for messages */
+const char *tool_name(void); /* the tool's, for messages */
 /* One line, "NAME: text", to the tool's messages; and the same with an exit. */
 void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void tool_fail(int status, const char *fmt, ...)
-    __attribute__((noreturn, format(printf, 2, 3)));
+void tool_fail(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /* --- program.c --- */
 typedef enum program_kind {
     PROGRAM_OK,
-    PROGRAM_REFUSED,   /* cannot be run at all: the kernel would refuse as well */
-    PROGRAM_FOREIGN,   /* the kernel may run it, a tool cannot be put into it */
+    PROGRAM_REFUSED, /* cannot be run at all: the kernel would refuse as well */
+    PROGRAM_FOREIGN, /* the kernel may run it, a tool cannot be put into it */
 } program_kind;
 /* As a shell finds it: in PATH when the name has no slash. */
 inl_status program_find(const char *name, char out[4096], inl_error *e);
@@ -95,9 +97,9 @@ void tool_launch(const char *path, char **argv, char **launcher_argv);
 
 /* --- inject.c --- */
 typedef struct inject_job {
-    int pid;                 /* the process, stopped at its exec */
-    int tool_fd;             /* as numbered in the process */
-    char **argv, **envp;     /* the launcher's */
+    int pid;             /* the process, stopped at its exec */
+    int tool_fd;         /* as numbered in the process */
+    char **argv, **envp; /* the launcher's */
 } inject_job;
 /* Maps the tool into the stopped process and points it at the tool's start. */
 inl_status inject_tool(const inject_job *, inl_error *);
@@ -112,8 +114,8 @@ void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/rem
 size_t load_proc_link(void *arg, const char *path, char *out, size_t size);
 
 /* --- resident.c --- */
-void resident_begin(void);   /* before main, or after the program was loaded */
-int resident_hide(int fd);   /* out of the program's sight; the number may change */
+void resident_begin(void); /* before main, or after the program was loaded */
+int resident_hide(int fd); /* out of the program's sight; the number may change */
 
 /* --- libc.c --- */
 void libc_redirect_stdio(int fd); /* standard output and error of the tool */
