@@ -1,7 +1,9 @@
 /* Where a tool's result goes: -o FILE or standard error, as text or JSON.
  *
  * With several processes (fork, exec) each writes its own report: the first process launched to FILE,
- * others to FILE.<pid>. */
+ * others to FILE.<pid>; where a process has lost the right to make files there, at the end of FILE. A
+ * program that execs another in its own process is replaced without a report; what it has written to
+ * the stream stays, and the new program's follows. */
 #ifndef INLAY_OUTPUT_H
 #define INLAY_OUTPUT_H
 

@@ -70,12 +70,15 @@ static void when_full(uint32_t slot)
         return;
     }
     inl_lock_take(&own->flushing);
-    if (own->done) s->next = s->base;
-    else hand_out(t, slot);
+    if (own->done)
+        s->next = s->base;
+    else
+        hand_out(t, slot);
     inl_lock_release(&own->flushing);
 }
 
-inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full, void *arg)
+inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full,
+                               void *arg)
 {
     if (!record_size || !records || !full || buffer_count == WEAVE_BUFFERS) {
         tool_say(buffer_count == WEAVE_BUFFERS ? "more than %d trace buffers"

@@ -61,8 +61,8 @@ static void look_at_procs(weave_run *run)
 static void look_at_block(weave_run *run, weave_block *b)
 {
     bool by_proc = tool_filter_procs();
-    bool wanted = !(by_proc || tool_filter_images()) ||
-                  tool_address_wanted(run->insns[b->first].in.addr);
+    bool wanted =
+        !(by_proc || tool_filter_images()) || tool_address_wanted(run->insns[b->first].in.addr);
     if (wanted) TOOL_CALL(ON_BLOCK, void (*)(inlay_block *, void *), (inlay_block *)b);
     if (!tool_callbacks[ON_INSN]) return;
     for (uint32_t i = b->first; i < b->first + b->count; i++) {
@@ -130,8 +130,10 @@ static bool syscall_enter(void *arg, jit_thread *t, weave_context *c, long nr)
     tool_syscall_read(c, nr, &s);
     TOOL_CALL(ON_SYSCALL_ENTRY, void (*)(inlay_thread *, inlay_syscall *, void *),
               (inlay_thread *)t, &s);
-    if (s.skip) tool_syscall_set_result(c, s.result);
-    else tool_syscall_write(c, &s);
+    if (s.skip)
+        tool_syscall_set_result(c, s.result);
+    else
+        tool_syscall_write(c, &s);
     return s.skip;
 }
 
@@ -141,8 +143,8 @@ static void syscall_exit(void *arg, jit_thread *t, weave_context *c, long nr)
     inlay_syscall s;
     tool_syscall_read(c, nr, &s);
     s.result = tool_syscall_result(c);
-    TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *),
-              (inlay_thread *)t, &s);
+    TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t,
+              &s);
     tool_syscall_set_result(c, s.result);
 }
 
@@ -202,15 +204,27 @@ static void on_exit(void *arg, jit_thread *t, int status, int signo)
     fflush(stdout);
 }
 
-static void *new_tls(void *arg) { (void)arg; return tls_new(); }
-static void free_tls(void *arg, void *tls) { (void)arg; tls_free(tls); }
-static uint64_t fs_base_of(void *arg, void *tls) { (void)arg; return tls_fs_base(tls); }
+static void *new_tls(void *arg)
+{
+    (void)arg;
+    return tls_new();
+}
+static void free_tls(void *arg, void *tls)
+{
+    (void)arg;
+    tls_free(tls);
+}
+static uint64_t fs_base_of(void *arg, void *tls)
+{
+    (void)arg;
+    return tls_fs_base(tls);
+}
 
 void tool_client_fill(jit_client *c)
 {
     callback **on = tool_callbacks;
-    bool sees_code = on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] ||
-                     tool_proc_points;
+    bool sees_code =
+        on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_proc_points;
     *c = (jit_client){
         .instrument = sees_code ? instrument : NULL,
         .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,

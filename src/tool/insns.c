@@ -72,7 +72,10 @@ bool inlay_insn_is_branch(const inlay_insn *i)
     return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL) | BIT(JUMP_IND) |
                           BIT(CALL_IND) | BIT(RETURN));
 }
-bool inlay_insn_is_conditional(const inlay_insn *i) { return flow_in(i, BIT(COND) | BIT(COND_REG)); }
+bool inlay_insn_is_conditional(const inlay_insn *i)
+{
+    return flow_in(i, BIT(COND) | BIT(COND_REG));
+}
 bool inlay_insn_is_call(const inlay_insn *i) { return flow_in(i, BIT(CALL) | BIT(CALL_IND)); }
 bool inlay_insn_is_return(const inlay_insn *i) { return flow_in(i, BIT(RETURN)); }
 bool inlay_insn_is_indirect(const inlay_insn *i)
@@ -164,6 +167,12 @@ inlay_insn *inlay_block_first(inlay_block *b)
 }
 inlay_insn *inlay_block_last(inlay_block *b) { return (inlay_insn *)last_of(own_block(b)); }
 inlay_proc *inlay_block_proc(const inlay_block *b) { return tool_proc_at(inlay_block_address(b)); }
-inlay_image *inlay_block_image(const inlay_block *b) { return tool_image_at(inlay_block_address(b)); }
+inlay_image *inlay_block_image(const inlay_block *b)
+{
+    return tool_image_at(inlay_block_address(b));
+}
 bool inlay_block_is_head(const inlay_block *b) { return own_block(b)->head; }
-bool inlay_block_wanted(const inlay_block *b) { return tool_address_wanted(inlay_block_address(b)); }
+bool inlay_block_wanted(const inlay_block *b)
+{
+    return tool_address_wanted(inlay_block_address(b));
+}

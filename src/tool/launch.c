@@ -127,8 +127,10 @@ static bool wait_for_exec(pid_t pid)
         if (got < 0 || !WIFSTOPPED(status)) return false;
         int event = status >> 16, sig = WSTOPSIG(status);
         if (event == PTRACE_EVENT_EXEC) return true;
-        if (event == PTRACE_EVENT_STOP) ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
-        else ptrace(PTRACE_CONT, pid, 0, (long)sig);
+        if (event == PTRACE_EVENT_STOP)
+            ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
+        else
+            ptrace(PTRACE_CONT, pid, 0, (long)sig);
     }
 }
 

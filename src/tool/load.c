@@ -23,8 +23,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, HEAD = 4096, MAX_SCRIPTS = 5, TOOL_STACK = 512 << 10, MAX_AUXV = 52,
-       TRIES = 16, LINE = 256 };
+enum {
+    PAGE = 4096,
+    HEAD = 4096,
+    MAX_SCRIPTS = 5,
+    TOOL_STACK = 512 << 10,
+    MAX_AUXV = 52,
+    TRIES = 16,
+    LINE = 256
+};
 
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 extern char end[] __attribute__((visibility("hidden")));
@@ -91,8 +98,9 @@ static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, in
     bool randomise = !(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE);
     for (int i = 0; i < TRIES; i++) {
         if (randomise) sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        uint64_t at = fixed ? low : is_program ? 0x555555554000 + page_down(random % (1ull << 39))
-                                               : 0;
+        uint64_t at = fixed        ? low
+                      : is_program ? 0x555555554000 + page_down(random % (1ull << 39))
+                                   : 0;
         at += fixed ? 0 : (uint64_t)i << 30;
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
                     (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
@@ -116,7 +124,8 @@ static bool map_segment(const elf_file *f, const Elf64_Phdr *p, uint64_t bias)
         sys_failed(sys_call(SYS_mmap, (long)start, (long)(file_pages - start), prot,
                             MAP_PRIVATE | MAP_FIXED, f->fd, (long)page_down(p->p_offset))))
         return false;
-    if (!p->p_filesz) file_pages = start;
+    if (!p->p_filesz)
+        file_pages = start;
     else if ((p->p_flags & PF_W) && p->p_memsz > p->p_filesz)
         memset((void *)file_end, 0, file_pages - file_end);
     return stop <= file_pages ||
@@ -301,7 +310,8 @@ size_t load_proc_link(void *arg, const char *path, char *out, size_t size)
     (void)arg;
     char own[64];
     snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
-    if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") && strcmp(path, own))
+    if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") &&
+        strcmp(path, own))
         return 0;
     size_t n = strlen(real_path);
     if (n > size) n = size;

@@ -33,9 +33,12 @@ void tool_leave(bool entered)
 void tool_locks_fork(int phase)
 {
     for (int i = 0; i < LOCKS; i++) {
-        if (phase == 0) inl_lock_take(order[i]);
-        else if (phase == 1) inl_lock_release(order[LOCKS - 1 - i]);
-        else inl_lock_reset(order[i]);
+        if (phase == 0)
+            inl_lock_take(order[i]);
+        else if (phase == 1)
+            inl_lock_release(order[LOCKS - 1 - i]);
+        else
+            inl_lock_reset(order[i]);
     }
 }
 

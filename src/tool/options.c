@@ -27,9 +27,9 @@ typedef struct option {
     char letter;
     void *value;
     const char *help;
-    const char *const *words;                    /* CHOICE */
-    const char *what;                            /* the value's name in --help */
-    const char *(*action)(const char *value);    /* ACTION: a text says what is wrong */
+    const char *const *words;                 /* CHOICE */
+    const char *what;                         /* the value's name in --help */
+    const char *(*action)(const char *value); /* ACTION: a text says what is wrong */
 } option;
 
 tool_options tool_options_now = {.fds = {-1, -1, -1, -1, -1}};
@@ -45,8 +45,11 @@ static const char *enable_log(const char *names)
 
 static const char *enable_stress(const char *names)
 {
-    static const struct { const char *name; uint32_t bit; } switches[] = {
-        {"tiny-cache", JIT_STRESS_TINY_CACHE}, {"flush", JIT_STRESS_FLUSH},
+    static const struct {
+        const char *name;
+        uint32_t bit;
+    } switches[] = {
+        {"tiny-cache", JIT_STRESS_TINY_CACHE},   {"flush", JIT_STRESS_FLUSH},
         {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
         {"one-block", JIT_STRESS_ONE_BLOCK},
     };
@@ -181,8 +184,7 @@ static void print_option(const option *o)
 
 static void print_help(const char *help)
 {
-    printf("%s: %s\n\nusage: %s [OPTIONS] [--] PROGRAM [ARGS]\n\n", tool_name(), help,
-           tool_name());
+    printf("%s: %s\n\nusage: %s [OPTIONS] [--] PROGRAM [ARGS]\n\n", tool_name(), help, tool_name());
     for (size_t i = 0; i < own.count; i++) print_option(&own.items[i]);
     for (int i = 0; i < COMMON; i++)
         if (common[i].help && strcmp(common[i].name, "log") && !hides(&common[i]))

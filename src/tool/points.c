@@ -65,14 +65,15 @@ inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL
 
 static const char *describe(const inlay_point *p, char *out, size_t size)
 {
-    static const char *const words[] = {"before", "after", "on the taken edge of", "in the block at",
-                                        "at the entry of", "at the exit of"};
+    static const char *const words[] = {
+        "before",          "after",           "on the taken edge of",
+        "in the block at", "at the entry of", "at the exit of"};
     if (!p->run) {
         snprintf(out, size, "%s %s", words[p->kind], p->proc->p->name);
         return out;
     }
-    const weave_insn *i = &p->run->insns[p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first
-                                                                  : p->index];
+    const weave_insn *i =
+        &p->run->insns[p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index];
     snprintf(out, size, "%s %s at 0x%llx", words[p->kind], p->run->isa->mnemonic(i->in.op),
              (unsigned long long)i->in.addr);
     return out;
@@ -151,7 +152,8 @@ static bool is_other_entry(const inlay_proc *proc, uint64_t target)
 static inlay_expr guarded(const inlay_proc *proc, inlay_expr code)
 {
     inlay_expr offset = inlay_binary(INLAY_SUB, inlay_branch_target(), inlay_const(proc->low));
-    return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code, NULL);
+    return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code,
+                    NULL);
 }
 
 static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)

@@ -46,8 +46,10 @@ static size_t find(inlay_image *i, uint64_t addr)
     size_t low = 0, high = i->proc_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (i->procs[middle].addr <= addr) low = middle + 1;
-        else high = middle;
+        if (i->procs[middle].addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
     }
     if (low == 0 || !covers(&i->procs[low - 1], addr)) return i->proc_count;
     return i->last = low - 1;
@@ -111,7 +113,8 @@ void *inlay_proc_record(inlay_proc *p, size_t size)
     void *record = p->record_size == size ? p->record : NULL;
     tool_leave(entered);
     if (size != record_size_now)
-        tool_say_limited("procedure records of two sizes, %zu and %zu bytes", record_size_now, size);
+        tool_say_limited("procedure records of two sizes, %zu and %zu bytes", record_size_now,
+                         size);
     return record;
 }
 

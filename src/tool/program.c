@@ -118,8 +118,10 @@ static program_kind refuse_open(const char *path, inl_error *e)
         inl_fail(e, INL_ERR_ACCESS, "%s: may be executed but not read", path);
         return PROGRAM_FOREIGN;
     }
-    if (why == ENOENT) inl_fail(e, INL_ERR_NOT_FOUND, "%s: not found", path);
-    else inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(why));
+    if (why == ENOENT)
+        inl_fail(e, INL_ERR_NOT_FOUND, "%s: not found", path);
+    else
+        inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(why));
     return PROGRAM_REFUSED;
 }
 
@@ -168,8 +170,10 @@ program_kind program_check(const char *path, inl_error *e)
         inl_error inner = {0};
         program_kind k = check_one(now, next, &is_script, &inner);
         if (k != PROGRAM_OK) {
-            if (depth == 0) inl_fail(e, inner.code, "%s", inner.text);
-            else inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
+            if (depth == 0)
+                inl_fail(e, inner.code, "%s", inner.text);
+            else
+                inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
             return k;
         }
         memcpy(now, next, sizeof now);

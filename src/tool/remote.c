@@ -107,8 +107,7 @@ void remote_end(remote *r, int status)
     if (r->code_at) {
         struct user_regs_struct u = r->regs;
         remote_registers_call(&u, r->code_at, SYS_exit_group, (long[6]){status});
-        if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) == 0 &&
-            ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0)
+        if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) == 0 && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0)
             return;
     }
     kill(r->pid, SIGKILL);

@@ -20,8 +20,8 @@ typedef struct remote {
     uint64_t code_at;             /* where a system call instruction was put */
     long code_word;               /* what stood there */
     uint64_t sigmask;
-    int stop_signal;              /* a stop signal that came meanwhile; given at the end */
-    bool gone;                    /* it died */
+    int stop_signal; /* a stop signal that came meanwhile; given at the end */
+    bool gone;       /* it died */
 } remote;
 
 /* `pid` is at PTRACE_EVENT_EXEC. */
@@ -38,7 +38,7 @@ void remote_end(remote *, int status);
 void remote_context(const remote *, weave_context *);
 
 /* For remote.c, in the ISA's folder. */
-bool remote_is_ours(const remote *);                       /* the right width and mode */
+bool remote_is_ours(const remote *); /* the right width and mode */
 void remote_registers_call(struct user_regs_struct *, uint64_t code, long nr, const long args[6]);
 void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp);
 long remote_registers_answer(const struct user_regs_struct *);

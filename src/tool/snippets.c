@@ -72,7 +72,8 @@ inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
 inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
-static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
+static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size,
+                         bool is_signed)
 {
     if (!a || (kind == SNIPPET_STORE && !b)) return NULL;
     if (size != 1 && size != 2 && size != 4 && size != 8) return NULL;
@@ -85,7 +86,10 @@ static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned
     return s;
 }
 
-inlay_expr inlay_load(inlay_expr a, unsigned size) { return memory(SNIPPET_LOAD, a, NULL, size, false); }
+inlay_expr inlay_load(inlay_expr a, unsigned size)
+{
+    return memory(SNIPPET_LOAD, a, NULL, size, false);
+}
 
 inlay_expr inlay_load_signed(inlay_expr a, unsigned size)
 {

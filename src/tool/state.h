@@ -16,8 +16,20 @@
 
 /* --- callbacks.c --- */
 typedef enum callback_kind {
-    ON_IMAGE_LOAD, ON_IMAGE_UNLOAD, ON_PROC, ON_BLOCK, ON_INSN, ON_THREAD_START, ON_THREAD_END,
-    ON_SYSCALL_ENTRY, ON_SYSCALL_EXIT, ON_SIGNAL, ON_FORK_CHILD, ON_EXEC, ON_START, ON_EXIT,
+    ON_IMAGE_LOAD,
+    ON_IMAGE_UNLOAD,
+    ON_PROC,
+    ON_BLOCK,
+    ON_INSN,
+    ON_THREAD_START,
+    ON_THREAD_END,
+    ON_SYSCALL_ENTRY,
+    ON_SYSCALL_EXIT,
+    ON_SIGNAL,
+    ON_FORK_CHILD,
+    ON_EXEC,
+    ON_START,
+    ON_EXIT,
     ON_KINDS
 } callback_kind;
 typedef struct callback {
@@ -44,10 +56,10 @@ void *tool_alloc(size_t bytes);
 
 /* --- lock.c --- */
 extern __thread bool tool_holds_lock;
-bool tool_enter(void);              /* true: the lock was taken and tool_leave must give it back */
+bool tool_enter(void); /* true: the lock was taken and tool_leave must give it back */
 void tool_leave(bool entered);
 extern inl_lock tool_exec_lock, tool_records_lock, tool_output_lock, tool_small_lock;
-void tool_locks_fork(int phase);    /* 0 take, 1 release in the parent, 2 in the child */
+void tool_locks_fork(int phase); /* 0 take, 1 release in the parent, 2 in the child */
 
 /* --- snippets.c --- */
 /* Where snippets made on this thread live; NULL: for ever. */
@@ -59,13 +71,18 @@ void tool_counters_begin(void);
 
 /* --- points.c --- */
 typedef enum point_kind {
-    POINT_BEFORE, POINT_AFTER, POINT_TAKEN, POINT_ANYWHERE, POINT_PROC_ENTRY, POINT_PROC_EXIT
+    POINT_BEFORE,
+    POINT_AFTER,
+    POINT_TAKEN,
+    POINT_ANYWHERE,
+    POINT_PROC_ENTRY,
+    POINT_PROC_EXIT
 } point_kind;
 struct inlay_point {
     point_kind kind;
-    weave_run *run;      /* code points */
+    weave_run *run; /* code points */
     uint32_t index;
-    inlay_proc *proc;    /* procedure points */
+    inlay_proc *proc; /* procedure points */
 };
 typedef struct proc_insert { /* kept, and applied whenever the code is translated */
     struct proc_insert *next;
@@ -80,13 +97,13 @@ struct inlay_image {
     const image_proc *procs; /* asked for when first needed */
     size_t proc_count;
     bool procs_asked, wanted;
-    inlay_proc **made;       /* handles, by index in procs */
-    size_t last;             /* the last procedure found */
+    inlay_proc **made; /* handles, by index in procs */
+    size_t last;       /* the last procedure found */
 };
 struct inlay_proc {
     inlay_image *image;
     const image_proc *p;
-    uint64_t low, high;      /* mapped */
+    uint64_t low, high; /* mapped */
     size_t index;
     unsigned id;
     bool wanted, announced;
@@ -95,14 +112,14 @@ struct inlay_proc {
     proc_insert *entry, *exit;
 };
 inlay_image *tool_image_of(module *);
-inlay_image *tool_image_at(uint64_t address);       /* lock held */
-inlay_proc *tool_proc_at(uint64_t address);         /* lock held */
+inlay_image *tool_image_at(uint64_t address); /* lock held */
+inlay_proc *tool_proc_at(uint64_t address);   /* lock held */
 void tool_image_forget(inlay_image *);
 /* Does any procedure have snippets at its entry or exit, so that translation must look? */
 extern bool tool_proc_points;
 
 /* --- filter.c --- */
-bool tool_filter_images(void);      /* is there a filter? */
+bool tool_filter_images(void); /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);
 bool tool_proc_matches(const char *name, const char *const *aliases);
@@ -110,15 +127,15 @@ bool tool_address_wanted(uint64_t address); /* lock held */
 
 /* --- insns.c --- */
 const isa *tool_isa(void);
-void tool_insns_begin(void);        /* another run: nothing that was remembered holds */
+void tool_insns_begin(void); /* another run: nothing that was remembered holds */
 
 /* --- threads.c, buffers.c --- */
 enum { TOOL_HELD_LOCKS = 8 };
 typedef struct tool_thread {
     struct tool_thread *next;
-    jit_thread *owner;               /* NULL: free */
-    inl_lock flushing;               /* its buffers are being emptied */
-    bool done;                       /* emptied for the last time */
+    jit_thread *owner; /* NULL: free */
+    inl_lock flushing; /* its buffers are being emptied */
+    bool done;         /* emptied for the last time */
     unsigned held_count;
     inlay_mutex *held[TOOL_HELD_LOCKS];
 } tool_thread;
@@ -147,7 +164,7 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec
 
 /* --- <isa>/context.c --- */
 void tool_syscall_read(const weave_context *, long nr, inlay_syscall *);
-void tool_syscall_write(weave_context *, const inlay_syscall *);   /* number and arguments */
+void tool_syscall_write(weave_context *, const inlay_syscall *); /* number and arguments */
 long tool_syscall_result(const weave_context *);
 void tool_syscall_set_result(weave_context *, long);
 
@@ -155,10 +172,10 @@ void tool_syscall_set_result(weave_context *, long);
 void *tls_new(void);
 void tls_free(void *);
 uint64_t tls_fs_base(void *);
-void tls_prepare(void);             /* in the first thread */
-void tls_enter(void *, int tid);    /* in the new thread, first of all */
-void tls_leave(void);               /* in a thread that ends */
-void tls_fork(int phase);           /* the C library's own locks */
+void tls_prepare(void);          /* in the first thread */
+void tls_enter(void *, int tid); /* in the new thread, first of all */
+void tls_leave(void);            /* in a thread that ends */
+void tls_fork(int phase);        /* the C library's own locks */
 void tls_fork_child(void *, int tid);
 
 #endif

@@ -36,10 +36,7 @@ tool_thread *tool_thread_of(jit_thread *t)
     return t->client = own;
 }
 
-static void release(tool_thread *own)
-{
-    *own = (tool_thread){.next = own->next};
-}
+static void release(tool_thread *own) { *own = (tool_thread){.next = own->next}; }
 
 void tool_thread_end(jit_thread *t)
 {

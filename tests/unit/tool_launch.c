@@ -67,7 +67,7 @@ static void under(const char *which, outcome *o, char *const argv[])
     run(full, o);
 }
 
-#define RUN(o, ...) run((char *[]){__VA_ARGS__, NULL}, o)
+#define RUN(o, ...)       run((char *[]){__VA_ARGS__, NULL}, o)
 #define NULL_TOOL(o, ...) under("null", o, (char *[]){__VA_ARGS__, NULL})
 
 static void refuses(int status, const char *text, char *const argv[])
@@ -198,9 +198,12 @@ static int find_tools(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_use),          cmocka_unit_test(status_and_death),
-        cmocka_unit_test(process_looks_native), cmocka_unit_test(pipes_end),
-        cmocka_unit_test(first_argument_is_kept), cmocka_unit_test(one_report_a_process),
+        cmocka_unit_test(wrong_use),
+        cmocka_unit_test(status_and_death),
+        cmocka_unit_test(process_looks_native),
+        cmocka_unit_test(pipes_end),
+        cmocka_unit_test(first_argument_is_kept),
+        cmocka_unit_test(one_report_a_process),
     };
     if (find_tools(NULL) != 0 || access(tool, X_OK) != 0) {
         puts("the tools are not built here");

@@ -18,8 +18,15 @@
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
-enum { TCB_SELF = 0x00, TCB_SELF_TOO = 0x10, TCB_MULTIPLE = 0x18, TCB_CANARY = 0x28,
-       TCB_GUARD = 0x30, TID_FROM = 0x200, TID_TO = 0x600 };
+enum {
+    TCB_SELF = 0x00,
+    TCB_SELF_TOO = 0x10,
+    TCB_MULTIPLE = 0x18,
+    TCB_CANARY = 0x28,
+    TCB_GUARD = 0x30,
+    TID_FROM = 0x200,
+    TID_TO = 0x600
+};
 enum { LOCK, UNLOCK_PARENT, UNLOCK_CHILD };
 
 void *_dl_allocate_tls(void *);
@@ -112,7 +119,10 @@ void tls_fork(int phase)
 /* A stream that another thread held at the fork stays locked for ever: its lock is made anew. */
 static void reset_stream(FILE *f)
 {
-    struct { int lock, count; void *owner; } *lock = (void *)f->_lock;
+    struct {
+        int lock, count;
+        void *owner;
+    } *lock = (void *)f->_lock;
     if (lock) memset(lock, 0, sizeof *lock);
 }
 
