@@ -22,7 +22,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT void *__curbrk;
+/* Never NULL: the library's first allocation, before any of its initialisation, makes the system call
+ * itself while it believes that nobody has asked for the break yet. */
+EXPORT void *__curbrk = (void *)1;
 
 EXPORT int __brk(void *end)
 {
