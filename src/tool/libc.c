@@ -23,20 +23,19 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Never NULL: the library's first allocation, before any of its initialisation, makes the system call
- * itself while it believes that nobody has asked for the break yet. */
+ * itself while it believes that nobody has asked for the break yet. And errno is left alone below,
+ * since that allocation makes room for the thread-local storage in which errno is. */
 EXPORT void *__curbrk = (void *)1;
 
 EXPORT int __brk(void *end)
 {
     (void)end;
-    errno = ENOMEM;
     return -1;
 }
 
 EXPORT void *__sbrk(intptr_t grow)
 {
     (void)grow;
-    errno = ENOMEM;
     return (void *)-1;
 }
 EXPORT int brk(void *end) __attribute__((alias("__brk")));
