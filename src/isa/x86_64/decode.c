@@ -294,7 +294,9 @@ static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in
     operand tail = decode_operand(in, s, w, shape >> 15, opcode, row);
     decode_identity(in, s, row, number, tail);
     if (fast) {
-        if (__builtin_expect(row->check != X86_CHECK_NOTHING, 0)) return decode_any(s->p, s->avail, s->addr, in);
+        if (__builtin_expect(row->check != X86_CHECK_NOTHING, 0) &&
+            (row->form & X86_FORM_ODD || row->check == X86_CHECK_FORM || !fields_allowed(in, row)))
+            return decode_any(s->p, s->avail, s->addr, in);
     } else {
         isa_result result = decode_rest(in, s, number, tail.end + (row->imm & 15));
         if (result != ISA_OK) return result;
@@ -358,24 +360,31 @@ static inline uint64_t extend(uint64_t r, uint64_t b, uint64_t x_rm)
     return r << AT_REG | (b | x_rm) << AT_RM | b << AT_BASE;
 }
 
-static isa_result decode_vex(isa_insn *in, state *s, unsigned class)
+/* What the two or three bytes of a VEX or XOP prefix at s->at say; returns the map. */
+static inline __attribute__((always_inline)) unsigned apply_vex(state *s, bool two_bytes)
 {
     const uint8_t *p = s->p + s->at;
-    unsigned last = class == B_VEX2 ? p[1] : p[2], map = class == B_VEX2 ? 1 : p[1] & 31;
-    unsigned r = ~p[1] >> 4 & 8, b = 0;
+    unsigned last = two_bytes ? p[1] : p[2], r = ~p[1] >> 4 & 8, b = 0;
     s->v = ~last >> 3 & 15;
     s->context = (last & 3) | (last & 4) << 1;
     s->vector = (last & 4) << 3;
     s->prefix |= X86_PREFIX_VEX;
-    s->at += class == B_VEX2 ? 2 : 3;
-    if (class != B_VEX2) {
+    s->at += two_bytes ? 2 : 3;
+    if (!two_bytes) {
         s->x = ~p[1] >> 3 & 8;
-        s->sib = s->x ? SIB_EXTENDED : 0;
+        s->sib = s->x * (SIB_EXTENDED / 8);
         b = ~p[1] >> 2 & 8;
         s->context |= last >> 5 & 4;
-        if (last & 0x80) s->prefix |= X86_PREFIX_W;
+        s->prefix |= last >> 5 & X86_PREFIX_W;
     }
     s->extension = extend(r, b, 0);
+    return two_bytes ? 1 : p[1] & 31;
+}
+_Static_assert(X86_PREFIX_W == 4, "VEX.W, shifted");
+
+static isa_result decode_vex(isa_insn *in, state *s, unsigned class)
+{
+    unsigned map = apply_vex(s, class == B_VEX2);
     if (class == B_XOP) {
         if (map > 10) return malformed(in, s, s->at + 1);
         s->map = X86_MAP_XOP + map - 8;
@@ -500,6 +509,20 @@ static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, siz
     return result;
 }
 
+/* Off the common path: VEX as the first byte has one of its own. */
+static __attribute__((noinline)) isa_result decode_uncommon(const uint8_t *bytes, size_t avail, uint64_t addr,
+                                                            isa_insn *out)
+{
+    state s = {.p = bytes, .avail = avail, .addr = addr};
+    uint64_t w;
+    if ((bytes[0] & 0xfe) != 0xc4) return decode_any(bytes, avail, addr, out);
+    unsigned map = bytes[0] == 0xc5 ? apply_vex(&s, true) : apply_vex(&s, false);
+    if (map - 1 > 2) return decode_any(bytes, avail, addr, out);
+    s.map = X86_MAP_VEX + map;
+    memcpy(&w, bytes + s.at, 8);
+    return decode_form(out, &s, w, true);
+}
+
 isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out)
 {
     uint64_t w; /* shifted as prefixes are taken off */
@@ -515,7 +538,7 @@ isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_ins
     w = COIN(is_rex) ? w >> 8 : w;
     unsigned escape = (w & 0xff) == 0x0f;
     w = COIN(escape) ? w >> 8 : w;
-    if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_any(bytes, avail, addr, out);
+    if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_uncommon(bytes, avail, addr, out);
     state s = {.p = bytes, .avail = avail, .addr = addr, .at = prefixed + is_rex + escape,
                .context = context, .map = X86_MAP_LEGACY + escape};
     apply_rex(&s, rex);

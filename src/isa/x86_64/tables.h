@@ -55,6 +55,7 @@ enum { /* x86_row.form */
     X86_FORM_ROUND = 32,     /* EVEX.b with registers: static rounding, LL is the mode */
     X86_FORM_SAE = 64,
     X86_FORM_IS4 = 128,      /* a register in the immediate's high bits */
+    X86_FORM_ODD = X86_FORM_MOFFS | X86_FORM_INT | X86_FORM_VSIB, /* more to do than to check fields */
 };
 /* The first eight bytes lie as isa_insn's op to bits do, with `form`, `check` and `disp_shift` where
  * that has row and len. Rows 0 and 1 are no instructions (X86_ROW_*). */

@@ -345,7 +345,7 @@ static uint16_t make_row(answer *a)
     if (row.flow == ISA_FLOW_COND) row.cond = 15;
     if (form_is_evex(&a->form)) row.disp_shift = log2_of(a->context.cd8_scale);
     row.check = check_of(a, row.form & X86_FORM_VSIB);
-    if (!row.check && row.form & (X86_FORM_INT | X86_FORM_VSIB | X86_FORM_MOFFS)) row.check = X86_CHECK_FORM;
+    if (!row.check && row.form & X86_FORM_ODD) row.check = X86_CHECK_FORM;
     row.fx = pool_add(&gen_fxs, &fx);
     row.mem = mems_of(a, &touches);
     if (touches) row.bits |= ISA_BIT_MEM;
