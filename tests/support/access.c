@@ -55,6 +55,10 @@ static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in,
                           const ZydisDecodedOperand *op)
 {
     uint64_t next = m->regs->rip + in->length;
+    /* What an instruction pushes or pops is at the whole of rsp, whatever its address size. */
+    if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+        (op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_ESP))
+        return m->regs->rsp + (op->mem.disp.has_displacement ? (uint64_t)op->mem.disp.value : 0);
     uint64_t a = register_value(m->regs, op->mem.base, next);
     a += register_value(m->regs, op->mem.index, next) * op->mem.scale;
     if (op->mem.disp.has_displacement) a += (uint64_t)op->mem.disp.value;
