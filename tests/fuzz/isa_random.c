@@ -21,6 +21,24 @@ static void compare_truncated(const uint8_t *bytes, isa_tally *t)
     }
 }
 
+/* Long runs of prefixes, in buffers that end early: what is looked at before the length is known
+ * must stay inside. */
+static void compare_prefixed(uint64_t *state, isa_tally *t)
+{
+    static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0x64, 0x2e, 0x48, 0x67};
+    uint64_t r = isa_random(state);
+    size_t run = r % 16, size = 16 + (r >> 8) % 32;
+    uint8_t bytes[32], *copy = malloc(size);
+    if (!copy) abort();
+    isa_random_bytes(state, true, bytes);
+    for (size_t i = 0; i < size; i++) {
+        copy[i] = i < run ? prefixes[r >> 16 & 7] : bytes[(i - run) & 31];
+        r = r >> 3 | r << 61;
+    }
+    isa_zydis_compare(copy, size, 0x400000, t);
+    free(copy);
+}
+
 int main(int argc, char **argv)
 {
     double millions = argc > 1 ? atof(argv[1]) : 4;
@@ -33,6 +51,7 @@ int main(int argc, char **argv)
         isa_random_bytes(&state, i & 3, bytes);
         isa_zydis_compare(bytes, sizeof bytes, 0x555555554000 + i, &t);
         if (i % 64 == 0) compare_truncated(bytes, &t);
+        if (i % 8 == 0) compare_prefixed(&state, &t);
     }
     printf("%" PRIu64 " instructions, %" PRIu64 " known, %" PRIu64 " unknown, %" PRIu64 " invalid, %" PRIu64
            " differences\n", t.compared, t.known, t.unknown, t.rejected, t.differences);

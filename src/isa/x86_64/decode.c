@@ -8,8 +8,8 @@
  * anything is out of the ordinary, decoding starts again in decode_any(): a plain prefix loop,
  * then the same decode_form(), then the checks that only unusual forms need.
  *
- * Memory: the bytes are read in place when 32 of them may be read, which no field of an instruction
- * of at most 15 bytes can pass; shorter input is copied to a zero-padded buffer. Whether the
+ * Memory: the bytes are read in place when 40 of them may be read, which nothing that is looked at
+ * before the length is known can pass; shorter input is copied to a zero-padded buffer. Whether the
  * instruction fits into what there is is asked once, at the end.
  *
  * What the tables do not know still gets a length where the encoding space fixes one: the 0F38 and
@@ -41,9 +41,12 @@ static const uint8_t no_opcode[2][256] = {
      [0x62] = 1, [0x64] = 1, 1, 1, 1, [0x8f] = 1, [0xc4] = 1, 1, [0xd5] = 1, [0xf0] = 1, [0xf2] = 1, 1},
     {[0x0f] = 1, [0x38] = 1, [0x3a] = 1}};
 
+/* 15 bytes of prefixes, EVEX, opcode, ModRM, SIB, displacement, and 8 bytes read from there. */
+enum { READABLE = 40 };
+
 /* What is known before the opcode. */
 typedef struct state {
-    const uint8_t *p;  /* at least 32 readable bytes */
+    const uint8_t *p;  /* READABLE bytes */
     size_t avail;      /* that many of them are the caller's */
     uint64_t addr;
     unsigned at;       /* next byte */
@@ -497,7 +500,7 @@ static __attribute__((noinline)) isa_result decode_prefixes(isa_insn *in, state 
 static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr,
                                                        isa_insn *out)
 {
-    uint8_t padded[32];
+    uint8_t padded[READABLE];
     state s = {.p = bytes, .avail = avail, .addr = addr};
     if (avail < sizeof padded) {
         memset(padded, 0, sizeof padded);
@@ -526,7 +529,7 @@ static __attribute__((noinline)) isa_result decode_uncommon(const uint8_t *bytes
 isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out)
 {
     uint64_t w; /* shifted as prefixes are taken off */
-    if (__builtin_expect(avail < 32, 0)) return decode_any(bytes, avail, addr, out);
+    if (__builtin_expect(avail < READABLE, 0)) return decode_any(bytes, avail, addr, out);
     memcpy(&w, bytes, 8);
     unsigned context = lone_prefix[w & 0xff], prefixed = 0;
     if (__builtin_expect(context != 0, 0)) { /* in most code rare enough for a branch */
