@@ -88,8 +88,20 @@ jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool cont
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
 void jit_memory_clear(void);     /* at a flush: no fragments any more */
-void jit_memory_take_writes(void); /* drops pages that the runtime itself wrote to */
+typedef struct jit_maps_line {   /* of /proc/self/maps */
+    uint64_t low, high, offset, inode, device;
+    int prot;
+    bool shared;
+} jit_maps_line;
+void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg);
+
+/* --- guard.c --- */
+void jit_guard(uint64_t page, int prot);            /* prot: as the program believes */
+void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is being changed anyway */
+void jit_guard_aliases(uint64_t page);              /* other mappings of a shared page */
+void jit_guard_new_alias(void);                     /* a writable shared mapping has appeared */
 bool jit_memory_unguard_all(void); /* guarded pages are writable again; false: there were none */
+void jit_memory_take_writes(void); /* drops pages that the runtime itself wrote to */
 extern uint32_t jit_memory_written;
 
 /* --- ibl.c --- */

@@ -208,6 +208,7 @@ size_t jit_memory_code(uint64_t addr);
  * care of locking itself. */
 bool jit_memory_write_fault(uint64_t addr);
 int jit_memory_prot(uint64_t addr); /* what the program believes it to be (lock held) */
+bool jit_memory_shared(uint64_t addr); /* mapped MAP_SHARED (lock held) */
 /* Does [low, high) touch memory that is Inlay's own (cache, tool, stacks, blocks)? */
 bool jit_memory_is_ours(uint64_t low, uint64_t high);
 void jit_memory_own(uint64_t low, uint64_t high, bool add); /* registers Inlay's own ranges */

@@ -1,17 +1,11 @@
 /* The program's address space, as far as code is concerned: what is executable, which pages hold code
- * that was translated, who wrote to it; and which ranges are Inlay's own.
+ * that was translated, what happens to them; and which ranges are Inlay's own.
  *
- * Stale code must never run. A page with translated code that the program could write to is made
- * read-only first. A write to it faults; then its translations are dropped and it is writable again,
- * until code from it is translated anew. The kernel's own writes into such a page fail with EFAULT: the
- * dispatcher then makes all pages writable and repeats the call. Unmapping, mapping over and changing
- * the protection drop translations as well.
- *
- * What is not noticed: a write through another mapping of the same memory (MAP_SHARED twice).
+ * Stale code must never run. Pages that could be written to are guarded before code from them is
+ * translated (guard.c); unmapping, mapping over and changing the protection drop translations as well.
  *
  * Regions are kept in an array sorted by address; pages of translated code in a map from page to the
- * list of fragments; pages that are write-protected in a hash table of fixed size which signal handlers
- * read without a lock (entries are single words, changed under jit's lock).
+ * list of fragments.
  */
 #include "base/log.h"
 #include "base/sys.h"
@@ -25,11 +19,12 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, GUARDED_SIZE = 1 << 14 };
+enum { PAGE = 4096 };
 
 typedef struct region {
     uint64_t low, high;
     int prot;
+    bool shared; /* MAP_SHARED: the same memory may be mapped elsewhere too */
 } region;
 typedef INL_VEC(region) region_vec;
 
@@ -44,13 +39,6 @@ static region_vec owned;    /* Inlay's, sorted */
 static inl_lock owned_lock;
 static inl_map pages;       /* page number -> page_use */
 static uint64_t readable;   /* the last page that was found to be */
-
-/* Write-protected pages: address | protection that the program believes in | WRITTEN. 0 is empty; an
- * entry that is done with keeps its address with protection 0. */
-static uint64_t guarded[GUARDED_SIZE];
-static uint32_t guarded_count, guarded_used;
-enum { WRITTEN = 8 };
-uint32_t jit_memory_written; /* entries marked so */
 
 /* --- arrays of regions --- */
 
@@ -102,7 +90,8 @@ static void put(region_vec *v, region r)
     if (r.low >= r.high) return;
     cut_out(v, r.low, r.high);
     size_t i = first_behind(v, r.low);
-    if (i && v->items[i - 1].high == r.low && v->items[i - 1].prot == r.prot) {
+    if (i && v->items[i - 1].high == r.low && v->items[i - 1].prot == r.prot &&
+        v->items[i - 1].shared == r.shared) {
         v->items[i - 1].high = r.high;
         return;
     }
@@ -120,7 +109,7 @@ static const region *region_at(uint64_t addr)
 void jit_memory_own(uint64_t low, uint64_t high, bool add)
 {
     inl_lock_take(&owned_lock);
-    if (add) put(&owned, (region){low, high, 0});
+    if (add) put(&owned, (region){low, high, 0, false});
     else cut_out(&owned, low, high);
     inl_lock_release(&owned_lock);
 }
@@ -136,23 +125,26 @@ bool jit_memory_is_ours(uint64_t low, uint64_t high)
 
 /* --- reading the kernel's list --- */
 
-static void take_line(const char *line)
+static bool parse_line(const char *line, jit_maps_line *m)
 {
-    unsigned long long low, high;
+    unsigned long long low, high, offset, inode;
+    unsigned major, minor;
     char p[5];
-    if (sscanf(line, "%llx-%llx %4s", &low, &high, p) != 3) return;
-    if (jit_memory_is_ours(low, high)) return;
-    int prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
-               (p[2] == 'x' ? PROT_EXEC : 0);
-    put(&regions, (region){low, high, prot});
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &low, &high, p, &offset, &major, &minor,
+               &inode) != 7)
+        return false;
+    *m = (jit_maps_line){.low = low, .high = high, .offset = offset, .inode = inode,
+                         .device = (uint64_t)major << 32 | minor, .shared = p[3] == 's'};
+    m->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+              (p[2] == 'x' ? PROT_EXEC : 0);
+    return true;
 }
 
-/* Adds what /proc/self/maps says. Protections of pages that are guarded come out without PROT_WRITE, so
- * this is for the start and for addresses that nobody told of. */
-static void read_maps(void)
+void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg)
 {
     char buffer[4096 + 1];
     size_t have = 0;
+    jit_maps_line m;
     long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (sys_failed(fd)) return;
     for (;;) {
@@ -163,7 +155,7 @@ static void read_maps(void)
         char *line = buffer, *end;
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            take_line(line);
+            if (parse_line(line, &m)) each(&m, arg);
         }
         have = (size_t)(buffer + have - line);
         if (have == sizeof buffer - 1) have = 0; /* no line is that long */
@@ -172,120 +164,26 @@ static void read_maps(void)
     sys_call1(SYS_close, fd);
 }
 
+static void take_line(const jit_maps_line *m, void *arg)
+{
+    (void)arg;
+    if (!jit_memory_is_ours(m->low, m->high))
+        put(&regions, (region){m->low, m->high, m->prot, m->shared});
+}
+
+/* Adds what the kernel says. Protections of pages that are guarded come out without PROT_WRITE, so this
+ * is for the start and for addresses that nobody told of. */
+static void read_maps(void)
+{
+    jit_memory_each_line(take_line, NULL);
+}
+
 void jit_memory_init(void)
 {
     read_maps();
 }
 
-/* --- guarded pages --- */
-
-static uint64_t *guard_of(uint64_t page)
-{
-    uint64_t i = (page >> 12 ^ page >> 26) & (GUARDED_SIZE - 1);
-    for (;; i = (i + 1) & (GUARDED_SIZE - 1)) {
-        uint64_t g = __atomic_load_n(&guarded[i], __ATOMIC_ACQUIRE);
-        if (!g || (g & ~(uint64_t)(PAGE - 1)) == page) return &guarded[i];
-    }
-}
-
-static void protect(uint64_t page, int prot)
-{
-    sys_call3(SYS_mprotect, (long)page, PAGE, prot);
-}
-
-static void unguard(uint64_t *g, bool restore)
-{
-    uint64_t page = *g & ~(uint64_t)(PAGE - 1);
-    int prot = (int)(*g & 7);
-    if (!prot) return;
-    if (*g & WRITTEN) jit_memory_written--;
-    if (restore) protect(page, prot);
-    __atomic_store_n(g, page, __ATOMIC_RELEASE);
-    guarded_count--;
-}
-
-/* Everything writable again, its translations dropped; false: there was nothing. */
-bool jit_memory_unguard_all(void)
-{
-    if (!guarded_count) return false;
-    for (unsigned i = 0; i < GUARDED_SIZE; i++) {
-        if (!(guarded[i] & 7)) continue;
-        uint64_t page = guarded[i] & ~(uint64_t)(PAGE - 1);
-        jit_drop_range(page, page + PAGE);
-        unguard(&guarded[i], true);
-    }
-    return true;
-}
-
-static void guard(uint64_t page, int prot)
-{
-    uint64_t *g = guard_of(page);
-    if (*g & 7) return;
-    if (!*g && ++guarded_used > GUARDED_SIZE / 2) {
-        jit_memory_unguard_all();
-        memset(guarded, 0, sizeof guarded);
-        guarded_used = 1;
-        g = guard_of(page);
-    }
-    __atomic_store_n(g, page | (uint64_t)prot, __ATOMIC_RELEASE);
-    guarded_count++;
-    protect(page, prot & ~PROT_WRITE);
-}
-
-static void unguard_range(uint64_t low, uint64_t high)
-{
-    if (!guarded_count) return;
-    if ((high - low) / PAGE > GUARDED_SIZE) {
-        for (unsigned i = 0; i < GUARDED_SIZE; i++)
-            if (guarded[i] >= low && guarded[i] < high) unguard(&guarded[i], false);
-        return;
-    }
-    for (uint64_t page = low & ~(uint64_t)(PAGE - 1); page < high; page += PAGE) {
-        uint64_t *g = guard_of(page);
-        if (*g & 7) unguard(g, false);
-    }
-}
-
-void jit_memory_take_writes(void)
-{
-    for (unsigned i = 0; i < GUARDED_SIZE && jit_memory_written; i++) {
-        if (!(guarded[i] & WRITTEN)) continue;
-        uint64_t page = guarded[i] & ~(uint64_t)(PAGE - 1);
-        jit_drop_range(page, page + PAGE);
-        unguard(&guarded[i], false);
-    }
-}
-
-/* The page is writable at once; its translations are dropped now, or, when this thread may hold the
- * lock, before it runs any. */
-bool jit_memory_write_fault(uint64_t addr)
-{
-    jit_thread *t = jit_self();
-    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-    if (t->where == JIT_IN_RUNTIME || t->frame.in_tool) {
-        uint64_t *g = guard_of(page);
-        int prot = (int)(*g & 7);
-        if (!prot) return false;
-        if (!(__atomic_fetch_or(g, WRITTEN, __ATOMIC_SEQ_CST) & WRITTEN))
-            __atomic_add_fetch(&jit_memory_written, 1, __ATOMIC_SEQ_CST);
-        protect(page, prot);
-        return true;
-    }
-    inl_lock_take(&jit.lock);
-    uint64_t *g = guard_of(page);
-    const region *r = region_at(addr);
-    bool ours = *g & 7;
-    if (ours) {
-        inl_log(INL_LOG_CACHE, "write to translated page %#llx", (unsigned long long)page);
-        jit_drop_range(page, page + PAGE);
-        unguard(g, true);
-    } else if (r && (r->prot & PROT_WRITE) && (*g & ~(uint64_t)(PAGE - 1)) == page) {
-        protect(page, r->prot); /* another thread was here a moment ago */
-        ours = true;
-    }
-    inl_lock_release(&jit.lock);
-    return ours;
-}
+/* --- code --- */
 
 int jit_memory_prot(uint64_t addr)
 {
@@ -293,7 +191,11 @@ int jit_memory_prot(uint64_t addr)
     return r ? r->prot : PROT_READ | PROT_WRITE;
 }
 
-/* --- code --- */
+bool jit_memory_shared(uint64_t addr)
+{
+    const region *r = region_at(addr);
+    return r && r->shared;
+}
 
 static const region *find_region(uint64_t addr)
 {
@@ -308,8 +210,9 @@ size_t jit_memory_code(uint64_t addr)
     const region *r = find_region(addr);
     if (!r || !(r->prot & PROT_EXEC)) return 0;
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-    if (!(r->prot & PROT_READ)) protect(page, r->prot | PROT_READ);
-    if (r->prot & PROT_WRITE) guard(page, r->prot);
+    if (!(r->prot & PROT_READ)) sys_call3(SYS_mprotect, (long)page, PAGE, r->prot | PROT_READ);
+    if (r->prot & PROT_WRITE) jit_guard(page, r->prot);
+    if (r->shared) jit_guard_aliases(page);
     if (page != readable) {
         char byte;
         if (jit_safe_copy(&byte, (const void *)addr, 1)) return 0;
@@ -391,7 +294,7 @@ static void forget_range(uint64_t low, uint64_t high)
 {
     readable = 0;
     jit_drop_range(low, high);
-    unguard_range(low, high);
+    jit_unguard_range(low, high);
 }
 
 static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_t offset)
@@ -414,8 +317,10 @@ static void module_went(module *m, void *arg)
 void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset)
 {
     size = page_up(size);
+    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     jit_memory_unmapped(addr, size);
-    put(&regions, (region){addr, addr + size, prot & (PROT_READ | PROT_WRITE | PROT_EXEC)});
+    put(&regions, (region){addr, addr + size, prot & (PROT_READ | PROT_WRITE | PROT_EXEC), shared});
+    if (shared && (prot & PROT_WRITE)) jit_guard_new_alias();
     if (!(flags & MAP_ANONYMOUS) && fd >= 0) track_module(addr, size, prot, fd, offset);
 }
 
@@ -433,13 +338,14 @@ void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
     prot &= PROT_READ | PROT_WRITE | PROT_EXEC;
     /* Code that stays executable and cannot be written has not changed. */
     if ((prot & PROT_WRITE) || !(prot & PROT_EXEC)) jit_drop_range(addr, end);
-    unguard_range(addr, end);
+    jit_unguard_range(addr, end);
     for (size_t i = first_behind(&regions, addr); i < regions.count && regions.items[i].low < end; i++) {
         region r = regions.items[i];
         if (r.prot == prot) continue;
         if (r.low < addr) r.low = addr;
         if (r.high > end) r.high = end;
         r.prot = prot;
+        if (r.shared && (prot & PROT_WRITE)) jit_guard_new_alias();
         put(&regions, r);
         i = first_behind(&regions, r.low);
     }

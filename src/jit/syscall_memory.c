@@ -117,11 +117,11 @@ static long run_mremap(jit_thread *t, weave_context *c)
         answer = -ENOMEM;
     } else if (!overlaps_ours(old, old_size)) {
         int prot = jit_memory_prot(old);
+        int kind = jit_memory_shared(old) ? MAP_SHARED : MAP_PRIVATE;
         answer = pass_now(c);
         if (!sys_failed(answer)) {
             if (old_size && !(flags & MREMAP_DONTUNMAP)) jit_memory_unmapped(old, old_size);
-            jit_memory_mapped((uint64_t)answer, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                              0);
+            jit_memory_mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
         }
     }
     inl_lock_release(&jit.lock);
