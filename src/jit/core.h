@@ -83,7 +83,11 @@ void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool continues,
                             int *fault_signo, int *fault_code);
 
+/* One instruction, for one execution, from a page that is not guarded. */
+jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
+
 /* --- memory.c --- */
+size_t jit_memory_peek(uint64_t addr); /* as jit_memory_code, but later writes are not noticed */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
@@ -134,6 +138,7 @@ typedef struct jit_build {
     x86_code *code;
     const weave_run *run;
     bool cut;               /* the run ends because of its length */
+    bool once;              /* one instruction, not to be found again */
     unsigned exit_count, const_count, mark_count;
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];

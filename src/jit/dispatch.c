@@ -99,7 +99,10 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
     }
     if (jit_memory_written) jit_memory_take_writes();
     if (jit.options.stress) stress();
-    jit_fragment *f = jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
+    bool once = t->leave == JIT_LEAVE_STEP;
+    t->leave = JIT_LEAVE_START;
+    jit_fragment *f = once ? jit_translate_once(t->ctx.pc, &signo, &code)
+                           : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     if (f) return f;
     inl_lock_release(&jit.lock);
     jit_signal_raise(t, signo, code, t->ctx.pc);

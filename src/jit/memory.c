@@ -205,20 +205,30 @@ static const region *find_region(uint64_t addr)
     return region_at(addr);
 }
 
-size_t jit_memory_code(uint64_t addr)
+static size_t code_at(uint64_t addr, bool guard)
 {
     const region *r = find_region(addr);
     if (!r || !(r->prot & PROT_EXEC)) return 0;
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
     if (!(r->prot & PROT_READ)) sys_call3(SYS_mprotect, (long)page, PAGE, r->prot | PROT_READ);
-    if (r->prot & PROT_WRITE) jit_guard(page, r->prot);
-    if (r->shared) jit_guard_aliases(page);
+    if (guard && (r->prot & PROT_WRITE)) jit_guard(page, r->prot);
+    if (guard && r->shared) jit_guard_aliases(page);
     if (page != readable) {
         char byte;
         if (jit_safe_copy(&byte, (const void *)addr, 1)) return 0;
         readable = page;
     }
     return page + PAGE - addr;
+}
+
+size_t jit_memory_code(uint64_t addr)
+{
+    return code_at(addr, true);
+}
+
+size_t jit_memory_peek(uint64_t addr)
+{
+    return code_at(addr, false);
 }
 
 void jit_memory_fault(uint64_t app, int *signo, int *code)

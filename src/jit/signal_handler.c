@@ -107,24 +107,6 @@ static void die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr)
 
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
 
-static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t fs_base)
-{
-    uint64_t pc = jit_uc_pc(uc);
-    uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
-    if (signo == SIGSEGV && t->where == JIT_IN_CACHE && addr - table < IBL_BYTES &&
-        t->ibl_blocked) {
-        jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
-        redispatch(t, uc, JIT_LEAVE_INDIRECT);
-        return true;
-    }
-    if (signo == SIGSEGV && jit_uc_is_write(uc) && jit_memory_write_fault(addr)) return true;
-    if (is_page_fault(signo) && is_at(pc, jit_safe_copy_insn)) {
-        jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_safe_copy_done);
-        return true;
-    }
-    return false;
-}
-
 static void subtract(void *thread, uint32_t counter, int64_t amount)
 {
     ((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter] -= amount;
@@ -147,6 +129,37 @@ static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */
         jit_uc_gate_context(uc, t, fs_base, t->syscall_resume, &t->ctx);
+        return true;
+    }
+    return false;
+}
+
+/* The write changes the page that the running fragment was made from, maybe right behind the instruction:
+ * that is run alone, what follows is translated anew. */
+static void leave_stale_code(jit_thread *t, void *uc, uint64_t fs_base)
+{
+    if (t->where != JIT_IN_CACHE || t->frame.in_tool) return;
+    const jit_fragment *f = jit_fragment_of_cache(jit_uc_pc(uc));
+    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, fs_base)) return;
+    redispatch(t, uc, JIT_LEAVE_STEP);
+}
+
+static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = jit_uc_pc(uc);
+    uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
+    if (signo == SIGSEGV && t->where == JIT_IN_CACHE && addr - table < IBL_BYTES &&
+        t->ibl_blocked) {
+        jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
+        redispatch(t, uc, JIT_LEAVE_INDIRECT);
+        return true;
+    }
+    if (signo == SIGSEGV && jit_uc_is_write(uc) && jit_memory_write_fault(addr)) {
+        leave_stale_code(t, uc, fs_base);
+        return true;
+    }
+    if (is_page_fault(signo) && is_at(pc, jit_safe_copy_insn)) {
+        jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_safe_copy_done);
         return true;
     }
     return false;

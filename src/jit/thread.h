@@ -35,6 +35,8 @@ enum jit_leave {
     JIT_LEAVE_SPECIAL,    /* an instruction the runtime must emulate: ctx.pc = its address */
     JIT_LEAVE_EFAULT,     /* a call in the gate failed with EFAULT: ctx.pc = address behind it, its
                              number in rax's slot */
+    JIT_LEAVE_STEP,       /* the instruction at ctx.pc writes to a page whose translations, its own among
+                             them, have been dropped for it: it runs alone */
 };
 
 typedef struct jit_pending { /* one asynchronous signal, taken by our handler, not yet delivered */

@@ -10,6 +10,9 @@
  * A run that is cut for length within a block goes on in a fragment of its own kind (`continues`), whose
  * first block is not a head; so what counts block heads stays exact.
  *
+ * An instruction that has just written to the page it stands on, maybe to what follows it, is run once
+ * from a fragment of its own that nobody can find again; its page is not guarded meanwhile.
+ *
  * All buffers are static and used under jit's lock; a translation allocates only from one arena that is
  * reset each time, and from the metadata.
  */
@@ -41,13 +44,14 @@ static jit_build build;
 
 typedef struct reader {
     uint64_t at, low, high; /* next instruction; bytes that may be read */
+    size_t (*code)(uint64_t addr);
 } reader;
 
 /* Decodes at r->at. ISA_TRUNCATED: no (more) executable memory there. */
 static isa_result next_insn(reader *r, isa_insn *in)
 {
     if (r->at < r->low || r->at >= r->high) {
-        size_t n = jit_memory_code(r->at);
+        size_t n = r->code(r->at);
         if (!n) return ISA_TRUNCATED;
         r->low = r->at;
         r->high = r->at + n;
@@ -55,7 +59,7 @@ static isa_result next_insn(reader *r, isa_insn *in)
     for (;;) {
         isa_result res = isa_x86_64.decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
         if (res != ISA_TRUNCATED) return res;
-        size_t n = jit_memory_code(r->high);
+        size_t n = r->code(r->high);
         if (!n) return ISA_TRUNCATED;
         r->high += n;
     }
@@ -138,7 +142,8 @@ static bool build_run(uint64_t app, bool continues)
     unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
     unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
-    reader r = {.at = app};
+    if (build.once) max_insns = 1;
+    reader r = {.at = app, .code = build.once ? jit_memory_peek : jit_memory_code};
     weave_insn *last = NULL;
     bool between = true; /* the next instruction begins a block */
     run = (weave_run){.isa = &isa_x86_64, .arena = &run_arena, .insns = insns, .blocks = blocks};
@@ -232,11 +237,12 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->insn_count = run.insn_count;
     f->continues = continues;
     f->exits = (jit_exit *)(f + 1);
-    if (!jit_fragment_encode_map(f, out, build.marks, build.mark_count) || !cover(f) ||
+    f->dropped = build.once;
+    if (!jit_fragment_encode_map(f, out, build.marks, build.mark_count) ||
         !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c))
         return NULL;
     a->code_at += (c->at + 7) & ~(size_t)7;
-    return jit_fragment_publish(f) ? f : NULL;
+    return build.once || (cover(f) && jit_fragment_publish(f)) ? f : NULL;
 }
 
 static void link_known(jit_fragment *f)
@@ -313,6 +319,17 @@ jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect
                                       int *fault_code)
 {
     return jit_translate(t, app, indirect, false, fault_signo, fault_code);
+}
+
+jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code)
+{
+    jit_fragment *f = NULL;
+    inl_arena_reset(&run_arena);
+    build.once = true;
+    if (build_run(app, true)) f = translate(app, true, false);
+    else jit_memory_fault(app, fault_signo, fault_code);
+    build.once = false;
+    return f;
 }
 
 jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool continues,
