@@ -47,8 +47,7 @@ static jit_fragment *running_fragment(jit_thread *t, uint64_t pc)
 {
     jit_fragment *f = jit_fragment_of_cache(pc);
     if (f || !t->frame.in_tool) return f;
-    uint64_t return_address = *(uint64_t *)(t->frame.tool_stack - 8);
-    return jit_fragment_of_cache(return_address);
+    return jit_fragment_of_cache(((uint64_t *)t->frame.tool_stack)[-(int64_t)t->frame.in_tool]);
 }
 
 static void stop_at_next_boundary(jit_thread *t, uint64_t pc)

@@ -5,7 +5,7 @@
  * switched to the thread's private one. In the frame, in_tool is set from before the switch to after
  * the switch back, so that a signal handler can tell.
  *
- *   [ in_tool=1, rsp saved ][ tool_stack ][ pushf, cld ][ stack arguments ][ vector state saved ]
+ *   [ in_tool, rsp saved ][ tool_stack ][ pushf, cld ][ stack arguments ][ vector state saved ]
  *   [ FS base swapped ][ call ][ ... all of it undone in reverse ]
  *
  * What a routine that could not be analysed may touch is saved wholesale: XSAVE, FS base, flags with
@@ -189,7 +189,7 @@ static void transfer(weaver *w, call *k)
 {
     x86_code *c = w->c;
     bool odd = (k->stack_args + k->pushf) & 1;
-    x86_store_imm(c, 8, x86_gs(WEAVE_OFF(in_tool)), 1);
+    x86_store_imm(c, 8, x86_gs(WEAVE_OFF(in_tool)), k->pushf + odd + k->stack_args + 1);
     x86_store(c, 8, x86_gs(WEAVE_OFF(app_rsp)), X86_RSP);
     x86_load(c, 8, X86_RSP, x86_gs(WEAVE_OFF(tool_stack)));
     if (k->pushf) {

@@ -47,7 +47,8 @@ typedef struct weave_frame {
     uint64_t app_gs_base;            /* 0x170: what the program believes */
     uint64_t app_rsp;                /* 0x178: program's RSP during an analysis call */
     uint64_t tool_stack;             /* 0x180: top of the private stack for analysis calls, 64-byte aligned */
-    uint64_t in_tool;                /* 0x188: nonzero while an analysis routine runs */
+    uint64_t in_tool;                /* 0x188: nonzero while an analysis routine runs: its return
+                                        address is so many words below tool_stack */
     void *xsave_area;                /* 0x190: 64-byte aligned, large enough for all enabled features */
     uint64_t xsave_mask;             /* 0x198: XCR0 */
     weave_context context;           /* 0x1a0: what SNIPPET_CONTEXT points to */
