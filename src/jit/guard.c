@@ -144,7 +144,7 @@ static bool take_write(uint64_t page)
         unguard(e, true);
         return true;
     }
-    if (page_of(*e) != page || !(jit_memory_prot(page) & PROT_WRITE)) return false;
+    if (!*e || !(jit_memory_prot(page) & PROT_WRITE)) return false;
     protect(page, jit_memory_prot(page)); /* another thread was here a moment ago */
     return true;
 }
