@@ -8,7 +8,7 @@
  * An instruction that reads and writes one operand gives a read and then a write. A string
  * instruction with a REP prefix gives one record an operand: the first address, the size of one
  * element and the iterations asked for, none when the count is zero. A gather or scatter has no one
- * address: it is left out, and said once for each place. Threads write their records in chunks of
+ * address: it is left out, with a message. Threads write their records in chunks of
  * their own, each in order; a chunk in text form starts with a line "# thread N" when the thread
  * changes. */
 #include <inlay.h>
