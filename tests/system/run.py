@@ -232,6 +232,7 @@ def main():
             continue
         jobs.append(Job(command, arguments.tools.split(","), place, arguments))
 
+    jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for results in pool.map(lambda job: job(), jobs):
             for label, told in results:
