@@ -147,12 +147,13 @@ static void print_text(void)
     fprintf(out, "%s: %zu branches, executed %" PRIu64 " times, taken %" PRIu64 " times\n\n",
             inlay_program(), line_count, executed, taken);
     fprintf(out, "%18s %14s %14s %7s  %s\n", "address", "executed", "taken", "", "kind, procedure");
+    char name[4096];
     size_t shown = top && top < line_count ? (size_t)top : line_count;
     for (size_t i = 0; i < shown; i++) {
         const line *l = &lines[i];
         fprintf(out, "%#18" PRIx64 " %14" PRIu64 " %14" PRIu64 " %6.1f%%  %s, %s (%s)", l->address,
                 l->executed, l->taken, 100.0 * (double)l->taken / (double)l->executed, l->b->kind,
-                l->b->proc, l->b->image);
+                inlay_demangle(l->b->proc, name, sizeof name), l->b->image);
         if (!l->b->indirect) fprintf(out, " -> %#" PRIx64, l->b->direct);
         fputc('\n', out);
         for (unsigned k = 0; k < l->b->target_count && k < top_targets; k++) {
@@ -167,6 +168,7 @@ static void print_text(void)
 
 static void print_json(void)
 {
+    char text[4096];
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", "branches");
     inlay_json_string("program", inlay_program());
@@ -177,7 +179,9 @@ static void print_json(void)
         inlay_json_begin(NULL, '{');
         inlay_json_uint("address", l->address);
         inlay_json_string("kind", l->b->kind);
+        const char *plain = inlay_demangle(l->b->proc, text, sizeof text);
         inlay_json_string("procedure", l->b->proc);
+        if (plain == text) inlay_json_string("demangled", plain);
         inlay_json_string("image", l->b->image);
         inlay_json_uint("executed", l->executed);
         inlay_json_uint("taken", l->taken);

@@ -140,6 +140,7 @@ static int hotter(const void *a, const void *b)
 static void print_text(row **list, size_t count, uint64_t calls)
 {
     FILE *out = inlay_out();
+    char name[4096];
     size_t shown = top && top < count ? (size_t)top : count;
     fprintf(out, "%s: %" PRIu64 " calls of %zu procedures\n\n", inlay_program(), calls, count);
     fprintf(out, "%14s", "calls");
@@ -151,13 +152,14 @@ static void print_text(row **list, size_t count, uint64_t calls)
         if (with_time) {
             fprintf(out, " %18" PRIu64 " %12" PRIu64, r->cycle_sum, r->cycle_sum / r->call_sum);
         }
-        fprintf(out, "  %s (%s)\n", r->proc, r->image);
+        fprintf(out, "  %s (%s)\n", inlay_demangle(r->proc, name, sizeof name), r->image);
     }
     if (shown < count) fprintf(out, "  ... %zu more (--top=0 shows all)\n", count - shown);
 }
 
 static void print_json(row **list, size_t count, uint64_t calls)
 {
+    char text[4096];
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", "calls");
     inlay_json_string("program", inlay_program());
@@ -166,7 +168,9 @@ static void print_json(row **list, size_t count, uint64_t calls)
     inlay_json_begin("procedures", '[');
     for (size_t i = 0; i < count; i++) {
         inlay_json_begin(NULL, '{');
+        const char *plain = inlay_demangle(list[i]->proc, text, sizeof text);
         inlay_json_string("name", list[i]->proc);
+        if (plain == text) inlay_json_string("demangled", plain);
         inlay_json_string("image", list[i]->image);
         inlay_json_uint("address", list[i]->address);
         inlay_json_uint("calls", list[i]->call_sum);

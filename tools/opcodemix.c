@@ -204,24 +204,27 @@ static void print_text(place **list, size_t count, place *images, size_t image_c
         fprintf(inlay_out(), "%16" PRIu64 " %6.2f%%  %s\n", images[i].sum,
                 100.0 * (double)images[i].sum / (double)total, images[i].image);
     }
-    char title[300];
+    char title[4600], text[4096];
     for (size_t i = 0; by_image && i < image_count; i++) {
         snprintf(title, sizeof title, "image %s: %" PRIu64, images[i].image, images[i].sum);
         print_mix(title, images[i].mix, images[i].sum, names, inlay_opcode_name);
     }
     for (size_t i = 0; by_proc && i < count; i++) {
-        snprintf(title, sizeof title, "procedure %s (%s): %" PRIu64, list[i]->proc, list[i]->image,
-                 list[i]->sum);
+        snprintf(title, sizeof title, "procedure %s (%s): %" PRIu64,
+                 inlay_demangle(list[i]->proc, text, sizeof text), list[i]->image, list[i]->sum);
         print_mix(title, list[i]->mix, list[i]->sum, names, inlay_opcode_name);
     }
 }
 
 static void json_places(const char *key, place **list, size_t count, named *names)
 {
+    char text[4096];
     inlay_json_begin(key, '[');
     for (size_t i = 0; i < count; i++) {
         inlay_json_begin(NULL, '{');
-        if (list[i]->proc) inlay_json_string("name", list[i]->proc);
+        const char *proc = list[i]->proc, *plain = proc ? inlay_demangle(proc, text, sizeof text) : NULL;
+        if (proc) inlay_json_string("name", proc);
+        if (plain != proc) inlay_json_string("demangled", plain);
         inlay_json_string("image", list[i]->image);
         if (list[i]->proc) inlay_json_uint("address", list[i]->address);
         inlay_json_uint("instructions", list[i]->sum);

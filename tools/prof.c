@@ -98,12 +98,13 @@ static void print_text(row **list, size_t count, size_t shown, uint64_t total)
     fprintf(out, "%s: %" PRIu64 " instructions in %zu procedures\n\n", inlay_program(), total, count);
     fprintf(out, "%16s %7s %7s  %s\n", "instructions", "share", "sum", "procedure");
     uint64_t sum = 0;
+    char name[4096];
     for (size_t i = 0; i < shown; i++) {
         row *r = list[i];
         sum += r->sum;
         fprintf(out, "%16" PRIu64 " %6.2f%% %6.2f%%  %s (%s)", r->sum,
                 100.0 * (double)r->sum / (double)total, 100.0 * (double)sum / (double)total,
-                r->proc, r->image);
+                inlay_demangle(r->proc, name, sizeof name), r->image);
         if (r->file) fprintf(out, " %s:%u", r->file, r->line);
         fputc('\n', out);
     }
@@ -112,6 +113,7 @@ static void print_text(row **list, size_t count, size_t shown, uint64_t total)
 
 static void print_json(row **list, size_t count, uint64_t total)
 {
+    char text[4096];
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", "prof");
     inlay_json_string("program", inlay_program());
@@ -121,7 +123,9 @@ static void print_json(row **list, size_t count, uint64_t total)
     for (size_t i = 0; i < count; i++) {
         row *r = list[i];
         inlay_json_begin(NULL, '{');
+        const char *plain = inlay_demangle(r->proc, text, sizeof text);
         inlay_json_string("name", r->proc);
+        if (plain == text) inlay_json_string("demangled", plain);
         inlay_json_string("image", r->image);
         inlay_json_uint("address", r->address);
         inlay_json_uint("instructions", r->sum);

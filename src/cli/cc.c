@@ -3,18 +3,21 @@
  *     inlay cc mytool.c -o mytool
  *  -> cc -I<include> -fPIE -fno-stack-protector mytool.c -o mytool -L<lib> -static-pie -linlay ...
  *
- * inlay.pc says the same to other build systems. */
+ * The C++ library is added for its demangler, where the compiler knows a static one. inlay.pc says the
+ * same to other build systems. */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector"};
 static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf",
                                     "-llzma",      "-lbz2",   "-lz"};
+static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 
 static bool is_cxx(const char *file)
 {
@@ -33,9 +36,36 @@ static const char *pick_compiler(int argc, char **argv)
     return cxx ? "c++" : "cc";
 }
 
+/* Asks the compiler for a file of its libraries: it answers the bare name when it has none. */
+static bool has_static_cxx(const char *compiler)
+{
+    int ends[2];
+    char path[PATH_MAX];
+    size_t n = 0;
+    ssize_t got;
+    if (pipe(ends)) return false;
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execlp(compiler, compiler, "-print-file-name=libstdc++.a", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    while (child > 0 && n < sizeof path - 1 && (got = read(ends[0], path + n, sizeof path - 1 - n)) > 0)
+        n += (size_t)got;
+    close(ends[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+    path[n] = 0;
+    path[strcspn(path, "\n")] = 0;
+    return path[0] == '/' && access(path, R_OK) == 0;
+}
+
 int cli_cc(int argc, char **argv)
 {
-    enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after };
+    enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after,
+           N_DEMANGLER = sizeof demangler / sizeof *demangler };
     if (argc < 2) {
         cli_say("nothing to compile (usage: inlay cc FILE.c -o TOOL [compiler's options])");
         return EXIT_USAGE;
@@ -46,7 +76,7 @@ int cli_cc(int argc, char **argv)
     snprintf(include, sizeof include, "-I%s", place.include);
     snprintf(lib, sizeof lib, "-L%s", place.lib);
 
-    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + 3, sizeof *args);
+    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + 3, sizeof *args);
     if (!args) {
         cli_say("out of memory");
         return EXIT_FAILED;
@@ -58,6 +88,8 @@ int cli_cc(int argc, char **argv)
     for (int i = 1; i < argc; i++) args[n++] = argv[i];
     args[n++] = lib;
     for (int i = 0; i < N_AFTER; i++) args[n++] = after[i];
+    bool demangles = has_static_cxx(args[0]);
+    for (int i = 0; i < N_DEMANGLER && demangles; i++) args[n++] = demangler[i];
     execvp(args[0], (char **)args);
     cli_say("cannot start the compiler %s: %s", args[0], strerror(errno));
     free(args);

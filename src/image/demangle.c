@@ -2,6 +2,7 @@
  * is linked with it; the reference is weak, so that C tools need no C++ library. */
 #include "image/image.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,21 +18,26 @@ static void drop_rust_hash(char *text) {
     if (strspn(text + n - 16, "0123456789abcdef") == 16) text[n - 19] = 0;
 }
 
+/* "name@plt" and "name@VERSION": the demangler knows only what stands before the "@". */
+static char *demangled_stem(const char *name, size_t length) {
+    int status = -1;
+    char *stem = strndup(name, length);
+    char *text = stem ? __cxa_demangle(stem, NULL, NULL, &status) : NULL;
+    free(stem);
+    if (status == 0) return text;
+    free(text);
+    return NULL;
+}
+
 const char *image_demangle(const char *name, char *out, size_t size) {
     if (size == 0 || strncmp(name, "_Z", 2) != 0 || !__cxa_demangle ||
         strlen(name) > longest_name)
         return name;
-    int status = -1;
-    char *text = __cxa_demangle(name, NULL, NULL, &status);
-    if (!text || status != 0) {
-        free(text);
-        return name;
-    }
+    size_t stem = strcspn(name, "@");
+    char *text = demangled_stem(name, stem);
+    if (!text) return name;
     drop_rust_hash(text);
-    size_t n = strlen(text);
-    if (n >= size) n = size - 1;
-    memcpy(out, text, n);
-    out[n] = 0;
+    snprintf(out, size, "%s%s", text, name + stem);
     free(text);
     return out;
 }

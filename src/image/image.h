@@ -89,8 +89,8 @@ bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.
- * The work is done by the C++ run time's __cxa_demangle where the program is linked with it (C++
- * tools are; a C tool is with -Wl,-u,__cxa_demangle -lstdc++); otherwise names stay mangled. */
+ * The work is done by the C++ run time's __cxa_demangle where the program is linked with it
+ * (-Wl,-u,__cxa_demangle -lstdc++); otherwise names stay mangled. */
 const char *image_demangle(const char *name, char *out, size_t size);
 
 #endif

@@ -30,7 +30,10 @@ void tool_image_forget(inlay_image *i)
 {
     if (last_found == i->m) last_found = NULL;
     i->m->user = NULL;
-    for (size_t k = 0; i->made && k < i->proc_count; k++) free(i->made[k]);
+    for (size_t k = 0; i->made && k < i->proc_count; k++) {
+        if (i->made[k]) free(i->made[k]->display);
+        free(i->made[k]);
+    }
     free(i->made);
     free(i);
 }

@@ -3,6 +3,7 @@
 #include "tool/state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static unsigned next_id;
 static size_t record_size_now;
@@ -96,6 +97,24 @@ inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 }
 
 const char *inlay_proc_name(const inlay_proc *p) { return p->p->name; }
+
+const char *inlay_demangle(const char *name, char *out, size_t size)
+{
+    return image_demangle(name, out, size);
+}
+
+const char *inlay_proc_display_name(const inlay_proc *p)
+{
+    const char *name = p->p->name;
+    char text[4096];
+    bool entered = tool_enter();
+    inlay_proc *own = p->image->made[p->index];
+    if (!own->display && image_demangle(name, text, sizeof text) != name) own->display = strdup(text);
+    if (own->display) name = own->display;
+    tool_leave(entered);
+    return name;
+}
+
 uint64_t inlay_proc_address(const inlay_proc *p) { return p->low; }
 uint64_t inlay_proc_size(const inlay_proc *p) { return p->p->size; }
 inlay_image *inlay_proc_image(const inlay_proc *p) { return p->image; }

@@ -107,6 +107,7 @@ struct inlay_proc {
     size_t index;
     unsigned id;
     bool wanted, announced;
+    char *display; /* the demangled name, once asked for; NULL: none, or not asked for */
     void *record;
     size_t record_size;
     proc_insert *entry, *exit;

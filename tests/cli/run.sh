@@ -130,6 +130,32 @@ check 'installed tool runs'    0 'instructions'              "$prefix/bin/inlay"
 check 'installed cc'           0 ''                          sh -c "'$prefix/bin/inlay' cc mytool.c -o mytool2; echo"
 check 'pkg-config'             0 ''                          sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc mytool.c -o mytool3 \$(pkg-config --cflags --libs --static inlay); echo"
 check 'pkg-config tool runs'   0 '[0-9] blocks'              "$prefix/bin/inlay" run ./mytool3 -- true
+# C++ names: demangled where there is a static C++ library, mangled and no worse where there is none.
+if [ -x "$build/tests/samples/throw" ] && grep -q '^demangle=-' "$build/inlay.pc"; then
+    throw=$build/tests/samples/throw
+    cat >"$scratch/names.c" <<'C'
+#include <inlay.h>
+static void each_proc(inlay_proc *proc, void *arg)
+{
+    (void)arg;
+    fprintf(inlay_out(), "%s\n", inlay_proc_display_name(proc));
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "names procedures");
+    inlay_on_proc(each_proc, NULL);
+    return inlay_start();
+}
+C
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\ncase $1 in -print-file-name=*) echo "${1#*=}";; *) exec cc "$@";; esac\n' >"$scratch/plain-cc"
+    chmod +x "$scratch/plain-cc"
+    check 'names are demangled'    0 ' deep(int)'             "$inlay" run prof --image throw -- "$throw"
+    check 'names in JSON'          0 '"name": "_ZL4deepi.*"demangled": "deep(int)' "$inlay" run calls --format=json --image throw -- "$throw"
+    check 'own tool demangles'     0 '^deep(int)'             sh -c "'$inlay' cc names.c -o names && ./names --image throw -- '$throw'"
+    check 'pkg-config: demangles'  0 '^deep(int)'             sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc names.c -o names2 \$(pkg-config --cflags --libs --static inlay) && ./names2 --image throw -- '$throw'"
+    check 'no static C++ library'  0 '^_ZL4deepi'             sh -c "CC='$scratch/plain-cc' '$inlay' cc names.c -o names3 && ./names3 --image throw -- '$throw'"
+fi
 check 'man page'               0 'INLAY'                     sh -c "man -l '$tests/../docs/inlay.1' 2>/dev/null || cat '$tests/../docs/inlay.1'"
 
 echo "$passed passed, $failed failed"
