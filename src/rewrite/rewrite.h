@@ -1,0 +1,129 @@
+/* The rewrite engine: a plan of what goes where, and a writer that applies it to an ELF file.
+ *
+ *     cfg_program_analyse -> rewrite_plan_make (asks the client for snippets, weaves) -> rewrite_write
+ *
+ * The plan knows nothing of files: new code and data at new addresses, patches over old bytes, the map
+ * between old and new. All its addresses are assumed addresses: link-time address + `bias` (a bias
+ * chosen so that the images of one instrumentation do not overlap; see docs/design.md).
+ */
+#ifndef INL_REWRITE_REWRITE_H
+#define INL_REWRITE_REWRITE_H
+
+#include "base/error.h"
+#include "cfg/program.h"
+#include "weave/weave.h"
+
+/* Where the carried tool lies in every rewritten program's process, and in the instrumentor. */
+#define REWRITE_TOOL_BASE 0x650000000000ull
+#define REWRITE_HEAP_BASE 0x651000000000ull   /* the carried heap */
+#define REWRITE_REGION_LOW 0x652000000000ull  /* the tool's later mappings */
+#define REWRITE_REGION_HIGH 0x660000000000ull
+
+typedef struct rewrite_client {
+    void *arg;
+    /* Is the procedure to be moved and shown? NULL: all. */
+    bool (*wanted)(void *arg, const cfg_program *, uint32_t proc);
+    /* The procedure's code as one run: its blocks in order of address, instructions at assumed addresses.
+     * NULL: nothing is inserted (null rewriting). */
+    void (*instrument)(void *arg, const cfg_program *, uint32_t proc, weave_run *run);
+    void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of); /* may be NULL */
+    weave_options weave;
+} rewrite_client;
+
+typedef enum rewrite_how {
+    REWRITE_MOVED,         /* entry holds a 5-byte jump */
+    REWRITE_MOVED_SHORT,   /* ... a 2-byte jump to a springboard */
+    REWRITE_MOVED_QUIETLY, /* moved without snippets: it runs before the tool does */
+    REWRITE_LEFT,          /* left alone, see reason */
+    REWRITE_UNWANTED,      /* by the user's filter */
+} rewrite_how;
+typedef struct rewrite_proc { /* by index of cfg procedure */
+    uint64_t new_addr;       /* assumed; 0 when not moved */
+    uint32_t new_size;
+    uint8_t how;
+    const char *reason;      /* NULL or static text */
+    uint32_t points, refused; /* snippets asked for; of these not woven */
+} rewrite_proc;
+
+typedef struct rewrite_patch { /* over the original bytes */
+    uint64_t addr;
+    uint8_t size, bytes[15];
+} rewrite_patch;
+
+/* One entry for every moved instruction that matters to unwinding or to people: ascending by `new_addr`
+ * and complete at instruction granularity (first byte of the instruction's snippets; then of itself). */
+typedef struct rewrite_map {
+    uint64_t old_addr;
+    uint32_t new_off;        /* from plan->text_addr: where snippets before it begin */
+    uint32_t code_off;       /* ... the instruction itself */
+} rewrite_map;
+
+typedef struct rewrite_plan {
+    const cfg_program *cfg;
+    uint64_t bias;           /* assumed = link + bias */
+    uint64_t text_addr;      /* assumed address of the new code; multiple of 4096 */
+    uint8_t *text;           /* new code and copies of jump tables */
+    size_t text_size;
+    rewrite_patch *patches;  /* ascending, not overlapping */
+    size_t patch_count;
+    rewrite_map *map;        /* ascending by new_off; procedures need not be in address order */
+    size_t map_count;
+    rewrite_proc *procs;     /* cfg->proc_count */
+    uint64_t moved_procs, moved_bytes; /* bytes: of original text */
+    bool uses_frame;         /* any woven code that needs the thread frame: the file must carry a tool */
+    bool has_syscalls;       /* system calls go through the gate */
+    void *priv;
+} rewrite_plan;
+
+/* `text_at`: link-time address for the new code (rewrite_new_base), multiple of 4096. */
+inl_status rewrite_plan_make(const cfg_program *, uint64_t bias, uint64_t text_at,
+                             const rewrite_client *, rewrite_plan **out, inl_error *);
+void rewrite_plan_free(rewrite_plan *);
+/* New address of an original instruction (assumed addresses), of its snippets (`code`: of itself); 0 when
+ * it has not moved. And back: the original instruction at or before a new address, 0 when it is none. */
+uint64_t rewrite_new_address(const rewrite_plan *, uint64_t old_addr, bool code);
+uint64_t rewrite_old_address(const rewrite_plan *, uint64_t new_addr);
+
+/* --- the writer (elf*.c) --- */
+
+/* Link-time address behind the image's last segment where new segments can begin. */
+uint64_t rewrite_new_base(const image *);
+
+/* What a rewritten program carries: boot code (position independent, executed) and data (read). The
+ * boot code begins with a rewrite_boot_links that the writer fills in. NULL in a library, or where
+ * nothing needs the tool. */
+typedef struct rewrite_boot_links {
+    uint64_t self;           /* link-time addresses: of this struct */
+    uint64_t data, data_size;
+    uint64_t entry;          /* the program's original entry point */
+    uint64_t text, text_size; /* the moved code */
+    uint64_t map;            /* see rewrite_carried_map */
+    uint64_t dynamic;        /* 1: called as an initialiser (argc, argv, envp); 0: as the entry point */
+} rewrite_boot_links;
+typedef struct rewrite_carry {
+    const uint8_t *boot;
+    size_t boot_size;
+    uint32_t init_at, entry_at; /* offsets in boot: called as an initialiser; jumped to as entry point */
+    const uint8_t *data;
+    size_t data_size;
+} rewrite_carry;
+
+/* Written into each rewritten image (program and libraries): blocks' new and old link-time addresses,
+ * ascending by new, for translation at run time. In the file it is a section ".inlay.map"; libraries are
+ * found by an ELF note of owner "Inlay" (type 1: rewrite_boot_links). */
+typedef struct rewrite_carried_map {
+    uint64_t count;
+    struct { uint32_t new_off, old_off; } entries[]; /* from text, from the image's lowest address */
+} rewrite_carried_map;
+
+typedef struct rewrite_write_options {
+    const rewrite_carry *carry;
+    const char *run_path;    /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
+    void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of);
+    void *arg;
+} rewrite_write_options;
+/* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */
+inl_status rewrite_write(const rewrite_plan *, const rewrite_write_options *, const char *out,
+                         inl_error *);
+
+#endif
