@@ -54,6 +54,25 @@ extern callback *tool_callbacks[ON_KINDS];
 /* Zeroed, never freed; any thread. NULL when there is none. */
 void *tool_alloc(size_t bytes);
 
+/* The carried heap (see rewriter.c): what is allocated here while code is instrumented is stored in the
+ * program that is written and found at the same address there. In other roles the process's memory. */
+void *tool_carried_alloc(size_t bytes);
+bool tool_heap_create(void);  /* instrumentor, before main; false: the place is taken */
+void tool_heap_attach(void);  /* carried, before main: the content has been mapped */
+void tool_heap_begin(void);   /* instrumentor and carried, at inlay_start: no more replay */
+size_t tool_heap_size(void);  /* bytes from REWRITE_HEAP_BASE on, whole pages */
+bool tool_heap_holds(const void *); /* in the carried heap? */
+/* The instrumentor's pointers to what must be found again, by number. */
+typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOTS } tool_root;
+typedef struct tool_heap_root {
+    uint64_t magic, next; /* where free memory begins */
+    uint64_t start;       /* where it began at inlay_start */
+    struct tool_replay *replay, *replay_last;
+    void *roots[ROOTS];
+    uint64_t numbers[ROOTS]; /* next counter, next procedure id ... */
+} tool_heap_root;
+tool_heap_root *tool_heap(void); /* NULL in roles without one */
+
 /* --- lock.c --- */
 extern __thread bool tool_holds_lock;
 bool tool_enter(void); /* true: the lock was taken and tool_leave must give it back */

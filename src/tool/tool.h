@@ -45,8 +45,16 @@ typedef struct tool_fds {
     int32_t shared;  /* the first process's file again, for others that may not make their own */
 } tool_fds;
 
+typedef enum tool_role {
+    TOOL_LAUNCHER,     /* run by a person */
+    TOOL_RESIDENT,     /* inside a program that runs under the JIT */
+    TOOL_INSTRUMENTOR, /* writes a program that carries the tool (rewriter.c) */
+    TOOL_CARRIED,      /* inside such a program (carried.c) */
+} tool_role;
+
 typedef struct tool_handoff {
-    uint64_t resident; /* nonzero: this copy runs inside the program */
+    uint64_t role;     /* tool_role */
+    uint64_t resident; /* nonzero: this copy runs inside the program (TOOL_RESIDENT, TOOL_CARRIED) */
     uint64_t loaded;   /* nonzero: without ptrace, in the launcher's own process */
     jit_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
@@ -66,6 +74,11 @@ typedef struct tool_options {
     bool json, no_ptrace;
     tool_globs images, procs;
     uint32_t stress; /* JIT_STRESS_* */
+    bool rewriting;  /* write a program, do not run one: */
+    const char *rewrite_out, *with_libs, *report, *map;
+    const char *result; /* -o of the program that is written */
+    uint32_t dump;   /* JIT_DUMP_* */
+    uint64_t dump_low, dump_high;
     /* Internal, from a tool's resident to the next launcher when the program execs. */
     const char *exec_path; /* run this file; argv[0] stays as the program gave it */
     bool followed;         /* not the first process: reports go to FILE.<pid> */
@@ -106,16 +119,34 @@ inl_status inject_tool(const inject_job *, inl_error *);
 /* Where a tool's mappings go in an address space: random like the kernel's own choices, fixed where
  * the user switched randomisation off. */
 void inject_choose_region(uint64_t *low, uint64_t *high);
+/* What a tool's C library must not read: settings meant for the program's; and what it is told. */
+bool inject_is_private(const char *variable);
+extern const char inject_tunables[];
 
 /* --- load.c --- */
 /* Maps the program into this process and fills the handoff. */
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *);
 void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/remote.c */
+/* Maps the tool's own file once more, to `base`, and goes on in its _start as `role`, with a first stack
+ * of its own at the low end of [region_low, region_high), where its later mappings go too. Returns
+ * only when that is not possible. */
+inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role,
+                     char **argv, char **envp, inl_error *);
+void load_enter(uint64_t pc, uint64_t sp) __attribute__((noreturn)); /* <isa>/remote.c */
 size_t load_proc_link(void *arg, const char *path, char *out, size_t size);
 
 /* --- resident.c --- */
 void resident_begin(void); /* before main, or after the program was loaded */
 int resident_hide(int fd); /* out of the program's sight; the number may change */
+
+/* --- rewriter.c: the instrumentor --- */
+void rewriter_enter(char **argv) __attribute__((noreturn)); /* from the launcher */
+void rewriter_begin(void);                                  /* before main */
+void rewriter_run(void) __attribute__((noreturn));          /* inlay_start */
+
+/* --- carried.c: inside a rewritten program --- */
+void carried_begin(void); /* before main */
+void carried_run(void);   /* inlay_start */
 
 /* --- libc.c --- */
 void libc_redirect_stdio(int fd); /* standard output and error of the tool */
