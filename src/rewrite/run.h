@@ -1,0 +1,36 @@
+/* The run time of a rewritten program: the carried tool's side, in the program's process.
+ *
+ * Threads, fork, the end of the process and most of signals are the engine's own code (src/jit), with
+ * rewritten code in the place of the code cache: see jit_native in jit/jit.h.
+ *
+ *   run.c      the beginning; images, rewrite_original
+ *   gate.c     system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
+ *   deliver.c  signals
+ *   sites.c    system calls of code that is not rewritten, patched in memory
+ */
+#ifndef INL_REWRITE_RUN_H
+#define INL_REWRITE_RUN_H
+
+#include "jit/thread.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Offset in the thread frame of the gate's address. Instead of `syscall`:
+ *     lea  behind(%rip), %rcx
+ *     jmp  *%gs:REWRITE_GATE
+ *   behind:
+ */
+#define REWRITE_GATE offsetof(jit_thread, syscall_gate)
+
+/* Known when rewriting: must a call of this number go through the gate? A negative number: it is not
+ * known; true. */
+bool rewrite_syscall_matters(long nr);
+
+/* The assumed address of original code for a code address at run time: moved -> original, real ->
+ * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
+ * woven code; before rewrite_run_begin (and in the instrumentor) the identity. */
+uint64_t rewrite_original(uint64_t);
+
+#endif
