@@ -4,20 +4,26 @@
  * A call is each time control reaches the procedure's first instruction. Time is kept by a shadow
  * stack for each thread: a frame is pushed at entry and popped at exit, and frames that a longjmp or
  * an exception has left behind are told by the stack pointer. A recursive procedure's time is that
- * of its outermost frame. */
+ * of its outermost frame: a thread counts how often each procedure is open. What is still open when a
+ * thread or the process ends is closed at the time of the thread's last entry or exit.
+ *
+ * The clock is the time-stamp counter less what the thread has spent in Inlay, which would otherwise
+ * be charged to whoever first meets new code. What stays in: the two analysis routines of each call
+ * (some 100 cycles a call, charged to the callers), waiting, and other processes' turns. */
 #include <inlay.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 4096, MAX_DEPTH = 1 << 16 };
+enum { MAX_THREADS = 4096, MAX_DEPTH = 1 << 16, MAX_ROWS = 1 << 20 };
 
 typedef struct row {
     struct row *next;
     inlay_counter calls;
     const char *proc, *image;
     uint64_t address, call_sum, cycle_sum;
+    size_t index; /* from 0 */
 } row;
 
 typedef struct frame {
@@ -27,10 +33,12 @@ typedef struct frame {
 } frame;
 
 typedef struct shadow {
+    const inlay_thread *thread;
     unsigned depth;
-    uint64_t dropped; /* frames beyond MAX_DEPTH: calls counted, time not */
+    uint64_t last;           /* time of the last entry or exit */
     frame frames[MAX_DEPTH];
-} shadow;
+    uint32_t open[MAX_ROWS]; /* by row: how many of its frames are on the stack */
+} shadow; /* large, but only what is touched takes memory */
 
 static shadow *shadows[MAX_THREADS];
 static row *rows;
@@ -46,48 +54,34 @@ static const char *keep(const char *s)
 
 /* --- analysis --- */
 
-static bool is_open(const shadow *s, const row *r)
+/* The outermost frame of a procedure adds its time to the total, which threads share. */
+static void add_time(const frame *f, uint64_t now)
 {
-    for (unsigned i = s->depth; i-- > 0;) {
-        if (s->frames[i].r == r) return true;
-    }
-    return false;
+    if (f->outermost && now > f->start)
+        __atomic_fetch_add(&f->r->cycle_sum, now - f->start, __ATOMIC_RELAXED);
 }
 
-/* Cycles since the frame was opened, when it is the one to be counted; else 0. */
-static uint64_t close_frame(shadow *s, uint64_t now)
+/* Takes the top frame off. */
+static void close_frame(shadow *s, uint64_t now)
 {
-    frame *f = &s->frames[--s->depth];
-    return f->outermost ? now - f->start : 0;
-}
-
-/* Adds to the totals by hand: a frame that is left behind is not the current procedure's. */
-static void add_cycles(row *r, uint64_t cycles)
-{
-    __atomic_fetch_add(&r->cycle_sum, cycles, __ATOMIC_RELAXED);
+    const frame *f = &s->frames[--s->depth];
+    s->open[f->r->index]--;
+    add_time(f, now);
 }
 
 static void drop_left_behind(shadow *s, uint64_t sp, uint64_t now)
 {
-    while (s->depth && s->frames[s->depth - 1].sp < sp) {
-        row *r = s->frames[s->depth - 1].r;
-        add_cycles(r, close_frame(s, now));
-    }
+    while (s->depth && s->frames[s->depth - 1].sp < sp) close_frame(s, now);
 }
 
 static void enter(row *r, unsigned thread, uint64_t sp, uint64_t now)
 {
-    if (thread >= MAX_THREADS) return;
-    shadow *s = shadows[thread];
-    if (!s) s = shadows[thread] = inlay_alloc(sizeof *s);
+    shadow *s = thread < MAX_THREADS ? shadows[thread] : NULL;
     if (!s) return;
+    s->last = now -= inlay_thread_own_cycles(s->thread);
     drop_left_behind(s, sp, now);
-    if (s->depth == MAX_DEPTH) {
-        s->dropped++;
-        return;
-    }
-    s->frames[s->depth] = (frame){r, now, sp, !is_open(s, r)};
-    s->depth++;
+    if (s->depth == MAX_DEPTH || r->index >= MAX_ROWS) return; /* the time is the caller's */
+    s->frames[s->depth++] = (frame){r, now, sp, s->open[r->index]++ == 0};
 }
 
 /* At a return SP is what it was at entry; at a tail call too. */
@@ -95,10 +89,47 @@ static void leave(row *r, unsigned thread, uint64_t sp, uint64_t now)
 {
     shadow *s = thread < MAX_THREADS ? shadows[thread] : NULL;
     if (!s) return;
+    s->last = now -= inlay_thread_own_cycles(s->thread);
     drop_left_behind(s, sp, now);
     if (s->depth && s->frames[s->depth - 1].r == r && s->frames[s->depth - 1].sp == sp) {
-        add_cycles(r, close_frame(s, now));
+        close_frame(s, now);
     }
+}
+
+static void close_all(shadow *s)
+{
+    while (s && s->depth) close_frame(s, s->last);
+}
+
+/* For the report: other threads may still run, so their stacks are only read. */
+static void add_open(const shadow *s)
+{
+    for (unsigned i = 0, depth = s ? s->depth : 0; i < depth; i++) add_time(&s->frames[i], s->last);
+}
+
+static void thread_starts(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    unsigned number = inlay_thread_number(t);
+    shadow *s = number < MAX_THREADS ? inlay_alloc(sizeof *s) : NULL;
+    if (!s) return;
+    s->thread = t;
+    shadows[number] = s;
+}
+
+static void thread_ends(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    unsigned number = inlay_thread_number(t);
+    if (number < MAX_THREADS) close_all(shadows[number]);
+}
+
+/* The parent reports what was before, and what is open in it. */
+static void fork_child(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < MAX_THREADS; i++) close_all(shadows[i]);
+    for (row *r = rows; r; r = r->next) r->cycle_sum = 0;
 }
 
 /* --- instrumentation --- */
@@ -112,8 +143,8 @@ static void each_proc(inlay_proc *proc, void *arg)
     r->image = keep(inlay_image_name(inlay_proc_image(proc)));
     r->address = inlay_proc_address(proc);
     r->next = rows;
+    r->index = row_count++;
     rows = r;
-    row_count++;
     inlay_insert(inlay_proc_entry(proc), inlay_count(&r->calls, 1));
     if (!with_time) return;
     inlay_insert(inlay_proc_entry(proc),
@@ -189,6 +220,7 @@ static void report(int status, void *arg)
     if (!list) return;
     size_t count = 0;
     uint64_t calls = 0;
+    for (unsigned i = 0; i < MAX_THREADS; i++) add_open(shadows[i]);
     for (row *r = rows; r; r = r->next) {
         r->call_sum = inlay_counter_sum(&r->calls);
         calls += r->call_sum;
@@ -202,10 +234,16 @@ static void report(int status, void *arg)
 
 int main(int argc, char **argv)
 {
-    inlay_option_flag(&with_time, "time", 't', "measure cycles spent in each procedure, callees included");
+    inlay_option_flag(&with_time, "time", 't', "cycles in each procedure and its callees, without Inlay's translating; measuring costs "
+                      "some 100 cycles a call, which are in");
     inlay_option_uint(&top, "top", 'n', "procedures to show as text; 0: all (default 40)");
     inlay_init(&argc, &argv, "calls of each procedure; with --time also cycles");
     inlay_on_proc(each_proc, NULL);
+    if (with_time) {
+        inlay_on_thread_start(thread_starts, NULL);
+        inlay_on_thread_end(thread_ends, NULL);
+        inlay_on_fork_child(fork_child, NULL);
+    }
     inlay_on_exit(report, NULL);
     return inlay_start();
 }

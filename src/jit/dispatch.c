@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "jit/core.h"
 #include "jit/kernel.h"
+#include "jit/x86_64/abi.h"
 
 #include <errno.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
 
 uint64_t jit_dispatch(jit_thread *t)
 {
+    uint64_t begun = jit_cycles();
     jit_exit *from = NULL;
     inl_lock_take(&jit.lock);
     arrive(t);
@@ -121,7 +123,9 @@ uint64_t jit_dispatch(jit_thread *t)
         t->ctx.pc = from->target;
     } else if (!indirect) {
         inl_lock_release(&jit.lock);
+        uint64_t before = jit_cycles();
         serve(t);
+        begun += jit_cycles() - before;
         inl_lock_take(&jit.lock);
     }
     jit_fragment *f = next_fragment(t, indirect, from && from->continues);
@@ -136,6 +140,7 @@ uint64_t jit_dispatch(jit_thread *t)
     jit_cache_reclaim();
     uint64_t exec = f->exec;
     inl_lock_release(&jit.lock);
+    t->own_cycles += jit_cycles() - begun;
     return exec;
 }
 

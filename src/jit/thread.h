@@ -102,6 +102,8 @@ typedef struct jit_thread {
     bool parent_waits;         /* vfork: the parent sleeps and takes the block back afterwards */
     void *exec_argv;           /* of an exec in a process that shares memory, freed by the parent */
 
+    uint64_t own_cycles;       /* spent in the dispatcher and below, the program's system calls excepted */
+
     void *client;              /* the tool part's per-thread data */
 } jit_thread;
 

@@ -11,6 +11,8 @@ unsigned inlay_thread_number(const inlay_thread *t)
 
 int inlay_thread_tid(const inlay_thread *t) { return ((const jit_thread *)t)->tid; }
 
+uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const jit_thread *)t)->own_cycles; }
+
 static tool_thread *reuse_locked(jit_thread *t)
 {
     tool_thread *own = all;

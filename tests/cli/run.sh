@@ -95,6 +95,7 @@ check 'no ptrace'              0 'hello'                     "$inlay" run null -
 check 'no ptrace, status'      5 ''                          "$inlay" run --no-ptrace null -- sh -c 'echo; exit 5'
 check 'no ptrace, count'       0 'instructions'              "$inlay" run inscount --no-ptrace -- true
 check 'image filter'           0 ' 0 instructions'           "$inlay" run inscount --image 'nothing*' -- true
+check 'time of calls'          0 '"name": "main".*"cycles": [1-9]' "$inlay" run calls --time --format=json --image plain -- "$build/tests/samples/plain"
 
 # A tool of one's own, by the command and through pkg-config, uninstalled and installed.
 cat >"$scratch/mytool.c" <<'C'

@@ -29,6 +29,8 @@ static inline void jit_set_clobbers(weave_context *c)
     c->gpr[JIT_RCX] = c->pc;
     c->gpr[JIT_R11] = c->flags;
 }
+/* The time-stamp counter. */
+static inline uint64_t jit_cycles(void) { return __builtin_ia32_rdtsc(); }
 /* FS base of the running code. */
 static inline uint64_t jit_fs_base(void)
 {
