@@ -3,6 +3,11 @@
  * DT_GNU_HASH the end of the last chain does, unless nothing is exported. */
 #include "image/private.h"
 
+#ifndef DT_RELR
+#define DT_RELRSZ 35
+#define DT_RELR 36
+#endif
+
 static bool read_u32(const image *im, uint64_t addr, uint32_t *out) {
     return image_read(im, addr, out, sizeof *out);
 }
@@ -27,6 +32,14 @@ static void note_entry(const image *im, image_dynamic *d, const Elf64_Dyn *entry
     case DT_RELASZ: d->rela_size = v; break;
     case DT_JMPREL: d->jmprel = link_time(im, v); break;
     case DT_PLTRELSZ: d->jmprel_size = v; break;
+    case DT_RELR: d->relr = link_time(im, v); break;
+    case DT_RELRSZ: d->relr_size = v; break;
+    case DT_INIT_ARRAY: d->init_array = link_time(im, v); break;
+    case DT_INIT_ARRAYSZ: d->init_array_size = v; break;
+    case DT_FINI_ARRAY: d->fini_array = link_time(im, v); break;
+    case DT_FINI_ARRAYSZ: d->fini_array_size = v; break;
+    case DT_PREINIT_ARRAY: d->preinit_array = link_time(im, v); break;
+    case DT_PREINIT_ARRAYSZ: d->preinit_array_size = v; break;
     case DT_INIT: d->init = link_time(im, v); break;
     case DT_FINI: d->fini = link_time(im, v); break;
     case DT_SONAME: d->has_soname = true; break;

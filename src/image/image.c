@@ -233,6 +233,8 @@ void image_close(image *im) {
     inl_vec_free(&im->symbols);
     inl_vec_free(&im->unwind);
     inl_vec_free(&im->procs);
+    inl_vec_free(&im->relocs);
+    inl_vec_free(&im->code_symbols);
     inl_arena_free(&im->arena);
     free(im->path);
     free(im);

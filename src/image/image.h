@@ -82,6 +82,69 @@ typedef struct image_unwind_range {
 } image_unwind_range;
 size_t image_unwind_ranges(image *, const image_unwind_range **out);
 
+/* Pointer encodings of unwind and exception tables (DW_EH_PE_*): the low four bits are the format, the
+ * next three what it is relative to. */
+enum {
+    IMAGE_PE_ABSPTR = 0x00,
+    IMAGE_PE_ULEB128 = 0x01,
+    IMAGE_PE_UDATA2 = 0x02,
+    IMAGE_PE_UDATA4 = 0x03,
+    IMAGE_PE_UDATA8 = 0x04,
+    IMAGE_PE_SLEB128 = 0x09,
+    IMAGE_PE_SDATA2 = 0x0a,
+    IMAGE_PE_SDATA4 = 0x0b,
+    IMAGE_PE_SDATA8 = 0x0c,
+    IMAGE_PE_RELATIVE = 0x70, /* mask */
+    IMAGE_PE_PCREL = 0x10,
+    IMAGE_PE_DATAREL = 0x30,
+    IMAGE_PE_INDIRECT = 0x80,
+    IMAGE_PE_OMIT = 0xff,
+};
+
+/* An exception table (.gcc_except_table) of one procedure: its header and call sites. */
+typedef struct image_call_site {
+    uint64_t start, length; /* address and size of the code */
+    uint64_t landing_pad;   /* address; 0: none, exceptions pass */
+    uint64_t action;        /* 0: cleanup only; else 1 + offset into the action table */
+} image_call_site;
+typedef struct image_lsda {
+    uint64_t lpstart;      /* address that landing pads are relative to */
+    uint64_t ttype;        /* address of the type table's base (entries lie before it), 0: none */
+    uint64_t sites_at, actions_at; /* addresses of the call-site and the action table */
+    uint8_t lpstart_encoding, ttype_encoding, site_encoding;
+    image_call_site *sites;
+    size_t count, capacity;
+} image_lsda;
+/* Reads the table at `addr` (image_unwind_range.lsda) of the range that begins at `start`. `out` is
+ * zeroed before first use, may be reused, and ends with image_lsda_free. False when the bytes make no
+ * sense; what could be read is there all the same. */
+bool image_lsda_read(image *, uint64_t addr, uint64_t start, image_lsda *out);
+void image_lsda_free(image_lsda *);
+
+/* Every relocation that the dynamic linker (or a static program's start code) applies: .rela.dyn,
+ * .rela.plt and RELR, sorted by offset. */
+typedef struct image_reloc {
+    uint64_t offset;   /* the place, a link-time address */
+    uint64_t addend;   /* of RELR: the word in the file */
+    uint64_t value;    /* the link-time address stored there, as far as this image defines it; else 0.
+                          IRELATIVE: the resolver */
+    uint32_t type, symbol; /* R_*; index in the dynamic symbol table, 0 none */
+} image_reloc;
+size_t image_relocs(image *, const image_reloc **out);
+
+/* The function symbols of all tables as they stand there, sorted by address. */
+typedef struct image_code_symbol {
+    uint64_t addr, size;
+    const char *name;
+    bool dynamic;  /* in the dynamic symbol table: other images can reach it */
+    bool resolver; /* STT_GNU_IFUNC: yields the function's address while relocations are applied */
+} image_code_symbol;
+size_t image_code_symbols(image *, const image_code_symbol **out);
+
+/* Addresses that are run as functions at start and end: DT_INIT, DT_FINI and the three arrays, read from
+ * the file or their relocations. At most `room` are stored; answers how many there are. */
+size_t image_startup(image *, uint64_t *out, size_t room);
+
 /* Source position of an address; false when unknown. */
 bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
 

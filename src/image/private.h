@@ -35,7 +35,10 @@ typedef struct image_strings { /* a string table */
 typedef struct image_dynamic { /* what PT_DYNAMIC says; addresses are link-time, 0 when absent */
     uint64_t symtab, strtab, strtab_size, hash, gnu_hash, versym;
     uint64_t rela, rela_size, jmprel, jmprel_size;
+    uint64_t relr, relr_size;
     uint64_t init, fini;
+    uint64_t init_array, init_array_size, fini_array, fini_array_size;
+    uint64_t preinit_array, preinit_array_size;
     bool present, has_soname, pie;
 } image_dynamic;
 
@@ -64,9 +67,18 @@ typedef struct image_sym {
     bool hidden; /* a version that is not the default one */
 } image_sym;
 
+/* Bytes of an image that are read one after the other. */
+typedef struct image_cursor {
+    const uint8_t *at, *end;
+    uint64_t addr; /* of `at` */
+} image_cursor;
+
 typedef INL_VEC(image_sym) image_syms;
 typedef INL_VEC(image_proc) image_proc_list;
 typedef INL_VEC(image_unwind_range) image_range_list;
+
+typedef INL_VEC(image_reloc) image_reloc_list;
+typedef INL_VEC(image_code_symbol) image_code_symbol_list;
 
 typedef struct image_lines image_lines;
 
@@ -90,10 +102,13 @@ struct image {
 
     /* Built when first asked for. */
     bool has_sections, has_symbols, has_unwind, has_procs, has_lines, has_debug, has_dynamic;
+    bool has_relocs, has_code_symbols;
     INL_VEC(image_section) sections;
     image_syms symbols;
     image_range_list unwind;
     image_proc_list procs;
+    image_reloc_list relocs;
+    image_code_symbol_list code_symbols;
     uint32_t *index; /* open addressing: symbol number + 1, 0 is free */
     size_t index_size;
     image_lines *lines;
@@ -121,6 +136,14 @@ void *image_map_file(const char *path, size_t *size);
 bool image_read(const image *im, uint64_t addr, void *out, size_t size);
 bool image_executable(const image *im, uint64_t addr, uint64_t *end); /* end of the segment */
 
+/* cursor.c: false, and nothing to rely on, when the bytes end too soon. */
+bool image_take(image_cursor *c, void *out, size_t size);
+bool image_skip(image_cursor *c, uint64_t size);
+bool image_take_leb(image_cursor *c, bool is_signed, uint64_t *out);
+bool image_take_format(image_cursor *c, uint8_t encoding, uint64_t *out); /* as it stands there */
+/* A pointer; false for what cannot be known from the file (text-relative, indirect). */
+bool image_take_pointer(image_cursor *c, uint8_t encoding, uint64_t data_base, uint64_t *out);
+
 /* dynamic.c */
 const image_dynamic *image_dynamic_info(image *im);
 bool image_find_dynsym(image *im, image_symtab *out);
@@ -129,6 +152,7 @@ bool image_find_dynsym(image *im, image_symtab *out);
 const image_view *image_debug_view(image *im);
 
 /* symbols.c */
+bool image_find_symtab(const image_view *v, image_symtab *out);
 void image_load_symbols(image *im);
 void image_index_symbols(image *im);
 

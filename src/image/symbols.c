@@ -56,7 +56,7 @@ static void add_table(image *im, const image_symtab *t) {
     }
 }
 
-static bool find_symtab(const image_view *v, image_symtab *out) {
+bool image_find_symtab(const image_view *v, image_symtab *out) {
     Elf64_Shdr s, text;
     const uint8_t *strings;
     *out = (image_symtab){.view = v, .source = IMAGE_PROC_SYMTAB};
@@ -74,8 +74,8 @@ void image_load_symbols(image *im) {
     if (im->has_symbols) return;
     im->has_symbols = true;
     const image_view *debug;
-    if (find_symtab(&im->view, &t) ||
-        ((debug = image_debug_view(im)) && find_symtab(debug, &t)))
+    if (image_find_symtab(&im->view, &t) ||
+        ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
         add_table(im, &t);
     if (image_find_dynsym(im, &t)) {
         if (im->view.section_count) t.view = &im->view;

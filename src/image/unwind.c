@@ -12,28 +12,6 @@
 
 #include <stdlib.h>
 
-enum { /* DW_EH_PE_*: the low four bits are the format, the next three what it is relative to */
-    pe_absptr = 0x00,
-    pe_uleb128 = 0x01,
-    pe_udata2 = 0x02,
-    pe_udata4 = 0x03,
-    pe_udata8 = 0x04,
-    pe_sleb128 = 0x09,
-    pe_sdata2 = 0x0a,
-    pe_sdata4 = 0x0b,
-    pe_sdata8 = 0x0c,
-    pe_relative = 0x70,
-    pe_pcrel = 0x10,
-    pe_datarel = 0x30,
-    pe_indirect = 0x80,
-    pe_omit = 0xff,
-};
-
-typedef struct cursor {
-    const uint8_t *at, *end;
-    uint64_t addr; /* of `at` */
-} cursor;
-
 typedef struct cie {
     uint64_t addr; /* 0: none cached */
     uint8_t pointer_encoding, lsda_encoding;
@@ -47,112 +25,44 @@ typedef struct reader {
     cie last;
 } reader;
 
-static bool take(cursor *c, void *out, size_t size) {
-    if ((size_t)(c->end - c->at) < size) return false;
-    memcpy(out, c->at, size);
-    c->at += size;
-    c->addr += size;
-    return true;
-}
-
-static bool skip(cursor *c, uint64_t size) {
-    if ((uint64_t)(c->end - c->at) < size) return false;
-    c->at += size;
-    c->addr += size;
-    return true;
-}
-
-static bool take_leb(cursor *c, bool is_signed, uint64_t *out) {
-    uint64_t value = 0;
-    unsigned shift = 0;
-    uint8_t byte;
-    do {
-        if (!take(c, &byte, 1)) return false;
-        if (shift < 64) value |= (uint64_t)(byte & 127) << shift;
-        shift += 7;
-    } while (byte & 128);
-    if (is_signed && shift < 64 && byte & 64) value |= ~0ull << shift;
-    *out = value;
-    return true;
-}
-
-static bool take_fixed(cursor *c, size_t size, bool is_signed, uint64_t *out) {
-    uint64_t value = 0;
-    if (!take(c, &value, size)) return false;
-    if (is_signed && size < 8) {
-        uint64_t sign = 1ull << (8 * size - 1);
-        value = (value ^ sign) - sign;
-    }
-    *out = value;
-    return true;
-}
-
-static bool take_format(cursor *c, uint8_t encoding, uint64_t *out) {
-    switch (encoding & 0x0f) {
-    case pe_absptr:
-    case pe_udata8:
-    case pe_sdata8: return take_fixed(c, 8, false, out);
-    case pe_uleb128: return take_leb(c, false, out);
-    case pe_sleb128: return take_leb(c, true, out);
-    case pe_udata2: return take_fixed(c, 2, false, out);
-    case pe_sdata2: return take_fixed(c, 2, true, out);
-    case pe_udata4: return take_fixed(c, 4, false, out);
-    case pe_sdata4: return take_fixed(c, 4, true, out);
-    default: return false;
-    }
-}
-
-/* A pointer; false for what cannot be known from the file (text-relative, indirect). */
-static bool take_pointer(const reader *r, cursor *c, uint8_t encoding, uint64_t *out) {
-    uint64_t here = c->addr;
-    if (encoding == pe_omit || !take_format(c, encoding, out) || encoding & pe_indirect)
-        return false;
-    switch (encoding & pe_relative) {
-    case 0: return true;
-    case pe_pcrel: *out += here; return true;
-    case pe_datarel: *out += r->header; return true;
-    default: return false;
-    }
-}
-
 /* The record at `addr`: its body after the id. False at the end or when it does not fit. */
-static bool record_at(const image *im, uint64_t addr, uint64_t limit, cursor *body, uint64_t *id,
-                      uint64_t *id_addr) {
+static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_cursor *body,
+                      uint64_t *id, uint64_t *id_addr) {
     const uint8_t *bytes;
     size_t have = image_bytes(im, addr, &bytes);
     if (have > limit) have = limit;
-    cursor c = {bytes, bytes + have, addr};
+    image_cursor c = {bytes, bytes + have, addr};
     uint32_t length;
     uint64_t size, value = 0;
-    if (have == 0 || !take(&c, &length, 4)) return false;
+    if (have == 0 || !image_take(&c, &length, 4)) return false;
     size = length;
-    if (length == 0xffffffff && !take(&c, &size, 8)) return false;
+    if (length == 0xffffffff && !image_take(&c, &size, 8)) return false;
     if (size < 4 || size > (uint64_t)(c.end - c.at)) return false;
     c.end = c.at + size;
     *id_addr = c.addr;
-    if (!take(&c, &value, 4)) return false; /* four bytes in the long form too */
+    if (!image_take(&c, &value, 4)) return false; /* four bytes in the long form too */
     *id = value;
     *body = c;
     return true;
 }
 
 /* The letters that may stand in an augmentation string after 'z'. */
-static bool read_augmentation(const reader *r, cursor *c, const char *letters, cie *out) {
+static bool read_augmentation(const reader *r, image_cursor *c, const char *letters, cie *out) {
     uint64_t size, personality;
-    if (!take_leb(c, false, &size) || size > (uint64_t)(c->end - c->at)) return false;
+    if (!image_take_leb(c, false, &size) || size > (uint64_t)(c->end - c->at)) return false;
     out->has_augmentation = true;
     for (; *letters; letters++) {
         uint8_t encoding;
         switch (*letters) {
         case 'R':
-            if (!take(c, &out->pointer_encoding, 1)) return false;
+            if (!image_take(c, &out->pointer_encoding, 1)) return false;
             break;
         case 'L':
-            if (!take(c, &out->lsda_encoding, 1)) return false;
+            if (!image_take(c, &out->lsda_encoding, 1)) return false;
             break;
         case 'P':
-            if (!take(c, &encoding, 1)) return false;
-            take_pointer(r, c, encoding, &personality); /* its value is of no interest here */
+            if (!image_take(c, &encoding, 1)) return false;
+            image_take_pointer(c, encoding, r->header, &personality); /* its value is of no use */
             break;
         case 'S': /* a signal frame */
         case 'B': /* AArch64: return addresses are signed */
@@ -164,41 +74,43 @@ static bool read_augmentation(const reader *r, cursor *c, const char *letters, c
 }
 
 static bool read_cie(const reader *r, uint64_t addr, cie *out) {
-    cursor c;
+    image_cursor c;
     uint64_t id, id_addr, number;
     uint8_t version;
     char letters[16] = "";
-    *out = (cie){.addr = addr, .lsda_encoding = pe_omit};
+    *out = (cie){.addr = addr, .lsda_encoding = IMAGE_PE_OMIT};
     if (!record_at(r->im, addr, ~0ull, &c, &id, &id_addr) || id != 0) return false;
-    if (!take(&c, &version, 1) || (version != 1 && version != 3 && version != 4)) return false;
+    if (!image_take(&c, &version, 1) || (version != 1 && version != 3 && version != 4))
+        return false;
     for (size_t i = 0;; i++) {
-        if (i == sizeof letters || !take(&c, &letters[i], 1)) return false;
+        if (i == sizeof letters || !image_take(&c, &letters[i], 1)) return false;
         if (!letters[i]) break;
     }
-    if (version == 4 && !skip(&c, 2)) return false; /* address and segment selector size */
-    if (!take_leb(&c, false, &number) || !take_leb(&c, true, &number)) return false;
-    if (version == 1 ? !skip(&c, 1) : !take_leb(&c, false, &number)) return false;
+    if (version == 4 && !image_skip(&c, 2)) return false; /* address and segment selector size */
+    if (!image_take_leb(&c, false, &number) || !image_take_leb(&c, true, &number)) return false;
+    if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
     if (letters[0] == 0) return out->usable = true;
     if (letters[0] != 'z') return false;
     return out->usable = read_augmentation(r, &c, letters + 1, out);
 }
 
-static bool add_fde(reader *r, uint64_t fde, cursor c, uint64_t cie_addr) {
+static bool add_fde(reader *r, uint64_t fde, image_cursor c, uint64_t cie_addr) {
     image_unwind_range range = {.fde = fde};
     if (r->last.addr != cie_addr) read_cie(r, cie_addr, &r->last);
     if (!r->last.usable) return true;
     uint8_t encoding = r->last.pointer_encoding;
     uint64_t size, end;
-    if (!take_pointer(r, &c, encoding, &range.addr) || !take_format(&c, encoding, &range.size))
+    if (!image_take_pointer(&c, encoding, r->header, &range.addr) ||
+        !image_take_format(&c, encoding, &range.size))
         return true;
     if (range.size == 0 || !image_executable(r->im, range.addr, &end)) return true;
     if (range.size > end - range.addr) range.size = end - range.addr;
-    if (r->last.has_augmentation && take_leb(&c, false, &size) &&
+    if (r->last.has_augmentation && image_take_leb(&c, false, &size) &&
         size <= (uint64_t)(c.end - c.at) && size > 0) {
-        cursor raw = c; /* a zero stands for no table, whatever it would be relative to */
+        image_cursor raw = c; /* a zero stands for no table, whatever it would be relative to */
         uint64_t zero;
-        if (take_format(&raw, r->last.lsda_encoding, &zero) && zero != 0 &&
-            !take_pointer(r, &c, r->last.lsda_encoding, &range.lsda))
+        if (image_take_format(&raw, r->last.lsda_encoding, &zero) && zero != 0 &&
+            !image_take_pointer(&c, r->last.lsda_encoding, r->header, &range.lsda))
             range.lsda = 0;
     }
     return inl_vec_push(&r->im->unwind, range);
@@ -207,7 +119,7 @@ static bool add_fde(reader *r, uint64_t fde, cursor c, uint64_t cie_addr) {
 static void read_section(reader *r, bool stops_at_zero) {
     uint64_t addr = r->start, left = r->size;
     while (left >= 4) {
-        cursor body;
+        image_cursor body;
         uint64_t id, id_addr;
         if (!record_at(r->im, addr, left, &body, &id, &id_addr)) {
             uint32_t length = 1;
@@ -226,7 +138,7 @@ static void read_section(reader *r, bool stops_at_zero) {
 /* .eh_frame_hdr: version 1, three encodings, the address of .eh_frame, a count, and a table. */
 typedef struct search_header {
     uint64_t frame, count;
-    cursor table;
+    image_cursor table;
     uint8_t encoding;
 } search_header;
 
@@ -238,10 +150,11 @@ static bool read_search_header(reader *r, search_header *out) {
     if (r->im->unwind_header.p_memsz == 0) return false;
     size_t have = image_bytes(r->im, r->header, &bytes);
     if (have == 0) return false;
-    cursor c = {bytes, bytes + have, r->header};
-    if (!take(&c, head, 4) || head[0] != 1 || !take_pointer(r, &c, head[1], &out->frame))
+    image_cursor c = {bytes, bytes + have, r->header};
+    if (!image_take(&c, head, 4) || head[0] != 1 ||
+        !image_take_pointer(&c, head[1], r->header, &out->frame))
         return false;
-    if (take_pointer(r, &c, head[2], &out->count)) {
+    if (image_take_pointer(&c, head[2], r->header, &out->count)) {
         out->table = c;
         out->encoding = head[3];
     } else {
@@ -253,9 +166,9 @@ static bool read_search_header(reader *r, search_header *out) {
 static void read_table(reader *r, search_header *h) {
     for (uint64_t i = 0; i < h->count; i++) {
         uint64_t addr, fde, id, id_addr;
-        cursor body;
-        if (!take_pointer(r, &h->table, h->encoding, &addr) ||
-            !take_pointer(r, &h->table, h->encoding, &fde))
+        image_cursor body;
+        if (!image_take_pointer(&h->table, h->encoding, r->header, &addr) ||
+            !image_take_pointer(&h->table, h->encoding, r->header, &fde))
             return;
         if (record_at(r->im, fde, ~0ull, &body, &id, &id_addr) && id != 0 &&
             !add_fde(r, fde, body, id_addr - id))
