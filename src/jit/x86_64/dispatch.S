@@ -31,6 +31,21 @@
         ldmxcsr default_mxcsr(%rip)
 .endm
 
+/* On the private stack, in the runtime. */
+.macro  RUNTIME_STACK
+        mov     %gs:OFF_RUNTIME_STACK, %rsp
+        movq    $WHERE_RUNTIME, %gs:OFF_WHERE
+.endm
+
+/* ctx, leave and the vector state are in their places: to the dispatcher, and where it says. */
+.macro  DISPATCH
+        RUNTIME_STATE
+        mov     %gs:0, %rdi
+        call    jit_dispatch
+        mov     %rax, %gs:OFF_ENTER_PC
+        jmp     jit_enter_begin
+.endm
+
 /* The vector state goes to the xsave area; an x87 stack in use is emptied for C. */
 .macro  SAVE_VECTORS
         mov     %gs:OFF_XSAVE_AREA, %rbx
@@ -49,8 +64,7 @@
         .p2align 4
 jit_leave_cache:
         mov     %rsp, %gs:CTX_RSP
-        mov     %gs:OFF_RUNTIME_STACK, %rsp
-        movq    $WHERE_RUNTIME, %gs:OFF_WHERE
+        RUNTIME_STACK
         mov     %rax, %gs:CTX_RAX
         mov     %rcx, %gs:CTX_RCX
         mov     %rdx, %gs:CTX_RDX
@@ -74,11 +88,7 @@ jit_leave_cache:
         mov     %gs:OFF_APP_GS, %rax
         mov     %rax, %gs:CTX_GS
         SAVE_VECTORS
-        RUNTIME_STATE
-        mov     %gs:0, %rdi
-        call    jit_dispatch
-        mov     %rax, %gs:OFF_ENTER_PC
-        jmp     jit_enter_begin
+        DISPATCH
         .size   jit_leave_cache, . - jit_leave_cache
 
 /* From a signal handler: ctx, leave and leave_arg are filled; only the vector state is the program's. */
@@ -87,27 +97,17 @@ jit_leave_cache:
         .type   jit_redispatch, @function
         .p2align 4
 jit_redispatch:
-        mov     %gs:OFF_RUNTIME_STACK, %rsp
-        movq    $WHERE_RUNTIME, %gs:OFF_WHERE
+        RUNTIME_STACK
         SAVE_VECTORS
-        RUNTIME_STATE
-        mov     %gs:0, %rdi
-        call    jit_dispatch
-        mov     %rax, %gs:OFF_ENTER_PC
-        jmp     jit_enter_begin
+        DISPATCH
         .size   jit_redispatch, . - jit_redispatch
 
 /* A signal came after the dispatcher looked: once more, from ctx. */
         .p2align 4
 dispatch_again:
-        mov     %gs:OFF_RUNTIME_STACK, %rsp
-        movq    $WHERE_RUNTIME, %gs:OFF_WHERE
+        RUNTIME_STACK
         movq    $LEAVE_START, %gs:OFF_LEAVE
-        RUNTIME_STATE
-        mov     %gs:0, %rdi
-        call    jit_dispatch
-        mov     %rax, %gs:OFF_ENTER_PC
-        jmp     jit_enter_begin
+        DISPATCH
 
         .globl  jit_enter_cache, jit_enter_begin, jit_enter_end
         .hidden jit_enter_cache, jit_enter_begin, jit_enter_end
