@@ -17,7 +17,8 @@ static const struct common {
     bool has_value;
 } common_options[] = {
     {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
-    {"--proc", true}, {"--log", true},   {"--stress", true},     {"--no-ptrace", false},
+    {"--proc", true}, {"--log", true},   {"--stress", true},     {"--dump", true},
+    {"--dump-at", true}, {"--no-ptrace", false},
     {"--help", false},
 };
 

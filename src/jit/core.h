@@ -86,6 +86,9 @@ jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool cont
 /* One instruction, for one execution, from a page that is not guarded. */
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
 
+/* --- dump.c --- */
+void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o);
+
 /* --- memory.c --- */
 size_t jit_memory_peek(uint64_t addr); /* as jit_memory_code, but later writes are not noticed */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
@@ -139,6 +142,7 @@ typedef struct jit_build {
     const weave_run *run;
     bool cut;               /* the run ends because of its length */
     bool once;              /* one instruction, not to be found again */
+    unsigned most;          /* instructions, or 0 */
     unsigned exit_count, const_count, mark_count;
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];

@@ -11,10 +11,23 @@
 #include "jit/x86_64/abi.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 jit_state jit;
+
+void jit_say(const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (jit.client.say) jit.client.say(jit.client.arg, text);
+    else inl_log(INL_LOG_TRANSLATE, "%s", text);
+}
 
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
 static void arrive(jit_thread *t)
@@ -36,7 +49,7 @@ static bool unguard_all(void)
 }
 
 /* The kernel may not write to pages whose code is translated: it can, the second time. */
-static void run_syscall(jit_thread *t)
+void jit_run_syscall(jit_thread *t)
 {
     uint64_t nr = t->ctx.gpr[X86_RAX], pc = t->ctx.pc;
     if (t->pending.present) {
@@ -55,14 +68,7 @@ static void repeat_syscall(jit_thread *t)
     t->ctx.gpr[X86_RAX] = t->frame.slot[X86_RAX];
     t->leave = JIT_LEAVE_SYSCALL;
     t->leave_arg = t->ctx.pc - 2;
-    run_syscall(t);
-}
-
-static void refuse(jit_thread *t)
-{
-    inl_log(INL_LOG_TRANSLATE, "instruction at %#llx is of another mode (int 0x80, far transfer): refused",
-            (unsigned long long)t->ctx.pc);
-    jit_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
+    jit_run_syscall(t);
 }
 
 /* At first every few dispatches, then ever more rarely: a program whose loops need more fragments than
@@ -80,9 +86,9 @@ static void stress(void)
 static void serve(jit_thread *t)
 {
     switch (t->leave) {
-    case JIT_LEAVE_SYSCALL: run_syscall(t); break;
+    case JIT_LEAVE_SYSCALL: jit_run_syscall(t); break;
     case JIT_LEAVE_EFAULT: repeat_syscall(t); break;
-    case JIT_LEAVE_SPECIAL: refuse(t); break;
+    case JIT_LEAVE_SPECIAL: jit_special(t); break;
     default: break;
     }
 }

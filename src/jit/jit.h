@@ -4,6 +4,7 @@
  *     lower.c       control transfers: direct exits and their stubs, calls, indirect branches, returns,
  *                   syscalls (the engine's side of weave_engine)
  *     cache.c       arenas near the modules, two views of one memory (write, execute), growth, drop
+ *     dump.c        the stages of a translation as text
  *     fragment.c    fragments: by application address, by cache address; links; map lookup
  *     ibl.c         the two tables of indirect-branch targets
  *     memory.c      what of the address space is executable, who wrote to it, what must be dropped
@@ -65,8 +66,9 @@ typedef struct jit_client {
     /* What a link of /proc (its path is absolute) is to show instead of what the kernel says: fills
      * `out`, returns its length, 0 to leave it. For a program that Inlay loaded without ptrace. */
     size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
+    /* Shows the user one line: something about the program that Inlay cannot do. */
+    void (*say)(void *arg, const char *text);
 } jit_client;
-
 
 typedef struct jit_options {
     uint32_t stress;            /* JIT_STRESS_* */
@@ -75,7 +77,15 @@ typedef struct jit_options {
     size_t cache_limit;         /* flush all above this, 0 for none */
     unsigned max_block_insns, max_blocks; /* limits of a superblock, 0 for the defaults */
     bool chain_jumps;           /* follow direct jumps within a superblock */
+    uint32_t dump;              /* JIT_DUMP_*: stages of each translation to show */
+    uint64_t dump_low, dump_high; /* only of runs that have code in there; high 0: of all */
 } jit_options;
+enum {
+    JIT_DUMP_DECODED = 1,
+    JIT_DUMP_SNIPPETS = 2,
+    JIT_DUMP_LOWERED = 4,
+    JIT_DUMP_BYTES = 8,
+};
 enum {
     JIT_STRESS_TINY_CACHE = 1,    /* small arenas: growth and flush happen all the time */
     JIT_STRESS_FLUSH = 2,         /* drop every translation at each dispatch (throttled: every 8th) */
@@ -154,6 +164,8 @@ void jit_run(void) __attribute__((noreturn));
 /* Called by jit_leave_cache (dispatch.S) on the private stack; returns the execute address to enter
  * the cache at (registers are loaded from ctx). */
 uint64_t jit_dispatch(jit_thread *t);
+/* One line to the user, not from a signal handler. */
+void jit_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- translate.c --- */
 /* The fragment for `app`, translated when needed (lock held). NULL: no code there (the program must

@@ -49,6 +49,10 @@ void jit_syscalls_init(void);
 long jit_pass(jit_thread *t, const weave_context *c);
 long jit_pass_args(jit_thread *t, long nr, const long args[6]);
 
+/* --- dispatch.c --- */
+/* jit_syscall, made once more when it failed because of pages that the engine protects. */
+void jit_run_syscall(jit_thread *t);
+
 /* --- signal.c --- */
 void jit_kernel_mask_set(uint64_t mask);
 uint64_t jit_kernel_mask_all(void);        /* blocks everything; the mask before */
@@ -118,7 +122,9 @@ static inline bool jit_write(uint64_t to, const void *from, size_t size)
 /* Copies a string of the program; its length, or -EFAULT, -ENAMETOOLONG. */
 long jit_read_string(char *to, uint64_t from, size_t size);
 
-/* --- the architecture's part (x86_64/sigframe.c, x86_64/sigcontext.c) --- */
+/* --- the architecture's part (x86_64/special.c, x86_64/sigframe.c, x86_64/sigcontext.c) --- */
+/* The instruction at ctx.pc is one that the cache cannot hold: carries it out, or refuses it aloud. */
+void jit_special(jit_thread *t);
 void jit_sigframe_init(void);
 size_t jit_xsave_bytes(void);
 void jit_vectors_init(jit_thread *t); /* the vector state of a new program */

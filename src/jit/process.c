@@ -78,6 +78,7 @@ void jit_process_end(jit_thread *t, int status, int signo)
 void jit_process_exit(jit_thread *t, int status)
 {
     jit_kernel_mask_all();
+    inl_log(INL_LOG_THREAD, "process ends with status %d", status & 0xff);
     if (!t->is_vfork_child) jit_process_end(t, status, 0);
     jit_exit_raw(&t->busy, SYS_exit_group, status);
 }

@@ -143,6 +143,7 @@ static bool build_run(uint64_t app, bool continues)
     unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
     if (build.once) max_insns = 1;
+    if (build.most) max_insns = build.most;
     reader r = {.at = app, .code = build.once ? jit_memory_peek : jit_memory_code};
     weave_insn *last = NULL;
     bool between = true; /* the next instruction begins a block */
@@ -268,15 +269,33 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
         inl_fail(e, INL_ERR_NO_MEMORY, "no room for the code cache's tables");
         return NULL;
     }
+    if (jit.options.dump) jit_dump(f, &run, &out);
     return f;
 }
 
 /* Refuses to go on: there is no way to run the program's next instruction. */
 static void give_up(uint64_t app, const inl_error *e)
 {
-    inl_log_mask |= 1u << INL_LOG_TRANSLATE;
-    inl_log(INL_LOG_TRANSLATE, "cannot translate %#llx: %s", (unsigned long long)app, e->text);
+    jit_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app,
+            e->text);
     jit_process_die(jit_self(), SIGKILL);
+}
+
+/* The instruction that cannot be translated may never be reached: the run ends before it. False: it is
+ * the first, or none. */
+static bool cut_before(uint64_t bad)
+{
+    uint32_t i = 1;
+    while (i < run.insn_count && insns[i].in.addr != bad) i++;
+    if (i >= run.insn_count) return false;
+    uint64_t app = run.insns[0].in.addr;
+    bool continues = !run.blocks[0].head;
+    inl_arena_reset(&run_arena);
+    build.most = i;
+    bool made = build_run(app, continues);
+    build.most = 0;
+    if (made && jit.client.instrument) jit.client.instrument(jit.client.arg, &run);
+    return made;
 }
 
 static jit_fragment *translate(uint64_t app, bool continues, bool landing)
@@ -295,7 +314,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
         }
         if (e.code == INL_ERR_RANGE) room *= 2;
         else if (e.code == INL_ERR_NO_MEMORY && tries < 2) jit_flush_all();
-        else break;
+        else if (e.code != INL_ERR_UNSUPPORTED || !cut_before(e.address)) break;
     }
     give_up(app, &e);
     return NULL;

@@ -220,6 +220,12 @@ static uint64_t fs_base_of(void *arg, void *tls)
     return tls_fs_base(tls);
 }
 
+static void say(void *arg, const char *text)
+{
+    (void)arg;
+    tool_say("%s", text);
+}
+
 void tool_client_fill(jit_client *c)
 {
     callback **on = tool_callbacks;
@@ -242,6 +248,7 @@ void tool_client_fill(jit_client *c)
         .tls_new = new_tls,
         .tls_free = free_tls,
         .tls_fs_base = fs_base_of,
+        .say = say,
         .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
     };
 }

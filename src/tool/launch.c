@@ -15,6 +15,7 @@
  *       execve                            wait for the exec stop, inject, end
  */
 #include "tool/tool.h"
+#include "base/log.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -204,6 +205,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
     if (!tool_options_now.no_ptrace) {
         int error = arrange_tracing(launcher_argv);
         if (error == 0) {
+            inl_log(INL_LOG_INJECT, "exec of %s; a helper will put the tool in", path);
             fflush(NULL);
             execve(path, argv, environ);
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));

@@ -43,27 +43,58 @@ static const char *enable_log(const char *names)
     return inl_log_enable(names) ? NULL : "names an unknown domain";
 }
 
-static const char *enable_stress(const char *names)
+typedef struct word { const char *name; uint32_t bit; } word;
+
+/* Sets the bits of names divided by commas; false: one is not in the table, which a row without a name
+ * ends. */
+static bool take_words(const word *table, const char *names, uint32_t *bits)
 {
-    static const struct {
-        const char *name;
-        uint32_t bit;
-    } switches[] = {
-        {"tiny-cache", JIT_STRESS_TINY_CACHE},   {"flush", JIT_STRESS_FLUSH},
-        {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
-        {"one-block", JIT_STRESS_ONE_BLOCK},
-    };
     while (*names) {
-        size_t n = strcspn(names, ","), i;
-        for (i = 0; i < sizeof switches / sizeof *switches; i++)
-            if (strlen(switches[i].name) == n && !memcmp(names, switches[i].name, n)) break;
-        if (i == sizeof switches / sizeof *switches) {
-            if (n) return "must be of tiny-cache, flush, random-regs, no-link, one-block";
-        } else {
-            tool_options_now.stress |= switches[i].bit;
-        }
+        size_t n = strcspn(names, ",");
+        const word *w = table;
+        while (w->name && (strlen(w->name) != n || memcmp(names, w->name, n))) w++;
+        if (!w->name && n) return false;
+        *bits |= w->bit;
         names += n + (names[n] == ',');
     }
+    return true;
+}
+
+static const char *enable_stress(const char *names)
+{
+    static const word switches[] = {
+        {"tiny-cache", JIT_STRESS_TINY_CACHE},   {"flush", JIT_STRESS_FLUSH},
+        {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
+        {"one-block", JIT_STRESS_ONE_BLOCK},     {NULL, 0},
+    };
+    return take_words(switches, names, &tool_options_now.stress)
+               ? NULL
+               : "must be of tiny-cache, flush, random-regs, no-link, one-block";
+}
+
+enum { DUMP_ALL = JIT_DUMP_DECODED | JIT_DUMP_SNIPPETS | JIT_DUMP_LOWERED | JIT_DUMP_BYTES };
+
+static const char *enable_dump(const char *names)
+{
+    static const word stages[] = {
+        {"decoded", JIT_DUMP_DECODED}, {"snippets", JIT_DUMP_SNIPPETS}, {"lowered", JIT_DUMP_LOWERED},
+        {"bytes", JIT_DUMP_BYTES},     {"all", DUMP_ALL},               {NULL, 0},
+    };
+    return take_words(stages, names, &tool_options_now.dump)
+               ? NULL
+               : "must be of decoded, snippets, lowered, bytes, all";
+}
+
+/* ADDR or ADDR-ADDR, in hexadecimal, the second not included. */
+static const char *take_dump_at(const char *text)
+{
+    tool_options *o = &tool_options_now;
+    char *end;
+    if (*text == '-') return "must be an address or two";
+    o->dump_low = strtoull(text, &end, 16);
+    o->dump_high = o->dump_low + 1;
+    if (end != text && *end == '-' && end[1]) o->dump_high = strtoull(end + 1, &end, 16);
+    if (end == text || *end || o->dump_high <= o->dump_low) return "must be an address or two";
     return NULL;
 }
 
@@ -94,6 +125,10 @@ static const option common[] = {
      .what = "DOMAINS", .action = enable_log},
     {ACTION, "stress", 0, .what = "SWITCHES", .action = enable_stress,
      .help = "for tests: tiny-cache, flush, random-regs, no-link, one-block"},
+    {ACTION, "dump", 0, .what = "STAGES", .action = enable_dump,
+     .help = "show translations: decoded, snippets, lowered, bytes, all"},
+    {ACTION, "dump-at", 0, .what = "ADDR[-ADDR]", .action = take_dump_at,
+     .help = "only those of code in there (hexadecimal); all stages unless --dump says"},
     {ACTION, "inlay-exec-path", 0, .action = take_exec_path},
     {ACTION, "inlay-fds", 0, .action = take_fds},
 };
@@ -318,6 +353,7 @@ int options_parse(int argc, char **argv, const char *help)
         }
         i = take_argument(argc, argv, i, help);
     }
+    if (tool_options_now.dump_high && !tool_options_now.dump) tool_options_now.dump = DUMP_ALL;
     tool_options_now.json = !strcmp(formats[format], "json");
     if (i >= argc && !tool_options_now.exec_path) wrong_usage("no program named");
     return i;

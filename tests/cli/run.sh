@@ -97,6 +97,32 @@ check 'no ptrace, count'       0 'instructions'              "$inlay" run inscou
 check 'image filter'           0 ' 0 instructions'           "$inlay" run inscount --image 'nothing*' -- true
 check 'time of calls'          0 '"name": "main".*"cycles": [1-9]' "$inlay" run calls --time --format=json --image plain -- "$build/tests/samples/plain"
 
+# Translations shown stage by stage, filtered by address; messages.
+loop=$build/tests/samples/asm_loop
+start=$(nm "$loop" | sed -n 's/ T _start$//p')
+dump() {
+    name=$1 pattern=$2
+    shift 2
+    check "dump: $name" 49 "$pattern" "$inlay" run "$@" -- "$loop"
+}
+dump 'decoded'                 'decoded: 3 instructions'     --dump=decoded "--dump-at=$start" bbcount
+dump 'snippets'                'anywhere: (count 1 0x1)'     --dump=snippets "--dump-at=$start" bbcount
+dump 'lowered'                 '  inc qword ptr gs:'         --dump=lowered "--dump-at=$start" bbcount
+dump 'exits'                   '  jmp .* -> 0x4'             --dump=lowered "--dump-at=$start" bbcount
+dump 'bytes'                   '  65 48 ff '                 bbcount --dump=bytes "--dump-at=$start"
+dump 'all stages of a place'   ' bytes$'                     null "--dump-at=$start-$start""0"
+dump 'other places are not'    'loop'                        null --dump-at=1-2
+check 'dump: nothing else'     1 ''                          sh -c "echo; '$inlay' run null --dump-at=1-2 -- '$loop' 2>&1 | grep decoded"
+error 'dump: unknown stage'    2 'must be of decoded'        "$inlay" run null --dump=cooked -- true
+error 'dump: bad address'      2 'address'                   "$inlay" run null --dump-at=20-10 -- true
+for domain in inject image translate cache syscall signal thread; do
+    check "log: $domain" 0 "^inlay [0-9]* $domain: " "$inlay" run null --log=$domain -- sh -c '/bin/true; exit 0'
+done
+check 'log: places'            0 'tool at \[0x'              "$inlay" run null --log=inject -- true
+check 'refused: a call'        132 'call 13 of the 32-bit table' "$inlay" run null -- "$build/tests/samples/oldways" x
+check 'refused: a far jump'    132 'leaves 64-bit mode'      "$inlay" run null -- "$build/tests/samples/oldways" x
+check 'refused: said once'     0 '^1$'                       sh -c "'$inlay' run null -- '$build/tests/samples/oldways' x 2>&1 | grep -c 32-bit"
+
 # A tool of one's own, by the command and through pkg-config, uninstalled and installed.
 cat >"$scratch/mytool.c" <<'C'
 #include <inlay.h>

@@ -225,8 +225,12 @@ bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i
         x86_bytes(c, in->raw, in->len);
         return jump_to(b, in->addr + in->len);
     case ISA_FLOW_FAR:
-        lower_special(c, in);
-        return true;
+        if (!(in->bits & ISA_BIT_PRIV)) {
+            lower_special(c, in);
+            return true;
+        }
+        x86_bytes(c, in->raw, in->len);
+        return jump_to(b, in->addr + in->len);
     default:
         return false;
     }

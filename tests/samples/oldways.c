@@ -1,0 +1,89 @@
+/* Instructions of older days in 64-bit code: int 0x80, iretq, a far return. With an argument: those that
+ * Inlay refuses. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long int80(long nr, long b, long c, long d)
+{
+    long answer;
+    __asm__ volatile("int $0x80"
+                     : "=a"(answer)
+                     : "a"(nr), "b"(b), "c"(c), "d"(d), "S"(0), "D"(0)
+                     : "memory", "r8", "r9", "r10", "r11", "cc");
+    return answer;
+}
+
+/* A kernel without the 32-bit table ends the program here; its child tells. */
+static int has_table(void)
+{
+    pid_t child = fork();
+    int status = 0;
+    if (child == 0) _exit((int)int80(20, 0, 0, 0) == getpid() ? 0 : 1);
+    waitpid(child, &status, 0);
+    return status == 0;
+}
+
+static void calls(void)
+{
+    int fds[2], good = 1;
+    char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    if (low != MAP_FAILED && has_table() && pipe(fds) == 0) {
+        long at = (long)(uintptr_t)low;
+        strcpy(low, "through the old gate");
+        good = int80(4, fds[1], at, 20) == 20 && int80(3, fds[0], at + 100, 99) == 20 &&
+               !strcmp(low + 100, low) && int80(6, fds[0], 0, 0) == 0 && int80(4, -1, at, 1) == -9 &&
+               int80(39, 1, 0, 0) == -14 && int80(3, fds[1], at, 1) == -9;
+    }
+    printf("calls %d\n", good);
+}
+
+static uint64_t flags_after;
+
+static void returns(void)
+{
+    uint64_t a = 0, b = 0;
+    __asm__ volatile("mov %%rsp, %%rcx\n mov %%ss, %%eax\n push %%rax\n push %%rcx\n"
+                     "pushfq\n orq $0x41, (%%rsp)\n mov %%cs, %%eax\n push %%rax\n"
+                     "lea 1f(%%rip), %%rax\n push %%rax\n iretq\n ud2\n"
+                     "1: pushfq\n pop %0\n mov $1, %1\n"
+                     "mov %%cs, %%eax\n push %%rax\n lea 2f(%%rip), %%rax\n push %%rax\n lretq\n ud2\n"
+                     "2: add $1, %1\n"
+                     : "=&r"(flags_after), "=&r"(a)
+                     :
+                     : "rax", "rcx", "memory", "cc");
+    __asm__ volatile("mov %%rsp, %%rcx\n mov %%cs, %%eax\n push %%rax\n lea 1f(%%rip), %%rax\n push %%rax\n"
+                     "sub $24, %%rsp\n add $24, %%rsp\n rex.W lret $16\n ud2\n"
+                     "1: mov %%rsp, %0\n mov %%rcx, %%rsp\n sub %%rcx, %0\n"
+                     : "=&r"(b)
+                     :
+                     : "rax", "rcx", "memory", "cc");
+    printf("returns %llu %llu flags %llx\n", (unsigned long long)a, (unsigned long long)b,
+           (unsigned long long)flags_after & 0x41);
+}
+
+/* A call whose structures differ; then out of 64-bit mode. */
+static void refused(void)
+{
+    static const struct { uint32_t at; uint16_t selector; } far = {0, 0x23};
+    printf("time %ld\n", int80(13, 0, 0, 0) == -38 ? -38l : 0l);
+    int80(13, 0, 0, 0);
+    fflush(stdout);
+    __asm__ volatile("ljmp *%0" : : "m"(far));
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        refused();
+    } else {
+        calls();
+        returns();
+    }
+    return 0;
+}
