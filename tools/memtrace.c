@@ -7,8 +7,9 @@
  *
  * An instruction that reads and writes one operand gives a read and then a write. A string
  * instruction with a REP prefix gives one record an operand: the first address, the size of one
- * element and the iterations asked for, none when the count is zero. A gather or scatter has no one
- * address: it is left out, with a message. Threads write their records in chunks of
+ * element and the iterations asked for, none when the count is zero. A masked operand (gather, scatter,
+ * vmaskmov, maskmovdqu, AVX-512 under an opmask) gives one record for each element that the mask lets
+ * through, from the lowest on, and none for the others. Threads write their records in chunks of
  * their own, each in order; a chunk in text form starts with a line "# thread N" when the thread
  * changes. */
 #include <inlay.h>
@@ -34,14 +35,31 @@ static inlay_mutex lock;
 static unsigned last_thread;
 static uint64_t total;
 
+static inlay_expr record_of(inlay_expr address, inlay_expr size, uint8_t kind, inlay_expr iterations)
+{
+    return inlay_append(buffer, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, address),
+                        INLAY_FIELD(2, size), INLAY_FIELD(2, inlay_const(kind)),
+                        INLAY_FIELD(4, iterations));
+}
+
+static void add_elements(inlay_insn *insn, unsigned k, const inlay_memory *m, uint8_t kind)
+{
+    for (unsigned e = 0; e < m->elements; e++) {
+        inlay_expr record = record_of(inlay_element_address(k, e), inlay_const(m->size), kind,
+                                      inlay_const(1));
+        inlay_insert(inlay_before(insn), inlay_if(inlay_element_active(k, e), record, NULL));
+    }
+}
+
 static void add_access(inlay_insn *insn, unsigned k, const inlay_memory *m, uint8_t kind)
 {
+    if (m->masked) {
+        add_elements(insn, k, m, kind);
+        return;
+    }
     inlay_expr size = m->size ? inlay_const(m->size) : inlay_access_size(k);
-    inlay_expr iterations = m->repeated ? inlay_rep_count() : inlay_const(m->elements);
-    inlay_expr record = inlay_append(buffer, INLAY_FIELD(8, inlay_pc()),
-                                     INLAY_FIELD(8, inlay_effective_address(k)),
-                                     INLAY_FIELD(2, size), INLAY_FIELD(2, inlay_const(kind)),
-                                     INLAY_FIELD(4, iterations));
+    inlay_expr iterations = m->repeated ? inlay_rep_count() : inlay_const(1);
+    inlay_expr record = record_of(inlay_effective_address(k), size, kind, iterations);
     if (m->repeated) inlay_insert_predicated(inlay_before(insn), record);
     else inlay_insert(inlay_before(insn), record);
 }
@@ -158,7 +176,7 @@ int main(int argc, char **argv)
     inlay_option_flag(&hash, "hash", 0, "write only the count and a hash of the sequence by thread");
     inlay_init(&argc, &argv,
                "traces memory accesses (a REP-prefixed string instruction gives one record an "
-               "operand)");
+               "operand, a masked vector operand one an element that is really accessed)");
     buffer = inlay_buffer_new(sizeof(access_record), CHUNK, full, NULL);
     inlay_on_insn(each_insn, NULL);
     inlay_on_exit(report, NULL);

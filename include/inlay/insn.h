@@ -33,12 +33,21 @@ bool inlay_insn_is_predicated(const inlay_insn *);    /* cmov, rep */
 bool inlay_insn_falls_through(const inlay_insn *);    /* has an "after" point */
 uint64_t inlay_insn_target(const inlay_insn *);       /* direct branch; 0 otherwise */
 
-/* Memory operands, implicit ones (push, call, string) included. Operand k of 0..count-1. */
+/* Memory operands, implicit ones (push, call, string) included. Operand k of 0..count-1.
+ *
+ * A masked operand is made of elements, and each element that the mask lets through is an access of
+ * its own: gathers and scatters, vmaskmov, vpmaskmov, maskmovdqu, and what AVX-512 does under an
+ * opmask (loads, stores, arithmetic on memory, broadcasts, compress, expand). The elements of a gather
+ * or scatter lie anywhere, those of the others one behind the other. Where they lie and which are
+ * accessed is known when the instruction executes: inlay_element_address, inlay_element_active
+ * (snippet.h). An instruction that reads all of its operand whatever the mask says (a permutation, for
+ * instance) is not masked. Of any other operand, element 0 is the whole. */
 typedef struct inlay_memory {
     bool read, write, prefetch;
     bool implicit, repeated;  /* repeated: once for each iteration of REP */
-    unsigned size;            /* bytes; 0: depends on state (xsave) */
-    unsigned elements;        /* more than 1: gather, scatter */
+    unsigned size;            /* bytes; of one element when masked; 0: depends on state (xsave) */
+    unsigned elements;        /* 1 unless masked */
+    bool masked;
 } inlay_memory;
 unsigned inlay_insn_memory_count(const inlay_insn *);
 inlay_memory inlay_insn_memory(const inlay_insn *, unsigned k);

@@ -23,6 +23,9 @@ inlay_expr inlay_register(inlay_reg reg);         /* the program's register at t
 inlay_expr inlay_flags(void);
 inlay_expr inlay_pc(void);                        /* the instruction's original address */
 inlay_expr inlay_effective_address(unsigned k);   /* of memory operand k (insn.h) */
+inlay_expr inlay_element_address(unsigned k, unsigned element); /* of a masked operand's element */
+inlay_expr inlay_element_active(unsigned k, unsigned element);  /* 1 when the mask lets it through; the
+                                                     mask before the instruction, after it too */
 inlay_expr inlay_access_size(unsigned k);         /* bytes, known at run time even for xsave */
 inlay_expr inlay_memory_value(unsigned k);        /* what is there now, up to 8 bytes */
 inlay_expr inlay_rep_count(void);                 /* iterations a REP instruction has left; 1 otherwise */

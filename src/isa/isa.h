@@ -107,7 +107,7 @@ enum { /* isa_mem.bits */
     ISA_MEM_IMPLICIT = 1,  /* push, pop, call, ret, string */
     ISA_MEM_STACK = 2,     /* base is the stack pointer and moves with the access */
     ISA_MEM_VECTOR_INDEX = 4, /* index is a vector register: gather or scatter, `count` elements */
-    ISA_MEM_MASKED = 8,    /* an opmask or vector mask may suppress elements */
+    ISA_MEM_MASKED = 8,    /* a mask decides which elements are accessed: `mask` says how */
     ISA_MEM_REPEATED = 16, /* once for each iteration of REP */
     ISA_MEM_VARIABLE = 32, /* size depends on state (xsave): `size` is 0 */
     ISA_MEM_PCREL = 64,    /* `disp` is the absolute address, base and index absent */
@@ -117,6 +117,17 @@ enum { /* isa_mem.bits */
                               the bit string; the access is at base + size * (signed offset >> log2 of
                               its bits), the offset in the register operand */
 };
+/* How a mask lets elements through. `lanes` mask bits belong to the `elements` elements in memory: bit
+ * i to element i % elements (there are more lanes than elements when memory is broadcast, and the
+ * element is then accessed for any of its bits). A memory operand whose masked-out elements are
+ * accessed all the same (no fault suppression) counts as not masked. */
+typedef enum isa_mask {
+    ISA_MASK_NONE,
+    ISA_MASK_BITS,      /* opmask register: bit i */
+    ISA_MASK_PACKED,    /* opmask register: as many elements as bits are set, from the first on */
+    ISA_MASK_SIGNS,     /* vector register: the top bit of its i-th part of `element` bytes */
+    ISA_MASK_SIGNS_MMX, /* likewise, an MMX register */
+} isa_mask;
 typedef struct isa_mem {
     uint8_t base, index;   /* register numbers or ISA_NO_REG */
     uint8_t scale;         /* 1, 2, 4, 8 */
@@ -127,6 +138,12 @@ typedef struct isa_mem {
     uint16_t count;        /* elements; 1 otherwise */
     int64_t disp;          /* effective address = segment base + base + index*scale + disp, with the
                               registers' values BEFORE the instruction (a push has disp = -8) */
+    /* With a mask; all 0 without. Element e is at the operand's address + e * element, or where its
+     * part of the index register says. */
+    uint8_t mask, mask_reg; /* isa_mask, and the register by its own number */
+    uint8_t element;        /* bytes of one */
+    uint8_t elements, lanes;
+    uint8_t index_size;     /* bytes of one index, 4 (signed) or 8; 0: consecutive in memory */
 } isa_mem;
 
 typedef enum isa_operand_kind { ISA_OPERAND_NONE, ISA_OPERAND_REG, ISA_OPERAND_VEC,

@@ -34,6 +34,8 @@ typedef enum snippet_kind {
     SNIPPET_EXECUTES,     /* 1 when the instruction's predicate holds (cmov, rep count != 0), else 0 */
     SNIPPET_REP_COUNT,    /* iterations a REP instruction may do (rcx), 1 for others */
     SNIPPET_SYSCALL_NR,
+    SNIPPET_ELEMENT_EA,   /* address of element `value` of memory operand `index` (isa_mem.mask) */
+    SNIPPET_ELEMENT_ACTIVE, /* 1 when the mask, as it is before the instruction, lets it through */
     /* inner nodes: kids a, b, c */
     SNIPPET_LOAD,         /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
     SNIPPET_STORE,        /* memory at a := b, `size` bytes */

@@ -118,8 +118,9 @@ inlay_memory inlay_insn_memory(const inlay_insn *i, unsigned k)
         .prefetch = m->access & ISA_PREFETCH,
         .implicit = m->bits & ISA_MEM_IMPLICIT,
         .repeated = m->bits & ISA_MEM_REPEATED,
-        .size = m->size,
-        .elements = m->count,
+        .masked = m->mask,
+        .size = m->mask ? m->element : m->size,
+        .elements = m->mask ? m->elements : m->count,
     };
 }
 

@@ -58,6 +58,22 @@ inlay_expr inlay_register_ref(inlay_reg reg) { return with_reg(SNIPPET_REG_REF, 
 inlay_expr inlay_flags(void) { return leaf(SNIPPET_FLAGS, 0); }
 inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
 inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }
+static inlay_expr element(snippet_kind kind, unsigned k, unsigned number)
+{
+    snippet *s = node(kind);
+    if (!s) return NULL;
+    s->index = k;
+    s->value = number;
+    return s;
+}
+inlay_expr inlay_element_address(unsigned k, unsigned number)
+{
+    return element(SNIPPET_ELEMENT_EA, k, number);
+}
+inlay_expr inlay_element_active(unsigned k, unsigned number)
+{
+    return element(SNIPPET_ELEMENT_ACTIVE, k, number);
+}
 inlay_expr inlay_access_size(unsigned k) { return leaf(SNIPPET_ACCESS_SIZE, k); }
 inlay_expr inlay_memory_value(unsigned k) { return leaf(SNIPPET_MEM_VALUE, k); }
 inlay_expr inlay_rep_count(void) { return leaf(SNIPPET_REP_COUNT, 0); }

@@ -21,8 +21,11 @@ static const char *memory_fault(point *p, const snippet *s)
     int n = p->isa->memory(&p->insn->in, mem);
     if ((int)s->index >= n) return "the instruction has no such memory operand";
     const isa_mem *m = &mem[s->index];
+    if (s->kind == SNIPPET_ELEMENT_EA || s->kind == SNIPPET_ELEMENT_ACTIVE)
+        return s->value < (m->mask ? m->elements : 1u) ? NULL
+                                                       : "the memory operand has no such element";
     if (m->bits & ISA_MEM_VECTOR_INDEX && s->kind != SNIPPET_ACCESS_SIZE)
-        return "a gather or scatter has no single effective address";
+        return "a gather or scatter has no single effective address, only its elements have";
     if (s->kind != SNIPPET_MEM_VALUE) return NULL;
     if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH)
         return "the instruction does not access this operand";
@@ -35,6 +38,8 @@ static const char *node_fault(point *p, const snippet *s)
     bool branch = p->insn && is_branch(p->insn->in.flow);
     switch (s->kind) {
     case SNIPPET_EA:
+    case SNIPPET_ELEMENT_EA:
+    case SNIPPET_ELEMENT_ACTIVE:
     case SNIPPET_ACCESS_SIZE:
     case SNIPPET_MEM_VALUE: return memory_fault(p, s);
     case SNIPPET_TAKEN:

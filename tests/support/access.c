@@ -1,6 +1,6 @@
 /* Which memory an instruction is about to touch, by Zydis and the registers before it.
  *
- * Explicit and string operands are base + index*scale + disp (+ segment base). Pushes and calls
+ * Masked operands have a file of their own (elements.c). Explicit and string operands are base + index*scale + disp (+ segment base). Pushes and calls
  * write below the stack pointer; Zydis describes their hidden operand by its base only. xsave and its kin
  * touch as much as their feature mask asks for. */
 #include "stepper.h"
@@ -59,7 +59,7 @@ static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in,
     if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
         (op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_ESP))
         return m->regs->rsp + (op->mem.disp.has_displacement ? (uint64_t)op->mem.disp.value : 0);
-    uint64_t a = register_value(m->regs, op->mem.base, next);
+    uint64_t a = register_value(m->regs, op->mem.base, next); /* a vector index counts as 0 here */
     a += register_value(m->regs, op->mem.index, next) * op->mem.scale;
     if (op->mem.disp.has_displacement) a += (uint64_t)op->mem.disp.value;
     if (in->address_width == 32) a = (uint32_t)a;
@@ -109,23 +109,6 @@ static uint32_t operand_size(const machine *m, const ZydisDecodedInstruction *in
     }
 }
 
-/* A gather or scatter: the address before the index vector is added, and how many elements. */
-static step_access gather(const machine *m, const ZydisDecodedInstruction *in,
-                          const ZydisDecodedOperand *ops, const ZydisDecodedOperand *mem)
-{
-    bool scatter = mem->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
-    const ZydisDecodedOperand *data = &ops[scatter ? 2 : 0];
-    const char *name = ZydisMnemonicGetString(in->mnemonic);
-    bool wide_index = strstr(name, "gatherq") || strstr(name, "scatterq");
-    unsigned indices = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, mem->mem.index) /
-                       (wide_index ? 64 : 32);
-    unsigned elements = data->size / data->element_size;
-    uint64_t base = register_value(m->regs, mem->mem.base, 0);
-    if (mem->mem.disp.has_displacement) base += (uint64_t)mem->mem.disp.value;
-    return (step_access){base + segment_base(m->regs, mem->mem.segment), data->element_size / 8,
-                         indices < elements ? indices : elements, scatter};
-}
-
 static bool is_push(const ZydisDecodedInstruction *in)
 {
     return in->meta.category == ZYDIS_CATEGORY_PUSH || in->meta.category == ZYDIS_CATEGORY_CALL;
@@ -140,9 +123,11 @@ static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in,
         write ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || !(op->actions & want)) return n;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN) return n;
-    if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
-        out[n] = gather(m, in, ops, op);
-        return n + 1;
+    const ZydisDecodedOperand *mask = step_mask(in, ops, op);
+    if (mask) {
+        uint64_t base = segment_base(m->regs, op->mem.segment);
+        step_place at = {effective(m, in, op) - base, base};
+        return n + step_elements(m->pid, in, mask, op, &at, write, out + n);
     }
     uint64_t address = effective(m, in, op);
     uint32_t size = operand_size(m, in, op);
@@ -182,7 +167,7 @@ int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t 
     machine m = {pid, regs};
     int n = 0;
     for (int write = 0; write < 2; write++) {
-        for (unsigned i = 0; i < in.operand_count && n < STEP_MAX_ACCESSES; i++)
+        for (unsigned i = 0; i < in.operand_count && n <= STEP_MAX_ACCESSES - 64; i++)
             n = operand_accesses(&m, &in, ops, &ops[i], write, out, n);
     }
     for (int i = 0; *is_rep && i < n; i++) out[i].count = (uint32_t)count;

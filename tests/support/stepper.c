@@ -10,7 +10,7 @@
  *
  * --accesses FILE writes the access lines, in the form of the memtrace tool:
  *
- *     PC R|W ADDRESS SIZE[ xCOUNT]         COUNT: iterations of REP, elements of a gather
+ *     PC R|W ADDRESS SIZE[ xCOUNT]         COUNT: iterations of REP
  *
  * Single-threaded programs only. Code bytes are read once and read again after a system call that
  * changes mappings, so code that rewrites itself in a writable mapping is not followed.

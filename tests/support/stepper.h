@@ -9,6 +9,7 @@
 #ifndef STEPPER_H
 #define STEPPER_H
 
+#include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,16 +19,24 @@
 typedef struct step_access {
     uint64_t address;
     uint32_t size;
-    uint32_t count; /* iterations asked for by REP, elements of a gather; 1 otherwise */
+    uint32_t count; /* iterations asked for by REP; 1 otherwise */
     bool write;
 } step_access;
 
-enum { STEP_MAX_ACCESSES = 8 };
+enum { STEP_MAX_ACCESSES = 72 };
 
 /* Memory that the instruction at `regs->rip` (bytes in `code`) is about to touch, in operand order,
  * reads before writes. Returns how many. A REP string instruction gives its first iteration's (none
- * when the count is zero), a gather or scatter its base. */
+ * when the count is zero), a masked operand each element that the mask lets through. */
 int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
                   size_t code_size, step_access out[STEP_MAX_ACCESSES], bool *is_rep);
+
+/* elements.c: the operand that masks `mem`, or NULL; what it lets through, up to 64 accesses. `at` is
+ * the address without the segment and without a vector index. */
+typedef struct step_place { uint64_t offset, segment_base; } step_place;
+const ZydisDecodedOperand *step_mask(const ZydisDecodedInstruction *, const ZydisDecodedOperand *ops,
+                                     const ZydisDecodedOperand *mem);
+int step_elements(pid_t pid, const ZydisDecodedInstruction *, const ZydisDecodedOperand *mask,
+                  const ZydisDecodedOperand *mem, const step_place *at, bool write, step_access *out);
 
 #endif

@@ -385,6 +385,9 @@ static void test_multiply(void **state)
         x86_imul_rr(&c, w, a, b);
         EMIT_CHECK(&c, ZYDIS_MNEMONIC_IMUL, is_reg(w, a), is_reg(w, b));
         EMIT_CHECK_SHORT(&c);
+        emit_start(&c);
+        x86_popcnt(&c, w, a, b);
+        EMIT_CHECK(&c, ZYDIS_MNEMONIC_POPCNT, is_reg(w, a), is_reg(w, b));
     }
 }
 

@@ -267,6 +267,14 @@ void x86_imul_rr(x86_code *c, unsigned w, unsigned dst, unsigned src)
         x86_encode_reg(c, (x86_form){w, 0xaf, X86_MAP_0F}, dst, src, x86_no_imm);
 }
 
+void x86_popcnt(x86_code *c, unsigned w, unsigned dst, unsigned src)
+{
+    if (w == 1)
+        x86_refuse(c);
+    else
+        x86_encode_reg(c, (x86_form){w, 0xb8, X86_MAP_0F | X86_F3}, dst, src, x86_no_imm);
+}
+
 void x86_not(x86_code *c, unsigned w, unsigned reg)
 {
     x86_encode_reg(c, group(w, 0xf6), 2, reg, x86_no_imm);

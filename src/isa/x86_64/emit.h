@@ -78,6 +78,7 @@ void x86_test_ri(x86_code *, unsigned w, unsigned reg, int32_t imm); /* may test
 void x86_inc_m(x86_code *, unsigned w, x86_addr);
 void x86_lock_xadd(x86_code *, unsigned w, x86_addr, unsigned reg);
 void x86_imul_rr(x86_code *, unsigned w, unsigned dst, unsigned src); /* 2, 4 or 8 */
+void x86_popcnt(x86_code *, unsigned w, unsigned dst, unsigned src);  /* 2, 4 or 8 */
 void x86_mul_r(x86_code *, unsigned w, unsigned src);  /* rdx:rax; ax with w = 1 */
 void x86_div_r(x86_code *, unsigned w, unsigned src, bool is_signed);
 void x86_neg(x86_code *, unsigned w, unsigned reg);

@@ -64,6 +64,14 @@ static void address(const isa_insn *in, const x86_mem *m, isa_mem *out)
     }
     if (m->flags & X86_MEM_SEGMENT) out->segment = in->x[X86_X_SEGMENT];
     if (a32 && !(m->bits & ISA_MEM_STACK)) out->bits |= ISA_MEM_ADDR32;
+    if (!m->mask) return;
+    out->mask = m->mask;
+    out->mask_reg = (uint8_t)x86_slot_number(in, m->mask_slot);
+    if (m->mask == ISA_MASK_SIGNS_MMX) out->mask_reg &= 7;
+    out->element = m->element;
+    out->elements = m->elements;
+    out->lanes = m->lanes;
+    out->index_size = m->index_size;
 }
 
 int x86_memory(const isa_insn *in, isa_mem out[ISA_MAX_MEM])

@@ -140,6 +140,8 @@ typedef struct x86_mem {
     uint16_t bits;           /* ISA_MEM_* */
     uint16_t size, count;
     int16_t disp;
+    uint8_t mask, mask_slot; /* isa_mask, enum x86_slot */
+    uint8_t element, elements, lanes, index_size; /* as in isa_mem */
 } x86_mem;
 
 enum x86_class { /* register classes, for names */

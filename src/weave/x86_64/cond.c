@@ -19,6 +19,8 @@ x86_label weave_jump_unless(weaver *w, const snippet *cond)
         weave_flags_to_hw(w);
     } else if (cond->kind == SNIPPET_BINARY && weave_is_compare(cond->op)) {
         code = weave_compare_emit(w, cond);
+    } else if (cond->kind == SNIPPET_ELEMENT_ACTIVE && (code = weave_element_cond(w, cond)) >= 0) {
+        /* the flags tell */
     } else {
         weave_val v = weave_eval(w, cond, ISA_NO_REG);
         weave_in_reg(w, &v, 0);

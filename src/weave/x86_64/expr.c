@@ -171,6 +171,8 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_CYCLES: return eval_cycles(w);
     case SNIPPET_FLAGS: return weave_flags_value(w, hint);
     case SNIPPET_EA: return weave_ea(w, s->index, hint);
+    case SNIPPET_ELEMENT_EA: return weave_element_ea(w, s, hint);
+    case SNIPPET_ELEMENT_ACTIVE: return weave_element_active(w, s, hint);
     case SNIPPET_ACCESS_SIZE: return weave_access_size(w, s->index);
     case SNIPPET_MEM_VALUE: return weave_mem_value(w, s, hint);
     case SNIPPET_TAKEN: return weave_taken(w, hint);
@@ -189,7 +191,9 @@ const weave_saved *weave_saved_find(const weaver *w, const snippet *s)
 {
     unsigned kind = s->kind == SNIPPET_MEM_VALUE ? SNIPPET_EA : s->kind;
     for (unsigned k = 0; k < w->saved_count; k++)
-        if (w->saved[k].kind == kind && w->saved[k].index == s->index) return &w->saved[k];
+        if (w->saved[k].kind == kind && w->saved[k].index == s->index &&
+            w->saved[k].value == s->value)
+            return &w->saved[k];
     return NULL;
 }
 

@@ -54,6 +54,8 @@ typedef struct weave_frame {
     weave_context context;           /* 0x1a0: what SNIPPET_CONTEXT points to */
     weave_buffer_slot buffers[WEAVE_BUFFERS];
     _Alignas(64) uint8_t vec_save[32][64]; /* single vector registers saved around calls */
+    uint8_t element_mask[64];        /* of the masked operand that snippets ask about: the mask and */
+    uint8_t element_index[64];       /* the index vector, as they were before the instruction */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

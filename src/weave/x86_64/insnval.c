@@ -24,16 +24,18 @@ bool weave_ea_needs_before(const weaver *w, const snippet *s)
     const isa_insn *in = &weave_here(w)->in;
     if (s->kind == SNIPPET_REP_COUNT || s->kind == SNIPPET_EXECUTES)
         return (in->bits & ISA_BIT_REP) != 0;
-    if (s->kind != SNIPPET_EA && s->kind != SNIPPET_MEM_VALUE) return false;
+    if (s->kind != SNIPPET_EA && s->kind != SNIPPET_MEM_VALUE && s->kind != SNIPPET_ELEMENT_EA)
+        return false;
     isa_mem room[ISA_MAX_MEM];
     const isa_mem *m = weave_mem(w, s->index, room);
     if (!m) return false;
-    uint64_t used = (m->base < 64 ? 1ull << m->base : 0) | (m->index < 64 ? 1ull << m->index : 0);
+    uint64_t used = m->base < 64 ? 1ull << m->base : 0;
+    if (m->index < 64 && !(m->bits & ISA_MEM_VECTOR_INDEX)) used |= 1ull << m->index;
     return (used & w->fx[w->at].writes) != 0;
 }
 
-/* base + index * scale + disp, the segment not yet added */
-static weave_val offset_part(weaver *w, const isa_mem *m, unsigned hint)
+/* base + index * scale + disp, the segment not yet added; `given` is the index when it is a value */
+static weave_val offset_part(weaver *w, const isa_mem *m, const weave_val *given, unsigned hint)
 {
     if (m->base == ISA_NO_REG && m->index == ISA_NO_REG) return weave_imm((uint64_t)m->disp);
     if (m->index == ISA_NO_REG && m->disp == 0) return weave_reg_value(w, m->base, hint);
@@ -44,7 +46,7 @@ static weave_val offset_part(weaver *w, const isa_mem *m, unsigned hint)
         at.base = base.reg;
     }
     if (m->index != ISA_NO_REG) {
-        index = weave_reg_value(w, m->index, ISA_NO_REG);
+        index = given ? *given : weave_reg_value(w, m->index, ISA_NO_REG);
         at.index = index.reg;
     }
     unsigned reg = base.kind == WEAVE_REG    ? base.reg
@@ -64,7 +66,12 @@ weave_val weave_ea(weaver *w, unsigned index, unsigned hint)
         weave_fail(w, INL_ERR_UNSUPPORTED, "this memory operand has no single effective address");
         return weave_imm(0);
     }
-    weave_val v = offset_part(w, m, hint);
+    return weave_address(w, m, NULL, hint);
+}
+
+weave_val weave_address(weaver *w, const isa_mem *m, const weave_val *index, unsigned hint)
+{
+    weave_val v = offset_part(w, m, index, hint);
     if (m->bits & ISA_MEM_ADDR32) {
         if (v.kind == WEAVE_IMM) {
             v.imm = (uint32_t)v.imm;

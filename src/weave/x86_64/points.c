@@ -49,6 +49,7 @@ static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_ins
     case SNIPPET_SET_REG: return (cfg_need){1ull << s->reg & WEAVE_ALL_REGS, 0};
     case SNIPPET_FLAGS: return (cfg_need){0, X86_ARITH};
     case SNIPPET_EA:
+    case SNIPPET_ELEMENT_EA:
     case SNIPPET_MEM_VALUE: return regs_of_mem(w, &insn->in, s->index);
     case SNIPPET_TAKEN: return reads_of_taken(&insn->in);
     case SNIPPET_TARGET: { /* of an indirect branch: whatever it reads */
@@ -235,7 +236,8 @@ bool weave_prepare_side(weaver *w, uint32_t i)
     if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first)
         return false;
     at_instruction(w, i);
-    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg)) return false;
+    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i))
+        return false;
     weave_flags_to_hw(w);
     return true;
 }

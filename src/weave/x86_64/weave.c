@@ -81,6 +81,7 @@ static void emit_before(weaver *w, uint32_t i)
 {
     const weave_insn *insn = &w->run->insns[i];
     weave_set_point(w, i, false);
+    weave_save_elements(w, i);
     weave_emit_anywhere(w, i);
     weave_emit_counts(w, i);
     for (const weave_insert *n = insn->before.first; n; n = n->next)
@@ -106,7 +107,7 @@ static void save_tree(weaver *w, const snippet *s)
         x86_store(w->c, 8, weave_temp_addr(temp), v.reg);
         weave_drop(w, v);
         w->saved[w->saved_count++] =
-            (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index};
+            (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index, s->value};
     }
     save_tree(w, s->a);
     save_tree(w, s->b);

@@ -4,7 +4,7 @@
  *   points.c   what each point reads, liveness, what an instruction does to the weaver's state
  *   count.c    constant counts: grouped, positioned, emitted
  *   alloc.c    registers and flags: who holds what, spills, restores, temporaries
- *   expr.c, arith.c, cond.c, insnval.c   the expression compiler
+ *   expr.c, arith.c, cond.c, insnval.c, elements.c   the expression compiler
  *   call.c, clobber.c, context.c, inline.c, append.c   analysis routines and buffers
  *   copy.c     the program's own instructions, moved
  *
@@ -39,7 +39,7 @@ typedef struct weave_val {
 
 /* Values that an after-snippet needs from before its instruction: the address of an operand (for a
  * SNIPPET_EA and for a SNIPPET_MEM_VALUE), or a REP's count or predicate. */
-typedef struct weave_saved { uint8_t kind, temp; uint32_t index; } weave_saved;
+typedef struct weave_saved { uint8_t kind, temp; uint32_t index; uint64_t value; } weave_saved;
 enum { WEAVE_MAX_SAVED = 8 };
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
@@ -155,8 +155,15 @@ weave_val weave_arg(weaver *, const snippet *, unsigned hint);
 int weave_predicate_cond(const isa_insn *);   /* condition code of a cmov, or -1 */
 /* Puts on record that code from offset `from` to here has the program's state of instruction index */
 void weave_note_state(weaver *, uint32_t from, uint32_t index, weave_state);
+/* base + index * scale + disp, truncated, in its segment; the index given where it is no register */
+weave_val weave_address(weaver *, const isa_mem *, const weave_val *index, unsigned hint);
 bool weave_ea_needs_before(const weaver *, const snippet *);
 const isa_mem *weave_mem(const weaver *, unsigned index, isa_mem room[ISA_MAX_MEM]);
+/* elements.c: of masked operands */
+void weave_save_elements(weaver *, uint32_t insn); /* before its first snippet */
+weave_val weave_element_ea(weaver *, const snippet *, unsigned hint);
+weave_val weave_element_active(weaver *, const snippet *, unsigned hint);
+int weave_element_cond(weaver *, const snippet *); /* flags set; the condition code; -1: always */
 /* points.c */
 bool weave_analyse(weaver *);
 cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);

@@ -32,10 +32,51 @@ static unsigned access_of(const answer *a, const ZydisDecodedOperand *o)
 
 /* Gathers and scatters come in pairs: with an even opcode the index elements have 32 bits, with an
  * odd one 64. */
+static unsigned index_bits(const answer *a) { return a->form.opcode & 1 ? 64 : 32; }
 static unsigned gather_count(const answer *a, unsigned element)
 {
-    unsigned index = a->form.opcode & 1 ? 64 : 32;
+    unsigned index = index_bits(a);
     return a->in.avx.vector_length / (element > index ? element : index);
+}
+
+/* Exception classes whose masked-out elements raise no fault: they are not accessed. */
+static bool suppresses_faults(const answer *a)
+{
+    switch (a->in.meta.exception_class) {
+    case ZYDIS_EXCEPTION_CLASS_E1: case ZYDIS_EXCEPTION_CLASS_E2: case ZYDIS_EXCEPTION_CLASS_E3:
+    case ZYDIS_EXCEPTION_CLASS_E4: case ZYDIS_EXCEPTION_CLASS_E5: case ZYDIS_EXCEPTION_CLASS_E6:
+    case ZYDIS_EXCEPTION_CLASS_E10: case ZYDIS_EXCEPTION_CLASS_E11: case ZYDIS_EXCEPTION_CLASS_E12:
+        /* Multiplications with four memory values for each sum: bits and values do not pair up. */
+        return !named(a, "v4f") && !named(a, "vp4dp");
+    default: return false;
+    }
+}
+
+static const uint8_t broadcast_targets[] = {0, 2, 4, 8, 16, 32, 64, 4, 8, 16, 8, 16, 16};
+
+static bool is_masked(const answer *a, const x86_mem *m)
+{
+    if (named(a, "maskmov") || m->bits & ISA_MEM_VECTOR_INDEX) return true;
+    if (!form_is_evex(&a->form) || !(a->form.context & 0x80)) return false;
+    return m->access & ISA_WRITE || suppresses_faults(a);
+}
+
+/* The mask: an opmask, or the sign bits of what VEX.vvvv names, or of the second operand. */
+static void add_mask(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
+{
+    if (!is_masked(a, m)) return;
+    bool mmx = a->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVQ;
+    m->bits |= ISA_MEM_MASKED;
+    m->mask = mmx ? ISA_MASK_SIGNS_MMX : form_is_evex(&a->form) ? ISA_MASK_BITS : ISA_MASK_SIGNS;
+    m->mask_slot = form_is_evex(&a->form)                     ? X86_SLOT_MASK
+                   : o->encoding == ZYDIS_OPERAND_ENCODING_NONE ? X86_SLOT_RM : X86_SLOT_V;
+    if (named(a, "expand") || named(a, "compress")) m->mask = ISA_MASK_PACKED;
+    bool bytes = mmx || a->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU; /* Zydis has larger elements */
+    m->element = bytes ? 1 : o->element_size / 8;
+    m->elements = m->bits & ISA_MEM_VECTOR_INDEX ? m->count : m->size / m->element;
+    m->lanes = m->elements;
+    if (a->in.avx.broadcast.mode) m->lanes = broadcast_targets[a->in.avx.broadcast.mode];
+    if (m->bits & ISA_MEM_VECTOR_INDEX) m->index_size = index_bits(a) / 8;
 }
 
 static bool bit_offset(const answer *a)
@@ -50,12 +91,10 @@ static void place_modrm(const answer *a, const ZydisDecodedOperand *o, x86_mem *
     m->place = X86_PLACE_MODRM;
     m->flags = o->mem.type == ZYDIS_MEMOP_TYPE_AGEN ? 0 : X86_MEM_SEGMENT;
     if (o->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
-        m->bits |= ISA_MEM_VECTOR_INDEX | ISA_MEM_MASKED;
+        m->bits |= ISA_MEM_VECTOR_INDEX;
         m->size = o->element_size / 8;
         m->count = gather_count(a, o->element_size);
     }
-    if ((form_is_evex(&a->form) && a->form.context & 0x80) || named(a, "maskmov"))
-        m->bits |= ISA_MEM_MASKED;
     if (bit_offset(a)) m->bits |= ISA_MEM_BIT_OFFSET;
     if (a->in.mnemonic == ZYDIS_MNEMONIC_POP) m->flags |= X86_MEM_POPPED;
 }
@@ -68,7 +107,6 @@ static void place_fixed(const answer *a, const ZydisDecodedOperand *o, x86_mem *
     if (reg_of(o->mem.base, &base)) m->base = base.number;
     if (o->mem.segment == ZYDIS_REGISTER_DS) m->flags |= X86_MEM_SEGMENT;
     if (answer_repeats(a)) m->bits |= ISA_MEM_REPEATED;
-    if (named(a, "maskmov")) m->bits |= ISA_MEM_MASKED;
     if (a->in.mnemonic == ZYDIS_MNEMONIC_XLAT) m->flags |= X86_MEM_INDEX8;
     if (o->mem.base == ZYDIS_REGISTER_RSP) {
         m->bits |= ISA_MEM_STACK;
@@ -94,6 +132,7 @@ static void mem_of(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
         m->bits |= ISA_MEM_VARIABLE;
         m->size = 0;
     }
+    add_mask(a, o, m);
 }
 
 size_t mems_of(const answer *a, bool *touches)
@@ -144,8 +183,6 @@ static void immediate_operand(const answer *a, const ZydisDecodedOperand *o, uns
         p->size = 1;
     }
 }
-
-static const uint8_t broadcast_targets[] = {0, 2, 4, 8, 16, 32, 64, 4, 8, 16, 8, 16, 16};
 
 size_t operands_of(const answer *a)
 {

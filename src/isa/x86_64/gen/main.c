@@ -267,8 +267,9 @@ static void write_lists(FILE *f)
     fprintf(f, "const x86_mem x86_mems[] = {\n");
     for (size_t i = 0; i < gen_mems.count; i++) {
         const x86_mem *m = (const x86_mem *)gen_mems.data + i;
-        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%d},\n", m->place, m->base, m->access, m->flags, m->bits,
-                m->size, m->count, m->disp);
+        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%d,%u,%u,%u,%u,%u,%u},\n", m->place, m->base, m->access,
+                m->flags, m->bits, m->size, m->count, m->disp, m->mask, m->mask_slot, m->element,
+                m->elements, m->lanes, m->index_size);
     }
     fprintf(f, "};\nconst x86_operand x86_operands[] = {\n");
     for (size_t i = 0; i < gen_operands.count; i++) {

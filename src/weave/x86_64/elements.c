@@ -1,0 +1,166 @@
+/* Elements of masked memory operands: gathers, scatters, masked moves, compress and expand.
+ *
+ * Which elements an instruction accesses, and where a gather's lie, is told by a mask and an index
+ * register as they are BEFORE the instruction, which itself may change them (a gather clears its mask).
+ * So both are stored to the frame once, in front of the instruction's first snippet, and every element
+ * node, before or after the instruction, looks there. Storing takes neither flags nor general
+ * registers, and leaves the vector state as it is:
+ *
+ *     element_mask    an opmask as 64 bits, or the vector (or MMX) register with the sign bits
+ *     element_index   the index vector
+ *
+ * An instruction has at most one masked operand.
+ */
+#include "weave/x86_64/weaver.h"
+
+static x86_addr mask_addr(unsigned offset) { return x86_gs(WEAVE_OFF(element_mask) + (int32_t)offset); }
+
+/* One of the moves to memory that the emitter has not: opcode bytes, and a register's low three bits. */
+static void store_special(x86_code *c, const uint8_t *op, unsigned n, unsigned reg)
+{
+    uint8_t b[16] = {0x65};
+    uint32_t at = (uint32_t)mask_addr(0).disp;
+    for (unsigned i = 0; i < n; i++) b[1 + i] = op[i];
+    b[++n] = (uint8_t)(reg << 3 | 4); /* no base, no index, disp32 */
+    b[++n] = 0x25;
+    for (unsigned i = 0; i < 4; i++) b[++n] = (uint8_t)(at >> 8 * i);
+    x86_bytes(c, b, n + 1);
+}
+
+/* More than 16 lanes are those of bytes and words, whose instructions come with wide masks. */
+static void store_opmask(x86_code *c, unsigned lanes, unsigned reg)
+{
+    static const uint8_t kmovw[] = {0xc5, 0xf8, 0x91}, kmovq[] = {0xc4, 0xe1, 0xf8, 0x91};
+    if (lanes > 16) store_special(c, kmovq, sizeof kmovq, reg);
+    else store_special(c, kmovw, sizeof kmovw, reg);
+}
+
+/* Bytes of a vector register that can be stored wherever the instruction can run: EVEX forms shorter
+ * than 64 bytes have an extension of their own, as the instruction has if it is itself so short. */
+static unsigned store_bytes(const isa_insn *in)
+{
+    unsigned at = in->opcode_at;
+    if (at >= 4 && in->raw[at - 4] == 0x62) return 16u << (in->raw[at - 1] >> 5 & 3);
+    bool vex = (at >= 2 && in->raw[at - 2] == 0xc5) || (at >= 3 && in->raw[at - 3] == 0xc4);
+    return vex ? 32 : 16;
+}
+
+static void store_masks(weaver *w, const isa_insn *in, const isa_mem *m)
+{
+    static const uint8_t movq[] = {0x0f, 0x7f};
+    switch (m->mask) {
+    case ISA_MASK_SIGNS: x86_vec_store(w->c, store_bytes(in), mask_addr(0), m->mask_reg); break;
+    case ISA_MASK_SIGNS_MMX: store_special(w->c, movq, sizeof movq, m->mask_reg); break;
+    default: store_opmask(w->c, m->lanes, m->mask_reg);
+    }
+    if (m->index_size)
+        x86_vec_store(w->c, store_bytes(in), x86_gs(WEAVE_OFF(element_index)), m->index);
+}
+
+static bool has_elements(const weave_list *list)
+{
+    for (const weave_insert *n = list->first; n; n = n->next)
+        if (snippet_has(n->code, SNIPPET_ELEMENT_EA) || snippet_has(n->code, SNIPPET_ELEMENT_ACTIVE))
+            return true;
+    return false;
+}
+
+void weave_save_elements(weaver *w, uint32_t i)
+{
+    const weave_insn *insn = &w->run->insns[i];
+    const unsigned both = ISA_BIT_MEM | ISA_BIT_FP;
+    isa_mem mem[ISA_MAX_MEM];
+    if ((insn->in.bits & both) != both) return;
+    if (!has_elements(&insn->before) && !has_elements(&insn->after)) return;
+    int n = w->run->isa->memory(&insn->in, mem);
+    for (int k = 0; k < n; k++)
+        if (mem[k].mask) store_masks(w, &insn->in, &mem[k]);
+}
+
+static const isa_mem *operand(weaver *w, const snippet *s, isa_mem room[ISA_MAX_MEM])
+{
+    const isa_mem *m = weave_mem(w, s->index, room);
+    if (m && s->value < (m->mask ? m->elements : 1u)) return m;
+    weave_fail(w, INL_ERR_UNSUPPORTED, "the memory operand has no such element");
+    return NULL;
+}
+
+weave_val weave_element_ea(weaver *w, const snippet *s, unsigned hint)
+{
+    isa_mem room[ISA_MAX_MEM];
+    const isa_mem *m = operand(w, s, room);
+    int32_t e = (int32_t)s->value;
+    if (!m) return weave_imm(0);
+    if (m->index_size) {
+        x86_addr at = x86_gs(WEAVE_OFF(element_index) + e * m->index_size);
+        weave_val index = {WEAVE_REG, (uint8_t)weave_take(w, 0, ISA_NO_REG), 0, 0};
+        x86_load_sx(w->c, m->index_size, index.reg, at);
+        return weave_address(w, m, &index, hint);
+    }
+    weave_val v = weave_address(w, m, NULL, hint);
+    int32_t offset = e * m->element;
+    if (!offset) return v;
+    if (v.kind == WEAVE_IMM) return weave_imm(v.imm + (uint64_t)offset);
+    unsigned from = v.reg;
+    if (v.kind == WEAVE_REG && w->lock[from] == 1) {
+        x86_lea(w->c, from, x86_at(from, offset));
+        return v;
+    }
+    unsigned reg = weave_take(w, 0, hint);
+    x86_lea(w->c, reg, x86_at(from, offset));
+    weave_drop(w, v);
+    return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
+}
+
+/* The mask's lanes that belong to element e. */
+static uint64_t lanes_of(const isa_mem *m, unsigned e)
+{
+    uint64_t set = 0;
+    for (unsigned i = e; i < m->lanes; i += m->elements) set |= 1ull << i;
+    return set;
+}
+
+/* Loads the opmask, only the bits of `set`. */
+static unsigned load_lanes(weaver *w, uint64_t set)
+{
+    unsigned reg = weave_take(w, 0, ISA_NO_REG), width = set >> 32 ? 8 : set >> 16 ? 4 : 2;
+    x86_load(w->c, width, reg, mask_addr(0));
+    if (set != UINT64_MAX >> (64 - 8 * width)) x86_alu_ri(w->c, X86_AND, 4, reg, (int64_t)set);
+    return reg;
+}
+
+int weave_element_cond(weaver *w, const snippet *s)
+{
+    isa_mem room[ISA_MAX_MEM];
+    const isa_mem *m = operand(w, s, room);
+    unsigned e = (unsigned)s->value;
+    if (!m || !m->mask) return -1;
+    weave_flags_clobber(w);
+    if (m->mask == ISA_MASK_PACKED) {
+        unsigned reg = load_lanes(w, UINT64_MAX >> (64 - m->lanes));
+        x86_popcnt(w->c, 8, reg, reg);
+        x86_alu_ri(w->c, X86_CMP, 4, reg, (int64_t)e);
+        weave_unlock(w, reg);
+        return X86_A;
+    }
+    if (m->lanes > m->elements) { /* and of 4 bytes, or all 8: what is left is the answer */
+        unsigned reg = load_lanes(w, lanes_of(m, e));
+        x86_test_rr(w->c, 8, reg, reg);
+        weave_unlock(w, reg);
+        return X86_NE;
+    }
+    unsigned bit = m->mask == ISA_MASK_BITS ? e : 8 * m->element * (e + 1) - 1;
+    if (m->mask == ISA_MASK_BITS && bit < 16) x86_bt_mi(w->c, 2, mask_addr(0), bit);
+    else x86_bt_mi(w->c, 4, mask_addr(bit / 32 * 4), bit % 32);
+    return X86_B;
+}
+
+weave_val weave_element_active(weaver *w, const snippet *s, unsigned hint)
+{
+    int cond = weave_element_cond(w, s);
+    if (cond < 0) return weave_imm(1);
+    unsigned reg = weave_take(w, 0, hint);
+    x86_setcc(w->c, (unsigned)cond, reg);
+    x86_movzx_rr(w->c, 1, reg, reg);
+    return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
+}
