@@ -236,8 +236,7 @@ bool weave_prepare_side(weaver *w, uint32_t i)
     if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first)
         return false;
     at_instruction(w, i);
-    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i))
-        return false;
+    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg)) return false;
     weave_flags_to_hw(w);
     return true;
 }
