@@ -120,6 +120,7 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
 uint64_t jit_dispatch(jit_thread *t)
 {
     uint64_t begun = jit_cycles();
+    if (jit.native) return jit.native->dispatch(t);
     jit_exit *from = NULL;
     inl_lock_take(&jit.lock);
     arrive(t);
@@ -165,7 +166,7 @@ static void announce_modules(void)
         jit.client.module_loaded(jit.client.arg, m);
 }
 
-static inl_status check_processor(inl_error *e)
+inl_status jit_check_processor(inl_error *e)
 {
     const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
     if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
@@ -187,7 +188,7 @@ static inl_status set_up_tables(inl_error *e)
 }
 
 /* The caller becomes the program's first thread; the private libc's block for it is the one it has. */
-static inl_status first_thread(inl_error *e)
+inl_status jit_first_thread(inl_error *e)
 {
     jit_thread *t = jit_thread_new(e);
     if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
@@ -209,11 +210,11 @@ inl_status jit_init(const jit_client *client, const jit_options *options, const 
     if (options) jit.options = *options;
     jit.start = *start;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    inl_status st = check_processor(e);
+    inl_status st = jit_check_processor(e);
     if (!st) st = set_up_tables(e);
     if (st) return st;
     jit_signals_init();
-    return first_thread(e);
+    return jit_first_thread(e);
 }
 
 void jit_run(void)

@@ -134,9 +134,20 @@ typedef struct jit_fragment {
     bool continues;            /* entered by an exit of a run that was cut for length */
 } jit_fragment;
 
+/* What stands in the place of the code cache when the program's own code runs natively (the rewrite
+ * engine): only what goes through the gate comes to the runtime. In the runtime all signals but faults are
+ * blocked; the program's mask waits in t->sigmask, and in t->native_mask for the gate. */
+struct jit_action;
+typedef struct jit_native {
+    uint64_t (*dispatch)(jit_thread *t); /* serves t->leave; the address to go to with ctx loaded */
+    void (*install)(int signo, const struct jit_action *); /* tells the kernel what it comes down to */
+    void (*gate)(void);                  /* goes into t->syscall_gate */
+} jit_native;
+
 struct jit_arena;
 typedef struct jit_state {
     inl_lock lock;
+    const jit_native *native;  /* NULL under the JIT */
     jit_client client;
     jit_options options;
     jit_start_state start;
@@ -155,6 +166,12 @@ typedef struct jit_state {
     int pid;
 } jit_state;
 extern jit_state jit; /* the engine is one a process: assembly and handlers must find it */
+
+/* --- native.c --- */
+/* jit_init for an engine without a cache: `start->ctx` is where the program goes on, `start->sigmask` its
+ * mask. Then jit_native_run never returns. */
+inl_status jit_native_init(const jit_native *, const jit_client *, const jit_start_state *, inl_error *);
+void jit_native_run(void) __attribute__((noreturn));
 
 /* --- life (dispatch.c) --- */
 /* Sets the engine up in this process; the caller is the first thread, on the tool's own stack, with

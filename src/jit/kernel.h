@@ -52,9 +52,12 @@ long jit_pass_args(jit_thread *t, long nr, const long args[6]);
 /* --- dispatch.c --- */
 /* jit_syscall, made once more when it failed because of pages that the engine protects. */
 void jit_run_syscall(jit_thread *t);
+inl_status jit_check_processor(inl_error *);
+inl_status jit_first_thread(inl_error *);
 
 /* --- signal.c --- */
 void jit_kernel_mask_set(uint64_t mask);
+bool jit_kills_by_default(int signo);
 uint64_t jit_kernel_mask_all(void);        /* blocks everything; the mask before */
 void jit_mask_apply(jit_thread *t);        /* the program's mask becomes the kernel's, but for faults */
 jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */

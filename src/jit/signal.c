@@ -59,12 +59,12 @@ uint64_t jit_kernel_mask_all(void)
 void jit_mask_apply(jit_thread *t)
 {
     t->mask_is_ours = false;
-    jit_kernel_mask_set(t->sigmask & ~JIT_FAULTS);
+    jit_kernel_mask_set((jit.native ? ~0ull : t->sigmask) & ~JIT_FAULTS);
 }
 
 /* --- dispositions --- */
 
-static bool kills_by_default(int signo)
+bool jit_kills_by_default(int signo)
 {
     return !((IGNORED_BY_DEFAULT | STOPS_BY_DEFAULT) & JIT_BIT(signo));
 }
@@ -74,13 +74,17 @@ static bool needs_our_handler(int signo, const jit_action *a)
     if (JIT_BIT(signo) & JIT_FAULTS) return true;
     if (a->handler == HANDLER_IGNORE) return false;
     if (a->handler != HANDLER_DEFAULT) return true;
-    return kills_by_default(signo) && jit.pid != 1;
+    return jit_kills_by_default(signo) && jit.pid != 1;
 }
 
 /* Tells the kernel what the program's action comes down to. */
 static void install(int signo, const jit_action *a)
 {
     jit_action k = *a;
+    if (jit.native) {
+        jit.native->install(signo, a);
+        return;
+    }
     if (needs_our_handler(signo, a)) {
         k.handler = (uint64_t)(uintptr_t)jit_signal_entry;
         k.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER |
@@ -148,7 +152,7 @@ void jit_signals_init_thread(jit_thread *t)
 {
     t->tid = (int)sys_call0(SYS_gettid);
     stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
-    sys_call2(SYS_sigaltstack, (long)&ss, 0);
+    if (!jit.native) sys_call2(SYS_sigaltstack, (long)&ss, 0);
     t->altstack.ss_flags = t->altstack.ss_size ? t->altstack.ss_flags : SS_DISABLE;
     if (t->signals) return;
     t->signals = jit.signals; /* the first thread */
@@ -229,7 +233,7 @@ static void send_back(const siginfo_t *info)
 static void act_by_default(jit_thread *t, const siginfo_t *info, bool fault)
 {
     int signo = info->si_signo;
-    if (fault || kills_by_default(signo)) {
+    if (fault || jit_kills_by_default(signo)) {
         if (jit.client.signal) jit.client.signal(jit.client.arg, t, signo, info, &t->ctx);
         jit_process_die(t, signo);
     }

@@ -137,7 +137,8 @@ static jit_thread *new_block(void)
     t->busy = 1;
     t->altstack.ss_flags = SS_DISABLE;
     jit_vectors_init(t);
-    jit_ibl_init_thread(t);
+    if (jit.native) t->syscall_gate = (uint64_t)(uintptr_t)jit.native->gate;
+    else jit_ibl_init_thread(t);
     return t;
 }
 

@@ -63,7 +63,10 @@ typedef struct jit_thread {
     uint64_t runtime_stack;    /* top of the private stack for the dispatcher */
     uint64_t dispatch_entry;   /* address of jit_leave_cache: stubs do `jmp gs:[this]` */
     uint64_t enter_pc;         /* execute address to jump to when the cache is entered */
-    uint64_t ibl_table2;       /* second-level hash table of the whole process (see ibl.c) */
+    union {
+        uint64_t ibl_table2;   /* second-level hash table of the whole process (see ibl.c) */
+        uint64_t native_mask;  /* without a cache: the program's mask, on the way through the gate */
+    };
     uint64_t in_gate;          /* 1 while a system call runs natively in the gate: the thread then
                                   holds no address of the cache */
     uint64_t ibl_miss;         /* address of the miss routine */

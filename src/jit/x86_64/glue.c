@@ -35,6 +35,7 @@ AT(jit_thread, runtime_stack, OFF_RUNTIME_STACK);
 AT(jit_thread, dispatch_entry, OFF_DISPATCH_ENTRY);
 AT(jit_thread, enter_pc, OFF_ENTER_PC);
 AT(jit_thread, ibl_table2, OFF_IBL_TABLE2);
+AT(jit_thread, native_mask, OFF_NATIVE_MASK);
 AT(jit_thread, in_gate, OFF_IN_GATE);
 AT(jit_thread, ibl_miss, OFF_IBL_MISS);
 AT(jit_thread, syscall_gate, OFF_SYSCALL_GATE);
