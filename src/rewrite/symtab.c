@@ -1,0 +1,105 @@
+/* The new .symtab: the original's symbols, and one of the same name for each moved procedure, so that
+ * debuggers name it. Procedures without a name are called by their original address, sub_<hex>. A file
+ * without .symtab gets one that holds the moved procedures.
+ *
+ * Local symbols come first. Where relocations of the link were kept (--emit-relocs) the numbers of global
+ * symbols must not change: then the new ones are hidden global ones at the end.
+ */
+#include "rewrite/elf.h"
+
+#include <stdio.h>
+
+typedef struct symbol_writer {
+    rewrite_writer *w;
+    const uint8_t *old;       /* symbols */
+    size_t old_count, old_locals;
+    image_strings names;      /* the original's */
+    rewrite_bytes strings;    /* that come behind them */
+    uint32_t text_section;
+    bool at_end;
+} symbol_writer;
+
+static bool has_link_relocations(const rewrite_writer *w, uint32_t symtab) {
+    const image_view *v = &w->im->view;
+    for (uint32_t i = 1; i < v->section_count; i++) {
+        Elf64_Shdr s;
+        image_view_section(v, i, &s);
+        if (s.sh_link == symtab && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL ||
+                                    s.sh_type == SHT_SYMTAB_SHNDX || s.sh_type == SHT_GROUP))
+            return true;
+    }
+    return false;
+}
+
+static void find_old(symbol_writer *s) {
+    const image_view *v = &s->w->im->view;
+    for (uint32_t i = 1; i < v->section_count; i++) {
+        Elf64_Shdr h, names;
+        const uint8_t *text;
+        image_view_section(v, i, &h);
+        if (h.sh_type != SHT_SYMTAB || h.sh_entsize != sizeof(Elf64_Sym)) continue;
+        if (!image_view_section(v, h.sh_link, &names) || !image_view_section_bytes(v, &names, &text) ||
+            !image_view_section_bytes(v, &h, &s->old))
+            continue;
+        s->names = (image_strings){(const char *)text, names.sh_size};
+        s->old_count = h.sh_size / sizeof(Elf64_Sym);
+        s->old_locals = h.sh_info < s->old_count ? h.sh_info : s->old_count;
+        s->at_end = has_link_relocations(s->w, i);
+        return;
+    }
+}
+
+static uint32_t name_of(symbol_writer *s, const cfg_proc *proc) {
+    char made[32];
+    const char *name = proc->name, *first = s->names.text;
+    if (name && first && name >= first && name < first + s->names.size) return (uint32_t)(name - first);
+    if (!name) {
+        snprintf(made, sizeof made, "sub_%llx", (unsigned long long)proc->addr);
+        name = made;
+    }
+    size_t at = s->names.size + s->strings.size;
+    rewrite_put(&s->strings, name, strlen(name) + 1);
+    return (uint32_t)at;
+}
+
+static uint32_t put_moved(symbol_writer *s) {
+    const rewrite_plan *p = s->w->plan;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->cfg->proc_count; i++) {
+        if (p->procs[i].new_addr == 0) continue;
+        Elf64_Sym sym = {
+            .st_name = name_of(s, &p->cfg->procs[i]),
+            .st_info = ELF64_ST_INFO(s->at_end ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
+            .st_other = s->at_end ? STV_HIDDEN : STV_DEFAULT,
+            .st_shndx = s->text_section < SHN_LORESERVE ? (uint16_t)s->text_section : SHN_ABS,
+            .st_value = p->procs[i].new_addr - p->bias,
+            .st_size = p->procs[i].new_size,
+        };
+        rewrite_put(&s->w->tail, &sym, sizeof sym);
+        count++;
+    }
+    return count;
+}
+
+inl_status rewrite_symbols(rewrite_writer *w, uint32_t text_section, rewrite_symtab *out, inl_error *e) {
+    symbol_writer s = {.w = w, .text_section = text_section};
+    rewrite_bytes *b = &w->tail;
+    find_old(&s);
+    if (s.names.size == 0) rewrite_put(&s.strings, "", 1);
+    rewrite_align(b, 8);
+    out->symbols = rewrite_here(b);
+    size_t first = s.at_end ? s.old_count : s.old_locals;
+    if (s.old_count) rewrite_put(b, s.old, first * sizeof(Elf64_Sym));
+    else rewrite_reserve(b, sizeof(Elf64_Sym));
+    uint32_t added = put_moved(&s);
+    if (s.old_count) rewrite_put(b, s.old + first * sizeof(Elf64_Sym), (s.old_count - first) * sizeof(Elf64_Sym));
+    out->symbols_size = rewrite_here(b) - out->symbols;
+    out->locals = (uint32_t)(s.at_end ? s.old_locals : (s.old_count ? s.old_locals : 1) + added);
+    out->strings = rewrite_here(b);
+    rewrite_put(b, s.names.text, s.names.size);
+    rewrite_put(b, s.strings.data, s.strings.size);
+    out->strings_size = rewrite_here(b) - out->strings;
+    bool failed = b->failed || s.strings.failed;
+    rewrite_bytes_free(&s.strings);
+    return failed ? rewrite_no_memory(w, e) : INL_OK;
+}
