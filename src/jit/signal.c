@@ -152,7 +152,7 @@ void jit_signals_init_thread(jit_thread *t)
 {
     t->tid = (int)sys_call0(SYS_gettid);
     stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
-    if (!jit.native) sys_call2(SYS_sigaltstack, (long)&ss, 0);
+    sys_call2(SYS_sigaltstack, (long)&ss, 0);
     t->altstack.ss_flags = t->altstack.ss_size ? t->altstack.ss_flags : SS_DISABLE;
     if (t->signals) return;
     t->signals = jit.signals; /* the first thread */
@@ -209,7 +209,7 @@ long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
 
 /* --- delivery --- */
 
-static jit_action take_action(jit_thread *t, int signo)
+jit_action jit_signal_take_action(jit_thread *t, int signo)
 {
     jit_signals *s = t->signals;
     inl_lock_take(&s->lock);
@@ -223,7 +223,7 @@ static jit_action take_action(jit_thread *t, int signo)
 }
 
 /* Back into the kernel's queue of this thread, with all it said. */
-static void send_back(const siginfo_t *info)
+void jit_signal_send_back(const siginfo_t *info)
 {
     sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), sys_call0(SYS_gettid), info->si_signo,
               (long)info);
@@ -238,14 +238,14 @@ static void act_by_default(jit_thread *t, const siginfo_t *info, bool fault)
         jit_process_die(t, signo);
     }
     /* The disposition changed while the signal waited: the kernel now has the default too. */
-    if (STOPS_BY_DEFAULT & JIT_BIT(signo)) send_back(info);
+    if (STOPS_BY_DEFAULT & JIT_BIT(signo)) jit_signal_send_back(info);
 }
 
 /* `base` is the mask on top of which the handler runs. */
 static void deliver(jit_thread *t, const siginfo_t *info, uint64_t base, bool fault)
 {
     int signo = info->si_signo;
-    jit_action a = take_action(t, signo);
+    jit_action a = jit_signal_take_action(t, signo);
     if (fault && (t->sigmask & JIT_BIT(signo) || a.handler == HANDLER_IGNORE))
         a.handler = HANDLER_DEFAULT;
     if (a.handler == HANDLER_IGNORE) return;
@@ -284,7 +284,7 @@ static void deliver_one(jit_thread *t, const jit_pending *p)
     } else if (JIT_BIT(signo) & JIT_FAULTS) {
         hold(t, &p->info);
     } else {
-        send_back(&p->info);
+        jit_signal_send_back(&p->info);
     }
 }
 

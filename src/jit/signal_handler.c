@@ -92,7 +92,7 @@ static void arrived(jit_thread *t, const siginfo_t *info, void *uc, uint64_t fs_
 /* --- faults --- */
 
 /* A fault that nothing explains. The process cannot go on; the reason must not be lost. */
-static void die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr)
+void jit_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr)
 {
     uint32_t mask = inl_log_mask;
     inl_log_mask |= 1u << INL_LOG_SIGNAL;
@@ -170,7 +170,7 @@ static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uin
     if (arranged(t, signo, addr, uc, fs_base)) return;
     if (t->where == JIT_IN_RUNTIME) {
         if (signo != SIGSYS) {
-            die_of_bug("Inlay's runtime", signo, pc, addr);
+            jit_signal_die_of_bug("Inlay's runtime", signo, pc, addr);
             return;
         }
         t->fault.info = *info; /* a call made for the program; it goes on behind it */
@@ -178,11 +178,11 @@ static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uin
         return;
     }
     if (t->frame.in_tool) {
-        die_of_bug("the tool's code", signo, pc, addr);
+        jit_signal_die_of_bug("the tool's code", signo, pc, addr);
         return;
     }
     if (!fault_context(t, signo, uc, fs_base)) {
-        die_of_bug("Inlay's code", signo, pc, addr);
+        jit_signal_die_of_bug("Inlay's code", signo, pc, addr);
         return;
     }
     jit_uc_keep_trap(t, uc);
@@ -193,7 +193,7 @@ static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uin
 }
 
 /* The kernel raised it for the instruction at which the thread stands; nobody sent it. */
-static bool is_fault(int signo, const siginfo_t *info)
+bool jit_signal_is_fault(int signo, const siginfo_t *info)
 {
     if (!(JIT_BIT(signo) & JIT_FAULTS) || info->si_code <= 0) return false;
     return !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
@@ -202,7 +202,7 @@ static bool is_fault(int signo, const siginfo_t *info)
 void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
 {
     jit_thread *t = jit_self();
-    if (is_fault(signo, info))
+    if (jit_signal_is_fault(signo, info))
         fault(t, signo, info, uc, fs_base);
     else
         arrived(t, info, uc, fs_base);

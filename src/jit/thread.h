@@ -107,6 +107,12 @@ typedef struct jit_thread {
 
     uint64_t own_cycles;       /* spent in the dispatcher and below, the program's system calls excepted */
 
+    /* Without a cache: steps made while a signal waits, the address before; no more waiting; a step was
+     * made with the trap flag, whose trap may come late. */
+    uint32_t native_steps;
+    bool native_forced, native_stepped;
+    uint64_t native_last;
+
     void *client;              /* the tool part's per-thread data */
 } jit_thread;
 
