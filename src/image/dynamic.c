@@ -117,3 +117,11 @@ bool image_find_dynsym(image *im, image_symtab *out) {
         out->versions = NULL;
     return out->count > 0 && text_size > 0;
 }
+
+/* A library may name an interpreter (libc.so.6 does), but then it has a name of its own, too. */
+bool image_is_program(image *im)
+{
+    const image_dynamic *d = image_dynamic_info(im);
+    if (im->view.header.e_type == ET_EXEC || d->pie) return true;
+    return im->interp && !d->has_soname;
+}

@@ -123,6 +123,12 @@ static module *add_module(module_set *s, image *im, uint64_t bias, range live) {
     return NULL;
 }
 
+module *module_set_add(module_set *s, image *im, uint64_t bias, bool is_main) {
+    module *m = add_module(s, im, bias, (range){0, 0});
+    if (m) m->is_main = is_main;
+    return m;
+}
+
 /* A further mapping of a module that is known already (it came in pieces, or one was remapped). */
 static bool extends_known(module_set *s, const char *path, range r, uint64_t offset) {
     for (size_t i = 0; i < s->sorted.count; i++) {

@@ -32,6 +32,9 @@ inl_status module_set_scan(module_set *, bool (*skip)(uint64_t low, uint64_t hig
  * mapping) and returned; NULL otherwise. Bias is derived from the program headers. */
 module *module_set_mapped(module_set *, const char *path, uint64_t addr, uint64_t size,
                           uint64_t offset, int prot);
+/* An image that is not mapped, as if it were with that bias; the set takes it over, also on failure
+ * (NULL). It goes only with the set. */
+module *module_set_add(module_set *, image *, uint64_t bias, bool is_main);
 /* [addr, addr+size) is gone; calls `gone` for each module that has lost its executable segments,
  * then frees it. */
 void module_set_unmapped(module_set *, uint64_t addr, uint64_t size,

@@ -94,6 +94,19 @@ static void module_loaded(void *arg, module *m)
     tool_holds_lock = false;
 }
 
+/* The same for the instrumentor. */
+void tool_client_instrument(weave_run *run) { instrument(NULL, run); }
+void tool_client_image(module *m)
+{
+    if (tool_callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);
+}
+
+bool tool_client_sees_code(void)
+{
+    callback **on = tool_callbacks;
+    return on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_proc_points;
+}
+
 static void module_gone(void *arg, module *m)
 {
     (void)arg;
@@ -229,10 +242,8 @@ static void say(void *arg, const char *text)
 void tool_client_fill(jit_client *c)
 {
     callback **on = tool_callbacks;
-    bool sees_code =
-        on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_proc_points;
     *c = (jit_client){
-        .instrument = sees_code ? instrument : NULL,
+        .instrument = tool_client_sees_code() ? instrument : NULL,
         .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,
         .module_gone = module_gone,
         .thread_start = thread_start,

@@ -1,17 +1,66 @@
-/* Counters: an index each; the thread's block holds the values (weave/<isa>/frame.h). */
+/* Counters: an index each; the thread's block holds the values (weave/<isa>/frame.h).
+ *
+ * Where a tool is carried, counters that are variables of the tool itself lose their index with the
+ * instrumentor's process: a list of them in the carried heap gives it back. Those in carried memory keep
+ * theirs, but main may write to what it allocates, so these are in the list too. */
 #include "tool/state.h"
 
+#include <elf.h>
+
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+extern char end[] __attribute__((visibility("hidden")));
+
+typedef struct placed { /* in the carried heap */
+    struct placed *next;
+    inlay_counter *counter;
+    uint32_t index;
+} placed;
+
 static uint32_t next_index = 1;
+
+bool tool_is_static(const void *p)
+{
+    return (const char *)p >= (const char *)&__ehdr_start && (const char *)p < end;
+}
+
+/* False when the tool that is carried could not find it again. */
+static bool note(inlay_counter *c, uint32_t index)
+{
+    tool_heap_root *heap = tool_heap();
+    if (!heap) return true;
+    bool held = tool_heap_holds(c);
+    if (!held && !tool_is_static(c)) {
+        tool_say_limited("a counter in memory from malloc does not travel into a rewritten program; use "
+                         "inlay_alloc");
+        return false;
+    }
+    heap->numbers[ROOT_COUNTERS] = index + 1;
+    if (held && heap->start && (uint64_t)(uintptr_t)c >= heap->start) return true;
+    placed *p = tool_carried_alloc(sizeof *p);
+    if (!p) return false;
+    *p = (placed){heap->roots[ROOT_COUNTERS], c, index};
+    heap->roots[ROOT_COUNTERS] = p;
+    return true;
+}
+
+void tool_counters_restore(void)
+{
+    tool_heap_root *heap = tool_heap();
+    for (placed *p = heap->roots[ROOT_COUNTERS]; p; p = p->next) p->counter->index = p->index;
+    next_index = (uint32_t)heap->numbers[ROOT_COUNTERS];
+}
 
 static bool place(inlay_counter *c)
 {
     inl_lock_take(&tool_small_lock);
-    if (!c->index && next_index < WEAVE_MAX_COUNTERS) {
+    bool fresh = !c->index && next_index < WEAVE_MAX_COUNTERS;
+    if (fresh) {
         c->index = next_index++;
         __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE);
     }
     inl_lock_release(&tool_small_lock);
     if (!c->index) tool_say_limited("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
+    if (fresh && !note(c, c->index)) c->index = 0;
     return c->index != 0;
 }
 

@@ -1,56 +1,134 @@
-/* Images: a handle hangs on each module of the engine. All under the engine's lock. */
+/* Images: a handle hangs on each module of the engine. All under the engine's lock.
+ *
+ * The instrumentor's modules are the images that it rewrites. Their handles travel, with copies of what
+ * they say; in the carried tool there are no modules, and the list of handles is all there is. */
 #include "tool/state.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static module *last_found; /* by tool_image_at */
+static inlay_image *last_found; /* by tool_image_at */
+
+void *tool_handle_alloc(size_t bytes) { return tool_heap() ? tool_carried_alloc(bytes) : calloc(1, bytes); }
+
+void tool_handle_free(void *p)
+{
+    if (!tool_heap()) free(p);
+}
+
+const char *tool_handle_string(const char *s)
+{
+    if (!tool_heap() || !s) return s;
+    char *copy = tool_carried_alloc(strlen(s) + 1);
+    return copy ? strcpy(copy, s) : "?";
+}
+
+static void stamp(const char *path, int64_t *size, int64_t *time)
+{
+    struct stat st;
+    *size = *time = -1;
+    if (stat(path, &st) != 0) return;
+    *size = st.st_size;
+    *time = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+/* Into the list of the handles that travel, at its end. */
+static void chain(inlay_image *i)
+{
+    tool_heap_root *heap = tool_heap();
+    if (!heap) return;
+    stamp(i->path, &i->file_size, &i->file_time);
+    inlay_image *last = heap->roots[ROOT_IMAGES];
+    while (last && last->next) last = last->next;
+    if (last)
+        last->next = i;
+    else
+        heap->roots[ROOT_IMAGES] = i;
+}
 
 inlay_image *tool_image_of(module *m)
 {
     if (!m || m->user) return m ? m->user : NULL;
-    inlay_image *i = calloc(1, sizeof *i);
+    inlay_image *i = tool_handle_alloc(sizeof *i);
     if (!i) return NULL;
-    i->m = m;
-    i->wanted = tool_image_matches(image_path(m->image), image_name(m->image));
+    *i = (inlay_image){
+        .m = m,
+        .path = tool_handle_string(image_path(m->image)),
+        .name = tool_handle_string(image_name(m->image)),
+        .low = m->low,
+        .high = m->high,
+        .bias = m->bias,
+        .id = m->id,
+        .is_main = m->is_main,
+        .wanted = tool_image_matches(image_path(m->image), image_name(m->image)),
+    };
+    chain(i);
     return m->user = i;
+}
+
+static inlay_image *first_carried(void)
+{
+    return tool_handoff_data.role == TOOL_CARRIED ? tool_heap()->roots[ROOT_IMAGES] : NULL;
+}
+
+void tool_images_attach(void)
+{
+    for (inlay_image *i = first_carried(); i; i = i->next) {
+        i->m = NULL;
+        i->procs = NULL;
+        i->file = NULL;
+        i->procs_asked = i->file_asked = false;
+    }
+}
+
+image *tool_image_file(inlay_image *i)
+{
+    if (i->m) return i->m->image;
+    if (i->file_asked) return i->file;
+    i->file_asked = true;
+    int64_t size, time;
+    stamp(i->path, &size, &time);
+    if (size < 0 || size != i->file_size || time != i->file_time) return NULL;
+    if (image_open(i->path, &i->file, NULL) != INL_OK) i->file = NULL;
+    return i->file;
 }
 
 inlay_image *tool_image_at(uint64_t address)
 {
-    module *m = last_found;
-    if (!m || address < m->low || address >= m->high) {
-        m = jit.modules ? module_at(jit.modules, address) : NULL;
-        last_found = m;
-    }
-    return tool_image_of(m);
+    if (last_found && address >= last_found->low && address < last_found->high) return last_found;
+    inlay_image *i = first_carried();
+    while (i && (address < i->low || address >= i->high)) i = i->next;
+    if (!i) i = tool_image_of(jit.modules ? module_at(jit.modules, address) : NULL);
+    return last_found = i;
 }
 
 void tool_image_forget(inlay_image *i)
 {
-    if (last_found == i->m) last_found = NULL;
+    if (last_found == i) last_found = NULL;
     i->m->user = NULL;
     for (size_t k = 0; i->made && k < i->proc_count; k++) {
-        if (i->made[k]) free(i->made[k]->display);
-        free(i->made[k]);
+        if (i->made[k]) tool_handle_free(i->made[k]->display);
+        tool_handle_free(i->made[k]);
     }
-    free(i->made);
-    free(i);
+    tool_handle_free(i->made);
+    tool_handle_free(i);
 }
 
-const char *inlay_image_path(const inlay_image *i) { return image_path(i->m->image); }
-const char *inlay_image_name(const inlay_image *i) { return image_name(i->m->image); }
-uint64_t inlay_image_low(const inlay_image *i) { return i->m->low; }
-uint64_t inlay_image_high(const inlay_image *i) { return i->m->high; }
-uint64_t inlay_image_bias(const inlay_image *i) { return i->m->bias; }
-bool inlay_image_is_main(const inlay_image *i) { return i->m->is_main; }
-unsigned inlay_image_id(const inlay_image *i) { return i->m->id; }
+const char *inlay_image_path(const inlay_image *i) { return i->path; }
+const char *inlay_image_name(const inlay_image *i) { return i->name; }
+uint64_t inlay_image_low(const inlay_image *i) { return i->low; }
+uint64_t inlay_image_high(const inlay_image *i) { return i->high; }
+uint64_t inlay_image_bias(const inlay_image *i) { return i->bias; }
+bool inlay_image_is_main(const inlay_image *i) { return i->is_main; }
+unsigned inlay_image_id(const inlay_image *i) { return i->id; }
 bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
 
 inlay_image *inlay_image_first(void)
 {
     bool entered = tool_enter();
-    inlay_image *i = jit.modules ? tool_image_of(module_first(jit.modules)) : NULL;
+    inlay_image *i = first_carried();
+    if (!i && jit.modules) i = tool_image_of(module_first(jit.modules));
     tool_leave(entered);
     return i;
 }
@@ -58,7 +136,7 @@ inlay_image *inlay_image_first(void)
 inlay_image *inlay_image_next(const inlay_image *i)
 {
     bool entered = tool_enter();
-    inlay_image *next = tool_image_of(i->m->next);
+    inlay_image *next = i->m ? tool_image_of(i->m->next) : i->next;
     tool_leave(entered);
     return next;
 }
@@ -75,7 +153,8 @@ uint64_t inlay_image_symbol(inlay_image *i, const char *name)
 {
     uint64_t address = 0, size;
     bool entered = tool_enter();
-    bool found = image_symbol(i->m->image, name, &address, &size);
+    image *file = tool_image_file(i);
+    bool found = file && image_symbol(file, name, &address, &size);
     tool_leave(entered);
-    return found ? address + i->m->bias : 0;
+    return found ? address + i->bias : 0;
 }

@@ -178,7 +178,7 @@ static inl_status put_string(injection *in, const char *text, uint64_t *at, inl_
 }
 
 /* What the tool's C library must not read: settings meant for the program's. */
-static bool is_private(const char *variable)
+bool inject_is_private(const char *variable)
 {
     static const char *const prefixes[] = {"GLIBC_TUNABLES=", "LD_", "MALLOC_"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -187,7 +187,8 @@ static bool is_private(const char *variable)
 }
 
 /* rseq stays the program's to register. One arena is enough: the runtime's work is serialised. */
-static const char tunables[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
+const char inject_tunables[] =
+    "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
 
 static size_t count(char **v)
 {
@@ -198,7 +199,7 @@ static size_t count(char **v)
 
 static size_t strings_size(const inject_job *job)
 {
-    size_t n = sizeof tunables + RANDOM_BYTES + 64;
+    size_t n = sizeof inject_tunables + RANDOM_BYTES + 64;
     for (char **p = job->argv; *p; p++) n += strlen(*p) + 1;
     for (char **p = job->envp; *p; p++) n += strlen(*p) + 1;
     return n + 8 * (count(job->argv) + count(job->envp) + 8) + sizeof(Elf64_auxv_t) * MAX_AUXV;
@@ -239,9 +240,9 @@ static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
         s = put_string(in, in->job->argv[i], &v[n++], e);
     uint64_t name = v[1];
     v[n++] = 0;
-    if (s == INL_OK) s = put_string(in, tunables, &v[n++], e);
+    if (s == INL_OK) s = put_string(in, inject_tunables, &v[n++], e);
     for (size_t i = 0; i < envc && s == INL_OK; i++)
-        if (!is_private(in->job->envp[i])) s = put_string(in, in->job->envp[i], &v[n++], e);
+        if (!inject_is_private(in->job->envp[i])) s = put_string(in, in->job->envp[i], &v[n++], e);
     v[n++] = 0;
     rewrite_auxv(in, random, name);
     memcpy(&v[n], in->auxv, in->auxv_count * sizeof *in->auxv);
@@ -261,6 +262,7 @@ static uint64_t there(const injection *in, const void *variable)
 static inl_status hand_over(injection *in, inl_error *e)
 {
     tool_handoff h = tool_handoff_data;
+    h.role = TOOL_RESIDENT;
     h.resident = 1;
     remote_context(&in->r, &h.start.ctx);
     h.start.sigmask = in->r.sigmask;

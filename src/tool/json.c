@@ -1,5 +1,5 @@
 /* JSON, written as it comes. Bit k of `begun` says that the level k has an element already. */
-#include "tool/state.h"
+#include "tool/rewriter.h"
 
 #include <inlay/output.h>
 
@@ -10,6 +10,11 @@ enum { MAX_DEPTH = 64 };
 static char closing[MAX_DEPTH];
 static bool begun[MAX_DEPTH + 1];
 static unsigned depth;
+static FILE *target; /* NULL: the tool's result */
+
+void tool_json_to(FILE *f) { target = f; }
+
+static FILE *out(void) { return target ? target : inlay_out(); }
 
 static void put_string(FILE *f, const char *s)
 {
@@ -32,7 +37,7 @@ static void put_string(FILE *f, const char *s)
 
 static FILE *value(const char *key)
 {
-    FILE *f = inlay_out();
+    FILE *f = out();
     if (depth && begun[depth]) fputc(',', f);
     begun[depth] = true;
     if (depth == 1 || (depth == 2 && closing[1] == ']')) fputs("\n ", f);
@@ -57,7 +62,7 @@ void inlay_json_begin(const char *key, char open)
 void inlay_json_end(void)
 {
     if (depth == 0) return;
-    FILE *f = inlay_out();
+    FILE *f = out();
     fputc(closing[--depth], f);
     if (depth == 0) fputc('\n', f);
 }

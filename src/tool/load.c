@@ -7,6 +7,7 @@
  *                                                   ^ stack_low                             stack_high ^
  */
 #include "tool/tool.h"
+#include "base/region.h"
 #include "base/sys.h"
 
 #include <elf.h>
@@ -28,6 +29,7 @@ enum {
     HEAD = 4096,
     MAX_SCRIPTS = 5,
     TOOL_STACK = 512 << 10,
+    SELF_STACK = 64 << 20,
     MAX_AUXV = 52,
     TRIES = 16,
     LINE = 256
@@ -87,6 +89,21 @@ static void extent(const elf_file *f, uint64_t *low, uint64_t *high)
     }
 }
 
+/* Address space for the whole file at a given place. */
+static inl_status reserve_at(const elf_file *f, uint64_t base, uint64_t *bias, inl_error *e)
+{
+    uint64_t low, high;
+    extent(f, &low, &high);
+    if (high <= low) return inl_fail(e, INL_ERR_FORMAT, "%s has nothing to load", f->path);
+    long got = sys_call(SYS_mmap, (long)base, (long)(high - low), PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != (long)base)
+        return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where the tool must lie, is taken",
+                        (unsigned long long)base);
+    *bias = base - low;
+    return INL_OK;
+}
+
 /* Address space for the whole file: where it was linked for, or for a program that can lie anywhere
  * where the kernel would put it. */
 static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, inl_error *e)
@@ -133,13 +150,15 @@ static bool map_segment(const elf_file *f, const Elf64_Phdr *p, uint64_t bias)
                                 MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0));
 }
 
-static inl_status map_elf(const char *path, bool is_program, loaded *out, inl_error *e)
+/* `base`: where to, or 0. */
+static inl_status map_elf(const char *path, bool is_program, uint64_t base, loaded *out,
+                          inl_error *e)
 {
     elf_file f;
     inl_status s = open_elf(path, &f, e);
     if (s != INL_OK) return s;
     *out = (loaded){.phnum = f.h.e_phnum};
-    s = reserve(&f, is_program, &out->bias, e);
+    s = base ? reserve_at(&f, base, &out->bias, e) : reserve(&f, is_program, &out->bias, e);
     for (unsigned i = 0; i < f.h.e_phnum && s == INL_OK; i++) {
         const Elf64_Phdr *p = &f.ph[i];
         if (p->p_type == PT_LOAD && !map_segment(&f, p, out->bias))
@@ -275,6 +294,7 @@ static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
     h->start.tool_high = page_up((uint64_t)(uintptr_t)end);
     h->start.stack_low = stack_low;
     h->start.stack_high = page_up((uint64_t)(uintptr_t)last + strlen(last) + 1);
+    h->role = TOOL_RESIDENT;
     h->resident = h->loaded = 1;
 }
 
@@ -286,9 +306,9 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     static loaded program, interp;
     strncpy(file, path, sizeof file - 1);
     inl_status s = follow_scripts(file, &argv, e);
-    if (s == INL_OK) s = map_elf(file, true, &program, e);
+    if (s == INL_OK) s = map_elf(file, true, 0, &program, e);
     bool dynamic = program.interp[0];
-    if (s == INL_OK && dynamic) s = map_elf(program.interp, false, &interp, e);
+    if (s == INL_OK && dynamic) s = map_elf(program.interp, false, 0, &interp, e);
     if (s != INL_OK) return s;
 
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
@@ -302,6 +322,47 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     prctl(PR_SET_NAME, slash ? slash + 1 : path);
     fill_start(dynamic ? interp.entry : program.entry, sp, top);
     return INL_OK;
+}
+
+/* --- the tool itself, at another address --- */
+
+/* What the new copy's C library finds in its environment. */
+static char **private_environment(char **envp)
+{
+    size_t n = 0;
+    char **kept = calloc(count(envp) + 2, sizeof *kept);
+    if (!kept) return NULL;
+    kept[n++] = (char *)inject_tunables;
+    for (; *envp; envp++)
+        if (!inject_is_private(*envp)) kept[n++] = *envp;
+    return kept;
+}
+
+inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role,
+                     char **argv, char **envp, inl_error *e)
+{
+    static loaded self;
+    inl_status s = map_elf("/proc/self/exe", false, base, &self, e);
+    if (s != INL_OK) return s;
+    long got = sys_call(SYS_mmap, (long)region_low, SELF_STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != (long)region_low)
+        return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where the tool's stack must lie, is taken",
+                        (unsigned long long)region_low);
+    envp = private_environment(envp);
+    uint64_t sp = envp ? build_stack(region_low + SELF_STACK, argv[0], argv, envp, &self, NULL) : 0;
+    if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+
+    /* The new copy's variables, before anything of it runs. */
+    uint64_t shift = base - (uint64_t)(uintptr_t)&__ehdr_start;
+    tool_handoff *h = (tool_handoff *)((uint64_t)(uintptr_t)&tool_handoff_data + shift);
+    inl_region *r = (inl_region *)((uint64_t)(uintptr_t)&inl_region_now + shift);
+    *h = tool_handoff_data;
+    h->role = role;
+    h->region_low = region_low + SELF_STACK + PAGE;
+    h->region_high = region_high;
+    *r = (inl_region){h->region_low, h->region_high, h->region_low};
+    load_enter(self.entry, sp);
 }
 
 /* jit_client.proc_link */

@@ -2,8 +2,10 @@
  * made from the declarations. A tool's own option hides the common one of the same name.
  *
  *     TOOL [options] [--] PROGRAM [ARGS]
+ *     TOOL --inlay-rewrite [options] PROGRAM -o OUT [options]      from `inlay rewrite`
  *
- * Options end at "--" or at the first argument that is not one. Options named inlay-... are for the
+ * Options end at "--" or at the first argument that is not one; in the second form they may stand behind
+ * the program, too, and -o is what --rewrite is in the first. Options named inlay-... are for the
  * way from a resident to the next launcher (exec.c) and are not shown. */
 #include "tool/tool.h"
 #include "base/log.h"
@@ -129,10 +131,48 @@ static const option common[] = {
      .help = "show translations: decoded, snippets, lowered, bytes, all"},
     {ACTION, "dump-at", 0, .what = "ADDR[-ADDR]", .action = take_dump_at,
      .help = "only those of code in there (hexadecimal); all stages unless --dump says"},
+    {STRING, "rewrite", 0, &tool_options_now.rewrite_out,
+     "do not run PROGRAM: write OUT, a program that carries the tool", .what = "OUT"},
+    {STRING, "with-libs", 0, &tool_options_now.with_libs,
+     "... and the libraries that it loads, all of them into DIR", .what = "DIR"},
+    {STRING, "result", 0, &tool_options_now.result,
+     "... whose result goes to FILE (standard error; INLAY_OUT overrides it)", .what = "FILE"},
+    {STRING, "report", 0, &tool_options_now.report,
+     "... with a report of what was instrumented and what was not (JSON)", .what = "FILE"},
+    {STRING, "map", 0, &tool_options_now.map, "... with a list of old and new addresses", .what = "FILE"},
     {ACTION, "inlay-exec-path", 0, .action = take_exec_path},
     {ACTION, "inlay-fds", 0, .action = take_fds},
 };
 enum { COMMON = sizeof common / sizeof *common };
+
+/* Of these the program that is written knows nothing. */
+static bool is_for_rewriting(const option *o)
+{
+    static const char *const names[] = {"rewrite", "with-libs", "result", "report", "map"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(o->name, names[i])) return true;
+    return false;
+}
+
+/* The options that the carried tool's main is to find, in order. */
+static INL_VEC(const char *) carried;
+static bool by_command; /* `inlay rewrite` */
+
+static void carry(const char *argument)
+{
+    if (!inl_vec_push(&carried, argument)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+}
+
+const char *const *options_carried(int *count)
+{
+    if (tool_options_now.result) {
+        carry("--output");
+        carry(tool_options_now.result);
+    }
+    carry("--");
+    *count = (int)carried.count;
+    return carried.items;
+}
 
 static void declare(option o)
 {
@@ -295,11 +335,19 @@ static void take(const option *o, const char *value)
     }
 }
 
+/* Notes the arguments [from, to) for the carried tool. */
+static int taken(const option *o, char **argv, int from, int to)
+{
+    for (int i = from; i < to && !is_for_rewriting(o); i++) carry(argv[i]);
+    return to;
+}
+
 /* Takes the option at argv[i]; returns the index behind it and its value. */
 static int take_argument(int argc, char **argv, int i, const char *help)
 {
     const char *a = argv[i], *value = NULL;
     const option *o;
+    int from = i;
     if (a[1] == '-') {
         size_t n = strcspn(a + 2, "=");
         if (!strcmp(a, "--help")) print_help(help);
@@ -312,7 +360,7 @@ static int take_argument(int argc, char **argv, int i, const char *help)
             o = by_name(a + 5, n - 3);
             if (o && o->kind == FLAG && !a[2 + n]) {
                 *(bool *)o->value = false;
-                return i + 1;
+                return taken(o, argv, from, i + 1);
             }
             o = NULL;
         }
@@ -323,6 +371,7 @@ static int take_argument(int argc, char **argv, int i, const char *help)
         if (!o) wrong_usage("unknown option '-%c'", a[1]);
         if (a[2]) value = a + 2;
     }
+    if (by_command && (!strcmp(o->name, "output") || a[1] == 'o')) o = by_name("rewrite", 7);
     if (o->kind == FLAG) {
         if (value) wrong_usage("%s: takes no value", a);
     } else if (!value) {
@@ -330,7 +379,7 @@ static int take_argument(int argc, char **argv, int i, const char *help)
         value = argv[i];
     }
     take(o, value);
-    return i + 1;
+    return taken(o, argv, from, i + 1);
 }
 
 static void take_environment(void)
@@ -342,20 +391,62 @@ static void take_environment(void)
     if (wrong) wrong_usage("INLAY_LOG=%s: %s", log, wrong);
 }
 
-int options_parse(int argc, char **argv, const char *help)
+/* The second form's arguments; the index of the program. */
+static int parse_command(int argc, char **argv, const char *help)
+{
+    int program = 0;
+    bool ended = false;
+    for (int i = 2; i < argc;) {
+        const char *a = argv[i];
+        if (!ended && !strcmp(a, "--")) {
+            ended = true;
+            i++;
+        } else if (!ended && a[0] == '-' && a[1]) {
+            i = take_argument(argc, argv, i, help);
+        } else {
+            if (program) wrong_usage("one program at a time, not %s and %s", argv[program], a);
+            program = i++;
+        }
+    }
+    return program ? program : argc;
+}
+
+static int parse(int argc, char **argv, const char *help)
 {
     int i = 1;
-    take_environment();
     while (i < argc && argv[i][0] == '-' && argv[i][1]) {
-        if (!strcmp(argv[i], "--")) {
-            i++;
-            break;
-        }
+        if (!strcmp(argv[i], "--")) return i + 1;
         i = take_argument(argc, argv, i, help);
     }
-    if (tool_options_now.dump_high && !tool_options_now.dump) tool_options_now.dump = DUMP_ALL;
-    tool_options_now.json = !strcmp(formats[format], "json");
-    if (i >= argc && !tool_options_now.exec_path) wrong_usage("no program named");
+    return i;
+}
+
+static void check_rewriting(void)
+{
+    tool_options *o = &tool_options_now;
+    o->rewriting = by_command || o->rewrite_out || o->with_libs;
+    if (!o->rewriting && (o->report || o->map || o->result))
+        wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
+    if (o->rewriting && !o->rewrite_out && !o->with_libs)
+        wrong_usage("no output named (-o OUT, or --with-libs DIR)");
+    if (o->rewriting && !by_command && !o->result) o->result = o->output;
+}
+
+int options_parse(int argc, char **argv, const char *help)
+{
+    tool_options *o = &tool_options_now;
+    take_environment();
+    by_command = argc > 1 && !strcmp(argv[1], "--inlay-rewrite");
+    int i = by_command ? parse_command(argc, argv, help) : parse(argc, argv, help);
+    if (o->dump_high && !o->dump) o->dump = DUMP_ALL;
+    o->json = !strcmp(formats[format], "json");
+    if (tool_handoff_data.role == TOOL_CARRIED) {
+        const char *result = getenv("INLAY_OUT");
+        if (result && *result) o->output = result;
+        return i;
+    }
+    if (i >= argc && !o->exec_path) wrong_usage("no program named");
+    check_rewriting();
     return i;
 }
 

@@ -69,7 +69,7 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
         "before",          "after",           "on the taken edge of",
         "in the block at", "at the entry of", "at the exit of"};
     if (!p->run) {
-        snprintf(out, size, "%s %s", words[p->kind], p->proc->p->name);
+        snprintf(out, size, "%s %s", words[p->kind], p->proc->name);
         return out;
     }
     const weave_insn *i =
@@ -82,7 +82,8 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
 static bool refuse(const inlay_point *p, const char *why)
 {
     char where[200];
-    tool_say_limited("cannot insert %s: %s", describe(p, where, sizeof where), why);
+    describe(p, where, sizeof where);
+    tool_say_limited("cannot insert %s: %s", where, why);
     return false;
 }
 

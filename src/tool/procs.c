@@ -1,5 +1,8 @@
 /* Procedures: handles are made when first asked for, one for each entry of the image's table. All
- * under the engine's lock. */
+ * under the engine's lock.
+ *
+ * In a carried tool the handles that the instrumentor made are there. Others are made from the image's
+ * file as far as it still is what it was; without it the table is what was made. */
 #include "tool/state.h"
 
 #include <stdlib.h>
@@ -8,14 +11,33 @@
 static unsigned next_id;
 static size_t record_size_now;
 
+/* The file is gone: what remains are the handles, moved together. */
+static void keep_made(inlay_image *i)
+{
+    size_t n = 0;
+    for (size_t k = 0; i->made && k < i->proc_count; k++) {
+        if (!i->made[k]) continue;
+        i->made[n] = i->made[k];
+        i->made[n]->index = n;
+        n++;
+    }
+    i->proc_count = n;
+}
+
 static bool ask_procs(inlay_image *i)
 {
-    if (!i->procs_asked) {
-        i->procs_asked = true;
-        i->proc_count = image_procs(i->m->image, &i->procs);
-        i->made = calloc(i->proc_count + 1, sizeof(inlay_proc *));
-        if (!i->made) i->proc_count = 0;
+    if (i->procs_asked) return i->proc_count != 0;
+    i->procs_asked = true;
+    i->last = 0;
+    image *file = tool_image_file(i);
+    size_t count = file ? image_procs(file, &i->procs) : 0;
+    if (i->made && count != i->proc_count) {
+        i->procs = NULL;
+        keep_made(i);
+        return i->proc_count != 0;
     }
+    if (!i->made) i->made = tool_handle_alloc((count + 1) * sizeof(inlay_proc *));
+    i->proc_count = i->made ? count : 0;
     return i->proc_count != 0;
 }
 
@@ -23,36 +45,50 @@ static inlay_proc *proc_by_index(inlay_image *i, size_t index)
 {
     if (index >= i->proc_count) return NULL;
     if (i->made[index]) return i->made[index];
-    inlay_proc *p = calloc(1, sizeof *p);
+    inlay_proc *p = tool_handle_alloc(sizeof *p);
     if (!p) return NULL;
+    const image_proc *from = &i->procs[index];
+    tool_heap_root *heap = tool_heap();
+    if (heap && !next_id) next_id = (unsigned)heap->numbers[ROOT_PROCS];
     p->image = i;
-    p->p = &i->procs[index];
-    p->low = p->p->addr + i->m->bias;
-    p->high = p->low + p->p->size;
+    p->name = tool_handle_string(from->name);
+    p->low = from->addr + i->bias;
+    p->high = p->low + from->size;
     p->index = index;
     p->id = next_id++;
-    p->wanted = i->wanted && tool_proc_matches(p->p->name, p->p->aliases);
+    p->wanted = i->wanted && tool_proc_matches(from->name, from->aliases);
+    if (heap) heap->numbers[ROOT_PROCS] = next_id;
     return i->made[index] = p;
 }
 
-static bool covers(const image_proc *p, uint64_t addr)
+static uint64_t low_of(const inlay_image *i, size_t k)
 {
-    return addr >= p->addr && addr - p->addr < p->size;
+    return i->procs ? i->procs[k].addr + i->bias : i->made[k]->low;
 }
 
-/* The index of the procedure that covers a link-time address, or proc_count. */
-static size_t find(inlay_image *i, uint64_t addr)
+static uint64_t size_of(const inlay_image *i, size_t k)
 {
-    if (i->last < i->proc_count && covers(&i->procs[i->last], addr)) return i->last;
+    return i->procs ? i->procs[k].size : i->made[k]->high - i->made[k]->low;
+}
+
+static bool covers(const inlay_image *i, size_t k, uint64_t address)
+{
+    return address - low_of(i, k) < size_of(i, k);
+}
+
+/* The index of the procedure that covers an address, or proc_count. */
+static size_t find(inlay_image *i, uint64_t address)
+{
+    if (i->last < i->proc_count && covers(i, i->last, address)) return i->last;
     size_t low = 0, high = i->proc_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (i->procs[middle].addr <= addr)
+        if (low_of(i, middle) <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || !covers(&i->procs[low - 1], addr)) return i->proc_count;
+    if (low == 0 || !covers(i, low - 1, address)) return i->proc_count;
     return i->last = low - 1;
 }
 
@@ -60,7 +96,7 @@ inlay_proc *tool_proc_at(uint64_t address)
 {
     inlay_image *i = tool_image_at(address);
     if (!i || !ask_procs(i)) return NULL;
-    return proc_by_index(i, find(i, address - i->m->bias));
+    return proc_by_index(i, find(i, address));
 }
 
 inlay_proc *inlay_proc_at(uint64_t address)
@@ -90,13 +126,19 @@ inlay_proc *inlay_proc_next(const inlay_proc *p)
 inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 {
     bool entered = tool_enter();
-    const image_proc *p = ask_procs(i) ? image_proc_named(i->m->image, name) : NULL;
-    inlay_proc *found = p ? proc_by_index(i, find(i, p->addr)) : NULL;
+    inlay_proc *found = NULL;
+    if (ask_procs(i) && i->procs) {
+        const image_proc *p = image_proc_named(tool_image_file(i), name);
+        if (p) found = proc_by_index(i, find(i, p->addr + i->bias));
+    } else {
+        for (size_t k = 0; k < i->proc_count && !found; k++)
+            if (!strcmp(i->made[k]->name, name)) found = i->made[k];
+    }
     tool_leave(entered);
     return found;
 }
 
-const char *inlay_proc_name(const inlay_proc *p) { return p->p->name; }
+const char *inlay_proc_name(const inlay_proc *p) { return p->name; }
 
 const char *inlay_demangle(const char *name, char *out, size_t size)
 {
@@ -105,18 +147,21 @@ const char *inlay_demangle(const char *name, char *out, size_t size)
 
 const char *inlay_proc_display_name(const inlay_proc *p)
 {
-    const char *name = p->p->name;
+    const char *name = p->name;
     char text[4096];
     bool entered = tool_enter();
     inlay_proc *own = p->image->made[p->index];
-    if (!own->display && image_demangle(name, text, sizeof text) != name) own->display = strdup(text);
+    if (!own->display && image_demangle(name, text, sizeof text) != name) {
+        own->display = tool_handle_alloc(strlen(text) + 1);
+        if (own->display) strcpy(own->display, text);
+    }
     if (own->display) name = own->display;
     tool_leave(entered);
     return name;
 }
 
 uint64_t inlay_proc_address(const inlay_proc *p) { return p->low; }
-uint64_t inlay_proc_size(const inlay_proc *p) { return p->p->size; }
+uint64_t inlay_proc_size(const inlay_proc *p) { return p->high - p->low; }
 inlay_image *inlay_proc_image(const inlay_proc *p) { return p->image; }
 bool inlay_proc_wanted(const inlay_proc *p) { return p->wanted; }
 unsigned inlay_proc_id(const inlay_proc *p) { return p->id; }
@@ -124,9 +169,10 @@ unsigned inlay_proc_id(const inlay_proc *p) { return p->id; }
 void *inlay_proc_record(inlay_proc *p, size_t size)
 {
     bool entered = tool_enter();
+    if (!record_size_now && p->record) record_size_now = p->record_size; /* it has travelled */
     if (!p->record && (record_size_now == 0 || size == record_size_now)) {
         record_size_now = size;
-        p->record = tool_alloc(size);
+        p->record = tool_carried_alloc(size);
         p->record_size = size;
     }
     void *record = p->record_size == size ? p->record : NULL;
@@ -141,7 +187,8 @@ bool inlay_line_at(uint64_t address, const char **file, unsigned *line)
 {
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);
-    bool found = i && image_line_at(i->m->image, address - i->m->bias, file, line);
+    image *of = i ? tool_image_file(i) : NULL;
+    bool found = of && image_line_at(of, address - i->bias, file, line);
     tool_leave(entered);
     return found;
 }

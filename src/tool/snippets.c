@@ -51,7 +51,19 @@ inlay_expr inlay_const(uint64_t value)
     return s;
 }
 
-inlay_expr inlay_pointer(const void *p) { return inlay_const((uint64_t)(uintptr_t)p); }
+/* Only what lies in the tool's image or in the carried heap is there when the program runs. */
+static bool travels(const void *p)
+{
+    return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < 4096 ||
+           tool_is_static(p) || tool_heap_holds(p);
+}
+
+inlay_expr inlay_pointer(const void *p)
+{
+    if (travels(p)) return inlay_const((uint64_t)(uintptr_t)p);
+    tool_say_limited("memory from malloc does not travel into a rewritten program; use inlay_alloc");
+    return NULL;
+}
 inlay_expr inlay_register(inlay_reg reg) { return with_reg(SNIPPET_REG, reg, NULL); }
 inlay_expr inlay_stack_pointer(void) { return with_reg(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
 inlay_expr inlay_register_ref(inlay_reg reg) { return with_reg(SNIPPET_REG_REF, reg, NULL); }

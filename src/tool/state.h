@@ -70,6 +70,7 @@ typedef struct tool_heap_root {
     struct tool_replay *replay, *replay_last;
     void *roots[ROOTS];
     uint64_t numbers[ROOTS]; /* next counter, next procedure id ... */
+    const char *program;     /* as it was named */
 } tool_heap_root;
 tool_heap_root *tool_heap(void); /* NULL in roles without one */
 
@@ -87,6 +88,8 @@ void *tool_snippet_alloc(size_t bytes);
 
 /* --- counters.c --- */
 void tool_counters_begin(void);
+void tool_counters_restore(void);   /* carried: indices as they were given at rewriting time */
+bool tool_is_static(const void *p); /* in the tool's own image? */
 
 /* --- points.c --- */
 typedef enum point_kind {
@@ -111,17 +114,28 @@ typedef struct proc_insert { /* kept, and applied whenever the code is translate
 void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
 
 /* --- images.c, procs.c --- */
+/* In a carried tool there is no module: the handles are what the instrumentor left, and the file is
+ * opened again when something is asked that they do not know. */
 struct inlay_image {
     module *m;
-    const image_proc *procs; /* asked for when first needed */
+    const char *path, *name;
+    uint64_t low, high, bias;
+    unsigned id;
+    bool is_main, wanted;
+    bool procs_asked;
+    const image_proc *procs; /* asked for when first needed; NULL when the file is gone */
     size_t proc_count;
-    bool procs_asked, wanted;
     inlay_proc **made; /* handles, by index in procs */
     size_t last;       /* the last procedure found */
+    /* carried: */
+    inlay_image *next;
+    int64_t file_size, file_time; /* as they were */
+    image *file;
+    bool file_asked;
 };
 struct inlay_proc {
     inlay_image *image;
-    const image_proc *p;
+    const char *name;
     uint64_t low, high; /* mapped */
     size_t index;
     unsigned id;
@@ -135,6 +149,11 @@ inlay_image *tool_image_of(module *);
 inlay_image *tool_image_at(uint64_t address); /* lock held */
 inlay_proc *tool_proc_at(uint64_t address);   /* lock held */
 void tool_image_forget(inlay_image *);
+image *tool_image_file(inlay_image *);        /* NULL: gone */
+void *tool_handle_alloc(size_t bytes);        /* zeroed; travels where there is a carried heap */
+void tool_handle_free(void *);
+const char *tool_handle_string(const char *); /* likewise; or the string itself */
+void tool_images_attach(void);                /* carried, before main */
 /* Does any procedure have snippets at its entry or exit, so that translation must look? */
 extern bool tool_proc_points;
 
@@ -175,6 +194,9 @@ void tool_output_fork_child(void);
 
 /* --- client.c --- */
 void tool_client_fill(jit_client *);
+void tool_client_instrument(weave_run *);
+void tool_client_image(module *);
+bool tool_client_sees_code(void); /* does any callback look at code? */
 void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- exec.c --- */

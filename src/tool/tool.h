@@ -88,6 +88,8 @@ extern tool_options tool_options_now;
 /* Fills tool_options_now and the tool's own options; returns the index of the program in argv.
  * Prints and exits on --help, --version and wrong usage. */
 int options_parse(int argc, char **argv, const char *help);
+/* When rewriting: the arguments for the carried tool's main, "--" last. */
+const char *const *options_carried(int *count);
 const char *tool_name(void); /* the tool's, for messages */
 /* One line, "NAME: text", to the tool's messages; and the same with an exit. */
 void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -140,7 +142,7 @@ void resident_begin(void); /* before main, or after the program was loaded */
 int resident_hide(int fd); /* out of the program's sight; the number may change */
 
 /* --- rewriter.c: the instrumentor --- */
-void rewriter_enter(char **argv) __attribute__((noreturn)); /* from the launcher */
+void rewriter_enter(const char *program, char **argv) __attribute__((noreturn)); /* from the launcher */
 void rewriter_begin(void);                                  /* before main */
 void rewriter_run(void) __attribute__((noreturn));          /* inlay_start */
 

@@ -1,0 +1,57 @@
+/* What the files of the instrumentor share (see rewriter.c). */
+#ifndef INL_TOOL_REWRITER_H
+#define INL_TOOL_REWRITER_H
+
+#include "tool/state.h"
+#include "rewrite/rewrite.h"
+
+typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
+    char *path;          /* the file, links followed */
+    char *name;          /* its name in the folder of --with-libs */
+    char *out;
+    image *im;
+    module *m;
+    uint64_t bias;       /* assumed */
+    cfg_program *cfg;
+    rewrite_plan *plan;
+    bool is_program;     /* can be started, can carry the tool */
+    bool written;
+} rewriter_image;
+
+typedef struct rewriter {
+    rewriter_image *images;
+    size_t count;
+    rewrite_client client;
+    double started;
+    rewriter_image *now; /* being analysed or woven */
+} rewriter;
+
+/* --- rewriter.c --- */
+void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of);
+
+/* --- rewriter_libs.c --- */
+/* The shared libraries that a program loads when it starts, as the dynamic linker would find them, in the
+ * order in which it would; the interpreter itself is not among them. */
+typedef struct rewriter_library {
+    char *path, *name; /* the file; the name that it is loaded by */
+} rewriter_library;
+inl_status rewriter_libraries(image *program, rewriter_library **out, size_t *count, inl_error *);
+
+/* --- <isa>/folders.c --- */
+const char *const *rewriter_hwcaps(void);
+extern const char rewriter_folders[]; /* divided by colons */
+
+/* --- rewriter_wrap.c --- */
+/* Snippets that see addresses of running code see those of the original: inserts the translation. */
+bool rewriter_wrap(weave_run *);
+
+/* --- rewriter_report.c --- */
+void rewriter_note_refusal(uint64_t address, const char *what, const char *why);
+/* False with a message when a file cannot be written. */
+bool rewriter_reports(const rewriter *);
+void rewriter_summary(const rewriter *);
+
+/* --- json.c --- */
+void tool_json_to(FILE *); /* what follows goes there; NULL: to the tool's result */
+
+#endif
