@@ -1,10 +1,10 @@
-/* bbcount: how many basic blocks a program executes, and how many different ones. */
+/* bbcount: how many basic blocks a program executes, and how many different ones were instrumented. */
 #include <inlay.h>
 
 #include <inttypes.h>
 
 static inlay_counter executed;
-static uint64_t discovered;
+static uint64_t *discovered; /* in memory that travels into a rewritten program */
 
 static void each_block(inlay_block *block, void *arg)
 {
@@ -13,7 +13,7 @@ static void each_block(inlay_block *block, void *arg)
     bool *seen = inlay_record(inlay_block_address(block), sizeof *seen);
     if (seen && !*seen) {
         *seen = true;
-        discovered++;
+        ++*discovered;
     }
     inlay_insert(inlay_block_anywhere(block), inlay_count(&executed, 1));
 }
@@ -29,17 +29,19 @@ static void report(int status, void *arg)
         inlay_json_string("program", inlay_program());
         inlay_json_uint("pid", (uint64_t)inlay_pid());
         inlay_json_uint("blocks", sum);
-        inlay_json_uint("different_blocks", discovered);
+        inlay_json_uint("different_blocks", *discovered);
         inlay_json_end();
     } else {
-        fprintf(inlay_out(), "%s: %" PRIu64 " blocks executed, %" PRIu64 " different ones\n",
-                inlay_program(), sum, discovered);
+        fprintf(inlay_out(), "%s: %" PRIu64 " blocks executed, %" PRIu64 " instrumented\n",
+                inlay_program(), sum, *discovered);
     }
 }
 
 int main(int argc, char **argv)
 {
     inlay_init(&argc, &argv, "counts executed basic blocks");
+    discovered = inlay_alloc(sizeof *discovered);
+    if (!discovered) return 1;
     inlay_on_block(each_block, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();

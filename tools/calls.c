@@ -41,8 +41,11 @@ typedef struct shadow {
 } shadow; /* large, but only what is touched takes memory */
 
 static shadow *shadows[MAX_THREADS];
-static row *rows;
-static size_t row_count;
+/* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
+static struct {
+    row *rows;
+    size_t row_count;
+} *found;
 static bool with_time;
 static uint64_t top = 40;
 
@@ -129,7 +132,7 @@ static void fork_child(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < MAX_THREADS; i++) close_all(shadows[i]);
-    for (row *r = rows; r; r = r->next) r->cycle_sum = 0;
+    for (row *r = found->rows; r; r = r->next) r->cycle_sum = 0;
 }
 
 /* --- instrumentation --- */
@@ -142,9 +145,9 @@ static void each_proc(inlay_proc *proc, void *arg)
     r->proc = keep(inlay_proc_name(proc));
     r->image = keep(inlay_image_name(inlay_proc_image(proc)));
     r->address = inlay_proc_address(proc);
-    r->next = rows;
-    r->index = row_count++;
-    rows = r;
+    r->next = found->rows;
+    r->index = found->row_count++;
+    found->rows = r;
     inlay_insert(inlay_proc_entry(proc), inlay_count(&r->calls, 1));
     if (!with_time) return;
     inlay_insert(inlay_proc_entry(proc),
@@ -216,12 +219,12 @@ static void report(int status, void *arg)
 {
     (void)status;
     (void)arg;
-    row **list = calloc(row_count + 1, sizeof *list);
+    row **list = calloc(found->row_count + 1, sizeof *list);
     if (!list) return;
     size_t count = 0;
     uint64_t calls = 0;
     for (unsigned i = 0; i < MAX_THREADS; i++) add_open(shadows[i]);
-    for (row *r = rows; r; r = r->next) {
+    for (row *r = found->rows; r; r = r->next) {
         r->call_sum = inlay_counter_sum(&r->calls);
         calls += r->call_sum;
         if (r->call_sum) list[count++] = r;
@@ -238,6 +241,8 @@ int main(int argc, char **argv)
                       "some 100 cycles a call, which are in");
     inlay_option_uint(&top, "top", 'n', "procedures to show as text; 0: all (default 40)");
     inlay_init(&argc, &argv, "calls of each procedure; with --time also cycles");
+    found = inlay_alloc(sizeof *found);
+    if (!found) return 1;
     inlay_on_proc(each_proc, NULL);
     if (with_time) {
         inlay_on_thread_start(thread_starts, NULL);

@@ -27,8 +27,11 @@ typedef struct block {
     uint16_t opcodes[];
 } block;
 
-static place *places;
-static block *blocks;
+/* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
+static struct {
+    place *places;
+    block *blocks;
+} *found;
 static uint64_t top = 20;
 static bool by_proc, by_image;
 
@@ -50,8 +53,8 @@ static place *place_of(const inlay_block *b)
     made->image = image ? keep(inlay_image_name(image)) : "[anonymous]";
     made->proc = proc ? keep(inlay_proc_name(proc)) : "[unknown]";
     made->address = proc ? inlay_proc_address(proc) : 0;
-    made->next = places;
-    places = made;
+    made->next = found->places;
+    found->places = made;
     return *p = made;
 }
 
@@ -81,8 +84,8 @@ static block *block_of(inlay_block *b)
     made->where = place_of(b);
     made->other = *head;
     *head = made;
-    made->next = blocks;
-    return blocks = made;
+    made->next = found->blocks;
+    return found->blocks = made;
 }
 
 static void each_block(inlay_block *b, void *arg)
@@ -152,10 +155,10 @@ static int hotter(const void *a, const void *b)
 static place **add_up(uint64_t *all, uint64_t *total, size_t *count)
 {
     size_t made = 0;
-    for (place *p = places; p; p = p->next) made++;
+    for (place *p = found->places; p; p = p->next) made++;
     place **list = calloc(made + 1, sizeof *list);
     if (!list) return NULL;
-    for (block *b = blocks; b; b = b->next) {
+    for (block *b = found->blocks; b; b = b->next) {
         uint64_t n = inlay_counter_sum(&b->executed);
         place *p = b->where;
         if (!n || !p) continue;
@@ -168,7 +171,7 @@ static place **add_up(uint64_t *all, uint64_t *total, size_t *count)
         p->sum += n * b->count;
         *total += n * b->count;
     }
-    for (place *p = places; p; p = p->next) {
+    for (place *p = found->places; p; p = p->next) {
         if (p->sum) list[(*count)++] = p;
     }
     qsort(list, *count, sizeof *list, hotter);
@@ -283,6 +286,8 @@ int main(int argc, char **argv)
     inlay_init(&argc, &argv,
                "executed instructions by mnemonic and class, image and procedure (a REP-prefixed "
                "string instruction counts once)");
+    found = inlay_alloc(sizeof *found);
+    if (!found) return 1;
     inlay_on_block(each_block, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();

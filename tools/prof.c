@@ -18,8 +18,11 @@ typedef struct row {
     uint64_t sum;      /* filled in for the report */
 } row;
 
-static row *rows;
-static size_t row_count;
+/* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
+static struct {
+    row *rows;
+    size_t row_count;
+} *found;
 static uint64_t top = 30;
 static bool lines = true;
 
@@ -36,9 +39,9 @@ static row *add_row(const char *proc, const inlay_image *image, uint64_t address
     r->proc = keep(proc);
     r->image = image ? keep(inlay_image_name(image)) : "[anonymous]";
     r->address = address;
-    r->next = rows;
-    rows = r;
-    row_count++;
+    r->next = found->rows;
+    found->rows = r;
+    found->row_count++;
     return r;
 }
 
@@ -79,10 +82,10 @@ static int hotter(const void *a, const void *b)
 /* All rows that were executed, sorted; *total is their sum. */
 static row **sorted(size_t *count, uint64_t *total)
 {
-    row **list = calloc(row_count + 1, sizeof *list);
+    row **list = calloc(found->row_count + 1, sizeof *list);
     *count = 0;
     *total = 0;
-    for (row *r = rows; list && r; r = r->next) {
+    for (row *r = found->rows; list && r; r = r->next) {
         r->sum = inlay_counter_sum(&r->instructions);
         if (!r->sum) continue;
         list[(*count)++] = r;
@@ -164,6 +167,8 @@ int main(int argc, char **argv)
     inlay_init(&argc, &argv,
                "instructions in each procedure, hottest first (a REP-prefixed string instruction "
                "counts once)");
+    found = inlay_alloc(sizeof *found);
+    if (!found) return 1;
     inlay_on_block(each_block, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();

@@ -24,7 +24,8 @@ struct inlay_buffer {
     void *arg;
 };
 
-static inlay_buffer buffers[WEAVE_BUFFERS];
+/* The table travels with the carried heap, in case a callback made one of them. */
+static inlay_buffer own_buffers[WEAVE_BUFFERS], *buffers = own_buffers;
 static unsigned buffer_count;
 
 /* Memory of ended threads, by buffer; each piece begins with the next one's address. */
@@ -77,6 +78,28 @@ static void when_full(uint32_t slot)
     inl_lock_release(&own->flushing);
 }
 
+/* Carried: main makes its buffers again, with the same numbers. */
+void tool_buffers_attach(void)
+{
+    if (tool_heap()->roots[ROOT_BUFFERS]) buffers = tool_heap()->roots[ROOT_BUFFERS];
+}
+
+void tool_buffers_begin(void)
+{
+    if (buffer_count < tool_heap()->numbers[ROOT_BUFFERS])
+        buffer_count = (unsigned)tool_heap()->numbers[ROOT_BUFFERS];
+}
+
+static bool make_table_travel(void)
+{
+    tool_heap_root *heap = tool_heap();
+    if (!heap || heap->roots[ROOT_BUFFERS]) return true;
+    inlay_buffer *table = tool_carried_alloc(sizeof own_buffers);
+    if (!table) return false;
+    heap->roots[ROOT_BUFFERS] = buffers = table;
+    return true;
+}
+
 inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full,
                                void *arg)
 {
@@ -86,11 +109,14 @@ inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_call
                  WEAVE_BUFFERS);
         return NULL;
     }
+    if (!make_table_travel()) return NULL;
     inlay_buffer *b = &buffers[buffer_count];
     b->woven = (snippet_buffer){buffer_count++, record_size, when_full};
     b->bytes = (size_t)record_size * (records > 8 ? records : 8);
     b->full = full;
     b->arg = arg;
+    if (tool_heap() && tool_heap()->numbers[ROOT_BUFFERS] < buffer_count)
+        tool_heap()->numbers[ROOT_BUFFERS] = buffer_count;
     return b;
 }
 

@@ -84,6 +84,7 @@ void tool_heap_attach(void)
     snprintf(tool_handoff_data.program, sizeof tool_handoff_data.program, "%s", r->program);
     tool_counters_restore();
     tool_images_attach();
+    tool_buffers_attach();
 }
 
 void tool_heap_begin(void)
@@ -91,7 +92,10 @@ void tool_heap_begin(void)
     if (!heap) return;
     started = true;
     if (tool_handoff_data.role == TOOL_INSTRUMENTOR) heap->start = heap->next;
-    if (tool_handoff_data.role == TOOL_CARRIED) tool_counters_restore();
+    if (tool_handoff_data.role == TOOL_CARRIED) {
+        tool_counters_restore();
+        tool_buffers_begin();
+    }
 }
 
 size_t tool_heap_size(void) { return heap ? page_up(heap->next) - REWRITE_HEAP_BASE : 0; }

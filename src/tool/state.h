@@ -186,6 +186,8 @@ void tool_buffers_flush_others(jit_thread *);
 void tool_buffers_flush_all(void);   /* at the end of the process */
 void tool_buffers_end(jit_thread *); /* the thread ends */
 void tool_buffers_fork_child(jit_thread *);
+void tool_buffers_attach(void); /* carried, before main */
+void tool_buffers_begin(void);  /* carried, at inlay_start */
 
 /* --- output.c --- */
 void tool_output_flush(void);
