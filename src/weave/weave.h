@@ -87,6 +87,9 @@ typedef struct weave_engine {
     /* Optional: which registers and flags code at `target` may read or show (see entry_regs); what
      * is left out may hold anything when the exit is taken. Without it: everything is wanted. */
     void (*live_at)(void *arg, uint64_t target, uint64_t *regs, uint32_t *flags);
+    /* Optional: the same for control transfer i of the run where it has no direct target or does not
+     * leave for good: a call, a return, an indirect jump. Without it: everything is wanted. */
+    void (*live_behind)(void *arg, const weave_run *run, uint32_t i, uint64_t *regs, uint32_t *flags);
 } weave_engine;
 
 enum { /* weave_options.stress */
@@ -101,7 +104,13 @@ typedef struct weave_options {
                               for it behind the run's end, at offsets from weave_output.cold_at on.
                               Such code has entries in weave_output.faults: the state there is that
                               of the branch, not yet executed */
+    bool hide_dead;        /* what the program will not read again counts as dead, even where a fault
+                              handler could look at it */
 } weave_options;
+
+/* Registers and flags of the program that the snippets of a list at `insn` read. */
+typedef struct weave_need { uint64_t regs; uint32_t flags; } weave_need;
+weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const weave_list *list);
 
 /* Weaves `run` into `code`. After the last instruction, if it can fall through, engine->exit_to is
  * called with the address behind it. Fails with INL_ERR_RANGE when `code` is too small (the caller

@@ -108,6 +108,17 @@ static cfg_need wanted_at(const weaver *w, uint64_t target)
     return need;
 }
 
+static cfg_need wanted_behind(const weaver *w, uint32_t i)
+{
+    cfg_need need = everything;
+    unsigned flow = w->run->insns[i].in.flow;
+    bool leaves = flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND || flow == ISA_FLOW_RETURN ||
+                  flow == ISA_FLOW_JUMP_IND;
+    if (!leaves || !w->engine->live_behind) return need;
+    w->engine->live_behind(w->engine->arg, w->run, i, &need.regs, &need.flags);
+    return (cfg_need){need.regs & WEAVE_ALL_REGS, need.flags & X86_ARITH};
+}
+
 static bool falls_through(unsigned flow)
 {
     return flow != ISA_FLOW_JUMP && flow != ISA_FLOW_CALL && flow != ISA_FLOW_JUMP_IND &&
@@ -130,9 +141,17 @@ static cfg_step insn_step(weaver *w, uint32_t i)
     bool direct = insn->in.flow == ISA_FLOW_JUMP || insn->in.flow == ISA_FLOW_COND ||
                   insn->in.flow == ISA_FLOW_COND_REG;
     if (direct) s.exit = wanted_at(w, insn->in.target);
+    else s.exit = wanted_behind(w, i);
     if (insn->taken.first) s.exit = everything;
     if (!direct) s.may_fault = true;
     return s;
+}
+
+weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const weave_list *list)
+{
+    weaver w = {.run = run};
+    cfg_need need = reads_of_list(&w, list, insn);
+    return (weave_need){need.regs, need.flags};
 }
 
 static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
@@ -198,6 +217,7 @@ bool weave_analyse(weaver *w)
     cfg_need end = wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
     w->live[count] = (cfg_live){end, end};
     cfg_liveness(steps, count, everything, w->live);
+    for (uint32_t i = 0; w->opt->hide_dead && i <= count; i++) w->live[i].seen = w->live[i].live;
     if (w->opt->stress & WEAVE_STRESS_NO_DEAD)
         for (uint32_t i = 0; i <= count; i++) w->live[i] = (cfg_live){everything, everything};
     w->out->entry_regs = w->live[0].seen.regs;
