@@ -1,0 +1,237 @@
+/* Backward dataflow over the blocks of one procedure; see the header for what is assumed at its rim.
+ *
+ * A block's effect on what is wanted behind it is wanted' = uses | (wanted & ~kills), twice: for what is
+ * live and for what is seen. Summaries are made in one walk over the instructions; then blocks are
+ * visited from the last to the first until nothing changes, which for reducible code takes as many
+ * rounds as loops are nested.
+ */
+#include "cfg/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const cfg_need everything = {~0ull, ~0u};
+static const cfg_need nothing = {0, 0};
+
+typedef struct summary {
+    cfg_need live_use, live_kill, seen_use, seen_kill;
+} summary;
+
+static cfg_need join(cfg_need a, cfg_need b)
+{
+    return (cfg_need){a.regs | b.regs, a.flags | b.flags};
+}
+
+static cfg_need without(cfg_need a, cfg_need b)
+{
+    return (cfg_need){a.regs & ~b.regs, a.flags & ~b.flags};
+}
+
+static bool same(cfg_need a, cfg_need b)
+{
+    return a.regs == b.regs && a.flags == b.flags;
+}
+
+cfg_need cfg_flow_at_call(const cfg_facts *facts)
+{
+    return (cfg_need){~0ull, facts->flags_at_entry ? ~0u : 0};
+}
+
+cfg_need cfg_flow_at_return(const cfg_facts *facts)
+{
+    return (cfg_need){~0ull, facts->flags_at_return ? ~0u : 0};
+}
+
+/* A division leaves flags undefined and defines none. */
+static bool may_fault(const isa_insn *in, const isa_effects *fx)
+{
+    if (in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP)) return true;
+    return in->flow != ISA_FLOW_NEXT || (fx->flags_undefined && !fx->flags_written);
+}
+
+/* Puts an instruction in front of what `s` sums up so far. */
+static void prepend(summary *s, cfg_need reads, cfg_need kills, bool faults)
+{
+    s->live_use = join(without(s->live_use, kills), reads);
+    s->live_kill = join(s->live_kill, kills);
+    s->seen_use = faults ? everything : join(without(s->seen_use, kills), reads);
+    s->seen_kill = join(s->seen_kill, kills);
+}
+
+static void prepend_insn(summary *s, const isa *isa, const isa_insn *in)
+{
+    isa_effects fx;
+    isa->effects(in, &fx);
+    /* What is undefined may be left as it was. */
+    cfg_need kills = {fx.kills, fx.flags_kill & ~fx.flags_undefined};
+    prepend(s, (cfg_need){fx.reads, fx.flags_read}, kills, may_fault(in, &fx));
+}
+
+/* What is wanted behind a block's last instruction, its edges within the procedure apart. */
+static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_block *b)
+{
+    cfg_need need = nothing;
+    if (b->flags & CFG_BLOCK_CALL) need = join(need, cfg_flow_at_call(facts));
+    if (b->flags & CFG_BLOCK_RETURN) need = join(need, cfg_flow_at_return(facts));
+    if (b->flags & CFG_BLOCK_TAIL_IND) need = join(need, cfg_flow_at_call(facts));
+    if (b->flags & CFG_BLOCK_UNRESOLVED) need = everything;
+    for (uint32_t i = 0; i < b->edge_count; i++) {
+        const cfg_edge *e = &p->edges[b->first_edge + i];
+        bool inside = e->to != CFG_NONE && p->blocks[e->to].proc == b->proc;
+        if (inside) continue;
+        bool entry = e->to == CFG_NONE || p->blocks[e->to].flags & CFG_BLOCK_ENTRY;
+        need = join(need, e->kind == CFG_EDGE_TAIL && entry ? cfg_flow_at_call(facts) : everything);
+    }
+    bool ends = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
+                                             CFG_BLOCK_UNRESOLVED);
+    return ends ? need : everything; /* a trap */
+}
+
+/* A call uses up everything itself: what is wanted behind it comes from the callee's return. */
+static void add_rim(summary *s, cfg_need rim, bool calls, cfg_need returned)
+{
+    if (calls) {
+        s->live_kill = s->seen_kill = (cfg_need){0, ~returned.flags};
+        s->live_use = s->seen_use = rim;
+        return;
+    }
+    s->live_use = s->seen_use = rim;
+}
+
+static void solve(const cfg_program *p, const cfg_proc *proc, const summary *sums, cfg_live *at)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t k = proc->block_count; k-- > 0;) {
+            const cfg_block *b = &p->blocks[proc->first_block + k];
+            cfg_live out = {nothing, nothing}, in;
+            for (uint32_t i = 0; i < b->edge_count; i++) {
+                uint32_t to = p->edges[b->first_edge + i].to - proc->first_block;
+                if (to >= proc->block_count) continue;
+                out.live = join(out.live, at[to].live);
+                out.seen = join(out.seen, at[to].seen);
+            }
+            in.live = join(sums[k].live_use, without(out.live, sums[k].live_kill));
+            in.seen = join(join(sums[k].seen_use, without(out.seen, sums[k].seen_kill)), in.live);
+            if (same(in.live, at[k].live) && same(in.seen, at[k].seen)) continue;
+            at[k] = in;
+            changed = true;
+        }
+    }
+}
+
+static const isa_insn *insn_at(const cfg_flow_code *code, size_t i)
+{
+    return (const isa_insn *)((const char *)code->first + i * code->stride);
+}
+
+cfg_live *cfg_flow_solve(const cfg_program *p, const cfg_facts *facts, uint32_t proc,
+                         const cfg_flow_code *code, inl_arena *arena)
+{
+    const cfg_proc *of = &p->procs[proc];
+    summary *sums = inl_arena_alloc(arena, of->block_count * sizeof *sums);
+    cfg_live *at = inl_arena_alloc(arena, of->block_count * sizeof *at);
+    if (!sums || !at) return NULL;
+    size_t first = 0;
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        add_rim(&sums[k], at_rim(p, facts, b), b->flags & CFG_BLOCK_CALL, cfg_flow_at_return(facts));
+        for (size_t i = first + b->insn_count; i-- > first;) {
+            if (code->after) prepend(&sums[k], code->after[i], nothing, false);
+            prepend_insn(&sums[k], p->isa, insn_at(code, i));
+            if (code->before) prepend(&sums[k], code->before[i], nothing, false);
+        }
+        first += b->insn_count;
+    }
+    solve(p, of, sums, at);
+    return at;
+}
+
+/* --- the whole image --- */
+
+typedef struct finder {
+    const cfg_program *program;
+    isa_insn *insns; /* of one procedure */
+    size_t room;
+    inl_arena arena;
+} finder;
+
+static bool reserve(finder *f, size_t count)
+{
+    if (count <= f->room) return true;
+    size_t room = count + count / 2;
+    isa_insn *bigger = realloc(f->insns, room * sizeof *bigger);
+    if (!bigger) return false;
+    f->insns = bigger;
+    f->room = room;
+    return true;
+}
+
+/* Decodes the procedure. False: no memory. A block whose bytes are gone counts as unknown code. */
+static bool decode(finder *f, const cfg_proc *proc)
+{
+    const cfg_program *p = f->program;
+    size_t n = 0;
+    for (uint32_t k = 0; k < proc->block_count; k++) n += p->blocks[proc->first_block + k].insn_count;
+    if (!reserve(f, n)) return false;
+    n = 0;
+    for (uint32_t k = 0; k < proc->block_count; k++) {
+        const cfg_block *b = &p->blocks[proc->first_block + k];
+        const uint8_t *bytes = NULL;
+        size_t avail = image_bytes(p->image, b->addr, &bytes), at = 0;
+        for (uint32_t i = 0; i < b->insn_count; i++, n++) {
+            isa_result r = p->isa->decode(bytes + at, avail - at, b->addr + at, &f->insns[n]);
+            if (r == ISA_TRUNCATED || r == ISA_INVALID)
+                f->insns[n] = (isa_insn){.len = 0, .bits = ISA_BIT_UNKNOWN, .flow = ISA_FLOW_TRAP};
+            at += f->insns[n].len;
+        }
+    }
+    return true;
+}
+
+static bool is_returned(const cfg_program *p, const cfg_block *b, uint32_t *to)
+{
+    for (uint32_t i = 0; i < b->edge_count; i++) {
+        const cfg_edge *e = &p->edges[b->first_edge + i];
+        if (e->kind != CFG_EDGE_RETURNED || e->to == CFG_NONE) continue;
+        *to = e->to;
+        return true;
+    }
+    return false;
+}
+
+static bool examine(finder *f, uint32_t index, cfg_facts *facts)
+{
+    static const cfg_facts hoped;
+    const cfg_program *p = f->program;
+    const cfg_proc *proc = &p->procs[index];
+    bool code_for_sure = proc->status != CFG_PROC_LEFT && !(proc->flags & CFG_PROC_GUESSED);
+    if (!code_for_sure || proc->block_count == 0) return true;
+    if (!decode(f, proc)) return false;
+    cfg_flow_code code = {.first = f->insns, .stride = sizeof *f->insns};
+    inl_arena_reset(&f->arena);
+    const cfg_live *at = cfg_flow_solve(p, &hoped, index, &code, &f->arena);
+    if (!at) return false;
+    for (uint32_t k = 0; k < proc->block_count; k++) {
+        const cfg_block *b = &p->blocks[proc->first_block + k];
+        uint32_t to;
+        if (b->flags & CFG_BLOCK_ENTRY && at[k].live.flags) facts->flags_at_entry = true;
+        if (!(b->flags & CFG_BLOCK_CALL) || !is_returned(p, b, &to)) continue;
+        if (to - proc->first_block >= proc->block_count ||
+            at[to - proc->first_block].live.flags)
+            facts->flags_at_return = true;
+    }
+    return true;
+}
+
+bool cfg_facts_find(const cfg_program *p, cfg_facts *facts)
+{
+    finder f = {.program = p};
+    bool ok = true;
+    *facts = (cfg_facts){0};
+    for (uint32_t i = 0; i < p->proc_count && ok; i++) ok = examine(&f, i, facts);
+    if (!ok) *facts = (cfg_facts){true, true};
+    free(f.insns);
+    inl_arena_free(&f.arena);
+    return ok;
+}

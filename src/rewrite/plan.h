@@ -1,0 +1,153 @@
+/* What the files of the plan share.
+ *
+ *   plan.c      the order of work; layout of the new text
+ *   choose.c    which procedures move, and where old code must be caught for them
+ *   catch.c     jumps over old code: room, springboards, the patches
+ *   tables.c    jump tables: which are redirected, and their copies
+ *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
+ *   map.c       old <-> new addresses
+ *   check.c     the result, read back
+ *   <isa>/lower.c   the instructions themselves
+ *
+ * Addresses in the cfg are link-time addresses, in the plan assumed ones (link-time + bias).
+ * New places are offsets from the beginning of the new text.
+ */
+#ifndef INL_REWRITE_PLAN_H
+#define INL_REWRITE_PLAN_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "cfg/flow.h"
+#include "rewrite/rewrite.h"
+
+enum { REWRITE_NOWHERE = 0xffffffffu };
+
+enum { /* rewrite_work.block_bits */
+    REWRITE_CATCH = 1,       /* the old code here becomes a jump to the new */
+    REWRITE_TABLE_KEPT = 2,  /* a table that was not redirected leads here */
+    REWRITE_FROM_LEFT = 4,   /* code that stays in place leads here by a direct jump */
+    REWRITE_TAIL_SEEN = 8,   /* some known direct jump from another procedure leads here */
+    REWRITE_PAD_LEFT = 16,   /* a landing pad of code that stays in place */
+};
+
+/* A displacement to be filled in: `width` bytes at offset `at`, relative to their end. */
+typedef struct rewrite_fix {
+    uint32_t at;
+    uint32_t block;          /* of the cfg */
+    uint32_t site;           /* number of the branch in its procedure */
+    uint8_t width;           /* 1 or 4 */
+} rewrite_fix;
+
+/* A place of old code that is caught. */
+typedef struct rewrite_catch {
+    uint32_t block;
+    uint32_t room;           /* bytes from its first on that may be overwritten, at most 5 */
+    uint64_t board;          /* link-time address of its springboard, 0: the jump stands here itself */
+} rewrite_catch;
+
+/* Re-aiming of an instruction that names a table. */
+typedef struct rewrite_reaim {
+    uint64_t named_at;       /* assumed */
+    uint64_t old, now;       /* the operand, and what it becomes (known when the procedure is placed) */
+    uint32_t table;          /* of the cfg */
+} rewrite_reaim;
+
+enum { REWRITE_LONG = 0, REWRITE_SHORT = 1, REWRITE_PINNED = 2 /* long, a short one did not reach */ };
+
+typedef struct rewrite_work {
+    rewrite_plan plan;       /* first: what the caller gets */
+    const rewrite_client *client;
+    uint8_t *block_bits;     /* per block of the cfg */
+    uint32_t *new_at;        /* per block: offset of its new code, or REWRITE_NOWHERE */
+    uint8_t *redirected;     /* per table */
+    uint8_t *runs_early;     /* per procedure: before the tool; NULL: none does */
+    INL_VEC(rewrite_catch) catches;
+    INL_VEC(rewrite_fix) far;     /* between procedures */
+    INL_VEC(rewrite_reaim) copies; /* of jump tables */
+    uint32_t *first_table;   /* per procedure: its first redirected table, chained by next_table */
+    uint32_t *next_table;
+    INL_VEC(rewrite_map) map;
+    INL_VEC(rewrite_patch) patches;
+    size_t text_room;
+    cfg_facts facts;
+    bool instruments;        /* the client may insert something */
+    inl_error *error;
+
+    /* The procedure in work (code.c). */
+    uint32_t proc;
+    weave_run run;
+    cfg_live *live;          /* at each block's entry; NULL: not known */
+    inl_arena arena;
+    INL_VEC(rewrite_fix) near;
+    INL_VEC(uint8_t) forms;  /* per branch, in order of emission */
+    INL_VEC(rewrite_reaim) reaims;
+    bool plain;              /* nothing is inserted in it */
+    uint32_t sites;          /* branches emitted so far */
+    uint32_t block;          /* in work */
+    uint32_t base;           /* offset where the window of the block in work begins */
+    uint64_t follows;        /* assumed address of the block that comes next in the new code; 0: none */
+    size_t exit_end;         /* window offset behind the last jump of exit_to, and where it goes */
+    uint64_t exit_target;
+    bool bad_branch;
+    bool no_room;
+} rewrite_work;
+
+static inline const cfg_program *rewrite_cfg(const rewrite_work *w) { return w->plan.cfg; }
+static inline uint64_t rewrite_assumed(const rewrite_work *w, uint64_t link)
+{
+    return link + w->plan.bias;
+}
+static inline bool rewrite_moves(const rewrite_work *w, uint32_t proc)
+{
+    return w->plan.procs[proc].how <= REWRITE_MOVED_QUIETLY;
+}
+
+/* choose.c */
+bool rewrite_choose(rewrite_work *);
+void rewrite_leave(rewrite_work *, uint32_t proc, const char *reason);
+/* catch.c: finds room for a jump at each place; false when some procedure had to be left alone for want
+ * of it, so that the choice has to be made again (or memory ran out: w->no_room). */
+bool rewrite_catch_all(rewrite_work *);
+bool rewrite_make_patches(rewrite_work *);
+/* tables.c */
+void rewrite_pick_tables(rewrite_work *);
+bool rewrite_redirects(const rewrite_work *, const cfg_table *);
+void rewrite_chain_tables(rewrite_work *);
+bool rewrite_place_tables(rewrite_work *);
+bool rewrite_fill_tables(rewrite_work *);
+/* code.c */
+inl_status rewrite_proc_code(rewrite_work *, uint32_t proc);
+bool rewrite_text_reserve(rewrite_work *, size_t bytes);
+/* A direct branch: the fix-up for the displacement just emitted. */
+bool rewrite_note_branch(rewrite_work *, uint64_t target, size_t at, unsigned width, uint32_t site);
+/* Is the next branch to have the short form? *site is its number. */
+bool rewrite_branch_is_short(rewrite_work *, uint64_t target, size_t at, bool was_short, uint32_t *site);
+bool rewrite_set_rel32(rewrite_work *, uint32_t at, uint64_t target);
+/* map.c */
+bool rewrite_map_add(rewrite_work *, uint64_t old, uint32_t at, uint32_t code_at);
+/* <isa>/lower.c */
+struct x86_code;
+bool rewrite_lower(void *work, struct x86_code *, const weave_run *, uint32_t i);
+bool rewrite_exit_to(void *work, struct x86_code *, uint64_t target);
+/* The block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
+ * it does not fit its room. */
+inl_status rewrite_copy_block(rewrite_work *, uint32_t first, uint32_t count, inl_error *);
+inl_status rewrite_weave_block(rewrite_work *, uint32_t first, uint32_t count, inl_error *);
+/* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
+bool rewrite_needs_weaver(const isa_insn *);
+bool rewrite_pad(rewrite_work *, uint32_t bytes);
+/* `call` to the next instruction: the code wants to know where it is. */
+bool rewrite_asks_where(const isa_insn *);
+/* The instruction at t->named_at names the table, in a way that can be re-aimed, and what it leaves in a
+ * register serves only to read this table's entries and to add them. */
+bool rewrite_names_table_only(const cfg_program *, const cfg_table *t);
+/* Re-aims the decoded instruction. */
+void rewrite_reaim_insn(isa_insn *, const rewrite_reaim *);
+/* A jump of `room` (5 or 2) bytes; false: out of reach. */
+bool rewrite_jump(uint64_t at, uint64_t target, unsigned room, uint8_t *out);
+
+/* Reads the finished plan back and compares it with the map: branches lead to instructions, table
+ * entries likewise, patches lie in moved code. INL_ERR_FORMAT with the place when they do not. */
+inl_status rewrite_plan_check(const rewrite_plan *, inl_error *);
+
+#endif

@@ -1,0 +1,357 @@
+/* Instructions of x86-64 in their new place, with native control flow.
+ *
+ *   jmp, jcc        the same, to the target's new place if it has moved; the short form where it reaches
+ *   loop, jrcxz     the same, or over a short jump to a long one
+ *   call            the same: the return address is the new one
+ *   indirect, ret   copied; RIP-relative operands re-aimed
+ *   syscall         copied, or by way of the gate where the tool has to know of it:
+ *                       lea behind(%rip),%rcx ; jmp *%gs:REWRITE_GATE ; behind:
+ *                   (the instruction destroys rcx and r11 anyway)
+ *   others          copied
+ */
+#include "isa/x86_64/emit.h"
+#include "rewrite/plan.h"
+#include "rewrite/run.h"
+
+#include <string.h>
+
+static bool jump_to(rewrite_work *w, x86_code *c, uint64_t target, bool was_short)
+{
+    uint32_t site;
+    if (rewrite_branch_is_short(w, target, w->base + c->at, was_short, &site)) {
+        static const uint8_t bytes[] = {0xeb, 0};
+        x86_bytes(c, bytes, sizeof bytes);
+        return c->full || rewrite_note_branch(w, target, w->base + c->at - 1, 1, site);
+    }
+    size_t at = x86_jmp_rel32(c, x86_here(c), false);
+    return c->full || rewrite_note_branch(w, target, w->base + at, 4, site);
+}
+
+static bool jump_if(rewrite_work *w, x86_code *c, const isa_insn *in)
+{
+    uint32_t site;
+    if (rewrite_branch_is_short(w, in->target, w->base + c->at, in->len <= 3, &site)) {
+        uint8_t bytes[] = {(uint8_t)(0x70 | in->cond), 0};
+        x86_bytes(c, bytes, sizeof bytes);
+        return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 1, 1, site);
+    }
+    size_t at = x86_jcc_rel32(c, in->cond, x86_here(c), false);
+    return c->full || rewrite_note_branch(w, in->target, w->base + at, 4, site);
+}
+
+/* loop, loope, loopne, jrcxz and jecxz have the short form only. */
+static bool jump_on_register(rewrite_work *w, x86_code *c, const isa_insn *in)
+{
+    uint8_t bytes[16];
+    uint32_t site;
+    bool is_short = rewrite_branch_is_short(w, in->target, w->base + c->at + in->len - 2u, true, &site);
+    memcpy(bytes, in->raw, in->len);
+    bytes[in->len - 1] = is_short ? 0 : 2;
+    x86_bytes(c, bytes, in->len);
+    if (is_short) return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 1, 1, site);
+    x86_label past = x86_jmp_label(c, 1);
+    size_t at = x86_jmp_rel32(c, x86_here(c), false);
+    bool ok = c->full || rewrite_note_branch(w, in->target, w->base + at, 4, site);
+    return x86_bind(c, past) && ok;
+}
+
+/* Anything with a 32-bit displacement at its end: call, xbegin. */
+static bool with_rel32(rewrite_work *w, x86_code *c, const isa_insn *in, const uint8_t *head, unsigned n)
+{
+    static const uint8_t zero[4];
+    x86_bytes(c, head, n);
+    x86_bytes(c, zero, sizeof zero);
+    return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 4, 4, REWRITE_NOWHERE);
+}
+
+static bool copy_moved(x86_code *c, const isa_insn *in)
+{
+    uint8_t bytes[16], len;
+    isa_x86_64.relocate(in, x86_here(c), bytes, &len);
+    if (!len) return false;
+    x86_bytes(c, bytes, len);
+    return true;
+}
+
+/* --- system calls --- */
+
+static bool sets_rax(const isa_insn *in, long *nr)
+{
+    const uint8_t *op = in->raw + in->opcode_at;
+    int32_t imm;
+    if (in->opcode_at == 0 && op[0] == 0xb8 && in->imm_len == 4) {
+        memcpy(&imm, in->raw + in->imm_at, 4);
+        *nr = (long)(uint32_t)imm;
+        return true;
+    }
+    if (in->opcode_at == 1 && in->raw[0] == 0x48 && op[0] == 0xc7 && op[1] == 0xc0) {
+        memcpy(&imm, in->raw + in->imm_at, 4);
+        *nr = imm;
+        return true;
+    }
+    if (in->opcode_at == 0 && (op[0] == 0x31 || op[0] == 0x33) && op[1] == 0xc0) {
+        *nr = 0;
+        return true;
+    }
+    return false;
+}
+
+/* The call's number where the run's own instructions before it say so, else -1. */
+static long call_number(const weave_run *run, uint32_t i)
+{
+    while (i-- > 0) {
+        const isa_insn *in = &run->insns[i].in;
+        isa_effects fx;
+        long nr;
+        if (sets_rax(in, &nr)) return nr;
+        run->isa->effects(in, &fx);
+        if (in->flow != ISA_FLOW_NEXT || fx.writes & 1u << X86_RAX) return -1;
+    }
+    return -1;
+}
+
+static bool lower_syscall(rewrite_work *w, x86_code *c, const weave_run *run, uint32_t i)
+{
+    const isa_insn *in = &run->insns[i].in;
+    bool early = w->runs_early && w->runs_early[w->proc];
+    if (!w->instruments || early || !x86_is_syscall(in) ||
+        !rewrite_syscall_matters(call_number(run, i))) {
+        x86_bytes(c, in->raw, in->len);
+        return true;
+    }
+    x86_addr gate = x86_gs((int32_t)REWRITE_GATE);
+    x86_code probe = {.write = (uint8_t[16]){0}, .exec = x86_here(c), .size = 16};
+    x86_jmp_m(&probe, gate);
+    x86_lea(c, X86_RCX, x86_rip(x86_here(c) + 7 + probe.at)); /* lea with a displacement: 7 bytes */
+    x86_jmp_m(c, gate);
+    w->plan.has_syscalls = w->plan.uses_frame = true;
+    return true;
+}
+
+bool rewrite_lower(void *work, x86_code *c, const weave_run *run, uint32_t i)
+{
+    static const uint8_t call[] = {0xe8}, xbegin[] = {0xc7, 0xf8};
+    rewrite_work *w = work;
+    const isa_insn *in = &run->insns[i].in;
+    switch (in->flow) {
+    case ISA_FLOW_JUMP: return jump_to(w, c, in->target, in->len <= 3);
+    case ISA_FLOW_COND: return jump_if(w, c, in);
+    case ISA_FLOW_COND_REG: return jump_on_register(w, c, in);
+    case ISA_FLOW_CALL: return with_rel32(w, c, in, call, sizeof call);
+    case ISA_FLOW_TX: return with_rel32(w, c, in, xbegin, sizeof xbegin);
+    case ISA_FLOW_JUMP_IND:
+    case ISA_FLOW_CALL_IND:
+    case ISA_FLOW_RETURN: return copy_moved(c, in);
+    case ISA_FLOW_SYSCALL: return lower_syscall(w, c, run, i);
+    default: return copy_moved(c, in);
+    }
+}
+
+bool rewrite_exit_to(void *work, x86_code *c, uint64_t target)
+{
+    rewrite_work *w = work;
+    if (!jump_to(w, c, target, false)) return false;
+    w->exit_end = c->at;
+    w->exit_target = target;
+    return true;
+}
+
+/* --- whole blocks --- */
+
+static x86_code window(rewrite_work *w)
+{
+    w->base = (uint32_t)w->plan.text_size;
+    w->exit_end = 0;
+    return (x86_code){.write = w->plan.text + w->base, .exec = w->plan.text_addr + w->base,
+                      .size = w->text_room - w->base};
+}
+
+/* The last thing in the block is a jump to what follows it anyway: taken back. */
+static void drop_last_exit(rewrite_work *w, x86_code *c)
+{
+    if (!w->exit_end || w->exit_end != c->at || w->exit_target != w->follows) return;
+    const rewrite_fix *fix = &w->near.items[--w->near.count];
+    c->at = fix->at - w->base - 1; /* one byte of opcode in both forms */
+}
+
+static bool falls(const rewrite_work *w, const isa_insn *in)
+{
+    const cfg_block *b = &rewrite_cfg(w)->blocks[w->block];
+    switch (in->flow) {
+    case ISA_FLOW_JUMP:
+    case ISA_FLOW_JUMP_IND:
+    case ISA_FLOW_RETURN: return false;
+    case ISA_FLOW_TRAP:
+    case ISA_FLOW_FAR: return b->edge_count > 0;
+    default: return true;
+    }
+}
+
+/* Behind the last instruction: on to the next block. `done`: the weaver has seen to it. */
+static bool go_on(rewrite_work *w, x86_code *c, const isa_insn *last, bool done)
+{
+    static const uint8_t ud2[] = {0x0f, 0x0b};
+    uint64_t behind = last->addr + last->len;
+    bool call = last->flow == ISA_FLOW_CALL || last->flow == ISA_FLOW_CALL_IND;
+    if (call && rewrite_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN) {
+        if (behind != w->follows) x86_bytes(c, ud2, sizeof ud2);
+        return true;
+    }
+    if ((done && !call) || !falls(w, last)) return true;
+    return behind == w->follows || rewrite_exit_to(w, c, behind);
+}
+
+static inl_status finish(rewrite_work *w, const x86_code *c, inl_error *e)
+{
+    if (c->full) return INL_ERR_RANGE;
+    if (c->unreachable || w->bad_branch)
+        return inl_fail_at(e, INL_ERR_UNSUPPORTED, rewrite_cfg(w)->blocks[w->block].addr,
+                           w->bad_branch ? "a branch leads into the middle of an instruction"
+                                         : "an operand is out of reach from the new code");
+    w->plan.text_size = w->base + c->at;
+    return INL_OK;
+}
+
+inl_status rewrite_copy_block(rewrite_work *w, uint32_t first, uint32_t count, inl_error *e)
+{
+    x86_code c = window(w);
+    for (uint32_t i = first; i < first + count && !c.full; i++) {
+        const isa_insn *in = &w->run.insns[i].in;
+        uint32_t at = w->base + (uint32_t)c.at;
+        if (!rewrite_map_add(w, in->addr, at, at)) return INL_ERR_NO_MEMORY;
+        if (in->flow == ISA_FLOW_NEXT && !(in->bits & ISA_BIT_PCREL_MEM)) {
+            x86_bytes(&c, in->raw, in->len);
+        } else if (in->flow == ISA_FLOW_NEXT) {
+            if (!copy_moved(&c, in)) c.unreachable = true;
+        } else if (!rewrite_lower(w, &c, &w->run, i) && !c.full) {
+            c.unreachable = true;
+        }
+    }
+    if (!c.full && !c.unreachable) go_on(w, &c, &w->run.insns[first + count - 1].in, false);
+    return finish(w, &c, e);
+}
+
+static void live_at(void *work, uint64_t target, uint64_t *regs, uint32_t *flags)
+{
+    rewrite_work *w = work;
+    const cfg_program *p = rewrite_cfg(w);
+    uint32_t b = cfg_block_at(p, target - w->plan.bias);
+    cfg_need need = {~0ull, ~0u};
+    if (b != CFG_NONE && p->blocks[b].proc == w->proc && w->live)
+        need = w->live[b - p->procs[w->proc].first_block].live;
+    else if (b != CFG_NONE && p->blocks[b].flags & CFG_BLOCK_ENTRY)
+        need = cfg_flow_at_call(&w->facts);
+    *regs = need.regs;
+    *flags = need.flags;
+}
+
+/* Behind a jump through a table. */
+static cfg_need live_on_edges(const rewrite_work *w, const cfg_block *b)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    cfg_need need = {0, 0};
+    for (uint32_t k = 0; k < b->edge_count; k++) {
+        uint32_t to = p->edges[b->first_edge + k].to;
+        if (to == CFG_NONE || p->blocks[to].proc != w->proc) return (cfg_need){~0ull, ~0u};
+        cfg_need at = w->live[to - p->procs[w->proc].first_block].live;
+        need.regs |= at.regs;
+        need.flags |= at.flags;
+    }
+    return need;
+}
+
+static void live_behind(void *work, const weave_run *run, uint32_t i, uint64_t *regs, uint32_t *flags)
+{
+    rewrite_work *w = work;
+    const cfg_block *b = &rewrite_cfg(w)->blocks[w->block];
+    unsigned flow = run->insns[i].in.flow;
+    cfg_need need = {~0ull, ~0u};
+    if (flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND || b->flags & CFG_BLOCK_TAIL_IND)
+        need = cfg_flow_at_call(&w->facts);
+    else if (flow == ISA_FLOW_RETURN)
+        need = cfg_flow_at_return(&w->facts);
+    else if (w->live && !(b->flags & CFG_BLOCK_UNRESOLVED))
+        need = live_on_edges(w, b);
+    *regs = need.regs;
+    *flags = need.flags;
+}
+
+static bool map_woven(rewrite_work *w, const weave_output *out, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const weave_map_entry *m = &out->map[i];
+        if (!rewrite_map_add(w, m->app, w->base + m->snippets_at, w->base + m->code_at)) return false;
+    }
+    return true;
+}
+
+inl_status rewrite_weave_block(rewrite_work *w, uint32_t first, uint32_t count, inl_error *e)
+{
+    weave_run view = w->run;
+    weave_block block = w->run.blocks[w->block - rewrite_cfg(w)->procs[w->proc].first_block];
+    weave_engine engine = {.lower = rewrite_lower, .exit_to = rewrite_exit_to, .arg = w,
+                           .live_at = live_at, .live_behind = live_behind};
+    weave_options options = w->client->weave;
+    weave_output out;
+    x86_code c = window(w);
+    options.hide_dead = true;
+    options.cold_exits = false;
+    view.insns += first;
+    view.insn_count = count;
+    view.blocks = &block;
+    view.block_count = 1;
+    block.first = 0;
+    block.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        view.insns[i].index = i;
+        view.insns[i].block = 0;
+    }
+    inl_status status = weave_compile(&view, &engine, &options, &c, &out, e);
+    if (status) return status;
+    w->plan.uses_frame = true;
+    if (!map_woven(w, &out, count)) return INL_ERR_NO_MEMORY;
+    if (out.cold_at == c.at) drop_last_exit(w, &c);
+    go_on(w, &c, &view.insns[count - 1].in, true);
+    return finish(w, &c, e);
+}
+
+/* --- small answers --- */
+
+bool rewrite_needs_weaver(const isa_insn *in)
+{
+    uint8_t op = in->raw[in->opcode_at];
+    for (unsigned i = 0; i < in->opcode_at; i++)
+        if (in->raw[i] == 0x65) return true;
+    return op == 0x8e || op == 0xa9 || x86_is_rdfsbase_family(in);
+}
+
+bool rewrite_asks_where(const isa_insn *in)
+{
+    return in->flow == ISA_FLOW_CALL && in->target == in->addr + in->len;
+}
+
+bool rewrite_pad(rewrite_work *w, uint32_t bytes)
+{
+    if (!rewrite_text_reserve(w, bytes)) return false;
+    x86_code c = window(w);
+    for (uint32_t n; bytes; bytes -= n) {
+        n = bytes < 9 ? bytes : 9;
+        x86_nop(&c, n);
+    }
+    w->plan.text_size = w->base + c.at;
+    return !c.full;
+}
+
+bool rewrite_jump(uint64_t at, uint64_t target, unsigned room, uint8_t *out)
+{
+    int64_t d = (int64_t)(target - (at + room));
+    if (room == 2) {
+        out[0] = 0xeb;
+        out[1] = (uint8_t)d;
+        return d == (int8_t)d;
+    }
+    int32_t narrow = (int32_t)d;
+    out[0] = 0xe9;
+    memcpy(out + 1, &narrow, 4);
+    return d == narrow;
+}
