@@ -129,11 +129,11 @@ uint64_t rewrite_take_format(rewrite_cursor *c, uint8_t encoding) {
 
 uint64_t rewrite_take_pointer(rewrite_cursor *c, uint8_t encoding) {
     uint64_t here = c->addr;
-    if (encoding == REWRITE_PE_OMIT) return 0;
+    if (encoding == IMAGE_PE_OMIT) return 0;
     uint64_t value = rewrite_take_format(c, encoding);
-    uint8_t base = encoding & REWRITE_PE_RELATIVE;
+    uint8_t base = encoding & IMAGE_PE_RELATIVE;
     if (value == 0) return 0;
-    if (base == REWRITE_PE_PCREL) return value + here;
+    if (base == IMAGE_PE_PCREL) return value + here;
     if (base != 0) c->bad = true;
     return value;
 }

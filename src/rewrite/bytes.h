@@ -5,6 +5,8 @@
 #ifndef INL_REWRITE_BYTES_H
 #define INL_REWRITE_BYTES_H
 
+#include "image/image.h" /* IMAGE_PE_*: encodings of pointers */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,17 +32,6 @@ void rewrite_set(rewrite_bytes *b, size_t at, const void *bytes, size_t size);
 void rewrite_put_relative(rewrite_bytes *b, uint64_t target);
 /* Address of the next byte. */
 static inline uint64_t rewrite_here(const rewrite_bytes *b) { return b->addr + b->size; }
-
-enum { /* DW_EH_PE_*: the low four bits are the format, the next three what it is relative to */
-    REWRITE_PE_ABSOLUTE = 0x00,
-    REWRITE_PE_ULEB = 0x01,
-    REWRITE_PE_SDATA4 = 0x0b,
-    REWRITE_PE_PCREL = 0x10,
-    REWRITE_PE_DATAREL = 0x30,
-    REWRITE_PE_RELATIVE = 0x70,
-    REWRITE_PE_INDIRECT = 0x80,
-    REWRITE_PE_OMIT = 0xff,
-};
 
 typedef struct rewrite_cursor {
     const uint8_t *at, *end;

@@ -56,7 +56,8 @@ static void derive(const rewrite_writer *w, uint8_t out[identity_size]) {
     for (size_t i = 0; i < p->patch_count; i++) mix(&id, p->patches[i].bytes, p->patches[i].size);
     if (carry) mix(&id, carry->data, carry->data_size);
     for (int i = 0; i < 3; i++) {
-        mix(&id, id.lane, sizeof id.lane);
+        uint64_t before = id.lane[(i + 1) % 3];
+        mix(&id, &before, sizeof before);
         all[i] = id.lane[i];
     }
     memcpy(out, all, identity_size);

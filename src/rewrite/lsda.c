@@ -15,16 +15,9 @@
  */
 #include "rewrite/unwind.h"
 
-typedef struct site {
-    uint64_t start, end, pad, action; /* pad 0: none; old addresses */
-} site;
-
 typedef struct table {
-    uint8_t type_encoding;
-    uint64_t types;       /* end of the types, begin of the lists */
-    uint64_t actions;
+    image_lsda old;
     size_t type_count, list_size, action_size;
-    INL_VEC(site) sites;
     inl_map seen;         /* actions that have been followed */
 } table;
 
@@ -38,28 +31,28 @@ static bool open_at(const image *im, uint64_t addr, rewrite_cursor *c) {
 /* A list of an exception specification: numbers of types, ended by 0. */
 static bool follow_list(const image *im, table *t, int64_t filter) {
     rewrite_cursor c;
-    uint64_t at = t->types + (uint64_t)(-filter) - 1;
+    uint64_t at = t->old.ttype + (uint64_t)(-filter) - 1;
     if (filter < -(1 << 24) || !open_at(im, at, &c)) return false;
     for (uint64_t type; (type = rewrite_take_uleb(&c)) != 0;) {
         if (type > 1 << 24) return false;
         if (type > t->type_count) t->type_count = (size_t)type;
     }
-    if (c.addr - t->types > t->list_size) t->list_size = (size_t)(c.addr - t->types);
+    if (c.addr - t->old.ttype > t->list_size) t->list_size = (size_t)(c.addr - t->old.ttype);
     return !c.bad;
 }
 
 static bool follow_actions(const image *im, table *t, uint64_t action) {
-    uint64_t at = t->actions + action - 1, known;
+    uint64_t at = t->old.actions_at + action - 1, known;
     for (;;) {
         rewrite_cursor c;
-        if (at < t->actions || at - t->actions > 1 << 28 || !open_at(im, at, &c)) return false;
+        if (at < t->old.actions_at || at - t->old.actions_at > 1 << 28 || !open_at(im, at, &c)) return false;
         if (inl_map_get(&t->seen, at, &known)) return true;
         if (!inl_map_put(&t->seen, at, 0)) return false;
         int64_t filter = rewrite_take_sleb(&c);
         uint64_t next_at = c.addr;
         int64_t next = rewrite_take_sleb(&c);
         if (c.bad) return false;
-        if (c.addr - t->actions > t->action_size) t->action_size = (size_t)(c.addr - t->actions);
+        if (c.addr - t->old.actions_at > t->action_size) t->action_size = (size_t)(c.addr - t->old.actions_at);
         if (filter > 0 && filter > 1 << 24) return false;
         if (filter > 0 && (size_t)filter > t->type_count) t->type_count = (size_t)filter;
         if (filter < 0 && !follow_list(im, t, filter)) return false;
@@ -68,62 +61,32 @@ static bool follow_actions(const image *im, table *t, uint64_t action) {
     }
 }
 
-static bool read_sites(rewrite_cursor *c, uint8_t encoding, uint64_t start, uint64_t pads, table *t) {
-    while (rewrite_more(c)) {
-        site s;
-        s.start = start + rewrite_take_format(c, encoding);
-        s.end = s.start + rewrite_take_format(c, encoding);
-        s.pad = rewrite_take_format(c, encoding);
-        s.action = rewrite_take_uleb(c);
-        if (s.pad) s.pad += pads;
-        if (c->bad || s.end < s.start) return false;
-        if (s.end == s.start) continue;
-        if (t->sites.count && s.start < t->sites.items[t->sites.count - 1].end) return false;
-        if (!inl_vec_push(&t->sites, s)) return false;
+static bool read_table(image *im, const rewrite_fde *fde, table *t) {
+    uint64_t end = 0, action = 0;
+    if (!image_lsda_read(im, fde->lsda, fde->addr, &t->old)) return false;
+    if (t->old.lpstart_encoding != IMAGE_PE_OMIT && t->old.lpstart_encoding & IMAGE_PE_INDIRECT)
+        return false;
+    for (size_t i = 0; i < t->old.count; i++) {
+        const image_call_site *s = &t->old.sites[i];
+        if (s->start < end || s->start + s->length < s->start) return false;
+        end = s->start + s->length;
+        if (s->action && s->action != action && !follow_actions(im, t, s->action)) return false;
+        action = s->action;
     }
-    return !c->bad;
-}
-
-static bool read_table(const image *im, const rewrite_fde *fde, table *t) {
-    rewrite_cursor c;
-    if (!open_at(im, fde->lsda, &c)) return false;
-    uint64_t pads = fde->addr;
-    uint8_t encoding = (uint8_t)rewrite_take(&c, 1);
-    if (encoding != REWRITE_PE_OMIT) pads = rewrite_take_pointer(&c, encoding);
-    if (encoding != REWRITE_PE_OMIT && encoding & REWRITE_PE_INDIRECT) return false;
-    t->type_encoding = (uint8_t)rewrite_take(&c, 1);
-    if (t->type_encoding != REWRITE_PE_OMIT) {
-        uint64_t distance = rewrite_take_uleb(&c);
-        t->types = c.addr + distance;
-    }
-    encoding = (uint8_t)rewrite_take(&c, 1);
-    uint64_t size = rewrite_take_uleb(&c);
-    rewrite_cursor sites = c;
-    rewrite_skip(&c, size);
-    if (c.bad) return false;
-    sites.end = c.at;
-    t->actions = c.addr;
-    if (!read_sites(&sites, encoding, fde->addr, pads, t)) return false;
-    for (size_t i = 0; i < t->sites.count; i++) {
-        uint64_t action = t->sites.items[i].action;
-        if (action && (i == 0 || action != t->sites.items[i - 1].action) &&
-            !follow_actions(im, t, action))
-            return false;
-    }
-    return t->type_encoding != REWRITE_PE_OMIT || (t->type_count == 0 && t->list_size == 0);
+    return t->old.ttype_encoding != IMAGE_PE_OMIT || (t->type_count == 0 && t->list_size == 0);
 }
 
 /* The number of the site that an original address is in, or one past the last. */
 static size_t site_of(const table *t, uint64_t addr, size_t hint) {
-    size_t low = 0, high = t->sites.count;
-    const site *sites = t->sites.items;
-    if (hint < high && addr >= sites[hint].start && addr < sites[hint].end) return hint;
+    size_t low = 0, high = t->old.count;
+    const image_call_site *sites = t->old.sites;
+    if (hint < high && addr - sites[hint].start < sites[hint].length) return hint;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (sites[middle].end <= addr) low = middle + 1;
+        if (sites[middle].start + sites[middle].length <= addr) low = middle + 1;
         else high = middle;
     }
-    return low < t->sites.count && addr >= sites[low].start ? low : t->sites.count;
+    return low < t->old.count && addr >= sites[low].start ? low : t->old.count;
 }
 
 static uint64_t new_pad(const rewrite_plan *p, uint64_t pad) {
@@ -134,48 +97,48 @@ static uint64_t new_pad(const rewrite_plan *p, uint64_t pad) {
 /* What new landing pads are relative to: the piece's start if it is below all of them. */
 static uint64_t pads_from(const rewrite_plan *p, const table *t, uint64_t start) {
     uint64_t low = start;
-    for (size_t i = 0; i < t->sites.count; i++) {
-        uint64_t pad = new_pad(p, t->sites.items[i].pad);
+    for (size_t i = 0; i < t->old.count; i++) {
+        uint64_t pad = new_pad(p, t->old.sites[i].landing_pad);
         if (pad && pad <= low) low = pad - 1;
     }
     return low;
 }
 
-static void put_site(rewrite_bytes *out, const rewrite_plan *p, const site *s, uint64_t from,
+static void put_site(rewrite_bytes *out, const rewrite_plan *p, const image_call_site *s, uint64_t from,
                      uint64_t to, uint64_t pads) {
     rewrite_put_uleb(out, from);
     rewrite_put_uleb(out, to - from);
-    rewrite_put_uleb(out, s->pad ? new_pad(p, s->pad) - pads : 0);
+    rewrite_put_uleb(out, s->landing_pad ? new_pad(p, s->landing_pad) - pads : 0);
     rewrite_put_uleb(out, s->action);
 }
 
 static void put_sites(rewrite_bytes *out, const rewrite_writer *w, const table *t,
                       const rewrite_piece *piece, uint64_t pads) {
     const rewrite_plan *p = w->plan;
-    size_t current = t->sites.count;
+    size_t current = t->old.count;
     uint64_t from = 0, base = piece->start - w->text_at;
     for (size_t i = piece->first; i < piece->last; i++) {
         size_t s = site_of(t, p->map[i].old_addr - p->bias, current);
         if (s == current) continue;
         uint64_t at = p->map[i].new_off - base;
-        if (current < t->sites.count && at > from)
-            put_site(out, p, &t->sites.items[current], from, at, pads);
+        if (current < t->old.count && at > from)
+            put_site(out, p, &t->old.sites[current], from, at, pads);
         current = s;
         from = at;
     }
     uint64_t end = piece->end - piece->start;
-    if (current < t->sites.count && end > from)
-        put_site(out, p, &t->sites.items[current], from, end, pads);
+    if (current < t->old.count && end > from)
+        put_site(out, p, &t->old.sites[current], from, end, pads);
 }
 
 /* Types stand backwards: number n at n sizes before the end. */
 static bool put_types(rewrite_writer *w, const table *t) {
-    size_t size = rewrite_format_size(t->type_encoding);
+    size_t size = rewrite_format_size(t->old.ttype_encoding);
     if (t->type_count && size == 0) return false;
     for (size_t n = t->type_count; n > 0; n--) {
         rewrite_cursor c;
-        if (!open_at(w->im, t->types - n * size, &c)) return false;
-        uint64_t type = rewrite_take_pointer(&c, t->type_encoding);
+        if (!open_at(w->im, t->old.ttype - n * size, &c)) return false;
+        uint64_t type = rewrite_take_pointer(&c, t->old.ttype_encoding);
         if (c.bad) return false;
         if (type) rewrite_put_relative(&w->ro, type);
         else rewrite_put_number(&w->ro, 0, 4);
@@ -200,19 +163,19 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
     rewrite_align(b, 4);
     piece->lsda = rewrite_here(b);
     if (pads == piece->start) {
-        rewrite_put_number(b, REWRITE_PE_OMIT, 1);
+        rewrite_put_number(b, IMAGE_PE_OMIT, 1);
     } else {
-        rewrite_put_number(b, REWRITE_PE_PCREL | REWRITE_PE_SDATA4, 1);
+        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
         rewrite_put_relative(b, pads);
     }
-    rewrite_put_number(b, typed ? REWRITE_PE_PCREL | REWRITE_PE_SDATA4 |
-                                      (t->type_encoding & REWRITE_PE_INDIRECT)
-                                : REWRITE_PE_OMIT, 1);
+    rewrite_put_number(b, typed ? IMAGE_PE_PCREL | IMAGE_PE_SDATA4 |
+                                      (t->old.ttype_encoding & IMAGE_PE_INDIRECT)
+                                : IMAGE_PE_OMIT, 1);
     size_t distance_at = typed ? rewrite_reserve(b, 4) : 0; /* a number of fixed length */
-    rewrite_put_number(b, REWRITE_PE_ULEB, 1);
+    rewrite_put_number(b, IMAGE_PE_ULEB128, 1);
     rewrite_put_uleb(b, sites->size);
     rewrite_put(b, sites->data, sites->size);
-    if (!put_copy(w, t->actions, t->action_size)) return false;
+    if (!put_copy(w, t->old.actions_at, t->action_size)) return false;
     if (!typed) return true;
     rewrite_align(b, 4);
     if (!put_types(w, t)) return false;
@@ -221,7 +184,7 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
     for (int i = 0; i < 4; i++) uleb[i] = (uint8_t)((distance >> 7 * i & 127) | (i < 3 ? 128 : 0));
     if (distance >> 28) b->failed = true;
     rewrite_set(b, distance_at, uleb, 4);
-    return put_copy(w, t->types, t->list_size);
+    return put_copy(w, t->old.ttype, t->list_size);
 }
 
 inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *e) {
@@ -234,7 +197,7 @@ inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *
         st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda,
                          "%s: the exception table of 0x%lx at 0x%lx is not understood",
                          image_path(w->im), fde->addr, fde->lsda);
-    else if (t.type_count && (t.type_encoding & REWRITE_PE_RELATIVE) == REWRITE_PE_ABSOLUTE &&
+    else if (t.type_count && (t.old.ttype_encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
              w->header.e_type == ET_DYN)
         st = inl_fail_at(e, INL_ERR_UNSUPPORTED, fde->lsda,
                          "%s: the exception table at 0x%lx holds addresses to be relocated",
@@ -246,7 +209,7 @@ inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *
     else if (w->ro.failed || sites.failed)
         st = rewrite_no_memory(w, e);
     rewrite_bytes_free(&sites);
-    inl_vec_free(&t.sites);
+    image_lsda_free(&t.old);
     inl_map_free(&t.seen);
     return st;
 }

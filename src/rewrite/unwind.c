@@ -134,7 +134,7 @@ static void put_cie(rewrite_frames *f, rewrite_cie *cie) {
     size_t n = 1, start = b->size, size_at;
     cie->out = start;
     if (cie->personality) letters[n++] = 'P';
-    if (cie->lsda_encoding != REWRITE_PE_OMIT) letters[n++] = 'L';
+    if (cie->lsda_encoding != IMAGE_PE_OMIT) letters[n++] = 'L';
     letters[n++] = 'R';
     if (cie->signal) letters[n++] = 'S';
     rewrite_reserve(b, 4 + 4);
@@ -146,13 +146,13 @@ static void put_cie(rewrite_frames *f, rewrite_cie *cie) {
     else rewrite_put_uleb(b, cie->return_reg);
     size_at = rewrite_reserve(b, 1);
     if (cie->personality) {
-        rewrite_put_number(b, REWRITE_PE_PCREL | REWRITE_PE_SDATA4 |
-                           (cie->personality_encoding & REWRITE_PE_INDIRECT), 1);
+        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4 |
+                           (cie->personality_encoding & IMAGE_PE_INDIRECT), 1);
         rewrite_put_relative(b, cie->personality);
     }
-    if (cie->lsda_encoding != REWRITE_PE_OMIT)
-        rewrite_put_number(b, REWRITE_PE_PCREL | REWRITE_PE_SDATA4, 1);
-    rewrite_put_number(b, REWRITE_PE_PCREL | REWRITE_PE_SDATA4, 1);
+    if (cie->lsda_encoding != IMAGE_PE_OMIT)
+        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
+    rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
     uint8_t augmentation = (uint8_t)(b->size - size_at - 1);
     rewrite_set(b, size_at, &augmentation, 1);
     rewrite_put(b, cie->program, cie->program_size);
@@ -171,7 +171,7 @@ static size_t begin_fde(rewrite_frames *f, uint32_t index, uint64_t addr, uint64
     rewrite_put_relative(b, addr);
     if (size > UINT32_MAX / 2) b->failed = true;
     rewrite_put_number(b, size, 4);
-    bool has_lsda = cie->lsda_encoding != REWRITE_PE_OMIT;
+    bool has_lsda = cie->lsda_encoding != IMAGE_PE_OMIT;
     rewrite_put_uleb(b, has_lsda ? 4 : 0);
     if (has_lsda && lsda) rewrite_put_relative(b, lsda);
     else if (has_lsda) rewrite_put_number(b, 0, 4);
@@ -248,8 +248,8 @@ static int search_order(const void *a, const void *b) {
 
 static void put_header(rewrite_writer *w, const search_entry *entries, size_t count) {
     rewrite_bytes *b = &w->ro;
-    static const uint8_t head[4] = {1, REWRITE_PE_PCREL | REWRITE_PE_SDATA4, 0x03 /* udata4 */,
-                                    REWRITE_PE_DATAREL | REWRITE_PE_SDATA4};
+    static const uint8_t head[4] = {1, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 0x03 /* udata4 */,
+                                    IMAGE_PE_DATAREL | IMAGE_PE_SDATA4};
     rewrite_align(b, 4);
     w->hdr_addr = rewrite_here(b);
     rewrite_put(b, head, sizeof head);

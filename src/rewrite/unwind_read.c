@@ -55,7 +55,7 @@ static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out) {
     uint64_t id_addr;
     uint32_t id;
     char letters[16];
-    *out = (rewrite_cie){.addr = addr, .out = SIZE_MAX, .lsda_encoding = REWRITE_PE_OMIT};
+    *out = (rewrite_cie){.addr = addr, .out = SIZE_MAX, .lsda_encoding = IMAGE_PE_OMIT};
     if (!open_record(im, addr, &c, &id_addr, &id) || id != 0) return false;
     uint8_t version = (uint8_t)rewrite_take(&c, 1);
     if (version != 1 && version != 3 && version != 4) return false;
@@ -94,7 +94,7 @@ static inl_status find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, in
 /* Pointers that the dynamic linker would have to relocate stand as zeroes or unrelocated addresses in
  * the file and cannot be told from their values. */
 static bool is_relocated(const rewrite_writer *w, uint8_t encoding) {
-    return encoding != REWRITE_PE_OMIT && (encoding & REWRITE_PE_RELATIVE) == REWRITE_PE_ABSOLUTE &&
+    return encoding != IMAGE_PE_OMIT && (encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
            w->header.e_type == ET_DYN;
 }
 
@@ -122,7 +122,7 @@ static inl_status read_fde(rewrite_frames *f, const image_unwind_range *range, i
         rewrite_skip(&c, size);
         inner.end = c.at;
         if (size && !c.bad) fde.lsda = rewrite_take_pointer(&inner, cie->lsda_encoding);
-        c.bad = c.bad || inner.bad || (fde.lsda && cie->lsda_encoding & REWRITE_PE_INDIRECT);
+        c.bad = c.bad || inner.bad || (fde.lsda && cie->lsda_encoding & IMAGE_PE_INDIRECT);
     }
     if (c.bad)
         return inl_fail_at(e, INL_ERR_FORMAT, range->fde,
