@@ -82,9 +82,9 @@ static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_b
         bool entry = e->to == CFG_NONE || p->blocks[e->to].flags & CFG_BLOCK_ENTRY;
         need = join(need, e->kind == CFG_EDGE_TAIL && entry ? cfg_flow_at_call(facts) : everything);
     }
-    bool ends = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
-                                             CFG_BLOCK_UNRESOLVED);
-    return ends ? need : everything; /* a trap */
+    bool goes_on = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
+                                                CFG_BLOCK_UNRESOLVED);
+    return goes_on ? need : (cfg_need){~0ull, 0}; /* a trap */
 }
 
 /* A call uses up everything itself: what is wanted behind it comes from the callee's return. */

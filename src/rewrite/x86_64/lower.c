@@ -322,7 +322,9 @@ bool rewrite_needs_weaver(const isa_insn *in)
     uint8_t op = in->raw[in->opcode_at];
     for (unsigned i = 0; i < in->opcode_at; i++)
         if (in->raw[i] == 0x65) return true;
-    return op == 0x8e || op == 0xa9 || x86_is_rdfsbase_family(in);
+    if (op == 0xa9 && in->opcode_at && in->raw[in->opcode_at - 1] == 0x0f) return true; /* pop gs */
+    if (op == 0x8e && (in->raw[in->modrm_at] >> 3 & 7) == 5) return true;             /* mov gs */
+    return x86_is_rdfsbase_family(in);
 }
 
 bool rewrite_asks_where(const isa_insn *in)
