@@ -62,7 +62,9 @@ static bool notes_hold_mark(const unsigned char *at, const unsigned char *end)
         size_t desc = ((size_t)n->n_descsz + 3) & ~(size_t)3;
         at += sizeof *n;
         if (name > (size_t)(end - at) || desc > (size_t)(end - at) - name) return false;
-        if (n->n_namesz == sizeof "Inlay" && memcmp(at, "Inlay", sizeof "Inlay") == 0) return true;
+        if (n->n_type == 1 && n->n_descsz == sizeof(int) && /* a rewritten program has others */
+            n->n_namesz == sizeof "Inlay" && memcmp(at, "Inlay", sizeof "Inlay") == 0)
+            return true;
         at += name + desc;
     }
     return false;

@@ -49,6 +49,7 @@ typedef struct rewrite_carry_image {
 } rewrite_carry_image;
 typedef struct rewrite_carry_head { /* offsets are from the start of the data */
     uint64_t magic, size;
+    uint64_t id;                   /* of this very content */
     uint64_t tool, tool_size;
     uint64_t heap, heap_size;
     uint64_t argv, argc;           /* offsets of strings */
@@ -62,7 +63,8 @@ typedef struct rewrite_handoff {
     const rewrite_boot_links *links; /* in memory */
     const rewrite_carry_head *data;
     uint64_t bias;                 /* the program's real bias: address of links - links->self */
-    uint64_t stack_low, stack_high; /* the tool's first stack */
+    uint64_t tool_high;            /* end of its image, which begins at REWRITE_TOOL_BASE */
+    uint64_t stack_low, stack_high; /* its first stack */
     int64_t argc;                  /* the program's, in its own memory */
     char **argv, **envp;
     const void *auxv;

@@ -3,7 +3,8 @@
  * Threads, fork, the end of the process and most of signals are the engine's own code (src/jit), with
  * rewritten code in the place of the code cache: see jit_native in jit/jit.h.
  *
- *   run.c      the beginning; images, rewrite_original
+ *   run.c      the beginning
+ *   images.c   what is mapped where, rewrite_original
  *   gate.c     system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
  *   deliver.c  signals
  *   sites.c    system calls of code that is not rewritten, patched in memory
@@ -11,6 +12,7 @@
 #ifndef INL_REWRITE_RUN_H
 #define INL_REWRITE_RUN_H
 
+#include "base/error.h"
 #include "jit/thread.h"
 
 #include <stdbool.h>
@@ -32,5 +34,19 @@ bool rewrite_syscall_matters(long nr);
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
  * woven code; before rewrite_run_begin (and in the instrumentor) the identity. */
 uint64_t rewrite_original(uint64_t);
+
+/* --- for src/tool/carried.c --- */
+
+struct jit_client;
+typedef struct rewrite_hooks {
+    /* The process is about to become another program, most likely; it may go on after all. */
+    void (*exec)(jit_thread *, const char *path);
+    void (*exec_failed)(jit_thread *); /* it goes on */
+} rewrite_hooks;
+extern rewrite_hooks rewrite_run_hooks;
+
+/* In inlay_start: finds the images, patches what makes system calls and is not rewritten, makes the caller
+ * the first thread. Then jit_native_run goes back to the boot code, and so to the program. */
+inl_status rewrite_run_begin(const struct jit_client *, inl_error *);
 
 #endif

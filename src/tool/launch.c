@@ -55,7 +55,7 @@ static void keep(int fd)
 }
 
 /* The folder is kept so that other processes' reports land there wherever they change to. */
-static void open_output(tool_fds *f, const char *path)
+void launch_open_output(tool_fds *f, const char *path)
 {
     int fd = -1;
     if (!tool_options_now.followed) {
@@ -86,7 +86,7 @@ static void prepare_fds(void)
         close(fd);
     }
     if (f->err < 0) f->err = lift(STDERR_FILENO);
-    if (tool_options_now.output && f->out_dir < 0) open_output(f, tool_options_now.output);
+    if (tool_options_now.output && f->out_dir < 0) launch_open_output(f, tool_options_now.output);
     if (f->tool < 0) tool_fail(TOOL_EXIT_FAILED, "no file descriptor left for the tool");
     keep(f->tool);
     keep(f->err);

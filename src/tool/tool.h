@@ -109,6 +109,8 @@ program_kind program_check(const char *path, inl_error *e);
 /* --- launch.c --- */
 /* Becomes the program, or, without ptrace, returns with the program loaded beside the tool. */
 void tool_launch(const char *path, char **argv, char **launcher_argv);
+/* Opens the file of -o, and its folder; fails aloud. */
+void launch_open_output(tool_fds *, const char *path);
 
 /* --- inject.c --- */
 typedef struct inject_job {

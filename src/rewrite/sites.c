@@ -1,0 +1,354 @@
+/* System calls in code that is not rewritten: the C library when only the program was, the dynamic linker,
+ * procedures that were left alone. Those that concern the tool, or may, become jumps to the gate, in this
+ * process's memory, before there is a second thread.
+ *
+ *     mov  $231, %eax                     jmp  piece
+ *     syscall                 ->          ...
+ *
+ *     piece:  mov  $231, %eax
+ *             lea  1f(%rip), %rcx
+ *             jmp  *%gs:REWRITE_GATE
+ *         1:  jmp  behind the syscall
+ *
+ * A site is looked at only where the unwind tables, or else the dynamic symbols, name the procedure that it
+ * lies in and decoding from that procedure's start finds the instruction there. Five bytes are taken that begin
+ * with an instruction, hold the call, and are entered by no branch except at their start. */
+#include "rewrite/run_private.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "isa/isa.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    PAGE = 4096,
+    JUMP = 5,
+    MOST_INSNS = 6000,      /* of one procedure */
+    PIECE = 96,
+    PIECES = 2048,          /* bytes of all pieces for an image / PIECE */
+    BACK = 6, FORTH = 4,    /* instructions that may be taken along */
+};
+
+typedef struct area { /* memory for pieces near an image */
+    uint64_t at, next, end;
+} area;
+
+typedef struct procedure {
+    uint64_t start, end;
+    isa_insn *insns;
+    unsigned count;
+} procedure;
+
+static const isa *set(void) { return &isa_x86_64; }
+
+/* --- procedures of an image, from its unwind table --- */
+
+typedef struct table_row { int32_t start, fde; } table_row;
+typedef struct unwind_index {
+    const char *base;
+    const table_row *rows;
+    uint32_t count;
+} unwind_index;
+
+static unwind_index find_index(const run_image *i)
+{
+    enum { PCREL_SDATA4 = 0x1b, UDATA4 = 3, DATAREL_SDATA4 = 0x3b };
+    unwind_index x = {0};
+    const Elf64_Phdr *ph = i->phdr;
+    for (unsigned k = 0; k < i->phnum; k++) {
+        if (ph[k].p_type != PT_GNU_EH_FRAME || ph[k].p_filesz < 12) continue;
+        const uint8_t *h = (const uint8_t *)(i->bias + ph[k].p_vaddr);
+        if (h[0] != 1 || h[1] != PCREL_SDATA4 || h[2] != UDATA4 || h[3] != DATAREL_SDATA4) continue;
+        memcpy(&x.count, h + 8, sizeof x.count);
+        if (x.count > (ph[k].p_filesz - 12) / sizeof(table_row)) x.count = 0;
+        x.base = (const char *)h;
+        x.rows = (const void *)(h + 12);
+    }
+    return x;
+}
+
+/* The FDE's own range, when it is written the usual way. */
+static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *start, uint64_t *end)
+{
+    struct { uint32_t length, cie; int32_t pc; uint32_t size; } fde;
+    const char *at = x->base + row->fde;
+    if (!jit_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
+    *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;
+    *end = *start + fde.size;
+    return *start == (uint64_t)(uintptr_t)(x->base + row->start);
+}
+
+static bool by_unwind(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+{
+    unwind_index x = find_index(i);
+    size_t low = 0, high = x.count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if ((uint64_t)(uintptr_t)(x.base + x.rows[mid].start) <= at) low = mid + 1;
+        else high = mid;
+    }
+    return low && fde_range(&x, &x.rows[low - 1], start, end) && at < *end;
+}
+
+/* --- ... and from its dynamic symbols --- */
+
+typedef struct symbols {
+    const Elf64_Sym *items;
+    uint32_t count;
+} symbols;
+
+static uint64_t address_in(const run_image *i, uint64_t p) { return p < i->low ? p + i->bias : p; }
+
+static symbols find_symbols(const run_image *i)
+{
+    symbols s = {0};
+    const Elf64_Phdr *ph = i->phdr;
+    uint64_t strings = 0;
+    for (unsigned k = 0; k < i->phnum; k++) {
+        if (ph[k].p_type != PT_DYNAMIC) continue;
+        for (const Elf64_Dyn *d = (const void *)(i->bias + ph[k].p_vaddr); d->d_tag != DT_NULL; d++) {
+            if (d->d_tag == DT_SYMTAB) s.items = (const void *)address_in(i, d->d_un.d_ptr);
+            if (d->d_tag == DT_STRTAB) strings = address_in(i, d->d_un.d_ptr);
+        }
+    }
+    /* Every linker puts the strings behind the symbols; there is no other word of their number. */
+    if (s.items && strings > (uint64_t)(uintptr_t)s.items)
+        s.count = (uint32_t)((strings - (uint64_t)(uintptr_t)s.items) / sizeof *s.items);
+    return s;
+}
+
+static bool by_symbol(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+{
+    symbols s = find_symbols(i);
+    for (uint32_t k = 0; k < s.count; k++) {
+        const Elf64_Sym *y = &s.items[k];
+        uint64_t low = i->bias + y->st_value;
+        if (ELF64_ST_TYPE(y->st_info) != STT_FUNC || !y->st_shndx || at - low >= y->st_size) continue;
+        *start = low;
+        *end = low + y->st_size;
+        return true;
+    }
+    return false;
+}
+
+/* --- decoding --- */
+
+/* Is the code at `at` original code of a block that has moved? It is dead, and may be overwritten. */
+static bool has_moved(const run_image *i, uint64_t at)
+{
+    for (uint64_t k = 0; i->map && k < i->map->count; k++)
+        if (i->map_base + i->map->entries[k].old_off == at) return true;
+    return false;
+}
+
+static bool decode(const run_image *i, procedure *p, uint64_t at)
+{
+    if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
+    if (!by_unwind(i, at, &p->start, &p->end) && !by_symbol(i, at, &p->start, &p->end)) return false;
+    p->count = 0;
+    if (p->end > i->high || has_moved(i, p->start)) return false;
+    for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
+        isa_insn *in = &p->insns[p->count];
+        isa_result r = set()->decode((const uint8_t *)pc, p->end - pc, pc, in);
+        if (r != ISA_OK && r != ISA_UNKNOWN) return p->count != 0;
+        pc += in->len;
+        p->count++;
+    }
+    return p->count != 0;
+}
+
+static int index_of(const procedure *p, uint64_t at)
+{
+    unsigned low = 0, high = p->count;
+    while (low < high) {
+        unsigned mid = low + (high - low) / 2;
+        if (p->insns[mid].addr < at) low = mid + 1;
+        else high = mid;
+    }
+    return low < p->count && p->insns[low].addr == at ? (int)low : -1;
+}
+
+static bool is_direct(const isa_insn *in)
+{
+    return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_COND || in->flow == ISA_FLOW_COND_REG ||
+           in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_TX;
+}
+
+/* Does a branch of the procedure lead to an address in [low, high)? */
+static bool entered(const procedure *p, uint64_t low, uint64_t high)
+{
+    for (unsigned k = 0; k < p->count; k++)
+        if (is_direct(&p->insns[k]) && p->insns[k].target >= low && p->insns[k].target < high) return true;
+    return false;
+}
+
+/* The call's number, where an instruction right before it says so; -1: unknown. */
+static long number_at(const procedure *p, int at)
+{
+    enum { RAX = 0 };
+    for (int k = at - 1; k >= 0 && at - k < 24; k--) {
+        const isa_insn *in = &p->insns[k];
+        if (entered(p, in->addr + in->len, in->addr + in->len + 1)) return -1;
+        if (in->flow != ISA_FLOW_NEXT) return -1;
+        isa_effects fx;
+        set()->effects(in, &fx);
+        if (!(fx.writes >> RAX & 1)) continue;
+        int32_t number;
+        if (in->raw[0] == 0xb8 && in->len == 5) memcpy(&number, in->raw + 1, 4);
+        else if (in->raw[0] == 0x48 && in->raw[1] == 0xc7 && in->raw[2] == 0xc0) memcpy(&number, in->raw + 3, 4);
+        else if ((in->raw[0] == 0x31 || in->raw[0] == 0x33) && in->raw[1] == 0xc0) number = 0;
+        else return -1;
+        return number < 0 ? -1 : number;
+    }
+    return -1;
+}
+
+/* --- pieces --- */
+
+static bool take_area(area *a, const run_image *i)
+{
+    uint64_t size = PIECES * PIECE, limit = 0x70000000;
+    for (uint64_t off = size; off < limit; off += 16 * size) {
+        for (int above = 0; above < 2; above++) {
+            uint64_t at = above ? ((i->high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + off : i->low - off;
+            if (!above && off + (1 << 16) > i->low) continue;
+            long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+            if (p == (long)at) {
+                *a = (area){at, at, at + size};
+                return true;
+            }
+            if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)size);
+        }
+    }
+    return false;
+}
+
+typedef struct writer {
+    uint64_t at;
+    uint8_t bytes[PIECE + 32];
+    unsigned size;
+    bool failed;
+} writer;
+
+static void bytes(writer *w, const void *b, unsigned n)
+{
+    if (w->size + n > PIECE) w->failed = true;
+    if (w->failed) return;
+    memcpy(w->bytes + w->size, b, n);
+    w->size += n;
+}
+
+static void jump(writer *w, uint64_t to)
+{
+    int64_t distance = (int64_t)(to - (w->at + w->size + JUMP));
+    int32_t rel = (int32_t)distance;
+    if (distance != rel) w->failed = true;
+    bytes(w, "\xe9", 1);
+    bytes(w, &rel, 4);
+}
+
+static void gate(writer *w)
+{
+    static const uint8_t lea[] = {0x48, 0x8d, 0x0d, 8, 0, 0, 0}; /* lea 8(%rip), %rcx */
+    static const uint8_t jmp[] = {0x65, 0xff, 0x24, 0x25};       /* jmp *%gs:... */
+    uint32_t at = REWRITE_GATE;
+    bytes(w, lea, sizeof lea);
+    bytes(w, jmp, sizeof jmp);
+    bytes(w, &at, 4);
+}
+
+static void moved(writer *w, const isa_insn *in)
+{
+    uint8_t out[16], len = 0;
+    if (in->flow != ISA_FLOW_NEXT || set()->relocate(in, w->at + w->size, out, &len) != ISA_MOVE_COPIED)
+        w->failed = true;
+    bytes(w, out, len);
+}
+
+/* With instructions [from, to) of the procedure; the site is among them. */
+static bool patch_with(const procedure *p, int from, int site, int to, area *a)
+{
+    uint64_t low = p->insns[from].addr, high = p->insns[to - 1].addr + p->insns[to - 1].len;
+    if (high - low < JUMP || a->next + PIECE > a->end || entered(p, low + 1, high)) return false;
+    writer w = {.at = a->next};
+    for (int k = from; k < to; k++) {
+        if (k == site) gate(&w);
+        else moved(&w, &p->insns[k]);
+    }
+    jump(&w, high);
+    writer over = {.at = low};
+    jump(&over, w.at);
+    if (w.failed || over.failed) return false;
+    memcpy((void *)w.at, w.bytes, w.size);
+    a->next += PIECE;
+    memcpy((void *)low, over.bytes, JUMP);
+    memset((void *)(low + JUMP), 0xcc, high - low - JUMP);
+    return true;
+}
+
+static bool patch(const procedure *p, int site, area *a)
+{
+    for (int forth = 0; forth <= FORTH; forth++)
+        for (int back = 0; back <= BACK; back++) {
+            int from = site - back, to = site + 1 + forth;
+            if (from < 0 || to > (int)p->count) break;
+            if (patch_with(p, from, site, to, a)) return true;
+        }
+    return false;
+}
+
+/* --- the whole --- */
+
+static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
+{
+    if (!decode(i, p, at)) return;
+    int site = index_of(p, at);
+    if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
+    long nr = number_at(p, site);
+    if (!rewrite_syscall_matters(nr)) return;
+    bool done = (a->at || take_area(a, i)) && patch(p, site, a);
+    inl_log(INL_LOG_INJECT, "%s: system call %ld at %#lx%s", i->name[0] ? i->name : "the program", nr,
+            (long)at, done ? "" : " cannot be patched");
+    if (done) p->count = 0; /* its bytes have changed */
+}
+
+static void patch_segment(const run_image *i, uint64_t low, uint64_t high, procedure *p, area *a)
+{
+    static const uint8_t insn[] = {0x0f, 0x05};
+    uint64_t from = low & ~(uint64_t)(PAGE - 1), pages = ((high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - from;
+    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
+    for (uint64_t at = low; at < high;) {
+        const uint8_t *found = memmem((void *)at, high - at, insn, sizeof insn);
+        if (!found) break;
+        patch_site(i, p, (uint64_t)(uintptr_t)found, a);
+        at = (uint64_t)(uintptr_t)found + sizeof insn;
+    }
+    sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
+}
+
+static void patch_image(const run_image *i, isa_insn *insns)
+{
+    const Elf64_Phdr *ph = i->phdr;
+    area a = {0};
+    for (unsigned k = 0; k < i->phnum; k++) {
+        procedure p = {.insns = insns};
+        uint64_t low = i->bias + ph[k].p_vaddr;
+        if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
+        if (i->text - low < ph[k].p_memsz) continue; /* moved code */
+        patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
+    }
+    if (a.at) sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
+}
+
+void rewrite_patch_sites(void)
+{
+    isa_insn *insns = malloc(MOST_INSNS * sizeof *insns);
+    if (!insns) return;
+    for (size_t i = 0; i < rewrite_images.count; i++) patch_image(&rewrite_images.items[i], insns);
+    free(insns);
+}

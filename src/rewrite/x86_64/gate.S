@@ -1,0 +1,180 @@
+/* Between the program's own code and the runtime: system calls, signals.
+ *
+ * rewrite_gate stands in the place of a `syscall`: rcx is the address behind it, all else the program's.
+ * What does not concern the tool is made right here. For the rest all signals but faults are blocked first,
+ * while everything is still in the program's registers and in slots that a signal's delivery saves
+ * (deliver.c); the program's mask goes to native_mask. Then jit_leave_cache takes over, and on the way back
+ * rewrite_gate_leave does the same in reverse, as the very last thing.
+ *
+ *     rewrite_gate_begin .. rewrite_gate_end      slots hold what is to go on with
+ */
+#include "jit/x86_64/offsets.h"
+
+#define OFF_SLOT_RDI (OFF_SLOT + 8 * 7)
+#define OFF_SLOT_R10 (OFF_SLOT + 8 * 10)
+#define LEAVE_SYSCALL 2
+#define NR_RT_SIGPROCMASK 14
+#define SIG_SETMASK 2
+#define SYSCALL_LIMIT 512
+#define FD_PLACES 64            /* JIT_FD_PLACES */
+#define TRAP_FLAG 0x100
+
+        .text
+
+.macro  UNSAVE_FLAGS
+        mov     %gs:OFF_FLAGS, %rax
+        add     $127, %al
+        sahf
+.endm
+
+/* rax, rdi, rsi, rdx and r10 into their slots, to be free for a call of ours. */
+.macro  SAVE_ARGUMENTS
+        mov     %rax, %gs:OFF_SLOT_RAX
+        mov     %rdi, %gs:OFF_SLOT_RDI
+        mov     %rsi, %gs:OFF_SLOT_RSI
+        mov     %rdx, %gs:OFF_SLOT_RDX
+        mov     %r10, %gs:OFF_SLOT_R10
+.endm
+.macro  RESTORE_ARGUMENTS
+        mov     %gs:OFF_SLOT_R10, %r10
+        mov     %gs:OFF_SLOT_RDX, %rdx
+        mov     %gs:OFF_SLOT_RSI, %rsi
+        mov     %gs:OFF_SLOT_RDI, %rdi
+        mov     %gs:OFF_SLOT_RAX, %rax
+        mov     %gs:OFF_SLOT_RCX, %rcx
+.endm
+
+        .globl  rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
+        .hidden rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
+        .type   rewrite_gate, @function
+        .p2align 4
+rewrite_gate_begin:
+rewrite_gate:
+        mov     %rcx, %gs:OFF_SLOT_RCX
+        mov     %rax, %gs:OFF_SLOT_RAX
+        mov     %rdx, %gs:OFF_SLOT_RDX
+        lahf
+        seto    %al
+        mov     %rax, %gs:OFF_FLAGS
+        mov     %gs:OFF_SLOT_RAX, %rax
+        cmp     $SYSCALL_LIMIT, %rax
+        jae     1f
+        lea     rewrite_gated(%rip), %rdx
+        bt      %rax, (%rdx)
+        jnc     1f
+        lea     rewrite_gated_fds(%rip), %rdx
+        bt      %rax, (%rdx)
+        jnc     2f
+        mov     jit_fd_base(%rip), %edx /* of interest only when it is one of Inlay's descriptors */
+        mov     %edi, %ecx
+        sub     %edx, %ecx
+        cmp     $FD_PLACES, %ecx
+        jb      2f
+        mov     %esi, %ecx              /* dup2, dup3 */
+        sub     %edx, %ecx
+        cmp     $FD_PLACES, %ecx
+        jb      2f
+1:      UNSAVE_FLAGS
+        mov     %gs:OFF_SLOT_RDX, %rdx
+        mov     %gs:OFF_SLOT_RAX, %rax
+        syscall
+        mov     %gs:OFF_SLOT_RCX, %rcx
+        jmp     *%rcx
+2:      UNSAVE_FLAGS
+        mov     %gs:OFF_SLOT_RDX, %rdx
+        mov     %gs:OFF_SLOT_RAX, %rax
+        SAVE_ARGUMENTS
+        mov     %gs:0, %rdx
+        lea     OFF_NATIVE_MASK(%rdx), %rdx
+        lea     blocked(%rip), %rsi
+        mov     $SIG_SETMASK, %edi
+        mov     $8, %r10d
+        mov     $NR_RT_SIGPROCMASK, %eax
+        syscall
+        RESTORE_ARGUMENTS
+        mov     %rcx, %gs:CTX_PC
+        movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
+        jmp     jit_leave_cache
+        .size   rewrite_gate, . - rewrite_gate
+
+        .type   rewrite_gate_leave, @function
+        .p2align 4
+rewrite_gate_leave:
+        mov     %gs:CTX_PC, %rcx
+        mov     %rcx, %gs:OFF_SLOT_RCX
+        SAVE_ARGUMENTS
+        mov     %gs:0, %rsi
+        lea     OFF_NATIVE_MASK(%rsi), %rsi
+        mov     $0, %edx
+        mov     $SIG_SETMASK, %edi
+        mov     $8, %r10d
+        mov     $NR_RT_SIGPROCMASK, %eax
+        syscall
+        RESTORE_ARGUMENTS
+        jmp     *%rcx
+rewrite_gate_end:
+        .size   rewrite_gate_leave, . - rewrite_gate_leave
+
+/* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
+ * of whatever was interrupted. When there is nothing to put right afterwards the program's handler is jumped
+ * to, so that its frame is what it is natively. */
+        .globl  rewrite_signal_entry
+        .hidden rewrite_signal_entry
+        .type   rewrite_signal_entry, @function
+        .p2align 4
+rewrite_signal_entry:
+        push    %rdi
+        push    %rsi
+        push    %rdx
+        rdgsbase %rcx
+        call    rewrite_deliver
+        pop     %rdx
+        pop     %rsi
+        pop     %rdi
+        test    %rax, %rax
+        jz      1f
+        jmp     *%rax
+1:      ret
+        .size   rewrite_signal_entry, . - rewrite_signal_entry
+
+/* The return address of an analysis routine during which a signal came: goes on where the routine
+ * returns to (leave_arg), one step at a time. */
+        .globl  rewrite_after_routine
+        .hidden rewrite_after_routine
+        .type   rewrite_after_routine, @function
+        .p2align 4
+rewrite_after_routine:
+        pushq   %gs:OFF_LEAVE_ARG
+        pushfq
+        orq     $TRAP_FLAG, (%rsp)
+        popfq
+        ret
+        .size   rewrite_after_routine, . - rewrite_after_routine
+
+/* void rewrite_on_tool_stack(jit_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
+        .globl  rewrite_on_tool_stack
+        .hidden rewrite_on_tool_stack
+        .type   rewrite_on_tool_stack, @function
+        .p2align 4
+rewrite_on_tool_stack:
+        push    %rbx
+        push    %r12
+        rdfsbase %r12
+        mov     %rsp, %rbx
+        mov     %gs:OFF_RUNTIME_STACK, %rsp
+        mov     %gs:OFF_TOOL_FS, %rax
+        wrfsbase %rax
+        mov     %rdx, %rdi
+        call    *%rsi
+        mov     %rbx, %rsp
+        wrfsbase %r12
+        pop     %r12
+        pop     %rbx
+        ret
+        .size   rewrite_on_tool_stack, . - rewrite_on_tool_stack
+
+        .section .rodata
+        .p2align 3
+blocked:                                /* ~JIT_FAULTS */
+        .quad   ~(1 << 10 | 1 << 6 | 1 << 3 | 1 << 7 | 1 << 4 | 1 << 30)
+        .section .note.GNU-stack, "", @progbits

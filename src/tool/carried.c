@@ -1,0 +1,99 @@
+/* The tool inside a rewritten program. The boot code has put it there before the program's own
+ * initialisers (src/rewrite/boot); main runs as it did in the instrumentor, asks for the same memory and
+ * finds in it what instrumentation has left; inlay_start makes the calling thread the program's first and goes
+ * back to the boot code.
+ *
+ * An exec ends the tool too, before it is certain that the exec succeeds: there is nobody left afterwards.
+ * If it fails after all, what the report has added to the output is taken back, and the final one follows. */
+#include "tool/state.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "rewrite/boot.h"
+#include "rewrite/run.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void carried_begin(void)
+{
+    tool_handoff *h = &tool_handoff_data;
+    const rewrite_handoff *r = &rewrite_handoff_data;
+    h->role = TOOL_CARRIED;
+    h->resident = 1;
+    h->start.tool_low = REWRITE_TOOL_BASE;
+    h->start.tool_high = r->tool_high;
+    h->region_low = REWRITE_REGION_LOW;
+    h->region_high = REWRITE_REGION_HIGH;
+    h->fds.err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    resident_begin();
+    if (r->data->heap_size) tool_heap_attach();
+}
+
+static void open_output(void)
+{
+    tool_fds *f = &tool_handoff_data.fds;
+    if (!tool_options_now.output) return;
+    launch_open_output(f, tool_options_now.output);
+    f->out = resident_hide(f->out);
+    f->out_dir = resident_hide(f->out_dir);
+    f->shared = resident_hide(f->shared);
+}
+
+/* --- exec --- */
+
+static off_t size_before; /* of the output, -1: not a file */
+
+static void before_exec(jit_thread *t, const char *path)
+{
+    for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
+        ((bool (*)(const char *, char *const[], void *))c->f)(path, NULL, c->arg);
+    tool_buffers_flush(t);
+    tool_buffers_flush_others(t);
+    tool_output_flush();
+    int out = tool_handoff_data.fds.out;
+    size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
+    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(0, c->arg);
+    tool_output_flush();
+    fflush(stdout);
+}
+
+static void exec_failed(jit_thread *t)
+{
+    (void)t;
+    int out = tool_handoff_data.fds.out;
+    if (out < 0) return;
+    if (size_before < 0) size_before = 0; /* opened for this report */
+    if (ftruncate(out, size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
+}
+
+/* --- the beginning --- */
+
+/* What the tool's C library has told the kernel about the thread is the program's to say. */
+static void restore_registrations(const rewrite_handoff *r)
+{
+    sys_call1(SYS_set_tid_address, (long)r->clear_tid);
+    sys_call2(SYS_set_robust_list, (long)r->robust, r->robust_size ? (long)r->robust_size : 3 * (long)sizeof(long));
+}
+
+void carried_run(void)
+{
+    jit_client client;
+    inl_error e = {0};
+    tool_client_fill(&client);
+    client.instrument = NULL;
+    client.module_loaded = client.module_gone = NULL;
+    client.exec = NULL;
+    rewrite_run_hooks = (rewrite_hooks){.exec = before_exec, .exec_failed = exec_failed};
+    open_output();
+    if (rewrite_run_begin(&client, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
+    restore_registrations(&rewrite_handoff_data);
+    tool_heap_begin();
+    tool_counters_begin();
+    TOOL_CALL_BARE(ON_START);
+    jit_thread *t = jit_self();
+    if (client.thread_start) client.thread_start(client.arg, t);
+    jit_native_run();
+}
