@@ -208,6 +208,7 @@ inl_status jit_init(const jit_client *client, const jit_options *options, const 
     memset(&jit, 0, sizeof jit);
     if (client) jit.client = *client;
     if (options) jit.options = *options;
+    jit.options.weave.cold_exits = true;
     jit.start = *start;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     inl_status st = jit_check_processor(e);

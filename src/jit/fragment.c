@@ -305,16 +305,28 @@ static uint32_t locate(const jit_fragment *f, uint32_t off, weave_map_entry *ent
     return found;
 }
 
-static bool in_fault(const jit_fragment *f, uint32_t off, weave_map_entry *entry)
+static const weave_fault *fault_of(const jit_fragment *f, uint32_t off)
 {
-    for (unsigned i = 0; i < f->fault_count; i++) {
-        const weave_fault *w = &f->faults[i];
-        if (off < w->from || off >= w->to) continue;
-        entry->spilled = w->spilled;
-        entry->flags_saved = w->flags_saved;
-        return true;
-    }
-    return false;
+    for (unsigned i = 0; i < f->fault_count; i++)
+        if (off >= f->faults[i].from && off < f->faults[i].to) return &f->faults[i];
+    return NULL;
+}
+
+/* The record of instruction `index`. */
+static void record_of(const jit_fragment *f, uint32_t wanted, weave_map_entry *entry)
+{
+    const uint8_t *p = f->map;
+    position at = {f->app, f->start_to_exec};
+    uint32_t index = UINT32_MAX;
+    while (get_record(&p, &at, entry, &index) && index != wanted) {}
+}
+
+static void take_fault(const jit_fragment *f, const weave_fault *w, weave_map_entry *entry)
+{
+    record_of(f, w->index, entry);
+    entry->spilled = w->spilled;
+    entry->flags_saved = w->flags_saved;
+    entry->scratch = ISA_NO_REG;
 }
 
 /* In a stub the program is at the exit's target. */
@@ -338,9 +350,13 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
                                    .spilled = 1u << X86_RCX | 1u << X86_RDX};
         return true;
     }
+    const weave_fault *w = fault_of(f, (uint32_t)off);
+    if (w) {
+        take_fault(f, w, entry);
+        return true;
+    }
     if (locate(f, (uint32_t)off, entry) == UINT32_MAX) return false;
     *in_snippet = off < entry->code_at;
-    if (in_fault(f, (uint32_t)off, entry)) *in_snippet = false;
     return true;
 }
 
@@ -350,7 +366,8 @@ void jit_fragment_undo(const jit_fragment *f, uint64_t exec,
     uint64_t off = exec - start_of(f);
     weave_map_entry entry;
     if (!f->count_count || off >= f->size) return;
-    uint32_t index = locate(f, (uint32_t)off, &entry);
+    const weave_fault *w = fault_of(f, (uint32_t)off);
+    uint32_t index = w ? w->index : locate(f, (uint32_t)off, &entry);
     weave_output out = {.counts = (weave_count *)f->counts, .count_count = f->count_count};
     if (index != UINT32_MAX) weave_undo(&out, index, subtract, arg);
 }

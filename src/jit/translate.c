@@ -186,8 +186,16 @@ static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start
     return weave_compile(&run, &engine, &jit.options.weave, c, out, e);
 }
 
+/* The exit behind the run's end: the last one that is not out of line. */
+static unsigned end_exit(uint32_t cold_at)
+{
+    unsigned i = build.exit_count;
+    while (i && build.exits[i - 1].rel32_at >= cold_at) i--;
+    return i - 1;
+}
+
 /* Constants, then stubs, below what the arena has of them; links them to the code. */
-static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c)
+static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_t cold_at)
 {
     size_t size = build.const_count * 8 + build.exit_count * (size_t)JIT_STUB_BYTES;
     size_t low = (a->stub_at - size) & ~(size_t)7;
@@ -198,11 +206,12 @@ static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c)
     }
     x86_code s = {.write = a->write + low, .exec = a->exec + low, .at = 8 * build.const_count,
                   .size = a->stub_at - low};
+    unsigned end = end_exit(cold_at);
     for (unsigned i = 0; i < build.exit_count; i++) {
         const jit_wanted_exit *w = &build.exits[i];
         jit_exit *e = &f->exits[i];
         e->target = w->target;
-        e->continues = build.cut && i + 1 == build.exit_count;
+        e->continues = build.cut && i == end;
         e->from = f;
         e->rel32_at = w->rel32_at - f->start_to_exec;
         e->stub_at = (uint32_t)(x86_here(&s) - f->exec);
@@ -240,7 +249,7 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->exits = (jit_exit *)(f + 1);
     f->dropped = build.once;
     if (!jit_fragment_encode_map(f, out, build.marks, build.mark_count) ||
-        !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c))
+        !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c, out->cold_at))
         return NULL;
     a->code_at += (c->at + 7) & ~(size_t)7;
     return build.once || (cover(f) && jit_fragment_publish(f)) ? f : NULL;

@@ -34,9 +34,10 @@ void weave_undo(const weave_output *out, uint32_t map_index,
 {
     for (uint32_t i = 0; i < out->count_count; i++) {
         const weave_count *g = &out->counts[i];
-        if (map_index < g->first || map_index > g->last) continue;
+        if (map_index < g->from || map_index > g->to) continue;
         int64_t surplus = map_index >= g->position ? g->total : 0;
-        for (uint32_t k = g->first; k < map_index; k++) surplus -= weight(g, k - g->first);
+        for (uint32_t k = g->first; k < map_index && k <= g->last; k++)
+            surplus -= weight(g, k - g->first);
         if (surplus) subtract(arg, g->counter, surplus);
     }
 }

@@ -44,9 +44,12 @@ typedef struct weave_fault {
 /* Constant counts of one counter that were merged and are added in one place, before instruction
  * `position`, for the instructions first..last. weights[k] belongs to the execution of instruction
  * first + k; NULL: `each` to every one, and `extra` more to the first. `in_place`: the amount is
- * added by the inserts themselves, in their order. */
+ * added by the inserts themselves, in their order. The addition may stand for those of other
+ * records of the counter too, and lie anywhere in from..to: control that leaves there by a side exit
+ * has been made up for. */
 typedef struct weave_count {
     uint32_t counter, first, last, position;
+    uint32_t from, to;
     int64_t total, each, extra;
     const int64_t *weights;
     bool in_place;

@@ -4,8 +4,19 @@
  * counts of one counter are one addition, placed where the flags are dead if such a place exists.
  * A stretch ends at a control transfer and around snippets that could look at a counter (analysis
  * calls, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays in its place
- * among them. What was merged is recorded in the output, so that the engine can set the counters
- * right when a fault leaves the stretch in its middle.
+ * among them.
+ *
+ * Stretches that follow each other with only side exits between form a chain, and a counter that
+ * several of them count has one addition for the whole chain, late in it; a side exit on the way adds,
+ * out of line, what has been executed up to there (or takes off what has not).
+ *
+ *     jcc a          \ cold:  a:  counter += 1, exit
+ *     jcc b           |       b:  counter += 2, exit
+ *     counter += 3    |
+ *     jcc c          /            (c: all is counted)
+ *
+ * What was merged is recorded in the output, so that the engine can set the counters right when a
+ * fault leaves the run in its middle.
  */
 #include "weave/x86_64/weaver.h"
 
@@ -40,7 +51,7 @@ static weave_count *new_group(weaver *w, uint32_t counter, uint32_t first, uint3
         w->count_room = room;
     }
     weave_count *g = &out->counts[out->count_count++];
-    *g = (weave_count){.counter = counter, .first = first, .last = last, .position = first};
+    *g = (weave_count){.counter = counter, .first = first, .last = last, .position = UINT32_MAX};
     return g;
 }
 
@@ -93,9 +104,109 @@ static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
     return first;
 }
 
+/* The last place between two instructions where the flags are dead, or `last` itself. */
+static uint32_t late_position(const weaver *w, uint32_t first, uint32_t last)
+{
+    for (uint32_t p = last + 1; p-- > first;)
+        if (flags_dead(w, p)) return p;
+    return best_position(w, last, last);
+}
+
+/* Adds are emitted in the order of their positions. */
+static bool new_add(weaver *w, uint32_t counter, uint32_t position, int64_t amount)
+{
+    if (w->add_count == w->add_room) {
+        uint32_t room = w->add_room ? 2 * w->add_room : 8;
+        weave_add *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
+        if (!bigger) return false;
+        for (uint32_t i = 0; i < w->add_count; i++) bigger[i] = w->adds[i];
+        w->adds = bigger;
+        w->add_room = room;
+    }
+    uint32_t at = w->add_count++;
+    for (; at && w->adds[at - 1].position > position; at--) w->adds[at] = w->adds[at - 1];
+    w->adds[at] = (weave_add){counter, position, amount};
+    return true;
+}
+
+/* --- chains: stretches one behind the other, divided by side exits that make up for the difference --- */
+
+/* At most so many counters of a chain are added in one place: each costs code at every side exit. */
+enum { MAX_JOINED = 2 };
+
+/* One addition for all records of the counter in the chain. */
+static bool join(weaver *w, uint32_t first, uint32_t last)
+{
+    weave_count *counts = w->out->counts;
+    uint32_t position = late_position(w, counts[first].first, counts[last].last);
+    int64_t amount = 0;
+    for (uint32_t i = first; i <= last; i++) {
+        if (counts[i].counter != counts[first].counter) continue;
+        counts[i].from = counts[first].first;
+        counts[i].to = counts[last].last;
+        counts[i].position = position;
+        amount += counts[i].total;
+    }
+    return new_add(w, counts[first].counter, position, amount);
+}
+
+/* The last record of the same counter as `first`, which is its first; UINT32_MAX: it is not. */
+static uint32_t last_of(const weaver *w, uint32_t first)
+{
+    const weave_count *counts = w->out->counts;
+    uint32_t last = first;
+    for (uint32_t i = w->chain; i < first; i++)
+        if (counts[i].counter == counts[first].counter) return UINT32_MAX;
+    for (uint32_t i = first + 1; i < w->out->count_count; i++)
+        if (counts[i].counter == counts[first].counter) last = i;
+    return last;
+}
+
+/* Decides where the counts of the chain are added, and begins the next one. */
+static bool close_chain(weaver *w)
+{
+    unsigned joined = 0;
+    weave_output *out = w->out;
+    bool several = w->chain < out->count_count &&
+                   out->counts[w->chain].first != out->counts[out->count_count - 1].first;
+    for (uint32_t i = w->chain; i < out->count_count && several && joined < MAX_JOINED; i++) {
+        uint32_t last = last_of(w, i);
+        if (last == UINT32_MAX || last == i) continue;
+        if (!join(w, i, last)) return false;
+        joined++;
+    }
+    for (uint32_t i = w->chain; i < out->count_count; i++) {
+        weave_count *g = &out->counts[i];
+        if (g->position != UINT32_MAX) continue;
+        bool same = i > w->chain && g[-1].last == g->last && g[-1].from == g->first && g[-1].to == g->last;
+        g->position = same ? g[-1].position : best_position(w, g->first, g->last);
+        g->from = g->first;
+        g->to = g->last;
+        if (!new_add(w, g->counter, g->position, g->total)) return false;
+    }
+    w->chain = out->count_count;
+    return true;
+}
+
+/* May a chain go on behind instruction i? Backward branches are taken more often than not: what leaves
+ * by them should not have to make up for anything. */
+static bool goes_on_behind(const weaver *w, uint32_t i)
+{
+    const weave_insn *insn = &w->run->insns[i];
+    if (i + 1 == w->run->insn_count || looks_at_counters(&insn->after)) return false;
+    if (looks_at_counters(&w->run->blocks[insn[1].block].anywhere) ||
+        looks_at_counters(&w->run->blocks[insn->block].anywhere))
+        return false;
+    if (insn->elided) return !looks_at_counters(&insn->taken);
+    return insn->in.flow == ISA_FLOW_COND && w->opt->cold_exits && !insn->taken.first &&
+           insn->in.target > insn->in.addr;
+}
+
+/* The counts of first..last, one record for each counter. */
 static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, uint32_t last,
                          bool in_place)
 {
+    if (in_place && !close_chain(w)) return false;
     uint32_t from = w->out->count_count;
     for (uint32_t i = first; i <= last; i++) {
         const weave_list *lists[2] = {&w->run->insns[i].before, NULL};
@@ -107,18 +218,22 @@ static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, ui
                 if (!g || !add_weight(w, g, i - first, (int64_t)n->code->a->value)) return false;
             }
     }
-    uint32_t position = in_place || from == w->out->count_count ? first : best_position(w, first, last);
     for (uint32_t i = from; i < w->out->count_count; i++) {
-        w->out->counts[i].position = position;
-        w->out->counts[i].in_place = in_place;
-        compact(&w->out->counts[i]);
+        weave_count *g = &w->out->counts[i];
+        compact(g);
+        if (!in_place) continue;
+        g->in_place = true;
+        g->position = g->from = first;
+        g->to = last;
     }
-    return true;
+    if (in_place) w->chain = w->out->count_count;
+    return in_place || goes_on_behind(w, last) || close_chain(w);
 }
 
 /* The block's own counts where its first instruction is a stretch of its own. */
 static bool plan_entry_counts(weaver *w, const weave_block *block)
 {
+    if (!close_chain(w)) return false;
     uint32_t from = w->out->count_count;
     for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
         if (!is_const_count(n)) continue;
@@ -127,7 +242,7 @@ static bool plan_entry_counts(weaver *w, const weave_block *block)
         g->extra += (int64_t)n->code->a->value;
         g->total = g->extra;
     }
-    return true;
+    return close_chain(w);
 }
 
 static bool plan_block(weaver *w, const weave_block *block)
@@ -148,6 +263,42 @@ static bool plan_block(weaver *w, const weave_block *block)
         }
     }
     return true;
+}
+
+/* What the counter of record k lacks (negative: has too much) where side exit i is taken; 0 when an
+ * earlier record speaks for the counter. A record is a whole stretch, before the exit or behind it. */
+static int64_t side_amount(const weave_output *out, uint32_t k, uint32_t i)
+{
+    const weave_count *g = &out->counts[k];
+    int64_t amount = 0;
+    for (uint32_t j = 0; j < out->count_count; j++) {
+        const weave_count *h = &out->counts[j];
+        if (h->counter != g->counter || i < h->from || i >= h->to) continue;
+        if (j < k) return 0;
+        amount += (h->last <= i ? h->total : 0) - (h->position <= i ? h->total : 0);
+    }
+    return amount;
+}
+
+static bool spans(const weave_count *g, uint32_t i)
+{
+    return i >= g->from && i < g->to && (g->from < g->first || g->to > g->last);
+}
+
+bool weave_side_counts(const weaver *w, uint32_t insn)
+{
+    const weave_output *out = w->out;
+    for (uint32_t k = 0; k < out->count_count; k++)
+        if (spans(&out->counts[k], insn) && side_amount(out, k, insn)) return true;
+    return false;
+}
+
+void weave_emit_side_counts(weaver *w, uint32_t insn)
+{
+    const weave_output *out = w->out;
+    for (uint32_t k = 0; k < out->count_count; k++)
+        if (spans(&out->counts[k], insn))
+            weave_count_const(w, out->counts[k].counter, side_amount(out, k, insn));
 }
 
 /* Where the block's other anywhere snippets go: they are not taken back after a fault, so no
@@ -195,11 +346,9 @@ void weave_emit_anywhere(weaver *w, uint32_t insn)
 
 void weave_emit_counts(weaver *w, uint32_t insn)
 {
-    while (w->next_count < w->out->count_count) {
-        const weave_count *g = &w->out->counts[w->next_count];
-        if (g->position > insn) return;
-        if (!g->in_place) weave_count_const(w, g->counter, g->total);
-        w->next_count++;
+    while (w->next_add < w->add_count && w->adds[w->next_add].position <= insn) {
+        const weave_add *a = &w->adds[w->next_add++];
+        weave_count_const(w, a->counter, a->amount);
     }
 }
 

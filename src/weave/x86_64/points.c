@@ -97,10 +97,10 @@ static bool may_fault(const isa_insn *in)
     return (op == 0xf6 || op == 0xf7) && in->modrm_at && (in->raw[in->modrm_at] >> 3 & 7) >= 6;
 }
 
-static cfg_need wanted_at(const weaver *w, uint64_t target)
+cfg_need weave_wanted_at(const weaver *w, uint64_t target)
 {
     cfg_need need = everything;
-    if (w->engine->live_at) {
+    if (w->engine->live_at && !(w->opt->stress & WEAVE_STRESS_NO_DEAD)) {
         w->engine->live_at(w->engine->arg, target, &need.regs, &need.flags);
         need.regs &= WEAVE_ALL_REGS;
         need.flags &= X86_ARITH;
@@ -140,7 +140,7 @@ static cfg_step insn_step(weaver *w, uint32_t i)
     s.exit = everything;
     bool direct = insn->in.flow == ISA_FLOW_JUMP || insn->in.flow == ISA_FLOW_COND ||
                   insn->in.flow == ISA_FLOW_COND_REG;
-    if (direct) s.exit = wanted_at(w, insn->in.target);
+    if (direct) s.exit = weave_wanted_at(w, insn->in.target);
     else s.exit = wanted_behind(w, i);
     if (insn->taken.first) s.exit = everything;
     if (!direct) s.may_fault = true;
@@ -214,7 +214,7 @@ bool weave_analyse(weaver *w)
     for (uint32_t i = 0; i < n; i++) find_effects(w, i);
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
-    cfg_need end = wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
+    cfg_need end = weave_wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
     w->live[count] = (cfg_live){end, end};
     cfg_liveness(steps, count, everything, w->live);
     for (uint32_t i = 0; w->opt->hide_dead && i <= count; i++) w->live[i].seen = w->live[i].live;
@@ -256,7 +256,8 @@ bool weave_prepare_side(weaver *w, uint32_t i)
     if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first)
         return false;
     at_instruction(w, i);
-    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg)) return false;
+    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i))
+        return false;
     weave_flags_to_hw(w);
     return true;
 }

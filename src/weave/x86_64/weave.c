@@ -2,6 +2,8 @@
  * one with snippets. weaver.h tells how the work is divided. */
 #include "weave/x86_64/weaver.h"
 
+static const cfg_need everything = {WEAVE_ALL_REGS, X86_ARITH};
+
 static bool is_plain(const weave_run *run)
 {
     for (uint32_t i = 0; i < run->block_count; i++)
@@ -126,8 +128,7 @@ static void emit_after(weaver *w, uint32_t i)
 /* The snippets of a taken edge, in the state the program leaves with. */
 static void emit_taken_list(weaver *w, const weave_insn *insn)
 {
-    cfg_need all = {WEAVE_ALL_REGS, X86_ARITH};
-    w->need = w->living = all;
+    w->need = w->living = everything;
     for (const weave_insert *n = insn->taken.first; n; n = n->next) emit_insert(w, n);
     weave_restore_all(w);
 }
@@ -160,7 +161,9 @@ static void emit_sides(weaver *w)
         weave_set_point(w, s->index, false);
         w->st = s->st;
         x86_bind(w->c, s->from);
-        w->living = w->live[w->step[s->index]].live;
+        w->need = w->living = weave_wanted_at(w, w->run->insns[s->index].in.target);
+        w->st.flags_slot = false; /* a count that keeps the flags is cheaper than their restoring */
+        weave_emit_side_counts(w, s->index);
         weave_restore_all(w);
         exit_to(w, w->run->insns[s->index].in.target);
         weave_note_state(w, from, s->index, s->st);

@@ -43,6 +43,7 @@ typedef struct weave_saved { uint8_t kind, temp; uint32_t index; uint64_t value;
 enum { WEAVE_MAX_SAVED = 8 };
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
+typedef struct weave_add { uint32_t counter, position; int64_t amount; } weave_add;
 typedef struct weave_side weave_side; /* a side exit that restores out of line (weave.c) */
 
 /* What of an instruction's effects the weaver asks for again and again. */
@@ -79,8 +80,10 @@ typedef struct weaver {
     unsigned saved_count;
     bool sets_regs;       /* the snippet assigns to program registers: values must be copied */
     unsigned depth;       /* of analysis calls whose arguments are being computed */
-    uint32_t next_count;  /* first group that may still have to be emitted */
-    uint32_t count_room, fault_room;
+    weave_add *adds;      /* of constants to counters, ascending by position */
+    uint32_t add_count, next_add; /* the first that is still to be emitted */
+    uint32_t chain;       /* count.c: first record of the chain being planned */
+    uint32_t add_room, count_room, fault_room;
     weave_cold *cold, **cold_end;
     weave_side *sides, **sides_end;
 } weaver;
@@ -166,6 +169,7 @@ weave_val weave_element_active(weaver *, const snippet *, unsigned hint);
 int weave_element_cond(weaver *, const snippet *); /* flags set; the condition code; -1: always */
 /* points.c */
 bool weave_analyse(weaver *);
+cfg_need weave_wanted_at(const weaver *, uint64_t target); /* where control leaves for it */
 cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);
 void weave_set_point(weaver *, uint32_t insn, bool after);
 void weave_prepare(weaver *, uint32_t insn);  /* restores what the instruction needs */
@@ -177,6 +181,9 @@ void weave_restore_all(weaver *);             /* before control leaves */
 bool weave_plan_counts(weaver *);
 void weave_emit_counts(weaver *, uint32_t insn);
 void weave_emit_anywhere(weaver *, uint32_t insn);
+/* Must counters be set right when side exit `insn` is taken? Sets them right. */
+bool weave_side_counts(const weaver *, uint32_t insn);
+void weave_emit_side_counts(weaver *, uint32_t insn);
 bool weave_count_merged(const weaver *, uint32_t insn, const weave_insert *);
 void weave_count_add(weaver *, const snippet *);
 void weave_count_const(weaver *, uint32_t counter, int64_t amount);
