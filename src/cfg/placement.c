@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 6, PER_LOOP = 3, ONCE = 64 }; /* a loop goes round 2^3 times; ONCE outside loops */
+enum { ALWAYS_IN = 1 << 30 };
 
 /* --- sets of nodes that are one --- */
 
@@ -81,9 +82,8 @@ static void join_nodes(builder *b, const uint8_t *watched)
                           CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND;
     for (uint32_t i = b->first; i < b->first + b->proc->block_count; i++) {
         const cfg_block *k = &b->cfg->blocks[i];
-        bool watch = watched && watched[i - b->first];
-        if (k->flags & entered || watch) merge(b->parent, 0, in_of(b, i));
-        if (k->flags & left || watch || k->edge_count == 0) merge(b->parent, 0, out_of(b, i));
+        if (k->flags & entered || (watched && watched[i - b->first])) merge(b->parent, 0, in_of(b, i));
+        if (k->flags & left || k->edge_count == 0) merge(b->parent, 0, out_of(b, i));
         for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
             const cfg_edge *edge = &b->cfg->edges[e];
             if (edge->kind != CFG_EDGE_TABLE) continue;
@@ -98,7 +98,16 @@ static void add(builder *b, uint32_t from, uint32_t to, uint32_t weight, uint32_
         (cfg_flow_edge){find(b->parent, from), find(b->parent, to), weight, edge};
 }
 
-/* A transfer goes before the stretch that is executed as often: what is counted is then the block. */
+/* Falling through has no instruction of its own to count at. */
+bool cfg_flow_is_fall(const cfg_program *cfg, const cfg_edge *edge)
+{
+    const cfg_block *k = &cfg->blocks[edge->from];
+    return edge->kind != CFG_EDGE_TAKEN && edge->kind != CFG_EDGE_JUMP &&
+           edge->target == k->addr + k->size;
+}
+
+/* A transfer goes before the stretch that is executed as often: what is counted is then the block. What falls
+ * through goes before all others: only where tables make places one can it fail to be in the tree. */
 static void add_transfers(builder *b, uint32_t block)
 {
     const cfg_block *k = &b->cfg->blocks[block];
@@ -109,7 +118,8 @@ static void add_transfers(builder *b, uint32_t block)
         uint32_t weight = often(b, block);
         if (inside && often(b, edge->to) < weight) weight = often(b, edge->to);
         if (edge->kind == CFG_EDGE_TAKEN || edge->kind == CFG_EDGE_NOT_TAKEN) weight -= weight / 4;
-        add(b, out_of(b, block), inside ? in_of(b, edge->to) : 0, 2 * weight + 1, e);
+        weight = cfg_flow_is_fall(b->cfg, edge) ? ALWAYS_IN : 2 * weight + 1;
+        add(b, out_of(b, block), inside ? in_of(b, edge->to) : 0, weight, e);
     }
 }
 
@@ -143,8 +153,10 @@ cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint
     if (!b.g->edges || !b.g->chord) return NULL;
     for (uint32_t i = 0; i < nodes; i++) b.parent[i] = i;
     join_nodes(&b, watched);
-    for (uint32_t i = b.first; i < b.first + n; i++)
-        add(&b, in_of(&b, i), out_of(&b, i), 2 * often(&b, i), CFG_NONE);
+    for (uint32_t i = b.first; i < b.first + n; i++) {
+        bool watch = watched && watched[i - b.first]; /* counted as soon as it is entered */
+        add(&b, in_of(&b, i), out_of(&b, i), watch ? 0 : 2 * often(&b, i), CFG_NONE);
+    }
     for (uint32_t i = b.first; i < b.first + n; i++) add_transfers(&b, i);
     if (!renumber(&b, nodes, arena) || !cfg_flow_choose(b.g, arena)) return NULL;
     return b.g;

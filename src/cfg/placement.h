@@ -39,6 +39,9 @@ typedef struct cfg_flow_graph {
  * so that counts must be right while it runs. */
 cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *watched,
                                inl_arena *);
+/* Falling through to the next block, also out of the procedure or behind a call. Such an edge is a chord
+ * only in odd company (see cfg_flow_build); whoever cannot count there leaves the procedure as it is. */
+bool cfg_flow_is_fall(const cfg_program *, const cfg_edge *);
 /* Chooses the chords of a graph that is otherwise filled in. False: no memory. */
 bool cfg_flow_choose(cfg_flow_graph *, inl_arena *);
 /* From the flows of the chords (in place in `flow`, one number an edge) those of all edges. Only from,
