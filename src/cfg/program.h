@@ -20,7 +20,7 @@
 #include "image/image.h"
 #include "isa/isa.h"
 
-enum { CFG_NONE = 0xffffffffu };
+#define CFG_NONE 0xffffffffu
 
 typedef enum cfg_edge_kind {
     CFG_EDGE_FALL,       /* into the next block, no branch */

@@ -1,0 +1,204 @@
+/* The result: procedures, blocks and edges in flat arrays, copied from the views of all procedures, and
+ * then what can only be said when all are there: which blocks an edge leads to, flags, loops. */
+#include "cfg/private.h"
+
+typedef struct builder {
+    cfg_work *work;
+    cfg_program *out;
+    cfg_private *priv;
+    INL_VEC(cfg_proc) procs;
+    INL_VEC(cfg_block) blocks;
+    INL_VEC(cfg_edge) edges;
+    INL_VEC(cfg_table) tables;
+} builder;
+
+static const char too_large[] = "a block is too large";
+
+static void set_block_bit(cfg_private *p, uint64_t addr)
+{
+    for (size_t i = 0; i < p->span_count; i++) {
+        cfg_text_span *s = &p->spans[i];
+        if (addr < s->addr || addr >= s->end) continue;
+        size_t bit = s->base + (addr - s->addr);
+        p->bits[bit / 64] |= 1ull << bit % 64;
+        return;
+    }
+}
+
+static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from, cfg_draft *p)
+{
+    cfg_block k = {.addr = from->addr, .size = (uint32_t)(from->end - from->addr),
+                   .proc = (uint32_t)b->procs.count, .first_edge = (uint32_t)b->edges.count,
+                   .flags = from->flags};
+    uint32_t count = from->edge_count;
+    if (from->insns > UINT16_MAX || count > UINT16_MAX) {
+        p->reason = too_large;
+        count = count > UINT16_MAX ? UINT16_MAX : count;
+    }
+    k.edge_count = (uint16_t)count;
+    k.insn_count = from->insns > UINT16_MAX ? UINT16_MAX : (uint16_t)from->insns;
+    if (k.flags & CFG_BLOCK_UNRESOLVED && !p->reason)
+        p->reason = "an indirect jump whose targets are not known";
+    for (uint32_t i = 0; i < count; i++) {
+        const cfg_view_edge *e = &v->edges.items[from->first_edge + i];
+        cfg_edge out = {.target = e->target, .from = (uint32_t)b->blocks.count, .to = CFG_NONE,
+                        .kind = e->kind};
+        cfg_keep(b->work, &b->edges, out);
+    }
+    const cfg_indirect *j = cfg_indirect_at(b->work, from->last);
+    if (from->term && j && j->way == WAY_TABLE) {
+        cfg_table t = b->work->tables.items[j->table];
+        t.block = (uint32_t)b->blocks.count;
+        cfg_keep(b->work, &b->tables, t);
+    }
+    set_block_bit(b->priv, k.addr);
+    cfg_keep(b->work, &b->blocks, k);
+}
+
+static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
+{
+    cfg_work *w = b->work;
+    cfg_draft *p = &w->procs.items[number];
+    cfg_view_make(v, w, number, false);
+    cfg_proc out = {.addr = p->addr, .name = p->name, .source = p->source, .flags = p->flags,
+                    .first_block = (uint32_t)b->blocks.count};
+    for (size_t i = 0; i < v->blocks.count && !w->failed; i++)
+        add_block(b, v, &v->blocks.items[i], p);
+    out.block_count = (uint32_t)b->blocks.count - out.first_block;
+    bool begins = v->blocks.count && v->blocks.items[0].addr == p->addr;
+    uint64_t end = v->blocks.count ? v->blocks.items[v->blocks.count - 1].end : p->end;
+    out.size = end - p->addr;
+    out.padding = (uint32_t)(cfg_skip_padding(w, end, next) - end);
+    if (begins) b->blocks.items[out.first_block].flags |= CFG_BLOCK_ENTRY;
+    else if (!p->reason) p->reason = "no code at its entry";
+    if (p->flags & CFG_PROC_GUESSED && !p->reason) p->reason = "found by its first instructions only";
+    out.reason = p->reason;
+    out.status = p->reason ? CFG_PROC_PARTLY : CFG_PROC_WHOLE;
+    if (!p->returns) out.flags |= CFG_PROC_NO_RETURN;
+    if (p->flags & CFG_PROC_PLT) {
+        out.status = CFG_PROC_LEFT;
+        out.reason = "import stub";
+    }
+    cfg_keep(w, &b->procs, out);
+}
+
+/* --- looking up --- */
+
+static bool open_spans(builder *b)
+{
+    const cfg_work *w = b->work;
+    cfg_private *p = b->priv;
+    size_t words = w->mark_count / 64 + 1;
+    p->spans = calloc(w->regions.count, sizeof *p->spans);
+    p->bits = calloc(words, sizeof *p->bits);
+    p->ranks = calloc(words, sizeof *p->ranks);
+    p->words = words;
+    if (!p->spans || !p->bits || !p->ranks) return false;
+    p->span_count = w->regions.count;
+    for (size_t i = 0; i < w->regions.count; i++) {
+        const cfg_region *r = &w->regions.items[i];
+        p->spans[i] = (cfg_text_span){r->addr, r->end, r->base};
+    }
+    return true;
+}
+
+static void rank_blocks(cfg_private *p)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < p->words; i++) {
+        p->ranks[i] = count;
+        count += (uint32_t)__builtin_popcountll(p->bits[i]);
+    }
+}
+
+/* --- flags that need the whole --- */
+
+static void flag_block(cfg_program *p, uint64_t addr, uint32_t flags)
+{
+    uint32_t b = cfg_block_at(p, addr);
+    if (b != CFG_NONE) p->blocks[b].flags |= flags;
+}
+
+static void connect(cfg_program *p)
+{
+    for (uint32_t i = 0; i < p->edge_count; i++) {
+        cfg_edge *e = &p->edges[i];
+        e->to = cfg_block_at(p, e->target);
+        if (e->to == CFG_NONE) {
+            cfg_proc *from = &p->procs[p->blocks[e->from].proc];
+            if (e->kind != CFG_EDGE_TAIL && from->status == CFG_PROC_WHOLE) {
+                from->status = CFG_PROC_PARTLY;
+                from->reason = "a branch to where no code is known";
+            }
+            continue;
+        }
+        cfg_block *to = &p->blocks[e->to];
+        if (e->kind == CFG_EDGE_TABLE) to->flags |= CFG_BLOCK_TABLE;
+        if (to->proc != p->blocks[e->from].proc) to->flags |= CFG_BLOCK_OUTSIDE;
+    }
+}
+
+/* A table's edge to another procedure counts as leaving this one, and is a table's all the same. */
+static void flag_table_targets(cfg_program *p)
+{
+    for (uint32_t i = 0; i < p->table_count; i++)
+        for (uint32_t k = 0; k < p->tables[i].count; k++)
+            flag_block(p, cfg_table_target(p, &p->tables[i], k), CFG_BLOCK_TABLE);
+}
+
+static void apply_notes(const cfg_work *w, cfg_program *p)
+{
+    for (size_t i = 0; i < w->notes.count; i++) flag_block(p, w->notes.items[i].addr, w->notes.items[i].flags);
+    for (size_t i = 0; i < w->pointers.count; i++) {
+        const cfg_pointer *q = &w->pointers.items[i];
+        if (q->used && (q->in_code || !cfg_in_table(w, q->at)))
+            flag_block(p, q->to, CFG_BLOCK_ADDRESS_TAKEN);
+    }
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        if (p->procs[i].flags & CFG_PROC_ADDRESS_TAKEN && p->procs[i].block_count)
+            p->blocks[p->procs[i].first_block].flags |= CFG_BLOCK_ADDRESS_TAKEN;
+}
+
+static int by_jump(const void *a, const void *b)
+{
+    const cfg_table *x = a, *y = b;
+    return x->jump < y->jump ? -1 : x->jump > y->jump;
+}
+
+static void hand_over(builder *b)
+{
+    cfg_program *p = b->out;
+    p->procs = b->procs.items, p->proc_count = (uint32_t)b->procs.count;
+    p->blocks = b->blocks.items, p->block_count = (uint32_t)b->blocks.count;
+    p->edges = b->edges.items, p->edge_count = (uint32_t)b->edges.count;
+    p->tables = b->tables.items, p->table_count = (uint32_t)b->tables.count;
+    if (p->table_count) qsort(p->tables, p->table_count, sizeof *p->tables, by_jump);
+}
+
+inl_status cfg_build(cfg_work *w, cfg_program *out, inl_error *e)
+{
+    builder b = {.work = w, .out = out, .priv = out->priv};
+    cfg_view v = {0};
+    cfg_index_tables(w);
+    bool ok = open_spans(&b);
+    for (size_t i = 0; i < w->order.count && ok && !w->failed; i++) {
+        const cfg_region *r = cfg_region_at(w, w->starts.items[i]);
+        uint64_t next = i + 1 < w->order.count && w->starts.items[i + 1] < r->end
+                            ? w->starts.items[i + 1] : r->end;
+        add_proc(&b, &v, w->order.items[i], next);
+    }
+    cfg_view_free(&v);
+    hand_over(&b);
+    if (!ok || w->failed)
+        return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
+    rank_blocks(b.priv);
+    connect(out);
+    flag_table_targets(out);
+    apply_notes(w, out);
+    cfg_mark_loops(out);
+    for (size_t i = 0; i < w->regions.count; i++)
+        out->text_bytes += w->regions.items[i].end - w->regions.items[i].addr;
+    for (uint32_t i = 0; i < out->proc_count; i++)
+        if (out->procs[i].status == CFG_PROC_WHOLE) out->covered_bytes += out->procs[i].size;
+    return w->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image)) : INL_OK;
+}

@@ -1,0 +1,280 @@
+/* Following code from the ways into it: every instruction that is reached gets its marks, and what it says
+ * about other places becomes an event. Events take effect at once, unless the exploration is a trial
+ * (code that is only guessed to be there): then they wait until the trial has made sense, and the marks
+ * of one that has not are taken back. */
+#include "cfg/work.h"
+
+static void note(cfg_work *w, uint64_t addr, uint32_t flags)
+{
+    if (flags) cfg_keep(w, &w->notes, (cfg_note){addr, flags});
+}
+
+void cfg_enter(cfg_work *w, uint64_t addr, uint32_t flags)
+{
+    uint8_t *m = cfg_mark(w, addr);
+    if (!m) return;
+    if (flags & (CFG_BLOCK_OUTSIDE | CFG_BLOCK_LANDING)) *m |= MARK_ROOT;
+    note(w, addr, flags);
+    cfg_keep(w, &w->todo, addr);
+}
+
+/* --- events --- */
+
+static void ask_for(cfg_work *w, uint64_t addr, cfg_wait wait, uint16_t flags, uint8_t source)
+{
+    uint8_t *m = wait.site ? cfg_mark(w, wait.site) : NULL;
+    if (m) *m |= MARK_NORET; /* until somebody knows better */
+    cfg_keep(w, &w->fresh, (cfg_fresh){addr, wait, flags, source});
+}
+
+/* Somebody goes to `to`: an entry, the middle of a procedure, or something new. */
+static void go_to(cfg_work *w, const cfg_event *e, cfg_wait wait, uint16_t flags)
+{
+    uint8_t *m = cfg_mark(w, e->to);
+    uint32_t number = m ? cfg_proc_near(w, e->to) : CFG_NONE;
+    cfg_draft *p = number != CFG_NONE ? &w->procs.items[number] : NULL;
+    if (!m) { /* outside the text: nothing is known of it */
+        if (wait.site) cfg_keep(w, &w->todo, wait.site + wait.size);
+        else if (wait.proc != CFG_NONE) cfg_returns(w, wait.proc);
+    } else if (p && p->addr == e->to) {
+        p->flags |= flags;
+        cfg_wait_for(w, number, wait);
+    } else if (p && cfg_inside(p, e->to) && (p->sized || *m & (MARK_INSN | MARK_BODY))) {
+        cfg_enter(w, e->to, CFG_BLOCK_OUTSIDE);
+        if (!wait.site) cfg_wait_for(w, number, wait);
+        else if (number == e->proc) cfg_keep(w, &w->todo, wait.site + wait.size);
+        else cfg_wait_for(w, number, wait);
+    } else {
+        ask_for(w, e->to, wait, flags, CFG_SOURCE_CALL);
+    }
+}
+
+static void names(cfg_work *w, const cfg_event *e)
+{
+    uint32_t number = cfg_proc_near(w, e->to);
+    if (number != CFG_NONE && w->procs.items[number].addr == e->to) {
+        w->procs.items[number].flags |= CFG_PROC_ADDRESS_TAKEN;
+        return;
+    }
+    cfg_keep(w, &w->found,
+             (cfg_pointer){.to = e->to, .at = e->from, .sure = e->size != 0, .in_code = true});
+}
+
+static void apply(cfg_work *w, const cfg_event *e)
+{
+    switch (e->kind) {
+    case EVENT_CALL: /* from 0: nothing depends on its coming back */
+        go_to(w, e,
+              (cfg_wait){.site = e->from, .proc = e->from ? e->proc : CFG_NONE, .size = e->size},
+              CFG_PROC_CALLED);
+        return;
+    case EVENT_AWAY: go_to(w, e, (cfg_wait){.proc = e->proc}, 0); return;
+    case EVENT_NAMES: names(w, e); return;
+    case EVENT_INDIRECT:
+        w->procs.items[e->proc].jumps = true;
+        cfg_keep(w, &w->indirects, (cfg_indirect){.site = e->from, .proc = e->proc});
+        return;
+    case EVENT_RETURNS: cfg_returns(w, e->proc); return;
+    }
+}
+
+static void happen(cfg_work *w, cfg_event e)
+{
+    e.proc = w->current;
+    if (w->trying) cfg_keep(w, &w->events, e);
+    else apply(w, &e);
+}
+
+/* --- instructions --- */
+
+static void set_mark(cfg_work *w, uint8_t *m, uint8_t bits)
+{
+    if (w->trying && (*m | bits) != *m) cfg_keep(w, &w->trial, (uint64_t)(m - w->marks) << 8 | *m);
+    *m |= bits;
+}
+
+/* Control goes from `in` to `to`, by a branch. */
+static void branch(cfg_work *w, const isa_insn *in, uint64_t to)
+{
+    const cfg_draft *p = &w->procs.items[w->current];
+    if (cfg_inside(p, to)) cfg_keep(w, &w->todo, to);
+    else happen(w, (cfg_event){.kind = EVENT_AWAY, .from = in->addr, .to = to});
+}
+
+static void call(cfg_work *w, const isa_insn *in)
+{
+    const cfg_draft *p = &w->procs.items[w->current];
+    uint64_t next = in->addr + in->len;
+    uint8_t *m = cfg_mark(w, in->addr);
+    if (next >= p->end || cfg_is_padding(w, next, p->end)) { /* it cannot come back */
+        set_mark(w, m, MARK_NORET);
+        if (in->flow == ISA_FLOW_CALL)
+            happen(w, (cfg_event){.kind = EVENT_CALL, .from = 0, .to = in->target});
+        return;
+    }
+    if (in->flow == ISA_FLOW_CALL)
+        happen(w, (cfg_event){.kind = EVENT_CALL, .from = in->addr, .to = in->target, .size = in->len});
+    if (in->flow == ISA_FLOW_CALL_IND || w->trying) cfg_keep(w, &w->todo, next);
+}
+
+/* The instruction ends its block: what comes next? True: also what follows it. */
+static bool transfer(cfg_work *w, const isa_insn *in)
+{
+    switch (in->flow) {
+    case ISA_FLOW_JUMP: branch(w, in, in->target); return false;
+    case ISA_FLOW_COND:
+    case ISA_FLOW_COND_REG:
+    case ISA_FLOW_TX: branch(w, in, in->target); return true;
+    case ISA_FLOW_CALL:
+    case ISA_FLOW_CALL_IND: call(w, in); return false;
+    case ISA_FLOW_JUMP_IND:
+        happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr});
+        return false;
+    case ISA_FLOW_RETURN: happen(w, (cfg_event){.kind = EVENT_RETURNS}); return false;
+    case ISA_FLOW_FAR: cfg_blame(w, w->current, "a far branch"); return false;
+    default: return false;
+    }
+}
+
+/* Does control pass on to the next instruction, within the block? */
+static bool passes(const cfg_work *w, const isa_insn *in, const uint8_t *next, size_t have)
+{
+    if (in->flow == ISA_FLOW_NEXT || in->flow == ISA_FLOW_SYSCALL) return true;
+    return in->flow == ISA_FLOW_TRAP && w->sems[in->op] == SEM_INT3 && have && next[0] != in->raw[0];
+}
+
+static void look_for_names(cfg_work *w, const isa_insn *in)
+{
+    if (in->bits & ISA_BIT_PCREL_MEM && w->sems[in->op] == SEM_LEA) {
+        if (in->target - w->low < w->high - w->low && cfg_region_at(w, in->target))
+            happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
+        return;
+    }
+    if (w->fixed && in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) {
+        uint32_t value;
+        __builtin_memcpy(&value, in->raw + in->imm_at, 4);
+        if (value - w->low < w->high - w->low && cfg_region_at(w, value))
+            happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = value});
+    }
+}
+
+/* Marks the instruction's bytes; false when another one begins inside it. */
+static bool occupy(cfg_work *w, uint8_t *m, unsigned len, bool ends_block)
+{
+    bool clear = true;
+    set_mark(w, m, ends_block ? MARK_INSN | MARK_TERM : MARK_INSN);
+    for (unsigned i = 1; i < len; i++) {
+        clear &= !(m[i] & MARK_INSN);
+        set_mark(w, m + i, MARK_BODY);
+    }
+    return clear;
+}
+
+static const char overlap[] = "instructions overlap";
+
+/* Control has come to the procedure's end. */
+static void run_out(cfg_work *w, uint64_t addr)
+{
+    uint8_t *m = cfg_mark(w, addr);
+    if (m && *m & MARK_ENTRY) happen(w, (cfg_event){.kind = EVENT_AWAY, .from = addr, .to = addr});
+    else cfg_blame(w, w->current, "control runs past its end");
+}
+
+static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
+{
+    const cfg_draft *p = &w->procs.items[w->current];
+    uint64_t end = p->end < r->end ? p->end : r->end;
+    uint8_t *m = w->marks + r->base + (addr - r->addr);
+    if (*m & MARK_BODY && !(*m & MARK_INSN)) cfg_blame(w, w->current, overlap);
+    set_mark(w, m, MARK_BLOCK);
+    while (addr < end && !w->failed) {
+        const uint8_t *bytes = r->bytes + (addr - r->addr);
+        isa_insn in;
+        m = w->marks + r->base + (addr - r->addr);
+        if (*m & MARK_INSN) {
+            set_mark(w, m, MARK_BLOCK);
+            return;
+        }
+        isa_result result = w->isa->decode(bytes, end - addr, addr, &in);
+        if (result != ISA_OK && result != ISA_UNKNOWN) {
+            cfg_blame(w, w->current, result == ISA_TRUNCATED ? "an instruction is cut off by its end"
+                                                             : "bytes that are no instruction");
+            return;
+        }
+        bool goes_on = passes(w, &in, bytes + in.len, end - addr - in.len);
+        if (!occupy(w, m, in.len, !goes_on)) {
+            cfg_blame(w, w->current, overlap);
+            return;
+        }
+        look_for_names(w, &in);
+        addr += in.len;
+        if (goes_on) continue;
+        if (!transfer(w, &in)) return;
+        if (addr < end) set_mark(w, w->marks + r->base + (addr - r->addr), MARK_BLOCK);
+        p = &w->procs.items[w->current];
+    }
+    if (!w->failed) run_out(w, addr);
+}
+
+static bool find_place(cfg_work *w, uint64_t addr, const cfg_region **r)
+{
+    *r = cfg_region_at(w, addr);
+    if (w->current == CFG_NONE || !cfg_inside(&w->procs.items[w->current], addr))
+        w->current = w->trying ? CFG_NONE : cfg_proc_near(w, addr);
+    return *r && w->current != CFG_NONE && cfg_inside(&w->procs.items[w->current], addr);
+}
+
+static void explore_from(cfg_work *w, uint64_t addr)
+{
+    const cfg_region *r;
+    if (!find_place(w, addr, &r)) return;
+    uint8_t *m = w->marks + r->base + (addr - r->addr);
+    cfg_draft *p = &w->procs.items[w->current];
+    if (!(*m & MARK_BLOCK) || !(*m & MARK_INSN)) p->dirty = true;
+    if (*m & MARK_INSN) set_mark(w, m, MARK_BLOCK);
+    else run(w, r, addr);
+}
+
+void cfg_explore(cfg_work *w)
+{
+    w->current = CFG_NONE;
+    while (w->todo.count && !w->failed) explore_from(w, w->todo.items[--w->todo.count]);
+}
+
+/* May somebody who is only guessed to be code go there? Only to what is code already, or to where no
+ * procedure is: else a wrong guess would spoil what is right. */
+static bool harmless(const cfg_work *w, const cfg_event *e)
+{
+    const uint8_t *m = cfg_mark(w, e->to);
+    if (e->kind != EVENT_CALL && e->kind != EVENT_AWAY) return true;
+    if (!m) return false;
+    if (*m & (MARK_ENTRY | MARK_INSN)) return true;
+    uint32_t number = cfg_proc_near(w, e->to);
+    return !(*m & MARK_BODY) && !(number != CFG_NONE && cfg_inside(&w->procs.items[number], e->to));
+}
+
+bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
+{
+    size_t before = w->todo.count;
+    w->trying = true;
+    w->trial_failed = false;
+    w->trial.count = w->events.count = 0;
+    cfg_keep(w, &w->todo, addr);
+    while (w->todo.count > before && !w->trial_failed && !w->failed) {
+        w->current = proc;
+        explore_from(w, w->todo.items[--w->todo.count]);
+    }
+    w->trying = false;
+    for (size_t i = 0; i < w->events.count; i++)
+        w->trial_failed |= !harmless(w, &w->events.items[i]);
+    if (w->trial_failed) {
+        w->todo.count = before;
+        while (w->trial.count) { /* backwards: a place may be there twice */
+            uint64_t entry = w->trial.items[--w->trial.count];
+            w->marks[entry >> 8] = (uint8_t)entry;
+        }
+        return false;
+    }
+    for (size_t i = 0; i < w->events.count; i++) apply(w, &w->events.items[i]);
+    return !w->failed;
+}

@@ -1,0 +1,58 @@
+/* Loops: edges that lead back to a block which is still open in a depth-first walk of its procedure. In
+ * reducible code, which is what compilers make, these are the back edges of the natural loops. */
+#include "cfg/work.h"
+
+enum { WHITE, OPEN, DONE };
+
+typedef struct open_block {
+    uint32_t block, next; /* edge to look at next */
+} open_block;
+
+typedef struct walk {
+    cfg_program *program;
+    uint8_t *colour;
+    open_block *stack;
+    size_t depth;
+} walk;
+
+static void open(walk *w, uint32_t block)
+{
+    w->colour[block] = OPEN;
+    w->stack[w->depth++] = (open_block){block, w->program->blocks[block].first_edge};
+}
+
+static void walk_from(walk *w, uint32_t start)
+{
+    cfg_program *p = w->program;
+    open(w, start);
+    while (w->depth) {
+        open_block *top = &w->stack[w->depth - 1];
+        const cfg_block *b = &p->blocks[top->block];
+        if (top->next == b->first_edge + b->edge_count) {
+            w->colour[top->block] = DONE;
+            w->depth--;
+            continue;
+        }
+        cfg_edge *e = &p->edges[top->next++];
+        if (e->to == CFG_NONE || p->blocks[e->to].proc != b->proc) continue;
+        if (w->colour[e->to] == OPEN) {
+            e->back = true;
+            p->blocks[e->to].flags |= CFG_BLOCK_LOOP_HEAD;
+        } else if (w->colour[e->to] == WHITE) {
+            open(w, e->to);
+        }
+    }
+}
+
+void cfg_mark_loops(cfg_program *p)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        if (p->procs[i].block_count > largest) largest = p->procs[i].block_count;
+    walk w = {.program = p, .colour = calloc(p->block_count + 1, 1),
+              .stack = malloc((largest + 1) * sizeof *w.stack)};
+    for (uint32_t i = 0; w.colour && w.stack && i < p->block_count; i++) /* entries come first */
+        if (w.colour[i] == WHITE) walk_from(&w, i);
+    free(w.colour);
+    free(w.stack);
+}

@@ -1,0 +1,259 @@
+/* The procedures known so far, who waits to hear whether they return, and new ones taken in.
+ *
+ * A procedure's number never changes; `order` and `starts` list them by address. Procedures that are
+ * called or jumped to but not known yet wait in `fresh` until the round is over, so that no limits move
+ * while somebody explores. */
+#include "cfg/work.h"
+
+#include <elf.h>
+#include <string.h>
+
+const cfg_machine *cfg_machine_for(const isa *a)
+{
+    return a->elf_machine == EM_X86_64 ? &cfg_machine_x86_64 : NULL;
+}
+
+void cfg_blame(cfg_work *w, uint32_t proc, const char *reason)
+{
+    if (w->trying) {
+        w->trial_failed = true;
+        return;
+    }
+    cfg_draft *p = &w->procs.items[proc];
+    if (!p->reason) p->reason = reason;
+    cfg_returns(w, proc);
+}
+
+/* Index in `order` of the last procedure that begins at or before addr, plus 1. */
+static size_t behind(const cfg_work *w, uint64_t addr)
+{
+    size_t low = 0, high = w->starts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->starts.items[middle] <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+uint32_t cfg_proc_near(const cfg_work *w, uint64_t addr)
+{
+    size_t i = behind(w, addr);
+    if (i == 0) return CFG_NONE;
+    uint32_t number = w->order.items[i - 1];
+    const cfg_region *r = cfg_region_at(w, addr);
+    return r && w->procs.items[number].addr >= r->addr ? number : CFG_NONE;
+}
+
+/* --- who returns --- */
+
+static void release(cfg_work *w, const cfg_wait *wait)
+{
+    if (!wait->site) return;
+    uint8_t *m = cfg_mark(w, wait->site);
+    if (m) *m &= (uint8_t)~MARK_NORET;
+    uint64_t next = wait->site + wait->size;
+    w->procs.items[wait->proc].dirty = true;
+    cfg_keep(w, &w->todo, next);
+}
+
+void cfg_returns(cfg_work *w, uint32_t proc)
+{
+    INL_VEC(uint32_t) next = {0};
+    if (w->trying) return;
+    for (;;) {
+        cfg_draft *p = &w->procs.items[proc];
+        if (!p->returns) {
+            p->returns = true;
+            uint32_t i = p->waits;
+            p->waits = CFG_NONE;
+            for (; i != CFG_NONE; i = w->waits.items[i].next) {
+                const cfg_wait *wait = &w->waits.items[i];
+                release(w, wait);
+                if (!wait->site) cfg_keep(w, &next, wait->proc);
+            }
+        }
+        if (next.count == 0) break;
+        proc = next.items[--next.count];
+    }
+    inl_vec_free(&next);
+}
+
+void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait)
+{
+    cfg_draft *p = &w->procs.items[callee];
+    if (wait.proc == CFG_NONE) return;
+    if (p->returns) {
+        if (wait.site) release(w, &wait);
+        else cfg_returns(w, wait.proc);
+        return;
+    }
+    uint8_t *m = wait.site ? cfg_mark(w, wait.site) : NULL;
+    if (m) *m |= MARK_NORET;
+    if (p->never_returns) return;
+    wait.next = p->waits;
+    p->waits = (uint32_t)w->waits.count;
+    cfg_keep(w, &w->waits, wait);
+}
+
+/* --- making them --- */
+
+uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source,
+                       uint16_t flags)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    cfg_draft p = {.addr = addr, .end = end, .name = name, .source = source, .flags = flags,
+                   .waits = CFG_NONE, .sized = end != 0};
+    if (!r) return CFG_NONE;
+    if (end > r->end) p.end = r->end;
+    if (r->stubs || source == IMAGE_PROC_PLT) p.flags |= CFG_PROC_PLT;
+    cfg_keep(w, &w->procs, p);
+    w->marks[r->base + (addr - r->addr)] |= MARK_ENTRY;
+    return (uint32_t)w->procs.count - 1;
+}
+
+typedef struct place {
+    uint64_t addr;
+    uint32_t number;
+} place;
+
+static int by_place(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Lists all procedures by address and cuts each off where the next one begins. */
+void cfg_procs_settle(cfg_work *w)
+{
+    size_t count = w->procs.count;
+    place *places = malloc((count + 1) * sizeof *places);
+    if (!places || !inl_vec_reserve(&w->order, count) || !inl_vec_reserve(&w->starts, count)) {
+        w->failed = true;
+        free(places);
+        return;
+    }
+    count = 0;
+    for (size_t i = 0; i < w->procs.count; i++)
+        if (!w->procs.items[i].absent) places[count++] = (place){w->procs.items[i].addr, (uint32_t)i};
+    qsort(places, count, sizeof *places, by_place);
+    w->order.count = w->starts.count = count;
+    for (size_t i = 0; i < count; i++) {
+        cfg_draft *p = &w->procs.items[places[i].number];
+        const cfg_region *r = cfg_region_at(w, p->addr);
+        uint64_t limit = i + 1 < count && places[i + 1].addr < r->end ? places[i + 1].addr : r->end;
+        if (!p->sized || p->end > limit) p->end = limit;
+        w->order.items[i] = places[i].number;
+        w->starts.items[i] = p->addr;
+    }
+    free(places);
+}
+
+static int by_fresh(const void *a, const void *b)
+{
+    const cfg_fresh *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void cfg_procs_merge(cfg_work *w)
+{
+    size_t count = w->fresh.count, first = w->procs.count;
+    cfg_fresh *f = w->fresh.items;
+    if (count == 0) return;
+    qsort(f, count, sizeof *f, by_fresh);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *m = cfg_mark(w, f[i].addr);
+        if (m && !(*m & (MARK_ENTRY | MARK_INSN | MARK_BODY)))
+            cfg_procs_add(w, f[i].addr, 0, NULL, f[i].source, f[i].flags);
+    }
+    if (w->procs.count != first) cfg_procs_settle(w);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = cfg_proc_near(w, f[i].addr);
+        if (number == CFG_NONE) continue;
+        w->procs.items[number].flags |= f[i].flags;
+        if (f[i].wait.site || f[i].wait.proc != CFG_NONE) cfg_wait_for(w, number, f[i].wait);
+        if (number < first) cfg_enter(w, f[i].addr, CFG_BLOCK_OUTSIDE); /* found inside after all */
+    }
+    for (size_t i = first; i < w->procs.count; i++) {
+        uint64_t addr = w->procs.items[i].addr;
+        cfg_enter(w, addr, 0);
+    }
+    w->fresh.count = 0;
+}
+
+/* --- what the file says --- */
+
+static bool never_returns(const cfg_work *w, const image_proc *p)
+{
+    const char *const *list = w->machine->no_return;
+    size_t n = strcspn(p->name, "@");
+    if (p->source != IMAGE_PROC_PLT) return false;
+    for (; *list; list++)
+        if (strncmp(*list, p->name, n) == 0 && (*list)[n] == 0) return true;
+    return false;
+}
+
+static void seed_symbols(cfg_work *w)
+{
+    const image_proc *p;
+    size_t count = image_procs(w->image, &p);
+    for (size_t i = 0; i < count; i++) {
+        bool unnamed = p[i].source == IMAGE_PROC_UNWIND;
+        const cfg_region *r = cfg_region_at(w, p[i].addr);
+        if (r && r->stubs && unnamed) continue; /* stubs come by their names, or one by one */
+        uint32_t number = cfg_procs_add(w, p[i].addr, p[i].addr + p[i].size,
+                                        unnamed ? NULL : p[i].name, p[i].source, 0);
+        if (number == CFG_NONE) continue;
+        w->procs.items[number].never_returns = never_returns(w, &p[i]);
+        if (w->failed) return;
+    }
+}
+
+/* Unwind ranges make procedures longer where they reach further than the symbol. */
+static void stretch_by_unwind(cfg_work *w)
+{
+    const image_unwind_range *r;
+    size_t count = image_unwind_ranges(w->image, &r);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = behind(w, r[i].addr);
+        if (at == 0) continue;
+        cfg_draft *p = &w->procs.items[w->order.items[at - 1]];
+        uint64_t next = at < w->starts.count ? w->starts.items[at] : ~0ull, end = r[i].addr + r[i].size;
+        const cfg_region *region = cfg_region_at(w, p->addr);
+        if (p->addr == r[i].addr) p->flags |= CFG_PROC_UNWIND;
+        if (!cfg_inside(p, r[i].addr)) continue;
+        if (end > next) end = next;
+        if (end > region->end) end = region->end;
+        if (end > p->end) p->end = end;
+    }
+}
+
+static void flag_symbols(cfg_work *w)
+{
+    const image_code_symbol *s;
+    size_t count = image_code_symbols(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = cfg_proc_near(w, s[i].addr);
+        if (number == CFG_NONE) continue;
+        cfg_draft *p = &w->procs.items[number];
+        if (p->addr != s[i].addr) continue;
+        if (s[i].dynamic) p->flags |= CFG_PROC_EXPORTED;
+        if (s[i].resolver) p->flags |= CFG_PROC_IFUNC;
+    }
+}
+
+void cfg_procs_seed(cfg_work *w)
+{
+    seed_symbols(w);
+    cfg_procs_settle(w);
+    if (w->failed) return;
+    stretch_by_unwind(w);
+    flag_symbols(w);
+    for (size_t i = w->order.count; i-- > 0;) {
+        uint64_t addr = w->starts.items[i]; /* the lowest one comes off the stack first */
+        cfg_draft *p = &w->procs.items[w->order.items[i]];
+        if (p->flags & CFG_PROC_PLT && !p->never_returns) p->returns = true;
+        cfg_keep(w, &w->todo, addr);
+    }
+}

@@ -1,0 +1,187 @@
+/* The analysis from start to end, and the questions that a finished one answers. */
+#include "cfg/program.h"
+#include "cfg/private.h"
+
+#include <string.h>
+
+#include <elf.h>
+
+static bool name_sems(cfg_work *w)
+{
+    w->sems = calloc(w->isa->op_count + 1, 1);
+    if (!w->sems) return false;
+    for (unsigned op = 0; op < w->isa->op_count; op++) {
+        const char *name = w->isa->mnemonic((uint16_t)op);
+        for (unsigned s = 0; s <= SEM_SYSCALL; s++)
+            for (const char *const *m = w->machine->sems[s]; m && *m; m++)
+                if (strcmp(*m, name) == 0) w->sems[op] = (uint8_t)s;
+    }
+    return true;
+}
+
+static void report(const cfg_work *w, const char *stage, uint64_t done, uint64_t of)
+{
+    if (w->options && w->options->progress) w->options->progress(w->options->arg, stage, done, of);
+}
+
+/* Follows what is known until nothing new turns up. */
+static void settle(cfg_work *w)
+{
+    do {
+        do {
+            cfg_explore(w);
+            cfg_procs_merge(w);
+        } while (w->todo.count && !w->failed);
+    } while (cfg_resolve(w) && !w->failed);
+}
+
+static void analyse(cfg_work *w)
+{
+    enum { max_rounds = 100 };
+    report(w, "procedures", 0, 3);
+    cfg_procs_seed(w);
+    if (w->failed) return;
+    cfg_seed_pointers(w);
+    cfg_seed_landing_pads(w);
+    report(w, "code", 1, 3);
+    settle(w);
+    for (int i = 0; i < max_rounds && !w->failed && cfg_follow_pointers(w); i++) settle(w);
+    for (int i = 0; i < max_rounds && !w->failed && cfg_search_gaps(w); i++) {
+        settle(w);
+        for (int k = 0; k < max_rounds && !w->failed && cfg_follow_pointers(w); k++) settle(w);
+    }
+    report(w, "blocks", 2, 3);
+}
+
+static void close_work(cfg_work *w)
+{
+    free(w->sems);
+    free(w->marks);
+    inl_vec_free(&w->regions);
+    inl_vec_free(&w->procs);
+    inl_vec_free(&w->order);
+    inl_vec_free(&w->starts);
+    inl_vec_free(&w->fresh);
+    inl_vec_free(&w->waits);
+    inl_vec_free(&w->todo);
+    inl_vec_free(&w->events);
+    inl_vec_free(&w->trial);
+    inl_vec_free(&w->notes);
+    inl_vec_free(&w->pointers);
+    inl_vec_free(&w->found);
+    inl_vec_free(&w->indirects);
+    inl_vec_free(&w->tables);
+    inl_vec_free(&w->table_spans);
+    inl_vec_free(&w->table_starts);
+}
+
+static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)
+{
+    const char *path = image_path(w->image);
+    w->isa = isa_for_machine(image_machine(w->image));
+    w->machine = w->isa ? cfg_machine_for(w->isa) : NULL;
+    if (!w->machine)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code for a processor (ELF machine %u) that Inlay "
+                        "does not know", path, image_machine(w->image));
+    p->isa = w->isa;
+    w->fixed = image_type(w->image) == ET_EXEC;
+    inl_error why = {0};
+    if (!cfg_text_open(w, &why)) {
+        if (e) *e = why;
+        return why.code;
+    }
+    if (!name_sems(w)) w->failed = true;
+    if (!w->failed) analyse(w);
+    if (w->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", path);
+    return cfg_build(w, p, e);
+}
+
+inl_status cfg_program_analyse(image *im, const cfg_options *options, cfg_program **out, inl_error *e)
+{
+    cfg_work w = {.image = im, .options = options, .current = CFG_NONE};
+    cfg_program *p = calloc(1, sizeof *p);
+    *out = NULL;
+    if (!p || !(p->priv = calloc(1, sizeof(cfg_private)))) {
+        free(p);
+        return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(im));
+    }
+    p->image = im;
+    inl_status st = run(&w, p, e);
+    close_work(&w);
+    if (st) {
+        cfg_program_free(p);
+        return st;
+    }
+    report(&w, "done", 3, 3);
+    *out = p;
+    return INL_OK;
+}
+
+void cfg_program_free(cfg_program *p)
+{
+    if (!p) return;
+    cfg_private *v = p->priv;
+    free(v->spans);
+    free(v->bits);
+    free(v->ranks);
+    free(v);
+    free(p->procs);
+    free(p->blocks);
+    free(p->edges);
+    free(p->tables);
+    free(p);
+}
+
+uint32_t cfg_block_at(const cfg_program *p, uint64_t addr)
+{
+    const cfg_private *v = p->priv;
+    for (size_t i = 0; i < v->span_count; i++) {
+        const cfg_text_span *s = &v->spans[i];
+        if (addr < s->addr || addr >= s->end) continue;
+        size_t bit = s->base + (addr - s->addr);
+        uint64_t word = v->bits[bit / 64], below = (1ull << bit % 64) - 1;
+        if (!(word >> bit % 64 & 1)) return CFG_NONE;
+        return v->ranks[bit / 64] + (uint32_t)__builtin_popcountll(word & below);
+    }
+    return CFG_NONE;
+}
+
+uint32_t cfg_block_covering(const cfg_program *p, uint64_t addr)
+{
+    uint32_t low = 0, high = p->block_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->blocks[middle].addr <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low && addr - p->blocks[low - 1].addr < p->blocks[low - 1].size ? low - 1 : CFG_NONE;
+}
+
+uint32_t cfg_proc_covering(const cfg_program *p, uint64_t addr)
+{
+    uint32_t low = 0, high = p->proc_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->procs[middle].addr <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low && addr - p->procs[low - 1].addr < p->procs[low - 1].size ? low - 1 : CFG_NONE;
+}
+
+const cfg_table *cfg_table_at(const cfg_program *p, uint64_t jump)
+{
+    uint32_t low = 0, high = p->table_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->tables[middle].jump < jump) low = middle + 1;
+        else high = middle;
+    }
+    return low < p->table_count && p->tables[low].jump == jump ? &p->tables[low] : NULL;
+}
+
+uint64_t cfg_table_target(const cfg_program *p, const cfg_table *t, uint32_t i)
+{
+    bool ok;
+    uint64_t target = cfg_read_target(p->image, t, i, &ok);
+    return ok ? target : 0;
+}

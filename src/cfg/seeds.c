@@ -1,0 +1,289 @@
+/* Ways into code that no instruction shows: relocations and data words that hold its address, functions that
+ * are run at start and end, landing pads, and code that nobody seems to refer to.
+ *
+ * What surely is an address but not surely of code (a constant may lie in the text), and what only looks
+ * like an address, is tried: where it makes no sense as code, it is none. */
+#include "cfg/work.h"
+
+#include <elf.h>
+
+/* Something holds the address `to`. */
+static void point_at(cfg_work *w, uint64_t to, uint64_t at, bool sure)
+{
+    uint8_t *m = cfg_mark(w, to);
+    if (!m) return;
+    if (*m & MARK_ENTRY) {
+        uint32_t number = cfg_proc_near(w, to);
+        w->procs.items[number].flags |= CFG_PROC_ADDRESS_TAKEN;
+        return;
+    }
+    cfg_keep(w, &w->found, (cfg_pointer){.to = to, .at = at, .sure = sure});
+}
+
+static void scan_words(cfg_work *w, uint64_t addr, uint64_t end)
+{
+    const uint8_t *bytes;
+    addr = (addr + 7) & ~7ull;
+    uint64_t have = addr < end ? image_bytes(w->image, addr, &bytes) : 0;
+    if (have > end - addr) have = end - addr;
+    for (uint64_t i = 0; i + 8 <= have; i += 8) {
+        uint64_t word;
+        __builtin_memcpy(&word, bytes + i, 8);
+        if (word - w->low < w->high - w->low) point_at(w, word, addr + i, false);
+    }
+}
+
+/* Everything that is no text. */
+static void scan_data(cfg_work *w)
+{
+    const image_segment *s;
+    size_t count = image_segments(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t at = s[i].addr, end = s[i].addr + s[i].file_size;
+        for (size_t r = 0; r < w->regions.count && at < end; r++) {
+            const cfg_region *t = &w->regions.items[r];
+            if (t->end <= at || t->addr >= end) continue;
+            if (t->addr > at) scan_words(w, at, t->addr);
+            at = t->end;
+        }
+        scan_words(w, at, end);
+    }
+}
+
+static void seed_resolver(cfg_work *w, uint64_t addr)
+{
+    uint8_t *m = cfg_mark(w, addr);
+    if (!m) return;
+    if (!(*m & MARK_ENTRY))
+        cfg_keep(w, &w->fresh, (cfg_fresh){addr, {.proc = CFG_NONE}, CFG_PROC_IFUNC, CFG_SOURCE_POINTER});
+    else w->procs.items[cfg_proc_near(w, addr)].flags |= CFG_PROC_IFUNC;
+}
+
+static void seed_startup(cfg_work *w)
+{
+    enum { room = 4096 };
+    uint64_t *list = malloc(room * sizeof *list);
+    if (!list) {
+        w->failed = true;
+        return;
+    }
+    size_t count = image_startup(w->image, list, room - 1);
+    if (count > room - 1) count = room - 1;
+    uint64_t entry = image_entry(w->image);
+    if (entry) list[count++] = entry;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *m = cfg_mark(w, list[i]);
+        if (m && !(*m & MARK_ENTRY))
+            cfg_keep(w, &w->fresh, (cfg_fresh){list[i], {.proc = CFG_NONE}, CFG_PROC_ADDRESS_TAKEN,
+                                               IMAGE_PROC_ENTRY});
+        else if (m) w->procs.items[cfg_proc_near(w, list[i])].flags |= CFG_PROC_ADDRESS_TAKEN;
+    }
+    free(list);
+}
+
+/* Labels inside procedures that other images can reach. */
+static void seed_inner_symbols(cfg_work *w)
+{
+    const image_code_symbol *s;
+    size_t count = image_code_symbols(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *m = s[i].dynamic ? cfg_mark(w, s[i].addr) : NULL;
+        if (m && !(*m & MARK_ENTRY)) cfg_enter(w, s[i].addr, CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_OUTSIDE);
+    }
+}
+
+void cfg_seed_pointers(cfg_work *w)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(w->image, &r);
+    uint32_t irelative = image_machine(w->image) == EM_X86_64 ? R_X86_64_IRELATIVE : ~0u;
+    seed_startup(w);
+    seed_inner_symbols(w);
+    for (size_t i = 0; i < count && !w->failed; i++) {
+        if (r[i].type == irelative) seed_resolver(w, r[i].value);
+        else if (r[i].value) point_at(w, r[i].value, r[i].offset, true);
+    }
+    if (w->fixed) scan_data(w);
+}
+
+void cfg_seed_landing_pads(cfg_work *w)
+{
+    const image_unwind_range *r;
+    image_lsda l = {0};
+    size_t count = image_unwind_ranges(w->image, &r);
+    for (size_t i = 0; i < count && !w->failed; i++) {
+        if (!r[i].lsda) continue;
+        image_lsda_read(w->image, r[i].lsda, r[i].addr, &l);
+        uint64_t last = 0;
+        for (size_t k = 0; k < l.count; k++) {
+            uint64_t pad = l.sites[k].landing_pad;
+            if (pad && pad != last && cfg_mark(w, pad)) cfg_enter(w, pad, CFG_BLOCK_LANDING);
+            last = pad;
+        }
+    }
+    image_lsda_free(&l);
+}
+
+/* --- tables --- */
+
+static int by_start(const void *a, const void *b)
+{
+    const cfg_span *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void cfg_index_tables(cfg_work *w)
+{
+    w->table_spans.count = 0;
+    for (size_t i = 0; i < w->indirects.count; i++) {
+        const cfg_indirect *j = &w->indirects.items[i];
+        if (j->way != WAY_TABLE) continue;
+        const cfg_table *t = &w->tables.items[j->table];
+        cfg_span s = {t->table, t->table + (uint64_t)t->count * t->entry_size};
+        cfg_keep(w, &w->table_spans, s);
+    }
+    if (w->table_spans.count)
+        qsort(w->table_spans.items, w->table_spans.count, sizeof(cfg_span), by_start);
+}
+
+bool cfg_in_table(const cfg_work *w, uint64_t at)
+{
+    size_t low = 0, high = w->table_spans.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->table_spans.items[middle].addr <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low && at < w->table_spans.items[low - 1].end;
+}
+
+/* --- following pointers --- */
+
+static int by_target(const void *a, const void *b)
+{
+    const cfg_pointer *x = a, *y = b;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void use_pointer(cfg_work *w, cfg_pointer *q, uint32_t number)
+{
+    cfg_draft *p = &w->procs.items[number];
+    uint8_t *m = cfg_mark(w, q->to);
+    q->used = true;
+    p->taken_inside = true;
+    p->dirty = true;
+    if (*m & MARK_ENTRY) p->flags |= CFG_PROC_ADDRESS_TAKEN;
+    *m |= MARK_BLOCK;
+}
+
+static bool follow(cfg_work *w, cfg_pointer *q)
+{
+    uint8_t *m = cfg_mark(w, q->to);
+    uint32_t number = cfg_proc_near(w, q->to);
+    if (!m || number == CFG_NONE || !cfg_inside(&w->procs.items[number], q->to)) return false;
+    if (!q->in_code && cfg_in_table(w, q->at)) return false;
+    if (*m & MARK_INSN) {
+        use_pointer(w, q, number);
+        return true;
+    }
+    if (*m & MARK_BODY) {
+        if (q->sure) cfg_blame(w, number, "an address inside an instruction is taken");
+        return false;
+    }
+    if (!cfg_try(w, number, q->to)) return false;
+    use_pointer(w, q, number);
+    return true;
+}
+
+/* New procedures where pointers lead into gaps; each has to make sense as code. */
+static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
+{
+    size_t before = w->procs.count;
+    bool dropped = false;
+    for (size_t i = 0; i < w->found.count; i++) {
+        uint64_t to = w->found.items[i].to;
+        uint8_t *m = cfg_mark(w, to);
+        uint32_t number = cfg_proc_near(w, to);
+        if (!m || *m & (MARK_INSN | MARK_BODY | MARK_ENTRY)) continue;
+        const cfg_draft *p = number == CFG_NONE ? NULL : &w->procs.items[number];
+        if (p && p->sized && cfg_inside(p, to)) continue;
+        cfg_procs_add(w, to, 0, NULL, source, flags);
+    }
+    if (w->procs.count == before) return;
+    cfg_procs_settle(w);
+    for (size_t i = before; i < w->procs.count && !w->failed; i++) {
+        uint64_t addr = w->procs.items[i].addr;
+        if (cfg_try(w, (uint32_t)i, addr)) {
+            w->procs.items[i].dirty = true;
+            continue;
+        }
+        w->procs.items[i].absent = dropped = true;
+        *cfg_mark(w, addr) &= (uint8_t)~MARK_ENTRY;
+    }
+    if (dropped) cfg_procs_settle(w);
+}
+
+bool cfg_follow_pointers(cfg_work *w)
+{
+    size_t old = w->pointers.count, procs = w->procs.count;
+    bool new = false;
+    cfg_index_tables(w);
+    fill_gaps(w, CFG_SOURCE_POINTER, CFG_PROC_ADDRESS_TAKEN);
+    if (!inl_vec_reserve(&w->pointers, old + w->found.count)) {
+        w->failed = true;
+        return false;
+    }
+    size_t found = w->found.count; /* more come while they are followed */
+    for (size_t i = 0; i < found; i++) w->pointers.items[w->pointers.count++] = w->found.items[i];
+    for (size_t i = found; i < w->found.count; i++) w->found.items[i - found] = w->found.items[i];
+    w->found.count -= found;
+    for (size_t i = old; i < w->pointers.count && !w->failed; i++)
+        new |= follow(w, &w->pointers.items[i]);
+    if (w->pointers.count)
+        qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
+    return new || w->todo.count || w->fresh.count || w->procs.count != procs || w->found.count;
+}
+
+/* --- gaps --- */
+
+/* The end of what is known of the procedure's code. */
+static uint64_t known_end(const cfg_work *w, const cfg_draft *p)
+{
+    const cfg_region *r = cfg_region_at(w, p->addr);
+    const uint8_t *marks = w->marks + r->base - r->addr;
+    uint64_t end = p->end;
+    if (p->sized) return end;
+    while (end > p->addr && !(marks[end - 1] & (MARK_INSN | MARK_BODY))) end--;
+    return end;
+}
+
+static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_t to)
+{
+    if (r->stubs || from >= to) return;
+    from = cfg_skip_padding(w, from, to);
+    if (from < to && w->machine->prologue(r->bytes + (from - r->addr), to - from))
+        cfg_keep(w, &w->found, (cfg_pointer){.to = from});
+}
+
+bool cfg_search_gaps(cfg_work *w)
+{
+    size_t before = w->procs.count, at = 0;
+    w->found.count = 0;
+    for (size_t i = 0; i < w->regions.count; i++) {
+        const cfg_region *r = &w->regions.items[i];
+        uint64_t from = r->addr;
+        for (; at < w->order.count && w->starts.items[at] < r->end; at++) {
+            const cfg_draft *p = &w->procs.items[w->order.items[at]];
+            if (p->absent) continue;
+            look_at_gap(w, r, from, p->addr);
+            from = known_end(w, p);
+        }
+        look_at_gap(w, r, from, r->end);
+    }
+    size_t looked = w->found.count; /* what is found from now on are real pointers */
+    fill_gaps(w, CFG_SOURCE_PROLOGUE, CFG_PROC_GUESSED);
+    for (size_t i = looked; i < w->found.count; i++) w->found.items[i - looked] = w->found.items[i];
+    w->found.count -= looked;
+    return w->procs.count != before;
+}

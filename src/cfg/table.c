@@ -1,0 +1,399 @@
+/* Indirect jumps: where they go.
+ *
+ *     mov %edi,%edi                        an index
+ *     lea table(%rip),%rdx                 what the entries are added to, mostly the table itself
+ *     movslq (%rdx,%rdi,4),%rax            relative table: base + entry
+ *     add %rdx,%rax
+ *     jmp *%rax
+ *
+ *     jmp *table(,%rdi,8)                  absolute table, or loaded first
+ *
+ *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
+ *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
+ *
+ * What is none of these is said to be unknown. */
+#include "cfg/work.h"
+
+typedef enum form_kind { FORM_RELATIVE, FORM_ABSOLUTE, FORM_LOADED, FORM_POINTER, FORM_COMPUTED } form_kind;
+
+typedef struct form {
+    form_kind kind;
+    uint64_t table, base, named_at;
+    cfg_point load;     /* where the table is read */
+    uint8_t index;      /* register, ISA_NO_REG: not known */
+} form;
+
+static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
+
+/* A 64-bit load: from a table of addresses, or from anywhere. */
+static form absolute(cfg_view *v, const isa_mem *m, cfg_point at)
+{
+    cfg_constant c;
+    form f = just(FORM_ABSOLUTE);
+    f.load = at;
+    uint64_t addr = v->blocks.items[at.block].addr;
+    uint32_t count;
+    const isa_insn *in = cfg_view_insns(v, at.block, &count);
+    if (at.index < count) addr = in[at.index].addr;
+    if (m->segment || m->size != 8) return just(FORM_COMPUTED);
+    if (m->bits & ISA_MEM_PCREL || m->index == ISA_NO_REG) return just(FORM_POINTER);
+    f.index = m->scale == 8 ? m->index : ISA_NO_REG;
+    f.table = (uint64_t)m->disp;
+    f.named_at = addr;
+    if (m->base == ISA_NO_REG) return f;
+    if (cfg_constant_of(v, m->base, at, &c)) {
+        f.table += c.value;
+        f.named_at = m->disp ? 0 : c.named_at;
+        return f;
+    }
+    if (m->scale == 1 && cfg_constant_of(v, m->index, at, &c)) {
+        f.table += c.value;
+        f.named_at = m->disp ? 0 : c.named_at;
+        return f;
+    }
+    return just(FORM_LOADED);
+}
+
+/* The one definition of a register, through copies and stack slots. */
+static bool single_def(cfg_view *v, unsigned reg, cfg_point at, cfg_def *out, cfg_shape *s)
+{
+    for (int hops = 0; hops < 8; hops++) {
+        cfg_defs d;
+        cfg_reach(v, reg, at, &d);
+        if (d.unknown || d.count != 1) return false;
+        *out = d.def[0];
+        cfg_shape_of(v->work, &out->in, s);
+        if (s->sem != SEM_MOV || !s->has_src || s->dst.size != 8) return true;
+        at = out->at;
+        if (s->src.kind == ISA_OPERAND_MEM && s->has_mem && cfg_is_slot(v->work, &s->mem)) {
+            cfg_reach_slot(v, &s->mem, at, &d);
+            cfg_shape store;
+            if (d.unknown || d.count != 1) return true; /* a load, of something */
+            cfg_shape_of(v->work, &d.def[0].in, &store);
+            if (store.sem != SEM_MOV || store.src.kind != ISA_OPERAND_REG) return true;
+            reg = store.src.reg;
+            at = d.def[0].at;
+        } else if (s->src.kind == ISA_OPERAND_REG) {
+            reg = s->src.reg;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the register's value a sign-extended 4-byte entry of a table? */
+static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, form *f)
+{
+    cfg_def d;
+    cfg_shape s;
+    cfg_constant c;
+    if (!single_def(v, reg, at, &d, &s)) return false;
+    if (s.sem == SEM_CDQE) {
+        if (!single_def(v, 0, d.at, &d, &s) || s.sem != SEM_MOV) return false;
+    } else if (s.sem != SEM_MOVSX) {
+        return false;
+    }
+    if (s.src.kind == ISA_OPERAND_REG) { /* mov table(..),%eax; movslq %eax,%rax */
+        if (s.src.size != 4 || !single_def(v, s.src.reg, d.at, &d, &s) || s.sem != SEM_MOV) return false;
+    }
+    if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.size != 4 || s.mem.segment ||
+        s.mem.bits & ISA_MEM_PCREL)
+        return false;
+    f->load = d.at;
+    f->index = s.mem.scale == 4 ? s.mem.index : ISA_NO_REG;
+    f->table = (uint64_t)s.mem.disp;
+    f->named_at = d.in.addr;
+    if (s.mem.base == ISA_NO_REG) return s.mem.index != ISA_NO_REG;
+    if (!cfg_constant_of(v, s.mem.base, d.at, &c)) {
+        if (s.mem.scale != 1 || s.mem.index == ISA_NO_REG ||
+            !cfg_constant_of(v, s.mem.index, d.at, &c))
+            return false;
+    }
+    f->table += c.value;
+    f->named_at = s.mem.disp ? 0 : c.named_at;
+    return true;
+}
+
+static form relative(cfg_view *v, unsigned a, unsigned b, cfg_point at)
+{
+    for (int i = 0; i < 2; i++) {
+        form f = just(FORM_RELATIVE);
+        cfg_constant c;
+        unsigned entry = i ? b : a, base = i ? a : b;
+        if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, &f)) continue;
+        f.base = c.value;
+        if (f.base == f.table && f.named_at != c.named_at) f.named_at = 0;
+        return f;
+    }
+    return just(FORM_COMPUTED);
+}
+
+static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
+{
+    switch (s->sem) {
+    case SEM_MOV:
+        if (s->src.kind == ISA_OPERAND_IMM) return just(FORM_POINTER);
+        if (s->src.kind == ISA_OPERAND_MEM && s->dst.size == 8) return absolute(v, &s->mem, d->at);
+        return just(FORM_COMPUTED);
+    case SEM_LEA:
+        if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL ||
+                           (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
+            return just(FORM_POINTER);
+        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG &&
+            s->mem.scale == 1 && s->mem.disp == 0)
+            return relative(v, s->mem.base, s->mem.index, d->at);
+        return just(FORM_COMPUTED);
+    case SEM_ADD:
+        if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8)
+            return relative(v, s->dst.reg, s->src.reg, d->at);
+        return just(FORM_COMPUTED);
+    case SEM_POP: return just(FORM_POINTER);
+    default: return just(FORM_COMPUTED);
+    }
+}
+
+/* Several values may arrive: when all are plain pointers, so is their union. */
+static form form_of_several(cfg_view *v, const cfg_defs *d)
+{
+    form f = just(FORM_POINTER);
+    for (unsigned i = 0; i < d->count; i++) {
+        cfg_shape s;
+        cfg_shape_of(v->work, &d->def[i].in, &s);
+        bool call = d->def[i].in.flow == ISA_FLOW_CALL || d->def[i].in.flow == ISA_FLOW_CALL_IND;
+        if (call || (s.sem == SEM_MOV && s.src.kind == ISA_OPERAND_REG)) continue;
+        form one = form_of_def(v, &d->def[i], &s);
+        if (one.kind == FORM_RELATIVE || one.kind == FORM_COMPUTED) return just(FORM_COMPUTED);
+        if (one.kind != FORM_POINTER) f.kind = FORM_LOADED;
+    }
+    return f;
+}
+
+static form form_of(cfg_view *v, uint32_t block)
+{
+    uint32_t count;
+    const isa_insn *in = cfg_view_insns(v, block, &count);
+    if (count == 0) return just(FORM_COMPUTED);
+    isa_insn jump = in[count - 1];
+    cfg_point at = {block, count - 1};
+    cfg_shape s;
+    cfg_shape_of(v->work, &jump, &s);
+    if (s.dst.kind == ISA_OPERAND_MEM) return absolute(v, &s.mem, at);
+    if (s.dst.kind != ISA_OPERAND_REG) return just(FORM_COMPUTED);
+    cfg_def d;
+    cfg_shape value;
+    if (single_def(v, s.dst.reg, at, &d, &value)) {
+        if (d.in.flow == ISA_FLOW_CALL || d.in.flow == ISA_FLOW_CALL_IND) return just(FORM_POINTER);
+        return form_of_def(v, &d, &value);
+    }
+    cfg_defs all;
+    cfg_reach(v, s.dst.reg, at, &all);
+    return form_of_several(v, &all);
+}
+
+/* --- reading tables --- */
+
+bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value)
+{
+    const image_reloc *r;
+    size_t low = 0, high = image_relocs(im, &r), count = high;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r[middle].offset < at) low = middle + 1;
+        else high = middle;
+    }
+    if (low == count || r[low].offset != at) return false;
+    *value = r[low].value;
+    return true;
+}
+
+uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
+{
+    const uint8_t *p;
+    uint64_t at = t->table + (uint64_t)i * t->entry_size, value = 0;
+    int32_t offset;
+    *ok = false;
+    if (t->kind == CFG_TABLE_ABSOLUTE && t->relocated) {
+        *ok = cfg_reloc_value(im, at, &value);
+        return value;
+    }
+    if (image_bytes(im, at, &p) < t->entry_size) return 0;
+    *ok = true;
+    if (t->kind == CFG_TABLE_ABSOLUTE) {
+        __builtin_memcpy(&value, p, 8);
+        return value;
+    }
+    __builtin_memcpy(&offset, p, 4);
+    return t->base + (uint64_t)(int64_t)offset;
+}
+
+/* The lowest known start of another table behind `table`. */
+static uint64_t next_start(const cfg_work *w, uint64_t table)
+{
+    size_t low = 0, high = w->table_starts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->table_starts.items[middle] <= table) low = middle + 1;
+        else high = middle;
+    }
+    return low < w->table_starts.count ? w->table_starts.items[low] : ~0ull;
+}
+
+/* Can this be a place that the table leads to? An instruction's middle cannot. */
+static bool sensible(const cfg_view *v, uint64_t target, bool bounded)
+{
+    const cfg_work *w = v->work;
+    const uint8_t *m = cfg_mark(w, target);
+    if (!m || (*m & (MARK_BODY | MARK_INSN)) == MARK_BODY) return false;
+    if (cfg_inside(&w->procs.items[v->proc], target)) return true;
+    if (bounded) return true;
+    uint32_t other = cfg_proc_near(w, target); /* a part of it that was put elsewhere */
+    return other != CFG_NONE && cfg_inside(&w->procs.items[other], target) &&
+           !(w->procs.items[other].flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
+}
+
+bool cfg_table_read(cfg_view *v, cfg_table *t, uint64_t most)
+{
+    enum { longest = 1 << 16 };
+    const cfg_work *w = v->work;
+    uint64_t stop = next_start(w, t->table), limit = most ? most : longest, dummy;
+    bool inside = false, ok;
+    t->exact = most != 0;
+    t->relocated = t->kind == CFG_TABLE_ABSOLUTE && cfg_reloc_value(w->image, t->table, &dummy);
+    if (limit > longest) return false;
+    for (t->count = 0; t->count < limit; t->count++) {
+        uint64_t at = t->table + (uint64_t)t->count * t->entry_size;
+        uint64_t target = cfg_read_target(w->image, t, t->count, &ok);
+        if (!ok || !sensible(v, target, most != 0) || (!most && at >= stop)) {
+            if (most) t->exact = false;
+            break;
+        }
+        inside |= cfg_inside(&w->procs.items[v->proc], target);
+    }
+    return t->count != 0 && (inside || t->kind == CFG_TABLE_RELATIVE);
+}
+
+/* --- resolving --- */
+
+static void follow_table(cfg_view *v, const cfg_table *t)
+{
+    cfg_work *w = v->work;
+    bool ok;
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint64_t target = cfg_read_target(w->image, t, i, &ok);
+        uint8_t *m = ok ? cfg_mark(w, target) : NULL;
+        if (!m) continue;
+        bool inside = cfg_inside(&w->procs.items[v->proc], target);
+        if ((*m & MARK_BLOCK) && inside) continue;
+        if (!inside) cfg_enter(w, target, CFG_BLOCK_OUTSIDE);
+        else cfg_keep(w, &w->todo, target);
+    }
+}
+
+static bool leaves_here(cfg_view *v, uint32_t block)
+{
+    int64_t height;
+    return cfg_stack_height(v, block, &height) && height == 0;
+}
+
+static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f)
+{
+    const cfg_draft *p = &v->work->procs.items[v->proc];
+    bool leaves = f->kind != FORM_COMPUTED && leaves_here(v, block);
+    if (p->taken_inside && f->kind != FORM_COMPUTED) {
+        i->way = WAY_GOTO;
+        i->leaves = leaves && f->kind == FORM_POINTER;
+    } else {
+        i->way = leaves ? WAY_TAIL : WAY_UNKNOWN;
+    }
+}
+
+static void settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f)
+{
+    cfg_work *w = v->work;
+    bool relative = f->kind == FORM_RELATIVE;
+    cfg_table t = {.jump = i->site, .table = f->table, .base = relative ? f->base : f->table,
+                   .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
+                   .entry_size = relative ? 4 : 8};
+    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 8, f->load) : 0;
+    bool good = cfg_table_read(v, &t, most);
+    if (good && !relative && !t.exact && w->procs.items[v->proc].taken_inside) good = false;
+    if (!good) {
+        form other = just(relative ? FORM_COMPUTED : FORM_LOADED);
+        settle_pointer(v, i, block, &other);
+        return;
+    }
+    if (i->table == CFG_NONE) {
+        i->table = (uint32_t)w->tables.count;
+        cfg_keep(w, &w->tables, t);
+    }
+    if (w->failed) return;
+    w->tables.items[i->table] = t;
+    i->way = WAY_TABLE;
+    follow_table(v, &t);
+}
+
+
+/* A table's start ends every table before it. */
+static void learn_start(cfg_work *w, uint64_t addr)
+{
+    size_t low = 0, high = w->table_starts.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->table_starts.items[middle] < addr) low = middle + 1;
+        else high = middle;
+    }
+    if (low < w->table_starts.count && w->table_starts.items[low] == addr) return;
+    cfg_keep(w, &w->table_starts, addr);
+    if (w->failed) return;
+    uint64_t *p = w->table_starts.items;
+    if (low + 1 < w->table_starts.count)
+        __builtin_memmove(p + low + 1, p + low, (w->table_starts.count - 1 - low) * sizeof *p);
+    p[low] = addr;
+}
+
+static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc)
+{
+    cfg_view_make(v, w, proc, true);
+    for (uint32_t b = 0; b < v->blocks.count && !w->failed; b++) {
+        cfg_indirect *i = v->blocks.items[b].term ? cfg_indirect_at(w, v->blocks.items[b].last) : NULL;
+        if (!i) continue;
+        form f = form_of(v, b);
+        if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
+            learn_start(w, f.table);
+            settle_table(v, i, b, &f);
+        } else {
+            settle_pointer(v, i, b, &f);
+        }
+        if (i->way != WAY_TABLE || i->leaves) cfg_returns(w, proc);
+    }
+}
+
+static int by_site(const void *a, const void *b)
+{
+    const cfg_indirect *x = a, *y = b;
+    return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static void sort_indirects(cfg_work *w)
+{
+    for (size_t i = w->indirects_sorted; i < w->indirects.count; i++)
+        w->indirects.items[i].table = CFG_NONE;
+    if (w->indirects.count)
+        qsort(w->indirects.items, w->indirects.count, sizeof *w->indirects.items, by_site);
+    w->indirects_sorted = w->indirects.count;
+}
+
+bool cfg_resolve(cfg_work *w)
+{
+    cfg_view v = {0};
+    sort_indirects(w);
+    for (uint32_t i = 0; i < w->procs.count && !w->failed; i++) {
+        cfg_draft *p = &w->procs.items[i];
+        if (!p->dirty || !p->jumps) continue;
+        p->dirty = false;
+        resolve_proc(&v, w, i);
+    }
+    cfg_view_free(&v);
+    return w->todo.count != 0;
+}

@@ -1,0 +1,134 @@
+/* The text of an image: executable sections (executable segments where there are no sections), their
+ * bytes in the file, and one byte of marks for each. Hostile files may claim any sections: only bytes
+ * that are there and executable count, and none twice. */
+#include "cfg/work.h"
+
+#include <elf.h>
+#include <string.h>
+
+static void add_region(cfg_work *w, uint64_t addr, uint64_t size, bool stubs)
+{
+    const image_segment *s;
+    size_t count = image_segments(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        if (!s[i].exec || addr < s[i].addr || addr - s[i].addr >= s[i].mem_size) continue;
+        uint64_t have = image_bytes(w->image, addr, &bytes), left = s[i].mem_size - (addr - s[i].addr);
+        if (have > size) have = size;
+        if (have > left) have = left;
+        if (have == 0) return;
+        cfg_region r = {.addr = addr, .end = addr + have, .bytes = bytes, .stubs = stubs};
+        cfg_keep(w, &w->regions, r);
+        return;
+    }
+}
+
+static int by_addr(const void *a, const void *b)
+{
+    const cfg_region *x = a, *y = b;
+    if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
+    return x->end > y->end ? -1 : x->end < y->end;
+}
+
+static void collect(cfg_work *w)
+{
+    const image_section *s;
+    const image_segment *g;
+    size_t count = image_sections(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        bool stubs = strncmp(s[i].name, ".plt", 4) == 0 || strncmp(s[i].name, ".iplt", 5) == 0;
+        if (s[i].flags & SHF_EXECINSTR && s[i].flags & SHF_ALLOC && s[i].type != SHT_NOBITS)
+            add_region(w, s[i].addr, s[i].size, stubs);
+    }
+    if (w->regions.count) return;
+    count = image_segments(w->image, &g);
+    for (size_t i = 0; i < count; i++)
+        if (g[i].exec) add_region(w, g[i].addr, g[i].mem_size, false);
+}
+
+static void take_apart(cfg_work *w) /* no overlaps; marks given out */
+{
+    cfg_region *r = w->regions.items;
+    size_t kept = 0, base = 0;
+    uint64_t covered = 0;
+    if (w->regions.count) qsort(r, w->regions.count, sizeof *r, by_addr);
+    for (size_t i = 0; i < w->regions.count; i++) {
+        cfg_region now = r[i];
+        if (now.addr < covered) {
+            if (now.end <= covered) continue;
+            now.bytes += covered - now.addr;
+            now.addr = covered;
+        }
+        covered = now.end;
+        now.base = base;
+        base += now.end - now.addr;
+        r[kept++] = now;
+    }
+    w->regions.count = kept;
+    w->mark_count = base;
+    w->low = kept ? r[0].addr : 0;
+    w->high = covered;
+}
+
+bool cfg_text_open(cfg_work *w, inl_error *e)
+{
+    collect(w);
+    take_apart(w);
+    if (w->regions.count == 0) {
+        inl_fail(e, INL_ERR_FORMAT, "%s: no executable code in it", image_path(w->image));
+        return false;
+    }
+    w->marks = calloc(w->mark_count, 1);
+    if (!w->marks || w->failed) {
+        inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
+        return false;
+    }
+    return true;
+}
+
+const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr)
+{
+    size_t low = 0, high = w->regions.count;
+    if (addr < w->low || addr >= w->high) return NULL;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->regions.items[middle].addr <= addr) low = middle + 1;
+        else high = middle;
+    }
+    const cfg_region *r = &w->regions.items[low - 1];
+    return addr < r->end ? r : NULL;
+}
+
+uint8_t *cfg_mark(const cfg_work *w, uint64_t addr)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    return r ? &w->marks[r->base + (addr - r->addr)] : NULL;
+}
+
+uint64_t cfg_skip_padding(const cfg_work *w, uint64_t addr, uint64_t end)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    if (!r) return end;
+    uint64_t stop = end < r->end ? end : r->end;
+    while (addr < stop) {
+        size_t n = w->machine->padding(w->isa, r->bytes + (addr - r->addr), stop - addr);
+        if (n == 0 || n > stop - addr) return addr;
+        addr += n;
+    }
+    return end;
+}
+
+bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end)
+{
+    return addr >= end || cfg_skip_padding(w, addr, end) == end;
+}
+
+bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    if (!r) return false;
+    if (end > r->end) end = r->end;
+    if (addr >= end) return false;
+    isa_result result = w->isa->decode(r->bytes + (addr - r->addr), end - addr, addr, out);
+    return result == ISA_OK || result == ISA_UNKNOWN;
+}

@@ -1,0 +1,236 @@
+/* Where the value of a register or a stack slot comes from: the definitions that reach a place, found by
+ * walking backwards over a procedure's blocks.
+ *
+ * The walk goes over the paths that are known so far. Indirect jumps are looked at again when a procedure
+ * has grown, so that what is believed in the end has been checked against all paths. Stack slots are
+ * taken for variables that are only written through their own name: true for what compilers spill. */
+#include "cfg/work.h"
+
+static bool ends_at_entry(const cfg_view *v, uint32_t block)
+{
+    const cfg_view_block *b = &v->blocks.items[block];
+    const uint8_t *m = cfg_mark(v->work, b->addr);
+    return b->pred_count == 0 || *m & (MARK_ENTRY | MARK_ROOT);
+}
+
+/* Starts a walk: nothing is visited. */
+static void begin_walk(cfg_view *v)
+{
+    v->epoch++;
+    v->stack.count = 0;
+}
+
+/* Puts the predecessors of a block on the stack, each once. */
+static void push_preds(cfg_view *v, uint32_t block)
+{
+    const cfg_view_block *b = &v->blocks.items[block];
+    for (uint32_t i = 0; i < b->pred_count; i++) {
+        uint32_t from = v->edges.items[v->preds.items[b->first_pred + i]].from;
+        if (v->blocks.items[from].seen == v->epoch) continue;
+        v->blocks.items[from].seen = v->epoch;
+        cfg_keep(v->work, &v->stack, from);
+    }
+}
+
+static void add_def(cfg_defs *d, uint32_t block, uint32_t index, const isa_insn *in)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (d->def[i].in.addr == in->addr) return;
+    if (d->count == CFG_MAX_DEFS) d->unknown = true;
+    else d->def[d->count++] = (cfg_def){{block, index}, *in};
+}
+
+typedef enum finding { FOUND_NONE, FOUND_DEF, FOUND_UNKNOWN } finding;
+
+/* One thing whose definition is looked for. */
+typedef struct wanted {
+    unsigned reg;
+    const isa_mem *slot; /* NULL: the register */
+} wanted;
+
+static bool overlaps(const isa_mem *a, const isa_mem *b)
+{
+    return a->disp < b->disp + b->size && b->disp < a->disp + a->size;
+}
+
+static finding slot_written(const cfg_work *w, const isa_insn *in, const isa_mem *slot)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    if (slot->base == w->machine->frame && cfg_insn_writes(w, in) >> slot->base & 1) return FOUND_UNKNOWN;
+    int count = in->bits & ISA_BIT_MEM ? w->isa->memory(in, mem) : 0;
+    if (slot->base == w->machine->stack && in->flow == ISA_FLOW_NEXT &&
+        cfg_insn_writes(w, in) >> slot->base & 1)
+        return FOUND_UNKNOWN;
+    for (int i = 0; i < count; i++) {
+        if (!(mem[i].access & ISA_WRITE) || mem[i].base != slot->base || mem[i].index != ISA_NO_REG ||
+            mem[i].bits & ISA_MEM_IMPLICIT || mem[i].segment || !overlaps(&mem[i], slot))
+            continue;
+        return mem[i].disp == slot->disp && mem[i].size == slot->size ? FOUND_DEF : FOUND_UNKNOWN;
+    }
+    return FOUND_NONE;
+}
+
+static finding writes(const cfg_work *w, const isa_insn *in, const wanted *what)
+{
+    if (what->slot) return slot_written(w, in, what->slot);
+    return cfg_insn_writes(w, in) >> what->reg & 1 ? FOUND_DEF : FOUND_NONE;
+}
+
+/* Looks at the instructions of a block before `index`, the last one first. True: the walk ends here. */
+static bool search_block(cfg_view *v, uint32_t block, uint32_t index, const wanted *what, cfg_defs *out)
+{
+    uint32_t count;
+    if (!what->slot && index == CFG_NONE && !(cfg_view_writes(v, block) >> what->reg & 1)) return false;
+    const isa_insn *in = cfg_view_insns(v, block, &count);
+    if (index > count) index = count;
+    while (index-- > 0) {
+        finding f = writes(v->work, &in[index], what);
+        if (f == FOUND_NONE) continue;
+        if (f == FOUND_UNKNOWN) out->unknown = true;
+        else add_def(out, block, index, &in[index]);
+        return true;
+    }
+    return false;
+}
+
+static void reach(cfg_view *v, const wanted *what, cfg_point at, cfg_defs *out)
+{
+    *out = (cfg_defs){0};
+    if (search_block(v, at.block, at.index, what, out)) return;
+    begin_walk(v);
+    if (ends_at_entry(v, at.block)) out->unknown = true;
+    push_preds(v, at.block);
+    while (v->stack.count && !out->unknown) {
+        uint32_t block = v->stack.items[--v->stack.count];
+        if (v->budget == 0) {
+            out->unknown = true;
+            return;
+        }
+        v->budget--;
+        if (search_block(v, block, CFG_NONE, what, out)) continue;
+        if (ends_at_entry(v, block)) out->unknown = true;
+        push_preds(v, block);
+    }
+}
+
+void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out)
+{
+    wanted what = {.reg = reg};
+    reach(v, &what, at, out);
+}
+
+void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *out)
+{
+    wanted what = {.slot = slot};
+    reach(v, &what, at, out);
+}
+
+bool cfg_is_slot(const cfg_work *w, const isa_mem *m)
+{
+    return (m->base == w->machine->stack || m->base == w->machine->frame) && m->index == ISA_NO_REG &&
+           !m->segment && !(m->bits & ISA_MEM_PCREL);
+}
+
+void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
+{
+    isa_operand o[ISA_MAX_OPERANDS];
+    isa_mem mem[ISA_MAX_MEM];
+    int count = w->isa->operands(in, o), seen = 0;
+    int mems = in->bits & ISA_BIT_MEM || in->modrm_at ? w->isa->memory(in, mem) : 0;
+    *out = (cfg_shape){.sem = w->sems[in->op]};
+    for (int i = 0; i < count; i++) {
+        if (o[i].implicit) continue;
+        if (o[i].kind == ISA_OPERAND_MEM && o[i].mem < mems) {
+            out->mem = mem[o[i].mem];
+            out->has_mem = true;
+        }
+        if (seen == 0) out->dst = o[i], out->has_dst = true;
+        if (seen == 1) out->src = o[i], out->has_src = true;
+        seen++;
+    }
+}
+
+/* --- constants --- */
+
+static bool constant(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out, unsigned depth);
+
+static bool constant_in_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_constant *out,
+                             unsigned depth)
+{
+    cfg_defs d;
+    cfg_reach_slot(v, slot, at, &d);
+    if (d.unknown || d.count == 0) return false;
+    for (unsigned i = 0; i < d.count; i++) {
+        cfg_constant one;
+        cfg_shape s;
+        cfg_shape_of(v->work, &d.def[i].in, &s);
+        if (s.sem != SEM_MOV || !s.has_src) return false;
+        if (s.src.kind == ISA_OPERAND_REG) {
+            if (!constant(v, s.src.reg, d.def[i].at, &one, depth + 1)) return false;
+        } else if (s.src.kind == ISA_OPERAND_IMM) {
+            one = (cfg_constant){(uint64_t)s.src.imm, 0};
+        } else {
+            return false;
+        }
+        if (i && one.value != out->value) return false;
+        if (i && one.named_at != out->named_at) one.named_at = 0;
+        *out = one;
+    }
+    return true;
+}
+
+static bool constant_by(cfg_view *v, const cfg_def *d, cfg_constant *out, unsigned depth)
+{
+    cfg_shape s;
+    cfg_shape_of(v->work, &d->in, &s);
+    if (!s.has_dst || s.dst.kind != ISA_OPERAND_REG) return false;
+    switch (s.sem) {
+    case SEM_LEA:
+        if (!s.has_mem || s.mem.index != ISA_NO_REG) return false;
+        *out = (cfg_constant){(uint64_t)s.mem.disp, d->in.addr};
+        if (s.mem.base == ISA_NO_REG || s.mem.bits & ISA_MEM_PCREL) return true;
+        if (!constant(v, s.mem.base, d->at, out, depth + 1)) return false;
+        *out = (cfg_constant){out->value + (uint64_t)s.mem.disp, s.mem.disp ? 0 : out->named_at};
+        return true;
+    case SEM_MOV:
+        if (s.src.kind == ISA_OPERAND_IMM) {
+            uint64_t value = (uint64_t)s.src.imm;
+            *out = (cfg_constant){s.dst.size == 4 ? (uint32_t)value : value, d->in.addr};
+            return s.dst.size >= 4;
+        }
+        if (s.dst.size < 8) return false;
+        if (s.src.kind == ISA_OPERAND_REG) return constant(v, s.src.reg, d->at, out, depth + 1);
+        return s.has_mem && cfg_is_slot(v->work, &s.mem) &&
+               constant_in_slot(v, &s.mem, d->at, out, depth + 1);
+    case SEM_ADD:
+    case SEM_SUB:
+        if (s.src.kind != ISA_OPERAND_IMM || s.dst.size != 8 ||
+            !constant(v, s.dst.reg, d->at, out, depth + 1))
+            return false;
+        out->value += s.sem == SEM_ADD ? (uint64_t)s.src.imm : -(uint64_t)s.src.imm;
+        out->named_at = 0;
+        return true;
+    default: return false;
+    }
+}
+
+static bool constant(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out, unsigned depth)
+{
+    cfg_defs d;
+    if (depth > 8) return false;
+    cfg_reach(v, reg, at, &d);
+    if (d.unknown || d.count == 0) return false;
+    for (unsigned i = 0; i < d.count; i++) {
+        cfg_constant one;
+        if (!constant_by(v, &d.def[i], &one, depth)) return false;
+        if (i && one.value != out->value) return false;
+        if (i && one.named_at != out->named_at) one.named_at = 0;
+        *out = one;
+    }
+    return true;
+}
+
+bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out)
+{
+    return constant(v, reg, at, out, 0);
+}

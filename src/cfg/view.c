@@ -1,0 +1,251 @@
+/* The blocks of one procedure, made from the marks: what the evaluation of indirect jumps walks over, and
+ * what the final result is copied from. Arrays are reused from one procedure to the next. */
+#include "cfg/work.h"
+
+static int by_site(const void *a, const void *b)
+{
+    const cfg_indirect *x = a, *y = b;
+    return x->site < y->site ? -1 : x->site > y->site;
+}
+
+cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
+{
+    cfg_indirect key = {.site = site};
+    if (w->indirects_sorted == 0) return NULL;
+    return bsearch(&key, w->indirects.items, w->indirects_sorted, sizeof key, by_site);
+}
+
+static void add_edge(cfg_view *v, uint64_t target, uint8_t kind)
+{
+    const cfg_draft *p = &v->work->procs.items[v->proc];
+    cfg_view_edge e = {.target = target, .from = (uint32_t)v->blocks.count - 1, .to = CFG_NONE};
+    bool inside = cfg_inside(p, target);
+    e.kind = !inside && kind != CFG_EDGE_FALL ? CFG_EDGE_TAIL : kind;
+    cfg_keep(v->work, &v->edges, e);
+}
+
+static int by_target(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void add_table_edges(cfg_view *v, const cfg_table *t)
+{
+    uint64_t *targets = malloc((t->count + 1) * sizeof *targets);
+    size_t count = 0;
+    bool ok;
+    if (!targets) {
+        v->work->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
+        if (ok) targets[count++] = target;
+    }
+    qsort(targets, count, sizeof *targets, by_target);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || targets[i] != targets[i - 1]) add_edge(v, targets[i], CFG_EDGE_TABLE);
+    free(targets);
+}
+
+/* Everything inside the procedure whose address is taken; pointers are sorted by target. */
+static void add_taken_edges(cfg_view *v)
+{
+    const cfg_work *w = v->work;
+    const cfg_draft *p = &w->procs.items[v->proc];
+    size_t low = 0, high = w->pointers.count;
+    uint64_t last = p->addr;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->pointers.items[middle].to < p->addr) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < w->pointers.count && w->pointers.items[low].to < p->end; low++) {
+        const cfg_pointer *q = &w->pointers.items[low];
+        if (!q->used || q->to == last) continue;
+        add_edge(v, q->to, CFG_EDGE_TABLE);
+        last = q->to;
+    }
+}
+
+static void indirect_edges(cfg_view *v, cfg_view_block *b)
+{
+    const cfg_work *w = v->work;
+    const cfg_indirect *i = cfg_indirect_at(w, b->last);
+    uint8_t way = i ? i->way : WAY_NEW;
+    if (way == WAY_TABLE) add_table_edges(v, &w->tables.items[i->table]);
+    else if (way == WAY_GOTO) add_taken_edges(v);
+    b = &v->blocks.items[v->blocks.count - 1];
+    if (way == WAY_TAIL || (i && i->leaves)) b->flags |= CFG_BLOCK_TAIL_IND;
+    if (way == WAY_UNKNOWN || way == WAY_NEW) b->flags |= CFG_BLOCK_UNRESOLVED;
+}
+
+static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_t marks)
+{
+    switch (in->flow) {
+    case ISA_FLOW_JUMP: add_edge(v, in->target, CFG_EDGE_JUMP); return;
+    case ISA_FLOW_COND:
+    case ISA_FLOW_COND_REG:
+    case ISA_FLOW_TX:
+        add_edge(v, in->target, CFG_EDGE_TAKEN);
+        add_edge(v, b->end, CFG_EDGE_NOT_TAKEN);
+        return;
+    case ISA_FLOW_CALL:
+    case ISA_FLOW_CALL_IND:
+        b->flags |= CFG_BLOCK_CALL;
+        if (marks & MARK_NORET) b->flags |= CFG_BLOCK_NO_RETURN;
+        else add_edge(v, b->end, CFG_EDGE_RETURNED);
+        return;
+    case ISA_FLOW_RETURN: b->flags |= CFG_BLOCK_RETURN; return;
+    case ISA_FLOW_JUMP_IND: indirect_edges(v, b); return;
+    default: return;
+    }
+}
+
+static void close_block(cfg_view *v, uint8_t marks)
+{
+    cfg_view_block *b = &v->blocks.items[v->blocks.count - 1];
+    isa_insn in;
+    b->first_edge = (uint32_t)v->edges.count;
+    b->term = marks & MARK_TERM;
+    if (!b->term) add_edge(v, b->end, CFG_EDGE_FALL);
+    else if (cfg_decode(v->work, b->last, b->end, &in)) end_edges(v, b, &in, marks);
+    b = &v->blocks.items[v->blocks.count - 1];
+    b->edge_count = (uint32_t)v->edges.count - b->first_edge;
+}
+
+static void make_blocks(cfg_view *v)
+{
+    const cfg_work *w = v->work;
+    const cfg_draft *p = &w->procs.items[v->proc];
+    const cfg_region *r = cfg_region_at(w, p->addr);
+    uint64_t end = p->end < r->end ? p->end : r->end;
+    const uint8_t *marks = w->marks + r->base - r->addr;
+    bool open = false;
+    uint8_t last = 0;
+    for (uint64_t a = p->addr; a < end && !w->failed;) {
+        uint8_t m = marks[a];
+        if (!(m & MARK_INSN)) {
+            a++;
+            continue;
+        }
+        cfg_view_block *b = v->blocks.count ? &v->blocks.items[v->blocks.count - 1] : NULL;
+        if (open && (m & MARK_BLOCK || b->end != a)) {
+            close_block(v, last);
+            open = false;
+        }
+        if (!open) {
+            cfg_keep(v->work, &v->blocks, (cfg_view_block){.addr = a});
+            if (w->failed) return;
+        }
+        b = &v->blocks.items[v->blocks.count - 1];
+        b->last = a++;
+        b->insns++;
+        while (a < end && (marks[a] & (MARK_BODY | MARK_INSN)) == MARK_BODY) a++;
+        b->end = a;
+        last = m;
+        open = !(m & MARK_TERM);
+        if (!open) close_block(v, last);
+    }
+    if (open) close_block(v, last);
+}
+
+uint32_t cfg_view_find(const cfg_view *v, uint64_t addr)
+{
+    size_t low = 0, high = v->blocks.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (v->blocks.items[middle].addr <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low && addr < v->blocks.items[low - 1].end ? (uint32_t)low - 1 : CFG_NONE;
+}
+
+static void connect(cfg_view *v, bool with_preds)
+{
+    for (size_t i = 0; i < v->edges.count; i++) {
+        cfg_view_edge *e = &v->edges.items[i];
+        uint32_t b = cfg_view_find(v, e->target);
+        e->to = b != CFG_NONE && v->blocks.items[b].addr == e->target ? b : CFG_NONE;
+        if (e->to != CFG_NONE) v->blocks.items[e->to].pred_count++;
+    }
+    if (!with_preds) return;
+    uint32_t at = 0;
+    for (size_t i = 0; i < v->blocks.count; i++) {
+        v->blocks.items[i].first_pred = at;
+        at += v->blocks.items[i].pred_count;
+        v->blocks.items[i].pred_count = 0;
+    }
+    if (!inl_vec_reserve(&v->preds, at)) {
+        v->work->failed = true;
+        return;
+    }
+    v->preds.count = at;
+    for (uint32_t i = 0; i < v->edges.count; i++) {
+        if (v->edges.items[i].to == CFG_NONE) continue;
+        cfg_view_block *b = &v->blocks.items[v->edges.items[i].to];
+        v->preds.items[b->first_pred + b->pred_count++] = i;
+    }
+}
+
+void cfg_view_make(cfg_view *v, cfg_work *w, uint32_t proc, bool with_preds)
+{
+    v->work = w;
+    v->proc = proc;
+    v->blocks.count = v->edges.count = v->preds.count = v->stack.count = 0;
+    v->epoch = 0;
+    v->has_heights = false;
+    for (int i = 0; i < CFG_VIEW_CACHE; i++) v->cache[i].block = CFG_NONE;
+    make_blocks(v);
+    if (!w->failed) connect(v, with_preds);
+    v->budget = 200000;
+}
+
+void cfg_view_free(cfg_view *v)
+{
+    inl_vec_free(&v->blocks);
+    inl_vec_free(&v->edges);
+    inl_vec_free(&v->preds);
+    inl_vec_free(&v->stack);
+    inl_vec_free(&v->heights);
+    for (int i = 0; i < CFG_VIEW_CACHE; i++) inl_vec_free(&v->cache[i].insns);
+}
+
+const isa_insn *cfg_view_insns(cfg_view *v, uint32_t block, uint32_t *count)
+{
+    cfg_view_cache *c = NULL;
+    for (int i = 0; i < CFG_VIEW_CACHE && !c; i++)
+        if (v->cache[i].block == block) c = &v->cache[i];
+    if (!c) {
+        const cfg_view_block *b = &v->blocks.items[block];
+        c = &v->cache[v->next_cache++ % CFG_VIEW_CACHE];
+        c->block = block;
+        c->insns.count = 0;
+        isa_insn in;
+        for (uint64_t a = b->addr; a < b->end && cfg_decode(v->work, a, b->end, &in); a += in.len)
+            cfg_keep(v->work, &c->insns, in);
+    }
+    *count = (uint32_t)c->insns.count;
+    return c->insns.items;
+}
+
+uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in)
+{
+    isa_effects fx;
+    w->isa->effects(in, &fx);
+    bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
+    return fx.writes | (call ? w->machine->call_clobbers : 0);
+}
+
+uint64_t cfg_view_writes(cfg_view *v, uint32_t block)
+{
+    cfg_view_block *b = &v->blocks.items[block];
+    if (!b->has_writes) {
+        uint32_t count;
+        const isa_insn *in = cfg_view_insns(v, block, &count);
+        for (uint32_t i = 0; i < count; i++) b->writes |= cfg_insn_writes(v->work, &in[i]);
+        b->has_writes = true;
+    }
+    return b->writes;
+}

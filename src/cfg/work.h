@@ -1,0 +1,303 @@
+/* What the files of the whole-program analysis share: the state of one analysis under way.
+ *
+ *     seeds ----> todo --explore--> marks on text bytes, calls, jumps elsewhere, pointers
+ *                  ^                       |
+ *                  |   callee returns <----+----> indirect jumps --resolve--> tables
+ *                  +-----------------------------------------------------------+
+ *
+ * One byte of marks stands for each byte of text and is all that is kept of an instruction. Whoever
+ * needs blocks (resolving an indirect jump, the final result) makes them from the marks again, for one
+ * procedure (a view). Code behind a call is only looked at when something in the callee may return, so
+ * that what does not return needs no list of names.
+ *
+ * Invariant: a byte carries MARK_INSN when an instruction was decoded there, MARK_BODY when it is a
+ * later byte of one; both only where instructions overlap, and then the procedure has a reason not to be
+ * whole.
+ */
+#ifndef INL_CFG_WORK_H
+#define INL_CFG_WORK_H
+
+#include "base/vec.h"
+#include "cfg/program.h"
+
+enum {
+    MARK_INSN = 1,
+    MARK_BODY = 2,
+    MARK_BLOCK = 4,   /* a block begins here */
+    MARK_TERM = 8,    /* an instruction that ends its block */
+    MARK_NORET = 16,  /* a call that does not return, as far as is known yet */
+    MARK_ENTRY = 32,  /* a procedure begins here */
+    MARK_ROOT = 64,   /* may be entered from elsewhere: registers hold anything */
+};
+
+typedef enum cfg_sem { /* what matters of an instruction to whoever follows values */
+    SEM_OTHER, SEM_MOV, SEM_LEA, SEM_MOVSX, SEM_MOVZX, SEM_ADD, SEM_SUB, SEM_AND, SEM_XOR, SEM_CMP,
+    SEM_TEST, SEM_SHL, SEM_PUSH, SEM_POP, SEM_LEAVE, SEM_CDQE, SEM_NOP, SEM_INT3, SEM_HALT, SEM_INC,
+    SEM_SYSCALL,
+} cfg_sem;
+
+typedef struct cfg_machine { /* per instruction set */
+    uint64_t call_clobbers;  /* registers that a procedure need not preserve */
+    uint8_t stack, frame;    /* register numbers */
+    const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
+    /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
+     * most *most, unsigned. False: nothing follows. */
+    bool (*bounds)(unsigned cond, bool taken, uint64_t constant, uint64_t *most);
+    /* Bytes of padding at p: the size of one padding instruction or filler byte, 0: none. */
+    size_t (*padding)(const isa *, const uint8_t *p, size_t have);
+    /* Does a procedure plausibly begin here? */
+    bool (*prologue)(const uint8_t *p, size_t have);
+    const char *const *no_return; /* imports that do not return, NULL-terminated, sorted */
+} cfg_machine;
+const cfg_machine *cfg_machine_for(const isa *);
+extern const cfg_machine cfg_machine_x86_64;
+
+typedef struct cfg_region { /* a stretch of text */
+    uint64_t addr, end;
+    const uint8_t *bytes;
+    size_t base;  /* of its marks */
+    bool stubs;   /* a procedure linkage table */
+} cfg_region;
+
+typedef struct cfg_draft { /* a procedure under way */
+    uint64_t addr;
+    uint64_t end;          /* code at or behind this is not its own */
+    const char *name, *reason;
+    uint32_t waits;        /* those who want to know whether it returns, CFG_NONE: none */
+    uint16_t flags;
+    uint8_t source;
+    bool sized;            /* `end` was declared; else it is where the next one begins */
+    bool returns;          /* something in it may return */
+    bool never_returns;    /* known by name */
+    bool dirty;            /* explored further since its indirect jumps were looked at */
+    bool jumps;            /* has indirect jumps */
+    bool taken_inside;     /* addresses inside it are taken */
+    bool absent;           /* its bytes turned out to be no code: dropped at the end */
+} cfg_draft;
+
+typedef struct cfg_wait {
+    uint64_t site;   /* the call; 0: a tail call */
+    uint32_t next, proc;
+    uint8_t size;    /* of the call instruction */
+} cfg_wait;
+
+typedef enum cfg_event_kind {
+    EVENT_CALL,      /* `from` calls `to` */
+    EVENT_AWAY,      /* jumps (or falls) to another procedure */
+    EVENT_NAMES,     /* names the address of code */
+    EVENT_INDIRECT,
+    EVENT_RETURNS,
+} cfg_event_kind;
+typedef struct cfg_event {
+    uint64_t from, to;
+    uint32_t proc;
+    uint8_t kind, size;
+} cfg_event;
+
+typedef struct cfg_note { /* a flag that a block will have */
+    uint64_t addr;
+    uint32_t flags;
+} cfg_note;
+
+typedef struct cfg_pointer { /* data or code that holds the address of something inside a procedure */
+    uint64_t to, at;
+    bool sure;    /* certainly an address (a relocation, lea); else a word that looks like one */
+    bool in_code; /* `at` is an instruction */
+    bool used;    /* leads to an instruction */
+} cfg_pointer;
+
+typedef enum cfg_way { WAY_NEW, WAY_TABLE, WAY_GOTO, WAY_TAIL, WAY_UNKNOWN } cfg_way;
+typedef struct cfg_indirect {
+    uint64_t site;
+    uint32_t proc;
+    uint32_t table; /* WAY_TABLE: index in work.tables */
+    uint8_t way;
+    bool leaves;    /* WAY_GOTO: may leave the procedure as well */
+} cfg_indirect;
+
+typedef struct cfg_span {
+    uint64_t addr, end;
+} cfg_span;
+
+typedef struct cfg_fresh { /* a procedure that somebody calls or jumps to, and is not known yet */
+    uint64_t addr;
+    cfg_wait wait;
+    uint16_t flags;
+    uint8_t source;
+} cfg_fresh;
+
+typedef struct cfg_work {
+    image *image;
+    const isa *isa;
+    const cfg_machine *machine;
+    const cfg_options *options;
+    uint8_t *sems;  /* by opcode identity */
+    bool fixed;     /* addresses are absolute: any constant may be one */
+    bool failed;    /* out of memory */
+
+    INL_VEC(cfg_region) regions;
+    uint8_t *marks;
+    size_t mark_count;
+    uint64_t low, high; /* of all regions */
+
+    INL_VEC(cfg_draft) procs;      /* by number, in order of discovery */
+    INL_VEC(uint32_t) order;       /* numbers by address */
+    INL_VEC(uint64_t) starts;      /* addresses, in the same order */
+    INL_VEC(cfg_fresh) fresh;
+    INL_VEC(cfg_wait) waits;
+
+    INL_VEC(uint64_t) todo;
+    INL_VEC(cfg_event) events;     /* held back while trying */
+    INL_VEC(uint64_t) trial;       /* places whose marks are new in this trial */
+    bool trying, trial_failed;
+
+    INL_VEC(cfg_note) notes;
+    INL_VEC(cfg_pointer) pointers; /* sorted by `to` */
+    INL_VEC(cfg_pointer) found;    /* new ones */
+    INL_VEC(cfg_indirect) indirects; /* sorted by site between rounds */
+    size_t indirects_sorted;
+    INL_VEC(cfg_table) tables;
+    INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
+    INL_VEC(uint64_t) table_starts;  /* sorted: no table reaches over one */
+    uint32_t current;                /* procedure that is being explored */
+} cfg_work;
+
+#define cfg_keep(w, v, ...)                                                                        \
+    do {                                                                                           \
+        if (!inl_vec_push((v), __VA_ARGS__)) (w)->failed = true;                                   \
+    } while (0)
+
+/* text.c */
+bool cfg_text_open(cfg_work *w, inl_error *e);
+const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr); /* or NULL */
+uint8_t *cfg_mark(const cfg_work *w, uint64_t addr);               /* or NULL: no text */
+/* Is everything from addr to end padding? */
+bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
+/* The first address at or behind addr, before end, that is no padding; or end. */
+uint64_t cfg_skip_padding(const cfg_work *w, uint64_t addr, uint64_t end);
+bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out);
+
+/* procs.c */
+void cfg_procs_seed(cfg_work *w);
+/* The procedure that begins at or before addr and reaches beyond it, be it only by the gap behind
+ * it; CFG_NONE. */
+uint32_t cfg_proc_near(const cfg_work *w, uint64_t addr);
+void cfg_procs_merge(cfg_work *w); /* takes in w->fresh */
+uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source,
+                       uint16_t flags); /* unsorted: cfg_procs_settle must follow */
+void cfg_procs_settle(cfg_work *w);
+void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait);
+void cfg_returns(cfg_work *w, uint32_t proc);
+static inline bool cfg_inside(const cfg_draft *p, uint64_t addr)
+{
+    return addr >= p->addr && addr < p->end;
+}
+void cfg_blame(cfg_work *w, uint32_t proc, const char *reason);
+
+/* explore.c */
+void cfg_explore(cfg_work *w); /* until todo is empty */
+void cfg_enter(cfg_work *w, uint64_t addr, uint32_t flags); /* a way into code: noted, put on todo */
+/* Explores from addr in `proc`; where that makes no sense everything is as before, and false. */
+bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr);
+
+/* seeds.c */
+void cfg_seed_pointers(cfg_work *w);
+void cfg_seed_landing_pads(cfg_work *w);
+bool cfg_follow_pointers(cfg_work *w); /* true: something new */
+bool cfg_search_gaps(cfg_work *w);
+/* Is the place an entry of a table that was read? Tables are sorted by place first. */
+bool cfg_in_table(const cfg_work *w, uint64_t at);
+void cfg_index_tables(cfg_work *w);
+
+/* view.c: the blocks of one procedure */
+typedef struct cfg_view_edge {
+    uint64_t target;
+    uint32_t from, to; /* blocks of the view; `to` CFG_NONE: elsewhere */
+    uint8_t kind;
+} cfg_view_edge;
+typedef struct cfg_view_block {
+    uint64_t addr, last, end;  /* first and last instruction, end */
+    uint64_t writes;           /* registers, when has_writes */
+    uint32_t first_edge, edge_count;
+    uint32_t first_pred, pred_count;
+    uint32_t insns, seen;
+    uint32_t flags;            /* CFG_BLOCK_* that follow from the last instruction */
+    bool has_writes, term;
+} cfg_view_block;
+enum { CFG_VIEW_CACHE = 4 };
+typedef struct cfg_view_cache {
+    uint32_t block;
+    INL_VEC(isa_insn) insns;
+} cfg_view_cache;
+typedef struct cfg_view {
+    cfg_work *work;
+    uint32_t proc;
+    INL_VEC(cfg_view_block) blocks;
+    INL_VEC(cfg_view_edge) edges;  /* by `from` */
+    INL_VEC(uint32_t) preds;       /* edge numbers, by `to` */
+    INL_VEC(uint32_t) stack;       /* for walks */
+    uint32_t epoch;
+    cfg_view_cache cache[CFG_VIEW_CACHE];
+    unsigned next_cache;
+    uint32_t budget;               /* block visits left for this procedure */
+    INL_VEC(int64_t) heights;      /* height.c: by block */
+    bool has_heights;
+} cfg_view;
+void cfg_view_make(cfg_view *v, cfg_work *w, uint32_t proc, bool with_preds);
+void cfg_view_free(cfg_view *v);
+uint32_t cfg_view_find(const cfg_view *v, uint64_t addr); /* block that covers it, or CFG_NONE */
+/* The block's instructions, valid until four other blocks are asked for. */
+const isa_insn *cfg_view_insns(cfg_view *v, uint32_t block, uint32_t *count);
+uint64_t cfg_view_writes(cfg_view *v, uint32_t block);
+uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in); /* a call's clobbers included */
+cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site);
+
+/* values.c: where a register's value comes from */
+typedef struct cfg_point { /* before an instruction of a block */
+    uint32_t block, index;
+} cfg_point;
+typedef struct cfg_def {
+    cfg_point at;
+    isa_insn in;
+} cfg_def;
+enum { CFG_MAX_DEFS = 4 };
+typedef struct cfg_defs {
+    cfg_def def[CFG_MAX_DEFS];
+    unsigned count;
+    bool unknown; /* other values may arrive as well */
+} cfg_defs;
+typedef struct cfg_shape { /* an instruction as `what dst, src` */
+    uint8_t sem;
+    isa_operand dst, src;
+    isa_mem mem;       /* the operand that is memory, if one is */
+    bool has_dst, has_src, has_mem;
+} cfg_shape;
+void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out);
+void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out);
+bool cfg_is_slot(const cfg_work *w, const isa_mem *m);
+void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *out);
+typedef struct cfg_constant {
+    uint64_t value;
+    uint64_t named_at; /* the instruction that names it, 0: several, or computed */
+} cfg_constant;
+bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out);
+
+/* bound.c: how many values an index has at a place; 0: nothing known */
+uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at);
+
+/* table.c */
+bool cfg_resolve(cfg_work *w); /* all indirect jumps of procedures that changed; true: new code */
+uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
+bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
+/* Registers a table; false when it is none. `most`: entries, 0: not known. */
+bool cfg_table_read(cfg_view *v, cfg_table *t, uint64_t most);
+
+/* height.c: where the stack pointer is at a block's last instruction, counted from the entry;
+ * false when that cannot be said */
+bool cfg_stack_height(cfg_view *v, uint32_t block, int64_t *height);
+
+/* build.c */
+inl_status cfg_build(cfg_work *w, cfg_program *out, inl_error *e);
+void cfg_mark_loops(cfg_program *p);
+
+#endif

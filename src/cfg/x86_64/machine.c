@@ -1,0 +1,96 @@
+/* x86-64: which instructions carry values along, what a comparison says, padding, prologues. */
+#include "cfg/work.h"
+#include "isa/x86_64/x86.h"
+
+#include <string.h>
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static bool bounds(unsigned cond, bool taken, uint64_t constant, uint64_t *most)
+{
+    if (!taken) cond ^= 1;
+    switch (cond) {
+    case X86_BE: *most = constant; return true;
+    case X86_B: *most = constant - 1; return constant != 0;
+    case X86_E: *most = constant; return true;
+    default: return false;
+    }
+}
+
+static bool starts(const uint8_t *p, size_t have, const char *bytes, size_t size)
+{
+    return have >= size && memcmp(p, bytes, size) == 0;
+}
+
+/* nop in all its sizes, int3, and lea 0(%rsi),%rsi as old assemblers have it. Not zero bytes: they may be
+ * somebody's constants. */
+static size_t padding(const isa *a, const uint8_t *p, size_t have)
+{
+    isa_insn in;
+    if (have == 0) return 0;
+    if (p[0] == 0x90 || p[0] == 0xcc) return 1;
+    if (p[0] != 0x66 && p[0] != 0x0f && p[0] != 0x2e && p[0] != 0x8d && p[0] != 0x48) return 0;
+    if (starts(p, have, "\x48\x8d\xb4\x26\0\0\0\0", 8)) return 8;
+    if (starts(p, have, "\x8d\xb4\x26\0\0\0\0", 7) || starts(p, have, "\x8d\xb6\0\0\0\0", 6))
+        return p[1] == 0xb4 ? 7 : 6;
+    size_t at = 0; /* prefixes, then 90 or 0f 1f */
+    while (at < have && (p[at] == 0x66 || p[at] == 0x2e)) at++;
+    if (at < have && p[at] == 0x90) return at + 1;
+    if (at + 1 >= have || p[at] != 0x0f || p[at + 1] != 0x1f) return 0;
+    return a->decode(p, have, 0, &in) == ISA_OK ? in.len : 0;
+}
+
+static bool prologue(const uint8_t *p, size_t have)
+{
+    return starts(p, have, "\xf3\x0f\x1e\xfa", 4) ||          /* endbr64 */
+           starts(p, have, "\x55\x48\x89\xe5", 4) ||          /* push %rbp; mov %rsp,%rbp */
+           starts(p, have, "\x55\x53", 2) ||                  /* push %rbp; push %rbx */
+           starts(p, have, "\x53\x48", 2) || starts(p, have, "\x55\x48", 2) ||
+           starts(p, have, "\x48\x83\xec", 3) ||              /* sub $n,%rsp */
+           starts(p, have, "\x48\x81\xec", 3) ||
+           (have >= 4 && p[0] == 0x41 && p[1] >= 0x54 && p[1] <= 0x57); /* push %r12..%r15 */
+}
+
+static const char *const no_return[] = {
+    "_Exit", "_Unwind_Resume", "_ZSt10unexpectedv", "_ZSt16__throw_bad_castv",
+    "_ZSt17__throw_bad_allocv", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_length_errorPKc",
+    "_ZSt20__throw_out_of_rangePKc", "_ZSt24__throw_invalid_argumentPKc",
+    "_ZSt24__throw_out_of_range_fmtPKcz", "_ZSt9terminatev", "__assert", "__assert_fail",
+    "__assert_perror_fail", "__chk_fail", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_call_terminate",
+    "__cxa_call_unexpected", "__cxa_pure_virtual", "__cxa_rethrow", "__cxa_throw",
+    "__cxa_throw_bad_array_new_length", "__fortify_fail", "__longjmp_chk", "__stack_chk_fail",
+    "_exit", "_longjmp", "abort", "err", "errx", "exit", "longjmp", "pthread_exit", "quick_exit",
+    "siglongjmp", "thrd_exit", "verr", "verrx", NULL};
+
+const cfg_machine cfg_machine_x86_64 = {
+    .call_clobbers = 1u << X86_RAX | 1u << X86_RCX | 1u << X86_RDX | 1u << X86_RSI | 1u << X86_RDI |
+                     1u << X86_R8 | 1u << X86_R9 | 1u << X86_R10 | 1u << X86_R11,
+    .stack = X86_RSP,
+    .frame = X86_RBP,
+    .sems = {
+        [SEM_MOV] = LIST("mov"),
+        [SEM_LEA] = LIST("lea"),
+        [SEM_MOVSX] = LIST("movsxd", "movsx"),
+        [SEM_MOVZX] = LIST("movzx"),
+        [SEM_ADD] = LIST("add"),
+        [SEM_SUB] = LIST("sub"),
+        [SEM_AND] = LIST("and"),
+        [SEM_XOR] = LIST("xor"),
+        [SEM_CMP] = LIST("cmp"),
+        [SEM_TEST] = LIST("test"),
+        [SEM_SHL] = LIST("shl", "sal"),
+        [SEM_PUSH] = LIST("push"),
+        [SEM_POP] = LIST("pop"),
+        [SEM_LEAVE] = LIST("leave"),
+        [SEM_CDQE] = LIST("cdqe"),
+        [SEM_NOP] = LIST("nop", "endbr64", "endbr32"),
+        [SEM_INT3] = LIST("int3", "int", "int1"),
+        [SEM_HALT] = LIST("hlt", "ud2", "ud0", "ud1"),
+        [SEM_INC] = LIST("inc", "dec"),
+        [SEM_SYSCALL] = LIST("syscall"),
+    },
+    .bounds = bounds,
+    .padding = padding,
+    .prologue = prologue,
+    .no_return = no_return,
+};
