@@ -34,7 +34,11 @@ bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX]);
 /* Does this file carry the note that libinlay.a puts into every tool? */
 bool cli_is_tool(const char *path);
 
+/* How many arguments the option at argv[0] takes up; 0 when it is none of those that every tool has. */
+int cli_option_width(char **argv);
+
 int cli_run(int argc, char **argv);
+int cli_rewrite(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 int cli_cc(int argc, char **argv);
 

@@ -9,6 +9,8 @@ static const char usage[] =
     "\n"
     "  run [OPTIONS] TOOL [TOOL OPTIONS] -- PROGRAM [ARGS]\n"
     "                        run PROGRAM with TOOL woven into it\n"
+    "  rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT\n"
+    "                        write OUT, a program that carries TOOL inside\n"
     "  tools                 list the tools that are installed\n"
     "  cc FILE.c -o TOOL     compile a tool (further arguments go to the C compiler)\n"
     "  help                  this text\n"
@@ -53,7 +55,7 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", cli_run},     {"tools", cli_tools}, {"cc", cli_cc},          {"help", help},
+    {"run", cli_run},     {"rewrite", cli_rewrite}, {"tools", cli_tools}, {"cc", cli_cc},          {"help", help},
     {"--help", help},     {"-h", help},         {"--version", version},  {"-V", version},
 };
 

@@ -19,11 +19,11 @@ static const struct common {
     {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
     {"--proc", true}, {"--log", true},   {"--stress", true},     {"--dump", true},
     {"--dump-at", true}, {"--no-ptrace", false},
-    {"--help", false},
+    {"--rewrite", true}, {"--with-libs", true}, {"--result", true}, {"--report", true},
+    {"--map", true}, {"--help", false},
 };
 
-/* How many arguments the option at argv[0] takes up; 0 when it is none of the common ones. */
-static int option_width(char **argv)
+int cli_option_width(char **argv)
 {
     for (size_t i = 0; i < sizeof common_options / sizeof *common_options; i++) {
         const struct common *c = &common_options[i];
@@ -53,7 +53,7 @@ int cli_run(int argc, char **argv)
 {
     int tool = 1;
     while (tool < argc && argv[tool][0] == '-' && strcmp(argv[tool], "--") != 0) {
-        int width = option_width(argv + tool);
+        int width = cli_option_width(argv + tool);
         if (width == 0) {
             cli_say("option '%s' is not known before the tool's name, or lacks its value",
                     argv[tool]);

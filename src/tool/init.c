@@ -25,7 +25,7 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
 /* What main goes on with: the tool's name, the program and its arguments. */
 static void strip_options(int *argc, char ***argv, int program)
 {
-    int n = *argc - program;
+    int n = tool_options_now.rewriting ? 1 : *argc - program;
     char **kept = calloc((size_t)n + 2, sizeof *kept);
     if (!kept) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     kept[0] = (*argv)[0];
@@ -37,7 +37,10 @@ static void strip_options(int *argc, char ***argv, int program)
 void inlay_init(int *argc, char ***argv, const char *help)
 {
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
-    if (!tool_handoff_data.resident) {
+    tool_handoff *h = &tool_handoff_data;
+    if (h->role == TOOL_LAUNCHER && tool_options_now.rewriting)
+        rewriter_enter((*argv)[program], *argv);
+    if (h->role == TOOL_LAUNCHER) {
         static char path[sizeof tool_handoff_data.program];
         inl_error e = {0};
         if (tool_options_now.exec_path) {
@@ -51,6 +54,6 @@ void inlay_init(int *argc, char ***argv, const char *help)
         tool_launch(path, *argv + program, *argv);
         resident_begin(); /* without ptrace: the program is loaded beside us */
     }
-    tool_exec_remember(*argc, *argv, program);
+    if (h->role == TOOL_RESIDENT) tool_exec_remember(*argc, *argv, program);
     strip_options(argc, argv, program);
 }

@@ -3,7 +3,7 @@
  * Points of code belong to the run that is being shown; their snippets go straight into it. Points of
  * a procedure belong to the procedure: their snippets are kept and put into every run that holds the
  * procedure's first instruction, or a way out of it. */
-#include "tool/state.h"
+#include "tool/rewriter.h"
 
 #include <inlay/point.h>
 
@@ -79,10 +79,19 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
     return out;
 }
 
+static uint64_t address_of(const inlay_point *p)
+{
+    if (!p->run) return p->proc->low;
+    uint32_t index = p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index;
+    return p->run->insns[index].in.addr;
+}
+
 static bool refuse(const inlay_point *p, const char *why)
 {
     char where[200];
     describe(p, where, sizeof where);
+    if (tool_handoff_data.role == TOOL_INSTRUMENTOR)
+        rewriter_note_refusal(address_of(p), where, why);
     tool_say_limited("cannot insert %s: %s", where, why);
     return false;
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
+#include "rewrite/boot.h"
 
 #include <inlay/tool.h>
 
@@ -34,8 +35,16 @@ static void reap_helper(int pid)
 __attribute__((constructor)) static void begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
+    if (rewrite_handoff_data.carried) {
+        carried_begin();
+        return;
+    }
     if (h->resident) {
         resident_begin();
+        return;
+    }
+    if (h->role == TOOL_INSTRUMENTOR) {
+        rewriter_begin();
         return;
     }
     inject_choose_region(&h->region_low, &h->region_high);
@@ -83,6 +92,8 @@ static void log_places(const tool_handoff *h)
 int inlay_start(void)
 {
     tool_handoff *h = &tool_handoff_data;
+    if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
+    if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
     const tool_options *o = &tool_options_now;
     jit_options options = {.stress = o->stress, .chain_jumps = true, .dump = o->dump,

@@ -1,0 +1,401 @@
+/* The instrumentor: writes a program that carries the tool.
+ *
+ *     launcher                     the same process
+ *     inlay_init                     .
+ *       options_parse                .
+ *       rewriter_enter ----------> rewriter_begin (before main): the carried heap
+ *         maps the tool's file     main, inlay_init, callbacks are registered
+ *         to REWRITE_TOOL_BASE     inlay_start: rewriter_run
+ *                                    images -> analysis -> plan, asking the callbacks -> files
+ *
+ * In the program that is written the tool lies at REWRITE_TOOL_BASE and its carried heap at
+ * REWRITE_HEAP_BASE. The instrumentor lies at the same addresses, so whatever points into the tool or
+ * into the heap means the same there: routines, counters, inlay_pointer of a variable, and pointers
+ * within the heap. Nothing else travels.
+ *
+ * Images are not mapped: each is given a bias such that they do not overlap, and all addresses that the
+ * tool sees are those assumed ones, here and in the carried tool.
+ */
+#include "tool/rewriter.h"
+#include "rewrite/boot.h"
+#include "base/region.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Where the kernel puts a position-independent program without randomisation, and where libraries. */
+static const uint64_t PROGRAM_BIAS = 0x555555554000, LIBRARIES = 0x7f0000000000, MEGABYTES_2 = 2 << 20;
+
+static const char *skip_folders(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- the launcher's part --- */
+
+/* A file in the current folder comes before one in PATH: it is an input, not a command. */
+static void find_program(const char *name, char out[4096])
+{
+    struct stat st;
+    inl_error e = {0};
+    if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && strlen(name) < 4096) {
+        strcpy(out, name);
+        return;
+    }
+    if (program_find(name, out, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot rewrite %s", e.text);
+    if (stat(out, &st) != 0) tool_fail(TOOL_EXIT_FAILED, "cannot rewrite %s: %s", out, strerror(errno));
+    if (!S_ISREG(st.st_mode)) tool_fail(TOOL_EXIT_FAILED, "cannot rewrite %s: not a regular file", out);
+}
+
+void rewriter_enter(const char *program, char **argv)
+{
+    inl_error e = {0};
+    find_program(program, tool_handoff_data.program);
+    fflush(NULL);
+    load_self(REWRITE_TOOL_BASE, REWRITE_REGION_LOW, REWRITE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ,
+              &e);
+    tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
+}
+
+void rewriter_begin(void)
+{
+    if (!tool_heap_create())
+        tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: no memory at 0x%llx",
+                  (unsigned long long)REWRITE_HEAP_BASE);
+}
+
+/* --- progress, for a person --- */
+
+void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
+{
+    static int tty = -1;
+    static double shown;
+    const rewriter *r = arg;
+    if (tty < 0) tty = isatty(STDERR_FILENO);
+    double t = tty ? now() : 0;
+    if (!tty || t - shown < 0.1 || t - r->started < 0.5) return;
+    shown = t;
+    fprintf(stderr, "\r%s: %s %3.0f %%\033[K", r->now ? r->now->name : "", stage,
+            of ? 100.0 * (double)done / (double)of : 0.0);
+    fflush(stderr);
+}
+
+static void end_progress(const rewriter *r)
+{
+    if (isatty(STDERR_FILENO) && now() - r->started >= 0.5) fputs("\r\033[K", stderr);
+}
+
+/* --- images --- */
+
+static rewriter it;
+
+/* Nothing half-done is left. */
+static void give_up(const char *fmt, const char *what, const char *why)
+{
+    end_progress(&it);
+    for (size_t i = 0; i < it.count; i++)
+        if (it.images[i].written) unlink(it.images[i].out);
+    tool_fail(TOOL_EXIT_FAILED, fmt, what, why);
+}
+
+static char *must(char *s)
+{
+    if (!s) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+    return s;
+}
+
+static char *join(const char *folder, const char *name)
+{
+    char *out = malloc(strlen(folder) + strlen(name) + 2);
+    sprintf(must(out), "%s/%s", folder, name);
+    return out;
+}
+
+static void extent(const image *im, uint64_t *low, uint64_t *high)
+{
+    const image_segment *s;
+    size_t n = image_segments(im, &s);
+    *low = ~0ull;
+    *high = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].addr < *low) *low = s[i].addr;
+        if (s[i].addr + s[i].mem_size > *high) *high = s[i].addr + s[i].mem_size;
+    }
+}
+
+static void check_machine(const rewriter_image *i)
+{
+    if (image_machine(i->im) != tool_isa()->elf_machine)
+        give_up("cannot rewrite %s: %s", i->path, "it is for another architecture");
+    if (image_type(i->im) != ET_EXEC && image_type(i->im) != ET_DYN)
+        give_up("cannot rewrite %s: %s", i->path, "an ELF file, but neither a program nor a library");
+}
+
+static void open_image(rewriter_image *i)
+{
+    inl_error e = {0};
+    if (image_open(i->path, &i->im, &e) != INL_OK) {
+        const char *text = e.text;
+        size_t n = strlen(i->path);
+        if (!strncmp(text, i->path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
+        give_up("cannot rewrite %s: %s", i->path, text);
+    }
+    check_machine(i);
+    i->is_program = image_is_program(i->im);
+}
+
+static void add_libraries(rewriter *r)
+{
+    inl_error e = {0};
+    rewriter_library *libs;
+    size_t n;
+    if (rewriter_libraries(r->images[0].im, &libs, &n, &e) != INL_OK)
+        give_up("cannot rewrite %s: %s", r->images[0].path, e.text);
+    rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
+    if (!more) give_up("cannot rewrite %s: %s", r->images[0].path, "out of memory");
+    r->images = more;
+    for (size_t k = 0; k < n; k++) {
+        rewriter_image *i = &more[r->count++];
+        *i = (rewriter_image){.path = libs[k].path, .name = libs[k].name};
+        i->out = join(tool_options_now.with_libs, i->name);
+        open_image(i);
+        i->is_program = false;
+    }
+    free(libs);
+}
+
+/* Where each one is taken to lie. */
+static void place(rewriter *r)
+{
+    uint64_t next = LIBRARIES;
+    jit.modules = module_set_new();
+    for (size_t k = 0; k < r->count; k++) {
+        rewriter_image *i = &r->images[k];
+        uint64_t low, high;
+        extent(i->im, &low, &high);
+        low &= ~(uint64_t)4095;
+        if (image_type(i->im) == ET_EXEC) {
+            i->bias = 0;
+        } else if (k == 0 && i->is_program) {
+            i->bias = PROGRAM_BIAS - low;
+        } else {
+            i->bias = next - low;
+            next += 16 * (high - low) + MEGABYTES_2; /* room for moved code */
+            next = (next + MEGABYTES_2 - 1) & ~(MEGABYTES_2 - 1);
+        }
+        i->m = jit.modules ? module_set_add(jit.modules, i->im, i->bias, k == 0) : NULL;
+        if (!i->m || !tool_image_of(i->m)) give_up("cannot rewrite %s: %s", i->path, "out of memory");
+    }
+}
+
+/* --- outputs --- */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static char *folder_of(const char *path)
+{
+    char *copy = must(strdup(path)), *folder = must(strdup(dirname(copy)));
+    free(copy);
+    return folder;
+}
+
+/* With libraries all goes to one folder: -o then is a name in it, or a path into it. */
+static char *program_out(const char *program)
+{
+    const tool_options *o = &tool_options_now;
+    if (!o->with_libs) return must(strdup(o->rewrite_out));
+    if (!o->rewrite_out) return join(o->with_libs, skip_folders(program));
+    if (!strchr(o->rewrite_out, '/')) return join(o->with_libs, o->rewrite_out);
+    char *folder = folder_of(o->rewrite_out);
+    if (!same_file(folder, o->with_libs))
+        tool_fail(TOOL_EXIT_USAGE, "%s is not in %s, where --with-libs puts all files", o->rewrite_out,
+                  o->with_libs);
+    free(folder);
+    return must(strdup(o->rewrite_out));
+}
+
+static void make_folder(const char *folder)
+{
+    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+        tool_fail(TOOL_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
+}
+
+/* Before the work, not after it. */
+static void check_output(const rewriter *r, const char *out)
+{
+    struct stat st;
+    for (size_t k = 0; k < r->count; k++)
+        if (same_file(r->images[k].path, out))
+            give_up("%s: %s", out, "this is the input, which is never overwritten");
+    if (same_file("/proc/self/exe", out)) give_up("%s: %s", out, "this is the tool itself");
+    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) give_up("cannot write %s: %s", out, "not a regular file");
+    char *folder = folder_of(out);
+    if (access(folder, W_OK | X_OK) != 0) give_up("cannot write %s: %s", out, strerror(errno));
+    free(folder);
+}
+
+static void check_outputs(const rewriter *r)
+{
+    for (size_t k = 0; k < r->count; k++) check_output(r, r->images[k].out);
+    if (tool_options_now.report) check_output(r, tool_options_now.report);
+    if (tool_options_now.map) check_output(r, tool_options_now.map);
+}
+
+/* --- analysis and plan --- */
+
+static bool wanted(void *arg, const cfg_program *p, uint32_t index)
+{
+    const rewriter *r = arg;
+    const cfg_proc *proc = &p->procs[index];
+    if (!tool_filter_images() && !tool_filter_procs()) return true;
+    for (uint32_t b = proc->first_block; b < proc->first_block + proc->block_count; b++)
+        if (tool_address_wanted(p->blocks[b].addr + r->now->bias)) return true;
+    return false;
+}
+
+static void instrument(void *arg, const cfg_program *p, uint32_t index, weave_run *run)
+{
+    (void)arg;
+    tool_client_instrument(run);
+    if (!rewriter_wrap(run)) {
+        const rewriter *r = arg;
+        rewriter_note_refusal(p->procs[index].addr + r->now->bias, "procedure", "out of memory");
+    }
+}
+
+static void make_plan(rewriter *r, rewriter_image *i)
+{
+    inl_error e = {0};
+    cfg_options options = {rewriter_progress, r};
+    r->now = i;
+    if (cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
+        give_up("cannot analyse %s: %s", i->path, e.text);
+    if (rewrite_plan_make(i->cfg, i->bias, rewrite_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
+        give_up("cannot rewrite %s: %s", i->path, e.text);
+}
+
+/* A tool that registered nothing is not needed in the program. */
+static bool needs_tool(const rewriter *r)
+{
+    for (int k = 0; k < ON_KINDS; k++)
+        if (tool_callbacks[k]) return true;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->images[i].plan->uses_frame) return true;
+    return false;
+}
+
+/* --- files --- */
+
+static void pack(const rewriter *r, rewrite_carry *carry)
+{
+    inl_error e = {0};
+    int argc;
+    const char *const *options = options_carried(&argc);
+    const char **argv = calloc((size_t)argc + 2, sizeof *argv);
+    rewrite_pack_image *images = calloc(r->count, sizeof *images);
+    if (!argv || !images) give_up("cannot write %s: %s", r->images[0].out, "out of memory");
+    argv[0] = tool_name();
+    memcpy(argv + 1, options, (size_t)argc * sizeof *argv);
+    for (size_t k = 0; k < r->count; k++) {
+        const rewriter_image *i = &r->images[k];
+        images[k] = (rewrite_pack_image){.path = i->path, .soname = k ? i->name : NULL, .bias = i->bias};
+        extent(i->im, &images[k].link_low, &images[k].link_high);
+        uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
+        if (end > images[k].link_high) images[k].link_high = end;
+    }
+    rewrite_pack p = {
+        .tool_path = "/proc/self/exe",
+        .heap = tool_heap(),
+        .heap_size = tool_heap_size(),
+        .argc = argc + 1,
+        .argv = argv,
+        .images = images,
+        .image_count = r->count,
+    };
+    if (rewrite_carry_pack(&p, carry, &e) != INL_OK)
+        give_up("cannot write %s: %s", r->images[0].out, e.text);
+    free(argv);
+    free(images);
+}
+
+static void write_files(rewriter *r)
+{
+    rewrite_carry carry;
+    bool carries = needs_tool(r);
+    if (carries && !r->images[0].is_program)
+        give_up("cannot rewrite %s: %s", r->images[0].path,
+                "a library cannot carry a tool; rewrite a program that loads it (--with-libs)");
+    if (carries) pack(r, &carry);
+    for (size_t k = r->count; k-- > 0;) { /* the program last */
+        rewriter_image *i = &r->images[k];
+        inl_error e = {0};
+        r->now = i;
+        rewrite_write_options o = {
+            .carry = carries && k == 0 ? &carry : NULL,
+            .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
+            .progress = rewriter_progress,
+            .arg = r,
+        };
+        if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK)
+            give_up("cannot write %s: %s", i->out, e.text);
+        i->written = true;
+    }
+    if (carries) rewrite_carry_free(&carry);
+}
+
+void rewriter_run(void)
+{
+    rewriter *r = &it;
+    const char *program = tool_handoff_data.program;
+    tool_heap_begin();
+    tool_heap()->program = tool_handle_string(program);
+    r->started = now();
+    r->images = calloc(1, sizeof *r->images);
+    r->count = 1;
+    must((char *)r->images);
+    r->images[0] = (rewriter_image){
+        .path = must(realpath(program, NULL)),
+        .name = (char *)skip_folders(program),
+    };
+    open_image(&r->images[0]);
+    make_folder(tool_options_now.with_libs);
+    r->images[0].out = program_out(program);
+    if (tool_options_now.with_libs) add_libraries(r);
+    check_outputs(r);
+    place(r);
+    r->client = (rewrite_client){
+        .arg = r,
+        .wanted = wanted,
+        .instrument = tool_client_sees_code() ? instrument : NULL,
+        .progress = rewriter_progress,
+    };
+    if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS)
+        r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
+    for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
+    write_files(r);
+    end_progress(r);
+    bool good = rewriter_reports(r);
+    rewriter_summary(r);
+    exit(good ? 0 : TOOL_EXIT_FAILED);
+}

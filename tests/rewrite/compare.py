@@ -1,0 +1,304 @@
+#!/usr/bin/python3
+"""One tool, two engines, the same answer.
+
+  tests/rewrite/compare.py [--build DIR] [--only PATTERN] [--keep]
+
+Each deterministic program runs under the JIT and as a rewritten program, with --image of the program
+itself. What the rewritten one counts must be what the JIT counted in the procedures that have moved:
+instructions of each procedure (prof), executions of each branch (branches), blocks' opcodes (opcodemix,
+where all that ran has moved), and the sequence of memory accesses (memtrace). Samples are compared with
+the single-stepper as well (inscount). Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import argparse
+import bisect
+import fnmatch
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXACT = f"{HERE}/../exact"
+sys.path.insert(0, EXACT)
+spec = importlib.util.spec_from_file_location("exact", f"{EXACT}/run.py")
+exact = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(exact)
+Failed = exact.Failed
+
+LIMIT = 300
+SAMPLES = {
+    "asm": ["asm_loop"],
+    "dynamic": ["plain"],
+    "no-pie": ["plain_nopie"],
+    "static": ["plain_static"],
+    "static-pie": ["plain_static_pie"],
+    "jumps": ["jumps_static"],
+}
+# {in} is a folder with the input files below.
+PROGRAMS = {
+    "gzip": ["/usr/bin/gzip", "-9c", "{in}/text"],
+    "sort": ["/usr/bin/sort", "-k2", "{in}/text"],
+    "gawk": ["/usr/bin/gawk", "{ n[$1] += length($2) } END { for (k = 1; k < 40; k++) print k, n[k] }", "{in}/text"],
+    "lua": ["/usr/bin/lua5.4", "{in}/lua"],
+}
+LUA = """local t = {}
+for i = 1, 4000 do t[#t + 1] = tostring(i * 7919 % 1009) end
+table.sort(t)
+print(#t, t[1], t[#t], table.concat(t, ","):sub(1, 60))
+print(pcall(function() error("thrown") end))
+"""
+
+
+def make_inputs(folder):
+    os.makedirs(folder)
+    with open(f"{folder}/text", "w") as f:
+        for i in range(600):
+            f.write(f"{i % 41} word{i * 7919 % 997} {'x' * (i % 17)} {i * i}\n")
+    with open(f"{folder}/lua", "w") as f:
+        f.write(LUA)
+
+
+class Ranges:
+    """Addresses of the code that has moved."""
+
+    def __init__(self, image):
+        rows = [p for p in image["list"] if p["size"]]
+        self.moved = sorted((p["address"], p["address"] + p["size"]) for p in rows if p["status"] == "moved")
+        self.starts = [low for low, _ in self.moved]
+        self.others = sorted(p["address"] for p in rows if p["status"] != "moved")
+
+    def __contains__(self, address):
+        i = bisect.bisect_right(self.starts, address) - 1
+        return i >= 0 and address < self.moved[i][1]
+
+    def any_other(self, low, high):
+        """Does a procedure that stayed begin in there?"""
+        i = bisect.bisect_left(self.others, low)
+        return i < len(self.others) and self.others[i] < high
+
+
+class Comparison:
+    """One program: copied to a folder of its own, and replaced there by the rewritten one, so that
+    names, arguments and so the stack are the same for both."""
+
+    def __init__(self, build, scratch, name, argv):
+        self.inlay = f"{os.path.abspath(build)}/inlay"
+        self.stepper = f"{os.path.abspath(build)}/tests/support/stepper"
+        self.folder = f"{scratch}/{name}"
+        os.makedirs(self.folder)
+        self.out, self.report = f"{self.folder}/result", f"{self.folder}/report"
+        self.original, self.program = f"{self.folder}/kept", f"{self.folder}/{os.path.basename(argv[0])}"
+        shutil.copy(argv[0], self.original)
+        shutil.copy(argv[0], self.program)
+        self.arguments = argv[1:]
+        self.image = os.path.basename(argv[0])
+
+    def execute(self, argv, what):
+        environment = exact.ENVIRONMENT | {"INLAY_OUT": self.out}
+        try:
+            return subprocess.run(["setarch", "-R", *argv], env=environment, timeout=LIMIT,
+                                  stdin=subprocess.DEVNULL, capture_output=True, cwd=self.folder)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{what}: still running after {LIMIT} s")
+
+    def restore(self):
+        shutil.copy(self.original, self.program)
+
+    def native(self):
+        self.restore()
+        return self.execute([self.program, *self.arguments], "native")
+
+    def result(self, done, expect, what):
+        if (done.returncode, done.stdout) != (expect.returncode, expect.stdout):
+            raise Failed(f"{what}: status {done.returncode} instead of {expect.returncode}, or other output; "
+                         f"{done.stderr.decode()[-300:].strip()}")
+        if not os.path.exists(self.out):
+            raise Failed(f"{what}: wrote no result; {done.stderr.decode()[-300:].strip()}")
+        kept = f"{self.out}.{what.replace(' ', '-')}"
+        os.replace(self.out, kept)
+        return kept
+
+    def jit(self, tool, options, expect):
+        self.restore()
+        done = self.execute([self.inlay, "run", tool, "-o", self.out, "--image", self.image, *options, "--",
+                             self.program, *self.arguments], f"{tool} jit")
+        return self.result(done, expect, f"{tool} jit")
+
+    def rewritten(self, tool, options, expect):
+        """The result's file, and what has moved."""
+        made = f"{self.folder}/made"
+        self.restore()
+        done = self.execute([self.inlay, "rewrite", tool, "--image", self.image, *options, self.program, "-o", made,
+                             "--report", self.report], f"{tool} rewrite")
+        if done.returncode:
+            raise Failed(f"rewriting: {done.stderr.decode()[-300:].strip()}")
+        with open(self.report) as f:
+            moved = Ranges(json.load(f)["images"][0])
+        os.replace(made, self.program)
+        done = self.execute([self.program, *self.arguments], f"{tool} rewritten")
+        return self.result(done, expect, f"{tool} rewritten"), moved
+
+
+def load(path):
+    with open(path) as f:
+        return json.load(f)
+
+
+def few(wrong, of, what):
+    if wrong:
+        raise Failed(f"{len(wrong)} of {of} {what} differ", *wrong[:12])
+
+
+def check_inscount(c):
+    """Against the single-stepper: every instruction that has moved."""
+    native = c.native()
+    c.restore()
+    truth = exact.Truth(c.stepper, [c.program, *c.arguments], c.folder)
+    path, moved = c.rewritten("inscount", ["--format=json"], native)
+    expected = sum(n for pc, n in truth.counts.items() if pc in moved)
+    found = load(path)["instructions"]
+    if found != expected or not found:
+        raise Failed(f"{found} instructions instead of {expected} ({found - expected:+})")
+
+
+def check_prof(c):
+    native = c.native()
+    theirs = load(c.jit("prof", ["--format=json"], native))["procedures"]
+    path, moved = c.rewritten("prof", ["--format=json"], native)
+    ours = {r["address"]: r["instructions"] for r in load(path)["procedures"]}
+    names = {r["address"]: r["name"] for r in theirs}
+    starts = sorted(set(names) | set(ours))
+    wrong, compared = [], 0
+    for r in theirs:
+        at = r["address"]
+        i = bisect.bisect_right(starts, at)
+        end = starts[i] if i < len(starts) else at + 1
+        if at not in moved or moved.any_other(at, end):
+            continue
+        compared += 1
+        if ours.get(at, 0) != r["instructions"]:
+            wrong.append(f"{r['name']}: {ours.get(at, 0)} instead of {r['instructions']}")
+    few(wrong, compared, "procedures")
+    if compared < 3 and len(theirs) > 6:
+        raise Failed(f"only {compared} of {len(theirs)} procedures could be compared")
+
+
+def check_branches(c):
+    native = c.native()
+    theirs = load(c.jit("branches", ["--format=json"], native))["branches"]
+    path, moved = c.rewritten("branches", ["--format=json"], native)
+    ours = {b["address"]: b for b in load(path)["branches"]}
+    wrong, compared = [], 0
+
+    def inner(b):
+        """Targets within the image: others lie where they lie."""
+        return sorted((t["address"], t["count"]) for t in b.get("targets", []) if t["address"] in moved)
+
+    for b in theirs:
+        if b["address"] not in moved:
+            continue
+        compared += 1
+        mine = ours.get(b["address"], {"executed": 0, "taken": 0})
+        if (mine["executed"], mine["taken"]) != (b["executed"], b["taken"]):
+            wrong.append(f"{b['address']:x} ({b['kind']}, {b['procedure']}): {mine['executed']}/{mine['taken']} "
+                         f"instead of {b['executed']}/{b['taken']}")
+        elif inner(mine) != inner(b):
+            wrong.append(f"{b['address']:x} ({b['kind']}, {b['procedure']}): targets {inner(mine)[:3]} instead of {inner(b)[:3]}")
+    few(wrong, compared, "branches")
+    if not compared:
+        raise Failed("no branch could be compared")
+
+
+def check_memtrace(c):
+    native = c.native()
+    theirs_path = c.jit("memtrace", [], native)
+    path, moved = c.rewritten("memtrace", [], native)
+    places, number = exact.Places(), 0
+    theirs = (g for g in exact.accesses(theirs_path) if int(g[0], 16) in moved)
+    ours = exact.accesses(path)
+    while True:
+        a, b = next(ours, None), next(theirs, None)
+        if a is None and b is None:
+            break
+        number += 1
+        if a is None or b is None:
+            raise Failed(f"the trace {'ends early' if a is None else 'goes on'} at access {number}",
+                         f"rewritten: {a}", f"jit:       {b}")
+        same = a[0] == b[0] and len(a[1]) == len(b[1]) and all(
+            (x[0], x[2:]) == (y[0], y[2:]) and places.same(x[1], y[1]) for x, y in zip(a[1], b[1]))
+        if not same:
+            raise Failed(f"access {number} differs", f"rewritten: {a}", f"jit:       {b}")
+    if not number:
+        raise Failed("no access was traced")
+
+
+def check_mix(c):
+    """The sums by mnemonic, where nothing that ran was left alone."""
+    native = c.native()
+    theirs = load(c.jit("opcodemix", ["--format=json"], native))
+    path, moved = c.rewritten("opcodemix", ["--format=json"], native)
+    stayed = {p["address"] for p in theirs["procedures"] if p.get("address") not in moved}
+    ours = load(path)
+    mine = {p["address"]: p["mnemonics"] for p in ours["procedures"]}
+    wrong = [p["name"] for p in theirs["procedures"]
+             if p.get("address") in mine and p["instructions"] == sum(mine[p["address"]].values())
+             and mine[p["address"]] != p["mnemonics"]]
+    few(wrong, len(mine), "procedures")
+    if not stayed and ours["instructions"] != theirs["instructions"]:
+        raise Failed(f"{ours['instructions']} instructions instead of {theirs['instructions']}")
+
+
+CHECKS = {"prof": check_prof, "branches": check_branches, "memtrace": check_memtrace, "opcodemix": check_mix}
+
+
+def tests(build, scratch):
+    folder = f"{scratch}/in"
+    make_inputs(folder)
+    for name, words in SAMPLES.items():
+        argv = [f"{os.path.abspath(build)}/tests/samples/{words[0]}", *words[1:]]
+        if not os.path.exists(argv[0]):
+            print(f"SKIP compare {name}: {argv[0]} was not built")
+            continue
+        for check, function in {"inscount": check_inscount, **CHECKS}.items():
+            yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
+    for name, words in PROGRAMS.items():
+        argv = [w.replace("{in}", folder) for w in words]
+        if not os.path.exists(argv[0]):
+            print(f"SKIP compare {name}: there is no {argv[0]}")
+            continue
+        for check, function in CHECKS.items():
+            yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--keep", action="store_true")
+    arguments = parser.parse_args()
+    scratch = tempfile.mkdtemp(prefix="inlay-compare-")
+    passed = failed = 0
+    for name, check in tests(arguments.build, scratch):
+        if not any(fnmatch.fnmatch(name, p) for p in arguments.only.split(",")):
+            continue
+        try:
+            check()
+            passed += 1
+        except (Failed, OSError, ValueError, KeyError) as problem:
+            failed += 1
+            told = problem.args if isinstance(problem, Failed) else (repr(problem),)
+            print(f"FAIL compare {name}: {told[0]}", *told[1:], sep="\n     ", flush=True)
+    if arguments.keep:
+        print(f"kept {scratch}")
+    else:
+        shutil.rmtree(scratch)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
