@@ -315,7 +315,7 @@ static void settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     cfg_table t = {.jump = i->site, .table = f->table, .base = relative ? f->base : f->table,
                    .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? 4 : 8};
-    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 8, f->load) : 0;
+    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load) : 0;
     bool good = cfg_table_read(v, &t, most);
     if (good && !relative && !t.exact && w->procs.items[v->proc].taken_inside) good = false;
     if (!good) {

@@ -282,7 +282,8 @@ typedef struct cfg_constant {
 } cfg_constant;
 bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out);
 
-/* bound.c: how many values an index has at a place; 0: nothing known */
+/* bound.c: how many values an index has at a place; 0: nothing known. What stands above its low `size` bytes
+ * is taken for zero: a comparison of 32 bits bounds the whole register where code is right. */
 uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at);
 
 /* table.c */
