@@ -66,7 +66,7 @@ void rewrite_set(rewrite_bytes *b, size_t at, const void *bytes, size_t size) {
 
 void rewrite_put_relative(rewrite_bytes *b, uint64_t target) {
     int64_t distance = (int64_t)(target - rewrite_here(b));
-    if (distance != (int32_t)distance) b->failed = true;
+    if (distance != (int32_t)distance) b->far = true;
     rewrite_put_number(b, (uint64_t)distance, 4);
 }
 

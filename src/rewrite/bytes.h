@@ -15,7 +15,8 @@ typedef struct rewrite_bytes {
     uint8_t *data;
     size_t size, room;
     uint64_t addr; /* of data[0] */
-    bool failed;   /* out of memory, or a number that does not fit its field */
+    bool failed;   /* out of memory */
+    bool far;      /* a number does not fit its field */
 } rewrite_bytes;
 
 void rewrite_bytes_free(rewrite_bytes *b);

@@ -5,6 +5,14 @@ inl_status rewrite_no_memory(const rewrite_writer *w, inl_error *e) {
     return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->im));
 }
 
+inl_status rewrite_check_bytes(const rewrite_writer *w, const rewrite_bytes *b, inl_error *e) {
+    if (b->failed) return rewrite_no_memory(w, e);
+    if (b->far)
+        return inl_fail(e, INL_ERR_RANGE, "%s: something that its unwind tables refer to is out of reach",
+                        image_path(w->im));
+    return INL_OK;
+}
+
 bool rewrite_add_edit(rewrite_writer *w, uint64_t offset, const void *bytes, size_t size) {
     rewrite_edit edit = {offset, size, bytes};
     return inl_vec_push(&w->edits, edit);

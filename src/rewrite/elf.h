@@ -105,6 +105,7 @@ inl_status rewrite_write_file(rewrite_writer *w, const char *path, inl_error *e)
 
 /* elf.c: helpers */
 inl_status rewrite_no_memory(const rewrite_writer *w, inl_error *e);
+inl_status rewrite_check_bytes(const rewrite_writer *w, const rewrite_bytes *b, inl_error *e);
 bool rewrite_add_edit(rewrite_writer *w, uint64_t offset, const void *bytes, size_t size);
 bool rewrite_add_area(rewrite_writer *w, rewrite_area area);
 /* The original section at an address (and of a type, SHT_NULL: any), 0 when there is none. */

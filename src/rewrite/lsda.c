@@ -182,7 +182,7 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
     size_t distance = b->size - distance_at - 4;
     uint8_t uleb[4];
     for (int i = 0; i < 4; i++) uleb[i] = (uint8_t)((distance >> 7 * i & 127) | (i < 3 ? 128 : 0));
-    if (distance >> 28) b->failed = true;
+    if (distance >> 28) b->far = true;
     rewrite_set(b, distance_at, uleb, 4);
     return put_copy(w, t->old.ttype, t->list_size);
 }
@@ -206,8 +206,10 @@ inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *
         st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda,
                          "%s: the exception table at 0x%lx reaches beyond the file",
                          image_path(w->im), fde->lsda);
-    else if (w->ro.failed || sites.failed)
+    else if (sites.failed)
         st = rewrite_no_memory(w, e);
+    else
+        st = rewrite_check_bytes(w, &w->ro, e);
     rewrite_bytes_free(&sites);
     image_lsda_free(&t.old);
     inl_map_free(&t.seen);

@@ -169,7 +169,7 @@ static size_t begin_fde(rewrite_frames *f, uint32_t index, uint64_t addr, uint64
     size_t start = rewrite_reserve(b, 4);
     rewrite_put_number(b, b->size - cie->out, 4);
     rewrite_put_relative(b, addr);
-    if (size > UINT32_MAX / 2) b->failed = true;
+    if (size > UINT32_MAX / 2) b->far = true;
     rewrite_put_number(b, size, 4);
     bool has_lsda = cie->lsda_encoding != IMAGE_PE_OMIT;
     rewrite_put_uleb(b, has_lsda ? 4 : 0);
@@ -193,7 +193,7 @@ static void put_advance(rewrite_bytes *b, uint64_t by) {
     } else if (by < 0x10000) {
         rewrite_put_number(b, 0x03 | by << 8, 3);
     } else {
-        if (by > UINT32_MAX) b->failed = true;
+        if (by > UINT32_MAX) b->far = true;
         rewrite_put_number(b, 0x04 | by << 8, 5);
     }
 }
@@ -258,7 +258,7 @@ static void put_header(rewrite_writer *w, const search_entry *entries, size_t co
     for (size_t i = 0; i < count; i++) {
         int64_t addr = (int64_t)(entries[i].addr - w->hdr_addr);
         int64_t fde = (int64_t)(entries[i].fde - w->hdr_addr);
-        if (addr != (int32_t)addr || fde != (int32_t)fde) b->failed = true;
+        if (addr != (int32_t)addr || fde != (int32_t)fde) b->far = true;
         rewrite_put_number(b, (uint64_t)addr, 4);
         rewrite_put_number(b, (uint64_t)fde, 4);
     }
@@ -320,8 +320,7 @@ static inl_status put_all(rewrite_frames *f, inl_error *e) {
     if (!entries) return rewrite_no_memory(w, e);
     st = put_frames(f, entries, e);
     uint64_t frame_size = rewrite_here(&w->ro) - w->eh_frame_addr;
-    if (!st && w->ro.failed)
-        st = inl_fail(e, INL_ERR_RANGE, "%s: too large for an unwind table", image_path(w->im));
+    if (!st) st = rewrite_check_bytes(w, &w->ro, e);
     if (!st) {
         note_records(w, entries);
         qsort(entries, count, sizeof *entries, search_order);
@@ -331,7 +330,7 @@ static inl_status put_all(rewrite_frames *f, inl_error *e) {
         rewrite_area header = {.name = ".eh_frame_hdr", .type = SHT_PROGBITS, .flags = SHF_ALLOC,
                                .addr = w->hdr_addr, .size = w->hdr_size, .align = 4};
         const Elf64_Phdr *old = rewrite_phdr(w, PT_GNU_EH_FRAME);
-        if (old) header.replaces = rewrite_section_at(w, old->p_vaddr, SHT_PROGBITS);
+        if (old) header.replaces = rewrite_section_at(w, old->p_vaddr, SHT_NULL);
         if (!rewrite_add_area(w, frame) || !rewrite_add_area(w, header)) st = rewrite_no_memory(w, e);
     }
     free(entries);
