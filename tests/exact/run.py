@@ -32,6 +32,7 @@ SAMPLES = {
     "musl": ["plain_musl", "1"],  # its heap asks how far apart addresses are
     "jumps": ["jumps_static"],
     "masked": ["masked"],
+    "own segments": ["ownsegments"],
 }
 IN_ORDER = {"masked"}  # accesses of one instruction too are compared in their order
 # Inlay refuses restartable sequences, as older kernels do; the C library then takes another path.

@@ -39,8 +39,6 @@ static uint64_t register_value(const struct user_regs_struct *r, ZydisRegister r
     case ZYDIS_REGISTER_R15: v = r->r15; break;
     default: return 0;
     }
-    /* xlat adds al; every other narrow address register belongs to 32-bit addressing. */
-    if (reg == ZYDIS_REGISTER_AL) return v & 0xff;
     return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) == 32 ? (uint32_t)v : v;
 }
 
@@ -62,6 +60,7 @@ static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in,
     uint64_t a = register_value(m->regs, op->mem.base, next); /* a vector index counts as 0 here */
     a += register_value(m->regs, op->mem.index, next) * op->mem.scale;
     if (op->mem.disp.has_displacement) a += (uint64_t)op->mem.disp.value;
+    if (in->mnemonic == ZYDIS_MNEMONIC_XLAT) a += m->regs->rax & 0xff; /* Zydis does not name al */
     if (in->address_width == 32) a = (uint32_t)a;
     return a + segment_base(m->regs, op->mem.segment);
 }

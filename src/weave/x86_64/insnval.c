@@ -47,6 +47,10 @@ static weave_val offset_part(weaver *w, const isa_mem *m, const weave_val *given
     }
     if (m->index != ISA_NO_REG) {
         index = given ? *given : weave_reg_value(w, m->index, ISA_NO_REG);
+        if (m->bits & ISA_MEM_INDEX8) {
+            weave_own(w, &index, 0, ISA_NO_REG);
+            x86_movzx_rr(w->c, 1, index.reg, index.reg);
+        }
         at.index = index.reg;
     }
     unsigned reg = base.kind == WEAVE_REG    ? base.reg

@@ -1,0 +1,236 @@
+/* The program's own use of the GS segment, which holds Inlay's thread frame while woven code runs. The
+ * program's GS base is in the frame:
+ *
+ *   - an operand that names its address in ModRM, an absolute one (moffs), xlat: the address is computed
+ *     into a scratch register, and the instruction, without its prefixes, finds it there;
+ *   - gathers and scatters: the same, done to the base that is added to the indices;
+ *   - an operand that a fixed register points to (string instructions, maskmovdqu): the base is added to
+ *     that register for the moment of the instruction. Its own value waits in the slot. A REP prefix
+ *     becomes a loop, so that each iteration can fault with the registers that it began with;
+ *   - rdgsbase, wrgsbase and loads of the selector act on the frame's copy.
+ *
+ * Nothing here touches the flags.
+ */
+#include "weave/x86_64/copy.h"
+
+enum { LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) |
+                  WEAVE_BIT(X86_RSI) | WEAVE_BIT(X86_RDI) }; /* [reg] needs ModRM alone */
+
+static const char no_such_form[] = "a GS-relative operand of this form cannot be moved";
+
+static bool refuse(weaver *w, const char *why)
+{
+    weave_fail(w, INL_ERR_UNSUPPORTED, why);
+    return false;
+}
+
+static void load_base(weaver *w, unsigned reg)
+{
+    x86_load(w->c, 8, reg, x86_gs(WEAVE_OFF(app_gs_base)));
+}
+
+static bool is_legacy_prefix(uint8_t b)
+{
+    return b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || (b >= 0x64 && b <= 0x67) ||
+           b == 0xf0 || b == 0xf2 || b == 0xf3;
+}
+
+/* The prefixes of `in` up to `end`, without segment and address size and, when asked, without REP. */
+static unsigned put_prefixes(const isa_insn *in, unsigned end, bool rep, uint8_t *out)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < end && is_legacy_prefix(in->raw[i]); i++) {
+        uint8_t p = in->raw[i];
+        bool is_rep = p == 0xf2 || p == 0xf3;
+        if (p != 0x65 && p != 0x64 && p != 0x67 && (rep || !is_rep)) out[n++] = p;
+    }
+    return n;
+}
+
+static unsigned prefix_end(const isa_insn *in)
+{
+    unsigned at = 0;
+    while (at < in->opcode_at && is_legacy_prefix(in->raw[at])) at++;
+    return at;
+}
+
+/* Writes `in` with its memory operand replaced by [reg], reg being a low one, and a vector index kept. */
+static bool put_with_base(weaver *w, const isa_insn *in, unsigned reg, bool vector_index)
+{
+    uint8_t out[20];
+    unsigned at = prefix_end(in), n = put_prefixes(in, at, true, out), head = n;
+    const uint8_t keep_b = vector_index ? 0x20 : 0x60; /* X extends the index */
+    for (; at < in->modrm_at; at++) out[n++] = in->raw[at];
+    if ((out[head] & 0xf0) == 0x40) out[head] &= (uint8_t)~3; /* REX.X, REX.B */
+    else if (out[head] == 0xc4 || out[head] == 0x62) out[head + 1] |= keep_b; /* inverted */
+    uint8_t field = in->raw[in->modrm_at] & 0x38;
+    out[n++] = field | (vector_index ? 4 : (uint8_t)reg);
+    if (vector_index) out[n++] = (in->raw[in->modrm_at + 1] & 0xf8) | (uint8_t)reg;
+    for (unsigned i = 0; i < in->imm_len; i++) out[n++] = in->raw[in->imm_at + i];
+    x86_bytes(w->c, out, n);
+    return true;
+}
+
+/* mov between rax (eax, ax, al) and an absolute address, and xlat, with the address in reg. */
+static bool put_accumulator(weaver *w, const isa_insn *in, unsigned reg)
+{
+    static const uint8_t opcodes[] = {0x8a, 0x8b, 0x88, 0x89};
+    uint8_t out[20], op = in->raw[in->opcode_at];
+    unsigned at = prefix_end(in), n = put_prefixes(in, at, false, out);
+    bool wide = (in->raw[at] & 0xf8) == 0x48, xlat = op == 0xd7;
+    if (!xlat && (op & 0xfc) != 0xa0) return refuse(w, no_such_form);
+    if (wide && !xlat) out[n++] = 0x48;
+    out[n++] = xlat ? 0x8a : opcodes[op & 3];
+    out[n++] = (uint8_t)reg;
+    x86_bytes(w->c, out, n);
+    return true;
+}
+
+/* The address without its segment. */
+static void offset_into(weaver *w, const isa_mem *m, unsigned reg)
+{
+    x86_addr at = {m->base, m->index, m->scale ? m->scale : 1, 0, false, m->disp};
+    if (m->bits & ISA_MEM_VECTOR_INDEX) at.index = ISA_NO_REG, at.scale = 1;
+    if (m->bits & ISA_MEM_INDEX8) {
+        x86_movzx_rr(w->c, 1, reg, m->index);
+        at.index = (uint8_t)reg;
+    }
+    if (at.base == ISA_NO_REG && at.index == ISA_NO_REG) x86_mov_ri(w->c, reg, (uint64_t)m->disp);
+    else x86_lea(w->c, reg, at);
+    if (m->bits & ISA_MEM_ADDR32) x86_movzx_rr(w->c, 4, reg, reg);
+}
+
+static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry,
+                            bool plain)
+{
+    bool vector_index = m->bits & ISA_MEM_VECTOR_INDEX;
+    if (vector_index && m->bits & ISA_MEM_ADDR32) return refuse(w, no_such_form);
+    weave_scratch s = weave_scratch_begin(w, in, LOW_REGS, plain);
+    if (s.reg == ISA_NO_REG) return false;
+    offset_into(w, m, s.reg);
+    weave_scratch t = weave_scratch_begin(w, in, WEAVE_ALL_REGS & ~WEAVE_BIT(s.reg), plain);
+    if (t.reg == ISA_NO_REG) return false;
+    load_base(w, t.reg);
+    x86_lea(w->c, s.reg, x86_indexed(s.reg, t.reg, 1, 0));
+    weave_scratch_end(w, t);
+    weave_scratch_mark(w, entry, s);
+    bool done = in->modrm_at ? put_with_base(w, in, s.reg, vector_index)
+                             : put_accumulator(w, in, s.reg);
+    weave_scratch_end(w, s);
+    return done;
+}
+
+/* The instruction without prefixes of segment and repetition. */
+static void put_once(weaver *w, const isa_insn *in)
+{
+    uint8_t out[20];
+    unsigned at = prefix_end(in), n = put_prefixes(in, at, !(in->bits & ISA_BIT_REP), out);
+    for (; at < in->len; at++) out[n++] = in->raw[at];
+    x86_bytes(w->c, out, n);
+}
+
+static void subtract_base(weaver *w, unsigned reg, unsigned base)
+{
+    x86_not(w->c, 8, base);
+    x86_lea(w->c, reg, x86_indexed(reg, base, 1, 1));
+    x86_not(w->c, 8, base);
+}
+
+/* Behind an iteration: on to the next, or out where a comparison ends it. */
+static void next_iteration(weaver *w, const isa_insn *in, uint64_t top)
+{
+    uint8_t op = in->raw[in->opcode_at];
+    bool compares = (op & 0xfe) == 0xa6;
+    x86_label out = {0, 0};
+    x86_lea(w->c, X86_RCX, x86_at(X86_RCX, -1));
+    if (compares) out = x86_jcc_label(w->c, in->bits & ISA_BIT_REPNE ? X86_E : X86_NE, 1);
+    x86_jmp_to(w->c, top);
+    if (compares) x86_bind(w->c, out);
+}
+
+/* A register points to the operand: RSI of a string instruction, RDI of maskmovdqu. */
+static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry,
+                             bool plain)
+{
+    isa_effects fx;
+    unsigned reg = m->base;
+    bool rep = in->bits & ISA_BIT_REP;
+    if (m->bits & ISA_MEM_ADDR32 || reg >= X86_REGS || reg == X86_RSP) return refuse(w, no_such_form);
+    weave_scratch t = weave_scratch_begin(w, in, WEAVE_ALL_REGS, plain);
+    if (t.reg == ISA_NO_REG) return false;
+    w->run->isa->effects(in, &fx);
+    load_base(w, t.reg);
+    uint64_t top = x86_here(w->c);
+    x86_label end = {0, 0};
+    if (rep) end = x86_jrcxz_label(w->c);
+    x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    x86_lea(w->c, reg, x86_indexed(reg, t.reg, 1, 0));
+    weave_scratch_mark(w, entry, t);
+    entry->spilled |= (uint16_t)WEAVE_BIT(reg);
+    put_once(w, in);
+    if (fx.writes >> reg & 1) subtract_base(w, reg, t.reg);
+    else x86_load(w->c, 8, reg, weave_slot_addr(reg));
+    if (rep) {
+        next_iteration(w, in, top);
+        x86_bind(w->c, end);
+    }
+    weave_scratch_end(w, t);
+    return true;
+}
+
+static const isa_mem *gs_operand(const weaver *w, const isa_insn *in, isa_mem room[ISA_MAX_MEM])
+{
+    int n = w->run->isa->memory(in, room);
+    for (int i = 0; i < n; i++)
+        if (room[i].segment == X86_SEG_GS && room[i].access != ISA_ADDRESS_ONLY) return &room[i];
+    return NULL;
+}
+
+/* rdgsbase, wrgsbase and loads of the selector. False: it is none of them. */
+static bool copy_gs_register(weaver *w, const isa_insn *in)
+{
+    unsigned at = 0, rex = 0;
+    while (at < in->opcode_at && is_legacy_prefix(in->raw[at])) at++;
+    if ((in->raw[at] & 0xf0) == 0x40) rex = in->raw[at++];
+    const uint8_t *op = in->raw + at;
+    unsigned modrm = in->modrm_at ? in->raw[in->modrm_at] : 0, field = modrm >> 3 & 7;
+    unsigned reg = (modrm & 7) | (rex & 1) << 3, width = rex & 8 ? 8 : 4;
+    x86_addr base = x86_gs(WEAVE_OFF(app_gs_base));
+    if (op[0] == 0x0f && op[1] == 0xae && modrm >= 0xc0 && x86_is_rdfsbase_family(in) &&
+        (field == 1 || field == 3)) {
+        if (field == 1) {
+            x86_load(w->c, width, reg, base);
+        } else {
+            x86_store(w->c, width, base, reg);
+            base.disp += 4;
+            if (width == 4) x86_store_imm(w->c, 4, base, 0);
+        }
+        return true;
+    }
+    if (op[0] == 0x8e && field == 5) { /* mov gs, r/m: a null selector, the only sensible one */
+        x86_store_imm(w->c, 8, base, 0);
+        return true;
+    }
+    if (op[0] == 0x0f && op[1] == 0xa9) { /* pop gs */
+        x86_store_imm(w->c, 8, base, 0);
+        x86_lea(w->c, X86_RSP, x86_at(X86_RSP, 8));
+        return true;
+    }
+    return false;
+}
+
+int weave_copy_gs(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
+{
+    isa_mem room[ISA_MAX_MEM];
+    const isa_mem *m = gs_operand(w, in, room);
+    if (in->bits & ISA_BIT_UNKNOWN) {
+        if (m) refuse(w, "an unknown instruction with a GS-relative operand cannot be moved");
+        return m ? -1 : 0;
+    }
+    if (copy_gs_register(w, in)) return 1;
+    if (!m) return 0;
+    bool by_register = m->bits & ISA_MEM_IMPLICIT && !(m->bits & ISA_MEM_INDEX8);
+    bool done = by_register ? copy_by_register(w, in, m, entry, plain)
+                            : copy_by_address(w, in, m, entry, plain);
+    return done ? 1 : -1;
+}
