@@ -4,7 +4,8 @@
  * The walk goes backwards from the table's load and carries the names that the index's value has at each
  * place: registers, and the one memory operand it was last loaded from. At a block's start it goes on in
  * the predecessor over whose edge control came; where several meet, all must bound the index, and the
- * largest bound counts. */
+ * largest bound counts. A mask or a width says no more than that the index is not larger: the compiler may
+ * have known better and made the table shorter, so such a bound is not firm. */
 #include "cfg/work.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ typedef struct names { /* of the index, at one place */
 typedef struct search {
     cfg_view *v;
     unsigned visits;
+    bool firm; /* every bound so far comes from a comparison */
 } search;
 
 static uint64_t bound_in(search *s, uint32_t block, uint32_t index, names n, unsigned depth);
@@ -130,7 +132,7 @@ static uint64_t at_start(search *s, uint32_t block, names n, unsigned depth)
 }
 
 /* The index gets a new name where it is copied, loaded or extended. */
-static bool renamed(const cfg_work *w, const cfg_shape *c, names *n, uint64_t *bound)
+static bool renamed(const cfg_shape *c, names *n, uint64_t *bound)
 {
     unsigned dst = c->dst.reg, size = c->src.size;
     n->regs &= ~(1ull << dst);
@@ -152,9 +154,6 @@ static bool renamed(const cfg_work *w, const cfg_shape *c, names *n, uint64_t *b
         return true;
     }
     if (c->src.kind != ISA_OPERAND_MEM || !c->has_mem || c->mem.segment) return false;
-    if (operand_regs(&c->mem) >> dst & 1 && c->mem.index == ISA_NO_REG && !cfg_is_slot(w, &c->mem)) {
-        /* mov (%rax),%eax: the operand's register is gone behind it, but not before it */
-    }
     n->mem = c->mem;
     n->has_mem = true;
     return true;
@@ -192,7 +191,7 @@ static bool step_back(search *s, const isa_insn *in, names *n, uint64_t *bound, 
             *bound = limit_of(n, (uint64_t)c.src.imm);
             return true;
         }
-        if (!plain || !renamed(w, &c, n, &least)) n->regs &= ~writes;
+        if (!plain || !renamed(&c, n, &least)) n->regs &= ~writes;
         if (least && (!*floor || least < *floor)) *floor = least;
     }
     *bound = *floor;
@@ -207,15 +206,24 @@ static uint64_t bound_in(search *s, uint32_t block, uint32_t index, names n, uns
     if (index > count) index = count;
     while (index-- > 0) {
         const isa_insn *in = cfg_view_insns(s->v, block, &count);
-        if (step_back(s, &in[index], &n, &bound, &floor)) return bound;
+        if (step_back(s, &in[index], &n, &bound, &floor)) {
+            s->firm = false;
+            return bound;
+        }
     }
+    bool firm = s->firm;
     bound = at_start(s, block, n, depth);
-    return bound && (!floor || bound < floor) ? bound : floor;
+    if (bound && (!floor || bound < floor)) return bound;
+    s->firm = false;
+    if (!bound && !floor) s->firm = firm;
+    return floor;
 }
 
-uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at)
+uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at, bool *firm)
 {
-    search s = {.v = v};
+    search s = {.v = v, .firm = true};
     names n = {.regs = 1ull << reg, .width = size};
-    return bound_in(&s, at.block, at.index, n, 0);
+    uint64_t bound = bound_in(&s, at.block, at.index, n, 0);
+    *firm = bound && s.firm;
+    return bound;
 }

@@ -143,18 +143,29 @@ static bool passes(const cfg_work *w, const isa_insn *in, const uint8_t *next, s
     return in->flow == ISA_FLOW_TRAP && w->sems[in->op] == SEM_INT3 && have && next[0] != in->raw[0];
 }
 
+static bool in_text(const cfg_work *w, uint64_t addr)
+{
+    return addr - w->low < w->high - w->low && cfg_region_at(w, addr);
+}
+
+/* A constant in the instruction of an image at a fixed address. */
+static void look_at_constant(cfg_work *w, const isa_insn *in, unsigned at, bool may_be_code)
+{
+    uint32_t value;
+    __builtin_memcpy(&value, in->raw + at, 4);
+    if (!in_text(w, value)) cfg_name_data(w, value);
+    else if (may_be_code) happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = value});
+}
+
 static void look_for_names(cfg_work *w, const isa_insn *in)
 {
-    if (in->bits & ISA_BIT_PCREL_MEM && w->sems[in->op] == SEM_LEA) {
-        if (in->target - w->low < w->high - w->low && cfg_region_at(w, in->target))
+    if (in->bits & ISA_BIT_PCREL_MEM) {
+        if (!in_text(w, in->target)) cfg_name_data(w, in->target);
+        else if (w->sems[in->op] == SEM_LEA)
             happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
-        return;
-    }
-    if (w->fixed && in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) {
-        uint32_t value;
-        __builtin_memcpy(&value, in->raw + in->imm_at, 4);
-        if (value - w->low < w->high - w->low && cfg_region_at(w, value))
-            happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = value});
+    } else if (w->fixed) {
+        if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) look_at_constant(w, in, in->imm_at, true);
+        if (in->disp_len == 4) look_at_constant(w, in, in->disp_at, false);
     }
 }
 

@@ -74,7 +74,7 @@ static uint32_t often(const builder *b, uint32_t block)
 }
 
 /* What cannot be counted on its way, or must be right there, is one node. */
-static void join_nodes(builder *b, const uint8_t *watched)
+static void join_nodes(builder *b, const uint8_t *marks)
 {
     const uint32_t entered = CFG_BLOCK_ENTRY | CFG_BLOCK_LANDING | CFG_BLOCK_ADDRESS_TAKEN |
                              CFG_BLOCK_OUTSIDE;
@@ -82,7 +82,7 @@ static void join_nodes(builder *b, const uint8_t *watched)
                           CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND;
     for (uint32_t i = b->first; i < b->first + b->proc->block_count; i++) {
         const cfg_block *k = &b->cfg->blocks[i];
-        if (k->flags & entered || (watched && watched[i - b->first])) merge(b->parent, 0, in_of(b, i));
+        if (k->flags & entered || (marks && marks[i - b->first])) merge(b->parent, 0, in_of(b, i));
         if (k->flags & left || k->edge_count == 0) merge(b->parent, 0, out_of(b, i));
         for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
             const cfg_edge *edge = &b->cfg->edges[e];
@@ -138,7 +138,7 @@ static bool renumber(builder *b, uint32_t nodes, inl_arena *arena)
     return true;
 }
 
-cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint8_t *watched,
+cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint8_t *marks,
                                inl_arena *arena)
 {
     const cfg_proc *p = &cfg->procs[proc];
@@ -152,9 +152,9 @@ cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint
     b.g->chord = inl_arena_alloc(arena, most);
     if (!b.g->edges || !b.g->chord) return NULL;
     for (uint32_t i = 0; i < nodes; i++) b.parent[i] = i;
-    join_nodes(&b, watched);
+    join_nodes(&b, marks);
     for (uint32_t i = b.first; i < b.first + n; i++) {
-        bool watch = watched && watched[i - b.first]; /* counted as soon as it is entered */
+        bool watch = marks && marks[i - b.first] & CFG_FLOW_WATCHED; /* counted as soon as it is entered */
         add(&b, in_of(&b, i), out_of(&b, i), watch ? 0 : 2 * often(&b, i), CFG_NONE);
     }
     for (uint32_t i = b.first; i < b.first + n; i++) add_transfers(&b, i);

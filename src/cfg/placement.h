@@ -34,10 +34,14 @@ typedef struct cfg_flow_graph {
     uint8_t *chord;        /* per edge: 1 when it must be counted */
 } cfg_flow_graph;
 
-/* The graph of a procedure with its chords chosen, in `arena`; NULL when memory is used up. `watched`
- * (one byte a block, or NULL): code in the block itself looks at counters or calls analysis routines,
- * so that counts must be right while it runs. */
-cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *watched,
+enum { /* marks of blocks */
+    CFG_FLOW_WATCHED = 1, /* its own code looks at counters or calls analysis routines: counts must be right
+                             while it runs */
+    CFG_FLOW_ENTERED = 2, /* entered from outside in a way that its flags do not tell */
+};
+/* The graph of a procedure with its chords chosen, in `arena`; NULL when memory is used up. `marks`: one
+ * byte a block, or NULL. */
+cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *marks,
                                inl_arena *);
 /* Falling through to the next block, also out of the procedure or behind a call. Such an edge is a chord
  * only in odd company (see cfg_flow_build); whoever cannot count there leaves the procedure as it is. */

@@ -24,15 +24,21 @@ static void report(const cfg_work *w, const char *stage, uint64_t done, uint64_t
     if (w->options && w->options->progress) w->options->progress(w->options->arg, stage, done, of);
 }
 
+static void explore(cfg_work *w)
+{
+    do {
+        cfg_explore(w);
+        cfg_procs_merge(w);
+    } while (w->todo.count && !w->failed);
+}
+
 /* Follows what is known until nothing new turns up. */
 static void settle(cfg_work *w)
 {
     do {
-        do {
-            cfg_explore(w);
-            cfg_procs_merge(w);
-        } while (w->todo.count && !w->failed);
-    } while (cfg_resolve(w) && !w->failed);
+        do explore(w);
+        while (cfg_resolve(w, false) && !w->failed);
+    } while (cfg_resolve(w, true) && !w->failed);
 }
 
 static void analyse(cfg_work *w)
@@ -72,7 +78,8 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->indirects);
     inl_vec_free(&w->tables);
     inl_vec_free(&w->table_spans);
-    inl_vec_free(&w->table_starts);
+    inl_vec_free(&w->data);
+    free(w->named);
 }
 
 static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)

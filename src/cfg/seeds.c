@@ -102,6 +102,7 @@ void cfg_seed_pointers(cfg_work *w)
     for (size_t i = 0; i < count && !w->failed; i++) {
         if (r[i].type == irelative) seed_resolver(w, r[i].value);
         else if (r[i].value) point_at(w, r[i].value, r[i].offset, true);
+        if (r[i].value) cfg_name_data(w, r[i].value);
     }
     if (w->fixed) scan_data(w);
 }

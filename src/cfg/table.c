@@ -227,18 +227,6 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
     return t->base + (uint64_t)(int64_t)offset;
 }
 
-/* The lowest known start of another table behind `table`. */
-static uint64_t next_start(const cfg_work *w, uint64_t table)
-{
-    size_t low = 0, high = w->table_starts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->table_starts.items[middle] <= table) low = middle + 1;
-        else high = middle;
-    }
-    return low < w->table_starts.count ? w->table_starts.items[low] : ~0ull;
-}
-
 /* Can this be a place that the table leads to? An instruction's middle cannot. */
 static bool sensible(const cfg_view *v, uint64_t target, bool bounded)
 {
@@ -252,24 +240,21 @@ static bool sensible(const cfg_view *v, uint64_t target, bool bounded)
            !(w->procs.items[other].flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
 }
 
-bool cfg_table_read(cfg_view *v, cfg_table *t, uint64_t most)
+/* Reads as many entries as make sense; false when it is no table. */
+static bool read_table(cfg_view *v, cfg_table *t, uint64_t most, bool firm)
 {
     enum { longest = 1 << 16 };
     const cfg_work *w = v->work;
-    uint64_t stop = next_start(w, t->table), limit = most ? most : longest, dummy;
+    uint64_t stop = cfg_next_name(w, t->table), limit = most && most < longest ? most : longest, dummy;
     bool inside = false, ok;
-    t->exact = most != 0;
     t->relocated = t->kind == CFG_TABLE_ABSOLUTE && cfg_reloc_value(w->image, t->table, &dummy);
-    if (limit > longest) return false;
     for (t->count = 0; t->count < limit; t->count++) {
         uint64_t at = t->table + (uint64_t)t->count * t->entry_size;
         uint64_t target = cfg_read_target(w->image, t, t->count, &ok);
-        if (!ok || !sensible(v, target, most != 0) || (!most && at >= stop)) {
-            if (most) t->exact = false;
-            break;
-        }
+        if (!ok || !sensible(v, target, firm) || (!firm && t->count && at >= stop)) break;
         inside |= cfg_inside(&w->procs.items[v->proc], target);
     }
+    t->exact = t->count == most;
     return t->count != 0 && (inside || t->kind == CFG_TABLE_RELATIVE);
 }
 
@@ -308,51 +293,35 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const f
     }
 }
 
-static void settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f)
+/* False: not yet. */
+static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
 {
     cfg_work *w = v->work;
-    bool relative = f->kind == FORM_RELATIVE;
+    bool relative = f->kind == FORM_RELATIVE, firm = false;
     cfg_table t = {.jump = i->site, .table = f->table, .base = relative ? f->base : f->table,
                    .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? 4 : 8};
-    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load) : 0;
-    bool good = cfg_table_read(v, &t, most);
+    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load, &firm) : 0;
+    if (!firm && !open_ended && i->way == WAY_NEW) return false;
+    bool good = read_table(v, &t, most, firm);
     if (good && !relative && !t.exact && w->procs.items[v->proc].taken_inside) good = false;
     if (!good) {
         form other = just(relative ? FORM_COMPUTED : FORM_LOADED);
         settle_pointer(v, i, block, &other);
-        return;
+        return true;
     }
     if (i->table == CFG_NONE) {
         i->table = (uint32_t)w->tables.count;
         cfg_keep(w, &w->tables, t);
     }
-    if (w->failed) return;
+    if (w->failed) return true;
     w->tables.items[i->table] = t;
     i->way = WAY_TABLE;
     follow_table(v, &t);
+    return true;
 }
 
-
-/* A table's start ends every table before it. */
-static void learn_start(cfg_work *w, uint64_t addr)
-{
-    size_t low = 0, high = w->table_starts.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->table_starts.items[middle] < addr) low = middle + 1;
-        else high = middle;
-    }
-    if (low < w->table_starts.count && w->table_starts.items[low] == addr) return;
-    cfg_keep(w, &w->table_starts, addr);
-    if (w->failed) return;
-    uint64_t *p = w->table_starts.items;
-    if (low + 1 < w->table_starts.count)
-        __builtin_memmove(p + low + 1, p + low, (w->table_starts.count - 1 - low) * sizeof *p);
-    p[low] = addr;
-}
-
-static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc)
+static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ended)
 {
     cfg_view_make(v, w, proc, true);
     for (uint32_t b = 0; b < v->blocks.count && !w->failed; b++) {
@@ -360,8 +329,11 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc)
         if (!i) continue;
         form f = form_of(v, b);
         if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
-            learn_start(w, f.table);
-            settle_table(v, i, b, &f);
+            cfg_name_data(w, f.table);
+            if (!settle_table(v, i, b, &f, open_ended)) {
+                w->procs.items[proc].put_off = true;
+                continue;
+            }
         } else {
             settle_pointer(v, i, b, &f);
         }
@@ -384,15 +356,16 @@ static void sort_indirects(cfg_work *w)
     w->indirects_sorted = w->indirects.count;
 }
 
-bool cfg_resolve(cfg_work *w)
+bool cfg_resolve(cfg_work *w, bool open_ended)
 {
     cfg_view v = {0};
     sort_indirects(w);
     for (uint32_t i = 0; i < w->procs.count && !w->failed; i++) {
         cfg_draft *p = &w->procs.items[i];
-        if (!p->dirty || !p->jumps) continue;
+        if (!(p->dirty && p->jumps) && !(open_ended && p->put_off)) continue;
         p->dirty = false;
-        resolve_proc(&v, w, i);
+        if (open_ended) p->put_off = false;
+        resolve_proc(&v, w, i, open_ended);
     }
     cfg_view_free(&v);
     return w->todo.count != 0;

@@ -70,10 +70,61 @@ static void take_apart(cfg_work *w) /* no overlaps; marks given out */
     w->high = covered;
 }
 
+/* One bit for each byte that the file puts into memory. */
+static void open_data(cfg_work *w)
+{
+    const image_segment *s;
+    size_t count = image_segments(w->image, &s), base = 0;
+    uint64_t covered = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        uint64_t have = image_bytes(w->image, s[i].addr, &bytes);
+        if (s[i].addr < covered || have == 0) continue;
+        cfg_data d = {s[i].addr, s[i].addr + have, base};
+        base += have;
+        covered = d.end;
+        cfg_keep(w, &w->data, d);
+    }
+    w->named = calloc(base / 64 + 1, 8);
+    if (!w->named) w->failed = true;
+}
+
+static const cfg_data *data_at(const cfg_work *w, uint64_t addr)
+{
+    for (size_t i = 0; i < w->data.count; i++)
+        if (addr >= w->data.items[i].addr && addr < w->data.items[i].end) return &w->data.items[i];
+    return NULL;
+}
+
+void cfg_name_data(cfg_work *w, uint64_t addr)
+{
+    const cfg_data *d = data_at(w, addr);
+    if (!d) return;
+    size_t bit = d->base + (addr - d->addr);
+    w->named[bit / 64] |= 1ull << bit % 64;
+}
+
+uint64_t cfg_next_name(const cfg_work *w, uint64_t addr)
+{
+    const cfg_data *d = data_at(w, addr);
+    if (!d) return addr + 1;
+    size_t bit = d->base + (addr - d->addr) + 1, end = d->base + (d->end - d->addr);
+    while (bit < end) {
+        uint64_t word = w->named[bit / 64] >> bit % 64;
+        if (word) {
+            bit += (size_t)__builtin_ctzll(word);
+            break;
+        }
+        bit = (bit / 64 + 1) * 64;
+    }
+    return bit < end ? d->addr + (bit - d->base) : d->end;
+}
+
 bool cfg_text_open(cfg_work *w, inl_error *e)
 {
     collect(w);
     take_apart(w);
+    open_data(w);
     if (w->regions.count == 0) {
         inl_fail(e, INL_ERR_FORMAT, "%s: no executable code in it", image_path(w->image));
         return false;

@@ -59,6 +59,11 @@ typedef struct cfg_region { /* a stretch of text */
     bool stubs;   /* a procedure linkage table */
 } cfg_region;
 
+typedef struct cfg_data { /* a stretch of the file's bytes in memory, with a bit for each */
+    uint64_t addr, end;
+    size_t base;
+} cfg_data;
+
 typedef struct cfg_draft { /* a procedure under way */
     uint64_t addr;
     uint64_t end;          /* code at or behind this is not its own */
@@ -71,6 +76,7 @@ typedef struct cfg_draft { /* a procedure under way */
     bool never_returns;    /* known by name */
     bool dirty;            /* explored further since its indirect jumps were looked at */
     bool jumps;            /* has indirect jumps */
+    bool put_off;          /* ... of which some wait for an open-ended look */
     bool taken_inside;     /* addresses inside it are taken */
     bool absent;           /* its bytes turned out to be no code: dropped at the end */
 } cfg_draft;
@@ -139,6 +145,8 @@ typedef struct cfg_work {
     uint8_t *marks;
     size_t mark_count;
     uint64_t low, high; /* of all regions */
+    INL_VEC(cfg_data) data;
+    uint64_t *named;    /* bits: code or a relocation names this address, so something begins there */
 
     INL_VEC(cfg_draft) procs;      /* by number, in order of discovery */
     INL_VEC(uint32_t) order;       /* numbers by address */
@@ -158,7 +166,6 @@ typedef struct cfg_work {
     size_t indirects_sorted;
     INL_VEC(cfg_table) tables;
     INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
-    INL_VEC(uint64_t) table_starts;  /* sorted: no table reaches over one */
     uint32_t current;                /* procedure that is being explored */
 } cfg_work;
 
@@ -175,6 +182,9 @@ uint8_t *cfg_mark(const cfg_work *w, uint64_t addr);               /* or NULL: n
 bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
 /* The first address at or behind addr, before end, that is no padding; or end. */
 uint64_t cfg_skip_padding(const cfg_work *w, uint64_t addr, uint64_t end);
+/* Notes that something begins at an address of the image; the next such place behind `addr`. */
+void cfg_name_data(cfg_work *w, uint64_t addr);
+uint64_t cfg_next_name(const cfg_work *w, uint64_t addr);
 bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out);
 
 /* procs.c */
@@ -284,14 +294,15 @@ bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out)
 
 /* bound.c: how many values an index has at a place; 0: nothing known. What stands above its low `size` bytes
  * is taken for zero: a comparison of 32 bits bounds the whole register where code is right. */
-uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at);
+uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at, bool *firm);
 
 /* table.c */
-bool cfg_resolve(cfg_work *w); /* all indirect jumps of procedures that changed; true: new code */
+/* Looks at the indirect jumps of procedures that have changed; true: there is new code. Tables whose length
+ * nothing tells are only read when `open_ended`: the more code is known by then, the sooner it shows where
+ * one stops making sense. */
+bool cfg_resolve(cfg_work *w, bool open_ended);
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
 bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
-/* Registers a table; false when it is none. `most`: entries, 0: not known. */
-bool cfg_table_read(cfg_view *v, cfg_table *t, uint64_t most);
 
 /* height.c: where the stack pointer is at a block's last instruction, counted from the entry;
  * false when that cannot be said */
