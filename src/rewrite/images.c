@@ -171,5 +171,5 @@ void rewrite_images_find(void)
     const struct r_debug *list = rewrite_images.count ? linker_list(&images[0]) : NULL;
     if (!list) return;
     for (const struct link_map *m = list->r_map; m; m = m->l_next)
-        if (m != list->r_map) add_library(m); /* the first is the program */
+        if (m != list->r_map && m->l_addr != aux(AT_SYSINFO_EHDR)) add_library(m); /* the first is the program */
 }

@@ -29,7 +29,7 @@ enum {
     JUMP = 5,
     MOST_INSNS = 6000,      /* of one procedure */
     PIECE = 96,
-    PIECES = 2048,          /* bytes of all pieces for an image / PIECE */
+    PIECES = 512,           /* of one image */
     BACK = 6, FORTH = 4,    /* instructions that may be taken along */
 };
 
@@ -71,15 +71,35 @@ static unwind_index find_index(const run_image *i)
     return x;
 }
 
+/* A handler's return: it begins a byte before its code, for the unwinders' sake. */
+static bool is_signal_frame(const char *cie)
+{
+    char augmentation[8] = {0};
+    return !jit_read(augmentation, (uint64_t)(uintptr_t)(cie + 9), sizeof augmentation - 1) ||
+           strchr(augmentation, 'S');
+}
+
 /* The FDE's own range, when it is written the usual way. */
 static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *start, uint64_t *end)
 {
     struct { uint32_t length, cie; int32_t pc; uint32_t size; } fde;
     const char *at = x->base + row->fde;
     if (!jit_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
+    if (is_signal_frame(at + 4 - fde.cie)) return false;
     *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;
     *end = *start + fde.size;
     return *start == (uint64_t)(uintptr_t)(x->base + row->start);
+}
+
+/* The unwind tables say nothing of the end of procedures that make a thread, from the call itself on: what
+ * follows is theirs up to the next procedure. */
+static uint64_t end_of_last(const unwind_index *x, size_t next, uint64_t end)
+{
+    enum { REST = 64 };
+    uint64_t limit = end + REST;
+    if (next == x->count) return end;
+    uint64_t start = (uint64_t)(uintptr_t)(x->base + x->rows[next].start);
+    return start < limit ? start : limit;
 }
 
 static bool by_unwind(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
@@ -91,7 +111,9 @@ static bool by_unwind(const run_image *i, uint64_t at, uint64_t *start, uint64_t
         if ((uint64_t)(uintptr_t)(x.base + x.rows[mid].start) <= at) low = mid + 1;
         else high = mid;
     }
-    return low && fde_range(&x, &x.rows[low - 1], start, end) && at < *end;
+    if (!low || !fde_range(&x, &x.rows[low - 1], start, end)) return false;
+    if (at >= *end) *end = end_of_last(&x, low, *end);
+    return at < *end;
 }
 
 /* --- ... and from its dynamic symbols --- */
@@ -186,25 +208,39 @@ static bool entered(const procedure *p, uint64_t low, uint64_t high)
     return false;
 }
 
-/* The call's number, where an instruction right before it says so; -1: unknown. */
-static long number_at(const procedure *p, int at)
+/* The number that an instruction puts into RAX; -1: not a constant. */
+static long constant_in(const isa_insn *in)
 {
-    enum { RAX = 0 };
-    for (int k = at - 1; k >= 0 && at - k < 24; k--) {
-        const isa_insn *in = &p->insns[k];
-        if (entered(p, in->addr + in->len, in->addr + in->len + 1)) return -1;
-        if (in->flow != ISA_FLOW_NEXT) return -1;
+    const uint8_t *r = in->raw;
+    int32_t number = -1;
+    if (r[0] == 0xb8 && in->len == 5) memcpy(&number, r + 1, 4);                       /* mov $n, %eax */
+    else if (r[0] == 0x48 && r[1] == 0xc7 && r[2] == 0xc0) memcpy(&number, r + 3, 4);  /* mov $n, %rax */
+    else if ((r[0] == 0x31 || r[0] == 0x33) && r[1] == 0xc0) number = 0;               /* xor %eax, %eax */
+    return number;
+}
+
+/* May the call's number be one that matters, at instruction `at`? All ways to there are followed back to
+ * where the number is set. */
+static bool may_matter(const procedure *p, int at, unsigned depth)
+{
+    enum { RAX = 0, DEEP = 6 };
+    if (depth > DEEP) return true;
+    for (int k = at;; k--) {
+        bool branched = false;
+        for (unsigned b = 0; b < p->count; b++) {
+            if (!is_direct(&p->insns[b]) || p->insns[b].target != p->insns[k].addr) continue;
+            branched = true;
+            if (p->insns[b].flow == ISA_FLOW_CALL || may_matter(p, (int)b, depth + 1)) return true;
+        }
+        if (k == 0) return true;
+        const isa_insn *in = &p->insns[k - 1];
+        if (in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_RETURN || in->flow == ISA_FLOW_TRAP)
+            return !branched;
+        if (in->flow != ISA_FLOW_NEXT && in->flow != ISA_FLOW_COND) return true;
         isa_effects fx;
         set()->effects(in, &fx);
-        if (!(fx.writes >> RAX & 1)) continue;
-        int32_t number;
-        if (in->raw[0] == 0xb8 && in->len == 5) memcpy(&number, in->raw + 1, 4);
-        else if (in->raw[0] == 0x48 && in->raw[1] == 0xc7 && in->raw[2] == 0xc0) memcpy(&number, in->raw + 3, 4);
-        else if ((in->raw[0] == 0x31 || in->raw[0] == 0x33) && in->raw[1] == 0xc0) number = 0;
-        else return -1;
-        return number < 0 ? -1 : number;
+        if (fx.writes >> RAX & 1) return rewrite_syscall_matters(constant_in(in));
     }
-    return -1;
 }
 
 /* --- pieces --- */
@@ -309,11 +345,10 @@ static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
     if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
-    long nr = number_at(p, site);
-    if (!rewrite_syscall_matters(nr)) return;
+    if (!may_matter(p, site, 0)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
-    inl_log(INL_LOG_INJECT, "%s: system call %ld at %#lx%s", i->name[0] ? i->name : "the program", nr,
-            (long)at, done ? "" : " cannot be patched");
+    inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
+            (long)(at - i->bias), done ? "" : " cannot be patched");
     if (done) p->count = 0; /* its bytes have changed */
 }
 

@@ -236,32 +236,52 @@ static uint64_t new_aux(const boot *b, uint64_t type, uint64_t value, uint64_t r
     }
 }
 
-static void take_stack(boot *b, uint64_t words)
+static const char *carried_argument(const boot *b, uint64_t i)
 {
-    uint64_t size = STACK_ROOM + page_up(words * 8);
+    return (const char *)b->data + ((const uint64_t *)(b->data + b->head->argv))[i];
+}
+
+/* Bytes of all strings that are copied: the tool may write to them. */
+static uint64_t strings_size(const boot *b)
+{
+    uint64_t n = sizeof tunables;
+    for (uint64_t i = 0; i < b->head->argc; i++) n += length(carried_argument(b, i)) + 1;
+    for (int64_t i = 0; i < b->argc; i++) n += length(b->argv[i]) + 1;
+    return n;
+}
+
+static void take_stack(boot *b, uint64_t bytes)
+{
+    uint64_t size = STACK_ROOM + page_up(bytes);
     take(REWRITE_REGION_LOW, PAGE + size + PAGE, PROT_NONE, "the tool's stack");
     b->stack_low = REWRITE_REGION_LOW + PAGE;
     b->stack_high = b->stack_low + size;
     protect(b->stack_low, size, PROT_READ | PROT_WRITE);
 }
 
-/* argc, the tool's argv and then the program's, environment, auxiliary vector. Strings stay where they
- * are, in the data and on the program's stack. */
+static uint64_t put_string(const char *s, uint64_t *room)
+{
+    uint64_t at = *room, n = length(s) + 1;
+    copy((void *)at, s, n);
+    *room = at + n;
+    return at;
+}
+
+/* argc, the tool's argv and then the program's, environment, auxiliary vector; strings at the top, but for
+ * the environment's, which stay where they are. */
 static uint64_t build_stack(boot *b)
 {
     uint64_t envc = count_env(b), argc = b->head->argc + (uint64_t)b->argc;
-    uint64_t words = argc + envc + 8 + 2 * MAX_AUXV;
-    take_stack(b, words);
-    uint64_t random = b->stack_high - RANDOM_BYTES;
+    uint64_t words = argc + envc + 8 + 2 * MAX_AUXV, size = strings_size(b);
+    take_stack(b, words * 8 + size + RANDOM_BYTES + 64);
+    uint64_t random = b->stack_high - RANDOM_BYTES, room = random - size;
     sys_call3(SYS_getrandom, (long)random, RANDOM_BYTES, 0);
-    uint64_t *v = (uint64_t *)((random - words * 8) & ~(uint64_t)15), sp = (uint64_t)v;
+    uint64_t *v = (uint64_t *)((room - words * 8) & ~(uint64_t)15), sp = (uint64_t)v, name = room;
     *v++ = argc;
-    uint64_t name = (uint64_t)(b->data + ((const uint64_t *)(b->data + b->head->argv))[0]);
-    for (uint64_t i = 0; i < b->head->argc; i++)
-        *v++ = (uint64_t)(b->data + ((const uint64_t *)(b->data + b->head->argv))[i]);
-    for (int64_t i = 0; i < b->argc; i++) *v++ = (uint64_t)b->argv[i];
+    for (uint64_t i = 0; i < b->head->argc; i++) *v++ = put_string(carried_argument(b, i), &room);
+    for (int64_t i = 0; i < b->argc; i++) *v++ = put_string(b->argv[i], &room);
     *v++ = 0;
-    *v++ = (uint64_t)tunables;
+    *v++ = put_string(tunables, &room);
     for (char **e = b->envp; *e; e++)
         if (!is_private(*e)) *v++ = (uint64_t)*e;
     *v++ = 0;
