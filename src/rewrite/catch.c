@@ -89,6 +89,8 @@ static bool claim_places(rewrite_work *w, ground *g)
         c->room = room >= FAR_JUMP ? FAR_JUMP : room >= NEAR_JUMP ? NEAR_JUMP : 0;
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
+        set(g, b->addr, b->size, UNTOUCHABLE);
+        if (!rewrite_catch_is_needed(w, c->block)) continue;
         rewrite_leave(w, b->proc, "there is no room for a jump where its code can be reached");
         all = false;
     }
@@ -102,7 +104,7 @@ static bool claim_boards(rewrite_work *w, ground *g)
     for (size_t i = 0; i < w->catches.count; i++) {
         rewrite_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
-        if (c->room >= FAR_JUMP) continue;
+        if (c->room != NEAR_JUMP) continue;
         c->board = find_board(g, b->addr);
         set(g, c->board, c->board ? FAR_JUMP : 0, TAKEN);
         if (c->board) continue;
@@ -146,6 +148,7 @@ bool rewrite_make_patches(rewrite_work *w)
         uint64_t at = rewrite_assumed(w, b->addr), board = rewrite_assumed(w, c->board);
         uint64_t target = w->plan.text_addr + w->new_at[c->block];
         rewrite_proc *of = &w->plan.procs[b->proc];
+        if (!c->room) continue;
         if (!c->board) {
             if (!add_patch(w, at, target, FAR_JUMP)) return false;
             continue;

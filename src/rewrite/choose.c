@@ -178,6 +178,19 @@ static bool needs_catch(const cfg_block *b, uint8_t bits)
     return b->flags & CFG_BLOCK_OUTSIDE && !(bits & REWRITE_TAIL_SEEN);
 }
 
+/* Must the place be caught? A part of a procedure that only jumps of moved code lead to can do without:
+ * its old bytes then stay as they are. */
+bool rewrite_catch_is_needed(const rewrite_work *w, uint32_t block)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    const cfg_block *b = &p->blocks[block];
+    const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
+    uint8_t bits = w->block_bits[block];
+    return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & ways ||
+           (bits & (REWRITE_TABLE_KEPT | REWRITE_FROM_LEFT | REWRITE_PAD_LEFT)) ||
+           !(bits & REWRITE_TAIL_SEEN) || b->addr == image_entry(p->image);
+}
+
 static bool collect(rewrite_work *w)
 {
     const cfg_program *p = rewrite_cfg(w);

@@ -213,6 +213,8 @@ static inl_status show(rewrite_work *w)
     for (uint32_t i = 0; i < w->run.insn_count; i++) of->points += inserts_at(&w->run.insns[i]);
     for (uint32_t i = 0; i < w->run.block_count; i++)
         of->points += list_length(&w->run.blocks[i].anywhere);
+    if (of->points && !rewrite_place_counts(w))
+        return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory or counters are used up");
     if (of->points && !find_live(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     return INL_OK;
 }
@@ -234,11 +236,19 @@ static bool align_to(rewrite_work *w, uint64_t old, unsigned to, bool same)
     return rewrite_pad(w, (uint32_t)pad);
 }
 
+static bool has_loops(const rewrite_work *w)
+{
+    const cfg_proc *of = &rewrite_cfg(w)->procs[w->proc];
+    for (uint32_t k = 0; k < of->block_count; k++)
+        if (rewrite_cfg(w)->blocks[of->first_block + k].flags & CFG_BLOCK_LOOP_HEAD) return true;
+    return false;
+}
+
 /* Where the old block was aligned, the new one is; code without snippets keeps its place in its line. */
 static bool align_block(rewrite_work *w, const cfg_block *b, bool first, uint64_t reached_from)
 {
     uint64_t old = rewrite_assumed(w, b->addr);
-    if (w->plain && first) return align_to(w, old, 64, true);
+    if (w->plain && first) return align_to(w, old, has_loops(w) ? 64 : 16, true);
     if (w->plain) return reached_from == b->addr || align_to(w, old, 16, true);
     if (old & 15 || !(first || b->flags & CFG_BLOCK_LOOP_HEAD)) return true;
     return align_to(w, old, 16, false);

@@ -5,6 +5,7 @@
  *   catch.c     jumps over old code: room, springboards, the patches
  *   tables.c    jump tables: which are redirected, and their copies
  *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
+ *   count.c     counts by constants, placed where they cost least
  *   map.c       old <-> new addresses
  *   check.c     the result, read back
  *   <isa>/lower.c   the instructions themselves
@@ -41,7 +42,7 @@ typedef struct rewrite_fix {
 /* A place of old code that is caught. */
 typedef struct rewrite_catch {
     uint32_t block;
-    uint32_t room;           /* bytes from its first on that may be overwritten, at most 5 */
+    uint32_t room;           /* bytes of the jump that stands there: 5 or 2; 0: there is none */
     uint64_t board;          /* link-time address of its springboard, 0: the jump stands here itself */
 } rewrite_catch;
 
@@ -105,6 +106,7 @@ static inline bool rewrite_moves(const rewrite_work *w, uint32_t proc)
 /* choose.c */
 bool rewrite_choose(rewrite_work *);
 void rewrite_leave(rewrite_work *, uint32_t proc, const char *reason);
+bool rewrite_catch_is_needed(const rewrite_work *, uint32_t block);
 /* catch.c: finds room for a jump at each place; false when some procedure had to be left alone for want
  * of it, so that the choice has to be made again (or memory ran out: w->no_room). */
 bool rewrite_catch_all(rewrite_work *);
@@ -114,6 +116,8 @@ void rewrite_pick_tables(rewrite_work *);
 bool rewrite_redirects(const rewrite_work *, const cfg_table *);
 void rewrite_chain_tables(rewrite_work *);
 bool rewrite_place_tables(rewrite_work *);
+/* After the client has seen the run. False: no memory, or no counter is left. */
+bool rewrite_place_counts(rewrite_work *);
 bool rewrite_fill_tables(rewrite_work *);
 /* code.c */
 inl_status rewrite_proc_code(rewrite_work *, uint32_t proc);

@@ -5,8 +5,9 @@
  *     add %b,%t   (or lea (%b,%t),%t)
  *     jmp *%t
  *
- * From the lea on, every path is followed as long as %b keeps its value; any other use, a store, a copy or
- * an argument of a call, is a refusal. Both a load of an entry and an addition must be met.
+ * From the lea on, every path is followed as long as %b keeps its value; any other instruction that reads
+ * it is a refusal. Both a load of an entry and an addition must be met. Where control leaves for a callee or
+ * a caller the value counts as dead: nobody is handed the address of a compiler's own table.
  */
 #include "base/map.h"
 #include "isa/x86_64/x86.h"
@@ -27,8 +28,7 @@ typedef struct walk {
 
 typedef enum step { GOES_ON, ENDS, REFUSED } step;
 
-enum { ARGUMENTS = 1 << X86_RDI | 1 << X86_RSI | 1 << X86_RDX | 1 << X86_RCX | 1 << X86_R8 | 1 << X86_R9,
-       KEPT_BY_CALLS = 1 << X86_RBX | 1 << X86_RBP | 0xf << X86_R12 };
+enum { KEPT_BY_CALLS = 1 << X86_RBX | 1 << X86_RBP | 0xf << X86_R12 };
 
 static unsigned rex_of(const isa_insn *in)
 {
@@ -61,14 +61,6 @@ static bool is_sum(const walk *w, const isa_insn *in)
            mem[0].base != mem[0].index;
 }
 
-/* Control leaves for code that is not looked at. */
-static step leaves(const walk *w, bool returns)
-{
-    unsigned bit = 1u << w->reg;
-    unsigned read = returns ? 1u << X86_RAX | 1u << X86_RDX : ARGUMENTS | 1u << X86_RAX;
-    return bit & read ? REFUSED : ENDS;
-}
-
 static step look(walk *w, const isa_insn *in)
 {
     isa_effects fx;
@@ -78,9 +70,9 @@ static step look(walk *w, const isa_insn *in)
         int n = w->program->isa->memory(in, mem);
         for (int i = 0; i < n; i++)
             if (mem[i].base == w->reg || mem[i].index == w->reg) return REFUSED;
-        return bit & KEPT_BY_CALLS ? GOES_ON : leaves(w, false);
+        return bit & KEPT_BY_CALLS ? GOES_ON : ENDS;
     }
-    if (in->flow == ISA_FLOW_RETURN) return leaves(w, true);
+    if (in->flow == ISA_FLOW_RETURN) return ENDS;
     w->program->isa->effects(in, &fx);
     if (in->bits & ISA_BIT_UNKNOWN) return REFUSED;
     if (fx.reads & bit) {
@@ -117,10 +109,9 @@ static bool follow(walk *w, uint32_t block, uint64_t at)
         off += in.len;
     }
     if (b->flags & CFG_BLOCK_UNRESOLVED) return false;
-    if (b->flags & CFG_BLOCK_TAIL_IND && leaves(w, false) == REFUSED) return false;
     for (uint32_t i = 0; i < b->edge_count; i++) {
         const cfg_edge *e = &p->edges[b->first_edge + i];
-        if (e->to == CFG_NONE ? leaves(w, false) == REFUSED : !enter(w, e->to)) return false;
+        if (e->to != CFG_NONE && !enter(w, e->to)) return false;
     }
     return true;
 }
