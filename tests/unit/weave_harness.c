@@ -309,7 +309,7 @@ static bool lower(void *arg, x86_code *c, const weave_run *run, uint32_t i)
 
 inl_status harness_weave(const weave_run *run, const weave_options *options, bool far, inl_error *e)
 {
-    static const weave_engine engine = {lower, exit_to, NULL, NULL};
+    static const weave_engine engine = {.lower = lower, .exit_to = exit_to};
     uint8_t *at = far ? bench.far : bench.near;
     bench.code = (x86_code){.write = at, .exec = (uintptr_t)at, .size = bench.room};
     return weave_compile(run, &engine, options, &bench.code, &bench.out, e);
