@@ -40,7 +40,8 @@ typedef struct area { /* memory for pieces near an image */
 typedef struct procedure {
     uint64_t start, end;
     isa_insn *insns;
-    unsigned count;
+    uint32_t *branches;      /* those of insns that are direct branches */
+    unsigned count, branch_count;
 } procedure;
 
 static const isa *set(void) { return &isa_x86_64; }
@@ -167,16 +168,23 @@ static bool has_moved(const run_image *i, uint64_t at)
     return false;
 }
 
+static bool is_direct(const isa_insn *in)
+{
+    return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_COND || in->flow == ISA_FLOW_COND_REG ||
+           in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_TX;
+}
+
 static bool decode(const run_image *i, procedure *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
     if (!by_unwind(i, at, &p->start, &p->end) && !by_symbol(i, at, &p->start, &p->end)) return false;
-    p->count = 0;
+    p->count = p->branch_count = 0;
     if (p->end > i->high || has_moved(i, p->start)) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
         isa_insn *in = &p->insns[p->count];
         isa_result r = set()->decode((const uint8_t *)pc, p->end - pc, pc, in);
         if (r != ISA_OK && r != ISA_UNKNOWN) return p->count != 0;
+        if (is_direct(in)) p->branches[p->branch_count++] = p->count;
         pc += in->len;
         p->count++;
     }
@@ -194,52 +202,100 @@ static int index_of(const procedure *p, uint64_t at)
     return low < p->count && p->insns[low].addr == at ? (int)low : -1;
 }
 
-static bool is_direct(const isa_insn *in)
-{
-    return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_COND || in->flow == ISA_FLOW_COND_REG ||
-           in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_TX;
-}
-
 /* Does a branch of the procedure lead to an address in [low, high)? */
 static bool entered(const procedure *p, uint64_t low, uint64_t high)
 {
-    for (unsigned k = 0; k < p->count; k++)
-        if (is_direct(&p->insns[k]) && p->insns[k].target >= low && p->insns[k].target < high) return true;
+    for (unsigned b = 0; b < p->branch_count; b++) {
+        uint64_t target = p->insns[p->branches[b]].target;
+        if (target >= low && target < high) return true;
+    }
     return false;
 }
 
-/* The number that an instruction puts into RAX; -1: not a constant. */
-static long constant_in(const isa_insn *in)
+/* The number that an instruction puts into `reg`; -1: not a constant. */
+static long constant_in(const isa_insn *in, unsigned reg)
 {
-    const uint8_t *r = in->raw;
-    int32_t number = -1;
-    if (r[0] == 0xb8 && in->len == 5) memcpy(&number, r + 1, 4);                       /* mov $n, %eax */
-    else if (r[0] == 0x48 && r[1] == 0xc7 && r[2] == 0xc0) memcpy(&number, r + 3, 4);  /* mov $n, %rax */
-    else if ((r[0] == 0x31 || r[0] == 0x33) && r[1] == 0xc0) number = 0;               /* xor %eax, %eax */
-    return number;
+    isa_operand o[ISA_MAX_OPERANDS];
+    const char *name = set()->mnemonic(in->op);
+    if (set()->operands(in, o) < 2 || o[0].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4) return -1;
+    if (!strcmp(name, "xor") && o[1].kind == ISA_OPERAND_REG && o[1].reg == reg) return 0;
+    if (strcmp(name, "mov") || o[1].kind != ISA_OPERAND_IMM) return -1;
+    return (int32_t)o[1].imm;
 }
 
-/* May the call's number be one that matters, at instruction `at`? All ways to there are followed back to
- * where the number is set. */
-static bool may_matter(const procedure *p, int at, unsigned depth)
+/* The register that an instruction copies into `reg`; -1: it does something else. */
+static int copied_into(const isa_insn *in, unsigned reg)
 {
-    enum { RAX = 0, DEEP = 6 };
-    if (depth > DEEP) return true;
+    isa_operand o[ISA_MAX_OPERANDS];
+    if (strcmp(set()->mnemonic(in->op), "mov") || set()->operands(in, o) < 2) return -1;
+    if (o[0].kind != ISA_OPERAND_REG || o[1].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4)
+        return -1;
+    return o[1].reg;
+}
+
+/* Where the search for a number has been. */
+enum { MOST_SEEN = 64, RAX = 0, CALLEE_SAVED = 0xf028, SYSCALL_CLOBBERED = 0x803 };
+typedef struct search {
+    const procedure *p;
+    struct { uint32_t at, reg; } seen[MOST_SEEN];
+    unsigned count;
+} search;
+
+/* 1: been there; 0: not yet; -1: it takes too long. */
+static int been(search *s, int at, unsigned reg)
+{
+    for (unsigned k = 0; k < s->count; k++)
+        if (s->seen[k].at == (uint32_t)at && s->seen[k].reg == reg) return 1;
+    if (s->count == MOST_SEEN) return -1;
+    s->seen[s->count].at = (uint32_t)at;
+    s->seen[s->count++].reg = reg;
+    return 0;
+}
+
+static bool may_matter(search *s, int at, unsigned reg);
+
+static bool is_padding(const isa_insn *in) { return !strcmp(set()->mnemonic(in->op), "nop"); }
+
+/* By a branch to instruction `at`? */
+static bool may_matter_by_branch(search *s, int at, unsigned reg, bool *branched)
+{
+    const procedure *p = s->p;
+    for (unsigned b = 0; b < p->branch_count; b++) {
+        const isa_insn *in = &p->insns[p->branches[b]];
+        if (in->target != p->insns[at].addr) continue;
+        *branched = true;
+        if (in->flow == ISA_FLOW_CALL || may_matter(s, (int)p->branches[b], reg)) return true;
+    }
+    return false;
+}
+
+/* May the number in `reg` at instruction `at` be one that matters? All ways to there are followed back to
+ * where it is set. */
+static bool may_matter(search *s, int at, unsigned reg)
+{
     for (int k = at;; k--) {
+        int known = been(s, k, reg);
+        if (known) return known < 0;
         bool branched = false;
-        for (unsigned b = 0; b < p->count; b++) {
-            if (!is_direct(&p->insns[b]) || p->insns[b].target != p->insns[k].addr) continue;
-            branched = true;
-            if (p->insns[b].flow == ISA_FLOW_CALL || may_matter(p, (int)b, depth + 1)) return true;
+        if (may_matter_by_branch(s, k, reg, &branched) || k == 0) return true;
+        const isa_insn *in = &s->p->insns[k - 1];
+        bool falls = in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_RETURN && in->flow != ISA_FLOW_TRAP;
+        if (!falls) return !branched && !is_padding(&s->p->insns[k]); /* an indirect branch leads here */
+        if (in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND) {
+            if (!(CALLEE_SAVED >> reg & 1)) return true;
+            continue;
         }
-        if (k == 0) return true;
-        const isa_insn *in = &p->insns[k - 1];
-        if (in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_RETURN || in->flow == ISA_FLOW_TRAP)
-            return !branched;
-        if (in->flow != ISA_FLOW_NEXT && in->flow != ISA_FLOW_COND) return true;
+        if (in->flow == ISA_FLOW_SYSCALL) {
+            if (SYSCALL_CLOBBERED >> reg & 1) return true;
+            continue;
+        }
+        if (in->flow == ISA_FLOW_JUMP_IND || in->flow == ISA_FLOW_FAR) return true;
         isa_effects fx;
         set()->effects(in, &fx);
-        if (fx.writes >> RAX & 1) return rewrite_syscall_matters(constant_in(in));
+        if (!(fx.writes >> reg & 1)) continue;
+        int from = copied_into(in, reg);
+        if (from < 0) return rewrite_syscall_matters(constant_in(in, reg));
+        reg = (unsigned)from;
     }
 }
 
@@ -345,7 +401,8 @@ static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
     if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
-    if (!may_matter(p, site, 0)) return;
+    search s = {.p = p};
+    if (!may_matter(&s, site, RAX)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
     inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
             (long)(at - i->bias), done ? "" : " cannot be patched");
@@ -366,12 +423,12 @@ static void patch_segment(const run_image *i, uint64_t low, uint64_t high, proce
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
 
-static void patch_image(const run_image *i, isa_insn *insns)
+static void patch_image(const run_image *i, isa_insn *insns, uint32_t *branches)
 {
     const Elf64_Phdr *ph = i->phdr;
     area a = {0};
     for (unsigned k = 0; k < i->phnum; k++) {
-        procedure p = {.insns = insns};
+        procedure p = {.insns = insns, .branches = branches};
         uint64_t low = i->bias + ph[k].p_vaddr;
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
         if (i->text - low < ph[k].p_memsz) continue; /* moved code */
@@ -383,7 +440,9 @@ static void patch_image(const run_image *i, isa_insn *insns)
 void rewrite_patch_sites(void)
 {
     isa_insn *insns = malloc(MOST_INSNS * sizeof *insns);
-    if (!insns) return;
-    for (size_t i = 0; i < rewrite_images.count; i++) patch_image(&rewrite_images.items[i], insns);
+    uint32_t *branches = malloc(MOST_INSNS * sizeof *branches);
+    for (size_t i = 0; insns && branches && i < rewrite_images.count; i++)
+        patch_image(&rewrite_images.items[i], insns, branches);
     free(insns);
+    free(branches);
 }
