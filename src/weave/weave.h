@@ -109,6 +109,8 @@ typedef struct weave_options {
                               of the branch, not yet executed */
     bool hide_dead;        /* what the program will not read again counts as dead, even where a fault
                               handler could look at it */
+    bool pc_relative;      /* the code may run elsewhere than it was made for, together with what it
+                              was made from: addresses of PC-relative operands are computed there */
 } weave_options;
 
 /* Registers and flags of the program that the snippets of a list at `insn` read. */

@@ -295,6 +295,7 @@ inl_status rewrite_weave_block(rewrite_work *w, uint32_t first, uint32_t count, 
     weave_output out;
     x86_code c = window(w);
     options.hide_dead = true;
+    options.pc_relative = true;
     options.cold_exits = false;
     view.insns += first;
     view.insn_count = count;

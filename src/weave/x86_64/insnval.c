@@ -37,6 +37,11 @@ bool weave_ea_needs_before(const weaver *w, const snippet *s)
 /* base + index * scale + disp, the segment not yet added; `given` is the index when it is a value */
 static weave_val offset_part(weaver *w, const isa_mem *m, const weave_val *given, unsigned hint)
 {
+    if (m->bits & ISA_MEM_PCREL && w->opt->pc_relative) {
+        unsigned reg = weave_take(w, 0, hint);
+        x86_lea(w->c, reg, x86_rip((uint64_t)m->disp));
+        return owned(reg);
+    }
     if (m->base == ISA_NO_REG && m->index == ISA_NO_REG) return weave_imm((uint64_t)m->disp);
     if (m->index == ISA_NO_REG && m->disp == 0) return weave_reg_value(w, m->base, hint);
     weave_val base = {WEAVE_IMM, 0, 0, 0}, index = {WEAVE_IMM, 0, 0, 0};
