@@ -19,8 +19,22 @@
 #define REWRITE_REGION_LOW 0x652000000000ull  /* the tool's later mappings */
 #define REWRITE_REGION_HIGH 0x660000000000ull
 
+/* Counts by constants that the engine placed elsewhere (count.c): the flow graph of a procedure, which of
+ * its edges have counters, and what follows: for each term, `counter` += amount x flow of `edge`. */
+typedef struct rewrite_flow_edge { uint32_t from, to, counter; /* 0: derived */ } rewrite_flow_edge;
+typedef struct rewrite_flow_term { uint32_t counter, edge; uint64_t amount; } rewrite_flow_term;
+typedef struct rewrite_flows {
+    uint32_t node_count, edge_count, term_count;
+    const rewrite_flow_edge *edges;
+    const rewrite_flow_term *terms;
+} rewrite_flows;
+
 typedef struct rewrite_client {
     void *arg;
+    /* Both or none. A fresh counter (0: no more); and the flows of a procedure whose counts were placed: to be
+     * copied (false: no memory). Without them counts stay where they were inserted. */
+    uint32_t (*new_counter)(void *arg);
+    bool (*placed)(void *arg, const rewrite_flows *);
     /* Is the procedure to be moved and shown? NULL: all. */
     bool (*wanted)(void *arg, const cfg_program *, uint32_t proc);
     /* The procedure's code as one run: its blocks in order of address, instructions at assumed addresses.

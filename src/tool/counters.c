@@ -64,6 +64,16 @@ static bool place(inlay_counter *c)
     return c->index != 0;
 }
 
+/* A counter of the engine's own; 0: none is left. */
+uint32_t tool_counter_fresh(void)
+{
+    inl_lock_take(&tool_small_lock);
+    uint32_t index = next_index < WEAVE_MAX_COUNTERS ? next_index++ : 0;
+    if (index && tool_heap()) tool_heap()->numbers[ROOT_COUNTERS] = next_index;
+    inl_lock_release(&tool_small_lock);
+    return index;
+}
+
 /* The engine has been set up since the first counters were made. */
 void tool_counters_begin(void)
 {
@@ -92,25 +102,42 @@ inlay_expr inlay_count(inlay_counter *c, uint64_t amount)
     return inlay_count_by(c, inlay_const(amount));
 }
 
-inlay_expr inlay_counter_value(inlay_counter *c) { return with_counter(SNIPPET_COUNTER, c); }
-
-static uint64_t value_in(const jit_thread *t, uint32_t index)
+/* Where it runs, such a snippet wants the counter itself: counts are left where they were inserted. */
+inlay_expr inlay_counter_value(inlay_counter *c)
 {
-    const uint64_t *values = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);
+    if (tool_derive_used()) {
+        tool_say_limited("the value of a counter must be asked for before the first procedure with counts");
+        return NULL;
+    }
+    tool_counter_value_wanted();
+    return with_counter(SNIPPET_COUNTER, c);
+}
+
+static uint64_t value_in(const void *thread, uint32_t index)
+{
+    const uint64_t *values = (const uint64_t *)((const char *)thread + WEAVE_COUNTERS);
     return __atomic_load_n(&values[index], __ATOMIC_RELAXED);
+}
+
+static uint64_t sum_of(const void *all, uint32_t index)
+{
+    (void)all;
+    uint64_t sum = jit.dead_counters ? jit.dead_counters[index] : 0;
+    for (const jit_thread *t = jit.threads; t; t = t->next) sum += value_in(t, index);
+    return sum;
 }
 
 uint64_t inlay_counter_sum(const inlay_counter *c)
 {
     if (!c->index) return 0;
     bool entered = tool_enter();
-    uint64_t sum = jit.dead_counters ? jit.dead_counters[c->index] : 0;
-    for (const jit_thread *t = jit.threads; t; t = t->next) sum += value_in(t, c->index);
+    uint64_t sum = sum_of(NULL, c->index) + tool_derived(c->index, sum_of, NULL);
     tool_leave(entered);
     return sum;
 }
 
 uint64_t inlay_counter_of(const inlay_counter *c, const inlay_thread *thread)
 {
-    return c->index ? value_in((const jit_thread *)thread, c->index) : 0;
+    if (!c->index) return 0;
+    return value_in(thread, c->index) + tool_derived(c->index, value_in, thread);
 }

@@ -391,6 +391,10 @@ void rewriter_run(void)
     };
     if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS)
         r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    if (!(tool_options_now.stress & TOOL_STRESS_IN_PLACE)) {
+        r->client.new_counter = tool_derive_counter;
+        r->client.placed = tool_derive_placed;
+    }
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     write_files(r);

@@ -63,7 +63,8 @@ void tool_heap_begin(void);   /* instrumentor and carried, at inlay_start: no mo
 size_t tool_heap_size(void);  /* bytes from REWRITE_HEAP_BASE on, whole pages */
 bool tool_heap_holds(const void *); /* in the carried heap? */
 /* The instrumentor's pointers to what must be found again, by number. */
-typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOTS } tool_root;
+typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOT_FLOWS,
+                       ROOTS } tool_root;
 typedef struct tool_heap_root {
     uint64_t magic, next; /* where free memory begins */
     uint64_t start;       /* where it began at inlay_start */
@@ -87,9 +88,20 @@ extern __thread inl_arena *tool_run_arena;
 void *tool_snippet_alloc(size_t bytes);
 
 /* --- counters.c --- */
+uint32_t tool_counter_fresh(void);
 void tool_counters_begin(void);
 void tool_counters_restore(void);   /* carried: indices as they were given at rewriting time */
 bool tool_is_static(const void *p); /* in the tool's own image? */
+
+/* --- derive.c: counts that the rewrite engine placed --- */
+struct rewrite_flows;
+typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
+uint32_t tool_derive_counter(void *arg); /* rewrite_client.new_counter */
+bool tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
+bool tool_derive_used(void);
+void tool_counter_value_wanted(void);
+/* What is to be added to what counter `index` itself holds; `of` is handed to `read`, NULL: all threads. */
+uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of);
 
 /* --- points.c --- */
 typedef enum point_kind {

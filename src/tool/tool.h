@@ -69,11 +69,13 @@ typedef struct tool_globs {
     const char **items;
     unsigned count;
 } tool_globs;
+/* Rewriting: counts stay where they are inserted. */
+enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
     bool json, no_ptrace;
     tool_globs images, procs;
-    uint32_t stress; /* JIT_STRESS_* */
+    uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
     const char *result; /* -o of the program that is written */

@@ -1,0 +1,217 @@
+/* Counts that the tool asked for are taken where they cost least.
+ *
+ * What is inserted as "add a constant to a counter" at blocks, instructions and taken edges of a procedure
+ * says how often something is executed; cfg/placement.h says which edges of the flow graph have to be
+ * counted to know that. When that is less work, the inserts are taken out of the run, the chords get
+ * counters of their own, and the client keeps the rest of the equation for whoever reads the counters.
+ */
+#include "cfg/placement.h"
+#include "rewrite/plan.h"
+
+typedef struct placing {
+    rewrite_work *w;
+    const cfg_proc *proc;
+    cfg_flow_graph *g;
+    uint8_t *marks;          /* per block */
+    INL_VEC(rewrite_flow_term) terms;
+    bool failed;
+} placing;
+
+static bool is_constant(const weave_insert *i)
+{
+    return i->code->kind == SNIPPET_COUNT && i->code->a->kind == SNIPPET_CONST && !i->predicated;
+}
+
+/* The branch that a block ends with, as an edge of the cfg; CFG_NONE when its way is the block's. */
+static uint32_t taken_edge(const placing *p, uint32_t block)
+{
+    const cfg_program *cfg = rewrite_cfg(p->w);
+    const cfg_block *k = &cfg->blocks[p->proc->first_block + block];
+    if (k->edge_count < 2 || k->flags & CFG_BLOCK_CALL) return CFG_NONE;
+    for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
+        if (cfg->edges[e].kind == CFG_EDGE_TABLE) return CFG_NONE;
+        if (!cfg_flow_is_fall(cfg, &cfg->edges[e])) return e;
+    }
+    return CFG_NONE;
+}
+
+/* --- what was inserted --- */
+
+typedef void visit_list(placing *, weave_list *, uint32_t block, uint32_t edge);
+
+/* What stays in its place makes its block watched: it may look at counters. */
+static void see_others(placing *p, weave_list *list, uint32_t block, uint32_t edge)
+{
+    (void)edge;
+    for (const weave_insert *i = list->first; i; i = i->next)
+        if (!is_constant(i)) p->marks[block] |= CFG_FLOW_WATCHED;
+}
+
+static void add_term(placing *p, uint32_t counter, uint32_t edge, uint64_t amount)
+{
+    for (size_t i = p->terms.count; i-- > 0 && p->terms.items[i].edge == edge;) {
+        if (p->terms.items[i].counter != counter) continue;
+        p->terms.items[i].amount += amount;
+        return;
+    }
+    rewrite_flow_term t = {counter, edge, amount};
+    if (!inl_vec_push(&p->terms, t)) p->failed = true;
+}
+
+static void see_terms(placing *p, weave_list *list, uint32_t block, uint32_t edge)
+{
+    (void)block;
+    for (const weave_insert *i = list->first; i; i = i->next)
+        if (is_constant(i)) add_term(p, i->code->index, edge, i->code->a->value);
+}
+
+static void take_terms(placing *p, weave_list *list, uint32_t block, uint32_t edge)
+{
+    (void)p, (void)block, (void)edge;
+    weave_list rest = {0};
+    for (weave_insert *i = list->first, *next; i; i = next) {
+        next = i->next;
+        if (is_constant(i)) continue;
+        i->next = NULL;
+        if (rest.last) rest.last->next = i;
+        else rest.first = i;
+        rest.last = i;
+    }
+    *list = rest;
+}
+
+static uint32_t edge_of_branch(const placing *p, uint32_t block)
+{
+    uint32_t e = taken_edge(p, block);
+    for (uint32_t g = p->proc->block_count; e != CFG_NONE && p->g && g < p->g->edge_count; g++)
+        if (p->g->edges[g].edge == e) return g;
+    return block;
+}
+
+/* Each list with its block and its edge of the graph. */
+static void visit(placing *p, visit_list *f)
+{
+    weave_run *run = &p->w->run;
+    for (uint32_t k = 0; k < run->block_count; k++) {
+        weave_block *b = &run->blocks[k];
+        if (b->anywhere.first) f(p, &b->anywhere, k, k);
+        for (uint32_t i = b->first; i < b->first + b->count; i++) {
+            weave_insn *n = &run->insns[i];
+            if (n->before.first) f(p, &n->before, k, k);
+            if (n->after.first) f(p, &n->after, k, k);
+            if (n->taken.first) f(p, &n->taken, k, edge_of_branch(p, k));
+        }
+    }
+}
+
+static void mark_entered(placing *p)
+{
+    enum { FROM_OUTSIDE = REWRITE_FROM_LEFT | REWRITE_TAIL_SEEN | REWRITE_PAD_LEFT };
+    for (uint32_t k = 0; k < p->proc->block_count; k++)
+        if (p->w->block_bits[p->proc->first_block + k] & FROM_OUTSIDE) p->marks[k] |= CFG_FLOW_ENTERED;
+}
+
+/* --- is there something to gain? --- */
+
+static uint64_t cost_now(const placing *p)
+{
+    uint64_t cost = 0;
+    for (size_t i = 0; i < p->terms.count; i++) cost += p->g->edges[p->terms.items[i].edge].weight;
+    return cost;
+}
+
+static bool is_loop(const cfg_flow_edge *e) { return e->from == e->to; }
+
+/* Chords that matter: an edge that begins where it ends decides nothing but its own flow. */
+static bool find_needed(const placing *p, uint8_t *needed)
+{
+    for (size_t i = 0; i < p->terms.count; i++) needed[p->terms.items[i].edge] = 1;
+    for (uint32_t i = 0; i < p->g->edge_count; i++) {
+        const cfg_flow_edge *e = &p->g->edges[i];
+        needed[i] = p->g->chord[i] && (needed[i] || !is_loop(e));
+        if (!needed[i] || e->edge == CFG_NONE) continue;
+        const cfg_edge *edge = &rewrite_cfg(p->w)->edges[e->edge];
+        if (cfg_flow_is_fall(rewrite_cfg(p->w), edge)) return false;
+        if (taken_edge(p, edge->from - p->proc->first_block) != e->edge) return false;
+    }
+    return true;
+}
+
+static uint64_t cost_placed(const placing *p, const uint8_t *needed)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < p->g->edge_count; i++)
+        if (needed[i]) cost += p->g->edges[i].weight;
+    return cost;
+}
+
+/* --- placing --- */
+
+static bool count_at(placing *p, uint32_t edge, uint32_t counter)
+{
+    weave_run *run = &p->w->run;
+    snippet *one = snippet_new(run->arena, SNIPPET_CONST);
+    snippet *code = snippet_new(run->arena, SNIPPET_COUNT);
+    if (!one || !code) return false;
+    one->value = 1;
+    code->a = one;
+    code->index = counter;
+    const char *why;
+    const cfg_flow_edge *e = &p->g->edges[edge];
+    if (e->edge == CFG_NONE) {
+        if (p->marks[edge] & CFG_FLOW_WATCHED) {
+            weave_insn *first = &run->insns[run->blocks[edge].first];
+            weave_list old = first->before;
+            first->before = (weave_list){0};
+            if (!weave_insert_at(run, WEAVE_BEFORE, first->index, code, false, &why)) return false;
+            first->before.last->next = old.first;
+            if (old.last) first->before.last = old.last;
+            return true;
+        }
+        return weave_insert_at(run, WEAVE_ANYWHERE, edge, code, false, &why);
+    }
+    const weave_block *b =
+        &run->blocks[rewrite_cfg(p->w)->edges[e->edge].from - p->proc->first_block];
+    return weave_insert_at(run, WEAVE_TAKEN, b->first + b->count - 1, code, false, &why);
+}
+
+static bool place(placing *p, const uint8_t *needed)
+{
+    uint32_t n = p->g->edge_count;
+    rewrite_flow_edge *edges = inl_arena_alloc(&p->w->arena, n * sizeof *edges);
+    if (!edges) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        edges[i] = (rewrite_flow_edge){p->g->edges[i].from, p->g->edges[i].to, 0};
+        if (!needed[i]) continue;
+        edges[i].counter = p->w->client->new_counter(p->w->client->arg);
+        if (!edges[i].counter || !count_at(p, i, edges[i].counter)) return false;
+    }
+    rewrite_flows flows = {p->g->node_count, n, (uint32_t)p->terms.count, edges, p->terms.items};
+    return p->w->client->placed(p->w->client->arg, &flows);
+}
+
+static bool weigh_and_place(placing *p)
+{
+    inl_arena *arena = &p->w->arena;
+    p->marks = inl_arena_alloc(arena, p->proc->block_count + 1);
+    if (!p->marks) return false;
+    visit(p, see_others);
+    mark_entered(p);
+    p->g = cfg_flow_build(rewrite_cfg(p->w), p->w->proc, p->marks, arena);
+    uint8_t *needed = p->g ? inl_arena_alloc(arena, p->g->edge_count + 1) : NULL;
+    if (!needed) return false;
+    visit(p, see_terms);
+    if (p->failed) return false;
+    if (!find_needed(p, needed) || cost_placed(p, needed) >= cost_now(p)) return true;
+    visit(p, take_terms);
+    return place(p, needed);
+}
+
+bool rewrite_place_counts(rewrite_work *w)
+{
+    if (!w->client->new_counter || !w->client->placed) return true;
+    placing p = {.w = w, .proc = &rewrite_cfg(w)->procs[w->proc]};
+    bool done = weigh_and_place(&p);
+    inl_vec_free(&p.terms);
+    return done;
+}
