@@ -197,7 +197,7 @@ static bool go_on(rewrite_work *w, x86_code *c, const isa_insn *last, bool done)
         if (behind != w->follows) x86_bytes(c, ud2, sizeof ud2);
         return true;
     }
-    if ((done && !call) || !falls(w, last)) return true;
+    if (done || !falls(w, last)) return true;
     return behind == w->follows || rewrite_exit_to(w, c, behind);
 }
 
@@ -285,11 +285,23 @@ static bool map_woven(rewrite_work *w, const weave_output *out, uint32_t count)
     return true;
 }
 
+/* The weaver may put code out of line behind the block's end: a call that returns must not fall into it. */
+static bool lower_woven(void *work, x86_code *c, const weave_run *run, uint32_t i)
+{
+    rewrite_work *w = work;
+    const isa_insn *in = &run->insns[i].in;
+    bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
+    if (!rewrite_lower(work, c, run, i)) return false;
+    if (!call || i + 1 < run->insn_count) return true;
+    if (rewrite_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN) return true;
+    return rewrite_exit_to(work, c, in->addr + in->len);
+}
+
 inl_status rewrite_weave_block(rewrite_work *w, uint32_t first, uint32_t count, inl_error *e)
 {
     weave_run view = w->run;
     weave_block block = w->run.blocks[w->block - rewrite_cfg(w)->procs[w->proc].first_block];
-    weave_engine engine = {.lower = rewrite_lower, .exit_to = rewrite_exit_to, .arg = w,
+    weave_engine engine = {.lower = lower_woven, .exit_to = rewrite_exit_to, .arg = w,
                            .live_at = live_at, .live_behind = live_behind};
     weave_options options = w->client->weave;
     weave_output out;
