@@ -34,12 +34,12 @@ static bool same(cfg_need a, cfg_need b)
 
 cfg_need cfg_flow_at_call(const cfg_facts *facts)
 {
-    return (cfg_need){~0ull, facts->flags_at_entry ? ~0u : 0};
+    return (cfg_need){~0ull, facts->flags_at_entry};
 }
 
 cfg_need cfg_flow_at_return(const cfg_facts *facts)
 {
-    return (cfg_need){~0ull, facts->flags_at_return ? ~0u : 0};
+    return (cfg_need){~0ull, facts->flags_at_return};
 }
 
 /* A division leaves flags undefined and defines none. */
@@ -62,9 +62,18 @@ static void prepend_insn(summary *s, const isa *isa, const isa_insn *in)
 {
     isa_effects fx;
     isa->effects(in, &fx);
-    /* What is undefined may be left as it was. */
-    cfg_need kills = {fx.kills, fx.flags_kill & ~fx.flags_undefined};
-    prepend(s, (cfg_need){fx.reads, fx.flags_read}, kills, may_fault(in, &fx));
+    cfg_need kills = {fx.kills, fx.flags_kill};
+    /* A trap shows its flags to a handler, a system call keeps them; neither asks anything of them. */
+    bool asks = in->flow != ISA_FLOW_TRAP && in->flow != ISA_FLOW_SYSCALL;
+    cfg_need reads = {fx.reads, asks ? fx.flags_read : 0};
+    prepend(s, reads, kills, may_fault(in, &fx));
+}
+
+/* A procedure's entry, as against the begin of a part that only jumps lead to. */
+static bool is_called(const cfg_program *p, const cfg_block *b)
+{
+    enum { CALLED = CFG_PROC_CALLED | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED };
+    return b->flags & CFG_BLOCK_ENTRY && p->procs[b->proc].flags & CALLED;
 }
 
 /* What is wanted behind a block's last instruction, its edges within the procedure apart. */
@@ -74,13 +83,14 @@ static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_b
     if (b->flags & CFG_BLOCK_CALL) need = join(need, cfg_flow_at_call(facts));
     if (b->flags & CFG_BLOCK_RETURN) need = join(need, cfg_flow_at_return(facts));
     if (b->flags & CFG_BLOCK_TAIL_IND) need = join(need, cfg_flow_at_call(facts));
-    if (b->flags & CFG_BLOCK_UNRESOLVED) need = everything;
+    if (b->flags & CFG_BLOCK_UNRESOLVED) /* to a place like those that are known */
+        need = join(need, (cfg_need){~0ull, facts->flags_at_entry | facts->flags_at_outside});
     for (uint32_t i = 0; i < b->edge_count; i++) {
         const cfg_edge *e = &p->edges[b->first_edge + i];
         bool inside = e->to != CFG_NONE && p->blocks[e->to].proc == b->proc;
         if (inside) continue;
-        bool entry = e->to == CFG_NONE || p->blocks[e->to].flags & CFG_BLOCK_ENTRY;
-        need = join(need, e->kind == CFG_EDGE_TAIL && entry ? cfg_flow_at_call(facts) : everything);
+        bool entry = e->to == CFG_NONE || is_called(p, &p->blocks[e->to]);
+        need = join(need, (cfg_need){~0ull, entry ? facts->flags_at_entry : facts->flags_at_outside});
     }
     bool goes_on = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
                                                 CFG_BLOCK_UNRESOLVED);
@@ -215,11 +225,13 @@ static bool examine(finder *f, uint32_t index, cfg_facts *facts)
     for (uint32_t k = 0; k < proc->block_count; k++) {
         const cfg_block *b = &p->blocks[proc->first_block + k];
         uint32_t to;
-        if (b->flags & CFG_BLOCK_ENTRY && at[k].live.flags) facts->flags_at_entry = true;
+        if (is_called(p, b)) facts->flags_at_entry |= at[k].live.flags;
+        else if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_OUTSIDE)) facts->flags_at_outside |= at[k].live.flags;
         if (!(b->flags & CFG_BLOCK_CALL) || !is_returned(p, b, &to)) continue;
-        if (to - proc->first_block >= proc->block_count ||
-            at[to - proc->first_block].live.flags)
-            facts->flags_at_return = true;
+        /* Behind a call that ends a procedure another may begin: looked at there, as an entry. */
+        to -= proc->first_block;
+        if (to < proc->block_count) facts->flags_at_return |= at[to].live.flags;
+        else facts->flags_at_return |= p->blocks[to + proc->first_block].flags & CFG_BLOCK_ENTRY ? 0 : ~0u;
     }
     return true;
 }
@@ -230,7 +242,8 @@ bool cfg_facts_find(const cfg_program *p, cfg_facts *facts)
     bool ok = true;
     *facts = (cfg_facts){0};
     for (uint32_t i = 0; i < p->proc_count && ok; i++) ok = examine(&f, i, facts);
-    if (!ok) *facts = (cfg_facts){true, true};
+    facts->flags_at_return |= facts->flags_at_entry; /* of what a call falls into */
+    if (!ok) *facts = (cfg_facts){~0u, ~0u, ~0u};
     free(f.insns);
     inl_arena_free(&f.arena);
     return ok;

@@ -3,9 +3,9 @@
  * liveness.h answers for one straight line; here its answers are carried backward along the edges of a
  * procedure until they stand still. What is wanted where control leaves the procedure is assumed in
  * favour of the program: at calls, returns, tail calls and unknown jumps every general register is
- * live. Flags are dead there when nobody in the whole image looks at them: no block behind a call and no
- * procedure's entry reads a flag that it has not written (cfg_facts_find proves or refutes it, once an
- * image). Vector state is not followed: nothing here ever calls it dead.
+ * live. A flag is dead there when nobody in the whole image looks at it: no block behind a call and no
+ * procedure's entry reads it before it is written (cfg_facts_find proves or refutes it, once an
+ * image, each flag by itself). Vector state is not followed: nothing here ever calls it dead.
  *
  *     cfg_facts facts;
  *     cfg_facts_find(program, &facts);
@@ -20,8 +20,9 @@
 #include "cfg/program.h"
 
 typedef struct cfg_facts {
-    bool flags_at_entry;  /* some procedure looks at flags that it was entered with */
-    bool flags_at_return; /* some call is followed by code that looks at flags the callee left */
+    uint32_t flags_at_entry;  /* that some procedure looks at when it is entered */
+    uint32_t flags_at_outside; /* ... when it is entered in the middle, by a jump from another one */
+    uint32_t flags_at_return; /* that code behind some call looks at; both hold the direction flag */
 } cfg_facts;
 
 /* False: memory ran out, and both facts are set to be safe. */
