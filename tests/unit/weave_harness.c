@@ -295,6 +295,14 @@ static bool lower(void *arg, x86_code *c, const weave_run *run, uint32_t i)
         return x86_bind(c, over);
     }
     case ISA_FLOW_JUMP: emit_leave(c, in->target); return true;
+    case ISA_FLOW_CALL: {
+        uint64_t back = in->addr + in->len;
+        x86_lea(c, X86_RSP, x86_at(X86_RSP, -8));
+        x86_store_imm(c, 4, x86_at(X86_RSP, 0), (int32_t)back);
+        x86_store_imm(c, 4, x86_at(X86_RSP, 4), (int32_t)(back >> 32));
+        emit_leave(c, in->target);
+        return true;
+    }
     case ISA_FLOW_RETURN: {
         static const uint8_t jump[] = {0x65, 0xff, 0x24, 0x25};
         int32_t disp = EXIT_FIELD + 8;
@@ -309,7 +317,8 @@ static bool lower(void *arg, x86_code *c, const weave_run *run, uint32_t i)
 
 inl_status harness_weave(const weave_run *run, const weave_options *options, bool far, inl_error *e)
 {
-    static const weave_engine engine = {.lower = lower, .exit_to = exit_to};
+    weave_engine engine = {.lower = lower, .exit_to = exit_to, .arg = bench.hook_arg,
+                           .live_at = bench.live_at, .live_behind = bench.live_behind};
     uint8_t *at = far ? bench.far : bench.near;
     bench.code = (x86_code){.write = at, .exec = (uintptr_t)at, .size = bench.room};
     return weave_compile(run, &engine, options, &bench.code, &bench.out, e);

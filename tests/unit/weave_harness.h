@@ -31,6 +31,9 @@ typedef struct harness {
     size_t room;
     weave_frame *frame;
     uint64_t *counters;
+    void (*live_at)(void *, uint64_t, uint64_t *, uint32_t *); /* the engine's optional hooks */
+    void (*live_behind)(void *, const weave_run *, uint32_t, uint64_t *, uint32_t *);
+    void *hook_arg;
     weave_output out;    /* of the last compilation */
     x86_code code;
     inl_arena arena;

@@ -214,7 +214,9 @@ bool weave_analyse(weaver *w)
     for (uint32_t i = 0; i < n; i++) find_effects(w, i);
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
-    cfg_need end = weave_wanted_at(w, last->elided ? last->in.target : last->in.addr + last->in.len);
+    cfg_need end = everything; /* not asked for where control does not get: behind a call, a return */
+    if (last->elided) end = weave_wanted_at(w, last->in.target);
+    else if (falls_through(last->in.flow)) end = weave_wanted_at(w, last->in.addr + last->in.len);
     w->live[count] = (cfg_live){end, end};
     cfg_liveness(steps, count, everything, w->live);
     for (uint32_t i = 0; w->opt->hide_dead && i <= count; i++) w->live[i].seen = w->live[i].live;
