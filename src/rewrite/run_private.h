@@ -51,6 +51,10 @@ bool rewrite_is_syscall(uint64_t pc);
 /* Does the trap come from single-stepping? */
 bool rewrite_is_step(const siginfo_t *info);
 
+/* --- procedures.c --- */
+bool rewrite_procedure_at(const run_image *, uint64_t at, uint64_t *start, uint64_t *end);
+void rewrite_procedures_done(void);
+
 /* --- sites.c --- */
 void rewrite_patch_sites(void);
 
