@@ -1,0 +1,394 @@
+#!/usr/bin/python3
+"""What the rewriter writes, as a file.
+
+  tests/rewrite/files.py [--build DIR] [--keep]
+
+  forms      a C++ program with every kind of exception (unwinding.cc), compiled and linked in many ways,
+             stripped, without section headers, with data behind its end: null and bbcount leave its output
+  names      gdb's backtrace through moved code names the original procedures
+  layout     segments, program headers, notes and data of the new file are what loaders expect
+  libraries  a program and its library, rewritten together, throw across each other
+  refusals   bad input and output paths: an error, no output, the input untouched
+
+Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 120
+SOURCE = f"{HERE}/unwinding.cc"
+# name, compiler, flags; a compiler or linker that is missing is skipped aloud.
+FORMS = [
+    ("pie", "g++", "-O2"),
+    ("unoptimised", "g++", "-O0"),
+    ("small", "g++", "-Os"),
+    ("no-pie", "g++", "-O2 -no-pie -fno-pie"),
+    ("static", "g++", "-O2 -static"),
+    ("static-pie", "g++", "-O2 -static-pie"),
+    ("now", "g++", "-O2 -Wl,-z,now -Wl,-z,relro"),
+    ("large-model", "g++", "-O2 -mcmodel=large"),
+    ("endbr", "g++", "-O2 -fcf-protection=full"),
+    ("no-spare-tags", "g++", "-O2 -Wl,--spare-dynamic-tags=0"),
+    ("link-relocations", "g++", "-O2 -Wl,--emit-relocs"),
+    ("clang", "clang++", "-O2"),
+    ("lld", "clang++", "-O2 -fuse-ld=lld"),
+    ("gold", "g++", "-O2 -fuse-ld=gold"),
+]
+LIBRARY = """
+#include <stdexcept>
+struct guard { int *p; ~guard() { ++*p; } };
+extern "C" __attribute__((noinline)) int lib_throw(int k, int *p)
+{ guard g{p}; if (k & 1) throw std::runtime_error("lib"); return k; }
+extern "C" int lib_call(int k, int (*f)(int), int *p)
+{ guard g{p}; try { return f(k) + lib_throw(k, p); } catch (const std::runtime_error &) { return -1; } }
+"""
+USER = """
+#include <cstdio>
+#include <stdexcept>
+extern "C" int lib_throw(int, int *), lib_call(int, int (*)(int), int *);
+static int calls(int k) { if (k > 2) throw k; return 10 * k; }
+int main()
+{
+    int n = 0;
+    for (int k = 0; k < 6; k++) {
+        int a, b;
+        try { a = lib_throw(k, &n); } catch (const std::exception &) { a = -2; }
+        try { b = lib_call(k, calls, &n); } catch (int i) { b = -i; }
+        std::printf("%d %d %d %d\\n", k, a, b, n);
+    }
+}
+"""
+RUST = """
+use std::panic;
+struct D(i32);
+impl Drop for D { fn drop(&mut self) { println!("drop {}", self.0); } }
+#[inline(never)] fn f(k: i32) -> i32 { let _d = D(k); if k > 2 { panic!("boom"); } k * 2 }
+fn main() {
+    panic::set_hook(Box::new(|_| {}));
+    for k in 0..5 { println!("{} {:?}", k, panic::catch_unwind(|| f(k)).is_ok()); }
+}
+"""
+
+
+class Wrong(Exception):
+    pass
+
+
+def run(argv, **keywords):
+    try:
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=LIMIT, text=True, errors="replace", **keywords)
+    except subprocess.TimeoutExpired:
+        raise Wrong(f"{argv[0]}: still running")
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, content, mode=0o755):
+    with open(path, "wb") as f:
+        f.write(content.encode() if isinstance(content, str) else content)
+    os.chmod(path, mode)
+
+
+class Elf:
+    def __init__(self, path):
+        self.data = read(path)
+        (self.type, _, _, self.entry, self.phoff, self.shoff, _, _, _, phnum, _, shnum, _) = \
+            struct.unpack_from("<HHIQQQIHHHHHH", self.data, 16)
+        self.phdrs = [struct.unpack_from("<IIQQQQQQ", self.data, self.phoff + 56 * i) for i in range(phnum)]
+        self.sections = shnum
+
+    def of_type(self, kind):  # type, flags, offset, address, -, file size, memory size, align
+        return [p for p in self.phdrs if p[0] == kind]
+
+    def notes(self):
+        found = {}
+        for p in self.of_type(4):
+            at, end = p[2], p[2] + p[5]
+            while at + 12 <= end:
+                names, descs, kind = struct.unpack_from("<III", self.data, at)
+                name = self.data[at + 12:at + 12 + names].rstrip(b"\0").decode()
+                start = at + 12 + (names + 3 & ~3)
+                found[name, kind] = self.data[start:start + descs]
+                at = start + (descs + p[7] - 1 & ~(p[7] - 1))
+        return found
+
+
+def without_sections(path, out):
+    """What sstrip leaves: nothing behind the last segment's bytes."""
+    elf = Elf(path)
+    data = bytearray(elf.data[:max(p[2] + p[5] for p in elf.of_type(1))])
+    struct.pack_into("<Q", data, 40, 0)
+    struct.pack_into("<HHH", data, 58, 0, 0, 0)
+    write(out, bytes(data))
+
+
+class Test:
+    def __init__(self, build, root):
+        self.inlay, self.root = f"{os.path.abspath(build)}/inlay", root
+        self.passed = self.failed = 0
+
+    def case(self, name, function, *arguments):
+        try:
+            why = function(*arguments)
+            if why:
+                return print(f"SKIP files {name}: {why}", flush=True)
+            self.passed += 1
+        except Wrong as e:
+            self.failed += 1
+            print(f"FAIL files {name}: {e}", flush=True)
+
+    def rewrite(self, tool, program, out, *options):
+        done = run([self.inlay, "rewrite", tool, program, "-o", out, *options])
+        if done.returncode:
+            raise Wrong(f"rewrite {tool}: status {done.returncode}, {done.stderr[-300:].strip()}")
+        return out
+
+    def same(self, program, out, *arguments):
+        environment = os.environ | {"INLAY_OUT": f"{self.root}/result"}
+        a, b = run([program, *arguments]), run([out, *arguments], env=environment)
+        if a.returncode != b.returncode or a.stdout != b.stdout:
+            raise Wrong(f"{os.path.basename(out)}: status {b.returncode} instead of {a.returncode}, output "
+                        f"{'equal' if a.stdout == b.stdout else 'differs'} {b.stderr[-200:].strip()}")
+
+    def both(self, program):
+        for tool in ("null", "bbcount"):
+            self.same(program, self.rewrite(tool, program, f"{program}.{tool}"))
+
+    def compile(self, name, compiler, flags):
+        out = f"{self.root}/{name}"
+        if not shutil.which(compiler):
+            return None
+        done = run([compiler, "-std=c++14", "-w", *flags.split(), SOURCE, "-o", out, "-pthread"])
+        return None if done.returncode else out
+
+    def form(self, name, compiler, flags):
+        program = self.compile(name, compiler, flags)
+        if not program:
+            return f"{compiler} {flags} does not work here"
+        self.both(program)
+
+    def shapes(self):
+        program, data = f"{self.root}/pie", b"behind the end " * 500
+        stripped = f"{self.root}/stripped"
+        run(["strip", "-o", stripped, program])
+        without_sections(program, f"{self.root}/bare")
+        write(f"{self.root}/overlay", read(program) + data)
+        for name in ("stripped", "bare", "overlay"):
+            self.both(f"{self.root}/{name}")
+        size = os.path.getsize(program)
+        if read(f"{self.root}/overlay.null")[size:size + len(data)] != data:
+            raise Wrong("data behind the end have moved")
+
+    def rust(self):
+        source, program = f"{self.root}/panics.rs", f"{self.root}/panics"
+        write(source, RUST, 0o644)
+        if not shutil.which("rustc") or run(["rustc", "-O", source, "-o", program]).returncode:
+            return "there is no rustc"
+        self.both(program)
+
+    def names(self, program, expected):
+        if not shutil.which("gdb"):
+            return "there is no gdb"
+        self.rewrite("null", program, f"{program}.null")
+        done = run(["gdb", "-batch", "-nx", "-ex", "run abort", "-ex", "bt", f"{program}.null"],
+                   env=os.environ | {"DEBUGINFOD_URLS": ""})
+        frames = [line.split(" in ", 1)[1].split()[0] for line in done.stdout.splitlines()
+                  if line.startswith("#") and " in " in line]
+        for name in expected:
+            at = next((i for i, f in enumerate(frames) if f.startswith(name)), None)
+            if at is None:
+                raise Wrong(f"no {name} in {frames}")
+            frames = frames[at + 1:]
+
+    def layout(self, name):
+        old, new = Elf(f"{self.root}/{name}"), Elf(f"{self.root}/{name}.bbcount")
+        loads = new.of_type(1)
+        if [p[3] for p in loads] != sorted(p[3] for p in loads):
+            raise Wrong("segments out of order")
+        for a, b in zip(loads, loads[1:]):
+            if a[3] + a[6] > b[3]:
+                raise Wrong("segments overlap")
+        if any((p[3] - p[2]) % min(p[7], 4096) for p in loads):
+            raise Wrong("addresses and offsets disagree")
+        if any(p[1] & 3 == 3 for p in loads):
+            raise Wrong("a segment is writable and executable")
+        if loads[:len(old.of_type(1))] != old.of_type(1):
+            raise Wrong("the original's segments have changed")
+        for kind in (0x6474e551, 0x6474e552, 7):  # GNU_STACK, GNU_RELRO, TLS
+            if old.of_type(kind) != new.of_type(kind):
+                raise Wrong(f"program header {kind:#x} has changed")
+        home = [p for p in loads if p[2] <= new.phoff < p[2] + p[5]]
+        if not home or home[0][3] - home[0][2] != loads[0][3] - loads[0][2]:
+            raise Wrong("the program headers are not where older kernels look")
+        for p in new.of_type(6):
+            if p[2] != new.phoff or p[3] != home[0][3] + new.phoff - home[0][2]:
+                raise Wrong("PT_PHDR leads elsewhere")
+        notes = new.notes()
+        if notes.get(("GNU", 3)) != old.notes().get(("GNU", 3)):
+            raise Wrong("the build-id has changed")
+        if ("Inlay", 1) not in notes or len(notes.get(("Inlay", 2), b"")) != 20:
+            raise Wrong("Inlay's notes are missing")
+        for p in old.of_type(1):
+            if not p[1] & 2 and not p[1] & 1 and old.data[4096:] and p[2] >= 4096 and \
+                    old.data[p[2]:p[2] + p[5]] != new.data[p[2]:p[2] + p[5]]:
+                raise Wrong("constant data have changed")
+
+    def tables(self, name):
+        if not shutil.which("readelf"):
+            return "there is no readelf"
+        for option in ("-Wwf", "-WlSdrsnV"):
+            done = run(["readelf", option, f"{self.root}/{name}.bbcount"])
+            if done.returncode or done.stderr.strip():
+                raise Wrong(f"readelf {option}: {done.stderr.strip()[:300]}")
+
+    def libraries(self):
+        folder, out = f"{self.root}/apart", f"{self.root}/together"
+        os.makedirs(folder)
+        write(f"{folder}/lib.cc", LIBRARY)
+        write(f"{folder}/user.cc", USER)
+        steps = (["-shared", "-fPIC", f"{folder}/lib.cc", "-o", f"{folder}/libapart.so"],
+                 [f"{folder}/user.cc", "-o", f"{folder}/user", f"-L{folder}", "-lapart", f"-Wl,-rpath,{folder}"])
+        for step in steps:
+            if run(["g++", "-O2", *step]).returncode:
+                return "there is no g++"
+        for tool in ("null", "bbcount"):
+            done = run([self.inlay, "rewrite", tool, f"{folder}/user", "--with-libs", f"{out}-{tool}"])
+            if done.returncode:
+                raise Wrong(f"{tool} --with-libs: {done.stderr[-300:].strip()}")
+            self.same(f"{folder}/user", f"{out}-{tool}/user")
+            loaded = run([f"{out}-{tool}/user"], env=os.environ | {"LD_DEBUG": "files", "INLAY_OUT": "/dev/null"})
+            if f"{folder}/libapart.so" in loaded.stderr:
+                raise Wrong("the original library is loaded")
+
+    # --- refusals
+
+    def refused(self, what, program, out, **keywords):
+        folder = f"{self.root}/refused"
+        before = {p: hashlib.sha256(read(p)).digest() for p in {program, f"{self.root}/pie"} if os.path.isfile(p)}
+        listing = sorted(os.listdir(folder))
+        done = run([self.inlay, "rewrite", "null", program, "-o", out], **keywords)
+        if done.returncode <= 0 or done.returncode > 125:
+            raise Wrong(f"{what}: status {done.returncode}")
+        lines = done.stderr.strip().splitlines()
+        if len(lines) != 1 or len(lines[0]) < 20:
+            raise Wrong(f"{what}: said {lines}")
+        if sorted(os.listdir(folder)) != listing:
+            raise Wrong(f"{what}: left {set(os.listdir(folder)) - set(listing)}")
+        if any(hashlib.sha256(read(p)).digest() != digest for p, digest in before.items()):
+            raise Wrong(f"{what}: the input has changed")
+
+    def outputs(self):
+        program, folder = f"{self.root}/pie", f"{self.root}/refused"
+        os.makedirs(folder)
+        os.symlink(program, f"{folder}/link")
+        os.link(program, f"{folder}/hard")
+        self.refused("the input", program, program)
+        self.refused("a link to the input", program, f"{folder}/link")
+        self.refused("another name of the input", program, f"{folder}/hard")
+        self.refused("a folder", program, folder)
+        self.refused("a device", program, "/dev/null")
+        self.refused("no such folder", program, f"{folder}/none/out")
+        self.refused("no such input", f"{folder}/none", f"{folder}/out")
+        small = lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_FSIZE, (8192, 8192))
+        self.refused("a limit of file size", program, f"{folder}/out", preexec_fn=small)
+        full = f"{self.root}/full"
+        os.makedirs(full)
+        if run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", full]).returncode == 0:
+            try:
+                self.refused("a full disk", program, f"{full}/out")
+                if os.listdir(full):
+                    raise Wrong("a full disk: a partial file is left")
+            finally:
+                run(["umount", full])
+
+    def damaged(self):
+        good, folder = read(f"{self.root}/pie"), f"{self.root}/refused"
+        elf = Elf(f"{self.root}/pie")
+        loads = [i for i, p in enumerate(elf.phdrs) if p[0] == 1]
+        bad = {f"cut to {n}": good[:n] for n in (0, 3, 20, 63, 64, 100, elf.phoff + 60, 4096, 9000)}
+
+        def patched(offset, fmt, value):
+            data = bytearray(good)
+            struct.pack_into(fmt, data, offset, value)
+            return bytes(data)
+        header = elf.phoff + 56 * loads[1]
+        bad["overlapping segments"] = patched(header + 16, "<Q", elf.phdrs[loads[0]][3])
+        bad["a huge segment"] = patched(header + 40, "<Q", 1 << 46)
+        bad["a segment beyond the file"] = patched(header + 32, "<Q", 1 << 30)
+        bad["an address of its own"] = patched(header + 16, "<Q", elf.phdrs[loads[1]][3] + 8)
+        bad["no program headers"] = patched(56, "<H", 0)
+        bad["program headers outside"] = patched(32, "<Q", 1 << 40)
+        bad["32 bits"] = patched(4, "<B", 1)
+        bad["text"] = b"#!/bin/sh\necho not an ELF file\n"
+        for name, data in bad.items():
+            path = f"{folder}/bad"
+            write(path, data)
+            self.refused(name, path, f"{folder}/out")
+        for name, offset in (("section headers outside", 40), ("section headers within", 40)):
+            write(f"{folder}/odd", patched(offset, "<Q", (1 << 40) if "outside" in name else 24))
+            self.same(f"{folder}/odd", self.rewrite("null", f"{folder}/odd", f"{folder}/odd.null"))
+            os.unlink(f"{folder}/odd.null")
+
+    def speed(self):
+        """A million throws across moved frames, against native ones; processor time, the best of three."""
+        def cost(program):
+            best = None
+            for _ in range(3):
+                before = os.times()
+                run([program, "300000"])
+                after = os.times()
+                spent = after.children_user + after.children_system - before.children_user - before.children_system
+                best = spent if best is None else min(best, spent)
+            return best
+        native, moved = cost(f"{self.root}/pie"), cost(f"{self.root}/pie.null")
+        if moved > 1.3 * native:
+            raise Wrong(f"{moved:.2f} s instead of {native:.2f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--keep", action="store_true")
+    arguments = parser.parse_args()
+    root = tempfile.mkdtemp(prefix="inlay-files-")
+    test = Test(arguments.build, root)
+    if not shutil.which("g++"):
+        print("SKIP files: there is no g++\n0 passed, 0 failed")
+        return 0
+    for name, compiler, flags in FORMS:
+        test.case(name, test.form, name, compiler, flags)
+    test.case("stripped, bare, overlay", test.shapes)
+    test.case("rust", test.rust)
+    test.case("names", test.names, f"{root}/pie", ["leaf", "middle", "top", "main"])
+    test.case("names of a stripped program", test.names, f"{root}/stripped", ["sub_", "sub_", "sub_", "sub_"])
+    test.case("names of a static program", test.names, f"{root}/static", ["leaf", "middle", "top", "main"])
+    for name in ("pie", "no-pie", "static", "static-pie", "no-spare-tags", "clang"):
+        if os.path.exists(f"{root}/{name}.bbcount"):
+            test.case(f"layout of {name}", test.layout, name)
+            test.case(f"tables of {name}", test.tables, name)
+    test.case("libraries", test.libraries)
+    test.case("outputs that are refused", test.outputs)
+    test.case("damaged input", test.damaged)
+    test.case("speed of exceptions", test.speed)
+    if arguments.keep:
+        print(f"kept {root}")
+    else:
+        shutil.rmtree(root)
+    print(f"{test.passed} passed, {test.failed} failed")
+    return 1 if test.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
