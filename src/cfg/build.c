@@ -46,7 +46,7 @@ static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from,
         cfg_keep(b->work, &b->edges, out);
     }
     const cfg_indirect *j = cfg_indirect_at(b->work, from->last);
-    if (from->term && j && j->way == WAY_TABLE) {
+    if (from->term && j && j->table != CFG_NONE) {
         cfg_table t = b->work->tables.items[j->table];
         t.block = (uint32_t)b->blocks.count;
         cfg_keep(b->work, &b->tables, t);

@@ -72,9 +72,12 @@ static void apply(cfg_work *w, const cfg_event *e)
     case EVENT_NAMES: names(w, e); return;
     case EVENT_INDIRECT:
         w->procs.items[e->proc].jumps = true;
-        cfg_keep(w, &w->indirects, (cfg_indirect){.site = e->from, .proc = e->proc});
+        if (!inl_map_put(&w->by_site, e->from, w->indirects.count)) w->failed = true;
+        cfg_keep(w, &w->indirects, (cfg_indirect){.site = e->from, .proc = e->proc, .table = CFG_NONE,
+                                                  .spare = CFG_NONE});
         return;
     case EVENT_RETURNS: cfg_returns(w, e->proc); return;
+    case EVENT_DATA: cfg_name_data(w, e->to); return;
     }
 }
 
@@ -153,14 +156,14 @@ static void look_at_constant(cfg_work *w, const isa_insn *in, unsigned at, bool 
 {
     uint32_t value;
     __builtin_memcpy(&value, in->raw + at, 4);
-    if (!in_text(w, value)) cfg_name_data(w, value);
+    if (!in_text(w, value)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = value});
     else if (may_be_code) happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = value});
 }
 
 static void look_for_names(cfg_work *w, const isa_insn *in)
 {
     if (in->bits & ISA_BIT_PCREL_MEM) {
-        if (!in_text(w, in->target)) cfg_name_data(w, in->target);
+        if (!in_text(w, in->target)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = in->target});
         else if (w->sems[in->op] == SEM_LEA)
             happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
     } else if (w->fixed) {
@@ -189,6 +192,19 @@ static void run_out(cfg_work *w, uint64_t addr)
     uint8_t *m = cfg_mark(w, addr);
     if (m && *m & MARK_ENTRY) happen(w, (cfg_event){.kind = EVENT_AWAY, .from = addr, .to = addr});
     else cfg_blame(w, w->current, "control runs past its end");
+}
+
+/* Falls through padding into the next procedure: the padding is its own then. */
+static bool reach_over_padding(cfg_work *w, uint64_t addr, uint64_t end)
+{
+    cfg_draft *p = &w->procs.items[w->current];
+    const cfg_region *r = cfg_region_at(w, addr);
+    if (!r || w->trying || !p->sized || addr != p->end || r->end <= end) return false;
+    uint64_t next = cfg_skip_padding(w, addr, addr + 64 < r->end ? addr + 64 : r->end);
+    uint8_t *m = cfg_mark(w, next);
+    if (next == addr || !m || !(*m & MARK_ENTRY)) return false;
+    p->end = next;
+    return true;
 }
 
 static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
@@ -224,7 +240,9 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         if (addr < end) set_mark(w, w->marks + r->base + (addr - r->addr), MARK_BLOCK);
         p = &w->procs.items[w->current];
     }
-    if (!w->failed) run_out(w, addr);
+    if (w->failed) return;
+    if (reach_over_padding(w, addr, end)) run(w, r, addr);
+    else run_out(w, addr);
 }
 
 static bool find_place(cfg_work *w, uint64_t addr, const cfg_region **r)
@@ -241,7 +259,8 @@ static void explore_from(cfg_work *w, uint64_t addr)
     if (!find_place(w, addr, &r)) return;
     uint8_t *m = w->marks + r->base + (addr - r->addr);
     cfg_draft *p = &w->procs.items[w->current];
-    if (!(*m & MARK_BLOCK) || !(*m & MARK_INSN)) p->dirty = true;
+    if ((*m & (MARK_BLOCK | MARK_INSN)) == MARK_BLOCK) return; /* known to be no instruction */
+    if (!w->trying && !(*m & MARK_BLOCK && *m & MARK_INSN)) p->dirty = true;
     if (*m & MARK_INSN) set_mark(w, m, MARK_BLOCK);
     else run(w, r, addr);
 }
@@ -252,16 +271,18 @@ void cfg_explore(cfg_work *w)
     while (w->todo.count && !w->failed) explore_from(w, w->todo.items[--w->todo.count]);
 }
 
-/* May somebody who is only guessed to be code go there? Only to what is code already, or to where no
- * procedure is: else a wrong guess would spoil what is right. */
+/* May what is tried go there? Never into an instruction; and what is only guessed to be code at all only to
+ * what is code already, or to where no procedure is: else a wrong guess would spoil what is right. */
 static bool harmless(const cfg_work *w, const cfg_event *e)
 {
     const uint8_t *m = cfg_mark(w, e->to);
     if (e->kind != EVENT_CALL && e->kind != EVENT_AWAY) return true;
     if (!m) return false;
     if (*m & (MARK_ENTRY | MARK_INSN)) return true;
+    if (*m & MARK_BODY) return false;
+    if (!(w->procs.items[w->current].flags & CFG_PROC_GUESSED)) return true;
     uint32_t number = cfg_proc_near(w, e->to);
-    return !(*m & MARK_BODY) && !(number != CFG_NONE && cfg_inside(&w->procs.items[number], e->to));
+    return !(number != CFG_NONE && cfg_inside(&w->procs.items[number], e->to));
 }
 
 bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
@@ -276,6 +297,7 @@ bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
         explore_from(w, w->todo.items[--w->todo.count]);
     }
     w->trying = false;
+    w->current = proc;
     for (size_t i = 0; i < w->events.count; i++)
         w->trial_failed |= !harmless(w, &w->events.items[i]);
     if (w->trial_failed) {
@@ -286,6 +308,7 @@ bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
         }
         return false;
     }
+    w->procs.items[proc].dirty = true;
     for (size_t i = 0; i < w->events.count; i++) apply(w, &w->events.items[i]);
     return !w->failed;
 }

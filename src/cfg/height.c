@@ -1,6 +1,7 @@
 /* How far the stack pointer is from where it was at the entry, at the end of each block: a jump that leaves
  * the procedure does so with the stack as it was. Registers that hold addresses in the frame are followed
- * along, each block once. */
+ * along, each block once. Where the unwind table says it, that is believed instead: it also knows the frames of
+ * parts that are entered in the middle. */
 #include "cfg/work.h"
 
 #define UNKNOWN INT64_MIN
@@ -119,6 +120,13 @@ static void compute(cfg_view *v)
 
 bool cfg_stack_height(cfg_view *v, uint32_t block, int64_t *height)
 {
+    unsigned reg;
+    int64_t offset;
+    if (image_frame_at(v->work->image, v->blocks.items[block].last, &reg, &offset) &&
+        reg == v->work->machine->dwarf_stack) { /* the return address lies between */
+        *height = 8 - offset;
+        return true;
+    }
     if (!v->has_heights) compute(v);
     if (v->work->failed) return false;
     *height = v->heights.items[block];

@@ -76,6 +76,7 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->pointers);
     inl_vec_free(&w->found);
     inl_vec_free(&w->indirects);
+    inl_map_free(&w->by_site);
     inl_vec_free(&w->tables);
     inl_vec_free(&w->table_spans);
     inl_vec_free(&w->data);

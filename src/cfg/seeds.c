@@ -138,7 +138,7 @@ void cfg_index_tables(cfg_work *w)
     w->table_spans.count = 0;
     for (size_t i = 0; i < w->indirects.count; i++) {
         const cfg_indirect *j = &w->indirects.items[i];
-        if (j->way != WAY_TABLE) continue;
+        if (j->table == CFG_NONE) continue;
         const cfg_table *t = &w->tables.items[j->table];
         cfg_span s = {t->table, t->table + (uint64_t)t->count * t->entry_size};
         cfg_keep(w, &w->table_spans, s);
@@ -215,10 +215,7 @@ static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
     cfg_procs_settle(w);
     for (size_t i = before; i < w->procs.count && !w->failed; i++) {
         uint64_t addr = w->procs.items[i].addr;
-        if (cfg_try(w, (uint32_t)i, addr)) {
-            w->procs.items[i].dirty = true;
-            continue;
-        }
+        if (cfg_try(w, (uint32_t)i, addr)) continue;
         w->procs.items[i].absent = dropped = true;
         *cfg_mark(w, addr) &= (uint8_t)~MARK_ENTRY;
     }

@@ -228,52 +228,59 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
 }
 
 /* Can this be a place that the table leads to? An instruction's middle cannot. */
-static bool sensible(const cfg_view *v, uint64_t target, bool bounded)
+static bool sensible(const cfg_view *v, const cfg_table *t, uint64_t target, bool firm)
 {
     const cfg_work *w = v->work;
     const uint8_t *m = cfg_mark(w, target);
     if (!m || (*m & (MARK_BODY | MARK_INSN)) == MARK_BODY) return false;
-    if (cfg_inside(&w->procs.items[v->proc], target)) return true;
-    if (bounded) return true;
+    if (cfg_inside(&w->procs.items[v->proc], target) || firm) return true;
     uint32_t other = cfg_proc_near(w, target); /* a part of it that was put elsewhere */
-    return other != CFG_NONE && cfg_inside(&w->procs.items[other], target) &&
-           !(w->procs.items[other].flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
+    if (other == CFG_NONE || !cfg_inside(&w->procs.items[other], target)) return false;
+    if (t->kind == CFG_TABLE_ABSOLUTE) return !(*m & MARK_ENTRY);
+    return !(w->procs.items[other].flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
 }
 
-/* Reads as many entries as make sense; false when it is no table. */
+/* The code that an entry leads to. False, and nothing is changed, when it is none. */
+static bool follow_entry(cfg_view *v, uint64_t target, bool firm)
+{
+    cfg_work *w = v->work;
+    uint8_t *m = cfg_mark(w, target);
+    bool inside = cfg_inside(&w->procs.items[v->proc], target);
+    uint32_t number = inside ? v->proc : cfg_proc_near(w, target);
+    if (*m & MARK_BLOCK && *m & MARK_INSN && (inside || *m & (MARK_ROOT | MARK_ENTRY))) return true;
+    if (!firm && !(*m & MARK_INSN)) {
+        if (number == CFG_NONE || !cfg_try(w, number, target) || !(*m & MARK_INSN)) return false;
+    }
+    if (!inside) cfg_enter(w, target, CFG_BLOCK_OUTSIDE);
+    else cfg_keep(w, &w->todo, target);
+    return true;
+}
+
+/* Reads as many entries as make sense; false when it is no table. When nothing tells how long it is, the
+ * code of each entry is explored before the next is looked at: it may name what lies behind the table. */
 static bool read_table(cfg_view *v, cfg_table *t, uint64_t most, bool firm)
 {
     enum { longest = 1 << 16 };
-    const cfg_work *w = v->work;
-    uint64_t stop = cfg_next_name(w, t->table), limit = most && most < longest ? most : longest, dummy;
-    bool inside = false, ok;
+    cfg_work *w = v->work;
+    uint64_t limit = most && most < longest ? most : longest, dummy;
+    bool inner = false, ok;
     t->relocated = t->kind == CFG_TABLE_ABSOLUTE && cfg_reloc_value(w->image, t->table, &dummy);
     for (t->count = 0; t->count < limit; t->count++) {
         uint64_t at = t->table + (uint64_t)t->count * t->entry_size;
         uint64_t target = cfg_read_target(w->image, t, t->count, &ok);
-        if (!ok || !sensible(v, target, firm) || (!firm && t->count && at >= stop)) break;
-        inside |= cfg_inside(&w->procs.items[v->proc], target);
+        if (!ok || !sensible(v, t, target, firm)) break;
+        if (!firm && t->count && at >= cfg_next_name(w, t->table)) break;
+        bool entry = *cfg_mark(w, target) & MARK_ENTRY;
+        if (t->count == 0 && entry && t->kind == CFG_TABLE_ABSOLUTE && !firm) break;
+        if (!follow_entry(v, target, firm)) break;
+        inner |= !entry;
+        if (!firm) cfg_explore(w);
     }
     t->exact = t->count == most;
-    return t->count != 0 && (inside || t->kind == CFG_TABLE_RELATIVE);
+    return t->count != 0 && (inner || t->kind == CFG_TABLE_RELATIVE);
 }
 
 /* --- resolving --- */
-
-static void follow_table(cfg_view *v, const cfg_table *t)
-{
-    cfg_work *w = v->work;
-    bool ok;
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint64_t target = cfg_read_target(w->image, t, i, &ok);
-        uint8_t *m = ok ? cfg_mark(w, target) : NULL;
-        if (!m) continue;
-        bool inside = cfg_inside(&w->procs.items[v->proc], target);
-        if ((*m & MARK_BLOCK) && inside) continue;
-        if (!inside) cfg_enter(w, target, CFG_BLOCK_OUTSIDE);
-        else cfg_keep(w, &w->todo, target);
-    }
-}
 
 static bool leaves_here(cfg_view *v, uint32_t block)
 {
@@ -281,13 +288,14 @@ static bool leaves_here(cfg_view *v, uint32_t block)
     return cfg_stack_height(v, block, &height) && height == 0;
 }
 
-static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f)
+static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, form_kind kind)
 {
     const cfg_draft *p = &v->work->procs.items[v->proc];
-    bool leaves = f->kind != FORM_COMPUTED && leaves_here(v, block);
-    if (p->taken_inside && f->kind != FORM_COMPUTED) {
+    bool leaves = kind != FORM_COMPUTED && leaves_here(v, block);
+    i->table = CFG_NONE;
+    if (p->taken_inside && kind != FORM_COMPUTED) {
         i->way = WAY_GOTO;
-        i->leaves = leaves && f->kind == FORM_POINTER;
+        i->leaves = true; /* nothing says that it does not */
     } else {
         i->way = leaves ? WAY_TAIL : WAY_UNKNOWN;
     }
@@ -303,21 +311,20 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .entry_size = relative ? 4 : 8};
     uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load, &firm) : 0;
     if (!firm && !open_ended && i->way == WAY_NEW) return false;
-    bool good = read_table(v, &t, most, firm);
-    if (good && !relative && !t.exact && w->procs.items[v->proc].taken_inside) good = false;
-    if (!good) {
-        form other = just(relative ? FORM_COMPUTED : FORM_LOADED);
-        settle_pointer(v, i, block, &other);
+    if (!read_table(v, &t, most, firm)) {
+        settle_pointer(v, i, block, relative ? FORM_COMPUTED : FORM_LOADED);
         return true;
     }
-    if (i->table == CFG_NONE) {
-        i->table = (uint32_t)w->tables.count;
+    uint32_t number = i->spare;
+    if (number == CFG_NONE) {
+        number = (uint32_t)w->tables.count;
         cfg_keep(w, &w->tables, t);
     }
     if (w->failed) return true;
-    w->tables.items[i->table] = t;
-    i->way = WAY_TABLE;
-    follow_table(v, &t);
+    w->tables.items[number] = t;
+    i->spare = i->table = number;
+    i->way = !relative && !t.exact && w->procs.items[v->proc].taken_inside ? WAY_GOTO : WAY_TABLE;
+    i->leaves = false;
     return true;
 }
 
@@ -327,39 +334,25 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
     for (uint32_t b = 0; b < v->blocks.count && !w->failed; b++) {
         cfg_indirect *i = v->blocks.items[b].term ? cfg_indirect_at(w, v->blocks.items[b].last) : NULL;
         if (!i) continue;
+        cfg_indirect now = *i; /* more of them are found while tables are read */
         form f = form_of(v, b);
         if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
             cfg_name_data(w, f.table);
-            if (!settle_table(v, i, b, &f, open_ended)) {
+            if (!settle_table(v, &now, b, &f, open_ended)) {
                 w->procs.items[proc].put_off = true;
                 continue;
             }
         } else {
-            settle_pointer(v, i, b, &f);
+            settle_pointer(v, &now, b, f.kind);
         }
-        if (i->way != WAY_TABLE || i->leaves) cfg_returns(w, proc);
+        if ((i = cfg_indirect_at(w, now.site))) *i = now;
+        if (now.way != WAY_TABLE) cfg_returns(w, proc);
     }
-}
-
-static int by_site(const void *a, const void *b)
-{
-    const cfg_indirect *x = a, *y = b;
-    return x->site < y->site ? -1 : x->site > y->site;
-}
-
-static void sort_indirects(cfg_work *w)
-{
-    for (size_t i = w->indirects_sorted; i < w->indirects.count; i++)
-        w->indirects.items[i].table = CFG_NONE;
-    if (w->indirects.count)
-        qsort(w->indirects.items, w->indirects.count, sizeof *w->indirects.items, by_site);
-    w->indirects_sorted = w->indirects.count;
 }
 
 bool cfg_resolve(cfg_work *w, bool open_ended)
 {
     cfg_view v = {0};
-    sort_indirects(w);
     for (uint32_t i = 0; i < w->procs.count && !w->failed; i++) {
         cfg_draft *p = &w->procs.items[i];
         if (!(p->dirty && p->jumps) && !(open_ended && p->put_off)) continue;
@@ -368,5 +361,8 @@ bool cfg_resolve(cfg_work *w, bool open_ended)
         resolve_proc(&v, w, i, open_ended);
     }
     cfg_view_free(&v);
-    return w->todo.count != 0;
+    bool more = w->todo.count || w->fresh.count;
+    for (size_t i = 0; i < w->procs.count && !more; i++)
+        more = w->procs.items[i].dirty && w->procs.items[i].jumps;
+    return more;
 }

@@ -73,7 +73,7 @@ static finding slot_written(const cfg_work *w, const isa_insn *in, const isa_mem
 static finding writes(const cfg_work *w, const isa_insn *in, const wanted *what)
 {
     if (what->slot) return slot_written(w, in, what->slot);
-    return cfg_insn_writes(w, in) >> what->reg & 1 ? FOUND_DEF : FOUND_NONE;
+    return cfg_changes(w, in) >> what->reg & 1 ? FOUND_DEF : FOUND_NONE;
 }
 
 /* Looks at the instructions of a block before `index`, the last one first. True: the walk ends here. */

@@ -2,17 +2,10 @@
  * what the final result is copied from. Arrays are reused from one procedure to the next. */
 #include "cfg/work.h"
 
-static int by_site(const void *a, const void *b)
-{
-    const cfg_indirect *x = a, *y = b;
-    return x->site < y->site ? -1 : x->site > y->site;
-}
-
 cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
 {
-    cfg_indirect key = {.site = site};
-    if (w->indirects_sorted == 0) return NULL;
-    return bsearch(&key, w->indirects.items, w->indirects_sorted, sizeof key, by_site);
+    uint64_t number;
+    return inl_map_get(&w->by_site, site, &number) ? &w->indirects.items[number] : NULL;
 }
 
 static void add_edge(cfg_view *v, uint64_t target, uint8_t kind)
@@ -30,16 +23,38 @@ static int by_target(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void add_table_edges(cfg_view *v, const cfg_table *t)
+/* Everything inside the procedure whose address is taken; pointers are sorted by target. */
+static size_t taken_inside(const cfg_view *v, uint64_t *out)
 {
-    uint64_t *targets = malloc((t->count + 1) * sizeof *targets);
-    size_t count = 0;
+    const cfg_work *w = v->work;
+    const cfg_draft *p = &w->procs.items[v->proc];
+    size_t low = 0, high = w->pointers.count, count = 0;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (w->pointers.items[middle].to < p->addr) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < w->pointers.count && w->pointers.items[low].to < p->end; low++) {
+        const cfg_pointer *q = &w->pointers.items[low];
+        if (!q->used) continue;
+        if (out) out[count] = q->to;
+        count++;
+    }
+    return count;
+}
+
+/* Where a jump goes by a table (or NULL), and by addresses taken. */
+static void add_indirect_edges(cfg_view *v, const cfg_table *t, bool taken)
+{
+    size_t count = taken ? taken_inside(v, NULL) : 0;
+    uint64_t *targets = malloc((count + (t ? t->count : 0) + 1) * sizeof *targets);
     bool ok;
     if (!targets) {
         v->work->failed = true;
         return;
     }
-    for (uint32_t i = 0; i < t->count; i++) {
+    if (taken) taken_inside(v, targets);
+    for (uint32_t i = 0; t && i < t->count; i++) {
         uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
         if (ok) targets[count++] = target;
     }
@@ -49,33 +64,13 @@ static void add_table_edges(cfg_view *v, const cfg_table *t)
     free(targets);
 }
 
-/* Everything inside the procedure whose address is taken; pointers are sorted by target. */
-static void add_taken_edges(cfg_view *v)
-{
-    const cfg_work *w = v->work;
-    const cfg_draft *p = &w->procs.items[v->proc];
-    size_t low = 0, high = w->pointers.count;
-    uint64_t last = p->addr;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->pointers.items[middle].to < p->addr) low = middle + 1;
-        else high = middle;
-    }
-    for (; low < w->pointers.count && w->pointers.items[low].to < p->end; low++) {
-        const cfg_pointer *q = &w->pointers.items[low];
-        if (!q->used || q->to == last) continue;
-        add_edge(v, q->to, CFG_EDGE_TABLE);
-        last = q->to;
-    }
-}
-
 static void indirect_edges(cfg_view *v, cfg_view_block *b)
 {
     const cfg_work *w = v->work;
     const cfg_indirect *i = cfg_indirect_at(w, b->last);
     uint8_t way = i ? i->way : WAY_NEW;
-    if (way == WAY_TABLE) add_table_edges(v, &w->tables.items[i->table]);
-    else if (way == WAY_GOTO) add_taken_edges(v);
+    if (way == WAY_TABLE || way == WAY_GOTO)
+        add_indirect_edges(v, i->table == CFG_NONE ? NULL : &w->tables.items[i->table], way == WAY_GOTO);
     b = &v->blocks.items[v->blocks.count - 1];
     if (way == WAY_TAIL || (i && i->leaves)) b->flags |= CFG_BLOCK_TAIL_IND;
     if (way == WAY_UNKNOWN || way == WAY_NEW) b->flags |= CFG_BLOCK_UNRESOLVED;
@@ -238,13 +233,21 @@ uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in)
     return fx.writes | (call ? w->machine->call_clobbers : 0);
 }
 
+uint64_t cfg_changes(const cfg_work *w, const isa_insn *in)
+{
+    isa_effects fx;
+    w->isa->effects(in, &fx);
+    bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
+    return fx.writes | (call ? w->machine->results : 0);
+}
+
 uint64_t cfg_view_writes(cfg_view *v, uint32_t block)
 {
     cfg_view_block *b = &v->blocks.items[block];
     if (!b->has_writes) {
         uint32_t count;
         const isa_insn *in = cfg_view_insns(v, block, &count);
-        for (uint32_t i = 0; i < count; i++) b->writes |= cfg_insn_writes(v->work, &in[i]);
+        for (uint32_t i = 0; i < count; i++) b->writes |= cfg_changes(v->work, &in[i]);
         b->has_writes = true;
     }
     return b->writes;

@@ -17,6 +17,7 @@
 #ifndef INL_CFG_WORK_H
 #define INL_CFG_WORK_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "cfg/program.h"
 
@@ -39,6 +40,8 @@ typedef enum cfg_sem { /* what matters of an instruction to whoever follows valu
 typedef struct cfg_machine { /* per instruction set */
     uint64_t call_clobbers;  /* registers that a procedure need not preserve */
     uint8_t stack, frame;    /* register numbers */
+    uint8_t dwarf_stack;     /* the stack pointer's number in unwind tables */
+    uint64_t results;        /* registers in which a procedure hands back a value */
     const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
     /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
      * most *most, unsigned. False: nothing follows. */
@@ -93,6 +96,7 @@ typedef enum cfg_event_kind {
     EVENT_NAMES,     /* names the address of code */
     EVENT_INDIRECT,
     EVENT_RETURNS,
+    EVENT_DATA,      /* names something that is not code */
 } cfg_event_kind;
 typedef struct cfg_event {
     uint64_t from, to;
@@ -112,11 +116,14 @@ typedef struct cfg_pointer { /* data or code that holds the address of something
     bool used;    /* leads to an instruction */
 } cfg_pointer;
 
-typedef enum cfg_way { WAY_NEW, WAY_TABLE, WAY_GOTO, WAY_TAIL, WAY_UNKNOWN } cfg_way;
+typedef enum cfg_way { WAY_NEW, WAY_TABLE, /* as the table says */
+    WAY_GOTO,  /* to anything in the procedure whose address is taken, and as the table says, if any */
+    WAY_TAIL, WAY_UNKNOWN } cfg_way;
 typedef struct cfg_indirect {
     uint64_t site;
     uint32_t proc;
-    uint32_t table; /* WAY_TABLE: index in work.tables */
+    uint32_t table; /* index in work.tables, CFG_NONE: none */
+    uint32_t spare; /* the one it once had */
     uint8_t way;
     bool leaves;    /* WAY_GOTO: may leave the procedure as well */
 } cfg_indirect;
@@ -162,8 +169,8 @@ typedef struct cfg_work {
     INL_VEC(cfg_note) notes;
     INL_VEC(cfg_pointer) pointers; /* sorted by `to` */
     INL_VEC(cfg_pointer) found;    /* new ones */
-    INL_VEC(cfg_indirect) indirects; /* sorted by site between rounds */
-    size_t indirects_sorted;
+    INL_VEC(cfg_indirect) indirects;
+    inl_map by_site;               /* their numbers */
     INL_VEC(cfg_table) tables;
     INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
     uint32_t current;                /* procedure that is being explored */
@@ -259,7 +266,10 @@ uint32_t cfg_view_find(const cfg_view *v, uint64_t addr); /* block that covers i
 /* The block's instructions, valid until four other blocks are asked for. */
 const isa_insn *cfg_view_insns(cfg_view *v, uint32_t block, uint32_t *count);
 uint64_t cfg_view_writes(cfg_view *v, uint32_t block);
-uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in); /* a call's clobbers included */
+/* A call's clobbers included; for cfg_changes only those registers that certainly hold another value behind
+ * a call: what a compiler relies on behind a call, it knows the callee to preserve. */
+uint64_t cfg_insn_writes(const cfg_work *w, const isa_insn *in);
+uint64_t cfg_changes(const cfg_work *w, const isa_insn *in);
 cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site);
 
 /* values.c: where a register's value comes from */
@@ -270,7 +280,7 @@ typedef struct cfg_def {
     cfg_point at;
     isa_insn in;
 } cfg_def;
-enum { CFG_MAX_DEFS = 4 };
+enum { CFG_MAX_DEFS = 40 };
 typedef struct cfg_defs {
     cfg_def def[CFG_MAX_DEFS];
     unsigned count;
@@ -304,8 +314,8 @@ bool cfg_resolve(cfg_work *w, bool open_ended);
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
 bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
 
-/* height.c: where the stack pointer is at a block's last instruction, counted from the entry;
- * false when that cannot be said */
+/* height.c: where the stack pointer is behind a block's last instruction, counted from the entry; false
+ * when that cannot be said */
 bool cfg_stack_height(cfg_view *v, uint32_t block, int64_t *height);
 
 /* build.c */

@@ -83,6 +83,10 @@ typedef struct image_unwind_range {
 } image_unwind_range;
 size_t image_unwind_ranges(image *, const image_unwind_range **out);
 
+/* Where the frame begins when the instruction at `addr` is about to run: *offset from register *reg
+ * (DWARF's number), as the unwind table has it. False when it does not say, or by an expression. */
+bool image_frame_at(image *, uint64_t addr, unsigned *reg, int64_t *offset);
+
 /* Pointer encodings of unwind and exception tables (DW_EH_PE_*): the low four bits are the format, the
  * next three what it is relative to. */
 enum {

@@ -144,6 +144,13 @@ bool image_take_format(image_cursor *c, uint8_t encoding, uint64_t *out); /* as 
 /* A pointer; false for what cannot be known from the file (text-relative, indirect). */
 bool image_take_pointer(image_cursor *c, uint8_t encoding, uint64_t data_base, uint64_t *out);
 
+/* unwind.c: the call frame instructions of a range. */
+typedef struct image_frame {
+    image_cursor common, own; /* the CIE's, then the FDE's */
+    uint64_t code_align;
+} image_frame;
+bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out);
+
 /* dynamic.c */
 const image_dynamic *image_dynamic_info(image *im);
 bool image_find_dynsym(image *im, image_symtab *out);

@@ -16,6 +16,8 @@ typedef struct cie {
     uint64_t addr; /* 0: none cached */
     uint8_t pointer_encoding, lsda_encoding;
     bool has_augmentation, usable;
+    uint64_t code_align;
+    image_cursor program;
 } cie;
 
 typedef struct reader {
@@ -51,6 +53,8 @@ static bool read_augmentation(const reader *r, image_cursor *c, const char *lett
     uint64_t size, personality;
     if (!image_take_leb(c, false, &size) || size > (uint64_t)(c->end - c->at)) return false;
     out->has_augmentation = true;
+    out->program = *c;
+    image_skip(&out->program, size);
     for (; *letters; letters++) {
         uint8_t encoding;
         switch (*letters) {
@@ -87,8 +91,10 @@ static bool read_cie(const reader *r, uint64_t addr, cie *out) {
         if (!letters[i]) break;
     }
     if (version == 4 && !image_skip(&c, 2)) return false; /* address and segment selector size */
-    if (!image_take_leb(&c, false, &number) || !image_take_leb(&c, true, &number)) return false;
+    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &number))
+        return false;
     if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
+    out->program = c;
     if (letters[0] == 0) return out->usable = true;
     if (letters[0] != 'z') return false;
     return out->usable = read_augmentation(r, &c, letters + 1, out);
@@ -215,4 +221,20 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out) {
     }
     *out = im->unwind.items;
     return im->unwind.count;
+}
+
+bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out) {
+    reader r = {.im = im, .header = im->unwind_header.p_vaddr};
+    image_cursor c;
+    uint64_t id, id_addr, value;
+    cie from;
+    if (!record_at(im, range->fde, ~0ull, &c, &id, &id_addr) || id == 0) return false;
+    if (!read_cie(&r, id_addr - id, &from)) return false;
+    if (!image_take_format(&c, from.pointer_encoding, &value) ||
+        !image_take_format(&c, from.pointer_encoding, &value))
+        return false;
+    if (from.has_augmentation && (!image_take_leb(&c, false, &value) || !image_skip(&c, value)))
+        return false;
+    *out = (image_frame){from.program, c, from.code_align};
+    return true;
 }

@@ -67,6 +67,8 @@ const cfg_machine cfg_machine_x86_64 = {
                      1u << X86_R8 | 1u << X86_R9 | 1u << X86_R10 | 1u << X86_R11,
     .stack = X86_RSP,
     .frame = X86_RBP,
+    .dwarf_stack = 7,
+    .results = 1u << X86_RAX | 1u << X86_RDX,
     .sems = {
         [SEM_MOV] = LIST("mov"),
         [SEM_LEA] = LIST("lea"),
