@@ -27,7 +27,9 @@ static uint32_t taken_edge(const placing *p, uint32_t block)
 {
     const cfg_program *cfg = rewrite_cfg(p->w);
     const cfg_block *k = &cfg->blocks[p->proc->first_block + block];
-    if (k->edge_count < 2 || k->flags & CFG_BLOCK_CALL) return CFG_NONE;
+    const weave_block *b = &p->w->run.blocks[block];
+    unsigned flow = p->w->run.insns[b->first + b->count - 1].in.flow;
+    if (k->edge_count < 2 || (flow != ISA_FLOW_COND && flow != ISA_FLOW_COND_REG)) return CFG_NONE;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
         if (cfg->edges[e].kind == CFG_EDGE_TABLE) return CFG_NONE;
         if (!cfg_flow_is_fall(cfg, &cfg->edges[e])) return e;
