@@ -76,6 +76,12 @@ static bool is_called(const cfg_program *p, const cfg_block *b)
     return b->flags & CFG_BLOCK_ENTRY && p->procs[b->proc].flags & CALLED;
 }
 
+cfg_need cfg_flow_at_block(const cfg_program *p, const cfg_facts *facts, uint32_t block)
+{
+    bool entry = block == CFG_NONE || is_called(p, &p->blocks[block]);
+    return (cfg_need){~0ull, entry ? facts->flags_at_entry : facts->flags_at_outside};
+}
+
 /* What is wanted behind a block's last instruction, its edges within the procedure apart. */
 static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_block *b)
 {
@@ -89,8 +95,7 @@ static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_b
         const cfg_edge *e = &p->edges[b->first_edge + i];
         bool inside = e->to != CFG_NONE && p->blocks[e->to].proc == b->proc;
         if (inside) continue;
-        bool entry = e->to == CFG_NONE || is_called(p, &p->blocks[e->to]);
-        need = join(need, (cfg_need){~0ull, entry ? facts->flags_at_entry : facts->flags_at_outside});
+        need = join(need, cfg_flow_at_block(p, facts, e->to));
     }
     bool goes_on = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
                                                 CFG_BLOCK_UNRESOLVED);

@@ -43,5 +43,7 @@ cfg_live *cfg_flow_solve(const cfg_program *, const cfg_facts *, uint32_t proc, 
 /* What is wanted where the procedure is left: at a call, a return, another procedure's entry. */
 cfg_need cfg_flow_at_call(const cfg_facts *);
 cfg_need cfg_flow_at_return(const cfg_facts *);
+/* At a block (CFG_NONE: unknown code) that another procedure jumps to. */
+cfg_need cfg_flow_at_block(const cfg_program *, const cfg_facts *, uint32_t block);
 
 #endif

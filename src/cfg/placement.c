@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 6, PER_LOOP = 3, ONCE = 64 }; /* a loop goes round 2^3 times; ONCE outside loops */
-enum { ALWAYS_IN = 1 << 30 };
+enum { STRETCH_COST = 2, TAKEN_COST = 4, ALWAYS_IN = 1 << 30 };
 
 /* --- sets of nodes that are one --- */
 
@@ -117,8 +117,8 @@ static void add_transfers(builder *b, uint32_t block)
         bool inside = is_inside(b, edge->to);
         uint32_t weight = often(b, block);
         if (inside && often(b, edge->to) < weight) weight = often(b, edge->to);
-        if (edge->kind == CFG_EDGE_TAKEN || edge->kind == CFG_EDGE_NOT_TAKEN) weight -= weight / 4;
-        weight = cfg_flow_is_fall(b->cfg, edge) ? ALWAYS_IN : 2 * weight + 1;
+        /* A branch that is counted when it is taken costs a jump besides. */
+        weight = cfg_flow_is_fall(b->cfg, edge) ? ALWAYS_IN : TAKEN_COST * weight + 1;
         add(b, out_of(b, block), inside ? in_of(b, edge->to) : 0, weight, e);
     }
 }
@@ -155,7 +155,7 @@ cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint
     join_nodes(&b, marks);
     for (uint32_t i = b.first; i < b.first + n; i++) {
         bool watch = marks && marks[i - b.first] & CFG_FLOW_WATCHED; /* counted as soon as it is entered */
-        add(&b, in_of(&b, i), out_of(&b, i), watch ? 0 : 2 * often(&b, i), CFG_NONE);
+        add(&b, in_of(&b, i), out_of(&b, i), watch ? 0 : STRETCH_COST * often(&b, i), CFG_NONE);
     }
     for (uint32_t i = b.first; i < b.first + n; i++) add_transfers(&b, i);
     if (!renumber(&b, nodes, arena) || !cfg_flow_choose(b.g, arena)) return NULL;

@@ -239,8 +239,8 @@ static void live_at(void *work, uint64_t target, uint64_t *regs, uint32_t *flags
     cfg_need need = {~0ull, ~0u};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc && w->live)
         need = w->live[b - p->procs[w->proc].first_block].live;
-    else if (b != CFG_NONE && p->blocks[b].flags & CFG_BLOCK_ENTRY)
-        need = cfg_flow_at_call(&w->facts);
+    else if (b != CFG_NONE)
+        need = cfg_flow_at_block(p, &w->facts, b);
     *regs = need.regs;
     *flags = need.flags;
 }

@@ -108,6 +108,15 @@ cfg_need weave_wanted_at(const weaver *w, uint64_t target)
     return need;
 }
 
+/* What snippets on the taken edge of a branch must leave alone. Those of another transfer stand before it:
+ * it reads what it reads. */
+cfg_need weave_wanted_taken(const weaver *w, const weave_insn *insn)
+{
+    unsigned flow = insn->in.flow;
+    if (flow != ISA_FLOW_COND && flow != ISA_FLOW_COND_REG) return everything;
+    return join(weave_wanted_at(w, insn->in.target), reads_of_list(w, &insn->taken, insn));
+}
+
 static cfg_need wanted_behind(const weaver *w, uint32_t i)
 {
     cfg_need need = everything;
@@ -142,7 +151,7 @@ static cfg_step insn_step(weaver *w, uint32_t i)
                   insn->in.flow == ISA_FLOW_COND_REG;
     if (direct) s.exit = weave_wanted_at(w, insn->in.target);
     else s.exit = wanted_behind(w, i);
-    if (insn->taken.first) s.exit = everything;
+    if (insn->taken.first) s.exit = weave_wanted_taken(w, insn);
     if (!direct) s.may_fault = true;
     return s;
 }

@@ -2,8 +2,6 @@
  * one with snippets. weaver.h tells how the work is divided. */
 #include "weave/x86_64/weaver.h"
 
-static const cfg_need everything = {WEAVE_ALL_REGS, X86_ARITH};
-
 static bool is_plain(const weave_run *run)
 {
     for (uint32_t i = 0; i < run->block_count; i++)
@@ -128,7 +126,7 @@ static void emit_after(weaver *w, uint32_t i)
 /* The snippets of a taken edge, in the state the program leaves with. */
 static void emit_taken_list(weaver *w, const weave_insn *insn)
 {
-    w->need = w->living = everything;
+    w->need = w->living = weave_wanted_taken(w, insn);
     for (const weave_insert *n = insn->taken.first; n; n = n->next) emit_insert(w, n);
     weave_restore_all(w);
 }
@@ -140,8 +138,8 @@ struct weave_side {
     weave_state st;
 };
 
-/* The branch goes to code behind the run that restores what is spilled; the straight way goes on
- * with its registers where they are. */
+/* The branch goes to code behind the run that restores what is spilled and holds the snippets of the
+ * taken edge; the straight way goes on with its registers where they are. */
 static void emit_side(weaver *w, uint32_t i)
 {
     weave_side *side = inl_arena_alloc(w->run->arena, sizeof *side);
@@ -161,10 +159,10 @@ static void emit_sides(weaver *w)
         weave_set_point(w, s->index, false);
         w->st = s->st;
         x86_bind(w->c, s->from);
-        w->need = w->living = weave_wanted_at(w, w->run->insns[s->index].in.target);
+        w->need = w->living = weave_wanted_taken(w, &w->run->insns[s->index]);
         w->st.flags_slot = false; /* a count that keeps the flags is cheaper than their restoring */
         weave_emit_side_counts(w, s->index);
-        weave_restore_all(w);
+        emit_taken_list(w, &w->run->insns[s->index]);
         exit_to(w, w->run->insns[s->index].in.target);
         weave_note_state(w, from, s->index, s->st);
     }
@@ -214,7 +212,8 @@ static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
         emit_side(w, i);
         return;
     }
-    if (conditional && insn->taken.first) emit_taken_edge(w, i);
+    if (insn->in.flow == ISA_FLOW_COND && insn->taken.first && w->opt->cold_exits) emit_side(w, i);
+    else if (conditional && insn->taken.first) emit_taken_edge(w, i);
     else if (transfers) lower(w, i);
     else if (!weave_copy(w, i, entry)) return;
     weave_executed(w, i);

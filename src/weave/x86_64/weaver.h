@@ -170,6 +170,7 @@ int weave_element_cond(weaver *, const snippet *); /* flags set; the condition c
 /* points.c */
 bool weave_analyse(weaver *);
 cfg_need weave_wanted_at(const weaver *, uint64_t target); /* where control leaves for it */
+cfg_need weave_wanted_taken(const weaver *w, const weave_insn *insn);
 cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);
 void weave_set_point(weaver *, uint32_t insn, bool after);
 void weave_prepare(weaver *, uint32_t insn);  /* restores what the instruction needs */
