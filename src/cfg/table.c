@@ -21,6 +21,7 @@ typedef struct form {
     uint64_t table, base, named_at;
     cfg_point load;     /* where the table is read */
     uint8_t index;      /* register, ISA_NO_REG: not known */
+    bool single;        /* always the same entry is read */
 } form;
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
@@ -97,13 +98,13 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, form *f)
     if (s.src.kind == ISA_OPERAND_REG) { /* mov table(..),%eax; movslq %eax,%rax */
         if (s.src.size != 4 || !single_def(v, s.src.reg, d.at, &d, &s) || s.sem != SEM_MOV) return false;
     }
-    if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.size != 4 || s.mem.segment ||
-        s.mem.bits & ISA_MEM_PCREL)
-        return false;
+    if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.size != 4 || s.mem.segment) return false;
     f->load = d.at;
+    f->single = s.mem.bits & ISA_MEM_PCREL;
     f->index = s.mem.scale == 4 ? s.mem.index : ISA_NO_REG;
     f->table = (uint64_t)s.mem.disp;
     f->named_at = d.in.addr;
+    if (f->single) return true;
     if (s.mem.base == ISA_NO_REG) return s.mem.index != ISA_NO_REG;
     if (!cfg_constant_of(v, s.mem.base, d.at, &c)) {
         if (s.mem.scale != 1 || s.mem.index == ISA_NO_REG ||
@@ -148,6 +149,8 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
         if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8)
             return relative(v, s->dst.reg, s->src.reg, d->at);
         return just(FORM_COMPUTED);
+    case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's */
+        return just(s->has_mem && s->mem.segment ? FORM_POINTER : FORM_COMPUTED);
     case SEM_POP: return just(FORM_POINTER);
     default: return just(FORM_COMPUTED);
     }
@@ -310,6 +313,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? 4 : 8};
     uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load, &firm) : 0;
+    if (f->single) most = firm = true;
     if (!firm && !open_ended && i->way == WAY_NEW) return false;
     if (!read_table(v, &t, most, firm)) {
         settle_pointer(v, i, block, relative ? FORM_COMPUTED : FORM_LOADED);

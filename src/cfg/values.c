@@ -100,7 +100,7 @@ static void reach(cfg_view *v, const wanted *what, cfg_point at, cfg_defs *out)
     begin_walk(v);
     if (ends_at_entry(v, at.block)) out->unknown = true;
     push_preds(v, at.block);
-    while (v->stack.count && !out->unknown) {
+    while (v->stack.count) {
         uint32_t block = v->stack.items[--v->stack.count];
         if (v->budget == 0) {
             out->unknown = true;
@@ -150,87 +150,114 @@ void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
     }
 }
 
-/* --- constants --- */
+/* --- constants ---
+ *
+ * A register may get its constant in several places: from a spill slot that it was put into, from either
+ * side of a loop. All places that can be evaluated must agree; those that cannot are passed over, but
+ * then no single instruction names the constant. Since no compiler lets two tables share one jump, a
+ * constant that reaches a jump on one path is the one on all. */
 
-static bool constant(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out, unsigned depth);
+enum { max_depth = 12 };
 
-static bool constant_in_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_constant *out,
-                             unsigned depth)
+typedef struct search {
+    cfg_view *v;
+    uint64_t busy[max_depth]; /* definitions that are being evaluated */
+    unsigned depth;
+} search;
+
+static bool constant(search *s, unsigned reg, cfg_point at, cfg_constant *out);
+static bool constant_in_slot(search *s, const isa_mem *slot, cfg_point at, cfg_constant *out);
+
+static bool by_lea(search *s, const cfg_def *d, const cfg_shape *c, cfg_constant *out)
 {
-    cfg_defs d;
-    cfg_reach_slot(v, slot, at, &d);
-    if (d.unknown || d.count == 0) return false;
-    for (unsigned i = 0; i < d.count; i++) {
-        cfg_constant one;
-        cfg_shape s;
-        cfg_shape_of(v->work, &d.def[i].in, &s);
-        if (s.sem != SEM_MOV || !s.has_src) return false;
-        if (s.src.kind == ISA_OPERAND_REG) {
-            if (!constant(v, s.src.reg, d.def[i].at, &one, depth + 1)) return false;
-        } else if (s.src.kind == ISA_OPERAND_IMM) {
-            one = (cfg_constant){(uint64_t)s.src.imm, 0};
-        } else {
-            return false;
-        }
-        if (i && one.value != out->value) return false;
-        if (i && one.named_at != out->named_at) one.named_at = 0;
-        *out = one;
-    }
+    if (!c->has_mem || c->mem.index != ISA_NO_REG) return false;
+    *out = (cfg_constant){(uint64_t)c->mem.disp, d->in.addr};
+    if (c->mem.base == ISA_NO_REG || c->mem.bits & ISA_MEM_PCREL) return true;
+    if (!constant(s, c->mem.base, d->at, out)) return false;
+    *out = (cfg_constant){out->value + (uint64_t)c->mem.disp, c->mem.disp ? 0 : out->named_at};
     return true;
 }
 
-static bool constant_by(cfg_view *v, const cfg_def *d, cfg_constant *out, unsigned depth)
+static bool by_copy(search *s, const cfg_def *d, const cfg_shape *c, cfg_constant *out)
 {
-    cfg_shape s;
-    cfg_shape_of(v->work, &d->in, &s);
-    if (!s.has_dst || s.dst.kind != ISA_OPERAND_REG) return false;
-    switch (s.sem) {
-    case SEM_LEA:
-        if (!s.has_mem || s.mem.index != ISA_NO_REG) return false;
-        *out = (cfg_constant){(uint64_t)s.mem.disp, d->in.addr};
-        if (s.mem.base == ISA_NO_REG || s.mem.bits & ISA_MEM_PCREL) return true;
-        if (!constant(v, s.mem.base, d->at, out, depth + 1)) return false;
-        *out = (cfg_constant){out->value + (uint64_t)s.mem.disp, s.mem.disp ? 0 : out->named_at};
-        return true;
-    case SEM_MOV:
-        if (s.src.kind == ISA_OPERAND_IMM) {
-            uint64_t value = (uint64_t)s.src.imm;
-            *out = (cfg_constant){s.dst.size == 4 ? (uint32_t)value : value, d->in.addr};
-            return s.dst.size >= 4;
-        }
-        if (s.dst.size < 8) return false;
-        if (s.src.kind == ISA_OPERAND_REG) return constant(v, s.src.reg, d->at, out, depth + 1);
-        return s.has_mem && cfg_is_slot(v->work, &s.mem) &&
-               constant_in_slot(v, &s.mem, d->at, out, depth + 1);
+    if (c->src.kind == ISA_OPERAND_IMM) {
+        uint64_t value = (uint64_t)c->src.imm;
+        *out = (cfg_constant){c->dst.size == 4 ? (uint32_t)value : value, d->in.addr};
+        return c->dst.size >= 4;
+    }
+    if (c->dst.size < 8) return false;
+    if (c->src.kind == ISA_OPERAND_REG) return constant(s, c->src.reg, d->at, out);
+    return c->dst.kind == ISA_OPERAND_REG && c->has_mem && cfg_is_slot(s->v->work, &c->mem) &&
+           constant_in_slot(s, &c->mem, d->at, out);
+}
+
+static bool by_def(search *s, const cfg_def *d, cfg_constant *out)
+{
+    cfg_shape c;
+    cfg_shape_of(s->v->work, &d->in, &c);
+    if (!c.has_dst || !c.has_src) return false;
+    switch (c.sem) {
+    case SEM_LEA: return by_lea(s, d, &c, out);
+    case SEM_MOV: return by_copy(s, d, &c, out);
     case SEM_ADD:
     case SEM_SUB:
-        if (s.src.kind != ISA_OPERAND_IMM || s.dst.size != 8 ||
-            !constant(v, s.dst.reg, d->at, out, depth + 1))
+        if (c.dst.kind != ISA_OPERAND_REG || c.src.kind != ISA_OPERAND_IMM || c.dst.size != 8 ||
+            !constant(s, c.dst.reg, d->at, out))
             return false;
-        out->value += s.sem == SEM_ADD ? (uint64_t)s.src.imm : -(uint64_t)s.src.imm;
+        out->value += c.sem == SEM_ADD ? (uint64_t)c.src.imm : -(uint64_t)c.src.imm;
         out->named_at = 0;
         return true;
     default: return false;
     }
 }
 
-static bool constant(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out, unsigned depth)
+static bool is_busy(const search *s, uint64_t addr)
+{
+    for (unsigned i = 0; i < s->depth; i++)
+        if (s->busy[i] == addr) return true;
+    return false;
+}
+
+/* What all definitions agree on. */
+static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
+{
+    bool got = false, sure = !d->unknown;
+    if (s->depth == max_depth) return false;
+    for (unsigned i = 0; i < d->count; i++) {
+        cfg_constant one;
+        if (is_busy(s, d->def[i].in.addr)) continue; /* comes round from itself */
+        s->busy[s->depth++] = d->def[i].in.addr;
+        bool known = by_def(s, &d->def[i], &one);
+        s->depth--;
+        if (!known) {
+            sure = false;
+            continue;
+        }
+        if (got && one.value != out->value) return false;
+        if (got && one.named_at != out->named_at) one.named_at = 0;
+        *out = one;
+        got = true;
+    }
+    if (got && !sure) out->named_at = 0;
+    return got;
+}
+
+static bool constant_in_slot(search *s, const isa_mem *slot, cfg_point at, cfg_constant *out)
 {
     cfg_defs d;
-    if (depth > 8) return false;
-    cfg_reach(v, reg, at, &d);
-    if (d.unknown || d.count == 0) return false;
-    for (unsigned i = 0; i < d.count; i++) {
-        cfg_constant one;
-        if (!constant_by(v, &d.def[i], &one, depth)) return false;
-        if (i && one.value != out->value) return false;
-        if (i && one.named_at != out->named_at) one.named_at = 0;
-        *out = one;
-    }
-    return true;
+    cfg_reach_slot(s->v, slot, at, &d);
+    return agreed(s, &d, out);
+}
+
+static bool constant(search *s, unsigned reg, cfg_point at, cfg_constant *out)
+{
+    cfg_defs d;
+    cfg_reach(s->v, reg, at, &d);
+    return agreed(s, &d, out);
 }
 
 bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out)
 {
-    return constant(v, reg, at, out, 0);
+    search s = {.v = v};
+    return constant(&s, reg, at, out);
 }
