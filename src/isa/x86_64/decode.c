@@ -59,9 +59,6 @@ typedef struct state {
     bool invalid;      /* prefixes that fault whatever follows */
 } state;
 
-/* A condition that no branch predictor will guess: select, do not jump. */
-#define COIN(condition) __builtin_expect_with_probability((condition) != 0, 1, 0.5)
-
 /* All ones if `yes`. Written out because compilers turn conditional expressions into branches. */
 static inline unsigned mask_if(unsigned yes) { return 0u - (yes != 0); }
 
@@ -115,13 +112,13 @@ typedef struct rex_meaning { uint64_t extension; uint8_t context, prefix, index;
 static const rex_meaning rex_meanings[17] = {
     {0, 0, X86_PREFIX_NOREX, 0, 0}, REXXB(0, 0), REXXB(0, 1), REXXB(1, 0), REXXB(1, 1)};
 
-/* Sign-extended value of `size` bytes (1, 2, 4 or 8); 0 for size 0. */
+/* Sign-extended value of `size` bytes (1, 2, 4 or 8). */
 static inline int64_t load_signed(const uint8_t *p, unsigned size)
 {
     uint64_t v;
     memcpy(&v, p, 8);
-    unsigned shift = (64 - 8 * size) & 63;
-    return ((int64_t)(v << shift) >> shift) & -(int64_t)(size != 0);
+    unsigned shift = 0u - 8 * size;
+    return (int64_t)(v << (shift & 63)) >> (shift & 63);
 }
 
 /* Immediate bytes of an opcode that the tables lack. */
@@ -538,9 +535,9 @@ isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_ins
     }
     unsigned low = (w & 0xff) ^ 0x40, is_rex = low < 16;
     const rex_meaning *rex = &rex_meanings[(low + 1) & (0u - is_rex)];
-    w = COIN(is_rex) ? w >> 8 : w;
+    w >>= is_rex << 3; /* a shift by 0 or 8, where compilers would turn a selection into a jump */
     unsigned escape = (w & 0xff) == 0x0f;
-    w = COIN(escape) ? w >> 8 : w;
+    w >>= escape << 3;
     if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_uncommon(bytes, avail, addr, out);
     state s = {.p = bytes, .avail = avail, .addr = addr, .at = prefixed + is_rex + escape,
                .context = context, .map = X86_MAP_LEGACY + escape};

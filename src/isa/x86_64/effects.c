@@ -83,11 +83,11 @@ static void mend_count(const isa_insn *in, const x86_fx *f, isa_effects *e)
     else if (!(count & 31) && !(f->quirks & X86_FX_COUNT64)) e->flags_kill = 0;
 }
 
-/* Registers of the address: absent ones have number X86_NONE, a bit that is cleared. */
+/* Registers of the address: absent ones have number X86_NONE, a bit past those that the mask keeps. */
 static inline uint64_t address_registers(const isa_insn *in, const x86_fx *f)
 {
-    uint64_t used = 0 - (uint64_t)(f->quirks / X86_FX_ADDRESS & 1);
-    return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & ~(1ull << X86_NONE) & used;
+    uint32_t used = (uint32_t)((int8_t)f->quirks >> 7);
+    return (1ull << in->x[X86_X_BASE] | 1ull << in->x[X86_X_INDEX]) & used;
 }
 
 /* The read lane (bit 0) where reg == rm makes the old value not matter. The fields are compared,
@@ -135,26 +135,31 @@ static __attribute__((noinline)) void add_rest(const isa_insn *in, const x86_fx 
         e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
 }
 
+/* The general registers, as the lanes have them. */
+static inline void store_registers(const isa_insn *in, const x86_fx *f, isa_effects *e)
+{
+    unsigned reg = in->x[X86_X_REG], rm = in->x[X86_X_RM];
+    uint64_t lanes = f->fixed | f->reg << reg | f->rm << rm | f->v << in->x[X86_X_V];
+    lanes &= ~(reads_cleared(f, reg, rm) << rm);
+    e->kills = lanes >> X86_LANE_KILLS;
+    e->writes = lanes >> X86_LANE_WRITES & 0xffff;
+    e->reads = (lanes & 0xffff) | address_registers(in, f);
+}
+
 void x86_effects(const isa_insn *in, isa_effects *e)
 {
     const x86_fx *f = &x86_fxs[x86_row_of(in)->fx];
-    unsigned prefix = in->x[X86_X_PREFIX], quirks = f->quirks;
-    unsigned reg = in->x[X86_X_REG], rm = in->x[X86_X_RM];
-    uint64_t cleared = reads_cleared(f, reg, rm);
-    uint64_t lanes = f->fixed | (f->reg & ~cleared) << reg | (f->rm & ~cleared) << rm | f->v << in->x[X86_X_V];
-    e->reads = (lanes & 0xffff) | address_registers(in, f);
-    e->writes = lanes >> X86_LANE_WRITES & 0xffff;
-    e->kills = lanes >> X86_LANE_KILLS & 0xffff;
-    e->vec_reads = e->vec_writes = e->vec_kills = 0;
-    e->mask_reads = e->mask_writes = 0;
+    store_registers(in, f, e);
+    memset(&e->vec_reads, 0, offsetof(isa_effects, other_reads) - offsetof(isa_effects, vec_reads));
     e->other_reads = f->other_reads;
     e->other_writes = f->other_writes;
     memcpy(&e->flags_read, &f->flags_read, 4 * sizeof e->flags_read);
-    /* Byte registers 4..7 without a REX are the high bytes of 0..3: rare, so a branch. */
-    unsigned high = quirks & (reg >> 2 | (rm >> 1 & 2)) & (X86_FX_HIGH_REG | X86_FX_HIGH_RM) &
-                    (0u - (prefix & X86_PREFIX_NOREX));
-    if (high | f->has_vec | (quirks & ~IN_LANES) | in->x[X86_X_SEGMENT] |
-        (prefix & (X86_PREFIX_REX2 | X86_PREFIX_EVEX)))
+    /* Byte registers 4..7 without a REX are the high bytes of 0..3: rare, so a branch. Without a REX, the
+     * numbers are below 8: the shifts bring their highest bits to the places of HIGH_REG and HIGH_RM. With
+     * other prefixes something else may stand there; add_rest does not mind being called for nothing. */
+    unsigned prefix = in->x[X86_X_PREFIX], quirks = f->quirks;
+    unsigned high = quirks & prefix & (in->x[X86_X_REG] >> 2 | in->x[X86_X_RM] << 4);
+    if (high | (quirks & ~IN_LANES) | in->x[X86_X_SEGMENT] | (prefix & (X86_PREFIX_REX2 | X86_PREFIX_EVEX)))
         add_rest(in, f, high, e);
 }
 _Static_assert(sizeof(x86_fx) == 64, "one line of cache");

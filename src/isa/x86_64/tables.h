@@ -86,15 +86,15 @@ typedef struct x86_check {
 /* The register fields of an encoding. An opcode's own register field counts as rm. */
 enum x86_slot { X86_SLOT_REG, X86_SLOT_RM, X86_SLOT_V, X86_SLOT_IS4, X86_SLOT_MASK, X86_SLOT_FIXED };
 
-enum { /* x86_fx.quirks */
+enum { /* x86_fx.quirks; HIGH_* are the bits of X86_PREFIX_NOREX, ADDRESS is the sign (effects.c) */
     X86_FX_HIGH_REG = 1,     /* reg is an 8-bit register: 4..7 without REX are ah..bh */
-    X86_FX_HIGH_RM = 2,
-    X86_FX_ADDRESS = 4,      /* the memory operand's registers are read (not so for nops) */
-    X86_FX_SAME_RM = 8,      /* reg == rm: the result does not depend on the old values */
-    X86_FX_SAME_V_RM = 16,   /* vvvv == rm: likewise */
-    X86_FX_COUNT = 32,       /* flags stay when the immediate count is 0 */
-    X86_FX_COUNT64 = 64,     /* ... modulo 64, not 32 */
-    X86_FX_RARE = 128,       /* one of x86_fx.rare */
+    X86_FX_SAME_RM = 2,      /* reg == rm: the result does not depend on the old values */
+    X86_FX_SAME_V_RM = 4,    /* vvvv == rm: likewise */
+    X86_FX_COUNT = 8,        /* flags stay when the immediate count is 0 */
+    X86_FX_COUNT64 = 16,     /* ... modulo 64, not 32 */
+    X86_FX_RARE = 32,        /* one of x86_fx.rare, or has_vec */
+    X86_FX_HIGH_RM = 64,
+    X86_FX_ADDRESS = 128,    /* the memory operand's registers are read (not so for nops) */
 };
 enum { /* x86_fx.rare */
     X86_RARE_EVERYTHING = 4, /* all is read and written */
@@ -164,6 +164,7 @@ typedef struct x86_operand {
     uint16_t broadcast;      /* MEM: elements a broadcast fills */
 } x86_operand;
 
+#pragma GCC visibility push(hidden) /* addressed directly, not through a table of addresses */
 extern const x86_opcode x86_opcodes[X86_MAPS][256];
 extern const uint8_t x86_context_maps[][256];
 extern const uint8_t x86_modrm_maps[][256];
@@ -176,13 +177,14 @@ extern const x86_mem x86_mems[];
 extern const x86_operand x86_operands[];
 extern const char *const x86_mnemonics[];
 extern const char *const x86_categories[];
+#pragma GCC visibility pop
 /* X86_OP_COUNT, X86_OP_SYSCALL and X86_OP_INT are in the generated isa/x86_tables.h. */
 
 /* How isa_insn.x is used. */
 enum { X86_X_PREFIX, X86_X_SEGMENT, X86_X_REG, X86_X_RM, X86_X_V, X86_X_BASE, X86_X_INDEX,
        X86_X_SCALE, X86_X_VECTOR };
-enum { X86_PREFIX_NOREX = 1, X86_PREFIX_A32 = 2, X86_PREFIX_W = 4, X86_PREFIX_MEM = 8 /* ModRM memory */,
-       X86_PREFIX_REX2 = 16, X86_PREFIX_VEX = 32 /* or XOP */, X86_PREFIX_EVEX = 64 };
+enum { X86_PREFIX_NOREX = 1 | 64, X86_PREFIX_A32 = 2, X86_PREFIX_W = 4, X86_PREFIX_MEM = 8 /* ModRM memory */,
+       X86_PREFIX_REX2 = 16, X86_PREFIX_VEX = 32 /* or XOP */, X86_PREFIX_EVEX = 128 };
 enum { X86_NONE = 63 };      /* no base, no index */
 
 static inline const x86_row *x86_row_of(const isa_insn *in) { return &x86_rows[in->row]; }

@@ -292,6 +292,6 @@ void fx_of(const answer *a, unsigned flow, x86_fx *fx)
         a->in.meta.category == ZYDIS_CATEGORY_AVX512_4VNNIW)
         fx->rare = X86_RARE_BLOCK4;
     if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_VP2INTERSECT) fx->rare = X86_RARE_MASK_PAIR;
-    if (fx->rare) fx->quirks |= X86_FX_RARE;
+    if (fx->rare || fx->has_vec) fx->quirks |= X86_FX_RARE;
     add_exits(a, fx, flow);
 }
