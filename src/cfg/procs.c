@@ -200,8 +200,6 @@ static void seed_symbols(cfg_work *w)
     size_t count = image_procs(w->image, &p);
     for (size_t i = 0; i < count; i++) {
         bool unnamed = p[i].source == IMAGE_PROC_UNWIND;
-        const cfg_region *r = cfg_region_at(w, p[i].addr);
-        if (r && r->stubs && unnamed) continue; /* stubs come by their names, or one by one */
         uint32_t number = cfg_procs_add(w, p[i].addr, p[i].addr + p[i].size,
                                         unnamed ? NULL : p[i].name, p[i].source, 0);
         if (number == CFG_NONE) continue;

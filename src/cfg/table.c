@@ -156,10 +156,11 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
     }
 }
 
-/* Several values may arrive: when all are plain pointers, so is their union. */
+/* Several values may arrive: from one table in several places, or plain pointers. */
 static form form_of_several(cfg_view *v, const cfg_defs *d)
 {
     form f = just(FORM_POINTER);
+    unsigned tables = 0;
     for (unsigned i = 0; i < d->count; i++) {
         cfg_shape s;
         cfg_shape_of(v->work, &d->def[i].in, &s);
@@ -167,8 +168,15 @@ static form form_of_several(cfg_view *v, const cfg_defs *d)
         if (call || (s.sem == SEM_MOV && s.src.kind == ISA_OPERAND_REG)) continue;
         form one = form_of_def(v, &d->def[i], &s);
         if (one.kind == FORM_RELATIVE || one.kind == FORM_COMPUTED) return just(FORM_COMPUTED);
+        if (one.kind == FORM_ABSOLUTE && (tables == 0 || one.table == f.table)) {
+            f.table = one.table;
+            tables++;
+        }
         if (one.kind != FORM_POINTER) f.kind = FORM_LOADED;
     }
+    if (tables == 0 || tables < d->count || d->unknown) return f;
+    f.kind = FORM_ABSOLUTE;
+    f.base = f.table;
     return f;
 }
 
