@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""Every way in which a rewritten program ends, starts threads and processes, or takes signals.
+
+  tests/rewrite/ends.py [--build DIR] [--only PATTERN] [--keep]
+
+ends.c is built in five forms and rewritten with several tools. Output and status must equal those of the
+original, and each process must leave exactly one report. What the eight threads of one way count is
+compared with the JIT, exactly. Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import argparse
+import fnmatch
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 60
+# How many processes are the program's own, and report.
+WAYS = {
+    "return": 1, "exit": 1, "_exit": 1, "quick_exit": 1, "abort": 1, "fault": 1, "overflow": 1,
+    "term": 1, "from-outside": 2, "exec": 1, "exec-nothing": 1, "exec-rubbish": 1, "close-all": 1,
+    "dup-over": 1, "daemon": 3, "thread-exit": 1, "threads": 1, "main-first": 1, "cancel": 1,
+    "fork": 2, "vfork": 1, "spawn": 1, "load": 1, "jump-out": 1, "catch": 1, "actions": 2,
+    "dlopen": 1, "itself": 1,
+}
+FORMS = {
+    "dynamic": ["gcc", "-O1"],
+    "no-pie": ["gcc", "-O2", "-no-pie"],
+    "static": ["gcc", "-O2", "-static"],
+    "static-pie": ["gcc", "-O1", "-static-pie"],
+    "musl": ["musl-gcc", "-O1"],
+    "musl-static": ["musl-gcc", "-O2", "-static"],
+}
+TOOLS = {"inscount": list(FORMS), "memtrace": ["dynamic", "static"], "branches": ["dynamic", "musl-static"]}
+# Of other forms than glibc's dynamic one these are not to be had.
+GLIBC_DYNAMIC = {"dlopen"}
+
+
+class Test:
+    def __init__(self, options, scratch):
+        self.options, self.scratch = options, scratch
+        self.passed = self.failed = 0
+
+    def count(self, name, good, detail=""):
+        if good:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAIL {name}: {detail}", flush=True)
+
+    def build(self, form, command):
+        if not shutil.which(command[0]):
+            print(f"SKIP {form}: there is no {command[0]}")
+            return None
+        os.makedirs(f"{self.scratch}/{form}")
+        program = f"{self.scratch}/{form}/ends"
+        done = subprocess.run(command + ["-w", "-pthread", f"{HERE}/ends.c", "-o", program],
+                              capture_output=True, text=True)
+        self.count(f"{form}: compile", done.returncode == 0, done.stderr[-500:])
+        return program if done.returncode == 0 else None
+
+    def rewrite(self, tool, program, *more):
+        out = f"{program}.{tool}{len(more) or ''}"
+        done = subprocess.run([f"{self.options.build}/inlay", "rewrite", tool, *more, program, "-o", out],
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.count(f"{tool}: rewrite {program}", done.returncode == 0, done.stderr[-500:])
+        return out if done.returncode == 0 else None
+
+    def run(self, argv, **env):
+        try:
+            done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT,
+                                  env=os.environ | env)
+        except subprocess.TimeoutExpired:
+            return "hangs", b"", b""
+        return done.returncode, done.stdout, done.stderr
+
+    def reports(self, pattern, wanted):
+        """All that are written by processes that may live a little longer than the first."""
+        for _ in range(40):
+            texts = []
+            for name in glob.glob(pattern):
+                with open(name, "rb") as f:
+                    texts.append(f.read())
+            if len(texts) >= wanted and all(texts):
+                break
+            time.sleep(0.05)
+        return texts
+
+    def way(self, form, tool, program, rewritten, way):
+        name = f"{form} {tool} {way}"
+        if self.options.only and not fnmatch.fnmatch(name, self.options.only):
+            return
+        result = f"{self.scratch}/{form}/{tool}.{way}.result"
+        status, text, _ = self.run([program, way])
+        status2, text2, err = self.run([rewritten, way], INLAY_OUT=result)
+        good = (status, text) == (status2, text2)
+        self.count(name, good, f"native {status} {text[:200]!r}, rewritten {status2} {text2[:200]!r} {err[-300:]!r}")
+        texts = self.reports(result + "*", WAYS[way])
+        self.count(f"{name}: reports", len(texts) == WAYS[way] and all(texts),
+                   f"{len(texts)} instead of {WAYS[way]}: {[t[:60] for t in texts]}")
+        if tool == "inscount":
+            once = all(t.count(b"instructions") == 1 for t in texts)
+            self.count(f"{name}: one report a process", once, repr(texts)[:300])
+
+    def exact(self, program):
+        """All that eight threads, three times, do in one procedure."""
+        out = self.rewrite("inscount", program, "--proc", "work")
+        if not out:
+            return
+        counts = []
+        for argv in ([f"{self.options.build}/inlay", "run", "inscount", "--proc", "work",
+                      "-o", f"{self.scratch}/jit", "--", program, "threads"], [out, "threads"]):
+            self.run(argv, INLAY_OUT=f"{self.scratch}/rewritten")
+        for name in ("jit", "rewritten"):
+            with open(f"{self.scratch}/{name}") as f:
+                counts.append(re.search(r"(\d+) instructions", f.read())[1])
+        self.count("threads: exact", counts[0] == counts[1] != "0", f"JIT {counts[0]}, rewritten {counts[1]}")
+
+    def all(self):
+        for form, command in FORMS.items():
+            program = self.build(form, command)
+            for tool, forms in TOOLS.items():
+                if not program or form not in forms:
+                    continue
+                rewritten = self.rewrite(tool, program)
+                for way in WAYS:
+                    if rewritten and (form == "dynamic" or way not in GLIBC_DYNAMIC):
+                        self.way(form, tool, program, rewritten, way)
+            if program and form == "dynamic" and not self.options.only:
+                self.exact(program)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", help="FORM TOOL WAY, with wild cards")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    scratch = tempfile.mkdtemp(prefix="inlay-ends-")
+    test = Test(options, scratch)
+    try:
+        test.all()
+    finally:
+        if options.keep:
+            print(f"kept: {scratch}")
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{test.passed} passed, {test.failed} failed")
+    return 1 if test.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
