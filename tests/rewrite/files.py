@@ -372,7 +372,7 @@ def main():
     test.case("stripped, bare, overlay", test.shapes)
     test.case("rust", test.rust)
     test.case("names", test.names, f"{root}/pie", ["leaf", "middle", "top", "main"])
-    test.case("names of a stripped program", test.names, f"{root}/stripped", ["sub_", "sub_", "sub_", "sub_"])
+    test.case("names of a stripped program", test.names, f"{root}/stripped", ["sub_", "sub_", "sub_"])
     test.case("names of a static program", test.names, f"{root}/static", ["leaf", "middle", "top", "main"])
     for name in ("pie", "no-pie", "static", "static-pie", "no-spare-tags", "clang"):
         if os.path.exists(f"{root}/{name}.bbcount"):

@@ -17,6 +17,15 @@
 
 #include <cmocka.h>
 
+/* One unwind entry over two procedures, with rows that belong to code that is never reached and whose effect
+ * (r12) lasts: what is moved must have all of it in force. */
+__asm__(".text\n.p2align 4\n.type odd_rows, @function\nodd_rows:\n.cfi_startproc\n"
+        "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset rbx, -16\njmp 1f\n"
+        "push %r12\n.cfi_def_cfa_offset 24\n.cfi_offset r12, -24\npop %rax\n.cfi_def_cfa_offset 16\n"
+        "1: pop %rbx\n.cfi_def_cfa_offset 8\n.cfi_restore rbx\nret\n.size odd_rows, . - odd_rows\n"
+        ".p2align 4\n.type odd_second, @function\nodd_second:\nlea 1(%rdi), %eax\nadd %edi, %eax\nret\n"
+        ".size odd_second, . - odd_second\n.cfi_endproc\n");
+
 enum { registers = 17 }; /* and the return address */
 
 typedef struct side { /* one of the two files */
@@ -159,6 +168,19 @@ static void compare_all(sample *s) {
     }
 }
 
+static void check_odd(sample *s) {
+    static const char *const names[] = {"odd_rows", "odd_second"};
+    for (int i = 0; i < 2; i++) {
+        uint64_t addr, size;
+        assert_true(image_symbol(s->old.im, names[i], &addr, &size));
+        for (uint64_t at = addr; at < addr + size; at++) {
+            uint64_t now = rewrite_new_address(s->plan, at + s->plan->bias, true);
+            if (at == addr && !now) fail_msg("%s has not been moved", names[i]);
+            if (now) compare_frames(s, at, now - s->plan->bias);
+        }
+    }
+}
+
 static void check_file(const char *path, size_t at_least_sites) {
     if (access(path, R_OK) != 0) {
         print_message("%s is not here\n", path);
@@ -181,6 +203,7 @@ static void check_file(const char *path, size_t at_least_sites) {
     compare_all(&s);
     print_message("%s: %zu rows, %zu places in call sites\n", path, s.rows, s.sites);
     assert_true(s.rows > 200 && s.sites >= at_least_sites);
+    if (strcmp(path, "/proc/self/exe") == 0) check_odd(&s);
     close_side(&s.old);
     close_side(&s.now);
     rewrite_plan_free(s.plan);
