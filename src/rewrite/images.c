@@ -154,13 +154,17 @@ static const struct r_debug *linker_list(const run_image *i)
     return NULL;
 }
 
+/* A rewritten library has its program headers behind everything, at the same distance as in the file. */
 static void add_library(const struct link_map *m)
 {
     Elf64_Ehdr h;
+    Elf64_Phdr last;
     if (!m->l_addr || !jit_read(&h, m->l_addr, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
-        h.e_phentsize != sizeof(Elf64_Phdr) || h.e_phoff + h.e_phnum * sizeof(Elf64_Phdr) > PAGE)
+        h.e_phentsize != sizeof last || !h.e_phnum)
         return;
-    add((const void *)(m->l_addr + h.e_phoff), h.e_phnum, m->l_addr, m->l_name, false);
+    uint64_t at = m->l_addr + h.e_phoff;
+    if (jit_read(&last, at + (h.e_phnum - 1) * sizeof last, sizeof last))
+        add((const void *)at, h.e_phnum, m->l_addr, m->l_name, false);
 }
 
 void rewrite_images_find(void)

@@ -1,6 +1,7 @@
-/* System calls in code that is not rewritten: the C library when only the program was, the dynamic linker,
- * procedures that were left alone. Those that concern the tool, or may, become jumps to the gate, in this
- * process's memory, before there is a second thread.
+/* System calls in code that is not instrumented: the C library when only the program was rewritten, the
+ * dynamic linker, procedures that were left alone, and those that moved as they are because they may run
+ * before the tool. The calls that concern the tool, or may, become jumps to the gate, in this process's memory,
+ * before there is a second thread.
  *
  *     mov  $231, %eax                     jmp  piece
  *     syscall                 ->          ...
@@ -319,7 +320,6 @@ static void patch_image(const run_image *i, isa_insn *insns, uint32_t *branches)
         procedure p = {.insns = insns, .branches = branches};
         uint64_t low = i->bias + ph[k].p_vaddr;
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
-        if (i->text - low < ph[k].p_memsz) continue; /* moved code */
         patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
     }
     if (a.at) sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
