@@ -165,8 +165,20 @@ static int by_jump(const void *a, const void *b)
     return x->jump < y->jump ? -1 : x->jump > y->jump;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 static void hand_over(builder *b)
 {
+    cfg_work *w = b->work;
+    if (w->skips.count) qsort(w->skips.items, w->skips.count, sizeof(uint64_t), by_address);
+    b->priv->skips = w->skips.items;
+    b->priv->skip_count = w->skips.count;
+    w->skips.items = NULL;
+    w->skips.count = w->skips.capacity = 0;
     cfg_program *p = b->out;
     p->procs = b->procs.items, p->proc_count = (uint32_t)b->procs.count;
     p->blocks = b->blocks.items, p->block_count = (uint32_t)b->blocks.count;

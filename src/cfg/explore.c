@@ -207,6 +207,16 @@ static bool reach_over_padding(cfg_work *w, uint64_t addr, uint64_t end)
     return true;
 }
 
+uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    if (!r || addr == r->addr) return addr;
+    const uint8_t *m = w->marks + r->base + (addr - r->addr);
+    bool prefix = (m[0] & (MARK_INSN | MARK_BODY)) == MARK_BODY && m[-1] & MARK_INSN &&
+                  w->machine->skippable(r->bytes[addr - r->addr - 1]);
+    return prefix ? addr - 1 : addr;
+}
+
 static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
 {
     const cfg_draft *p = &w->procs.items[w->current];
@@ -261,8 +271,14 @@ static void explore_from(cfg_work *w, uint64_t addr)
     cfg_draft *p = &w->procs.items[w->current];
     if ((*m & (MARK_BLOCK | MARK_INSN)) == MARK_BLOCK) return; /* known to be no instruction */
     if (!w->trying && !(*m & MARK_BLOCK && *m & MARK_INSN)) p->dirty = true;
-    if (*m & MARK_INSN) set_mark(w, m, MARK_BLOCK);
-    else run(w, r, addr);
+    if (*m & MARK_INSN) {
+        set_mark(w, m, MARK_BLOCK);
+    } else if (cfg_behind_prefix(w, addr) != addr) {
+        set_mark(w, m - 1, MARK_BLOCK);
+        cfg_keep(w, &w->skips, addr);
+    } else {
+        run(w, r, addr);
+    }
 }
 
 void cfg_explore(cfg_work *w)

@@ -14,6 +14,8 @@ typedef struct cfg_private {
     cfg_text_span *spans;
     size_t span_count, words;
     uint64_t *bits;
+    uint64_t *skips; /* sorted: addresses that stand for the block one byte before */
+    size_t skip_count;
     uint32_t *ranks;
 } cfg_private;
 

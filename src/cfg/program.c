@@ -73,6 +73,7 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->events);
     inl_vec_free(&w->trial);
     inl_vec_free(&w->notes);
+    inl_vec_free(&w->skips);
     inl_vec_free(&w->pointers);
     inl_vec_free(&w->found);
     inl_vec_free(&w->indirects);
@@ -132,12 +133,24 @@ void cfg_program_free(cfg_program *p)
     free(v->spans);
     free(v->bits);
     free(v->ranks);
+    free(v->skips);
     free(v);
     free(p->procs);
     free(p->blocks);
     free(p->edges);
     free(p->tables);
     free(p);
+}
+
+static bool skips_prefix(const cfg_private *v, uint64_t addr)
+{
+    size_t low = 0, high = v->skip_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (v->skips[middle] < addr) low = middle + 1;
+        else high = middle;
+    }
+    return low < v->skip_count && v->skips[low] == addr;
 }
 
 uint32_t cfg_block_at(const cfg_program *p, uint64_t addr)
@@ -148,7 +161,7 @@ uint32_t cfg_block_at(const cfg_program *p, uint64_t addr)
         if (addr < s->addr || addr >= s->end) continue;
         size_t bit = s->base + (addr - s->addr);
         uint64_t word = v->bits[bit / 64], below = (1ull << bit % 64) - 1;
-        if (!(word >> bit % 64 & 1)) return CFG_NONE;
+        if (!(word >> bit % 64 & 1)) return skips_prefix(v, addr) ? cfg_block_at(p, addr - 1) : CFG_NONE;
         return v->ranks[bit / 64] + (uint32_t)__builtin_popcountll(word & below);
     }
     return CFG_NONE;

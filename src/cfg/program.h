@@ -122,7 +122,10 @@ typedef struct cfg_options {
 /* The image must stay open as long as the program. */
 inl_status cfg_program_analyse(image *, const cfg_options *, cfg_program **out, inl_error *);
 void cfg_program_free(cfg_program *);
-/* Index of the block that begins at (block_at) or covers (block_covering) an address, or CFG_NONE. */
+/* A branch that skips a lock prefix (`je 1f; lock; 1: cmpxchg`) counts as one to the prefix: the locked
+ * instruction does the same and more. So the edge leads to the block that begins with the prefix, and
+ * block_at answers that block for the skipping address too.
+ * Index of the block that begins at (block_at) or covers (block_covering) an address, or CFG_NONE. */
 uint32_t cfg_block_at(const cfg_program *, uint64_t addr);
 uint32_t cfg_block_covering(const cfg_program *, uint64_t addr);
 uint32_t cfg_proc_covering(const cfg_program *, uint64_t addr);

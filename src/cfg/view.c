@@ -11,6 +11,7 @@ cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
 static void add_edge(cfg_view *v, uint64_t target, uint8_t kind)
 {
     const cfg_draft *p = &v->work->procs.items[v->proc];
+    target = cfg_behind_prefix(v->work, target);
     cfg_view_edge e = {.target = target, .from = (uint32_t)v->blocks.count - 1, .to = CFG_NONE};
     bool inside = cfg_inside(p, target);
     e.kind = !inside && kind != CFG_EDGE_FALL ? CFG_EDGE_TAIL : kind;

@@ -46,6 +46,9 @@ typedef struct cfg_machine { /* per instruction set */
     /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
      * most *most, unsigned. False: nothing follows. */
     bool (*bounds)(unsigned cond, bool taken, uint64_t constant, uint64_t *most);
+    /* Is the byte a prefix that a branch may skip and change nothing by it but how atomic the instruction
+     * is? `je 1f; lock; 1: cmpxchg` */
+    bool (*skippable)(uint8_t byte);
     /* Bytes of padding at p: the size of one padding instruction or filler byte, 0: none. */
     size_t (*padding)(const isa *, const uint8_t *p, size_t have);
     /* Does a procedure plausibly begin here? */
@@ -167,6 +170,7 @@ typedef struct cfg_work {
     bool trying, trial_failed;
 
     INL_VEC(cfg_note) notes;
+    INL_VEC(uint64_t) skips;       /* branch targets behind such a prefix */
     INL_VEC(cfg_pointer) pointers; /* sorted by `to` */
     INL_VEC(cfg_pointer) found;    /* new ones */
     INL_VEC(cfg_indirect) indirects;
@@ -214,6 +218,8 @@ void cfg_blame(cfg_work *w, uint32_t proc, const char *reason);
 /* explore.c */
 void cfg_explore(cfg_work *w); /* until todo is empty */
 void cfg_enter(cfg_work *w, uint64_t addr, uint32_t flags); /* a way into code: noted, put on todo */
+/* The address of the instruction that runs when control goes to addr: addr, or the prefix it skips. */
+uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr);
 /* Explores from addr in `proc`; where that makes no sense everything is as before, and false. */
 bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr);
 

@@ -22,6 +22,8 @@ static bool starts(const uint8_t *p, size_t have, const char *bytes, size_t size
     return have >= size && memcmp(p, bytes, size) == 0;
 }
 
+static bool skippable(uint8_t byte) { return byte == 0xf0; }
+
 /* nop in all its sizes, int3, and lea 0(%rsi),%rsi as old assemblers have it. Not zero bytes: they may be
  * somebody's constants. */
 static size_t padding(const isa *a, const uint8_t *p, size_t have)
@@ -92,6 +94,7 @@ const cfg_machine cfg_machine_x86_64 = {
         [SEM_SYSCALL] = LIST("syscall"),
     },
     .bounds = bounds,
+    .skippable = skippable,
     .padding = padding,
     .prologue = prologue,
     .no_return = no_return,
