@@ -342,7 +342,7 @@ class Test:
             os.unlink(f"{folder}/odd.null")
 
     def speed(self):
-        """A million throws across moved frames, against native ones; processor time, the best of three."""
+        """300000 throws across moved frames, against native ones; processor time, the best of three."""
         def cost(program):
             best = None
             for _ in range(3):
