@@ -35,7 +35,7 @@ FORMS = [
     ("static-pie", "g++", "-O2 -static-pie"),
     ("now", "g++", "-O2 -Wl,-z,now -Wl,-z,relro"),
     ("large-model", "g++", "-O2 -mcmodel=large"),
-    ("endbr", "g++", "-O2 -fcf-protection=full"),
+    ("endbr", "g++", "-O2 -fcf-protection=full -Wl,-z,ibt -Wl,-z,shstk"),
     ("no-spare-tags", "g++", "-O2 -Wl,--spare-dynamic-tags=0"),
     ("link-relocations", "g++", "-O2 -Wl,--emit-relocs"),
     ("clang", "clang++", "-O2"),
@@ -253,6 +253,16 @@ class Test:
             if done.returncode or done.stderr.strip():
                 raise Wrong(f"readelf {option}: {done.stderr.strip()[:300]}")
 
+    def properties(self):
+        """x86 features: a file whose endbr64 were overwritten is not fit for IBT; shadow stacks still are."""
+        def features(path):
+            properties = Elf(path).notes().get(("GNU", 5), b"")
+            at = properties.find(struct.pack("<II", 0xc0000002, 4))
+            return struct.unpack_from("<I", properties, at + 8)[0] if at >= 0 else 0
+        old, new = features(f"{self.root}/endbr"), features(f"{self.root}/endbr.null")
+        if (old, new) != (3, 2):
+            raise Wrong(f"features {old} became {new}")
+
     def libraries(self):
         folder, out = f"{self.root}/apart", f"{self.root}/together"
         os.makedirs(folder)
@@ -378,6 +388,7 @@ def main():
         if os.path.exists(f"{root}/{name}.bbcount"):
             test.case(f"layout of {name}", test.layout, name)
             test.case(f"tables of {name}", test.tables, name)
+    test.case("properties", test.properties)
     test.case("libraries", test.libraries)
     test.case("outputs that are refused", test.outputs)
     test.case("damaged input", test.damaged)
