@@ -44,6 +44,18 @@ static bool is_inside(const builder *b, uint32_t block)
     return block >= b->first && block - b->first < b->proc->block_count;
 }
 
+/* A block that only leads out of its loop is executed once for all its rounds. */
+static uint8_t at_most(const builder *b, uint32_t i)
+{
+    const cfg_block *k = &b->cfg->blocks[b->first + i];
+    uint8_t most = 0;
+    for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
+        uint32_t to = b->cfg->edges[e].to;
+        if (is_inside(b, to) && b->depth[to - b->first] > most) most = b->depth[to - b->first];
+    }
+    return b->depth[i] < most ? b->depth[i] : most;
+}
+
 /* Blocks between a loop's head and its back edge, by address: loops are laid out in one piece. */
 static bool find_depths(builder *b, inl_arena *arena)
 {
@@ -65,6 +77,7 @@ static bool find_depths(builder *b, inl_arena *arena)
         now += change[i];
         b->depth[i] = (uint8_t)(now > MOST_DEPTH ? MOST_DEPTH : now);
     }
+    for (uint32_t i = n; i-- > 0;) b->depth[i] = at_most(b, i);
     return true;
 }
 
@@ -116,7 +129,8 @@ static void add_transfers(builder *b, uint32_t block)
         if (edge->kind == CFG_EDGE_TABLE) continue;
         bool inside = is_inside(b, edge->to);
         uint32_t weight = often(b, block);
-        if (inside && often(b, edge->to) < weight) weight = often(b, edge->to);
+        bool only = edge->kind == CFG_EDGE_JUMP; /* executed as often as the block */
+        if (inside && !only && often(b, edge->to) < weight) weight = often(b, edge->to);
         /* A branch that is counted when it is taken costs a jump besides. */
         weight = cfg_flow_is_fall(b->cfg, edge) ? ALWAYS_IN : TAKEN_COST * weight + 1;
         add(b, out_of(b, block), inside ? in_of(b, edge->to) : 0, weight, e);

@@ -115,11 +115,17 @@ static void mark_entered(placing *p)
 
 /* --- is there something to gain? --- */
 
+/* What the counts cost where they are. Those of one counter at several places wait for each other, an
+ * addition for the result of the one before: counters of their own are worth twice the additions. */
 static uint64_t cost_now(const placing *p)
 {
     uint64_t cost = 0;
-    for (size_t i = 0; i < p->terms.count; i++) cost += p->g->edges[p->terms.items[i].edge].weight;
-    return cost;
+    bool several = false;
+    for (size_t i = 0; i < p->terms.count; i++) {
+        cost += p->g->edges[p->terms.items[i].edge].weight;
+        several |= p->terms.items[i].edge != p->terms.items[0].edge;
+    }
+    return several ? 2 * cost : cost;
 }
 
 static bool is_loop(const cfg_flow_edge *e) { return e->from == e->to; }
@@ -204,7 +210,7 @@ static bool weigh_and_place(placing *p)
     if (!needed) return false;
     visit(p, see_terms);
     if (p->failed) return false;
-    if (!find_needed(p, needed) || cost_placed(p, needed) >= cost_now(p)) return true;
+    if (!find_needed(p, needed) || cost_placed(p, needed) > cost_now(p)) return true;
     visit(p, take_terms);
     return place(p, needed);
 }
