@@ -300,14 +300,13 @@ static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
 
 static void patch_segment(const run_image *i, uint64_t low, uint64_t high, procedure *p, area *a)
 {
-    static const uint8_t insn[] = {0x0f, 0x05};
     uint64_t from = low & ~(uint64_t)(PAGE - 1), pages = ((high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
-    for (uint64_t at = low; at < high;) {
-        const uint8_t *found = memmem((void *)at, high - at, insn, sizeof insn);
+    for (uint64_t at = low; at + 1 < high; at++) {
+        const uint8_t *found = memchr((void *)at, 0x0f, high - 1 - at);
         if (!found) break;
-        patch_site(i, p, (uint64_t)(uintptr_t)found, a);
-        at = (uint64_t)(uintptr_t)found + sizeof insn;
+        at = (uint64_t)(uintptr_t)found;
+        if (found[1] == 0x05) patch_site(i, p, at, a);
     }
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }

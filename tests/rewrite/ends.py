@@ -72,6 +72,13 @@ class Test:
         self.count(f"{tool}: rewrite {program}", done.returncode == 0, done.stderr[-500:])
         return out if done.returncode == 0 else None
 
+    def rewrite_with_libraries(self, program):
+        folder = f"{os.path.dirname(program)}/libs"
+        done = subprocess.run([f"{self.options.build}/inlay", "rewrite", "inscount", "--with-libs", folder, program],
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.count("rewrite with libraries", done.returncode == 0, done.stderr[-500:])
+        return f"{folder}/ends" if done.returncode == 0 else None
+
     def run(self, argv, **env):
         try:
             done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT,
@@ -96,7 +103,7 @@ class Test:
         name = f"{form} {tool} {way}"
         if self.options.only and not fnmatch.fnmatch(name, self.options.only):
             return
-        result = f"{self.scratch}/{form}/{tool}.{way}.result"
+        result = f"{self.scratch}/{form}.{tool}.{way}.result"
         status, text, _ = self.run([program, way])
         status2, text2, err = self.run([rewritten, way], INLAY_OUT=result)
         good = (status, text) == (status2, text2)
@@ -132,7 +139,11 @@ class Test:
                 for way in WAYS:
                     if rewritten and (form == "dynamic" or way not in GLIBC_DYNAMIC):
                         self.way(form, tool, program, rewritten, way)
-            if program and form == "dynamic" and not self.options.only:
+            if program and form == "dynamic":
+                rewritten = self.rewrite_with_libraries(program)
+                for way in WAYS:
+                    if rewritten:
+                        self.way("with-libs", "inscount", program, rewritten, way)
                 self.exact(program)
 
 
