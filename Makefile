@@ -3,6 +3,7 @@
 #   make            build into build/; build/inlay runs from there
 #   make demo       install what is missing, build, and show a tool on a real program
 #   make test       install what is missing, build, run every test
+#   make test-all   the same, and what takes longer: every program of this machine, rewritten
 #   make bench      run the benchmark (see bench/run --help)
 #   make install    PREFIX=/usr/local DESTDIR=
 
@@ -31,6 +32,9 @@ test: deps
 	@$(MAKE) --no-print-directory all
 	@tests/run $(BUILD)
 
+test-all: test
+	@tests/run $(BUILD) every-program
+
 bench: all
 	@bench/run --build $(BUILD)
 
@@ -41,4 +45,4 @@ install: all
 clean:
 	rm -rf build build-asan build-clang build-gcc
 
-.PHONY: all demo test bench install clean deps deps-build
+.PHONY: all demo test test-all bench install clean deps deps-build
