@@ -86,21 +86,36 @@ static uint32_t often(const builder *b, uint32_t block)
     return (uint32_t)ONCE << PER_LOOP * b->depth[block - b->first];
 }
 
+/* Does the block end with a jump through a table? Its targets may all lie in other procedures. */
+static bool ends_with_table(const cfg_program *cfg, const cfg_block *k)
+{
+    uint32_t low = 0, high = cfg->table_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cfg->tables[middle].jump < k->addr) low = middle + 1;
+        else high = middle;
+    }
+    if (low < cfg->table_count && cfg->tables[low].jump < k->addr + k->size) return true;
+    for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++)
+        if (cfg->edges[e].kind == CFG_EDGE_TABLE) return true;
+    return false;
+}
+
 /* What cannot be counted on its way, or must be right there, is one node. */
 static void join_nodes(builder *b, const uint8_t *marks)
 {
     const uint32_t entered = CFG_BLOCK_ENTRY | CFG_BLOCK_LANDING | CFG_BLOCK_ADDRESS_TAKEN |
                              CFG_BLOCK_OUTSIDE;
     const uint32_t left = CFG_BLOCK_CALL | CFG_BLOCK_NO_RETURN | CFG_BLOCK_RETURN |
-                          CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND;
+                          CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND | CFG_BLOCK_SYSCALL;
     for (uint32_t i = b->first; i < b->first + b->proc->block_count; i++) {
         const cfg_block *k = &b->cfg->blocks[i];
         if (k->flags & entered || (marks && marks[i - b->first])) merge(b->parent, 0, in_of(b, i));
         if (k->flags & left || k->edge_count == 0) merge(b->parent, 0, out_of(b, i));
+        if (k->flags & left || !ends_with_table(b->cfg, k)) continue;
         for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
-            const cfg_edge *edge = &b->cfg->edges[e];
-            if (edge->kind != CFG_EDGE_TABLE) continue;
-            merge(b->parent, out_of(b, i), is_inside(b, edge->to) ? in_of(b, edge->to) : 0);
+            uint32_t to = b->cfg->edges[e].to;
+            merge(b->parent, out_of(b, i), is_inside(b, to) ? in_of(b, to) : 0);
         }
     }
 }
@@ -124,9 +139,9 @@ bool cfg_flow_is_fall(const cfg_program *cfg, const cfg_edge *edge)
 static void add_transfers(builder *b, uint32_t block)
 {
     const cfg_block *k = &b->cfg->blocks[block];
+    if (!(k->flags & CFG_BLOCK_CALL) && ends_with_table(b->cfg, k)) return;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
         const cfg_edge *edge = &b->cfg->edges[e];
-        if (edge->kind == CFG_EDGE_TABLE) continue;
         bool inside = is_inside(b, edge->to);
         uint32_t weight = often(b, block);
         bool only = edge->kind == CFG_EDGE_JUMP; /* executed as often as the block */
