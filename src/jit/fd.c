@@ -114,6 +114,7 @@ static const uint16_t first_is_fd[] = {
     SYS_sync_file_range, SYS_fallocate, SYS_signalfd4, SYS_timerfd_settime, SYS_timerfd_gettime,
     SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2, SYS_copy_file_range, SYS_setns, SYS_statx,
     SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_fanotify_mark, SYS_execveat,
+    SYS_openat2, SYS_faccessat2,
 };
 static uint64_t takes_fd[8];
 

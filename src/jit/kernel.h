@@ -95,11 +95,16 @@ void jit_quiet_end(jit_thread *t);
 void jit_process_end(jit_thread *t, int status, int signo);
 
 /* --- procfile.c, maps.c, fd.c --- */
-int jit_proc_kind(const char *path); /* of the files of /proc that tell of Inlay; -1: none of them */
-/* `fd` is open on such a file: puts one in its place that leaves Inlay out; the descriptor. */
+/* By a path's last part: which of the files of /proc that tell of Inlay it may be; -1: none of them. */
+int jit_proc_kind(const char *path);
+/* `fd` has been opened by a path of such a kind: if it is the process's own file, puts one in its place
+ * that leaves Inlay out. The descriptor. */
 long jit_proc_replace(int fd, int kind, int flags);
+/* What `fd` is, when it is a file or folder below the process's own in /proc: the path from there on. */
+bool jit_proc_own_path(int fd, char *out, size_t size);
 bool jit_proc_put(int out, const char *text, size_t n);
 bool jit_maps_put(int out, char *text);
+bool jit_smaps_put(int out, char *text);
 long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags);
 enum { JIT_FD_PLACES = 64 };
 extern uint32_t jit_fd_base; /* read by the gate */

@@ -1,5 +1,6 @@
-/* /proc/self/maps as the program should see it: a file in memory with the kernel's lines, less the
- * ranges that are Inlay's. The kernel merges neighbours of one kind, so a line may be ours in part.
+/* /proc/self/maps and smaps as the program should see them: a file in memory with the kernel's lines,
+ * less the ranges that are Inlay's. The kernel merges neighbours of one kind, so a line may be ours in
+ * part. In smaps the counts of such a mapping are given for each part, as far as they fit into it.
  *
  * The text is that of the moment of opening. Names of the kernel's that belong to the parts that stay
  * are kept; protection is what the page table says, which for pages with translated code may lack
@@ -17,7 +18,31 @@ typedef struct line {
     char perms[8], dev[16];
     unsigned long inode;
     const char *name;
+    const char *counts; /* smaps: the lines of "Key:   number kB" below it, up to the next mapping */
 } line;
+
+static bool put_count(int out, const char *at, size_t length, unsigned long most)
+{
+    char text[LINE], key[64];
+    unsigned long number;
+    int end = 0;
+    if (sscanf(at, "%63[^:]:%lu kB%n", key, &number, &end) != 2 || (size_t)end != length)
+        return jit_proc_put(out, at, length) && jit_proc_put(out, "\n", 1);
+    if (!strcmp(key, "Size") || (number > most && !strstr(key, "PageSize"))) number = most;
+    int n = snprintf(text, sizeof text, "%s:%*lu kB\n", key, (int)(23 - strlen(key)), number);
+    return jit_proc_put(out, text, (size_t)n);
+}
+
+static bool put_counts(int out, const line *l, uint64_t size)
+{
+    if (!l->counts) return true;
+    for (const char *at = l->counts; *at >= 'A' && *at <= 'Z';) {
+        size_t length = strcspn(at, "\n");
+        if (!put_count(out, at, length, size >> 10)) return false;
+        at += length + (at[length] == '\n');
+    }
+    return true;
+}
 
 static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
 {
@@ -31,7 +56,7 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
                       n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", l->name);
     if (n >= (int)sizeof text - 1) return false;
     text[n++] = '\n';
-    return jit_proc_put(out, text, (size_t)n);
+    return jit_proc_put(out, text, (size_t)n) && put_counts(out, l, high - low);
 }
 
 static bool ours(uint64_t page) { return jit_memory_is_ours(page, page + PAGE); }
@@ -49,11 +74,12 @@ static bool put_line(int out, const line *l)
     return true;
 }
 
-bool jit_maps_put(int out, char *text)
+static bool put_lines(int out, char *text, bool with_counts)
 {
     for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        if (with_counts && *at >= 'A' && *at <= 'Z') continue; /* they went out with their mapping */
         *end = 0;
-        line l = {0};
+        line l = {.counts = with_counts ? end + 1 : NULL};
         unsigned long low, high, offset;
         int name_at = 0;
         if (sscanf(at, "%lx-%lx %7s %lx %15s %lu %n", &low, &high, l.perms, &offset, l.dev,
@@ -67,3 +93,6 @@ bool jit_maps_put(int out, char *text)
     }
     return true;
 }
+
+bool jit_maps_put(int out, char *text) { return put_lines(out, text, false); }
+bool jit_smaps_put(int out, char *text) { return put_lines(out, text, true); }

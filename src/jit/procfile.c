@@ -1,17 +1,22 @@
 /* Files of /proc that tell of Inlay: the program gets a file in memory with what they would say
  * without it. The text is that of the moment of opening.
  *
- *     maps      less Inlay's own ranges (maps.c)
+ *     maps, smaps   less Inlay's own ranges (maps.c)
  *     status    the signals that the program blocks, ignores and catches, not those Inlay does
  *     cmdline, environ   of a program that Inlay loaded without ptrace: the kernel tells the tool's
  *
- * The real file is opened first, so that every error is the kernel's own.
+ * The real file is opened first, so that every error is the kernel's own, and what has been opened is
+ * told by the descriptor: by whatever way the program named it (relative to a folder of /proc, as
+ * thread-self, below task/). Only that the name ends as the file's own does is asked before, since it
+ * costs nothing: a symbolic link of another name to such a file is not seen through.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "base/sys.h"
@@ -51,9 +56,19 @@ static uint64_t ignored_by(jit_signals *s)
     return set;
 }
 
+/* The thread that a status is of: its Pid line says so. */
+static const jit_thread *thread_of(const char *text)
+{
+    const char *line = strstr(text, "\nPid:\t");
+    int tid = line ? atoi(line + 6) : 0;
+    for (const jit_thread *t = jit.threads; t; t = t->next)
+        if (t->tid == tid) return t;
+    return jit_self();
+}
+
 static bool status_put(int out, char *text)
 {
-    const jit_thread *t = jit_self();
+    const jit_thread *t = thread_of(text);
     const struct {
         const char *name;
         uint64_t set;
@@ -126,6 +141,7 @@ static const struct {
     bool only_loaded;
 } files[] = {
     {"maps", jit_maps_put, false},
+    {"smaps", jit_smaps_put, false},
     {"status", status_put, false},
     {"cmdline", cmdline_put, true},
     {"environ", environ_put, true},
@@ -133,21 +149,47 @@ static const struct {
 
 int jit_proc_kind(const char *path)
 {
-    char own[32];
-    snprintf(own, sizeof own, "/proc/%ld/", sys_call0(SYS_getpid));
-    const char *bases[] = {"/proc/self/", "/proc/thread-self/", own};
-    for (unsigned b = 0; b < 3; b++) {
-        size_t n = strlen(bases[b]);
-        if (strncmp(path, bases[b], n) != 0) continue;
-        for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
-            if (!strcmp(path + n, files[f].name) && (jit.client.proc_link || !files[f].only_loaded))
-                return (int)f;
-    }
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
+        if (!strcmp(last, files[f].name) && (jit.client.proc_link || !files[f].only_loaded))
+            return (int)f;
     return -1;
+}
+
+static bool link_text(const char *link, char *out, size_t size)
+{
+    long n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size - 1);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* /proc/self says the process's number as that /proc counts, which may be another's namespace. */
+bool jit_proc_own_path(int fd, char *out, size_t size)
+{
+    struct statfs fs;
+    char link[48], target[96], pid[24], own[40];
+    if (sys_call2(SYS_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC) return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (!link_text(link, target, sizeof target) || !link_text("/proc/self", pid, sizeof pid))
+        return false;
+    int n = snprintf(own, sizeof own, "/proc/%s/", pid);
+    if (strncmp(target, own, (size_t)n) != 0) return false;
+    snprintf(out, size, "%s", target + n);
+    return true;
+}
+
+/* The file itself, or the same of one thread: task/<tid>/<name>. */
+static bool is_own_file(int fd, const char *name)
+{
+    char path[64], *at = path;
+    if (!jit_proc_own_path(fd, path, sizeof path)) return false;
+    if (!strncmp(at, "task/", 5)) at += 5 + strspn(at + 5, "0123456789") + 1;
+    return !strcmp(at, name);
 }
 
 long jit_proc_replace(int fd, int kind, int flags)
 {
+    if (!is_own_file(fd, files[kind].name)) return fd;
     char *text = read_all(fd);
     int out = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
     inl_lock_take(&jit.lock);

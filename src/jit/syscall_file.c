@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "base/log.h"
@@ -38,17 +36,10 @@ struct dirent64 { /* the kernel's linux_dirent64 */
 
 static bool lists_own_descriptors(int fd)
 {
-    struct statfs fs;
-    char link[48], target[64], own[48];
-    if (sys_call2(SYS_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC) return false;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    long n = sys_call3(SYS_readlink, (long)link, (long)target, sizeof target - 1);
-    if (n <= 0) return false;
-    target[n] = 0;
-    const char *last = strrchr(target, '/');
-    if (!last || (strcmp(last, "/fd") != 0 && strcmp(last, "/fdinfo") != 0)) return false;
-    snprintf(own, sizeof own, "/proc/%ld/", sys_call0(SYS_getpid));
-    return !strncmp(target, own, strlen(own));
+    char path[64];
+    if (!jit_proc_own_path(fd, path, sizeof path)) return false;
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    return !strcmp(last, "fd") || !strcmp(last, "fdinfo");
 }
 
 /* Takes hidden numbers out of what the kernel wrote; the bytes that are left. */
@@ -117,22 +108,30 @@ static long run_readlinkat(jit_thread *t, weave_context *c)
     return link_of(t, c, jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
 }
 
-static long open_path(jit_thread *t, weave_context *c, uint64_t path, int flags)
+static long open_path(jit_thread *t, weave_context *c, uint64_t path, uint64_t flags)
 {
-    char name[128];
-    int kind = proc_path(path, name, sizeof name) ? jit_proc_kind(name) : -1;
+    char name[256];
+    bool may_be = !(flags & O_PATH) && jit_read_string(name, path, sizeof name) > 0;
+    int kind = may_be ? jit_proc_kind(name) : -1;
     long fd = jit_pass(t, c);
-    return kind < 0 || fd < 0 ? fd : jit_proc_replace((int)fd, kind, flags);
+    return kind < 0 || fd < 0 ? fd : jit_proc_replace((int)fd, kind, (int)flags);
 }
 
 static long run_open(jit_thread *t, weave_context *c)
 {
-    return open_path(t, c, jit_arg(c, 0), (int)jit_arg(c, 1));
+    return open_path(t, c, jit_arg(c, 0), jit_arg(c, 1));
 }
 
 static long run_openat(jit_thread *t, weave_context *c)
 {
-    return open_path(t, c, jit_arg(c, 1), (int)jit_arg(c, 2));
+    return open_path(t, c, jit_arg(c, 1), jit_arg(c, 2));
+}
+
+static long run_openat2(jit_thread *t, weave_context *c)
+{
+    uint64_t flags; /* the first member of struct open_how */
+    if (!jit_read(&flags, jit_arg(c, 2), sizeof flags)) return jit_pass(t, c);
+    return open_path(t, c, jit_arg(c, 1), flags);
 }
 
 const jit_syscall_row jit_file_syscalls[] = {
@@ -144,5 +143,6 @@ const jit_syscall_row jit_file_syscalls[] = {
     {SYS_readlinkat, "readlinkat", run_readlinkat},
     {SYS_open, "open", run_open},
     {SYS_openat, "openat", run_openat},
+    {SYS_openat2, "openat2", run_openat2},
     {0, NULL, NULL},
 };

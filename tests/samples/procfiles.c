@@ -1,0 +1,93 @@
+/* The process's own maps and smaps, opened in each of the ways there are: they say the same, name no
+ * file that the program does not know, and hold no mapping that is writable and executable. */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char text[1 << 20], first[1 << 16], ranges[1 << 16];
+
+static long load(int fd)
+{
+    size_t size = 0;
+    if (fd < 0) return -1;
+    for (ssize_t n; (n = read(fd, text + size, sizeof text - 1 - size)) > 0;) size += (size_t)n;
+    text[size] = 0;
+    close(fd);
+    return (long)size;
+}
+
+/* "low-high" of each mapping into `ranges`; smaps has lines that begin with capitals in between. */
+static void list_ranges(void)
+{
+    size_t at = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        if (*line >= 'A' && *line <= 'Z') continue;
+        size_t n = strcspn(line, " ");
+        if (at + n + 2 > sizeof ranges) exit(1);
+        memcpy(ranges + at, line, n);
+        ranges[at + n] = '\n';
+        at += n + 1;
+    }
+    ranges[at] = 0;
+}
+
+static void compare(const char *way, int fd)
+{
+    if (load(fd) <= 0) {
+        printf("%s: nothing\n", way);
+        return;
+    }
+    list_ranges();
+    printf("%s: %s\n", way, strcmp(ranges, first) ? "differs" : "the same");
+}
+
+static int open_by_how(int folder, const char *name)
+{
+    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+}
+
+static void list_names(void)
+{
+    char known[32][64];
+    int count = 0, both = 0;
+    load(open("/proc/self/maps", O_RDONLY));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char *slash = strrchr(line, '/'), *name = slash ? slash + 1 : strchr(line, '[');
+        both += strstr(line, " rwx") != NULL;
+        int k = 0;
+        while (name && k < count && strcmp(known[k], name)) k++;
+        if (!name || k < count || count == 32) continue;
+        snprintf(known[count++], 64, "%s", name);
+        if (slash) printf("file %s\n", name);
+    }
+    printf("writable and executable %d\n", both);
+}
+
+int main(void)
+{
+    char path[64];
+    setvbuf(stdout, NULL, _IOLBF, 4096);
+    list_names();
+    load(open("/proc/self/maps", O_RDONLY));
+    list_ranges();
+    strcpy(first, ranges);
+    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY), proc = open("/proc", O_PATH | O_DIRECTORY);
+    compare("again", open("/proc/self/maps", O_RDONLY));
+    compare("thread-self", open("/proc/thread-self/maps", O_RDONLY));
+    compare("from /proc/self", openat(folder, "maps", O_RDONLY));
+    compare("from /proc", openat(proc, "self/maps", O_RDONLY));
+    compare("roundabout", open("/proc/../proc/self/task/../maps", O_RDONLY));
+    snprintf(path, sizeof path, "/proc/%d/task/%d/maps", getpid(), getpid());
+    compare("by numbers", open(path, O_RDONLY));
+    compare("openat2", open_by_how(folder, "maps"));
+    compare("smaps", open("/proc/self/smaps", O_RDONLY));
+    compare("smaps from /proc/self", openat(folder, "smaps", O_RDONLY));
+    if (chdir("/proc/self") == 0) compare("working folder", open("maps", O_RDONLY));
+    printf("no such file %d\n", openat(folder, "nonesuch/maps", O_RDONLY));
+    return 0;
+}
