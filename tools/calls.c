@@ -9,7 +9,7 @@
  *
  * The clock is the time-stamp counter less what the thread has spent in Inlay, which would otherwise
  * be charged to whoever first meets new code. What stays in: the two analysis routines of each call
- * (some 100 cycles a call, charged to the callers), waiting, and other processes' turns. */
+ * (100 to 300 cycles a call, charged to the callers), waiting, and other processes' turns. */
 #include <inlay.h>
 
 #include <inttypes.h>
@@ -238,7 +238,7 @@ static void report(int status, void *arg)
 int main(int argc, char **argv)
 {
     inlay_option_flag(&with_time, "time", 't', "cycles in each procedure and its callees, without Inlay's translating; measuring costs "
-                      "some 100 cycles a call, which are in");
+                      "100 to 300 cycles a call, which are in");
     inlay_option_uint(&top, "top", 'n', "procedures to show as text; 0: all (default 40)");
     inlay_init(&argc, &argv, "calls of each procedure; with --time also cycles");
     found = inlay_alloc(sizeof *found);
