@@ -249,10 +249,10 @@ bool cfg_follow_pointers(cfg_work *w)
 static uint64_t known_end(const cfg_work *w, const cfg_draft *p)
 {
     const cfg_region *r = cfg_region_at(w, p->addr);
-    const uint8_t *marks = w->marks + r->base - r->addr;
+    const uint8_t *marks = w->marks + r->base;
     uint64_t end = p->end;
     if (p->sized) return end;
-    while (end > p->addr && !(marks[end - 1] & (MARK_INSN | MARK_BODY))) end--;
+    while (end > p->addr && !(marks[end - 1 - r->addr] & (MARK_INSN | MARK_BODY))) end--;
     return end;
 }
 

@@ -93,6 +93,10 @@ static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_
         if (marks & MARK_NORET) b->flags |= CFG_BLOCK_NO_RETURN;
         else add_edge(v, b->end, CFG_EDGE_RETURNED);
         return;
+    case ISA_FLOW_SYSCALL:
+        b->flags |= CFG_BLOCK_SYSCALL;
+        add_edge(v, b->end, CFG_EDGE_FALL);
+        return;
     case ISA_FLOW_RETURN: b->flags |= CFG_BLOCK_RETURN; return;
     case ISA_FLOW_JUMP_IND: indirect_edges(v, b); return;
     default: return;
@@ -117,11 +121,11 @@ static void make_blocks(cfg_view *v)
     const cfg_draft *p = &w->procs.items[v->proc];
     const cfg_region *r = cfg_region_at(w, p->addr);
     uint64_t end = p->end < r->end ? p->end : r->end;
-    const uint8_t *marks = w->marks + r->base - r->addr;
+    const uint8_t *marks = w->marks + r->base;
     bool open = false;
     uint8_t last = 0;
     for (uint64_t a = p->addr; a < end && !w->failed;) {
-        uint8_t m = marks[a];
+        uint8_t m = marks[a - r->addr];
         if (!(m & MARK_INSN)) {
             a++;
             continue;
@@ -138,7 +142,7 @@ static void make_blocks(cfg_view *v)
         b = &v->blocks.items[v->blocks.count - 1];
         b->last = a++;
         b->insns++;
-        while (a < end && (marks[a] & (MARK_BODY | MARK_INSN)) == MARK_BODY) a++;
+        while (a < end && (marks[a - r->addr] & (MARK_BODY | MARK_INSN)) == MARK_BODY) a++;
         b->end = a;
         last = m;
         open = !(m & MARK_TERM);

@@ -1,6 +1,6 @@
-/* The `inlay` command: an ordinary program that finds a tool and becomes it. It links with nothing of
- * the library; whatever it knows about a tool it learns from the tool's file (an ELF note) or by
- * asking the tool (`TOOL --help`). */
+/* The `inlay` command: an ordinary program that finds a tool and becomes it; whatever it knows
+ * about a tool it learns from the tool's file (an ELF note) or by asking the tool (`TOOL --help`). Of the
+ * library it links with the analysis of programs, for `inlay info`. */
 #ifndef INL_CLI_H
 #define INL_CLI_H
 
@@ -39,6 +39,7 @@ int cli_option_width(char **argv);
 
 int cli_run(int argc, char **argv);
 int cli_rewrite(int argc, char **argv);
+int cli_info(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 int cli_cc(int argc, char **argv);
 

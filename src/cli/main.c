@@ -11,6 +11,8 @@ static const char usage[] =
     "                        run PROGRAM with TOOL woven into it\n"
     "  rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT\n"
     "                        write OUT, a program that carries TOOL inside\n"
+    "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
+    "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  tools                 list the tools that are installed\n"
     "  cc FILE.c -o TOOL     compile a tool (further arguments go to the C compiler)\n"
     "  help                  this text\n"
@@ -55,7 +57,8 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", cli_run},     {"rewrite", cli_rewrite}, {"tools", cli_tools}, {"cc", cli_cc},          {"help", help},
+    {"run", cli_run},     {"rewrite", cli_rewrite}, {"info", cli_info},
+    {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},
     {"--help", help},     {"-h", help},         {"--version", version},  {"-V", version},
 };
 

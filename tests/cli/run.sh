@@ -64,6 +64,18 @@ error 'tool missing'           1 "no tool named 'nonesuch'"  "$inlay" run nonesu
 error 'tool is no tool'        1 'not an Inlay tool'         "$inlay" run /bin/ls -- true
 error 'tool is a folder'       1 'not an executable'         "$inlay" run /tmp -- true
 
+check 'info'                   0 'in whole procedures'       "$inlay" info /bin/ls
+check 'info as JSON'           0 '"exact_tables"'            "$inlay" info --format=json /bin/ls
+check 'info with blocks'       0 'entry'                     "$inlay" info /bin/ls --proc '_start' --blocks
+check 'info to a file'         0 '.*'                        "$inlay" info /bin/ls -o "$scratch/info"
+error 'info of nothing'        2 'no program named'          "$inlay" info
+error 'info of two'            2 'takes one program'         "$inlay" info /bin/ls /bin/cat
+error 'info: bad option'       2 'bogus'                     "$inlay" info --bogus /bin/ls
+error 'info: bad format'       2 'format'                    "$inlay" info --format=xml /bin/ls
+error 'info of no program'     1 'not an ELF file'           "$inlay" info /etc/passwd
+error 'info: missing file'     1 'nonesuch'                  "$inlay" info "$scratch/nonesuch"
+error 'info: full disk'        1 'No space left'             "$inlay" info /bin/ls -o /dev/full
+
 mkdir "$scratch/folder"
 echo data >"$scratch/data"
 echo '#!/nonexistent/interpreter' >"$scratch/bad-script"
