@@ -395,6 +395,8 @@ void rewriter_run(void)
         r->client.new_counter = tool_derive_counter;
         r->client.placed = tool_derive_placed;
     }
+    if (tool_callbacks[ON_SYSCALL_ENTRY] || tool_callbacks[ON_SYSCALL_EXIT])
+        tool_say("a rewritten program makes its system calls itself: the tool will not see them");
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     write_files(r);
