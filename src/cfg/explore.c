@@ -128,6 +128,7 @@ static bool transfer(cfg_work *w, const isa_insn *in)
     case ISA_FLOW_COND:
     case ISA_FLOW_COND_REG:
     case ISA_FLOW_TX: branch(w, in, in->target); return true;
+    case ISA_FLOW_SYSCALL: return true;
     case ISA_FLOW_CALL:
     case ISA_FLOW_CALL_IND: call(w, in); return false;
     case ISA_FLOW_JUMP_IND:
@@ -142,7 +143,7 @@ static bool transfer(cfg_work *w, const isa_insn *in)
 /* Does control pass on to the next instruction, within the block? */
 static bool passes(const cfg_work *w, const isa_insn *in, const uint8_t *next, size_t have)
 {
-    if (in->flow == ISA_FLOW_NEXT || in->flow == ISA_FLOW_SYSCALL) return true;
+    if (in->flow == ISA_FLOW_NEXT) return true;
     return in->flow == ISA_FLOW_TRAP && w->sems[in->op] == SEM_INT3 && have && next[0] != in->raw[0];
 }
 

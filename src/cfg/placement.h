@@ -7,9 +7,10 @@
  * the tree (the chords) need a counter. The tree takes the edges that are executed most.
  *
  * Node 0 is the outside. Every place where control may enter from unknown code or leave for it is the
- * outside itself: the procedure's entries, landing pads, returns. So is every *call*: it may never come
- * back (exit, an exception, longjmp, the thread's end), and whoever reads counters meanwhile must find
- * what has been executed so far. Therefore counts are exact whenever a procedure is left or calls.
+ * outside itself: the procedure's entries, landing pads, returns. So is every *call*, also of the
+ * system: it may never come back (exit, an exception, longjmp, the thread's end), and whoever reads
+ * counters meanwhile must find what has been executed so far. Therefore counts are exact whenever a
+ * procedure is left or calls.
  *
  *     block b:      in(b) ---- stretch edge ----> out(b)          (edge number b - first block)
  *     cond. branch: out(b) --> in(target), out(b) --> in(next)

@@ -53,6 +53,7 @@ enum { /* cfg_block.flags */
     CFG_BLOCK_UNRESOLVED = 512,   /* ends with an indirect jump whose targets are not known */
     CFG_BLOCK_TAIL_IND = 1024,    /* ends with an indirect jump that leaves the procedure (tail call
                                      through a pointer, PLT stub): shown by stack depth or unwind state */
+    CFG_BLOCK_SYSCALL = 2048, /* ends with a system call, which may be the last thing that is executed */
 };
 typedef struct cfg_block {
     uint64_t addr;

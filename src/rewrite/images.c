@@ -59,6 +59,15 @@ uint64_t rewrite_original(uint64_t a)
     return i ? a + i->to_assumed : a;
 }
 
+uint64_t rewrite_shift(uint64_t assumed_low)
+{
+    for (size_t k = 0; k < rewrite_images.count; k++) {
+        const run_image *i = &images[k];
+        if (i->text_size && i->low + i->to_assumed == assumed_low) return -i->to_assumed;
+    }
+    return 0;
+}
+
 /* --- finding --- */
 
 static const rewrite_boot_links *links_in_notes(const char *at, size_t size)

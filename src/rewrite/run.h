@@ -35,6 +35,9 @@ bool rewrite_syscall_matters(long nr);
  * woven code; before rewrite_run_begin (and in the instrumentor) the identity. */
 uint64_t rewrite_original(uint64_t);
 
+/* For an address of an image's data: real - assumed, of the image whose lowest assumed address this is. */
+uint64_t rewrite_shift(uint64_t assumed_low);
+
 /* --- for src/tool/carried.c --- */
 
 struct jit_client;

@@ -3,6 +3,7 @@
  * The instrumentor's modules are the images that it rewrites. Their handles travel, with copies of what
  * they say; in the carried tool there are no modules, and the list of handles is all there is. */
 #include "tool/state.h"
+#include "rewrite/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,14 @@ void tool_images_attach(void)
         i->m = NULL;
         i->procs = NULL;
         i->file = NULL;
+        i->code = NULL;
         i->procs_asked = i->file_asked = false;
     }
+}
+
+void tool_images_begin(void)
+{
+    for (inlay_image *i = first_carried(); i; i = i->next) i->shift = rewrite_shift(i->low);
 }
 
 image *tool_image_file(inlay_image *i)
@@ -106,6 +113,7 @@ inlay_image *tool_image_at(uint64_t address)
 void tool_image_forget(inlay_image *i)
 {
     if (last_found == i) last_found = NULL;
+    tool_code_forget(i);
     i->m->user = NULL;
     for (size_t k = 0; i->made && k < i->proc_count; k++) {
         if (i->made[k]) tool_handle_free(i->made[k]->display);

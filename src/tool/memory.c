@@ -95,6 +95,7 @@ void tool_heap_begin(void)
     if (tool_handoff_data.role == TOOL_CARRIED) {
         tool_counters_restore();
         tool_buffers_begin();
+        tool_images_begin();
     }
 }
 

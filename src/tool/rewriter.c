@@ -275,12 +275,10 @@ static bool wanted(void *arg, const cfg_program *p, uint32_t index)
 
 static void instrument(void *arg, const cfg_program *p, uint32_t index, weave_run *run)
 {
-    (void)arg;
+    const rewriter *r = arg;
     tool_client_instrument(run);
-    if (!rewriter_wrap(run)) {
-        const rewriter *r = arg;
+    if (!rewriter_wrap(run, p, index, tool_image_of(r->now->m)))
         rewriter_note_refusal(p->procs[index].addr + r->now->bias, "procedure", "out of memory");
-    }
 }
 
 static void make_plan(rewriter *r, rewriter_image *i)
@@ -288,7 +286,8 @@ static void make_plan(rewriter *r, rewriter_image *i)
     inl_error e = {0};
     cfg_options options = {rewriter_progress, r};
     r->now = i;
-    if (cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
+    i->cfg = tool_code_take(tool_image_of(i->m));
+    if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
         give_up("cannot analyse %s: %s", i->path, e.text);
     if (rewrite_plan_make(i->cfg, i->bias, rewrite_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
         give_up("cannot rewrite %s: %s", i->path, e.text);

@@ -43,7 +43,7 @@ extern const char rewriter_folders[]; /* divided by colons */
 
 /* --- rewriter_wrap.c --- */
 /* Snippets that see addresses of running code see those of the original: inserts the translation. */
-bool rewriter_wrap(weave_run *);
+bool rewriter_wrap(weave_run *, const cfg_program *, uint32_t proc, const inlay_image *);
 
 /* --- rewriter_report.c --- */
 void rewriter_note_refusal(uint64_t address, const char *what, const char *why);

@@ -3,17 +3,75 @@
  * In a rewritten program an indirect branch goes to the moved code or to the original, and a return
  * address is one of moved code, all of them at the address where the image happens to lie. A tool is
  * to see what it would see under any other engine: the original's address, as the instrumentor knows
- * it. So each such node is replaced by a call of rewrite_original on it. Nodes are immutable and may
- * be shared: what is on the way to a replaced one is copied. */
+ * it. So each such node is replaced by a call of rewrite_original on it.
+ *
+ * And a jump table may have a copy for the moved code: an instruction that reads its entry by a base and an
+ * index register would show the copy's address and content. There the node is replaced by the original
+ * table's address (where the image lies is known when the program runs: inlay_image.shift) plus the index.
+ *
+ * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
 #include "rewrite/run.h"
 
-static bool sees_code_address(const snippet *s, const weave_insn *at)
+typedef struct wrapper {
+    inl_arena *arena;
+    const inlay_image *image;
+    const weave_insn *at;  /* NULL: anywhere in a block */
+    const cfg_table *table; /* that it reads, or NULL */
+    isa_mem entry;         /* ... by this operand */
+    unsigned operand;
+} wrapper;
+
+static bool sees_code_address(const wrapper *w, const snippet *s)
 {
     if (s->kind == SNIPPET_RETADDR) return true;
-    if (s->kind != SNIPPET_TARGET || !at) return false;
-    return at->in.flow == ISA_FLOW_JUMP_IND || at->in.flow == ISA_FLOW_CALL_IND ||
-           at->in.flow == ISA_FLOW_RETURN;
+    if (s->kind != SNIPPET_TARGET || !w->at) return false;
+    return w->at->in.flow == ISA_FLOW_JUMP_IND || w->at->in.flow == ISA_FLOW_CALL_IND ||
+           w->at->in.flow == ISA_FLOW_RETURN;
+}
+
+static bool sees_table(const wrapper *w, const snippet *s)
+{
+    return w->table && (s->kind == SNIPPET_EA || s->kind == SNIPPET_MEM_VALUE) && s->index == w->operand;
+}
+
+static snippet *constant(inl_arena *a, uint64_t value)
+{
+    snippet *s = snippet_new(a, SNIPPET_CONST);
+    if (s) s->value = value;
+    return s;
+}
+
+static snippet *binary(inl_arena *a, snippet_op op, const snippet *x, const snippet *y)
+{
+    snippet *s = x && y ? snippet_new(a, SNIPPET_BINARY) : NULL;
+    if (!s) return NULL;
+    s->op = (uint8_t)op;
+    s->a = x;
+    s->b = y;
+    return s;
+}
+
+static snippet *load(inl_arena *a, const snippet *address, unsigned size)
+{
+    snippet *s = address ? snippet_new(a, SNIPPET_LOAD) : NULL;
+    if (!s) return NULL;
+    s->a = address;
+    s->size = (uint8_t)size;
+    return s;
+}
+
+static const snippet *in_original_table(const wrapper *w, const snippet *s)
+{
+    inl_arena *a = w->arena;
+    snippet *index = snippet_new(a, SNIPPET_REG);
+    if (!index) return NULL;
+    index->reg = w->entry.index;
+    const snippet *place =
+        binary(a, SNIPPET_ADD, load(a, constant(a, (uint64_t)(uintptr_t)&w->image->shift), 8),
+               constant(a, w->table->table + w->image->bias));
+    place = binary(a, SNIPPET_ADD, place, binary(a, SNIPPET_MUL, index, constant(a, w->entry.scale)));
+    return s->kind == SNIPPET_EA ? place : load(a, place, w->entry.size);
 }
 
 static const snippet *translated(inl_arena *a, const snippet *s)
@@ -28,24 +86,25 @@ static const snippet *translated(inl_arena *a, const snippet *s)
     return call;
 }
 
-static const snippet *wrap(inl_arena *a, const snippet *s, const weave_insn *at);
+static const snippet *wrap(const wrapper *w, const snippet *s);
 
 /* A copy with its kids wrapped, or the node itself when none changed. NULL: out of memory. */
-static const snippet *wrap_kids(inl_arena *a, const snippet *s, const weave_insn *at)
+static const snippet *wrap_kids(const wrapper *w, const snippet *s)
 {
+    inl_arena *a = w->arena;
     snippet copy = *s;
     const snippet **kids[] = {&copy.a, &copy.b, &copy.c};
     bool changed = false;
     for (int i = 0; i < 3; i++) {
         if (!*kids[i]) continue;
-        const snippet *k = wrap(a, *kids[i], at);
+        const snippet *k = wrap(w, *kids[i]);
         if (!k) return NULL;
         changed |= k != *kids[i];
         *kids[i] = k;
     }
     const snippet **args = NULL;
     for (unsigned i = 0; i < s->nargs; i++) {
-        const snippet *k = wrap(a, s->args[i], at);
+        const snippet *k = wrap(w, s->args[i]);
         if (!k) return NULL;
         if (k == s->args[i]) continue;
         if (!args) {
@@ -62,31 +121,73 @@ static const snippet *wrap_kids(inl_arena *a, const snippet *s, const weave_insn
     return fresh;
 }
 
-static const snippet *wrap(inl_arena *a, const snippet *s, const weave_insn *at)
+static const snippet *wrap(const wrapper *w, const snippet *s)
 {
-    return sees_code_address(s, at) ? translated(a, s) : wrap_kids(a, s, at);
+    if (sees_code_address(w, s)) return translated(w->arena, s);
+    return sees_table(w, s) ? in_original_table(w, s) : wrap_kids(w, s);
 }
 
-static bool wrap_list(weave_run *run, weave_list *l, const weave_insn *at)
+static bool concerns(const wrapper *w, const snippet *s)
 {
-    for (weave_insert *n = l->first; n; n = n->next) {
-        if (n->code->kind == SNIPPET_COUNT && n->code->a->kind == SNIPPET_CONST) continue;
-        if (!snippet_has(n->code, SNIPPET_TARGET) && !snippet_has(n->code, SNIPPET_RETADDR)) continue;
-        n->code = wrap(run->arena, n->code, at);
-        if (!n->code) return false;
-    }
+    if (s->kind == SNIPPET_COUNT && s->a->kind == SNIPPET_CONST) return false;
+    return snippet_has(s, SNIPPET_TARGET) || snippet_has(s, SNIPPET_RETADDR) ||
+           (w->table && (snippet_has(s, SNIPPET_EA) || snippet_has(s, SNIPPET_MEM_VALUE)));
+}
+
+static bool wrap_list(const wrapper *w, weave_list *l)
+{
+    for (weave_insert *n = l->first; n; n = n->next)
+        if (concerns(w, n->code) && !(n->code = wrap(w, n->code))) return false;
     return true;
 }
 
-bool rewriter_wrap(weave_run *run)
+/* Does the instruction read an entry of a table by base and index? Looked for in the block of the jump. */
+static void find_entry(wrapper *w, const weave_run *run, const cfg_table *t)
+{
+    isa_mem m[ISA_MAX_MEM];
+    int n = run->isa->memory(&w->at->in, m);
+    for (int k = 0; k < n && !w->table; k++) {
+        if (!(m[k].access & ISA_READ) || m[k].base == ISA_NO_REG || m[k].index == ISA_NO_REG) continue;
+        if (m[k].size != t->entry_size || m[k].scale != t->entry_size || m[k].disp || m[k].segment) continue;
+        if (m[k].base == run->isa->stack_reg) continue;
+        w->table = t;
+        w->entry = m[k];
+        w->operand = (unsigned)k;
+    }
+}
+
+static const cfg_table *table_of_block(const cfg_program *p, uint32_t block)
+{
+    const cfg_block *b = &p->blocks[block];
+    size_t low = 0, high = p->table_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (p->tables[middle].jump < b->addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->table_count && p->tables[low].jump < b->addr + b->size ? &p->tables[low] : NULL;
+}
+
+bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const inlay_image *image)
 {
     bool good = true;
-    for (uint32_t i = 0; i < run->insn_count && good; i++) {
-        weave_insn *in = &run->insns[i];
-        good = wrap_list(run, &in->before, in) && wrap_list(run, &in->after, in) &&
-               wrap_list(run, &in->taken, in);
+    wrapper w = {.arena = run->arena, .image = image};
+    for (uint32_t k = 0; k < run->block_count && good; k++) {
+        const weave_block *b = &run->blocks[k];
+        const cfg_table *t = table_of_block(p, p->procs[proc].first_block + k);
+        for (uint32_t i = b->first; i < b->first + b->count && good; i++) {
+            weave_insn *in = &run->insns[i];
+            if (!in->before.first && !in->after.first && !in->taken.first) continue;
+            w.at = in;
+            w.table = NULL;
+            if (t) find_entry(&w, run, t);
+            good = wrap_list(&w, &in->before) && wrap_list(&w, &in->after) && wrap_list(&w, &in->taken);
+        }
+        w.at = NULL;
+        w.table = NULL;
+        good = good && wrap_list(&w, &run->blocks[k].anywhere);
     }
-    for (uint32_t i = 0; i < run->block_count && good; i++)
-        good = wrap_list(run, &run->blocks[i].anywhere, NULL);
     return good;
 }

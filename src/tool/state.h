@@ -139,8 +139,10 @@ struct inlay_image {
     size_t proc_count;
     inlay_proc **made; /* handles, by index in procs */
     size_t last;       /* the last procedure found */
+    struct tool_code *code; /* once asked for (code.c) */
     /* carried: */
     inlay_image *next;
+    uint64_t shift;               /* real address - assumed, once the program runs */
     int64_t file_size, file_time; /* as they were */
     image *file;
     bool file_asked;
@@ -166,8 +168,22 @@ void *tool_handle_alloc(size_t bytes);        /* zeroed; travels where there is 
 void tool_handle_free(void *);
 const char *tool_handle_string(const char *); /* likewise; or the string itself */
 void tool_images_attach(void);                /* carried, before main */
+void tool_images_begin(void);                 /* carried, at inlay_start: where they lie now */
 /* Does any procedure have snippets at its entry or exit, so that translation must look? */
 extern bool tool_proc_points;
+
+/* --- code.c: the static view --- */
+extern bool tool_code_inserted;        /* is there anything that translation must look for? */
+struct cfg_program;
+struct cfg_program *tool_code_take(inlay_image *); /* its analysis, if there is one */
+bool tool_code_note(weave_insn *);     /* of the view: something was inserted at it, or at its block */
+void tool_code_apply(weave_run *);
+/* Where the run holds a procedure that is replaced: takes it out of sight and returns what replaces it, which
+ * tool_code_replace puts in when the rest has been seen to. NULL: there is none. */
+const snippet *tool_code_cut(weave_run *);
+void tool_code_replace(weave_run *, const snippet *);
+inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
+void tool_code_forget(inlay_image *);
 
 /* --- filter.c --- */
 bool tool_filter_images(void); /* is there a filter? */

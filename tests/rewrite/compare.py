@@ -29,7 +29,7 @@ exact = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(exact)
 Failed = exact.Failed
 
-LIMIT = 300
+LIMIT = 60
 SAMPLES = {
     "asm": ["asm_loop"],
     "dynamic": ["plain"],
@@ -43,14 +43,11 @@ PROGRAMS = {
     "gzip": ["/usr/bin/gzip", "-9c", "{in}/text"],
     "sort": ["/usr/bin/sort", "-k2", "{in}/text"],
     "gawk": ["/usr/bin/gawk", "{ n[$1] += length($2) } END { for (k = 1; k < 40; k++) print k, n[k] }", "{in}/text"],
-    "lua": ["/usr/bin/lua5.4", "{in}/lua"],
+    "bzip2": ["/usr/bin/bzip2", "-9c", "{in}/text"],
 }
-LUA = """local t = {}
-for i = 1, 4000 do t[#t + 1] = tostring(i * 7919 % 1009) end
-table.sort(t)
-print(#t, t[1], t[#t], table.concat(t, ","):sub(1, 60))
-print(pcall(function() error("thrown") end))
-"""
+# A static program's C library looks at the program's own headers when it starts, and a rewritten one has
+# more of them.
+NOT_STARTING = ["--proc", "[!_]*", "--proc", "_[!d_]*"]
 
 
 def make_inputs(folder):
@@ -58,8 +55,6 @@ def make_inputs(folder):
     with open(f"{folder}/text", "w") as f:
         for i in range(600):
             f.write(f"{i % 41} word{i * 7919 % 997} {'x' * (i % 17)} {i * i}\n")
-    with open(f"{folder}/lua", "w") as f:
-        f.write(LUA)
 
 
 class Ranges:
@@ -96,9 +91,11 @@ class Comparison:
         shutil.copy(argv[0], self.program)
         self.arguments = argv[1:]
         self.image = os.path.basename(argv[0])
+        exact.ENVIRONMENT["INLAY_OUT"] = self.out  # the stepper's programs see the same environment
+        self.filters = ["--image", self.image] + (NOT_STARTING if "static" in self.image else [])
 
     def execute(self, argv, what):
-        environment = exact.ENVIRONMENT | {"INLAY_OUT": self.out}
+        environment = exact.ENVIRONMENT
         try:
             return subprocess.run(["setarch", "-R", *argv], env=environment, timeout=LIMIT,
                                   stdin=subprocess.DEVNULL, capture_output=True, cwd=self.folder)
@@ -124,7 +121,7 @@ class Comparison:
 
     def jit(self, tool, options, expect):
         self.restore()
-        done = self.execute([self.inlay, "run", tool, "-o", self.out, "--image", self.image, *options, "--",
+        done = self.execute([self.inlay, "run", tool, "-o", self.out, *self.filters, *options, "--",
                              self.program, *self.arguments], f"{tool} jit")
         return self.result(done, expect, f"{tool} jit")
 
@@ -132,7 +129,7 @@ class Comparison:
         """The result's file, and what has moved."""
         made = f"{self.folder}/made"
         self.restore()
-        done = self.execute([self.inlay, "rewrite", tool, "--image", self.image, *options, self.program, "-o", made,
+        done = self.execute([self.inlay, "rewrite", tool, *self.filters, *options, self.program, "-o", made,
                              "--report", self.report], f"{tool} rewrite")
         if done.returncode:
             raise Failed(f"rewriting: {done.stderr.decode()[-300:].strip()}")
@@ -213,13 +210,29 @@ def check_branches(c):
         raise Failed("no branch could be compared")
 
 
+class Words:
+    """Like exact.Places, for programs whose heap begins right behind their data, wherever that ends."""
+
+    def __init__(self):
+        self.words = {}
+
+    def same(self, a, b):
+        a, b = int(a, 16), int(b, 16)
+        return a == b or (a % 8 == b % 8 and self.words.setdefault(a >> 3, b >> 3) == b >> 3)
+
+
+def only_moved(path, moved):
+    with open(path) as f, open(f"{path}.moved", "w") as out:
+        out.writelines(line for line in f if line[0] != "#" and int(line[:line.index(" ")], 16) in moved)
+    return f"{path}.moved"
+
+
 def check_memtrace(c):
     native = c.native()
     theirs_path = c.jit("memtrace", [], native)
     path, moved = c.rewritten("memtrace", [], native)
-    places, number = exact.Places(), 0
-    theirs = (g for g in exact.accesses(theirs_path) if int(g[0], 16) in moved)
-    ours = exact.accesses(path)
+    places, number = exact.Places() if "static" not in c.image else Words(), 0
+    theirs, ours = (exact.accesses(only_moved(name, moved)) for name in (theirs_path, path))
     while True:
         a, b = next(ours, None), next(theirs, None)
         if a is None and b is None:

@@ -53,7 +53,7 @@ class Place:
         self.samples, self.inputs = f"{self.build}/tests/samples", f"{root}/in"
         self.environment = {"PATH": PATH, "HOME": root, "LC_ALL": "C", "TZ": "UTC", "TERM": "dumb",
                             "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "1"}
-        inputs.make(self.inputs, os.path.dirname(HERE) + "/system")
+        inputs.make(self.inputs, os.path.dirname(HERE))
 
     def fill(self, text):
         return text.replace("{samples}", self.samples).replace("{in}", self.inputs)
