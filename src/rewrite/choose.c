@@ -34,6 +34,34 @@ static bool is_blob(const char *name)
     return name && !strncmp(name, "Builtins_", 9);
 }
 
+/* How Go's table of procedures begins (versions 1.2 to today's), where section names do not tell: a magic
+ * number, two zeros, the smallest instruction's size and a pointer's. */
+static bool is_go_table(uint64_t word)
+{
+    uint32_t magic = (uint32_t)word;
+    return word >> 32 == 0x08010000 && (magic == 0xfffffffb || (magic >= 0xfffffff0 && magic <= 0xfffffffa));
+}
+
+/* Go's runtime walks and copies its stacks by tables of return addresses. */
+static bool is_go(image *im)
+{
+    const image_section *sections;
+    const image_segment *segments;
+    const uint8_t *bytes;
+    size_t count = image_sections(im, &sections), n = image_segments(im, &segments);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(sections[i].name, ".gopclntab") || !strcmp(sections[i].name, ".note.go.buildid")) return true;
+    for (size_t i = 0; count == 0 && i < n; i++) {
+        size_t size = image_bytes(im, segments[i].addr, &bytes);
+        for (size_t at = -segments[i].addr & 7; at + 8 <= size; at += 8) {
+            uint64_t word;
+            memcpy(&word, bytes + at, sizeof word);
+            if (is_go_table(word)) return true;
+        }
+    }
+    return false;
+}
+
 static const char *refusal(const cfg_program *p, uint32_t proc)
 {
     const cfg_proc *of = &p->procs[proc];
@@ -48,7 +76,8 @@ static const char *refusal(const cfg_program *p, uint32_t proc)
     return NULL;
 }
 
-static void first_choice(rewrite_work *w, uint32_t i)
+/* `of_image`: why none of them moves, or NULL. */
+static void first_choice(rewrite_work *w, uint32_t i, const char *of_image)
 {
     const cfg_program *p = rewrite_cfg(w);
     const cfg_proc *of = &p->procs[i];
@@ -61,7 +90,7 @@ static void first_choice(rewrite_work *w, uint32_t i)
         w->plan.procs[i].how = REWRITE_UNWANTED;
         return;
     }
-    const char *why = refusal(p, i);
+    const char *why = of_image ? of_image : refusal(p, i);
     if (why) rewrite_leave(w, i, why);
     else w->plan.procs[i].how = REWRITE_MOVED;
 }
@@ -215,7 +244,8 @@ static bool collect(rewrite_work *w)
 bool rewrite_choose(rewrite_work *w)
 {
     const cfg_program *p = rewrite_cfg(w);
-    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i);
+    const char *why = is_go(p->image) ? "Go's runtime looks return addresses up in its own tables" : NULL;
+    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why);
     if (!find_early(w)) return false;
     for (uint32_t i = 0; w->runs_early && i < p->proc_count; i++)
         if (w->runs_early[i] && rewrite_moves(w, i)) w->plan.procs[i].how = REWRITE_MOVED_QUIETLY;

@@ -98,7 +98,8 @@ def chosen(programs, arguments):
     if arguments.only:
         patterns = arguments.only.split(",")
         return [p for p in programs if any(fnmatch.fnmatch(p.name, x) for x in patterns)]
-    programs = [p for p in programs if p.name not in SKIPPED]
+    if arguments.sample or arguments.some:
+        programs = [p for p in programs if p.name not in SKIPPED]
     if arguments.sample:
         for name in sorted(set(SAMPLE) - {p.name for p in programs}):
             print(f"SKIP all {name}: not installed")
