@@ -11,6 +11,7 @@
 #include <inlay/block.h>
 #include <inlay/buffer.h>
 #include <inlay/callback.h>
+#include <inlay/code.h>
 #include <inlay/context.h>
 #include <inlay/counter.h>
 #include <inlay/image.h>

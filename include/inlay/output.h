@@ -22,6 +22,11 @@ bool inlay_format_is_json(void);
  * already reported. */
 bool inlay_write(const void *bytes, size_t size);
 
+/* In main, before inlay_start: what analysis code prints with the tool's own stdio to standard output
+ * goes where the program's standard output went when it started, instead of standard error. The
+ * descriptor stays open, out of the program's reach, until the program ends. */
+void inlay_use_stdout(void);
+
 /* JSON made easy: values go out in order, commas and nesting are looked after. key is NULL inside
  * arrays. Strings are escaped. */
 void inlay_json_begin(const char *key, char open /* '{' or '[' */);

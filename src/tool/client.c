@@ -78,9 +78,12 @@ static void instrument(void *arg, weave_run *run)
     tool_holds_lock = true;
     tool_run_arena = run->arena;
     tool_insns_begin();
+    const snippet *replacement = tool_code_inserted ? tool_code_cut(run) : NULL;
     if (tool_callbacks[ON_PROC] || tool_proc_points) look_at_procs(run);
+    if (tool_code_inserted) tool_code_apply(run);
     if (tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN])
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
+    if (replacement) tool_code_replace(run, replacement);
     tool_run_arena = NULL;
     tool_holds_lock = false;
 }

@@ -32,7 +32,10 @@ uint64_t inlay_insn_address(const inlay_insn *i) { return own(i)->in.addr; }
 unsigned inlay_insn_size(const inlay_insn *i) { return own(i)->in.len; }
 const uint8_t *inlay_insn_bytes(const inlay_insn *i) { return own(i)->in.raw; }
 unsigned inlay_insn_opcode(const inlay_insn *i) { return own(i)->in.op; }
-inlay_proc *inlay_insn_proc(const inlay_insn *i) { return tool_proc_at(own(i)->in.addr); }
+inlay_proc *inlay_insn_proc(const inlay_insn *i)
+{
+    return own(i)->run->view ? tool_code_proc(own(i)->run) : tool_proc_at(own(i)->in.addr);
+}
 bool inlay_insn_wanted(const inlay_insn *i) { return tool_address_wanted(own(i)->in.addr); }
 
 inlay_insn *inlay_insn_next(const inlay_insn *insn)
@@ -167,7 +170,11 @@ inlay_insn *inlay_block_first(inlay_block *b)
     return (inlay_insn *)&own_block(b)->run->insns[own_block(b)->first];
 }
 inlay_insn *inlay_block_last(inlay_block *b) { return (inlay_insn *)last_of(own_block(b)); }
-inlay_proc *inlay_block_proc(const inlay_block *b) { return tool_proc_at(inlay_block_address(b)); }
+inlay_proc *inlay_block_proc(const inlay_block *b)
+{
+    const weave_run *run = own_block(b)->run;
+    return run->view ? tool_code_proc(run) : tool_proc_at(inlay_block_address(b));
+}
 inlay_image *inlay_block_image(const inlay_block *b)
 {
     return tool_image_at(inlay_block_address(b));

@@ -106,13 +106,17 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
 {
     static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE};
     const char *why = "out of memory";
+    if (p->run->view && tool_run_arena)
+        return refuse(p, "points of code that is not being shown are for procedure and image callbacks");
     if (!is_plain_count(code)) {
         if (!snippet_check(code, &why)) return refuse(p, why);
         code = snippet_simplify(p->run->arena, code);
         if (!code) return refuse(p, "out of memory");
     }
-    if (weave_insert_at(p->run, where[p->kind], p->index, code, predicated, &why)) return true;
-    return refuse(p, why);
+    if (!weave_insert_at(p->run, where[p->kind], p->index, code, predicated, &why)) return refuse(p, why);
+    if (!p->run->view) return true;
+    uint32_t insn = p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index;
+    return tool_code_note(&p->run->insns[insn]) || refuse(p, "out of memory");
 }
 
 /* An expression made while a run was shown dies with it; one for a procedure must not. Procedure and

@@ -5,6 +5,7 @@
 #include "base/sys.h"
 #include "rewrite/boot.h"
 
+#include <inlay/output.h>
 #include <inlay/tool.h>
 
 #include <errno.h>
@@ -65,6 +66,15 @@ void resident_begin(void)
     tls_prepare();
     inl_log_fd = h->fds.err;
     if (!h->loaded) reap_helper(h->helper);
+}
+
+void inlay_use_stdout(void)
+{
+    if (!tool_handoff_data.resident) return;
+    int fd = resident_hide(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    fflush(stdout);
+    stdout->_fileno = fd;
+    setvbuf(stdout, NULL, _IOFBF, 0);
 }
 
 /* What the tool's C library told the kernel about the thread, taken back: the program's will say its

@@ -51,6 +51,7 @@ typedef struct weave_run {
     weave_block *blocks;
     uint32_t insn_count, block_count;
     void *engine;              /* the engine's own */
+    void *view;                /* of a run that only shows code (tool/code.c): not NULL */
 } weave_run;
 
 /* Adds a snippet; false when memory is used up or the point cannot be (why is set to a static text:

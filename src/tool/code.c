@@ -1,0 +1,467 @@
+/* The static view of an image's code (code.h), on the analysis of the whole image.
+ *
+ * The image is analysed when somebody first asks, and a procedure's blocks are decoded into a run when its
+ * first block is asked for. The run is never woven: handles of blocks and instructions point into it, and
+ * what is inserted lies in its lists. When an engine shows its own run of the same code, each instruction
+ * gets what was inserted at its address, so that it does not matter how the engine cuts blocks.
+ *
+ * A procedure here is one of the image's table; its blocks are those that begin from its address on and
+ * before the next one's. All under the engine's lock. */
+#include "tool/rewriter.h"
+#include "base/map.h"
+#include "cfg/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct view { /* of a procedure */
+    weave_run run;    /* run.view points here */
+    struct tool_code *code;
+    inlay_proc *proc;
+    uint32_t first;   /* block, in the analysis */
+} view;
+
+typedef struct tool_code {
+    cfg_program *cfg;  /* NULL: could not be analysed */
+    inlay_image *image;
+    inl_arena arena;
+    view **views;      /* by procedure index */
+    inl_map inserts;   /* address -> weave_insn, of instructions with something in their lists */
+    inl_map replaced;  /* address of a procedure -> its result */
+} tool_code;
+
+bool tool_code_inserted;
+
+/* --- analysis --- */
+
+static tool_code *code_of(inlay_image *i)
+{
+    if (i->code || !i->m) return i->code;
+    tool_code *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    inl_error e = {0};
+    c->image = i;
+    if (cfg_program_analyse(i->m->image, NULL, &c->cfg, &e) != INL_OK) {
+        tool_say_limited("cannot analyse %s: %s", i->path, e.text);
+        c->cfg = NULL;
+    }
+    return i->code = c;
+}
+
+cfg_program *tool_code_take(inlay_image *i) { return i->code ? i->code->cfg : NULL; }
+
+void tool_code_forget(inlay_image *i)
+{
+    tool_code *c = i->code;
+    if (!c) return;
+    for (size_t k = 0; c->views && k < i->proc_count; k++) free(c->views[k]);
+    if (c->cfg) cfg_program_free(c->cfg);
+    inl_map_free(&c->inserts);
+    inl_map_free(&c->replaced);
+    inl_arena_free(&c->arena);
+    free(c->views);
+    free(c);
+    i->code = NULL;
+}
+
+/* --- a procedure's blocks --- */
+
+/* The first block at or behind an address. */
+static uint32_t lower_bound(const cfg_program *p, uint64_t addr)
+{
+    uint32_t low = 0, high = p->block_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->blocks[middle].addr < addr) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static bool decode_block(view *v, const cfg_block *b)
+{
+    const uint8_t *bytes;
+    const cfg_program *p = v->code->cfg;
+    size_t avail = image_bytes(p->image, b->addr, &bytes), at = 0;
+    weave_run *run = &v->run;
+    weave_block *to = &run->blocks[run->block_count];
+    *to = (weave_block){.run = run, .first = run->insn_count, .head = true};
+    for (uint32_t i = 0; i < b->insn_count && at < avail; i++) {
+        weave_insn *insn = &run->insns[run->insn_count];
+        isa_result r = p->isa->decode(bytes + at, avail - at, b->addr + at + v->code->image->bias, &insn->in);
+        if (r == ISA_TRUNCATED || !insn->in.len) break;
+        insn->run = run;
+        insn->block = run->block_count;
+        insn->index = run->insn_count++;
+        at += insn->in.len;
+        to->count++;
+    }
+    run->block_count++;
+    return to->count == b->insn_count;
+}
+
+static bool decode(view *v, uint32_t end)
+{
+    const cfg_block *blocks = v->code->cfg->blocks;
+    weave_run *run = &v->run;
+    uint32_t n = 0;
+    for (uint32_t k = v->first; k < end; k++) n += blocks[k].insn_count;
+    run->insns = inl_arena_alloc(run->arena, n * sizeof *run->insns);
+    run->blocks = inl_arena_alloc(run->arena, (end - v->first) * sizeof *run->blocks);
+    if (!run->insns || !run->blocks) return false;
+    for (uint32_t k = v->first; k < end; k++)
+        if (!decode_block(v, &blocks[k])) return false;
+    return true;
+}
+
+static view *make_view(tool_code *c, inlay_proc *p)
+{
+    inlay_proc *next = inlay_proc_next(p);
+    uint64_t bias = c->image->bias;
+    uint32_t first = lower_bound(c->cfg, p->low - bias);
+    uint32_t end = next ? lower_bound(c->cfg, next->low - bias) : c->cfg->block_count;
+    view *v = calloc(1, sizeof *v);
+    if (!v) return NULL;
+    v->run = (weave_run){.isa = c->cfg->isa, .arena = &c->arena, .view = v};
+    v->code = c;
+    v->proc = p;
+    v->first = first;
+    if (end > first && !decode(v, end)) {
+        tool_say_limited("cannot show the code of %s", p->name);
+        v->run.block_count = 0;
+    }
+    return v;
+}
+
+static view *view_of(inlay_proc *p)
+{
+    tool_code *c = code_of(p->image);
+    if (!c || !c->cfg) return NULL;
+    if (!c->views) c->views = calloc(p->image->proc_count + 1, sizeof *c->views);
+    if (!c->views) return NULL;
+    if (!c->views[p->index]) c->views[p->index] = make_view(c, p);
+    return c->views[p->index];
+}
+
+static view *view_behind(const weave_run *run) { return run->view; }
+static const weave_block *own(const inlay_block *b) { return (const weave_block *)b; }
+
+/* The analysis's block; NULL for a block of an engine that it does not know. */
+static const cfg_block *known_block(const inlay_block *block, tool_code **code)
+{
+    const weave_block *b = own(block);
+    if (b->run->view) {
+        view *v = view_behind(b->run);
+        *code = v->code;
+        return &v->code->cfg->blocks[v->first + (uint32_t)(b - b->run->blocks)];
+    }
+    uint64_t at = b->run->insns[b->first].in.addr;
+    inlay_image *i = tool_image_at(at);
+    *code = i ? code_of(i) : NULL;
+    if (!*code || !(*code)->cfg) return NULL;
+    uint32_t k = cfg_block_covering((*code)->cfg, at - i->bias);
+    return k == CFG_NONE ? NULL : &(*code)->cfg->blocks[k];
+}
+
+/* --- walking --- */
+
+inlay_proc *tool_code_proc(const weave_run *run) { return view_behind(run)->proc; }
+
+inlay_block *inlay_proc_block_first(inlay_proc *p)
+{
+    bool entered = tool_enter();
+    view *v = view_of(p);
+    tool_leave(entered);
+    return v && v->run.block_count ? (inlay_block *)&v->run.blocks[0] : NULL;
+}
+
+inlay_block *inlay_proc_block_last(inlay_proc *p)
+{
+    inlay_block *first = inlay_proc_block_first(p);
+    return first ? (inlay_block *)(own(first) + own(first)->run->block_count - 1) : NULL;
+}
+
+unsigned inlay_proc_block_count(inlay_proc *p)
+{
+    inlay_block *first = inlay_proc_block_first(p);
+    return first ? own(first)->run->block_count : 0;
+}
+
+inlay_block *inlay_block_next(const inlay_block *block)
+{
+    const weave_block *b = own(block);
+    return b + 1 < b->run->blocks + b->run->block_count ? (inlay_block *)(b + 1) : NULL;
+}
+
+inlay_block *inlay_block_prev(const inlay_block *block)
+{
+    const weave_block *b = own(block);
+    return b > b->run->blocks ? (inlay_block *)(b - 1) : NULL;
+}
+
+inlay_insn *inlay_insn_prev(const inlay_insn *insn)
+{
+    const weave_insn *i = (const weave_insn *)insn;
+    return i->index > i->run->blocks[i->block].first ? (inlay_insn *)(i - 1) : NULL;
+}
+
+/* The procedure to which a block is counted: the last one that begins at or before it. */
+static inlay_proc *proc_before(inlay_image *i, uint64_t addr)
+{
+    inlay_proc *p = tool_proc_at(addr);
+    if (p) return p;
+    if (!inlay_image_proc_first(i)) return NULL;
+    size_t low = 0, high = i->proc_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (i->procs[middle].addr + i->bias <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low && i->procs[low - 1].size ? tool_proc_at(i->procs[low - 1].addr + i->bias) : NULL;
+}
+
+static inlay_block *block_by_index(tool_code *c, uint32_t k)
+{
+    if (k == CFG_NONE) return NULL;
+    inlay_proc *p = proc_before(c->image, c->cfg->blocks[k].addr + c->image->bias);
+    view *v = p ? view_of(p) : NULL;
+    if (!v || k < v->first || k - v->first >= v->run.block_count) return NULL;
+    return (inlay_block *)&v->run.blocks[k - v->first];
+}
+
+inlay_block *inlay_block_covering(uint64_t address)
+{
+    bool entered = tool_enter();
+    inlay_image *i = tool_image_at(address);
+    tool_code *c = i ? code_of(i) : NULL;
+    inlay_block *b = c && c->cfg ? block_by_index(c, cfg_block_covering(c->cfg, address - i->bias)) : NULL;
+    tool_leave(entered);
+    return b;
+}
+
+inlay_insn *inlay_insn_at(uint64_t address)
+{
+    inlay_block *b = inlay_block_covering(address);
+    inlay_insn *i = b ? inlay_block_first(b) : NULL;
+    while (i && inlay_insn_address(i) != address) i = inlay_insn_next(i);
+    return i;
+}
+
+inlay_block *inlay_block_at(uint64_t address)
+{
+    inlay_block *b = inlay_block_covering(address);
+    return b && inlay_block_address(b) == address ? b : NULL;
+}
+
+/* --- what is known --- */
+
+inlay_known inlay_proc_known(inlay_proc *p, const char **why)
+{
+    static const inlay_known known[] = {
+        [CFG_PROC_WHOLE] = INLAY_WHOLE, [CFG_PROC_PARTLY] = INLAY_PARTLY, [CFG_PROC_LEFT] = INLAY_LEFT};
+    bool entered = tool_enter();
+    tool_code *c = code_of(p->image);
+    uint32_t k = c && c->cfg ? cfg_proc_covering(c->cfg, p->low - p->image->bias) : CFG_NONE;
+    tool_leave(entered);
+    const char *reason = k == CFG_NONE ? "no code is known there" : c->cfg->procs[k].reason;
+    if (why) *why = reason;
+    return k == CFG_NONE ? INLAY_LEFT : known[c->cfg->procs[k].status];
+}
+
+bool inlay_proc_address_taken(inlay_proc *p)
+{
+    bool entered = tool_enter();
+    tool_code *c = code_of(p->image);
+    uint32_t k = c && c->cfg ? cfg_proc_covering(c->cfg, p->low - p->image->bias) : CFG_NONE;
+    tool_leave(entered);
+    return k != CFG_NONE && c->cfg->procs[k].flags & CFG_PROC_ADDRESS_TAKEN;
+}
+
+/* Does a branch lead to block k? Within the procedure: blocks of one are contiguous. */
+static bool is_branched_to(const cfg_program *p, const cfg_block *b)
+{
+    uint32_t k = (uint32_t)(b - p->blocks);
+    const cfg_proc *of = &p->procs[b->proc];
+    const cfg_block *first = &p->blocks[of->first_block], *end = first + of->block_count;
+    if (b->flags & (CFG_BLOCK_TABLE | CFG_BLOCK_OUTSIDE)) return true;
+    for (uint32_t e = first->first_edge; e < end[-1].first_edge + end[-1].edge_count; e++) {
+        unsigned kind = p->edges[e].kind;
+        if (p->edges[e].to == k && (kind == CFG_EDGE_TAKEN || kind == CFG_EDGE_JUMP || kind == CFG_EDGE_TAIL))
+            return true;
+    }
+    return false;
+}
+
+unsigned inlay_block_flags(const inlay_block *block)
+{
+    static const struct { uint32_t from, to; } flags[] = {
+        {CFG_BLOCK_ENTRY, INLAY_BLOCK_ENTRY},
+        {CFG_BLOCK_LANDING, INLAY_BLOCK_LANDING},
+        {CFG_BLOCK_ADDRESS_TAKEN, INLAY_BLOCK_ADDRESS_TAKEN},
+        {CFG_BLOCK_OUTSIDE, INLAY_BLOCK_OUTSIDE},
+        {CFG_BLOCK_LOOP_HEAD, INLAY_BLOCK_LOOP_HEAD},
+        {CFG_BLOCK_CALL, INLAY_BLOCK_CALL},
+        {CFG_BLOCK_NO_RETURN, INLAY_BLOCK_NO_RETURN},
+        {CFG_BLOCK_RETURN, INLAY_BLOCK_RETURN},
+        {CFG_BLOCK_UNRESOLVED, INLAY_BLOCK_UNRESOLVED},
+    };
+    bool entered = tool_enter();
+    tool_code *c;
+    const cfg_block *b = known_block(block, &c);
+    unsigned out = 0;
+    for (size_t i = 0; b && i < sizeof flags / sizeof *flags; i++)
+        if (b->flags & flags[i].from) out |= flags[i].to;
+    if (b && is_branched_to(c->cfg, b)) out |= INLAY_BLOCK_TARGET;
+    tool_leave(entered);
+    return out;
+}
+
+unsigned inlay_block_id(const inlay_block *block)
+{
+    bool entered = tool_enter();
+    tool_code *c;
+    const cfg_block *b = known_block(block, &c);
+    unsigned id = b ? (unsigned)(b - c->cfg->blocks) : 0;
+    tool_leave(entered);
+    return id;
+}
+
+unsigned inlay_block_successor_count(const inlay_block *block)
+{
+    bool entered = tool_enter();
+    tool_code *c;
+    const cfg_block *b = known_block(block, &c);
+    tool_leave(entered);
+    return b ? b->edge_count : 0;
+}
+
+_Static_assert((int)INLAY_EDGE_TAKEN == (int)CFG_EDGE_TAKEN && (int)INLAY_EDGE_TABLE == (int)CFG_EDGE_TABLE &&
+                   (int)INLAY_EDGE_TAIL == (int)CFG_EDGE_TAIL,
+               "edges are numbered alike");
+
+inlay_edge inlay_block_successor(const inlay_block *block, unsigned k)
+{
+    inlay_edge out = {0};
+    bool entered = tool_enter();
+    tool_code *c;
+    const cfg_block *b = known_block(block, &c);
+    if (b && k < b->edge_count) {
+        const cfg_edge *e = &c->cfg->edges[b->first_edge + k];
+        out = (inlay_edge){.kind = (inlay_edge_kind)e->kind, .target = e->target + c->image->bias,
+                           .to = block_by_index(c, e->to), .back = e->back};
+    }
+    tool_leave(entered);
+    return out;
+}
+
+inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
+{
+    const weave_insn *i = (const weave_insn *)insn;
+    isa_mem mem[ISA_MAX_MEM];
+    inlay_address a = {.base = -1, .index = -1};
+    int n = i->run->isa->memory(&i->in, mem);
+    if ((int)k >= n) return a;
+    const isa_mem *m = &mem[k];
+    if (m->base < INLAY_REG_COUNT) a.base = m->base;
+    if (m->index < INLAY_REG_COUNT && !(m->bits & ISA_MEM_VECTOR_INDEX)) a.index = m->index;
+    a.scale = m->scale;
+    a.displacement = m->disp;
+    a.pc_relative = m->bits & ISA_MEM_PCREL;
+    return a;
+}
+
+/* --- what was inserted --- */
+
+/* Called behind an insertion at a point of a static view. */
+bool tool_code_note(weave_insn *insn)
+{
+    tool_code *c = view_behind(insn->run)->code;
+    tool_code_inserted = true;
+    return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
+}
+
+bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
+{
+    const char *why = "an empty snippet (a wrong argument, or memory is used up)";
+    bool entered = tool_enter(), good = false;
+    tool_code *c = code_of(p->image);
+    if (tool_run_arena) why = "this is for procedure and image callbacks";
+    else if (!c) why = "out of memory";
+    else if (result && snippet_check(result, &why))
+        good = inl_map_put(&c->replaced, p->low, (uint64_t)(uintptr_t)inlay_set_register(INLAY_RAX, result));
+    if (good) tool_code_inserted = true;
+    else tool_say_limited("cannot replace %s: %s", p->name, why);
+    tool_leave(entered);
+    return good;
+}
+
+static void append(weave_run *run, weave_insn *to, weave_where where, const weave_list *from)
+{
+    const char *why;
+    for (const weave_insert *i = from->first; i; i = i->next)
+        if (!weave_insert_at(run, where, to->index, i->code, i->predicated, &why))
+            tool_say_limited("cannot insert at 0x%llx: %s", (unsigned long long)to->in.addr, why);
+}
+
+/* The instruction becomes a return, the last thing of its block and, where the engine looks no further
+ * than the run (JIT), of the run. The blocks of a whole procedure (rewriting) stay, unreached. */
+static struct {
+    uint32_t index, insn_count, block_count;
+} cut;
+
+const snippet *tool_code_cut(weave_run *run)
+{
+    uint64_t found = 0;
+    uint32_t k = 0;
+    inlay_image *image = NULL;
+    for (; k < run->insn_count; k++) {
+        uint64_t at = run->insns[k].in.addr;
+        if (!image || at < image->low || at >= image->high) image = tool_image_at(at);
+        tool_code *c = image ? image->code : NULL;
+        if (c && c->replaced.count && inl_map_get(&c->replaced, at, &found)) break;
+    }
+    if (k == run->insn_count) return NULL;
+    weave_block *b = &run->blocks[run->insns[k].block];
+    bool whole = tool_handoff_data.role == TOOL_INSTRUMENTOR;
+    cut.index = k;
+    cut.insn_count = whole ? run->insn_count : k + 1;
+    cut.block_count = whole ? run->block_count : run->insns[k].block + 1;
+    b->count = k - b->first;
+    run->insn_count = whole ? 0 : k;
+    run->block_count = whole ? 0 : run->insns[k].block + (b->count > 0);
+    return (const snippet *)(uintptr_t)found;
+}
+
+void tool_code_replace(weave_run *run, const snippet *code)
+{
+    static const uint8_t ret[] = {0xc3};
+    weave_insn *i = &run->insns[cut.index];
+    const char *why;
+    isa_insn in;
+    run->insn_count = cut.insn_count;
+    run->block_count = cut.block_count;
+    run->blocks[i->block].count = cut.index - run->blocks[i->block].first + 1;
+    run->isa->decode(ret, sizeof ret, i->in.addr, &in);
+    i->in = in;
+    i->elided = 0;
+    if (!weave_insert_at(run, WEAVE_BEFORE, cut.index, code, false, &why))
+        tool_say_limited("cannot replace the procedure at 0x%llx: %s", (unsigned long long)in.addr, why);
+}
+
+void tool_code_apply(weave_run *run)
+{
+    inlay_image *image = NULL;
+    for (uint32_t k = 0; k < run->insn_count; k++) {
+        weave_insn *insn = &run->insns[k];
+        uint64_t at = insn->in.addr, found;
+        if (!image || at < image->low || at >= image->high) image = tool_image_at(at);
+        tool_code *c = image ? image->code : NULL;
+        if (!c || !c->inserts.count || !inl_map_get(&c->inserts, at, &found)) continue;
+        const weave_insn *from = (const weave_insn *)(uintptr_t)found;
+        const weave_block *b = &from->run->blocks[from->block];
+        if (from->index == b->first) append(run, insn, WEAVE_BEFORE, &b->anywhere);
+        append(run, insn, WEAVE_BEFORE, &from->before);
+        append(run, insn, WEAVE_AFTER, &from->after);
+        append(run, insn, WEAVE_TAKEN, &from->taken);
+    }
+}
