@@ -5,12 +5,17 @@
  * it is made long and the procedure is emitted again. With snippets, forward branches are long at first,
  * and a second emission shortens those that turned out to reach. Branches are known by their number in the
  * order of emission, which is the same each time.
+ *
+ *     [tables] block | block | ... gap | code out of line       side exits, buffers that are full
+ *
+ * Blocks of which each falls into the next, and which nothing else leads to, are woven as one run. The
+ * first emission leaves far too much room in front of the code out of line, the second about enough.
  */
 #include "rewrite/plan.h"
 
 #include <string.h>
 
-enum { MAX_PASSES = 8, SLACK = 16 /* alignment may differ from one pass to the next */ };
+enum { MAX_GROUP = 32, MAX_PASSES = 8, SLACK = 16 /* alignment may differ from one pass to the next */ };
 
 bool rewrite_text_reserve(rewrite_work *w, size_t bytes)
 {
@@ -85,17 +90,17 @@ static bool resolve(rewrite_work *w)
     return done;
 }
 
-/* Long branches that would reach in the short form. True: there are some. */
-static bool shorten(rewrite_work *w)
+/* Long branches that would reach in the short form: how many. */
+static uint32_t shorten(rewrite_work *w)
 {
-    bool any = false;
+    uint32_t any = 0;
     for (size_t i = 0; i < w->near.count; i++) {
         const rewrite_fix *f = &w->near.items[i];
         int64_t d = (int64_t)w->new_at[f->block] - (int64_t)(f->at + f->width);
         if (f->width != 4 || f->site == REWRITE_NOWHERE || d < 0 || d > 127 - SLACK) continue;
         if (w->forms.items[f->site] != REWRITE_LONG) continue;
         w->forms.items[f->site] = REWRITE_SHORT;
-        any = true;
+        any++;
     }
     return any;
 }
@@ -254,51 +259,85 @@ static bool align_block(rewrite_work *w, const cfg_block *b, bool first, uint64_
     return align_to(w, old, 16, false);
 }
 
-/* Takes away what could not be woven: the snippets of one instruction, or of the block. */
-static bool give_up_points(rewrite_work *w, weave_block *b, uint64_t at)
+/* Takes away what could not be woven: the snippets of one instruction, or of all. */
+static bool give_up_points(rewrite_work *w, uint32_t k, uint32_t blocks, uint64_t at)
 {
     uint32_t n = 0;
-    for (uint32_t i = b->first; i < b->first + b->count; i++) {
-        weave_insn *insn = &w->run.insns[i];
-        if (insn->in.addr != at) continue;
-        n += inserts_at(insn);
-        insn->before = insn->after = insn->taken = (weave_list){0};
-    }
-    for (uint32_t i = b->first; !n && i < b->first + b->count; i++) {
-        weave_insn *insn = &w->run.insns[i];
-        n += inserts_at(insn);
-        insn->before = insn->after = insn->taken = (weave_list){0};
-    }
-    if (!n) {
-        n = list_length(&b->anywhere);
-        b->anywhere = (weave_list){0};
+    const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
+    for (unsigned all = 0; all < 2 && !n; all++)
+        for (uint32_t i = first->first; i < last->first + last->count; i++) {
+            weave_insn *insn = &w->run.insns[i];
+            if (!all && insn->in.addr != at) continue;
+            n += inserts_at(insn);
+            insn->before = insn->after = insn->taken = (weave_list){0};
+        }
+    for (uint32_t i = k; i < k + blocks && !n; i++) {
+        n += list_length(&w->run.blocks[i].anywhere);
+        w->run.blocks[i].anywhere = (weave_list){0};
     }
     w->plan.procs[w->proc].refused += n;
     return n > 0;
 }
 
-/* One block, with room made as it is needed and hopeless snippets left out. */
-static inl_status emit_block(rewrite_work *w, uint32_t k)
+static inl_status try_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, inl_error *e)
 {
-    weave_block *b = &w->run.blocks[k];
-    size_t near = w->near.count, far = w->far.count, map = w->map.count;
+    const weave_block *b = &w->run.blocks[k];
+    if (blocks == 1 && block_is_plain(w, b)) return rewrite_copy_block(w, b->first, b->count, e);
+    return rewrite_weave_blocks(w, k, blocks, e);
+}
+
+/* More room where there was too little. False: there is none, or what is in the way is the code out of
+ * line, which has to begin further on. */
+static bool make_room(rewrite_work *w, size_t *room)
+{
+    *room *= 2;
+    size_t used = w->cold_base ? w->cold_base + w->cold.at - w->plan.text_size : 0;
+    if (w->cold_base && !w->cold.full) return false;
+    return rewrite_text_reserve(w, used + *room);
+}
+
+/* Blocks that are woven as one run, with room made as it is needed and hopeless snippets left out. */
+static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
+{
+    size_t near = w->near.count, far = w->far.count, map = w->map.count, cold = w->cold.at;
+    const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
+    size_t room = 512 + 32 * (size_t)(last->first + last->count - first->first);
     uint32_t sites = w->sites;
-    for (size_t room = 256 + 32 * (size_t)b->count;; ) {
+    if (!rewrite_text_reserve(w, room))
+        return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
+    for (;;) {
         inl_error e = {0};
-        if (!rewrite_text_reserve(w, room))
-            return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
-        inl_status status = block_is_plain(w, b) ? rewrite_copy_block(w, b->first, b->count, &e)
-                                                 : rewrite_weave_block(w, b->first, b->count, &e);
+        inl_status status = try_blocks(w, k, blocks, &e);
         if (!status) return INL_OK;
+        bool found = status == INL_ERR_RANGE && make_room(w, &room);
         w->near.count = near, w->far.count = far, w->map.count = map, w->sites = sites;
-        if (status == INL_ERR_RANGE) {
-            room = 2 * (w->text_room - w->plan.text_size) + room;
-            continue;
-        }
-        if (status == INL_ERR_UNSUPPORTED && give_up_points(w, b, e.address)) continue;
+        w->cold.at = cold;
+        if (found || (status == INL_ERR_UNSUPPORTED && give_up_points(w, k, blocks, e.address))) continue;
+        if (status == INL_ERR_RANGE && w->cold_base && !w->cold.full) return status;
         return inl_fail_at(w->error, status, e.address, "%s",
                            e.text[0] ? e.text : "memory is used up");
     }
+}
+
+/* May block k of the procedure be woven together with the one before it? Only that one leads there. */
+static bool joins(const rewrite_work *w, uint32_t k)
+{
+    const cfg_block *b = &rewrite_cfg(w)->blocks[rewrite_cfg(w)->procs[w->proc].first_block + k];
+    const weave_block *before = &w->run.blocks[k - 1];
+    unsigned flow = w->run.insns[before->first + before->count - 1].in.flow;
+    bool falls = flow == ISA_FLOW_NEXT || flow == ISA_FLOW_COND || flow == ISA_FLOW_COND_REG;
+    const unsigned entered = CFG_BLOCK_ENTRY | CFG_BLOCK_TABLE | CFG_BLOCK_LANDING | CFG_BLOCK_OUTSIDE |
+                             CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_LOOP_HEAD;
+    return falls && b[-1].addr + b[-1].size == b->addr && w->preds[k] == 1 && !(b->flags & entered) &&
+           !w->block_bits[b - rewrite_cfg(w)->blocks] && !block_is_plain(w, &w->run.blocks[k]);
+}
+
+static uint32_t group_at(const rewrite_work *w, uint32_t k)
+{
+    uint32_t n = 1;
+    if (w->plain || block_is_plain(w, &w->run.blocks[k])) return 1;
+    while (n < MAX_GROUP && k + n < w->run.block_count && joins(w, k + n)) n++;
+    return n;
 }
 
 static inl_status emit(rewrite_work *w)
@@ -309,16 +348,19 @@ static inl_status emit(rewrite_work *w)
     for (uint32_t k = 0; k < of->block_count; k++) w->new_at[of->first_block + k] = REWRITE_NOWHERE;
     w->sites = 0;
     w->near.count = 0;
-    for (uint32_t k = 0; k < of->block_count; k++) {
+    w->cold.at = 0;
+    for (uint32_t k = 0, n; k < of->block_count; k += n) {
         const cfg_block *b = &p->blocks[of->first_block + k];
+        if (w->cold_base && w->cold_base < w->plan.text_size + 32) return INL_ERR_RANGE;
         if (!rewrite_text_reserve(w, 128) || !align_block(w, b, k == 0, reached_from))
             return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
-        w->block = of->first_block + k;
-        w->new_at[w->block] = (uint32_t)w->plan.text_size;
-        w->follows = k + 1 < of->block_count ? rewrite_assumed(w, b[1].addr) : 0;
-        inl_status status = emit_block(w, k);
+        n = group_at(w, k);
+        w->block = of->first_block + k + n - 1;
+        w->new_at[of->first_block + k] = (uint32_t)w->plan.text_size;
+        w->follows = k + n < of->block_count ? rewrite_assumed(w, b[n].addr) : 0;
+        inl_status status = emit_blocks(w, k, n);
         if (status) return status;
-        reached_from = b->addr + b->size;
+        reached_from = b[n - 1].addr + b[n - 1].size;
     }
     return INL_OK;
 }
@@ -330,20 +372,72 @@ static bool is_plain(const rewrite_work *w)
     return true;
 }
 
+static bool count_preds(rewrite_work *w)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    const cfg_proc *of = &p->procs[w->proc];
+    w->preds = inl_arena_alloc(&w->arena, of->block_count);
+    if (!w->preds) return false;
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        for (uint32_t i = b->first_edge; i < b->first_edge + b->edge_count; i++) {
+            uint32_t to = p->edges[i].to - of->first_block;
+            if (to < of->block_count && w->preds[to] < 255) w->preds[to]++;
+        }
+    }
+    return true;
+}
+
+/* Code out of line begins `distance` behind the procedure's begin. */
+static bool set_cold(rewrite_work *w, size_t text, size_t distance)
+{
+    w->cold_base = 0;
+    w->cold.at = 0;
+    w->cold.full = false;
+    if (w->plain) return true;
+    if (!rewrite_text_reserve(w, distance + 4096)) return false;
+    w->cold_base = (uint32_t)(text + distance);
+    return true;
+}
+
+/* Closes the gap between the procedure's code and what of it is out of line. */
+static void close_cold(rewrite_work *w)
+{
+    if (w->cold_base && w->cold.at) {
+        memset(w->plan.text + w->plan.text_size, 0xcc, w->cold_base - w->plan.text_size);
+        w->plan.text_size = w->cold_base + w->cold.at;
+    }
+    w->cold_base = 0;
+}
+
 static inl_status emit_until_stable(rewrite_work *w)
 {
     size_t text = w->plan.text_size, far = w->far.count, map = w->map.count;
+    size_t distance = 1024 + 48 * (size_t)w->run.insn_count;
     w->forms.count = 0;
     w->plain = is_plain(w);
-    for (unsigned pass = 0;; pass++) {
+    if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
+    for (unsigned pass = 0;; ) {
         w->plan.text_size = text, w->far.count = far, w->map.count = map;
+        if (!set_cold(w, text, distance))
+            return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
         inl_status status = emit(w);
+        if (status == INL_ERR_RANGE) {
+            distance += distance / 2 + 256;
+            continue;
+        }
         if (status) return status;
-        if (pass == 0 && !w->plain && shorten(w)) continue;
-        if (resolve(w)) return INL_OK;
+        uint32_t shorter = pass == 0 && !w->plain ? shorten(w) : 0;
+        if (pass++ == 0 && !w->plain && (shorter || w->cold.at)) {
+            distance = w->plan.text_size - text + 48 - 3 * (size_t)shorter; /* at least so much shorter */
+            continue;
+        }
+        if (resolve(w)) break;
         if (pass < MAX_PASSES) continue;
         for (size_t i = 0; i < w->forms.count; i++) w->forms.items[i] = REWRITE_PINNED;
     }
+    close_cold(w);
+    return INL_OK;
 }
 
 inl_status rewrite_proc_code(rewrite_work *w, uint32_t proc)

@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cfg/flow.h"
+#include "isa/x86_64/emit.h"
 #include "rewrite/rewrite.h"
 
 enum { REWRITE_NOWHERE = 0xffffffffu };
@@ -88,7 +89,11 @@ typedef struct rewrite_work {
     uint32_t base;           /* offset where the window of the block in work begins */
     uint64_t follows;        /* assumed address of the block that comes next in the new code; 0: none */
     size_t exit_end;         /* window offset behind the last jump of exit_to, and where it goes */
+    size_t exit_fix;
     uint64_t exit_target;
+    uint8_t *preds;          /* per block: ways in from the procedure's own blocks, at most 255 */
+    x86_code cold;           /* code out of line, behind the procedure's other code */
+    uint32_t cold_base;      /* where it begins in this pass; 0: there is none */
     bool bad_branch;
     bool no_room;
 } rewrite_work;
@@ -130,13 +135,14 @@ bool rewrite_set_rel32(rewrite_work *, uint32_t at, uint64_t target);
 /* map.c */
 bool rewrite_map_add(rewrite_work *, uint64_t old, uint32_t at, uint32_t code_at);
 /* <isa>/lower.c */
-struct x86_code;
-bool rewrite_lower(void *work, struct x86_code *, const weave_run *, uint32_t i);
-bool rewrite_exit_to(void *work, struct x86_code *, uint64_t target);
+bool rewrite_lower(void *work, x86_code *, const weave_run *, uint32_t i);
+bool rewrite_exit_to(void *work, x86_code *, uint64_t target);
 /* The block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
  * it does not fit its room. */
 inl_status rewrite_copy_block(rewrite_work *, uint32_t first, uint32_t count, inl_error *);
-inl_status rewrite_weave_block(rewrite_work *, uint32_t first, uint32_t count, inl_error *);
+/* Blocks [k, k + blocks) of the run, each falling into the next, which has no other way in; w->block is the
+ * last of them. Where it fails for want of room, w->cold.full tells which. */
+inl_status rewrite_weave_blocks(rewrite_work *, uint32_t k, uint32_t blocks, inl_error *);
 /* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
 bool rewrite_needs_weaver(const isa_insn *);
 bool rewrite_pad(rewrite_work *, uint32_t bytes);

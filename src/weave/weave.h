@@ -87,6 +87,9 @@ typedef struct weave_engine {
     /* Emits an unconditional direct transfer to application address `target`. */
     bool (*exit_to)(void *arg, struct x86_code *code, uint64_t target);
     void *arg;
+    /* Optional: where code out of line goes, at its end; NULL: behind the run's end. Such code then has no
+     * entries in weave_output.faults. */
+    struct x86_code *cold;
     /* Optional: which registers and flags code at `target` may read or show (see entry_regs); what
      * is left out may hold anything when the exit is taken. Without it: everything is wanted. */
     void (*live_at)(void *arg, uint64_t target, uint64_t *regs, uint32_t *flags);

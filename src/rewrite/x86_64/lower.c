@@ -15,28 +15,40 @@
 
 #include <string.h>
 
+/* Offset in the new text. */
+static size_t here(const rewrite_work *w, const x86_code *c)
+{
+    return x86_here(c) - w->plan.text_addr;
+}
+
+/* ... of a place in a window. */
+static size_t place(const rewrite_work *w, const x86_code *c, size_t at)
+{
+    return c->exec - w->plan.text_addr + at;
+}
+
 static bool jump_to(rewrite_work *w, x86_code *c, uint64_t target, bool was_short)
 {
     uint32_t site;
-    if (rewrite_branch_is_short(w, target, w->base + c->at, was_short, &site)) {
+    if (rewrite_branch_is_short(w, target, here(w, c), was_short, &site)) {
         static const uint8_t bytes[] = {0xeb, 0};
         x86_bytes(c, bytes, sizeof bytes);
-        return c->full || rewrite_note_branch(w, target, w->base + c->at - 1, 1, site);
+        return c->full || rewrite_note_branch(w, target, here(w, c) - 1, 1, site);
     }
     size_t at = x86_jmp_rel32(c, x86_here(c), false);
-    return c->full || rewrite_note_branch(w, target, w->base + at, 4, site);
+    return c->full || rewrite_note_branch(w, target, place(w, c, at), 4, site);
 }
 
 static bool jump_if(rewrite_work *w, x86_code *c, const isa_insn *in)
 {
     uint32_t site;
-    if (rewrite_branch_is_short(w, in->target, w->base + c->at, in->len <= 3, &site)) {
+    if (rewrite_branch_is_short(w, in->target, here(w, c), in->len <= 3, &site)) {
         uint8_t bytes[] = {(uint8_t)(0x70 | in->cond), 0};
         x86_bytes(c, bytes, sizeof bytes);
-        return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 1, 1, site);
+        return c->full || rewrite_note_branch(w, in->target, here(w, c) - 1, 1, site);
     }
     size_t at = x86_jcc_rel32(c, in->cond, x86_here(c), false);
-    return c->full || rewrite_note_branch(w, in->target, w->base + at, 4, site);
+    return c->full || rewrite_note_branch(w, in->target, place(w, c, at), 4, site);
 }
 
 /* loop, loope, loopne, jrcxz and jecxz have the short form only. */
@@ -44,14 +56,14 @@ static bool jump_on_register(rewrite_work *w, x86_code *c, const isa_insn *in)
 {
     uint8_t bytes[16];
     uint32_t site;
-    bool is_short = rewrite_branch_is_short(w, in->target, w->base + c->at + in->len - 2u, true, &site);
+    bool is_short = rewrite_branch_is_short(w, in->target, here(w, c) + in->len - 2u, true, &site);
     memcpy(bytes, in->raw, in->len);
     bytes[in->len - 1] = is_short ? 0 : 2;
     x86_bytes(c, bytes, in->len);
-    if (is_short) return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 1, 1, site);
+    if (is_short) return c->full || rewrite_note_branch(w, in->target, here(w, c) - 1, 1, site);
     x86_label past = x86_jmp_label(c, 1);
     size_t at = x86_jmp_rel32(c, x86_here(c), false);
-    bool ok = c->full || rewrite_note_branch(w, in->target, w->base + at, 4, site);
+    bool ok = c->full || rewrite_note_branch(w, in->target, place(w, c, at), 4, site);
     return x86_bind(c, past) && ok;
 }
 
@@ -61,7 +73,7 @@ static bool with_rel32(rewrite_work *w, x86_code *c, const isa_insn *in, const u
     static const uint8_t zero[4];
     x86_bytes(c, head, n);
     x86_bytes(c, zero, sizeof zero);
-    return c->full || rewrite_note_branch(w, in->target, w->base + c->at - 4, 4, REWRITE_NOWHERE);
+    return c->full || rewrite_note_branch(w, in->target, here(w, c) - 4, 4, REWRITE_NOWHERE);
 }
 
 static bool copy_moved(x86_code *c, const isa_insn *in)
@@ -151,7 +163,9 @@ bool rewrite_exit_to(void *work, x86_code *c, uint64_t target)
 {
     rewrite_work *w = work;
     if (!jump_to(w, c, target, false)) return false;
+    if (c == &w->cold) return true;
     w->exit_end = c->at;
+    w->exit_fix = w->near.count - 1;
     w->exit_target = target;
     return true;
 }
@@ -163,15 +177,16 @@ static x86_code window(rewrite_work *w)
     w->base = (uint32_t)w->plan.text_size;
     w->exit_end = 0;
     return (x86_code){.write = w->plan.text + w->base, .exec = w->plan.text_addr + w->base,
-                      .size = w->text_room - w->base};
+                      .size = (w->cold_base ? w->cold_base : w->text_room) - w->base};
 }
 
 /* The last thing in the block is a jump to what follows it anyway: taken back. */
 static void drop_last_exit(rewrite_work *w, x86_code *c)
 {
     if (!w->exit_end || w->exit_end != c->at || w->exit_target != w->follows) return;
-    const rewrite_fix *fix = &w->near.items[--w->near.count];
-    c->at = fix->at - w->base - 1; /* one byte of opcode in both forms */
+    c->at = w->near.items[w->exit_fix].at - w->base - 1; /* one byte of opcode in both forms */
+    w->near.count--;
+    for (size_t i = w->exit_fix; i < w->near.count; i++) w->near.items[i] = w->near.items[i + 1];
 }
 
 static bool falls(const rewrite_work *w, const isa_insn *in)
@@ -297,34 +312,57 @@ static bool lower_woven(void *work, x86_code *c, const weave_run *run, uint32_t 
     return rewrite_exit_to(work, c, in->addr + in->len);
 }
 
-inl_status rewrite_weave_block(rewrite_work *w, uint32_t first, uint32_t count, inl_error *e)
+/* A view of some blocks as a run of their own. False: no memory. */
+static bool make_view(rewrite_work *w, uint32_t k, uint32_t blocks, weave_run *view)
 {
-    weave_run view = w->run;
-    weave_block block = w->run.blocks[w->block - rewrite_cfg(w)->procs[w->proc].first_block];
-    weave_engine engine = {.lower = lower_woven, .exit_to = rewrite_exit_to, .arg = w,
+    const weave_block *from = &w->run.blocks[k];
+    *view = w->run;
+    view->blocks = inl_arena_alloc(&w->arena, blocks * sizeof *view->blocks);
+    if (!view->blocks) return false;
+    view->block_count = blocks;
+    view->insns += from->first;
+    view->insn_count = 0;
+    for (uint32_t i = 0; i < blocks; i++) {
+        view->blocks[i] = from[i];
+        view->blocks[i].first = view->insn_count;
+        for (uint32_t n = 0; n < from[i].count; n++, view->insn_count++) {
+            view->insns[view->insn_count].index = view->insn_count;
+            view->insns[view->insn_count].block = i;
+        }
+    }
+    return true;
+}
+
+/* The procedure's code out of line, as it goes on. */
+static void open_cold(rewrite_work *w)
+{
+    w->cold.write = w->plan.text + w->cold_base;
+    w->cold.exec = w->plan.text_addr + w->cold_base;
+    w->cold.size = w->text_room - w->cold_base;
+    w->cold.full = w->cold.unreachable = false;
+}
+
+inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, inl_error *e)
+{
+    weave_engine engine = {.lower = lower_woven, .exit_to = rewrite_exit_to, .arg = w, .cold = &w->cold,
                            .live_at = live_at, .live_behind = live_behind};
     weave_options options = w->client->weave;
+    weave_run view;
     weave_output out;
     x86_code c = window(w);
     options.hide_dead = true;
     options.pc_relative = true;
-    options.cold_exits = false;
-    view.insns += first;
-    view.insn_count = count;
-    view.blocks = &block;
-    view.block_count = 1;
-    block.first = 0;
-    block.count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        view.insns[i].index = i;
-        view.insns[i].block = 0;
-    }
+    options.cold_exits = true;
+    open_cold(w);
+    if (!make_view(w, k, blocks, &view)) return INL_ERR_NO_MEMORY;
     inl_status status = weave_compile(&view, &engine, &options, &c, &out, e);
     if (status) return status;
     w->plan.uses_frame = true;
-    if (!map_woven(w, &out, count)) return INL_ERR_NO_MEMORY;
-    if (out.cold_at == c.at) drop_last_exit(w, &c);
-    go_on(w, &c, &view.insns[count - 1].in, true);
+    if (!map_woven(w, &out, view.insn_count)) return INL_ERR_NO_MEMORY;
+    for (uint32_t i = 1; i < blocks; i++)
+        w->new_at[w->block - blocks + 1 + i] = w->base + out.map[view.blocks[i].first].snippets_at;
+    drop_last_exit(w, &c);
+    go_on(w, &c, &view.insns[view.insn_count - 1].in, true);
     return finish(w, &c, e);
 }
 

@@ -57,7 +57,7 @@ void weave_emit_cold(weaver *w)
         w->need = k->need, w->living = k->living;
         for (unsigned r = 0; r < X86_REGS; r++) w->lock[r] = k->lock[r];
         weave_unlock(w, k->reg);
-        x86_bind(w->c, k->from);
+        weave_bind_cold(w, k->from);
         weave_drop(w, weave_call(w, &full, false));
         weave_arm_end(w, k->st);
         x86_load(w->c, 8, k->reg, buffer_field(k->buffer, offsetof(weave_buffer_slot, next)));

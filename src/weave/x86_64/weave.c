@@ -152,19 +152,30 @@ static void emit_side(weaver *w, uint32_t i)
     w->sides_end = &side->next;
 }
 
+void weave_bind_cold(weaver *w, x86_label l)
+{
+    if (!w->main) {
+        x86_bind(w->c, l);
+        return;
+    }
+    x86_code *from = w->main;
+    if (l.width == 4 && !x86_patch_rel32(from->write + l.at, from->exec + l.at, x86_here(w->c)))
+        from->unreachable = true;
+}
+
 static void emit_sides(weaver *w)
 {
     for (const weave_side *s = w->sides; s && !w->status; s = s->next) {
         uint32_t from = (uint32_t)w->c->at;
         weave_set_point(w, s->index, false);
         w->st = s->st;
-        x86_bind(w->c, s->from);
+        weave_bind_cold(w, s->from);
         w->need = w->living = weave_wanted_taken(w, &w->run->insns[s->index]);
         w->st.flags_slot = false; /* a count that keeps the flags is cheaper than their restoring */
         weave_emit_side_counts(w, s->index);
         emit_taken_list(w, &w->run->insns[s->index]);
         exit_to(w, w->run->insns[s->index].in.target);
-        weave_note_state(w, from, s->index, s->st);
+        if (!w->main) weave_note_state(w, from, s->index, s->st);
     }
 }
 
@@ -247,8 +258,11 @@ static void weave_fully(weaver *w)
     weave_restore_all(w);
     finish(w, entry);
     w->out->cold_at = (uint32_t)w->c->at;
+    w->main = w->engine->cold ? w->c : NULL;
+    if (w->main) w->c = w->engine->cold;
     emit_sides(w);
     weave_emit_cold(w);
+    if (w->main) w->c = w->main;
 }
 
 inl_status weave_compile(const weave_run *run, const weave_engine *engine,
@@ -270,11 +284,12 @@ inl_status weave_compile(const weave_run *run, const weave_engine *engine,
     if (!out->map) return inl_fail(e, INL_ERR_NO_MEMORY, "memory is used up while weaving");
     if (is_plain(run)) weave_plainly(&w);
     else weave_fully(&w);
-    if (code->full) return inl_fail(e, INL_ERR_RANGE, "the code does not fit its room");
+    if (code->full || (engine->cold && engine->cold->full))
+        return inl_fail(e, INL_ERR_RANGE, "the code does not fit its room");
     if (w.status)
         return inl_fail_at(e, w.status, run->insns[w.at].in.addr, "at %#llx: %s",
                            (unsigned long long)run->insns[w.at].in.addr, w.why);
-    if (code->unreachable)
+    if (code->unreachable || (engine->cold && engine->cold->unreachable))
         return inl_fail(e, INL_ERR_UNSUPPORTED, "at %#llx: an operand is out of reach",
                         (unsigned long long)run->insns[0].in.addr);
     return INL_OK;

@@ -85,6 +85,7 @@ typedef struct weaver {
     uint32_t chain;       /* count.c: first record of the chain being planned */
     uint32_t add_room, count_room, fault_room;
     weave_cold *cold, **cold_end;
+    x86_code *main;       /* while code out of line goes elsewhere: the run's own */
     weave_side *sides, **sides_end;
 } weaver;
 
@@ -194,6 +195,7 @@ weave_val weave_context_value(weaver *, unsigned hint);
 weave_val weave_flags_value(weaver *, unsigned hint);
 /* append.c */
 void weave_append(weaver *, const snippet *);
+void weave_bind_cold(weaver *, x86_label);  /* of the run's code, to here in the code out of line */
 void weave_emit_cold(weaver *);
 /* copy.c */
 bool weave_copy_plain(weaver *, const weave_insn *, weave_map_entry *); /* without allocator */
