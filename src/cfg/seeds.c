@@ -252,6 +252,7 @@ static uint64_t known_end(const cfg_work *w, const cfg_draft *p)
     const uint8_t *marks = w->marks + r->base;
     uint64_t end = p->end;
     if (p->sized) return end;
+    if (end > r->end) end = r->end;
     while (end > p->addr && !(marks[end - 1 - r->addr] & (MARK_INSN | MARK_BODY))) end--;
     return end;
 }

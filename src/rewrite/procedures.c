@@ -86,20 +86,37 @@ typedef struct symbols {
 
 static uint64_t address_in(const run_image *i, uint64_t p) { return p < i->low ? p + i->bias : p; }
 
+/* How many symbols there are, by the hash table: buckets lead to the chains, the last chain to the end. */
+static uint32_t count_in_hash(const uint32_t *gnu)
+{
+    uint32_t buckets = gnu[0], first = gnu[1], bloom_words = gnu[2], last = 0;
+    const uint32_t *bucket = gnu + 4 + 2 * (size_t)bloom_words, *chain = bucket + buckets;
+    for (uint32_t i = 0; i < buckets; i++)
+        if (bucket[i] > last) last = bucket[i];
+    if (last < first) return first;
+    while (!(chain[last - first] & 1)) last++;
+    return last + 1;
+}
+
 static symbols find_symbols(const run_image *i)
 {
     symbols s = {0};
     const Elf64_Phdr *ph = i->phdr;
     uint64_t strings = 0;
+    const uint32_t *gnu = NULL, *old = NULL;
     for (unsigned k = 0; k < i->phnum; k++) {
         if (ph[k].p_type != PT_DYNAMIC) continue;
         for (const Elf64_Dyn *d = (const void *)(i->bias + ph[k].p_vaddr); d->d_tag != DT_NULL; d++) {
             if (d->d_tag == DT_SYMTAB) s.items = (const void *)address_in(i, d->d_un.d_ptr);
             if (d->d_tag == DT_STRTAB) strings = address_in(i, d->d_un.d_ptr);
+            if (d->d_tag == DT_GNU_HASH) gnu = (const void *)address_in(i, d->d_un.d_ptr);
+            if (d->d_tag == DT_HASH) old = (const void *)address_in(i, d->d_un.d_ptr);
         }
     }
-    /* Every linker puts the strings behind the symbols; there is no other word of their number. */
-    if (s.items && strings > (uint64_t)(uintptr_t)s.items)
+    if (!s.items) return s;
+    if (old) s.count = old[1];
+    else if (gnu) s.count = count_in_hash(gnu);
+    else if (strings > (uint64_t)(uintptr_t)s.items) /* every linker puts the strings behind the symbols */
         s.count = (uint32_t)((strings - (uint64_t)(uintptr_t)s.items) / sizeof *s.items);
     return s;
 }

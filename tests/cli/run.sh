@@ -159,6 +159,31 @@ int main(int argc, char **argv)
 }
 C
 cd "$scratch" || exit 1
+# Rewriting: what is wrong is said in one line, nothing is left behind, the input is never touched.
+cp /bin/true "$scratch/program"
+error 'rewrite: no tool'       2 'no tool named'             "$inlay" rewrite
+error 'rewrite: no program'    2 'no program'                "$inlay" rewrite null
+error 'rewrite: no output'     2 'no output named'           "$inlay" rewrite null "$scratch/program"
+error 'rewrite: two programs'  2 'one program'               "$inlay" rewrite null "$scratch/program" /bin/ls -o "$scratch/x"
+error 'rewrite: bad option'    2 'bogus'                     "$inlay" rewrite null --bogus "$scratch/program" -o "$scratch/x"
+error 'rewrite: tool missing'  1 "no tool named 'nonesuch'"  "$inlay" rewrite nonesuch "$scratch/program" -o "$scratch/x"
+error 'rewrite: input missing' 1 'nonesuch'                  "$inlay" rewrite null ./nonesuch -o "$scratch/x"
+error 'rewrite: a folder'      1 'folder'                    "$inlay" rewrite null "$scratch/folder" -o "$scratch/x"
+error 'rewrite: data file'     1 'not an ELF file'           "$inlay" rewrite null "$scratch/data" -o "$scratch/x"
+error 'rewrite: truncated'     1 'truncated'                 "$inlay" rewrite null "$scratch/truncated" -o "$scratch/x"
+error 'rewrite: 32-bit'        1 'elf32'                     "$inlay" rewrite null "$scratch/elf32" -o "$scratch/x"
+error 'rewrite: foreign'       1 'elf-arm'                   "$inlay" rewrite null "$scratch/elf-arm" -o "$scratch/x"
+error 'rewrite: onto itself'   1 'this is the input'         "$inlay" rewrite null "$scratch/program" -o "$scratch/program"
+error 'rewrite: no folder'     1 'cannot write'              "$inlay" rewrite null "$scratch/program" -o "$scratch/none/x"
+error 'rewrite: full disk'     1 'not a regular file'        "$inlay" rewrite null "$scratch/program" -o /dev/full
+error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bbcount /usr/lib/x86_64-linux-gnu/libz.so.1 -o "$scratch/x"
+check 'rewrite: nothing left'  0 'clean'                     sh -c "cmp /bin/true '$scratch/program' && ls '$scratch' | grep -q '^x' || echo clean"
+check 'rewrite: report, map'   0 'procedures moved'          "$inlay" rewrite bbcount "$scratch/program" -o "$scratch/out1" --report "$scratch/r" --map "$scratch/m"
+check 'rewrite: it runs'       0 'blocks executed'           "$scratch/out1"
+check 'rewrite: result file'   0 '"tool": "bbcount"'         sh -c "'$inlay' rewrite bbcount --format=json --result '$scratch/res' '$scratch/program' -o '$scratch/out2' && '$scratch/out2' && cat '$scratch/res'"
+check 'rewrite: INLAY_OUT'     0 '"tool": "bbcount"'         sh -c "INLAY_OUT='$scratch/res2' '$scratch/out2' && cat '$scratch/res2'"
+check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
+
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
 check 'own tool runs'          0 '[0-9] blocks'              "$inlay" run ./mytool -- true
 check 'own tool by itself'     0 '[0-9] blocks'              ./mytool -- true
