@@ -55,6 +55,14 @@ bool tool_derive_placed(void *arg, const rewrite_flows *flows)
 
 /* --- solving --- */
 
+/* Most procedures of a program are never entered. */
+static bool was_entered(const rewrite_flows *f, tool_counter_reader *read, const void *of)
+{
+    for (uint32_t i = 0; i < f->edge_count; i++)
+        if (f->edges[i].counter && read(of, f->edges[i].counter)) return true;
+    return false;
+}
+
 static bool add_solution(const rewrite_flows *f, tool_counter_reader *read, const void *of, uint64_t *sums,
                          inl_arena *arena)
 {
@@ -83,6 +91,7 @@ static uint64_t *solve(tool_counter_reader *read, const void *of)
     inl_arena arena = {0};
     for (equations *e = heap->roots[ROOT_FLOWS]; sums && e; e = e->next) {
         inl_arena_reset(&arena);
+        if (!was_entered(&e->flows, read, of)) continue;
         if (add_solution(&e->flows, read, of, sums, &arena)) continue;
         free(sums);
         sums = NULL;
