@@ -181,6 +181,7 @@ static bool block_is_plain(const rewrite_work *w, const weave_block *b)
 
 static void add_need(cfg_need *to, const weave_insn *n, const weave_list *list)
 {
+    if (!list->first) return;
     weave_need need = weave_list_reads(n->run, n, list);
     to->regs |= need.regs;
     to->flags |= need.flags;
