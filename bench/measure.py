@@ -45,15 +45,16 @@ def _last_line(path):
     return lines[-1] if lines else ""
 
 
-def spawn(command, stdout, stderr):
-    """Starts it in a group of its own, with the benchmark's environment and no input."""
+def spawn(command, stdout, stderr, executable=None):
+    """Starts it in a group of its own, with the benchmark's environment and no input. `executable`: the
+    file, where it is not the command's first word."""
     write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, stdout, write, 0o644),
         (os.POSIX_SPAWN_OPEN, 2, stderr, write, 0o644),
     ]
-    return os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions, setpgroup=0)
+    return os.posix_spawn(executable or command[0], command, ENVIRONMENT, file_actions=actions, setpgroup=0)
 
 
 def _wait(pid, limit):
@@ -82,10 +83,10 @@ def output_files(scratch):
     return f"{scratch}/stdout-{os.getpid()}", f"{scratch}/stderr-{os.getpid()}"
 
 
-def run(command, scratch, limit, unsteady=None):
+def run(command, scratch, limit, unsteady=None, executable=None):
     stdout, stderr = output_files(scratch)
     start = time.perf_counter()
-    pid = spawn(command, stdout, stderr)
+    pid = spawn(command, stdout, stderr, executable)
     status, usage = _wait(pid, limit)
     seconds = time.perf_counter() - start
     result = Result(seconds, status, usage, _hash(stdout, unsteady))
@@ -98,12 +99,12 @@ def run(command, scratch, limit, unsteady=None):
     return result
 
 
-def fastest(command, times):
+def fastest(command, times, executable=None):
     """The best of many short runs, in seconds; None when one fails. Nothing is kept of the output."""
     best = None
     for _ in range(times):
         start = time.perf_counter()
-        pid = spawn(command, "/dev/null", "/dev/null")
+        pid = spawn(command, "/dev/null", "/dev/null", executable)
         status, _ = _wait(pid, 60)
         seconds = time.perf_counter() - start
         if status != 0:

@@ -111,21 +111,21 @@ ALL = {
 
 
 # What a micro-benchmark must not have optimised away.
-MICRO_FLAGS = ["-std=gnu11", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"]
+MICRO_FLAGS = ["-fno-inline", "-fno-optimize-sibling-calls", "-pthread"]
 
 
 def micro(folder, scratch, quick):
-    """Compiles bench/micro/*.c. The words `operations: N` in a file's opening comment say how often
+    """Compiles bench/micro/*.c and *.cc. The words `operations: N` in a file's opening comment say how often
     the measured thing happens with argument 1. The argument scales it, unless it says `N in all`;
     argument 0 does none of it, which gives the start-up to subtract."""
-    compiler = find("cc")
     found = {}
-    for source in sorted(glob.glob(f"{folder}/*.c")):
-        name = os.path.basename(source)[:-2]
+    for source in sorted(glob.glob(f"{folder}/*.c") + glob.glob(f"{folder}/*.cc")):
+        name, suffix = os.path.splitext(os.path.basename(source))
+        compiler, standard = (find("cc"), "-std=gnu11") if suffix == ".c" else (find("c++"), "-std=gnu++17")
         out = f"{scratch}/micro-{name}"
         if not os.path.exists(out) or os.path.getmtime(out) < os.path.getmtime(source):
             level = "-O1" if name == "cold" else "-O2"  # it is long
-            subprocess.run([compiler, *MICRO_FLAGS, level, source, "-o", out], check=True)
+            subprocess.run([compiler, standard, *MICRO_FLAGS, level, source, "-o", out], check=True)
         with open(source, encoding="ascii") as f:
             number, fixed = re.search(r"operations: (\d+)( in all)?", f.read()).groups()
         scale = 1 if quick or fixed else 4
