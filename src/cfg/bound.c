@@ -53,23 +53,40 @@ static uint64_t limit_of(const names *n, uint64_t most)
     return n->add > 1 << 20 ? 0 : count; /* an index counted from below zero: not understood */
 }
 
+/* One instruction above a comparison of `reg`: is it what makes reg another name of the index? Otherwise
+ * the names are carried back over it. */
+static bool makes_copy(const cfg_work *w, const isa_insn *in, unsigned reg, names *n)
+{
+    cfg_shape c;
+    uint64_t writes = cfg_insn_writes(w, in);
+    cfg_shape_of(w, in, &c);
+    bool move = c.sem == SEM_MOV && c.has_src;
+    if (move && c.dst.kind == ISA_OPERAND_MEM && c.src.kind == ISA_OPERAND_REG && n->has_mem &&
+        c.mem.base == n->mem.base && c.mem.index == n->mem.index && c.mem.disp == n->mem.disp) {
+        n->regs |= 1ull << (c.src.reg & 63);
+        return c.src.reg == reg; /* reg was stored to where the index is loaded from */
+    }
+    if (writes >> reg & 1)
+        return move && (names_reg(n, &c.src) || (c.src.kind == ISA_OPERAND_MEM && n->has_mem &&
+                                                             same_operand(&c.mem, &n->mem)));
+    if (n->has_mem && writes & operand_regs(&n->mem)) n->has_mem = false;
+    if (!(writes & n->regs)) return false;
+    bool copy = move && names_reg(n, &c.dst) && c.src.kind == ISA_OPERAND_REG && !c.src.high_byte;
+    n->regs &= ~writes;
+    if (!copy) return false;
+    n->regs |= 1ull << (c.src.reg & 63);
+    return c.src.reg == reg;
+}
+
 /* Is the register that was compared at `at` another name of the index? Looks for the copy above. */
-static bool is_copy(search *s, uint32_t block, uint32_t at, unsigned reg, const names *n)
+static bool is_copy(search *s, uint32_t block, uint32_t at, unsigned reg, names n)
 {
     uint32_t count;
     const isa_insn *in = cfg_view_insns(s->v, block, &count);
-    uint64_t changed = 0;
-    while (at-- > 0) {
-        uint64_t writes = cfg_insn_writes(s->v->work, &in[at]);
-        if (writes >> reg & 1) {
-            cfg_shape c;
-            cfg_shape_of(s->v->work, &in[at], &c);
-            if (c.sem != SEM_MOV || !c.has_src) return false;
-            if (names_reg(n, &c.src)) return !(changed >> c.src.reg & 1);
-            return c.src.kind == ISA_OPERAND_MEM && n->has_mem && same_operand(&c.mem, &n->mem) &&
-                   !(changed & operand_regs(&c.mem));
-        }
-        changed |= writes;
+    bool changed = false;
+    while (at-- > 0 && !changed) {
+        if (makes_copy(s->v->work, &in[at], reg, &n)) return true;
+        changed = cfg_insn_writes(s->v->work, &in[at]) >> reg & 1;
     }
     return false;
 }
@@ -107,7 +124,7 @@ static uint64_t guard(search *s, uint32_t block, const names *n, uint8_t kind)
         names early = *n;
         early.regs &= ~after;
         bool same = c.sem == SEM_CMP && names_reg(&early, &c.dst);
-        if (!same) same = is_copy(s, block, i, c.dst.reg, &early);
+        if (!same) same = is_copy(s, block, i, c.dst.reg, early);
         return same ? limit_of(n, most) : 0;
     }
     return 0;

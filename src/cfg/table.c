@@ -26,33 +26,53 @@ typedef struct form {
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
 
+/* The table's offset was computed beforehand: lea 0(,%rax,4),%rdx, or shl $2. The index is what went in. */
+static void find_index(cfg_view *v, unsigned reg, unsigned size, form *f)
+{
+    cfg_defs d;
+    cfg_shape s;
+    f->index = ISA_NO_REG;
+    if (reg >= 64) return;
+    cfg_reach(v, reg, f->load, &d);
+    if (d.unknown || d.count != 1) return;
+    cfg_shape_of(v->work, &d.def[0].in, &s);
+    if (s.sem == SEM_LEA && s.has_mem && s.mem.base == ISA_NO_REG && s.mem.disp == 0 && s.mem.scale == size)
+        f->index = s.mem.index;
+    else if (s.sem == SEM_SHL && s.has_src && s.src.kind == ISA_OPERAND_IMM && 1u << (s.src.imm & 31) == size)
+        f->index = s.dst.reg;
+    if (f->index != ISA_NO_REG) f->load = d.def[0].at;
+}
+
+/* Which part of the operand is the table? The other one is the index. */
+static bool find_table(cfg_view *v, const isa_mem *m, unsigned size, cfg_point at, form *f)
+{
+    cfg_constant c = {0};
+    f->load = at;
+    f->index = m->scale == size ? m->index : ISA_NO_REG;
+    f->table = (uint64_t)m->disp;
+    if (m->base == ISA_NO_REG) return m->index != ISA_NO_REG;
+    if (cfg_constant_of(v, m->base, at, &c)) {
+        if (m->scale == 1) find_index(v, m->index, size, f);
+    } else if (m->scale == 1 && m->index != ISA_NO_REG && cfg_constant_of(v, m->index, at, &c)) {
+        find_index(v, m->base, size, f);
+    } else {
+        return false;
+    }
+    f->table += c.value;
+    f->named_at = m->disp ? 0 : c.named_at;
+    return true;
+}
+
 /* A 64-bit load: from a table of addresses, or from anywhere. */
 static form absolute(cfg_view *v, const isa_mem *m, cfg_point at)
 {
-    cfg_constant c;
     form f = just(FORM_ABSOLUTE);
-    f.load = at;
-    uint64_t addr = v->blocks.items[at.block].addr;
     uint32_t count;
     const isa_insn *in = cfg_view_insns(v, at.block, &count);
-    if (at.index < count) addr = in[at.index].addr;
+    f.named_at = at.index < count ? in[at.index].addr : 0;
     if (m->segment || m->size != 8) return just(FORM_COMPUTED);
     if (m->bits & ISA_MEM_PCREL || m->index == ISA_NO_REG) return just(FORM_POINTER);
-    f.index = m->scale == 8 ? m->index : ISA_NO_REG;
-    f.table = (uint64_t)m->disp;
-    f.named_at = addr;
-    if (m->base == ISA_NO_REG) return f;
-    if (cfg_constant_of(v, m->base, at, &c)) {
-        f.table += c.value;
-        f.named_at = m->disp ? 0 : c.named_at;
-        return f;
-    }
-    if (m->scale == 1 && cfg_constant_of(v, m->index, at, &c)) {
-        f.table += c.value;
-        f.named_at = m->disp ? 0 : c.named_at;
-        return f;
-    }
-    return just(FORM_LOADED);
+    return find_table(v, m, 8, at, &f) ? f : just(FORM_LOADED);
 }
 
 /* The one definition of a register, through copies and stack slots. */
@@ -88,7 +108,6 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, form *f)
 {
     cfg_def d;
     cfg_shape s;
-    cfg_constant c;
     if (!single_def(v, reg, at, &d, &s)) return false;
     if (s.sem == SEM_CDQE) {
         if (!single_def(v, 0, d.at, &d, &s) || s.sem != SEM_MOV) return false;
@@ -99,21 +118,11 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, form *f)
         if (s.src.size != 4 || !single_def(v, s.src.reg, d.at, &d, &s) || s.sem != SEM_MOV) return false;
     }
     if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.size != 4 || s.mem.segment) return false;
-    f->load = d.at;
     f->single = s.mem.bits & ISA_MEM_PCREL;
-    f->index = s.mem.scale == 4 ? s.mem.index : ISA_NO_REG;
-    f->table = (uint64_t)s.mem.disp;
     f->named_at = d.in.addr;
-    if (f->single) return true;
-    if (s.mem.base == ISA_NO_REG) return s.mem.index != ISA_NO_REG;
-    if (!cfg_constant_of(v, s.mem.base, d.at, &c)) {
-        if (s.mem.scale != 1 || s.mem.index == ISA_NO_REG ||
-            !cfg_constant_of(v, s.mem.index, d.at, &c))
-            return false;
-    }
-    f->table += c.value;
-    f->named_at = s.mem.disp ? 0 : c.named_at;
-    return true;
+    f->load = d.at;
+    f->table = (uint64_t)s.mem.disp;
+    return f->single || find_table(v, &s.mem, 4, d.at, f);
 }
 
 static form relative(cfg_view *v, unsigned a, unsigned b, cfg_point at)
