@@ -58,8 +58,6 @@ inl_status jit_first_thread(inl_error *);
 /* --- signal.c --- */
 void jit_kernel_mask_set(uint64_t mask);
 bool jit_kills_by_default(int signo);
-/* The program's action for a signal that is about to be delivered; SA_RESETHAND takes effect. */
-jit_action jit_signal_take_action(jit_thread *t, int signo);
 void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
 bool jit_signal_is_fault(int signo, const siginfo_t *info);
 void jit_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);

@@ -209,7 +209,7 @@ long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
 
 /* --- delivery --- */
 
-jit_action jit_signal_take_action(jit_thread *t, int signo)
+static jit_action take_action(jit_thread *t, int signo)
 {
     jit_signals *s = t->signals;
     inl_lock_take(&s->lock);
@@ -245,7 +245,7 @@ static void act_by_default(jit_thread *t, const siginfo_t *info, bool fault)
 static void deliver(jit_thread *t, const siginfo_t *info, uint64_t base, bool fault)
 {
     int signo = info->si_signo;
-    jit_action a = jit_signal_take_action(t, signo);
+    jit_action a = take_action(t, signo);
     if (fault && (t->sigmask & JIT_BIT(signo) || a.handler == HANDLER_IGNORE))
         a.handler = HANDLER_DEFAULT;
     if (a.handler == HANDLER_IGNORE) return;

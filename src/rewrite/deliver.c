@@ -54,6 +54,18 @@ void rewrite_install(int signo, const jit_action *a)
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
 
+/* Without the lock: other signals may come at any moment in here, and find their own way to this. A change
+ * by another thread at the same time may be seen in part; by this thread's own call it cannot be. */
+static jit_action take_action(jit_thread *t, int signo)
+{
+    jit_action *at = &t->signals->action[signo], a = *at;
+    if (!(a.flags & SA_RESETHAND) || a.handler == IGNORE || a.handler == DEFAULT) return a;
+    uint64_t handler = a.handler;
+    if (__atomic_compare_exchange_n(&at->handler, &handler, DEFAULT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        rewrite_install(signo, at);
+    return a;
+}
+
 /* --- death --- */
 
 typedef struct death {
@@ -171,7 +183,7 @@ static bool is_clean(uint64_t pc)
 static uint64_t deliver(jit_thread *t, int signo, siginfo_t *info, void *uc, bool fault)
 {
     uint64_t pc = jit_uc_pc(uc);
-    jit_action a = jit_signal_take_action(t, signo);
+    jit_action a = take_action(t, signo);
     if (fault && a.handler == IGNORE) a.handler = DEFAULT;
     if (a.handler == IGNORE) return 0;
     notify(t, signo, info, uc);
@@ -243,6 +255,16 @@ static void begin_wait(jit_thread *t, const siginfo_t *info, void *uc)
     go_on(t, uc);
 }
 
+/* A step faults. Its handler may never return: what waits is sent again now, under the mask that the fault's
+ * handler would have run with natively. */
+static void fault_comes_first(jit_thread *t, int signo, void *uc)
+{
+    const jit_action *a = &t->signals->action[signo];
+    uint64_t mask = t->pending.mask | a->mask | (a->flags & SA_NODEFER ? 0 : JIT_BIT(signo));
+    end_wait(t, uc, true);
+    jit_kernel_mask_set(mask);
+}
+
 /* --- the whole --- */
 
 /* A thread that Inlay does not know: started by a call that could not be patched. */
@@ -285,6 +307,7 @@ uint64_t rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t)
         return 0;
     }
     if (t->frame.in_tool && fault) return in_runtime(t, signo, info, uc, true);
+    if (fault && t->pending.present) fault_comes_first(t, signo, uc);
     if (!fault && t->pending.present) {
         postpone(info, uc);
         return 0;

@@ -306,6 +306,36 @@ static int catches_fault(void)
     return 0;
 }
 
+/* Signals arrive all the time, also while others are delivered and while instructions fault. */
+static void left(int signo)
+{
+    (void)signo;
+    nested++;
+    siglongjmp(out, 1);
+}
+static int faults_under_load(void)
+{
+    struct sigaction on_tick = {.sa_handler = tick}, on_fault = {.sa_handler = left};
+    static char from[50000], to[50000];
+    sigaction(SIGALRM, &on_tick, NULL);
+    sigaction(SIGSEGV, &on_fault, NULL);
+    signal(SIGUSR2, SIG_IGN);
+    struct itimerval every = {{0, 300}, {0, 300}};
+    setitimer(ITIMER_REAL, &every, NULL);
+    for (volatile int k = 0; k < 1000 || ticks < 100; k++) {
+        if (sigsetjmp(out, 1)) continue;
+        if (k % 8 == 0) {
+            void *d = to, *s = from;
+            unsigned long n = sizeof to;
+            __asm__ volatile("rep movsb" : "+D"(d), "+S"(s), "+c"(n) : : "memory");
+        }
+        *(volatile int *)(8 + fib(3)) = 1;
+    }
+    timer_on(0);
+    printf("%d\n", nested >= 1000);
+    return 0;
+}
+
 static int actions(void)
 {
     struct sigaction a = {.sa_handler = tick, .sa_flags = SA_RESETHAND}, old;
@@ -352,7 +382,7 @@ static const struct { const char *name; int (*run)(void); } ways[] = {
     {"dup-over", over_descriptors}, {"daemon", as_daemon}, {"thread-exit", by_thread_exit},
     {"threads", threads}, {"main-first", main_ends_first}, {"cancel", cancelled}, {"fork", forks},
     {"vfork", vforks}, {"spawn", spawns}, {"load", under_load}, {"jump-out", jumps_out},
-    {"catch", catches_fault}, {"actions", actions}, {"dlopen", opens_library}, {"itself", runs_itself},
+    {"catch", catches_fault}, {"catch-load", faults_under_load}, {"actions", actions}, {"dlopen", opens_library}, {"itself", runs_itself},
 };
 
 int main(int argc, char **argv)

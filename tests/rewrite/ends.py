@@ -26,7 +26,8 @@ WAYS = {
     "return": 1, "exit": 1, "_exit": 1, "quick_exit": 1, "abort": 1, "fault": 1, "overflow": 1,
     "term": 1, "from-outside": 2, "exec": 1, "exec-nothing": 1, "exec-rubbish": 1, "close-all": 1,
     "dup-over": 1, "daemon": 3, "thread-exit": 1, "threads": 1, "main-first": 1, "cancel": 1,
-    "fork": 2, "vfork": 1, "spawn": 1, "load": 1, "jump-out": 1, "catch": 1, "actions": 2,
+    "fork": 2, "vfork": 1, "spawn": 1, "load": 1, "jump-out": 1, "catch": 1, "catch-load": 1,
+    "actions": 2,
     "dlopen": 1, "itself": 1,
 }
 FORMS = {
