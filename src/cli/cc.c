@@ -19,7 +19,7 @@ static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf",
                                     "-llzma",      "-lbz2",   "-lz"};
 static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 
-static bool is_cxx(const char *file)
+bool cli_is_cxx(const char *file)
 {
     const char *dot = strrchr(file, '.');
     return dot && file[0] != '-' &&
@@ -30,7 +30,7 @@ static bool is_cxx(const char *file)
 static const char *pick_compiler(int argc, char **argv)
 {
     bool cxx = false;
-    for (int i = 1; i < argc; i++) cxx |= is_cxx(argv[i]);
+    for (int i = 1; i < argc; i++) cxx |= cli_is_cxx(argv[i]);
     const char *wanted = getenv(cxx ? "CXX" : "CC");
     if (wanted && *wanted) return wanted;
     return cxx ? "c++" : "cc";

@@ -42,6 +42,8 @@ int cli_rewrite(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 int cli_cc(int argc, char **argv);
+int cli_atom(int argc, char **argv);
+bool cli_is_cxx(const char *file); /* by its name */
 
 /* "inlay: " and one line on standard error. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

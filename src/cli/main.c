@@ -13,6 +13,9 @@ static const char usage[] =
     "                        write OUT, a program that carries TOOL inside\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
+    "  atom PROGRAM INST.c ANAL.c -o OUT\n"
+    "                        the same for a tool made of ATOM's pair of files\n"
+    "                        (--engine=jit: run it, or make OUT run it, under the JIT)\n"
     "  tools                 list the tools that are installed\n"
     "  cc FILE.c -o TOOL     compile a tool (further arguments go to the C compiler)\n"
     "  help                  this text\n"
@@ -58,7 +61,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", cli_run},     {"rewrite", cli_rewrite}, {"info", cli_info},
-    {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},
+    {"atom", cli_atom}, {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},
     {"--help", help},     {"-h", help},         {"--version", version},  {"-V", version},
 };
 

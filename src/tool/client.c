@@ -83,6 +83,7 @@ static void instrument(void *arg, weave_run *run)
     if (tool_code_inserted) tool_code_apply(run);
     if (tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN])
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
+    if (tool_code_inserted) tool_code_replace_calls(run);
     if (replacement) tool_code_replace(run, replacement);
     tool_run_arena = NULL;
     tool_holds_lock = false;

@@ -380,15 +380,40 @@ bool tool_code_note(weave_insn *insn)
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
 
+enum { AT_CALL = 1 }; /* in the values of `replaced`: the key is a call or jump to the procedure */
+
+static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
+{
+    return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
+}
+
+/* The image's direct calls of and jumps to a procedure that engines leave alone (an import stub). */
+static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *code)
+{
+    for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))
+        for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
+            const weave_insn *i = (const weave_insn *)inlay_block_last(b);
+            if (i->in.target != of->low || (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP))
+                continue;
+            if (!replace_at(c, i->in.addr, code, AT_CALL)) return false;
+        }
+    return true;
+}
+
 bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
 {
     const char *why = "an empty snippet (a wrong argument, or memory is used up)";
     bool entered = tool_enter(), good = false;
     tool_code *c = code_of(p->image);
-    if (tool_run_arena) why = "this is for procedure and image callbacks";
-    else if (!c) why = "out of memory";
-    else if (result && snippet_check(result, &why))
-        good = inl_map_put(&c->replaced, p->low, (uint64_t)(uintptr_t)inlay_set_register(INLAY_RAX, result));
+    if (tool_run_arena) {
+        why = "this is for procedure and image callbacks";
+    } else if (!c) {
+        why = "out of memory";
+    } else if (result && snippet_check(result, &why)) {
+        const snippet *code = inlay_set_register(INLAY_RAX, result);
+        good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0)
+                                                        : replace_calls(c, p, code);
+    }
     if (good) tool_code_inserted = true;
     else tool_say_limited("cannot replace %s: %s", p->name, why);
     tool_leave(entered);
@@ -403,24 +428,47 @@ static void append(weave_run *run, weave_insn *to, weave_where where, const weav
             tool_say_limited("cannot insert at 0x%llx: %s", (unsigned long long)to->in.addr, why);
 }
 
-/* The instruction becomes a return, the last thing of its block and, where the engine looks no further
- * than the run (JIT), of the run. The blocks of a whole procedure (rewriting) stay, unreached. */
+static void note_fault(const isa_insn *in, const char *why)
+{
+    tool_say_limited("cannot replace what is at 0x%llx: %s", (unsigned long long)in->addr, why);
+}
+
+/* What a run's instruction does is done by a snippet; the instruction becomes another. */
+static void become(weave_run *run, weave_insn *i, const snippet *code, const uint8_t *bytes, size_t size)
+{
+    isa_insn in;
+    const char *why;
+    run->isa->decode(bytes, size, i->in.addr, &in);
+    i->in = in;
+    i->elided = 0;
+    if (!weave_insert_at(run, WEAVE_BEFORE, i->index, code, false, &why)) note_fault(&in, why);
+}
+
+static const uint8_t ret[] = {0xc3};
+
+/* --- a procedure that is replaced: its first instruction becomes a return, the last thing of its block
+ * and, where the engine looks no further than the run (JIT), of the run. The blocks of a whole procedure
+ * (rewriting) stay, unreached. */
 static struct {
     uint32_t index, insn_count, block_count;
 } cut;
 
+static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned kind)
+{
+    uint64_t found;
+    if (!*image || at < (*image)->low || at >= (*image)->high) *image = tool_image_at(at);
+    tool_code *c = *image ? (*image)->code : NULL;
+    if (!c || !c->replaced.count || !inl_map_get(&c->replaced, at, &found)) return NULL;
+    return (found & AT_CALL) == kind ? (const snippet *)(uintptr_t)(found & ~(uint64_t)AT_CALL) : NULL;
+}
+
 const snippet *tool_code_cut(weave_run *run)
 {
-    uint64_t found = 0;
+    const snippet *found = NULL;
     uint32_t k = 0;
     inlay_image *image = NULL;
-    for (; k < run->insn_count; k++) {
-        uint64_t at = run->insns[k].in.addr;
-        if (!image || at < image->low || at >= image->high) image = tool_image_at(at);
-        tool_code *c = image ? image->code : NULL;
-        if (c && c->replaced.count && inl_map_get(&c->replaced, at, &found)) break;
-    }
-    if (k == run->insn_count) return NULL;
+    while (k < run->insn_count && !(found = replacement_at(&image, run->insns[k].in.addr, 0))) k++;
+    if (!found) return NULL;
     weave_block *b = &run->blocks[run->insns[k].block];
     bool whole = tool_handoff_data.role == TOOL_INSTRUMENTOR;
     cut.index = k;
@@ -429,23 +477,46 @@ const snippet *tool_code_cut(weave_run *run)
     b->count = k - b->first;
     run->insn_count = whole ? 0 : k;
     run->block_count = whole ? 0 : run->insns[k].block + (b->count > 0);
-    return (const snippet *)(uintptr_t)found;
+    return found;
 }
 
 void tool_code_replace(weave_run *run, const snippet *code)
 {
-    static const uint8_t ret[] = {0xc3};
     weave_insn *i = &run->insns[cut.index];
-    const char *why;
-    isa_insn in;
     run->insn_count = cut.insn_count;
     run->block_count = cut.block_count;
     run->blocks[i->block].count = cut.index - run->blocks[i->block].first + 1;
-    run->isa->decode(ret, sizeof ret, i->in.addr, &in);
-    i->in = in;
-    i->elided = 0;
-    if (!weave_insert_at(run, WEAVE_BEFORE, cut.index, code, false, &why))
-        tool_say_limited("cannot replace the procedure at 0x%llx: %s", (unsigned long long)in.addr, why);
+    become(run, i, code, ret, sizeof ret);
+}
+
+/* --- calls of a procedure that is replaced where it is called: a call goes on behind itself, a jump has
+ * been the last thing before the return. */
+static void replace_call(weave_run *run, weave_insn *i, const snippet *code)
+{
+    static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0}, nop6[] = {0x66, 0x0f, 0x1f, 0x44, 0, 0};
+    weave_list taken = i->taken;
+    i->taken = (weave_list){0};
+    append(run, i, WEAVE_BEFORE, &taken);
+    if (i->in.flow == ISA_FLOW_JUMP) become(run, i, code, ret, sizeof ret);
+    else if (i->in.len == sizeof nop5) become(run, i, code, nop5, sizeof nop5);
+    else if (i->in.len == sizeof nop6) become(run, i, code, nop6, sizeof nop6);
+    else note_fault(&i->in, "a call of unusual length");
+}
+
+void tool_code_replace_calls(weave_run *run)
+{
+    inlay_image *image = NULL;
+    for (uint32_t k = 0; k < run->insn_count; k++) {
+        weave_insn *i = &run->insns[k];
+        if (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP) continue;
+        const snippet *code = replacement_at(&image, i->in.addr, AT_CALL);
+        if (!code) continue;
+        bool ends = i->in.flow == ISA_FLOW_JUMP;
+        replace_call(run, i, code);
+        if (!ends || tool_handoff_data.role == TOOL_INSTRUMENTOR) continue;
+        run->insn_count = k + 1; /* the JIT may have followed the jump */
+        run->block_count = i->block + 1;
+    }
 }
 
 void tool_code_apply(weave_run *run)

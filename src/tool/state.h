@@ -182,6 +182,7 @@ void tool_code_apply(weave_run *);
  * tool_code_replace puts in when the rest has been seen to. NULL: there is none. */
 const snippet *tool_code_cut(weave_run *);
 void tool_code_replace(weave_run *, const snippet *);
+void tool_code_replace_calls(weave_run *);
 inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
 

@@ -1,0 +1,283 @@
+/* Adding calls of analysis routines, and replacing procedures.
+ *
+ * Import stubs are not moved by the rewrite engine, and what they lead to may lie in an object that is not
+ * instrumented. So calls at a stub are added where the object calls it: before the call instruction, and
+ * behind it. */
+#include "atom/state.h"
+
+#include <string.h>
+
+typedef struct place { /* what arguments are computed from */
+    const char *what;
+    uint64_t pc;
+    inlay_insn *insn; /* NULL: none in particular */
+    inlay_proc *proc; /* entered here; else NULL */
+    uint64_t back;    /* at a call instruction: where it returns to */
+} place;
+
+/* --- arguments --- */
+
+static inlay_expr address_of(const place *at, bool write)
+{
+    int k = at->insn ? atom_operand(at->insn, write) : -1;
+    if (k < 0) return NULL;
+    return inlay_insn_memory(at->insn, (unsigned)k).masked ? inlay_element_address((unsigned)k, 0)
+                                                           : inlay_effective_address((unsigned)k);
+}
+
+static inlay_expr value_of(const place *at, ValueType value, unsigned *next_argument)
+{
+    switch (value) {
+    case EffAddrValue:
+        if (at->insn && atom_operand(at->insn, false) < 0) return address_of(at, true);
+        return address_of(at, false);
+    case LoadAddrValue: return address_of(at, false);
+    case StoreAddrValue: return address_of(at, true);
+    case BrCondValue:
+        return at->insn && inlay_insn_is_branch(at->insn) ? inlay_taken() : NULL;
+    case ArgValue: return at->proc ? inlay_argument((*next_argument)++) : NULL;
+    case ArgVectorValue:
+        if (!at->proc) return NULL;
+        return inlay_binary(INLAY_ADD, inlay_stack_pointer(), inlay_const(at->back ? 0 : 8));
+    case ReplAddrValue: return at->proc ? inlay_const(inlay_proc_address(at->proc)) : NULL;
+    }
+    return NULL;
+}
+
+static inlay_expr register_of(const place *at, RegvType reg)
+{
+    switch ((int)reg) {
+    case REG_PC:
+    case REG_IPC: return inlay_const(at->pc);
+    case REG_CC: return inlay_cycles();
+    case REG_RA: return at->back ? inlay_const(at->back) : inlay_return_address();
+    case REG_NOTUSED:
+    case REG_GP:
+    case REG_ZERO: return inlay_const(0);
+    default: break;
+    }
+    if (reg == REG_SP) return inlay_stack_pointer();
+    return reg < REG_16 ? inlay_register((inlay_reg)reg) : reg <= REG_31 ? inlay_const(0) : NULL;
+}
+
+static inlay_expr argument(const place *at, const atom_arg *a, unsigned *next_argument)
+{
+    switch (a->kind) {
+    case ATOM_VALUE: return value_of(at, (ValueType)a->value, next_argument);
+    case ATOM_REGV: return register_of(at, (RegvType)(int)a->value);
+    case ATOM_FREGV: return NULL;
+    default: return inlay_const(a->value);
+    }
+}
+
+/* NULL, with a message: an argument is not to be had there. */
+static inlay_expr call(const place *at, const atom_proto *p, const atom_arg *args)
+{
+    inlay_expr list[ATOM_MAX_ARGS];
+    unsigned next_argument = 0;
+    for (unsigned i = 0; i < p->count; i++) {
+        list[i] = argument(at, &args[i], &next_argument);
+        if (list[i]) continue;
+        inlay_warn("%s: argument %u of %s is not to be had at 0x%llx%s", at->what, i + 1, p->name,
+                   (unsigned long long)at->pc,
+                   args[i].kind == ATOM_FREGV ? " (floating point registers are not passed)" : "");
+        return NULL;
+    }
+    return inlay_call_array(p->code, p->count, list);
+}
+
+static void insert(inlay_point *point, inlay_expr code)
+{
+    if (code) inlay_insert(point, code);
+}
+
+static void wrong_place(const char *what) { atom_fail("%s: there is no such place", what); }
+
+/* --- the program and objects --- */
+
+static void remember(atom_list *l, const char *what, const atom_proto *p, const atom_arg *args)
+{
+    atom_call *c = atom_alloc(sizeof *c);
+    *c = (atom_call){.code = p->code, .count = p->count};
+    for (unsigned i = 0; i < p->count; i++) {
+        if (args[i].kind == ATOM_VALUE || args[i].kind == ATOM_REGV || args[i].kind == ATOM_FREGV)
+            atom_fail("%s: argument %u of %s has no value there", what, i + 1, p->name);
+        c->args[i] = args[i].value;
+    }
+    if (l->last) l->last->next = c;
+    else l->first = c;
+    l->last = c;
+}
+
+#define ARGUMENTS(routine)                                                                         \
+    const atom_proto *proto = atom_proto_named(routine);                                           \
+    atom_arg args[ATOM_MAX_ARGS];                                                                  \
+    va_list list;                                                                                  \
+    va_start(list, routine);                                                                       \
+    atom_args(proto, &list, args);                                                                 \
+    va_end(list)
+
+void AddCallProgram(PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    atom_state *s = atom_state_now;
+    if (where != ProgramBefore && where != ProgramAfter) wrong_place("AddCallProgram");
+    remember(where == ProgramBefore ? &s->program_before : &s->program_after, "AddCallProgram", proto, args);
+}
+
+void AddCallObj(Obj *o, PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    atom_state *s = atom_state_now;
+    (void)o;
+    if (where != ObjBefore && where != ObjAfter) wrong_place("AddCallObj");
+    remember(where == ObjBefore ? &s->object_before : &s->object_after, "AddCallObj", proto, args);
+}
+
+/* --- instructions and blocks --- */
+
+static bool is_of_one_way(const inlay_insn *i) /* nothing comes behind it */
+{
+    return inlay_insn_is_return(i) ||
+           (inlay_insn_is_branch(i) && !inlay_insn_is_conditional(i) && !inlay_insn_is_call(i));
+}
+
+/* The instruction behind a call or a system call, where nothing else leads to it; NULL otherwise. */
+static inlay_insn *only_behind(inlay_insn *i)
+{
+    const unsigned others = INLAY_BLOCK_ENTRY | INLAY_BLOCK_TARGET | INLAY_BLOCK_LANDING |
+                            INLAY_BLOCK_ADDRESS_TAKEN | INLAY_BLOCK_OUTSIDE;
+    inlay_insn *next = inlay_insn_next(i);
+    if (next) return next;
+    inlay_block *b = inlay_block_at(inlay_insn_address(i) + inlay_insn_size(i));
+    return b && !(inlay_block_flags(b) & others) ? inlay_block_first(b) : NULL;
+}
+
+static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const atom_arg *args)
+{
+    if (inlay_insn_falls_through(i)) {
+        insert(inlay_after(i), call(at, p, args));
+    } else if (inlay_insn_is_conditional(i)) {
+        inlay_expr code = call(at, p, args);
+        insert(inlay_before(i), inlay_if(inlay_unary(INLAY_LNOT, inlay_taken()), code, NULL));
+    } else if (!is_of_one_way(i)) {
+        inlay_insn *next = only_behind(i);
+        place behind = *at;
+        behind.insn = NULL;
+        if (next) insert(inlay_before(next), call(&behind, p, args));
+        else inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
+                        (unsigned long long)at->pc);
+    }
+}
+
+void AddCallInst(Inst *inst, PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    inlay_insn *i = atom_insn(inst);
+    place at = {.what = "AddCallInst", .pc = inlay_insn_address(i), .insn = i};
+    if (where == InstBefore) insert(inlay_before(i), call(&at, proto, args));
+    else if (where == InstAfter) add_after(i, &at, proto, args);
+    else wrong_place(at.what);
+}
+
+void AddCallBlock(Block *block, PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    inlay_block *b = atom_block(block);
+    place at = {.what = "AddCallBlock", .pc = inlay_block_address(b)};
+    if (where == BlockBefore) {
+        insert(inlay_block_entry(b), call(&at, proto, args));
+    } else if (where == BlockAfter) {
+        at.insn = inlay_block_last(b);
+        at.pc = inlay_insn_address(at.insn);
+        inlay_point *p = inlay_insn_falls_through(at.insn) ? inlay_after(at.insn) : inlay_before(at.insn);
+        insert(p, call(&at, proto, args));
+    } else {
+        wrong_place(at.what);
+    }
+}
+
+/* --- procedures --- */
+
+static bool is_stub(inlay_proc *p)
+{
+    const char *name = inlay_proc_name(p);
+    size_t n = strlen(name);
+    return n > 4 && !strcmp(name + n - 4, "@plt");
+}
+
+static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto, const atom_arg *args)
+{
+    inlay_image *image = inlay_proc_image(stub);
+    for (inlay_proc *p = inlay_image_proc_first(image); p; p = inlay_proc_next(p))
+        for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
+            inlay_insn *i = inlay_block_last(b);
+            if (inlay_insn_target(i) != inlay_proc_address(stub)) continue;
+            bool calls = inlay_insn_is_call(i);
+            place at = {.what = "AddCallProc", .pc = inlay_proc_address(stub), .proc = stub,
+                        .back = calls ? inlay_insn_address(i) + inlay_insn_size(i) : 0};
+            inlay_point *point = inlay_insn_is_conditional(i) ? inlay_taken_edge(i) : inlay_before(i);
+            if (before) insert(point, call(&at, proto, args));
+            else if (calls) add_after(i, &at, proto, args);
+            else inlay_warn("AddCallProc: %s is jumped to at 0x%llx; its end is not seen there",
+                            inlay_proc_name(stub), (unsigned long long)inlay_insn_address(i));
+        }
+}
+
+static void add_to_proc(inlay_proc *p, PlaceType where, const char *what, const atom_proto *proto,
+                        const atom_arg *args)
+{
+    bool before = where == ProcBefore || where == EntryBefore;
+    if (is_stub(p)) {
+        add_to_calls(p, before, proto, args);
+        return;
+    }
+    place at = {.what = what, .pc = inlay_proc_address(p), .proc = before ? p : NULL};
+    insert(before ? inlay_proc_entry(p) : inlay_proc_exit(p), call(&at, proto, args));
+}
+
+void AddCallProc(Proc *proc, PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    if (where != ProcBefore && where != ProcAfter) wrong_place("AddCallProc");
+    add_to_proc(atom_proc(proc), where, "AddCallProc", proto, args);
+}
+
+void AddCallEntry(Entry *entry, PlaceType where, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    if (where != EntryBefore) wrong_place("AddCallEntry");
+    add_to_proc(atom_entry_proc(entry), where, "AddCallEntry", proto, args);
+}
+
+/* --- replacing --- */
+
+static void replace(inlay_proc *p, inlay_expr result, const char *what)
+{
+    if (!inlay_proc_replace(p, result)) atom_fail("%s: %s cannot be replaced", what, inlay_proc_name(p));
+}
+
+void ReplaceProcedure(Proc *proc, const char *routine)
+{
+    enum { REGISTERS = 6 };
+    inlay_expr args[REGISTERS];
+    for (unsigned i = 0; i < REGISTERS; i++) args[i] = inlay_argument(i);
+    replace(atom_proc(proc), inlay_call_array(atom_routine_named(routine), REGISTERS, args), "ReplaceProcedure");
+}
+
+void ReplaceEntry(Entry *entry, const char *routine, ...)
+{
+    ARGUMENTS(routine);
+    inlay_proc *p = atom_entry_proc(entry);
+    place at = {.what = "ReplaceEntry", .pc = inlay_proc_address(p), .proc = p};
+    replace(p, call(&at, proto, args), at.what);
+}
+
+/* The routine runs, and then the procedure after all. */
+void ReplaceAndRetainEntry(Entry *entry, const char *routine)
+{
+    inlay_expr args[ATOM_MAX_ARGS];
+    const atom_proto *p = atom_proto_named(routine);
+    for (unsigned i = 0; i < p->count; i++) args[i] = inlay_argument(i);
+    inlay_insert(inlay_proc_entry(atom_entry_proc(entry)), inlay_call_array(p->code, p->count, args));
+}

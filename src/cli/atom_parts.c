@@ -1,0 +1,170 @@
+/* Parts of `inlay atom`: running commands, reading an object's symbols, reading a description. */
+#include "cli/atom.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- commands --- */
+
+bool cli_words_add(cli_words *w, const char *word)
+{
+    const char **more = realloc(w->items, ((size_t)w->count + 2) * sizeof *more);
+    if (!more || !word) {
+        cli_say("out of memory");
+        return false;
+    }
+    more[w->count++] = word;
+    more[w->count] = NULL;
+    w->items = more;
+    return true;
+}
+
+int cli_status(const cli_words *w)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        execvp(w->items[0], (char **)w->items);
+        cli_say("cannot start %s: %s", w->items[0], strerror(errno));
+        _exit(127);
+    }
+    if (child < 0) {
+        cli_say("cannot start %s: %s", w->items[0], strerror(errno));
+        return EXIT_FAILED;
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool cli_command(const cli_words *w) { return cli_status(w) == 0; }
+
+/* --- symbols; the file is the compiler's work, a wrong one is refused all the same --- */
+
+static bool within(size_t size, uint64_t at, uint64_t bytes) { return at <= size && bytes <= size - at; }
+
+static bool collect(const char *file, size_t size, atom_symbols *out)
+{
+    const Elf64_Ehdr *e = (const Elf64_Ehdr *)file;
+    if (size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64) return false;
+    if (e->e_shentsize != sizeof(Elf64_Shdr) || !within(size, e->e_shoff, (uint64_t)e->e_shnum * sizeof(Elf64_Shdr)))
+        return false;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(file + e->e_shoff);
+    for (unsigned i = 0; i < e->e_shnum; i++) {
+        const Elf64_Shdr *s = &sections[i];
+        if (s->sh_type != SHT_SYMTAB) continue;
+        if (s->sh_link >= e->e_shnum || !within(size, s->sh_offset, s->sh_size)) return false;
+        const Elf64_Shdr *text = &sections[s->sh_link];
+        if (!within(size, text->sh_offset, text->sh_size) || !text->sh_size) return false;
+        if (file[text->sh_offset + text->sh_size - 1]) return false;
+        const Elf64_Sym *sym = (const Elf64_Sym *)(file + s->sh_offset);
+        out->names = calloc(s->sh_size / sizeof *sym + 1, sizeof *out->names);
+        for (size_t k = 0; out->names && k < s->sh_size / sizeof *sym; k++) {
+            if (ELF64_ST_TYPE(sym[k].st_info) != STT_FUNC || ELF64_ST_BIND(sym[k].st_info) == STB_LOCAL) continue;
+            if (sym[k].st_shndx == SHN_UNDEF || sym[k].st_name >= text->sh_size) continue;
+            out->names[out->count++] = strdup(file + text->sh_offset + sym[k].st_name);
+        }
+        return out->names != NULL;
+    }
+    return true;
+}
+
+bool atom_symbols_read(const char *object, atom_symbols *out)
+{
+    struct stat st;
+    bool good = false;
+    int fd = open(object, O_RDONLY | O_CLOEXEC);
+    *out = (atom_symbols){0};
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
+        void *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (file != MAP_FAILED) {
+            good = collect(file, (size_t)st.st_size, out);
+            munmap(file, (size_t)st.st_size);
+        }
+    }
+    if (fd >= 0) close(fd);
+    if (!good) cli_say("%s: not an object file with symbols", object);
+    return good;
+}
+
+bool atom_symbols_have(const atom_symbols *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->names[i] && !strcmp(s->names[i], name)) return true;
+    return false;
+}
+
+/* --- descriptions --- */
+
+static char *beside(const char *description, const char *name)
+{
+    const char *slash = strrchr(description, '/');
+    size_t n = slash && name[0] != '/' ? (size_t)(slash + 1 - description) : 0;
+    char *path = malloc(n + strlen(name) + 1);
+    if (!path) return NULL;
+    memcpy(path, description, n);
+    strcpy(path + n, name);
+    return path;
+}
+
+/* What the tool asks of atom. Threads and forks are always seen to. */
+static bool take_requirement(const char *path, const char *word, cli_words *tool_args, cli_words *options)
+{
+    if (!strcmp(word, "-pthread") || !strcmp(word, "-fork")) return true;
+    if (!strncmp(word, "-toolargs=", 10)) return cli_words_add(tool_args, strdup(word + 10));
+    if (!strcmp(word, "-all")) {
+        for (int i = 0; i < options->count; i++)
+            if (!strncmp(options->items[i], "--with-libs", 11)) return true;
+        cli_say("%s: the tool wants all libraries; name --with-libs DIR before it", path);
+        return false;
+    }
+    cli_say("%s: ATOM_REQ: '%s' is not known", path, word);
+    return false;
+}
+
+static bool take_line(const char *path, char *line, const char **inst, const char **anal, cli_words *tool_args,
+                      cli_words *options)
+{
+    line[strcspn(line, "#\n")] = 0;
+    char *name = strtok(line, " \t=:"), *word;
+    if (!name) return true;
+    bool is_inst = !strcmp(name, "INST_FILE"), is_anal = !strcmp(name, "ANAL_FILE");
+    bool is_req = !strcmp(name, "ATOM_REQ");
+    while ((is_inst || is_anal || is_req) && (word = strtok(NULL, is_req ? " \t" : " \t="))) {
+        word += strspn(word, "=\"");
+        word[strcspn(word, "\"")] = 0;
+        if (!*word) continue;
+        if (is_req && !take_requirement(path, word, tool_args, options)) return false;
+        if (is_inst) *inst = beside(path, word);
+        if (is_anal) *anal = beside(path, word);
+    }
+    return true; /* other names: titles and the like */
+}
+
+bool atom_read_description(const char *path, const char **inst, const char **anal, cli_words *tool_args,
+                           cli_words *options)
+{
+    char line[4096];
+    bool good = true;
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        cli_say("%s: %s", path, strerror(errno));
+        return false;
+    }
+    while (good && fgets(line, sizeof line, f)) good = take_line(path, line, inst, anal, tool_args, options);
+    fclose(f);
+    if (good && (!*inst || !*anal)) {
+        cli_say("%s: INST_FILE and ANAL_FILE are needed", path);
+        return false;
+    }
+    return good;
+}
