@@ -293,11 +293,25 @@ static void make_plan(rewriter *r, rewriter_image *i)
         give_up("cannot rewrite %s: %s", i->path, e.text);
 }
 
-/* A tool that registered nothing is not needed in the program. */
-static bool needs_tool(const rewriter *r)
+static bool registered_something(void)
 {
     for (int k = 0; k < ON_KINDS; k++)
         if (tool_callbacks[k]) return true;
+    return false;
+}
+
+/* Before the work, not after it. */
+static void refuse_library(const rewriter *r)
+{
+    if (registered_something() && !r->images[0].is_program)
+        give_up("cannot rewrite %s: %s", r->images[0].path,
+                "a library cannot carry a tool; rewrite a program that loads it (--with-libs)");
+}
+
+/* A tool that registered nothing is not needed in the program. */
+static bool needs_tool(const rewriter *r)
+{
+    if (registered_something()) return true;
     for (size_t i = 0; i < r->count; i++)
         if (r->images[i].plan->uses_frame) return true;
     return false;
@@ -341,9 +355,6 @@ static void write_files(rewriter *r)
 {
     rewrite_carry carry;
     bool carries = needs_tool(r);
-    if (carries && !r->images[0].is_program)
-        give_up("cannot rewrite %s: %s", r->images[0].path,
-                "a library cannot carry a tool; rewrite a program that loads it (--with-libs)");
     if (carries) pack(r, &carry);
     for (size_t k = r->count; k-- > 0;) { /* the program last */
         rewriter_image *i = &r->images[k];
@@ -377,6 +388,7 @@ void rewriter_run(void)
         .name = (char *)skip_folders(program),
     };
     open_image(&r->images[0]);
+    refuse_library(r);
     make_folder(tool_options_now.with_libs);
     r->images[0].out = program_out(program);
     if (tool_options_now.with_libs) add_libraries(r);
