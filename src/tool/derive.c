@@ -3,7 +3,7 @@
  *
  * The equations are made in the instrumentor, lie in the carried heap, and are solved when somebody reads
  * a counter: for all counters at once, since one solution says them all. While the program runs the
- * solution is made anew each time; at its end it is kept. */
+ * solution is made anew each time; at its end, and for the report before an exec, it is kept. */
 #include "tool/state.h"
 #include "cfg/placement.h"
 #include "rewrite/rewrite.h"
@@ -17,6 +17,8 @@ typedef struct equations {
 } equations;
 
 static uint64_t *final; /* the solution at the program's end, by counter */
+static const void *final_of; /* ... of which thread, NULL: of all */
+static bool reporting;  /* ... or, before an exec, of a report that may turn out not to be the last */
 static bool values_wanted; /* some snippet reads a counter where it runs */
 
 void tool_counter_value_wanted(void) { values_wanted = true; }
@@ -101,14 +103,29 @@ static uint64_t *solve(tool_counter_reader *read, const void *of)
     return sums;
 }
 
+static void forget(void)
+{
+    free(final);
+    final = NULL;
+}
+
+void tool_derive_report(bool begins)
+{
+    forget();
+    reporting = begins;
+}
+
 uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of)
 {
     if (!tool_derive_used()) return 0;
-    bool keep = jit.exiting && !of;
-    uint64_t *sums = keep && final ? final : solve(read, of);
+    bool keep = jit.exiting || reporting;
+    bool known = keep && final && final_of == of;
+    uint64_t *sums = known ? final : solve(read, of);
     if (!sums) return 0;
     uint64_t value = sums[index];
-    if (keep) final = sums;
+    if (known) return value;
+    if (keep) forget();
     else free(sums);
+    if (keep) final = sums, final_of = of;
     return value;
 }
