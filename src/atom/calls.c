@@ -5,8 +5,6 @@
  * behind it. */
 #include "atom/state.h"
 
-#include <string.h>
-
 typedef struct place { /* what arguments are computed from */
     const char *what;
     uint64_t pc;
@@ -199,13 +197,6 @@ void AddCallBlock(Block *block, PlaceType where, const char *routine, ...)
 
 /* --- procedures --- */
 
-static bool is_stub(inlay_proc *p)
-{
-    const char *name = inlay_proc_name(p);
-    size_t n = strlen(name);
-    return n > 4 && !strcmp(name + n - 4, "@plt");
-}
-
 static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto, const atom_arg *args)
 {
     inlay_image *image = inlay_proc_image(stub);
@@ -228,7 +219,7 @@ static void add_to_proc(inlay_proc *p, PlaceType where, const char *what, const 
                         const atom_arg *args)
 {
     bool before = where == ProcBefore || where == EntryBefore;
-    if (is_stub(p)) {
+    if (atom_is_stub(p)) {
         add_to_calls(p, before, proto, args);
         return;
     }

@@ -42,9 +42,12 @@ atom_segments atom_segments_of(inlay_image *i)
 
 typedef struct numbers { long procs, blocks, insts; } numbers;
 
+static long blocks_of(inlay_proc *p) { return atom_is_stub(p) ? 0 : inlay_proc_block_count(p); }
+
 static long insts_of(inlay_proc *p)
 {
     long n = 0;
+    if (atom_is_stub(p)) return 0;
     for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) n += inlay_block_insn_count(b);
     return n;
 }
@@ -58,7 +61,7 @@ static numbers numbers_of(inlay_image *i)
     n = (numbers){0};
     for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
         n.procs++;
-        n.blocks += inlay_proc_block_count(p);
+        n.blocks += blocks_of(p);
         n.insts += insts_of(p);
     }
     return n;
@@ -184,7 +187,7 @@ long GetProcInfo(Proc *proc, ProcInfoType what)
     case ProcFRegMask:
     case ProcFRegOffset: return 0; /* the calling convention has none to be saved */
     case ProcFrameReg: return saved_registers(p) & 1l << INLAY_RBP ? INLAY_RBP : INLAY_RSP;
-    case ProcNumberBlocks: return inlay_proc_block_count(p);
+    case ProcNumberBlocks: return blocks_of(p);
     case ProcNumberInsts: return insts_of(p);
     case ProcNumberEntries: return 1;
     case ProcID: return inlay_proc_id(p);

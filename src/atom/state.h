@@ -69,6 +69,9 @@ typedef struct atom_arg {
 } atom_arg;
 void atom_args(const atom_proto *, va_list *, atom_arg out[ATOM_MAX_ARGS]);
 
+/* --- walk.c --- */
+bool atom_is_stub(inlay_proc *); /* an import stub: has no blocks here, in either engine */
+
 /* --- query.c --- */
 typedef struct atom_segments { uint64_t text, text_size, data, data_size, bss, bss_size; } atom_segments;
 atom_segments atom_segments_of(inlay_image *);

@@ -59,10 +59,13 @@ Entry *GetLastEntry(Proc *p) { return (Entry *)p; }
 Entry *GetNextEntry(Entry *e) { return (void)e, NULL; }
 Entry *GetPrevEntry(Entry *e) { return (void)e, NULL; }
 Proc *GetEntryProc(Entry *e) { return (Proc *)e; }
-Block *GetEntryBlock(Entry *e) { return (Block *)inlay_proc_block_first(atom_entry_proc(e)); }
+Block *GetEntryBlock(Entry *e) { return GetFirstBlock(GetEntryProc(e)); }
 
-Block *GetFirstBlock(Proc *p) { return (Block *)inlay_proc_block_first(atom_proc(p)); }
-Block *GetLastBlock(Proc *p) { return (Block *)inlay_proc_block_last(atom_proc(p)); }
+bool atom_is_stub(inlay_proc *p) { return inlay_proc_known(p, NULL) == INLAY_LEFT; }
+
+static Block *shown(Proc *p, inlay_block *b) { return atom_is_stub(atom_proc(p)) ? NULL : (Block *)b; }
+Block *GetFirstBlock(Proc *p) { return shown(p, inlay_proc_block_first(atom_proc(p))); }
+Block *GetLastBlock(Proc *p) { return shown(p, inlay_proc_block_last(atom_proc(p))); }
 Block *GetNextBlock(Block *b) { return (Block *)inlay_block_next(atom_block(b)); }
 Block *GetPrevBlock(Block *b) { return (Block *)inlay_block_prev(atom_block(b)); }
 Proc *GetBlockProc(Block *b) { return (Proc *)inlay_block_proc(atom_block(b)); }

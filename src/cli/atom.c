@@ -278,9 +278,18 @@ static int run_tool(const job *j, const char *tool)
     return cli_status(&w);
 }
 
-static int work(const job *j)
+/* The tool is called what its instrumentation file is, up to the first dot: messages begin with it. */
+static char *tool_file(const job *j)
 {
-    char *tool = in_folder(j, "tool");
+    const char *slash = strrchr(j->inst, '/'), *name = slash ? slash + 1 : j->inst;
+    char *dir = in_folder(j, "tool"), *path = malloc(strlen(j->folder) + strlen(name) + 16);
+    if (!dir || !path || mkdir(dir, 0700) != 0) return NULL;
+    sprintf(path, "%s/%.*s", dir, (int)strcspn(name, "."), name);
+    return path;
+}
+
+static int work(const job *j, const char *tool)
+{
     if (!j->jit || !j->out) return make_tool(j, NULL, tool) ? run_tool(j, tool) : EXIT_FAILED;
     const char *program = whole_path(j->program);
     if (j->rewrite.count) {
@@ -305,10 +314,13 @@ int cli_atom(int argc, char **argv)
         cli_say("cannot make the folder %s: %s", j.folder, strerror(errno));
         return EXIT_FAILED;
     }
-    int status = work(&j);
+    char *tool = tool_file(&j);
+    int status = tool ? work(&j, tool) : EXIT_FAILED;
     static const char *const made[] = {"inst.o", "anal.o", "table.c", "table.o", "main.c", "main.o",
-                                       "anal_all.o", "tool"};
+                                       "anal_all.o"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) unlink(in_folder(&j, made[i]));
+    if (tool) unlink(tool);
+    rmdir(in_folder(&j, "tool"));
     rmdir(j.folder);
     return status;
 }

@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+"""ATOM's tools: those of examples/atom and those of tests/atom/tools, on programs of which the right answer
+is known, under both engines. Ends with 'N passed, N failed'.
+
+  tests/atom/run.py [--build BUILD] [--only WORDS]
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EXAMPLES, TOOLS = f"{ROOT}/examples/atom", f"{HERE}/tools"
+ENGINES = ("jit", "rewrite")
+LIMIT = 120
+
+
+class Failed(Exception):
+    pass
+
+
+def need(good, text):
+    if not good:
+        raise Failed(text)
+
+
+class Place:
+    def __init__(self, build, folder):
+        self.inlay = f"{os.path.abspath(build)}/inlay"
+        self.build, self.folder = os.path.abspath(build), folder
+        self.programs = {name: f"{folder}/{name}" for name in ("known", "sample", "sample_static")}
+        self.programs["threads"] = f"{self.build}/tests/samples/threads"
+
+    def call(self, *argv, status=0, **env):
+        done = subprocess.run(["timeout", "-s", "KILL", str(LIMIT), *argv], cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TMPDIR": self.folder} | env)
+        if status is not None and done.returncode != status:
+            raise Failed(f"{' '.join(argv[:6])} ended with {done.returncode}\n{done.stderr[-600:]}")
+        return done
+
+    def compile(self):
+        known = ["-nostdlib", "-static", "-no-pie", f"{HERE}/known.S"]
+        self.call("gcc", *known, "-o", self.programs["known"])
+        for name, options in (("sample", []), ("sample_static", ["-static"])):
+            self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
+
+    def read(self, name):
+        with open(f"{self.folder}/{name}") as f:
+            return f.read()
+
+    def make(self, tool, program, engine, *more):
+        at = EXAMPLES if os.path.exists(f"{EXAMPLES}/{tool}.inst.c") else TOOLS
+        out = f"{self.folder}/{tool}.{program}.{engine}"
+        self.call(self.inlay, "atom", self.programs[program], f"{at}/{tool}.inst.c", f"{at}/{tool}.anal.c",
+                  "-o", out, f"--engine={engine}", *more)
+        return out
+
+    def result(self, tool, program, engine, **env):
+        """What the tool writes to its file when the program runs with it."""
+        out = self.make(tool, program, engine)
+        result = f"{self.folder}/{tool}.out"
+        if os.path.exists(result):
+            os.unlink(result)
+        self.call(out, self.folder, **env)
+        return self.read(f"{tool}.out")
+
+
+# --- the examples ---
+
+def read(place, engine):
+    for program in ("sample", "sample_static"):
+        got = place.result("read", program, engine)
+        need(got == "3 calls, 1010 bytes asked for\n", f"{program}: {got}")
+
+
+def counts(text):
+    """The lines of prof's report: procedure -> instructions."""
+    return {m[1]: int(m[2]) for m in re.finditer(r"^(\S+) +(\d+)$", text, re.M)}
+
+
+def prof(place, engine):
+    got = counts(place.result("prof", "known", engine))
+    want = {"_start": 27, "walk": 32772, "leaf": 20, "total": 32819}
+    need(got == want, f"known: {got}")
+    got = counts(place.result("prof", "sample", engine))
+    need(got["leaf"] == 2 * 4 and got["total"] == sum(n for p, n in got.items() if p != "total"),
+         f"sample: {got}")
+    if engine == "jit":
+        return
+    other = counts(place.result("prof", "sample", "jit"))
+    differ = {p for p in got.keys() | other.keys() if got.get(p) != other.get(p) and not p.startswith("0x")}
+    need(differ <= {"total"}, f"sample: the engines differ in {differ}")
+
+
+def cache(place, engine):
+    got = place.result("cache", "known", engine)
+    m = re.fullmatch(r"(\d+) references, (\d+) misses, .*\n", got)
+    # Besides the table, at most a line of the stack and of what follows the table, each time they come.
+    need(m and m[1] == "8216" and 8192 <= int(m[2]) <= 8200, got)
+
+
+def dyn(place, engine):
+    got = place.result("dyn", "sample", engine)
+    need(got == "607 bytes allocated in 4 pieces, 600 freed\n", got)
+    got = place.result("dyn", "sample_static", engine)
+    m = re.fullmatch(r"(\d+) bytes allocated in (\d+) pieces, 600 freed\n", got)
+    need(m and int(m[1]) >= 607 and int(m[2]) >= 4, got)
+
+
+def audit(place, engine):
+    got = place.result("audit", "known", engine).split("\n")
+    want = [r" +address +executed +wasted", r"0x0*401029 +8192 +8192", r" +total +8197 +8192", ""]
+    need(len(got) == len(want) and all(re.fullmatch(w, g) for w, g in zip(want, got)), "\n".join(got))
+
+
+def io(place, engine):
+    for program in ("sample", "sample_static"):
+        got = place.result("io", program, engine)
+        path = f"{place.folder}/data"
+        need(got == f"3 {path} read: 3 calls, 750 bytes\n3 {path} written: 2 calls, 750 bytes\n", got)
+    got = place.result("io", "sample", engine, IO_CYCLES="1")
+    need(all(int(n) > 0 for n in re.findall(r", (\d+) cycles", got)) and "cycles" in got, got)
+
+
+def gprof(place, engine):
+    got = place.result("gprof", "sample", engine, GPROF_CALLS_ONLY="1")
+    for line in ("fib +177 calls", "leaf +4 calls", "twice +2 calls", "main +1 calls"):
+        need(re.search(f"^{line}$", got, re.M), got)
+    for arc in ("main -> fib 1", "fib -> fib 176", "twice -> leaf 4", "main -> twice 2", "main -> files 1"):
+        need(re.search(f"^{arc}$", got, re.M), f"no {arc} in\n{got}")
+    got = place.result("gprof", "sample", engine)
+    times = {m[1]: (int(m[2]), int(m[3])) for m in
+             re.finditer(r"^(\S+) +\d+ calls +(\d+) cycles, +(\d+) of its own$", got, re.M)}
+    need(times["main"][0] >= times["fib"][0] >= times["fib"][1] > 0, got)
+    need(times["twice"][0] >= times["twice"][1] + times["leaf"][0] * 0.99, got)
+
+
+def trace(place, engine):
+    """The whole trace is known but for the stack's address."""
+    got = place.result("trace", "known", engine)
+    got = re.sub(r"7ff\w+", "stack", got).splitlines()
+    table = 0x410000
+    want = []
+    for again in (1, 0):
+        want.append("401007 store stack")
+        for k in range(4096):
+            want += [f"401029 load {table + 32 * k:x}", f"40103c branch {'taken' if k < 4095 else 'not taken'}"]
+        want += ["40103e load stack", f"40100e branch {'taken' if again else 'not taken'}"]
+    for again in (4, 3, 2, 1, 0):
+        want += ["401015 store stack", f"401041 load {table + 131072:x}", f"401048 store {table + 131080:x}",
+                 "40104f load stack", f"40101c branch {'taken' if again else 'not taken'}"]
+    need(len(got) == len(want), f"{len(got)} lines, not {len(want)}")
+    for g, w in zip(got, want):
+        need(g == w, f"{g}, not {w}")
+
+
+# --- the interface ---
+
+def order(place, engine):
+    out = place.make("order", "sample", engine, "--tool-arg", "an argument")
+    got = place.call(out, place.folder).stdout
+    leaf = "leaf enters\nleaf's block\nleaf leaves\n"
+    want = ("program begins\nobject begins\n" + 4 * leaf + "object ends\nan argument\n"
+            "1 -1 name 0\n0 2199023255552\n11 -2 name 1\n4 2199023255552\n21 -3 name 2\n8 2199023255552\n")
+    need(got == want, got)
+    need(place.call(place.make("order", "sample", engine), place.folder).stdout ==
+         want.replace("an argument", "no argument"), "without arguments")
+
+
+PLACES = [(2, 0), (2, 0), (5, 0), (17, 0), (17, 0), (27, 0), (7, 5), (2, 0), (7, 0), (5, 0), (10, 70), (5, 0),
+          (5, 0)]
+
+
+def places(place, engine):
+    got = place.call(place.make("places", "known", engine)).stdout
+    need(got == "".join(f"{k}: {n} {s}\n" for k, (n, s) in enumerate(PLACES)), got)
+
+
+def query(place, engine):
+    got = place.call(place.make("query", "known", engine)).stdout
+    for line in ("objects 1", "procs 3", "blocks 11", "insts 22", "array 1", "_start 4198400", "leaf 1",
+                 "no such 0", "last 1", "prev 1", "target 4198407", "data 131088", "types: Load Mem Int 0",
+                 "types: Store Mem Int 2", "types: Load Mem Jump Ret Int 5", "types: CondBr Int 5",
+                 "types: Store Mem Jump Int 7", "types: Int Add 8", "RC 1", "list of 11, shift 0, text 1"):
+        need(f"\n{line}\n" in f"\n{got}", f"no '{line}' in\n{got}")
+
+
+def threads(place, engine):
+    need(place.result("threads", "threads", engine) == "equal many threads\n", place.read("threads.out"))
+
+
+def behaves(place, engine):
+    """A program with a tool inside says and ends as it does alone."""
+    place.programs["gzip"] = "/bin/gzip"
+    out = place.make("prof", "gzip", engine)
+    for argv in (["--version"], ["-c", "/nowhere/at/all"]):
+        alone, got = (place.call("bash", "-c", 'exec -a gzip "$0" "$@"', p, *argv, status=None)
+                      for p in ("/bin/gzip", out))
+        need((alone.stdout, alone.returncode) == (got.stdout, got.returncode), got.stdout + got.stderr)
+
+
+# --- the command ---
+
+def description(place, engine):
+    with open(f"{place.folder}/d.desc", "w") as f:
+        f.write(f"# a tool\nINST_FILE = {TOOLS}/order.inst.c\nANAL_FILE= {TOOLS}/order.anal.c\n"
+                "ATOM_REQ = -pthread -toolargs=described\n")
+    out = f"{place.folder}/described"
+    place.call(place.inlay, "atom", place.programs["sample"], "d.desc", "-o", out, f"--engine={engine}")
+    need("\ndescribed\n" in place.call(out, place.folder).stdout, "the argument is missing")
+
+
+def at_once(place, engine):
+    if engine == "rewrite":
+        return
+    got = place.call(place.inlay, "atom", place.programs["sample"], f"{TOOLS}/order.inst.c",
+                     f"{TOOLS}/order.anal.c", "--engine=jit", "--", place.folder)
+    need(got.stdout.startswith("program begins\nobject begins\n"), got.stdout)
+    left = [n for n in os.listdir(place.folder) if n.startswith("inlay-atom-")]
+    need(not left, f"left behind: {left}")
+
+
+WRONG = (
+    ("no such routine", 1, "Instrument() { AddCallProto(\"Missing()\"); }", "defines no routine named Missing"),
+    ("no prototype", 1, "Instrument() { AddCallProgram(ProgramAfter, \"There\"); }", "never declared"),
+    ("type", 1, "Instrument() { AddCallProto(\"There(struct x)\"); }", "'struct x' is not known"),
+    ("value", 1, "Instrument() { AddCallProto(\"There(VALUE)\"); AddCallProgram(ProgramAfter, \"There\", "
+     "EffAddrValue); }", "has no value there"),
+    ("place", 1, "Instrument() { AddCallProto(\"There()\"); AddCallProgram(InstAfter, \"There\"); }",
+     "no such place"),
+    ("no Instrument", 1, "int other() { return 0; }", "neither Instrument nor InstrumentAll"),
+    ("does not compile", 1, "Instrument() {", "does not compile"),
+)
+
+
+def mistakes(place, engine):
+    with open(f"{place.folder}/there.c", "w") as f:
+        f.write("void There() {}\n")
+    for name, status, text, says in WRONG:
+        with open(f"{place.folder}/wrong.c", "w") as f:
+            f.write(f"#include <stdio.h>\n#include <instrument.h>\n{text}\n")
+        argv = [place.inlay, "atom", place.programs["sample"], "wrong.c", "there.c", f"--engine={engine}"]
+        out = f"{place.folder}/wrong"
+        if engine == "rewrite":
+            argv += ["-o", out]
+        got = place.call(*argv, status=None)
+        need(got.returncode == status and says in got.stderr, f"{name}: {got.returncode} {got.stderr}")
+        need(not os.path.exists(out), f"{name}: an output is there")
+    for argv in ([], ["sample"], ["sample", "a.c", "b.c"], ["sample", "a.c", "b.c", "--engine=x"]):
+        need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
+
+
+TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, behaves, description,
+         at_once, mistakes)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--build", default=f"{ROOT}/build")
+    arguments.add_argument("--only", default="")
+    options = arguments.parse_args()
+    wanted = [w for w in options.only.split(",") if w]
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(options.build, folder)
+        place.compile()
+        for test in TESTS:
+            if wanted and test.__name__ not in wanted:
+                continue
+            for engine in ENGINES:
+                try:
+                    test(place, engine)
+                    passed += 1
+                except (Failed, OSError, KeyError) as e:
+                    failed += 1
+                    print(f"FAIL atom {test.__name__} {engine}: {e}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
