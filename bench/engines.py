@@ -76,6 +76,17 @@ class Rewritten:
         self.made.clear()
 
 
+class Atom(Rewritten):
+    """One of ATOM's tools in examples/atom, of two files."""
+
+    def __init__(self, inlay, tool):
+        files = [f"{HERE}/../examples/atom/{tool}.{part}.c" for part in ("inst", "anal")]
+        super().__init__(f"atom-{tool}", [inlay, "atom", *files])
+
+    def arguments(self, file, folder):
+        return [*self.words[:2], file, *self.words[2:], "--with-libs", folder, "-o", os.path.basename(file)]
+
+
 def rewriting_cost(inlay, files, scratch):
     """{name: (seconds, peak kB, problem)} of rewriting single files without a tool's code."""
     found = {}
