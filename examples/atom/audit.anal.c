@@ -3,7 +3,7 @@
 
 struct load { long count, wasted; };
 static struct load *loads;
-static __thread long value;
+static long value;
 static long count, wasted;
 static FILE *out;
 

@@ -6,7 +6,7 @@ static FILE *out;
 
 void Open(int procs) { executed = calloc(procs, sizeof *executed); }
 
-void Count(int proc, int instructions) { executed[proc] += instructions; }
+void Count(long proc, long instructions) { executed[proc] += instructions; }
 
 static void begin()
 {

@@ -7,7 +7,7 @@ static int procs;
 InstrumentInit(int argc, char **argv)
 {
     AddCallProto("Open(int)");
-    AddCallProto("Count(int, int)");
+    AddCallProto("Count(long, long)");
     AddCallProto("Line(int, char *)");
     AddCallProto("Close()");
 }
@@ -20,7 +20,7 @@ Instrument(int argc, char **argv, Obj *obj)
 
     for (p = GetFirstObjProc(obj); p != NULL; p = GetNextProc(p)) {
         for (b = GetFirstBlock(p); b != NULL; b = GetNextBlock(b))
-            AddCallBlock(b, BlockBefore, "Count", procs, (int)GetBlockInfo(b, BlockNumberInsts));
+            AddCallBlock(b, BlockBefore, "Count", (long)procs, GetBlockInfo(b, BlockNumberInsts));
         if (ProcName(p)) snprintf(name, sizeof name, "%s", ProcName(p));
         else sprintf(name, "0x%lx", ProcPC(p));
         AddCallProgram(ProgramAfter, "Line", procs++, name);

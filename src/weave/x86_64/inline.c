@@ -33,7 +33,7 @@ static unsigned overwritten(const isa_insn *in)
     return regs ? (unsigned)__builtin_ctz(regs) : ISA_NO_REG;
 }
 
-/* Jumps must be few. *far: what the body uses, when it has operands out of reach. */
+/* Jumps must be few. *far: what the body uses, when it needs a register for addresses out of reach. */
 static bool can_copy(const weaver *w, uint64_t fn, uint32_t len, uint16_t *far)
 {
     const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
