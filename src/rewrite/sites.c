@@ -49,12 +49,17 @@ static const isa *set(void) { return &isa_x86_64; }
 
 /* --- decoding --- */
 
-/* Is the code at `at` original code of a block that has moved? It is dead, and may be overwritten. */
+/* Is the code at `at` original code of a block that has moved? It is dead, and may be overwritten. The map
+ * ascends by old addresses as well. */
 static bool has_moved(const run_image *i, uint64_t at)
 {
-    for (uint64_t k = 0; i->map && k < i->map->count; k++)
-        if (i->map_base + i->map->entries[k].old_off == at) return true;
-    return false;
+    uint64_t low = 0, high = i->map ? i->map->count : 0, off = at - i->map_base;
+    while (low < high) {
+        uint64_t mid = low + (high - low) / 2;
+        if (i->map->entries[mid].old_off < off) low = mid + 1;
+        else high = mid;
+    }
+    return i->map && low < i->map->count && i->map->entries[low].old_off == off;
 }
 
 static bool is_direct(const isa_insn *in)
@@ -302,11 +307,11 @@ static void patch_segment(const run_image *i, uint64_t low, uint64_t high, proce
 {
     uint64_t from = low & ~(uint64_t)(PAGE - 1), pages = ((high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
-    for (uint64_t at = low; at + 1 < high; at++) {
-        const uint8_t *found = memchr((void *)at, 0x0f, high - 1 - at);
-        if (!found) break;
+    static const uint8_t call[] = {0x0f, 0x05};
+    const uint8_t *found;
+    for (uint64_t at = low; (found = memmem((void *)at, high - at, call, sizeof call)); at++) {
         at = (uint64_t)(uintptr_t)found;
-        if (found[1] == 0x05) patch_site(i, p, at, a);
+        patch_site(i, p, at, a);
     }
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
