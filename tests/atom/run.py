@@ -204,6 +204,36 @@ def behaves(place, engine):
         need((alone.stdout, alone.returncode) == (got.stdout, got.returncode), got.stdout + got.stderr)
 
 
+VIEW = """_start
+401000 2 9: 0 401007
+401007 1 62: 5 40100c
+40100c 2 0: 1 401007 back 2 401010
+401010 1 0: 0 401015
+401015 1 62: 5 40101a
+40101a 2 0: 1 401015 back 2 40101e
+"""
+EQUAL = "instructions: equal\nblocks: equal\ntaken: equal\n"
+
+
+def code(place, engine):
+    """The static view of the public headers, which the rest stands on."""
+    tool, result = f"{place.folder}/code", f"{place.folder}/code.result"
+    if not os.path.exists(tool):
+        place.call(place.inlay, "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/code.c", "-o", tool)
+        got = place.call(tool, "--describe", "--", place.programs["known"]).stderr
+        need(got.startswith(VIEW) and got.endswith(EQUAL), got)
+    for argv in (["/bin/gzip", "--version"], ["/usr/bin/gawk", "BEGIN { for (i = 0; i < 999; i++) print i }"],
+                 [place.programs["threads"]], [place.programs["sample_static"], place.folder]):
+        if engine == "jit":
+            place.call(tool, "-o", result, "--", *argv)
+        else:
+            out = f"{place.folder}/code.out"
+            place.call(place.inlay, "rewrite", tool, argv[0], "-o", out)
+            place.call(out, *argv[1:], INLAY_OUT=result)
+        got = place.read("code.result")
+        need(got == EQUAL, f"{argv[0]}: {got}")
+
+
 # --- the command ---
 
 def description(place, engine):
@@ -255,7 +285,7 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, behaves, description,
+TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, code, behaves, description,
          at_once, mistakes)
 
 
