@@ -118,8 +118,11 @@ static void on_start(void *arg)
 
 static void on_exit_of_program(int status, void *arg)
 {
+    static bool ended; /* before an exec that then failed: files are closed, there is no second end */
     (void)status;
     (void)arg;
+    if (ended) return;
+    ended = true;
     make_all(&atom_state_now->object_after);
     make_all(&atom_state_now->program_after);
     fflush(NULL);

@@ -22,6 +22,21 @@
 static const char usage[] =
     "(usage: inlay atom PROGRAM INST.c ANAL.c [-o OUT] [--engine=rewrite|jit] [OPTIONS] [-- ARGS])";
 
+static const char help[] =
+    "Makes an instrumented program of a program and the two files of an ATOM tool.\n"
+    "\n"
+    "usage: inlay atom PROGRAM INST.c ANAL.c -o OUT [OPTIONS] [-- ARGS OF THE INSTRUMENTATION FILE]\n"
+    "       inlay atom PROGRAM INST.c ANAL.c --engine=jit [OPTIONS] [-- ARGS OF THE PROGRAM]\n"
+    "       inlay atom PROGRAM TOOL.desc ...\n"
+    "\n"
+    "  -o OUT                       the instrumented program\n"
+    "  --engine=rewrite|jit         rewrite PROGRAM, or run it under the JIT (at once, or when OUT is run)\n"
+    "  --tool-arg WORD              an argument of the instrumentation file\n"
+    "  -D -U -I -O -g -f -std=      for the compiler; -l -L for the link\n"
+    "  --with-libs, --report, --map, --result, --image, --proc   as inlay rewrite has them\n"
+    "\n"
+    "docs/atom.md tells what ATOM's names mean here.\n";
+
 typedef struct job {
     const char *program, *out;
     const char *inst, *anal;
@@ -302,9 +317,9 @@ static int work(const job *j, const char *tool)
 int cli_atom(int argc, char **argv)
 {
     static job j;
-    if (argc < 2 || !strcmp(argv[1], "--help")) {
-        cli_say("makes an instrumented program of a program and an ATOM tool %s", usage);
-        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    if (argc > 1 && !strcmp(argv[1], "--help")) {
+        fputs(help, stdout);
+        return EXIT_OK;
     }
     if (!take_arguments(&j, argc, argv)) return EXIT_USAGE;
     if (!cli_place_find(&j.place)) return EXIT_FAILED;
