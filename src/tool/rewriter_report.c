@@ -197,7 +197,9 @@ static bool write_one(const rewriter *r, const char *path, void (*print)(const r
 
 bool rewriter_reports(const rewriter *r)
 {
-    return write_one(r, tool_options_now.report, print_report) & write_one(r, tool_options_now.map, print_map);
+    bool report = write_one(r, tool_options_now.report, print_report);
+    bool map = write_one(r, tool_options_now.map, print_map);
+    return report && map;
 }
 
 void rewriter_summary(const rewriter *r)

@@ -78,9 +78,9 @@ int main(int argc, char **argv)
 {
     inl_error e = {0};
     inl_arena arena = {0};
-    image *im;
-    cfg_program *p;
-    rewrite_plan *plan;
+    image *im = NULL;
+    cfg_program *p = NULL;
+    rewrite_plan *plan = NULL;
     choice c = {.to = UINT32_MAX, .skip = UINT32_MAX};
     if (argc < 3) return 2;
     parse(&c, argc, argv);
