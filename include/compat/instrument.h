@@ -24,11 +24,13 @@ typedef struct atom_block Block;
 typedef struct atom_inst Inst;
 typedef struct atom_xlate Xlate;
 
-/* --- what the tool may define --- */
+/* --- what the tool may define: Instrument(int, char **, Obj *), or without arguments; and these. Old
+ * tools write no types, so that they cannot be declared here. */
+#ifdef __cplusplus
 unsigned InstrumentAll(int argc, char **argv); /* instead of the others; nonzero: failed */
 void InstrumentInit(int argc, char **argv);
 void InstrumentFini(void);
-/* Instrument is declared by the tool itself, with (int, char **, Obj *) or without arguments. */
+#endif
 
 /* --- adding calls --- */
 typedef enum PlaceType {

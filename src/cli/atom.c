@@ -2,7 +2,7 @@
  *
  *     inlay atom app cache.inst.c cache.anal.c -o app.cache
  *
- *     cache.inst.c -> inst.o    only Instrument, InstrumentInit, ... stay global     objcopy
+ *     cache.inst.c -> inst.o    all but Instrument, InstrumentInit, ... made local  objcopy
  *     cache.anal.c -> anal.o    + table.o (its routines by name) -> anal_all.o       ld -r, objcopy
  *     main.c       -> main.o    tells atom_main about both
  *     inlay cc main.o inst.o anal_all.o -> tool;   tool --inlay-rewrite app -o app.cache
@@ -131,7 +131,7 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     snprintf(compat, sizeof compat, "-I%s/compat", j->place.include);
     snprintf(installed, sizeof installed, "-I%s/inlay/compat", j->place.include);
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-fPIE",
-                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-w",
+                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-w", "-Wno-return-type",
                                  compat, installed, include, cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     for (int i = 0; i < j->compile.count && !generated; i++)
@@ -215,29 +215,34 @@ static bool write_main(const job *j, const atom_symbols *inst, const char *progr
     return fclose(f) == 0;
 }
 
-/* Everything that the object defines becomes its own business, but for these names. */
-static bool keep_global(const job *j, const char *object, const char *const *names)
+/* What the object defines becomes its own business, but for the names of a list. What several objects may
+ * define (C++) stays common to all. */
+static bool make_local(const job *j, const char *object, const atom_symbols *s, const char *const *but)
 {
     cli_words w = {0};
-    cli_words_add(&w, "objcopy");
-    for (; *names; names++) {
-        char *option = malloc(strlen(*names) + 32);
-        if (!option) return false;
-        sprintf(option, "--keep-global-symbol=%s", *names);
-        cli_words_add(&w, option);
+    char *list = in_folder(j, "local"), *option = malloc(strlen(j->folder) + 64);
+    FILE *f = list && option ? fopen(list, "w") : NULL;
+    size_t count = 0;
+    if (!f) return false;
+    for (size_t i = 0; i < s->strong_count; i++) {
+        const char *const *k = but;
+        while (*k && strcmp(*k, s->strong[i])) k++;
+        if (!*k) count += fprintf(f, "%s\n", s->strong[i]) > 0;
     }
-    cli_words_add(&w, in_folder(j, object));
-    return cli_command(&w);
+    sprintf(option, "--localize-symbols=%s", list);
+    const char *const words[] = {"objcopy", option, in_folder(j, object)};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
+    return fclose(f) == 0 && (!count || cli_command(&w)); /* objcopy takes no empty list */
 }
 
-static bool join_analysis(const job *j)
+static bool join_analysis(const job *j, const atom_symbols *anal)
 {
-    static const char *const names[] = {"atom_routines", NULL};
+    static const char *const none[] = {NULL};
     cli_words w = {0};
     const char *const words[] = {"ld", "-r", in_folder(j, "anal.o"), in_folder(j, "table.o"), "-o",
                                  in_folder(j, "anal_all.o")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
-    return cli_command(&w) && keep_global(j, "anal_all.o", names);
+    return cli_command(&w) && make_local(j, "anal_all.o", anal, none);
 }
 
 static bool link_tool(const job *j, const char *tool)
@@ -271,8 +276,8 @@ static bool make_tool(const job *j, const char *program, const char *tool)
         return false;
     }
     return compile(j, in_folder(j, "table.c"), "table.o", true) &&
-           compile(j, in_folder(j, "main.c"), "main.o", true) && join_analysis(j) &&
-           keep_global(j, "inst.o", entries) && link_tool(j, tool);
+           compile(j, in_folder(j, "main.c"), "main.o", true) && join_analysis(j, &anal) &&
+           make_local(j, "inst.o", &inst, entries) && link_tool(j, tool);
 }
 
 /* --- what is done with it --- */
@@ -332,7 +337,7 @@ int cli_atom(int argc, char **argv)
     char *tool = tool_file(&j);
     int status = tool ? work(&j, tool) : EXIT_FAILED;
     static const char *const made[] = {"inst.o", "anal.o", "table.c", "table.o", "main.c", "main.o",
-                                       "anal_all.o"};
+                                       "anal_all.o", "local"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) unlink(in_folder(&j, made[i]));
     if (tool) unlink(tool);
     rmdir(in_folder(&j, "tool"));

@@ -16,10 +16,10 @@ bool cli_words_add(cli_words *, const char *); /* false: out of memory */
 int cli_status(const cli_words *);
 bool cli_command(const cli_words *); /* the same, true for 0; a message when it cannot be started */
 
-/* The functions that an object file defines for others. */
+/* What an object file defines for others: functions; and everything but what may be defined twice. */
 typedef struct atom_symbols {
-    const char **names;
-    size_t count;
+    const char **names, **strong;
+    size_t count, strong_count;
 } atom_symbols;
 bool atom_symbols_read(const char *object, atom_symbols *);
 bool atom_symbols_have(const atom_symbols *, const char *name);

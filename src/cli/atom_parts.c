@@ -68,12 +68,17 @@ static bool collect(const char *file, size_t size, atom_symbols *out)
         if (file[text->sh_offset + text->sh_size - 1]) return false;
         const Elf64_Sym *sym = (const Elf64_Sym *)(file + s->sh_offset);
         out->names = calloc(s->sh_size / sizeof *sym + 1, sizeof *out->names);
-        for (size_t k = 0; out->names && k < s->sh_size / sizeof *sym; k++) {
-            if (ELF64_ST_TYPE(sym[k].st_info) != STT_FUNC || ELF64_ST_BIND(sym[k].st_info) == STB_LOCAL) continue;
-            if (sym[k].st_shndx == SHN_UNDEF || sym[k].st_name >= text->sh_size) continue;
-            out->names[out->count++] = strdup(file + text->sh_offset + sym[k].st_name);
+        out->strong = calloc(s->sh_size / sizeof *sym + 1, sizeof *out->strong);
+        if (!out->names || !out->strong) return false;
+        for (size_t k = 0; k < s->sh_size / sizeof *sym; k++) {
+            unsigned bind = ELF64_ST_BIND(sym[k].st_info);
+            if (sym[k].st_shndx == SHN_UNDEF || sym[k].st_name >= text->sh_size || bind == STB_LOCAL) continue;
+            const char *name = strdup(file + text->sh_offset + sym[k].st_name);
+            if (!name) return false;
+            if (bind == STB_GLOBAL) out->strong[out->strong_count++] = name;
+            if (ELF64_ST_TYPE(sym[k].st_info) == STT_FUNC) out->names[out->count++] = name;
         }
-        return out->names != NULL;
+        return true;
     }
     return true;
 }
@@ -99,7 +104,7 @@ bool atom_symbols_read(const char *object, atom_symbols *out)
 bool atom_symbols_have(const atom_symbols *s, const char *name)
 {
     for (size_t i = 0; i < s->count; i++)
-        if (s->names[i] && !strcmp(s->names[i], name)) return true;
+        if (!strcmp(s->names[i], name)) return true;
     return false;
 }
 

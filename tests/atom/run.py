@@ -245,6 +245,20 @@ def description(place, engine):
     need("\ndescribed\n" in place.call(out, place.folder).stdout, "the argument is missing")
 
 
+def compilers(place, engine):
+    """clang, and C++."""
+    out = f"{place.folder}/compiled"
+    for tool in ("prof", "dyn"):
+        place.call(place.inlay, "atom", place.programs["known"], f"{EXAMPLES}/{tool}.inst.c",
+                   f"{EXAMPLES}/{tool}.anal.c", "-o", out, f"--engine={engine}", CC="clang")
+        place.call(out)
+    need(counts(place.read("prof.out"))["total"] == 32819, place.read("prof.out"))
+    place.call(place.inlay, "atom", place.programs["known"], f"{TOOLS}/cxx.inst.cc", f"{TOOLS}/cxx.anal.cc",
+               "-o", out, f"--engine={engine}")
+    got = place.call(out).stdout
+    need(got == "names 3\n", got)
+
+
 def at_once(place, engine):
     if engine == "rewrite":
         return
@@ -285,8 +299,8 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, code, behaves, description,
-         at_once, mistakes)
+TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, code, behaves,
+         description, compilers, at_once, mistakes)
 
 
 def main():
