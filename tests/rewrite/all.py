@@ -54,6 +54,9 @@ SKIPPED = {
     **dict.fromkeys(("agetty", "sulogin", "login"), "takes the terminal"),
 }
 
+# Several processes print, in any order: lines are compared without it.
+UNORDERED = {"groff"}
+
 # Of packages that every Debian has, or that scripts/install-deps installs.
 SAMPLE = """apt-get b2sum bash bzip2recover chattr choom cmp dash df diff dpkg dpkg-deb du findmnt getconf gpgv
 iconv infocmp ldconfig lsblk luac5.4 make mawk nsenter perl ps python3.11 sdiff sha512sum stty tic top useradd xargs
@@ -156,7 +159,7 @@ class Outcome:
     def printed(self):
         return any(s.strip() for s in self.streams)
 
-    def masked(self, numbers):
+    def masked(self, numbers, unordered=False):
         """Addresses, and where native runs differ in them all numbers, are taken out."""
         texts = self.streams
         for a, b in self.unlike:
@@ -164,6 +167,8 @@ class Outcome:
         texts = [re.sub(r"0x[0-9a-f]{6,}|\b7f[0-9a-f]{10}\b", "ADDRESS", t) for t in texts]
         if numbers:
             texts = [re.sub(r"\d+", "N", t) for t in texts]
+        if unordered:
+            texts = ["\n".join(sorted(t.splitlines())) for t in texts]
         return self.status, texts
 
 
@@ -212,14 +217,14 @@ class Verdict:
 
 def reference(program, place):
     """(option, outcome, mask numbers?) of a native run that can be compared, or why there is none."""
-    why = "natively prints nothing within 10 s"
+    why, free = "natively prints nothing within 10 s", program.name in UNORDERED
     for option in ("--version", "--help"):
         first = run(program, place, option)
         if not first or not first.printed() or first.status in (126, 127):
             continue
         second = run(program, place, option)
         for numbers in (False, True):
-            if second and first.masked(numbers) == second.masked(numbers):
+            if second and first.masked(numbers, free) == second.masked(numbers, free):
                 return (option, first, numbers), None
         why = "no two native runs are equal"
     return None, why
@@ -282,7 +287,7 @@ def examine(program, place):
         here = run(program, place, option, out, result)
         if not here:
             return Verdict(program, "differs", f"{option}: still running after {3 * RUN_LIMIT} s", moved)
-        a, b = native.masked(numbers), here.masked(numbers)
+        a, b = (o.masked(numbers, program.name in UNORDERED) for o in (native, here))
         wrong = f"{option}: {first_difference(a, b)}" if a != b else None
         if not wrong and result and moved:
             wrong = counted(result)
