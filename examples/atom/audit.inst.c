@@ -16,8 +16,7 @@ InstrumentInit(int argc, char **argv)
 static int is_audited(Inst *i)
 {
     RegvType to = GetInstRegEnum(i, InstRA);
-    IClassType class = GetInstClass(i);
-    return class == ClassLoad && to != REG_ZERO && to != REG_SP;
+    return GetInstClass(i) == InstClassLoad && to != REG_ZERO && to != REG_SP;
 }
 
 Instrument(int argc, char **argv, Obj *obj)

@@ -52,7 +52,6 @@ typedef enum ValueType {
 /* Arguments where the prototype says REGV or FREGV. REG_0 to REG_15 are the general registers by the
  * machine's numbering; the names for roles are what the calling convention says. */
 typedef enum RegvType {
-    REG_NOTUSED = -1,
     REG_0, REG_1, REG_2, REG_3, REG_4, REG_5, REG_6, REG_7,
     REG_8, REG_9, REG_10, REG_11, REG_12, REG_13, REG_14, REG_15,
     REG_16, REG_17, REG_18, REG_19, REG_20, REG_21, REG_22, REG_23,
@@ -118,20 +117,14 @@ Proc *GetInstProc(Inst *);
 Inst *GetInstBranchTarget(Inst *); /* of a direct branch or call; NULL: not in this object */
 
 /* --- the program and its objects --- */
-typedef enum ProgInfoType { ProgNumberObjects, ProgNumInstObjects, ProgNumErrantShlibs } ProgInfoType;
-typedef enum PInfoType {
-    ProgramNumberProcs, ProgramNumberBlocks, ProgramNumberInsts,
-    TextStartAddress, TextSize, InitDataStartAddress, InitDataSize, UninitDataStartAddress, UninitDataSize
-} PInfoType;
+typedef enum ProgInfoType { ProgNumberObjs } ProgInfoType;
+typedef enum ProgramInfoType { ProgramNumberProcs, ProgramNumberBlocks, ProgramNumberInsts } ProgramInfoType;
 typedef enum ObjInfoType {
-    ObjTextStartAddress, ObjTextSize, ObjInitDataStartAddress, ObjInitDataSize,
-    ObjUninitDataStartAddress, ObjUninitDataSize,
-    ObjNumberProcs, ObjNumberBlocks, ObjNumberInsts, ObjNumberEntries, ObjID, ObjShared
+    ObjID, ObjNumberProcs, ObjNumberEntries, ObjNumberBlocks, ObjNumberInsts,
+    ObjTextStart, ObjTextSize, ObjDataStart, ObjDataSize, ObjBssStart, ObjBssSize
 } ObjInfoType;
-typedef enum ObjSharedType { OBJ_NON_SHARED, OBJ_CALL_SHARED, OBJ_SHARABLE } ObjSharedType;
 long GetProgInfo(ProgInfoType);
-long GetProgramInfo(PInfoType); /* of the program's own object */
-const char *GetProgramName(void);
+long GetProgramInfo(ProgramInfoType); /* of the program's own object */
 const char *GetAnalName(void);
 long GetObjInfo(Obj *, ObjInfoType);
 const char *GetObjName(Obj *);
@@ -142,17 +135,14 @@ long GetObjInstCount(Obj *);
 
 /* --- procedures --- */
 typedef enum ProcInfoType {
-    ProcFrameSize, ProcIRegMask, ProcIRegOffset, ProcFRegMask, ProcFRegOffset, ProcFrameReg,
-    ProcNumberBlocks, ProcNumberInsts, ProcNumberEntries, ProcID, ProcLineLow, ProcLineHigh, ProcAddrTaken
+    ProcID, ProcNumberEntries, ProcNumberBlocks, ProcNumberInsts, ProcFrameSize,
+    ProcRegMask, /* registers that it saves, bits by RegvType */
+    ProcFirstLine, ProcLastLine, ProcAddressTaken
 } ProcInfoType;
-#define FrameSize ProcFrameSize
-#define IRegMask ProcIRegMask
-#define FRegMask ProcFRegMask
 long GetProcInfo(Proc *, ProcInfoType);
 const char *ProcName(Proc *);     /* NULL: it has none */
 const char *ProcFileName(Proc *); /* NULL: not known */
 long ProcPC(Proc *);
-const char *EntryName(Entry *);
 long EntryPC(Entry *);
 
 /* --- blocks --- */
@@ -162,16 +152,15 @@ long BlockPC(Block *);
 unsigned IsBranchTarget(Block *);
 
 /* --- instructions --- */
-typedef enum ITypeType { /* an instruction may be of several types */
+typedef enum InstType { /* an instruction may be of several types */
     InstTypeLoad, InstTypeStore, InstTypeMem, InstTypeJump, InstTypeCondBr, InstTypeUncondBr, InstTypeRet,
     InstTypeFP, InstTypeInt, InstTypeAdd, InstTypeSub, InstTypeMul, InstTypeDiv, InstTypeNop
-} ITypeType;
-typedef enum IClassType { /* and is of one class */
-    ClassLoad, ClassFload, ClassStore, ClassFstore, ClassMem,
-    ClassIbranch, ClassFbranch, ClassSubroutine,
-    ClassIarithmetic, ClassImultiplyl, ClassImultiplyq, ClassIlogical, ClassIshift, ClassIcondmove,
-    ClassIcompare, ClassFpop, ClassFdivs, ClassFdivd, ClassNull
-} IClassType;
+} InstType;
+typedef enum InstClassType { /* and is of one class */
+    InstClassCall, InstClassBranch, InstClassLoad, InstClassStore, InstClassLoadStore, InstClassFPLoad,
+    InstClassFPStore, InstClassCompare, InstClassLogic, InstClassShift, InstClassMul, InstClassCondMove,
+    InstClassInt, InstClassFP, InstClassFPDiv, InstClassOther
+} InstClassType;
 typedef enum InstInfoType {
     InstMemDisp,    /* displacement of the memory operand */
     InstBrDisp,     /* distance of a direct branch from the next instruction, in bytes */
@@ -179,19 +168,15 @@ typedef enum InstInfoType {
     InstRB,         /* base register of the memory operand */
     InstRC,         /* index register of the memory operand */
     InstOpcode,     /* Inlay's number of the mnemonic */
-    InstBinary,     /* the first four bytes, the first one lowest */
-    InstAddrTaken, InstEntryPoint
+    InstBinary      /* the first four bytes, the first one lowest */
 } InstInfoType;
-typedef InstInfoType IInfoType;
-typedef struct InstRegUsageVec { unsigned long used[2], set[2]; } InstRegUsageVec; /* bits by RegvType */
-#define UseRegBitVec(v) ((v)->used)
-#define DestRegBitVec(v) ((v)->set)
-IClassType GetInstClass(Inst *);
-int IsInstType(Inst *, ITypeType);
+typedef struct InstRegUsage { unsigned long reads, writes; } InstRegUsage; /* bits by RegvType */
+InstClassType GetInstClass(Inst *);
+int IsInstType(Inst *, InstType);
 int GetInstInfo(Inst *, InstInfoType);
 int GetInstBinary(long pc);
 RegvType GetInstRegEnum(Inst *, InstInfoType); /* InstRA, InstRB, InstRC; REG_ZERO: none */
-void GetInstRegUsage(Inst *, InstRegUsageVec *);
+void GetInstRegUsage(Inst *, InstRegUsage *);
 long InstPC(Inst *);
 long InstLineNo(Inst *); /* 0: not known */
 
@@ -204,10 +189,8 @@ typedef struct ProcRes {
 } ProcRes;
 Proc *GetNamedProc(const char *name); /* in any object; else the program's import stub of that name */
 Proc *GetProcCalled(Inst *);
-const char *GetInstProcCalled(Inst *);
 void ResolveTargetProc(Inst *, ProcRes *);
 void ResolveNamedProc(const char *name, ProcRes *);
-void ResolveObjNamedProc(Obj *, const char *name, ProcRes *);
 void ReResolveProc(ProcRes *);
 Obj *FindObj(const char *name);
 Proc *FindProc(Obj *, const char *name);
@@ -226,13 +209,12 @@ void WriteObj(Obj *);
 void ReleaseObj(Obj *);
 
 /* --- lists of addresses for analysis routines (XLATE *) --- */
-#define XLATE_NOSIZE ((unsigned)-1)
-Xlate *CreateXlate(Obj *, unsigned size);
+Xlate *CreateXlate(Obj *, unsigned size); /* how many there will be; 0: not known */
 void AddXlateAddress(Xlate *, Inst *);
 void AddXlateEntry(Xlate *, Entry *);
 
 /* --- threads --- */
-enum { THREAD_PTHREAD = 1, THREAD_FORK = 2, THREAD_FLOAT = 4 };
+/* `options`: 0. */
 int ThreadExcludeObj(Obj *, unsigned long options);
 int ThreadExcludeProc(Obj *, Proc *, unsigned long options);
 

@@ -49,7 +49,6 @@ static inlay_expr register_of(const place *at, RegvType reg)
     case REG_IPC: return inlay_const(at->pc);
     case REG_CC: return inlay_cycles();
     case REG_RA: return at->back ? inlay_const(at->back) : inlay_return_address();
-    case REG_NOTUSED:
     case REG_GP:
     case REG_ZERO: return inlay_const(0);
     default: break;

@@ -71,7 +71,7 @@ static bool is_unconditional(const inlay_insn *i)
            !inlay_insn_is_return(i);
 }
 
-int IsInstType(Inst *inst, ITypeType type)
+int IsInstType(Inst *inst, InstType type)
 {
     const inlay_insn *i = atom_insn(inst);
     const char *name = name_of(i);
@@ -94,12 +94,12 @@ int IsInstType(Inst *inst, ITypeType type)
     return 0;
 }
 
-static IClassType class_of_memory(const inlay_insn *i)
+static InstClassType class_of_memory(const inlay_insn *i)
 {
     bool loads = atom_operand(i, false) >= 0, stores = atom_operand(i, true) >= 0;
-    if (loads && stores) return ClassMem;
-    if (loads) return is_fp(i) ? ClassFload : ClassLoad;
-    return is_fp(i) ? ClassFstore : ClassStore;
+    if (loads && stores) return InstClassLoadStore;
+    if (loads) return is_fp(i) ? InstClassFPLoad : InstClassLoad;
+    return is_fp(i) ? InstClassFPStore : InstClassStore;
 }
 
 static bool only_moves(const inlay_insn *i)
@@ -109,34 +109,33 @@ static bool only_moves(const inlay_insn *i)
     return begins(name_of(i), words);
 }
 
-static IClassType class_of_integer(const inlay_insn *i)
+static InstClassType class_of_integer(const inlay_insn *i)
 {
     static const char *const logic[] = {"logic", "bit", NULL}, *const shift[] = {"shift", NULL};
     static const char *const move[] = {"conditional move", NULL};
     static const char *const compare[] = {"cmp", "test", "scas", "set", NULL};
     static const char *const nothing[] = {"system", "interrupt", "virtualization", "unknown", "invalid", NULL};
     const char *name = name_of(i);
-    if (inlay_insn_is_syscall(i) || in_group(i, nothing)) return ClassNull;
-    if (strstr(name, "mul")) return (inlay_insn_bytes(i)[0] & 0xf8) == 0x48 ? ClassImultiplyq : ClassImultiplyl;
-    if (begins(name, compare)) return ClassIcompare;
-    if (in_group(i, move)) return ClassIcondmove;
-    if (in_group(i, logic)) return ClassIlogical;
-    if (in_group(i, shift)) return ClassIshift;
-    return ClassIarithmetic;
+    if (inlay_insn_is_syscall(i) || in_group(i, nothing)) return InstClassOther;
+    if (strstr(name, "mul")) return InstClassMul;
+    if (begins(name, compare)) return InstClassCompare;
+    if (in_group(i, move)) return InstClassCondMove;
+    if (in_group(i, logic)) return InstClassLogic;
+    if (in_group(i, shift)) return InstClassShift;
+    return InstClassInt;
 }
 
-IClassType GetInstClass(Inst *inst)
+InstClassType GetInstClass(Inst *inst)
 {
     const inlay_insn *i = atom_insn(inst);
     const char *name = name_of(i);
-    size_t n = strlen(name);
-    if (inlay_insn_is_call(i)) return ClassSubroutine;
-    if (inlay_insn_is_branch(i)) return ClassIbranch;
+    if (inlay_insn_is_call(i)) return InstClassCall;
+    if (inlay_insn_is_branch(i)) return InstClassBranch;
     if ((atom_operand(i, false) >= 0 || atom_operand(i, true) >= 0) && (only_moves(i) || atom_operand(i, true) >= 0))
         return class_of_memory(i);
     if (!is_fp(i)) return class_of_integer(i);
-    if (is_div(name)) return n && name[n - 1] == 's' && name[0] != 'f' ? ClassFdivs : ClassFdivd;
-    return ClassFpop;
+    if (is_div(name)) return InstClassFPDiv;
+    return InstClassFP;
 }
 
 /* --- registers and fields --- */
@@ -163,11 +162,10 @@ RegvType GetInstRegEnum(Inst *inst, InstInfoType what)
     return n < 0 ? REG_ZERO : (RegvType)n;
 }
 
-void GetInstRegUsage(Inst *inst, InstRegUsageVec *out)
+void GetInstRegUsage(Inst *inst, InstRegUsage *out)
 {
-    *out = (InstRegUsageVec){0};
-    out->used[0] = inlay_insn_regs_read(atom_insn(inst));
-    out->set[0] = inlay_insn_regs_written(atom_insn(inst));
+    out->reads = inlay_insn_regs_read(atom_insn(inst));
+    out->writes = inlay_insn_regs_written(atom_insn(inst));
 }
 
 static int first_bytes(const inlay_insn *i)
@@ -182,7 +180,6 @@ int GetInstInfo(Inst *inst, InstInfoType what)
 {
     const inlay_insn *i = atom_insn(inst);
     int k = atom_operand(i, false);
-    unsigned flags;
     switch (what) {
     case InstMemDisp:
         if (k < 0) k = atom_operand(i, true);
@@ -195,10 +192,6 @@ int GetInstInfo(Inst *inst, InstInfoType what)
     case InstRC: return register_number(i, what);
     case InstOpcode: return (int)inlay_insn_opcode(i);
     case InstBinary: return first_bytes(i);
-    case InstAddrTaken:
-    case InstEntryPoint:
-        flags = inlay_block_first(inlay_insn_block(i)) == i ? inlay_block_flags(inlay_insn_block(i)) : 0;
-        return (flags & (what == InstAddrTaken ? INLAY_BLOCK_ADDRESS_TAKEN : INLAY_BLOCK_ENTRY)) != 0;
     }
     return 0;
 }

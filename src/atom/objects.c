@@ -44,7 +44,7 @@ Xlate *CreateXlate(Obj *o, unsigned size)
     atom_segments s = atom_segments_of(atom_image(o));
     x->text = s.text;
     x->text_size = s.text_size;
-    x->capacity = size == XLATE_NOSIZE || size == 0 ? 16 : size;
+    x->capacity = size ? size : 16;
     x->addresses = atom_alloc(x->capacity * sizeof *x->addresses);
     return x;
 }

@@ -70,7 +70,7 @@ static numbers numbers_of(inlay_image *i)
 long GetProgInfo(ProgInfoType what)
 {
     long n = 0;
-    if (what == ProgNumErrantShlibs) return 0;
+    (void)what;
     for (Obj *o = GetFirstObj(); o; o = GetNextObj(o)) n++;
     return n;
 }
@@ -80,41 +80,31 @@ long GetObjInfo(Obj *o, ObjInfoType what)
     inlay_image *i = atom_image(o);
     atom_segments s = atom_segments_of(i);
     switch (what) {
-    case ObjTextStartAddress: return (long)s.text;
+    case ObjTextStart: return (long)s.text;
     case ObjTextSize: return (long)s.text_size;
-    case ObjInitDataStartAddress: return (long)s.data;
-    case ObjInitDataSize: return (long)s.data_size;
-    case ObjUninitDataStartAddress: return (long)s.bss;
-    case ObjUninitDataSize: return (long)s.bss_size;
+    case ObjDataStart: return (long)s.data;
+    case ObjDataSize: return (long)s.data_size;
+    case ObjBssStart: return (long)s.bss;
+    case ObjBssSize: return (long)s.bss_size;
     case ObjNumberProcs:
     case ObjNumberEntries: return numbers_of(i).procs;
     case ObjNumberBlocks: return numbers_of(i).blocks;
     case ObjNumberInsts: return numbers_of(i).insts;
     case ObjID: return inlay_image_id(i) - 1;
-    case ObjShared:
-        if (!inlay_image_is_main(i)) return OBJ_SHARABLE;
-        return GetNextObj(o) ? OBJ_CALL_SHARED : OBJ_NON_SHARED;
     }
     return 0;
 }
 
-long GetProgramInfo(PInfoType what)
+long GetProgramInfo(ProgramInfoType what)
 {
     static const ObjInfoType same[] = {
         [ProgramNumberProcs] = ObjNumberProcs,
         [ProgramNumberBlocks] = ObjNumberBlocks,
         [ProgramNumberInsts] = ObjNumberInsts,
-        [TextStartAddress] = ObjTextStartAddress,
-        [TextSize] = ObjTextSize,
-        [InitDataStartAddress] = ObjInitDataStartAddress,
-        [InitDataSize] = ObjInitDataSize,
-        [UninitDataStartAddress] = ObjUninitDataStartAddress,
-        [UninitDataSize] = ObjUninitDataSize,
     };
     return GetFirstObj() ? GetObjInfo(GetFirstObj(), same[what]) : 0;
 }
 
-const char *GetProgramName(void) { return inlay_program(); }
 const char *GetAnalName(void) { return atom_tool_now->analysis; }
 const char *GetObjName(Obj *o) { return inlay_image_path(atom_image(o)); }
 const char *GetObjOutName(Obj *o) { return GetObjName(o); }
@@ -182,18 +172,14 @@ long GetProcInfo(Proc *proc, ProcInfoType what)
     inlay_proc *p = atom_proc(proc);
     switch (what) {
     case ProcFrameSize: return frame_size(p);
-    case ProcIRegMask: return saved_registers(p);
-    case ProcIRegOffset: return 0;
-    case ProcFRegMask:
-    case ProcFRegOffset: return 0; /* the calling convention has none to be saved */
-    case ProcFrameReg: return saved_registers(p) & 1l << INLAY_RBP ? INLAY_RBP : INLAY_RSP;
+    case ProcRegMask: return saved_registers(p);
     case ProcNumberBlocks: return blocks_of(p);
     case ProcNumberInsts: return insts_of(p);
     case ProcNumberEntries: return 1;
     case ProcID: return inlay_proc_id(p);
-    case ProcLineLow: return line_bound(p, false);
-    case ProcLineHigh: return line_bound(p, true);
-    case ProcAddrTaken: return inlay_proc_address_taken(p);
+    case ProcFirstLine: return line_bound(p, false);
+    case ProcLastLine: return line_bound(p, true);
+    case ProcAddressTaken: return inlay_proc_address_taken(p);
     }
     return 0;
 }
@@ -215,7 +201,6 @@ const char *ProcFileName(Proc *p)
 }
 
 long ProcPC(Proc *p) { return (long)inlay_proc_address(atom_proc(p)); }
-const char *EntryName(Entry *e) { return ProcName(GetEntryProc(e)); }
 long EntryPC(Entry *e) { return ProcPC(GetEntryProc(e)); }
 
 /* --- blocks --- */

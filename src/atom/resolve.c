@@ -52,16 +52,15 @@ Proc *GetProcCalled(Inst *i)
     return p && inlay_proc_address(p) == target ? (Proc *)p : NULL;
 }
 
-const char *GetInstProcCalled(Inst *i)
+Proc *GetTargetProc(Inst *i) { return GetProcCalled(i); }
+Entry *GetTargetEntry(Inst *i) { return (Entry *)GetProcCalled(i); }
+Inst *GetTargetInst(Inst *i) { return GetInstBranchTarget(i); }
+
+const char *GetTargetName(Inst *i)
 {
     Proc *p = GetProcCalled(i);
     return p ? ProcName(p) : NULL;
 }
-
-Proc *GetTargetProc(Inst *i) { return GetProcCalled(i); }
-Entry *GetTargetEntry(Inst *i) { return (Entry *)GetProcCalled(i); }
-Inst *GetTargetInst(Inst *i) { return GetInstBranchTarget(i); }
-const char *GetTargetName(Inst *i) { return GetInstProcCalled(i); }
 
 Obj *GetTargetObj(Inst *i)
 {
@@ -81,7 +80,6 @@ void ResolveTargetProc(Inst *i, ProcRes *r)
 }
 
 void ResolveNamedProc(const char *name, ProcRes *r) { fill(r, GetNamedProc(name), name); }
-void ResolveObjNamedProc(Obj *o, const char *name, ProcRes *r) { fill(r, FindProc(o, name), name); }
 
 void ReResolveProc(ProcRes *r)
 {

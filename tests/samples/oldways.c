@@ -57,7 +57,7 @@ static void returns(void)
                      :
                      : "rax", "rcx", "memory", "cc");
     __asm__ volatile("mov %%rsp, %%rcx\n mov %%cs, %%eax\n push %%rax\n lea 1f(%%rip), %%rax\n push %%rax\n"
-                     "sub $24, %%rsp\n add $24, %%rsp\n .byte 0x48\n lret $16\n ud2\n"
+                     "sub $24, %%rsp\n add $24, %%rsp\n .byte 0x48, 0xca, 16, 0\n ud2\n"
                      "1: mov %%rsp, %0\n mov %%rcx, %%rsp\n sub %%rcx, %0\n"
                      : "=&r"(b)
                      :

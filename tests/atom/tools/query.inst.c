@@ -24,7 +24,7 @@ static void about_proc(Proc *p)
 {
     Block *b;
     Inst *i;
-    InstRegUsageVec use;
+    InstRegUsage use;
     say(ProcName(p), ProcPC(p));
     say("blocks", GetProcInfo(p, ProcNumberBlocks));
     say("insts", GetProcInfo(p, ProcNumberInsts));
@@ -36,12 +36,12 @@ static void about_proc(Proc *p)
         for (i = GetFirstInst(b); i; i = GetNextInst(i)) {
             types(i);
             GetInstRegUsage(i, &use);
-            say("uses", UseRegBitVec(&use)[0]);
-            say("sets", DestRegBitVec(&use)[0]);
+            say("uses", use.reads);
+            say("sets", use.writes);
             say("RA", GetInstRegEnum(i, InstRA));
             say("RC", GetInstRegEnum(i, InstRC));
             if (GetInstBranchTarget(i)) say("goes to", InstPC(GetInstBranchTarget(i)));
-            if (GetProcCalled(i)) say(GetInstProcCalled(i), GetProcCalled(i) == GetNamedProc("leaf"));
+            if (GetProcCalled(i)) say(GetTargetName(i), GetProcCalled(i) == GetNamedProc("leaf"));
             if (GetInstBlock(i) != b || GetInstBinary(InstPC(i)) != GetInstInfo(i, InstBinary)) abort();
             if (i == GetLastInst(b)) AddXlateAddress(list, i);
         }
@@ -56,13 +56,13 @@ unsigned InstrumentAll(int argc, char **argv)
     AddCallProto("Answer(char *, long)");
     AddCallProto("List(XLATE *)");
     if (IsObjBuilt(o) || BuildObj(o) || !IsObjBuilt(o)) return 1;
-    list = CreateXlate(o, XLATE_NOSIZE);
-    say("objects", GetProgInfo(ProgNumberObjects));
+    list = CreateXlate(o, 0);
+    say("objects", GetProgInfo(ProgNumberObjs));
     say("procs", GetObjInfo(o, ObjNumberProcs));
     say("blocks", GetProgramInfo(ProgramNumberBlocks));
     say("insts", GetObjInfo(o, ObjNumberInsts));
     say("array", (GetObjInstArray(o)[0] & 0xffff) == 0xc031 && GetObjInstCount(o) == GetObjInfo(o, ObjNumberInsts));
-    say("data", GetObjInfo(o, ObjInitDataSize));
+    say("data", GetObjInfo(o, ObjDataSize));
     for (p = GetFirstObjProc(o); p; p = GetNextProc(p)) about_proc(p);
     ResolveNamedProc("leaf", &r);
     say(r.name, r.inst == GetFirstInst(GetFirstBlock(FindProc(o, "leaf"))) && r.obj == o);

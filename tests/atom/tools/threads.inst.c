@@ -13,5 +13,5 @@ Instrument(int argc, char **argv, Obj *obj)
         for (b = GetFirstBlock(p); b; b = GetNextBlock(b)) AddCallBlock(b, BlockBefore, "Block");
     AddCallProgram(ProgramBefore, "Open");
     AddCallProgram(ProgramAfter, "Report");
-    ThreadExcludeObj(obj, THREAD_PTHREAD);
+    ThreadExcludeObj(obj, 0);
 }
