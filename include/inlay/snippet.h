@@ -67,7 +67,9 @@ inlay_expr inlay_sequence(inlay_expr first, inlay_expr second);
 /* Counters (counter.h): thread-private, exact, no locks. */
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount);
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount);
-inlay_expr inlay_counter_value(inlay_counter *c); /* this thread's */
+/* This thread's value. The rewrite engine otherwise counts where it costs least and derives the sums: a tool
+ * that looks at values makes this expression before it inserts its first count, else it is refused (NULL). */
+inlay_expr inlay_counter_value(inlay_counter *c);
 
 /* Calls of analysis routines, with up to 12 integer or pointer arguments:
  *     inlay_call(record, inlay_pc(), inlay_effective_address(0))

@@ -191,6 +191,17 @@ cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint
     return b.g;
 }
 
+uint32_t cfg_flow_transfer(const cfg_flow_graph *g, uint32_t block_count, uint32_t edge)
+{
+    uint32_t low = block_count, high = g->edge_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (g->edges[middle].edge < edge) low = middle + 1;
+        else high = middle;
+    }
+    return low < g->edge_count && g->edges[low].edge == edge ? low : CFG_NONE;
+}
+
 /* --- chords: all edges outside a heaviest spanning tree (Kruskal) --- */
 
 typedef struct ranked {

@@ -31,7 +31,8 @@ typedef struct cfg_flow_edge {
 
 typedef struct cfg_flow_graph {
     uint32_t node_count, edge_count;
-    cfg_flow_edge *edges;  /* the first block_count ones are the blocks' stretches, in their order */
+    cfg_flow_edge *edges;  /* the first block_count ones are the blocks' stretches, in their order; then the
+                              transfers, in the order of cfg->edges */
     uint8_t *chord;        /* per edge: 1 when it must be counted */
 } cfg_flow_graph;
 
@@ -44,6 +45,8 @@ enum { /* marks of blocks */
  * byte a block, or NULL. */
 cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *marks,
                                inl_arena *);
+/* The graph's edge for an edge of the cfg, CFG_NONE when it has none. */
+uint32_t cfg_flow_transfer(const cfg_flow_graph *, uint32_t block_count, uint32_t edge);
 /* Falling through to the next block, also out of the procedure or behind a call. Such an edge is a chord
  * only in odd company (see cfg_flow_build); whoever cannot count there leaves the procedure as it is. */
 bool cfg_flow_is_fall(const cfg_program *, const cfg_edge *);

@@ -119,19 +119,8 @@ static bool run(machine *m, image_cursor c) {
     return true;
 }
 
-static const image_unwind_range *range_at(image *im, uint64_t addr) {
-    const image_unwind_range *r;
-    size_t low = 0, high = image_unwind_ranges(im, &r);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - r[low - 1].addr < r[low - 1].size ? &r[low - 1] : NULL;
-}
-
 bool image_frame_at(image *im, uint64_t addr, unsigned *reg, int64_t *offset) {
-    const image_unwind_range *range = range_at(im, addr);
+    const image_unwind_range *range = image_unwind_at(im, addr);
     image_frame f;
     if (!range || !image_frame_code(im, range, &f)) return false;
     machine m = {.at = range->addr, .wanted = addr, .code_align = f.code_align};

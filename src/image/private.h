@@ -149,6 +149,7 @@ typedef struct image_frame {
     image_cursor common, own; /* the CIE's, then the FDE's */
     uint64_t code_align;
 } image_frame;
+const image_unwind_range *image_unwind_at(image *im, uint64_t addr); /* that covers it, or NULL */
 bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out);
 
 /* dynamic.c */

@@ -93,17 +93,6 @@ static void drop_inner_labels(draft_list *v) {
     v->count = kept;
 }
 
-static const image_unwind_range *unwind_at(image *im, uint64_t addr) {
-    const image_unwind_range *r;
-    size_t low = 0, high = image_unwind_ranges(im, &r);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - r[low - 1].addr < r[low - 1].size ? &r[low - 1] : NULL;
-}
-
 static uint64_t section_end_at(image *im, uint64_t addr) {
     const image_section *s;
     size_t count = image_sections(im, &s);
@@ -119,7 +108,7 @@ static uint64_t natural_end(image *im, uint64_t addr, uint64_t next) {
     if (!image_executable(im, addr, &end)) return addr;
     uint64_t section = section_end_at(im, addr);
     if (section > addr && section < end) end = section;
-    const image_unwind_range *r = unwind_at(im, addr);
+    const image_unwind_range *r = image_unwind_at(im, addr);
     if (r && r->addr + r->size < end) end = r->addr + r->size;
     return next > addr && next < end ? next : end;
 }

@@ -238,3 +238,14 @@ bool image_frame_code(image *im, const image_unwind_range *range, image_frame *o
     *out = (image_frame){from.program, c, from.code_align};
     return true;
 }
+
+const image_unwind_range *image_unwind_at(image *im, uint64_t addr) {
+    const image_unwind_range *r;
+    size_t low = 0, high = image_unwind_ranges(im, &r);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r[middle].addr <= addr) low = middle + 1;
+        else high = middle;
+    }
+    return low && addr - r[low - 1].addr < r[low - 1].size ? &r[low - 1] : NULL;
+}

@@ -85,9 +85,8 @@ static void take_terms(placing *p, weave_list *list, uint32_t block, uint32_t ed
 static uint32_t edge_of_branch(const placing *p, uint32_t block)
 {
     uint32_t e = taken_edge(p, block);
-    for (uint32_t g = p->proc->block_count; e != CFG_NONE && p->g && g < p->g->edge_count; g++)
-        if (p->g->edges[g].edge == e) return g;
-    return block;
+    uint32_t g = e == CFG_NONE || !p->g ? CFG_NONE : cfg_flow_transfer(p->g, p->proc->block_count, e);
+    return g == CFG_NONE ? block : g;
 }
 
 /* Each list with its block and its edge of the graph. */
@@ -183,17 +182,23 @@ static bool count_at(placing *p, uint32_t edge, uint32_t counter)
     return weave_insert_at(run, WEAVE_TAKEN, b->first + b->count - 1, code, false, &why);
 }
 
-static bool place(placing *p, const uint8_t *needed)
+/* Counters for the chords. False: the client gives none (any more), so that counts stay where they are. */
+static bool get_counters(placing *p, const uint8_t *needed, rewrite_flow_edge *edges)
 {
-    uint32_t n = p->g->edge_count;
-    rewrite_flow_edge *edges = inl_arena_alloc(&p->w->arena, n * sizeof *edges);
-    if (!edges) return false;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < p->g->edge_count; i++) {
         edges[i] = (rewrite_flow_edge){p->g->edges[i].from, p->g->edges[i].to, 0};
         if (!needed[i]) continue;
         edges[i].counter = p->w->client->new_counter(p->w->client->arg);
-        if (!edges[i].counter || !count_at(p, i, edges[i].counter)) return false;
+        if (!edges[i].counter) return false;
     }
+    return true;
+}
+
+static bool place(placing *p, const rewrite_flow_edge *edges)
+{
+    uint32_t n = p->g->edge_count;
+    for (uint32_t i = 0; i < n; i++)
+        if (edges[i].counter && !count_at(p, i, edges[i].counter)) return false;
     rewrite_flows flows = {p->g->node_count, n, (uint32_t)p->terms.count, edges, p->terms.items};
     return p->w->client->placed(p->w->client->arg, &flows);
 }
@@ -211,8 +216,11 @@ static bool weigh_and_place(placing *p)
     visit(p, see_terms);
     if (p->failed) return false;
     if (!find_needed(p, needed) || cost_placed(p, needed) > cost_now(p)) return true;
+    rewrite_flow_edge *edges = inl_arena_alloc(arena, p->g->edge_count * sizeof *edges);
+    if (!edges) return false;
+    if (!get_counters(p, needed, edges)) return true;
     visit(p, take_terms);
-    return place(p, needed);
+    return place(p, edges);
 }
 
 bool rewrite_place_counts(rewrite_work *w)

@@ -79,14 +79,6 @@ static void make(sample *s)
     s->cfg.block_count = n;
 }
 
-/* Number of the graph's edge for an edge of the cfg. */
-static uint32_t graph_edge(const cfg_flow_graph *g, uint32_t edge)
-{
-    for (uint32_t i = 0; i < g->edge_count; i++)
-        if (g->edges[i].edge == edge) return i;
-    return CFG_NONE;
-}
-
 static uint32_t entered(const sample *s)
 {
     for (;;) {
@@ -104,7 +96,7 @@ static bool walk(const sample *s, const cfg_flow_graph *g, uint64_t *truth)
         truth[b]++;
         if (k->edge_count == 0 || (k->flags & CFG_BLOCK_CALL && any(4) == 0)) return true;
         uint32_t edge = k->first_edge + any(k->edge_count);
-        uint32_t i = graph_edge(g, edge);
+        uint32_t i = cfg_flow_transfer(g, s->cfg.block_count, edge);
         if (i != CFG_NONE) truth[i]++;
         if (s->edges[edge].to == CFG_NONE) return true;
         b = s->edges[edge].to;
