@@ -9,18 +9,18 @@ procedure (prof), executions of each branch (branches), and the whole sequence o
 exactly. Prints a line for each failure and at the end N passed, N failed.
 """
 
-import argparse
 import bisect
 import collections
-import fnmatch
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 
-from elf import Elf
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+from elf import Elf  # noqa: E402
 
 LIMIT = 300
 SAMPLES = {
@@ -39,17 +39,11 @@ IN_ORDER = {"masked"}  # accesses of one instruction too are compared in their o
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
 
 
-class Failed(Exception):
-    pass
-
-
-def execute(argv, what):
+def execute(argv, what, limit=LIMIT, cwd=None):
     """Everything runs without address randomisation, in the same environment."""
-    try:
-        done = subprocess.run(["setarch", "-R"] + argv, env=ENVIRONMENT, timeout=LIMIT,
-                              stdin=subprocess.DEVNULL, capture_output=True)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{what}: still running after {LIMIT} s")
+    done = driver.run(["setarch", "-R", *argv], limit, cwd=cwd, env=ENVIRONMENT)
+    if isinstance(done.status, str):
+        raise Failed(f"{what}: {done.status}")
     return done
 
 
@@ -97,7 +91,7 @@ class Truth:
 
 class Checker:
     def __init__(self, build, scratch):
-        self.build, self.scratch = os.path.abspath(build), scratch
+        self.build, self.scratch = build, scratch
         self.inlay = f"{self.build}/inlay"
         self.stepper = f"{self.build}/tests/support/stepper"
 
@@ -110,8 +104,8 @@ class Checker:
         if os.path.exists(out):
             os.unlink(out)
         result = execute([self.inlay, "run", name, "-o", out, *options, "--", *program], name)
-        if expect and (result.returncode, result.stdout) != (expect.returncode, expect.stdout):
-            raise Failed(f"{name}: status {result.returncode} instead of {expect.returncode}, or other "
+        if expect and result[:2] != expect[:2]:
+            raise Failed(f"{name}: status {result.status} instead of {expect.status}, or other "
                          f"output; {result.stderr.decode()[-300:].strip()}")
         if not os.path.exists(out):
             raise Failed(f"{name}: wrote no result; {result.stderr.decode()[-300:].strip()}")
@@ -248,12 +242,12 @@ def check_threads(checker):
         raise Failed(f"{found} instructions in work() instead of {expected}")
 
 
-def tests(checker):
+def tests(checker, results):
     """Yields (name, function)."""
     for name, words in SAMPLES.items():
         program = checker.sample(words)
         if not os.path.exists(program[0]):
-            print(f"SKIP exact {name}: {program[0]} was not built")
+            results.skip(name, f"{program[0]} was not built")
             continue
         cache = []
 
@@ -272,30 +266,11 @@ def tests(checker):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--only", default="*")
-    parser.add_argument("--keep", action="store_true")
-    arguments = parser.parse_args()
-    scratch = tempfile.mkdtemp(prefix="inlay-exact-")
-    checker = Checker(arguments.build, scratch)
-    passed = failed = 0
-    for name, check in tests(checker):
-        if not any(fnmatch.fnmatch(name, p) for p in arguments.only.split(",")):
-            continue
-        try:
-            check()
-            passed += 1
-        except (Failed, OSError, ValueError, KeyError) as problem:
-            failed += 1
-            told = problem.args if isinstance(problem, Failed) else (repr(problem),)
-            print(f"FAIL exact {name}: {told[0]}", *told[1:], sep="\n     ", flush=True)
-    if arguments.keep:
-        print(f"kept {scratch}")
-    else:
-        shutil.rmtree(scratch)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("exact", options) as results:
+        for name, check in tests(Checker(options.build, results.folder), results):
+            results.check(name, check)
+    return results.status
 
 
 if __name__ == "__main__":

@@ -18,21 +18,20 @@ would not write a file; *unfit*, where no native run can be compared. Prints a t
 equal, and at the end N passed, N failed. That 99 % of what was fit are equal is one of the tests.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import ctypes
-import fnmatch
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+sys.path[:0] = [f"{os.path.dirname(os.path.abspath(__file__))}/../support"]
+import driver  # noqa: E402
 
 FOLDERS = ("/usr/bin", "/usr/games", "/usr/sbin")
 RUN_LIMIT = 10
@@ -98,9 +97,8 @@ def find_programs():
 
 
 def chosen(programs, arguments):
-    if arguments.only:
-        patterns = arguments.only.split(",")
-        return [p for p in programs if any(fnmatch.fnmatch(p.name, x) for x in patterns)]
+    if arguments.only != "*":
+        return [p for p in programs if driver.chosen(p.name, arguments)]
     if arguments.sample or arguments.some:
         programs = [p for p in programs if p.name not in SKIPPED]
     if arguments.sample:
@@ -140,20 +138,19 @@ def close_root(scratch):
 
 class Place:
     def __init__(self, arguments, scratch, mounted):
-        self.inlay = f"{os.path.abspath(arguments.build)}/inlay"
+        self.inlay = f"{arguments.build}/inlay"
         self.tool, self.scratch, self.mounted = arguments.tool, scratch, mounted
 
     def environment(self, home):
-        return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games:/usr/sbin:/sbin", "HOME": home, "LC_ALL": "C",
-                "TZ": "UTC", "TERM": "dumb", "USER": "tester", "PYTHONDONTWRITEBYTECODE": "1", "PAGER": "cat"}
+        return driver.ENVIRONMENT | {"HOME": home, "PAGER": "cat"}
 
 
 class Outcome:
     """What a run left: its status, and what it printed, both streams."""
 
-    def __init__(self, status, out, err, unlike):
-        self.status = status
-        self.streams = [out.decode(errors="backslashreplace"), err.decode(errors="backslashreplace")]
+    def __init__(self, done, unlike):
+        self.status = done.status
+        self.streams = [text[:1 << 22].decode(errors="backslashreplace") for text in (done.stdout, done.stderr)]
         self.unlike = unlike
 
     def printed(self):
@@ -175,9 +172,7 @@ class Outcome:
 def run(program, place, option, replacement=None, result=None):
     """One run; `replacement` is executed instead, under the original's name and, where it can be mounted,
     in its place. None when the time is over."""
-    home = f"{place.scratch}/{program.name}/home"
-    shutil.rmtree(home, ignore_errors=True)
-    os.makedirs(home)
+    home = driver.fresh(f"{place.scratch}/{program.name}/home")
     environment = place.environment(home) | ({"INLAY_OUT": result} if result else {})
     executable, unlike = program.path, []
     if replacement and not place.mounted:
@@ -188,24 +183,9 @@ def run(program, place, option, replacement=None, result=None):
         if LIBC.unshare(CLONE_NEWNS) or LIBC.mount(replacement.encode(), program.file.encode(), None, MS_BIND, None):
             os._exit(126)
 
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen([program.path, option], executable=executable, cwd=home, env=environment,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-                                   preexec_fn=mount if replacement and place.mounted else None)
-        try:
-            status = process.wait(RUN_LIMIT * (3 if replacement else 1))
-        except subprocess.TimeoutExpired:
-            status = None
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        process.wait()
-        if status is None:
-            return None
-        out.seek(0)
-        err.seek(0)
-        return Outcome(status, out.read(1 << 22), err.read(1 << 22), unlike)
+    done = driver.run([program.path, option], RUN_LIMIT * (3 if replacement else 1), executable=executable, cwd=home,
+                      env=environment, before=mount if replacement and place.mounted else None)
+    return None if isinstance(done.status, str) else Outcome(done, unlike)
 
 
 # --- one program
@@ -315,11 +295,8 @@ def report(verdicts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
+    parser = driver.parser(__doc__, jobs=True)
     parser.add_argument("--tool", default="null")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", help="names, with * and ?; several with commas")
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--some", type=int, default=0, metavar="N")
     parser.add_argument("--progress", action="store_true", help="a line for each program as it is done")
@@ -338,7 +315,8 @@ def main():
             verdicts.append(verdict)
             if arguments.progress:
                 print(f"{verdict.kind:8} {verdict.program.name}: {verdict.detail[:300]}", file=sys.stderr, flush=True)
-    shutil.rmtree(scratch, ignore_errors=True)
+    if not arguments.keep:
+        shutil.rmtree(scratch, ignore_errors=True)
     kinds = report(verdicts)
     equal, differ, refused = (len(kinds[k]) for k in ("equal", "differs", "refused"))
     fit = equal + differ + refused

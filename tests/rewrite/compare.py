@@ -10,24 +10,22 @@ where all that ran has moved), and the sequence of memory accesses (memtrace). S
 the single-stepper as well (inscount). Prints a line for each failure and at the end N passed, N failed.
 """
 
-import argparse
 import bisect
-import fnmatch
 import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 
+sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXACT = f"{HERE}/../exact"
-sys.path.insert(0, EXACT)
-spec = importlib.util.spec_from_file_location("exact", f"{EXACT}/run.py")
+sys.path[:0] = [f"{HERE}/../support", f"{HERE}/../exact"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("exact", f"{HERE}/../exact/run.py")
 exact = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(exact)
-Failed = exact.Failed
 
 LIMIT = 60
 # A static position-independent program is not among them: the kernel puts it where it puts libraries, and
@@ -82,8 +80,8 @@ class Comparison:
     names, arguments and so the stack are the same for both."""
 
     def __init__(self, build, scratch, name, argv):
-        self.inlay = f"{os.path.abspath(build)}/inlay"
-        self.stepper = f"{os.path.abspath(build)}/tests/support/stepper"
+        self.inlay = f"{build}/inlay"
+        self.stepper = f"{build}/tests/support/stepper"
         self.folder = f"{scratch}/{name}"
         os.makedirs(self.folder)
         self.out, self.report = f"{self.folder}/result", f"{self.folder}/report"
@@ -96,12 +94,7 @@ class Comparison:
         self.filters = ["--image", self.image] + (NOT_STARTING if "static" in self.image else [])
 
     def execute(self, argv, what):
-        environment = exact.ENVIRONMENT
-        try:
-            return subprocess.run(["setarch", "-R", *argv], env=environment, timeout=LIMIT,
-                                  stdin=subprocess.DEVNULL, capture_output=True, cwd=self.folder)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"{what}: still running after {LIMIT} s")
+        return exact.execute(argv, what, LIMIT, self.folder)
 
     def restore(self):
         shutil.copy(self.original, self.program)
@@ -111,8 +104,8 @@ class Comparison:
         return self.execute([self.program, *self.arguments], "native")
 
     def result(self, done, expect, what):
-        if (done.returncode, done.stdout) != (expect.returncode, expect.stdout):
-            raise Failed(f"{what}: status {done.returncode} instead of {expect.returncode}, or other output; "
+        if done[:2] != expect[:2]:
+            raise Failed(f"{what}: status {done.status} instead of {expect.status}, or other output; "
                          f"{done.stderr.decode()[-300:].strip()}")
         if not os.path.exists(self.out):
             raise Failed(f"{what}: wrote no result; {done.stderr.decode()[-300:].strip()}")
@@ -132,7 +125,7 @@ class Comparison:
         self.restore()
         done = self.execute([self.inlay, "rewrite", tool, *self.filters, *options, self.program, "-o", made,
                              "--report", self.report], f"{tool} rewrite")
-        if done.returncode:
+        if done.status:
             raise Failed(f"rewriting: {done.stderr.decode()[-300:].strip()}")
         with open(self.report) as f:
             moved = Ranges(json.load(f)["images"][0])
@@ -269,49 +262,32 @@ def check_mix(c):
 CHECKS = {"prof": check_prof, "branches": check_branches, "memtrace": check_memtrace, "opcodemix": check_mix}
 
 
-def tests(build, scratch):
+def tests(build, results):
+    scratch = results.folder
     folder = f"{scratch}/in"
     make_inputs(folder)
     for name, words in SAMPLES.items():
-        argv = [f"{os.path.abspath(build)}/tests/samples/{words[0]}", *words[1:]]
+        argv = [f"{build}/tests/samples/{words[0]}", *words[1:]]
         if not os.path.exists(argv[0]):
-            print(f"SKIP compare {name}: {argv[0]} was not built")
+            results.skip(name, f"{argv[0]} was not built")
             continue
         for check, function in {"inscount": check_inscount, **CHECKS}.items():
             yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
     for name, words in PROGRAMS.items():
         argv = [w.replace("{in}", folder) for w in words]
         if not os.path.exists(argv[0]):
-            print(f"SKIP compare {name}: there is no {argv[0]}")
+            results.skip(name, f"there is no {argv[0]}")
             continue
         for check, function in CHECKS.items():
             yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--only", default="*")
-    parser.add_argument("--keep", action="store_true")
-    arguments = parser.parse_args()
-    scratch = tempfile.mkdtemp(prefix="inlay-compare-")
-    passed = failed = 0
-    for name, check in tests(arguments.build, scratch):
-        if not any(fnmatch.fnmatch(name, p) for p in arguments.only.split(",")):
-            continue
-        try:
-            check()
-            passed += 1
-        except (Failed, OSError, ValueError, KeyError) as problem:
-            failed += 1
-            told = problem.args if isinstance(problem, Failed) else (repr(problem),)
-            print(f"FAIL compare {name}: {told[0]}", *told[1:], sep="\n     ", flush=True)
-    if arguments.keep:
-        print(f"kept {scratch}")
-    else:
-        shutil.rmtree(scratch)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("compare", options) as results:
+        for name, check in tests(options.build, results):
+            results.check(name, check)
+    return results.status
 
 
 if __name__ == "__main__":

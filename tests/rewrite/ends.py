@@ -8,18 +8,19 @@ original, and each process must leave exactly one report. What the eight threads
 compared with the JIT, exactly. Prints a line for each failure and at the end N passed, N failed.
 """
 
-import argparse
-import fnmatch
 import glob
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
+sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+
 LIMIT = 60
 # How many processes are the program's own, and report.
 WAYS = {
@@ -44,20 +45,15 @@ GLIBC_DYNAMIC = {"dlopen"}
 
 
 class Test:
-    def __init__(self, options, scratch):
-        self.options, self.scratch = options, scratch
-        self.passed = self.failed = 0
+    def __init__(self, results):
+        self.results, self.options, self.scratch = results, results.options, results.folder
 
     def count(self, name, good, detail=""):
-        if good:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAIL {name}: {detail}", flush=True)
+        self.results.count(name, None if good else (detail,))
 
     def build(self, form, command):
         if not shutil.which(command[0]):
-            print(f"SKIP {form}: there is no {command[0]}")
+            self.results.skip(form, f"there is no {command[0]}")
             return None
         os.makedirs(f"{self.scratch}/{form}")
         program = f"{self.scratch}/{form}/ends"
@@ -102,7 +98,7 @@ class Test:
 
     def way(self, form, tool, program, rewritten, way):
         name = f"{form} {tool} {way}"
-        if self.options.only and not fnmatch.fnmatch(name, self.options.only):
+        if not driver.chosen(name, self.options):
             return
         result = f"{self.scratch}/{form}.{tool}.{way}.result"
         status, text, _ = self.run([program, way])
@@ -149,23 +145,10 @@ class Test:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--only", help="FORM TOOL WAY, with wild cards")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
-    options.build = os.path.abspath(options.build)
-    scratch = tempfile.mkdtemp(prefix="inlay-ends-")
-    test = Test(options, scratch)
-    try:
-        test.all()
-    finally:
-        if options.keep:
-            print(f"kept: {scratch}")
-        else:
-            shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{test.passed} passed, {test.failed} failed")
-    return 1 if test.failed else 0
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("ends", options) as results:
+        Test(results).all()
+    return results.status
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What the rewriter writes, as a file.
 
-  tests/rewrite/files.py [--build DIR] [--keep]
+  tests/rewrite/files.py [--build DIR] [--only CASE] [--keep]   (cases use what the forms have built)
 
   forms      a C++ program with every kind of exception (unwinding.cc), compiled and linked in many ways,
              stripped, without section headers, with data behind its end: null and bbcount leave its output
@@ -13,16 +13,19 @@
 Prints a line for each failure and at the end N passed, N failed.
 """
 
-import argparse
 import hashlib
 import os
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
+sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
 LIMIT = 120
 SOURCE = f"{HERE}/unwinding.cc"
 # name, compiler, flags; a compiler or linker that is missing is skipped aloud.
@@ -78,16 +81,12 @@ fn main() {
 """
 
 
-class Wrong(Exception):
-    pass
-
-
 def run(argv, **keywords):
     try:
         return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=LIMIT, text=True, errors="replace", **keywords)
     except subprocess.TimeoutExpired:
-        raise Wrong(f"{argv[0]}: still running")
+        raise Failed(f"{argv[0]}: still running")
 
 
 def read(path):
@@ -135,31 +134,31 @@ def without_sections(path, out):
 
 
 class Test:
-    def __init__(self, build, root):
-        self.inlay, self.root = f"{os.path.abspath(build)}/inlay", root
-        self.passed = self.failed = 0
+    def __init__(self, results):
+        self.results, self.inlay, self.root = results, f"{results.options.build}/inlay", results.folder
 
     def case(self, name, function, *arguments):
-        try:
-            why = function(*arguments)
-            if why:
-                return print(f"SKIP files {name}: {why}", flush=True)
-            self.passed += 1
-        except Wrong as e:
-            self.failed += 1
-            print(f"FAIL files {name}: {e}", flush=True)
+        """`function` may answer why it cannot be tried."""
+        if not driver.chosen(name, self.results.options):
+            return
+        skipped = []
+        wrong = driver.problem(lambda: skipped.append(function(*arguments)))
+        if skipped and skipped[0]:
+            self.results.skip(name, skipped[0])
+        else:
+            self.results.count(name, wrong)
 
     def rewrite(self, tool, program, out, *options):
         done = run([self.inlay, "rewrite", tool, program, "-o", out, *options])
         if done.returncode:
-            raise Wrong(f"rewrite {tool}: status {done.returncode}, {done.stderr[-300:].strip()}")
+            raise Failed(f"rewrite {tool}: status {done.returncode}, {done.stderr[-300:].strip()}")
         return out
 
     def same(self, program, out, *arguments):
         environment = os.environ | {"INLAY_OUT": f"{self.root}/result"}
         a, b = run([program, *arguments]), run([out, *arguments], env=environment)
         if a.returncode != b.returncode or a.stdout != b.stdout:
-            raise Wrong(f"{os.path.basename(out)}: status {b.returncode} instead of {a.returncode}, output "
+            raise Failed(f"{os.path.basename(out)}: status {b.returncode} instead of {a.returncode}, output "
                         f"{'equal' if a.stdout == b.stdout else 'differs'} {b.stderr[-200:].strip()}")
 
     def both(self, program):
@@ -189,7 +188,7 @@ class Test:
             self.both(f"{self.root}/{name}")
         size = os.path.getsize(program)
         if read(f"{self.root}/overlay.null")[size:size + len(data)] != data:
-            raise Wrong("data behind the end have moved")
+            raise Failed("data behind the end have moved")
 
     def rust(self):
         source, program = f"{self.root}/panics.rs", f"{self.root}/panics"
@@ -209,41 +208,41 @@ class Test:
         for name in expected:
             at = next((i for i, f in enumerate(frames) if f.startswith(name)), None)
             if at is None:
-                raise Wrong(f"no {name} in {frames}")
+                raise Failed(f"no {name} in {frames}")
             frames = frames[at + 1:]
 
     def layout(self, name):
         old, new = Elf(f"{self.root}/{name}"), Elf(f"{self.root}/{name}.bbcount")
         loads = new.of_type(1)
         if [p[3] for p in loads] != sorted(p[3] for p in loads):
-            raise Wrong("segments out of order")
+            raise Failed("segments out of order")
         for a, b in zip(loads, loads[1:]):
             if a[3] + a[6] > b[3]:
-                raise Wrong("segments overlap")
+                raise Failed("segments overlap")
         if any((p[3] - p[2]) % min(p[7], 4096) for p in loads):
-            raise Wrong("addresses and offsets disagree")
+            raise Failed("addresses and offsets disagree")
         if any(p[1] & 3 == 3 for p in loads):
-            raise Wrong("a segment is writable and executable")
+            raise Failed("a segment is writable and executable")
         if loads[:len(old.of_type(1))] != old.of_type(1):
-            raise Wrong("the original's segments have changed")
+            raise Failed("the original's segments have changed")
         for kind in (0x6474e551, 0x6474e552, 7):  # GNU_STACK, GNU_RELRO, TLS
             if old.of_type(kind) != new.of_type(kind):
-                raise Wrong(f"program header {kind:#x} has changed")
+                raise Failed(f"program header {kind:#x} has changed")
         home = [p for p in loads if p[2] <= new.phoff < p[2] + p[5]]
         if not home or home[0][3] - home[0][2] != loads[0][3] - loads[0][2]:
-            raise Wrong("the program headers are not where older kernels look")
+            raise Failed("the program headers are not where older kernels look")
         for p in new.of_type(6):
             if p[2] != new.phoff or p[3] != home[0][3] + new.phoff - home[0][2]:
-                raise Wrong("PT_PHDR leads elsewhere")
+                raise Failed("PT_PHDR leads elsewhere")
         notes = new.notes()
         if notes.get(("GNU", 3)) != old.notes().get(("GNU", 3)):
-            raise Wrong("the build-id has changed")
+            raise Failed("the build-id has changed")
         if ("Inlay", 1) not in notes or len(notes.get(("Inlay", 2), b"")) != 20:
-            raise Wrong("Inlay's notes are missing")
+            raise Failed("Inlay's notes are missing")
         for p in old.of_type(1):
             if not p[1] & 2 and not p[1] & 1 and old.data[4096:] and p[2] >= 4096 and \
                     old.data[p[2]:p[2] + p[5]] != new.data[p[2]:p[2] + p[5]]:
-                raise Wrong("constant data have changed")
+                raise Failed("constant data have changed")
 
     def tables(self, name):
         if not shutil.which("readelf"):
@@ -251,7 +250,7 @@ class Test:
         for option in ("-Wwf", "-WlSdrsnV"):
             done = run(["readelf", option, f"{self.root}/{name}.bbcount"])
             if done.returncode or done.stderr.strip():
-                raise Wrong(f"readelf {option}: {done.stderr.strip()[:300]}")
+                raise Failed(f"readelf {option}: {done.stderr.strip()[:300]}")
 
     def properties(self):
         """x86 features: a file whose endbr64 were overwritten is not fit for IBT; shadow stacks still are."""
@@ -261,7 +260,7 @@ class Test:
             return struct.unpack_from("<I", properties, at + 8)[0] if at >= 0 else 0
         old, new = features(f"{self.root}/endbr"), features(f"{self.root}/endbr.null")
         if (old, new) != (3, 2):
-            raise Wrong(f"features {old} became {new}")
+            raise Failed(f"features {old} became {new}")
 
     def libraries(self):
         folder, out = f"{self.root}/apart", f"{self.root}/together"
@@ -276,11 +275,11 @@ class Test:
         for tool in ("null", "bbcount"):
             done = run([self.inlay, "rewrite", tool, f"{folder}/user", "--with-libs", f"{out}-{tool}"])
             if done.returncode:
-                raise Wrong(f"{tool} --with-libs: {done.stderr[-300:].strip()}")
+                raise Failed(f"{tool} --with-libs: {done.stderr[-300:].strip()}")
             self.same(f"{folder}/user", f"{out}-{tool}/user")
             loaded = run([f"{out}-{tool}/user"], env=os.environ | {"LD_DEBUG": "files", "INLAY_OUT": "/dev/null"})
             if f"{folder}/libapart.so" in loaded.stderr:
-                raise Wrong("the original library is loaded")
+                raise Failed("the original library is loaded")
 
     # --- refusals
 
@@ -290,14 +289,14 @@ class Test:
         listing = sorted(os.listdir(folder))
         done = run([self.inlay, "rewrite", "null", program, "-o", out], **keywords)
         if done.returncode <= 0 or done.returncode > 125:
-            raise Wrong(f"{what}: status {done.returncode}")
+            raise Failed(f"{what}: status {done.returncode}")
         lines = done.stderr.strip().splitlines()
         if len(lines) != 1 or len(lines[0]) < 20:
-            raise Wrong(f"{what}: said {lines}")
+            raise Failed(f"{what}: said {lines}")
         if sorted(os.listdir(folder)) != listing:
-            raise Wrong(f"{what}: left {set(os.listdir(folder)) - set(listing)}")
+            raise Failed(f"{what}: left {set(os.listdir(folder)) - set(listing)}")
         if any(hashlib.sha256(read(p)).digest() != digest for p, digest in before.items()):
-            raise Wrong(f"{what}: the input has changed")
+            raise Failed(f"{what}: the input has changed")
 
     def outputs(self):
         program, folder = f"{self.root}/pie", f"{self.root}/refused"
@@ -319,7 +318,7 @@ class Test:
             try:
                 self.refused("a full disk", program, f"{full}/out")
                 if os.listdir(full):
-                    raise Wrong("a full disk: a partial file is left")
+                    raise Failed("a full disk: a partial file is left")
             finally:
                 run(["umount", full])
 
@@ -364,28 +363,19 @@ class Test:
             return best
         native, moved = cost(f"{self.root}/pie"), cost(f"{self.root}/pie.null")
         if moved > 1.3 * native:
-            raise Wrong(f"{moved:.2f} s instead of {native:.2f} s")
+            raise Failed(f"{moved:.2f} s instead of {native:.2f} s")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--keep", action="store_true")
-    arguments = parser.parse_args()
-    root = tempfile.mkdtemp(prefix="inlay-files-")
-    test = Test(arguments.build, root)
-    if not shutil.which("g++"):
-        print("SKIP files: there is no g++\n0 passed, 0 failed")
-        return 0
+def all_cases(test):
     for name, compiler, flags in FORMS:
         test.case(name, test.form, name, compiler, flags)
     test.case("stripped, bare, overlay", test.shapes)
     test.case("rust", test.rust)
-    test.case("names", test.names, f"{root}/pie", ["leaf", "middle", "top", "main"])
-    test.case("names of a stripped program", test.names, f"{root}/stripped", ["sub_", "sub_", "sub_"])
-    test.case("names of a static program", test.names, f"{root}/static", ["leaf", "middle", "top", "main"])
+    test.case("names", test.names, f"{test.root}/pie", ["leaf", "middle", "top", "main"])
+    test.case("names of a stripped program", test.names, f"{test.root}/stripped", ["sub_", "sub_", "sub_"])
+    test.case("names of a static program", test.names, f"{test.root}/static", ["leaf", "middle", "top", "main"])
     for name in ("pie", "no-pie", "static", "static-pie", "no-spare-tags", "clang"):
-        if os.path.exists(f"{root}/{name}.bbcount"):
+        if os.path.exists(f"{test.root}/{name}.bbcount"):
             test.case(f"layout of {name}", test.layout, name)
             test.case(f"tables of {name}", test.tables, name)
     test.case("properties", test.properties)
@@ -393,12 +383,16 @@ def main():
     test.case("outputs that are refused", test.outputs)
     test.case("damaged input", test.damaged)
     test.case("speed of exceptions", test.speed)
-    if arguments.keep:
-        print(f"kept {root}")
-    else:
-        shutil.rmtree(root)
-    print(f"{test.passed} passed, {test.failed} failed")
-    return 1 if test.failed else 0
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("files", options) as results:
+        if shutil.which("g++"):
+            all_cases(Test(results))
+        else:
+            results.skip("all", "there is no g++")
+    return results.status
 
 
 if __name__ == "__main__":

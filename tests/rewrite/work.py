@@ -7,52 +7,40 @@ Output, status and the files left behind are compared; a counting tool must have
 each failure with the difference, and at the end N passed, N failed.
 """
 
-import argparse
-import concurrent.futures
-import difflib
-import fnmatch
 import glob
 import os
 import re
-import shlex
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, f"{HERE}/../system")
+sys.path[:0] = [f"{HERE}/../support", f"{HERE}/../system"]
+import driver  # noqa: E402
 import inputs  # noqa: E402
+from driver import Failed  # noqa: E402
 
 LIMIT = 120
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/games"
 TOOLS = {"null": [], "bbcount": ["--format=json"], "inscount": ["--format=json"]}
 
 
-class Difference(Exception):
-    pass
-
-
 class Row:
-    def __init__(self, head):
+    def __init__(self, head, where):
         self.name, programs, options = (s.strip() for s in head.split("|", 2))
         self.programs, self.script = programs.split(), ""
-        words = shlex.split(options)
-        self.flags = {w for w in words if "=" not in w}
-        self.mask = dict(w.split("=", 1) for w in words if "=" in w).get("mask")
+        self.flags, values = driver.flags_and_values(options, ("noerr", "noout", "nofiles"), ("mask",), where)
+        self.mask = values.get("mask")
 
 
 def read_table(path):
     rows = []
     with open(path) as f:
-        for line in f:
+        for number, line in enumerate(f, 1):
             if line[:1] in (" ", "\t"):
                 rows[-1].script += line[4:]
             elif line.strip() and not line.startswith("#"):
-                rows.append(Row(line))
-    return rows
+                rows.append(Row(line, f"{path}:{number}"))
+    return driver.distinct(rows, path)
 
 
 def contents(folder):
@@ -77,7 +65,7 @@ class Case:
         self.files = {}
         for word in row.programs:
             word = place.fill(word)
-            found = word if "/" in word and os.path.exists(word) else shutil.which(word, path=PATH)
+            found = word if "/" in word and os.path.exists(word) else shutil.which(word, path=driver.PATH)
             self.files[os.path.basename(word)] = found and os.path.realpath(found)
 
     def missing(self):
@@ -85,56 +73,30 @@ class Case:
         return f"there is no {' '.join(absent)}" if absent else None
 
     def place_originals(self):
-        shutil.rmtree(self.bin, ignore_errors=True)
-        os.makedirs(self.bin)
+        driver.fresh(self.bin)
         for name, path in self.files.items():
             shutil.copy(path, f"{self.bin}/{name}")
 
     def place_rewritten(self, tool):
-        shutil.rmtree(self.bin, ignore_errors=True)
-        os.makedirs(self.bin)
+        driver.fresh(self.bin)
         for name, path in self.files.items():
-            done = subprocess.run([self.place.inlay, "rewrite", tool, *TOOLS[tool], path, "-o", f"{self.bin}/{name}"],
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
-            if done.returncode:
-                raise Difference(f"rewriting {name}: {done.stderr.decode(errors='replace')[-300:].strip()}")
+            driver.rewrite(self.place.inlay, [tool, *TOOLS[tool], path, "-o", f"{self.bin}/{name}"], LIMIT)
 
     def execute(self, result=None):
-        shutil.rmtree(self.work, ignore_errors=True)
-        os.makedirs(self.work)
-        environment = self.place.environment | {"PATH": f"{self.bin}:{PATH}", "BIN": self.bin, "HOME": self.work}
-        if result:
-            environment["INLAY_OUT"] = result
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            process = subprocess.Popen(["sh", "-c", self.place.fill(self.row.script)], cwd=self.work, env=environment,
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-            try:
-                status = process.wait(LIMIT)
-            except subprocess.TimeoutExpired:
-                status = f"none: still running after {LIMIT} s"
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-            out.seek(0)
-            err.seek(0)
-            return status, self.lines(out.read()), self.lines(err.read()), contents(self.work)
-
-    def lines(self, data):
-        text = data.decode(errors="backslashreplace")
-        return (re.sub(self.row.mask, "*", text) if self.row.mask else text).splitlines()
+        """(outcome, the files left)."""
+        environment = self.place.environment | {"PATH": f"{self.bin}:{driver.PATH}", "BIN": self.bin,
+                                                "HOME": self.work} | ({"INLAY_OUT": result} if result else {})
+        done = driver.run(["sh", "-c", self.place.fill(self.row.script)], LIMIT, cwd=driver.fresh(self.work),
+                          env=environment)
+        return done, contents(self.work)
 
     def compare(self, native, here):
-        told = [] if native[0] == here[0] else [f"status {here[0]} instead of {native[0]}"]
-        for name, flag, a, b in (("stdout", "noout", native[1], here[1]), ("stderr", "noerr", native[2], here[2])):
-            if a != b and flag not in self.row.flags:
-                told += list(difflib.unified_diff(a, b, f"native {name}", f"rewritten {name}", "", "", 0, ""))[:12]
+        told = driver.differences(native[0], here[0], self.row.flags, self.row.mask)
         if "nofiles" not in self.row.flags:
-            names = sorted(n for n in native[3].keys() | here[3].keys() if native[3].get(n) != here[3].get(n))
+            names = sorted(n for n in native[1].keys() | here[1].keys() if native[1].get(n) != here[1].get(n))
             told += [f"file {n} differs" for n in names[:6]]
         if told:
-            raise Difference(*(t[:200] for t in told), *(f"stderr: {t[:200]}" for t in here[2][-4:]))
+            raise Failed(*told)
 
     def check(self, tool, native):
         self.place_rewritten(tool)
@@ -147,16 +109,16 @@ class Case:
             with open(path) as f:
                 total += sum(int(n) for n in re.findall(r'"(?:blocks|instructions)": *(\d+)', f.read()))
         if not total:
-            raise Difference("nothing was counted")
+            raise Failed("nothing was counted")
 
 
 class Place:
     def __init__(self, build, root):
         self.inlay, self.samples = f"{os.path.abspath(build)}/inlay", f"{os.path.abspath(build)}/tests/samples"
         self.root, self.inputs = root, f"{root}/in"
-        self.environment = {"LC_ALL": "C", "TZ": "UTC", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1",
-                            "PYTHONHASHSEED": "1", "GIT_AUTHOR_DATE": "1000000000 +0000", "GIT_PAGER": "cat",
-                            "GIT_COMMITTER_DATE": "1000000000 +0000", "GIT_CONFIG_NOSYSTEM": "1"}
+        self.environment = driver.ENVIRONMENT | {
+            "GIT_AUTHOR_DATE": "1000000000 +0000", "GIT_COMMITTER_DATE": "1000000000 +0000", "GIT_PAGER": "cat",
+            "GIT_CONFIG_NOSYSTEM": "1"}
         inputs.make(self.inputs, os.path.dirname(HERE))
 
     def fill(self, text):
@@ -164,51 +126,23 @@ class Place:
 
 
 def run_row(row, place, tools):
-    """(why it was skipped, [(tool, what is wrong)])."""
+    """For Results.check_rows."""
     case = Case(row, place)
     if case.missing():
         return case.missing(), []
     case.place_originals()
-    native, results = case.execute(), []
-    for tool in tools:
-        try:
-            case.check(tool, native)
-            results.append((tool, None))
-        except Difference as d:
-            results.append((tool, d.args))
-        except (OSError, ValueError, subprocess.TimeoutExpired) as e:
-            results.append((tool, (repr(e),)))
-    return None, results
+    native = case.execute()
+    return None, [(f"{row.name} {tool}", driver.problem(case.check, tool, native)) for tool in tools]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--tools", default="null,bbcount")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="*")
-    parser.add_argument("--keep", action="store_true")
-    arguments = parser.parse_args()
-    root = tempfile.mkdtemp(prefix="inlay-work-")
-    place = Place(arguments.build, root)
-    tools = [] if arguments.tools == "none" else arguments.tools.split(",")
-    rows = [r for r in read_table(f"{HERE}/work.table")
-            if any(fnmatch.fnmatch(r.name, p) for p in arguments.only.split(","))]
-    passed = failed = 0
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for row, (skipped, results) in zip(rows, pool.map(lambda r: run_row(r, place, tools), rows)):
-            if skipped:
-                print(f"SKIP work {row.name}: {skipped}", flush=True)
-            for tool, wrong in results:
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-                if wrong:
-                    print(f"FAIL work {row.name} {tool}: {wrong[0]}", *wrong[1:], sep="\n     ", flush=True)
-    if arguments.keep:
-        print(f"kept {root}")
-    else:
-        shutil.rmtree(root, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    options = driver.parser(__doc__, tools="null,bbcount", jobs=True).parse_args()
+    tools = [] if options.tools == "none" else options.tools.split(",")
+    rows = [r for r in read_table(f"{HERE}/work.table") if driver.chosen(r.name, options)]
+    with driver.Results("work", options) as results:
+        place = Place(options.build, results.folder)
+        results.check_rows(rows, lambda row: run_row(row, place, tools))
+    return results.status
 
 
 if __name__ == "__main__":

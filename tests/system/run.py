@@ -10,24 +10,18 @@ INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with co
 tools' option --stress; each result's name says so. Prints a line for each failure with the difference, and at the end N passed, N failed.
 """
 
-import argparse
-import concurrent.futures
-import difflib
-import fnmatch
 import hashlib
 import os
-import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 
-import inputs
-
+sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+import inputs  # noqa: E402
 
 # What each tool is asked to do; {out} is a file of its own. The factor stretches the time limit.
 TOOLS = {
@@ -37,20 +31,12 @@ TOOLS = {
 }
 
 
+FLAGS, VALUES = ("root", "noerr", "noout", "nofiles", "long"), ("need", "timeout", "mask", "stdin")
+
+
 class Command:
-    def __init__(self, line, where):
-        try:
-            self.name, options, self.text = (
-                s.strip() for s in re.split(r"\s+\|(?=\s|$)", line, maxsplit=2))
-            words = shlex.split(options)
-        except ValueError:
-            sys.exit(f"{where}: not 'name | options | command'")
-        self.flags = {w for w in words if "=" not in w}
-        self.values = dict(w.split("=", 1) for w in words if "=" in w)
-        unknown = (self.flags - {"root", "noerr", "noout", "nofiles", "long"}) | (
-            self.values.keys() - {"need", "timeout", "mask", "stdin"})
-        if unknown:
-            sys.exit(f"{where}: unknown option {unknown}")
+    def __init__(self, row):
+        self.name, self.text, self.flags, self.values = row.name, row.text, row.flags, row.values
 
     def argv(self, place):
         return shlex.split(self.text.replace("{samples}", place.samples).replace("{in}", place.inputs))
@@ -74,28 +60,8 @@ class Place:
         self.inlay = f"{self.build}/inlay"
         self.root = root
         self.inputs = f"{root}/in"
-        self.environment = {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/games",
-            "HOME": root, "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "TERM": "dumb",
-            "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "1", "USER": "tester",
-        }
+        self.environment = driver.ENVIRONMENT | {"HOME": root}
         inputs.make(self.inputs, os.path.dirname(HERE))
-
-
-def read_table(path):
-    commands, pending = [], ""
-    for number, line in enumerate(open(path), 1):
-        if not pending and (not line.strip() or line.startswith("#")):
-            continue
-        pending += line
-        if pending.count("'") % 2:  # a quoted newline goes on
-            continue
-        commands.append(Command(pending.rstrip("\n"), f"{path}:{number}"))
-        pending = ""
-    names = [c.name for c in commands]
-    if len(set(names)) != len(names):
-        sys.exit(f"{path}: a name stands twice")
-    return commands
 
 
 def files_of(folder):
@@ -116,141 +82,77 @@ def files_of(folder):
     return found
 
 
-def run_once(command, place, prefix, environment, limit):
-    """Runs in a fresh folder that has the same name each time; answers what can be compared."""
-    folder = f"{place.root}/run/{command.name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    stdin = command.values.get("stdin", "/dev/null").replace("{in}", place.inputs)
-    with open(stdin, "rb") as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(prefix + command.argv(place), cwd=folder, env=environment,
-                                   stdin=source, stdout=out, stderr=err, start_new_session=True)
-        try:
-            status = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            status = f"none: still running after {limit:.0f} s"
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-        out.seek(0)
-        err.seek(0)
-        result = {"status": str(status), "stdout": out.read(), "stderr": err.read()}
-    result["files"] = files_of(folder)
-    return result
+def run_once(command, place, prefix, limit):
+    """Runs in a fresh folder that has the same name each time; answers the outcome and the files."""
+    folder = driver.fresh(f"{place.root}/run/{command.name}")
+    stdin = command.values.get("stdin", os.devnull).replace("{in}", place.inputs)
+    done = driver.run(prefix + command.argv(place), limit, cwd=folder, env=place.environment, stdin=stdin)
+    return done, files_of(folder)
 
 
-def as_lines(data, mask):
-    text = data.decode("utf-8", "backslashreplace")
-    if mask:
-        text = re.sub(mask, "", text)
-    return text.splitlines()
-
-
-def differences(command, native, other):
+def differences(command, native, here):
     """Lines that tell how two results differ; empty when they do not."""
-    told = []
-    if native["status"] != other["status"]:
-        told.append(f"status: native {native['status']}, here {other['status']}")
-    mask = command.values.get("mask")
-    for stream, flag in (("stdout", "noout"), ("stderr", "noerr")):
-        if flag in command.flags:
-            continue
-        a, b = as_lines(native[stream], mask), as_lines(other[stream], mask)
-        if a != b:
-            diff = list(difflib.unified_diff(a, b, f"native {stream}", f"this {stream}", "", "", 1, ""))
-            told += diff[:16] + ([f"... {len(diff) - 16} lines more"] if len(diff) > 16 else [])
-    if "nofiles" not in command.flags and native["files"] != other["files"]:
-        for name in sorted(native["files"].keys() | other["files"].keys()):
-            a, b = native["files"].get(name, "absent"), other["files"].get(name, "absent")
+    told = driver.differences(native[0], here[0], command.flags, command.values.get("mask"))
+    if "nofiles" not in command.flags and native[1] != here[1]:
+        for name in sorted(native[1].keys() | here[1].keys()):
+            a, b = native[1].get(name, "absent"), here[1].get(name, "absent")
             if a != b:
-                told.append(f"file {name}: native {a}, here {b}")
-    if told and "noerr" in command.flags and other["stderr"] != native["stderr"]:
-        told += ["its stderr:"] + as_lines(other["stderr"], None)[-6:]
-    return [line[:300] for line in told]
+                told.append(f"file {name}: native {a}, here {b}"[:300])
+    return told
 
 
 class Job:
-    def __init__(self, command, tools, place, arguments):
-        self.command, self.tools, self.place, self.arguments = command, tools, place, arguments
+    def __init__(self, command, place, options):
+        self.command, self.name, self.place, self.options = command, command.name, place, options
         self.limit = float(command.values.get("timeout", 60))
+        self.seconds = 0
 
-    def __call__(self):
-        """Answers a list of (label, differences or None for passed)."""
+    def run(self):
+        """For Results.check_rows."""
         command, place = self.command, self.place
+        missing = command.missing(place)
+        if missing:
+            return missing, []
         started = time.monotonic()
-        native = run_once(command, place, [], place.environment, self.limit)
+        native = run_once(command, place, [], self.limit)
         self.seconds = time.monotonic() - started
-        if self.arguments.check_native:
-            again = run_once(command, place, [], place.environment, self.limit)
-            return [(f"{command.name} [native]", differences(command, native, again))]
+        if self.options.check_native:
+            return None, [(f"{command.name} [native]",
+                           differences(command, native, run_once(command, place, [], self.limit)))]
         stress = os.environ.get("INLAY_STRESS")
-        stress_option = [f"--stress={stress}"] if stress else []
         results = []
-        for tool in self.tools:
+        for tool in self.options.tools.split(","):
             if "long" in command.flags and (stress or tool == "memtrace"):
                 continue
-            options, factor = TOOLS.get(tool, ([], 2))
+            words, factor = TOOLS.get(tool, ([], 2))
             out = f"{place.root}/out/{command.name}.{os.path.basename(tool)}"
-            prefix = [place.inlay, "run", tool] + [o.replace("{out}", out) for o in options]
-            prefix += stress_option + ["--"]
-            limit = self.limit * factor * (2 if stress else 1)
-            here = run_once(command, place, prefix, place.environment, limit)
+            prefix = [place.inlay, "run", tool] + [w.replace("{out}", out) for w in words]
+            prefix += ([f"--stress={stress}"] if stress else []) + ["--"]
+            here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
             results.append((label, differences(command, native, here)))
-        return results
+        return None, results
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--tools", default=os.environ.get("INLAY_TOOLS", "null,inscount,memtrace"))
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default=os.environ.get("INLAY_ONLY", "*"),
-                        help="names, with * and ?; several with commas")
-    parser.add_argument("--keep", action="store_true", help="leave the working folders")
+    parser = driver.parser(__doc__, tools=os.environ.get("INLAY_TOOLS", "null,inscount,memtrace"), jobs=True,
+                           only=os.environ.get("INLAY_ONLY", "*"))
     parser.add_argument("--check-native", action="store_true")
     parser.add_argument("--times", type=int, default=0, help="show the N longest native runs")
-    arguments = parser.parse_args()
-
-    root = tempfile.mkdtemp(prefix="inlay-system-")
-    os.chmod(root, 0o755)
-    os.mkdir(f"{root}/out")
-    os.chmod(f"{root}/out", 0o1777)  # a program that gives up its user still reports
-    place = Place(arguments.build, root)
-    patterns = arguments.only.split(",")
-    passed = failed = skipped = 0
-    jobs = []
-    for command in read_table(f"{HERE}/commands.table"):
-        if not any(fnmatch.fnmatch(command.name, p) for p in patterns):
-            continue
-        missing = command.missing(place)
-        if missing:
-            skipped += 1
-            print(f"SKIP {command.name}: {missing}")
-            continue
-        jobs.append(Job(command, arguments.tools.split(","), place, arguments))
-
-    jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for results in pool.map(lambda job: job(), jobs):
-            for label, told in results:
-                if told:
-                    failed += 1
-                    print(f"FAIL {label}", *told, sep="\n     ", flush=True)
-                else:
-                    passed += 1
-    if arguments.times:
-        for job in sorted(jobs, key=lambda job: -job.seconds)[:arguments.times]:
-            print(f"{job.seconds:7.2f} s native: {job.command.name}")
-    if arguments.keep:
-        print(f"kept {root}")
-    else:
-        shutil.rmtree(root, ignore_errors=True)
-    print(f"system: {skipped} skipped" if skipped else "system:", f"{len(jobs)} commands")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    options = parser.parse_args()
+    with driver.Results("system", options) as results:
+        os.chmod(results.folder, 0o755)
+        os.mkdir(f"{results.folder}/out")
+        os.chmod(f"{results.folder}/out", 0o1777)  # a program that gives up its user still reports
+        place = Place(options.build, results.folder)
+        jobs = [Job(Command(row), place, options) for row in
+                driver.read_table(f"{HERE}/commands.table", FLAGS, VALUES) if driver.chosen(row.name, options)]
+        jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
+        results.check_rows(jobs, Job.run)
+        for job in sorted(jobs, key=lambda job: -job.seconds)[:options.times]:
+            print(f"{job.seconds:7.2f} s native: {job.name}")
+        print(f"system: {len(jobs) - results.skipped} commands, {results.skipped} skipped")
+    return results.status
 
 
 if __name__ == "__main__":
