@@ -69,6 +69,7 @@ static void print_node(text *t, const snippet *s)
     if (s->kind == SNIPPET_SET_REG) put(t, " r%u", s->reg);
     if (s->kind == SNIPPET_COUNT) put(t, " %u", s->index);
     if (s->kind == SNIPPET_CALL) put(t, " %p", (void *)(uintptr_t)s->fn);
+    if (s->kind == SNIPPET_CALL && s->value) put(t, " without %#" PRIx64, s->value);
     if (s->kind == SNIPPET_APPEND) put(t, " %u", s->buffer ? s->buffer->slot : 0);
     const snippet *kids[] = {s->a, s->b, s->c};
     for (unsigned i = 0; i < 3; i++)

@@ -47,7 +47,8 @@ typedef enum snippet_kind {
     SNIPPET_SEQ,          /* a; b; value is b's */
     SNIPPET_COUNT,        /* thread-private counter `index` += a */
     SNIPPET_COUNTER,      /* this thread's value of counter `index` */
-    SNIPPET_CALL,         /* analysis routine `fn` with args[0..nargs) */
+    SNIPPET_CALL,         /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
+                             inlined body that are left out (bit k: the k-th); such a call must be inlined */
     SNIPPET_APPEND,       /* append args[0..nargs) as one record of a thread-private buffer */
 } snippet_kind;
 

@@ -256,6 +256,7 @@ weave_val weave_call(weaver *w, const snippet *s, bool wanted)
         return result;
     }
     if (weave_inline(w, s, k.routine, wanted, &result)) return result;
+    if (s->value) weave_fail(w, INL_ERR_UNSUPPORTED, "a call of which a part is left out cannot be inlined");
     plan(w, &k);
     set_outer_aside(w, &k);
     arguments(w, &k);

@@ -2,8 +2,8 @@
  *
  * The instructions are copied as they are: arguments are computed into the ABI's registers, the
  * registers that the body writes are claimed like any scratch register, and the return at the end is
- * left out. Jumps go forward and stay within the body (clobber.c saw to that). The stack is not
- * switched, since the body does not use it. Where the routine's variables are too far for PC-relative
+ * left out, and so are those that the call's mask names. Jumps go forward and stay within the body
+ * (clobber.c saw to that). The stack is not switched, since the body does not use it. Where the routine's variables are too far for PC-relative
  * operands (the tool inside a rewritten program), their addresses go through the register that the
  * instruction overwrites, or one more.
  */
@@ -24,6 +24,9 @@ static bool is_far(const weaver *w, const isa_insn *in)
     return in->bits & ISA_BIT_PCREL_MEM && (distance > REACH || distance < -REACH);
 }
 
+/* Is instruction k of the body one that is done elsewhere? */
+static bool is_left_out(const snippet *s, unsigned k) { return k < 64 && s->value >> k & 1; }
+
 /* A register that the instruction overwrites whole without reading it, or none. */
 static unsigned overwritten(const isa_insn *in)
 {
@@ -34,17 +37,19 @@ static unsigned overwritten(const isa_insn *in)
 }
 
 /* Jumps must be few. *far: what the body uses, when it needs a register for addresses out of reach. */
-static bool can_copy(const weaver *w, uint64_t fn, uint32_t len, uint16_t *far)
+static bool can_copy(const weaver *w, const snippet *s, uint32_t len, uint16_t *far)
 {
+    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
     const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
     isa_insn in;
     isa_effects fx;
-    unsigned jumps = 0;
+    unsigned jumps = 0, k = 0;
     uint16_t used = 0;
     bool reaches = true;
     for (uint32_t at = 0; at < len; at += in.len) {
         if (isa_x86_64.decode(code + at, len - at, fn + at, &in) != ISA_OK) return false;
         if (in.flow == ISA_FLOW_COND && ++jumps > MAX_JUMPS) return false;
+        if (is_left_out(s, k++)) continue;
         isa_x86_64.effects(&in, &fx);
         used |= (uint16_t)(fx.reads | fx.writes);
         if (is_far(w, &in) && overwritten(&in) == ISA_NO_REG) reaches = false;
@@ -73,11 +78,12 @@ static void copy_insn(weaver *w, const isa_insn *in, unsigned base, uint64_t *he
     x86_bytes(w->c, out, n);
 }
 
-static void copy_body(weaver *w, uint64_t fn, uint32_t len, unsigned base)
+static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)
 {
+    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
     const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
     jump jumps[MAX_JUMPS];
-    unsigned count = 0;
+    unsigned count = 0, k = 0;
     uint64_t held = 0;
     isa_insn in;
     for (uint32_t at = 0; at < len; at += in.len) {
@@ -88,6 +94,7 @@ static void copy_body(weaver *w, uint64_t fn, uint32_t len, unsigned base)
             held = 0;
         }
         if (in.flow == ISA_FLOW_RETURN) return;
+        if (is_left_out(s, k++)) continue;
         if (in.flow == ISA_FLOW_COND) {
             jumps[count++] = (jump){in.target, x86_jcc_label(w->c, in.cond, 4)};
             continue;
@@ -99,7 +106,6 @@ static void copy_body(weaver *w, uint64_t fn, uint32_t len, unsigned base)
 bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool wanted,
                   weave_val *result)
 {
-    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
     if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs) return false;
     uint16_t used = r->regs;
     for (unsigned i = 0; i < s->nargs; i++) {
@@ -109,7 +115,7 @@ bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool want
     for (unsigned reg = 0; reg < X86_REGS; reg++)
         if (w->lock[reg] && used & WEAVE_BIT(reg)) return false;
     uint16_t far;
-    if (!can_copy(w, fn, r->inline_len, &far)) return false;
+    if (!can_copy(w, s, r->inline_len, &far)) return false;
 
     for (unsigned i = 0; i < s->nargs && !w->status; i++) {
         weave_val v = weave_eval(w, s->args[i], arg_regs[i]);
@@ -119,7 +125,7 @@ bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool want
     for (unsigned reg = 0; reg < X86_REGS; reg++)
         if (r->regs & WEAVE_BIT(reg)) weave_claim(w, reg);
     unsigned base = far ? weave_take(w, far | r->regs, ISA_NO_REG) : ISA_NO_REG;
-    copy_body(w, fn, r->inline_len, base);
+    copy_body(w, s, r->inline_len, base);
     if (far) weave_unlock(w, base);
     for (unsigned i = 0; i < s->nargs; i++) weave_unlock(w, arg_regs[i]);
     if (wanted) {
