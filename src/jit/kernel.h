@@ -103,6 +103,9 @@ bool jit_proc_own_path(int fd, char *out, size_t size);
 bool jit_proc_put(int out, const char *text, size_t n);
 bool jit_maps_put(int out, char *text);
 bool jit_smaps_put(int out, char *text);
+/* Is `fd` the folder of this process's descriptors? What getdents64 answers there, less the hidden ones. */
+bool jit_lists_descriptors(int fd);
+long jit_list_descriptors(jit_thread *t, weave_context *c);
 long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flags);
 enum { JIT_FD_PLACES = 64 };
 extern uint32_t jit_fd_base; /* read by the gate */

@@ -37,6 +37,7 @@ enum jit_leave {
                              number in rax's slot */
     JIT_LEAVE_STEP,       /* the instruction at ctx.pc writes to a page whose translations, its own among
                              them, have been dropped for it: it runs alone */
+    JIT_LEAVE_SYSCALL_DONE, /* without a cache: the call of the number in r11's slot has been made */
 };
 
 typedef struct jit_pending { /* one asynchronous signal, taken by our handler, not yet delivered */

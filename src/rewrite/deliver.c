@@ -300,6 +300,7 @@ uint64_t rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t)
     bool fault = jit_signal_is_fault(signo, info);
     if (!t) return deliver_elsewhere(signo, fault);
     if (t->where == JIT_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
+    if (!rewrite_is_step(info)) rewrite_settle(t, uc);
     if (rewrite_is_step(info) && (t->pending.present || t->native_stepped)) {
         t->native_stepped = t->pending.present;
         rewrite_uc_step(uc, false);

@@ -24,6 +24,7 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
 uint64_t rewrite_gated[NUMBERS / 64], rewrite_gated_fds[NUMBERS / 64];
+bool rewrite_gated_others;
 
 static bool has(const uint16_t *list, size_t n, long nr)
 {
@@ -33,13 +34,23 @@ static bool has(const uint16_t *list, size_t n, long nr)
 }
 #define HAS(list, nr) has(list, sizeof(list) / sizeof *(list), nr)
 
-bool rewrite_syscall_matters(long nr) { return nr < 0 || HAS(life, nr) || HAS(descriptors, nr); }
+static bool watched; /* by the tool: all calls */
+
+void rewrite_watch_syscalls(bool all) { watched = all; }
+bool rewrite_watches_syscalls(void) { return watched; }
+
+bool rewrite_syscall_matters(long nr)
+{
+    return watched || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64;
+}
 
 void rewrite_gate_init(void)
 {
+    jit_fd_init();
+    rewrite_gated_others = watched;
     for (long nr = 0; nr < NUMBERS; nr++) {
         if (rewrite_syscall_matters(nr)) rewrite_gated[nr / 64] |= 1ull << nr % 64;
-        if (HAS(descriptors, nr)) rewrite_gated_fds[nr / 64] |= 1ull << nr % 64;
+        if (HAS(descriptors, nr) && !watched) rewrite_gated_fds[nr / 64] |= 1ull << nr % 64;
     }
 }
 
@@ -59,9 +70,8 @@ static bool can_exec(int dirfd, const char *path, int flags)
 static long run_exec(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX];
-    bool ends = !t->is_vfork_child && jit_read_string(name, path, sizeof name) >= 0 &&
-                can_exec(dirfd, name, flags);
-    if (ends && rewrite_run_hooks.exec) rewrite_run_hooks.exec(t, name);
+    bool ends = jit_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
+    if (ends && rewrite_run_hooks.exec) rewrite_run_hooks.exec(t, name, (char *const *)argv);
     long answer = jit_sys_execve(t, dirfd, path, argv, envp, flags);
     if (ends && rewrite_run_hooks.exec_failed) rewrite_run_hooks.exec_failed(t);
     return answer;
@@ -78,11 +88,18 @@ static long run_arch_prctl(jit_thread *t, weave_context *c)
     return -EPERM;
 }
 
-static long run_descriptor(weave_context *c, long nr)
+/* On a descriptor of Inlay's? */
+static bool is_refused(const weave_context *c, long nr)
 {
-    if (jit_fd_is_hidden((int)jit_arg(c, 0))) return -EBADF;
-    if (nr != SYS_close && jit_fd_is_hidden((int)jit_arg(c, 1))) return -EBADF;
-    return sys_call3(nr, (long)jit_arg(c, 0), (long)jit_arg(c, 1), (long)jit_arg(c, 2));
+    if (jit_fd_is_refused(nr, jit_arg(c, 0))) return true;
+    return (nr == SYS_dup2 || nr == SYS_dup3) && jit_fd_is_hidden((int)jit_arg(c, 1));
+}
+
+/* Is it made here? All others are made in the gate. */
+static bool is_served(const weave_context *c, long nr)
+{
+    if (HAS(life, nr) || is_refused(c, nr)) return true;
+    return nr == SYS_getdents64 && jit_lists_descriptors((int)jit_arg(c, 0));
 }
 
 static long serve(jit_thread *t, weave_context *c, long nr)
@@ -102,21 +119,43 @@ static long serve(jit_thread *t, weave_context *c, long nr)
         return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
     case SYS_arch_prctl: return run_arch_prctl(t, c);
     case SYS_close_range: return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
-    default: return run_descriptor(c, nr);
+    case SYS_getdents64: return jit_list_descriptors(t, c);
+    default: return -EBADF; /* is_refused */
     }
+}
+
+static void tell_of_exit(jit_thread *t, long nr)
+{
+    if (watched && jit.client.syscall_exit) jit.client.syscall_exit(jit.client.arg, t, &t->ctx, nr);
+}
+
+void rewrite_tell_of_exit(jit_thread *t) { tell_of_exit(t, (long)t->frame.slot[JIT_R11]); }
+
+/* At a call: what is to happen next. */
+static uint64_t begin_call(jit_thread *t)
+{
+    weave_context *c = &t->ctx;
+    long nr = jit_number(c);
+    bool skipped = watched && jit.client.syscall_enter && jit.client.syscall_enter(jit.client.arg, t, c, nr);
+    if (!skipped && !is_served(c, jit_number(c))) {
+        t->frame.slot[JIT_R11] = (uint64_t)nr;
+        return (uint64_t)(uintptr_t)(watched ? rewrite_gate_call : rewrite_gate_pass);
+    }
+    long answer = skipped ? jit_number(c) : serve(t, c, jit_number(c));
+    inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
+    jit_set_answer(c, answer);
+    jit_set_clobbers(c);
+    tell_of_exit(t, nr);
+    return (uint64_t)(uintptr_t)rewrite_gate_leave;
 }
 
 /* jit_native.dispatch */
 uint64_t rewrite_dispatch(jit_thread *t)
 {
-    if (t->leave == JIT_LEAVE_SYSCALL) {
-        weave_context *c = &t->ctx;
-        t->sigmask = t->native_mask;
-        long nr = jit_number(c), answer = serve(t, c, nr);
-        inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
-        jit_set_answer(c, answer);
-        jit_set_clobbers(c);
-    }
+    uint64_t next = (uint64_t)(uintptr_t)rewrite_gate_leave;
+    if (t->leave == JIT_LEAVE_SYSCALL || t->leave == JIT_LEAVE_SYSCALL_DONE) t->sigmask = t->native_mask;
+    if (t->leave == JIT_LEAVE_SYSCALL) next = begin_call(t);
+    if (t->leave == JIT_LEAVE_SYSCALL_DONE) rewrite_tell_of_exit(t);
     t->native_mask = t->sigmask;
-    return (uint64_t)(uintptr_t)rewrite_gate_leave;
+    return next;
 }

@@ -32,6 +32,7 @@ inl_status rewrite_run_begin(const jit_client *client, inl_error *e)
     start.ctx.gpr[4] = h->sp;
     start.ctx.fs_base = h->fs_base;
     start.ctx.flags = 0x202;
+    rewrite_watch_syscalls(client->wants_syscalls);
     rewrite_gate_init();
     rewrite_images_find();
     inl_status s = jit_native_init(&native, client, &start, e);

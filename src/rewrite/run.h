@@ -27,8 +27,10 @@
 #define REWRITE_GATE offsetof(jit_thread, syscall_gate)
 
 /* Known when rewriting: must a call of this number go through the gate? A negative number: it is not
- * known; true. */
+ * known; true. All do when the tool watches system calls. */
 bool rewrite_syscall_matters(long nr);
+void rewrite_watch_syscalls(bool all);
+bool rewrite_watches_syscalls(void);
 
 /* The assumed address of original code for a code address at run time: moved -> original, real ->
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
@@ -42,8 +44,9 @@ uint64_t rewrite_shift(uint64_t assumed_low);
 
 struct jit_client;
 typedef struct rewrite_hooks {
-    /* The process is about to become another program, most likely; it may go on after all. */
-    void (*exec)(jit_thread *, const char *path);
+    /* The process (or a child of vfork) is about to become another program, most likely; it may go on after
+     * all. argv may be no readable memory. */
+    void (*exec)(jit_thread *, const char *path, char *const *argv);
     void (*exec_failed)(jit_thread *); /* it goes on */
 } rewrite_hooks;
 extern rewrite_hooks rewrite_run_hooks;

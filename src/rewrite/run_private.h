@@ -33,11 +33,21 @@ bool rewrite_is_block_start(const run_image *, uint64_t pc);
 
 /* --- gate.c, <isa>/gate.S --- */
 extern uint64_t rewrite_gated[8], rewrite_gated_fds[8];
+extern bool rewrite_gated_others; /* numbers behind the last */
 void rewrite_gate_init(void);
 void rewrite_gate(void);
 void rewrite_gate_leave(void);
+void rewrite_gate_pass(void);
+void rewrite_gate_call(void);
 extern const char rewrite_gate_begin[], rewrite_gate_end[];
 uint64_t rewrite_dispatch(jit_thread *);
+/* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
+void rewrite_tell_of_exit(jit_thread *);
+extern const char rewrite_gate_direct[], rewrite_gate_passed[], rewrite_gate_called[];
+
+/* --- <isa>/settle.c --- */
+/* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
+void rewrite_settle(jit_thread *, void *uc);
 
 /* --- deliver.c, <isa>/step.c --- */
 void rewrite_install(int signo, const jit_action *);

@@ -30,7 +30,7 @@ enum {
     JUMP = 5,
     MOST_INSNS = 6000,      /* of one procedure */
     PIECE = 96,
-    PIECES = 512,           /* of one image */
+    PIECES = 512, PIECES_OF_ALL = 2048, /* of one image; when the tool watches all calls */
     BACK = 6, FORTH = 4,    /* instructions that may be taken along */
 };
 
@@ -197,7 +197,7 @@ static bool may_matter(search *s, int at, unsigned reg)
 
 static bool take_area(area *a, const run_image *i)
 {
-    uint64_t size = PIECES * PIECE, limit = 0x70000000;
+    uint64_t size = (rewrite_watches_syscalls() ? PIECES_OF_ALL : PIECES) * PIECE, limit = 0x70000000;
     for (uint64_t off = size; off < limit; off += 16 * size) {
         for (int above = 0; above < 2; above++) {
             uint64_t at = above ? ((i->high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + off : i->low - off;
@@ -296,7 +296,7 @@ static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
     int site = index_of(p, at);
     if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
     search s = {.p = p};
-    if (!may_matter(&s, site, RAX)) return;
+    if (!rewrite_watches_syscalls() && !may_matter(&s, site, RAX)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
     inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
             (long)(at - i->bias), done ? "" : " cannot be patched");

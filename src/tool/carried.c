@@ -8,6 +8,7 @@
 #include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "jit/kernel.h"
 #include "rewrite/boot.h"
 #include "rewrite/run.h"
 
@@ -45,11 +46,26 @@ static void open_output(void)
 
 static off_t size_before; /* of the output, -1: not a file */
 
-static void before_exec(jit_thread *t, const char *path)
+/* NULL where the program's pointer leads nowhere. */
+static char *const *readable(char *const *argv)
 {
+    const char *last = NULL;
+    char byte;
+    for (size_t i = 0; jit_read(&last, (uint64_t)(uintptr_t)&argv[i], sizeof last); i++) {
+        if (!last) return argv;
+        if (!jit_read(&byte, (uint64_t)(uintptr_t)last, 1)) break;
+    }
+    return NULL;
+}
+
+/* A child of vfork has no report of its own: the counts are its parent's. */
+static void before_exec(jit_thread *t, const char *path, char *const *argv)
+{
+    if (tool_callbacks[ON_EXEC]) argv = readable(argv);
     for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
-        ((bool (*)(const char *, char *const[], void *))c->f)(path, NULL, c->arg);
+        ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
+    if (t->is_vfork_child) return;
     tool_buffers_flush_others(t);
     tool_output_flush();
     int out = tool_handoff_data.fds.out;
@@ -63,9 +79,8 @@ static void before_exec(jit_thread *t, const char *path)
 
 static void exec_failed(jit_thread *t)
 {
-    (void)t;
     int out = tool_handoff_data.fds.out;
-    if (out < 0) return;
+    if (out < 0 || t->is_vfork_child) return;
     if (size_before < 0) size_before = 0; /* opened for this report */
     if (ftruncate(out, size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
 }

@@ -18,6 +18,7 @@
  */
 #include "tool/rewriter.h"
 #include "rewrite/boot.h"
+#include "rewrite/run.h"
 #include "base/region.h"
 
 #include <elf.h>
@@ -394,10 +395,12 @@ void rewriter_run(void)
     if (tool_options_now.with_libs) add_libraries(r);
     check_outputs(r);
     place(r);
+    bool watches = tool_callbacks[ON_SYSCALL_ENTRY] || tool_callbacks[ON_SYSCALL_EXIT];
+    rewrite_watch_syscalls(watches);
     r->client = (rewrite_client){
         .arg = r,
         .wanted = wanted,
-        .instrument = tool_client_sees_code() ? instrument : NULL,
+        .instrument = tool_client_sees_code() || watches ? instrument : NULL,
         .progress = rewriter_progress,
     };
     if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS)
@@ -406,8 +409,6 @@ void rewriter_run(void)
         r->client.new_counter = tool_derive_counter;
         r->client.placed = tool_derive_placed;
     }
-    if (tool_callbacks[ON_SYSCALL_ENTRY] || tool_callbacks[ON_SYSCALL_EXIT])
-        tool_say("a rewritten program makes its system calls itself: the tool will not see them");
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     write_files(r);

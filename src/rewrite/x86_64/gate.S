@@ -6,13 +6,18 @@
  * (deliver.c); the program's mask goes to native_mask. Then jit_leave_cache takes over, and on the way back
  * rewrite_gate_leave does the same in reverse, as the very last thing.
  *
+ * The dispatcher may also answer that the call be made here, with the program's registers and mask, so that it can
+ * sleep and be interrupted: rewrite_gate_pass, or rewrite_gate_call, which comes back to the runtime behind it.
+ *
  *     rewrite_gate_begin .. rewrite_gate_end      slots hold what is to go on with
  */
 #include "jit/x86_64/offsets.h"
 
 #define OFF_SLOT_RDI (OFF_SLOT + 8 * 7)
 #define OFF_SLOT_R10 (OFF_SLOT + 8 * 10)
+#define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
 #define LEAVE_SYSCALL 2
+#define LEAVE_SYSCALL_DONE 8
 #define NR_RT_SIGPROCMASK 14
 #define SIG_SETMASK 2
 #define SYSCALL_LIMIT 512
@@ -44,8 +49,41 @@
         mov     %gs:OFF_SLOT_RCX, %rcx
 .endm
 
+/* The kernel's mask: all but faults blocked, the program's own goes to native_mask; and back. */
+.macro  BLOCK_SIGNALS
+        SAVE_ARGUMENTS
+        mov     %gs:0, %rdx
+        lea     OFF_NATIVE_MASK(%rdx), %rdx
+        lea     blocked(%rip), %rsi
+        SET_MASK
+.endm
+.macro  ALLOW_SIGNALS
+        SAVE_ARGUMENTS
+        mov     %gs:0, %rsi
+        lea     OFF_NATIVE_MASK(%rsi), %rsi
+        mov     $0, %edx
+        SET_MASK
+.endm
+.macro  SET_MASK
+        mov     $SIG_SETMASK, %edi
+        mov     $8, %r10d
+        mov     $NR_RT_SIGPROCMASK, %eax
+        syscall
+        RESTORE_ARGUMENTS
+.endm
+/* On the way back from the runtime. */
+.macro  FROM_RUNTIME
+        mov     %gs:CTX_PC, %rcx
+        mov     %rcx, %gs:OFF_SLOT_RCX
+        ALLOW_SIGNALS
+.endm
+
         .globl  rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
         .hidden rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
+        .globl  rewrite_gate_pass, rewrite_gate_call
+        .hidden rewrite_gate_pass, rewrite_gate_call
+        .globl  rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called   /* right behind a call */
+        .hidden rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called
         .type   rewrite_gate, @function
         .p2align 4
 rewrite_gate_begin:
@@ -58,7 +96,7 @@ rewrite_gate:
         mov     %rax, %gs:OFF_FLAGS
         mov     %gs:OFF_SLOT_RAX, %rax
         cmp     $SYSCALL_LIMIT, %rax
-        jae     1f
+        jae     3f
         lea     rewrite_gated(%rip), %rdx
         bt      %rax, (%rdx)
         jnc     1f
@@ -74,24 +112,20 @@ rewrite_gate:
         sub     %edx, %ecx
         cmp     $FD_PLACES, %ecx
         jb      2f
+        jmp     1f
+3:      cmpb    $0, rewrite_gated_others(%rip)
+        jne     2f
 1:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
         syscall
+rewrite_gate_direct:
         mov     %gs:OFF_SLOT_RCX, %rcx
         jmp     *%rcx
 2:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
-        SAVE_ARGUMENTS
-        mov     %gs:0, %rdx
-        lea     OFF_NATIVE_MASK(%rdx), %rdx
-        lea     blocked(%rip), %rsi
-        mov     $SIG_SETMASK, %edi
-        mov     $8, %r10d
-        mov     $NR_RT_SIGPROCMASK, %eax
-        syscall
-        RESTORE_ARGUMENTS
+        BLOCK_SIGNALS
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         jmp     jit_leave_cache
@@ -100,20 +134,33 @@ rewrite_gate:
         .type   rewrite_gate_leave, @function
         .p2align 4
 rewrite_gate_leave:
-        mov     %gs:CTX_PC, %rcx
-        mov     %rcx, %gs:OFF_SLOT_RCX
-        SAVE_ARGUMENTS
-        mov     %gs:0, %rsi
-        lea     OFF_NATIVE_MASK(%rsi), %rsi
-        mov     $0, %edx
-        mov     $SIG_SETMASK, %edi
-        mov     $8, %r10d
-        mov     $NR_RT_SIGPROCMASK, %eax
-        syscall
-        RESTORE_ARGUMENTS
+        FROM_RUNTIME
         jmp     *%rcx
-rewrite_gate_end:
         .size   rewrite_gate_leave, . - rewrite_gate_leave
+
+        .type   rewrite_gate_pass, @function
+        .p2align 4
+rewrite_gate_pass:
+        FROM_RUNTIME
+        syscall
+rewrite_gate_passed:
+        mov     %gs:OFF_SLOT_RCX, %rcx
+        jmp     *%rcx
+        .size   rewrite_gate_pass, . - rewrite_gate_pass
+
+/* The number that the program asked for waits in r11's slot. */
+        .type   rewrite_gate_call, @function
+        .p2align 4
+rewrite_gate_call:
+        FROM_RUNTIME
+        syscall
+rewrite_gate_called:
+        BLOCK_SIGNALS
+        mov     %rcx, %gs:CTX_PC
+        movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
+        jmp     jit_leave_cache
+        .size   rewrite_gate_call, . - rewrite_gate_call
+rewrite_gate_end:
 
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
  * of whatever was interrupted. When there is nothing to put right afterwards the program's handler is jumped

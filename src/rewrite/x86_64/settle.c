@@ -1,0 +1,54 @@
+/* A signal that finds a thread in the gate, at or right behind the system call that is made there: the context
+ * becomes that of the program's own code, so that its handler is jumped to with a frame as it is natively.
+ *
+ *   at the call     it has not been made, or is to be made again: at the gate's begin, once more
+ *   right behind    it has been made: behind the program's call; a tool that watches is told first
+ */
+#include <signal.h>
+#include <ucontext.h>
+
+#include "rewrite/run_private.h"
+#include "jit/x86_64/abi.h"
+
+enum { CALL_SIZE = JIT_SYSCALL_BYTES };
+
+typedef struct finished {
+    jit_thread *t;
+    greg_t *answer;
+} finished;
+
+static void tell(void *arg)
+{
+    finished *f = arg;
+    f->t->where = JIT_IN_RUNTIME;
+    rewrite_tell_of_exit(f->t);
+    *f->answer = (greg_t)jit_number(&f->t->ctx);
+    f->t->where = JIT_IN_CACHE;
+}
+
+static void finish(jit_thread *t, void *uc)
+{
+    uint64_t before = jit_kernel_mask_all();
+    finished f = {t, &((ucontext_t *)uc)->uc_mcontext.gregs[REG_RAX]};
+    weave_context kept = t->ctx;
+    jit_uc_context(uc, t, jit_fs_base(), &t->ctx);
+    t->ctx.pc = t->frame.slot[JIT_RCX];
+    rewrite_on_tool_stack(t, tell, &f);
+    t->ctx = kept;
+    jit_kernel_mask_set(before);
+}
+
+void rewrite_settle(jit_thread *t, void *uc)
+{
+    const char *const calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called};
+    const char *at = (const char *)(uintptr_t)jit_uc_pc(uc);
+    for (int i = 0; i < 3; i++) {
+        if (at == calls[i] - CALL_SIZE) {
+            ((ucontext_t *)uc)->uc_mcontext.gregs[REG_RCX] = (greg_t)t->frame.slot[JIT_RCX];
+            jit_uc_set_pc(uc, (uint64_t)(uintptr_t)rewrite_gate_begin);
+        } else if (at == calls[i]) {
+            if (calls[i] == rewrite_gate_called) finish(t, uc);
+            jit_uc_set_pc(uc, t->frame.slot[JIT_RCX]);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""Callbacks: a tool that writes all of them down (events_tool.c) sees the same of a program (events.c) under the JIT
+and in the rewritten program, thread by thread and process by process.
+
+  tests/rewrite/events.py [--build DIR] [--only FORM] [--keep]
+"""
+
+import glob
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 60
+FORMS = {
+    "dynamic": ["gcc", "-O1"],
+    "no-pie": ["gcc", "-O2", "-no-pie"],
+    "static": ["gcc", "-O2", "-static"],
+    "static-pie": ["gcc", "-O1", "-static-pie"],
+    "musl-static": ["musl-gcc", "-O2", "-static"],
+    "with-libs": ["gcc", "-O1"],
+}
+
+
+def must(argv, folder):
+    done = driver.run(argv, LIMIT, cwd=folder)
+    if done.status:
+        raise Failed(f"{' '.join(argv[:3])}: {done.status}", *driver.as_lines(done.stderr)[-6:])
+
+
+def events(path):
+    """Thread by thread, of the process that the file is of."""
+    with open(path) as f:
+        return sorted(f, key=lambda line: int(line.split()[0]))
+
+
+class Form:
+    def __init__(self, build, tool, folder, name):
+        self.inlay, self.tool, self.folder, self.name = f"{build}/inlay", tool, driver.fresh(f"{folder}/{name}"), name
+        self.program = f"{self.folder}/events"
+        must([*FORMS[name], "-w", "-pthread", f"{HERE}/events.c", "-o", self.program], self.folder)
+
+    def rewritten(self):
+        out = f"{self.folder}/out"
+        where = ["--with-libs", out] if self.name == "with-libs" else ["-o", out]
+        driver.rewrite(self.inlay, [self.tool, self.program, *where], LIMIT)
+        return f"{out}/events" if self.name == "with-libs" else out
+
+    def logs(self, argv, result, **more):
+        """What the program prints, its own events, those of its child."""
+        done = driver.run(argv, LIMIT, cwd=self.folder, env=driver.ENVIRONMENT | more)
+        children = glob.glob(f"{result}.*")
+        if len(children) != 1:
+            raise Failed(f"{len(children)} children have reported", *driver.as_lines(done.stderr)[-6:])
+        return done, events(result), events(children[0])
+
+    def check(self, *arguments):
+        """An exec ends the tool in a rewritten program, but not under the JIT, where it may go on."""
+        jit, rewritten = (f"{driver.fresh(f'{self.folder}/{n}')}/log" for n in ("jit", "rewritten"))
+        a = self.logs([self.inlay, "run", self.tool, "-o", jit, "--", self.program, *arguments], jit)
+        b = self.logs([self.rewritten(), *arguments], rewritten, INLAY_OUT=rewritten)
+        told = driver.differences(a[0], b[0])
+        for mine, theirs in zip(b[1:], a[1:]):
+            if arguments:
+                mine = [line for line in mine if line != "0 exit 0\n"]
+            if mine != theirs or len(mine) < 6:
+                at = next((k for k, (x, y) in enumerate(zip(mine, theirs)) if x != y), min(len(mine), len(theirs)))
+                told += [f"event {at}: jit {theirs[at:at + 3]}, rewritten {mine[at:at + 3]}"]
+        if told:
+            raise Failed(*told)
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("events", options) as results:
+        tool = f"{results.folder}/tool"
+        must([f"{options.build}/inlay", "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/events_tool.c", "-o", tool],
+             results.folder)
+        for name, (compiler, *_) in FORMS.items():
+            if not shutil.which(compiler):
+                results.skip(name, f"there is no {compiler}")
+                continue
+            form = Form(options.build, tool, results.folder, name)
+            results.check(name, form.check)
+            results.check(f"{name} exec", lambda f=form: f.check("exec"))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
