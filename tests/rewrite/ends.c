@@ -1,6 +1,7 @@
 /* A program of many ends and of every way to start something: what it does is its first argument's
  * business. See ends.py. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -374,6 +376,59 @@ static int runs_itself(void)
     return 1;
 }
 
+/* --- places from which a report is hard to write --- */
+
+static int forks_and_ends(void)
+{
+    pid_t child = fork();
+    if (!child) {
+        work(1000);
+        _exit(2);
+    }
+    dprintf(1, "%d\n", status_of(child));
+    _exit(4);
+}
+
+static int locked_in(void)
+{
+    char folder[] = "/tmp/ends-XXXXXX";
+    if (mkdtemp(folder)) chdir(folder);
+    rmdir(folder);
+    dprintf(1, "%d\n", geteuid() == 0 ? chroot(".") : -1);
+    return forks_and_ends();
+}
+
+static int as_nobody(void)
+{
+    int other = geteuid() == 0 ? setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) : 0;
+    dprintf(1, "%d %d\n", other, chdir("/proc"));
+    return forks_and_ends();
+}
+
+static int without_more_descriptors(void)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    dprintf(1, "%d\n", open("/dev/null", O_RDONLY));
+    return forks_and_ends();
+}
+
+/* A file must not grow: there is no report, but the program ends as it does. */
+static int without_file_size(void)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    return 4;
+}
+
+static int lists_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    for (struct dirent *e; d && (e = readdir(d));) printf("%s ", e->d_name);
+    printf("%d %d\n", dup(0), fcntl(5, F_GETFD));
+    return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } ways[] = {
     {"return", by_return}, {"exit", by_exit}, {"_exit", by_exit_now}, {"quick_exit", by_quick_exit},
     {"abort", by_abort}, {"fault", by_fault}, {"overflow", by_overflow}, {"term", by_term},
@@ -383,6 +438,8 @@ static const struct { const char *name; int (*run)(void); } ways[] = {
     {"threads", threads}, {"main-first", main_ends_first}, {"cancel", cancelled}, {"fork", forks},
     {"vfork", vforks}, {"spawn", spawns}, {"load", under_load}, {"jump-out", jumps_out},
     {"catch", catches_fault}, {"catch-load", faults_under_load}, {"actions", actions}, {"dlopen", opens_library}, {"itself", runs_itself},
+    {"locked-in", locked_in}, {"nobody", as_nobody}, {"no-descriptors", without_more_descriptors},
+    {"no-file-size", without_file_size}, {"listing", lists_descriptors},
 };
 
 int main(int argc, char **argv)
