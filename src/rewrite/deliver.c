@@ -88,7 +88,7 @@ static void die(jit_thread *t, int signo, bool fault)
     if (!t->is_vfork_child) rewrite_on_tool_stack(t, end_of_tool, &d);
     jit_action by_default = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
-    if (fault) return; /* it happens again */
+    if (fault && signo != SIGTRAP && signo != SIGSYS) return; /* it happens again */
     jit_kernel_mask_set(~JIT_BIT(signo));
     sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
     sys_call1(SYS_exit_group, 128 + signo);

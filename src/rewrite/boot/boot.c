@@ -329,6 +329,13 @@ static const Elf64_auxv_t *find_auxv(char **envp)
     return (const Elf64_auxv_t *)envp;
 }
 
+/* The program is told its own entry point, not the boot code's. */
+static void restore_entry(const boot *b)
+{
+    for (Elf64_auxv_t *a = (Elf64_auxv_t *)b->auxv; a->a_type; a++)
+        if (a->a_type == AT_ENTRY) a->a_un.a_val = b->bias + b->links->entry;
+}
+
 __attribute__((used)) boot_answer boot_prepare(const rewrite_boot_links *links, int64_t argc, char **argv, char **envp,
                          uint64_t sp, uint64_t pc)
 {
@@ -350,5 +357,6 @@ __attribute__((used)) boot_answer boot_prepare(const rewrite_boot_links *links, 
     if (b.fd >= 0) sys_call1(SYS_close, b.fd);
     uint64_t tool_sp = build_stack(&b);
     hand_over(&b, sp, pc, mask);
+    if (!links->dynamic) restore_entry(&b);
     return (boot_answer){REWRITE_TOOL_BASE + b.tool->e_entry, tool_sp};
 }
