@@ -53,7 +53,7 @@ static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *sta
 }
 
 /* The unwind tables say nothing of the end of procedures that make a thread, from the call itself on: what
- * follows is theirs up to the next procedure. */
+ * follows is theirs up to the next procedure. (Of moved code, what runs before the tool makes no threads.) */
 static uint64_t end_of_last(const unwind_index *x, size_t next, uint64_t end)
 {
     enum { REST = 64 };
@@ -73,7 +73,8 @@ static bool by_unwind(const run_image *i, uint64_t at, uint64_t *start, uint64_t
         else high = mid;
     }
     if (!low || !fde_range(&x, &x.rows[low - 1], start, end)) return false;
-    if (at >= *end) *end = end_of_last(&x, low, *end);
+    bool moved = at - i->text < i->text_size; /* there, jump tables may follow */
+    if (at >= *end && !moved) *end = end_of_last(&x, low, *end);
     return at < *end;
 }
 
