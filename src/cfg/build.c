@@ -119,17 +119,23 @@ static void flag_block(cfg_program *p, uint64_t addr, uint32_t flags)
     if (b != CFG_NONE) p->blocks[b].flags |= flags;
 }
 
+static const char to_nowhere[] = "a branch to where no code is known";
+
+static void spoil(cfg_program *p, uint32_t block)
+{
+    cfg_proc *of = &p->procs[p->blocks[block].proc];
+    if (of->status != CFG_PROC_WHOLE) return;
+    of->status = CFG_PROC_PARTLY;
+    of->reason = to_nowhere;
+}
+
 static void connect(cfg_program *p)
 {
     for (uint32_t i = 0; i < p->edge_count; i++) {
         cfg_edge *e = &p->edges[i];
         e->to = cfg_block_at(p, e->target);
         if (e->to == CFG_NONE) {
-            cfg_proc *from = &p->procs[p->blocks[e->from].proc];
-            if (e->kind != CFG_EDGE_TAIL && from->status == CFG_PROC_WHOLE) {
-                from->status = CFG_PROC_PARTLY;
-                from->reason = "a branch to where no code is known";
-            }
+            if (e->kind != CFG_EDGE_TAIL) spoil(p, e->from);
             continue;
         }
         cfg_block *to = &p->blocks[e->to];
@@ -142,8 +148,11 @@ static void connect(cfg_program *p)
 static void flag_table_targets(cfg_program *p)
 {
     for (uint32_t i = 0; i < p->table_count; i++)
-        for (uint32_t k = 0; k < p->tables[i].count; k++)
-            flag_block(p, cfg_table_target(p, &p->tables[i], k), CFG_BLOCK_TABLE);
+        for (uint32_t k = 0; k < p->tables[i].count; k++) {
+            uint64_t target = cfg_table_target(p, &p->tables[i], k);
+            if (cfg_block_at(p, target) == CFG_NONE && p->tables[i].block != CFG_NONE) spoil(p, p->tables[i].block);
+            flag_block(p, target, CFG_BLOCK_TABLE);
+        }
 }
 
 static void apply_notes(const cfg_work *w, cfg_program *p)

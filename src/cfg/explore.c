@@ -104,12 +104,22 @@ static void branch(cfg_work *w, const isa_insn *in, uint64_t to)
     else happen(w, (cfg_event){.kind = EVENT_AWAY, .from = in->addr, .to = to});
 }
 
+/* Nothing of the procedure can stand at `next`, behind a call: it would not come back. */
+static bool is_behind_all(const cfg_work *w, const cfg_draft *p, uint64_t next)
+{
+    if (next >= p->end || cfg_is_padding(w, next, p->end)) return true;
+    const cfg_region *r = cfg_region_at(w, next);
+    const uint8_t *bytes = r->bytes + (next - r->addr);
+    if (w->machine->filler(bytes, r->end - next)) return true;
+    return !p->sized && next % 16 == 0 && w->machine->prologue(bytes, r->end - next);
+}
+
 static void call(cfg_work *w, const isa_insn *in)
 {
     const cfg_draft *p = &w->procs.items[w->current];
     uint64_t next = in->addr + in->len;
     uint8_t *m = cfg_mark(w, in->addr);
-    if (next >= p->end || cfg_is_padding(w, next, p->end)) { /* it cannot come back */
+    if (is_behind_all(w, p, next)) { /* it cannot come back */
         set_mark(w, m, MARK_NORET);
         if (in->flow == ISA_FLOW_CALL)
             happen(w, (cfg_event){.kind = EVENT_CALL, .from = 0, .to = in->target});
@@ -234,6 +244,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             return;
         }
         isa_result result = w->isa->decode(bytes, end - addr, addr, &in);
+        if (w->machine->filler(bytes, end - addr)) result = ISA_INVALID;
         if (result != ISA_OK && result != ISA_UNKNOWN) {
             cfg_blame(w, w->current, result == ISA_TRUNCATED ? "an instruction is cut off by its end"
                                                              : "bytes that are no instruction");

@@ -173,7 +173,8 @@ void cfg_procs_merge(cfg_work *w)
         if (number == CFG_NONE) continue;
         w->procs.items[number].flags |= f[i].flags;
         if (f[i].wait.site || f[i].wait.proc != CFG_NONE) cfg_wait_for(w, number, f[i].wait);
-        if (number < first) cfg_enter(w, f[i].addr, CFG_BLOCK_OUTSIDE); /* found inside after all */
+        if (w->procs.items[number].addr != f[i].addr || number < first) /* found inside after all */
+            cfg_enter(w, f[i].addr, CFG_BLOCK_OUTSIDE);
     }
     for (size_t i = first; i < w->procs.count; i++) {
         uint64_t addr = w->procs.items[i].addr;
@@ -200,7 +201,8 @@ static void seed_symbols(cfg_work *w)
     size_t count = image_procs(w->image, &p);
     for (size_t i = 0; i < count; i++) {
         bool unnamed = p[i].source == IMAGE_PROC_UNWIND;
-        uint32_t number = cfg_procs_add(w, p[i].addr, p[i].addr + p[i].size,
+        bool sized = p[i].source != IMAGE_PROC_ENTRY || image_unwind_at(w->image, p[i].addr);
+        uint32_t number = cfg_procs_add(w, p[i].addr, sized ? p[i].addr + p[i].size : 0,
                                         unnamed ? NULL : p[i].name, p[i].source, 0);
         if (number == CFG_NONE) continue;
         w->procs.items[number].never_returns = never_returns(w, &p[i]);

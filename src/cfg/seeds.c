@@ -257,12 +257,24 @@ static uint64_t known_end(const cfg_work *w, const cfg_draft *p)
     return end;
 }
 
+static void look_at_place(cfg_work *w, const cfg_region *r, uint64_t at, uint64_t to)
+{
+    if (at < to && w->machine->prologue(r->bytes + (at - r->addr), to - at))
+        cfg_keep(w, &w->found, (cfg_pointer){.to = at});
+}
+
+/* The first thing that is no padding, and aligned places behind bytes that are padding by themselves. */
 static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_t to)
 {
+    enum { alignment = 16 };
     if (r->stubs || from >= to) return;
     from = cfg_skip_padding(w, from, to);
-    if (from < to && w->machine->prologue(r->bytes + (from - r->addr), to - from))
-        cfg_keep(w, &w->found, (cfg_pointer){.to = from});
+    while (from < to && r->bytes[from - r->addr] == 0) from++; /* filled up with zeros */
+    look_at_place(w, r, from, to);
+    for (uint64_t at = (from | (alignment - 1)) + 1; at < to; at += alignment) {
+        const uint8_t *last = r->bytes + (at - 1 - r->addr);
+        if (*last == 0 || w->machine->padding(w->isa, last, 1)) look_at_place(w, r, at, to);
+    }
 }
 
 bool cfg_search_gaps(cfg_work *w)

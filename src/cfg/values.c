@@ -153,8 +153,8 @@ void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
 /* --- constants ---
  *
  * A register may get its constant in several places: from a spill slot that it was put into, from either
- * side of a loop. All places that can be evaluated must agree; those that cannot are passed over, but
- * then no single instruction names the constant. Since no compiler lets two tables share one jump, a
+ * side of a loop. All places that can be evaluated must agree; those that cannot, and numbers that are no
+ * address where others are, are passed over, but then no single instruction names the constant. Since no compiler lets two tables share one jump, a
  * constant that reaches a jump on one path is the one on all. */
 
 enum { max_depth = 12 };
@@ -218,6 +218,12 @@ static bool is_busy(const search *s, uint64_t addr)
     return false;
 }
 
+static bool is_address(const search *s, uint64_t value)
+{
+    const uint8_t *bytes;
+    return image_bytes(s->v->work->image, value, &bytes) != 0;
+}
+
 /* What all definitions agree on. */
 static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
 {
@@ -233,7 +239,12 @@ static bool agreed(search *s, const cfg_defs *d, cfg_constant *out)
             sure = false;
             continue;
         }
-        if (got && one.value != out->value) return false;
+        if (got && one.value != out->value) { /* an address and a number that is none */
+            bool old = is_address(s, out->value), new = is_address(s, one.value);
+            if (old == new) return false;
+            sure = false;
+            if (old) continue;
+        }
         if (got && one.named_at != out->named_at) one.named_at = 0;
         *out = one;
         got = true;

@@ -51,6 +51,8 @@ typedef struct cfg_machine { /* per instruction set */
     bool (*skippable)(uint8_t byte);
     /* Bytes of padding at p: the size of one padding instruction or filler byte, 0: none. */
     size_t (*padding)(const isa *, const uint8_t *p, size_t have);
+    /* Something that no compiler writes as code, but linkers between pieces of it? */
+    bool (*filler)(const uint8_t *p, size_t have);
     /* Does a procedure plausibly begin here? */
     bool (*prologue)(const uint8_t *p, size_t have);
     const char *const *no_return; /* imports that do not return, NULL-terminated, sorted */

@@ -232,6 +232,7 @@ void image_close(image *im) {
     inl_vec_free(&im->sections);
     inl_vec_free(&im->symbols);
     inl_vec_free(&im->unwind);
+    inl_vec_free(&im->unread);
     inl_vec_free(&im->procs);
     inl_vec_free(&im->relocs);
     inl_vec_free(&im->code_symbols);

@@ -82,6 +82,10 @@ typedef struct image_unwind_range {
     uint64_t lsda; /* the language's exception table, 0 when it has none */
 } image_unwind_range;
 size_t image_unwind_ranges(image *, const image_unwind_range **out);
+const image_unwind_range *image_unwind_at(image *, uint64_t addr); /* that covers it, or NULL */
+/* What else the search table of .eh_frame_hdr leads to, sorted by address: entries that are not understood. Of
+ * them only addr and fde are known. */
+size_t image_unwind_unread(image *, const image_unwind_range **out);
 
 /* Where the frame begins when the instruction at `addr` is about to run: *offset from register *reg
  * (DWARF's number), as the unwind table has it. False when it does not say, or by an expression. */

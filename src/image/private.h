@@ -101,11 +101,11 @@ struct image {
     size_t build_id_size;
 
     /* Built when first asked for. */
-    bool has_sections, has_symbols, has_unwind, has_procs, has_lines, has_debug, has_dynamic;
+    bool has_sections, has_symbols, has_unwind, has_unread, has_procs, has_lines, has_debug, has_dynamic;
     bool has_relocs, has_code_symbols;
     INL_VEC(image_section) sections;
     image_syms symbols;
-    image_range_list unwind;
+    image_range_list unwind, unread;
     image_proc_list procs;
     image_reloc_list relocs;
     image_code_symbol_list code_symbols;
@@ -149,7 +149,6 @@ typedef struct image_frame {
     image_cursor common, own; /* the CIE's, then the FDE's */
     uint64_t code_align;
 } image_frame;
-const image_unwind_range *image_unwind_at(image *im, uint64_t addr); /* that covers it, or NULL */
 bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out);
 
 /* dynamic.c */

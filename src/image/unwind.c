@@ -198,6 +198,31 @@ static void sort_ranges(image_range_list *v) {
     v->count = kept + 1;
 }
 
+static void read_rest(reader *r, search_header *h) {
+    for (uint64_t i = 0; i < h->count; i++) {
+        image_unwind_range range = {0};
+        uint64_t end;
+        if (!image_take_pointer(&h->table, h->encoding, r->header, &range.addr) ||
+            !image_take_pointer(&h->table, h->encoding, r->header, &range.fde))
+            break;
+        const image_unwind_range *known = image_unwind_at(r->im, range.addr);
+        if ((known && known->addr == range.addr) || !image_executable(r->im, range.addr, &end)) continue;
+        if (!inl_vec_push(&r->im->unread, range)) break;
+    }
+    sort_ranges(&r->im->unread);
+}
+
+size_t image_unwind_unread(image *im, const image_unwind_range **out) {
+    if (!im->has_unread) {
+        im->has_unread = true;
+        reader r = {.im = im};
+        search_header h;
+        if (read_search_header(&r, &h)) read_rest(&r, &h);
+    }
+    *out = im->unread.items;
+    return im->unread.count;
+}
+
 size_t image_unwind_ranges(image *im, const image_unwind_range **out) {
     if (!im->has_unwind) {
         im->has_unwind = true;

@@ -42,6 +42,8 @@ static size_t padding(const isa *a, const uint8_t *p, size_t have)
     return a->decode(p, have, 0, &in) == ISA_OK ? in.len : 0;
 }
 
+static bool filler(const uint8_t *p, size_t have) { return have >= 2 && p[0] == 0 && p[1] == 0; }
+
 static bool prologue(const uint8_t *p, size_t have)
 {
     return starts(p, have, "\xf3\x0f\x1e\xfa", 4) ||          /* endbr64 */
@@ -61,8 +63,9 @@ static const char *const no_return[] = {
     "__assert_perror_fail", "__chk_fail", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_call_terminate",
     "__cxa_call_unexpected", "__cxa_pure_virtual", "__cxa_rethrow", "__cxa_throw",
     "__cxa_throw_bad_array_new_length", "__fortify_fail", "__longjmp_chk", "__stack_chk_fail",
-    "_exit", "_longjmp", "abort", "err", "errx", "exit", "longjmp", "pthread_exit", "quick_exit",
-    "siglongjmp", "thrd_exit", "verr", "verrx", NULL};
+    "_exit", "_longjmp", "abort", "err", "errx", "exit", "g_assertion_message",
+    "g_assertion_message_expr", "log_assert_failed", "log_assert_failed_unreachable", "longjmp",
+    "pthread_exit", "quick_exit", "siglongjmp", "thrd_exit", "verr", "verrx", NULL};
 
 const cfg_machine cfg_machine_x86_64 = {
     .call_clobbers = 1u << X86_RAX | 1u << X86_RCX | 1u << X86_RDX | 1u << X86_RSI | 1u << X86_RDI |
@@ -96,6 +99,7 @@ const cfg_machine cfg_machine_x86_64 = {
     .bounds = bounds,
     .skippable = skippable,
     .padding = padding,
+    .filler = filler,
     .prologue = prologue,
     .no_return = no_return,
 };
