@@ -178,6 +178,31 @@ uint32_t cfg_block_covering(const cfg_program *p, uint64_t addr)
     return low && addr - p->blocks[low - 1].addr < p->blocks[low - 1].size ? low - 1 : CFG_NONE;
 }
 
+static bool only_traps(const cfg_program *p, const isa_insn *in)
+{
+    const cfg_machine *m = cfg_machine_for(p->isa);
+    const char *name = p->isa->mnemonic(in->op);
+    for (const char *const *halt = m->sems[SEM_HALT]; *halt; halt++)
+        if (strcmp(name, *halt) == 0) return true;
+    return in->flow == ISA_FLOW_TRAP && strcmp(name, m->sems[SEM_INT3][0]) == 0;
+}
+
+cfg_sight cfg_look_at(const cfg_program *p, uint64_t addr, uint64_t *at)
+{
+    const cfg_machine *m = cfg_machine_for(p->isa);
+    for (*at = addr;;) {
+        const uint8_t *bytes;
+        isa_insn in;
+        if (cfg_block_at(p, *at) != CFG_NONE) return CFG_SEES_BLOCK;
+        size_t have = image_bytes(p->image, *at, &bytes), skip;
+        if (have == 0) return CFG_SEES_UNKNOWN;
+        if (p->isa->decode(bytes, have, *at, &in) == ISA_OK && only_traps(p, &in)) return CFG_SEES_TRAP;
+        skip = m->padding(p->isa, bytes, have);
+        if (skip == 0 || skip > have) return CFG_SEES_UNKNOWN;
+        *at += skip;
+    }
+}
+
 uint32_t cfg_proc_covering(const cfg_program *p, uint64_t addr)
 {
     uint32_t low = 0, high = p->proc_count;

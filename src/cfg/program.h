@@ -129,6 +129,10 @@ void cfg_program_free(cfg_program *);
  * Index of the block that begins at (block_at) or covers (block_covering) an address, or CFG_NONE. */
 uint32_t cfg_block_at(const cfg_program *, uint64_t addr);
 uint32_t cfg_block_covering(const cfg_program *, uint64_t addr);
+/* What control comes to at an address, padding passed over: the block *at, an instruction *at that only
+ * traps, or something that is not known. */
+typedef enum cfg_sight { CFG_SEES_BLOCK, CFG_SEES_TRAP, CFG_SEES_UNKNOWN } cfg_sight;
+cfg_sight cfg_look_at(const cfg_program *, uint64_t addr, uint64_t *at);
 uint32_t cfg_proc_covering(const cfg_program *, uint64_t addr);
 const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
 /* The distinct targets of a table, in table order: entry i's target address. */

@@ -1,7 +1,8 @@
 /* Jumps over old code, to where it has moved.
  *
  * What may be overwritten: the blocks of moved procedures, dead once all ways into them are caught, and
- * padding that nothing uses. Bytes within a procedure that belong to no block may be data and are not
+ * padding that nothing uses. Where unknown code may yet come back to old blocks, only those that are caught
+ * are. Bytes within a procedure that belong to no block may be data and are not
  * touched. One byte of bookkeeping a byte of text:
  *
  *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
@@ -34,6 +35,19 @@ static bool is_free(const ground *g, uint64_t at, unsigned size)
     return true;
 }
 
+/* Behind one of its calls, which seems not to return, is code that nothing is known of: it may jump about in
+ * the procedure. */
+static bool may_be_reentered(const cfg_program *p, const cfg_proc *of)
+{
+    uint64_t at;
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        if (!(b->flags & CFG_BLOCK_NO_RETURN)) continue;
+        if (cfg_look_at(p, b->addr + b->size, &at) == CFG_SEES_UNKNOWN) return true;
+    }
+    return false;
+}
+
 static bool survey(const rewrite_work *w, ground *g)
 {
     const cfg_program *p = rewrite_cfg(w);
@@ -49,11 +63,10 @@ static bool survey(const rewrite_work *w, ground *g)
     for (uint32_t i = 0; i < p->proc_count; i++) {
         const cfg_proc *of = &p->procs[i];
         if (!rewrite_moves(w, i)) continue;
+        bool stays = may_be_reentered(p, of);
         set(g, of->addr + of->size, of->padding, FREE);
-        for (uint32_t k = 0; k < of->block_count; k++) {
-            const cfg_block *b = &p->blocks[of->first_block + k];
-            set(g, b->addr, b->size, FREE);
-        }
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+            if (!stays || w->block_bits[k] & REWRITE_CATCH) set(g, p->blocks[k].addr, p->blocks[k].size, FREE);
     }
     return true;
 }

@@ -62,8 +62,26 @@ static bool is_go(image *im)
     return false;
 }
 
-static const char *refusal(const cfg_program *p, uint32_t proc)
+/* A branch to where no block begins. */
+static void note_split(rewrite_work *w, uint64_t target)
 {
+    uint32_t b = cfg_block_covering(rewrite_cfg(w), target);
+    if (b != CFG_NONE && cfg_block_at(rewrite_cfg(w), target) == CFG_NONE) w->block_bits[b] |= REWRITE_SPLIT;
+}
+
+static void leave_split(rewrite_work *w)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    for (uint32_t i = 0; i < p->edge_count; i++)
+        if (p->edges[i].to == CFG_NONE) note_split(w, p->edges[i].target);
+    for (uint32_t i = 0; i < p->block_count; i++)
+        if (w->block_bits[i] & REWRITE_SPLIT && rewrite_moves(w, p->blocks[i].proc))
+            rewrite_leave(w, p->blocks[i].proc, "a branch leads into one of its instructions");
+}
+
+static const char *refusal(rewrite_work *w, uint32_t proc)
+{
+    const cfg_program *p = rewrite_cfg(w);
     const cfg_proc *of = &p->procs[proc];
     if (is_blob(of->name)) return "its callers' return addresses are looked up (V8 built-in)";
     for (uint32_t i = 0; i < of->block_count; i++) {
@@ -71,6 +89,7 @@ static const char *refusal(const cfg_program *p, uint32_t proc)
         isa_insn in;
         if (!(b->flags & CFG_BLOCK_CALL)) continue;
         if (!last_insn(p, b, &in)) return "its bytes do not decode";
+        if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
         if (rewrite_asks_where(&in)) return "it calls the next instruction to learn its own address";
     }
     return NULL;
@@ -90,7 +109,7 @@ static void first_choice(rewrite_work *w, uint32_t i, const char *of_image)
         w->plan.procs[i].how = REWRITE_UNWANTED;
         return;
     }
-    const char *why = of_image ? of_image : refusal(p, i);
+    const char *why = of_image ? of_image : refusal(w, i);
     if (why) rewrite_leave(w, i, why);
     else w->plan.procs[i].how = REWRITE_MOVED;
 }
@@ -246,7 +265,8 @@ bool rewrite_choose(rewrite_work *w)
     const cfg_program *p = rewrite_cfg(w);
     const char *why = is_go(p->image) ? "Go's runtime looks return addresses up in its own tables" : NULL;
     for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why);
-    if (!find_early(w)) return false;
+    leave_split(w);
+    if (!rewrite_leave_faulty(w) || !find_early(w)) return false;
     for (uint32_t i = 0; w->runs_early && i < p->proc_count; i++)
         if (w->runs_early[i] && rewrite_moves(w, i)) w->plan.procs[i].how = REWRITE_MOVED_QUIETLY;
     do {

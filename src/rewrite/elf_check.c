@@ -80,22 +80,6 @@ static inl_status check_plan(const rewrite_writer *w, inl_error *e) {
     return INL_OK;
 }
 
-/* Relocations inside code are applied to the original, not to the copy of it. */
-static inl_status check_dynamic(const rewrite_writer *w, inl_error *e) {
-    const uint8_t *bytes;
-    size_t have = image_bytes(w->im, w->im->dynamic_header.p_vaddr, &bytes);
-    if (have > w->im->dynamic_header.p_memsz) have = w->im->dynamic_header.p_memsz;
-    for (size_t at = 0; have - at >= sizeof(Elf64_Dyn); at += sizeof(Elf64_Dyn)) {
-        Elf64_Dyn d;
-        memcpy(&d, bytes + at, sizeof d);
-        if (d.d_tag == DT_NULL) break;
-        if (w->plan->text_size && (d.d_tag == DT_TEXTREL || (d.d_tag == DT_FLAGS && d.d_un.d_val & DF_TEXTREL)))
-            return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: its code is relocated when it is loaded "
-                            "(DT_TEXTREL)", image_path(w->im));
-    }
-    return INL_OK;
-}
-
 inl_status rewrite_check_input(rewrite_writer *w, inl_error *e) {
     const image_view *v = &w->im->view;
     if (w->im->in_memory)
@@ -114,7 +98,6 @@ inl_status rewrite_check_input(rewrite_writer *w, inl_error *e) {
     memcpy(w->phdrs, table, w->phdr_count * sizeof *w->phdrs);
     inl_status st = check_loads(w, e);
     if (!st) st = check_plan(w, e);
-    if (!st) st = check_dynamic(w, e);
     if (st) return st;
     uint64_t text_at, offset;
     placement(w->im, &text_at, &offset);

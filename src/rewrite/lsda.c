@@ -187,25 +187,50 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
     return put_copy(w, t->old.ttype, t->list_size);
 }
 
+static bool has_types(const rewrite_writer *w, const table *t) {
+    size_t size = rewrite_format_size(t->old.ttype_encoding);
+    if (t->type_count && size == 0) return false;
+    for (size_t n = t->type_count; n > 0; n--) {
+        rewrite_cursor c;
+        if (!open_at(w->im, t->old.ttype - n * size, &c)) return false;
+        rewrite_take_pointer(&c, t->old.ttype_encoding);
+        if (c.bad) return false;
+    }
+    return true;
+}
+
+static bool has_bytes(const rewrite_writer *w, uint64_t addr, size_t size) {
+    const uint8_t *bytes;
+    return size == 0 || image_bytes(w->im, addr, &bytes) >= size;
+}
+
+const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde) {
+    const rewrite_writer *w = f->w;
+    table t = {0};
+    const char *why = NULL;
+    if (!read_table(w->im, fde, &t))
+        why = "its exception table is not understood";
+    else if (t.type_count && (t.old.ttype_encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
+             w->header.e_type == ET_DYN)
+        why = "its exception table holds addresses to be relocated";
+    else if (!has_bytes(w, t.old.actions_at, t.action_size) || !has_types(w, &t) ||
+             !has_bytes(w, t.old.ttype, t.list_size))
+        why = "its exception table reaches beyond the file";
+    image_lsda_free(&t.old);
+    inl_map_free(&t.seen);
+    return why;
+}
+
 inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *e) {
     rewrite_writer *w = f->w;
     const rewrite_fde *fde = &f->fdes.items[piece->fde];
     table t = {0};
     rewrite_bytes sites = {0};
     inl_status st = INL_OK;
-    if (!read_table(w->im, fde, &t))
+    if (!read_table(w->im, fde, &t) || !put_table(f, &t, piece, &sites))
         st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda,
                          "%s: the exception table of 0x%lx at 0x%lx is not understood",
                          image_path(w->im), fde->addr, fde->lsda);
-    else if (t.type_count && (t.old.ttype_encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
-             w->header.e_type == ET_DYN)
-        st = inl_fail_at(e, INL_ERR_UNSUPPORTED, fde->lsda,
-                         "%s: the exception table at 0x%lx holds addresses to be relocated",
-                         image_path(w->im), fde->lsda);
-    else if (!put_table(f, &t, piece, &sites))
-        st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda,
-                         "%s: the exception table at 0x%lx reaches beyond the file",
-                         image_path(w->im), fde->lsda);
     else if (sites.failed)
         st = rewrite_no_memory(w, e);
     else

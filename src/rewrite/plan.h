@@ -2,6 +2,7 @@
  *
  *   plan.c      the order of work; layout of the new text
  *   choose.c    which procedures move, and where old code must be caught for them
+ *   faults.c    what is not understood of their tables keeps them where they are
  *   catch.c     jumps over old code: room, springboards, the patches
  *   tables.c    jump tables: which are redirected, and their copies
  *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
@@ -30,6 +31,7 @@ enum { /* rewrite_work.block_bits */
     REWRITE_FROM_LEFT = 4,   /* code that stays in place leads here by a direct jump */
     REWRITE_TAIL_SEEN = 8,   /* some known direct jump from another procedure leads here */
     REWRITE_PAD_LEFT = 16,   /* a landing pad of code that stays in place */
+    REWRITE_SPLIT = 32,      /* some direct branch or call leads into one of its instructions */
 };
 
 /* A displacement to be filled in: `width` bytes at offset `at`, relative to their end. */
@@ -112,6 +114,8 @@ static inline bool rewrite_moves(const rewrite_work *w, uint32_t proc)
 bool rewrite_choose(rewrite_work *);
 void rewrite_leave(rewrite_work *, uint32_t proc, const char *reason);
 bool rewrite_catch_is_needed(const rewrite_work *, uint32_t block);
+/* faults.c: false: no memory. */
+bool rewrite_leave_faulty(rewrite_work *);
 /* catch.c: finds room for a jump at each place; false when some procedure had to be left alone for want
  * of it, so that the choice has to be made again (or memory ran out: w->no_room). */
 bool rewrite_catch_all(rewrite_work *);

@@ -2,7 +2,8 @@
  *
  * The original .eh_frame stays where it is (code may know its address: __register_frame_info in static
  * programs) and is not referred to any more: the new section holds all of its entries again, in one
- * encoding, since gdb reads one section only, and then the new ones; .eh_frame_hdr finds all of them.
+ * encoding, since gdb reads one section only, and then the new ones; .eh_frame_hdr finds all of them, and in
+ * the old section those that are not understood.
  * A program that had no .eh_frame_hdr gets one: the C run time looks there for what was not registered.
  *
  * The new code is walked in order of new addresses. It falls into *pieces*: runs of instructions of one
@@ -265,12 +266,13 @@ static void put_header(rewrite_writer *w, const search_entry *entries, size_t co
     w->hdr_size = rewrite_here(b) - w->hdr_addr;
 }
 
-static inl_status put_frames(rewrite_frames *f, search_entry *entries, inl_error *e) {
+static inl_status put_frames(rewrite_frames *f, search_entry *entries, size_t *written, inl_error *e) {
     rewrite_writer *w = f->w;
     size_t count = 0;
     rewrite_align(&w->ro, 8);
     w->eh_frame_addr = rewrite_here(&w->ro);
     for (size_t i = 0; i < f->fdes.count; i++) {
+        if (f->fdes.items[i].fault) continue;
         inl_status st = put_old(f, &f->fdes.items[i], e);
         if (st) return st;
         entries[count++].addr = f->fdes.items[i].addr;
@@ -281,7 +283,19 @@ static inl_status put_frames(rewrite_frames *f, search_entry *entries, inl_error
         entries[count++].addr = f->pieces.items[i].start;
     }
     rewrite_put_number(&w->ro, 0, 4); /* ends the table */
+    *written = count;
     return INL_OK;
+}
+
+/* Entries that stay where they are; how many entries there are then. */
+static size_t add_others(const rewrite_frames *f, search_entry *entries, size_t count) {
+    const image_unwind_range *unread;
+    size_t n = image_unwind_unread(f->w->im, &unread);
+    for (size_t i = 0; i < f->fdes.count; i++)
+        if (f->fdes.items[i].fault)
+            entries[count++] = (search_entry){f->fdes.items[i].addr, f->fdes.items[i].record};
+    for (size_t i = 0; i < n; i++) entries[count++] = (search_entry){unread[i].addr, unread[i].fde};
+    return count;
 }
 
 /* The records' addresses, in the order in which put_frames wrote them. */
@@ -313,16 +327,18 @@ static inl_status put_lsdas(rewrite_frames *f, inl_error *e) {
 
 static inl_status put_all(rewrite_frames *f, inl_error *e) {
     rewrite_writer *w = f->w;
-    size_t count = f->fdes.count + f->pieces.count;
+    const image_unwind_range *unread;
+    size_t count = f->fdes.count + f->pieces.count + image_unwind_unread(w->im, &unread);
     inl_status st = put_lsdas(f, e);
     if (st) return st;
-    search_entry *entries = calloc(count, sizeof *entries);
+    search_entry *entries = calloc(count + 1, sizeof *entries);
     if (!entries) return rewrite_no_memory(w, e);
-    st = put_frames(f, entries, e);
+    st = put_frames(f, entries, &count, e);
     uint64_t frame_size = rewrite_here(&w->ro) - w->eh_frame_addr;
     if (!st) st = rewrite_check_bytes(w, &w->ro, e);
     if (!st) {
         note_records(w, entries);
+        count = add_others(f, entries, count);
         qsort(entries, count, sizeof *entries, search_order);
         put_header(w, entries, count);
         rewrite_area frame = {.name = ".eh_frame", .type = SHT_PROGBITS, .flags = SHF_ALLOC,
@@ -342,10 +358,6 @@ inl_status rewrite_unwind(rewrite_writer *w, inl_error *e) {
     inl_status st = rewrite_read_frames(&f, e);
     if (!st && f.fdes.count) st = find_pieces(&f, e);
     if (!st && f.fdes.count) st = put_all(&f, e);
-    inl_vec_free(&f.cies);
-    inl_map_free(&f.cie_at);
-    inl_vec_free(&f.fdes);
-    inl_vec_free(&f.pieces);
-    inl_vec_free(&f.rows);
+    rewrite_free_frames(&f);
     return st;
 }

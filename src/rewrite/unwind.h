@@ -19,6 +19,8 @@ typedef struct rewrite_cie {
 
 typedef struct rewrite_fde {
     uint64_t addr, size, lsda; /* lsda 0: none */
+    uint64_t record;           /* where it stands in the original */
+    const char *fault;         /* why it cannot be written anew: static text, or NULL */
     uint32_t cie;
     const uint8_t *program;    /* call frame instructions */
     size_t program_size;
@@ -43,16 +45,20 @@ typedef struct rewrite_frames {
     rewrite_writer *w;
     INL_VEC(rewrite_cie) cies;
     inl_map cie_at;            /* address -> index */
-    INL_VEC(rewrite_fde) fdes; /* ascending by address */
+    INL_VEC(rewrite_fde) fdes; /* ascending by address, those with faults included */
     INL_VEC(rewrite_piece) pieces;
     rewrite_rows rows;         /* of the entry at hand */
 } rewrite_frames;
 
-/* unwind_read.c: fills cies and fdes; the rows of one entry. */
+/* unwind_read.c: fills cies and fdes (of the writer, only the image and the ELF header are looked at); the rows of
+ * one entry. */
 inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e);
+void rewrite_free_frames(rewrite_frames *f);
 inl_status rewrite_read_rows(rewrite_frames *f, const rewrite_fde *fde, inl_error *e);
 
 /* lsda.c: appends the exception table of a piece to w->ro, at a multiple of 4. */
 inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *e);
+/* Why that could not be done for an entry that has a table; NULL: it could. */
+const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde);
 
 #endif

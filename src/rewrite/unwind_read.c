@@ -6,8 +6,9 @@
  * from an address on. The state at a row is what the common entry's instructions and those of all rows
  * up to it make, so a row's state is established anywhere by running them without the advances.
  *
- * What cannot be decoded is an error, never left out: code without unwind entries ends the program
- * when an exception passes it.
+ * What cannot be decoded is never left out: code without unwind entries ends the program when an exception passes
+ * it. Such an entry stays where it is, with its common entry; the search table leads there, and the code that it
+ * describes does not move (faults.c).
  */
 #include "rewrite/unwind.h"
 
@@ -55,7 +56,8 @@ static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out) {
     uint64_t id_addr;
     uint32_t id;
     char letters[16];
-    *out = (rewrite_cie){.addr = addr, .out = SIZE_MAX, .lsda_encoding = IMAGE_PE_OMIT};
+    *out = (rewrite_cie){.addr = addr, .out = SIZE_MAX, .lsda_encoding = IMAGE_PE_OMIT,
+                         .personality_encoding = IMAGE_PE_OMIT};
     if (!open_record(im, addr, &c, &id_addr, &id) || id != 0) return false;
     uint8_t version = (uint8_t)rewrite_take(&c, 1);
     if (version != 1 && version != 3 && version != 4) return false;
@@ -74,21 +76,17 @@ static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out) {
     return true;
 }
 
-static inl_status find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, inl_error *e) {
+/* False: it is not understood, or there is no memory. */
+static bool find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, bool *memory) {
     uint64_t known;
     if (inl_map_get(&f->cie_at, addr, &known)) {
         *index = (uint32_t)known;
-        return INL_OK;
+        return true;
     }
     rewrite_cie cie;
-    if (!read_cie(f->w->im, addr, &cie))
-        return inl_fail_at(e, INL_ERR_FORMAT, addr,
-                           "%s: the common unwind entry at 0x%lx is not understood",
-                           image_path(f->w->im), addr);
+    if (!read_cie(f->w->im, addr, &cie)) return false;
     *index = (uint32_t)f->cies.count;
-    if (!inl_vec_push(&f->cies, cie) || !inl_map_put(&f->cie_at, addr, *index))
-        return rewrite_no_memory(f->w, e);
-    return INL_OK;
+    return *memory = inl_vec_push(&f->cies, cie) && inl_map_put(&f->cie_at, addr, *index);
 }
 
 /* Pointers that the dynamic linker would have to relocate stand as zeroes or unrelocated addresses in
@@ -98,22 +96,20 @@ static bool is_relocated(const rewrite_writer *w, uint8_t encoding) {
            w->header.e_type == ET_DYN;
 }
 
-static inl_status read_fde(rewrite_frames *f, const image_unwind_range *range, inl_error *e) {
+static const char odd_entry[] = "its unwind entry is not understood";
+
+/* What is wrong with it; NULL: nothing. */
+static const char *read_fde(rewrite_frames *f, const image_unwind_range *range, rewrite_fde *fde, bool *memory) {
     rewrite_writer *w = f->w;
     rewrite_cursor c;
     uint64_t id_addr;
     uint32_t id;
-    rewrite_fde fde = {.addr = range->addr, .size = range->size};
-    if (!open_record(w->im, range->fde, &c, &id_addr, &id) || id == 0)
-        return inl_fail_at(e, INL_ERR_FORMAT, range->fde, "%s: no unwind entry at 0x%lx",
-                           image_path(w->im), range->fde);
-    inl_status st = find_cie(f, id_addr - id, &fde.cie, e);
-    if (st) return st;
-    const rewrite_cie *cie = &f->cies.items[fde.cie];
-    if (is_relocated(w, cie->encoding) || (cie->personality && is_relocated(w, cie->personality_encoding)) ||
+    if (!open_record(w->im, range->fde, &c, &id_addr, &id) || id == 0) return odd_entry;
+    if (!find_cie(f, id_addr - id, &fde->cie, memory)) return odd_entry;
+    const rewrite_cie *cie = &f->cies.items[fde->cie];
+    if (is_relocated(w, cie->encoding) || is_relocated(w, cie->personality_encoding) ||
         is_relocated(w, cie->lsda_encoding))
-        return inl_fail_at(e, INL_ERR_UNSUPPORTED, range->fde,
-                           "%s: its unwind table holds addresses to be relocated", image_path(w->im));
+        return "its unwind entry holds addresses to be relocated";
     rewrite_take_pointer(&c, cie->encoding);
     rewrite_take_format(&c, cie->encoding);
     if (cie->has_augmentation) {
@@ -121,26 +117,13 @@ static inl_status read_fde(rewrite_frames *f, const image_unwind_range *range, i
         rewrite_cursor inner = c;
         rewrite_skip(&c, size);
         inner.end = c.at;
-        if (size && !c.bad) fde.lsda = rewrite_take_pointer(&inner, cie->lsda_encoding);
-        c.bad = c.bad || inner.bad || (fde.lsda && cie->lsda_encoding & IMAGE_PE_INDIRECT);
+        if (size && !c.bad) fde->lsda = rewrite_take_pointer(&inner, cie->lsda_encoding);
+        c.bad = c.bad || inner.bad || (fde->lsda && cie->lsda_encoding & IMAGE_PE_INDIRECT);
     }
-    if (c.bad)
-        return inl_fail_at(e, INL_ERR_FORMAT, range->fde,
-                           "%s: the unwind entry at 0x%lx is not understood", image_path(w->im),
-                           range->fde);
-    fde.program = c.at;
-    fde.program_size = (size_t)(c.end - c.at);
-    return inl_vec_push(&f->fdes, fde) ? INL_OK : rewrite_no_memory(w, e);
-}
-
-inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e) {
-    const image_unwind_range *ranges;
-    size_t count = image_unwind_ranges(f->w->im, &ranges);
-    for (size_t i = 0; i < count; i++) {
-        inl_status st = read_fde(f, &ranges[i], e);
-        if (st) return st;
-    }
-    return INL_OK;
+    if (c.bad) return odd_entry;
+    fde->program = c.at;
+    fde->program_size = (size_t)(c.end - c.at);
+    return NULL;
 }
 
 enum { /* DW_CFA_*: the top two bits, or the whole byte */
@@ -217,9 +200,31 @@ static bool cut_rows(rewrite_frames *f, const rewrite_fde *fde, const rewrite_ci
 inl_status rewrite_read_rows(rewrite_frames *f, const rewrite_fde *fde, inl_error *e) {
     bool memory = true;
     f->rows.count = 0;
-    if (cut_rows(f, fde, &f->cies.items[fde->cie], &memory)) return INL_OK;
+    if (!fde->fault && cut_rows(f, fde, &f->cies.items[fde->cie], &memory)) return INL_OK;
     if (!memory) return rewrite_no_memory(f->w, e);
     return inl_fail_at(e, INL_ERR_FORMAT, fde->addr,
                        "%s: the unwind entry of 0x%lx is not understood", image_path(f->w->im),
                        fde->addr);
+}
+
+inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e) {
+    const image_unwind_range *ranges;
+    size_t count = image_unwind_ranges(f->w->im, &ranges);
+    bool memory = true;
+    for (size_t i = 0; i < count && memory; i++) {
+        rewrite_fde fde = {.addr = ranges[i].addr, .size = ranges[i].size, .record = ranges[i].fde};
+        fde.fault = read_fde(f, &ranges[i], &fde, &memory);
+        f->rows.count = 0;
+        if (memory && !fde.fault && !cut_rows(f, &fde, &f->cies.items[fde.cie], &memory)) fde.fault = odd_entry;
+        memory = memory && inl_vec_push(&f->fdes, fde);
+    }
+    return memory ? INL_OK : rewrite_no_memory(f->w, e);
+}
+
+void rewrite_free_frames(rewrite_frames *f) {
+    inl_vec_free(&f->cies);
+    inl_map_free(&f->cie_at);
+    inl_vec_free(&f->fdes);
+    inl_vec_free(&f->pieces);
+    inl_vec_free(&f->rows);
 }

@@ -202,17 +202,34 @@ static bool falls(const rewrite_work *w, const isa_insn *in)
     }
 }
 
+static bool ends_with_dead_call(const rewrite_work *w, const isa_insn *last)
+{
+    bool call = last->flow == ISA_FLOW_CALL || last->flow == ISA_FLOW_CALL_IND;
+    return call && rewrite_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN;
+}
+
+/* A call that seems not to return: should it, control goes where it would go in old code. */
+static bool go_on_anyway(rewrite_work *w, x86_code *c, const isa_insn *call)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    const uint8_t *bytes;
+    isa_insn trap;
+    uint64_t behind = call->addr + call->len - w->plan.bias, at;
+    cfg_sight sight = cfg_look_at(p, behind, &at);
+    if (sight == CFG_SEES_BLOCK) return rewrite_exit_to(w, c, rewrite_assumed(w, at));
+    if (sight == CFG_SEES_UNKNOWN) return rewrite_exit_to(w, c, rewrite_assumed(w, behind));
+    size_t have = image_bytes(p->image, at, &bytes);
+    if (p->isa->decode(bytes, have, at, &trap) > ISA_UNKNOWN) return false;
+    x86_bytes(c, trap.raw, trap.len);
+    return true;
+}
+
 /* Behind the last instruction: on to the next block. `done`: the weaver has seen to it. */
 static bool go_on(rewrite_work *w, x86_code *c, const isa_insn *last, bool done)
 {
-    static const uint8_t ud2[] = {0x0f, 0x0b};
     uint64_t behind = last->addr + last->len;
-    bool call = last->flow == ISA_FLOW_CALL || last->flow == ISA_FLOW_CALL_IND;
-    if (call && rewrite_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN) {
-        if (behind != w->follows) x86_bytes(c, ud2, sizeof ud2);
-        return true;
-    }
     if (done || !falls(w, last)) return true;
+    if (behind != w->follows && ends_with_dead_call(w, last)) return go_on_anyway(w, c, last);
     return behind == w->follows || rewrite_exit_to(w, c, behind);
 }
 
@@ -308,7 +325,7 @@ static bool lower_woven(void *work, x86_code *c, const weave_run *run, uint32_t 
     bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
     if (!rewrite_lower(work, c, run, i)) return false;
     if (!call || i + 1 < run->insn_count) return true;
-    if (rewrite_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN) return true;
+    if (ends_with_dead_call(w, in)) return go_on_anyway(w, c, in);
     return rewrite_exit_to(work, c, in->addr + in->len);
 }
 
