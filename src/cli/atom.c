@@ -131,7 +131,8 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     snprintf(compat, sizeof compat, "-I%s/compat", j->place.include);
     snprintf(installed, sizeof installed, "-I%s/inlay/compat", j->place.include);
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-fPIE",
-                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-w", "-Wno-return-type",
+                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-fno-tree-vectorize", "-w",
+                                 "-Wno-return-type",
                                  compat, installed, include, cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     for (int i = 0; i < j->compile.count && !generated; i++)

@@ -38,7 +38,7 @@ static void note_memory(weave_routine *r, const isa_insn *in)
     int n = isa_x86_64.memory(in, mem);
     for (int i = 0; i < n; i++) {
         if (mem[i].segment == X86_SEG_FS && mem[i].access != ISA_ADDRESS_ONLY) r->tls = true;
-        if (mem[i].segment == X86_SEG_GS && mem[i].access != ISA_ADDRESS_ONLY) r->unknown = true;
+        if (mem[i].segment == X86_SEG_GS && mem[i].access & ISA_WRITE) r->unknown = true;
         if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->strings = true;
     }
 }
@@ -75,7 +75,7 @@ static bool follow(walk *w, uint64_t at)
     uint64_t ignored;
     for (;; at += in.len) {
         if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
-        note(w->r, &in);
+        if (in.flow != ISA_FLOW_SYSCALL && in.flow != ISA_FLOW_TRAP) note(w->r, &in);
         switch (in.flow) {
         case ISA_FLOW_NEXT: break;
         case ISA_FLOW_JUMP: return push_target(w, in.target);
