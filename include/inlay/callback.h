@@ -51,6 +51,13 @@ void inlay_on_exec(bool (*f)(const char *path, char *const argv[], void *arg), v
 void inlay_on_start(void (*f)(void *arg), void *arg);
 void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */
 
+/* Called in main: a promise that what analysis routines write is looked at by other analysis routines and by
+ * callbacks of start and end, and by nobody else: no callback of threads, signals, fork or exec, no thread or
+ * handler of the tool's own. In a rewritten program, additions by known amounts to variables that no routine at a
+ * point looks at are then not made one by one but all at once, before the callbacks of the end, from counters that
+ * cost less; the sums are the same, also where several threads add without a lock. */
+void inlay_sums_may_wait(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,7 @@ static const char help[] =
     "  --engine=rewrite|jit         rewrite PROGRAM, or run it under the JIT (at once, or when OUT is run)\n"
     "  --tool-arg WORD              an argument of the instrumentation file\n"
     "  -D -U -I -O -g -f -std=      for the compiler; -l -L for the link\n"
+    "  --no-sums                    routines make every addition at once (docs/atom.md)\n"
     "  --with-libs, --report, --map, --result, --image, --proc   as inlay rewrite has them\n"
     "\n"
     "docs/atom.md tells what ATOM's names mean here.\n";
