@@ -26,6 +26,7 @@ void inlay_on_thread_start(void (*f)(inlay_thread *, void *arg), void *arg);
 void inlay_on_thread_end(void (*f)(inlay_thread *, void *arg), void *arg);
 unsigned inlay_thread_number(const inlay_thread *); /* as inlay_thread_id() has it */
 int inlay_thread_tid(const inlay_thread *);         /* the kernel's */
+unsigned inlay_thread_number_now(void);             /* of the calling thread, in the program */
 /* What the thread has spent in Inlay itself so far, in cycles of inlay_cycles(): translating, linking,
  * the callbacks that see code; not in what was inserted, nor in the program's system calls. Analysis
  * routines may ask: differences of inlay_cycles() less differences of this are the program's time. */
@@ -49,6 +50,13 @@ void inlay_on_exec(bool (*f)(const char *path, char *const argv[], void *arg), v
 /* The program starts (before its first instruction), ends (once, whatever ends it but SIGKILL). */
 void inlay_on_start(void (*f)(void *arg), void *arg);
 void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */
+
+/* Called in main: a promise that what analysis routines write is looked at by other analysis routines and by
+ * callbacks of start and end, and by nobody else: no callback of threads, signals, fork or exec, no thread or
+ * handler of the tool's own. In a rewritten program, additions by known amounts to variables that no routine at a
+ * point looks at are then not made one by one but all at once, before the callbacks of the end, from counters that
+ * cost less; the sums are the same, also where several threads add without a lock. */
+void inlay_sums_may_wait(void);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "atom/xlate.h"
 
 #include <cmplrs/atom.anal.h>
+#include <inlay/callback.h>
 #include <inlay/tool.h>
 
 #include <stdlib.h>
@@ -12,14 +13,7 @@ unsigned long XlateInstTextStart(XLATE *x) { return x->text; }
 unsigned long XlateInstTextSize(XLATE *x) { return x->text_size; }
 long XlateLoadShift(XLATE *x) { return (void)x, 0; }
 
-static long next_id;
-static __thread long own_id; /* plus one */
-
-long ThreadGetId(void)
-{
-    if (!own_id) own_id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
-    return own_id - 1;
-}
+long ThreadGetId(void) { return inlay_thread_number_now(); }
 
 long ThreadLockedAdd(long *to, long amount) { return __atomic_fetch_add(to, amount, __ATOMIC_SEQ_CST); }
 
@@ -30,9 +24,10 @@ void ThreadMutexUnlock(ThreadMutex *m) { inlay_unlock((inlay_mutex *)m); }
 
 /* --- tables: elements in groups that never move --- */
 
-enum { GROUP = 64, GROUPS = 1024 };
+enum { GROUP = 64, GROUPS = 1 << 16 };
 struct atom_thread_table {
     unsigned long size;
+    long count; /* greatest id that has asked, plus one */
     char *groups[GROUPS];
 };
 
@@ -43,26 +38,38 @@ ThreadTable *ThreadTableCreate(unsigned long size)
     return t;
 }
 
-void *ThreadTableOf(ThreadTable *t, long id)
+static void *element(const ThreadTable *t, unsigned long id)
 {
-    if (id < 0 || id >= (long)GROUP * GROUPS) return NULL;
-    char *group = __atomic_load_n(&t->groups[id / GROUP], __ATOMIC_ACQUIRE);
-    return group ? group + (unsigned long)(id % GROUP) * t->size : NULL;
+    char *group = id < (unsigned long)GROUP * GROUPS ? __atomic_load_n(&t->groups[id / GROUP], __ATOMIC_ACQUIRE)
+                                                     : NULL;
+    return group ? group + id % GROUP * t->size : NULL;
+}
+
+void *ThreadTableOf(ThreadTable *t, long id) { return element(t, (unsigned long)id); }
+
+/* This thread asks for the first time. */
+static __attribute__((noinline)) void *first_time(ThreadTable *t, long id)
+{
+    long count = __atomic_load_n(&t->count, __ATOMIC_RELAXED);
+    char *fresh = NULL, *none = NULL;
+    if (id >= (long)GROUP * GROUPS) return NULL;
+    if (!element(t, (unsigned long)id)) fresh = calloc(GROUP, t->size);
+    if (fresh && !__atomic_compare_exchange_n(&t->groups[id / GROUP], &none, fresh, false, __ATOMIC_ACQ_REL,
+                                              __ATOMIC_ACQUIRE))
+        free(fresh);
+    while (count <= id && !__atomic_compare_exchange_n(&t->count, &count, id + 1, false, __ATOMIC_RELEASE,
+                                                       __ATOMIC_RELAXED)) {}
+    return element(t, (unsigned long)id);
 }
 
 void *ThreadTableGet(ThreadTable *t)
 {
     long id = ThreadGetId();
-    void *own = ThreadTableOf(t, id);
-    if (own || id >= (long)GROUP * GROUPS) return own;
-    char *fresh = calloc(GROUP, t->size), *none = NULL;
-    if (fresh && !__atomic_compare_exchange_n(&t->groups[id / GROUP], &none, fresh, false, __ATOMIC_ACQ_REL,
-                                              __ATOMIC_ACQUIRE))
-        free(fresh);
-    return ThreadTableOf(t, id);
+    void *own = id < __atomic_load_n(&t->count, __ATOMIC_RELAXED) ? element(t, (unsigned long)id) : NULL;
+    return own ? own : first_time(t, id);
 }
 
-long ThreadTableCount(ThreadTable *t) { return (void)t, __atomic_load_n(&next_id, __ATOMIC_RELAXED); }
+long ThreadTableCount(ThreadTable *t) { return __atomic_load_n(&t->count, __ATOMIC_ACQUIRE); }
 
 void *AnalHeapBase(void)
 {

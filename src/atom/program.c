@@ -165,5 +165,6 @@ int atom_main(int argc, char **argv, const atom_tool *tool)
     inlay_on_start(on_start, NULL);
     inlay_on_exit(on_exit_of_program, NULL);
     inlay_on_exec(never_follow, NULL);
+    inlay_sums_may_wait();
     return inlay_start();
 }

@@ -33,6 +33,7 @@ static const char help[] =
     "  --engine=rewrite|jit         rewrite PROGRAM, or run it under the JIT (at once, or when OUT is run)\n"
     "  --tool-arg WORD              an argument of the instrumentation file\n"
     "  -D -U -I -O -g -f -std=      for the compiler; -l -L for the link\n"
+    "  --no-sums                    routines make every addition at once (docs/atom.md)\n"
     "  --with-libs, --report, --map, --result, --image, --proc   as inlay rewrite has them\n"
     "\n"
     "docs/atom.md tells what ATOM's names mean here.\n";
@@ -131,7 +132,8 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     snprintf(compat, sizeof compat, "-I%s/compat", j->place.include);
     snprintf(installed, sizeof installed, "-I%s/inlay/compat", j->place.include);
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-fPIE",
-                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-w", "-Wno-return-type",
+                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-fno-tree-vectorize", "-w",
+                                 "-Wno-return-type",
                                  compat, installed, include, cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     for (int i = 0; i < j->compile.count && !generated; i++)

@@ -159,6 +159,8 @@ bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
 
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
+/* The variable that an address lies in, by the symbols with a size; false when they do not tell. */
+bool image_variable_at(image *, uint64_t addr, uint64_t *start, uint64_t *size);
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.
  * The work is done by the C++ run time's __cxa_demangle where the program is linked with it

@@ -155,3 +155,15 @@ bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size) {
     if (size) *size = best->size;
     return true;
 }
+
+bool image_variable_at(image *im, uint64_t addr, uint64_t *start, uint64_t *size) {
+    image_load_symbols(im);
+    for (size_t i = 0; i < im->symbols.count; i++) {
+        const image_sym *s = &im->symbols.items[i];
+        if (s->kind != IMAGE_SYMBOL_DATA || addr < s->addr || addr - s->addr >= s->size) continue;
+        *start = s->addr;
+        *size = s->size;
+        return true;
+    }
+    return false;
+}

@@ -104,6 +104,7 @@ static jit_thread *reuse_block(void)
                        .signal_stack = t->signal_stack,
                        .signal_stack_size = t->signal_stack_size};
     kept.frame.xsave_area = t->frame.xsave_area;
+    kept.frame.heap_cache = t->frame.heap_cache;
     memcpy(t, &kept, sizeof kept);
     memset(t->frame.xsave_area, 0, jit_xsave_bytes());
     memset(counters_of(t), 0, jit.dead_counters_high * sizeof(uint64_t));
@@ -264,6 +265,7 @@ static void act_as_parent(jit_thread *child, const jit_thread *t)
     child->frame.thread_number = t->frame.thread_number;
     child->frame.tool_fs_base = t->frame.tool_fs_base;
     memcpy(child->frame.buffers, t->frame.buffers, sizeof t->frame.buffers);
+    child->frame.heap_cache = t->frame.heap_cache;
     child->client = t->client;
 }
 
@@ -299,6 +301,8 @@ static long raw_clone(const jit_clone_args *a, size_t size, jit_thread *child)
 static void take_back(jit_thread *t, jit_thread *child)
 {
     memcpy(t->frame.buffers, child->frame.buffers, sizeof t->frame.buffers);
+    t->frame.heap_cache = child->frame.heap_cache;
+    child->frame.heap_cache = NULL;
     free(child->exec_argv);
     child->busy = 0;
     jit_signals_release(child->signals);
@@ -420,6 +424,7 @@ void jit_threads_after_fork(jit_thread *t)
         next = o->next;
         if (o == t) continue;
         o->busy = 0;
+        o->frame.heap_cache = NULL; /* it may have been at it */
         retire_locked(o);
     }
     for (jit_thread *o = jit.free_threads; o; o = o->next) o->busy = 0;

@@ -7,6 +7,7 @@
  */
 #include "cfg/placement.h"
 #include "rewrite/plan.h"
+#include "weave/routine.h"
 
 typedef struct placing {
     rewrite_work *w;
@@ -41,12 +42,12 @@ static uint32_t taken_edge(const placing *p, uint32_t block)
 
 typedef void visit_list(placing *, weave_list *, uint32_t block, uint32_t edge);
 
-/* What stays in its place makes its block watched: it may look at counters. */
+/* What may look at counters makes its block watched. */
 static void see_others(placing *p, weave_list *list, uint32_t block, uint32_t edge)
 {
     (void)edge;
     for (const weave_insert *i = list->first; i; i = i->next)
-        if (!is_constant(i)) p->marks[block] |= CFG_FLOW_WATCHED;
+        if (weave_sees_counters(i->code) || snippet_has(i->code, SNIPPET_APPEND)) p->marks[block] |= CFG_FLOW_WATCHED;
 }
 
 static void add_term(placing *p, uint32_t counter, uint32_t edge, uint64_t amount)

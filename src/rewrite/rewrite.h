@@ -13,8 +13,9 @@
 #include "cfg/program.h"
 #include "weave/weave.h"
 
-/* Where the carried tool lies in every rewritten program's process, and in the instrumentor. */
-#define REWRITE_TOOL_BASE 0x650000000000ull
+/* Where the carried tool lies in every rewritten program's process, and in the instrumentor: so low that its
+ * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. */
+#define REWRITE_TOOL_BASE 0x70000000ull
 #define REWRITE_HEAP_BASE 0x651000000000ull   /* the carried heap */
 #define REWRITE_REGION_LOW 0x652000000000ull  /* the tool's later mappings */
 #define REWRITE_REGION_HIGH 0x660000000000ull

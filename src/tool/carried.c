@@ -70,6 +70,7 @@ static void before_exec(jit_thread *t, const char *path, char *const *argv)
     tool_output_flush();
     int out = tool_handoff_data.fds.out;
     size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
+    tool_sums_add();
     tool_derive_report(true);
     for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(0, c->arg);
     tool_derive_report(false);

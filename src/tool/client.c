@@ -190,6 +190,7 @@ static void fork_child(void *arg, jit_thread *t)
     tool_threads_fork_child(t);
     tool_buffers_fork_child(t);
     tool_output_fork_child();
+    tool_sums_fork_child();
     jit_counters_reset();
     TOOL_CALL_BARE(ON_FORK_CHILD);
 }
@@ -214,6 +215,7 @@ static void on_exit(void *arg, jit_thread *t, int status, int signo)
     (void)arg;
     (void)t;
     tool_buffers_flush_all();
+    tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
     for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next)
         ((void (*)(int, void *))c->f)(wait_status, c->arg);

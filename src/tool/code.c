@@ -519,6 +519,27 @@ void tool_code_replace_calls(weave_run *run)
     }
 }
 
+static void visit_insn(weave_insn *i, void (*list)(weave_run *, weave_list *))
+{
+    weave_block *b = &i->run->blocks[i->block];
+    if (i->index == b->first) list(i->run, &b->anywhere);
+    list(i->run, &i->before);
+    list(i->run, &i->after);
+    list(i->run, &i->taken);
+}
+
+void tool_code_visit(inlay_image *image, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *))
+{
+    size_t at = 0;
+    uint64_t key, value;
+    const tool_code *c = image->code;
+    if (!c) return;
+    while (inl_map_next(&c->inserts, &at, &key, &value)) visit_insn((weave_insn *)(uintptr_t)value, list);
+    at = 0;
+    while (replaced && inl_map_next(&c->replaced, &at, &key, &value))
+        replaced((const snippet *)(uintptr_t)(value & ~(uint64_t)AT_CALL));
+}
+
 void tool_code_apply(weave_run *run)
 {
     inlay_image *image = NULL;

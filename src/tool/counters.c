@@ -119,7 +119,7 @@ static uint64_t value_in(const void *thread, uint32_t index)
     return __atomic_load_n(&values[index], __ATOMIC_RELAXED);
 }
 
-static uint64_t sum_of(const void *all, uint32_t index)
+uint64_t tool_counter_total(const void *all, uint32_t index)
 {
     (void)all;
     uint64_t sum = jit.dead_counters ? jit.dead_counters[index] : 0;
@@ -131,7 +131,7 @@ uint64_t inlay_counter_sum(const inlay_counter *c)
 {
     if (!c->index) return 0;
     bool entered = tool_enter();
-    uint64_t sum = sum_of(NULL, c->index) + tool_derived(c->index, sum_of, NULL);
+    uint64_t sum = tool_counter_total(NULL, c->index) + tool_derived(c->index, tool_counter_total, NULL);
     tool_leave(entered);
     return sum;
 }

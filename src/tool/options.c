@@ -141,6 +141,8 @@ static const option common[] = {
     {STRING, "report", 0, &tool_options_now.report,
      "... with a report of what was instrumented and what was not (JSON)", .what = "FILE"},
     {STRING, "map", 0, &tool_options_now.map, "... with a list of old and new addresses", .what = "FILE"},
+    {FLAG, "no-sums", 0, &tool_options_now.no_sums,
+     "... and make every addition of an analysis routine at once, none at the end", .words = NULL},
     {ACTION, "inlay-exec-path", 0, .action = take_exec_path},
     {ACTION, "inlay-fds", 0, .action = take_fds},
 };
@@ -149,7 +151,7 @@ enum { COMMON = sizeof common / sizeof *common };
 /* Of these the program that is written knows nothing. */
 static bool is_for_rewriting(const option *o)
 {
-    static const char *const names[] = {"rewrite", "with-libs", "result", "report", "map"};
+    static const char *const names[] = {"rewrite", "with-libs", "result", "report", "map", "no-sums"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i])) return true;
     return false;

@@ -282,6 +282,15 @@ static void instrument(void *arg, const cfg_program *p, uint32_t index, weave_ru
         rewriter_note_refusal(p->procs[index].addr + r->now->bias, "procedure", "out of memory");
 }
 
+static void decide_sums(const rewriter *r)
+{
+    inlay_image **images = calloc(r->count, sizeof *images);
+    must((char *)images);
+    for (size_t k = 0; k < r->count; k++) images[k] = tool_image_of(r->images[k].m);
+    tool_sums_decide(images, r->count);
+    free(images);
+}
+
 static void make_plan(rewriter *r, rewriter_image *i)
 {
     inl_error e = {0};
@@ -410,6 +419,7 @@ void rewriter_run(void)
         r->client.placed = tool_derive_placed;
     }
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
+    decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     write_files(r);
     end_progress(r);

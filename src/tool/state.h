@@ -64,7 +64,7 @@ size_t tool_heap_size(void);  /* bytes from REWRITE_HEAP_BASE on, whole pages */
 bool tool_heap_holds(const void *); /* in the carried heap? */
 /* The instrumentor's pointers to what must be found again, by number. */
 typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOT_FLOWS,
-                       ROOTS } tool_root;
+                       ROOT_SUMS, ROOTS } tool_root;
 typedef struct tool_heap_root {
     uint64_t magic, next; /* where free memory begins */
     uint64_t start;       /* where it began at inlay_start */
@@ -92,6 +92,7 @@ uint32_t tool_counter_fresh(void);
 void tool_counters_begin(void);
 void tool_counters_restore(void);   /* carried: indices as they were given at rewriting time */
 bool tool_is_static(const void *p); /* in the tool's own image? */
+uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
 
 /* --- derive.c: counts that the rewrite engine placed --- */
 struct rewrite_flows;
@@ -103,6 +104,15 @@ void tool_derive_report(bool begins); /* a report in the program's midst: the so
 void tool_counter_value_wanted(void);
 /* What is to be added to what counter `index` itself holds; `of` is handed to `read`, NULL: all threads. */
 uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of);
+/* The same for all counters: an array to be freed. NULL: out of memory. */
+uint64_t *tool_derive_all(tool_counter_reader *read, const void *of);
+
+/* --- sums.c: additions that wait for the end --- */
+struct inlay_image;
+/* Instrumentor, when all that is inserted is known: which these are. */
+void tool_sums_decide(inlay_image *const *images, size_t count);
+void tool_sums_add(void);        /* carried: now */
+void tool_sums_fork_child(void); /* before counters are reset */
 
 /* --- points.c --- */
 typedef enum point_kind {
@@ -179,6 +189,8 @@ struct cfg_program;
 struct cfg_program *tool_code_take(inlay_image *); /* its analysis, if there is one */
 bool tool_code_note(weave_insn *);     /* of the view: something was inserted at it, or at its block */
 void tool_code_apply(weave_run *);
+/* Each list with something in it, and each result of a replaced procedure; NULL: not these. */
+void tool_code_visit(inlay_image *, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *));
 /* Where the run holds a procedure that is replaced: takes it out of sight and returns what replaces it, which
  * tool_code_replace puts in when the rest has been seen to. NULL: there is none. */
 const snippet *tool_code_cut(weave_run *);

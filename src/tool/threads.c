@@ -9,6 +9,8 @@ unsigned inlay_thread_number(const inlay_thread *t)
     return (unsigned)((const jit_thread *)t)->frame.thread_number;
 }
 
+unsigned inlay_thread_number_now(void) { return inlay_thread_number((const inlay_thread *)jit_self()); }
+
 int inlay_thread_tid(const inlay_thread *t) { return ((const jit_thread *)t)->tid; }
 
 uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const jit_thread *)t)->own_cycles; }

@@ -73,7 +73,7 @@ typedef struct tool_globs {
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
-    bool json, no_ptrace;
+    bool json, no_ptrace, no_sums;
     tool_globs images, procs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool rewriting;  /* write a program, do not run one: */

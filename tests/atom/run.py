@@ -32,7 +32,7 @@ class Place:
     def __init__(self, build, folder):
         self.inlay = f"{os.path.abspath(build)}/inlay"
         self.build, self.folder = os.path.abspath(build), folder
-        self.programs = {name: f"{folder}/{name}" for name in ("known", "sample", "sample_static")}
+        self.programs = {name: f"{folder}/{name}" for name in ("known", "sample", "sample_static", "waiting")}
         self.programs["threads"] = f"{self.build}/tests/samples/threads"
 
     def call(self, *argv, status=0, **env):
@@ -48,6 +48,7 @@ class Place:
         self.call("gcc", *known, "-o", self.programs["known"])
         for name, options in (("sample", []), ("sample_static", ["-static"])):
             self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
+        self.call("gcc", "-O1", "-pthread", f"{HERE}/waiting.c", "-o", self.programs["waiting"])
 
     def read(self, name):
         with open(f"{self.folder}/{name}") as f:
@@ -234,6 +235,68 @@ def code(place, engine):
         need(got == EQUAL, f"{argv[0]}: {got}")
 
 
+# --- additions that wait for the end ---
+
+# Arguments of tools/sums.inst.c: what is added, and may it wait?
+SUMS = ((["Plain"], True), (["Cells"], True), (["Table"], True), (["Shared"], True), (["Mixed"], True),
+        (["Plain", "Table", "ends", "after"], True), (["Plain", "Mixed", "Cells", "Shared", "Value", "Maybe"], True),
+        (["Seen", "Look"], False), (["Taken", "LookThrough"], False), (["Walking", "Walk"], False),
+        (["Table", "LookThrough"], False), (["Value"], False), (["Maybe"], False), (["Asks"], False),
+        (["Called"], False), (["Plain", "Library"], False))
+
+
+def new_code(path):
+    """The rewritten code in a file."""
+    done = subprocess.run(["objcopy", "-O", "binary", "--only-section=.inlay.text", path, f"{path}.text"])
+    need(done.returncode == 0, f"{path} has no section .inlay.text")
+    with open(f"{path}.text", "rb") as f:
+        return f.read()
+
+
+def sums_of(place, program, engine, words, *more, run=(), status=0):
+    """The lines that the tool leaves, and the file."""
+    arguments = [w for word in words for w in ("--tool-arg", word)]
+    out = place.make("sums", program, engine, *arguments, *more)
+    result = f"{place.folder}/sums.out"
+    if os.path.exists(result):
+        os.unlink(result)
+    place.call("setarch", "-R", out, *run, status=status)
+    return place.read("sums.out").splitlines() if os.path.exists(result) else [], out
+
+
+def sums(place, engine):
+    """The same sums in whatever way they are made; and only those wait that may."""
+    if engine == "jit":
+        return
+    for words, waits in SUMS:
+        got, out = sums_of(place, "known", engine, words)
+        code = new_code(out)
+        at_once, out = sums_of(place, "known", engine, words, "--no-sums")
+        jit, _ = sums_of(place, "known", "jit", words)
+        need(len(got) == 1 and got == at_once == jit, f"{words}:\n{got}\n{at_once}\n{jit}")
+        need((code != new_code(out)) == waits, f"{words}: {'none' if waits else 'some'} waited")
+    for program in ("sample", "sample_static"):
+        words = ["Plain", "Cells", "Table", "Shared", "ends", "after", "Maybe"]
+        got, _ = sums_of(place, program, engine, words, run=[place.folder])
+        at_once, _ = sums_of(place, program, engine, words, "--no-sums", run=[place.folder])
+        need(got == at_once, f"{program}:\n{got}\n{at_once}")
+
+
+WAYS = (("exit", [10]), ("fork", [17, 15, 13]), ("exec", [7]), ("noexec", [8]), ("signal", [4]), ("fault", [4]),
+        ("threads", [160000]), ("vfork", [12]))
+
+
+def waiting(place, engine):
+    """However the program ends, the sums are there; and none is lost between threads."""
+    words = ["step", "Plain", "Table", "Shared", "ends"]
+    for way, want in WAYS:
+        if engine == "jit" and way in ("exec", "threads"):
+            continue  # no report before an exec, and losses between threads
+        got, _ = sums_of(place, "waiting", engine, words, run=[way], status=None)
+        entries = [int(line.split()[1]) // -6 for line in got]
+        need(entries == want, f"{way}: {got}")
+
+
 # --- the command ---
 
 def description(place, engine):
@@ -299,7 +362,7 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, code, behaves,
+TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, sums, waiting, code, behaves,
          description, compilers, at_once, mistakes)
 
 

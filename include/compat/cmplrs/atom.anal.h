@@ -16,13 +16,13 @@ unsigned long XlateInstTextSize(XLATE *);
 long XlateLoadShift(XLATE *);              /* 0 */
 
 typedef struct ThreadMutex { unsigned word; } ThreadMutex; /* zeroed: free */
-long ThreadGetId(void);                    /* 0, 1, ... in the order in which threads first ask */
+long ThreadGetId(void);                    /* 0, 1, ... in the order in which threads begin */
 long ThreadLockedAdd(long *, long amount); /* atomic; returns the old value */
 void ThreadMutexInit(ThreadMutex *);
 void ThreadMutexLock(ThreadMutex *);
 void ThreadMutexUnlock(ThreadMutex *);
 /* A table with a zeroed element of `size` bytes for every thread: this thread's; and thread by thread
- * (NULL: it has not asked for its own). */
+ * (NULL, or zeros: it has not asked for its own). */
 typedef struct atom_thread_table ThreadTable;
 ThreadTable *ThreadTableCreate(unsigned long size);
 void *ThreadTableGet(ThreadTable *);

@@ -10,6 +10,7 @@
  *
  * The functions below that no header declares are the static library's own.
  */
+#include "tool/heap.h"
 #include "tool/state.h"
 #include "base/sys.h"
 
@@ -77,6 +78,7 @@ void tls_prepare(void)
 
 void *tls_new(void)
 {
+    if (heap_threads_begin) heap_threads_begin();
     char *tls = _dl_allocate_tls(NULL);
     if (!tls) return NULL;
     *word(tls, TCB_SELF) = *word(tls, TCB_SELF_TOO) = (uint64_t)(uintptr_t)tls;

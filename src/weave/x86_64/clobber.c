@@ -38,7 +38,7 @@ static void note_memory(weave_routine *r, const isa_insn *in)
     int n = isa_x86_64.memory(in, mem);
     for (int i = 0; i < n; i++) {
         if (mem[i].segment == X86_SEG_FS && mem[i].access != ISA_ADDRESS_ONLY) r->tls = true;
-        if (mem[i].segment == X86_SEG_GS && mem[i].access != ISA_ADDRESS_ONLY) r->unknown = true;
+        if (mem[i].segment == X86_SEG_GS && mem[i].access & ISA_WRITE) r->unknown = true;
         if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->strings = true;
     }
 }
@@ -75,7 +75,7 @@ static bool follow(walk *w, uint64_t at)
     uint64_t ignored;
     for (;; at += in.len) {
         if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
-        note(w->r, &in);
+        if (in.flow != ISA_FLOW_SYSCALL && in.flow != ISA_FLOW_TRAP) note(w->r, &in);
         switch (in.flow) {
         case ISA_FLOW_NEXT: break;
         case ISA_FLOW_JUMP: return push_target(w, in.target);
@@ -96,17 +96,19 @@ static bool follow(walk *w, uint64_t at)
     }
 }
 
-/* Bytes of a leaf that can be copied: one return at its end, jumps forward within, no stack. */
-static uint32_t inline_length(uint64_t fn)
+/* Bytes of a leaf that can be copied: one return at its end, jumps forward within, no stack. With `many`,
+ * returns and unconditional jumps in the middle too. */
+static uint32_t inline_length(uint64_t fn, bool many)
 {
     isa_insn in;
     isa_effects fx;
     uint64_t at = fn, furthest = fn;
     for (unsigned n = 0; n < INLINE_INSNS; n++, at += in.len) {
         if (decode_at(at, &in) != ISA_OK) return 0;
-        if (in.flow == ISA_FLOW_RETURN)
-            return furthest <= at && in.imm_len == 0 ? (uint32_t)(at - fn) + 1 : 0;
-        if (in.flow == ISA_FLOW_COND) {
+        bool returns = in.flow == ISA_FLOW_RETURN && in.imm_len == 0;
+        if (returns && furthest <= at) return (uint32_t)(at - fn) + in.len;
+        if (returns && many) continue;
+        if (in.flow == ISA_FLOW_COND || (in.flow == ISA_FLOW_JUMP && many)) {
             if (in.target <= at) return 0;
             if (in.target > furthest) furthest = in.target;
         } else if (in.flow != ISA_FLOW_NEXT) {
@@ -134,7 +136,9 @@ static void analyse(uint64_t fn, weave_routine *r)
         r->flags = r->tls = r->mxcsr = r->strings = true;
         return;
     }
-    if (!r->tls && !r->strings && !r->mxcsr && !r->vecs) r->inline_len = inline_length(fn);
+    if (r->tls || r->strings || r->mxcsr || r->vecs) return;
+    r->inline_len = inline_length(fn, false);
+    r->body_len = inline_length(fn, true);
 }
 
 const weave_routine *weave_routine_of(void (*fn)(void))

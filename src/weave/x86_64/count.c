@@ -2,8 +2,8 @@
  *
  * Within a stretch of a block that is executed whole unless an instruction faults, all constant
  * counts of one counter are one addition, placed where the flags are dead if such a place exists.
- * A stretch ends at a control transfer and around snippets that could look at a counter (analysis
- * calls, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays in its place
+ * A stretch ends at a control transfer and around snippets that could look at a counter (calls of
+ * analysis routines, small leaves excepted, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays in its place
  * among them.
  *
  * Stretches that follow each other with only side exits between form a chain, and a counter that
@@ -19,6 +19,7 @@
  * fault leaves the run in its middle.
  */
 #include "weave/x86_64/weaver.h"
+#include "weave/routine.h"
 
 static bool is_const_count(const weave_insert *n)
 {
@@ -28,8 +29,7 @@ static bool is_const_count(const weave_insert *n)
 static bool looks_at_counters(const weave_list *list)
 {
     for (const weave_insert *n = list->first; n; n = n->next) {
-        if (is_const_count(n)) continue;
-        if (snippet_has(n->code, SNIPPET_CALL) || snippet_has(n->code, SNIPPET_COUNTER)) return true;
+        if (!is_const_count(n) && weave_sees_counters(n->code)) return true;
     }
     return false;
 }

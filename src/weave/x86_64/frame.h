@@ -56,6 +56,7 @@ typedef struct weave_frame {
     _Alignas(64) uint8_t vec_save[32][64]; /* single vector registers saved around calls */
     uint8_t element_mask[64];        /* of the masked operand that snippets ask about: the mask and */
     uint8_t element_index[64];       /* the index vector, as they were before the instruction */
+    void *heap_cache;                /* the tool's allocator's, of this thread; NULL: none yet */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -1,137 +1,276 @@
 /* A small leaf routine's body in place of a call of it.
  *
- * The instructions are copied as they are: arguments are computed into the ABI's registers, the
- * registers that the body writes are claimed like any scratch register, and the return at the end is
- * left out, and so are those that the call's mask names. Jumps go forward and stay within the body
- * (clobber.c saw to that). The stack is not switched, since the body does not use it. Where the routine's variables are too far for PC-relative
- * operands (the tool inside a rewritten program), their addresses go through the register that the
- * instruction overwrites, or one more.
+ * Arguments are computed into whatever registers are free, or used where the program has them; the body is
+ * folded with those that are constant (fold.c); each of its variables that is left gets a register, the
+ * argument's where there is one; and the instructions are written with these. Registers that an instruction
+ * insists on stay what they are. The stack is not switched, since the body does not use it, and the
+ * return at the end is left out.
+ *
+ * The routine's own variables are reached by their addresses where those are displacements, else relative to
+ * the program counter, else from a register that holds an address near them.
  */
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/body.h"
 
-enum { MAX_JUMPS = 8, REACH = 0x7ff00000 };
+#include "isa/x86_64/rename.h"
 
-typedef struct jump {
-    uint64_t target;
-    x86_label label;
-} jump;
+enum { REACH = 0x7ff00000, ARGS = 6, NEAR_ITEMS = 8, MOST_REGS = 13 };
 
-static const uint8_t arg_regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
+static const uint8_t arg_regs[ARGS] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 
-static bool is_far(const weaver *w, const isa_insn *in)
+typedef struct inlining {
+    const snippet *s;
+    const weave_body *body;
+    weave_folded folded;
+    weave_val args[ARGS];
+    bool absent[ARGS];             /* not computed: the body does not look at it */
+    uint8_t map[BODY_VARIABLES];   /* the register of each variable, or ISA_NO_REG */
+    bool mine[BODY_VARIABLES];     /* locked here */
+    uint64_t far;                  /* what BODY_FAR holds */
+    bool has_far;
+    uint64_t here;
+} inlining;
+
+static bool fits32(uint64_t v) { return v == (uint64_t)(int64_t)(int32_t)v; }
+
+/* Relative to the program counter, which must not depend on where the code will run. */
+static bool is_near(const weaver *w, uint64_t here, uint64_t address)
 {
-    int64_t distance = (int64_t)(in->target - x86_here(w->c));
-    return in->bits & ISA_BIT_PCREL_MEM && (distance > REACH || distance < -REACH);
+    int64_t distance = (int64_t)(address - here);
+    return !w->opt->pc_relative && distance < REACH && distance > -REACH;
 }
 
-/* Is instruction k of the body one that is done elsewhere? */
-static bool is_left_out(const snippet *s, unsigned k) { return k < 64 && s->value >> k & 1; }
-
-/* A register that the instruction overwrites whole without reading it, or none. */
-static unsigned overwritten(const isa_insn *in)
+static bool is_absolute(const item *it)
 {
-    isa_effects fx;
-    isa_x86_64.effects(in, &fx);
-    uint32_t regs = (uint32_t)(fx.kills & ~fx.reads & WEAVE_CALLER_SAVED);
-    return regs ? (unsigned)__builtin_ctz(regs) : ISA_NO_REG;
+    return it->has_mem && it->mem.base == ISA_NO_REG && it->mem.index == ISA_NO_REG;
 }
 
-/* Jumps must be few. *far: what the body uses, when it needs a register for addresses out of reach. */
-static bool can_copy(const weaver *w, const snippet *s, uint32_t len, uint16_t *far)
+/* --- arguments --- */
+
+static bool has_effect(const snippet *s)
 {
-    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
-    const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
-    isa_insn in;
-    isa_effects fx;
-    unsigned jumps = 0, k = 0;
-    uint16_t used = 0;
-    bool reaches = true;
-    for (uint32_t at = 0; at < len; at += in.len) {
-        if (isa_x86_64.decode(code + at, len - at, fn + at, &in) != ISA_OK) return false;
-        if (in.flow == ISA_FLOW_COND && ++jumps > MAX_JUMPS) return false;
-        if (is_left_out(s, k++)) continue;
-        isa_x86_64.effects(&in, &fx);
-        used |= (uint16_t)(fx.reads | fx.writes);
-        if (is_far(w, &in) && overwritten(&in) == ISA_NO_REG) reaches = false;
+    switch (s->kind) {
+    case SNIPPET_CONST:
+    case SNIPPET_REG:
+    case SNIPPET_PC:
+    case SNIPPET_EA:
+    case SNIPPET_ACCESS_SIZE:
+    case SNIPPET_FALLTHROUGH:
+    case SNIPPET_ARG:
+    case SNIPPET_THREAD: return false;
+    default: return true;
     }
-    *far = reaches ? 0 : used;
-    return true;
 }
 
-/* One instruction of the body. `base`: the register for far addresses, which holds *held; or none. */
-static void copy_insn(weaver *w, const isa_insn *in, unsigned base, uint64_t *held)
+static void arguments(weaver *w, inlining *n)
 {
-    uint8_t out[16], n = 0;
-    bool good;
-    unsigned own = is_far(w, in) ? overwritten(in) : ISA_NO_REG;
-    if (own != ISA_NO_REG) {
-        x86_mov_ri(w->c, own, in->target);
-        good = isa_x86_64.rebase(in, own, out, &n);
-    } else if (base != ISA_NO_REG && is_far(w, in)) {
-        if (*held != in->target) x86_mov_ri(w->c, base, in->target);
-        *held = in->target;
-        good = isa_x86_64.rebase(in, base, out, &n);
-    } else {
-        good = isa_x86_64.relocate(in, x86_here(w->c), out, &n) == ISA_MOVE_COPIED;
+    for (unsigned i = 0; i < n->s->nargs && !w->status; i++) {
+        const snippet *s = n->s->args[i];
+        n->absent[i] = !(n->body->wanted & WEAVE_BIT(arg_regs[i])) && !has_effect(s);
+        if (n->absent[i]) continue;
+        n->args[i] = weave_eval(w, s, ISA_NO_REG);
+        for (unsigned k = 0; k <= i; k++)
+            if (!n->absent[k]) weave_park(w, &n->args[k]);
     }
-    if (!good) weave_fail(w, INL_ERR_UNSUPPORTED, "a routine's body cannot be copied here");
-    x86_bytes(w->c, out, n);
 }
 
-static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)
+static void fold(weaver *w, inlining *n, bool wanted)
 {
-    uint64_t fn = (uint64_t)(uintptr_t)s->fn;
-    const uint8_t *code = (const uint8_t *)(uintptr_t)fn;
-    jump jumps[MAX_JUMPS];
-    unsigned count = 0, k = 0;
-    uint64_t held = 0;
-    isa_insn in;
-    for (uint32_t at = 0; at < len; at += in.len) {
-        isa_x86_64.decode(code + at, len - at, fn + at, &in);
-        for (unsigned j = 0; j < count; j++) {
-            if (jumps[j].target != fn + at) continue;
-            x86_bind(w->c, jumps[j].label);
-            held = 0;
+    weave_known known = {0};
+    for (unsigned i = 0; i < n->s->nargs; i++) {
+        if (n->absent[i] || n->args[i].kind != WEAVE_IMM) continue;
+        known.which |= WEAVE_BIT(arg_regs[i]);
+        known.value[arg_regs[i]] = n->args[i].imm;
+    }
+    weave_fold(n->body, n->s->value, &known, wanted, &n->folded);
+    for (unsigned i = 0; i < n->s->nargs; i++) {
+        if (n->absent[i] || n->folded.entry & WEAVE_BIT(arg_regs[i])) continue;
+        weave_drop(w, n->args[i]);
+        n->absent[i] = true;
+    }
+}
+
+/* --- registers --- */
+
+static void give(inlining *n, unsigned variable, unsigned reg)
+{
+    n->map[variable] = (uint8_t)reg;
+    n->mine[variable] = true;
+}
+
+/* Those that instructions insist on; whoever sits there gives way. */
+static void pin(weaver *w, inlining *n)
+{
+    uint16_t fixed = n->folded.fixed;
+    for (unsigned i = 0; i < n->s->nargs; i++) {
+        weave_val *v = &n->args[i];
+        bool held = !n->absent[i] && (v->kind == WEAVE_REG || v->kind == WEAVE_PROG);
+        if (held && v->kind == WEAVE_REG && v->reg == arg_regs[i]) continue;
+        if (held && fixed & WEAVE_BIT(v->reg)) weave_own(w, v, fixed, ISA_NO_REG);
+    }
+    for (unsigned i = 0; i < n->s->nargs; i++) {
+        if (n->absent[i] || !(fixed & WEAVE_BIT(arg_regs[i]))) continue;
+        weave_into(w, &n->args[i], arg_regs[i]);
+        give(n, arg_regs[i], arg_regs[i]);
+    }
+    for (unsigned r = 0; r < X86_REGS; r++) {
+        if (!(fixed & WEAVE_BIT(r)) || n->mine[r]) continue;
+        weave_claim(w, r);
+        weave_lock(w, r);
+        give(n, r, r);
+    }
+}
+
+static void place_arguments(weaver *w, inlining *n)
+{
+    for (unsigned i = 0; i < n->s->nargs; i++) {
+        weave_val *v = &n->args[i];
+        unsigned variable = arg_regs[i];
+        if (n->absent[i] || n->mine[variable]) continue;
+        bool changed = n->folded.written & WEAVE_BIT(variable);
+        if (changed) weave_own(w, v, 0, ISA_NO_REG);
+        else weave_in_reg(w, v, WEAVE_BIT(X86_RSP)); /* which cannot be everything that a register can */
+        give(n, variable, v->reg);
+    }
+}
+
+/* An address from which all those are counted that have no encoding here. */
+static void find_far(const weaver *w, inlining *n)
+{
+    for (unsigned i = 0; i < n->folded.count; i++) {
+        const item *it = &n->folded.items[i];
+        uint64_t at = (uint64_t)it->mem.disp;
+        if (!is_absolute(it) || fits32(at) || is_near(w, n->here, at)) continue;
+        if (!n->has_far) n->far = at;
+        n->has_far = true;
+    }
+}
+
+static void put_const(weaver *w, unsigned reg, uint64_t v)
+{
+    bool shorter = v >> 32 && !fits32(v) && is_near(w, x86_here(w->c), v);
+    if (shorter) x86_lea(w->c, reg, x86_rip(v));
+    else x86_mov_ri(w->c, reg, v);
+}
+
+static void place_others(weaver *w, inlining *n)
+{
+    for (unsigned r = 0; r < X86_REGS; r++) {
+        if (!(n->folded.used & WEAVE_BIT(r)) || n->mine[r]) continue;
+        give(n, r, weave_take(w, 0, ISA_NO_REG));
+    }
+    n->here = x86_here(w->c);
+    find_far(w, n);
+    if (!n->has_far) return;
+    give(n, BODY_FAR, weave_take(w, 0, ISA_NO_REG));
+    x86_mov_ri(w->c, n->map[BODY_FAR], n->far);
+}
+
+static void let_go(weaver *w, const inlining *n)
+{
+    for (unsigned v = 0; v < BODY_VARIABLES; v++)
+        if (n->mine[v]) weave_unlock(w, n->map[v]);
+}
+
+/* --- the code --- */
+
+static x86_addr address(const weaver *w, const inlining *n, const item *it)
+{
+    x86_addr a = it->mem;
+    if (is_absolute(it)) {
+        uint64_t at = (uint64_t)a.disp;
+        if (is_near(w, n->here, at)) return x86_rip(at);
+        if (fits32(at)) return a;
+        return x86_at(n->map[BODY_FAR], (int32_t)(at - n->far));
+    }
+    if (a.base != ISA_NO_REG) a.base = n->map[a.base];
+    if (a.index != ISA_NO_REG) a.index = n->map[a.index];
+    return a;
+}
+
+static bool put_item(weaver *w, const inlining *n, const item *it)
+{
+    x86_addr mem = it->has_mem ? address(w, n, it) : x86_abs(0);
+    unsigned dst = n->map[it->dst], src = n->map[it->src];
+    x86_code *c = w->c;
+    switch (it->kind) {
+    case ITEM_COPY: return x86_rename(c, &it->of->in, n->map, it->has_mem ? &mem : NULL) || c->full;
+    case ITEM_CONST: put_const(w, dst, it->imm); return true;
+    case ITEM_ALU_RI: return x86_alu_ri(c, (x86_alu)it->op, it->width, dst, (int64_t)it->imm);
+    case ITEM_ALU_MI: return x86_alu_mi(c, (x86_alu)it->op, it->width, mem, (int64_t)it->imm);
+    case ITEM_STORE: return x86_store_imm(c, it->width, mem, (int64_t)it->imm);
+    case ITEM_TEST_RI: x86_test_ri(c, it->width, dst, (int32_t)it->imm); return true;
+    case ITEM_SHIFT: x86_shift_ri(c, (x86_shift)it->op, it->width, dst, (unsigned)it->imm); return true;
+    case ITEM_SX: x86_movsx_rr(c, 4, dst, src); return true;
+    default: return true;
+    }
+}
+
+static unsigned items_between(const weave_folded *f, unsigned from, unsigned to)
+{
+    unsigned count = 0;
+    for (unsigned i = from + 1; i < to; i++) count += f->items[i].kind != ITEM_GONE;
+    return count;
+}
+
+static void put_items(weaver *w, const inlining *n)
+{
+    const weave_folded *f = &n->folded;
+    x86_label label[BODY_INSNS];
+    for (unsigned i = 0; i <= f->count; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            unsigned kind = f->items[j].kind;
+            if ((kind == ITEM_JUMP || kind == ITEM_ALWAYS) && f->items[j].target == i) x86_bind(w->c, label[j]);
         }
-        if (in.flow == ISA_FLOW_RETURN) return;
-        if (is_left_out(s, k++)) continue;
-        if (in.flow == ISA_FLOW_COND) {
-            jumps[count++] = (jump){in.target, x86_jcc_label(w->c, in.cond, 4)};
-            continue;
-        }
-        copy_insn(w, &in, base, &held);
+        if (i == f->count) return;
+        const item *it = &f->items[i];
+        unsigned width = items_between(f, i, it->target) <= NEAR_ITEMS ? 1 : 4;
+        if (it->kind == ITEM_JUMP) label[i] = x86_jcc_label(w->c, it->op, width);
+        else if (it->kind == ITEM_ALWAYS) label[i] = x86_jmp_label(w->c, width);
+        else if (!put_item(w, n, it))
+            weave_fail(w, INL_ERR_UNSUPPORTED, "an instruction of an analysis routine cannot be written here");
     }
 }
 
-bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool wanted,
-                  weave_val *result)
+/* Before anything is emitted: nothing may go wrong afterwards. */
+static bool is_possible(const weaver *w, const snippet *s, const weave_body *b)
 {
-    if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs) return false;
-    uint16_t used = r->regs;
-    for (unsigned i = 0; i < s->nargs; i++) {
-        used |= (uint16_t)WEAVE_BIT(arg_regs[i]);
+    unsigned locked = 0, used = 0;
+    for (unsigned i = 0; i < s->nargs; i++)
         if (s->args[i]->kind == SNIPPET_REG_REF || s->args[i]->kind == SNIPPET_CONTEXT) return false;
+    uint16_t regs = 0;
+    for (unsigned i = 0; i < b->count; i++) regs |= (uint16_t)(b->insns[i].fx.reads | b->insns[i].fx.writes);
+    for (unsigned i = 0; i < s->nargs; i++) regs |= (uint16_t)WEAVE_BIT(arg_regs[i]);
+    used = (unsigned)__builtin_popcount(regs);
+    for (unsigned r = 0; r < X86_REGS; r++) {
+        locked += w->lock[r] != 0;
+        if (w->lock[r] && b->fixed >> r & 1) return false;
     }
-    for (unsigned reg = 0; reg < X86_REGS; reg++)
-        if (w->lock[reg] && used & WEAVE_BIT(reg)) return false;
-    uint16_t far;
-    if (!can_copy(w, s, r->inline_len, &far)) return false;
+    return locked + used <= MOST_REGS;
+}
 
-    for (unsigned i = 0; i < s->nargs && !w->status; i++) {
-        weave_val v = weave_eval(w, s->args[i], arg_regs[i]);
-        weave_into(w, &v, arg_regs[i]);
+bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool wanted, weave_val *result)
+{
+    if (!r->body_len || w->opt->use_xsave_all || s->nargs > ARGS) return false;
+    inlining n = {.s = s, .body = weave_body_of(r, s->fn)};
+    if (!n.body || !n.body->renamable) return r->inline_len && weave_inline_copied(w, s, r, wanted, result);
+    if (!is_possible(w, s, n.body)) return false;
+    for (unsigned v = 0; v < BODY_VARIABLES; v++) n.map[v] = (uint8_t)v;
+    arguments(w, &n);
+    fold(w, &n, wanted);
+    if (n.folded.flags) weave_flags_clobber(w);
+    pin(w, &n);
+    place_arguments(w, &n);
+    place_others(w, &n);
+    if (w->status) return true;
+    put_items(w, &n);
+    let_go(w, &n);
+    if (!wanted) return true;
+    if (n.folded.result_known) {
+        *result = weave_imm(n.folded.result);
+        return true;
     }
-    if (r->flags) weave_flags_clobber(w);
-    for (unsigned reg = 0; reg < X86_REGS; reg++)
-        if (r->regs & WEAVE_BIT(reg)) weave_claim(w, reg);
-    unsigned base = far ? weave_take(w, far | r->regs, ISA_NO_REG) : ISA_NO_REG;
-    copy_body(w, s, r->inline_len, base);
-    if (far) weave_unlock(w, base);
-    for (unsigned i = 0; i < s->nargs; i++) weave_unlock(w, arg_regs[i]);
-    if (wanted) {
-        unsigned reg = weave_take(w, 0, X86_RAX);
-        if (reg != X86_RAX) x86_mov_rr(w->c, 8, reg, X86_RAX);
-        *result = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
-    }
+    unsigned reg = n.map[X86_RAX];
+    weave_lock(w, reg);
+    *result = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
     return true;
 }

@@ -211,9 +211,13 @@ typedef struct weave_routine {
     bool mxcsr;         /* computes with floating point */
     bool strings;       /* cares about the direction flag */
     uint32_t inline_len;/* bytes when it is a small leaf that can be copied, else 0 */
+    uint32_t body_len;  /* the same, where it may return and jump in the middle too */
+    struct weave_body *body; /* taken apart for that (body.h), or NULL */
 } weave_routine;
-/* inline.c: the routine's body in place of a call; false: it cannot be */
+/* inline.c: the routine's body in place of a call, written anew; false: it cannot be */
 bool weave_inline(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
+/* copied.c: likewise, the instructions as they are, with the ABI's registers */
+bool weave_inline_copied(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
 /* What calling `fn` may change; kept for the next time. NULL when memory is used up. */
 const weave_routine *weave_routine_of(void (*fn)(void));
 unsigned weave_vec_bytes(void); /* width of a vector register here: 16, 32 or 64 */

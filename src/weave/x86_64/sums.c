@@ -1,0 +1,530 @@
+/* What an analysis routine does to memory (routine.h).
+ *
+ * Code is followed with what is known of each register: a value as a tree over arguments and variables, or at
+ * least the object or the pointer variable that an address was computed from. A small leaf, whose jumps go
+ * forward, is followed from its begin to its end, and what comes together at a jump's target is what both ways
+ * agree on. Larger routines are followed piece by piece with all that they call; at the begin of each piece
+ * nothing is known. Their frames are nobody else's business: what is addressed by the stack pointer is left out.
+ */
+#include "weave/x86_64/weaver.h"
+#include "weave/routine.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+enum { MAX_INSNS = 4000, MAX_BODY = 30, MAX_JUMPS = 8, MAX_DEPTH = 8, FLAGS_AHEAD = 12 };
+static const uint64_t LOW_32 = 0xffffffff;
+
+static inl_map known; /* under the engine's lock, like all weaving */
+static inl_arena trees;
+
+typedef enum origin { NOWHERE, OBJECT, POINTER } origin;
+typedef struct value { /* of a register */
+    const snippet *tree; /* NULL: not known */
+    uint8_t origin;      /* an address computed from that of an object, or from a pointer variable's content */
+    uint64_t at;
+} value;
+
+typedef struct state { value regs[X86_REGS]; } state;
+typedef struct later { uint64_t target; state st; } later; /* what is known where a jump leads to */
+
+typedef struct walk {
+    weave_memory *m;
+    size_t access_room, sum_room;
+    state st;
+    later jumps[MAX_JUMPS];
+    unsigned jump_count;
+    uint64_t furthest;   /* target of the jumps seen */
+    bool leaf;           /* one piece, a candidate for sums */
+    bool failed;
+    inl_map seen;
+    INL_VEC(uint64_t) todo;
+    unsigned count;
+} walk;
+
+static const value unknown = {NULL, NOWHERE, 0};
+
+static isa_result decode_at(uint64_t at, isa_insn *in)
+{
+    size_t page_rest = 4096 - (at & 4095);
+    const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
+    isa_result r = isa_x86_64.decode(bytes, page_rest < 15 ? page_rest : 15, at, in);
+    if (r == ISA_TRUNCATED && page_rest < 15) r = isa_x86_64.decode(bytes, 15, at, in);
+    return r;
+}
+
+/* --- trees --- */
+
+static const snippet *constant(uint64_t v)
+{
+    snippet *s = snippet_new(&trees, SNIPPET_CONST);
+    if (s) s->value = v;
+    return s;
+}
+
+static unsigned depth_of(const snippet *s)
+{
+    if (!s || s->kind != SNIPPET_BINARY) return 0;
+    unsigned a = depth_of(s->a), b = depth_of(s->b);
+    return 1 + (a > b ? a : b);
+}
+
+static const snippet *combined(unsigned op, const snippet *a, const snippet *b)
+{
+    if (!a || !b || depth_of(a) >= MAX_DEPTH || depth_of(b) >= MAX_DEPTH) return NULL;
+    snippet *s = snippet_new(&trees, SNIPPET_BINARY);
+    if (!s) return NULL;
+    s->op = (uint8_t)op;
+    s->a = a;
+    s->b = b;
+    return snippet_simplify(&trees, s);
+}
+
+static const snippet *low_half(const snippet *s) { return combined(SNIPPET_AND, s, constant(LOW_32)); }
+
+static const snippet *sign_extended(const snippet *s, unsigned bits)
+{
+    const snippet *by = constant(64 - bits);
+    return combined(SNIPPET_SAR, combined(SNIPPET_SHL, s, by), by);
+}
+
+static value of_constant(uint64_t v) { return (value){constant(v), NOWHERE, 0}; }
+
+static bool is_constant(value v, uint64_t *out)
+{
+    if (!v.tree || v.tree->kind != SNIPPET_CONST) return false;
+    *out = v.tree->value;
+    return true;
+}
+
+/* Adding a number to an address leaves it in its object; which of the two is the number is known by the other. */
+static value sum_of(value a, value b)
+{
+    value v = {combined(SNIPPET_ADD, a.tree, b.tree), NOWHERE, 0};
+    if (a.origin != NOWHERE && b.origin != NOWHERE) return v;
+    v.origin = a.origin | b.origin;
+    v.at = a.at | b.at;
+    return v;
+}
+
+/* --- operands --- */
+
+static value register_value(const walk *w, unsigned reg) { return reg < X86_REGS ? w->st.regs[reg] : unknown; }
+
+static value address_of(const walk *w, const isa_mem *m)
+{
+    if (m->segment || m->bits & (ISA_MEM_ADDR32 | ISA_MEM_VECTOR_INDEX | ISA_MEM_BIT_OFFSET | ISA_MEM_INDEX8))
+        return unknown;
+    if (m->bits & ISA_MEM_PCREL) return (value){constant((uint64_t)m->disp), OBJECT, (uint64_t)m->disp};
+    value v = of_constant((uint64_t)m->disp);
+    if (m->base != ISA_NO_REG) v = sum_of(register_value(w, m->base), v);
+    if (m->index == ISA_NO_REG) return v;
+    value index = register_value(w, m->index);
+    if (m->scale > 1) index = (value){combined(SNIPPET_MUL, index.tree, constant(m->scale)), NOWHERE, 0};
+    return sum_of(v, index);
+}
+
+/* Is what is on the stack meant, which lives no longer than the call, or a variable of the thread's? */
+static bool is_private(const isa_mem *m)
+{
+    if (m->segment) return m->base == ISA_NO_REG && m->index == ISA_NO_REG;
+    return m->base == X86_RSP;
+}
+
+static void add_access(walk *w, weave_access a)
+{
+    weave_memory *m = w->m;
+    for (uint32_t i = 0; i < m->access_count; i++) {
+        const weave_access *b = &m->accesses[i];
+        if (b->place == a.place && b->writes == a.writes && b->adds == a.adds && b->size == a.size && b->at == a.at)
+            return;
+    }
+    if (!inl_vec_reserve_((void **)&m->accesses, &w->access_room, m->access_count + 1, sizeof a)) w->failed = true;
+    else m->accesses[m->access_count++] = a;
+}
+
+static void note_access(walk *w, const isa_mem *m, bool adds)
+{
+    if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH || is_private(m)) return;
+    value v = address_of(w, m);
+    weave_access a = {WEAVE_SOMEWHERE, m->access & ISA_WRITE, adds, (uint32_t)m->size * (m->count ? m->count : 1), 0};
+    bool whole = m->size && !(m->bits & (ISA_MEM_REPEATED | ISA_MEM_VARIABLE)) && !m->mask;
+    if (!is_constant(v, &a.at) || !whole) a.at = v.at;
+    if (v.tree && v.tree->kind == SNIPPET_CONST && whole) a.place = WEAVE_AT;
+    else if (v.origin == OBJECT) a.place = WEAVE_IN;
+    else if (v.origin == POINTER) a.place = WEAVE_THROUGH;
+    else a.at = 0;
+    add_access(w, a);
+}
+
+/* --- additions --- */
+
+static bool is_named(const isa_insn *in, const char *name) { return !strcmp(isa_x86_64.mnemonic(in->op), name); }
+
+/* Are the flags that `in` sets forgotten before anybody asks? */
+static bool flags_unused(const isa_insn *in)
+{
+    isa_effects fx;
+    isa_insn next = *in;
+    isa_x86_64.effects(in, &fx);
+    uint32_t live = (fx.flags_written | fx.flags_undefined) & X86_ARITH;
+    for (unsigned n = 0; n < FLAGS_AHEAD && live; n++) {
+        uint64_t at = next.addr + next.len;
+        if (decode_at(at, &next) != ISA_OK) return false;
+        if (next.flow == ISA_FLOW_RETURN || next.flow == ISA_FLOW_CALL || next.flow == ISA_FLOW_SYSCALL) return true;
+        isa_x86_64.effects(&next, &fx);
+        if (next.flow != ISA_FLOW_NEXT || fx.flags_read & live) return false;
+        live &= ~fx.flags_kill;
+    }
+    return !live;
+}
+
+/* Explicit operands; 0 when there are more than two. */
+static unsigned two_operands(const isa_insn *in, isa_operand out[2])
+{
+    isa_operand all[ISA_MAX_OPERANDS];
+    int n = isa_x86_64.operands(in, all);
+    unsigned count = 0;
+    for (int i = 0; i < n; i++) {
+        if (all[i].implicit) continue;
+        if (count == 2) return 0;
+        out[count++] = all[i];
+    }
+    return count;
+}
+
+static value operand_value(const walk *w, const isa_operand *o)
+{
+    if (o->kind == ISA_OPERAND_IMM) return of_constant((uint64_t)o->imm);
+    if (o->kind == ISA_OPERAND_REG && !o->high_byte && o->size >= 4) return register_value(w, o->reg);
+    return unknown;
+}
+
+/* Does the instruction do nothing but add to memory? *amount is what, as far as known. */
+static bool is_addition(const walk *w, const isa_insn *in, value *amount, unsigned *size)
+{
+    isa_operand o[2];
+    bool add = is_named(in, "add"), sub = is_named(in, "sub"), inc = is_named(in, "inc"), dec = is_named(in, "dec");
+    if (!add && !sub && !inc && !dec) return false;
+    unsigned n = two_operands(in, o);
+    if (n != (add || sub ? 2u : 1u) || o[0].kind != ISA_OPERAND_MEM || !flags_unused(in)) return false;
+    *amount = add || sub ? operand_value(w, &o[1]) : of_constant(inc ? 1 : ~0ull);
+    if (sub) amount->tree = combined(SNIPPET_SUB, constant(0), amount->tree);
+    *size = o[0].size;
+    return true;
+}
+
+static void add_sum(walk *w, const isa_insn *in, const isa_mem *m, value amount, unsigned size)
+{
+    value address = address_of(w, m);
+    if (!w->leaf || w->furthest > in->addr || !address.tree || !amount.tree || (size != 4 && size != 8)) return;
+    weave_sum s = {(uint8_t)(w->count - 1), (uint8_t)size, address.tree, amount.tree};
+    if (!inl_vec_reserve_((void **)&w->m->sums, &w->sum_room, w->m->sum_count + 1, sizeof s)) w->failed = true;
+    else w->m->sums[w->m->sum_count++] = s;
+}
+
+static void note_memory(walk *w, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    value amount;
+    unsigned size;
+    if (!(in->bits & ISA_BIT_MEM)) return;
+    int n = isa_x86_64.memory(in, mem);
+    bool adds = n == 1 && is_addition(w, in, &amount, &size);
+    for (int i = 0; i < n; i++) note_access(w, &mem[i], adds);
+    if (adds) add_sum(w, in, &mem[0], amount, size);
+}
+
+/* --- what an instruction computes --- */
+
+static value loaded(const walk *w, const isa_insn *in)
+{
+    isa_mem m[ISA_MAX_MEM];
+    uint64_t at;
+    if (isa_x86_64.memory(in, m) != 1 || m[0].size != 8 || !is_constant(address_of(w, &m[0]), &at)) return unknown;
+    snippet *s = snippet_new(&trees, SNIPPET_LOAD);
+    const snippet *from = constant(at);
+    if (!s || !from) return unknown;
+    s->a = from;
+    s->size = 8;
+    return (value){s, POINTER, at};
+}
+
+static value moved(const walk *w, const isa_insn *in, const isa_operand *o)
+{
+    isa_mem m[ISA_MAX_MEM];
+    if (is_named(in, "lea")) return isa_x86_64.memory(in, m) == 1 ? address_of(w, &m[0]) : unknown;
+    bool is_long = o[1].kind != ISA_OPERAND_MEM && o[1].size == 4;
+    if (is_named(in, "movsxd") && is_long) return (value){sign_extended(operand_value(w, &o[1]).tree, 32), NOWHERE, 0};
+    if (!is_named(in, "mov")) return unknown;
+    return o[1].kind == ISA_OPERAND_MEM ? loaded(w, in) : operand_value(w, &o[1]);
+}
+
+static value computed(const walk *w, const isa_insn *in, const isa_operand *o, unsigned n)
+{
+    static const struct { const char *name; uint8_t op; } ops[] = {
+        {"add", SNIPPET_ADD}, {"sub", SNIPPET_SUB}, {"imul", SNIPPET_MUL}, {"and", SNIPPET_AND},
+        {"or", SNIPPET_OR},   {"xor", SNIPPET_XOR}, {"shl", SNIPPET_SHL},  {NULL, 0}};
+    value a = operand_value(w, &o[0]);
+    if (n == 1 && is_named(in, "inc")) return sum_of(a, of_constant(1));
+    if (n == 1 && is_named(in, "dec")) return sum_of(a, of_constant(~0ull));
+    if (n != 2 || o[1].kind == ISA_OPERAND_MEM) return unknown;
+    if (is_named(in, "xor") && o[1].kind == ISA_OPERAND_REG && o[1].reg == o[0].reg) return of_constant(0);
+    value b = operand_value(w, &o[1]);
+    for (unsigned i = 0; ops[i].name; i++) {
+        if (!is_named(in, ops[i].name)) continue;
+        if (ops[i].op == SNIPPET_ADD) return sum_of(a, b);
+        if (ops[i].op == SNIPPET_SHL && o[1].kind != ISA_OPERAND_IMM) return unknown;
+        value v = {combined(ops[i].op, a.tree, b.tree), NOWHERE, 0};
+        if (ops[i].op != SNIPPET_SUB || b.origin != NOWHERE) return v;
+        v.origin = a.origin;
+        v.at = a.at;
+        return v;
+    }
+    return unknown;
+}
+
+static void take_effect(walk *w, const isa_insn *in)
+{
+    isa_effects fx;
+    isa_operand o[2];
+    unsigned n = two_operands(in, o);
+    bool plain = n && o[0].kind == ISA_OPERAND_REG && !o[0].high_byte && o[0].access & ISA_WRITE && o[0].size >= 4;
+    value v = unknown;
+    if (plain) v = o[0].access == ISA_WRITE && n == 2 ? moved(w, in, o) : computed(w, in, o, n);
+    if (plain && o[0].size == 4) v = (value){low_half(v.tree), NOWHERE, 0};
+    isa_x86_64.effects(in, &fx);
+    for (unsigned r = 0; r < X86_REGS; r++)
+        if (fx.writes >> r & 1) w->st.regs[r] = plain && r == o[0].reg ? v : unknown;
+}
+
+/* --- leaves --- */
+
+static void meet(state *a, const state *b)
+{
+    for (unsigned r = 0; r < X86_REGS; r++) {
+        if (a->regs[r].tree != b->regs[r].tree) a->regs[r].tree = NULL;
+        if (a->regs[r].origin == b->regs[r].origin && a->regs[r].at == b->regs[r].at) continue;
+        a->regs[r].origin = NOWHERE;
+        a->regs[r].at = 0;
+    }
+}
+
+static void arrive(walk *w, uint64_t at)
+{
+    for (unsigned j = 0; j < w->jump_count; j++)
+        if (w->jumps[j].target == at) meet(&w->st, &w->jumps[j].st);
+}
+
+static void set_arguments(walk *w)
+{
+    static const uint8_t regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
+    for (unsigned i = 0; i < sizeof regs; i++) {
+        snippet *s = snippet_new(&trees, SNIPPET_ARG);
+        if (s) s->index = i;
+        w->st.regs[regs[i]].tree = s;
+    }
+}
+
+/* A routine that weave_routine_of found small enough to be copied. False: it is followed like any other. */
+static bool follow_leaf(walk *w, uint64_t fn)
+{
+    isa_insn in;
+    w->leaf = true;
+    set_arguments(w);
+    for (uint64_t at = fn; w->count < MAX_BODY; at += in.len) {
+        if (decode_at(at, &in) != ISA_OK) return false;
+        arrive(w, at);
+        w->count++;
+        if (in.flow == ISA_FLOW_RETURN) return true;
+        note_memory(w, &in);
+        if (in.flow == ISA_FLOW_COND) {
+            if (w->jump_count == MAX_JUMPS) return false;
+            w->jumps[w->jump_count++] = (later){in.target, w->st};
+            if (in.target > w->furthest) w->furthest = in.target;
+        }
+        take_effect(w, &in);
+    }
+    return false;
+}
+
+/* --- any other routine --- */
+
+static bool push(walk *w, uint64_t at)
+{
+    uint64_t ignored;
+    if (inl_map_get(&w->seen, at, &ignored)) return true;
+    return inl_map_put(&w->seen, at, 1) && inl_vec_push(&w->todo, at);
+}
+
+static void forget_registers(walk *w, uint32_t set)
+{
+    for (unsigned r = 0; r < X86_REGS; r++)
+        if (set >> r & 1) w->st.regs[r] = unknown;
+}
+
+static bool follow_piece(walk *w, uint64_t at)
+{
+    isa_insn in;
+    uint64_t ignored;
+    forget_registers(w, WEAVE_ALL_REGS);
+    for (;;) {
+        if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
+        note_memory(w, &in);
+        switch (in.flow) {
+        case ISA_FLOW_NEXT: take_effect(w, &in); break;
+        case ISA_FLOW_JUMP: return push(w, in.target);
+        case ISA_FLOW_COND:
+        case ISA_FLOW_COND_REG:
+            if (!push(w, in.target)) return false;
+            break;
+        case ISA_FLOW_CALL:
+            if (!push(w, in.target)) return false;
+            forget_registers(w, WEAVE_CALLER_SAVED);
+            break;
+        case ISA_FLOW_SYSCALL:
+            add_access(w, (weave_access){WEAVE_SOMEWHERE, true, false, 0, 0});
+            forget_registers(w, WEAVE_CALLER_SAVED);
+            break;
+        case ISA_FLOW_RETURN:
+        case ISA_FLOW_TRAP: return true;
+        default: return false;
+        }
+        at += in.len;
+        if (inl_map_get(&w->seen, at, &ignored)) return true;
+    }
+}
+
+static bool follow_all(walk *w, uint64_t fn)
+{
+    bool good = push(w, fn);
+    while (good && w->todo.count) good = follow_piece(w, w->todo.items[--w->todo.count]);
+    return good;
+}
+
+static void analyse(uint64_t fn, weave_memory *m)
+{
+    const weave_routine *r = weave_routine_of((void (*)(void))(uintptr_t)fn);
+    walk *w = calloc(1, sizeof *w);
+    m->open = true;
+    if (!w || !r) {
+        free(w);
+        return;
+    }
+    w->m = m;
+    bool good = r->inline_len && follow_leaf(w, fn);
+    if (!good) {
+        m->sum_count = 0;
+        w->leaf = false;
+        w->count = 0;
+        good = follow_all(w, fn);
+    }
+    m->open = !good || w->failed;
+    inl_map_free(&w->seen);
+    inl_vec_free(&w->todo);
+    free(w);
+}
+
+const weave_memory *weave_memory_of(void (*fn)(void))
+{
+    uint64_t key = (uint64_t)(uintptr_t)fn, value = 0;
+    if (inl_map_get(&known, key, &value)) return (weave_memory *)(uintptr_t)value;
+    weave_memory *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    analyse(key, m);
+    if (inl_map_put(&known, key, (uint64_t)(uintptr_t)m)) return m;
+    free(m->accesses);
+    free(m->sums);
+    free(m);
+    return NULL;
+}
+
+/* --- what is left when sums are left out --- */
+
+typedef struct body {
+    isa_insn insns[MAX_BODY];
+    cfg_need live[MAX_BODY + 1]; /* before each; the last one is the return */
+    unsigned count;              /* without the return */
+} body;
+
+static bool read_body(uint64_t at, body *b)
+{
+    for (b->count = 0; b->count < MAX_BODY; b->count++) {
+        isa_insn *in = &b->insns[b->count];
+        if (decode_at(at, in) != ISA_OK) return false;
+        if (in->flow == ISA_FLOW_RETURN) return true;
+        at += in->len;
+    }
+    return false;
+}
+
+static bool writes_memory(const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = isa_x86_64.memory(in, mem);
+    for (int i = 0; i < n; i++)
+        if (mem[i].access & ISA_WRITE && mem[i].access != ISA_ADDRESS_ONLY) return true;
+    return false;
+}
+
+static unsigned number_of(const body *b, uint64_t addr)
+{
+    unsigned k = 0;
+    while (k < b->count && b->insns[k].addr != addr) k++;
+    return k;
+}
+
+/* Does instruction k have to stay? Says what is live before it. */
+static bool is_needed(body *b, unsigned k, uint64_t out)
+{
+    const isa_insn *in = &b->insns[k];
+    isa_effects fx;
+    cfg_need live = b->live[k + 1];
+    isa_x86_64.effects(in, &fx);
+    if (in->flow == ISA_FLOW_COND) {
+        unsigned to = number_of(b, in->target);
+        uint64_t between = ((1ull << to) - 1) & ~((2ull << k) - 1);
+        if (!(between & ~out)) return false;
+        b->live[k].regs = live.regs | b->live[to].regs;
+        b->live[k].flags = live.flags | b->live[to].flags | fx.flags_read;
+        return true;
+    }
+    bool used = fx.writes & live.regs || (fx.flags_written | fx.flags_undefined) & live.flags;
+    if (!used && !writes_memory(in) && !fx.other_writes && !fx.vec_writes && !fx.mask_writes) return false;
+    b->live[k].regs = (live.regs & ~fx.kills) | fx.reads;
+    b->live[k].flags = (live.flags & ~fx.flags_kill) | fx.flags_read;
+    return true;
+}
+
+uint64_t weave_sums_mask(void (*fn)(void), uint64_t chosen, bool *all)
+{
+    const weave_memory *m = weave_memory_of(fn);
+    body b = {.count = 0};
+    uint64_t sums = 0, out = 0;
+    *all = false;
+    if (!m || !read_body((uint64_t)(uintptr_t)fn, &b)) return 0;
+    for (uint32_t i = 0; i < m->sum_count && i < 64; i++)
+        if (chosen >> i & 1) sums |= 1ull << m->sums[i].insn;
+    for (unsigned k = b.count; k-- > 0;) {
+        if (!(sums >> k & 1) && is_needed(&b, k, out)) continue;
+        out |= 1ull << k;
+        b.live[k] = b.live[k + 1];
+    }
+    *all = out == (1ull << b.count) - 1;
+    return out;
+}
+
+bool weave_sees_counters(const snippet *s)
+{
+    if (!s) return false;
+    if (s->kind == SNIPPET_COUNTER) return true;
+    if (s->kind == SNIPPET_CALL) {
+        const weave_routine *r = weave_routine_of(s->fn);
+        if (!r || !r->inline_len) return true;
+    }
+    for (unsigned i = 0; i < s->nargs; i++)
+        if (weave_sees_counters(s->args[i])) return true;
+    return weave_sees_counters(s->a) || weave_sees_counters(s->b) || weave_sees_counters(s->c);
+}
