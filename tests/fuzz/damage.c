@@ -55,10 +55,18 @@ void fuzz_begin(const char *fuzzer, uint64_t seed) {
     signal(SIGFPE, on_signal);
 }
 
-static void add_region(fuzz_file *f, uint64_t offset, uint64_t size) {
+static void add_region(fuzz_file *f, uint64_t offset, uint64_t size, fuzz_kind kind) {
     if (offset >= f->size || size == 0 || f->region_count == FUZZ_REGIONS) return;
     if (size > f->size - offset) size = f->size - offset;
-    f->regions[f->region_count++] = (fuzz_region){offset, size};
+    f->regions[f->region_count++] = (fuzz_region){offset, size, kind};
+}
+
+static fuzz_kind kind_of(const image_section *s) {
+    if (s->type == SHT_RELA) return FUZZ_RELOCS;
+    if (s->type == SHT_DYNAMIC) return FUZZ_DYNAMIC;
+    if (s->type == SHT_NOTE) return FUZZ_NOTES;
+    if (strcmp(s->name, ".eh_frame") == 0) return FUZZ_FRAMES;
+    return strncmp(s->name, ".gcc_except", 11) == 0 ? FUZZ_EXCEPT : FUZZ_BYTES;
 }
 
 void fuzz_load(fuzz_file *f, const char *path, bool code) {
@@ -74,14 +82,14 @@ void fuzz_load(fuzz_file *f, const char *path, bool code) {
     fclose(in);
     Elf64_Ehdr h;
     memcpy(&h, f->bytes, sizeof h);
-    add_region(f, 0, sizeof h);
-    add_region(f, h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr));
-    add_region(f, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr));
+    add_region(f, 0, sizeof h, FUZZ_BYTES);
+    add_region(f, h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), FUZZ_BYTES);
+    add_region(f, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr), FUZZ_BYTES);
     const image_section *s;
     size_t count = image_sections(im, &s);
     for (size_t i = 0; i < count; i++)
         if (s[i].type != SHT_NOBITS && (code || strcmp(s[i].name, ".text") != 0))
-            add_region(f, s[i].file_offset, s[i].size);
+            add_region(f, s[i].file_offset, s[i].size, kind_of(&s[i]));
     image_close(im);
 }
 
@@ -93,9 +101,74 @@ static uint64_t odd_number(void) {
     return odd[fuzz_below(sizeof odd / sizeof *odd)];
 }
 
+/* --- records: still well formed but for one field --- */
+
+typedef struct span {
+    uint8_t *at;
+    size_t size;
+} span;
+
+/* A number of `size` bytes becomes an odd one, or one nearby. */
+static void damage_number(span s, size_t at, size_t size) {
+    uint64_t value = 0;
+    if (size > s.size || at > s.size - size) return;
+    memcpy(&value, s.at + at, size);
+    value = fuzz_below(3) ? value + fuzz_below(65) - 32 : odd_number();
+    memcpy(s.at + at, &value, size);
+}
+
+/* A call frame record: its length, what it refers to, its pointers, a letter, an instruction. */
+static void damage_frames(span s) {
+    size_t at = 0, skip = fuzz_below(64);
+    uint32_t length;
+    for (; at + 4 <= s.size; at += 4 + (size_t)length) {
+        memcpy(&length, s.at + at, 4);
+        if (length == 0 || length > s.size - at - 4 || skip-- == 0) break;
+    }
+    if (at + 24 > s.size) return;
+    static const uint8_t odd[] = {0, 1, 2, 4, 0x0d, 0x0f, 0x10, 0x16, 0x1d, 0x2d, 0x2f, 0x40, 0x80, 0xc0, 0xff, 'z', 'P',
+                                  'L', 'R', 'S', 'B', 0x1b, 0x9b, 0x3b, 0x50};
+    switch (fuzz_below(4)) {
+    case 0: damage_number(s, at + 4 * fuzz_below(4), 4); return;
+    case 1: damage_number(s, at, 4); return;
+    default: s.at[at + 8 + fuzz_below(s.size - at - 8 < 40 ? s.size - at - 8 : 40)] = odd[fuzz_below(sizeof odd)];
+    }
+}
+
+/* An entry of fixed size: what kind of thing it is, or one of its numbers. */
+static void damage_entry(span s, size_t size, size_t kind_at, const uint8_t *kinds, size_t kind_count) {
+    if (s.size < size) return;
+    size_t at = fuzz_below(s.size / size) * size, other = fuzz_below(s.size / size) * size;
+    switch (fuzz_below(4)) {
+    case 0: s.at[at + kind_at] = kinds[fuzz_below(kind_count)]; return;
+    case 1: memcpy(s.at + at + 8 * (size / 8 - 1), s.at + other + 8 * (size / 8 - 1), 8); return;
+    case 2: memcpy(s.at + at, s.at + other, 8); return;
+    default: damage_number(s, at + 8 * fuzz_below(size / 8), 8);
+    }
+}
+
+static void damage_record(span s, fuzz_kind kind) {
+    static const uint8_t relocs[] = {R_X86_64_NONE, R_X86_64_64, R_X86_64_PC32, R_X86_64_COPY, R_X86_64_GLOB_DAT,
+                                     R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, R_X86_64_DTPMOD64, R_X86_64_IRELATIVE};
+    static const uint8_t tags[] = {DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT,
+                                   DT_STRSZ, DT_INIT, DT_FINI, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_JMPREL, DT_INIT_ARRAY,
+                                   DT_INIT_ARRAYSZ, DT_RUNPATH, DT_FLAGS, DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ};
+    switch (kind) {
+    case FUZZ_FRAMES: damage_frames(s); return;
+    case FUZZ_RELOCS: damage_entry(s, 24, 8, relocs, sizeof relocs); return;
+    case FUZZ_DYNAMIC: damage_entry(s, 16, 0, tags, sizeof tags); return;
+    case FUZZ_NOTES: damage_number(s, 4 * fuzz_below(4), 4); return;
+    default: damage_number(s, fuzz_below(s.size), 1);
+    }
+}
+
 /* One place; structures are more often hit than bulk, at their fields. */
 static void damage_place(uint8_t *bytes, const fuzz_file *f) {
     const fuzz_region *r = &f->regions[fuzz_below(fuzz_below(8) ? f->region_count : 3)];
+    if (r->kind != FUZZ_BYTES && fuzz_below(4)) {
+        damage_record((span){bytes + r->offset, r->size}, r->kind);
+        return;
+    }
     uint64_t at = r->offset + fuzz_below(r->size), value, width = 1ull << fuzz_below(4);
     switch (fuzz_below(4)) {
     case 0: bytes[at] ^= (uint8_t)(1u << fuzz_below(8)); return;

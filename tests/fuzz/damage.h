@@ -11,8 +11,10 @@
 
 enum { FUZZ_FILE_SIZE = 4 << 20, FUZZ_REGIONS = 64 };
 
+typedef enum fuzz_kind { FUZZ_BYTES, FUZZ_FRAMES, FUZZ_RELOCS, FUZZ_DYNAMIC, FUZZ_NOTES, FUZZ_EXCEPT } fuzz_kind;
 typedef struct fuzz_region {
     uint64_t offset, size;
+    fuzz_kind kind; /* FUZZ_BYTES: damaged anywhere; else at the fields of its records */
 } fuzz_region;
 
 typedef struct fuzz_file {
