@@ -7,7 +7,7 @@
  *
  *     RX   new code | boot code
  *     R    program headers | notes | exception tables | .eh_frame | .eh_frame_hdr | map |
- *          .dynstr | .rela.dyn | carried data
+ *          .dynsym | .gnu.version | .gnu.hash | .dynstr | .rela.dyn | carried data
  *     RW   .preinit_array | .dynamic                            (each only where it is needed)
  *     and not loaded: .symtab | .strtab | .shstrtab | section headers
  *
@@ -70,6 +70,7 @@ typedef struct rewrite_writer {
         size_t rela_at, rela_size; /* in ro */
         size_t own_relas;    /* the first and */
         size_t extra_relas;  /* the last of them, which are about the new array */
+        size_t symbols_at;    /* of the copy of .dynsym in ro, 0: there is none */
         bool changed, preinit;
     } dynamic;
 } rewrite_writer;
@@ -81,6 +82,12 @@ inl_status rewrite_check_input(rewrite_writer *w, inl_error *e);
 inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e);
 inl_status rewrite_dynamic_end(rewrite_writer *w, inl_error *e);
 bool rewrite_starts_by_preinit(const image *im);
+
+/* elf_names.c: symbols that name moved code, into `ro`; where the tables that changed are now, 0: they have not. */
+typedef struct rewrite_dynamic_places {
+    uint64_t symtab, versym, gnu_hash;
+} rewrite_dynamic_places;
+inl_status rewrite_dynamic_names(rewrite_writer *w, rewrite_dynamic_places *to, inl_error *e);
 
 /* elf_notes.c */
 void rewrite_reserve_notes(rewrite_writer *w);

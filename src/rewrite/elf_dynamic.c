@@ -202,10 +202,23 @@ static inl_status begin_preinit(rewrite_writer *w, inl_error *e) {
     return st;
 }
 
+static inl_status add_names(rewrite_writer *w, inl_error *e) {
+    rewrite_dynamic_places to;
+    inl_status st = rewrite_dynamic_names(w, &to, e);
+    if (st || !to.symtab) return st;
+    w->dynamic.symbols_at = to.symtab - w->ro.addr;
+    set_value(w, DT_SYMTAB, to.symtab);
+    set_value(w, DT_GNU_HASH, to.gnu_hash);
+    if (to.versym) set_value(w, DT_VERSYM, to.versym);
+    w->dynamic.changed = true;
+    return INL_OK;
+}
+
 inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e) {
     bool starts = w->options->carry && rewrite_starts_by_preinit(w->im);
-    if (!rewrite_phdr(w, PT_DYNAMIC) || (!starts && !w->options->run_path)) return INL_OK;
+    if (!rewrite_phdr(w, PT_DYNAMIC)) return INL_OK;
     inl_status st = read_entries(w, e);
+    if (!st) st = add_names(w, e);
     if (!st && w->options->run_path) st = set_run_path(w, e);
     if (!st && starts) st = begin_preinit(w, e);
     return st;

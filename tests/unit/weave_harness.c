@@ -320,7 +320,10 @@ inl_status harness_weave(const weave_run *run, const weave_options *options, boo
     weave_engine engine = {.lower = lower, .exit_to = exit_to, .arg = bench.hook_arg,
                            .live_at = bench.live_at, .live_behind = bench.live_behind};
     uint8_t *at = far ? bench.far : bench.near;
-    bench.code = (x86_code){.write = at, .exec = (uintptr_t)at, .size = bench.room};
+    bench.code = (x86_code){.write = at, .exec = (uintptr_t)at, .size = bench.room / 2};
+    bench.cold = bench.code;
+    bench.cold.write += bench.room / 2, bench.cold.exec += bench.room / 2;
+    if (bench.apart) engine.cold = &bench.cold;
     return weave_compile(run, &engine, options, &bench.code, &bench.out, e);
 }
 

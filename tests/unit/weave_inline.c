@@ -186,6 +186,7 @@ static void one(const routine_set *set, const routine *r, uint32_t seed, unsigne
     call_count = 0;
     insert(run, r, m);
     options.seed = seed;
+    bench.apart = seed & 1;
     if (harness_weave(run, &options, place != NEAR, &e)) {
         if (strstr(e.text, "more registers")) return;
         complain(run, set, r, seed, e.text);

@@ -212,22 +212,98 @@ static unsigned items_between(const weave_folded *f, unsigned from, unsigned to)
     return count;
 }
 
-static void put_items(weaver *w, const inlining *n)
+/* Are the items from..to entered only from `by`, and left only for `to`? */
+static bool is_apart(const weave_folded *f, unsigned by, unsigned from, unsigned to)
+{
+    for (unsigned j = 0; j < f->count; j++) {
+        const item *it = &f->items[j];
+        if (it->kind != ITEM_JUMP && it->kind != ITEM_ALWAYS) continue;
+        bool inside = j >= from && j < to;
+        if (inside && it->target > to) return false;
+        if (!inside && j != by && it->target >= from && it->target < to) return false;
+    }
+    return true;
+}
+
+/* What is worth two jumps when it does run: more than a move. */
+static bool is_worth(const weave_folded *f, unsigned from, unsigned to)
+{
+    unsigned count = 0;
+    for (unsigned i = from; i < to; i++) {
+        count += f->items[i].kind != ITEM_GONE;
+        if (f->items[i].has_mem) return true;
+    }
+    return count > 2;
+}
+
+/* A condition's arm that goes out of line, since it is run less often than not: what is skipped otherwise,
+ * or, where there are two ways, the second. */
+typedef struct arm { bool apart, second; unsigned from, to; } arm;
+
+static arm arm_of(const weaver *w, const weave_folded *f, unsigned i)
+{
+    unsigned t = f->items[i].target;
+    arm none = {false, false, 0, 0};
+    if (!w->engine->cold || w->c == w->engine->cold) return none;
+    const item *last = t > i + 1 ? &f->items[t - 1] : NULL;
+    if (last && last->kind == ITEM_ALWAYS) {
+        if (last->target <= t || !is_apart(f, i, t, last->target) || !is_worth(f, t, last->target)) return none;
+        return (arm){true, true, t, last->target};
+    }
+    if (!is_apart(f, i, i + 1, t) || !is_worth(f, i + 1, t)) return none;
+    return (arm){true, false, i + 1, t};
+}
+
+static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to);
+
+/* `entry`: the jump that leads to the arm; control comes back here. */
+static void put_arm(weaver *w, const inlining *n, const arm *a, x86_label entry)
+{
+    x86_code *main = w->c, *cold = w->engine->cold;
+    uint64_t back = x86_here(main), at = x86_here(cold);
+    if (!main->full && !x86_patch_rel32(main->write + entry.at, main->exec + entry.at, at)) main->unreachable = true;
+    w->c = cold;
+    put_range(w, n, a->from, a->to);
+    x86_jmp_to(cold, back);
+    w->c = main;
+}
+
+static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
 {
     const weave_folded *f = &n->folded;
-    x86_label label[BODY_INSNS];
-    for (unsigned i = 0; i <= f->count; i++) {
-        for (unsigned j = 0; j < i; j++) {
-            unsigned kind = f->items[j].kind;
-            if ((kind == ITEM_JUMP || kind == ITEM_ALWAYS) && f->items[j].target == i) x86_bind(w->c, label[j]);
+    x86_label label[BODY_INSNS], entry = {0, 0};
+    bool bound[BODY_INSNS] = {false}; /* jumps whose label is to be bound */
+    arm second = {false, false, 0, 0};
+    for (unsigned i = from; i <= to; i++) {
+        for (unsigned j = from; j < i; j++)
+            if (bound[j] && f->items[j].target == i) x86_bind(w->c, label[j]);
+        if (i == to) return;
+        if (second.apart && i + 1 == second.from) { /* in place of the jump over it */
+            put_arm(w, n, &second, entry);
+            second.apart = false;
+            i = second.to - 1;
+            continue;
         }
-        if (i == f->count) return;
         const item *it = &f->items[i];
         unsigned width = items_between(f, i, it->target) <= NEAR_ITEMS ? 1 : 4;
-        if (it->kind == ITEM_JUMP) label[i] = x86_jcc_label(w->c, it->op, width);
-        else if (it->kind == ITEM_ALWAYS) label[i] = x86_jmp_label(w->c, width);
-        else if (!put_item(w, n, it))
+        if (it->kind == ITEM_JUMP) {
+            arm a = second.apart ? second : arm_of(w, f, i);
+            if (!second.apart && a.apart && a.second) {
+                entry = x86_jcc_label(w->c, it->op, 4);
+                second = a;
+            } else if (!second.apart && a.apart) {
+                put_arm(w, n, &a, x86_jcc_label(w->c, it->op ^ 1u, 4));
+                i = a.to - 1;
+            } else {
+                label[i] = x86_jcc_label(w->c, it->op, width);
+                bound[i] = true;
+            }
+        } else if (it->kind == ITEM_ALWAYS) {
+            label[i] = x86_jmp_label(w->c, width);
+            bound[i] = true;
+        } else if (!put_item(w, n, it)) {
             weave_fail(w, INL_ERR_UNSUPPORTED, "an instruction of an analysis routine cannot be written here");
+        }
     }
 }
 
@@ -262,7 +338,7 @@ bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool want
     place_arguments(w, &n);
     place_others(w, &n);
     if (w->status) return true;
-    put_items(w, &n);
+    put_range(w, &n, 0, n.folded.count);
     let_go(w, &n);
     if (!wanted) return true;
     if (n.folded.result_known) {
