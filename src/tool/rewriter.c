@@ -329,6 +329,16 @@ static bool needs_tool(const rewriter *r)
 
 /* --- files --- */
 
+/* An image with addresses of its own may be made for where the tool has its own. */
+static void check_place(const rewriter_image *i, const rewrite_pack_image *p)
+{
+    enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
+    uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
+    if (high > REWRITE_TOOL_BASE && low < REWRITE_TOOL_BASE + ROOM)
+        give_up("cannot rewrite %s: %s", i->path,
+                "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
+}
+
 static void pack(const rewriter *r, rewrite_carry *carry)
 {
     inl_error e = {0};
@@ -345,6 +355,7 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
+        check_place(i, &images[k]);
     }
     rewrite_pack p = {
         .tool_path = "/proc/self/exe",
