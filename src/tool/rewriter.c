@@ -112,7 +112,19 @@ static void give_up(const char *fmt, const char *what, const char *why)
     end_progress(&it);
     for (size_t i = 0; i < it.count; i++)
         if (it.images[i].written) unlink(it.images[i].out);
+    if (it.made_folder) rmdir(tool_options_now.with_libs);
     tool_fail(TOOL_EXIT_FAILED, fmt, what, why);
+}
+
+/* The same for an error whose text may begin with the path, and with what give_up says anyway. */
+static void give_up_for(const char *fmt, const char *path, const inl_error *e)
+{
+    static const char again[] = "cannot be written: ";
+    const char *text = e->text;
+    size_t n = strlen(path);
+    if (!strncmp(text, path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
+    if (!strncmp(text, again, sizeof again - 1)) text += sizeof again - 1;
+    give_up(fmt, path, text);
 }
 
 static char *must(char *s)
@@ -151,12 +163,7 @@ static void check_machine(const rewriter_image *i)
 static void open_image(rewriter_image *i)
 {
     inl_error e = {0};
-    if (image_open(i->path, &i->im, &e) != INL_OK) {
-        const char *text = e.text;
-        size_t n = strlen(i->path);
-        if (!strncmp(text, i->path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
-        give_up("cannot rewrite %s: %s", i->path, text);
-    }
+    if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for("cannot rewrite %s: %s", i->path, &e);
     check_machine(i);
     i->is_program = image_is_program(i->im);
 }
@@ -167,7 +174,7 @@ static void add_libraries(rewriter *r)
     rewriter_library *libs;
     size_t n;
     if (rewriter_libraries(r->images[0].im, &libs, &n, &e) != INL_OK)
-        give_up("cannot rewrite %s: %s", r->images[0].path, e.text);
+        give_up_for("cannot rewrite %s: %s", r->images[0].path, &e);
     rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
     if (!more) give_up("cannot rewrite %s: %s", r->images[0].path, "out of memory");
     r->images = more;
@@ -235,10 +242,12 @@ static char *program_out(const char *program)
     return must(strdup(o->rewrite_out));
 }
 
-static void make_folder(const char *folder)
+static bool make_folder(const char *folder)
 {
-    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (folder && mkdir(folder, 0777) == 0) return true;
+    if (folder && errno != EEXIST)
         tool_fail(TOOL_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
+    return false;
 }
 
 /* Before the work, not after it. */
@@ -298,9 +307,9 @@ static void make_plan(rewriter *r, rewriter_image *i)
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
-        give_up("cannot analyse %s: %s", i->path, e.text);
+        give_up_for("cannot analyse %s: %s", i->path, &e);
     if (rewrite_plan_make(i->cfg, i->bias, rewrite_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
-        give_up("cannot rewrite %s: %s", i->path, e.text);
+        give_up_for("cannot rewrite %s: %s", i->path, &e);
 }
 
 static bool registered_something(void)
@@ -367,7 +376,7 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         .image_count = r->count,
     };
     if (rewrite_carry_pack(&p, carry, &e) != INL_OK)
-        give_up("cannot write %s: %s", r->images[0].out, e.text);
+        give_up_for("cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
@@ -388,7 +397,7 @@ static void write_files(rewriter *r)
             .arg = r,
         };
         if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK)
-            give_up("cannot write %s: %s", i->out, e.text);
+            give_up_for("cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) rewrite_carry_free(&carry);
@@ -410,7 +419,7 @@ void rewriter_run(void)
     };
     open_image(&r->images[0]);
     refuse_library(r);
-    make_folder(tool_options_now.with_libs);
+    r->made_folder = make_folder(tool_options_now.with_libs);
     r->images[0].out = program_out(program);
     if (tool_options_now.with_libs) add_libraries(r);
     check_outputs(r);

@@ -7,7 +7,6 @@ and in the rewritten program, thread by thread and process by process.
 
 import glob
 import os
-import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -17,14 +16,7 @@ import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT = 60
-FORMS = {
-    "dynamic": ["gcc", "-O1"],
-    "no-pie": ["gcc", "-O2", "-no-pie"],
-    "static": ["gcc", "-O2", "-static"],
-    "static-pie": ["gcc", "-O1", "-static-pie"],
-    "musl-static": ["musl-gcc", "-O2", "-static"],
-    "with-libs": ["gcc", "-O1"],
-}
+FORMS = ("dynamic", "no-pie", "static", "static-pie", "musl-static", "with-libs")
 
 
 def must(argv, folder):
@@ -43,7 +35,7 @@ class Form:
     def __init__(self, build, tool, folder, name):
         self.inlay, self.tool, self.folder, self.name = f"{build}/inlay", tool, driver.fresh(f"{folder}/{name}"), name
         self.program = f"{self.folder}/events"
-        must([*FORMS[name], "-w", "-pthread", f"{HERE}/events.c", "-o", self.program], self.folder)
+        self.missing = driver.build("dynamic" if name == "with-libs" else name, f"{HERE}/events.c", self.program)
 
     def rewritten(self):
         out = f"{self.folder}/out"
@@ -81,11 +73,11 @@ def main():
         tool = f"{results.folder}/tool"
         must([f"{options.build}/inlay", "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/events_tool.c", "-o", tool],
              results.folder)
-        for name, (compiler, *_) in FORMS.items():
-            if not shutil.which(compiler):
-                results.skip(name, f"there is no {compiler}")
-                continue
+        for name in FORMS:
             form = Form(options.build, tool, results.folder, name)
+            if form.missing:
+                results.skip(name, form.missing)
+                continue
             results.check(name, form.check)
             results.check(f"{name} exec", lambda f=form: f.check("exec"))
     return results.status
