@@ -128,6 +128,8 @@ uint64_t rewrite_old_address(const rewrite_plan *, uint64_t new_addr);
 
 /* Link-time address behind the image's last segment where new segments can begin. */
 uint64_t rewrite_new_base(const image *);
+/* Has the writer made it? */
+bool rewrite_is_rewritten(const image *);
 
 /* What a rewritten program carries: boot code (position independent, executed) and data (read). The
  * boot code begins with a rewrite_boot_links that the writer fills in. NULL in a library, or where

@@ -165,6 +165,8 @@ static void open_image(rewriter_image *i)
     inl_error e = {0};
     if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for("cannot rewrite %s: %s", i->path, &e);
     check_machine(i);
+    if (rewrite_is_rewritten(i->im))
+        give_up("cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
     i->is_program = image_is_program(i->im);
 }
 
@@ -264,11 +266,29 @@ static void check_output(const rewriter *r, const char *out)
     free(folder);
 }
 
+/* Will both be one file, which may not exist yet? */
+static bool same_output(const char *a, const char *b)
+{
+    if (!a || !b) return false;
+    char *x = folder_of(a), *y = folder_of(b);
+    bool same = same_file(a, b) || (same_file(x, y) && !strcmp(skip_folders(a), skip_folders(b)));
+    free(x);
+    free(y);
+    return same;
+}
+
 static void check_outputs(const rewriter *r)
 {
-    for (size_t k = 0; k < r->count; k++) check_output(r, r->images[k].out);
-    if (tool_options_now.report) check_output(r, tool_options_now.report);
-    if (tool_options_now.map) check_output(r, tool_options_now.map);
+    const char *report = tool_options_now.report, *map = tool_options_now.map;
+    for (size_t k = 0; k < r->count; k++) {
+        const char *out = r->images[k].out;
+        check_output(r, out);
+        if (same_output(out, report) || same_output(out, map))
+            give_up("%s: %s", out, "named for two outputs");
+    }
+    if (same_output(report, map)) give_up("%s: %s", map, "named for two outputs");
+    if (report) check_output(r, report);
+    if (map) check_output(r, map);
 }
 
 /* --- analysis and plan --- */
