@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Callbacks: a tool that writes all of them down (events_tool.c) sees the same of a program (events.c) under the JIT
-and in the rewritten program, thread by thread and process by process.
+and in the rewritten program, thread by thread and process by process. And a program that ends, starts threads
+and takes signals in every way (ends.c) behaves as natively while all its system calls are watched.
 
   tests/rewrite/events.py [--build DIR] [--only FORM] [--keep]
 """
@@ -13,6 +14,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
+import ends  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT = 60
@@ -67,6 +69,24 @@ class Form:
             raise Failed(*told)
 
 
+def check_ways(build, tool, folder, form):
+    """All that differ, at once: the ways are many."""
+    options, program = f"{driver.fresh(f'{folder}/ways-{form}')}/out", f"{folder}/ways-{form}/ends"
+    driver.build("dynamic" if form == "with-libs" else form, f"{HERE}/ends.c", program)
+    where = ["--with-libs", options] if form == "with-libs" else ["-o", options]
+    driver.rewrite(f"{build}/inlay", [tool, program, *where], LIMIT)
+    out = f"{options}/ends" if form == "with-libs" else options
+    wrong = []
+    for way in ends.WAYS:
+        if form == "static" and way in ends.GLIBC_DYNAMIC:
+            continue
+        a = driver.run([program, way], LIMIT)
+        b = driver.run([program, way], LIMIT, executable=out, env=os.environ | {"INLAY_OUT": f"{out}.result"})
+        wrong += [f"{way}: {line}" for line in driver.differences(a, b, ("noerr",))]
+    if wrong:
+        raise Failed(*wrong)
+
+
 def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("events", options) as results:
@@ -80,6 +100,8 @@ def main():
                 continue
             results.check(name, form.check)
             results.check(f"{name} exec", lambda f=form: f.check("exec"))
+        for form in ("dynamic", "static", "with-libs"):
+            results.check(f"ways {form}", lambda f=form: check_ways(options.build, tool, results.folder, f))
     return results.status
 
 
