@@ -197,6 +197,22 @@ static bool follow(cfg_work *w, cfg_pointer *q)
     return true;
 }
 
+enum { alignment = 16 }; /* of procedures, where nothing else shows that one begins */
+
+/* May a procedure begin where only a number that looks like an address leads? Bytes from the middle of
+ * another one's code often make sense too, and that one may not be known. */
+static bool may_begin(const cfg_work *w, uint64_t at)
+{
+    const cfg_region *r = cfg_region_at(w, at);
+    const uint8_t *bytes = r->bytes + (at - r->addr);
+    const image_unwind_range *ranges;
+    bool aligned = at % alignment == 0, begins = w->machine->prologue(bytes, r->end - at);
+    bool described = image_unwind_ranges(w->image, &ranges) != 0; /* what they do not describe is little */
+    if (described ? !aligned && !begins : !aligned || !begins) return false;
+    if (at == r->addr) return true;
+    return bytes[-1] == 0 || w->machine->padding(w->isa, bytes - 1, 1) || cfg_mark(w, at)[-1] & (MARK_INSN | MARK_BODY);
+}
+
 /* New procedures where pointers lead into gaps; each has to make sense as code. */
 static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
 {
@@ -209,6 +225,7 @@ static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
         if (!m || *m & (MARK_INSN | MARK_BODY | MARK_ENTRY)) continue;
         const cfg_draft *p = number == CFG_NONE ? NULL : &w->procs.items[number];
         if (p && p->sized && cfg_inside(p, to)) continue;
+        if (source == CFG_SOURCE_POINTER && !w->found.items[i].sure && !may_begin(w, to)) continue;
         cfg_procs_add(w, to, 0, NULL, source, flags);
     }
     if (w->procs.count == before) return;
@@ -266,7 +283,6 @@ static void look_at_place(cfg_work *w, const cfg_region *r, uint64_t at, uint64_
 /* The first thing that is no padding, and aligned places behind bytes that are padding by themselves. */
 static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_t to)
 {
-    enum { alignment = 16 };
     if (r->stubs || from >= to) return;
     from = cfg_skip_padding(w, from, to);
     while (from < to && r->bytes[from - r->addr] == 0) from++; /* filled up with zeros */

@@ -265,6 +265,7 @@ bool rewrite_choose(rewrite_work *w)
     const cfg_program *p = rewrite_cfg(w);
     const char *why = is_go(p->image) ? "Go's runtime looks return addresses up in its own tables" : NULL;
     for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why);
+    rewrite_leave_sequences(w);
     leave_split(w);
     if (!rewrite_leave_faulty(w) || !find_early(w)) return false;
     for (uint32_t i = 0; w->runs_early && i < p->proc_count; i++)

@@ -187,15 +187,32 @@ static void add_need(cfg_need *to, const weave_insn *n, const weave_list *list)
     to->flags |= need.flags;
 }
 
+/* Labels inside whose address is taken, and no jump that could go to them: a fault's handler compares addresses
+ * with them, or goes on there. It may look at any register. */
+static bool has_labels(const rewrite_work *w)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    const cfg_proc *of = &p->procs[w->proc];
+    bool found = false;
+    for (uint32_t i = 0; i < w->run.insn_count; i++)
+        if (w->run.insns[i].in.flow == ISA_FLOW_JUMP_IND) return false;
+    for (uint32_t k = 1; k < of->block_count; k++)
+        found |= (p->blocks[of->first_block + k].flags & CFG_BLOCK_ADDRESS_TAKEN) != 0;
+    return found;
+}
+
 /* What is live at the blocks' entries, snippets' needs included. */
 static bool find_live(rewrite_work *w)
 {
+    static const cfg_need everything = {~0ull, ~0u};
     uint32_t n = w->run.insn_count;
     cfg_need *before = inl_arena_alloc(&w->arena, n * sizeof *before);
     cfg_need *after = inl_arena_alloc(&w->arena, n * sizeof *after);
     if (!before || !after) return false;
+    w->has_labels = has_labels(w);
     for (uint32_t i = 0; i < n; i++) {
         const weave_insn *insn = &w->run.insns[i];
+        if (w->has_labels && insn->in.bits & ISA_BIT_MEM) before[i] = everything;
         add_need(&before[i], insn, &insn->before);
         add_need(&before[i], insn, &insn->after);
         add_need(&after[i], insn, &insn->after);
@@ -311,7 +328,8 @@ static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
         inl_status status = try_blocks(w, k, blocks, &e);
         if (!status) return INL_OK;
         bool found = status == INL_ERR_RANGE && make_room(w, &room);
-        w->near.count = near, w->far.count = far, w->map.count = map, w->sites = sites;
+        w->near.count = near, w->far.count = far, w->sites = sites;
+        rewrite_map_cut(w, map);
         w->cold.at = cold;
         if (found || (status == INL_ERR_UNSUPPORTED && give_up_points(w, k, blocks, e.address))) continue;
         if (status == INL_ERR_RANGE && w->cold_base && !w->cold.full) return status;
@@ -419,7 +437,8 @@ static inl_status emit_until_stable(rewrite_work *w)
     w->plain = is_plain(w);
     if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     for (unsigned pass = 0;; ) {
-        w->plan.text_size = text, w->far.count = far, w->map.count = map;
+        w->plan.text_size = text, w->far.count = far;
+        rewrite_map_cut(w, map);
         if (!set_cold(w, text, distance))
             return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
         inl_status status = emit(w);

@@ -201,7 +201,8 @@ static bool place(placing *p, const rewrite_flow_edge *edges)
     for (uint32_t i = 0; i < n; i++)
         if (edges[i].counter && !count_at(p, i, edges[i].counter)) return false;
     rewrite_flows flows = {p->g->node_count, n, (uint32_t)p->terms.count, edges, p->terms.items};
-    return p->w->client->placed(p->w->client->arg, &flows);
+    rewrite_placed placed = {p->w->proc, p->w->client->placed(p->w->client->arg, &flows)};
+    return placed.flows && inl_vec_push(&p->w->placed, placed);
 }
 
 static bool weigh_and_place(placing *p)

@@ -3,13 +3,10 @@
  * would kill it. What is interrupted decides:
  *
  *   code that is not rewritten     the program's handler is jumped to, as if the kernel had called it
- *   moved code, a signal sent      the registers may be in slots, so steps are made, everything blocked, to
- *                                  the next block's start, or out of moved code; there the signal is sent
- *                                  again and finds the program's own state in every register
+ *   moved code                     the same, with a frame that shows the program's own state (<isa>/frames.c)
+ *   a snippet, a signal sent       steps are made, everything blocked, to the next instruction of the
+ *                                  program; there the signal is sent again
  *   an analysis routine            the same, from its return on
- *   moved code, a fault;           the handler is called with the thread's slots kept beside it, and they
- *   a `syscall` or a long rep      are put back when it returns
- *   comes before a block's start
  *   the runtime                    only faults arrive there: an error of Inlay's, or one of a copy from
  *                                  the program's memory; a sent one waits, blocked
  *
@@ -19,6 +16,7 @@
  * Runs with the FS base of what was interrupted: nothing here uses thread-local storage. */
 #include "rewrite/run_private.h"
 #include "base/sys.h"
+#include "jit/x86_64/abi.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,6 +35,22 @@ static bool is_ours(int signo, const jit_action *a)
     return a->handler != DEFAULT || (jit_kills_by_default(signo) && jit.pid != 1);
 }
 
+/* Does the way back from a handler come by the gate? Code of the usual form does not if it is still whole. */
+static bool is_gated(uint64_t restorer)
+{
+    static const uint8_t short_form[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05},
+                         long_form[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+    uint8_t code[sizeof long_form];
+    for (int jumps = 0; jumps < 4; jumps++) {
+        int32_t distance;
+        if (!jit_read(code, restorer, sizeof code)) return false;
+        if (code[0] != 0xe9 && code[0] != 0xeb) break;
+        memcpy(&distance, code + 1, sizeof distance);
+        restorer += code[0] == 0xe9 ? 5 + (uint64_t)(int64_t)distance : 2 + (uint64_t)(int8_t)code[1];
+    }
+    return memcmp(code, short_form, sizeof short_form) && memcmp(code, long_form, sizeof long_form);
+}
+
 /* jit_native.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
 void rewrite_install(int signo, const jit_action *a)
 {
@@ -48,8 +62,8 @@ void rewrite_install(int signo, const jit_action *a)
         k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
         if (!handled) k.flags |= SA_ONSTACK;
         if (!handled) k.mask = ~JIT_FAULTS;
-        if (!(a->flags & SA_RESTORER) || !a->restorer)
-            k.restorer = (uint64_t)(uintptr_t)jit_signal_restorer;
+        if (!(a->flags & SA_RESTORER) || !handled || !is_gated(a->restorer))
+            k.restorer = (uint64_t)(uintptr_t)rewrite_restorer;
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
@@ -110,14 +124,15 @@ static void tell_client(void *arg)
     n->t->where = JIT_IN_CACHE;
 }
 
-static void notify(jit_thread *t, int signo, const siginfo_t *info, void *uc)
+/* `c`: the program's context. */
+static void notify(jit_thread *t, int signo, const siginfo_t *info, const weave_context *c)
 {
     if (!jit.client.signal) return;
     uint64_t before = jit_kernel_mask_all();
     notice n = {t, signo, info};
     weave_context kept = t->ctx;
-    jit_uc_context(uc, t, 0, &t->ctx);
-    t->ctx.pc = rewrite_original(t->ctx.pc);
+    t->ctx = *c;
+    t->ctx.pc = rewrite_original(c->pc);
     rewrite_on_tool_stack(t, tell_client, &n);
     t->ctx = kept;
     jit_kernel_mask_set(before);
@@ -125,77 +140,40 @@ static void notify(jit_thread *t, int signo, const siginfo_t *info, void *uc)
 
 /* --- delivery --- */
 
-static bool in_gate(uint64_t pc)
+bool rewrite_in_gate(uint64_t pc)
 {
     return pc >= (uint64_t)(uintptr_t)rewrite_gate_begin && pc < (uint64_t)(uintptr_t)rewrite_gate_end;
 }
 
-typedef struct kept { /* what interrupted code may have in the thread's frame */
-    uint64_t words[(offsetof(weave_frame, tool_fs_base) - offsetof(weave_frame, slot)) / 8];
-    uint64_t resume;
-} kept;
-
-static void keep(const jit_thread *t, kept *k)
+static void locate(jit_thread *t, void *uc, const siginfo_t *info, bool fault, rewrite_where *at,
+                   weave_context *c)
 {
-    memcpy(k->words, t->frame.slot, sizeof k->words);
-    k->resume = t->ctx.pc;
+    unsigned back = fault ? rewrite_fault_back(info) : 0;
+    jit_uc_context(uc, t, 0, c);
+    rewrite_locate(c->pc, c->gpr[JIT_RCX], back, fault && !rewrite_is_step(info), at);
+    if (back && at->image) at->pc = info->si_signo == SIGTRAP ? jit_after_trap(at->pc) : at->pc + back;
+    at->is_fault = fault;
+    jit_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
+    c->pc = at->pc;
 }
 
-static void put_back(jit_thread *t, const kept *k)
+static rewrite_jump deliver(jit_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
-    memcpy(t->frame.slot, k->words, sizeof k->words);
-    t->ctx.pc = k->resume;
-}
-
-typedef void handler_function(int, siginfo_t *, void *);
-
-/* Code that was interrupted between a snippet's use of vector registers and their return has them in the
- * frame as well. */
-__attribute__((noinline)) static void call_in_moved_code(jit_thread *t, handler_function *f, int signo,
-                                                         siginfo_t *info, void *uc)
-{
-    uint8_t vectors[sizeof t->frame.vec_save];
-    kept k;
-    keep(t, &k);
-    memcpy(vectors, t->frame.vec_save, sizeof vectors);
-    f(signo, info, uc);
-    put_back(t, &k);
-    memcpy(t->frame.vec_save, vectors, sizeof vectors);
-}
-
-__attribute__((noinline)) static void call_in_gate(jit_thread *t, handler_function *f, int signo,
-                                                   siginfo_t *info, void *uc)
-{
-    kept k;
-    keep(t, &k);
-    f(signo, info, uc);
-    put_back(t, &k);
-}
-
-static bool is_clean(uint64_t pc)
-{
-    if (in_gate(pc)) return pc == (uint64_t)(uintptr_t)rewrite_gate_begin;
-    const run_image *i = rewrite_moved_at(pc);
-    return !i || rewrite_is_block_start(i, pc);
-}
-
-/* Answers the program's handler if it is to be jumped to, else 0. */
-static uint64_t deliver(jit_thread *t, int signo, siginfo_t *info, void *uc, bool fault)
-{
-    uint64_t pc = jit_uc_pc(uc);
+    rewrite_jump none = {0, 0}, to;
     jit_action a = take_action(t, signo);
     if (fault && a.handler == IGNORE) a.handler = DEFAULT;
-    if (a.handler == IGNORE) return 0;
-    notify(t, signo, info, uc);
+    if (a.handler == IGNORE) return none;
+    rewrite_where at;
+    weave_context c;
+    locate(t, uc, info, fault, &at, &c);
+    notify(t, signo, info, &c);
     if (a.handler == DEFAULT) {
         if (fault || jit_kills_by_default(signo)) die(t, signo, fault);
-        return 0;
+        return none;
     }
-    handler_function *f = (handler_function *)(uintptr_t)a.handler;
-    if (is_clean(pc)) return a.handler;
-    if (in_gate(pc)) call_in_gate(t, f, signo, info, uc);
-    else call_in_moved_code(t, f, signo, info, uc);
-    return 0;
+    to = (rewrite_jump){a.handler, rewrite_frame_show(t, frame, &at, &c)};
+    if (!to.sp) die(t, SIGSEGV, false);
+    return to;
 }
 
 /* --- waiting --- */
@@ -216,6 +194,14 @@ static void end_wait(jit_thread *t, void *uc, bool forced)
     jit_signal_send_back(&t->pending.info); /* blocked until the return from here */
 }
 
+/* Does a sent signal find the program's state here? */
+static bool is_clear(uint64_t pc)
+{
+    rewrite_where at;
+    rewrite_locate(pc, 0, 0, false, &at);
+    return at.known;
+}
+
 /* On to where the signal can be delivered. */
 static void go_on(jit_thread *t, void *uc)
 {
@@ -232,7 +218,7 @@ static void go_on(jit_thread *t, void *uc)
     bool repeats = pc == t->native_last;
     t->native_steps += repeats ? MOST_STEPS / MOST_REPEATS : 1;
     t->native_last = pc;
-    if (!t->frame.in_tool && is_clean(pc)) end_wait(t, uc, false);
+    if (!t->frame.in_tool && is_clear(pc)) end_wait(t, uc, false);
     else if (!t->frame.in_tool && (t->native_steps > MOST_STEPS || rewrite_is_syscall(pc)))
         end_wait(t, uc, true);
     else rewrite_uc_step(uc, true);
@@ -241,7 +227,7 @@ static void go_on(jit_thread *t, void *uc)
 static bool must_wait(const jit_thread *t, uint64_t pc)
 {
     if (t->native_forced) return false;
-    return t->frame.in_tool || !(in_gate(pc) || is_clean(pc));
+    return t->frame.in_tool || !(rewrite_in_gate(pc) || is_clear(pc));
 }
 
 static void begin_wait(jit_thread *t, const siginfo_t *info, void *uc)
@@ -255,32 +241,32 @@ static void begin_wait(jit_thread *t, const siginfo_t *info, void *uc)
     go_on(t, uc);
 }
 
-/* A step faults. Its handler may never return: what waits is sent again now, under the mask that the fault's
- * handler would have run with natively. */
-static void fault_comes_first(jit_thread *t, int signo, void *uc)
+/* A step faults. Its handler may never return: what waits is sent again now, to come under the mask that the
+ * fault's handler runs with natively. Answers that mask. */
+static uint64_t fault_comes_first(jit_thread *t, int signo, void *uc)
 {
     const jit_action *a = &t->signals->action[signo];
     uint64_t mask = t->pending.mask | a->mask | (a->flags & SA_NODEFER ? 0 : JIT_BIT(signo));
-    end_wait(t, uc, true);
-    jit_kernel_mask_set(mask);
+    end_wait(t, uc, false);
+    return mask;
 }
 
 /* --- the whole --- */
 
 /* A thread that Inlay does not know: started by a call that could not be patched. */
-static uint64_t deliver_elsewhere(int signo, bool fault)
+static rewrite_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
 {
     jit_action a = jit.signals ? jit.signals->action[signo] : (jit_action){0};
-    if (a.handler != DEFAULT && a.handler != IGNORE) return a.handler;
+    if (a.handler != DEFAULT && a.handler != IGNORE) return (rewrite_jump){a.handler, frame};
     jit_action by_default = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
     if (!fault) sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
-    return 0;
+    return (rewrite_jump){0, 0};
 }
 
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
 
-static uint64_t in_runtime(jit_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
+static rewrite_jump in_runtime(jit_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
 {
     uint64_t pc = jit_uc_pc(uc);
     if (!fault) {
@@ -291,32 +277,43 @@ static uint64_t in_runtime(jit_thread *t, int signo, const siginfo_t *info, void
         const char *where = t->frame.in_tool ? "the tool's code" : "Inlay's runtime";
         jit_signal_die_of_bug(where, signo, pc, (uint64_t)(uintptr_t)info->si_addr);
     }
-    return 0;
+    return (rewrite_jump){0, 0};
+}
+
+/* A step of the program's own (the trap flag) that ends among snippets is none. */
+static bool is_no_step(const siginfo_t *info, const void *uc)
+{
+    return rewrite_is_step(info) && rewrite_moved_at(jit_uc_pc(uc)) && !is_clear(jit_uc_pc(uc));
 }
 
 /* Called by rewrite_signal_entry; `t` is NULL in a thread without a block. */
-uint64_t rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t)
+rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame)
 {
+    const rewrite_jump back = {0, 0};
     bool fault = jit_signal_is_fault(signo, info);
-    if (!t) return deliver_elsewhere(signo, fault);
+    if (!t) return deliver_elsewhere(signo, frame, fault);
     if (t->where == JIT_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
     if (!rewrite_is_step(info)) rewrite_settle(t, uc);
     if (rewrite_is_step(info) && (t->pending.present || t->native_stepped)) {
         t->native_stepped = t->pending.present;
         rewrite_uc_step(uc, false);
         if (t->pending.present) go_on(t, uc);
-        return 0;
+        return back;
     }
     if (t->frame.in_tool && fault) return in_runtime(t, signo, info, uc, true);
-    if (fault && t->pending.present) fault_comes_first(t, signo, uc);
+    if (is_no_step(info, uc)) return back;
     if (!fault && t->pending.present) {
         postpone(info, uc);
-        return 0;
+        return back;
     }
     if (!fault && must_wait(t, jit_uc_pc(uc))) {
         begin_wait(t, info, uc);
-        return 0;
+        return back;
     }
+    bool interrupts = t->pending.present;
+    uint64_t mask = interrupts ? fault_comes_first(t, signo, uc) : 0;
     t->native_forced = false;
-    return deliver(t, signo, info, uc, fault);
+    rewrite_jump to = deliver(t, signo, info, uc, frame, fault);
+    if (interrupts && to.handler) jit_kernel_mask_set(mask);
+    return to;
 }

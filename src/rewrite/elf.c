@@ -1,5 +1,6 @@
 /* Applies a plan to an ELF file: see elf.h for the picture. */
 #include "rewrite/elf.h"
+#include "rewrite/states.h"
 
 inl_status rewrite_no_memory(const rewrite_writer *w, inl_error *e) {
     return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->im));
@@ -80,7 +81,7 @@ static inl_status put_map(rewrite_writer *w, inl_error *e) {
     uint64_t low = s[0].addr, count = 0;
     rewrite_align(&w->ro, 8);
     w->map_addr = rewrite_here(&w->ro);
-    size_t at = rewrite_reserve(&w->ro, 8);
+    size_t at = rewrite_reserve(&w->ro, sizeof(rewrite_carried_map));
     for (uint32_t i = 0; i < cfg->block_count; i++) {
         const cfg_block *block = &cfg->blocks[i];
         if (block->proc >= cfg->proc_count || p->procs[block->proc].new_addr == 0) continue;
@@ -91,10 +92,14 @@ static inl_status put_map(rewrite_writer *w, inl_error *e) {
         count++;
     }
     if (w->ro.failed) return rewrite_no_memory(w, e);
-    qsort(w->ro.data + at + 8, count, 8, map_order);
-    rewrite_set(&w->ro, at, &count, 8);
+    qsort(w->ro.data + at + sizeof(rewrite_carried_map), count, 8, map_order);
+    rewrite_align(&w->ro, 8);
+    rewrite_carried_map head = {count, p->tells_states ? w->ro.size - at : 0};
+    rewrite_set(&w->ro, at, &head, sizeof head);
+    if (p->tells_states) rewrite_states_put(p, low + p->bias, &w->ro);
+    if (w->ro.failed) return rewrite_no_memory(w, e);
     rewrite_area area = {.name = ".inlay.map", .type = SHT_PROGBITS, .flags = SHF_ALLOC,
-                         .addr = w->map_addr, .size = 8 + 8 * count, .align = 8};
+                         .addr = w->map_addr, .size = w->ro.size - at, .align = 8};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 

@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-enum { new_entries = 8 }; /* at most so many are added */
+enum { new_entries = 12 }; /* at most so many are added */
 
 static Elf64_Dyn *entry(rewrite_writer *w, int64_t tag) {
     for (size_t i = 0; i < w->dynamic.count; i++)
@@ -53,7 +53,7 @@ static inl_status read_entries(rewrite_writer *w, inl_error *e) {
         return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic section is not in the file",
                         image_path(w->im));
     w->dynamic.room = size / sizeof(Elf64_Dyn);
-    w->dynamic.entries = calloc(w->dynamic.room + new_entries, sizeof(Elf64_Dyn));
+    w->dynamic.entries = calloc(w->dynamic.room + new_entries + 1, sizeof(Elf64_Dyn)); /* and the end */
     if (!w->dynamic.entries) return rewrite_no_memory(w, e);
     memcpy(w->dynamic.entries, w->old + offset, size);
     while (w->dynamic.count < w->dynamic.room && w->dynamic.entries[w->dynamic.count].d_tag != DT_NULL)

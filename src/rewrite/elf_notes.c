@@ -72,6 +72,24 @@ static size_t put_note(rewrite_writer *w, size_t at, uint32_t type, const void *
     return at + note_head + size;
 }
 
+/* Our own note is the first in its segment. */
+bool rewrite_is_rewritten(const image *im) {
+    const image_view *v = &im->view;
+    const uint8_t *table = image_view_bytes(v, v->header.e_phoff, v->header.e_phnum * sizeof(Elf64_Phdr));
+    for (size_t i = 0; table && i < v->header.e_phnum; i++) {
+        Elf64_Phdr p;
+        Elf64_Nhdr n;
+        memcpy(&p, table + i * sizeof p, sizeof p);
+        const uint8_t *note = p.p_type == PT_NOTE ? image_view_bytes(v, p.p_offset, note_head) : NULL;
+        if (!note) continue;
+        memcpy(&n, note, sizeof n);
+        if (n.n_type == NOTE_LINKS && n.n_namesz == 6 && n.n_descsz == sizeof(rewrite_boot_links) &&
+            memcmp(note + sizeof n, "Inlay", 6) == 0)
+            return true;
+    }
+    return false;
+}
+
 void rewrite_fill_notes(rewrite_writer *w, rewrite_boot_links links) {
     uint8_t id[identity_size];
     derive(w, id);

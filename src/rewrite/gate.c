@@ -20,7 +20,7 @@
 enum { NUMBERS = 512 };
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
-                                SYS_close_range};
+                                SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack};
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
 uint64_t rewrite_gated[NUMBERS / 64], rewrite_gated_fds[NUMBERS / 64];
@@ -88,6 +88,15 @@ static long run_arch_prctl(jit_thread *t, weave_context *c)
     return -EPERM;
 }
 
+/* The kernel has the program's, or else one of Inlay's. */
+static long run_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
+{
+    long answer = jit_sys_sigaltstack(t, ss, old);
+    stack_t ours = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    if (ss) sys_call2(SYS_sigaltstack, (long)(t->altstack.ss_size ? &t->altstack : &ours), 0);
+    return answer;
+}
+
 /* On a descriptor of Inlay's? */
 static bool is_refused(const weave_context *c, long nr)
 {
@@ -118,6 +127,8 @@ static long serve(jit_thread *t, weave_context *c, long nr)
     case SYS_rt_sigaction:
         return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
     case SYS_arch_prctl: return run_arch_prctl(t, c);
+    case SYS_rt_sigreturn: rewrite_sigreturn(t);
+    case SYS_sigaltstack: return run_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));
     case SYS_close_range: return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
     case SYS_getdents64: return jit_list_descriptors(t, c);
     default: return -EBADF; /* is_refused */

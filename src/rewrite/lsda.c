@@ -12,6 +12,9 @@
  * piece's instructions in their new order. Landing pads may lie in another piece or have stayed in place:
  * when one is not behind the piece's start, LPStart is given, since distances are unsigned and 0 means that
  * there is none. Actions and lists are copied, types resolved and written as relative ones.
+ *
+ * Old code gets a table too where its landing pads have moved: an exception that is thrown out of a signal's
+ * handler passes a frame that shows the original address (<isa>/frames.c).
  */
 #include "rewrite/unwind.h"
 
@@ -154,12 +157,31 @@ static bool put_copy(rewrite_writer *w, uint64_t addr, size_t size) {
     return true;
 }
 
+/* Those of old code. */
+static void put_old_sites(rewrite_bytes *out, const rewrite_plan *p, const table *t, uint64_t start) {
+    for (size_t i = 0; i < t->old.count; i++) {
+        const image_call_site *s = &t->old.sites[i];
+        put_site(out, p, s, s->start - start, s->start + s->length - start, start);
+    }
+}
+
+static bool pads_moved(const rewrite_plan *p, const table *t) {
+    for (size_t i = 0; i < t->old.count; i++)
+        if (new_pad(p, t->old.sites[i].landing_pad) != t->old.sites[i].landing_pad) return true;
+    return false;
+}
+
 static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, rewrite_bytes *sites) {
     rewrite_writer *w = f->w;
     rewrite_bytes *b = &w->ro;
     bool typed = t->type_count || t->list_size;
     uint64_t pads = pads_from(w->plan, t, piece->start);
-    put_sites(sites, w, t, piece, pads);
+    if (piece->is_old) {
+        if (pads != piece->start || !pads_moved(w->plan, t)) return true;
+        put_old_sites(sites, w->plan, t, piece->start);
+    } else {
+        put_sites(sites, w, t, piece, pads);
+    }
     rewrite_align(b, 4);
     piece->lsda = rewrite_here(b);
     if (pads == piece->start) {

@@ -89,6 +89,11 @@ void rewrite_plan_free(rewrite_plan *plan)
     free(w->plan.procs);
     free(w->plan.text);
     inl_vec_free(&w->map);
+    inl_vec_free(&w->states);
+    inl_vec_free(&w->faults);
+    inl_vec_free(&w->run_counts);
+    inl_vec_free(&w->counts);
+    inl_vec_free(&w->placed);
     inl_vec_free(&w->patches);
     inl_vec_free(&w->copies);
     free(w);
@@ -116,6 +121,17 @@ inl_status rewrite_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_
     w->plan.patch_count = w->patches.count;
     w->plan.map = w->map.items;
     w->plan.map_count = w->map.count;
+    w->plan.states = w->states.items;
+    w->plan.state_count = w->states.count;
+    w->plan.faults = w->faults.items;
+    w->plan.fault_count = w->faults.count;
+    w->plan.runs = w->run_counts.items;
+    w->plan.run_count = w->run_counts.count;
+    w->plan.counts = w->counts.items;
+    w->plan.counts_size = w->counts.count;
+    w->plan.placed = w->placed.items;
+    w->plan.placed_count = w->placed.count;
+    w->plan.tells_states = w->instruments;
     if (status) {
         rewrite_plan_free(&w->plan);
         return status;

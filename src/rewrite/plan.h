@@ -71,6 +71,11 @@ typedef struct rewrite_work {
     uint32_t *first_table;   /* per procedure: its first redirected table, chained by next_table */
     uint32_t *next_table;
     INL_VEC(rewrite_map) map;
+    INL_VEC(rewrite_state) states;
+    INL_VEC(rewrite_fault) faults;
+    INL_VEC(rewrite_run_counts) run_counts;
+    INL_VEC(uint8_t) counts;
+    INL_VEC(rewrite_placed) placed;
     INL_VEC(rewrite_patch) patches;
     size_t text_room;
     cfg_facts facts;
@@ -85,6 +90,7 @@ typedef struct rewrite_work {
     INL_VEC(rewrite_fix) near;
     INL_VEC(uint8_t) forms;  /* per branch, in order of emission */
     INL_VEC(rewrite_reaim) reaims;
+    bool has_labels;         /* a fault's handler may know places in it: nothing is hidden from it */
     bool plain;              /* nothing is inserted in it */
     uint32_t sites;          /* branches emitted so far */
     uint32_t block;          /* in work */
@@ -116,6 +122,8 @@ void rewrite_leave(rewrite_work *, uint32_t proc, const char *reason);
 bool rewrite_catch_is_needed(const rewrite_work *, uint32_t block);
 /* faults.c: false: no memory. */
 bool rewrite_leave_faulty(rewrite_work *);
+/* sequences.c */
+void rewrite_leave_sequences(rewrite_work *);
 /* catch.c: finds room for a jump at each place; false when some procedure had to be left alone for want
  * of it, so that the choice has to be made again (or memory ran out: w->no_room). */
 bool rewrite_catch_all(rewrite_work *);
@@ -138,6 +146,11 @@ bool rewrite_branch_is_short(rewrite_work *, uint64_t target, size_t at, bool wa
 bool rewrite_set_rel32(rewrite_work *, uint32_t at, uint64_t target);
 /* map.c */
 bool rewrite_map_add(rewrite_work *, uint64_t old, uint32_t at, uint32_t code_at);
+/* What weaving has left for the last run, whose code begins at w->base. */
+bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count);
+/* undo.c: its constant counts, for those that leave it in the middle. */
+bool rewrite_note_counts(rewrite_work *, const weave_output *, uint32_t first, uint32_t count);
+void rewrite_map_cut(rewrite_work *, size_t count); /* the first `count` entries stay */
 /* <isa>/lower.c */
 bool rewrite_lower(void *work, x86_code *, const weave_run *, uint32_t i);
 bool rewrite_exit_to(void *work, x86_code *, uint64_t target);

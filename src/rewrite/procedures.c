@@ -46,10 +46,11 @@ static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *sta
     struct { uint32_t length, cie; int32_t pc; uint32_t size; } fde;
     const char *at = x->base + row->fde;
     if (!jit_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
-    if (is_signal_frame(at + 4 - fde.cie)) return false;
     *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;
     *end = *start + fde.size;
-    return *start == (uint64_t)(uintptr_t)(x->base + row->start);
+    bool good = *start == (uint64_t)(uintptr_t)(x->base + row->start);
+    if (is_signal_frame(at + 4 - fde.cie)) ++*start;
+    return good && *start < *end;
 }
 
 /* The unwind tables say nothing of the end of procedures that make a thread, from the call itself on: what

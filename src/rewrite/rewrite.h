@@ -33,9 +33,9 @@ typedef struct rewrite_flows {
 typedef struct rewrite_client {
     void *arg;
     /* Both or none. A fresh counter (0: no more); and the flows of a procedure whose counts were placed: to be
-     * copied (false: no memory). Without them counts stay where they were inserted. */
+     * copied, the answer is their number (0: no memory). Without them counts stay where they were inserted. */
     uint32_t (*new_counter)(void *arg);
-    bool (*placed)(void *arg, const rewrite_flows *);
+    uint32_t (*placed)(void *arg, const rewrite_flows *);
     /* Is the procedure to be moved and shown? NULL: all. */
     bool (*wanted)(void *arg, const cfg_program *, uint32_t proc);
     /* The procedure's code as one run: its blocks in order of address, instructions at assumed addresses.
@@ -73,6 +73,20 @@ typedef struct rewrite_map {
     uint32_t code_off;       /* ... the instruction itself */
 } rewrite_map;
 
+/* Instructions whose state is not wholly the program's own, by index in the map, ascending; see weave.h. */
+typedef struct rewrite_state {
+    uint32_t index;
+    weave_parked before, at;
+} rewrite_state;
+typedef struct rewrite_fault { /* a snippet's load for instruction `index`; ascending by `from` */
+    uint32_t from, to, index;
+    uint16_t spilled, junk;
+    uint8_t flags_saved;
+} rewrite_fault;
+
+typedef struct rewrite_run_counts { uint32_t first, at; /* in the map; in `counts` */ } rewrite_run_counts;
+typedef struct rewrite_placed { uint32_t proc, flows; /* the client's number */ } rewrite_placed;
+
 typedef struct rewrite_plan {
     const cfg_program *cfg;
     uint64_t bias;           /* assumed = link + bias */
@@ -83,6 +97,17 @@ typedef struct rewrite_plan {
     size_t patch_count;
     rewrite_map *map;        /* ascending by new_off; procedures need not be in address order */
     size_t map_count;
+    rewrite_state *states;
+    size_t state_count;
+    rewrite_fault *faults;
+    size_t fault_count;
+    rewrite_run_counts *runs; /* constant counts that were merged: ascending by `first` */
+    size_t run_count;
+    uint8_t *counts;         /* what they are, see undo.c */
+    size_t counts_size;
+    rewrite_placed *placed;  /* procedures whose counts were placed elsewhere, ascending */
+    size_t placed_count;
+    bool tells_states;       /* the file is to hold what states.h says */
     rewrite_proc *procs;     /* cfg->proc_count */
     uint64_t moved_procs, moved_bytes; /* bytes: of original text */
     bool uses_frame;         /* any woven code that needs the thread frame: the file must carry a tool */
@@ -103,6 +128,8 @@ uint64_t rewrite_old_address(const rewrite_plan *, uint64_t new_addr);
 
 /* Link-time address behind the image's last segment where new segments can begin. */
 uint64_t rewrite_new_base(const image *);
+/* Has the writer made it? */
+bool rewrite_is_rewritten(const image *);
 
 /* What a rewritten program carries: boot code (position independent, executed) and data (read). The
  * boot code begins with a rewrite_boot_links that the writer fills in. NULL in a library, or where
@@ -128,6 +155,7 @@ typedef struct rewrite_carry {
  * found by an ELF note of owner "Inlay" (type 1: rewrite_boot_links). */
 typedef struct rewrite_carried_map {
     uint64_t count;
+    uint64_t states;         /* offset from here of a rewrite_carried_states (states.h), 0: there is none */
     struct { uint32_t new_off, old_off; } entries[]; /* from text, from the image's lowest address */
 } rewrite_carried_map;
 

@@ -6,6 +6,7 @@
 #include "jit/kernel.h"
 #include "rewrite/boot.h"
 #include "rewrite/run.h"
+#include "rewrite/x86_64/frames.h"
 
 /* --- images.c: what is mapped --- */
 enum { REWRITE_MAX_IMAGES = 512 };
@@ -49,10 +50,44 @@ extern const char rewrite_gate_direct[], rewrite_gate_passed[], rewrite_gate_cal
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
 void rewrite_settle(jit_thread *, void *uc);
 
+/* --- locate.c --- */
+typedef enum rewrite_kind {
+    REWRITE_PLAIN, /* code that has not moved: nothing to translate */
+    REWRITE_CLEAN, /* moved code, in the program's own state */
+    REWRITE_KEPT,  /* something waits in the thread's frame */
+} rewrite_kind;
+typedef struct rewrite_where {
+    const run_image *image;   /* whose moved code it is, or NULL */
+    uint64_t pc;              /* the original address */
+    rewrite_kind kind;
+    weave_parked state;        /* see weave.h */
+    bool known;               /* the state is; a signal can be delivered here */
+    bool before;              /* where the instruction's snippets begin */
+    bool is_fault;
+} rewrite_where;
+/* `rcx`: the register. `back`: so many bytes behind the instruction that is meant. */
+void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *);
+/* The new address for one of original code, before its snippets; 0: it has not moved. */
+uint64_t rewrite_moved_to(uint64_t pc);
+
+/* --- <isa>/frames.c --- */
+/* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
+ * is no room for it. */
+uint64_t rewrite_frame_show(jit_thread *, uint64_t sp, const rewrite_where *, const weave_context *c);
+void rewrite_sigreturn(jit_thread *) __attribute__((noreturn));
+
 /* --- deliver.c, <isa>/step.c --- */
+bool rewrite_in_gate(uint64_t pc);
+/* The system call, with the registers' stack pointer. */
+void rewrite_sigreturn_now(uint64_t sp, uint64_t fs_base) __attribute__((noreturn));
+void rewrite_restorer(void);
+/* How far behind the instruction that is meant the address of a fault is. */
+unsigned rewrite_fault_back(const siginfo_t *);
 void rewrite_install(int signo, const jit_action *);
 void rewrite_signal_entry(int, siginfo_t *, void *);
-uint64_t rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t);
+/* The handler to jump to, with its frame's address; 0: back to what was interrupted. */
+typedef struct rewrite_jump { uint64_t handler, sp; } rewrite_jump;
+rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame);
 void rewrite_after_routine(void);
 void rewrite_on_tool_stack(jit_thread *t, void (*f)(void *), void *arg);
 void rewrite_uc_step(void *uc, bool on);

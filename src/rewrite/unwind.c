@@ -204,7 +204,9 @@ static inl_status put_old(rewrite_frames *f, const rewrite_fde *fde, inl_error *
     uint64_t at = fde->addr;
     inl_status st = rewrite_read_rows(f, fde, e);
     if (st) return st;
-    size_t start = begin_fde(f, fde->cie, fde->addr, fde->size, fde->lsda);
+    size_t number = (size_t)(fde - f->fdes.items);
+    uint64_t again = number < f->old_lsdas.count ? f->old_lsdas.items[number] : 0;
+    size_t start = begin_fde(f, fde->cie, fde->addr, fde->size, again ? again : fde->lsda);
     for (size_t i = 0; i < f->rows.count; i++) {
         const rewrite_row *row = &f->rows.items[i];
         put_advance(b, row->addr - at);
@@ -311,6 +313,20 @@ static void note_records(const rewrite_writer *w, search_entry *entries) {
     }
 }
 
+/* Tables for old code that has moved, for whoever comes by with an original address. */
+static inl_status put_old_lsdas(rewrite_frames *f, inl_error *e) {
+    const rewrite_plan *p = f->w->plan;
+    for (size_t i = 0; i < f->fdes.count; i++) {
+        const rewrite_fde *fde = &f->fdes.items[i];
+        rewrite_piece old = {.start = fde->addr, .end = fde->addr + fde->size, .fde = (uint32_t)i, .is_old = true};
+        inl_status st = INL_OK;
+        if (fde->lsda && rewrite_new_address(p, fde->addr + p->bias, false)) st = rewrite_put_lsda(f, &old, e);
+        if (st) return st;
+        if (!inl_vec_push(&f->old_lsdas, old.lsda)) return rewrite_no_memory(f->w, e);
+    }
+    return INL_OK;
+}
+
 static inl_status put_lsdas(rewrite_frames *f, inl_error *e) {
     rewrite_writer *w = f->w;
     rewrite_align(&w->ro, 4);
@@ -320,6 +336,8 @@ static inl_status put_lsdas(rewrite_frames *f, inl_error *e) {
         inl_status st = rewrite_put_lsda(f, &f->pieces.items[i], e);
         if (st) return st;
     }
+    inl_status st = f->w->plan->tells_states ? put_old_lsdas(f, e) : INL_OK;
+    if (st) return st;
     rewrite_area area = {.name = ".inlay.except", .type = SHT_PROGBITS, .flags = SHF_ALLOC, .addr = from,
                          .size = rewrite_here(&w->ro) - from, .align = 4};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);

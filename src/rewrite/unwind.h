@@ -39,6 +39,7 @@ typedef struct rewrite_piece {
     uint64_t lsda;             /* its new exception table, 0: none */
     size_t first, last;        /* entries of the plan's map, `last` not included */
     uint32_t fde;
+    bool is_old;               /* the original code of the entry, of which parts have moved */
 } rewrite_piece;
 
 typedef struct rewrite_frames {
@@ -47,6 +48,7 @@ typedef struct rewrite_frames {
     inl_map cie_at;            /* address -> index */
     INL_VEC(rewrite_fde) fdes; /* ascending by address, those with faults included */
     INL_VEC(rewrite_piece) pieces;
+    INL_VEC(uint64_t) old_lsdas; /* new tables for entries, by number, 0: the original's; or none at all */
     rewrite_rows rows;         /* of the entry at hand */
 } rewrite_frames;
 

@@ -226,5 +226,6 @@ void rewrite_free_frames(rewrite_frames *f) {
     inl_map_free(&f->cie_at);
     inl_vec_free(&f->fdes);
     inl_vec_free(&f->pieces);
+    inl_vec_free(&f->old_lsdas);
     inl_vec_free(&f->rows);
 }

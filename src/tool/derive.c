@@ -13,6 +13,7 @@
 
 typedef struct equations {
     struct equations *next;
+    uint32_t number;
     rewrite_flows flows;
 } equations;
 
@@ -41,18 +42,19 @@ static void *carried_copy(const void *from, size_t bytes)
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
-bool tool_derive_placed(void *arg, const rewrite_flows *flows)
+uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
 {
     (void)arg;
     equations *e = tool_carried_alloc(sizeof *e);
-    if (!e) return false;
+    if (!e) return 0;
     e->flows = *flows;
     e->flows.edges = carried_copy(flows->edges, flows->edge_count * sizeof *flows->edges);
     e->flows.terms = carried_copy(flows->terms, flows->term_count * sizeof *flows->terms);
-    if (!e->flows.edges || !e->flows.terms) return false;
+    if (!e->flows.edges || !e->flows.terms) return 0;
     e->next = tool_heap()->roots[ROOT_FLOWS];
+    e->number = e->next ? e->next->number + 1 : 1;
     tool_heap()->roots[ROOT_FLOWS] = e;
-    return true;
+    return e->number;
 }
 
 /* --- solving --- */

@@ -112,7 +112,19 @@ static void give_up(const char *fmt, const char *what, const char *why)
     end_progress(&it);
     for (size_t i = 0; i < it.count; i++)
         if (it.images[i].written) unlink(it.images[i].out);
+    if (it.made_folder) rmdir(tool_options_now.with_libs);
     tool_fail(TOOL_EXIT_FAILED, fmt, what, why);
+}
+
+/* The same for an error whose text may begin with the path, and with what give_up says anyway. */
+static void give_up_for(const char *fmt, const char *path, const inl_error *e)
+{
+    static const char again[] = "cannot be written: ";
+    const char *text = e->text;
+    size_t n = strlen(path);
+    if (!strncmp(text, path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
+    if (!strncmp(text, again, sizeof again - 1)) text += sizeof again - 1;
+    give_up(fmt, path, text);
 }
 
 static char *must(char *s)
@@ -151,13 +163,10 @@ static void check_machine(const rewriter_image *i)
 static void open_image(rewriter_image *i)
 {
     inl_error e = {0};
-    if (image_open(i->path, &i->im, &e) != INL_OK) {
-        const char *text = e.text;
-        size_t n = strlen(i->path);
-        if (!strncmp(text, i->path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
-        give_up("cannot rewrite %s: %s", i->path, text);
-    }
+    if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for("cannot rewrite %s: %s", i->path, &e);
     check_machine(i);
+    if (rewrite_is_rewritten(i->im))
+        give_up("cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
     i->is_program = image_is_program(i->im);
 }
 
@@ -167,7 +176,7 @@ static void add_libraries(rewriter *r)
     rewriter_library *libs;
     size_t n;
     if (rewriter_libraries(r->images[0].im, &libs, &n, &e) != INL_OK)
-        give_up("cannot rewrite %s: %s", r->images[0].path, e.text);
+        give_up_for("cannot rewrite %s: %s", r->images[0].path, &e);
     rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
     if (!more) give_up("cannot rewrite %s: %s", r->images[0].path, "out of memory");
     r->images = more;
@@ -235,10 +244,12 @@ static char *program_out(const char *program)
     return must(strdup(o->rewrite_out));
 }
 
-static void make_folder(const char *folder)
+static bool make_folder(const char *folder)
 {
-    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (folder && mkdir(folder, 0777) == 0) return true;
+    if (folder && errno != EEXIST)
         tool_fail(TOOL_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
+    return false;
 }
 
 /* Before the work, not after it. */
@@ -255,11 +266,29 @@ static void check_output(const rewriter *r, const char *out)
     free(folder);
 }
 
+/* Will both be one file, which may not exist yet? */
+static bool same_output(const char *a, const char *b)
+{
+    if (!a || !b) return false;
+    char *x = folder_of(a), *y = folder_of(b);
+    bool same = same_file(a, b) || (same_file(x, y) && !strcmp(skip_folders(a), skip_folders(b)));
+    free(x);
+    free(y);
+    return same;
+}
+
 static void check_outputs(const rewriter *r)
 {
-    for (size_t k = 0; k < r->count; k++) check_output(r, r->images[k].out);
-    if (tool_options_now.report) check_output(r, tool_options_now.report);
-    if (tool_options_now.map) check_output(r, tool_options_now.map);
+    const char *report = tool_options_now.report, *map = tool_options_now.map;
+    for (size_t k = 0; k < r->count; k++) {
+        const char *out = r->images[k].out;
+        check_output(r, out);
+        if (same_output(out, report) || same_output(out, map))
+            give_up("%s: %s", out, "named for two outputs");
+    }
+    if (same_output(report, map)) give_up("%s: %s", map, "named for two outputs");
+    if (report) check_output(r, report);
+    if (map) check_output(r, map);
 }
 
 /* --- analysis and plan --- */
@@ -298,9 +327,9 @@ static void make_plan(rewriter *r, rewriter_image *i)
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
-        give_up("cannot analyse %s: %s", i->path, e.text);
+        give_up_for("cannot analyse %s: %s", i->path, &e);
     if (rewrite_plan_make(i->cfg, i->bias, rewrite_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
-        give_up("cannot rewrite %s: %s", i->path, e.text);
+        give_up_for("cannot rewrite %s: %s", i->path, &e);
 }
 
 static bool registered_something(void)
@@ -329,6 +358,16 @@ static bool needs_tool(const rewriter *r)
 
 /* --- files --- */
 
+/* An image with addresses of its own may be made for where the tool has its own. */
+static void check_place(const rewriter_image *i, const rewrite_pack_image *p)
+{
+    enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
+    uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
+    if (high > REWRITE_TOOL_BASE && low < REWRITE_TOOL_BASE + ROOM)
+        give_up("cannot rewrite %s: %s", i->path,
+                "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
+}
+
 static void pack(const rewriter *r, rewrite_carry *carry)
 {
     inl_error e = {0};
@@ -345,6 +384,7 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
+        check_place(i, &images[k]);
     }
     rewrite_pack p = {
         .tool_path = "/proc/self/exe",
@@ -356,7 +396,7 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         .image_count = r->count,
     };
     if (rewrite_carry_pack(&p, carry, &e) != INL_OK)
-        give_up("cannot write %s: %s", r->images[0].out, e.text);
+        give_up_for("cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
@@ -377,7 +417,7 @@ static void write_files(rewriter *r)
             .arg = r,
         };
         if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK)
-            give_up("cannot write %s: %s", i->out, e.text);
+            give_up_for("cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) rewrite_carry_free(&carry);
@@ -399,7 +439,7 @@ void rewriter_run(void)
     };
     open_image(&r->images[0]);
     refuse_library(r);
-    make_folder(tool_options_now.with_libs);
+    r->made_folder = make_folder(tool_options_now.with_libs);
     r->images[0].out = program_out(program);
     if (tool_options_now.with_libs) add_libraries(r);
     check_outputs(r);

@@ -24,6 +24,7 @@ typedef struct rewriter {
     rewrite_client client;
     double started;
     rewriter_image *now; /* being analysed or woven */
+    bool made_folder; /* of --with-libs */
 } rewriter;
 
 /* --- rewriter.c --- */

@@ -98,7 +98,7 @@ uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_r
 struct rewrite_flows;
 typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
 uint32_t tool_derive_counter(void *arg); /* rewrite_client.new_counter */
-bool tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
+uint32_t tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
 bool tool_derive_used(void);
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */
 void tool_counter_value_wanted(void);

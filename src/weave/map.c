@@ -16,6 +16,7 @@ int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry)
         if (at < f->from || at >= f->to) continue;
         *entry = out->map[f->index];
         entry->spilled = f->spilled;
+        entry->junk = f->junk;
         entry->flags_saved = f->flags_saved;
         entry->scratch = ISA_NO_REG;
         return (int)f->index;

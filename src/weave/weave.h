@@ -21,14 +21,22 @@
  * first byte of the translated instruction itself, after its "before" snippets) the program's state
  * is: PC = `app`, registers in `spilled` (bit mask) hold their values in their slots instead;
  * `flags_saved`: the arithmetic flags are in the frame's flags slot. From `snippets_at` (<= code_at)
- * on, code of snippets inserted before this instruction is running. */
+ * on, code of snippets inserted before this instruction is running; right there the state is that
+ * of `before`. */
+typedef struct weave_parked {
+    uint16_t spilled;      /* in their slots instead */
+    uint16_t junk;         /* dead: what they hold is the weaver's own */
+    uint8_t flags_saved;
+    uint8_t pending;       /* the frame holds more: what snippets behind the instruction will read */
+} weave_parked;
 typedef struct weave_map_entry {
     uint64_t app;
     uint32_t snippets_at, code_at;
-    uint16_t spilled;
-    uint8_t flags_saved;
+    uint16_t spilled, junk;
+    uint8_t flags_saved, pending;
     uint8_t scratch;       /* a register that the translated instruction itself uses in place of a
                               PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
+    weave_parked before;
 } weave_map_entry;
 
 /* Code that is not where the map would look for it: loads that may fault on the program's behalf
@@ -37,7 +45,7 @@ typedef struct weave_map_entry {
 typedef struct weave_fault {
     uint32_t from, to;     /* cache offsets */
     uint32_t index;        /* into map */
-    uint16_t spilled;
+    uint16_t spilled, junk;
     uint8_t flags_saved;
 } weave_fault;
 

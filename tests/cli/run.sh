@@ -179,6 +179,8 @@ error 'rewrite: full disk'     1 'not a regular file'        "$inlay" rewrite nu
 error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bbcount /usr/lib/x86_64-linux-gnu/libz.so.1 -o "$scratch/x"
 check 'rewrite: nothing left'  0 'clean'                     sh -c "cmp /bin/true '$scratch/program' && ls '$scratch' | grep -q '^x' || echo clean"
 check 'rewrite: report, map'   0 'procedures moved'          "$inlay" rewrite bbcount "$scratch/program" -o "$scratch/out1" --report "$scratch/r" --map "$scratch/m"
+error 'rewrite: two outputs'   1 'named for two outputs'     "$inlay" rewrite null "$scratch/program" -o "$scratch/x" --report "$scratch/./x"
+error 'rewrite: once more'     1 'rewritten before'          "$inlay" rewrite null "$scratch/out1" -o "$scratch/x"
 check 'rewrite: it runs'       0 'blocks executed'           "$scratch/out1"
 check 'rewrite: result file'   0 '"tool": "bbcount"'         sh -c "'$inlay' rewrite bbcount --format=json --result '$scratch/res' '$scratch/program' -o '$scratch/out2' && '$scratch/out2' && cat '$scratch/res'"
 check 'rewrite: INLAY_OUT'     0 '"tool": "bbcount"'         sh -c "INLAY_OUT='$scratch/res2' '$scratch/out2' && cat '$scratch/res2'"

@@ -11,6 +11,7 @@ exactly. Prints a line for each failure and at the end N passed, N failed.
 
 import bisect
 import collections
+import itertools
 import json
 import os
 import sys
@@ -205,24 +206,27 @@ class Places:
         return a == b or (a % 4096 == b % 4096 and self.pages.setdefault(a >> 12, b >> 12) == b >> 12)
 
 
-def check_accesses(checker, truth, program, arrange):
-    """`arrange` is `sorted` where order within one instruction does not count."""
-    found = checker.tool("memtrace", program, expect=truth.result)
-    places, number = Places(), 0
-    ours, theirs = accesses(found), accesses(truth.accesses)
-    while True:
+def compare_traces(ours, theirs, places, arrange, names):
+    """Execution by execution; `names` are whose traces they are. Answers how many there were."""
+    ours, theirs = accesses(ours), accesses(theirs)
+    for number in itertools.count(1):
         a, b = next(ours, None), next(theirs, None)
         if a is None and b is None:
-            return
-        number += 1
+            return number - 1
+        told = [f"{name}: {x}" for name, x in zip(names, (a, b))]
         if a is None or b is None:
-            raise Failed(f"the trace {'ends early' if a is None else 'goes on'} at access {number}",
-                         f"memtrace: {a}", f"stepper:  {b}")
+            raise Failed(f"the trace {'ends early' if a is None else 'goes on'} at access {number}", *told)
         same = places.same(a[0], b[0]) and len(a[1]) == len(b[1]) and all(
             (x[0], x[2:]) == (y[0], y[2:]) and places.same(x[1], y[1])
             for x, y in zip(arrange(a[1]), arrange(b[1])))
         if not same:
-            raise Failed(f"access {number} differs", f"memtrace: {a}", f"stepper:  {b}")
+            raise Failed(f"access {number} differs", *told)
+
+
+def check_accesses(checker, truth, program, arrange):
+    """`arrange` is `sorted` where order within one instruction does not count."""
+    found = checker.tool("memtrace", program, expect=truth.result)
+    compare_traces(found, truth.accesses, Places(), arrange, ("memtrace", "stepper"))
 
 
 def work_of_one(checker, turns):

@@ -9,6 +9,7 @@
   arch       no architecture is asked for outside the architectures' own folders
   bodies     no .c file is included
   size       no source file has 800 lines or more
+  functions  none has 80 lines or more
 
 Prints a line for each violation and at the end N passed, N failed.
 """
@@ -31,6 +32,8 @@ ARCH_SWITCHES = {"src/base/sys.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 ARCH_MACRO = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:__x86_64__|__i386__|__aarch64__|__arm__|"
                         r"__amd64__|__riscv)", re.M)
+BEGINS = re.compile(r"[A-Za-z_].*\)\s*\{?\s*$")
+DECLARES = re.compile(r"[A-Za-z_/].*;")
 
 
 def sources(*folders):
@@ -106,8 +109,28 @@ def check_size():
             yield f"{path}: {lines} lines"
 
 
+def functions(text):
+    """(first line, lines) of each: from a line that begins one to the next bracket in the first column."""
+    start = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if start is None:
+            start = number if BEGINS.match(line) else None
+        elif line.startswith("}"):
+            yield start, number - start + 1
+            start = None
+        elif line.startswith("#") or DECLARES.match(line):
+            start = None
+
+
+def check_functions():
+    for path, text in sources("src", "tools", "tests", "bench"):
+        for start, lines in functions(text) if path.endswith(".c") else ():
+            if lines >= 80:
+                yield f"{path}:{start}: {lines} lines"
+
+
 def main():
-    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size]
+    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size, check_functions]
     failed = 0
     for check in checks:
         told = list(check())

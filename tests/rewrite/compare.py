@@ -225,21 +225,9 @@ def check_memtrace(c):
     native = c.native()
     theirs_path = c.jit("memtrace", [], native)
     path, moved = c.rewritten("memtrace", [], native)
-    places, number = exact.Places() if "static" not in c.image else Words(), 0
-    theirs, ours = (exact.accesses(only_moved(name, moved)) for name in (theirs_path, path))
-    while True:
-        a, b = next(ours, None), next(theirs, None)
-        if a is None and b is None:
-            break
-        number += 1
-        if a is None or b is None:
-            raise Failed(f"the trace {'ends early' if a is None else 'goes on'} at access {number}",
-                         f"rewritten: {a}", f"jit:       {b}")
-        same = a[0] == b[0] and len(a[1]) == len(b[1]) and all(
-            (x[0], x[2:]) == (y[0], y[2:]) and places.same(x[1], y[1]) for x, y in zip(a[1], b[1]))
-        if not same:
-            raise Failed(f"access {number} differs", f"rewritten: {a}", f"jit:       {b}")
-    if not number:
+    places = exact.Places() if "static" not in c.image else Words()
+    ours, theirs = (only_moved(name, moved) for name in (path, theirs_path))
+    if not exact.compare_traces(ours, theirs, places, list, ("rewritten", "jit")):
         raise Failed("no access was traced")
 
 

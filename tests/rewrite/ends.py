@@ -11,7 +11,6 @@ compared with the JIT, exactly. Prints a line for each failure and at the end N 
 import glob
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -34,15 +33,7 @@ WAYS = {
 }
 # The child's report is added to its parent's: it may make no file of its own.
 TOGETHER = {"nobody", "no-descriptors"} if os.geteuid() == 0 else {"no-descriptors"}
-FORMS = {
-    "dynamic": ["gcc", "-O1"],
-    "no-pie": ["gcc", "-O2", "-no-pie"],
-    "static": ["gcc", "-O2", "-static"],
-    "static-pie": ["gcc", "-O1", "-static-pie"],
-    "musl": ["musl-gcc", "-O1"],
-    "musl-static": ["musl-gcc", "-O2", "-static"],
-}
-TOOLS = {"inscount": list(FORMS), "memtrace": ["dynamic", "static"], "branches": ["dynamic", "musl-static"]}
+TOOLS = {"inscount": list(driver.FORMS), "memtrace": ["dynamic", "static"], "branches": ["dynamic", "musl-static"]}
 # Of other forms than glibc's dynamic one these are not to be had.
 GLIBC_DYNAMIC = {"dlopen"}
 
@@ -54,16 +45,12 @@ class Test:
     def count(self, name, good, detail=""):
         self.results.count(name, None if good else (detail,))
 
-    def build(self, form, command):
-        if not shutil.which(command[0]):
-            self.results.skip(form, f"there is no {command[0]}")
-            return None
-        os.makedirs(f"{self.scratch}/{form}")
-        program = f"{self.scratch}/{form}/ends"
-        done = subprocess.run(command + ["-w", "-pthread", f"{HERE}/ends.c", "-o", program],
-                              capture_output=True, text=True)
-        self.count(f"{form}: compile", done.returncode == 0, done.stderr[-500:])
-        return program if done.returncode == 0 else None
+    def build(self, form):
+        program = f"{driver.fresh(f'{self.scratch}/{form}')}/ends"
+        why = driver.build(form, f"{HERE}/ends.c", program)
+        if why:
+            self.results.skip(form, why)
+        return None if why else program
 
     def rewrite(self, tool, program, *more):
         out = f"{program}.{tool}{len(more) or ''}"
@@ -133,8 +120,8 @@ class Test:
         self.count("threads: exact", counts[0] == counts[1] != "0", f"JIT {counts[0]}, rewritten {counts[1]}")
 
     def all(self):
-        for form, command in FORMS.items():
-            program = self.build(form, command)
+        for form in driver.FORMS:
+            program = self.build(form)
             for tool, forms in TOOLS.items():
                 if not program or form not in forms:
                     continue

@@ -1,30 +1,24 @@
 #!/usr/bin/python3
 """Callbacks: a tool that writes all of them down (events_tool.c) sees the same of a program (events.c) under the JIT
-and in the rewritten program, thread by thread and process by process.
+and in the rewritten program, thread by thread and process by process. And a program that ends, starts threads
+and takes signals in every way (ends.c) behaves as natively while all its system calls are watched.
 
   tests/rewrite/events.py [--build DIR] [--only FORM] [--keep]
 """
 
 import glob
 import os
-import shutil
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
+import ends  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT = 60
-FORMS = {
-    "dynamic": ["gcc", "-O1"],
-    "no-pie": ["gcc", "-O2", "-no-pie"],
-    "static": ["gcc", "-O2", "-static"],
-    "static-pie": ["gcc", "-O1", "-static-pie"],
-    "musl-static": ["musl-gcc", "-O2", "-static"],
-    "with-libs": ["gcc", "-O1"],
-}
+FORMS = ("dynamic", "no-pie", "static", "static-pie", "musl-static", "with-libs")
 
 
 def must(argv, folder):
@@ -43,7 +37,7 @@ class Form:
     def __init__(self, build, tool, folder, name):
         self.inlay, self.tool, self.folder, self.name = f"{build}/inlay", tool, driver.fresh(f"{folder}/{name}"), name
         self.program = f"{self.folder}/events"
-        must([*FORMS[name], "-w", "-pthread", f"{HERE}/events.c", "-o", self.program], self.folder)
+        self.missing = driver.build("dynamic" if name == "with-libs" else name, f"{HERE}/events.c", self.program)
 
     def rewritten(self):
         out = f"{self.folder}/out"
@@ -75,19 +69,39 @@ class Form:
             raise Failed(*told)
 
 
+def check_ways(build, tool, folder, form):
+    """All that differ, at once: the ways are many."""
+    options, program = f"{driver.fresh(f'{folder}/ways-{form}')}/out", f"{folder}/ways-{form}/ends"
+    driver.build("dynamic" if form == "with-libs" else form, f"{HERE}/ends.c", program)
+    where = ["--with-libs", options] if form == "with-libs" else ["-o", options]
+    driver.rewrite(f"{build}/inlay", [tool, program, *where], LIMIT)
+    out = f"{options}/ends" if form == "with-libs" else options
+    wrong = []
+    for way in ends.WAYS:
+        if form == "static" and way in ends.GLIBC_DYNAMIC:
+            continue
+        a = driver.run([program, way], LIMIT)
+        b = driver.run([program, way], LIMIT, executable=out, env=os.environ | {"INLAY_OUT": f"{out}.result"})
+        wrong += [f"{way}: {line}" for line in driver.differences(a, b, ("noerr",))]
+    if wrong:
+        raise Failed(*wrong)
+
+
 def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("events", options) as results:
         tool = f"{results.folder}/tool"
         must([f"{options.build}/inlay", "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/events_tool.c", "-o", tool],
              results.folder)
-        for name, (compiler, *_) in FORMS.items():
-            if not shutil.which(compiler):
-                results.skip(name, f"there is no {compiler}")
-                continue
+        for name in FORMS:
             form = Form(options.build, tool, results.folder, name)
+            if form.missing:
+                results.skip(name, form.missing)
+                continue
             results.check(name, form.check)
             results.check(f"{name} exec", lambda f=form: f.check("exec"))
+        for form in ("dynamic", "static", "with-libs"):
+            results.check(f"ways {form}", lambda f=form: check_ways(options.build, tool, results.folder, f))
     return results.status
 
 

@@ -24,7 +24,7 @@ from driver import Failed  # noqa: E402
 TOOLS = {"null": ([], False), "inscount": (["--format=json"], True), "bbcount": (["--format=json"], True),
          "prof": ([], True), "branches": ([], True), "calls": ([], True), "opcodemix": ([], True),
          "memtrace": (["--hash"], True)}
-FLAGS, VALUES = ("noerr", "noout", "libs", "silent"), ("timeout", "mask", "stdin", "need", "file")
+FLAGS, VALUES = ("noerr", "noout", "libs", "silent"), ("timeout", "mask", "stdin", "need", "file", "tools")
 
 
 class Place:
@@ -93,7 +93,7 @@ class Case:
         if why:
             return why, []
         results = []
-        for tool in tools:
+        for tool in self.row.values.get("tools", tools).split(","):
             results.append((f"{self.row.name} {tool}", driver.problem(self.check, tool)))
             shutil.rmtree(f"{self.folder}/{tool}", ignore_errors=True)
         return None, results
@@ -104,7 +104,7 @@ def main():
     rows = [r for r in driver.read_table(f"{HERE}/programs.table", FLAGS, VALUES) if driver.chosen(r.name, options)]
     with driver.Results("rewrite", options) as results:
         place = Place(options.build, results.folder)
-        results.check_rows(rows, lambda row: Case(row, place).run(options.tools.split(",")))
+        results.check_rows(rows, lambda row: Case(row, place).run(options.tools))
     return results.status
 
 

@@ -174,6 +174,28 @@ def distinct(rows, path):
 
 # --- programs
 
+# The ways to build a program.
+FORMS = {
+    "dynamic": ["gcc", "-O1"],
+    "no-pie": ["gcc", "-O2", "-no-pie"],
+    "static": ["gcc", "-O2", "-static"],
+    "static-pie": ["gcc", "-O1", "-static-pie"],
+    "musl": ["musl-gcc", "-O1"],
+    "musl-static": ["musl-gcc", "-O2", "-static"],
+}
+
+
+def build(form, source, program):
+    """Answers why it cannot be tried, or None. Fails when the source does not compile."""
+    command = FORMS[form]
+    if not shutil.which(command[0]):
+        return f"there is no {command[0]}"
+    done = run([*command, "-w", "-pthread", source, "-o", program], 120, env=ENVIRONMENT)
+    if done.status:
+        raise Failed(f"{form}: compile", *as_lines(done.stderr)[-6:])
+    return None
+
+
 Outcome = collections.namedtuple("Outcome", "status stdout stderr")  # status: a number, or why there is none
 
 

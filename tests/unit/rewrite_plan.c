@@ -2,7 +2,9 @@
  * rewrite_plan_check reads the new code back; here the map, the patches and the report are compared with
  * what was asked for. */
 #include "isa/x86_64/x86.h"
+#include "rewrite/bytes.h"
 #include "rewrite/plan.h"
+#include "rewrite/states.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,6 +105,44 @@ static void check_map(const sample *s)
     assert_true(rewrite_new_address(s->plan, 1, true) == 0);
 }
 
+static void same_place(weave_parked a, weave_parked b)
+{
+    assert_int_equal(a.spilled, b.spilled);
+    assert_int_equal(a.junk, b.junk);
+    assert_int_equal(a.flags_saved != 0, b.flags_saved != 0);
+    assert_int_equal(a.pending != 0, b.pending != 0);
+}
+
+/* What is carried of each instruction reads as it was written. */
+static void check_states(const sample *s)
+{
+    static const rewrite_state clean;
+    const rewrite_plan *p = s->plan;
+    rewrite_bytes b = {0};
+    rewrite_states_put(p, bias, &b);
+    assert_false(b.failed);
+    const rewrite_carried_states *carried = (const void *)b.data;
+    for (size_t i = 0, k = 0; i < p->map_count; i++) {
+        const rewrite_map *m = &p->map[i];
+        const rewrite_state *state = k < p->state_count && p->states[k].index == i ? &p->states[k++] : &clean;
+        rewrite_spot spot = {0};
+        if (i % 7 && state == &clean) continue;
+        assert_true(rewrite_states_find(carried, m->new_off, &spot));
+        assert_true(spot.old_off + bias == m->old_addr && spot.new_off == m->new_off && spot.code_off == m->code_off);
+        same_place(spot.before, state->before);
+        same_place(spot.at, state->at);
+        assert_true(rewrite_states_find_old(carried, (uint32_t)(m->old_addr - bias), &spot));
+        assert_int_equal(spot.new_off, m->new_off);
+    }
+    for (size_t i = 0; i < p->fault_count; i++) {
+        const rewrite_carried_fault *f = rewrite_states_fault(carried, p->faults[i].to - 1);
+        assert_non_null(f);
+        assert_int_equal(f->spilled, p->faults[i].spilled);
+        assert_true(f->old_off + bias == p->map[p->faults[i].index].old_addr);
+    }
+    rewrite_bytes_free(&b);
+}
+
 static void check_procs(const sample *s)
 {
     uint64_t moved = 0;
@@ -130,6 +170,7 @@ static void whole(const char *path, bool counts)
     assert_int_equal(s.plan->uses_frame, counts);
     if (!counts) assert_false(s.plan->has_syscalls);
     check_map(&s);
+    check_states(&s);
     check_procs(&s);
     close_sample(&s);
 }

@@ -45,6 +45,7 @@ static uint64_t value(const snippet *s, const uint64_t *args)
 
 long one_cell, two_cell, *cells;
 void adds(void), conditional(void), asks(void), joined(void), calls(void), jumps(void), fed(void), string(void);
+void returns(void), either(void);
 __asm__(".text\n"
         "adds: add %rsi, one_cell(%rip); lock incl two_cell(%rip); subq $-3, 8(%rdi); ret\n"
         "conditional: test %rdi, %rdi; je 1f; incq one_cell(%rip); 1: decq two_cell(%rip); ret\n"
@@ -54,6 +55,9 @@ __asm__(".text\n"
         "jumps: jmp *cells(%rip)\n"
         "fed: mov cells(%rip), %rax; movslq %edi, %rdi; shl $3, %rdi; add %rsi, (%rax,%rdi); cmp $5, %rdx; je 1f\n"
         "     movq $1, one_cell(%rip); 1: ret\n"
+        "returns: incq one_cell(%rip); test %rdi, %rdi; jne 1f; ret; 1: incq two_cell(%rip); ret\n"
+        "either: test %rdi, %rdi; je 1f; mov %rsi, %rax; jmp 2f; 1: mov %rsi, %rax; incq one_cell(%rip)\n"
+        "2: add %rax, cells(%rip); ret\n"
         "string: lea one_cell(%rip), %rdi; mov %edx, %ecx; rep stosb; ret\n");
 
 static const weave_memory *look(void (*fn)(void))
@@ -104,6 +108,25 @@ static void sums_are_made_once(void **state)
     assert_int_equal(m->sum_count, 0);
     assert_true(has_access(m, WEAVE_AT, &one_cell, true, false, 8));
     assert_int_equal(look(joined)->sum_count, 0);
+}
+
+static void bodies_may_return_and_jump(void **state)
+{
+    (void)state;
+    bool all;
+    const weave_memory *m = look(returns);
+    const uint64_t args[] = {0, 17};
+    assert_false(m->open);
+    assert_int_equal(m->sum_count, 1);
+    assert_int_equal(value(m->sums[0].address, args), (uintptr_t)&one_cell);
+    assert_int_equal(weave_sums_mask(returns, 1, &all), 1);
+    assert_false(all);
+    m = look(either);
+    assert_int_equal(m->sum_count, 1);
+    assert_int_equal(value(m->sums[0].address, args), (uintptr_t)&cells);
+    assert_int_equal(value(m->sums[0].amount, args), 17);
+    assert_int_equal(weave_sums_mask(either, 1, &all) & 0x54, 0x54);
+    assert_false(all);
 }
 
 static void larger_routines_are_followed(void **state)
@@ -211,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_found),         cmocka_unit_test(sums_are_made_once),
+        cmocka_unit_test(bodies_may_return_and_jump),
         cmocka_unit_test(larger_routines_are_followed), cmocka_unit_test(masks_take_what_feeds),
         cmocka_unit_test(leaves_see_no_counters), cmocka_unit_test(compiled_sums_are_right),
     };

@@ -12,6 +12,7 @@
  *     rewrite_gate_begin .. rewrite_gate_end      slots hold what is to go on with
  */
 #include "jit/x86_64/offsets.h"
+#include "rewrite/x86_64/frames.h"
 
 #define OFF_SLOT_RDI (OFF_SLOT + 8 * 7)
 #define OFF_SLOT_R10 (OFF_SLOT + 8 * 10)
@@ -19,6 +20,7 @@
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
 #define NR_RT_SIGPROCMASK 14
+#define NR_RT_SIGRETURN 15
 #define SIG_SETMASK 2
 #define SYSCALL_LIMIT 512
 #define FD_PLACES 64            /* JIT_FD_PLACES */
@@ -163,26 +165,55 @@ rewrite_gate_called:
 rewrite_gate_end:
 
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
- * of whatever was interrupted. When there is nothing to put right afterwards the program's handler is jumped
- * to, so that its frame is what it is natively. */
+ * of whatever was interrupted. The program's handler is jumped to, with a frame as it is natively. */
         .globl  rewrite_signal_entry
         .hidden rewrite_signal_entry
         .type   rewrite_signal_entry, @function
         .p2align 4
 rewrite_signal_entry:
-        push    %rdi
-        push    %rsi
-        push    %rdx
+        mov     %rsp, %r8
+        sub     $REWRITE_FRAME_RESERVE, %rsp
         rdgsbase %rcx
         call    rewrite_deliver
-        pop     %rdx
-        pop     %rsi
-        pop     %rdi
         test    %rax, %rax
         jz      1f
-        jmp     *%rax
-1:      ret
+        mov     %rdx, %rsp
+        mov     REWRITE_FRAME_INFO(%rsp), %edi  /* signo */
+        lea     REWRITE_FRAME_INFO(%rsp), %rsi
+        lea     REWRITE_FRAME_CONTEXT(%rsp), %rdx
+        mov     %rax, %rcx
+        xor     %eax, %eax
+        jmp     *%rcx
+1:      add     $REWRITE_FRAME_RESERVE + 8, %rsp
+        mov     $NR_RT_SIGRETURN, %eax
+        syscall
         .size   rewrite_signal_entry, . - rewrite_signal_entry
+
+/* What a handler returns to where the program's own restorer would not come by the gate. */
+        .globl  rewrite_restorer
+        .hidden rewrite_restorer
+        .type   rewrite_restorer, @function
+        .p2align 4
+        nop                             /* unwinders look one byte before the return address */
+rewrite_restorer:
+        mov     $NR_RT_SIGRETURN, %eax
+        lea     1f(%rip), %rcx
+        jmp     rewrite_gate
+1:      ud2
+        .size   rewrite_restorer, . - rewrite_restorer
+
+/* void rewrite_sigreturn_now(uint64_t sp, uint64_t fs_base) */
+        .globl  rewrite_sigreturn_now
+        .hidden rewrite_sigreturn_now
+        .type   rewrite_sigreturn_now, @function
+        .p2align 4
+rewrite_sigreturn_now:
+        wrfsbase %rsi
+        mov     %rdi, %rsp
+        mov     $NR_RT_SIGRETURN, %eax
+        syscall
+        ud2
+        .size   rewrite_sigreturn_now, . - rewrite_sigreturn_now
 
 /* The return address of an analysis routine during which a signal came: goes on where the routine
  * returns to (leave_arg), one step at a time. */

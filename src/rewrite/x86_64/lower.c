@@ -308,15 +308,6 @@ static void live_behind(void *work, const weave_run *run, uint32_t i, uint64_t *
     *flags = need.flags;
 }
 
-static bool map_woven(rewrite_work *w, const weave_output *out, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const weave_map_entry *m = &out->map[i];
-        if (!rewrite_map_add(w, m->app, w->base + m->snippets_at, w->base + m->code_at)) return false;
-    }
-    return true;
-}
-
 /* The weaver may put code out of line behind the block's end: a call that returns must not fall into it. */
 static bool lower_woven(void *work, x86_code *c, const weave_run *run, uint32_t i)
 {
@@ -367,7 +358,7 @@ inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, in
     weave_run view;
     weave_output out;
     x86_code c = window(w);
-    options.hide_dead = true;
+    options.hide_dead = !w->has_labels;
     options.pc_relative = true;
     options.cold_exits = true;
     open_cold(w);
@@ -375,7 +366,7 @@ inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, in
     inl_status status = weave_compile(&view, &engine, &options, &c, &out, e);
     if (status) return status;
     w->plan.uses_frame = true;
-    if (!map_woven(w, &out, view.insn_count)) return INL_ERR_NO_MEMORY;
+    if (!rewrite_map_woven(w, &out, view.insn_count)) return INL_ERR_NO_MEMORY;
     for (uint32_t i = 1; i < blocks; i++)
         w->new_at[w->block - blocks + 1 + i] = w->base + out.map[view.blocks[i].first].snippets_at;
     drop_last_exit(w, &c);

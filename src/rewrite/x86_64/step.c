@@ -27,3 +27,9 @@ bool rewrite_is_syscall(uint64_t pc)
     const uint8_t *at = (const uint8_t *)pc;
     return at[0] == 0x0f && at[1] == 0x05;
 }
+
+unsigned rewrite_fault_back(const siginfo_t *info)
+{
+    if (info->si_signo == SIGSYS) return 2;
+    return info->si_signo == SIGTRAP && info->si_code != TRAP_TRACE ? 1 : 0;
+}

@@ -134,7 +134,7 @@ void weave_note_state(weaver *w, uint32_t from, uint32_t index, weave_state st)
     }
     out->faults[out->fault_count++] = (weave_fault){
         from, (uint32_t)w->c->at, index, st.in_slot & (uint16_t)~st.in_reg,
-        st.flags_slot && !st.flags_hw};
+        (uint16_t)~(st.in_slot | st.in_reg), st.flags_slot && !st.flags_hw};
 }
 
 static weave_val load_at(weaver *w, weave_val at, unsigned size, unsigned hint)

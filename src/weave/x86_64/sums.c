@@ -6,7 +6,7 @@
  * agree on. Larger routines are followed piece by piece with all that they call; at the begin of each piece
  * nothing is known. Their frames are nobody else's business: what is addressed by the stack pointer is left out.
  */
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/body.h"
 #include "weave/routine.h"
 
 #include "base/map.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MAX_INSNS = 4000, MAX_BODY = 30, MAX_JUMPS = 8, MAX_DEPTH = 8, FLAGS_AHEAD = 12 };
+enum { MAX_INSNS = 4000, MAX_DEPTH = 8, FLAGS_AHEAD = 12 };
 static const uint64_t LOW_32 = 0xffffffff;
 
 static inl_map known; /* under the engine's lock, like all weaving */
@@ -34,7 +34,8 @@ typedef struct walk {
     weave_memory *m;
     size_t access_room, sum_room;
     state st;
-    later jumps[MAX_JUMPS];
+    bool lost;           /* only a jump leads here */
+    later jumps[BODY_INSNS];
     unsigned jump_count;
     uint64_t furthest;   /* target of the jumps seen */
     bool leaf;           /* one piece, a candidate for sums */
@@ -314,8 +315,12 @@ static void meet(state *a, const state *b)
 
 static void arrive(walk *w, uint64_t at)
 {
-    for (unsigned j = 0; j < w->jump_count; j++)
-        if (w->jumps[j].target == at) meet(&w->st, &w->jumps[j].st);
+    for (unsigned j = 0; j < w->jump_count; j++) {
+        if (w->jumps[j].target != at) continue;
+        if (w->lost) w->st = w->jumps[j].st;
+        else meet(&w->st, &w->jumps[j].st);
+        w->lost = false;
+    }
 }
 
 static void set_arguments(walk *w)
@@ -328,23 +333,38 @@ static void set_arguments(walk *w)
     }
 }
 
-/* A routine that weave_routine_of found small enough to be copied. False: it is followed like any other. */
+/* Bytes of a routine whose calls at points are inlined for certain; 0: it is another one. */
+static uint32_t leaf_length(uint64_t fn)
+{
+    void (*f)(void) = (void (*)(void))(uintptr_t)fn;
+    const weave_routine *r = weave_routine_of(f);
+    if (!r || r->inline_len || !r->body_len) return r ? r->inline_len : 0;
+    const weave_body *b = weave_body_of(r, f);
+    return b && b->renamable ? r->body_len : 0;
+}
+
+static void note_jump(walk *w, const isa_insn *in, uint64_t end)
+{
+    uint64_t target = in->flow == ISA_FLOW_RETURN ? end : in->target;
+    w->jumps[w->jump_count++] = (later){target, w->st};
+    w->lost = in->flow != ISA_FLOW_COND;
+    if (target > w->furthest) w->furthest = target;
+}
+
+/* False: it is followed like any other routine. */
 static bool follow_leaf(walk *w, uint64_t fn)
 {
     isa_insn in;
+    uint64_t end = fn + leaf_length(fn);
     w->leaf = true;
     set_arguments(w);
-    for (uint64_t at = fn; w->count < MAX_BODY; at += in.len) {
+    for (uint64_t at = fn; at < end && w->jump_count < BODY_INSNS; at += in.len) {
         if (decode_at(at, &in) != ISA_OK) return false;
         arrive(w, at);
         w->count++;
-        if (in.flow == ISA_FLOW_RETURN) return true;
+        if (in.flow == ISA_FLOW_RETURN && at + in.len == end) return true;
         note_memory(w, &in);
-        if (in.flow == ISA_FLOW_COND) {
-            if (w->jump_count == MAX_JUMPS) return false;
-            w->jumps[w->jump_count++] = (later){in.target, w->st};
-            if (in.target > w->furthest) w->furthest = in.target;
-        }
+        if (in.flow != ISA_FLOW_NEXT) note_jump(w, &in, end);
         take_effect(w, &in);
     }
     return false;
@@ -414,7 +434,7 @@ static void analyse(uint64_t fn, weave_memory *m)
         return;
     }
     w->m = m;
-    bool good = r->inline_len && follow_leaf(w, fn);
+    bool good = leaf_length(fn) && follow_leaf(w, fn);
     if (!good) {
         m->sum_count = 0;
         w->leaf = false;
@@ -443,19 +463,20 @@ const weave_memory *weave_memory_of(void (*fn)(void))
 
 /* --- what is left when sums are left out --- */
 
-typedef struct body {
-    isa_insn insns[MAX_BODY];
-    cfg_need live[MAX_BODY + 1]; /* before each; the last one is the return */
-    unsigned count;              /* without the return */
-} body;
+typedef struct remains {
+    isa_insn insns[BODY_INSNS + 1];
+    cfg_need live[BODY_INSNS + 1]; /* before each; the last one is the return */
+    unsigned count;                /* without that return */
+} remains;
 
-static bool read_body(uint64_t at, body *b)
+static bool read_body(uint64_t fn, remains *b)
 {
-    for (b->count = 0; b->count < MAX_BODY; b->count++) {
+    uint64_t end = fn + leaf_length(fn);
+    for (uint64_t at = fn; at < end && b->count <= BODY_INSNS; b->count++) {
         isa_insn *in = &b->insns[b->count];
         if (decode_at(at, in) != ISA_OK) return false;
-        if (in->flow == ISA_FLOW_RETURN) return true;
         at += in->len;
+        if (in->flow == ISA_FLOW_RETURN && at == end) return true;
     }
     return false;
 }
@@ -469,28 +490,37 @@ static bool writes_memory(const isa_insn *in)
     return false;
 }
 
-static unsigned number_of(const body *b, uint64_t addr)
+static unsigned number_of(const remains *b, uint64_t addr)
 {
     unsigned k = 0;
     while (k < b->count && b->insns[k].addr != addr) k++;
     return k;
 }
 
+/* A jump over nothing can go. */
+static bool is_needed_jump(remains *b, unsigned k, uint64_t out)
+{
+    const isa_insn *in = &b->insns[k];
+    isa_effects fx;
+    unsigned to = in->flow == ISA_FLOW_RETURN ? b->count : number_of(b, in->target);
+    uint64_t between = ((1ull << to) - 1) & ~((2ull << k) - 1);
+    b->live[k] = b->live[to];
+    if (in->flow != ISA_FLOW_COND) return true;
+    if (!(between & ~out)) return false;
+    isa_x86_64.effects(in, &fx);
+    b->live[k].regs |= b->live[k + 1].regs;
+    b->live[k].flags |= b->live[k + 1].flags | fx.flags_read;
+    return true;
+}
+
 /* Does instruction k have to stay? Says what is live before it. */
-static bool is_needed(body *b, unsigned k, uint64_t out)
+static bool is_needed(remains *b, unsigned k, uint64_t out)
 {
     const isa_insn *in = &b->insns[k];
     isa_effects fx;
     cfg_need live = b->live[k + 1];
+    if (in->flow != ISA_FLOW_NEXT) return is_needed_jump(b, k, out);
     isa_x86_64.effects(in, &fx);
-    if (in->flow == ISA_FLOW_COND) {
-        unsigned to = number_of(b, in->target);
-        uint64_t between = ((1ull << to) - 1) & ~((2ull << k) - 1);
-        if (!(between & ~out)) return false;
-        b->live[k].regs = live.regs | b->live[to].regs;
-        b->live[k].flags = live.flags | b->live[to].flags | fx.flags_read;
-        return true;
-    }
     bool used = fx.writes & live.regs || (fx.flags_written | fx.flags_undefined) & live.flags;
     if (!used && !writes_memory(in) && !fx.other_writes && !fx.vec_writes && !fx.mask_writes) return false;
     b->live[k].regs = (live.regs & ~fx.kills) | fx.reads;
@@ -501,18 +531,21 @@ static bool is_needed(body *b, unsigned k, uint64_t out)
 uint64_t weave_sums_mask(void (*fn)(void), uint64_t chosen, bool *all)
 {
     const weave_memory *m = weave_memory_of(fn);
-    body b = {.count = 0};
+    remains b = {.count = 0};
     uint64_t sums = 0, out = 0;
     *all = false;
     if (!m || !read_body((uint64_t)(uintptr_t)fn, &b)) return 0;
     for (uint32_t i = 0; i < m->sum_count && i < 64; i++)
         if (chosen >> i & 1) sums |= 1ull << m->sums[i].insn;
+    *all = true;
     for (unsigned k = b.count; k-- > 0;) {
-        if (!(sums >> k & 1) && is_needed(&b, k, out)) continue;
+        if (!(sums >> k & 1) && is_needed(&b, k, out)) {
+            *all &= b.insns[k].flow != ISA_FLOW_NEXT;
+            continue;
+        }
         out |= 1ull << k;
         b.live[k] = b.live[k + 1];
     }
-    *all = out == (1ull << b.count) - 1;
     return out;
 }
 
@@ -522,7 +555,7 @@ bool weave_sees_counters(const snippet *s)
     if (s->kind == SNIPPET_COUNTER) return true;
     if (s->kind == SNIPPET_CALL) {
         const weave_routine *r = weave_routine_of(s->fn);
-        if (!r || !r->inline_len) return true;
+        if (!r || !r->body_len) return true;
     }
     for (unsigned i = 0; i < s->nargs; i++)
         if (weave_sees_counters(s->args[i])) return true;

@@ -201,6 +201,15 @@ static void emit_taken_edge(weaver *w, uint32_t i)
     w->st = from;
 }
 
+/* The instruction itself begins here, in the state that is now. */
+static void note_state(const weaver *w, weave_map_entry *entry)
+{
+    entry->code_at = (uint32_t)w->c->at;
+    entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
+    entry->junk = (uint16_t)~(w->st.in_slot | w->st.in_reg);
+    entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
+}
+
 static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
 {
     const weave_insn *insn = &w->run->insns[i];
@@ -216,9 +225,8 @@ static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
     if (transfers && !conditional && insn->taken.first) emit_taken_list(w, insn);
     bool side = weave_prepare_side(w, i);
     if (!side) weave_prepare(w, i);
-    entry->code_at = (uint32_t)w->c->at;
-    entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-    entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
+    note_state(w, entry);
+    entry->pending = insn->after.first != NULL;
     if (side) {
         emit_side(w, i);
         return;
@@ -244,11 +252,11 @@ static void weave_fully(weaver *w)
         entry->app = run->insns[i].in.addr;
         entry->snippets_at = (uint32_t)w->c->at;
         entry->scratch = ISA_NO_REG;
+        note_state(w, entry);
+        entry->before = (weave_parked){entry->spilled, entry->junk, entry->flags_saved, 0};
         emit_before(w, i);
         if (run->insns[i].elided) {
-            entry->code_at = (uint32_t)w->c->at;
-            entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-            entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
+            note_state(w, entry);
         } else {
             emit_insn(w, i, entry);
         }

@@ -1,0 +1,65 @@
+/* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
+ * in the thread's frame. For any thread at any time. */
+#include "rewrite/run_private.h"
+#include "rewrite/states.h"
+#include "jit/x86_64/abi.h"
+
+static const rewrite_carried_states *states_of(const run_image *i)
+{
+    return i->map && i->map->states ? (const void *)((const char *)i->map + i->map->states) : NULL;
+}
+
+static bool is_clean(weave_parked p) { return !(p.spilled | p.junk | p.flags_saved | p.pending); }
+
+/* In moved code. `back`: so far behind the instruction that trapped. */
+static void locate_moved(const run_image *i, uint64_t pc, unsigned back, bool fault, rewrite_where *at)
+{
+    const rewrite_carried_states *s = states_of(i);
+    uint32_t off = (uint32_t)(pc - back - i->text);
+    const rewrite_carried_fault *f = fault ? rewrite_states_fault(s, off) : NULL;
+    rewrite_spot spot;
+    at->image = i;
+    at->known = true;
+    if (f) {
+        at->state = (weave_parked){f->spilled, f->junk, (uint8_t)f->flags_saved, 1};
+        at->pc = i->map_base + f->old_off;
+    } else if (rewrite_states_find(s, off, &spot)) {
+        at->before = off < spot.code_off;
+        at->known = fault ? !at->before : off == spot.code_off || off == spot.new_off;
+        at->state = at->before ? spot.before : spot.at;
+        at->pc = i->map_base + spot.old_off;
+    } else {
+        at->known = false;
+    }
+    if (!at->known) at->state = (weave_parked){0};
+    at->kind = at->known && is_clean(at->state) ? REWRITE_CLEAN : REWRITE_KEPT;
+}
+
+/* At the gate's begin the thread is at a system call of the program's; `behind` it says rcx. */
+static void locate_gate(uint64_t pc, uint64_t behind, rewrite_where *at)
+{
+    const run_image *i = rewrite_moved_at(behind);
+    at->known = pc == (uint64_t)(uintptr_t)rewrite_gate_begin;
+    if (!at->known || (i && states_of(i))) at->kind = REWRITE_KEPT;
+    if (!at->known || !i || !states_of(i)) return;
+    rewrite_spot spot;
+    at->state.junk = 1u << JIT_RCX;
+    if (rewrite_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot))
+        at->pc = i->map_base + spot.old_off;
+}
+
+void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *at)
+{
+    *at = (rewrite_where){.pc = pc, .kind = REWRITE_PLAIN, .known = true};
+    const run_image *i = rewrite_moved_at(pc - back);
+    if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
+    else if (rewrite_in_gate(pc)) locate_gate(pc, rcx, at);
+}
+
+uint64_t rewrite_moved_to(uint64_t pc)
+{
+    const run_image *i = rewrite_moved_at(pc) ? NULL : rewrite_image_at(pc);
+    rewrite_spot spot;
+    if (!i || !states_of(i) || !rewrite_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
+    return i->text + spot.new_off;
+}

@@ -1,0 +1,206 @@
+/* The kernel's frame for a handler, made what it would be natively, and on its return what the moved code
+ * needs. The handler sees original addresses and the program's own registers and flags, and may change them.
+ *
+ * A frame that tells where to go on has a mark in the context's reserved words, which the kernel leaves alone:
+ *
+ *     cookie ^ address of the frame | new address | original address | what is kept, 0: nothing
+ *
+ * Where something waits in the thread's slots, the frame moves down to make room for what is kept of them:
+ *
+ *     sp: frame, as shown | kept | the kernel's own frame | vector state
+ *
+ * It also moves when the kernel used Inlay's alternate stack and the program has none: below what the program
+ * has on its stack, with its vector state. A handler that never returns leaves nothing behind but its stack.
+ *
+ * rt_sigreturn comes through the gate. Where the handler left the address alone the thread goes on exactly where
+ * it was, junk included, with what the handler changed in the registers and slots; where it is another address
+ * of code that has moved, at the new place, before its snippets. */
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "rewrite/run_private.h"
+#include "jit/x86_64/abi.h"
+
+enum {
+    RED_ZONE = 128, LEGACY = 512, SW_RESERVED = 464, FP_MAGIC = 0x46505853,
+    CARRY_TO_SIGN = 0xd5, OVERFLOW = 0x800, ARITHMETIC = CARRY_TO_SIGN | OVERFLOW,
+    MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT,
+};
+
+typedef struct frame {
+    uint64_t restorer, flags, link;
+    stack_t stack;
+    mcontext_t mc;
+    uint64_t mask;
+    uint8_t info[128];
+} frame;
+_Static_assert(sizeof(frame) == REWRITE_FRAME_SIZE && offsetof(frame, info) == REWRITE_FRAME_INFO, "kernel ABI");
+
+typedef struct kept { /* of interrupted code, in the thread's frame and in registers of the weaver's */
+    uint64_t words[(offsetof(weave_frame, tool_fs_base) - offsetof(weave_frame, slot)) / 8];
+    uint8_t elements[128];
+    uint64_t gpr[16], flags, resume;
+    weave_parked state;
+} kept;
+_Static_assert(sizeof(kept) + sizeof(frame) + 64 <= REWRITE_FRAME_RESERVE, "see gate.S");
+
+static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                      REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                      REG_R12, REG_R13, REG_R14, REG_R15};
+
+static uint64_t mark_of(uint64_t at)
+{
+    static uint64_t cookie;
+    if (!cookie) cookie = jit_cycles() * 0x9e3779b97f4a7c15ull | 1;
+    return cookie ^ at;
+}
+
+/* --- on the way to the handler --- */
+
+static void show_registers(frame *f, const weave_context *c, uint64_t pc)
+{
+    for (int r = 0; r < 16; r++) f->mc.gregs[by_number[r]] = (greg_t)c->gpr[r];
+    f->mc.gregs[REG_EFL] = (greg_t)c->flags;
+    f->mc.gregs[REG_RIP] = (greg_t)pc;
+}
+
+/* While the program has no alternate stack it sees none. The kernel takes one that disarms itself away for any
+ * handler. */
+static void hide_stack(jit_thread *t, frame *f)
+{
+    if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+    if (f->stack.ss_sp == t->signal_stack) f->stack = (stack_t){.ss_flags = SS_DISABLE};
+}
+
+static bool is_on_our_stack(const jit_thread *t, uint64_t sp)
+{
+    return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
+}
+
+static void keep(const jit_thread *t, const frame *f, const rewrite_where *at, kept *k)
+{
+    memcpy(k->words, t->frame.slot, sizeof k->words);
+    memcpy(k->elements, t->frame.element_mask, sizeof k->elements);
+    for (int r = 0; r < 16; r++) k->gpr[r] = (uint64_t)f->mc.gregs[by_number[r]];
+    k->flags = (uint64_t)f->mc.gregs[REG_EFL];
+    k->resume = t->ctx.pc;
+    k->state = at->state;
+}
+
+static size_t vector_bytes(const uint8_t *state)
+{
+    uint32_t magic, size;
+    memcpy(&magic, state + SW_RESERVED, 4);
+    memcpy(&size, state + SW_RESERVED + 4, 4);
+    return magic == FP_MAGIC ? size : LEGACY;
+}
+
+/* Further down, or onto the program's own stack. 0: there is no room. */
+static uint64_t move_down(frame f, uint64_t from, const kept *k, bool to_own_stack)
+{
+    uint64_t low = from;
+    if (to_own_stack) low = (uint64_t)f.mc.gregs[REG_RSP] - RED_ZONE;
+    if (to_own_stack && f.mc.fpregs) {
+        size_t n = vector_bytes((const uint8_t *)f.mc.fpregs);
+        low = (low - n) & ~63ull;
+        if (!jit_write(low, f.mc.fpregs, n)) return 0;
+        f.mc.fpregs = (fpregset_t)low;
+    }
+    if (k) {
+        low = (low - sizeof *k) & ~15ull;
+        if (!jit_write(low, k, sizeof *k)) return 0;
+        f.mc.__reserved1[MARK_KEPT] = low;
+    }
+    low = ((low - sizeof f - 8) & ~15ull) + 8;
+    if (f.mc.__reserved1[MARK]) f.mc.__reserved1[MARK] = mark_of(low);
+    return jit_write(low, &f, sizeof f) ? low : 0;
+}
+
+uint64_t rewrite_frame_show(jit_thread *t, uint64_t sp, const rewrite_where *at, const weave_context *c)
+{
+    frame *f = (frame *)sp;
+    kept k;
+    uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP];
+    bool keeps = at->kind == REWRITE_KEPT, astray = is_on_our_stack(t, sp);
+    hide_stack(t, f);
+    memset(f->mc.__reserved1, 0, sizeof f->mc.__reserved1);
+    if (at->kind != REWRITE_PLAIN) {
+        siginfo_t *info = (siginfo_t *)f->info;
+        if (keeps) keep(t, f, at, &k);
+        if (at->is_fault && (uint64_t)(uintptr_t)info->si_addr == pc) info->si_addr = (void *)(uintptr_t)at->pc;
+        show_registers(f, c, at->pc);
+        f->mc.__reserved1[MARK] = mark_of(sp);
+        f->mc.__reserved1[MARK_NEW] = pc;
+        f->mc.__reserved1[MARK_OLD] = at->pc;
+    }
+    return keeps || astray ? move_down(*f, sp, keeps ? &k : NULL, astray) : sp;
+}
+
+/* --- and back --- */
+
+static uint64_t packed_flags(uint64_t flags)
+{
+    return (flags & 0xff) << 8 | (flags & OVERFLOW ? 1 : 0);
+}
+
+/* Every slot holds what its register does: right for whatever the code at hand believes. */
+static void fill_slots(jit_thread *t, const frame *f)
+{
+    for (int r = 0; r < 16; r++) t->frame.slot[r] = (uint64_t)f->mc.gregs[by_number[r]];
+    t->frame.flags = packed_flags((uint64_t)f->mc.gregs[REG_EFL]);
+}
+
+static void put_back(jit_thread *t, frame *f, const kept *k)
+{
+    greg_t *g = f->mc.gregs;
+    bool moved = rewrite_moved_at(f->mc.__reserved1[MARK_NEW]);
+    memcpy(t->frame.slot, k->words, sizeof k->words);
+    memcpy(t->frame.element_mask, k->elements, sizeof k->elements);
+    t->ctx.pc = k->resume;
+    if (moved) fill_slots(t, f);
+    for (int r = 0; r < 16; r++)
+        if ((k->state.spilled | k->state.junk) >> r & 1) g[by_number[r]] = (greg_t)k->gpr[r];
+    if (k->state.flags_saved)
+        g[REG_EFL] = (greg_t)(((uint64_t)g[REG_EFL] & ~(uint64_t)ARITHMETIC) | (k->flags & ARITHMETIC));
+}
+
+static void go_back(jit_thread *t, frame *f, uint64_t at)
+{
+    unsigned long long *mark = f->mc.__reserved1;
+    uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP], to;
+    kept k;
+    if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == pc) {
+        f->mc.gregs[REG_RIP] = (greg_t)mark[MARK_NEW];
+        if (!mark[MARK_KEPT]) fill_slots(t, f);
+        else if (jit_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, f, &k);
+    } else if ((to = rewrite_moved_to(pc)) != 0) {
+        f->mc.gregs[REG_RIP] = (greg_t)to;
+        fill_slots(t, f);
+    }
+}
+
+/* The alternate stack is what the frame says, but never none. */
+static void take_stack(jit_thread *t, frame *f)
+{
+    stack_t *s = &f->stack;
+    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
+    if (!jit_altstack_active(t, (uint64_t)f->mc.gregs[REG_RSP])) {
+        if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+        else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= 2048) t->altstack = *s;
+    }
+    if (!t->altstack.ss_size) *s = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+}
+
+void rewrite_sigreturn(jit_thread *t)
+{
+    uint64_t at = jit_sp(&t->ctx) - 8;
+    frame f;
+    if (jit_read(&f, at, offsetof(frame, info))) {
+        go_back(t, &f, at);
+        take_stack(t, &f);
+        jit_write(at, &f, offsetof(frame, info));
+    }
+    t->where = JIT_IN_CACHE;
+    rewrite_sigreturn_now(at + 8, t->ctx.fs_base);
+}
