@@ -161,7 +161,7 @@ class Outcome:
         texts = self.streams
         for a, b in self.unlike:
             texts = [t.replace(a, b) for t in texts]
-        texts = [re.sub(r"0x[0-9a-f]{6,}|\b7f[0-9a-f]{10}\b", "ADDRESS", t) for t in texts]
+        texts = [re.sub(r"0x[0-9a-f]{6,}|\b7f[0-9a-f]{10}\b|\$0000[0-9A-F]{12}\b", "ADDRESS", t) for t in texts]
         if numbers:
             texts = [re.sub(r"\d+", "N", t) for t in texts]
         if unordered:
