@@ -57,9 +57,10 @@ void weave_into(weaver *w, weave_val *v, unsigned reg)
     *v = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
 }
 
-/* The program's value of a register. */
+/* The program's value of a register. It is brought back for good where the instruction is about to ask for it. */
 weave_val weave_reg_value(weaver *w, unsigned reg, unsigned hint)
 {
+    if (!w->after && w->fx[w->at].reads & WEAVE_BIT(reg) && !w->lock[reg]) weave_to_reg(w, reg);
     if (w->st.in_reg & WEAVE_BIT(reg)) {
         if (!w->sets_regs) {
             weave_lock(w, reg);
