@@ -5,7 +5,8 @@
  *   count.c    constant counts: grouped, positioned, emitted
  *   alloc.c    registers and flags: who holds what, spills, restores, temporaries
  *   expr.c, arith.c, cond.c, insnval.c, elements.c   the expression compiler
- *   call.c, clobber.c, context.c, inline.c, append.c   analysis routines and buffers
+ *   call.c, clobber.c, context.c, append.c   analysis routines and buffers
+ *   body.c, fold.c, inline.c, copied.c   small routines in place of their calls
  *   copy.c     the program's own instructions, moved
  *
  * Where a register's program value is, is told by two bits: in_reg (the register itself holds it)
