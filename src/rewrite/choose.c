@@ -95,17 +95,30 @@ static const char *refusal(rewrite_work *w, uint32_t proc)
     return NULL;
 }
 
-/* `of_image`: why none of them moves, or NULL. */
-static void first_choice(rewrite_work *w, uint32_t i, const char *of_image)
+/* Nothing is to be inserted there, nor is the tool to hear of its system calls. */
+static bool may_stay(const rewrite_work *w, uint32_t i)
 {
     const cfg_program *p = rewrite_cfg(w);
     const cfg_proc *of = &p->procs[i];
     const rewrite_client *client = w->client;
+    if (!client || !client->empty || !client->empty(client->arg, p, i)) return false;
+    for (uint32_t k = 0; k < of->block_count; k++)
+        if (p->blocks[of->first_block + k].flags & CFG_BLOCK_SYSCALL) return false;
+    return true;
+}
+
+/* `of_image`: why none of them moves, or NULL. */
+static void first_choice(rewrite_work *w, uint32_t i, const char *of_image, bool few)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    const cfg_proc *of = &p->procs[i];
+    const rewrite_client *client = w->client;
+    w->plan.procs[i].reason = NULL;
     if (of->status != CFG_PROC_WHOLE || of->block_count == 0) {
         rewrite_leave(w, i, of->reason ? of->reason : "its code is not wholly known");
         return;
     }
-    if (client && client->wanted && !client->wanted(client->arg, p, i)) {
+    if ((client && client->wanted && !client->wanted(client->arg, p, i)) || (few && may_stay(w, i))) {
         w->plan.procs[i].how = REWRITE_UNWANTED;
         return;
     }
@@ -260,14 +273,25 @@ static bool collect(rewrite_work *w)
     return true;
 }
 
-bool rewrite_choose(rewrite_work *w)
+static uint32_t count_asked(const rewrite_work *w)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        n += rewrite_moves(w, i) && !w->client->empty(w->client->arg, p, i);
+    return n;
+}
+
+/* False: because so few move, one of them cannot in which something is to be inserted. */
+static bool settle(rewrite_work *w, bool few)
 {
     const cfg_program *p = rewrite_cfg(w);
     const char *why = is_go(p->image) ? "Go's runtime looks return addresses up in its own tables" : NULL;
-    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why);
+    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why, few);
     rewrite_leave_sequences(w);
     leave_split(w);
-    if (!rewrite_leave_faulty(w) || !find_early(w)) return false;
+    if (!rewrite_leave_faulty(w)) w->no_room = true;
+    uint32_t asked = few ? count_asked(w) : 0;
     for (uint32_t i = 0; w->runs_early && i < p->proc_count; i++)
         if (w->runs_early[i] && rewrite_moves(w, i)) w->plan.procs[i].how = REWRITE_MOVED_QUIETLY;
     do {
@@ -275,7 +299,15 @@ bool rewrite_choose(rewrite_work *w)
         mark_edges(w);
         mark_tables(w);
         mark_landing_pads(w);
-        if (!collect(w)) return false;
-    } while (!rewrite_catch_all(w) && !w->no_room);
+        if (!collect(w)) w->no_room = true;
+    } while (!w->no_room && !rewrite_catch_all(w) && (!few || count_asked(w) == asked));
+    return !few || count_asked(w) == asked;
+}
+
+bool rewrite_choose(rewrite_work *w)
+{
+    bool few = w->client && w->client->empty;
+    if (!find_early(w)) return false;
+    if (!settle(w, few)) settle(w, false);
     return !w->no_room;
 }

@@ -38,6 +38,9 @@ typedef struct rewrite_client {
     uint32_t (*placed)(void *arg, const rewrite_flows *);
     /* Is the procedure to be moved and shown? NULL: all. */
     bool (*wanted)(void *arg, const cfg_program *, uint32_t proc);
+    /* Is it certain that nothing is inserted there? Such a procedure stays where it is, unless another one could
+     * not move then, or it makes system calls. NULL: no. */
+    bool (*empty)(void *arg, const cfg_program *, uint32_t proc);
     /* The procedure's code as one run: its blocks in order of address, instructions at assumed addresses.
      * NULL: nothing is inserted (null rewriting). */
     void (*instrument)(void *arg, const cfg_program *, uint32_t proc, weave_run *run);

@@ -9,7 +9,7 @@
  * before the next one's. All under the engine's lock. */
 #include "tool/rewriter.h"
 #include "base/map.h"
-#include "cfg/program.h"
+#include "cfg/changes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ typedef struct tool_code {
     view **views;      /* by procedure index */
     inl_map inserts;   /* address -> weave_insn, of instructions with something in their lists */
     inl_map replaced;  /* address of a procedure -> its result */
+    uint8_t *touched;  /* by procedure of the analysis: something was inserted there, or it is replaced */
 } tool_code;
 
 bool tool_code_inserted;
@@ -45,6 +46,7 @@ static tool_code *code_of(inlay_image *i)
         tool_say_limited("cannot analyse %s: %s", i->path, e.text);
         c->cfg = NULL;
     }
+    c->touched = calloc(c->cfg ? c->cfg->proc_count + 1u : 1u, 1);
     return i->code = c;
 }
 
@@ -58,6 +60,7 @@ void tool_code_forget(inlay_image *i)
     if (c->cfg) cfg_program_free(c->cfg);
     inl_map_free(&c->inserts);
     inl_map_free(&c->replaced);
+    free(c->touched);
     inl_arena_free(&c->arena);
     free(c->views);
     free(c);
@@ -372,11 +375,23 @@ inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
 
 /* --- what was inserted --- */
 
+static void touch(tool_code *c, uint64_t address)
+{
+    uint32_t b = c->cfg ? cfg_block_covering(c->cfg, address - c->image->bias) : CFG_NONE;
+    if (b != CFG_NONE && c->touched) c->touched[c->cfg->blocks[b].proc] = 1;
+}
+
+bool tool_code_touched(const inlay_image *i, uint32_t proc)
+{
+    return i->code && (!i->code->touched || i->code->touched[proc]);
+}
+
 /* Called behind an insertion at a point of a static view. */
 bool tool_code_note(weave_insn *insn)
 {
     tool_code *c = view_behind(insn->run)->code;
     tool_code_inserted = true;
+    touch(c, insn->in.addr);
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
 
@@ -384,6 +399,7 @@ enum { AT_CALL = 1 }; /* in the values of `replaced`: the key is a call or jump 
 
 static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
 {
+    touch(c, at);
     return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
 }
 
@@ -480,12 +496,23 @@ const snippet *tool_code_cut(weave_run *run)
     return found;
 }
 
+/* By the procedure that is replaced, so that its callers do not count on these; but on the result. */
+static uint16_t changed_at(uint64_t addr)
+{
+    const inlay_image *image = tool_image_at(addr);
+    const cfg_program *p = image->code->cfg;
+    uint32_t b = cfg_block_at(p, addr - image->bias);
+    uint64_t changed = b == CFG_NONE ? 0 : cfg_proc_changes(p, p->blocks[b].proc);
+    return (uint16_t)(changed & ~(1ull << INLAY_RAX));
+}
+
 void tool_code_replace(weave_run *run, const snippet *code)
 {
     weave_insn *i = &run->insns[cut.index];
     run->insn_count = cut.insn_count;
     run->block_count = cut.block_count;
     run->blocks[i->block].count = cut.index - run->blocks[i->block].first + 1;
+    if (cut.insn_count == run->insn_count) i->unwanted = changed_at(i->in.addr);
     become(run, i, code, ret, sizeof ret);
 }
 

@@ -293,6 +293,24 @@ static void check_outputs(const rewriter *r)
 
 /* --- analysis and plan --- */
 
+/* Tools that insert everything when an image is loaded have said by now where. */
+static bool shows_code(void)
+{
+    return tool_callbacks[ON_PROC] || tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN] ||
+           !tool_client_sees_code();
+}
+
+static bool is_touched(const inlay_image *image, const cfg_program *p, uint32_t index)
+{
+    const cfg_proc *proc = &p->procs[index];
+    if (tool_code_touched(image, index)) return true;
+    for (uint32_t b = proc->first_block; tool_proc_points && b < proc->first_block + proc->block_count; b++) {
+        const inlay_proc *of = tool_proc_at(p->blocks[b].addr + image->bias);
+        if (of && (of->entry || of->exit)) return true;
+    }
+    return false;
+}
+
 static bool wanted(void *arg, const cfg_program *p, uint32_t index)
 {
     const rewriter *r = arg;
@@ -301,6 +319,12 @@ static bool wanted(void *arg, const cfg_program *p, uint32_t index)
     for (uint32_t b = proc->first_block; b < proc->first_block + proc->block_count; b++)
         if (tool_address_wanted(p->blocks[b].addr + r->now->bias)) return true;
     return false;
+}
+
+static bool is_empty(void *arg, const cfg_program *p, uint32_t index)
+{
+    const rewriter *r = arg;
+    return !is_touched(tool_image_of(r->now->m), p, index);
 }
 
 static void instrument(void *arg, const cfg_program *p, uint32_t index, weave_run *run)
@@ -449,6 +473,7 @@ void rewriter_run(void)
     r->client = (rewrite_client){
         .arg = r,
         .wanted = wanted,
+        .empty = shows_code() ? NULL : is_empty,
         .instrument = tool_client_sees_code() || watches ? instrument : NULL,
         .progress = rewriter_progress,
     };

@@ -225,6 +225,7 @@ void rewriter_summary(const rewriter *r)
         if (k == 0) fprintf(stderr, "; %.2f s", seconds);
         fputc('\n', stderr);
     }
-    if (r->client.instrument && !sum_up(&r->images[0]).moved)
+    sums of = sum_up(&r->images[0]);
+    if (r->client.instrument && !of.moved && !of.unwanted)
         tool_say("nothing of %s can be instrumented: it may run and end without the tool", r->images[0].name);
 }

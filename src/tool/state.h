@@ -191,6 +191,7 @@ bool tool_code_note(weave_insn *);     /* of the view: something was inserted at
 void tool_code_apply(weave_run *);
 /* Each list with something in it, and each result of a replaced procedure; NULL: not these. */
 void tool_code_visit(inlay_image *, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *));
+bool tool_code_touched(const inlay_image *, uint32_t proc); /* of the analysis: is there anything to weave? */
 /* Where the run holds a procedure that is replaced: takes it out of sight and returns what replaces it, which
  * tool_code_replace puts in when the rest has been seen to. NULL: there is none. */
 const snippet *tool_code_cut(weave_run *);

@@ -9,7 +9,7 @@ unsigned inlay_thread_number(const inlay_thread *t)
     return (unsigned)((const jit_thread *)t)->frame.thread_number;
 }
 
-unsigned inlay_thread_number_now(void) { return inlay_thread_number((const inlay_thread *)jit_self()); }
+unsigned inlay_thread_number_now(void) { return (unsigned)jit_self()->frame.thread_number; }
 
 int inlay_thread_tid(const inlay_thread *t) { return ((const jit_thread *)t)->tid; }
 

@@ -25,7 +25,7 @@
 #include <execinfo.h>
 #endif
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 extern char **environ;
 extern void _start(void);
 #pragma weak _DYNAMIC

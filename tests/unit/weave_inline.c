@@ -241,8 +241,8 @@ static void most_are_written_anew(void **state)
     }
 }
 
-__asm__(".text\ninline_parts:\n add $1, cells(%rip)\n add %rdi, cells+8(%rip)\n mov %rsi, %rax\n"
-        " cmp $3, %esi\n jne 1f\n add %rsi, cells+16(%rip)\n1: ret\n"
+__asm__(".text\ninline_parts:\n addq $1, cells(%rip)\n addq %rdi, cells+8(%rip)\n mov %rsi, %rax\n"
+        " cmp $3, %esi\n jne 1f\n addq %rsi, cells+16(%rip)\n1: ret\n"
         ".globl inline_parts\n");
 void inline_parts(void);
 

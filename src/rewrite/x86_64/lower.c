@@ -304,7 +304,7 @@ static void live_behind(void *work, const weave_run *run, uint32_t i, uint64_t *
         need = cfg_flow_at_return(&w->facts);
     else if (w->live && !(b->flags & CFG_BLOCK_UNRESOLVED))
         need = live_on_edges(w, b);
-    *regs = need.regs;
+    *regs = need.regs & ~(uint64_t)run->insns[i].unwanted;
     *flags = need.flags;
 }
 

@@ -96,8 +96,20 @@ static weave_val reference(weaver *w, unsigned reg, unsigned hint)
     return owned(t);
 }
 
+/* It may be where it is wanted already. */
+static bool is_in_place(const weaver *w, const snippet *s, unsigned reg)
+{
+    bool same = s->kind == SNIPPET_ARG ? s->index < ARG_REGS && arg_regs[s->index] == reg
+                                       : s->kind == SNIPPET_REG && s->reg == reg;
+    return same && w->st.in_reg & WEAVE_BIT(reg) && !w->lock[reg];
+}
+
 static weave_val argument(weaver *w, const snippet *s, unsigned hint)
 {
+    if (hint < X86_REGS && is_in_place(w, s, hint)) {
+        weave_lock(w, hint);
+        return (weave_val){WEAVE_PROG, (uint8_t)hint, 0, 0};
+    }
     return s->kind == SNIPPET_REG_REF ? reference(w, s->reg, hint) : weave_eval(w, s, hint);
 }
 

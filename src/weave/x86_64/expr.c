@@ -57,9 +57,10 @@ void weave_into(weaver *w, weave_val *v, unsigned reg)
     *v = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
 }
 
-/* The program's value of a register. */
+/* The program's value of a register. It is brought back for good where the instruction is about to ask for it. */
 weave_val weave_reg_value(weaver *w, unsigned reg, unsigned hint)
 {
+    if (!w->after && w->fx[w->at].reads & WEAVE_BIT(reg) && !w->lock[reg]) weave_to_reg(w, reg);
     if (w->st.in_reg & WEAVE_BIT(reg)) {
         if (!w->sets_regs) {
             weave_lock(w, reg);
@@ -130,6 +131,13 @@ static weave_val eval_set_reg(weaver *w, const snippet *s)
     }
     weave_val v = weave_eval(w, s->a, ISA_NO_REG);
     weave_in_reg(w, &v, 0);
+    if (!(w->st.in_reg & WEAVE_BIT(reg)) && !w->lock[reg]) { /* junk is in the register */
+        if (v.reg != reg) x86_mov_rr(w->c, 8, reg, v.reg);
+        w->st.in_reg |= (uint16_t)WEAVE_BIT(reg);
+        w->st.in_slot &= (uint16_t)~WEAVE_BIT(reg);
+        weave_drop(w, v);
+        return weave_imm(0);
+    }
     if (w->st.in_slot & WEAVE_BIT(reg)) x86_store(w->c, 8, weave_slot_addr(reg), v.reg);
     if (w->st.in_reg & WEAVE_BIT(reg) && v.reg != reg) x86_mov_rr(w->c, 8, reg, v.reg);
     weave_drop(w, v);

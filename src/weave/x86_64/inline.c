@@ -238,33 +238,74 @@ static bool is_worth(const weave_folded *f, unsigned from, unsigned to)
 
 /* A condition's arm that goes out of line, since it is run less often than not: what is skipped otherwise,
  * or, where there are two ways, the second. */
-typedef struct arm { bool apart, second; unsigned from, to; } arm;
+typedef struct arm { bool apart, second; unsigned from, to, over; /* the jump over it */ } arm;
 
 static arm arm_of(const weaver *w, const weave_folded *f, unsigned i)
 {
     unsigned t = f->items[i].target;
-    arm none = {false, false, 0, 0};
-    if (!w->engine->cold || w->c == w->engine->cold) return none;
-    const item *last = t > i + 1 ? &f->items[t - 1] : NULL;
+    arm none = {false, false, 0, 0, 0};
+    unsigned end = t; /* of what is in front of the target */
+    while (end > i + 1 && f->items[end - 1].kind == ITEM_GONE) end--;
+    if (w->out_of_line || w->c == w->engine->cold) return none;
+    const item *last = end > i + 1 ? &f->items[end - 1] : NULL;
     if (last && last->kind == ITEM_ALWAYS) {
         if (last->target <= t || !is_apart(f, i, t, last->target) || !is_worth(f, t, last->target)) return none;
-        return (arm){true, true, t, last->target};
+        return (arm){true, true, t, last->target, end - 1};
     }
     if (!is_apart(f, i, i + 1, t) || !is_worth(f, i + 1, t)) return none;
-    return (arm){true, false, i + 1, t};
+    return (arm){true, false, i + 1, t, 0};
 }
 
 static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to);
+
+/* Of an engine without a place for code out of line: until the run's end. */
+struct weave_arm {
+    weave_arm *next;
+    inlining inlined;
+    arm arm;
+    x86_label entry;
+    uint64_t back;
+};
+
+static void put_off(weaver *w, const inlining *n, const arm *a, x86_label entry)
+{
+    weave_arm *later = inl_arena_alloc(w->run->arena, sizeof *later);
+    if (!later) {
+        weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
+        return;
+    }
+    *later = (weave_arm){w->arms, *n, *a, entry, x86_here(w->c)};
+    w->arms = later;
+}
+
+static void put_apart(weaver *w, const inlining *n, const arm *a, uint64_t back)
+{
+    w->out_of_line = true;
+    put_range(w, n, a->from, a->to);
+    x86_jmp_to(w->c, back);
+    w->out_of_line = false;
+}
+
+void weave_emit_arms(weaver *w)
+{
+    for (const weave_arm *a = w->arms; a && !w->status; a = a->next) {
+        x86_bind(w->c, a->entry);
+        put_apart(w, &a->inlined, &a->arm, a->back);
+    }
+}
 
 /* `entry`: the jump that leads to the arm; control comes back here. */
 static void put_arm(weaver *w, const inlining *n, const arm *a, x86_label entry)
 {
     x86_code *main = w->c, *cold = w->engine->cold;
+    if (!cold) {
+        put_off(w, n, a, entry);
+        return;
+    }
     uint64_t back = x86_here(main), at = x86_here(cold);
     if (!main->full && !x86_patch_rel32(main->write + entry.at, main->exec + entry.at, at)) main->unreachable = true;
     w->c = cold;
-    put_range(w, n, a->from, a->to);
-    x86_jmp_to(cold, back);
+    put_apart(w, n, a, back);
     w->c = main;
 }
 
@@ -273,12 +314,12 @@ static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
     const weave_folded *f = &n->folded;
     x86_label label[BODY_INSNS], entry = {0, 0};
     bool bound[BODY_INSNS] = {false}; /* jumps whose label is to be bound */
-    arm second = {false, false, 0, 0};
+    arm second = {false, false, 0, 0, 0};
     for (unsigned i = from; i <= to; i++) {
         for (unsigned j = from; j < i; j++)
             if (bound[j] && f->items[j].target == i) x86_bind(w->c, label[j]);
         if (i == to) return;
-        if (second.apart && i + 1 == second.from) { /* in place of the jump over it */
+        if (second.apart && i == second.over) {
             put_arm(w, n, &second, entry);
             second.apart = false;
             i = second.to - 1;

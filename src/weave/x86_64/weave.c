@@ -270,6 +270,7 @@ static void weave_fully(weaver *w)
     if (w->main) w->c = w->engine->cold;
     emit_sides(w);
     weave_emit_cold(w);
+    weave_emit_arms(w);
     if (w->main) w->c = w->main;
 }
 

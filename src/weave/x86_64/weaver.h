@@ -5,7 +5,8 @@
  *   count.c    constant counts: grouped, positioned, emitted
  *   alloc.c    registers and flags: who holds what, spills, restores, temporaries
  *   expr.c, arith.c, cond.c, insnval.c, elements.c   the expression compiler
- *   call.c, clobber.c, context.c, inline.c, append.c   analysis routines and buffers
+ *   call.c, clobber.c, context.c, append.c   analysis routines and buffers
+ *   body.c, fold.c, inline.c, copied.c   small routines in place of their calls
  *   copy.c     the program's own instructions, moved
  *
  * Where a register's program value is, is told by two bits: in_reg (the register itself holds it)
@@ -44,6 +45,7 @@ enum { WEAVE_MAX_SAVED = 8 };
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
 typedef struct weave_add { uint32_t counter, position; int64_t amount; } weave_add;
+typedef struct weave_arm weave_arm;   /* likewise, of an inlined routine (inline.c) */
 typedef struct weave_side weave_side; /* a side exit that restores out of line (weave.c) */
 
 /* What of an instruction's effects the weaver asks for again and again. */
@@ -85,6 +87,8 @@ typedef struct weaver {
     uint32_t chain;       /* count.c: first record of the chain being planned */
     uint32_t add_room, count_room, fault_room;
     weave_cold *cold, **cold_end;
+    weave_arm *arms;
+    bool out_of_line;     /* an inlined routine's arm is being written there */
     x86_code *main;       /* while code out of line goes elsewhere: the run's own */
     weave_side *sides, **sides_end;
 } weaver;
@@ -216,6 +220,7 @@ typedef struct weave_routine {
 } weave_routine;
 /* inline.c: the routine's body in place of a call, written anew; false: it cannot be */
 bool weave_inline(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
+void weave_emit_arms(weaver *); /* that were put off, behind the run's end */
 /* copied.c: likewise, the instructions as they are, with the ABI's registers */
 bool weave_inline_copied(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
 /* What calling `fn` may change; kept for the next time. NULL when memory is used up. */
