@@ -146,6 +146,7 @@ typedef struct image_code_symbol {
     uint64_t addr, size;
     const char *name;
     bool dynamic;  /* in the dynamic symbol table: other images can reach it */
+    bool function; /* STT_FUNC */
     bool resolver; /* STT_GNU_IFUNC: yields the function's address while relocations are applied */
 } image_code_symbol;
 size_t image_code_symbols(image *, const image_code_symbol **out);

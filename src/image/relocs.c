@@ -132,7 +132,7 @@ static void add_code_symbols(image *im, const image_symtab *t) {
         bool label = type == STT_NOTYPE && ELF64_ST_BIND(s.st_info) != STB_LOCAL;
         if (type != STT_FUNC && type != STT_GNU_IFUNC && !label) continue;
         image_code_symbol c = {s.st_value, s.st_size, name, t->source == IMAGE_PROC_DYNSYM,
-                               type == STT_GNU_IFUNC};
+                               type == STT_FUNC, type == STT_GNU_IFUNC};
         if (!inl_vec_push(&im->code_symbols, c)) return;
     }
 }

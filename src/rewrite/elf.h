@@ -105,6 +105,7 @@ typedef struct rewrite_symtab { /* what symtab.c leaves for the section table */
 } rewrite_symtab;
 inl_status rewrite_symbols(rewrite_writer *w, uint32_t text_section, rewrite_symtab *out,
                            inl_error *e);
+inl_status rewrite_dynamic_symbols(rewrite_writer *w, uint32_t text_section, inl_error *e);
 
 /* elf_file.c */
 inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_error *e);

@@ -1,5 +1,5 @@
 /* Dynamic symbols for moved code, so that dladdr and backtrace_symbols name it: behind the original's, each
- * exported procedure that has moved gets a second symbol of its name.
+ * exported procedure that has moved and whose symbol stays with the old entry gets a second one of its name.
  *
  * Nobody is to find one by its name. The dynamic linker sees only what .gnu.hash leads to: symbols of one bucket
  * stand in a row, and the last bucket's row is made longer by the new ones. Each has a hash there that its name
@@ -35,7 +35,7 @@ static uint32_t hash_word(const renamer *r, uint64_t at) {
     return word;
 }
 
-/* The moved procedure that a symbol stands at, or NULL. */
+/* The moved procedure that a symbol stands at, unless the symbol itself becomes the new code's; or NULL. */
 static const rewrite_proc *moved_by(const renamer *r, const Elf64_Sym *s) {
     const rewrite_plan *p = r->w->plan;
     if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE || ELF64_ST_TYPE(s->st_info) != STT_FUNC)
@@ -43,7 +43,7 @@ static const rewrite_proc *moved_by(const renamer *r, const Elf64_Sym *s) {
     uint32_t block = cfg_block_at(p->cfg, s->st_value);
     uint32_t proc = block == CFG_NONE ? CFG_NONE : p->cfg->blocks[block].proc;
     if (proc == CFG_NONE || p->cfg->procs[proc].addr != s->st_value) return NULL;
-    return p->procs[proc].new_addr ? &p->procs[proc] : NULL;
+    return p->procs[proc].new_addr && !p->procs[proc].renamed ? &p->procs[proc] : NULL;
 }
 
 /* Is .gnu.hash all there, and does its last row end with the last symbol? */

@@ -119,6 +119,7 @@ inl_status rewrite_sections(rewrite_writer *w, inl_error *e) {
     if (frames) s.headers[frames].sh_name = add_name(&s, ".inlay.eh_frame_old");
     put_areas(&s, &text_section);
     inl_status st = put_symbols(&s, text_section, e);
+    if (!st) st = rewrite_dynamic_symbols(w, text_section, e);
     if (!st) put_table(&s);
     if (!st && (s.names.failed || w->tail.failed)) st = rewrite_no_memory(w, e);
     rewrite_bytes_free(&s.names);

@@ -61,6 +61,9 @@ static inl_status make(rewrite_work *w)
     status = lay_out(w);
     if (!status) status = link_far(w);
     if (status) return status;
+    w->plan.map = w->map.items;
+    w->plan.map_count = w->map.count;
+    if (!rewrite_find_names(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     if (!rewrite_fill_tables(w) || !rewrite_make_patches(w))
         return inl_fail(w->error, INL_ERR_RANGE, "the new code is out of reach of the old, or memory is used up");
     return INL_OK;
@@ -119,8 +122,6 @@ inl_status rewrite_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_
     w->error = NULL;
     w->plan.patches = w->patches.items;
     w->plan.patch_count = w->patches.count;
-    w->plan.map = w->map.items;
-    w->plan.map_count = w->map.count;
     w->plan.states = w->states.items;
     w->plan.state_count = w->states.count;
     w->plan.faults = w->faults.items;

@@ -7,6 +7,7 @@
  *   tables.c    jump tables: which are redirected, and their copies
  *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
  *   count.c     counts by constants, placed where they cost least
+ *   names.c     procedures whose new code symbols may name
  *   map.c       old <-> new addresses
  *   check.c     the result, read back
  *   <isa>/lower.c   the instructions themselves
@@ -136,6 +137,8 @@ bool rewrite_place_tables(rewrite_work *);
 /* After the client has seen the run. False: no memory, or no counter is left. */
 bool rewrite_place_counts(rewrite_work *);
 bool rewrite_fill_tables(rewrite_work *);
+/* names.c: who may name the new code; when everything has its place */
+bool rewrite_find_names(rewrite_work *);
 /* code.c */
 inl_status rewrite_proc_code(rewrite_work *, uint32_t proc);
 bool rewrite_text_reserve(rewrite_work *, size_t bytes);

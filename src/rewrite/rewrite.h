@@ -59,6 +59,7 @@ typedef struct rewrite_proc { /* by index of cfg procedure */
     uint64_t new_addr;       /* assumed; 0 when not moved */
     uint32_t new_size;
     uint8_t how;
+    bool renamed;            /* all that name its entry may name the new code: dynamic symbols are to do so */
     const char *reason;      /* NULL or static text */
     uint32_t points, refused; /* snippets asked for; of these not woven */
 } rewrite_proc;

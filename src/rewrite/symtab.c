@@ -4,6 +4,9 @@
  *
  * Local symbols come first. Where relocations of the link were kept (--emit-relocs) the numbers of global
  * symbols must not change: then the new ones are hidden global ones at the end.
+ *
+ * Dynamic symbols of procedures that are renamed (names.c) are the new code's: who calls by name gets there
+ * at once. Numbers, names and versions stay, so hash tables do too.
  */
 #include "rewrite/elf.h"
 
@@ -79,6 +82,44 @@ static uint32_t put_moved(symbol_writer *s) {
         count++;
     }
     return count;
+}
+
+/* The procedure that begins at a link-time address, if it is renamed. */
+static const rewrite_proc *renamed_at(const rewrite_plan *p, uint64_t addr) {
+    uint32_t block = cfg_block_at(p->cfg, addr);
+    uint32_t proc = block == CFG_NONE ? CFG_NONE : p->cfg->blocks[block].proc;
+    bool begins = proc != CFG_NONE && p->cfg->procs[proc].addr == addr;
+    return begins && p->procs[proc].renamed ? &p->procs[proc] : NULL;
+}
+
+/* Number `i` of the table at file offset `at`, or of its copy (elf_names.c). */
+static bool rename_symbol(rewrite_writer *w, uint32_t text_section, uint64_t at, size_t i) {
+    Elf64_Sym s, *now;
+    memcpy(&s, w->old + at + i * sizeof s, sizeof s);
+    const rewrite_proc *to = s.st_shndx == SHN_UNDEF ? NULL : renamed_at(w->plan, s.st_value);
+    if (!to || ELF64_ST_TYPE(s.st_info) != STT_FUNC) return true;
+    s.st_value = to->new_addr - w->plan->bias;
+    s.st_size = to->new_size;
+    if (text_section < SHN_LORESERVE) s.st_shndx = (uint16_t)text_section;
+    if (w->dynamic.symbols_at) {
+        rewrite_set(&w->ro, w->dynamic.symbols_at + i * sizeof s, &s, sizeof s);
+        return true;
+    }
+    now = inl_arena_alloc(&w->arena, sizeof *now);
+    if (!now) return false;
+    *now = s;
+    return rewrite_add_edit(w, at + i * sizeof s, now, sizeof *now);
+}
+
+inl_status rewrite_dynamic_symbols(rewrite_writer *w, uint32_t text_section, inl_error *e) {
+    image_symtab t;
+    uint64_t at;
+    if (!image_find_dynsym(w->im, &t) || t.count == 0) return INL_OK;
+    if (!rewrite_file_offset(w, image_dynamic_info(w->im)->symtab, t.count * sizeof(Elf64_Sym), &at))
+        return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic symbols are not in the file", image_path(w->im));
+    for (size_t i = 1; i < t.count; i++)
+        if (!rename_symbol(w, text_section, at, i)) return rewrite_no_memory(w, e);
+    return INL_OK;
 }
 
 inl_status rewrite_symbols(rewrite_writer *w, uint32_t text_section, rewrite_symtab *out, inl_error *e) {

@@ -6,6 +6,7 @@ is known, under both engines. Ends with 'N passed, N failed'.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -32,7 +33,8 @@ class Place:
     def __init__(self, build, folder):
         self.inlay = f"{os.path.abspath(build)}/inlay"
         self.build, self.folder = os.path.abspath(build), folder
-        self.programs = {name: f"{folder}/{name}" for name in ("known", "sample", "sample_static", "waiting")}
+        self.programs = {name: f"{folder}/{name}" for name in ("known", "keeps", "sample", "sample_static",
+                                                                 "waiting", "memory")}
         self.programs["threads"] = f"{self.build}/tests/samples/threads"
 
     def call(self, *argv, status=0, **env):
@@ -44,19 +46,20 @@ class Place:
         return done
 
     def compile(self):
-        known = ["-nostdlib", "-static", "-no-pie", f"{HERE}/known.S"]
-        self.call("gcc", *known, "-o", self.programs["known"])
+        for name in ("known", "keeps"):
+            self.call("gcc", "-nostdlib", "-static", "-no-pie", f"{HERE}/{name}.S", "-o", self.programs[name])
         for name, options in (("sample", []), ("sample_static", ["-static"])):
             self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
-        self.call("gcc", "-O1", "-pthread", f"{HERE}/waiting.c", "-o", self.programs["waiting"])
+        for name in ("waiting", "memory"):
+            self.call("gcc", "-O1", "-pthread", f"{HERE}/{name}.c", "-o", self.programs[name])
 
     def read(self, name):
         with open(f"{self.folder}/{name}") as f:
             return f.read()
 
-    def make(self, tool, program, engine, *more):
+    def make(self, tool, program, engine, *more, out=None):
         at = EXAMPLES if os.path.exists(f"{EXAMPLES}/{tool}.inst.c") else TOOLS
-        out = f"{self.folder}/{tool}.{program}.{engine}"
+        out = out or f"{self.folder}/{tool}.{program}.{engine}"
         self.call(self.inlay, "atom", self.programs[program], f"{at}/{tool}.inst.c", f"{at}/{tool}.anal.c",
                   "-o", out, f"--engine={engine}", *more)
         return out
@@ -111,6 +114,55 @@ def dyn(place, engine):
     got = place.result("dyn", "sample_static", engine)
     m = re.fullmatch(r"(\d+) bytes allocated in (\d+) pieces, 600 freed\n", got)
     need(m and int(m[1]) >= 607 and int(m[2]) >= 4, got)
+
+
+def memory(place, engine):
+    """The program asks in all ways, and says itself for how much."""
+    got = place.call(place.make("dyn", "memory", engine)).stdout
+    need(got == place.read("dyn.out"), f"{got}dyn: {place.read('dyn.out')}")
+    if engine == "jit":
+        return
+    folder = f"{place.folder}/memory.libs"
+    place.make("dyn", "memory", engine, "--with-libs", folder, out="memory.all")
+    own, all_of = ([int(n) for n in re.findall(r"\d+", text)]
+                   for text in (place.call(f"{folder}/memory.all").stdout, place.read("dyn.out")))
+    need(all(a >= b for a, b in zip(all_of, own)), f"{all_of} {own}")
+
+
+def keeps(place, engine):
+    """A procedure that is replaced changes no more registers than before; code that nothing is inserted in stays."""
+    report = f"{place.folder}/keeps.json"
+    place.call(place.make("keeps", "keeps", engine, *(["--report", report] if engine == "rewrite" else [])))
+    if engine == "jit":
+        return
+    place.make("dyn", "sample_static", engine, "--report", report)
+    procs = {p["name"]: p["status"] for p in json.loads(place.read("keeps.json"))["images"][0]["procedures"]}
+    need((procs["fib"], procs["malloc"]) == ("not asked for", "moved"), f"{procs['fib']} {procs['malloc']}")
+
+
+def memory(place, engine):
+    """The program asks in all ways, and says itself for how much."""
+    got = place.call(place.make("dyn", "memory", engine)).stdout
+    need(got == place.read("dyn.out"), f"{got}dyn: {place.read('dyn.out')}")
+    if engine == "jit":
+        return
+    folder = f"{place.folder}/memory.libs"
+    place.make("dyn", "memory", engine, "--with-libs", folder, out="memory.all")
+    own, all_of = ([int(n) for n in re.findall(r"\d+", text)]
+                   for text in (place.call(f"{folder}/memory.all").stdout, place.read("dyn.out")))
+    need(all(a >= b for a, b in zip(all_of, own)), f"{all_of} {own}")
+
+
+def keeps(place, engine):
+    """A procedure that is replaced changes no more registers than before; code that nothing is inserted in stays."""
+    report = f"{place.folder}/keeps.json"
+    place.call(place.make("keeps", "keeps", engine, *(["--report", report] if engine == "rewrite" else [])))
+    if engine == "jit":
+        return
+    place.make("dyn", "sample_static", engine, "--report", report)
+    procs = {p["name"]: p["status"] for p in json.loads(place.read("keeps.json"))["images"][0]["list"]}
+    replaced = procs.get("malloc") or procs.get("__libc_malloc")
+    need((procs["fib"], replaced) == ("not asked for", "moved"), f"{procs['fib']} {replaced}")
 
 
 def audit(place, engine):
@@ -362,7 +414,7 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, audit, io, gprof, trace, order, places, query, threads, sums, waiting, code, behaves,
+TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, gprof, trace, order, places, query, threads, sums, waiting, code, behaves,
          description, compilers, at_once, mistakes)
 
 

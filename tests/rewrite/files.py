@@ -7,6 +7,7 @@
              stripped, without section headers, with data behind its end: null and bbcount leave its output
   names      gdb's backtrace through moved code names the original procedures
   layout     segments, program headers, notes and data of the new file are what loaders expect
+  symbols    dynamic symbols name new code where all that takes the address does, else the old
   libraries  a program and its library, rewritten together, throw across each other
   refusals   bad input and output paths: an error, no output, the input untouched
 
@@ -363,6 +364,20 @@ class Test:
         self.same(program, self.rewrite("null", program, f"{program}.null"))
         self.refused("the tool's place", program, f"{self.root}/refused/low", tool="bbcount")
 
+    def symbols(self):
+        """Of the library beside samples/identity."""
+        folder = f"{self.root}/symbols"
+        os.makedirs(folder)
+        self.rewrite("null", f"{self.results.options.build}/tests/samples/libidentity.so", f"{folder}/libidentity.so")
+        lines = run(["readelf", "-WS", "--dyn-syms", f"{folder}/libidentity.so"]).stdout.splitlines()
+        text = [line.split("]")[0].strip(" [") for line in lines if " .inlay.text " in line]
+        where = {words[7]: words[6] in text for line in lines if len(words := line.split()) == 8}
+        expected = {"called": True, "picked": True, "kept": False, "table": False, "pick": False,
+                    "behind_data": False, "only_jumps": False}
+        for name, new in expected.items():
+            if where.get(f"library_{name}") != new:
+                raise Failed(f"library_{name}: {where.get(f'library_{name}')}, expected {new}")
+
 
 def all_cases(test):
     for name, compiler, flags in FORMS:
@@ -378,6 +393,7 @@ def all_cases(test):
             test.case(f"tables of {name}", test.tables, name)
     test.case("properties", test.properties)
     test.case("libraries", test.libraries)
+    test.case("symbols", test.symbols)
     test.case("outputs that are refused", test.outputs)
     test.case("damaged input", test.damaged)
     test.case("many exceptions", test.exceptions)

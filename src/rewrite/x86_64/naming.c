@@ -6,8 +6,9 @@
  *     jmp *%t
  *
  * From the lea on, every path is followed as long as %b keeps its value; any other instruction that reads
- * it is a refusal. Both a load of an entry and an addition must be met. Where control leaves for a callee or
- * a caller the value counts as dead: nobody is handed the address of a compiler's own table.
+ * it is a refusal. Both a load of an entry and an addition must be met. Where control leaves for a callee, a
+ * caller or an import the value counts as dead: nobody is handed the address of a compiler's own table. So it
+ * does when the register's low byte is set: what the others then are matters to no one.
  */
 #include "base/map.h"
 #include "isa/x86_64/x86.h"
@@ -61,6 +62,29 @@ static bool is_sum(const walk *w, const isa_insn *in)
            mem[0].base != mem[0].index;
 }
 
+/* sete %bl, mov $1,%bl, mov (%rcx),%bl: the byte is written and nothing of the register read. Only the plain
+ * forms: an opcode, perhaps behind 0f, perhaps behind a REX prefix, and nothing in front. */
+static bool sets_byte(const walk *w, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    unsigned at = in->opcode_at, op = in->raw[at], rex = 0, reg;
+    bool escaped = at && in->raw[at - 1] == 0x0f;
+    at -= escaped;
+    if (at && (in->raw[at - 1] & 0xf0) == 0x40) rex = in->raw[--at];
+    if (at) return false;
+    if (escaped) {
+        if ((op & 0xf0) != 0x90 || in->raw[in->modrm_at] < 0xc0) return false;
+        reg = (in->raw[in->modrm_at] & 7) | (rex & 1) << 3;
+    } else if ((op & 0xf8) == 0xb0) {
+        reg = (op & 7) | (rex & 1) << 3;
+    } else {
+        if (op != 0x8a || w->program->isa->memory(in, mem) != 1) return false;
+        if (mem[0].base == w->reg || mem[0].index == w->reg) return false;
+        reg = (in->raw[in->modrm_at] >> 3 & 7) | (rex & 4) << 1;
+    }
+    return reg == w->reg && (rex || reg < 4); /* without the prefix 4 to 7 are ah, ch, dh and bh */
+}
+
 static step look(walk *w, const isa_insn *in)
 {
     isa_effects fx;
@@ -73,6 +97,8 @@ static step look(walk *w, const isa_insn *in)
         return bit & KEPT_BY_CALLS ? GOES_ON : ENDS;
     }
     if (in->flow == ISA_FLOW_RETURN) return ENDS;
+    if (in->flow == ISA_FLOW_TRAP) return GOES_ON; /* in most cases nowhere */
+    if (sets_byte(w, in)) return ENDS;
     w->program->isa->effects(in, &fx);
     if (in->bits & ISA_BIT_UNKNOWN) return REFUSED;
     if (fx.reads & bit) {
@@ -111,7 +137,8 @@ static bool follow(walk *w, uint32_t block, uint64_t at)
     if (b->flags & CFG_BLOCK_UNRESOLVED) return false;
     for (uint32_t i = 0; i < b->edge_count; i++) {
         const cfg_edge *e = &p->edges[b->first_edge + i];
-        if (e->to != CFG_NONE && !enter(w, e->to)) return false;
+        bool leaves = e->to == CFG_NONE || p->procs[p->blocks[e->to].proc].flags & CFG_PROC_PLT;
+        if (!leaves && !enter(w, e->to)) return false;
     }
     return true;
 }
