@@ -32,6 +32,12 @@ static placed calls[MOST_CALLS];
 static unsigned call_count;
 static uint64_t results[MOST_CALLS], right[MOST_CALLS], right_cells[CELLS];
 
+/* Over everything that a sanitizer has put between variables. */
+static void copy_bytes(void *to, const void *from, size_t n)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
 static void copy_low(void)
 {
     size_t size = (size_t)(_end - __executable_start);
@@ -42,7 +48,7 @@ static void copy_low(void)
         uint8_t there;
         if (mincore((void *)(__executable_start + at), 4096, &there) == 0) {
             size_t rest = size - at < 4096 ? size - at : 4096;
-            memcpy((char *)p + at, __executable_start + at, rest);
+            copy_bytes((char *)p + at, __executable_start + at, rest);
         }
     }
     low.shift = 0x70000000 - (int64_t)(intptr_t)__executable_start;

@@ -246,8 +246,8 @@ static void with_immediate(item *it, uint8_t kind, const form *m, unsigned op, u
     it->op = (uint8_t)op;
     it->width = (uint8_t)m->dst->size;
     it->imm = extended(v, it->width);
-    it->dst = m->dst->reg;
     bool stores = kind == ITEM_STORE || kind == ITEM_ALU_MI;
+    if (!stores) it->dst = m->dst->reg;
     it->reads = stores ? address_variables(&it->mem) : 1u << m->dst->reg;
 }
 
