@@ -1,6 +1,7 @@
 /* inscount: how many instructions a program executes.
  *
- * One addition a basic block, placed where it costs least; exact, with threads too. A string
+ * One for each instruction: they become one addition a basic block or less, placed where it costs least; exact, with
+ * threads too, and where a fault ends a block in its middle. A string
  * instruction with a REP prefix counts once, however often it repeats, as the hardware counter of
  * retired instructions has it. */
 #include <inlay.h>
@@ -12,8 +13,8 @@ static inlay_counter instructions;
 static void each_block(inlay_block *block, void *arg)
 {
     (void)arg;
-    inlay_insert(inlay_block_anywhere(block),
-                 inlay_count(&instructions, inlay_block_insn_count(block)));
+    for (inlay_insn *insn = inlay_block_first(block); insn; insn = inlay_insn_next(insn))
+        inlay_insert(inlay_before(insn), inlay_count(&instructions, 1));
 }
 
 static void report(int status, void *arg)

@@ -466,6 +466,7 @@ inl_status rewrite_proc_code(rewrite_work *w, uint32_t proc)
     rewrite_proc *to = &w->plan.procs[proc];
     w->proc = proc;
     inl_arena_reset(&w->arena);
+    w->weights = NULL;
     inl_status status = decode(w);
     if (!status) status = show(w);
     if (status) return status;

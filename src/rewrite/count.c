@@ -68,6 +68,44 @@ static void see_terms(placing *p, weave_list *list, uint32_t block, uint32_t edg
         if (is_constant(i)) add_term(p, i->code->index, edge, i->code->a->value);
 }
 
+/* The weights of a block's counts in a counter. */
+static int64_t *weights_of(placing *p, uint32_t block, uint32_t counter)
+{
+    rewrite_weights *at = &p->w->weights[block];
+    for (; at->weights && at->counter != counter && at->next; at = at->next) {}
+    if (at->weights && at->counter == counter) return at->weights;
+    if (at->weights) at = at->next = inl_arena_alloc(&p->w->arena, sizeof *at);
+    if (at) at->weights = inl_arena_alloc(&p->w->arena, p->w->run.blocks[block].count * sizeof *at->weights);
+    if (!at || !at->weights) return NULL;
+    at->counter = counter;
+    return at->weights;
+}
+
+static void note_list(placing *p, const weave_list *list, uint32_t block, uint32_t insn)
+{
+    for (const weave_insert *i = list->first; i; i = i->next) {
+        int64_t *weights = is_constant(i) ? weights_of(p, block, i->code->index) : NULL;
+        if (weights) weights[insn] += (int64_t)i->code->a->value;
+        else if (is_constant(i)) p->failed = true;
+    }
+}
+
+/* Which instruction each count belongs to, for those that leave a block in its middle (undo.c). */
+static bool note_weights(placing *p)
+{
+    weave_run *run = &p->w->run;
+    p->w->weights = inl_arena_alloc(&p->w->arena, run->block_count * sizeof *p->w->weights);
+    for (uint32_t k = 0; p->w->weights && k < run->block_count; k++) {
+        const weave_block *b = &run->blocks[k];
+        note_list(p, &b->anywhere, k, 0);
+        for (uint32_t i = 0; i < b->count; i++) {
+            note_list(p, &run->insns[b->first + i].before, k, i);
+            note_list(p, &run->insns[b->first + i].after, k, i);
+        }
+    }
+    return p->w->weights && !p->failed;
+}
+
 static void take_terms(placing *p, weave_list *list, uint32_t block, uint32_t edge)
 {
     (void)p, (void)block, (void)edge;
@@ -221,12 +259,14 @@ static bool weigh_and_place(placing *p)
     rewrite_flow_edge *edges = inl_arena_alloc(arena, p->g->edge_count * sizeof *edges);
     if (!edges) return false;
     if (!get_counters(p, needed, edges)) return true;
+    if (!note_weights(p)) return false;
     visit(p, take_terms);
     return place(p, edges);
 }
 
 bool rewrite_place_counts(rewrite_work *w)
 {
+    w->weights = NULL;
     if (!w->client->new_counter || !w->client->placed) return true;
     placing p = {.w = w, .proc = &rewrite_cfg(w)->procs[w->proc]};
     bool done = weigh_and_place(&p);

@@ -166,6 +166,8 @@ static rewrite_jump deliver(jit_thread *t, int signo, siginfo_t *info, void *uc,
     rewrite_where at;
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
+    bool leaves = at.place && (a.handler != DEFAULT || fault || jit_kills_by_default(signo));
+    if (leaves) rewrite_leave_run(t, at.place, at.before);
     notify(t, signo, info, &c);
     if (a.handler == DEFAULT) {
         if (fault || jit_kills_by_default(signo)) die(t, signo, fault);

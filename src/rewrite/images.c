@@ -42,6 +42,12 @@ static const uint32_t *block_at(const rewrite_carried_map *map, uint64_t off)
     return low ? &map->entries[low - 1].new_off : NULL;
 }
 
+uint32_t rewrite_block_of(const run_image *i, uint32_t off)
+{
+    const uint32_t *block = i->map ? block_at(i->map, off) : NULL;
+    return block ? (uint32_t)((block - &i->map->entries[0].new_off) / 2) : UINT32_MAX;
+}
+
 bool rewrite_is_block_start(const run_image *i, uint64_t pc)
 {
     const uint32_t *block = i->map ? block_at(i->map, pc - i->text) : NULL;

@@ -23,11 +23,13 @@ static void locate_moved(const run_image *i, uint64_t pc, unsigned back, bool fa
     if (f) {
         at->state = (weave_parked){f->spilled, f->junk, (uint8_t)f->flags_saved, 1};
         at->pc = i->map_base + f->old_off;
+        if (rewrite_states_find_old(s, f->old_off, &spot)) at->place = i->text + spot.new_off;
     } else if (rewrite_states_find(s, off, &spot)) {
         at->before = off < spot.code_off;
         at->known = fault ? !at->before : off == spot.code_off || off == spot.new_off;
         at->state = at->before ? spot.before : spot.at;
         at->pc = i->map_base + spot.old_off;
+        if (at->known) at->place = i->text + spot.new_off;
     } else {
         at->known = false;
     }
@@ -44,8 +46,9 @@ static void locate_gate(uint64_t pc, uint64_t behind, rewrite_where *at)
     if (!at->known || !i || !states_of(i)) return;
     rewrite_spot spot;
     at->state.junk = 1u << JIT_RCX;
-    if (rewrite_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot))
-        at->pc = i->map_base + spot.old_off;
+    if (!rewrite_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot)) return;
+    at->pc = i->map_base + spot.old_off;
+    at->place = i->text + spot.new_off;
 }
 
 void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *at)
@@ -63,3 +66,39 @@ uint64_t rewrite_moved_to(uint64_t pc)
     if (!i || !states_of(i) || !rewrite_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
     return i->text + spot.new_off;
 }
+
+/* --- counts --- */
+
+typedef struct change {
+    jit_thread *t;
+    int64_t sign;
+} change;
+
+static void subtract(void *arg, uint32_t counter, int64_t amount)
+{
+    const change *c = arg;
+    ((int64_t *)((char *)c->t + WEAVE_COUNTERS))[counter] -= c->sign * amount;
+}
+
+/* Where the procedure's counts follow from flows, one ends in this block. */
+static void end_flow(jit_thread *t, const run_image *i, const rewrite_spot *spot, int64_t sign)
+{
+    const rewrite_carried_flows *f = rewrite_states_flows(states_of(i), spot->new_off);
+    uint32_t block = rewrite_block_of(i, spot->new_off), first = f ? rewrite_block_of(i, f->new_off) : 0;
+    if (!f || block == UINT32_MAX || block - first >= f->block_count || !rewrite_run_hooks.flow_ends) return;
+    bool entered = i->map->entries[block].new_off != spot->new_off;
+    rewrite_run_hooks.flow_ends(t, f->number, block - first, entered, sign);
+}
+
+static void change_counts(jit_thread *t, uint64_t place, bool before, int64_t sign)
+{
+    const run_image *i = rewrite_moved_at(place);
+    rewrite_spot spot;
+    change c = {t, sign};
+    if (!i || !rewrite_states_find(states_of(i), (uint32_t)(place - i->text), &spot)) return;
+    rewrite_states_undo(states_of(i), &spot, before, subtract, &c);
+    end_flow(t, i, &spot, sign);
+}
+
+void rewrite_leave_run(jit_thread *t, uint64_t place, bool before) { change_counts(t, place, before, 1); }
+void rewrite_enter_run(jit_thread *t, uint64_t place, bool before) { change_counts(t, place, before, -1); }

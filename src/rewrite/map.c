@@ -17,7 +17,7 @@ static bool add_state(rewrite_work *w, const weave_map_entry *m)
     return inl_vec_push(&w->states, s);
 }
 
-bool rewrite_map_woven(rewrite_work *w, const weave_output *out, uint32_t count)
+bool rewrite_map_woven(rewrite_work *w, const weave_output *out, uint32_t count, uint32_t k, uint32_t blocks)
 {
     uint32_t first = (uint32_t)w->map.count;
     for (uint32_t i = 0; i < count; i++) {
@@ -31,7 +31,7 @@ bool rewrite_map_woven(rewrite_work *w, const weave_output *out, uint32_t count)
                             f->flags_saved};
         if (f->index < count && !inl_vec_push(&w->faults, to)) return false;
     }
-    return rewrite_note_counts(w, out, first, count);
+    return rewrite_note_counts(w, out, first, k, blocks);
 }
 
 void rewrite_map_cut(rewrite_work *w, size_t count)

@@ -59,6 +59,13 @@ typedef struct rewrite_reaim {
 
 enum { REWRITE_LONG = 0, REWRITE_SHORT = 1, REWRITE_PINNED = 2 /* long, a short one did not reach */ };
 
+/* Counts of a block that are placed elsewhere: amount `weights[k]` belongs to its instruction k. */
+typedef struct rewrite_weights {
+    struct rewrite_weights *next; /* of another counter */
+    uint32_t counter;
+    int64_t *weights;        /* NULL: this is an empty list's head */
+} rewrite_weights;
+
 typedef struct rewrite_work {
     rewrite_plan plan;       /* first: what the caller gets */
     const rewrite_client *client;
@@ -86,6 +93,7 @@ typedef struct rewrite_work {
     /* The procedure in work (code.c). */
     uint32_t proc;
     weave_run run;
+    rewrite_weights *weights; /* per block: counts that follow from its flow; NULL: none do */
     cfg_live *live;          /* at each block's entry; NULL: not known */
     inl_arena arena;
     INL_VEC(rewrite_fix) near;
@@ -150,9 +158,10 @@ bool rewrite_set_rel32(rewrite_work *, uint32_t at, uint64_t target);
 /* map.c */
 bool rewrite_map_add(rewrite_work *, uint64_t old, uint32_t at, uint32_t code_at);
 /* What weaving has left for the last run, whose code begins at w->base. */
-bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count);
-/* undo.c: its constant counts, for those that leave it in the middle. */
-bool rewrite_note_counts(rewrite_work *, const weave_output *, uint32_t first, uint32_t count);
+bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count, uint32_t k, uint32_t blocks);
+/* undo.c: the constant counts of blocks [k, k + blocks) of the procedure, which stand together from entry `first` of
+ * the map on, for those that leave them in the middle; `out`: NULL where they were copied. */
+bool rewrite_note_counts(rewrite_work *, const weave_output *, uint32_t first, uint32_t k, uint32_t blocks);
 void rewrite_map_cut(rewrite_work *, size_t count); /* the first `count` entries stay */
 /* <isa>/lower.c */
 bool rewrite_lower(void *work, x86_code *, const weave_run *, uint32_t i);

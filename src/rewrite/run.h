@@ -48,6 +48,9 @@ typedef struct rewrite_hooks {
      * all. argv may be no readable memory. */
     void (*exec)(jit_thread *, const char *path, char *const *argv);
     void (*exec_failed)(jit_thread *); /* it goes on */
+    /* Of the flows with this number (rewrite_client.placed), `times` end in this block of the procedure, which
+     * they have entered or are about to. From a signal's handler. */
+    void (*flow_ends)(jit_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 } rewrite_hooks;
 extern rewrite_hooks rewrite_run_hooks;
 

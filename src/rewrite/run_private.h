@@ -31,6 +31,8 @@ const run_image *rewrite_image_at(uint64_t pc);
 /* In moved code? And is it the first byte of a block, where nothing of the weaver's is pending? */
 const run_image *rewrite_moved_at(uint64_t pc);
 bool rewrite_is_block_start(const run_image *, uint64_t pc);
+/* The number of the block that holds an offset in moved code; UINT32_MAX: none does. */
+uint32_t rewrite_block_of(const run_image *, uint32_t off);
 
 /* --- gate.c, <isa>/gate.S --- */
 extern uint64_t rewrite_gated[8], rewrite_gated_fds[8];
@@ -64,11 +66,17 @@ typedef struct rewrite_where {
     bool known;               /* the state is; a signal can be delivered here */
     bool before;              /* where the instruction's snippets begin */
     bool is_fault;
+    uint64_t place;           /* in moved code: where the instruction's snippets begin; 0: not known */
 } rewrite_where;
 /* `rcx`: the register. `back`: so many bytes behind the instruction that is meant. */
 void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
 uint64_t rewrite_moved_to(uint64_t pc);
+
+/* A signal takes the thread out of the run that it is in: counters become what they are with the instruction at
+ * `place` not executed (`before`: nor its snippets). The opposite: it goes on there. */
+void rewrite_leave_run(jit_thread *, uint64_t place, bool before);
+void rewrite_enter_run(jit_thread *, uint64_t place, bool before);
 
 /* --- <isa>/frames.c --- */
 /* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there

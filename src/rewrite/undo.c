@@ -5,13 +5,17 @@
  *
  *     runs, ascending by their first instruction | records
  *     a run:    instructions, records        a record:  counter, first, last, position, from, to, total,
- *                                                       0, each, extra  or  1, weights of first..last
+ *                                                       form, each, extra  or  form, weights of first..last
  *
- * all LEB128, of zigzag where they may be negative. And counts that are placed elsewhere follow from flows: there
- * the flow ends, or begins, in the middle of a block. Which flows are whose is carried as well. */
+ * all LEB128, of zigzag where they may be negative. And counts that are placed elsewhere (count.c) follow from flows:
+ * there the flow ends, or begins, in a block. Which flows are whose is carried as well, and records of what of a
+ * block's counts belongs to which of its instructions (DERIVED): the flow speaks for all of them as soon as the
+ * first is behind. */
 #include "rewrite/states.h"
 #include "rewrite/bytes.h"
 #include "rewrite/plan.h"
+
+enum { WEIGHTS = 1, DERIVED = 2 };
 
 /* --- writing --- */
 
@@ -24,23 +28,73 @@ static bool put(rewrite_work *w, uint64_t v)
 
 static bool put_signed(rewrite_work *w, int64_t v) { return put(w, (uint64_t)v << 1 ^ (uint64_t)(v >> 63)); }
 
-static bool put_count(rewrite_work *w, const weave_count *c)
+static bool put_head(rewrite_work *w, const weave_count *c, unsigned form)
 {
-    bool good = put(w, c->counter) && put(w, c->first) && put(w, c->last) && put(w, c->position) &&
-                put(w, c->from) && put(w, c->to) && put_signed(w, c->total) && put(w, c->weights != NULL);
-    if (!c->weights) return good && put_signed(w, c->each) && put_signed(w, c->extra);
-    for (uint32_t k = 0; good && k <= c->last - c->first; k++) good = put_signed(w, c->weights[k]);
-    return good;
+    return put(w, c->counter) && put(w, c->first) && put(w, c->last) && put(w, c->position) && put(w, c->from) &&
+           put(w, c->to) && put_signed(w, c->total) && put(w, form);
 }
 
-bool rewrite_note_counts(rewrite_work *w, const weave_output *out, uint32_t first, uint32_t count)
+static bool put_weights(rewrite_work *w, const int64_t *weights, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (!put_signed(w, weights[k])) return false;
+    return true;
+}
+
+static bool put_count(rewrite_work *w, const weave_count *c)
+{
+    if (!put_head(w, c, c->weights ? WEIGHTS : 0)) return false;
+    if (c->weights) return put_weights(w, c->weights, c->last - c->first + 1);
+    return put_signed(w, c->each) && put_signed(w, c->extra);
+}
+
+/* Counts of a block that follow from its flow: as if they were added when it is entered. */
+static bool put_derived(rewrite_work *w, const rewrite_weights *from, uint32_t first, uint32_t count)
+{
+    weave_count c = {.counter = from->counter, .first = first, .last = first + count - 1, .position = first,
+                     .from = first, .to = first + count - 1};
+    bool same = count > 1;
+    for (uint32_t k = 0; k < count; k++) {
+        c.total += from->weights[k];
+        same &= k == 0 || from->weights[k] == from->weights[1];
+    }
+    if (!put_head(w, &c, DERIVED | (same ? 0 : WEIGHTS))) return false;
+    if (!same) return put_weights(w, from->weights, count);
+    return put_signed(w, from->weights[1]) && put_signed(w, from->weights[0] - from->weights[1]);
+}
+
+/* Leaving a block early matters to its counts only when some belong to later instructions than the first. */
+static bool is_partial(const rewrite_weights *from, uint32_t count)
+{
+    for (uint32_t k = 1; from->weights && k < count; k++)
+        if (from->weights[k]) return true;
+    return false;
+}
+
+/* Those of blocks [k, k + blocks): how many, and written if `write`. */
+static bool each_derived(rewrite_work *w, uint32_t k, uint32_t blocks, bool write, uint32_t *n)
+{
+    uint32_t first = 0;
+    for (uint32_t i = k; w->weights && i < k + blocks; first += w->run.blocks[i++].count)
+        for (const rewrite_weights *from = &w->weights[i]; from; from = from->next) {
+            if (!is_partial(from, w->run.blocks[i].count)) continue;
+            ++*n;
+            if (write && !put_derived(w, from, first, w->run.blocks[i].count)) return false;
+        }
+    return true;
+}
+
+bool rewrite_note_counts(rewrite_work *w, const weave_output *out, uint32_t first, uint32_t k, uint32_t blocks)
 {
     rewrite_run_counts run = {first, (uint32_t)w->counts.count};
-    if (!out->count_count) return true;
-    if (!inl_vec_push(&w->run_counts, run) || !put(w, count) || !put(w, out->count_count)) return false;
-    for (uint32_t i = 0; i < out->count_count; i++)
+    uint32_t n = out ? out->count_count : 0, insns = 0, again = 0;
+    each_derived(w, k, blocks, false, &n);
+    if (!n) return true;
+    for (uint32_t i = k; i < k + blocks; i++) insns += w->run.blocks[i].count;
+    if (!inl_vec_push(&w->run_counts, run) || !put(w, insns) || !put(w, n)) return false;
+    for (uint32_t i = 0; out && i < out->count_count; i++)
         if (!put_count(w, &out->counts[i])) return false;
-    return true;
+    return each_derived(w, k, blocks, true, &again);
 }
 
 static void put_placed(const rewrite_plan *p, rewrite_bytes *b)
@@ -92,13 +146,14 @@ static int64_t take_surplus(const uint8_t **p, uint32_t i, bool before, uint32_t
     *counter = (uint32_t)take(p);
     uint64_t first = take(p), last = take(p), position = take(p), from = take(p), to = take(p);
     int64_t total = take_signed(p), executed = 0;
-    bool weighted = take(p);
+    uint64_t form = take(p);
+    bool weighted = form & WEIGHTS;
     int64_t each = weighted ? 0 : take_signed(p), extra = weighted ? 0 : take_signed(p);
     for (uint64_t k = first; k <= last; k++) {
         int64_t weight = weighted ? take_signed(p) : each + (k == first ? extra : 0);
         if (k < i) executed += weight;
     }
-    if (i < from || i > to) return 0;
+    if (i < from || i > to || (form & DERIVED && i == first)) return 0;
     return (before ? i > position : i >= position) ? total - executed : -executed;
 }
 

@@ -103,7 +103,8 @@ void carried_run(void)
     client.instrument = NULL;
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
-    rewrite_run_hooks = (rewrite_hooks){.exec = before_exec, .exec_failed = exec_failed};
+    rewrite_run_hooks = (rewrite_hooks){.exec = before_exec, .exec_failed = exec_failed,
+                                        .flow_ends = tool_derive_flow_ends};
     open_output();
     if (rewrite_run_begin(&client, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);

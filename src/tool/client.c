@@ -192,6 +192,7 @@ static void fork_child(void *arg, jit_thread *t)
     tool_output_fork_child();
     tool_sums_fork_child();
     jit_counters_reset();
+    tool_derive_forked();
     TOOL_CALL_BARE(ON_FORK_CHILD);
 }
 

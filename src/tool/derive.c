@@ -7,6 +7,7 @@
 #include "tool/state.h"
 #include "cfg/placement.h"
 #include "rewrite/rewrite.h"
+#include "jit/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,87 @@ uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
     return e->number;
 }
 
+/* --- flows that end, or begin, in the middle: where a signal's handler jumps out, or goes on elsewhere --- */
+
+enum { ENDS = 1 << 14 };
+typedef struct flow_end {
+    uint64_t key;    /* number of the equations << 40 | node << 16 | thread; 0: free */
+    int64_t times;
+} flow_end;
+static flow_end ends[ENDS];
+static bool any_end;
+
+static uint64_t key_of(uint32_t number, uint32_t node, const jit_thread *t)
+{
+    return (uint64_t)number << 40 | (uint64_t)(node & 0xffffff) << 16 | (t->frame.thread_number & 0xffff);
+}
+
+static uint32_t node_of(uint32_t number, uint32_t block, bool entered)
+{
+    const equations *e = tool_heap()->roots[ROOT_FLOWS];
+    while (e && e->number != number) e = e->next;
+    if (!e || block >= e->flows.edge_count) return 0;
+    return entered ? e->flows.edges[block].to : e->flows.edges[block].from;
+}
+
+void tool_derive_flow_ends(jit_thread *t, uint32_t number, uint32_t block, bool entered, int64_t times)
+{
+    uint32_t node = node_of(number, block, entered);
+    uint64_t key = key_of(number, node, t);
+    if (!node) return; /* the outside */
+    __atomic_store_n(&any_end, true, __ATOMIC_RELAXED);
+    for (uint64_t n = 0, at = key * 0x9e3779b97f4a7c15ull >> 40; n < ENDS; n++, at++) {
+        flow_end *to = &ends[at % ENDS];
+        uint64_t old = 0;
+        bool mine = __atomic_compare_exchange_n(&to->key, &old, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        if (!mine && old != key) continue;
+        __atomic_add_fetch(&to->times, times, __ATOMIC_RELAXED);
+        return;
+    }
+}
+
+void tool_derive_forked(void)
+{
+    if (any_end) memset(ends, 0, sizeof ends);
+    any_end = false;
+}
+
+/* Those that matter now, of thread `of` (NULL: of all). */
+typedef struct end_list {
+    flow_end *items;
+    uint32_t count;
+} end_list;
+
+static bool list_ends(const jit_thread *of, end_list *to)
+{
+    *to = (end_list){0};
+    if (!any_end) return true;
+    to->items = calloc(ENDS, sizeof *to->items);
+    if (!to->items) return false;
+    for (uint32_t i = 0; i < ENDS; i++) {
+        flow_end e = ends[i];
+        bool matters = e.key && e.times && (!of || (e.key & 0xffff) == (of->frame.thread_number & 0xffff));
+        if (matters) to->items[to->count++] = e;
+    }
+    return true;
+}
+
+/* How many of these flows there are; they become edges of the graph, if one is given. */
+static uint32_t add_ends(const end_list *list, uint32_t number, cfg_flow_graph *g, uint64_t *flow)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const flow_end *e = &list->items[i];
+        if (e->key >> 40 != number) continue;
+        n++;
+        if (!g) continue;
+        g->edges[g->edge_count] = (cfg_flow_edge){.from = (uint32_t)(e->key >> 16) & 0xffffff, .to = 0};
+        g->chord[g->edge_count] = 1;
+        flow[g->edge_count++] = (uint64_t)e->times;
+    }
+    return n;
+}
+
 /* --- solving --- */
 
 /* Most procedures of a program are never entered. */
@@ -67,13 +149,15 @@ static bool was_entered(const rewrite_flows *f, tool_counter_reader *read, const
     return false;
 }
 
-static bool add_solution(const rewrite_flows *f, tool_counter_reader *read, const void *of, uint64_t *sums,
-                         inl_arena *arena)
+static bool add_solution(const equations *eq, const end_list *list, tool_counter_reader *read, const void *of,
+                         uint64_t *sums, inl_arena *arena)
 {
+    const rewrite_flows *f = &eq->flows;
     cfg_flow_graph g = {.node_count = f->node_count, .edge_count = f->edge_count};
-    g.edges = inl_arena_alloc(arena, f->edge_count * sizeof *g.edges);
-    g.chord = inl_arena_alloc(arena, f->edge_count + 1);
-    uint64_t *flow = inl_arena_alloc(arena, f->edge_count * sizeof *flow);
+    uint32_t room = f->edge_count + add_ends(list, eq->number, NULL, NULL) + 1;
+    g.edges = inl_arena_alloc(arena, room * sizeof *g.edges);
+    g.chord = inl_arena_alloc(arena, room);
+    uint64_t *flow = inl_arena_alloc(arena, room * sizeof *flow);
     if (!g.edges || !g.chord || !flow) return false;
     for (uint32_t i = 0; i < f->edge_count; i++) {
         const rewrite_flow_edge *e = &f->edges[i];
@@ -82,6 +166,7 @@ static bool add_solution(const rewrite_flows *f, tool_counter_reader *read, cons
         g.chord[i] = e->counter != 0 || e->from == e->to;
         if (e->counter) flow[i] = read(of, e->counter);
     }
+    add_ends(list, eq->number, &g, flow);
     if (!cfg_flow_derive(&g, flow, arena)) return false;
     for (uint32_t i = 0; i < f->term_count; i++)
         sums[f->terms[i].counter] += f->terms[i].amount * flow[f->terms[i].edge];
@@ -93,14 +178,20 @@ static uint64_t *solve(tool_counter_reader *read, const void *of)
     tool_heap_root *heap = tool_heap();
     uint64_t *sums = calloc(heap->numbers[ROOT_COUNTERS] + 1, sizeof *sums);
     inl_arena arena = {0};
+    end_list list;
+    if (!list_ends(of, &list)) {
+        free(sums);
+        sums = NULL;
+    }
     for (equations *e = heap->roots[ROOT_FLOWS]; sums && e; e = e->next) {
         inl_arena_reset(&arena);
-        if (!was_entered(&e->flows, read, of)) continue;
-        if (add_solution(&e->flows, read, of, sums, &arena)) continue;
+        if (!was_entered(&e->flows, read, of) && !add_ends(&list, e->number, NULL, NULL)) continue;
+        if (add_solution(e, &list, read, of, sums, &arena)) continue;
         free(sums);
         sums = NULL;
     }
     inl_arena_free(&arena);
+    free(list.items);
     if (!sums) tool_say_limited("out of memory: counters cannot be told");
     return sums;
 }

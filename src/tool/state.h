@@ -100,6 +100,9 @@ typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
 uint32_t tool_derive_counter(void *arg); /* rewrite_client.new_counter */
 uint32_t tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
 bool tool_derive_used(void);
+/* rewrite_hooks.flow_ends; async-signal-safe */
+void tool_derive_flow_ends(struct jit_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
+void tool_derive_forked(void); /* in the child: no flow has ended yet */
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */
 void tool_counter_value_wanted(void);
 /* What is to be added to what counter `index` itself holds; `of` is handed to `read`, NULL: all threads. */

@@ -4,6 +4,7 @@
  * A frame that tells where to go on has a mark in the context's reserved words, which the kernel leaves alone:
  *
  *     cookie ^ address of the frame | new address | original address | what is kept, 0: nothing
+ *                                   | the instruction's new place | in front of its snippets?
  *
  * Where something waits in the thread's slots, the frame moves down to make room for what is kept of them:
  *
@@ -25,7 +26,7 @@
 enum {
     RED_ZONE = 128, LEGACY = 512, SW_RESERVED = 464, FP_MAGIC = 0x46505853,
     CARRY_TO_SIGN = 0xd5, OVERFLOW = 0x800, ARITHMETIC = CARRY_TO_SIGN | OVERFLOW,
-    MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT,
+    MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT, MARK_PLACE, MARK_BEFORE,
 };
 
 typedef struct frame {
@@ -133,6 +134,8 @@ uint64_t rewrite_frame_show(jit_thread *t, uint64_t sp, const rewrite_where *at,
         f->mc.__reserved1[MARK] = mark_of(sp);
         f->mc.__reserved1[MARK_NEW] = pc;
         f->mc.__reserved1[MARK_OLD] = at->pc;
+        f->mc.__reserved1[MARK_PLACE] = at->place;
+        f->mc.__reserved1[MARK_BEFORE] = at->before;
     }
     return keeps || astray ? move_down(*f, sp, keeps ? &k : NULL, astray) : sp;
 }
@@ -172,10 +175,12 @@ static void go_back(jit_thread *t, frame *f, uint64_t at)
     kept k;
     if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == pc) {
         f->mc.gregs[REG_RIP] = (greg_t)mark[MARK_NEW];
+        if (mark[MARK_PLACE]) rewrite_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
         if (!mark[MARK_KEPT]) fill_slots(t, f);
         else if (jit_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, f, &k);
     } else if ((to = rewrite_moved_to(pc)) != 0) {
         f->mc.gregs[REG_RIP] = (greg_t)to;
+        rewrite_enter_run(t, to, true);
         fill_slots(t, f);
     }
 }

@@ -247,6 +247,8 @@ static inl_status finish(rewrite_work *w, const x86_code *c, inl_error *e)
 inl_status rewrite_copy_block(rewrite_work *w, uint32_t first, uint32_t count, inl_error *e)
 {
     x86_code c = window(w);
+    uint32_t block = w->block - rewrite_cfg(w)->procs[w->proc].first_block;
+    if (!rewrite_note_counts(w, NULL, (uint32_t)w->map.count, block, 1)) return INL_ERR_NO_MEMORY;
     for (uint32_t i = first; i < first + count && !c.full; i++) {
         const isa_insn *in = &w->run.insns[i].in;
         uint32_t at = w->base + (uint32_t)c.at;
@@ -366,7 +368,7 @@ inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, in
     inl_status status = weave_compile(&view, &engine, &options, &c, &out, e);
     if (status) return status;
     w->plan.uses_frame = true;
-    if (!rewrite_map_woven(w, &out, view.insn_count)) return INL_ERR_NO_MEMORY;
+    if (!rewrite_map_woven(w, &out, view.insn_count, k, blocks)) return INL_ERR_NO_MEMORY;
     for (uint32_t i = 1; i < blocks; i++)
         w->new_at[w->block - blocks + 1 + i] = w->base + out.map[view.blocks[i].first].snippets_at;
     drop_last_exit(w, &c);
