@@ -42,6 +42,8 @@ inlay_expr inlay_stack_pointer(void);
 /* As arguments of calls: pointers valid during the call. */
 inlay_expr inlay_context_arg(void);               /* const inlay_context *, the whole register state */
 inlay_expr inlay_register_ref(inlay_reg reg);     /* uint64_t *: what is stored goes to the register */
+inlay_expr inlay_vector_register(unsigned n);     /* low 64 bits of vector register n (0 to 15), for the
+                                                     routine's next parameter of type double; at most 8 */
 
 /* Memory and registers. size is 1, 2, 4 or 8 bytes. */
 inlay_expr inlay_load(inlay_expr address, unsigned size);

@@ -62,7 +62,7 @@ static inlay_expr argument(const place *at, const atom_arg *a, unsigned *next_ar
     switch (a->kind) {
     case ATOM_VALUE: return value_of(at, (ValueType)a->value, next_argument);
     case ATOM_REGV: return register_of(at, (RegvType)(int)a->value);
-    case ATOM_FREGV: return NULL;
+    case ATOM_FREGV: return a->value < FREG_0 ? NULL : inlay_vector_register((unsigned)a->value - FREG_0);
     default: return inlay_const(a->value);
     }
 }
@@ -75,9 +75,8 @@ static inlay_expr call(const place *at, const atom_proto *p, const atom_arg *arg
     for (unsigned i = 0; i < p->count; i++) {
         list[i] = argument(at, &args[i], &next_argument);
         if (list[i]) continue;
-        inlay_warn("%s: argument %u of %s is not to be had at 0x%llx%s", at->what, i + 1, p->name,
-                   (unsigned long long)at->pc,
-                   args[i].kind == ATOM_FREGV ? " (floating point registers are not passed)" : "");
+        inlay_warn("%s: argument %u of %s is not to be had at 0x%llx", at->what, i + 1, p->name,
+                   (unsigned long long)at->pc);
         return NULL;
     }
     return inlay_call_array(p->code, p->count, list);

@@ -12,7 +12,7 @@ typedef struct text {
 
 static const char *const kind_names[] = {
     "const", "reg", "flags", "pc", "ea", "access-size", "mem-value", "taken", "target",
-    "fallthrough", "arg", "retval", "retaddr", "thread", "cycles", "context", "reg-ref",
+    "fallthrough", "arg", "retval", "retaddr", "thread", "cycles", "context", "reg-ref", "vec-arg",
     "executes", "rep-count", "syscall-nr", "element-ea", "element-active", "load", "store", "set-reg", "binary", "unary", "if",
     "while", "seq", "count", "counter", "call", "append",
 };
@@ -39,6 +39,7 @@ static void print_leaf(text *t, const snippet *s)
     case SNIPPET_CONST: put(t, "%#" PRIx64, s->value); break;
     case SNIPPET_REG: put(t, "r%u", s->reg); break;
     case SNIPPET_REG_REF: put(t, "&r%u", s->reg); break;
+    case SNIPPET_VEC_ARG: put(t, "v%u", s->reg); break;
     case SNIPPET_ELEMENT_EA:
     case SNIPPET_ELEMENT_ACTIVE:
         put(t, "(%s %u %u)", kind_names[s->kind], s->index, (unsigned)s->value);

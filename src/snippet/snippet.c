@@ -54,6 +54,7 @@ static const char *node_fault(const snippet *s)
     case SNIPPET_REG:
     case SNIPPET_REG_REF:
     case SNIPPET_SET_REG:
+    case SNIPPET_VEC_ARG:
         return s->reg < 64 ? NULL : "a snippet names a register that does not exist";
     case SNIPPET_BINARY:
         return s->op <= SNIPPET_LOR ? NULL : "a binary node has a unary operation";
@@ -79,10 +80,22 @@ static const char *node_fault(const snippet *s)
     }
 }
 
+static bool is_for_calls(const snippet *s)
+{
+    return s->kind == SNIPPET_REG_REF || s->kind == SNIPPET_CONTEXT || s->kind == SNIPPET_VEC_ARG;
+}
+
+bool snippet_call_is_plain(const snippet *call)
+{
+    for (unsigned i = 0; i < call->nargs; i++)
+        if (is_for_calls(call->args[i])) return false;
+    return true;
+}
+
 static const char *tree_fault(const snippet *s, bool call_argument)
 {
-    if ((s->kind == SNIPPET_REG_REF || s->kind == SNIPPET_CONTEXT) && !call_argument)
-        return "a register reference or context can only be the argument of a call";
+    if (is_for_calls(s) && !call_argument)
+        return "a register reference, floating-point register or context can only be the argument of a call";
     const char *why = node_fault(s);
     if (!why && s->a) why = tree_fault(s->a, false);
     if (!why && s->b) why = tree_fault(s->b, false);

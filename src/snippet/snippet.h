@@ -31,6 +31,8 @@ typedef enum snippet_kind {
     SNIPPET_CONTEXT,      /* pointer to an inlay_context of the program, valid during the call */
     SNIPPET_REG_REF,      /* as a call argument: pointer to register `reg`; what is stored there is
                              written back to the program's register */
+    SNIPPET_VEC_ARG,      /* as a call argument: the low 64 bits of vector register `reg`, for the
+                             routine's next floating-point parameter */
     SNIPPET_EXECUTES,     /* 1 when the instruction's predicate holds (cmov, rep count != 0), else 0 */
     SNIPPET_REP_COUNT,    /* iterations a REP instruction may do (rcx), 1 for others */
     SNIPPET_SYSCALL_NR,
@@ -90,6 +92,8 @@ snippet *snippet_new(inl_arena *, snippet_kind);
 bool snippet_check(const snippet *, const char **why);
 /* Does the tree (not counting what analysis routines do) contain a node of this kind? */
 bool snippet_has(const snippet *, snippet_kind);
+/* A call whose arguments are values in general registers: none has to be handed over in another way. */
+bool snippet_call_is_plain(const snippet *call);
 /* Constant folding where the value is known without a point; returns the node or a simpler one. */
 const snippet *snippet_simplify(inl_arena *, const snippet *);
 /* Prints a tree as text for dumps. */

@@ -67,6 +67,13 @@ inlay_expr inlay_pointer(const void *p)
 inlay_expr inlay_register(inlay_reg reg) { return with_reg(SNIPPET_REG, reg, NULL); }
 inlay_expr inlay_stack_pointer(void) { return with_reg(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
 inlay_expr inlay_register_ref(inlay_reg reg) { return with_reg(SNIPPET_REG_REF, reg, NULL); }
+inlay_expr inlay_vector_register(unsigned n)
+{
+    if (n >= 16) return NULL;
+    snippet *s = node(SNIPPET_VEC_ARG);
+    if (s) s->reg = (uint8_t)n;
+    return s;
+}
 inlay_expr inlay_flags(void) { return leaf(SNIPPET_FLAGS, 0); }
 inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
 inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }

@@ -144,14 +144,14 @@ static place evaluate(const snippet *s, const snippet *call)
 static bool is_pure(const snippet *s)
 {
     if (!s) return true;
-    bool leaf = s->kind < SNIPPET_LOAD && s->kind != SNIPPET_CONTEXT && s->kind != SNIPPET_REG_REF;
+    bool leaf = s->kind < SNIPPET_LOAD;
     if (!leaf && s->kind != SNIPPET_LOAD && s->kind != SNIPPET_BINARY && s->kind != SNIPPET_UNARY) return false;
     return is_pure(s->a) && is_pure(s->b);
 }
 
 static bool is_candidate(const snippet *s)
 {
-    if (s->kind != SNIPPET_CALL || s->value || s->nargs > REG_ARGS) return false;
+    if (s->kind != SNIPPET_CALL || s->value || s->nargs > REG_ARGS || !snippet_call_is_plain(s)) return false;
     for (unsigned i = 0; i < s->nargs; i++)
         if (!is_pure(s->args[i])) return false;
     return true;

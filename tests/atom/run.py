@@ -34,7 +34,7 @@ class Place:
         self.inlay = f"{os.path.abspath(build)}/inlay"
         self.build, self.folder = os.path.abspath(build), folder
         self.programs = {name: f"{folder}/{name}" for name in ("known", "keeps", "sample", "sample_static",
-                                                                 "waiting", "memory")}
+                                                                 "waiting", "memory", "doubles")}
         self.programs["threads"] = f"{self.build}/tests/samples/threads"
 
     def call(self, *argv, status=0, **env):
@@ -50,7 +50,7 @@ class Place:
             self.call("gcc", "-nostdlib", "-static", "-no-pie", f"{HERE}/{name}.S", "-o", self.programs[name])
         for name, options in (("sample", []), ("sample_static", ["-static"])):
             self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
-        for name in ("waiting", "memory"):
+        for name in ("waiting", "memory", "doubles"):
             self.call("gcc", "-O1", "-pthread", f"{HERE}/{name}.c", "-o", self.programs[name])
 
     def read(self, name):
@@ -243,6 +243,19 @@ def query(place, engine):
         need(f"\n{line}\n" in f"\n{got}", f"no '{line}' in\n{got}")
 
 
+def doubles(place, engine):
+    """Floating-point registers as arguments; the program's own stay as they are."""
+    alone = place.call(place.programs["doubles"]).stdout
+    got = place.call(place.make("doubles", "doubles", engine)).stdout
+    a, c, mixed, csum = 0.0, 0.0, 0.0, 0.0
+    total = 0.0
+    for i in range(10):
+        c = total / 2
+        a, mixed, csum = a + i, mixed + 3 * c + 3 * 1.25, csum + c
+        total = i * 1.25 + c * 3 + 1.25
+    need(got == f"{alone}{a:g} 12.5 {mixed:g} {csum:g} {c:.1f} 3 3 1.2\n", got)
+
+
 def threads(place, engine):
     need(place.result("threads", "threads", engine) == "equal many threads\n", place.read("threads.out"))
 
@@ -414,8 +427,8 @@ def mistakes(place, engine):
         need(place.call(place.inlay, "atom", *argv, status=None).returncode == 2, f"usage: {argv}")
 
 
-TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, gprof, trace, order, places, query, threads, sums, waiting, code, behaves,
-         description, compilers, at_once, mistakes)
+TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, gprof, trace, order, places, query, doubles, threads,
+         sums, waiting, code, behaves, description, compilers, at_once, mistakes)
 
 
 def main():

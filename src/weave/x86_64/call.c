@@ -6,6 +6,7 @@
  * the switch back, so that a signal handler can tell.
  *
  *   [ in_tool, rsp saved ][ tool_stack ][ pushf, cld ][ stack arguments ][ vector state saved ]
+ *   [ floating-point arguments, out of the saved registers ]
  *   [ FS base swapped ][ call ][ ... all of it undone in reverse ]
  *
  * What a routine that could not be analysed may touch is saved wholesale: XSAVE, FS base, flags with
@@ -13,7 +14,7 @@
  */
 #include "weave/x86_64/weaver.h"
 
-enum { ARG_REGS = 6, DEFAULT_MXCSR = 0x1f80 };
+enum { ARG_REGS = 6, VEC_ARGS = 8, DEFAULT_MXCSR = 0x1f80 };
 static const uint8_t arg_regs[ARG_REGS] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 
 typedef struct call {
@@ -22,6 +23,10 @@ typedef struct call {
     uint16_t clobbered;
     bool xsave, tls, mxcsr, pushf, far;
     uint16_t refs;                     /* registers handed over by reference */
+    const snippet *ints[SNIPPET_MAX_ARGS]; /* arguments in general registers and on the stack */
+    uint8_t vecs[VEC_ARGS];            /* vector registers that go to xmm0, xmm1, ... */
+    unsigned int_count, vec_count;
+    uint32_t vec_saved;                /* vector registers that are saved one by one */
     uint8_t outer_lock[X86_REGS], outer_temp[X86_REGS];
     uint16_t outer, outer_prog;        /* pending values kept over the call, and those in_reg */
     uint8_t stack_temp[SNIPPET_MAX_ARGS];
@@ -37,6 +42,21 @@ static bool wants(const call *k, unsigned kind)
     return false;
 }
 
+static void sort_arguments(weaver *w, call *k)
+{
+    for (unsigned i = 0; i < k->s->nargs; i++) {
+        const snippet *a = k->s->args[i];
+        if (a->kind != SNIPPET_VEC_ARG) {
+            k->ints[k->int_count++] = a;
+        } else if (k->vec_count == VEC_ARGS) {
+            weave_fail(w, INL_ERR_UNSUPPORTED, "a call has too many floating-point arguments");
+        } else {
+            k->vec_saved |= 1u << a->reg | 1u << k->vec_count;
+            k->vecs[k->vec_count++] = a->reg;
+        }
+    }
+}
+
 static void plan(weaver *w, call *k)
 {
     const weave_routine *r = k->routine;
@@ -48,7 +68,8 @@ static void plan(weaver *w, call *k)
     k->mxcsr = r->mxcsr || k->xsave;
     k->pushf = r->strings || all;
     k->clobbered = k->xsave ? WEAVE_CALLER_SAVED : r->regs;
-    for (unsigned i = 0; i < k->s->nargs && i < ARG_REGS; i++)
+    if (!k->xsave) k->vec_saved |= r->vecs;
+    for (unsigned i = 0; i < k->int_count && i < ARG_REGS; i++)
         k->clobbered |= (uint16_t)WEAVE_BIT(arg_regs[i]);
     if (k->far) k->clobbered |= WEAVE_BIT(X86_RAX);
     if (k->tls) k->clobbered |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX);
@@ -115,9 +136,9 @@ static weave_val argument(weaver *w, const snippet *s, unsigned hint)
 
 static void arguments(weaver *w, call *k)
 {
-    unsigned n = k->s->nargs, in_regs = n < ARG_REGS ? n : ARG_REGS;
+    unsigned n = k->int_count, in_regs = n < ARG_REGS ? n : ARG_REGS;
     for (unsigned i = ARG_REGS; i < n; i++) {
-        weave_val v = argument(w, k->s->args[i], ISA_NO_REG);
+        weave_val v = argument(w, k->ints[i], ISA_NO_REG);
         unsigned temp = weave_temp_take(w);
         weave_in_reg(w, &v, 0);
         x86_store(w->c, 8, weave_temp_addr(temp), v.reg);
@@ -125,7 +146,7 @@ static void arguments(weaver *w, call *k)
         k->stack_temp[k->stack_args++] = (uint8_t)temp;
     }
     for (unsigned i = 0; i < in_regs && !w->status; i++) {
-        weave_val v = argument(w, k->s->args[i], arg_regs[i]);
+        weave_val v = argument(w, k->ints[i], arg_regs[i]);
         weave_into(w, &v, arg_regs[i]);
     }
 }
@@ -152,6 +173,13 @@ static void xsave(weaver *w, bool restore)
     x86_xsave(w->c, x86_at(X86_R11, 0), restore);
 }
 
+static x86_addr vec_slot(unsigned v) { return x86_gs(WEAVE_OFF(vec_save) + 64 * (int32_t)v); }
+
+static void pass_vectors(weaver *w, const call *k)
+{
+    for (unsigned i = 0; i < k->vec_count; i++) x86_vec_load(w->c, 16, i, vec_slot(k->vecs[i]));
+}
+
 static void save_vectors(weaver *w, call *k)
 {
     static const uint8_t fninit[] = {0xdb, 0xe3};
@@ -160,11 +188,9 @@ static void save_vectors(weaver *w, call *k)
         xsave(w, false);
         x86_mov_rr(w->c, 8, X86_RDX, X86_R10);
         x86_bytes(w->c, fninit, sizeof fninit);
-    } else {
-        for (unsigned v = 0; v < 32; v++)
-            if (k->routine->vecs >> v & 1)
-                x86_vec_store(w->c, weave_vec_bytes(), x86_gs(WEAVE_OFF(vec_save) + 64 * (int32_t)v), v);
     }
+    for (unsigned v = 0; v < 32; v++)
+        if (k->vec_saved >> v & 1) x86_vec_store(w->c, weave_vec_bytes(), vec_slot(v), v);
     if (!k->mxcsr) return;
     x86_addr dflt = weave_temp_addr(k->mxcsr_temp);
     dflt.disp += 4;
@@ -183,8 +209,7 @@ static void restore_vectors(weaver *w, call *k)
         return;
     }
     for (unsigned v = 0; v < 32; v++)
-        if (k->routine->vecs >> v & 1)
-            x86_vec_load(w->c, weave_vec_bytes(), v, x86_gs(WEAVE_OFF(vec_save) + 64 * (int32_t)v));
+        if (k->vec_saved >> v & 1) x86_vec_load(w->c, weave_vec_bytes(), v, vec_slot(v));
 }
 
 static void swap_fs(weaver *w, unsigned scratch, bool in)
@@ -211,6 +236,7 @@ static void transfer(weaver *w, call *k)
     if (odd) x86_lea(c, X86_RSP, x86_at(X86_RSP, -8));
     for (unsigned i = k->stack_args; i-- > 0;) x86_push_m(c, weave_temp_addr(k->stack_temp[i]));
     save_vectors(w, k);
+    pass_vectors(w, k);
     if (k->tls) swap_fs(w, X86_RAX, true);
     if (k->far) {
         x86_mov_ri(c, X86_RAX, (uint64_t)(uintptr_t)k->s->fn);
@@ -236,7 +262,7 @@ static void transfer_back(weaver *w, call *k)
 
 static void drop_arguments(weaver *w, call *k)
 {
-    for (unsigned i = 0; i < k->s->nargs && i < ARG_REGS; i++) weave_unlock(w, arg_regs[i]);
+    for (unsigned i = 0; i < k->int_count && i < ARG_REGS; i++) weave_unlock(w, arg_regs[i]);
     for (unsigned i = 0; i < k->stack_args; i++) weave_temp_drop(w, k->stack_temp[i]);
 }
 
@@ -269,6 +295,7 @@ weave_val weave_call(weaver *w, const snippet *s, bool wanted)
     }
     if (weave_inline(w, s, k.routine, wanted, &result)) return result;
     if (s->value) weave_fail(w, INL_ERR_UNSUPPORTED, "a call of which a part is left out cannot be inlined");
+    sort_arguments(w, &k);
     plan(w, &k);
     set_outer_aside(w, &k);
     arguments(w, &k);

@@ -107,12 +107,10 @@ static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)
 bool weave_inline_copied(weaver *w, const snippet *s, const weave_routine *r, bool wanted,
                   weave_val *result)
 {
-    if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs) return false;
+    if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs || !snippet_call_is_plain(s))
+        return false;
     uint16_t used = r->regs;
-    for (unsigned i = 0; i < s->nargs; i++) {
-        used |= (uint16_t)WEAVE_BIT(arg_regs[i]);
-        if (s->args[i]->kind == SNIPPET_REG_REF || s->args[i]->kind == SNIPPET_CONTEXT) return false;
-    }
+    for (unsigned i = 0; i < s->nargs; i++) used |= (uint16_t)WEAVE_BIT(arg_regs[i]);
     for (unsigned reg = 0; reg < X86_REGS; reg++)
         if (w->lock[reg] && used & WEAVE_BIT(reg)) return false;
     uint16_t far;

@@ -352,8 +352,7 @@ static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
 static bool is_possible(const weaver *w, const snippet *s, const weave_body *b)
 {
     unsigned locked = 0, used = 0;
-    for (unsigned i = 0; i < s->nargs; i++)
-        if (s->args[i]->kind == SNIPPET_REG_REF || s->args[i]->kind == SNIPPET_CONTEXT) return false;
+    if (!snippet_call_is_plain(s)) return false;
     uint16_t regs = 0;
     for (unsigned i = 0; i < b->count; i++) regs |= (uint16_t)(b->insns[i].fx.reads | b->insns[i].fx.writes);
     for (unsigned i = 0; i < s->nargs; i++) regs |= (uint16_t)WEAVE_BIT(arg_regs[i]);
