@@ -174,19 +174,22 @@ static void leaves_see_no_counters(void **state)
 
 /* --- compiled ones --- */
 
+/* As they are without a sanitizer's checks. */
+#define ROUTINE static __attribute__((noinline, no_sanitize("address", "undefined"))) void
+
 static struct { long a, b[40]; int c; unsigned d[40]; struct { char pad; long x; } e[40]; } v;
 static long *heap_like = v.b;
 
-static void plain(long k, long n) { (void)k, (void)n; v.a++; }
-static void by_argument(long k, long n) { (void)k; v.a += 3 * n; }
-static void array(long k, long n) { v.b[k] += n; }
-static void by_int(int k, int n) { v.b[k] -= n; }
-static void narrow(unsigned k, unsigned n) { v.d[k & 31] += n << 2; }
-static void inside(long k, long n) { v.e[k].x += n ^ k; }
-static void through(long k, long n) { heap_like[k + 1] += n | 1; }
-static void several(long k, long n) { v.a += n; v.c -= 5; v.b[k]++; }
-static void odd(long k, long n) { v.b[k % 7] += n / 3; }
-static void maybe(long k, long n) { if (n > 10) v.b[k]++; v.a++; }
+ROUTINE plain(long k, long n) { (void)k, (void)n; v.a++; }
+ROUTINE by_argument(long k, long n) { (void)k; v.a += 3 * n; }
+ROUTINE array(long k, long n) { v.b[k] += n; }
+ROUTINE by_int(int k, int n) { v.b[k] -= n; }
+ROUTINE narrow(unsigned k, unsigned n) { v.d[k & 31] += n << 2; }
+ROUTINE inside(long k, long n) { v.e[k].x += n ^ k; }
+ROUTINE through(long k, long n) { heap_like[k + 1] += n | 1; }
+ROUTINE several(long k, long n) { v.a += n; v.c -= 5; v.b[k]++; }
+ROUTINE odd(long k, long n) { v.b[k % 7] += n / 3; }
+ROUTINE maybe(long k, long n) { if (n > 10) v.b[k]++; v.a++; }
 
 static const struct { const char *name; void (*fn)(void); unsigned most; } compiled[] = {
 #define ROW(name, most) {#name, (void (*)(void))name, most}
