@@ -3,7 +3,7 @@
 typedef int function(int);
 #define HIDDEN_NAME(name) \
     extern function hidden_##name __attribute__((alias("library_" #name), visibility("hidden")))
-#define ALONE __attribute__((noinline, noclone, aligned(16)))
+#define ALONE __attribute__((noinline, aligned(16)))
 
 ALONE int library_called(int n) { return n + 100; }
 ALONE int library_kept(int n) { return n + 101; }
@@ -15,7 +15,7 @@ HIDDEN_NAME(table);
 HIDDEN_NAME(picked);
 static function *const table[] = {hidden_table, library_other};
 
-static function *choose(void)
+__attribute__((used)) static function *choose(void)
 {
     __builtin_cpu_init();
     return __builtin_cpu_supports("sse2") ? hidden_picked : library_other;
