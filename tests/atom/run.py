@@ -136,30 +136,6 @@ def keeps(place, engine):
     if engine == "jit":
         return
     place.make("dyn", "sample_static", engine, "--report", report)
-    procs = {p["name"]: p["status"] for p in json.loads(place.read("keeps.json"))["images"][0]["procedures"]}
-    need((procs["fib"], procs["malloc"]) == ("not asked for", "moved"), f"{procs['fib']} {procs['malloc']}")
-
-
-def memory(place, engine):
-    """The program asks in all ways, and says itself for how much."""
-    got = place.call(place.make("dyn", "memory", engine)).stdout
-    need(got == place.read("dyn.out"), f"{got}dyn: {place.read('dyn.out')}")
-    if engine == "jit":
-        return
-    folder = f"{place.folder}/memory.libs"
-    place.make("dyn", "memory", engine, "--with-libs", folder, out="memory.all")
-    own, all_of = ([int(n) for n in re.findall(r"\d+", text)]
-                   for text in (place.call(f"{folder}/memory.all").stdout, place.read("dyn.out")))
-    need(all(a >= b for a, b in zip(all_of, own)), f"{all_of} {own}")
-
-
-def keeps(place, engine):
-    """A procedure that is replaced changes no more registers than before; code that nothing is inserted in stays."""
-    report = f"{place.folder}/keeps.json"
-    place.call(place.make("keeps", "keeps", engine, *(["--report", report] if engine == "rewrite" else [])))
-    if engine == "jit":
-        return
-    place.make("dyn", "sample_static", engine, "--report", report)
     procs = {p["name"]: p["status"] for p in json.loads(place.read("keeps.json"))["images"][0]["list"]}
     replaced = procs.get("malloc") or procs.get("__libc_malloc")
     need((procs["fib"], replaced) == ("not asked for", "moved"), f"{procs['fib']} {replaced}")

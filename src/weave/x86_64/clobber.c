@@ -23,7 +23,7 @@ typedef struct walk {
     unsigned count;
 } walk;
 
-static isa_result decode_at(uint64_t at, isa_insn *in)
+isa_result weave_decode_at(uint64_t at, isa_insn *in)
 {
     size_t page_rest = 4096 - (at & 4095);
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
@@ -74,7 +74,7 @@ static bool follow(walk *w, uint64_t at)
     isa_insn in;
     uint64_t ignored;
     for (;; at += in.len) {
-        if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
+        if (w->count++ >= MAX_INSNS || weave_decode_at(at, &in) != ISA_OK) return false;
         if (in.flow != ISA_FLOW_SYSCALL && in.flow != ISA_FLOW_TRAP) note(w->r, &in);
         switch (in.flow) {
         case ISA_FLOW_NEXT: break;
@@ -104,7 +104,7 @@ static uint32_t inline_length(uint64_t fn, bool many)
     isa_effects fx;
     uint64_t at = fn, furthest = fn;
     for (unsigned n = 0; n < INLINE_INSNS; n++, at += in.len) {
-        if (decode_at(at, &in) != ISA_OK) return 0;
+        if (weave_decode_at(at, &in) != ISA_OK) return 0;
         bool returns = in.flow == ISA_FLOW_RETURN && in.imm_len == 0;
         if (returns && furthest <= at) return (uint32_t)(at - fn) + in.len;
         if (returns && many) continue;

@@ -47,15 +47,6 @@ typedef struct walk {
 
 static const value unknown = {NULL, NOWHERE, 0};
 
-static isa_result decode_at(uint64_t at, isa_insn *in)
-{
-    size_t page_rest = 4096 - (at & 4095);
-    const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
-    isa_result r = isa_x86_64.decode(bytes, page_rest < 15 ? page_rest : 15, at, in);
-    if (r == ISA_TRUNCATED && page_rest < 15) r = isa_x86_64.decode(bytes, 15, at, in);
-    return r;
-}
-
 /* --- trees --- */
 
 static const snippet *constant(uint64_t v)
@@ -173,7 +164,7 @@ static bool flags_unused(const isa_insn *in)
     uint32_t live = (fx.flags_written | fx.flags_undefined) & X86_ARITH;
     for (unsigned n = 0; n < FLAGS_AHEAD && live; n++) {
         uint64_t at = next.addr + next.len;
-        if (decode_at(at, &next) != ISA_OK) return false;
+        if (weave_decode_at(at, &next) != ISA_OK) return false;
         if (next.flow == ISA_FLOW_RETURN || next.flow == ISA_FLOW_CALL || next.flow == ISA_FLOW_SYSCALL) return true;
         isa_x86_64.effects(&next, &fx);
         if (next.flow != ISA_FLOW_NEXT || fx.flags_read & live) return false;
@@ -359,7 +350,7 @@ static bool follow_leaf(walk *w, uint64_t fn)
     w->leaf = true;
     set_arguments(w);
     for (uint64_t at = fn; at < end && w->jump_count < BODY_INSNS; at += in.len) {
-        if (decode_at(at, &in) != ISA_OK) return false;
+        if (weave_decode_at(at, &in) != ISA_OK) return false;
         arrive(w, at);
         w->count++;
         if (in.flow == ISA_FLOW_RETURN && at + in.len == end) return true;
@@ -391,7 +382,7 @@ static bool follow_piece(walk *w, uint64_t at)
     uint64_t ignored;
     forget_registers(w, WEAVE_ALL_REGS);
     for (;;) {
-        if (w->count++ >= MAX_INSNS || decode_at(at, &in) != ISA_OK) return false;
+        if (w->count++ >= MAX_INSNS || weave_decode_at(at, &in) != ISA_OK) return false;
         note_memory(w, &in);
         switch (in.flow) {
         case ISA_FLOW_NEXT: take_effect(w, &in); break;
@@ -474,7 +465,7 @@ static bool read_body(uint64_t fn, remains *b)
     uint64_t end = fn + leaf_length(fn);
     for (uint64_t at = fn; at < end && b->count <= BODY_INSNS; b->count++) {
         isa_insn *in = &b->insns[b->count];
-        if (decode_at(at, in) != ISA_OK) return false;
+        if (weave_decode_at(at, in) != ISA_OK) return false;
         at += in->len;
         if (in->flow == ISA_FLOW_RETURN && at == end) return true;
     }

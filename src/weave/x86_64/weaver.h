@@ -206,6 +206,7 @@ bool weave_copy_plain(weaver *, const weave_insn *, weave_map_entry *); /* witho
 bool weave_copy(weaver *, uint32_t insn, weave_map_entry *);
 
 /* clobber.c */
+isa_result weave_decode_at(uint64_t at, isa_insn *in); /* of this process' own code, past no page it need not touch */
 typedef struct weave_routine {
     uint16_t regs;      /* caller-saved registers it writes */
     uint32_t vecs;      /* vector registers it writes */
