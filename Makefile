@@ -24,6 +24,9 @@ deps-build:
 deps:
 	@scripts/install-deps
 
+deps-all:
+	@scripts/install-deps build test all
+
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@scripts/demo $(BUILD)
@@ -32,7 +35,7 @@ test: deps
 	@$(MAKE) --no-print-directory all
 	@tests/run $(BUILD)
 
-test-all: test
+test-all: deps-all test
 	@tests/run $(BUILD) every-program
 
 bench: all
@@ -45,4 +48,4 @@ install: all
 clean:
 	rm -rf build build-asan build-clang build-gcc
 
-.PHONY: all demo test test-all bench install clean deps deps-build
+.PHONY: all demo test test-all bench install clean deps deps-all deps-build
