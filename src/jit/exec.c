@@ -5,6 +5,8 @@
  *     certain to fail, or in doubt     the call as it stands: the kernel finds the right error
  *     not for the tool (foreign        the call as it stands, with a line in the log
  *     machine, set-user-id, unreadable)
+ *     the process is being traced      the call as it stands, with a notice: its tracer is to find the
+ *                                      program's own code and calls, not Inlay's
  *     otherwise                        the client's plan; when that fails, the call as it stands
  *
  * In a vfork child the memory is the parent's: nothing of it may be left changed, and the plan's
@@ -222,6 +224,28 @@ static long exec_natively(jit_thread *t, const request *r)
     return exec_now(t, SYS_execveat, args);
 }
 
+bool jit_is_traced(void)
+{
+    char text[4096];
+    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd)) return false;
+    long n = sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
+    sys_call1(SYS_close, fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *line = strstr(text, "\nTracerPid:\t");
+    return line && atoi(line + 12) != 0;
+}
+
+/* By a debugger that runs under Inlay too, or has been attached since. Who traced all from the beginning wants to
+ * see Inlay. */
+static bool has_tracer(const request *r)
+{
+    if (jit.born_traced || !jit_is_traced()) return false;
+    if (!sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
+        jit_say("%s is started under a debugger or tracer; it runs without the tool", r->path);
+    return true;
+}
+
 static bool wants_tool(const request *r)
 {
     int dirfd = r->dirfd;
@@ -259,6 +283,7 @@ long jit_sys_execve(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (!jit.client.exec || jit_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);
+    if (has_tracer(&r)) return exec_natively(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
     if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled))

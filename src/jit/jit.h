@@ -162,7 +162,7 @@ typedef struct jit_state {
     struct jit_arena *arenas, *retired;
     struct jit_memory *memory;
     struct jit_signals *signals;
-    bool exiting;
+    bool exiting, born_traced;
     int pid;
 } jit_state;
 extern jit_state jit; /* the engine is one a process: assembly and handlers must find it */

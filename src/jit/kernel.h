@@ -43,7 +43,7 @@ typedef struct jit_syscall_row {
     jit_syscall_handler *run;
 } jit_syscall_row;
 extern const jit_syscall_row jit_memory_syscalls[], jit_file_syscalls[], jit_signal_syscalls[],
-    jit_process_syscalls[]; /* each ends with a row whose `run` is NULL */
+    jit_process_syscalls[], jit_sending_syscalls[]; /* each ends with a row whose `run` is NULL */
 void jit_syscalls_init(void);
 /* Makes the call of `c` with its own arguments, or JIT_RESTART when a signal waits. */
 long jit_pass(jit_thread *t, const weave_context *c);
@@ -58,7 +58,6 @@ inl_status jit_first_thread(inl_error *);
 /* --- signal.c --- */
 void jit_kernel_mask_set(uint64_t mask);
 bool jit_kills_by_default(int signo);
-void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
 bool jit_signal_is_fault(int signo, const siginfo_t *info);
 void jit_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);
 uint64_t jit_kernel_mask_all(void);        /* blocks everything; the mask before */
@@ -66,6 +65,14 @@ void jit_mask_apply(jit_thread *t);        /* the program's mask becomes the ker
 jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */
 void jit_signals_release(jit_signals *);
 void jit_signals_adopt_kernel(jit_signals *s);
+
+/* --- sending.c --- */
+void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
+/* Sent signals whose siginfo looks like a fault's are marked on their way through the kernel; false: it does
+ * not. The opposite, for what has arrived: true: it was marked, so it was sent. */
+bool jit_signal_mark(siginfo_t *info);
+bool jit_signal_unmark(siginfo_t *info);
+long jit_sys_queue(jit_thread *t, weave_context *c); /* the calls that send one */
 
 /* Something is to be delivered before the program goes on. */
 static inline bool jit_signal_waits(const jit_thread *t)
@@ -91,6 +98,13 @@ bool jit_quiet_begin(jit_thread *t);
 void jit_quiet_end(jit_thread *t);
 /* The callbacks at the process's end, once; the loser of a race never returns. */
 void jit_process_end(jit_thread *t, int status, int signo);
+
+/* --- letgo.c --- */
+/* The process goes on natively from `ctx`; returns only where that is not possible. */
+void jit_let_go(jit_thread *t);
+
+/* --- exec.c --- */
+bool jit_is_traced(void); /* somebody has attached to this process by ptrace */
 
 /* --- procfile.c, maps.c, fd.c --- */
 /* By a path's last part: which of the files of /proc that tell of Inlay it may be; -1: none of them. */
@@ -122,6 +136,9 @@ extern const char jit_blocking_check[], jit_blocking_insn[], jit_blocking_after[
 /* Copies from or to memory that may not be there; answers how many bytes were left. */
 size_t jit_safe_copy(void *to, const void *from, size_t size);
 extern const char jit_safe_copy_insn[], jit_safe_copy_done[];
+/* rt_sigreturn, with the stack pointer of a handler that has just returned; `for_good`: Inlay is left too. */
+void jit_sigreturn_now(uint64_t sp, uint64_t fs_base) __attribute__((noreturn));
+void jit_sigreturn_for_good(uint64_t sp, uint64_t fs_base, uint64_t gs_base) __attribute__((noreturn));
 /* Stores 0 to *busy and makes the exit call `nr` without touching any stack. */
 void jit_exit_raw(uint32_t *busy, long nr, long status) __attribute__((noreturn));
 

@@ -1,5 +1,6 @@
 /* Processes: fork, the end, and the rows of the system calls that start or end something. */
 #include <errno.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <sys/syscall.h>
 
@@ -141,6 +142,19 @@ static long run_prctl(jit_thread *t, weave_context *c)
     return jit_pass(t, c);
 }
 
+/* What its tracer will look at must be the program itself. */
+static long run_ptrace(jit_thread *t, weave_context *c)
+{
+    long answer = jit_pass(t, c);
+    if (answer != 0 || (int)jit_arg(c, 0) != PTRACE_TRACEME) return answer;
+    weave_context before = *c;
+    jit_set_answer(c, 0);
+    jit_set_clobbers(c);
+    jit_let_go(t);
+    *c = before;
+    return 0;
+}
+
 static long run_arch_prctl(jit_thread *t, weave_context *c)
 {
     return jit_arch_prctl(t, (int)jit_arg(c, 0), jit_arg(c, 1));
@@ -157,6 +171,7 @@ const jit_syscall_row jit_process_syscalls[] = {
     {SYS_execveat, "execveat", run_execveat},
     {SYS_rseq, "rseq", run_rseq},
     {SYS_prctl, "prctl", run_prctl},
+    {SYS_ptrace, "ptrace", run_ptrace},
     {SYS_arch_prctl, "arch_prctl", run_arch_prctl},
     {0, NULL, NULL},
 };

@@ -222,13 +222,6 @@ static jit_action take_action(jit_thread *t, int signo)
     return a;
 }
 
-/* Back into the kernel's queue of this thread, with all it said. */
-void jit_signal_send_back(const siginfo_t *info)
-{
-    sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), sys_call0(SYS_gettid), info->si_signo,
-              (long)info);
-}
-
 /* The program has no handler, or may not run it: what the kernel would do. */
 static void act_by_default(jit_thread *t, const siginfo_t *info, bool fault)
 {

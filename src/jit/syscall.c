@@ -37,6 +37,7 @@ void jit_syscalls_init(void)
     add_rows(jit_memory_syscalls);
     add_rows(jit_file_syscalls);
     add_rows(jit_signal_syscalls);
+    add_rows(jit_sending_syscalls);
     add_rows(jit_process_syscalls);
     if (!jit.client.proc_link) {
         jit_native_syscalls[SYS_readlink / 64] |= 1ull << SYS_readlink % 64;

@@ -292,7 +292,7 @@ static bool is_no_step(const siginfo_t *info, const void *uc)
 rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame)
 {
     const rewrite_jump back = {0, 0};
-    bool fault = jit_signal_is_fault(signo, info);
+    bool fault = !jit_signal_unmark(info) && jit_signal_is_fault(signo, info);
     if (!t) return deliver_elsewhere(signo, frame, fault);
     if (t->where == JIT_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
     if (!rewrite_is_step(info)) rewrite_settle(t, uc);

@@ -16,11 +16,15 @@
 #ifndef SYS_clone3
 #define SYS_clone3 435
 #endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 enum { NUMBERS = 512 };
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
-                                SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack};
+                                SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
+                                SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal};
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
 uint64_t rewrite_gated[NUMBERS / 64], rewrite_gated_fds[NUMBERS / 64];
@@ -129,6 +133,9 @@ static long serve(jit_thread *t, weave_context *c, long nr)
     case SYS_arch_prctl: return run_arch_prctl(t, c);
     case SYS_rt_sigreturn: rewrite_sigreturn(t);
     case SYS_sigaltstack: return run_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));
+    case SYS_rt_sigqueueinfo:
+    case SYS_rt_tgsigqueueinfo:
+    case SYS_pidfd_send_signal: return jit_sys_queue(t, c);
     case SYS_close_range: return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
     case SYS_getdents64: return jit_list_descriptors(t, c);
     default: return -EBADF; /* is_refused */

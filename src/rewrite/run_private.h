@@ -86,8 +86,6 @@ void rewrite_sigreturn(jit_thread *) __attribute__((noreturn));
 
 /* --- deliver.c, <isa>/step.c --- */
 bool rewrite_in_gate(uint64_t pc);
-/* The system call, with the registers' stack pointer. */
-void rewrite_sigreturn_now(uint64_t sp, uint64_t fs_base) __attribute__((noreturn));
 void rewrite_restorer(void);
 /* How far behind the instruction that is meant the address of a fault is. */
 unsigned rewrite_fault_back(const siginfo_t *);

@@ -102,6 +102,24 @@ jit_exit_raw:
         jmp     1b
         .size   jit_exit_raw, . - jit_exit_raw
 
+/* void jit_sigreturn_for_good(uint64_t sp, uint64_t fs_base, uint64_t gs_base)
+ * void jit_sigreturn_now(uint64_t sp, uint64_t fs_base): the kernel's own, from a frame on the program's stack. */
+        .globl  jit_sigreturn_for_good, jit_sigreturn_now
+        .hidden jit_sigreturn_for_good, jit_sigreturn_now
+        .type   jit_sigreturn_for_good, @function
+        .type   jit_sigreturn_now, @function
+        .p2align 4
+jit_sigreturn_for_good:
+        wrgsbase %rdx
+jit_sigreturn_now:
+        wrfsbase %rsi
+        mov     %rdi, %rsp
+        mov     $15, %eax               /* rt_sigreturn */
+        syscall
+        ud2
+        .size   jit_sigreturn_for_good, . - jit_sigreturn_for_good
+        .size   jit_sigreturn_now, . - jit_sigreturn_now
+
 /* The handler of every signal that Inlay takes, on the thread's own signal stack. The FS base is the
  * program's or the tool's; it is not part of the kernel's frame, so it is put back here. */
         .globl  jit_signal_entry

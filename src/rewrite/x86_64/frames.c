@@ -207,5 +207,5 @@ void rewrite_sigreturn(jit_thread *t)
         jit_write(at, &f, offsetof(frame, info));
     }
     t->where = JIT_IN_CACHE;
-    rewrite_sigreturn_now(at + 8, t->ctx.fs_base);
+    jit_sigreturn_now(at + 8, t->ctx.fs_base);
 }

@@ -202,19 +202,6 @@ rewrite_restorer:
 1:      ud2
         .size   rewrite_restorer, . - rewrite_restorer
 
-/* void rewrite_sigreturn_now(uint64_t sp, uint64_t fs_base) */
-        .globl  rewrite_sigreturn_now
-        .hidden rewrite_sigreturn_now
-        .type   rewrite_sigreturn_now, @function
-        .p2align 4
-rewrite_sigreturn_now:
-        wrfsbase %rsi
-        mov     %rdi, %rsp
-        mov     $NR_RT_SIGRETURN, %eax
-        syscall
-        ud2
-        .size   rewrite_sigreturn_now, . - rewrite_sigreturn_now
-
 /* The return address of an analysis routine during which a signal came: goes on where the routine
  * returns to (leave_arg), one step at a time. */
         .globl  rewrite_after_routine
