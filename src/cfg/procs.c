@@ -24,10 +24,10 @@ void cfg_blame(cfg_work *w, uint32_t proc, const char *reason)
     cfg_returns(w, proc);
 }
 
-/* Index in `order` of the last procedure that begins at or before addr, plus 1. */
-static size_t behind(const cfg_work *w, uint64_t addr)
+/* Index in `order` of the last procedure that begins at or before addr, plus 1. Only the first `high` are looked at. */
+static size_t behind_among(const cfg_work *w, uint64_t addr, size_t high)
 {
-    size_t low = 0, high = w->starts.count;
+    size_t low = 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (w->starts.items[middle] <= addr) low = middle + 1;
@@ -35,6 +35,8 @@ static size_t behind(const cfg_work *w, uint64_t addr)
     }
     return low;
 }
+
+static size_t behind(const cfg_work *w, uint64_t addr) { return behind_among(w, addr, w->starts.count); }
 
 uint32_t cfg_proc_near(const cfg_work *w, uint64_t addr)
 {
@@ -124,30 +126,76 @@ static int by_place(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Lists all procedures by address and cuts each off where the next one begins. */
+/* It ends where the next one begins at the latest. */
+static void cut_off(cfg_work *w, size_t at)
+{
+    cfg_draft *p = &w->procs.items[w->order.items[at]];
+    uint64_t limit = cfg_region_at(w, p->addr)->end;
+    if (at + 1 < w->starts.count && w->starts.items[at + 1] < limit) limit = w->starts.items[at + 1];
+    if (!p->sized || p->end > limit) p->end = limit;
+}
+
+/* The list grows from its end, so that each part of it moves once. */
+static void insert(cfg_work *w, place *places, size_t count)
+{
+    size_t high = w->order.count;
+    w->order.count = w->starts.count = high + count;
+    for (size_t k = count; k-- > 0;) {
+        size_t at = behind_among(w, places[k].addr, high);
+        memmove(w->order.items + at + k + 1, w->order.items + at, (high - at) * sizeof *w->order.items);
+        memmove(w->starts.items + at + k + 1, w->starts.items + at, (high - at) * sizeof *w->starts.items);
+        w->order.items[at + k] = places[k].number;
+        w->starts.items[at + k] = places[k].addr;
+        places[k].addr = at + k;
+        high = at;
+    }
+    for (size_t k = 0; k < count; k++) {
+        size_t at = places[k].addr;
+        if (at) cut_off(w, at - 1);
+        cut_off(w, at);
+    }
+}
+
+/* Lists what is new by address, and cuts procedures off where the next one begins. There are many rounds of this,
+ * and few new ones in most: the list is not sorted anew. */
 void cfg_procs_settle(cfg_work *w)
 {
-    size_t count = w->procs.count;
+    size_t count = w->procs.count - w->settled;
     place *places = malloc((count + 1) * sizeof *places);
-    if (!places || !inl_vec_reserve(&w->order, count) || !inl_vec_reserve(&w->starts, count)) {
+    if (!places || !inl_vec_reserve(&w->order, w->order.count + count) ||
+        !inl_vec_reserve(&w->starts, w->order.count + count)) {
         w->failed = true;
         free(places);
         return;
     }
-    count = 0;
-    for (size_t i = 0; i < w->procs.count; i++)
-        if (!w->procs.items[i].absent) places[count++] = (place){w->procs.items[i].addr, (uint32_t)i};
-    qsort(places, count, sizeof *places, by_place);
-    w->order.count = w->starts.count = count;
-    for (size_t i = 0; i < count; i++) {
-        cfg_draft *p = &w->procs.items[places[i].number];
-        const cfg_region *r = cfg_region_at(w, p->addr);
-        uint64_t limit = i + 1 < count && places[i + 1].addr < r->end ? places[i + 1].addr : r->end;
-        if (!p->sized || p->end > limit) p->end = limit;
-        w->order.items[i] = places[i].number;
-        w->starts.items[i] = p->addr;
-    }
+    for (size_t i = 0; i < count; i++)
+        places[i] = (place){w->procs.items[w->settled + i].addr, (uint32_t)(w->settled + i)};
+    if (count) qsort(places, count, sizeof *places, by_place);
+    insert(w, places, count);
+    w->settled = w->procs.count;
     free(places);
+}
+
+void cfg_procs_drop(cfg_work *w)
+{
+    size_t kept = 0;
+    bool longer = false; /* the last one that stays */
+    for (size_t i = 0; i < w->order.count; i++) {
+        uint32_t number = w->order.items[i];
+        if (w->procs.items[number].absent) {
+            longer = kept > 0;
+            continue;
+        }
+        w->order.items[kept] = number;
+        w->starts.items[kept++] = w->starts.items[i];
+        if (longer) {
+            w->starts.count = kept;
+            cut_off(w, kept - 2);
+        }
+        longer = false;
+    }
+    w->order.count = w->starts.count = kept;
+    if (longer) cut_off(w, kept - 1);
 }
 
 static int by_fresh(const void *a, const void *b)

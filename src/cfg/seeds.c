@@ -236,7 +236,7 @@ static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
         w->procs.items[i].absent = dropped = true;
         *cfg_mark(w, addr) &= (uint8_t)~MARK_ENTRY;
     }
-    if (dropped) cfg_procs_settle(w);
+    if (dropped) cfg_procs_drop(w);
 }
 
 bool cfg_follow_pointers(cfg_work *w)

@@ -163,6 +163,7 @@ typedef struct cfg_work {
     INL_VEC(cfg_draft) procs;      /* by number, in order of discovery */
     INL_VEC(uint32_t) order;       /* numbers by address */
     INL_VEC(uint64_t) starts;      /* addresses, in the same order */
+    size_t settled;                /* so many are listed, less those that were dropped */
     INL_VEC(cfg_fresh) fresh;
     INL_VEC(cfg_wait) waits;
 
@@ -209,6 +210,7 @@ void cfg_procs_merge(cfg_work *w); /* takes in w->fresh */
 uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source,
                        uint16_t flags); /* unsorted: cfg_procs_settle must follow */
 void cfg_procs_settle(cfg_work *w);
+void cfg_procs_drop(cfg_work *w);  /* takes those that are absent off the list */
 void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait);
 void cfg_returns(cfg_work *w, uint32_t proc);
 static inline bool cfg_inside(const cfg_draft *p, uint64_t addr)
