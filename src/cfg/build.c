@@ -45,8 +45,8 @@ static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from,
                         .kind = e->kind};
         cfg_keep(b->work, &b->edges, out);
     }
-    const cfg_indirect *j = cfg_indirect_at(b->work, from->last);
-    if (from->term && j && j->table != CFG_NONE) {
+    const cfg_indirect *j = from->indirect ? cfg_indirect_at(b->work, from->last) : NULL;
+    if (j && j->table != CFG_NONE) {
         cfg_table t = b->work->tables.items[j->table];
         t.block = (uint32_t)b->blocks.count;
         cfg_keep(b->work, &b->tables, t);

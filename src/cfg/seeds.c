@@ -213,11 +213,11 @@ static bool may_begin(const cfg_work *w, uint64_t at)
     return bytes[-1] == 0 || w->machine->padding(w->isa, bytes - 1, 1) || cfg_mark(w, at)[-1] & (MARK_INSN | MARK_BODY);
 }
 
-/* New procedures where pointers lead into gaps; each has to make sense as code. */
-static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
+/* New procedures where pointers lead into gaps; each has to make sense as code. False: there are none; all is as it
+ * was before. */
+static bool fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
 {
-    size_t before = w->procs.count;
-    bool dropped = false;
+    size_t before = w->procs.count, dropped = 0;
     for (size_t i = 0; i < w->found.count; i++) {
         uint64_t to = w->found.items[i].to;
         uint8_t *m = cfg_mark(w, to);
@@ -228,23 +228,24 @@ static void fill_gaps(cfg_work *w, uint8_t source, uint16_t flags)
         if (source == CFG_SOURCE_POINTER && !w->found.items[i].sure && !may_begin(w, to)) continue;
         cfg_procs_add(w, to, 0, NULL, source, flags);
     }
-    if (w->procs.count == before) return;
+    if (w->procs.count == before) return false;
     cfg_procs_settle(w);
     for (size_t i = before; i < w->procs.count && !w->failed; i++) {
         uint64_t addr = w->procs.items[i].addr;
         if (cfg_try(w, (uint32_t)i, addr)) continue;
-        w->procs.items[i].absent = dropped = true;
+        w->procs.items[i].absent = true;
         *cfg_mark(w, addr) &= (uint8_t)~MARK_ENTRY;
+        dropped++;
     }
     if (dropped) cfg_procs_drop(w);
+    return w->procs.count - before > dropped;
 }
 
 bool cfg_follow_pointers(cfg_work *w)
 {
-    size_t old = w->pointers.count, procs = w->procs.count;
-    bool new = false;
+    size_t old = w->pointers.count;
     cfg_index_tables(w);
-    fill_gaps(w, CFG_SOURCE_POINTER, CFG_PROC_ADDRESS_TAKEN);
+    bool new = fill_gaps(w, CFG_SOURCE_POINTER, CFG_PROC_ADDRESS_TAKEN);
     if (!inl_vec_reserve(&w->pointers, old + w->found.count)) {
         w->failed = true;
         return false;
@@ -255,9 +256,9 @@ bool cfg_follow_pointers(cfg_work *w)
     w->found.count -= found;
     for (size_t i = old; i < w->pointers.count && !w->failed; i++)
         new |= follow(w, &w->pointers.items[i]);
-    if (w->pointers.count)
+    if (w->pointers.count != old)
         qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
-    return new || w->todo.count || w->fresh.count || w->procs.count != procs || w->found.count;
+    return new || w->todo.count || w->fresh.count || w->found.count;
 }
 
 /* --- gaps --- */
@@ -295,7 +296,7 @@ static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_
 
 bool cfg_search_gaps(cfg_work *w)
 {
-    size_t before = w->procs.count, at = 0;
+    size_t at = 0;
     w->found.count = 0;
     for (size_t i = 0; i < w->regions.count; i++) {
         const cfg_region *r = &w->regions.items[i];
@@ -309,8 +310,8 @@ bool cfg_search_gaps(cfg_work *w)
         look_at_gap(w, r, from, r->end);
     }
     size_t looked = w->found.count; /* what is found from now on are real pointers */
-    fill_gaps(w, CFG_SOURCE_PROLOGUE, CFG_PROC_GUESSED);
+    bool new = fill_gaps(w, CFG_SOURCE_PROLOGUE, CFG_PROC_GUESSED);
     for (size_t i = looked; i < w->found.count; i++) w->found.items[i - looked] = w->found.items[i];
     w->found.count -= looked;
-    return w->procs.count != before;
+    return new;
 }

@@ -353,7 +353,7 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
 {
     cfg_view_make(v, w, proc, true);
     for (uint32_t b = 0; b < v->blocks.count && !w->failed; b++) {
-        cfg_indirect *i = v->blocks.items[b].term ? cfg_indirect_at(w, v->blocks.items[b].last) : NULL;
+        cfg_indirect *i = v->blocks.items[b].indirect ? cfg_indirect_at(w, v->blocks.items[b].last) : NULL;
         if (!i) continue;
         cfg_indirect now = *i; /* more of them are found while tables are read */
         form f = form_of(v, b);

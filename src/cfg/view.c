@@ -70,6 +70,7 @@ static void indirect_edges(cfg_view *v, cfg_view_block *b)
     const cfg_work *w = v->work;
     const cfg_indirect *i = cfg_indirect_at(w, b->last);
     uint8_t way = i ? i->way : WAY_NEW;
+    b->indirect = true;
     if (way == WAY_TABLE || way == WAY_GOTO)
         add_indirect_edges(v, i->table == CFG_NONE ? NULL : &w->tables.items[i->table], way == WAY_GOTO);
     b = &v->blocks.items[v->blocks.count - 1];

@@ -250,6 +250,7 @@ typedef struct cfg_view_block {
     uint32_t insns, seen;
     uint32_t flags;            /* CFG_BLOCK_* that follow from the last instruction */
     bool has_writes, term;
+    bool indirect;             /* ends with an indirect jump */
 } cfg_view_block;
 enum { CFG_VIEW_CACHE = 4 };
 typedef struct cfg_view_cache {
