@@ -153,7 +153,11 @@ static inline bool jit_write(uint64_t to, const void *from, size_t size)
 /* Copies a string of the program; its length, or -EFAULT, -ENAMETOOLONG. */
 long jit_read_string(char *to, uint64_t from, size_t size);
 
-/* --- the architecture's part (x86_64/special.c, x86_64/sigframe.c, x86_64/sigcontext.c) --- */
+/* --- the architecture's part (x86_64/special.c, x86_64/sigframe.c, x86_64/sigcontext.c, x86_64/settings.c) --- */
+/* A fault of Inlay's own code, or of the tool's, that only the program's settings raise: the code goes on. */
+bool jit_settings_fault(jit_thread *t, int signo, void *uc);
+/* The trap behind an instruction that such a fault was at: it goes on as before. */
+bool jit_stepped_over(jit_thread *t, int signo, const siginfo_t *info, void *uc);
 /* The instruction at ctx.pc is one that the cache cannot hold: carries it out, or refuses it aloud. */
 void jit_special(jit_thread *t);
 void jit_sigframe_init(void);

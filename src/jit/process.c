@@ -133,8 +133,9 @@ static long run_rseq(jit_thread *t, weave_context *c)
 
 static long run_prctl(jit_thread *t, weave_context *c)
 {
-    enum { SET_SECCOMP = 22, SET_SYSCALL_USER_DISPATCH = 59 };
+    enum { SET_SECCOMP = 22, SET_TSC = 26, SET_SYSCALL_USER_DISPATCH = 59 };
     int option = (int)jit_arg(c, 0);
+    if (option == SET_TSC) t->no_cycles = false; /* the first fault tells */
     /* It lets calls through by where they are made from, and ours are made elsewhere. */
     if (option == SET_SYSCALL_USER_DISPATCH) return -EINVAL;
     if (option == SET_SECCOMP)

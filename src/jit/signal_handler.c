@@ -111,15 +111,22 @@ static void subtract(void *thread, uint32_t counter, int64_t amount)
     ((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter] -= amount;
 }
 
+/* The fragment whose instruction of the program's, told by *entry, is at a cache address; NULL: there is none. */
+static jit_fragment *program_insn(uint64_t pc, weave_map_entry *entry)
+{
+    bool in_snippet;
+    jit_fragment *f = jit_fragment_of_cache(pc);
+    return f && jit_fragment_map(f, pc, entry, &in_snippet) && !in_snippet ? f : NULL;
+}
+
 /* The program's state at the fault, into t->ctx; false when it is not the program's fault. */
 static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
 {
     bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
     uint64_t pc = jit_uc_pc(uc) - trap;
-    jit_fragment *f = jit_fragment_of_cache(pc);
     weave_map_entry entry;
-    bool in_snippet;
-    if (f && jit_fragment_map(f, pc, &entry, &in_snippet) && !in_snippet) {
+    jit_fragment *f = program_insn(pc, &entry);
+    if (f) {
         jit_uc_context(uc, t, fs_base, &t->ctx);
         jit_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
         t->ctx.pc = trap ? jit_after_trap(entry.app) : entry.app;
@@ -164,10 +171,19 @@ static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t
     return false;
 }
 
+/* Does an instruction of the program's own run at a cache address? */
+static bool is_programs(const jit_thread *t, uint64_t pc)
+{
+    weave_map_entry entry;
+    return t->where == JIT_IN_CACHE && !t->frame.in_tool && program_insn(pc, &entry);
+}
+
 static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t fs_base)
 {
     uint64_t pc = jit_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
     if (arranged(t, signo, addr, uc, fs_base)) return;
+    if (jit_stepped_over(t, signo, info, uc)) return;
+    if (!is_programs(t, pc) && jit_settings_fault(t, signo, uc)) return;
     if (t->where == JIT_IN_RUNTIME) {
         if (signo != SIGSYS) {
             jit_signal_die_of_bug("Inlay's runtime", signo, pc, addr);

@@ -107,6 +107,9 @@ typedef struct jit_thread {
     void *exec_argv;           /* of an exec in a process that shares memory, freed by the parent */
 
     uint64_t own_cycles;       /* spent in the dispatcher and below, the program's system calls excepted */
+    bool no_cycles;            /* the program has the time-stamp counter switched off: they are not counted */
+    bool unaligned;            /* an unaligned access is stepped over; the mask before */
+    uint64_t unaligned_mask;
 
     /* Without a cache: steps made while a signal waits, the address before; no more waiting; a step was
      * made with the trap flag, whose trap may come late. */

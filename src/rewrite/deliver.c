@@ -288,12 +288,30 @@ static bool is_no_step(const siginfo_t *info, const void *uc)
     return rewrite_is_step(info) && rewrite_moved_at(jit_uc_pc(uc)) && !is_clear(jit_uc_pc(uc));
 }
 
+/* Code of Inlay's or the tool's: no instruction of the program's is there. */
+static bool is_inlays(const jit_thread *t, uint64_t pc)
+{
+    rewrite_where at;
+    if (t->where == JIT_IN_RUNTIME || t->frame.in_tool) return true;
+    rewrite_locate(pc, 0, 0, true, &at);
+    return rewrite_moved_at(pc) && !at.known;
+}
+
+/* An unaligned access of Inlay's is done; a signal may wait in the middle of steps. */
+static rewrite_jump stepped_over(jit_thread *t, void *uc)
+{
+    if (t->pending.present) go_on(t, uc);
+    return (rewrite_jump){0, 0};
+}
+
 /* Called by rewrite_signal_entry; `t` is NULL in a thread without a block. */
 rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame)
 {
     const rewrite_jump back = {0, 0};
     bool fault = !jit_signal_unmark(info) && jit_signal_is_fault(signo, info);
     if (!t) return deliver_elsewhere(signo, frame, fault);
+    if (jit_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
+    if (fault && is_inlays(t, jit_uc_pc(uc)) && jit_settings_fault(t, signo, uc)) return back;
     if (t->where == JIT_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
     if (!rewrite_is_step(info)) rewrite_settle(t, uc);
     if (rewrite_is_step(info) && (t->pending.present || t->native_stepped)) {

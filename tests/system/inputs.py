@@ -85,6 +85,25 @@ print(co(), co(), co())
 print(pcall(error, {code = 2}), select('#', pcall(string.rep)), 7 // 2, 2^0.5)
 os.exit(4)
 """,
+    "Work.java": """import java.util.*;
+
+public class Work {
+    public static void main(String[] arguments) {
+        Map<Long, Integer> found = new TreeMap<>();
+        long x = 1;
+        for (int i = 0; i < 20000; i++) {
+            x = x * 6364136223846793005L + 1442695040888963407L;
+            found.merge(x >>> 60, 1, Integer::sum);
+        }
+        System.out.println(found);
+        try {
+            ((Object) null).hashCode();
+        } catch (NullPointerException e) {
+            System.out.println("null");
+        }
+    }
+}
+""",
     "work.sql": """create table t(a integer primary key, b text, c real);
 with recursive n(i) as (select 1 union all select i+1 from n where i < 3000)
 insert into t select i, 'row' || (i * 7919 % 1000), i / 7.0 from n;

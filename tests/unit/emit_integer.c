@@ -445,7 +445,7 @@ static const struct {
     {x86_lahf, ZYDIS_MNEMONIC_LAHF},      {x86_sahf, ZYDIS_MNEMONIC_SAHF},
     {x86_rdtsc, ZYDIS_MNEMONIC_RDTSC},    {x86_ret, ZYDIS_MNEMONIC_RET},
     {x86_int3, ZYDIS_MNEMONIC_INT3},      {x86_ud2, ZYDIS_MNEMONIC_UD2},
-    {x86_cld, ZYDIS_MNEMONIC_CLD},        {x86_syscall, ZYDIS_MNEMONIC_SYSCALL},
+    {x86_syscall, ZYDIS_MNEMONIC_SYSCALL},
 };
 
 static void test_instructions_without_operands(void **state)

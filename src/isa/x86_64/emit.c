@@ -391,7 +391,6 @@ void x86_sahf(x86_code *c) { plain(c, 0x9e); }
 void x86_lahf(x86_code *c) { plain(c, 0x9f); }
 void x86_ret(x86_code *c) { plain(c, 0xc3); }
 void x86_int3(x86_code *c) { plain(c, 0xcc); }
-void x86_cld(x86_code *c) { plain(c, 0xfc); }
 void x86_syscall(x86_code *c) { plain_0f(c, 0x05); }
 void x86_ud2(x86_code *c) { plain_0f(c, 0x0b); }
 void x86_rdtsc(x86_code *c) { plain_0f(c, 0x31); }

@@ -23,11 +23,14 @@
 
         .text
 
-/* Takes the tool's FS base and C's view of the floating-point state; needs no register kept. */
+/* Takes the tool's FS base, and C's view of the flags and the floating-point state: no direction, no checks of
+ * alignment. Needs no register kept. */
 .macro  RUNTIME_STATE
         mov     %gs:OFF_TOOL_FS, %rax
         wrfsbase %rax
-        cld
+        pushfq
+        andl    $~UNPLAIN_FLAGS, (%rsp)
+        popfq
         ldmxcsr default_mxcsr(%rip)
 .endm
 

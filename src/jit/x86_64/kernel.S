@@ -121,7 +121,8 @@ jit_sigreturn_now:
         .size   jit_sigreturn_now, . - jit_sigreturn_now
 
 /* The handler of every signal that Inlay takes, on the thread's own signal stack. The FS base is the
- * program's or the tool's; it is not part of the kernel's frame, so it is put back here. */
+ * program's or the tool's; it is not part of the kernel's frame, so it is put back here. Of the flags the
+ * kernel clears direction and trap only; the program may have alignment checked. */
         .globl  jit_signal_entry
         .hidden jit_signal_entry
         .type   jit_signal_entry, @function
@@ -131,6 +132,9 @@ jit_signal_entry:
         mov     %gs:OFF_TOOL_FS, %rax
         wrfsbase %rax
         mov     %rbx, %rcx
+        pushfq
+        andl    $~UNPLAIN_FLAGS, (%rsp)
+        popfq
         sub     $8, %rsp
         call    jit_signal_handler
         add     $8, %rsp

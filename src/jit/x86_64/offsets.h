@@ -52,6 +52,10 @@
 #define OFF_PENDING 0x1108
 #define OFF_IBL 0x100000
 
+/* What C would mind of the program's flags: direction, checks of alignment. Nothing else is taken out: the
+ * kernel's return from a signal leaves other flags (nesting, ID) as they are then. */
+#define UNPLAIN_FLAGS 0x40400
+
 /* The second-level table: a mask, then pairs of application address and landing. */
 #define TABLE2_PAIRS 16
 

@@ -18,8 +18,10 @@
  * of code that has moved, at the new place, before its snippets. */
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
+#include "base/sys.h"
 #include "rewrite/run_private.h"
 #include "jit/x86_64/abi.h"
 
@@ -53,7 +55,11 @@ static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RS
 static uint64_t mark_of(uint64_t at)
 {
     static uint64_t cookie;
-    if (!cookie) cookie = jit_cycles() * 0x9e3779b97f4a7c15ull | 1;
+    if (!cookie) {
+        uint64_t random = (uint64_t)(uintptr_t)&cookie;
+        sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
+        cookie = random | 1;
+    }
     return cookie ^ at;
 }
 

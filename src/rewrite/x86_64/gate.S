@@ -165,7 +165,8 @@ rewrite_gate_called:
 rewrite_gate_end:
 
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
- * of whatever was interrupted. The program's handler is jumped to, with a frame as it is natively. */
+ * of whatever was interrupted. The program's handler is jumped to, with a frame as it is natively, and with
+ * the flags that the kernel left it: alignment is checked there if it was before. */
         .globl  rewrite_signal_entry
         .hidden rewrite_signal_entry
         .type   rewrite_signal_entry, @function
@@ -173,10 +174,17 @@ rewrite_gate_end:
 rewrite_signal_entry:
         mov     %rsp, %r8
         sub     $REWRITE_FRAME_RESERVE, %rsp
+        pushfq
+        pushfq
+        andl    $~UNPLAIN_FLAGS, (%rsp)
+        popfq
+        push    %rax                    /* keeps calls aligned */
         rdgsbase %rcx
         call    rewrite_deliver
         test    %rax, %rax
         jz      1f
+        pop     %rcx
+        popfq
         mov     %rdx, %rsp
         mov     REWRITE_FRAME_INFO(%rsp), %edi  /* signo */
         lea     REWRITE_FRAME_INFO(%rsp), %rsi
@@ -184,7 +192,7 @@ rewrite_signal_entry:
         mov     %rax, %rcx
         xor     %eax, %eax
         jmp     *%rcx
-1:      add     $REWRITE_FRAME_RESERVE + 8, %rsp
+1:      add     $REWRITE_FRAME_RESERVE + 24, %rsp
         mov     $NR_RT_SIGRETURN, %eax
         syscall
         .size   rewrite_signal_entry, . - rewrite_signal_entry

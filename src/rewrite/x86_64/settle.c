@@ -42,13 +42,14 @@ void rewrite_settle(jit_thread *t, void *uc)
 {
     const char *const calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called};
     const char *at = (const char *)(uintptr_t)jit_uc_pc(uc);
+    greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs; /* the program's flags stay as they are */
     for (int i = 0; i < 3; i++) {
         if (at == calls[i] - CALL_SIZE) {
-            ((ucontext_t *)uc)->uc_mcontext.gregs[REG_RCX] = (greg_t)t->frame.slot[JIT_RCX];
-            jit_uc_set_pc(uc, (uint64_t)(uintptr_t)rewrite_gate_begin);
+            g[REG_RCX] = (greg_t)t->frame.slot[JIT_RCX];
+            g[REG_RIP] = (greg_t)(uintptr_t)rewrite_gate_begin;
         } else if (at == calls[i]) {
             if (calls[i] == rewrite_gate_called) finish(t, uc);
-            jit_uc_set_pc(uc, t->frame.slot[JIT_RCX]);
+            g[REG_RIP] = (greg_t)t->frame.slot[JIT_RCX];
         }
     }
 }

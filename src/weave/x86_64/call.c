@@ -5,16 +5,16 @@
  * switched to the thread's private one. In the frame, in_tool is set from before the switch to after
  * the switch back, so that a signal handler can tell.
  *
- *   [ in_tool, rsp saved ][ tool_stack ][ pushf, cld ][ stack arguments ][ vector state saved ]
+ *   [ in_tool, rsp saved ][ tool_stack ][ pushf, plain flags ][ stack arguments ][ vector state saved ]
  *   [ floating-point arguments, out of the saved registers ]
  *   [ FS base swapped ][ call ][ ... all of it undone in reverse ]
  *
  * What a routine that could not be analysed may touch is saved wholesale: XSAVE, FS base, flags with
- * the direction flag. It finds the floating-point environment that the ABI promises.
+ * the direction and the alignment flag. It finds the floating-point environment that the ABI promises.
  */
 #include "weave/x86_64/weaver.h"
 
-enum { ARG_REGS = 6, VEC_ARGS = 8, DEFAULT_MXCSR = 0x1f80 };
+enum { ARG_REGS = 6, VEC_ARGS = 8, DEFAULT_MXCSR = 0x1f80, PLAIN_FLAGS = 2 };
 static const uint8_t arg_regs[ARG_REGS] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 
 typedef struct call {
@@ -231,7 +231,8 @@ static void transfer(weaver *w, call *k)
     x86_load(c, 8, X86_RSP, x86_gs(WEAVE_OFF(tool_stack)));
     if (k->pushf) {
         x86_pushf(c);
-        x86_cld(c);
+        x86_push_i(c, PLAIN_FLAGS);
+        x86_popf(c);
     }
     if (odd) x86_lea(c, X86_RSP, x86_at(X86_RSP, -8));
     for (unsigned i = k->stack_args; i-- > 0;) x86_push_m(c, weave_temp_addr(k->stack_temp[i]));
