@@ -60,12 +60,13 @@ static inl_status decode_proc(checker *c, uint32_t proc, bool look)
 static inl_status check_map(const checker *c)
 {
     const rewrite_plan *p = c->plan;
-    for (size_t i = 0; i < p->map_count; i++) {
-        const rewrite_map *m = &p->map[i];
-        if (!is_start(c, m->new_off) || !is_start(c, m->code_off))
-            return wrong(c, p->text_addr + m->new_off, "the map names no instruction");
-        if (i && (m->new_off < m[-1].new_off || m->old_addr <= m[-1].old_addr))
-            return wrong(c, p->text_addr + m->new_off, "the map does not ascend");
+    rewrite_map_walk walk = rewrite_map_from(p, 0);
+    rewrite_map before = {0};
+    for (rewrite_map m; rewrite_map_next(&walk, &m); before = m) {
+        if (!is_start(c, m.new_off) || !is_start(c, m.code_off))
+            return wrong(c, p->text_addr + m.new_off, "the map names no instruction");
+        if (m.new_off < before.new_off || m.old_addr <= before.old_addr)
+            return wrong(c, p->text_addr + m.new_off, "the map does not ascend");
     }
     return INL_OK;
 }

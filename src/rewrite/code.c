@@ -317,7 +317,7 @@ static bool make_room(rewrite_work *w, size_t *room)
 /* Blocks that are woven as one run, with room made as it is needed and hopeless snippets left out. */
 static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
 {
-    size_t near = w->near.count, far = w->far.count, map = w->map.count, cold = w->cold.at;
+    size_t near = w->near.count, far = w->far.count, map = w->plan.map_count, cold = w->cold.at;
     const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
     size_t room = 512 + 32 * (size_t)(last->first + last->count - first->first);
     uint32_t sites = w->sites;
@@ -431,7 +431,7 @@ static void close_cold(rewrite_work *w)
 
 static inl_status emit_until_stable(rewrite_work *w)
 {
-    size_t text = w->plan.text_size, far = w->far.count, map = w->map.count;
+    size_t text = w->plan.text_size, far = w->far.count, map = w->plan.map_count;
     size_t distance = 1024 + 48 * (size_t)w->run.insn_count;
     w->forms.count = 0;
     w->plain = is_plain(w);

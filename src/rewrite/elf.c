@@ -67,32 +67,36 @@ static inl_status take_patches(rewrite_writer *w, inl_error *e) {
     return rewrite_clear_ibt(w, e);
 }
 
-static int map_order(const void *a, const void *b) {
-    const uint32_t *x = a, *y = b;
-    return x[0] < y[0] ? -1 : x[0] > y[0];
-}
-
-/* Blocks' new and old addresses, for the run time. */
-static inl_status put_map(rewrite_writer *w, inl_error *e) {
+/* The places of moved blocks. Blocks ascend by address, and so does the plan's map. */
+static uint64_t put_blocks(rewrite_writer *w, uint64_t low) {
     const rewrite_plan *p = w->plan;
     const cfg_program *cfg = p->cfg;
+    rewrite_map_walk walk = rewrite_map_from(p, 0);
+    rewrite_map m;
+    uint64_t count = 0;
+    bool more = rewrite_map_next(&walk, &m);
+    for (uint32_t i = 0; i < cfg->block_count && more; i++) {
+        uint64_t old = cfg->blocks[i].addr + p->bias;
+        while (more && m.old_addr < old) more = rewrite_map_next(&walk, &m);
+        if (!more || m.old_addr != old) continue;
+        uint32_t entry[2] = {m.new_off, (uint32_t)(cfg->blocks[i].addr - low)};
+        rewrite_put(&w->ro, entry, sizeof entry);
+        count++;
+    }
+    return count;
+}
+
+/* Blocks' new and old addresses, for the run time of the tool: without one nobody reads them. */
+static inl_status put_map(rewrite_writer *w, inl_error *e) {
+    const rewrite_plan *p = w->plan;
     const image_segment *s;
+    if (!w->options->has_tool) return INL_OK;
     image_segments(w->im, &s);
-    uint64_t low = s[0].addr, count = 0;
+    uint64_t low = s[0].addr;
     rewrite_align(&w->ro, 8);
     w->map_addr = rewrite_here(&w->ro);
     size_t at = rewrite_reserve(&w->ro, sizeof(rewrite_carried_map));
-    for (uint32_t i = 0; i < cfg->block_count; i++) {
-        const cfg_block *block = &cfg->blocks[i];
-        if (block->proc >= cfg->proc_count || p->procs[block->proc].new_addr == 0) continue;
-        uint64_t moved = rewrite_new_address(p, block->addr + p->bias, false);
-        if (moved == 0) continue;
-        rewrite_put_number(&w->ro, moved - p->text_addr, 4);
-        rewrite_put_number(&w->ro, block->addr - low, 4);
-        count++;
-    }
-    if (w->ro.failed) return rewrite_no_memory(w, e);
-    qsort(w->ro.data + at + sizeof(rewrite_carried_map), count, 8, map_order);
+    uint64_t count = put_blocks(w, low);
     rewrite_align(&w->ro, 8);
     rewrite_carried_map head = {count, p->tells_states ? w->ro.size - at : 0};
     rewrite_set(&w->ro, at, &head, sizeof head);

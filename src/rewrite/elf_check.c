@@ -74,8 +74,10 @@ static inl_status check_plan(const rewrite_writer *w, inl_error *e) {
     if (w->text_at < base || w->text_at % REWRITE_PAGE || w->text_at > 1ull << 47 || p->text_size > INT32_MAX)
         return inl_fail_at(e, INL_ERR_RANGE, w->text_at, "%s: no room for the new code at 0x%lx",
                            image_path(w->im), w->text_at);
-    for (size_t i = 0; i < p->map_count; i++)
-        if (p->map[i].new_off >= p->text_size || (i && p->map[i].new_off < p->map[i - 1].new_off))
+    rewrite_map_walk walk = rewrite_map_from(p, 0);
+    uint32_t before = 0;
+    for (rewrite_map m; rewrite_map_next(&walk, &m); before = m.new_off)
+        if (m.new_off >= p->text_size || m.new_off < before)
             return inl_fail(e, INL_ERR_USAGE, "%s: the plan's map is not in order", image_path(w->im));
     return INL_OK;
 }

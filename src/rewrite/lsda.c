@@ -120,10 +120,11 @@ static void put_sites(rewrite_bytes *out, const rewrite_writer *w, const table *
     const rewrite_plan *p = w->plan;
     size_t current = t->old.count;
     uint64_t from = 0, base = piece->start - w->text_at;
-    for (size_t i = piece->first; i < piece->last; i++) {
-        size_t s = site_of(t, p->map[i].old_addr - p->bias, current);
+    rewrite_map_walk insns = rewrite_map_from(p, piece->first);
+    for (rewrite_map m; insns.next < piece->last && rewrite_map_next(&insns, &m);) {
+        size_t s = site_of(t, m.old_addr - p->bias, current);
         if (s == current) continue;
-        uint64_t at = p->map[i].new_off - base;
+        uint64_t at = m.new_off - base;
         if (current < t->old.count && at > from)
             put_site(out, p, &t->old.sites[current], from, at, pads);
         current = s;

@@ -61,8 +61,6 @@ static inl_status make(rewrite_work *w)
     status = lay_out(w);
     if (!status) status = link_far(w);
     if (status) return status;
-    w->plan.map = w->map.items;
-    w->plan.map_count = w->map.count;
     if (!rewrite_find_names(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     if (!rewrite_fill_tables(w) || !rewrite_make_patches(w))
         return inl_fail(w->error, INL_ERR_RANGE, "the new code is out of reach of the old, or memory is used up");
@@ -91,7 +89,8 @@ void rewrite_plan_free(rewrite_plan *plan)
     rewrite_work *w = (rewrite_work *)plan;
     free(w->plan.procs);
     free(w->plan.text);
-    inl_vec_free(&w->map);
+    inl_vec_free(&w->map_groups);
+    inl_vec_free(&w->map_steps);
     inl_vec_free(&w->states);
     inl_vec_free(&w->faults);
     inl_vec_free(&w->run_counts);

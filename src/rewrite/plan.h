@@ -8,7 +8,7 @@
  *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
  *   count.c     counts by constants, placed where they cost least
  *   names.c     procedures whose new code symbols may name
- *   map.c       old <-> new addresses
+ *   map.c       old <-> new addresses; steps.c: how they are kept
  *   check.c     the result, read back
  *   <isa>/lower.c   the instructions themselves
  *
@@ -78,7 +78,9 @@ typedef struct rewrite_work {
     INL_VEC(rewrite_reaim) copies; /* of jump tables */
     uint32_t *first_table;   /* per procedure: its first redirected table, chained by next_table */
     uint32_t *next_table;
-    INL_VEC(rewrite_map) map;
+    INL_VEC(rewrite_map_group) map_groups;
+    INL_VEC(uint8_t) map_steps;
+    rewrite_map map_last;
     INL_VEC(rewrite_state) states;
     INL_VEC(rewrite_fault) faults;
     INL_VEC(rewrite_run_counts) run_counts;

@@ -69,13 +69,19 @@ typedef struct rewrite_patch { /* over the original bytes */
     uint8_t size, bytes[15];
 } rewrite_patch;
 
-/* One entry for every moved instruction that matters to unwinding or to people: ascending by `new_addr`
- * and complete at instruction granularity (first byte of the instruction's snippets; then of itself). */
+/* One entry for every moved instruction: ascending by old address and by new place (first byte of the
+ * instruction's snippets; then of itself). The plan keeps them in a shorter form, see below and map.c. */
 typedef struct rewrite_map {
     uint64_t old_addr;
     uint32_t new_off;        /* from plan->text_addr: where snippets before it begin */
     uint32_t code_off;       /* ... the instruction itself */
 } rewrite_map;
+enum { REWRITE_GROUP = 64 };
+typedef struct rewrite_map_group { /* of so many entries, less for the last */
+    uint64_t old_addr;
+    uint32_t new_off;
+    uint32_t at;             /* in plan->map_steps */
+} rewrite_map_group;
 
 /* Instructions whose state is not wholly the program's own, by index in the map, ascending; see weave.h. */
 typedef struct rewrite_state {
@@ -99,8 +105,9 @@ typedef struct rewrite_plan {
     size_t text_size;
     rewrite_patch *patches;  /* ascending, not overlapping */
     size_t patch_count;
-    rewrite_map *map;        /* ascending by new_off; procedures need not be in address order */
-    size_t map_count;
+    const rewrite_map_group *map_groups;
+    const uint8_t *map_steps;
+    size_t map_count;        /* entries */
     rewrite_state *states;
     size_t state_count;
     rewrite_fault *faults;
@@ -127,6 +134,18 @@ void rewrite_plan_free(rewrite_plan *);
  * it has not moved. And back: the original instruction at or before a new address, 0 when it is none. */
 uint64_t rewrite_new_address(const rewrite_plan *, uint64_t old_addr, bool code);
 uint64_t rewrite_old_address(const rewrite_plan *, uint64_t new_addr);
+/* The map's entries: one, or all from one on, in order.
+ *     rewrite_map_walk walk = rewrite_map_from(plan, 0);
+ *     for (rewrite_map m; rewrite_map_next(&walk, &m);) ... */
+typedef struct rewrite_map_walk {
+    const rewrite_plan *plan;
+    size_t next;             /* its number */
+    const uint8_t *at;
+    rewrite_map last;
+} rewrite_map_walk;
+rewrite_map rewrite_map_at(const rewrite_plan *, size_t i);
+rewrite_map_walk rewrite_map_from(const rewrite_plan *, size_t i);
+bool rewrite_map_next(rewrite_map_walk *, rewrite_map *out);
 
 /* --- the writer (elf*.c) --- */
 
@@ -155,7 +174,7 @@ typedef struct rewrite_carry {
 } rewrite_carry;
 
 /* Written into each rewritten image (program and libraries): blocks' new and old link-time addresses,
- * ascending by new, for translation at run time. In the file it is a section ".inlay.map"; libraries are
+ * ascending by new, for translation at run time by a tool that the program carries. In the file it is a section ".inlay.map"; libraries are
  * found by an ELF note of owner "Inlay" (type 1: rewrite_boot_links). */
 typedef struct rewrite_carried_map {
     uint64_t count;
@@ -165,6 +184,7 @@ typedef struct rewrite_carried_map {
 
 typedef struct rewrite_write_options {
     const rewrite_carry *carry;
+    bool has_tool;           /* the program that it belongs to carries a tool, which needs the map */
     const char *run_path;    /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
     void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of);
     void *arg;

@@ -2,10 +2,11 @@
  * states.h for the format. */
 #include "rewrite/states.h"
 #include "rewrite/bytes.h"
+#include "rewrite/steps.h"
 
 enum {
-    DELTA = 15, PLACE = 16, SNIPPETS = 32, BEFORE = 64, AT = 128, /* of the head */
-    FLAGS = 1, PENDING = 2,                                       /* of a state */
+    BEFORE = 64, AT = 128,  /* of a step's head */
+    FLAGS = 1, PENDING = 2, /* of a state */
 };
 
 static bool is_same(weave_parked a, weave_parked b)
@@ -23,25 +24,17 @@ static void put_place(rewrite_bytes *b, weave_parked p)
     rewrite_put_number(b, (p.flags_saved ? FLAGS : 0) | (p.pending ? PENDING : 0), 1);
 }
 
-static uint64_t zigzag(int64_t v) { return (uint64_t)v << 1 ^ (uint64_t)(v >> 63); }
-
 /* `from`: the one before in the group, NULL for its first. */
 static void put_spot(rewrite_bytes *b, const rewrite_map *m, const rewrite_map *from, weave_parked now,
                      const rewrite_state *s)
 {
     static const rewrite_state clean;
+    uint8_t step[REWRITE_STEP_MOST];
     if (!s) s = &clean;
-    int64_t old = from ? (int64_t)(m->old_addr - from->old_addr) : 0;
-    uint32_t new = from ? m->new_off - from->new_off : 0;
-    unsigned head = old > 0 && old <= DELTA ? (unsigned)old : 0;
-    if (new != (uint64_t)old) head |= PLACE;
-    if (m->code_off != m->new_off) head |= SNIPPETS;
+    unsigned head = rewrite_step_head(m, from);
     if (!is_same(now, s->before)) head |= BEFORE;
     if (!is_same(s->before, s->at)) head |= AT;
-    rewrite_put_number(b, head, 1);
-    if (from && !(head & DELTA)) rewrite_put_uleb(b, zigzag(old));
-    if (head & PLACE) rewrite_put_uleb(b, new);
-    if (head & SNIPPETS) rewrite_put_uleb(b, m->code_off - m->new_off);
+    rewrite_put(b, step, (size_t)(rewrite_step_put(step, head, m, from) - step));
     if (head & BEFORE) put_place(b, s->before);
     if (head & AT) put_place(b, s->at);
 }
@@ -50,16 +43,17 @@ static void put_stream(const rewrite_plan *p, rewrite_bytes *b, size_t groups_at
 {
     size_t begin = b->size, next = 0;
     weave_parked now = {0};
-    for (size_t i = 0; i < p->map_count; i++) {
+    rewrite_map_walk walk = rewrite_map_from(p, 0);
+    rewrite_map before = {0}, m;
+    for (size_t i = 0; rewrite_map_next(&walk, &m); i++, before = m) {
         const rewrite_state *s = NULL;
         if (next < p->state_count && p->states[next].index == i) s = &p->states[next++];
         if (i % REWRITE_GROUP == 0) {
-            rewrite_states_group g = {p->map[i].new_off, (uint32_t)(p->map[i].old_addr - low),
-                                      (uint32_t)(b->size - begin)};
+            rewrite_states_group g = {m.new_off, (uint32_t)(m.old_addr - low), (uint32_t)(b->size - begin)};
             rewrite_set(b, groups_at + i / REWRITE_GROUP * sizeof g, &g, sizeof g);
             now = (weave_parked){0};
         }
-        put_spot(b, &p->map[i], i % REWRITE_GROUP ? &p->map[i - 1] : NULL, now, s);
+        put_spot(b, &m, i % REWRITE_GROUP ? &before : NULL, now, s);
         now = s ? s->at : (weave_parked){0};
     }
 }
@@ -79,7 +73,7 @@ void rewrite_states_put(const rewrite_plan *p, uint64_t low, rewrite_bytes *b)
     head.fault_count = (uint32_t)p->fault_count;
     for (size_t i = 0; i < p->fault_count; i++) {
         const rewrite_fault *f = &p->faults[i];
-        rewrite_carried_fault to = {f->from, f->to, (uint32_t)(p->map[f->index].old_addr - low), f->spilled,
+        rewrite_carried_fault to = {f->from, f->to, (uint32_t)(rewrite_map_at(p, f->index).old_addr - low), f->spilled,
                                     f->junk, f->flags_saved};
         rewrite_put(b, &to, sizeof to);
     }
@@ -88,18 +82,6 @@ void rewrite_states_put(const rewrite_plan *p, uint64_t low, rewrite_bytes *b)
 }
 
 /* --- reading --- */
-
-static uint64_t take_uleb(const uint8_t **p)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t b = *(*p)++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80)) return v;
-    }
-}
-
-static int64_t unzigzag(uint64_t v) { return (int64_t)(v >> 1) ^ -(int64_t)(v & 1); }
 
 static weave_parked take_place(const uint8_t **p)
 {
@@ -112,13 +94,11 @@ static weave_parked take_place(const uint8_t **p)
 /* The next instruction of a group; *s is the one before. */
 static void take_spot(const uint8_t **p, rewrite_spot *s, bool first)
 {
-    unsigned head = *(*p)++;
-    int64_t old = head & DELTA;
-    if (!first && !old) old = unzigzag(take_uleb(p));
-    uint64_t new = head & PLACE ? take_uleb(p) : (uint64_t)old;
-    s->old_off += (uint32_t)old;
-    s->new_off += (uint32_t)new;
-    s->code_off = s->new_off + (head & SNIPPETS ? (uint32_t)take_uleb(p) : 0);
+    rewrite_map m = {s->old_off, s->new_off, 0};
+    unsigned head = rewrite_step_take(p, &m, first);
+    s->old_off = (uint32_t)m.old_addr;
+    s->new_off = m.new_off;
+    s->code_off = m.code_off;
     s->before = head & BEFORE ? take_place(p) : s->at;
     s->at = head & AT ? take_place(p) : s->before;
 }

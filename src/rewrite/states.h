@@ -3,23 +3,17 @@
  *
  *     rewrite_carried_states | groups | stream | faults
  *
- * A group is up to 64 instructions. The stream has for each a byte
+ * A group is up to 64 instructions. The stream has a step for each (steps.h), whose head says in
  *
- *     bits 0..3  old address less that of the one before; 0: it follows as a signed number (the group's
- *                first: the group says it)
- *     bit 4      new place less that of the one before follows; else it is as far as the old one
- *     bit 5      length of the snippets in front follows
  *     bit 6      the state in front of the snippets follows; else it is the one before
  *     bit 7      the same of the instruction itself
  *
- * and then what follows. Numbers are ULEB128, of zigzag where they have a sign; a state is five bytes.
+ * A state is five bytes.
  */
 #ifndef INL_REWRITE_STATES_H
 #define INL_REWRITE_STATES_H
 
 #include "rewrite/rewrite.h"
-
-enum { REWRITE_GROUP = 64 };
 
 typedef struct rewrite_states_group {
     uint32_t new_off, old_off; /* from the new text, from the image's lowest address */

@@ -16,8 +16,6 @@
 
 #include <stdlib.h>
 
-static uint64_t old_link(const rewrite_plan *p, size_t i) { return p->map[i].old_addr - p->bias; }
-
 /* The place of an address among ascending procedures of the new code. */
 typedef struct span {
     uint64_t start, end;
@@ -83,9 +81,9 @@ static bool close_piece(walk *k, size_t next, uint64_t end) {
     return k->piece.end <= k->piece.start || inl_vec_push(&k->f->pieces, k->piece);
 }
 
-static inl_status visit(walk *k, size_t i, inl_error *e) {
+static inl_status visit(walk *k, size_t i, const rewrite_map *m, inl_error *e) {
     rewrite_frames *f = k->f;
-    uint64_t at = f->w->text_at + f->w->plan->map[i].new_off, old = old_link(f->w->plan, i);
+    uint64_t at = f->w->text_at + m->new_off, old = m->old_addr - f->w->plan->bias;
     uint64_t end = at;
     bool left = false;
     while (k->span < k->span_count && k->spans[k->span].end <= at) {
@@ -119,7 +117,9 @@ static inl_status find_pieces(rewrite_frames *f, inl_error *e) {
     inl_status st = INL_OK;
     k.spans = moved_spans(p, &k.span_count);
     if (!k.spans) return rewrite_no_memory(f->w, e);
-    for (size_t i = 0; i < p->map_count && !st; i++) st = visit(&k, i, e);
+    rewrite_map_walk all = rewrite_map_from(p, 0);
+    rewrite_map m;
+    for (size_t i = 0; !st && rewrite_map_next(&all, &m); i++) st = visit(&k, i, &m, e);
     uint64_t end = f->w->text_at + p->text_size;
     if (k.span < k.span_count) end = k.spans[k.span].end;
     if (!st && !close_piece(&k, p->map_count, end)) st = rewrite_no_memory(f->w, e);
@@ -226,10 +226,11 @@ static inl_status put_piece(rewrite_frames *f, const rewrite_piece *piece, inl_e
     size_t start = begin_fde(f, fde->cie, piece->start, piece->end - piece->start, piece->lsda);
     size_t done = 0, row = 0; /* rows that are in force; the one of the instruction before */
     uint64_t at = piece->start;
-    for (size_t i = piece->first; i < piece->last; i++) {
-        row = row_of(&f->rows, old_link(p, i), row);
+    rewrite_map_walk insns = rewrite_map_from(p, piece->first);
+    for (rewrite_map m; insns.next < piece->last && rewrite_map_next(&insns, &m);) {
+        row = row_of(&f->rows, m.old_addr - p->bias, row);
         if (done > row) continue;
-        uint64_t here = f->w->text_at + p->map[i].new_off;
+        uint64_t here = f->w->text_at + m.new_off;
         put_advance(b, here - at);
         at = here;
         for (; done <= row; done++)

@@ -436,6 +436,7 @@ static void write_files(rewriter *r)
         r->now = i;
         rewrite_write_options o = {
             .carry = carries && k == 0 ? &carry : NULL,
+            .has_tool = carries,
             .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
             .progress = rewriter_progress,
             .arg = r,

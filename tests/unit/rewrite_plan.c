@@ -95,11 +95,11 @@ static uint64_t follow(const sample *s, uint64_t at)
 static void check_map(const sample *s)
 {
     for (size_t i = 0; i < s->plan->map_count; i += 1 + i / 1000) {
-        const rewrite_map *m = &s->plan->map[i];
-        uint64_t now = rewrite_new_address(s->plan, m->old_addr, true);
-        assert_true(now == s->plan->text_addr + m->code_off);
-        assert_true(rewrite_old_address(s->plan, now) == m->old_addr);
-        assert_true(rewrite_new_address(s->plan, m->old_addr, false) <= now);
+        const rewrite_map m = rewrite_map_at(s->plan, i);
+        uint64_t now = rewrite_new_address(s->plan, m.old_addr, true);
+        assert_true(now == s->plan->text_addr + m.code_off);
+        assert_true(rewrite_old_address(s->plan, now) == m.old_addr);
+        assert_true(rewrite_new_address(s->plan, m.old_addr, false) <= now);
     }
     assert_true(rewrite_old_address(s->plan, s->plan->text_addr + s->plan->text_size) == 0);
     assert_true(rewrite_new_address(s->plan, 1, true) == 0);
@@ -123,22 +123,22 @@ static void check_states(const sample *s)
     assert_false(b.failed);
     const rewrite_carried_states *carried = (const void *)b.data;
     for (size_t i = 0, k = 0; i < p->map_count; i++) {
-        const rewrite_map *m = &p->map[i];
+        const rewrite_map m = rewrite_map_at(p, i);
         const rewrite_state *state = k < p->state_count && p->states[k].index == i ? &p->states[k++] : &clean;
         rewrite_spot spot = {0};
         if (i % 7 && state == &clean) continue;
-        assert_true(rewrite_states_find(carried, m->new_off, &spot));
-        assert_true(spot.old_off + bias == m->old_addr && spot.new_off == m->new_off && spot.code_off == m->code_off);
+        assert_true(rewrite_states_find(carried, m.new_off, &spot));
+        assert_true(spot.old_off + bias == m.old_addr && spot.new_off == m.new_off && spot.code_off == m.code_off);
         same_place(spot.before, state->before);
         same_place(spot.at, state->at);
-        assert_true(rewrite_states_find_old(carried, (uint32_t)(m->old_addr - bias), &spot));
-        assert_int_equal(spot.new_off, m->new_off);
+        assert_true(rewrite_states_find_old(carried, (uint32_t)(m.old_addr - bias), &spot));
+        assert_int_equal(spot.new_off, m.new_off);
     }
     for (size_t i = 0; i < p->fault_count; i++) {
         const rewrite_carried_fault *f = rewrite_states_fault(carried, p->faults[i].to - 1);
         assert_non_null(f);
         assert_int_equal(f->spilled, p->faults[i].spilled);
-        assert_true(f->old_off + bias == p->map[p->faults[i].index].old_addr);
+        assert_true(f->old_off + bias == rewrite_map_at(p, p->faults[i].index).old_addr);
     }
     rewrite_bytes_free(&b);
 }

@@ -154,10 +154,11 @@ static void compare_all(sample *s) {
     uint64_t text = p->text_addr - p->bias;
     size_t step = p->map_count / 60000 + 1; /* large files: a part of it */
     for (size_t i = 0; i < p->map_count; i += step) {
-        uint64_t old = p->map[i].old_addr - p->bias;
-        compare_frames(s, old, text + p->map[i].new_off);
-        compare_frames(s, old, text + p->map[i].code_off);
-        compare_sites(s, old, text + p->map[i].code_off);
+        rewrite_map m = rewrite_map_at(p, i);
+        uint64_t old = m.old_addr - p->bias;
+        compare_frames(s, old, text + m.new_off);
+        compare_frames(s, old, text + m.code_off);
+        compare_sites(s, old, text + m.code_off);
     }
     for (size_t i = 0; i < s->old.range_count; i += step) {
         const image_unwind_range *r = &s->old.ranges[i];

@@ -248,7 +248,7 @@ inl_status rewrite_copy_block(rewrite_work *w, uint32_t first, uint32_t count, i
 {
     x86_code c = window(w);
     uint32_t block = w->block - rewrite_cfg(w)->procs[w->proc].first_block;
-    if (!rewrite_note_counts(w, NULL, (uint32_t)w->map.count, block, 1)) return INL_ERR_NO_MEMORY;
+    if (!rewrite_note_counts(w, NULL, (uint32_t)w->plan.map_count, block, 1)) return INL_ERR_NO_MEMORY;
     for (uint32_t i = first; i < first + count && !c.full; i++) {
         const isa_insn *in = &w->run.insns[i].in;
         uint32_t at = w->base + (uint32_t)c.at;
