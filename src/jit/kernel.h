@@ -65,6 +65,7 @@ void jit_mask_apply(jit_thread *t);        /* the program's mask becomes the ker
 jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */
 void jit_signals_release(jit_signals *);
 void jit_signals_adopt_kernel(jit_signals *s);
+void jit_signals_clear(jit_signals *); /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
 
 /* --- sending.c --- */
 void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
@@ -91,6 +92,11 @@ typedef struct jit_clone_args { /* the kernel's struct clone_args, with room for
     uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
     uint64_t rest[24];
 } jit_clone_args;
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ull
+#endif
+/* What Inlay sees to itself in the child: where thread-local storage is, and handlers, which are virtual. */
+#define JIT_CLONE_OURS (CLONE_SETTLS | CLONE_CLEAR_SIGHAND)
 /* A child with its own memory; `size` is of clone3's structure, 0: by clone. */
 long jit_fork(jit_thread *t, const jit_clone_args *a, size_t size);
 /* All signals blocked and none waiting: true. False: the call must start anew, after delivery. */

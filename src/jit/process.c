@@ -14,7 +14,7 @@
 static long raw_fork(const jit_clone_args *a, size_t size)
 {
     jit_clone_args mine = *a;
-    mine.flags &= ~(uint64_t)CLONE_SETTLS;
+    mine.flags &= ~(uint64_t)JIT_CLONE_OURS;
     mine.tls = mine.stack = mine.stack_size = 0;
     if (size) return sys_call2(SYS_clone3, (long)&mine, (long)size);
     return sys_call(SYS_clone, (long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid,
@@ -39,6 +39,7 @@ static void become_child(jit_thread *t, const jit_clone_args *a)
     inl_lock_reset(&jit.lock);
     if (a->stack) jit_set_sp(&t->ctx, a->stack + a->stack_size);
     if (a->flags & CLONE_SETTLS) t->ctx.fs_base = a->tls;
+    if (a->flags & CLONE_CLEAR_SIGHAND) jit_signals_clear(t->signals);
     if (jit.client.fork_child) jit.client.fork_child(jit.client.arg, t);
 }
 

@@ -140,6 +140,18 @@ jit_signals *jit_signals_clone(jit_signals *from)
     return s;
 }
 
+void jit_signals_clear(jit_signals *s)
+{
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= SIGNALS; signo++) {
+        jit_action *a = &s->action[signo];
+        if (!can_be_set(signo) || a->handler == HANDLER_IGNORE) continue;
+        memset(a, 0, sizeof *a);
+        install(signo, a);
+    }
+    inl_lock_release(&s->lock);
+}
+
 void jit_signals_release(jit_signals *s)
 {
     if (!s || __atomic_sub_fetch(&s->users, 1, __ATOMIC_ACQ_REL) || s == jit.signals) return;
@@ -268,6 +280,15 @@ static void hold(jit_thread *t, const siginfo_t *info)
     __atomic_fetch_or(&t->held_set, JIT_BIT(info->si_signo), __ATOMIC_SEQ_CST);
 }
 
+/* Takes the first of `which` out of those that are held. */
+static siginfo_t take_held(jit_thread *t, uint64_t which)
+{
+    int signo = __builtin_ctzll(which) + 1;
+    siginfo_t info = t->held[held_index(signo)];
+    __atomic_fetch_and(&t->held_set, ~JIT_BIT(signo), __ATOMIC_SEQ_CST);
+    return info;
+}
+
 static void deliver_one(jit_thread *t, const jit_pending *p)
 {
     int signo = p->info.si_signo;
@@ -299,9 +320,7 @@ bool jit_signal_deliver_pending(jit_thread *t)
         changed = true;
     }
     while (t->held_set & ~t->sigmask) {
-        int signo = __builtin_ctzll(t->held_set & ~t->sigmask) + 1;
-        siginfo_t info = t->held[held_index(signo)];
-        __atomic_fetch_and(&t->held_set, ~JIT_BIT(signo), __ATOMIC_SEQ_CST);
+        siginfo_t info = take_held(t, t->held_set & ~t->sigmask);
         deliver(t, &info, t->sigmask, false);
         if (!t->pending.present) jit_mask_apply(t);
         changed = true;
@@ -392,12 +411,35 @@ static long run_sigaltstack(jit_thread *t, weave_context *c)
     return jit_sys_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));
 }
 
+/* The temporary mask lets in what is held: as if the kernel had it, the call ends before it sleeps. */
+static long interrupt_by_held(jit_thread *t)
+{
+    if (!jit_quiet_begin(t)) return JIT_RESTART;
+    t->mask_is_ours = true;
+    t->pending.info = take_held(t, t->held_set & ~t->temp_mask);
+    t->pending.temporary = true;
+    t->pending.mask = t->temp_mask;
+    t->pending.present = true;
+    jit_kernel_mask_set(~JIT_FAULTS);
+    return -EINTR;
+}
+
+static long run_sigtimedwait(jit_thread *t, weave_context *c)
+{
+    uint64_t set, to = jit_arg(c, 1);
+    if (jit_arg(c, 3) != sizeof set || !jit_read(&set, jit_arg(c, 0), sizeof set)) return jit_pass(t, c);
+    if (!(t->held_set & set)) return jit_pass(t, c);
+    siginfo_t info = take_held(t, t->held_set & set);
+    return to && !jit_write(to, &info, sizeof info) ? -EFAULT : info.si_signo;
+}
+
 /* Calls that put in another mask while they sleep. A handler that ends the sleep runs on top of that
  * mask, and returns to the lasting one. */
 static long with_mask(jit_thread *t, weave_context *c, uint64_t set)
 {
     if (!set || !jit_read(&t->temp_mask, set, sizeof t->temp_mask)) return jit_pass(t, c);
     t->temp_mask &= ~JIT_UNBLOCKABLE;
+    if (t->held_set & ~t->temp_mask) return interrupt_by_held(t);
     t->temp_active = true;
     long answer = jit_pass(t, c);
     t->temp_active = false;
@@ -430,6 +472,7 @@ const jit_syscall_row jit_signal_syscalls[] = {
     {SYS_rt_sigreturn, "rt_sigreturn", run_sigreturn},
     {SYS_sigaltstack, "sigaltstack", run_sigaltstack},
     {SYS_rt_sigsuspend, "rt_sigsuspend", run_sigsuspend},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait", run_sigtimedwait},
     {SYS_ppoll, "ppoll", run_ppoll},
     {SYS_pselect6, "pselect6", run_pselect},
     {SYS_epoll_pwait, "epoll_pwait", run_epoll_pwait},

@@ -252,6 +252,7 @@ static void inherit(jit_thread *child, const jit_thread *t, const jit_clone_args
     child->frame.app_fs_base = child->ctx.fs_base;
     memcpy(child->frame.xsave_area, t->frame.xsave_area, jit_xsave_bytes());
     child->sigmask = t->sigmask;
+    child->clears_signals = a->flags & CLONE_CLEAR_SIGHAND;
     child->altstack = (stack_t){.ss_flags = SS_DISABLE};
     if (a->flags & CLONE_VFORK) child->altstack = t->altstack;
     child->trapno = t->trapno;
@@ -285,7 +286,7 @@ static jit_thread *make_child(jit_thread *t, const jit_clone_args *a)
 static long raw_clone(const jit_clone_args *a, size_t size, jit_thread *child)
 {
     jit_clone_args mine = *a;
-    mine.flags &= ~(uint64_t)CLONE_SETTLS;
+    mine.flags &= ~(uint64_t)JIT_CLONE_OURS;
     mine.tls = 0;
     if (size) {
         mine.stack = (uint64_t)(uintptr_t)child->stack_low;
@@ -342,6 +343,7 @@ static long start_thread(jit_thread *t, const jit_clone_args *a, size_t size)
 void jit_thread_begin(jit_thread *t)
 {
     jit_signals_init_thread(t);
+    if (t->clears_signals) jit_signals_clear(t->signals);
     if (!t->parent_waits && jit.client.thread_start) jit.client.thread_start(jit.client.arg, t);
     t->leave = JIT_LEAVE_START;
     jit_mask_apply(t);
@@ -354,7 +356,9 @@ static long read_clone3(const weave_context *c, jit_clone_args *a, size_t *size)
     *size = jit_arg(c, 1);
     if (*size < CLONE3_MIN) return -EINVAL;
     if (*size > sizeof *a) return -E2BIG;
-    return jit_read(a, jit_arg(c, 0), *size) ? 0 : -EFAULT;
+    if (!jit_read(a, jit_arg(c, 0), *size)) return -EFAULT;
+    uint64_t both = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND;
+    return (a->flags & both) == both ? -EINVAL : 0;
 }
 
 static void read_clone(const weave_context *c, jit_clone_args *a)

@@ -87,6 +87,7 @@ typedef struct jit_thread {
 
     /* signals (signal*.c) */
     uint64_t sigmask;          /* the program's mask, while we run with more blocked */
+    bool clears_signals;       /* begins without its parent's handlers (CLONE_CLEAR_SIGHAND) */
     bool mask_is_ours;         /* the kernel's mask is wider than `sigmask` now */
     stack_t altstack;          /* the program's sigaltstack, virtual */
     struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */

@@ -145,6 +145,22 @@ bool rewrite_in_gate(uint64_t pc)
     return pc >= (uint64_t)(uintptr_t)rewrite_gate_begin && pc < (uint64_t)(uintptr_t)rewrite_gate_end;
 }
 
+/* In the gate, while the kernel has Inlay's mask, which lets the faults in: is a sent signal of their kind one that the
+ * program blocks? */
+static bool is_blocked_in_gate(const jit_thread *t, int signo, uint64_t pc)
+{
+    static const struct {
+        const char *from, *to;
+    } ours[] = {{rewrite_gate_blocked, rewrite_leave_allowed},
+                {(const char *)rewrite_gate_pass, rewrite_pass_allowed},
+                {(const char *)rewrite_gate_call, rewrite_call_allowed},
+                {rewrite_called_blocked, rewrite_gate_end}};
+    if (!(t->native_mask & JIT_BIT(signo))) return false;
+    for (unsigned i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (pc >= (uint64_t)(uintptr_t)ours[i].from && pc < (uint64_t)(uintptr_t)ours[i].to) return true;
+    return false;
+}
+
 static void locate(jit_thread *t, void *uc, const siginfo_t *info, bool fault, rewrite_where *at,
                    weave_context *c)
 {
@@ -322,7 +338,7 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
     }
     if (t->frame.in_tool && fault) return in_runtime(t, signo, info, uc, true);
     if (is_no_step(info, uc)) return back;
-    if (!fault && t->pending.present) {
+    if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, jit_uc_pc(uc)))) {
         postpone(info, uc);
         return back;
     }

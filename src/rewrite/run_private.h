@@ -43,6 +43,9 @@ void rewrite_gate_leave(void);
 void rewrite_gate_pass(void);
 void rewrite_gate_call(void);
 extern const char rewrite_gate_begin[], rewrite_gate_end[];
+/* Where the kernel has Inlay's mask from, and from where on the program's again. */
+extern const char rewrite_gate_blocked[], rewrite_called_blocked[];
+extern const char rewrite_leave_allowed[], rewrite_pass_allowed[], rewrite_call_allowed[];
 uint64_t rewrite_dispatch(jit_thread *);
 /* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
 void rewrite_tell_of_exit(jit_thread *);

@@ -51,33 +51,35 @@
         mov     %gs:OFF_SLOT_RCX, %rcx
 .endm
 
-/* The kernel's mask: all but faults blocked, the program's own goes to native_mask; and back. */
-.macro  BLOCK_SIGNALS
+/* The kernel's mask: all but faults blocked, the program's own goes to native_mask; and back. `label` is where
+ * the new one counts. */
+.macro  BLOCK_SIGNALS label
         SAVE_ARGUMENTS
         mov     %gs:0, %rdx
         lea     OFF_NATIVE_MASK(%rdx), %rdx
         lea     blocked(%rip), %rsi
-        SET_MASK
+        SET_MASK \label
 .endm
-.macro  ALLOW_SIGNALS
+.macro  ALLOW_SIGNALS label
         SAVE_ARGUMENTS
         mov     %gs:0, %rsi
         lea     OFF_NATIVE_MASK(%rsi), %rsi
         mov     $0, %edx
-        SET_MASK
+        SET_MASK \label
 .endm
-.macro  SET_MASK
+.macro  SET_MASK label
         mov     $SIG_SETMASK, %edi
         mov     $8, %r10d
         mov     $NR_RT_SIGPROCMASK, %eax
         syscall
+\label:
         RESTORE_ARGUMENTS
 .endm
 /* On the way back from the runtime. */
-.macro  FROM_RUNTIME
+.macro  FROM_RUNTIME label
         mov     %gs:CTX_PC, %rcx
         mov     %rcx, %gs:OFF_SLOT_RCX
-        ALLOW_SIGNALS
+        ALLOW_SIGNALS \label
 .endm
 
         .globl  rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
@@ -86,6 +88,10 @@
         .hidden rewrite_gate_pass, rewrite_gate_call
         .globl  rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called   /* right behind a call */
         .hidden rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called
+        .globl  rewrite_gate_blocked, rewrite_called_blocked    /* the mask is ours from here ... */
+        .hidden rewrite_gate_blocked, rewrite_called_blocked
+        .globl  rewrite_leave_allowed, rewrite_pass_allowed, rewrite_call_allowed /* ... to here */
+        .hidden rewrite_leave_allowed, rewrite_pass_allowed, rewrite_call_allowed
         .type   rewrite_gate, @function
         .p2align 4
 rewrite_gate_begin:
@@ -127,7 +133,7 @@ rewrite_gate_direct:
 2:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
-        BLOCK_SIGNALS
+        BLOCK_SIGNALS rewrite_gate_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         jmp     jit_leave_cache
@@ -136,14 +142,14 @@ rewrite_gate_direct:
         .type   rewrite_gate_leave, @function
         .p2align 4
 rewrite_gate_leave:
-        FROM_RUNTIME
+        FROM_RUNTIME rewrite_leave_allowed
         jmp     *%rcx
         .size   rewrite_gate_leave, . - rewrite_gate_leave
 
         .type   rewrite_gate_pass, @function
         .p2align 4
 rewrite_gate_pass:
-        FROM_RUNTIME
+        FROM_RUNTIME rewrite_pass_allowed
         syscall
 rewrite_gate_passed:
         mov     %gs:OFF_SLOT_RCX, %rcx
@@ -154,10 +160,10 @@ rewrite_gate_passed:
         .type   rewrite_gate_call, @function
         .p2align 4
 rewrite_gate_call:
-        FROM_RUNTIME
+        FROM_RUNTIME rewrite_call_allowed
         syscall
 rewrite_gate_called:
-        BLOCK_SIGNALS
+        BLOCK_SIGNALS rewrite_called_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
         jmp     jit_leave_cache
