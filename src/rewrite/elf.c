@@ -14,6 +14,10 @@ inl_status rewrite_check_bytes(const rewrite_writer *w, const rewrite_bytes *b, 
     return INL_OK;
 }
 
+void rewrite_notice(const rewrite_writer *w, const char *what) {
+    if (w->options->notice) w->options->notice(w->options->arg, what);
+}
+
 bool rewrite_add_edit(rewrite_writer *w, uint64_t offset, const void *bytes, size_t size) {
     rewrite_edit edit = {offset, size, bytes};
     return inl_vec_push(&w->edits, edit);
@@ -179,29 +183,59 @@ static void replace_phdr(rewrite_writer *w, Elf64_Phdr p) {
     }
 }
 
-static void fill_phdrs(rewrite_writer *w) {
+/* The new segments; where the next program header goes. */
+static size_t add_loads(rewrite_writer *w) {
     size_t at = 0;
     uint64_t text_size = w->boot.size ? w->boot.addr + w->boot.size - w->text_at : w->plan->text_size;
     for (size_t i = 0; i < w->phdr_count; i++)
         if (w->phdrs[i].p_type == PT_LOAD) at = i + 1;
+    if (text_size && w->front.one_segment)
+        text_size = rewrite_here(&w->ro) - w->text_at;
     if (text_size)
         insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_X, w->text_at, text_size, REWRITE_PAGE));
-    insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, REWRITE_PAGE));
+    if (!text_size || !w->front.one_segment)
+        insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, REWRITE_PAGE));
     if (w->rw.size)
         insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_W, w->rw.addr, w->rw.size, REWRITE_PAGE));
+    return at;
+}
+
+/* Inlay's notes, and those that stand behind them. */
+static void add_notes(rewrite_writer *w) {
+    uint64_t at = w->ro.addr + w->notes_at;
+    if (!w->front.notes) {
+        insert_phdr(w, w->phdr_count, segment(w, PT_NOTE, PF_R, at, w->notes_size, 4));
+        return;
+    }
+    for (size_t i = 0; i < w->phdr_count; i++) {
+        Elf64_Phdr *p = &w->phdrs[i];
+        if (p->p_type != PT_NOTE || p->p_vaddr != w->front.notes->to) continue;
+        *p = segment(w, PT_NOTE, PF_R, at, p->p_vaddr + p->p_filesz - at, 4);
+        return;
+    }
+}
+
+static inl_status fill_phdrs(rewrite_writer *w, inl_error *e) {
+    add_loads(w);
     if (w->hdr_size) replace_phdr(w, segment(w, PT_GNU_EH_FRAME, PF_R, w->hdr_addr, w->hdr_size, 4));
+    add_notes(w);
     const rewrite_area *a = w->areas.items;
-    for (size_t i = 0; i < w->areas.count; i++) {
-        if (a[i].type == SHT_NOTE)
-            insert_phdr(w, w->phdr_count, segment(w, PT_NOTE, PF_R, a[i].addr, a[i].size, 4));
+    for (size_t i = 0; i < w->areas.count; i++)
         if (a[i].type == SHT_DYNAMIC)
             replace_phdr(w, segment(w, PT_DYNAMIC, PF_R | PF_W, a[i].addr, a[i].size, 8));
+    Elf64_Phdr *own = rewrite_phdr(w, PT_PHDR);
+    uint64_t size = w->phdr_count * sizeof *w->phdrs, addr = w->ro.addr;
+    if (w->front.fits) {
+        if (!rewrite_front_put(w, &addr)) return rewrite_no_memory(w, e);
+        if (own) *own = (Elf64_Phdr){.p_type = PT_PHDR, .p_flags = own->p_flags, .p_offset = w->header.e_phoff,
+                                     .p_vaddr = addr, .p_paddr = addr, .p_filesz = size, .p_memsz = size, .p_align = 8};
+    } else {
+        if (own) replace_phdr(w, segment(w, PT_PHDR, PF_R, addr, size, 8));
+        w->header.e_phoff = addr - w->shift;
+        rewrite_set(&w->ro, 0, w->phdrs, size);
     }
-    uint64_t size = w->phdr_count * sizeof *w->phdrs;
-    if (rewrite_phdr(w, PT_PHDR)) replace_phdr(w, segment(w, PT_PHDR, PF_R, w->ro.addr, size, 8));
-    w->header.e_phoff = w->ro.addr - w->shift;
     w->header.e_phnum = (uint16_t)w->phdr_count;
-    rewrite_set(&w->ro, 0, w->phdrs, size);
+    return INL_OK;
 }
 
 static void progress(const rewrite_writer *w, const char *stage, uint64_t done, uint64_t of) {
@@ -212,8 +246,10 @@ static inl_status lay_out(rewrite_writer *w, inl_error *e) {
     inl_status st = take_patches(w, e);
     if (!st) st = put_text(w, e);
     if (st) return st;
-    rewrite_reserve(&w->ro, w->phdr_room * sizeof *w->phdrs);
+    rewrite_front_plan(w);
+    if (!w->front.fits) rewrite_reserve(&w->ro, w->phdr_room * sizeof *w->phdrs);
     rewrite_reserve_notes(w);
+    rewrite_front_move(w);
     progress(w, "unwind tables", 0, 1);
     st = rewrite_unwind(w, e);
     progress(w, "unwind tables", 1, 1);
@@ -226,7 +262,8 @@ static inl_status lay_out(rewrite_writer *w, inl_error *e) {
     st = rewrite_dynamic_end(w, e);
     if (st) return st;
     fill_links(w);
-    fill_phdrs(w);
+    st = fill_phdrs(w, e);
+    if (st) return st;
     w->tail.addr = (rewrite_here(w->rw.size ? &w->rw : &w->ro) - w->shift + 63) & ~63ull;
     st = rewrite_sections(w, e);
     if (!st && (w->ro.failed || w->rw.failed || w->boot.failed || w->tail.failed))

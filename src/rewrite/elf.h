@@ -6,15 +6,17 @@
  * .dynamic, a property note) and behind them, from the link-time address `text_at` on:
  *
  *     RX   new code | boot code
- *     R    program headers | notes | exception tables | .eh_frame | .eh_frame_hdr | map |
+ *     R    notes | what made room at the file's front | exception tables | .eh_frame | .eh_frame_hdr | map |
  *          .dynsym | .gnu.version | .gnu.hash | .dynstr | .rela.dyn | carried data
  *     RW   .preinit_array | .dynamic                            (each only where it is needed)
  *     and not loaded: .symtab | .strtab | .shstrtab | section headers
  *
  * Each segment begins on a page of its own. Address minus file offset is the same for all of it and,
- * where the file would not become much larger for it, the same as of the original's first segment:
- * so __ehdr_start + e_phoff, the load address + e_phoff (kernels before 5.18) and PT_PHDR all lead to
- * the program headers.
+ * where the file would not become much larger for it, the same as of the original's first segment.
+ * The program headers grow at their place (elf_front.c); where they cannot, they are the first thing in R,
+ * where __ehdr_start + e_phoff, the load address + e_phoff (kernels before 5.18) and PT_PHDR all lead to them.
+ * Sections describe all of the segments' content, in the order of addresses, so that tools which rebuild files
+ * from sections keep it.
  *
  * All addresses here are link-time addresses unless they are called assumed.
  */
@@ -42,6 +44,14 @@ typedef struct rewrite_area { /* a new section */
     uint32_t replaces; /* the original section whose header is re-aimed; 0: a new one */
 } rewrite_area;
 
+typedef struct rewrite_unit { /* what can make room at the file's front */
+    uint64_t addr, size, align;
+    int64_t tag;     /* of a dynamic table; 0: a program header's */
+    bool is_note, moves;
+    uint64_t to;     /* its new address, 0: none */
+} rewrite_unit;
+enum { REWRITE_UNITS = 32 };
+
 typedef struct rewrite_writer {
     const rewrite_plan *plan;
     const rewrite_write_options *options;
@@ -59,7 +69,14 @@ typedef struct rewrite_writer {
     INL_VEC(rewrite_area) areas;
     rewrite_bytes boot, ro, rw;
     rewrite_bytes tail;      /* behind the segments; its addr is a file offset */
-    size_t notes_at;         /* in ro */
+    size_t notes_at, notes_size; /* in ro */
+    struct {                 /* elf_front.c */
+        bool fits;           /* the program headers stay at the file's front */
+        bool one_segment;    /* to save program headers: code and constants in one */
+        rewrite_unit units[REWRITE_UNITS], *notes; /* notes: the one that Inlay's go with, or NULL */
+        size_t count;
+        uint64_t low;        /* the first segment's address */
+    } front;
     uint64_t hdr_addr, hdr_size;       /* the new .eh_frame_hdr */
     uint64_t eh_frame_addr;
     uint64_t map_addr, data_addr;
@@ -77,6 +94,14 @@ typedef struct rewrite_writer {
 
 /* elf_check.c */
 inl_status rewrite_check_input(rewrite_writer *w, inl_error *e);
+
+/* elf_front.c: is there room; moves what program headers name; the program headers there, and their address. */
+void rewrite_front_plan(rewrite_writer *w);
+void rewrite_front_move(rewrite_writer *w);
+bool rewrite_front_put(rewrite_writer *w, uint64_t *addr);
+/* Moves a dynamic table that is in the way: its address then. And the new address of anything that has moved. */
+uint64_t rewrite_front_move_table(rewrite_writer *w, int64_t tag, uint64_t addr);
+uint64_t rewrite_front_moved(const rewrite_writer *w, uint64_t addr);
 
 /* elf_dynamic.c: first what goes to `ro`, then, when the address of `rw` is known, the rest. */
 inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e);
@@ -99,13 +124,15 @@ inl_status rewrite_unwind(rewrite_writer *w, inl_error *e);
 
 /* symtab.c, elf_sections.c: into the tail */
 inl_status rewrite_sections(rewrite_writer *w, inl_error *e);
-typedef struct rewrite_symtab { /* what symtab.c leaves for the section table */
+typedef struct rewrite_symtab {
+    const uint32_t *numbers;     /* of the original's sections in the new file */
+    uint32_t number_count, text_section;
+    /* what symtab.c leaves for the section table: */
     uint64_t symbols, symbols_size, strings, strings_size; /* file offsets */
     uint32_t locals;
 } rewrite_symtab;
-inl_status rewrite_symbols(rewrite_writer *w, uint32_t text_section, rewrite_symtab *out,
-                           inl_error *e);
-inl_status rewrite_dynamic_symbols(rewrite_writer *w, uint32_t text_section, inl_error *e);
+inl_status rewrite_symbols(rewrite_writer *w, rewrite_symtab *t, inl_error *e);
+inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *t, inl_error *e);
 
 /* elf_file.c */
 inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_error *e);
@@ -114,6 +141,7 @@ inl_status rewrite_write_file(rewrite_writer *w, const char *path, inl_error *e)
 /* elf.c: helpers */
 inl_status rewrite_no_memory(const rewrite_writer *w, inl_error *e);
 inl_status rewrite_check_bytes(const rewrite_writer *w, const rewrite_bytes *b, inl_error *e);
+void rewrite_notice(const rewrite_writer *w, const char *what);
 bool rewrite_add_edit(rewrite_writer *w, uint64_t offset, const void *bytes, size_t size);
 bool rewrite_add_area(rewrite_writer *w, rewrite_area area);
 /* The original section at an address (and of a type, SHT_NULL: any), 0 when there is none. */

@@ -214,6 +214,18 @@ static inl_status add_names(rewrite_writer *w, inl_error *e) {
     return INL_OK;
 }
 
+/* Tables that make room at the file's front, unless they have been replaced by now. */
+static void move_tables(rewrite_writer *w) {
+    for (size_t i = 0; i < w->dynamic.count; i++) {
+        Elf64_Dyn *d = &w->dynamic.entries[i];
+        uint64_t to = rewrite_front_move_table(w, d->d_tag, d->d_un.d_ptr);
+        if (to == d->d_un.d_ptr) continue;
+        d->d_un.d_ptr = to;
+        w->dynamic.changed = true;
+        if (d->d_tag == DT_SYMTAB) w->dynamic.symbols_at = to - w->ro.addr;
+    }
+}
+
 inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e) {
     bool starts = w->options->carry && rewrite_starts_by_preinit(w->im);
     if (!rewrite_phdr(w, PT_DYNAMIC)) return INL_OK;
@@ -221,6 +233,7 @@ inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e) {
     if (!st) st = add_names(w, e);
     if (!st && w->options->run_path) st = set_run_path(w, e);
     if (!st && starts) st = begin_preinit(w, e);
+    if (!st) move_tables(w);
     return st;
 }
 

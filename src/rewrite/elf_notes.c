@@ -21,8 +21,9 @@ enum {
 void rewrite_reserve_notes(rewrite_writer *w) {
     rewrite_align(&w->ro, 4);
     w->notes_at = rewrite_reserve(&w->ro, 2 * note_head + sizeof(rewrite_boot_links) + identity_size);
+    w->notes_size = w->ro.size - w->notes_at;
     rewrite_area area = {.name = ".note.inlay", .type = SHT_NOTE, .flags = SHF_ALLOC,
-                         .addr = w->ro.addr + w->notes_at, .size = w->ro.size - w->notes_at, .align = 4};
+                         .addr = w->ro.addr + w->notes_at, .size = w->notes_size, .align = 4};
     if (!rewrite_add_area(w, area)) w->ro.failed = true;
 }
 

@@ -105,6 +105,8 @@ inl_status rewrite_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_
                              const rewrite_client *client, rewrite_plan **out, inl_error *e)
 {
     *out = NULL;
+    if (text_at == 0) /* rewrite_new_base has found no place */
+        return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(p->image));
     if (text_at & 4095) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
     rewrite_work *w = calloc(1, sizeof *w);
     if (!w) return inl_fail(e, INL_ERR_NO_MEMORY, "memory is used up");

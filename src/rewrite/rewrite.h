@@ -187,6 +187,7 @@ typedef struct rewrite_write_options {
     bool has_tool;           /* the program that it belongs to carries a tool, which needs the map */
     const char *run_path;    /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
     void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of);
+    void (*notice)(void *arg, const char *what); /* of the written file, for the user; or NULL */
     void *arg;
 } rewrite_write_options;
 /* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */

@@ -18,7 +18,7 @@ typedef struct symbol_writer {
     size_t old_count, old_locals;
     image_strings names;      /* the original's */
     rewrite_bytes strings;    /* that come behind them */
-    uint32_t text_section;
+    const rewrite_symtab *t;
     bool at_end;
 } symbol_writer;
 
@@ -65,6 +65,23 @@ static uint32_t name_of(symbol_writer *s, const cfg_proc *proc) {
     return (uint32_t)at;
 }
 
+static void renumber(const rewrite_symtab *t, Elf64_Sym *s) {
+    if (s->st_shndx < t->number_count) s->st_shndx = (uint16_t)t->numbers[s->st_shndx];
+}
+
+/* Some of the original's symbols, with sections' new numbers. */
+static void put_old(symbol_writer *s, size_t first, size_t count) {
+    rewrite_bytes *b = &s->w->tail;
+    size_t at = b->size;
+    rewrite_put(b, s->old + first * sizeof(Elf64_Sym), count * sizeof(Elf64_Sym));
+    for (size_t i = 0; i < count && !b->failed; i++) {
+        Elf64_Sym sym;
+        memcpy(&sym, b->data + at + i * sizeof sym, sizeof sym);
+        renumber(s->t, &sym);
+        rewrite_set(b, at + i * sizeof sym, &sym, sizeof sym);
+    }
+}
+
 static uint32_t put_moved(symbol_writer *s) {
     const rewrite_plan *p = s->w->plan;
     uint32_t count = 0;
@@ -74,7 +91,7 @@ static uint32_t put_moved(symbol_writer *s) {
             .st_name = name_of(s, &p->cfg->procs[i]),
             .st_info = ELF64_ST_INFO(s->at_end ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
             .st_other = s->at_end ? STV_HIDDEN : STV_DEFAULT,
-            .st_shndx = s->text_section < SHN_LORESERVE ? (uint16_t)s->text_section : SHN_ABS,
+            .st_shndx = s->t->text_section < SHN_LORESERVE ? (uint16_t)s->t->text_section : SHN_ABS,
             .st_value = p->procs[i].new_addr - p->bias,
             .st_size = p->procs[i].new_size,
         };
@@ -92,48 +109,45 @@ static const rewrite_proc *renamed_at(const rewrite_plan *p, uint64_t addr) {
     return begins && p->procs[proc].renamed ? &p->procs[proc] : NULL;
 }
 
-/* Number `i` of the table at file offset `at`, or of its copy (elf_names.c). */
-static bool rename_symbol(rewrite_writer *w, uint32_t text_section, uint64_t at, size_t i) {
-    Elf64_Sym s, *now;
-    memcpy(&s, w->old + at + i * sizeof s, sizeof s);
-    const rewrite_proc *to = s.st_shndx == SHN_UNDEF ? NULL : renamed_at(w->plan, s.st_value);
-    if (!to || ELF64_ST_TYPE(s.st_info) != STT_FUNC) return true;
-    s.st_value = to->new_addr - w->plan->bias;
-    s.st_size = to->new_size;
-    if (text_section < SHN_LORESERVE) s.st_shndx = (uint16_t)text_section;
-    if (w->dynamic.symbols_at) {
-        rewrite_set(&w->ro, w->dynamic.symbols_at + i * sizeof s, &s, sizeof s);
-        return true;
-    }
-    now = inl_arena_alloc(&w->arena, sizeof *now);
-    if (!now) return false;
-    *now = s;
-    return rewrite_add_edit(w, at + i * sizeof s, now, sizeof *now);
+/* A renamed procedure's symbol becomes the new code's. */
+static void rename_symbol(const rewrite_writer *w, const rewrite_symtab *t, Elf64_Sym *s) {
+    const rewrite_proc *to = s->st_shndx == SHN_UNDEF ? NULL : renamed_at(w->plan, s->st_value);
+    renumber(t, s);
+    if (!to || ELF64_ST_TYPE(s->st_info) != STT_FUNC) return;
+    s->st_value = to->new_addr - w->plan->bias;
+    s->st_size = to->new_size;
+    if (t->text_section < SHN_LORESERVE) s->st_shndx = (uint16_t)t->text_section;
 }
 
-inl_status rewrite_dynamic_symbols(rewrite_writer *w, uint32_t text_section, inl_error *e) {
+/* In place, or in the table's copy (elf_names.c), where new ones stand behind the original's. */
+inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *to, inl_error *e) {
     image_symtab t;
-    uint64_t at;
+    uint64_t at, size;
     if (!image_find_dynsym(w->im, &t) || t.count == 0) return INL_OK;
-    if (!rewrite_file_offset(w, image_dynamic_info(w->im)->symtab, t.count * sizeof(Elf64_Sym), &at))
+    size = t.count * sizeof(Elf64_Sym);
+    if (!rewrite_file_offset(w, image_dynamic_info(w->im)->symtab, size, &at))
         return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic symbols are not in the file", image_path(w->im));
-    for (size_t i = 1; i < t.count; i++)
-        if (!rename_symbol(w, text_section, at, i)) return rewrite_no_memory(w, e);
+    Elf64_Sym *symbols = inl_arena_alloc(&w->arena, size);
+    if (!symbols) return rewrite_no_memory(w, e);
+    memcpy(symbols, w->old + at, size);
+    for (size_t i = 1; i < t.count; i++) rename_symbol(w, to, &symbols[i]);
+    if (w->dynamic.symbols_at) rewrite_set(&w->ro, w->dynamic.symbols_at, symbols, size);
+    else if (!rewrite_add_edit(w, at, symbols, size)) return rewrite_no_memory(w, e);
     return INL_OK;
 }
 
-inl_status rewrite_symbols(rewrite_writer *w, uint32_t text_section, rewrite_symtab *out, inl_error *e) {
-    symbol_writer s = {.w = w, .text_section = text_section};
+inl_status rewrite_symbols(rewrite_writer *w, rewrite_symtab *out, inl_error *e) {
+    symbol_writer s = {.w = w, .t = out};
     rewrite_bytes *b = &w->tail;
     find_old(&s);
     if (s.names.size == 0) rewrite_put(&s.strings, "", 1);
     rewrite_align(b, 8);
     out->symbols = rewrite_here(b);
     size_t first = s.at_end ? s.old_count : s.old_locals;
-    if (s.old_count) rewrite_put(b, s.old, first * sizeof(Elf64_Sym));
+    if (s.old_count) put_old(&s, 0, first);
     else rewrite_reserve(b, sizeof(Elf64_Sym));
     uint32_t added = put_moved(&s);
-    if (s.old_count) rewrite_put(b, s.old + first * sizeof(Elf64_Sym), (s.old_count - first) * sizeof(Elf64_Sym));
+    if (s.old_count) put_old(&s, first, s.old_count - first);
     out->symbols_size = rewrite_here(b) - out->symbols;
     out->locals = (uint32_t)(s.at_end ? s.old_locals : (s.old_count ? s.old_locals : 1) + added);
     out->strings = rewrite_here(b);

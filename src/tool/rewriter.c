@@ -102,6 +102,13 @@ static void end_progress(const rewriter *r)
     if (isatty(STDERR_FILENO) && now() - r->started >= 0.5) fputs("\r\033[K", stderr);
 }
 
+static void notice(void *arg, const char *what)
+{
+    const rewriter *r = arg;
+    end_progress(r);
+    tool_say("%s: %s", r->now->out, what);
+}
+
 /* --- images --- */
 
 static rewriter it;
@@ -439,6 +446,7 @@ static void write_files(rewriter *r)
             .has_tool = carries,
             .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
             .progress = rewriter_progress,
+            .notice = notice,
             .arg = r,
         };
         if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK)

@@ -3,10 +3,11 @@
  * Each input is one of the files with its headers, sections or code damaged, or cut short. It is analysed,
  * planned without a tool, checked and written. What must come of it: an output that is an ELF file again,
  * or an error with a text and no output, and in no case a file of another name. The same seed gives the
- * same inputs; a failing one is left in rewrite_fuzz.bad.
+ * same inputs; a failing one is left in rewrite_fuzz.bad. Most of what is planned must be written: a writer that
+ * refuses everything would pass otherwise.
  */
 #include "damage.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/plan.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ static inl_status rewrite_image(image *im, const char *out, inl_error *e) {
     st = rewrite_plan_make(cfg, fuzz_below(2) ? 0x555555554000 : 0, rewrite_new_base(im), &client, &plan, e);
     if (!st) {
         planned++;
+        if (rewrite_plan_check(plan, e)) fuzz_fail(e->text);
         st = rewrite_write(plan, &options, out, e);
         rewrite_plan_free(plan);
     }
@@ -85,6 +87,7 @@ int main(int argc, char **argv) {
     }
     if (rmdir(folder) != 0) fuzz_fail("something was left in the output's folder");
     for (size_t i = 0; i < count; i++) free(files[i].bytes);
+    if (written < planned - planned / 4 || written == 0) fuzz_fail("hardly anything is written");
     printf("%lu inputs, %lu opened, %lu planned, %lu written\n", runs, opened, planned, written);
     return 0;
 }

@@ -6,6 +6,7 @@
   forms      a C++ program with every kind of exception (unwinding.cc), compiled and linked in many ways,
              stripped, without section headers, with data behind its end: null and bbcount leave its output
   names      gdb's backtrace through moved code names the original procedures
+  set-ID     bits that are not taken over are told of
   layout     segments, program headers, notes and data of the new file are what loaders expect
   symbols    dynamic symbols name new code where all that takes the address does, else the old
   libraries  a program and its library, rewritten together, throw across each other
@@ -190,6 +191,16 @@ class Test:
         size = os.path.getsize(program)
         if read(f"{self.root}/overlay.null")[size:size + len(data)] != data:
             raise Failed("data behind the end have moved")
+
+    def set_id(self):
+        """Set-ID bits are left out, and that is said; it is not said of other files."""
+        program, out = f"{self.root}/set-id", f"{self.root}/set-id.null"
+        shutil.copy(f"{self.root}/pie", program)
+        for mode, expected in ((0o4755, True), (0o2755, True), (0o755, False)):
+            os.chmod(program, mode)
+            done = run([self.inlay, "rewrite", "null", program, "-o", out])
+            if done.returncode or ("set-user-ID" in done.stderr) != expected or os.stat(out).st_mode & 0o7777 != 0o755:
+                raise Failed(f"mode {mode:o}: status {done.returncode}, {os.stat(out).st_mode:o}, said {done.stderr}")
 
     def rust(self):
         source, program = f"{self.root}/panics.rs", f"{self.root}/panics"
@@ -383,6 +394,7 @@ def all_cases(test):
     for name, compiler, flags in FORMS:
         test.case(name, test.form, name, compiler, flags)
     test.case("stripped, bare, overlay", test.shapes)
+    test.case("set-ID bits", test.set_id)
     test.case("rust", test.rust)
     test.case("names", test.names, f"{test.root}/pie", ["leaf", "middle", "top", "main"])
     test.case("names of a stripped program", test.names, f"{test.root}/stripped", ["sub_", "sub_", "sub_"])
