@@ -102,6 +102,15 @@ static const rewrite_carry_image *carried_image(const char *soname)
     return NULL;
 }
 
+/* NULL: it is not all there. */
+static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
+{
+    const rewrite_carried_map *map = (const void *)at;
+    uint64_t room = rewrite_mapped_from(i, at);
+    if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries || map->states > room) return NULL;
+    return map;
+}
+
 /* Fills in what a rewritten image's links say; they may not be aligned. */
 static void adopt_links(run_image *i, const void *at, const char *soname)
 {
@@ -111,24 +120,16 @@ static void adopt_links(run_image *i, const void *at, const char *soname)
     uint64_t lowest = carried ? carried->link_low : i->low - i->bias;
     i->text = i->bias + links.text;
     i->text_size = links.text_size;
-    i->map = links.map ? (const void *)(i->bias + links.map) : NULL;
+    i->map = links.map ? map_at(i, i->bias + links.map) : NULL;
     i->map_base = i->bias + lowest;
     if (carried) i->to_assumed = carried->bias - i->bias;
 }
 
 static const char *soname_of(const run_image *i)
 {
-    const Elf64_Phdr *ph = i->phdr;
-    const Elf64_Dyn *dynamic = NULL;
-    uint64_t strings = 0, name = 0;
-    for (unsigned k = 0; k < i->phnum; k++)
-        if (ph[k].p_type == PT_DYNAMIC) dynamic = (const void *)(i->bias + ph[k].p_vaddr);
-    for (const Elf64_Dyn *d = dynamic; d && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_STRTAB) strings = d->d_un.d_ptr;
-        if (d->d_tag == DT_SONAME) name = d->d_un.d_val;
-    }
-    if (!name || !strings) return NULL;
-    return (const char *)(strings < i->low ? strings + i->bias : strings) + name;
+    uint64_t name, strings = rewrite_dynamic_address(i, DT_STRTAB);
+    if (!strings || !rewrite_dynamic_value(i, DT_SONAME, &name)) return NULL;
+    return rewrite_mapped_string(i, strings + name);
 }
 
 static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
@@ -140,7 +141,8 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
     const rewrite_boot_links *links = NULL;
     for (unsigned k = 0; k < phnum; k++) {
         uint64_t at = bias + ph[k].p_vaddr;
-        if (ph[k].p_type == PT_NOTE && !links) links = links_in_notes((const char *)at, ph[k].p_filesz);
+        if (ph[k].p_type == PT_NOTE && !links && rewrite_is_mapped(i, at, ph[k].p_filesz))
+            links = links_in_notes((const char *)at, ph[k].p_filesz);
         if (ph[k].p_type != PT_LOAD) continue;
         if (at < i->low) i->low = at & ~(uint64_t)(PAGE - 1);
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
@@ -158,18 +160,15 @@ static uint64_t aux(uint64_t type)
     return 0;
 }
 
-static const struct r_debug *linker_list(const run_image *i)
+static const struct link_map *linker_list(const run_image *i)
 {
-    const Elf64_Phdr *ph = i->phdr;
-    for (unsigned k = 0; k < i->phnum; k++) {
-        if (ph[k].p_type != PT_DYNAMIC) continue;
-        for (const Elf64_Dyn *d = (const void *)(i->bias + ph[k].p_vaddr); d->d_tag != DT_NULL; d++)
-            if (d->d_tag == DT_DEBUG) return (const void *)d->d_un.d_ptr;
-    }
-    return NULL;
+    struct r_debug debug;
+    uint64_t at;
+    if (!rewrite_dynamic_value(i, DT_DEBUG, &at) || !jit_read(&debug, at, sizeof debug)) return NULL;
+    return debug.r_map;
 }
 
-/* A rewritten library has its program headers behind everything, at the same distance as in the file. */
+/* Its program headers are at the same distance as in the file, behind everything perhaps. */
 static void add_library(const struct link_map *m)
 {
     Elf64_Ehdr h;
@@ -187,8 +186,7 @@ void rewrite_images_find(void)
     const rewrite_handoff *h = &rewrite_handoff_data;
     rewrite_images.items = images;
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), h->bias, "", true);
-    const struct r_debug *list = rewrite_images.count ? linker_list(&images[0]) : NULL;
-    if (!list) return;
-    for (const struct link_map *m = list->r_map; m; m = m->l_next)
-        if (m != list->r_map && m->l_addr != aux(AT_SYSINFO_EHDR)) add_library(m); /* the first is the program */
+    const struct link_map *first = rewrite_images.count ? linker_list(&images[0]) : NULL;
+    for (const struct link_map *m = first; m; m = m->l_next)
+        if (m != first && m->l_addr != aux(AT_SYSINFO_EHDR)) add_library(m); /* the first is the program */
 }

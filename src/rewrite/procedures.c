@@ -1,5 +1,6 @@
 /* Which procedure of a mapped image an address is in: by the unwind table's index, else by the dynamic
- * symbols; and where there is no such index (musl's C library) by analysing the file. */
+ * symbols; and where there is no such index (musl's C library) by analysing the file. Tables may be damaged: nothing is
+ * read outside the image (mapped.c). */
 #include "rewrite/run_private.h"
 #include "cfg/program.h"
 
@@ -21,8 +22,9 @@ static unwind_index find_index(const run_image *i)
     unwind_index x = {0};
     const Elf64_Phdr *ph = i->phdr;
     for (unsigned k = 0; k < i->phnum; k++) {
-        if (ph[k].p_type != PT_GNU_EH_FRAME || ph[k].p_filesz < 12) continue;
         const uint8_t *h = (const uint8_t *)(i->bias + ph[k].p_vaddr);
+        if (ph[k].p_type != PT_GNU_EH_FRAME || ph[k].p_filesz < 12) continue;
+        if (!rewrite_is_mapped(i, (uint64_t)(uintptr_t)h, ph[k].p_filesz)) continue;
         if (h[0] != 1 || h[1] != PCREL_SDATA4 || h[2] != UDATA4 || h[3] != DATAREL_SDATA4) continue;
         memcpy(&x.count, h + 8, sizeof x.count);
         if (x.count > (ph[k].p_filesz - 12) / sizeof(table_row)) x.count = 0;
@@ -86,41 +88,47 @@ typedef struct symbols {
     uint32_t count;
 } symbols;
 
-static uint64_t address_in(const run_image *i, uint64_t p) { return p < i->low ? p + i->bias : p; }
-
-/* How many symbols there are, by the hash table: buckets lead to the chains, the last chain to the end. */
-static uint32_t count_in_hash(const uint32_t *gnu)
+static uint32_t word(uint64_t at)
 {
-    uint32_t buckets = gnu[0], first = gnu[1], bloom_words = gnu[2], last = 0;
-    const uint32_t *bucket = gnu + 4 + 2 * (size_t)bloom_words, *chain = bucket + buckets;
-    for (uint32_t i = 0; i < buckets; i++)
-        if (bucket[i] > last) last = bucket[i];
-    if (last < first) return first;
-    while (!(chain[last - first] & 1)) last++;
-    return last + 1;
+    uint32_t out;
+    memcpy(&out, (const void *)at, sizeof out);
+    return out;
+}
+
+/* How many symbols there are, by the hash table: buckets lead to the chains, the last chain to the end. 0: the table
+ * is damaged. */
+static uint32_t count_in_hash(const run_image *i, uint64_t at)
+{
+    uint64_t room = rewrite_mapped_from(i, at);
+    if (room < 16) return 0;
+    uint64_t buckets = word(at), first = word(at + 4), chain = 16 + 8 * (uint64_t)word(at + 8) + 4 * buckets, last = 0;
+    if (chain > room) return 0;
+    for (uint64_t b = chain - 4 * buckets; b < chain; b += 4)
+        if (word(at + b) > last) last = word(at + b);
+    if (last < first) return (uint32_t)first;
+    for (;; last++) {
+        uint64_t end = chain + 4 * (last - first);
+        if (end + 4 > room) return 0;
+        if (word(at + end) & 1) return (uint32_t)last + 1;
+    }
+}
+
+static uint64_t count_symbols(const run_image *i, uint64_t symbols)
+{
+    uint64_t hash = rewrite_dynamic_address(i, DT_HASH), gnu = rewrite_dynamic_address(i, DT_GNU_HASH);
+    uint64_t strings = rewrite_dynamic_address(i, DT_STRTAB);
+    if (hash) return rewrite_is_mapped(i, hash, 8) ? word(hash + 4) : 0;
+    if (gnu) return count_in_hash(i, gnu);
+    /* every linker puts the strings behind the symbols */
+    return strings > symbols ? (strings - symbols) / sizeof(Elf64_Sym) : 0;
 }
 
 static symbols find_symbols(const run_image *i)
 {
-    symbols s = {0};
-    const Elf64_Phdr *ph = i->phdr;
-    uint64_t strings = 0;
-    const uint32_t *gnu = NULL, *old = NULL;
-    for (unsigned k = 0; k < i->phnum; k++) {
-        if (ph[k].p_type != PT_DYNAMIC) continue;
-        for (const Elf64_Dyn *d = (const void *)(i->bias + ph[k].p_vaddr); d->d_tag != DT_NULL; d++) {
-            if (d->d_tag == DT_SYMTAB) s.items = (const void *)address_in(i, d->d_un.d_ptr);
-            if (d->d_tag == DT_STRTAB) strings = address_in(i, d->d_un.d_ptr);
-            if (d->d_tag == DT_GNU_HASH) gnu = (const void *)address_in(i, d->d_un.d_ptr);
-            if (d->d_tag == DT_HASH) old = (const void *)address_in(i, d->d_un.d_ptr);
-        }
-    }
-    if (!s.items) return s;
-    if (old) s.count = old[1];
-    else if (gnu) s.count = count_in_hash(gnu);
-    else if (strings > (uint64_t)(uintptr_t)s.items) /* every linker puts the strings behind the symbols */
-        s.count = (uint32_t)((strings - (uint64_t)(uintptr_t)s.items) / sizeof *s.items);
-    return s;
+    uint64_t at = rewrite_dynamic_address(i, DT_SYMTAB), room = at ? rewrite_mapped_from(i, at) : 0;
+    uint64_t count = room ? count_symbols(i, at) : 0;
+    if (count > room / sizeof(Elf64_Sym)) count = room / sizeof(Elf64_Sym);
+    return (symbols){(const void *)at, (uint32_t)count};
 }
 
 static bool by_symbol(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
@@ -177,5 +185,6 @@ static bool by_analysis(const run_image *i, uint64_t at, uint64_t *start, uint64
 
 bool rewrite_procedure_at(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
-    return by_unwind(i, at, start, end) || by_symbol(i, at, start, end) || by_analysis(i, at, start, end);
+    if (!by_unwind(i, at, start, end) && !by_symbol(i, at, start, end) && !by_analysis(i, at, start, end)) return false;
+    return *start < *end && rewrite_is_mapped(i, *start, *end - *start);
 }

@@ -34,6 +34,14 @@ bool rewrite_is_block_start(const run_image *, uint64_t pc);
 /* The number of the block that holds an offset in moved code; UINT32_MAX: none does. */
 uint32_t rewrite_block_of(const run_image *, uint32_t off);
 
+/* --- mapped.c: reading an image that may be damaged --- */
+/* How many bytes can be read from `at` on, 0: none. */
+uint64_t rewrite_mapped_from(const run_image *, uint64_t at);
+bool rewrite_is_mapped(const run_image *, uint64_t at, uint64_t size);
+const char *rewrite_mapped_string(const run_image *, uint64_t at); /* or NULL */
+bool rewrite_dynamic_value(const run_image *, int64_t tag, uint64_t *value);
+uint64_t rewrite_dynamic_address(const run_image *, int64_t tag); /* 0: there is none */
+
 /* --- gate.c, <isa>/gate.S --- */
 extern uint64_t rewrite_gated[8], rewrite_gated_fds[8];
 extern bool rewrite_gated_others; /* numbers behind the last */
