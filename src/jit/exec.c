@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "jit/confine.h"
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
 
@@ -246,6 +247,16 @@ static bool has_tracer(const request *r)
     return true;
 }
 
+/* The new program keeps the filters of system calls, and the tool in it is not known to them. */
+static bool is_barred(const jit_thread *t, const request *r)
+{
+    const char *name = jit_confine_bars_tool(t);
+    if (name && !sys_call4(SYS_faccessat2, r->dirfd, (long)r->path, X_OK, AT_EACCESS))
+        jit_say("%s runs without the tool: the program that starts it has given up calls that the tool needs (%s)",
+                r->path, name);
+    return name;
+}
+
 static bool wants_tool(const request *r)
 {
     int dirfd = r->dirfd;
@@ -265,9 +276,13 @@ static bool wants_tool(const request *r)
 
 static long exec_planned(jit_thread *t, const request *r, const jit_exec_plan *plan)
 {
+    char link[40];
     long args[6] = {plan->fd, (long)"", (long)plan->argv, (long)r->envp, AT_EMPTY_PATH, 0};
+    long other_args[6] = {(long)link, (long)plan->argv, (long)r->envp, 0, 0, 0};
+    snprintf(link, sizeof link, "/proc/self/fd/%d", plan->fd);
+    bool may = jit_confine_lets(t, SYS_execveat);
     t->exec_argv = plan->argv;
-    long answer = exec_now(t, SYS_execveat, args);
+    long answer = exec_now(t, may ? SYS_execveat : SYS_execve, may ? args : other_args);
     t->exec_argv = NULL;
     free(plan->argv);
     jit_fd_seal(); /* the client has opened them up for its launcher */
@@ -283,7 +298,7 @@ long jit_sys_execve(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (!jit.client.exec || jit_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
     if (!name[0] && !(flags & AT_EMPTY_PATH)) return exec_natively(t, &r);
-    if (has_tracer(&r)) return exec_natively(t, &r);
+    if (has_tracer(&r) || is_barred(t, &r)) return exec_natively(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
     if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled))

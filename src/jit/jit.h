@@ -142,6 +142,7 @@ typedef struct jit_native {
     uint64_t (*dispatch)(jit_thread *t); /* serves t->leave; the address to go to with ctx loaded */
     void (*install)(int signo, const struct jit_action *); /* tells the kernel what it comes down to */
     void (*gate)(void);                  /* goes into t->syscall_gate */
+    const char *const *program_calls;    /* behind its system calls that are the program's; NULL ends them */
 } jit_native;
 
 struct jit_arena;

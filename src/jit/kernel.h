@@ -36,6 +36,7 @@ typedef struct jit_signals { /* what the program set; one for all threads that s
 #define JIT_NO_ANSWER (INT64_MIN + 1)  /* the handler has set the whole context */
 
 /* --- syscall.c --- */
+enum { JIT_SYSCALLS = 512 }; /* numbers that are told apart */
 typedef long jit_syscall_handler(jit_thread *t, weave_context *c);
 typedef struct jit_syscall_row {
     uint16_t nr;
@@ -183,6 +184,7 @@ void jit_trap_set(jit_thread *t, int signo, uint64_t addr); /* for faults found 
 uint64_t jit_uc_pc(const void *uc);
 void jit_uc_set_pc(void *uc, uint64_t pc);
 uint64_t *jit_uc_mask(void *uc);
+void jit_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */
 bool jit_uc_is_write(const void *uc);           /* the page fault was a write */
 void jit_uc_keep_trap(jit_thread *t, const void *uc);
 void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "jit/confine.h"
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
 
@@ -139,9 +140,7 @@ static long run_prctl(jit_thread *t, weave_context *c)
     if (option == SET_TSC) t->no_cycles = false; /* the first fault tells */
     /* It lets calls through by where they are made from, and ours are made elsewhere. */
     if (option == SET_SYSCALL_USER_DISPATCH) return -EINVAL;
-    if (option == SET_SECCOMP)
-        inl_log(INL_LOG_SYSCALL, "a seccomp filter will see Inlay's own calls too");
-    return jit_pass(t, c);
+    return option == SET_SECCOMP ? jit_confine_prctl(t, c) : jit_pass(t, c);
 }
 
 /* What its tracer will look at must be the program itself. */
@@ -174,6 +173,7 @@ const jit_syscall_row jit_process_syscalls[] = {
     {SYS_rseq, "rseq", run_rseq},
     {SYS_prctl, "prctl", run_prctl},
     {SYS_ptrace, "ptrace", run_ptrace},
+    {SYS_seccomp, "seccomp", jit_confine_seccomp},
     {SYS_arch_prctl, "arch_prctl", run_arch_prctl},
     {0, NULL, NULL},
 };

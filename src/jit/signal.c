@@ -51,7 +51,7 @@ void jit_kernel_mask_set(uint64_t mask)
 
 uint64_t jit_kernel_mask_all(void)
 {
-    uint64_t all = ~0ull, before = 0;
+    uint64_t all = ~JIT_BIT(SIGSYS), before = 0; /* which a call of ours may raise */
     sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all);
     return before;
 }
@@ -308,6 +308,7 @@ bool jit_signal_deliver_pending(jit_thread *t)
     if (t->fault.present) {
         siginfo_t info = t->fault.info;
         t->fault.present = false;
+        if (info.si_signo == SIGSYS) info.si_call_addr = (void *)(uintptr_t)t->ctx.pc; /* not where it was made */
         deliver(t, &info, t->sigmask, true);
         if (!t->pending.present) jit_mask_apply(t);
         changed = true;

@@ -13,8 +13,10 @@
  * A fault in translated code is the program's own, and its context is known exactly from the
  * fragment's map; or it is one that Inlay arranged.
  */
+#include "jit/confine.h"
 #include "jit/kernel.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -178,10 +180,18 @@ static bool is_programs(const jit_thread *t, uint64_t pc)
     return t->where == JIT_IN_CACHE && !t->frame.in_tool && program_insn(pc, &entry);
 }
 
+/* A call of Inlay's or of the tool's own that a filter, which was there before them, has trapped: it fails. */
+static bool own_call_failed(int signo, const siginfo_t *info, void *uc)
+{
+    if (signo != SIGSYS || info->si_code != SYS_SECCOMP || jit_is_program_call(jit_uc_pc(uc))) return false;
+    jit_uc_set_answer(uc, -ENOSYS);
+    return true;
+}
+
 static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t fs_base)
 {
     uint64_t pc = jit_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
-    if (arranged(t, signo, addr, uc, fs_base)) return;
+    if (own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, fs_base)) return;
     if (jit_stepped_over(t, signo, info, uc)) return;
     if (!is_programs(t, pc) && jit_settings_fault(t, signo, uc)) return;
     if (t->where == JIT_IN_RUNTIME) {

@@ -7,6 +7,7 @@
  *
  * To add a call: a row in the table of its subject (syscall_memory.c ...), with a handler that returns
  * the kernel's answer. */
+#include "jit/confine.h"
 #include "jit/kernel.h"
 
 #include <errno.h>
@@ -17,10 +18,8 @@
 #include "base/sys.h"
 #include "jit/x86_64/abi.h"
 
-enum { NUMBERS = 512 };
-
-uint64_t jit_native_syscalls[NUMBERS / 64];
-static const jit_syscall_row *rows[NUMBERS];
+uint64_t jit_native_syscalls[JIT_SYSCALLS / 64];
+static const jit_syscall_row *rows[JIT_SYSCALLS];
 
 static void add_rows(const jit_syscall_row *table)
 {
@@ -75,12 +74,15 @@ long jit_read_string(char *to, uint64_t from, size_t size)
 
 static const jit_syscall_row *row_of(long nr)
 {
-    return nr >= 0 && nr < NUMBERS ? rows[nr] : NULL;
+    return nr >= 0 && nr < JIT_SYSCALLS ? rows[nr] : NULL;
 }
 
 static long make(jit_thread *t, weave_context *c)
 {
     const jit_syscall_row *row = row_of(jit_number(c));
+    jit_verdict verdict = jit_confine_ask(t, c);
+    if (verdict == JIT_CALL_KILLS) jit_confine_kill(t);
+    if (verdict == JIT_CALL_REFUSED) return jit_pass(t, c);
     if (jit_fd_is_refused(jit_number(c), jit_arg(c, 0))) return -EBADF;
     return row ? row->run(t, c) : jit_pass(t, c);
 }

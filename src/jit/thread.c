@@ -253,6 +253,7 @@ static void inherit(jit_thread *child, const jit_thread *t, const jit_clone_args
     memcpy(child->frame.xsave_area, t->frame.xsave_area, jit_xsave_bytes());
     child->sigmask = t->sigmask;
     child->clears_signals = a->flags & CLONE_CLEAR_SIGHAND;
+    child->filters = t->filters;
     child->altstack = (stack_t){.ss_flags = SS_DISABLE};
     if (a->flags & CLONE_VFORK) child->altstack = t->altstack;
     child->trapno = t->trapno;
@@ -285,17 +286,16 @@ static jit_thread *make_child(jit_thread *t, const jit_clone_args *a)
 
 static long raw_clone(const jit_clone_args *a, size_t size, jit_thread *child)
 {
-    jit_clone_args mine = *a;
-    mine.flags &= ~(uint64_t)JIT_CLONE_OURS;
-    mine.tls = 0;
+    jit_clone_args mine = *a; /* the other flags and all: a filter may know them by heart */
+    mine.flags &= ~(uint64_t)(JIT_CLONE_OURS & ~CLONE_SETTLS);
     if (size) {
         mine.stack = (uint64_t)(uintptr_t)child->stack_low;
         mine.stack_size = child->stack_size;
         return jit_raw_clone(SYS_clone3, (long)&mine, (long)size, 0, 0, 0, child);
     }
     return jit_raw_clone(SYS_clone, (long)(mine.flags | mine.exit_signal),
-                         (long)child->runtime_stack, (long)mine.parent_tid, (long)mine.child_tid, 0,
-                         child);
+                         (long)child->runtime_stack, (long)mine.parent_tid, (long)mine.child_tid,
+                         (long)mine.tls, child);
 }
 
 /* The vfork child has exec'ed or ended; what it did for the tool is the parent's. */

@@ -102,6 +102,7 @@ typedef struct jit_thread {
     uint64_t temp_mask;        /* the mask of ppoll, sigsuspend ... while it runs */
     bool temp_active;
     uint64_t trapno, trap_err, trap_addr; /* of the last fault: what the kernel shows in every frame */
+    const struct jit_filter *filters; /* of system calls, that the program installed; the newest first */
     struct jit_signals *signals; /* dispositions; shared by the threads of a process */
     uint32_t busy;             /* 0 from the moment an ended thread no longer uses its stacks */
     bool parent_waits;         /* vfork: the parent sleeps and takes the block back afterwards */

@@ -16,8 +16,10 @@
  * Runs with the FS base of what was interrupted: nothing here uses thread-local storage. */
 #include "rewrite/run_private.h"
 #include "base/sys.h"
+#include "jit/confine.h"
 #include "jit/x86_64/abi.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -182,6 +184,7 @@ static rewrite_jump deliver(jit_thread *t, int signo, siginfo_t *info, void *uc,
     rewrite_where at;
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
+    if (fault && signo == SIGSYS) info->si_call_addr = (void *)(uintptr_t)c.pc; /* not where it was made */
     bool leaves = at.place && (a.handler != DEFAULT || fault || jit_kills_by_default(signo));
     if (leaves) rewrite_leave_run(t, at.place, at.before);
     notify(t, signo, info, &c);
@@ -282,6 +285,24 @@ static rewrite_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
     return (rewrite_jump){0, 0};
 }
 
+/* A call of Inlay's or of the tool's own that a filter, which was there before them, has trapped: it fails. */
+static bool own_call_failed(int signo, const siginfo_t *info, void *uc)
+{
+    uint64_t pc = jit_uc_pc(uc);
+    if (signo != SIGSYS || info->si_code != SYS_SECCOMP || jit_is_program_call(pc)) return false;
+    if (pc < jit.start.tool_low || pc >= jit.start.tool_high) return false;
+    jit_uc_set_answer(uc, -ENOSYS);
+    return true;
+}
+
+/* The program has made a call that the strict mode forbids. */
+static void end_by_strict_mode(jit_thread *t)
+{
+    death d = {t, SIGKILL};
+    if (!t->is_vfork_child) rewrite_on_tool_stack(t, end_of_tool, &d);
+    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), SIGKILL);
+}
+
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
 
 static rewrite_jump in_runtime(jit_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
@@ -325,9 +346,11 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
 {
     const rewrite_jump back = {0, 0};
     bool fault = !jit_signal_unmark(info) && jit_signal_is_fault(signo, info);
+    if (fault && own_call_failed(signo, info, uc)) return back;
     if (!t) return deliver_elsewhere(signo, frame, fault);
     if (jit_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
     if (fault && is_inlays(t, jit_uc_pc(uc)) && jit_settings_fault(t, signo, uc)) return back;
+    if (fault && signo == SIGSYS && jit_confine_is_strict(t)) end_by_strict_mode(t);
     if (t->where == JIT_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
     if (!rewrite_is_step(info)) rewrite_settle(t, uc);
     if (rewrite_is_step(info) && (t->pending.present || t->native_stepped)) {

@@ -4,12 +4,14 @@
 #include "rewrite/run_private.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "jit/confine.h"
 #include "jit/x86_64/abi.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -24,7 +26,7 @@ enum { NUMBERS = 512 };
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
                                 SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
-                                SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal};
+                                SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
 uint64_t rewrite_gated[NUMBERS / 64], rewrite_gated_fds[NUMBERS / 64];
@@ -136,6 +138,8 @@ static long serve(jit_thread *t, weave_context *c, long nr)
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:
     case SYS_pidfd_send_signal: return jit_sys_queue(t, c);
+    case SYS_prctl: return (int)jit_arg(c, 0) == PR_SET_SECCOMP ? jit_confine_prctl(t, c) : jit_pass(t, c);
+    case SYS_seccomp: return jit_confine_seccomp(t, c);
     case SYS_close_range: return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
     case SYS_getdents64: return jit_list_descriptors(t, c);
     default: return -EBADF; /* is_refused */
@@ -155,7 +159,9 @@ static uint64_t begin_call(jit_thread *t)
     weave_context *c = &t->ctx;
     long nr = jit_number(c);
     bool skipped = watched && jit.client.syscall_enter && jit.client.syscall_enter(jit.client.arg, t, c, nr);
-    if (!skipped && !is_served(c, jit_number(c))) {
+    jit_verdict verdict = skipped ? JIT_CALL_GOES : jit_confine_ask(t, c);
+    if (verdict == JIT_CALL_KILLS) jit_confine_kill(t);
+    if (!skipped && (verdict == JIT_CALL_REFUSED || !is_served(c, jit_number(c)))) {
         t->frame.slot[JIT_R11] = (uint64_t)nr;
         return (uint64_t)(uintptr_t)(watched ? rewrite_gate_call : rewrite_gate_pass);
     }

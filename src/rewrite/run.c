@@ -16,10 +16,13 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
         ".quad inl_region_now - .\n"
         ".popsection");
 
+static const char *const program_calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called, NULL};
+
 static const jit_native native = {
     .dispatch = rewrite_dispatch,
     .install = rewrite_install,
     .gate = rewrite_gate,
+    .program_calls = program_calls,
 };
 
 inl_status rewrite_run_begin(const jit_client *client, inl_error *e)

@@ -10,6 +10,7 @@ enum {
     JIT_SYSCALL_BYTES = 2,
     JIT_ELF_MACHINE = 62, /* EM_X86_64 */
 };
+#define JIT_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
 static inline uint64_t jit_arg(const weave_context *c, int i)
 {
@@ -19,6 +20,13 @@ static inline uint64_t jit_arg(const weave_context *c, int i)
 static inline long jit_number(const weave_context *c) { return (long)c->gpr[JIT_RAX]; }
 static inline uint64_t jit_sp(const weave_context *c) { return c->gpr[JIT_RSP]; }
 static inline void jit_set_sp(weave_context *c, uint64_t sp) { c->gpr[JIT_RSP] = sp; }
+static inline void jit_set_call(weave_context *c, long nr, long a, long b, long d)
+{
+    c->gpr[JIT_RAX] = (uint64_t)nr;
+    c->gpr[JIT_RDI] = (uint64_t)a;
+    c->gpr[JIT_RSI] = (uint64_t)b;
+    c->gpr[JIT_RDX] = (uint64_t)d;
+}
 static inline void jit_set_answer(weave_context *c, long answer)
 {
     c->gpr[JIT_RAX] = (uint64_t)answer;

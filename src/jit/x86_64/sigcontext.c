@@ -22,6 +22,8 @@ void jit_uc_set_pc(void *uc, uint64_t pc)
     g[REG_EFL] &= ~(greg_t)(DF | TF);
 }
 
+void jit_uc_set_answer(void *uc, long answer) { registers(uc)[REG_RAX] = answer; }
+
 uint64_t *jit_uc_mask(void *uc) { return (uint64_t *)&((ucontext_t *)uc)->uc_sigmask; }
 
 bool jit_uc_is_write(const void *uc)
