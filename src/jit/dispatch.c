@@ -213,6 +213,7 @@ inl_status jit_init(const jit_client *client, const jit_options *options, const 
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = true;
     jit.start = *start;
+    jit_proc_init();
     jit.born_traced = jit_is_traced();
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     inl_status st = jit_check_processor(e);

@@ -175,12 +175,9 @@ static bool settle_path(const request *r, char *out, size_t size)
         memcpy(out, r->path, n + 1);
         return true;
     }
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", r->dirfd);
-    long n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size);
-    if (n <= 0 || n >= (long)size || out[0] != '/') return false;
-    out[n] = 0;
-    if (r->path[0] && (size_t)snprintf(out + n, size - (size_t)n, "/%s", r->path) >= size - (size_t)n)
+    if (!jit_proc_fd_path(r->dirfd, out, size) || out[0] != '/') return false;
+    size_t n = strlen(out);
+    if (r->path[0] && (size_t)snprintf(out + n, size - n, "/%s", r->path) >= size - n)
         return false;
     return sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS) == 0;
 }
@@ -228,7 +225,7 @@ static long exec_natively(jit_thread *t, const request *r)
 bool jit_is_traced(void)
 {
     char text[4096];
-    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+    long fd = jit_proc_open("self/status");
     if (sys_failed(fd)) return false;
     long n = sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
     sys_call1(SYS_close, fd);

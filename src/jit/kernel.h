@@ -121,6 +121,10 @@ int jit_proc_kind(const char *path);
 long jit_proc_replace(int fd, int kind, int flags);
 /* What `fd` is, when it is a file or folder below the process's own in /proc: the path from there on. */
 bool jit_proc_own_path(int fd, char *out, size_t size);
+/* The kernel's files of this process, wherever the program's root is now: "self/maps" ... */
+void jit_proc_init(void);
+long jit_proc_open(const char *below);
+bool jit_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
 bool jit_proc_put(int out, const char *text, size_t n);
 bool jit_maps_put(int out, char *text);
 bool jit_smaps_put(int out, char *text);

@@ -145,7 +145,7 @@ void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg
     char buffer[4096 + 1];
     size_t have = 0;
     jit_maps_line m;
-    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    long fd = jit_proc_open("self/maps");
     if (sys_failed(fd)) return;
     for (;;) {
         long n = sys_call3(SYS_read, fd, (long)(buffer + have), (long)(sizeof buffer - 1 - have));
@@ -309,11 +309,8 @@ static void forget_range(uint64_t low, uint64_t high)
 
 static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_t offset)
 {
-    char link[32], path[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    long n = sys_call4(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof path - 1);
-    if (n <= 0) return;
-    path[n] = 0;
+    char path[4096];
+    if (!jit_proc_fd_path(fd, path, sizeof path)) return;
     module *m = module_set_mapped(jit.modules, path, addr, size, offset, prot);
     if (m && jit.client.module_loaded) jit.client.module_loaded(jit.client.arg, m);
 }

@@ -11,6 +11,7 @@ inl_status jit_native_init(const jit_native *native, const jit_client *client, c
     jit.native = native;
     jit.client = *client;
     jit.start = *start;
+    jit_proc_init();
     inl_status s = jit_check_processor(e);
     if (s) return s;
     jit_own(start->tool_low, start->tool_high - start->tool_low, true);

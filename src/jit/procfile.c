@@ -156,23 +156,54 @@ int jit_proc_kind(const char *path)
     return -1;
 }
 
-static bool link_text(const char *link, char *out, size_t size)
+/* --- /proc itself, kept open: the program may change its root --- */
+
+static int root = -1;
+
+void jit_proc_init(void)
 {
-    long n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size - 1);
+    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    root = sys_failed(fd) ? -1 : jit_fd_hide((int)fd);
+    if (root < 0 && !sys_failed(fd)) sys_call1(SYS_close, fd);
+}
+
+long jit_proc_open(const char *below)
+{
+    char path[64];
+    if (root >= 0) return sys_call4(SYS_openat, root, (long)below, O_RDONLY | O_CLOEXEC, 0);
+    snprintf(path, sizeof path, "/proc/%s", below);
+    return sys_call4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+static bool link_at(int folder, const char *link, char *out, size_t size)
+{
+    long n = sys_call4(SYS_readlinkat, folder, (long)link, (long)out, (long)size - 1);
     out[n > 0 ? n : 0] = 0;
     return n > 0;
 }
 
-/* /proc/self says the process's number as that /proc counts, which may be another's namespace. */
+bool jit_proc_fd_path(int fd, char *out, size_t size)
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return link_at(root, link + (root >= 0 ? sizeof "/proc" : 0), out, size);
+}
+
+/* /proc/self says the process's number as that /proc counts, which may be another's namespace: that of the /proc at
+ * the beginning, or of one that the program has mounted since. */
 bool jit_proc_own_path(int fd, char *out, size_t size)
 {
     struct statfs fs;
-    char link[48], target[96], pid[24], own[40];
+    char target[96], pid[24], own[40];
     if (sys_call2(SYS_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC) return false;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (!link_text(link, target, sizeof target) || !link_text("/proc/self", pid, sizeof pid))
-        return false;
-    int n = snprintf(own, sizeof own, "/proc/%s/", pid);
+    if (!jit_proc_fd_path(fd, target, sizeof target)) return false;
+    int n = link_at(-1, "/proc/self", pid, sizeof pid) ? snprintf(own, sizeof own, "/proc/%s/", pid) : 0;
+    if (n && !strncmp(target, own, (size_t)n)) {
+        snprintf(out, size, "%s", target + n);
+        return true;
+    }
+    if (root < 0 || !link_at(root, "self", pid, sizeof pid)) return false;
+    n = snprintf(own, sizeof own, "/proc/%s/", pid);
     if (strncmp(target, own, (size_t)n) != 0) return false;
     snprintf(out, size, "%s", target + n);
     return true;
