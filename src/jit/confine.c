@@ -285,8 +285,8 @@ static long set_filter(jit_thread *t, const weave_context *c, int place, uint64_
     jit_filter *f = new_filter(program.len);
     if (!f) return -ENOMEM;
     size_t bytes = program.len * sizeof *f->code;
-    long answer = -EFAULT;
-    if (jit_read(f->code, (uint64_t)(uintptr_t)program.filter, bytes)) answer = install(t, c, place, flags, f);
+    bool readable = jit_read(f->code, (uint64_t)(uintptr_t)program.filter, bytes);
+    long answer = readable ? install(t, c, place, flags, f) : jit_pass(t, c);
     if (t->filters != f) free(f);
     return answer;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -429,6 +430,30 @@ static int lists_descriptors(void)
     return 0;
 }
 
+/* As servers do that show in the list of processes what they are at: over the strings of the environment. */
+static int takes_title(void)
+{
+    char **copies = calloc(10000, sizeof *copies);
+    for (int i = 0; environ[i] && i < 9999; i++) {
+        copies[i] = strdup(environ[i]);
+        memset(environ[i], 'x', strlen(environ[i]));
+    }
+    environ = copies;
+    return forks_and_ends();
+}
+
+static int goes_strict(void)
+{
+    pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_SECCOMP, 1 /* SECCOMP_MODE_STRICT */);
+        work(1000);
+        for (;;) syscall(SYS_exit, 5);
+    }
+    dprintf(1, "%d\n", status_of(child));
+    return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } ways[] = {
     {"return", by_return}, {"exit", by_exit}, {"_exit", by_exit_now}, {"quick_exit", by_quick_exit},
     {"abort", by_abort}, {"fault", by_fault}, {"overflow", by_overflow}, {"term", by_term},
@@ -439,7 +464,7 @@ static const struct { const char *name; int (*run)(void); } ways[] = {
     {"vfork", vforks}, {"spawn", spawns}, {"load", under_load}, {"jump-out", jumps_out},
     {"catch", catches_fault}, {"catch-load", faults_under_load}, {"actions", actions}, {"dlopen", opens_library}, {"itself", runs_itself},
     {"locked-in", locked_in}, {"nobody", as_nobody}, {"no-descriptors", without_more_descriptors},
-    {"no-file-size", without_file_size}, {"listing", lists_descriptors},
+    {"no-file-size", without_file_size}, {"listing", lists_descriptors}, {"title", takes_title}, {"strict", goes_strict},
 };
 
 int main(int argc, char **argv)

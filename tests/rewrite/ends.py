@@ -29,7 +29,7 @@ WAYS = {
     "fork": 2, "vfork": 1, "spawn": 1, "load": 1, "jump-out": 1, "catch": 1, "catch-load": 1,
     "actions": 2,
     "dlopen": 1, "itself": 1,
-    "locked-in": 2, "nobody": 2, "no-descriptors": 2, "no-file-size": 0, "listing": 1,
+    "locked-in": 2, "nobody": 2, "no-descriptors": 2, "no-file-size": 0, "listing": 1, "title": 2, "strict": 2,
 }
 # The child's report is added to its parent's: it may make no file of its own.
 TOGETHER = {"nobody", "no-descriptors"} if os.geteuid() == 0 else {"no-descriptors"}

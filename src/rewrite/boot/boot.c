@@ -241,12 +241,14 @@ static const char *carried_argument(const boot *b, uint64_t i)
     return (const char *)b->data + ((const uint64_t *)(b->data + b->head->argv))[i];
 }
 
-/* Bytes of all strings that are copied: the tool may write to them. */
+/* Bytes of all strings that are copied: the tool may write to them, and the program to its own (to change its
+ * title in the list of processes). */
 static uint64_t strings_size(const boot *b)
 {
     uint64_t n = sizeof tunables;
     for (uint64_t i = 0; i < b->head->argc; i++) n += length(carried_argument(b, i)) + 1;
     for (int64_t i = 0; i < b->argc; i++) n += length(b->argv[i]) + 1;
+    for (char **e = b->envp; *e; e++) n += length(*e) + 1;
     return n;
 }
 
@@ -267,8 +269,7 @@ static uint64_t put_string(const char *s, uint64_t *room)
     return at;
 }
 
-/* argc, the tool's argv and then the program's, environment, auxiliary vector; strings at the top, but for
- * the environment's, which stay where they are. */
+/* argc, the tool's argv and then the program's, environment, auxiliary vector; strings at the top. */
 static uint64_t build_stack(boot *b)
 {
     uint64_t envc = count_env(b), argc = b->head->argc + (uint64_t)b->argc;
@@ -283,7 +284,7 @@ static uint64_t build_stack(boot *b)
     *v++ = 0;
     *v++ = put_string(tunables, &room);
     for (char **e = b->envp; *e; e++)
-        if (!is_private(*e)) *v++ = (uint64_t)*e;
+        if (!is_private(*e)) *v++ = put_string(*e, &room);
     *v++ = 0;
     unsigned n = 0;
     for (const Elf64_auxv_t *a = b->auxv; a->a_type && n < MAX_AUXV - 1; a++, n++) {
