@@ -310,6 +310,7 @@ static long set_strict(jit_thread *t)
     sys_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
     long answer = install(t, &c, 2, 0, f);
     if (t->filters != f) free(f);
+    else sys_call(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0, 0); /* goes with that mode */
     return answer;
 }
 

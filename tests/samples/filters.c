@@ -199,6 +199,17 @@ static int strict_killed(void)
     return end_of(1);
 }
 
+/* That mode takes the time stamps away too. */
+static int strict_time(void)
+{
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) return 1;
+    say("strict\n");
+    unsigned low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    say("what time is it?\n");
+    return end_of(1);
+}
+
 /* --- filters on filters --- */
 
 static int stacked(void)
@@ -357,7 +368,8 @@ static const struct {
     int (*run)(void);
 } ways[] = {
     {"trapped", trapped}, {"refused", refused}, {"tight", tight}, {"tight-fault", tight_fault}, {"killed", killed},
-    {"killed-by-mask", killed_by_mask}, {"strict", strict}, {"strict-killed", strict_killed}, {"stacked", stacked},
+    {"killed-by-mask", killed_by_mask}, {"strict", strict}, {"strict-killed", strict_killed},
+    {"strict-time", strict_time}, {"stacked", stacked},
     {"threads-only", threads_only}, {"one-thread", one_thread}, {"all-threads", all_threads},
     {"thread-killed", thread_killed}, {"inherited", inherited}, {"executes", executes}, {"mistaken", mistaken},
 };
