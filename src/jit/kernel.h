@@ -172,9 +172,15 @@ bool jit_stepped_over(jit_thread *t, int signo, const siginfo_t *info, void *uc)
 /* The instruction at ctx.pc is one that the cache cannot hold: carries it out, or refuses it aloud. */
 void jit_special(jit_thread *t);
 void jit_sigframe_init(void);
-size_t jit_xsave_bytes(void);
-void jit_vectors_init(jit_thread *t); /* the vector state of a new program */
-uint64_t jit_xsave_mask(void);
+/* The vector state (x86_64/sigvectors.c): a new thread's, that of a program's begin and of a handler's, a child's. */
+size_t jit_vector_room(void);
+void jit_vectors_begin(jit_thread *t);
+void jit_vectors_init(jit_thread *t);
+void jit_vectors_inherit(jit_thread *child, const jit_thread *t);
+/* The kernel's frame at a signal of Inlay's tells which of the features that must be asked for the thread uses. */
+void jit_vectors_note(jit_thread *t, const void *uc);
+/* The program has been granted some: from now on they are saved. */
+void jit_vectors_permitted(void);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
 bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,

@@ -228,6 +228,7 @@ bool jit_signal_is_fault(int signo, const siginfo_t *info)
 void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
 {
     jit_thread *t = jit_self();
+    jit_vectors_note(t, uc);
     if (!jit_signal_unmark(info) && jit_signal_is_fault(signo, info))
         fault(t, signo, info, uc, fs_base);
     else

@@ -61,7 +61,7 @@ static long reserve(size_t size)
 
 static jit_thread *map_block(void)
 {
-    size_t xsave = page_up(jit_xsave_bytes());
+    size_t xsave = page_up(jit_vector_room());
     size_t size = GUARD + STACK + GUARD + SIGNAL_STACK + xsave + WEAVE_BLOCK_SIZE;
     long p = reserve(size);
     if (sys_failed(p)) return NULL;
@@ -106,7 +106,7 @@ static jit_thread *reuse_block(void)
     kept.frame.xsave_area = t->frame.xsave_area;
     kept.frame.heap_cache = t->frame.heap_cache;
     memcpy(t, &kept, sizeof kept);
-    memset(t->frame.xsave_area, 0, jit_xsave_bytes());
+    memset(t->frame.xsave_area, 0, jit_vector_room());
     memset(counters_of(t), 0, jit.dead_counters_high * sizeof(uint64_t));
     return t;
 }
@@ -127,7 +127,6 @@ static jit_thread *new_block(void)
     if (!t) return NULL;
     t->frame.self = &t->frame;
     t->frame.thread_number = __atomic_fetch_add(&jit.next_thread_number, 1, __ATOMIC_RELAXED);
-    t->frame.xsave_mask = jit_xsave_mask();
     t->runtime_stack = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
     t->frame.tool_stack = t->runtime_stack;
     t->dispatch_entry = (uint64_t)(uintptr_t)jit_leave_cache;
@@ -137,7 +136,7 @@ static jit_thread *new_block(void)
     t->leave = JIT_LEAVE_START;
     t->busy = 1;
     t->altstack.ss_flags = SS_DISABLE;
-    jit_vectors_init(t);
+    jit_vectors_begin(t);
     if (jit.native) t->syscall_gate = (uint64_t)(uintptr_t)jit.native->gate;
     else jit_ibl_init_thread(t);
     return t;
@@ -250,7 +249,7 @@ static void inherit(jit_thread *child, const jit_thread *t, const jit_clone_args
     jit_set_clobbers(&child->ctx);
     child->frame.app_gs_base = t->frame.app_gs_base;
     child->frame.app_fs_base = child->ctx.fs_base;
-    memcpy(child->frame.xsave_area, t->frame.xsave_area, jit_xsave_bytes());
+    jit_vectors_inherit(child, t);
     child->sigmask = t->sigmask;
     child->clears_signals = a->flags & CLONE_CLEAR_SIGHAND;
     child->filters = t->filters;

@@ -105,12 +105,15 @@ static bool expand(const char *from, size_t n, const char *origin, char out[PATH
     return true;
 }
 
+/* What is written may run on another processor: a library for all of them comes first, then the one that asks
+ * for least. */
 static bool in_folder(const search *s, const char *folder, const char *name, char out[PATH_MAX])
 {
+    if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && is_usable(s, out)) return true;
     for (const char *const *level = rewriter_hwcaps(); *level; level++)
         if (snprintf(out, PATH_MAX, "%s%s/%s", folder, *level, name) < PATH_MAX && is_usable(s, out))
             return true;
-    return snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && is_usable(s, out);
+    return false;
 }
 
 static bool in_list(const search *s, const char *list, const char *ends, const object *of,

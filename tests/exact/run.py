@@ -33,6 +33,7 @@ SAMPLES = {
     "musl": ["plain_musl", "1"],  # its heap asks how far apart addresses are
     "jumps": ["jumps_static"],
     "masked": ["masked"],
+    "vectors": ["vectors_static"],
     "own segments": ["ownsegments"],
 }
 IN_ORDER = {"masked"}  # accesses of one instruction too are compared in their order

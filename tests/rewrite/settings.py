@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """What a program sets for itself (checks of alignment, the direction of strings, the floating-point environment,
 time stamps that fault: tests/samples/settings.c) is kept for it and does not reach analysis routines
-(settings_tool.c), under the JIT and in the rewritten program.
+(settings_tool.c), under the JIT and in the rewritten program. What is written runs on other processors: no
+instruction of some processors only is in it that was not in the program.
 
   tests/rewrite/settings.py [--build DIR] [--only NAME] [--keep]
 """
 
 import os
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -30,6 +32,13 @@ def check(argv, native, report, env):
         raise Failed(*told)
 
 
+def for_some_processors(program):
+    done = driver.run(["objdump", "-d", program], LIMIT)
+    if done.status or len(done.stdout) < 1000:
+        raise Failed("objdump fails")
+    return set(re.findall(rb"\t(\S+) .*%[yz]mm|\t(xsave\w*|xrstor\w*)\b", done.stdout))
+
+
 def main():
     options = driver.parser(__doc__).parse_args()
     inlay, sample = f"{options.build}/inlay", f"{options.build}/tests/samples/settings"
@@ -45,6 +54,9 @@ def main():
         def rewritten():
             driver.rewrite(inlay, [tool, sample, "-o", f"{results.folder}/rewritten"], LIMIT)
             check([f"{results.folder}/rewritten"], native, report, driver.ENVIRONMENT | {"INLAY_OUT": report})
+            found = for_some_processors(f"{results.folder}/rewritten") - for_some_processors(sample)
+            if found:
+                raise Failed(f"it was written for this processor: {found}")
 
         results.check("jit", lambda: check([inlay, "run", tool, "-o", report, "--", sample], native, report,
                                            driver.ENVIRONMENT))

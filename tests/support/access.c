@@ -8,7 +8,9 @@
 #include <Zydis/Zydis.h>
 #include <cpuid.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 typedef struct machine {
     pid_t pid;
@@ -65,12 +67,21 @@ static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in,
     return a + segment_base(m->regs, op->mem.segment);
 }
 
+/* What the kernel lets a process use that has not asked for more; all that is switched on where it does not know
+ * the question. */
+static uint64_t permitted(void)
+{
+    enum { GET_PERMITTED = 0x1022 };
+    uint64_t mask = 0;
+    return syscall(SYS_arch_prctl, GET_PERMITTED, &mask) ? UINT64_MAX : mask;
+}
+
 /* Bytes of the extended state that `mask` selects: legacy area and header, then components. */
 static uint32_t xsave_size(uint64_t mask, bool compact)
 {
     unsigned a, b, c, d;
     __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-    mask &= (uint64_t)d << 32 | a;
+    mask &= ((uint64_t)d << 32 | a) & permitted();
     uint32_t end = 576, next = 576;
     for (unsigned i = 2; i < 63; i++) {
         if (!(mask >> i & 1)) continue;

@@ -341,16 +341,6 @@ static void test_lock_xadd_and_bt(void **state)
         x86_bt_mi(&c, w, a[bit % n], bit);
         EMIT_CHECK(&c, ZYDIS_MNEMONIC_BT, is_mem(w, a[bit % n]), is_imm(1, bit));
     }
-    for (unsigned i = 0; i < n; i++)
-        for (unsigned restore = 0; restore < 2; restore++) {
-            emit_start(&c);
-            x86_xsave(&c, a[i], restore);
-            emit_decoded d = emit_decode(&c, 0);
-            assert_int_equal(d.insn.mnemonic,
-                             restore ? ZYDIS_MNEMONIC_XRSTOR64 : ZYDIS_MNEMONIC_XSAVE64);
-            emit_operand m = is_mem(d.operands[0].size / 8u, a[i]);
-            assert_true(emit_operand_is(&d, 0, &m, c.exec));
-        }
 }
 
 static void test_shifts(void **state)

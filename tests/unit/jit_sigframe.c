@@ -59,11 +59,12 @@ static jit_thread *thread_like_it(void)
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(t, MAP_FAILED);
     t->frame.xsave_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
-    t->frame.xsave_mask = jit_xsave_mask();
+    jit_vectors_begin(t);
+    jit_vectors_note(t, copy + frame_at + 8);
     jit_uc_context(copy + frame_at + 8, t, 0, &t->ctx);
     jit_uc_keep_trap(t, copy + frame_at + 8);
     uint64_t fp = word(copy, frame_at + FPSTATE_POINTER) - (uint64_t)(uintptr_t)kernel_stack;
-    memcpy(t->frame.xsave_area, copy + fp, jit_xsave_bytes());
+    memcpy(t->frame.xsave_area, copy + fp, (size_t)(STACK - fp) < jit_vector_room() ? STACK - fp : jit_vector_room());
     memset((char *)t->frame.xsave_area + 464, 0, 48);
     t->altstack = (stack_t){.ss_sp = our_stack, .ss_size = sizeof our_stack};
     return t;

@@ -1,6 +1,7 @@
 /* See the header. Faults: the handler takes the state out of the signal frame (for woven code,
  * through the map that the weaver left), and goes to the way out. */
 #include "weave_harness.h"
+#include "weave/x86_64/vectors.h"
 
 #include <signal.h>
 #include <string.h>
@@ -151,9 +152,7 @@ static bool open_frame(void)
     bench.frame->tool_stack = (uint64_t)(uintptr_t)stack + (1 << 18);
     bench.frame->xsave_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint32_t low, high;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    bench.frame->xsave_mask = (uint64_t)high << 32 | low;
+    weave_vectors_choose(bench.frame);
     uint64_t fs;
     __asm__("rdfsbase %0" : "=r"(fs));
     bench.frame->tool_fs_base = fs;

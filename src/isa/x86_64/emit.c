@@ -408,11 +408,6 @@ void x86_wrfsbase(x86_code *c, unsigned reg) { base_move(c, 2, reg); }
 
 /* Vector state. */
 
-void x86_xsave(x86_code *c, x86_addr a, bool restore)
-{
-    x86_encode_mem(c, (x86_form){8, 0xae, X86_MAP_0F}, restore ? 5 : 4, a, x86_no_imm);
-}
-
 static void move_vec(x86_code *c, uint8_t opcode, unsigned vec_bytes, unsigned vec, x86_addr a)
 {
     if (vec_bytes == 16 && vec < 16)

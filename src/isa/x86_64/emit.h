@@ -109,7 +109,6 @@ void x86_syscall(x86_code *);
 void x86_ret(x86_code *);
 void x86_int3(x86_code *);
 void x86_ud2(x86_code *);
-void x86_xsave(x86_code *, x86_addr, bool restore); /* xsave64 / xrstor64, mask in edx:eax */
 void x86_vec_store(x86_code *, unsigned vec_bytes, x86_addr, unsigned vec); 
                           /* 16: movups, 32: vmovups ymm, 64: zmm; EVEX for vec >= 16 */
 void x86_vec_load(x86_code *, unsigned vec_bytes, unsigned vec, x86_addr);

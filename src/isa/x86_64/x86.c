@@ -29,6 +29,14 @@ bool x86_is_rdfsbase_family(const isa_insn *in)
            (fx->other_reads | fx->other_writes) & BASES;
 }
 
+enum x86_encoding x86_encoding_of(const isa_insn *in)
+{
+    unsigned at = in->opcode_at;
+    if (at >= 4 && in->raw[at - 4] == 0x62) return X86_EVEX;
+    if ((at >= 2 && in->raw[at - 2] == 0xc5) || (at >= 3 && in->raw[at - 3] == 0xc4)) return X86_VEX;
+    return at >= 3 && in->raw[at - 3] == 0x8f ? X86_XOP : X86_LEGACY;
+}
+
 const isa isa_x86_64 = {
     .name = "x86_64",
     .elf_machine = EM_X86_64,

@@ -27,5 +27,9 @@ uint32_t x86_cond_flags(unsigned cond);
 bool x86_is_syscall(const isa_insn *);  /* the 64-bit syscall instruction */
 bool x86_is_int80(const isa_insn *);
 bool x86_is_rdfsbase_family(const isa_insn *); /* rd/wr fs/gs base */
+/* How the instruction is encoded; all but legacy forms clear a vector register above what they write. */
+enum x86_encoding { X86_LEGACY, X86_VEX, X86_EVEX, X86_XOP };
+enum x86_encoding x86_encoding_of(const isa_insn *);
+static inline bool x86_clears_upper(const isa_insn *in) { return x86_encoding_of(in) != X86_LEGACY; }
 
 #endif

@@ -14,6 +14,14 @@
 #define SHADOW_STACK_LAST 0x5005
 #define USER_END 0x7ffffffff000ull
 
+/* Components of the vector state that must be asked for: threads save them from now on. */
+static long request_state(int option, uint64_t value)
+{
+    long answer = sys_call2(SYS_arch_prctl, option, (long)value);
+    if (!answer) jit_vectors_permitted();
+    return answer;
+}
+
 long jit_arch_prctl(jit_thread *t, int option, uint64_t value)
 {
     weave_context *c = &t->ctx;
@@ -28,7 +36,7 @@ long jit_arch_prctl(jit_thread *t, int option, uint64_t value)
         return 0;
     case ARCH_GET_FS: return jit_write(value, &c->fs_base, 8) ? 0 : -EFAULT;
     case ARCH_GET_GS: return jit_write(value, &c->gs_base, 8) ? 0 : -EFAULT;
-    case ARCH_REQ_XCOMP_PERM: return -EOPNOTSUPP; /* the frames of signals would not hold tiles */
+    case ARCH_REQ_XCOMP_PERM: return request_state(option, value);
     default: break;
     }
     /* Calls push return addresses that differ from where they return to. */

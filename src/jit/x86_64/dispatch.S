@@ -49,16 +49,34 @@
         jmp     jit_enter_begin
 .endm
 
-/* The vector state goes to the xsave area; an x87 stack in use is emptied for C. */
+/* The vector state goes to the xsave area; an x87 stack in use is emptied for C. Without XSAVE there is no word
+ * about use. Written out here, not called: handlers know the addresses. */
 .macro  SAVE_VECTORS
         mov     %gs:OFF_XSAVE_AREA, %rbx
+        cmpb    $0, %gs:OFF_NO_XSAVE
+        jne     1f
         mov     %gs:OFF_XSAVE_MASK, %eax
         mov     %gs:OFF_XSAVE_MASK + 4, %edx
         xsave64 (%rbx)
         testb   $1, 512(%rbx)
-        jz      1f
-        fninit
-1:
+        jz      3f
+        jmp     2f
+1:      fxsave64 (%rbx)
+        movq    $3, 512(%rbx)
+2:      fninit
+3:
+.endm
+
+.macro  LOAD_VECTORS
+        mov     %gs:OFF_XSAVE_AREA, %rbx
+        cmpb    $0, %gs:OFF_NO_XSAVE
+        jne     1f
+        mov     %gs:OFF_XSAVE_MASK, %eax
+        mov     %gs:OFF_XSAVE_MASK + 4, %edx
+        xrstor64 (%rbx)
+        jmp     2f
+1:      fxrstor64 (%rbx)
+2:
 .endm
 
         .globl  jit_leave_cache
@@ -121,10 +139,7 @@ jit_enter_begin:
         cmpb    $0, %gs:OFF_PENDING
         jne     dispatch_again
         mov     %gs:OFF_RUNTIME_STACK, %rsp
-        mov     %gs:OFF_XSAVE_AREA, %rbx
-        mov     %gs:OFF_XSAVE_MASK, %eax
-        mov     %gs:OFF_XSAVE_MASK + 4, %edx
-        xrstor64 (%rbx)
+        LOAD_VECTORS
         mov     %gs:CTX_GS, %rax
         mov     %rax, %gs:OFF_APP_GS
         mov     %gs:CTX_FS, %rax

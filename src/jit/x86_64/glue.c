@@ -21,6 +21,7 @@ AT(jit_thread, frame.tool_fs_base, OFF_TOOL_FS);
 AT(jit_thread, frame.app_gs_base, OFF_APP_GS);
 AT(jit_thread, frame.xsave_area, OFF_XSAVE_AREA);
 AT(jit_thread, frame.xsave_mask, OFF_XSAVE_MASK);
+AT(jit_thread, frame.no_xsave, OFF_NO_XSAVE);
 AT(jit_thread, ctx, OFF_CTX);
 AT(jit_thread, ctx.gpr[X86_RCX], CTX_RCX);
 AT(jit_thread, ctx.gpr[X86_R15], CTX_R15);

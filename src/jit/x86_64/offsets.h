@@ -16,6 +16,8 @@
 #define OFF_XSAVE_AREA 0x190
 #define OFF_XSAVE_MASK 0x198
 
+#define OFF_NO_XSAVE 0x598
+
 #define OFF_CTX 0x1000
 #define CTX_RAX 0x1000
 #define CTX_RCX 0x1008

@@ -11,24 +11,19 @@
  * The program may change anything in it before it returns; what it hands back is checked as the kernel
  * checks it, since XRSTOR of a bad image would fault in the runtime.
  */
-#include <cpuid.h>
 #include <string.h>
 
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
-
+#include "jit/x86_64/sigvectors.h"
 
 enum {
     UC_FP_XSTATE = 1, UC_SIGCONTEXT_SS = 2, UC_STRICT_RESTORE_SS = 4,
     RED_ZONE = 128,
-    LEGACY = 512, HEADER = 64, SW_RESERVED = 464, MXCSR = 24, MXCSR_MASK = 28,
-    FPSSE = 3, PKRU_BIT = 9, TILES_LOW = 17, TILES_HIGH = 18,
     FLAG_TF = 0x100, FLAG_DF = 0x400, FLAG_RF = 0x10000,
     RESTORED_FLAGS = 0x50dd5, /* CF PF AF ZF SF TF DF OF RF AC */
     CODE_SEGMENT = 0x33, STACK_SEGMENT = 0x2b,
-    DEFAULT_MXCSR = 0x1f80,
 };
-#define INITIAL_PKRU 0x55555554u
 
 struct machine_context {
     uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
@@ -50,58 +45,6 @@ _Static_assert(sizeof(struct machine_context) == 256, "kernel ABI");
 _Static_assert(sizeof(struct rt_frame) == 440, "kernel ABI");
 _Static_assert(sizeof(siginfo_t) == 128, "kernel ABI");
 
-struct sw_bytes {
-    uint32_t magic1, extended_size;
-    uint64_t features;
-    uint32_t xstate_size, padding[7];
-};
-_Static_assert(sizeof(struct sw_bytes) == 48, "kernel ABI");
-
-/* What a frame's vector state holds: set once, from the processor. */
-static struct {
-    uint64_t features;
-    uint32_t size;       /* without the second magic word */
-    uint32_t mxcsr_mask;
-    uint32_t pkru_at;    /* offset of the component, 0: none */
-} xstate;
-
-static uint64_t enabled_features(void)
-{
-    uint32_t low, high;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low | (uint64_t)high << 32;
-}
-
-uint64_t jit_xsave_mask(void) { return enabled_features(); }
-
-size_t jit_xsave_bytes(void)
-{
-    uint32_t a, enabled, c, d;
-    __cpuid_count(0xd, 0, a, enabled, c, d);
-    return enabled;
-}
-
-void jit_sigframe_init(void)
-{
-    /* Tile registers are in a frame only after the program asked the kernel for them; arch_prctl
-     * refuses that (syscall_process.c). */
-    xstate.features = enabled_features() & ~(1ull << TILES_LOW | 1ull << TILES_HIGH);
-    xstate.size = LEGACY + HEADER;
-    for (uint32_t i = 2; i < 63; i++) {
-        uint32_t size, offset, c, d;
-        if (!(xstate.features >> i & 1)) continue;
-        __cpuid_count(0xd, i, size, offset, c, d);
-        if (c & 1) continue; /* supervisor state */
-        if (offset + size > xstate.size) xstate.size = offset + size;
-        if (i == PKRU_BIT) xstate.pkru_at = offset;
-    }
-    _Alignas(64) uint8_t legacy[LEGACY];
-    memset(legacy, 0, sizeof legacy);
-    __asm__ volatile("fxsave64 %0" : "=m"(legacy));
-    memcpy(&xstate.mxcsr_mask, legacy + MXCSR_MASK, 4);
-    if (!xstate.mxcsr_mask) xstate.mxcsr_mask = 0xffbf;
-}
-
 /* --- the alternate stack --- */
 
 static bool on_altstack(const jit_thread *t, uint64_t sp)
@@ -113,78 +56,6 @@ static bool on_altstack(const jit_thread *t, uint64_t sp)
 bool jit_altstack_active(const jit_thread *t, uint64_t sp)
 {
     return !(t->altstack.ss_flags & (int)SS_AUTODISARM) && on_altstack(t, sp);
-}
-
-/* --- vector state --- */
-
-void jit_vectors_init(jit_thread *t)
-{
-    uint8_t *area = t->frame.xsave_area;
-    memset(area, 0, LEGACY + HEADER);
-    uint32_t mxcsr = DEFAULT_MXCSR;
-    uint16_t control = 0x37f;
-    memcpy(area, &control, sizeof control);
-    memcpy(area + MXCSR, &mxcsr, sizeof mxcsr);
-    if (xstate.pkru_at && t->frame.xsave_mask >> PKRU_BIT & 1) {
-        uint64_t bv = 1ull << PKRU_BIT;
-        uint32_t pkru = INITIAL_PKRU;
-        memcpy(area + LEGACY, &bv, sizeof bv);
-        memcpy(area + xstate.pkru_at, &pkru, sizeof pkru);
-    }
-}
-
-static bool put_vectors(const jit_thread *t, uint64_t to)
-{
-    uint8_t *area = t->frame.xsave_area;
-    struct sw_bytes sw = {.magic1 = FP_XSTATE_MAGIC1,
-                          .extended_size = xstate.size + 4,
-                          .features = xstate.features,
-                          .xstate_size = xstate.size};
-    uint64_t bv;
-    uint32_t magic2 = FP_XSTATE_MAGIC2;
-    memcpy(&bv, area + LEGACY, sizeof bv);
-    bv = (bv & xstate.features) | FPSSE; /* XSAVE has written these in any case */
-    return jit_write(to, area, SW_RESERVED) && jit_write(to + SW_RESERVED, &sw, sizeof sw) &&
-           jit_write(to + LEGACY, &bv, sizeof bv) &&
-           jit_write(to + LEGACY + 8, area + LEGACY + 8, xstate.size - LEGACY - 8) &&
-           jit_write(to + xstate.size, &magic2, sizeof magic2);
-}
-
-/* True when the frame's image is more than the 512 legacy bytes. */
-static bool is_extended(const struct sw_bytes *sw, uint64_t from)
-{
-    uint32_t magic2;
-    if (sw->magic1 != FP_XSTATE_MAGIC1 || sw->xstate_size < LEGACY + HEADER ||
-        sw->xstate_size > xstate.size || sw->xstate_size > sw->extended_size)
-        return false;
-    return jit_read(&magic2, from + sw->xstate_size, sizeof magic2) && magic2 == FP_XSTATE_MAGIC2;
-}
-
-static bool take_vectors(jit_thread *t, uint64_t from)
-{
-    uint8_t *area = t->frame.xsave_area;
-    if (!from) {
-        jit_vectors_init(t);
-        return true;
-    }
-    struct sw_bytes sw;
-    if (!jit_read(&sw, from + SW_RESERVED, sizeof sw)) return false;
-    jit_vectors_init(t);
-    uint64_t header[HEADER / 8] = {FPSSE};
-    if (!jit_read(area, from, SW_RESERVED)) return false;
-    if (is_extended(&sw, from)) {
-        if (!jit_read(header, from + LEGACY, HEADER) ||
-            !jit_read(area + LEGACY + HEADER, from + LEGACY + HEADER,
-                      sw.xstate_size - LEGACY - HEADER))
-            return false;
-        for (unsigned i = 1; i < HEADER / 8; i++)
-            if (header[i]) return false;
-        header[0] &= xstate.features & sw.features;
-    }
-    memcpy(area + LEGACY, header, HEADER);
-    uint32_t mxcsr;
-    memcpy(&mxcsr, area + MXCSR, sizeof mxcsr);
-    return !(mxcsr & ~xstate.mxcsr_mask);
 }
 
 /* --- building --- */
@@ -213,7 +84,7 @@ static uint64_t place(const jit_thread *t, const jit_action *a, uint64_t *fpstat
         sp = (uint64_t)(uintptr_t)t->altstack.ss_sp + t->altstack.ss_size;
         entering = true;
     }
-    sp = (sp - (xstate.size + 4)) & ~63ull;
+    sp = (sp - sigvectors_bytes(t)) & ~63ull;
     *fpstate = sp;
     sp = ((sp - sizeof(struct rt_frame)) & ~15ull) - 8;
     if ((nested || entering) && !on_altstack(t, sp)) return 0;
@@ -224,11 +95,12 @@ bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const ji
                        uint64_t saved)
 {
     if (!(a->flags & SA_RESTORER)) return false;
+    sigvectors_prepare(t);
     uint64_t fpstate, sp = place(t, a, &fpstate);
-    if (!sp || !put_vectors(t, fpstate)) return false;
+    if (!sp || !sigvectors_put(t, fpstate)) return false;
     struct rt_frame f = {
         .restorer = a->restorer,
-        .uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+        .uc_flags = (t->frame.no_xsave ? 0 : UC_FP_XSTATE) | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
         .stack_sp = (uint64_t)(uintptr_t)t->altstack.ss_sp,
         .stack_flags = (uint32_t)t->altstack.ss_flags,
         .stack_size = t->altstack.ss_size,
@@ -272,7 +144,7 @@ bool jit_sigframe_pop(jit_thread *t, uint64_t *mask)
     struct rt_frame f;
     if (!jit_read(&f, jit_sp(c) - 8, sizeof f)) return false;
     const struct machine_context *m = &f.mc;
-    if (!take_vectors(t, m->fpstate)) return false;
+    if (!sigvectors_take(t, m->fpstate)) return false;
     uint64_t *r = c->gpr;
     r[8] = m->r8, r[9] = m->r9, r[10] = m->r10, r[11] = m->r11;
     r[12] = m->r12, r[13] = m->r13, r[14] = m->r14, r[15] = m->r15;

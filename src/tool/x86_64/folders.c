@@ -1,7 +1,7 @@
 /* Where the dynamic linker looks for libraries on this architecture. */
 #include "tool/rewriter.h"
 
-/* Subfolders for this processor, the best first; then the folder itself. */
+/* Subfolders of what only some processors can run, this one among them; those that ask for least first. */
 const char *const *rewriter_hwcaps(void)
 {
     static const char *found[4];
@@ -13,9 +13,9 @@ const char *const *rewriter_hwcaps(void)
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
               __builtin_cpu_supports("avx512vl");
-    if (v4) found[n++] = "/glibc-hwcaps/x86-64-v4";
-    if (v3) found[n++] = "/glibc-hwcaps/x86-64-v3";
     if (v2) found[n++] = "/glibc-hwcaps/x86-64-v2";
+    if (v3) found[n++] = "/glibc-hwcaps/x86-64-v3";
+    if (v4) found[n++] = "/glibc-hwcaps/x86-64-v4";
     return found;
 }
 

@@ -9,12 +9,15 @@
  *   [ floating-point arguments, out of the saved registers ]
  *   [ FS base swapped ][ call ][ ... all of it undone in reverse ]
  *
- * What a routine that could not be analysed may touch is saved wholesale: XSAVE, FS base, flags with
+ * Vector registers that are saved one by one are written by SSE instructions only, which leave what is above the
+ * low 16 bytes alone: those are saved, on every processor. (What writes more is not analysed, see clobber.c.)
+ * What a routine that could not be analysed may touch is saved wholesale: the vector state, in the way of the
+ * processor at hand, whichever the code was woven on; FS base, flags with
  * the direction and the alignment flag. It finds the floating-point environment that the ABI promises.
  */
 #include "weave/x86_64/weaver.h"
 
-enum { ARG_REGS = 6, VEC_ARGS = 8, DEFAULT_MXCSR = 0x1f80, PLAIN_FLAGS = 2 };
+enum { ARG_REGS = 6, VEC_ARGS = 8, VECS = 16, DEFAULT_MXCSR = 0x1f80, PLAIN_FLAGS = 2 };
 static const uint8_t arg_regs[ARG_REGS] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 
 typedef struct call {
@@ -165,15 +168,7 @@ static void mxcsr(x86_code *c, unsigned field, unsigned temp) /* 3 stores, 2 loa
     x86_bytes(c, b, sizeof b);
 }
 
-static void xsave(weaver *w, bool restore)
-{
-    x86_load(w->c, 4, X86_RAX, x86_gs(WEAVE_OFF(xsave_mask)));
-    x86_load(w->c, 4, X86_RDX, x86_gs(WEAVE_OFF(xsave_mask) + 4));
-    x86_load(w->c, 8, X86_R11, x86_gs(WEAVE_OFF(xsave_area)));
-    x86_xsave(w->c, x86_at(X86_R11, 0), restore);
-}
-
-static x86_addr vec_slot(unsigned v) { return x86_gs(WEAVE_OFF(vec_save) + 64 * (int32_t)v); }
+static x86_addr vec_slot(unsigned v) { return x86_gs(WEAVE_OFF(vec_save) + 16 * (int32_t)v); }
 
 static void pass_vectors(weaver *w, const call *k)
 {
@@ -185,12 +180,12 @@ static void save_vectors(weaver *w, call *k)
     static const uint8_t fninit[] = {0xdb, 0xe3};
     if (k->xsave) {
         x86_mov_rr(w->c, 8, X86_R10, X86_RDX); /* the third argument */
-        xsave(w, false);
+        x86_call_m(w->c, x86_gs(WEAVE_OFF(save_vectors)));
         x86_mov_rr(w->c, 8, X86_RDX, X86_R10);
         x86_bytes(w->c, fninit, sizeof fninit);
     }
-    for (unsigned v = 0; v < 32; v++)
-        if (k->vec_saved >> v & 1) x86_vec_store(w->c, weave_vec_bytes(), vec_slot(v), v);
+    for (unsigned v = 0; v < VECS; v++)
+        if (k->vec_saved >> v & 1) x86_vec_store(w->c, 16, vec_slot(v), v);
     if (!k->mxcsr) return;
     x86_addr dflt = weave_temp_addr(k->mxcsr_temp);
     dflt.disp += 4;
@@ -205,11 +200,11 @@ static void restore_vectors(weaver *w, call *k)
 {
     if (k->mxcsr && !k->xsave) mxcsr(w->c, 2, k->mxcsr_temp);
     if (k->xsave) {
-        xsave(w, true);
+        x86_call_m(w->c, x86_gs(WEAVE_OFF(load_vectors)));
         return;
     }
-    for (unsigned v = 0; v < 32; v++)
-        if (k->vec_saved >> v & 1) x86_vec_load(w->c, weave_vec_bytes(), v, vec_slot(v));
+    for (unsigned v = 0; v < VECS; v++)
+        if (k->vec_saved >> v & 1) x86_vec_load(w->c, 16, v, vec_slot(v));
 }
 
 static void swap_fs(weaver *w, unsigned scratch, bool in)

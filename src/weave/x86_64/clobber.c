@@ -1,16 +1,14 @@
 /* What calling an analysis routine may change, found by decoding it and all that it calls directly.
  *
  * The ABI is trusted for callee-saved registers; everything else is read off the code. Whatever
- * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound)
- * makes the routine "unknown": all caller-saved registers, the whole vector state and the thread
- * pointer are then taken care of. Results are kept for the life of the process.
+ * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound), or writes
+ * vector registers to their end, however wide they are here (VEX, EVEX), makes the routine "unknown": all
+ * caller-saved registers, the whole vector state and the thread pointer are then taken care of. Results are kept for the life of the process.
  */
 #include "weave/x86_64/weaver.h"
 
 #include "base/map.h"
 #include "base/vec.h"
-
-#include <cpuid.h>
 
 enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
 
@@ -52,6 +50,7 @@ static void note(weave_routine *r, const isa_insn *in)
     if ((fx.flags_written | fx.flags_undefined) & X86_ARITH) r->flags = true;
     if (fx.flags_written & ~(uint32_t)X86_ARITH) r->strings = true; /* std, popf */
     r->vecs |= fx.vec_writes;
+    if (fx.vec_writes && x86_clears_upper(in)) r->unknown = true;
     if (fx.mask_writes) r->unknown = true;
     if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE |
                            ISA_OTHER_GS_BASE))
@@ -153,18 +152,4 @@ const weave_routine *weave_routine_of(void (*fn)(void))
         }
     }
     return r;
-}
-
-unsigned weave_vec_bytes(void)
-{
-    static unsigned bytes;
-    unsigned a, b, c, d, low, high;
-    if (bytes) return bytes;
-    unsigned found = 16;
-    if (__get_cpuid(1, &a, &b, &c, &d) && c >> 27 & 1) { /* OSXSAVE */
-        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-        if ((low & 6) == 6) found = 32;
-        if ((low & 0xe6) == 0xe6) found = 64;
-    }
-    return bytes = found;
 }

@@ -39,10 +39,11 @@ static void store_opmask(x86_code *c, unsigned lanes, unsigned reg)
  * than 64 bytes have an extension of their own, as the instruction has if it is itself so short. */
 static unsigned store_bytes(const isa_insn *in)
 {
-    unsigned at = in->opcode_at;
-    if (at >= 4 && in->raw[at - 4] == 0x62) return 16u << (in->raw[at - 1] >> 5 & 3);
-    bool vex = (at >= 2 && in->raw[at - 2] == 0xc5) || (at >= 3 && in->raw[at - 3] == 0xc4);
-    return vex ? 32 : 16;
+    switch (x86_encoding_of(in)) {
+    case X86_EVEX: return 16u << (in->raw[in->opcode_at - 1] >> 5 & 3);
+    case X86_LEGACY: return 16;
+    default: return 32;
+    }
 }
 
 static void store_masks(weaver *w, const isa_insn *in, const isa_mem *m)

@@ -50,13 +50,16 @@ typedef struct weave_frame {
     uint64_t in_tool;                /* 0x188: nonzero while an analysis routine runs: its return
                                         address is so many words below tool_stack */
     void *xsave_area;                /* 0x190: 64-byte aligned, large enough for all enabled features */
-    uint64_t xsave_mask;             /* 0x198: XCR0 */
+    uint64_t xsave_mask;             /* 0x198: the features that the process may use */
     weave_context context;           /* 0x1a0: what SNIPPET_CONTEXT points to */
     weave_buffer_slot buffers[WEAVE_BUFFERS];
-    _Alignas(64) uint8_t vec_save[32][64]; /* single vector registers saved around calls */
+    _Alignas(64) uint8_t vec_save[16][16]; /* single vector registers saved around calls: low 16 bytes */
     uint8_t element_mask[64];        /* of the masked operand that snippets ask about: the mask and */
     uint8_t element_index[64];       /* the index vector, as they were before the instruction */
     void *heap_cache;                /* the tool's allocator's, of this thread; NULL: none yet */
+    /* Ways to save and load the whole vector state on this very processor (vectors.S), called by woven code. */
+    void (*save_vectors)(void), (*load_vectors)(void);
+    uint64_t no_xsave;               /* nonzero: it is FXSAVE's */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -1,8 +1,9 @@
 /* Values that depend on the instruction at the point: addresses, sizes, targets, predicates. All are
  * computed without touching the flags, except comparisons of the count register. */
+#include "weave/x86_64/vectors.h"
 #include "weave/x86_64/weaver.h"
 
-#include <cpuid.h>
+enum { COMPACTION_WORD = 520 }; /* in an image of XSAVE's: its top bit tells the form */
 
 static weave_val owned(unsigned reg) { return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0}; }
 
@@ -99,22 +100,46 @@ weave_val weave_address(weaver *w, const isa_mem *m, const weave_val *index, uns
     return v;
 }
 
+/* XSAVE and its kin, and tiles: their size depends on the state, on the processor at hand. */
+static unsigned state_form(const isa_insn *in)
+{
+    unsigned op = in->raw[in->opcode_at], field = in->raw[in->modrm_at] >> 3 & 7;
+    if (x86_encoding_of(in) != X86_LEGACY) return WEAVE_STATE_TILE;
+    if ((op == 0xae && field == 5) || (op == 0xc7 && field == 3)) return WEAVE_STATE_RESTORED;
+    return op == 0xc7 ? WEAVE_STATE_COMPACTED : WEAVE_STATE_STANDARD;
+}
+
+/* The number of the tile is where other instructions name a vector register. */
+static unsigned tile_number(const isa_insn *in) { return in->raw[in->modrm_at] >> 3 & 7; }
+
+static weave_val state_size(weaver *w, uint32_t operand)
+{
+    const isa_insn *in = &weave_here(w)->in;
+    unsigned form = state_form(in);
+    snippet low = {.kind = SNIPPET_REG, .reg = X86_RAX}, high = {.kind = SNIPPET_REG, .reg = X86_RDX};
+    snippet which = {.kind = SNIPPET_CONST, .value = form}, header = {.kind = SNIPPET_CONST};
+    if (form == WEAVE_STATE_TILE) low = (snippet){.kind = SNIPPET_CONST, .value = tile_number(in)};
+    if (form == WEAVE_STATE_RESTORED) header = (snippet){.kind = SNIPPET_MEM_VALUE, .index = operand};
+    const snippet *args[] = {&low, &high, &which, &header};
+    snippet call = {.kind = SNIPPET_CALL, .nargs = 4, .args = args, .fn = (void (*)(void))weave_state_bytes};
+    return weave_call(w, &call, true);
+}
+
 weave_val weave_access_size(weaver *w, unsigned index)
 {
     isa_mem room[ISA_MAX_MEM];
     const isa_mem *m = weave_mem(w, index, room);
     if (!m) return weave_imm(0);
     if (!(m->bits & ISA_MEM_VARIABLE)) return weave_imm((uint64_t)m->size * m->count);
-    unsigned a, b = 512, c, d; /* the standard form with all enabled features */
-    __get_cpuid_count(0xd, 0, &a, &b, &c, &d);
-    return weave_imm(b);
+    if (weave_here(w)->in.bits & ISA_BIT_UNKNOWN) return weave_imm(0);
+    return state_size(w, index);
 }
 
 /* A load that may fault as the instruction itself would: its state is put on record. */
-static void load_program(weaver *w, unsigned size, unsigned reg, unsigned at)
+static void load_program(weaver *w, unsigned size, unsigned reg, x86_addr at)
 {
     uint32_t from = (uint32_t)w->c->at;
-    x86_load(w->c, size, reg, x86_at(at, 0));
+    x86_load(w->c, size, reg, at);
     weave_note_state(w, from, w->at + w->after, w->st);
 }
 
@@ -137,11 +162,11 @@ void weave_note_state(weaver *w, uint32_t from, uint32_t index, weave_state st)
         (uint16_t)~(st.in_slot | st.in_reg), st.flags_slot && !st.flags_hw};
 }
 
-static weave_val load_at(weaver *w, weave_val at, unsigned size, unsigned hint)
+static weave_val load_at(weaver *w, weave_val at, int32_t offset, unsigned size, unsigned hint)
 {
     weave_in_reg(w, &at, 0);
     unsigned reg = at.kind == WEAVE_REG ? at.reg : weave_take(w, 0, hint);
-    load_program(w, size, reg, at.reg);
+    load_program(w, size, reg, x86_at(at.reg, offset));
     if (at.kind != WEAVE_REG) weave_drop(w, at);
     return owned(reg);
 }
@@ -156,7 +181,8 @@ weave_val weave_mem_value(weaver *w, const snippet *s, unsigned hint)
         return weave_imm(0);
     }
     if (!weave_saved_value(w, s, hint, &at)) at = weave_ea(w, s->index, hint);
-    return load_at(w, at, m->size, hint);
+    if (!(m->bits & ISA_MEM_VARIABLE)) return load_at(w, at, 0, m->size, hint);
+    return load_at(w, at, COMPACTION_WORD, 8, hint); /* asked by state_size only */
 }
 
 static weave_val indirect_target(weaver *w, unsigned hint)
@@ -166,7 +192,7 @@ static weave_val indirect_target(weaver *w, unsigned hint)
     for (int i = 0; i < n; i++) {
         if (op[i].implicit) continue;
         if (op[i].kind == ISA_OPERAND_REG) return weave_reg_value(w, op[i].reg, hint);
-        if (op[i].kind == ISA_OPERAND_MEM) return load_at(w, weave_ea(w, op[i].mem, hint), 8, hint);
+        if (op[i].kind == ISA_OPERAND_MEM) return load_at(w, weave_ea(w, op[i].mem, hint), 0, 8, hint);
     }
     weave_fail(w, INL_ERR_UNSUPPORTED, "the branch has no target that could be computed");
     return weave_imm(0);
@@ -176,7 +202,7 @@ weave_val weave_target(weaver *w, unsigned hint)
 {
     const isa_insn *in = &weave_here(w)->in;
     switch (in->flow) {
-    case ISA_FLOW_RETURN: return load_at(w, weave_reg_value(w, X86_RSP, hint), 8, hint);
+    case ISA_FLOW_RETURN: return load_at(w, weave_reg_value(w, X86_RSP, hint), 0, 8, hint);
     case ISA_FLOW_JUMP_IND:
     case ISA_FLOW_CALL_IND: return indirect_target(w, hint);
     default: return weave_imm(in->target);

@@ -23,6 +23,17 @@ static cfg_need regs_of_mem(const weaver *w, const isa_insn *in, unsigned index)
     return need;
 }
 
+/* A size that depends on the state is told by a mask in registers, or by what lies at the operand. */
+static cfg_need reads_of_size(const weaver *w, const isa_insn *in, unsigned index)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = w->run->isa->memory(in, mem);
+    if ((int)index >= n || !(mem[index].bits & ISA_MEM_VARIABLE)) return (cfg_need){0, 0};
+    cfg_need need = regs_of_mem(w, in, index);
+    need.regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX);
+    return need;
+}
+
 static cfg_need reads_of_predicate(const weaver *w, const isa_insn *in)
 {
     (void)w;
@@ -51,6 +62,7 @@ static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_ins
     case SNIPPET_EA:
     case SNIPPET_ELEMENT_EA:
     case SNIPPET_MEM_VALUE: return regs_of_mem(w, &insn->in, s->index);
+    case SNIPPET_ACCESS_SIZE: return reads_of_size(w, &insn->in, s->index);
     case SNIPPET_TAKEN: return reads_of_taken(&insn->in);
     case SNIPPET_TARGET: { /* of an indirect branch: whatever it reads */
         isa_effects fx;

@@ -226,6 +226,5 @@ void weave_emit_arms(weaver *); /* that were put off, behind the run's end */
 bool weave_inline_copied(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
 /* What calling `fn` may change; kept for the next time. NULL when memory is used up. */
 const weave_routine *weave_routine_of(void (*fn)(void));
-unsigned weave_vec_bytes(void); /* width of a vector register here: 16, 32 or 64 */
 
 #endif
