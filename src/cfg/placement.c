@@ -152,18 +152,34 @@ static void add_transfers(builder *b, uint32_t block)
     }
 }
 
-/* Numbers the nodes that are left; the outside stays 0. */
+/* Numbers the nodes that are left, in place, each as its set; the outside stays 0. How many there are. */
+static uint32_t number_sets(uint32_t *parent, uint32_t nodes, uint32_t *number)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < nodes; i++) number[i] = find(parent, i) == i ? next++ : number[find(parent, i)];
+    return next;
+}
+
 static bool renumber(builder *b, uint32_t nodes, inl_arena *arena)
 {
-    uint32_t *number = inl_arena_alloc(arena, nodes * sizeof *number), next = 0;
+    uint32_t *number = inl_arena_alloc(arena, nodes * sizeof *number);
     if (!number) return false;
-    for (uint32_t i = 0; i < nodes; i++)
-        if (b->parent[i] == i) number[i] = next++;
+    b->g->node_count = number_sets(b->parent, nodes, number);
     for (uint32_t i = 0; i < b->g->edge_count; i++) {
         b->g->edges[i].from = number[b->g->edges[i].from];
         b->g->edges[i].to = number[b->g->edges[i].to];
     }
-    b->g->node_count = next;
+    return true;
+}
+
+bool cfg_flow_contract(cfg_flow_graph *g, const uint8_t *asked, uint32_t *node, inl_arena *arena)
+{
+    uint32_t *parent = inl_arena_alloc(arena, (g->node_count + 1) * sizeof *parent);
+    if (!parent) return false;
+    for (uint32_t i = 0; i < g->node_count; i++) parent[i] = i;
+    for (uint32_t i = 0; i < g->edge_count; i++)
+        if (!g->chord[i] && !asked[i]) merge(parent, g->edges[i].from, g->edges[i].to);
+    g->node_count = number_sets(parent, g->node_count, node);
     return true;
 }
 

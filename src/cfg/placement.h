@@ -52,6 +52,10 @@ uint32_t cfg_flow_transfer(const cfg_flow_graph *, uint32_t block_count, uint32_
 bool cfg_flow_is_fall(const cfg_program *, const cfg_edge *);
 /* Chooses the chords of a graph that is otherwise filled in. False: no memory. */
 bool cfg_flow_choose(cfg_flow_graph *, inl_arena *);
+/* Which nodes are one when only the flows of edges that are `asked` for (one byte each), and of the chords, are to
+ * be derived: what flows through the tree's other edges need not be known. node[i] is i's new number; 0 stays. How
+ * many there are is put into the graph. False: no memory. */
+bool cfg_flow_contract(cfg_flow_graph *, const uint8_t *asked, uint32_t *node, inl_arena *);
 /* From the flows of the chords (in place in `flow`, one number an edge) those of all edges. Only from,
  * to and chord of the graph are looked at. False: no memory. */
 bool cfg_flow_derive(const cfg_flow_graph *, uint64_t *flow, inl_arena *);

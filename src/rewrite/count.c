@@ -233,11 +233,34 @@ static bool get_counters(placing *p, const uint8_t *needed, rewrite_flow_edge *e
     return true;
 }
 
-static bool place(placing *p, const rewrite_flow_edge *edges)
+/* Flows that nobody asks for go, and nodes that they connected are one. Blocks stay, by their numbers. How many edges
+ * are left; 0: no memory. */
+static uint32_t shorten(placing *p, rewrite_flow_edge *edges)
 {
-    uint32_t n = p->g->edge_count;
-    for (uint32_t i = 0; i < n; i++)
+    inl_arena *arena = &p->w->arena;
+    uint32_t n = p->g->edge_count, kept = 0;
+    uint8_t *asked = inl_arena_alloc(arena, n + 1);
+    uint32_t *node = inl_arena_alloc(arena, (p->g->node_count + 1) * sizeof *node);
+    uint32_t *now = inl_arena_alloc(arena, (n + 1) * sizeof *now);
+    if (!asked || !node || !now) return 0;
+    for (size_t i = 0; i < p->terms.count; i++) asked[p->terms.items[i].edge] = 1;
+    if (!cfg_flow_contract(p->g, asked, node, arena)) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        rewrite_flow_edge e = {node[edges[i].from], node[edges[i].to], edges[i].counter};
+        if (i >= p->proc->block_count && !asked[i] && e.from == e.to) continue;
+        now[i] = kept;
+        edges[kept++] = e;
+    }
+    for (size_t i = 0; i < p->terms.count; i++) p->terms.items[i].edge = now[p->terms.items[i].edge];
+    return kept;
+}
+
+static bool place(placing *p, rewrite_flow_edge *edges)
+{
+    for (uint32_t i = 0; i < p->g->edge_count; i++)
         if (edges[i].counter && !count_at(p, i, edges[i].counter)) return false;
+    uint32_t n = shorten(p, edges);
+    if (n == 0) return false;
     rewrite_flows flows = {p->g->node_count, n, (uint32_t)p->terms.count, edges, p->terms.items};
     rewrite_placed placed = {p->w->proc, p->w->client->placed(p->w->client->arg, &flows)};
     return placed.flows && inl_vec_push(&p->w->placed, placed);

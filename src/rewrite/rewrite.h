@@ -25,7 +25,7 @@
 typedef struct rewrite_flow_edge { uint32_t from, to, counter; /* 0: derived */ } rewrite_flow_edge;
 typedef struct rewrite_flow_term { uint32_t counter, edge; uint64_t amount; } rewrite_flow_term;
 typedef struct rewrite_flows {
-    uint32_t node_count, edge_count, term_count;
+    uint32_t node_count, edge_count, term_count; /* the first edges are the procedure's blocks */
     const rewrite_flow_edge *edges;
     const rewrite_flow_term *terms;
 } rewrite_flows;

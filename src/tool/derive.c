@@ -6,17 +6,11 @@
  * solution is made anew each time; at its end, and for the report before an exec, it is kept. */
 #include "tool/state.h"
 #include "cfg/placement.h"
-#include "rewrite/rewrite.h"
+#include "tool/equations.h"
 #include "jit/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct equations {
-    struct equations *next;
-    uint32_t number;
-    rewrite_flows flows;
-} equations;
 
 static uint64_t *final; /* the solution at the program's end, by counter */
 static const void *final_of; /* ... of which thread, NULL: of all */
@@ -37,25 +31,10 @@ uint32_t tool_derive_counter(void *arg)
     return values_wanted ? 0 : tool_counter_fresh();
 }
 
-static void *carried_copy(const void *from, size_t bytes)
-{
-    void *to = tool_carried_alloc(bytes ? bytes : 1);
-    return to ? memcpy(to, from, bytes) : NULL;
-}
-
 uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
 {
     (void)arg;
-    equations *e = tool_carried_alloc(sizeof *e);
-    if (!e) return 0;
-    e->flows = *flows;
-    e->flows.edges = carried_copy(flows->edges, flows->edge_count * sizeof *flows->edges);
-    e->flows.terms = carried_copy(flows->terms, flows->term_count * sizeof *flows->terms);
-    if (!e->flows.edges || !e->flows.terms) return 0;
-    e->next = tool_heap()->roots[ROOT_FLOWS];
-    e->number = e->next ? e->next->number + 1 : 1;
-    tool_heap()->roots[ROOT_FLOWS] = e;
-    return e->number;
+    return tool_equations_add(flows);
 }
 
 /* --- flows that end, or begin, in the middle: where a signal's handler jumps out, or goes on elsewhere --- */
@@ -75,10 +54,12 @@ static uint64_t key_of(uint32_t number, uint32_t node, const jit_thread *t)
 
 static uint32_t node_of(uint32_t number, uint32_t block, bool entered)
 {
-    const equations *e = tool_heap()->roots[ROOT_FLOWS];
-    while (e && e->number != number) e = e->next;
-    if (!e || block >= e->flows.edge_count) return 0;
-    return entered ? e->flows.edges[block].to : e->flows.edges[block].from;
+    tool_equations of;
+    if (!tool_equations_find(number, &of) || block >= of.edge_count) return 0;
+    tool_edge_reader edges = tool_equations_edges(&of);
+    rewrite_flow_edge e = {0};
+    for (uint32_t i = 0; i <= block; i++) e = tool_equations_edge(&edges);
+    return entered ? e.to : e.from;
 }
 
 void tool_derive_flow_ends(jit_thread *t, uint32_t number, uint32_t block, bool entered, int64_t times)
@@ -142,34 +123,40 @@ static uint32_t add_ends(const end_list *list, uint32_t number, cfg_flow_graph *
 /* --- solving --- */
 
 /* Most procedures of a program are never entered. */
-static bool was_entered(const rewrite_flows *f, tool_counter_reader *read, const void *of)
+static bool was_entered(const tool_equations *eq, tool_counter_reader *read, const void *of)
 {
-    for (uint32_t i = 0; i < f->edge_count; i++)
-        if (f->edges[i].counter && read(of, f->edges[i].counter)) return true;
+    tool_edge_reader edges = tool_equations_edges(eq);
+    for (uint32_t i = 0; i < eq->edge_count; i++) {
+        rewrite_flow_edge e = tool_equations_edge(&edges);
+        if (e.counter && read(of, e.counter)) return true;
+    }
     return false;
 }
 
-static bool add_solution(const equations *eq, const end_list *list, tool_counter_reader *read, const void *of,
+static bool add_solution(const tool_equations *eq, const end_list *list, tool_counter_reader *read, const void *of,
                          uint64_t *sums, inl_arena *arena)
 {
-    const rewrite_flows *f = &eq->flows;
-    cfg_flow_graph g = {.node_count = f->node_count, .edge_count = f->edge_count};
-    uint32_t room = f->edge_count + add_ends(list, eq->number, NULL, NULL) + 1;
+    cfg_flow_graph g = {.node_count = eq->node_count, .edge_count = eq->edge_count};
+    uint32_t room = eq->edge_count + add_ends(list, eq->number, NULL, NULL) + 1;
     g.edges = inl_arena_alloc(arena, room * sizeof *g.edges);
     g.chord = inl_arena_alloc(arena, room);
     uint64_t *flow = inl_arena_alloc(arena, room * sizeof *flow);
     if (!g.edges || !g.chord || !flow) return false;
-    for (uint32_t i = 0; i < f->edge_count; i++) {
-        const rewrite_flow_edge *e = &f->edges[i];
-        g.edges[i].from = e->from;
-        g.edges[i].to = e->to;
-        g.chord[i] = e->counter != 0 || e->from == e->to;
-        if (e->counter) flow[i] = read(of, e->counter);
+    tool_edge_reader edges = tool_equations_edges(eq);
+    for (uint32_t i = 0; i < eq->edge_count; i++) {
+        rewrite_flow_edge e = tool_equations_edge(&edges);
+        g.edges[i].from = e.from;
+        g.edges[i].to = e.to;
+        g.chord[i] = e.counter != 0 || e.from == e.to;
+        if (e.counter) flow[i] = read(of, e.counter);
     }
     add_ends(list, eq->number, &g, flow);
     if (!cfg_flow_derive(&g, flow, arena)) return false;
-    for (uint32_t i = 0; i < f->term_count; i++)
-        sums[f->terms[i].counter] += f->terms[i].amount * flow[f->terms[i].edge];
+    tool_term_reader terms = tool_equations_terms(&edges);
+    for (uint32_t i = 0; i < eq->term_count; i++) {
+        rewrite_flow_term t = tool_equations_term(&terms);
+        sums[t.counter] += t.amount * flow[t.edge];
+    }
     return true;
 }
 
@@ -183,10 +170,11 @@ static uint64_t *solve(tool_counter_reader *read, const void *of)
         free(sums);
         sums = NULL;
     }
-    for (equations *e = heap->roots[ROOT_FLOWS]; sums && e; e = e->next) {
+    tool_equations_walk all = tool_equations_first();
+    for (tool_equations e; sums && tool_equations_next(&all, &e);) {
         inl_arena_reset(&arena);
-        if (!was_entered(&e->flows, read, of) && !add_ends(&list, e->number, NULL, NULL)) continue;
-        if (add_solution(e, &list, read, of, sums, &arena)) continue;
+        if (!was_entered(&e, read, of) && !add_ends(&list, e.number, NULL, NULL)) continue;
+        if (add_solution(&e, &list, read, of, sums, &arena)) continue;
         free(sums);
         sums = NULL;
     }

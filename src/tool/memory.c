@@ -55,9 +55,9 @@ static bool grow_locked(uint64_t end)
     return true;
 }
 
-static void *heap_alloc_locked(size_t bytes)
+static void *heap_alloc_locked(size_t bytes, size_t align)
 {
-    uint64_t at = (heap->next + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+    uint64_t at = (heap->next + align - 1) & ~(uint64_t)(align - 1);
     if (bytes > REWRITE_REGION_LOW - at || !grow_locked(at + bytes)) return NULL;
     heap->next = at + bytes;
     return (void *)at;
@@ -122,14 +122,16 @@ void *tool_alloc(size_t bytes)
     return p;
 }
 
-void *tool_carried_alloc(size_t bytes)
+void *tool_carried_alloc_at(size_t bytes, size_t align)
 {
     if (!heap) return tool_alloc(bytes);
     inl_lock_take(&tool_small_lock);
-    void *p = heap_alloc_locked(bytes);
+    void *p = heap_alloc_locked(bytes, align);
     inl_lock_release(&tool_small_lock);
     return p;
 }
+
+void *tool_carried_alloc(size_t bytes) { return tool_carried_alloc_at(bytes, ALIGN); }
 
 /* The instrumentor's main asks. */
 static void *remember(size_t bytes)

@@ -9,24 +9,32 @@
 
 #include <stdlib.h>
 
+/* There may be one for each block of a program, of a byte or two: what stands in front of it is kept short. */
 typedef struct record {
-    struct record *next; /* in the chain of all, where there is a carried heap */
     uint64_t key;
-    size_t size;
-    _Alignas(16) unsigned char bytes[];
+    uint32_t next; /* in the chain of all, where there is a carried heap: units from its begin; 0: none */
+    uint32_t size;
+    unsigned char bytes[];
 } record;
+enum { UNIT = 8, ALIGN = 16 };
+_Static_assert(sizeof(record) % ALIGN == 0, "records are as aligned as what stands in front of them");
 
 static inl_map records;
 static bool attached;
 
 static bool add_locked(record *r) { return inl_map_put(&records, r->key, (uint64_t)(uintptr_t)r); }
 
+static record *chained(const tool_heap_root *heap, uint32_t at)
+{
+    return at ? (record *)(uintptr_t)((uint64_t)(uintptr_t)heap + (uint64_t)at * UNIT) : NULL;
+}
+
 static void attach_locked(void)
 {
     if (attached) return;
     attached = true;
     tool_heap_root *heap = tool_heap();
-    for (record *r = heap ? heap->roots[ROOT_RECORDS] : NULL; r; r = r->next)
+    for (record *r = heap ? heap->roots[ROOT_RECORDS] : NULL; r; r = chained(heap, r->next))
         if (!add_locked(r)) tool_say_limited("out of memory: records are lost");
 }
 
@@ -38,14 +46,17 @@ static void *find_or_add_locked(uint64_t key, size_t size)
         record *r = (record *)(uintptr_t)value;
         return r->size >= size ? r->bytes : NULL;
     }
-    record *r = tool_carried_alloc(sizeof *r + size);
+    record *r = size < UINT32_MAX ? tool_carried_alloc_at(sizeof *r + size, size < ALIGN ? UNIT : ALIGN) : NULL;
     if (!r) return NULL;
     r->key = key;
-    r->size = size;
+    r->size = (uint32_t)size;
     if (!add_locked(r)) return NULL;
     tool_heap_root *heap = tool_heap();
     if (heap) {
-        r->next = heap->roots[ROOT_RECORDS];
+        record *last = heap->roots[ROOT_RECORDS];
+        uint64_t at = last ? ((uint64_t)(uintptr_t)last - (uint64_t)(uintptr_t)heap) / UNIT : 0;
+        if (at > UINT32_MAX) return NULL;
+        r->next = (uint32_t)at;
         heap->roots[ROOT_RECORDS] = r;
     }
     return r->bytes;

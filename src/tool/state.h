@@ -57,6 +57,7 @@ void *tool_alloc(size_t bytes);
 /* The carried heap (see rewriter.c): what is allocated here while code is instrumented is stored in the
  * program that is written and found at the same address there. In other roles the process's memory. */
 void *tool_carried_alloc(size_t bytes);
+void *tool_carried_alloc_at(size_t bytes, size_t align); /* at most 16 */
 bool tool_heap_create(void);  /* instrumentor, before main; false: the place is taken */
 void tool_heap_attach(void);  /* carried, before main: the content has been mapped */
 void tool_heap_begin(void);   /* instrumentor and carried, at inlay_start: no more replay */
