@@ -50,10 +50,13 @@ static void add(list *l, const char *a, const char *b)
 
 static void fill(list *l, const char *path, const char *fds, char *const *argv)
 {
+    char began[48];
+    result_tell_beginning(began, sizeof began);
     l->count = 0;
     add(l, first.argv[0], "");
     add(l, "--inlay-exec-path=", path);
     add(l, "--inlay-fds=", fds);
+    add(l, "--inlay-began=", began);
     for (int i = 1; i < first.options_end; i++)
         if (!is_internal(first.argv[i])) add(l, first.argv[i], "");
     if (tool_options_now.no_ptrace) add(l, "--no-ptrace", "");

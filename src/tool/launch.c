@@ -29,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -58,38 +57,12 @@ static void keep(int fd)
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
 }
 
-static int open_result(const char *path, int more)
-{
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | more, 0666);
-}
-
-/* A rewritten program that another one has started finds the same name in its environment. Whoever is first has the
- * file locked as long as a process lives that writes there; others take FILE.<pid>. */
-static int open_unless_taken(const char *path)
-{
-    struct stat st;
-    int fd = open_result(path, 0);
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return fd;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
-        if (ftruncate(fd, 0) != 0) tool_say("%s: old content stays: %s", path, strerror(errno));
-        return fd;
-    }
-    close(fd);
-    char *other = malloc(strlen(path) + 16);
-    if (!other) return -1;
-    sprintf(other, "%s.%d", path, inlay_pid());
-    fd = open_result(other, O_TRUNC);
-    free(other);
-    return fd;
-}
-
 /* The folder is kept so that other processes' reports land there wherever they change to. */
 void launch_open_output(tool_fds *f, const char *path)
 {
     int fd = -1;
     if (!tool_options_now.followed) {
-        bool carried = tool_handoff_data.role == TOOL_CARRIED;
-        fd = carried ? open_unless_taken(path) : open_result(path, O_TRUNC);
+        fd = result_open_first(path);
         if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
         f->out = lift(fd);
         f->shared = lift(fd);

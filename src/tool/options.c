@@ -145,6 +145,7 @@ static const option common[] = {
      "... and make every addition of an analysis routine at once, none at the end", .words = NULL},
     {ACTION, "inlay-exec-path", 0, .action = take_exec_path},
     {ACTION, "inlay-fds", 0, .action = take_fds},
+    {ACTION, "inlay-began", 0, .action = result_take_beginning},
 };
 enum { COMMON = sizeof common / sizeof *common };
 
@@ -435,6 +436,12 @@ static void check_rewriting(void)
     if (o->rewriting && !by_command && !o->result) o->result = o->output;
 }
 
+static void name_output(tool_options *o)
+{
+    result_run_began();
+    if (o->output && !o->rewriting) o->output = result_name(o->output);
+}
+
 int options_parse(int argc, char **argv, const char *help)
 {
     tool_options *o = &tool_options_now;
@@ -446,10 +453,12 @@ int options_parse(int argc, char **argv, const char *help)
     if (tool_handoff_data.role == TOOL_CARRIED) {
         const char *result = getenv("INLAY_OUT");
         if (result && *result) o->output = result;
+        name_output(o);
         return i;
     }
     if (i >= argc && !o->exec_path) wrong_usage("no program named");
     check_rewriting();
+    name_output(o);
     return i;
 }
 

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -38,17 +37,12 @@ static int take_place(int fd)
 
 static int open_other(void)
 {
-    char *copy = strdup(tool_options_now.output), name[512];
-    if (!copy) return -1;
-    snprintf(name, sizeof name, "%s.%d", basename(copy), inlay_pid());
-    free(copy);
+    const char *path = tool_options_now.output, *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int dir = tool_handoff_data.fds.out_dir;
-    int fd = openat(dir < 0 ? AT_FDCWD : dir, name,
-                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    int fd = result_open_other(dir < 0 ? AT_FDCWD : dir, name);
     if (fd < 0 && tool_handoff_data.fds.shared >= 0) return tool_handoff_data.fds.shared;
     if (fd < 0) {
-        tool_say("cannot write %s in the folder of %s: %s", name, tool_options_now.output,
-                 strerror(errno));
+        tool_say("cannot write %s.%d in the folder of %s: %s", name, inlay_pid(), path, strerror(errno));
         return -1;
     }
     return tool_handoff_data.fds.out = take_place(fd);

@@ -114,6 +114,16 @@ void tool_launch(const char *path, char **argv, char **launcher_argv);
 /* Opens the file of -o, and its folder; fails aloud. */
 void launch_open_output(tool_fds *, const char *path);
 
+/* --- result.c --- */
+/* For writing, nobody else's; -1 with errno. The first process's, which may end up under another name; and
+ * another process's, NAME.<pid> in a folder. */
+int result_open_first(const char *path);
+int result_open_other(int folder, const char *name);
+const char *result_name(const char *file); /* with the process's rank, where an MPI launcher says that it has one */
+void result_run_began(void);               /* now, unless --inlay-began said when */
+const char *result_take_beginning(const char *text); /* NULL, or what is wrong with it */
+void result_tell_beginning(char *out, size_t size);
+
 /* --- inject.c --- */
 typedef struct inject_job {
     int pid;             /* the process, stopped at its exec */

@@ -184,6 +184,19 @@ error 'rewrite: once more'     1 'rewritten before'          "$inlay" rewrite nu
 check 'rewrite: it runs'       0 'blocks executed'           "$scratch/out1"
 check 'rewrite: result file'   0 '"tool": "bbcount"'         sh -c "'$inlay' rewrite bbcount --format=json --result '$scratch/res' '$scratch/program' -o '$scratch/out2' && '$scratch/out2' && cat '$scratch/res'"
 check 'rewrite: INLAY_OUT'     0 '"tool": "bbcount"'         sh -c "INLAY_OUT='$scratch/res2' '$scratch/out2' && cat '$scratch/res2'"
+# Several processes, one name.
+check 'rank of Open MPI'       0 '^ranks.2$'                 sh -c "cd '$scratch' && OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 PMIX_RANK=2 '$inlay' run inscount -o ranks -- true && ls ranks*"
+check 'rank of MPICH'          0 '^ranks.0$'                 sh -c "cd '$scratch' && PMI_RANK=0 PMI_SIZE=2 '$inlay' run inscount -o ranks -- true && ls ranks*"
+check 'rank of Slurm'          0 '^ranks.7$'                 sh -c "cd '$scratch' && SLURM_PROCID=7 SLURM_STEP_NUM_TASKS=9 '$inlay' run inscount -o ranks -- true && ls ranks*"
+check 'alone in its world'     0 '^alone$'                   sh -c "cd '$scratch' && OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0 '$inlay' run inscount -o alone -- true && ls alone*"
+check 'rank, a child'          0 '^child.1.[0-9]*$'          sh -c "cd '$scratch' && PMIX_RANK=1 '$inlay' run inscount -o child -- sh -c '/bin/true; :' && ls child*"
+check 'rank, rewritten'        0 '^carried.4$'               sh -c "cd '$scratch' && PMIX_RANK=4 INLAY_OUT=carried '$scratch/out2' && ls carried*"
+check 'at once: three files'   0 '^3$'                       sh -c "cd '$scratch' && for i in 1 2 3; do '$inlay' run inscount -o once -- sleep 0.5 & done; wait; grep -l '^sleep: [0-9]' once* | wc -l"
+check 'at once: said'          0 'once is being written by another process; this one writes once.[0-9]' sh -c "cd '$scratch' && '$inlay' run inscount -o once -- sleep 1 & cd '$scratch'; sleep 0.3; '$inlay' run inscount -o once -- true; wait"
+check 'again: the same file'   0 '^again$'                   sh -c "cd '$scratch' && '$inlay' run inscount -o again -- true && '$inlay' run inscount -o again -- true && ls again* && test \$(wc -l <again) = 1"
+if unshare -pf true 2>/dev/null; then
+    check 'process numbers twice' 0 '^2$'                    sh -c "cd '$scratch' && '$inlay' run inscount -o twice -- sh -c 'for i in 1 2; do unshare -pf sh -c \"/bin/true; :\"; done' && ls twice.1 twice.1.2 | wc -l"
+fi
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
