@@ -191,6 +191,15 @@ typedef struct isa {
 } isa;
 
 extern const isa isa_x86_64;
+/* Some memory operand may be written. */
+static inline bool isa_writes_memory(const isa *a, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = a->memory(in, mem);
+    for (int i = 0; i < n; i++)
+        if (mem[i].access & ISA_WRITE && mem[i].access != ISA_ADDRESS_ONLY) return true;
+    return false;
+}
 /* The instruction set of an ELF machine number, or NULL. */
 const isa *isa_for_machine(uint16_t elf_machine);
 

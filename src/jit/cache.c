@@ -38,6 +38,7 @@ enum {
 static jit_arena arenas[MAX_ARENAS];
 static uint32_t arena_high;    /* slots in use lie below */
 static bool something_retired;
+static size_t dropped;         /* bytes of code and stubs that are used no more, live generation */
 
 uint8_t *jit_meta_base;
 static uint64_t chunk_state[MAX_CHUNKS];
@@ -186,6 +187,11 @@ size_t jit_cache_bytes(void)
     return sum;
 }
 
+void jit_cache_dropped(const jit_fragment *f)
+{
+    dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES;
+}
+
 static bool has_room(const jit_arena *a, size_t room)
 {
     return a->stub_at - a->code_at >= room && a->code_count + 2 < a->max_pieces &&
@@ -215,7 +221,8 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
     size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
     jit_arena *a = find_arena(app, room);
     if (a) return a;
-    if ((limit && jit_cache_bytes() + size > limit && jit.arenas) || meta_is_low()) jit_flush_all();
+    bool wasted = dropped > jit_cache_bytes() / 2; /* of code that changes all the time */
+    if ((limit && jit_cache_bytes() + size > limit && jit.arenas) || meta_is_low() || wasted) jit_flush_all();
     while (size < room + JIT_TAILS_ROOM) size *= 2;
     a = arena_new(app, size, e);
     if (!a && jit.arenas) {
@@ -277,6 +284,7 @@ void jit_cache_retire(void)
         if (chunk_state[i] == CHUNK_LIVE) chunk_state[i] = jit.epoch;
     meta_at = CHUNK;
     something_retired = true;
+    dropped = 0;
 }
 
 /* The oldest epoch that a thread may still be in. */

@@ -229,7 +229,7 @@ static void only_always_allowed(const jit_filter *f)
         bool looks = false;
         uint32_t answer = jit_bpf_run(f->code, f->count, &d, &looks);
         if (answer == SECCOMP_RET_ALLOW && !looks) continue;
-        __atomic_fetch_and(&jit_native_syscalls[nr / 64], ~(1ull << nr % 64), __ATOMIC_RELAXED);
+        jit_syscall_keep(nr);
     }
 }
 

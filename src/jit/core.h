@@ -27,6 +27,7 @@ enum {
     JIT_MAX_BLOCKS = 64,
     JIT_MAX_EXITS = JIT_MAX_INSNS + JIT_MAX_INSNS / 2,
     JIT_MAX_MARKS = 2 * JIT_MAX_INSNS,
+    JIT_CHECKED_INSNS = 32,  /* in a run whose code is checked at each entry */
 };
 
 /* A piece of an arena's code and the fragment it belongs to. */
@@ -64,6 +65,7 @@ static inline void *jit_meta_at(uint32_t ref) { return jit_meta_base + ((uint64_
 /* Retires all arenas and metadata; called by jit_flush_all. */
 void jit_cache_retire(void);
 void jit_cache_reclaim(void);                    /* frees what no thread can be in any more */
+void jit_cache_dropped(const jit_fragment *f);   /* its code is not used any more */
 size_t jit_cache_bytes(void);                    /* code bytes in use, live generation */
 jit_arena *jit_arena_of(uint64_t exec);          /* async-signal-safe; live or retired */
 static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec)
@@ -90,24 +92,19 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
 void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o);
 
 /* --- memory.c --- */
-size_t jit_memory_peek(uint64_t addr); /* as jit_memory_code, but later writes are not noticed */
+/* As jit_memory_code, but later writes are not noticed; `check` stays as it is. */
+size_t jit_memory_peek(uint64_t addr, bool *check);
+uint64_t jit_memory_mapped_behind(uint64_t addr); /* bytes up to the end of what is mapped there, 0: nothing is */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
 void jit_memory_clear(void);     /* at a flush: no fragments any more */
-typedef struct jit_maps_line {   /* of /proc/self/maps */
-    uint64_t low, high, offset, inode, device;
-    int prot;
-    bool shared;
-} jit_maps_line;
-void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg);
 
 /* --- guard.c --- */
-void jit_guard(uint64_t page, int prot);            /* prot: as the program believes */
+/* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
+ * that it is entered. */
+bool jit_guard(uint64_t page, int prot, bool shared);
 void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is being changed anyway */
-void jit_guard_aliases(uint64_t page);              /* other mappings of a shared page */
-void jit_guard_new_alias(void);                     /* a writable shared mapping has appeared */
-bool jit_memory_unguard_all(void); /* guarded pages are writable again; false: there were none */
 void jit_memory_take_writes(void); /* drops pages that the runtime itself wrote to */
 extern uint32_t jit_memory_written;
 
@@ -142,11 +139,13 @@ typedef struct jit_build {
     const weave_run *run;
     bool cut;               /* the run ends because of its length */
     bool once;              /* one instruction, not to be found again */
+    bool checked;           /* it compares its code with the program's at each entry: `source` */
     unsigned most;          /* instructions, or 0 */
-    unsigned exit_count, const_count, mark_count;
+    unsigned exit_count, const_count, mark_count, check_bytes;
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];
     jit_mark marks[JIT_MAX_MARKS];
+    uint8_t source[JIT_CHECKED_INSNS * ISA_MAX_INSN]; /* the program's bytes, by extent and address */
 } jit_build;
 
 /* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
@@ -160,5 +159,10 @@ enum { JIT_TAILS_ROOM = 128, JIT_STUB_BYTES = 17, JIT_LANDING_ROOM = 64 };
 void jit_emit_stub(x86_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
 void jit_emit_landing(x86_code *, const jit_arena *, uint64_t app);
+/* At a body's entry: unless the program's memory still holds what the fragment was made from, to the dispatcher
+ * with JIT_LEAVE_STALE. `begin` is what jit_emit_check_begin answered. */
+size_t jit_emit_check_begin(x86_code *, uint64_t app, bool continues);
+void jit_emit_check(x86_code *, size_t begin, const uint8_t *bytes, uint64_t app, uint64_t size);
+void jit_emit_check_end(x86_code *);
 
 #endif

@@ -10,7 +10,6 @@
 #include "jit/kernel.h"
 #include "jit/x86_64/abi.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,37 +39,6 @@ static void arrive(jit_thread *t)
     if (t->ibl_blocked) jit_ibl_unblock(t);
 }
 
-static bool unguard_all(void)
-{
-    inl_lock_take(&jit.lock);
-    bool any = jit_memory_unguard_all();
-    inl_lock_release(&jit.lock);
-    return any;
-}
-
-/* The kernel may not write to pages whose code is translated: it can, the second time. */
-void jit_run_syscall(jit_thread *t)
-{
-    uint64_t nr = t->ctx.gpr[X86_RAX], pc = t->ctx.pc;
-    if (t->pending.present) {
-        t->ctx.pc = t->leave_arg;
-        return;
-    }
-    jit_syscall(t);
-    if (t->ctx.pc != pc || t->ctx.gpr[X86_RAX] != (uint64_t)-EFAULT || !unguard_all()) return;
-    t->ctx.gpr[X86_RAX] = nr;
-    jit_syscall(t);
-}
-
-static void repeat_syscall(jit_thread *t)
-{
-    if (!unguard_all()) return;
-    t->ctx.gpr[X86_RAX] = t->frame.slot[X86_RAX];
-    t->leave = JIT_LEAVE_SYSCALL;
-    t->leave_arg = t->ctx.pc - 2;
-    jit_run_syscall(t);
-}
-
 /* At first every few dispatches, then ever more rarely: a program whose loops need more fragments than
  * fit between two flushes must come to its end too. */
 static void stress(void)
@@ -86,8 +54,7 @@ static void stress(void)
 static void serve(jit_thread *t)
 {
     switch (t->leave) {
-    case JIT_LEAVE_SYSCALL: jit_run_syscall(t); break;
-    case JIT_LEAVE_EFAULT: repeat_syscall(t); break;
+    case JIT_LEAVE_SYSCALL: jit_syscall(t); break;
     case JIT_LEAVE_SPECIAL: jit_special(t); break;
     default: break;
     }
@@ -120,6 +87,13 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
 /* Reading the counter may be forbidden to the thread. */
 static uint64_t cycles(const jit_thread *t) { return t->no_cycles ? 0 : jit_cycles(); }
 
+/* It found its code changed. Another thread may have replaced it by now: that is done twice then. */
+static void drop_stale(uint64_t app, bool continues)
+{
+    jit_fragment *f = jit_fragment_find(app, continues);
+    if (f) jit_drop_fragment(f);
+}
+
 uint64_t jit_dispatch(jit_thread *t)
 {
     if (jit.native) return jit.native->dispatch(t);
@@ -127,10 +101,14 @@ uint64_t jit_dispatch(jit_thread *t)
     jit_exit *from = NULL;
     inl_lock_take(&jit.lock);
     arrive(t);
-    bool indirect = t->leave == JIT_LEAVE_INDIRECT;
+    bool indirect = t->leave == JIT_LEAVE_INDIRECT, continues = false;
     if (t->leave == JIT_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
         t->ctx.pc = from->target;
+        continues = from->continues;
+    } else if (t->leave == JIT_LEAVE_STALE) {
+        continues = t->leave_arg;
+        drop_stale(t->ctx.pc, continues);
     } else if (!indirect) {
         inl_lock_release(&jit.lock);
         uint64_t before = cycles(t);
@@ -138,7 +116,7 @@ uint64_t jit_dispatch(jit_thread *t)
         begun += cycles(t) - before;
         inl_lock_take(&jit.lock);
     }
-    jit_fragment *f = next_fragment(t, indirect, from && from->continues);
+    jit_fragment *f = next_fragment(t, indirect, continues);
     while (!f) {
         from = NULL;
         indirect = false;

@@ -135,6 +135,7 @@ void jit_drop_fragment(jit_fragment *f)
 {
     if (f->dropped) return;
     f->dropped = true;
+    jit_cache_dropped(f);
     for (jit_exit *e = f->incoming; e; e = e->next_in) {
         e->to = NULL;
         patch(e, stub_of(e));
@@ -345,7 +346,7 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
     uint64_t off = exec - start_of(f);
     *in_snippet = false;
     if (off >= f->size && map_stub(f, exec, entry)) return true;
-    if (off < f->start_to_exec || off > f->size) { /* the landing, in front or apart */
+    if (off < f->start_to_exec + f->check_bytes || off > f->size) { /* the check; the landing, in front or apart */
         *entry = (weave_map_entry){.app = f->app, .scratch = ISA_NO_REG,
                                    .spilled = 1u << X86_RCX | 1u << X86_RDX};
         return true;
@@ -360,7 +361,7 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
     return true;
 }
 
-void jit_fragment_undo(const jit_fragment *f, uint64_t exec,
+void jit_fragment_undo(const jit_fragment *f, uint64_t exec, bool begun,
                        void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg)
 {
     uint64_t off = exec - start_of(f);
@@ -369,5 +370,5 @@ void jit_fragment_undo(const jit_fragment *f, uint64_t exec,
     const weave_fault *w = fault_of(f, (uint32_t)off);
     uint32_t index = w ? w->index : locate(f, (uint32_t)off, &entry);
     weave_output out = {.counts = (weave_count *)f->counts, .count_count = f->count_count};
-    if (index != UINT32_MAX) weave_undo(&out, index, subtract, arg);
+    if (index != UINT32_MAX) weave_undo(&out, index, begun, subtract, arg);
 }

@@ -1,39 +1,52 @@
-/* Guarded pages: pages that the program could write to and whose code is translated.
+/* Code that may change: pages that hold translated code and that somebody could write to.
  *
- * A guarded page is read-only. A write to it faults; then its translations are dropped and it is
- * writable again, until code from it is translated anew. The kernel's own writes into such a page fail
- * with EFAULT: the dispatcher then makes all pages writable and repeats the call.
+ *     guarded   the page is read-only. A write to it faults; then its translations are dropped and it is
+ *               writable again, until code from it is translated anew.
+ *     checked   the page stays as it is. Each fragment with code from it compares that code with what it was
+ *               made from whenever it is entered (x86_64/glue.c), and ends behind an instruction that writes to
+ *               memory (translate.c). A page comes to this
+ *                 - after many writes to it while it was guarded: data and code that lie together, as the stack
+ *                   of a program whose nested functions have trampolines there;
+ *                 - when the code that runs writes to its own page;
+ *                 - when a call that another thread is in may write there;
+ *                 - when the memory is shared: somebody may write to it at another address, or in another process;
+ *                 - always, once the kernel may write at any time (io_uring, asynchronous I/O).
  *
- * Shared memory can be mapped twice, and the program may write through one mapping what it runs through
- * the other. So all writable mappings of a shared page of code in this process are guarded with it, and
- * when a new one appears, translations of shared pages are dropped. Writes by other processes are not
- * noticed.
+ * The kernel's own writes to a guarded page would fail. So before a call is made, the pages that it may write
+ * to (writes.c) are writable again. While no page is guarded the gate does not ask; while one is, it makes only
+ * calls that write nothing.
  *
  * The table is of fixed size and signal handlers read it without a lock; its entries are single words,
  * changed under jit's lock.
  */
 #include "base/log.h"
 #include "base/sys.h"
-#include "base/vec.h"
 #include "jit/core.h"
+#include "jit/kernel.h"
+#include "jit/writes.h"
+#include "jit/x86_64/abi.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, TABLE_SIZE = 1 << 14, WRITTEN = 8 };
+enum {
+    PAGE = 4096,
+    TABLE_SIZE = 1 << 14,
+    WRITTEN = 8,
+    CHECKED = 16,
+    ONE_WRITE = 32,
+    WRITES = 0xfe0,
+    MANY = 48 * ONE_WRITE,
+};
 
-/* Page address | protection that the program believes in | WRITTEN: made writable by a handler that could
- * not drop the translations. 0 is empty; an entry that is done with keeps its address, protection 0. */
+/* Page address | protection that the program believes in, 0: not guarded | WRITTEN: made writable by a handler
+ * that could not drop the translations | CHECKED | how often it was written to. 0 is empty. */
 static uint64_t table[TABLE_SIZE];
 static uint32_t guarded, used;
+static uint64_t low_guarded = UINT64_MAX, high_guarded; /* all guarded pages lie in here */
+static bool always_checked;
 uint32_t jit_memory_written; /* entries marked WRITTEN */
-
-typedef struct alias {
-    uint64_t page, code; /* what is written to `page` shows in `code` */
-} alias;
-static INL_VEC(alias) aliases;
-static inl_map shared_code; /* shared pages of code whose aliases are guarded now */
 
 static uint64_t page_of(uint64_t entry) { return entry & ~(uint64_t)(PAGE - 1); }
 static int prot_of(uint64_t entry) { return (int)(entry & 7); }
@@ -58,60 +71,96 @@ static void unguard(uint64_t *e, bool restore)
     if (!prot) return;
     if (*e & WRITTEN) jit_memory_written--;
     if (restore) protect(page_of(*e), prot);
-    __atomic_store_n(e, page_of(*e), __ATOMIC_RELEASE);
-    guarded--;
+    __atomic_store_n(e, page_of(*e) | (*e & (CHECKED | WRITES)), __ATOMIC_RELEASE);
+    if (--guarded) return;
+    low_guarded = UINT64_MAX;
+    high_guarded = 0;
+    jit_syscalls_guard(false);
 }
 
-/* What was translated from `page`, seen there or elsewhere. */
-static void drop_page(uint64_t page)
-{
-    jit_drop_range(page, page + PAGE);
-    for (size_t i = 0; i < aliases.count; i++) {
-        if (aliases.items[i].page != page) continue;
-        uint64_t code = aliases.items[i].code;
-        jit_drop_range(code, code + PAGE);
-        inl_map_remove(&shared_code, code);
-    }
-}
+static void drop_page(uint64_t page) { jit_drop_range(page, page + PAGE); }
 
-bool jit_memory_unguard_all(void)
+static void unguard_all(void)
 {
-    if (!guarded) return false;
-    for (unsigned i = 0; i < TABLE_SIZE; i++) {
+    for (unsigned i = 0; i < TABLE_SIZE && guarded; i++) {
         if (!prot_of(table[i])) continue;
         drop_page(page_of(table[i]));
         unguard(&table[i], true);
     }
-    return true;
 }
 
-void jit_guard(uint64_t page, int prot)
+/* The page has been written to while it was guarded, which it is no longer. */
+static void count_write(uint64_t *e)
+{
+    if ((*e & WRITES) < WRITES) *e += ONE_WRITE;
+    if ((*e & WRITES) >= MANY) *e |= CHECKED;
+}
+
+/* The entry of `page`; half of the table stays empty. */
+static uint64_t *make_entry(uint64_t page)
 {
     uint64_t *e = entry_of(page);
-    if (prot_of(*e)) return;
-    if (!*e && ++used > TABLE_SIZE / 2) {
-        jit_memory_unguard_all();
-        memset(table, 0, sizeof table);
-        used = 1;
-        e = entry_of(page);
+    if (*e || ++used <= TABLE_SIZE / 2) return e;
+    unguard_all();
+    memset(table, 0, sizeof table);
+    used = 1;
+    return entry_of(page);
+}
+
+static bool holds(void *page, uint64_t low, uint64_t high)
+{
+    uint64_t at = *(const uint64_t *)page;
+    return low < at + PAGE && high > at;
+}
+
+/* Another thread is in a call that may write to the page. The gate makes a call known before it looks whether
+ * pages are guarded; between our store that tells it and here lies a system call. */
+static bool is_being_written(uint64_t page)
+{
+    uint64_t args[6];
+    for (const jit_thread *t = jit.threads; t; t = t->next) {
+        if (t == jit_self() || !__atomic_load_n(&t->in_gate, __ATOMIC_SEQ_CST)) continue;
+        if (writes_of_call(jit_call_made(t, args), args, holds, &page)) return true;
     }
-    __atomic_store_n(e, page | (uint64_t)prot, __ATOMIC_RELEASE);
-    guarded++;
+    return false;
+}
+
+bool jit_guard(uint64_t page, int prot, bool shared)
+{
+    if (always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
+    uint64_t *e = make_entry(page);
+    if (prot_of(*e)) return true;
+    if (*e & CHECKED) return false;
+    __atomic_store_n(e, page | (*e & WRITES) | (uint64_t)prot, __ATOMIC_SEQ_CST);
+    if (!guarded++) jit_syscalls_guard(true);
+    if (page < low_guarded) low_guarded = page;
+    if (page + PAGE > high_guarded) high_guarded = page + PAGE;
     protect(page, prot & ~PROT_WRITE);
+    if (!jit.threads || !jit.threads->next || !is_being_written(page)) return true;
+    unguard(e, true);
+    *e |= CHECKED;
+    return false;
 }
 
 void jit_unguard_range(uint64_t low, uint64_t high)
 {
-    if (!guarded) return;
+    if (!used) return;
     if ((high - low) / PAGE > TABLE_SIZE) {
-        for (unsigned i = 0; i < TABLE_SIZE; i++)
-            if (table[i] >= low && table[i] < high) unguard(&table[i], false);
+        for (unsigned i = 0; i < TABLE_SIZE; i++) {
+            if (table[i] < low || table[i] >= high) continue;
+            unguard(&table[i], false);
+            table[i] = page_of(table[i]);
+        }
         return;
     }
-    for (uint64_t page = page_of(low); page < high; page += PAGE) unguard(entry_of(page), false);
+    for (uint64_t page = page_of(low); page < high; page += PAGE) {
+        uint64_t *e = entry_of(page);
+        unguard(e, false);
+        *e = page_of(*e);
+    }
 }
 
-/* --- writes --- */
+/* --- writes of the program --- */
 
 void jit_memory_take_writes(void)
 {
@@ -119,6 +168,7 @@ void jit_memory_take_writes(void)
         if (!(table[i] & WRITTEN)) continue;
         drop_page(page_of(table[i]));
         unguard(&table[i], false);
+        count_write(&table[i]);
     }
 }
 
@@ -142,6 +192,7 @@ static bool take_write(uint64_t page)
         inl_log(INL_LOG_CACHE, "write to translated page %#llx", (unsigned long long)page);
         drop_page(page);
         unguard(e, true);
+        count_write(e);
         return true;
     }
     if (!*e || !(jit_memory_prot(page) & PROT_WRITE)) return false;
@@ -160,55 +211,81 @@ bool jit_memory_write_fault(uint64_t addr)
     return ours;
 }
 
-/* --- shared memory --- */
-
-typedef struct search {
-    uint64_t page;
-    bool found;
-    uint64_t device, inode, offset; /* what the page shows */
-} search;
-
-static void find_page(const jit_maps_line *m, void *arg)
+void jit_guard_own_write(uint64_t addr)
 {
-    search *s = arg;
-    if (s->page < m->low || s->page >= m->high || !m->shared) return;
-    *s = (search){s->page, true, m->device, m->inode, m->offset + (s->page - m->low)};
+    uint64_t *e = entry_of(page_of(addr));
+    if (*e) __atomic_fetch_or(e, CHECKED, __ATOMIC_SEQ_CST);
 }
 
-static void add_alias(uint64_t page, uint64_t code)
+/* --- writes of the kernel --- */
+
+static void give_back(uint64_t *e, bool for_good)
 {
-    for (size_t i = 0; i < aliases.count; i++)
-        if (aliases.items[i].page == page && aliases.items[i].code == code) return;
-    (void)!inl_vec_push(&aliases, (alias){page, code});
+    if (!prot_of(*e)) return;
+    inl_log(INL_LOG_CACHE, "a call may write to translated page %#llx", (unsigned long long)page_of(*e));
+    drop_page(page_of(*e));
+    unguard(e, true);
+    count_write(e);
+    if (for_good) *e |= CHECKED;
 }
 
-static void guard_alias(const jit_maps_line *m, void *arg)
+/* The pages of a range are writable again; `for_good` points to whether they stay so. */
+static bool make_writable(void *for_good, uint64_t low, uint64_t high)
 {
-    const search *s = arg;
-    if (!m->shared || m->device != s->device || m->inode != s->inode) return;
-    if (s->offset < m->offset || s->offset >= m->offset + (m->high - m->low)) return;
-    uint64_t page = m->low + (s->offset - m->offset);
-    bool known = prot_of(*entry_of(page));
-    if (page == s->page || !((m->prot & PROT_WRITE) || known)) return;
-    add_alias(page, s->page);
-    if (!known) jit_guard(page, m->prot);
+    bool stay = *(const bool *)for_good;
+    if (low < low_guarded) low = low_guarded;
+    if (high > high_guarded) high = high_guarded;
+    if (low >= high) return false;
+    if ((high - low) / PAGE <= TABLE_SIZE) {
+        for (uint64_t page = page_of(low); page < high; page += PAGE) give_back(entry_of(page), stay);
+        return false;
+    }
+    for (unsigned i = 0; i < TABLE_SIZE; i++)
+        if (table[i] >= page_of(low) && table[i] < high) give_back(&table[i], stay);
+    return false;
 }
 
-void jit_guard_aliases(uint64_t page)
+void jit_guard_no_more(void)
 {
-    search s = {.page = page};
-    if (inl_map_get(&shared_code, page, NULL)) return;
-    jit_memory_each_line(find_page, &s);
-    if (s.found) jit_memory_each_line(guard_alias, &s);
-    inl_map_put(&shared_code, page, 1);
+    inl_lock_take(&jit.lock);
+    unguard_all();
+    always_checked = true;
+    inl_lock_release(&jit.lock);
 }
 
-void jit_guard_new_alias(void)
+void jit_guard_call(long nr, const uint64_t args[6])
 {
-    size_t at = 0;
-    uint64_t page;
-    if (!shared_code.count) return;
-    while (inl_map_next(&shared_code, &at, &page, NULL)) jit_drop_range(page, page + PAGE);
-    inl_map_clear(&shared_code);
-    aliases.count = 0;
+    bool for_good = false;
+    if (!__atomic_load_n(&guarded, __ATOMIC_SEQ_CST)) return;
+    inl_lock_take(&jit.lock);
+    writes_of_call(nr, args, make_writable, &for_good);
+    inl_lock_release(&jit.lock);
+}
+
+/* The kernel's struct robust_list_head. */
+typedef struct robust_head { uint64_t next; int64_t offset; uint64_t pending; } robust_head;
+
+/* Held mutexes are marked; a list that is longer the kernel does not follow either. */
+static void free_robust(uint64_t head, bool *for_good)
+{
+    enum { LONGEST = 2048 };
+    robust_head h;
+    if (!head || !jit_read(&h, head, sizeof h)) return;
+    uint64_t at = h.next & ~1ull;
+    for (unsigned i = 0; i < LONGEST && at && at != head; i++) {
+        make_writable(for_good, at + (uint64_t)h.offset, at + (uint64_t)h.offset + 4);
+        if (!jit_read(&at, at, sizeof at)) return;
+        at &= ~1ull;
+    }
+    if (h.pending) make_writable(for_good, h.pending + (uint64_t)h.offset, h.pending + (uint64_t)h.offset + 4);
+}
+
+void jit_guard_thread_end(const jit_thread *t)
+{
+    bool for_good = true;
+    if (!guarded) return;
+    inl_lock_take(&jit.lock);
+    if (t->clear_tid) make_writable(&for_good, t->clear_tid, t->clear_tid + 4);
+    free_robust(t->robust, &for_good);
+    inl_lock_release(&jit.lock);
 }

@@ -92,6 +92,7 @@ enum {
     JIT_STRESS_RANDOM_REGS = 4,
     JIT_STRESS_NO_LINK = 8,       /* every exit goes through the dispatcher */
     JIT_STRESS_ONE_BLOCK = 16,    /* no superblocks */
+    JIT_STRESS_CHECK = 1 << 8,    /* code that could be written to is checked, never guarded */
 };
 
 /* What the injection hands over: the program's registers at its entry, and what is not its own. */
@@ -130,6 +131,7 @@ typedef struct jit_fragment {
     const weave_count *counts;
     uint16_t fault_count, count_count;
     uint32_t hold;             /* threads that wait for it to be left: its exits stay unlinked */
+    uint16_t check_bytes;      /* of code at its entry which compares: between it and the body proper */
     bool dropped;
     bool continues;            /* entered by an exit of a run that was cut for length */
 } jit_fragment;
@@ -199,7 +201,7 @@ jit_fragment *jit_fragment_of_cache(uint64_t exec);       /* async-signal-safe; 
 bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *entry, bool *in_snippet);
 /* The instruction at `exec` faulted: what counters hold in advance for those that did not execute, see
  * weave_undo. async-signal-safe. */
-void jit_fragment_undo(const jit_fragment *f, uint64_t exec,
+void jit_fragment_undo(const jit_fragment *f, uint64_t exec, bool begun,
                        void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
 void jit_link(jit_exit *, jit_fragment *to);              /* lock held */
 void jit_unlink_exits(jit_fragment *);  /* all its direct exits go to their stubs; async-signal-safe */
@@ -231,8 +233,9 @@ void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd
 void jit_memory_unmapped(uint64_t addr, uint64_t size);
 void jit_memory_protected(uint64_t addr, uint64_t size, int prot);
 /* Before translating code on [addr, addr+size): is it executable for the program; arranges that a
- * later write to it is noticed. Returns readable+executable bytes available from addr (0: fault). */
-size_t jit_memory_code(uint64_t addr);
+ * later write to it is noticed, or sets *check: the code must be compared at each entry. Returns
+ * readable+executable bytes available from addr (0: fault). */
+size_t jit_memory_code(uint64_t addr, bool *check);
 /* A write fault at `addr` on a page we protected: drops its translations, gives the program its
  * write permission back; false: not ours, it is the program's own fault. async-signal context, takes
  * care of locking itself. */
@@ -246,8 +249,17 @@ void jit_memory_own(uint64_t low, uint64_t high, bool add); /* registers Inlay's
 /* --- syscall.c --- */
 /* Carries out the system call in t->ctx (rax = number; ctx.pc behind it; leave_arg = its address). */
 void jit_syscall(jit_thread *t);
-/* Bit set: the call may run in the native gate. Read by assembly. */
+/* Bit set: the call may run in the native gate. Read by assembly, which finds the words through jit_gate_calls. */
 extern uint64_t jit_native_syscalls[8];
+extern const uint64_t *jit_gate_calls;
+void jit_syscall_keep(long nr);   /* from now on the gate does not make it */
+void jit_syscalls_guard(bool on); /* on: of those, only the calls that write nothing */
+
+/* --- guard.c --- */
+void jit_guard_call(long nr, const uint64_t args[6]); /* about to be made: where it may write nothing is guarded */
+void jit_guard_own_write(uint64_t addr); /* code has written to its own page, and will again: that is checked */
+void jit_guard_no_more(void); /* the kernel may write at any time: code is checked from now on */
+void jit_guard_thread_end(const jit_thread *t); /* likewise for what the kernel writes when a thread has ended */
 
 /* --- signal.c --- */
 void jit_signals_init(void);

@@ -51,8 +51,6 @@ long jit_pass(jit_thread *t, const weave_context *c);
 long jit_pass_args(jit_thread *t, long nr, const long args[6]);
 
 /* --- dispatch.c --- */
-/* jit_syscall, made once more when it failed because of pages that the engine protects. */
-void jit_run_syscall(jit_thread *t);
 inl_status jit_check_processor(inl_error *);
 inl_status jit_first_thread(inl_error *);
 

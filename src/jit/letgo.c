@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "base/sys.h"
-#include "jit/core.h"
 #include "jit/x86_64/abi.h"
 
 /* Only what is this thread's alone can be given back to the kernel. */
@@ -56,9 +55,7 @@ void jit_let_go(jit_thread *t)
     jit_say("process %ld is being traced (PTRACE_TRACEME); it goes on without the tool", sys_call0(SYS_getpid));
     uint64_t sp = jit_sp(&t->ctx), fs = before.fs_base, gs = before.gs_base;
     if (!t->is_vfork_child) jit_process_end(t, 0, 0);
-    inl_lock_take(&jit.lock);
-    jit_memory_unguard_all();
-    inl_lock_release(&jit.lock);
+    jit_guard_no_more();
     give_back_signals(t);
     give_back_actions(t->signals);
     jit_sigreturn_for_good(sp + sizeof(uint64_t), fs, gs);

@@ -1,8 +1,8 @@
 /* The program's address space, as far as code is concerned: what is executable, which pages hold code
  * that was translated, what happens to them; and which ranges are Inlay's own.
  *
- * Stale code must never run. Pages that could be written to are guarded before code from them is
- * translated (guard.c); unmapping, mapping over and changing the protection drop translations as well.
+ * Stale code must never run. Pages that could be written to are guarded before code from them is translated, or
+ * their code is checked (guard.c); unmapping, mapping over and changing the protection drop translations as well.
  *
  * Regions are kept in an array sorted by address; pages of translated code in a map from page to the
  * list of fragments.
@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, STACK_GROWTH = 8 << 20 };
 
 typedef struct region {
     uint64_t low, high;
@@ -125,26 +125,33 @@ bool jit_memory_is_ours(uint64_t low, uint64_t high)
 
 /* --- reading the kernel's list --- */
 
-static bool parse_line(const char *line, jit_maps_line *m)
+/* What is known already stays: the kernel does not know of the protection of guarded pages. */
+static void take_new(region r)
 {
-    unsigned long long low, high, offset, inode;
-    unsigned major, minor;
-    char p[5];
-    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &low, &high, p, &offset, &major, &minor,
-               &inode) != 7)
-        return false;
-    *m = (jit_maps_line){.low = low, .high = high, .offset = offset, .inode = inode,
-                         .device = (uint64_t)major << 32 | minor, .shared = p[3] == 's'};
-    m->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
-              (p[2] == 'x' ? PROT_EXEC : 0);
-    return true;
+    for (uint64_t at = r.low; at < r.high;) {
+        size_t i = first_behind(&regions, at);
+        bool known = i < regions.count && regions.items[i].low <= at;
+        uint64_t end = known ? regions.items[i].high : i < regions.count ? regions.items[i].low : r.high;
+        if (end > r.high) end = r.high;
+        if (!known) put(&regions, (region){at, end, r.prot, r.shared});
+        at = end;
+    }
 }
 
-void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg)
+static void take_line(const char *line)
+{
+    unsigned long long low, high;
+    char p[5];
+    if (sscanf(line, "%llx-%llx %4s", &low, &high, p) != 3 || jit_memory_is_ours(low, high)) return;
+    int prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) | (p[2] == 'x' ? PROT_EXEC : 0);
+    take_new((region){low, high, prot, p[3] == 's'});
+}
+
+/* Adds what the kernel says, at the start and for addresses that nobody told of. */
+static void read_maps(void)
 {
     char buffer[4096 + 1];
     size_t have = 0;
-    jit_maps_line m;
     long fd = jit_proc_open("self/maps");
     if (sys_failed(fd)) return;
     for (;;) {
@@ -155,27 +162,13 @@ void jit_memory_each_line(void (*each)(const jit_maps_line *, void *), void *arg
         char *line = buffer, *end;
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            if (parse_line(line, &m)) each(&m, arg);
+            take_line(line);
         }
         have = (size_t)(buffer + have - line);
         if (have == sizeof buffer - 1) have = 0; /* no line is that long */
         memmove(buffer, line, have);
     }
     sys_call1(SYS_close, fd);
-}
-
-static void take_line(const jit_maps_line *m, void *arg)
-{
-    (void)arg;
-    if (!jit_memory_is_ours(m->low, m->high))
-        put(&regions, (region){m->low, m->high, m->prot, m->shared});
-}
-
-/* Adds what the kernel says. Protections of pages that are guarded come out without PROT_WRITE, so this
- * is for the start and for addresses that nobody told of. */
-static void read_maps(void)
-{
-    jit_memory_each_line(take_line, NULL);
 }
 
 void jit_memory_init(void)
@@ -205,14 +198,13 @@ static const region *find_region(uint64_t addr)
     return region_at(addr);
 }
 
-static size_t code_at(uint64_t addr, bool guard)
+static size_t code_at(uint64_t addr, bool *check)
 {
     const region *r = find_region(addr);
     if (!r || !(r->prot & PROT_EXEC)) return 0;
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
     if (!(r->prot & PROT_READ)) sys_call3(SYS_mprotect, (long)page, PAGE, r->prot | PROT_READ);
-    if (guard && (r->prot & PROT_WRITE)) jit_guard(page, r->prot);
-    if (guard && r->shared) jit_guard_aliases(page);
+    if (check && (r->prot & PROT_WRITE || r->shared) && !jit_guard(page, r->prot, r->shared)) *check = true;
     if (page != readable) {
         char byte;
         if (jit_safe_copy(&byte, (const void *)addr, 1)) return 0;
@@ -221,14 +213,27 @@ static size_t code_at(uint64_t addr, bool guard)
     return page + PAGE - addr;
 }
 
-size_t jit_memory_code(uint64_t addr)
+size_t jit_memory_code(uint64_t addr, bool *check)
 {
-    return code_at(addr, true);
+    return code_at(addr, check);
 }
 
-size_t jit_memory_peek(uint64_t addr)
+size_t jit_memory_peek(uint64_t addr, bool *check)
 {
-    return code_at(addr, false);
+    (void)check;
+    return code_at(addr, NULL);
+}
+
+uint64_t jit_memory_mapped_behind(uint64_t addr)
+{
+    enum { NUMBER = 1 << 16 }; /* below it an argument is a number */
+    if (addr < NUMBER) return 0;
+    size_t i = first_behind(&regions, addr);
+    uint64_t end = addr;
+    /* A stack grows downwards, unseen. */
+    if (i < regions.count && regions.items[i].low <= addr + STACK_GROWTH) end = regions.items[i].high;
+    while (++i < regions.count && regions.items[i].low == end) end = regions.items[i].high;
+    return end - addr;
 }
 
 void jit_memory_fault(uint64_t app, int *signo, int *code)
@@ -327,7 +332,6 @@ void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     jit_memory_unmapped(addr, size);
     put(&regions, (region){addr, addr + size, prot & (PROT_READ | PROT_WRITE | PROT_EXEC), shared});
-    if (shared && (prot & PROT_WRITE)) jit_guard_new_alias();
     if (!(flags & MAP_ANONYMOUS) && fd >= 0) track_module(addr, size, prot, fd, offset);
 }
 
@@ -352,7 +356,6 @@ void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
         if (r.low < addr) r.low = addr;
         if (r.high > end) r.high = end;
         r.prot = prot;
-        if (r.shared && (prot & PROT_WRITE)) jit_guard_new_alias();
         put(&regions, r);
         i = first_behind(&regions, r.low);
     }

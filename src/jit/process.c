@@ -124,6 +124,20 @@ static long run_execveat(jit_thread *t, weave_context *c)
                           (int)jit_arg(c, 4));
 }
 
+/* What the kernel is to do when the thread has ended. */
+static long run_set_tid_address(jit_thread *t, weave_context *c)
+{
+    t->clear_tid = jit_arg(c, 0);
+    return jit_pass(t, c);
+}
+
+static long run_set_robust_list(jit_thread *t, weave_context *c)
+{
+    long answer = jit_pass(t, c);
+    if (!answer) t->robust = jit_arg(c, 0);
+    return answer;
+}
+
 /* A critical section of rseq is known by its code addresses, and the kernel compares them with where
  * the thread really stands: in the cache. It would never be restarted, so there must be none. */
 static long run_rseq(jit_thread *t, weave_context *c)
@@ -170,6 +184,8 @@ const jit_syscall_row jit_process_syscalls[] = {
     {SYS_exit_group, "exit_group", run_exit_group},
     {SYS_execve, "execve", run_execve},
     {SYS_execveat, "execveat", run_execveat},
+    {SYS_set_tid_address, "set_tid_address", run_set_tid_address},
+    {SYS_set_robust_list, "set_robust_list", run_set_robust_list},
     {SYS_rseq, "rseq", run_rseq},
     {SYS_prctl, "prctl", run_prctl},
     {SYS_ptrace, "ptrace", run_ptrace},

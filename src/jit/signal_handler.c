@@ -121,8 +121,9 @@ static jit_fragment *program_insn(uint64_t pc, weave_map_entry *entry)
     return f && jit_fragment_map(f, pc, entry, &in_snippet) && !in_snippet ? f : NULL;
 }
 
-/* The program's state at the fault, into t->ctx; false when it is not the program's fault. */
-static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
+/* The program's state at the fault, into t->ctx; false when it is not the program's fault. `begun`: snippets before
+ * the instruction have run, and will not run again. */
+static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base, bool begun)
 {
     bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
     uint64_t pc = jit_uc_pc(uc) - trap;
@@ -132,7 +133,7 @@ static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
         jit_uc_context(uc, t, fs_base, &t->ctx);
         jit_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
         t->ctx.pc = trap ? jit_after_trap(entry.app) : entry.app;
-        if (!trap) jit_fragment_undo(f, pc, subtract, t);
+        if (!trap) jit_fragment_undo(f, pc, begun, subtract, t);
         return true;
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */
@@ -144,11 +145,12 @@ static bool fault_context(jit_thread *t, int signo, void *uc, uint64_t fs_base)
 
 /* The write changes the page that the running fragment was made from, maybe right behind the instruction:
  * that is run alone, what follows is translated anew. */
-static void leave_stale_code(jit_thread *t, void *uc, uint64_t fs_base)
+static void leave_stale_code(jit_thread *t, uint64_t addr, void *uc, uint64_t fs_base)
 {
     if (t->where != JIT_IN_CACHE || t->frame.in_tool) return;
     const jit_fragment *f = jit_fragment_of_cache(jit_uc_pc(uc));
-    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, fs_base)) return;
+    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, fs_base, true)) return;
+    jit_guard_own_write(addr);
     redispatch(t, uc, JIT_LEAVE_STEP);
 }
 
@@ -163,7 +165,7 @@ static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t
         return true;
     }
     if (signo == SIGSEGV && jit_uc_is_write(uc) && jit_memory_write_fault(addr)) {
-        leave_stale_code(t, uc, fs_base);
+        leave_stale_code(t, addr, uc, fs_base);
         return true;
     }
     if (is_page_fault(signo) && is_at(pc, jit_safe_copy_insn)) {
@@ -207,7 +209,7 @@ static void fault(jit_thread *t, int signo, const siginfo_t *info, void *uc, uin
         jit_signal_die_of_bug("the tool's code", signo, pc, addr);
         return;
     }
-    if (!fault_context(t, signo, uc, fs_base)) {
+    if (!fault_context(t, signo, uc, fs_base, false)) {
         jit_signal_die_of_bug("Inlay's code", signo, pc, addr);
         return;
     }

@@ -16,9 +16,12 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "jit/writes.h"
 #include "jit/x86_64/abi.h"
 
 uint64_t jit_native_syscalls[JIT_SYSCALLS / 64];
+static uint64_t guarded_syscalls[JIT_SYSCALLS / 64];
+const uint64_t *jit_gate_calls = jit_native_syscalls;
 static const jit_syscall_row *rows[JIT_SYSCALLS];
 
 static void add_rows(const jit_syscall_row *table)
@@ -42,7 +45,26 @@ void jit_syscalls_init(void)
         jit_native_syscalls[SYS_readlink / 64] |= 1ull << SYS_readlink % 64;
         jit_native_syscalls[SYS_readlinkat / 64] |= 1ull << SYS_readlinkat % 64;
     }
+    for (long nr = 0; nr < JIT_SYSCALLS; nr++)
+        if (writes_later(nr)) jit_native_syscalls[nr / 64] &= ~(1ull << nr % 64);
     if (jit.client.wants_syscalls) memset(jit_native_syscalls, 0, sizeof jit_native_syscalls);
+}
+
+void jit_syscall_keep(long nr)
+{
+    uint64_t bit = 1ull << nr % 64;
+    __atomic_fetch_and(&jit_native_syscalls[nr / 64], ~bit, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&guarded_syscalls[nr / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+void jit_syscalls_guard(bool on)
+{
+    for (long nr = 0; on && nr < JIT_SYSCALLS; nr++) {
+        uint64_t bit = jit_native_syscalls[nr / 64] & 1ull << nr % 64;
+        guarded_syscalls[nr / 64] &= ~(1ull << nr % 64);
+        if (bit && writes_nothing(nr)) guarded_syscalls[nr / 64] |= bit;
+    }
+    __atomic_store_n(&jit_gate_calls, on ? guarded_syscalls : jit_native_syscalls, __ATOMIC_SEQ_CST);
 }
 
 long jit_pass_args(jit_thread *t, long nr, const long args[6])
@@ -87,6 +109,21 @@ static long make(jit_thread *t, weave_context *c)
     return row ? row->run(t, c) : jit_pass(t, c);
 }
 
+/* The call is known to who guards a page (guard.c) before it is made. */
+static long make_known(jit_thread *t, weave_context *c)
+{
+    uint64_t args[6];
+    if (jit.native) return make(t, c);
+    jit_call_keep(t, c);
+    __atomic_store_n(&t->in_gate, 1, __ATOMIC_SEQ_CST);
+    long nr = jit_call_made(t, args);
+    jit_guard_call(nr, args);
+    long answer = make(t, c);
+    __atomic_store_n(&t->in_gate, 0, __ATOMIC_RELEASE);
+    if (writes_later(nr) && !sys_failed(answer)) jit_guard_no_more();
+    return answer;
+}
+
 void jit_syscall(jit_thread *t)
 {
     weave_context *c = &t->ctx;
@@ -100,7 +137,7 @@ void jit_syscall(jit_thread *t)
     bool watched = jit.client.wants_syscalls, skipped = false;
     if (watched && jit.client.syscall_enter)
         skipped = jit.client.syscall_enter(jit.client.arg, t, c, nr);
-    long answer = skipped ? jit_number(c) : make(t, c);
+    long answer = skipped ? jit_number(c) : make_known(t, c);
     if (answer == JIT_RESTART) {
         *c = before;
         c->pc = at;

@@ -250,6 +250,7 @@ static void inherit(jit_thread *child, const jit_thread *t, const jit_clone_args
     child->frame.app_gs_base = t->frame.app_gs_base;
     child->frame.app_fs_base = child->ctx.fs_base;
     jit_vectors_inherit(child, t);
+    if (a->flags & CLONE_CHILD_CLEARTID) child->clear_tid = a->child_tid;
     child->sigmask = t->sigmask;
     child->clears_signals = a->flags & CLONE_CLEAR_SIGHAND;
     child->filters = t->filters;
@@ -393,6 +394,7 @@ long jit_sys_clone(jit_thread *t, bool is_clone3)
 void jit_thread_exit(jit_thread *t, int status)
 {
     jit_kernel_mask_all();
+    jit_guard_thread_end(t);
     if (t->is_vfork_child) {
         if (!t->parent_waits) {
             if (jit.client.thread_end) jit.client.thread_end(jit.client.arg, t);

@@ -33,8 +33,7 @@ enum jit_leave {
     JIT_LEAVE_SIGNAL,     /* the signal handler put the whole context into ctx */
     JIT_LEAVE_START,      /* a new thread or the program's start */
     JIT_LEAVE_SPECIAL,    /* an instruction the runtime must emulate: ctx.pc = its address */
-    JIT_LEAVE_EFAULT,     /* a call in the gate failed with EFAULT: ctx.pc = address behind it, its
-                             number in rax's slot */
+    JIT_LEAVE_STALE,      /* the fragment of ctx.pc found its code changed; leave_arg: it `continues` */
     JIT_LEAVE_STEP,       /* the instruction at ctx.pc writes to a page whose translations, its own among
                              them, have been dropped for it: it runs alone */
     JIT_LEAVE_SYSCALL_DONE, /* without a cache: the call of the number in r11's slot has been made */
@@ -68,8 +67,8 @@ typedef struct jit_thread {
         uint64_t ibl_table2;   /* second-level hash table of the whole process (see ibl.c) */
         uint64_t native_mask;  /* without a cache: the program's mask, on the way through the gate */
     };
-    uint64_t in_gate;          /* 1 while a system call runs natively in the gate: the thread then
-                                  holds no address of the cache */
+    uint64_t in_gate;          /* 1 while a system call is made: the thread then holds no address of the
+                                  cache, and number and arguments are in the registers' slots */
     uint64_t ibl_miss;         /* address of the miss routine */
     uint64_t syscall_gate;     /* address of the syscall gate */
     uint64_t syscall_resume;   /* application address behind the syscall that runs natively */
@@ -94,7 +93,7 @@ typedef struct jit_thread {
     bool ibl_blocked;          /* the IBL table is PROT_NONE for a pending signal */
     bool ibl_stale;            /* entries could not be removed while it was: clear all of it */
     uint64_t rseq, rseq_len, rseq_sig; /* what the program registered, 0 if none */
-    uint64_t clear_tid, robust;
+    uint64_t clear_tid, robust; /* where the kernel writes when the thread has ended; its list of mutexes */
 
     jit_fault fault;
     siginfo_t held[JIT_HELD];  /* sent signals of the synchronous kind that the program blocks */

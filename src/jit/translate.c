@@ -10,8 +10,12 @@
  * A run that is cut for length within a block goes on in a fragment of its own kind (`continues`), whose
  * first block is not a head; so what counts block heads stays exact.
  *
+ * Code that cannot be guarded is checked: the fragment compares it with what it was made from at each entry,
+ * and it ends behind every instruction that writes to memory.
+ *
  * An instruction that has just written to the page it stands on, maybe to what follows it, is run once
- * from a fragment of its own that nobody can find again; its page is not guarded meanwhile.
+ * from a fragment of its own that nobody can find again, without the snippets before it, which have run; its page
+ * is not guarded meanwhile.
  *
  * All buffers are static and used under jit's lock; a translation allocates only from one arena that is
  * reset each time, and from the metadata.
@@ -39,19 +43,21 @@ static extent extents[JIT_MAX_BLOCKS];
 static unsigned extent_count;
 static weave_run run;
 static jit_build build;
+static uint32_t source_size; /* bytes in build.source */
+static bool undefined;       /* the instruction that was fetched: it will fault */
 
 /* --- decoding --- */
 
 typedef struct reader {
     uint64_t at, low, high; /* next instruction; bytes that may be read */
-    size_t (*code)(uint64_t addr);
+    size_t (*code)(uint64_t addr, bool *check);
 } reader;
 
 /* Decodes at r->at. ISA_TRUNCATED: no (more) executable memory there. */
 static isa_result next_insn(reader *r, isa_insn *in)
 {
     if (r->at < r->low || r->at >= r->high) {
-        size_t n = r->code(r->at);
+        size_t n = r->code(r->at, &build.checked);
         if (!n) return ISA_TRUNCATED;
         r->low = r->at;
         r->high = r->at + n;
@@ -59,7 +65,7 @@ static isa_result next_insn(reader *r, isa_insn *in)
     for (;;) {
         isa_result res = isa_x86_64.decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
         if (res != ISA_TRUNCATED) return res;
-        size_t n = r->code(r->high);
+        size_t n = r->code(r->high, &build.checked);
         if (!n) return ISA_TRUNCATED;
         r->high += n;
     }
@@ -76,21 +82,33 @@ static bool fetch_insn(reader *r)
 {
     weave_insn *w = &insns[run.insn_count];
     isa_result res = next_insn(r, &w->in);
-    if (res == ISA_INVALID) make_undefined(&w->in, r->at);
+    undefined = res == ISA_INVALID;
+    if (undefined) make_undefined(&w->in, r->at);
     return res != ISA_TRUNCATED;
+}
+
+/* What the instruction was made from, for the check; one that cannot be decoded may end where memory does. */
+static unsigned keep_source(const reader *r, const isa_insn *in)
+{
+    unsigned n = r->high - r->at < in->len ? (unsigned)(r->high - r->at) : in->len;
+    if (!build.checked) return in->len;
+    memcpy(build.source + source_size, undefined ? (const uint8_t *)r->at : in->raw, n);
+    source_size += n;
+    return n;
 }
 
 static weave_insn *commit_insn(reader *r)
 {
     weave_insn *w = &insns[run.insn_count];
+    unsigned bytes = keep_source(r, &w->in);
     w->run = &run;
     w->index = run.insn_count++;
     w->block = run.block_count - 1;
     w->before = w->after = w->taken = (weave_list){0};
     w->elided = 0;
+    extents[extent_count - 1].high = r->at + bytes;
     r->at += w->in.len;
     blocks[w->block].count++;
-    extents[extent_count - 1].high = r->at;
     return w;
 }
 
@@ -136,6 +154,25 @@ static unsigned limit(unsigned wanted, unsigned otherwise, unsigned most)
     return n < most ? n : most;
 }
 
+/* The instruction just fetched is the first whose code is to be checked, and not the run's first: the run ends
+ * before it, since what went before may change it. */
+static bool begins_checked(bool *was)
+{
+    if (run.insn_count && build.checked != *was) {
+        build.checked = *was;
+        return true;
+    }
+    *was = build.checked;
+    return false;
+}
+
+/* A checked run ends behind what may change the rest of it. */
+static bool ends_checked(const isa_insn *in)
+{
+    if (!build.checked) return false;
+    return run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN || isa_writes_memory(&isa_x86_64, in);
+}
+
 /* Fills `run`. False: nothing executable at `app`. */
 static bool build_run(uint64_t app, bool continues)
 {
@@ -144,15 +181,19 @@ static bool build_run(uint64_t app, bool continues)
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
     if (build.once) max_insns = 1;
     if (build.most) max_insns = build.most;
+    build.checked = false;
+    source_size = 0;
     reader r = {.at = app, .code = build.once ? jit_memory_peek : jit_memory_code};
     weave_insn *last = NULL;
     bool between = true; /* the next instruction begins a block */
+    bool was_checked = false;
     run = (weave_run){.isa = &isa_x86_64, .arena = &run_arena, .insns = insns, .blocks = blocks};
     extent_count = 0;
-    while (run.insn_count < max_insns && fetch_insn(&r)) {
+    while (run.insn_count < max_insns && fetch_insn(&r) && !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;
+        if (!between && ends_checked(&last->in)) break;
         if (!between) continue;
         uint64_t next = after_block(last, r.at, max_blocks);
         build.cut = false;
@@ -172,6 +213,18 @@ static x86_code window(const jit_arena *a)
                       .size = a->stub_at - a->code_at - STUB_ROOM};
 }
 
+static void emit_check(x86_code *c)
+{
+    size_t begin = jit_emit_check_begin(c, run.insns[0].in.addr, !run.blocks[0].head);
+    const uint8_t *bytes = build.source;
+    for (unsigned i = 0; i < extent_count; i++) {
+        uint64_t size = extents[i].high - extents[i].low;
+        jit_emit_check(c, begin, bytes, extents[i].low, size);
+        bytes += size;
+    }
+    jit_emit_check_end(c);
+}
+
 /* Weaves the run into the arena at its code_at. */
 static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec,
                         weave_output *out, inl_error *e)
@@ -182,6 +235,8 @@ static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start
     build.exit_count = build.const_count = build.mark_count = 0;
     if (landing) jit_emit_landing(c, a, run.insns[0].in.addr);
     *start_to_exec = (uint32_t)c->at;
+    if (build.checked) emit_check(c);
+    build.check_bytes = (uint32_t)c->at - *start_to_exec;
     *out = (weave_output){0};
     return weave_compile(&run, &engine, &jit.options.weave, c, out, e);
 }
@@ -243,6 +298,7 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->arena = a;
     f->size = (uint32_t)c->at;
     f->start_to_exec = start_to_exec;
+    f->check_bytes = (uint16_t)build.check_bytes;
     f->exit_count = build.exit_count;
     f->insn_count = run.insn_count;
     f->continues = continues;
@@ -312,6 +368,10 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
     inl_error e = {0};
     size_t room = ROOM_FIRST + (size_t)run.insn_count * BYTES_PER_INSN;
     if (jit.client.instrument) jit.client.instrument(jit.client.arg, &run);
+    if (build.once) { /* that has been done where it faulted */
+        insns[0].before = (weave_list){0};
+        blocks[0].anywhere = (weave_list){0};
+    }
     for (unsigned tries = 0; tries < 12; tries++) {
         e.code = INL_OK;
         jit_fragment *f = try_translate(app, continues, landing, room, &e);

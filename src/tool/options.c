@@ -68,11 +68,11 @@ static const char *enable_stress(const char *names)
         {"tiny-cache", JIT_STRESS_TINY_CACHE},   {"flush", JIT_STRESS_FLUSH},
         {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
         {"one-block", JIT_STRESS_ONE_BLOCK},     {"count-in-place", TOOL_STRESS_IN_PLACE},
-        {NULL, 0},
+        {"check", JIT_STRESS_CHECK},             {NULL, 0},
     };
     return take_words(switches, names, &tool_options_now.stress)
                ? NULL
-               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place";
+               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check";
 }
 
 enum { DUMP_ALL = JIT_DUMP_DECODED | JIT_DUMP_SNIPPETS | JIT_DUMP_LOWERED | JIT_DUMP_BYTES };

@@ -30,14 +30,14 @@ static int64_t weight(const weave_count *g, uint32_t k)
     return g->each + (k == 0 ? g->extra : 0);
 }
 
-void weave_undo(const weave_output *out, uint32_t map_index,
+void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
                 void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg)
 {
     for (uint32_t i = 0; i < out->count_count; i++) {
         const weave_count *g = &out->counts[i];
         if (map_index < g->from || map_index > g->to) continue;
         int64_t surplus = map_index >= g->position ? g->total : 0;
-        for (uint32_t k = g->first; k < map_index && k <= g->last; k++)
+        for (uint32_t k = g->first; k < map_index + begun && k <= g->last; k++)
             surplus -= weight(g, k - g->first);
         if (surplus) subtract(arg, g->counter, surplus);
     }

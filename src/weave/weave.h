@@ -83,8 +83,8 @@ int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry);
 
 /* When instruction map_index faulted (it and what follows did not execute), counters hold what was
  * added in advance or lack what is still to be added: calls back with the amount to subtract, which
- * may be negative. */
-void weave_undo(const weave_output *out, uint32_t map_index,
+ * may be negative. `begun`: the instruction is carried out elsewhere, without what stands before it. */
+void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
                 void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
 
 struct x86_code;

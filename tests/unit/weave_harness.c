@@ -103,7 +103,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
         for (unsigned r = 0; r < 16; r++)
             if (entry.spilled >> r & 1) current->gpr[r] = bench.frame->slot[r];
         if (entry.flags_saved) current->flags = merged_flags(bench.frame->flags, current->flags);
-        weave_undo(&bench.out, (uint32_t)index, subtract, NULL);
+        weave_undo(&bench.out, (uint32_t)index, false, subtract, NULL);
     }
     u->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)weave_test_leave;
     u->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)X86_DF;

@@ -2,7 +2,10 @@
 #ifndef INL_JIT_X86_64_ABI_H
 #define INL_JIT_X86_64_ABI_H
 
+#include "jit/thread.h"
 #include "weave/x86_64/frame.h"
+
+#include <string.h>
 
 enum {
     JIT_RAX, JIT_RCX, JIT_RDX, JIT_RBX, JIT_RSP, JIT_RBP, JIT_RSI, JIT_RDI,
@@ -36,6 +39,19 @@ static inline void jit_set_clobbers(weave_context *c)
 {
     c->gpr[JIT_RCX] = c->pc;
     c->gpr[JIT_R11] = c->flags;
+}
+/* The registers of the call that is being made, where the gate puts those of its calls. */
+static inline void jit_call_keep(jit_thread *t, const weave_context *c)
+{
+    memcpy(t->frame.slot, c->gpr, sizeof t->frame.slot);
+}
+/* Its number; the arguments go to `args`. */
+static inline long jit_call_made(const jit_thread *t, uint64_t args[6])
+{
+    weave_context c;
+    memcpy(c.gpr, t->frame.slot, sizeof c.gpr);
+    for (int i = 0; i < 6; i++) args[i] = jit_arg(&c, i);
+    return jit_number(&c);
 }
 /* The time-stamp counter. */
 static inline uint64_t jit_cycles(void) { return __builtin_ia32_rdtsc(); }

@@ -16,8 +16,6 @@
 #define LEAVE_INDIRECT 1
 #define LEAVE_SYSCALL 2
 #define LEAVE_START 4
-#define LEAVE_EFAULT 6
-#define EFAULT 14
 #define SYSCALL_LIMIT 512
 #define FD_PLACES 64            /* JIT_FD_PLACES */
 
@@ -221,8 +219,8 @@ jit_ibl_miss:
  * here. The answer goes back through the table of indirect branches. A signal that arrives at
  * jit_gate_check or later, up to and including jit_gate_syscall, makes the handler start the call anew,
  * at its application address: from jit_gate_stack on the program's rsp is (also) in its slot, from
- * jit_gate_flags on its flags are (also) in r11. The number is kept in rax's slot for a call that fails
- * with EFAULT, which the dispatcher may repeat. */
+ * jit_gate_flags on its flags are (also) in r11. While the call is made, number and arguments are in the
+ * registers' slots; in_gate says so, before it is asked which calls may be made here (guard.c). */
         .globl  jit_syscall_gate, jit_gate_check, jit_gate_syscall, jit_gate_after
         .hidden jit_syscall_gate, jit_gate_check, jit_gate_syscall, jit_gate_after
         .globl  jit_gate_stack, jit_gate_flags
@@ -241,29 +239,34 @@ jit_gate_flags:
         jne     1f
         cmp     $SYSCALL_LIMIT, %rax
         jae     1f
-        lea     jit_native_syscalls(%rip), %rcx
+        mov     %rax, %gs:OFF_SLOT_RAX
+        mov     %rdi, %gs:OFF_SLOT_RDI
+        mov     %rsi, %gs:OFF_SLOT_RSI
+        mov     %rdx, %gs:OFF_SLOT_RDX
+        mov     %r10, %gs:OFF_SLOT_R10
+        mov     %r8, %gs:OFF_SLOT_R8
+        mov     %r9, %gs:OFF_SLOT_R9
+        movq    $1, %gs:OFF_IN_GATE
+        mov     jit_gate_calls(%rip), %rcx
         bt      %rax, (%rcx)
         jnc     1f
         mov     %edi, %ecx              /* perhaps one of Inlay's descriptors */
         sub     jit_fd_base(%rip), %ecx
         cmp     $FD_PLACES, %ecx
         jb      1f
-        movq    $1, %gs:OFF_IN_GATE
-        mov     %rax, %gs:OFF_SLOT_RAX
         popfq
         mov     %gs:OFF_SLOT_RSP, %rsp
 jit_gate_syscall:
         syscall
 jit_gate_after:
         movq    $0, %gs:OFF_IN_GATE
-        lea     EFAULT(%rax), %rcx
-        jrcxz   2f
         mov     %gs:OFF_SYSCALL_RESUME, %rcx
         mov     %rcx, %gs:OFF_SLOT_RCX
         mov     %rdx, %gs:OFF_SLOT_RDX
         movzwl  %cx, %edx
         jmp     *%gs:OFF_IBL(, %rdx, 8)
-1:      mov     %gs:OFF_SYSCALL_RESUME, %rcx
+1:      movq    $0, %gs:OFF_IN_GATE
+        mov     %gs:OFF_SYSCALL_RESUME, %rcx
         mov     %rcx, %gs:CTX_PC
         sub     $2, %rcx
         mov     %rcx, %gs:OFF_LEAVE_ARG
@@ -271,10 +274,6 @@ jit_gate_after:
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         popfq
         mov     %gs:OFF_SLOT_RSP, %rsp
-        jmp     jit_leave_cache
-2:      mov     %gs:OFF_SYSCALL_RESUME, %rcx    /* perhaps a page that the engine protects */
-        mov     %rcx, %gs:CTX_PC
-        movq    $LEAVE_EFAULT, %gs:OFF_LEAVE
         jmp     jit_leave_cache
         .size   jit_syscall_gate, . - jit_syscall_gate
 

@@ -14,6 +14,8 @@
 #include "jit/core.h"
 #include "jit/x86_64/offsets.h"
 
+#include <string.h>
+
 #define AT(type, field, off) _Static_assert(offsetof(type, field) == (off), #field)
 AT(jit_thread, frame.slot, OFF_SLOT);
 AT(jit_thread, frame.flags, OFF_FLAGS);
@@ -43,7 +45,7 @@ AT(jit_thread, syscall_gate, OFF_SYSCALL_GATE);
 AT(jit_thread, syscall_resume, OFF_SYSCALL_RESUME);
 AT(jit_thread, pending.present, OFF_PENDING);
 _Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
-_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 && JIT_LEAVE_EFAULT == 6 &&
+_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 &&
                JIT_IN_CACHE == 0 && JIT_IN_RUNTIME == 1, "numbers in dispatch.S");
 
 void jit_emit_tails(jit_arena *a)
@@ -73,6 +75,63 @@ void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
     x86_label ours = x86_jrcxz_label(c);
     x86_jmp_rel32(c, a->exec + a->indirect_miss, false);
     x86_bind(c, ours);
+    x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
+    x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
+}
+
+/* The check in front of a body, for each piece of 8, 4, 2 or 1 bytes of the program's code:
+ *
+ *          mov rdx, -(what was translated) ; mov rcx, [the program's code]
+ *          lea rcx, [rcx + rdx] ; jrcxz next ; jmp stale
+ *
+ * Everything but rcx and rdx, which wait in their slots, is the program's own; so a fault here has the context
+ * of one in the landing. */
+size_t jit_emit_check_begin(x86_code *c, uint64_t app, bool continues)
+{
+    x86_store(c, 8, x86_gs(OFF_SLOT_RCX), X86_RCX);
+    x86_store(c, 8, x86_gs(OFF_SLOT_RDX), X86_RDX);
+    x86_label past = x86_jmp_label(c, 1);
+    size_t stale = c->at;
+    x86_store_imm(c, 4, x86_gs(CTX_PC), (int32_t)app);
+    x86_store_imm(c, 4, x86_gs(CTX_PC + 4), (int32_t)(app >> 32));
+    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_STALE);
+    x86_store_imm(c, 8, x86_gs(OFF_LEAVE_ARG), continues);
+    jit_emit_check_end(c);
+    x86_jmp_m(c, x86_gs(OFF_DISPATCH_ENTRY));
+    x86_bind(c, past);
+    return stale;
+}
+
+static void check_piece(x86_code *c, size_t stale, const uint8_t *bytes, uint64_t app, unsigned w)
+{
+    uint64_t value = 0;
+    memcpy(&value, bytes, w);
+    x86_mov_ri(c, X86_RCX, app);
+    x86_load(c, w, X86_RCX, x86_at(X86_RCX, 0));
+    x86_mov_ri(c, X86_RDX, -value);
+    x86_lea(c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 0));
+    x86_label next = x86_jrcxz_label(c);
+    x86_jmp_to(c, c->exec + stale);
+    x86_bind(c, next);
+}
+
+void jit_emit_check(x86_code *c, size_t begin, const uint8_t *bytes, uint64_t app, uint64_t size)
+{
+    uint64_t at = 0;
+    for (; size - at >= 8; at += 8) check_piece(c, begin, bytes + at, app + at, 8);
+    if (at && at < size) { /* once more, what is behind it included */
+        check_piece(c, begin, bytes + size - 8, app + size - 8, 8);
+        return;
+    }
+    for (unsigned w = 4; w; w /= 2) {
+        if (size - at < w) continue;
+        check_piece(c, begin, bytes + at, app + at, w);
+        at += w;
+    }
+}
+
+void jit_emit_check_end(x86_code *c)
+{
     x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }

@@ -10,6 +10,10 @@
 #define OFF_SLOT_RBX 0x028
 #define OFF_SLOT_RSP 0x030
 #define OFF_SLOT_RSI 0x040
+#define OFF_SLOT_RDI 0x048
+#define OFF_SLOT_R8 0x050
+#define OFF_SLOT_R9 0x058
+#define OFF_SLOT_R10 0x060
 #define OFF_FLAGS 0x090
 #define OFF_TOOL_FS 0x168
 #define OFF_APP_GS 0x170

@@ -74,7 +74,7 @@ static void int80(jit_thread *t, unsigned len)
     t->ctx.pc = before.pc + len;
     t->leave = JIT_LEAVE_SYSCALL;
     t->leave_arg = before.pc;
-    jit_run_syscall(t);
+    jit_syscall(t);
     /* Nothing but the answer changes; a call that a signal came before has none yet. */
     bool done = t->ctx.pc != before.pc;
     uint64_t answer = t->ctx.gpr[JIT_RAX];

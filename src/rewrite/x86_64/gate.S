@@ -14,8 +14,6 @@
 #include "jit/x86_64/offsets.h"
 #include "rewrite/x86_64/frames.h"
 
-#define OFF_SLOT_RDI (OFF_SLOT + 8 * 7)
-#define OFF_SLOT_R10 (OFF_SLOT + 8 * 10)
 #define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8

@@ -472,15 +472,6 @@ static bool read_body(uint64_t fn, remains *b)
     return false;
 }
 
-static bool writes_memory(const isa_insn *in)
-{
-    isa_mem mem[ISA_MAX_MEM];
-    int n = isa_x86_64.memory(in, mem);
-    for (int i = 0; i < n; i++)
-        if (mem[i].access & ISA_WRITE && mem[i].access != ISA_ADDRESS_ONLY) return true;
-    return false;
-}
-
 static unsigned number_of(const remains *b, uint64_t addr)
 {
     unsigned k = 0;
@@ -513,7 +504,8 @@ static bool is_needed(remains *b, unsigned k, uint64_t out)
     if (in->flow != ISA_FLOW_NEXT) return is_needed_jump(b, k, out);
     isa_x86_64.effects(in, &fx);
     bool used = fx.writes & live.regs || (fx.flags_written | fx.flags_undefined) & live.flags;
-    if (!used && !writes_memory(in) && !fx.other_writes && !fx.vec_writes && !fx.mask_writes) return false;
+    bool writes = isa_writes_memory(&isa_x86_64, in);
+    if (!used && !writes && !fx.other_writes && !fx.vec_writes && !fx.mask_writes) return false;
     b->live[k].regs = (live.regs & ~fx.kills) | fx.reads;
     b->live[k].flags = (live.flags & ~fx.flags_kill) | fx.flags_read;
     return true;
