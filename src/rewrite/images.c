@@ -107,8 +107,8 @@ static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
 {
     const rewrite_carried_map *map = (const void *)at;
     uint64_t room = rewrite_mapped_from(i, at);
-    if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries || map->states > room) return NULL;
-    return map;
+    if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries) return NULL;
+    return map->states <= room ? map : NULL;
 }
 
 /* Fills in what a rewritten image's links say; they may not be aligned. */
@@ -164,7 +164,8 @@ static const struct link_map *linker_list(const run_image *i)
 {
     struct r_debug debug;
     uint64_t at;
-    if (!rewrite_dynamic_value(i, DT_DEBUG, &at) || !jit_read(&debug, at, sizeof debug)) return NULL;
+    /* 0: a static program, which has none yet */
+    if (!rewrite_dynamic_value(i, DT_DEBUG, &at) || !at || !jit_read(&debug, at, sizeof debug)) return NULL;
     return debug.r_map;
 }
 

@@ -13,7 +13,7 @@ ALONE static int library_other(int n) { return n + 104; }
 HIDDEN_NAME(kept);
 HIDDEN_NAME(table);
 HIDDEN_NAME(picked);
-static function *const table[] = {hidden_table, library_other};
+static function *volatile table[] = {hidden_table, library_other}; /* named by relocations only */
 
 __attribute__((used)) static function *choose(void)
 {

@@ -1,0 +1,446 @@
+#!/usr/bin/python3
+"""Programs of a few lines in which the rewriter has only just enough room, or something to do that hardly any
+program needs; what it does is held to the original's behaviour and, where that says too little, to its report.
+
+  tests/rewrite/corners.py [--build DIR] [--only CASE] [--keep]
+
+  pad-first     a landing pad is the first instruction of what an unwind entry describes
+  boards        springboards at every distance about the longest that a short jump reaches, in front and behind
+  reentered     code behind a call that returns after all comes back to a procedure that has moved
+  over-calls    numbers of system calls in registers that calls change or keep, in code that is not rewritten
+  search-path   a library that is opened by name is found along the program's own path, or its library's
+  packed        initialisers and pointers that DT_RELR relocates
+"""
+
+import json
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 60
+STACK = '.section .note.GNU-stack,"",@progbits\n'
+
+PAD_FIRST = r"""
+#include <cstdio>
+extern "C" { void again(int); __attribute__((noinline)) void thrower(int n) { std::printf("throw %d\n", n); throw n; } }
+asm(R"(
+    .text
+    .globl again
+    .type again,@function
+again:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %edi, %ebx
+    jmp again_next
+    .cfi_endproc
+    .size again, .-again
+    .type again_part,@function
+again_part:
+    .cfi_startproc
+    .cfi_personality 0x9b,DW.ref.__gxx_personality_v0
+    .cfi_lsda 0x1b,again_table
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %rax, %rdi
+    call __cxa_begin_catch@PLT
+    call __cxa_end_catch@PLT
+    dec %ebx
+    jz 2f
+again_next:
+    mov %ebx, %edi
+again_call:
+    call thrower@PLT
+again_behind:
+2:  pop %rbx
+    .cfi_def_cfa_offset 8
+    .cfi_restore 3
+    ret
+    .cfi_endproc
+    .size again_part, .-again_part
+    .section .gcc_except_table,"a",@progbits
+    .p2align 2
+again_table:
+    .byte 0x1b
+1:  .long again - 1b
+    .byte 0x9b
+    .uleb128 4f - 3f
+3:  .byte 1
+    .uleb128 6f - 5f
+5:  .uleb128 again_call - again_part, again_behind - again_call, again_part - again, 1
+6:  .byte 1, 0
+    .p2align 2
+    .long 0
+4:  .text
+    .weak DW.ref.__gxx_personality_v0
+    .section .data.rel.local.DW.ref.__gxx_personality_v0,"awG",@progbits,DW.ref.__gxx_personality_v0,comdat
+    .p2align 3
+    .type DW.ref.__gxx_personality_v0,@object
+    .size DW.ref.__gxx_personality_v0, 8
+DW.ref.__gxx_personality_v0: .quad __gxx_personality_v0
+    .text
+)");
+int main() { again(3); std::puts("done"); }
+"""
+
+# Procedures of three bytes, and at a distance the only room for a springboard: behind the jump that catches
+# `room`. What lies between is left alone, since it asks where it is.
+SMALL = """
+    .p2align 4
+    .type filler_{name},@function
+filler_{name}: call 1f
+1:  pop %rax
+    ret
+    .fill {lead}, 1, 0x90
+    ret
+    .size filler_{name}, .-filler_{name}
+"""
+BOARD_BEHIND = """
+    .globl small_{name}
+    .type small_{name},@function
+small_{name}: xor %eax, %eax
+    ret
+    .size small_{name}, .-small_{name}
+    .type between_{name},@function
+between_{name}: call 1f
+1:  pop %rax
+    ret
+    .fill {distance} - 14, 1, 0x90
+    ret
+    .size between_{name}, .-between_{name}
+    .globl room_{name}
+    .type room_{name},@function
+room_{name}: mov $1, %eax
+    add $0x1000, %eax
+    ret
+    .size room_{name}, .-room_{name}
+"""
+BOARD_IN_FRONT = """
+    .globl room_{name}
+    .type room_{name},@function
+room_{name}: mov $1, %eax
+    add $0x1000, %eax
+    ret
+    .size room_{name}, .-room_{name}
+    .type between_{name},@function
+between_{name}: call 1f
+1:  pop %rax
+    ret
+    .fill {distance} - 16, 1, 0x90
+    ret
+    .size between_{name}, .-between_{name}
+    .globl small_{name}
+    .type small_{name},@function
+small_{name}: xor %eax, %eax
+    ret
+    .size small_{name}, .-small_{name}
+"""
+AFTER = """
+    .type after_{name},@function
+after_{name}: call 1f
+1:  pop %rax
+    ret
+    .fill 200, 1, 0x90
+    ret
+    .size after_{name}, .-after_{name}
+"""
+DISTANCES = range(122, 138)
+
+# `seems` is taken for one that does not return: err.
+REENTERED = r"""
+    .text
+    .globl small_a, small_b, small_c, small_d
+    .type small_a,@function
+small_a: xor %eax, %eax
+    ret
+    .size small_a, .-small_a
+    .type small_b,@function
+small_b: xor %eax, %eax
+    ret
+    .size small_b, .-small_b
+    .type small_c,@function
+small_c: xor %eax, %eax
+    ret
+    .size small_c, .-small_c
+    .globl seems_to_end
+    .type seems_to_end,@function
+seems_to_end:
+    .cfi_startproc
+    test %edi, %edi
+    jne 2f
+    jmp 1f
+1:  push %rbx
+    .cfi_def_cfa_offset 16
+    call err@PLT
+    mov $5, %ebx
+    lea 3f(%rip), %rcx
+    jmp *%rcx
+    .cfi_def_cfa_offset 8
+2:  push %rbx
+    .cfi_def_cfa_offset 16
+    xor %ebx, %ebx
+    .byte 0x0f, 0x1f, 0x44, 0, 0
+3:  lea 40(%rbx), %eax
+    add $0x100, %eax
+    add $0x1000, %eax
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .size seems_to_end, .-seems_to_end
+"""
+REENTERED_MAIN = r"""
+#include <stdio.h>
+int small_a(int), small_b(int), small_c(int), seems_to_end(int);
+int (*volatile all[])(int) = {small_a, small_b, small_c, seems_to_end};
+int main(void) { for (int i = 0; i < 4; i++) for (int k = 0; k < 2; k++) printf("%d\n", all[i](k)); return 0; }
+"""
+ERR = "int err(void) { return 1; }\n"
+
+# In a library: the number of the call is what `number` answers, not what stood in rax before; and one that a
+# register keeps over the call, which does not matter.
+OVER_CALLS = r"""
+    .text
+    .globl ends
+    .type ends,@function
+ends:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov %edi, %ebx
+    mov $39, %eax
+    call number
+    mov %ebx, %edi
+    syscall
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    .cfi_restore 3
+    ret
+    .cfi_endproc
+    .size ends, .-ends
+    .globl asks
+    .type asks,@function
+asks:
+    .cfi_startproc
+    push %rbx
+    .cfi_def_cfa_offset 16
+    .cfi_offset 3, -16
+    mov $39, %ebx
+    call number
+    mov %ebx, %eax
+    syscall
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    .cfi_restore 3
+    ret
+    .cfi_endproc
+    .size asks, .-asks
+    .type number,@function
+number:
+    .cfi_startproc
+    mov $231, %eax
+    ret
+    .cfi_endproc
+    .size number, .-number
+"""
+OVER_CALLS_MAIN = r"""
+#include <unistd.h>
+long asks(void); void ends(int);
+int main(void) { ends(asks() == getpid() ? 7 : 8); return 9; }
+"""
+
+PLUGIN = "int plugin(void) { return {value}; }\n"
+OPENS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int of_library(void);
+int open_it(const char *name)
+{
+    void *lib = dlopen(name, RTLD_NOW);
+    int (*f)(void) = lib ? (int (*)(void))dlsym(lib, "plugin") : 0;
+    return f ? f() : -1;
+}
+"""
+
+PACKED = r"""
+#include <stdio.h>
+static int order;
+static void first(void) { order = order * 10 + 1; }
+static void second(void) { order = order * 10 + 2; }
+__attribute__((section(".preinit_array"), used)) static void (*const before[])(void) = {first, second, first};
+static int by_label(int n)
+{
+    static const struct { const void *to; long value; const void *often[3]; } table[] = {
+#define ROW(a, b) {&&a, __LINE__, {&&b, 0, &&a}}
+        ROW(one, two), ROW(two, three), ROW(three, one), ROW(two, two), ROW(one, three), ROW(three, three),
+        ROW(one, two), ROW(two, three), ROW(three, one), ROW(two, two), ROW(one, three), ROW(three, three),
+        ROW(one, two), ROW(two, three), ROW(three, one), ROW(two, two), ROW(one, three), ROW(three, three)};
+    const void *to = n & 1 ? table[n % 18].to : table[n % 18].often[n % 3 & 2];
+    goto *to;
+one: n += 5; n ^= 0x55; return n * 3;
+two: n += 7; n ^= 0x33; return n * 5;
+three: n += 9; n ^= 0x11; return n * 7;
+}
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 100; i++) sum = sum * 3 + by_label(i);
+    printf("%d %d\n", order, sum);
+    return 0;
+}
+"""
+
+
+class Test:
+    def __init__(self, options, results):
+        self.inlay, self.root = f"{options.build}/inlay", results.folder
+
+    def folder(self, name, **files):
+        self.here = driver.fresh(f"{self.root}/{name}")
+        for file, text in files.items():
+            with open(f"{self.here}/{file.replace('_dot_', '.')}", "w") as f:
+                f.write(text)
+
+    def build(self, *argv):
+        done = driver.run([*argv[0].split(), "-w", *argv[1:]], LIMIT, cwd=self.here)
+        if done.status:
+            raise Failed(f"{' '.join(argv)}", *driver.as_lines(done.stderr)[-5:])
+
+    def rewrite(self, tool, program="program", *options):
+        out = ["-o", f"{program}.{tool}"] if "--with-libs" not in options else []
+        done = driver.run([self.inlay, "rewrite", tool, program, *out, "--report", "report", *options], LIMIT,
+                          cwd=self.here)
+        if done.status:
+            raise Failed(f"rewriting: status {done.status}", *driver.as_lines(done.stderr)[-5:])
+        with open(f"{self.here}/report") as f:
+            return {p["name"]: p for i in json.load(f)["images"] for p in i["list"]}
+
+    def same(self, program, rewritten, *arguments):
+        """What it reports, or None."""
+        result = f"{self.here}/result"
+        native = driver.run([f"./{program}", *arguments], LIMIT, cwd=self.here, env=driver.ENVIRONMENT)
+        here = driver.run([f"./{rewritten}", *arguments], LIMIT, cwd=self.here,
+                          env=driver.ENVIRONMENT | {"INLAY_OUT": result})
+        told = driver.differences(native, here)
+        if native.status not in (0, 7):
+            told.append(f"natively {native}")
+        if told:
+            raise Failed(*told)
+        if not os.path.exists(result):
+            return None
+        with open(result) as f:
+            text = f.read()
+        os.unlink(result)
+        return text
+
+    def both(self):
+        for tool in ("null", "inscount"):
+            report = self.rewrite(tool)
+            if tool == "inscount" and not self.same("program", f"program.{tool}"):
+                raise Failed("no report")
+            self.same("program", f"program.{tool}")
+        return report
+
+    def pad_first(self):
+        self.folder("pad-first", program_dot_cc=PAD_FIRST)
+        self.build("g++ -O1 -fPIC", "program.cc", "-o", "program")
+        procs = self.both()
+        if procs["again_part"]["status"] != "moved":
+            raise Failed(f"the part did not move: {procs['again_part']}")
+
+    def boards(self):
+        text, calls = ".text\n", []
+        for distance in DISTANCES:
+            for where, form in (("behind", BOARD_BEHIND), ("front", BOARD_IN_FRONT)):
+                name = f"{where}_{distance}"
+                text += SMALL.format(name=name, lead=200) + form.format(name=name, distance=distance)
+                text += AFTER.format(name=name)
+                calls += [f"small_{name}", f"room_{name}"]
+        main = f"#include <stdio.h>\nint {'(), '.join(calls)}();\nint (*volatile all[])() = {{ {', '.join(calls)} }};\n" + \
+            'int main(void) { for (int i = 0; i < sizeof all / sizeof *all; i++) printf("%d\\n", all[i]()); }\n'
+        self.folder("boards", small_dot_s=text + STACK, main_dot_c=main)
+        self.build("gcc -O1", "main.c", "small.s", "-o", "program")
+        procs = self.both()
+        seen = {"behind": set(), "front": set()}
+        for where, (low, high) in (("behind", (5, 127)), ("front", (6, 128))):
+            for d in DISTANCES:
+                small, room = procs[f"small_{where}_{d}"], procs[f"room_{where}_{d}"]
+                if room["status"] != "moved":
+                    raise Failed(f"{room}")
+                # From behind the short jump to the nearest five bytes that `room` has left.
+                distance = abs(room["address"] + low - (small["address"] + 2))
+                if (small["status"] == "moved") != (distance <= high):
+                    raise Failed(f"{where}: a springboard {distance} bytes away, {small}")
+                seen[where].add(distance)
+        if not {127, 128} <= seen["behind"] or not {128, 129} <= seen["front"]:
+            raise Failed(f"tried {seen}")
+
+    def reentered(self):
+        self.folder("reentered", small_dot_s=REENTERED + STACK, main_dot_c=REENTERED_MAIN, err_dot_c=ERR)
+        self.build("gcc -O1 -shared -fPIC", "err.c", "-o", "liberr.so")
+        self.build("gcc -O1", "main.c", "small.s", "-o", "program", "-L.", "-lerr", "-Wl,-rpath,$ORIGIN")
+        procs = self.both()
+        if procs["seems_to_end"]["status"] != "moved":
+            raise Failed(f"{procs['seems_to_end']}")
+
+    def over_calls(self):
+        self.folder("over-calls", calls_dot_s=OVER_CALLS + STACK, main_dot_c=OVER_CALLS_MAIN)
+        self.build("gcc -shared", "calls.s", "-o", "libcalls.so")
+        self.build("gcc -O1", "main.c", "-o", "program", "-L.", "-lcalls", "-Wl,-rpath,$ORIGIN")
+        self.rewrite("inscount", "program", "--log=inject")
+        done = driver.run(["./program.inscount"], LIMIT, cwd=self.here,
+                          env=driver.ENVIRONMENT | {"INLAY_OUT": "result"})
+        sites = [line for line in driver.as_lines(done.stderr) if "libcalls.so: system call" in line]
+        if done.status != 7 or not os.path.exists(f"{self.here}/result"):
+            raise Failed(f"status {done.status}, report: {os.path.exists(f'{self.here}/result')}")
+        if len(sites) != 1:
+            raise Failed(f"not one system call is redirected in the library, but {len(sites)}", *sites)
+
+    def search_path(self):
+        for flag in ("--enable-new-dtags", "--disable-new-dtags"):
+            self.folder(f"search-path{flag}", plug_dot_c=PLUGIN.replace("{value}", "42"), program_dot_c=OPENS +
+                        'int main(int n, char **v) { printf("%d %d\\n", open_it("libplug.so"), of_library()); }\n',
+                        library_dot_c=OPENS + 'int of_library(void) { return open_it("libother.so"); }\n')
+            for folder, name in (("far", "plug"), ("farther", "other")):
+                os.makedirs(f"{self.here}/{folder}")
+                self.build("gcc -shared -fPIC", "plug.c", "-o", f"{folder}/lib{name}.so")
+            self.build("gcc -shared -fPIC -Wl,-soname,liblibrary.so", "library.c", "-o", "far/liblibrary.so",
+                       f"-Wl,{flag},-rpath,{self.here}/farther")
+            self.build("gcc", "program.c", "-o", "program", "-Lfar", "-llibrary",
+                       f"-Wl,{flag},-rpath,{self.here}/far")
+            for tool in ("null", "inscount"):
+                self.rewrite(tool, "program", "--with-libs", f"libs-{tool}")
+                self.same("program", f"libs-{tool}/program")
+
+    def packed(self):
+        self.folder("packed", program_dot_c=PACKED)
+        for flags in ("", "-no-pie", "-static-pie"):
+            try:
+                self.build(f"gcc -O2 -Wl,-z,pack-relative-relocs {flags}", "program.c", "-o", "program")
+            except Failed:
+                return
+            self.both()
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("corners", options) as results:
+        if not shutil.which("g++"):
+            results.skip("all", "there is no g++")
+            return 0
+        test = Test(options, results)
+        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "packed"):
+            results.check(name, getattr(test, name.replace("-", "_")))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
