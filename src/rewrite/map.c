@@ -71,8 +71,7 @@ void rewrite_map_cut(rewrite_work *w, size_t count)
 {
     cut_steps(w, count);
     while (w->states.count && w->states.items[w->states.count - 1].index >= count) w->states.count--;
-    while (w->run_counts.count && w->run_counts.items[w->run_counts.count - 1].first >= count)
-        w->counts.count = w->run_counts.items[--w->run_counts.count].at;
+    rewrite_counts_cut(w, count);
     while (w->faults.count && w->faults.items[w->faults.count - 1].index >= count) w->faults.count--;
 }
 

@@ -66,6 +66,12 @@ typedef struct rewrite_weights {
     int64_t *weights;        /* NULL: this is an empty list's head */
 } rewrite_weights;
 
+/* What the records of counts tell by how far it is from the last (undo.c). */
+typedef struct rewrite_counts_last {
+    uint32_t first, runs;    /* instruction of the last run; runs in its group */
+    uint32_t counter[2];     /* of the last record; of the last derived one */
+} rewrite_counts_last;
+
 typedef struct rewrite_work {
     rewrite_plan plan;       /* first: what the caller gets */
     const rewrite_client *client;
@@ -84,6 +90,7 @@ typedef struct rewrite_work {
     INL_VEC(rewrite_state) states;
     INL_VEC(rewrite_fault) faults;
     INL_VEC(rewrite_run_counts) run_counts;
+    rewrite_counts_last counts_last;
     INL_VEC(uint8_t) counts;
     INL_VEC(rewrite_placed) placed;
     INL_VEC(rewrite_patch) patches;
@@ -164,6 +171,7 @@ bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count, uin
 /* undo.c: the constant counts of blocks [k, k + blocks) of the procedure, which stand together from entry `first` of
  * the map on, for those that leave them in the middle; `out`: NULL where they were copied. */
 bool rewrite_note_counts(rewrite_work *, const weave_output *, uint32_t first, uint32_t k, uint32_t blocks);
+void rewrite_counts_cut(rewrite_work *, size_t count); /* of runs that begin behind so many entries */
 void rewrite_map_cut(rewrite_work *, size_t count); /* the first `count` entries stay */
 /* <isa>/lower.c */
 bool rewrite_lower(void *work, x86_code *, const weave_run *, uint32_t i);

@@ -112,7 +112,7 @@ typedef struct rewrite_plan {
     size_t state_count;
     rewrite_fault *faults;
     size_t fault_count;
-    rewrite_run_counts *runs; /* constant counts that were merged: ascending by `first` */
+    rewrite_run_counts *runs; /* constant counts that were merged, in groups of runs: ascending by `first` */
     size_t run_count;
     uint8_t *counts;         /* what they are, see undo.c */
     size_t counts_size;

@@ -24,7 +24,7 @@ typedef struct rewrite_carried_states {
     uint32_t group_count, fault_count;
     uint32_t stream, faults;   /* offsets from here */
     uint32_t last;             /* instructions in the last group */
-    uint32_t runs, run_count, counts, flows, flows_count; /* see undo.c */
+    uint32_t runs, run_count, counts, counts_size, flows, flows_count; /* see undo.c */
     rewrite_states_group groups[];
 } rewrite_carried_states;
 

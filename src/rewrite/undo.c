@@ -3,9 +3,11 @@
  * Constant counts of a run are merged and added in one place (weave/x86_64/count.c): what was added in advance is
  * taken off again, what was still to be added is added. For this each image carries the weaver's records:
  *
- *     runs, ascending by their first instruction | records
- *     a run:    instructions, records        a record:  counter, first, last, position, from, to, total,
- *                                                       form, each, extra  or  form, weights of first..last
+ *     groups of up to 32 runs: where they begin | runs, ascending by their first instruction
+ *     a run:     how far its first instruction is from the last run's, instructions, records: how many; records
+ *     a record:  a byte of flags, then what they do not say: counter (from that of the last one of its sort), first,
+ *                last, position, from, to (from the first or the last instruction), total; weights of first..last, or
+ *                what each counts and how much more the first does
  *
  * all LEB128, of zigzag where they may be negative. And counts that are placed elsewhere (count.c) follow from flows:
  * there the flow ends, or begins, in a block. Which flows are whose is carried as well, and records of what of a
@@ -15,7 +17,17 @@
 #include "rewrite/bytes.h"
 #include "rewrite/plan.h"
 
-enum { WEIGHTS = 1, DERIVED = 2 };
+#include <string.h>
+
+enum { /* flags of a record */
+    WEIGHTS = 1, DERIVED = 2,
+    ONES = 4,          /* each instruction counts one */
+    SAME_COUNTER = 8,
+    ALONE = 16,        /* first is last */
+    WHOLE = 32,        /* from the first to the last; so it is where it is derived */
+    SUM = 64,          /* the total is that of the weights; likewise */
+};
+enum { RUNS = 32 };    /* in a group */
 
 /* --- writing --- */
 
@@ -28,39 +40,63 @@ static bool put(rewrite_work *w, uint64_t v)
 
 static bool put_signed(rewrite_work *w, int64_t v) { return put(w, (uint64_t)v << 1 ^ (uint64_t)(v >> 63)); }
 
-static bool put_head(rewrite_work *w, const weave_count *c, unsigned form)
+static int64_t weight(const weave_count *c, uint32_t k)
 {
-    return put(w, c->counter) && put(w, c->first) && put(w, c->last) && put(w, c->position) && put(w, c->from) &&
-           put(w, c->to) && put_signed(w, c->total) && put(w, form);
+    return c->weights ? c->weights[k] : c->each + (k == 0 ? c->extra : 0);
 }
 
-static bool put_weights(rewrite_work *w, const int64_t *weights, uint32_t n)
+static unsigned flags_of(const rewrite_work *w, const weave_count *c, bool derived)
 {
-    for (uint32_t k = 0; k < n; k++)
-        if (!put_signed(w, weights[k])) return false;
-    return true;
+    int64_t sum = 0;
+    bool same = true; /* but for the first */
+    uint32_t n = c->last - c->first + 1;
+    for (uint32_t k = 0; k < n; k++) {
+        sum += weight(c, k);
+        same &= k < 2 || weight(c, k) == weight(c, 1);
+    }
+    unsigned flags = derived ? DERIVED : 0;
+    if (!same) flags |= WEIGHTS;
+    else if (weight(c, 0) == 1 && (n == 1 || weight(c, 1) == 1)) flags |= ONES;
+    if (c->counter == w->counts_last.counter[derived]) flags |= SAME_COUNTER;
+    if (n == 1) flags |= ALONE;
+    if (c->from == c->first && c->to == c->last) flags |= WHOLE;
+    if (c->total == sum) flags |= SUM;
+    return flags;
 }
 
-static bool put_count(rewrite_work *w, const weave_count *c)
+static bool put_weights(rewrite_work *w, const weave_count *c, unsigned flags)
 {
-    if (!put_head(w, c, c->weights ? WEIGHTS : 0)) return false;
-    if (c->weights) return put_weights(w, c->weights, c->last - c->first + 1);
-    return put_signed(w, c->each) && put_signed(w, c->extra);
+    uint32_t n = c->last - c->first + 1;
+    if (flags & ONES) return true;
+    for (uint32_t k = 0; flags & WEIGHTS && k < n; k++)
+        if (!put_signed(w, weight(c, k))) return false;
+    if (flags & WEIGHTS) return true;
+    int64_t each = n > 1 ? weight(c, 1) : 0;
+    return put_signed(w, each) && put_signed(w, weight(c, 0) - each);
+}
+
+static bool put_count(rewrite_work *w, const weave_count *c, bool derived)
+{
+    unsigned flags = flags_of(w, c, derived);
+    uint32_t *last = &w->counts_last.counter[derived];
+    bool good = put(w, flags) && (flags & SAME_COUNTER || put_signed(w, (int64_t)c->counter - (int64_t)*last));
+    *last = c->counter;
+    good = good && put(w, c->first) && (flags & ALONE || put(w, c->last - c->first));
+    if (!derived) good = good && put_signed(w, (int64_t)c->position - (int64_t)c->first);
+    if (!(flags & WHOLE))
+        good = good && put_signed(w, (int64_t)c->from - (int64_t)c->first) &&
+               put_signed(w, (int64_t)c->to - (int64_t)c->last);
+    if (!(flags & SUM)) good = good && put_signed(w, c->total);
+    return good && put_weights(w, c, flags);
 }
 
 /* Counts of a block that follow from its flow: as if they were added when it is entered. */
 static bool put_derived(rewrite_work *w, const rewrite_weights *from, uint32_t first, uint32_t count)
 {
     weave_count c = {.counter = from->counter, .first = first, .last = first + count - 1, .position = first,
-                     .from = first, .to = first + count - 1};
-    bool same = count > 1;
-    for (uint32_t k = 0; k < count; k++) {
-        c.total += from->weights[k];
-        same &= k == 0 || from->weights[k] == from->weights[1];
-    }
-    if (!put_head(w, &c, DERIVED | (same ? 0 : WEIGHTS))) return false;
-    if (!same) return put_weights(w, from->weights, count);
-    return put_signed(w, from->weights[1]) && put_signed(w, from->weights[0] - from->weights[1]);
+                     .from = first, .to = first + count - 1, .weights = from->weights};
+    for (uint32_t k = 0; k < count; k++) c.total += from->weights[k];
+    return put_count(w, &c, true);
 }
 
 /* Leaving a block early matters to its counts only when some belong to later instructions than the first. */
@@ -84,16 +120,28 @@ static bool each_derived(rewrite_work *w, uint32_t k, uint32_t blocks, bool writ
     return true;
 }
 
+static bool open_run(rewrite_work *w, uint32_t first)
+{
+    rewrite_counts_last *last = &w->counts_last;
+    if (w->run_counts.count == 0 || last->runs == RUNS) {
+        *last = (rewrite_counts_last){.first = first};
+        if (!inl_vec_push(&w->run_counts, (rewrite_run_counts){first, (uint32_t)w->counts.count})) return false;
+    }
+    uint32_t distance = first - last->first;
+    last->first = first;
+    last->runs++;
+    return put(w, distance);
+}
+
 bool rewrite_note_counts(rewrite_work *w, const weave_output *out, uint32_t first, uint32_t k, uint32_t blocks)
 {
-    rewrite_run_counts run = {first, (uint32_t)w->counts.count};
     uint32_t n = out ? out->count_count : 0, insns = 0, again = 0;
     each_derived(w, k, blocks, false, &n);
     if (!n) return true;
     for (uint32_t i = k; i < k + blocks; i++) insns += w->run.blocks[i].count;
-    if (!inl_vec_push(&w->run_counts, run) || !put(w, insns) || !put(w, n)) return false;
+    if (!open_run(w, first) || !put(w, insns) || !put(w, n)) return false;
     for (uint32_t i = 0; out && i < out->count_count; i++)
-        if (!put_count(w, &out->counts[i])) return false;
+        if (!put_count(w, &out->counts[i], false)) return false;
     return each_derived(w, k, blocks, true, &again);
 }
 
@@ -115,6 +163,7 @@ void rewrite_counts_put(const rewrite_plan *p, rewrite_carried_states *head, siz
     head->run_count = (uint32_t)p->run_count;
     rewrite_put(b, p->runs, p->run_count * sizeof *p->runs);
     head->counts = (uint32_t)(b->size - at);
+    head->counts_size = (uint32_t)p->counts_size;
     rewrite_put(b, p->counts, p->counts_size);
     rewrite_align(b, 8);
     head->flows = (uint32_t)(b->size - at);
@@ -140,40 +189,124 @@ static int64_t take_signed(const uint8_t **p)
     return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
-/* What the counter of the next record has too much at instruction i of the run; see weave_undo. */
-static int64_t take_surplus(const uint8_t **p, uint32_t i, bool before, uint32_t *counter)
+typedef struct record {
+    const uint8_t *weights;    /* or what each counts */
+    int64_t total, each, extra;
+    uint32_t counter, first, last, position, from, to;
+    unsigned flags;
+} record;
+
+static void take_weights(const uint8_t **p, record *r)
 {
-    *counter = (uint32_t)take(p);
-    uint64_t first = take(p), last = take(p), position = take(p), from = take(p), to = take(p);
-    int64_t total = take_signed(p), executed = 0;
-    uint64_t form = take(p);
-    bool weighted = form & WEIGHTS;
-    int64_t each = weighted ? 0 : take_signed(p), extra = weighted ? 0 : take_signed(p);
-    for (uint64_t k = first; k <= last; k++) {
-        int64_t weight = weighted ? take_signed(p) : each + (k == first ? extra : 0);
-        if (k < i) executed += weight;
+    int64_t sum = 0;
+    r->weights = *p;
+    r->each = r->flags & ONES ? 1 : 0;
+    r->extra = 0;
+    if (r->flags & WEIGHTS) {
+        for (uint64_t k = r->first; k <= r->last; k++) sum += take_signed(p);
+    } else {
+        if (!(r->flags & ONES)) r->each = take_signed(p), r->extra = take_signed(p);
+        sum = r->each * (int64_t)(r->last - r->first + 1) + r->extra;
     }
-    if (i < from || i > to || (form & DERIVED && i == first)) return 0;
-    return (before ? i > position : i >= position) ? total - executed : -executed;
+    if (r->flags & SUM) r->total = sum;
+}
+
+static void take_record(const uint8_t **p, rewrite_counts_last *last, record *r)
+{
+    r->flags = *(*p)++;
+    uint32_t *counter = &last->counter[(r->flags & DERIVED) != 0];
+    if (!(r->flags & SAME_COUNTER)) *counter += (uint32_t)take_signed(p);
+    r->counter = *counter;
+    r->first = r->position = r->from = (uint32_t)take(p);
+    r->last = r->to = r->first + (r->flags & ALONE ? 0 : (uint32_t)take(p));
+    if (!(r->flags & DERIVED)) r->position += (uint32_t)take_signed(p);
+    if (!(r->flags & WHOLE)) {
+        r->from += (uint32_t)take_signed(p);
+        r->to += (uint32_t)take_signed(p);
+    }
+    if (!(r->flags & SUM)) r->total = take_signed(p);
+    take_weights(p, r);
+}
+
+/* The begin of the next run. */
+static void take_run(const uint8_t **p, rewrite_counts_last *last, uint32_t *insns, uint32_t *records)
+{
+    last->first += (uint32_t)take(p);
+    last->runs++;
+    *insns = (uint32_t)take(p);
+    *records = (uint32_t)take(p);
+}
+
+/* What its counter has too much at instruction i of the run; see weave_undo. */
+static int64_t surplus_of(const record *r, uint32_t i, bool before)
+{
+    const uint8_t *p = r->weights;
+    int64_t executed = 0;
+    if (i < r->from || i > r->to || (r->flags & DERIVED && i == r->first)) return 0;
+    for (uint32_t k = r->first; k <= r->last && k < i; k++)
+        executed += r->flags & WEIGHTS ? take_signed(&p) : r->each + (k == r->first ? r->extra : 0);
+    return (before ? i > r->position : i >= r->position) ? r->total - executed : -executed;
+}
+
+/* The last group whose runs begin at or before an instruction, plus 1. */
+static uint32_t group_behind(const rewrite_run_counts *groups, uint32_t count, uint32_t index)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (groups[mid].first <= index) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+void rewrite_counts_cut(rewrite_work *w, size_t count)
+{
+    rewrite_counts_last now = {0};
+    record r;
+    uint32_t groups = count ? group_behind(w->run_counts.items, (uint32_t)w->run_counts.count, (uint32_t)count - 1) : 0;
+    if (w->run_counts.count == 0 || w->counts_last.first < count) return;
+    if (groups < w->run_counts.count) w->counts.count = w->run_counts.items[groups].at;
+    w->run_counts.count = groups;
+    w->counts_last = now;
+    if (groups == 0) return;
+    now.first = w->run_counts.items[groups - 1].first;
+    const uint8_t *p = w->counts.items + w->run_counts.items[groups - 1].at, *end = w->counts.items + w->counts.count;
+    for (;;) {
+        const uint8_t *begin = p;
+        rewrite_counts_last before = now;
+        uint32_t insns, records;
+        if (p < end) take_run(&p, &now, &insns, &records);
+        if (begin == end || now.first >= count) {
+            w->counts.count = (size_t)(begin - w->counts.items);
+            w->counts_last = before;
+            return;
+        }
+        while (records--) take_record(&p, &now, &r);
+    }
 }
 
 void rewrite_states_undo(const rewrite_carried_states *s, const rewrite_spot *spot, bool before,
                          void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg)
 {
-    const rewrite_run_counts *runs = (const void *)((const char *)s + s->runs);
-    uint32_t low = 0, high = s->run_count, counter;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (runs[mid].first <= spot->index) low = mid + 1;
-        else high = mid;
-    }
-    if (!low) return;
-    const uint8_t *p = (const uint8_t *)s + s->counts + runs[low - 1].at;
-    uint32_t i = spot->index - runs[low - 1].first;
-    if (i >= take(&p)) return;
-    for (uint64_t n = take(&p); n; n--) {
-        int64_t surplus = take_surplus(&p, i, before, &counter);
-        if (surplus) subtract(arg, counter, surplus);
+    const rewrite_run_counts *groups = (const void *)((const char *)s + s->runs);
+    const uint8_t *counts = (const uint8_t *)s + s->counts;
+    uint32_t group = group_behind(groups, s->run_count, spot->index);
+    if (!group) return;
+    const uint8_t *p = counts + groups[group - 1].at;
+    const uint8_t *end = counts + (group < s->run_count ? groups[group].at : s->counts_size);
+    rewrite_counts_last last = {.first = groups[group - 1].first};
+    while (p < end) {
+        uint32_t insns, records;
+        record r;
+        take_run(&p, &last, &insns, &records);
+        if (last.first > spot->index) return;
+        bool here = spot->index - last.first < insns;
+        while (records--) {
+            take_record(&p, &last, &r);
+            int64_t surplus = here ? surplus_of(&r, spot->index - last.first, before) : 0;
+            if (surplus) subtract(arg, r.counter, surplus);
+        }
     }
 }
 
