@@ -1,32 +1,38 @@
 /* How many values an index can have where a table is read: from a comparison that guards the way there
- * (cmp $5; ja default), a mask, or the width it was extended from.
+ * (cmp $5; ja default), a mask or a shift, or the width it was extended from.
  *
  * The walk goes backwards from the table's load and carries the names that the index's value has at each
  * place: registers, and the one memory operand it was last loaded from. At a block's start it goes on in
- * the predecessor over whose edge control came; where several meet, all must bound the index, and the
- * largest bound counts. A mask or a width says no more than that the index is not larger: the compiler may
- * have known better and made the table shorter, so such a bound is not firm. */
+ * the predecessors over whose edges control came, each once with the same names: a way that comes round to where
+ * it has been says nothing new. All ways must bound the index, and the largest bound counts. A mask or a
+ * width says no more than that the index is not larger: the compiler may have known better and made the table
+ * shorter. */
 #include "cfg/work.h"
 
 #include <string.h>
 
-enum { max_depth = 24, max_visits = 200 };
+enum { max_ways = 256 };
 
 typedef struct names { /* of the index, at one place */
     uint64_t regs;     /* these registers hold it in their low `width` bytes */
     isa_mem mem;       /* ... and so does this operand, when has_mem */
     bool has_mem;
     unsigned width;    /* bytes that make up the index; what is above is zero or ignored */
-    uint64_t add;      /* index = named value + add */
+    int64_t add;       /* index = named value + add */
+    uint64_t floor;    /* so many values by its width, 0: not narrow */
 } names;
+
+typedef struct way { /* that is still to be walked back, from before an instruction */
+    uint32_t block, index;
+    names n;
+} way;
 
 typedef struct search {
     cfg_view *v;
-    unsigned visits;
-    bool firm; /* every bound so far comes from a comparison */
+    INL_VEC(way) ways; /* all that were ever begun */
+    cfg_limit worst;
+    bool open;         /* some way bounds nothing */
 } search;
-
-static uint64_t bound_in(search *s, uint32_t block, uint32_t index, names n, unsigned depth);
 
 static bool same_operand(const isa_mem *a, const isa_mem *b)
 {
@@ -47,10 +53,12 @@ static bool names_reg(const names *n, const isa_operand *o)
     return o->kind == ISA_OPERAND_REG && !o->high_byte && o->reg < 64 && n->regs >> o->reg & 1;
 }
 
-static uint64_t limit_of(const names *n, uint64_t most)
+/* The named value is at most `most`. */
+static cfg_limit limit_of(const names *n, uint64_t most, uint8_t kind)
 {
-    uint64_t count = most + 1 + n->add;
-    return n->add > 1 << 20 ? 0 : count; /* an index counted from below zero: not understood */
+    int64_t count = (int64_t)most + 1 + n->add;
+    if (most > 0xffffff || count <= 0) return (cfg_limit){0};
+    return (cfg_limit){(uint64_t)count, n->add ? CFG_LIMIT_MOST : kind};
 }
 
 /* One instruction above a comparison of `reg`: is it what makes reg another name of the index? Otherwise
@@ -91,81 +99,124 @@ static bool is_copy(search *s, uint32_t block, uint32_t at, unsigned reg, names 
     return false;
 }
 
-/* The comparison that decides the branch at the end of `block`: does it bound the index? */
-static uint64_t guard(search *s, uint32_t block, const names *n, uint8_t kind)
+/* What is compared with: a constant, be it in a register. */
+static bool compared_with(cfg_view *v, const cfg_shape *c, cfg_point at, uint64_t *constant)
 {
-    uint32_t count;
-    const cfg_work *w = s->v->work;
-    const isa_insn *in = cfg_view_insns(s->v, block, &count);
-    if (count == 0 || in[count - 1].flow != ISA_FLOW_COND) return 0;
-    unsigned cond = in[count - 1].cond;
-    uint64_t after = 0; /* registers written between comparison and branch */
-    for (uint32_t i = count - 1; i-- > 0;) {
-        isa_effects fx;
-        w->isa->effects(&in[i], &fx);
-        if (!fx.flags_written && !fx.flags_undefined) {
-            after |= fx.writes;
-            continue;
-        }
-        cfg_shape c;
-        uint64_t most;
-        cfg_shape_of(w, &in[i], &c);
-        if ((c.sem != SEM_CMP && c.sem != SEM_SUB) || !c.has_src || c.src.kind != ISA_OPERAND_IMM)
-            return 0;
-        uint64_t constant = (uint64_t)c.src.imm;
-        if (c.dst.size < 8) constant &= (1ull << 8 * c.dst.size) - 1;
-        if (!w->machine->bounds(cond, kind == CFG_EDGE_TAKEN, constant, &most)) return 0;
-        if (c.dst.size < n->width || most > 0xffffff) return 0;
-        if (c.dst.kind == ISA_OPERAND_MEM)
-            return n->has_mem && c.mem.base == n->mem.base && c.mem.index == n->mem.index &&
-                           c.mem.disp == n->mem.disp && c.mem.scale == n->mem.scale
-                       ? limit_of(n, most) : 0;
-        if (c.dst.kind != ISA_OPERAND_REG || c.dst.high_byte) return 0;
-        names early = *n;
-        early.regs &= ~after;
-        bool same = c.sem == SEM_CMP && names_reg(&early, &c.dst);
-        if (!same) same = is_copy(s, block, i, c.dst.reg, early);
-        return same ? limit_of(n, most) : 0;
-    }
-    return 0;
+    cfg_constant k;
+    if (!c->has_src || (c->sem != SEM_CMP && c->sem != SEM_SUB)) return false;
+    if (c->src.kind == ISA_OPERAND_IMM) *constant = (uint64_t)c->src.imm;
+    else if (c->src.kind != ISA_OPERAND_REG || c->src.high_byte || !cfg_constant_of(v, c->src.reg, at, &k)) return false;
+    else *constant = k.value;
+    if (c->dst.size < 8) *constant &= (1ull << 8 * c->dst.size) - 1;
+    return true;
 }
 
-static uint64_t at_start(search *s, uint32_t block, names n, unsigned depth)
+static bool same_place(const isa_mem *a, const isa_mem *b)
+{
+    return a->base == b->base && a->index == b->index && a->disp == b->disp && a->scale == b->scale &&
+           a->segment == b->segment;
+}
+
+/* The instruction that sets the flags for the branch at the end of a block; `after`: registers written between. */
+static bool flags_set_at(search *s, const isa_insn *in, uint32_t count, uint32_t *at, uint64_t *after)
+{
+    *after = 0;
+    for (uint32_t i = count - 1; i-- > 0;) {
+        isa_effects fx;
+        s->v->work->isa->effects(&in[i], &fx);
+        *at = i;
+        if (fx.flags_written || fx.flags_undefined) return true;
+        *after |= fx.writes;
+    }
+    return false;
+}
+
+/* The comparison that decides the branch at the end of `block`: does it bound the index? */
+static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
+{
+    const cfg_limit nothing = {0};
+    uint32_t count, i;
+    uint64_t after, constant, most;
+    const cfg_work *w = s->v->work;
+    const isa_insn *in = cfg_view_insns(s->v, block, &count);
+    if (count == 0 || in[count - 1].flow != ISA_FLOW_COND || !flags_set_at(s, in, count, &i, &after)) return nothing;
+    unsigned cond = in[count - 1].cond;
+    cfg_shape c;
+    cfg_shape_of(w, &in[i], &c);
+    if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) ||
+        !w->machine->bounds(cond, kind == CFG_EDGE_TAKEN, constant, &most) || c.dst.size < n->width)
+        return nothing;
+    bool same = false;
+    names early = *n;
+    early.regs &= ~after;
+    if (c.dst.kind == ISA_OPERAND_MEM) {
+        same = c.sem == SEM_CMP && n->has_mem && same_place(&c.mem, &n->mem);
+    } else if (c.dst.kind == ISA_OPERAND_REG && !c.dst.high_byte) {
+        same = c.sem == SEM_CMP && names_reg(&early, &c.dst);
+        if (!same) same = is_copy(s, block, i, c.dst.reg, early);
+    }
+    return same ? limit_of(n, most, CFG_LIMIT_COMPARED) : nothing;
+}
+
+static void record(search *s, const names *n, cfg_limit one)
+{
+    if (n->floor && (one.kind == CFG_LIMIT_NONE || one.count > n->floor))
+        one = (cfg_limit){n->floor, CFG_LIMIT_MOST};
+    if (one.kind == CFG_LIMIT_NONE) s->open = true;
+    if (s->worst.kind == CFG_LIMIT_NONE || one.kind < s->worst.kind) s->worst.kind = one.kind;
+    if (one.count > s->worst.count) s->worst.count = one.count;
+}
+
+static bool same_names(const names *a, const names *b)
+{
+    return a->regs == b->regs && a->has_mem == b->has_mem && (!a->has_mem || same_operand(&a->mem, &b->mem)) &&
+           a->width == b->width && a->add == b->add && a->floor == b->floor;
+}
+
+/* The index has these names at the block's end. */
+static void begin_way(search *s, uint32_t block, const names *n)
+{
+    for (size_t i = 0; i < s->ways.count; i++) {
+        const way *old = &s->ways.items[i];
+        if (old->block == block && old->index == CFG_NONE && same_names(&old->n, n)) return;
+    }
+    if (s->ways.count >= max_ways || !inl_vec_push(&s->ways, (way){block, CFG_NONE, *n})) s->open = true;
+}
+
+static void at_start(search *s, uint32_t block, const names *n)
 {
     const cfg_view *v = s->v;
     const cfg_view_block *b = &v->blocks.items[block];
     const uint8_t *m = cfg_mark(v->work, b->addr);
-    uint64_t worst = 0;
-    if (b->pred_count == 0 || *m & (MARK_ENTRY | MARK_ROOT) || depth == max_depth) return 0;
-    for (uint32_t i = 0; i < b->pred_count; i++) {
-        const cfg_view_edge e = v->edges.items[v->preds.items[b->first_pred + i]];
-        if (e.kind == CFG_EDGE_TABLE || ++s->visits > max_visits) return 0;
-        uint64_t one = guard(s, e.from, &n, e.kind);
-        if (!one) one = bound_in(s, e.from, CFG_NONE, n, depth + 1);
-        if (!one) return 0;
-        if (one > worst) worst = one;
+    if (b->pred_count == 0 || *m & (MARK_ENTRY | MARK_ROOT)) {
+        record(s, n, (cfg_limit){0});
+        return;
     }
-    return worst;
+    for (uint32_t i = 0; i < b->pred_count && !s->open; i++) {
+        const cfg_view_edge e = v->edges.items[v->preds.items[b->first_pred + i]];
+        cfg_limit one = guard(s, e.from, n, e.kind);
+        if (one.kind != CFG_LIMIT_NONE) record(s, n, one);
+        else begin_way(s, e.from, n);
+    }
 }
 
 /* The index gets a new name where it is copied, loaded or extended. */
-static bool renamed(const cfg_shape *c, names *n, uint64_t *bound)
+static bool renamed(const cfg_shape *c, names *n)
 {
     unsigned dst = c->dst.reg, size = c->src.size;
     n->regs &= ~(1ull << dst);
     if (!c->has_src) return false;
     if (c->sem == SEM_MOVZX && size < 4) {
-        *bound = limit_of(n, (1ull << 8 * size) - 1); /* at least this */
-        if (size < n->width) n->width = size;
+        uint64_t least = limit_of(n, (1ull << 8 * size) - 1, CFG_LIMIT_MOST).count;
+        if (least && (!n->floor || least < n->floor)) n->floor = least;
     } else if (c->sem == SEM_MOVSX) {
         if (size < n->width && size < 4) return false;
-        if (size < n->width) n->width = size;
     } else if (c->sem == SEM_MOV) {
         if (c->dst.size < 4 && c->dst.size < n->width) return false;
-        if (size < n->width) n->width = size;
     } else {
         return false;
     }
+    if (size < n->width) n->width = size;
     if (c->src.kind == ISA_OPERAND_REG && !c->src.high_byte && c->src.reg < 64) {
         n->regs |= 1ull << c->src.reg;
         return true;
@@ -176,71 +227,103 @@ static bool renamed(const cfg_shape *c, names *n, uint64_t *bound)
     return true;
 }
 
-/* Goes back over one instruction. True: the search is over, with *bound. */
-static bool step_back(search *s, const isa_insn *in, names *n, uint64_t *bound, uint64_t *floor)
+/* A constant was added to what was named: the index is counted from elsewhere. A narrow one goes round when the
+ * sum is too small for it; a wide one would lie far outside the table then. */
+static bool shifted(const cfg_shape *c, names *n)
+{
+    enum { furthest = 1 << 20 };
+    unsigned from = c->dst.reg;
+    int64_t by;
+    if (n->regs != 1ull << c->dst.reg || n->has_mem || n->floor || n->width < 4 || c->dst.size < n->width) return false;
+    if (c->sem == SEM_LEA && c->has_mem && c->mem.base < 64 && c->mem.index == ISA_NO_REG &&
+        !(c->mem.bits & ISA_MEM_PCREL)) {
+        from = c->mem.base;
+        by = c->mem.disp;
+    } else if ((c->sem == SEM_ADD || c->sem == SEM_SUB) && c->has_src && c->src.kind == ISA_OPERAND_IMM) {
+        by = c->sem == SEM_ADD ? c->src.imm : -c->src.imm;
+    } else {
+        return false;
+    }
+    if (by > furthest || by < -furthest || n->add > furthest || n->add < -furthest) return false;
+    n->regs = 1ull << from;
+    n->add += by;
+    return true;
+}
+
+/* A mask, or what a shift to the right leaves. */
+static bool masked(const cfg_shape *c, const names *n, cfg_limit *out)
+{
+    enum { widest = 16 };
+    if (!c->has_src || c->src.kind != ISA_OPERAND_IMM || c->dst.size < n->width) return false;
+    uint64_t constant = (uint64_t)c->src.imm, most;
+    unsigned bits = 8 * c->dst.size;
+    if (bits < 64 && c->sem == SEM_AND) constant &= (1ull << bits) - 1;
+    if (c->sem == SEM_AND) most = constant;
+    else if (c->sem == SEM_SHR && constant < bits && bits - constant <= widest) most = (1ull << (bits - constant)) - 1;
+    else return false;
+    *out = most < 1ull << widest ? limit_of(n, most, CFG_LIMIT_MOST) : (cfg_limit){0};
+    return out->kind != CFG_LIMIT_NONE;
+}
+
+/* Does what is stored here end the memory operand's being a name? */
+static void store_over(const cfg_work *w, const cfg_shape *c, names *n)
+{
+    if (same_operand(&c->mem, &n->mem) && c->sem == SEM_MOV && c->src.kind == ISA_OPERAND_REG) {
+        n->regs |= 1ull << c->src.reg;
+        n->has_mem = false;
+    } else if (!cfg_is_slot(w, &n->mem) || !cfg_is_slot(w, &c->mem)) {
+        n->has_mem = cfg_is_slot(w, &n->mem);
+    } else if (c->mem.base == n->mem.base && c->mem.disp < n->mem.disp + 8 &&
+               n->mem.disp < c->mem.disp + (int64_t)c->mem.size) {
+        n->has_mem = false;
+    }
+}
+
+/* Goes back over one instruction. True: the way is over, with *out. */
+static bool step_back(search *s, const isa_insn *in, names *n, cfg_limit *out)
 {
     const cfg_work *w = s->v->work;
     cfg_shape c;
-    uint64_t writes = cfg_insn_writes(w, in), least = 0;
+    uint64_t writes = cfg_insn_writes(w, in);
     bool touches = in->bits & ISA_BIT_MEM;
-    *bound = *floor;
+    *out = (cfg_limit){0};
     if (!(writes & n->regs) && !(n->has_mem && (touches || writes & operand_regs(&n->mem)))) return false;
     cfg_shape_of(w, in, &c);
     if (n->has_mem && writes & operand_regs(&n->mem)) n->has_mem = false;
     if (n->has_mem && touches && c.has_mem && c.dst.kind == ISA_OPERAND_MEM && c.sem != SEM_CMP &&
-        c.sem != SEM_TEST) {
-        if (same_operand(&c.mem, &n->mem) && c.sem == SEM_MOV && c.src.kind == ISA_OPERAND_REG) {
-            n->regs |= 1ull << c.src.reg;
-            n->has_mem = false;
-        } else if (!cfg_is_slot(w, &n->mem) || !cfg_is_slot(w, &c.mem)) {
-            n->has_mem = cfg_is_slot(w, &n->mem);
-        } else if (c.mem.base == n->mem.base && c.mem.disp < n->mem.disp + 8 &&
-                   n->mem.disp < c.mem.disp + (int64_t)c.mem.size) {
-            n->has_mem = false;
-        }
-    }
+        c.sem != SEM_TEST)
+        store_over(w, &c, n);
     if (in->flow != ISA_FLOW_NEXT && !cfg_is_slot(w, &n->mem)) n->has_mem = false;
     if (writes & n->regs) {
-        bool plain = c.has_dst && c.dst.kind == ISA_OPERAND_REG && c.dst.reg < 64 &&
+        bool plain = c.has_dst && c.dst.kind == ISA_OPERAND_REG && !c.dst.high_byte && c.dst.reg < 64 &&
                      writes == 1ull << c.dst.reg;
-        if (plain && c.sem == SEM_AND && c.has_src && c.src.kind == ISA_OPERAND_IMM && c.src.imm >= 0 &&
-            c.src.imm < 1 << 20 && c.dst.size >= n->width) {
-            *bound = limit_of(n, (uint64_t)c.src.imm);
-            return true;
-        }
-        if (!plain || !renamed(&c, n, &least)) n->regs &= ~writes;
-        if (least && (!*floor || least < *floor)) *floor = least;
+        if (plain && masked(&c, n, out)) return true;
+        if (!(plain && shifted(&c, n)) && (!plain || !renamed(&c, n))) n->regs &= ~writes;
     }
-    *bound = *floor;
     return n->regs == 0 && !n->has_mem;
 }
 
-static uint64_t bound_in(search *s, uint32_t block, uint32_t index, names n, unsigned depth)
+static void walk(search *s, way now)
 {
     uint32_t count;
-    uint64_t bound = 0, floor = 0;
-    cfg_view_insns(s->v, block, &count);
-    if (index > count) index = count;
-    while (index-- > 0) {
-        const isa_insn *in = cfg_view_insns(s->v, block, &count);
-        if (step_back(s, &in[index], &n, &bound, &floor)) {
-            s->firm = false;
-            return bound;
-        }
+    cfg_limit out;
+    cfg_view_insns(s->v, now.block, &count);
+    if (now.index > count) now.index = count;
+    while (now.index-- > 0) {
+        const isa_insn *in = cfg_view_insns(s->v, now.block, &count);
+        if (!step_back(s, &in[now.index], &now.n, &out)) continue;
+        record(s, &now.n, out);
+        return;
     }
-    bool firm = s->firm;
-    bound = at_start(s, block, n, depth);
-    if (bound && (!floor || bound < floor)) return bound;
-    s->firm = false;
-    if (!bound && !floor) s->firm = firm;
-    return floor;
+    at_start(s, now.block, &now.n);
 }
 
-uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at, bool *firm)
+cfg_limit cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at)
 {
-    search s = {.v = v, .firm = true};
+    search s = {.v = v};
     names n = {.regs = 1ull << reg, .width = size};
-    uint64_t bound = bound_in(&s, at.block, at.index, n, 0);
-    *firm = bound && s.firm;
-    return bound;
+    if (!inl_vec_push(&s.ways, (way){at.block, at.index, n})) s.open = true;
+    for (size_t i = 0; i < s.ways.count && !s.open; i++) walk(&s, s.ways.items[i]);
+    inl_vec_free(&s.ways);
+    return s.open ? (cfg_limit){0} : s.worst;
 }

@@ -55,16 +55,62 @@ static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from,
     cfg_keep(b->work, &b->blocks, k);
 }
 
+/* Is the instruction at `addr` one that only traps? Its size, 0: no. */
+static uint64_t trap_at(const cfg_work *w, uint64_t addr, uint64_t end)
+{
+    isa_insn in;
+    if (!cfg_decode(w, addr, end, &in)) return 0;
+    return w->sems[in.op] == SEM_HALT ? in.len : 0;
+}
+
+/* Is there anything between two places that is neither padding nor a trap nor a table? */
+static bool is_unexplained(const builder *b, uint64_t at, uint64_t end)
+{
+    const cfg_work *w = b->work;
+    while ((at = cfg_skip_padding(w, at, end)) < end) {
+        uint64_t skip = cfg_in_table(w, at) ? 1 : trap_at(w, at, end);
+        if (skip == 0) return true;
+        at += skip;
+    }
+    return false;
+}
+
+static bool has_unexplained(const builder *b, const cfg_view *v, uint64_t end)
+{
+    uint64_t at = b->work->procs.items[v->proc].addr;
+    for (size_t i = 0; i < v->blocks.count; i++) {
+        const cfg_view_block *k = &v->blocks.items[i];
+        if (k->addr > at && is_unexplained(b, at, k->addr)) return true;
+        at = k->end;
+    }
+    return at < end && is_unexplained(b, at, end);
+}
+
+/* A table whose length nothing proves has been read too short if there is code that nothing leads to. */
+static void judge_tables(builder *b, const cfg_view *v, cfg_draft *p, size_t first)
+{
+    bool open = false;
+    for (size_t i = first; i < b->tables.count; i++) open |= !b->tables.items[i].exact;
+    if (!open) return;
+    if (has_unexplained(b, v, p->end)) {
+        if (!p->reason) p->reason = "a jump table of unknown length, and bytes that nothing leads to";
+        return;
+    }
+    for (size_t i = first; i < b->tables.count; i++) b->tables.items[i].exact |= b->tables.items[i].ends;
+}
+
 static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
 {
     cfg_work *w = b->work;
     cfg_draft *p = &w->procs.items[number];
+    size_t tables = b->tables.count;
     cfg_view_make(v, w, number, false);
     cfg_proc out = {.addr = p->addr, .name = p->name, .source = p->source, .flags = p->flags,
                     .first_block = (uint32_t)b->blocks.count};
     for (size_t i = 0; i < v->blocks.count && !w->failed; i++)
         add_block(b, v, &v->blocks.items[i], p);
     out.block_count = (uint32_t)b->blocks.count - out.first_block;
+    judge_tables(b, v, p, tables);
     bool begins = v->blocks.count && v->blocks.items[0].addr == p->addr;
     uint64_t end = v->blocks.count ? v->blocks.items[v->blocks.count - 1].end : p->end;
     out.size = end - p->addr;
@@ -145,12 +191,15 @@ static void connect(cfg_program *p)
 }
 
 /* A table's edge to another procedure counts as leaving this one, and is a table's all the same. */
-static void flag_table_targets(cfg_program *p)
+static void flag_table_targets(const cfg_work *w, cfg_program *p)
 {
     for (uint32_t i = 0; i < p->table_count; i++)
         for (uint32_t k = 0; k < p->tables[i].count; k++) {
-            uint64_t target = cfg_table_target(p, &p->tables[i], k);
-            if (cfg_block_at(p, target) == CFG_NONE && p->tables[i].block != CFG_NONE) spoil(p, p->tables[i].block);
+            const cfg_table *t = &p->tables[i];
+            uint64_t target = cfg_table_target(p, t, k);
+            if (cfg_block_at(p, target) == CFG_NONE && t->block != CFG_NONE &&
+                !cfg_is_hole(w, cfg_proc_near(w, t->jump), target))
+                spoil(p, t->block);
             flag_block(p, target, CFG_BLOCK_TABLE);
         }
 }
@@ -214,7 +263,7 @@ inl_status cfg_build(cfg_work *w, cfg_program *out, inl_error *e)
         return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
     rank_blocks(b.priv);
     connect(out);
-    flag_table_targets(out);
+    flag_table_targets(w, out);
     apply_notes(w, out);
     cfg_mark_loops(out);
     for (size_t i = 0; i < w->regions.count; i++)

@@ -77,7 +77,7 @@ static void apply(cfg_work *w, const cfg_event *e)
                                                   .spare = CFG_NONE});
         return;
     case EVENT_RETURNS: cfg_returns(w, e->proc); return;
-    case EVENT_DATA: cfg_name_data(w, e->to); return;
+    case EVENT_DATA: cfg_name_data(w, e->to, e->size != 0); return;
     }
 }
 
@@ -174,8 +174,9 @@ static void look_at_constant(cfg_work *w, const isa_insn *in, unsigned at, bool 
 static void look_for_names(cfg_work *w, const isa_insn *in)
 {
     if (in->bits & ISA_BIT_PCREL_MEM) {
-        if (!in_text(w, in->target)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = in->target});
-        else if (w->sems[in->op] == SEM_LEA)
+        bool lea = w->sems[in->op] == SEM_LEA; /* else it may be something inside, as an entry of a table */
+        if (!in_text(w, in->target)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = in->target, .size = lea});
+        else if (lea)
             happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
     } else if (w->fixed) {
         if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) look_at_constant(w, in, in->imm_at, true);

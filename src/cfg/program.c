@@ -82,6 +82,7 @@ static void close_work(cfg_work *w)
     inl_vec_free(&w->table_spans);
     inl_vec_free(&w->data);
     free(w->named);
+    free(w->hinted);
 }
 
 static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)

@@ -75,8 +75,9 @@ typedef struct cfg_table {
                              the table as displacement); 0: several or unknown, so it cannot be re-aimed */
     uint32_t count;
     uint8_t kind, entry_size;
-    bool exact;           /* the bound is proven by a comparison; else the table was read until entries
-                             stopped making sense, all of them being counted as targets */
+    bool exact;           /* no other entry can be read: what bounds the index says so, or what stands behind the
+                             table; else it was read until entries stopped making sense */
+    bool ends;            /* the word behind it leads to nothing of the procedure's */
     bool relocated;       /* entries have run-time relocations (an absolute table of a PIE) */
     uint32_t block;       /* that ends with the jump */
 } cfg_table;

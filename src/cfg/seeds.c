@@ -92,17 +92,30 @@ static void seed_inner_symbols(cfg_work *w)
     }
 }
 
+/* No table reaches over the start or the end of a section. */
+static void name_sections(cfg_work *w)
+{
+    const image_section *s;
+    size_t count = image_sections(w->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        if (!(s[i].flags & SHF_ALLOC)) continue;
+        cfg_name_data(w, s[i].addr, true);
+        cfg_name_data(w, s[i].addr + s[i].size, true);
+    }
+}
+
 void cfg_seed_pointers(cfg_work *w)
 {
     const image_reloc *r;
     size_t count = image_relocs(w->image, &r);
     uint32_t irelative = image_machine(w->image) == EM_X86_64 ? R_X86_64_IRELATIVE : ~0u;
+    name_sections(w);
     seed_startup(w);
     seed_inner_symbols(w);
     for (size_t i = 0; i < count && !w->failed; i++) {
         if (r[i].type == irelative) seed_resolver(w, r[i].value);
         else if (r[i].value) point_at(w, r[i].value, r[i].offset, true);
-        if (r[i].value) cfg_name_data(w, r[i].value);
+        if (r[i].value) cfg_name_data(w, r[i].value, true);
     }
     if (w->fixed) scan_data(w);
 }

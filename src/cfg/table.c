@@ -189,6 +189,34 @@ static form form_of_several(cfg_view *v, const cfg_defs *d)
     return f;
 }
 
+/* A register that is stored to a slot, and nothing else is: what the slot holds. */
+static bool stored_register(cfg_view *v, const isa_mem *slot, cfg_point at, unsigned *reg, cfg_point *stored)
+{
+    cfg_defs d;
+    cfg_shape s;
+    if (slot->size != 8 || !cfg_is_slot(v->work, slot)) return false;
+    cfg_reach_slot(v, slot, at, &d);
+    if (d.unknown || d.count != 1) return false;
+    cfg_shape_of(v->work, &d.def[0].in, &s);
+    if (s.sem != SEM_MOV || s.src.kind != ISA_OPERAND_REG) return false;
+    *reg = s.src.reg;
+    *stored = d.def[0].at;
+    return true;
+}
+
+static form form_of_register(cfg_view *v, unsigned reg, cfg_point at)
+{
+    cfg_def d;
+    cfg_shape value;
+    if (single_def(v, reg, at, &d, &value)) {
+        if (d.in.flow == ISA_FLOW_CALL || d.in.flow == ISA_FLOW_CALL_IND) return just(FORM_POINTER);
+        return form_of_def(v, &d, &value);
+    }
+    cfg_defs all;
+    cfg_reach(v, reg, at, &all);
+    return form_of_several(v, &all);
+}
+
 static form form_of(cfg_view *v, uint32_t block)
 {
     uint32_t count;
@@ -198,106 +226,13 @@ static form form_of(cfg_view *v, uint32_t block)
     cfg_point at = {block, count - 1};
     cfg_shape s;
     cfg_shape_of(v->work, &jump, &s);
-    if (s.dst.kind == ISA_OPERAND_MEM) return absolute(v, &s.mem, at);
-    if (s.dst.kind != ISA_OPERAND_REG) return just(FORM_COMPUTED);
-    cfg_def d;
-    cfg_shape value;
-    if (single_def(v, s.dst.reg, at, &d, &value)) {
-        if (d.in.flow == ISA_FLOW_CALL || d.in.flow == ISA_FLOW_CALL_IND) return just(FORM_POINTER);
-        return form_of_def(v, &d, &value);
+    unsigned reg = s.dst.reg;
+    if (s.dst.kind == ISA_OPERAND_MEM) {
+        if (!stored_register(v, &s.mem, at, &reg, &at)) return absolute(v, &s.mem, at);
+    } else if (s.dst.kind != ISA_OPERAND_REG) {
+        return just(FORM_COMPUTED);
     }
-    cfg_defs all;
-    cfg_reach(v, s.dst.reg, at, &all);
-    return form_of_several(v, &all);
-}
-
-/* --- reading tables --- */
-
-bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value)
-{
-    const image_reloc *r;
-    size_t low = 0, high = image_relocs(im, &r), count = high;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].offset < at) low = middle + 1;
-        else high = middle;
-    }
-    if (low == count || r[low].offset != at) return false;
-    *value = r[low].value;
-    return true;
-}
-
-uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
-{
-    const uint8_t *p;
-    uint64_t at = t->table + (uint64_t)i * t->entry_size, value = 0;
-    int32_t offset;
-    *ok = false;
-    if (t->kind == CFG_TABLE_ABSOLUTE && t->relocated) {
-        *ok = cfg_reloc_value(im, at, &value);
-        return value;
-    }
-    if (image_bytes(im, at, &p) < t->entry_size) return 0;
-    *ok = true;
-    if (t->kind == CFG_TABLE_ABSOLUTE) {
-        __builtin_memcpy(&value, p, 8);
-        return value;
-    }
-    __builtin_memcpy(&offset, p, 4);
-    return t->base + (uint64_t)(int64_t)offset;
-}
-
-/* Can this be a place that the table leads to? An instruction's middle cannot. */
-static bool sensible(const cfg_view *v, const cfg_table *t, uint64_t target, bool firm)
-{
-    const cfg_work *w = v->work;
-    const uint8_t *m = cfg_mark(w, target);
-    if (!m || (*m & (MARK_BODY | MARK_INSN)) == MARK_BODY) return false;
-    if (cfg_inside(&w->procs.items[v->proc], target) || firm) return true;
-    uint32_t other = cfg_proc_near(w, target); /* a part of it that was put elsewhere */
-    if (other == CFG_NONE || !cfg_inside(&w->procs.items[other], target)) return false;
-    if (t->kind == CFG_TABLE_ABSOLUTE) return !(*m & MARK_ENTRY);
-    return !(w->procs.items[other].flags & (CFG_PROC_CALLED | CFG_PROC_EXPORTED));
-}
-
-/* The code that an entry leads to. False, and nothing is changed, when it is none. */
-static bool follow_entry(cfg_view *v, uint64_t target, bool firm)
-{
-    cfg_work *w = v->work;
-    uint8_t *m = cfg_mark(w, target);
-    bool inside = cfg_inside(&w->procs.items[v->proc], target);
-    uint32_t number = inside ? v->proc : cfg_proc_near(w, target);
-    if (*m & MARK_BLOCK && *m & MARK_INSN && (inside || *m & (MARK_ROOT | MARK_ENTRY))) return true;
-    if (!firm && !(*m & MARK_INSN)) {
-        if (number == CFG_NONE || !cfg_try(w, number, target) || !(*m & MARK_INSN)) return false;
-    }
-    if (!inside) cfg_enter(w, target, CFG_BLOCK_OUTSIDE);
-    else cfg_keep(w, &w->todo, target);
-    return true;
-}
-
-/* Reads as many entries as make sense; false when it is no table. When nothing tells how long it is, the
- * code of each entry is explored before the next is looked at: it may name what lies behind the table. */
-static bool read_table(cfg_view *v, cfg_table *t, uint64_t most, bool firm)
-{
-    enum { longest = 1 << 16 };
-    cfg_work *w = v->work;
-    uint64_t limit = most && most < longest ? most : longest, dummy;
-    bool inner = false, ok;
-    t->relocated = t->kind == CFG_TABLE_ABSOLUTE && cfg_reloc_value(w->image, t->table, &dummy);
-    for (t->count = 0; t->count < limit; t->count++) {
-        uint64_t at = t->table + (uint64_t)t->count * t->entry_size;
-        uint64_t target = cfg_read_target(w->image, t, t->count, &ok);
-        if (!ok || !sensible(v, t, target, firm)) break;
-        if (!firm && t->count && at >= cfg_next_name(w, t->table)) break;
-        bool entry = *cfg_mark(w, target) & MARK_ENTRY;
-        if (t->count == 0 && entry && t->kind == CFG_TABLE_ABSOLUTE && !firm) break;
-        if (!follow_entry(v, target, firm)) break;
-        inner |= !entry;
-        if (!firm) cfg_explore(w);
-    }
-    t->exact = t->count == most;
-    return t->count != 0 && (inner || t->kind == CFG_TABLE_RELATIVE);
+    return form_of_register(v, reg, at);
 }
 
 /* --- resolving --- */
@@ -325,15 +260,17 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, form_ki
 static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
 {
     cfg_work *w = v->work;
-    bool relative = f->kind == FORM_RELATIVE, firm = false;
+    bool relative = f->kind == FORM_RELATIVE;
     cfg_table t = {.jump = i->site, .table = f->table, .base = relative ? f->base : f->table,
                    .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? 4 : 8};
-    uint64_t most = f->index < 64 ? cfg_bound(v, f->index, 4, f->load, &firm) : 0;
-    if (f->single) most = firm = true;
-    if (!firm && !open_ended && i->way == WAY_NEW) return false;
-    if (!read_table(v, &t, most, firm)) {
-        settle_pointer(v, i, block, relative ? FORM_COMPUTED : FORM_LOADED);
+    cfg_limit limit = f->single ? (cfg_limit){1, CFG_LIMIT_COMPARED} : (cfg_limit){0};
+    if (f->index < 64) limit = cfg_bound(v, f->index, 4, f->load);
+    limit = cfg_limit_of_table(w, &t, limit);
+    if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
+    if (!cfg_read_table(v, &t, limit)) {
+        bool pointers = !relative && cfg_may_be_pointers(v, &t);
+        settle_pointer(v, i, block, pointers ? FORM_LOADED : FORM_COMPUTED);
         return true;
     }
     uint32_t number = i->spare;
@@ -358,7 +295,7 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
         cfg_indirect now = *i; /* more of them are found while tables are read */
         form f = form_of(v, b);
         if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
-            cfg_name_data(w, f.table);
+            cfg_name_data(w, f.table, !f.single);
             if (!settle_table(v, &now, b, &f, open_ended)) {
                 w->procs.items[proc].put_off = true;
                 continue;

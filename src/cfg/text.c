@@ -86,7 +86,8 @@ static void open_data(cfg_work *w)
         cfg_keep(w, &w->data, d);
     }
     w->named = calloc(base / 64 + 1, 8);
-    if (!w->named) w->failed = true;
+    w->hinted = w->fixed ? calloc(base / 64 + 1, 8) : NULL;
+    if (!w->named || (w->fixed && !w->hinted)) w->failed = true;
 }
 
 static const cfg_data *data_at(const cfg_work *w, uint64_t addr)
@@ -96,21 +97,23 @@ static const cfg_data *data_at(const cfg_work *w, uint64_t addr)
     return NULL;
 }
 
-void cfg_name_data(cfg_work *w, uint64_t addr)
+void cfg_name_data(cfg_work *w, uint64_t addr, bool surely)
 {
     const cfg_data *d = data_at(w, addr);
-    if (!d) return;
+    uint64_t *bits = surely ? w->named : w->hinted;
+    if (!d || !bits) return;
     size_t bit = d->base + (addr - d->addr);
-    w->named[bit / 64] |= 1ull << bit % 64;
+    bits[bit / 64] |= 1ull << bit % 64;
 }
 
-uint64_t cfg_next_name(const cfg_work *w, uint64_t addr)
+uint64_t cfg_next_name(const cfg_work *w, uint64_t addr, bool surely)
 {
     const cfg_data *d = data_at(w, addr);
     if (!d) return addr + 1;
     size_t bit = d->base + (addr - d->addr) + 1, end = d->base + (d->end - d->addr);
     while (bit < end) {
-        uint64_t word = w->named[bit / 64] >> bit % 64;
+        uint64_t both = w->named[bit / 64] | (!surely && w->hinted ? w->hinted[bit / 64] : 0);
+        uint64_t word = both >> bit % 64;
         if (word) {
             bit += (size_t)__builtin_ctzll(word);
             break;

@@ -33,7 +33,7 @@ enum {
 
 typedef enum cfg_sem { /* what matters of an instruction to whoever follows values */
     SEM_OTHER, SEM_MOV, SEM_LEA, SEM_MOVSX, SEM_MOVZX, SEM_ADD, SEM_SUB, SEM_AND, SEM_XOR, SEM_CMP,
-    SEM_TEST, SEM_SHL, SEM_PUSH, SEM_POP, SEM_LEAVE, SEM_CDQE, SEM_NOP, SEM_INT3, SEM_HALT, SEM_INC,
+    SEM_TEST, SEM_SHL, SEM_SHR, SEM_PUSH, SEM_POP, SEM_LEAVE, SEM_CDQE, SEM_NOP, SEM_INT3, SEM_HALT, SEM_INC,
     SEM_SYSCALL,
 } cfg_sem;
 
@@ -159,6 +159,7 @@ typedef struct cfg_work {
     uint64_t low, high; /* of all regions */
     INL_VEC(cfg_data) data;
     uint64_t *named;    /* bits: code or a relocation names this address, so something begins there */
+    uint64_t *hinted;   /* ... or some constant may name it */
 
     INL_VEC(cfg_draft) procs;      /* by number, in order of discovery */
     INL_VEC(uint32_t) order;       /* numbers by address */
@@ -196,9 +197,10 @@ uint8_t *cfg_mark(const cfg_work *w, uint64_t addr);               /* or NULL: n
 bool cfg_is_padding(const cfg_work *w, uint64_t addr, uint64_t end);
 /* The first address at or behind addr, before end, that is no padding; or end. */
 uint64_t cfg_skip_padding(const cfg_work *w, uint64_t addr, uint64_t end);
-/* Notes that something begins at an address of the image; the next such place behind `addr`. */
-void cfg_name_data(cfg_work *w, uint64_t addr);
-uint64_t cfg_next_name(const cfg_work *w, uint64_t addr);
+/* Notes that something begins at an address of the image, surely or perhaps; the next such place behind
+ * `addr`. */
+void cfg_name_data(cfg_work *w, uint64_t addr, bool surely);
+uint64_t cfg_next_name(const cfg_work *w, uint64_t addr, bool surely);
 bool cfg_decode(const cfg_work *w, uint64_t addr, uint64_t end, isa_insn *out);
 
 /* procs.c */
@@ -313,17 +315,35 @@ typedef struct cfg_constant {
 } cfg_constant;
 bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out);
 
-/* bound.c: how many values an index has at a place; 0: nothing known. What stands above its low `size` bytes
- * is taken for zero: a comparison of 32 bits bounds the whole register where code is right. */
-uint64_t cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at, bool *firm);
+/* bound.c: how many values an index has at a place. What stands above its low `size` bytes is taken for zero:
+ * a comparison of 32 bits bounds the whole register where code is right. */
+typedef enum cfg_limit_kind {
+    CFG_LIMIT_NONE,
+    CFG_LIMIT_MOST,     /* all that a mask, a shift or the type leaves: the table may be shorter */
+    CFG_LIMIT_COMPARED, /* what a comparison lets pass: the table's length, as a rule */
+} cfg_limit_kind;
+typedef struct cfg_limit {
+    uint64_t count;
+    uint8_t kind;
+} cfg_limit;
+cfg_limit cfg_bound(cfg_view *v, unsigned reg, unsigned size, cfg_point at);
+
+/* entries.c: a table's entries. What the table's own place adds to what bounds its index. */
+cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit limit);
+/* Reads as many as there may be; false when it is no table. */
+bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit);
+uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
+bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
+/* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */
+bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target);
+/* What is no jump table: may it be one of pointers to procedures? */
+bool cfg_may_be_pointers(const cfg_view *v, const cfg_table *t);
 
 /* table.c */
 /* Looks at the indirect jumps of procedures that have changed; true: there is new code. Tables whose length
  * nothing tells are only read when `open_ended`: the more code is known by then, the sooner it shows where
  * one stops making sense. */
 bool cfg_resolve(cfg_work *w, bool open_ended);
-uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
-bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
 
 /* height.c: where the stack pointer is behind a block's last instruction, counted from the entry; false
  * when that cannot be said */

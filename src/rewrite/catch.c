@@ -48,6 +48,19 @@ static bool may_be_reentered(const cfg_program *p, const cfg_proc *of)
     return false;
 }
 
+/* Where a table may have entries that are not known, old blocks stay as they are, but for those that are caught. */
+static void spare_open_tables(const rewrite_work *w, ground *g)
+{
+    const cfg_program *p = rewrite_cfg(w);
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        if (t->exact || t->block == CFG_NONE) continue;
+        const cfg_proc *of = &p->procs[p->blocks[t->block].proc];
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+            if (!(w->block_bits[k] & REWRITE_CATCH)) set(g, p->blocks[k].addr, p->blocks[k].size, UNTOUCHABLE);
+    }
+}
+
 static bool survey(const rewrite_work *w, ground *g)
 {
     const cfg_program *p = rewrite_cfg(w);
@@ -68,6 +81,7 @@ static bool survey(const rewrite_work *w, ground *g)
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
             if (!stays || w->block_bits[k] & REWRITE_CATCH) set(g, p->blocks[k].addr, p->blocks[k].size, FREE);
     }
+    spare_open_tables(w, g);
     return true;
 }
 

@@ -86,6 +86,7 @@ const cfg_machine cfg_machine_x86_64 = {
         [SEM_CMP] = LIST("cmp"),
         [SEM_TEST] = LIST("test"),
         [SEM_SHL] = LIST("shl", "sal"),
+        [SEM_SHR] = LIST("shr"),
         [SEM_PUSH] = LIST("push"),
         [SEM_POP] = LIST("pop"),
         [SEM_LEAVE] = LIST("leave"),
