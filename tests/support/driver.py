@@ -8,7 +8,7 @@ runs are compared, and how results are told.
                 results.check(name, function)                # passes unless it raises Failed
         return results.status
 
-Results ends with the line that tests/run reads: N passed, N failed.
+Results ends with the line that tests/run reads: N passed, N failed; and N skipped, where something was.
 """
 
 import argparse
@@ -55,6 +55,10 @@ def chosen(name, options):
     return any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))
 
 
+def closing_line(passed, failed, skipped):
+    return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+
+
 class Results:
     def __init__(self, test, options):
         self.test, self.options = test, options
@@ -71,7 +75,7 @@ class Results:
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
         if kind is None:
-            print(f"{self.passed} passed, {self.failed} failed")
+            print(closing_line(self.passed, self.failed, self.skipped))
 
     @property
     def status(self):

@@ -12,6 +12,7 @@ tools' option --stress; each result's name says so. Prints a line for each failu
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -29,9 +30,13 @@ TOOLS = {
     "inscount": (["-o", "{out}"], 3),
     "memtrace": (["-o", "{out}", "--hash"], 6),
 }
+# What must stand in the file: the tool's own words, and a number that is no nonsense. No program is so short
+# that it ends before its tenth instruction, or does so much in a minute.
+REPORTS = {"inscount": r": (\d+) instructions\n", "memtrace": r"thread 0: (\d+) accesses, hash [0-9a-f]{16}\n"}
+LEAST, MOST = 10, 10 ** 13
 
 
-FLAGS, VALUES = ("root", "noerr", "noout", "nofiles", "long"), ("need", "timeout", "mask", "stdin")
+FLAGS, VALUES = ("root", "noerr", "noout", "nofiles", "long", "silent"), ("need", "timeout", "mask", "stdin")
 
 
 class Command:
@@ -101,6 +106,21 @@ def differences(command, native, here):
     return told
 
 
+def missing_report(tool, path):
+    """Why the tool's own output is not as it must be, or nothing."""
+    if tool not in REPORTS:
+        return []
+    try:
+        with open(path) as f:
+            text = f.read()
+    except OSError as e:
+        return [f"{tool} left no report: {e}"]
+    found = re.search(REPORTS[tool], text)
+    if not found or not LEAST <= int(found[1]) <= MOST:
+        return [f"{tool} reports {text[:200]!r}"]
+    return []
+
+
 class Job:
     def __init__(self, command, place, options):
         self.command, self.name, self.place, self.options = command, command.name, place, options
@@ -130,7 +150,10 @@ class Job:
             prefix += ([f"--stress={stress}"] if stress else []) + ["--"]
             here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
-            results.append((label, differences(command, native, here)))
+            wrong = differences(command, native, here)
+            if "silent" not in command.flags:
+                wrong += missing_report(os.path.basename(tool), out)
+            results.append((label, wrong))
         return None, results
 
 
