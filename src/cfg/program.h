@@ -33,11 +33,11 @@ typedef enum cfg_edge_kind {
                             CFG_NONE when the target is outside what is known */
 } cfg_edge_kind;
 
-typedef struct cfg_edge {
-    uint64_t target;     /* address control goes to */
-    uint32_t from, to;   /* blocks; `to` may be CFG_NONE */
-    uint8_t kind;
-    bool back;           /* closes a loop (its target dominates or precedes in the loop's order) */
+typedef struct cfg_edge { /* there are tens of millions of them in large programs */
+    uint64_t target : 56; /* address control goes to */
+    uint64_t kind : 7;
+    uint64_t back : 1;    /* closes a loop (its target dominates or precedes in the loop's order) */
+    uint32_t from, to;    /* blocks; `to` may be CFG_NONE */
 } cfg_edge;
 
 enum { /* cfg_block.flags */

@@ -127,7 +127,7 @@ static void text_blocks(FILE *f, const cfg_program *p, const cfg_proc *q)
         text_flags(f, b->flags);
         for (uint32_t k = 0; k < b->edge_count; k++) {
             const cfg_edge *e = &p->edges[b->first_edge + k];
-            fprintf(f, "      %s %" PRIx64 "%s\n", edge_names[e->kind], e->target, e->back ? " (loop)" : "");
+            fprintf(f, "      %s %" PRIx64 "%s\n", edge_names[e->kind], (uint64_t)e->target, e->back ? " (loop)" : "");
         }
     }
 }
@@ -216,7 +216,7 @@ static void json_block(FILE *f, const cfg_program *p, const cfg_block *b)
     for (uint32_t i = 0; i < b->edge_count; i++) {
         const cfg_edge *e = &p->edges[b->first_edge + i];
         fprintf(f, "%s{\"kind\": \"%s\", \"target\": %" PRIu64 ", \"loop\": %s}", i ? ", " : "",
-                edge_names[e->kind], e->target, e->back ? "true" : "false");
+                edge_names[e->kind], (uint64_t)e->target, e->back ? "true" : "false");
     }
     fputs("]}", f);
 }

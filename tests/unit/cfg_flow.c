@@ -36,9 +36,9 @@ static void make(sample *s)
     s->blocks[1] = (cfg_block){.addr = 2, .size = 6, .insn_count = 3, .first_edge = 1, .edge_count = 2};
     s->blocks[2] = (cfg_block){.addr = 8, .size = 3, .insn_count = 2, .first_edge = 3,
                                .flags = CFG_BLOCK_RETURN};
-    s->edges[0] = (cfg_edge){2, 0, 1, CFG_EDGE_FALL, false};
-    s->edges[1] = (cfg_edge){2, 1, 1, CFG_EDGE_TAKEN, true};
-    s->edges[2] = (cfg_edge){8, 1, 2, CFG_EDGE_NOT_TAKEN, false};
+    s->edges[0] = (cfg_edge){.target = 2, .from = 0, .to = 1, .kind = CFG_EDGE_FALL};
+    s->edges[1] = (cfg_edge){.target = 2, .from = 1, .to = 1, .kind = CFG_EDGE_TAKEN, .back = true};
+    s->edges[2] = (cfg_edge){.target = 8, .from = 1, .to = 2, .kind = CFG_EDGE_NOT_TAKEN};
     s->program = (cfg_program){.isa = &isa_x86_64, .procs = &s->proc, .blocks = s->blocks,
                                .edges = s->edges, .proc_count = 1, .block_count = 3, .edge_count = 3};
     unsigned n = 0;
