@@ -47,7 +47,7 @@ static void see_others(placing *p, weave_list *list, uint32_t block, uint32_t ed
 {
     (void)edge;
     for (const weave_insert *i = list->first; i; i = i->next)
-        if (weave_sees_counters(i->code) || snippet_has(i->code, SNIPPET_APPEND)) p->marks[block] |= CFG_FLOW_WATCHED;
+        if (weave_sees_counters(i->code)) p->marks[block] |= CFG_FLOW_WATCHED;
 }
 
 static void add_term(placing *p, uint32_t counter, uint32_t edge, uint64_t amount)

@@ -45,7 +45,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 
-LIMIT = 240             # seconds for one test; it hangs then, which is noticed
+LIMIT = 100             # seconds for one test; it hangs then, which is noticed
 MOST_WITH_REASON = 0.05
 ALL = ["all"]
 TOOLS = ["inlay", "tools/null", "tools/inscount", "tools/bbcount", "tools/memtrace", "tools/prof", "tools/calls",

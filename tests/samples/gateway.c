@@ -122,8 +122,17 @@ static void look(const char *name, long number, uint64_t a, uint64_t b, uint64_t
     printf("%s: answers %u, %s, changed '%s'\n", name, answers, answer < 0 ? strerror((int)-answer) : "fine", worst);
 }
 
+static volatile uint64_t flags_in_handler;
+static volatile unsigned handled;
+static void on_signal(int sig)
+{
+    flags_in_handler |= __builtin_ia32_readeflags_u64();
+    handled += sig == SIGUSR1;
+}
+
 int main(void)
 {
+    signal(SIGUSR1, on_signal);
     uint64_t mask = 0, old = 0;
     struct sigaction action;
     stack_t stack;
@@ -141,6 +150,9 @@ int main(void)
     LOOK(rt_sigaction, SIGUSR1, 0, AT(&action), 8);
     LOOK(sigaltstack, 0, AT(&stack), 0, 0);
     LOOK(kill, (uint64_t)getpid(), 0, 0, 0);
+    LOOK(kill, (uint64_t)getpid(), SIGUSR1, 0, 0);
+    LOOK(tkill, (uint64_t)getpid(), SIGUSR1, 0, 0);
+    printf("handled %u, with the direction flag: %s\n", handled, flags_in_handler & DF ? "yes" : "no");
     LOOK(close, (uint64_t)-1, 0, 0, 0);
     LOOK(close, 900, 0, 0, 0);
     LOOK(dup2, 1, 1, 0, 0);

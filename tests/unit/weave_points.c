@@ -2,6 +2,8 @@
  * references to registers, contexts, buffers, operands in the GS segment, far operands, refusals. */
 #include "weave_gen.h"
 
+#include "weave/x86_64/weaver.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -305,6 +307,151 @@ static void appended_records(void **state)
     }
 }
 
+/* What empties a buffer may look at counters: all that came before is counted then. */
+static uint64_t counted_when_full[8];
+static unsigned times_full;
+
+static void look_when_full(uint32_t slot)
+{
+    if (times_full < 8) counted_when_full[times_full++] = bench.counters[1];
+    drain(&bench.frame->buffers[slot]);
+}
+
+static void counts_before_a_full_buffer(void **state)
+{
+    (void)state;
+    static const snippet_buffer b = {2, RECORD, look_when_full};
+    static const uint8_t sizes[] = {8, 8, 4};
+    weave_run *run = program(touch_memory);
+    harness_random_state(&start);
+    start.gpr[X86_RBX] = (uintptr_t)bench.data + 512;
+    start.gpr[X86_RSI] = 7;
+    for (uint32_t i = 0; i < 5; i++) {
+        snippet *s = node(SNIPPET_APPEND, NULL);
+        const snippet **args = inl_arena_alloc(&bench.arena, 3 * sizeof *args);
+        args[0] = args[1] = args[2] = gen_const(i);
+        s->args = args, s->nargs = 3, s->arg_sizes = sizes, s->buffer = &b;
+        insert(run, WEAVE_BEFORE, i, count(1, 1));
+        insert(run, WEAVE_BEFORE, i, s);
+    }
+    memset(&bench.frame->buffers[2], 0, sizeof bench.frame->buffers[2]);
+    times_full = 0;
+    run_both(run); /* twice: 10 records, with room for 3 */
+    assert_int_equal(times_full, 4);
+    assert_int_equal(counted_when_full[0], 1); /* the first has no buffer yet */
+    assert_int_equal(counted_when_full[1], 4);
+    assert_int_equal(counted_when_full[2], 2); /* counters begin anew with each run */
+    assert_int_equal(counted_when_full[3], 5);
+}
+
+/* --- divisions --- */
+
+static const struct {
+    uint8_t bytes[3], length;
+} divisions[] = {{{0xf6, 0xf1}, 2}, {{0xf6, 0xf9}, 2}, {{0x66, 0xf7, 0xf1}, 3}, {{0x66, 0xf7, 0xf9}, 3},
+                 {{0xf7, 0xf1}, 2}, {{0xf7, 0xf9}, 2}, {{0x48, 0xf7, 0xf1}, 3}, {{0x48, 0xf7, 0xf9}, 3}};
+static unsigned division;
+
+/* The flags and rbx are overwritten behind the division: only a handler of its fault can see them. */
+static void divide_by_nothing(x86_code *c)
+{
+    x86_alu_ri(c, X86_CMP, 8, X86_RSI, 5);
+    x86_mov_ri(c, X86_RBX, 0x1234567);
+    x86_bytes(c, divisions[division].bytes, divisions[division].length);
+    x86_mov_ri(c, X86_RBX, 1);
+    x86_mov_ri(c, X86_RDI, 1);
+    x86_alu_rr(c, X86_XOR, 8, X86_RDI, X86_RDI);
+}
+
+static void divisions_fault_in_the_programs_state(void **state)
+{
+    (void)state;
+    for (division = 0; division < sizeof divisions / sizeof divisions[0]; division++) {
+        for (unsigned rsi = 4; rsi < 7; rsi++) {
+            weave_run *run = program(divide_by_nothing);
+            harness_random_state(&start);
+            start.gpr[X86_RCX] = 0;
+            start.gpr[X86_RSI] = rsi;
+            insert(run, WEAVE_ANYWHERE, 0, count(1, 1));
+            insert(run, WEAVE_BEFORE, 2, store_word(0, reg_value(X86_RSI)));
+            insert(run, WEAVE_BEFORE, 2, CALL(change, 2, gen_const((uintptr_t)&real_effects.words[2]), gen_const(1)));
+            run_both(run);
+            assert_int_equal(native.fault_pc, run->insns[2].in.addr);
+            assert_int_equal(woven.fault_pc, native.fault_pc);
+            same_machine();
+        }
+    }
+}
+
+/* --- what a routine does to flags and to the floating-point environment --- */
+
+#define ROUTINE(name, code) \
+    void name(void);        \
+    __asm__(".pushsection .text\n.type " #name ", @function\n" #name ":\n" code "\nret\n.popsection")
+ROUTINE(only_undefined, "mov %rdi, %rax\n mov $0, %edx\n mov $3, %ecx\n div %rcx");
+ROUTINE(no_flags, "lea (%rdi,%rdi), %rax\n not %rax");
+ROUTINE(needs_rounding, "cvtsi2sd %rdi, %xmm0\n movq %xmm0, %rax");
+ROUTINE(needs_no_rounding, "movq %rdi, %xmm0\n movq %xmm0, %rax");
+
+static void routines_are_known_by_what_they_change(void **state)
+{
+    (void)state;
+    assert_true(weave_routine_of(only_undefined)->flags);
+    assert_false(weave_routine_of(no_flags)->flags);
+    assert_true(weave_routine_of(needs_rounding)->mxcsr);
+    assert_false(weave_routine_of(needs_no_rounding)->mxcsr);
+}
+
+static double third;
+static uint32_t mxcsr_there;
+static uint16_t control_there;
+static long x87_third;
+
+static void in_double(uint64_t three)
+{
+    double one = 1;
+    __asm__ volatile("" : "+x"(one));
+    third = one / (double)three;
+}
+static void in_x87(uint64_t three)
+{
+    long double x = 1000000;
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr_there));
+    __asm__ volatile("fnstcw %0" : "=m"(control_there));
+    __asm__ volatile("" : "+t"(x));
+    x = x / (long double)three + 0.25L;
+    __asm__ volatile("fldt %1\n fistpll %0" : "=m"(x87_third) : "m"(x) : "memory");
+}
+
+static void rounding_is_the_routines_own(void **state)
+{
+    (void)state;
+    enum { TOWARDS_ZERO = 0x7f80, DEFAULT = 0x1f80, CONTROL_DOWN = 0x77f, CONTROL_DEFAULT = 0x37f };
+    for (unsigned x87 = 0; x87 < 2; x87++) {
+        weave_run *run = program(add_registers);
+        uint16_t control = CONTROL_DOWN, before, after;
+        harness_random_state(&start);
+        start.mxcsr = TOWARDS_ZERO;
+        insert(run, WEAVE_BEFORE, 1, x87 ? CALL(in_x87, 1, gen_const(3), NULL) : CALL(in_double, 1, gen_const(3), NULL));
+        third = 0, x87_third = 0;
+        __asm__ volatile("fnstcw %0\n fldcw %1" : "=m"(before) : "m"(control));
+        run_both(run);
+        __asm__ volatile("fnstcw %0\n fldcw %1" : "=m"(after) : "m"(before));
+        same_machine();
+        assert_int_equal(woven.mxcsr, native.mxcsr);
+        assert_int_equal(after, control);
+        uint64_t bits, near = 0x3fd5555555555555;
+        memcpy(&bits, &third, 8);
+        if (!x87) {
+            assert_int_equal(bits, near);
+        } else {
+            assert_int_equal(mxcsr_there & 0xffc0, DEFAULT);
+            assert_int_equal(control_there, CONTROL_DEFAULT);
+            assert_int_equal(x87_third, 333334); /* rounded down, it is 333333 */
+        }
+    }
+}
+
 /* The program's own use of GS: native code cannot run it here, so the outcome is stated. */
 static void use_gs(x86_code *c)
 {
@@ -404,7 +551,10 @@ int main(void)
         cmocka_unit_test(referenced_registers), cmocka_unit_test(whole_context),
         cmocka_unit_test(appended_records),     cmocka_unit_test(program_in_gs),
         cmocka_unit_test(refusals),             cmocka_unit_test(merged_counts),
-        cmocka_unit_test(code_too_small),
+        cmocka_unit_test(code_too_small),       cmocka_unit_test(counts_before_a_full_buffer),
+        cmocka_unit_test(divisions_fault_in_the_programs_state),
+        cmocka_unit_test(routines_are_known_by_what_they_change),
+        cmocka_unit_test(rounding_is_the_routines_own),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -535,7 +535,7 @@ uint64_t weave_sums_mask(void (*fn)(void), uint64_t chosen, bool *all)
 bool weave_sees_counters(const snippet *s)
 {
     if (!s) return false;
-    if (s->kind == SNIPPET_COUNTER) return true;
+    if (s->kind == SNIPPET_COUNTER || s->kind == SNIPPET_APPEND) return true; /* what empties the buffer may look */
     if (s->kind == SNIPPET_CALL) {
         const weave_routine *r = weave_routine_of(s->fn);
         if (!r || !r->body_len) return true;
