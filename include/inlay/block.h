@@ -1,8 +1,13 @@
-/* Basic blocks, as executed: entered at the first instruction only, left at the last only.
+/* Basic blocks, as executed: entered at the first instruction only, left at the last only, which is the first control
+ * transfer (a jump, also when it is not taken, call, return, system call, trap).
  *
- * Engines that discover code as it runs (jit) see a block when control first reaches it, and may see
- * the same instructions in several blocks (entered at different places), each executed on its own:
- * counts per block or per instruction add up exactly. A very long block may be handed out in parts. */
+ * An instruction stands in several blocks when some jump leads into the middle of one: the one goes on to its end, the
+ * other begins there. Each execution belongs to one of them, so counts per block or per instruction add up exactly,
+ * and all engines give the same. What is inserted at an instruction (not at a block) should not depend on the block
+ * in which it is shown: where code has one place (rewrite), that of the block which begins last holds.
+ *
+ * Engines that discover code as it runs (jit) show a block when control first reaches it; others all that could be. A
+ * very long block may be handed out in parts. */
 #ifndef INLAY_BLOCK_H
 #define INLAY_BLOCK_H
 
@@ -19,7 +24,7 @@ inlay_insn *inlay_block_first(inlay_block *);
 inlay_insn *inlay_block_last(inlay_block *);
 inlay_proc *inlay_block_proc(const inlay_block *);    /* NULL: unknown code */
 inlay_image *inlay_block_image(const inlay_block *);  /* NULL: not in a file */
-bool inlay_block_is_head(const inlay_block *);        /* false: a further part of a long block */
+bool inlay_block_is_head(const inlay_block *);        /* false: a further part of a long block (jit) */
 bool inlay_block_wanted(const inlay_block *);         /* by --image and --proc */
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* Adding calls of analysis routines, and replacing procedures.
  *
- * Import stubs are not moved by the rewrite engine, and what they lead to may lie in an object that is not
+ * An import stub only jumps, to what may lie in an object that is not
  * instrumented. So calls at a stub are added where the object calls it: before the call instruction, and
  * behind it. */
 #include "atom/state.h"

@@ -121,10 +121,6 @@ static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
     out.reason = p->reason;
     out.status = p->reason ? CFG_PROC_PARTLY : CFG_PROC_WHOLE;
     if (!p->returns) out.flags |= CFG_PROC_NO_RETURN;
-    if (p->flags & CFG_PROC_PLT) {
-        out.status = CFG_PROC_LEFT;
-        out.reason = "import stub";
-    }
     cfg_keep(w, &b->procs, out);
 }
 

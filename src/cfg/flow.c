@@ -220,7 +220,7 @@ static bool examine(finder *f, uint32_t index, cfg_facts *facts)
     static const cfg_facts hoped;
     const cfg_program *p = f->program;
     const cfg_proc *proc = &p->procs[index];
-    bool code_for_sure = proc->status != CFG_PROC_LEFT && !(proc->flags & CFG_PROC_GUESSED);
+    bool code_for_sure = !(proc->flags & CFG_PROC_GUESSED);
     if (!code_for_sure || proc->block_count == 0) return true;
     if (!decode(f, proc)) return false;
     cfg_flow_code code = {.first = f->insns, .stride = sizeof *f->insns};

@@ -3,8 +3,8 @@
  * What is found: procedures from symbols, unwind tables, the entry point, init and fini arrays, PLT,
  * call targets, code pointers in data (relative relocations of position-independent files; words that
  * look like code addresses otherwise), and prologues in the gaps. Nothing is guessed silently: a
- * procedure is WHOLE (every way through it is known, and every way into it), PARTLY known (an indirect
- * jump could not be resolved, bytes do not decode ...) or LEFT alone (not code that can be moved), and
+ * procedure is WHOLE (every way through it is known, and every way into it) or PARTLY known (an indirect
+ * jump could not be resolved, bytes do not decode ...), and
  * `reason` says why. An engine that moves code moves WHOLE procedures only.
  *
  * Shape: flat arrays, ascending by address, indices instead of pointers, no heap object per instruction
@@ -82,7 +82,7 @@ typedef struct cfg_table {
     uint32_t block;       /* that ends with the jump */
 } cfg_table;
 
-typedef enum cfg_proc_status { CFG_PROC_WHOLE, CFG_PROC_PARTLY, CFG_PROC_LEFT } cfg_proc_status;
+typedef enum cfg_proc_status { CFG_PROC_WHOLE, CFG_PROC_PARTLY } cfg_proc_status;
 enum { /* cfg_proc.flags */
     CFG_PROC_NO_RETURN = 1,
     CFG_PROC_PLT = 2,        /* an import stub */

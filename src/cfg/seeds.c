@@ -104,11 +104,23 @@ static void name_sections(cfg_work *w)
     }
 }
 
+/* Until the dynamic linker has found what an import stub leads to, its slot leads back into the stub. */
+static void seed_slot(cfg_work *w, const image_reloc *r)
+{
+    const uint8_t *bytes;
+    uint64_t to;
+    if (image_bytes(w->image, r->offset, &bytes) < sizeof to) return;
+    __builtin_memcpy(&to, bytes, sizeof to);
+    const cfg_region *in = cfg_region_at(w, to);
+    if (in && in->stubs) cfg_enter(w, to, CFG_BLOCK_ADDRESS_TAKEN);
+}
+
 void cfg_seed_pointers(cfg_work *w)
 {
     const image_reloc *r;
     size_t count = image_relocs(w->image, &r);
     uint32_t irelative = image_machine(w->image) == EM_X86_64 ? R_X86_64_IRELATIVE : ~0u;
+    uint32_t jump_slot = image_machine(w->image) == EM_X86_64 ? R_X86_64_JUMP_SLOT : ~0u;
     name_sections(w);
     seed_startup(w);
     seed_inner_symbols(w);
@@ -116,6 +128,7 @@ void cfg_seed_pointers(cfg_work *w)
         if (r[i].type == irelative) seed_resolver(w, r[i].value);
         else if (r[i].value) point_at(w, r[i].value, r[i].offset, true);
         if (r[i].value) cfg_name_data(w, r[i].value, true);
+        if (r[i].type == jump_slot) seed_slot(w, &r[i]);
     }
     if (w->fixed) scan_data(w);
 }

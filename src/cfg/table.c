@@ -248,7 +248,9 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, form_ki
     const cfg_draft *p = &v->work->procs.items[v->proc];
     bool leaves = kind != FORM_COMPUTED && leaves_here(v, block);
     i->table = CFG_NONE;
-    if (p->taken_inside && kind != FORM_COMPUTED) {
+    if (p->flags & CFG_PROC_PLT) {
+        i->way = WAY_TAIL; /* for the imported procedure, or for the dynamic linker to find it */
+    } else if (p->taken_inside && kind != FORM_COMPUTED) {
         i->way = WAY_GOTO;
         i->leaves = true; /* nothing says that it does not */
     } else {

@@ -27,14 +27,14 @@ typedef struct reason {
 
 enum { max_reasons = 32 };
 typedef struct summary {
-    uint32_t procs[3]; /* by status */
+    uint32_t procs[2]; /* by status */
     uint32_t exact;
     uint32_t loops;
-    reason partly[max_reasons], left[max_reasons];
-    size_t partly_count, left_count;
+    reason partly[max_reasons];
+    size_t partly_count;
 } summary;
 
-static const char *const status_names[] = {"whole", "partly", "left"};
+static const char *const status_names[] = {"whole", "partly"};
 static const char *const edge_names[] = {"fall", "taken", "not taken", "jump", "table", "returned", "tail"};
 
 static const struct {
@@ -72,12 +72,10 @@ static void sum_up(const cfg_program *p, summary *s)
         const cfg_proc *q = &p->procs[i];
         s->procs[q->status]++;
         if (q->status == CFG_PROC_PARTLY) s->partly_count = add_reason(s->partly, s->partly_count, q);
-        if (q->status == CFG_PROC_LEFT) s->left_count = add_reason(s->left, s->left_count, q);
     }
     for (uint32_t i = 0; i < p->table_count; i++) s->exact += p->tables[i].exact;
     for (uint32_t i = 0; i < p->block_count; i++) s->loops += (p->blocks[i].flags & CFG_BLOCK_LOOP_HEAD) != 0;
     qsort(s->partly, s->partly_count, sizeof(reason), by_count);
-    qsort(s->left, s->left_count, sizeof(reason), by_count);
 }
 
 static const char *kind_of(const cfg_program *p)
@@ -165,8 +163,6 @@ static void print_text(FILE *f, const request *r, const cfg_program *p, const su
     fprintf(f, "  whole     %u\n", s->procs[CFG_PROC_WHOLE]);
     fprintf(f, "  partly    %u\n", s->procs[CFG_PROC_PARTLY]);
     text_reasons(f, s->partly, s->partly_count);
-    fprintf(f, "  left      %u\n", s->procs[CFG_PROC_LEFT]);
-    text_reasons(f, s->left, s->left_count);
     fprintf(f, "blocks      %u\n", p->block_count);
     fprintf(f, "edges       %u\n", p->edge_count);
     fprintf(f, "loops       %u\n", s->loops);
@@ -262,10 +258,8 @@ static void print_json(FILE *f, const request *r, const cfg_program *p, const su
     fputs("{\n  \"file\": ", f);
     json_string(f, image_path(p->image));
     fprintf(f, ",\n  \"kind\": \"%s\",\n  \"isa\": \"%s\",\n", kind_of(p), p->isa->name);
-    fprintf(f, "  \"procedures\": %u,\n  \"whole\": %u,\n  \"partly\": %u,\n  \"left\": %u,\n", p->proc_count,
-            s->procs[0], s->procs[1], s->procs[2]);
+    fprintf(f, "  \"procedures\": %u,\n  \"whole\": %u,\n  \"partly\": %u,\n", p->proc_count, s->procs[0], s->procs[1]);
     json_reasons(f, "partly_reasons", s->partly, s->partly_count);
-    json_reasons(f, "left_reasons", s->left, s->left_count);
     fprintf(f, "  \"blocks\": %u,\n  \"edges\": %u,\n  \"loops\": %u,\n", p->block_count, p->edge_count,
             s->loops);
     fprintf(f, "  \"tables\": %u,\n  \"exact_tables\": %u,\n", p->table_count, s->exact);

@@ -61,7 +61,7 @@ bool rewrite_note_branch(rewrite_work *w, uint64_t target, size_t at, unsigned w
 {
     const cfg_program *p = rewrite_cfg(w);
     uint32_t b = block_of(w, target);
-    rewrite_fix fix = {(uint32_t)at, b, site, (uint8_t)width};
+    rewrite_fix fix = {(uint32_t)at, b, site, (uint8_t)width, false};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc) return inl_vec_push(&w->near, fix);
     if (b != CFG_NONE && rewrite_moves(w, p->blocks[b].proc)) return inl_vec_push(&w->far, fix);
     if (b == CFG_NONE) {
@@ -77,9 +77,10 @@ static bool resolve(rewrite_work *w)
     bool done = true;
     for (size_t i = 0; i < w->near.count; i++) {
         const rewrite_fix *f = &w->near.items[i];
-        int64_t d = (int64_t)w->new_at[f->block] - (int64_t)(f->at + f->width);
+        uint32_t target = rewrite_fix_target(w, f);
+        int64_t d = (int64_t)target - (int64_t)(f->at + f->width);
         if (f->width == 4) {
-            rewrite_set_rel32(w, f->at, w->plan.text_addr + w->new_at[f->block]);
+            rewrite_set_rel32(w, f->at, w->plan.text_addr + target);
             continue;
         }
         w->plan.text[f->at] = (uint8_t)d;
@@ -96,7 +97,7 @@ static uint32_t shorten(rewrite_work *w)
     uint32_t any = 0;
     for (size_t i = 0; i < w->near.count; i++) {
         const rewrite_fix *f = &w->near.items[i];
-        int64_t d = (int64_t)w->new_at[f->block] - (int64_t)(f->at + f->width);
+        int64_t d = (int64_t)rewrite_fix_target(w, f) - (int64_t)(f->at + f->width);
         if (f->width != 4 || f->site == REWRITE_NOWHERE || d < 0 || d > 127 - SLACK) continue;
         if (w->forms.items[f->site] != REWRITE_LONG) continue;
         w->forms.items[f->site] = REWRITE_SHORT;
@@ -113,7 +114,7 @@ static inl_status bad_block(rewrite_work *w, const cfg_block *b)
                        (unsigned long long)b->addr);
 }
 
-static inl_status decode_block(rewrite_work *w, const cfg_block *b, weave_insn *to, uint32_t index)
+inl_status rewrite_decode_block(rewrite_work *w, const cfg_block *b, weave_insn *to, uint32_t index)
 {
     const cfg_program *p = rewrite_cfg(w);
     const uint8_t *bytes;
@@ -135,23 +136,24 @@ static inl_status decode(rewrite_work *w)
 {
     const cfg_program *p = rewrite_cfg(w);
     const cfg_proc *of = &p->procs[w->proc];
-    uint32_t n = 0;
+    uint32_t n = 0, behind = rewrite_behind(w, w->proc);
     for (uint32_t k = 0; k < of->block_count; k++) n += p->blocks[of->first_block + k].insn_count;
     w->run = (weave_run){.isa = p->isa, .arena = &w->arena, .engine = w};
-    w->run.insns = inl_arena_alloc(&w->arena, n * sizeof *w->run.insns);
+    w->run.insns = inl_arena_alloc(&w->arena, (n + behind) * sizeof *w->run.insns);
     w->run.blocks = inl_arena_alloc(&w->arena, of->block_count * sizeof *w->run.blocks);
     if (!w->run.insns || !w->run.blocks) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     w->run.insn_count = n;
     n = 0;
     for (uint32_t k = 0; k < of->block_count; k++) {
         const cfg_block *b = &p->blocks[of->first_block + k];
-        inl_status status = decode_block(w, b, w->run.insns + n, n);
+        inl_status status = rewrite_decode_block(w, b, w->run.insns + n, n);
         if (status) return status;
         w->run.blocks[w->run.block_count++] =
-            (weave_block){.run = &w->run, .first = n, .count = b->insn_count, .head = true};
+            (weave_block){.run = &w->run, .first = n, .count = b->insn_count, .head = true,
+                          .fallen_into = rewrite_is_fallen_into(w, of->first_block + k)};
         n += b->insn_count;
     }
-    return INL_OK;
+    return rewrite_look_behind(w);
 }
 
 /* --- what was inserted --- */
@@ -221,6 +223,7 @@ static bool find_live(rewrite_work *w)
     for (uint32_t k = 0; k < w->run.block_count; k++) {
         const weave_block *b = &w->run.blocks[k];
         add_need(&before[b->first], &w->run.insns[b->first], &b->anywhere);
+        add_need(&before[b->first], &w->run.insns[b->first], &b->entry);
     }
     cfg_flow_code code = {&w->run.insns[0].in, sizeof *w->run.insns, before, after};
     w->live = cfg_flow_solve(rewrite_cfg(w), &w->facts, w->proc, &code, &w->arena);
@@ -235,8 +238,8 @@ static inl_status show(rewrite_work *w)
     w->client->instrument(w->client->arg, rewrite_cfg(w), w->proc, &w->run);
     for (uint32_t i = 0; i < w->run.insn_count; i++) of->points += inserts_at(&w->run.insns[i]);
     for (uint32_t i = 0; i < w->run.block_count; i++)
-        of->points += list_length(&w->run.blocks[i].anywhere);
-    if (of->points && !rewrite_place_counts(w))
+        of->points += list_length(&w->run.blocks[i].anywhere) + list_length(&w->run.blocks[i].entry);
+    if (of->points && (!rewrite_settle_heads(w) || !rewrite_place_counts(w)))
         return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory or counters are used up");
     if (of->points && !find_live(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     return INL_OK;
@@ -277,10 +280,18 @@ static bool align_block(rewrite_work *w, const cfg_block *b, bool first, uint64_
     return align_to(w, old, 16, false);
 }
 
+static bool give_up_head(rewrite_work *w, uint32_t k)
+{
+    w->plan.procs[w->proc].refused += list_length(&w->run.blocks[k].entry);
+    w->run.blocks[k].entry = (weave_list){0};
+    return true;
+}
+
 /* Takes away what could not be woven: the snippets of one instruction, or of all. */
 static bool give_up_points(rewrite_work *w, uint32_t k, uint32_t blocks, uint64_t at)
 {
     uint32_t n = 0;
+    if (!blocks) return give_up_head(w, k);
     const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
     for (unsigned all = 0; all < 2 && !n; all++)
         for (uint32_t i = first->first; i < last->first + last->count; i++) {
@@ -300,6 +311,7 @@ static bool give_up_points(rewrite_work *w, uint32_t k, uint32_t blocks, uint64_
 static inl_status try_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, inl_error *e)
 {
     const weave_block *b = &w->run.blocks[k];
+    if (!blocks) return rewrite_has_head(w, k) ? rewrite_weave_head(w, k, e) : INL_OK;
     if (blocks == 1 && block_is_plain(w, b)) return rewrite_copy_block(w, b->first, b->count, e);
     return rewrite_weave_blocks(w, k, blocks, e);
 }
@@ -314,13 +326,15 @@ static bool make_room(rewrite_work *w, size_t *room)
     return rewrite_text_reserve(w, used + *room);
 }
 
-/* Blocks that are woven as one run, with room made as it is needed and hopeless snippets left out. */
+/* Blocks that are woven as one run, with room made as it is needed and hopeless snippets left out; none: the head
+ * of block k. */
 static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
 {
     size_t near = w->near.count, far = w->far.count, map = w->plan.map_count, cold = w->cold.at;
-    const weave_block *first = &w->run.blocks[k], *last = &w->run.blocks[k + blocks - 1];
+    const weave_block *first = &w->run.blocks[k], *last = first + (blocks ? blocks - 1 : 0);
     size_t room = 512 + 32 * (size_t)(last->first + last->count - first->first);
     uint32_t sites = w->sites;
+    w->head_faults = w->faults.count;
     if (!rewrite_text_reserve(w, room))
         return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
     for (;;) {
@@ -348,7 +362,8 @@ static bool joins(const rewrite_work *w, uint32_t k)
     const unsigned entered = CFG_BLOCK_ENTRY | CFG_BLOCK_TABLE | CFG_BLOCK_LANDING | CFG_BLOCK_OUTSIDE |
                              CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_LOOP_HEAD;
     return falls && b[-1].addr + b[-1].size == b->addr && w->preds[k] == 1 && !(b->flags & entered) &&
-           !w->block_bits[b - rewrite_cfg(w)->blocks] && !block_is_plain(w, &w->run.blocks[k]);
+           !w->block_bits[b - rewrite_cfg(w)->blocks] && !block_is_plain(w, &w->run.blocks[k]) &&
+           !rewrite_has_head(w, k);
 }
 
 static uint32_t group_at(const rewrite_work *w, uint32_t k)
@@ -357,6 +372,29 @@ static uint32_t group_at(const rewrite_work *w, uint32_t k)
     if (w->plain || block_is_plain(w, &w->run.blocks[k])) return 1;
     while (n < MAX_GROUP && k + n < w->run.block_count && joins(w, k + n)) n++;
     return n;
+}
+
+static bool falls_out(const rewrite_work *w, uint32_t k)
+{
+    const weave_block *b = &w->run.blocks[k];
+    return w->run.insns[b->first + b->count - 1].in.flow == ISA_FLOW_NEXT;
+}
+
+/* Block k begins here: what is executed where one does, if that is code of its own. */
+static inl_status emit_head(rewrite_work *w, uint32_t k)
+{
+    uint32_t block = rewrite_cfg(w)->procs[w->proc].first_block + k;
+    w->new_at[block] = (uint32_t)w->plan.text_size;
+    inl_map_remove(&w->bodies, block);
+    if (!rewrite_has_head(w, k)) return INL_OK;
+    w->block = block;
+    w->head_at = (uint32_t)w->plan.text_size;
+    inl_status status = emit_blocks(w, k, 0);
+    if (status || w->plan.text_size == w->head_at) return status;
+    w->head_of = rewrite_assumed(w, rewrite_cfg(w)->blocks[block].addr);
+    if (!inl_map_put(&w->bodies, block, w->plan.text_size))
+        return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
+    return INL_OK;
 }
 
 static inl_status emit(rewrite_work *w)
@@ -373,11 +411,14 @@ static inl_status emit(rewrite_work *w)
         if (w->cold_base && w->cold_base < w->plan.text_size + 32) return INL_ERR_RANGE;
         if (!rewrite_text_reserve(w, 128) || !align_block(w, b, k == 0, reached_from))
             return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
+        inl_status status = emit_head(w, k);
+        if (status) return status;
         n = group_at(w, k);
         w->block = of->first_block + k + n - 1;
-        w->new_at[of->first_block + k] = (uint32_t)w->plan.text_size;
-        w->follows = k + n < of->block_count ? rewrite_assumed(w, b[n].addr) : 0;
-        inl_status status = emit_blocks(w, k, n);
+        bool apart = rewrite_has_head(w, k + n) && w->run.blocks[k + n].fallen_into && falls_out(w, k + n - 1);
+        w->follows = k + n < of->block_count && !apart ? rewrite_assumed(w, b[n].addr) : 0;
+        status = emit_blocks(w, k, n);
+        w->head_of = 0;
         if (status) return status;
         reached_from = b[n - 1].addr + b[n - 1].size;
     }
@@ -387,7 +428,7 @@ static inl_status emit(rewrite_work *w)
 static bool is_plain(const rewrite_work *w)
 {
     for (uint32_t k = 0; k < w->run.block_count; k++)
-        if (!block_is_plain(w, &w->run.blocks[k])) return false;
+        if (!block_is_plain(w, &w->run.blocks[k]) || rewrite_has_head(w, k)) return false;
     return true;
 }
 
@@ -437,7 +478,7 @@ static inl_status emit_until_stable(rewrite_work *w)
     w->plain = is_plain(w);
     if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     for (unsigned pass = 0;; ) {
-        w->plan.text_size = text, w->far.count = far;
+        w->plan.text_size = text, w->far.count = far, w->head_faults = 0;
         rewrite_map_cut(w, map);
         if (!set_cold(w, text, distance))
             return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");

@@ -160,6 +160,7 @@ static uint64_t cost_now(const placing *p)
     uint64_t cost = 0;
     bool several = false;
     for (size_t i = 0; i < p->terms.count; i++) {
+        if (!p->terms.items[i].amount) continue; /* taken off again, see heads.c */
         cost += p->g->edges[p->terms.items[i].edge].weight;
         several |= p->terms.items[i].edge != p->terms.items[0].edge;
     }
@@ -272,6 +273,7 @@ static bool weigh_and_place(placing *p)
     p->marks = inl_arena_alloc(arena, p->proc->block_count + 1);
     if (!p->marks) return false;
     visit(p, see_others);
+    for (uint32_t k = 0; k < p->proc->block_count; k++) see_others(p, &p->w->run.blocks[k].entry, k, k);
     mark_entered(p);
     p->g = cfg_flow_build(rewrite_cfg(p->w), p->w->proc, p->marks, arena);
     uint8_t *needed = p->g ? inl_arena_alloc(arena, p->g->edge_count + 1) : NULL;

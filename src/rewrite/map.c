@@ -11,6 +11,7 @@
 
 bool rewrite_map_add(rewrite_work *w, uint64_t old, uint32_t at, uint32_t code_at)
 {
+    if (old == w->head_of) at = w->head_at;
     rewrite_map m = {old, at, code_at};
     const rewrite_map *from = w->plan.map_count % REWRITE_GROUP ? &w->map_last : NULL;
     if (!inl_vec_reserve(&w->map_steps, w->map_steps.count + REWRITE_STEP_MOST)) return false;
@@ -34,19 +35,26 @@ static bool add_state(rewrite_work *w, const weave_map_entry *m)
     return inl_vec_push(&w->states, s);
 }
 
-bool rewrite_map_woven(rewrite_work *w, const weave_output *out, uint32_t count, uint32_t k, uint32_t blocks)
+bool rewrite_map_faults(rewrite_work *w, const weave_output *out, uint32_t count)
 {
     uint32_t first = (uint32_t)w->plan.map_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const weave_map_entry *m = &out->map[i];
-        if (!add_state(w, m)) return false;
-        if (!rewrite_map_add(w, m->app, w->base + m->snippets_at, w->base + m->code_at)) return false;
-    }
     for (uint32_t i = 0; i < out->fault_count; i++) {
         const weave_fault *f = &out->faults[i];
         rewrite_fault to = {w->base + f->from, w->base + f->to, first + f->index, f->spilled, f->junk,
                             f->flags_saved};
         if (f->index < count && !inl_vec_push(&w->faults, to)) return false;
+    }
+    return true;
+}
+
+bool rewrite_map_woven(rewrite_work *w, const weave_output *out, uint32_t count, uint32_t k, uint32_t blocks)
+{
+    uint32_t first = (uint32_t)w->plan.map_count;
+    if (!rewrite_map_faults(w, out, count)) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const weave_map_entry *m = &out->map[i];
+        if (!add_state(w, m)) return false;
+        if (!rewrite_map_add(w, m->app, w->base + m->snippets_at, w->base + m->code_at)) return false;
     }
     return rewrite_note_counts(w, out, first, k, blocks);
 }
@@ -72,7 +80,7 @@ void rewrite_map_cut(rewrite_work *w, size_t count)
     cut_steps(w, count);
     while (w->states.count && w->states.items[w->states.count - 1].index >= count) w->states.count--;
     rewrite_counts_cut(w, count);
-    while (w->faults.count && w->faults.items[w->faults.count - 1].index >= count) w->faults.count--;
+    while (w->faults.count > w->head_faults && w->faults.items[w->faults.count - 1].index >= count) w->faults.count--;
 }
 
 /* --- reading it --- */

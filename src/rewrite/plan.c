@@ -42,7 +42,7 @@ static inl_status link_far(rewrite_work *w)
 {
     for (size_t i = 0; i < w->far.count; i++) {
         const rewrite_fix *f = &w->far.items[i];
-        if (!rewrite_set_rel32(w, f->at, w->plan.text_addr + w->new_at[f->block]))
+        if (!rewrite_set_rel32(w, f->at, w->plan.text_addr + rewrite_fix_target(w, f)))
             return inl_fail(w->error, INL_ERR_RANGE, "the new code is too large for its branches");
     }
     return INL_OK;
@@ -80,6 +80,7 @@ static void forget(rewrite_work *w)
     inl_vec_free(&w->near);
     inl_vec_free(&w->forms);
     inl_vec_free(&w->reaims);
+    inl_map_free(&w->bodies);
     inl_arena_free(&w->arena);
 }
 

@@ -6,6 +6,7 @@
  *   catch.c     jumps over old code: room, springboards, the patches
  *   tables.c    jump tables: which are redirected, and their copies
  *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
+ *   heads.c     where blocks begin, and where control only falls in
  *   count.c     counts by constants, placed where they cost least
  *   names.c     procedures whose new code symbols may name
  *   map.c       old <-> new addresses; steps.c: how they are kept
@@ -19,6 +20,7 @@
 #define INL_REWRITE_PLAN_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "cfg/flow.h"
 #include "isa/x86_64/emit.h"
@@ -41,6 +43,7 @@ typedef struct rewrite_fix {
     uint32_t block;          /* of the cfg */
     uint32_t site;           /* number of the branch in its procedure */
     uint8_t width;           /* 1 or 4 */
+    bool falls;              /* in: not to what is executed where a block begins (heads.c) */
 } rewrite_fix;
 
 /* A place of old code that is caught. */
@@ -117,6 +120,12 @@ typedef struct rewrite_work {
     size_t exit_end;         /* window offset behind the last jump of exit_to, and where it goes */
     size_t exit_fix;
     uint64_t exit_target;
+    bool exit_is_near, exit_is_far; /* in which list its fix-up is, if in any */
+    inl_map bodies;          /* block -> offset of its code behind its head, where that has code of its own */
+    uint64_t head_of;        /* assumed address of a block whose head has just been emitted, or is; 0: none */
+    uint32_t head_at;        /* where */
+    bool in_head;
+    size_t head_faults;      /* of them on, faults are of runs that may be made again */
     uint8_t *preds;          /* per block: ways in from the procedure's own blocks, at most 255 */
     x86_code cold;           /* code out of line, behind the procedure's other code */
     uint32_t cold_base;      /* where it begins in this pass; 0: there is none */
@@ -158,15 +167,28 @@ bool rewrite_fill_tables(rewrite_work *);
 bool rewrite_find_names(rewrite_work *);
 /* code.c */
 inl_status rewrite_proc_code(rewrite_work *, uint32_t proc);
+inl_status rewrite_decode_block(rewrite_work *, const cfg_block *, weave_insn *to, uint32_t index);
 bool rewrite_text_reserve(rewrite_work *, size_t bytes);
 /* A direct branch: the fix-up for the displacement just emitted. */
 bool rewrite_note_branch(rewrite_work *, uint64_t target, size_t at, unsigned width, uint32_t site);
 /* Is the next branch to have the short form? *site is its number. */
 bool rewrite_branch_is_short(rewrite_work *, uint64_t target, size_t at, bool was_short, uint32_t *site);
 bool rewrite_set_rel32(rewrite_work *, uint32_t at, uint64_t target);
+/* heads.c: of the cfg's block; instructions to be looked at behind a procedure, and their decoding */
+bool rewrite_is_fallen_into(const rewrite_work *, uint32_t block);
+uint32_t rewrite_behind(const rewrite_work *, uint32_t proc);
+inl_status rewrite_look_behind(rewrite_work *);
+/* After the client has seen the run: counts at heads become counts in blocks. False: no memory. Then: has block k
+ * of the run code of its own for its head; that code as a run. */
+bool rewrite_settle_heads(rewrite_work *);
+bool rewrite_has_head(const rewrite_work *, uint32_t k);
+bool rewrite_head_run(rewrite_work *, uint32_t k, weave_run *);
+uint32_t rewrite_fix_target(const rewrite_work *, const rewrite_fix *); /* offset in the new text */
 /* map.c */
 bool rewrite_map_add(rewrite_work *, uint64_t old, uint32_t at, uint32_t code_at);
-/* What weaving has left for the last run, whose code begins at w->base. */
+/* What weaving has left for the last run, whose code begins at w->base. And of it, the loads that may fault, where
+ * the instructions are those that will be added next. */
+bool rewrite_map_faults(rewrite_work *, const weave_output *, uint32_t count);
 bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count, uint32_t k, uint32_t blocks);
 /* undo.c: the constant counts of blocks [k, k + blocks) of the procedure, which stand together from entry `first` of
  * the map on, for those that leave them in the middle; `out`: NULL where they were copied. */
@@ -182,6 +204,8 @@ inl_status rewrite_copy_block(rewrite_work *, uint32_t first, uint32_t count, in
 /* Blocks [k, k + blocks) of the run, each falling into the next, which has no other way in; w->block is the
  * last of them. Where it fails for want of room, w->cold.full tells which. */
 inl_status rewrite_weave_blocks(rewrite_work *, uint32_t k, uint32_t blocks, inl_error *);
+/* What block k's head has code of its own for. */
+inl_status rewrite_weave_head(rewrite_work *, uint32_t k, inl_error *);
 /* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
 bool rewrite_needs_weaver(const isa_insn *);
 bool rewrite_pad(rewrite_work *, uint32_t bytes);

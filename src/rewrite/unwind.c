@@ -229,12 +229,14 @@ static inl_status put_piece(rewrite_frames *f, const rewrite_piece *piece, inl_e
     rewrite_map_walk insns = rewrite_map_from(p, piece->first);
     for (rewrite_map m; insns.next < piece->last && rewrite_map_next(&insns, &m);) {
         row = row_of(&f->rows, m.old_addr - p->bias, row);
-        if (done > row) continue;
+        bool stub = rewrite_is_stub_row(&f->rows.items[row]);
+        if (done > row && !stub) continue;
         uint64_t here = f->w->text_at + m.new_off;
         put_advance(b, here - at);
         at = here;
-        for (; done <= row; done++)
+        for (; done < row + !stub; done++)
             rewrite_put(b, f->rows.items[done].bytes, f->rows.items[done].size);
+        if (stub) rewrite_put_stub_row(b, &f->rows.items[row], m.old_addr - p->bias);
     }
     end_fde(b, start);
     return INL_OK;

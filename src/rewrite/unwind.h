@@ -63,4 +63,9 @@ inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *
 /* Why that could not be done for an entry that has a table; NULL: it could. */
 const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde);
 
+/* <isa>/stubs.c: a row that tells by the program counter where in an import stub control is, which holds for the
+ * original place only; what it says there. */
+bool rewrite_is_stub_row(const rewrite_row *row);
+void rewrite_put_stub_row(rewrite_bytes *b, const rewrite_row *row, uint64_t old);
+
 #endif

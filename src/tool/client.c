@@ -58,12 +58,16 @@ static void look_at_procs(weave_run *run)
     }
 }
 
+const weave_block *tool_block_shown;
+
 static void look_at_block(weave_run *run, weave_block *b)
 {
     bool by_proc = tool_filter_procs();
     bool wanted =
         !(by_proc || tool_filter_images()) || tool_address_wanted(run->insns[b->first].in.addr);
+    tool_block_shown = b;
     if (wanted) TOOL_CALL(ON_BLOCK, void (*)(inlay_block *, void *), (inlay_block *)b);
+    tool_block_shown = NULL;
     if (!tool_callbacks[ON_INSN]) return;
     for (uint32_t i = b->first; i < b->first + b->count; i++) {
         if (by_proc) wanted = tool_address_wanted(run->insns[i].in.addr);

@@ -260,15 +260,15 @@ inlay_block *inlay_block_at(uint64_t address)
 
 inlay_known inlay_proc_known(inlay_proc *p, const char **why)
 {
-    static const inlay_known known[] = {
-        [CFG_PROC_WHOLE] = INLAY_WHOLE, [CFG_PROC_PARTLY] = INLAY_PARTLY, [CFG_PROC_LEFT] = INLAY_LEFT};
+    static const inlay_known known[] = {[CFG_PROC_WHOLE] = INLAY_WHOLE, [CFG_PROC_PARTLY] = INLAY_PARTLY};
     bool entered = tool_enter();
     tool_code *c = code_of(p->image);
     uint32_t k = c && c->cfg ? cfg_proc_covering(c->cfg, p->low - p->image->bias) : CFG_NONE;
     tool_leave(entered);
-    const char *reason = k == CFG_NONE ? "no code is known there" : c->cfg->procs[k].reason;
+    bool stub = k != CFG_NONE && c->cfg->procs[k].flags & CFG_PROC_PLT;
+    const char *reason = k == CFG_NONE ? "no code is known there" : stub ? "import stub" : c->cfg->procs[k].reason;
     if (why) *why = reason;
-    return k == CFG_NONE ? INLAY_LEFT : known[c->cfg->procs[k].status];
+    return k == CFG_NONE || stub ? INLAY_LEFT : known[c->cfg->procs[k].status];
 }
 
 bool inlay_proc_address_taken(inlay_proc *p)
@@ -403,7 +403,7 @@ static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned 
     return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
 }
 
-/* The image's direct calls of and jumps to a procedure that engines leave alone (an import stub). */
+/* The image's direct calls of and jumps to a procedure whose code is not its own (an import stub). */
 static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *code)
 {
     for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))

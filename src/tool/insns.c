@@ -38,11 +38,25 @@ inlay_proc *inlay_insn_proc(const inlay_insn *i)
 }
 bool inlay_insn_wanted(const inlay_insn *i) { return tool_address_wanted(own(i)->in.addr); }
 
+/* Behind a block's last instruction. Where an engine cut the block because something leads to what follows
+ * (run.h), it goes on to the next control transfer. */
+static uint32_t end_of(const weave_block *b)
+{
+    const weave_run *run = b->run;
+    const weave_block *last = &run->blocks[run->block_count - 1];
+    while (b < last && b[1].fallen_into) b++;
+    return b->first + b->count + (b == last ? run->behind : 0);
+}
+
 inlay_insn *inlay_insn_next(const inlay_insn *insn)
 {
     const weave_insn *i = own(insn);
-    const weave_block *b = &i->run->blocks[i->block];
-    return i->index + 1 < b->first + b->count ? (inlay_insn *)&i->run->insns[i->index + 1] : NULL;
+    return i->index + 1 < end_of(&i->run->blocks[i->block]) ? (inlay_insn *)&i->run->insns[i->index + 1] : NULL;
+}
+
+bool tool_insn_is_shared(const weave_block *b, uint32_t index)
+{
+    return index >= b->first + b->count && index < end_of(b);
 }
 
 inlay_block *inlay_insn_block(const inlay_insn *i)
@@ -152,7 +166,7 @@ const char *inlay_reg_name(unsigned reg)
 
 static const weave_insn *last_of(const weave_block *b)
 {
-    return &b->run->insns[b->first + b->count - 1];
+    return &b->run->insns[end_of(b) - 1];
 }
 
 uint64_t inlay_block_address(const inlay_block *b)
@@ -164,7 +178,7 @@ uint64_t inlay_block_size(const inlay_block *b)
     const weave_insn *last = last_of(own_block(b));
     return last->in.addr + last->in.len - inlay_block_address(b);
 }
-unsigned inlay_block_insn_count(const inlay_block *b) { return own_block(b)->count; }
+unsigned inlay_block_insn_count(const inlay_block *b) { return end_of(own_block(b)) - own_block(b)->first; }
 inlay_insn *inlay_block_first(inlay_block *b)
 {
     return (inlay_insn *)&own_block(b)->run->insns[own_block(b)->first];

@@ -48,32 +48,43 @@ inlay_point *inlay_taken_edge(inlay_insn *insn)
     return code_point(POINT_TAKEN, i);
 }
 
+/* Where control falls in as well, no block begins. */
+static inlay_point *head_point(weave_block *b)
+{
+    return point(POINT_HEAD, b->run, (uint32_t)(b - b->run->blocks), NULL);
+}
+
 inlay_point *inlay_block_entry(inlay_block *block)
 {
     weave_block *b = (weave_block *)block;
-    return point(POINT_BEFORE, b->run, b->first, NULL);
+    return b->fallen_into ? head_point(b) : point(POINT_BEFORE, b->run, b->first, NULL);
 }
 
 inlay_point *inlay_block_anywhere(inlay_block *block)
 {
     weave_block *b = (weave_block *)block;
+    if (b->fallen_into) return head_point(b);
     return point(POINT_ANYWHERE, b->run, (uint32_t)(b - b->run->blocks), NULL);
 }
 
 inlay_point *inlay_proc_entry(inlay_proc *p) { return point(POINT_PROC_ENTRY, NULL, 0, p); }
 inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL, 0, p); }
 
+static uint32_t insn_of(const inlay_point *p)
+{
+    return p->kind == POINT_ANYWHERE || p->kind == POINT_HEAD ? p->run->blocks[p->index].first : p->index;
+}
+
 static const char *describe(const inlay_point *p, char *out, size_t size)
 {
     static const char *const words[] = {
         "before",          "after",           "on the taken edge of",
-        "in the block at", "at the entry of", "at the exit of"};
+        "in the block at", "in the block at", "at the entry of", "at the exit of"};
     if (!p->run) {
         snprintf(out, size, "%s %s", words[p->kind], p->proc->name);
         return out;
     }
-    const weave_insn *i =
-        &p->run->insns[p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index];
+    const weave_insn *i = &p->run->insns[insn_of(p)];
     snprintf(out, size, "%s %s at 0x%llx", words[p->kind], p->run->isa->mnemonic(i->in.op),
              (unsigned long long)i->in.addr);
     return out;
@@ -81,9 +92,7 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
 
 static uint64_t address_of(const inlay_point *p)
 {
-    if (!p->run) return p->proc->low;
-    uint32_t index = p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index;
-    return p->run->insns[index].in.addr;
+    return p->run ? p->run->insns[insn_of(p)].in.addr : p->proc->low;
 }
 
 static bool refuse(const inlay_point *p, const char *why)
@@ -102,10 +111,20 @@ static bool is_plain_count(inlay_expr e)
     return e->kind == SNIPPET_COUNT && e->a->kind == SNIPPET_CONST;
 }
 
+/* An instruction of several blocks, which has one place in the new code: what is inserted at it is that of the
+ * block that begins last, in which it is shown too. */
+static bool is_shown_again(const inlay_point *p)
+{
+    bool insn = p->kind == POINT_BEFORE || p->kind == POINT_AFTER || p->kind == POINT_TAKEN;
+    return insn && tool_block_shown && p->run == tool_block_shown->run &&
+           tool_insn_is_shared(tool_block_shown, p->index);
+}
+
 static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
 {
-    static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE};
+    static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE, WEAVE_HEAD};
     const char *why = "out of memory";
+    if (is_shown_again(p)) return true;
     if (p->run->view && tool_run_arena)
         return refuse(p, "points of code that is not being shown are for procedure and image callbacks");
     if (!is_plain_count(code)) {
@@ -115,8 +134,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
     }
     if (!weave_insert_at(p->run, where[p->kind], p->index, code, predicated, &why)) return refuse(p, why);
     if (!p->run->view) return true;
-    uint32_t insn = p->kind == POINT_ANYWHERE ? p->run->blocks[p->index].first : p->index;
-    return tool_code_note(&p->run->insns[insn]) || refuse(p, "out of memory");
+    return tool_code_note(&p->run->insns[insn_of(p)]) || refuse(p, "out of memory");
 }
 
 /* An expression made while a run was shown dies with it; one for a procedure must not. Procedure and

@@ -188,6 +188,8 @@ bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const in
         w.at = NULL;
         w.table = NULL;
         good = good && wrap_list(&w, &run->blocks[k].anywhere);
+        w.at = &run->insns[b->first];
+        good = good && wrap_list(&w, &run->blocks[k].entry);
     }
     return good;
 }

@@ -124,6 +124,7 @@ typedef enum point_kind {
     POINT_AFTER,
     POINT_TAKEN,
     POINT_ANYWHERE,
+    POINT_HEAD,              /* of a block that control falls into as well; index is the block */
     POINT_PROC_ENTRY,
     POINT_PROC_EXIT
 } point_kind;
@@ -214,6 +215,9 @@ bool tool_address_wanted(uint64_t address); /* lock held */
 /* --- insns.c --- */
 const isa *tool_isa(void);
 void tool_insns_begin(void); /* another run: nothing that was remembered holds */
+/* Does the block go on over the run's instruction `index`, at which another one begins? */
+bool tool_insn_is_shared(const weave_block *, uint32_t index);
+extern const weave_block *tool_block_shown; /* to a callback, now; NULL: none is */
 
 /* --- threads.c, buffers.c --- */
 enum { TOOL_HELD_LOCKS = 8 };

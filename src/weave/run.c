@@ -64,7 +64,7 @@ static const char *tree_fault(point *p, const snippet *s)
 
 static const char *place_fault(const weave_run *run, weave_where where, uint32_t index)
 {
-    if (where == WEAVE_ANYWHERE) return index < run->block_count ? NULL : "no such block";
+    if (where == WEAVE_ANYWHERE || where == WEAVE_HEAD) return index < run->block_count ? NULL : "no such block";
     if (index >= run->insn_count) return "no such instruction";
     unsigned flow = run->insns[index].in.flow;
     if (where == WEAVE_AFTER && flow != ISA_FLOW_NEXT)
@@ -77,7 +77,9 @@ bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const sn
                      bool predicated, const char **why)
 {
     const char *fault = code ? place_fault(run, where, index) : "an empty snippet";
-    weave_insn *insn = !fault && where != WEAVE_ANYWHERE ? &run->insns[index] : NULL;
+    weave_insn *insn = fault || where == WEAVE_ANYWHERE ? NULL
+                       : where == WEAVE_HEAD            ? &run->insns[run->blocks[index].first]
+                                                        : &run->insns[index];
     if (!fault) {
         point p = {insn, where, run->isa};
         fault = tree_fault(&p, code);
@@ -92,6 +94,7 @@ bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const sn
     weave_list *list = where == WEAVE_BEFORE  ? &insn->before
                        : where == WEAVE_AFTER ? &insn->after
                        : where == WEAVE_TAKEN ? &insn->taken
+                       : where == WEAVE_HEAD  ? &run->blocks[index].entry
                                               : &run->blocks[index].anywhere;
     if (list->last) list->last->next = n;
     else list->first = n;

@@ -26,6 +26,7 @@ typedef enum weave_where {
     WEAVE_AFTER,    /* an instruction that falls through */
     WEAVE_TAKEN,    /* the taken edge of a branch */
     WEAVE_ANYWHERE, /* once per execution of the block, where it is cheapest; index is the block */
+    WEAVE_HEAD,     /* where a block begins, not where control falls in; for engines that cut blocks (below) */
 } weave_where;
 
 typedef struct weave_insn {
@@ -42,7 +43,11 @@ typedef struct weave_block {
     uint32_t first, count;     /* into run->insns; count >= 1 */
     bool head;                 /* control enters here otherwise than by falling out of a run that
                                   was cut for length: a real basic-block head */
+    bool fallen_into;          /* control also comes here by falling out of the block in front, which ends
+                                  here only because something leads here: that one's execution goes on. See
+                                  `block` in docs/glossary.md. The JIT's never are */
     weave_list anywhere;
+    weave_list entry;          /* WEAVE_HEAD, of one that is fallen into: the engine's affair */
 } weave_block;
 
 typedef struct weave_run {
@@ -51,6 +56,8 @@ typedef struct weave_run {
     weave_insn *insns;
     weave_block *blocks;
     uint32_t insn_count, block_count;
+    uint32_t behind;           /* instructions behind the last one, to look at: control falls out of the run
+                                  into them, and its last block goes on there */
     void *engine;              /* the engine's own */
     void *view;                /* of a run that only shows code (tool/code.c): not NULL */
 } weave_run;

@@ -67,7 +67,7 @@ error 'tool is a folder'       1 'not an executable'         "$inlay" run /tmp -
 check 'info'                   0 'in whole procedures'       "$inlay" info /bin/ls
 check 'info as JSON'           0 '"exact_tables"'            "$inlay" info --format=json /bin/ls
 check 'info with blocks'       0 'entry'                     "$inlay" info /bin/ls --proc '_start' --blocks
-check 'info to a file'         0 'import stub'               sh -c '"$0" info /bin/ls -o "$1" && cat "$1"' "$inlay" "$scratch/info"
+check 'info to a file'         0 'whole'               sh -c '"$0" info /bin/ls -o "$1" && cat "$1"' "$inlay" "$scratch/info"
 error 'info of nothing'        2 'no program named'          "$inlay" info
 error 'info of two'            2 'takes one program'         "$inlay" info /bin/ls /bin/cat
 error 'info: bad option'       2 'bogus'                     "$inlay" info --bogus /bin/ls

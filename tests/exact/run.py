@@ -63,6 +63,8 @@ class Truth:
         out = f"{scratch}/truth"
         self.result = execute([stepper, "-o", out, "--accesses", self.accesses, "--", *program], "stepper")
         self.counts, self.maps = {}, []
+        self.begun, self.taken, self.edges = {}, {}, {}
+        self.mnemonics = collections.Counter()
         with open(out) as f:
             for line in f:
                 words = line.split()
@@ -70,6 +72,14 @@ class Truth:
                     self.instructions = int(words[1])
                 elif words[0] == "pc":
                     self.counts[int(words[1], 16)] = int(words[2])
+                elif words[0] == "blocks":
+                    self.blocks = int(words[1])
+                elif words[0] in ("block", "taken"):
+                    (self.begun if words[0] == "block" else self.taken)[int(words[1], 16)] = int(words[2])
+                elif words[0] == "edge":
+                    self.edges.setdefault(int(words[1], 16), {})[int(words[2], 16)] = int(words[3])
+                elif words[0] == "mnemonic":
+                    self.mnemonics[words[1]] += int(words[2])
                 elif words[0] == "map" and len(words) > 4 and words[4].startswith("/"):
                     self.maps.append((int(words[1], 16), int(words[2], 16), int(words[3], 16), words[4]))
         self.pcs = sorted(self.counts)

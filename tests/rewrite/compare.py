@@ -5,9 +5,10 @@
 
 Each deterministic program runs under the JIT and as a rewritten program, with --image of the program
 itself. What the rewritten one counts must be what the JIT counted in the procedures that have moved:
-instructions of each procedure (prof), executions of each branch (branches), blocks' opcodes (opcodemix,
-where all that ran has moved), and the sequence of memory accesses (memtrace). Samples are compared with
-the single-stepper as well (inscount). Prints a line for each failure and at the end N passed, N failed.
+instructions of each procedure (prof), calls of each (calls), executions of each branch and where it went
+(branches), the places where blocks begin and how often, however they are counted (blocks_tool.c), blocks in all
+(bbcount), blocks' opcodes (opcodemix), and the sequence of memory accesses (memtrace). Samples are compared with
+the single-stepper as well (inscount, and where blocks begin). Prints a line for each failure and at the end N passed, N failed.
 """
 
 import bisect
@@ -90,6 +91,8 @@ class Comparison:
         shutil.copy(argv[0], self.program)
         self.arguments = argv[1:]
         self.image = os.path.basename(argv[0])
+        self.has_stubs = "static" not in self.image and "asm" not in self.image
+        self.blocks_tool = blocks_tool(build, scratch)
         exact.ENVIRONMENT["INLAY_OUT"] = self.out  # the stepper's programs see the same environment
         self.filters = ["--image", self.image] + (NOT_STARTING if "static" in self.image else [])
 
@@ -117,7 +120,7 @@ class Comparison:
         self.restore()
         done = self.execute([self.inlay, "run", tool, "-o", self.out, *self.filters, *options, "--",
                              self.program, *self.arguments], f"{tool} jit")
-        return self.result(done, expect, f"{tool} jit")
+        return self.result(done, expect, f"{os.path.basename(tool)} jit")
 
     def rewritten(self, tool, options, expect):
         """The result's file, and what has moved."""
@@ -131,7 +134,17 @@ class Comparison:
             moved = Ranges(json.load(f)["images"][0])
         os.replace(made, self.program)
         done = self.execute([self.program, *self.arguments], f"{tool} rewritten")
-        return self.result(done, expect, f"{tool} rewritten"), moved
+        return self.result(done, expect, f"{os.path.basename(tool)} rewritten"), moved
+
+
+def blocks_tool(build, folder):
+    """The test's own tool, built once."""
+    tool = f"{folder}/blocks"
+    if not os.path.exists(tool):
+        done = driver.run([f"{build}/inlay", "cc", "-Wall", "-Wextra", "-Werror", f"{HERE}/blocks_tool.c", "-o", tool], LIMIT)
+        if done.status:
+            raise Failed(f"the tool does not build: {done.stderr.decode()[-500:]}")
+    return tool
 
 
 def load(path):
@@ -154,6 +167,59 @@ def check_inscount(c):
     found = load(path)["instructions"]
     if found != expected or not found:
         raise Failed(f"{found} instructions instead of {expected} ({found - expected:+})")
+    path, moved = c.rewritten(c.blocks_tool, ["--format=json"], native)
+    same_heads(heads(path), truth.begun, moved)
+
+
+def heads(path):
+    return {h["address"]: h["begun"] for h in load(path)["heads"]}
+
+
+def same_heads(ours, theirs, moved):
+    wrong = [f"{at:x}: {ours.get(at, 0)} instead of {theirs.get(at, 0)}" for at in sorted({*ours, *theirs})
+             if at in moved and ours.get(at, 0) != theirs.get(at, 0)]
+    few(wrong, len(theirs), "places where blocks begin")
+    if not any(at in moved for at in theirs):
+        raise Failed("no block could be compared")
+
+
+def check_blocks(c):
+    """However they are counted; and in all, where all that ran has moved."""
+    native = c.native()
+    tool = c.blocks_tool
+    theirs_path = c.jit(tool, ["--format=json"], native)
+    theirs, total = heads(theirs_path), load(theirs_path)["instructions"]
+    for how in ("entry", "anywhere", "call"):
+        path, moved = c.rewritten(tool, ["--format=json", "--how", how], native)
+        same_heads(heads(path), theirs, moved)
+        found = load(path)["instructions"]
+        if all(at in moved for at in theirs) and found != total:
+            raise Failed(f"{how}: {found} instructions in blocks instead of {total}")
+
+
+def check_bbcount(c):
+    """The number of all blocks, where all that ran has moved; else at most those that have."""
+    native = c.native()
+    theirs = load(c.jit("bbcount", ["--format=json"], native))["blocks"]
+    by_place = heads(c.jit(c.blocks_tool, ["--format=json"], native))
+    path, moved = c.rewritten("bbcount", ["--format=json"], native)
+    found, stayed = load(path)["blocks"], sum(n for at, n in by_place.items() if at not in moved)
+    if sum(by_place.values()) != theirs:
+        raise Failed(f"the JIT counts {theirs} blocks, and {sum(by_place.values())} by their places")
+    if found != theirs - stayed or not found:
+        raise Failed(f"{found} blocks instead of {theirs - stayed} ({stayed} have not moved)")
+
+
+def check_calls(c):
+    native = c.native()
+    theirs = load(c.jit("calls", ["--format=json"], native))["procedures"]
+    path, moved = c.rewritten("calls", ["--format=json"], native)
+    ours = {p["address"]: p["calls"] for p in load(path)["procedures"]}
+    theirs = [p for p in theirs if p["address"] in moved]
+    few([f"{p['name']}: {ours.get(p['address'], 0)} calls instead of {p['calls']}" for p in theirs
+         if ours.get(p["address"], 0) != p["calls"]], len(theirs), "procedures")
+    if c.has_stubs and not any(p["name"].endswith("@plt") for p in theirs):
+        raise Failed("no import stub could be compared")
 
 
 def check_prof(c):
@@ -247,7 +313,8 @@ def check_mix(c):
         raise Failed(f"{ours['instructions']} instructions instead of {theirs['instructions']}")
 
 
-CHECKS = {"prof": check_prof, "branches": check_branches, "memtrace": check_memtrace, "opcodemix": check_mix}
+CHECKS = {"prof": check_prof, "calls": check_calls, "branches": check_branches, "blocks": check_blocks,
+          "bbcount": check_bbcount, "memtrace": check_memtrace, "opcodemix": check_mix}
 
 
 def tests(build, results):

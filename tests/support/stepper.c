@@ -6,7 +6,12 @@
  *     accesses 345 0011223344556677        number and FNV-1a hash of the access lines
  *     status 0                             exit status, or 128 + the signal it died of
  *     map START END OFFSET PATH            executable mappings, as last seen
+ *     blocks 123                           how often one begins (docs/glossary.md)
+ *     mnemonic NAME COUNT                  of one address; several lines may name one
  *     pc ADDRESS COUNT                     sorted
+ *     block ADDRESS COUNT                  how often one begins there; sorted
+ *     taken ADDRESS COUNT                  conditional branches, those that are taken
+ *     edge FROM TO COUNT                   indirect jumps and calls, returns; sorted
  *
  * --accesses FILE writes the access lines, in the form of the memtrace tool:
  *
@@ -32,7 +37,9 @@
 #include <unistd.h>
 
 typedef struct place {
-    uint64_t pc, count;
+    uint64_t pc, count, begun, taken;
+    step_kind kind;
+    unsigned length;
     uint8_t code[15], code_size; /* the instruction's bytes, 0 when not read yet */
 } place;
 
@@ -45,7 +52,9 @@ typedef struct places {
 typedef struct stepper {
     pid_t pid;
     places places;
-    uint64_t instructions, accesses, hash;
+    step_edges edges;
+    bool begins; /* with the next instruction a block does */
+    uint64_t instructions, blocks, accesses, hash;
     FILE *access_file;
     uint64_t rep_pc; /* the REP instruction that is under way, 0 when none */
     char *maps;
@@ -160,6 +169,8 @@ static bool changes_mappings(const place *p, const struct user_regs_struct *regs
 /* An instruction on its way: where, what it touches, whether it repeats. */
 typedef struct step {
     uint64_t pc;
+    step_kind kind;
+    unsigned length;
     int n;
     bool is_rep, changes_mappings;
     step_access list[STEP_MAX_ACCESSES];
@@ -168,10 +179,27 @@ typedef struct step {
 static void before_step(stepper *s, const struct user_regs_struct *regs, step *t)
 {
     place *p = get_place(&s->places, regs->rip);
-    if (!p->code_size) p->code_size = (uint8_t)read_code(s->pid, regs->rip, p->code);
+    if (!p->code_size) {
+        p->code_size = (uint8_t)read_code(s->pid, regs->rip, p->code);
+        p->kind = step_flow(p->code, p->code_size, &p->length);
+    }
     t->pc = regs->rip;
+    t->kind = p->kind;
+    t->length = p->length;
     t->changes_mappings = changes_mappings(p, regs);
     t->n = step_accesses(s->pid, regs, p->code, p->code_size, t->list, &t->is_rep);
+}
+
+/* The instruction has been executed, and control went to `now`. */
+static void note_flow(stepper *s, const step *t, place *p, uint64_t now)
+{
+    if (s->begins) {
+        p->begun++;
+        s->blocks++;
+    }
+    s->begins = t->kind != STEP_PLAIN;
+    if (t->kind == STEP_CONDITIONAL && now != t->pc + t->length) p->taken++;
+    if (t->kind == STEP_INDIRECT && !step_edges_add(&s->edges, t->pc, now)) die("memory");
 }
 
 /* The step ended at `now`: the instruction is finished unless REP stays where it is. */
@@ -186,7 +214,9 @@ static void after_step(stepper *s, const step *t, uint64_t now)
     }
     s->rep_pc = 0;
     s->instructions++;
-    get_place(&s->places, t->pc)->count++;
+    place *p = get_place(&s->places, t->pc);
+    p->count++;
+    note_flow(s, t, p, now);
     if (t->changes_mappings) forget_code(&s->places);
 }
 
@@ -224,6 +254,7 @@ static int run(stepper *s)
         deliver = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
         if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs) != 0) die("registers");
         if (ran) after_step(s, &t, regs.rip);
+        else if (status >> 8 == SIGTRAP) s->begins = true; /* a handler */
     }
 }
 
@@ -258,6 +289,22 @@ static int by_pc(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void report_flow(stepper *s, size_t n, FILE *out)
+{
+    fprintf(out, "blocks %" PRIu64 "\n", s->blocks);
+    for (size_t i = 0; i < n; i++) {
+        const place *p = &s->places.at[i];
+        fprintf(out, "mnemonic %s %" PRIu64 "\n", step_mnemonic(p->code, sizeof p->code), p->count);
+        if (p->begun) fprintf(out, "block %" PRIx64 " %" PRIu64 "\n", p->pc, p->begun);
+        if (p->kind == STEP_CONDITIONAL) fprintf(out, "taken %" PRIx64 " %" PRIu64 "\n", p->pc, p->taken);
+    }
+    n = step_edges_sort(&s->edges);
+    for (size_t i = 0; i < n; i++) {
+        const step_edge *e = &s->edges.at[i];
+        fprintf(out, "edge %" PRIx64 " %" PRIx64 " %" PRIu64 "\n", e->from, e->to, e->count);
+    }
+}
+
 static void report(stepper *s, int status, FILE *out)
 {
     fprintf(out, "instructions %" PRIu64 "\n", s->instructions);
@@ -271,11 +318,12 @@ static void report(stepper *s, int status, FILE *out)
     qsort(s->places.at, n, sizeof *s->places.at, by_pc);
     for (size_t i = 0; i < n; i++)
         fprintf(out, "pc %" PRIx64 " %" PRIu64 "\n", s->places.at[i].pc, s->places.at[i].count);
+    report_flow(s, n, out);
 }
 
 int main(int argc, char **argv)
 {
-    stepper s = {.hash = 0xcbf29ce484222325u};
+    stepper s = {.hash = 0xcbf29ce484222325u, .begins = true};
     FILE *out = stderr;
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++) {

@@ -31,6 +31,25 @@ enum { STEP_MAX_ACCESSES = 72 };
 int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
                   size_t code_size, step_access out[STEP_MAX_ACCESSES], bool *is_rep);
 
+/* flow.c: what the instruction does with control; all but plain ones end a block. Its length too. */
+typedef enum step_kind {
+    STEP_PLAIN,
+    STEP_DIRECT,      /* jump or call with one target */
+    STEP_CONDITIONAL, /* jcc, loop, jrcxz */
+    STEP_INDIRECT,    /* through a register or memory; return */
+    STEP_OTHER,       /* system call, interrupt, xbegin, certain fault */
+} step_kind;
+step_kind step_flow(const uint8_t *code, size_t size, unsigned *length);
+const char *step_mnemonic(const uint8_t *code, size_t size);
+
+typedef struct step_edge { uint64_t from, to, count; } step_edge;
+typedef struct step_edges {
+    step_edge *at;
+    size_t size, used;
+} step_edges;
+bool step_edges_add(step_edges *, uint64_t from, uint64_t to); /* false: no memory */
+size_t step_edges_sort(step_edges *); /* how many; from `at` on. Nothing can be added any more */
+
 /* elements.c: the operand that masks `mem`, or NULL; what it lets through, up to 64 accesses. `at` is
  * the address without the segment and without a vector index. */
 typedef struct step_place { uint64_t offset, segment_base; } step_place;

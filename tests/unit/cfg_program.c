@@ -217,7 +217,6 @@ static unsigned whole_share(const sample *s)
     uint64_t all = 0, whole = 0;
     for (uint32_t i = 0; i < s->program->proc_count; i++) {
         const cfg_proc *p = &s->program->procs[i];
-        if (p->status == CFG_PROC_LEFT) continue;
         all += p->size;
         if (p->status == CFG_PROC_WHOLE) whole += p->size;
     }

@@ -162,12 +162,24 @@ bool rewrite_lower(void *work, x86_code *c, const weave_run *run, uint32_t i)
 bool rewrite_exit_to(void *work, x86_code *c, uint64_t target)
 {
     rewrite_work *w = work;
+    size_t near = w->near.count, far = w->far.count;
+    if (w->in_head) target = w->follows;
     if (!jump_to(w, c, target, false)) return false;
     if (c == &w->cold) return true;
     w->exit_end = c->at;
-    w->exit_fix = w->near.count - 1;
+    w->exit_is_near = w->near.count > near;
+    w->exit_is_far = w->far.count > far;
+    w->exit_fix = (w->exit_is_far ? w->far.count : w->near.count) - 1;
     w->exit_target = target;
     return true;
+}
+
+/* The last thing in the run is where control falls out of its last instruction, no transfer. */
+static void note_fall(rewrite_work *w, const x86_code *c, const isa_insn *last)
+{
+    if (last->flow != ISA_FLOW_NEXT || !w->exit_end || w->exit_end != c->at) return;
+    if (w->exit_is_far) w->far.items[w->exit_fix].falls = true;
+    if (w->exit_is_near) w->near.items[w->exit_fix].falls = true;
 }
 
 /* --- whole blocks --- */
@@ -261,7 +273,9 @@ inl_status rewrite_copy_block(rewrite_work *w, uint32_t first, uint32_t count, i
             c.unreachable = true;
         }
     }
-    if (!c.full && !c.unreachable) go_on(w, &c, &w->run.insns[first + count - 1].in, false);
+    const isa_insn *last = &w->run.insns[first + count - 1].in;
+    if (!c.full && !c.unreachable) go_on(w, &c, last, false);
+    note_fall(w, &c, last);
     return finish(w, &c, e);
 }
 
@@ -269,7 +283,7 @@ static void live_at(void *work, uint64_t target, uint64_t *regs, uint32_t *flags
 {
     rewrite_work *w = work;
     const cfg_program *p = rewrite_cfg(w);
-    uint32_t b = cfg_block_at(p, target - w->plan.bias);
+    uint32_t b = w->in_head ? w->block : cfg_block_at(p, target - w->plan.bias);
     cfg_need need = {~0ull, ~0u};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc && w->live)
         need = w->live[b - p->procs[w->proc].first_block].live;
@@ -352,25 +366,48 @@ static void open_cold(rewrite_work *w)
     w->cold.full = w->cold.unreachable = false;
 }
 
-inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, inl_error *e)
+static inl_status weave(rewrite_work *w, const weave_run *run, x86_code *c, weave_output *out, inl_error *e)
 {
     weave_engine engine = {.lower = lower_woven, .exit_to = rewrite_exit_to, .arg = w, .cold = &w->cold,
                            .live_at = live_at, .live_behind = live_behind};
     weave_options options = w->client->weave;
-    weave_run view;
-    weave_output out;
-    x86_code c = window(w);
     options.hide_dead = !w->has_labels;
     options.pc_relative = true;
     options.cold_exits = true;
     open_cold(w);
-    if (!make_view(w, k, blocks, &view)) return INL_ERR_NO_MEMORY;
-    inl_status status = weave_compile(&view, &engine, &options, &c, &out, e);
+    inl_status status = weave_compile(run, &engine, &options, c, out, e);
+    if (!status) w->plan.uses_frame = true;
+    return status;
+}
+
+inl_status rewrite_weave_head(rewrite_work *w, uint32_t k, inl_error *e)
+{
+    weave_run run;
+    weave_output out;
+    x86_code c = window(w);
+    if (!rewrite_head_run(w, k, &run)) return INL_ERR_NO_MEMORY;
+    w->follows = run.insns[0].in.addr;
+    w->in_head = true;
+    inl_status status = weave(w, &run, &c, &out, e);
+    w->in_head = false;
     if (status) return status;
-    w->plan.uses_frame = true;
+    if (!rewrite_map_faults(w, &out, 1)) return INL_ERR_NO_MEMORY;
+    drop_last_exit(w, &c);
+    return finish(w, &c, e);
+}
+
+inl_status rewrite_weave_blocks(rewrite_work *w, uint32_t k, uint32_t blocks, inl_error *e)
+{
+    weave_run view;
+    weave_output out;
+    x86_code c = window(w);
+    if (!make_view(w, k, blocks, &view)) return INL_ERR_NO_MEMORY;
+    inl_status status = weave(w, &view, &c, &out, e);
+    if (status) return status;
     if (!rewrite_map_woven(w, &out, view.insn_count, k, blocks)) return INL_ERR_NO_MEMORY;
     for (uint32_t i = 1; i < blocks; i++)
         w->new_at[w->block - blocks + 1 + i] = w->base + out.map[view.blocks[i].first].snippets_at;
+    note_fall(w, &c, &view.insns[view.insn_count - 1].in);
     drop_last_exit(w, &c);
     go_on(w, &c, &view.insns[view.insn_count - 1].in, true);
     return finish(w, &c, e);
