@@ -66,6 +66,14 @@ void jit_signals_release(jit_signals *);
 void jit_signals_adopt_kernel(jit_signals *s);
 void jit_signals_clear(jit_signals *); /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
 
+/* --- hung.c; async-signal-safe --- */
+/* The pending signal waits for the tool's code: from now on `mask` lets those through that ask to end. */
+void jit_hung_watch(jit_thread *t, uint64_t *mask);
+/* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, at pc. */
+bool jit_hung_again(jit_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool);
+void jit_hung_end(jit_thread *t);                  /* what waited is about to be delivered */
+bool jit_hung_is_timer(const siginfo_t *info);     /* Inlay's own; nothing for the program */
+
 /* --- sending.c --- */
 void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
 /* Sent signals whose siginfo looks like a fault's are marked on their way through the kernel; false: it does

@@ -305,6 +305,7 @@ static void deliver_one(jit_thread *t, const jit_pending *p)
 bool jit_signal_deliver_pending(jit_thread *t)
 {
     bool changed = false;
+    jit_hung_end(t);
     if (t->fault.present) {
         siginfo_t info = t->fault.info;
         t->fault.present = false;
@@ -356,6 +357,7 @@ void jit_sys_sigreturn(jit_thread *t)
 void jit_signals_fork_child(jit_thread *t)
 {
     t->pending.present = false;
+    t->hung.watched = false; /* timers stay with the parent */
     t->held_set = 0;
     t->fault.present = false;
     t->temp_active = false;

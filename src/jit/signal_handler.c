@@ -63,6 +63,8 @@ static void stop_at_next_boundary(jit_thread *t, uint64_t pc)
 static void arrived(jit_thread *t, const siginfo_t *info, void *uc, uint64_t fs_base)
 {
     uint64_t pc = jit_uc_pc(uc);
+    bool in_tool = t->frame.in_tool || t->where == JIT_IN_RUNTIME;
+    if (t->pending.present && jit_hung_again(t, info, pc, in_tool)) return;
     if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
         int i = __builtin_popcountll(JIT_FAULTS & (JIT_BIT(info->si_signo) - 1));
         t->held[i] = *info;
@@ -76,6 +78,7 @@ static void arrived(jit_thread *t, const siginfo_t *info, void *uc, uint64_t fs_
     t->pending.present = true;
     t->mask_is_ours = true;
     *jit_uc_mask(uc) |= ~JIT_FAULTS;
+    if (in_tool) jit_hung_watch(t, jit_uc_mask(uc));
 
     if (between(pc, jit_blocking_check, jit_blocking_insn)) {
         jit_uc_set_pc(uc, (uint64_t)(uintptr_t)jit_blocking_interrupted);
@@ -231,6 +234,7 @@ void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
 {
     jit_thread *t = jit_self();
     jit_vectors_note(t, uc);
+    if (jit_hung_is_timer(info) && !t->pending.present) return;
     if (!jit_signal_unmark(info) && jit_signal_is_fault(signo, info))
         fault(t, signo, info, uc, fs_base);
     else

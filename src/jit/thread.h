@@ -46,6 +46,15 @@ typedef struct jit_pending { /* one asynchronous signal, taken by our handler, n
     bool temporary;       /* `mask` is not the program's lasting one */
 } jit_pending;
 
+enum { JIT_KILLERS = 4 };
+typedef struct jit_hung { /* hung.c: `pending` came while the tool's code was running */
+    bool watched, has_timer;
+    int timer;
+    int64_t since;             /* seconds */
+    uint32_t again_set;
+    siginfo_t again[JIT_KILLERS]; /* what came meanwhile, of those that ask to end */
+} jit_hung;
+
 typedef struct jit_fault { /* a fault of the program's own code, to deliver before anything else */
     bool present;
     siginfo_t info;
@@ -96,6 +105,7 @@ typedef struct jit_thread {
     uint64_t clear_tid, robust; /* where the kernel writes when the thread has ended; its list of mutexes */
 
     jit_fault fault;
+    jit_hung hung;
     siginfo_t held[JIT_HELD];  /* sent signals of the synchronous kind that the program blocks */
     uint64_t held_set;         /* mask of those present in `held` */
     uint64_t temp_mask;        /* the mask of ppoll, sigsuspend ... while it runs */

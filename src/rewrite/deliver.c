@@ -208,6 +208,7 @@ static void postpone(const siginfo_t *info, void *uc)
 
 static void end_wait(jit_thread *t, void *uc, bool forced)
 {
+    jit_hung_end(t);
     t->pending.present = false;
     t->native_forced = forced;
     *jit_uc_mask(uc) = t->pending.mask;
@@ -259,6 +260,7 @@ static void begin_wait(jit_thread *t, const siginfo_t *info, void *uc)
     t->native_steps = 0;
     t->native_last = 0;
     *jit_uc_mask(uc) = ~JIT_FAULTS;
+    if (t->frame.in_tool) jit_hung_watch(t, jit_uc_mask(uc));
     go_on(t, uc);
 }
 
@@ -361,6 +363,8 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
     }
     if (t->frame.in_tool && fault) return in_runtime(t, signo, info, uc, true);
     if (is_no_step(info, uc)) return back;
+    if (jit_hung_is_timer(info) && !t->pending.present) return back;
+    if (!fault && t->pending.present && jit_hung_again(t, info, jit_uc_pc(uc), t->frame.in_tool)) return back;
     if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, jit_uc_pc(uc)))) {
         postpone(info, uc);
         return back;

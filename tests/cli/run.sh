@@ -202,6 +202,59 @@ check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tool
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"
 check 'own tool runs'          0 '[0-9] blocks'              "$inlay" run ./mytool -- true
 check 'own tool by itself'     0 '[0-9] blocks'              ./mytool -- true
+# A routine that hangs as soon as there is a file armed, or, with --slow, takes a while: the process can be ended
+# all the same.
+cat >"$scratch/hangs.c" <<'C'
+#include <inlay.h>
+#include <unistd.h>
+static bool only_slow;
+static int calls;
+static void routine(void)
+{
+    static volatile int forever = 1;
+    if (++calls % 1000 || access("armed", F_OK) != 0 || access("hanging", F_OK) == 0) return;
+    fclose(fopen("hanging", "w"));
+    while (forever && !(only_slow && access("go-on", F_OK) == 0)) {}
+}
+static void each_block(inlay_block *block, void *arg)
+{
+    (void)arg;
+    inlay_insert(inlay_block_entry(block), inlay_call(routine));
+}
+int main(int argc, char **argv)
+{
+    inlay_option_flag(&only_slow, "slow", 0, "hangs until there is a file go-on");
+    inlay_init(&argc, &argv, "hangs");
+    inlay_on_block(each_block, NULL);
+    return inlay_start();
+}
+C
+# hang SIGNALS COMMAND...: runs it, and sends it the signals, some time apart, once its routine hangs.
+cat >"$scratch/hang" <<'C'
+#!/bin/sh
+signals=$1
+shift
+rm -f armed hanging go-on
+"$@" & hung=$!
+while [ ! -e hanging ]; do sleep 0.1; done
+for signal in $signals; do
+    [ $signal = go ] && touch go-on || kill -$signal $hung
+    sleep 0.3
+done
+wait $hung
+C
+chmod +x "$scratch/hang"
+loop='>armed; for ((i = 0; i < 100000 && ! stop; i++)); do :; done; sleep 0.1; echo ended'
+handles="stop=0; trap 'echo term; stop=1' TERM; trap 'echo hup' HUP; $loop"
+plain="stop=0; $loop"
+(cd "$scratch" && "$inlay" cc hangs.c -o hangs && "$inlay" rewrite ./hangs /bin/bash -o hanging-bash &&
+    "$inlay" rewrite ./hangs --slow /bin/bash -o slow-bash) >"$scratch/log" 2>&1 || cat "$scratch/log"
+check 'hangs: one signal'      143 'seems to hang'           ./hang TERM "$inlay" run ./hangs -- bash -c "$plain"
+check 'hangs: rewritten'       143 'seems to hang'           ./hang TERM ./hanging-bash -c "$plain"
+check 'hangs: signals again'   143 'seems to hang'           ./hang 'HUP 0 0 0 0 0 0 0 0 0 0 TERM' "$inlay" run ./hangs -- bash -c "$handles"
+check 'slow: all arrive'       0 '^hup$'                     ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
+check 'slow: in the end'       0 '^ended$'                   ./hang 'HUP TERM HUP go' "$inlay" run ./hangs --slow -- bash -c "$handles"
+check 'slow: rewritten'        0 '^ended$'                   ./hang 'HUP TERM HUP go' ./slow-bash -c "$handles"
 check 'install'                0 ''                          sh -c "DESTDIR='$scratch/root' meson install -C '$build' --no-rebuild --quiet; echo"
 prefix=$(find "$scratch/root" -name inlay.pc | sed 's,/lib/pkgconfig/inlay.pc,,')
 check 'installed command'      0 '^null '                    "$prefix/bin/inlay" tools
