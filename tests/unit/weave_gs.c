@@ -168,6 +168,18 @@ static void absolute_addresses(void **state)
     }
 }
 
+/* What flags a fault shows is then the processor's affair, which differs. */
+static void repetitions_are_the_processors(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0x65, 0xf2, 0xa7}, /* repne cmpsd gs:[rsi], [rdi] */
+                         wanted[] = {0xf2, 0xa7};
+    inl_error e;
+    weave_run *run = with_count(bytes, sizeof bytes, false);
+    assert_int_equal(harness_weave(run, NULL, false, &e), INL_OK);
+    assert_non_null(memmem(bench.code.write, bench.code.at, wanted, sizeof wanted));
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -191,6 +203,7 @@ int main(void)
         cmocka_unit_test(same_as_without_prefix),
         cmocka_unit_test(faults_show_the_iteration),
         cmocka_unit_test(absolute_addresses),
+        cmocka_unit_test(repetitions_are_the_processors),
         cmocka_unit_test(refused),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));

@@ -100,8 +100,9 @@ static void on_fault(int sig, siginfo_t *info, void *context)
             return;
         }
         current->fault_pc = current->exit = entry.app;
+        if (entry.spilled & WEAVE_AHEAD) current->gpr[X86_RSI] -= bench.frame->app_gs_base;
         for (unsigned r = 0; r < 16; r++)
-            if (entry.spilled >> r & 1) current->gpr[r] = bench.frame->slot[r];
+            if ((entry.spilled & ~WEAVE_AHEAD) >> r & 1) current->gpr[r] = bench.frame->slot[r];
         if (entry.flags_saved) current->flags = merged_flags(bench.frame->flags, current->flags);
         weave_undo(&bench.out, (uint32_t)index, false, subtract, NULL);
     }

@@ -70,8 +70,9 @@ static void unsave_flags(const jit_thread *t, weave_context *c)
 
 void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved)
 {
+    if (spilled & WEAVE_AHEAD) c->gpr[JIT_RSI] -= t->frame.app_gs_base;
     for (int r = 0; r < 16; r++)
-        if (spilled >> r & 1) c->gpr[r] = t->frame.slot[r];
+        if ((spilled & ~WEAVE_AHEAD) >> r & 1) c->gpr[r] = t->frame.slot[r];
     if (flags_saved) unsave_flags(t, c);
 }
 

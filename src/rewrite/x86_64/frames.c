@@ -168,8 +168,10 @@ static void put_back(jit_thread *t, frame *f, const kept *k)
     memcpy(t->frame.element_mask, k->elements, sizeof k->elements);
     t->ctx.pc = k->resume;
     if (moved) fill_slots(t, f);
+    unsigned ours = (k->state.spilled & ~WEAVE_AHEAD) | k->state.junk;
     for (int r = 0; r < 16; r++)
-        if ((k->state.spilled | k->state.junk) >> r & 1) g[by_number[r]] = (greg_t)k->gpr[r];
+        if (ours >> r & 1) g[by_number[r]] = (greg_t)k->gpr[r];
+    if (k->state.spilled & WEAVE_AHEAD) g[REG_RSI] += (greg_t)t->frame.app_gs_base;
     if (k->state.flags_saved)
         g[REG_EFL] = (greg_t)(((uint64_t)g[REG_EFL] & ~(uint64_t)ARITHMETIC) | (k->flags & ARITHMETIC));
 }

@@ -69,6 +69,10 @@ _Static_assert(offsetof(weave_frame, app_fs_base) == 0x160, "frame layout");
 _Static_assert(offsetof(weave_frame, context) == 0x1a0, "frame layout");
 _Static_assert(sizeof(weave_frame) <= WEAVE_FRAME_SIZE, "frame layout");
 
+/* In masks of registers that wait in their slots, where RSP never is: RSI holds the program's value plus its GS
+ * base (in a repeated string instruction). */
+#define WEAVE_AHEAD (1u << 4)
+
 #define WEAVE_OFF(field) ((int32_t)offsetof(weave_frame, field))
 #define WEAVE_SLOT(reg) ((int32_t)(offsetof(weave_frame, slot) + 8 * (reg)))
 

@@ -5,8 +5,8 @@
  *     into a scratch register, and the instruction, without its prefixes, finds it there;
  *   - gathers and scatters: the same, done to the base that is added to the indices;
  *   - an operand that a fixed register points to (string instructions, maskmovdqu): the base is added to
- *     that register for the moment of the instruction. Its own value waits in the slot. A REP prefix
- *     becomes a loop, so that each iteration can fault with the registers that it began with;
+ *     that register for the moment of the instruction. Its own value waits in the slot; that of one that a
+ *     REP prefix counts on is told by the register itself (WEAVE_AHEAD);
  *   - rdgsbase, wrgsbase and loads of the selector act on the frame's copy.
  *
  * Nothing here touches the flags.
@@ -120,11 +120,10 @@ static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, wea
     return done;
 }
 
-/* The instruction without prefixes of segment and repetition. */
-static void put_once(weaver *w, const isa_insn *in)
+static void put_without_segment(weaver *w, const isa_insn *in)
 {
     uint8_t out[20];
-    unsigned at = prefix_end(in), n = put_prefixes(in, at, !(in->bits & ISA_BIT_REP), out);
+    unsigned at = prefix_end(in), n = put_prefixes(in, at, true, out);
     for (; at < in->len; at++) out[n++] = in->raw[at];
     x86_bytes(w->c, out, n);
 }
@@ -136,44 +135,28 @@ static void subtract_base(weaver *w, unsigned reg, unsigned base)
     x86_not(w->c, 8, base);
 }
 
-/* Behind an iteration: on to the next, or out where a comparison ends it. */
-static void next_iteration(weaver *w, const isa_insn *in, uint64_t top)
-{
-    uint8_t op = in->raw[in->opcode_at];
-    bool compares = (op & 0xfe) == 0xa6;
-    x86_label out = {0, 0};
-    x86_lea(w->c, X86_RCX, x86_at(X86_RCX, -1));
-    if (compares) out = x86_jcc_label(w->c, in->bits & ISA_BIT_REPNE ? X86_E : X86_NE, 1);
-    x86_jmp_to(w->c, top);
-    if (compares) x86_bind(w->c, out);
-}
-
-/* A register points to the operand: RSI of a string instruction, RDI of maskmovdqu. */
+/* A register points to the operand: RSI of a string instruction, RDI of maskmovdqu. A repeated instruction stays
+ * one, so that a fault shows the registers and flags that this processor shows (some put the flags back to those
+ * of the beginning, some leave those of the last iteration); RSI is ahead of the program's meanwhile. */
 static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry,
                              bool plain)
 {
     isa_effects fx;
     unsigned reg = m->base;
     bool rep = in->bits & ISA_BIT_REP;
-    if (m->bits & ISA_MEM_ADDR32 || reg >= X86_REGS || reg == X86_RSP) return refuse(w, no_such_form);
+    if (m->bits & ISA_MEM_ADDR32 || reg >= X86_REGS || reg == X86_RSP || (rep && reg != X86_RSI))
+        return refuse(w, no_such_form);
     weave_scratch t = weave_scratch_begin(w, in, WEAVE_ALL_REGS, plain);
     if (t.reg == ISA_NO_REG) return false;
     w->run->isa->effects(in, &fx);
     load_base(w, t.reg);
-    uint64_t top = x86_here(w->c);
-    x86_label end = {0, 0};
-    if (rep) end = x86_jrcxz_label(w->c);
-    x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    if (!rep) x86_store(w->c, 8, weave_slot_addr(reg), reg);
     x86_lea(w->c, reg, x86_indexed(reg, t.reg, 1, 0));
     weave_scratch_mark(w, entry, t);
-    entry->spilled |= (uint16_t)WEAVE_BIT(reg);
-    put_once(w, in);
+    entry->spilled |= (uint16_t)(rep ? WEAVE_AHEAD : WEAVE_BIT(reg));
+    put_without_segment(w, in);
     if (fx.writes >> reg & 1) subtract_base(w, reg, t.reg);
     else x86_load(w->c, 8, reg, weave_slot_addr(reg));
-    if (rep) {
-        next_iteration(w, in, top);
-        x86_bind(w->c, end);
-    }
     weave_scratch_end(w, t);
     return true;
 }
