@@ -44,8 +44,8 @@ QUICK = "westmere"
 
 UNITS = ("jit_sigframe", "jit_vectors", "emit_integer", "emit_address", "isa_semantics", "weave_points",
          "weave_elements", "weave_gs", "weave_live", "weave_chains", "base_runtime")
-SAMPLES = ("plain", "plain_static", "settings", "vectors", "vectors_static", "masked", "signals", "threads", "throw",
-           "jumps", "contexts", "selfmod")
+SAMPLES = ("plain", "plain_static", "settings", "vectors", "vectors_static", "masked", "keys", "signals", "threads",
+           "throw", "jumps", "contexts", "selfmod")
 TOOLS = {"null": "", "inscount": "-o /tmp/here/report", "memtrace": "--hash -o /tmp/here/report"}
 PROGRAMS = {  # of the distribution
     "sort": "sort -n -k2 /matrix/text",
