@@ -3,7 +3,8 @@
 #   make            build into build/; build/inlay runs from there
 #   make demo       install what is missing, build, and show a tool on a real program
 #   make test       install what is missing, build, run every test
-#   make test-all   the same, and what takes longer: every program of this machine, rewritten; all stress switches
+#   make test-all   the same, and what takes longer: every program of this machine, rewritten; all stress
+#                   switches; other processors, emulated
 #   make test-planted   do the tests notice faults? (part of test-all)
 #   make bench      run the benchmark (see bench/run --help)
 #   make install    PREFIX=/usr/local DESTDIR=
@@ -37,7 +38,7 @@ test: deps
 	@tests/run $(BUILD)
 
 test-all: deps-all test
-	@tests/run $(BUILD) stress-all every-program planted
+	@tests/run $(BUILD) stress-all every-program processors planted
 
 # Puts one fault after the other into a copy of the tree: the tests must notice.
 test-planted: deps all

@@ -75,8 +75,10 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
     if (jit.options.stress) stress();
     bool once = t->leave == JIT_LEAVE_STEP;
     t->leave = JIT_LEAVE_START;
+    uint32_t rights = jit_rights_open();
     jit_fragment *f = once ? jit_translate_once(t->ctx.pc, &signo, &code)
                            : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
+    jit_rights_close(rights);
     if (f) return f;
     inl_lock_release(&jit.lock);
     jit_signal_raise(t, signo, code, t->ctx.pc);

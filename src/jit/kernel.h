@@ -173,6 +173,9 @@ long jit_read_string(char *to, uint64_t from, size_t size);
 /* --- the architecture's part (x86_64/special.c, x86_64/sigframe.c, x86_64/sigcontext.c, x86_64/settings.c) --- */
 /* A fault of Inlay's own code, or of the tool's, that only the program's settings raise: the code goes on. */
 bool jit_settings_fault(jit_thread *t, int signo, void *uc);
+/* Makes what may only be executed readable for this thread, and the opposite. */
+uint32_t jit_rights_open(void);
+void jit_rights_close(uint32_t rights);
 /* The trap behind an instruction that such a fault was at: it goes on as before. */
 bool jit_stepped_over(jit_thread *t, int signo, const siginfo_t *info, void *uc);
 /* The instruction at ctx.pc is one that the cache cannot hold: carries it out, or refuses it aloud. */

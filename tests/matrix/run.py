@@ -3,11 +3,11 @@
 programs behave under tools as they do natively, and programs that were rewritten on one processor run on the
 others. A processor without FSGSBASE is refused with one line.
 
-  tests/matrix/run.py [--build DIR] [--only MODEL] [--kernel FILE] [--quick] [--keep]
+  tests/matrix/run.py [--build DIR] [--only MODEL] [--kernel FILE] [--log FILE] [--keep]
 
 The kernel is --kernel FILE, or the one of Debian's package, which is fetched with `apt-get download` once and kept
 in the build folder. The models are emulated; `host` runs by KVM, where a trial boot ends within its time limit.
---quick: one model, fewer programs. What the machine lacks for it (qemu, kernel) is said aloud and passes.
+--log keeps what the last machine's console said. What this machine lacks for it (qemu, a kernel) is said aloud.
 """
 
 import glob
@@ -40,7 +40,6 @@ MODELS = {
     "old": "Westmere",                           # refused
 }
 WRITERS = ("haswell", "westmere")
-QUICK = "westmere"
 
 UNITS = ("jit_sigframe", "jit_vectors", "emit_integer", "emit_address", "isa_semantics", "weave_points",
          "weave_elements", "weave_gs", "weave_live", "weave_chains", "base_runtime")
@@ -57,7 +56,7 @@ PROGRAMS = {  # of the distribution
 # Emulation is slow: memtrace's is to show sizes and widths.
 ONLY = {"inscount": ("plain", "settings", "vectors", "masked", "signals", "sort"),
         "memtrace": ("vectors", "masked", "sort")}
-REWRITTEN = ("plain", "settings", "vectors", "vectors_static", "masked", "signals", "sort")
+REWRITTEN = ("plain", "settings", "vectors", "vectors_static", "masked", "sort")
 
 
 # --- the kernel
@@ -120,14 +119,15 @@ def text():
     return "".join(f"{'river stone cloud tree'.split()[i * 7 % 4]} {i * 7919 % 1009}\n" for i in range(400))
 
 
-def common_root(options, folder):
-    root, build = Root(folder), options.build
+def common_root(options, root, out):
+    """What all machines have goes to `out`. The commands by name."""
+    build, folder = options.build, root.folder
     root.add("/bin/busybox", "bin/busybox")
     shutil.copy(f"{HERE}/guest.sh", f"{folder}/init")
     os.chmod(f"{folder}/init", 0o755)
     root.add(f"{build}/inlay", "bin/inlay")
     commands = {name: f"/bin/{name}" for name in SAMPLES}
-    programs = {} if options.quick else {n: c for n, c in PROGRAMS.items() if shutil.which(n, path=driver.PATH)}
+    programs = {n: c for n, c in PROGRAMS.items() if shutil.which(n, path=driver.PATH)}
     for name in SAMPLES:
         root.add(f"{build}/tests/samples/{name}", f"bin/{name}")
     os.makedirs(f"{folder}/usr/bin", exist_ok=True)
@@ -145,6 +145,7 @@ def common_root(options, folder):
     for tool, names in ONLY.items():
         root.write(f"matrix/only.{tool}", "".join(f"{n}\n" for n in names))
     root.write("matrix/text", text())
+    root.pack(out)
     return commands
 
 
@@ -165,9 +166,9 @@ def write_here(options, commands, folder):
 # --- machines
 
 class Machine:
-    def __init__(self, kernel, base, folder, model, accelerator):
-        self.kernel, self.base, self.folder = kernel, base, folder
-        self.model, self.accelerator, self.log = model, accelerator, os.environ.get("INLAY_MATRIX_LOG")
+    def __init__(self, options, base, folder, model, accelerator):
+        self.kernel, self.log, self.base, self.folder = options.kernel, options.log, base, folder
+        self.model, self.accelerator = model, accelerator
 
     def boot(self, extra, limit):
         """Lines of the console that are meant for us; `extra`: a Root with more files. And the disk's path."""
@@ -209,15 +210,14 @@ def told(results, name, done, lines):
     return True
 
 
-def run_models(options, results, kernel):
+def run_models(options, results):
     folder = results.folder
     base = f"{folder}/base"
-    commands = common_root(options, f"{folder}/root")
-    Root.pack(type("packed", (), {"folder": f"{folder}/root"})(), base)
+    commands = common_root(options, Root(f"{folder}/root"), base)
     written = f"{folder}/written"
     write_here(options, commands, f"{written}/this-machine")
     for name, model, accelerator in machines(options):
-        machine = Machine(kernel, base, f"{folder}/{name}", model, accelerator)
+        machine = Machine(options, base, f"{folder}/{name}", model, accelerator)
         extra = Root(f"{folder}/{name}-root")
         if accelerator == "kvm":
             extra.write("matrix/commands", "")
@@ -259,16 +259,14 @@ def missing(options):
 def main():
     parser = driver.parser(__doc__)
     parser.add_argument("--kernel", metavar="FILE")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--log", metavar="FILE")
     options = parser.parse_args()
-    if options.quick:
-        options.only = QUICK
     with driver.Results("matrix", options) as results:
         lacks = missing(options)
         if lacks:
             results.skip("all models", lacks)
         else:
-            run_models(options, results, options.kernel)
+            run_models(options, results)
     return results.status
 
 

@@ -24,13 +24,14 @@ static void handler(int signo, siginfo_t *info, void *uc)
 
 static void gentle(int signo) { (void)signo; }
 
-static int call(unsigned char *page, unsigned char value)
+/* New code each time, which may be written no longer, and with the other right not even read. */
+static int call(unsigned char *page, unsigned char value, unsigned rights)
 {
     unsigned char body[] = {0xb8, value, 0, 0, 0, 0xc3}; /* mov eax, value; ret */
     int (*fn)(void);
     pkey_set(key, 0);
     memcpy(page, body, sizeof body);
-    pkey_set(key, PKEY_DISABLE_WRITE);
+    pkey_set(key, rights);
     memcpy(&fn, &page, sizeof fn);
     return fn();
 }
@@ -38,7 +39,7 @@ static int call(unsigned char *page, unsigned char value)
 int main(void)
 {
     struct sigaction sa = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
-    int sum = 0, (*fn)(void);
+    int sum = 0;
     key = pkey_alloc(0, 0);
     if (key < 0) {
         printf("no keys\n");
@@ -48,10 +49,7 @@ int main(void)
     signal(SIGUSR1, gentle);
     unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pkey_mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, key);
-    for (unsigned char i = 0; i < 50; i++) sum += call(page, i);
-    pkey_set(key, PKEY_DISABLE_ACCESS);
-    memcpy(&fn, &page, sizeof fn);
-    sum += fn();
+    for (unsigned char i = 0; i < 50; i++) sum += call(page, i, i % 2 ? PKEY_DISABLE_ACCESS : PKEY_DISABLE_WRITE);
     raise(SIGUSR1);
     printf("sum %d, rights %d\n", sum, pkey_get(key));
     if (!sigsetjmp(back, 1)) printf("read %d\n", *(volatile unsigned char *)page);

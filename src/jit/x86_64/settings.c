@@ -1,12 +1,16 @@
-/* Faults that Inlay's own code raises because of what the program has set, and that nobody has to hear of:
+/* What the program has set, other than registers, and Inlay's own code would fault by; nobody has to hear of it:
  *
  *   EFLAGS.AC         unaligned accesses fault. The runtime and large analysis routines begin with plain flags;
  *                     snippets and short routines run with the program's, for speed. The instruction is stepped
  *                     over with the check switched off.
  *   PR_TSC_SIGSEGV    rdtsc faults. Its answer is got with the switch on for a moment.
  *
- * Both are asked only where the fault is not at an instruction of the program's. For both engines; in a rewritten
+ *   PKRU              protection keys forbid reading code that may be executed. While it is read for translating
+ *                     all keys are open; calls made for the program are made with its own.
+ *
+ * The first two are asked only where the fault is not at an instruction of the program's. For both engines; in a rewritten
  * program, whose masks are the kernel's, not while the program blocks SIGBUS or SIGSEGV: it then dies. */
+#include <cpuid.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -71,4 +75,34 @@ bool jit_settings_fault(jit_thread *t, int signo, void *uc)
     if (signo != SIGBUS || g[REG_TRAPNO] != TRAP_AC || !(g[REG_EFL] & FLAG_AC)) return false;
     step_over(t, uc);
     return true;
+}
+
+/* --- protection keys --- */
+
+static bool has_keys(void)
+{
+    static int known; /* 1: no, 2: yes */
+    unsigned a, b, c = 0, d;
+    const unsigned ospke = 1u << 4;
+    if (!known) known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & ospke ? 2 : 1;
+    return known == 2;
+}
+
+static void set_rights(uint32_t pkru)
+{
+    __asm__ volatile(".byte 0x0f, 0x01, 0xef" : : "a"(pkru), "c"(0), "d"(0) : "memory"); /* wrpkru */
+}
+
+uint32_t jit_rights_open(void)
+{
+    uint32_t pkru = 0, zero;
+    if (!has_keys()) return 0;
+    __asm__ volatile(".byte 0x0f, 0x01, 0xee" : "=a"(pkru), "=d"(zero) : "c"(0)); /* rdpkru */
+    if (pkru) set_rights(0);
+    return pkru;
+}
+
+void jit_rights_close(uint32_t rights)
+{
+    if (rights) set_rights(rights);
 }

@@ -141,7 +141,7 @@ bool sigvectors_put(const jit_thread *t, uint64_t to)
     uint32_t size = x86_xstate_size(layout, features_of(t));
     struct sw_bytes sw = {.magic1 = FP_XSTATE_MAGIC1,
                           .extended_size = size + (uint32_t)sizeof(uint32_t),
-                          .features = features_of(t),
+                          .features = layout->xsave ? features_of(t) : 0,
                           .xstate_size = size};
     return jit_write(to, t->frame.xsave_area, SW_RESERVED) && jit_write(to + SW_RESERVED, &sw, sizeof sw) &&
            (!layout->xsave || put_extended(t, to, size));
