@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "(usage: inlay rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT, or --with-libs DIR)";
+    "(usage: inlay rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT, or --with-libs DIR [--lib PATTERN])";
 
 static bool asks_for_help(char **argv)
 {

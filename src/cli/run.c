@@ -19,7 +19,7 @@ static const struct common {
     {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
     {"--proc", true}, {"--log", true},   {"--stress", true},     {"--dump", true},
     {"--dump-at", true}, {"--no-ptrace", false}, {"--no-sums", false},
-    {"--rewrite", true}, {"--with-libs", true}, {"--result", true}, {"--report", true},
+    {"--rewrite", true}, {"--with-libs", true}, {"--lib", true}, {"--result", true}, {"--report", true},
     {"--map", true}, {"--help", false},
 };
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(rewrite_boot_links) == 64 && offsetof(rewrite_boot_links, self) == 0 &&
+_Static_assert(sizeof(rewrite_boot_links) == 88 && offsetof(rewrite_boot_links, self) == 0 &&
                offsetof(rewrite_boot_links, entry) == 24, "known to boot/start.S (see meson.build)");
 
 enum { PAGE = 4096 };

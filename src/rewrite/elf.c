@@ -143,13 +143,20 @@ static inl_status put_carried(rewrite_writer *w, inl_error *e) {
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 
+static uint64_t lowest_address(const rewrite_writer *w) {
+    const image_segment *s;
+    image_segments(w->im, &s);
+    return s[0].addr;
+}
+
 static void fill_links(rewrite_writer *w) {
     const rewrite_carry *carry = w->options->carry;
     bool preinit = carry && w->dynamic.preinit;
     rewrite_boot_links links = {
         .self = w->boot.addr, .data = w->data_addr, .data_size = carry ? carry->data_size : 0,
         .entry = w->im->view.header.e_entry, .text = w->text_at, .text_size = w->plan->text_size,
-        .map = w->map_addr, .dynamic = preinit,
+        .map = w->map_addr, .bias = w->plan->bias, .low = lowest_address(w), .set = w->options->set,
+        .dynamic = preinit,
     };
     if (carry) {
         rewrite_set(&w->boot, 0, &links, sizeof links);

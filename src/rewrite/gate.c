@@ -54,6 +54,7 @@ void rewrite_gate_init(void)
 {
     jit_fd_init();
     rewrite_gated_others = watched;
+    rewrite_gated[REWRITE_IMAGES_CALL / 64] |= 1ull << REWRITE_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
         if (rewrite_syscall_matters(nr)) rewrite_gated[nr / 64] |= 1ull << nr % 64;
         if (HAS(descriptors, nr) && !watched) rewrite_gated_fds[nr / 64] |= 1ull << nr % 64;
@@ -158,6 +159,10 @@ static uint64_t begin_call(jit_thread *t)
 {
     weave_context *c = &t->ctx;
     long nr = jit_number(c);
+    if (nr == REWRITE_IMAGES_CALL && c->pc == rewrite_linker_call) {
+        rewrite_images_changed();
+        return (uint64_t)(uintptr_t)rewrite_gate_leave;
+    }
     bool skipped = watched && jit.client.syscall_enter && jit.client.syscall_enter(jit.client.arg, t, c, nr);
     jit_verdict verdict = skipped ? JIT_CALL_GOES : jit_confine_ask(t, c);
     if (verdict == JIT_CALL_KILLS) jit_confine_kill(t);

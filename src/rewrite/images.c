@@ -1,7 +1,6 @@
 /* What is mapped into a rewritten program when it starts: the program itself, from the auxiliary vector,
- * and what the dynamic linker has loaded, from its list. A rewritten image is known by its note (see
- * elf_notes.c); its assumed bias is in the list that the tool carries, under the program's own entry or the
- * library's name. Libraries that are opened later are not in the list, nor are they rewritten. */
+ * and what the dynamic linker has loaded, from its list, which is looked at again whenever the linker has changed it
+ * (sites.c). A rewritten image is known by its note (see elf_notes.c), which holds its assumed bias. */
 #include "rewrite/run_private.h"
 
 #include <elf.h>
@@ -91,17 +90,6 @@ static const rewrite_boot_links *links_in_notes(const char *at, size_t size)
     return NULL;
 }
 
-static const rewrite_carry_image *carried_image(const char *soname)
-{
-    const rewrite_carry_head *head = rewrite_handoff_data.data;
-    const char *data = (const char *)head;
-    const rewrite_carry_image *all = (const void *)(data + head->images);
-    for (uint64_t i = 0; i < head->image_count; i++) {
-        if (!soname ? i == 0 : all[i].soname && !strcmp(data + all[i].soname, soname)) return &all[i];
-    }
-    return NULL;
-}
-
 /* NULL: it is not all there. */
 static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
 {
@@ -111,35 +99,38 @@ static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
     return map->states <= room ? map : NULL;
 }
 
-/* Fills in what a rewritten image's links say; they may not be aligned. */
-static void adopt_links(run_image *i, const void *at, const char *soname)
+/* Fills in what a rewritten image's links say; they may not be aligned. One that was rewritten with another program
+ * counts in that one's counters. */
+static void adopt_links(run_image *i, const void *at)
 {
     rewrite_boot_links links;
     memcpy(&links, at, sizeof links);
-    const rewrite_carry_image *carried = carried_image(soname);
-    uint64_t lowest = carried ? carried->link_low : i->low - i->bias;
+    if (links.set && links.set != rewrite_handoff_data.data->id)
+        jit_say("%s was rewritten with another program, what it counts is wrong; rewrite both together (--lib)",
+                i->name);
     i->text = i->bias + links.text;
     i->text_size = links.text_size;
     i->map = links.map ? map_at(i, i->bias + links.map) : NULL;
-    i->map_base = i->bias + lowest;
-    if (carried) i->to_assumed = carried->bias - i->bias;
+    i->map_base = i->bias + links.low;
+    i->to_assumed = links.bias - i->bias;
 }
 
-static const char *soname_of(const run_image *i)
+/* Readers take no lock: a place is taken again only when there is no new one. */
+static run_image *free_place(void)
 {
-    uint64_t name, strings = rewrite_dynamic_address(i, DT_STRTAB);
-    if (!strings || !rewrite_dynamic_value(i, DT_SONAME, &name)) return NULL;
-    return rewrite_mapped_string(i, strings + name);
+    if (rewrite_images.count < REWRITE_MAX_IMAGES) return &images[rewrite_images.count];
+    for (size_t k = 1; k < REWRITE_MAX_IMAGES; k++)
+        if (!images[k].phdr) return &images[k];
+    return NULL;
 }
 
 static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
 {
-    if (rewrite_images.count == REWRITE_MAX_IMAGES) return;
-    run_image *i = &images[rewrite_images.count];
-    *i = (run_image){.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name};
+    run_image *place = free_place();
+    run_image new = {.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true}, *i = &new;
     const Elf64_Phdr *ph = phdr;
     const rewrite_boot_links *links = NULL;
-    for (unsigned k = 0; k < phnum; k++) {
+    for (unsigned k = 0; place && k < phnum; k++) {
         uint64_t at = bias + ph[k].p_vaddr;
         if (ph[k].p_type == PT_NOTE && !links && rewrite_is_mapped(i, at, ph[k].p_filesz))
             links = links_in_notes((const char *)at, ph[k].p_filesz);
@@ -147,10 +138,11 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
         if (at < i->low) i->low = at & ~(uint64_t)(PAGE - 1);
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
     }
-    if (i->low >= i->high) return;
-    if (main) adopt_links(i, rewrite_handoff_data.links, NULL);
-    else if (links) adopt_links(i, links, soname_of(i));
-    rewrite_images.count++;
+    if (!place || i->low >= i->high) return;
+    if (main) adopt_links(i, rewrite_handoff_data.links);
+    else if (links) adopt_links(i, links);
+    *place = new;
+    if (place == &images[rewrite_images.count]) __atomic_fetch_add(&rewrite_images.count, 1, __ATOMIC_RELEASE);
 }
 
 static uint64_t aux(uint64_t type)
@@ -160,13 +152,18 @@ static uint64_t aux(uint64_t type)
     return 0;
 }
 
-static const struct link_map *linker_list(const run_image *i)
+static bool linker_state(struct r_debug *out)
 {
-    struct r_debug debug;
     uint64_t at;
     /* 0: a static program, which has none yet */
-    if (!rewrite_dynamic_value(i, DT_DEBUG, &at) || !at || !jit_read(&debug, at, sizeof debug)) return NULL;
-    return debug.r_map;
+    return rewrite_images.count && rewrite_dynamic_value(&images[0], DT_DEBUG, &at) && at &&
+           jit_read(out, at, sizeof *out);
+}
+
+uint64_t rewrite_linker_tells(void)
+{
+    struct r_debug debug;
+    return linker_state(&debug) ? debug.r_brk : 0;
 }
 
 /* Its program headers are at the same distance as in the file, behind everything perhaps. */
@@ -182,12 +179,38 @@ static void add_library(const struct link_map *m)
         add((const void *)at, h.e_phnum, m->l_addr, m->l_name, false);
 }
 
+static run_image *known(const struct link_map *m)
+{
+    for (size_t k = 1; k < rewrite_images.count; k++)
+        if (images[k].phdr && images[k].bias == m->l_addr) return &images[k];
+    return NULL;
+}
+
+/* The linker's list is as it shall be: what is new in it, and what has gone. */
+static void compare_list(const struct link_map *first)
+{
+    for (size_t k = 1; k < rewrite_images.count; k++) images[k].is_there = false;
+    for (const struct link_map *m = first; m; m = m->l_next) {
+        if (m == first || m->l_addr == aux(AT_SYSINFO_EHDR)) continue; /* the first is the program */
+        if (!known(m)) add_library(m);
+        if (known(m)) known(m)->is_there = true;
+    }
+    for (size_t k = 1; k < rewrite_images.count; k++)
+        if (!images[k].is_there) images[k] = (run_image){0};
+}
+
 void rewrite_images_find(void)
 {
-    const rewrite_handoff *h = &rewrite_handoff_data;
+    struct r_debug debug;
     rewrite_images.items = images;
-    add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), h->bias, "", true);
-    const struct link_map *first = rewrite_images.count ? linker_list(&images[0]) : NULL;
-    for (const struct link_map *m = first; m; m = m->l_next)
-        if (m != first && m->l_addr != aux(AT_SYSINFO_EHDR)) add_library(m); /* the first is the program */
+    add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), rewrite_handoff_data.bias, "", true);
+    if (linker_state(&debug)) compare_list(debug.r_map);
+}
+
+void rewrite_images_changed(void)
+{
+    struct r_debug debug;
+    if (!linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
+    compare_list(debug.r_map);
+    rewrite_patch_sites();
 }

@@ -163,6 +163,8 @@ typedef struct rewrite_boot_links {
     uint64_t entry;          /* the program's original entry point */
     uint64_t text, text_size; /* the moved code */
     uint64_t map;            /* see rewrite_carried_map */
+    uint64_t bias, low;      /* what was assumed; the image's lowest link-time address */
+    uint64_t set;            /* of all images that were rewritten together the same: the carried data's id */
     uint64_t dynamic;        /* 1: called as an initialiser (argc, argv, envp); 0: as the entry point */
 } rewrite_boot_links;
 typedef struct rewrite_carry {
@@ -185,6 +187,7 @@ typedef struct rewrite_carried_map {
 typedef struct rewrite_write_options {
     const rewrite_carry *carry;
     bool has_tool;           /* the program that it belongs to carries a tool, which needs the map */
+    uint64_t set;            /* see rewrite_boot_links */
     const char *run_path;    /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
     void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of);
     void (*notice)(void *arg, const char *what); /* of the written file, for the user; or NULL */

@@ -20,6 +20,8 @@ typedef struct run_image {
     const void *phdr;
     unsigned phnum;
     const char *name;
+    bool is_new;              /* its system calls have not been looked at */
+    bool is_there;
 } run_image;
 typedef struct run_images {
     run_image *items;
@@ -27,6 +29,13 @@ typedef struct run_images {
 } run_images;
 extern run_images rewrite_images;
 void rewrite_images_find(void);
+/* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
+ * be done then, on the tool's stack. */
+uint64_t rewrite_linker_tells(void);
+void rewrite_images_changed(void);
+/* The number of the call that says so, made at `rewrite_linker_call` only. */
+enum { REWRITE_IMAGES_CALL = 511 };
+extern uint64_t rewrite_linker_call;
 const run_image *rewrite_image_at(uint64_t pc);
 /* In moved code? And is it the first byte of a block, where nothing of the weaver's is pending? */
 const run_image *rewrite_moved_at(uint64_t pc);

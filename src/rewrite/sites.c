@@ -13,7 +13,10 @@
  *
  * A site is looked at only where the procedure that it lies in is known (procedures.c) and decoding from
  * that procedure's start finds the instruction there. Five bytes are taken that begin
- * with an instruction, hold the call, and are entered by no branch except at their start. */
+ * with an instruction, hold the call, and are entered by no branch except at their start.
+ *
+ * The dynamic linker calls a procedure that does nothing whenever it has changed its list of libraries, for debuggers:
+ * it becomes a call of the gate too, so that libraries that are loaded later are known and looked at as well. */
 #include "rewrite/run_private.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -328,12 +331,70 @@ static void patch_image(const run_image *i, isa_insn *insns, uint32_t *branches)
     if (a.at) sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
 }
 
+/* --- libraries that are loaded later --- */
+
+uint64_t rewrite_linker_call;
+
+/* What the linker calls does nothing, for debuggers' sake: a return and padding. */
+static bool does_nothing(uint64_t at)
+{
+    isa_insn in;
+    for (uint64_t pc = at; pc < at + JUMP; pc += in.len) {
+        if (set()->decode((const uint8_t *)pc, 16, pc, &in) != ISA_OK) return false;
+        if (pc == at ? in.flow != ISA_FLOW_RETURN : !is_padding(&in)) return false;
+    }
+    return true;
+}
+
+/* With all registers kept, as the linker may not expect that it does anything. */
+static void write_call(writer *w)
+{
+    static const uint8_t before[] = {0x50, 0x51, 0x41, 0x53, 0xb8}, after[] = {0x41, 0x5b, 0x59, 0x58, 0xc3};
+    uint32_t number = REWRITE_IMAGES_CALL;
+    bytes(w, before, sizeof before); /* push rax, rcx, r11; mov $number, %eax */
+    bytes(w, &number, sizeof number);
+    gate(w);
+    rewrite_linker_call = w->at + w->size;
+    bytes(w, after, sizeof after);
+}
+
+static void hook_linker(void)
+{
+    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    uint64_t at = rewrite_linker_tells(), page;
+    const run_image *i = at ? rewrite_image_at(at) : NULL;
+    area a = {0};
+    if (!i || !rewrite_is_mapped(i, at, 32)) return;
+    if (!memcmp((const void *)at, endbr64, sizeof endbr64)) at += sizeof endbr64;
+    page = at & ~(uint64_t)(PAGE - 1);
+    writer over = {.at = at};
+    if (does_nothing(at) && take_area(&a, i)) {
+        writer w = {.at = a.next};
+        write_call(&w);
+        jump(&over, w.at);
+        memcpy((void *)w.at, w.bytes, w.size);
+        sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
+    }
+    uint64_t pages = ((at + JUMP - 1) & ~(uint64_t)(PAGE - 1)) + PAGE - page;
+    if (over.size && !over.failed && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
+        memcpy((void *)at, over.bytes, JUMP);
+        sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_EXEC);
+        return;
+    }
+    inl_log(INL_LOG_INJECT, "%s does not tell of libraries that are loaded later", i->name);
+}
+
 void rewrite_patch_sites(void)
 {
+    static bool hooked;
     isa_insn *insns = malloc(MOST_INSNS * sizeof *insns);
     uint32_t *branches = malloc(MOST_INSNS * sizeof *branches);
-    for (size_t i = 0; insns && branches && i < rewrite_images.count; i++)
-        patch_image(&rewrite_images.items[i], insns, branches);
+    for (size_t i = 0; insns && branches && i < rewrite_images.count; i++) {
+        if (rewrite_images.items[i].is_new) patch_image(&rewrite_images.items[i], insns, branches);
+        rewrite_images.items[i].is_new = false;
+    }
+    if (!hooked) hook_linker();
+    hooked = true;
     rewrite_procedures_done();
     free(insns);
     free(branches);

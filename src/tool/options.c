@@ -136,6 +136,8 @@ static const option common[] = {
      "do not run PROGRAM: write OUT, a program that carries the tool", .what = "OUT"},
     {STRING, "with-libs", 0, &tool_options_now.with_libs,
      "... and the libraries that it loads, all of them into DIR", .what = "DIR"},
+    {GLOB, "lib", 0, &tool_options_now.libs,
+     "... and libraries that it opens later: a path, or a name; with * and ?", .what = "PATTERN"},
     {STRING, "result", 0, &tool_options_now.result,
      "... whose result goes to FILE (standard error; INLAY_OUT overrides it)", .what = "FILE"},
     {STRING, "report", 0, &tool_options_now.report,
@@ -152,7 +154,7 @@ enum { COMMON = sizeof common / sizeof *common };
 /* Of these the program that is written knows nothing. */
 static bool is_for_rewriting(const option *o)
 {
-    static const char *const names[] = {"rewrite", "with-libs", "result", "report", "map", "no-sums"};
+    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i])) return true;
     return false;
@@ -433,6 +435,7 @@ static void check_rewriting(void)
         wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
     if (o->rewriting && !o->rewrite_out && !o->with_libs)
         wrong_usage("no output named (-o OUT, or --with-libs DIR)");
+    if (o->libs.count && !o->with_libs) wrong_usage("--lib is for --with-libs DIR: more libraries that go there");
     if (o->rewriting && !by_command && !o->result) o->result = o->output;
 }
 

@@ -182,7 +182,7 @@ static void add_libraries(rewriter *r)
     inl_error e = {0};
     rewriter_library *libs;
     size_t n;
-    if (rewriter_libraries(r->images[0].im, &libs, &n, &e) != INL_OK)
+    if (rewriter_libraries(r->images[0].im, &tool_options_now.libs, &libs, &n, &e) != INL_OK)
         give_up_for("cannot rewrite %s: %s", r->images[0].path, &e);
     rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
     if (!more) give_up("cannot rewrite %s: %s", r->images[0].path, "out of memory");
@@ -375,7 +375,8 @@ static void refuse_library(const rewriter *r)
 {
     if (registered_something() && !r->images[0].is_program)
         give_up("cannot rewrite %s: %s", r->images[0].path,
-                "a library cannot carry a tool; rewrite a program that loads it (--with-libs)");
+                "a library cannot carry a tool; rewrite a program that loads it, "
+                "with --with-libs DIR and --lib naming this library if the program opens it later");
 }
 
 /* A tool that registered nothing is not needed in the program. */
@@ -444,6 +445,7 @@ static void write_files(rewriter *r)
         rewrite_write_options o = {
             .carry = carries && k == 0 ? &carry : NULL,
             .has_tool = carries,
+            .set = carries ? ((const rewrite_carry_head *)carry.data)->id : 0,
             .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
             .progress = rewriter_progress,
             .notice = notice,

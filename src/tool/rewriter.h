@@ -32,11 +32,13 @@ void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 
 /* --- rewriter_libs.c --- */
 /* The shared libraries that a program loads when it starts, as the dynamic linker would find them, in the
- * order in which it would; the interpreter itself is not among them. */
+ * order in which it would; the interpreter itself is not among them. Then those that `more` names (--lib), with what
+ * they need, as far as it is found. */
 typedef struct rewriter_library {
     char *path, *name; /* the file; the name that it is loaded by */
 } rewriter_library;
-inl_status rewriter_libraries(image *program, rewriter_library **out, size_t *count, inl_error *);
+inl_status rewriter_libraries(image *program, const tool_globs *more, rewriter_library **out, size_t *count,
+                              inl_error *);
 
 /* --- <isa>/folders.c --- */
 const char *const *rewriter_hwcaps(void);

@@ -3,11 +3,15 @@
  * A name without a slash is looked for as ld.so(8) does: DT_RPATH of the object and of those that led to
  * it (unless it has a DT_RUNPATH), LD_LIBRARY_PATH, DT_RUNPATH, the cache /etc/ld.so.cache, the default
  * folders. $ORIGIN and $LIB are understood. What ld.so would pick by the processor (glibc-hwcaps) is
- * looked for too, the newest level that this machine has first. */
+ * looked for too, the newest level that this machine has first.
+ *
+ * More libraries can be named, which the program opens later: by path, or by a name that the cache has. */
 #include "tool/rewriter.h"
 #include "image/private.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,6 +23,7 @@ typedef struct object {
     const char *rpath, *runpath, *soname;
     size_t parent;
     bool borrowed;        /* `im` is the caller's */
+    bool later;           /* it, or what needs it, is opened later */
 } object;
 
 typedef struct search {
@@ -150,14 +155,18 @@ static const char *cache_string(const search *s, uint32_t offset)
     return memchr(text, 0, s->cache_size - offset) ? text : NULL;
 }
 
-static bool in_cache(const search *s, const char *name, char out[PATH_MAX])
+static bool open_cache(const search *s, cache_header *h)
 {
     static const char magic[] = "glibc-ld.so.cache1.1";
+    if (s->cache_size < sizeof *h) return false;
+    memcpy(h, s->cache, sizeof *h);
+    return !memcmp(h->magic, magic, sizeof h->magic) && h->count <= (s->cache_size - sizeof *h) / sizeof(cache_entry);
+}
+
+static bool in_cache(const search *s, const char *name, char out[PATH_MAX])
+{
     cache_header h;
-    if (s->cache_size < sizeof h) return false;
-    memcpy(&h, s->cache, sizeof h);
-    if (memcmp(h.magic, magic, sizeof h.magic)) return false;
-    if (h.count > (s->cache_size - sizeof h) / sizeof(cache_entry)) return false;
+    if (!open_cache(s, &h)) return false;
     for (uint32_t i = 0; i < h.count; i++) {
         cache_entry c;
         memcpy(&c, s->cache + sizeof h + i * sizeof c, sizeof c);
@@ -206,18 +215,21 @@ static bool is_known(const search *s, const char *name, const char *path)
     return false;
 }
 
-static inl_status add(search *s, size_t who, const char *name, inl_error *e)
+/* The name that it gets beside the others. */
+static char *free_name(const search *s, const char *path)
 {
-    char found[PATH_MAX], real[PATH_MAX];
-    if (is_known(s, name, NULL)) return INL_OK;
-    if (!find(s, who, name, found))
-        return inl_fail(e, INL_ERR_NOT_FOUND, "the library %s, which %s needs, is not found", name,
-                        s->objects.items[who].path);
-    if (!realpath(found, real)) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", found, strerror(errno));
-    if (is_known(s, name, real)) return INL_OK;
-    const char *base = strrchr(name, '/');
-    object o = {.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who};
-    inl_status st = image_open(real, &o.im, e);
+    const char *slash = strrchr(path, '/');
+    char *name = strdup(slash ? slash + 1 : path);
+    for (unsigned n = 2; name && is_known(s, name, NULL); n++) {
+        free(name);
+        if (asprintf(&name, "%u-%s", n, slash ? slash + 1 : path) < 0) name = NULL;
+    }
+    return name;
+}
+
+static inl_status add_object(search *s, object o, inl_error *e)
+{
+    inl_status st = image_open(o.path, &o.im, e);
     if (st != INL_OK) return st;
     read_dynamic(&o, NULL);
     if (!o.path || !o.name || !inl_vec_push(&s->objects, o))
@@ -225,10 +237,77 @@ static inl_status add(search *s, size_t who, const char *name, inl_error *e)
     return INL_OK;
 }
 
-static inl_status walk(search *s, inl_error *e)
+static inl_status add(search *s, size_t who, const char *name, inl_error *e)
+{
+    char found[PATH_MAX], real[PATH_MAX];
+    bool later = s->objects.items[who].later;
+    if (is_known(s, name, NULL)) return INL_OK;
+    if (!find(s, who, name, found)) {
+        if (later) return INL_OK; /* whoever opens the one sees to the other */
+        return inl_fail(e, INL_ERR_NOT_FOUND, "the library %s, which %s needs, is not found", name,
+                        s->objects.items[who].path);
+    }
+    if (!realpath(found, real)) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", found, strerror(errno));
+    if (is_known(s, name, real)) return INL_OK;
+    const char *base = strrchr(name, '/');
+    return add_object(s, (object){.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who,
+                                  .later = later}, e);
+}
+
+/* --- libraries that are opened later --- */
+
+static inl_status add_file(search *s, const char *path, inl_error *e)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(errno));
+    if (!is_usable(s, real)) return inl_fail(e, INL_ERR_FORMAT, "%s, named by --lib, is no library", path);
+    if (is_known(s, "", real)) return INL_OK;
+    return add_object(s, (object){.path = strdup(real), .name = free_name(s, real), .later = true}, e);
+}
+
+static inl_status add_files(search *s, const char *pattern, bool *any, inl_error *e)
+{
+    glob_t found;
+    inl_status st = INL_OK;
+    if (glob(pattern, 0, NULL, &found)) return INL_OK;
+    for (size_t i = 0; i < found.gl_pathc && st == INL_OK; i++, *any = true) st = add_file(s, found.gl_pathv[i], e);
+    globfree(&found);
+    return st;
+}
+
+/* Names that the dynamic linker knows. */
+static inl_status add_cached(search *s, const char *pattern, bool *any, inl_error *e)
+{
+    cache_header h;
+    char path[PATH_MAX];
+    inl_status st = INL_OK;
+    if (!open_cache(s, &h)) return INL_OK;
+    for (uint32_t i = 0; i < h.count && st == INL_OK; i++) {
+        cache_entry c;
+        memcpy(&c, s->cache + sizeof h + i * sizeof c, sizeof c);
+        const char *name = cache_string(s, c.key);
+        if (!name || fnmatch(pattern, name, 0) || !in_cache(s, name, path)) continue;
+        *any = true;
+        st = add_file(s, path, e);
+    }
+    return st;
+}
+
+static inl_status add_more(search *s, const char *pattern, inl_error *e)
+{
+    bool any = false;
+    inl_status st = add_files(s, pattern, &any, e);
+    if (st == INL_OK && !any && !strchr(pattern, '/')) st = add_cached(s, pattern, &any, e);
+    if (st == INL_OK && !any)
+        return inl_fail(e, INL_ERR_NOT_FOUND, "--lib %s: there is no such file, nor a library of that name", pattern);
+    return st;
+}
+
+/* From object number `from` on. */
+static inl_status walk(search *s, size_t from, inl_error *e)
 {
     inl_status st = INL_OK;
-    for (size_t i = 0; i < s->objects.count && st == INL_OK; i++) {
+    for (size_t i = from; i < s->objects.count && st == INL_OK; i++) {
         needed n = {0};
         if (!s->objects.items[i].im) continue;
         read_dynamic(&s->objects.items[i], &n);
@@ -238,7 +317,8 @@ static inl_status walk(search *s, inl_error *e)
     return st;
 }
 
-inl_status rewriter_libraries(image *program, rewriter_library **out, size_t *count, inl_error *e)
+inl_status rewriter_libraries(image *program, const tool_globs *more, rewriter_library **out, size_t *count,
+                              inl_error *e)
 {
     search s = {.machine = image_machine(program)};
     s.cache = image_map_file("/etc/ld.so.cache", &s.cache_size);
@@ -252,7 +332,10 @@ inl_status rewriter_libraries(image *program, rewriter_library **out, size_t *co
         object o = {.path = interp, .name = strdup(slash ? slash + 1 : interp), .borrowed = true};
         inl_vec_push(&s.objects, o);
     }
-    inl_status st = walk(&s, e);
+    inl_status st = walk(&s, 0, e);
+    size_t at_start = s.objects.count;
+    for (unsigned i = 0; i < more->count && st == INL_OK; i++) st = add_more(&s, more->items[i], e);
+    if (st == INL_OK) st = walk(&s, at_start, e);
     *count = 0;
     *out = calloc(s.objects.count + 1, sizeof **out);
     if (!*out && st == INL_OK) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");

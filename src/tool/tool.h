@@ -74,7 +74,7 @@ enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
     bool json, no_ptrace, no_sums;
-    tool_globs images, procs;
+    tool_globs images, procs, libs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;

@@ -10,6 +10,7 @@
  * Calls boot_prepare(links, argc, argv, envp, sp, pc), which answers the tool's entry point and stack.
  */
         .section .boot.links, "a", @progbits
+        .balign 8
         .globl  boot_links
         .hidden boot_links
 boot_links:
