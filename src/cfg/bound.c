@@ -104,9 +104,10 @@ static bool compared_with(cfg_view *v, const cfg_shape *c, cfg_point at, uint64_
 {
     cfg_constant k;
     if (!c->has_src || (c->sem != SEM_CMP && c->sem != SEM_SUB)) return false;
-    if (c->src.kind == ISA_OPERAND_IMM) *constant = (uint64_t)c->src.imm;
-    else if (c->src.kind != ISA_OPERAND_REG || c->src.high_byte || !cfg_constant_of(v, c->src.reg, at, &k)) return false;
-    else *constant = k.value;
+    if (c->src.kind == ISA_OPERAND_IMM) k.value = (uint64_t)c->src.imm;
+    else if (c->src.kind != ISA_OPERAND_REG || c->src.high_byte) return false;
+    else if (!cfg_constant_of(v, c->src.reg, at, &k)) return false;
+    *constant = k.value;
     if (c->dst.size < 8) *constant &= (1ull << 8 * c->dst.size) - 1;
     return true;
 }

@@ -27,41 +27,6 @@ static bool last_insn(const cfg_program *p, const cfg_block *b, isa_insn *in)
     return true;
 }
 
-/* V8's built-in code, one blob in the text: the collector looks return addresses up in tables that tell
- * which registers and slots hold objects there. */
-static bool is_blob(const char *name)
-{
-    return name && !strncmp(name, "Builtins_", 9);
-}
-
-/* How Go's table of procedures begins (versions 1.2 to today's), where section names do not tell: a magic
- * number, two zeros, the smallest instruction's size and a pointer's. */
-static bool is_go_table(uint64_t word)
-{
-    uint32_t magic = (uint32_t)word;
-    return word >> 32 == 0x08010000 && (magic == 0xfffffffb || (magic >= 0xfffffff0 && magic <= 0xfffffffa));
-}
-
-/* Go's runtime walks and copies its stacks by tables of return addresses. */
-static bool is_go(image *im)
-{
-    const image_section *sections;
-    const image_segment *segments;
-    const uint8_t *bytes;
-    size_t count = image_sections(im, &sections), n = image_segments(im, &segments);
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(sections[i].name, ".gopclntab") || !strcmp(sections[i].name, ".note.go.buildid")) return true;
-    for (size_t i = 0; count == 0 && i < n; i++) {
-        size_t size = image_bytes(im, segments[i].addr, &bytes);
-        for (size_t at = -segments[i].addr & 7; at + 8 <= size; at += 8) {
-            uint64_t word;
-            memcpy(&word, bytes + at, sizeof word);
-            if (is_go_table(word)) return true;
-        }
-    }
-    return false;
-}
-
 /* A branch to where no block begins. */
 static void note_split(rewrite_work *w, uint64_t target)
 {
@@ -83,7 +48,8 @@ static const char *refusal(rewrite_work *w, uint32_t proc)
 {
     const cfg_program *p = rewrite_cfg(w);
     const cfg_proc *of = &p->procs[proc];
-    if (is_blob(of->name)) return "its callers' return addresses are looked up (V8 built-in)";
+    const char *why = rewrite_lookups_of_proc(w, proc);
+    if (why) return why;
     for (uint32_t i = 0; i < of->block_count; i++) {
         const cfg_block *b = &p->blocks[of->first_block + i];
         isa_insn in;
@@ -286,7 +252,7 @@ static uint32_t count_asked(const rewrite_work *w)
 static bool settle(rewrite_work *w, bool few)
 {
     const cfg_program *p = rewrite_cfg(w);
-    const char *why = is_go(p->image) ? "Go's runtime looks return addresses up in its own tables" : NULL;
+    const char *why = rewrite_lookups_of_image(p->image);
     for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why, few);
     rewrite_leave_sequences(w);
     leave_split(w);
@@ -307,7 +273,7 @@ static bool settle(rewrite_work *w, bool few)
 bool rewrite_choose(rewrite_work *w)
 {
     bool few = w->client && w->client->empty;
-    if (!find_early(w)) return false;
+    if (!find_early(w) || !rewrite_find_lookups(w)) return false;
     if (!settle(w, few)) settle(w, false);
     return !w->no_room;
 }

@@ -75,6 +75,7 @@ static void forget(rewrite_work *w)
     free(w->first_table);
     free(w->next_table);
     free(w->runs_early);
+    free(w->looked_up);
     inl_vec_free(&w->catches);
     inl_vec_free(&w->far);
     inl_vec_free(&w->near);

@@ -2,6 +2,7 @@
  *
  *   plan.c      the order of work; layout of the new text
  *   choose.c    which procedures move, and where old code must be caught for them
+ *   lookups.c   code whose return addresses something looks up stays
  *   faults.c    what is not understood of their tables keeps them where they are
  *   catch.c     jumps over old code: room, springboards, the patches
  *   tables.c    jump tables: which are redirected, and their copies
@@ -82,6 +83,7 @@ typedef struct rewrite_work {
     uint32_t *new_at;        /* per block: offset of its new code, or REWRITE_NOWHERE */
     uint8_t *redirected;     /* per table */
     uint8_t *runs_early;     /* per procedure: before the tool; NULL: none does */
+    uint8_t *looked_up;      /* per procedure: something looks its return addresses up (lookups.c) */
     INL_VEC(rewrite_catch) catches;
     INL_VEC(rewrite_fix) far;     /* between procedures */
     INL_VEC(rewrite_reaim) copies; /* of jump tables */
@@ -145,6 +147,13 @@ static inline bool rewrite_moves(const rewrite_work *w, uint32_t proc)
 
 /* choose.c */
 bool rewrite_choose(rewrite_work *);
+/* lookups.c: why new return addresses would not be found, of all code or of a procedure; NULL: they may be new. */
+bool rewrite_find_lookups(rewrite_work *);
+const char *rewrite_lookups_of_image(image *);
+/* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
+ * before it uses it? That register, or -1. */
+int rewrite_checks_stack(const isa *, const uint8_t *bytes, uint32_t size);
+const char *rewrite_lookups_of_proc(const rewrite_work *, uint32_t proc);
 void rewrite_leave(rewrite_work *, uint32_t proc, const char *reason);
 bool rewrite_catch_is_needed(const rewrite_work *, uint32_t block);
 /* faults.c: false: no memory. */

@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""Programs that look their return addresses up in tables of their own: rewritten, they find them.
+
+  tests/rewrite/lookups.py [--build DIR] [--only CASE] [--keep] [--large]
+
+  ocaml      frames are described in caml_frametable; dynamic, fixed, static, stripped
+  records    the same by hand: addresses behind calls in data, one a record
+  offsets    offsets of return addresses, in code that no unwind table describes
+  stacks     the same in a program without unwind tables, whose code checks a stack of its own
+  node       (with --large) V8's built-ins, in a node that was stripped
+
+Prints N passed, N failed at the end.
+"""
+
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 120
+OCAML = """
+type tree = Leaf | Node of tree * int * tree
+exception Found of int
+let rec insert t x = match t with
+  | Leaf -> Node (Leaf, x, Leaf)
+  | Node (l, y, r) -> if x < y then Node (insert l x, y, r) else if x > y then Node (l, y, insert r x) else t
+let rec sum = function Leaf -> 0 | Node (l, x, r) -> sum l + x + sum r
+let rec find t x = match t with
+  | Leaf -> raise Not_found
+  | Node (l, y, r) -> if x = y then raise (Found (sum l)) else find (if x < y then l else r) x
+let () =
+  let t = ref Leaf in
+  for i = 1 to 20000 do t := insert !t ((i * 7919) mod 10007); if i mod 5000 = 0 then Gc.compact () done;
+  let words = Hashtbl.create 7 in
+  for i = 1 to 3000 do Hashtbl.replace words (string_of_int (i mod 700)) (List.init (i mod 9) (fun k -> k * i)) done;
+  Gc.full_major ();
+  let found = ref 0 in
+  for i = 1 to 12000 do try find !t i with Found n -> found := !found + n | Not_found -> decr found done;
+  Printf.printf "%d %d %d\\n" (sum !t) !found (Hashtbl.fold (fun _ l a -> a + List.length l) words 0);
+  print_endline (String.concat "," (List.map (Printf.sprintf "%x") (List.sort compare [5; 300; -1; 70])))
+"""
+
+# Asks, with its return address, whether it is known: printed is how many were.
+WALK = """
+#include <stdio.h>
+#include <stdint.h>
+struct record { uint64_t place; uint64_t size; };
+extern struct record records[] __attribute__((weak));
+extern const unsigned offsets[] __attribute__((weak));
+extern char code[] __attribute__((weak));
+extern const int count;
+long limits[8];
+int known, lost;
+void walk(void) {
+    uint64_t here = (uint64_t)__builtin_return_address(0);
+    for (int i = 0; i < count; i++)
+        if (records ? records[i].place == here : (uint64_t)code + offsets[i] == here) { known++; return; }
+    lost++;
+}
+void all(void);
+static int ordinary(int n) { return n < 2 ? n : ordinary(n - 1) + ordinary(n - 2); }
+int plain(const char *s) { int n = 0; while (*s) n = n * 31 + *s++; return n + ordinary(n & 7); }
+int main(int argc, char **argv) { all(); printf("%d known, %d lost, %d\\n", known, lost, plain("some text")); return 0; }
+"""
+COUNT = 90
+
+
+def routines(check):
+    """Procedures that call walk and each other, and `all`, which calls them. They rely on r15 where they check."""
+    text, places = ".text\n.p2align 6\n.globl all\ncode:\n.globl code\n", []
+    for i in range(COUNT):
+        limit = f"  cmp 16(%r15), %rsp\n  jb 8f\n  incq 24(%r15)\n" if check else ""
+        inner = f"  call part{i + 1}\n.Lb{i}:\n" if i % 3 == 0 and i + 1 < COUNT else "  nop\n"
+        text += (f".p2align 6, 0xcc\npart{i}:\n  push %rbx\n{limit}  lea limits(%rip), %rbx\n  call walk@PLT\n.La{i}:\n"
+                 f"{inner}  call walk@PLT\n.Lc{i}:\n8: pop %rbx\n  ret\n")
+        places += [f".La{i}", f".Lc{i}"]
+    calls = "".join(f"  call part{i}\n" for i in range(COUNT))
+    return text + f".p2align 6, 0xcc\nall:\n  push %r15\n  lea limits(%rip), %r15\n{calls}  pop %r15\n  ret\n", places
+
+
+def by_records():
+    text, places = routines(False)
+    data = "".join(f"  .quad {place}\n  .quad 16\n" for place in places)
+    return described(text) + f".data\n.p2align 3\n.globl records\nrecords:\n{data}" + counted(places)
+
+
+def by_offsets(check):
+    text, places = routines(check)
+    data = "".join(f"  .long {place} - code\n" for place in places)
+    return text + f".section .rodata\n.p2align 3\n.globl offsets\noffsets:\n{data}" + counted(places)
+
+
+def counted(places):
+    return (f".section .rodata\n.p2align 2\n.globl count\ncount: .long {len(places)}\n"
+            f".section .note.GNU-stack,\"\",@progbits\n")
+
+
+def described(text):
+    return text.replace("code:\n", "code:\n.cfi_startproc\n", 1) + ".cfi_endproc\n"
+
+
+NODE = """
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+class Box { constructor(x) { this.x = x } get twice() { return this.x * 2 } }
+const boxes = new Map(); for (let i = 0; i < 1000; i++) boxes.set('k' + i, new Box(i));
+let sum = 0; for (const [, box] of boxes) sum += box.twice;
+try { null.x } catch (e) { console.log(e instanceof TypeError, e.stack.split('\\n').length > 1) }
+(async () => {
+    await new Promise(done => setTimeout(done, 10));
+    const many = []; for (let i = 0; i < 1e6; i++) many.push({ i });
+    console.log(fib(25), sum, many.length, JSON.stringify({ a: [1, { b: 2 }] }), 'abc'.replace(/b/g, 'X'));
+})();
+"""
+
+
+class Test:
+    def __init__(self, results):
+        self.results, self.root = results, results.folder
+        self.inlay = f"{results.options.build}/inlay"
+
+    def write(self, name, text):
+        with open(f"{self.root}/{name}", "w") as f:
+            f.write(text)
+        return name
+
+    def run(self, *argv):
+        done = driver.run(argv, LIMIT, cwd=self.root)
+        if done.status != 0:
+            raise Failed(f"{argv[0]}: status {done.status}", *driver.as_lines(done.stderr)[-8:])
+
+    def same(self, name, tool, reason, arguments=()):
+        """The rewritten program does the same, and its report tells why something was left."""
+        program, out, report = (f"{self.root}/{name}{suffix}" for suffix in ("", f".{tool}", ".json"))
+        driver.rewrite(self.inlay, [tool, program, "-o", out, f"--report={report}"])
+        native = driver.run([program, *arguments], LIMIT)
+        if native.status != 0:
+            raise Failed(f"{name}: status {native.status}")
+        here = driver.run([out, *arguments], LIMIT, env=os.environ | {"INLAY_OUT": f"{out}.result"})
+        told = driver.differences(native, here)
+        if told:
+            raise Failed(*told)
+        with open(report) as f:
+            if reason not in f.read():
+                raise Failed(f"the report does not say: {reason}")
+
+    def ocaml(self, name, flags, strip):
+        source = self.write(f"{name}.ml", OCAML)
+        self.run("ocamlopt", *flags, source, "-o", name)
+        if strip:
+            self.run("strip", name)
+        for tool in ("null", "bbcount"):
+            self.same(name, tool, "data hold return addresses of its calls")
+
+    def by_hand(self, name, assembly, flags, reason):
+        self.write("walk.c", WALK)
+        self.write(f"{name}.s", assembly)
+        self.run("gcc", "-O1", "-s", *flags, "walk.c", f"{name}.s", "-o", name)
+        for tool in ("null", "inscount"):
+            self.same(name, tool, reason)
+        said = driver.run([f"{self.root}/{name}"], LIMIT).stdout.decode()
+        if " 0 lost" not in said:
+            raise Failed(f"natively: {said}")
+
+    def node(self):
+        node = os.path.realpath(shutil.which("node"))
+        self.run("strip", node, "-o", f"{self.root}/node")
+        self.same("node", "null", "stacks of its own", [self.write("script.js", NODE) and f"{self.root}/script.js"])
+
+
+def cases(test):
+    if shutil.which("ocamlopt"):
+        for name, flags, strip in (("ocaml", [], False), ("ocaml_stripped", [], True),
+                                   ("ocaml_fixed_stripped", ["-ccopt", "-no-pie"], True),
+                                   ("ocaml_static", ["-ccopt", "-static"], False)):
+            yield name, lambda n=name, f=flags, s=strip: test.ocaml(n, f, s)
+    else:
+        test.results.skip("ocaml", "there is no ocamlopt")
+    bare = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+    for form, flags in (("", []), ("_fixed", ["-no-pie"])):
+        yield f"records{form}", lambda f=flags, n=f"records{form}": test.by_hand(n, by_records(), f, "data hold return")
+        yield f"offsets{form}", lambda f=flags, n=f"offsets{form}": test.by_hand(
+            n, by_offsets(False), [*f, "-static"], "no unwind table describes")
+        yield f"stacks{form}", lambda f=flags, n=f"stacks{form}": test.by_hand(
+            n, by_offsets(True), [*f, *bare], "stacks of its own")
+    if test.results.options.large and shutil.which("node"):
+        yield "node", test.node
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--large", action="store_true", help="large programs, too")
+    options = parser.parse_args()
+    with driver.Results("lookups", options) as results:
+        for name, function in cases(Test(results)):
+            results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
