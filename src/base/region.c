@@ -1,6 +1,12 @@
 #include "base/region.h"
+#include "base/sys.h"
 
-enum { PAGE = 4096, GAP = 16 * PAGE };
+#include <errno.h>
+#include <linux/mman.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { PAGE = 4096, GAP = 16 * PAGE, TRIES = 8 };
 
 inl_region inl_region_now __attribute__((section(".data"))) = {0};
 
@@ -20,4 +26,74 @@ uint64_t inl_region_take(size_t size)
     if (at + step <= r->high) return at;
     __atomic_store_n(&r->next, r->low + step, __ATOMIC_RELAXED);
     return r->low;
+}
+
+/* --- the spare --- */
+
+static uint64_t spare;
+static size_t spare_size;
+
+void inl_spare_keep(size_t size)
+{
+    spare_size = size;
+    spare = inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+}
+
+bool inl_spare_drop(void)
+{
+    uint64_t at = __atomic_exchange_n(&spare, 0, __ATOMIC_SEQ_CST);
+    if (at) sys_call2(SYS_munmap, (long)at, (long)spare_size);
+    return at != 0;
+}
+
+uint64_t inl_region_map(uint64_t at, size_t size, int prot, int flags)
+{
+    flags |= MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!at) at = inl_region_take(size);
+    long p;
+    do p = sys_call(SYS_mmap, (long)at, (long)size, prot, flags, -1, 0);
+    while (p == -ENOMEM && inl_spare_drop());
+    return sys_failed(p) ? 0 : (uint64_t)p;
+}
+
+static uint64_t map(uint64_t at, size_t size, int flags)
+{
+    return inl_region_map(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags);
+}
+
+/* --- rooms --- */
+
+/* Kernels before 4.17 take the flag for a hint. */
+static bool map_there(uint64_t at, size_t size)
+{
+    uint64_t p = map(at, size, MAP_FIXED_NOREPLACE);
+    if (p && p != at) sys_call2(SYS_munmap, (long)p, (long)size);
+    return p == at;
+}
+
+bool inl_room_take(inl_room *r, size_t size, size_t first)
+{
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t at = inl_region_take(size);
+        if (!at) break;
+        *r = (inl_room){at, size, first};
+        if (map_there(at, first)) return true;
+    }
+    *r = (inl_room){map(0, size, 0), size, size};
+    return r->at != 0;
+}
+
+bool inl_room_grow(inl_room *r, size_t mapped)
+{
+    mapped = (mapped + PAGE - 1) & ~(size_t)(PAGE - 1);
+    if (mapped <= r->mapped) return true;
+    if (mapped > r->size || !map_there(r->at + r->mapped, mapped - r->mapped)) return false;
+    r->mapped = mapped;
+    return true;
+}
+
+void inl_room_give_back(inl_room *r)
+{
+    if (r->at) sys_call2(SYS_munmap, (long)r->at, (long)r->mapped);
+    *r = (inl_room){0};
 }

@@ -8,6 +8,7 @@
 #ifndef INL_BASE_REGION_H
 #define INL_BASE_REGION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,24 @@ extern inl_region inl_region_now;
 
 void inl_region_set(uint64_t low, uint64_t high);
 uint64_t inl_region_take(size_t size);
+
+/* Memory that grows in its place. Address space counts against limits (RLIMIT_AS, RLIMIT_DATA) as soon as it is
+ * mapped, touched or not; but nobody else maps anything in the region, so a place there need not be mapped to be
+ * kept. Where there is no region, all of it is mapped at once. */
+typedef struct inl_room {
+    uint64_t at;
+    size_t size, mapped; /* bytes kept for it; [at, at + mapped) is there, writable, zero at first */
+} inl_room;
+
+bool inl_room_take(inl_room *, size_t size, size_t first); /* false: no memory */
+bool inl_room_grow(inl_room *, size_t mapped);             /* async-signal-safe; false: no memory, or no room */
+void inl_room_give_back(inl_room *);
+
+/* Inlay must be able to go on when the program has used up what it may map: a piece is kept for that, and given
+ * back to the kernel at the first mapping of Inlay's that fails. False: there is none (any more). */
+void inl_spare_keep(size_t size);
+bool inl_spare_drop(void);
+/* mmap of anonymous memory, with the spare's help; `at` 0: where the region has room. 0: no memory. */
+uint64_t inl_region_map(uint64_t at, size_t size, int prot, int flags);
 
 #endif

@@ -18,11 +18,15 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 enum {
     MAX_ARENAS = 512,
     DEFAULT_ARENA = 16 << 20,
+    SMALL_ARENA = 256 << 10,
+    FIRST_ARENAS = 4,
+    SPARE = 4 << 20,
     TINY_ARENA = 64 << 10,
     TINY_LIMIT = 256 << 10,
     CHUNK = 1 << 20,
@@ -41,17 +45,11 @@ static bool something_retired;
 static size_t dropped;         /* bytes of code and stubs that are used no more, live generation */
 
 uint8_t *jit_meta_base;
+static inl_room meta;          /* MAX_CHUNKS, mapped as far as they have been used */
+static size_t arena_size = DEFAULT_ARENA; /* less under a limit of address space */
 static uint64_t chunk_state[MAX_CHUNKS];
-static uint32_t chunk_count;   /* reserved */
 static uint32_t meta_chunk;    /* being filled */
 static size_t meta_at;         /* in it; CHUNK when there is none */
-
-static uint64_t map_memory(uint64_t at, size_t size, int prot, int flags)
-{
-    if (!at) at = inl_region_take(size);
-    long p = sys_call(SYS_mmap, (long)at, (long)size, prot, flags | MAP_NORESERVE, -1, 0);
-    return sys_failed(p) ? 0 : (uint64_t)p;
-}
 
 static void unmap_memory(uint64_t at, size_t size)
 {
@@ -71,20 +69,20 @@ static bool in_reach(uint64_t low, uint64_t high, uint64_t app)
 static uint64_t reserve_near(uint64_t app, size_t size)
 {
     const uint64_t step = 32 << 20;
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    int flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
     uint64_t base = app & ~(step - 1);
     for (uint64_t d = 128 << 20; d < REACH - size; d += step) {
         if (base < d + (1 << 20)) break;
-        uint64_t p = map_memory(base - d, size, PROT_NONE, flags);
+        uint64_t p = inl_region_map(base - d, size, PROT_NONE, flags);
         if (p == base - d) return p;
         unmap_memory(p, size); /* kernels before 4.17 take the flag for a hint */
     }
     for (uint64_t d = REACH - size - step; d >= step; d -= step) {
-        uint64_t p = map_memory(base + d, size, PROT_NONE, flags);
+        uint64_t p = inl_region_map(base + d, size, PROT_NONE, flags);
         if (p == base + d) return p;
         unmap_memory(p, size);
     }
-    return map_memory(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+    return inl_region_map(0, size, PROT_NONE, MAP_PRIVATE);
 }
 
 /* Makes shared memory at `write` visible at `exec` too, in place of what is there. */
@@ -98,7 +96,7 @@ static bool map_execute_view(uint64_t write, uint64_t exec, size_t size)
 
 static uint64_t map_shared(size_t size)
 {
-    return map_memory(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+    return inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
 /* --- arenas --- */
@@ -127,13 +125,13 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
     }
     uint32_t pieces = (uint32_t)(size / BYTES_PER_PIECE);
     uint64_t exec = reserve_near(app, size), write = map_shared(size);
-    uint64_t index = map_memory(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS);
+    uint64_t index = inl_region_map(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE);
     if (!exec || !write || !index || !map_execute_view(write, exec, size)) {
         unmap_memory(index, 2 * sizeof(jit_piece) * pieces);
         unmap_memory(exec, size);
         unmap_memory(write, size);
-        inl_fail(e, INL_ERR_NO_MEMORY, "no address space for %zu MB of code cache", size >> 20);
+        inl_fail(e, INL_ERR_NO_MEMORY, "no address space for %zu KB of code cache", size >> 10);
         return NULL;
     }
     *a = (jit_arena){.write = (uint8_t *)write, .size = size, .stub_at = size,
@@ -208,27 +206,42 @@ static jit_arena *find_arena(uint64_t app, size_t room)
 static bool meta_is_low(void)
 {
     uint32_t chunks_left = 0;
-    for (uint32_t i = 0; i < chunk_count && chunks_left < 2; i++)
+    for (uint32_t i = 0; i < MAX_CHUNKS && chunks_left < 2; i++)
         chunks_left += chunk_state[i] == CHUNK_FREE;
     return chunks_left < 2;
+}
+
+/* Most programs need little: the first arenas are small. */
+static size_t next_arena_size(void)
+{
+    unsigned n = 0;
+    for (const jit_arena *a = jit.arenas; a; a = a->next) n++;
+    return n >= FIRST_ARENAS || arena_size / 4 < SMALL_ARENA ? arena_size : arena_size / 4;
+}
+
+static jit_arena *arena_as_large_as_can_be(uint64_t app, size_t size, size_t least, inl_error *e)
+{
+    jit_arena *a = arena_new(app, size, e);
+    for (; !a && size / 2 >= SMALL_ARENA && size / 2 >= least; size /= 2) a = arena_new(app, size / 2, e);
+    return a;
 }
 
 jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
 {
     bool tiny = jit.options.stress & JIT_STRESS_TINY_CACHE;
     size_t limit = jit.options.cache_limit ? jit.options.cache_limit : tiny ? TINY_LIMIT : 0;
-    size_t size = jit.options.arena_bytes ? jit.options.arena_bytes : tiny ? TINY_ARENA : DEFAULT_ARENA;
+    size_t size = jit.options.arena_bytes ? jit.options.arena_bytes : tiny ? TINY_ARENA : next_arena_size();
     size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
     jit_arena *a = find_arena(app, room);
     if (a) return a;
     bool wasted = dropped > jit_cache_bytes() / 2; /* of code that changes all the time */
     if ((limit && jit_cache_bytes() + size > limit && jit.arenas) || meta_is_low() || wasted) jit_flush_all();
     while (size < room + JIT_TAILS_ROOM) size *= 2;
-    a = arena_new(app, size, e);
-    if (!a && jit.arenas) {
-        jit_flush_all();
+    a = arena_as_large_as_can_be(app, size, room + JIT_TAILS_ROOM, e);
+    if (!a && (jit.arenas || jit.retired)) {
+        if (jit.arenas) jit_flush_all();
         jit_cache_reclaim();
-        a = arena_new(app, size, e);
+        a = arena_as_large_as_can_be(app, size, room + JIT_TAILS_ROOM, e);
     }
     return a;
 }
@@ -237,10 +250,9 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
 
 static bool next_chunk(void)
 {
-    for (uint32_t i = 0; i < chunk_count; i++) {
+    for (uint32_t i = 0; i < MAX_CHUNKS; i++) {
         if (chunk_state[i] != CHUNK_FREE) continue;
-        long at = (long)(jit_meta_base + (size_t)i * CHUNK);
-        if (sys_failed(sys_call3(SYS_mprotect, at, CHUNK, PROT_READ | PROT_WRITE))) return false;
+        if (!inl_room_grow(&meta, (i + (size_t)1) * CHUNK)) return false;
         chunk_state[i] = CHUNK_LIVE;
         meta_chunk = i;
         meta_at = i ? 0 : 8; /* reference 0 is no object */
@@ -261,7 +273,7 @@ void *jit_meta_alloc(size_t bytes)
 
 static void reclaim_chunks(uint64_t before)
 {
-    for (uint32_t i = 0; i < chunk_count; i++) {
+    for (uint32_t i = 0; i < MAX_CHUNKS; i++) {
         if (chunk_state[i] == CHUNK_FREE || chunk_state[i] >= before) continue;
         /* Fresh pages are zero again. */
         sys_call3(SYS_madvise, (long)(jit_meta_base + (size_t)i * CHUNK), CHUNK, MADV_DONTNEED);
@@ -280,7 +292,7 @@ void jit_cache_retire(void)
         a->next = jit.retired;
         jit.retired = a;
     }
-    for (uint32_t i = 0; i < chunk_count; i++)
+    for (uint32_t i = 0; i < MAX_CHUNKS; i++)
         if (chunk_state[i] == CHUNK_LIVE) chunk_state[i] = jit.epoch;
     meta_at = CHUNK;
     something_retired = true;
@@ -300,6 +312,11 @@ static uint64_t oldest_epoch(void)
     return oldest;
 }
 
+bool jit_cache_is_held(void)
+{
+    return something_retired && oldest_epoch() < jit.epoch;
+}
+
 void jit_cache_reclaim(void)
 {
     if (!something_retired) return;
@@ -317,19 +334,28 @@ void jit_cache_reclaim(void)
     something_retired = jit.retired != NULL;
 }
 
+/* What there may be of address space decides how much is taken at once. The program can lower its limit later:
+ * then smaller arenas are made when larger ones cannot be had. */
+static void heed_limit(void)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    size_t spare = SPARE;
+    sys_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
+    while (arena_size > SMALL_ARENA && arena_size > limit.rlim_cur / 128) arena_size /= 2;
+    while (spare > PAGE && spare > limit.rlim_cur / 32) spare /= 2;
+    inl_spare_keep(spare);
+}
+
 inl_status jit_cache_init(inl_error *e)
 {
     jit.epoch = 1;
-    for (chunk_count = MAX_CHUNKS; chunk_count >= 16; chunk_count /= 2) {
-        size_t size = (size_t)chunk_count * CHUNK;
-        uint64_t p = map_memory(0, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
-        if (!p) continue;
-        jit_meta_base = (uint8_t *)p;
-        meta_at = CHUNK;
-        jit_memory_own(p, p + size, true);
-        return INL_OK;
-    }
-    return inl_fail(e, INL_ERR_NO_MEMORY, "no address space for the code cache's tables");
+    heed_limit();
+    if (!inl_room_take(&meta, (size_t)MAX_CHUNKS * CHUNK, CHUNK))
+        return inl_fail(e, INL_ERR_NO_MEMORY, "no memory for the code cache's tables");
+    jit_meta_base = (uint8_t *)meta.at;
+    meta_at = CHUNK;
+    jit_memory_own(meta.at, meta.at + meta.size, true);
+    return INL_OK;
 }
 
 /* --- fork --- */
@@ -363,18 +389,29 @@ void jit_cache_fork_parent(void)
     }
 }
 
-bool jit_cache_fork_prepare(void)
+void jit_cache_fork_prepare(void)
 {
     for (uint32_t i = 0; i < arena_high; i++) {
         if (!arenas[i].exec || copy_arena(&arenas[i])) continue;
         jit_cache_fork_parent();
-        return false;
+        jit_flush_all(); /* no memory: then the child begins without translations */
+        return;
     }
-    return true;
+}
+
+/* Nobody runs in the parent's views but its own threads. */
+static void leave_views(void)
+{
+    jit.arenas = jit.retired = NULL;
+    for (uint32_t i = 0; i < arena_high; i++)
+        if (arenas[i].exec) arena_free(&arenas[i]);
 }
 
 void jit_cache_fork_child(void)
 {
+    bool copied = false;
+    for (uint32_t i = 0; i < arena_high; i++) copied |= arenas[i].fork_copy != 0;
+    if (!copied) leave_views();
     for (uint32_t i = 0; i < arena_high; i++) {
         if (!arenas[i].fork_copy || adopt_copy(&arenas[i])) continue;
         static const char text[] = "inlay: no memory for the code cache of a forked process\n";

@@ -64,6 +64,7 @@ static inline uint32_t jit_meta_ref(const void *p)
 static inline void *jit_meta_at(uint32_t ref) { return jit_meta_base + ((uint64_t)ref << 3); }
 /* Retires all arenas and metadata; called by jit_flush_all. */
 void jit_cache_retire(void);
+bool jit_cache_is_held(void);                    /* memory will be free when other threads have left the cache */
 void jit_cache_reclaim(void);                    /* frees what no thread can be in any more */
 void jit_cache_dropped(const jit_fragment *f);   /* its code is not used any more */
 size_t jit_cache_bytes(void);                    /* code bytes in use, live generation */

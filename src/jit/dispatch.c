@@ -80,8 +80,9 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
                            : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     jit_rights_close(rights);
     if (f) return f;
+    if (once && !signo) t->leave = JIT_LEAVE_STEP;
     inl_lock_release(&jit.lock);
-    jit_signal_raise(t, signo, code, t->ctx.pc);
+    if (signo) jit_signal_raise(t, signo, code, t->ctx.pc); /* otherwise others must leave the cache first */
     inl_lock_take(&jit.lock);
     return NULL;
 }
@@ -102,6 +103,7 @@ uint64_t jit_dispatch(jit_thread *t)
     uint64_t begun = cycles(t);
     jit_exit *from = NULL;
     inl_lock_take(&jit.lock);
+    uint64_t epoch = t->epoch; /* of what the thread comes from */
     arrive(t);
     bool indirect = t->leave == JIT_LEAVE_INDIRECT, continues = false;
     if (t->leave == JIT_LEAVE_EXIT) {
@@ -118,13 +120,14 @@ uint64_t jit_dispatch(jit_thread *t)
         begun += cycles(t) - before;
         inl_lock_take(&jit.lock);
     }
+    uint64_t pc = t->ctx.pc;
     jit_fragment *f = next_fragment(t, indirect, continues);
     while (!f) {
         from = NULL;
         indirect = false;
-        f = next_fragment(t, false, false);
+        f = next_fragment(t, false, continues && t->ctx.pc == pc);
     }
-    if (from) jit_link(from, f);
+    if (from && epoch == jit.epoch) jit_link(from, f); /* what has been flushed may be gone */
     if (indirect && f->landing) jit_ibl_enter(t, f);
     __atomic_store_n(&t->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();

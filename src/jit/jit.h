@@ -56,6 +56,7 @@ typedef struct jit_client {
     /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
     void (*exit)(void *arg, jit_thread *t, int status, int signo);
     bool wants_syscalls;  /* syscall_enter/exit for every call, no native gate */
+    uint32_t counters;    /* so many are used from the start; more only under the JIT */
     /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
     void *(*tls_new)(void *arg);
     void (*tls_free)(void *arg, void *tls);
@@ -159,7 +160,8 @@ typedef struct jit_state {
     jit_thread *free_threads;  /* blocks to reuse */
     uint32_t thread_count, next_thread_number;
     uint64_t dead_counters_high; /* counters in use: [0, high) */
-    uint64_t *dead_counters;   /* sums of ended threads, WEAVE_MAX_COUNTERS entries, demand-zero */
+    uint64_t *dead_counters;   /* sums of ended threads */
+    inl_room dead_room;        /* they lie in; it has as many as a thread that has ended had */
     uint64_t epoch;            /* grows with each flush; arenas of an older epoch are freed when no
                                   thread is in it */
     struct jit_arena *arenas, *retired;
@@ -220,9 +222,9 @@ void jit_ibl_unblock(jit_thread *);
 /* --- cache.c --- */
 inl_status jit_cache_init(inl_error *);
 bool jit_cache_contains(uint64_t addr);  /* any address Inlay's cache owns; async-signal-safe */
-/* Around a fork, lock held: the copy of all cache memory for the child (false: no memory); done with in
+/* Around a fork, lock held: the copy of all cache memory for the child (or none: it is empty then); done with in
  * the parent; taken in the child. */
-bool jit_cache_fork_prepare(void);
+void jit_cache_fork_prepare(void);
 void jit_cache_fork_parent(void);
 void jit_cache_fork_child(void);
 
@@ -280,6 +282,15 @@ void jit_thread_free(jit_thread *);
 long jit_sys_clone(jit_thread *t, bool is_clone3); /* clone, clone3, fork, vfork, from ctx */
 void jit_thread_exit(jit_thread *t, int status) __attribute__((noreturn)); /* the exit system call */
 uint64_t jit_counter_sum(uint32_t index);      /* over live and ended threads; takes the lock */
+uint64_t jit_counter_sum_now(uint32_t index);  /* without */
+static inline uint64_t jit_counter_of(const jit_thread *t, uint32_t index)
+{
+    const uint64_t *counters = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);
+    return index < t->counter_room ? __atomic_load_n(&counters[index], __ATOMIC_RELAXED) : 0;
+}
+/* `addr` lies behind the counters of `t` that are mapped: now they go as far. async-signal-safe; false: it does
+ * not, or there is no memory. */
+bool jit_counters_reach(jit_thread *t, uint64_t addr);
 void jit_counters_reset(void);                 /* all to zero (fork child) */
 
 /* --- process.c --- */

@@ -50,7 +50,8 @@ long jit_fork(jit_thread *t, const jit_clone_args *a, size_t size)
     if (jit.client.fork_before) jit.client.fork_before(jit.client.arg, t);
     inl_lock_take(&jit.lock);
     if (jit.client.fork_lock) jit.client.fork_lock(jit.client.arg, 0);
-    long answer = jit_cache_fork_prepare() ? raw_fork(a, size) : -ENOMEM;
+    jit_cache_fork_prepare();
+    long answer = raw_fork(a, size);
     if (answer == 0) {
         become_child(t, a);
     } else {

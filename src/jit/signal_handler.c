@@ -113,7 +113,9 @@ static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBU
 
 static void subtract(void *thread, uint32_t counter, int64_t amount)
 {
-    ((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter] -= amount;
+    int64_t *at = &((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter];
+    jit_thread *t = thread;
+    if (counter < t->counter_room || jit_counters_reach(t, (uint64_t)at)) *at -= amount;
 }
 
 /* The fragment whose instruction of the program's, told by *entry, is at a cache address; NULL: there is none. */
@@ -167,6 +169,9 @@ static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t
         redispatch(t, uc, JIT_LEAVE_INDIRECT);
         return true;
     }
+    if (signo == SIGSEGV && !jit.native && addr - (uint64_t)(uintptr_t)t < WEAVE_BLOCK_SIZE &&
+        jit_counters_reach(t, addr))
+        return true;
     if (signo == SIGSEGV && jit_uc_is_write(uc) && jit_memory_write_fault(addr)) {
         leave_stale_code(t, addr, uc, fs_base);
         return true;

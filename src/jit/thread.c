@@ -1,6 +1,6 @@
 /* Threads of the program: their blocks, their start (clone, clone3, vfork) and their end.
  *
- * All that a thread needs is one mapping:
+ * All that a thread needs is one mapping, which grows at its end (base/region.h):
  *
  *     guard | private stack | guard | signal stack | xsave area | block (struct jit_thread, tables,
  *                                                                 counters; demand-zero)
@@ -31,6 +31,8 @@ enum {
     GUARD = PAGE,
     STACK = 1 << 20,
     SIGNAL_STACK = 128 << 10,
+    FIRST_COUNTERS = 8 << 10, /* mapped from the start, */
+    STEP_COUNTERS = 32 << 10, /* and as many at once later */
     CLONE3_MIN = 64, /* CLONE_ARGS_SIZE_VER0 */
 };
 
@@ -48,24 +50,42 @@ void jit_own(uint64_t low, size_t size, bool add)
     inl_lock_release(&jit.lock);
 }
 
-static long reserve(size_t size)
+/* How much of a block is mapped, so that counter `count` - 1 is. Under the JIT they are made as code comes. */
+static size_t bytes_up_to_counter(uint64_t count)
 {
-    long p = sys_call(SYS_mmap, (long)inl_region_take(size), (long)size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!sys_failed(p)) {
-        sys_call3(SYS_madvise, p, (long)size, MADV_NOHUGEPAGE);
-        jit_own((uint64_t)p, size, true);
-    }
-    return p;
+    if (!jit.native && count < FIRST_COUNTERS) count = FIRST_COUNTERS;
+    if (jit.native && count < jit.client.counters) count = jit.client.counters;
+    return page_up(WEAVE_COUNTERS + count * sizeof(uint64_t));
+}
+
+static void note_counter_room(jit_thread *t)
+{
+    uint64_t bytes = t->room.at + t->room.mapped - (uint64_t)(uintptr_t)counters_of(t);
+    __atomic_store_n(&t->counter_room, (uint32_t)(bytes / sizeof(uint64_t)), __ATOMIC_RELEASE);
+}
+
+bool jit_counters_reach(jit_thread *t, uint64_t addr)
+{
+    uint64_t index = (addr - (uint64_t)(uintptr_t)counters_of(t)) / sizeof(uint64_t);
+    if (addr < (uint64_t)(uintptr_t)counters_of(t) || index >= WEAVE_MAX_COUNTERS) return false;
+    size_t before = (size_t)((uint64_t)(uintptr_t)t - t->room.at), step = STEP_COUNTERS;
+    if (!inl_room_grow(&t->room, before + bytes_up_to_counter((index / step + 1) * step)) &&
+        !inl_room_grow(&t->room, before + bytes_up_to_counter(index + 1)))
+        return false;
+    note_counter_room(t);
+    return true;
 }
 
 static jit_thread *map_block(void)
 {
     size_t xsave = page_up(jit_vector_room());
-    size_t size = GUARD + STACK + GUARD + SIGNAL_STACK + xsave + WEAVE_BLOCK_SIZE;
-    long p = reserve(size);
-    if (sys_failed(p)) return NULL;
-    char *at = (char *)p;
+    size_t before = GUARD + STACK + GUARD + SIGNAL_STACK + xsave;
+    inl_room room;
+    if (!inl_room_take(&room, before + WEAVE_BLOCK_SIZE, before + bytes_up_to_counter(jit.dead_counters_high)))
+        return NULL;
+    sys_call3(SYS_madvise, (long)room.at, (long)room.mapped, MADV_NOHUGEPAGE);
+    jit_own(room.at, room.size, true);
+    char *at = (char *)room.at;
     sys_call3(SYS_mprotect, (long)at, GUARD, PROT_NONE);
     char *stack = at += GUARD;
     at += STACK;
@@ -73,6 +93,8 @@ static jit_thread *map_block(void)
     char *signal_stack = at += GUARD;
     char *xsave_area = at += SIGNAL_STACK;
     jit_thread *t = (jit_thread *)(at + xsave);
+    t->room = room;
+    note_counter_room(t);
     t->stack_low = stack;
     t->stack_size = STACK;
     t->signal_stack = signal_stack;
@@ -83,9 +105,15 @@ static jit_thread *map_block(void)
 
 static void unmap_block(jit_thread *t)
 {
-    char *low = (char *)t->stack_low - GUARD, *high = (char *)t + WEAVE_BLOCK_SIZE;
-    jit_own((uint64_t)low, (size_t)(high - low), false);
-    sys_call2(SYS_munmap, (long)low, high - low);
+    inl_room room = t->room;
+    jit_own(room.at, room.size, false);
+    inl_room_give_back(&room);
+}
+
+/* Those behind are 0. */
+static uint64_t counters_used(const jit_thread *t)
+{
+    return t->counter_room < jit.dead_counters_high ? t->counter_room : jit.dead_counters_high;
 }
 
 /* A block whose last owner has left it for good. */
@@ -102,21 +130,24 @@ static jit_thread *reuse_block(void)
     jit_thread kept = {.stack_low = t->stack_low,
                        .stack_size = t->stack_size,
                        .signal_stack = t->signal_stack,
-                       .signal_stack_size = t->signal_stack_size};
+                       .signal_stack_size = t->signal_stack_size,
+                       .room = t->room,
+                       .counter_room = t->counter_room};
     kept.frame.xsave_area = t->frame.xsave_area;
     kept.frame.heap_cache = t->frame.heap_cache;
     memcpy(t, &kept, sizeof kept);
     memset(t->frame.xsave_area, 0, jit_vector_room());
-    memset(counters_of(t), 0, jit.dead_counters_high * sizeof(uint64_t));
+    memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
     return t;
 }
 
 static bool dead_counters_ready(void)
 {
+    const size_t most = WEAVE_MAX_COUNTERS * sizeof(uint64_t);
     if (jit.dead_counters) return true;
-    long p = reserve(WEAVE_MAX_COUNTERS * sizeof(uint64_t));
-    if (sys_failed(p)) return false;
-    jit.dead_counters = (uint64_t *)p;
+    if (!inl_room_take(&jit.dead_room, most, page_up(FIRST_COUNTERS * sizeof(uint64_t)))) return false;
+    jit_own(jit.dead_room.at, most, true);
+    jit.dead_counters = (uint64_t *)jit.dead_room.at;
     return true;
 }
 
@@ -190,7 +221,12 @@ static void unlink_locked(jit_thread *t)
 static void retire_locked(jit_thread *t)
 {
     const uint64_t *counters = counters_of(t);
-    for (uint64_t i = 0; i < jit.dead_counters_high; i++) jit.dead_counters[i] += counters[i];
+    uint64_t used = counters_used(t);
+    if (!inl_room_grow(&jit.dead_room, used * sizeof(uint64_t))) {
+        jit_say("no memory for the counts of a thread that has ended: results lack them");
+        used = jit.dead_room.mapped / sizeof(uint64_t);
+    }
+    for (uint64_t i = 0; i < used; i++) jit.dead_counters[i] += counters[i];
     unlink_locked(t);
     t->next = jit.free_threads;
     jit.free_threads = t;
@@ -198,11 +234,18 @@ static void retire_locked(jit_thread *t)
 
 /* --- counters --- */
 
+uint64_t jit_counter_sum_now(uint32_t index)
+{
+    bool kept = index < jit.dead_room.mapped / sizeof(uint64_t);
+    uint64_t sum = kept ? jit.dead_counters[index] : 0;
+    for (const jit_thread *t = jit.threads; t; t = t->next) sum += jit_counter_of(t, index);
+    return sum;
+}
+
 uint64_t jit_counter_sum(uint32_t index)
 {
     inl_lock_take(&jit.lock);
-    uint64_t sum = jit.dead_counters ? jit.dead_counters[index] : 0;
-    for (jit_thread *t = jit.threads; t; t = t->next) sum += counters_of(t)[index];
+    uint64_t sum = jit_counter_sum_now(index);
     inl_lock_release(&jit.lock);
     return sum;
 }
@@ -210,9 +253,9 @@ uint64_t jit_counter_sum(uint32_t index)
 void jit_counters_reset(void)
 {
     inl_lock_take(&jit.lock);
-    size_t bytes = jit.dead_counters_high * sizeof(uint64_t);
-    if (jit.dead_counters) memset(jit.dead_counters, 0, bytes);
-    for (jit_thread *t = jit.threads; t; t = t->next) memset(counters_of(t), 0, bytes);
+    if (jit.dead_counters) memset(jit.dead_counters, 0, jit.dead_room.mapped);
+    for (jit_thread *t = jit.threads; t; t = t->next)
+        memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
     inl_lock_release(&jit.lock);
 }
 

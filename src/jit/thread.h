@@ -17,6 +17,7 @@
 #define INL_JIT_THREAD_H
 
 #include "base/lock.h"
+#include "base/region.h"
 #include "weave/x86_64/frame.h"
 
 #include <signal.h>
@@ -88,6 +89,8 @@ typedef struct jit_thread {
     int tid;
     struct jit_thread *next;   /* list of threads, under jit's lock */
     void *tls;                 /* the private libc's TLS block of this thread */
+    inl_room room;             /* stacks, block and counters: thread.c */
+    uint32_t counter_room;     /* counters that are mapped; the others are 0 */
     void *stack_low; size_t stack_size;
     void *signal_stack; size_t signal_stack_size;
     bool dying, is_vfork_child;

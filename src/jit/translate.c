@@ -363,6 +363,7 @@ static bool cut_before(uint64_t bad)
     return made;
 }
 
+/* NULL: there will be memory when other threads have left the cache. */
 static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 {
     inl_error e = {0};
@@ -382,10 +383,10 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
             return f;
         }
         if (e.code == INL_ERR_RANGE) room *= 2;
-        else if (e.code == INL_ERR_NO_MEMORY && tries < 2) jit_flush_all();
+        else if (e.code == INL_ERR_NO_MEMORY && tries < 2 && !jit_cache_is_held()) jit_flush_all();
         else if (e.code != INL_ERR_UNSUPPORTED || !cut_before(e.address)) break;
     }
-    give_up(app, &e);
+    if (e.code != INL_ERR_NO_MEMORY || !jit_cache_is_held()) give_up(app, &e);
     return NULL;
 }
 
@@ -432,7 +433,7 @@ jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool con
             return NULL;
         }
         f = translate(app, continues, indirect);
-        if (f->landing) jit_ibl_add(f);
+        if (f && f->landing) jit_ibl_add(f);
     } else if (indirect && !f->landing) {
         add_landing(f);
         if (f->landing) jit_ibl_add(f);

@@ -103,6 +103,7 @@ void carried_run(void)
     client.instrument = NULL;
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
+    client.counters = tool_counters_count();
     rewrite_run_hooks = (rewrite_hooks){.exec = before_exec, .exec_failed = exec_failed,
                                         .flow_ends = tool_derive_flow_ends};
     open_output();

@@ -80,6 +80,8 @@ void tool_counters_begin(void)
     __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE);
 }
 
+uint32_t tool_counters_count(void) { return next_index; }
+
 static snippet *with_counter(snippet_kind kind, inlay_counter *c)
 {
     if (!c || (!c->index && !place(c))) return NULL;
@@ -115,16 +117,13 @@ inlay_expr inlay_counter_value(inlay_counter *c)
 
 static uint64_t value_in(const void *thread, uint32_t index)
 {
-    const uint64_t *values = (const uint64_t *)((const char *)thread + WEAVE_COUNTERS);
-    return __atomic_load_n(&values[index], __ATOMIC_RELAXED);
+    return jit_counter_of(thread, index);
 }
 
 uint64_t tool_counter_total(const void *all, uint32_t index)
 {
     (void)all;
-    uint64_t sum = jit.dead_counters ? jit.dead_counters[index] : 0;
-    for (const jit_thread *t = jit.threads; t; t = t->next) sum += value_in(t, index);
-    return sum;
+    return jit_counter_sum_now(index);
 }
 
 uint64_t inlay_counter_sum(const inlay_counter *c)

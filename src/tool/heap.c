@@ -53,6 +53,7 @@ enum {
     BATCH_MAX = 64,        /* in so many blocks at most */
     CHUNK = 1 << 20,
     CHUNK_MAX = 64 << 20,
+    CHUNK_LEAST = 64 << 10,
     KEPT = 16,             /* big mappings */
     KEPT_BYTES = 64 << 20, /* in all */
 };
@@ -124,9 +125,7 @@ static block *pop(list *l)
 
 static void *map(size_t bytes, int prot)
 {
-    long p = sys_call(SYS_mmap, (long)inl_region_take(bytes), (long)bytes, prot,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return sys_failed(p) ? NULL : (void *)p;
+    return (void *)inl_region_map(0, bytes, prot, MAP_PRIVATE);
 }
 
 static void make_block(list *to, uint64_t at, unsigned c)
@@ -155,6 +154,7 @@ static bool new_chunk_locked(void)
     if (bytes > CHUNK_MAX) bytes = CHUNK_MAX;
     use_up_locked();
     char *p = map(bytes, PROT_READ | PROT_WRITE);
+    while (!p && bytes / 2 >= CHUNK_LEAST) p = map(bytes /= 2, PROT_READ | PROT_WRITE);
     if (!p) return false;
     store.mapped += bytes;
     store.at = (uint64_t)p + 8; /* so that words end at multiples of 16 */

@@ -91,6 +91,7 @@ void *tool_snippet_alloc(size_t bytes);
 /* --- counters.c --- */
 uint32_t tool_counter_fresh(void);
 void tool_counters_begin(void);
+uint32_t tool_counters_count(void);
 void tool_counters_restore(void);   /* carried: indices as they were given at rewriting time */
 bool tool_is_static(const void *p); /* in the tool's own image? */
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */

@@ -56,7 +56,7 @@
 #define OFF_SYSCALL_GATE 0x10f0
 #define OFF_SYSCALL_RESUME 0x10f8
 #define OFF_PENDING 0x1108
-#define OFF_IBL 0x100000
+#define OFF_IBL 0x4000
 
 /* What C would mind of the program's flags: direction, checks of alignment. Nothing else is taken out: the
  * kernel's return from a signal leaves other flags (nesting, ID) as they are then. */

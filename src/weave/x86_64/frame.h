@@ -20,10 +20,10 @@ enum {
     WEAVE_TEMPS = 24,         /* temporaries of expression evaluation and argument slots */
     WEAVE_BUFFERS = 16,
     WEAVE_FRAME_SIZE = 0x1000,
-    WEAVE_IBL = 0x100000,     /* the engine's indirect-branch table: 65536 pointers */
-    WEAVE_COUNTERS = 0x200000,/* first counter */
+    WEAVE_IBL = 0x4000,       /* the engine's indirect-branch table: 65536 pointers */
+    WEAVE_COUNTERS = 0x84000, /* first counter */
     WEAVE_MAX_COUNTERS = 1 << 22,
-    WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* reserved, touched on demand */
+    WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
 };
 
 typedef struct weave_buffer_slot { uint64_t next, limit, base; } weave_buffer_slot;
