@@ -3,17 +3,21 @@
 
   tests/exact/run.py [--build DIR] [--only PATTERN] [--keep]
 
-For each deterministic program: instructions (inscount, opcodemix, prof), instructions of each
-procedure (prof), executions of each branch (branches), and the whole sequence of memory accesses
-(memtrace) equal what tests/support/stepper.c saw. With eight threads, the work of each is counted
+For each deterministic program: instructions (inscount, opcodemix, prof), also by mnemonic (opcodemix),
+instructions and calls of each procedure (prof, calls), executions of each branch, how often it was taken and
+where it went (branches), blocks (bbcount) and where they begin (tests/rewrite/blocks_tool.c), and the whole
+sequence of memory accesses (memtrace, whose three forms say the same) equal what tests/support/stepper.c saw:
+of samples, and of some programs of the distribution; --all takes more of those. With eight threads, the work of each is counted
 exactly. Prints a line for each failure and at the end N passed, N failed.
 """
 
+import argparse
 import bisect
 import collections
 import itertools
 import json
 import os
+import struct
 import sys
 
 sys.dont_write_bytecode = True
@@ -42,6 +46,16 @@ SAMPLES = {
 # what counts blocks counts both. Checked code is never left.
 BY_INSTRUCTION = {"changing"}
 OPTIONS = {"changing, checked": ["--stress=check"]}
+# A step costs some microseconds: what these do is little.
+PROGRAMS = {
+    "ls": ["/usr/bin/ls", "{in}"],
+    "sort": ["/usr/bin/sort", "{in}/text"],
+}
+MORE_PROGRAMS = {
+    "bc": ["/usr/bin/bc", "-q", "{in}/sum"],
+    "lua": ["/usr/bin/lua5.4", "-e", "local n = 0 for i = 1, 40 do n = n + #tostring(i * i) end print(n)"],
+    "sqlite3": ["/usr/bin/sqlite3", ":memory:", "select 6 * 7"],
+}
 IN_ORDER = {"masked"}  # accesses of one instruction too are compared in their order
 # Inlay refuses restartable sequences, as older kernels do; the C library then takes another path.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -99,12 +113,33 @@ class Truth:
                     table[key] = table.get(key, 0) + count
         return table
 
+    def forward(self, moved):
+        """Where an address lies in a run whose images are moved by so much."""
+        ranges = sorted((low, high, moved.get(os.path.basename(path), 0)) for low, high, _, path in self.maps)
+        lows = [low for low, _, _ in ranges]
+
+        def place(address):
+            i = bisect.bisect_right(lows, address) - 1
+            return address + (ranges[i][2] if i >= 0 and address < ranges[i][1] else 0)
+        return place
+
     def images(self):
         for start, _, offset, path in self.maps:
             elf = Elf(path)
             vaddr = elf.vaddr_of_offset(offset)
             if vaddr is not None:
                 yield path, start - (vaddr - vaddr % 4096), elf
+
+
+def blocks_tool(build, folder):
+    """A tool of the tests' own, built once."""
+    tool = f"{folder}/blocks"
+    if not os.path.exists(tool):
+        source = f"{HERE}/../rewrite/blocks_tool.c"
+        done = driver.run([f"{build}/inlay", "cc", "-Wall", "-Wextra", "-Werror", source, "-o", tool], LIMIT)
+        if done.status:
+            raise Failed(f"the tool does not build: {done.stderr.decode()[-500:]}")
+    return tool
 
 
 class Checker:
@@ -117,9 +152,12 @@ class Checker:
     def sample(self, words):
         return [f"{self.build}/tests/samples/{words[0]}"] + words[1:]
 
+    def blocks_tool(self):
+        return blocks_tool(self.build, self.scratch)
+
     def tool(self, name, program, *options, expect=None):
         """Runs a tool, checks the program's own result, answers the output file."""
-        out = f"{self.scratch}/{name}"
+        out = f"{self.scratch}/{os.path.basename(name)}.out"
         if os.path.exists(out):
             os.unlink(out)
         result = execute([self.inlay, "run", name, "-o", out, *self.options, *options, "--", *program], name)
@@ -162,6 +200,64 @@ def check_procedures(checker, truth, program):
         raise Failed("no procedure of the report is a known symbol")
 
 
+def check_blocks(checker, truth, program):
+    """How many there are, and where they begin."""
+    found = checker.json("bbcount", program, expect=truth.result)["blocks"]
+    if found != truth.blocks:
+        raise Failed(f"{found} blocks instead of {truth.blocks}")
+    report = checker.json(checker.blocks_tool(), program, expect=truth.result)
+    begun = {h["address"]: h["begun"] for h in report["heads"]}
+    if sum(begun.values()) != truth.blocks or report["instructions"] != truth.instructions:
+        raise Failed(f"{sum(begun.values())} blocks of {report['instructions']} instructions instead of "
+                     f"{truth.blocks} of {truth.instructions}")
+    branches = checker.json("branches", program, expect=truth.result)["branches"]
+    forward = truth.forward(shifts(truth, branches))
+    wrong = [f"{at:x}: {begun.get(forward(at), 0)} instead of {n}" for at, n in truth.begun.items()
+             if begun.get(forward(at), 0) != n]
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(truth.begun)} places where blocks begin differ", *wrong[:12])
+
+
+def check_calls(checker, truth, program):
+    """Each time control reaches a procedure's first instruction."""
+    rows = checker.json("calls", program, expect=truth.result)
+    moved = shifts(truth, [r | {"procedure": r["name"]} for r in rows["procedures"]])
+    wrong = []
+    for r in rows["procedures"]:
+        count = truth.counts.get(r["address"] - moved.get(r["image"], 0), 0)
+        if count != r["calls"]:
+            wrong.append(f"{r['name']} ({r['image']}): {r['calls']} instead of {count}")
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(rows['procedures'])} procedures differ", *wrong[:12])
+    if not rows["procedures"] and truth.procedures():
+        raise Failed("no procedure was called")
+    if rows["calls"] != sum(r["calls"] for r in rows["procedures"]):
+        raise Failed(f"the sum is {rows['calls']}")
+
+
+def check_sums(report):
+    """opcodemix: each of its tables is of all instructions."""
+    tables = {"mnemonics": report["mnemonics"].values(), "classes": report["classes"].values(),
+              "images": [i["instructions"] for i in report["images"]],
+              "procedures": [p["instructions"] for p in report["procedures"]]}
+    for name, counts in tables.items():
+        if sum(counts) != report["instructions"]:
+            raise Failed(f"{name}: {sum(counts)} instructions instead of {report['instructions']}")
+    for row in report["images"] + report["procedures"]:
+        if sum(row["mnemonics"].values()) != row["instructions"]:
+            raise Failed(f"{row.get('name', row['image'])}: {row['instructions']} instructions, by mnemonic others")
+
+
+def check_mix(checker, truth, program):
+    report = checker.json("opcodemix", program, expect=truth.result)
+    check_sums(report)
+    wrong = [f"{name}: {report['mnemonics'].get(name, 0)} instead of {truth.mnemonics.get(name, 0)}"
+             for name in sorted({*report["mnemonics"], *truth.mnemonics})
+             if report["mnemonics"].get(name, 0) != truth.mnemonics.get(name, 0)]
+    if wrong:
+        raise Failed(f"{len(wrong)} of {len(truth.mnemonics)} mnemonics differ", *wrong[:12])
+
+
 def shifts(truth, rows):
     """{image: how far it lies from where the stepper had it}. Images may be mapped elsewhere; each row
     of a known procedure allows a few distances of whole pages, and the most frequent one is it."""
@@ -187,11 +283,19 @@ def check_branches(checker, truth, program):
     if not report["branches"]:
         raise Failed("no branches")
     moved = shifts(truth, report["branches"])
-    wrong = []
+    forward, wrong = truth.forward(moved), []
     for b in report["branches"]:
-        count = truth.counts.get(b["address"] - moved.get(b["image"], 0), 0)
-        if count != b["executed"]:
-            wrong.append(f"{b['address']:x} ({b['procedure']}): {b['executed']} instead of {count}")
+        at = b["address"] - moved.get(b["image"], 0)
+        count = truth.counts.get(at, 0)
+        taken = truth.taken.get(at, count)
+        went = {forward(to): n for to, n in truth.edges.get(at, {}).items()}
+        if (count, taken) != (b["executed"], b["taken"]):
+            wrong.append(f"{b['address']:x} ({b['procedure']}): executed {b['executed']}, taken {b['taken']} "
+                         f"instead of {count}, {taken}")
+        elif went != {t["address"]: t["count"] for t in b.get("targets", [])}:
+            wrong.append(f"{b['address']:x} ({b['procedure']}): went to {b.get('targets')} instead of {went}")
+    known = {b["address"] for b in report["branches"]}
+    wrong += [f"{at:x} is missing" for at in {*truth.taken, *truth.edges} if forward(at) not in known]
     if wrong:
         raise Failed(f"{len(wrong)} of {len(report['branches'])} branches differ", *wrong[:12])
 
@@ -247,6 +351,38 @@ def check_accesses(checker, truth, program, arrange):
     compare_traces(found, truth.accesses, Places(), arrange, ("memtrace", "stepper"))
 
 
+def records(path):
+    """Of a trace as text, in the binary form."""
+    with open(path) as f:
+        for line in f:
+            if line.startswith("#"):
+                continue
+            pc, kind, address, size, *times = line.split()
+            yield struct.pack("<QQHBBI", int(pc, 16), int(address, 16), int(size), 1 if kind == "R" else 2, 0,
+                              int(times[0][1:]) if times else 1)
+
+
+def hash_of(trace):
+    h, mask = 0, (1 << 64) - 1
+    for word, in struct.iter_unpack("<Q", trace):
+        h = (h ^ word) * 0x9e3779b97f4a7c15 & mask
+        h ^= h >> 29
+    return h
+
+
+def check_forms(checker, truth, program):
+    """The text, which equals the stepper's, the binary form and the hash."""
+    text = b"".join(records(checker.tool("memtrace", program, expect=truth.result)))
+    with open(checker.tool("memtrace", program, "--binary", expect=truth.result), "rb") as f:
+        binary = f.read()
+    if not text or text != binary:
+        raise Failed(f"the binary form has {len(binary)} bytes, other ones than the {len(text)} of the text")
+    found = checker.json("memtrace", program, "--hash", expect=truth.result)
+    expected = {"thread": 0, "accesses": len(text) // 24, "hash": hash_of(text)}
+    if found["threads"] != [expected] or found["accesses"] != expected["accesses"]:
+        raise Failed(f"--hash: {found['accesses']}, {found['threads']} instead of {expected}")
+
+
 def work_of_one(checker, turns):
     program = checker.sample(["threads_static", str(turns), "alone"])
     return Truth(checker.stepper, program, checker.scratch).procedures()["threads_static", "work"]
@@ -264,36 +400,69 @@ def check_threads(checker):
         raise Failed(f"{found} instructions in work() instead of {expected}")
 
 
-def tests(checker, results):
+def tests(checker, results, everything):
     """Yields (name, function)."""
     for name, words in SAMPLES.items():
         program = checker.sample(words)
         if not os.path.exists(program[0]):
             results.skip(name, f"{program[0]} was not built")
             continue
-        cache = []
         checker.options = OPTIONS.get(name, [])
-
-        def truth(program=program, cache=cache):
-            if not cache:
-                cache.append(Truth(checker.stepper, program, checker.scratch))
-            return cache[0]
-
-        yield f"{name} inscount", lambda t=truth, p=program: check_total(checker, t(), p, "inscount")
+        yield from checks(checker, name, program)
         if name not in BY_INSTRUCTION:
-            yield f"{name} opcodemix", lambda t=truth, p=program: check_total(checker, t(), p, "opcodemix")
-            yield f"{name} prof", lambda t=truth, p=program: check_procedures(checker, t(), p)
-            yield f"{name} branches", lambda t=truth, p=program: check_branches(checker, t(), p)
-        arrange = list if name in IN_ORDER else sorted
-        yield f"{name} memtrace", lambda t=truth, p=program, a=arrange: check_accesses(checker, t(), p, a)
+            yield f"{name} forms", lambda p=program: check_forms(checker, native(p), p)
     checker.options = []
     yield "eight threads", lambda: check_threads(checker)
+    folder = make_inputs(f"{checker.scratch}/in")
+    for name, words in (PROGRAMS | (MORE_PROGRAMS if everything else {})).items():
+        program = [w.replace("{in}", folder) for w in words]
+        if os.path.exists(program[0]):
+            yield from checks(checker, name, program)
+        else:
+            results.skip(name, f"there is no {program[0]}")
+
+
+def native(program):
+    """Its result, for checks that need nothing else of the truth."""
+    return argparse.Namespace(result=execute(program, "native"))
+
+
+def make_inputs(folder):
+    os.makedirs(folder)
+    with open(f"{folder}/text", "w") as f:
+        f.writelines(f"{i * 7 % 12} line\n" for i in range(12))
+    with open(f"{folder}/sum", "w") as f:
+        f.write("scale = 5\n22 / 7\nquit\n")
+    return folder
+
+
+def checks(checker, name, program):
+    """Yields (name, function) for one program, which is stepped when the first of them runs."""
+    cache = []
+    arrange = list if name in IN_ORDER else sorted
+
+    def against(check, *more):
+        def run():
+            if not cache:
+                cache.append(Truth(checker.stepper, program, checker.scratch))
+            check(checker, cache[0], program, *more)
+        return run
+
+    yield f"{name} inscount", against(check_total, "inscount")
+    yield f"{name} memtrace", against(check_accesses, arrange)
+    if name in BY_INSTRUCTION:
+        return
+    for check, function in (("opcodemix", check_mix), ("prof", check_procedures), ("calls", check_calls),
+                            ("branches", check_branches), ("blocks", check_blocks)):
+        yield f"{name} {check}", against(function)
 
 
 def main():
-    options = driver.parser(__doc__).parse_args()
+    parser = driver.parser(__doc__)
+    parser.add_argument("--all", action="store_true", help="also the programs that take long")
+    options = parser.parse_args()
     with driver.Results("exact", options) as results:
-        for name, check in tests(Checker(options.build, results.folder), results):
+        for name, check in tests(Checker(options.build, results.folder), results, options.all):
             results.check(name, check)
     return results.status
 
