@@ -232,3 +232,12 @@ uint64_t cfg_table_target(const cfg_program *p, const cfg_table *t, uint32_t i)
     uint64_t target = cfg_read_target(p->image, t, i, &ok);
     return ok ? target : 0;
 }
+
+bool cfg_text_stretch(const cfg_program *p, size_t i, uint64_t *addr, uint64_t *end)
+{
+    const cfg_private *priv = p->priv;
+    if (i >= priv->span_count) return false;
+    *addr = priv->spans[i].addr;
+    *end = priv->spans[i].end;
+    return true;
+}

@@ -136,6 +136,8 @@ typedef enum cfg_sight { CFG_SEES_BLOCK, CFG_SEES_TRAP, CFG_SEES_UNKNOWN } cfg_s
 cfg_sight cfg_look_at(const cfg_program *, uint64_t addr, uint64_t *at);
 uint32_t cfg_proc_covering(const cfg_program *, uint64_t addr);
 const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
+/* Stretch i of the text, ascending: text_bytes is the sum of all. False: there are not so many. */
+bool cfg_text_stretch(const cfg_program *, size_t i, uint64_t *addr, uint64_t *end);
 /* The distinct targets of a table, in table order: entry i's target address. */
 uint64_t cfg_table_target(const cfg_program *, const cfg_table *, uint32_t i);
 

@@ -18,7 +18,7 @@ static const struct common {
 } common_options[] = {
     {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
     {"--proc", true}, {"--log", true},   {"--stress", true},     {"--dump", true},
-    {"--dump-at", true}, {"--no-ptrace", false}, {"--no-sums", false},
+    {"--dump-at", true}, {"--no-ptrace", false}, {"--no-sums", false}, {"--strict", false},
     {"--rewrite", true}, {"--with-libs", true}, {"--lib", true}, {"--result", true}, {"--report", true},
     {"--map", true}, {"--help", false},
 };

@@ -187,9 +187,12 @@ static void fork_lock(void *arg, int phase)
     if (phase == 0) tls_fork(phase);
 }
 
+static bool is_forked;
+
 static void fork_child(void *arg, jit_thread *t)
 {
     (void)arg;
+    is_forked = true;
     tls_fork_child(t->tls, t->tid);
     tool_threads_fork_child(t);
     tool_buffers_fork_child(t);
@@ -224,6 +227,8 @@ static void on_exit(void *arg, jit_thread *t, int status, int signo)
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
     for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next)
         ((void (*)(int, void *))c->f)(wait_status, c->arg);
+    bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_options_now.followed && !is_forked;
+    if (first) tool_filter_warn();
     tool_output_close();
     fflush(stdout);
 }

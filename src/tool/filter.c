@@ -1,4 +1,4 @@
-/* --image and --proc. */
+/* --image and --proc. Every pattern is tried, so that those which match nothing can be told. */
 #include "tool/state.h"
 
 #include <fnmatch.h>
@@ -10,11 +10,12 @@ bool tool_filter_procs(void) { return tool_options_now.procs.count != 0; }
 bool tool_image_matches(const char *path, const char *name)
 {
     const tool_globs *g = &tool_options_now.images;
+    bool any = g->count == 0;
     for (unsigned i = 0; i < g->count; i++) {
         const char *text = strchr(g->items[i], '/') ? path : name;
-        if (fnmatch(g->items[i], text, 0) == 0) return true;
+        if (fnmatch(g->items[i], text, 0) == 0) any = g->hit[i] = true;
     }
-    return g->count == 0;
+    return any;
 }
 
 static bool name_matches(const char *pattern, const char *name)
@@ -34,12 +35,44 @@ static bool name_matches(const char *pattern, const char *name)
 bool tool_proc_matches(const char *name, const char *const *aliases)
 {
     const tool_globs *g = &tool_options_now.procs;
+    bool any = g->count == 0;
     for (unsigned i = 0; i < g->count; i++) {
-        if (name_matches(g->items[i], name)) return true;
-        for (const char *const *a = aliases; a && *a; a++)
-            if (name_matches(g->items[i], *a)) return true;
+        bool hit = name_matches(g->items[i], name);
+        for (const char *const *a = aliases; a && *a && !hit; a++) hit = name_matches(g->items[i], *a);
+        if (hit) any = g->hit[i] = true;
     }
-    return g->count == 0;
+    return any;
+}
+
+static bool has_missed(const tool_globs *g)
+{
+    for (unsigned i = 0; i < g->count; i++)
+        if (!g->hit[i]) return true;
+    return false;
+}
+
+/* Procedures that the engine has had no reason to look at. */
+static void try_procs(inlay_image *i)
+{
+    const image_proc *procs;
+    image *file = i->wanted ? tool_image_file(i) : NULL;
+    size_t n = file ? image_procs(file, &procs) : 0;
+    for (size_t k = 0; k < n; k++) tool_proc_matches(procs[k].name, procs[k].aliases);
+}
+
+static void tell_missed(const tool_globs *g, const char *option, const char *what)
+{
+    for (unsigned i = 0; i < g->count; i++)
+        if (!g->hit[i]) tool_say("warning: --%s '%s' matches no %s", option, g->items[i], what);
+}
+
+void tool_filter_warn(void)
+{
+    if (!has_missed(&tool_options_now.images) && !has_missed(&tool_options_now.procs)) return;
+    for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i))
+        if (has_missed(&tool_options_now.procs)) try_procs(i);
+    tell_missed(&tool_options_now.images, "image", "image of the program");
+    tell_missed(&tool_options_now.procs, "proc", "procedure of the images that are looked at");
 }
 
 bool tool_address_wanted(uint64_t address)

@@ -124,6 +124,7 @@ static const option common[] = {
      .what = "PATTERN"},
     {FLAG, "no-ptrace", 0, &tool_options_now.no_ptrace,
      "load the program into the tool's process instead of the reverse", .words = NULL},
+    {FLAG, "strict", 0, &tool_options_now.strict, "what cannot be inserted is a failure (status 1)", .words = NULL},
     {ACTION, "log", 0, .help = "messages about Inlay's own work, of these domains:",
      .what = "DOMAINS", .action = enable_log},
     {ACTION, "stress", 0, .what = "SWITCHES", .action = enable_stress,
@@ -154,7 +155,7 @@ enum { COMMON = sizeof common / sizeof *common };
 /* Of these the program that is written knows nothing. */
 static bool is_for_rewriting(const option *o)
 {
-    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums"};
+    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums", "strict"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i])) return true;
     return false;
@@ -321,8 +322,12 @@ static void take_glob(tool_globs *g, const char *value)
 {
     const char **items = realloc(g->items, (g->count + 1) * sizeof *items);
     if (!items) tool_fail(TOOL_EXIT_FAILED, "out of memory");
-    items[g->count++] = value;
     g->items = items;
+    bool *hit = realloc(g->hit, g->count + 1);
+    if (!hit) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+    hit[g->count] = false;
+    g->hit = hit;
+    items[g->count++] = value;
 }
 
 static void take(const option *o, const char *value)

@@ -95,14 +95,21 @@ static uint64_t address_of(const inlay_point *p)
     return p->run ? p->run->insns[insn_of(p)].in.addr : p->proc->low;
 }
 
+/* The rewriter goes on, to say all that is refused. */
+static bool say_refused(uint64_t address, const char *where, const char *why)
+{
+    bool rewriting = tool_handoff_data.role == TOOL_INSTRUMENTOR;
+    if (rewriting) rewriter_note_refusal(address, where ? where : "no point", why);
+    tool_say_limited("cannot insert%s%s: %s", where ? " " : "", where ? where : "", why);
+    if (tool_options_now.strict && !rewriting)
+        tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
+    return false;
+}
+
 static bool refuse(const inlay_point *p, const char *why)
 {
     char where[200];
-    describe(p, where, sizeof where);
-    if (tool_handoff_data.role == TOOL_INSTRUMENTOR)
-        rewriter_note_refusal(address_of(p), where, why);
-    tool_say_limited("cannot insert %s: %s", where, why);
-    return false;
+    return say_refused(address_of(p), describe(p, where, sizeof where), why);
 }
 
 /* A node that is as simple as it gets; nearly all insertions are of this form. */
@@ -159,7 +166,7 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
 static bool insert(inlay_point *p, inlay_expr code, bool predicated)
 {
     if (!p) {
-        tool_say_limited("cannot insert: %s", refusal[0] ? refusal : "no point");
+        say_refused(0, NULL, refusal[0] ? refusal : "a point that does not exist");
         refusal[0] = '\0';
         return false;
     }

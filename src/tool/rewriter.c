@@ -500,6 +500,9 @@ void rewriter_run(void)
     write_files(r);
     end_progress(r);
     bool good = rewriter_reports(r);
+    tool_filter_warn();
     rewriter_summary(r);
+    if (tool_options_now.strict && rewriter_refused(r))
+        give_up("%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
     exit(good ? 0 : TOOL_EXIT_FAILED);
 }

@@ -52,7 +52,13 @@ bool rewriter_wrap(weave_run *, const cfg_program *, uint32_t proc, const inlay_
 void rewriter_note_refusal(uint64_t address, const char *what, const char *why);
 /* False with a message when a file cannot be written. */
 bool rewriter_reports(const rewriter *);
+uint64_t rewriter_refused(const rewriter *); /* points */
 void rewriter_summary(const rewriter *);
+
+/* --- rewriter_bytes.c --- */
+void rewriter_print_bytes(const rewriter_image *); /* in the report: where the text's bytes went */
+void rewriter_say_left(const rewriter_image *);    /* to standard error: the largest procedures left alone, if any */
+const char *rewriter_reason(const rewriter_image *, uint32_t proc);
 
 /* --- json.c --- */
 void tool_json_to(FILE *); /* what follows goes there; NULL: to the tool's result */

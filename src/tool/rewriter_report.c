@@ -72,13 +72,6 @@ static const char *entry_of(const rewrite_proc *p)
     return p->new_addr ? "jump" : NULL;
 }
 
-static const char *reason_of(const cfg_proc *c, const rewrite_proc *p)
-{
-    if (p->reason) return p->reason;
-    if (p->how == REWRITE_MOVED_QUIETLY) return "runs before the tool";
-    return p->how == REWRITE_LEFT ? c->reason : NULL;
-}
-
 /* Points that the plan was never asked for, since they were refused when they were inserted. */
 static void print_refusals(uint64_t low, uint64_t size)
 {
@@ -101,7 +94,7 @@ static void print_proc(const rewriter_image *i, uint32_t k)
 {
     const cfg_proc *c = &i->cfg->procs[k];
     const rewrite_proc *p = &i->plan->procs[k];
-    const char *reason = reason_of(c, p);
+    const char *reason = rewriter_reason(i, k);
     char name[40];
     snprintf(name, sizeof name, "sub_%" PRIx64, c->addr);
     inlay_json_begin(NULL, '{');
@@ -139,6 +132,7 @@ static void print_image(const rewriter_image *i)
     inlay_json_uint("understood_bytes", i->cfg->covered_bytes);
     inlay_json_uint("moved_bytes", i->plan->moved_bytes);
     inlay_json_uint("new_text_bytes", i->plan->text_size);
+    rewriter_print_bytes(i);
     inlay_json_begin("list", '[');
     for (uint32_t k = 0; k < i->cfg->proc_count; k++) print_proc(i, k);
     inlay_json_end();
@@ -202,6 +196,14 @@ bool rewriter_reports(const rewriter *r)
     return report && map;
 }
 
+/* In all images: when they were inserted, and by the weaver. */
+uint64_t rewriter_refused(const rewriter *r)
+{
+    uint64_t n = refusals.count;
+    for (size_t k = 0; k < r->count; k++) n += sum_up(&r->images[k]).refused;
+    return n;
+}
+
 void rewriter_summary(const rewriter *r)
 {
     struct timespec t;
@@ -220,10 +222,10 @@ void rewriter_summary(const rewriter *r)
                         " left alone; %.1f %% of %" PRIu64 " bytes of code; %s, %" PRIu64 " bytes",
                 tool_name(), i->name, moved, s.procs, s.left, share, i->cfg->text_bytes, i->out,
                 (uint64_t)st.st_size);
-        if (s.refused + refusals.count && k == 0)
-            fprintf(stderr, "; %" PRIu64 " points refused", s.refused + (uint64_t)refusals.count);
+        if (k == 0 && rewriter_refused(r)) fprintf(stderr, "; %" PRIu64 " points refused", rewriter_refused(r));
         if (k == 0) fprintf(stderr, "; %.2f s", seconds);
         fputc('\n', stderr);
+        rewriter_say_left(i);
     }
     sums of = sum_up(&r->images[0]);
     if (r->client.instrument && !of.moved && !of.unwanted)

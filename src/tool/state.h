@@ -207,6 +207,7 @@ inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
 
 /* --- filter.c --- */
+void tool_filter_warn(void); /* of patterns that match nothing in any image that is loaded */
 bool tool_filter_images(void); /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);

@@ -67,13 +67,14 @@ extern tool_handoff tool_handoff_data;
 /* --- options.c --- */
 typedef struct tool_globs {
     const char **items;
+    bool *hit;      /* by pattern: something matched */
     unsigned count;
 } tool_globs;
 /* Rewriting: counts stay where they are inserted. */
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
-    bool json, no_ptrace, no_sums;
+    bool json, no_ptrace, no_sums, strict;
     tool_globs images, procs, libs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool rewriting;  /* write a program, do not run one: */

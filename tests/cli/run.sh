@@ -197,6 +197,36 @@ check 'again: the same file'   0 '^again$'                   sh -c "cd '$scratch
 if unshare -pf true 2>/dev/null; then
     check 'process numbers twice' 0 '^2$'                    sh -c "cd '$scratch' && '$inlay' run inscount -o twice -- sh -c 'for i in 1 2; do unshare -pf sh -c \"/bin/true; :\"; done' && ls twice.1 twice.1.2 | wc -l"
 fi
+# Patterns that match nothing, points that do not exist.
+cat >"$scratch/refused.c" <<'C'
+#include <inlay.h>
+static void each(inlay_block *b, void *arg)
+{
+    (void)arg;
+    inlay_insn *last = inlay_block_last(b);
+    if (inlay_insn_is_branch(last)) inlay_insert(inlay_after(last), inlay_const(0));
+}
+int main(int argc, char **argv)
+{
+    inlay_init(&argc, &argv, "asks for what there is not");
+    inlay_on_block(each, NULL);
+    return inlay_start();
+}
+C
+check 'a tool that is refused' 0 ''                          sh -c "'$inlay' cc '$scratch/refused.c' -o '$scratch/refused'; echo"
+check 'refused: said'          0 'cannot insert: there is no point after' "$inlay" run "$scratch/refused" -- true
+check 'refused: --strict'      1 'ended (--strict)'          "$inlay" run "$scratch/refused" --strict -- true
+check 'rewrite: refused'       0 '[1-9][0-9]* points refused' "$inlay" rewrite "$scratch/refused" "$scratch/program" -o "$scratch/out4"
+check 'rewrite: --strict'      1 'not written.*--strict'     "$inlay" rewrite "$scratch/refused" --strict "$scratch/program" -o "$scratch/out5"
+check 'rewrite: none written'  0 'clean'                     sh -c "test ! -e '$scratch/out5' && echo clean"
+check 'strict, all inserted'   0 'procedures moved'          "$inlay" rewrite bbcount --strict "$scratch/program" -o "$scratch/out6"
+check 'strict before the tool' 0 'instructions'              "$inlay" run --strict inscount -- true
+check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
+check 'no such procedure'      0 "warning: --proc 'nosuch' matches no procedure" "$inlay" run inscount --proc malloc --proc nosuch -- true
+check 'such a procedure'       0 '^1$'                       sh -c "'$inlay' run inscount --image 'libc*' --proc malloc --proc pthread_create -- true 2>&1 | wc -l"
+check 'rewrite: no such image' 0 "warning: --image 'no\*such' matches no image" "$inlay" rewrite inscount --image 'no*such' "$scratch/program" -o "$scratch/out7"
+check 'rewrite: no such proc'  0 "warning: --proc 'nosuch' matches no procedure" "$inlay" rewrite inscount --proc nosuch "$scratch/program" -o "$scratch/out7"
+check 'rewrite: what is left'  0 "not instrumented, however often it runs: .*the largest: sub_[0-9a-f]* ([0-9]* bytes: " "$inlay" rewrite inscount /bin/bzip2 -o "$scratch/out8"
 check 'rewrite: --rewrite=OUT' 0 'blocks executed'           sh -c "'$build/tools/bbcount' --rewrite='$scratch/out3' -- '$scratch/program' && '$scratch/out3'"
 
 check 'inlay cc'               0 ''                          sh -c "'$inlay' cc -Wall mytool.c -o mytool; echo"

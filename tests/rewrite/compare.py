@@ -64,6 +64,8 @@ class Ranges:
         rows = [p for p in image["list"] if p["size"]]
         self.moved = sorted((p["address"], p["address"] + p["size"]) for p in rows if p["status"] == "moved")
         self.starts = [low for low, _ in self.moved]
+        stubs = [p["address"] for p in rows if p["name"].endswith("@plt")]
+        self.stubs = range(min(stubs), max(stubs) + 16) if stubs else range(0)
         self.others = sorted(p["address"] for p in rows if p["status"] != "moved")
 
     def __contains__(self, address):
@@ -204,6 +206,8 @@ def check_bbcount(c):
     theirs = load(c.jit("bbcount", ["--format=json"], native))["blocks"]
     by_place = heads(c.jit(c.blocks_tool, ["--format=json"], native))
     path, moved = c.rewritten("bbcount", ["--format=json"], native)
+    if any(at in moved.stubs and at not in moved for at in by_place):
+        raise Failed("a part of an import stub has not moved")
     found, stayed = load(path)["blocks"], sum(n for at, n in by_place.items() if at not in moved)
     if sum(by_place.values()) != theirs:
         raise Failed(f"the JIT counts {theirs} blocks, and {sum(by_place.values())} by their places")

@@ -16,6 +16,7 @@ Prints a line for each failure and at the end N passed, N failed.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import struct
@@ -375,6 +376,24 @@ class Test:
         self.same(program, self.rewrite("null", program, f"{program}.null"))
         self.refused("the tool's place", program, f"{self.root}/refused/low", tool="bbcount")
 
+    def bytes(self):
+        """The report accounts for every byte of text, and for those that were left by their reasons."""
+        for program in ("/bin/ls", "/bin/bzip2", "/usr/bin/gawk", "/lib/x86_64-linux-gnu/libc.so.6",
+                        f"{self.results.options.build}/tests/samples/plain"):
+            report = f"{self.root}/report"
+            done = run([self.inlay, "rewrite", "null", program, "-o", f"{self.root}/accounted", "--report", report])
+            if done.returncode:
+                raise Failed(f"{program}: {done.stderr[-300:]}")
+            with open(report) as f:
+                image = json.load(f)["images"][0]
+            parts = image["bytes"]
+            if sum(parts.values()) != image["text_bytes"] or parts["moved"] != image["moved_bytes"]:
+                raise Failed(f"{program}: {parts} of {image['text_bytes']} bytes, {image['moved_bytes']} moved")
+            left = [p for p in image["list"] if p["status"] == "left alone"]
+            reasons = image["left_because"]
+            if sum(r["bytes"] for r in reasons) != parts["left_alone"] or sum(r["procedures"] for r in reasons) != len(left):
+                raise Failed(f"{program}: {reasons} for {parts['left_alone']} bytes in {len(left)} procedures")
+
     def symbols(self):
         """Of the library beside samples/identity."""
         folder = f"{self.root}/symbols"
@@ -395,6 +414,7 @@ def all_cases(test):
         test.case(name, test.form, name, compiler, flags)
     test.case("stripped, bare, overlay", test.shapes)
     test.case("set-ID bits", test.set_id)
+    test.case("every byte of text", test.bytes)
     test.case("rust", test.rust)
     test.case("names", test.names, f"{test.root}/pie", ["leaf", "middle", "top", "main"])
     test.case("names of a stripped program", test.names, f"{test.root}/stripped", ["sub_", "sub_", "sub_"])
