@@ -19,6 +19,68 @@ class Random:
 
 
 FILES = {
+    "work.js": """'use strict';
+const m = new Map();
+for (let i = 0; i < 20000; i++) m.set('k' + (i * 7919 % 2003), (m.get('k' + (i * 7919 % 2003)) || 0) + i);
+const f = n => n < 2 ? n : f(n - 1) + f(n - 2);
+const text = JSON.stringify([...m].slice(0, 50));
+console.log(m.size, f(22), text.length, text.replace(/k(\\d+)/g, (_, d) => d.length).slice(0, 40));
+try { null.x; } catch (e) { console.log(e.message); }
+const { createHash } = require('crypto');
+console.log(createHash('sha256').update(text).digest('hex'));
+const { Worker, isMainThread } = require('worker_threads');
+setTimeout(() => console.log('later'), 5);
+Promise.resolve(3).then(v => console.log('then', v));
+(async () => { for await (const x of (async function* () { yield 1; yield 2; })()) console.log('x', x); })();
+process.on('exit', () => { process.exitCode = 4; });
+""",
+    "work.go": """package main
+import "fmt"
+func main() {
+for i := 0; i < 3; i++ { fmt.Println( i*i ) }
+}
+""",
+    "work.ml": """let rec f n = if n < 2 then n else f (n - 1) + f (n - 2);;
+let h = Hashtbl.create 10;;
+for i = 0 to 999 do Hashtbl.replace h (i mod 37) (i * i) done;;
+Printf.printf "%d %d %.3f\\n" (f 18) (Hashtbl.length h) (exp 1.0);;
+try ignore (List.hd []) with Failure s -> print_endline s;;
+exit 3;;
+""",
+    # A server and its worker, asked by the shell, reloaded and ended by signals.
+    "nginx.sh": """d=$PWD/n; mkdir -p $d/html; echo hello from $$ >/dev/null; seq 1 2000 >$d/html/x.txt
+cat >$d/c <<END
+daemon on; master_process on; worker_processes 2; pid $d/pid; error_log $d/error;
+user root; events { worker_connections 64; }
+http { access_log off; server { listen unix:$d/s; location / { root $d/html; } } }
+END
+nginx -p $d -c $d/c -e $d/error || exit 9
+ask() { python3.11 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b"GET %s HTTP/1.0\\r\\n\\r\\n" % sys.argv[2].encode())
+r = b""
+while True:
+    b = s.recv(65536)
+    if not b: break
+    r += b
+print(r.split(b"\\r\\n")[0].decode(), len(r.split(b"\\r\\n\\r\\n", 1)[1]))' $d/s $1; }
+ask /x.txt; ask /none | cut -d' ' -f1-3
+nginx -p $d -c $d/c -e $d/error -s reload; for i in 1 2 3 4 5; do ask /x.txt; done
+nginx -p $d -c $d/c -e $d/error -s quit
+for i in $(seq 200); do [ -e $d/pid ] || break; sleep 0.1; done
+[ -e $d/pid ] && echo still there || echo ended
+""",
+    # A cluster made, asked and stopped by an ordinary user.
+    "postgres.sh": """b=$(dirname "$(readlink -f "$(command -v postgres)")"); d=$PWD/p; mkdir $d; chown nobody $d; chmod 755 .
+as() { setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=$d PATH="$b:$PATH" "$@"; }
+cd $d; as $b/initdb -D $d/data -A trust -U u --no-sync >/dev/null || exit 9
+as $b/pg_ctl -D $d/data -w -t 120 -o "-k $d -h '' -F" -l $d/log start >/dev/null || { cat $d/log; exit 8; }
+as $b/psql -h $d -U u -d postgres -At -c "create table t(a int primary key, b text)" \\
+  -c "insert into t select i, md5(i::text) from generate_series(1,3000) i" \\
+  -c "select count(*), sum(a), max(b) from t" -c "select a, b from t where b like 'ab%' order by a limit 3" \\
+  -c "select sum(x) from generate_series(1,1000) x" -c "select 1/0"
+as $b/pg_ctl -D $d/data -w -m fast stop >/dev/null; echo stopped $?
+""",
     "script.sh": """#!/bin/bash
 echo "$0" | sed 's/.*\\///'
 echo "args: $# $*"

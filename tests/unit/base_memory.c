@@ -243,6 +243,22 @@ static void test_map_stays_small_under_churn(void **state)
     inl_map_free(&m);
 }
 
+/* However full: a key that is not there is looked for to the end. */
+static void test_map_finds_nothing_among_tombs(void **state)
+{
+    (void)state;
+    for (uint64_t live = 1; live <= 100; live++) {
+        inl_map m = {0};
+        for (uint64_t i = 0; i < 3000; i++) {
+            assert_true(inl_map_put(&m, i * 0x9e3779b97f4a7c15u, i));
+            if (i >= live) assert_true(inl_map_remove(&m, (i - live) * 0x9e3779b97f4a7c15u));
+            assert_false(inl_map_get(&m, ~i, NULL));
+        }
+        assert_int_equal(m.count, live);
+        inl_map_free(&m);
+    }
+}
+
 static void test_map_allows_absent_outputs(void **state)
 {
     (void)state;
@@ -267,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup(test_vector_keeps_items, set_seed),
         cmocka_unit_test_setup(test_map_agrees_with_model, set_seed),
         cmocka_unit_test(test_map_stays_small_under_churn),
+        cmocka_unit_test(test_map_finds_nothing_among_tombs),
         cmocka_unit_test(test_map_allows_absent_outputs),
     };
     return cmocka_run_group_tests_name("base: memory", tests, NULL, NULL);

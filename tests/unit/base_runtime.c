@@ -172,6 +172,35 @@ static void test_lock_excludes(void **state)
     assert_int_equal(lock.word, 0);
 }
 
+static volatile bool asks;
+
+static void *take_once(void *arg)
+{
+    asks = true;
+    inl_lock_take(&lock);
+    inl_lock_release(&lock);
+    return arg;
+}
+
+/* One sleeps on it, and nobody takes it afterwards: the release itself must wake. */
+static void test_lock_wakes_the_only_one_who_waits(void **state)
+{
+    (void)state;
+    pthread_t t;
+    void *answer = NULL;
+    struct timespec until;
+    asks = false;
+    inl_lock_take(&lock);
+    assert_int_equal(pthread_create(&t, NULL, take_once, &lock), 0);
+    while (!asks) sys_call0(SYS_sched_yield);
+    usleep(100000); /* asleep by now */
+    inl_lock_release(&lock);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    assert_int_equal(pthread_timedjoin_np(t, &answer, &until), 0);
+    assert_ptr_equal(answer, &lock);
+}
+
 static void test_lock_is_reset_in_a_forked_child(void **state)
 {
     (void)state;
@@ -214,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_log_line, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_long_log_line_is_cut, open_log, close_log),
         cmocka_unit_test(test_lock_excludes),
+        cmocka_unit_test(test_lock_wakes_the_only_one_who_waits),
         cmocka_unit_test(test_lock_is_reset_in_a_forked_child),
         cmocka_unit_test(test_raw_system_calls),
     };

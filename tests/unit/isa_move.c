@@ -228,11 +228,50 @@ static void unknown(void **state)
     }
 }
 
+/* Addresses that are not simply what the fields say, and bytes that are none of the instruction's. */
+static void addresses(void **state)
+{
+    (void)state;
+    static const uint8_t pop[] = {0x8f, 0x44, 0x24, 0x08}, push32[] = {0x67, 0x50}, load32[] = {0x67, 0x8b, 0x03};
+    isa_insn in;
+    isa_mem mem[ISA_MAX_MEM];
+    assert_int_equal(isa_x86_64.decode(pop, sizeof pop, FROM, &in), ISA_OK); /* pop 8(%rsp): after the addition */
+    int n = isa_x86_64.memory(&in, mem), to = n == 2 && mem[0].access == ISA_WRITE ? 0 : 1;
+    assert_int_equal(n, 2);
+    assert_int_equal(mem[to].base, X86_RSP);
+    assert_int_equal(mem[to].disp, 16);
+    assert_int_equal(mem[1 - to].disp, 0);
+    assert_int_equal(isa_x86_64.decode(push32, sizeof push32, FROM, &in), ISA_OK); /* the stack is 64 bits wide */
+    assert_int_equal(isa_x86_64.memory(&in, mem), 1);
+    assert_int_equal(mem[0].bits & ISA_MEM_ADDR32, 0);
+    assert_int_equal(isa_x86_64.decode(load32, sizeof load32, FROM, &in), ISA_OK);
+    assert_int_equal(isa_x86_64.memory(&in, mem), 1);
+    assert_true(mem[0].bits & ISA_MEM_ADDR32);
+}
+
+static void what_follows_does_not_count(void **state)
+{
+    (void)state;
+    static const uint8_t long_one[] = {0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8}, short_one[] = {0x90};
+    for (unsigned k = 0; k < 2; k++) {
+        const uint8_t *bytes = k ? short_one : long_one;
+        unsigned size = k ? sizeof short_one : sizeof long_one;
+        uint8_t with[64];
+        isa_insn alone, followed;
+        memset(with, 0xcc, sizeof with);
+        memcpy(with, bytes, size);
+        assert_int_equal(isa_x86_64.decode(bytes, size, FROM, &alone), ISA_OK);
+        assert_int_equal(isa_x86_64.decode(with, sizeof with, FROM, &followed), ISA_OK);
+        assert_memory_equal(&alone, &followed, sizeof alone);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named), cmocka_unit_test(random_moves), cmocka_unit_test(branches),
-        cmocka_unit_test(plain), cmocka_unit_test(unknown),
+        cmocka_unit_test(plain), cmocka_unit_test(unknown), cmocka_unit_test(addresses),
+        cmocka_unit_test(what_follows_does_not_count),
     };
     isa_zydis_init();
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

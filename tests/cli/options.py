@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+"""The options of tools: letters and names, values in every form, --no-NAME, what is no number; filters; and programs
+that would gain privileges.
+
+  tests/cli/options.py [--build DIR] [--only PATTERN] [--keep]
+
+Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+NOBODY = 65534
+
+
+class Options:
+    def __init__(self, build, folder):
+        self.build, self.inlay, self.folder = build, f"{build}/inlay", folder
+        self.samples = f"{build}/tests/samples"
+
+    def run(self, *words, status=0, before=None, by=None):
+        done = driver.run([*(by or [self.inlay, "run"]), *words], 60, cwd=self.folder, env=driver.ENVIRONMENT, before=before)
+        if done.status != status:
+            raise Failed(f"{' '.join(words)}: status {done.status} instead of {status}", done.stderr.decode()[:300])
+        return done.stderr.decode()
+
+    def report(self, *words):
+        """What the tool writes to its file."""
+        out = f"{self.folder}/report"
+        if os.path.exists(out):
+            os.unlink(out)
+        self.run(*words, "-o", out, "--", f"{self.samples}/plain_static", "1")
+        with open(out) as f:
+            return f.read()
+
+    # --- the forms of an option
+
+    def output_forms(self):
+        texts = []
+        for words in (["-o", "out"], ["-oout"], ["--output", "out"], ["--output=out"]):
+            self.run("inscount", *words, "--", "true")
+            with open(f"{self.folder}/out") as f:
+                texts.append(f.read())
+            os.unlink(f"{self.folder}/out")
+        if not all(re.fullmatch(r"true: [1-9]\d* instructions\n", t) for t in texts):
+            raise Failed("not one report each", *texts)
+
+    def number_forms(self):
+        rows = [len(re.findall(r"^ +\d+ +\d+\.\d", self.report("prof", *words), re.M))
+                for words in (["-n", "3"], ["-n3"], ["--top", "3"], ["--top=3"], ["--top=0x3"], ["--top=03"])]
+        if rows != [3] * 6:
+            raise Failed(f"rows: {rows}")
+
+    def flags_are_taken_back(self):
+        def columns(*words):
+            return "cycles" in self.report("calls", *words)
+        seen = [columns(), columns("--time"), columns("-t"), columns("--time", "--no-time"), columns("--no-time", "-t")]
+        if seen != [False, True, True, False, True]:
+            raise Failed(f"{seen}")
+
+    def default_flags_are_turned_off(self):
+        hashed, lines = self.report("memtrace", "--hash"), self.report("memtrace", "--hash", "--no-hash")
+        if "hash" not in hashed or "hash" in lines or len(lines) < 1000:
+            raise Failed("--no-hash does not take --hash back")
+
+    def only_flags_have_a_no(self):
+        for option in ("--no-top", "--no-output", "--no-", "--no-nonesuch"):
+            if "unknown option" not in self.run("prof", option, "--", "true", status=2):
+                raise Failed(option)
+
+    def flags_take_no_value(self):
+        self.run("calls", "--time=yes", "--", "true", status=2)
+
+    def no_numbers(self):
+        for value in ("3x", "x", "", "-1", "1.5", "99999999999999999999", "0x", "1 2"):
+            if "not a number" not in self.run("prof", f"--top={value}", "--", "true", status=2):
+                raise Failed(repr(value))
+
+    def no_addresses(self):
+        for value in ("10x", "20-10", "10-", "-10", "10-20-30", "10-10"):
+            if "address" not in self.run("null", f"--dump-at={value}", "--", "true", status=2):
+                raise Failed(repr(value))
+
+    def no_words(self):
+        for option in ("--stress=flush,nonesuch", "--stress=flushx", "--log=nonesuch", "--format=jso", "--format="):
+            self.run("null", option, "--", "true", status=2)
+
+    def missing_values(self):
+        for option in ("--top", "-n", "--output"):
+            self.run("prof", option, status=2)
+
+    def ended_by_dashes(self):
+        self.run("null", "--", "sh", "-c", "exit 3", "--help", status=3)
+
+    # --- filters
+
+    def counts(self, *words):
+        return json.loads(self.report("inscount", "--format=json", *words))["instructions"]
+
+    def filters(self):
+        everything, main, both = self.counts(), self.counts("--proc", "main"), self.counts("--proc", "main", "--proc", "m*")
+        alone, none = self.counts("--image", "plain_static"), self.counts("--image", "plain")
+        path = self.counts("--image", "*/plain_static")
+        if not 0 < main <= both < everything or none != 0 or max(
+                abs(everything - alone), abs(everything - path)) > everything // 100:
+            raise Failed(f"all {everything}, main {main}, m* {both}, by name {alone}, by path {path}, another {none}")
+
+    # --- privileges
+
+    def set_uid_copy(self):
+        """Of id, in a folder that an ordinary user may enter."""
+        copy = f"{self.folder}/sid"
+        shutil.copy(shutil.which("id", path=driver.PATH), copy)
+        os.chmod(copy, 0o4755)
+        return copy
+
+    def as_nobody(self, *words, status=0):
+        """Inscount by itself, from where anybody can run it."""
+        os.chmod(self.folder, 0o777)
+        shutil.copy(f"{self.build}/tools/inscount", self.folder)
+        out = f"{self.folder}/nobody"
+        with open(out, "wb"):
+            os.chmod(out, 0o666)
+
+        def become():
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        return self.run(*words, status=status, before=become, by=[f"{self.folder}/inscount"])
+
+    def set_uid_program_is_refused(self):
+        if "privileges" not in self.as_nobody("--", self.set_uid_copy(), "-u", status=1):
+            raise Failed("no word of privileges")
+
+    def set_uid_child_keeps_its_privileges(self):
+        self.set_uid_copy()
+        self.as_nobody("-o", "nobody", "--", "sh", "-c", "./sid -u >uid; ./sid -ru >>uid; exit 4", status=4)
+        with open(f"{self.folder}/uid") as f:
+            if f.read() != f"0\n{NOBODY}\n":
+                raise Failed("the child has not run as natively")
+        with open(f"{self.folder}/nobody") as f:
+            if "instructions" not in f.read():
+                raise Failed("the shell has left no report")
+
+    def own_set_uid_program_is_run(self):
+        """Nothing is gained by a program of one's own."""
+        copy = self.set_uid_copy()
+        os.chown(copy, NOBODY, NOBODY)
+        os.chmod(copy, 0o4755)
+        self.as_nobody("-o", "nobody", "--", copy, "-u")
+
+
+ROOT_ONLY = ("set_uid_program_is_refused", "set_uid_child_keeps_its_privileges", "own_set_uid_program_is_run")
+TESTS = ("output_forms", "number_forms", "flags_are_taken_back", "default_flags_are_turned_off", "only_flags_have_a_no",
+         "flags_take_no_value", "no_numbers", "no_addresses", "no_words", "missing_values", "ended_by_dashes",
+         "filters") + ROOT_ONLY
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("options", options) as results:
+        tests = Options(options.build, results.folder)
+        for name in TESTS:
+            if name in ROOT_ONLY and os.geteuid() != 0:
+                results.skip(name, "needs root")
+                continue
+            results.check(name, getattr(tests, name))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
