@@ -90,7 +90,10 @@ static bool has_unexplained(const builder *b, const cfg_view *v, uint64_t end)
 static void judge_tables(builder *b, const cfg_view *v, cfg_draft *p, size_t first)
 {
     bool open = false;
-    for (size_t i = first; i < b->tables.count; i++) open |= !b->tables.items[i].exact;
+    for (size_t i = first; i < b->tables.count; i++) {
+        open |= !b->tables.items[i].exact;
+        if (b->tables.items[i].broken && !p->reason) p->reason = "a jump table leads into the middle of an instruction";
+    }
     if (!open) return;
     if (has_unexplained(b, v, p->end)) {
         if (!p->reason) p->reason = "a jump table of unknown length, and bytes that nothing leads to";

@@ -156,6 +156,7 @@ bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit)
         if (!take_entry(v, t, firm, &inner, &why)) break;
         if (!firm) cfg_explore(w);
     }
+    t->broken = firm && t->count < most && why == ENTRY_WRONG;
     if (t->count == most) t->exact = most < longest;
     else if (t->count) judge_end(w, t, why);
     return t->count != 0 && (inner || t->kind == CFG_TABLE_RELATIVE);

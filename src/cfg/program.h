@@ -77,6 +77,7 @@ typedef struct cfg_table {
     uint8_t kind, entry_size;
     bool exact;           /* no other entry can be read: what bounds the index says so, or what stands behind the
                              table; else it was read until entries stopped making sense */
+    bool broken;          /* an entry that a comparison lets pass leads into an instruction */
     bool ends;            /* the word behind it leads to nothing of the procedure's */
     bool relocated;       /* entries have run-time relocations (an absolute table of a PIE) */
     uint32_t block;       /* that ends with the jump */

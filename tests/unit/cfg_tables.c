@@ -1,0 +1,228 @@
+/* What bounds a jump table, where tables end, and what else a mistake in the analysis would let through: small
+ * procedures in assembly, each with a way to believe too much. */
+#include "image_sample.h"
+
+#include "cfg/flow.h"
+#include "cfg/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A procedure: what stands in front of the dispatch by %rdi (and `9:`, where a default goes), and a table of eight
+ * entries, of which code knows nothing but what the procedure does. */
+#define PROC(name, guard) PROC_WITH(name, guard, EIGHT(name))
+#define PROC_WITH(name, guard, entries)                                                                                \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n" guard                  \
+    "lea " name "_table(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n"                             \
+    CASE(name, "0") CASE(name, "1") CASE(name, "2") CASE(name, "3") CASE(name, "4") CASE(name, "5") CASE(name, "6")    \
+    CASE(name, "7") "9: xor %eax,%eax\nret\n.cfi_endproc\n" name "_end:\n.size " name ",.-" name "\n"                  \
+    ".section .rodata\n.p2align 2\n" name "_table:\n" entries
+#define CASE(name, n) name "_" n ": mov $" n ",%eax\nret\n"
+#define ENTRY(name, n) ".long " name "_" n " - " name "_table\n"
+#define FOUR(name) ENTRY(name, "0") ENTRY(name, "1") ENTRY(name, "2") ENTRY(name, "3")
+#define EIGHT(name) FOUR(name) ENTRY(name, "4") ENTRY(name, "5") ENTRY(name, "6") ENTRY(name, "7")
+#define NUMBERS ".long 0x12345678, 0x12345678\n"
+
+static const char source[] =
+    /* conditions, one by one */
+    PROC("above", "cmp $5,%edi\nja 9f\nmov %edi,%edi\n")
+    PROC("not_below", "cmp $5,%edi\njae 9f\nmov %edi,%edi\n")
+    PROC("below_or_equal", "cmp $5,%edi\njbe 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("below", "cmp $5,%edi\njb 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("constant", "mov $5,%ecx\ncmp %ecx,%edi\nja 9f\nmov %edi,%edi\n")
+    PROC("copied", "mov %edi,%ecx\ncmp $5,%ecx\nja 9f\nmov %edi,%edi\n")
+    PROC("spilled", "mov %edi,-8(%rsp)\ncmpl $5,-8(%rsp)\nja 9f\nmov -8(%rsp),%edi\n")
+    PROC("around", "cmp $5,%edi\nja 9f\nmov %edi,%edi\nmov $3,%ecx\n1: dec %ecx\njns 1b\n")
+    /* what bounds nothing, or less */
+    PROC("narrow", "cmp $3,%dil\nja 9f\nmov %edi,%edi\n")
+    PROC("changed", "cmp $3,%edi\nlea 4(%rdi),%edi\nja 9f\nmov %edi,%edi\n")
+    PROC("overwritten", "cmp $3,%edi\nja 9f\nmov (%rsi),%edi\n")
+    PROC("other", "cmp $3,%esi\nja 9f\nmov %edi,%edi\n")
+    PROC("signed", "cmp $3,%edi\njg 9f\nmov %edi,%edi\n")
+    PROC("one_way", "test %esi,%esi\nje 1f\ncmp $3,%edi\nja 9f\n1: mov %edi,%edi\n")
+    PROC("goes_round", "lea -4(%rdi),%eax\nmovzbl %al,%edi\n")
+    /* masks and the like */
+    PROC("masked", "and $5,%edi\n")
+    PROC("shifted", "shr $30,%edi\n")
+    PROC("mask_with_end", "and $15,%edi\n")
+    PROC_WITH("byte", "movzbl (%rsi),%edi\n", FOUR("byte") NUMBERS)
+    /* holes, and entries that are none */
+    PROC_WITH("hole", "and $7,%edi\n",
+              ENTRY("hole", "0") ENTRY("hole", "end") ENTRY("hole", "2") ENTRY("hole", "3") ENTRY("hole", "end")
+              ENTRY("hole", "5") ENTRY("hole", "6") ENTRY("hole", "7"))
+    PROC_WITH("middle", "cmp $7,%edi\nja 9f\nmov %edi,%edi\n",
+              FOUR("middle") ".long middle_4 + 1 - middle_table\n" ENTRY("middle", "5") ENTRY("middle", "6")
+              ENTRY("middle", "7"))
+    PROC_WITH("middle_open", "mov %edi,%edi\n",
+              FOUR("middle_open") ".long middle_open_3 + 1 - middle_open_table\n" NUMBERS)
+    PROC_WITH("short", "mov %edi,%edi\n", FOUR("short") NUMBERS) /* code is left that nothing leads to */
+    ".data\n.quad above, not_below, below_or_equal, below, constant, copied, spilled, around, narrow, changed\n"
+    ".quad overwritten, other, signed, one_way, goes_round, masked, shifted, mask_with_end, byte, hole, middle\n"
+    ".quad middle_open, short, asks, answers\n"
+    /* flags that cross from one procedure into the middle of another */
+    ".text\n.p2align 4\n.globl asks\n.type asks,@function\nasks: cmp %esi,%edi\njmp inner\n.size asks,.-asks\n"
+    ".p2align 4\n.globl answers\n.type answers,@function\nanswers: xor %eax,%eax\ninner: setb %al\nret\n"
+    ".size answers,.-answers\n"
+    ".section .note.GNU-stack,\"\",@progbits\n";
+
+typedef struct sample {
+    image *image;
+    cfg_program *program;
+} sample;
+
+static sample open_sample(void)
+{
+    sample s = {.image = sample_open(sample_build("gcc", "guards", "s", source, "-shared -nostdlib"))};
+    inl_error e;
+    if (cfg_program_analyse(s.image, NULL, &s.program, &e) != INL_OK) fail_msg("%s", e.text);
+    return s;
+}
+
+static void drop(sample *s)
+{
+    cfg_program_free(s->program);
+    image_close(s->image);
+}
+
+static uint64_t symbol(const sample *s, const char *name)
+{
+    uint64_t addr, size;
+    if (!image_symbol(s->image, name, &addr, &size)) fail_msg("no symbol %s", name);
+    return addr;
+}
+
+static const cfg_proc *proc_named(const sample *s, const char *name)
+{
+    uint32_t i = cfg_proc_covering(s->program, symbol(s, name));
+    assert_int_not_equal(i, CFG_NONE);
+    return &s->program->procs[i];
+}
+
+static const cfg_table *table_of(const sample *s, const char *name)
+{
+    const cfg_proc *p = proc_named(s, name);
+    for (uint32_t i = 0; i < s->program->table_count; i++)
+        if (s->program->tables[i].jump - p->addr < p->size) return &s->program->tables[i];
+    fail_msg("%s has no table", name);
+    return NULL;
+}
+
+/* The table has so many entries, which is certain, and the procedure is wholly known. */
+static void has(const sample *s, const char *name, uint32_t entries)
+{
+    const cfg_table *t = table_of(s, name);
+    const cfg_proc *p = proc_named(s, name);
+    if (t->count != entries) fail_msg("%s: %u entries instead of %u", name, t->count, entries);
+    if (!t->exact) fail_msg("%s: not exact", name);
+    if (p->status != CFG_PROC_WHOLE) fail_msg("%s is not whole: %s", name, p->reason);
+}
+
+static void comparisons_bound(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "above", 6);
+    has(&s, "not_below", 5);
+    has(&s, "below_or_equal", 6);
+    has(&s, "below", 5);
+    has(&s, "constant", 6);
+    has(&s, "copied", 6);
+    has(&s, "spilled", 6);
+    has(&s, "around", 6);
+    drop(&s);
+}
+
+/* The next table's name ends these, and nothing sooner. */
+static void what_bounds_nothing(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "narrow", 8);
+    has(&s, "changed", 8);
+    has(&s, "overwritten", 8);
+    has(&s, "other", 8);
+    has(&s, "signed", 8);
+    has(&s, "one_way", 8);
+    has(&s, "goes_round", 8);
+    drop(&s);
+}
+
+static void masks_bound(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "masked", 6);
+    has(&s, "shifted", 4);
+    has(&s, "mask_with_end", 8);
+    drop(&s);
+}
+
+static void holes_are_entries(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    has(&s, "hole", 8);
+    drop(&s);
+}
+
+static bool leads_into_middle(const sample *s, const char *name, const char *label)
+{
+    const cfg_proc *p = proc_named(s, name);
+    return p->status == CFG_PROC_WHOLE && cfg_block_at(s->program, symbol(s, label) + 1) != CFG_NONE;
+}
+
+/* An entry into an instruction: where a comparison says that it is one, the procedure is not understood; where
+ * nothing does, the table has ended. */
+static void middles_are_no_entries(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    assert_int_not_equal(proc_named(&s, "middle")->status, CFG_PROC_WHOLE);
+    assert_false(leads_into_middle(&s, "middle_open", "middle_open_3"));
+    assert_true(table_of(&s, "middle_open")->count <= 4 && !table_of(&s, "middle_open")->exact);
+    assert_int_not_equal(proc_named(&s, "middle_open")->status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
+/* Cases that no known entry leads to: the table may be longer than what was read. */
+static void unexplained_bytes_are_doubt(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    assert_int_not_equal(proc_named(&s, "short")->status, CFG_PROC_WHOLE);
+    assert_false(table_of(&s, "short")->exact);
+    assert_int_not_equal(proc_named(&s, "byte")->status, CFG_PROC_WHOLE);
+    drop(&s);
+}
+
+static void flags_cross_into_the_middle(void **state)
+{
+    enum { CARRY = 1 };
+    sample s = open_sample();
+    cfg_facts facts;
+    (void)state;
+    assert_true(cfg_facts_find(s.program, &facts));
+    uint32_t inner = cfg_block_at(s.program, symbol(&s, "answers") + 2), asks = cfg_block_at(s.program, symbol(&s, "asks"));
+    assert_int_not_equal(inner, CFG_NONE);
+    assert_true(s.program->blocks[inner].flags & CFG_BLOCK_OUTSIDE);
+    assert_true(facts.flags_at_outside & CARRY);
+    assert_false(facts.flags_at_entry & CARRY);
+    assert_true(cfg_flow_at_block(s.program, &facts, inner).flags & CARRY);
+    assert_false(cfg_flow_at_block(s.program, &facts, asks).flags & CARRY);
+    drop(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comparisons_bound),      cmocka_unit_test(what_bounds_nothing),
+        cmocka_unit_test(masks_bound),            cmocka_unit_test(holes_are_entries),
+        cmocka_unit_test(middles_are_no_entries), cmocka_unit_test(unexplained_bytes_are_doubt),
+        cmocka_unit_test(flags_cross_into_the_middle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
