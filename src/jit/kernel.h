@@ -133,6 +133,7 @@ long jit_proc_open(const char *below);
 bool jit_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
 bool jit_proc_put(int out, const char *text, size_t n);
 bool jit_maps_put(int out, char *text);
+bool jit_is_break(uint64_t low, uint64_t high); /* a part of the program break that Inlay emulates */
 bool jit_smaps_put(int out, char *text);
 /* Is `fd` the folder of this process's descriptors? What getdents64 answers there, less the hidden ones. */
 bool jit_lists_descriptors(int fd);

@@ -48,12 +48,13 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
 {
     enum { NAME_COLUMN = 73 };
     char text[LINE];
+    const char *name = jit_is_break(low, high) ? "[heap]" : l->name;
     uint64_t offset = l->inode ? l->offset + (low - l->low) : l->offset;
     int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high,
                      l->perms, (long)offset, l->dev, l->inode);
-    if (*l->name)
+    if (*name)
         n += snprintf(text + n, sizeof text - (size_t)n, "%*s%s",
-                      n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", l->name);
+                      n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", name);
     if (n >= (int)sizeof text - 1) return false;
     text[n++] = '\n';
     return jit_proc_put(out, text, (size_t)n) && put_counts(out, l, high - low);
@@ -62,8 +63,13 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
 static bool ours(uint64_t page) { return jit_memory_is_ours(page, page + PAGE); }
 
 /* The ends of a run of equal pages are looked for page by page: lines that are ours in part are few. */
+/* Loaded without ptrace, the program has its stack below the tool's first one, in one mapping: a C library works
+ * the limit of its stack out from the mapping's end. */
+static bool is_shared_stack(const line *l) { return jit.start.brk_emulated && !strncmp(l->name, "[stack]", 7); }
+
 static bool put_line(int out, const line *l)
 {
+    if (is_shared_stack(l)) return put_piece(out, l, l->low, l->high);
     if (!jit_memory_is_ours(l->low, l->high)) return put_piece(out, l, l->low, l->high);
     for (uint64_t at = l->low; at < l->high;) {
         uint64_t from = at;

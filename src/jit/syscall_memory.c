@@ -132,9 +132,15 @@ static long run_mremap(jit_thread *t, weave_context *c)
 
 /* Loaded without ptrace, the process's break belongs to the tool's own file. The program's lies where
  * its loader said, and grows as long as nothing is in the way. */
+static uint64_t now; /* the emulated one */
+
+bool jit_is_break(uint64_t low, uint64_t high)
+{
+    return jit.start.brk_emulated && low >= jit.start.brk_emulated && high <= page_up(now);
+}
+
 static uint64_t emulated_break(uint64_t wanted)
 {
-    static uint64_t now;
     if (!now) now = jit.start.brk_emulated;
     uint64_t top = page_up(now), new_top = page_up(wanted);
     if (wanted < jit.start.brk_emulated) return now;

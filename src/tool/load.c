@@ -42,7 +42,7 @@ static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
 static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
 
 typedef struct loaded {
-    uint64_t bias, entry, phdr, low;
+    uint64_t bias, entry, phdr, low, high;
     unsigned phnum;
     bool exec_stack;
     char interp[HEAD];
@@ -174,6 +174,7 @@ static inl_status map_elf(const char *path, bool is_program, uint64_t base, load
     uint64_t low, high;
     extent(&f, &low, &high);
     out->low = low + out->bias;
+    out->high = high + out->bias;
     out->entry = f.h.e_entry + out->bias;
     close_elf(&f);
     return s;
@@ -197,15 +198,31 @@ static uint64_t push_string(stack *s, const char *text)
     return push_bytes(s, text, strlen(text) + 1);
 }
 
-static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp,
-                        uint64_t random, uint64_t name, uint64_t platform)
+/* What the kernel gave this process, in its order; without /proc, in the order of the numbers. */
+static size_t own_auxv(Elf64_auxv_t *v)
 {
     size_t n = 0;
+    int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd < 0 ? -1 : read(fd, v, MAX_AUXV * sizeof *v);
+    if (fd >= 0) close(fd);
+    for (; bytes > 0 && n < (size_t)bytes / sizeof *v; n++)
+        if (v[n].a_type == AT_NULL) return n;
+    n = 0;
     for (unsigned long type = 2; type < MAX_AUXV; type++) {
         errno = 0;
         unsigned long value = getauxval(type);
-        if (errno) continue;
-        switch (type) {
+        if (!errno) v[n++] = (Elf64_auxv_t){type, {value}};
+    }
+    return n;
+}
+
+static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp,
+                        uint64_t random, uint64_t name, uint64_t platform)
+{
+    size_t n = own_auxv(v);
+    for (size_t i = 0; i < n; i++) {
+        unsigned long value = v[i].a_un.a_val;
+        switch (v[i].a_type) {
         case AT_PHDR: value = program->phdr; break;
         case AT_PHNUM: value = program->phnum; break;
         case AT_ENTRY: value = program->entry; break;
@@ -214,7 +231,7 @@ static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *in
         case AT_EXECFN: value = name; break;
         case AT_PLATFORM: value = platform; break;
         }
-        v[n++] = (Elf64_auxv_t){type, {value}};
+        v[i].a_un.a_val = value;
     }
     v[n++] = (Elf64_auxv_t){AT_NULL, {0}};
     return n;
@@ -285,6 +302,16 @@ static inl_status follow_scripts(char path[HEAD], char ***argv, inl_error *e)
 
 /* --- the whole --- */
 
+/* Behind the program's data, as far as the kernel puts it at most. */
+static uint64_t place_break(const loaded *program)
+{
+    enum { AT_MOST = 32 << 20 };
+    uint64_t random = 0;
+    if (!(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE))
+        sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
+    return program->high + page_down(random % AT_MOST);
+}
+
 static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
 {
     tool_handoff *h = &tool_handoff_data;
@@ -321,6 +348,7 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     const char *slash = strrchr(path, '/');
     prctl(PR_SET_NAME, slash ? slash + 1 : path);
     fill_start(dynamic ? interp.entry : program.entry, sp, top);
+    tool_handoff_data.start.brk_emulated = place_break(&program);
     return INL_OK;
 }
 

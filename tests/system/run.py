@@ -147,7 +147,8 @@ class Job:
             words, factor = TOOLS.get(tool, ([], 2))
             out = f"{place.root}/out/{command.name}.{os.path.basename(tool)}"
             prefix = [place.inlay, "run", tool] + [w.replace("{out}", out) for w in words]
-            prefix += ([f"--stress={stress}"] if stress else []) + ["--"]
+            prefix += [f"--stress={stress}"] if stress else []
+            prefix += ["--no-ptrace", "--"] if self.options.no_ptrace else ["--"]
             here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
             wrong = differences(command, native, here)
@@ -161,6 +162,7 @@ def main():
     parser = driver.parser(__doc__, tools=os.environ.get("INLAY_TOOLS", "null,inscount,memtrace"), jobs=True,
                            only=os.environ.get("INLAY_ONLY", "*"))
     parser.add_argument("--check-native", action="store_true")
+    parser.add_argument("--no-ptrace", action="store_true", help="the tools load the program themselves")
     parser.add_argument("--times", type=int, default=0, help="show the N longest native runs")
     options = parser.parse_args()
     with driver.Results("system", options) as results:
