@@ -6,6 +6,7 @@ with the libraries that it loads, in a folder of its own, and runs under its ori
 """
 
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -20,7 +21,25 @@ class CannotPrepare(Exception):
     pass
 
 
-class Native:
+class Tool:
+    """What the tool of a wrapper found: `key` of the JSON object that it writes to `result`. Without, nothing is
+    checked. `noisy`: it may say something on the program's standard output."""
+
+    result = key = None
+    noisy = False
+
+    def found(self):
+        """The number, and forgets it; None where there is no such result."""
+        try:
+            with open(self.result, encoding="utf-8") as f:
+                value = json.load(f).get(self.key)
+            os.unlink(self.result)
+            return value
+        except (OSError, ValueError):
+            return None
+
+
+class Native(Tool):
     name = "native"
 
     def prepare(self, program, scratch):
@@ -30,11 +49,12 @@ class Native:
         return program.command[0], program.command
 
 
-class Under:
+class Under(Tool):
     """A command in front of the program's."""
 
-    def __init__(self, name, words):
+    def __init__(self, name, words, result=None, key=None, noisy=False):
         self.name, self.words = name, words
+        self.result, self.key, self.noisy = result, key, noisy
 
     def prepare(self, program, scratch):
         pass
@@ -43,11 +63,12 @@ class Under:
         return self.words[0], [*self.words, *program.command]
 
 
-class Rewritten:
+class Rewritten(Tool):
     """Written once for each program; `words` make it: `inlay rewrite TOOL ...`."""
 
-    def __init__(self, name, words):
+    def __init__(self, name, words, result=None, key=None):
         self.name, self.words = name, words
+        self.result, self.key = result, key
         self.costs = {}  # by the program's name: seconds and peak memory of the rewriting
         self.made = {}   # by the original's path
 
