@@ -134,6 +134,17 @@ typedef struct rewrite_symtab {
 inl_status rewrite_symbols(rewrite_writer *w, rewrite_symtab *t, inl_error *e);
 inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *t, inl_error *e);
 
+/* lines.c: what goes behind the original's debug information. False: nothing. */
+enum { REWRITE_DEBUG_ABBREV, REWRITE_DEBUG_INFO, REWRITE_DEBUG_LINE, REWRITE_DEBUG_ARANGES, REWRITE_DEBUG_TABLES };
+typedef struct rewrite_debug {
+    uint32_t section[REWRITE_DEBUG_TABLES]; /* the original's; 0: it has none */
+    const uint8_t *old[REWRITE_DEBUG_TABLES];
+    uint64_t old_size[REWRITE_DEBUG_TABLES];
+    rewrite_bytes added[REWRITE_DEBUG_TABLES];
+} rewrite_debug;
+bool rewrite_debug_make(const rewrite_writer *w, rewrite_debug *d);
+void rewrite_debug_free(rewrite_debug *d);
+
 /* elf_file.c */
 inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_error *e);
 inl_status rewrite_write_file(rewrite_writer *w, const char *path, inl_error *e);

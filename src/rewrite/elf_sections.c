@@ -187,6 +187,23 @@ static inl_status put_symbols(section_writer *s, uint32_t text, uint32_t symtab,
     return INL_OK;
 }
 
+/* The original's debug information with that of moved code behind it. */
+static void put_lines(section_writer *s) {
+    rewrite_bytes *b = &s->w->tail;
+    rewrite_debug d;
+    bool any = rewrite_debug_make(s->w, &d);
+    for (unsigned k = 0; any && k < REWRITE_DEBUG_TABLES; k++) {
+        if (!d.section[k]) continue;
+        rewrite_align(b, 16);
+        Elf64_Shdr *h = &s->rows[d.section[k]].h;
+        h->sh_offset = rewrite_here(b);
+        h->sh_size = d.old_size[k] + d.added[k].size;
+        rewrite_put(b, d.old[k], d.old_size[k]);
+        rewrite_put(b, d.added[k].data, d.added[k].size);
+    }
+    rewrite_debug_free(&d);
+}
+
 static bool put_table(section_writer *s, uint32_t names) {
     rewrite_writer *w = s->w;
     uint32_t names_at = s->rows[names].number;
@@ -219,6 +236,7 @@ inl_status rewrite_sections(rewrite_writer *w, inl_error *e) {
     put_front(&s);
     reserve_tables(&s, &symtab, &strtab, &names);
     inl_status st = number(&s) ? put_symbols(&s, text, symtab, strtab, e) : rewrite_no_memory(w, e);
+    if (!st) put_lines(&s);
     if (!st && (!put_table(&s, names) || s.names.failed || w->tail.failed)) st = rewrite_no_memory(w, e);
     rewrite_bytes_free(&s.names);
     free(s.rows);
