@@ -71,7 +71,8 @@ refused() {
         esac
         count "refused: $tool" "$wrong"
     done
-    for file in /written/*/null.plain; do
+    # (What carries no tool needs nothing.)
+    for file in /written/*/inscount.plain; do
         outcome /tmp/here/refused "$file"
         wrong=""
         grep -q FSGSBASE /tmp/here/refused.err || wrong="no word of FSGSBASE: $(cat /tmp/here/refused.err)"
@@ -134,6 +135,7 @@ run_written() { # FILE WHERE TOOL NAME
 }
 
 written_elsewhere() {
+    # (What carries no tool needs nothing.)
     for file in /written/*/*; do
         [ -f "$file" ] || continue
         base=${file##*/}
