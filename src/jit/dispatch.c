@@ -71,11 +71,11 @@ static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
         inl_lock_take(&jit.lock);
         return NULL;
     }
+    uint32_t rights = jit_rights_open();
     if (jit_memory_written) jit_memory_take_writes();
     if (jit.options.stress) stress();
     bool once = t->leave == JIT_LEAVE_STEP;
     t->leave = JIT_LEAVE_START;
-    uint32_t rights = jit_rights_open();
     jit_fragment *f = once ? jit_translate_once(t->ctx.pc, &signo, &code)
                            : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     jit_rights_close(rights);

@@ -45,6 +45,7 @@ enum {
 static uint64_t table[TABLE_SIZE];
 static uint32_t guarded, used;
 static uint64_t low_guarded = UINT64_MAX, high_guarded; /* all guarded pages lie in here */
+static bool keys_used; /* a protection key may forbid reading what runs: such code cannot look at itself */
 static bool always_checked;
 uint32_t jit_memory_written; /* entries marked WRITTEN */
 
@@ -125,12 +126,14 @@ static bool is_being_written(uint64_t page)
     return false;
 }
 
+void jit_guard_keys(void) { keys_used = true; }
+
 bool jit_guard(uint64_t page, int prot, bool shared)
 {
     if (always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
     uint64_t *e = make_entry(page);
     if (prot_of(*e)) return true;
-    if (*e & CHECKED) return false;
+    if (*e & CHECKED && !keys_used) return false;
     __atomic_store_n(e, page | (*e & WRITES) | (uint64_t)prot, __ATOMIC_SEQ_CST);
     if (!guarded++) jit_syscalls_guard(true);
     if (page < low_guarded) low_guarded = page;

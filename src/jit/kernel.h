@@ -50,6 +50,9 @@ void jit_syscalls_init(void);
 long jit_pass(jit_thread *t, const weave_context *c);
 long jit_pass_args(jit_thread *t, long nr, const long args[6]);
 
+/* --- guard.c --- */
+void jit_guard_keys(void); /* the program uses protection keys: pages are guarded whenever they can be */
+
 /* --- dispatch.c --- */
 inl_status jit_check_processor(inl_error *);
 inl_status jit_first_thread(inl_error *);

@@ -239,6 +239,7 @@ void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
 {
     jit_thread *t = jit_self();
     jit_vectors_note(t, uc);
+    jit_rights_open(); /* the return from here puts them back */
     if (jit_hung_is_timer(info) && !t->pending.present) return;
     if (!jit_signal_unmark(info) && jit_signal_is_fault(signo, info))
         fault(t, signo, info, uc, fs_base);

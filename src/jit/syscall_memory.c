@@ -93,6 +93,7 @@ static long run_mprotect(jit_thread *t, weave_context *c)
     long answer = on_range(c);
     if (!answer)
         jit_memory_protected(jit_arg(c, 0), page_up(jit_arg(c, 1)), (int)jit_arg(c, 2));
+    if (!answer && jit_number(c) == SYS_pkey_mprotect && (int)jit_arg(c, 3) > 0) jit_guard_keys();
     inl_lock_release(&jit.lock);
     return answer;
 }
