@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -118,15 +119,31 @@ static const uint16_t first_is_fd[] = {
 };
 static uint64_t takes_fd[8];
 
+/* Another argument is one as well; the gate leaves these calls to the runtime. */
+static const struct { uint16_t nr, arg; } other_is_fd[] = {
+    {SYS_sendfile, 1}, {SYS_splice, 2}, {SYS_tee, 1}, {SYS_copy_file_range, 2}, {SYS_epoll_ctl, 2}, {SYS_mmap, 4},
+    {SYS_renameat, 2}, {SYS_renameat2, 2}, {SYS_linkat, 2}, {SYS_symlinkat, 1}, {429 /* move_mount */, 2},
+};
+enum { OTHERS = sizeof other_is_fd / sizeof *other_is_fd };
+
 void jit_fd_init(void)
 {
     for (unsigned i = 0; i < sizeof first_is_fd / sizeof *first_is_fd; i++)
         takes_fd[first_is_fd[i] / 64] |= 1ull << first_is_fd[i] % 64;
+    for (unsigned i = 0; i < OTHERS; i++) jit_syscall_keep(other_is_fd[i].nr);
 }
 
-bool jit_fd_is_refused(long nr, uint64_t first)
+static bool other_is_hidden(long nr, const uint64_t args[6])
 {
-    if (nr < 0 || nr >= (long)sizeof takes_fd * 8 || !(takes_fd[nr / 64] >> nr % 64 & 1))
-        return false;
-    return jit_fd_is_hidden((int)first);
+    if (nr == SYS_mmap && args[3] & MAP_ANONYMOUS) return false;
+    for (unsigned i = 0; i < OTHERS; i++)
+        if (other_is_fd[i].nr == nr) return jit_fd_is_hidden((int)args[other_is_fd[i].arg]);
+    return false;
+}
+
+bool jit_fd_is_refused(long nr, const uint64_t args[6])
+{
+    if (nr < 0 || nr >= (long)sizeof takes_fd * 8) return false;
+    if (takes_fd[nr / 64] >> nr % 64 & 1 && jit_fd_is_hidden((int)args[0])) return true;
+    return other_is_hidden(nr, args);
 }

@@ -145,7 +145,7 @@ long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flag
 enum { JIT_FD_PLACES = 64 };
 extern uint32_t jit_fd_base; /* read by the gate */
 void jit_fd_init(void);
-bool jit_fd_is_refused(long nr, uint64_t first); /* the call is on a hidden descriptor */
+bool jit_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
 void jit_fd_seal(void); /* the hidden ones are not handed on by exec */
 
 /* --- assembly (x86_64/kernel.S) --- */

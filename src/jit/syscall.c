@@ -105,7 +105,9 @@ static long make(jit_thread *t, weave_context *c)
     jit_verdict verdict = jit_confine_ask(t, c);
     if (verdict == JIT_CALL_KILLS) jit_confine_kill(t);
     if (verdict == JIT_CALL_REFUSED) return jit_pass(t, c);
-    if (jit_fd_is_refused(jit_number(c), jit_arg(c, 0))) return -EBADF;
+    uint64_t args[6];
+    jit_args(c, args);
+    if (jit_fd_is_refused(jit_number(c), args)) return -EBADF;
     return row ? row->run(t, c) : jit_pass(t, c);
 }
 

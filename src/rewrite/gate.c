@@ -107,7 +107,9 @@ static long run_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
 /* On a descriptor of Inlay's? */
 static bool is_refused(const weave_context *c, long nr)
 {
-    if (jit_fd_is_refused(nr, jit_arg(c, 0))) return true;
+    uint64_t args[6];
+    jit_args(c, args);
+    if (jit_fd_is_refused(nr, args)) return true;
     return (nr == SYS_dup2 || nr == SYS_dup3) && jit_fd_is_hidden((int)jit_arg(c, 1));
 }
 

@@ -2,7 +2,7 @@
 
 import struct
 
-PT_LOAD, SHT_SYMTAB, SHT_DYNSYM, STT_FUNC, STT_GNU_IFUNC = 1, 2, 11, 2, 10
+PT_LOAD, SHT_SYMTAB, SHT_DYNSYM, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 1, 2, 11, 1, 2, 10
 
 
 class Elf:
@@ -28,6 +28,13 @@ class Elf:
 
     def functions(self):
         """{(address, size): [names]} of sized function symbols."""
+        return self.symbols((STT_FUNC, STT_GNU_IFUNC))
+
+    def objects(self):
+        """The same of variables."""
+        return self.symbols((STT_OBJECT,))
+
+    def symbols(self, kinds):
         found = {}
         for section in self.sections:
             if section[1] not in (SHT_SYMTAB, SHT_DYNSYM):
@@ -35,7 +42,7 @@ class Elf:
             strings = self.sections[section[6]]
             for at in range(section[4], section[4] + section[5], 24):
                 name, info, _, index, value, size = struct.unpack_from("<IBBHQQ", self.data, at)
-                if info & 15 not in (STT_FUNC, STT_GNU_IFUNC) or index == 0 or size == 0:
+                if info & 15 not in kinds or index == 0 or size == 0:
                     continue
                 start = strings[4] + name
                 text = self.data[start:self.data.index(b"\0", start)].decode()

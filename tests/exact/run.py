@@ -410,6 +410,21 @@ def check_threads(checker):
         raise Failed(f"{found} instructions in work() instead of {expected}")
 
 
+def check_vfork(checker):
+    """Trace records over vfork: the child's are the parent's until it execs or ends; none is lost, none is twice."""
+    program = checker.sample(["vforked"])
+    low, size = next(((value, size) for (value, size), names in Elf(program[0]).objects().items() if "marks" in names))
+    found = []
+    with open(checker.tool("memtrace", program)) as f:
+        for line in f:
+            words = line.split()
+            if words[1:2] == ["W"] and low <= int(words[2], 16) < low + size:
+                found.append(int(words[2], 16) - low)
+    if found != list(range(size)):
+        wrong = next((i for i, at in enumerate(found) if i != at), len(found))
+        raise Failed(f"{len(found)} stores instead of {size}, the first difference at {wrong}")
+
+
 def tests(checker, results, everything):
     """Yields (name, function)."""
     for name, words in SAMPLES.items():
@@ -422,6 +437,7 @@ def tests(checker, results, everything):
         if name not in BY_INSTRUCTION:
             yield f"{name} forms", lambda p=program: check_forms(checker, native(p), p)
     checker.options = []
+    yield "vfork", lambda: check_vfork(checker)
     yield "eight threads", lambda: check_threads(checker)
     folder = make_inputs(f"{checker.scratch}/in")
     for name, words in (PROGRAMS | (MORE_PROGRAMS if everything else {})).items():

@@ -1,4 +1,5 @@
-/* Arena, vector and map against simple models, under random operations with a fixed seed. */
+/* Arena, vector and map against simple models, under random operations with a fixed seed; memory that grows in its
+ * place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +8,12 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/region.h"
 #include "base/vec.h"
 
 static uint64_t seed;
@@ -274,6 +278,50 @@ static void test_map_allows_absent_outputs(void **state)
     inl_map_free(&m);
 }
 
+/* A room takes address space for what is mapped of it alone, and grows where it is. */
+static void test_room_grows_in_its_place(void **state)
+{
+    (void)state;
+    const uint64_t low = 0x200000000000;
+    inl_room r, next;
+    inl_region_set(low, low + (1ull << 36));
+    assert_true(inl_room_take(&r, 64 << 20, 4096));
+    assert_true(inl_room_take(&next, 64 << 20, 4096));
+    assert_true(r.at >= low && r.mapped == 4096 && next.at >= r.at + r.size);
+    *(char *)r.at = 1;
+    assert_true(inl_room_grow(&r, 32 << 20));
+    assert_true(inl_room_grow(&r, 4096));
+    assert_int_equal(r.mapped, 32 << 20);
+    assert_int_equal(*(char *)r.at, 1);
+    assert_int_equal(*(char *)(r.at + r.mapped - 1), 0);
+    assert_false(inl_room_grow(&r, r.size + 4096));
+    /* Somebody is there. */
+    void *there = mmap((void *)(r.at + (48 << 20)), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    assert_true(there != MAP_FAILED);
+    assert_false(inl_room_grow(&r, r.size));
+    assert_int_equal(r.mapped, 32 << 20);
+    munmap(there, 4096);
+    inl_room_give_back(&r);
+    inl_room_give_back(&next);
+    inl_region_set(0, 0);
+}
+
+/* When nothing can be mapped the spare is given up, once. */
+static void test_spare_is_given_up(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    getrlimit(RLIMIT_AS, &before);
+    none = (struct rlimit){0, before.rlim_max};
+    inl_spare_keep(4 << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    uint64_t p = inl_region_map(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    bool again = inl_spare_drop();
+    setrlimit(RLIMIT_AS, &before);
+    assert_true(p == 0); /* the limit is below what there is */
+    assert_false(again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +333,8 @@ int main(void)
         cmocka_unit_test(test_map_stays_small_under_churn),
         cmocka_unit_test(test_map_finds_nothing_among_tombs),
         cmocka_unit_test(test_map_allows_absent_outputs),
+        cmocka_unit_test(test_room_grows_in_its_place),
+        cmocka_unit_test(test_spare_is_given_up),
     };
     return cmocka_run_group_tests_name("base: memory", tests, NULL, NULL);
 }

@@ -40,6 +40,10 @@ static inline void jit_set_clobbers(weave_context *c)
     c->gpr[JIT_RCX] = c->pc;
     c->gpr[JIT_R11] = c->flags;
 }
+static inline void jit_args(const weave_context *c, uint64_t args[6])
+{
+    for (int i = 0; i < 6; i++) args[i] = jit_arg(c, i);
+}
 /* The registers of the call that is being made, where the gate puts those of its calls. */
 static inline void jit_call_keep(jit_thread *t, const weave_context *c)
 {
@@ -50,7 +54,7 @@ static inline long jit_call_made(const jit_thread *t, uint64_t args[6])
 {
     weave_context c;
     memcpy(c.gpr, t->frame.slot, sizeof c.gpr);
-    for (int i = 0; i < 6; i++) args[i] = jit_arg(&c, i);
+    jit_args(&c, args);
     return jit_number(&c);
 }
 /* The time-stamp counter. */
