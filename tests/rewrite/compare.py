@@ -206,7 +206,7 @@ def check_bbcount(c):
     theirs = load(c.jit("bbcount", ["--format=json"], native))["blocks"]
     by_place = heads(c.jit(c.blocks_tool, ["--format=json"], native))
     path, moved = c.rewritten("bbcount", ["--format=json"], native)
-    if any(at in moved.stubs and at not in moved for at in by_place):
+    if c.has_stubs and any(at in moved.stubs and at not in moved for at in by_place):
         raise Failed("a part of an import stub has not moved")
     found, stayed = load(path)["blocks"], sum(n for at, n in by_place.items() if at not in moved)
     if sum(by_place.values()) != theirs:
