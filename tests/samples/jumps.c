@@ -24,6 +24,18 @@ static void worker(int from, int to)
     yielded = -1;
 }
 
+/* A return that takes more arguments off the stack than a byte can count. */
+__asm__(".pushsection .text\n.type takes_arguments, @function\ntakes_arguments:\n"
+        "mov 8(%rsp), %rax\n ret $0x118\n.popsection");
+static long past_arguments(void)
+{
+    long before, after, first;
+    __asm__ volatile("sub $128, %%rsp\n mov %%rsp, %0\n sub $0x118, %%rsp\n movq $77, (%%rsp)\n"
+                     "call takes_arguments\n mov %%rsp, %1\n mov %0, %%rsp\n add $128, %%rsp\n"
+                     : "=&r"(before), "=&r"(after), "=&a"(first) : : "rcx", "rdx", "cc", "memory");
+    return after - before + 0x118 + (first != 77);
+}
+
 int main(void)
 {
     volatile int total = 0;
@@ -50,5 +62,6 @@ int main(void)
     } while (yielded >= 0);
     printf("coroutine %ld\n", sum);
     free(stack);
+    printf("returned past %ld bytes\n", past_arguments());
     return 0;
 }
