@@ -21,9 +21,9 @@ What can be named after `test`:
     unit NAME...            unit tests and fuzzers, by meson's names
     system PATTERN [TOOLS]  tests/system/run.py; stress SWITCH PATTERN: the same under a stress switch
     exact PATTERN           tests/exact/run.py
-    atom PATTERN            tests/atom/run.py
+    atom [WORDS]            tests/atom/run.py
     rewrite SCRIPT PATTERN  a script of tests/rewrite
-    cli PATTERN             tests/cli/run.sh
+    cli                     tests/cli/run.sh
     python SCRIPT [ARGS]    another script that takes --build
 """
 
@@ -47,7 +47,6 @@ import driver  # noqa: E402
 
 LIMIT = 100             # seconds for one test; it hangs then, which is noticed
 MOST_WITH_REASON = 0.05
-ALL = ["all"]
 TOOLS = ["inlay", "tools/null", "tools/inscount", "tools/bbcount", "tools/memtrace", "tools/prof", "tools/calls",
          "tools/branches", "tools/opcodemix", "tests/support/stepper"]
 
@@ -105,13 +104,13 @@ def command(test, folder):
         return TOOLS, ["env", f"INLAY_STRESS={words[0]}", f"{scripts}/system/run.py", "--build", build,
                        "--only", words[1], "--tools", "inscount"]
     if stage == "rewrite":
-        return ALL, [f"{scripts}/rewrite/{words[0]}", "--build", build, "--only", *words[1:]]
+        return TOOLS, [f"{scripts}/rewrite/{words[0]}", "--build", build, "--only", *words[1:]]
     if stage in ("exact", "atom"):
-        return ALL, [f"{scripts}/{stage}/run.py", "--build", build, "--only", *words]
+        return TOOLS, [f"{scripts}/{stage}/run.py", "--build", build, "--only", *(words or [""])]
     if stage == "cli":
-        return ALL, ["env", f"INLAY_ONLY={' '.join(words)}", f"{scripts}/cli/run.sh", build]
+        return TOOLS, [f"{scripts}/cli/run.sh", build]
     if stage == "python":
-        return ALL, [f"{scripts}/{words[0]}", "--build", build, *words[1:]]
+        return TOOLS, [f"{scripts}/{words[0]}", "--build", build, *words[1:]]
     sys.exit(f"no stage {stage} ({test})")
 
 
@@ -168,7 +167,7 @@ class Copy:
         self.targets = {line.split(":")[0] for line in known.splitlines()}
 
     def build(self, targets):
-        chosen = targets if targets == ALL else [t for t in targets if t in self.targets]
+        chosen = [t for t in targets if t in self.targets]
         return run(["ninja", "-C", "build", *chosen], self.folder, 900)
 
     def passes(self, test):
