@@ -275,7 +275,7 @@ void rewrite_counts_cut(rewrite_work *w, size_t count)
     for (;;) {
         const uint8_t *begin = p;
         rewrite_counts_last before = now;
-        uint32_t insns, records;
+        uint32_t insns, records = 0;
         if (p < end) take_run(&p, &now, &insns, &records);
         if (begin == end || now.first >= count) {
             w->counts.count = (size_t)(begin - w->counts.items);
