@@ -238,31 +238,36 @@ static void asleep_meanwhile(void)
     printf("the code is seen to change: %d\n", run_at(pages));
 }
 
+static int may_end;
+
 static int ends_soon(void *arg)
 {
     (void)arg;
-    while (__atomic_load_n((int *)(pages + DATA + 4), __ATOMIC_ACQUIRE) == 0) sched_yield();
+    while (!__atomic_load_n(&may_end, __ATOMIC_ACQUIRE)) sched_yield();
     syscall(SYS_exit, 0);
     return 0;
 }
 
-/* The kernel stores 0 where the thread asked for it: on a page of code, made after the thread had begun. */
+/* The kernel stores 0 where the thread asked for it: on a page of code, made after the thread had begun. The page
+ * is a new one that nobody else writes to: after a write it may be looked after in another way. */
 static void thread_end(void)
 {
     static char stack[64 << 10] __attribute__((aligned(16)));
-    int *word = (int *)(pages + DATA), flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                                               CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
-    word[0] = 1;
-    word[1] = 0;
+    int protection = PROT_READ | PROT_WRITE | PROT_EXEC;
+    uint8_t *page = mmap(NULL, PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int *word = (int *)(page + DATA), flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                                              CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+    write_code(page, 3);
+    *word = 1;
     clone(ends_soon, stack + sizeof stack, flags, NULL, NULL, NULL, word);
-    run_at(pages);
-    __atomic_store_n(&word[1], 1, __ATOMIC_RELEASE);
-    run_at(pages);
-    for (int i = 0; i < 5000 && __atomic_load_n(&word[0], __ATOMIC_ACQUIRE); i++) {
-        run_at(pages);
+    run_at(page);
+    __atomic_store_n(&may_end, 1, __ATOMIC_RELEASE);
+    run_at(page);
+    for (int i = 0; i < 5000 && __atomic_load_n(word, __ATOMIC_ACQUIRE); i++) {
+        run_at(page);
         usleep(1000);
     }
-    printf("end of a thread %d\n", __atomic_load_n(&word[0], __ATOMIC_ACQUIRE));
+    printf("end of a thread %d\n", __atomic_load_n(word, __ATOMIC_ACQUIRE));
 }
 
 /* --- on nobody's behalf --- */

@@ -103,12 +103,86 @@ static void snippets_read_too(void **state)
     inl_arena_free(&s.arena);
 }
 
+/* --- at the rim: what is wanted of one block that does nothing, by what comes behind it --- */
+
+enum { AT_ENTRY = X86_CF, AT_OUTSIDE = X86_ZF, AT_RETURN = X86_PF, NO_BLOCK = 99 };
+
+/*  0: nop                  block 0, the one that is looked at
+ *  1: sets %al             block 1, of the same procedure
+ *  4: ret                                                                                      */
+static const uint8_t rim_code[] = {0x90, 0x0f, 0x98, 0xc0, 0xc3};
+
+static cfg_need wanted(uint32_t flags, uint32_t to, cfg_edge_kind kind)
+{
+    static const cfg_facts facts = {
+        .flags_at_entry = AT_ENTRY, .flags_at_return = AT_RETURN, .flags_at_outside = AT_OUTSIDE};
+    cfg_proc procs[3] = {{.size = sizeof rim_code, .block_count = 2},
+                         {.addr = 16, .first_block = 2, .block_count = 2, .flags = CFG_PROC_CALLED},
+                         {.addr = 32, .first_block = 4, .block_count = 1}};
+    cfg_block blocks[5] = {{.size = 1, .insn_count = 1, .edge_count = to != NO_BLOCK, .flags = flags},
+                           {.addr = 1, .size = 4, .insn_count = 2, .first_edge = 1, .flags = CFG_BLOCK_RETURN},
+                           {.addr = 16, .proc = 1, .flags = CFG_BLOCK_ENTRY},
+                           {.addr = 20, .proc = 1, .flags = CFG_BLOCK_OUTSIDE},
+                           {.addr = 32, .proc = 2, .flags = CFG_BLOCK_ENTRY}};
+    cfg_edge edge = {.to = to, .kind = kind};
+    cfg_program program = {.isa = &isa_x86_64, .procs = procs, .blocks = blocks, .edges = &edge,
+                           .proc_count = 3, .block_count = 5, .edge_count = 1};
+    isa_insn insns[3];
+    inl_arena arena = {0};
+    unsigned n = 0;
+    for (size_t at = 0; at < sizeof rim_code; at += insns[n++].len)
+        assert_int_equal(isa_x86_64.decode(rim_code + at, sizeof rim_code - at, at, &insns[n]), ISA_OK);
+    cfg_flow_code c = {insns, sizeof insns[0], NULL, NULL};
+    const cfg_live *at = cfg_flow_solve(&program, &facts, 0, &c, &arena);
+    assert_non_null(at);
+    cfg_need need = at[0].live;
+    inl_arena_free(&arena);
+    return need;
+}
+
+static void wants(cfg_need need, uint32_t flags)
+{
+    assert_true(need.regs == ~0ull);
+    assert_int_equal(need.flags, flags);
+}
+
+static void what_leaves(void **state)
+{
+    (void)state;
+    wants(wanted(CFG_BLOCK_RETURN, NO_BLOCK, 0), AT_RETURN);
+    wants(wanted(CFG_BLOCK_TAIL_IND, NO_BLOCK, 0), AT_ENTRY);
+    wants(wanted(CFG_BLOCK_UNRESOLVED, NO_BLOCK, 0), AT_ENTRY | AT_OUTSIDE);
+    wants(wanted(0, NO_BLOCK, 0), 0); /* a trap */
+}
+
+/* The callee's entry asks, and of what is wanted behind the call only what a callee may leave: not the sign. */
+static void calls(void **state)
+{
+    (void)state;
+    wants(wanted(CFG_BLOCK_CALL, NO_BLOCK, 0), AT_ENTRY);
+    wants(wanted(CFG_BLOCK_CALL, 1, CFG_EDGE_RETURNED), AT_ENTRY | AT_RETURN);
+    wants(wanted(0, 1, CFG_EDGE_FALL), AT_RETURN | X86_SF);
+}
+
+static void other_procedures(void **state)
+{
+    (void)state;
+    wants(wanted(0, 2, CFG_EDGE_TAKEN), AT_ENTRY);
+    wants(wanted(0, 3, CFG_EDGE_TAKEN), AT_OUTSIDE);
+    wants(wanted(0, 4, CFG_EDGE_TAKEN), AT_OUTSIDE); /* a part that only jumps lead to */
+    wants(wanted(0, CFG_NONE, CFG_EDGE_TAKEN), AT_ENTRY);
+    wants(wanted(CFG_BLOCK_RETURN, 3, CFG_EDGE_TAKEN), AT_RETURN | AT_OUTSIDE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registers),
         cmocka_unit_test(flags),
         cmocka_unit_test(snippets_read_too),
+        cmocka_unit_test(what_leaves),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(other_procedures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,12 @@ static const char source[] =
     PROC("not_below", "cmp $5,%edi\njae 9f\nmov %edi,%edi\n")
     PROC("below_or_equal", "cmp $5,%edi\njbe 1f\njmp 9f\n1: mov %edi,%edi\n")
     PROC("below", "cmp $5,%edi\njb 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("equal", "cmp $5,%edi\nje 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("not_equal", "cmp $5,%edi\njne 9f\nmov %edi,%edi\n")
+    PROC("only_above", "cmp $3,%edi\nja 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("only_not_below", "cmp $3,%edi\njae 1f\njmp 9f\n1: mov %edi,%edi\n")
+    PROC("never_below", "cmp $3,%edi\njb 9f\nmov %edi,%edi\n")
+    PROC("never_equal", "cmp $3,%edi\nje 9f\nmov %edi,%edi\n")
     PROC("constant", "mov $5,%ecx\ncmp %ecx,%edi\nja 9f\nmov %edi,%edi\n")
     PROC("copied", "mov %edi,%ecx\ncmp $5,%ecx\nja 9f\nmov %edi,%edi\n")
     PROC("spilled", "mov %edi,-8(%rsp)\ncmpl $5,-8(%rsp)\nja 9f\nmov -8(%rsp),%edi\n")
@@ -58,7 +64,8 @@ static const char source[] =
     PROC_WITH("middle_open", "mov %edi,%edi\n",
               FOUR("middle_open") ".long middle_open_3 + 1 - middle_open_table\n" NUMBERS)
     PROC_WITH("short", "mov %edi,%edi\n", FOUR("short") NUMBERS) /* code is left that nothing leads to */
-    ".data\n.quad above, not_below, below_or_equal, below, constant, copied, spilled, around, narrow, changed\n"
+    ".data\n.quad above, not_below, below_or_equal, below, equal, not_equal\n"
+    ".quad only_above, only_not_below, never_below, never_equal, constant, copied, spilled, around, narrow, changed\n"
     ".quad overwritten, other, signed, one_way, goes_round, masked, shifted, mask_with_end, byte, hole, middle\n"
     ".quad middle_open, short, asks, answers\n"
     /* flags that cross from one procedure into the middle of another */
@@ -127,6 +134,8 @@ static void comparisons_bound(void **state)
     has(&s, "not_below", 5);
     has(&s, "below_or_equal", 6);
     has(&s, "below", 5);
+    has(&s, "equal", 6);
+    has(&s, "not_equal", 6);
     has(&s, "constant", 6);
     has(&s, "copied", 6);
     has(&s, "spilled", 6);
@@ -144,6 +153,10 @@ static void what_bounds_nothing(void **state)
     has(&s, "overwritten", 8);
     has(&s, "other", 8);
     has(&s, "signed", 8);
+    has(&s, "only_above", 8);
+    has(&s, "only_not_below", 8);
+    has(&s, "never_below", 8);
+    has(&s, "never_equal", 8);
     has(&s, "one_way", 8);
     has(&s, "goes_round", 8);
     drop(&s);
