@@ -27,6 +27,11 @@
 #define EIGHT(name) FOUR(name) ENTRY(name, "4") ENTRY(name, "5") ENTRY(name, "6") ENTRY(name, "7")
 #define NUMBERS ".long 0x12345678, 0x12345678\n"
 
+/* A procedure that no unwind table describes, and that jumps to where a pointer says. */
+#define JUMPS(name, before)                                                                                            \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                \
+    "mov 8(%rdi),%rax\njmp *%rax\n.size " name ",.-" name "\n"
+
 static const char source[] =
     /* conditions, one by one */
     PROC("above", "cmp $5,%edi\nja 9f\nmov %edi,%edi\n")
@@ -72,6 +77,18 @@ static const char source[] =
     ".text\n.p2align 4\n.globl asks\n.type asks,@function\nasks: cmp %esi,%edi\njmp inner\n.size asks,.-asks\n"
     ".p2align 4\n.globl answers\n.type answers,@function\nanswers: xor %eax,%eax\ninner: setb %al\nret\n"
     ".size answers,.-answers\n"
+    /* the stack as it was at the entry, or not */
+    JUMPS("pops", "push %rbx\npush %rcx\npop %rcx\npop %rbx\n")
+    JUMPS("pops_first", "pop %rbx\npush %rbx\n")
+    JUMPS("adds", "sub $24,%rsp\nadd $24,%rsp\n")
+    JUMPS("leaves", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nleave\n")
+    JUMPS("copies", "lea -16(%rsp),%rcx\nsub $80,%rsp\nlea 16(%rcx),%rsp\n")
+    JUMPS("pushes", "push %rbx\n")
+    JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n")
+    JUMPS("pops_more", "push %rbx\npop %rbx\npop %rcx\n")
+    JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
+    JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
+    JUMPS("pops_stack", "push %rsp\npop %rsp\n")
     ".section .note.GNU-stack,\"\",@progbits\n";
 
 typedef struct sample {
@@ -228,13 +245,39 @@ static void flags_cross_into_the_middle(void **state)
     drop(&s);
 }
 
+static void leaves(const sample *s, const char *name, bool wanted)
+{
+    uint32_t block = cfg_block_at(s->program, symbol(s, name));
+    assert_int_not_equal(block, CFG_NONE);
+    bool does = s->program->blocks[block].flags & CFG_BLOCK_TAIL_IND;
+    if (does != wanted) fail_msg("%s: %s", name, does ? "leaves, as is believed" : "does not leave");
+}
+
+static void heights_of_the_stack(void **state)
+{
+    sample s = open_sample();
+    (void)state;
+    leaves(&s, "pops", true);
+    leaves(&s, "pops_first", true);
+    leaves(&s, "adds", true);
+    leaves(&s, "leaves", true);
+    leaves(&s, "copies", true);
+    leaves(&s, "pushes", false);
+    leaves(&s, "pops_less", false);
+    leaves(&s, "pops_more", false);
+    leaves(&s, "adds_less", false);
+    leaves(&s, "keeps_frame", false);
+    leaves(&s, "pops_stack", false);
+    drop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparisons_bound),      cmocka_unit_test(what_bounds_nothing),
         cmocka_unit_test(masks_bound),            cmocka_unit_test(holes_are_entries),
         cmocka_unit_test(middles_are_no_entries), cmocka_unit_test(unexplained_bytes_are_doubt),
-        cmocka_unit_test(flags_cross_into_the_middle),
+        cmocka_unit_test(flags_cross_into_the_middle), cmocka_unit_test(heights_of_the_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

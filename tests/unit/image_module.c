@@ -159,6 +159,11 @@ static void test_map_and_unmap(void **state) {
     assert_int_equal(b->bias, two);
     assert_ptr_equal(module_at(set, one + at), a);
     assert_ptr_equal(module_at(set, two + at), b);
+    assert_ptr_equal(module_at(set, a->low), a);
+    assert_ptr_equal(module_at(set, a->high - 1), a);
+    assert_null(module_at(set, a->high)); /* the first byte behind it */
+    assert_null(module_at(set, a->low - 1));
+    assert_null(module_at(set, b->low - 1));
     assert_ptr_equal(module_first(set), a);
     assert_ptr_equal(a->next, b);
 

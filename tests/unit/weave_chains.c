@@ -132,6 +132,97 @@ static void fault_within(void **state)
     same_counts(2, 4, 10); /* a block counts with its first instruction */
 }
 
+/* --- snippets on the way out of a chain --- */
+
+static uint64_t seen[3];
+static unsigned times_seen;
+
+static void look(void)
+{
+    seen[BLOCKS] = bench.counters[BLOCKS], seen[INSNS] = bench.counters[INSNS], seen[ONCE] = bench.counters[ONCE];
+    times_seen++;
+}
+
+static void insert_look(weave_run *run, uint32_t i)
+{
+    const char *why = "";
+    snippet *s = snippet_new(&bench.arena, SNIPPET_CALL);
+    s->fn = look;
+    if (!weave_insert_at(run, WEAVE_TAKEN, i, s, false, &why)) fail_msg("%s", why);
+}
+
+static void saw(uint64_t blocks, uint64_t insns, uint64_t once)
+{
+    assert_int_equal(times_seen, 1);
+    assert_int_equal(seen[BLOCKS], blocks);
+    assert_int_equal(seen[INSNS], insns);
+    assert_int_equal(seen[ONCE], once);
+}
+
+/* What is called on a taken edge finds everything counted; the chain ends in front of it. */
+static void taken_snippets_see_counts(void **state)
+{
+    harness_catch_faults();
+    (void)state;
+    for (uint32_t i = 1; i < 4; i++) {
+        static const uint32_t branches[] = {0, 1, 3, 6};
+        static const uint64_t expected[4][3] = {{0}, {1, 2, 0}, {2, 4, 10}, {3, 7, 10}};
+        weave_run *run = program(false);
+        insert_look(run, branches[i]);
+        weave_counts(run, true);
+        assert_int_equal(additions(BLOCKS), 2);
+        every_way_out(run);
+        times_seen = 0;
+        run_with(run, i, (uintptr_t)bench.data);
+        same_counts(expected[i][BLOCKS], expected[i][INSNS], expected[i][ONCE]);
+        saw(expected[i][BLOCKS], expected[i][INSNS], expected[i][ONCE]);
+        times_seen = 0;
+        run_with(run, LEAVES, (uintptr_t)bench.data);
+        assert_int_equal(times_seen, 0);
+    }
+}
+
+static void taken_counts(void **state)
+{
+    enum { TAKEN = 3 };
+    harness_catch_faults();
+    (void)state;
+    weave_run *run = program(false);
+    insert_count(run, WEAVE_TAKEN, 3, TAKEN, 5);
+    insert_count(run, WEAVE_TAKEN, 3, BLOCKS, 100);
+    weave_counts(run, true);
+    for (unsigned i = 1; i <= LEAVES; i++) {
+        run_with(run, i, (uintptr_t)bench.data);
+        same_counts(i == 2 ? 102 : i, i < 3 ? 2 * i : i + 4, i == 1 ? 0 : 10);
+        assert_int_equal(bench.counters[TAKEN], i == 2 ? 5 : 0);
+    }
+}
+
+/* A jump that the run follows: in the middle of a chain, unless something on it looks. */
+static void followed_jump(void **state)
+{
+    static uint8_t bytes[64];
+    x86_code c = {.write = bytes, .exec = (uintptr_t)bench.app, .size = sizeof bytes};
+    harness_catch_faults();
+    (void)state;
+    x86_alu_ri(&c, X86_ADD, 8, X86_RAX, 5);
+    x86_jmp_rel32(&c, c.exec + c.at + 5, false);
+    x86_alu_ri(&c, X86_ADD, 8, X86_RAX, 6);
+    x86_alu_ri(&c, X86_ADD, 8, X86_RBX, 7);
+    for (unsigned with = 0; with < 2; with++) {
+        weave_run *run = harness_run(bytes, c.at);
+        assert_int_equal(run->block_count, 2);
+        run->insns[1].elided = 1;
+        if (with) insert_look(run, 1);
+        weave_counts(run, true);
+        assert_int_equal(additions(BLOCKS), with ? 2 : 1);
+        times_seen = 0;
+        run_with(run, 0, 0);
+        same_counts(2, 4, 10);
+        if (with) saw(1, 2, 0);
+    }
+}
+
 int main(void)
 {
     if (!harness_open()) return 77;
@@ -140,6 +231,9 @@ int main(void)
         cmocka_unit_test(none_without_cold_exits),
         cmocka_unit_test(back_edge),
         cmocka_unit_test(fault_within),
+        cmocka_unit_test(taken_snippets_see_counts),
+        cmocka_unit_test(taken_counts),
+        cmocka_unit_test(followed_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

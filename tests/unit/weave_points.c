@@ -402,6 +402,82 @@ static void routines_are_known_by_what_they_change(void **state)
     assert_false(weave_routine_of(needs_no_rounding)->mxcsr);
 }
 
+ROUTINE(x87_changed, "fld1\n fstp %st(0)");
+ROUTINE(x87_read, "fnstcw (%rdi)");
+ROUTINE(mask_changed, "kxnorw %k1, %k1, %k1");
+ROUTINE(upper_cleared, "vpxor %xmm1, %xmm1, %xmm1");
+ROUTINE(thread_pointer_changed, "wrfsbase %rdi");
+ROUTINE(gs_written, "mov %rdi, %gs:0x10");
+ROUTINE(thread_pointer_used, "mov %fs:0x800, %rax\n mov %rax, (%rdi)");
+ROUTINE(direction_changed, "cld");
+ROUTINE(direction_used, "mov $0, %ecx\n rep stosb");
+ROUTINE(low_vectors, "pcmpeqd %xmm0, %xmm0\n pcmpeqd %xmm1, %xmm1\n pcmpeqd %xmm2, %xmm2\n pcmpeqd %xmm3, %xmm3\n"
+                     "pcmpeqd %xmm4, %xmm4\n pcmpeqd %xmm5, %xmm5\n pcmpeqd %xmm6, %xmm6\n pcmpeqd %xmm7, %xmm7");
+ROUTINE(high_vectors, "pxor %xmm8, %xmm8\n pxor %xmm9, %xmm9\n pxor %xmm10, %xmm10\n pxor %xmm11, %xmm11\n"
+                      "pxor %xmm12, %xmm12\n pxor %xmm13, %xmm13\n pxor %xmm14, %xmm14\n pxor %xmm15, %xmm15");
+
+static void routines_are_unknown_by_what_cannot_be_saved_singly(void **state)
+{
+    (void)state;
+    assert_true(weave_routine_of(x87_changed)->unknown);
+    assert_true(weave_routine_of(x87_read)->unknown);
+    assert_true(weave_routine_of(mask_changed)->unknown);
+    assert_true(weave_routine_of(upper_cleared)->unknown);
+    assert_true(weave_routine_of(thread_pointer_changed)->unknown);
+    assert_true(weave_routine_of(gs_written)->unknown);
+    const weave_routine *tls = weave_routine_of(thread_pointer_used), *first = weave_routine_of(direction_changed),
+                        *second = weave_routine_of(direction_used);
+    assert_true(tls->tls && !tls->unknown);
+    assert_true(first->strings && !first->unknown && !first->tls);
+    assert_true(second->strings && !second->unknown);
+}
+
+static void vectors_are_saved_one_by_one(void **state)
+{
+    (void)state;
+    for (unsigned high = 0; high < 2; high++) {
+        void (*fn)(void) = high ? high_vectors : low_vectors;
+        weave_run *run = program(add_registers);
+        harness_random_state(&start);
+        assert_false(weave_routine_of(fn)->unknown);
+        assert_int_equal(weave_routine_of(fn)->vecs, high ? 0xff00 : 0xff);
+        insert(run, WEAVE_BEFORE, 1, CALL(fn, 0, NULL, NULL));
+        run_both(run);
+        same_machine();
+    }
+}
+
+/* The routine has the tool's thread pointer, and the program its own behind the call. Between the two, nothing here
+ * may ask the C library for anything. */
+static void the_thread_pointer_is_swapped(void **state)
+{
+    (void)state;
+    enum { MARK_AT = 0x800 };
+    static uint64_t other_thread[512];
+    uint64_t own, now, mark = 0x1122334455667788;
+    __asm__ volatile("rdfsbase %0" : "=r"(own));
+    memcpy(other_thread, (void *)(uintptr_t)own, MARK_AT); /* guards of stacks and pointers */
+    other_thread[MARK_AT / 8] = mark;
+    for (unsigned far = 0; far < 2; far++) {
+        inl_error e;
+        weave_run *run = program(add_registers);
+        harness_random_state(&start);
+        insert(run, WEAVE_BEFORE, 1,
+               CALL(thread_pointer_used, 1, gen_const((uintptr_t)&real_effects.words[0]), NULL));
+        assert_int_equal(harness_weave(run, NULL, far, &e), INL_OK);
+        native = woven = start;
+        harness_native(run, run->insn_count, &native);
+        bench.frame->tool_fs_base = (uintptr_t)other_thread;
+        harness_woven(&woven);
+        __asm__ volatile("rdfsbase %0\n wrfsbase %1" : "=&r"(now) : "r"(own) : "memory");
+        bench.frame->tool_fs_base = own;
+        assert_true(now == own);
+        assert_true(bench.frame->app_fs_base == own);
+        assert_true(real_effects.words[0] == mark);
+        same_machine();
+    }
+}
+
 static double third;
 static uint32_t mxcsr_there;
 static uint16_t control_there;
@@ -555,6 +631,9 @@ int main(void)
         cmocka_unit_test(divisions_fault_in_the_programs_state),
         cmocka_unit_test(routines_are_known_by_what_they_change),
         cmocka_unit_test(rounding_is_the_routines_own),
+        cmocka_unit_test(routines_are_unknown_by_what_cannot_be_saved_singly),
+        cmocka_unit_test(vectors_are_saved_one_by_one),
+        cmocka_unit_test(the_thread_pointer_is_swapped),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);
