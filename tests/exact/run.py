@@ -184,6 +184,8 @@ def check_procedures(checker, truth, program):
     total = sum(row["instructions"] for row in report["procedures"])
     if total != truth.instructions:
         raise Failed(f"the procedures' sum is {total} instead of {truth.instructions}")
+    if report["instructions"] != total:
+        raise Failed(f"{report['instructions']} instructions in all, {total} in the procedures")
     rows = {}
     for row in report["procedures"]:
         key = (row["image"], row["name"])
@@ -409,9 +411,9 @@ def check_threads(checker):
         raise Failed(f"{found} instructions in work() instead of {expected}")
 
 
-def check_vfork(checker):
-    """Trace records over vfork: the child's are the parent's until it execs or ends; none is lost, none is twice."""
-    program = checker.sample(["vforked"])
+def traced_marks(checker, name):
+    """Where in the array `marks` a sample stores, in the order of the trace; and the array's size."""
+    program = checker.sample([name])
     low, size = next(((value, size) for (value, size), names in Elf(program[0]).objects().items() if "marks" in names))
     found = []
     with open(checker.tool("memtrace", program)) as f:
@@ -419,9 +421,22 @@ def check_vfork(checker):
             words = line.split()
             if words[1:2] == ["W"] and low <= int(words[2], 16) < low + size:
                 found.append(int(words[2], 16) - low)
+    return found, size
+
+
+def check_vfork(checker):
+    """Trace records over vfork: the child's are the parent's until it execs or ends; none is lost, none is twice."""
+    found, size = traced_marks(checker, "vforked")
     if found != list(range(size)):
         wrong = next((i for i, at in enumerate(found) if i != at), len(found))
         raise Failed(f"{len(found)} stores instead of {size}, the first difference at {wrong}")
+
+
+def check_turns(checker):
+    """Trace records of threads that live at the same time, after one that has ended: each has memory of its own."""
+    found, size = traced_marks(checker, "inturns")
+    if sorted(found) != list(range(size)):
+        raise Failed(f"{len(found)} stores to {len(set(found))} places instead of one to each of {size}")
 
 
 def tests(checker, results, everything):
@@ -437,6 +452,7 @@ def tests(checker, results, everything):
             yield f"{name} forms", lambda p=program: check_forms(checker, native(p), p)
     checker.options = []
     yield "vfork", lambda: check_vfork(checker)
+    yield "threads in turns", lambda: check_turns(checker)
     yield "eight threads", lambda: check_threads(checker)
     folder = make_inputs(f"{checker.scratch}/in")
     for name, words in (PROGRAMS | (MORE_PROGRAMS if everything else {})).items():

@@ -48,6 +48,40 @@ static void close_range_goes_around(void **state)
     assert_true(jit_close_range(NULL, 5, 4, 0) < 0);
 }
 
+/* All places, to the last one. What comes then is refused, and stays the program's. */
+static void as_many_as_there_are_places(void **state)
+{
+    (void)state;
+    int first = (int)jit_fd_base, last = first + JIT_FD_PLACES - 1, hidden = -1;
+    while (hidden != last) {
+        hidden = jit_fd_hide(open("/dev/null", O_RDONLY));
+        assert_true(hidden >= first && hidden <= last);
+    }
+    for (int fd = first; fd <= last; fd++) assert_true(jit_fd_is_hidden(fd) && is_open(fd));
+    assert_false(jit_fd_is_hidden(first - 1));
+    assert_false(jit_fd_is_hidden(last + 1));
+    int fd = open("/dev/null", O_RDONLY);
+    struct rlimit before, most;
+    getrlimit(RLIMIT_NOFILE, &before);
+    most = before;
+    most.rlim_cur = most.rlim_max; /* it is not the limit that says so */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+    assert_true(jit_fd_hide(fd) < 0);
+    assert_true(is_open(fd));
+    assert_false(is_open(last + 1) || jit_fd_is_hidden(last + 1));
+    close(fd);
+    assert_int_equal(jit_close_range(NULL, (uint64_t)last, (uint64_t)last, 0), 0);
+    assert_true(is_open(last));
+    assert_int_equal(jit_close_range(NULL, (uint64_t)first - 1, ~0u, 0), 0);
+    for (fd = first; fd <= last; fd++) assert_true(is_open(fd));
+    setrlimit(RLIMIT_NOFILE, &before);
+    fcntl(first, F_SETFD, 0);
+    fcntl(last, F_SETFD, 0);
+    jit_fd_seal();
+    assert_int_equal(fcntl(first, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(fcntl(last, F_GETFD), FD_CLOEXEC);
+}
+
 static void copies_stop_where_memory_does(void **state)
 {
     (void)state;
@@ -63,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hidden_above_the_soft_limit),
         cmocka_unit_test(close_range_goes_around),
+        cmocka_unit_test(as_many_as_there_are_places),
         cmocka_unit_test(copies_stop_where_memory_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
