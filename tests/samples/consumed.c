@@ -96,7 +96,7 @@ static void sockets(void)
 {
     int ends[2];
     socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
-    for (int i = 0; i < 4; i++) send(ends[1], "one two three" + 4 * (i % 3), 3, 0);
+    for (int i = 0; i < 4; i++) send(ends[1], &"one two three"[4 * (i % 3)], 3, 0);
     char *data = used_page();
     printf("recv %d %.3s\n", (int)recv(ends[0], data, 100, 0), data);
     data = used_page();
