@@ -117,8 +117,14 @@ wide:   .quad 3, -4, 21, -16
 
     .data
     .balign 64
-data:   .fill 64, 8, 0x0123456789abcdef
-middle: .fill 64, 8, 0x0fedcba987654321
+data:
+    .rept 64
+    .quad 0x0123456789abcdef
+    .endr
+middle:
+    .rept 64
+    .quad 0x0fedcba987654321
+    .endr
 scratch: .fill 32, 8, 0
 
     .section .note.GNU-stack, "", @progbits

@@ -26,8 +26,8 @@ _start:
     mov $0x1000, %ebx
     mov %r12b, %al
     cmp $20, %r12d                   /* flags live across what follows */
-    xlat %gs:(%rbx)
-    xlat %gs:(%ebx)
+    .byte 0x65, 0xd7                 /* xlat %gs:(%rbx) */
+    .byte 0x65, 0x67, 0xd7           /* xlat %gs:(%ebx) */
     mov $0x1100, %esi
     lodsb %gs:(%rsi)
     lodsq %gs:(%rsi)
