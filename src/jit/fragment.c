@@ -16,6 +16,7 @@
  *              bit 7     last record
  *     varint   code bytes since the record before (from its code_at to this one's)
  */
+#include "base/leb.h"
 #include "base/log.h"
 #include "jit/core.h"
 
@@ -183,19 +184,6 @@ static void put_varint(sink *s, uint64_t v)
     put(s, (uint8_t)v);
 }
 
-static uint64_t get_varint(const uint8_t **p)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t b = *(*p)++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80)) return v;
-    }
-}
-
-static uint64_t zigzag(int64_t v) { return (uint64_t)v << 1 ^ (uint64_t)(v >> 63); }
-static int64_t unzigzag(uint64_t v) { return (int64_t)(v >> 1) ^ -(int64_t)(v & 1); }
-
 typedef struct position { uint64_t app; uint32_t code_at; } position;
 
 static void put_record(sink *s, const weave_map_entry *m, position *at, unsigned bits)
@@ -206,7 +194,7 @@ static void put_record(sink *s, const weave_map_entry *m, position *at, unsigned
     if (state) bits |= STATE;
     put(s, (uint8_t)((delta >= 0 && delta < DELTA ? delta : DELTA) | (int)bits));
     put_varint(s, m->code_at - at->code_at);
-    if (delta < 0 || delta >= DELTA) put_varint(s, zigzag(delta));
+    if (delta < 0 || delta >= DELTA) put_varint(s, inl_zigzag(delta));
     if (bits & SNIPPETS) put_varint(s, m->code_at - m->snippets_at);
     if (state) {
         put(s, (uint8_t)m->spilled);
@@ -273,12 +261,12 @@ bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit
 static bool get_record(const uint8_t **p, position *at, weave_map_entry *m, uint32_t *index)
 {
     uint8_t head = *(*p)++;
-    uint32_t code = at->code_at + (uint32_t)get_varint(p);
+    uint32_t code = at->code_at + (uint32_t)inl_leb_take(p);
     int64_t delta = head & DELTA;
-    if (delta == DELTA) delta = unzigzag(get_varint(p));
+    if (delta == DELTA) delta = inl_leb_take_signed(p);
     *m = (weave_map_entry){.app = at->app + (uint64_t)delta, .snippets_at = code, .code_at = code,
                            .scratch = ISA_NO_REG};
-    if (head & SNIPPETS) m->snippets_at = code - (uint32_t)get_varint(p);
+    if (head & SNIPPETS) m->snippets_at = code - (uint32_t)inl_leb_take(p);
     if (head & STATE) {
         m->spilled = (uint16_t)((*p)[0] | (*p)[1] << 8);
         m->flags_saved = (*p)[2];

@@ -14,6 +14,7 @@
  * block's counts belongs to which of its instructions (DERIVED): the flow speaks for all of them as soon as the
  * first is behind. */
 #include "rewrite/states.h"
+#include "base/leb.h"
 #include "rewrite/bytes.h"
 #include "rewrite/plan.h"
 
@@ -38,7 +39,7 @@ static bool put(rewrite_work *w, uint64_t v)
     return inl_vec_push(&w->counts, (uint8_t)v);
 }
 
-static bool put_signed(rewrite_work *w, int64_t v) { return put(w, (uint64_t)v << 1 ^ (uint64_t)(v >> 63)); }
+static bool put_signed(rewrite_work *w, int64_t v) { return put(w, inl_zigzag(v)); }
 
 static int64_t weight(const weave_count *c, uint32_t k)
 {
@@ -173,22 +174,6 @@ void rewrite_counts_put(const rewrite_plan *p, rewrite_carried_states *head, siz
 
 /* --- reading --- */
 
-static uint64_t take(const uint8_t **p)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t b = *(*p)++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80)) return v;
-    }
-}
-
-static int64_t take_signed(const uint8_t **p)
-{
-    uint64_t v = take(p);
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-}
-
 typedef struct record {
     const uint8_t *weights;    /* or what each counts */
     int64_t total, each, extra;
@@ -203,9 +188,9 @@ static void take_weights(const uint8_t **p, record *r)
     r->each = r->flags & ONES ? 1 : 0;
     r->extra = 0;
     if (r->flags & WEIGHTS) {
-        for (uint64_t k = r->first; k <= r->last; k++) sum += take_signed(p);
+        for (uint64_t k = r->first; k <= r->last; k++) sum += inl_leb_take_signed(p);
     } else {
-        if (!(r->flags & ONES)) r->each = take_signed(p), r->extra = take_signed(p);
+        if (!(r->flags & ONES)) r->each = inl_leb_take_signed(p), r->extra = inl_leb_take_signed(p);
         sum = r->each * (int64_t)(r->last - r->first + 1) + r->extra;
     }
     if (r->flags & SUM) r->total = sum;
@@ -215,26 +200,26 @@ static void take_record(const uint8_t **p, rewrite_counts_last *last, record *r)
 {
     r->flags = *(*p)++;
     uint32_t *counter = &last->counter[(r->flags & DERIVED) != 0];
-    if (!(r->flags & SAME_COUNTER)) *counter += (uint32_t)take_signed(p);
+    if (!(r->flags & SAME_COUNTER)) *counter += (uint32_t)inl_leb_take_signed(p);
     r->counter = *counter;
-    r->first = r->position = r->from = (uint32_t)take(p);
-    r->last = r->to = r->first + (r->flags & ALONE ? 0 : (uint32_t)take(p));
-    if (!(r->flags & DERIVED)) r->position += (uint32_t)take_signed(p);
+    r->first = r->position = r->from = (uint32_t)inl_leb_take(p);
+    r->last = r->to = r->first + (r->flags & ALONE ? 0 : (uint32_t)inl_leb_take(p));
+    if (!(r->flags & DERIVED)) r->position += (uint32_t)inl_leb_take_signed(p);
     if (!(r->flags & WHOLE)) {
-        r->from += (uint32_t)take_signed(p);
-        r->to += (uint32_t)take_signed(p);
+        r->from += (uint32_t)inl_leb_take_signed(p);
+        r->to += (uint32_t)inl_leb_take_signed(p);
     }
-    if (!(r->flags & SUM)) r->total = take_signed(p);
+    if (!(r->flags & SUM)) r->total = inl_leb_take_signed(p);
     take_weights(p, r);
 }
 
 /* The begin of the next run. */
 static void take_run(const uint8_t **p, rewrite_counts_last *last, uint32_t *insns, uint32_t *records)
 {
-    last->first += (uint32_t)take(p);
+    last->first += (uint32_t)inl_leb_take(p);
     last->runs++;
-    *insns = (uint32_t)take(p);
-    *records = (uint32_t)take(p);
+    *insns = (uint32_t)inl_leb_take(p);
+    *records = (uint32_t)inl_leb_take(p);
 }
 
 /* What its counter has too much at instruction i of the run; see weave_undo. */
@@ -244,7 +229,7 @@ static int64_t surplus_of(const record *r, uint32_t i, bool before)
     int64_t executed = 0;
     if (i < r->from || i > r->to || (r->flags & DERIVED && i == r->first)) return 0;
     for (uint32_t k = r->first; k <= r->last && k < i; k++)
-        executed += r->flags & WEIGHTS ? take_signed(&p) : r->each + (k == r->first ? r->extra : 0);
+        executed += r->flags & WEIGHTS ? inl_leb_take_signed(&p) : r->each + (k == r->first ? r->extra : 0);
     return (before ? i > r->position : i >= r->position) ? r->total - executed : -executed;
 }
 

@@ -1,4 +1,5 @@
 #include "tool/equations.h"
+#include "base/leb.h"
 #include "base/vec.h"
 #include "tool/state.h"
 
@@ -30,7 +31,7 @@ static void put(writer *w, uint64_t v)
     if (!inl_vec_push(&w->out, (uint8_t)v)) w->failed = true;
 }
 
-static void put_signed(writer *w, int64_t v) { put(w, (uint64_t)v << 1 ^ (uint64_t)(v >> 63)); }
+static void put_signed(writer *w, int64_t v) { put(w, inl_zigzag(v)); }
 
 static unsigned way_of(uint32_t node, tool_edge_reader *r)
 {
@@ -109,22 +110,6 @@ uint32_t tool_equations_add(const rewrite_flows *f)
 
 /* --- reading --- */
 
-static uint64_t take(const uint8_t **p)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t b = *(*p)++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80)) return v;
-    }
-}
-
-static int64_t take_signed(const uint8_t **p)
-{
-    uint64_t v = take(p);
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-}
-
 static tool_equations_walk enter(const chunk *c)
 {
     if (!c) return (tool_equations_walk){0};
@@ -141,14 +126,14 @@ bool tool_equations_next(tool_equations_walk *w, tool_equations *e)
 {
     while (w->chunk && !w->left) *w = enter(((const chunk *)w->chunk)->next);
     if (!w->chunk) return false;
-    uint64_t size = take(&w->at);
+    uint64_t size = inl_leb_take(&w->at);
     const uint8_t *at = w->at;
     w->at += size;
     w->left--;
     e->number = w->number++;
-    e->node_count = (uint32_t)take(&at);
-    e->edge_count = (uint32_t)take(&at);
-    e->term_count = (uint32_t)take(&at);
+    e->node_count = (uint32_t)inl_leb_take(&at);
+    e->edge_count = (uint32_t)inl_leb_take(&at);
+    e->term_count = (uint32_t)inl_leb_take(&at);
     e->edges = at;
     return true;
 }
@@ -170,7 +155,7 @@ static uint32_t take_node(tool_edge_reader *r, unsigned way)
     case OUTSIDE: return 0;
     case NEW: return ++r->high;
     case BEFORE: return r->before;
-    default: return (uint32_t)take(&r->at);
+    default: return (uint32_t)inl_leb_take(&r->at);
     }
 }
 
@@ -181,7 +166,7 @@ rewrite_flow_edge tool_equations_edge(tool_edge_reader *r)
     e.from = take_node(r, head & 3);
     e.to = take_node(r, head >> 2 & 3);
     if (counter == NEXT_COUNTER) e.counter = r->counter + 1;
-    if (counter == OTHER_COUNTER) e.counter = r->counter + (uint32_t)take_signed(&r->at);
+    if (counter == OTHER_COUNTER) e.counter = r->counter + (uint32_t)inl_leb_take_signed(&r->at);
     if (e.counter) r->counter = e.counter;
     r->before = e.to;
     return e;
@@ -196,8 +181,8 @@ rewrite_flow_term tool_equations_term(tool_term_reader *r)
 {
     unsigned head = *r->at++;
     rewrite_flow_term t = {r->last.counter, r->last.edge + 1, head >> 2};
-    if (head & NEW_COUNTER) t.counter = r->last.counter + (uint32_t)take_signed(&r->at);
-    if (head & FAR_EDGE) t.edge = r->last.edge + (uint32_t)take_signed(&r->at);
-    if (head >> 2 == 0) t.amount = take(&r->at);
+    if (head & NEW_COUNTER) t.counter = r->last.counter + (uint32_t)inl_leb_take_signed(&r->at);
+    if (head & FAR_EDGE) t.edge = r->last.edge + (uint32_t)inl_leb_take_signed(&r->at);
+    if (head >> 2 == 0) t.amount = inl_leb_take(&r->at);
     return r->last = t;
 }
