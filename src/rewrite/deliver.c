@@ -9,6 +9,8 @@
  *   an analysis routine            the same, from its return on
  *   the runtime                    only faults arrive there: an error of Inlay's, or one of a copy from
  *                                  the program's memory; a sent one waits, blocked
+ *   another signal's way to here   the program's handler is jumped to, and what that signal is still to find in
+ *                                  the slots comes back at its return; if that one will wait, so does this
  *
  * A signal that kills runs the end of the tool first, then the default action: at a fault by returning to
  * the instruction, so that a core shows it.
@@ -53,15 +55,7 @@ static bool is_gated(uint64_t restorer)
     return memcmp(code, short_form, sizeof short_form) && memcmp(code, long_form, sizeof long_form);
 }
 
-/* The mask that a handler runs with natively; `before`: that of what it interrupts. */
-static uint64_t handler_mask(const jit_action *a, int signo, uint64_t before)
-{
-    return before | a->mask | (a->flags & SA_NODEFER ? 0 : JIT_BIT(signo));
-}
-
-/* jit_native.install. A fatal one may be for a stack that is used up: it takes the alternate stack. Another
- * signal comes only once the first is delivered (the handler's mask is made there): the kernel would let it in
- * at rewrite_signal_entry, where the slots still hold what the first one interrupted. */
+/* jit_native.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
 void rewrite_install(int signo, const jit_action *a)
 {
     jit_action k = *a;
@@ -71,15 +65,15 @@ void rewrite_install(int signo, const jit_action *a)
         k.handler = (uint64_t)(uintptr_t)rewrite_signal_entry;
         k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
         if (!handled) k.flags |= SA_ONSTACK;
-        k.mask |= ~JIT_FAULTS;
+        if (!handled) k.mask = ~JIT_FAULTS;
         if (!(a->flags & SA_RESTORER) || !handled || !is_gated(a->restorer))
             k.restorer = (uint64_t)(uintptr_t)rewrite_restorer;
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
 
-/* Without the lock: a change by another thread at the same time may be seen in part; by this thread's own call
- * it cannot be. */
+/* Without the lock: other signals may come at any moment in here, and find their own way to this. A change
+ * by another thread at the same time may be seen in part; by this thread's own call it cannot be. */
 static jit_action take_action(jit_thread *t, int signo)
 {
     jit_action *at = &t->signals->action[signo], a = *at;
@@ -153,6 +147,18 @@ static void notify(jit_thread *t, int signo, const siginfo_t *info, const weave_
 bool rewrite_in_gate(uint64_t pc)
 {
     return pc >= (uint64_t)(uintptr_t)rewrite_gate_begin && pc < (uint64_t)(uintptr_t)rewrite_gate_end;
+}
+
+/* Where nothing of the tool's is at work: is a signal on its way through here? */
+bool rewrite_in_delivery(uint64_t pc)
+{
+    return pc >= jit.start.tool_low && pc < jit.start.tool_high && !rewrite_in_gate(pc);
+}
+
+/* Two signals at once: the kernel lets the second in where the first one begins. */
+static bool is_arriving(uint64_t pc)
+{
+    return pc >= (uint64_t)(uintptr_t)rewrite_signal_entry && pc < (uint64_t)(uintptr_t)rewrite_signal_entered;
 }
 
 /* In the gate, while the kernel has Inlay's mask, which lets the faults in: is a sent signal of their kind one that the
@@ -277,7 +283,7 @@ static void begin_wait(jit_thread *t, const siginfo_t *info, void *uc)
 static uint64_t fault_comes_first(jit_thread *t, int signo, void *uc)
 {
     const jit_action *a = &t->signals->action[signo];
-    uint64_t mask = handler_mask(a, signo, t->pending.mask);
+    uint64_t mask = t->pending.mask | a->mask | (a->flags & SA_NODEFER ? 0 : JIT_BIT(signo));
     end_wait(t, uc, false);
     return mask;
 }
@@ -285,13 +291,10 @@ static uint64_t fault_comes_first(jit_thread *t, int signo, void *uc)
 /* --- the whole --- */
 
 /* A thread that Inlay does not know: started by a call that could not be patched. */
-static rewrite_jump deliver_elsewhere(int signo, void *uc, uint64_t frame, bool fault)
+static rewrite_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
 {
     jit_action a = jit.signals ? jit.signals->action[signo] : (jit_action){0};
-    if (a.handler != DEFAULT && a.handler != IGNORE) {
-        jit_kernel_mask_set(handler_mask(&a, signo, *jit_uc_mask(uc)));
-        return (rewrite_jump){a.handler, frame};
-    }
+    if (a.handler != DEFAULT && a.handler != IGNORE) return (rewrite_jump){a.handler, frame};
     jit_action by_default = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
     if (!fault) sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
@@ -360,7 +363,7 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
     const rewrite_jump back = {0, 0};
     bool fault = !jit_signal_unmark(info) && jit_signal_is_fault(signo, info);
     if (fault && own_call_failed(signo, info, uc)) return back;
-    if (!t) return deliver_elsewhere(signo, uc, frame, fault);
+    if (!t) return deliver_elsewhere(signo, frame, fault);
     if (jit_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
     if (fault && is_inlays(t, jit_uc_pc(uc)) && jit_settings_fault(t, signo, uc)) return back;
     if (fault && signo == SIGSYS && jit_confine_is_strict(t)) end_by_strict_mode(t);
@@ -376,7 +379,8 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
     if (is_no_step(info, uc)) return back;
     if (jit_hung_is_timer(info) && !t->pending.present) return back;
     if (!fault && t->pending.present && jit_hung_again(t, info, jit_uc_pc(uc), t->frame.in_tool)) return back;
-    if (!fault && (t->pending.present || is_blocked_in_gate(t, signo, jit_uc_pc(uc)))) {
+    bool after_another = t->frame.in_tool && is_arriving(jit_uc_pc(uc)); /* which is about to begin to wait */
+    if (!fault && (t->pending.present || after_another || is_blocked_in_gate(t, signo, jit_uc_pc(uc)))) {
         postpone(info, uc);
         return back;
     }
@@ -385,10 +389,9 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t
         return back;
     }
     bool interrupts = t->pending.present;
-    const jit_action *a = &t->signals->action[signo];
-    uint64_t mask = interrupts ? fault_comes_first(t, signo, uc) : handler_mask(a, signo, *jit_uc_mask(uc));
+    uint64_t mask = interrupts ? fault_comes_first(t, signo, uc) : 0;
     t->native_forced = false;
     rewrite_jump to = deliver(t, signo, info, uc, frame, fault);
-    if (to.handler) jit_kernel_mask_set(mask);
+    if (interrupts && to.handler) jit_kernel_mask_set(mask);
     return to;
 }

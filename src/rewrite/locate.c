@@ -57,6 +57,7 @@ void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrit
     const run_image *i = rewrite_moved_at(pc - back);
     if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
     else if (rewrite_in_gate(pc)) locate_gate(pc, rcx, at);
+    else if (rewrite_in_delivery(pc)) at->kind = REWRITE_KEPT; /* the other signal looks into the slots yet */
 }
 
 uint64_t rewrite_moved_to(uint64_t pc)

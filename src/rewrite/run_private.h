@@ -106,11 +106,13 @@ void rewrite_sigreturn(jit_thread *) __attribute__((noreturn));
 
 /* --- deliver.c, <isa>/step.c --- */
 bool rewrite_in_gate(uint64_t pc);
+bool rewrite_in_delivery(uint64_t pc);
 void rewrite_restorer(void);
 /* How far behind the instruction that is meant the address of a fault is. */
 unsigned rewrite_fault_back(const siginfo_t *);
 void rewrite_install(int signo, const jit_action *);
 void rewrite_signal_entry(int, siginfo_t *, void *);
+extern const char rewrite_signal_entered[]; /* where it has called */
 /* The handler to jump to, with its frame's address; 0: back to what was interrupted. */
 typedef struct rewrite_jump { uint64_t handler, sp; } rewrite_jump;
 rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame);

@@ -38,10 +38,10 @@ SAMPLES = {
     "static": ["plain_static"],
     "jumps": ["jumps_static"],
 }
-# {in} is a folder with the input files below.
+# {in} is a folder with the input files below. sort is told what it otherwise takes from the machine: memory, processors.
 PROGRAMS = {
     "gzip": ["/usr/bin/gzip", "-9c", "{in}/text"],
-    "sort": ["/usr/bin/sort", "-k2", "{in}/text"],
+    "sort": ["/usr/bin/sort", "--parallel=1", "-S1M", "-k2", "{in}/text"],
     "gawk": ["/usr/bin/gawk", "{ n[$1] += length($2) } END { for (k = 1; k < 40; k++) print k, n[k] }", "{in}/text"],
     "bzip2": ["/usr/bin/bzip2", "-9c", "{in}/text"],
 }

@@ -171,8 +171,8 @@ rewrite_gate_end:
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
  * of whatever was interrupted. The program's handler is jumped to, with a frame as it is natively, and with
  * the flags that the kernel left it: alignment is checked there if it was before. */
-        .globl  rewrite_signal_entry
-        .hidden rewrite_signal_entry
+        .globl  rewrite_signal_entry, rewrite_signal_entered
+        .hidden rewrite_signal_entry, rewrite_signal_entered
         .type   rewrite_signal_entry, @function
         .p2align 4
 rewrite_signal_entry:
@@ -185,6 +185,7 @@ rewrite_signal_entry:
         push    %rax                    /* keeps calls aligned */
         rdgsbase %rcx
         call    rewrite_deliver
+rewrite_signal_entered:
         test    %rax, %rax
         jz      1f
         pop     %rcx
