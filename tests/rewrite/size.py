@@ -11,12 +11,14 @@
 and with --large, which takes minutes:
 
   chromium          the largest program that distributions ship: its bounds, and it renders a page as it does natively
-  chromium-carried  the same with a tool that counts its instructions: bounds only
+  chromium-libs     the same with all its libraries
+  chromium-carried  the same with a tool that counts its instructions: memory, the page, and that it reports
 
 Prints a line for each failure and at the end N passed, N failed.
 """
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -154,26 +156,20 @@ def rendered(folder, exe, page, name):
         return results[0], f.read()
 
 
-def in_its_folder(folder, out):
+def beside_its_parts(folder, exe):
     """A browser looks for its parts beside itself."""
     for name in os.listdir(CHROMIUM):
         if name != "chromium":
             os.symlink(f"{CHROMIUM}/{name}", f"{folder}/{name}")
-    os.rename(out, f"{folder}/chromium")
-    return f"{folder}/chromium"
+    return exe
 
 
-def check_chromium(options, folder):
-    program, home, page = f"{CHROMIUM}/chromium", f"{folder}/chromium-null", f"{folder}/page.html"
-    os.mkdir(home)
+def check_page(folder, exe, name):
+    page = f"{folder}/page.html"
     with open(page, "w") as f:
         f.write(PAGE)
-    memory = rewrite(options, "null", program, "-o", f"{folder}/out")
-    at_most("the file", os.path.getsize(f"{folder}/out"), 2 * os.path.getsize(program))
-    at_most("memory", memory, LARGE_MEMORY)
-    exe = in_its_folder(home, f"{folder}/out")
-    native, here = rendered(folder, program, page, "native"), rendered(folder, exe, page, "rewritten")
-    shutil.rmtree(home)
+    native, here = (rendered(folder, *which) for which in ((f"{CHROMIUM}/chromium", page, f"{name}-native"),
+                                                           (exe, page, name)))
     if b"squares 1,4,9" not in native[0]:
         raise Failed("the browser does not render the page natively")
     if native != here:
@@ -181,10 +177,23 @@ def check_chromium(options, folder):
                      *here[0].decode(errors="replace").splitlines()[:6])
 
 
-def check_chromium_carried(options, folder):
-    memory = rewrite(options, "inscount", f"{CHROMIUM}/chromium", "-o", f"{folder}/out")
-    os.unlink(f"{folder}/out")
+def check_chromium(options, folder, name, tool, *more):
+    home = f"{folder}/{name}"
+    where = more or ("-o", f"{home}/chromium")
+    os.mkdir(home)
+    memory = rewrite(options, tool, f"{CHROMIUM}/chromium", *[w.format(home=home) for w in where])
     at_most("memory", memory, LARGE_MEMORY)
+    if tool == "null":
+        at_most("the file", os.path.getsize(f"{home}/chromium"), 2 * os.path.getsize(f"{CHROMIUM}/chromium"))
+    exe, report = beside_its_parts(home, f"{home}/chromium"), f"{home}/report"
+    driver.ENVIRONMENT["INLAY_OUT"] = report
+    check_page(folder, exe, name)
+    if tool != "null":
+        with open(report) as f:
+            said = f.read()
+        if not re.search(r"chromium: \d{8,} instructions", said):
+            raise Failed("the browser's own process reports no count", said[:200])
+    shutil.rmtree(home)
 
 
 def main():
@@ -194,8 +203,9 @@ def main():
     with driver.Results("size", options) as results:
         folder = results.folder
         if options.large:
-            results.check("chromium", lambda: check_chromium(options, folder))
-            results.check("chromium-carried", lambda: check_chromium_carried(options, folder))
+            for case in (("chromium", "null"), ("chromium-libs", "null", "--with-libs", "{home}"),
+                         ("chromium-carried", "inscount")):
+                results.check(case[0], lambda c=case: check_chromium(options, folder, *c))
             return results.status
         for program in PROGRAMS:
             results.check(f"null-{os.path.basename(program)}", lambda p=program: check_null(options, folder, p))
