@@ -6,6 +6,7 @@
 #   make test-all   the same, and what takes longer: every program of this machine, rewritten; all stress
 #                   switches; other processors, emulated
 #   make test-planted   do the tests notice faults? (part of test-all)
+#   make format     lay the source out as .clang-format says
 #   make bench      run the benchmark (see bench/run --help)
 #   make install    PREFIX=/usr/local DESTDIR=
 
@@ -51,7 +52,11 @@ install: all
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
+# Lays the source out as .clang-format says; the stage `parts` checks it.
+format:
+	@scripts/format
+
 clean:
 	rm -rf build build-asan build-clang build-gcc
 
-.PHONY: all demo test test-all test-planted bench install clean deps deps-all deps-build
+.PHONY: all demo test test-all test-planted bench install format clean deps deps-all deps-build

@@ -104,9 +104,13 @@ static bool load(const char *path, code *c)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(const code *); } contenders[] = {
-        {"inlay decode", run_decode}, {"inlay decode + effects", run_effects},
-        {"zydis minimal (length, mnemonic)", run_zydis_minimal}, {"zydis full", run_zydis_full}};
+    static const struct {
+        const char *name;
+        void (*run)(const code *);
+    } contenders[] = {{"inlay decode", run_decode},
+                      {"inlay decode + effects", run_effects},
+                      {"zydis minimal (length, mnemonic)", run_zydis_minimal},
+                      {"zydis full", run_zydis_full}};
     enum { CONTENDERS = sizeof contenders / sizeof *contenders };
     const char *path = argc > 1 ? argv[1] : "/lib/x86_64-linux-gnu/libc.so.6";
     int rounds = argc > 2 ? atoi(argv[2]) : 5;

@@ -32,8 +32,8 @@ static void report(int status, void *arg)
         inlay_json_uint("different_blocks", *discovered);
         inlay_json_end();
     } else {
-        fprintf(inlay_out(), "%s: %" PRIu64 " blocks executed, %" PRIu64 " instrumented\n",
-                inlay_program(), sum, *discovered);
+        fprintf(inlay_out(), "%s: %" PRIu64 " blocks executed, %" PRIu64 " instrumented\n", inlay_program(), sum,
+                *discovered);
     }
 }
 

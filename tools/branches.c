@@ -14,15 +14,18 @@ typedef struct branch {
     inlay_counter executed, taken;
     const char *kind, *proc, *image;
     bool conditional, indirect;
-    uint64_t direct;              /* target of a direct branch */
+    uint64_t direct; /* target of a direct branch */
     inlay_mutex lock;
     unsigned target_count, room;
-    uint64_t last;                /* where it went last, and how often in a row: not in targets yet */
+    uint64_t last; /* where it went last, and how often in a row: not in targets yet */
     uint64_t last_count;
     target *targets;
 } branch;
 
-typedef struct line { uint64_t address, executed, taken; branch *b; } line;
+typedef struct line {
+    uint64_t address, executed, taken;
+    branch *b;
+} line;
 
 static uint64_t top = 40, top_targets = 4;
 static bool no_returns;
@@ -97,10 +100,7 @@ static void each_block(inlay_block *block, void *arg)
     if (!b->kind) describe(b, insn);
     inlay_insert(inlay_block_anywhere(block), inlay_count(&b->executed, 1));
     if (b->conditional) inlay_insert(inlay_taken_edge(insn), inlay_count(&b->taken, 1));
-    if (b->indirect) {
-        inlay_insert(inlay_before(insn),
-                     inlay_call(went_to, inlay_pointer(b), inlay_branch_target()));
-    }
+    if (b->indirect) { inlay_insert(inlay_before(insn), inlay_call(went_to, inlay_pointer(b), inlay_branch_target())); }
 }
 
 static int by_count(const void *a, const void *b)
@@ -144,26 +144,24 @@ static void print_text(void)
         executed += lines[i].executed;
         taken += lines[i].taken;
     }
-    fprintf(out, "%s: %zu branches, executed %" PRIu64 " times, taken %" PRIu64 " times\n\n",
-            inlay_program(), line_count, executed, taken);
+    fprintf(out, "%s: %zu branches, executed %" PRIu64 " times, taken %" PRIu64 " times\n\n", inlay_program(),
+            line_count, executed, taken);
     fprintf(out, "%18s %14s %14s %7s  %s\n", "address", "executed", "taken", "", "kind, procedure");
     char name[4096];
     size_t shown = top && top < line_count ? (size_t)top : line_count;
     for (size_t i = 0; i < shown; i++) {
         const line *l = &lines[i];
-        fprintf(out, "%#18" PRIx64 " %14" PRIu64 " %14" PRIu64 " %6.1f%%  %s, %s (%s)", l->address,
-                l->executed, l->taken, 100.0 * (double)l->taken / (double)l->executed, l->b->kind,
+        fprintf(out, "%#18" PRIx64 " %14" PRIu64 " %14" PRIu64 " %6.1f%%  %s, %s (%s)", l->address, l->executed,
+                l->taken, 100.0 * (double)l->taken / (double)l->executed, l->b->kind,
                 inlay_demangle(l->b->proc, name, sizeof name), l->b->image);
         if (!l->b->indirect) fprintf(out, " -> %#" PRIx64, l->b->direct);
         fputc('\n', out);
         for (unsigned k = 0; k < l->b->target_count && k < top_targets; k++) {
-            fprintf(out, "%18s %14s %14" PRIu64 " %7s  -> %#" PRIx64 "\n", "", "",
-                    l->b->targets[k].count, "", l->b->targets[k].address);
+            fprintf(out, "%18s %14s %14" PRIu64 " %7s  -> %#" PRIx64 "\n", "", "", l->b->targets[k].count, "",
+                    l->b->targets[k].address);
         }
     }
-    if (shown < line_count) {
-        fprintf(out, "  ... %zu more (--top=0 shows all)\n", line_count - shown);
-    }
+    if (shown < line_count) { fprintf(out, "  ... %zu more (--top=0 shows all)\n", line_count - shown); }
 }
 
 static void print_json(void)

@@ -35,17 +35,17 @@ typedef struct frame {
 typedef struct shadow {
     const inlay_thread *thread;
     unsigned depth;
-    uint64_t last;           /* time of the last entry or exit */
+    uint64_t last; /* time of the last entry or exit */
     frame frames[MAX_DEPTH];
     uint32_t open[MAX_ROWS]; /* by row: how many of its frames are on the stack */
-} shadow; /* large, but only what is touched takes memory */
+} shadow;                    /* large, but only what is touched takes memory */
 
 static shadow *shadows[MAX_THREADS];
 /* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
 static struct {
     row *rows;
     size_t row_count;
-} *found;
+} * found;
 static bool with_time;
 static uint64_t top = 40;
 
@@ -60,8 +60,7 @@ static const char *keep(const char *s)
 /* The outermost frame of a procedure adds its time to the total, which threads share. */
 static void add_time(const frame *f, uint64_t now)
 {
-    if (f->outermost && now > f->start)
-        __atomic_fetch_add(&f->r->cycle_sum, now - f->start, __ATOMIC_RELAXED);
+    if (f->outermost && now > f->start) __atomic_fetch_add(&f->r->cycle_sum, now - f->start, __ATOMIC_RELAXED);
 }
 
 /* Takes the top frame off. */
@@ -94,9 +93,7 @@ static void leave(row *r, unsigned thread, uint64_t sp, uint64_t now)
     if (!s) return;
     s->last = now -= inlay_thread_own_cycles(s->thread);
     drop_left_behind(s, sp, now);
-    if (s->depth && s->frames[s->depth - 1].r == r && s->frames[s->depth - 1].sp == sp) {
-        close_frame(s, now);
-    }
+    if (s->depth && s->frames[s->depth - 1].r == r && s->frames[s->depth - 1].sp == sp) { close_frame(s, now); }
 }
 
 static void close_all(shadow *s)
@@ -151,11 +148,9 @@ static void each_proc(inlay_proc *proc, void *arg)
     inlay_insert(inlay_proc_entry(proc), inlay_count(&r->calls, 1));
     if (!with_time) return;
     inlay_insert(inlay_proc_entry(proc),
-                 inlay_call(enter, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(),
-                            inlay_cycles()));
+                 inlay_call(enter, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(), inlay_cycles()));
     inlay_insert(inlay_proc_exit(proc),
-                 inlay_call(leave, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(),
-                            inlay_cycles()));
+                 inlay_call(leave, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(), inlay_cycles()));
 }
 
 /* --- the report --- */
@@ -183,9 +178,7 @@ static void print_text(row **list, size_t count, uint64_t calls)
     for (size_t i = 0; i < shown; i++) {
         row *r = list[i];
         fprintf(out, "%14" PRIu64, r->call_sum);
-        if (with_time) {
-            fprintf(out, " %18" PRIu64 " %12" PRIu64, r->cycle_sum, r->cycle_sum / r->call_sum);
-        }
+        if (with_time) { fprintf(out, " %18" PRIu64 " %12" PRIu64, r->cycle_sum, r->cycle_sum / r->call_sum); }
         fprintf(out, "  %s (%s)\n", inlay_demangle(r->proc, name, sizeof name), r->image);
     }
     if (shown < count) fprintf(out, "  ... %zu more (--top=0 shows all)\n", count - shown);
@@ -237,7 +230,8 @@ static void report(int status, void *arg)
 
 int main(int argc, char **argv)
 {
-    inlay_option_flag(&with_time, "time", 't', "cycles in each procedure and its callees, without Inlay's translating; measuring costs "
+    inlay_option_flag(&with_time, "time", 't',
+                      "cycles in each procedure and its callees, without Inlay's translating; measuring costs "
                       "100 to 300 cycles a call, which are in");
     inlay_option_uint(&top, "top", 'n', "procedures to show as text; 0: all (default 40)");
     inlay_init(&argc, &argv, "calls of each procedure; with --time also cycles");

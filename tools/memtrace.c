@@ -27,7 +27,9 @@ typedef struct access {
 } access_record;
 _Static_assert(sizeof(access_record) == 24, "the format on disk");
 
-typedef struct hash_state { uint64_t count, hash; } hash_state;
+typedef struct hash_state {
+    uint64_t count, hash;
+} hash_state;
 
 static bool binary, hash;
 static inlay_buffer *buffer;
@@ -37,16 +39,14 @@ static uint64_t total;
 
 static inlay_expr record_of(inlay_expr address, inlay_expr size, uint8_t kind, inlay_expr iterations)
 {
-    return inlay_append(buffer, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, address),
-                        INLAY_FIELD(2, size), INLAY_FIELD(2, inlay_const(kind)),
-                        INLAY_FIELD(4, iterations));
+    return inlay_append(buffer, INLAY_FIELD(8, inlay_pc()), INLAY_FIELD(8, address), INLAY_FIELD(2, size),
+                        INLAY_FIELD(2, inlay_const(kind)), INLAY_FIELD(4, iterations));
 }
 
 static void add_elements(inlay_insn *insn, unsigned k, const inlay_memory *m, uint8_t kind)
 {
     for (unsigned e = 0; e < m->elements; e++) {
-        inlay_expr record = record_of(inlay_element_address(k, e), inlay_const(m->size), kind,
-                                      inlay_const(1));
+        inlay_expr record = record_of(inlay_element_address(k, e), inlay_const(m->size), kind, inlay_const(1));
         inlay_insert(inlay_before(insn), inlay_if(inlay_element_active(k, e), record, NULL));
     }
 }
@@ -94,8 +94,7 @@ static void print_lines(const access_record *list, size_t count, unsigned thread
     last_thread = thread;
     for (size_t i = 0; i < count; i++) {
         const access_record *a = &list[i];
-        fprintf(out, "%" PRIx64 " %c %" PRIx64 " %u", a->pc, a->kind == READ ? 'R' : 'W', a->address,
-                a->size);
+        fprintf(out, "%" PRIx64 " %c %" PRIx64 " %u", a->pc, a->kind == READ ? 'R' : 'W', a->address, a->size);
         if (a->iterations != 1) fprintf(out, " x%" PRIu32, a->iterations);
         fputc('\n', out);
     }
@@ -108,8 +107,7 @@ static void print_json_lines(const access_record *list, size_t count, unsigned t
         fprintf(inlay_out(),
                 "{\"thread\":%u,\"pc\":%" PRIu64 ",\"kind\":\"%s\",\"address\":%" PRIu64
                 ",\"size\":%u,\"iterations\":%" PRIu32 "}\n",
-                thread, a->pc, a->kind == READ ? "read" : "write", a->address, a->size,
-                a->iterations);
+                thread, a->pc, a->kind == READ ? "read" : "write", a->address, a->size, a->iterations);
     }
 }
 
@@ -145,8 +143,8 @@ static void print_hash(uint64_t thread, void *record, void *arg)
         inlay_json_uint("hash", h->hash);
         inlay_json_end();
     } else {
-        fprintf(inlay_out(), "thread %" PRIu64 ": %" PRIu64 " accesses, hash %016" PRIx64 "\n",
-                thread, h->count, h->hash);
+        fprintf(inlay_out(), "thread %" PRIu64 ": %" PRIu64 " accesses, hash %016" PRIx64 "\n", thread, h->count,
+                h->hash);
     }
 }
 

@@ -14,7 +14,7 @@ typedef struct place {
     struct place *next;
     const char *image, *proc;
     uint64_t address;
-    uint64_t *mix;       /* by opcode, filled in for the report */
+    uint64_t *mix; /* by opcode, filled in for the report */
     uint64_t sum;
 } place;
 
@@ -31,7 +31,7 @@ typedef struct block {
 static struct {
     place *places;
     block *blocks;
-} *found;
+} * found;
 static uint64_t top = 20;
 static bool by_proc, by_image;
 
@@ -45,8 +45,7 @@ static place *place_of(const inlay_block *b)
 {
     inlay_proc *proc = inlay_block_proc(b);
     const inlay_image *image = inlay_block_image(b);
-    place **p = proc ? inlay_proc_record(proc, sizeof *p)
-                     : inlay_record(image ? inlay_image_id(image) : 0, sizeof *p);
+    place **p = proc ? inlay_proc_record(proc, sizeof *p) : inlay_record(image ? inlay_image_id(image) : 0, sizeof *p);
     if (!p || *p) return p ? *p : NULL;
     place *made = inlay_alloc(sizeof *made);
     if (!made) return NULL;
@@ -97,7 +96,10 @@ static void each_block(inlay_block *b, void *arg)
 
 /* --- the report --- */
 
-typedef struct named { const char *name; uint64_t count; } named;
+typedef struct named {
+    const char *name;
+    uint64_t count;
+} named;
 
 static int larger(const void *a, const void *b)
 {
@@ -121,21 +123,19 @@ static size_t group(const uint64_t *mix, const char *(*name)(unsigned), named *o
     return n;
 }
 
-static void print_mix(const char *title, const uint64_t *mix, uint64_t sum, named *names,
-                      const char *(*name)(unsigned))
+static void print_mix(const char *title, const uint64_t *mix, uint64_t sum, named *names, const char *(*name)(unsigned))
 {
     FILE *out = inlay_out();
     size_t n = group(mix, name, names), shown = top && top < n ? (size_t)top : n;
     fprintf(out, "\n%s\n", title);
     for (size_t i = 0; i < shown; i++) {
-        fprintf(out, "%16" PRIu64 " %6.2f%%  %s\n", names[i].count,
-                100.0 * (double)names[i].count / (double)sum, names[i].name);
+        fprintf(out, "%16" PRIu64 " %6.2f%%  %s\n", names[i].count, 100.0 * (double)names[i].count / (double)sum,
+                names[i].name);
     }
     if (shown < n) fprintf(out, "  ... %zu more (--top=0 shows all)\n", n - shown);
 }
 
-static void json_mix(const char *key, const uint64_t *mix, named *names,
-                     const char *(*name)(unsigned))
+static void json_mix(const char *key, const uint64_t *mix, named *names, const char *(*name)(unsigned))
 {
     size_t n = group(mix, name, names);
     inlay_json_begin(key, '{');
@@ -186,8 +186,7 @@ static size_t by_images(place **list, size_t count, place *out)
         size_t k = 0;
         while (k < n && strcmp(out[k].image, list[i]->image) != 0) k++;
         if (k == n) {
-            out[n] = (place){.image = list[i]->image,
-                             .mix = calloc(inlay_opcode_count(), sizeof(uint64_t))};
+            out[n] = (place){.image = list[i]->image, .mix = calloc(inlay_opcode_count(), sizeof(uint64_t))};
             if (!out[n++].mix) return n - 1;
         }
         for (unsigned op = 0; op < inlay_opcode_count(); op++) out[k].mix[op] += list[i]->mix[op];
@@ -196,8 +195,8 @@ static size_t by_images(place **list, size_t count, place *out)
     return n;
 }
 
-static void print_text(place **list, size_t count, place *images, size_t image_count,
-                       const uint64_t *all, uint64_t total, named *names)
+static void print_text(place **list, size_t count, place *images, size_t image_count, const uint64_t *all,
+                       uint64_t total, named *names)
 {
     fprintf(inlay_out(), "%s: %" PRIu64 " instructions\n", inlay_program(), total);
     print_mix("by mnemonic", all, total, names, inlay_opcode_name);
@@ -213,8 +212,8 @@ static void print_text(place **list, size_t count, place *images, size_t image_c
         print_mix(title, images[i].mix, images[i].sum, names, inlay_opcode_name);
     }
     for (size_t i = 0; by_proc && i < count; i++) {
-        snprintf(title, sizeof title, "procedure %s (%s): %" PRIu64,
-                 inlay_demangle(list[i]->proc, text, sizeof text), list[i]->image, list[i]->sum);
+        snprintf(title, sizeof title, "procedure %s (%s): %" PRIu64, inlay_demangle(list[i]->proc, text, sizeof text),
+                 list[i]->image, list[i]->sum);
         print_mix(title, list[i]->mix, list[i]->sum, names, inlay_opcode_name);
     }
 }
@@ -237,8 +236,8 @@ static void json_places(const char *key, place **list, size_t count, named *name
     inlay_json_end();
 }
 
-static void print_json(place **list, size_t count, place *images, size_t image_count,
-                       const uint64_t *all, uint64_t total, named *names)
+static void print_json(place **list, size_t count, place *images, size_t image_count, const uint64_t *all,
+                       uint64_t total, named *names)
 {
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", "opcodemix");

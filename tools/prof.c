@@ -12,17 +12,17 @@
 typedef struct row {
     struct row *next;
     inlay_counter instructions;
-    uint64_t address;  /* of the procedure, 0 for a rest */
+    uint64_t address; /* of the procedure, 0 for a rest */
     const char *proc, *image, *file;
     unsigned line;
-    uint64_t sum;      /* filled in for the report */
+    uint64_t sum; /* filled in for the report */
 } row;
 
 /* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
 static struct {
     row *rows;
     size_t row_count;
-} *found;
+} * found;
 static uint64_t top = 30;
 static bool lines = true;
 
@@ -54,8 +54,7 @@ static row *row_of(const inlay_block *block)
                        : inlay_record(image ? inlay_image_id(image) : 0, sizeof *place);
     if (!place) return NULL;
     if (!*place) {
-        *place = add_row(proc ? inlay_proc_name(proc) : "[unknown]", image,
-                         proc ? inlay_proc_address(proc) : 0);
+        *place = add_row(proc ? inlay_proc_name(proc) : "[unknown]", image, proc ? inlay_proc_address(proc) : 0);
     }
     return *place;
 }
@@ -65,8 +64,7 @@ static void each_block(inlay_block *block, void *arg)
     (void)arg;
     row *r = row_of(block);
     if (!r) return;
-    inlay_insert(inlay_block_anywhere(block),
-                 inlay_count(&r->instructions, inlay_block_insn_count(block)));
+    inlay_insert(inlay_block_anywhere(block), inlay_count(&r->instructions, inlay_block_insn_count(block)));
 }
 
 static int hotter(const void *a, const void *b)
@@ -105,9 +103,8 @@ static void print_text(row **list, size_t count, size_t shown, uint64_t total)
     for (size_t i = 0; i < shown; i++) {
         row *r = list[i];
         sum += r->sum;
-        fprintf(out, "%16" PRIu64 " %6.2f%% %6.2f%%  %s (%s)", r->sum,
-                100.0 * (double)r->sum / (double)total, 100.0 * (double)sum / (double)total,
-                inlay_demangle(r->proc, name, sizeof name), r->image);
+        fprintf(out, "%16" PRIu64 " %6.2f%% %6.2f%%  %s (%s)", r->sum, 100.0 * (double)r->sum / (double)total,
+                100.0 * (double)sum / (double)total, inlay_demangle(r->proc, name, sizeof name), r->image);
         if (r->file) fprintf(out, " %s:%u", r->file, r->line);
         fputc('\n', out);
     }
@@ -151,9 +148,7 @@ static void report(int status, void *arg)
     size_t shown = top && top < count ? (size_t)top : count;
     for (size_t i = 0; lines && i < shown; i++) {
         const char *file;
-        if (list[i]->address && inlay_line_at(list[i]->address, &file, &list[i]->line)) {
-            list[i]->file = keep(file);
-        }
+        if (list[i]->address && inlay_line_at(list[i]->address, &file, &list[i]->line)) { list[i]->file = keep(file); }
     }
     if (inlay_format_is_json()) print_json(list, count, total);
     else print_text(list, count, shown, total);

@@ -18,14 +18,14 @@ extern "C" {
 #endif
 
 uint64_t inlay_block_address(const inlay_block *);
-uint64_t inlay_block_size(const inlay_block *);       /* bytes of code */
+uint64_t inlay_block_size(const inlay_block *); /* bytes of code */
 unsigned inlay_block_insn_count(const inlay_block *);
 inlay_insn *inlay_block_first(inlay_block *);
 inlay_insn *inlay_block_last(inlay_block *);
-inlay_proc *inlay_block_proc(const inlay_block *);    /* NULL: unknown code */
-inlay_image *inlay_block_image(const inlay_block *);  /* NULL: not in a file */
-bool inlay_block_is_head(const inlay_block *);        /* false: a further part of a long block (jit) */
-bool inlay_block_wanted(const inlay_block *);         /* by --image and --proc */
+inlay_proc *inlay_block_proc(const inlay_block *);   /* NULL: unknown code */
+inlay_image *inlay_block_image(const inlay_block *); /* NULL: not in a file */
+bool inlay_block_is_head(const inlay_block *);       /* false: a further part of a long block (jit) */
+bool inlay_block_wanted(const inlay_block *);        /* by --image and --proc */
 
 #ifdef __cplusplus
 }

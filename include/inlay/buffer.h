@@ -14,7 +14,10 @@ extern "C" {
 #endif
 
 typedef struct inlay_buffer inlay_buffer;
-typedef struct inlay_field { unsigned size; inlay_expr value; } inlay_field;
+typedef struct inlay_field {
+    unsigned size;
+    inlay_expr value;
+} inlay_field;
 #ifdef __cplusplus
 #define INLAY_FIELD(bytes, expr) (inlay_field{(bytes), (expr)})
 #else
@@ -23,13 +26,12 @@ typedef struct inlay_field { unsigned size; inlay_expr value; } inlay_field;
 
 /* At most 16 buffers a tool. The callback runs in the thread that owns the records, in order. */
 inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
-                               void (*full)(const void *records, size_t count, unsigned thread_id,
-                                            void *arg),
+                               void (*full)(const void *records, size_t count, unsigned thread_id, void *arg),
                                void *arg);
 inlay_expr inlay_append_array(inlay_buffer *, unsigned count, const inlay_field *fields);
 #ifndef __cplusplus
-#define inlay_append(buffer, ...)                                                                  \
-    inlay_append_array((buffer), sizeof((inlay_field[]){__VA_ARGS__}) / sizeof(inlay_field),       \
+#define inlay_append(buffer, ...)                                                                                      \
+    inlay_append_array((buffer), sizeof((inlay_field[]){__VA_ARGS__}) / sizeof(inlay_field),                           \
                        (inlay_field[]){__VA_ARGS__})
 #endif
 

@@ -41,8 +41,8 @@ void inlay_on_syscall_entry(void (*f)(inlay_thread *, inlay_syscall *, void *arg
 void inlay_on_syscall_exit(void (*f)(inlay_thread *, inlay_syscall *, void *arg), void *arg);
 
 /* A signal is about to be delivered to the program's handler, or to end it (any thread). */
-void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *,
-                               const inlay_context *, void *arg), void *arg);
+void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, const inlay_context *, void *arg),
+                     void *arg);
 /* After fork, in the child: counters are zero again; other threads are gone. */
 void inlay_on_fork_child(void (*f)(void *arg), void *arg);
 /* Before exec. Return false to run the new program without the tool. */

@@ -37,41 +37,41 @@ inlay_block *inlay_proc_block_last(inlay_proc *);
 unsigned inlay_proc_block_count(inlay_proc *);
 inlay_block *inlay_block_next(const inlay_block *); /* within the procedure */
 inlay_block *inlay_block_prev(const inlay_block *);
-inlay_insn *inlay_insn_prev(const inlay_insn *);    /* within the block */
+inlay_insn *inlay_insn_prev(const inlay_insn *); /* within the block */
 /* The block, or the instruction, that begins at an address (NULL: none), and the block that covers it. */
 inlay_block *inlay_block_at(uint64_t address);
 inlay_block *inlay_block_covering(uint64_t address);
 inlay_insn *inlay_insn_at(uint64_t address);
 
-enum { /* inlay_block_flags */
-    INLAY_BLOCK_ENTRY = 1,          /* the procedure's first instruction */
-    INLAY_BLOCK_TARGET = 2,         /* a branch or a jump table leads here */
-    INLAY_BLOCK_LANDING = 4,        /* an exception landing pad */
-    INLAY_BLOCK_ADDRESS_TAKEN = 8,  /* data or code holds this address */
-    INLAY_BLOCK_OUTSIDE = 16,       /* a branch of another procedure leads here */
-    INLAY_BLOCK_LOOP_HEAD = 32,
-    INLAY_BLOCK_CALL = 64,          /* ends with a call */
-    INLAY_BLOCK_NO_RETURN = 128,    /* ... that does not come back */
-    INLAY_BLOCK_RETURN = 256,       /* ends with a return */
-    INLAY_BLOCK_UNRESOLVED = 512,   /* ends with an indirect jump whose targets are not known */
+enum {                                /* inlay_block_flags */
+       INLAY_BLOCK_ENTRY = 1,         /* the procedure's first instruction */
+       INLAY_BLOCK_TARGET = 2,        /* a branch or a jump table leads here */
+       INLAY_BLOCK_LANDING = 4,       /* an exception landing pad */
+       INLAY_BLOCK_ADDRESS_TAKEN = 8, /* data or code holds this address */
+       INLAY_BLOCK_OUTSIDE = 16,      /* a branch of another procedure leads here */
+       INLAY_BLOCK_LOOP_HEAD = 32,
+       INLAY_BLOCK_CALL = 64,        /* ends with a call */
+       INLAY_BLOCK_NO_RETURN = 128,  /* ... that does not come back */
+       INLAY_BLOCK_RETURN = 256,     /* ends with a return */
+       INLAY_BLOCK_UNRESOLVED = 512, /* ends with an indirect jump whose targets are not known */
 };
 unsigned inlay_block_flags(const inlay_block *);
 unsigned inlay_block_id(const inlay_block *); /* in the image, counting from 0 by address */
 
 typedef enum inlay_edge_kind {
-    INLAY_EDGE_FALL,      /* into the next block, no branch */
-    INLAY_EDGE_TAKEN,     /* a conditional branch, taken */
+    INLAY_EDGE_FALL,  /* into the next block, no branch */
+    INLAY_EDGE_TAKEN, /* a conditional branch, taken */
     INLAY_EDGE_NOT_TAKEN,
-    INLAY_EDGE_JUMP,      /* an unconditional jump within the procedure */
-    INLAY_EDGE_TABLE,     /* through a jump table */
-    INLAY_EDGE_RETURNED,  /* behind a call, when it returns */
-    INLAY_EDGE_TAIL,      /* a jump to another procedure */
+    INLAY_EDGE_JUMP,     /* an unconditional jump within the procedure */
+    INLAY_EDGE_TABLE,    /* through a jump table */
+    INLAY_EDGE_RETURNED, /* behind a call, when it returns */
+    INLAY_EDGE_TAIL,     /* a jump to another procedure */
 } inlay_edge_kind;
 typedef struct inlay_edge {
     inlay_edge_kind kind;
     uint64_t target;
-    inlay_block *to;      /* NULL: not in this image, or not known */
-    bool back;            /* closes a loop */
+    inlay_block *to; /* NULL: not in this image, or not known */
+    bool back;       /* closes a loop */
 } inlay_edge;
 unsigned inlay_block_successor_count(const inlay_block *);
 inlay_edge inlay_block_successor(const inlay_block *, unsigned k);

@@ -9,10 +9,12 @@
 extern "C" {
 #endif
 
-typedef struct inlay_counter { uint32_t index; /* 0: no place given yet */ } inlay_counter;
+typedef struct inlay_counter {
+    uint32_t index; /* 0: no place given yet */
+} inlay_counter;
 
-uint64_t inlay_counter_sum(const inlay_counter *);                       /* over all threads */
-uint64_t inlay_counter_of(const inlay_counter *, const inlay_thread *);  /* one live thread */
+uint64_t inlay_counter_sum(const inlay_counter *);                      /* over all threads */
+uint64_t inlay_counter_of(const inlay_counter *, const inlay_thread *); /* one live thread */
 
 #ifdef __cplusplus
 }

@@ -11,27 +11,27 @@ extern "C" {
 uint64_t inlay_insn_address(const inlay_insn *);
 unsigned inlay_insn_size(const inlay_insn *);
 const uint8_t *inlay_insn_bytes(const inlay_insn *);
-inlay_insn *inlay_insn_next(const inlay_insn *);      /* in the block; NULL at its end */
+inlay_insn *inlay_insn_next(const inlay_insn *); /* in the block; NULL at its end */
 inlay_block *inlay_insn_block(const inlay_insn *);
 inlay_proc *inlay_insn_proc(const inlay_insn *);
-bool inlay_insn_wanted(const inlay_insn *);           /* by --image and --proc */
-unsigned inlay_insn_opcode(const inlay_insn *);       /* small number; 0..inlay_opcode_count()-1 */
+bool inlay_insn_wanted(const inlay_insn *);     /* by --image and --proc */
+unsigned inlay_insn_opcode(const inlay_insn *); /* small number; 0..inlay_opcode_count()-1 */
 unsigned inlay_opcode_count(void);
-const char *inlay_opcode_name(unsigned opcode);       /* "mov" */
-const char *inlay_opcode_class(unsigned opcode);      /* "data transfer", "SSE2", ... */
+const char *inlay_opcode_name(unsigned opcode);  /* "mov" */
+const char *inlay_opcode_class(unsigned opcode); /* "data transfer", "SSE2", ... */
 /* Text in Intel syntax into out; returns out. */
 const char *inlay_insn_text(const inlay_insn *, char *out, size_t size);
 
-bool inlay_insn_is_branch(const inlay_insn *);        /* any jump, call or return */
+bool inlay_insn_is_branch(const inlay_insn *); /* any jump, call or return */
 bool inlay_insn_is_conditional(const inlay_insn *);
 bool inlay_insn_is_call(const inlay_insn *);
 bool inlay_insn_is_return(const inlay_insn *);
-bool inlay_insn_is_indirect(const inlay_insn *);      /* target from register, memory or stack */
+bool inlay_insn_is_indirect(const inlay_insn *); /* target from register, memory or stack */
 bool inlay_insn_is_syscall(const inlay_insn *);
-bool inlay_insn_is_rep(const inlay_insn *);           /* string instruction with a REP prefix */
-bool inlay_insn_is_predicated(const inlay_insn *);    /* cmov, rep */
-bool inlay_insn_falls_through(const inlay_insn *);    /* has an "after" point */
-uint64_t inlay_insn_target(const inlay_insn *);       /* direct branch; 0 otherwise */
+bool inlay_insn_is_rep(const inlay_insn *);        /* string instruction with a REP prefix */
+bool inlay_insn_is_predicated(const inlay_insn *); /* cmov, rep */
+bool inlay_insn_falls_through(const inlay_insn *); /* has an "after" point */
+uint64_t inlay_insn_target(const inlay_insn *);    /* direct branch; 0 otherwise */
 
 /* Memory operands, implicit ones (push, call, string) included. Operand k of 0..count-1.
  *
@@ -44,9 +44,9 @@ uint64_t inlay_insn_target(const inlay_insn *);       /* direct branch; 0 otherw
  * instance) is not masked. Of any other operand, element 0 is the whole. */
 typedef struct inlay_memory {
     bool read, write, prefetch;
-    bool implicit, repeated;  /* repeated: once for each iteration of REP */
-    unsigned size;            /* bytes; of one element when masked; 0: depends on state (xsave) */
-    unsigned elements;        /* 1 unless masked */
+    bool implicit, repeated; /* repeated: once for each iteration of REP */
+    unsigned size;           /* bytes; of one element when masked; 0: depends on state (xsave) */
+    unsigned elements;       /* 1 unless masked */
     bool masked;
 } inlay_memory;
 unsigned inlay_insn_memory_count(const inlay_insn *);

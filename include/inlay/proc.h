@@ -8,21 +8,21 @@
 extern "C" {
 #endif
 
-const char *inlay_proc_name(const inlay_proc *);   /* "sub_1234" (link-time address) without a symbol */
+const char *inlay_proc_name(const inlay_proc *); /* "sub_1234" (link-time address) without a symbol */
 /* The name as people write it: C++ names, and Rust's older ones, demangled; other names as they are.
  * The string lives as long as the image. */
 const char *inlay_proc_display_name(const inlay_proc *);
 /* The same of a name that the tool has kept: written to `out`, which is returned, cut where it does not
  * fit; `name` itself when there is nothing to demangle, or the tool is linked without the C++ library. */
 const char *inlay_demangle(const char *name, char *out, size_t size);
-uint64_t inlay_proc_address(const inlay_proc *);   /* mapped */
+uint64_t inlay_proc_address(const inlay_proc *); /* mapped */
 uint64_t inlay_proc_size(const inlay_proc *);
 inlay_image *inlay_proc_image(const inlay_proc *);
-bool inlay_proc_wanted(const inlay_proc *);        /* by --image and --proc */
+bool inlay_proc_wanted(const inlay_proc *); /* by --image and --proc */
 /* A source position; false when unknown. The strings live as long as the image. */
 bool inlay_proc_line(const inlay_proc *, const char **file, unsigned *line);
-inlay_proc *inlay_proc_next(const inlay_proc *);   /* within the image; NULL at the end */
-inlay_proc *inlay_proc_at(uint64_t address);       /* NULL: none covers it */
+inlay_proc *inlay_proc_next(const inlay_proc *); /* within the image; NULL at the end */
+inlay_proc *inlay_proc_at(uint64_t address);     /* NULL: none covers it */
 /* A zeroed record kept for the procedure (one size a tool). */
 void *inlay_proc_record(inlay_proc *, size_t size);
 /* A stable number, counting from 0 over all procedures ever seen. */

@@ -18,32 +18,32 @@ typedef const inlay_snippet *inlay_expr;
 
 /* Values. */
 inlay_expr inlay_const(uint64_t value);
-inlay_expr inlay_pointer(const void *p);          /* a tool's address as a value */
-inlay_expr inlay_register(inlay_reg reg);         /* the program's register at the point */
+inlay_expr inlay_pointer(const void *p);  /* a tool's address as a value */
+inlay_expr inlay_register(inlay_reg reg); /* the program's register at the point */
 inlay_expr inlay_flags(void);
-inlay_expr inlay_pc(void);                        /* the instruction's original address */
-inlay_expr inlay_effective_address(unsigned k);   /* of memory operand k (insn.h) */
+inlay_expr inlay_pc(void);                                      /* the instruction's original address */
+inlay_expr inlay_effective_address(unsigned k);                 /* of memory operand k (insn.h) */
 inlay_expr inlay_element_address(unsigned k, unsigned element); /* of a masked operand's element */
 inlay_expr inlay_element_active(unsigned k, unsigned element);  /* 1 when the mask lets it through; the
                                                      mask before the instruction, after it too */
-inlay_expr inlay_access_size(unsigned k);         /* bytes, known at run time even for xsave */
-inlay_expr inlay_memory_value(unsigned k);        /* what is there now, up to 8 bytes */
-inlay_expr inlay_rep_count(void);                 /* iterations a REP instruction has left; 1 otherwise */
-inlay_expr inlay_executes(void);                  /* 1 when the instruction's predicate holds */
-inlay_expr inlay_taken(void);                     /* 1 when the branch will be taken */
-inlay_expr inlay_branch_target(void);             /* original address it goes to when taken */
-inlay_expr inlay_fall_through(void);              /* original address behind the instruction */
-inlay_expr inlay_argument(unsigned n);            /* integer argument 0.. at a procedure's entry or a call */
-inlay_expr inlay_return_value(void);              /* at a procedure's exit */
-inlay_expr inlay_return_address(void);            /* at a procedure's entry */
-inlay_expr inlay_thread_id(void);                 /* 0 for the first thread, then 1, 2, ... */
-inlay_expr inlay_cycles(void);                    /* time-stamp counter */
+inlay_expr inlay_access_size(unsigned k);                       /* bytes, known at run time even for xsave */
+inlay_expr inlay_memory_value(unsigned k);                      /* what is there now, up to 8 bytes */
+inlay_expr inlay_rep_count(void);                               /* iterations a REP instruction has left; 1 otherwise */
+inlay_expr inlay_executes(void);                                /* 1 when the instruction's predicate holds */
+inlay_expr inlay_taken(void);                                   /* 1 when the branch will be taken */
+inlay_expr inlay_branch_target(void);                           /* original address it goes to when taken */
+inlay_expr inlay_fall_through(void);                            /* original address behind the instruction */
+inlay_expr inlay_argument(unsigned n); /* integer argument 0.. at a procedure's entry or a call */
+inlay_expr inlay_return_value(void);   /* at a procedure's exit */
+inlay_expr inlay_return_address(void); /* at a procedure's entry */
+inlay_expr inlay_thread_id(void);      /* 0 for the first thread, then 1, 2, ... */
+inlay_expr inlay_cycles(void);         /* time-stamp counter */
 inlay_expr inlay_stack_pointer(void);
 /* As arguments of calls: pointers valid during the call. */
-inlay_expr inlay_context_arg(void);               /* const inlay_context *, the whole register state */
-inlay_expr inlay_register_ref(inlay_reg reg);     /* uint64_t *: what is stored goes to the register */
-inlay_expr inlay_vector_register(unsigned n);     /* low 64 bits of vector register n (0 to 15), for the
-                                                     routine's next parameter of type double; at most 8 */
+inlay_expr inlay_context_arg(void);           /* const inlay_context *, the whole register state */
+inlay_expr inlay_register_ref(inlay_reg reg); /* uint64_t *: what is stored goes to the register */
+inlay_expr inlay_vector_register(unsigned n); /* low 64 bits of vector register n (0 to 15), for the
+                                                 routine's next parameter of type double; at most 8 */
 
 /* Memory and registers. size is 1, 2, 4 or 8 bytes. */
 inlay_expr inlay_load(inlay_expr address, unsigned size);
@@ -52,12 +52,14 @@ inlay_expr inlay_store(inlay_expr address, inlay_expr value, unsigned size);
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value);
 
 /* Operators. Comparisons are signed unless INLAY_U...; results are 0 or 1. */
+/* clang-format off */
 typedef enum inlay_op {
     INLAY_ADD, INLAY_SUB, INLAY_MUL, INLAY_DIV, INLAY_MOD, INLAY_AND, INLAY_OR, INLAY_XOR,
     INLAY_SHL, INLAY_SHR, INLAY_SAR, INLAY_EQ, INLAY_NE, INLAY_LT, INLAY_LE, INLAY_GT, INLAY_GE,
     INLAY_ULT, INLAY_ULE, INLAY_UGT, INLAY_UGE, INLAY_LAND, INLAY_LOR,
     INLAY_NEG, INLAY_NOT, INLAY_LNOT
 } inlay_op;
+/* clang-format on */
 inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b);
 inlay_expr inlay_unary(inlay_op op, inlay_expr a);
 
@@ -78,16 +80,14 @@ inlay_expr inlay_counter_value(inlay_counter *c);
  * Small leaf routines are inlined. A routine may use the tool's C library. */
 inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments);
 #ifndef __cplusplus
-#define inlay_call(routine, ...)                                                                   \
-    inlay_call_array((void (*)(void))(routine),                                                    \
-                     sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,         \
+#define inlay_call(routine, ...)                                                                                       \
+    inlay_call_array((void (*)(void))(routine), sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,  \
                      (inlay_expr[]){NULL, ##__VA_ARGS__} + 1)
 #endif
 
 #ifdef __cplusplus
 }
-template <typename routine, typename... values>
-static inline inlay_expr inlay_call(routine f, values... arguments)
+template <typename routine, typename... values> static inline inlay_expr inlay_call(routine f, values... arguments)
 {
     const inlay_expr list[] = {nullptr, arguments...};
     return inlay_call_array((void (*)(void))f, sizeof...(arguments), list + 1);

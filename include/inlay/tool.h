@@ -38,7 +38,9 @@ void *inlay_record(uint64_t key, size_t size);
 void inlay_records(void (*each)(uint64_t key, void *record, void *arg), void *arg);
 
 /* A plain lock for analysis routines that share data between threads. Zero-initialised is free. */
-typedef struct inlay_mutex { uint32_t word; } inlay_mutex;
+typedef struct inlay_mutex {
+    uint32_t word;
+} inlay_mutex;
 void inlay_lock(inlay_mutex *);
 void inlay_unlock(inlay_mutex *);
 

@@ -40,8 +40,7 @@ ThreadTable *ThreadTableCreate(unsigned long size)
 
 static void *element(const ThreadTable *t, unsigned long id)
 {
-    char *group = id < (unsigned long)GROUP * GROUPS ? __atomic_load_n(&t->groups[id / GROUP], __ATOMIC_ACQUIRE)
-                                                     : NULL;
+    char *group = id < (unsigned long)GROUP * GROUPS ? __atomic_load_n(&t->groups[id / GROUP], __ATOMIC_ACQUIRE) : NULL;
     return group ? group + id % GROUP * t->size : NULL;
 }
 
@@ -54,11 +53,11 @@ static __attribute__((noinline)) void *first_time(ThreadTable *t, long id)
     char *fresh = NULL, *none = NULL;
     if (id >= (long)GROUP * GROUPS) return NULL;
     if (!element(t, (unsigned long)id)) fresh = calloc(GROUP, t->size);
-    if (fresh && !__atomic_compare_exchange_n(&t->groups[id / GROUP], &none, fresh, false, __ATOMIC_ACQ_REL,
-                                              __ATOMIC_ACQUIRE))
+    if (fresh &&
+        !__atomic_compare_exchange_n(&t->groups[id / GROUP], &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         free(fresh);
-    while (count <= id && !__atomic_compare_exchange_n(&t->count, &count, id + 1, false, __ATOMIC_RELEASE,
-                                                       __ATOMIC_RELAXED)) {}
+    while (count <= id &&
+           !__atomic_compare_exchange_n(&t->count, &count, id + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
     return element(t, (unsigned long)id);
 }
 

@@ -31,8 +31,7 @@ static inlay_expr value_of(const place *at, ValueType value, unsigned *next_argu
         return address_of(at, false);
     case LoadAddrValue: return address_of(at, false);
     case StoreAddrValue: return address_of(at, true);
-    case BrCondValue:
-        return at->insn && inlay_insn_is_branch(at->insn) ? inlay_taken() : NULL;
+    case BrCondValue: return at->insn && inlay_insn_is_branch(at->insn) ? inlay_taken() : NULL;
     case ArgValue: return at->proc ? inlay_argument((*next_argument)++) : NULL;
     case ArgVectorValue:
         if (!at->proc) return NULL;
@@ -105,12 +104,12 @@ static void remember(atom_list *l, const char *what, const atom_proto *p, const 
     l->last = c;
 }
 
-#define ARGUMENTS(routine)                                                                         \
-    const atom_proto *proto = atom_proto_named(routine);                                           \
-    atom_arg args[ATOM_MAX_ARGS];                                                                  \
-    va_list list;                                                                                  \
-    va_start(list, routine);                                                                       \
-    atom_args(proto, &list, args);                                                                 \
+#define ARGUMENTS(routine)                                                                                             \
+    const atom_proto *proto = atom_proto_named(routine);                                                               \
+    atom_arg args[ATOM_MAX_ARGS];                                                                                      \
+    va_list list;                                                                                                      \
+    va_start(list, routine);                                                                                           \
+    atom_args(proto, &list, args);                                                                                     \
     va_end(list)
 
 void AddCallProgram(PlaceType where, const char *routine, ...)
@@ -141,8 +140,8 @@ static bool is_of_one_way(const inlay_insn *i) /* nothing comes behind it */
 /* The instruction behind a call or a system call, where nothing else leads to it; NULL otherwise. */
 static inlay_insn *only_behind(inlay_insn *i)
 {
-    const unsigned others = INLAY_BLOCK_ENTRY | INLAY_BLOCK_TARGET | INLAY_BLOCK_LANDING |
-                            INLAY_BLOCK_ADDRESS_TAKEN | INLAY_BLOCK_OUTSIDE;
+    const unsigned others = INLAY_BLOCK_ENTRY | INLAY_BLOCK_TARGET | INLAY_BLOCK_LANDING | INLAY_BLOCK_ADDRESS_TAKEN |
+                            INLAY_BLOCK_OUTSIDE;
     inlay_insn *next = inlay_insn_next(i);
     if (next) return next;
     inlay_block *b = inlay_block_at(inlay_insn_address(i) + inlay_insn_size(i));
@@ -161,8 +160,9 @@ static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const
         place behind = *at;
         behind.insn = NULL;
         if (next) insert(inlay_before(next), call(&behind, p, args));
-        else inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
-                        (unsigned long long)at->pc);
+        else
+            inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
+                       (unsigned long long)at->pc);
     }
 }
 
@@ -203,18 +203,20 @@ static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto,
             inlay_insn *i = inlay_block_last(b);
             if (inlay_insn_target(i) != inlay_proc_address(stub)) continue;
             bool calls = inlay_insn_is_call(i);
-            place at = {.what = "AddCallProc", .pc = inlay_proc_address(stub), .proc = stub,
+            place at = {.what = "AddCallProc",
+                        .pc = inlay_proc_address(stub),
+                        .proc = stub,
                         .back = calls ? inlay_insn_address(i) + inlay_insn_size(i) : 0};
             inlay_point *point = inlay_insn_is_conditional(i) ? inlay_taken_edge(i) : inlay_before(i);
             if (before) insert(point, call(&at, proto, args));
             else if (calls) add_after(i, &at, proto, args);
-            else inlay_warn("AddCallProc: %s is jumped to at 0x%llx; its end is not seen there",
-                            inlay_proc_name(stub), (unsigned long long)inlay_insn_address(i));
+            else
+                inlay_warn("AddCallProc: %s is jumped to at 0x%llx; its end is not seen there", inlay_proc_name(stub),
+                           (unsigned long long)inlay_insn_address(i));
         }
 }
 
-static void add_to_proc(inlay_proc *p, PlaceType where, const char *what, const atom_proto *proto,
-                        const atom_arg *args)
+static void add_to_proc(inlay_proc *p, PlaceType where, const char *what, const atom_proto *proto, const atom_arg *args)
 {
     bool before = where == ProcBefore || where == EntryBefore;
     if (atom_is_stub(p)) {

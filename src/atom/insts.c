@@ -35,15 +35,15 @@ static bool is_fp(const inlay_insn *i)
 
 static bool is_add(const char *name)
 {
-    static const char *const words[] = {"add", "adc", "adox", "inc", "xadd", "fadd", "fiadd",
-                                        "padd", "vadd", "vpadd", "haddp", "phadd", "vhadd", "vphadd", NULL};
+    static const char *const words[] = {"add",  "adc",   "adox",  "inc",   "xadd",  "fadd",   "fiadd", "padd",
+                                        "vadd", "vpadd", "haddp", "phadd", "vhadd", "vphadd", NULL};
     return begins(name, words);
 }
 
 static bool is_sub(const char *name)
 {
-    static const char *const words[] = {"sub", "sbb", "dec", "fsub", "fisub", "psub", "vsub", "vpsub",
-                                        "hsubp", "phsub", "vhsub", "vphsub", NULL};
+    static const char *const words[] = {"sub",   "sbb",   "dec",   "fsub",  "fisub",  "psub", "vsub",
+                                        "vpsub", "hsubp", "phsub", "vhsub", "vphsub", NULL};
     return begins(name, words);
 }
 
@@ -104,8 +104,8 @@ static InstClassType class_of_memory(const inlay_insn *i)
 
 static bool only_moves(const inlay_insn *i)
 {
-    static const char *const words[] = {"mov", "vmov", "push", "pop", "fld", "fst", "fist", "fild", "lods",
-                                        "stos", "cvt", "vbroadcast", "leave", NULL};
+    static const char *const words[] = {"mov",  "vmov", "push", "pop", "fld",        "fst",   "fist",
+                                        "fild", "lods", "stos", "cvt", "vbroadcast", "leave", NULL};
     return begins(name_of(i), words);
 }
 

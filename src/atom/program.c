@@ -82,9 +82,8 @@ static void instrument(void)
 static void make(const atom_call *c)
 {
     const uint64_t *a = c->args;
-    ((void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-               uint64_t, uint64_t, uint64_t))c->code)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8],
-                                                      a[9], a[10], a[11]);
+    ((void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+               uint64_t, uint64_t))c->code)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
 }
 
 static void make_all(const atom_list *l)

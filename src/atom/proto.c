@@ -33,7 +33,9 @@ const atom_proto *atom_proto_named(const char *name)
 }
 
 /* One type's words, without blanks at either end. */
-typedef struct text { const char *from, *to; } text;
+typedef struct text {
+    const char *from, *to;
+} text;
 
 static text trim(const char *from, const char *to)
 {
@@ -102,8 +104,7 @@ static void parse_types(atom_proto *p, const char *at, const char *end, const ch
 void AddCallProto(const char *prototype)
 {
     const char *open = strchr(prototype, '('), *close = strrchr(prototype, ')');
-    if (!open || !close || close < open)
-        atom_fail("AddCallProto(\"%s\"): not of the form name(types)", prototype);
+    if (!open || !close || close < open) atom_fail("AddCallProto(\"%s\"): not of the form name(types)", prototype);
     text name = trim(prototype, open);
     const char *word = name.to; /* what stands before the name, a result's type, is of no interest */
     while (word > name.from && (isalnum((unsigned char)word[-1]) || word[-1] == '_')) word--;

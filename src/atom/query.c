@@ -40,7 +40,9 @@ atom_segments atom_segments_of(inlay_image *i)
 
 /* --- numbers --- */
 
-typedef struct numbers { long procs, blocks, insts; } numbers;
+typedef struct numbers {
+    long procs, blocks, insts;
+} numbers;
 
 static long blocks_of(inlay_proc *p) { return atom_is_stub(p) ? 0 : inlay_proc_block_count(p); }
 

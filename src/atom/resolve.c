@@ -21,8 +21,7 @@ Proc *FindProc(Obj *o, const char *name)
 Proc *GetNamedProc(const char *name)
 {
     Proc *p = NULL;
-    for (Obj *o = GetFirstObj(); o && !p; o = GetNextObj(o))
-        p = (Proc *)inlay_image_proc_named(atom_image(o), name);
+    for (Obj *o = GetFirstObj(); o && !p; o = GetNextObj(o)) p = (Proc *)inlay_image_proc_named(atom_image(o), name);
     for (Obj *o = GetFirstObj(); o && !p; o = GetNextObj(o)) p = stub_in(o, name);
     return p;
 }
@@ -30,8 +29,7 @@ Proc *GetNamedProc(const char *name)
 Obj *FindObj(const char *name)
 {
     for (Obj *o = GetFirstObj(); o; o = GetNextObj(o))
-        if (!strcmp(inlay_image_name(atom_image(o)), name) || !strcmp(inlay_image_path(atom_image(o)), name))
-            return o;
+        if (!strcmp(inlay_image_name(atom_image(o)), name) || !strcmp(inlay_image_path(atom_image(o)), name)) return o;
     return NULL;
 }
 

@@ -32,7 +32,9 @@ typedef struct atom_call { /* of the whole program or an object; made by inlay_a
     unsigned count;
     uint64_t args[ATOM_MAX_ARGS];
 } atom_call;
-typedef struct atom_list { atom_call *first, *last; } atom_list;
+typedef struct atom_list {
+    atom_call *first, *last;
+} atom_list;
 typedef struct atom_state { /* travels */
     atom_list program_before, program_after, object_before, object_after;
     bool instrumented;
@@ -45,10 +47,12 @@ extern Obj *atom_object_now;    /* that Instrument was called for */
 bool atom_is_object(inlay_image *);
 
 /* --- proto.c --- */
+/* clang-format off */
 typedef enum atom_kind {
     ATOM_INT, ATOM_UNSIGNED, ATOM_LONG, ATOM_STRING, ATOM_ARRAY, ATOM_POINTER, ATOM_VALUE, ATOM_REGV,
     ATOM_FREGV, ATOM_XLATE
 } atom_kind;
+/* clang-format on */
 typedef struct atom_type {
     atom_kind kind;
     size_t bytes; /* ATOM_ARRAY: of all of it */
@@ -73,7 +77,9 @@ void atom_args(const atom_proto *, va_list *, atom_arg out[ATOM_MAX_ARGS]);
 bool atom_is_stub(inlay_proc *); /* an import stub: has no blocks here, in either engine */
 
 /* --- query.c --- */
-typedef struct atom_segments { uint64_t text, text_size, data, data_size, bss, bss_size; } atom_segments;
+typedef struct atom_segments {
+    uint64_t text, text_size, data, data_size, bss, bss_size;
+} atom_segments;
 atom_segments atom_segments_of(inlay_image *);
 
 /* --- insts.c --- */

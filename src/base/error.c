@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static inl_status fill(inl_error *e, inl_status code, uint64_t address, const char *fmt,
-                       va_list args)
+static inl_status fill(inl_error *e, inl_status code, uint64_t address, const char *fmt, va_list args)
 {
     if (!e) return code;
     /* Formatted aside first: a caller may wrap the text that `e` already holds. */

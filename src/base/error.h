@@ -30,8 +30,7 @@ typedef struct inl_error {
 } inl_error;
 
 /* Fills `e` (may be NULL) and returns `code`, so that `return inl_fail(...)` is the idiom. */
-inl_status inl_fail(inl_error *e, inl_status code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+inl_status inl_fail(inl_error *e, inl_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 inl_status inl_fail_at(inl_error *e, inl_status code, uint64_t address, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

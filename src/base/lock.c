@@ -14,8 +14,7 @@ enum { SPINS = 64 };
 static bool try_take(inl_lock *l)
 {
     uint32_t expected = FREE;
-    return __atomic_compare_exchange_n(&l->word, &expected, HELD, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&l->word, &expected, HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 void inl_lock_take(inl_lock *l)
@@ -35,7 +34,4 @@ void inl_lock_release(inl_lock *l)
         sys_call3(SYS_futex, (long)&l->word, FUTEX_WAKE_PRIVATE, 1);
 }
 
-void inl_lock_reset(inl_lock *l)
-{
-    __atomic_store_n(&l->word, FREE, __ATOMIC_RELAXED);
-}
+void inl_lock_reset(inl_lock *l) { __atomic_store_n(&l->word, FREE, __ATOMIC_RELAXED); }

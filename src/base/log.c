@@ -48,8 +48,7 @@ bool inl_log_enable(const char *names)
 
 void inl_log_list(FILE *out)
 {
-    for (unsigned d = 0; d < INL_LOG_DOMAINS; d++)
-        fprintf(out, "  %-10s %s\n", domains[d].name, domains[d].help);
+    for (unsigned d = 0; d < INL_LOG_DOMAINS; d++) fprintf(out, "  %-10s %s\n", domains[d].name, domains[d].help);
     fprintf(out, "  %-10s all of them\n", "all");
 }
 

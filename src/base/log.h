@@ -27,9 +27,9 @@ bool inl_log_enable(const char *domains);
 void inl_log_list(FILE *out); /* name and help of each domain, for --help */
 void inl_log_write(inl_log_domain d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define inl_log(d, ...)                                                                            \
-    do {                                                                                           \
-        if (__builtin_expect(inl_log_mask >> (d) & 1, 0)) inl_log_write((d), __VA_ARGS__);         \
+#define inl_log(d, ...)                                                                                                \
+    do {                                                                                                               \
+        if (__builtin_expect(inl_log_mask >> (d)&1, 0)) inl_log_write((d), __VA_ARGS__);                               \
     } while (0)
 
 #endif

@@ -10,10 +10,7 @@ enum { PAGE = 4096, GAP = 16 * PAGE, TRIES = 8 };
 
 inl_region inl_region_now __attribute__((section(".data"))) = {0};
 
-void inl_region_set(uint64_t low, uint64_t high)
-{
-    inl_region_now = (inl_region){low, high, low};
-}
+void inl_region_set(uint64_t low, uint64_t high) { inl_region_now = (inl_region){low, high, low}; }
 
 /* Places are handed out upwards, with gaps between them, and from the start again at the end: by
  * then what lay there is gone, or the hint is not taken. */

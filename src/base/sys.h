@@ -20,13 +20,7 @@ static inline bool sys_failed(long answer) { return (unsigned long)answer > -409
 static inline long sys_call0(long nr) { return sys_call(nr, 0, 0, 0, 0, 0, 0); }
 static inline long sys_call1(long nr, long a) { return sys_call(nr, a, 0, 0, 0, 0, 0); }
 static inline long sys_call2(long nr, long a, long b) { return sys_call(nr, a, b, 0, 0, 0, 0); }
-static inline long sys_call3(long nr, long a, long b, long c)
-{
-    return sys_call(nr, a, b, c, 0, 0, 0);
-}
-static inline long sys_call4(long nr, long a, long b, long c, long d)
-{
-    return sys_call(nr, a, b, c, d, 0, 0);
-}
+static inline long sys_call3(long nr, long a, long b, long c) { return sys_call(nr, a, b, c, 0, 0, 0); }
+static inline long sys_call4(long nr, long a, long b, long c, long d) { return sys_call(nr, a, b, c, d, 0, 0); }
 
 #endif

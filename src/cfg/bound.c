@@ -17,9 +17,9 @@ typedef struct names { /* of the index, at one place */
     uint64_t regs;     /* these registers hold it in their low `width` bytes */
     isa_mem mem;       /* ... and so does this operand, when has_mem */
     bool has_mem;
-    unsigned width;    /* bytes that make up the index; what is above is zero or ignored */
-    int64_t add;       /* index = named value + add */
-    uint64_t floor;    /* so many values by its width, 0: not narrow */
+    unsigned width; /* bytes that make up the index; what is above is zero or ignored */
+    int64_t add;    /* index = named value + add */
+    uint64_t floor; /* so many values by its width, 0: not narrow */
 } names;
 
 typedef struct way { /* that is still to be walked back, from before an instruction */
@@ -31,7 +31,7 @@ typedef struct search {
     cfg_view *v;
     INL_VEC(way) ways; /* all that were ever begun */
     cfg_limit worst;
-    bool open;         /* some way bounds nothing */
+    bool open; /* some way bounds nothing */
 } search;
 
 static bool same_operand(const isa_mem *a, const isa_mem *b)
@@ -75,8 +75,8 @@ static bool makes_copy(const cfg_work *w, const isa_insn *in, unsigned reg, name
         return c.src.reg == reg; /* reg was stored to where the index is loaded from */
     }
     if (writes >> reg & 1)
-        return move && (names_reg(n, &c.src) || (c.src.kind == ISA_OPERAND_MEM && n->has_mem &&
-                                                             same_operand(&c.mem, &n->mem)));
+        return move &&
+               (names_reg(n, &c.src) || (c.src.kind == ISA_OPERAND_MEM && n->has_mem && same_operand(&c.mem, &n->mem)));
     if (n->has_mem && writes & operand_regs(&n->mem)) n->has_mem = false;
     if (!(writes & n->regs)) return false;
     bool copy = move && names_reg(n, &c.dst) && c.src.kind == ISA_OPERAND_REG && !c.src.high_byte;
@@ -161,8 +161,7 @@ static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
 
 static void record(search *s, const names *n, cfg_limit one)
 {
-    if (n->floor && (one.kind == CFG_LIMIT_NONE || one.count > n->floor))
-        one = (cfg_limit){n->floor, CFG_LIMIT_MOST};
+    if (n->floor && (one.kind == CFG_LIMIT_NONE || one.count > n->floor)) one = (cfg_limit){n->floor, CFG_LIMIT_MOST};
     if (one.kind == CFG_LIMIT_NONE) s->open = true;
     if (s->worst.kind == CFG_LIMIT_NONE || one.kind < s->worst.kind) s->worst.kind = one.kind;
     if (one.count > s->worst.count) s->worst.count = one.count;
@@ -291,8 +290,7 @@ static bool step_back(search *s, const isa_insn *in, names *n, cfg_limit *out)
     if (!(writes & n->regs) && !(n->has_mem && (touches || writes & operand_regs(&n->mem)))) return false;
     cfg_shape_of(w, in, &c);
     if (n->has_mem && writes & operand_regs(&n->mem)) n->has_mem = false;
-    if (n->has_mem && touches && c.has_mem && c.dst.kind == ISA_OPERAND_MEM && c.sem != SEM_CMP &&
-        c.sem != SEM_TEST)
+    if (n->has_mem && touches && c.has_mem && c.dst.kind == ISA_OPERAND_MEM && c.sem != SEM_CMP && c.sem != SEM_TEST)
         store_over(w, &c, n);
     if (in->flow != ISA_FLOW_NEXT && !cfg_is_slot(w, &n->mem)) n->has_mem = false;
     if (writes & n->regs) {

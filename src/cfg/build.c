@@ -27,8 +27,10 @@ static void set_block_bit(cfg_private *p, uint64_t addr)
 
 static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from, cfg_draft *p)
 {
-    cfg_block k = {.addr = from->addr, .size = (uint32_t)(from->end - from->addr),
-                   .proc = (uint32_t)b->procs.count, .first_edge = (uint32_t)b->edges.count,
+    cfg_block k = {.addr = from->addr,
+                   .size = (uint32_t)(from->end - from->addr),
+                   .proc = (uint32_t)b->procs.count,
+                   .first_edge = (uint32_t)b->edges.count,
                    .flags = from->flags};
     uint32_t count = from->edge_count;
     if (from->insns > UINT16_MAX || count > UINT16_MAX) {
@@ -37,12 +39,10 @@ static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from,
     }
     k.edge_count = (uint16_t)count;
     k.insn_count = from->insns > UINT16_MAX ? UINT16_MAX : (uint16_t)from->insns;
-    if (k.flags & CFG_BLOCK_UNRESOLVED && !p->reason)
-        p->reason = "an indirect jump whose targets are not known";
+    if (k.flags & CFG_BLOCK_UNRESOLVED && !p->reason) p->reason = "an indirect jump whose targets are not known";
     for (uint32_t i = 0; i < count; i++) {
         const cfg_view_edge *e = &v->edges.items[from->first_edge + i];
-        cfg_edge out = {.target = e->target, .from = (uint32_t)b->blocks.count, .to = CFG_NONE,
-                        .kind = e->kind};
+        cfg_edge out = {.target = e->target, .from = (uint32_t)b->blocks.count, .to = CFG_NONE, .kind = e->kind};
         cfg_keep(b->work, &b->edges, out);
     }
     const cfg_indirect *j = from->indirect ? cfg_indirect_at(b->work, from->last) : NULL;
@@ -108,10 +108,12 @@ static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
     cfg_draft *p = &w->procs.items[number];
     size_t tables = b->tables.count;
     cfg_view_make(v, w, number, false);
-    cfg_proc out = {.addr = p->addr, .name = p->name, .source = p->source, .flags = p->flags,
+    cfg_proc out = {.addr = p->addr,
+                    .name = p->name,
+                    .source = p->source,
+                    .flags = p->flags,
                     .first_block = (uint32_t)b->blocks.count};
-    for (size_t i = 0; i < v->blocks.count && !w->failed; i++)
-        add_block(b, v, &v->blocks.items[i], p);
+    for (size_t i = 0; i < v->blocks.count && !w->failed; i++) add_block(b, v, &v->blocks.items[i], p);
     out.block_count = (uint32_t)b->blocks.count - out.first_block;
     judge_tables(b, v, p, tables);
     bool begins = v->blocks.count && v->blocks.items[0].addr == p->addr;
@@ -208,8 +210,7 @@ static void apply_notes(const cfg_work *w, cfg_program *p)
     for (size_t i = 0; i < w->notes.count; i++) flag_block(p, w->notes.items[i].addr, w->notes.items[i].flags);
     for (size_t i = 0; i < w->pointers.count; i++) {
         const cfg_pointer *q = &w->pointers.items[i];
-        if (q->used && (q->in_code || !cfg_in_table(w, q->at)))
-            flag_block(p, q->to, CFG_BLOCK_ADDRESS_TAKEN);
+        if (q->used && (q->in_code || !cfg_in_table(w, q->at))) flag_block(p, q->to, CFG_BLOCK_ADDRESS_TAKEN);
     }
     for (uint32_t i = 0; i < p->proc_count; i++)
         if (p->procs[i].flags & CFG_PROC_ADDRESS_TAKEN && p->procs[i].block_count)
@@ -252,21 +253,18 @@ inl_status cfg_build(cfg_work *w, cfg_program *out, inl_error *e)
     bool ok = open_spans(&b);
     for (size_t i = 0; i < w->order.count && ok && !w->failed; i++) {
         const cfg_region *r = cfg_region_at(w, w->starts.items[i]);
-        uint64_t next = i + 1 < w->order.count && w->starts.items[i + 1] < r->end
-                            ? w->starts.items[i + 1] : r->end;
+        uint64_t next = i + 1 < w->order.count && w->starts.items[i + 1] < r->end ? w->starts.items[i + 1] : r->end;
         add_proc(&b, &v, w->order.items[i], next);
     }
     cfg_view_free(&v);
     hand_over(&b);
-    if (!ok || w->failed)
-        return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
+    if (!ok || w->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
     rank_blocks(b.priv);
     connect(out);
     flag_table_targets(w, out);
     apply_notes(w, out);
     cfg_mark_loops(out);
-    for (size_t i = 0; i < w->regions.count; i++)
-        out->text_bytes += w->regions.items[i].end - w->regions.items[i].addr;
+    for (size_t i = 0; i < w->regions.count; i++) out->text_bytes += w->regions.items[i].end - w->regions.items[i].addr;
     for (uint32_t i = 0; i < out->proc_count; i++)
         if (out->procs[i].status == CFG_PROC_WHOLE) out->covered_bytes += out->procs[i].size;
     return w->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image)) : INL_OK;

@@ -27,8 +27,7 @@ static void visit(search *s, uint32_t block)
 static void look_at_end(search *s, const cfg_block *b, const isa_insn *last)
 {
     if (last->flow == ISA_FLOW_CALL) visit(s, cfg_block_at(s->p, last->target));
-    if (last->flow == ISA_FLOW_CALL_IND || b->flags & (CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND))
-        s->changes = s->all;
+    if (last->flow == ISA_FLOW_CALL_IND || b->flags & (CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND)) s->changes = s->all;
     for (uint32_t k = 0; k < b->edge_count; k++) {
         const cfg_edge *e = &s->p->edges[b->first_edge + k];
         if (e->kind != CFG_EDGE_RETURNED) visit(s, e->to);

@@ -56,16 +56,14 @@ static void names(cfg_work *w, const cfg_event *e)
         w->procs.items[number].flags |= CFG_PROC_ADDRESS_TAKEN;
         return;
     }
-    cfg_keep(w, &w->found,
-             (cfg_pointer){.to = e->to, .at = e->from, .sure = e->size != 0, .in_code = true});
+    cfg_keep(w, &w->found, (cfg_pointer){.to = e->to, .at = e->from, .sure = e->size != 0, .in_code = true});
 }
 
 static void apply(cfg_work *w, const cfg_event *e)
 {
     switch (e->kind) {
     case EVENT_CALL: /* from 0: nothing depends on its coming back */
-        go_to(w, e,
-              (cfg_wait){.site = e->from, .proc = e->from ? e->proc : CFG_NONE, .size = e->size},
+        go_to(w, e, (cfg_wait){.site = e->from, .proc = e->from ? e->proc : CFG_NONE, .size = e->size},
               CFG_PROC_CALLED);
         return;
     case EVENT_AWAY: go_to(w, e, (cfg_wait){.proc = e->proc}, 0); return;
@@ -73,8 +71,8 @@ static void apply(cfg_work *w, const cfg_event *e)
     case EVENT_INDIRECT:
         w->procs.items[e->proc].jumps = true;
         if (!inl_map_put(&w->by_site, e->from, w->indirects.count)) w->failed = true;
-        cfg_keep(w, &w->indirects, (cfg_indirect){.site = e->from, .proc = e->proc, .table = CFG_NONE,
-                                                  .spare = CFG_NONE});
+        cfg_keep(w, &w->indirects,
+                 (cfg_indirect){.site = e->from, .proc = e->proc, .table = CFG_NONE, .spare = CFG_NONE});
         return;
     case EVENT_RETURNS: cfg_returns(w, e->proc); return;
     case EVENT_DATA: cfg_name_data(w, e->to, e->size != 0); return;
@@ -121,8 +119,7 @@ static void call(cfg_work *w, const isa_insn *in)
     uint8_t *m = cfg_mark(w, in->addr);
     if (is_behind_all(w, p, next)) { /* it cannot come back */
         set_mark(w, m, MARK_NORET);
-        if (in->flow == ISA_FLOW_CALL)
-            happen(w, (cfg_event){.kind = EVENT_CALL, .from = 0, .to = in->target});
+        if (in->flow == ISA_FLOW_CALL) happen(w, (cfg_event){.kind = EVENT_CALL, .from = 0, .to = in->target});
         return;
     }
     if (in->flow == ISA_FLOW_CALL)
@@ -141,9 +138,7 @@ static bool transfer(cfg_work *w, const isa_insn *in)
     case ISA_FLOW_SYSCALL: return true;
     case ISA_FLOW_CALL:
     case ISA_FLOW_CALL_IND: call(w, in); return false;
-    case ISA_FLOW_JUMP_IND:
-        happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr});
-        return false;
+    case ISA_FLOW_JUMP_IND: happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr}); return false;
     case ISA_FLOW_RETURN: happen(w, (cfg_event){.kind = EVENT_RETURNS}); return false;
     case ISA_FLOW_FAR: cfg_blame(w, w->current, "a far branch"); return false;
     default: return false;
@@ -176,8 +171,7 @@ static void look_for_names(cfg_work *w, const isa_insn *in)
     if (in->bits & ISA_BIT_PCREL_MEM) {
         bool lea = w->sems[in->op] == SEM_LEA; /* else it may be something inside, as an entry of a table */
         if (!in_text(w, in->target)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = in->target, .size = lea});
-        else if (lea)
-            happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
+        else if (lea) happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
     } else if (w->fixed) {
         if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) look_at_constant(w, in, in->imm_at, true);
         if (in->disp_len == 4) look_at_constant(w, in, in->disp_at, false);
@@ -247,8 +241,9 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         isa_result result = w->isa->decode(bytes, end - addr, addr, &in);
         if (w->machine->filler(bytes, end - addr)) result = ISA_INVALID;
         if (result != ISA_OK && result != ISA_UNKNOWN) {
-            cfg_blame(w, w->current, result == ISA_TRUNCATED ? "an instruction is cut off by its end"
-                                                             : "bytes that are no instruction");
+            cfg_blame(w, w->current,
+                      result == ISA_TRUNCATED ? "an instruction is cut off by its end"
+                                              : "bytes that are no instruction");
             return;
         }
         bool goes_on = passes(w, &in, bytes + in.len, end - addr - in.len);
@@ -327,8 +322,7 @@ bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
     }
     w->trying = false;
     w->current = proc;
-    for (size_t i = 0; i < w->events.count; i++)
-        w->trial_failed |= !harmless(w, &w->events.items[i]);
+    for (size_t i = 0; i < w->events.count; i++) w->trial_failed |= !harmless(w, &w->events.items[i]);
     if (w->trial_failed) {
         w->todo.count = before;
         while (w->trial.count) { /* backwards: a place may be there twice */

@@ -17,30 +17,15 @@ typedef struct summary {
     cfg_need live_use, live_kill, seen_use, seen_kill;
 } summary;
 
-static cfg_need join(cfg_need a, cfg_need b)
-{
-    return (cfg_need){a.regs | b.regs, a.flags | b.flags};
-}
+static cfg_need join(cfg_need a, cfg_need b) { return (cfg_need){a.regs | b.regs, a.flags | b.flags}; }
 
-static cfg_need without(cfg_need a, cfg_need b)
-{
-    return (cfg_need){a.regs & ~b.regs, a.flags & ~b.flags};
-}
+static cfg_need without(cfg_need a, cfg_need b) { return (cfg_need){a.regs & ~b.regs, a.flags & ~b.flags}; }
 
-static bool same(cfg_need a, cfg_need b)
-{
-    return a.regs == b.regs && a.flags == b.flags;
-}
+static bool same(cfg_need a, cfg_need b) { return a.regs == b.regs && a.flags == b.flags; }
 
-cfg_need cfg_flow_at_call(const cfg_facts *facts)
-{
-    return (cfg_need){~0ull, facts->flags_at_entry};
-}
+cfg_need cfg_flow_at_call(const cfg_facts *facts) { return (cfg_need){~0ull, facts->flags_at_entry}; }
 
-cfg_need cfg_flow_at_return(const cfg_facts *facts)
-{
-    return (cfg_need){~0ull, facts->flags_at_return};
-}
+cfg_need cfg_flow_at_return(const cfg_facts *facts) { return (cfg_need){~0ull, facts->flags_at_return}; }
 
 /* A division leaves flags undefined and defines none. */
 static bool may_fault(const isa_insn *in, const isa_effects *fx)
@@ -97,8 +82,8 @@ static cfg_need at_rim(const cfg_program *p, const cfg_facts *facts, const cfg_b
         if (inside) continue;
         need = join(need, cfg_flow_at_block(p, facts, e->to));
     }
-    bool goes_on = b->edge_count || b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND |
-                                                CFG_BLOCK_UNRESOLVED);
+    bool goes_on = b->edge_count ||
+                   b->flags & (CFG_BLOCK_CALL | CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND | CFG_BLOCK_UNRESOLVED);
     return goes_on ? need : (cfg_need){~0ull, 0}; /* a trap */
 }
 
@@ -140,8 +125,8 @@ static const isa_insn *insn_at(const cfg_flow_code *code, size_t i)
     return (const isa_insn *)((const char *)code->first + i * code->stride);
 }
 
-cfg_live *cfg_flow_solve(const cfg_program *p, const cfg_facts *facts, uint32_t proc,
-                         const cfg_flow_code *code, inl_arena *arena)
+cfg_live *cfg_flow_solve(const cfg_program *p, const cfg_facts *facts, uint32_t proc, const cfg_flow_code *code,
+                         inl_arena *arena)
 {
     const cfg_proc *of = &p->procs[proc];
     summary *sums = inl_arena_alloc(arena, of->block_count * sizeof *sums);

@@ -20,9 +20,9 @@
 #include "cfg/program.h"
 
 typedef struct cfg_facts {
-    uint32_t flags_at_entry;  /* that some procedure looks at when it is entered */
+    uint32_t flags_at_entry;   /* that some procedure looks at when it is entered */
     uint32_t flags_at_outside; /* ... when it is entered in the middle, by a jump from another one */
-    uint32_t flags_at_return; /* that code behind some call looks at; both hold the direction flag */
+    uint32_t flags_at_return;  /* that code behind some call looks at; both hold the direction flag */
 } cfg_facts;
 
 /* False: memory ran out, and both facts are set to be safe. */
@@ -37,8 +37,7 @@ typedef struct cfg_flow_code {
 } cfg_flow_code;
 
 /* What is live and seen at the entry of each of the procedure's blocks. */
-cfg_live *cfg_flow_solve(const cfg_program *, const cfg_facts *, uint32_t proc, const cfg_flow_code *,
-                         inl_arena *);
+cfg_live *cfg_flow_solve(const cfg_program *, const cfg_facts *, uint32_t proc, const cfg_flow_code *, inl_arena *);
 
 /* What is wanted where the procedure is left: at a call, a return, another procedure's entry. */
 cfg_need cfg_flow_at_call(const cfg_facts *);

@@ -1,15 +1,9 @@
 /* Backward liveness over a straight line; see the header for what is asked. */
 #include "cfg/liveness.h"
 
-static cfg_need join(cfg_need a, cfg_need b)
-{
-    return (cfg_need){a.regs | b.regs, a.flags | b.flags};
-}
+static cfg_need join(cfg_need a, cfg_need b) { return (cfg_need){a.regs | b.regs, a.flags | b.flags}; }
 
-static cfg_need without(cfg_need a, cfg_need b)
-{
-    return (cfg_need){a.regs & ~b.regs, a.flags & ~b.flags};
-}
+static cfg_need without(cfg_need a, cfg_need b) { return (cfg_need){a.regs & ~b.regs, a.flags & ~b.flags}; }
 
 void cfg_liveness(const cfg_step *steps, size_t count, cfg_need all, cfg_live *live)
 {

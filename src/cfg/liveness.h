@@ -19,11 +19,11 @@ typedef struct cfg_need {
 } cfg_need;
 
 typedef struct cfg_step {
-    cfg_need reads;  /* used in any part */
-    cfg_need kills;  /* certainly overwritten whole */
-    bool may_fault;  /* everything may be looked at while the step runs */
-    bool exits;      /* control may leave here: what `exit` holds is wanted then */
-    bool ends;       /* ... and never comes to the next step */
+    cfg_need reads; /* used in any part */
+    cfg_need kills; /* certainly overwritten whole */
+    bool may_fault; /* everything may be looked at while the step runs */
+    bool exits;     /* control may leave here: what `exit` holds is wanted then */
+    bool ends;      /* ... and never comes to the next step */
     cfg_need exit;
 } cfg_step;
 

@@ -49,8 +49,7 @@ void cfg_mark_loops(cfg_program *p)
     uint32_t largest = 0;
     for (uint32_t i = 0; i < p->proc_count; i++)
         if (p->procs[i].block_count > largest) largest = p->procs[i].block_count;
-    walk w = {.program = p, .colour = calloc(p->block_count + 1, 1),
-              .stack = malloc((largest + 1) * sizeof *w.stack)};
+    walk w = {.program = p, .colour = calloc(p->block_count + 1, 1), .stack = malloc((largest + 1) * sizeof *w.stack)};
     for (uint32_t i = 0; w.colour && w.stack && i < p->block_count; i++) /* entries come first */
         if (w.colour[i] == WHITE) walk_from(&w, i);
     free(w.colour);

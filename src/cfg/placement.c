@@ -30,9 +30,9 @@ static bool merge(uint32_t *parent, uint32_t a, uint32_t b)
 typedef struct builder {
     const cfg_program *cfg;
     const cfg_proc *proc;
-    uint32_t first;       /* block */
-    uint32_t *parent;     /* of nodes: 0, then in and out of each block */
-    uint8_t *depth;       /* of loops, per block */
+    uint32_t first;   /* block */
+    uint32_t *parent; /* of nodes: 0, then in and out of each block */
+    uint8_t *depth;   /* of loops, per block */
     cfg_flow_graph *g;
 } builder;
 
@@ -104,10 +104,9 @@ static bool ends_with_table(const cfg_program *cfg, const cfg_block *k)
 /* What cannot be counted on its way, or must be right there, is one node. */
 static void join_nodes(builder *b, const uint8_t *marks)
 {
-    const uint32_t entered = CFG_BLOCK_ENTRY | CFG_BLOCK_LANDING | CFG_BLOCK_ADDRESS_TAKEN |
-                             CFG_BLOCK_OUTSIDE;
-    const uint32_t left = CFG_BLOCK_CALL | CFG_BLOCK_NO_RETURN | CFG_BLOCK_RETURN |
-                          CFG_BLOCK_UNRESOLVED | CFG_BLOCK_TAIL_IND | CFG_BLOCK_SYSCALL;
+    const uint32_t entered = CFG_BLOCK_ENTRY | CFG_BLOCK_LANDING | CFG_BLOCK_ADDRESS_TAKEN | CFG_BLOCK_OUTSIDE;
+    const uint32_t left = CFG_BLOCK_CALL | CFG_BLOCK_NO_RETURN | CFG_BLOCK_RETURN | CFG_BLOCK_UNRESOLVED |
+                          CFG_BLOCK_TAIL_IND | CFG_BLOCK_SYSCALL;
     for (uint32_t i = b->first; i < b->first + b->proc->block_count; i++) {
         const cfg_block *k = &b->cfg->blocks[i];
         if (k->flags & entered || (marks && marks[i - b->first])) merge(b->parent, 0, in_of(b, i));
@@ -122,16 +121,14 @@ static void join_nodes(builder *b, const uint8_t *marks)
 
 static void add(builder *b, uint32_t from, uint32_t to, uint32_t weight, uint32_t edge)
 {
-    b->g->edges[b->g->edge_count++] =
-        (cfg_flow_edge){find(b->parent, from), find(b->parent, to), weight, edge};
+    b->g->edges[b->g->edge_count++] = (cfg_flow_edge){find(b->parent, from), find(b->parent, to), weight, edge};
 }
 
 /* Falling through has no instruction of its own to count at. */
 bool cfg_flow_is_fall(const cfg_program *cfg, const cfg_edge *edge)
 {
     const cfg_block *k = &cfg->blocks[edge->from];
-    return edge->kind != CFG_EDGE_TAKEN && edge->kind != CFG_EDGE_JUMP &&
-           edge->target == k->addr + k->size;
+    return edge->kind != CFG_EDGE_TAKEN && edge->kind != CFG_EDGE_JUMP && edge->target == k->addr + k->size;
 }
 
 /* A transfer goes before the stretch that is executed as often: what is counted is then the block. What falls
@@ -183,8 +180,7 @@ bool cfg_flow_contract(cfg_flow_graph *g, const uint8_t *asked, uint32_t *node, 
     return true;
 }
 
-cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint8_t *marks,
-                               inl_arena *arena)
+cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint8_t *marks, inl_arena *arena)
 {
     const cfg_proc *p = &cfg->procs[proc];
     uint32_t n = p->block_count, nodes = 1 + 2 * n, most = n;
@@ -249,9 +245,9 @@ bool cfg_flow_choose(cfg_flow_graph *g, inl_arena *arena)
 /* --- the others, from the leaves of the tree inwards --- */
 
 typedef struct peel {
-    uint32_t *degree;    /* tree edges not yet known, per node */
-    uint32_t *sum_edge;  /* xor of their numbers: the last one left */
-    int64_t *balance;    /* what has flowed in less what has flowed out, of known edges */
+    uint32_t *degree;   /* tree edges not yet known, per node */
+    uint32_t *sum_edge; /* xor of their numbers: the last one left */
+    int64_t *balance;   /* what has flowed in less what has flowed out, of known edges */
 } peel;
 
 static void know(peel *p, const cfg_flow_edge *e, uint64_t flow)

@@ -24,27 +24,26 @@
 #include "cfg/program.h"
 
 typedef struct cfg_flow_edge {
-    uint32_t from, to;     /* nodes; may be equal: then it is a chord */
-    uint32_t weight;       /* how often it is executed, relatively */
-    uint32_t edge;         /* index in cfg->edges, CFG_NONE for a block's stretch */
+    uint32_t from, to; /* nodes; may be equal: then it is a chord */
+    uint32_t weight;   /* how often it is executed, relatively */
+    uint32_t edge;     /* index in cfg->edges, CFG_NONE for a block's stretch */
 } cfg_flow_edge;
 
 typedef struct cfg_flow_graph {
     uint32_t node_count, edge_count;
-    cfg_flow_edge *edges;  /* the first block_count ones are the blocks' stretches, in their order; then the
-                              transfers, in the order of cfg->edges */
-    uint8_t *chord;        /* per edge: 1 when it must be counted */
+    cfg_flow_edge *edges; /* the first block_count ones are the blocks' stretches, in their order; then the
+                             transfers, in the order of cfg->edges */
+    uint8_t *chord;       /* per edge: 1 when it must be counted */
 } cfg_flow_graph;
 
-enum { /* marks of blocks */
-    CFG_FLOW_WATCHED = 1, /* its own code looks at counters or calls analysis routines: counts must be right
-                             while it runs */
-    CFG_FLOW_ENTERED = 2, /* entered from outside in a way that its flags do not tell */
+enum {                       /* marks of blocks */
+       CFG_FLOW_WATCHED = 1, /* its own code looks at counters or calls analysis routines: counts must be right
+                                while it runs */
+       CFG_FLOW_ENTERED = 2, /* entered from outside in a way that its flags do not tell */
 };
 /* The graph of a procedure with its chords chosen, in `arena`; NULL when memory is used up. `marks`: one
  * byte a block, or NULL. */
-cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *marks,
-                               inl_arena *);
+cfg_flow_graph *cfg_flow_build(const cfg_program *, uint32_t proc, const uint8_t *marks, inl_arena *);
 /* The graph's edge for an edge of the cfg, CFG_NONE when it has none. */
 uint32_t cfg_flow_transfer(const cfg_flow_graph *, uint32_t block_count, uint32_t edge);
 /* Falling through to the next block, also out of the procedure or behind a call. Such an edge is a chord

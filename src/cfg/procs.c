@@ -8,10 +8,7 @@
 #include <elf.h>
 #include <string.h>
 
-const cfg_machine *cfg_machine_for(const isa *a)
-{
-    return a->elf_machine == EM_X86_64 ? &cfg_machine_x86_64 : NULL;
-}
+const cfg_machine *cfg_machine_for(const isa *a) { return a->elf_machine == EM_X86_64 ? &cfg_machine_x86_64 : NULL; }
 
 void cfg_blame(cfg_work *w, uint32_t proc, const char *reason)
 {
@@ -100,12 +97,11 @@ void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait)
 
 /* --- making them --- */
 
-uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source,
-                       uint16_t flags)
+uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source, uint16_t flags)
 {
     const cfg_region *r = cfg_region_at(w, addr);
-    cfg_draft p = {.addr = addr, .end = end, .name = name, .source = source, .flags = flags,
-                   .waits = CFG_NONE, .sized = end != 0};
+    cfg_draft p = {
+        .addr = addr, .end = end, .name = name, .source = source, .flags = flags, .waits = CFG_NONE, .sized = end != 0};
     if (!r) return CFG_NONE;
     if (end > r->end) p.end = r->end;
     if (r->stubs || source == IMAGE_PROC_PLT) p.flags |= CFG_PROC_PLT;
@@ -250,8 +246,8 @@ static void seed_symbols(cfg_work *w)
     for (size_t i = 0; i < count; i++) {
         bool unnamed = p[i].source == IMAGE_PROC_UNWIND;
         bool sized = p[i].source != IMAGE_PROC_ENTRY || image_unwind_at(w->image, p[i].addr);
-        uint32_t number = cfg_procs_add(w, p[i].addr, sized ? p[i].addr + p[i].size : 0,
-                                        unnamed ? NULL : p[i].name, p[i].source, 0);
+        uint32_t number = cfg_procs_add(w, p[i].addr, sized ? p[i].addr + p[i].size : 0, unnamed ? NULL : p[i].name,
+                                        p[i].source, 0);
         if (number == CFG_NONE) continue;
         w->procs.items[number].never_returns = never_returns(w, &p[i]);
         if (w->failed) return;

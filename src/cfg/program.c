@@ -91,8 +91,10 @@ static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)
     w->isa = isa_for_machine(image_machine(w->image));
     w->machine = w->isa ? cfg_machine_for(w->isa) : NULL;
     if (!w->machine)
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code for a processor (ELF machine %u) that Inlay "
-                        "does not know", path, image_machine(w->image));
+        return inl_fail(e, INL_ERR_UNSUPPORTED,
+                        "%s: code for a processor (ELF machine %u) that Inlay "
+                        "does not know",
+                        path, image_machine(w->image));
     p->isa = w->isa;
     w->fixed = image_type(w->image) == ET_EXEC;
     inl_error why = {0};

@@ -23,41 +23,41 @@
 #define CFG_NONE 0xffffffffu
 
 typedef enum cfg_edge_kind {
-    CFG_EDGE_FALL,       /* into the next block, no branch */
-    CFG_EDGE_TAKEN,      /* a conditional branch, taken */
+    CFG_EDGE_FALL,  /* into the next block, no branch */
+    CFG_EDGE_TAKEN, /* a conditional branch, taken */
     CFG_EDGE_NOT_TAKEN,
-    CFG_EDGE_JUMP,       /* an unconditional jump within the procedure */
-    CFG_EDGE_TABLE,      /* an indirect jump through a known table (one edge a distinct target) */
-    CFG_EDGE_RETURNED,   /* behind a call, when it returns */
-    CFG_EDGE_TAIL,       /* a jump (conditional or not) to another procedure: `to` is the block there or
-                            CFG_NONE when the target is outside what is known */
+    CFG_EDGE_JUMP,     /* an unconditional jump within the procedure */
+    CFG_EDGE_TABLE,    /* an indirect jump through a known table (one edge a distinct target) */
+    CFG_EDGE_RETURNED, /* behind a call, when it returns */
+    CFG_EDGE_TAIL,     /* a jump (conditional or not) to another procedure: `to` is the block there or
+                          CFG_NONE when the target is outside what is known */
 } cfg_edge_kind;
 
 typedef struct cfg_edge { /* there are tens of millions of them in large programs */
     uint64_t target : 56; /* address control goes to */
     uint64_t kind : 7;
-    uint64_t back : 1;    /* closes a loop (its target dominates or precedes in the loop's order) */
-    uint32_t from, to;    /* blocks; `to` may be CFG_NONE */
+    uint64_t back : 1; /* closes a loop (its target dominates or precedes in the loop's order) */
+    uint32_t from, to; /* blocks; `to` may be CFG_NONE */
 } cfg_edge;
 
-enum { /* cfg_block.flags */
-    CFG_BLOCK_ENTRY = 1,          /* the procedure's first instruction */
-    CFG_BLOCK_TABLE = 2,          /* a target of a jump table */
-    CFG_BLOCK_LANDING = 4,        /* an exception landing pad */
-    CFG_BLOCK_ADDRESS_TAKEN = 8,  /* data, a relocation or code (lea) holds this address */
-    CFG_BLOCK_OUTSIDE = 16,       /* reached by a direct branch from another procedure */
-    CFG_BLOCK_CALL = 32,          /* ends with a call */
-    CFG_BLOCK_NO_RETURN = 64,     /* ... which does not return */
-    CFG_BLOCK_RETURN = 128,       /* ends with a return */
-    CFG_BLOCK_LOOP_HEAD = 256,
-    CFG_BLOCK_UNRESOLVED = 512,   /* ends with an indirect jump whose targets are not known */
-    CFG_BLOCK_TAIL_IND = 1024,    /* ends with an indirect jump that leaves the procedure (tail call
-                                     through a pointer, PLT stub): shown by stack depth or unwind state */
-    CFG_BLOCK_SYSCALL = 2048, /* ends with a system call, which may be the last thing that is executed */
+enum {                              /* cfg_block.flags */
+       CFG_BLOCK_ENTRY = 1,         /* the procedure's first instruction */
+       CFG_BLOCK_TABLE = 2,         /* a target of a jump table */
+       CFG_BLOCK_LANDING = 4,       /* an exception landing pad */
+       CFG_BLOCK_ADDRESS_TAKEN = 8, /* data, a relocation or code (lea) holds this address */
+       CFG_BLOCK_OUTSIDE = 16,      /* reached by a direct branch from another procedure */
+       CFG_BLOCK_CALL = 32,         /* ends with a call */
+       CFG_BLOCK_NO_RETURN = 64,    /* ... which does not return */
+       CFG_BLOCK_RETURN = 128,      /* ends with a return */
+       CFG_BLOCK_LOOP_HEAD = 256,
+       CFG_BLOCK_UNRESOLVED = 512, /* ends with an indirect jump whose targets are not known */
+       CFG_BLOCK_TAIL_IND = 1024,  /* ends with an indirect jump that leaves the procedure (tail call
+                                      through a pointer, PLT stub): shown by stack depth or unwind state */
+       CFG_BLOCK_SYSCALL = 2048,   /* ends with a system call, which may be the last thing that is executed */
 };
 typedef struct cfg_block {
     uint64_t addr;
-    uint32_t size;        /* bytes */
+    uint32_t size; /* bytes */
     uint32_t proc;
     uint32_t first_edge;
     uint16_t edge_count, insn_count;
@@ -65,8 +65,8 @@ typedef struct cfg_block {
 } cfg_block;
 
 typedef enum cfg_table_kind {
-    CFG_TABLE_ABSOLUTE,   /* entries are 8-byte addresses */
-    CFG_TABLE_RELATIVE,   /* entries are signed 4-byte offsets from `base` */
+    CFG_TABLE_ABSOLUTE, /* entries are 8-byte addresses */
+    CFG_TABLE_RELATIVE, /* entries are signed 4-byte offsets from `base` */
 } cfg_table_kind;
 typedef struct cfg_table {
     uint64_t jump;        /* address of the indirect jump */
@@ -75,32 +75,32 @@ typedef struct cfg_table {
                              the table as displacement); 0: several or unknown, so it cannot be re-aimed */
     uint32_t count;
     uint8_t kind, entry_size;
-    bool exact;           /* no other entry can be read: what bounds the index says so, or what stands behind the
-                             table; else it was read until entries stopped making sense */
-    bool broken;          /* an entry that a comparison lets pass leads into an instruction */
-    bool ends;            /* the word behind it leads to nothing of the procedure's */
-    bool relocated;       /* entries have run-time relocations (an absolute table of a PIE) */
-    uint32_t block;       /* that ends with the jump */
+    bool exact;     /* no other entry can be read: what bounds the index says so, or what stands behind the
+                       table; else it was read until entries stopped making sense */
+    bool broken;    /* an entry that a comparison lets pass leads into an instruction */
+    bool ends;      /* the word behind it leads to nothing of the procedure's */
+    bool relocated; /* entries have run-time relocations (an absolute table of a PIE) */
+    uint32_t block; /* that ends with the jump */
 } cfg_table;
 
 typedef enum cfg_proc_status { CFG_PROC_WHOLE, CFG_PROC_PARTLY } cfg_proc_status;
 enum { /* cfg_proc.flags */
-    CFG_PROC_NO_RETURN = 1,
-    CFG_PROC_PLT = 2,        /* an import stub */
-    CFG_PROC_IFUNC = 4,      /* a resolver: runs while the image is being relocated */
-    CFG_PROC_UNWIND = 8,     /* described by an unwind entry that begins at its address */
-    CFG_PROC_ADDRESS_TAKEN = 16,
-    CFG_PROC_EXPORTED = 32,  /* a dynamic symbol */
-    CFG_PROC_CALLED = 64,    /* a direct call reaches its entry */
-    CFG_PROC_GUESSED = 128,  /* found by prologue search only */
+       CFG_PROC_NO_RETURN = 1,
+       CFG_PROC_PLT = 2,    /* an import stub */
+       CFG_PROC_IFUNC = 4,  /* a resolver: runs while the image is being relocated */
+       CFG_PROC_UNWIND = 8, /* described by an unwind entry that begins at its address */
+       CFG_PROC_ADDRESS_TAKEN = 16,
+       CFG_PROC_EXPORTED = 32, /* a dynamic symbol */
+       CFG_PROC_CALLED = 64,   /* a direct call reaches its entry */
+       CFG_PROC_GUESSED = 128, /* found by prologue search only */
 };
 typedef struct cfg_proc {
-    uint64_t addr, size;     /* size: to the end of its last instruction; padding behind is not part */
-    const char *name;        /* NULL when it has none of its own; lives as long as the image */
-    const char *reason;      /* static text, NULL for WHOLE */
+    uint64_t addr, size; /* size: to the end of its last instruction; padding behind is not part */
+    const char *name;    /* NULL when it has none of its own; lives as long as the image */
+    const char *reason;  /* static text, NULL for WHOLE */
     uint32_t first_block, block_count;
-    uint32_t padding;        /* bytes of padding behind it that nothing uses */
-    uint8_t status, source;  /* cfg_proc_status; image_proc_source or CFG_SOURCE_* */
+    uint32_t padding;       /* bytes of padding behind it that nothing uses */
+    uint8_t status, source; /* cfg_proc_status; image_proc_source or CFG_SOURCE_* */
     uint16_t flags;
 } cfg_proc;
 enum { CFG_SOURCE_CALL = 64, CFG_SOURCE_POINTER, CFG_SOURCE_PROLOGUE }; /* beyond image_proc_source */
@@ -111,7 +111,7 @@ typedef struct cfg_program {
     cfg_proc *procs;
     cfg_block *blocks;
     cfg_edge *edges;
-    cfg_table *tables;       /* ascending by `jump` */
+    cfg_table *tables; /* ascending by `jump` */
     uint32_t proc_count, block_count, edge_count, table_count;
     uint64_t text_bytes, covered_bytes; /* executable section bytes; those in WHOLE procedures */
     void *priv;

@@ -74,8 +74,7 @@ static void seed_startup(cfg_work *w)
     for (size_t i = 0; i < count; i++) {
         uint8_t *m = cfg_mark(w, list[i]);
         if (m && !(*m & MARK_ENTRY))
-            cfg_keep(w, &w->fresh, (cfg_fresh){list[i], {.proc = CFG_NONE}, CFG_PROC_ADDRESS_TAKEN,
-                                               IMAGE_PROC_ENTRY});
+            cfg_keep(w, &w->fresh, (cfg_fresh){list[i], {.proc = CFG_NONE}, CFG_PROC_ADDRESS_TAKEN, IMAGE_PROC_ENTRY});
         else if (m) w->procs.items[cfg_proc_near(w, list[i])].flags |= CFG_PROC_ADDRESS_TAKEN;
     }
     free(list);
@@ -169,8 +168,7 @@ void cfg_index_tables(cfg_work *w)
         cfg_span s = {t->table, t->table + (uint64_t)t->count * t->entry_size};
         cfg_keep(w, &w->table_spans, s);
     }
-    if (w->table_spans.count)
-        qsort(w->table_spans.items, w->table_spans.count, sizeof(cfg_span), by_start);
+    if (w->table_spans.count) qsort(w->table_spans.items, w->table_spans.count, sizeof(cfg_span), by_start);
 }
 
 bool cfg_in_table(const cfg_work *w, uint64_t at)
@@ -280,10 +278,8 @@ bool cfg_follow_pointers(cfg_work *w)
     for (size_t i = 0; i < found; i++) w->pointers.items[w->pointers.count++] = w->found.items[i];
     for (size_t i = found; i < w->found.count; i++) w->found.items[i - found] = w->found.items[i];
     w->found.count -= found;
-    for (size_t i = old; i < w->pointers.count && !w->failed; i++)
-        new |= follow(w, &w->pointers.items[i]);
-    if (w->pointers.count != old)
-        qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
+    for (size_t i = old; i < w->pointers.count && !w->failed; i++) new |= follow(w, &w->pointers.items[i]);
+    if (w->pointers.count != old) qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
     return new || w->todo.count || w->fresh.count || w->found.count;
 }
 

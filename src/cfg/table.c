@@ -19,9 +19,9 @@ typedef enum form_kind { FORM_RELATIVE, FORM_ABSOLUTE, FORM_LOADED, FORM_POINTER
 typedef struct form {
     form_kind kind;
     uint64_t table, base, named_at;
-    cfg_point load;     /* where the table is read */
-    uint8_t index;      /* register, ISA_NO_REG: not known */
-    bool single;        /* always the same entry is read */
+    cfg_point load; /* where the table is read */
+    uint8_t index;  /* register, ISA_NO_REG: not known */
+    bool single;    /* always the same entry is read */
 } form;
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
@@ -147,16 +147,14 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
         if (s->src.kind == ISA_OPERAND_MEM && s->dst.size == 8) return absolute(v, &s->mem, d->at);
         return just(FORM_COMPUTED);
     case SEM_LEA:
-        if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL ||
-                           (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
+        if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL || (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
             return just(FORM_POINTER);
-        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG &&
-            s->mem.scale == 1 && s->mem.disp == 0)
+        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG && s->mem.scale == 1 &&
+            s->mem.disp == 0)
             return relative(v, s->mem.base, s->mem.index, d->at);
         return just(FORM_COMPUTED);
     case SEM_ADD:
-        if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8)
-            return relative(v, s->dst.reg, s->src.reg, d->at);
+        if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8) return relative(v, s->dst.reg, s->src.reg, d->at);
         return just(FORM_COMPUTED);
     case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's */
         return just(s->has_mem && s->mem.segment ? FORM_POINTER : FORM_COMPUTED);
@@ -263,8 +261,11 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
 {
     cfg_work *w = v->work;
     bool relative = f->kind == FORM_RELATIVE;
-    cfg_table t = {.jump = i->site, .table = f->table, .base = relative ? f->base : f->table,
-                   .named_at = f->named_at, .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
+    cfg_table t = {.jump = i->site,
+                   .table = f->table,
+                   .base = relative ? f->base : f->table,
+                   .named_at = f->named_at,
+                   .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? 4 : 8};
     cfg_limit limit = f->single ? (cfg_limit){1, CFG_LIMIT_COMPARED} : (cfg_limit){0};
     if (f->index < 64) limit = cfg_bound(v, f->index, 4, f->load);
@@ -322,7 +323,6 @@ bool cfg_resolve(cfg_work *w, bool open_ended)
     }
     cfg_view_free(&v);
     bool more = w->todo.count || w->fresh.count;
-    for (size_t i = 0; i < w->procs.count && !more; i++)
-        more = w->procs.items[i].dirty && w->procs.items[i].jumps;
+    for (size_t i = 0; i < w->procs.count && !more; i++) more = w->procs.items[i].dirty && w->procs.items[i].jumps;
     return more;
 }

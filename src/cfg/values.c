@@ -58,8 +58,7 @@ static finding slot_written(const cfg_work *w, const isa_insn *in, const isa_mem
     isa_mem mem[ISA_MAX_MEM];
     if (slot->base == w->machine->frame && cfg_insn_writes(w, in) >> slot->base & 1) return FOUND_UNKNOWN;
     int count = in->bits & ISA_BIT_MEM ? w->isa->memory(in, mem) : 0;
-    if (slot->base == w->machine->stack && in->flow == ISA_FLOW_NEXT &&
-        cfg_insn_writes(w, in) >> slot->base & 1)
+    if (slot->base == w->machine->stack && in->flow == ISA_FLOW_NEXT && cfg_insn_writes(w, in) >> slot->base & 1)
         return FOUND_UNKNOWN;
     for (int i = 0; i < count; i++) {
         if (!(mem[i].access & ISA_WRITE) || mem[i].base != slot->base || mem[i].index != ISA_NO_REG ||
@@ -127,8 +126,8 @@ void cfg_reach_slot(cfg_view *v, const isa_mem *slot, cfg_point at, cfg_defs *ou
 
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m)
 {
-    return (m->base == w->machine->stack || m->base == w->machine->frame) && m->index == ISA_NO_REG &&
-           !m->segment && !(m->bits & ISA_MEM_PCREL);
+    return (m->base == w->machine->stack || m->base == w->machine->frame) && m->index == ISA_NO_REG && !m->segment &&
+           !(m->bits & ISA_MEM_PCREL);
 }
 
 void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
@@ -154,8 +153,8 @@ void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
  *
  * A register may get its constant in several places: from a spill slot that it was put into, from either
  * side of a loop. All places that can be evaluated must agree; those that cannot, and numbers that are no
- * address where others are, are passed over, but then no single instruction names the constant. Since no compiler lets two tables share one jump, a
- * constant that reaches a jump on one path is the one on all. */
+ * address where others are, are passed over, but then no single instruction names the constant. Since no compiler lets
+ * two tables share one jump, a constant that reaches a jump on one path is the one on all. */
 
 enum { max_depth = 12 };
 

@@ -24,24 +24,26 @@
 enum {
     MARK_INSN = 1,
     MARK_BODY = 2,
-    MARK_BLOCK = 4,   /* a block begins here */
-    MARK_TERM = 8,    /* an instruction that ends its block */
-    MARK_NORET = 16,  /* a call that does not return, as far as is known yet */
-    MARK_ENTRY = 32,  /* a procedure begins here */
-    MARK_ROOT = 64,   /* may be entered from elsewhere: registers hold anything */
+    MARK_BLOCK = 4,  /* a block begins here */
+    MARK_TERM = 8,   /* an instruction that ends its block */
+    MARK_NORET = 16, /* a call that does not return, as far as is known yet */
+    MARK_ENTRY = 32, /* a procedure begins here */
+    MARK_ROOT = 64,  /* may be entered from elsewhere: registers hold anything */
 };
 
+/* clang-format off */
 typedef enum cfg_sem { /* what matters of an instruction to whoever follows values */
     SEM_OTHER, SEM_MOV, SEM_LEA, SEM_MOVSX, SEM_MOVZX, SEM_ADD, SEM_SUB, SEM_AND, SEM_XOR, SEM_CMP,
     SEM_TEST, SEM_SHL, SEM_SHR, SEM_PUSH, SEM_POP, SEM_LEAVE, SEM_CDQE, SEM_NOP, SEM_INT3, SEM_HALT, SEM_INC,
     SEM_SYSCALL,
 } cfg_sem;
+/* clang-format on */
 
-typedef struct cfg_machine { /* per instruction set */
-    uint64_t call_clobbers;  /* registers that a procedure need not preserve */
-    uint8_t stack, frame;    /* register numbers */
-    uint8_t dwarf_stack;     /* the stack pointer's number in unwind tables */
-    uint64_t results;        /* registers in which a procedure hands back a value */
+typedef struct cfg_machine {                  /* per instruction set */
+    uint64_t call_clobbers;                   /* registers that a procedure need not preserve */
+    uint8_t stack, frame;                     /* register numbers */
+    uint8_t dwarf_stack;                      /* the stack pointer's number in unwind tables */
+    uint64_t results;                         /* registers in which a procedure hands back a value */
     const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
     /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
      * most *most, unsigned. False: nothing follows. */
@@ -63,8 +65,8 @@ extern const cfg_machine cfg_machine_x86_64;
 typedef struct cfg_region { /* a stretch of text */
     uint64_t addr, end;
     const uint8_t *bytes;
-    size_t base;  /* of its marks */
-    bool stubs;   /* a procedure linkage table */
+    size_t base; /* of its marks */
+    bool stubs;  /* a procedure linkage table */
 } cfg_region;
 
 typedef struct cfg_data { /* a stretch of the file's bytes in memory, with a bit for each */
@@ -74,34 +76,34 @@ typedef struct cfg_data { /* a stretch of the file's bytes in memory, with a bit
 
 typedef struct cfg_draft { /* a procedure under way */
     uint64_t addr;
-    uint64_t end;          /* code at or behind this is not its own */
+    uint64_t end; /* code at or behind this is not its own */
     const char *name, *reason;
-    uint32_t waits;        /* those who want to know whether it returns, CFG_NONE: none */
+    uint32_t waits; /* those who want to know whether it returns, CFG_NONE: none */
     uint16_t flags;
     uint8_t source;
-    bool sized;            /* `end` was declared; else it is where the next one begins */
-    bool returns;          /* something in it may return */
-    bool never_returns;    /* known by name */
-    bool dirty;            /* explored further since its indirect jumps were looked at */
-    bool jumps;            /* has indirect jumps */
-    bool put_off;          /* ... of which some wait for an open-ended look */
-    bool taken_inside;     /* addresses inside it are taken */
-    bool absent;           /* its bytes turned out to be no code: dropped at the end */
+    bool sized;         /* `end` was declared; else it is where the next one begins */
+    bool returns;       /* something in it may return */
+    bool never_returns; /* known by name */
+    bool dirty;         /* explored further since its indirect jumps were looked at */
+    bool jumps;         /* has indirect jumps */
+    bool put_off;       /* ... of which some wait for an open-ended look */
+    bool taken_inside;  /* addresses inside it are taken */
+    bool absent;        /* its bytes turned out to be no code: dropped at the end */
 } cfg_draft;
 
 typedef struct cfg_wait {
-    uint64_t site;   /* the call; 0: a tail call */
+    uint64_t site; /* the call; 0: a tail call */
     uint32_t next, proc;
-    uint8_t size;    /* of the call instruction */
+    uint8_t size; /* of the call instruction */
 } cfg_wait;
 
 typedef enum cfg_event_kind {
-    EVENT_CALL,      /* `from` calls `to` */
-    EVENT_AWAY,      /* jumps (or falls) to another procedure */
-    EVENT_NAMES,     /* names the address of code */
+    EVENT_CALL,  /* `from` calls `to` */
+    EVENT_AWAY,  /* jumps (or falls) to another procedure */
+    EVENT_NAMES, /* names the address of code */
     EVENT_INDIRECT,
     EVENT_RETURNS,
-    EVENT_DATA,      /* names something that is not code */
+    EVENT_DATA, /* names something that is not code */
 } cfg_event_kind;
 typedef struct cfg_event {
     uint64_t from, to;
@@ -121,16 +123,20 @@ typedef struct cfg_pointer { /* data or code that holds the address of something
     bool used;    /* leads to an instruction */
 } cfg_pointer;
 
-typedef enum cfg_way { WAY_NEW, WAY_TABLE, /* as the table says */
+typedef enum cfg_way {
+    WAY_NEW,
+    WAY_TABLE, /* as the table says */
     WAY_GOTO,  /* to anything in the procedure whose address is taken, and as the table says, if any */
-    WAY_TAIL, WAY_UNKNOWN } cfg_way;
+    WAY_TAIL,
+    WAY_UNKNOWN
+} cfg_way;
 typedef struct cfg_indirect {
     uint64_t site;
     uint32_t proc;
     uint32_t table; /* index in work.tables, CFG_NONE: none */
     uint32_t spare; /* the one it once had */
     uint8_t way;
-    bool leaves;    /* WAY_GOTO: may leave the procedure as well */
+    bool leaves; /* WAY_GOTO: may leave the procedure as well */
 } cfg_indirect;
 
 typedef struct cfg_span {
@@ -149,28 +155,28 @@ typedef struct cfg_work {
     const isa *isa;
     const cfg_machine *machine;
     const cfg_options *options;
-    uint8_t *sems;  /* by opcode identity */
-    bool fixed;     /* addresses are absolute: any constant may be one */
-    bool failed;    /* out of memory */
+    uint8_t *sems; /* by opcode identity */
+    bool fixed;    /* addresses are absolute: any constant may be one */
+    bool failed;   /* out of memory */
 
     INL_VEC(cfg_region) regions;
     uint8_t *marks;
     size_t mark_count;
     uint64_t low, high; /* of all regions */
     INL_VEC(cfg_data) data;
-    uint64_t *named;    /* bits: code or a relocation names this address, so something begins there */
-    uint64_t *hinted;   /* ... or some constant may name it */
+    uint64_t *named;  /* bits: code or a relocation names this address, so something begins there */
+    uint64_t *hinted; /* ... or some constant may name it */
 
-    INL_VEC(cfg_draft) procs;      /* by number, in order of discovery */
-    INL_VEC(uint32_t) order;       /* numbers by address */
-    INL_VEC(uint64_t) starts;      /* addresses, in the same order */
-    size_t settled;                /* so many are listed, less those that were dropped */
+    INL_VEC(cfg_draft) procs; /* by number, in order of discovery */
+    INL_VEC(uint32_t) order;  /* numbers by address */
+    INL_VEC(uint64_t) starts; /* addresses, in the same order */
+    size_t settled;           /* so many are listed, less those that were dropped */
     INL_VEC(cfg_fresh) fresh;
     INL_VEC(cfg_wait) waits;
 
     INL_VEC(uint64_t) todo;
-    INL_VEC(cfg_event) events;     /* held back while trying */
-    INL_VEC(uint64_t) trial;       /* places whose marks are new in this trial */
+    INL_VEC(cfg_event) events; /* held back while trying */
+    INL_VEC(uint64_t) trial;   /* places whose marks are new in this trial */
     bool trying, trial_failed;
 
     INL_VEC(cfg_note) notes;
@@ -178,15 +184,15 @@ typedef struct cfg_work {
     INL_VEC(cfg_pointer) pointers; /* sorted by `to` */
     INL_VEC(cfg_pointer) found;    /* new ones */
     INL_VEC(cfg_indirect) indirects;
-    inl_map by_site;               /* their numbers */
+    inl_map by_site; /* their numbers */
     INL_VEC(cfg_table) tables;
     INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
-    uint32_t current;                /* procedure that is being explored */
+    uint32_t current;              /* procedure that is being explored */
 } cfg_work;
 
-#define cfg_keep(w, v, ...)                                                                        \
-    do {                                                                                           \
-        if (!inl_vec_push((v), __VA_ARGS__)) (w)->failed = true;                                   \
+#define cfg_keep(w, v, ...)                                                                                            \
+    do {                                                                                                               \
+        if (!inl_vec_push((v), __VA_ARGS__)) (w)->failed = true;                                                       \
     } while (0)
 
 /* text.c */
@@ -212,17 +218,14 @@ void cfg_procs_merge(cfg_work *w); /* takes in w->fresh */
 uint32_t cfg_procs_add(cfg_work *w, uint64_t addr, uint64_t end, const char *name, uint8_t source,
                        uint16_t flags); /* unsorted: cfg_procs_settle must follow */
 void cfg_procs_settle(cfg_work *w);
-void cfg_procs_drop(cfg_work *w);  /* takes those that are absent off the list */
+void cfg_procs_drop(cfg_work *w); /* takes those that are absent off the list */
 void cfg_wait_for(cfg_work *w, uint32_t callee, cfg_wait wait);
 void cfg_returns(cfg_work *w, uint32_t proc);
-static inline bool cfg_inside(const cfg_draft *p, uint64_t addr)
-{
-    return addr >= p->addr && addr < p->end;
-}
+static inline bool cfg_inside(const cfg_draft *p, uint64_t addr) { return addr >= p->addr && addr < p->end; }
 void cfg_blame(cfg_work *w, uint32_t proc, const char *reason);
 
 /* explore.c */
-void cfg_explore(cfg_work *w); /* until todo is empty */
+void cfg_explore(cfg_work *w);                              /* until todo is empty */
 void cfg_enter(cfg_work *w, uint64_t addr, uint32_t flags); /* a way into code: noted, put on todo */
 /* The address of the instruction that runs when control goes to addr: addr, or the prefix it skips. */
 uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr);
@@ -245,14 +248,14 @@ typedef struct cfg_view_edge {
     uint8_t kind;
 } cfg_view_edge;
 typedef struct cfg_view_block {
-    uint64_t addr, last, end;  /* first and last instruction, end */
-    uint64_t writes;           /* registers, when has_writes */
+    uint64_t addr, last, end; /* first and last instruction, end */
+    uint64_t writes;          /* registers, when has_writes */
     uint32_t first_edge, edge_count;
     uint32_t first_pred, pred_count;
     uint32_t insns, seen;
-    uint32_t flags;            /* CFG_BLOCK_* that follow from the last instruction */
+    uint32_t flags; /* CFG_BLOCK_* that follow from the last instruction */
     bool has_writes, term;
-    bool indirect;             /* ends with an indirect jump */
+    bool indirect; /* ends with an indirect jump */
 } cfg_view_block;
 enum { CFG_VIEW_CACHE = 4 };
 typedef struct cfg_view_cache {
@@ -263,14 +266,14 @@ typedef struct cfg_view {
     cfg_work *work;
     uint32_t proc;
     INL_VEC(cfg_view_block) blocks;
-    INL_VEC(cfg_view_edge) edges;  /* by `from` */
-    INL_VEC(uint32_t) preds;       /* edge numbers, by `to` */
-    INL_VEC(uint32_t) stack;       /* for walks */
+    INL_VEC(cfg_view_edge) edges; /* by `from` */
+    INL_VEC(uint32_t) preds;      /* edge numbers, by `to` */
+    INL_VEC(uint32_t) stack;      /* for walks */
     uint32_t epoch;
     cfg_view_cache cache[CFG_VIEW_CACHE];
     unsigned next_cache;
-    uint32_t budget;               /* block visits left for this procedure */
-    INL_VEC(int64_t) heights;      /* height.c: by block */
+    uint32_t budget;          /* block visits left for this procedure */
+    INL_VEC(int64_t) heights; /* height.c: by block */
     bool has_heights;
 } cfg_view;
 void cfg_view_make(cfg_view *v, cfg_work *w, uint32_t proc, bool with_preds);
@@ -302,7 +305,7 @@ typedef struct cfg_defs {
 typedef struct cfg_shape { /* an instruction as `what dst, src` */
     uint8_t sem;
     isa_operand dst, src;
-    isa_mem mem;       /* the operand that is memory, if one is */
+    isa_mem mem; /* the operand that is memory, if one is */
     bool has_dst, has_src, has_mem;
 } cfg_shape;
 void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out);

@@ -122,6 +122,7 @@ static char *in_folder(const job *j, const char *name)
     return path;
 }
 
+/* clang-format off */
 static bool compile(const job *j, const char *source, const char *object, bool generated)
 {
     static char include[PATH_MAX + 2], compat[PATH_MAX + 16], installed[PATH_MAX + 16];
@@ -132,8 +133,8 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     snprintf(compat, sizeof compat, "-I%s/compat", j->place.include);
     snprintf(installed, sizeof installed, "-I%s/inlay/compat", j->place.include);
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-fPIE",
-                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none", "-fno-tree-vectorize", "-w",
-                                 "-Wno-return-type",
+                                 "-fno-stack-protector", "-fno-common", "-fcf-protection=none",
+                                 "-fno-tree-vectorize", "-w", "-Wno-return-type",
                                  compat, installed, include, cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     for (int i = 0; i < j->compile.count && !generated; i++)
@@ -147,14 +148,14 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     cli_say("%s does not compile", source);
     return false;
 }
+/* clang-format on */
 
 static bool write_table(const job *j, const atom_symbols *anal)
 {
     FILE *f = fopen(in_folder(j, "table.c"), "w");
     if (!f) return false;
     fprintf(f, "struct atom_obj;\n#include <inlay_atom.h>\n");
-    for (size_t i = 0; i < anal->count; i++)
-        fprintf(f, "extern void r%zu(void) __asm__(\"%s\");\n", i, anal->names[i]);
+    for (size_t i = 0; i < anal->count; i++) fprintf(f, "extern void r%zu(void) __asm__(\"%s\");\n", i, anal->names[i]);
     fprintf(f, "const atom_routine atom_routines[] = {\n");
     for (size_t i = 0; i < anal->count; i++) fprintf(f, "    {\"%s\", r%zu},\n", anal->names[i], i);
     fprintf(f, "    {0, 0}};\n");
@@ -241,8 +242,8 @@ static bool join_analysis(const job *j, const atom_symbols *anal)
 {
     static const char *const none[] = {NULL};
     cli_words w = {0};
-    const char *const words[] = {"ld", "-r", in_folder(j, "anal.o"), in_folder(j, "table.o"), "-o",
-                                 in_folder(j, "anal_all.o")};
+    const char *const words[] = {
+        "ld", "-r", in_folder(j, "anal.o"), in_folder(j, "table.o"), "-o", in_folder(j, "anal_all.o")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
     return cli_command(&w) && make_local(j, "anal_all.o", anal, none);
 }
@@ -277,9 +278,8 @@ static bool make_tool(const job *j, const char *program, const char *tool)
         cli_say("cannot write into %s: %s", j->folder, strerror(errno));
         return false;
     }
-    return compile(j, in_folder(j, "table.c"), "table.o", true) &&
-           compile(j, in_folder(j, "main.c"), "main.o", true) && join_analysis(j, &anal) &&
-           make_local(j, "inst.o", &inst, entries) && link_tool(j, tool);
+    return compile(j, in_folder(j, "table.c"), "table.o", true) && compile(j, in_folder(j, "main.c"), "main.o", true) &&
+           join_analysis(j, &anal) && make_local(j, "inst.o", &inst, entries) && link_tool(j, tool);
 }
 
 /* --- what is done with it --- */
@@ -338,8 +338,8 @@ int cli_atom(int argc, char **argv)
     }
     char *tool = tool_file(&j);
     int status = tool ? work(&j, tool) : EXIT_FAILED;
-    static const char *const made[] = {"inst.o", "anal.o", "table.c", "table.o", "main.c", "main.o",
-                                       "anal_all.o", "local"};
+    static const char *const made[] = {"inst.o", "anal.o", "table.c",    "table.o",
+                                       "main.c", "main.o", "anal_all.o", "local"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) unlink(in_folder(&j, made[i]));
     if (tool) unlink(tool);
     rmdir(in_folder(&j, "tool"));

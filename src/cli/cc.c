@@ -15,16 +15,14 @@
 #include <unistd.h>
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector"};
-static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf",
-                                    "-llzma",      "-lbz2",   "-lz"};
+static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz"};
 static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 
 bool cli_is_cxx(const char *file)
 {
     const char *dot = strrchr(file, '.');
     return dot && file[0] != '-' &&
-           (!strcmp(dot, ".cc") || !strcmp(dot, ".cpp") || !strcmp(dot, ".cxx") ||
-            !strcmp(dot, ".C"));
+           (!strcmp(dot, ".cc") || !strcmp(dot, ".cpp") || !strcmp(dot, ".cxx") || !strcmp(dot, ".C"));
 }
 
 static const char *pick_compiler(int argc, char **argv)
@@ -64,8 +62,11 @@ static bool has_static_cxx(const char *compiler)
 
 int cli_cc(int argc, char **argv)
 {
-    enum { N_BEFORE = sizeof before / sizeof *before, N_AFTER = sizeof after / sizeof *after,
-           N_DEMANGLER = sizeof demangler / sizeof *demangler };
+    enum {
+        N_BEFORE = sizeof before / sizeof *before,
+        N_AFTER = sizeof after / sizeof *after,
+        N_DEMANGLER = sizeof demangler / sizeof *demangler
+    };
     if (argc < 2) {
         cli_say("nothing to compile (usage: inlay cc FILE.c -o TOOL [compiler's options])");
         return EXIT_USAGE;

@@ -37,6 +37,7 @@ typedef struct summary {
 static const char *const status_names[] = {"whole", "partly"};
 static const char *const edge_names[] = {"fall", "taken", "not taken", "jump", "table", "returned", "tail"};
 
+/* clang-format off */
 static const struct {
     uint32_t flag;
     const char *name;
@@ -46,6 +47,7 @@ static const struct {
     {CFG_BLOCK_NO_RETURN, "no return"}, {CFG_BLOCK_RETURN, "return"}, {CFG_BLOCK_LOOP_HEAD, "loop head"},
     {CFG_BLOCK_UNRESOLVED, "unresolved"}, {CFG_BLOCK_TAIL_IND, "indirect tail"},
 };
+/* clang-format on */
 
 /* --- gathering --- */
 
@@ -139,9 +141,9 @@ static void text_proc(FILE *f, const request *r, const cfg_program *p, const cfg
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
         if (t->jump - q->addr >= q->size) continue;
-        fprintf(f, "    jump at %" PRIx64 ": table %" PRIx64 ", %u %s entries%s%s\n", t->jump, t->table,
-                t->count, t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative",
-                t->exact ? "" : ", as many as make sense", t->named_at ? "" : ", named in several places");
+        fprintf(f, "    jump at %" PRIx64 ": table %" PRIx64 ", %u %s entries%s%s\n", t->jump, t->table, t->count,
+                t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative", t->exact ? "" : ", as many as make sense",
+                t->named_at ? "" : ", named in several places");
     }
     for (uint32_t i = 0; i < q->block_count; i++) {
         const cfg_block *b = &p->blocks[q->first_block + i];
@@ -211,8 +213,8 @@ static void json_block(FILE *f, const cfg_program *p, const cfg_block *b)
     fputs("], \"edges\": [", f);
     for (uint32_t i = 0; i < b->edge_count; i++) {
         const cfg_edge *e = &p->edges[b->first_edge + i];
-        fprintf(f, "%s{\"kind\": \"%s\", \"target\": %" PRIu64 ", \"loop\": %s}", i ? ", " : "",
-                edge_names[e->kind], (uint64_t)e->target, e->back ? "true" : "false");
+        fprintf(f, "%s{\"kind\": \"%s\", \"target\": %" PRIu64 ", \"loop\": %s}", i ? ", " : "", edge_names[e->kind],
+                (uint64_t)e->target, e->back ? "true" : "false");
     }
     fputs("]}", f);
 }
@@ -224,9 +226,11 @@ static void json_tables(FILE *f, const cfg_program *p, const cfg_proc *q)
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
         if (t->jump - q->addr >= q->size) continue;
-        fprintf(f, "%s{\"jump\": %" PRIu64 ", \"table\": %" PRIu64 ", \"entries\": %u, \"kind\": \"%s\", "
-                "\"exact\": %s}", between, t->jump, t->table, t->count,
-                t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative", t->exact ? "true" : "false");
+        fprintf(f,
+                "%s{\"jump\": %" PRIu64 ", \"table\": %" PRIu64 ", \"entries\": %u, \"kind\": \"%s\", "
+                "\"exact\": %s}",
+                between, t->jump, t->table, t->count, t->kind == CFG_TABLE_ABSOLUTE ? "absolute" : "relative",
+                t->exact ? "true" : "false");
         between = ", ";
     }
     fputs("]", f);
@@ -237,8 +241,8 @@ static void json_proc(FILE *f, const request *r, const cfg_program *p, const cfg
     char made[32];
     fputs("    {\"name\": ", f);
     json_string(f, name_of(q, made));
-    fprintf(f, ", \"address\": %" PRIu64 ", \"size\": %" PRIu64 ", \"status\": \"%s\", \"reason\": ", q->addr,
-            q->size, status_names[q->status]);
+    fprintf(f, ", \"address\": %" PRIu64 ", \"size\": %" PRIu64 ", \"status\": \"%s\", \"reason\": ", q->addr, q->size,
+            status_names[q->status]);
     if (q->reason) json_string(f, q->reason);
     else fputs("null", f);
     json_tables(f, p, q);
@@ -260,11 +264,9 @@ static void print_json(FILE *f, const request *r, const cfg_program *p, const su
     fprintf(f, ",\n  \"kind\": \"%s\",\n  \"isa\": \"%s\",\n", kind_of(p), p->isa->name);
     fprintf(f, "  \"procedures\": %u,\n  \"whole\": %u,\n  \"partly\": %u,\n", p->proc_count, s->procs[0], s->procs[1]);
     json_reasons(f, "partly_reasons", s->partly, s->partly_count);
-    fprintf(f, "  \"blocks\": %u,\n  \"edges\": %u,\n  \"loops\": %u,\n", p->block_count, p->edge_count,
-            s->loops);
+    fprintf(f, "  \"blocks\": %u,\n  \"edges\": %u,\n  \"loops\": %u,\n", p->block_count, p->edge_count, s->loops);
     fprintf(f, "  \"tables\": %u,\n  \"exact_tables\": %u,\n", p->table_count, s->exact);
-    fprintf(f, "  \"text_bytes\": %" PRIu64 ",\n  \"covered_bytes\": %" PRIu64, p->text_bytes,
-            p->covered_bytes);
+    fprintf(f, "  \"text_bytes\": %" PRIu64 ",\n  \"covered_bytes\": %" PRIu64, p->text_bytes, p->covered_bytes);
     if (r->pattern) {
         const char *between = "";
         fputs(",\n  \"matching\": [\n", f);

@@ -66,8 +66,8 @@ int cli_tools(int argc, char **argv)
     }
     for (int i = 0; i < n; i++) {
         char path[PATH_MAX], line[200];
-        if (snprintf(path, sizeof path, "%s/%s", place.tools, list[i]->d_name) < PATH_MAX &&
-            access(path, X_OK) == 0 && cli_is_tool(path)) {
+        if (snprintf(path, sizeof path, "%s/%s", place.tools, list[i]->d_name) < PATH_MAX && access(path, X_OK) == 0 &&
+            cli_is_tool(path)) {
             first_line(path, list[i]->d_name, line, sizeof line);
             printf("%-12s %s\n", list[i]->d_name, line);
         }

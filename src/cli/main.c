@@ -60,9 +60,9 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", cli_run},     {"rewrite", cli_rewrite}, {"info", cli_info},
-    {"atom", cli_atom}, {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},
-    {"--help", help},     {"-h", help},         {"--version", version},  {"-V", version},
+    {"run", cli_run},     {"rewrite", cli_rewrite}, {"info", cli_info}, {"atom", cli_atom},
+    {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},     {"--help", help},
+    {"-h", help},         {"--version", version},   {"-V", version},
 };
 
 int main(int argc, char **argv)
@@ -72,8 +72,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     }
     cli_say("unknown command '%s' (see: inlay help)", argv[1]);
     return EXIT_USAGE;

@@ -75,8 +75,7 @@ static bool file_holds_mark(const unsigned char *file, size_t size)
     const Elf64_Ehdr *e = (const Elf64_Ehdr *)file;
     if (size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0) return false;
     if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_phentsize != sizeof(Elf64_Phdr)) return false;
-    if (e->e_phoff > size || (uint64_t)e->e_phnum * sizeof(Elf64_Phdr) > size - e->e_phoff)
-        return false;
+    if (e->e_phoff > size || (uint64_t)e->e_phnum * sizeof(Elf64_Phdr) > size - e->e_phoff) return false;
     for (unsigned i = 0; i < e->e_phnum; i++) {
         Elf64_Phdr ph;
         memcpy(&ph, file + e->e_phoff + i * sizeof ph, sizeof ph);
@@ -107,18 +106,14 @@ bool cli_is_tool(const char *path)
 
 bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX])
 {
-    if (strchr(name, '/'))
-        join(path, name, "");
-    else
-        snprintf(path, PATH_MAX, "%.*s/%.*s", PATH_MAX - 260, p->tools, 255, name);
+    if (strchr(name, '/')) join(path, name, "");
+    else snprintf(path, PATH_MAX, "%.*s/%.*s", PATH_MAX - 260, p->tools, 255, name);
 
     if (!path[0] || access(path, F_OK) != 0) {
-        if (strchr(name, '/'))
-            cli_say("tool %s: %s", name, strerror(errno));
+        if (strchr(name, '/')) cli_say("tool %s: %s", name, strerror(errno));
         else if (access(name, F_OK) == 0)
             cli_say("no tool named '%s' in %s (for a file write ./%s)", name, p->tools, name);
-        else
-            cli_say("no tool named '%s' in %s (see: inlay tools)", name, p->tools);
+        else cli_say("no tool named '%s' in %s (see: inlay tools)", name, p->tools);
         return false;
     }
     if (is_folder(path) || access(path, X_OK) != 0) {

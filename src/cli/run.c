@@ -16,11 +16,10 @@ static const struct common {
     const char *name;
     bool has_value;
 } common_options[] = {
-    {"-o", true},    {"--output", true}, {"--format", true},     {"--image", true},
-    {"--proc", true}, {"--log", true},   {"--stress", true},     {"--dump", true},
-    {"--dump-at", true}, {"--no-ptrace", false}, {"--no-sums", false}, {"--strict", false},
-    {"--rewrite", true}, {"--with-libs", true}, {"--lib", true}, {"--result", true}, {"--report", true},
-    {"--map", true}, {"--help", false},
+    {"-o", true},         {"--output", true},  {"--format", true},  {"--image", true},     {"--proc", true},
+    {"--log", true},      {"--stress", true},  {"--dump", true},    {"--dump-at", true},   {"--no-ptrace", false},
+    {"--no-sums", false}, {"--strict", false}, {"--rewrite", true}, {"--with-libs", true}, {"--lib", true},
+    {"--result", true},   {"--report", true},  {"--map", true},     {"--help", false},
 };
 
 int cli_option_width(char **argv)
@@ -55,8 +54,7 @@ int cli_run(int argc, char **argv)
     while (tool < argc && argv[tool][0] == '-' && strcmp(argv[tool], "--") != 0) {
         int width = cli_option_width(argv + tool);
         if (width == 0) {
-            cli_say("option '%s' is not known before the tool's name, or lacks its value",
-                    argv[tool]);
+            cli_say("option '%s' is not known before the tool's name, or lacks its value", argv[tool]);
             return EXIT_USAGE;
         }
         tool += width;
@@ -67,8 +65,7 @@ int cli_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!names_program(argv + tool + 1) && !asks_for_help(argv + 1)) {
-        cli_say("no program named: it stands after '--' (inlay run %s -- PROGRAM [ARGS])",
-                argv[tool]);
+        cli_say("no program named: it stands after '--' (inlay run %s -- PROGRAM [ARGS])", argv[tool]);
         return EXIT_USAGE;
     }
 

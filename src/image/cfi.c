@@ -41,39 +41,45 @@ typedef struct machine {
     uint64_t at, wanted, code_align;
 } machine;
 
-static bool skip_block(image_cursor *c) {
+static bool skip_block(image_cursor *c)
+{
     uint64_t size;
     return image_take_leb(c, false, &size) && image_skip(c, size);
 }
 
-static bool skip_numbers(image_cursor *c, int count) {
+static bool skip_numbers(image_cursor *c, int count)
+{
     uint64_t number;
     while (count-- > 0)
         if (!image_take_leb(c, false, &number)) return false;
     return true;
 }
 
-static bool advance(machine *m, image_cursor *c, size_t bytes) {
+static bool advance(machine *m, image_cursor *c, size_t bytes)
+{
     uint64_t delta = 0;
     if (!image_take(c, &delta, bytes)) return false;
     m->at += delta * m->code_align;
     return true;
 }
 
-static bool remember(machine *m) {
+static bool remember(machine *m)
+{
     if (m->depth == max_remembered) return false;
     m->remembered[m->depth++] = m->now;
     return true;
 }
 
-static bool recall(machine *m) {
+static bool recall(machine *m)
+{
     if (m->depth == 0) return false;
     m->now = m->remembered[--m->depth];
     return true;
 }
 
 /* One instruction; false when it cannot be understood. */
-static bool step(machine *m, image_cursor *c, uint8_t op) {
+static bool step(machine *m, image_cursor *c, uint8_t op)
+{
     rule *r = &m->now;
     switch (op >> 6) {
     case cfa_advance: m->at += (op & 63) * m->code_align; return true;
@@ -97,9 +103,7 @@ static bool step(machine *m, image_cursor *c, uint8_t op) {
     case cfa_val_offset_sf: return skip_numbers(c, 2);
     case cfa_remember: return remember(m);
     case cfa_recall: return recall(m);
-    case cfa_def:
-        r->known = true;
-        return image_take_leb(c, false, &r->reg) && image_take_leb(c, false, &r->offset);
+    case cfa_def: r->known = true; return image_take_leb(c, false, &r->reg) && image_take_leb(c, false, &r->offset);
     case cfa_def_register: return image_take_leb(c, false, &r->reg);
     case cfa_def_offset: return image_take_leb(c, false, &r->offset);
     case cfa_def_expression: r->known = false; return skip_block(c);
@@ -109,7 +113,8 @@ static bool step(machine *m, image_cursor *c, uint8_t op) {
     }
 }
 
-static bool run(machine *m, image_cursor c) {
+static bool run(machine *m, image_cursor c)
+{
     uint8_t op;
     while (m->at <= m->wanted && image_take(&c, &op, 1)) {
         machine before = *m;
@@ -119,7 +124,8 @@ static bool run(machine *m, image_cursor c) {
     return true;
 }
 
-bool image_frame_at(image *im, uint64_t addr, unsigned *reg, int64_t *offset) {
+bool image_frame_at(image *im, uint64_t addr, unsigned *reg, int64_t *offset)
+{
     const image_unwind_range *range = image_unwind_at(im, addr);
     image_frame f;
     if (!range || !image_frame_code(im, range, &f)) return false;

@@ -2,7 +2,8 @@
  * moves past its end: every function answers false instead. */
 #include "image/private.h"
 
-bool image_take(image_cursor *c, void *out, size_t size) {
+bool image_take(image_cursor *c, void *out, size_t size)
+{
     if ((size_t)(c->end - c->at) < size) return false;
     memcpy(out, c->at, size);
     c->at += size;
@@ -10,14 +11,16 @@ bool image_take(image_cursor *c, void *out, size_t size) {
     return true;
 }
 
-bool image_skip(image_cursor *c, uint64_t size) {
+bool image_skip(image_cursor *c, uint64_t size)
+{
     if ((uint64_t)(c->end - c->at) < size) return false;
     c->at += size;
     c->addr += size;
     return true;
 }
 
-bool image_take_leb(image_cursor *c, bool is_signed, uint64_t *out) {
+bool image_take_leb(image_cursor *c, bool is_signed, uint64_t *out)
+{
     uint64_t value = 0;
     unsigned shift = 0;
     uint8_t byte;
@@ -31,7 +34,8 @@ bool image_take_leb(image_cursor *c, bool is_signed, uint64_t *out) {
     return true;
 }
 
-static bool take_fixed(image_cursor *c, size_t size, bool is_signed, uint64_t *out) {
+static bool take_fixed(image_cursor *c, size_t size, bool is_signed, uint64_t *out)
+{
     uint64_t value = 0;
     if (!image_take(c, &value, size)) return false;
     if (is_signed && size < 8) {
@@ -42,7 +46,8 @@ static bool take_fixed(image_cursor *c, size_t size, bool is_signed, uint64_t *o
     return true;
 }
 
-bool image_take_format(image_cursor *c, uint8_t encoding, uint64_t *out) {
+bool image_take_format(image_cursor *c, uint8_t encoding, uint64_t *out)
+{
     switch (encoding & 0x0f) {
     case IMAGE_PE_ABSPTR:
     case IMAGE_PE_UDATA8:
@@ -57,11 +62,10 @@ bool image_take_format(image_cursor *c, uint8_t encoding, uint64_t *out) {
     }
 }
 
-bool image_take_pointer(image_cursor *c, uint8_t encoding, uint64_t data_base, uint64_t *out) {
+bool image_take_pointer(image_cursor *c, uint8_t encoding, uint64_t data_base, uint64_t *out)
+{
     uint64_t here = c->addr;
-    if (encoding == IMAGE_PE_OMIT || !image_take_format(c, encoding, out) ||
-        encoding & IMAGE_PE_INDIRECT)
-        return false;
+    if (encoding == IMAGE_PE_OMIT || !image_take_format(c, encoding, out) || encoding & IMAGE_PE_INDIRECT) return false;
     switch (encoding & IMAGE_PE_RELATIVE) {
     case 0: return true;
     case IMAGE_PE_PCREL: *out += here; return true;

@@ -11,7 +11,8 @@
 
 static const char debug_root[] = "/usr/lib/debug";
 
-static size_t build_id_of(const image_view *v, uint8_t id[64]) {
+static size_t build_id_of(const image_view *v, uint8_t id[64])
+{
     for (uint32_t i = 1; i < v->section_count; i++) {
         Elf64_Shdr s;
         const uint8_t *bytes;
@@ -23,16 +24,17 @@ static size_t build_id_of(const image_view *v, uint8_t id[64]) {
     return 0;
 }
 
-static bool belongs(const image *im, const image_view *v, const uint32_t *checksum) {
+static bool belongs(const image *im, const image_view *v, const uint32_t *checksum)
+{
     uint8_t id[64];
     if (v->header.e_machine != im->view.header.e_machine) return false;
     if (im->build_id_size)
-        return build_id_of(v, id) == im->build_id_size &&
-               memcmp(id, im->build_id_bytes, im->build_id_size) == 0;
+        return build_id_of(v, id) == im->build_id_size && memcmp(id, im->build_id_bytes, im->build_id_size) == 0;
     return checksum && crc32_z(0, v->data, v->size) == *checksum;
 }
 
-static bool try_file(image *im, const char *path, const uint32_t *checksum) {
+static bool try_file(image *im, const char *path, const uint32_t *checksum)
+{
     size_t size = 0;
     image_view v;
     void *map = image_map_file(path, &size);
@@ -46,13 +48,13 @@ static bool try_file(image *im, const char *path, const uint32_t *checksum) {
     return false;
 }
 
-static bool try_link(image *im) {
+static bool try_link(image *im)
+{
     Elf64_Shdr s;
     const uint8_t *bytes;
     char path[4096];
     uint32_t checksum;
-    if (!image_view_find(&im->view, SHT_NULL, ".gnu_debuglink", &s) ||
-        !image_view_section_bytes(&im->view, &s, &bytes))
+    if (!image_view_find(&im->view, SHT_NULL, ".gnu_debuglink", &s) || !image_view_section_bytes(&im->view, &s, &bytes))
         return false;
     image_strings text = {(const char *)bytes, s.sh_size};
     const uint8_t *end = memchr(bytes, 0, s.sh_size);
@@ -63,21 +65,20 @@ static bool try_link(image *im) {
     int folder = (int)(im->name - im->path);
     static const char *const places[][2] = {{"", ""}, {"", ".debug/"}, {debug_root, ""}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        int n = snprintf(path, sizeof path, "%s%.*s%s%s", places[i][0], folder, im->path,
-                         places[i][1], text.text);
+        int n = snprintf(path, sizeof path, "%s%.*s%s%s", places[i][0], folder, im->path, places[i][1], text.text);
         if (n < (int)sizeof path && try_file(im, path, &checksum)) return true;
     }
     return false;
 }
 
-const image_view *image_debug_view(image *im) {
+const image_view *image_debug_view(image *im)
+{
     char path[256];
     if (!im->has_debug) {
         im->has_debug = true;
         bool found = false;
         if (im->build_id) {
-            snprintf(path, sizeof path, "%s/.build-id/%.2s/%s.debug", debug_root, im->build_id,
-                     im->build_id + 2);
+            snprintf(path, sizeof path, "%s/.build-id/%.2s/%s.debug", debug_root, im->build_id, im->build_id + 2);
             found = try_file(im, path, NULL);
         }
         if (!found && !im->in_memory) try_link(im);

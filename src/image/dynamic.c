@@ -5,21 +5,21 @@
 
 #ifndef DT_RELR
 #define DT_RELRSZ 35
-#define DT_RELR 36
+#define DT_RELR   36
 #endif
 
-static bool read_u32(const image *im, uint64_t addr, uint32_t *out) {
-    return image_read(im, addr, out, sizeof *out);
-}
+static bool read_u32(const image *im, uint64_t addr, uint32_t *out) { return image_read(im, addr, out, sizeof *out); }
 
 /* In memory the dynamic linker may have written run-time addresses over the link-time ones. */
-static uint64_t link_time(const image *im, uint64_t addr) {
+static uint64_t link_time(const image *im, uint64_t addr)
+{
     const uint8_t *bytes;
     if (!im->in_memory || image_bytes(im, addr, &bytes)) return addr;
     return addr - (im->mapped_at - im->low);
 }
 
-static void note_entry(const image *im, image_dynamic *d, const Elf64_Dyn *entry) {
+static void note_entry(const image *im, image_dynamic *d, const Elf64_Dyn *entry)
+{
     uint64_t v = entry->d_un.d_val;
     switch (entry->d_tag) {
     case DT_SYMTAB: d->symtab = link_time(im, v); break;
@@ -48,7 +48,8 @@ static void note_entry(const image *im, image_dynamic *d, const Elf64_Dyn *entry
     }
 }
 
-const image_dynamic *image_dynamic_info(image *im) {
+const image_dynamic *image_dynamic_info(image *im)
+{
     if (im->has_dynamic) return &im->dynamic;
     im->has_dynamic = true;
     const uint8_t *bytes;
@@ -64,10 +65,10 @@ const image_dynamic *image_dynamic_info(image *im) {
     return &im->dynamic;
 }
 
-static uint64_t count_by_gnu_hash(const image *im, uint64_t table) {
+static uint64_t count_by_gnu_hash(const image *im, uint64_t table)
+{
     uint32_t buckets, first, bloom, last = 0;
-    if (!read_u32(im, table, &buckets) || !read_u32(im, table + 4, &first) ||
-        !read_u32(im, table + 8, &bloom))
+    if (!read_u32(im, table, &buckets) || !read_u32(im, table + 4, &first) || !read_u32(im, table + 8, &bloom))
         return 0;
     uint64_t bucket = table + 16 + (uint64_t)bloom * 8;
     const uint8_t *bytes;
@@ -89,7 +90,8 @@ static uint64_t count_by_gnu_hash(const image *im, uint64_t table) {
     }
 }
 
-static uint64_t count_symbols(image *im, const image_dynamic *d) {
+static uint64_t count_symbols(image *im, const image_dynamic *d)
+{
     uint32_t chains;
     uint64_t count = 0;
     if (d->hash && read_u32(im, d->hash + 4, &chains)) count = chains;
@@ -102,7 +104,8 @@ static uint64_t count_symbols(image *im, const image_dynamic *d) {
     return d->strtab > d->symtab ? (d->strtab - d->symtab) / sizeof(Elf64_Sym) : 0;
 }
 
-bool image_find_dynsym(image *im, image_symtab *out) {
+bool image_find_dynsym(image *im, image_symtab *out)
+{
     const image_dynamic *d = image_dynamic_info(im);
     const uint8_t *text;
     *out = (image_symtab){.source = IMAGE_PROC_DYNSYM};
@@ -113,8 +116,7 @@ bool image_find_dynsym(image *im, image_symtab *out) {
     size_t text_size = image_bytes(im, d->strtab, &text);
     if (text_size > d->strtab_size) text_size = d->strtab_size;
     out->strings = (image_strings){(const char *)text, text_size};
-    if (d->versym && image_bytes(im, d->versym, &out->versions) / 2 < out->count)
-        out->versions = NULL;
+    if (d->versym && image_bytes(im, d->versym, &out->versions) / 2 < out->count) out->versions = NULL;
     return out->count > 0 && text_size > 0;
 }
 

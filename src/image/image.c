@@ -16,7 +16,8 @@
 
 enum { max_segments = 256 }; /* real files have up to a dozen */
 
-size_t image_bytes(const image *im, uint64_t addr, const uint8_t **out) {
+size_t image_bytes(const image *im, uint64_t addr, const uint8_t **out)
+{
     for (size_t i = 0; i < im->segments.count; i++) {
         const image_segment *s = &im->segments.items[i];
         if (addr < s->addr || addr - s->addr >= s->mem_size) continue;
@@ -37,14 +38,16 @@ size_t image_bytes(const image *im, uint64_t addr, const uint8_t **out) {
     return 0;
 }
 
-bool image_read(const image *im, uint64_t addr, void *out, size_t size) {
+bool image_read(const image *im, uint64_t addr, void *out, size_t size)
+{
     const uint8_t *bytes;
     if (image_bytes(im, addr, &bytes) < size) return false;
     memcpy(out, bytes, size);
     return true;
 }
 
-bool image_executable(const image *im, uint64_t addr, uint64_t *end) {
+bool image_executable(const image *im, uint64_t addr, uint64_t *end)
+{
     for (size_t i = 0; i < im->segments.count; i++) {
         const image_segment *s = &im->segments.items[i];
         if (!s->exec || addr < s->addr || addr - s->addr >= s->mem_size) continue;
@@ -54,27 +57,28 @@ bool image_executable(const image *im, uint64_t addr, uint64_t *end) {
     return false;
 }
 
-static inl_status add_segment(image *im, const Elf64_Phdr *p, inl_error *e) {
-    image_segment s = {p->p_vaddr, p->p_memsz,        p->p_offset,       p->p_filesz,
+static inl_status add_segment(image *im, const Elf64_Phdr *p, inl_error *e)
+{
+    image_segment s = {p->p_vaddr,        p->p_memsz,        p->p_offset,      p->p_filesz,
                        p->p_flags & PF_R, p->p_flags & PF_W, p->p_flags & PF_X};
     if (s.file_size > s.mem_size) s.file_size = s.mem_size;
     if (s.addr + s.mem_size < s.addr || s.file_offset + s.file_size < s.file_offset)
         return inl_fail_at(e, INL_ERR_FORMAT, s.addr, "%s: a segment wraps around", im->path);
     if (s.mem_size == 0) return INL_OK;
     if (im->segments.count == max_segments)
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: more than %d segments", im->path,
-                        max_segments);
-    if (!inl_vec_push(&im->segments, s))
-        return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", im->path);
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: more than %d segments", im->path, max_segments);
+    if (!inl_vec_push(&im->segments, s)) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", im->path);
     return INL_OK;
 }
 
-static int by_addr(const void *a, const void *b) {
+static int by_addr(const void *a, const void *b)
+{
     const image_segment *x = a, *y = b;
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static inl_status read_segments(image *im, const uint8_t *table, inl_error *e) {
+static inl_status read_segments(image *im, const uint8_t *table, inl_error *e)
+{
     const Elf64_Ehdr *h = &im->view.header;
     for (unsigned i = 0; i < h->e_phnum; i++) {
         Elf64_Phdr p;
@@ -85,21 +89,22 @@ static inl_status read_segments(image *im, const uint8_t *table, inl_error *e) {
         inl_status st = add_segment(im, &p, e);
         if (st) return st;
     }
-    if (im->segments.count == 0)
-        return inl_fail(e, INL_ERR_FORMAT, "%s: nothing to load in it", im->path);
+    if (im->segments.count == 0) return inl_fail(e, INL_ERR_FORMAT, "%s: nothing to load in it", im->path);
     qsort(im->segments.items, im->segments.count, sizeof(image_segment), by_addr);
     im->low = im->segments.items[0].addr & ~4095ull;
     return INL_OK;
 }
 
 /* The bytes a program header stands for. */
-static const uint8_t *header_bytes(const image *im, const Elf64_Phdr *p) {
+static const uint8_t *header_bytes(const image *im, const Elf64_Phdr *p)
+{
     const uint8_t *bytes;
     if (!im->in_memory) return image_view_bytes(&im->view, p->p_offset, p->p_filesz);
     return image_bytes(im, p->p_vaddr, &bytes) >= p->p_filesz ? bytes : NULL;
 }
 
-static const char *hex_text(inl_arena *a, const uint8_t *bytes, size_t size) {
+static const char *hex_text(inl_arena *a, const uint8_t *bytes, size_t size)
+{
     static const char digits[] = "0123456789abcdef";
     char *out = inl_arena_alloc(a, 2 * size + 1);
     if (!out) return NULL;
@@ -110,7 +115,8 @@ static const char *hex_text(inl_arena *a, const uint8_t *bytes, size_t size) {
     return out;
 }
 
-static void read_extras(image *im, const uint8_t *table) {
+static void read_extras(image *im, const uint8_t *table)
+{
     const Elf64_Ehdr *h = &im->view.header;
     for (unsigned i = 0; i < h->e_phnum; i++) {
         Elf64_Phdr p;
@@ -132,7 +138,8 @@ static void read_extras(image *im, const uint8_t *table) {
     }
 }
 
-static inl_status read_headers(image *im, const void *data, size_t size, inl_error *e) {
+static inl_status read_headers(image *im, const void *data, size_t size, inl_error *e)
+{
     inl_status st = image_view_open(&im->view, data, size, im->path, e);
     if (st) return st;
     const Elf64_Ehdr *h = &im->view.header;
@@ -143,8 +150,7 @@ static inl_status read_headers(image *im, const void *data, size_t size, inl_err
                                                : "an unknown kind of ELF file");
     if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum == 0 || h->e_phnum == PN_XNUM)
         return inl_fail(e, INL_ERR_FORMAT, "%s: no usable program headers", im->path);
-    const uint8_t *table =
-        image_view_bytes(&im->view, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr));
+    const uint8_t *table = image_view_bytes(&im->view, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr));
     if (!table) return inl_fail(e, INL_ERR_FORMAT, "%s: program headers cut short", im->path);
     st = read_segments(im, table, e);
     if (st) return st;
@@ -152,7 +158,8 @@ static inl_status read_headers(image *im, const void *data, size_t size, inl_err
     return INL_OK;
 }
 
-static image *new_image(const char *path) {
+static image *new_image(const char *path)
+{
     image *im = calloc(1, sizeof *im);
     if (!im) return NULL;
     im->path = strdup(path);
@@ -165,7 +172,8 @@ static image *new_image(const char *path) {
     return im;
 }
 
-static inl_status cannot_open(const char *path, int cause, inl_error *e) {
+static inl_status cannot_open(const char *path, int cause, inl_error *e)
+{
     inl_status code = cause == ENOENT || cause == ENOTDIR   ? INL_ERR_NOT_FOUND
                       : cause == EACCES || cause == EPERM   ? INL_ERR_ACCESS
                       : cause == ENOEXEC || cause == EISDIR ? INL_ERR_FORMAT
@@ -177,7 +185,8 @@ static inl_status cannot_open(const char *path, int cause, inl_error *e) {
     return inl_fail(e, code, "%s: %s", path, why ? why : "cannot be opened");
 }
 
-inl_status image_open(const char *path, image **out, inl_error *e) {
+inl_status image_open(const char *path, image **out, inl_error *e)
+{
     size_t size = 0;
     *out = NULL;
     void *map = image_map_file(path, &size);
@@ -198,8 +207,8 @@ inl_status image_open(const char *path, image **out, inl_error *e) {
     return INL_OK;
 }
 
-inl_status image_open_memory(const void *base, size_t size, const char *name, image **out,
-                             inl_error *e) {
+inl_status image_open_memory(const void *base, size_t size, const char *name, image **out, inl_error *e)
+{
     *out = NULL;
     image *im = new_image(name);
     if (!im) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", name);
@@ -221,7 +230,8 @@ inl_status image_open_memory(const void *base, size_t size, const char *name, im
     return INL_OK;
 }
 
-void image_close(image *im) {
+void image_close(image *im)
+{
     if (!im) return;
     image_lines_free(im->lines);
     if (im->debug_map) munmap(im->debug_map, im->debug.size);
@@ -250,19 +260,21 @@ const char *image_interp(const image *im) { return im->interp; }
 const char *image_build_id(const image *im) { return im->build_id; }
 uint64_t image_phdr_addr(const image *im) { return im->phdr_addr; }
 
-size_t image_segments(const image *im, const image_segment **out) {
+size_t image_segments(const image *im, const image_segment **out)
+{
     *out = im->segments.items;
     return im->segments.count;
 }
 
-size_t image_sections(image *im, const image_section **out) {
+size_t image_sections(image *im, const image_section **out)
+{
     if (!im->has_sections) {
         im->has_sections = true;
         for (uint32_t i = 1; i < im->view.section_count; i++) {
             Elf64_Shdr s;
             image_view_section(&im->view, i, &s);
-            image_section section = {image_view_section_name(&im->view, &s),
-                                     s.sh_addr, s.sh_size, s.sh_offset, s.sh_type, s.sh_flags};
+            image_section section = {
+                image_view_section_name(&im->view, &s), s.sh_addr, s.sh_size, s.sh_offset, s.sh_type, s.sh_flags};
             if (!inl_vec_push(&im->sections, section)) break;
         }
     }

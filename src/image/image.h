@@ -30,25 +30,24 @@ typedef struct image_section {
 } image_section;
 
 typedef enum image_proc_source {
-    IMAGE_PROC_SYMTAB,  /* .symtab, also of a separate debug file */
+    IMAGE_PROC_SYMTAB, /* .symtab, also of a separate debug file */
     IMAGE_PROC_DYNSYM,
-    IMAGE_PROC_PLT,     /* "name@plt" */
-    IMAGE_PROC_UNWIND,  /* a range of .eh_frame without a name: "sub_<hex address>" */
-    IMAGE_PROC_ENTRY,   /* the entry point or an init/fini function without a name */
+    IMAGE_PROC_PLT,    /* "name@plt" */
+    IMAGE_PROC_UNWIND, /* a range of .eh_frame without a name: "sub_<hex address>" */
+    IMAGE_PROC_ENTRY,  /* the entry point or an init/fini function without a name */
 } image_proc_source;
 
 typedef struct image_proc {
-    uint64_t addr, size;  /* never 0 size; ranges do not overlap: an alias is listed in `aliases` */
-    const char *name;     /* as in the file, mangled; the preferred of several (global over local,
-                             then without leading underscores, then alphabetical) */
+    uint64_t addr, size; /* never 0 size; ranges do not overlap: an alias is listed in `aliases` */
+    const char *name;    /* as in the file, mangled; the preferred of several (global over local,
+                            then without leading underscores, then alphabetical) */
     image_proc_source source;
     const char *const *aliases; /* NULL-terminated or NULL */
 } image_proc;
 
 inl_status image_open(const char *path, image **out, inl_error *e);
 /* An image that is mapped at `base` (e.g. the vdso); `size` bytes are readable; copied. */
-inl_status image_open_memory(const void *base, size_t size, const char *name, image **out,
-                             inl_error *e);
+inl_status image_open_memory(const void *base, size_t size, const char *name, image **out, inl_error *e);
 void image_close(image *);
 
 const char *image_path(const image *);
@@ -56,12 +55,12 @@ const char *image_name(const image *); /* the last path component */
 uint16_t image_machine(const image *); /* EM_* */
 uint16_t image_type(const image *);    /* ET_EXEC or ET_DYN */
 uint64_t image_entry(const image *);
-bool image_is_program(image *); /* can it be started, or is it a library? */
-const char *image_interp(const image *); /* PT_INTERP or NULL */
+bool image_is_program(image *);            /* can it be started, or is it a library? */
+const char *image_interp(const image *);   /* PT_INTERP or NULL */
 const char *image_build_id(const image *); /* hex or NULL */
 size_t image_segments(const image *, const image_segment **out);
 size_t image_sections(image *, const image_section **out);
-uint64_t image_phdr_addr(const image *);  /* link-time address of the program headers, 0 if not mapped */
+uint64_t image_phdr_addr(const image *); /* link-time address of the program headers, 0 if not mapped */
 /* File bytes at a link-time address: returns how many are available (0: none). */
 size_t image_bytes(const image *, uint64_t addr, const uint8_t **out);
 
@@ -71,7 +70,7 @@ size_t image_bytes(const image *, uint64_t addr, const uint8_t **out);
  * _fini. Symbols first (symtab of the file, of its separate debug file by
  * build-id or .gnu_debuglink, dynsym, PLT), then unwind ranges that no symbol covers. */
 size_t image_procs(image *, const image_proc **out);
-const image_proc *image_proc_at(image *, uint64_t addr); /* covering addr, or NULL */
+const image_proc *image_proc_at(image *, uint64_t addr);       /* covering addr, or NULL */
 const image_proc *image_proc_named(image *, const char *name); /* also by alias; NULL */
 
 /* The ranges that the unwind table (.eh_frame) describes, sorted by address, each once. They are
@@ -117,8 +116,8 @@ typedef struct image_call_site {
     uint64_t action;        /* 0: cleanup only; else 1 + offset into the action table */
 } image_call_site;
 typedef struct image_lsda {
-    uint64_t lpstart;      /* address that landing pads are relative to */
-    uint64_t ttype;        /* address of the type table's base (entries lie before it), 0: none */
+    uint64_t lpstart;              /* address that landing pads are relative to */
+    uint64_t ttype;                /* address of the type table's base (entries lie before it), 0: none */
     uint64_t sites_at, actions_at; /* addresses of the call-site and the action table */
     uint8_t lpstart_encoding, ttype_encoding, site_encoding;
     image_call_site *sites;
@@ -133,10 +132,10 @@ void image_lsda_free(image_lsda *);
 /* Every relocation that the dynamic linker (or a static program's start code) applies: .rela.dyn,
  * .rela.plt and RELR, sorted by offset. */
 typedef struct image_reloc {
-    uint64_t offset;   /* the place, a link-time address */
-    uint64_t addend;   /* of RELR: the word in the file */
-    uint64_t value;    /* the link-time address stored there, as far as this image defines it; else 0.
-                          IRELATIVE: the resolver */
+    uint64_t offset;       /* the place, a link-time address */
+    uint64_t addend;       /* of RELR: the word in the file */
+    uint64_t value;        /* the link-time address stored there, as far as this image defines it; else 0.
+                              IRELATIVE: the resolver */
     uint32_t type, symbol; /* R_*; index in the dynamic symbol table, 0 none */
 } image_reloc;
 size_t image_relocs(image *, const image_reloc **out);

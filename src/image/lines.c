@@ -23,7 +23,8 @@ struct image_lines {
     INL_VEC(unit_range) ranges;
 };
 
-void image_lines_free(image_lines *l) {
+void image_lines_free(image_lines *l)
+{
     if (!l) return;
     if (l->dwarf) dwarf_end(l->dwarf);
     if (l->elf) elf_end(l->elf);
@@ -32,20 +33,22 @@ void image_lines_free(image_lines *l) {
     free(l);
 }
 
-static bool has_lines(const image_view *v) {
+static bool has_lines(const image_view *v)
+{
     Elf64_Shdr s;
-    return v && (image_view_find(v, SHT_NULL, ".debug_line", &s) ||
-                 image_view_find(v, SHT_NULL, ".zdebug_line", &s)) &&
+    return v && (image_view_find(v, SHT_NULL, ".debug_line", &s) || image_view_find(v, SHT_NULL, ".zdebug_line", &s)) &&
            s.sh_type != SHT_NOBITS;
 }
 
-static int by_low(const void *a, const void *b) {
+static int by_low(const void *a, const void *b)
+{
     const unit_range *x = a, *y = b;
     if (x->low != y->low) return x->low < y->low ? -1 : 1;
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-static void read_units(image_lines *l) {
+static void read_units(image_lines *l)
+{
     Dwarf_CU *unit = NULL;
     Dwarf_Die die;
     while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
@@ -53,25 +56,24 @@ static void read_units(image_lines *l) {
         ptrdiff_t at = 0;
         if (!inl_vec_push(&l->units, die)) break;
         while ((at = dwarf_ranges(&die, at, &base, &low, &high)) > 0)
-            if (low < high &&
-                !inl_vec_push(&l->ranges, (unit_range){low, high, l->units.count - 1}))
-                break;
+            if (low < high && !inl_vec_push(&l->ranges, (unit_range){low, high, l->units.count - 1})) break;
     }
     if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(unit_range), by_low);
 }
 
 /* To decompress a section, libelf changes its header where it stands: those pages become writable,
  * private ones. What it changes (size and one flag of .debug_* sections) nobody else here looks at. */
-static bool make_section_table_writable(const image_view *v) {
+static bool make_section_table_writable(const image_view *v)
+{
     if (v->section_count == 0) return false;
     uintptr_t mask = (uintptr_t)getpagesize() - 1;
     uintptr_t low = (uintptr_t)(v->data + v->header.e_shoff) & ~mask;
-    uintptr_t high = (uintptr_t)(v->data + v->header.e_shoff) +
-                     (uintptr_t)v->section_count * sizeof(Elf64_Shdr);
+    uintptr_t high = (uintptr_t)(v->data + v->header.e_shoff) + (uintptr_t)v->section_count * sizeof(Elf64_Shdr);
     return mprotect((void *)low, high - low, PROT_READ | PROT_WRITE) == 0;
 }
 
-static void open_lines(image *im) {
+static void open_lines(image *im)
+{
     const image_view *v = &im->view;
     if (!has_lines(v)) v = image_debug_view(im);
     if (!has_lines(v) || elf_version(EV_CURRENT) == EV_NONE) return;
@@ -83,7 +85,8 @@ static void open_lines(image *im) {
     if (l->dwarf) read_units(l);
 }
 
-static Dwarf_Die *unit_at(image_lines *l, uint64_t addr) {
+static Dwarf_Die *unit_at(image_lines *l, uint64_t addr)
+{
     size_t low = 0, high = l->ranges.count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -94,7 +97,8 @@ static Dwarf_Die *unit_at(image_lines *l, uint64_t addr) {
     return &l->units.items[l->ranges.items[low - 1].unit];
 }
 
-bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line) {
+bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
+{
     if (!im->has_lines) {
         im->has_lines = true;
         open_lines(im);

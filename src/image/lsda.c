@@ -9,12 +9,12 @@
 
 #include <stdlib.h>
 
-static bool read_header(image_cursor *c, uint64_t start, image_lsda *out, uint64_t *sites_size) {
+static bool read_header(image_cursor *c, uint64_t start, image_lsda *out, uint64_t *sites_size)
+{
     uint64_t offset;
     out->lpstart = start;
     if (!image_take(c, &out->lpstart_encoding, 1)) return false;
-    if (out->lpstart_encoding != IMAGE_PE_OMIT &&
-        !image_take_pointer(c, out->lpstart_encoding, 0, &out->lpstart))
+    if (out->lpstart_encoding != IMAGE_PE_OMIT && !image_take_pointer(c, out->lpstart_encoding, 0, &out->lpstart))
         return false;
     if (!image_take(c, &out->ttype_encoding, 1)) return false;
     if (out->ttype_encoding != IMAGE_PE_OMIT) {
@@ -29,7 +29,8 @@ static bool read_header(image_cursor *c, uint64_t start, image_lsda *out, uint64
     return true;
 }
 
-static bool add_site(image_lsda *out, image_call_site site) {
+static bool add_site(image_lsda *out, image_call_site site)
+{
     if (out->count == out->capacity &&
         !inl_vec_reserve_((void **)&out->sites, &out->capacity, out->count + 1, sizeof site))
         return false;
@@ -37,7 +38,8 @@ static bool add_site(image_lsda *out, image_call_site site) {
     return true;
 }
 
-bool image_lsda_read(image *im, uint64_t addr, uint64_t start, image_lsda *out) {
+bool image_lsda_read(image *im, uint64_t addr, uint64_t start, image_lsda *out)
+{
     const uint8_t *bytes;
     uint64_t size;
     image_call_site *sites = out->sites;
@@ -51,8 +53,7 @@ bool image_lsda_read(image *im, uint64_t addr, uint64_t start, image_lsda *out) 
         image_call_site s;
         uint64_t from, pad;
         if (!image_take_format(&c, out->site_encoding, &from) ||
-            !image_take_format(&c, out->site_encoding, &s.length) ||
-            !image_take_format(&c, out->site_encoding, &pad) ||
+            !image_take_format(&c, out->site_encoding, &s.length) || !image_take_format(&c, out->site_encoding, &pad) ||
             !image_take_leb(&c, false, &s.action))
             return false;
         s.start = start + from;
@@ -62,7 +63,8 @@ bool image_lsda_read(image *im, uint64_t addr, uint64_t start, image_lsda *out) 
     return true;
 }
 
-void image_lsda_free(image_lsda *l) {
+void image_lsda_free(image_lsda *l)
+{
     free(l->sites);
     *l = (image_lsda){0};
 }

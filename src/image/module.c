@@ -36,13 +36,15 @@ static const uint64_t page = 4096; /* alignment of mappings is at least this, wh
 
 module_set *module_set_new(void) { return calloc(1, sizeof(module_set)); }
 
-static void free_entry(entry *e) {
+static void free_entry(entry *e)
+{
     image_close(e->m.image);
     inl_vec_free(&e->live);
     free(e);
 }
 
-void module_set_free(module_set *s) {
+void module_set_free(module_set *s)
+{
     if (!s) return;
     for (size_t i = 0; i < s->sorted.count; i++) free_entry(s->sorted.items[i]);
     inl_vec_free(&s->sorted);
@@ -51,7 +53,8 @@ void module_set_free(module_set *s) {
 
 module *module_first(const module_set *s) { return s->first; }
 
-module *module_at(const module_set *s, uint64_t addr) {
+module *module_at(const module_set *s, uint64_t addr)
+{
     size_t low = 0, high = s->sorted.count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -65,7 +68,8 @@ module *module_at(const module_set *s, uint64_t addr) {
 
 /* The bias at which [addr, ...) is the file from `offset` on as one of its executable segments. The
  * page at a border may belong to two segments: the one whose first page it is comes first. */
-static bool find_bias(const image *im, uint64_t addr, uint64_t offset, uint64_t *bias) {
+static bool find_bias(const image *im, uint64_t addr, uint64_t offset, uint64_t *bias)
+{
     const image_segment *s;
     size_t count = image_segments(im, &s);
     for (int exact = 1; exact >= 0; exact--) {
@@ -80,7 +84,8 @@ static bool find_bias(const image *im, uint64_t addr, uint64_t offset, uint64_t 
     return false;
 }
 
-static void set_extent(module *m) {
+static void set_extent(module *m)
+{
     const image_segment *s;
     size_t count = image_segments(m->image, &s);
     m->low = ~0ull;
@@ -92,12 +97,12 @@ static void set_extent(module *m) {
     }
 }
 
-static bool insert(module_set *s, entry *e) {
+static bool insert(module_set *s, entry *e)
+{
     size_t at = 0;
     if (!inl_vec_push(&s->sorted, e)) return false;
     while (s->sorted.items[at] != e && s->sorted.items[at]->m.low <= e->m.low) at++;
-    memmove(&s->sorted.items[at + 1], &s->sorted.items[at],
-            (s->sorted.count - 1 - at) * sizeof(entry *));
+    memmove(&s->sorted.items[at + 1], &s->sorted.items[at], (s->sorted.count - 1 - at) * sizeof(entry *));
     s->sorted.items[at] = e;
     if (s->last) s->last->next = &e->m;
     else s->first = &e->m;
@@ -109,7 +114,8 @@ static bool insert(module_set *s, entry *e) {
 }
 
 /* Takes the image over, also on failure. */
-static module *add_module(module_set *s, image *im, uint64_t bias, range live) {
+static module *add_module(module_set *s, image *im, uint64_t bias, range live)
+{
     entry *e = calloc(1, sizeof *e);
     if (!e) {
         image_close(im);
@@ -123,14 +129,16 @@ static module *add_module(module_set *s, image *im, uint64_t bias, range live) {
     return NULL;
 }
 
-module *module_set_add(module_set *s, image *im, uint64_t bias, bool is_main) {
+module *module_set_add(module_set *s, image *im, uint64_t bias, bool is_main)
+{
     module *m = add_module(s, im, bias, (range){0, 0});
     if (m) m->is_main = is_main;
     return m;
 }
 
 /* A further mapping of a module that is known already (it came in pieces, or one was remapped). */
-static bool extends_known(module_set *s, const char *path, range r, uint64_t offset) {
+static bool extends_known(module_set *s, const char *path, range r, uint64_t offset)
+{
     for (size_t i = 0; i < s->sorted.count; i++) {
         entry *e = s->sorted.items[i];
         uint64_t bias;
@@ -145,8 +153,8 @@ static bool extends_known(module_set *s, const char *path, range r, uint64_t off
     return false;
 }
 
-module *module_set_mapped(module_set *s, const char *path, uint64_t addr, uint64_t size,
-                          uint64_t offset, int prot) {
+module *module_set_mapped(module_set *s, const char *path, uint64_t addr, uint64_t size, uint64_t offset, int prot)
+{
     image *im;
     uint64_t bias;
     range r = {addr, addr + size};
@@ -158,7 +166,8 @@ module *module_set_mapped(module_set *s, const char *path, uint64_t addr, uint64
     return NULL;
 }
 
-static void subtract(entry *e, uint64_t low, uint64_t high) {
+static void subtract(entry *e, uint64_t low, uint64_t high)
+{
     for (size_t i = 0; i < e->live.count;) {
         range *r = &e->live.items[i], tail = {high, r->high};
         if (r->high <= low || r->low >= high) {
@@ -176,10 +185,10 @@ static void subtract(entry *e, uint64_t low, uint64_t high) {
     }
 }
 
-static void remove_at(module_set *s, size_t at) {
+static void remove_at(module_set *s, size_t at)
+{
     entry *e = s->sorted.items[at];
-    memmove(&s->sorted.items[at], &s->sorted.items[at + 1],
-            (--s->sorted.count - at) * sizeof(entry *));
+    memmove(&s->sorted.items[at], &s->sorted.items[at + 1], (--s->sorted.count - at) * sizeof(entry *));
     module *before = NULL;
     for (module *m = s->first; m != &e->m; m = m->next) before = m;
     if (before) before->next = e->m.next;
@@ -188,8 +197,8 @@ static void remove_at(module_set *s, size_t at) {
     free_entry(e);
 }
 
-void module_set_unmapped(module_set *s, uint64_t addr, uint64_t size,
-                         void (*gone)(module *, void *), void *arg) {
+void module_set_unmapped(module_set *s, uint64_t addr, uint64_t size, void (*gone)(module *, void *), void *arg)
+{
     uint64_t high = addr + size < addr ? ~0ull : addr + size;
     for (size_t i = 0; i < s->sorted.count;) {
         entry *e = s->sorted.items[i];
@@ -213,7 +222,8 @@ typedef struct map_line {
 } map_line;
 
 /* /proc is read in one go before anything is opened, since opening maps more. */
-static char *read_whole(const char *path, size_t *size) {
+static char *read_whole(const char *path, size_t *size)
+{
     INL_VEC(char) text = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return NULL;
@@ -236,7 +246,8 @@ static char *read_whole(const char *path, size_t *size) {
     return text.items;
 }
 
-static bool take_hex(char **at, char stop, uint64_t *out) {
+static bool take_hex(char **at, char stop, uint64_t *out)
+{
     uint64_t v = 0;
     char *p = *at;
     for (;; p++) {
@@ -251,7 +262,8 @@ static bool take_hex(char **at, char stop, uint64_t *out) {
 }
 
 /* The kernel escapes a newline in a name, and nothing else. */
-static void unescape(char *path) {
+static void unescape(char *path)
+{
     char *out = path;
     for (; *path; path++, out++) {
         *out = *path;
@@ -261,16 +273,15 @@ static void unescape(char *path) {
 }
 
 /* low-high rwxp offset device inode   path */
-static bool parse_line(char *line, map_line *out) {
+static bool parse_line(char *line, map_line *out)
+{
     uint64_t inode_skip;
     *out = (map_line){0};
     if (!take_hex(&line, '-', &out->r.low) || !take_hex(&line, ' ', &out->r.high)) return false;
     if (strlen(line) < 5) return false;
-    out->prot = (line[0] == 'r' ? PROT_READ : 0) | (line[1] == 'w' ? PROT_WRITE : 0) |
-                (line[2] == 'x' ? PROT_EXEC : 0);
+    out->prot = (line[0] == 'r' ? PROT_READ : 0) | (line[1] == 'w' ? PROT_WRITE : 0) | (line[2] == 'x' ? PROT_EXEC : 0);
     line += 5;
-    if (!take_hex(&line, ' ', &out->offset) || !take_hex(&line, ':', &inode_skip) ||
-        !take_hex(&line, ' ', &inode_skip))
+    if (!take_hex(&line, ' ', &out->offset) || !take_hex(&line, ':', &inode_skip) || !take_hex(&line, ' ', &inode_skip))
         return false;
     line += strspn(line, "0123456789");
     line += strspn(line, " ");
@@ -279,7 +290,8 @@ static bool parse_line(char *line, map_line *out) {
     return true;
 }
 
-static void add_vdso(module_set *s, const map_line *l) {
+static void add_vdso(module_set *s, const map_line *l)
+{
     image *im;
     const void *base = (const void *)(uintptr_t)l->r.low;
     const image_segment *seg;
@@ -291,14 +303,15 @@ static void add_vdso(module_set *s, const map_line *l) {
     if (m) m->is_vdso = true;
 }
 
-static bool same_file(const char *a, const char *b) {
+static bool same_file(const char *a, const char *b)
+{
     struct stat x, y;
-    return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-                                 x.st_ino == y.st_ino);
+    return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
 /* The kernel's auxiliary vector tells the program's headers from the interpreter's base. */
-static void mark_roles(module_set *s) {
+static void mark_roles(module_set *s)
+{
     size_t size = 0;
     module *program = NULL, *interp = NULL;
     char *aux = read_whole("/proc/self/auxv", &size);
@@ -320,8 +333,8 @@ static void mark_roles(module_set *s) {
     if (interp && interp != program) interp->is_interp = true;
 }
 
-inl_status module_set_scan(module_set *s, bool (*skip)(uint64_t low, uint64_t high, void *arg),
-                           void *arg, inl_error *e) {
+inl_status module_set_scan(module_set *s, bool (*skip)(uint64_t low, uint64_t high, void *arg), void *arg, inl_error *e)
+{
     size_t size;
     char *text = read_whole("/proc/self/maps", &size);
     if (!text) return inl_fail(e, INL_ERR_SYSTEM, "/proc/self/maps cannot be read");

@@ -21,13 +21,14 @@ typedef INL_VEC(slot) slot_list;
 typedef struct machine {
     uint16_t machine;
     uint32_t jump_slot, glob_dat, irelative; /* relocation types */
-    unsigned step, longest; /* distance at which entries may begin, size of the longest */
+    unsigned step, longest;                  /* distance at which entries may begin, size of the longest */
     /* The slot that the entry at `p` jumps through; false when it is no entry. */
     bool (*read)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);
 } machine;
 
 /* [endbr64] [bnd] jmp *slot(%rip) */
-static bool read_x86_64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot) {
+static bool read_x86_64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
+{
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     size_t at = have >= 4 && memcmp(p, endbr64, 4) == 0 ? 4 : 0;
     int32_t displacement;
@@ -39,7 +40,8 @@ static bool read_x86_64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *
 }
 
 /* [bti c] adrp x16, page; ldr x17, [x16, offset] */
-static bool read_aarch64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot) {
+static bool read_aarch64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
+{
     uint32_t page, load;
     if (have >= 4 && memcmp(p, "\x5f\x24\x03\xd5", 4) == 0) p += 4, have -= 4, addr += 4;
     if (have < 8) return false;
@@ -57,12 +59,14 @@ static const machine machines[] = {
     {EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE, 4, 24, read_aarch64},
 };
 
-static int by_slot(const void *a, const void *b) {
+static int by_slot(const void *a, const void *b)
+{
     const slot *x = a, *y = b;
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static int by_symbol(const void *a, const void *b) {
+static int by_symbol(const void *a, const void *b)
+{
     const image_sym *x = a, *y = b;
     if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
     if (x->global != y->global) return x->global ? -1 : 1;
@@ -70,7 +74,8 @@ static int by_symbol(const void *a, const void *b) {
 }
 
 /* A slot filled by an IFUNC resolver has no symbol; the resolver's own symbol names it. */
-static const char *resolver_name(const image *im, uint64_t addr) {
+static const char *resolver_name(const image *im, uint64_t addr)
+{
     size_t low = 0, high = im->symbols.count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -78,12 +83,12 @@ static const char *resolver_name(const image *im, uint64_t addr) {
         else high = middle;
     }
     bool found = low < im->symbols.count && im->symbols.items[low].addr == addr;
-    return found && im->symbols.items[low].kind == IMAGE_SYMBOL_FUNC ? im->symbols.items[low].name
-                                                                      : NULL;
+    return found && im->symbols.items[low].kind == IMAGE_SYMBOL_FUNC ? im->symbols.items[low].name : NULL;
 }
 
-static void add_slots(const image *im, const machine *m, const image_symtab *t,
-                      const uint8_t *relocations, size_t size, slot_list *out) {
+static void add_slots(const image *im, const machine *m, const image_symtab *t, const uint8_t *relocations, size_t size,
+                      slot_list *out)
+{
     for (size_t at = 0; size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
         Elf64_Rela r;
         Elf64_Sym s;
@@ -100,7 +105,8 @@ static void add_slots(const image *im, const machine *m, const image_symtab *t,
     }
 }
 
-static void collect_slots(image *im, const machine *m, slot_list *out) {
+static void collect_slots(image *im, const machine *m, slot_list *out)
+{
     const image_dynamic *d = image_dynamic_info(im);
     const uint8_t *bytes;
     image_symtab t;
@@ -116,34 +122,37 @@ static void collect_slots(image *im, const machine *m, slot_list *out) {
     for (uint32_t i = 1; !d->present && i < im->view.section_count; i++) { /* static, not PIE */
         Elf64_Shdr s;
         image_view_section(&im->view, i, &s);
-        if (s.sh_type == SHT_RELA && s.sh_flags & SHF_ALLOC &&
-            image_view_section_bytes(&im->view, &s, &bytes))
+        if (s.sh_type == SHT_RELA && s.sh_flags & SHF_ALLOC && image_view_section_bytes(&im->view, &s, &bytes))
             add_slots(im, m, &t, bytes, s.sh_size, out);
     }
     if (out->count) qsort(out->items, out->count, sizeof *out->items, by_slot);
 }
 
-static const char *entry_name(const machine *m, const slot_list *slots, const uint8_t *p,
-                              size_t have, uint64_t addr) {
+static const char *entry_name(const machine *m, const slot_list *slots, const uint8_t *p, size_t have, uint64_t addr)
+{
     slot wanted = {0};
     if (!m->read(p, have, addr, &wanted.addr)) return NULL;
     slot *s = bsearch(&wanted, slots->items, slots->count, sizeof wanted, by_slot);
     return s ? s->name : NULL;
 }
 
-static void add_entry(image *im, const char *name, uint64_t addr, uint64_t size) {
+static void add_entry(image *im, const char *name, uint64_t addr, uint64_t size)
+{
     size_t n = strlen(name);
     char *text = inl_arena_alloc(&im->arena, n + sizeof "@plt");
     if (!text) return;
     memcpy(text, name, n);
     memcpy(text + n, "@plt", sizeof "@plt");
-    inl_vec_push(&im->symbols, (image_sym){.name = text, .addr = addr, .size = size,
-                                           .kind = IMAGE_SYMBOL_PLT, .source = IMAGE_PROC_PLT,
+    inl_vec_push(&im->symbols, (image_sym){.name = text,
+                                           .addr = addr,
+                                           .size = size,
+                                           .kind = IMAGE_SYMBOL_PLT,
+                                           .source = IMAGE_PROC_PLT,
                                            .global = true});
 }
 
-static void scan(image *im, const machine *m, const slot_list *slots, uint64_t addr,
-                 uint64_t size) {
+static void scan(image *im, const machine *m, const slot_list *slots, uint64_t addr, uint64_t size)
+{
     const uint8_t *p;
     uint64_t end;
     size_t have = image_bytes(im, addr, &p);
@@ -162,7 +171,8 @@ static void scan(image *im, const machine *m, const slot_list *slots, uint64_t a
     if (name) add_entry(im, name, addr + start, have - start);
 }
 
-static void scan_unwind_ranges(image *im, const machine *m, const slot_list *slots) {
+static void scan_unwind_ranges(image *im, const machine *m, const slot_list *slots)
+{
     const image_unwind_range *r;
     size_t count = image_unwind_ranges(im, &r);
     uint64_t done = 0;
@@ -181,22 +191,21 @@ static void scan_unwind_ranges(image *im, const machine *m, const slot_list *slo
     }
 }
 
-void image_add_plt(image *im) {
+void image_add_plt(image *im)
+{
     const machine *m = NULL;
     slot_list slots = {0};
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if (machines[i].machine == im->view.header.e_machine) m = &machines[i];
     if (!m) return;
-    if (im->symbols.count)
-        qsort(im->symbols.items, im->symbols.count, sizeof(image_sym), by_symbol);
+    if (im->symbols.count) qsort(im->symbols.items, im->symbols.count, sizeof(image_sym), by_symbol);
     collect_slots(im, m, &slots);
     if (slots.count && im->view.section_count) {
         for (uint32_t i = 1; i < im->view.section_count; i++) {
             Elf64_Shdr s;
             image_view_section(&im->view, i, &s);
             const char *name = image_view_section_name(&im->view, &s);
-            if (s.sh_flags & SHF_EXECINSTR &&
-                (strncmp(name, ".plt", 4) == 0 || strncmp(name, ".iplt", 5) == 0))
+            if (s.sh_flags & SHF_EXECINSTR && (strncmp(name, ".plt", 4) == 0 || strncmp(name, ".iplt", 5) == 0))
                 scan(im, m, &slots, s.sh_addr, s.sh_size);
         }
     } else if (slots.count) {

@@ -55,7 +55,7 @@ typedef enum image_symbol_kind {
     IMAGE_SYMBOL_FUNC,  /* typed as a function */
     IMAGE_SYMBOL_LABEL, /* untyped and global, in an executable section */
     IMAGE_SYMBOL_PLT,
-    IMAGE_SYMBOL_MADE,  /* the name is made up, not the file's */
+    IMAGE_SYMBOL_MADE, /* the name is made up, not the file's */
     IMAGE_SYMBOL_DATA,
 } image_symbol_kind;
 
@@ -86,12 +86,12 @@ struct image {
     char *path;
     const char *name;
     image_view view;
-    void *map;  /* the file, mapped; or NULL */
-    void *copy; /* the bytes, copied; or NULL */
-    bool in_memory;      /* laid out by address, not by file offset */
-    uint64_t low;        /* in memory: the link-time address of the first byte */
-    uint64_t mapped_at;  /* in memory: where it was mapped */
-    inl_arena arena;     /* strings and alias lists */
+    void *map;          /* the file, mapped; or NULL */
+    void *copy;         /* the bytes, copied; or NULL */
+    bool in_memory;     /* laid out by address, not by file offset */
+    uint64_t low;       /* in memory: the link-time address of the first byte */
+    uint64_t mapped_at; /* in memory: where it was mapped */
+    inl_arena arena;    /* strings and alias lists */
 
     INL_VEC(image_segment) segments;
     Elf64_Phdr dynamic_header, unwind_header; /* p_memsz 0 when absent */
@@ -118,8 +118,7 @@ struct image {
 };
 
 /* view.c */
-inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path,
-                           inl_error *e);
+inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path, inl_error *e);
 const uint8_t *image_view_bytes(const image_view *v, uint64_t offset, uint64_t size); /* or NULL */
 bool image_view_section(const image_view *v, uint32_t i, Elf64_Shdr *out);
 /* The section's name, "" when it has none. */

@@ -23,7 +23,8 @@ typedef INL_VEC(draft) draft_list;
 static unsigned underscores(const char *name) { return (unsigned)strspn(name, "_"); }
 
 /* By address; within one address the preferred name comes first. */
-static int by_preference(const void *a, const void *b) {
+static int by_preference(const void *a, const void *b)
+{
     const image_sym *x = a, *y = b;
     if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -39,14 +40,16 @@ static int by_preference(const void *a, const void *b) {
 
 /* Among the few names of one address a repeated one is found wherever it stands; in absurdly long
  * lists only beside its twin. */
-static bool is_repeated(const char *const *names, size_t count, const char *name) {
+static bool is_repeated(const char *const *names, size_t count, const char *name)
+{
     size_t look = count > 32 ? 32 : count;
     for (size_t i = 0; i < look; i++)
         if (strcmp(names[count - 1 - i], name) == 0) return true;
     return false;
 }
 
-static const char *const *alias_list(image *im, const image_sym *group, size_t count) {
+static const char *const *alias_list(image *im, const image_sym *group, size_t count)
+{
     if (count == 1) return NULL;
     const char **names = inl_arena_alloc(&im->arena, (count + 1) * sizeof *names);
     if (!names) return NULL;
@@ -58,20 +61,21 @@ static const char *const *alias_list(image *im, const image_sym *group, size_t c
     return kept > 1 ? names + 1 : NULL; /* the first is the name itself */
 }
 
-static void draft_group(image *im, const image_sym *group, size_t count, draft_list *out) {
+static void draft_group(image *im, const image_sym *group, size_t count, draft_list *out)
+{
     const image_sym *first = group; /* data sorts last, so it is first only in a group of data */
     if (first->kind == IMAGE_SYMBOL_DATA) return;
     draft d = {.label = first->kind == IMAGE_SYMBOL_LABEL};
     d.proc = (image_proc){.addr = first->addr, .name = first->name, .source = first->source};
     for (size_t i = 0; i < count; i++)
-        if (group[i].kind == first->kind && group[i].size > d.proc.size)
-            d.proc.size = group[i].size;
+        if (group[i].kind == first->kind && group[i].size > d.proc.size) d.proc.size = group[i].size;
     d.sized = d.proc.size != 0;
     d.proc.aliases = alias_list(im, group, count);
     inl_vec_push(out, d);
 }
 
-static void draft_symbols(image *im, draft_list *out) {
+static void draft_symbols(image *im, draft_list *out)
+{
     image_syms *s = &im->symbols;
     if (s->count) qsort(s->items, s->count, sizeof *s->items, by_preference);
     for (size_t i = 0, next; i < s->count; i = next) {
@@ -80,7 +84,8 @@ static void draft_symbols(image *im, draft_list *out) {
     }
 }
 
-static void drop_inner_labels(draft_list *v) {
+static void drop_inner_labels(draft_list *v)
+{
     uint64_t covered = 0;
     size_t kept = 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -93,7 +98,8 @@ static void drop_inner_labels(draft_list *v) {
     v->count = kept;
 }
 
-static uint64_t section_end_at(image *im, uint64_t addr) {
+static uint64_t section_end_at(image *im, uint64_t addr)
+{
     const image_section *s;
     size_t count = image_sections(im, &s);
     for (size_t i = 0; i < count; i++)
@@ -103,7 +109,8 @@ static uint64_t section_end_at(image *im, uint64_t addr) {
 }
 
 /* The end of a procedure that begins at `addr` and says nothing of its size. */
-static uint64_t natural_end(image *im, uint64_t addr, uint64_t next) {
+static uint64_t natural_end(image *im, uint64_t addr, uint64_t next)
+{
     uint64_t end = 0;
     if (!image_executable(im, addr, &end)) return addr;
     uint64_t section = section_end_at(im, addr);
@@ -115,7 +122,8 @@ static uint64_t natural_end(image *im, uint64_t addr, uint64_t next) {
 
 /* Gives every draft a size, cuts it at the next one's start, and drops what is left empty. A draft
  * inside a larger one takes that one's tail along. */
-static void settle_ranges(image *im, draft_list *v) {
+static void settle_ranges(image *im, draft_list *v)
+{
     uint64_t covered = 0;
     size_t kept = 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -136,7 +144,8 @@ static void settle_ranges(image *im, draft_list *v) {
 }
 
 /* The first draft that begins after `addr`; the one before it may cover addr. */
-static size_t after(const draft_list *v, uint64_t addr) {
+static size_t after(const draft_list *v, uint64_t addr)
+{
     size_t low = 0, high = v->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -146,11 +155,13 @@ static size_t after(const draft_list *v, uint64_t addr) {
     return low;
 }
 
-static bool covers(const draft_list *v, size_t next, uint64_t addr) {
+static bool covers(const draft_list *v, size_t next, uint64_t addr)
+{
     return next && addr - v->items[next - 1].proc.addr < v->items[next - 1].proc.size;
 }
 
-static const char *made_name(image *im, const char *known, uint64_t addr) {
+static const char *made_name(image *im, const char *known, uint64_t addr)
+{
     char text[32];
     if (known) return known;
     snprintf(text, sizeof text, "sub_%llx", (unsigned long long)addr);
@@ -158,21 +169,23 @@ static const char *made_name(image *im, const char *known, uint64_t addr) {
 }
 
 static bool add_made(image *im, draft_list *v, const char *known, uint64_t addr, uint64_t size,
-                     image_proc_source source) {
+                     image_proc_source source)
+{
     image_proc p = {.addr = addr, .size = size, .source = source};
     p.name = made_name(im, known, addr);
     if (!p.name || size == 0) return p.name != NULL;
-    image_sym s = {.name = p.name, .addr = addr, .size = size, .kind = IMAGE_SYMBOL_MADE,
-                   .source = (uint8_t)source};
+    image_sym s = {.name = p.name, .addr = addr, .size = size, .kind = IMAGE_SYMBOL_MADE, .source = (uint8_t)source};
     return inl_vec_push(v, (draft){.proc = p, .sized = true}) && inl_vec_push(&im->symbols, s);
 }
 
-static int by_addr(const void *a, const void *b) {
+static int by_addr(const void *a, const void *b)
+{
     const draft *x = a, *y = b;
     return x->proc.addr < y->proc.addr ? -1 : x->proc.addr > y->proc.addr;
 }
 
-static void add_entries(image *im, draft_list *v) {
+static void add_entries(image *im, draft_list *v)
+{
     const image_dynamic *d = image_dynamic_info(im);
     const struct {
         const char *name;
@@ -196,7 +209,8 @@ static void add_entries(image *im, draft_list *v) {
     settle_ranges(im, v); /* one entry may begin inside another's reach */
 }
 
-static void add_unwind_ranges(image *im, draft_list *v) {
+static void add_unwind_ranges(image *im, draft_list *v)
+{
     const image_unwind_range *r;
     size_t count = image_unwind_ranges(im, &r);
     draft_list made = {0};
@@ -216,7 +230,8 @@ static void add_unwind_ranges(image *im, draft_list *v) {
     inl_vec_free(&made);
 }
 
-static void build(image *im) {
+static void build(image *im)
+{
     draft_list drafts = {0};
     image_load_symbols(im);
     draft_symbols(im, &drafts);
@@ -225,12 +240,12 @@ static void build(image *im) {
     add_entries(im, &drafts);
     add_unwind_ranges(im, &drafts);
     if (inl_vec_reserve(&im->procs, drafts.count))
-        for (size_t i = 0; i < drafts.count; i++)
-            im->procs.items[im->procs.count++] = drafts.items[i].proc;
+        for (size_t i = 0; i < drafts.count; i++) im->procs.items[im->procs.count++] = drafts.items[i].proc;
     inl_vec_free(&drafts);
 }
 
-size_t image_procs(image *im, const image_proc **out) {
+size_t image_procs(image *im, const image_proc **out)
+{
     if (!im->has_procs) {
         im->has_procs = true;
         build(im);
@@ -240,7 +255,8 @@ size_t image_procs(image *im, const image_proc **out) {
     return im->procs.count;
 }
 
-const image_proc *image_proc_at(image *im, uint64_t addr) {
+const image_proc *image_proc_at(image *im, uint64_t addr)
+{
     const image_proc *p;
     size_t low = 0, high = image_procs(im, &p);
     while (low < high) {

@@ -14,47 +14,51 @@ typedef struct machine {
 } machine;
 
 static const machine machines[] = {
-    {EM_X86_64, R_X86_64_RELATIVE, R_X86_64_IRELATIVE, R_X86_64_64, R_X86_64_GLOB_DAT,
-     R_X86_64_JUMP_SLOT},
-    {EM_AARCH64, R_AARCH64_RELATIVE, R_AARCH64_IRELATIVE, R_AARCH64_ABS64, R_AARCH64_GLOB_DAT,
-     R_AARCH64_JUMP_SLOT},
+    {EM_X86_64, R_X86_64_RELATIVE, R_X86_64_IRELATIVE, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT},
+    {EM_AARCH64, R_AARCH64_RELATIVE, R_AARCH64_IRELATIVE, R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT},
 };
 
-static const machine *machine_of(const image *im) {
+static const machine *machine_of(const image *im)
+{
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if (machines[i].machine == im->view.header.e_machine) return &machines[i];
     return NULL;
 }
 
 /* The address of a symbol that this image defines itself; else 0. */
-static uint64_t symbol_value(const image_symtab *t, uint32_t number) {
+static uint64_t symbol_value(const image_symtab *t, uint32_t number)
+{
     Elf64_Sym s;
     if (number == 0 || number >= t->count) return 0;
     memcpy(&s, t->symbols + (size_t)number * sizeof s, sizeof s);
     return s.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s.st_info) == STT_TLS ? 0 : s.st_value;
 }
 
-static uint64_t value_of(const machine *m, const image_symtab *t, const image_reloc *r) {
+static uint64_t value_of(const machine *m, const image_symtab *t, const image_reloc *r)
+{
     if (r->type == m->relative || r->type == m->irelative) return r->addend;
     if (r->type != m->absolute && r->type != m->glob_dat && r->type != m->jump_slot) return 0;
     uint64_t value = symbol_value(t, r->symbol);
     return value == 0 ? 0 : r->type == m->absolute ? value + r->addend : value;
 }
 
-static void add_rela(image *im, const machine *m, const image_symtab *t, const uint8_t *bytes,
-                     size_t size) {
+static void add_rela(image *im, const machine *m, const image_symtab *t, const uint8_t *bytes, size_t size)
+{
     if (!inl_vec_reserve(&im->relocs, im->relocs.count + size / sizeof(Elf64_Rela))) return;
     for (size_t at = 0; size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
         Elf64_Rela e;
         memcpy(&e, bytes + at, sizeof e);
-        image_reloc r = {.offset = e.r_offset, .addend = (uint64_t)e.r_addend,
-                         .type = ELF64_R_TYPE(e.r_info), .symbol = ELF64_R_SYM(e.r_info)};
+        image_reloc r = {.offset = e.r_offset,
+                         .addend = (uint64_t)e.r_addend,
+                         .type = ELF64_R_TYPE(e.r_info),
+                         .symbol = ELF64_R_SYM(e.r_info)};
         r.value = value_of(m, t, &r);
         inl_vec_push(&im->relocs, r); /* cannot fail: reserved above */
     }
 }
 
-static void add_word(image *im, const machine *m, uint64_t addr) {
+static void add_word(image *im, const machine *m, uint64_t addr)
+{
     image_reloc r = {.offset = addr, .type = m->relative};
     if (!image_read(im, addr, &r.addend, 8)) return;
     r.value = r.addend;
@@ -62,7 +66,8 @@ static void add_word(image *im, const machine *m, uint64_t addr) {
 }
 
 /* RELR: an even word is the address of a relocation, an odd one a bit map of the 63 words behind. */
-static void add_relr(image *im, const machine *m, const uint8_t *bytes, size_t size) {
+static void add_relr(image *im, const machine *m, const uint8_t *bytes, size_t size)
+{
     uint64_t next = 0;
     for (size_t at = 0; size - at >= 8; at += 8) {
         uint64_t entry;
@@ -78,18 +83,21 @@ static void add_relr(image *im, const machine *m, const uint8_t *bytes, size_t s
     }
 }
 
-static size_t table_bytes(const image *im, uint64_t addr, uint64_t size, const uint8_t **out) {
+static size_t table_bytes(const image *im, uint64_t addr, uint64_t size, const uint8_t **out)
+{
     size_t have = addr ? image_bytes(im, addr, out) : 0;
     return have > size ? (size_t)size : have;
 }
 
-static int by_offset(const void *a, const void *b) {
+static int by_offset(const void *a, const void *b)
+{
     const image_reloc *x = a, *y = b;
     if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
     return x->type < y->type ? -1 : x->type > y->type;
 }
 
-static void load_relocs(image *im) {
+static void load_relocs(image *im)
+{
     const image_dynamic *d = image_dynamic_info(im);
     const machine *m = machine_of(im);
     const uint8_t *bytes;
@@ -99,21 +107,19 @@ static void load_relocs(image *im) {
     if (!image_find_dynsym(im, &t)) t.count = 0;
     if ((size = table_bytes(im, d->rela, d->rela_size, &bytes))) add_rela(im, m, &t, bytes, size);
     bool apart = d->jmprel < d->rela || d->jmprel - d->rela >= d->rela_size;
-    if (apart && (size = table_bytes(im, d->jmprel, d->jmprel_size, &bytes)))
-        add_rela(im, m, &t, bytes, size);
+    if (apart && (size = table_bytes(im, d->jmprel, d->jmprel_size, &bytes))) add_rela(im, m, &t, bytes, size);
     if ((size = table_bytes(im, d->relr, d->relr_size, &bytes))) add_relr(im, m, bytes, size);
     for (uint32_t i = 1; !d->present && i < im->view.section_count; i++) {
         Elf64_Shdr s;
         image_view_section(&im->view, i, &s);
-        if (s.sh_type == SHT_RELA && s.sh_flags & SHF_ALLOC &&
-            image_view_section_bytes(&im->view, &s, &bytes))
+        if (s.sh_type == SHT_RELA && s.sh_flags & SHF_ALLOC && image_view_section_bytes(&im->view, &s, &bytes))
             add_rela(im, m, &t, bytes, s.sh_size);
     }
-    if (im->relocs.count)
-        qsort(im->relocs.items, im->relocs.count, sizeof *im->relocs.items, by_offset);
+    if (im->relocs.count) qsort(im->relocs.items, im->relocs.count, sizeof *im->relocs.items, by_offset);
 }
 
-size_t image_relocs(image *im, const image_reloc **out) {
+size_t image_relocs(image *im, const image_reloc **out)
+{
     if (!im->has_relocs) {
         im->has_relocs = true;
         load_relocs(im);
@@ -122,7 +128,8 @@ size_t image_relocs(image *im, const image_reloc **out) {
     return im->relocs.count;
 }
 
-static void add_code_symbols(image *im, const image_symtab *t) {
+static void add_code_symbols(image *im, const image_symtab *t)
+{
     for (size_t i = 0; i < t->count; i++) {
         Elf64_Sym s;
         memcpy(&s, t->symbols + i * sizeof s, sizeof s);
@@ -131,37 +138,38 @@ static void add_code_symbols(image *im, const image_symtab *t) {
         if (s.st_shndx == SHN_UNDEF || !image_executable(im, s.st_value, NULL) || !name) continue;
         bool label = type == STT_NOTYPE && ELF64_ST_BIND(s.st_info) != STB_LOCAL;
         if (type != STT_FUNC && type != STT_GNU_IFUNC && !label) continue;
-        image_code_symbol c = {s.st_value, s.st_size, name, t->source == IMAGE_PROC_DYNSYM,
-                               type == STT_FUNC, type == STT_GNU_IFUNC};
+        image_code_symbol c = {s.st_value,           s.st_size, name, t->source == IMAGE_PROC_DYNSYM, type == STT_FUNC,
+                               type == STT_GNU_IFUNC};
         if (!inl_vec_push(&im->code_symbols, c)) return;
     }
 }
 
-static int by_address(const void *a, const void *b) {
+static int by_address(const void *a, const void *b)
+{
     const image_code_symbol *x = a, *y = b;
     if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
     return (int)y->dynamic - (int)x->dynamic;
 }
 
-size_t image_code_symbols(image *im, const image_code_symbol **out) {
+size_t image_code_symbols(image *im, const image_code_symbol **out)
+{
     if (!im->has_code_symbols) {
         im->has_code_symbols = true;
         image_symtab t;
         const image_view *debug;
-        if (image_find_symtab(&im->view, &t) ||
-            ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
+        if (image_find_symtab(&im->view, &t) || ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
             add_code_symbols(im, &t);
         if (image_find_dynsym(im, &t)) add_code_symbols(im, &t);
         if (im->code_symbols.count)
-            qsort(im->code_symbols.items, im->code_symbols.count, sizeof *im->code_symbols.items,
-                  by_address);
+            qsort(im->code_symbols.items, im->code_symbols.count, sizeof *im->code_symbols.items, by_address);
     }
     *out = im->code_symbols.items;
     return im->code_symbols.count;
 }
 
 /* What the word at `addr` holds when the program runs, a link-time address. */
-static uint64_t word_at(image *im, uint64_t addr) {
+static uint64_t word_at(image *im, uint64_t addr)
+{
     const image_reloc *r;
     size_t low = 0, high = image_relocs(im, &r), count = high;
     while (low < high) {
@@ -175,7 +183,8 @@ static uint64_t word_at(image *im, uint64_t addr) {
     return word;
 }
 
-size_t image_startup(image *im, uint64_t *out, size_t room) {
+size_t image_startup(image *im, uint64_t *out, size_t room)
+{
     const image_dynamic *d = image_dynamic_info(im);
     uint64_t array[3] = {d->preinit_array, d->init_array, d->fini_array};
     uint64_t size[3] = {d->preinit_array_size, d->init_array_size, d->fini_array_size};

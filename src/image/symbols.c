@@ -7,23 +7,23 @@
 
 #include <stdlib.h>
 
-static uint64_t section_end(const image_view *v, uint32_t index, uint64_t flags) {
+static uint64_t section_end(const image_view *v, uint32_t index, uint64_t flags)
+{
     Elf64_Shdr s;
     if (!v || !image_view_section(v, index, &s) || (s.sh_flags & flags) != flags) return 0;
     return s.sh_addr + s.sh_size < s.sh_addr ? 0 : s.sh_addr + s.sh_size;
 }
 
 /* What a symbol stands for; false when it is nothing with an address in this image. */
-static bool classify(const image *im, const image_symtab *t, const Elf64_Sym *s, image_sym *out) {
+static bool classify(const image *im, const image_symtab *t, const Elf64_Sym *s, image_sym *out)
+{
     unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
     if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_COMMON) return false;
     *out = (image_sym){.addr = s->st_value, .size = s->st_size, .source = t->source};
     out->global = bind != STB_LOCAL; /* global, weak, unique */
     switch (type) {
     case STT_FUNC:
-    case STT_GNU_IFUNC:
-        out->kind = IMAGE_SYMBOL_FUNC;
-        return image_executable(im, s->st_value, NULL);
+    case STT_GNU_IFUNC: out->kind = IMAGE_SYMBOL_FUNC; return image_executable(im, s->st_value, NULL);
     case STT_OBJECT: out->kind = IMAGE_SYMBOL_DATA; return true;
     case STT_NOTYPE:
         /* Hand-written assembly often leaves the type out. A label at the very end of a section
@@ -37,7 +37,8 @@ static bool classify(const image *im, const image_symtab *t, const Elf64_Sym *s,
     }
 }
 
-static void add_table(image *im, const image_symtab *t) {
+static void add_table(image *im, const image_symtab *t)
+{
     if (!inl_vec_reserve(&im->symbols, im->symbols.count + t->count)) return;
     for (size_t i = 0; i < t->count; i++) {
         Elf64_Sym s;
@@ -56,26 +57,26 @@ static void add_table(image *im, const image_symtab *t) {
     }
 }
 
-bool image_find_symtab(const image_view *v, image_symtab *out) {
+bool image_find_symtab(const image_view *v, image_symtab *out)
+{
     Elf64_Shdr s, text;
     const uint8_t *strings;
     *out = (image_symtab){.view = v, .source = IMAGE_PROC_SYMTAB};
     if (!image_view_find(v, SHT_SYMTAB, NULL, &s) || !image_view_section(v, s.sh_link, &text) ||
-        !image_view_section_bytes(v, &s, &out->symbols) ||
-        !image_view_section_bytes(v, &text, &strings))
+        !image_view_section_bytes(v, &s, &out->symbols) || !image_view_section_bytes(v, &text, &strings))
         return false;
     out->count = s.sh_size / sizeof(Elf64_Sym);
     out->strings = (image_strings){(const char *)strings, text.sh_size};
     return out->count > 1;
 }
 
-void image_load_symbols(image *im) {
+void image_load_symbols(image *im)
+{
     image_symtab t;
     if (im->has_symbols) return;
     im->has_symbols = true;
     const image_view *debug;
-    if (image_find_symtab(&im->view, &t) ||
-        ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
+    if (image_find_symtab(&im->view, &t) || ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
         add_table(im, &t);
     if (image_find_dynsym(im, &t)) {
         if (im->view.section_count) t.view = &im->view;
@@ -86,23 +87,23 @@ void image_load_symbols(image *im) {
 
 /* The index holds, for each name, the best symbol that is code and the best that is the file's own;
  * often they are the same. Two slots may carry one name; a lookup walks on until it fits. */
-static uint64_t hash_name(const char *name) {
+static uint64_t hash_name(const char *name)
+{
     uint64_t h = 0xcbf29ce484222325;
     for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3;
     return h ^ h >> 29;
 }
 
 static bool is_code(const image_sym *s) { return s->kind != IMAGE_SYMBOL_DATA; }
-static bool is_own(const image_sym *s) {
-    return s->kind != IMAGE_SYMBOL_PLT && s->kind != IMAGE_SYMBOL_MADE;
+static bool is_own(const image_sym *s) { return s->kind != IMAGE_SYMBOL_PLT && s->kind != IMAGE_SYMBOL_MADE; }
+
+static unsigned merit(const image_sym *s)
+{
+    return (s->global ? 8 : 0) + (s->hidden ? 0 : 4) + (s->kind == IMAGE_SYMBOL_FUNC ? 2 : 0) + (is_own(s) ? 1 : 0);
 }
 
-static unsigned merit(const image_sym *s) {
-    return (s->global ? 8 : 0) + (s->hidden ? 0 : 4) + (s->kind == IMAGE_SYMBOL_FUNC ? 2 : 0) +
-           (is_own(s) ? 1 : 0);
-}
-
-static void index_add(image *im, uint32_t number) {
+static void index_add(image *im, uint32_t number)
+{
     const image_sym *s = &im->symbols.items[number];
     size_t mask = im->index_size - 1;
     for (size_t i = hash_name(s->name) & mask;; i = (i + 1) & mask) {
@@ -118,7 +119,8 @@ static void index_add(image *im, uint32_t number) {
 }
 
 /* The names were checked when they were taken, so hashing them reads inside the file. */
-void image_index_symbols(image *im) {
+void image_index_symbols(image *im)
+{
     size_t size = 16;
     if (im->index || im->symbols.count >= UINT32_MAX / 4) return;
     while (size < im->symbols.count * 2) size *= 2;
@@ -128,7 +130,8 @@ void image_index_symbols(image *im) {
     for (size_t i = 0; i < im->symbols.count; i++) index_add(im, (uint32_t)i);
 }
 
-static const image_sym *look_up(image *im, const char *name, bool code) {
+static const image_sym *look_up(image *im, const char *name, bool code)
+{
     const image_proc *procs;
     image_procs(im, &procs); /* completes the list and indexes it */
     if (!im->index) return NULL;
@@ -140,13 +143,15 @@ static const image_sym *look_up(image *im, const char *name, bool code) {
     return NULL;
 }
 
-const image_proc *image_proc_named(image *im, const char *name) {
+const image_proc *image_proc_named(image *im, const char *name)
+{
     const image_sym *s = look_up(im, name, true);
     const image_proc *p = s ? image_proc_at(im, s->addr) : NULL;
     return p && p->addr == s->addr ? p : NULL; /* a label inside another is no procedure */
 }
 
-bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size) {
+bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size)
+{
     const image_sym *code = look_up(im, name, true), *data = look_up(im, name, false);
     if (code && !is_own(code)) code = NULL;
     const image_sym *best = !code ? data : !data ? code : merit(data) > merit(code) ? data : code;
@@ -156,7 +161,8 @@ bool image_symbol(image *im, const char *name, uint64_t *addr, uint64_t *size) {
     return true;
 }
 
-bool image_variable_at(image *im, uint64_t addr, uint64_t *start, uint64_t *size) {
+bool image_variable_at(image *im, uint64_t addr, uint64_t *start, uint64_t *size)
+{
     image_load_symbols(im);
     for (size_t i = 0; i < im->symbols.count; i++) {
         const image_sym *s = &im->symbols.items[i];

@@ -22,14 +22,15 @@ typedef struct cie {
 
 typedef struct reader {
     image *im;
-    uint64_t header; /* address of .eh_frame_hdr, base of data-relative pointers */
+    uint64_t header;      /* address of .eh_frame_hdr, base of data-relative pointers */
     uint64_t start, size; /* .eh_frame */
     cie last;
 } reader;
 
 /* The record at `addr`: its body after the id. False at the end or when it does not fit. */
-static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_cursor *body,
-                      uint64_t *id, uint64_t *id_addr) {
+static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_cursor *body, uint64_t *id,
+                      uint64_t *id_addr)
+{
     const uint8_t *bytes;
     size_t have = image_bytes(im, addr, &bytes);
     if (have > limit) have = limit;
@@ -49,7 +50,8 @@ static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_curs
 }
 
 /* The letters that may stand in an augmentation string after 'z'. */
-static bool read_augmentation(const reader *r, image_cursor *c, const char *letters, cie *out) {
+static bool read_augmentation(const reader *r, image_cursor *c, const char *letters, cie *out)
+{
     uint64_t size, personality;
     if (!image_take_leb(c, false, &size) || size > (uint64_t)(c->end - c->at)) return false;
     out->has_augmentation = true;
@@ -77,22 +79,21 @@ static bool read_augmentation(const reader *r, image_cursor *c, const char *lett
     return true;
 }
 
-static bool read_cie(const reader *r, uint64_t addr, cie *out) {
+static bool read_cie(const reader *r, uint64_t addr, cie *out)
+{
     image_cursor c;
     uint64_t id, id_addr, number;
     uint8_t version;
     char letters[16] = "";
     *out = (cie){.addr = addr, .lsda_encoding = IMAGE_PE_OMIT};
     if (!record_at(r->im, addr, ~0ull, &c, &id, &id_addr) || id != 0) return false;
-    if (!image_take(&c, &version, 1) || (version != 1 && version != 3 && version != 4))
-        return false;
+    if (!image_take(&c, &version, 1) || (version != 1 && version != 3 && version != 4)) return false;
     for (size_t i = 0;; i++) {
         if (i == sizeof letters || !image_take(&c, &letters[i], 1)) return false;
         if (!letters[i]) break;
     }
     if (version == 4 && !image_skip(&c, 2)) return false; /* address and segment selector size */
-    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &number))
-        return false;
+    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &number)) return false;
     if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
     out->program = c;
     if (letters[0] == 0) return out->usable = true;
@@ -100,19 +101,18 @@ static bool read_cie(const reader *r, uint64_t addr, cie *out) {
     return out->usable = read_augmentation(r, &c, letters + 1, out);
 }
 
-static bool add_fde(reader *r, uint64_t fde, image_cursor c, uint64_t cie_addr) {
+static bool add_fde(reader *r, uint64_t fde, image_cursor c, uint64_t cie_addr)
+{
     image_unwind_range range = {.fde = fde};
     if (r->last.addr != cie_addr) read_cie(r, cie_addr, &r->last);
     if (!r->last.usable) return true;
     uint8_t encoding = r->last.pointer_encoding;
     uint64_t size, end;
-    if (!image_take_pointer(&c, encoding, r->header, &range.addr) ||
-        !image_take_format(&c, encoding, &range.size))
+    if (!image_take_pointer(&c, encoding, r->header, &range.addr) || !image_take_format(&c, encoding, &range.size))
         return true;
     if (range.size == 0 || !image_executable(r->im, range.addr, &end)) return true;
     if (range.size > end - range.addr) range.size = end - range.addr;
-    if (r->last.has_augmentation && image_take_leb(&c, false, &size) &&
-        size <= (uint64_t)(c.end - c.at) && size > 0) {
+    if (r->last.has_augmentation && image_take_leb(&c, false, &size) && size <= (uint64_t)(c.end - c.at) && size > 0) {
         image_cursor raw = c; /* a zero stands for no table, whatever it would be relative to */
         uint64_t zero;
         if (image_take_format(&raw, r->last.lsda_encoding, &zero) && zero != 0 &&
@@ -122,7 +122,8 @@ static bool add_fde(reader *r, uint64_t fde, image_cursor c, uint64_t cie_addr) 
     return inl_vec_push(&r->im->unwind, range);
 }
 
-static void read_section(reader *r, bool stops_at_zero) {
+static void read_section(reader *r, bool stops_at_zero)
+{
     uint64_t addr = r->start, left = r->size;
     while (left >= 4) {
         image_cursor body;
@@ -148,7 +149,8 @@ typedef struct search_header {
     uint8_t encoding;
 } search_header;
 
-static bool read_search_header(reader *r, search_header *out) {
+static bool read_search_header(reader *r, search_header *out)
+{
     const uint8_t *bytes;
     uint8_t head[4];
     *out = (search_header){0};
@@ -157,8 +159,7 @@ static bool read_search_header(reader *r, search_header *out) {
     size_t have = image_bytes(r->im, r->header, &bytes);
     if (have == 0) return false;
     image_cursor c = {bytes, bytes + have, r->header};
-    if (!image_take(&c, head, 4) || head[0] != 1 ||
-        !image_take_pointer(&c, head[1], r->header, &out->frame))
+    if (!image_take(&c, head, 4) || head[0] != 1 || !image_take_pointer(&c, head[1], r->header, &out->frame))
         return false;
     if (image_take_pointer(&c, head[2], r->header, &out->count)) {
         out->table = c;
@@ -169,27 +170,29 @@ static bool read_search_header(reader *r, search_header *out) {
     return true;
 }
 
-static void read_table(reader *r, search_header *h) {
+static void read_table(reader *r, search_header *h)
+{
     for (uint64_t i = 0; i < h->count; i++) {
         uint64_t addr, fde, id, id_addr;
         image_cursor body;
         if (!image_take_pointer(&h->table, h->encoding, r->header, &addr) ||
             !image_take_pointer(&h->table, h->encoding, r->header, &fde))
             return;
-        if (record_at(r->im, fde, ~0ull, &body, &id, &id_addr) && id != 0 &&
-            !add_fde(r, fde, body, id_addr - id))
+        if (record_at(r->im, fde, ~0ull, &body, &id, &id_addr) && id != 0 && !add_fde(r, fde, body, id_addr - id))
             return;
     }
 }
 
-static int by_addr(const void *a, const void *b) {
+static int by_addr(const void *a, const void *b)
+{
     const image_unwind_range *x = a, *y = b;
     if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
     if (x->size != y->size) return x->size > y->size ? -1 : 1;
     return x->fde < y->fde ? -1 : x->fde > y->fde;
 }
 
-static void sort_ranges(image_range_list *v) {
+static void sort_ranges(image_range_list *v)
+{
     size_t kept = 0;
     if (v->count == 0) return;
     qsort(v->items, v->count, sizeof *v->items, by_addr);
@@ -198,7 +201,8 @@ static void sort_ranges(image_range_list *v) {
     v->count = kept + 1;
 }
 
-static void read_rest(reader *r, search_header *h) {
+static void read_rest(reader *r, search_header *h)
+{
     for (uint64_t i = 0; i < h->count; i++) {
         image_unwind_range range = {0};
         uint64_t end;
@@ -212,7 +216,8 @@ static void read_rest(reader *r, search_header *h) {
     sort_ranges(&r->im->unread);
 }
 
-size_t image_unwind_unread(image *im, const image_unwind_range **out) {
+size_t image_unwind_unread(image *im, const image_unwind_range **out)
+{
     if (!im->has_unread) {
         im->has_unread = true;
         reader r = {.im = im};
@@ -223,7 +228,8 @@ size_t image_unwind_unread(image *im, const image_unwind_range **out) {
     return im->unread.count;
 }
 
-size_t image_unwind_ranges(image *im, const image_unwind_range **out) {
+size_t image_unwind_ranges(image *im, const image_unwind_range **out)
+{
     if (!im->has_unwind) {
         im->has_unwind = true;
         reader r = {.im = im};
@@ -231,8 +237,8 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out) {
         Elf64_Shdr s;
         const uint8_t *bytes;
         bool searchable = read_search_header(&r, &h);
-        bool has_section = image_view_find(&im->view, SHT_NULL, ".eh_frame", &s) &&
-                           s.sh_type != SHT_NOBITS && s.sh_flags & SHF_ALLOC;
+        bool has_section = image_view_find(&im->view, SHT_NULL, ".eh_frame", &s) && s.sh_type != SHT_NOBITS &&
+                           s.sh_flags & SHF_ALLOC;
         if (has_section) {
             r.start = s.sh_addr;
             r.size = s.sh_size;
@@ -248,23 +254,23 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out) {
     return im->unwind.count;
 }
 
-bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out) {
+bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out)
+{
     reader r = {.im = im, .header = im->unwind_header.p_vaddr};
     image_cursor c;
     uint64_t id, id_addr, value;
     cie from;
     if (!record_at(im, range->fde, ~0ull, &c, &id, &id_addr) || id == 0) return false;
     if (!read_cie(&r, id_addr - id, &from)) return false;
-    if (!image_take_format(&c, from.pointer_encoding, &value) ||
-        !image_take_format(&c, from.pointer_encoding, &value))
+    if (!image_take_format(&c, from.pointer_encoding, &value) || !image_take_format(&c, from.pointer_encoding, &value))
         return false;
-    if (from.has_augmentation && (!image_take_leb(&c, false, &value) || !image_skip(&c, value)))
-        return false;
+    if (from.has_augmentation && (!image_take_leb(&c, false, &value) || !image_skip(&c, value))) return false;
     *out = (image_frame){from.program, c, from.code_align};
     return true;
 }
 
-const image_unwind_range *image_unwind_at(image *im, uint64_t addr) {
+const image_unwind_range *image_unwind_at(image *im, uint64_t addr)
+{
     const image_unwind_range *r;
     size_t low = 0, high = image_unwind_ranges(im, &r);
     while (low < high) {

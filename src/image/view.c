@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const uint8_t *image_view_bytes(const image_view *v, uint64_t offset, uint64_t size) {
+const uint8_t *image_view_bytes(const image_view *v, uint64_t offset, uint64_t size)
+{
     return offset <= v->size && size <= v->size - offset ? v->data + offset : NULL;
 }
 
 /* Sections are a convenience: a table that does not fit the file counts as absent. */
-static void find_sections(image_view *v) {
+static void find_sections(image_view *v)
+{
     const Elf64_Ehdr *h = &v->header;
     if (h->e_shoff == 0 || h->e_shentsize != sizeof(Elf64_Shdr)) return;
     const uint8_t *first = image_view_bytes(v, h->e_shoff, sizeof(Elf64_Shdr));
@@ -25,8 +27,8 @@ static void find_sections(image_view *v) {
     v->section_names = h->e_shstrndx == SHN_XINDEX ? zero.sh_link : h->e_shstrndx;
 }
 
-inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path,
-                           inl_error *e) {
+inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path, inl_error *e)
+{
     Elf64_Ehdr *h = &v->header;
     *v = (image_view){.data = data, .size = size};
     if (size < SELFMAG || memcmp(data, ELFMAG, SELFMAG) != 0)
@@ -34,8 +36,7 @@ inl_status image_view_open(image_view *v, const void *data, size_t size, const c
     if (size < EI_NIDENT) return inl_fail(e, INL_ERR_FORMAT, "%s: cut short", path);
     const uint8_t *ident = data;
     if (ident[EI_CLASS] == ELFCLASS32)
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: a 32-bit file, only 64-bit ones are supported",
-                        path);
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: a 32-bit file, only 64-bit ones are supported", path);
     if (ident[EI_CLASS] != ELFCLASS64)
         return inl_fail(e, INL_ERR_FORMAT, "%s: unknown ELF class %u", path, ident[EI_CLASS]);
     if (ident[EI_DATA] == ELFDATA2MSB)
@@ -48,25 +49,29 @@ inl_status image_view_open(image_view *v, const void *data, size_t size, const c
     return INL_OK;
 }
 
-bool image_view_section(const image_view *v, uint32_t i, Elf64_Shdr *out) {
+bool image_view_section(const image_view *v, uint32_t i, Elf64_Shdr *out)
+{
     if (i >= v->section_count) return false;
     memcpy(out, v->data + v->header.e_shoff + (uint64_t)i * sizeof *out, sizeof *out);
     return true;
 }
 
-bool image_view_section_bytes(const image_view *v, const Elf64_Shdr *s, const uint8_t **out) {
+bool image_view_section_bytes(const image_view *v, const Elf64_Shdr *s, const uint8_t **out)
+{
     if (s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED) return false;
     *out = image_view_bytes(v, s->sh_offset, s->sh_size);
     return *out != NULL;
 }
 
-const char *image_string(const image_strings *s, uint64_t offset) {
+const char *image_string(const image_strings *s, uint64_t offset)
+{
     if (offset >= s->size) return NULL;
     if (s->text[s->size - 1] != 0 && !memchr(s->text + offset, 0, s->size - offset)) return NULL;
     return s->text + offset;
 }
 
-const char *image_view_section_name(const image_view *v, const Elf64_Shdr *section) {
+const char *image_view_section_name(const image_view *v, const Elf64_Shdr *section)
+{
     Elf64_Shdr names;
     const uint8_t *text;
     if (v->section_names == 0 || !image_view_section(v, v->section_names, &names) ||
@@ -77,7 +82,8 @@ const char *image_view_section_name(const image_view *v, const Elf64_Shdr *secti
     return name ? name : "";
 }
 
-bool image_view_find(const image_view *v, uint32_t type, const char *name, Elf64_Shdr *out) {
+bool image_view_find(const image_view *v, uint32_t type, const char *name, Elf64_Shdr *out)
+{
     for (uint32_t i = 1; i < v->section_count; i++) {
         image_view_section(v, i, out);
         if (type != SHT_NULL && out->sh_type != type) continue;
@@ -86,7 +92,8 @@ bool image_view_find(const image_view *v, uint32_t type, const char *name, Elf64
     return false;
 }
 
-size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]) {
+size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64])
+{
     size_t at = 0;
     while (size - at >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr n;
@@ -95,8 +102,8 @@ size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]) {
         uint64_t name_size = ((uint64_t)n.n_namesz + 3) & ~3ull;
         uint64_t desc_size = ((uint64_t)n.n_descsz + 3) & ~3ull;
         if (name_size > size - at || n.n_descsz > size - at - name_size) return 0;
-        if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && memcmp(notes + at, "GNU", 4) == 0 &&
-            n.n_descsz > 0 && n.n_descsz <= 64) {
+        if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && memcmp(notes + at, "GNU", 4) == 0 && n.n_descsz > 0 &&
+            n.n_descsz <= 64) {
             memcpy(id, notes + at + name_size, n.n_descsz);
             return n.n_descsz;
         }
@@ -107,7 +114,8 @@ size_t image_find_build_id(const uint8_t *notes, size_t size, uint8_t id[64]) {
 }
 
 /* Only regular files: opening a device or a FIFO could block or have an effect. */
-void *image_map_file(const char *path, size_t *size) {
+void *image_map_file(const char *path, size_t *size)
+{
     struct stat st;
     void *map = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

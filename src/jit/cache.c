@@ -35,21 +35,21 @@ enum {
     PAGE = 4096,
 };
 
-#define REACH 0x78000000ll     /* what an arena may be away from code it translates */
+#define REACH      0x78000000ll /* what an arena may be away from code it translates */
 #define CHUNK_FREE 0
-#define CHUNK_LIVE UINT64_MAX  /* otherwise the epoch that the chunk was retired in */
+#define CHUNK_LIVE UINT64_MAX /* otherwise the epoch that the chunk was retired in */
 
 static jit_arena arenas[MAX_ARENAS];
-static uint32_t arena_high;    /* slots in use lie below */
+static uint32_t arena_high; /* slots in use lie below */
 static bool something_retired;
-static size_t dropped;         /* bytes of code and stubs that are used no more, live generation */
+static size_t dropped; /* bytes of code and stubs that are used no more, live generation */
 
 uint8_t *jit_meta_base;
-static inl_room meta;          /* MAX_CHUNKS, mapped as far as they have been used */
+static inl_room meta;                     /* MAX_CHUNKS, mapped as far as they have been used */
 static size_t arena_size = DEFAULT_ARENA; /* less under a limit of address space */
 static uint64_t chunk_state[MAX_CHUNKS];
-static uint32_t meta_chunk;    /* being filled */
-static size_t meta_at;         /* in it; CHUNK when there is none */
+static uint32_t meta_chunk; /* being filled */
+static size_t meta_at;      /* in it; CHUNK when there is none */
 
 static void unmap_memory(uint64_t at, size_t size)
 {
@@ -60,8 +60,7 @@ static void unmap_memory(uint64_t at, size_t size)
 
 static bool in_reach(uint64_t low, uint64_t high, uint64_t app)
 {
-    return app < high + REACH && app + REACH > low && (int64_t)(app - low) < REACH &&
-           (int64_t)(high - app) < REACH;
+    return app < high + REACH && app + REACH > low && (int64_t)(app - low) < REACH && (int64_t)(high - app) < REACH;
 }
 
 /* Reserves address space near `app`. Above a program lies its heap, which must be able to grow, so
@@ -88,16 +87,11 @@ static uint64_t reserve_near(uint64_t app, size_t size)
 /* Makes shared memory at `write` visible at `exec` too, in place of what is there. */
 static bool map_execute_view(uint64_t write, uint64_t exec, size_t size)
 {
-    long e = sys_call(SYS_mremap, (long)write, 0, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                      (long)exec, 0);
-    return !sys_failed(e) &&
-           !sys_failed(sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC));
+    long e = sys_call(SYS_mremap, (long)write, 0, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED, (long)exec, 0);
+    return !sys_failed(e) && !sys_failed(sys_call3(SYS_mprotect, (long)exec, (long)size, PROT_READ | PROT_EXEC));
 }
 
-static uint64_t map_shared(size_t size)
-{
-    return inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED);
-}
+static uint64_t map_shared(size_t size) { return inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED); }
 
 /* --- arenas --- */
 
@@ -125,8 +119,7 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
     }
     uint32_t pieces = (uint32_t)(size / BYTES_PER_PIECE);
     uint64_t exec = reserve_near(app, size), write = map_shared(size);
-    uint64_t index = inl_region_map(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE);
+    uint64_t index = inl_region_map(0, 2 * sizeof(jit_piece) * pieces, PROT_READ | PROT_WRITE, MAP_PRIVATE);
     if (!exec || !write || !index || !map_execute_view(write, exec, size)) {
         unmap_memory(index, 2 * sizeof(jit_piece) * pieces);
         unmap_memory(exec, size);
@@ -134,17 +127,21 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
         inl_fail(e, INL_ERR_NO_MEMORY, "no address space for %zu KB of code cache", size >> 10);
         return NULL;
     }
-    *a = (jit_arena){.write = (uint8_t *)write, .size = size, .stub_at = size,
-                     .code = (jit_piece *)index, .stubs = (jit_piece *)index + pieces,
-                     .max_pieces = pieces, .next = jit.arenas};
+    *a = (jit_arena){.write = (uint8_t *)write,
+                     .size = size,
+                     .stub_at = size,
+                     .code = (jit_piece *)index,
+                     .stubs = (jit_piece *)index + pieces,
+                     .max_pieces = pieces,
+                     .next = jit.arenas};
     __atomic_store_n(&a->exec, exec, __ATOMIC_RELEASE); /* handlers see the arena from here on */
     jit_emit_tails(a);
     if (arena_high <= (uint32_t)(a - arenas))
         __atomic_store_n(&arena_high, (uint32_t)(a - arenas) + 1, __ATOMIC_RELEASE);
     jit.arenas = a;
     own(a, true);
-    inl_log(INL_LOG_CACHE, "arena of %zu KB at %#llx for code at %#llx", size >> 10,
-            (unsigned long long)exec, (unsigned long long)app);
+    inl_log(INL_LOG_CACHE, "arena of %zu KB at %#llx for code at %#llx", size >> 10, (unsigned long long)exec,
+            (unsigned long long)app);
     return a;
 }
 
@@ -168,15 +165,9 @@ jit_arena *jit_arena_of(uint64_t exec)
     return NULL;
 }
 
-bool jit_cache_contains(uint64_t addr)
-{
-    return jit_arena_of(addr) != NULL;
-}
+bool jit_cache_contains(uint64_t addr) { return jit_arena_of(addr) != NULL; }
 
-static size_t used(const jit_arena *a)
-{
-    return a->code_at + (a->size - a->stub_at);
-}
+static size_t used(const jit_arena *a) { return a->code_at + (a->size - a->stub_at); }
 
 size_t jit_cache_bytes(void)
 {
@@ -185,15 +176,11 @@ size_t jit_cache_bytes(void)
     return sum;
 }
 
-void jit_cache_dropped(const jit_fragment *f)
-{
-    dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES;
-}
+void jit_cache_dropped(const jit_fragment *f) { dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES; }
 
 static bool has_room(const jit_arena *a, size_t room)
 {
-    return a->stub_at - a->code_at >= room && a->code_count + 2 < a->max_pieces &&
-           a->stub_count + 2 < a->max_pieces;
+    return a->stub_at - a->code_at >= room && a->code_count + 2 < a->max_pieces && a->stub_count + 2 < a->max_pieces;
 }
 
 static jit_arena *find_arena(uint64_t app, size_t room)
@@ -206,8 +193,7 @@ static jit_arena *find_arena(uint64_t app, size_t room)
 static bool meta_is_low(void)
 {
     uint32_t chunks_left = 0;
-    for (uint32_t i = 0; i < MAX_CHUNKS && chunks_left < 2; i++)
-        chunks_left += chunk_state[i] == CHUNK_FREE;
+    for (uint32_t i = 0; i < MAX_CHUNKS && chunks_left < 2; i++) chunks_left += chunk_state[i] == CHUNK_FREE;
     return chunks_left < 2;
 }
 
@@ -312,10 +298,7 @@ static uint64_t oldest_epoch(void)
     return oldest;
 }
 
-bool jit_cache_is_held(void)
-{
-    return something_retired && oldest_epoch() < jit.epoch;
-}
+bool jit_cache_is_held(void) { return something_retired && oldest_epoch() < jit.epoch; }
 
 void jit_cache_reclaim(void)
 {
@@ -374,8 +357,8 @@ static bool copy_arena(jit_arena *a)
 
 static bool adopt_copy(jit_arena *a)
 {
-    long w = sys_call(SYS_mremap, (long)a->fork_copy, (long)a->size, (long)a->size,
-                      MREMAP_MAYMOVE | MREMAP_FIXED, (long)a->write, 0);
+    long w = sys_call(SYS_mremap, (long)a->fork_copy, (long)a->size, (long)a->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                      (long)a->write, 0);
     a->fork_copy = 0;
     return !sys_failed(w) && map_execute_view((uint64_t)w, a->exec, a->size);
 }

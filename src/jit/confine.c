@@ -47,9 +47,9 @@ struct jit_filter {
 
 /* --- the prefix --- */
 
-#define LOAD(member, half)                                                                                  \
+#define LOAD(member, half)                                                                                             \
     (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member) + (half))
-#define JUMP(op, value, yes, no)                                                                            \
+#define JUMP(op, value, yes, no)                                                                                       \
     (struct sock_filter) BPF_JUMP(BPF_JMP | (op) | BPF_K, (uint32_t)(value), (uint8_t)(yes), (uint8_t)(no))
 #define RETURN(value) (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, value)
 
@@ -161,6 +161,7 @@ jit_verdict jit_confine_ask(const jit_thread *t, const weave_context *c)
 }
 
 /* What a launcher, its helper and the tool in the new process cannot do without. */
+/* clang-format off */
 static const struct need {
     int nr;
     const char *name;
@@ -173,6 +174,7 @@ static const struct need {
     NEED(exit_group), NEED(execve),
 #undef NEED
 };
+/* clang-format on */
 
 const char *jit_confine_bars_tool(const jit_thread *t)
 {
@@ -279,7 +281,8 @@ static long set_filter(jit_thread *t, const weave_context *c, int place, uint64_
         return jit_pass(t, c);
     if (program.len > BPF_MAXINSNS - PREFIX) {
         jit_say("a filter of system calls (seccomp) of %u instructions leaves no room for Inlay's own calls; "
-                "what it forbids the tool cannot do either", program.len);
+                "what it forbids the tool cannot do either",
+                program.len);
         return jit_pass(t, c);
     }
     jit_filter *f = new_filter(program.len);

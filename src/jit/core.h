@@ -23,17 +23,17 @@
 #include "jit/jit.h"
 
 enum {
-    JIT_MAX_INSNS = 256,     /* upper bound of jit_options.max_block_insns */
+    JIT_MAX_INSNS = 256, /* upper bound of jit_options.max_block_insns */
     JIT_MAX_BLOCKS = 64,
     JIT_MAX_EXITS = JIT_MAX_INSNS + JIT_MAX_INSNS / 2,
     JIT_MAX_MARKS = 2 * JIT_MAX_INSNS,
-    JIT_CHECKED_INSNS = 32,  /* in a run whose code is checked at each entry */
+    JIT_CHECKED_INSNS = 32, /* in a run whose code is checked at each entry */
 };
 
 /* A piece of an arena's code and the fragment it belongs to. */
 typedef struct jit_piece {
-    uint32_t at;        /* offset in the arena */
-    uint32_t fragment;  /* jit_meta_ref */
+    uint32_t at;       /* offset in the arena */
+    uint32_t fragment; /* jit_meta_ref */
 } jit_piece;
 
 typedef struct jit_arena {
@@ -55,27 +55,21 @@ typedef struct jit_arena {
 /* An arena with at least `room` free bytes that reaches `app`; NULL with the error filled. May flush
  * everything (then jit.epoch has changed). */
 jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e);
-void *jit_meta_alloc(size_t bytes);              /* zeroed, 8-byte aligned; NULL when used up */
+void *jit_meta_alloc(size_t bytes); /* zeroed, 8-byte aligned; NULL when used up */
 extern uint8_t *jit_meta_base;
-static inline uint32_t jit_meta_ref(const void *p)
-{
-    return (uint32_t)(((const uint8_t *)p - jit_meta_base) >> 3);
-}
+static inline uint32_t jit_meta_ref(const void *p) { return (uint32_t)(((const uint8_t *)p - jit_meta_base) >> 3); }
 static inline void *jit_meta_at(uint32_t ref) { return jit_meta_base + ((uint64_t)ref << 3); }
 /* Retires all arenas and metadata; called by jit_flush_all. */
 void jit_cache_retire(void);
-bool jit_cache_is_held(void);                    /* memory will be free when other threads have left the cache */
-void jit_cache_reclaim(void);                    /* frees what no thread can be in any more */
-void jit_cache_dropped(const jit_fragment *f);   /* its code is not used any more */
-size_t jit_cache_bytes(void);                    /* code bytes in use, live generation */
-jit_arena *jit_arena_of(uint64_t exec);          /* async-signal-safe; live or retired */
-static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec)
-{
-    return a->write + (exec - a->exec);
-}
+bool jit_cache_is_held(void);                  /* memory will be free when other threads have left the cache */
+void jit_cache_reclaim(void);                  /* frees what no thread can be in any more */
+void jit_cache_dropped(const jit_fragment *f); /* its code is not used any more */
+size_t jit_cache_bytes(void);                  /* code bytes in use, live generation */
+jit_arena *jit_arena_of(uint64_t exec);        /* async-signal-safe; live or retired */
+static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec) { return a->write + (exec - a->exec); }
 
 /* --- fragment.c --- */
-bool jit_fragment_publish(jit_fragment *f);                 /* by application address */
+bool jit_fragment_publish(jit_fragment *f); /* by application address */
 jit_fragment *jit_fragment_find(uint64_t app, bool continues);
 /* Tells handlers that [at, next piece) of the arena's code (or stubs) is of `f`. */
 bool jit_piece_add(jit_arena *, jit_fragment *f, uint32_t at, bool stubs);
@@ -83,8 +77,8 @@ void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 
 /* --- translate.c --- */
 /* As jit_lookup_or_translate; `continues`: entered by the exit of a run that was cut for length. */
-jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool continues,
-                            int *fault_signo, int *fault_code);
+jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
+                            int *fault_code);
 
 /* One instruction, for one execution, from a page that is not guarded. */
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
@@ -99,29 +93,29 @@ uint64_t jit_memory_mapped_behind(uint64_t addr); /* bytes up to the end of what
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
-void jit_memory_clear(void);     /* at a flush: no fragments any more */
+void jit_memory_clear(void);                                         /* at a flush: no fragments any more */
 
 /* --- guard.c --- */
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
  * that it is entered. */
 bool jit_guard(uint64_t page, int prot, bool shared);
 void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is being changed anyway */
-void jit_memory_take_writes(void); /* drops pages that the runtime itself wrote to */
+void jit_memory_take_writes(void);                   /* drops pages that the runtime itself wrote to */
 extern uint32_t jit_memory_written;
 
 /* --- ibl.c --- */
 bool jit_ibl_init(void);
-void jit_ibl_clear(void);        /* at a flush: both tables, all threads */
+void jit_ibl_clear(void);                               /* at a flush: both tables, all threads */
 void jit_ibl_enter(jit_thread *, const jit_fragment *); /* into the thread's own first-level table */
 
 /* --- a translation in the making (translate.c, lowering) --- */
 typedef struct jit_wanted_exit {
     uint64_t target;
-    uint32_t rel32_at;      /* in build->code */
+    uint32_t rel32_at; /* in build->code */
 } jit_wanted_exit;
 typedef struct jit_wanted_const {
     uint64_t value;
-    uint32_t disp_at;       /* RIP-relative displacement that ends its instruction */
+    uint32_t disp_at; /* RIP-relative displacement that ends its instruction */
 } jit_wanted_const;
 /* Within the translation of an instruction, from `at` on registers in `spilled` are in their slots. */
 typedef struct jit_mark {
@@ -131,17 +125,16 @@ typedef struct jit_mark {
 } jit_mark;
 
 /* Encodes the weaver's map into metadata. */
-bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks,
-                             unsigned mark_count);
+bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count);
 
 typedef struct jit_build {
     jit_arena *arena;
     x86_code *code;
     const weave_run *run;
-    bool cut;               /* the run ends because of its length */
-    bool once;              /* one instruction, not to be found again */
-    bool checked;           /* it compares its code with the program's at each entry: `source` */
-    unsigned most;          /* instructions, or 0 */
+    bool cut;      /* the run ends because of its length */
+    bool once;     /* one instruction, not to be found again */
+    bool checked;  /* it compares its code with the program's at each entry: `source` */
+    unsigned most; /* instructions, or 0 */
     unsigned exit_count, const_count, mark_count, check_bytes;
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];

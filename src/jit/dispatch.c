@@ -148,16 +148,14 @@ static bool skip_ours(uint64_t low, uint64_t high, void *arg)
 static void announce_modules(void)
 {
     if (!jit.client.module_loaded) return;
-    for (module *m = module_first(jit.modules); m; m = m->next)
-        jit.client.module_loaded(jit.client.arg, m);
+    for (module *m = module_first(jit.modules); m; m = m->next) jit.client.module_loaded(jit.client.arg, m);
 }
 
 inl_status jit_check_processor(inl_error *e)
 {
     const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
     if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
-    return inl_fail(e, INL_ERR_UNSUPPORTED,
-                    "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
 }
 
 static inl_status set_up_tables(inl_error *e)
@@ -188,8 +186,7 @@ inl_status jit_first_thread(inl_error *e)
     return INL_OK;
 }
 
-inl_status jit_init(const jit_client *client, const jit_options *options, const jit_start_state *start,
-                    inl_error *e)
+inl_status jit_init(const jit_client *client, const jit_options *options, const jit_start_state *start, inl_error *e)
 {
     memset(&jit, 0, sizeof jit);
     if (client) jit.client = *client;

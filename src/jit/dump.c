@@ -106,8 +106,7 @@ static void put_code(const jit_fragment *f, const uint8_t *bytes, uint32_t from,
     }
 }
 
-static void put_lowered(const jit_fragment *f, const weave_run *run, const weave_output *o,
-                        const uint8_t *bytes)
+static void put_lowered(const jit_fragment *f, const weave_run *run, const weave_output *o, const uint8_t *bytes)
 {
     if (f->start_to_exec) put("  landing\n");
     put_code(f, bytes, 0, f->start_to_exec);

@@ -37,9 +37,9 @@
 #endif
 
 enum {
-    HEAD = 256,            /* what the kernel reads of a file to tell its kind */
+    HEAD = 256, /* what the kernel reads of a file to tell its kind */
     SCRIPT_DEPTH = 5,
-    SLACK = 16384,         /* room for the launcher's own arguments */
+    SLACK = 16384, /* room for the launcher's own arguments */
 };
 
 enum kind { KIND_DOUBT, KIND_ELF, KIND_SCRIPT, KIND_FOREIGN, KIND_PRIVILEGED };
@@ -58,8 +58,7 @@ static bool changes_ids(int fd)
     char value[64];
     if (sys_call2(SYS_fstat, fd, (long)&st)) return true;
     if (st.st_mode & S_ISUID && st.st_uid != (uid_t)sys_call0(SYS_geteuid)) return true;
-    if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-        st.st_gid != (gid_t)sys_call0(SYS_getegid))
+    if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != (gid_t)sys_call0(SYS_getegid))
         return true;
     return sys_call0(SYS_geteuid) != 0 &&
            sys_call4(SYS_fgetxattr, fd, (long)"security.capability", (long)value, sizeof value) > 0;
@@ -99,10 +98,8 @@ static enum kind kind_of(int dirfd, const char *path, int depth)
         return k == KIND_ELF && privileged ? KIND_PRIVILEGED : k;
     }
     char *interpreter;
-    if (n < 3 || head[0] != '#' || head[1] != '!' || !interpreter_of(head, &interpreter))
-        return KIND_DOUBT;
-    if (sys_call4(SYS_faccessat2, AT_FDCWD, (long)interpreter, X_OK, AT_EACCESS))
-        return KIND_DOUBT;
+    if (n < 3 || head[0] != '#' || head[1] != '!' || !interpreter_of(head, &interpreter)) return KIND_DOUBT;
+    if (sys_call4(SYS_faccessat2, AT_FDCWD, (long)interpreter, X_OK, AT_EACCESS)) return KIND_DOUBT;
     enum kind k = kind_of(AT_FDCWD, interpreter, depth + 1);
     return k == KIND_ELF ? KIND_SCRIPT : k;
 }
@@ -148,16 +145,14 @@ static bool names_own_exe(const char *path)
 {
     char own[48];
     snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
-    return !strcmp(path, "/proc/self/exe") || !strcmp(path, "/proc/thread-self/exe") ||
-           !strcmp(path, own);
+    return !strcmp(path, "/proc/self/exe") || !strcmp(path, "/proc/thread-self/exe") || !strcmp(path, own);
 }
 
 static bool own_exe(char *out, size_t size)
 {
     const char *link = "/proc/self/exe";
     long n = 0;
-    if (jit.client.proc_link)
-        n = (long)jit.client.proc_link(jit.client.arg, link, out, size - 1);
+    if (jit.client.proc_link) n = (long)jit.client.proc_link(jit.client.arg, link, out, size - 1);
     if (n <= 0) n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size - 1);
     if (n <= 0) return false;
     out[n] = 0;
@@ -177,8 +172,7 @@ static bool settle_path(const request *r, char *out, size_t size)
     }
     if (!jit_proc_fd_path(r->dirfd, out, size) || out[0] != '/') return false;
     size_t n = strlen(out);
-    if (r->path[0] && (size_t)snprintf(out + n, size - n, "/%s", r->path) >= size - n)
-        return false;
+    if (r->path[0] && (size_t)snprintf(out + n, size - n, "/%s", r->path) >= size - n) return false;
     return sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS) == 0;
 }
 
@@ -205,10 +199,8 @@ static long exec_now(jit_thread *t, long nr, const long args[6])
     }
     jit_kernel_mask_set(t->sigmask);
     long answer = jit_pass_args(t, nr, args);
-    if (t->pending.present)
-        jit_kernel_mask_set(~JIT_FAULTS);
-    else
-        jit_mask_apply(t);
+    if (t->pending.present) jit_kernel_mask_set(~JIT_FAULTS);
+    else jit_mask_apply(t);
     return answer;
 }
 
@@ -289,8 +281,7 @@ static long exec_planned(jit_thread *t, const request *r, const jit_exec_plan *p
 long jit_sys_execve(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX], settled[PATH_MAX];
-    request r = {.dirfd = dirfd, .flags = flags, .path = name, .path_address = path,
-                 .argv = argv, .envp = envp};
+    request r = {.dirfd = dirfd, .flags = flags, .path = name, .path_address = path, .argv = argv, .envp = envp};
     jit_exec_plan plan = {.fd = -1};
     if (!jit.client.exec || jit_read_string(name, path, sizeof name) < 0 || !vectors_fit(&r))
         return exec_natively(t, &r);
@@ -298,10 +289,8 @@ long jit_sys_execve(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     if (has_tracer(&r) || is_barred(t, &r)) return exec_natively(t, &r);
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
-    if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled))
-        return exec_natively(t, &r);
-    if (!jit.client.exec(jit.client.arg, t, settled, (char *const *)argv, (char *const *)envp,
-                         &plan))
+    if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled)) return exec_natively(t, &r);
+    if (!jit.client.exec(jit.client.arg, t, settled, (char *const *)argv, (char *const *)envp, &plan))
         return exec_natively(t, &r);
     inl_log(INL_LOG_INJECT, "exec of %s under the tool", settled);
     return exec_planned(t, &r, &plan);

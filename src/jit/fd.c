@@ -26,8 +26,7 @@ static void choose_base(const struct rlimit *limit)
     rlim_t b = limit->rlim_cur;
     if (b < LOWEST_BASE) b = LOWEST_BASE;
     if (b > HIGHEST_BASE) b = HIGHEST_BASE;
-    if (b + PLACES > limit->rlim_max)
-        b = limit->rlim_max > 2 * PLACES ? limit->rlim_max - PLACES : PLACES;
+    if (b + PLACES > limit->rlim_max) b = limit->rlim_max > 2 * PLACES ? limit->rlim_max - PLACES : PLACES;
     jit_fd_base = (uint32_t)b;
 }
 
@@ -44,8 +43,7 @@ int jit_fd_hide(int fd)
         sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&raised, 0);
     }
     long hidden = sys_call3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, base);
-    if (raised.rlim_cur != limit.rlim_cur)
-        sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
+    if (raised.rlim_cur != limit.rlim_cur) sys_call4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&limit, 0);
     if (hidden < 0) return (int)hidden;
     if (hidden >= base + PLACES) {
         sys_call1(SYS_close, hidden);
@@ -76,8 +74,7 @@ static long close_parts(jit_thread *t, uint64_t first, uint64_t last, uint64_t f
     for (unsigned i = 0; i < PLACES && first <= last; i++) {
         uint64_t fd = (uint64_t)base + i;
         if (!jit_fd_is_hidden((int)fd) || fd < first || fd > last) continue;
-        if (fd > first)
-            answer = sys_call3(SYS_close_range, (long)first, (long)(fd - 1), (long)flags);
+        if (fd > first) answer = sys_call3(SYS_close_range, (long)first, (long)(fd - 1), (long)flags);
         if (answer) return answer;
         first = fd + 1;
     }
@@ -101,6 +98,7 @@ long jit_close_range(jit_thread *t, uint64_t first, uint64_t last, uint64_t flag
 }
 
 /* The calls whose first argument is a descriptor. */
+/* clang-format off */
 static const uint16_t first_is_fd[] = {
     SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_lseek, SYS_ioctl, SYS_pread64, SYS_pwrite64,
     SYS_readv, SYS_writev, SYS_dup, SYS_dup2, SYS_dup3, SYS_sendfile, SYS_connect, SYS_accept,
@@ -117,12 +115,17 @@ static const uint16_t first_is_fd[] = {
     SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_fanotify_mark, SYS_execveat,
     SYS_openat2, SYS_faccessat2,
 };
+/* clang-format on */
 static uint64_t takes_fd[8];
 
 /* Another argument is one as well; the gate leaves these calls to the runtime. */
-static const struct { uint16_t nr, arg; } other_is_fd[] = {
-    {SYS_sendfile, 1}, {SYS_splice, 2}, {SYS_tee, 1}, {SYS_copy_file_range, 2}, {SYS_epoll_ctl, 2}, {SYS_mmap, 4},
-    {SYS_renameat, 2}, {SYS_renameat2, 2}, {SYS_linkat, 2}, {SYS_symlinkat, 1}, {429 /* move_mount */, 2},
+static const struct {
+    uint16_t nr, arg;
+} other_is_fd[] = {
+    {SYS_sendfile, 1},        {SYS_splice, 2},           {SYS_tee, 1},
+    {SYS_copy_file_range, 2}, {SYS_epoll_ctl, 2},        {SYS_mmap, 4},
+    {SYS_renameat, 2},        {SYS_renameat2, 2},        {SYS_linkat, 2},
+    {SYS_symlinkat, 1},       {429 /* move_mount */, 2},
 };
 enum { OTHERS = sizeof other_is_fd / sizeof *other_is_fd };
 

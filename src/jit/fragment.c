@@ -26,10 +26,7 @@ enum { DELTA = 15, SNIPPETS = 0x10, STATE = 0x20, SAME = 0x40, LAST = 0x80 };
 
 static inl_map by_app; /* key: application address, top bit: continues */
 
-static uint64_t key_of(uint64_t app, bool continues)
-{
-    return app ^ (uint64_t)continues << 63;
-}
+static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)continues << 63; }
 
 static uint64_t start_of(const jit_fragment *f) { return f->exec - f->start_to_exec; }
 
@@ -39,15 +36,9 @@ jit_fragment *jit_fragment_find(uint64_t app, bool continues)
     return inl_map_get(&by_app, key_of(app, continues), &value) ? (jit_fragment *)value : NULL;
 }
 
-jit_fragment *jit_fragment_at(uint64_t app)
-{
-    return jit_fragment_find(app, false);
-}
+jit_fragment *jit_fragment_at(uint64_t app) { return jit_fragment_find(app, false); }
 
-bool jit_fragment_publish(jit_fragment *f)
-{
-    return inl_map_put(&by_app, key_of(f->app, f->continues), (uint64_t)f);
-}
+bool jit_fragment_publish(jit_fragment *f) { return inl_map_put(&by_app, key_of(f->app, f->continues), (uint64_t)f); }
 
 /* --- by cache address --- */
 
@@ -145,8 +136,7 @@ void jit_drop_fragment(jit_fragment *f)
     /* A thread inside must not go round in it, nor stay among what is dropped with it. */
     for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     if (f->landing) jit_ibl_remove(f);
-    if (jit_fragment_find(f->app, f->continues) == f)
-        inl_map_remove(&by_app, key_of(f->app, f->continues));
+    if (jit_fragment_find(f->app, f->continues) == f) inl_map_remove(&by_app, key_of(f->app, f->continues));
 }
 
 void jit_flush_all(void)
@@ -170,7 +160,9 @@ void jit_flush_all(void)
 
 /* --- the map --- */
 
-typedef struct sink { uint8_t *at, *end; } sink;
+typedef struct sink {
+    uint8_t *at, *end;
+} sink;
 
 static void put(sink *s, uint8_t b)
 {
@@ -184,7 +176,10 @@ static void put_varint(sink *s, uint64_t v)
     put(s, (uint8_t)v);
 }
 
-typedef struct position { uint64_t app; uint32_t code_at; } position;
+typedef struct position {
+    uint64_t app;
+    uint32_t code_at;
+} position;
 
 static void put_record(sink *s, const weave_map_entry *m, position *at, unsigned bits)
 {
@@ -205,15 +200,16 @@ static void put_record(sink *s, const weave_map_entry *m, position *at, unsigned
     *at = (position){m->app, m->code_at};
 }
 
-static void put_map(sink *s, const jit_fragment *f, const weave_output *out, const jit_mark *marks,
-                    unsigned mark_count)
+static void put_map(sink *s, const jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count)
 {
     position at = {f->app, f->start_to_exec};
     for (uint32_t i = 0, k = 0; i < out->map_count; i++) {
         put_record(s, &out->map[i], &at, i + 1 == out->map_count ? LAST : 0);
         for (; k < mark_count && marks[k].insn <= i; k++) {
-            weave_map_entry m = {.app = out->map[i].app, .snippets_at = marks[k].at,
-                                 .code_at = marks[k].at, .spilled = marks[k].spilled,
+            weave_map_entry m = {.app = out->map[i].app,
+                                 .snippets_at = marks[k].at,
+                                 .code_at = marks[k].at,
+                                 .spilled = marks[k].spilled,
                                  .scratch = ISA_NO_REG};
             put_record(s, &m, &at, SAME);
         }
@@ -242,8 +238,7 @@ static bool copy_counts(jit_fragment *f, const weave_output *out)
     return true;
 }
 
-bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks,
-                             unsigned mark_count)
+bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count)
 {
     static uint8_t room[JIT_MAX_INSNS * 16 + JIT_MAX_MARKS * 12 + 64];
     sink s = {room, room + sizeof room};
@@ -264,8 +259,8 @@ static bool get_record(const uint8_t **p, position *at, weave_map_entry *m, uint
     uint32_t code = at->code_at + (uint32_t)inl_leb_take(p);
     int64_t delta = head & DELTA;
     if (delta == DELTA) delta = inl_leb_take_signed(p);
-    *m = (weave_map_entry){.app = at->app + (uint64_t)delta, .snippets_at = code, .code_at = code,
-                           .scratch = ISA_NO_REG};
+    *m = (weave_map_entry){
+        .app = at->app + (uint64_t)delta, .snippets_at = code, .code_at = code, .scratch = ISA_NO_REG};
     if (head & SNIPPETS) m->snippets_at = code - (uint32_t)inl_leb_take(p);
     if (head & STATE) {
         m->spilled = (uint16_t)((*p)[0] | (*p)[1] << 8);
@@ -335,8 +330,7 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
     *in_snippet = false;
     if (off >= f->size && map_stub(f, exec, entry)) return true;
     if (off < f->start_to_exec + f->check_bytes || off > f->size) { /* the check; the landing, in front or apart */
-        *entry = (weave_map_entry){.app = f->app, .scratch = ISA_NO_REG,
-                                   .spilled = 1u << X86_RCX | 1u << X86_RDX};
+        *entry = (weave_map_entry){.app = f->app, .scratch = ISA_NO_REG, .spilled = 1u << X86_RCX | 1u << X86_RDX};
         return true;
     }
     const weave_fault *w = fault_of(f, (uint32_t)off);

@@ -61,10 +61,7 @@ static uint64_t *entry_of(uint64_t page)
     }
 }
 
-static void protect(uint64_t page, int prot)
-{
-    sys_call3(SYS_mprotect, (long)page, PAGE, prot);
-}
+static void protect(uint64_t page, int prot) { sys_call3(SYS_mprotect, (long)page, PAGE, prot); }
 
 static void unguard(uint64_t *e, bool restore)
 {
@@ -266,7 +263,11 @@ void jit_guard_call(long nr, const uint64_t args[6])
 }
 
 /* The kernel's struct robust_list_head. */
-typedef struct robust_head { uint64_t next; int64_t offset; uint64_t pending; } robust_head;
+typedef struct robust_head {
+    uint64_t next;
+    int64_t offset;
+    uint64_t pending;
+} robust_head;
 
 /* Held mutexes are marked; a list that is longer the kernel does not follow either. */
 static void free_robust(uint64_t head, bool *for_good)

@@ -36,10 +36,7 @@ static int64_t seconds(void)
     return now.tv_sec;
 }
 
-bool jit_hung_is_timer(const siginfo_t *info)
-{
-    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &mark;
-}
+bool jit_hung_is_timer(const siginfo_t *info) { return info->si_code == SI_TIMER && info->si_value.sival_ptr == &mark; }
 
 static bool would_kill(const jit_thread *t, int signo)
 {
@@ -76,7 +73,8 @@ static void die(int signo, uint64_t pc, int64_t waited)
     inl_log_mask |= 1u << INL_LOG_SIGNAL;
     inl_log_write(INL_LOG_SIGNAL,
                   "the tool's code at %#lx has kept a signal waiting for %d seconds and more; it seems to hang, and "
-                  "the process dies of signal %d without a report", (long)pc, (int)waited, signo);
+                  "the process dies of signal %d without a report",
+                  (long)pc, (int)waited, signo);
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
     sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
     jit_kernel_mask_set(~JIT_BIT(signo));

@@ -77,8 +77,7 @@ static void grow(void)
     for (uint64_t i = 0; i <= second->mask; i++)
         if (second->pairs[i].landing) put(t, second->pairs[i].app, second->pairs[i].landing);
     second = t;
-    for (jit_thread *u = jit.threads; u; u = u->next)
-        __atomic_store_n(&u->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
+    for (jit_thread *u = jit.threads; u; u = u->next) __atomic_store_n(&u->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
 }
 
 bool jit_ibl_init(void)
@@ -104,10 +103,8 @@ void jit_ibl_enter(jit_thread *t, const jit_fragment *f)
 static void forget(jit_thread *u, const jit_fragment *f)
 {
     uint64_t landing, miss = (uint64_t)jit_ibl_miss, *entry = entry_of(u, f->app);
-    if (jit_safe_copy(&landing, entry, sizeof landing))
-        u->ibl_stale = true;
-    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss))
-        u->ibl_stale = true;
+    if (jit_safe_copy(&landing, entry, sizeof landing)) u->ibl_stale = true;
+    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss)) u->ibl_stale = true;
 }
 
 void jit_ibl_remove(jit_fragment *f)
@@ -165,8 +162,7 @@ void jit_ibl_block(jit_thread *t)
 
 void jit_ibl_unblock(jit_thread *t)
 {
-    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t),
-              PROT_READ | PROT_WRITE);
+    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
     t->ibl_blocked = false;
     if (!t->ibl_stale) return;
     t->ibl_stale = false;

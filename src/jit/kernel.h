@@ -16,9 +16,8 @@
  * whatever the program asked for: Inlay's own faults (write-protected code, a blocked table of
  * indirect branches) must arrive. */
 #define JIT_BIT(signo) (1ull << ((signo)-1))
-#define JIT_FAULTS                                                                                 \
-    (JIT_BIT(SIGSEGV) | JIT_BIT(SIGBUS) | JIT_BIT(SIGILL) | JIT_BIT(SIGFPE) | JIT_BIT(SIGTRAP) |   \
-     JIT_BIT(SIGSYS))
+#define JIT_FAULTS                                                                                                     \
+    (JIT_BIT(SIGSEGV) | JIT_BIT(SIGBUS) | JIT_BIT(SIGILL) | JIT_BIT(SIGFPE) | JIT_BIT(SIGTRAP) | JIT_BIT(SIGSYS))
 #define JIT_UNBLOCKABLE (JIT_BIT(SIGKILL) | JIT_BIT(SIGSTOP))
 
 typedef struct jit_action { /* the kernel's struct sigaction */
@@ -32,8 +31,8 @@ typedef struct jit_signals { /* what the program set; one for all threads that s
 } jit_signals;
 
 /* Answers of a system call's handler that are not the program's. */
-#define JIT_RESTART INT64_MIN          /* a signal came first: the call has not been started */
-#define JIT_NO_ANSWER (INT64_MIN + 1)  /* the handler has set the whole context */
+#define JIT_RESTART   INT64_MIN       /* a signal came first: the call has not been started */
+#define JIT_NO_ANSWER (INT64_MIN + 1) /* the handler has set the whole context */
 
 /* --- syscall.c --- */
 enum { JIT_SYSCALLS = 512 }; /* numbers that are told apart */
@@ -43,8 +42,8 @@ typedef struct jit_syscall_row {
     const char *name;
     jit_syscall_handler *run;
 } jit_syscall_row;
-extern const jit_syscall_row jit_memory_syscalls[], jit_file_syscalls[], jit_signal_syscalls[],
-    jit_process_syscalls[], jit_sending_syscalls[]; /* each ends with a row whose `run` is NULL */
+extern const jit_syscall_row jit_memory_syscalls[], jit_file_syscalls[], jit_signal_syscalls[], jit_process_syscalls[],
+    jit_sending_syscalls[]; /* each ends with a row whose `run` is NULL */
 void jit_syscalls_init(void);
 /* Makes the call of `c` with its own arguments, or JIT_RESTART when a signal waits. */
 long jit_pass(jit_thread *t, const weave_context *c);
@@ -62,8 +61,8 @@ void jit_kernel_mask_set(uint64_t mask);
 bool jit_kills_by_default(int signo);
 bool jit_signal_is_fault(int signo, const siginfo_t *info);
 void jit_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);
-uint64_t jit_kernel_mask_all(void);        /* blocks everything; the mask before */
-void jit_mask_apply(jit_thread *t);        /* the program's mask becomes the kernel's, but for faults */
+uint64_t jit_kernel_mask_all(void);                /* blocks everything; the mask before */
+void jit_mask_apply(jit_thread *t);                /* the program's mask becomes the kernel's, but for faults */
 jit_signals *jit_signals_clone(jit_signals *from); /* NULL when out of memory */
 void jit_signals_release(jit_signals *);
 void jit_signals_adopt_kernel(jit_signals *s);
@@ -74,8 +73,8 @@ void jit_signals_clear(jit_signals *); /* as CLONE_CLEAR_SIGHAND has it; the ker
 void jit_hung_watch(jit_thread *t, uint64_t *mask);
 /* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, at pc. */
 bool jit_hung_again(jit_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool);
-void jit_hung_end(jit_thread *t);                  /* what waited is about to be delivered */
-bool jit_hung_is_timer(const siginfo_t *info);     /* Inlay's own; nothing for the program */
+void jit_hung_end(jit_thread *t);              /* what waited is about to be delivered */
+bool jit_hung_is_timer(const siginfo_t *info); /* Inlay's own; nothing for the program */
 
 /* --- sending.c --- */
 void jit_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
@@ -93,8 +92,8 @@ static inline bool jit_signal_waits(const jit_thread *t)
 
 /* --- thread.c --- */
 void jit_own(uint64_t low, size_t size, bool add); /* jit_memory_own; takes the lock */
-void jit_thread_link(jit_thread *t);       /* lock held */
-void jit_thread_begin(jit_thread *t);      /* in the new thread, called by assembly */
+void jit_thread_link(jit_thread *t);               /* lock held */
+void jit_thread_begin(jit_thread *t);              /* in the new thread, called by assembly */
 void jit_threads_after_fork(jit_thread *t);
 
 /* --- process.c --- */
@@ -146,14 +145,13 @@ enum { JIT_FD_PLACES = 64 };
 extern uint32_t jit_fd_base; /* read by the gate */
 void jit_fd_init(void);
 bool jit_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
-void jit_fd_seal(void); /* the hidden ones are not handed on by exec */
+void jit_fd_seal(void);                                  /* the hidden ones are not handed on by exec */
 
 /* --- assembly (x86_64/kernel.S) --- */
 /* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler
  * knows the window from `check` to the instruction: a signal there makes it answer JIT_RESTART. */
 long jit_blocking_syscall(const bool *pending, long nr, const long args[6]);
-extern const char jit_blocking_check[], jit_blocking_insn[], jit_blocking_after[],
-    jit_blocking_interrupted[];
+extern const char jit_blocking_check[], jit_blocking_insn[], jit_blocking_after[], jit_blocking_interrupted[];
 /* Copies from or to memory that may not be there; answers how many bytes were left. */
 size_t jit_safe_copy(void *to, const void *from, size_t size);
 extern const char jit_safe_copy_insn[], jit_safe_copy_done[];
@@ -196,8 +194,7 @@ void jit_vectors_note(jit_thread *t, const void *uc);
 void jit_vectors_permitted(void);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
-bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,
-                       uint64_t saved);
+bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a, uint64_t saved);
 /* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
 bool jit_sigframe_pop(jit_thread *t, uint64_t *mask);
 bool jit_altstack_active(const jit_thread *t, uint64_t sp);
@@ -208,7 +205,7 @@ uint64_t jit_uc_pc(const void *uc);
 void jit_uc_set_pc(void *uc, uint64_t pc);
 uint64_t *jit_uc_mask(void *uc);
 void jit_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */
-bool jit_uc_is_write(const void *uc);           /* the page fault was a write */
+bool jit_uc_is_write(const void *uc);          /* the page fault was a write */
 void jit_uc_keep_trap(jit_thread *t, const void *uc);
 void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);
 /* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
@@ -216,8 +213,7 @@ uint64_t jit_after_trap(uint64_t app);
 /* Registers of `spilled` and saved flags come from the thread's frame. */
 void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved);
 /* At the gate, before or right after the system call: the program's context at `pc`. */
-void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc,
-                         weave_context *out);
+void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc, weave_context *out);
 /* An indirect branch that hit the blocked table: the program's context at the branch's target. */
 void jit_uc_ibl_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out);
 

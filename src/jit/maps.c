@@ -50,11 +50,10 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
     char text[LINE];
     const char *name = jit_is_break(low, high) ? "[heap]" : l->name;
     uint64_t offset = l->inode ? l->offset + (low - l->low) : l->offset;
-    int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high,
-                     l->perms, (long)offset, l->dev, l->inode);
+    int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high, l->perms, (long)offset,
+                     l->dev, l->inode);
     if (*name)
-        n += snprintf(text + n, sizeof text - (size_t)n, "%*s%s",
-                      n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", name);
+        n += snprintf(text + n, sizeof text - (size_t)n, "%*s%s", n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", name);
     if (n >= (int)sizeof text - 1) return false;
     text[n++] = '\n';
     return jit_proc_put(out, text, (size_t)n) && put_counts(out, l, high - low);
@@ -88,8 +87,7 @@ static bool put_lines(int out, char *text, bool with_counts)
         line l = {.counts = with_counts ? end + 1 : NULL};
         unsigned long low, high, offset;
         int name_at = 0;
-        if (sscanf(at, "%lx-%lx %7s %lx %15s %lu %n", &low, &high, l.perms, &offset, l.dev,
-                   &l.inode, &name_at) < 6)
+        if (sscanf(at, "%lx-%lx %7s %lx %15s %lu %n", &low, &high, l.perms, &offset, l.dev, &l.inode, &name_at) < 6)
             return false;
         l.low = low;
         l.high = high;

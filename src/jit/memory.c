@@ -34,11 +34,11 @@ typedef struct page_use {
     struct page_use *next;
 } page_use;
 
-static region_vec regions;  /* sorted, disjoint */
-static region_vec owned;    /* Inlay's, sorted */
+static region_vec regions; /* sorted, disjoint */
+static region_vec owned;   /* Inlay's, sorted */
 static inl_lock owned_lock;
-static inl_map pages;       /* page number -> page_use */
-static uint64_t readable;   /* the last page that was found to be */
+static inl_map pages;     /* page number -> page_use */
+static uint64_t readable; /* the last page that was found to be */
 
 /* --- arrays of regions --- */
 
@@ -90,8 +90,7 @@ static void put(region_vec *v, region r)
     if (r.low >= r.high) return;
     cut_out(v, r.low, r.high);
     size_t i = first_behind(v, r.low);
-    if (i && v->items[i - 1].high == r.low && v->items[i - 1].prot == r.prot &&
-        v->items[i - 1].shared == r.shared) {
+    if (i && v->items[i - 1].high == r.low && v->items[i - 1].prot == r.prot && v->items[i - 1].shared == r.shared) {
         v->items[i - 1].high = r.high;
         return;
     }
@@ -171,10 +170,7 @@ static void read_maps(void)
     sys_call1(SYS_close, fd);
 }
 
-void jit_memory_init(void)
-{
-    read_maps();
-}
+void jit_memory_init(void) { read_maps(); }
 
 /* --- code --- */
 
@@ -213,10 +209,7 @@ static size_t code_at(uint64_t addr, bool *check)
     return page + PAGE - addr;
 }
 
-size_t jit_memory_code(uint64_t addr, bool *check)
-{
-    return code_at(addr, check);
-}
+size_t jit_memory_code(uint64_t addr, bool *check) { return code_at(addr, check); }
 
 size_t jit_memory_peek(uint64_t addr, bool *check)
 {
@@ -261,10 +254,7 @@ bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high)
     return true;
 }
 
-void jit_memory_clear(void)
-{
-    inl_map_clear(&pages);
-}
+void jit_memory_clear(void) { inl_map_clear(&pages); }
 
 /* Drops the fragments of one page which touch [low, high). */
 static void drop_on_page(uint64_t n, page_use *use, uint64_t low, uint64_t high)
@@ -300,10 +290,7 @@ void jit_drop_range(uint64_t low, uint64_t high)
 
 /* --- what the program did --- */
 
-static uint64_t page_up(uint64_t size)
-{
-    return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
+static uint64_t page_up(uint64_t size) { return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
 
 static void forget_range(uint64_t low, uint64_t high)
 {

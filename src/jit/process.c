@@ -18,8 +18,8 @@ static long raw_fork(const jit_clone_args *a, size_t size)
     mine.flags &= ~(uint64_t)JIT_CLONE_OURS;
     mine.tls = mine.stack = mine.stack_size = 0;
     if (size) return sys_call2(SYS_clone3, (long)&mine, (long)size);
-    return sys_call(SYS_clone, (long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid,
-                    (long)mine.child_tid, 0, 0);
+    return sys_call(SYS_clone, (long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid, (long)mine.child_tid, 0,
+                    0);
 }
 
 /* In the child, lock held since before the fork: one thread, its own cache, nothing pending. */
@@ -102,17 +102,11 @@ void jit_process_die(jit_thread *t, int signo)
 
 /* --- rows --- */
 
-static long run_clone(jit_thread *t, weave_context *c)
-{
-    return jit_sys_clone(t, jit_number(c) == SYS_clone3);
-}
+static long run_clone(jit_thread *t, weave_context *c) { return jit_sys_clone(t, jit_number(c) == SYS_clone3); }
 
 static long run_exit(jit_thread *t, weave_context *c) { jit_thread_exit(t, (int)jit_arg(c, 0)); }
 
-static long run_exit_group(jit_thread *t, weave_context *c)
-{
-    jit_process_exit(t, (int)jit_arg(c, 0));
-}
+static long run_exit_group(jit_thread *t, weave_context *c) { jit_process_exit(t, (int)jit_arg(c, 0)); }
 
 static long run_execve(jit_thread *t, weave_context *c)
 {
@@ -121,8 +115,7 @@ static long run_execve(jit_thread *t, weave_context *c)
 
 static long run_execveat(jit_thread *t, weave_context *c)
 {
-    return jit_sys_execve(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3),
-                          (int)jit_arg(c, 4));
+    return jit_sys_execve(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3), (int)jit_arg(c, 4));
 }
 
 /* What the kernel is to do when the thread has ended. */

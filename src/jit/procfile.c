@@ -72,8 +72,7 @@ static bool status_put(int out, char *text)
     const struct {
         const char *name;
         uint64_t set;
-    } sets[] = {{"SigBlk:\t", t->sigmask}, {"SigIgn:\t", ignored_by(t->signals)},
-                {"SigCgt:\t", caught_by(t->signals)}};
+    } sets[] = {{"SigBlk:\t", t->sigmask}, {"SigIgn:\t", ignored_by(t->signals)}, {"SigCgt:\t", caught_by(t->signals)}};
     for (unsigned i = 0; i < 3; i++) {
         char digits[17], *at = strstr(text, sets[i].name);
         if (!at) continue;
@@ -140,19 +139,15 @@ static const struct {
     bool (*put)(int out, char *text);
     bool only_loaded;
 } files[] = {
-    {"maps", jit_maps_put, false},
-    {"smaps", jit_smaps_put, false},
-    {"status", status_put, false},
-    {"cmdline", cmdline_put, true},
-    {"environ", environ_put, true},
+    {"maps", jit_maps_put, false},  {"smaps", jit_smaps_put, false}, {"status", status_put, false},
+    {"cmdline", cmdline_put, true}, {"environ", environ_put, true},
 };
 
 int jit_proc_kind(const char *path)
 {
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
     for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
-        if (!strcmp(last, files[f].name) && (jit.client.proc_link || !files[f].only_loaded))
-            return (int)f;
+        if (!strcmp(last, files[f].name) && (jit.client.proc_link || !files[f].only_loaded)) return (int)f;
     return -1;
 }
 

@@ -31,23 +31,19 @@
 #ifndef SA_EXPOSE_TAGBITS
 #define SA_EXPOSE_TAGBITS 0x00000800
 #endif
-#define KNOWN_FLAGS                                                                                \
-    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |             \
-     SA_RESETHAND | SA_EXPOSE_TAGBITS | SA_RESTORER)
+#define KNOWN_FLAGS                                                                                                    \
+    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |                  \
+     SA_EXPOSE_TAGBITS | SA_RESTORER)
 #define HANDLER_DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
 #define HANDLER_IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
 
 enum { SIGNALS = 64 };
-#define IGNORED_BY_DEFAULT                                                                         \
-    (JIT_BIT(SIGCHLD) | JIT_BIT(SIGURG) | JIT_BIT(SIGWINCH) | JIT_BIT(SIGCONT))
-#define STOPS_BY_DEFAULT (JIT_BIT(SIGSTOP) | JIT_BIT(SIGTSTP) | JIT_BIT(SIGTTIN) | JIT_BIT(SIGTTOU))
+#define IGNORED_BY_DEFAULT (JIT_BIT(SIGCHLD) | JIT_BIT(SIGURG) | JIT_BIT(SIGWINCH) | JIT_BIT(SIGCONT))
+#define STOPS_BY_DEFAULT   (JIT_BIT(SIGSTOP) | JIT_BIT(SIGTSTP) | JIT_BIT(SIGTTIN) | JIT_BIT(SIGTTOU))
 
 /* --- masks --- */
 
-void jit_kernel_mask_set(uint64_t mask)
-{
-    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
-}
+void jit_kernel_mask_set(uint64_t mask) { sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask); }
 
 uint64_t jit_kernel_mask_all(void)
 {
@@ -64,10 +60,7 @@ void jit_mask_apply(jit_thread *t)
 
 /* --- dispositions --- */
 
-bool jit_kills_by_default(int signo)
-{
-    return !((IGNORED_BY_DEFAULT | STOPS_BY_DEFAULT) & JIT_BIT(signo));
-}
+bool jit_kills_by_default(int signo) { return !((IGNORED_BY_DEFAULT | STOPS_BY_DEFAULT) & JIT_BIT(signo)); }
 
 static bool needs_our_handler(int signo, const jit_action *a)
 {
@@ -95,10 +88,7 @@ static void install(int signo, const jit_action *a)
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
 
-static bool can_be_set(int signo)
-{
-    return signo >= 1 && signo <= SIGNALS && signo != SIGKILL && signo != SIGSTOP;
-}
+static bool can_be_set(int signo) { return signo >= 1 && signo <= SIGNALS && signo != SIGKILL && signo != SIGSTOP; }
 
 void jit_signals_adopt_kernel(jit_signals *s)
 {
@@ -126,8 +116,8 @@ void jit_signals_init(void)
 
 jit_signals *jit_signals_clone(jit_signals *from)
 {
-    long p = sys_call(SYS_mmap, (long)inl_region_take(sizeof(jit_signals)), sizeof(jit_signals),
-                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long p = sys_call(SYS_mmap, (long)inl_region_take(sizeof(jit_signals)), sizeof(jit_signals), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
     jit_signals *s = (jit_signals *)p;
     s->users = 1;
@@ -188,9 +178,7 @@ long jit_sys_sigaction(jit_thread *t, int signo, uint64_t act, uint64_t old, uin
         install(signo, &a);
     }
     inl_lock_release(&s->lock);
-    if (act)
-        inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo, (long)a.handler,
-                (long)a.flags);
+    if (act) inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo, (long)a.handler, (long)a.flags);
     if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
     return 0;
 }
@@ -212,8 +200,7 @@ long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
         } else if (wanted.ss_size < 2048) {
             return -ENOMEM;
         }
-        t->altstack = (stack_t){
-            .ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags, .ss_size = wanted.ss_size};
+        t->altstack = (stack_t){.ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags, .ss_size = wanted.ss_size};
     }
     if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
     return 0;
@@ -251,16 +238,15 @@ static void deliver(jit_thread *t, const siginfo_t *info, uint64_t base, bool fa
 {
     int signo = info->si_signo;
     jit_action a = take_action(t, signo);
-    if (fault && (t->sigmask & JIT_BIT(signo) || a.handler == HANDLER_IGNORE))
-        a.handler = HANDLER_DEFAULT;
+    if (fault && (t->sigmask & JIT_BIT(signo) || a.handler == HANDLER_IGNORE)) a.handler = HANDLER_DEFAULT;
     if (a.handler == HANDLER_IGNORE) return;
     if (a.handler == HANDLER_DEFAULT) {
         act_by_default(t, info, fault);
         return;
     }
     if (jit.client.signal) jit.client.signal(jit.client.arg, t, signo, info, &t->ctx);
-    inl_log(INL_LOG_SIGNAL, "signal %d code %d at %#lx goes to %#lx", signo, info->si_code,
-            (long)t->ctx.pc, (long)a.handler);
+    inl_log(INL_LOG_SIGNAL, "signal %d code %d at %#lx goes to %#lx", signo, info->si_code, (long)t->ctx.pc,
+            (long)a.handler);
     if (!jit_sigframe_push(t, signo, info, &a, t->sigmask)) {
         if (signo == SIGSEGV) jit_process_die(t, SIGSEGV);
         jit_signal_raise(t, SIGSEGV, SI_KERNEL, 0);
@@ -449,17 +435,11 @@ static long with_mask(jit_thread *t, weave_context *c, uint64_t set)
     return answer;
 }
 
-static long run_sigsuspend(jit_thread *t, weave_context *c)
-{
-    return with_mask(t, c, jit_arg(c, 0));
-}
+static long run_sigsuspend(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 0)); }
 
 static long run_ppoll(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 3)); }
 
-static long run_epoll_pwait(jit_thread *t, weave_context *c)
-{
-    return with_mask(t, c, jit_arg(c, 4));
-}
+static long run_epoll_pwait(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 4)); }
 
 static long run_pselect(jit_thread *t, weave_context *c)
 {

@@ -101,8 +101,7 @@ void jit_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t a
 {
     uint32_t mask = inl_log_mask;
     inl_log_mask |= 1u << INL_LOG_SIGNAL;
-    inl_log_write(INL_LOG_SIGNAL, "fault in %s: signal %d at %#lx, address %#lx", where, signo,
-                  (long)pc, (long)addr);
+    inl_log_write(INL_LOG_SIGNAL, "fault in %s: signal %d at %#lx, address %#lx", where, signo, (long)pc, (long)addr);
     inl_log_mask = mask;
     jit_action a = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&a, 0, sizeof a.mask);
@@ -163,8 +162,7 @@ static bool arranged(jit_thread *t, int signo, uint64_t addr, void *uc, uint64_t
 {
     uint64_t pc = jit_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
-    if (signo == SIGSEGV && t->where == JIT_IN_CACHE && addr - table < IBL_BYTES &&
-        t->ibl_blocked) {
+    if (signo == SIGSEGV && t->where == JIT_IN_CACHE && addr - table < IBL_BYTES && t->ibl_blocked) {
         jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
         redispatch(t, uc, JIT_LEAVE_INDIRECT);
         return true;
@@ -241,8 +239,6 @@ void jit_signal_handler(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
     jit_vectors_note(t, uc);
     jit_rights_open(); /* the return from here puts them back */
     if (jit_hung_is_timer(info) && !t->pending.present) return;
-    if (!jit_signal_unmark(info) && jit_signal_is_fault(signo, info))
-        fault(t, signo, info, uc, fs_base);
-    else
-        arrived(t, info, uc, fs_base);
+    if (!jit_signal_unmark(info) && jit_signal_is_fault(signo, info)) fault(t, signo, info, uc, fs_base);
+    else arrived(t, info, uc, fs_base);
 }

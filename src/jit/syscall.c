@@ -94,10 +94,7 @@ long jit_read_string(char *to, uint64_t from, size_t size)
     return -ENAMETOOLONG;
 }
 
-static const jit_syscall_row *row_of(long nr)
-{
-    return nr >= 0 && nr < JIT_SYSCALLS ? rows[nr] : NULL;
-}
+static const jit_syscall_row *row_of(long nr) { return nr >= 0 && nr < JIT_SYSCALLS ? rows[nr] : NULL; }
 
 static long make(jit_thread *t, weave_context *c)
 {
@@ -137,8 +134,7 @@ void jit_syscall(jit_thread *t)
     weave_context before = *c;
     long nr = jit_number(c);
     bool watched = jit.client.wants_syscalls, skipped = false;
-    if (watched && jit.client.syscall_enter)
-        skipped = jit.client.syscall_enter(jit.client.arg, t, c, nr);
+    if (watched && jit.client.syscall_enter) skipped = jit.client.syscall_enter(jit.client.arg, t, c, nr);
     long answer = skipped ? jit_number(c) : make_known(t, c);
     if (answer == JIT_RESTART) {
         *c = before;

@@ -86,8 +86,7 @@ static long run_getdents64(jit_thread *t, weave_context *c)
 static bool proc_path(uint64_t address, char *out, size_t size)
 {
     char start[6];
-    if (!jit_read(start, address, sizeof start) || memcmp(start, "/proc/", sizeof start) != 0)
-        return false;
+    if (!jit_read(start, address, sizeof start) || memcmp(start, "/proc/", sizeof start) != 0) return false;
     return jit_read_string(out, address, size) > 0;
 }
 
@@ -121,15 +120,9 @@ static long open_path(jit_thread *t, weave_context *c, uint64_t path, uint64_t f
     return kind < 0 || fd < 0 ? fd : jit_proc_replace((int)fd, kind, (int)flags);
 }
 
-static long run_open(jit_thread *t, weave_context *c)
-{
-    return open_path(t, c, jit_arg(c, 0), jit_arg(c, 1));
-}
+static long run_open(jit_thread *t, weave_context *c) { return open_path(t, c, jit_arg(c, 0), jit_arg(c, 1)); }
 
-static long run_openat(jit_thread *t, weave_context *c)
-{
-    return open_path(t, c, jit_arg(c, 1), jit_arg(c, 2));
-}
+static long run_openat(jit_thread *t, weave_context *c) { return open_path(t, c, jit_arg(c, 1), jit_arg(c, 2)); }
 
 static long run_openat2(jit_thread *t, weave_context *c)
 {

@@ -25,8 +25,8 @@ static uint64_t page_up(uint64_t n) { return (n + PAGE - 1) & ~(uint64_t)(PAGE -
 
 static long pass_now(const weave_context *c)
 {
-    return sys_call(jit_number(c), (long)jit_arg(c, 0), (long)jit_arg(c, 1), (long)jit_arg(c, 2),
-                    (long)jit_arg(c, 3), (long)jit_arg(c, 4), (long)jit_arg(c, 5));
+    return sys_call(jit_number(c), (long)jit_arg(c, 0), (long)jit_arg(c, 1), (long)jit_arg(c, 2), (long)jit_arg(c, 3),
+                    (long)jit_arg(c, 4), (long)jit_arg(c, 5));
 }
 
 static bool overlaps_ours(uint64_t low, uint64_t size)
@@ -37,8 +37,7 @@ static bool overlaps_ours(uint64_t low, uint64_t size)
 /* Calls `nr(addr, size, a, b)` for the parts of a range that are not ours. */
 static long on_own_parts(long nr, uint64_t low, uint64_t high, long a, long b)
 {
-    if (!jit_memory_is_ours(low, high))
-        return sys_call4(nr, (long)low, (long)(high - low), a, b);
+    if (!jit_memory_is_ours(low, high)) return sys_call4(nr, (long)low, (long)(high - low), a, b);
     if (high - low <= PAGE) return 0;
     uint64_t middle = low + (high - low) / PAGE / 2 * PAGE;
     long answer = on_own_parts(nr, low, middle, a, b);
@@ -49,8 +48,8 @@ static long on_range(const weave_context *c)
 {
     uint64_t low = jit_arg(c, 0), size = page_up(jit_arg(c, 1));
     if (low & (PAGE - 1) || !overlaps_ours(low, size)) return pass_now(c);
-    inl_log(INL_LOG_SYSCALL, "call %ld on [%#lx, +%#lx) keeps off Inlay's own memory",
-            jit_number(c), (long)low, (long)size);
+    inl_log(INL_LOG_SYSCALL, "call %ld on [%#lx, +%#lx) keeps off Inlay's own memory", jit_number(c), (long)low,
+            (long)size);
     return on_own_parts(jit_number(c), low, low + size, (long)jit_arg(c, 2), (long)jit_arg(c, 3));
 }
 
@@ -63,14 +62,12 @@ static long run_mmap(jit_thread *t, weave_context *c)
     inl_lock_take(&jit.lock);
     long answer;
     if (replaces && overlaps_ours(addr, page_up(size))) {
-        inl_log(INL_LOG_SYSCALL, "mmap at %#lx size %#lx would replace Inlay's own memory",
-                (long)addr, (long)size);
+        inl_log(INL_LOG_SYSCALL, "mmap at %#lx size %#lx would replace Inlay's own memory", (long)addr, (long)size);
         answer = -ENOMEM;
     } else {
         answer = pass_now(c);
         if (!sys_failed(answer))
-            jit_memory_mapped((uint64_t)answer, page_up(size), prot, flags, (int)jit_arg(c, 4),
-                              jit_arg(c, 5));
+            jit_memory_mapped((uint64_t)answer, page_up(size), prot, flags, (int)jit_arg(c, 4), jit_arg(c, 5));
     }
     inl_lock_release(&jit.lock);
     return answer;
@@ -91,8 +88,7 @@ static long run_mprotect(jit_thread *t, weave_context *c)
     (void)t;
     inl_lock_take(&jit.lock);
     long answer = on_range(c);
-    if (!answer)
-        jit_memory_protected(jit_arg(c, 0), page_up(jit_arg(c, 1)), (int)jit_arg(c, 2));
+    if (!answer) jit_memory_protected(jit_arg(c, 0), page_up(jit_arg(c, 1)), (int)jit_arg(c, 2));
     if (!answer && jit_number(c) == SYS_pkey_mprotect && (int)jit_arg(c, 3) > 0) jit_guard_keys();
     inl_lock_release(&jit.lock);
     return answer;
@@ -163,14 +159,11 @@ static long run_brk(jit_thread *t, weave_context *c)
     (void)t;
     static uint64_t known; /* top of the break the last time */
     inl_lock_take(&jit.lock);
-    uint64_t answer =
-        jit.start.brk_emulated ? emulated_break(jit_arg(c, 0)) : (uint64_t)pass_now(c);
+    uint64_t answer = jit.start.brk_emulated ? emulated_break(jit_arg(c, 0)) : (uint64_t)pass_now(c);
     uint64_t top = page_up(answer);
     if (known && top > known)
-        jit_memory_mapped(known, top - known, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                          -1, 0);
-    else if (known && top < known)
-        jit_memory_unmapped(top, known - top);
+        jit_memory_mapped(known, top - known, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (known && top < known) jit_memory_unmapped(top, known - top);
     known = top;
     inl_lock_release(&jit.lock);
     return (long)answer;
@@ -193,8 +186,7 @@ static long run_shmat(jit_thread *t, weave_context *c)
     } else {
         answer = pass_now(c);
         if (!sys_failed(answer) && size) {
-            int prot = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) |
-                       (flags & SHM_EXEC ? PROT_EXEC : 0);
+            int prot = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
             inl_map_put(&attached, (uint64_t)answer, size);
             jit_memory_mapped((uint64_t)answer, size, prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         }

@@ -33,7 +33,7 @@ enum {
     SIGNAL_STACK = 128 << 10,
     FIRST_COUNTERS = 8 << 10, /* mapped from the start, */
     STEP_COUNTERS = 32 << 10, /* and as many at once later */
-    CLONE3_MIN = 64, /* CLONE_ARGS_SIZE_VER0 */
+    CLONE3_MIN = 64,          /* CLONE_ARGS_SIZE_VER0 */
 };
 
 static size_t page_up(size_t n) { return (n + PAGE - 1) & ~(size_t)(PAGE - 1); }
@@ -254,8 +254,7 @@ void jit_counters_reset(void)
 {
     inl_lock_take(&jit.lock);
     if (jit.dead_counters) memset(jit.dead_counters, 0, jit.dead_room.mapped);
-    for (jit_thread *t = jit.threads; t; t = t->next)
-        memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
+    for (jit_thread *t = jit.threads; t; t = t->next) memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
     inl_lock_release(&jit.lock);
 }
 
@@ -336,9 +335,8 @@ static long raw_clone(const jit_clone_args *a, size_t size, jit_thread *child)
         mine.stack_size = child->stack_size;
         return jit_raw_clone(SYS_clone3, (long)&mine, (long)size, 0, 0, 0, child);
     }
-    return jit_raw_clone(SYS_clone, (long)(mine.flags | mine.exit_signal),
-                         (long)child->runtime_stack, (long)mine.parent_tid, (long)mine.child_tid,
-                         (long)mine.tls, child);
+    return jit_raw_clone(SYS_clone, (long)(mine.flags | mine.exit_signal), (long)child->runtime_stack,
+                         (long)mine.parent_tid, (long)mine.child_tid, (long)mine.tls, child);
 }
 
 /* The vfork child has exec'ed or ended; what it did for the tool is the parent's. */

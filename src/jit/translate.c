@@ -34,7 +34,9 @@ enum {
     STUB_ROOM = JIT_MAX_EXITS * JIT_STUB_BYTES + 8 * JIT_MAX_INSNS + 16,
 };
 
-typedef struct extent { uint64_t low, high; } extent;
+typedef struct extent {
+    uint64_t low, high;
+} extent;
 
 static inl_arena run_arena;
 static weave_insn insns[JIT_MAX_INSNS];
@@ -137,14 +139,12 @@ static uint64_t after_block(weave_insn *last, uint64_t behind, unsigned max_bloc
 {
     switch (last->in.flow) {
     case ISA_FLOW_COND:
-    case ISA_FLOW_COND_REG:
-        return follows(behind, max_blocks) ? behind : 0;
+    case ISA_FLOW_COND_REG: return follows(behind, max_blocks) ? behind : 0;
     case ISA_FLOW_JUMP:
         if (!jit.options.chain_jumps || !follows(last->in.target, max_blocks)) return 0;
         last->elided = 1;
         return last->in.target;
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -209,8 +209,8 @@ static bool build_run(uint64_t app, bool continues)
 
 static x86_code window(const jit_arena *a)
 {
-    return (x86_code){.write = a->write + a->code_at, .exec = a->exec + a->code_at,
-                      .size = a->stub_at - a->code_at - STUB_ROOM};
+    return (x86_code){
+        .write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = a->stub_at - a->code_at - STUB_ROOM};
 }
 
 static void emit_check(x86_code *c)
@@ -226,8 +226,8 @@ static void emit_check(x86_code *c)
 }
 
 /* Weaves the run into the arena at its code_at. */
-static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec,
-                        weave_output *out, inl_error *e)
+static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec, weave_output *out,
+                        inl_error *e)
 {
     weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &build};
     *c = window(a);
@@ -259,8 +259,8 @@ static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_
         memcpy(a->write + low + 8 * i, &w->value, 8);
         x86_patch_rel32(c->write + w->disp_at, c->exec + w->disp_at, a->exec + low + 8 * i);
     }
-    x86_code s = {.write = a->write + low, .exec = a->exec + low, .at = 8 * build.const_count,
-                  .size = a->stub_at - low};
+    x86_code s = {
+        .write = a->write + low, .exec = a->exec + low, .at = 8 * build.const_count, .size = a->stub_at - low};
     unsigned end = end_exit(cold_at);
     for (unsigned i = 0; i < build.exit_count; i++) {
         const jit_wanted_exit *w = &build.exits[i];
@@ -286,8 +286,8 @@ static bool cover(jit_fragment *f)
     return true;
 }
 
-static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing,
-                                  const x86_code *c, uint32_t start_to_exec, const weave_output *out)
+static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing, const x86_code *c,
+                                  uint32_t start_to_exec, const weave_output *out)
 {
     size_t exits = build.exit_count * sizeof(jit_exit);
     jit_fragment *f = jit_meta_alloc(sizeof *f + exits);
@@ -320,8 +320,7 @@ static void link_known(jit_fragment *f)
     }
 }
 
-static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, size_t room,
-                                   inl_error *e)
+static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, size_t room, inl_error *e)
 {
     uint32_t start_to_exec;
     weave_output out;
@@ -341,8 +340,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
 /* Refuses to go on: there is no way to run the program's next instruction. */
 static void give_up(uint64_t app, const inl_error *e)
 {
-    jit_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app,
-            e->text);
+    jit_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app, e->text);
     jit_process_die(jit_self(), SIGKILL);
 }
 
@@ -378,8 +376,8 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
         jit_fragment *f = try_translate(app, continues, landing, room, &e);
         if (f) {
             link_known(f);
-            inl_log(INL_LOG_TRANSLATE, "%#llx: %u instructions, %u bytes at %#llx",
-                    (unsigned long long)app, f->insn_count, f->size, (unsigned long long)f->exec);
+            inl_log(INL_LOG_TRANSLATE, "%#llx: %u instructions, %u bytes at %#llx", (unsigned long long)app,
+                    f->insn_count, f->size, (unsigned long long)f->exec);
             return f;
         }
         if (e.code == INL_ERR_RANGE) room *= 2;
@@ -395,8 +393,7 @@ static void add_landing(jit_fragment *f)
 {
     jit_arena *a = f->arena;
     if (a->stub_at - a->code_at < JIT_LANDING_ROOM + 16) return;
-    x86_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at,
-                  .size = JIT_LANDING_ROOM + 8};
+    x86_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = JIT_LANDING_ROOM + 8};
     jit_emit_landing(&c, a, f->app);
     x86_jmp_rel32(&c, f->exec, false);
     if (c.full || c.unreachable || !jit_piece_add(a, f, (uint32_t)a->code_at, false)) return;
@@ -404,8 +401,7 @@ static void add_landing(jit_fragment *f)
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
-jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect, int *fault_signo,
-                                      int *fault_code)
+jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect, int *fault_signo, int *fault_code)
 {
     return jit_translate(t, app, indirect, false, fault_signo, fault_code);
 }
@@ -421,8 +417,8 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
     return f;
 }
 
-jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool continues,
-                            int *fault_signo, int *fault_code)
+jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
+                            int *fault_code)
 {
     (void)t;
     jit_fragment *f = jit_fragment_find(app, continues);

@@ -28,7 +28,11 @@
 
 enum kind { K_NONE, K_TO, K_BY, K_MORE, K_SOCK, K_BITS, K_IOV, K_MSG, K_MMSG, K_ANY, K_DEEP };
 
-typedef struct place { uint8_t kind, arg, len; uint16_t bytes; } place;
+typedef struct place {
+    uint8_t kind, arg, len;
+    uint16_t bytes;
+} place;
+/* clang-format off */
 typedef struct row { uint16_t nr; place places[4]; } row;
 
 #define TO(a, n) {K_TO, a, 0, n}
@@ -47,6 +51,7 @@ enum {
     RLIMIT = 16, POLLFD = 8, EPOLL_EVENT = 12, IO_EVENT = 32, IPC_DS = 136, UTSNAME = 390, SYSINFO = 112,
     HANDLE = 136, MMSGHDR = 64, DEEP_BYTES = 128, MANY_IOVECS = 1024, NUMBERS = 512,
 };
+/* clang-format on */
 
 static const row rows[] = {
     /* files */
@@ -184,6 +189,7 @@ static const row rows[] = {
 };
 
 /* Calls that write nothing. */
+/* clang-format off */
 static const uint16_t quiet[] = {
     SYS_write, SYS_open, SYS_close, SYS_lseek, SYS_mmap, SYS_mprotect, SYS_munmap, SYS_brk, SYS_rt_sigreturn,
     SYS_pwrite64, SYS_writev, SYS_access, SYS_sched_yield, SYS_mremap, SYS_msync, SYS_shmget, SYS_shmat, SYS_dup,
@@ -215,6 +221,7 @@ static const uint16_t quiet[] = {
     440 /* process_madvise */, 449 /* futex_waitv */, 452 /* fchmodat2 */, 454 /* futex_wake */,
     455 /* futex_wait */, 456 /* futex_requeue */,
 };
+/* clang-format on */
 
 /* Calls after which the kernel writes on its own: into buffers of requests that are under way. */
 static const uint16_t later[] = {SYS_io_setup, 425 /* io_uring_setup */};
@@ -271,8 +278,7 @@ static bool tell_message(const search *s, uint64_t at)
     struct msghdr m;
     if (!jit_read(&m, at, sizeof m)) return false;
     return tell(s, at, sizeof m) || tell(s, (uint64_t)m.msg_name, m.msg_namelen) ||
-           tell(s, (uint64_t)m.msg_control, m.msg_controllen) ||
-           tell_iovecs(s, (uint64_t)m.msg_iov, m.msg_iovlen);
+           tell(s, (uint64_t)m.msg_control, m.msg_controllen) || tell_iovecs(s, (uint64_t)m.msg_iov, m.msg_iovlen);
 }
 
 static bool tell_messages(const search *s, uint64_t at, uint64_t count)
@@ -320,10 +326,8 @@ static bool tell_futex(const search *s)
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE:
     case FUTEX_WAIT_BITSET:
-    case FUTEX_WAKE_BITSET:
-        return false;
-    default:
-        return tell(s, s->args[0], 4) || tell(s, s->args[4], 4);
+    case FUTEX_WAKE_BITSET: return false;
+    default: return tell(s, s->args[0], 4) || tell(s, s->args[4], 4);
     }
 }
 

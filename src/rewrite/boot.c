@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 _Static_assert(sizeof(rewrite_boot_links) == 88 && offsetof(rewrite_boot_links, self) == 0 &&
-               offsetof(rewrite_boot_links, entry) == 24, "known to boot/start.S (see meson.build)");
+                   offsetof(rewrite_boot_links, entry) == 24,
+               "known to boot/start.S (see meson.build)");
 
 enum { PAGE = 4096 };
 typedef struct tool_file {
     const char *path;
     const uint8_t *bytes;
-    size_t mapped, size;       /* size: what of it is loaded */
+    size_t mapped, size; /* size: what of it is loaded */
     uint64_t handoff, region;
 } tool_file;
 
@@ -37,8 +38,7 @@ static inl_status map_tool(tool_file *t, inl_error *e)
     t->mapped = (size_t)st.st_size;
     void *p = t->mapped ? mmap(NULL, t->mapped, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
-    if (p == MAP_FAILED)
-        return inl_fail(e, INL_ERR_NO_MEMORY, "cannot map the tool %s: %s", t->path, strerror(errno));
+    if (p == MAP_FAILED) return inl_fail(e, INL_ERR_NO_MEMORY, "cannot map the tool %s: %s", t->path, strerror(errno));
     t->bytes = p;
     return INL_OK;
 }
@@ -92,7 +92,7 @@ static inl_status look_at_tool(tool_file *t, inl_error *e)
 /* --- the block --- */
 
 typedef struct packer {
-    uint8_t *data;   /* NULL while only sizes are added up */
+    uint8_t *data; /* NULL while only sizes are added up */
     size_t at;
 } packer;
 
@@ -104,10 +104,7 @@ static uint64_t add(packer *p, const void *bytes, size_t n)
     return at;
 }
 
-static uint64_t add_text(packer *p, const char *text)
-{
-    return text ? add(p, text, strlen(text) + 1) : 0;
-}
+static uint64_t add_text(packer *p, const char *text) { return text ? add(p, text, strlen(text) + 1) : 0; }
 
 static void add_argv(packer *p, const rewrite_pack *in, rewrite_carry_head *h)
 {
@@ -125,8 +122,10 @@ static void add_images(packer *p, const rewrite_pack *in, rewrite_carry_head *h)
     h->images = add(p, NULL, in->image_count * sizeof(rewrite_carry_image));
     for (size_t i = 0; i < in->image_count; i++) {
         const rewrite_pack_image *from = &in->images[i];
-        rewrite_carry_image to = {.path = add_text(p, from->path), .soname = add_text(p, from->soname),
-                                  .bias = from->bias, .link_low = from->link_low,
+        rewrite_carry_image to = {.path = add_text(p, from->path),
+                                  .soname = add_text(p, from->soname),
+                                  .bias = from->bias,
+                                  .link_low = from->link_low,
                                   .link_high = from->link_high};
         if (p->data) memcpy(p->data + h->images + i * sizeof to, &to, sizeof to);
     }
@@ -166,8 +165,8 @@ inl_status rewrite_carry_pack(const rewrite_pack *in, rewrite_carry *out, inl_er
     tool_file t = {.path = in->tool_path};
     rewrite_carry_head head = {0};
     packer p = {0};
-    *out = (rewrite_carry){.boot = boot_code, .boot_size = sizeof boot_code,
-                           .init_at = BOOT_INIT_AT, .entry_at = BOOT_ENTRY_AT};
+    *out = (rewrite_carry){
+        .boot = boot_code, .boot_size = sizeof boot_code, .init_at = BOOT_INIT_AT, .entry_at = BOOT_ENTRY_AT};
     if (in->argc < 1) return inl_fail(e, INL_ERR_FORMAT, "the carried tool has no name");
     inl_status s = map_tool(&t, e);
     if (s == INL_OK) s = look_at_tool(&t, e);

@@ -110,8 +110,7 @@ static bool claim_places(rewrite_work *w, ground *g)
     for (size_t i = 0; i < w->catches.count; i++) {
         rewrite_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
-        uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr
-                                                 : UINT64_MAX;
+        uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr : UINT64_MAX;
         unsigned room = room_at(g, b->addr, next);
         c->room = room >= FAR_JUMP ? FAR_JUMP : room >= NEAR_JUMP ? NEAR_JUMP : 0;
         set(g, b->addr, c->room, TAKEN);
@@ -183,7 +182,6 @@ bool rewrite_make_patches(rewrite_work *w)
         if (b->flags & CFG_BLOCK_ENTRY && of->how == REWRITE_MOVED) of->how = REWRITE_MOVED_SHORT;
         if (!add_patch(w, at, board, NEAR_JUMP) || !add_patch(w, board, target, FAR_JUMP)) return false;
     }
-    if (w->patches.count)
-        qsort(w->patches.items, w->patches.count, sizeof *w->patches.items, by_address);
+    if (w->patches.count) qsort(w->patches.items, w->patches.count, sizeof *w->patches.items, by_address);
     return true;
 }

@@ -7,7 +7,7 @@
 typedef struct checker {
     const rewrite_work *w;
     const rewrite_plan *plan;
-    uint8_t *starts;      /* bit map: offsets where an instruction or its snippets begin */
+    uint8_t *starts; /* bit map: offsets where an instruction or its snippets begin */
     inl_error *error;
 } checker;
 
@@ -16,10 +16,7 @@ static bool is_start(const checker *c, uint64_t off)
     return off < c->plan->text_size && c->starts[off >> 3] >> (off & 7) & 1;
 }
 
-static void add_start(checker *c, uint32_t off)
-{
-    c->starts[off >> 3] |= (uint8_t)(1 << (off & 7));
-}
+static void add_start(checker *c, uint32_t off) { c->starts[off >> 3] |= (uint8_t)(1 << (off & 7)); }
 
 static inl_status wrong(const checker *c, uint64_t at, const char *what)
 {
@@ -32,8 +29,7 @@ static const char *target_fault(const checker *c, uint64_t target)
     if (target - p->text_addr < p->text_size)
         return is_start(c, target - p->text_addr) ? NULL : "leads into the middle of an instruction";
     uint32_t block = cfg_block_at(p->cfg, target - p->bias);
-    if (block != CFG_NONE && p->procs[p->cfg->blocks[block].proc].new_addr)
-        return "leads to old code that has moved";
+    if (block != CFG_NONE && p->procs[p->cfg->blocks[block].proc].new_addr) return "leads to old code that has moved";
     return NULL;
 }
 
@@ -48,8 +44,8 @@ static inl_status decode_proc(checker *c, uint32_t proc, bool look)
         isa_result r = p->cfg->isa->decode(p->text + at, end - at, p->text_addr + at, &in);
         if (r == ISA_TRUNCATED) return wrong(c, p->text_addr + at, "does not decode");
         if (!look) add_start(c, at);
-        bool direct = in.flow == ISA_FLOW_JUMP || in.flow == ISA_FLOW_COND ||
-                      in.flow == ISA_FLOW_COND_REG || in.flow == ISA_FLOW_CALL || in.flow == ISA_FLOW_TX;
+        bool direct = in.flow == ISA_FLOW_JUMP || in.flow == ISA_FLOW_COND || in.flow == ISA_FLOW_COND_REG ||
+                      in.flow == ISA_FLOW_CALL || in.flow == ISA_FLOW_TX;
         const char *why = look && direct ? target_fault(c, in.target) : NULL;
         if (why) return wrong(c, p->text_addr + at, why);
         at += in.len;

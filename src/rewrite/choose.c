@@ -95,10 +95,7 @@ static void first_choice(rewrite_work *w, uint32_t i, const char *of_image, bool
 
 /* --- what runs before the tool does --- */
 
-static bool is_early_name(const char *name)
-{
-    return name && !strcmp(name, "__libc_early_init");
-}
+static bool is_early_name(const char *name) { return name && !strcmp(name, "__libc_early_init"); }
 
 static bool add_early(rewrite_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
 {
@@ -139,8 +136,7 @@ static bool find_early(rewrite_work *w)
         return false;
     }
     for (uint32_t i = 0; i < p->proc_count; i++)
-        if (p->procs[i].flags & CFG_PROC_IFUNC || is_early_name(p->procs[i].name))
-            add_early(w, stack, &depth, i);
+        if (p->procs[i].flags & CFG_PROC_IFUNC || is_early_name(p->procs[i].name)) add_early(w, stack, &depth, i);
     while (depth) add_callees(w, stack, &depth, stack[--depth]);
     free(stack);
     return true;
@@ -222,8 +218,8 @@ bool rewrite_catch_is_needed(const rewrite_work *w, uint32_t block)
     const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
     uint8_t bits = w->block_bits[block];
     return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & ways ||
-           (bits & (REWRITE_TABLE_KEPT | REWRITE_FROM_LEFT | REWRITE_PAD_LEFT)) ||
-           !(bits & REWRITE_TAIL_SEEN) || b->addr == image_entry(p->image);
+           (bits & (REWRITE_TABLE_KEPT | REWRITE_FROM_LEFT | REWRITE_PAD_LEFT)) || !(bits & REWRITE_TAIL_SEEN) ||
+           b->addr == image_entry(p->image);
 }
 
 static bool collect(rewrite_work *w)
@@ -243,8 +239,7 @@ static uint32_t count_asked(const rewrite_work *w)
 {
     const cfg_program *p = rewrite_cfg(w);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->proc_count; i++)
-        n += rewrite_moves(w, i) && !w->client->empty(w->client->arg, p, i);
+    for (uint32_t i = 0; i < p->proc_count; i++) n += rewrite_moves(w, i) && !w->client->empty(w->client->arg, p, i);
     return n;
 }
 

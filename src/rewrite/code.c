@@ -148,9 +148,12 @@ static inl_status decode(rewrite_work *w)
         const cfg_block *b = &p->blocks[of->first_block + k];
         inl_status status = rewrite_decode_block(w, b, w->run.insns + n, n);
         if (status) return status;
-        w->run.blocks[w->run.block_count++] =
-            (weave_block){.run = &w->run, .first = n, .count = b->insn_count, .head = true,
-                          .fallen_into = rewrite_is_fallen_into(w, of->first_block + k)};
+        w->run.blocks[w->run.block_count++] = (weave_block){
+            .run = &w->run,
+            .first = n,
+            .count = b->insn_count,
+            .head = true,
+            .fallen_into = rewrite_is_fallen_into(w, of->first_block + k)};
         n += b->insn_count;
     }
     return rewrite_look_behind(w);
@@ -335,8 +338,7 @@ static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
     size_t room = 512 + 32 * (size_t)(last->first + last->count - first->first);
     uint32_t sites = w->sites;
     w->head_faults = w->faults.count;
-    if (!rewrite_text_reserve(w, room))
-        return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
+    if (!rewrite_text_reserve(w, room)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
     for (;;) {
         inl_error e = {0};
         inl_status status = try_blocks(w, k, blocks, &e);
@@ -347,8 +349,7 @@ static inl_status emit_blocks(rewrite_work *w, uint32_t k, uint32_t blocks)
         w->cold.at = cold;
         if (found || (status == INL_ERR_UNSUPPORTED && give_up_points(w, k, blocks, e.address))) continue;
         if (status == INL_ERR_RANGE && w->cold_base && !w->cold.full) return status;
-        return inl_fail_at(w->error, status, e.address, "%s",
-                           e.text[0] ? e.text : "memory is used up");
+        return inl_fail_at(w->error, status, e.address, "%s", e.text[0] ? e.text : "memory is used up");
     }
 }
 
@@ -477,7 +478,7 @@ static inl_status emit_until_stable(rewrite_work *w)
     w->forms.count = 0;
     w->plain = is_plain(w);
     if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
-    for (unsigned pass = 0;; ) {
+    for (unsigned pass = 0;;) {
         w->plan.text_size = text, w->far.count = far, w->head_faults = 0;
         rewrite_map_cut(w, map);
         if (!set_cold(w, text, distance))

@@ -13,7 +13,7 @@ typedef struct placing {
     rewrite_work *w;
     const cfg_proc *proc;
     cfg_flow_graph *g;
-    uint8_t *marks;          /* per block */
+    uint8_t *marks; /* per block */
     INL_VEC(rewrite_flow_term) terms;
     bool failed;
 } placing;
@@ -217,8 +217,7 @@ static bool count_at(placing *p, uint32_t edge, uint32_t counter)
         }
         return weave_insert_at(run, WEAVE_ANYWHERE, edge, code, false, &why);
     }
-    const weave_block *b =
-        &run->blocks[rewrite_cfg(p->w)->edges[e->edge].from - p->proc->first_block];
+    const weave_block *b = &run->blocks[rewrite_cfg(p->w)->edges[e->edge].from - p->proc->first_block];
     return weave_insert_at(run, WEAVE_TAKEN, b->first + b->count - 1, code, false, &why);
 }
 

@@ -177,8 +177,7 @@ static bool is_blocked_in_gate(const jit_thread *t, int signo, uint64_t pc)
     return false;
 }
 
-static void locate(jit_thread *t, void *uc, const siginfo_t *info, bool fault, rewrite_where *at,
-                   weave_context *c)
+static void locate(jit_thread *t, void *uc, const siginfo_t *info, bool fault, rewrite_where *at, weave_context *c)
 {
     unsigned back = fault ? rewrite_fault_back(info) : 0;
     jit_uc_context(uc, t, 0, c);
@@ -255,8 +254,7 @@ static void go_on(jit_thread *t, void *uc)
     t->native_steps += repeats ? MOST_STEPS / MOST_REPEATS : 1;
     t->native_last = pc;
     if (!t->frame.in_tool && is_clear(pc)) end_wait(t, uc, false);
-    else if (!t->frame.in_tool && (t->native_steps > MOST_STEPS || rewrite_is_syscall(pc)))
-        end_wait(t, uc, true);
+    else if (!t->frame.in_tool && (t->native_steps > MOST_STEPS || rewrite_is_syscall(pc))) end_wait(t, uc, true);
     else rewrite_uc_step(uc, true);
 }
 

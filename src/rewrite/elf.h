@@ -46,9 +46,9 @@ typedef struct rewrite_area { /* a new section */
 
 typedef struct rewrite_unit { /* what can make room at the file's front */
     uint64_t addr, size, align;
-    int64_t tag;     /* of a dynamic table; 0: a program header's */
+    int64_t tag; /* of a dynamic table; 0: a program header's */
     bool is_note, moves;
-    uint64_t to;     /* its new address, 0: none */
+    uint64_t to; /* its new address, 0: none */
 } rewrite_unit;
 enum { REWRITE_UNITS = 32 };
 
@@ -56,38 +56,38 @@ typedef struct rewrite_writer {
     const rewrite_plan *plan;
     const rewrite_write_options *options;
     image *im;
-    const uint8_t *old;      /* the original file */
+    const uint8_t *old; /* the original file */
     uint64_t old_size;
-    uint64_t text_at;        /* of the new code */
-    uint64_t shift;          /* address - file offset of everything new */
+    uint64_t text_at; /* of the new code */
+    uint64_t shift;   /* address - file offset of everything new */
     inl_arena arena;
     Elf64_Ehdr header;
-    Elf64_Phdr *phdrs;       /* the original's, then edited */
+    Elf64_Phdr *phdrs; /* the original's, then edited */
     size_t phdr_count;
-    size_t phdr_room;        /* entries that phdrs and the space in `ro` have */
+    size_t phdr_room; /* entries that phdrs and the space in `ro` have */
     INL_VEC(rewrite_edit) edits;
     INL_VEC(rewrite_area) areas;
     rewrite_bytes boot, ro, rw;
-    rewrite_bytes tail;      /* behind the segments; its addr is a file offset */
-    size_t notes_at, notes_size; /* in ro */
-    struct {                 /* elf_front.c */
-        bool fits;           /* the program headers stay at the file's front */
-        bool one_segment;    /* to save program headers: code and constants in one */
+    rewrite_bytes tail;                            /* behind the segments; its addr is a file offset */
+    size_t notes_at, notes_size;                   /* in ro */
+    struct {                                       /* elf_front.c */
+        bool fits;                                 /* the program headers stay at the file's front */
+        bool one_segment;                          /* to save program headers: code and constants in one */
         rewrite_unit units[REWRITE_UNITS], *notes; /* notes: the one that Inlay's go with, or NULL */
         size_t count;
-        uint64_t low;        /* the first segment's address */
+        uint64_t low; /* the first segment's address */
     } front;
-    uint64_t hdr_addr, hdr_size;       /* the new .eh_frame_hdr */
+    uint64_t hdr_addr, hdr_size; /* the new .eh_frame_hdr */
     uint64_t eh_frame_addr;
     uint64_t map_addr, data_addr;
-    struct {                 /* elf_dynamic.c */
+    struct { /* elf_dynamic.c */
         Elf64_Dyn *entries;
         size_t count;
-        uint64_t room;       /* entries that fit the original place */
+        uint64_t room;             /* entries that fit the original place */
         size_t rela_at, rela_size; /* in ro */
-        size_t own_relas;    /* the first and */
-        size_t extra_relas;  /* the last of them, which are about the new array */
-        size_t symbols_at;    /* of the copy of .dynsym in ro, 0: there is none */
+        size_t own_relas;          /* the first and */
+        size_t extra_relas;        /* the last of them, which are about the new array */
+        size_t symbols_at;         /* of the copy of .dynsym in ro, 0: there is none */
         bool changed, preinit;
     } dynamic;
 } rewrite_writer;
@@ -125,7 +125,7 @@ inl_status rewrite_unwind(rewrite_writer *w, inl_error *e);
 /* symtab.c, elf_sections.c: into the tail */
 inl_status rewrite_sections(rewrite_writer *w, inl_error *e);
 typedef struct rewrite_symtab {
-    const uint32_t *numbers;     /* of the original's sections in the new file */
+    const uint32_t *numbers; /* of the original's sections in the new file */
     uint32_t number_count, text_section;
     /* what symtab.c leaves for the section table: */
     uint64_t symbols, symbols_size, strings, strings_size; /* file offsets */
@@ -160,8 +160,6 @@ uint32_t rewrite_section_at(const rewrite_writer *w, uint64_t addr, uint32_t typ
 /* File offset of `size` bytes at an address; false when they are not all in the file. */
 bool rewrite_file_offset(const rewrite_writer *w, uint64_t addr, uint64_t size, uint64_t *offset);
 Elf64_Phdr *rewrite_phdr(rewrite_writer *w, uint32_t type); /* the first of a type, or NULL */
-static inline uint64_t rewrite_page_up(uint64_t x) {
-    return (x + REWRITE_PAGE - 1) & ~(uint64_t)(REWRITE_PAGE - 1);
-}
+static inline uint64_t rewrite_page_up(uint64_t x) { return (x + REWRITE_PAGE - 1) & ~(uint64_t)(REWRITE_PAGE - 1); }
 
 #endif

@@ -13,7 +13,8 @@ enum {
 #define SIZE_LIMIT (1ull << 40) /* of a segment, and the highest address */
 
 /* Address - offset of the first segment; false where new segments cannot follow it. */
-static bool placement(const image *im, uint64_t *text_at, uint64_t *offset) {
+static bool placement(const image *im, uint64_t *text_at, uint64_t *offset)
+{
     const image_segment *s;
     size_t count = image_segments(im, &s);
     uint64_t high = 0, file_end = rewrite_page_up(im->view.size);
@@ -33,12 +34,14 @@ static bool placement(const image *im, uint64_t *text_at, uint64_t *offset) {
     return true;
 }
 
-uint64_t rewrite_new_base(const image *im) {
+uint64_t rewrite_new_base(const image *im)
+{
     uint64_t text_at, offset;
     return placement(im, &text_at, &offset) ? text_at : 0;
 }
 
-static inl_status check_loads(rewrite_writer *w, inl_error *e) {
+static inl_status check_loads(rewrite_writer *w, inl_error *e)
+{
     const char *path = image_path(w->im);
     uint64_t end = 0;
     for (size_t i = 0; i < w->phdr_count; i++) {
@@ -48,32 +51,33 @@ static inl_status check_loads(rewrite_writer *w, inl_error *e) {
             return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr, "%s: a segment of absurd size", path);
         if (p->p_filesz > p->p_memsz)
             return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr,
-                               "%s: the segment at 0x%lx is larger in the file than in memory", path,
-                               p->p_vaddr);
+                               "%s: the segment at 0x%lx is larger in the file than in memory", path, p->p_vaddr);
         if (p->p_filesz && (p->p_offset > w->old_size || p->p_filesz > w->old_size - p->p_offset))
-            return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr, "%s: cut short: the segment at 0x%lx is "
-                               "not all there", path, p->p_vaddr);
+            return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr,
+                               "%s: cut short: the segment at 0x%lx is "
+                               "not all there",
+                               path, p->p_vaddr);
         if ((p->p_vaddr - p->p_offset) % REWRITE_PAGE && p->p_memsz)
             return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr,
                                "%s: the segment at 0x%lx cannot be mapped: address and file offset "
-                               "disagree", path, p->p_vaddr);
+                               "disagree",
+                               path, p->p_vaddr);
         if (p->p_memsz && p->p_vaddr < end)
             return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr,
-                               "%s: the segment at 0x%lx overlaps another or is out of order", path,
-                               p->p_vaddr);
+                               "%s: the segment at 0x%lx overlaps another or is out of order", path, p->p_vaddr);
         if (p->p_memsz) end = p->p_vaddr + p->p_memsz;
     }
     return INL_OK;
 }
 
-static inl_status check_plan(const rewrite_writer *w, inl_error *e) {
+static inl_status check_plan(const rewrite_writer *w, inl_error *e)
+{
     const rewrite_plan *p = w->plan;
     uint64_t base = rewrite_new_base(w->im);
-    if (base == 0)
-        return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(w->im));
+    if (base == 0) return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(w->im));
     if (w->text_at < base || w->text_at % REWRITE_PAGE || w->text_at > 1ull << 47 || p->text_size > INT32_MAX)
-        return inl_fail_at(e, INL_ERR_RANGE, w->text_at, "%s: no room for the new code at 0x%lx",
-                           image_path(w->im), w->text_at);
+        return inl_fail_at(e, INL_ERR_RANGE, w->text_at, "%s: no room for the new code at 0x%lx", image_path(w->im),
+                           w->text_at);
     rewrite_map_walk walk = rewrite_map_from(p, 0);
     uint32_t before = 0;
     for (rewrite_map m; rewrite_map_next(&walk, &m); before = m.new_off)
@@ -82,10 +86,10 @@ static inl_status check_plan(const rewrite_writer *w, inl_error *e) {
     return INL_OK;
 }
 
-inl_status rewrite_check_input(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_check_input(rewrite_writer *w, inl_error *e)
+{
     const image_view *v = &w->im->view;
-    if (w->im->in_memory)
-        return inl_fail(e, INL_ERR_USAGE, "%s: not a file", image_path(w->im));
+    if (w->im->in_memory) return inl_fail(e, INL_ERR_USAGE, "%s: not a file", image_path(w->im));
     w->old = v->data;
     w->old_size = v->size;
     w->header = v->header;

@@ -18,18 +18,21 @@
 
 enum { new_entries = 12 }; /* at most so many are added */
 
-static Elf64_Dyn *entry(rewrite_writer *w, int64_t tag) {
+static Elf64_Dyn *entry(rewrite_writer *w, int64_t tag)
+{
     for (size_t i = 0; i < w->dynamic.count; i++)
         if (w->dynamic.entries[i].d_tag == tag) return &w->dynamic.entries[i];
     return NULL;
 }
 
-static uint64_t value_of(rewrite_writer *w, int64_t tag) {
+static uint64_t value_of(rewrite_writer *w, int64_t tag)
+{
     const Elf64_Dyn *d = entry(w, tag);
     return d ? d->d_un.d_val : 0;
 }
 
-static void set_value(rewrite_writer *w, int64_t tag, uint64_t value) {
+static void set_value(rewrite_writer *w, int64_t tag, uint64_t value)
+{
     Elf64_Dyn *d = entry(w, tag);
     if (!d) {
         d = &w->dynamic.entries[w->dynamic.count++];
@@ -38,20 +41,20 @@ static void set_value(rewrite_writer *w, int64_t tag, uint64_t value) {
     d->d_un.d_val = value;
 }
 
-static void drop(rewrite_writer *w, int64_t tag) {
+static void drop(rewrite_writer *w, int64_t tag)
+{
     size_t kept = 0;
     for (size_t i = 0; i < w->dynamic.count; i++)
-        if (w->dynamic.entries[i].d_tag != tag)
-            w->dynamic.entries[kept++] = w->dynamic.entries[i];
+        if (w->dynamic.entries[i].d_tag != tag) w->dynamic.entries[kept++] = w->dynamic.entries[i];
     w->dynamic.count = kept;
 }
 
-static inl_status read_entries(rewrite_writer *w, inl_error *e) {
+static inl_status read_entries(rewrite_writer *w, inl_error *e)
+{
     const Elf64_Phdr *p = rewrite_phdr(w, PT_DYNAMIC);
     uint64_t offset, size = p->p_filesz & ~(uint64_t)(sizeof(Elf64_Dyn) - 1);
     if (!rewrite_file_offset(w, p->p_vaddr, size, &offset))
-        return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic section is not in the file",
-                        image_path(w->im));
+        return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic section is not in the file", image_path(w->im));
     w->dynamic.room = size / sizeof(Elf64_Dyn);
     w->dynamic.entries = calloc(w->dynamic.room + new_entries + 1, sizeof(Elf64_Dyn)); /* and the end */
     if (!w->dynamic.entries) return rewrite_no_memory(w, e);
@@ -61,7 +64,8 @@ static inl_status read_entries(rewrite_writer *w, inl_error *e) {
     return INL_OK;
 }
 
-bool rewrite_starts_by_preinit(const image *im) {
+bool rewrite_starts_by_preinit(const image *im)
+{
     const char *interp = image_interp(im);
     if (!interp) return false;
     const char *slash = strrchr(interp, '/');
@@ -70,11 +74,11 @@ bool rewrite_starts_by_preinit(const image *im) {
 
 /* --- the search path --- */
 
-static inl_status set_run_path(rewrite_writer *w, inl_error *e) {
+static inl_status set_run_path(rewrite_writer *w, inl_error *e)
+{
     uint64_t strings = value_of(w, DT_STRTAB), size = value_of(w, DT_STRSZ), offset;
     if (!rewrite_file_offset(w, strings, size, &offset))
-        return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic strings are not in the file",
-                        image_path(w->im));
+        return inl_fail(e, INL_ERR_FORMAT, "%s: its dynamic strings are not in the file", image_path(w->im));
     image_strings old = {(const char *)w->old + offset, size};
     const Elf64_Dyn *before = entry(w, DT_RUNPATH);
     if (!before) before = entry(w, DT_RPATH);
@@ -92,20 +96,26 @@ static inl_status set_run_path(rewrite_writer *w, inl_error *e) {
     set_value(w, DT_STRTAB, at);
     set_value(w, DT_STRSZ, rewrite_here(&w->ro) - at);
     w->dynamic.changed = true;
-    rewrite_area area = {.name = ".dynstr", .type = SHT_STRTAB, .flags = SHF_ALLOC, .addr = at,
-                         .size = rewrite_here(&w->ro) - at, .align = 1,
+    rewrite_area area = {.name = ".dynstr",
+                         .type = SHT_STRTAB,
+                         .flags = SHF_ALLOC,
+                         .addr = at,
+                         .size = rewrite_here(&w->ro) - at,
+                         .align = 1,
                          .replaces = rewrite_section_at(w, strings, SHT_STRTAB)};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 
 /* --- the initialiser --- */
 
-static uint32_t relative_type(const rewrite_writer *w) {
+static uint32_t relative_type(const rewrite_writer *w)
+{
     return w->header.e_machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
 }
 
 /* What the original's relocations say of the array's word at `addr`, or NULL. */
-static bool relocation_of(const uint8_t *relas, uint64_t size, uint64_t addr, Elf64_Rela *out) {
+static bool relocation_of(const uint8_t *relas, uint64_t size, uint64_t addr, Elf64_Rela *out)
+{
     for (uint64_t at = 0; size - at >= sizeof *out; at += sizeof *out) {
         memcpy(out, relas + at, sizeof *out);
         if (out->r_offset == addr) return true;
@@ -114,16 +124,17 @@ static bool relocation_of(const uint8_t *relas, uint64_t size, uint64_t addr, El
 }
 
 typedef struct preinit {
-    const uint8_t *relas;  /* the original's */
+    const uint8_t *relas; /* the original's */
     uint64_t rela_size;
     uint64_t array, count; /* the original's */
     const uint8_t *words;
-    Elf64_Rela *extra;     /* not relative; of the original's words */
+    Elf64_Rela *extra; /* not relative; of the original's words */
     size_t extra_count;
 } preinit;
 
 /* Entry `slot` of the new array: its word, and its relocation, whose offset is from the array for now. */
-static void put_word(rewrite_writer *w, uint64_t slot, uint64_t value) {
+static void put_word(rewrite_writer *w, uint64_t slot, uint64_t value)
+{
     rewrite_put_number(&w->rw, value, 8);
     if (w->header.e_type != ET_DYN) return;
     Elf64_Rela rela = {slot * 8, ELF64_R_INFO(0, relative_type(w)), (int64_t)value};
@@ -131,7 +142,8 @@ static void put_word(rewrite_writer *w, uint64_t slot, uint64_t value) {
     w->dynamic.own_relas++;
 }
 
-static void put_old_words(rewrite_writer *w, preinit *p) {
+static void put_old_words(rewrite_writer *w, preinit *p)
+{
     for (uint64_t i = 0; i < p->count; i++) {
         Elf64_Rela rela;
         uint64_t value;
@@ -149,7 +161,8 @@ static void put_old_words(rewrite_writer *w, preinit *p) {
 }
 
 /* Some linkers count the PLT's relocations into DT_RELASZ as well; handled twice they would do harm. */
-static void copy_relas(rewrite_writer *w, const preinit *p) {
+static void copy_relas(rewrite_writer *w, const preinit *p)
+{
     uint64_t from = value_of(w, DT_RELA), plt = value_of(w, DT_JMPREL), plt_size = value_of(w, DT_PLTRELSZ);
     for (uint64_t at = 0; p->rela_size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
         if (plt_size && from + at >= plt && from + at - plt < plt_size) continue;
@@ -157,7 +170,8 @@ static void copy_relas(rewrite_writer *w, const preinit *p) {
     }
 }
 
-static inl_status add_initialiser(rewrite_writer *w, preinit *p, inl_error *e) {
+static inl_status add_initialiser(rewrite_writer *w, preinit *p, inl_error *e)
+{
     uint64_t rela = value_of(w, DT_RELA), section = rewrite_section_at(w, rela, SHT_RELA);
     rewrite_align(&w->ro, 8);
     w->dynamic.rela_at = w->ro.size;
@@ -172,17 +186,23 @@ static inl_status add_initialiser(rewrite_writer *w, preinit *p, inl_error *e) {
     set_value(w, DT_RELA, w->ro.addr + w->dynamic.rela_at);
     set_value(w, DT_RELASZ, w->dynamic.rela_size);
     set_value(w, DT_RELAENT, sizeof(Elf64_Rela));
-    if (entry(w, DT_RELACOUNT))
-        set_value(w, DT_RELACOUNT, value_of(w, DT_RELACOUNT) + w->dynamic.own_relas);
+    if (entry(w, DT_RELACOUNT)) set_value(w, DT_RELACOUNT, value_of(w, DT_RELACOUNT) + w->dynamic.own_relas);
     w->dynamic.extra_relas = p->extra_count;
-    rewrite_area area = {.name = ".rela.dyn", .type = SHT_RELA, .flags = SHF_ALLOC,
-                         .addr = w->ro.addr + w->dynamic.rela_at, .size = w->dynamic.rela_size,
-                         .align = 8, .entry_size = sizeof(Elf64_Rela), .replaces = (uint32_t)section};
+    rewrite_area area = {.name = ".rela.dyn",
+                         .type = SHT_RELA,
+                         .flags = SHF_ALLOC,
+                         .addr = w->ro.addr + w->dynamic.rela_at,
+                         .size = w->dynamic.rela_size,
+                         .align = 8,
+                         .entry_size = sizeof(Elf64_Rela),
+                         .replaces = (uint32_t)section};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 
-static inl_status begin_preinit(rewrite_writer *w, inl_error *e) {
-    preinit p = {.rela_size = value_of(w, DT_RELASZ), .array = value_of(w, DT_PREINIT_ARRAY),
+static inl_status begin_preinit(rewrite_writer *w, inl_error *e)
+{
+    preinit p = {.rela_size = value_of(w, DT_RELASZ),
+                 .array = value_of(w, DT_PREINIT_ARRAY),
                  .count = value_of(w, DT_PREINIT_ARRAYSZ) / 8};
     uint64_t offset = 0;
     if (p.rela_size && !rewrite_file_offset(w, value_of(w, DT_RELA), p.rela_size, &offset))
@@ -190,8 +210,7 @@ static inl_status begin_preinit(rewrite_writer *w, inl_error *e) {
     p.relas = w->old + offset;
     offset = 0;
     if (p.count && !rewrite_file_offset(w, p.array, p.count * 8, &offset))
-        return inl_fail(e, INL_ERR_FORMAT, "%s: its initialisers are not in the file",
-                        image_path(w->im));
+        return inl_fail(e, INL_ERR_FORMAT, "%s: its initialisers are not in the file", image_path(w->im));
     p.words = w->old + offset;
     if (p.count > 1000) /* each is looked for among the relocations */
         return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: too many initialisers", image_path(w->im));
@@ -202,7 +221,8 @@ static inl_status begin_preinit(rewrite_writer *w, inl_error *e) {
     return st;
 }
 
-static inl_status add_names(rewrite_writer *w, inl_error *e) {
+static inl_status add_names(rewrite_writer *w, inl_error *e)
+{
     rewrite_dynamic_places to;
     inl_status st = rewrite_dynamic_names(w, &to, e);
     if (st || !to.symtab) return st;
@@ -215,7 +235,8 @@ static inl_status add_names(rewrite_writer *w, inl_error *e) {
 }
 
 /* Tables that make room at the file's front, unless they have been replaced by now. */
-static void move_tables(rewrite_writer *w) {
+static void move_tables(rewrite_writer *w)
+{
     for (size_t i = 0; i < w->dynamic.count; i++) {
         Elf64_Dyn *d = &w->dynamic.entries[i];
         uint64_t to = rewrite_front_move_table(w, d->d_tag, d->d_un.d_ptr);
@@ -226,7 +247,8 @@ static void move_tables(rewrite_writer *w) {
     }
 }
 
-inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e)
+{
     bool starts = w->options->carry && rewrite_starts_by_preinit(w->im);
     if (!rewrite_phdr(w, PT_DYNAMIC)) return INL_OK;
     inl_status st = read_entries(w, e);
@@ -237,27 +259,34 @@ inl_status rewrite_dynamic_begin(rewrite_writer *w, inl_error *e) {
     return st;
 }
 
-static void aim_relocation(rewrite_writer *w, size_t at) {
+static void aim_relocation(rewrite_writer *w, size_t at)
+{
     Elf64_Rela rela;
     memcpy(&rela, w->ro.data + at, sizeof rela);
     rela.r_offset += w->rw.addr;
     rewrite_set(&w->ro, at, &rela, sizeof rela);
 }
 
-static inl_status end_preinit(rewrite_writer *w, inl_error *e) {
+static inl_status end_preinit(rewrite_writer *w, inl_error *e)
+{
     uint64_t old = value_of(w, DT_PREINIT_ARRAY);
     size_t from = w->dynamic.rela_at, to = from + w->dynamic.rela_size;
     for (size_t i = 0; i < w->dynamic.own_relas; i++) aim_relocation(w, from + i * sizeof(Elf64_Rela));
-    for (size_t i = 0; i < w->dynamic.extra_relas; i++)
-        aim_relocation(w, to - (i + 1) * sizeof(Elf64_Rela));
+    for (size_t i = 0; i < w->dynamic.extra_relas; i++) aim_relocation(w, to - (i + 1) * sizeof(Elf64_Rela));
     set_value(w, DT_PREINIT_ARRAY, w->rw.addr);
-    rewrite_area area = {.name = ".preinit_array", .type = SHT_PREINIT_ARRAY, .flags = SHF_ALLOC | SHF_WRITE,
-                         .addr = w->rw.addr, .size = w->rw.size, .align = 8, .entry_size = 8,
+    rewrite_area area = {.name = ".preinit_array",
+                         .type = SHT_PREINIT_ARRAY,
+                         .flags = SHF_ALLOC | SHF_WRITE,
+                         .addr = w->rw.addr,
+                         .size = w->rw.size,
+                         .align = 8,
+                         .entry_size = 8,
                          .replaces = old ? rewrite_section_at(w, old, SHT_PREINIT_ARRAY) : 0};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 
-inl_status rewrite_dynamic_end(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_dynamic_end(rewrite_writer *w, inl_error *e)
+{
     if (!w->dynamic.changed) return INL_OK;
     if (w->ro.failed || w->rw.failed) return rewrite_no_memory(w, e);
     inl_status st = w->dynamic.preinit ? end_preinit(w, e) : INL_OK;
@@ -271,9 +300,13 @@ inl_status rewrite_dynamic_end(rewrite_writer *w, inl_error *e) {
         bool good = rewrite_add_edit(w, offset, w->dynamic.entries, w->dynamic.room * sizeof(Elf64_Dyn));
         return good ? INL_OK : rewrite_no_memory(w, e);
     }
-    rewrite_area area = {.name = ".dynamic", .type = SHT_DYNAMIC, .flags = SHF_ALLOC | SHF_WRITE,
-                         .addr = rewrite_here(&w->rw), .size = (w->dynamic.count + 1) * sizeof(Elf64_Dyn),
-                         .align = 8, .entry_size = sizeof(Elf64_Dyn),
+    rewrite_area area = {.name = ".dynamic",
+                         .type = SHT_DYNAMIC,
+                         .flags = SHF_ALLOC | SHF_WRITE,
+                         .addr = rewrite_here(&w->rw),
+                         .size = (w->dynamic.count + 1) * sizeof(Elf64_Dyn),
+                         .align = 8,
+                         .entry_size = sizeof(Elf64_Dyn),
                          .replaces = rewrite_section_at(w, p->p_vaddr, SHT_DYNAMIC)};
     rewrite_put(&w->rw, w->dynamic.entries, area.size);
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);

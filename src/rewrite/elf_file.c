@@ -17,7 +17,8 @@
 
 enum { copy_size = 4 << 20 };
 
-static inl_status failed(const char *path, const char *what, int cause, inl_error *e) {
+static inl_status failed(const char *path, const char *what, int cause, inl_error *e)
+{
     inl_status code = cause == EACCES || cause == EPERM || cause == EROFS ? INL_ERR_ACCESS
                       : cause == ENOENT || cause == ENOTDIR               ? INL_ERR_NOT_FOUND
                       : cause == ENOMEM                                   ? INL_ERR_NO_MEMORY
@@ -26,7 +27,8 @@ static inl_status failed(const char *path, const char *what, int cause, inl_erro
     return inl_fail(e, code, "%s: %s: %s", path, what, why ? why : "failed");
 }
 
-inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_error *e) {
+inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_error *e)
+{
     struct stat in, out;
     if (stat(path, &out) != 0) {
         if (errno == ENOENT) return INL_OK;
@@ -40,7 +42,8 @@ inl_status rewrite_check_output(const rewrite_writer *w, const char *path, inl_e
     return INL_OK;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset) {
+static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
+{
     while (size) {
         ssize_t n = pwrite(fd, bytes, size < 1 << 30 ? size : 1 << 30, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
@@ -53,20 +56,23 @@ static int write_all(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
     return 0;
 }
 
-static int edit_order(const void *a, const void *b) {
+static int edit_order(const void *a, const void *b)
+{
     const rewrite_edit *x = a, *y = b;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
 /* The part of an edit that lies in [from, from + size) of the file. */
-static void apply(const rewrite_edit *edit, uint8_t *buffer, uint64_t from, uint64_t size) {
+static void apply(const rewrite_edit *edit, uint8_t *buffer, uint64_t from, uint64_t size)
+{
     uint64_t low = edit->offset > from ? edit->offset : from;
     uint64_t high = edit->offset + edit->size < from + size ? edit->offset + edit->size : from + size;
     if (low < high) memcpy(buffer + (low - from), edit->bytes + (low - edit->offset), high - low);
 }
 
 /* The original's bytes with the edits, through a buffer. */
-static int write_original(rewrite_writer *w, int fd) {
+static int write_original(rewrite_writer *w, int fd)
+{
     uint8_t *buffer = malloc(copy_size);
     size_t edit = 0;
     int cause = buffer ? 0 : ENOMEM;
@@ -79,14 +85,14 @@ static int write_original(rewrite_writer *w, int fd) {
             apply(&w->edits.items[edit], buffer, at, size);
         cause = write_all(fd, buffer, size, at);
         /* What reaches into the next part is applied there once more. */
-        while (edit > 0 && w->edits.items[edit - 1].offset + w->edits.items[edit - 1].size > at + size)
-            edit--;
+        while (edit > 0 && w->edits.items[edit - 1].offset + w->edits.items[edit - 1].size > at + size) edit--;
     }
     free(buffer);
     return cause;
 }
 
-static int write_parts(rewrite_writer *w, int fd, mode_t mode) {
+static int write_parts(rewrite_writer *w, int fd, mode_t mode)
+{
     const rewrite_plan *p = w->plan;
     int cause = write_original(w, fd);
     if (!cause) cause = write_all(fd, p->text, p->text_size, w->text_at - w->shift);
@@ -99,7 +105,8 @@ static int write_parts(rewrite_writer *w, int fd, mode_t mode) {
 }
 
 /* The folder's part of the path with a name that is not taken. */
-static int open_temporary(const char *path, char **name) {
+static int open_temporary(const char *path, char **name)
+{
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash - path) + 1 : 0;
     if (asprintf(name, "%.*s.inlay-XXXXXX", folder, path) < 0) {
@@ -110,7 +117,8 @@ static int open_temporary(const char *path, char **name) {
     return mkostemp(*name, O_CLOEXEC);
 }
 
-static int write_temporary(rewrite_writer *w, int fd, mode_t mode) {
+static int write_temporary(rewrite_writer *w, int fd, mode_t mode)
+{
     sigset_t big, before, pending;
     struct timespec now = {0};
     sigemptyset(&big);
@@ -124,7 +132,8 @@ static int write_temporary(rewrite_writer *w, int fd, mode_t mode) {
     return cause;
 }
 
-inl_status rewrite_write_file(rewrite_writer *w, const char *path, inl_error *e) {
+inl_status rewrite_write_file(rewrite_writer *w, const char *path, inl_error *e)
+{
     struct stat in;
     char *name = NULL;
     if (stat(image_path(w->im), &in) != 0) return failed(image_path(w->im), "cannot be read", errno, e);

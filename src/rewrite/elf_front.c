@@ -26,7 +26,8 @@ typedef struct note {
     size_t desc, desc_size, next; /* offsets */
 } note;
 
-static bool read_note(const uint8_t *bytes, size_t size, size_t at, uint64_t align, note *out) {
+static bool read_note(const uint8_t *bytes, size_t size, size_t at, uint64_t align, note *out)
+{
     Elf64_Nhdr n;
     if (size < sizeof n || at > size - sizeof n) return false;
     memcpy(&n, bytes + at, sizeof n);
@@ -42,14 +43,16 @@ static bool read_note(const uint8_t *bytes, size_t size, size_t at, uint64_t ali
 /* Chromium's crash handler: the distance from the word itself to a variable. */
 static bool is_crashpad(const note *n) { return strcmp(n->owner, "Crashpad") == 0 && n->desc_size == 8; }
 
-static bool is_known(const note *n) {
+static bool is_known(const note *n)
+{
     static const char *const owners[] = {"GNU", "Go", "FDO"};
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
         if (strcmp(n->owner, owners[i]) == 0) return true;
     return is_crashpad(n);
 }
 
-static bool notes_can_move(const rewrite_writer *w, const Elf64_Phdr *p) {
+static bool notes_can_move(const rewrite_writer *w, const Elf64_Phdr *p)
+{
     const uint8_t *bytes = image_view_bytes(&w->im->view, p->p_offset, p->p_filesz);
     uint64_t align = p->p_align == 8 ? 8 : 4;
     note n;
@@ -58,7 +61,8 @@ static bool notes_can_move(const rewrite_writer *w, const Elf64_Phdr *p) {
     return bytes != NULL;
 }
 
-static void add_unit(rewrite_writer *w, rewrite_unit unit) {
+static void add_unit(rewrite_writer *w, rewrite_unit unit)
+{
     uint64_t in_file = rewrite_phdr(w, PT_LOAD)->p_filesz, offset = unit.addr - w->front.low;
     if (unit.size == 0 || w->front.count == REWRITE_UNITS) return;
     if (offset > in_file || unit.size > in_file - offset || unit.align > REWRITE_PAGE) return;
@@ -74,16 +78,20 @@ static void add_unit(rewrite_writer *w, rewrite_unit unit) {
     w->front.units[w->front.count++] = unit;
 }
 
-static void find_by_headers(rewrite_writer *w) {
+static void find_by_headers(rewrite_writer *w)
+{
     for (size_t i = 0; i < w->phdr_count; i++) {
         const Elf64_Phdr *p = &w->phdrs[i];
         if (p->p_type != PT_INTERP && (p->p_type != PT_NOTE || !notes_can_move(w, p))) continue;
-        add_unit(w, (rewrite_unit){.addr = p->p_vaddr, .size = p->p_filesz, .align = p->p_align ? p->p_align : 1,
+        add_unit(w, (rewrite_unit){.addr = p->p_vaddr,
+                                   .size = p->p_filesz,
+                                   .align = p->p_align ? p->p_align : 1,
                                    .is_note = p->p_type == PT_NOTE});
     }
 }
 
-static void find_by_tags(rewrite_writer *w) {
+static void find_by_tags(rewrite_writer *w)
+{
     static const int64_t tags[] = {DT_HASH, DT_GNU_HASH, DT_SYMTAB, DT_STRTAB, DT_VERSYM, DT_VERNEED, DT_VERDEF};
     const Elf64_Phdr *p = rewrite_phdr(w, PT_DYNAMIC);
     const uint8_t *bytes = p ? image_view_bytes(&w->im->view, p->p_offset, p->p_filesz) : NULL;
@@ -103,7 +111,8 @@ static void find_by_tags(rewrite_writer *w) {
 /* --- is there room? --- */
 
 /* The unit that holds the byte at an offset of the file's front, or NULL. */
-static rewrite_unit *unit_at(rewrite_writer *w, uint64_t low, uint64_t offset) {
+static rewrite_unit *unit_at(rewrite_writer *w, uint64_t low, uint64_t offset)
+{
     for (size_t i = 0; i < w->front.count; i++)
         if (low + offset - w->front.units[i].addr < w->front.units[i].size) return &w->front.units[i];
     return NULL;
@@ -111,7 +120,8 @@ static rewrite_unit *unit_at(rewrite_writer *w, uint64_t low, uint64_t offset) {
 
 /* Where something that cannot move begins behind the program headers, at most `limit`. Old section headers do not
  * count: Go's linker has them there. */
-static uint64_t room_end(rewrite_writer *w, uint64_t low, uint64_t limit) {
+static uint64_t room_end(rewrite_writer *w, uint64_t low, uint64_t limit)
+{
     const Elf64_Ehdr *h = &w->im->view.header;
     for (uint64_t at = AT_FRONT + w->phdr_count * ENTRY; at < limit; at++) {
         bool is_free = w->old[at] == 0 || at - h->e_shoff < (uint64_t)h->e_shnum * sizeof(Elf64_Shdr);
@@ -121,7 +131,8 @@ static uint64_t room_end(rewrite_writer *w, uint64_t low, uint64_t limit) {
 }
 
 /* A unit of notes that begins there: Inlay's own go with it, under its program header. */
-static rewrite_unit *notes_before(rewrite_writer *w, uint64_t end) {
+static rewrite_unit *notes_before(rewrite_writer *w, uint64_t end)
+{
     for (size_t i = 0; i < w->front.count; i++)
         if (w->front.units[i].is_note && w->front.units[i].align <= 4 && w->front.units[i].addr < end)
             return &w->front.units[i];
@@ -129,7 +140,8 @@ static rewrite_unit *notes_before(rewrite_writer *w, uint64_t end) {
 }
 
 /* How many program headers there will be at most, notes aside. */
-static size_t headers_needed(rewrite_writer *w) {
+static size_t headers_needed(rewrite_writer *w)
+{
     const Elf64_Phdr *dynamic = rewrite_phdr(w, PT_DYNAMIC);
     const image_unwind_range *ranges;
     bool unwinds = image_unwind_ranges(w->im, &ranges) && !rewrite_phdr(w, PT_GNU_EH_FRAME);
@@ -138,7 +150,8 @@ static size_t headers_needed(rewrite_writer *w) {
 }
 
 /* `less`: how many program headers to save. */
-static bool try(rewrite_writer *w, const Elf64_Phdr *first, unsigned less) {
+static bool try(rewrite_writer *w, const Elf64_Phdr *first, unsigned less)
+{
     uint64_t low = w->front.low, limit = AT_FRONT + (headers_needed(w) + 1 - less) * ENTRY;
     if (limit > first->p_filesz) return false;
     uint64_t end = room_end(w, low, limit);
@@ -150,7 +163,8 @@ static bool try(rewrite_writer *w, const Elf64_Phdr *first, unsigned less) {
 }
 
 /* Who looks for properties takes PT_GNU_PROPERTY, which is the same range, where it is there. */
-static Elf64_Phdr *second_of_properties(rewrite_writer *w) {
+static Elf64_Phdr *second_of_properties(rewrite_writer *w)
+{
     const Elf64_Phdr *properties = rewrite_phdr(w, PT_GNU_PROPERTY);
     for (size_t i = 0; properties && i < w->phdr_count; i++)
         if (w->phdrs[i].p_type == PT_NOTE && w->phdrs[i].p_vaddr == properties->p_vaddr &&
@@ -159,7 +173,8 @@ static Elf64_Phdr *second_of_properties(rewrite_writer *w) {
     return NULL;
 }
 
-static bool try_with_less(rewrite_writer *w, const Elf64_Phdr *first) {
+static bool try_with_less(rewrite_writer *w, const Elf64_Phdr *first)
+{
     Elf64_Phdr *second = second_of_properties(w);
     if (try(w, first, 1)) {
         w->front.one_segment = true;
@@ -172,7 +187,8 @@ static bool try_with_less(rewrite_writer *w, const Elf64_Phdr *first) {
     return true;
 }
 
-void rewrite_front_plan(rewrite_writer *w) {
+void rewrite_front_plan(rewrite_writer *w)
+{
     const Elf64_Phdr *first = rewrite_phdr(w, PT_LOAD);
     if (first && first->p_offset == 0 && w->header.e_phoff == AT_FRONT) {
         w->front.low = first->p_vaddr;
@@ -186,7 +202,8 @@ void rewrite_front_plan(rewrite_writer *w) {
 
 /* --- moving --- */
 
-static void aim_crashpad(rewrite_bytes *b, size_t from, const rewrite_unit *u) {
+static void aim_crashpad(rewrite_bytes *b, size_t from, const rewrite_unit *u)
+{
     note n;
     uint64_t align = u->align == 8 ? 8 : 4;
     for (size_t at = 0; u->is_note && read_note(b->data + from, u->size, at, align, &n); at = n.next) {
@@ -199,19 +216,20 @@ static void aim_crashpad(rewrite_bytes *b, size_t from, const rewrite_unit *u) {
 }
 
 /* Edits of what has moved are made there. */
-static void take_edits(rewrite_writer *w, uint64_t offset, size_t to, uint64_t size) {
+static void take_edits(rewrite_writer *w, uint64_t offset, size_t to, uint64_t size)
+{
     size_t kept = 0;
     for (size_t i = 0; i < w->edits.count; i++) {
         rewrite_edit edit = w->edits.items[i];
         if (edit.offset >= offset && edit.offset + edit.size <= offset + size)
             rewrite_set(&w->ro, to + (size_t)(edit.offset - offset), edit.bytes, edit.size);
-        else
-            w->edits.items[kept++] = edit;
+        else w->edits.items[kept++] = edit;
     }
     w->edits.count = kept;
 }
 
-static void move(rewrite_writer *w, rewrite_unit *u) {
+static void move(rewrite_writer *w, rewrite_unit *u)
+{
     uint64_t offset = u->addr - w->front.low;
     rewrite_align(&w->ro, u->align);
     size_t at = w->ro.size;
@@ -222,7 +240,8 @@ static void move(rewrite_writer *w, rewrite_unit *u) {
     aim_crashpad(&w->ro, at, u);
 }
 
-void rewrite_front_move(rewrite_writer *w) {
+void rewrite_front_move(rewrite_writer *w)
+{
     if (!w->front.fits) return;
     if (w->front.notes) move(w, w->front.notes);
     for (size_t i = 0; i < w->front.count; i++) {
@@ -238,7 +257,8 @@ void rewrite_front_move(rewrite_writer *w) {
     }
 }
 
-uint64_t rewrite_front_move_table(rewrite_writer *w, int64_t tag, uint64_t addr) {
+uint64_t rewrite_front_move_table(rewrite_writer *w, int64_t tag, uint64_t addr)
+{
     for (size_t i = 0; w->front.fits && i < w->front.count; i++) {
         rewrite_unit *u = &w->front.units[i];
         if (!u->moves || u->tag != tag || u->addr != addr) continue;
@@ -248,7 +268,8 @@ uint64_t rewrite_front_move_table(rewrite_writer *w, int64_t tag, uint64_t addr)
     return addr;
 }
 
-uint64_t rewrite_front_moved(const rewrite_writer *w, uint64_t addr) {
+uint64_t rewrite_front_moved(const rewrite_writer *w, uint64_t addr)
+{
     for (size_t i = 0; w->front.fits && i < w->front.count; i++) {
         const rewrite_unit *u = &w->front.units[i];
         if (u->to && addr - u->addr < u->size) return addr - u->addr + u->to;
@@ -257,7 +278,8 @@ uint64_t rewrite_front_moved(const rewrite_writer *w, uint64_t addr) {
 }
 
 /* The finished table is put at its place. */
-bool rewrite_front_put(rewrite_writer *w, uint64_t *addr) {
+bool rewrite_front_put(rewrite_writer *w, uint64_t *addr)
+{
     *addr = w->front.low + AT_FRONT;
     w->header.e_phoff = AT_FRONT;
     return rewrite_add_edit(w, AT_FRONT, w->phdrs, w->phdr_count * ENTRY);

@@ -18,12 +18,17 @@ enum {
     feature_1_and = (int)0xc0000002, /* GNU_PROPERTY_X86_FEATURE_1_AND; bit 0: IBT */
 };
 
-void rewrite_reserve_notes(rewrite_writer *w) {
+void rewrite_reserve_notes(rewrite_writer *w)
+{
     rewrite_align(&w->ro, 4);
     w->notes_at = rewrite_reserve(&w->ro, 2 * note_head + sizeof(rewrite_boot_links) + identity_size);
     w->notes_size = w->ro.size - w->notes_at;
-    rewrite_area area = {.name = ".note.inlay", .type = SHT_NOTE, .flags = SHF_ALLOC,
-                         .addr = w->ro.addr + w->notes_at, .size = w->notes_size, .align = 4};
+    rewrite_area area = {.name = ".note.inlay",
+                         .type = SHT_NOTE,
+                         .flags = SHF_ALLOC,
+                         .addr = w->ro.addr + w->notes_at,
+                         .size = w->notes_size,
+                         .align = 4};
     if (!rewrite_add_area(w, area)) w->ro.failed = true;
 }
 
@@ -31,7 +36,8 @@ typedef struct identity {
     uint64_t lane[3];
 } identity;
 
-static void mix(identity *id, const void *bytes, size_t size) {
+static void mix(identity *id, const void *bytes, size_t size)
+{
     const uint8_t *at = bytes;
     while (size) {
         uint64_t word = 0;
@@ -46,7 +52,8 @@ static void mix(identity *id, const void *bytes, size_t size) {
     }
 }
 
-static void derive(const rewrite_writer *w, uint8_t out[identity_size]) {
+static void derive(const rewrite_writer *w, uint8_t out[identity_size])
+{
     const rewrite_plan *p = w->plan;
     const rewrite_carry *carry = w->options->carry;
     identity id = {{1, 2, 3}};
@@ -64,7 +71,8 @@ static void derive(const rewrite_writer *w, uint8_t out[identity_size]) {
     memcpy(out, all, identity_size);
 }
 
-static size_t put_note(rewrite_writer *w, size_t at, uint32_t type, const void *bytes, uint32_t size) {
+static size_t put_note(rewrite_writer *w, size_t at, uint32_t type, const void *bytes, uint32_t size)
+{
     static const char owner[owner_size] = "Inlay";
     Elf64_Nhdr head = {.n_namesz = 6, .n_descsz = size, .n_type = type};
     rewrite_set(&w->ro, at, &head, sizeof head);
@@ -74,7 +82,8 @@ static size_t put_note(rewrite_writer *w, size_t at, uint32_t type, const void *
 }
 
 /* Our own note is the first in its segment. */
-bool rewrite_is_rewritten(const image *im) {
+bool rewrite_is_rewritten(const image *im)
+{
     const image_view *v = &im->view;
     const uint8_t *table = image_view_bytes(v, v->header.e_phoff, v->header.e_phnum * sizeof(Elf64_Phdr));
     for (size_t i = 0; table && i < v->header.e_phnum; i++) {
@@ -91,7 +100,8 @@ bool rewrite_is_rewritten(const image *im) {
     return false;
 }
 
-void rewrite_fill_notes(rewrite_writer *w, rewrite_boot_links links) {
+void rewrite_fill_notes(rewrite_writer *w, rewrite_boot_links links)
+{
     uint8_t id[identity_size];
     derive(w, id);
     links.self = w->ro.addr + w->notes_at + note_head;
@@ -99,7 +109,8 @@ void rewrite_fill_notes(rewrite_writer *w, rewrite_boot_links links) {
     put_note(w, at, NOTE_IDENTITY, id, sizeof id);
 }
 
-static bool overwrites_targets(const rewrite_writer *w) {
+static bool overwrites_targets(const rewrite_writer *w)
+{
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
     const rewrite_plan *p = w->plan;
     for (size_t i = 0; i < p->patch_count; i++) {
@@ -113,15 +124,15 @@ static bool overwrites_targets(const rewrite_writer *w) {
 }
 
 /* File offset of the word of x86 features among the properties of a note segment, 0: none. */
-static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset) {
+static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset)
+{
     for (size_t at = 0; size - at >= 16;) {
         Elf64_Nhdr n;
         memcpy(&n, notes + at, sizeof n);
         uint64_t name = ((uint64_t)n.n_namesz + 3) & ~3ull, desc = ((uint64_t)n.n_descsz + 7) & ~7ull;
         uint64_t from = at + sizeof n + name, end = from + n.n_descsz;
         if (from > size || end > size) return 0;
-        bool properties = n.n_type == property_type && n.n_namesz == 4 &&
-                          memcmp(notes + at + sizeof n, "GNU", 4) == 0;
+        bool properties = n.n_type == property_type && n.n_namesz == 4 && memcmp(notes + at + sizeof n, "GNU", 4) == 0;
         for (uint64_t p = from; properties && p <= end && end - p >= 12;) {
             uint32_t head[2]; /* type, size */
             memcpy(head, notes + p, sizeof head);
@@ -134,7 +145,8 @@ static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset
     return 0;
 }
 
-inl_status rewrite_clear_ibt(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_clear_ibt(rewrite_writer *w, inl_error *e)
+{
     if (!overwrites_targets(w)) return INL_OK;
     for (size_t i = 0; i < w->phdr_count; i++) {
         const Elf64_Phdr *p = &w->phdrs[i];

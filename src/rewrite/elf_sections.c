@@ -10,24 +10,26 @@
 #include "rewrite/elf.h"
 
 typedef struct section_row {
-    Elf64_Shdr h;        /* links are numbers of rows until they are put into order */
-    uint32_t number;     /* in the new file */
+    Elf64_Shdr h;    /* links are numbers of rows until they are put into order */
+    uint32_t number; /* in the new file */
 } section_row;
 
 typedef struct section_writer {
     rewrite_writer *w;
-    section_row *rows;   /* the original's by their numbers, then new ones */
+    section_row *rows; /* the original's by their numbers, then new ones */
     uint32_t count, old;
     rewrite_bytes names;
 } section_writer;
 
-static uint32_t add_name(section_writer *s, const char *name) {
+static uint32_t add_name(section_writer *s, const char *name)
+{
     size_t at = s->names.size;
     rewrite_put(&s->names, name, strlen(name) + 1);
     return (uint32_t)at;
 }
 
-static void read_old(section_writer *s) {
+static void read_old(section_writer *s)
+{
     const image_view *v = &s->w->im->view;
     Elf64_Shdr names;
     const uint8_t *text;
@@ -50,7 +52,8 @@ static void read_old(section_writer *s) {
 }
 
 /* What a replaced section held stays in the file under another name. */
-static void keep_old(section_writer *s, uint32_t row) {
+static void keep_old(section_writer *s, uint32_t row)
+{
     Elf64_Shdr h = s->rows[row].h;
     uint64_t front = s->w->header.e_phoff + s->w->phdr_count * sizeof(Elf64_Phdr);
     if (!(h.sh_flags & SHF_ALLOC) || h.sh_size == 0) return;
@@ -63,7 +66,8 @@ static void keep_old(section_writer *s, uint32_t row) {
 }
 
 /* The row of the new or replaced header. */
-static uint32_t put_header(section_writer *s, uint32_t replaces, const char *name, Elf64_Shdr h) {
+static uint32_t put_header(section_writer *s, uint32_t replaces, const char *name, Elf64_Shdr h)
+{
     uint32_t at = replaces ? replaces : s->count++;
     if (replaces) {
         keep_old(s, at);
@@ -78,7 +82,8 @@ static uint32_t put_header(section_writer *s, uint32_t replaces, const char *nam
 }
 
 /* What is left of the room behind the program headers, for tools that take what no section holds for theirs. */
-static void put_front(section_writer *s) {
+static void put_front(section_writer *s)
+{
     const rewrite_writer *w = s->w;
     uint64_t from = w->header.e_phoff + w->phdr_count * sizeof(Elf64_Phdr), to = UINT64_MAX;
     if (!w->front.fits) return;
@@ -87,40 +92,51 @@ static void put_front(section_writer *s) {
         if (h->sh_flags & SHF_ALLOC && h->sh_size && h->sh_offset < to) to = h->sh_offset;
     }
     if (to == UINT64_MAX || to <= from || to - from > REWRITE_PAGE) return;
-    put_header(s, 0, ".inlay.front", (Elf64_Shdr){
-        .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = w->front.low + from, .sh_offset = from,
-        .sh_size = to - from, .sh_addralign = 1});
+    put_header(s, 0, ".inlay.front",
+               (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+                            .sh_flags = SHF_ALLOC,
+                            .sh_addr = w->front.low + from,
+                            .sh_offset = from,
+                            .sh_size = to - from,
+                            .sh_addralign = 1});
 }
 
 /* The row of the new code, 0: there is none. */
-static uint32_t put_areas(section_writer *s) {
+static uint32_t put_areas(section_writer *s)
+{
     const rewrite_writer *w = s->w;
     uint32_t text = 0;
     for (size_t i = 0; i < w->areas.count; i++) {
         const rewrite_area *a = &w->areas.items[i];
-        uint32_t at = put_header(s, a->replaces, a->name, (Elf64_Shdr){
-            .sh_type = a->type, .sh_flags = a->flags, .sh_addr = a->addr, .sh_offset = a->addr - w->shift,
-            .sh_size = a->size, .sh_addralign = a->align, .sh_entsize = a->entry_size});
+        uint32_t at = put_header(s, a->replaces, a->name,
+                                 (Elf64_Shdr){.sh_type = a->type,
+                                              .sh_flags = a->flags,
+                                              .sh_addr = a->addr,
+                                              .sh_offset = a->addr - w->shift,
+                                              .sh_size = a->size,
+                                              .sh_addralign = a->align,
+                                              .sh_entsize = a->entry_size});
         if (strcmp(a->name, ".inlay.text") == 0) text = at;
     }
     return text;
 }
 
 /* The original's number of a section by type and, when it is not NULL, name; 0: none. */
-static uint32_t old_section(const rewrite_writer *w, uint32_t type, const char *name) {
+static uint32_t old_section(const rewrite_writer *w, uint32_t type, const char *name)
+{
     const image_view *v = &w->im->view;
     for (uint32_t i = 1; i < v->section_count; i++) {
         Elf64_Shdr h;
         image_view_section(v, i, &h);
-        if ((type == SHT_NULL || h.sh_type == type) &&
-            (!name || strcmp(image_view_section_name(v, &h), name) == 0))
+        if ((type == SHT_NULL || h.sh_type == type) && (!name || strcmp(image_view_section_name(v, &h), name) == 0))
             return i;
     }
     return 0;
 }
 
 /* Rows for tables that are written when all have their numbers. */
-static void reserve_tables(section_writer *s, uint32_t *symtab, uint32_t *strtab, uint32_t *names) {
+static void reserve_tables(section_writer *s, uint32_t *symtab, uint32_t *strtab, uint32_t *names)
+{
     const rewrite_writer *w = s->w;
     uint32_t old_names = w->im->view.section_names;
     *symtab = old_section(w, SHT_SYMTAB, NULL);
@@ -130,14 +146,16 @@ static void reserve_tables(section_writer *s, uint32_t *symtab, uint32_t *strtab
     if (old_names >= s->old || (old_names && s->rows[old_names].h.sh_flags & SHF_ALLOC)) old_names = 0;
     Elf64_Shdr strings = {.sh_type = SHT_STRTAB, .sh_addralign = 1};
     *strtab = put_header(s, *strtab, ".strtab", strings);
-    *symtab = put_header(s, *symtab, ".symtab", (Elf64_Shdr){
-        .sh_type = SHT_SYMTAB, .sh_link = *strtab, .sh_addralign = 8, .sh_entsize = sizeof(Elf64_Sym)});
+    *symtab = put_header(
+        s, *symtab, ".symtab",
+        (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = *strtab, .sh_addralign = 8, .sh_entsize = sizeof(Elf64_Sym)});
     *names = put_header(s, old_names, ".shstrtab", strings);
 }
 
 /* --- numbers --- */
 
-static int row_order(const void *a, const void *b) {
+static int row_order(const void *a, const void *b)
+{
     const section_row *x = *(section_row *const *)a, *y = *(section_row *const *)b;
     bool loaded = x->h.sh_flags & SHF_ALLOC, other = y->h.sh_flags & SHF_ALLOC;
     if (loaded != other) return loaded ? -1 : 1;
@@ -146,13 +164,15 @@ static int row_order(const void *a, const void *b) {
 }
 
 /* Sections that hold sections' numbers, or are so many that numbers are held elsewhere, keep theirs. */
-static bool numbers_stay(const section_writer *s) {
+static bool numbers_stay(const section_writer *s)
+{
     for (uint32_t i = 1; i < s->count; i++)
         if (s->rows[i].h.sh_type == SHT_SYMTAB_SHNDX || s->rows[i].h.sh_type == SHT_GROUP) return true;
     return s->count >= SHN_LORESERVE;
 }
 
-static bool number(section_writer *s) {
+static bool number(section_writer *s)
+{
     section_row **order = calloc(s->count, sizeof *order);
     if (!order) return false;
     for (uint32_t i = 0; i < s->count; i++) order[i] = &s->rows[i];
@@ -168,7 +188,8 @@ static bool number(section_writer *s) {
     return true;
 }
 
-static inl_status put_symbols(section_writer *s, uint32_t text, uint32_t symtab, uint32_t strtab, inl_error *e) {
+static inl_status put_symbols(section_writer *s, uint32_t text, uint32_t symtab, uint32_t strtab, inl_error *e)
+{
     rewrite_writer *w = s->w;
     rewrite_symtab t = {.text_section = text ? s->rows[text].number : SHN_ABS};
     uint32_t *numbers = inl_arena_alloc(&w->arena, s->old * sizeof *numbers);
@@ -188,7 +209,8 @@ static inl_status put_symbols(section_writer *s, uint32_t text, uint32_t symtab,
 }
 
 /* The original's debug information with that of moved code behind it. */
-static void put_lines(section_writer *s) {
+static void put_lines(section_writer *s)
+{
     rewrite_bytes *b = &s->w->tail;
     rewrite_debug d;
     bool any = rewrite_debug_make(s->w, &d);
@@ -204,7 +226,8 @@ static void put_lines(section_writer *s) {
     rewrite_debug_free(&d);
 }
 
-static bool put_table(section_writer *s, uint32_t names) {
+static bool put_table(section_writer *s, uint32_t names)
+{
     rewrite_writer *w = s->w;
     uint32_t names_at = s->rows[names].number;
     s->rows[names].h.sh_offset = rewrite_here(&w->tail);
@@ -224,7 +247,8 @@ static bool put_table(section_writer *s, uint32_t names) {
     return true;
 }
 
-inl_status rewrite_sections(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_sections(rewrite_writer *w, inl_error *e)
+{
     section_writer s = {.w = w};
     uint32_t symtab, strtab, names;
     s.rows = calloc(w->im->view.section_count + 2 * w->areas.count + 8, sizeof *s.rows);

@@ -23,6 +23,7 @@
 #endif
 
 enum { NUMBERS = 512 };
+/* clang-format off */
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
                                 SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
@@ -38,6 +39,7 @@ static bool has(const uint16_t *list, size_t n, long nr)
         if (list[i] == nr) return true;
     return false;
 }
+/* clang-format on */
 #define HAS(list, nr) has(list, sizeof(list) / sizeof *(list), nr)
 
 static bool watched; /* by the tool: all calls */
@@ -70,8 +72,7 @@ static bool can_exec(int dirfd, const char *path, int flags)
     struct stat st;
     int follow = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
     if (sys_call4(SYS_newfstatat, dirfd, (long)path, (long)&st, follow)) return false;
-    return S_ISREG(st.st_mode) &&
-           !sys_call4(SYS_faccessat2, dirfd, (long)path, X_OK, AT_EACCESS | follow);
+    return S_ISREG(st.st_mode) && !sys_call4(SYS_faccessat2, dirfd, (long)path, X_OK, AT_EACCESS | follow);
 }
 
 static long run_exec(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
@@ -131,10 +132,8 @@ static long serve(jit_thread *t, weave_context *c, long nr)
     case SYS_exit_group: jit_process_exit(t, (int)jit_arg(c, 0));
     case SYS_execve: return run_exec(t, AT_FDCWD, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), 0);
     case SYS_execveat:
-        return run_exec(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3),
-                        (int)jit_arg(c, 4));
-    case SYS_rt_sigaction:
-        return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
+        return run_exec(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3), (int)jit_arg(c, 4));
+    case SYS_rt_sigaction: return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
     case SYS_arch_prctl: return run_arch_prctl(t, c);
     case SYS_rt_sigreturn: rewrite_sigreturn(t);
     case SYS_sigaltstack: return run_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));

@@ -64,7 +64,8 @@ inl_status rewrite_look_behind(rewrite_work *w)
     for (uint32_t n = blocks_behind(p, w->proc); n; n--, first++) {
         inl_status status = rewrite_decode_block(w, &p->blocks[first], w->run.insns + at, at);
         if (status) return status;
-        for (uint32_t end = at + p->blocks[first].insn_count; at < end; at++) w->run.insns[at].block = w->run.block_count - 1;
+        for (uint32_t end = at + p->blocks[first].insn_count; at < end; at++)
+            w->run.insns[at].block = w->run.block_count - 1;
     }
     w->run.behind = at - w->run.insn_count;
     return INL_OK;

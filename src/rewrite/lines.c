@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "rewrite/elf.h"
 
+/* clang-format off */
 enum {
     CHILDREN = 1, COMPILE_UNIT = 0x11, SUBPROGRAM = 0x2e,
     NAME = 0x03, STMT_LIST = 0x10, LOW_PC = 0x11, HIGH_PC = 0x12, LANGUAGE = 0x13, COMP_DIR = 0x1b, PRODUCER = 0x25,
@@ -20,19 +21,23 @@ enum {
     FORM_ADDR = 0x01, FORM_DATA2 = 0x05, FORM_DATA8 = 0x07, FORM_STRING = 0x08, FORM_OFFSET = 0x17, FORM_PRESENT = 0x19,
     C99 = 0x0c,
 };
+/* clang-format on */
 
+/* clang-format off */
 static const uint8_t abbreviations[] = {
     1, COMPILE_UNIT, CHILDREN, PRODUCER, FORM_STRING, NAME, FORM_STRING, COMP_DIR, FORM_STRING, LANGUAGE, FORM_DATA2,
     LOW_PC, FORM_ADDR, HIGH_PC, FORM_DATA8, STMT_LIST, FORM_OFFSET, 0, 0,
     2, SUBPROGRAM, 0, NAME, FORM_STRING, EXTERNAL, FORM_PRESENT, LOW_PC, FORM_ADDR, HIGH_PC, FORM_DATA8, 0, 0,
     0,
 };
+/* clang-format on */
 
 static void put_string(rewrite_bytes *b, const char *text) { rewrite_put(b, text, strlen(text) + 1); }
 
 static size_t begin_length(rewrite_bytes *b) { return rewrite_reserve(b, 4); }
 
-static void end_length(rewrite_bytes *b, size_t at) {
+static void end_length(rewrite_bytes *b, size_t at)
+{
     uint64_t size = b->size - at - 4;
     uint32_t word = (uint32_t)size;
     if (size != word || b->failed) b->failed = true;
@@ -43,14 +48,15 @@ static void end_length(rewrite_bytes *b, size_t at) {
 
 typedef struct line_writer {
     rewrite_bytes files, program;
-    inl_map numbers;     /* of files, by their names' addresses */
+    inl_map numbers;                       /* of files, by their names' addresses */
     uint64_t file_count, addr, file, line; /* the machine's registers */
-    bool open;           /* in a sequence */
+    bool open;                             /* in a sequence */
 } line_writer;
 
 enum { COPY = 1, ADVANCE_PC = 2, ADVANCE_LINE = 3, SET_FILE = 4, END_SEQUENCE = 1, SET_ADDRESS = 2 };
 
-static void begin_sequence(line_writer *l, uint64_t addr) {
+static void begin_sequence(line_writer *l, uint64_t addr)
+{
     rewrite_put(&l->program, (uint8_t[]){0, 9, SET_ADDRESS}, 3);
     rewrite_put_number(&l->program, addr, 8);
     l->addr = addr;
@@ -58,20 +64,23 @@ static void begin_sequence(line_writer *l, uint64_t addr) {
     l->open = true;
 }
 
-static void advance(line_writer *l, uint64_t addr) {
+static void advance(line_writer *l, uint64_t addr)
+{
     rewrite_put_number(&l->program, ADVANCE_PC, 1);
     rewrite_put_uleb(&l->program, addr - l->addr);
     l->addr = addr;
 }
 
-static void end_sequence(line_writer *l, uint64_t addr) {
+static void end_sequence(line_writer *l, uint64_t addr)
+{
     if (!l->open) return;
     advance(l, addr);
     rewrite_put(&l->program, (uint8_t[]){0, 1, END_SEQUENCE}, 3);
     l->open = false;
 }
 
-static uint64_t file_number(line_writer *l, const char *file) {
+static uint64_t file_number(line_writer *l, const char *file)
+{
     uint64_t number, key = (uint64_t)(uintptr_t)file;
     if (inl_map_get(&l->numbers, key, &number)) return number;
     number = ++l->file_count;
@@ -81,7 +90,8 @@ static uint64_t file_number(line_writer *l, const char *file) {
     return number;
 }
 
-static void put_row(line_writer *l, uint64_t addr, const char *file, unsigned line) {
+static void put_row(line_writer *l, uint64_t addr, const char *file, unsigned line)
+{
     uint64_t number = file_number(l, file);
     if (l->open && number == l->file && line == l->line) return;
     if (!l->open) begin_sequence(l, addr);
@@ -97,7 +107,8 @@ static void put_row(line_writer *l, uint64_t addr, const char *file, unsigned li
     l->line = line;
 }
 
-static void walk_lines(line_writer *l, const rewrite_writer *w) {
+static void walk_lines(line_writer *l, const rewrite_writer *w)
+{
     rewrite_map_walk insns = rewrite_map_from(w->plan, 0);
     for (rewrite_map m; rewrite_map_next(&insns, &m);) {
         uint64_t now = w->text_at + m.new_off;
@@ -109,7 +120,8 @@ static void walk_lines(line_writer *l, const rewrite_writer *w) {
     end_sequence(l, w->text_at + w->plan->text_size);
 }
 
-static bool put_lines(const rewrite_writer *w, rewrite_bytes *out) {
+static bool put_lines(const rewrite_writer *w, rewrite_bytes *out)
+{
     static const uint8_t settings[] = {1, 1, (uint8_t)-5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
     line_writer l = {0};
     walk_lines(&l, w);
@@ -132,7 +144,8 @@ static bool put_lines(const rewrite_writer *w, rewrite_bytes *out) {
 
 /* --- the unit --- */
 
-static void put_procedures(const rewrite_writer *w, rewrite_bytes *out) {
+static void put_procedures(const rewrite_writer *w, rewrite_bytes *out)
+{
     const rewrite_plan *p = w->plan;
     for (uint32_t i = 0; i < p->cfg->proc_count; i++) {
         const char *name = p->cfg->procs[i].name;
@@ -145,7 +158,8 @@ static void put_procedures(const rewrite_writer *w, rewrite_bytes *out) {
     rewrite_put_number(out, 0, 1);
 }
 
-static void put_unit(const rewrite_writer *w, rewrite_debug *d) {
+static void put_unit(const rewrite_writer *w, rewrite_debug *d)
+{
     rewrite_bytes *out = &d->added[REWRITE_DEBUG_INFO];
     size_t unit = begin_length(out);
     rewrite_put_number(out, 4, 2); /* version */
@@ -163,7 +177,8 @@ static void put_unit(const rewrite_writer *w, rewrite_debug *d) {
     end_length(out, unit);
 }
 
-static void put_ranges(const rewrite_writer *w, rewrite_debug *d) {
+static void put_ranges(const rewrite_writer *w, rewrite_debug *d)
+{
     rewrite_bytes *out = &d->added[REWRITE_DEBUG_ARANGES];
     size_t unit = begin_length(out);
     rewrite_put_number(out, 2, 2); /* version */
@@ -179,7 +194,8 @@ static void put_ranges(const rewrite_writer *w, rewrite_debug *d) {
 static const char *const names[] = {".debug_abbrev", ".debug_info", ".debug_line", ".debug_aranges"};
 
 /* Reading one decompresses all, where they stand, and changes their headers. */
-static bool any_compressed(const image_view *v) {
+static bool any_compressed(const image_view *v)
+{
     for (uint32_t i = 1; i < v->section_count; i++) {
         Elf64_Shdr s;
         image_view_section(v, i, &s);
@@ -189,7 +205,8 @@ static bool any_compressed(const image_view *v) {
 }
 
 /* False: one that is needed is not there as it has to be. */
-static bool find_tables(const rewrite_writer *w, rewrite_debug *d) {
+static bool find_tables(const rewrite_writer *w, rewrite_debug *d)
+{
     const image_view *v = &w->im->view;
     if (any_compressed(v)) return false;
     for (unsigned k = 0; k < REWRITE_DEBUG_TABLES; k++) {
@@ -197,8 +214,7 @@ static bool find_tables(const rewrite_writer *w, rewrite_debug *d) {
             Elf64_Shdr s;
             image_view_section(v, i, &s);
             if (strcmp(image_view_section_name(v, &s), names[k]) || s.sh_type == SHT_NOBITS) continue;
-            if (s.sh_flags & SHF_ALLOC || s.sh_size > INT32_MAX ||
-                !image_view_section_bytes(v, &s, &d->old[k]))
+            if (s.sh_flags & SHF_ALLOC || s.sh_size > INT32_MAX || !image_view_section_bytes(v, &s, &d->old[k]))
                 return false;
             d->section[k] = i;
             d->old_size[k] = s.sh_size;
@@ -209,7 +225,8 @@ static bool find_tables(const rewrite_writer *w, rewrite_debug *d) {
     return true;
 }
 
-bool rewrite_debug_make(const rewrite_writer *w, rewrite_debug *d) {
+bool rewrite_debug_make(const rewrite_writer *w, rewrite_debug *d)
+{
     *d = (rewrite_debug){0};
     if (!w->plan->text_size || !find_tables(w, d) || !put_lines(w, &d->added[REWRITE_DEBUG_LINE])) return false;
     rewrite_put(&d->added[REWRITE_DEBUG_ABBREV], abbreviations, sizeof abbreviations);
@@ -220,6 +237,7 @@ bool rewrite_debug_make(const rewrite_writer *w, rewrite_debug *d) {
     return true;
 }
 
-void rewrite_debug_free(rewrite_debug *d) {
+void rewrite_debug_free(rewrite_debug *d)
+{
     for (unsigned k = 0; k < REWRITE_DEBUG_TABLES; k++) rewrite_bytes_free(&d->added[k]);
 }

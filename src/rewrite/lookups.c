@@ -54,8 +54,11 @@ static bool has_go_table(image *im)
 const char *rewrite_lookups_of_image(image *im)
 {
     static const char go[] = "Go's runtime looks return addresses up in its own tables";
-    static const struct known { const char *section, *reason; } known[] = {
-        {".gopclntab", go}, {".note.go.buildid", go},
+    static const struct known {
+        const char *section, *reason;
+    } known[] = {
+        {".gopclntab", go},
+        {".note.go.buildid", go},
         {"__managedcode", ".NET's runtime looks return addresses up in its own tables"},
         {".svm_heap", "GraalVM's runtime looks return addresses up in its own tables"},
     };
@@ -321,8 +324,7 @@ const char *rewrite_lookups_of_proc(const rewrite_work *w, uint32_t proc)
     case BY_DATA: return "data hold return addresses of its calls: something looks its frames up by them";
     case BY_STRETCH:
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";
-    case BY_STACK:
-        return "it belongs to a run time with stacks of its own, which may look its return addresses up";
+    case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
     default: return NULL;
     }
 }

@@ -21,10 +21,11 @@
 typedef struct table {
     image_lsda old;
     size_t type_count, list_size, action_size;
-    inl_map seen;         /* actions that have been followed */
+    inl_map seen; /* actions that have been followed */
 } table;
 
-static bool open_at(const image *im, uint64_t addr, rewrite_cursor *c) {
+static bool open_at(const image *im, uint64_t addr, rewrite_cursor *c)
+{
     const uint8_t *bytes = NULL;
     size_t have = image_bytes(im, addr, &bytes);
     *c = (rewrite_cursor){bytes, bytes ? bytes + have : bytes, addr, have == 0};
@@ -32,7 +33,8 @@ static bool open_at(const image *im, uint64_t addr, rewrite_cursor *c) {
 }
 
 /* A list of an exception specification: numbers of types, ended by 0. */
-static bool follow_list(const image *im, table *t, int64_t filter) {
+static bool follow_list(const image *im, table *t, int64_t filter)
+{
     rewrite_cursor c;
     uint64_t at = t->old.ttype + (uint64_t)(-filter) - 1;
     if (filter < -(1 << 24) || !open_at(im, at, &c)) return false;
@@ -44,7 +46,8 @@ static bool follow_list(const image *im, table *t, int64_t filter) {
     return !c.bad;
 }
 
-static bool follow_actions(const image *im, table *t, uint64_t action) {
+static bool follow_actions(const image *im, table *t, uint64_t action)
+{
     uint64_t at = t->old.actions_at + action - 1, known;
     for (;;) {
         rewrite_cursor c;
@@ -64,11 +67,11 @@ static bool follow_actions(const image *im, table *t, uint64_t action) {
     }
 }
 
-static bool read_table(image *im, const rewrite_fde *fde, table *t) {
+static bool read_table(image *im, const rewrite_fde *fde, table *t)
+{
     uint64_t end = 0, action = 0;
     if (!image_lsda_read(im, fde->lsda, fde->addr, &t->old)) return false;
-    if (t->old.lpstart_encoding != IMAGE_PE_OMIT && t->old.lpstart_encoding & IMAGE_PE_INDIRECT)
-        return false;
+    if (t->old.lpstart_encoding != IMAGE_PE_OMIT && t->old.lpstart_encoding & IMAGE_PE_INDIRECT) return false;
     for (size_t i = 0; i < t->old.count; i++) {
         const image_call_site *s = &t->old.sites[i];
         if (s->start < end || s->start + s->length < s->start) return false;
@@ -80,7 +83,8 @@ static bool read_table(image *im, const rewrite_fde *fde, table *t) {
 }
 
 /* The number of the site that an original address is in, or one past the last. */
-static size_t site_of(const table *t, uint64_t addr, size_t hint) {
+static size_t site_of(const table *t, uint64_t addr, size_t hint)
+{
     size_t low = 0, high = t->old.count;
     const image_call_site *sites = t->old.sites;
     if (hint < high && addr - sites[hint].start < sites[hint].length) return hint;
@@ -92,13 +96,15 @@ static size_t site_of(const table *t, uint64_t addr, size_t hint) {
     return low < t->old.count && addr >= sites[low].start ? low : t->old.count;
 }
 
-static uint64_t new_pad(const rewrite_plan *p, uint64_t pad) {
+static uint64_t new_pad(const rewrite_plan *p, uint64_t pad)
+{
     uint64_t moved = pad ? rewrite_new_address(p, pad + p->bias, false) : 0;
     return moved ? moved - p->bias : pad;
 }
 
 /* What new landing pads are relative to: the piece's start if it is below all of them. */
-static uint64_t pads_from(const rewrite_plan *p, const table *t, uint64_t start) {
+static uint64_t pads_from(const rewrite_plan *p, const table *t, uint64_t start)
+{
     uint64_t low = start;
     for (size_t i = 0; i < t->old.count; i++) {
         uint64_t pad = new_pad(p, t->old.sites[i].landing_pad);
@@ -107,16 +113,18 @@ static uint64_t pads_from(const rewrite_plan *p, const table *t, uint64_t start)
     return low;
 }
 
-static void put_site(rewrite_bytes *out, const rewrite_plan *p, const image_call_site *s, uint64_t from,
-                     uint64_t to, uint64_t pads) {
+static void put_site(rewrite_bytes *out, const rewrite_plan *p, const image_call_site *s, uint64_t from, uint64_t to,
+                     uint64_t pads)
+{
     rewrite_put_uleb(out, from);
     rewrite_put_uleb(out, to - from);
     rewrite_put_uleb(out, s->landing_pad ? new_pad(p, s->landing_pad) - pads : 0);
     rewrite_put_uleb(out, s->action);
 }
 
-static void put_sites(rewrite_bytes *out, const rewrite_writer *w, const table *t,
-                      const rewrite_piece *piece, uint64_t pads) {
+static void put_sites(rewrite_bytes *out, const rewrite_writer *w, const table *t, const rewrite_piece *piece,
+                      uint64_t pads)
+{
     const rewrite_plan *p = w->plan;
     size_t current = t->old.count;
     uint64_t from = 0, base = piece->start - w->text_at;
@@ -125,18 +133,17 @@ static void put_sites(rewrite_bytes *out, const rewrite_writer *w, const table *
         size_t s = site_of(t, m.old_addr - p->bias, current);
         if (s == current) continue;
         uint64_t at = m.new_off - base;
-        if (current < t->old.count && at > from)
-            put_site(out, p, &t->old.sites[current], from, at, pads);
+        if (current < t->old.count && at > from) put_site(out, p, &t->old.sites[current], from, at, pads);
         current = s;
         from = at;
     }
     uint64_t end = piece->end - piece->start;
-    if (current < t->old.count && end > from)
-        put_site(out, p, &t->old.sites[current], from, end, pads);
+    if (current < t->old.count && end > from) put_site(out, p, &t->old.sites[current], from, end, pads);
 }
 
 /* Types stand backwards: number n at n sizes before the end. */
-static bool put_types(rewrite_writer *w, const table *t) {
+static bool put_types(rewrite_writer *w, const table *t)
+{
     size_t size = rewrite_format_size(t->old.ttype_encoding);
     if (t->type_count && size == 0) return false;
     for (size_t n = t->type_count; n > 0; n--) {
@@ -150,7 +157,8 @@ static bool put_types(rewrite_writer *w, const table *t) {
     return true;
 }
 
-static bool put_copy(rewrite_writer *w, uint64_t addr, size_t size) {
+static bool put_copy(rewrite_writer *w, uint64_t addr, size_t size)
+{
     rewrite_cursor c;
     if (size == 0) return true;
     if (!open_at(w->im, addr, &c) || (size_t)(c.end - c.at) < size) return false;
@@ -159,20 +167,23 @@ static bool put_copy(rewrite_writer *w, uint64_t addr, size_t size) {
 }
 
 /* Those of old code. */
-static void put_old_sites(rewrite_bytes *out, const rewrite_plan *p, const table *t, uint64_t start) {
+static void put_old_sites(rewrite_bytes *out, const rewrite_plan *p, const table *t, uint64_t start)
+{
     for (size_t i = 0; i < t->old.count; i++) {
         const image_call_site *s = &t->old.sites[i];
         put_site(out, p, s, s->start - start, s->start + s->length - start, start);
     }
 }
 
-static bool pads_moved(const rewrite_plan *p, const table *t) {
+static bool pads_moved(const rewrite_plan *p, const table *t)
+{
     for (size_t i = 0; i < t->old.count; i++)
         if (new_pad(p, t->old.sites[i].landing_pad) != t->old.sites[i].landing_pad) return true;
     return false;
 }
 
-static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, rewrite_bytes *sites) {
+static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, rewrite_bytes *sites)
+{
     rewrite_writer *w = f->w;
     rewrite_bytes *b = &w->ro;
     bool typed = t->type_count || t->list_size;
@@ -191,9 +202,8 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
         rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
         rewrite_put_relative(b, pads);
     }
-    rewrite_put_number(b, typed ? IMAGE_PE_PCREL | IMAGE_PE_SDATA4 |
-                                      (t->old.ttype_encoding & IMAGE_PE_INDIRECT)
-                                : IMAGE_PE_OMIT, 1);
+    rewrite_put_number(
+        b, typed ? IMAGE_PE_PCREL | IMAGE_PE_SDATA4 | (t->old.ttype_encoding & IMAGE_PE_INDIRECT) : IMAGE_PE_OMIT, 1);
     size_t distance_at = typed ? rewrite_reserve(b, 4) : 0; /* a number of fixed length */
     rewrite_put_number(b, IMAGE_PE_ULEB128, 1);
     rewrite_put_uleb(b, sites->size);
@@ -210,7 +220,8 @@ static bool put_table(rewrite_frames *f, const table *t, rewrite_piece *piece, r
     return put_copy(w, t->old.ttype, t->list_size);
 }
 
-static bool has_types(const rewrite_writer *w, const table *t) {
+static bool has_types(const rewrite_writer *w, const table *t)
+{
     size_t size = rewrite_format_size(t->old.ttype_encoding);
     if (t->type_count && size == 0) return false;
     for (size_t n = t->type_count; n > 0; n--) {
@@ -222,17 +233,18 @@ static bool has_types(const rewrite_writer *w, const table *t) {
     return true;
 }
 
-static bool has_bytes(const rewrite_writer *w, uint64_t addr, size_t size) {
+static bool has_bytes(const rewrite_writer *w, uint64_t addr, size_t size)
+{
     const uint8_t *bytes;
     return size == 0 || image_bytes(w->im, addr, &bytes) >= size;
 }
 
-const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde) {
+const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde)
+{
     const rewrite_writer *w = f->w;
     table t = {0};
     const char *why = NULL;
-    if (!read_table(w->im, fde, &t))
-        why = "its exception table is not understood";
+    if (!read_table(w->im, fde, &t)) why = "its exception table is not understood";
     else if (t.type_count && (t.old.ttype_encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
              w->header.e_type == ET_DYN)
         why = "its exception table holds addresses to be relocated";
@@ -244,20 +256,18 @@ const char *rewrite_lsda_fault(const rewrite_frames *f, const rewrite_fde *fde) 
     return why;
 }
 
-inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *e) {
+inl_status rewrite_put_lsda(rewrite_frames *f, rewrite_piece *piece, inl_error *e)
+{
     rewrite_writer *w = f->w;
     const rewrite_fde *fde = &f->fdes.items[piece->fde];
     table t = {0};
     rewrite_bytes sites = {0};
     inl_status st = INL_OK;
     if (!read_table(w->im, fde, &t) || !put_table(f, &t, piece, &sites))
-        st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda,
-                         "%s: the exception table of 0x%lx at 0x%lx is not understood",
+        st = inl_fail_at(e, INL_ERR_FORMAT, fde->lsda, "%s: the exception table of 0x%lx at 0x%lx is not understood",
                          image_path(w->im), fde->addr, fde->lsda);
-    else if (sites.failed)
-        st = rewrite_no_memory(w, e);
-    else
-        st = rewrite_check_bytes(w, &w->ro, e);
+    else if (sites.failed) st = rewrite_no_memory(w, e);
+    else st = rewrite_check_bytes(w, &w->ro, e);
     rewrite_bytes_free(&sites);
     image_lsda_free(&t.old);
     inl_map_free(&t.seen);

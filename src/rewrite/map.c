@@ -15,7 +15,8 @@ bool rewrite_map_add(rewrite_work *w, uint64_t old, uint32_t at, uint32_t code_a
     rewrite_map m = {old, at, code_at};
     const rewrite_map *from = w->plan.map_count % REWRITE_GROUP ? &w->map_last : NULL;
     if (!inl_vec_reserve(&w->map_steps, w->map_steps.count + REWRITE_STEP_MOST)) return false;
-    if (!from && !inl_vec_push(&w->map_groups, (rewrite_map_group){old, at, (uint32_t)w->map_steps.count})) return false;
+    if (!from && !inl_vec_push(&w->map_groups, (rewrite_map_group){old, at, (uint32_t)w->map_steps.count}))
+        return false;
     uint8_t *to = w->map_steps.items + w->map_steps.count;
     w->map_steps.count += (size_t)(rewrite_step_put(to, rewrite_step_head(&m, from), &m, from) - to);
     w->map_last = m;
@@ -40,8 +41,7 @@ bool rewrite_map_faults(rewrite_work *w, const weave_output *out, uint32_t count
     uint32_t first = (uint32_t)w->plan.map_count;
     for (uint32_t i = 0; i < out->fault_count; i++) {
         const weave_fault *f = &out->faults[i];
-        rewrite_fault to = {w->base + f->from, w->base + f->to, first + f->index, f->spilled, f->junk,
-                            f->flags_saved};
+        rewrite_fault to = {w->base + f->from, w->base + f->to, first + f->index, f->spilled, f->junk, f->flags_saved};
         if (f->index < count && !inl_vec_push(&w->faults, to)) return false;
     }
     return true;

@@ -15,10 +15,7 @@ uint64_t rewrite_mapped_from(const run_image *i, uint64_t at)
     return 0;
 }
 
-bool rewrite_is_mapped(const run_image *i, uint64_t at, uint64_t size)
-{
-    return size <= rewrite_mapped_from(i, at);
-}
+bool rewrite_is_mapped(const run_image *i, uint64_t at, uint64_t size) { return size <= rewrite_mapped_from(i, at); }
 
 const char *rewrite_mapped_string(const run_image *i, uint64_t at)
 {

@@ -29,9 +29,9 @@ enum { LEA_SIZE = 6 }; /* from the opcode on */
 
 typedef struct naming {
     rewrite_work *w;
-    uint8_t *bits;              /* per procedure */
-    INL_VEC(uint64_t) leas;     /* of resolvers, link-time addresses */
-    uint64_t low, high;         /* of the procedures */
+    uint8_t *bits;          /* per procedure */
+    INL_VEC(uint64_t) leas; /* of resolvers, link-time addresses */
+    uint64_t low, high;     /* of the procedures */
     bool failed;
 } naming;
 

@@ -18,8 +18,7 @@ static bool prepare(rewrite_work *w)
     w->redirected = calloc(p->table_count + 1u, 1);
     w->first_table = calloc(p->proc_count + 1u, sizeof *w->first_table);
     w->next_table = calloc(p->table_count + 1u, sizeof *w->next_table);
-    if (!w->plan.procs || !w->block_bits || !w->new_at || !w->redirected || !w->first_table ||
-        !w->next_table)
+    if (!w->plan.procs || !w->block_bits || !w->new_at || !w->redirected || !w->first_table || !w->next_table)
         return false;
     memset(w->new_at, 0xff, (p->block_count + 1u) * sizeof *w->new_at);
     return true;
@@ -103,8 +102,8 @@ void rewrite_plan_free(rewrite_plan *plan)
     free(w);
 }
 
-inl_status rewrite_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at,
-                             const rewrite_client *client, rewrite_plan **out, inl_error *e)
+inl_status rewrite_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at, const rewrite_client *client,
+                             rewrite_plan **out, inl_error *e)
 {
     *out = NULL;
     if (text_at == 0) /* rewrite_new_base has found no place */

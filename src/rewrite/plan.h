@@ -29,36 +29,36 @@
 
 enum { REWRITE_NOWHERE = 0xffffffffu };
 
-enum { /* rewrite_work.block_bits */
-    REWRITE_CATCH = 1,       /* the old code here becomes a jump to the new */
-    REWRITE_TABLE_KEPT = 2,  /* a table that was not redirected leads here */
-    REWRITE_FROM_LEFT = 4,   /* code that stays in place leads here by a direct jump */
-    REWRITE_TAIL_SEEN = 8,   /* some known direct jump from another procedure leads here */
-    REWRITE_PAD_LEFT = 16,   /* a landing pad of code that stays in place */
-    REWRITE_SPLIT = 32,      /* some direct branch or call leads into one of its instructions */
+enum {                         /* rewrite_work.block_bits */
+       REWRITE_CATCH = 1,      /* the old code here becomes a jump to the new */
+       REWRITE_TABLE_KEPT = 2, /* a table that was not redirected leads here */
+       REWRITE_FROM_LEFT = 4,  /* code that stays in place leads here by a direct jump */
+       REWRITE_TAIL_SEEN = 8,  /* some known direct jump from another procedure leads here */
+       REWRITE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
+       REWRITE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
 };
 
 /* A displacement to be filled in: `width` bytes at offset `at`, relative to their end. */
 typedef struct rewrite_fix {
     uint32_t at;
-    uint32_t block;          /* of the cfg */
-    uint32_t site;           /* number of the branch in its procedure */
-    uint8_t width;           /* 1 or 4 */
-    bool falls;              /* in: not to what is executed where a block begins (heads.c) */
+    uint32_t block; /* of the cfg */
+    uint32_t site;  /* number of the branch in its procedure */
+    uint8_t width;  /* 1 or 4 */
+    bool falls;     /* in: not to what is executed where a block begins (heads.c) */
 } rewrite_fix;
 
 /* A place of old code that is caught. */
 typedef struct rewrite_catch {
     uint32_t block;
-    uint32_t room;           /* bytes of the jump that stands there: 5 or 2; 0: there is none */
-    uint64_t board;          /* link-time address of its springboard, 0: the jump stands here itself */
+    uint32_t room;  /* bytes of the jump that stands there: 5 or 2; 0: there is none */
+    uint64_t board; /* link-time address of its springboard, 0: the jump stands here itself */
 } rewrite_catch;
 
 /* Re-aiming of an instruction that names a table. */
 typedef struct rewrite_reaim {
-    uint64_t named_at;       /* assumed */
-    uint64_t old, now;       /* the operand, and what it becomes (known when the procedure is placed) */
-    uint32_t table;          /* of the cfg */
+    uint64_t named_at; /* assumed */
+    uint64_t old, now; /* the operand, and what it becomes (known when the procedure is placed) */
+    uint32_t table;    /* of the cfg */
 } rewrite_reaim;
 
 enum { REWRITE_LONG = 0, REWRITE_SHORT = 1, REWRITE_PINNED = 2 /* long, a short one did not reach */ };
@@ -67,27 +67,27 @@ enum { REWRITE_LONG = 0, REWRITE_SHORT = 1, REWRITE_PINNED = 2 /* long, a short 
 typedef struct rewrite_weights {
     struct rewrite_weights *next; /* of another counter */
     uint32_t counter;
-    int64_t *weights;        /* NULL: this is an empty list's head */
+    int64_t *weights; /* NULL: this is an empty list's head */
 } rewrite_weights;
 
 /* What the records of counts tell by how far it is from the last (undo.c). */
 typedef struct rewrite_counts_last {
-    uint32_t first, runs;    /* instruction of the last run; runs in its group */
-    uint32_t counter[2];     /* of the last record; of the last derived one */
+    uint32_t first, runs; /* instruction of the last run; runs in its group */
+    uint32_t counter[2];  /* of the last record; of the last derived one */
 } rewrite_counts_last;
 
 typedef struct rewrite_work {
-    rewrite_plan plan;       /* first: what the caller gets */
+    rewrite_plan plan; /* first: what the caller gets */
     const rewrite_client *client;
-    uint8_t *block_bits;     /* per block of the cfg */
-    uint32_t *new_at;        /* per block: offset of its new code, or REWRITE_NOWHERE */
-    uint8_t *redirected;     /* per table */
-    uint8_t *runs_early;     /* per procedure: before the tool; NULL: none does */
-    uint8_t *looked_up;      /* per procedure: something looks its return addresses up (lookups.c) */
+    uint8_t *block_bits; /* per block of the cfg */
+    uint32_t *new_at;    /* per block: offset of its new code, or REWRITE_NOWHERE */
+    uint8_t *redirected; /* per table */
+    uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
+    uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
     INL_VEC(rewrite_catch) catches;
-    INL_VEC(rewrite_fix) far;     /* between procedures */
+    INL_VEC(rewrite_fix) far;      /* between procedures */
     INL_VEC(rewrite_reaim) copies; /* of jump tables */
-    uint32_t *first_table;   /* per procedure: its first redirected table, chained by next_table */
+    uint32_t *first_table;         /* per procedure: its first redirected table, chained by next_table */
     uint32_t *next_table;
     INL_VEC(rewrite_map_group) map_groups;
     INL_VEC(uint8_t) map_steps;
@@ -101,45 +101,42 @@ typedef struct rewrite_work {
     INL_VEC(rewrite_patch) patches;
     size_t text_room;
     cfg_facts facts;
-    bool instruments;        /* the client may insert something */
+    bool instruments; /* the client may insert something */
     inl_error *error;
 
     /* The procedure in work (code.c). */
     uint32_t proc;
     weave_run run;
     rewrite_weights *weights; /* per block: counts that follow from its flow; NULL: none do */
-    cfg_live *live;          /* at each block's entry; NULL: not known */
+    cfg_live *live;           /* at each block's entry; NULL: not known */
     inl_arena arena;
     INL_VEC(rewrite_fix) near;
-    INL_VEC(uint8_t) forms;  /* per branch, in order of emission */
+    INL_VEC(uint8_t) forms; /* per branch, in order of emission */
     INL_VEC(rewrite_reaim) reaims;
-    bool has_labels;         /* a fault's handler may know places in it: nothing is hidden from it */
-    bool plain;              /* nothing is inserted in it */
-    uint32_t sites;          /* branches emitted so far */
-    uint32_t block;          /* in work */
-    uint32_t base;           /* offset where the window of the block in work begins */
-    uint64_t follows;        /* assumed address of the block that comes next in the new code; 0: none */
-    size_t exit_end;         /* window offset behind the last jump of exit_to, and where it goes */
+    bool has_labels;  /* a fault's handler may know places in it: nothing is hidden from it */
+    bool plain;       /* nothing is inserted in it */
+    uint32_t sites;   /* branches emitted so far */
+    uint32_t block;   /* in work */
+    uint32_t base;    /* offset where the window of the block in work begins */
+    uint64_t follows; /* assumed address of the block that comes next in the new code; 0: none */
+    size_t exit_end;  /* window offset behind the last jump of exit_to, and where it goes */
     size_t exit_fix;
     uint64_t exit_target;
     bool exit_is_near, exit_is_far; /* in which list its fix-up is, if in any */
-    inl_map bodies;          /* block -> offset of its code behind its head, where that has code of its own */
-    uint64_t head_of;        /* assumed address of a block whose head has just been emitted, or is; 0: none */
-    uint32_t head_at;        /* where */
+    inl_map bodies;                 /* block -> offset of its code behind its head, where that has code of its own */
+    uint64_t head_of;               /* assumed address of a block whose head has just been emitted, or is; 0: none */
+    uint32_t head_at;               /* where */
     bool in_head;
-    size_t head_faults;      /* of them on, faults are of runs that may be made again */
-    uint8_t *preds;          /* per block: ways in from the procedure's own blocks, at most 255 */
-    x86_code cold;           /* code out of line, behind the procedure's other code */
-    uint32_t cold_base;      /* where it begins in this pass; 0: there is none */
+    size_t head_faults; /* of them on, faults are of runs that may be made again */
+    uint8_t *preds;     /* per block: ways in from the procedure's own blocks, at most 255 */
+    x86_code cold;      /* code out of line, behind the procedure's other code */
+    uint32_t cold_base; /* where it begins in this pass; 0: there is none */
     bool bad_branch;
     bool no_room;
 } rewrite_work;
 
 static inline const cfg_program *rewrite_cfg(const rewrite_work *w) { return w->plan.cfg; }
-static inline uint64_t rewrite_assumed(const rewrite_work *w, uint64_t link)
-{
-    return link + w->plan.bias;
-}
+static inline uint64_t rewrite_assumed(const rewrite_work *w, uint64_t link) { return link + w->plan.bias; }
 static inline bool rewrite_moves(const rewrite_work *w, uint32_t proc)
 {
     return w->plan.procs[proc].how <= REWRITE_MOVED_QUIETLY;
@@ -203,7 +200,7 @@ bool rewrite_map_woven(rewrite_work *, const weave_output *, uint32_t count, uin
  * the map on, for those that leave them in the middle; `out`: NULL where they were copied. */
 bool rewrite_note_counts(rewrite_work *, const weave_output *, uint32_t first, uint32_t k, uint32_t blocks);
 void rewrite_counts_cut(rewrite_work *, size_t count); /* of runs that begin behind so many entries */
-void rewrite_map_cut(rewrite_work *, size_t count); /* the first `count` entries stay */
+void rewrite_map_cut(rewrite_work *, size_t count);    /* the first `count` entries stay */
 /* <isa>/lower.c */
 bool rewrite_lower(void *work, x86_code *, const weave_run *, uint32_t i);
 bool rewrite_exit_to(void *work, x86_code *, uint64_t target);

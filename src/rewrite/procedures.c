@@ -9,7 +9,9 @@
 
 /* --- from the unwind table --- */
 
-typedef struct table_row { int32_t start, fde; } table_row;
+typedef struct table_row {
+    int32_t start, fde;
+} table_row;
 typedef struct unwind_index {
     const char *base;
     const table_row *rows;
@@ -45,7 +47,11 @@ static bool is_signal_frame(const char *cie)
 /* The FDE's own range, when it is written the usual way. */
 static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *start, uint64_t *end)
 {
-    struct { uint32_t length, cie; int32_t pc; uint32_t size; } fde;
+    struct {
+        uint32_t length, cie;
+        int32_t pc;
+        uint32_t size;
+    } fde;
     const char *at = x->base + row->fde;
     if (!jit_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
     *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;

@@ -15,15 +15,20 @@
 
 /* Where the carried tool lies in every rewritten program's process, and in the instrumentor: so low that its
  * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. */
-#define REWRITE_TOOL_BASE 0x70000000ull
-#define REWRITE_HEAP_BASE 0x651000000000ull   /* the carried heap */
-#define REWRITE_REGION_LOW 0x652000000000ull  /* the tool's later mappings */
+#define REWRITE_TOOL_BASE   0x70000000ull
+#define REWRITE_HEAP_BASE   0x651000000000ull /* the carried heap */
+#define REWRITE_REGION_LOW  0x652000000000ull /* the tool's later mappings */
 #define REWRITE_REGION_HIGH 0x660000000000ull
 
 /* Counts by constants that the engine placed elsewhere (count.c): the flow graph of a procedure, which of
  * its edges have counters, and what follows: for each term, `counter` += amount x flow of `edge`. */
-typedef struct rewrite_flow_edge { uint32_t from, to, counter; /* 0: derived */ } rewrite_flow_edge;
-typedef struct rewrite_flow_term { uint32_t counter, edge; uint64_t amount; } rewrite_flow_term;
+typedef struct rewrite_flow_edge {
+    uint32_t from, to, counter; /* 0: derived */
+} rewrite_flow_edge;
+typedef struct rewrite_flow_term {
+    uint32_t counter, edge;
+    uint64_t amount;
+} rewrite_flow_term;
 typedef struct rewrite_flows {
     uint32_t node_count, edge_count, term_count; /* the first edges are the procedure's blocks */
     const rewrite_flow_edge *edges;
@@ -56,11 +61,11 @@ typedef enum rewrite_how {
     REWRITE_UNWANTED,      /* by the user's filter */
 } rewrite_how;
 typedef struct rewrite_proc { /* by index of cfg procedure */
-    uint64_t new_addr;       /* assumed; 0 when not moved */
+    uint64_t new_addr;        /* assumed; 0 when not moved */
     uint32_t new_size;
     uint8_t how;
-    bool renamed;            /* all that name its entry may name the new code: dynamic symbols are to do so */
-    const char *reason;      /* NULL or static text */
+    bool renamed;             /* all that name its entry may name the new code: dynamic symbols are to do so */
+    const char *reason;       /* NULL or static text */
     uint32_t points, refused; /* snippets asked for; of these not woven */
 } rewrite_proc;
 
@@ -73,14 +78,14 @@ typedef struct rewrite_patch { /* over the original bytes */
  * instruction's snippets; then of itself). The plan keeps them in a shorter form, see below and map.c. */
 typedef struct rewrite_map {
     uint64_t old_addr;
-    uint32_t new_off;        /* from plan->text_addr: where snippets before it begin */
-    uint32_t code_off;       /* ... the instruction itself */
+    uint32_t new_off;  /* from plan->text_addr: where snippets before it begin */
+    uint32_t code_off; /* ... the instruction itself */
 } rewrite_map;
 enum { REWRITE_GROUP = 64 };
 typedef struct rewrite_map_group { /* of so many entries, less for the last */
     uint64_t old_addr;
     uint32_t new_off;
-    uint32_t at;             /* in plan->map_steps */
+    uint32_t at; /* in plan->map_steps */
 } rewrite_map_group;
 
 /* Instructions whose state is not wholly the program's own, by index in the map, ascending; see weave.h. */
@@ -94,41 +99,45 @@ typedef struct rewrite_fault { /* a snippet's load for instruction `index`; asce
     uint8_t flags_saved;
 } rewrite_fault;
 
-typedef struct rewrite_run_counts { uint32_t first, at; /* in the map; in `counts` */ } rewrite_run_counts;
-typedef struct rewrite_placed { uint32_t proc, flows; /* the client's number */ } rewrite_placed;
+typedef struct rewrite_run_counts {
+    uint32_t first, at; /* in the map; in `counts` */
+} rewrite_run_counts;
+typedef struct rewrite_placed {
+    uint32_t proc, flows; /* the client's number */
+} rewrite_placed;
 
 typedef struct rewrite_plan {
     const cfg_program *cfg;
-    uint64_t bias;           /* assumed = link + bias */
-    uint64_t text_addr;      /* assumed address of the new code; multiple of 4096 */
-    uint8_t *text;           /* new code and copies of jump tables */
+    uint64_t bias;      /* assumed = link + bias */
+    uint64_t text_addr; /* assumed address of the new code; multiple of 4096 */
+    uint8_t *text;      /* new code and copies of jump tables */
     size_t text_size;
-    rewrite_patch *patches;  /* ascending, not overlapping */
+    rewrite_patch *patches; /* ascending, not overlapping */
     size_t patch_count;
     const rewrite_map_group *map_groups;
     const uint8_t *map_steps;
-    size_t map_count;        /* entries */
+    size_t map_count; /* entries */
     rewrite_state *states;
     size_t state_count;
     rewrite_fault *faults;
     size_t fault_count;
     rewrite_run_counts *runs; /* constant counts that were merged, in groups of runs: ascending by `first` */
     size_t run_count;
-    uint8_t *counts;         /* what they are, see undo.c */
+    uint8_t *counts; /* what they are, see undo.c */
     size_t counts_size;
-    rewrite_placed *placed;  /* procedures whose counts were placed elsewhere, ascending */
+    rewrite_placed *placed; /* procedures whose counts were placed elsewhere, ascending */
     size_t placed_count;
-    bool tells_states;       /* the file is to hold what states.h says */
-    rewrite_proc *procs;     /* cfg->proc_count */
+    bool tells_states;                 /* the file is to hold what states.h says */
+    rewrite_proc *procs;               /* cfg->proc_count */
     uint64_t moved_procs, moved_bytes; /* bytes: of original text */
-    bool uses_frame;         /* any woven code that needs the thread frame: the file must carry a tool */
-    bool has_syscalls;       /* system calls go through the gate */
+    bool uses_frame;                   /* any woven code that needs the thread frame: the file must carry a tool */
+    bool has_syscalls;                 /* system calls go through the gate */
     void *priv;
 } rewrite_plan;
 
 /* `text_at`: link-time address for the new code (rewrite_new_base), multiple of 4096. */
-inl_status rewrite_plan_make(const cfg_program *, uint64_t bias, uint64_t text_at,
-                             const rewrite_client *, rewrite_plan **out, inl_error *);
+inl_status rewrite_plan_make(const cfg_program *, uint64_t bias, uint64_t text_at, const rewrite_client *,
+                             rewrite_plan **out, inl_error *);
 void rewrite_plan_free(rewrite_plan *);
 /* New address of an original instruction (assumed addresses), of its snippets (`code`: of itself); 0 when
  * it has not moved. And back: the original instruction at or before a new address, 0 when it is none. */
@@ -139,7 +148,7 @@ uint64_t rewrite_old_address(const rewrite_plan *, uint64_t new_addr);
  *     for (rewrite_map m; rewrite_map_next(&walk, &m);) ... */
 typedef struct rewrite_map_walk {
     const rewrite_plan *plan;
-    size_t next;             /* its number */
+    size_t next; /* its number */
     const uint8_t *at;
     rewrite_map last;
 } rewrite_map_walk;
@@ -158,14 +167,14 @@ bool rewrite_is_rewritten(const image *);
  * boot code begins with a rewrite_boot_links that the writer fills in. NULL in a library, or where
  * nothing needs the tool. */
 typedef struct rewrite_boot_links {
-    uint64_t self;           /* link-time addresses: of this struct */
+    uint64_t self; /* link-time addresses: of this struct */
     uint64_t data, data_size;
-    uint64_t entry;          /* the program's original entry point */
+    uint64_t entry;           /* the program's original entry point */
     uint64_t text, text_size; /* the moved code */
-    uint64_t map;            /* see rewrite_carried_map */
-    uint64_t bias, low;      /* what was assumed; the image's lowest link-time address */
-    uint64_t set;            /* of all images that were rewritten together the same: the carried data's id */
-    uint64_t dynamic;        /* 1: called as an initialiser (argc, argv, envp); 0: as the entry point */
+    uint64_t map;             /* see rewrite_carried_map */
+    uint64_t bias, low;       /* what was assumed; the image's lowest link-time address */
+    uint64_t set;             /* of all images that were rewritten together the same: the carried data's id */
+    uint64_t dynamic;         /* 1: called as an initialiser (argc, argv, envp); 0: as the entry point */
 } rewrite_boot_links;
 typedef struct rewrite_carry {
     const uint8_t *boot;
@@ -176,25 +185,26 @@ typedef struct rewrite_carry {
 } rewrite_carry;
 
 /* Written into each rewritten image (program and libraries): blocks' new and old link-time addresses,
- * ascending by new, for translation at run time by a tool that the program carries. In the file it is a section ".inlay.map"; libraries are
- * found by an ELF note of owner "Inlay" (type 1: rewrite_boot_links). */
+ * ascending by new, for translation at run time by a tool that the program carries. In the file it is a section
+ * ".inlay.map"; libraries are found by an ELF note of owner "Inlay" (type 1: rewrite_boot_links). */
 typedef struct rewrite_carried_map {
     uint64_t count;
-    uint64_t states;         /* offset from here of a rewrite_carried_states (states.h), 0: there is none */
-    struct { uint32_t new_off, old_off; } entries[]; /* from text, from the image's lowest address */
+    uint64_t states; /* offset from here of a rewrite_carried_states (states.h), 0: there is none */
+    struct {
+        uint32_t new_off, old_off;
+    } entries[]; /* from text, from the image's lowest address */
 } rewrite_carried_map;
 
 typedef struct rewrite_write_options {
     const rewrite_carry *carry;
-    bool has_tool;           /* the program that it belongs to carries a tool, which needs the map */
-    uint64_t set;            /* see rewrite_boot_links */
-    const char *run_path;    /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
+    bool has_tool;        /* the program that it belongs to carries a tool, which needs the map */
+    uint64_t set;         /* see rewrite_boot_links */
+    const char *run_path; /* --with-libs: DT_RPATH to set ("$ORIGIN"), or NULL */
     void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of);
     void (*notice)(void *arg, const char *what); /* of the written file, for the user; or NULL */
     void *arg;
 } rewrite_write_options;
 /* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */
-inl_status rewrite_write(const rewrite_plan *, const rewrite_write_options *, const char *out,
-                         inl_error *);
+inl_status rewrite_write(const rewrite_plan *, const rewrite_write_options *, const char *out, inl_error *);
 
 #endif

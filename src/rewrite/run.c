@@ -28,8 +28,10 @@ static const jit_native native = {
 inl_status rewrite_run_begin(const jit_client *client, inl_error *e)
 {
     const rewrite_handoff *h = &rewrite_handoff_data;
-    jit_start_state start = {.tool_low = REWRITE_TOOL_BASE, .tool_high = h->tool_high,
-                             .stack_low = h->stack_low, .stack_high = h->stack_high,
+    jit_start_state start = {.tool_low = REWRITE_TOOL_BASE,
+                             .tool_high = h->tool_high,
+                             .stack_low = h->stack_low,
+                             .stack_high = h->stack_high,
                              .sigmask = h->sigmask};
     start.ctx.pc = h->pc;
     start.ctx.gpr[4] = h->sp;

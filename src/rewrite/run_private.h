@@ -16,11 +16,11 @@ typedef struct run_image {
     uint64_t to_assumed;      /* assumed - real */
     uint64_t text, text_size; /* moved code; 0, 0: not rewritten */
     const rewrite_carried_map *map;
-    uint64_t map_base;        /* real address that the map's old offsets count from */
+    uint64_t map_base; /* real address that the map's old offsets count from */
     const void *phdr;
     unsigned phnum;
     const char *name;
-    bool is_new;              /* its system calls have not been looked at */
+    bool is_new; /* its system calls have not been looked at */
     bool is_there;
 } run_image;
 typedef struct run_images {
@@ -79,14 +79,14 @@ typedef enum rewrite_kind {
     REWRITE_KEPT,  /* something waits in the thread's frame */
 } rewrite_kind;
 typedef struct rewrite_where {
-    const run_image *image;   /* whose moved code it is, or NULL */
-    uint64_t pc;              /* the original address */
+    const run_image *image; /* whose moved code it is, or NULL */
+    uint64_t pc;            /* the original address */
     rewrite_kind kind;
-    weave_parked state;        /* see weave.h */
-    bool known;               /* the state is; a signal can be delivered here */
-    bool before;              /* where the instruction's snippets begin */
+    weave_parked state; /* see weave.h */
+    bool known;         /* the state is; a signal can be delivered here */
+    bool before;        /* where the instruction's snippets begin */
     bool is_fault;
-    uint64_t place;           /* in moved code: where the instruction's snippets begin; 0: not known */
+    uint64_t place; /* in moved code: where the instruction's snippets begin; 0: not known */
 } rewrite_where;
 /* `rcx`: the register. `back`: so many bytes behind the instruction that is meant. */
 void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *);
@@ -114,7 +114,9 @@ void rewrite_install(int signo, const jit_action *);
 void rewrite_signal_entry(int, siginfo_t *, void *);
 extern const char rewrite_signal_entered[]; /* where it has called */
 /* The handler to jump to, with its frame's address; 0: back to what was interrupted. */
-typedef struct rewrite_jump { uint64_t handler, sp; } rewrite_jump;
+typedef struct rewrite_jump {
+    uint64_t handler, sp;
+} rewrite_jump;
 rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame);
 void rewrite_after_routine(void);
 void rewrite_on_tool_stack(jit_thread *t, void (*f)(void *), void *arg);

@@ -31,10 +31,12 @@
 enum {
     PAGE = 4096,
     JUMP = 5,
-    MOST_INSNS = 6000,      /* of one procedure */
+    MOST_INSNS = 6000, /* of one procedure */
     PIECE = 96,
-    PIECES = 512, PIECES_OF_ALL = 2048, /* of one image; when the tool watches all calls */
-    BACK = 6, FORTH = 4,    /* instructions that may be taken along */
+    PIECES = 512,
+    PIECES_OF_ALL = 2048, /* of one image; when the tool watches all calls */
+    BACK = 6,
+    FORTH = 4, /* instructions that may be taken along */
 };
 
 typedef struct area { /* memory for pieces near an image */
@@ -44,7 +46,7 @@ typedef struct area { /* memory for pieces near an image */
 typedef struct procedure {
     uint64_t start, end;
     isa_insn *insns;
-    uint32_t *branches;      /* those of insns that are direct branches */
+    uint32_t *branches; /* those of insns that are direct branches */
     unsigned count, branch_count;
 } procedure;
 
@@ -125,8 +127,7 @@ static int copied_into(const isa_insn *in, unsigned reg)
 {
     isa_operand o[ISA_MAX_OPERANDS];
     if (strcmp(set()->mnemonic(in->op), "mov") || set()->operands(in, o) < 2) return -1;
-    if (o[0].kind != ISA_OPERAND_REG || o[1].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4)
-        return -1;
+    if (o[0].kind != ISA_OPERAND_REG || o[1].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4) return -1;
     return o[1].reg;
 }
 
@@ -134,7 +135,9 @@ static int copied_into(const isa_insn *in, unsigned reg)
 enum { MOST_SEEN = 64, RAX = 0, CALLEE_SAVED = 0xf028, SYSCALL_CLOBBERED = 0x803 };
 typedef struct search {
     const procedure *p;
-    struct { uint32_t at, reg; } seen[MOST_SEEN];
+    struct {
+        uint32_t at, reg;
+    } seen[MOST_SEEN];
     unsigned count;
 } search;
 

@@ -5,14 +5,15 @@
 #include "rewrite/steps.h"
 
 enum {
-    BEFORE = 64, AT = 128,  /* of a step's head */
-    FLAGS = 1, PENDING = 2, /* of a state */
+    BEFORE = 64,
+    AT = 128, /* of a step's head */
+    FLAGS = 1,
+    PENDING = 2, /* of a state */
 };
 
 static bool is_same(weave_parked a, weave_parked b)
 {
-    return a.spilled == b.spilled && a.junk == b.junk && a.flags_saved == b.flags_saved &&
-           a.pending == b.pending;
+    return a.spilled == b.spilled && a.junk == b.junk && a.flags_saved == b.flags_saved && a.pending == b.pending;
 }
 
 /* --- writing --- */
@@ -73,8 +74,8 @@ void rewrite_states_put(const rewrite_plan *p, uint64_t low, rewrite_bytes *b)
     head.fault_count = (uint32_t)p->fault_count;
     for (size_t i = 0; i < p->fault_count; i++) {
         const rewrite_fault *f = &p->faults[i];
-        rewrite_carried_fault to = {f->from, f->to, (uint32_t)(rewrite_map_at(p, f->index).old_addr - low), f->spilled,
-                                    f->junk, f->flags_saved};
+        rewrite_carried_fault to = {f->from,    f->to,   (uint32_t)(rewrite_map_at(p, f->index).old_addr - low),
+                                    f->spilled, f->junk, f->flags_saved};
         rewrite_put(b, &to, sizeof to);
     }
     rewrite_counts_put(p, &head, at, b);
@@ -88,7 +89,7 @@ static weave_parked take_place(const uint8_t **p)
     const uint8_t *b = *p;
     *p += 5;
     return (weave_parked){(uint16_t)(b[0] | b[1] << 8), (uint16_t)(b[2] | b[3] << 8), b[4] & FLAGS,
-                         (b[4] & PENDING) != 0};
+                          (b[4] & PENDING) != 0};
 }
 
 /* The next instruction of a group; *s is the one before. */

@@ -22,8 +22,8 @@ typedef struct rewrite_states_group {
 
 typedef struct rewrite_carried_states {
     uint32_t group_count, fault_count;
-    uint32_t stream, faults;   /* offsets from here */
-    uint32_t last;             /* instructions in the last group */
+    uint32_t stream, faults;                                           /* offsets from here */
+    uint32_t last;                                                     /* instructions in the last group */
     uint32_t runs, run_count, counts, counts_size, flows, flows_count; /* see undo.c */
     rewrite_states_group groups[];
 } rewrite_carried_states;
@@ -42,9 +42,9 @@ typedef struct rewrite_carried_flows {
 
 /* One instruction. */
 typedef struct rewrite_spot {
-    uint32_t index;            /* in the plan's map */
+    uint32_t index; /* in the plan's map */
     uint32_t old_off, new_off, code_off;
-    weave_parked before, at;    /* the states at new_off and at code_off */
+    weave_parked before, at; /* the states at new_off and at code_off */
 } rewrite_spot;
 
 /* The last instruction whose snippets begin at or before a new place; false: none does. And the one at an old

@@ -33,9 +33,9 @@ unsigned rewrite_step_take(const uint8_t **p, rewrite_map *m, bool first)
     unsigned head = *(*p)++;
     int64_t old = head & DELTA;
     if (!first && !old) old = inl_leb_take_signed(p);
-    uint64_t new = head & PLACE ? inl_leb_take(p) : (uint64_t)old;
+    uint64_t new = head &PLACE ? inl_leb_take(p) : (uint64_t)old;
     m->old_addr += (uint64_t)old;
-    m->new_off += (uint32_t)new;
+    m->new_off += (uint32_t) new;
     m->code_off = m->new_off + (head & SNIPPETS ? (uint32_t)inl_leb_take(p) : 0);
     return head;
 }

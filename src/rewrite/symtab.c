@@ -14,27 +14,29 @@
 
 typedef struct symbol_writer {
     rewrite_writer *w;
-    const uint8_t *old;       /* symbols */
+    const uint8_t *old; /* symbols */
     size_t old_count, old_locals;
-    image_strings names;      /* the original's */
-    rewrite_bytes strings;    /* that come behind them */
+    image_strings names;   /* the original's */
+    rewrite_bytes strings; /* that come behind them */
     const rewrite_symtab *t;
     bool at_end;
 } symbol_writer;
 
-static bool has_link_relocations(const rewrite_writer *w, uint32_t symtab) {
+static bool has_link_relocations(const rewrite_writer *w, uint32_t symtab)
+{
     const image_view *v = &w->im->view;
     for (uint32_t i = 1; i < v->section_count; i++) {
         Elf64_Shdr s;
         image_view_section(v, i, &s);
-        if (s.sh_link == symtab && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL ||
-                                    s.sh_type == SHT_SYMTAB_SHNDX || s.sh_type == SHT_GROUP))
+        if (s.sh_link == symtab &&
+            (s.sh_type == SHT_RELA || s.sh_type == SHT_REL || s.sh_type == SHT_SYMTAB_SHNDX || s.sh_type == SHT_GROUP))
             return true;
     }
     return false;
 }
 
-static void find_old(symbol_writer *s) {
+static void find_old(symbol_writer *s)
+{
     const image_view *v = &s->w->im->view;
     for (uint32_t i = 1; i < v->section_count; i++) {
         Elf64_Shdr h, names;
@@ -52,7 +54,8 @@ static void find_old(symbol_writer *s) {
     }
 }
 
-static uint32_t name_of(symbol_writer *s, const cfg_proc *proc) {
+static uint32_t name_of(symbol_writer *s, const cfg_proc *proc)
+{
     char made[32];
     const char *name = proc->name, *first = s->names.text;
     if (name && first && name >= first && name < first + s->names.size) return (uint32_t)(name - first);
@@ -65,12 +68,14 @@ static uint32_t name_of(symbol_writer *s, const cfg_proc *proc) {
     return (uint32_t)at;
 }
 
-static void renumber(const rewrite_symtab *t, Elf64_Sym *s) {
+static void renumber(const rewrite_symtab *t, Elf64_Sym *s)
+{
     if (s->st_shndx < t->number_count) s->st_shndx = (uint16_t)t->numbers[s->st_shndx];
 }
 
 /* Some of the original's symbols, with sections' new numbers. */
-static void put_old(symbol_writer *s, size_t first, size_t count) {
+static void put_old(symbol_writer *s, size_t first, size_t count)
+{
     rewrite_bytes *b = &s->w->tail;
     size_t at = b->size;
     rewrite_put(b, s->old + first * sizeof(Elf64_Sym), count * sizeof(Elf64_Sym));
@@ -82,7 +87,8 @@ static void put_old(symbol_writer *s, size_t first, size_t count) {
     }
 }
 
-static uint32_t put_moved(symbol_writer *s) {
+static uint32_t put_moved(symbol_writer *s)
+{
     const rewrite_plan *p = s->w->plan;
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->cfg->proc_count; i++) {
@@ -102,7 +108,8 @@ static uint32_t put_moved(symbol_writer *s) {
 }
 
 /* The procedure that begins at a link-time address, if it is renamed. */
-static const rewrite_proc *renamed_at(const rewrite_plan *p, uint64_t addr) {
+static const rewrite_proc *renamed_at(const rewrite_plan *p, uint64_t addr)
+{
     uint32_t block = cfg_block_at(p->cfg, addr);
     uint32_t proc = block == CFG_NONE ? CFG_NONE : p->cfg->blocks[block].proc;
     bool begins = proc != CFG_NONE && p->cfg->procs[proc].addr == addr;
@@ -110,7 +117,8 @@ static const rewrite_proc *renamed_at(const rewrite_plan *p, uint64_t addr) {
 }
 
 /* A renamed procedure's symbol becomes the new code's. */
-static void rename_symbol(const rewrite_writer *w, const rewrite_symtab *t, Elf64_Sym *s) {
+static void rename_symbol(const rewrite_writer *w, const rewrite_symtab *t, Elf64_Sym *s)
+{
     const rewrite_proc *to = s->st_shndx == SHN_UNDEF ? NULL : renamed_at(w->plan, s->st_value);
     renumber(t, s);
     if (!to || ELF64_ST_TYPE(s->st_info) != STT_FUNC) return;
@@ -120,7 +128,8 @@ static void rename_symbol(const rewrite_writer *w, const rewrite_symtab *t, Elf6
 }
 
 /* In place, or in the table's copy (elf_names.c), where new ones stand behind the original's. */
-inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *to, inl_error *e) {
+inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *to, inl_error *e)
+{
     image_symtab t;
     uint64_t at, size;
     if (!image_find_dynsym(w->im, &t) || t.count == 0) return INL_OK;
@@ -136,7 +145,8 @@ inl_status rewrite_dynamic_symbols(rewrite_writer *w, const rewrite_symtab *to, 
     return INL_OK;
 }
 
-inl_status rewrite_symbols(rewrite_writer *w, rewrite_symtab *out, inl_error *e) {
+inl_status rewrite_symbols(rewrite_writer *w, rewrite_symtab *out, inl_error *e)
+{
     symbol_writer s = {.w = w, .t = out};
     rewrite_bytes *b = &w->tail;
     find_old(&s);

@@ -22,10 +22,7 @@ static bool fits(const cfg_program *p, const cfg_table *t)
     return t->entry_size == 8 && image_type(p->image) == ET_EXEC && high < 0x70000000;
 }
 
-static bool same_name(const cfg_table *a, const cfg_table *b)
-{
-    return a->named_at && a->named_at == b->named_at;
-}
+static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }
 
 /* Tables that share their naming instruction with one that is not redirected. */
 static bool spoilt(const rewrite_work *w, uint32_t i)
@@ -34,8 +31,7 @@ static bool spoilt(const rewrite_work *w, uint32_t i)
     for (uint32_t k = 0; k < p->table_count; k++) {
         const cfg_table *t = &p->tables[k];
         if (!same_name(t, &p->tables[i])) continue;
-        if (!w->redirected[k] || t->table != p->tables[i].table || t->count != p->tables[i].count)
-            return true;
+        if (!w->redirected[k] || t->table != p->tables[i].table || t->count != p->tables[i].count) return true;
     }
     return false;
 }
@@ -107,8 +103,7 @@ bool rewrite_place_tables(rewrite_work *w)
     for (uint32_t i = w->first_table[w->proc]; i != CFG_NONE; i = w->next_table[i]) {
         const cfg_table *t = &p->tables[i];
         bool known = false;
-        for (size_t k = 0; k < w->reaims.count; k++)
-            known |= same_name(&p->tables[w->reaims.items[k].table], t);
+        for (size_t k = 0; k < w->reaims.count; k++) known |= same_name(&p->tables[w->reaims.items[k].table], t);
         if (known) continue;
         size_t size = (size_t)t->count * t->entry_size;
         if (!rewrite_text_reserve(w, size + 8) ||

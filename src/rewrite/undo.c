@@ -21,14 +21,15 @@
 #include <string.h>
 
 enum { /* flags of a record */
-    WEIGHTS = 1, DERIVED = 2,
-    ONES = 4,          /* each instruction counts one */
-    SAME_COUNTER = 8,
-    ALONE = 16,        /* first is last */
-    WHOLE = 32,        /* from the first to the last; so it is where it is derived */
-    SUM = 64,          /* the total is that of the weights; likewise */
+       WEIGHTS = 1,
+       DERIVED = 2,
+       ONES = 4, /* each instruction counts one */
+       SAME_COUNTER = 8,
+       ALONE = 16, /* first is last */
+       WHOLE = 32, /* from the first to the last; so it is where it is derived */
+       SUM = 64,   /* the total is that of the weights; likewise */
 };
-enum { RUNS = 32 };    /* in a group */
+enum { RUNS = 32 }; /* in a group */
 
 /* --- writing --- */
 
@@ -94,8 +95,13 @@ static bool put_count(rewrite_work *w, const weave_count *c, bool derived)
 /* Counts of a block that follow from its flow: as if they were added when it is entered. */
 static bool put_derived(rewrite_work *w, const rewrite_weights *from, uint32_t first, uint32_t count)
 {
-    weave_count c = {.counter = from->counter, .first = first, .last = first + count - 1, .position = first,
-                     .from = first, .to = first + count - 1, .weights = from->weights};
+    weave_count c = {.counter = from->counter,
+                     .first = first,
+                     .last = first + count - 1,
+                     .position = first,
+                     .from = first,
+                     .to = first + count - 1,
+                     .weights = from->weights};
     for (uint32_t k = 0; k < count; k++) c.total += from->weights[k];
     return put_count(w, &c, true);
 }
@@ -151,8 +157,8 @@ static void put_placed(const rewrite_plan *p, rewrite_bytes *b)
     const cfg_program *cfg = p->cfg;
     for (size_t i = 0; i < p->placed_count; i++) {
         const cfg_proc *of = &cfg->procs[p->placed[i].proc];
-        rewrite_carried_flows f = {(uint32_t)(p->procs[p->placed[i].proc].new_addr - p->text_addr),
-                                   of->block_count, p->placed[i].flows};
+        rewrite_carried_flows f = {(uint32_t)(p->procs[p->placed[i].proc].new_addr - p->text_addr), of->block_count,
+                                   p->placed[i].flows};
         rewrite_put(b, &f, sizeof f);
     }
 }
@@ -175,7 +181,7 @@ void rewrite_counts_put(const rewrite_plan *p, rewrite_carried_states *head, siz
 /* --- reading --- */
 
 typedef struct record {
-    const uint8_t *weights;    /* or what each counts */
+    const uint8_t *weights; /* or what each counts */
     int64_t total, each, extra;
     uint32_t counter, first, last, position, from, to;
     unsigned flags;

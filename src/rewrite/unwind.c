@@ -21,12 +21,14 @@ typedef struct span {
     uint64_t start, end;
 } span;
 
-static int span_order(const void *a, const void *b) {
+static int span_order(const void *a, const void *b)
+{
     const span *x = a, *y = b;
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static span *moved_spans(const rewrite_plan *p, size_t *count) {
+static span *moved_spans(const rewrite_plan *p, size_t *count)
+{
     span *spans = malloc(((size_t)p->cfg->proc_count + 1) * sizeof *spans);
     *count = 0;
     if (!spans) return NULL;
@@ -41,7 +43,8 @@ static span *moved_spans(const rewrite_plan *p, size_t *count) {
 }
 
 /* The original entry that covers an address, or NULL. `hint` is where the last one was. */
-static const rewrite_fde *covering(const rewrite_frames *f, uint64_t addr, size_t *hint) {
+static const rewrite_fde *covering(const rewrite_frames *f, uint64_t addr, size_t *hint)
+{
     size_t count = f->fdes.count, low = 0, high = count;
     const rewrite_fde *items = f->fdes.items;
     if (*hint < count && addr >= items[*hint].addr && addr - items[*hint].addr < items[*hint].size &&
@@ -57,7 +60,8 @@ static const rewrite_fde *covering(const rewrite_frames *f, uint64_t addr, size_
     return &items[low - 1];
 }
 
-static size_t row_of(const rewrite_rows *rows, uint64_t addr, size_t from) {
+static size_t row_of(const rewrite_rows *rows, uint64_t addr, size_t from)
+{
     if (rows->items[from].addr > addr) from = 0;
     while (from + 1 < rows->count && rows->items[from + 1].addr <= addr) from++;
     return from;
@@ -67,13 +71,14 @@ typedef struct walk {
     rewrite_frames *f;
     span *spans;
     size_t span_count, span;
-    size_t hint;         /* entry */
-    size_t row;          /* of the instruction before */
+    size_t hint; /* entry */
+    size_t row;  /* of the instruction before */
     const rewrite_fde *open, *rows_of;
     rewrite_piece piece;
 } walk;
 
-static bool close_piece(walk *k, size_t next, uint64_t end) {
+static bool close_piece(walk *k, size_t next, uint64_t end)
+{
     if (!k->open) return true;
     k->piece.last = next;
     k->piece.end = end;
@@ -81,7 +86,8 @@ static bool close_piece(walk *k, size_t next, uint64_t end) {
     return k->piece.end <= k->piece.start || inl_vec_push(&k->f->pieces, k->piece);
 }
 
-static inl_status visit(walk *k, size_t i, const rewrite_map *m, inl_error *e) {
+static inl_status visit(walk *k, size_t i, const rewrite_map *m, inl_error *e)
+{
     rewrite_frames *f = k->f;
     uint64_t at = f->w->text_at + m->new_off, old = m->old_addr - f->w->plan->bias;
     uint64_t end = at;
@@ -111,7 +117,8 @@ static inl_status visit(walk *k, size_t i, const rewrite_map *m, inl_error *e) {
     return INL_OK;
 }
 
-static inl_status find_pieces(rewrite_frames *f, inl_error *e) {
+static inl_status find_pieces(rewrite_frames *f, inl_error *e)
+{
     const rewrite_plan *p = f->w->plan;
     walk k = {.f = f};
     inl_status st = INL_OK;
@@ -129,7 +136,8 @@ static inl_status find_pieces(rewrite_frames *f, inl_error *e) {
 
 /* --- writing --- */
 
-static void put_cie(rewrite_frames *f, rewrite_cie *cie) {
+static void put_cie(rewrite_frames *f, rewrite_cie *cie)
+{
     rewrite_bytes *b = &f->w->ro;
     char letters[8] = "z";
     size_t n = 1, start = b->size, size_at;
@@ -147,12 +155,10 @@ static void put_cie(rewrite_frames *f, rewrite_cie *cie) {
     else rewrite_put_uleb(b, cie->return_reg);
     size_at = rewrite_reserve(b, 1);
     if (cie->personality) {
-        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4 |
-                           (cie->personality_encoding & IMAGE_PE_INDIRECT), 1);
+        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4 | (cie->personality_encoding & IMAGE_PE_INDIRECT), 1);
         rewrite_put_relative(b, cie->personality);
     }
-    if (cie->lsda_encoding != IMAGE_PE_OMIT)
-        rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
+    if (cie->lsda_encoding != IMAGE_PE_OMIT) rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
     rewrite_put_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
     uint8_t augmentation = (uint8_t)(b->size - size_at - 1);
     rewrite_set(b, size_at, &augmentation, 1);
@@ -163,7 +169,8 @@ static void put_cie(rewrite_frames *f, rewrite_cie *cie) {
 }
 
 /* All up to the program; the record's offset. */
-static size_t begin_fde(rewrite_frames *f, uint32_t index, uint64_t addr, uint64_t size, uint64_t lsda) {
+static size_t begin_fde(rewrite_frames *f, uint32_t index, uint64_t addr, uint64_t size, uint64_t lsda)
+{
     rewrite_cie *cie = &f->cies.items[index];
     rewrite_bytes *b = &f->w->ro;
     if (cie->out == SIZE_MAX) put_cie(f, cie);
@@ -179,13 +186,15 @@ static size_t begin_fde(rewrite_frames *f, uint32_t index, uint64_t addr, uint64
     return start;
 }
 
-static void end_fde(rewrite_bytes *b, size_t start) {
+static void end_fde(rewrite_bytes *b, size_t start)
+{
     rewrite_align(b, 8);
     uint32_t size = (uint32_t)(b->size - start - 4);
     rewrite_set(b, start, &size, 4);
 }
 
-static void put_advance(rewrite_bytes *b, uint64_t by) {
+static void put_advance(rewrite_bytes *b, uint64_t by)
+{
     if (by == 0) return;
     if (by < 0x40) {
         rewrite_put_number(b, 0x40 | by, 1);
@@ -199,7 +208,8 @@ static void put_advance(rewrite_bytes *b, uint64_t by) {
     }
 }
 
-static inl_status put_old(rewrite_frames *f, const rewrite_fde *fde, inl_error *e) {
+static inl_status put_old(rewrite_frames *f, const rewrite_fde *fde, inl_error *e)
+{
     rewrite_bytes *b = &f->w->ro;
     uint64_t at = fde->addr;
     inl_status st = rewrite_read_rows(f, fde, e);
@@ -217,7 +227,8 @@ static inl_status put_old(rewrite_frames *f, const rewrite_fde *fde, inl_error *
     return INL_OK;
 }
 
-static inl_status put_piece(rewrite_frames *f, const rewrite_piece *piece, inl_error *e) {
+static inl_status put_piece(rewrite_frames *f, const rewrite_piece *piece, inl_error *e)
+{
     const rewrite_fde *fde = &f->fdes.items[piece->fde];
     const rewrite_plan *p = f->w->plan;
     rewrite_bytes *b = &f->w->ro;
@@ -234,8 +245,7 @@ static inl_status put_piece(rewrite_frames *f, const rewrite_piece *piece, inl_e
         uint64_t here = f->w->text_at + m.new_off;
         put_advance(b, here - at);
         at = here;
-        for (; done < row + !stub; done++)
-            rewrite_put(b, f->rows.items[done].bytes, f->rows.items[done].size);
+        for (; done < row + !stub; done++) rewrite_put(b, f->rows.items[done].bytes, f->rows.items[done].size);
         if (stub) rewrite_put_stub_row(b, &f->rows.items[row], m.old_addr - p->bias);
     }
     end_fde(b, start);
@@ -246,13 +256,15 @@ typedef struct search_entry {
     uint64_t addr, fde;
 } search_entry;
 
-static int search_order(const void *a, const void *b) {
+static int search_order(const void *a, const void *b)
+{
     const search_entry *x = a, *y = b;
     if (x->addr != y->addr) return x->addr < y->addr ? -1 : 1;
     return x->fde < y->fde ? -1 : x->fde > y->fde;
 }
 
-static void put_header(rewrite_writer *w, const search_entry *entries, size_t count) {
+static void put_header(rewrite_writer *w, const search_entry *entries, size_t count)
+{
     rewrite_bytes *b = &w->ro;
     static const uint8_t head[4] = {1, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 0x03 /* udata4 */,
                                     IMAGE_PE_DATAREL | IMAGE_PE_SDATA4};
@@ -271,7 +283,8 @@ static void put_header(rewrite_writer *w, const search_entry *entries, size_t co
     w->hdr_size = rewrite_here(b) - w->hdr_addr;
 }
 
-static inl_status put_frames(rewrite_frames *f, search_entry *entries, size_t *written, inl_error *e) {
+static inl_status put_frames(rewrite_frames *f, search_entry *entries, size_t *written, inl_error *e)
+{
     rewrite_writer *w = f->w;
     size_t count = 0;
     rewrite_align(&w->ro, 8);
@@ -293,18 +306,19 @@ static inl_status put_frames(rewrite_frames *f, search_entry *entries, size_t *w
 }
 
 /* Entries that stay where they are; how many entries there are then. */
-static size_t add_others(const rewrite_frames *f, search_entry *entries, size_t count) {
+static size_t add_others(const rewrite_frames *f, search_entry *entries, size_t count)
+{
     const image_unwind_range *unread;
     size_t n = image_unwind_unread(f->w->im, &unread);
     for (size_t i = 0; i < f->fdes.count; i++)
-        if (f->fdes.items[i].fault)
-            entries[count++] = (search_entry){f->fdes.items[i].addr, f->fdes.items[i].record};
+        if (f->fdes.items[i].fault) entries[count++] = (search_entry){f->fdes.items[i].addr, f->fdes.items[i].record};
     for (size_t i = 0; i < n; i++) entries[count++] = (search_entry){unread[i].addr, unread[i].fde};
     return count;
 }
 
 /* The records' addresses, in the order in which put_frames wrote them. */
-static void note_records(const rewrite_writer *w, search_entry *entries) {
+static void note_records(const rewrite_writer *w, search_entry *entries)
+{
     size_t at = (size_t)(w->eh_frame_addr - w->ro.addr);
     for (size_t i = 0;;) {
         uint32_t size, id;
@@ -317,7 +331,8 @@ static void note_records(const rewrite_writer *w, search_entry *entries) {
 }
 
 /* Tables for old code that has moved, for whoever comes by with an original address. */
-static inl_status put_old_lsdas(rewrite_frames *f, inl_error *e) {
+static inl_status put_old_lsdas(rewrite_frames *f, inl_error *e)
+{
     const rewrite_plan *p = f->w->plan;
     for (size_t i = 0; i < f->fdes.count; i++) {
         const rewrite_fde *fde = &f->fdes.items[i];
@@ -330,7 +345,8 @@ static inl_status put_old_lsdas(rewrite_frames *f, inl_error *e) {
     return INL_OK;
 }
 
-static inl_status put_lsdas(rewrite_frames *f, inl_error *e) {
+static inl_status put_lsdas(rewrite_frames *f, inl_error *e)
+{
     rewrite_writer *w = f->w;
     rewrite_align(&w->ro, 4);
     uint64_t from = rewrite_here(&w->ro);
@@ -341,11 +357,16 @@ static inl_status put_lsdas(rewrite_frames *f, inl_error *e) {
     }
     inl_status st = f->w->plan->tells_states ? put_old_lsdas(f, e) : INL_OK;
     if (st) return st;
-    rewrite_area area = {.name = ".inlay.except", .type = SHT_PROGBITS, .flags = SHF_ALLOC, .addr = from,
-                         .size = rewrite_here(&w->ro) - from, .align = 4};
+    rewrite_area area = {.name = ".inlay.except",
+                         .type = SHT_PROGBITS,
+                         .flags = SHF_ALLOC,
+                         .addr = from,
+                         .size = rewrite_here(&w->ro) - from,
+                         .align = 4};
     return rewrite_add_area(w, area) ? INL_OK : rewrite_no_memory(w, e);
 }
 
+/* clang-format off */
 static inl_status put_all(rewrite_frames *f, inl_error *e) {
     rewrite_writer *w = f->w;
     const image_unwind_range *unread;
@@ -373,8 +394,10 @@ static inl_status put_all(rewrite_frames *f, inl_error *e) {
     free(entries);
     return st;
 }
+/* clang-format on */
 
-inl_status rewrite_unwind(rewrite_writer *w, inl_error *e) {
+inl_status rewrite_unwind(rewrite_writer *w, inl_error *e)
+{
     rewrite_frames f = {.w = w};
     inl_status st = rewrite_read_frames(&f, e);
     if (!st && f.fdes.count) st = find_pieces(&f, e);

@@ -12,8 +12,8 @@
  */
 #include "rewrite/unwind.h"
 
-static bool open_record(const image *im, uint64_t addr, rewrite_cursor *c, uint64_t *id_addr,
-                        uint32_t *id) {
+static bool open_record(const image *im, uint64_t addr, rewrite_cursor *c, uint64_t *id_addr, uint32_t *id)
+{
     const uint8_t *bytes;
     size_t have = image_bytes(im, addr, &bytes);
     if (have < 8) return false;
@@ -27,7 +27,8 @@ static bool open_record(const image *im, uint64_t addr, rewrite_cursor *c, uint6
     return true;
 }
 
-static bool read_letters(rewrite_cie *cie, rewrite_cursor *c, const char *letters) {
+static bool read_letters(rewrite_cie *cie, rewrite_cursor *c, const char *letters)
+{
     if (letters[0] == 0) return true;
     if (letters[0] != 'z') return false;
     cie->has_augmentation = true;
@@ -51,13 +52,14 @@ static bool read_letters(rewrite_cie *cie, rewrite_cursor *c, const char *letter
     return !inner.bad;
 }
 
-static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out) {
+static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out)
+{
     rewrite_cursor c;
     uint64_t id_addr;
     uint32_t id;
     char letters[16];
-    *out = (rewrite_cie){.addr = addr, .out = SIZE_MAX, .lsda_encoding = IMAGE_PE_OMIT,
-                         .personality_encoding = IMAGE_PE_OMIT};
+    *out = (rewrite_cie){
+        .addr = addr, .out = SIZE_MAX, .lsda_encoding = IMAGE_PE_OMIT, .personality_encoding = IMAGE_PE_OMIT};
     if (!open_record(im, addr, &c, &id_addr, &id) || id != 0) return false;
     uint8_t version = (uint8_t)rewrite_take(&c, 1);
     if (version != 1 && version != 3 && version != 4) return false;
@@ -77,7 +79,8 @@ static bool read_cie(const image *im, uint64_t addr, rewrite_cie *out) {
 }
 
 /* False: it is not understood, or there is no memory. */
-static bool find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, bool *memory) {
+static bool find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, bool *memory)
+{
     uint64_t known;
     if (inl_map_get(&f->cie_at, addr, &known)) {
         *index = (uint32_t)known;
@@ -91,15 +94,16 @@ static bool find_cie(rewrite_frames *f, uint64_t addr, uint32_t *index, bool *me
 
 /* Pointers that the dynamic linker would have to relocate stand as zeroes or unrelocated addresses in
  * the file and cannot be told from their values. */
-static bool is_relocated(const rewrite_writer *w, uint8_t encoding) {
-    return encoding != IMAGE_PE_OMIT && (encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR &&
-           w->header.e_type == ET_DYN;
+static bool is_relocated(const rewrite_writer *w, uint8_t encoding)
+{
+    return encoding != IMAGE_PE_OMIT && (encoding & IMAGE_PE_RELATIVE) == IMAGE_PE_ABSPTR && w->header.e_type == ET_DYN;
 }
 
 static const char odd_entry[] = "its unwind entry is not understood";
 
 /* What is wrong with it; NULL: nothing. */
-static const char *read_fde(rewrite_frames *f, const image_unwind_range *range, rewrite_fde *fde, bool *memory) {
+static const char *read_fde(rewrite_frames *f, const image_unwind_range *range, rewrite_fde *fde, bool *memory)
+{
     rewrite_writer *w = f->w;
     rewrite_cursor c;
     uint64_t id_addr;
@@ -127,19 +131,20 @@ static const char *read_fde(rewrite_frames *f, const image_unwind_range *range, 
 }
 
 enum { /* DW_CFA_*: the top two bits, or the whole byte */
-    CFA_ADVANCE = 0x40,
-    CFA_OFFSET = 0x80,
-    CFA_RESTORE = 0xc0,
-    CFA_SET_LOC = 0x01,
-    CFA_ADVANCE1 = 0x02,
-    CFA_ADVANCE2 = 0x03,
-    CFA_ADVANCE4 = 0x04,
-    CFA_ADVANCE8 = 0x1d,
+       CFA_ADVANCE = 0x40,
+       CFA_OFFSET = 0x80,
+       CFA_RESTORE = 0xc0,
+       CFA_SET_LOC = 0x01,
+       CFA_ADVANCE1 = 0x02,
+       CFA_ADVANCE2 = 0x03,
+       CFA_ADVANCE4 = 0x04,
+       CFA_ADVANCE8 = 0x1d,
 };
 
 /* The operands of the instructions that do not advance: u, an unsigned number; s, signed; b, a block;
  * NULL: not an instruction. */
-static const char *operands_of(uint8_t op) {
+static const char *operands_of(uint8_t op)
+{
     static const char *const table[] = {
         [0x00] = "",   [0x05] = "uu", [0x06] = "u",  [0x07] = "u",  [0x08] = "u",  [0x09] = "uu",
         [0x0a] = "",   [0x0b] = "",   [0x0c] = "uu", [0x0d] = "u",  [0x0e] = "u",  [0x0f] = "b",
@@ -151,7 +156,8 @@ static const char *operands_of(uint8_t op) {
     return op < sizeof table / sizeof table[0] ? table[op] : NULL;
 }
 
-static void skip_operands(rewrite_cursor *c, const char *kinds) {
+static void skip_operands(rewrite_cursor *c, const char *kinds)
+{
     if (!kinds) c->bad = true;
     for (; kinds && *kinds; kinds++) {
         uint64_t value = rewrite_take_uleb(c); /* a signed one is as long */
@@ -160,7 +166,8 @@ static void skip_operands(rewrite_cursor *c, const char *kinds) {
 }
 
 /* The address after an advancing instruction; false when it is not one. */
-static bool advance(rewrite_cursor *c, const rewrite_cie *cie, uint8_t op, uint64_t *addr) {
+static bool advance(rewrite_cursor *c, const rewrite_cie *cie, uint8_t op, uint64_t *addr)
+{
     switch (op) {
     case CFA_SET_LOC: *addr = rewrite_take_pointer(c, cie->encoding); return true;
     case CFA_ADVANCE1: *addr += rewrite_take(c, 1) * cie->code_align; return true;
@@ -175,7 +182,8 @@ static bool advance(rewrite_cursor *c, const rewrite_cie *cie, uint8_t op, uint6
 }
 
 /* Adds the rows; false when the program makes no sense. Trailing padding goes with the last row. */
-static bool cut_rows(rewrite_frames *f, const rewrite_fde *fde, const rewrite_cie *cie, bool *memory) {
+static bool cut_rows(rewrite_frames *f, const rewrite_fde *fde, const rewrite_cie *cie, bool *memory)
+{
     rewrite_cursor c = {fde->program, fde->program + fde->program_size, 0, false};
     rewrite_row row = {fde->addr, c.at, 0};
     uint64_t addr = fde->addr;
@@ -197,17 +205,18 @@ static bool cut_rows(rewrite_frames *f, const rewrite_fde *fde, const rewrite_ci
     return !c.bad && (*memory = inl_vec_push(&f->rows, row));
 }
 
-inl_status rewrite_read_rows(rewrite_frames *f, const rewrite_fde *fde, inl_error *e) {
+inl_status rewrite_read_rows(rewrite_frames *f, const rewrite_fde *fde, inl_error *e)
+{
     bool memory = true;
     f->rows.count = 0;
     if (!fde->fault && cut_rows(f, fde, &f->cies.items[fde->cie], &memory)) return INL_OK;
     if (!memory) return rewrite_no_memory(f->w, e);
-    return inl_fail_at(e, INL_ERR_FORMAT, fde->addr,
-                       "%s: the unwind entry of 0x%lx is not understood", image_path(f->w->im),
-                       fde->addr);
+    return inl_fail_at(e, INL_ERR_FORMAT, fde->addr, "%s: the unwind entry of 0x%lx is not understood",
+                       image_path(f->w->im), fde->addr);
 }
 
-inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e) {
+inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e)
+{
     const image_unwind_range *ranges;
     size_t count = image_unwind_ranges(f->w->im, &ranges);
     bool memory = true;
@@ -221,7 +230,8 @@ inl_status rewrite_read_frames(rewrite_frames *f, inl_error *e) {
     return memory ? INL_OK : rewrite_no_memory(f->w, e);
 }
 
-void rewrite_free_frames(rewrite_frames *f) {
+void rewrite_free_frames(rewrite_frames *f)
+{
     inl_vec_free(&f->cies);
     inl_map_free(&f->cie_at);
     inl_vec_free(&f->fdes);

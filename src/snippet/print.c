@@ -11,14 +11,17 @@ typedef struct text {
 } text;
 
 static const char *const kind_names[] = {
-    "const", "reg", "flags", "pc", "ea", "access-size", "mem-value", "taken", "target",
-    "fallthrough", "arg", "retval", "retaddr", "thread", "cycles", "context", "reg-ref", "vec-arg",
-    "executes", "rep-count", "syscall-nr", "element-ea", "element-active", "load", "store", "set-reg", "binary", "unary", "if",
-    "while", "seq", "count", "counter", "call", "append",
+    "const",       "reg",        "flags",          "pc",       "ea",
+    "access-size", "mem-value",  "taken",          "target",   "fallthrough",
+    "arg",         "retval",     "retaddr",        "thread",   "cycles",
+    "context",     "reg-ref",    "vec-arg",        "executes", "rep-count",
+    "syscall-nr",  "element-ea", "element-active", "load",     "store",
+    "set-reg",     "binary",     "unary",          "if",       "while",
+    "seq",         "count",      "counter",        "call",     "append",
 };
 static const char *const op_names[] = {
-    "add", "sub", "mul", "div", "mod", "and", "or", "xor", "shl", "shr", "sar", "eq", "ne", "lt",
-    "le", "gt", "ge", "ult", "ule", "ugt", "uge", "land", "lor", "neg", "not", "lnot",
+    "add", "sub", "mul", "div", "mod", "and", "or",  "xor", "shl",  "shr", "sar", "eq",  "ne",
+    "lt",  "le",  "gt",  "ge",  "ult", "ule", "ugt", "uge", "land", "lor", "neg", "not", "lnot",
 };
 _Static_assert(sizeof kind_names / sizeof *kind_names == SNIPPET_APPEND + 1, "a name for each kind");
 _Static_assert(sizeof op_names / sizeof *op_names == SNIPPET_LNOT + 1, "a name for each operation");
@@ -41,9 +44,7 @@ static void print_leaf(text *t, const snippet *s)
     case SNIPPET_REG_REF: put(t, "&r%u", s->reg); break;
     case SNIPPET_VEC_ARG: put(t, "v%u", s->reg); break;
     case SNIPPET_ELEMENT_EA:
-    case SNIPPET_ELEMENT_ACTIVE:
-        put(t, "(%s %u %u)", kind_names[s->kind], s->index, (unsigned)s->value);
-        break;
+    case SNIPPET_ELEMENT_ACTIVE: put(t, "(%s %u %u)", kind_names[s->kind], s->index, (unsigned)s->value); break;
     case SNIPPET_EA:
     case SNIPPET_ACCESS_SIZE:
     case SNIPPET_MEM_VALUE:
@@ -65,8 +66,7 @@ static void print_node(text *t, const snippet *s)
     }
     bool operation = s->kind == SNIPPET_BINARY || s->kind == SNIPPET_UNARY;
     put(t, "(%s", operation ? op_names[s->op] : kind_names[s->kind]);
-    if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE)
-        put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");
+    if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE) put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");
     if (s->kind == SNIPPET_SET_REG) put(t, " r%u", s->reg);
     if (s->kind == SNIPPET_COUNT) put(t, " %u", s->index);
     if (s->kind == SNIPPET_CALL) put(t, " %p", (void *)(uintptr_t)s->fn);

@@ -91,14 +91,11 @@ static const snippet *simplify_binary(inl_arena *arena, const snippet *s)
         bool decides = (s->op == SNIPPET_LOR) == (s->a->value != 0);
         return decides ? constant(arena, s->op == SNIPPET_LOR, s) : s;
     }
-    bool neutral_zero = s->op == SNIPPET_ADD || s->op == SNIPPET_SUB || s->op == SNIPPET_OR ||
-                        s->op == SNIPPET_XOR || s->op == SNIPPET_SHL || s->op == SNIPPET_SHR ||
-                        s->op == SNIPPET_SAR;
+    bool neutral_zero = s->op == SNIPPET_ADD || s->op == SNIPPET_SUB || s->op == SNIPPET_OR || s->op == SNIPPET_XOR ||
+                        s->op == SNIPPET_SHL || s->op == SNIPPET_SHR || s->op == SNIPPET_SAR;
     if (is_const(s->b) && s->b->value == 0 && neutral_zero) return s->a;
-    if (is_const(s->b) && s->b->value == 1 && (s->op == SNIPPET_MUL || s->op == SNIPPET_DIV))
-        return s->a;
-    if (is_const(s->a) && s->a->value == 0 && (s->op == SNIPPET_ADD || s->op == SNIPPET_OR))
-        return s->b;
+    if (is_const(s->b) && s->b->value == 1 && (s->op == SNIPPET_MUL || s->op == SNIPPET_DIV)) return s->a;
+    if (is_const(s->a) && s->a->value == 0 && (s->op == SNIPPET_ADD || s->op == SNIPPET_OR)) return s->b;
     return s;
 }
 
@@ -108,8 +105,7 @@ const snippet *snippet_simplify(inl_arena *arena, const snippet *s)
     s = simplify_kids(arena, s);
     switch (s->kind) {
     case SNIPPET_BINARY: return simplify_binary(arena, s);
-    case SNIPPET_UNARY:
-        return is_const(s->a) ? constant(arena, fold(s->op, s->a->value, 0, false), s) : s;
+    case SNIPPET_UNARY: return is_const(s->a) ? constant(arena, fold(s->op, s->a->value, 0, false), s) : s;
     case SNIPPET_IF:
         if (!is_const(s->a)) return s;
         if (s->a->value) return s->b;

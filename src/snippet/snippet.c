@@ -49,18 +49,14 @@ static const char *node_fault(const snippet *s)
         return "a snippet node lacks an operand (memory may be used up)";
     switch (s->kind) {
     case SNIPPET_LOAD:
-    case SNIPPET_STORE:
-        return size_ok(s->size) ? NULL : "a memory access must be of 1, 2, 4 or 8 bytes";
+    case SNIPPET_STORE: return size_ok(s->size) ? NULL : "a memory access must be of 1, 2, 4 or 8 bytes";
     case SNIPPET_REG:
     case SNIPPET_REG_REF:
     case SNIPPET_SET_REG:
-    case SNIPPET_VEC_ARG:
-        return s->reg < 64 ? NULL : "a snippet names a register that does not exist";
-    case SNIPPET_BINARY:
-        return s->op <= SNIPPET_LOR ? NULL : "a binary node has a unary operation";
+    case SNIPPET_VEC_ARG: return s->reg < 64 ? NULL : "a snippet names a register that does not exist";
+    case SNIPPET_BINARY: return s->op <= SNIPPET_LOR ? NULL : "a binary node has a unary operation";
     case SNIPPET_UNARY:
-        return s->op >= SNIPPET_NEG && s->op <= SNIPPET_LNOT ? NULL
-                                                             : "a unary node has a binary operation";
+        return s->op >= SNIPPET_NEG && s->op <= SNIPPET_LNOT ? NULL : "a unary node has a binary operation";
     case SNIPPET_CALL:
         if (!s->fn) return "a call without a routine";
         return s->nargs <= SNIPPET_MAX_ARGS ? NULL : "a call has too many arguments";
@@ -72,8 +68,7 @@ static const char *node_fault(const snippet *s)
             if (!size_ok(s->arg_sizes[i])) return "a record's field must have 1, 2, 4 or 8 bytes";
             sum += s->arg_sizes[i];
         }
-        if (!s->buffer->record_size || sum > s->buffer->record_size)
-            return "the fields do not fit the buffer's record";
+        if (!s->buffer->record_size || sum > s->buffer->record_size) return "the fields do not fit the buffer's record";
         return NULL;
     }
     default: return NULL;

@@ -13,47 +13,48 @@
 
 typedef enum snippet_kind {
     /* leaves */
-    SNIPPET_CONST,        /* value */
-    SNIPPET_REG,          /* value of general register `reg` of the program at the point */
-    SNIPPET_FLAGS,        /* the program's flags register */
-    SNIPPET_PC,           /* original address of the point's instruction */
-    SNIPPET_EA,           /* effective address of memory operand `index` of the instruction */
-    SNIPPET_ACCESS_SIZE,  /* its size in bytes, run-time value where it depends on state (xsave) */
-    SNIPPET_MEM_VALUE,    /* its content (before or after the instruction, as the point says), <= 8 bytes */
-    SNIPPET_TAKEN,        /* 1 when the branch will be taken, else 0 */
-    SNIPPET_TARGET,       /* where the branch goes when taken (direct or indirect) */
-    SNIPPET_FALLTHROUGH,  /* address behind the instruction */
-    SNIPPET_ARG,          /* integer argument `index` (0..) of the procedure, valid at its entry or at a call site */
-    SNIPPET_RETVAL,       /* return value, valid at procedure exit or after a call */
-    SNIPPET_RETADDR,      /* return address, valid at procedure entry */
-    SNIPPET_THREAD,       /* Inlay's small thread number, 0 for the first */
-    SNIPPET_CYCLES,       /* the time-stamp counter */
-    SNIPPET_CONTEXT,      /* pointer to an inlay_context of the program, valid during the call */
-    SNIPPET_REG_REF,      /* as a call argument: pointer to register `reg`; what is stored there is
-                             written back to the program's register */
-    SNIPPET_VEC_ARG,      /* as a call argument: the low 64 bits of vector register `reg`, for the
-                             routine's next floating-point parameter */
-    SNIPPET_EXECUTES,     /* 1 when the instruction's predicate holds (cmov, rep count != 0), else 0 */
-    SNIPPET_REP_COUNT,    /* iterations a REP instruction may do (rcx), 1 for others */
+    SNIPPET_CONST,       /* value */
+    SNIPPET_REG,         /* value of general register `reg` of the program at the point */
+    SNIPPET_FLAGS,       /* the program's flags register */
+    SNIPPET_PC,          /* original address of the point's instruction */
+    SNIPPET_EA,          /* effective address of memory operand `index` of the instruction */
+    SNIPPET_ACCESS_SIZE, /* its size in bytes, run-time value where it depends on state (xsave) */
+    SNIPPET_MEM_VALUE,   /* its content (before or after the instruction, as the point says), <= 8 bytes */
+    SNIPPET_TAKEN,       /* 1 when the branch will be taken, else 0 */
+    SNIPPET_TARGET,      /* where the branch goes when taken (direct or indirect) */
+    SNIPPET_FALLTHROUGH, /* address behind the instruction */
+    SNIPPET_ARG,         /* integer argument `index` (0..) of the procedure, valid at its entry or at a call site */
+    SNIPPET_RETVAL,      /* return value, valid at procedure exit or after a call */
+    SNIPPET_RETADDR,     /* return address, valid at procedure entry */
+    SNIPPET_THREAD,      /* Inlay's small thread number, 0 for the first */
+    SNIPPET_CYCLES,      /* the time-stamp counter */
+    SNIPPET_CONTEXT,     /* pointer to an inlay_context of the program, valid during the call */
+    SNIPPET_REG_REF,     /* as a call argument: pointer to register `reg`; what is stored there is
+                            written back to the program's register */
+    SNIPPET_VEC_ARG,     /* as a call argument: the low 64 bits of vector register `reg`, for the
+                            routine's next floating-point parameter */
+    SNIPPET_EXECUTES,    /* 1 when the instruction's predicate holds (cmov, rep count != 0), else 0 */
+    SNIPPET_REP_COUNT,   /* iterations a REP instruction may do (rcx), 1 for others */
     SNIPPET_SYSCALL_NR,
-    SNIPPET_ELEMENT_EA,   /* address of element `value` of memory operand `index` (isa_mem.mask) */
+    SNIPPET_ELEMENT_EA,     /* address of element `value` of memory operand `index` (isa_mem.mask) */
     SNIPPET_ELEMENT_ACTIVE, /* 1 when the mask, as it is before the instruction, lets it through */
     /* inner nodes: kids a, b, c */
-    SNIPPET_LOAD,         /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
-    SNIPPET_STORE,        /* memory at a := b, `size` bytes */
-    SNIPPET_SET_REG,      /* program's register `reg` := a */
-    SNIPPET_BINARY,       /* a `op` b */
-    SNIPPET_UNARY,        /* `op` a */
-    SNIPPET_IF,           /* if a then b else c (c may be NULL); as a value: b's or c's */
-    SNIPPET_WHILE,        /* while a do b */
-    SNIPPET_SEQ,          /* a; b; value is b's */
-    SNIPPET_COUNT,        /* thread-private counter `index` += a */
-    SNIPPET_COUNTER,      /* this thread's value of counter `index` */
-    SNIPPET_CALL,         /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
-                             inlined body that are left out (bit k: the k-th); such a call must be inlined */
-    SNIPPET_APPEND,       /* append args[0..nargs) as one record of a thread-private buffer */
+    SNIPPET_LOAD,    /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
+    SNIPPET_STORE,   /* memory at a := b, `size` bytes */
+    SNIPPET_SET_REG, /* program's register `reg` := a */
+    SNIPPET_BINARY,  /* a `op` b */
+    SNIPPET_UNARY,   /* `op` a */
+    SNIPPET_IF,      /* if a then b else c (c may be NULL); as a value: b's or c's */
+    SNIPPET_WHILE,   /* while a do b */
+    SNIPPET_SEQ,     /* a; b; value is b's */
+    SNIPPET_COUNT,   /* thread-private counter `index` += a */
+    SNIPPET_COUNTER, /* this thread's value of counter `index` */
+    SNIPPET_CALL,    /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
+                        inlined body that are left out (bit k: the k-th); such a call must be inlined */
+    SNIPPET_APPEND,  /* append args[0..nargs) as one record of a thread-private buffer */
 } snippet_kind;
 
+/* clang-format off */
 typedef enum snippet_op {
     SNIPPET_ADD, SNIPPET_SUB, SNIPPET_MUL, SNIPPET_DIV, SNIPPET_MOD, SNIPPET_AND, SNIPPET_OR,
     SNIPPET_XOR, SNIPPET_SHL, SNIPPET_SHR, SNIPPET_SAR,
@@ -62,13 +63,14 @@ typedef enum snippet_op {
     SNIPPET_LAND, SNIPPET_LOR, /* short-circuit */
     SNIPPET_NEG, SNIPPET_NOT, SNIPPET_LNOT /* unary */
 } snippet_op;
+/* clang-format on */
 
 enum { SNIPPET_MAX_ARGS = 12 };
 
 /* A thread-private buffer's place in the thread frame (see weave/x86_64/frame.h) and its record. */
 typedef struct snippet_buffer {
-    uint32_t slot;         /* index of the buffer: its pointers are frame.buffers[slot] */
-    uint32_t record_size;  /* bytes */
+    uint32_t slot;               /* index of the buffer: its pointers are frame.buffers[slot] */
+    uint32_t record_size;        /* bytes */
     void (*full)(uint32_t slot); /* called (as an analysis routine) when the next record would not fit */
 } snippet_buffer;
 
@@ -79,7 +81,7 @@ typedef struct snippet {
     uint64_t value;
     const struct snippet *a, *b, *c;
     const struct snippet *const *args;
-    const uint8_t *arg_sizes;  /* APPEND: bytes of each field, in order, packed */
+    const uint8_t *arg_sizes; /* APPEND: bytes of each field, in order, packed */
     void (*fn)(void);
     const snippet_buffer *buffer;
 } snippet;

@@ -16,7 +16,9 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 enum { BESIDE = 256 };
 
-typedef struct range { uint64_t low, high; } range;
+typedef struct range {
+    uint64_t low, high;
+} range;
 
 static image *self;
 static INL_VEC(uint64_t) taken; /* ascending */
@@ -124,10 +126,7 @@ static bool variable_at(uint64_t at, range *out)
     return true;
 }
 
-static range beside(range r)
-{
-    return (range){r.low - BESIDE, r.high + BESIDE};
-}
+static range beside(range r) { return (range){r.low - BESIDE, r.high + BESIDE}; }
 
 /* Can a pointer of unknown origin lead into the variable at `at`? */
 static bool is_reachable(uint64_t at, uint32_t size)

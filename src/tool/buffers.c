@@ -53,8 +53,8 @@ static void hand_out(jit_thread *t, unsigned slot)
     weave_buffer_slot *s = &t->frame.buffers[slot];
     const inlay_buffer *b = &buffers[slot];
     if (!s->base || s->next == s->base) return;
-    b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size,
-            (unsigned)t->frame.thread_number, b->arg);
+    b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size, (unsigned)t->frame.thread_number,
+            b->arg);
     s->next = s->base;
 }
 
@@ -71,10 +71,8 @@ static void when_full(uint32_t slot)
         return;
     }
     inl_lock_take(&own->flushing);
-    if (own->done)
-        s->next = s->base;
-    else
-        hand_out(t, slot);
+    if (own->done) s->next = s->base;
+    else hand_out(t, slot);
     inl_lock_release(&own->flushing);
 }
 
@@ -86,8 +84,7 @@ void tool_buffers_attach(void)
 
 void tool_buffers_begin(void)
 {
-    if (buffer_count < tool_heap()->numbers[ROOT_BUFFERS])
-        buffer_count = (unsigned)tool_heap()->numbers[ROOT_BUFFERS];
+    if (buffer_count < tool_heap()->numbers[ROOT_BUFFERS]) buffer_count = (unsigned)tool_heap()->numbers[ROOT_BUFFERS];
 }
 
 static bool make_table_travel(void)
@@ -100,8 +97,7 @@ static bool make_table_travel(void)
     return true;
 }
 
-inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full,
-                               void *arg)
+inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full, void *arg)
 {
     if (!record_size || !records || !full || buffer_count == WEAVE_BUFFERS) {
         tool_say(buffer_count == WEAVE_BUFFERS ? "more than %d trace buffers"
@@ -135,8 +131,7 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
         sum += fields[i].size;
     }
     if (sum != b->woven.record_size) {
-        tool_say_limited("the fields of a trace record have %u bytes, the record %u", sum,
-                         b->woven.record_size);
+        tool_say_limited("the fields of a trace record have %u bytes, the record %u", sum, b->woven.record_size);
         return NULL;
     }
     s->kind = SNIPPET_APPEND;

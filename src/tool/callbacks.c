@@ -16,7 +16,7 @@ static void add(callback_kind kind, void (*f)(void), void *arg)
     *end = c;
 }
 
-#define ADDER(name, kind, ...)                                                                     \
+#define ADDER(name, kind, ...)                                                                                         \
     void inlay_on_##name(__VA_ARGS__, void *arg) { add(kind, (void (*)(void))f, arg); }
 
 ADDER(image_load, ON_IMAGE_LOAD, void (*f)(inlay_image *, void *))
@@ -28,8 +28,7 @@ ADDER(thread_start, ON_THREAD_START, void (*f)(inlay_thread *, void *))
 ADDER(thread_end, ON_THREAD_END, void (*f)(inlay_thread *, void *))
 ADDER(syscall_entry, ON_SYSCALL_ENTRY, void (*f)(inlay_thread *, inlay_syscall *, void *))
 ADDER(syscall_exit, ON_SYSCALL_EXIT, void (*f)(inlay_thread *, inlay_syscall *, void *))
-ADDER(signal, ON_SIGNAL,
-      void (*f)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *))
+ADDER(signal, ON_SIGNAL, void (*f)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *))
 ADDER(fork_child, ON_FORK_CHILD, void (*f)(void *))
 ADDER(exec, ON_EXEC, bool (*f)(const char *, char *const[], void *))
 ADDER(start, ON_START, void (*f)(void *))

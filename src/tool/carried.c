@@ -104,8 +104,8 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
-    rewrite_run_hooks = (rewrite_hooks){.exec = before_exec, .exec_failed = exec_failed,
-                                        .flow_ends = tool_derive_flow_ends};
+    rewrite_run_hooks = (rewrite_hooks){
+        .exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends};
     open_output();
     if (rewrite_run_begin(&client, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);

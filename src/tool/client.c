@@ -63,16 +63,14 @@ const weave_block *tool_block_shown;
 static void look_at_block(weave_run *run, weave_block *b)
 {
     bool by_proc = tool_filter_procs();
-    bool wanted =
-        !(by_proc || tool_filter_images()) || tool_address_wanted(run->insns[b->first].in.addr);
+    bool wanted = !(by_proc || tool_filter_images()) || tool_address_wanted(run->insns[b->first].in.addr);
     tool_block_shown = b;
     if (wanted) TOOL_CALL(ON_BLOCK, void (*)(inlay_block *, void *), (inlay_block *)b);
     tool_block_shown = NULL;
     if (!tool_callbacks[ON_INSN]) return;
     for (uint32_t i = b->first; i < b->first + b->count; i++) {
         if (by_proc) wanted = tool_address_wanted(run->insns[i].in.addr);
-        if (wanted)
-            TOOL_CALL(ON_INSN, void (*)(inlay_insn *, void *), (inlay_insn *)&run->insns[i]);
+        if (wanted) TOOL_CALL(ON_INSN, void (*)(inlay_insn *, void *), (inlay_insn *)&run->insns[i]);
     }
 }
 
@@ -149,12 +147,9 @@ static bool syscall_enter(void *arg, jit_thread *t, weave_context *c, long nr)
     (void)arg;
     inlay_syscall s;
     tool_syscall_read(c, nr, &s);
-    TOOL_CALL(ON_SYSCALL_ENTRY, void (*)(inlay_thread *, inlay_syscall *, void *),
-              (inlay_thread *)t, &s);
-    if (s.skip)
-        tool_syscall_set_result(c, s.result);
-    else
-        tool_syscall_write(c, &s);
+    TOOL_CALL(ON_SYSCALL_ENTRY, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t, &s);
+    if (s.skip) tool_syscall_set_result(c, s.result);
+    else tool_syscall_write(c, &s);
     return s.skip;
 }
 
@@ -164,16 +159,14 @@ static void syscall_exit(void *arg, jit_thread *t, weave_context *c, long nr)
     inlay_syscall s;
     tool_syscall_read(c, nr, &s);
     s.result = tool_syscall_result(c);
-    TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t,
-              &s);
+    TOOL_CALL(ON_SYSCALL_EXIT, void (*)(inlay_thread *, inlay_syscall *, void *), (inlay_thread *)t, &s);
     tool_syscall_set_result(c, s.result);
 }
 
 static void on_signal(void *arg, jit_thread *t, int signo, const siginfo_t *info, weave_context *c)
 {
     (void)arg;
-    TOOL_CALL(ON_SIGNAL,
-              void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
+    TOOL_CALL(ON_SIGNAL, void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
               (inlay_thread *)t, signo, info, (const inlay_context *)c);
 }
 
@@ -204,8 +197,8 @@ static void fork_child(void *arg, jit_thread *t)
 }
 
 /* The new program goes on with this process's output, behind what is there already. */
-static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *argv,
-                    char *const *envp, jit_exec_plan *plan)
+static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *argv, char *const *envp,
+                    jit_exec_plan *plan)
 {
     (void)arg;
     (void)envp;
@@ -225,8 +218,7 @@ static void on_exit(void *arg, jit_thread *t, int status, int signo)
     tool_buffers_flush_all();
     tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
-    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next)
-        ((void (*)(int, void *))c->f)(wait_status, c->arg);
+    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(wait_status, c->arg);
     bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_options_now.followed && !is_forked;
     if (first) tool_filter_warn();
     tool_output_close();

@@ -18,17 +18,17 @@ typedef struct view { /* of a procedure */
     weave_run run;    /* run.view points here */
     struct tool_code *code;
     inlay_proc *proc;
-    uint32_t first;   /* block, in the analysis */
+    uint32_t first; /* block, in the analysis */
 } view;
 
 typedef struct tool_code {
-    cfg_program *cfg;  /* NULL: could not be analysed */
+    cfg_program *cfg; /* NULL: could not be analysed */
     inlay_image *image;
     inl_arena arena;
-    view **views;      /* by procedure index */
-    inl_map inserts;   /* address -> weave_insn, of instructions with something in their lists */
-    inl_map replaced;  /* address of a procedure -> its result */
-    uint8_t *touched;  /* by procedure of the analysis: something was inserted there, or it is replaced */
+    view **views;     /* by procedure index */
+    inl_map inserts;  /* address -> weave_insn, of instructions with something in their lists */
+    inl_map replaced; /* address of a procedure -> its result */
+    uint8_t *touched; /* by procedure of the analysis: something was inserted there, or it is replaced */
 } tool_code;
 
 bool tool_code_inserted;
@@ -297,7 +297,9 @@ static bool is_branched_to(const cfg_program *p, const cfg_block *b)
 
 unsigned inlay_block_flags(const inlay_block *block)
 {
-    static const struct { uint32_t from, to; } flags[] = {
+    static const struct {
+        uint32_t from, to;
+    } flags[] = {
         {CFG_BLOCK_ENTRY, INLAY_BLOCK_ENTRY},
         {CFG_BLOCK_LANDING, INLAY_BLOCK_LANDING},
         {CFG_BLOCK_ADDRESS_TAKEN, INLAY_BLOCK_ADDRESS_TAKEN},
@@ -350,8 +352,10 @@ inlay_edge inlay_block_successor(const inlay_block *block, unsigned k)
     const cfg_block *b = known_block(block, &c);
     if (b && k < b->edge_count) {
         const cfg_edge *e = &c->cfg->edges[b->first_edge + k];
-        out = (inlay_edge){.kind = (inlay_edge_kind)e->kind, .target = e->target + c->image->bias,
-                           .to = block_by_index(c, e->to), .back = e->back};
+        out = (inlay_edge){.kind = (inlay_edge_kind)e->kind,
+                           .target = e->target + c->image->bias,
+                           .to = block_by_index(c, e->to),
+                           .back = e->back};
     }
     tool_leave(entered);
     return out;
@@ -409,8 +413,7 @@ static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *code)
     for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))
         for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
             const weave_insn *i = (const weave_insn *)inlay_block_last(b);
-            if (i->in.target != of->low || (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP))
-                continue;
+            if (i->in.target != of->low || (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP)) continue;
             if (!replace_at(c, i->in.addr, code, AT_CALL)) return false;
         }
     return true;
@@ -427,8 +430,7 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
         why = "out of memory";
     } else if (result && snippet_check(result, &why)) {
         const snippet *code = inlay_set_register(INLAY_RAX, result);
-        good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0)
-                                                        : replace_calls(c, p, code);
+        good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code);
     }
     if (good) tool_code_inserted = true;
     else tool_say_limited("cannot replace %s: %s", p->name, why);

@@ -18,10 +18,7 @@ typedef struct placed { /* in the carried heap */
 
 static uint32_t next_index = 1;
 
-bool tool_is_static(const void *p)
-{
-    return (const char *)p >= (const char *)&__ehdr_start && (const char *)p < end;
-}
+bool tool_is_static(const void *p) { return (const char *)p >= (const char *)&__ehdr_start && (const char *)p < end; }
 
 /* False when the tool that is carried could not find it again. */
 static bool note(inlay_counter *c, uint32_t index)
@@ -75,10 +72,7 @@ uint32_t tool_counter_fresh(void)
 }
 
 /* The engine has been set up since the first counters were made. */
-void tool_counters_begin(void)
-{
-    __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE);
-}
+void tool_counters_begin(void) { __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE); }
 
 uint32_t tool_counters_count(void) { return next_index; }
 
@@ -99,10 +93,7 @@ inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount)
     return s;
 }
 
-inlay_expr inlay_count(inlay_counter *c, uint64_t amount)
-{
-    return inlay_count_by(c, inlay_const(amount));
-}
+inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_by(c, inlay_const(amount)); }
 
 /* Where it runs, such a snippet wants the counter itself: counts are left where they were inserted. */
 inlay_expr inlay_counter_value(inlay_counter *c)
@@ -115,10 +106,7 @@ inlay_expr inlay_counter_value(inlay_counter *c)
     return with_counter(SNIPPET_COUNTER, c);
 }
 
-static uint64_t value_in(const void *thread, uint32_t index)
-{
-    return jit_counter_of(thread, index);
-}
+static uint64_t value_in(const void *thread, uint32_t index) { return jit_counter_of(thread, index); }
 
 uint64_t tool_counter_total(const void *all, uint32_t index)
 {

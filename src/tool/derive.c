@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t *final; /* the solution at the program's end, by counter */
+static uint64_t *final;      /* the solution at the program's end, by counter */
 static const void *final_of; /* ... of which thread, NULL: of all */
-static bool reporting;  /* ... or, before an exec, of a report that may turn out not to be the last */
-static bool values_wanted; /* some snippet reads a counter where it runs */
+static bool reporting;       /* ... or, before an exec, of a report that may turn out not to be the last */
+static bool values_wanted;   /* some snippet reads a counter where it runs */
 
 void tool_counter_value_wanted(void) { values_wanted = true; }
 
@@ -41,7 +41,7 @@ uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
 
 enum { ENDS = 1 << 14 };
 typedef struct flow_end {
-    uint64_t key;    /* number of the equations << 40 | node << 16 | thread; 0: free */
+    uint64_t key; /* number of the equations << 40 | node << 16 | thread; 0: free */
     int64_t times;
 } flow_end;
 static flow_end ends[ENDS];

@@ -13,8 +13,8 @@ typedef struct chunk {
 } chunk;
 
 enum { CHUNK = 32 << 10 };
-enum { OUTSIDE, NEW, BEFORE, FOLLOWS };            /* a node */
-enum { NO_COUNTER, NEXT_COUNTER, OTHER_COUNTER };  /* an edge's counter */
+enum { OUTSIDE, NEW, BEFORE, FOLLOWS };                   /* a node */
+enum { NO_COUNTER, NEXT_COUNTER, OTHER_COUNTER };         /* an edge's counter */
 enum { NEW_COUNTER = 1, FAR_EDGE = 2, MOST_AMOUNT = 63 }; /* of a term */
 
 /* --- writing --- */

@@ -22,14 +22,14 @@
 #include "rewrite/rewrite.h"
 
 typedef struct tool_equations {
-    uint32_t number;           /* from 1 on */
+    uint32_t number; /* from 1 on */
     uint32_t node_count, edge_count, term_count;
-    const uint8_t *edges;      /* where they begin; the terms are behind them */
+    const uint8_t *edges; /* where they begin; the terms are behind them */
 } tool_equations;
 typedef struct tool_equations_walk {
     const void *chunk;
     const uint8_t *at;
-    uint32_t left, number;     /* in the chunk; of the next one */
+    uint32_t left, number; /* in the chunk; of the next one */
 } tool_equations_walk;
 
 typedef struct tool_edge_reader {

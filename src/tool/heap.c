@@ -37,20 +37,20 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT      __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
     PAGE = 4096,
-    FINE = 64,             /* classes of 16, 32, ... 1024 bytes, */
-    CLASSES = FINE + 32,   /* then four for each power of two */
+    FINE = 64,           /* classes of 16, 32, ... 1024 bytes, */
+    CLASSES = FINE + 32, /* then four for each power of two */
     FINE_BYTES = 1024,
     COARSE_BYTES = 256 << 10,
     FREED = 0x100,
     ALIGNED = 0xfe,
     BIG = 0xff,
-    BATCH_BYTES = 8192,    /* what goes between a cache and the store at once, */
-    BATCH_MAX = 64,        /* in so many blocks at most */
+    BATCH_BYTES = 8192, /* what goes between a cache and the store at once, */
+    BATCH_MAX = 64,     /* in so many blocks at most */
     CHUNK = 1 << 20,
     CHUNK_MAX = 64 << 20,
     CHUNK_LEAST = 64 << 10,
@@ -58,13 +58,19 @@ enum {
     KEPT_BYTES = 64 << 20, /* in all */
 };
 
-typedef struct block { struct block *next; } block;
+typedef struct block {
+    struct block *next;
+} block;
 typedef struct list {
     block *first;
     uint32_t count, limit; /* above it some go to the store */
 } list;
-typedef struct heap_cache { list lists[CLASSES]; } heap_cache;
-typedef struct big { size_t mapped, word; } big; /* the caller's part follows */
+typedef struct heap_cache {
+    list lists[CLASSES];
+} heap_cache;
+typedef struct big {
+    size_t mapped, word;
+} big; /* the caller's part follows */
 
 static heap_cache first_cache;
 static bool threads;
@@ -123,10 +129,7 @@ static block *pop(list *l)
 
 /* --- memory from the kernel --- */
 
-static void *map(size_t bytes, int prot)
-{
-    return (void *)inl_region_map(0, bytes, prot, MAP_PRIVATE);
-}
+static void *map(size_t bytes, int prot) { return (void *)inl_region_map(0, bytes, prot, MAP_PRIVATE); }
 
 static void make_block(list *to, uint64_t at, unsigned c)
 {
@@ -337,10 +340,7 @@ static __attribute__((noinline, noreturn)) void broken(const char *what, size_t 
 static bool is_aligned(const void *p) { return (*word_of((void *)p) & 0xff) == ALIGNED; }
 
 /* The caller's part of the block. */
-static void *start_of(const void *p)
-{
-    return (char *)p - (is_aligned(p) ? *word_of((void *)p) >> 8 & ~15ull : 0);
-}
+static void *start_of(const void *p) { return (char *)p - (is_aligned(p) ? *word_of((void *)p) >> 8 & ~15ull : 0); }
 
 static size_t usable(const void *p)
 {

@@ -42,10 +42,8 @@ static void chain(inlay_image *i)
     stamp(i->path, &i->file_size, &i->file_time);
     inlay_image *last = heap->roots[ROOT_IMAGES];
     while (last && last->next) last = last->next;
-    if (last)
-        last->next = i;
-    else
-        heap->roots[ROOT_IMAGES] = i;
+    if (last) last->next = i;
+    else heap->roots[ROOT_IMAGES] = i;
 }
 
 inlay_image *tool_image_of(module *m)

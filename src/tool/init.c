@@ -38,8 +38,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
 {
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
-    if (h->role == TOOL_LAUNCHER && tool_options_now.rewriting)
-        rewriter_enter((*argv)[program], *argv);
+    if (h->role == TOOL_LAUNCHER && tool_options_now.rewriting) rewriter_enter((*argv)[program], *argv);
     if (h->role == TOOL_LAUNCHER) {
         static char path[sizeof tool_handoff_data.program];
         inl_error e = {0};
@@ -47,8 +46,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
             if (strlen(tool_options_now.exec_path) >= sizeof path)
                 tool_fail(TOOL_EXIT_FAILED, "the program's path is too long");
             strcpy(path, tool_options_now.exec_path);
-        } else if (program_find((*argv)[program], path, &e) != INL_OK ||
-                   program_check(path, &e) != PROGRAM_OK) {
+        } else if (program_find((*argv)[program], path, &e) != INL_OK || program_check(path, &e) != PROGRAM_OK) {
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s", e.text);
         }
         tool_launch(path, *argv + program, *argv);

@@ -42,18 +42,14 @@ static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
 
 static uint64_t here(void) { return (uint64_t)(uintptr_t)&__ehdr_start; }
 
-static const Elf64_Phdr *program_headers(void)
-{
-    return (const Elf64_Phdr *)(here() + __ehdr_start.e_phoff);
-}
+static const Elf64_Phdr *program_headers(void) { return (const Elf64_Phdr *)(here() + __ehdr_start.e_phoff); }
 
 static uint64_t image_size(void)
 {
     const Elf64_Phdr *ph = program_headers();
     uint64_t end = 0;
     for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
-            end = ph[i].p_vaddr + ph[i].p_memsz;
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
     return page_up(end);
 }
 
@@ -79,15 +75,15 @@ typedef struct injection {
     unsigned auxv_count;
 } injection;
 
-static inl_status map(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd,
-                      uint64_t offset, long *answer, inl_error *e)
+static inl_status map(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
+                      long *answer, inl_error *e)
 {
     long args[6] = {(long)at, (long)size, prot, flags, fd, (long)offset};
     return remote_call(&in->r, answer, SYS_mmap, args, e);
 }
 
-static inl_status map_or_fail(injection *in, uint64_t at, uint64_t size, int prot, int flags,
-                              int fd, uint64_t offset, inl_error *e)
+static inl_status map_or_fail(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
+                              inl_error *e)
 {
     long answer;
     inl_status s = map(in, at, size, prot, flags, fd, offset, &answer, e);
@@ -106,8 +102,7 @@ static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
         inject_choose_region(&in->low, &in->high);
         in->low += (uint64_t)i * (image_size() + (16 << 20));
         inl_status s = map(in, in->low, size, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0,
-                           &answer, e);
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0, &answer, e);
         if (s != INL_OK) return s;
         if (answer == (long)in->low) {
             in->stack_low = in->low + PAGE;
@@ -117,9 +112,8 @@ static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
         }
         if (answer == -ENOMEM) break;
     }
-    return inl_fail(
-        e, INL_ERR_NO_MEMORY,
-        "out of address space: no room for the tool beside the program (see ulimit -v)");
+    return inl_fail(e, INL_ERR_NO_MEMORY,
+                    "out of address space: no room for the tool beside the program (see ulimit -v)");
 }
 
 static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
@@ -129,15 +123,14 @@ static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
     uint64_t start = in->image + page_down(p->p_vaddr);
     uint64_t file_end = in->image + p->p_vaddr + p->p_filesz;
     uint64_t end = page_up(in->image + p->p_vaddr + p->p_memsz);
-    inl_status s = map_or_fail(in, start, page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
-                               in->job->tool_fd, page_down(p->p_offset), e);
+    inl_status s = map_or_fail(in, start, page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED, in->job->tool_fd,
+                               page_down(p->p_offset), e);
     if (s != INL_OK || !(p->p_flags & PF_W)) return s;
     static const uint8_t zeros[PAGE];
-    if (page_up(file_end) != file_end)
-        s = remote_write(&in->r, file_end, zeros, page_up(file_end) - file_end, e);
+    if (page_up(file_end) != file_end) s = remote_write(&in->r, file_end, zeros, page_up(file_end) - file_end, e);
     if (s == INL_OK && end > page_up(file_end))
-        s = map_or_fail(in, page_up(file_end), end - page_up(file_end), prot,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, e);
+        s = map_or_fail(in, page_up(file_end), end - page_up(file_end), prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                        -1, 0, e);
     return s;
 }
 
@@ -187,8 +180,7 @@ bool inject_is_private(const char *variable)
 }
 
 /* rseq stays the program's to register. One arena is enough: the runtime's work is serialised. */
-const char inject_tunables[] =
-    "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
+const char inject_tunables[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
 
 static size_t count(char **v)
 {
@@ -236,8 +228,7 @@ static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
     in->strings += sizeof noise;
     inl_status s = remote_write(&in->r, random, noise, sizeof noise, e);
     v[n++] = argc;
-    for (size_t i = 0; i < argc && s == INL_OK; i++)
-        s = put_string(in, in->job->argv[i], &v[n++], e);
+    for (size_t i = 0; i < argc && s == INL_OK; i++) s = put_string(in, in->job->argv[i], &v[n++], e);
     uint64_t name = v[1];
     v[n++] = 0;
     if (s == INL_OK) s = put_string(in, inject_tunables, &v[n++], e);

@@ -59,10 +59,7 @@ bool tool_insn_is_shared(const weave_block *b, uint32_t index)
     return index >= b->first + b->count && index < end_of(b);
 }
 
-inlay_block *inlay_insn_block(const inlay_insn *i)
-{
-    return (inlay_block *)&own(i)->run->blocks[own(i)->block];
-}
+inlay_block *inlay_insn_block(const inlay_insn *i) { return (inlay_block *)&own(i)->run->blocks[own(i)->block]; }
 
 unsigned inlay_opcode_count(void) { return tool_isa()->op_count; }
 const char *inlay_opcode_name(unsigned op)
@@ -86,19 +83,12 @@ static bool flow_in(const inlay_insn *i, uint32_t set) { return set >> own(i)->i
 
 bool inlay_insn_is_branch(const inlay_insn *i)
 {
-    return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL) | BIT(JUMP_IND) |
-                          BIT(CALL_IND) | BIT(RETURN));
+    return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL) | BIT(JUMP_IND) | BIT(CALL_IND) | BIT(RETURN));
 }
-bool inlay_insn_is_conditional(const inlay_insn *i)
-{
-    return flow_in(i, BIT(COND) | BIT(COND_REG));
-}
+bool inlay_insn_is_conditional(const inlay_insn *i) { return flow_in(i, BIT(COND) | BIT(COND_REG)); }
 bool inlay_insn_is_call(const inlay_insn *i) { return flow_in(i, BIT(CALL) | BIT(CALL_IND)); }
 bool inlay_insn_is_return(const inlay_insn *i) { return flow_in(i, BIT(RETURN)); }
-bool inlay_insn_is_indirect(const inlay_insn *i)
-{
-    return flow_in(i, BIT(JUMP_IND) | BIT(CALL_IND) | BIT(RETURN));
-}
+bool inlay_insn_is_indirect(const inlay_insn *i) { return flow_in(i, BIT(JUMP_IND) | BIT(CALL_IND) | BIT(RETURN)); }
 bool inlay_insn_is_syscall(const inlay_insn *i) { return flow_in(i, BIT(SYSCALL)); }
 bool inlay_insn_falls_through(const inlay_insn *i) { return flow_in(i, BIT(NEXT)); }
 
@@ -157,44 +147,26 @@ uint32_t inlay_insn_flags_written(const inlay_insn *i)
     return fx->flags_written | fx->flags_undefined;
 }
 
-const char *inlay_reg_name(unsigned reg)
-{
-    return reg < INLAY_REG_COUNT ? tool_isa()->reg_name(reg) : "?";
-}
+const char *inlay_reg_name(unsigned reg) { return reg < INLAY_REG_COUNT ? tool_isa()->reg_name(reg) : "?"; }
 
 /* --- blocks --- */
 
-static const weave_insn *last_of(const weave_block *b)
-{
-    return &b->run->insns[end_of(b) - 1];
-}
+static const weave_insn *last_of(const weave_block *b) { return &b->run->insns[end_of(b) - 1]; }
 
-uint64_t inlay_block_address(const inlay_block *b)
-{
-    return own_block(b)->run->insns[own_block(b)->first].in.addr;
-}
+uint64_t inlay_block_address(const inlay_block *b) { return own_block(b)->run->insns[own_block(b)->first].in.addr; }
 uint64_t inlay_block_size(const inlay_block *b)
 {
     const weave_insn *last = last_of(own_block(b));
     return last->in.addr + last->in.len - inlay_block_address(b);
 }
 unsigned inlay_block_insn_count(const inlay_block *b) { return end_of(own_block(b)) - own_block(b)->first; }
-inlay_insn *inlay_block_first(inlay_block *b)
-{
-    return (inlay_insn *)&own_block(b)->run->insns[own_block(b)->first];
-}
+inlay_insn *inlay_block_first(inlay_block *b) { return (inlay_insn *)&own_block(b)->run->insns[own_block(b)->first]; }
 inlay_insn *inlay_block_last(inlay_block *b) { return (inlay_insn *)last_of(own_block(b)); }
 inlay_proc *inlay_block_proc(const inlay_block *b)
 {
     const weave_run *run = own_block(b)->run;
     return run->view ? tool_code_proc(run) : tool_proc_at(inlay_block_address(b));
 }
-inlay_image *inlay_block_image(const inlay_block *b)
-{
-    return tool_image_at(inlay_block_address(b));
-}
+inlay_image *inlay_block_image(const inlay_block *b) { return tool_image_at(inlay_block_address(b)); }
 bool inlay_block_is_head(const inlay_block *b) { return own_block(b)->head; }
-bool inlay_block_wanted(const inlay_block *b)
-{
-    return tool_address_wanted(inlay_block_address(b));
-}
+bool inlay_block_wanted(const inlay_block *b) { return tool_address_wanted(inlay_block_address(b)); }

@@ -21,16 +21,11 @@ static void put_string(FILE *f, const char *s)
     fputc('"', f);
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            fprintf(f, "\\%c", c);
-        else if (c == '\n')
-            fputs("\\n", f);
-        else if (c == '\t')
-            fputs("\\t", f);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
+        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
+        else if (c == '\n') fputs("\\n", f);
+        else if (c == '\t') fputs("\\t", f);
+        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
+        else fputc(c, f);
     }
     fputc('"', f);
 }
@@ -52,10 +47,8 @@ void inlay_json_begin(const char *key, char open)
 {
     FILE *f = value(key);
     fputc(open, f);
-    if (depth < MAX_DEPTH)
-        closing[depth++] = open == '{' ? '}' : ']';
-    else
-        tool_say_limited("JSON is nested too deep");
+    if (depth < MAX_DEPTH) closing[depth++] = open == '{' ? '}' : ']';
+    else tool_say_limited("JSON is nested too deep");
     begun[depth] = false;
 }
 
@@ -71,19 +64,15 @@ void inlay_json_uint(const char *key, uint64_t v) { fprintf(value(key), "%" PRIu
 
 void inlay_json_real(const char *key, double v)
 {
-    if (isfinite(v))
-        fprintf(value(key), "%.17g", v);
-    else
-        fputs("null", value(key));
+    if (isfinite(v)) fprintf(value(key), "%.17g", v);
+    else fputs("null", value(key));
 }
 
 void inlay_json_string(const char *key, const char *v)
 {
     FILE *f = value(key);
-    if (v)
-        put_string(f, v);
-    else
-        fputs("null", f);
+    if (v) put_string(f, v);
+    else fputs("null", f);
 }
 
 void inlay_json_bool(const char *key, bool v) { fputs(v ? "true" : "false", value(key)); }

@@ -82,9 +82,7 @@ static void prepare_fds(void)
     tool_fds *f = &tool_options_now.fds;
     if (f->tool < 0) {
         int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            tool_fail(TOOL_EXIT_FAILED, "cannot open my own file through /proc/self/exe: %s",
-                      strerror(errno));
+        if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot open my own file through /proc/self/exe: %s", strerror(errno));
         f->tool = lift(fd);
         close(fd);
     }
@@ -131,10 +129,8 @@ static bool wait_for_exec(pid_t pid)
         if (got < 0 || !WIFSTOPPED(status)) return false;
         int event = status >> 16, sig = WSTOPSIG(status);
         if (event == PTRACE_EVENT_EXEC) return true;
-        if (event == PTRACE_EVENT_STOP)
-            ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
-        else
-            ptrace(PTRACE_CONT, pid, 0, (long)sig);
+        if (event == PTRACE_EVENT_STOP) ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
+        else ptrace(PTRACE_CONT, pid, 0, (long)sig);
     }
 }
 
@@ -213,11 +209,9 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             execve(path, argv, environ);
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
-        tool_say("ptrace is not possible here (%s); loading the program into the tool's process",
-                 strerror(error));
+        tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
         tool_options_now.no_ptrace = true;
     }
     inl_error e = {0};
-    if (load_program(path, argv, environ, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);
+    if (load_program(path, argv, environ, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);
 }

@@ -50,14 +50,12 @@ static void *answer(long r)
 
 EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off64_t offset)
 {
-    if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)))
-        addr = (void *)inl_region_take(size);
+    if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT))) addr = (void *)inl_region_take(size);
     return answer(sys_call(SYS_mmap, (long)addr, (long)size, prot, flags, fd, offset));
 }
 /* By their symbols: the headers may have made one name of two (_FILE_OFFSET_BITS). */
-#define SAME_AS_MMAP64(name, symbol)                                                               \
-    EXPORT void *name(void *, size_t, int, int, int, off64_t) __asm__(symbol)                      \
-        __attribute__((alias("__mmap64")))
+#define SAME_AS_MMAP64(name, symbol)                                                                                   \
+    EXPORT void *name(void *, size_t, int, int, int, off64_t) __asm__(symbol) __attribute__((alias("__mmap64")))
 SAME_AS_MMAP64(plain_mmap64, "mmap64");
 SAME_AS_MMAP64(internal_mmap, "__mmap");
 SAME_AS_MMAP64(plain_mmap, "mmap");
@@ -70,17 +68,12 @@ EXPORT void *__mremap(void *old, size_t old_size, size_t size, int flags, ...)
     void *fixed = (flags & MREMAP_FIXED) ? va_arg(args, void *) : NULL;
     va_end(args);
     bool may_choose = (flags & MREMAP_MAYMOVE) && !(flags & MREMAP_FIXED) && size > old_size;
-    if (!may_choose)
-        return answer(
-            sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags, (long)fixed, 0));
-    long r =
-        sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags & ~MREMAP_MAYMOVE, 0, 0);
+    if (!may_choose) return answer(sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags, (long)fixed, 0));
+    long r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags & ~MREMAP_MAYMOVE, 0, 0);
     if (r != -ENOMEM) return answer(r);
-    void *fresh =
-        __mmap64(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *fresh = __mmap64(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fresh == MAP_FAILED) return fresh;
-    r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags | MREMAP_FIXED,
-                 (long)fresh, 0);
+    r = sys_call(SYS_mremap, (long)old, (long)old_size, (long)size, flags | MREMAP_FIXED, (long)fresh, 0);
     if (sys_failed(r)) sys_call2(SYS_munmap, (long)fresh, (long)size);
     return answer(r);
 }

@@ -60,8 +60,7 @@ static inl_status open_elf(const char *path, elf_file *f, inl_error *e)
     *f = (elf_file){.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path};
     if (f->fd < 0) return inl_fail(e, INL_ERR_ACCESS, "%s", strerror(errno));
     size_t size = 0;
-    if (pread(f->fd, &f->h, sizeof f->h, 0) == sizeof f->h &&
-        f->h.e_phentsize == sizeof(Elf64_Phdr) && f->h.e_phnum) {
+    if (pread(f->fd, &f->h, sizeof f->h, 0) == sizeof f->h && f->h.e_phentsize == sizeof(Elf64_Phdr) && f->h.e_phnum) {
         size = f->h.e_phnum * sizeof(Elf64_Phdr);
         f->ph = malloc(size);
     }
@@ -115,12 +114,9 @@ static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, in
     bool randomise = !(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE);
     for (int i = 0; i < TRIES; i++) {
         if (randomise) sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        uint64_t at = fixed        ? low
-                      : is_program ? 0x555555554000 + page_down(random % (1ull << 39))
-                                   : 0;
+        uint64_t at = fixed ? low : is_program ? 0x555555554000 + page_down(random % (1ull << 39)) : 0;
         at += fixed ? 0 : (uint64_t)i << 30;
-        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-                    (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
         long got = sys_call(SYS_mmap, (long)at, (long)(high - low), PROT_NONE, flags, -1, 0);
         if (!sys_failed(got)) {
             *bias = (uint64_t)got - low;
@@ -137,22 +133,17 @@ static bool map_segment(const elf_file *f, const Elf64_Phdr *p, uint64_t bias)
                (p->p_flags & PF_X ? PROT_EXEC : 0);
     uint64_t start = page_down(p->p_vaddr) + bias, file_end = p->p_vaddr + p->p_filesz + bias;
     uint64_t file_pages = page_up(file_end), stop = page_up(p->p_vaddr + p->p_memsz + bias);
-    if (p->p_filesz &&
-        sys_failed(sys_call(SYS_mmap, (long)start, (long)(file_pages - start), prot,
-                            MAP_PRIVATE | MAP_FIXED, f->fd, (long)page_down(p->p_offset))))
+    if (p->p_filesz && sys_failed(sys_call(SYS_mmap, (long)start, (long)(file_pages - start), prot,
+                                           MAP_PRIVATE | MAP_FIXED, f->fd, (long)page_down(p->p_offset))))
         return false;
-    if (!p->p_filesz)
-        file_pages = start;
-    else if ((p->p_flags & PF_W) && p->p_memsz > p->p_filesz)
-        memset((void *)file_end, 0, file_pages - file_end);
-    return stop <= file_pages ||
-           !sys_failed(sys_call(SYS_mmap, (long)file_pages, (long)(stop - file_pages), prot,
-                                MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0));
+    if (!p->p_filesz) file_pages = start;
+    else if ((p->p_flags & PF_W) && p->p_memsz > p->p_filesz) memset((void *)file_end, 0, file_pages - file_end);
+    return stop <= file_pages || !sys_failed(sys_call(SYS_mmap, (long)file_pages, (long)(stop - file_pages), prot,
+                                                      MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0));
 }
 
 /* `base`: where to, or 0. */
-static inl_status map_elf(const char *path, bool is_program, uint64_t base, loaded *out,
-                          inl_error *e)
+static inl_status map_elf(const char *path, bool is_program, uint64_t base, loaded *out, inl_error *e)
 {
     elf_file f;
     inl_status s = open_elf(path, &f, e);
@@ -163,8 +154,7 @@ static inl_status map_elf(const char *path, bool is_program, uint64_t base, load
         const Elf64_Phdr *p = &f.ph[i];
         if (p->p_type == PT_LOAD && !map_segment(&f, p, out->bias))
             s = inl_fail(e, INL_ERR_SYSTEM, "cannot map %s", path);
-        if (p->p_type == PT_LOAD && f.h.e_phoff >= p->p_offset &&
-            f.h.e_phoff < p->p_offset + p->p_filesz)
+        if (p->p_type == PT_LOAD && f.h.e_phoff >= p->p_offset && f.h.e_phoff < p->p_offset + p->p_filesz)
             out->phdr = f.h.e_phoff - p->p_offset + p->p_vaddr + out->bias;
         if (p->p_type == PT_GNU_STACK) out->exec_stack = p->p_flags & PF_X;
         if (p->p_type == PT_INTERP && p->p_filesz < sizeof out->interp &&
@@ -193,10 +183,7 @@ static uint64_t push_bytes(stack *s, const void *bytes, size_t size)
     return s->sp;
 }
 
-static uint64_t push_string(stack *s, const char *text)
-{
-    return push_bytes(s, text, strlen(text) + 1);
-}
+static uint64_t push_string(stack *s, const char *text) { return push_bytes(s, text, strlen(text) + 1); }
 
 /* What the kernel gave this process, in its order; without /proc, in the order of the numbers. */
 static size_t own_auxv(Elf64_auxv_t *v)
@@ -216,8 +203,8 @@ static size_t own_auxv(Elf64_auxv_t *v)
     return n;
 }
 
-static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp,
-                        uint64_t random, uint64_t name, uint64_t platform)
+static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp, uint64_t random, uint64_t name,
+                        uint64_t platform)
 {
     size_t n = own_auxv(v);
     for (size_t i = 0; i < n; i++) {
@@ -245,8 +232,8 @@ static size_t count(char **v)
 }
 
 /* argc, argv, envp, auxv below the strings, as the kernel lays them out. */
-static uint64_t build_stack(uint64_t top, const char *path, char **argv, char **envp,
-                            const loaded *program, const loaded *interp)
+static uint64_t build_stack(uint64_t top, const char *path, char **argv, char **envp, const loaded *program,
+                            const loaded *interp)
 {
     stack s = {top - 8};
     uint8_t noise[16];
@@ -342,8 +329,7 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     uint64_t top = page_down(here - TOOL_STACK);
     uint64_t sp = build_stack(top, path, argv, envp, &program, dynamic ? &interp : NULL);
     if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    if (program.exec_stack)
-        mprotect((void *)page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+    if (program.exec_stack) mprotect((void *)page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
     if (!realpath(file, real_path)) strcpy(real_path, file);
     const char *slash = strrchr(path, '/');
     prctl(PR_SET_NAME, slash ? slash + 1 : path);
@@ -366,8 +352,8 @@ static char **private_environment(char **envp)
     return kept;
 }
 
-inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role,
-                     char **argv, char **envp, inl_error *e)
+inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role, char **argv, char **envp,
+                     inl_error *e)
 {
     static loaded self;
     inl_status s = map_elf("/proc/self/exe", false, base, &self, e);
@@ -399,9 +385,7 @@ size_t load_proc_link(void *arg, const char *path, char *out, size_t size)
     (void)arg;
     char own[64];
     snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
-    if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") &&
-        strcmp(path, own))
-        return 0;
+    if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") && strcmp(path, own)) return 0;
     size_t n = strlen(real_path);
     if (n > size) n = size;
     memcpy(out, real_path, n);

@@ -11,8 +11,7 @@
 __thread bool tool_holds_lock;
 inl_lock tool_exec_lock, tool_records_lock, tool_output_lock, tool_small_lock;
 
-static inl_lock *const order[] = {&tool_exec_lock, &tool_records_lock, &tool_output_lock,
-                                  &tool_small_lock};
+static inl_lock *const order[] = {&tool_exec_lock, &tool_records_lock, &tool_output_lock, &tool_small_lock};
 enum { LOCKS = sizeof order / sizeof *order };
 
 bool tool_enter(void)
@@ -33,12 +32,9 @@ void tool_leave(bool entered)
 void tool_locks_fork(int phase)
 {
     for (int i = 0; i < LOCKS; i++) {
-        if (phase == 0)
-            inl_lock_take(order[i]);
-        else if (phase == 1)
-            inl_lock_release(order[LOCKS - 1 - i]);
-        else
-            inl_lock_reset(order[i]);
+        if (phase == 0) inl_lock_take(order[i]);
+        else if (phase == 1) inl_lock_release(order[LOCKS - 1 - i]);
+        else inl_lock_reset(order[i]);
     }
 }
 

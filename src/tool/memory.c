@@ -112,8 +112,7 @@ bool tool_heap_holds(const void *p)
 void *tool_alloc(size_t bytes)
 {
     if (bytes >= LARGE) {
-        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         return p == MAP_FAILED ? NULL : p;
     }
     inl_lock_take(&tool_small_lock);
@@ -140,10 +139,8 @@ static void *remember(size_t bytes)
     void *p = r ? tool_carried_alloc(bytes) : NULL;
     if (!p) return NULL;
     *r = (tool_replay){NULL, bytes, p};
-    if (heap->replay_last)
-        heap->replay_last->next = r;
-    else
-        heap->replay = r;
+    if (heap->replay_last) heap->replay_last->next = r;
+    else heap->replay = r;
     heap->replay_last = r;
     return p;
 }
@@ -164,7 +161,6 @@ static void *repeat(size_t bytes)
 
 void *inlay_alloc(size_t bytes)
 {
-    if (heap && !started && bytes)
-        return tool_handoff_data.role == TOOL_CARRIED ? repeat(bytes) : remember(bytes);
+    if (heap && !started && bytes) return tool_handoff_data.role == TOOL_CARRIED ? repeat(bytes) : remember(bytes);
     return tool_carried_alloc(bytes);
 }

@@ -40,12 +40,12 @@ static INL_VEC(option) own;
 static const char *const formats[] = {"text", "json", NULL};
 static int format;
 
-static const char *enable_log(const char *names)
-{
-    return inl_log_enable(names) ? NULL : "names an unknown domain";
-}
+static const char *enable_log(const char *names) { return inl_log_enable(names) ? NULL : "names an unknown domain"; }
 
-typedef struct word { const char *name; uint32_t bit; } word;
+typedef struct word {
+    const char *name;
+    uint32_t bit;
+} word;
 
 /* Sets the bits of names divided by commas; false: one is not in the table, which a row without a name
  * ends. */
@@ -65,10 +65,14 @@ static bool take_words(const word *table, const char *names, uint32_t *bits)
 static const char *enable_stress(const char *names)
 {
     static const word switches[] = {
-        {"tiny-cache", JIT_STRESS_TINY_CACHE},   {"flush", JIT_STRESS_FLUSH},
-        {"random-regs", JIT_STRESS_RANDOM_REGS}, {"no-link", JIT_STRESS_NO_LINK},
-        {"one-block", JIT_STRESS_ONE_BLOCK},     {"count-in-place", TOOL_STRESS_IN_PLACE},
-        {"check", JIT_STRESS_CHECK},             {NULL, 0},
+        {"tiny-cache", JIT_STRESS_TINY_CACHE},
+        {"flush", JIT_STRESS_FLUSH},
+        {"random-regs", JIT_STRESS_RANDOM_REGS},
+        {"no-link", JIT_STRESS_NO_LINK},
+        {"one-block", JIT_STRESS_ONE_BLOCK},
+        {"count-in-place", TOOL_STRESS_IN_PLACE},
+        {"check", JIT_STRESS_CHECK},
+        {NULL, 0},
     };
     return take_words(switches, names, &tool_options_now.stress)
                ? NULL
@@ -80,12 +84,15 @@ enum { DUMP_ALL = JIT_DUMP_DECODED | JIT_DUMP_SNIPPETS | JIT_DUMP_LOWERED | JIT_
 static const char *enable_dump(const char *names)
 {
     static const word stages[] = {
-        {"decoded", JIT_DUMP_DECODED}, {"snippets", JIT_DUMP_SNIPPETS}, {"lowered", JIT_DUMP_LOWERED},
-        {"bytes", JIT_DUMP_BYTES},     {"all", DUMP_ALL},               {NULL, 0},
+        {"decoded", JIT_DUMP_DECODED},
+        {"snippets", JIT_DUMP_SNIPPETS},
+        {"lowered", JIT_DUMP_LOWERED},
+        {"bytes", JIT_DUMP_BYTES},
+        {"all", DUMP_ALL},
+        {NULL, 0},
     };
-    return take_words(stages, names, &tool_options_now.dump)
-               ? NULL
-               : "must be of decoded, snippets, lowered, bytes, all";
+    return take_words(stages, names, &tool_options_now.dump) ? NULL
+                                                             : "must be of decoded, snippets, lowered, bytes, all";
 }
 
 /* ADDR or ADDR-ADDR, in hexadecimal, the second not included. */
@@ -118,15 +125,13 @@ static const char *take_fds(const char *text)
 static const option common[] = {
     {STRING, "output", 'o', &tool_options_now.output, "write the result to FILE", .what = "FILE"},
     {CHOICE, "format", 0, &format, "form of the result", .words = formats},
-    {GLOB, "image", 0, &tool_options_now.images, "only images whose name matches",
-     .what = "PATTERN"},
-    {GLOB, "proc", 0, &tool_options_now.procs, "only procedures whose name matches",
-     .what = "PATTERN"},
+    {GLOB, "image", 0, &tool_options_now.images, "only images whose name matches", .what = "PATTERN"},
+    {GLOB, "proc", 0, &tool_options_now.procs, "only procedures whose name matches", .what = "PATTERN"},
     {FLAG, "no-ptrace", 0, &tool_options_now.no_ptrace,
      "load the program into the tool's process instead of the reverse", .words = NULL},
     {FLAG, "strict", 0, &tool_options_now.strict, "what cannot be inserted is a failure (status 1)", .words = NULL},
-    {ACTION, "log", 0, .help = "messages about Inlay's own work, of these domains:",
-     .what = "DOMAINS", .action = enable_log},
+    {ACTION, "log", 0, .help = "messages about Inlay's own work, of these domains:", .what = "DOMAINS",
+     .action = enable_log},
     {ACTION, "stress", 0, .what = "SWITCHES", .action = enable_stress,
      .help = "for tests: tiny-cache, flush, random-regs, no-link, one-block"},
     {ACTION, "dump", 0, .what = "STAGES", .action = enable_dump,
@@ -135,10 +140,10 @@ static const option common[] = {
      .help = "only those of code in there (hexadecimal); all stages unless --dump says"},
     {STRING, "rewrite", 0, &tool_options_now.rewrite_out,
      "do not run PROGRAM: write OUT, a program that carries the tool", .what = "OUT"},
-    {STRING, "with-libs", 0, &tool_options_now.with_libs,
-     "... and the libraries that it loads, all of them into DIR", .what = "DIR"},
-    {GLOB, "lib", 0, &tool_options_now.libs,
-     "... and libraries that it opens later: a path, or a name; with * and ?", .what = "PATTERN"},
+    {STRING, "with-libs", 0, &tool_options_now.with_libs, "... and the libraries that it loads, all of them into DIR",
+     .what = "DIR"},
+    {GLOB, "lib", 0, &tool_options_now.libs, "... and libraries that it opens later: a path, or a name; with * and ?",
+     .what = "PATTERN"},
     {STRING, "result", 0, &tool_options_now.result,
      "... whose result goes to FILE (standard error; INLAY_OUT overrides it)", .what = "FILE"},
     {STRING, "report", 0, &tool_options_now.report,
@@ -269,10 +274,8 @@ static void print_help(const char *help)
     printf("%s: %s\n\nusage: %s [OPTIONS] [--] PROGRAM [ARGS]\n\n", tool_name(), help, tool_name());
     for (size_t i = 0; i < own.count; i++) print_option(&own.items[i]);
     for (int i = 0; i < COMMON; i++)
-        if (common[i].help && strcmp(common[i].name, "log") && !hides(&common[i]))
-            print_option(&common[i]);
-    printf("      --%-22s %s\n      --%-22s %s\n", "help", "this text", "version",
-           "the version of Inlay");
+        if (common[i].help && strcmp(common[i].name, "log") && !hides(&common[i])) print_option(&common[i]);
+    printf("      --%-22s %s\n      --%-22s %s\n", "help", "this text", "version", "the version of Inlay");
     for (int i = 0; i < COMMON; i++)
         if (!strcmp(common[i].name, "log")) print_option(&common[i]);
     inl_log_list(stdout);
@@ -282,8 +285,7 @@ static void print_help(const char *help)
 static const option *by_name(const char *name, size_t n)
 {
     for (size_t i = 0; i < own.count; i++)
-        if (strlen(own.items[i].name) == n && !memcmp(own.items[i].name, name, n))
-            return &own.items[i];
+        if (strlen(own.items[i].name) == n && !memcmp(own.items[i].name, name, n)) return &own.items[i];
     for (int i = 0; i < COMMON; i++)
         if (strlen(common[i].name) == n && !memcmp(common[i].name, name, n)) return &common[i];
     return NULL;
@@ -313,8 +315,7 @@ static void take_uint(const option *o, const char *value)
     char *end;
     errno = 0;
     uint64_t n = strtoull(value, &end, 0);
-    if (errno || end == value || *end || *value == '-')
-        wrong_usage("--%s: '%s' is not a number", o->name, value);
+    if (errno || end == value || *end || *value == '-') wrong_usage("--%s: '%s' is not a number", o->name, value);
     *(uint64_t *)o->value = n;
 }
 
@@ -438,8 +439,7 @@ static void check_rewriting(void)
     o->rewriting = by_command || o->rewrite_out || o->with_libs;
     if (!o->rewriting && (o->report || o->map || o->result))
         wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
-    if (o->rewriting && !o->rewrite_out && !o->with_libs)
-        wrong_usage("no output named (-o OUT, or --with-libs DIR)");
+    if (o->rewriting && !o->rewrite_out && !o->with_libs) wrong_usage("no output named (-o OUT, or --with-libs DIR)");
     if (o->libs.count && !o->with_libs) wrong_usage("--lib is for --with-libs DIR: more libraries that go there");
     if (o->rewriting && !by_command && !o->result) o->result = o->output;
 }

@@ -55,10 +55,8 @@ static FILE *open_locked(void)
     if (tool_options_now.output) {
         int file = tool_handoff_data.fds.out >= 0 ? tool_handoff_data.fds.out : open_other();
         out_is_file = file >= 0;
-        if (file < 0)
-            failed = true;
-        else
-            fd = file;
+        if (file < 0) failed = true;
+        else fd = file;
     }
     out = fdopen(fd, "w");
     if (!out) return stderr;

@@ -20,10 +20,7 @@ static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay
     return p;
 }
 
-static inlay_point *code_point(point_kind kind, weave_insn *i)
-{
-    return point(kind, i->run, i->index, NULL);
-}
+static inlay_point *code_point(point_kind kind, weave_insn *i) { return point(kind, i->run, i->index, NULL); }
 
 static inlay_point *no_point(const weave_insn *i, const char *what)
 {
@@ -77,9 +74,8 @@ static uint32_t insn_of(const inlay_point *p)
 
 static const char *describe(const inlay_point *p, char *out, size_t size)
 {
-    static const char *const words[] = {
-        "before",          "after",           "on the taken edge of",
-        "in the block at", "in the block at", "at the entry of", "at the exit of"};
+    static const char *const words[] = {"before",          "after",           "on the taken edge of", "in the block at",
+                                        "in the block at", "at the entry of", "at the exit of"};
     if (!p->run) {
         snprintf(out, size, "%s %s", words[p->kind], p->proc->name);
         return out;
@@ -90,10 +86,7 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
     return out;
 }
 
-static uint64_t address_of(const inlay_point *p)
-{
-    return p->run ? p->run->insns[insn_of(p)].in.addr : p->proc->low;
-}
+static uint64_t address_of(const inlay_point *p) { return p->run ? p->run->insns[insn_of(p)].in.addr : p->proc->low; }
 
 /* The rewriter goes on, to say all that is refused. */
 static bool say_refused(uint64_t address, const char *where, const char *why)
@@ -101,8 +94,7 @@ static bool say_refused(uint64_t address, const char *where, const char *why)
     bool rewriting = tool_handoff_data.role == TOOL_INSTRUMENTOR;
     if (rewriting) rewriter_note_refusal(address, where ? where : "no point", why);
     tool_say_limited("cannot insert%s%s: %s", where ? " " : "", where ? where : "", why);
-    if (tool_options_now.strict && !rewriting)
-        tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
+    if (tool_options_now.strict && !rewriting) tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
     return false;
 }
 
@@ -113,10 +105,7 @@ static bool refuse(const inlay_point *p, const char *why)
 }
 
 /* A node that is as simple as it gets; nearly all insertions are of this form. */
-static bool is_plain_count(inlay_expr e)
-{
-    return e->kind == SNIPPET_COUNT && e->a->kind == SNIPPET_CONST;
-}
+static bool is_plain_count(inlay_expr e) { return e->kind == SNIPPET_COUNT && e->a->kind == SNIPPET_CONST; }
 
 /* An instruction of several blocks, which has one place in the new code: what is inserted at it is that of the
  * block that begins last, in which it is shown too. */
@@ -149,8 +138,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
 static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
 {
     const char *why;
-    if (tool_run_arena)
-        return refuse(p, "points of procedures are for procedure and image callbacks");
+    if (tool_run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
     if (!snippet_check(code, &why)) return refuse(p, why);
     proc_insert *n = tool_alloc(sizeof *n);
     if (!n) return refuse(p, "out of memory");
@@ -191,8 +179,7 @@ static bool is_other_entry(const inlay_proc *proc, uint64_t target)
 static inlay_expr guarded(const inlay_proc *proc, inlay_expr code)
 {
     inlay_expr offset = inlay_binary(INLAY_SUB, inlay_branch_target(), inlay_const(proc->low));
-    return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code,
-                    NULL);
+    return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code, NULL);
 }
 
 static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)

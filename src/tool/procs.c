@@ -71,10 +71,7 @@ static uint64_t size_of(const inlay_image *i, size_t k)
     return i->procs ? i->procs[k].size : i->made[k]->high - i->made[k]->low;
 }
 
-static bool covers(const inlay_image *i, size_t k, uint64_t address)
-{
-    return address - low_of(i, k) < size_of(i, k);
-}
+static bool covers(const inlay_image *i, size_t k, uint64_t address) { return address - low_of(i, k) < size_of(i, k); }
 
 /* The index of the procedure that covers an address, or proc_count. */
 static size_t find(inlay_image *i, uint64_t address)
@@ -83,10 +80,8 @@ static size_t find(inlay_image *i, uint64_t address)
     size_t low = 0, high = i->proc_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (low_of(i, middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
+        if (low_of(i, middle) <= address) low = middle + 1;
+        else high = middle;
     }
     if (low == 0 || !covers(i, low - 1, address)) return i->proc_count;
     return i->last = low - 1;
@@ -140,10 +135,7 @@ inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 
 const char *inlay_proc_name(const inlay_proc *p) { return p->name; }
 
-const char *inlay_demangle(const char *name, char *out, size_t size)
-{
-    return image_demangle(name, out, size);
-}
+const char *inlay_demangle(const char *name, char *out, size_t size) { return image_demangle(name, out, size); }
 
 const char *inlay_proc_display_name(const inlay_proc *p)
 {
@@ -178,8 +170,7 @@ void *inlay_proc_record(inlay_proc *p, size_t size)
     void *record = p->record_size == size ? p->record : NULL;
     tool_leave(entered);
     if (size != record_size_now)
-        tool_say_limited("procedure records of two sizes, %zu and %zu bytes", record_size_now,
-                         size);
+        tool_say_limited("procedure records of two sizes, %zu and %zu bytes", record_size_now, size);
     return record;
 }
 

@@ -66,8 +66,7 @@ static bool gains_privileges(int fd, const struct stat *st)
     return fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-static program_kind check_elf(const char *path, const uint8_t *head, size_t size, char *interp,
-                              inl_error *e)
+static program_kind check_elf(const char *path, const uint8_t *head, size_t size, char *interp, inl_error *e)
 {
     const Elf64_Ehdr *h = (const Elf64_Ehdr *)head;
     if (size < EI_NIDENT + 4) goto malformed;
@@ -77,16 +76,15 @@ static program_kind check_elf(const char *path, const uint8_t *head, size_t size
     }
     if (size < sizeof *h || h->e_ident[EI_CLASS] != ELFCLASS64) goto malformed;
     if (h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != __ehdr_start.e_machine) {
-        inl_fail(e, INL_ERR_UNSUPPORTED, "%s: is for another architecture (ELF machine %u)", path,
-                 h->e_machine);
+        inl_fail(e, INL_ERR_UNSUPPORTED, "%s: is for another architecture (ELF machine %u)", path, h->e_machine);
         return PROGRAM_FOREIGN;
     }
     if (h->e_type != ET_EXEC && h->e_type != ET_DYN) {
         inl_fail(e, INL_ERR_FORMAT, "%s: is an ELF file, but not a program", path);
         return PROGRAM_REFUSED;
     }
-    if (h->e_phentsize != sizeof(Elf64_Phdr) ||
-        h->e_phoff + (uint64_t)h->e_phnum * sizeof(Elf64_Phdr) > size || h->e_phoff > size)
+    if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phoff + (uint64_t)h->e_phnum * sizeof(Elf64_Phdr) > size ||
+        h->e_phoff > size)
         return PROGRAM_OK; /* headers further away: the kernel's to judge */
     const Elf64_Phdr *ph = (const Elf64_Phdr *)(head + h->e_phoff);
     for (unsigned i = 0; i < h->e_phnum; i++) {
@@ -118,10 +116,8 @@ static program_kind refuse_open(const char *path, inl_error *e)
         inl_fail(e, INL_ERR_ACCESS, "%s: may be executed but not read", path);
         return PROGRAM_FOREIGN;
     }
-    if (why == ENOENT)
-        inl_fail(e, INL_ERR_NOT_FOUND, "%s: not found", path);
-    else
-        inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(why));
+    if (why == ENOENT) inl_fail(e, INL_ERR_NOT_FOUND, "%s: not found", path);
+    else inl_fail(e, INL_ERR_ACCESS, "%s: %s", path, strerror(why));
     return PROGRAM_REFUSED;
 }
 
@@ -149,8 +145,7 @@ static program_kind check_one(const char *path, char *next, bool *is_script, inl
         inl_fail(e, INL_ERR_ACCESS, "%s: would gain privileges, which a tool must not share", path);
         return PROGRAM_FOREIGN;
     }
-    if (n >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0)
-        return check_elf(path, head, (size_t)n, next, e);
+    if (n >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0) return check_elf(path, head, (size_t)n, next, e);
     *is_script = n > 2 && head[0] == '#' && head[1] == '!';
     if (*is_script && script_interpreter(head, (size_t)n, next)) return PROGRAM_OK;
     inl_fail(e, INL_ERR_FORMAT, "%s: neither an ELF program nor a script with a #! line", path);
@@ -170,10 +165,8 @@ program_kind program_check(const char *path, inl_error *e)
         inl_error inner = {0};
         program_kind k = check_one(now, next, &is_script, &inner);
         if (k != PROGRAM_OK) {
-            if (depth == 0)
-                inl_fail(e, inner.code, "%s", inner.text);
-            else
-                inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
+            if (depth == 0) inl_fail(e, inner.code, "%s", inner.text);
+            else inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
             return k;
         }
         memcpy(now, next, sizeof now);

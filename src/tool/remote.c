@@ -13,8 +13,7 @@ enum { SYSCALL_STOP = SIGTRAP | 0x80 };
 static inl_status fail_ptrace(remote *r, const char *what, inl_error *e)
 {
     if (errno == ESRCH) r->gone = true;
-    return inl_fail(e, INL_ERR_SYSTEM, "%s in process %d failed: %s", what, r->pid,
-                    strerror(errno));
+    return inl_fail(e, INL_ERR_SYSTEM, "%s in process %d failed: %s", what, r->pid, strerror(errno));
 }
 
 /* Runs to the next entry to or exit from a system call. */
@@ -29,8 +28,7 @@ static inl_status run_to_syscall(remote *r, inl_error *e)
         if (got < 0) return fail_ptrace(r, "waitpid", e);
         if (!WIFSTOPPED(status)) {
             r->gone = true;
-            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended while the tool was put into it",
-                            r->pid);
+            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended while the tool was put into it", r->pid);
         }
         if (WSTOPSIG(status) == SYSCALL_STOP) return INL_OK;
         /* With everything blocked only SIGSTOP comes through; it is kept for the end. */
@@ -48,8 +46,7 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
     inl_status s = run_to_syscall(r, e); /* the end of execve itself */
     if (s != INL_OK) return s;
     if (ptrace(PTRACE_GETREGS, pid, 0, &r->regs) != 0) return fail_ptrace(r, "PTRACE_GETREGS", e);
-    if (!remote_is_ours(r))
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
+    if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
     long word;
     memcpy(&word, remote_syscall_insn, sizeof word);
     r->code_at = remote_registers_pc(&r->regs) & ~(uint64_t)7;
@@ -93,8 +90,7 @@ inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)
 {
     struct user_regs_struct u = r->regs;
     remote_registers_start(&u, pc, sp);
-    if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 ||
-        ptrace(PTRACE_SETREGS, r->pid, 0, &u) != 0 ||
+    if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 || ptrace(PTRACE_SETREGS, r->pid, 0, &u) != 0 ||
         ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) != 0 ||
         ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
         return fail_ptrace(r, "starting the tool", e);
@@ -107,8 +103,7 @@ void remote_end(remote *r, int status)
     if (r->code_at) {
         struct user_regs_struct u = r->regs;
         remote_registers_call(&u, r->code_at, SYS_exit_group, (long[6]){status});
-        if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) == 0 && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0)
-            return;
+        if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) == 0 && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0) return;
     }
     kill(r->pid, SIGKILL);
 }

@@ -89,14 +89,11 @@ static void log_places(const tool_handoff *h)
 {
     const jit_start_state *s = &h->start;
     inl_log(INL_LOG_INJECT, "%s: %s, entered at %#llx", h->program,
-            h->loaded ? "loaded beside the tool" : "exec'ed, the tool put in by ptrace",
-            (unsigned long long)s->ctx.pc);
-    inl_log(INL_LOG_INJECT, "tool at [%#llx, %#llx), its stack [%#llx, %#llx)",
-            (unsigned long long)s->tool_low, (unsigned long long)s->tool_high,
-            (unsigned long long)s->stack_low, (unsigned long long)s->stack_high);
+            h->loaded ? "loaded beside the tool" : "exec'ed, the tool put in by ptrace", (unsigned long long)s->ctx.pc);
+    inl_log(INL_LOG_INJECT, "tool at [%#llx, %#llx), its stack [%#llx, %#llx)", (unsigned long long)s->tool_low,
+            (unsigned long long)s->tool_high, (unsigned long long)s->stack_low, (unsigned long long)s->stack_high);
     inl_log(INL_LOG_INJECT, "later mappings in [%#llx, %#llx); descriptors: tool %d, messages %d, output %d",
-            (unsigned long long)h->region_low, (unsigned long long)h->region_high, h->fds.tool,
-            h->fds.err, h->fds.out);
+            (unsigned long long)h->region_low, (unsigned long long)h->region_high, h->fds.tool, h->fds.err, h->fds.out);
 }
 
 int inlay_start(void)
@@ -106,8 +103,8 @@ int inlay_start(void)
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
     const tool_options *o = &tool_options_now;
-    jit_options options = {.stress = o->stress, .chain_jumps = true, .dump = o->dump,
-                           .dump_low = o->dump_low, .dump_high = o->dump_high};
+    jit_options options = {
+        .stress = o->stress, .chain_jumps = true, .dump = o->dump, .dump_low = o->dump_low, .dump_high = o->dump_high};
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_client client;
     tool_client_fill(&client);

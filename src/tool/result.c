@@ -49,8 +49,10 @@ static bool is_number(const char *text) { return text && *text && !text[strspn(t
 const char *result_name(const char *file)
 {
     static const char *const worlds[][2] = {
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-        {"PMI_RANK", "PMI_SIZE"},                         {"PMIX_RANK", NULL},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+        {"PMI_RANK", "PMI_SIZE"},
+        {"PMIX_RANK", NULL},
         {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
     };
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {

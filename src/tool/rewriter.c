@@ -69,8 +69,7 @@ void rewriter_enter(const char *program, char **argv)
     inl_error e = {0};
     find_program(program, tool_handoff_data.program);
     fflush(NULL);
-    load_self(REWRITE_TOOL_BASE, REWRITE_REGION_LOW, REWRITE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ,
-              &e);
+    load_self(REWRITE_TOOL_BASE, REWRITE_REGION_LOW, REWRITE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }
 
@@ -245,8 +244,7 @@ static char *program_out(const char *program)
     if (!strchr(o->rewrite_out, '/')) return join(o->with_libs, o->rewrite_out);
     char *folder = folder_of(o->rewrite_out);
     if (!same_file(folder, o->with_libs))
-        tool_fail(TOOL_EXIT_USAGE, "%s is not in %s, where --with-libs puts all files", o->rewrite_out,
-                  o->with_libs);
+        tool_fail(TOOL_EXIT_USAGE, "%s is not in %s, where --with-libs puts all files", o->rewrite_out, o->with_libs);
     free(folder);
     return must(strdup(o->rewrite_out));
 }
@@ -264,8 +262,7 @@ static void check_output(const rewriter *r, const char *out)
 {
     struct stat st;
     for (size_t k = 0; k < r->count; k++)
-        if (same_file(r->images[k].path, out))
-            give_up("%s: %s", out, "this is the input, which is never overwritten");
+        if (same_file(r->images[k].path, out)) give_up("%s: %s", out, "this is the input, which is never overwritten");
     if (same_file("/proc/self/exe", out)) give_up("%s: %s", out, "this is the tool itself");
     if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) give_up("cannot write %s: %s", out, "not a regular file");
     char *folder = folder_of(out);
@@ -290,8 +287,7 @@ static void check_outputs(const rewriter *r)
     for (size_t k = 0; k < r->count; k++) {
         const char *out = r->images[k].out;
         check_output(r, out);
-        if (same_output(out, report) || same_output(out, map))
-            give_up("%s: %s", out, "named for two outputs");
+        if (same_output(out, report) || same_output(out, map)) give_up("%s: %s", out, "named for two outputs");
     }
     if (same_output(report, map)) give_up("%s: %s", map, "named for two outputs");
     if (report) check_output(r, report);
@@ -303,8 +299,7 @@ static void check_outputs(const rewriter *r)
 /* Tools that insert everything when an image is loaded have said by now where. */
 static bool shows_code(void)
 {
-    return tool_callbacks[ON_PROC] || tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN] ||
-           !tool_client_sees_code();
+    return tool_callbacks[ON_PROC] || tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN] || !tool_client_sees_code();
 }
 
 static bool is_touched(const inlay_image *image, const cfg_program *p, uint32_t index)
@@ -427,8 +422,7 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         .images = images,
         .image_count = r->count,
     };
-    if (rewrite_carry_pack(&p, carry, &e) != INL_OK)
-        give_up_for("cannot write %s: %s", r->images[0].out, &e);
+    if (rewrite_carry_pack(&p, carry, &e) != INL_OK) give_up_for("cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
@@ -451,8 +445,7 @@ static void write_files(rewriter *r)
             .notice = notice,
             .arg = r,
         };
-        if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK)
-            give_up_for("cannot write %s: %s", i->out, &e);
+        if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for("cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) rewrite_carry_free(&carry);
@@ -488,8 +481,7 @@ void rewriter_run(void)
         .instrument = tool_client_sees_code() || watches ? instrument : NULL,
         .progress = rewriter_progress,
     };
-    if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS)
-        r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     if (!(tool_options_now.stress & TOOL_STRESS_IN_PLACE)) {
         r->client.new_counter = tool_derive_counter;
         r->client.placed = tool_derive_placed;

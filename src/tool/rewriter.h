@@ -6,15 +6,15 @@
 #include "rewrite/rewrite.h"
 
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
-    char *path;          /* the file, links followed */
-    char *name;          /* its name in the folder of --with-libs */
+    char *path;                 /* the file, links followed */
+    char *name;                 /* its name in the folder of --with-libs */
     char *out;
     image *im;
     module *m;
-    uint64_t bias;       /* assumed */
+    uint64_t bias; /* assumed */
     cfg_program *cfg;
     rewrite_plan *plan;
-    bool is_program;     /* can be started, can carry the tool */
+    bool is_program; /* can be started, can carry the tool */
     bool written;
 } rewriter_image;
 
@@ -24,7 +24,7 @@ typedef struct rewriter {
     rewrite_client client;
     double started;
     rewriter_image *now; /* being analysed or woven */
-    bool made_folder; /* of --with-libs */
+    bool made_folder;    /* of --with-libs */
 } rewriter;
 
 /* --- rewriter.c --- */

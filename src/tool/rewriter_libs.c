@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 
 typedef struct object {
-    image *im;            /* NULL: only its name is known (the interpreter) */
+    image *im; /* NULL: only its name is known (the interpreter) */
     char *path, *name;
     const char *rpath, *runpath, *soname;
     size_t parent;
-    bool borrowed;        /* `im` is the caller's */
-    bool later;           /* it, or what needs it, is opened later */
+    bool borrowed; /* `im` is the caller's */
+    bool later;    /* it, or what needs it, is opened later */
 } object;
 
 typedef struct search {
@@ -59,8 +59,7 @@ static void read_dynamic(object *o, needed *out)
         Elf64_Dyn d;
         memcpy(&d, bytes + at, sizeof d);
         if (d.d_tag == DT_NULL) break;
-        if (d.d_tag != DT_NEEDED && d.d_tag != DT_RPATH && d.d_tag != DT_RUNPATH && d.d_tag != DT_SONAME)
-            continue;
+        if (d.d_tag != DT_NEEDED && d.d_tag != DT_RPATH && d.d_tag != DT_RUNPATH && d.d_tag != DT_SONAME) continue;
         const char *text = string_at(o->im, info->strtab, info->strtab_size, d.d_un.d_val);
         if (!text || !*text) continue;
         if (d.d_tag == DT_NEEDED && out) inl_vec_push(&out->names, text);
@@ -116,13 +115,12 @@ static bool in_folder(const search *s, const char *folder, const char *name, cha
 {
     if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && is_usable(s, out)) return true;
     for (const char *const *level = rewriter_hwcaps(); *level; level++)
-        if (snprintf(out, PATH_MAX, "%s%s/%s", folder, *level, name) < PATH_MAX && is_usable(s, out))
-            return true;
+        if (snprintf(out, PATH_MAX, "%s%s/%s", folder, *level, name) < PATH_MAX && is_usable(s, out)) return true;
     return false;
 }
 
-static bool in_list(const search *s, const char *list, const char *ends, const object *of,
-                    const char *name, char out[PATH_MAX])
+static bool in_list(const search *s, const char *list, const char *ends, const object *of, const char *name,
+                    char out[PATH_MAX])
 {
     char origin[PATH_MAX], folder[PATH_MAX];
     snprintf(origin, sizeof origin, "%s", of ? of->path : "");
@@ -232,8 +230,7 @@ static inl_status add_object(search *s, object o, inl_error *e)
     inl_status st = image_open(o.path, &o.im, e);
     if (st != INL_OK) return st;
     read_dynamic(&o, NULL);
-    if (!o.path || !o.name || !inl_vec_push(&s->objects, o))
-        return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (!o.path || !o.name || !inl_vec_push(&s->objects, o)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return INL_OK;
 }
 
@@ -250,8 +247,8 @@ static inl_status add(search *s, size_t who, const char *name, inl_error *e)
     if (!realpath(found, real)) return inl_fail(e, INL_ERR_ACCESS, "%s: %s", found, strerror(errno));
     if (is_known(s, name, real)) return INL_OK;
     const char *base = strrchr(name, '/');
-    return add_object(s, (object){.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who,
-                                  .later = later}, e);
+    return add_object(
+        s, (object){.path = strdup(real), .name = strdup(base ? base + 1 : name), .parent = who, .later = later}, e);
 }
 
 /* --- libraries that are opened later --- */

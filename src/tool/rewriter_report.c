@@ -168,10 +168,8 @@ static void print_map(const rewriter *r, FILE *f)
             uint64_t fresh = rewrite_new_address(i->plan, block->addr + i->bias, false);
             if (!fresh) continue;
             fprintf(f, "%" PRIx64 " %" PRIx64 " %u ", block->addr + i->bias, fresh, block->size);
-            if (proc->name)
-                fprintf(f, "%s\n", proc->name);
-            else
-                fprintf(f, "sub_%" PRIx64 "\n", proc->addr);
+            if (proc->name) fprintf(f, "%s\n", proc->name);
+            else fprintf(f, "sub_%" PRIx64 "\n", proc->addr);
         }
     }
 }
@@ -215,13 +213,11 @@ void rewriter_summary(const rewriter *r)
         sums s = sum_up(i);
         stat(i->out, &st);
         uint64_t moved = s.moved + s.quietly;
-        double share = i->cfg->text_bytes
-                           ? 100.0 * (double)i->plan->moved_bytes / (double)i->cfg->text_bytes
-                           : 0.0;
-        fprintf(stderr, "%s: %s: %" PRIu64 " of %" PRIu64 " procedures moved, %" PRIu64
-                        " left alone; %.1f %% of %" PRIu64 " bytes of code; %s, %" PRIu64 " bytes",
-                tool_name(), i->name, moved, s.procs, s.left, share, i->cfg->text_bytes, i->out,
-                (uint64_t)st.st_size);
+        double share = i->cfg->text_bytes ? 100.0 * (double)i->plan->moved_bytes / (double)i->cfg->text_bytes : 0.0;
+        fprintf(stderr,
+                "%s: %s: %" PRIu64 " of %" PRIu64 " procedures moved, %" PRIu64 " left alone; %.1f %% of %" PRIu64
+                " bytes of code; %s, %" PRIu64 " bytes",
+                tool_name(), i->name, moved, s.procs, s.left, share, i->cfg->text_bytes, i->out, (uint64_t)st.st_size);
         if (k == 0 && rewriter_refused(r)) fprintf(stderr, "; %" PRIu64 " points refused", rewriter_refused(r));
         if (k == 0) fprintf(stderr, "; %.2f s", seconds);
         fputc('\n', stderr);

@@ -16,9 +16,9 @@
 typedef struct wrapper {
     inl_arena *arena;
     const inlay_image *image;
-    const weave_insn *at;  /* NULL: anywhere in a block */
+    const weave_insn *at;   /* NULL: anywhere in a block */
     const cfg_table *table; /* that it reads, or NULL */
-    isa_mem entry;         /* ... by this operand */
+    isa_mem entry;          /* ... by this operand */
     unsigned operand;
 } wrapper;
 
@@ -67,9 +67,8 @@ static const snippet *in_original_table(const wrapper *w, const snippet *s)
     snippet *index = snippet_new(a, SNIPPET_REG);
     if (!index) return NULL;
     index->reg = w->entry.index;
-    const snippet *place =
-        binary(a, SNIPPET_ADD, load(a, constant(a, (uint64_t)(uintptr_t)&w->image->shift), 8),
-               constant(a, w->table->table + w->image->bias));
+    const snippet *place = binary(a, SNIPPET_ADD, load(a, constant(a, (uint64_t)(uintptr_t)&w->image->shift), 8),
+                                  constant(a, w->table->table + w->image->bias));
     place = binary(a, SNIPPET_ADD, place, binary(a, SNIPPET_MUL, index, constant(a, w->entry.scale)));
     return s->kind == SNIPPET_EA ? place : load(a, place, w->entry.size);
 }
@@ -162,10 +161,8 @@ static const cfg_table *table_of_block(const cfg_program *p, uint32_t block)
     size_t low = 0, high = p->table_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (p->tables[middle].jump < b->addr)
-            low = middle + 1;
-        else
-            high = middle;
+        if (p->tables[middle].jump < b->addr) low = middle + 1;
+        else high = middle;
     }
     return low < p->table_count && p->tables[low].jump < b->addr + b->size ? &p->tables[low] : NULL;
 }

@@ -54,8 +54,8 @@ inlay_expr inlay_const(uint64_t value)
 /* Only what lies in the tool's image or in the carried heap is there when the program runs. */
 static bool travels(const void *p)
 {
-    return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < 4096 ||
-           tool_is_static(p) || tool_heap_holds(p);
+    return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < 4096 || tool_is_static(p) ||
+           tool_heap_holds(p);
 }
 
 inlay_expr inlay_pointer(const void *p)
@@ -85,14 +85,8 @@ static inlay_expr element(snippet_kind kind, unsigned k, unsigned number)
     s->value = number;
     return s;
 }
-inlay_expr inlay_element_address(unsigned k, unsigned number)
-{
-    return element(SNIPPET_ELEMENT_EA, k, number);
-}
-inlay_expr inlay_element_active(unsigned k, unsigned number)
-{
-    return element(SNIPPET_ELEMENT_ACTIVE, k, number);
-}
+inlay_expr inlay_element_address(unsigned k, unsigned number) { return element(SNIPPET_ELEMENT_EA, k, number); }
+inlay_expr inlay_element_active(unsigned k, unsigned number) { return element(SNIPPET_ELEMENT_ACTIVE, k, number); }
 inlay_expr inlay_access_size(unsigned k) { return leaf(SNIPPET_ACCESS_SIZE, k); }
 inlay_expr inlay_memory_value(unsigned k) { return leaf(SNIPPET_MEM_VALUE, k); }
 inlay_expr inlay_rep_count(void) { return leaf(SNIPPET_REP_COUNT, 0); }
@@ -107,8 +101,7 @@ inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
 inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
-static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size,
-                         bool is_signed)
+static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
 {
     if (!a || (kind == SNIPPET_STORE && !b)) return NULL;
     if (size != 1 && size != 2 && size != 4 && size != 8) return NULL;
@@ -121,15 +114,9 @@ static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned
     return s;
 }
 
-inlay_expr inlay_load(inlay_expr a, unsigned size)
-{
-    return memory(SNIPPET_LOAD, a, NULL, size, false);
-}
+inlay_expr inlay_load(inlay_expr a, unsigned size) { return memory(SNIPPET_LOAD, a, NULL, size, false); }
 
-inlay_expr inlay_load_signed(inlay_expr a, unsigned size)
-{
-    return memory(SNIPPET_LOAD, a, NULL, size, true);
-}
+inlay_expr inlay_load_signed(inlay_expr a, unsigned size) { return memory(SNIPPET_LOAD, a, NULL, size, true); }
 
 inlay_expr inlay_store(inlay_expr a, inlay_expr value, unsigned size)
 {

@@ -39,15 +39,13 @@ typedef struct callback {
 } callback;
 extern callback *tool_callbacks[ON_KINDS];
 /* Calls each callback of a kind with leading arguments and its own `arg`. */
-#define TOOL_CALL(kind, type, ...)                                                                 \
-    do {                                                                                           \
-        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next)                               \
-            ((type)c_->f)(__VA_ARGS__, c_->arg);                                                   \
+#define TOOL_CALL(kind, type, ...)                                                                                     \
+    do {                                                                                                               \
+        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next) ((type)c_->f)(__VA_ARGS__, c_->arg);              \
     } while (0)
-#define TOOL_CALL_BARE(kind)                                                                       \
-    do {                                                                                           \
-        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next)                               \
-            ((void (*)(void *))c_->f)(c_->arg);                                                    \
+#define TOOL_CALL_BARE(kind)                                                                                           \
+    do {                                                                                                               \
+        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next) ((void (*)(void *))c_->f)(c_->arg);               \
     } while (0)
 
 /* --- memory.c --- */
@@ -58,12 +56,13 @@ void *tool_alloc(size_t bytes);
  * program that is written and found at the same address there. In other roles the process's memory. */
 void *tool_carried_alloc(size_t bytes);
 void *tool_carried_alloc_at(size_t bytes, size_t align); /* at most 16 */
-bool tool_heap_create(void);  /* instrumentor, before main; false: the place is taken */
-void tool_heap_attach(void);  /* carried, before main: the content has been mapped */
-void tool_heap_begin(void);   /* instrumentor and carried, at inlay_start: no more replay */
-size_t tool_heap_size(void);  /* bytes from REWRITE_HEAP_BASE on, whole pages */
-bool tool_heap_holds(const void *); /* in the carried heap? */
+bool tool_heap_create(void);                             /* instrumentor, before main; false: the place is taken */
+void tool_heap_attach(void);                             /* carried, before main: the content has been mapped */
+void tool_heap_begin(void);                              /* instrumentor and carried, at inlay_start: no more replay */
+size_t tool_heap_size(void);                             /* bytes from REWRITE_HEAP_BASE on, whole pages */
+bool tool_heap_holds(const void *);                      /* in the carried heap? */
 /* The instrumentor's pointers to what must be found again, by number. */
+/* clang-format off */
 typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOT_FLOWS,
                        ROOT_SUMS, ROOTS } tool_root;
 typedef struct tool_heap_root {
@@ -74,6 +73,7 @@ typedef struct tool_heap_root {
     uint64_t numbers[ROOTS]; /* next counter, next procedure id ... */
     const char *program;     /* as it was named */
 } tool_heap_root;
+/* clang-format on */
 tool_heap_root *tool_heap(void); /* NULL in roles without one */
 
 /* --- lock.c --- */
@@ -92,19 +92,19 @@ void *tool_snippet_alloc(size_t bytes);
 uint32_t tool_counter_fresh(void);
 void tool_counters_begin(void);
 uint32_t tool_counters_count(void);
-void tool_counters_restore(void);   /* carried: indices as they were given at rewriting time */
-bool tool_is_static(const void *p); /* in the tool's own image? */
+void tool_counters_restore(void);                            /* carried: indices as they were given at rewriting time */
+bool tool_is_static(const void *p);                          /* in the tool's own image? */
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
 
 /* --- derive.c: counts that the rewrite engine placed --- */
 struct rewrite_flows;
 typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
-uint32_t tool_derive_counter(void *arg); /* rewrite_client.new_counter */
+uint32_t tool_derive_counter(void *arg);                              /* rewrite_client.new_counter */
 uint32_t tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
 bool tool_derive_used(void);
 /* rewrite_hooks.flow_ends; async-signal-safe */
 void tool_derive_flow_ends(struct jit_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
-void tool_derive_forked(void); /* in the child: no flow has ended yet */
+void tool_derive_forked(void);        /* in the child: no flow has ended yet */
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */
 void tool_counter_value_wanted(void);
 /* What is to be added to what counter `index` itself holds; `of` is handed to `read`, NULL: all threads. */
@@ -125,7 +125,7 @@ typedef enum point_kind {
     POINT_AFTER,
     POINT_TAKEN,
     POINT_ANYWHERE,
-    POINT_HEAD,              /* of a block that control falls into as well; index is the block */
+    POINT_HEAD, /* of a block that control falls into as well; index is the block */
     POINT_PROC_ENTRY,
     POINT_PROC_EXIT
 } point_kind;
@@ -154,8 +154,8 @@ struct inlay_image {
     bool procs_asked;
     const image_proc *procs; /* asked for when first needed; NULL when the file is gone */
     size_t proc_count;
-    inlay_proc **made; /* handles, by index in procs */
-    size_t last;       /* the last procedure found */
+    inlay_proc **made;      /* handles, by index in procs */
+    size_t last;            /* the last procedure found */
     struct tool_code *code; /* once asked for (code.c) */
     /* carried: */
     inlay_image *next;
@@ -180,8 +180,8 @@ inlay_image *tool_image_of(module *);
 inlay_image *tool_image_at(uint64_t address); /* lock held */
 inlay_proc *tool_proc_at(uint64_t address);   /* lock held */
 void tool_image_forget(inlay_image *);
-image *tool_image_file(inlay_image *);        /* NULL: gone */
-void *tool_handle_alloc(size_t bytes);        /* zeroed; travels where there is a carried heap */
+image *tool_image_file(inlay_image *); /* NULL: gone */
+void *tool_handle_alloc(size_t bytes); /* zeroed; travels where there is a carried heap */
 void tool_handle_free(void *);
 const char *tool_handle_string(const char *); /* likewise; or the string itself */
 void tool_images_attach(void);                /* carried, before main */
@@ -190,10 +190,10 @@ void tool_images_begin(void);                 /* carried, at inlay_start: where 
 extern bool tool_proc_points;
 
 /* --- code.c: the static view --- */
-extern bool tool_code_inserted;        /* is there anything that translation must look for? */
+extern bool tool_code_inserted; /* is there anything that translation must look for? */
 struct cfg_program;
 struct cfg_program *tool_code_take(inlay_image *); /* its analysis, if there is one */
-bool tool_code_note(weave_insn *);     /* of the view: something was inserted at it, or at its block */
+bool tool_code_note(weave_insn *);                 /* of the view: something was inserted at it, or at its block */
 void tool_code_apply(weave_run *);
 /* Each list with something in it, and each result of a replaced procedure; NULL: not these. */
 void tool_code_visit(inlay_image *, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *));
@@ -207,7 +207,7 @@ inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
 
 /* --- filter.c --- */
-void tool_filter_warn(void); /* of patterns that match nothing in any image that is loaded */
+void tool_filter_warn(void);   /* of patterns that match nothing in any image that is loaded */
 bool tool_filter_images(void); /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);

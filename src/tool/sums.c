@@ -24,7 +24,7 @@ enum { MAX_PARTS = 16, REG_ARGS = 6 };
 typedef struct group { /* cells of one size behind one pointer */
     uint64_t variable;
     uint32_t size;
-    inl_map cells;     /* at -> sum, or 0: somebody sees it */
+    inl_map cells; /* at -> sum, or 0: somebody sees it */
 } group;
 
 typedef struct routine {
@@ -35,7 +35,7 @@ typedef struct routine {
 } routine;
 
 static bool may_wait;
-static bool open;      /* something does what could not be followed */
+static bool open; /* something does what could not be followed */
 static INL_VEC(routine) routines;
 static INL_VEC(weave_access) accesses; /* of all code at points */
 static INL_VEC(group) groups;

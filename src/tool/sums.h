@@ -16,7 +16,7 @@ typedef struct sum { /* travels */
     struct sum *next;
     sum_cell cell;
     uint32_t counter;
-    uint64_t done;     /* of the counter's value, what has been added */
+    uint64_t done; /* of the counter's value, what has been added */
 } sum;
 
 /* --- alias.c --- */

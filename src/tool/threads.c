@@ -4,10 +4,7 @@
 
 static tool_thread *all; /* those of ended threads have no owner */
 
-unsigned inlay_thread_number(const inlay_thread *t)
-{
-    return (unsigned)((const jit_thread *)t)->frame.thread_number;
-}
+unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const jit_thread *)t)->frame.thread_number; }
 
 unsigned inlay_thread_number_now(void) { return (unsigned)jit_self()->frame.thread_number; }
 

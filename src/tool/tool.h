@@ -67,7 +67,7 @@ extern tool_handoff tool_handoff_data;
 /* --- options.c --- */
 typedef struct tool_globs {
     const char **items;
-    bool *hit;      /* by pattern: something matched */
+    bool *hit; /* by pattern: something matched */
     unsigned count;
 } tool_globs;
 /* Rewriting: counts stay where they are inserted. */
@@ -80,7 +80,7 @@ typedef struct tool_options {
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
     const char *result; /* -o of the program that is written */
-    uint32_t dump;   /* JIT_DUMP_* */
+    uint32_t dump;      /* JIT_DUMP_* */
     uint64_t dump_low, dump_high;
     /* Internal, from a tool's resident to the next launcher when the program execs. */
     const char *exec_path; /* run this file; argv[0] stays as the program gave it */
@@ -147,8 +147,8 @@ void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/rem
 /* Maps the tool's own file once more, to `base`, and goes on in its _start as `role`, with a first stack
  * of its own at the low end of [region_low, region_high), where its later mappings go too. Returns
  * only when that is not possible. */
-inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role,
-                     char **argv, char **envp, inl_error *);
+inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role, char **argv, char **envp,
+                     inl_error *);
 void load_enter(uint64_t pc, uint64_t sp) __attribute__((noreturn)); /* <isa>/remote.c */
 size_t load_proc_link(void *arg, const char *path, char *out, size_t size);
 
@@ -158,8 +158,8 @@ int resident_hide(int fd); /* out of the program's sight; the number may change 
 
 /* --- rewriter.c: the instrumentor --- */
 void rewriter_enter(const char *program, char **argv) __attribute__((noreturn)); /* from the launcher */
-void rewriter_begin(void);                                  /* before main */
-void rewriter_run(void) __attribute__((noreturn));          /* inlay_start */
+void rewriter_begin(void);                                                       /* before main */
+void rewriter_run(void) __attribute__((noreturn));                               /* inlay_start */
 
 /* --- carried.c: inside a rewritten program --- */
 void carried_begin(void); /* before main */

@@ -37,8 +37,7 @@ void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
         const weave_count *g = &out->counts[i];
         if (map_index < g->from || map_index > g->to) continue;
         int64_t surplus = map_index >= g->position ? g->total : 0;
-        for (uint32_t k = g->first; k < map_index + begun && k <= g->last; k++)
-            surplus -= weight(g, k - g->first);
+        for (uint32_t k = g->first; k < map_index + begun && k <= g->last; k++) surplus -= weight(g, k - g->first);
         if (surplus) subtract(arg, g->counter, surplus);
     }
 }

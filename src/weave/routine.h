@@ -18,10 +18,10 @@ typedef enum weave_place {
 } weave_place;
 
 typedef struct weave_access {
-    uint8_t place;   /* weave_place */
+    uint8_t place; /* weave_place */
     bool writes;
-    bool adds;       /* nothing but an addition: such accesses can be done in any order */
-    uint32_t size;   /* bytes */
+    bool adds;     /* nothing but an addition: such accesses can be done in any order */
+    uint32_t size; /* bytes */
     uint64_t at;
 } weave_access;
 
@@ -33,7 +33,7 @@ typedef struct weave_sum {
 } weave_sum;
 
 typedef struct weave_memory {
-    bool open;       /* it does more than could be followed */
+    bool open; /* it does more than could be followed */
     weave_access *accesses;
     uint32_t access_count;
     weave_sum *sums; /* of a routine whose calls at points are inlined for certain; else none */

@@ -9,9 +9,8 @@ typedef struct point {
 
 static bool is_branch(unsigned flow)
 {
-    return flow == ISA_FLOW_JUMP || flow == ISA_FLOW_COND || flow == ISA_FLOW_COND_REG ||
-           flow == ISA_FLOW_CALL || flow == ISA_FLOW_JUMP_IND || flow == ISA_FLOW_CALL_IND ||
-           flow == ISA_FLOW_RETURN;
+    return flow == ISA_FLOW_JUMP || flow == ISA_FLOW_COND || flow == ISA_FLOW_COND_REG || flow == ISA_FLOW_CALL ||
+           flow == ISA_FLOW_JUMP_IND || flow == ISA_FLOW_CALL_IND || flow == ISA_FLOW_RETURN;
 }
 
 static const char *memory_fault(point *p, const snippet *s)
@@ -22,15 +21,15 @@ static const char *memory_fault(point *p, const snippet *s)
     if ((int)s->index >= n) return "the instruction has no such memory operand";
     const isa_mem *m = &mem[s->index];
     if (s->kind == SNIPPET_ELEMENT_EA || s->kind == SNIPPET_ELEMENT_ACTIVE)
-        return s->value < (m->mask ? m->elements : 1u) ? NULL
-                                                       : "the memory operand has no such element";
+        return s->value < (m->mask ? m->elements : 1u) ? NULL : "the memory operand has no such element";
     if (m->bits & ISA_MEM_VECTOR_INDEX && s->kind != SNIPPET_ACCESS_SIZE)
         return "a gather or scatter has no single effective address, only its elements have";
     if (s->kind != SNIPPET_MEM_VALUE) return NULL;
     if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH)
         return "the instruction does not access this operand";
     return m->size == 1 || m->size == 2 || m->size == 4 || m->size == 8
-               ? NULL : "memory values of this size are not available";
+               ? NULL
+               : "memory values of this size are not available";
 }
 
 static const char *node_fault(point *p, const snippet *s)
@@ -73,8 +72,8 @@ static const char *place_fault(const weave_run *run, weave_where where, uint32_t
     return NULL;
 }
 
-bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code,
-                     bool predicated, const char **why)
+bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code, bool predicated,
+                     const char **why)
 {
     const char *fault = code ? place_fault(run, where, index) : "an empty snippet";
     weave_insn *insn = fault || where == WEAVE_ANYWHERE ? NULL

@@ -16,10 +16,12 @@
 typedef struct weave_insert {
     struct weave_insert *next; /* in order of insertion */
     const snippet *code;
-    bool predicated;           /* only when the instruction really executes */
+    bool predicated; /* only when the instruction really executes */
 } weave_insert;
 
-typedef struct weave_list { weave_insert *first, *last; } weave_list;
+typedef struct weave_list {
+    weave_insert *first, *last;
+} weave_list;
 
 typedef enum weave_where {
     WEAVE_BEFORE,   /* an instruction */
@@ -30,24 +32,24 @@ typedef enum weave_where {
 } weave_where;
 
 typedef struct weave_insn {
-    isa_insn in;               /* first member: an instruction handle is also an isa_insn pointer */
+    isa_insn in; /* first member: an instruction handle is also an isa_insn pointer */
     struct weave_run *run;
     uint32_t index, block;
     weave_list before, after, taken;
-    uint8_t elided;            /* a direct jump that the run follows: no code, snippets still woven */
-    uint16_t unwanted;         /* of a return: registers that no caller counts on, where an engine asks */
+    uint8_t elided;    /* a direct jump that the run follows: no code, snippets still woven */
+    uint16_t unwanted; /* of a return: registers that no caller counts on, where an engine asks */
 } weave_insn;
 
 typedef struct weave_block {
     struct weave_run *run;
-    uint32_t first, count;     /* into run->insns; count >= 1 */
-    bool head;                 /* control enters here otherwise than by falling out of a run that
-                                  was cut for length: a real basic-block head */
-    bool fallen_into;          /* control also comes here by falling out of the block in front, which ends
-                                  here only because something leads here: that one's execution goes on. See
-                                  `block` in docs/glossary.md. The JIT's never are */
+    uint32_t first, count; /* into run->insns; count >= 1 */
+    bool head;             /* control enters here otherwise than by falling out of a run that
+                              was cut for length: a real basic-block head */
+    bool fallen_into;      /* control also comes here by falling out of the block in front, which ends
+                              here only because something leads here: that one's execution goes on. See
+                              `block` in docs/glossary.md. The JIT's never are */
     weave_list anywhere;
-    weave_list entry;          /* WEAVE_HEAD, of one that is fallen into: the engine's affair */
+    weave_list entry; /* WEAVE_HEAD, of one that is fallen into: the engine's affair */
 } weave_block;
 
 typedef struct weave_run {
@@ -56,16 +58,15 @@ typedef struct weave_run {
     weave_insn *insns;
     weave_block *blocks;
     uint32_t insn_count, block_count;
-    uint32_t behind;           /* instructions behind the last one, to look at: control falls out of the run
-                                  into them, and its last block goes on there */
-    void *engine;              /* the engine's own */
-    void *view;                /* of a run that only shows code (tool/code.c): not NULL */
+    uint32_t behind; /* instructions behind the last one, to look at: control falls out of the run
+                        into them, and its last block goes on there */
+    void *engine;    /* the engine's own */
+    void *view;      /* of a run that only shows code (tool/code.c): not NULL */
 } weave_run;
 
 /* Adds a snippet; false when memory is used up or the point cannot be (why is set to a static text:
  * "after" an instruction that does not fall through, "taken" of a non-branch ...). `code` must be
  * simplified and checked already. */
-bool weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated,
-                     const char **why);
+bool weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated, const char **why);
 
 #endif

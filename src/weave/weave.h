@@ -24,18 +24,18 @@
  * on, code of snippets inserted before this instruction is running; right there the state is that
  * of `before`. */
 typedef struct weave_parked {
-    uint16_t spilled;      /* in their slots instead */
-    uint16_t junk;         /* dead: what they hold is the weaver's own */
+    uint16_t spilled; /* in their slots instead */
+    uint16_t junk;    /* dead: what they hold is the weaver's own */
     uint8_t flags_saved;
-    uint8_t pending;       /* the frame holds more: what snippets behind the instruction will read */
+    uint8_t pending; /* the frame holds more: what snippets behind the instruction will read */
 } weave_parked;
 typedef struct weave_map_entry {
     uint64_t app;
     uint32_t snippets_at, code_at;
     uint16_t spilled, junk;
     uint8_t flags_saved, pending;
-    uint8_t scratch;       /* a register that the translated instruction itself uses in place of a
-                              PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
+    uint8_t scratch; /* a register that the translated instruction itself uses in place of a
+                        PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
     weave_parked before;
 } weave_map_entry;
 
@@ -43,8 +43,8 @@ typedef struct weave_map_entry {
  * (SNIPPET_MEM_VALUE reads the program's memory before the instruction does) and side exits out of
  * line. State of the program there, PC = map[index].app. */
 typedef struct weave_fault {
-    uint32_t from, to;     /* cache offsets */
-    uint32_t index;        /* into map */
+    uint32_t from, to; /* cache offsets */
+    uint32_t index;    /* into map */
     uint16_t spilled, junk;
     uint8_t flags_saved;
 } weave_fault;
@@ -64,16 +64,16 @@ typedef struct weave_count {
 } weave_count;
 
 typedef struct weave_output {
-    weave_map_entry *map;  /* in run->arena, insn_count entries and a last one behind the last
-                              instruction (PC = the address that follows it) */
+    weave_map_entry *map; /* in run->arena, insn_count entries and a last one behind the last
+                             instruction (PC = the address that follows it) */
     uint32_t map_count;
-    weave_fault *faults;   /* ascending, in run->arena */
+    weave_fault *faults; /* ascending, in run->arena */
     uint32_t fault_count;
-    weave_count *counts;   /* in run->arena */
+    weave_count *counts; /* in run->arena */
     uint32_t count_count;
-    uint32_t cold_at;      /* where code out of line begins, behind the run's end */
-    uint64_t entry_regs;   /* whose values at the run's entry may be read or seen; the others may */
-    uint32_t entry_flags;  /* hold anything (a live_at hook can hand these on) */
+    uint32_t cold_at;     /* where code out of line begins, behind the run's end */
+    uint64_t entry_regs;  /* whose values at the run's entry may be read or seen; the others may */
+    uint32_t entry_flags; /* hold anything (a live_at hook can hand these on) */
 } weave_output;
 
 /* The program's state when the code of the run stands at cache offset `at`: a map entry (copied to
@@ -106,26 +106,29 @@ typedef struct weave_engine {
     void (*live_behind)(void *arg, const weave_run *run, uint32_t i, uint64_t *regs, uint32_t *flags);
 } weave_engine;
 
-enum { /* weave_options.stress */
-    WEAVE_STRESS_RANDOM_REGS = 1, /* choose scratch registers at random */
-    WEAVE_STRESS_NO_DEAD = 2,     /* take nothing for dead: spill and save always */
+enum {                               /* weave_options.stress */
+       WEAVE_STRESS_RANDOM_REGS = 1, /* choose scratch registers at random */
+       WEAVE_STRESS_NO_DEAD = 2,     /* take nothing for dead: spill and save always */
 };
 typedef struct weave_options {
     uint32_t stress;
     uint32_t seed;
-    bool use_xsave_all;    /* save the whole vector state around every analysis call */
-    bool cold_exits;       /* a side exit may restore registers out of line: exit_to is then called
-                              for it behind the run's end, at offsets from weave_output.cold_at on.
-                              Such code has entries in weave_output.faults: the state there is that
-                              of the branch, not yet executed */
-    bool hide_dead;        /* what the program will not read again counts as dead, even where a fault
-                              handler could look at it */
-    bool pc_relative;      /* the code may run elsewhere than it was made for, together with what it
-                              was made from: addresses of PC-relative operands are computed there */
+    bool use_xsave_all; /* save the whole vector state around every analysis call */
+    bool cold_exits;    /* a side exit may restore registers out of line: exit_to is then called
+                           for it behind the run's end, at offsets from weave_output.cold_at on.
+                           Such code has entries in weave_output.faults: the state there is that
+                           of the branch, not yet executed */
+    bool hide_dead;     /* what the program will not read again counts as dead, even where a fault
+                           handler could look at it */
+    bool pc_relative;   /* the code may run elsewhere than it was made for, together with what it
+                           was made from: addresses of PC-relative operands are computed there */
 } weave_options;
 
 /* Registers and flags of the program that the snippets of a list at `insn` read. */
-typedef struct weave_need { uint64_t regs; uint32_t flags; } weave_need;
+typedef struct weave_need {
+    uint64_t regs;
+    uint32_t flags;
+} weave_need;
 weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const weave_list *list);
 
 /* Weaves `run` into `code`. After the last instruction, if it can fall through, engine->exit_to is
@@ -133,8 +136,7 @@ weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const 
  * retries with more room), INL_ERR_UNSUPPORTED with a text when a snippet cannot be compiled.
  * Runs at translation time under the engine's lock; allocates only from run->arena (and a process-
  * wide cache of what analysis routines clobber). */
-inl_status weave_compile(const weave_run *run, const weave_engine *engine,
-                         const weave_options *options, struct x86_code *code, weave_output *out,
-                         inl_error *e);
+inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options,
+                         struct x86_code *code, weave_output *out, inl_error *e);
 
 #endif

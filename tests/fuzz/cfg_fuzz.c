@@ -16,7 +16,8 @@
 
 static unsigned long opened, analysed, whole, blocks;
 
-static void check_block(const cfg_program *p, uint32_t number, bool is_whole) {
+static void check_block(const cfg_program *p, uint32_t number, bool is_whole)
+{
     const cfg_block *b = &p->blocks[number];
     uint64_t at = b->addr, end = b->addr + b->size;
     unsigned count = 0;
@@ -46,11 +47,11 @@ static void check_block(const cfg_program *p, uint32_t number, bool is_whole) {
     blocks++;
 }
 
-static void check_proc(const cfg_program *p, uint32_t number) {
+static void check_proc(const cfg_program *p, uint32_t number)
+{
     const cfg_proc *q = &p->procs[number];
     bool is_whole = q->status == CFG_PROC_WHOLE;
-    if (number && q->addr < p->procs[number - 1].addr + p->procs[number - 1].size)
-        fuzz_fail("overlapping procedures");
+    if (number && q->addr < p->procs[number - 1].addr + p->procs[number - 1].size) fuzz_fail("overlapping procedures");
     if (is_whole != (q->reason == NULL)) fuzz_fail("a status without a reason");
     if (q->size == 0) fuzz_fail("an empty procedure");
     for (uint32_t i = 0; i < q->block_count; i++) {
@@ -65,7 +66,8 @@ static void check_proc(const cfg_program *p, uint32_t number) {
     whole += is_whole;
 }
 
-static void check_tables(const cfg_program *p) {
+static void check_tables(const cfg_program *p)
+{
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
         if (i && t->jump <= p->tables[i - 1].jump) fuzz_fail("tables out of order");
@@ -77,7 +79,8 @@ static void check_tables(const cfg_program *p) {
     }
 }
 
-static void check(const cfg_program *p) {
+static void check(const cfg_program *p)
+{
     uint32_t next = 0;
     for (uint32_t i = 0; i < p->proc_count; i++) {
         if (p->procs[i].first_block != next) fuzz_fail("blocks between procedures");
@@ -93,7 +96,8 @@ static void check(const cfg_program *p) {
     }
 }
 
-static void run_one(const fuzz_file *f, int fd, const char *path) {
+static void run_one(const fuzz_file *f, int fd, const char *path)
+{
     static uint8_t bytes[FUZZ_FILE_SIZE];
     image *im;
     cfg_program *p;
@@ -112,7 +116,8 @@ static void run_one(const fuzz_file *f, int fd, const char *path) {
     image_close(im);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     static fuzz_file files[8];
     size_t count = 0;
     char path[64];
@@ -128,7 +133,7 @@ int main(int argc, char **argv) {
         run_one(&files[fuzz_below(count)], fd, path);
     }
     for (size_t i = 0; i < count; i++) free(files[i].bytes);
-    printf("%lu inputs, %lu opened, %lu analysed, %lu whole procedures, %lu blocks\n", runs, opened, analysed,
-           whole, blocks);
+    printf("%lu inputs, %lu opened, %lu analysed, %lu whole procedures, %lu blocks\n", runs, opened, analysed, whole,
+           blocks);
     return 0;
 }

@@ -13,7 +13,8 @@
 struct fuzz_input fuzz_input;
 static uint64_t state;
 
-uint64_t fuzz_next(void) {
+uint64_t fuzz_next(void)
+{
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -22,7 +23,8 @@ uint64_t fuzz_next(void) {
 
 uint64_t fuzz_below(uint64_t n) { return fuzz_next() % n; }
 
-static void keep_input(void) {
+static void keep_input(void)
+{
     char path[64];
     snprintf(path, sizeof path, "%s.bad", fuzz_input.fuzzer);
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
@@ -30,7 +32,8 @@ static void keep_input(void) {
     close(fd);
 }
 
-static void on_signal(int sig) {
+static void on_signal(int sig)
+{
     static const char text[] = "the input is in the file .bad\n";
     keep_input();
     if (write(2, text, sizeof text - 1) < 0) _exit(1);
@@ -38,7 +41,8 @@ static void on_signal(int sig) {
     raise(sig);
 }
 
-void fuzz_fail(const char *why) {
+void fuzz_fail(const char *why)
+{
     fprintf(stderr, "%s: %s\n", fuzz_input.fuzzer, why);
     abort();
 }
@@ -47,7 +51,8 @@ void fuzz_fail(const char *why) {
 void __asan_on_error(void);
 void __asan_on_error(void) { keep_input(); }
 
-void fuzz_begin(const char *fuzzer, uint64_t seed) {
+void fuzz_begin(const char *fuzzer, uint64_t seed)
+{
     fuzz_input.fuzzer = fuzzer;
     state = seed * 0x9e3779b97f4a7c15 + 1;
     signal(SIGABRT, on_signal);
@@ -55,13 +60,15 @@ void fuzz_begin(const char *fuzzer, uint64_t seed) {
     signal(SIGFPE, on_signal);
 }
 
-static void add_region(fuzz_file *f, uint64_t offset, uint64_t size, fuzz_kind kind) {
+static void add_region(fuzz_file *f, uint64_t offset, uint64_t size, fuzz_kind kind)
+{
     if (offset >= f->size || size == 0 || f->region_count == FUZZ_REGIONS) return;
     if (size > f->size - offset) size = f->size - offset;
     f->regions[f->region_count++] = (fuzz_region){offset, size, kind};
 }
 
-static fuzz_kind kind_of(const image_section *s) {
+static fuzz_kind kind_of(const image_section *s)
+{
     if (s->type == SHT_RELA) return FUZZ_RELOCS;
     if (s->type == SHT_DYNAMIC) return FUZZ_DYNAMIC;
     if (s->type == SHT_NOTE) return FUZZ_NOTES;
@@ -69,7 +76,8 @@ static fuzz_kind kind_of(const image_section *s) {
     return strncmp(s->name, ".gcc_except", 11) == 0 ? FUZZ_EXCEPT : FUZZ_BYTES;
 }
 
-void fuzz_load(fuzz_file *f, const char *path, bool code) {
+void fuzz_load(fuzz_file *f, const char *path, bool code)
+{
     FILE *in = fopen(path, "rb");
     image *im;
     *f = (fuzz_file){0};
@@ -93,6 +101,7 @@ void fuzz_load(fuzz_file *f, const char *path, bool code) {
     image_close(im);
 }
 
+/* clang-format off */
 static uint64_t odd_number(void) {
     static const uint64_t odd[] = {0, 1, 2, 7, 0x7f, 0x80, 0xff, 0x100, 0xfff, 0x1000, 0xffff,
                                    0x10000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
@@ -100,6 +109,7 @@ static uint64_t odd_number(void) {
                                    ~0ull << 12};
     return odd[fuzz_below(sizeof odd / sizeof *odd)];
 }
+/* clang-format on */
 
 /* --- records: still well formed but for one field --- */
 
@@ -109,7 +119,8 @@ typedef struct span {
 } span;
 
 /* A number of `size` bytes becomes an odd one, or one nearby. */
-static void damage_number(span s, size_t at, size_t size) {
+static void damage_number(span s, size_t at, size_t size)
+{
     uint64_t value = 0;
     if (size > s.size || at > s.size - size) return;
     memcpy(&value, s.at + at, size);
@@ -118,7 +129,8 @@ static void damage_number(span s, size_t at, size_t size) {
 }
 
 /* A call frame record: its length, what it refers to, its pointers, a letter, an instruction. */
-static void damage_frames(span s) {
+static void damage_frames(span s)
+{
     size_t at = 0, skip = fuzz_below(64);
     uint32_t length;
     for (; at + 4 <= s.size; at += 4 + (size_t)length) {
@@ -126,8 +138,8 @@ static void damage_frames(span s) {
         if (length == 0 || length > s.size - at - 4 || skip-- == 0) break;
     }
     if (at + 24 > s.size) return;
-    static const uint8_t odd[] = {0, 1, 2, 4, 0x0d, 0x0f, 0x10, 0x16, 0x1d, 0x2d, 0x2f, 0x40, 0x80, 0xc0, 0xff, 'z', 'P',
-                                  'L', 'R', 'S', 'B', 0x1b, 0x9b, 0x3b, 0x50};
+    static const uint8_t odd[] = {0,    1,    2,   4,   0x0d, 0x0f, 0x10, 0x16, 0x1d, 0x2d, 0x2f, 0x40, 0x80,
+                                  0xc0, 0xff, 'z', 'P', 'L',  'R',  'S',  'B',  0x1b, 0x9b, 0x3b, 0x50};
     switch (fuzz_below(4)) {
     case 0: damage_number(s, at + 4 * fuzz_below(4), 4); return;
     case 1: damage_number(s, at, 4); return;
@@ -136,7 +148,8 @@ static void damage_frames(span s) {
 }
 
 /* An entry of fixed size: what kind of thing it is, or one of its numbers. */
-static void damage_entry(span s, size_t size, size_t kind_at, const uint8_t *kinds, size_t kind_count) {
+static void damage_entry(span s, size_t size, size_t kind_at, const uint8_t *kinds, size_t kind_count)
+{
     if (s.size < size) return;
     size_t at = fuzz_below(s.size / size) * size, other = fuzz_below(s.size / size) * size;
     switch (fuzz_below(4)) {
@@ -147,12 +160,15 @@ static void damage_entry(span s, size_t size, size_t kind_at, const uint8_t *kin
     }
 }
 
-static void damage_record(span s, fuzz_kind kind) {
-    static const uint8_t relocs[] = {R_X86_64_NONE, R_X86_64_64, R_X86_64_PC32, R_X86_64_COPY, R_X86_64_GLOB_DAT,
-                                     R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, R_X86_64_DTPMOD64, R_X86_64_IRELATIVE};
-    static const uint8_t tags[] = {DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT,
-                                   DT_STRSZ, DT_INIT, DT_FINI, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_JMPREL, DT_INIT_ARRAY,
-                                   DT_INIT_ARRAYSZ, DT_RUNPATH, DT_FLAGS, DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ};
+static void damage_record(span s, fuzz_kind kind)
+{
+    static const uint8_t relocs[] = {R_X86_64_NONE,     R_X86_64_64,       R_X86_64_PC32,
+                                     R_X86_64_COPY,     R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT,
+                                     R_X86_64_RELATIVE, R_X86_64_DTPMOD64, R_X86_64_IRELATIVE};
+    static const uint8_t tags[] = {
+        DT_NULL,    DT_NEEDED,     DT_HASH,         DT_STRTAB,  DT_SYMTAB, DT_RELA,          DT_RELASZ,
+        DT_RELAENT, DT_STRSZ,      DT_INIT,         DT_FINI,    DT_SONAME, DT_RPATH,         DT_TEXTREL,
+        DT_JMPREL,  DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RUNPATH, DT_FLAGS,  DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ};
     switch (kind) {
     case FUZZ_FRAMES: damage_frames(s); return;
     case FUZZ_RELOCS: damage_entry(s, 24, 8, relocs, sizeof relocs); return;
@@ -163,7 +179,8 @@ static void damage_record(span s, fuzz_kind kind) {
 }
 
 /* One place; structures are more often hit than bulk, at their fields. */
-static void damage_place(uint8_t *bytes, const fuzz_file *f) {
+static void damage_place(uint8_t *bytes, const fuzz_file *f)
+{
     const fuzz_region *r = &f->regions[fuzz_below(fuzz_below(8) ? f->region_count : 3)];
     if (r->kind != FUZZ_BYTES && fuzz_below(4)) {
         damage_record((span){bytes + r->offset, r->size}, r->kind);
@@ -184,7 +201,8 @@ static void damage_place(uint8_t *bytes, const fuzz_file *f) {
     memcpy(bytes + at, &value, width < f->size - at ? width : f->size - at);
 }
 
-size_t fuzz_damage(const fuzz_file *f, uint8_t *out) {
+size_t fuzz_damage(const fuzz_file *f, uint8_t *out)
+{
     size_t size = f->size;
     memcpy(out, f->bytes, size);
     for (uint64_t n = 1 + fuzz_below(6); n > 0; n--) damage_place(out, f);

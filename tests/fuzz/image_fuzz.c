@@ -17,7 +17,8 @@
 
 static unsigned long opened, procedures, lines; /* so that one sees that inputs get somewhere */
 
-static void check_procs(image *im) {
+static void check_procs(image *im)
+{
     const image_proc *p;
     size_t count = image_procs(im, &p);
     procedures += count;
@@ -41,7 +42,8 @@ static void check_procs(image *im) {
     }
 }
 
-static void exercise(image *im) {
+static void exercise(image *im)
+{
     const image_section *s;
     const image_segment *g;
     const image_unwind_range *r;
@@ -70,7 +72,8 @@ static void exercise(image *im) {
     image_symbol(im, "stdout", &addr, &size);
 }
 
-static void run_one(const fuzz_file *f, int fd, const char *path) {
+static void run_one(const fuzz_file *f, int fd, const char *path)
+{
     static uint8_t bytes[FUZZ_FILE_SIZE];
     image *im;
     size_t size = fuzz_damage(f, bytes);
@@ -85,7 +88,8 @@ static void run_one(const fuzz_file *f, int fd, const char *path) {
     }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     fuzz_file files[8];
     size_t count = 0;
     char path[64];

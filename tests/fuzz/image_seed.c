@@ -6,13 +6,15 @@
 
 int table[16] = {1, 2, 3};
 
-static int sum(const int *v, int n) {
+static int sum(const int *v, int n)
+{
     int total = 0;
     for (int i = 0; i < n; i++) total += v[i];
     return total;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     char *copy = strdup(argv[0]);
     qsort(table, 16, sizeof *table, (int (*)(const void *, const void *))strcmp);
     printf("%s %d\n", copy, sum(table, 16) + argc);

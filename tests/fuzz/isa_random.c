@@ -54,6 +54,7 @@ int main(int argc, char **argv)
         if (i % 8 == 0) compare_prefixed(&state, &t);
     }
     printf("%" PRIu64 " instructions, %" PRIu64 " known, %" PRIu64 " unknown, %" PRIu64 " invalid, %" PRIu64
-           " differences\n", t.compared, t.known, t.unknown, t.rejected, t.differences);
+           " differences\n",
+           t.compared, t.known, t.unknown, t.rejected, t.differences);
     return t.differences != 0;
 }

@@ -18,13 +18,14 @@
 
 static unsigned long opened, planned, written;
 
-static inl_status rewrite_image(image *im, const char *out, inl_error *e) {
+static inl_status rewrite_image(image *im, const char *out, inl_error *e)
+{
     static const uint8_t boot[256];
     cfg_program *cfg;
     rewrite_plan *plan;
     rewrite_client client = {0};
-    rewrite_carry carry = {.boot = boot, .boot_size = sizeof boot, .init_at = 64, .entry_at = 128,
-                           .data = boot, .data_size = 100};
+    rewrite_carry carry = {
+        .boot = boot, .boot_size = sizeof boot, .init_at = 64, .entry_at = 128, .data = boot, .data_size = 100};
     rewrite_write_options options = {.carry = fuzz_below(2) ? &carry : NULL,
                                      .run_path = fuzz_below(2) ? "$ORIGIN" : NULL};
     inl_status st = cfg_program_analyse(im, NULL, &cfg, e);
@@ -40,7 +41,8 @@ static inl_status rewrite_image(image *im, const char *out, inl_error *e) {
     return st;
 }
 
-static void check_output(const char *out) {
+static void check_output(const char *out)
+{
     image *im;
     inl_error e = {0};
     const image_unwind_range *ranges;
@@ -53,7 +55,8 @@ static void check_output(const char *out) {
     written++;
 }
 
-static void run_one(const fuzz_file *f, int fd, const char *path, const char *folder) {
+static void run_one(const fuzz_file *f, int fd, const char *path, const char *folder)
+{
     static uint8_t bytes[FUZZ_FILE_SIZE];
     char out[128];
     image *im;
@@ -70,7 +73,8 @@ static void run_one(const fuzz_file *f, int fd, const char *path, const char *fo
     image_close(im);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     fuzz_file files[8];
     size_t count = 0;
     char path[64], folder[] = "/tmp/rewrite_fuzz-XXXXXX";

@@ -10,12 +10,15 @@
   bodies     no .c file is included
   size       no source file has 800 lines or more
   functions  none has 80 lines or more
+  width      no line of the source has more than 120 columns
+  format     the source is as clang-format lays it out (scripts/format)
 
 Prints a line for each violation and at the end N passed, N failed.
 """
 
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -129,8 +132,22 @@ def check_functions():
                 yield f"{path}:{start}: {lines} lines"
 
 
+def check_width():
+    for path, text in sources("src", "include/inlay", "tools", "tests", "bench"):
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > 120 and path.endswith((".c", ".h")) and not path.startswith("tests/atom/"):
+                yield f"{path}:{number}: {len(line)} columns"
+
+
+def check_format():
+    result = subprocess.run([f"{ROOT}/scripts/format", "--check"], capture_output=True, text=True)
+    if result.returncode:
+        yield from result.stdout.splitlines() + result.stderr.splitlines()
+
+
 def main():
-    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size, check_functions]
+    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size, check_functions,
+              check_width, check_format]
     failed = 0
     for check in checks:
         told = list(check())

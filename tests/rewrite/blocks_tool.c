@@ -22,8 +22,7 @@ static void each_block(inlay_block *block, void *arg)
     head *h = inlay_record(inlay_block_address(block), sizeof *h);
     if (!h) return;
     inlay_point *point = strcmp(how, "anywhere") ? inlay_block_entry(block) : inlay_block_anywhere(block);
-    inlay_insert(point, strcmp(how, "call") ? inlay_count(&h->counted, 1)
-                                            : inlay_call(begins, inlay_pointer(h)));
+    inlay_insert(point, strcmp(how, "call") ? inlay_count(&h->counted, 1) : inlay_call(begins, inlay_pointer(h)));
 }
 
 /* What lies in blocks adds up to what is executed, in whatever parts they are shown. */

@@ -166,8 +166,8 @@ static bool has_edge(const cfg_program *p, uint32_t block, uint64_t to)
 static bool behind_call(const cfg_program *p, uint64_t link)
 {
     uint32_t b = cfg_block_covering(p, link - 1);
-    return b != CFG_NONE && p->blocks[b].addr + p->blocks[b].size == link &&
-           p->blocks[b].flags & CFG_BLOCK_CALL && !(p->blocks[b].flags & CFG_BLOCK_NO_RETURN);
+    return b != CFG_NONE && p->blocks[b].addr + p->blocks[b].size == link && p->blocks[b].flags & CFG_BLOCK_CALL &&
+           !(p->blocks[b].flags & CFG_BLOCK_NO_RETURN);
 }
 
 enum {
@@ -284,8 +284,8 @@ int main(int argc, char **argv)
     if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) die(argv[1]);
     ptrace(PTRACE_SETOPTIONS, child, NULL, (long)PTRACE_O_EXITKILL);
     run();
-    printf("%" PRIu64 " steps, %" PRIu64 " in %zu images, %" PRIu64 " in whole procedures, %" PRIu64
-           " differences\n", steps, seen, module_count, whole_steps, told);
+    printf("%" PRIu64 " steps, %" PRIu64 " in %zu images, %" PRIu64 " in whole procedures, %" PRIu64 " differences\n",
+           steps, seen, module_count, whole_steps, told);
     for (size_t i = 0; i < module_count; i++) {
         cfg_program_free(modules[i].program);
         image_close(modules[i].image);

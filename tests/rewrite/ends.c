@@ -454,6 +454,7 @@ static int goes_strict(void)
     return 0;
 }
 
+/* clang-format off */
 static const struct { const char *name; int (*run)(void); } ways[] = {
     {"return", by_return}, {"exit", by_exit}, {"_exit", by_exit_now}, {"quick_exit", by_quick_exit},
     {"abort", by_abort}, {"fault", by_fault}, {"overflow", by_overflow}, {"term", by_term},
@@ -462,10 +463,13 @@ static const struct { const char *name; int (*run)(void); } ways[] = {
     {"dup-over", over_descriptors}, {"daemon", as_daemon}, {"thread-exit", by_thread_exit},
     {"threads", threads}, {"main-first", main_ends_first}, {"cancel", cancelled}, {"fork", forks},
     {"vfork", vforks}, {"spawn", spawns}, {"load", under_load}, {"jump-out", jumps_out},
-    {"catch", catches_fault}, {"catch-load", faults_under_load}, {"actions", actions}, {"dlopen", opens_library}, {"itself", runs_itself},
+    {"catch", catches_fault}, {"catch-load", faults_under_load}, {"actions", actions}, {"dlopen", opens_library},
+    {"itself", runs_itself},
     {"locked-in", locked_in}, {"nobody", as_nobody}, {"no-descriptors", without_more_descriptors},
-    {"no-file-size", without_file_size}, {"listing", lists_descriptors}, {"title", takes_title}, {"strict", goes_strict},
+    {"no-file-size", without_file_size}, {"listing", lists_descriptors}, {"title", takes_title},
+    {"strict", goes_strict},
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

@@ -26,6 +26,7 @@ static void say(inlay_thread *t, const char *fmt, ...)
 }
 
 /* Calls that a C library makes of its own accord, differently under the engines, are left out. */
+/* clang-format off */
 static const char *name_of(long nr)
 {
     static const struct { long nr; const char *name; } calls[] = {
@@ -40,6 +41,7 @@ static const char *name_of(long nr)
         if (calls[i].nr == nr) return calls[i].name;
     return NULL;
 }
+/* clang-format on */
 
 /* Addresses and process ids differ. */
 static long small(long v) { return v > -5000 && v < 4096 ? v : 999999; }
@@ -52,7 +54,9 @@ static void entry(inlay_thread *t, inlay_syscall *s, void *arg)
     if (s->number == MARK) marked = true;
     const char *name = name_of(s->number);
     bool pids = s->number == SYS_kill || s->number == SYS_tgkill || s->number == SYS_wait4;
-    if (name) say(t, "call %s %ld %ld\n", name, pids ? 0 : small(s->args[0]), s->number == SYS_tgkill ? 0 : small(s->args[1]));
+    if (name)
+        say(t, "call %s %ld %ld\n", name, pids ? 0 : small(s->args[0]),
+            s->number == SYS_tgkill ? 0 : small(s->args[1]));
     if (s->number == SYS_getppid) {
         s->skip = true;
         s->result = 4711;

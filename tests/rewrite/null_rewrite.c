@@ -34,8 +34,7 @@ static void instrument(void *arg, const cfg_program *p, uint32_t proc, weave_run
     choice *c = arg;
     const char *why;
     (void)p, (void)proc;
-    for (uint32_t i = 0; i < run->block_count; i++)
-        weave_insert_at(run, WEAVE_ANYWHERE, i, c->one, false, &why);
+    for (uint32_t i = 0; i < run->block_count; i++) weave_insert_at(run, WEAVE_ANYWHERE, i, c->one, false, &why);
 }
 
 static void fail(const inl_error *e)
@@ -65,13 +64,13 @@ static void report(const cfg_program *p, const rewrite_plan *plan, const choice 
         if (c->list && r->how == REWRITE_LEFT)
             printf("left %u %#" PRIx64 " %" PRIu64 " %s: %s\n", i, p->procs[i].addr, p->procs[i].size, name, r->reason);
         if (c->map && r->new_addr)
-            printf("moved %u %#" PRIx64 " -> %#" PRIx64 " %" PRIu64 " -> %u %s\n", i, p->procs[i].addr,
-                   r->new_addr, p->procs[i].size, r->new_size, name);
+            printf("moved %u %#" PRIx64 " -> %#" PRIx64 " %" PRIu64 " -> %u %s\n", i, p->procs[i].addr, r->new_addr,
+                   p->procs[i].size, r->new_size, name);
     }
     printf("%u procedures: moved %zu + %zu short + %zu quietly, left %zu, unwanted %zu; %" PRIu64 " of %" PRIu64
-           " bytes of text moved to %zu; %zu patches\n", p->proc_count, how[REWRITE_MOVED],
-           how[REWRITE_MOVED_SHORT], how[REWRITE_MOVED_QUIETLY], how[REWRITE_LEFT], how[REWRITE_UNWANTED],
-           plan->moved_bytes, p->text_bytes, plan->text_size, plan->patch_count);
+           " bytes of text moved to %zu; %zu patches\n",
+           p->proc_count, how[REWRITE_MOVED], how[REWRITE_MOVED_SHORT], how[REWRITE_MOVED_QUIETLY], how[REWRITE_LEFT],
+           how[REWRITE_UNWANTED], plan->moved_bytes, p->text_bytes, plan->text_size, plan->patch_count);
 }
 
 int main(int argc, char **argv)

@@ -60,9 +60,10 @@ static void report(int status, void *arg)
 {
     const found *f = arg;
     if (f->halves <= 0) status = -1;
-    fprintf(inlay_out(), "status %d, called %s, flags %" PRIx64 ", mxcsr %" PRIu64 ", control %" PRIu64
-            ", words %" PRIu64 ", times %" PRIu64 "\n", status, f->calls > 100 ? "often" : "hardly", f->flags,
-            f->mxcsr, f->control, f->wrong_words, f->times);
+    fprintf(inlay_out(),
+            "status %d, called %s, flags %" PRIx64 ", mxcsr %" PRIu64 ", control %" PRIu64 ", words %" PRIu64
+            ", times %" PRIu64 "\n",
+            status, f->calls > 100 ? "often" : "hardly", f->flags, f->mxcsr, f->control, f->wrong_words, f->times);
 }
 
 int main(int argc, char **argv)

@@ -65,8 +65,7 @@ int main(int argc, char **argv)
     printf("exec %d\n", status_of(pid));
 
     char *args[] = {"sh", "-c", "echo spawned; exit 5", NULL};
-    if (posix_spawn(&pid, "/bin/sh", NULL, NULL, args, environ) == 0)
-        printf("posix_spawn %d\n", status_of(pid));
+    if (posix_spawn(&pid, "/bin/sh", NULL, NULL, args, environ) == 0) printf("posix_spawn %d\n", status_of(pid));
     printf("no such file %d\n", posix_spawn(&pid, "/nonexistent", NULL, NULL, args, environ));
     fflush(stdout);
     printf("system %d\n", WEXITSTATUS(system("echo by system; exit 2")));

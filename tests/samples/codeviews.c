@@ -36,8 +36,7 @@ static long changes_next_instruction(void)
         0x75, 0xec,                               /*     jnz 1b */
         0xc3,
     };
-    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned long sum = 0;
     memcpy(p, code, sizeof code);
     for (int i = 1; i < 60; i++) sum = sum * 3 + (unsigned long)as_function(p)(i);
@@ -80,8 +79,7 @@ static long moved_view(void)
 
 static long read_from_pipe(void)
 {
-    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned long sum = 0;
     int ends[2];
     if (pipe(ends)) return -1;

@@ -121,7 +121,10 @@ static void sockets(void)
 static void passed_descriptor(void)
 {
     int ends[2], sent = eventfd(7, 0);
-    union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = {0};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
     char byte = 'x';
     struct iovec part = {&byte, 1};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -176,7 +179,10 @@ static void half_of_a_pipe(void)
 static void messages_and_others(void)
 {
     int queue = msgget(IPC_PRIVATE, 0600), ends[2];
-    struct { long type; char text[4]; } message = {1, "abc"};
+    struct {
+        long type;
+        char text[4];
+    } message = {1, "abc"};
     msgsnd(queue, &message, 4, 0);
     char *at = used_page();
     int n = (int)msgrcv(queue, at, 4, 0, IPC_NOWAIT);
@@ -255,8 +261,8 @@ static void thread_end(void)
     static char stack[64 << 10] __attribute__((aligned(16)));
     int protection = PROT_READ | PROT_WRITE | PROT_EXEC;
     uint8_t *page = mmap(NULL, PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    int *word = (int *)(page + DATA), flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                                              CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+    int *word = (int *)(page + DATA),
+        flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
     write_code(page, 3);
     *word = 1;
     clone(ends_soon, stack + sizeof stack, flags, NULL, NULL, NULL, word);
@@ -277,8 +283,11 @@ static int by_aio(int fd)
 {
     aio_context_t context = 0;
     if (syscall(SYS_io_setup, 4, &context)) return errno == ENOSYS || errno == EPERM ? 6 : -1;
-    struct iocb request = {.aio_fildes = (uint32_t)fd, .aio_lio_opcode = IOCB_CMD_PREAD,
-                           .aio_buf = (uintptr_t)pages, .aio_nbytes = 6}, *list = &request;
+    struct iocb request = {.aio_fildes = (uint32_t)fd,
+                           .aio_lio_opcode = IOCB_CMD_PREAD,
+                           .aio_buf = (uintptr_t)pages,
+                           .aio_nbytes = 6},
+                *list = &request;
     struct io_event event = {0};
     used_page();
     if (syscall(SYS_io_submit, context, 1, &list) != 1) return -2;

@@ -15,33 +15,31 @@
 
 enum { REGISTERS = 15 };
 static const int by_number[REGISTERS] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8,
-                                         REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+                                         REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 /* Loads all registers from `known`, runs one instruction that faults, stores all registers and the flags. */
 extern uint64_t known[REGISTERS], found[REGISTERS], found_flags;
 uint64_t known[REGISTERS], found[REGISTERS], found_flags;
 
-#define FAULTING(name, instruction)                                                                          \
-    void name(void);                                                                                         \
-    extern char name##_at[], name##_behind[], name##_other[];                                                \
-    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"                             \
-            "push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"                        \
-            "lea known(%rip), %r15\n"                                                                        \
-            "mov (%r15), %rax\n mov 8(%r15), %rbx\n mov 16(%r15), %rcx\n mov 24(%r15), %rdx\n"               \
-            "mov 32(%r15), %rsi\n mov 40(%r15), %rdi\n mov 48(%r15), %rbp\n mov 56(%r15), %r8\n"             \
-            "mov 64(%r15), %r9\n mov 72(%r15), %r10\n mov 80(%r15), %r11\n mov 88(%r15), %r12\n"             \
-            "mov 96(%r15), %r13\n mov 104(%r15), %r14\n mov 112(%r15), %r15\n"                               \
-            "stc\n"                                                                                          \
-            #name "_at:\n" instruction "\n"                                                                  \
-            #name "_behind:\n"                                                                               \
-            "mov %r15, 112+found(%rip)\n lea found(%rip), %r15\n"                                            \
-            "mov %rax, (%r15)\n mov %rbx, 8(%r15)\n mov %rcx, 16(%r15)\n mov %rdx, 24(%r15)\n"               \
-            "mov %rsi, 32(%r15)\n mov %rdi, 40(%r15)\n mov %rbp, 48(%r15)\n mov %r8, 56(%r15)\n"             \
-            "mov %r9, 64(%r15)\n mov %r10, 72(%r15)\n mov %r11, 80(%r15)\n mov %r12, 88(%r15)\n"             \
-            "mov %r13, 96(%r15)\n mov %r14, 104(%r15)\n"                                                     \
-            "pushf\n popq found_flags(%rip)\n"                                                               \
-            "1: pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n ret\n"                     \
-            #name "_other:\n movq $77, found(%rip)\n jmp 1b\n"                                               \
+#define FAULTING(name, instruction)                                                                                    \
+    void name(void);                                                                                                   \
+    extern char name##_at[], name##_behind[], name##_other[];                                                          \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"                                        \
+            "push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"                                  \
+            "lea known(%rip), %r15\n"                                                                                  \
+            "mov (%r15), %rax\n mov 8(%r15), %rbx\n mov 16(%r15), %rcx\n mov 24(%r15), %rdx\n"                         \
+            "mov 32(%r15), %rsi\n mov 40(%r15), %rdi\n mov 48(%r15), %rbp\n mov 56(%r15), %r8\n"                       \
+            "mov 64(%r15), %r9\n mov 72(%r15), %r10\n mov 80(%r15), %r11\n mov 88(%r15), %r12\n"                       \
+            "mov 96(%r15), %r13\n mov 104(%r15), %r14\n mov 112(%r15), %r15\n"                                         \
+            "stc\n" #name "_at:\n" instruction "\n" #name "_behind:\n"                                                 \
+            "mov %r15, 112+found(%rip)\n lea found(%rip), %r15\n"                                                      \
+            "mov %rax, (%r15)\n mov %rbx, 8(%r15)\n mov %rcx, 16(%r15)\n mov %rdx, 24(%r15)\n"                         \
+            "mov %rsi, 32(%r15)\n mov %rdi, 40(%r15)\n mov %rbp, 48(%r15)\n mov %r8, 56(%r15)\n"                       \
+            "mov %r9, 64(%r15)\n mov %r10, 72(%r15)\n mov %r11, 80(%r15)\n mov %r12, 88(%r15)\n"                       \
+            "mov %r13, 96(%r15)\n mov %r14, 104(%r15)\n"                                                               \
+            "pushf\n popq found_flags(%rip)\n"                                                                         \
+            "1: pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n ret\n" #name                         \
+            "_other:\n movq $77, found(%rip)\n jmp 1b\n"                                                               \
             ".size " #name ", .-" #name "\n")
 
 FAULTING(loads, "mov (%rcx), %rdx");
@@ -114,7 +112,7 @@ static void fault(const char *name, int signo, void (*run)(void), char *at, char
         printf("%s: %d times, wrong %d\n", name, expected.times, expected.wrong);
     }
 }
-#define FAULT(name, signo, address, rcx)                                                                     \
+#define FAULT(name, signo, address, rcx)                                                                               \
     fault(#name, signo, name, name##_at, name##_behind, name##_other, (void *)(address), rcx)
 
 /* --- the page is there the second time --- */
@@ -256,8 +254,12 @@ __asm__(".text\n.type own_restorer, @function\nnop\nown_restorer:\n"
 
 static void with_own_restorer(void)
 {
-    struct { void *handler; uint64_t flags; void (*restorer)(void); uint64_t mask; } a = {
-        (void *)on_fault, SA_SIGINFO | 0x04000000, own_restorer, 0};
+    struct {
+        void *handler;
+        uint64_t flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } a = {(void *)on_fault, SA_SIGINFO | 0x04000000, own_restorer, 0};
     FAULT(loads, SIGSEGV, 0x1000, 0x1000);
     syscall(SYS_rt_sigaction, SIGSEGV, &a, NULL, 8);
     expected.way = SKIP, expected.wrong = expected.times = 0;

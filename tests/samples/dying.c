@@ -26,7 +26,10 @@ int main(int argc, char **argv)
         if (write(ends[1], "x", 1) < 0) perror("write");
         break;
     }
-    case SIGALRM: alarm(1); pause(); break;
+    case SIGALRM:
+        alarm(1);
+        pause();
+        break;
     case SIGXCPU: {
         struct rlimit cpu = {1, 2};
         setrlimit(RLIMIT_CPU, &cpu);

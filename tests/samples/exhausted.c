@@ -71,8 +71,7 @@ static long run_functions(int times)
 static void *in_thread(void *go_on)
 {
     volatile int *wait = go_on;
-    while (*wait == 0) {
-    }
+    while (*wait == 0) {}
     return (void *)run_functions(2);
 }
 

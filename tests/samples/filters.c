@@ -84,9 +84,10 @@ static void on_trap(int signo, siginfo_t *info, void *context)
 
 static int trapped(void)
 {
-    static const int calls[] = {SYS_getppid, SYS_rt_sigprocmask, SYS_mmap, SYS_munmap, SYS_dup2, SYS_rseq,
-                                SYS_setitimer, SYS_close_range, SYS_clone3, SYS_execve, SYS_ppoll, SYS_sigaltstack,
-                                SYS_arch_prctl, SYS_prctl, SYS_readlink, SYS_mprotect, SYS_brk};
+    static const int calls[] = {
+        SYS_getppid,    SYS_rt_sigprocmask, SYS_mmap,     SYS_munmap,   SYS_dup2,  SYS_rseq,
+        SYS_setitimer,  SYS_close_range,    SYS_clone3,   SYS_execve,   SYS_ppoll, SYS_sigaltstack,
+        SYS_arch_prctl, SYS_prctl,          SYS_readlink, SYS_mprotect, SYS_brk};
     struct sigaction a = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     filter f;
     sigaction(SIGSYS, &a, NULL);
@@ -108,8 +109,9 @@ static int trapped(void)
 
 static int refused(void)
 {
-    static const int calls[] = {SYS_getuid, SYS_rt_sigaction, SYS_sigaltstack, SYS_mprotect, SYS_fork, SYS_openat,
-                                SYS_memfd_create, SYS_fcntl, SYS_madvise, SYS_prlimit64, SYS_gettid, SYS_getpid};
+    static const int calls[] = {SYS_getuid,  SYS_rt_sigaction, SYS_sigaltstack,  SYS_mprotect,
+                                SYS_fork,    SYS_openat,       SYS_memfd_create, SYS_fcntl,
+                                SYS_madvise, SYS_prlimit64,    SYS_gettid,       SYS_getpid};
     filter f;
     begin(&f);
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) rule(&f, calls[i], SECCOMP_RET_ERRNO | (70 + i));
@@ -225,7 +227,8 @@ static int stacked(void)
     rule(&f, SYS_seccomp, SECCOMP_RET_ERRNO | 75);
     if (install(&f, SECCOMP_RET_ALLOW, SECCOMP_FILTER_FLAG_LOG)) return 1;
     int a = syscall(SYS_getppid) == -1 ? errno : 0, b = syscall(SYS_getuid) == -1 ? errno : 0,
-        c = syscall(SYS_getgid) == -1 ? errno : 0, d = install(&f, SECCOMP_RET_ALLOW, SECCOMP_FILTER_FLAG_LOG) ? errno : 0;
+        c = syscall(SYS_getgid) == -1 ? errno : 0,
+        d = install(&f, SECCOMP_RET_ALLOW, SECCOMP_FILTER_FLAG_LOG) ? errno : 0;
     char text[60];
     snprintf(text, sizeof text, "%d %d %d %d\n", a, b, c, d);
     say(text);
@@ -254,7 +257,8 @@ static int threads_only(void)
     if (!error) pthread_join(t, &back);
     pid_t child = fork();
     char text[60];
-    snprintf(text, sizeof text, "thread %d %d, child %d %s\n", error, back == &f, child, child < 0 ? strerror(errno) : "");
+    snprintf(text, sizeof text, "thread %d %d, child %d %s\n", error, back == &f, child,
+             child < 0 ? strerror(errno) : "");
     say(text);
     return end_of(1);
 }
@@ -363,6 +367,7 @@ static int mistaken(void)
     return end_of(1);
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     int (*run)(void);
@@ -373,6 +378,7 @@ static const struct {
     {"threads-only", threads_only}, {"one-thread", one_thread}, {"all-threads", all_threads},
     {"thread-killed", thread_killed}, {"inherited", inherited}, {"executes", executes}, {"mistaken", mistaken},
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* clang-format off */
 enum { CF = 1, PF = 4, AF = 0x10, ZF = 0x40, SF = 0x80, DF = 0x400, OF = 0x800, ID = 0x200000,
        OURS = CF | PF | AF | ZF | SF | DF | OF | ID, GENERAL = 11, VECTORS = 16 };
 
@@ -21,13 +22,15 @@ struct state {
     uint16_t control;
     unsigned char vector[VECTORS][16];
 };
+/* clang-format on */
 
-#define EACH_VECTOR(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15)
-#define TEXT(x) #x
-#define LOAD_VECTOR(n) "movups 118+" TEXT(n) "*16(%%rbp), %%xmm" TEXT(n) "\n"
+#define EACH_VECTOR(f)  f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15)
+#define TEXT(x)         #x
+#define LOAD_VECTOR(n)  "movups 118+" TEXT(n) "*16(%%rbp), %%xmm" TEXT(n) "\n"
 #define STORE_VECTOR(n) "movups %%xmm" TEXT(n) ", 118+" TEXT(n) "*16(%%rbp)\n"
 _Static_assert(__builtin_offsetof(struct state, mxcsr) == 112 && __builtin_offsetof(struct state, control) == 116 &&
-               __builtin_offsetof(struct state, flags) == 88, "the code below");
+                   __builtin_offsetof(struct state, flags) == 88,
+               "the code below");
 _Static_assert(__builtin_offsetof(struct state, vector) == 118, "the code below");
 
 __attribute__((noinline)) static void call(const struct state *before, struct state *after, long number)
@@ -40,24 +43,22 @@ __attribute__((noinline)) static void call(const struct state *before, struct st
     } kept = {before, after, 0, 0};
     __asm__ volatile(
         "stmxcsr 16(%[kept])\n fnstcw 20(%[kept])\n"
-        "sub $128, %%rsp\n push %%rbp\n push %[kept]\n mov %[before], %%rbp\n"
-        EACH_VECTOR(LOAD_VECTOR)
-        "ldmxcsr 112(%%rbp)\n fldcw 116(%%rbp)\n"
-        "mov 0(%%rbp), %%rbx\n mov 8(%%rbp), %%rdx\n mov 16(%%rbp), %%rsi\n mov 24(%%rbp), %%rdi\n"
-        "mov 32(%%rbp), %%r8\n mov 40(%%rbp), %%r9\n mov 48(%%rbp), %%r10\n mov 56(%%rbp), %%r12\n"
-        "mov 64(%%rbp), %%r13\n mov 72(%%rbp), %%r14\n mov 80(%%rbp), %%r15\n"
-        "pushq 88(%%rbp)\n popfq\n"
-        "syscall\n"
-        "pushfq\n cld\n"
-        "mov 8(%%rsp), %%rbp\n mov 8(%%rbp), %%rbp\n" /* kept.after */
-        "mov %%rax, 96(%%rbp)\n mov %%r11, 104(%%rbp)\n popq 88(%%rbp)\n"
-        "stmxcsr 112(%%rbp)\n fnstcw 116(%%rbp)\n"
-        "mov %%rbx, 0(%%rbp)\n mov %%rdx, 8(%%rbp)\n mov %%rsi, 16(%%rbp)\n mov %%rdi, 24(%%rbp)\n"
-        "mov %%r8, 32(%%rbp)\n mov %%r9, 40(%%rbp)\n mov %%r10, 48(%%rbp)\n mov %%r12, 56(%%rbp)\n"
-        "mov %%r13, 64(%%rbp)\n mov %%r14, 72(%%rbp)\n mov %%r15, 80(%%rbp)\n"
-        EACH_VECTOR(STORE_VECTOR)
-        "pop %%rbx\n pop %%rbp\n ldmxcsr 16(%%rbx)\n fldcw 20(%%rbx)\n"
-        "add $128, %%rsp\n"
+        "sub $128, %%rsp\n push %%rbp\n push %[kept]\n mov %[before], %%rbp\n" EACH_VECTOR(
+            LOAD_VECTOR) "ldmxcsr 112(%%rbp)\n fldcw 116(%%rbp)\n"
+                         "mov 0(%%rbp), %%rbx\n mov 8(%%rbp), %%rdx\n mov 16(%%rbp), %%rsi\n mov 24(%%rbp), %%rdi\n"
+                         "mov 32(%%rbp), %%r8\n mov 40(%%rbp), %%r9\n mov 48(%%rbp), %%r10\n mov 56(%%rbp), %%r12\n"
+                         "mov 64(%%rbp), %%r13\n mov 72(%%rbp), %%r14\n mov 80(%%rbp), %%r15\n"
+                         "pushq 88(%%rbp)\n popfq\n"
+                         "syscall\n"
+                         "pushfq\n cld\n"
+                         "mov 8(%%rsp), %%rbp\n mov 8(%%rbp), %%rbp\n" /* kept.after */
+                         "mov %%rax, 96(%%rbp)\n mov %%r11, 104(%%rbp)\n popq 88(%%rbp)\n"
+                         "stmxcsr 112(%%rbp)\n fnstcw 116(%%rbp)\n"
+                         "mov %%rbx, 0(%%rbp)\n mov %%rdx, 8(%%rbp)\n mov %%rsi, 16(%%rbp)\n mov %%rdi, 24(%%rbp)\n"
+                         "mov %%r8, 32(%%rbp)\n mov %%r9, 40(%%rbp)\n mov %%r10, 48(%%rbp)\n mov %%r12, 56(%%rbp)\n"
+                         "mov %%r13, 64(%%rbp)\n mov %%r14, 72(%%rbp)\n mov %%r15, 80(%%rbp)\n" EACH_VECTOR(
+                             STORE_VECTOR) "pop %%rbx\n pop %%rbp\n ldmxcsr 16(%%rbx)\n fldcw 20(%%rbx)\n"
+                                           "add $128, %%rsp\n"
         : "+a"(number)
         : [kept] "c"(&kept), [before] "r"(before)
         : "rbx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory", "xmm0",
@@ -140,7 +141,7 @@ int main(void)
     struct timespec moment = {0, 1};
     int folder = open("/", O_RDONLY | O_DIRECTORY);
 #define LOOK(n, ...) look(#n, SYS_##n, __VA_ARGS__)
-#define AT(p) (uint64_t)(uintptr_t)(p)
+#define AT(p)        (uint64_t)(uintptr_t)(p)
     LOOK(getppid, 1, 2, 3, 4);
     LOOK(sched_yield, 1, 2, 3, 4);
     LOOK(write, 1, AT(buffer), 0, 0);

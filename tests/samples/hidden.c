@@ -58,6 +58,7 @@ static long does_rename(int fd) { return syscall(SYS_renameat, AT_FDCWD, "no-suc
 static long does_symlink(int fd) { return syscall(SYS_symlinkat, "a", fd, "b"); }
 static long does_close(int fd) { return syscall(SYS_close, fd); }
 
+/* clang-format off */
 static const struct { const char *name; long (*does)(int fd); } calls[] = {
     {"read", does_read}, {"write", does_write}, {"readv", does_readv}, {"pread", does_pread}, {"lseek", does_lseek},
     {"fstat", does_fstat}, {"fstatat", does_fstatat}, {"fcntl", does_fcntl}, {"flags", does_flags},
@@ -68,6 +69,7 @@ static const struct { const char *name; long (*does)(int fd); } calls[] = {
     {"copy to", does_copy_to}, {"epoll_ctl", does_watch}, {"mmap", does_map}, {"renameat", does_rename},
     {"symlinkat", does_symlink}, {"close", does_close},
 };
+/* clang-format on */
 
 /* Where the folder says that there are some. */
 static int listed(const char *folder)

@@ -40,8 +40,8 @@ int main(void)
     const volatile uintptr_t code = (uintptr_t)library_behind_data;
     memcpy(&front, (const void *)(code - 8), sizeof front);
     printf("in front %llx\n", (unsigned long long)front);
-    printf("picked is pick %d, tables %d %d, calls %d\n", library_picked == library_pick,
-           taken[0] == identity_taken, taken[1] == (function *)dlsym(RTLD_DEFAULT, "identity_own"),
+    printf("picked is pick %d, tables %d %d, calls %d\n", library_picked == library_pick, taken[0] == identity_taken,
+           taken[1] == (function *)dlsym(RTLD_DEFAULT, "identity_own"),
            library_calls(identity_own) + library_calls(library_called));
     return 0;
 }

@@ -1,9 +1,8 @@
 /* Loaded by identity.c: functions whose addresses are taken in different ways. `kept`, `table` and `picked`
  * have hidden names too, by which the library names them: in code, data and a resolver. */
 typedef int function(int);
-#define HIDDEN_NAME(name) \
-    extern function hidden_##name __attribute__((alias("library_" #name), visibility("hidden")))
-#define ALONE __attribute__((noinline, aligned(16)))
+#define HIDDEN_NAME(name) extern function hidden_##name __attribute__((alias("library_" #name), visibility("hidden")))
+#define ALONE             __attribute__((noinline, aligned(16)))
 
 ALONE int library_called(int n) { return n + 100; }
 ALONE int library_kept(int n) { return n + 101; }

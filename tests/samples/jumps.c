@@ -32,7 +32,9 @@ static long past_arguments(void)
     long before, after, first;
     __asm__ volatile("sub $128, %%rsp\n mov %%rsp, %0\n sub $0x118, %%rsp\n movq $77, (%%rsp)\n"
                      "call takes_arguments\n mov %%rsp, %1\n mov %0, %%rsp\n add $128, %%rsp\n"
-                     : "=&r"(before), "=&r"(after), "=&a"(first) : : "rcx", "rdx", "cc", "memory");
+                     : "=&r"(before), "=&r"(after), "=&a"(first)
+                     :
+                     : "rcx", "rdx", "cc", "memory");
     return after - before + 0x118 + (first != 77);
 }
 

@@ -39,20 +39,19 @@ static void restartable(void)
     for (int i = 0; i < 100000; i++) {
         long done = 0;
         while (!done) {
-            __asm__ volatile goto(
-                ".pushsection __rseq_cs, \"aw\"\n .balign 32\n"
-                "3: .long 0, 0\n .quad 1f, 2f-1f, 4f\n .popsection\n"
-                "lea 3b(%%rip), %%rax\n mov %%rax, %[cs]\n"
-                "1: mov %[cpu], %%eax\n"
-                "incq (%[slots], %%rax, 8)\n"
-                "2:\n"
-                ".pushsection __rseq_abort, \"ax\"\n"
-                ".byte 0x0f, 0xb9, 0x3d\n .long 0x53053053\n"
-                "4: jmp %l[aborted]\n .popsection\n"
-                :
-                : [cs] "m"(area->rseq_cs), [cpu] "m"(area->cpu_id), [slots] "r"(per_cpu)
-                : "rax", "memory", "cc"
-                : aborted);
+            __asm__ volatile goto(".pushsection __rseq_cs, \"aw\"\n .balign 32\n"
+                                  "3: .long 0, 0\n .quad 1f, 2f-1f, 4f\n .popsection\n"
+                                  "lea 3b(%%rip), %%rax\n mov %%rax, %[cs]\n"
+                                  "1: mov %[cpu], %%eax\n"
+                                  "incq (%[slots], %%rax, 8)\n"
+                                  "2:\n"
+                                  ".pushsection __rseq_abort, \"ax\"\n"
+                                  ".byte 0x0f, 0xb9, 0x3d\n .long 0x53053053\n"
+                                  "4: jmp %l[aborted]\n .popsection\n"
+                                  :
+                                  : [cs] "m"(area->rseq_cs), [cpu] "m"(area->cpu_id), [slots] "r"(per_cpu)
+                                  : "rax", "memory", "cc"
+                                  : aborted);
             done = 1;
         aborted:;
         }
@@ -77,8 +76,8 @@ static void self(char **argv)
     printf("execfn %d\n", strcmp((char *)getauxval(AT_EXECFN), argv[0]) == 0);
     f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f)) {
-        if (!strncmp(line, "TracerPid", 9) || !strncmp(line, "Threads", 7) ||
-            !strncmp(line, "Sig", 3) || !strncmp(line, "Shd", 3))
+        if (!strncmp(line, "TracerPid", 9) || !strncmp(line, "Threads", 7) || !strncmp(line, "Sig", 3) ||
+            !strncmp(line, "Shd", 3))
             if (strncmp(line, "SigQ", 4)) fputs(line, stdout);
     }
     if (f) fclose(f);

@@ -217,7 +217,8 @@ static void memory(void)
 {
     char *here = sbrk(0);
     int moved = sbrk(5000) == here;
-    printf("break moves %d %d, behind the data %d\n", moved, sbrk(0) == here + 5000, (uintptr_t)here > (uintptr_t)&environ);
+    printf("break moves %d %d, behind the data %d\n", moved, sbrk(0) == here + 5000,
+           (uintptr_t)here > (uintptr_t)&environ);
     pthread_attr_t a;
     void *low;
     size_t size;

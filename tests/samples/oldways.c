@@ -35,9 +35,9 @@ static void calls(void)
     if (low != MAP_FAILED && has_table() && pipe(fds) == 0) {
         long at = (long)(uintptr_t)low;
         strcpy(low, "through the old gate");
-        good = int80(4, fds[1], at, 20) == 20 && int80(3, fds[0], at + 100, 99) == 20 &&
-               !strcmp(low + 100, low) && int80(6, fds[0], 0, 0) == 0 && int80(4, -1, at, 1) == -9 &&
-               int80(39, 1, 0, 0) == -14 && int80(3, fds[1], at, 1) == -9;
+        good = int80(4, fds[1], at, 20) == 20 && int80(3, fds[0], at + 100, 99) == 20 && !strcmp(low + 100, low) &&
+               int80(6, fds[0], 0, 0) == 0 && int80(4, -1, at, 1) == -9 && int80(39, 1, 0, 0) == -14 &&
+               int80(3, fds[1], at, 1) == -9;
     }
     printf("calls %d\n", good);
 }
@@ -69,7 +69,10 @@ static void returns(void)
 /* A call whose structures differ; then out of 64-bit mode. */
 static void refused(void)
 {
-    static const struct { uint32_t at; uint16_t selector; } far = {0, 0x23};
+    static const struct {
+        uint32_t at;
+        uint16_t selector;
+    } far = {0, 0x23};
     printf("time %ld\n", int80(13, 0, 0, 0) == -38 ? -38l : 0l);
     int80(13, 0, 0, 0);
     fflush(stdout);

@@ -52,8 +52,7 @@ static void words(void)
     }
     memcpy(copy, text, sizeof copy);
     int sum = 0, count = 0;
-    for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "), count++)
-        sum += classify(w[0]) * (int)strlen(w);
+    for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "), count++) sum += classify(w[0]) * (int)strlen(w);
     printf("%d words, sum %d, 'k' at %td\n", count, sum, strchr(text, 'k') - text);
 }
 

@@ -39,10 +39,7 @@ static void on_signal(int sig)
     if (sig == SIGPROF) __atomic_fetch_add(&ticks, 1, __ATOMIC_RELAXED);
 }
 
-__attribute__((naked)) static void restorer(void)
-{
-    __asm__ volatile("mov $15, %eax\n syscall");
-}
+__attribute__((naked)) static void restorer(void) { __asm__ volatile("mov $15, %eax\n syscall"); }
 
 static void use_signal_stack(int id)
 {
@@ -63,8 +60,8 @@ __attribute__((noreturn, used)) static void thread_body(long id)
 
 static void start_thread(int id)
 {
-    long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_SYSVSEM | CLONE_THREAD |
-                 CLONE_SETTLS | CLONE_CHILD_CLEARTID;
+    long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SETTLS |
+                 CLONE_CHILD_CLEARTID;
     tls[id][0] = id;
     alive[id] = 1;
     long *top = (long *)(stacks[id] + STACK) - 2;
@@ -113,7 +110,9 @@ __attribute__((noreturn, used)) static void program(void)
         unsigned long mask;
     } action = {on_signal, SA_ONSTACK | SA_RESTART | 0x04000000, restorer, ~0ul};
     call(SYS_rt_sigaction, SIGPROF, (long)&action, 0, 8, 0, 0);
-    struct { long s, us, s2, us2; } timer = {0, 1000, 0, 1000};
+    struct {
+        long s, us, s2, us2;
+    } timer = {0, 1000, 0, 1000};
     call(SYS_setitimer, 2 /* ITIMER_PROF */, (long)&timer, 0, 0, 0, 0);
 
     for (int round = 0; round < 10; round++) {

@@ -1,6 +1,6 @@
 /* The 128 bytes below the stack pointer belong to a leaf procedure: nothing that comes in between, a signal's frame
- * above all, may write there. A leaf fills its red zone and looks at it again after something happened: a timer's signal
- * in a loop, a fault, a signal at a system call. The handlers run on the same stack, with SA_ONSTACK but no
+ * above all, may write there. A leaf fills its red zone and looks at it again after something happened: a timer's
+ * signal in a loop, a fault, a signal at a system call. The handlers run on the same stack, with SA_ONSTACK but no
  * alternate stack, and on an alternate stack; a handler that stands on the alternate stack is interrupted too. */
 #include <signal.h>
 #include <stdint.h>
@@ -17,27 +17,27 @@ static volatile sig_atomic_t hits;
 static volatile unsigned long damaged;
 
 /* Fills the red zone, does `what`, answers how many of its words have changed; -1: another stack pointer. */
-#define IN_RED_ZONE(name, what)                                                                    \
-    __attribute__((noinline)) static long name(uint64_t value, uint64_t number, uint64_t a, uint64_t b) \
-    {                                                                                              \
-        long wrong = 0;                                                                            \
-        __asm__ volatile("lea -136(%%rsp), %%r8\n"                                                 \
-                         "mov %%rsp, %%r9\n"                                                       \
-                         "mov $16, %%r10d\n"                                                       \
-                         "1: mov %[value], (%%r8, %%r10, 8)\n"                                     \
-                         "dec %%r10\n jnz 1b\n" what "\n"                                          \
-                         "cmp %%rsp, %%r9\n je 2f\n mov $-1, %[wrong]\n jmp 4f\n"                  \
-                         "2: lea -136(%%rsp), %%r8\n"                                              \
-                         "mov $16, %%r10d\n"                                                       \
-                         "3: xor %%ebx, %%ebx\n"                                                   \
-                         "cmp %[value], (%%r8, %%r10, 8)\n setne %%bl\n"                           \
-                         "add %%rbx, %[wrong]\n"                                                   \
-                         "dec %%r10\n jnz 3b\n"                                                    \
-                         "4:\n"                                                                    \
-                         : [wrong] "+r"(wrong), "+a"(number), "+D"(a), "+S"(b)                     \
-                         : [value] "r"(value)                                                      \
-                         : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "cc", "memory");         \
-        return wrong;                                                                              \
+#define IN_RED_ZONE(name, what)                                                                                        \
+    __attribute__((noinline)) static long name(uint64_t value, uint64_t number, uint64_t a, uint64_t b)                \
+    {                                                                                                                  \
+        long wrong = 0;                                                                                                \
+        __asm__ volatile("lea -136(%%rsp), %%r8\n"                                                                     \
+                         "mov %%rsp, %%r9\n"                                                                           \
+                         "mov $16, %%r10d\n"                                                                           \
+                         "1: mov %[value], (%%r8, %%r10, 8)\n"                                                         \
+                         "dec %%r10\n jnz 1b\n" what "\n"                                                              \
+                         "cmp %%rsp, %%r9\n je 2f\n mov $-1, %[wrong]\n jmp 4f\n"                                      \
+                         "2: lea -136(%%rsp), %%r8\n"                                                                  \
+                         "mov $16, %%r10d\n"                                                                           \
+                         "3: xor %%ebx, %%ebx\n"                                                                       \
+                         "cmp %[value], (%%r8, %%r10, 8)\n setne %%bl\n"                                               \
+                         "add %%rbx, %[wrong]\n"                                                                       \
+                         "dec %%r10\n jnz 3b\n"                                                                        \
+                         "4:\n"                                                                                        \
+                         : [wrong] "+r"(wrong), "+a"(number), "+D"(a), "+S"(b)                                         \
+                         : [value] "r"(value)                                                                          \
+                         : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "cc", "memory");                             \
+        return wrong;                                                                                                  \
     }
 
 IN_RED_ZONE(in_loop, "mov $60, %%ecx\n 9: dec %%ecx\n jnz 9b")

@@ -54,8 +54,8 @@ static void after_a_fault(int signo)
         if (signo == SIGFPE) __asm__ volatile("div %%ecx" : : "a"(1), "d"(0), "c"(0));
         if (signo == SIGILL) __asm__ volatile("ud2");
     }
-    printf("%s, signal %d: %d times, codes %d %d, same address %d\n", ways[way], signo, (int)times, codes[0],
-           codes[1], addresses[0] == addresses[1]);
+    printf("%s, signal %d: %d times, codes %d %d, same address %d\n", ways[way], signo, (int)times, codes[0], codes[1],
+           addresses[0] == addresses[1]);
 }
 
 static void count(int signo, siginfo_t *info, void *context)

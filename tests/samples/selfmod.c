@@ -54,8 +54,8 @@ int main(void)
     mprotect(p, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
     static const uint8_t loop[] = {
         0x31, 0xc0,                         /* xor eax, eax */
-        0xb9, 0x0a, 0, 0, 0,                /* mov ecx, 10 */
-        0x05, 1, 0, 0, 0,                   /* add eax, 1 */
+        0xb9, 0x0a, 0,    0,    0,          /* mov ecx, 10 */
+        0x05, 1,    0,    0,    0,          /* add eax, 1 */
         0xfe, 0x05, 0xf6, 0xff, 0xff, 0xff, /* inc byte [that immediate] */
         0xff, 0xc9,                         /* dec ecx */
         0x75, 0xf1,                         /* jnz to the add */

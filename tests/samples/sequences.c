@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 enum { THREADS = 4, TIMES = 400000, PROCESSORS = 1024 };
-static struct { _Alignas(64) volatile uint64_t value; } counters[PROCESSORS];
+static struct {
+    _Alignas(64) volatile uint64_t value;
+} counters[PROCESSORS];
 
-static struct rseq *own(void)
-{
-    return (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
-}
+static struct rseq *own(void) { return (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset); }
 
 /* The whole: descriptor; start; is it still this processor's turn; the store. 0: it must be tried again. */
 __attribute__((noinline)) static int add_one(volatile uint64_t *counter, uint32_t cpu, struct rseq *r)
@@ -38,8 +37,7 @@ __attribute__((noinline)) static int add_one(volatile uint64_t *counter, uint32_
                  "7:\n"
                  :
                  : [r] "r"(r), [cpu] "r"(cpu), [counter] "r"(counter),
-                   [cs] "i"(__builtin_offsetof(struct rseq, rseq_cs)),
-                   [id] "i"(__builtin_offsetof(struct rseq, cpu_id))
+                   [cs] "i"(__builtin_offsetof(struct rseq, rseq_cs)), [id] "i"(__builtin_offsetof(struct rseq, cpu_id))
                  : "rax", "rcx", "cc", "memory"
                  : again);
     return 1;

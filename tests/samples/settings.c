@@ -49,20 +49,23 @@ static void no_time(int signo, siginfo_t *info, void *uc)
 }
 
 /* A call that needs no care and one that does, code of its own for each N, a signal to this process. */
-#define WORK(N)                                                                                                \
-    "mov $39, %%eax; syscall; mov %%eax, %%edi\n"                                                              \
-    "mov $10, %%esi; mov $62, %%eax; syscall\n" /* SIGUSR1 */                                                  \
-    "xor %%edi, %%edi; xor %%esi, %%esi; xor %%edx, %%edx; mov $8, %%r10d; mov $14, %%eax; syscall\n"          \
+#define WORK(N)                                                                                                        \
+    "mov $39, %%eax; syscall; mov %%eax, %%edi\n"                                                                      \
+    "mov $10, %%esi; mov $62, %%eax; syscall\n" /* SIGUSR1 */                                                          \
+    "xor %%edi, %%edi; xor %%esi, %%esi; xor %%edx, %%edx; mov $8, %%r10d; mov $14, %%eax; syscall\n"                  \
     "mov $" #N " + 10, %%ecx; 1: lea 2f(%%rip), %%rax; jmp *%%rax; nop; 2: dec %%ecx; jnz 1b\n"
 #define CLOBBERS "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r10", "r11", "r12", "cc", "memory"
 
-#define UNDER(NAME, N)                                                                                         \
-    __attribute__((noinline)) static uint64_t NAME(uint64_t set)                                               \
-    {                                                                                                          \
-        uint64_t after;                                                                                        \
-        __asm__ volatile("pushfq; mov (%%rsp), %%r12; or %1, (%%rsp); popfq\n" WORK(N)                         \
-                         "pushfq; pop %0; push %%r12; popfq" : "=&r"(after) : "r"(set) : CLOBBERS);            \
-        return after & SHOWN;                                                                                  \
+#define UNDER(NAME, N)                                                                                                 \
+    __attribute__((noinline)) static uint64_t NAME(uint64_t set)                                                       \
+    {                                                                                                                  \
+        uint64_t after;                                                                                                \
+        __asm__ volatile(                                                                                              \
+            "pushfq; mov (%%rsp), %%r12; or %1, (%%rsp); popfq\n" WORK(N) "pushfq; pop %0; push %%r12; popfq"          \
+            : "=&r"(after)                                                                                             \
+            : "r"(set)                                                                                                 \
+            : CLOBBERS);                                                                                               \
+        return after & SHOWN;                                                                                          \
     }
 UNDER(under_alignment, 1)
 UNDER(under_direction, 2)
@@ -87,7 +90,10 @@ static void unaligned_access_faults(void)
     static const uint64_t words[2] __attribute__((aligned(16))) = {0x1122334455667788, 0x99};
     uint64_t value;
     __asm__ volatile("pushfq; mov (%%rsp), %%r12; orq $0x40000, (%%rsp); popfq; mov 3(%1), %0\n"
-                     "push %%r12; popfq" : "=&r"(value) : "r"(words) : "r12", "cc", "memory");
+                     "push %%r12; popfq"
+                     : "=&r"(value)
+                     : "r"(words)
+                     : "r12", "cc", "memory");
     printf("unaligned: %lx, %ld faults, code %ld\n", (long)value, faults, code_of_fault);
 }
 
@@ -96,10 +102,11 @@ static void floating_point_is_kept(void)
     static uint32_t mxcsr = 0xffc0, mxcsr_after, normal = 0x1f80; /* not on the stack, which is moved */
     static uint16_t control = 0x77f, control_after;
     static double left;
-    __asm__ volatile("sub $128, %%rsp; ldmxcsr %3; fldcw %4; fldpi\n" WORK(5)
-                     "stmxcsr %0; fnstcw %1; fstpl %2; ldmxcsr %5; fninit; add $128, %%rsp"
+    __asm__ volatile("sub $128, %%rsp; ldmxcsr %3; fldcw %4; fldpi\n" WORK(
+                         5) "stmxcsr %0; fnstcw %1; fstpl %2; ldmxcsr %5; fninit; add $128, %%rsp"
                      : "=m"(mxcsr_after), "=m"(control_after), "=m"(left)
-                     : "m"(mxcsr), "m"(control), "m"(normal) : CLOBBERS);
+                     : "m"(mxcsr), "m"(control), "m"(normal)
+                     : CLOBBERS);
     printf("floating point: %#x %#x %.17g\n", mxcsr_after, control_after, left);
 }
 
@@ -107,9 +114,11 @@ static void time_stamps_fault(void)
 {
     faults = 0;
     prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
-    __asm__ volatile("sub $128, %%rsp\n" WORK(6) "rdtsc\n"
-                     "mov $1000, %%ecx; 3: call 4f; dec %%ecx; jnz 3b; jmp 5f; 4: nop; ret; 5:\n"
-                     "add $128, %%rsp" ::: CLOBBERS);
+    __asm__ volatile(
+        "sub $128, %%rsp\n" WORK(6) "rdtsc\n"
+                                    "mov $1000, %%ecx; 3: call 4f; dec %%ecx; jnz 3b; jmp 5f; 4: nop; ret; 5:\n"
+                                    "add $128, %%rsp" ::
+                                        : CLOBBERS);
     int now = 0;
     prctl(PR_GET_TSC, &now, 0, 0, 0);
     prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
@@ -119,7 +128,7 @@ static void time_stamps_fault(void)
 }
 
 /* Not blocked meanwhile: a tool's code may fault in the handler as well. */
-static void catch(int signo, void (*with)(int, siginfo_t *, void *))
+static void catch (int signo, void (*with)(int, siginfo_t *, void *))
 {
     struct sigaction sa = {.sa_sigaction = with, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(signo, &sa, NULL);
@@ -127,9 +136,9 @@ static void catch(int signo, void (*with)(int, siginfo_t *, void *))
 
 int main(void)
 {
-    catch(SIGUSR1, handler);
-    catch(SIGBUS, unaligned);
-    catch(SIGSEGV, no_time);
+    catch (SIGUSR1, handler);
+    catch (SIGBUS, unaligned);
+    catch (SIGSEGV, no_time);
     flags_are_kept();
     unaligned_access_faults();
     floating_point_is_kept();

@@ -47,8 +47,8 @@ static void on_segv(int sig, siginfo_t *si, void *context)
     greg_t *r = uc->uc_mcontext.gregs;
     if (sig != SIGSEGV || (uintptr_t)si->si_addr != 0x1000) wrong |= 1;
     if (r[REG_RIP] != (greg_t)fault_at) wrong |= 2;
-    if (r[REG_R8] != 0x1111 || r[REG_R9] != 0x2222 || r[REG_R10] != 0x3333 ||
-        r[REG_R11] != 0x4444 || r[REG_R12] != 0x5555 || r[REG_R13] != 0x6666)
+    if (r[REG_R8] != 0x1111 || r[REG_R9] != 0x2222 || r[REG_R10] != 0x3333 || r[REG_R11] != 0x4444 ||
+        r[REG_R12] != 0x5555 || r[REG_R13] != 0x6666)
         wrong |= 4;
     if (!(r[REG_EFL] & 1)) wrong |= 8;
     r[REG_RAX] = 1000;
@@ -186,8 +186,7 @@ static void others(void)
     printf("stack overflow escaped %d\n", escaped);
 
     on_handler(SIGFPE, on_overflow, 0);
-    if (!sigsetjmp(escape, 1))
-        __asm__ volatile("xor %%ecx, %%ecx\n cltd\n idiv %%ecx" ::"a"(1) : "rcx", "rdx", "cc");
+    if (!sigsetjmp(escape, 1)) __asm__ volatile("xor %%ecx, %%ecx\n cltd\n idiv %%ecx" ::"a"(1) : "rcx", "rdx", "cc");
     on_handler(SIGILL, on_overflow, 0);
     if (!sigsetjmp(escape, 1)) __asm__ volatile("ud2");
     on_handler(SIGTRAP, on_tick, 0);

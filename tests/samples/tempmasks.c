@@ -23,7 +23,8 @@ static volatile int count;
 static const struct {
     int number;
     char letter;
-} known[] = {{SIGUSR1, '1'}, {SIGUSR2, '2'}, {SIGALRM, 'A'}, {SIGHUP, 'H'}, {SIGTERM, 'T'}, {REALTIME, 'R'}, {SIGSEGV, 'S'}};
+} known[] = {{SIGUSR1, '1'}, {SIGUSR2, '2'},  {SIGALRM, 'A'}, {SIGHUP, 'H'},
+             {SIGTERM, 'T'}, {REALTIME, 'R'}, {SIGSEGV, 'S'}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static char letter_of(int sig)
@@ -94,7 +95,10 @@ static void tell(enum call how, const char *what, int answer)
     sigprocmask(SIG_SETMASK, NULL, &mask);
     sigpending(&pending);
     printf("%s %s: %d %s, mask '%s', pending '%s'\n", names[how], what, answer,
-           error == EINTR ? "EINTR" : error ? "other" : "", letters(&mask, a), letters(&pending, b));
+           error == EINTR ? "EINTR"
+           : error        ? "other"
+                          : "",
+           letters(&mask, a), letters(&pending, b));
     for (int i = 0; i < count; i++) printf("    %s\n", seen[i]);
     count = 0;
 }

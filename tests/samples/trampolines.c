@@ -85,12 +85,12 @@ static long counts_beside(void)
 static long changes_next(void)
 {
     static const uint8_t code[] = {
-        0x31, 0xc0,                               /*     xor eax, eax */
-        0x89, 0x3d, 0x01, 0x00, 0x00, 0x00,       /* 1:  mov [rip + 1], edi */
-        0x05, 0x00, 0x00, 0x00, 0x00,             /*     add eax, the immediate just written */
-        0x01, 0xc0,                               /*     add eax, eax */
-        0xff, 0xcf,                               /*     dec edi */
-        0x75, 0xef,                               /*     jnz 1b */
+        0x31, 0xc0,                         /*     xor eax, eax */
+        0x89, 0x3d, 0x01, 0x00, 0x00, 0x00, /* 1:  mov [rip + 1], edi */
+        0x05, 0x00, 0x00, 0x00, 0x00,       /*     add eax, the immediate just written */
+        0x01, 0xc0,                         /*     add eax, eax */
+        0xff, 0xcf,                         /*     dec edi */
+        0x75, 0xef,                         /*     jnz 1b */
         0xc3,
     };
     uint8_t *p = code_pages();

@@ -29,22 +29,24 @@ static unsigned width(void)
 }
 
 /* Code with blocks, calls and a division, for snippets to be put into; no vector instruction. */
-#define WORK                                                                                        \
-    "mov $200, %%ecx; 1: test $3, %%cl; jnz 2f; lea 3f(%%rip), %%rax; push %%rax; jmp 4f; 2: nop\n" \
-    "3: dec %%ecx; jnz 1b; mov $39, %%eax; syscall; mov %%eax, %%edi\n"                            \
-    "mov $10, %%esi; mov $62, %%eax; syscall; jmp 5f\n" /* SIGUSR1 */                               \
+#define WORK                                                                                                           \
+    "mov $200, %%ecx; 1: test $3, %%cl; jnz 2f; lea 3f(%%rip), %%rax; push %%rax; jmp 4f; 2: nop\n"                    \
+    "3: dec %%ecx; jnz 1b; mov $39, %%eax; syscall; mov %%eax, %%edi\n"                                                \
+    "mov $10, %%esi; mov $62, %%eax; syscall; jmp 5f\n" /* SIGUSR1 */                                                  \
     "4: mov $7, %%eax; xor %%edx, %%edx; mov $2, %%esi; div %%esi; ret; 5:\n"
 #define CLOBBERS "rax", "rcx", "rdx", "rsi", "rdi", "r11", "cc", "memory"
 
-#define KEEP(NAME, MOVE, REGISTER)                                                                             \
-    __attribute__((noinline)) static void NAME(void)                                                           \
-    {                                                                                                          \
-        __asm__ volatile("sub $128, %%rsp\n"                                                                   \
-                         ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"                                      \
-                         " " MOVE " 64*\\r(%0), %%" REGISTER "\\r\n .endr\n" WORK                              \
-                         ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"                                      \
-                         " " MOVE " %%" REGISTER "\\r, 64*\\r(%1)\n .endr\n add $128, %%rsp"                   \
-                         : : "r"(in), "r"(out) : CLOBBERS);                                                    \
+#define KEEP(NAME, MOVE, REGISTER)                                                                                     \
+    __attribute__((noinline)) static void NAME(void)                                                                   \
+    {                                                                                                                  \
+        __asm__ volatile("sub $128, %%rsp\n"                                                                           \
+                         ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"                                              \
+                         " " MOVE " 64*\\r(%0), %%" REGISTER "\\r\n .endr\n" WORK                                      \
+                         ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"                                              \
+                         " " MOVE " %%" REGISTER "\\r, 64*\\r(%1)\n .endr\n add $128, %%rsp"                           \
+                         :                                                                                             \
+                         : "r"(in), "r"(out)                                                                           \
+                         : CLOBBERS);                                                                                  \
     }
 KEEP(keep_xmm, "movups", "xmm")
 KEEP(keep_ymm, "vmovdqu", "ymm")

@@ -1,5 +1,5 @@
-/* A signal that comes shortly before a call sleeps. Its handler writes to the pipe that the call waits for, so natively no
- * order of the two is ever fatal: the handler runs at once, and then there is something to read. Where the handler
+/* A signal that comes shortly before a call sleeps. Its handler writes to the pipe that the call waits for, so natively
+ * no order of the two is ever fatal: the handler runs at once, and then there is something to read. Where the handler
  * would only run at some later moment the call must not go to sleep before. Tried with a timer that goes off in
  * the middle of a long instruction right in front of the call, with delays that sweep over the call's own
  * way, and with another thread that sends signals as fast as they are taken. */

@@ -1,8 +1,8 @@
 /* Which memory an instruction is about to touch, by Zydis and the registers before it.
  *
- * Masked operands have a file of their own (elements.c). Explicit and string operands are base + index*scale + disp (+ segment base). Pushes and calls
- * write below the stack pointer; Zydis describes their hidden operand by its base only. xsave and its kin
- * touch as much as their feature mask asks for. */
+ * Masked operands have a file of their own (elements.c). Explicit and string operands are base + index*scale + disp (+
+ * segment base). Pushes and calls write below the stack pointer; Zydis describes their hidden operand by its base only.
+ * xsave and its kin touch as much as their feature mask asks for. */
 #include "stepper.h"
 
 #include <Zydis/Zydis.h>
@@ -51,8 +51,7 @@ static uint64_t segment_base(const struct user_regs_struct *r, ZydisRegister seg
     return 0;
 }
 
-static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in,
-                          const ZydisDecodedOperand *op)
+static uint64_t effective(const machine *m, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
 {
     uint64_t next = m->regs->rip + in->length;
     /* What an instruction pushes or pops is at the whole of rsp, whatever its address size. */
@@ -93,19 +92,16 @@ static uint32_t xsave_size(uint64_t mask, bool compact)
     return compact ? next : end;
 }
 
-static uint32_t operand_size(const machine *m, const ZydisDecodedInstruction *in,
-                             const ZydisDecodedOperand *op)
+static uint32_t operand_size(const machine *m, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
 {
     uint64_t mask = m->regs->rdx << 32 | (uint32_t)m->regs->rax;
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_XSAVE:
     case ZYDIS_MNEMONIC_XSAVE64:
     case ZYDIS_MNEMONIC_XSAVEOPT:
-    case ZYDIS_MNEMONIC_XSAVEOPT64:
-        return xsave_size(mask, false);
+    case ZYDIS_MNEMONIC_XSAVEOPT64: return xsave_size(mask, false);
     case ZYDIS_MNEMONIC_XSAVEC:
-    case ZYDIS_MNEMONIC_XSAVEC64:
-        return xsave_size(mask, true);
+    case ZYDIS_MNEMONIC_XSAVEC64: return xsave_size(mask, true);
     case ZYDIS_MNEMONIC_XRSTOR:
     case ZYDIS_MNEMONIC_XRSTOR64: {
         uint64_t compact = 0;
@@ -114,8 +110,7 @@ static uint32_t operand_size(const machine *m, const ZydisDecodedInstruction *in
         process_vm_readv(m->pid, &to, 1, &from, 1, 0);
         return xsave_size(mask, compact >> 63);
     }
-    default:
-        return op->size / 8;
+    default: return op->size / 8;
     }
 }
 
@@ -125,12 +120,10 @@ static bool is_push(const ZydisDecodedInstruction *in)
 }
 
 /* One operand's accesses of one direction. */
-static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in,
-                            const ZydisDecodedOperand *ops, const ZydisDecodedOperand *op,
-                            bool write, step_access *out, int n)
+static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
+                            const ZydisDecodedOperand *op, bool write, step_access *out, int n)
 {
-    ZydisOperandActions want =
-        write ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
+    ZydisOperandActions want = write ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_MASK_READ;
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || !(op->actions & want)) return n;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_AGEN) return n;
     const ZydisDecodedOperand *mask = step_mask(in, ops, op);
@@ -144,16 +137,15 @@ static int operand_accesses(const machine *m, const ZydisDecodedInstruction *in,
     bool hidden = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
     if (write && hidden && is_push(in) && op->mem.base == ZYDIS_REGISTER_RSP) address -= size;
     /* pop [rsp+x] uses the stack pointer after the pop. */
-    if (write && !hidden && in->mnemonic == ZYDIS_MNEMONIC_POP &&
-        op->mem.base == ZYDIS_REGISTER_RSP)
+    if (write && !hidden && in->mnemonic == ZYDIS_MNEMONIC_POP && op->mem.base == ZYDIS_REGISTER_RSP)
         address += in->operand_width / 8;
     if (size == 0) return n;
     out[n] = (step_access){address, size, 1, write};
     return n + 1;
 }
 
-int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
-                  size_t code_size, step_access out[STEP_MAX_ACCESSES], bool *is_rep)
+int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code, size_t code_size,
+                  step_access out[STEP_MAX_ACCESSES], bool *is_rep)
 {
     static ZydisDecoder decoder;
     static bool ready;
@@ -169,8 +161,7 @@ int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t 
         in.meta.category == ZYDIS_CATEGORY_WIDENOP || in.mnemonic == ZYDIS_MNEMONIC_NOP)
         return 0;
 
-    *is_rep = in.attributes &
-              (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+    *is_rep = in.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
     uint64_t count = in.address_width == 32 ? (uint32_t)regs->rcx : regs->rcx;
     if (*is_rep && count == 0) return 0;
 

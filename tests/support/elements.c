@@ -11,7 +11,10 @@
 
 enum { X_YMM = 2, X_OPMASK = 5, X_ZMM = 6, X_HIGH = 7 };
 
-typedef struct vectors { uint8_t area[16384]; size_t size; } vectors;
+typedef struct vectors {
+    uint8_t area[16384];
+    size_t size;
+} vectors;
 
 static const uint8_t *component(const vectors *v, unsigned i, unsigned offset, unsigned bytes)
 {
@@ -51,9 +54,14 @@ static bool suppresses_faults(const ZydisDecodedInstruction *in)
     const char *name = ZydisMnemonicGetString(in->mnemonic);
     if (strncmp(name, "v4f", 3) == 0 || strncmp(name, "vp4dp", 5) == 0) return false;
     switch (in->meta.exception_class) {
-    case ZYDIS_EXCEPTION_CLASS_E1NF: case ZYDIS_EXCEPTION_CLASS_E2NF: case ZYDIS_EXCEPTION_CLASS_E3NF:
-    case ZYDIS_EXCEPTION_CLASS_E4NF: case ZYDIS_EXCEPTION_CLASS_E5NF: case ZYDIS_EXCEPTION_CLASS_E6NF:
-    case ZYDIS_EXCEPTION_CLASS_E9NF: case ZYDIS_EXCEPTION_CLASS_E10NF:
+    case ZYDIS_EXCEPTION_CLASS_E1NF:
+    case ZYDIS_EXCEPTION_CLASS_E2NF:
+    case ZYDIS_EXCEPTION_CLASS_E3NF:
+    case ZYDIS_EXCEPTION_CLASS_E4NF:
+    case ZYDIS_EXCEPTION_CLASS_E5NF:
+    case ZYDIS_EXCEPTION_CLASS_E6NF:
+    case ZYDIS_EXCEPTION_CLASS_E9NF:
+    case ZYDIS_EXCEPTION_CLASS_E10NF:
     case ZYDIS_EXCEPTION_CLASS_E11NF: return false;
     default: return true;
     }
@@ -71,8 +79,7 @@ const ZydisDecodedOperand *step_mask(const ZydisDecodedInstruction *in, const Zy
     for (unsigned i = 0; i < in->operand_count; i++) {
         if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
         if (ops[i].encoding == ZYDIS_OPERAND_ENCODING_MASK)
-            return ops[i].reg.value != ZYDIS_REGISTER_K0 && (store || suppresses_faults(in)) ? &ops[i]
-                                                                                            : NULL;
+            return ops[i].reg.value != ZYDIS_REGISTER_K0 && (store || suppresses_faults(in)) ? &ops[i] : NULL;
         if (ops[i].encoding == ZYDIS_OPERAND_ENCODING_NDSNDD && (named || vsib)) return &ops[i];
     }
     return NULL;
@@ -86,8 +93,8 @@ static unsigned lane_count(const ZydisDecodedInstruction *in, unsigned elements)
 }
 
 /* Bit e of the answer: element e is accessed. */
-static uint64_t active_elements(const ZydisDecodedInstruction *in, const uint8_t mask[64], bool bits,
-                                unsigned elements, unsigned size)
+static uint64_t active_elements(const ZydisDecodedInstruction *in, const uint8_t mask[64], bool bits, unsigned elements,
+                                unsigned size)
 {
     const char *name = ZydisMnemonicGetString(in->mnemonic);
     bool packed = bits && (strstr(name, "expand") || strstr(name, "compress"));

@@ -24,8 +24,7 @@ step_kind step_flow(const uint8_t *code, size_t size, unsigned *length)
     case ZYDIS_CATEGORY_COND_BR: return in.mnemonic == ZYDIS_MNEMONIC_XBEGIN ? STEP_OTHER : STEP_CONDITIONAL;
     case ZYDIS_CATEGORY_RET: return STEP_INDIRECT;
     case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_UNCOND_BR:
-        return ops[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? STEP_DIRECT : STEP_INDIRECT;
+    case ZYDIS_CATEGORY_UNCOND_BR: return ops[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? STEP_DIRECT : STEP_INDIRECT;
     case ZYDIS_CATEGORY_SYSCALL:
     case ZYDIS_CATEGORY_INTERRUPT: return STEP_OTHER;
     default: break;

@@ -105,8 +105,7 @@ static void forget_code(places *p)
 static void note_access(stepper *s, uint64_t pc, const step_access *a)
 {
     char line[96];
-    int n = snprintf(line, sizeof line, "%" PRIx64 " %c %" PRIx64 " %u", pc, a->write ? 'W' : 'R',
-                     a->address, a->size);
+    int n = snprintf(line, sizeof line, "%" PRIx64 " %c %" PRIx64 " %u", pc, a->write ? 'W' : 'R', a->address, a->size);
     if (a->count != 1) n += snprintf(line + n, sizeof line - (size_t)n, " x%u", a->count);
     line[n++] = '\n';
     line[n] = 0;
@@ -145,12 +144,11 @@ static void read_maps(stepper *s)
         uint64_t start, end, offset;
         char perms[5];
         int at = 0;
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &start, &end, perms,
-                   &offset, &at) < 4 || perms[2] != 'x')
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &start, &end, perms, &offset, &at) < 4 ||
+            perms[2] != 'x')
             continue;
         const char *name = at ? line + at : "\n";
-        fprintf(out, "map %" PRIx64 " %" PRIx64 " %" PRIx64 " %s", start, end, offset,
-                *name ? name : "\n");
+        fprintf(out, "map %" PRIx64 " %" PRIx64 " %" PRIx64 " %s", start, end, offset, *name ? name : "\n");
     }
     fclose(out);
     fclose(f);
@@ -162,8 +160,7 @@ static void read_maps(stepper *s)
 static bool changes_mappings(const place *p, const struct user_regs_struct *regs)
 {
     if (p->code_size < 2 || p->code[0] != 0x0f || p->code[1] != 0x05) return false;
-    return regs->rax == SYS_mmap || regs->rax == SYS_munmap || regs->rax == SYS_mprotect ||
-           regs->rax == SYS_mremap;
+    return regs->rax == SYS_mmap || regs->rax == SYS_munmap || regs->rax == SYS_mprotect || regs->rax == SYS_mremap;
 }
 
 /* An instruction on its way: where, what it touches, whether it repeats. */

@@ -28,8 +28,8 @@ enum { STEP_MAX_ACCESSES = 72 };
 /* Memory that the instruction at `regs->rip` (bytes in `code`) is about to touch, in operand order,
  * reads before writes. Returns how many. A REP string instruction gives its first iteration's (none
  * when the count is zero), a masked operand each element that the mask lets through. */
-int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code,
-                  size_t code_size, step_access out[STEP_MAX_ACCESSES], bool *is_rep);
+int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code, size_t code_size,
+                  step_access out[STEP_MAX_ACCESSES], bool *is_rep);
 
 /* flow.c: what the instruction does with control; all but plain ones end a block. Its length too. */
 typedef enum step_kind {
@@ -42,7 +42,9 @@ typedef enum step_kind {
 step_kind step_flow(const uint8_t *code, size_t size, unsigned *length);
 const char *step_mnemonic(const uint8_t *code, size_t size);
 
-typedef struct step_edge { uint64_t from, to, count; } step_edge;
+typedef struct step_edge {
+    uint64_t from, to, count;
+} step_edge;
 typedef struct step_edges {
     step_edge *at;
     size_t size, used;
@@ -52,7 +54,9 @@ size_t step_edges_sort(step_edges *); /* how many; from `at` on. Nothing can be 
 
 /* elements.c: the operand that masks `mem`, or NULL; what it lets through, up to 64 accesses. `at` is
  * the address without the segment and without a vector index. */
-typedef struct step_place { uint64_t offset, segment_base; } step_place;
+typedef struct step_place {
+    uint64_t offset, segment_base;
+} step_place;
 const ZydisDecodedOperand *step_mask(const ZydisDecodedInstruction *, const ZydisDecodedOperand *ops,
                                      const ZydisDecodedOperand *mem);
 int step_elements(pid_t pid, const ZydisDecodedInstruction *, const ZydisDecodedOperand *mask,

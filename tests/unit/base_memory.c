@@ -26,10 +26,7 @@ static uint64_t next_random(void)
     return seed;
 }
 
-static uint64_t below(uint64_t n)
-{
-    return next_random() % n;
-}
+static uint64_t below(uint64_t n) { return next_random() % n; }
 
 static int set_seed(void **state)
 {
@@ -134,9 +131,7 @@ static void test_vector_keeps_items(void **state)
         case 2:
             if (below(500) == 0) inl_vec_free(&v), expected = 0;
             break;
-        default:
-            assert_true(inl_vec_push(&v, (wide){expected, ~expected, expected * 3}));
-            expected++;
+        default: assert_true(inl_vec_push(&v, (wide){expected, ~expected, expected * 3})); expected++;
         }
         assert_int_equal(v.count, expected);
         assert_true(v.capacity >= v.count);

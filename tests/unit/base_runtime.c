@@ -106,10 +106,7 @@ static void test_log_names(void **state)
 
 static int evaluated;
 
-static int evaluate(void)
-{
-    return ++evaluated;
-}
+static int evaluate(void) { return ++evaluated; }
 
 static void test_log_line(void **state)
 {
@@ -165,8 +162,7 @@ static void test_lock_excludes(void **state)
     (void)state;
     guarded = 0;
     pthread_t t[THREADS];
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&t[i], NULL, count_up, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&t[i], NULL, count_up, NULL), 0);
     for (unsigned i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
     assert_int_equal(guarded, (uint64_t)THREADS * ROUNDS);
     assert_int_equal(lock.word, 0);

@@ -63,8 +63,7 @@ static void test_found_late(void **state)
     (void)state;
     sample s = analyse("late", found_late_s);
     check_edges(&s);
-    for (uint32_t i = 0; i < s.program->proc_count; i++)
-        assert_int_equal(s.program->procs[i].status, CFG_PROC_WHOLE);
+    for (uint32_t i = 0; i < s.program->proc_count; i++) assert_int_equal(s.program->procs[i].status, CFG_PROC_WHOLE);
     drop(&s);
 }
 

@@ -31,16 +31,19 @@ static void make(sample *s)
 {
     memset(s, 0, sizeof *s);
     s->proc = (cfg_proc){.addr = 0, .size = sizeof code, .block_count = 3};
-    s->blocks[0] = (cfg_block){.addr = 0, .size = 2, .insn_count = 1, .edge_count = 1,
-                               .flags = CFG_BLOCK_ENTRY};
+    s->blocks[0] = (cfg_block){.addr = 0, .size = 2, .insn_count = 1, .edge_count = 1, .flags = CFG_BLOCK_ENTRY};
     s->blocks[1] = (cfg_block){.addr = 2, .size = 6, .insn_count = 3, .first_edge = 1, .edge_count = 2};
-    s->blocks[2] = (cfg_block){.addr = 8, .size = 3, .insn_count = 2, .first_edge = 3,
-                               .flags = CFG_BLOCK_RETURN};
+    s->blocks[2] = (cfg_block){.addr = 8, .size = 3, .insn_count = 2, .first_edge = 3, .flags = CFG_BLOCK_RETURN};
     s->edges[0] = (cfg_edge){.target = 2, .from = 0, .to = 1, .kind = CFG_EDGE_FALL};
     s->edges[1] = (cfg_edge){.target = 2, .from = 1, .to = 1, .kind = CFG_EDGE_TAKEN, .back = true};
     s->edges[2] = (cfg_edge){.target = 8, .from = 1, .to = 2, .kind = CFG_EDGE_NOT_TAKEN};
-    s->program = (cfg_program){.isa = &isa_x86_64, .procs = &s->proc, .blocks = s->blocks,
-                               .edges = s->edges, .proc_count = 1, .block_count = 3, .edge_count = 3};
+    s->program = (cfg_program){.isa = &isa_x86_64,
+                               .procs = &s->proc,
+                               .blocks = s->blocks,
+                               .edges = s->edges,
+                               .proc_count = 1,
+                               .block_count = 3,
+                               .edge_count = 3};
     unsigned n = 0;
     for (size_t at = 0; at < sizeof code; at += s->insns[n++].len)
         assert_int_equal(isa_x86_64.decode(code + at, sizeof code - at, at, &s->insns[n]), ISA_OK);
@@ -125,8 +128,13 @@ static cfg_need wanted(uint32_t flags, uint32_t to, cfg_edge_kind kind)
                            {.addr = 20, .proc = 1, .flags = CFG_BLOCK_OUTSIDE},
                            {.addr = 32, .proc = 2, .flags = CFG_BLOCK_ENTRY}};
     cfg_edge edge = {.to = to, .kind = kind};
-    cfg_program program = {.isa = &isa_x86_64, .procs = procs, .blocks = blocks, .edges = &edge,
-                           .proc_count = 3, .block_count = 5, .edge_count = 1};
+    cfg_program program = {.isa = &isa_x86_64,
+                           .procs = procs,
+                           .blocks = blocks,
+                           .edges = &edge,
+                           .proc_count = 3,
+                           .block_count = 5,
+                           .edge_count = 1};
     isa_insn insns[3];
     inl_arena arena = {0};
     unsigned n = 0;
@@ -177,12 +185,8 @@ static void other_procedures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registers),
-        cmocka_unit_test(flags),
-        cmocka_unit_test(snippets_read_too),
-        cmocka_unit_test(what_leaves),
-        cmocka_unit_test(calls),
-        cmocka_unit_test(other_procedures),
+        cmocka_unit_test(registers),   cmocka_unit_test(flags), cmocka_unit_test(snippets_read_too),
+        cmocka_unit_test(what_leaves), cmocka_unit_test(calls), cmocka_unit_test(other_procedures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

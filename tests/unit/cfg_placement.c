@@ -29,8 +29,11 @@ typedef struct sample {
 
 static void add_edge(sample *s, uint32_t from, uint32_t to, cfg_edge_kind kind)
 {
-    s->edges[s->cfg.edge_count++] =
-        (cfg_edge){.target = to == CFG_NONE ? 1000 : to + 1, .from = from, .to = to, .kind = kind, .back = to != CFG_NONE && to <= from};
+    s->edges[s->cfg.edge_count++] = (cfg_edge){.target = to == CFG_NONE ? 1000 : to + 1,
+                                               .from = from,
+                                               .to = to,
+                                               .kind = kind,
+                                               .back = to != CFG_NONE && to <= from};
     s->blocks[from].edge_count++;
 }
 
@@ -57,8 +60,7 @@ static void make_block(sample *s, uint32_t i, uint32_t n)
         break;
     default:
         add_edge(s, i, any(9) ? any(n) : CFG_NONE, CFG_EDGE_TAKEN);
-        if (s->edges[s->cfg.edge_count - 1].to == CFG_NONE)
-            s->edges[s->cfg.edge_count - 1].kind = CFG_EDGE_TAIL;
+        if (s->edges[s->cfg.edge_count - 1].to == CFG_NONE) s->edges[s->cfg.edge_count - 1].kind = CFG_EDGE_TAIL;
         add_edge(s, i, next, next == CFG_NONE ? CFG_EDGE_TAIL : CFG_EDGE_NOT_TAKEN);
     }
     if (any(12) == 0) b->flags |= CFG_BLOCK_LANDING;
@@ -148,9 +150,11 @@ static void test_loop(void **state)
     s.cfg = (cfg_program){.procs = &s.proc, .blocks = s.blocks, .edges = s.edges};
     s.proc.block_count = s.cfg.block_count = 6;
     s.blocks[0].flags = CFG_BLOCK_ENTRY;
-    static const struct { uint32_t from, to; cfg_edge_kind kind; } e[] = {
-        {0, 1, CFG_EDGE_FALL}, {1, 3, CFG_EDGE_TAKEN}, {1, 2, CFG_EDGE_NOT_TAKEN}, {2, 4, CFG_EDGE_JUMP},
-        {3, 4, CFG_EDGE_FALL}, {4, 1, CFG_EDGE_TAKEN}, {4, 5, CFG_EDGE_NOT_TAKEN}};
+    static const struct {
+        uint32_t from, to;
+        cfg_edge_kind kind;
+    } e[] = {{0, 1, CFG_EDGE_FALL}, {1, 3, CFG_EDGE_TAKEN}, {1, 2, CFG_EDGE_NOT_TAKEN}, {2, 4, CFG_EDGE_JUMP},
+             {3, 4, CFG_EDGE_FALL}, {4, 1, CFG_EDGE_TAKEN}, {4, 5, CFG_EDGE_NOT_TAKEN}};
     for (uint32_t i = 0; i < sizeof e / sizeof *e; i++) {
         if (i == 0 || e[i].from != e[i - 1].from) s.blocks[e[i].from].first_edge = i;
         add_edge(&s, e[i].from, e[i].to, e[i].kind);

@@ -103,8 +103,7 @@ static const cfg_proc *whole_proc(const sample *s, const char *name)
 static unsigned count_blocks(const sample *s, const cfg_proc *p, uint32_t flags)
 {
     unsigned n = 0;
-    for (uint32_t i = 0; i < p->block_count; i++)
-        n += (s->program->blocks[p->first_block + i].flags & flags) == flags;
+    for (uint32_t i = 0; i < p->block_count; i++) n += (s->program->blocks[p->first_block + i].flags & flags) == flags;
     return n;
 }
 

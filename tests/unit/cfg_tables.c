@@ -16,59 +16,58 @@
  * entries, of which code knows nothing but what the procedure does. */
 #define PROC(name, guard) PROC_WITH(name, guard, EIGHT(name))
 #define PROC_WITH(name, guard, entries)                                                                                \
-    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n" guard                  \
-    "lea " name "_table(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n"                             \
-    CASE(name, "0") CASE(name, "1") CASE(name, "2") CASE(name, "3") CASE(name, "4") CASE(name, "5") CASE(name, "6")    \
-    CASE(name, "7") "9: xor %eax,%eax\nret\n.cfi_endproc\n" name "_end:\n.size " name ",.-" name "\n"                  \
-    ".section .rodata\n.p2align 2\n" name "_table:\n" entries
-#define CASE(name, n) name "_" n ": mov $" n ",%eax\nret\n"
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n" guard "lea " name      \
+    "_table(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\nadd %rdx,%rax\njmp *%rax\n" CASE(name, "0") CASE(name, "1")         \
+        CASE(name, "2") CASE(name, "3") CASE(name, "4") CASE(name, "5") CASE(name, "6")                                \
+            CASE(name, "7") "9: xor %eax,%eax\nret\n.cfi_endproc\n" name "_end:\n.size " name ",.-" name "\n"          \
+                            ".section .rodata\n.p2align 2\n" name "_table:\n" entries
+#define CASE(name, n)  name "_" n ": mov $" n ",%eax\nret\n"
 #define ENTRY(name, n) ".long " name "_" n " - " name "_table\n"
-#define FOUR(name) ENTRY(name, "0") ENTRY(name, "1") ENTRY(name, "2") ENTRY(name, "3")
-#define EIGHT(name) FOUR(name) ENTRY(name, "4") ENTRY(name, "5") ENTRY(name, "6") ENTRY(name, "7")
-#define NUMBERS ".long 0x12345678, 0x12345678\n"
+#define FOUR(name)     ENTRY(name, "0") ENTRY(name, "1") ENTRY(name, "2") ENTRY(name, "3")
+#define EIGHT(name)    FOUR(name) ENTRY(name, "4") ENTRY(name, "5") ENTRY(name, "6") ENTRY(name, "7")
+#define NUMBERS        ".long 0x12345678, 0x12345678\n"
 
 /* A procedure that no unwind table describes, and that jumps to where a pointer says. */
 #define JUMPS(name, before)                                                                                            \
-    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
     "mov 8(%rdi),%rax\njmp *%rax\n.size " name ",.-" name "\n"
 
 static const char source[] =
     /* conditions, one by one */
-    PROC("above", "cmp $5,%edi\nja 9f\nmov %edi,%edi\n")
-    PROC("not_below", "cmp $5,%edi\njae 9f\nmov %edi,%edi\n")
-    PROC("below_or_equal", "cmp $5,%edi\njbe 1f\njmp 9f\n1: mov %edi,%edi\n")
-    PROC("below", "cmp $5,%edi\njb 1f\njmp 9f\n1: mov %edi,%edi\n")
-    PROC("equal", "cmp $5,%edi\nje 1f\njmp 9f\n1: mov %edi,%edi\n")
-    PROC("not_equal", "cmp $5,%edi\njne 9f\nmov %edi,%edi\n")
-    PROC("only_above", "cmp $3,%edi\nja 1f\njmp 9f\n1: mov %edi,%edi\n")
-    PROC("only_not_below", "cmp $3,%edi\njae 1f\njmp 9f\n1: mov %edi,%edi\n")
-    PROC("never_below", "cmp $3,%edi\njb 9f\nmov %edi,%edi\n")
-    PROC("never_equal", "cmp $3,%edi\nje 9f\nmov %edi,%edi\n")
-    PROC("constant", "mov $5,%ecx\ncmp %ecx,%edi\nja 9f\nmov %edi,%edi\n")
-    PROC("copied", "mov %edi,%ecx\ncmp $5,%ecx\nja 9f\nmov %edi,%edi\n")
-    PROC("spilled", "mov %edi,-8(%rsp)\ncmpl $5,-8(%rsp)\nja 9f\nmov -8(%rsp),%edi\n")
-    PROC("around", "cmp $5,%edi\nja 9f\nmov %edi,%edi\nmov $3,%ecx\n1: dec %ecx\njns 1b\n")
+    PROC("above", "cmp $5,%edi\nja 9f\nmov %edi,%edi\n") PROC("not_below", "cmp $5,%edi\njae 9f\nmov %edi,%edi\n")
+        PROC("below_or_equal", "cmp $5,%edi\njbe 1f\njmp 9f\n1: mov %edi,%edi\n")
+            PROC("below", "cmp $5,%edi\njb 1f\njmp 9f\n1: mov %edi,%edi\n") PROC(
+                "equal", "cmp $5,%edi\nje 1f\njmp 9f\n1: mov %edi,%edi\n") PROC("not_equal",
+                                                                                "cmp $5,%edi\njne 9f\nmov %edi,%edi\n")
+                PROC("only_above", "cmp $3,%edi\nja 1f\njmp 9f\n1: mov %edi,%edi\n")
+                    PROC("only_not_below", "cmp $3,%edi\njae 1f\njmp 9f\n1: mov %edi,%edi\n")
+                        PROC("never_below", "cmp $3,%edi\njb 9f\nmov %edi,%edi\n")
+                            PROC("never_equal", "cmp $3,%edi\nje 9f\nmov %edi,%edi\n")
+                                PROC("constant", "mov $5,%ecx\ncmp %ecx,%edi\nja 9f\nmov %edi,%edi\n")
+                                    PROC("copied", "mov %edi,%ecx\ncmp $5,%ecx\nja 9f\nmov %edi,%edi\n") PROC(
+                                        "spilled", "mov %edi,-8(%rsp)\ncmpl $5,-8(%rsp)\nja 9f\nmov -8(%rsp),%edi\n")
+                                        PROC("around",
+                                             "cmp $5,%edi\nja 9f\nmov %edi,%edi\nmov $3,%ecx\n1: dec %ecx\njns 1b\n")
     /* what bounds nothing, or less */
     PROC("narrow", "cmp $3,%dil\nja 9f\nmov %edi,%edi\n")
-    PROC("changed", "cmp $3,%edi\nlea 4(%rdi),%edi\nja 9f\nmov %edi,%edi\n")
-    PROC("overwritten", "cmp $3,%edi\nja 9f\nmov (%rsi),%edi\n")
-    PROC("other", "cmp $3,%esi\nja 9f\nmov %edi,%edi\n")
-    PROC("signed", "cmp $3,%edi\njg 9f\nmov %edi,%edi\n")
-    PROC("one_way", "test %esi,%esi\nje 1f\ncmp $3,%edi\nja 9f\n1: mov %edi,%edi\n")
-    PROC("goes_round", "cmp $9,%edi\nja 9f\nlea -4(%rdi),%eax\nmovzbl %al,%edi\n")
+        PROC("changed", "cmp $3,%edi\nlea 4(%rdi),%edi\nja 9f\nmov %edi,%edi\n")
+            PROC("overwritten", "cmp $3,%edi\nja 9f\nmov (%rsi),%edi\n")
+                PROC("other", "cmp $3,%esi\nja 9f\nmov %edi,%edi\n")
+                    PROC("signed", "cmp $3,%edi\njg 9f\nmov %edi,%edi\n")
+                        PROC("one_way", "test %esi,%esi\nje 1f\ncmp $3,%edi\nja 9f\n1: mov %edi,%edi\n")
+                            PROC("goes_round", "cmp $9,%edi\nja 9f\nlea -4(%rdi),%eax\nmovzbl %al,%edi\n")
     /* masks and the like */
-    PROC("masked", "and $5,%edi\n")
-    PROC("shifted", "shr $30,%edi\n")
-    PROC("mask_with_end", "and $15,%edi\n")
-    PROC_WITH("byte", "movzbl (%rsi),%edi\n", FOUR("byte") NUMBERS)
+    PROC("masked", "and $5,%edi\n") PROC("shifted", "shr $30,%edi\n") PROC("mask_with_end", "and $15,%edi\n")
+        PROC_WITH("byte", "movzbl (%rsi),%edi\n", FOUR("byte") NUMBERS)
     /* holes, and entries that are none */
     PROC_WITH("hole", "and $7,%edi\n",
               ENTRY("hole", "0") ENTRY("hole", "end") ENTRY("hole", "2") ENTRY("hole", "3") ENTRY("hole", "end")
-              ENTRY("hole", "5") ENTRY("hole", "6") ENTRY("hole", "7"))
-    PROC_WITH("middle", "cmp $8,%edi\nja 9f\nmov %edi,%edi\n", EIGHT("middle") ".long middle_0 - 1 - middle_table\n")
-    PROC_WITH("middle_open", "mov %edi,%edi\n",
-              FOUR("middle_open") ".long middle_open_3 + 1 - middle_open_table\n" NUMBERS)
-    PROC_WITH("short", "mov %edi,%edi\n", FOUR("short") NUMBERS) /* code is left that nothing leads to */
+                  ENTRY("hole", "5") ENTRY("hole", "6") ENTRY("hole", "7"))
+        PROC_WITH("middle", "cmp $8,%edi\nja 9f\nmov %edi,%edi\n",
+                  EIGHT("middle") ".long middle_0 - 1 - middle_table\n")
+            PROC_WITH("middle_open", "mov %edi,%edi\n",
+                      FOUR("middle_open") ".long middle_open_3 + 1 - middle_open_table\n" NUMBERS)
+                PROC_WITH("short", "mov %edi,%edi\n", FOUR("short") NUMBERS) /* code is left that nothing leads to */
     ".data\n.quad above, not_below, below_or_equal, below, equal, not_equal\n"
     ".quad only_above, only_not_below, never_below, never_equal, constant, copied, spilled, around, narrow, changed\n"
     ".quad overwritten, other, signed, one_way, goes_round, masked, shifted, mask_with_end, byte, hole, middle\n"
@@ -78,18 +77,13 @@ static const char source[] =
     ".p2align 4\n.globl answers\n.type answers,@function\nanswers: xor %eax,%eax\ninner: setb %al\nret\n"
     ".size answers,.-answers\n"
     /* the stack as it was at the entry, or not */
-    JUMPS("pops", "push %rbx\npush %rcx\npop %rcx\npop %rbx\n")
-    JUMPS("pops_first", "pop %rbx\npush %rbx\n")
-    JUMPS("adds", "sub $24,%rsp\nadd $24,%rsp\n")
-    JUMPS("leaves", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nleave\n")
-    JUMPS("copies", "lea -16(%rsp),%rcx\nsub $80,%rsp\nlea 16(%rcx),%rsp\n")
-    JUMPS("pushes", "push %rbx\n")
-    JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n")
-    JUMPS("pops_more", "push %rbx\npop %rbx\npop %rcx\n")
-    JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
-    JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
-    JUMPS("pops_stack", "push %rsp\npop %rsp\n")
-    ".section .note.GNU-stack,\"\",@progbits\n";
+    JUMPS("pops", "push %rbx\npush %rcx\npop %rcx\npop %rbx\n") JUMPS("pops_first", "pop %rbx\npush %rbx\n") JUMPS(
+        "adds", "sub $24,%rsp\nadd $24,%rsp\n") JUMPS("leaves", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nleave\n")
+        JUMPS("copies", "lea -16(%rsp),%rcx\nsub $80,%rsp\nlea 16(%rcx),%rsp\n") JUMPS("pushes", "push %rbx\n")
+            JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n") JUMPS("pops_more", "push %rbx\npop %rbx\npop %rcx\n")
+                JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
+                    JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
+                        JUMPS("pops_stack", "push %rsp\npop %rsp\n") ".section .note.GNU-stack,\"\",@progbits\n";
 
 typedef struct sample {
     image *image;
@@ -274,10 +268,14 @@ static void heights_of_the_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparisons_bound),      cmocka_unit_test(what_bounds_nothing),
-        cmocka_unit_test(masks_bound),            cmocka_unit_test(holes_are_entries),
-        cmocka_unit_test(middles_are_no_entries), cmocka_unit_test(unexplained_bytes_are_doubt),
-        cmocka_unit_test(flags_cross_into_the_middle), cmocka_unit_test(heights_of_the_stack),
+        cmocka_unit_test(comparisons_bound),
+        cmocka_unit_test(what_bounds_nothing),
+        cmocka_unit_test(masks_bound),
+        cmocka_unit_test(holes_are_entries),
+        cmocka_unit_test(middles_are_no_entries),
+        cmocka_unit_test(unexplained_bytes_are_doubt),
+        cmocka_unit_test(flags_cross_into_the_middle),
+        cmocka_unit_test(heights_of_the_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* Every address form through load, store, lea and the vector moves, against Zydis. */
 #include "emit_check.h"
 
-static const int64_t displacements[] = {0,   1,   2,    127,   128,       -1,       -127,
-                                        -128, -129, 4096, 0x7fff, INT32_MIN, INT32_MAX};
+static const int64_t displacements[] = {0, 1, 2, 127, 128, -1, -127, -128, -129, 4096, 0x7fff, INT32_MIN, INT32_MAX};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 typedef void visit(x86_addr a);
@@ -16,7 +15,10 @@ static void each_address(visit *v)
                 for (unsigned d = 0; d < COUNT(displacements); d++) {
                     x86_addr a = {b < X86_REGS ? (uint8_t)b : ISA_NO_REG,
                                   i < X86_REGS ? (uint8_t)i : ISA_NO_REG,
-                                  (uint8_t)scale, X86_SEG_NONE, false, displacements[d]};
+                                  (uint8_t)scale,
+                                  X86_SEG_NONE,
+                                  false,
+                                  displacements[d]};
                     a.segment = (uint8_t)((b + i + d) % 3);
                     v(a);
                 }
@@ -58,9 +60,8 @@ static void test_loads_and_stores(void **state)
 /* Length by Zydis' encoder of mov rdx, [a], or a large number where it has no such form. */
 static unsigned zydis_length(const x86_addr *a)
 {
-    ZydisEncoderRequest r = {.machine_mode = ZYDIS_MACHINE_MODE_LONG_64,
-                             .mnemonic = ZYDIS_MNEMONIC_MOV,
-                             .operand_count = 2};
+    ZydisEncoderRequest r = {
+        .machine_mode = ZYDIS_MACHINE_MODE_LONG_64, .mnemonic = ZYDIS_MNEMONIC_MOV, .operand_count = 2};
     r.operands[0].type = ZYDIS_OPERAND_TYPE_REGISTER;
     r.operands[0].reg.value = ZYDIS_REGISTER_RDX;
     r.operands[1].type = ZYDIS_OPERAND_TYPE_MEMORY;
@@ -106,8 +107,8 @@ static void shortest(x86_addr a)
     emit_start(&c);
     x86_load(&c, 8, X86_RDX, a);
     if (c.at > best_length(a))
-        fail_msg("base %u index %u scale %u disp %lld: %zu bytes, %u would do", a.base, a.index,
-                 a.scale, (long long)a.disp, c.at, best_length(a));
+        fail_msg("base %u index %u scale %u disp %lld: %zu bytes, %u would do", a.base, a.index, a.scale,
+                 (long long)a.disp, c.at, best_length(a));
 }
 
 static void test_no_shorter_address_exists(void **state)
@@ -129,10 +130,8 @@ static void vectors(x86_addr a)
     for (unsigned store = 0; store < 2; store++) {
         x86_code c;
         emit_start(&c);
-        if (store)
-            x86_vec_store(&c, bytes, a, reg);
-        else
-            x86_vec_load(&c, bytes, reg, a);
+        if (store) x86_vec_store(&c, bytes, a, reg);
+        else x86_vec_load(&c, bytes, reg, a);
         emit_decoded d = emit_decode(&c, 0);
         unsigned last = d.insn.operand_count_visible - 1u;
         assert_int_equal(d.insn.mnemonic, m);
@@ -174,7 +173,8 @@ static void test_rip_relative_with_immediates(void **state)
 {
     (void)state;
     x86_addr a = x86_rip(EMIT_EXEC + 0x123456);
-    EACH_WIDTH(w) {
+    EACH_WIDTH(w)
+    {
         for (int64_t imm = -0x12345; imm <= 0x12345; imm += 0x2468) {
             x86_code c;
             emit_start(&c);

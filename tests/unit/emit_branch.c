@@ -36,8 +36,7 @@ static unsigned expected_length(int64_t from_start, bool has_short, unsigned wid
     return d == (int32_t)d ? wide : 0;
 }
 
-static void check_direct(const x86_code *c, bool emitted, ZydisMnemonic m, uint64_t target,
-                         unsigned length)
+static void check_direct(const x86_code *c, bool emitted, ZydisMnemonic m, uint64_t target, unsigned length)
 {
     assert_int_equal(emitted, length != 0);
     assert_int_equal(c->at, length);
@@ -72,8 +71,7 @@ static size_t check_patchable(unsigned before, bool conditional, bool aligned, u
     x86_code c;
     start(&c);
     x86_nop(&c, before);
-    size_t at = conditional ? x86_jcc_rel32(&c, X86_L, target, aligned)
-                            : x86_jmp_rel32(&c, target, aligned);
+    size_t at = conditional ? x86_jcc_rel32(&c, X86_L, target, aligned) : x86_jmp_rel32(&c, target, aligned);
     unsigned opcode_bytes = conditional ? 2 : 1;
     size_t from = at - opcode_bytes;
     emit_operand to = is_target(target);
@@ -120,10 +118,7 @@ static void test_patchable_branch_out_of_reach(void **state)
 
 static uint8_t big[400];
 
-static void start_big(x86_code *c)
-{
-    *c = (x86_code){.write = big, .exec = exec, .size = sizeof big};
-}
+static void start_big(x86_code *c) { *c = (x86_code){.write = big, .exec = exec, .size = sizeof big}; }
 
 static x86_label emit_label(x86_code *c, unsigned kind, unsigned width)
 {
@@ -143,9 +138,7 @@ static void check_label(unsigned kind, unsigned width, unsigned between)
     bool reaches = width == 4 || between <= 127;
     assert_int_equal(x86_bind(&c, l), reaches);
     if (!reaches) return;
-    ZydisMnemonic m = kind == 16   ? ZYDIS_MNEMONIC_JMP
-                      : kind == 17 ? ZYDIS_MNEMONIC_JRCXZ
-                                   : jcc[kind];
+    ZydisMnemonic m = kind == 16 ? ZYDIS_MNEMONIC_JMP : kind == 17 ? ZYDIS_MNEMONIC_JRCXZ : jcc[kind];
     emit_operand to = is_target(x86_here(&c));
     c.at = end;
     emit_check(&c, 3, m, 1, &to, __FILE__, __LINE__);
@@ -181,8 +174,7 @@ static void test_nops(void **state)
         unsigned count = 0;
         for (size_t at = 0; at < n; count++) {
             ZydisDecodedInstruction insn;
-            assert_true(ZYAN_SUCCESS(
-                ZydisDecoderDecodeInstruction(&decoder, NULL, big + at, n - at, &insn)));
+            assert_true(ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, big + at, n - at, &insn)));
             assert_int_equal(insn.mnemonic, ZYDIS_MNEMONIC_NOP);
             at += insn.length;
         }

@@ -47,29 +47,27 @@ void emit_start(x86_code *c);
 
 /* Decodes what was emitted from offset `from` on, which must be one instruction and all there is. */
 emit_decoded emit_decode(const x86_code *c, size_t from);
-void emit_check(const x86_code *c, size_t from, ZydisMnemonic mnemonic, unsigned count,
-                const emit_operand *expected, const char *file, int line);
+void emit_check(const x86_code *c, size_t from, ZydisMnemonic mnemonic, unsigned count, const emit_operand *expected,
+                const char *file, int line);
 /* Checks the parts of a decoded instruction on their own. */
-bool emit_operand_is(const emit_decoded *d, unsigned index, const emit_operand *expected,
-                     uint64_t exec);
+bool emit_operand_is(const emit_decoded *d, unsigned index, const emit_operand *expected, uint64_t exec);
 /* That Zydis' own encoder finds no shorter encoding of the same instruction. */
 void emit_check_short(const x86_code *c, const char *file, int line);
 /* Nothing was written and `unreachable` is set. */
 void emit_check_refused(const x86_code *c, const char *file, int line);
 
-#define EMIT_CHECK(c, mnemonic, ...)                                                               \
-    emit_check((c), 0, (mnemonic), sizeof((emit_operand[]){__VA_ARGS__}) / sizeof(emit_operand),   \
+#define EMIT_CHECK(c, mnemonic, ...)                                                                                   \
+    emit_check((c), 0, (mnemonic), sizeof((emit_operand[]){__VA_ARGS__}) / sizeof(emit_operand),                       \
                (const emit_operand[]){__VA_ARGS__}, __FILE__, __LINE__)
-#define EMIT_CHECK_PLAIN(c, mnemonic)                                                              \
-    emit_check((c), 0, (mnemonic), 0, NULL, __FILE__, __LINE__)
-#define EMIT_CHECK_SHORT(c) emit_check_short((c), __FILE__, __LINE__)
-#define EMIT_CHECK_REFUSED(c) emit_check_refused((c), __FILE__, __LINE__)
+#define EMIT_CHECK_PLAIN(c, mnemonic) emit_check((c), 0, (mnemonic), 0, NULL, __FILE__, __LINE__)
+#define EMIT_CHECK_SHORT(c)           emit_check_short((c), __FILE__, __LINE__)
+#define EMIT_CHECK_REFUSED(c)         emit_check_refused((c), __FILE__, __LINE__)
 
 /* Some of every kind of address form; emit_addresses() lists them. */
 const x86_addr *emit_addresses(unsigned *count);
 
 #define EACH_WIDTH(w) for (unsigned w = 1; w <= 8; w *= 2)
-#define EACH_WIDE(w) for (unsigned w = 2; w <= 8; w *= 2)
-#define EACH_REG(r) for (unsigned r = 0; r < X86_REGS; r++)
+#define EACH_WIDE(w)  for (unsigned w = 2; w <= 8; w *= 2)
+#define EACH_REG(r)   for (unsigned r = 0; r < X86_REGS; r++)
 
 #endif

@@ -5,13 +5,11 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const int64_t immediates[] = {
-    0,          1,          -1,        2,         7,          63,        127,        128,
-    -127,       -128,       -129,      255,       256,        0x7fff,    0x8000,     -0x8000,
-    -0x8001,    0xffff,     0x10000,   INT32_MAX, INT32_MIN,  0x80000000, UINT32_MAX, -2,
-    0x12345678, 0x7ffffffe, -0x345678,
+    0,       1,         -1,        2,          7,          63,     127,        128,        -127,
+    -128,    -129,      255,       256,        0x7fff,     0x8000, -0x8000,    -0x8001,    0xffff,
+    0x10000, INT32_MAX, INT32_MIN, 0x80000000, UINT32_MAX, -2,     0x12345678, 0x7ffffffe, -0x345678,
 };
-static const int64_t too_large[] = {(int64_t)UINT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX,
-                                    INT64_MIN};
+static const int64_t too_large[] = {(int64_t)UINT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN};
 
 /* What an immediate comes to in an operand of w bytes. */
 static bool is_representable(unsigned w, int64_t imm)
@@ -25,7 +23,8 @@ static void test_moves_between_registers(void **state)
 {
     (void)state;
     x86_code c;
-    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b) {
+    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b)
+    {
         emit_start(&c);
         x86_mov_rr(&c, w, a, b);
         EMIT_CHECK(&c, ZYDIS_MNEMONIC_MOV, is_reg(w, a), is_reg(w, b));
@@ -41,16 +40,18 @@ static void test_extensions(void **state)
 {
     (void)state;
     x86_code c;
-    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b) {
+    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b)
+    {
         emit_start(&c);
         x86_movzx_rr(&c, w, a, b);
         unsigned to = w == 8 ? 8 : 4;
-        EMIT_CHECK(&c, w < 4 ? ZYDIS_MNEMONIC_MOVZX : ZYDIS_MNEMONIC_MOV, is_reg(to, a),
-                   is_reg(w, b));
+        EMIT_CHECK(&c, w < 4 ? ZYDIS_MNEMONIC_MOVZX : ZYDIS_MNEMONIC_MOV, is_reg(to, a), is_reg(w, b));
         emit_start(&c);
         x86_movsx_rr(&c, w, a, b);
-        static const ZydisMnemonic m[] = {[1] = ZYDIS_MNEMONIC_MOVSX, [2] = ZYDIS_MNEMONIC_MOVSX,
-                                          [4] = ZYDIS_MNEMONIC_MOVSXD, [8] = ZYDIS_MNEMONIC_MOV};
+        static const ZydisMnemonic m[] = {[1] = ZYDIS_MNEMONIC_MOVSX,
+                                          [2] = ZYDIS_MNEMONIC_MOVSX,
+                                          [4] = ZYDIS_MNEMONIC_MOVSXD,
+                                          [8] = ZYDIS_MNEMONIC_MOV};
         EMIT_CHECK(&c, m[w], is_reg(8, a), is_reg(w, b));
     }
 }
@@ -58,12 +59,13 @@ static void test_extensions(void **state)
 static void test_sign_extending_loads(void **state)
 {
     (void)state;
-    static const ZydisMnemonic m[] = {[1] = ZYDIS_MNEMONIC_MOVSX, [2] = ZYDIS_MNEMONIC_MOVSX,
-                                      [4] = ZYDIS_MNEMONIC_MOVSXD, [8] = ZYDIS_MNEMONIC_MOV};
+    static const ZydisMnemonic m[] = {
+        [1] = ZYDIS_MNEMONIC_MOVSX, [2] = ZYDIS_MNEMONIC_MOVSX, [4] = ZYDIS_MNEMONIC_MOVSXD, [8] = ZYDIS_MNEMONIC_MOV};
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
     x86_code c;
-    EACH_WIDTH(w) EACH_REG(r) for (unsigned i = r % 7; i < n; i += 7) {
+    EACH_WIDTH(w) EACH_REG(r) for (unsigned i = r % 7; i < n; i += 7)
+    {
         emit_start(&c);
         x86_load_sx(&c, w, r, a[i]);
         EMIT_CHECK(&c, m[w], is_reg(8, r), is_mem(w, a[i]));
@@ -74,7 +76,8 @@ static void test_exchange(void **state)
 {
     (void)state;
     x86_code c;
-    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b) {
+    EACH_WIDTH(w) EACH_REG(a) EACH_REG(b)
+    {
         emit_start(&c);
         x86_xchg_rr(&c, w, a, b);
         emit_decoded d = emit_decode(&c, 0);
@@ -94,9 +97,8 @@ static void test_exchange(void **state)
 }
 
 static const ZydisMnemonic alu_names[] = {
-    [X86_ADD] = ZYDIS_MNEMONIC_ADD, [X86_OR] = ZYDIS_MNEMONIC_OR,
-    [X86_ADC] = ZYDIS_MNEMONIC_ADC, [X86_SBB] = ZYDIS_MNEMONIC_SBB,
-    [X86_AND] = ZYDIS_MNEMONIC_AND, [X86_SUB] = ZYDIS_MNEMONIC_SUB,
+    [X86_ADD] = ZYDIS_MNEMONIC_ADD, [X86_OR] = ZYDIS_MNEMONIC_OR,   [X86_ADC] = ZYDIS_MNEMONIC_ADC,
+    [X86_SBB] = ZYDIS_MNEMONIC_SBB, [X86_AND] = ZYDIS_MNEMONIC_AND, [X86_SUB] = ZYDIS_MNEMONIC_SUB,
     [X86_XOR] = ZYDIS_MNEMONIC_XOR, [X86_CMP] = ZYDIS_MNEMONIC_CMP,
 };
 #define EACH_ALU(op) for (x86_alu op = X86_ADD; op <= X86_CMP; op++)
@@ -105,7 +107,8 @@ static void test_alu_registers(void **state)
 {
     (void)state;
     x86_code c;
-    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(a) EACH_REG(b) {
+    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(a) EACH_REG(b)
+    {
         emit_start(&c);
         x86_alu_rr(&c, op, w, a, b);
         EMIT_CHECK(&c, alu_names[op], is_reg(w, a), is_reg(w, b));
@@ -119,7 +122,8 @@ static void test_alu_memory(void **state)
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
     x86_code c;
-    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(r) for (unsigned i = (r + op) % 13; i < n; i += 13) {
+    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(r) for (unsigned i = (r + op) % 13; i < n; i += 13)
+    {
         emit_start(&c);
         x86_alu_rm(&c, op, w, r, a[i]);
         EMIT_CHECK(&c, alu_names[op], is_reg(w, r), is_mem(w, a[i]));
@@ -146,7 +150,8 @@ static void check_alu_ri(x86_alu op, unsigned w, unsigned r, int64_t imm)
 static void test_alu_immediates(void **state)
 {
     (void)state;
-    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(r) {
+    EACH_ALU(op) EACH_WIDTH(w) EACH_REG(r)
+    {
         for (unsigned i = 0; i < COUNT(immediates); i++) check_alu_ri(op, w, r, immediates[i]);
         for (unsigned i = 0; i < COUNT(too_large); i++) check_alu_ri(op, w, r, too_large[i]);
         for (int64_t imm = -300; imm <= 300; imm++) check_alu_ri(op, w, r, imm);
@@ -159,7 +164,8 @@ static void test_memory_immediates(void **state)
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
     x86_code c;
-    EACH_ALU(op) EACH_WIDTH(w) for (unsigned i = 0; i < n; i++) {
+    EACH_ALU(op) EACH_WIDTH(w) for (unsigned i = 0; i < n; i++)
+    {
         int64_t imm = immediates[(i + op) % COUNT(immediates)];
         bool fits = is_representable(w, imm);
         emit_start(&c);
@@ -171,10 +177,11 @@ static void test_memory_immediates(void **state)
         if (!fits) assert_int_equal(c.at, 0);
     }
     emit_start(&c);
-    for (unsigned i = 0; i < COUNT(too_large); i++) EACH_WIDTH(w) {
-        assert_false(x86_store_imm(&c, w, a[0], too_large[i]));
-        assert_false(x86_alu_mi(&c, X86_ADD, w, a[0], too_large[i]));
-    }
+    for (unsigned i = 0; i < COUNT(too_large); i++) EACH_WIDTH(w)
+        {
+            assert_false(x86_store_imm(&c, w, a[0], too_large[i]));
+            assert_false(x86_alu_mi(&c, X86_ADD, w, a[0], too_large[i]));
+        }
     assert_int_equal(c.at, 0);
 }
 
@@ -196,7 +203,8 @@ static void check_mov_ri(unsigned r, uint64_t imm)
 static void test_constants(void **state)
 {
     (void)state;
-    EACH_REG(r) {
+    EACH_REG(r)
+    {
         for (unsigned i = 0; i < COUNT(immediates); i++) check_mov_ri(r, (uint64_t)immediates[i]);
         for (unsigned bit = 0; bit < 64; bit++)
             for (int add = -1; add <= 1; add++) {
@@ -211,8 +219,7 @@ static unsigned test_flags(unsigned w, uint64_t value, uint64_t mask)
 {
     uint64_t r = value & mask, keep = w == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * w) - 1;
     r &= keep;
-    return (r == 0) | (unsigned)(r >> (8 * w - 1) & 1) << 1 |
-           (unsigned)__builtin_parity((unsigned)(r & 0xff)) << 2;
+    return (r == 0) | (unsigned)(r >> (8 * w - 1) & 1) << 1 | (unsigned)__builtin_parity((unsigned)(r & 0xff)) << 2;
 }
 
 static void check_test_ri(unsigned w, unsigned r, int32_t imm)
@@ -238,10 +245,10 @@ static void check_test_ri(unsigned w, unsigned r, int32_t imm)
 static void test_tests(void **state)
 {
     (void)state;
-    EACH_WIDTH(w) EACH_REG(r) {
+    EACH_WIDTH(w) EACH_REG(r)
+    {
         for (int32_t imm = -300; imm <= 300; imm++) check_test_ri(w, r, imm);
-        for (unsigned i = 0; i < COUNT(immediates); i++)
-            check_test_ri(w, r, (int32_t)immediates[i]);
+        for (unsigned i = 0; i < COUNT(immediates); i++) check_test_ri(w, r, (int32_t)immediates[i]);
     }
 }
 
@@ -280,14 +287,15 @@ static const struct {
 static void test_one_register(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < COUNT(unary); i++) EACH_WIDTH(w) EACH_REG(r) {
-        if (!(unary[i].sizes & w)) continue;
-        x86_code c;
-        emit_start(&c);
-        unary[i].emit(&c, w, r);
-        EMIT_CHECK(&c, unary[i].name, is_reg(w, r));
-        EMIT_CHECK_SHORT(&c);
-    }
+    for (unsigned i = 0; i < COUNT(unary); i++) EACH_WIDTH(w) EACH_REG(r)
+        {
+            if (!(unary[i].sizes & w)) continue;
+            x86_code c;
+            emit_start(&c);
+            unary[i].emit(&c, w, r);
+            EMIT_CHECK(&c, unary[i].name, is_reg(w, r));
+            EMIT_CHECK_SHORT(&c);
+        }
 }
 
 /* Instructions with one memory operand. */
@@ -315,13 +323,13 @@ static void test_one_memory_operand(void **state)
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
     for (unsigned i = 0; i < COUNT(unary_memory); i++) EACH_WIDTH(w)
-        for (unsigned k = 0; k < n; k++) {
-            if (!(unary_memory[i].sizes & w)) continue;
-            x86_code c;
-            emit_start(&c);
-            unary_memory[i].emit(&c, w, a[k]);
-            EMIT_CHECK(&c, unary_memory[i].name, is_mem(w, a[k]));
-        }
+    for (unsigned k = 0; k < n; k++) {
+        if (!(unary_memory[i].sizes & w)) continue;
+        x86_code c;
+        emit_start(&c);
+        unary_memory[i].emit(&c, w, a[k]);
+        EMIT_CHECK(&c, unary_memory[i].name, is_mem(w, a[k]));
+    }
 }
 
 static void test_lock_xadd_and_bt(void **state)
@@ -330,13 +338,15 @@ static void test_lock_xadd_and_bt(void **state)
     unsigned n;
     const x86_addr *a = emit_addresses(&n);
     x86_code c;
-    EACH_WIDTH(w) EACH_REG(r) for (unsigned i = r; i < n; i += 16) {
+    EACH_WIDTH(w) EACH_REG(r) for (unsigned i = r; i < n; i += 16)
+    {
         emit_start(&c);
         x86_lock_xadd(&c, w, a[i], r);
         EMIT_CHECK(&c, ZYDIS_MNEMONIC_XADD, is_mem(w, a[i]), is_reg(w, r));
         assert_true(emit_decode(&c, 0).insn.attributes & ZYDIS_ATTRIB_HAS_LOCK);
     }
-    EACH_WIDE(w) for (unsigned bit = 0; bit < 8 * w; bit++) {
+    EACH_WIDE(w) for (unsigned bit = 0; bit < 8 * w; bit++)
+    {
         emit_start(&c);
         x86_bt_mi(&c, w, a[bit % n], bit);
         EMIT_CHECK(&c, ZYDIS_MNEMONIC_BT, is_mem(w, a[bit % n]), is_imm(1, bit));
@@ -349,27 +359,31 @@ static void test_shifts(void **state)
     static const struct {
         x86_shift op;
         ZydisMnemonic name;
-    } shifts[] = {{X86_ROL, ZYDIS_MNEMONIC_ROL}, {X86_ROR, ZYDIS_MNEMONIC_ROR},
-                  {X86_SHL, ZYDIS_MNEMONIC_SHL}, {X86_SHR, ZYDIS_MNEMONIC_SHR},
+    } shifts[] = {{X86_ROL, ZYDIS_MNEMONIC_ROL},
+                  {X86_ROR, ZYDIS_MNEMONIC_ROR},
+                  {X86_SHL, ZYDIS_MNEMONIC_SHL},
+                  {X86_SHR, ZYDIS_MNEMONIC_SHR},
                   {X86_SAR, ZYDIS_MNEMONIC_SAR}};
     x86_code c;
-    for (unsigned i = 0; i < COUNT(shifts); i++) EACH_WIDTH(w) EACH_REG(r) {
-        for (unsigned n = 0; n < 64; n++) {
+    for (unsigned i = 0; i < COUNT(shifts); i++) EACH_WIDTH(w) EACH_REG(r)
+        {
+            for (unsigned n = 0; n < 64; n++) {
+                emit_start(&c);
+                x86_shift_ri(&c, shifts[i].op, w, r, n);
+                EMIT_CHECK(&c, shifts[i].name, is_reg(w, r), is_imm(1, n));
+                EMIT_CHECK_SHORT(&c);
+            }
             emit_start(&c);
-            x86_shift_ri(&c, shifts[i].op, w, r, n);
-            EMIT_CHECK(&c, shifts[i].name, is_reg(w, r), is_imm(1, n));
-            EMIT_CHECK_SHORT(&c);
+            x86_shift_cl(&c, shifts[i].op, w, r);
+            EMIT_CHECK(&c, shifts[i].name, is_reg(w, r), is_reg(1, X86_RCX));
         }
-        emit_start(&c);
-        x86_shift_cl(&c, shifts[i].op, w, r);
-        EMIT_CHECK(&c, shifts[i].name, is_reg(w, r), is_reg(1, X86_RCX));
-    }
 }
 
 static void test_multiply(void **state)
 {
     (void)state;
-    EACH_WIDE(w) EACH_REG(a) EACH_REG(b) {
+    EACH_WIDE(w) EACH_REG(a) EACH_REG(b)
+    {
         x86_code c;
         emit_start(&c);
         x86_imul_rr(&c, w, a, b);
@@ -382,9 +396,10 @@ static void test_multiply(void **state)
 }
 
 /* In the order of the condition codes. */
-#define CONDITIONAL(p)                                                                             \
-    {p##O, p##NO, p##B, p##NB, p##Z, p##NZ, p##BE, p##NBE,                                         \
-     p##S, p##NS, p##P, p##NP, p##L, p##NL, p##LE, p##NLE}
+#define CONDITIONAL(p)                                                                                                 \
+    {                                                                                                                  \
+        p##O, p##NO, p##B, p##NB, p##Z, p##NZ, p##BE, p##NBE, p##S, p##NS, p##P, p##NP, p##L, p##NL, p##LE, p##NLE     \
+    }
 
 static void test_conditions(void **state)
 {
@@ -395,7 +410,8 @@ static void test_conditions(void **state)
     const x86_addr *m = emit_addresses(&n);
     x86_code c;
     for (unsigned cond = X86_O; cond <= X86_G; cond++) {
-        EACH_REG(r) {
+        EACH_REG(r)
+        {
             emit_start(&c);
             x86_setcc(&c, cond, r);
             EMIT_CHECK(&c, set[cond], is_reg(1, r));
@@ -405,7 +421,8 @@ static void test_conditions(void **state)
             x86_setcc_m(&c, cond, m[i]);
             EMIT_CHECK(&c, set[cond], is_mem(1, m[i]));
         }
-        EACH_WIDE(w) EACH_REG(a) EACH_REG(b) {
+        EACH_WIDE(w) EACH_REG(a) EACH_REG(b)
+        {
             emit_start(&c);
             x86_cmov(&c, cond, w, a, b);
             EMIT_CHECK(&c, cmov[cond], is_reg(w, a), is_reg(w, b));
@@ -431,11 +448,9 @@ static const struct {
     void (*emit)(x86_code *);
     ZydisMnemonic name;
 } plain[] = {
-    {x86_pushf, ZYDIS_MNEMONIC_PUSHFQ},   {x86_popf, ZYDIS_MNEMONIC_POPFQ},
-    {x86_lahf, ZYDIS_MNEMONIC_LAHF},      {x86_sahf, ZYDIS_MNEMONIC_SAHF},
-    {x86_rdtsc, ZYDIS_MNEMONIC_RDTSC},    {x86_ret, ZYDIS_MNEMONIC_RET},
-    {x86_int3, ZYDIS_MNEMONIC_INT3},      {x86_ud2, ZYDIS_MNEMONIC_UD2},
-    {x86_syscall, ZYDIS_MNEMONIC_SYSCALL},
+    {x86_pushf, ZYDIS_MNEMONIC_PUSHFQ}, {x86_popf, ZYDIS_MNEMONIC_POPFQ},  {x86_lahf, ZYDIS_MNEMONIC_LAHF},
+    {x86_sahf, ZYDIS_MNEMONIC_SAHF},    {x86_rdtsc, ZYDIS_MNEMONIC_RDTSC}, {x86_ret, ZYDIS_MNEMONIC_RET},
+    {x86_int3, ZYDIS_MNEMONIC_INT3},    {x86_ud2, ZYDIS_MNEMONIC_UD2},     {x86_syscall, ZYDIS_MNEMONIC_SYSCALL},
 };
 
 static void test_instructions_without_operands(void **state)
@@ -449,11 +464,11 @@ static void test_instructions_without_operands(void **state)
     }
 }
 
-#define REFUSED(...)                                                                               \
-    do {                                                                                           \
-        emit_start(&c);                                                                            \
-        __VA_ARGS__;                                                                               \
-        EMIT_CHECK_REFUSED(&c);                                                                    \
+#define REFUSED(...)                                                                                                   \
+    do {                                                                                                               \
+        emit_start(&c);                                                                                                \
+        __VA_ARGS__;                                                                                                   \
+        EMIT_CHECK_REFUSED(&c);                                                                                        \
     } while (0)
 
 static void test_operands_without_encoding(void **state)

@@ -54,8 +54,8 @@ static uint64_t run(const x86_code *c, uint64_t a, uint64_t b, uint64_t d)
 static void test_constants_keep_flags(void **state)
 {
     (void)state;
-    static const uint64_t values[] = {0, 1, 0xffffffff, 0x80000000, UINT64_MAX, INT64_MAX,
-                                      0x100000000, 0xffffffff80000000};
+    static const uint64_t values[] = {0,          1,         0xffffffff,  0x80000000,
+                                      UINT64_MAX, INT64_MAX, 0x100000000, 0xffffffff80000000};
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
         x86_code c;
         start(&c);
@@ -99,8 +99,7 @@ static void test_narrowed_instructions_set_the_same_flags(void **state)
 {
     (void)state;
     static const int32_t masks[] = {0, 1, 0x7f, 0x80, 0xff, 0x1234, INT32_MAX, INT32_MIN, -1, -128};
-    static const uint64_t values[] = {0, 1, 0x80, 0x7f, 0x80000000, UINT64_MAX,
-                                      0x8000000000000000, 0x8000000012345678};
+    static const uint64_t values[] = {0, 1, 0x80, 0x7f, 0x80000000, UINT64_MAX, 0x8000000000000000, 0x8000000012345678};
     for (unsigned m = 0; m < sizeof masks / sizeof *masks; m++)
         for (unsigned v = 0; v < sizeof values / sizeof *values; v++)
             for (unsigned and = 0; and < 2; and++)

@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-static void test_headers_as_readelf(void **state) {
+static void test_headers_as_readelf(void **state)
+{
     (void)state;
     image *im = sample_open("/bin/ls");
     assert_string_equal(image_path(im), "/bin/ls");
@@ -41,7 +42,8 @@ static void test_headers_as_readelf(void **state) {
     image_close(im);
 }
 
-static void test_sections_and_bytes(void **state) {
+static void test_sections_and_bytes(void **state)
+{
     (void)state;
     const char *path = sample_build("cc", "plain", "c", sample_c, "-O1");
     image *im = sample_open(path);
@@ -73,22 +75,20 @@ static void test_sections_and_bytes(void **state) {
     image_close(im);
 }
 
-static void test_kinds(void **state) {
+static void test_kinds(void **state)
+{
     (void)state;
     static const struct {
         const char *name, *flags;
         uint16_t type;
         bool interp;
     } kinds[] = {
-        {"kind_pie", "-pie -fPIE", ET_DYN, true},
-        {"kind_exec", "-no-pie", ET_EXEC, true},
-        {"kind_static", "-static -no-pie", ET_EXEC, false},
-        {"kind_static_pie", "-static-pie", ET_DYN, false},
+        {"kind_pie", "-pie -fPIE", ET_DYN, true},           {"kind_exec", "-no-pie", ET_EXEC, true},
+        {"kind_static", "-static -no-pie", ET_EXEC, false}, {"kind_static_pie", "-static-pie", ET_DYN, false},
         {"kind_library", "-shared -fPIC", ET_DYN, false},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        image *im = sample_open(
-            sample_build("cc", kinds[i].name, "c", sample_c, kinds[i].flags));
+        image *im = sample_open(sample_build("cc", kinds[i].name, "c", sample_c, kinds[i].flags));
         assert_int_equal(image_type(im), kinds[i].type);
         assert_int_equal(image_interp(im) != NULL, kinds[i].interp);
         const image_proc *p = image_proc_named(im, "collatz");
@@ -107,7 +107,8 @@ static void test_kinds(void **state) {
     }
 }
 
-static void test_vdso(void **state) {
+static void test_vdso(void **state)
+{
     (void)state;
     const Elf64_Ehdr *base = (const void *)getauxval(AT_SYSINFO_EHDR);
     if (!base) skip();
@@ -131,7 +132,8 @@ static void test_vdso(void **state) {
 }
 
 /* Writes the file's first bytes with one of them changed, and tells how it is refused. */
-static inl_status refusal(const char *path, size_t keep, size_t at, uint8_t value, inl_error *e) {
+static inl_status refusal(const char *path, size_t keep, size_t at, uint8_t value, inl_error *e)
+{
     static uint8_t bytes[65536];
     FILE *f = fopen("/bin/ls", "rb");
     size_t have = fread(bytes, 1, sizeof bytes, f);
@@ -148,7 +150,8 @@ static inl_status refusal(const char *path, size_t keep, size_t at, uint8_t valu
     return st;
 }
 
-static void test_refused(void **state) {
+static void test_refused(void **state)
+{
     (void)state;
     inl_error e;
     image *im;
@@ -171,7 +174,8 @@ static void test_refused(void **state) {
     assert_int_equal(image_open_memory("", 0, "nothing", &im, &e), INL_ERR_FORMAT);
 }
 
-static void test_demangle_needs_no_cxx(void **state) {
+static void test_demangle_needs_no_cxx(void **state)
+{
     (void)state;
     char out[100];
     const char *name = image_demangle("_ZN3foo3barEi", out, sizeof out);
@@ -179,7 +183,8 @@ static void test_demangle_needs_no_cxx(void **state) {
     assert_string_equal(image_demangle("main", out, sizeof out), "main");
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers_as_readelf),
         cmocka_unit_test(test_sections_and_bytes),

@@ -70,18 +70,17 @@ static void fixed_numbers(void **state)
 
 /* Each row is told by the offset: 16, 32, 48 ... */
 #define ROW(distance, offset) ".skip " distance ", 0x90\n.cfi_def_cfa_offset " offset "\n"
-static const char source[] =
-    ".text\n.globl rows\n.type rows,@function\nrows:\n.cfi_startproc\n"
-    ROW("1", "16") ROW("31", "32") ROW("32", "48") ROW("63", "64") ROW("64", "80") ROW("255", "96")
-    ROW("256", "112") ROW("65535", "128") ROW("65536", "144")
-    "ret\n.cfi_endproc\n.size rows,.-rows\n"
-    ".globl rules\n.type rules,@function\nrules:\n.cfi_startproc\n"
-    "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset rbp,-16\n"
-    "mov %rsp,%rbp\n.cfi_def_cfa_register rbp\n"
-    ".cfi_remember_state\nleave\n.cfi_def_cfa rsp,8\n.cfi_restore rbp\nret\n"
-    ".cfi_restore_state\nnop\n.cfi_escape 0x0f,2,0x77,8\nnop\n.cfi_def_cfa rsp,24\nret\n"
-    ".cfi_endproc\n.size rules,.-rules\n"
-    ".section .note.GNU-stack,\"\",@progbits\n";
+static const char source[] = ".text\n.globl rows\n.type rows,@function\nrows:\n.cfi_startproc\n" ROW("1", "16")
+    ROW("31", "32") ROW("32", "48") ROW("63", "64") ROW("64", "80") ROW("255", "96") ROW("256", "112")
+        ROW("65535", "128")
+            ROW("65536", "144") "ret\n.cfi_endproc\n.size rows,.-rows\n"
+                                ".globl rules\n.type rules,@function\nrules:\n.cfi_startproc\n"
+                                "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset rbp,-16\n"
+                                "mov %rsp,%rbp\n.cfi_def_cfa_register rbp\n"
+                                ".cfi_remember_state\nleave\n.cfi_def_cfa rsp,8\n.cfi_restore rbp\nret\n"
+                                ".cfi_restore_state\nnop\n.cfi_escape 0x0f,2,0x77,8\nnop\n.cfi_def_cfa rsp,24\nret\n"
+                                ".cfi_endproc\n.size rules,.-rules\n"
+                                ".section .note.GNU-stack,\"\",@progbits\n";
 
 static image *im;
 static uint64_t base;
@@ -126,8 +125,8 @@ static void rules_of_the_frame(void **state)
     frame(1, RSP, 16);
     frame(3, RSP, 16);
     frame(4, RBP, 16);
-    frame(5, RSP, 8); /* leave is one byte */
-    frame(6, RBP, 16); /* as remembered */
+    frame(5, RSP, 8);                                          /* leave is one byte */
+    frame(6, RBP, 16);                                         /* as remembered */
     assert_false(image_frame_at(im, base + 7, &reg, &offset)); /* an expression */
     frame(8, RSP, 24);
     assert_false(image_frame_at(im, 1, &reg, &offset));

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 /* Asks both for every byte of the named procedure. Returns how many lines were known. */
-static size_t compare(image *im, const char *debug_path, const char *proc) {
+static size_t compare(image *im, const char *debug_path, const char *proc)
+{
     const image_proc *p = image_proc_named(im, proc);
     assert_non_null(p);
     FILE *f = sample_output("for i in $(seq 0 %u); do printf '%%x\\n' $((%llu + i)); done | "
@@ -37,7 +38,8 @@ static size_t compare(image *im, const char *debug_path, const char *proc) {
     return known;
 }
 
-static void check_build(const char *compiler, const char *name, const char *flags) {
+static void check_build(const char *compiler, const char *name, const char *flags)
+{
     const char *path = sample_build(compiler, name, "c", sample_c, flags);
     image *im = sample_open(path);
     const image_proc *p = image_proc_named(im, "collatz");
@@ -53,7 +55,8 @@ static void check_build(const char *compiler, const char *name, const char *flag
     image_close(im);
 }
 
-static void test_as_addr2line(void **state) {
+static void test_as_addr2line(void **state)
+{
     (void)state;
     check_build("cc", "o0", "-g -O0");
     check_build("cc", "o2", "-g -O2");
@@ -62,20 +65,23 @@ static void test_as_addr2line(void **state) {
     check_build("cc", "static_pie", "-g -O1 -static-pie");
 }
 
-static void test_compressed(void **state) {
+static void test_compressed(void **state)
+{
     (void)state;
     check_build("cc", "gz", "-g -O1 -gz=zlib");
     check_build("cc", "gz_gnu", "-g -O1 -Wl,--compress-debug-sections=zlib-gnu");
 }
 
-static void test_clang(void **state) {
+static void test_clang(void **state)
+{
     (void)state;
     if (!sample_shell("command -v clang >/dev/null")) skip();
     check_build("clang", "clang", "-g -O1"); /* writes no .debug_aranges */
 }
 
 /* Splits the debug information off `name`, with a debug link; returns the stripped file's path. */
-static const char *split(const char *name, const char *flags, const char *debug_name) {
+static const char *split(const char *name, const char *flags, const char *debug_name)
+{
     const char *path = sample_build("cc", name, "c", sample_c, flags);
     const char *debug = sample_path(debug_name);
     assert_true(sample_shell("objcopy --only-keep-debug '%s' '%s' && "
@@ -84,7 +90,8 @@ static const char *split(const char *name, const char *flags, const char *debug_
     return path;
 }
 
-static void test_separate_file(void **state) {
+static void test_separate_file(void **state)
+{
     (void)state;
     static const char *const ids[] = {"-Wl,--build-id=sha1", "-Wl,--build-id=none"};
     for (int i = 0; i < 2; i++) {
@@ -100,8 +107,8 @@ static void test_separate_file(void **state) {
         image_close(im);
 
         /* Also from the .debug folder beside it. */
-        assert_true(sample_shell("mkdir -p '%s' && mv '%s' '%s'", sample_path(".debug"),
-                                 sample_path(debug), sample_path(".debug")));
+        assert_true(sample_shell("mkdir -p '%s' && mv '%s' '%s'", sample_path(".debug"), sample_path(debug),
+                                 sample_path(".debug")));
         im = sample_open(path);
         assert_non_null(image_proc_named(im, "collatz"));
         image_close(im);
@@ -109,7 +116,8 @@ static void test_separate_file(void **state) {
 }
 
 /* A debug file of another build is worse than none. */
-static void test_wrong_debug_file(void **state) {
+static void test_wrong_debug_file(void **state)
+{
     (void)state;
     static const char *const ids[] = {"-Wl,--build-id=sha1", "-Wl,--build-id=none"};
     for (int i = 0; i < 2; i++) {
@@ -118,8 +126,7 @@ static void test_wrong_debug_file(void **state) {
         const char *right = split("right", flags, "right.debug");
         snprintf(flags, sizeof flags, "-g -O2 -Dhalf=third %s", ids[i]);
         split("wrong", flags, "wrong.debug");
-        assert_true(sample_shell("mv '%s' '%s'", sample_path("wrong.debug"),
-                                 sample_path("right.debug")));
+        assert_true(sample_shell("mv '%s' '%s'", sample_path("wrong.debug"), sample_path("right.debug")));
         image *im = sample_open(right);
         const char *file;
         unsigned line;
@@ -129,11 +136,11 @@ static void test_wrong_debug_file(void **state) {
     }
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_addr2line),  cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_clang),         cmocka_unit_test(test_separate_file),
-        cmocka_unit_test(test_wrong_debug_file),
+        cmocka_unit_test(test_as_addr2line),  cmocka_unit_test(test_compressed),       cmocka_unit_test(test_clang),
+        cmocka_unit_test(test_separate_file), cmocka_unit_test(test_wrong_debug_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

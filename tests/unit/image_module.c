@@ -20,7 +20,8 @@ typedef struct seen {
     size_t count;
 } seen;
 
-static int check_loaded(struct dl_phdr_info *info, size_t size, void *arg) {
+static int check_loaded(struct dl_phdr_info *info, size_t size, void *arg)
+{
     seen *s = arg;
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -37,13 +38,15 @@ static int check_loaded(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-static size_t count_modules(const module_set *s) {
+static size_t count_modules(const module_set *s)
+{
     size_t n = 0;
     for (module *m = module_first(s); m; m = m->next) n++;
     return n;
 }
 
-static void test_scan_as_dl_iterate_phdr(void **state) {
+static void test_scan_as_dl_iterate_phdr(void **state)
+{
     (void)state;
     module_set *s = module_set_new();
     inl_error e;
@@ -75,12 +78,14 @@ static void test_scan_as_dl_iterate_phdr(void **state) {
     module_set_free(s);
 }
 
-static bool skip_program(uint64_t low, uint64_t high, void *arg) {
+static bool skip_program(uint64_t low, uint64_t high, void *arg)
+{
     uint64_t addr = (uint64_t)(uintptr_t)arg;
     return addr >= low && addr < high;
 }
 
-static void test_skip(void **state) {
+static void test_skip(void **state)
+{
     (void)state;
     module_set *s = module_set_new();
     void *here = (void *)(uintptr_t)&count_modules;
@@ -92,7 +97,8 @@ static void test_skip(void **state) {
 
 static const char library[] = "int odd_name_function(int a) { return a + 1; }\n";
 
-static void test_odd_names(void **state) {
+static void test_odd_names(void **state)
+{
     (void)state;
     const char *built = sample_build("cc", "odd.so", "c", library, "-shared -fPIC");
     const char *odd = sample_path("a b\nc \\ (deleted).so");
@@ -121,13 +127,15 @@ typedef struct losses {
     uint32_t last;
 } losses;
 
-static void note_loss(module *m, void *arg) {
+static void note_loss(module *m, void *arg)
+{
     losses *l = arg;
     l->count++;
     l->last = m->id;
 }
 
-static image_segment exec_segment(const char *path) {
+static image_segment exec_segment(const char *path)
+{
     image *im = sample_open(path);
     const image_segment *s;
     size_t count = image_segments(im, &s);
@@ -138,7 +146,8 @@ static image_segment exec_segment(const char *path) {
     return found;
 }
 
-static void test_map_and_unmap(void **state) {
+static void test_map_and_unmap(void **state)
+{
     (void)state;
     const char *path = sample_build("cc", "mapped.so", "c", library, "-shared -fPIC");
     image_segment s = exec_segment(path);
@@ -186,7 +195,8 @@ static void test_map_and_unmap(void **state) {
 }
 
 /* A large executable segment that is unmapped piece by piece. */
-static void test_unmapped_in_pieces(void **state) {
+static void test_unmapped_in_pieces(void **state)
+{
     (void)state;
     module_set *set = module_set_new();
     image_segment s = exec_segment("/proc/self/exe");
@@ -204,7 +214,8 @@ static void test_unmapped_in_pieces(void **state) {
     module_set_free(set);
 }
 
-static void test_not_modules(void **state) {
+static void test_not_modules(void **state)
+{
     (void)state;
     module_set *set = module_set_new();
     int code = PROT_READ | PROT_EXEC;
@@ -218,11 +229,15 @@ static void test_not_modules(void **state) {
     module_set_free(NULL);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scan_as_dl_iterate_phdr), cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_odd_names),               cmocka_unit_test(test_map_and_unmap),
-        cmocka_unit_test(test_unmapped_in_pieces),      cmocka_unit_test(test_not_modules),
+        cmocka_unit_test(test_scan_as_dl_iterate_phdr),
+        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_odd_names),
+        cmocka_unit_test(test_map_and_unmap),
+        cmocka_unit_test(test_unmapped_in_pieces),
+        cmocka_unit_test(test_not_modules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

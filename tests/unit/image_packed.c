@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 static int here;
-#define P &here,
-#define N 0,
-#define P8 P P P P P P P P
-#define N8 N N N N N N N N
+#define P   &here,
+#define N   0,
+#define P8  P P P P P P P P
+#define N8  N N N N N N N N
 #define P64 P8 P8 P8 P8 P8 P8 P8 P8
 #define N64 N8 N8 N8 N8 N8 N8 N8 N8
 static void *volatile const words[] = {

@@ -36,11 +36,10 @@ const char sample_c[] = "#include <math.h>\n"
 
 static char folder[64];
 
-static void remove_folder(void) {
-    sample_shell("rm -rf '%s'", folder);
-}
+static void remove_folder(void) { sample_shell("rm -rf '%s'", folder); }
 
-const char *sample_path(const char *name) {
+const char *sample_path(const char *name)
+{
     static char paths[16][256];
     static unsigned next;
     if (!folder[0]) {
@@ -53,11 +52,13 @@ const char *sample_path(const char *name) {
     return out;
 }
 
-static void command(char *out, size_t size, const char *fmt, va_list args) {
+static void command(char *out, size_t size, const char *fmt, va_list args)
+{
     assert_in_range(vsnprintf(out, size, fmt, args), 1, size - 1);
 }
 
-bool sample_shell(const char *fmt, ...) {
+bool sample_shell(const char *fmt, ...)
+{
     char text[2048];
     va_list args;
     va_start(args, fmt);
@@ -66,7 +67,8 @@ bool sample_shell(const char *fmt, ...) {
     return system(text) == 0;
 }
 
-FILE *sample_output(const char *fmt, ...) {
+FILE *sample_output(const char *fmt, ...)
+{
     char text[2048];
     va_list args;
     va_start(args, fmt);
@@ -77,8 +79,9 @@ FILE *sample_output(const char *fmt, ...) {
     return out;
 }
 
-const char *sample_build(const char *compiler, const char *name, const char *suffix,
-                         const char *source, const char *flags) {
+const char *sample_build(const char *compiler, const char *name, const char *suffix, const char *source,
+                         const char *flags)
+{
     char file[64];
     snprintf(file, sizeof file, "%s.%s", name, suffix);
     const char *from = sample_path(file), *to = sample_path(name);
@@ -91,14 +94,16 @@ const char *sample_build(const char *compiler, const char *name, const char *suf
     return to;
 }
 
-image *sample_open(const char *path) {
+image *sample_open(const char *path)
+{
     image *im;
     inl_error e;
     if (image_open(path, &im, &e) != INL_OK) fail_msg("%s", e.text);
     return im;
 }
 
-bool sample_has_name(const image_proc *p, const char *name) {
+bool sample_has_name(const image_proc *p, const char *name)
+{
     if (strcmp(p->name, name) == 0) return true;
     for (const char *const *a = p->aliases; a && *a; a++)
         if (strcmp(*a, name) == 0) return true;

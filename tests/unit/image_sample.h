@@ -14,8 +14,8 @@ bool sample_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The output of a shell command, to be closed with pclose. */
 FILE *sample_output(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Writes `source` to NAME.SUFFIX in the folder and compiles it to NAME; fails the test otherwise. */
-const char *sample_build(const char *compiler, const char *name, const char *suffix,
-                         const char *source, const char *flags);
+const char *sample_build(const char *compiler, const char *name, const char *suffix, const char *source,
+                         const char *flags);
 /* image_open that fails the test. */
 image *sample_open(const char *path);
 /* Whether `name` is the procedure's name or an alias of it. */

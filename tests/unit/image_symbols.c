@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-static const char *libc_path(void) {
+static const char *libc_path(void)
+{
     static char path[256];
     FILE *f = sample_output("cc -print-file-name=libc.so.6 | xargs readlink -f | tr -d '\\n'");
     assert_non_null(fgets(path, sizeof path, f));
@@ -18,7 +19,8 @@ static const char *libc_path(void) {
 }
 
 /* Sorted, apart, not empty, and found by every address and name. */
-static void check_order(image *im) {
+static void check_order(image *im)
+{
     const image_proc *p;
     size_t count = image_procs(im, &p);
     for (size_t i = 0; i < count; i++) {
@@ -35,17 +37,15 @@ static void check_order(image *im) {
 }
 
 /* Every function that readelf lists begins a procedure of its name. */
-static size_t check_functions(image *im, const char *option, bool versioned) {
+static size_t check_functions(image *im, const char *option, bool versioned)
+{
     char line[4096], type[32], bind[32], index[32], name[2048];
     size_t seen = 0;
     unsigned long long addr;
     FILE *f = sample_output("LC_ALL=C readelf -W %s '%s' 2>/dev/null", option, image_path(im));
     while (fgets(line, sizeof line, f)) {
-        if (sscanf(line, " %*d: %llx %*s %31s %31s %*s %31s %2047s", &addr, type, bind, index,
-                   name) != 5)
-            continue;
-        if ((strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) || strcmp(index, "UND") == 0)
-            continue;
+        if (sscanf(line, " %*d: %llx %*s %31s %31s %*s %31s %2047s", &addr, type, bind, index, name) != 5) continue;
+        if ((strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) || strcmp(index, "UND") == 0) continue;
         if (versioned && strchr(name, '@')) *strchr(name, '@') = 0;
         const image_proc *p = image_proc_at(im, addr);
         if (!p || p->addr != addr || !sample_has_name(p, name))
@@ -58,12 +58,12 @@ static size_t check_functions(image *im, const char *option, bool versioned) {
 }
 
 /* The entries that objdump names are named alike; IRELATIVE ones have no name of their own there. */
-static size_t check_plt(image *im) {
+static size_t check_plt(image *im)
+{
     char line[4096], name[2048];
     unsigned long long addr;
     size_t seen = 0;
-    FILE *f = sample_output("LC_ALL=C objdump -d -j .plt -j .plt.sec -j .plt.got '%s' 2>/dev/null",
-                            image_path(im));
+    FILE *f = sample_output("LC_ALL=C objdump -d -j .plt -j .plt.sec -j .plt.got '%s' 2>/dev/null", image_path(im));
     while (fgets(line, sizeof line, f)) {
         if (sscanf(line, "%llx <%2047[^>]>:", &addr, name) != 2 || name[0] == '*') continue;
         const char *suffix = strstr(name, "@plt");
@@ -78,7 +78,8 @@ static size_t check_plt(image *im) {
     return seen;
 }
 
-static void check_unwind(image *im) {
+static void check_unwind(image *im)
+{
     const image_unwind_range *r;
     size_t count = image_unwind_ranges(im, &r), expected = 0;
     uint64_t bytes = 0, expected_bytes = 0;
@@ -87,16 +88,17 @@ static void check_unwind(image *im) {
     char line[4096];
     unsigned long long low, high;
     FILE *f = sample_output("LC_ALL=C readelf --debug-dump=frames '%s' 2>/dev/null | "
-                            "sed -n 's/.* FDE .*pc=/pc=/p'", image_path(im));
+                            "sed -n 's/.* FDE .*pc=/pc=/p'",
+                            image_path(im));
     while (fgets(line, sizeof line, f))
-        if (sscanf(line, "pc=%llx..%llx", &low, &high) == 2 && high > low)
-            expected++, expected_bytes += high - low;
+        if (sscanf(line, "pc=%llx..%llx", &low, &high) == 2 && high > low) expected++, expected_bytes += high - low;
     pclose(f);
     assert_int_equal(count, expected);
     assert_int_equal(bytes, expected_bytes);
 }
 
-static void check_all(const char *path, size_t least_dynsym, size_t least_plt) {
+static void check_all(const char *path, size_t least_dynsym, size_t least_plt)
+{
     image *im = sample_open(path);
     check_order(im);
     assert_true(check_functions(im, "--dyn-syms", true) >= least_dynsym);
@@ -106,7 +108,8 @@ static void check_all(const char *path, size_t least_dynsym, size_t least_plt) {
     image_close(im);
 }
 
-static void test_system_files(void **state) {
+static void test_system_files(void **state)
+{
     (void)state;
     check_all("/bin/ls", 0, 50);
     check_all(libc_path(), 2000, 10);
@@ -117,7 +120,8 @@ static void test_system_files(void **state) {
     }
 }
 
-static void test_link_styles(void **state) {
+static void test_link_styles(void **state)
+{
     (void)state;
     static const char *const styles[][2] = {
         {"lazy", "-O1 -g -Wl,-z,lazy"},
@@ -131,13 +135,13 @@ static void test_link_styles(void **state) {
     };
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
         bool is_static = strncmp(styles[i][0], "static", 6) == 0;
-        check_all(sample_build("cc", styles[i][0], "c", sample_c, styles[i][1]), 0,
-                  is_static ? 0 : 3);
+        check_all(sample_build("cc", styles[i][0], "c", sample_c, styles[i][1]), 0, is_static ? 0 : 3);
     }
 }
 
 /* Clears the section table's place in the header and overwrites the table itself. */
-static const char *without_sections(const char *from, const char *name) {
+static const char *without_sections(const char *from, const char *name)
+{
     const char *to = sample_path(name);
     Elf64_Ehdr h;
     assert_true(sample_shell("cp '%s' '%s' && chmod u+w '%s'", from, to, to));
@@ -155,7 +159,8 @@ static const char *without_sections(const char *from, const char *name) {
 }
 
 /* With no section headers all that the dynamic linker and the unwinder know is still found. */
-static void test_no_section_headers(void **state) {
+static void test_no_section_headers(void **state)
+{
     (void)state;
     const char *lazy = sample_build("cc", "kept", "c", sample_c, "-O1 -rdynamic -Wl,-z,lazy");
     const char *ibt = sample_build("cc", "kept_ibt", "c", sample_c,
@@ -186,7 +191,8 @@ static void test_no_section_headers(void **state) {
 }
 
 /* Stripped: functions are still there as unwind ranges, and the entry keeps its name. */
-static void test_stripped(void **state) {
+static void test_stripped(void **state)
+{
     (void)state;
     const char *full_path = sample_build("cc", "whole", "c", sample_c, "-O1");
     const char *bare_path = sample_path("stripped");
@@ -210,23 +216,23 @@ static void test_stripped(void **state) {
 }
 
 #ifdef __x86_64__
-static const char assembly[] =
-    ".text\n"
-    ".globl outer, _outer_alias, inner, unsized, label, last, tail\n"
-    ".type outer,@function\n .type _outer_alias,@function\n .type inner,@function\n"
-    ".type unsized,@function\n .type last,@function\n"
-    "outer: _outer_alias: nop\n"
-    "label: nop\n" /* untyped, inside outer: no procedure */
-    "inner: nop\n nop\n .size inner, . - inner\n"
-    "nop\n ret\n"
-    ".size outer, . - outer\n .size _outer_alias, . - _outer_alias\n"
-    "unsized: nop\n nop\n ret\n"
-    "tail: ret\n" /* untyped, on its own: a procedure */
-    "local: ret\n"
-    "last: nop\n ret\n"
-    ".section .note.GNU-stack,\"\",@progbits\n";
+static const char assembly[] = ".text\n"
+                               ".globl outer, _outer_alias, inner, unsized, label, last, tail\n"
+                               ".type outer,@function\n .type _outer_alias,@function\n .type inner,@function\n"
+                               ".type unsized,@function\n .type last,@function\n"
+                               "outer: _outer_alias: nop\n"
+                               "label: nop\n" /* untyped, inside outer: no procedure */
+                               "inner: nop\n nop\n .size inner, . - inner\n"
+                               "nop\n ret\n"
+                               ".size outer, . - outer\n .size _outer_alias, . - _outer_alias\n"
+                               "unsized: nop\n nop\n ret\n"
+                               "tail: ret\n" /* untyped, on its own: a procedure */
+                               "local: ret\n"
+                               "last: nop\n ret\n"
+                               ".section .note.GNU-stack,\"\",@progbits\n";
 
-static void test_overlaps_and_sizes(void **state) {
+static void test_overlaps_and_sizes(void **state)
+{
     (void)state;
     image *im = sample_open(sample_build("cc", "ranges", "S", assembly, "-shared -nostdlib"));
     const image_proc *outer = image_proc_named(im, "outer");
@@ -251,13 +257,15 @@ static void test_overlaps_and_sizes(void **state) {
 #endif
 
 /* A default version wins over an older one of the same name. */
-static void test_versions(void **state) {
+static void test_versions(void **state)
+{
     (void)state;
     image *im = sample_open(libc_path());
     uint64_t addr;
     unsigned long long expected = 0;
     FILE *f = sample_output("LC_ALL=C readelf -W --dyn-syms '%s' | "
-                            "awk '$8 ~ /^pthread_cond_wait@@/ {print $2; exit}'", libc_path());
+                            "awk '$8 ~ /^pthread_cond_wait@@/ {print $2; exit}'",
+                            libc_path());
     int found = fscanf(f, "%llx", &expected);
     pclose(f);
     assert_true(image_symbol(im, "pthread_cond_wait", &addr, NULL));
@@ -265,12 +273,11 @@ static void test_versions(void **state) {
     image_close(im);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_system_files),
-        cmocka_unit_test(test_link_styles),
-        cmocka_unit_test(test_no_section_headers),
-        cmocka_unit_test(test_stripped),
+        cmocka_unit_test(test_system_files),       cmocka_unit_test(test_link_styles),
+        cmocka_unit_test(test_no_section_headers), cmocka_unit_test(test_stripped),
 #ifdef __x86_64__
         cmocka_unit_test(test_overlaps_and_sizes),
 #endif

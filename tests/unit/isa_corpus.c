@@ -20,7 +20,10 @@
 
 enum { SAMPLE_FILES = 48, SAMPLE_SECONDS = 40, SAMPLE_BYTES = 1 << 20 };
 
-typedef struct file { char *path; off_t size; } file;
+typedef struct file {
+    char *path;
+    off_t size;
+} file;
 static file *files;
 static size_t file_count, file_room;
 
@@ -46,8 +49,7 @@ static int larger_first(const void *a, const void *b)
 
 static void compare_range(const uint8_t *code, size_t size, uint64_t addr, isa_tally *t)
 {
-    for (size_t at = 0; at < size;)
-        at += isa_zydis_compare(code + at, size - at, addr + at, t);
+    for (size_t at = 0; at < size;) at += isa_zydis_compare(code + at, size - at, addr + at, t);
 }
 
 /* Sections when there are any, executable segments otherwise. */
@@ -60,8 +62,8 @@ static bool compare_elf(const uint8_t *map, size_t size, size_t limit, isa_tally
     if (e->e_shoff && e->e_shoff + (uint64_t)e->e_shnum * sizeof(Elf64_Shdr) <= size) {
         const Elf64_Shdr *s = (const Elf64_Shdr *)(map + e->e_shoff);
         for (unsigned i = 0; i < e->e_shnum; i++) {
-            if (!(s[i].sh_flags & SHF_EXECINSTR) || s[i].sh_type != SHT_PROGBITS ||
-                s[i].sh_offset > size || s[i].sh_size > size - s[i].sh_offset)
+            if (!(s[i].sh_flags & SHF_EXECINSTR) || s[i].sh_type != SHT_PROGBITS || s[i].sh_offset > size ||
+                s[i].sh_size > size - s[i].sh_offset)
                 continue;
             compare_range(map + s[i].sh_offset, s[i].sh_size < limit ? s[i].sh_size : limit, s[i].sh_addr, t);
             any = true;
@@ -86,8 +88,7 @@ static bool compare_file(const char *path, size_t limit, isa_tally *t)
             uint64_t before = t->differences;
             done = compare_elf(map, st.st_size, limit, t);
             munmap(map, st.st_size);
-            if (t->differences != before)
-                printf("  ^ %" PRIu64 " differences in %s\n", t->differences - before, path);
+            if (t->differences != before) printf("  ^ %" PRIu64 " differences in %s\n", t->differences - before, path);
         }
     }
     close(fd);
@@ -119,8 +120,8 @@ int main(int argc, char **argv)
             used += compare_file(files[i].path, limit, &t);
         }
     }
-    printf("%zu files, %" PRIu64 " instructions, %" PRIu64 " known, %" PRIu64 " unknown, %" PRIu64
-           " invalid, %" PRIu64 " differences, %.0f s\n",
+    printf("%zu files, %" PRIu64 " instructions, %" PRIu64 " known, %" PRIu64 " unknown, %" PRIu64 " invalid, %" PRIu64
+           " differences, %.0f s\n",
            used, t.compared, t.known, t.unknown, t.rejected, t.differences, now() - start);
     return t.differences || !used;
 }

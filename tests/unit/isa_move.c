@@ -30,8 +30,8 @@ static bool decode_with_zydis(const uint8_t *bytes, size_t n, decoded *d)
 static int pcrel_operand(const decoded *d)
 {
     for (int i = 0; i < d->in.operand_count; i++)
-        if (d->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && (d->op[i].mem.base == ZYDIS_REGISTER_RIP ||
-                                                           d->op[i].mem.base == ZYDIS_REGISTER_EIP))
+        if (d->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            (d->op[i].mem.base == ZYDIS_REGISTER_RIP || d->op[i].mem.base == ZYDIS_REGISTER_EIP))
             return i;
     return -1;
 }
@@ -129,10 +129,14 @@ static unsigned parse(const char *hex, uint8_t out[16])
     unsigned n = 0, byte;
     int used;
     memset(out, 0, 16);
-    while (sscanf(hex, " %2x%n", &byte, &used) == 1) { out[n++] = byte; hex += used; }
+    while (sscanf(hex, " %2x%n", &byte, &used) == 1) {
+        out[n++] = byte;
+        hex += used;
+    }
     return n;
 }
 
+/* clang-format off */
 static void named(void **state)
 {
     static const char *const rows[] = {
@@ -152,6 +156,7 @@ static void named(void **state)
         assert_int_equal(tried, 1);
     }
 }
+/* clang-format on */
 
 static void random_moves(void **state)
 {
@@ -169,6 +174,7 @@ static void random_moves(void **state)
     assert_true(tried > 10000);
 }
 
+/* clang-format off */
 static void branches(void **state)
 {
     static const struct { const char *hex; unsigned length; } rows[] = {
@@ -185,6 +191,7 @@ static void branches(void **state)
         assert_int_equal(len, rows[i].length);
     }
 }
+/* clang-format on */
 
 static void plain(void **state)
 {
@@ -205,7 +212,9 @@ static void plain(void **state)
 /* An unknown instruction's operand is moved like any other's: VEX, APX's EVEX, REX2. */
 static void unknown(void **state)
 {
-    static const struct { const char *hex, *rebased; } rows[] = {
+    static const struct {
+        const char *hex, *rebased;
+    } rows[] = {
         {"c4 e2 7b d2 05 10 00 00 00", "c4 c2 7b d2 04 24"},
         {"62 f4 7c 18 01 05 10 00 00 00", "62 d4 7c 18 01 04 24"},
         {"d5 48 8b 05 10 00 00 00", "d5 49 8b 04 24"},
@@ -269,8 +278,12 @@ static void what_follows_does_not_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named), cmocka_unit_test(random_moves), cmocka_unit_test(branches),
-        cmocka_unit_test(plain), cmocka_unit_test(unknown), cmocka_unit_test(addresses),
+        cmocka_unit_test(named),
+        cmocka_unit_test(random_moves),
+        cmocka_unit_test(branches),
+        cmocka_unit_test(plain),
+        cmocka_unit_test(unknown),
+        cmocka_unit_test(addresses),
         cmocka_unit_test(what_follows_does_not_count),
     };
     isa_zydis_init();

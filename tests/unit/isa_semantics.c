@@ -19,7 +19,10 @@ static isa_result decode_hex(const char *hex, isa_insn *in)
     size_t n = 0;
     unsigned byte;
     int used;
-    while (sscanf(hex, " %2x%n", &byte, &used) == 1) { bytes[n++] = byte; hex += used; }
+    while (sscanf(hex, " %2x%n", &byte, &used) == 1) {
+        bytes[n++] = byte;
+        hex += used;
+    }
     return isa_x86_64.decode(bytes, n, 0x401000, in);
 }
 
@@ -33,7 +36,10 @@ static isa_insn good(const char *hex)
 
 static void registers(void **state)
 {
-    static const struct { const char *hex, *text; uint64_t reads, writes, kills; } rows[] = {
+    static const struct {
+        const char *hex, *text;
+        uint64_t reads, writes, kills;
+    } rows[] = {
         {"31 c0", "xor eax, eax", 0, A, A},
         {"30 c0", "xor al, al", 0, A, 0},
         {"30 e0", "xor al, ah", A, A, 0},
@@ -86,7 +92,10 @@ static void registers(void **state)
 static void flags(void **state)
 {
     enum { ALL = X86_ARITH, NOT_CF = X86_ARITH & ~X86_CF, NOT_AF = X86_ARITH & ~X86_AF };
-    static const struct { const char *hex, *text; uint32_t read, written, undefined, kill; } rows[] = {
+    static const struct {
+        const char *hex, *text;
+        uint32_t read, written, undefined, kill;
+    } rows[] = {
         {"01 c3", "add", 0, ALL, 0, ALL},
         {"11 c3", "adc", X86_CF, ALL, 0, ALL},
         {"ff c0", "inc", 0, NOT_CF, 0, NOT_CF},
@@ -124,7 +133,11 @@ static void flags(void **state)
 
 static void vectors(void **state)
 {
-    static const struct { const char *hex, *text; uint32_t reads, writes, kills; uint8_t mr, mw; } rows[] = {
+    static const struct {
+        const char *hex, *text;
+        uint32_t reads, writes, kills;
+        uint8_t mr, mw;
+    } rows[] = {
         {"0f 58 c1", "addps xmm0, xmm1", 3, 1, 0, 0, 0},
         {"66 0f ef c0", "pxor xmm0, xmm0", 0, 1, 0, 0, 0},
         {"c5 f9 ef c0", "vpxor xmm0, xmm0, xmm0", 0, 1, 1, 0, 0},
@@ -157,7 +170,11 @@ static void vectors(void **state)
 static void memory(void **state)
 {
     static const struct {
-        const char *hex, *text; int which; unsigned base; int64_t disp; unsigned access, size, bits;
+        const char *hex, *text;
+        int which;
+        unsigned base;
+        int64_t disp;
+        unsigned access, size, bits;
     } rows[] = {
         {"50", "push rax", 0, X86_RSP, -8, ISA_WRITE, 8, ISA_MEM_IMPLICIT | ISA_MEM_STACK},
         {"66 50", "push ax", 0, X86_RSP, -2, ISA_WRITE, 2, ISA_MEM_IMPLICIT | ISA_MEM_STACK},
@@ -197,17 +214,20 @@ static void memory(void **state)
         int n = isa_x86_64.memory(&in, m), k = rows[i].which;
         if (k >= n || m[k].base != rows[i].base || m[k].disp != rows[i].disp || m[k].access != rows[i].access ||
             m[k].size != rows[i].size || m[k].bits != rows[i].bits)
-            fail_msg("%s (%s): %d operands, base %u disp %llx access %u size %u bits %x", rows[i].text, rows[i].hex,
-                     n, m[k].base, (long long)m[k].disp, m[k].access, m[k].size, m[k].bits);
+            fail_msg("%s (%s): %d operands, base %u disp %llx access %u size %u bits %x", rows[i].text, rows[i].hex, n,
+                     m[k].base, (long long)m[k].disp, m[k].access, m[k].size, m[k].bits);
     }
 }
 
 static void gather_counts(void **state)
 {
-    static const struct { const char *hex; unsigned size, count; } rows[] = {
-        {"c4 e2 69 92 04 98", 4, 4}, {"c4 e2 6d 92 04 98", 4, 8},          /* vgatherdps xmm, ymm */
-        {"c4 e2 69 93 04 98", 4, 2}, {"c4 e2 ed 92 04 98", 8, 4},          /* vgatherqps; dpd ymm */
-        {"62 f2 7d 49 92 04 98", 4, 16}, {"62 f2 fd 49 a3 04 98", 8, 8},   /* zmm: dps; scatterqpd */
+    static const struct {
+        const char *hex;
+        unsigned size, count;
+    } rows[] = {
+        {"c4 e2 69 92 04 98", 4, 4},     {"c4 e2 6d 92 04 98", 4, 8},    /* vgatherdps xmm, ymm */
+        {"c4 e2 69 93 04 98", 4, 2},     {"c4 e2 ed 92 04 98", 8, 4},    /* vgatherqps; dpd ymm */
+        {"62 f2 7d 49 92 04 98", 4, 16}, {"62 f2 fd 49 a3 04 98", 8, 8}, /* zmm: dps; scatterqpd */
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -220,6 +240,7 @@ static void gather_counts(void **state)
     }
 }
 
+/* clang-format off */
 static void flows(void **state)
 {
     static const struct { const char *hex; unsigned flow; } rows[] = {
@@ -240,22 +261,31 @@ static void flows(void **state)
     assert_true(x86_is_int80(&int80) && !x86_is_int80(&syscall));
     assert_true(x86_is_rdfsbase_family(&fs) && !x86_is_rdfsbase_family(&load));
 }
+/* clang-format on */
 
 /* Newer than the tables, but of known length; and what must not be taken for them. */
 static void unknown(void **state)
 {
-    static const struct { const char *hex; isa_result result; unsigned length; } rows[] = {
-        {"c4 e2 7b d2 c1", ISA_UNKNOWN, 5},                      /* vpdpwuud-like, VEX map 2 */
-        {"0f 38 fc 01", ISA_UNKNOWN, 4},                         /* aadd */
-        {"62 f4 7c 18 81 c0 01 02 03 04", ISA_UNKNOWN, 10},      /* APX: add with new destination */
+    static const struct {
+        const char *hex;
+        isa_result result;
+        unsigned length;
+    } rows[] = {
+        {"c4 e2 7b d2 c1", ISA_UNKNOWN, 5},                 /* vpdpwuud-like, VEX map 2 */
+        {"0f 38 fc 01", ISA_UNKNOWN, 4},                    /* aadd */
+        {"62 f4 7c 18 81 c0 01 02 03 04", ISA_UNKNOWN, 10}, /* APX: add with new destination */
         {"62 f4 7d 18 81 c0 01 02", ISA_UNKNOWN, 8},
         {"62 f4 7c 18 83 04 98 01", ISA_UNKNOWN, 8},
-        {"62 fc 7c 08 10 00", ISA_UNKNOWN, 6},                   /* vmovups xmm0, [r16] */
-        {"c4 e7 7b f8 c0 01 00 00 00", ISA_UNKNOWN, 9},          /* urdmsr */
-        {"06", ISA_INVALID, 1}, {"0f 04", ISA_INVALID, 2},
-        {"d5 00 a1 00 00 00 00 00 00 00 00", ISA_INVALID, 11},   /* jmpabs: a branch, never copied */
-        {"d5 00 70 00", ISA_INVALID, 3}, {"f0 90", ISA_INVALID, 2},
-        {"48", ISA_TRUNCATED, 0}, {"e8 00 00", ISA_TRUNCATED, 0}, {"", ISA_TRUNCATED, 0},
+        {"62 fc 7c 08 10 00", ISA_UNKNOWN, 6},          /* vmovups xmm0, [r16] */
+        {"c4 e7 7b f8 c0 01 00 00 00", ISA_UNKNOWN, 9}, /* urdmsr */
+        {"06", ISA_INVALID, 1},
+        {"0f 04", ISA_INVALID, 2},
+        {"d5 00 a1 00 00 00 00 00 00 00 00", ISA_INVALID, 11}, /* jmpabs: a branch, never copied */
+        {"d5 00 70 00", ISA_INVALID, 3},
+        {"f0 90", ISA_INVALID, 2},
+        {"48", ISA_TRUNCATED, 0},
+        {"e8 00 00", ISA_TRUNCATED, 0},
+        {"", ISA_TRUNCATED, 0},
         {"c4 e2 7b d2", ISA_TRUNCATED, 0},
         {"66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90", ISA_INVALID, 15},
     };
@@ -275,19 +305,24 @@ static void unknown(void **state)
 
 static void texts(void **state)
 {
-    static const struct { const char *hex, *text, *category; } rows[] = {
+    static const struct {
+        const char *hex, *text, *category;
+    } rows[] = {
         {"48 83 44 8b 10 01", "add qword ptr [rbx+rcx*4+0x10], 0x1", "arithmetic"},
         {"8b 05 10 00 00 00", "mov eax, dword ptr [0x401016]", "data transfer"},
         {"64 48 8b 04 25 28 00 00 00", "mov rax, qword ptr fs:[0x28]", "data transfer"},
-        {"f3 48 ab", "rep stosq", "string"}, {"f2 ae", "repne scasb", "string"},
+        {"f3 48 ab", "rep stosq", "string"},
+        {"f2 ae", "repne scasb", "string"},
         {"f0 0f b1 0b", "lock cmpxchg dword ptr [rbx], ecx", "atomic"},
         {"0f 84 fa ff ff ff", "jz 0x401000", "conditional branch"},
         {"62 f1 7c d9 58 01", "vaddps zmm0 {k1} {z}, zmm0, dword ptr [rcx] {1to16}", "AVX-512"},
         {"62 f1 7c 18 58 c1", "vaddps zmm0, zmm0, zmm1 {rn-sae}", "AVX-512"},
         {"62 f2 7d 49 92 04 98", "vgatherdps zmm0 {k1}, dword ptr [rax+zmm3*4]", "AVX-512"},
         {"c4 e2 69 93 04 98", "vgatherqps xmm0, dword ptr [rax+xmm3*4], xmm2", "AVX2"},
-        {"d3 e0", "shl eax, cl", "shift"}, {"88 e3", "mov bl, ah", "data transfer"},
-        {"c3", "ret", "return"}, {"d8 c1", "fadd st0, st1", "x87"},
+        {"d3 e0", "shl eax, cl", "shift"},
+        {"88 e3", "mov bl, ah", "data transfer"},
+        {"c3", "ret", "return"},
+        {"d8 c1", "fadd st0, st1", "x87"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -308,9 +343,8 @@ static void texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registers), cmocka_unit_test(flags), cmocka_unit_test(vectors),
-        cmocka_unit_test(memory), cmocka_unit_test(gather_counts), cmocka_unit_test(flows),
-        cmocka_unit_test(unknown), cmocka_unit_test(texts),
+        cmocka_unit_test(registers),     cmocka_unit_test(flags), cmocka_unit_test(vectors), cmocka_unit_test(memory),
+        cmocka_unit_test(gather_counts), cmocka_unit_test(flows), cmocka_unit_test(unknown), cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

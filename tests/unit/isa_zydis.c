@@ -79,14 +79,19 @@ static bool is_string(const pair *p)
 static bool is_clearing(const pair *p)
 {
     switch (p->z.mnemonic) {
-    case ZYDIS_MNEMONIC_XOR: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_PXOR:
-    case ZYDIS_MNEMONIC_XORPS: case ZYDIS_MNEMONIC_XORPD:
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_PXOR:
+    case ZYDIS_MNEMONIC_XORPS:
+    case ZYDIS_MNEMONIC_XORPD:
         return p->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && p->op[0].reg.value == p->op[1].reg.value;
-    case ZYDIS_MNEMONIC_VPXOR: case ZYDIS_MNEMONIC_VXORPS: case ZYDIS_MNEMONIC_VXORPD:
-    case ZYDIS_MNEMONIC_VPXORD: case ZYDIS_MNEMONIC_VPXORQ: {
+    case ZYDIS_MNEMONIC_VPXOR:
+    case ZYDIS_MNEMONIC_VXORPS:
+    case ZYDIS_MNEMONIC_VXORPD:
+    case ZYDIS_MNEMONIC_VPXORD:
+    case ZYDIS_MNEMONIC_VPXORQ: {
         int last = p->z.operand_count_visible - 1;
-        return p->op[last].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-               p->op[last].reg.value == p->op[last - 1].reg.value;
+        return p->op[last].type == ZYDIS_OPERAND_TYPE_REGISTER && p->op[last].reg.value == p->op[last - 1].reg.value;
     }
     default: return false;
     }
@@ -96,8 +101,12 @@ static bool is_clearing(const pair *p)
 static bool may_keep(const pair *p)
 {
     switch (p->z.mnemonic) {
-    case ZYDIS_MNEMONIC_BSF: case ZYDIS_MNEMONIC_BSR: case ZYDIS_MNEMONIC_LAR: case ZYDIS_MNEMONIC_LSL:
-    case ZYDIS_MNEMONIC_RDSSPD: case ZYDIS_MNEMONIC_RDSSPQ: return true;
+    case ZYDIS_MNEMONIC_BSF:
+    case ZYDIS_MNEMONIC_BSR:
+    case ZYDIS_MNEMONIC_LAR:
+    case ZYDIS_MNEMONIC_LSL:
+    case ZYDIS_MNEMONIC_RDSSPD:
+    case ZYDIS_MNEMONIC_RDSSPQ: return true;
     default: return false;
     }
 }
@@ -147,8 +156,11 @@ static unsigned branch_flow(const pair *p)
     case ZYDIS_MNEMONIC_CALL: return direct ? ISA_FLOW_CALL : ISA_FLOW_CALL_IND;
     case ZYDIS_MNEMONIC_RET: return ISA_FLOW_RETURN;
     case ZYDIS_MNEMONIC_XBEGIN: return ISA_FLOW_TX;
-    case ZYDIS_MNEMONIC_JRCXZ: case ZYDIS_MNEMONIC_JECXZ: case ZYDIS_MNEMONIC_LOOP:
-    case ZYDIS_MNEMONIC_LOOPE: case ZYDIS_MNEMONIC_LOOPNE: return ISA_FLOW_COND_REG;
+    case ZYDIS_MNEMONIC_JRCXZ:
+    case ZYDIS_MNEMONIC_JECXZ:
+    case ZYDIS_MNEMONIC_LOOP:
+    case ZYDIS_MNEMONIC_LOOPE:
+    case ZYDIS_MNEMONIC_LOOPNE: return ISA_FLOW_COND_REG;
     default: return direct ? ISA_FLOW_COND : ISA_FLOW_NEXT;
     }
 }
@@ -182,7 +194,11 @@ static bool check_flow(pair *p)
 
 /* ---- registers -------------------------------------------------------------------------- */
 
-typedef struct sets { uint64_t reads, writes, kills; uint32_t vr, vw, vk; uint8_t mr, mw; } sets;
+typedef struct sets {
+    uint64_t reads, writes, kills;
+    uint32_t vr, vw, vk;
+    uint8_t mr, mw;
+} sets;
 
 static void add_access(sets *s, ZydisRegister reg, unsigned actions, const pair *p)
 {
@@ -226,10 +242,18 @@ static void mend(const pair *p, sets *s)
     uint64_t pointers = 1u << X86_RSI | 1u << X86_RDI | 1u << X86_RCX;
     switch (p->z.mnemonic) {
     case ZYDIS_MNEMONIC_XLAT: s->reads |= 1u << X86_RAX; break; /* Zydis lacks the index */
-    case ZYDIS_MNEMONIC_LLWPCB: s->reads |= s->writes; s->writes = s->kills = 0; break; /* it reads */
-    case ZYDIS_MNEMONIC_VZEROALL: s->vk = 0xffff; s->vw = 0xffff; break; /* Zydis lists no registers */
+    case ZYDIS_MNEMONIC_LLWPCB:
+        s->reads |= s->writes;
+        s->writes = s->kills = 0;
+        break; /* it reads */
+    case ZYDIS_MNEMONIC_VZEROALL:
+        s->vk = 0xffff;
+        s->vw = 0xffff;
+        break; /* Zydis lists no registers */
     case ZYDIS_MNEMONIC_VZEROUPPER: s->vw = 0xffff; break;
-    case ZYDIS_MNEMONIC_INT: case ZYDIS_MNEMONIC_SYSCALL: case ZYDIS_MNEMONIC_SYSENTER:
+    case ZYDIS_MNEMONIC_INT:
+    case ZYDIS_MNEMONIC_SYSCALL:
+    case ZYDIS_MNEMONIC_SYSENTER:
         s->writes |= 1u << X86_RAX; /* the kernel's answer */
         break;
     default: break;
@@ -295,7 +319,8 @@ static bool check_flags(pair *p)
         if (p->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && p->op[i].reg.value == ZYDIS_REGISTER_RFLAGS)
             sure = p->op[i].actions & ZYDIS_OPERAND_ACTION_WRITE;
     for (int i = 1; i < p->z.operand_count_visible; i++) /* a count of 0 keeps them */
-        if (is_shift(p) && p->op[i].encoding == ZYDIS_OPERAND_ENCODING_NONE && p->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && p->op[i].reg.value == ZYDIS_REGISTER_CL)
+        if (is_shift(p) && p->op[i].encoding == ZYDIS_OPERAND_ENCODING_NONE &&
+            p->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && p->op[i].reg.value == ZYDIS_REGISTER_CL)
             sure = false;
     if (is_string(p) && p->in->bits & ISA_BIT_REP) sure = false; /* likewise */
     bool perhaps;
@@ -305,8 +330,7 @@ static bool check_flags(pair *p)
     uint32_t killed = sure ? (written | undefined) & (X86_ARITH | X86_DF | X86_AC | X86_ID) : 0;
     return same(p, "flags read", e->flags_read, f->tested & USER) &&
            same(p, "flags written", e->flags_written, written) &&
-           same(p, "flags undefined", e->flags_undefined, undefined) &&
-           same(p, "flags killed", e->flags_kill, killed);
+           same(p, "flags undefined", e->flags_undefined, undefined) && same(p, "flags killed", e->flags_kill, killed);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -319,12 +343,16 @@ static unsigned number_of(ZydisRegister r)
 
 static bool check_address(pair *p, const ZydisDecodedOperand *o, const isa_mem *m)
 {
-    unsigned segment = o->mem.segment == ZYDIS_REGISTER_FS ? X86_SEG_FS
-                       : o->mem.segment == ZYDIS_REGISTER_GS ? X86_SEG_GS : X86_SEG_NONE;
+    unsigned segment = o->mem.segment == ZYDIS_REGISTER_FS   ? X86_SEG_FS
+                       : o->mem.segment == ZYDIS_REGISTER_GS ? X86_SEG_GS
+                                                             : X86_SEG_NONE;
     bool pcrel = o->mem.base == ZYDIS_REGISTER_RIP || o->mem.base == ZYDIS_REGISTER_EIP;
     int64_t disp = o->mem.disp.value;
     unsigned index = number_of(o->mem.index), scale = index == ISA_NO_REG ? 1 : o->mem.scale;
-    if (p->z.mnemonic == ZYDIS_MNEMONIC_XLAT) { index = X86_RAX; scale = 1; }
+    if (p->z.mnemonic == ZYDIS_MNEMONIC_XLAT) {
+        index = X86_RAX;
+        scale = 1;
+    }
     if (false_base(p, o->mem.base)) disp = p->z.raw.disp.value;
     if (pcrel) disp = (int64_t)p->in->target;
     /* A 32-bit absolute address is not sign-extended. */
@@ -335,9 +363,9 @@ static bool check_address(pair *p, const ZydisDecodedOperand *o, const isa_mem *
         (o->mem.base == ZYDIS_REGISTER_RSP || o->mem.base == ZYDIS_REGISTER_ESP))
         disp += m->size;
     unsigned base = false_base(p, o->mem.base) ? ISA_NO_REG : number_of(o->mem.base);
-    return same(p, "base", m->base, base) && same(p, "index", m->index, index) &&
-           same(p, "scale", m->scale, scale) && same(p, "displacement", m->disp, disp) &&
-           same(p, "segment", m->segment, segment) && same(p, "PC-relative operand", !!(m->bits & ISA_MEM_PCREL), pcrel);
+    return same(p, "base", m->base, base) && same(p, "index", m->index, index) && same(p, "scale", m->scale, scale) &&
+           same(p, "displacement", m->disp, disp) && same(p, "segment", m->segment, segment) &&
+           same(p, "PC-relative operand", !!(m->bits & ISA_MEM_PCREL), pcrel);
 }
 
 static bool check_access(pair *p, const ZydisDecodedOperand *o, const isa_mem *m)
@@ -373,7 +401,8 @@ static bool left_out(const ZydisDecodedOperand *o)
 {
     if (o->type != ZYDIS_OPERAND_TYPE_REGISTER) return false;
     switch (ZydisRegisterGetClass(o->reg.value)) {
-    case ZYDIS_REGCLASS_FLAGS: case ZYDIS_REGCLASS_IP: return true;
+    case ZYDIS_REGCLASS_FLAGS:
+    case ZYDIS_REGCLASS_IP: return true;
     default: return o->encoding == ZYDIS_OPERAND_ENCODING_MASK && o->reg.value == ZYDIS_REGISTER_K0;
     }
 }
@@ -427,8 +456,9 @@ static bool check_text(pair *p)
 {
     char text[160];
     int n = set->format(p->in, text, sizeof text);
-    return same(p, "text", n > 0 && n < (int)sizeof text && (int)strlen(text) == n &&
-                strstr(text, set->mnemonic(p->in->op)) != NULL, 1);
+    return same(
+        p, "text",
+        n > 0 && n < (int)sizeof text && (int)strlen(text) == n && strstr(text, set->mnemonic(p->in->op)) != NULL, 1);
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
@@ -447,10 +477,9 @@ static void report(const pair *p, const uint8_t *bytes, size_t avail, isa_tally 
 static bool check_verdict(pair *p, isa_result ours, ZyanStatus theirs, const uint8_t *bytes, size_t avail)
 {
     if (has_rex2(bytes, avail)) return true;
-    if (ZYAN_SUCCESS(theirs)) return foreign_processor(&p->z) ? same(p, "verdict", ours == ISA_OK, 0)
-                                                              : same(p, "verdict", ours, ISA_OK);
-    if (theirs == ZYDIS_STATUS_NO_MORE_DATA)
-        return same(p, "verdict (truncated)", ours == ISA_OK, 0);
+    if (ZYAN_SUCCESS(theirs))
+        return foreign_processor(&p->z) ? same(p, "verdict", ours == ISA_OK, 0) : same(p, "verdict", ours, ISA_OK);
+    if (theirs == ZYDIS_STATUS_NO_MORE_DATA) return same(p, "verdict (truncated)", ours == ISA_OK, 0);
     return same(p, "verdict", ours == ISA_OK, 0);
 }
 
@@ -468,8 +497,8 @@ unsigned isa_zydis_compare(const uint8_t *bytes, size_t avail, uint64_t addr, is
     if (!check_verdict(&p, ours, theirs, bytes, avail)) report(&p, bytes, avail, t);
     if (ours == ISA_OK && ZYAN_SUCCESS(theirs)) {
         set->effects(&in, &p.fx);
-        if (!(check_fields(&p) && check_flow(&p) && check_registers(&p) && check_flags(&p) &&
-              check_memory(&p) && check_operands(&p) && check_text(&p)))
+        if (!(check_fields(&p) && check_flow(&p) && check_registers(&p) && check_flags(&p) && check_memory(&p) &&
+              check_operands(&p) && check_text(&p)))
             report(&p, bytes, avail, t);
     }
     if (ours != ISA_TRUNCATED && (!in.len || in.len > 15 || in.len > avail)) {
@@ -488,6 +517,7 @@ uint64_t isa_random(uint64_t *state)
     return *state = x;
 }
 
+/* clang-format off */
 static unsigned vector_prefix(uint64_t *state, uint8_t *out)
 {
     static const uint8_t maps[] = {1, 2, 3, 1, 2, 3, 5, 6};
@@ -506,7 +536,9 @@ static unsigned vector_prefix(uint64_t *state, uint8_t *out)
         return 4;
     }
 }
+/* clang-format on */
 
+/* clang-format off */
 void isa_random_bytes(uint64_t *state, bool structured, uint8_t out[32])
 {
     static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x65, 0x2e};
@@ -531,3 +563,4 @@ void isa_random_bytes(uint64_t *state, bool structured, uint8_t out[32])
     default: break;
     }
 }
+/* clang-format on */

@@ -47,7 +47,8 @@ static struct sock_filter random_instruction(unsigned left)
     uint16_t source = random_below(2) ? BPF_K : BPF_X;
     uint8_t reach = (uint8_t)(left > 250 ? 250 : left);
     switch (random_below(9)) {
-    case 0: return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, random_below(4) ? 16 + 4 * random_below(12) : 0);
+    case 0:
+        return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, random_below(4) ? 16 + 4 * random_below(12) : 0);
     case 1: return (struct sock_filter)BPF_STMT((random_below(2) ? BPF_LD : BPF_LDX) | BPF_IMM, random_word());
     case 2: return (struct sock_filter)BPF_STMT((random_below(2) ? BPF_ST : BPF_STX), random_below(BPF_MEMWORDS));
     case 3: return (struct sock_filter)BPF_STMT((random_below(2) ? BPF_LD : BPF_LDX) | BPF_MEM, random_below(4));
@@ -55,7 +56,9 @@ static struct sock_filter random_instruction(unsigned left)
     case 5:
     case 6: {
         uint16_t op = operations[random_below(10)];
-        uint32_t k = op == BPF_LSH || op == BPF_RSH ? random_below(32) : op == BPF_DIV ? 1 + random_below(9) : random_word();
+        uint32_t k = op == BPF_LSH || op == BPF_RSH ? random_below(32)
+                     : op == BPF_DIV                ? 1 + random_below(9)
+                                                    : random_word();
         bool shift = op == BPF_LSH || op == BPF_RSH;
         return (struct sock_filter)BPF_STMT(BPF_ALU | op | (shift ? BPF_K : source), k);
     }

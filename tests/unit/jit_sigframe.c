@@ -55,8 +55,7 @@ static uint64_t word(const char *stack, uint64_t at)
 /* A thread that is where the kernel's frame says, with the vector state the kernel saved. */
 static jit_thread *thread_like_it(void)
 {
-    jit_thread *t = mmap(NULL, 2 * sizeof *t + (64 << 10), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    jit_thread *t = mmap(NULL, 2 * sizeof *t + (64 << 10), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(t, MAP_FAILED);
     t->frame.xsave_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
     jit_vectors_begin(t);
@@ -80,8 +79,7 @@ static void same_bytes(const char *what, uint64_t low, uint64_t high)
 {
     for (uint64_t i = low; i < high; i++)
         if (copy[i] != our_stack[i])
-            fail_msg("%s: byte %ld: kernel %#x, Inlay %#x", what, (long)(i - low),
-                     copy[i] & 0xff, our_stack[i] & 0xff);
+            fail_msg("%s: byte %ld: kernel %#x, Inlay %#x", what, (long)(i - low), copy[i] & 0xff, our_stack[i] & 0xff);
 }
 
 static void frame_equals_the_kernels(void **state)
@@ -91,8 +89,8 @@ static void frame_equals_the_kernels(void **state)
     jit_sigframe_init();
     jit_thread *t = thread_like_it();
     uint64_t mask = word(copy, frame_at + MASK);
-    jit_action a = {.handler = 0x1234, .flags = SA_ONSTACK | SA_SIGINFO | SA_RESTORER,
-                    .restorer = word(copy, frame_at)};
+    jit_action a = {
+        .handler = 0x1234, .flags = SA_ONSTACK | SA_SIGINFO | SA_RESTORER, .restorer = word(copy, frame_at)};
     weave_context before = t->ctx;
     assert_true(jit_sigframe_push(t, SIGUSR1, &seen_info, &a, mask));
 

@@ -15,19 +15,21 @@
 #include "jit/x86_64/abi.h"
 #include "jit/x86_64/sigvectors.h"
 
+/* clang-format off */
 enum {
     ROOM = 16 << 10, STACK = 64 << 10, FLAGS = 8, FPSTATE_POINTER = 8 + 40 + 184, SW = 464,
     TILE_CONFIG = 2752, TILES = 2816, X87 = 1, SSE = 2, AVX = 4, AVX512 = 0xe0, UC_FP_XSTATE = 1,
 };
-#define PKRU (1ull << X86_PART_PKRU)
+/* clang-format on */
+#define PKRU   (1ull << X86_PART_PKRU)
 #define CONFIG (1ull << X86_PART_TILE_CONFIG)
-#define DATA (1ull << X86_PART_TILE_DATA)
+#define DATA   (1ull << X86_PART_TILE_DATA)
 
 /* Sapphire Rapids: component, size, offset, whether it is aligned in the compacted form. */
 static void intel(unsigned sub, uint32_t out[4])
 {
-    static const uint32_t parts[][4] = {{2, 256, 576, 0}, {5, 64, 1088, 0}, {6, 512, 1152, 0}, {7, 1024, 1664, 0},
-                                        {9, 8, 2688, 0}, {17, 64, 2752, 1}, {18, 8192, 2816, 1}};
+    static const uint32_t parts[][4] = {{2, 256, 576, 0}, {5, 64, 1088, 0},  {6, 512, 1152, 0},  {7, 1024, 1664, 0},
+                                        {9, 8, 2688, 0},  {17, 64, 2752, 1}, {18, 8192, 2816, 1}};
     memset(out, 0, 16);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i][0] == sub) out[0] = parts[i][1], out[1] = parts[i][2], out[2] = parts[i][3] << 1;

@@ -20,7 +20,7 @@ typedef struct sample {
     rewrite_plan *plan;
     inl_arena arena;
     const snippet *one;
-    uint32_t only;       /* the procedure that is wanted, CFG_NONE: all */
+    uint32_t only; /* the procedure that is wanted, CFG_NONE: all */
     uint32_t shown;
 } sample;
 

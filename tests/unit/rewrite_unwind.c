@@ -47,7 +47,8 @@ typedef struct sample {
     size_t rows, sites;
 } sample;
 
-static void open_side(side *s, const char *path) {
+static void open_side(side *s, const char *path)
+{
     inl_error e = {0};
     if (image_open(path, &s->im, &e)) fail_msg("%s", e.text);
     s->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -57,7 +58,8 @@ static void open_side(side *s, const char *path) {
     s->range_count = image_unwind_ranges(s->im, &s->ranges);
 }
 
-static void close_side(side *s) {
+static void close_side(side *s)
+{
     dwarf_cfi_end(s->cfi);
     elf_end(s->elf);
     close(s->fd);
@@ -65,7 +67,8 @@ static void close_side(side *s) {
     image_close(s->im);
 }
 
-static const image_unwind_range *range_at(const side *s, uint64_t addr) {
+static const image_unwind_range *range_at(const side *s, uint64_t addr)
+{
     size_t low = 0, high = s->range_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -75,7 +78,8 @@ static const image_unwind_range *range_at(const side *s, uint64_t addr) {
     return low && addr - s->ranges[low - 1].addr < s->ranges[low - 1].size ? &s->ranges[low - 1] : NULL;
 }
 
-static bool same_ops(const Dwarf_Op *a, size_t a_count, const Dwarf_Op *b, size_t b_count) {
+static bool same_ops(const Dwarf_Op *a, size_t a_count, const Dwarf_Op *b, size_t b_count)
+{
     if (a_count != b_count) return false;
     for (size_t i = 0; i < a_count; i++)
         if (a[i].atom != b[i].atom || a[i].number != b[i].number || a[i].number2 != b[i].number2) return false;
@@ -83,7 +87,8 @@ static bool same_ops(const Dwarf_Op *a, size_t a_count, const Dwarf_Op *b, size_
 }
 
 /* A frame address that is worked out from the program counter: its value there, with the stack pointer at 0. */
-static bool value_at(const Dwarf_Op *ops, size_t count, uint64_t pc, int64_t *value) {
+static bool value_at(const Dwarf_Op *ops, size_t count, uint64_t pc, int64_t *value)
+{
     int64_t stack[8];
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
@@ -104,7 +109,8 @@ static bool value_at(const Dwarf_Op *ops, size_t count, uint64_t pc, int64_t *va
 }
 
 static bool same_place(const Dwarf_Op *a, size_t a_count, uint64_t at_a, const Dwarf_Op *b, size_t b_count,
-                       uint64_t at_b) {
+                       uint64_t at_b)
+{
     int64_t x, y;
     bool by_pc = false;
     for (size_t i = 0; i < a_count; i++) by_pc |= a[i].atom == DW_OP_breg16;
@@ -112,7 +118,8 @@ static bool same_place(const Dwarf_Op *a, size_t a_count, uint64_t at_a, const D
     return value_at(a, a_count, at_a, &x) && value_at(b, b_count, at_b, &y) && x == y;
 }
 
-static void compare_frames(sample *s, uint64_t old, uint64_t now) {
+static void compare_frames(sample *s, uint64_t old, uint64_t now)
+{
     Dwarf_Frame *a = NULL, *b = NULL;
     Dwarf_Op *ops_a, *ops_b, room_a[3], room_b[3];
     size_t count_a, count_b;
@@ -137,7 +144,8 @@ static void compare_frames(sample *s, uint64_t old, uint64_t now) {
     s->rows++;
 }
 
-static const image_lsda *lsda_at(side *s, uint64_t addr) {
+static const image_lsda *lsda_at(side *s, uint64_t addr)
+{
     const image_unwind_range *r = range_at(s, addr);
     if (!r || !r->lsda) return NULL;
     if (r != s->lsda_of && !image_lsda_read(s->im, r->lsda, r->addr, &s->lsda))
@@ -146,14 +154,16 @@ static const image_lsda *lsda_at(side *s, uint64_t addr) {
     return &s->lsda;
 }
 
-static const image_call_site *site_at(const image_lsda *l, uint64_t addr) {
+static const image_call_site *site_at(const image_lsda *l, uint64_t addr)
+{
     for (size_t i = 0; i < l->count; i++)
         if (addr - l->sites[i].start < l->sites[i].length) return &l->sites[i];
     return NULL;
 }
 
 /* The actions' bytes are copied: filters and distances agree as far as the chain goes. */
-static void compare_actions(sample *s, const image_lsda *a, const image_lsda *b, uint64_t action) {
+static void compare_actions(sample *s, const image_lsda *a, const image_lsda *b, uint64_t action)
+{
     const uint8_t *x, *y;
     if (action == 0) return;
     size_t have_x = image_bytes(s->old.im, a->actions_at + action - 1, &x);
@@ -162,7 +172,8 @@ static void compare_actions(sample *s, const image_lsda *a, const image_lsda *b,
     assert_memory_equal(x, y, 2);
 }
 
-static void compare_sites(sample *s, uint64_t old, uint64_t now) {
+static void compare_sites(sample *s, uint64_t old, uint64_t now)
+{
     const image_lsda *a = lsda_at(&s->old, old), *b = lsda_at(&s->now, now);
     if (!a != !b) fail_msg("%#lx has%s an exception table, %#lx otherwise", old, a ? "" : " not", now);
     if (!a) return;
@@ -180,7 +191,8 @@ static void compare_sites(sample *s, uint64_t old, uint64_t now) {
     s->sites++;
 }
 
-static void compare_all(sample *s) {
+static void compare_all(sample *s)
+{
     const rewrite_plan *p = s->plan;
     uint64_t text = p->text_addr - p->bias;
     size_t step = p->map_count / 60000 + 1; /* large files: a part of it */
@@ -200,7 +212,8 @@ static void compare_all(sample *s) {
     }
 }
 
-static void check_odd(sample *s) {
+static void check_odd(sample *s)
+{
     static const char *const names[] = {"odd_rows", "odd_second"};
     for (int i = 0; i < 2; i++) {
         uint64_t addr, size;
@@ -213,7 +226,8 @@ static void check_odd(sample *s) {
     }
 }
 
-static void check_file(const char *path, size_t at_least_sites) {
+static void check_file(const char *path, size_t at_least_sites)
+{
     if (access(path, R_OK) != 0) {
         print_message("%s is not here\n", path);
         return;
@@ -243,24 +257,29 @@ static void check_file(const char *path, size_t at_least_sites) {
     image_close(im);
 }
 
-static void c_program(void **state) {
+static void c_program(void **state)
+{
     (void)state;
     check_file("/bin/ls", 0);
 }
-static void c_library(void **state) {
+static void c_library(void **state)
+{
     (void)state;
     check_file("/lib/x86_64-linux-gnu/libc.so.6", 0);
 }
-static void cxx_library(void **state) {
+static void cxx_library(void **state)
+{
     (void)state;
     check_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", 100);
 }
-static void itself(void **state) {
+static void itself(void **state)
+{
     (void)state;
     check_file("/proc/self/exe", 0);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c_program),
         cmocka_unit_test(c_library),

@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                             \
-            exit(1);                                                                               \
-        }                                                                                          \
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                                                 \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 enum { SLOTS = 1000, ROUNDS = 200000, THREADS = 4, BIG = 300 << 10 };
@@ -36,8 +36,9 @@ static size_t random_size(uint32_t *seed)
     *seed = *seed * 1103515245u + 12345u;
     uint32_t r = *seed >> 8;
     switch (r & 15) {
-    case 0: return r >> 4 & 0xfffff;        /* to 1 MB */
-    case 1: case 2: return r >> 4 & 0x7fff; /* to 32 KB */
+    case 0: return r >> 4 & 0xfffff; /* to 1 MB */
+    case 1:
+    case 2: return r >> 4 & 0x7fff; /* to 32 KB */
     default: return r >> 4 & 0xff;
     }
 }

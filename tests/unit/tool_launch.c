@@ -76,8 +76,7 @@ static void refuses(int status, const char *text, char *const argv[])
     under("null", &o, argv);
     assert_true(WIFEXITED(o.status));
     if (WEXITSTATUS(o.status) != status || !strstr(o.err, text))
-        fail_msg("status %d instead of %d, '%s' instead of '%s'", WEXITSTATUS(o.status), status,
-                 o.err, text);
+        fail_msg("status %d instead of %d, '%s' instead of '%s'", WEXITSTATUS(o.status), status, o.err, text);
     assert_string_equal(o.out, "");
 }
 #define REFUSES(status, text, ...) refuses(status, text, (char *[]){__VA_ARGS__, NULL})
@@ -172,8 +171,7 @@ static void one_report_a_process(void **state)
     outcome o;
     assert_non_null(mkdtemp(folder));
     snprintf(file, sizeof file, "%s/r", folder);
-    under("inscount", &o,
-          (char *[]){"-o", file, "sh", "-c", "(true); cd /; /bin/true; echo done", NULL});
+    under("inscount", &o, (char *[]){"-o", file, "sh", "-c", "(true); cd /; /bin/true; echo done", NULL});
     assert_string_equal(o.out, "done\n");
     assert_string_equal(o.err, "");
     assert_int_equal(count_reports(folder, "^sh: [0-9]* instructions"), 2);
@@ -189,8 +187,7 @@ static int find_tools(void **state)
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0) return -1;
     self[n] = 0;
-    if ((size_t)snprintf(tools, sizeof tools, "%s/../../tools", dirname(self)) >= sizeof tools)
-        return -1;
+    if ((size_t)snprintf(tools, sizeof tools, "%s/../../tools", dirname(self)) >= sizeof tools) return -1;
     snprintf(tool, sizeof tool, "%s/null", tools);
     return 0;
 }
@@ -198,12 +195,8 @@ static int find_tools(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_use),
-        cmocka_unit_test(status_and_death),
-        cmocka_unit_test(process_looks_native),
-        cmocka_unit_test(pipes_end),
-        cmocka_unit_test(first_argument_is_kept),
-        cmocka_unit_test(one_report_a_process),
+        cmocka_unit_test(wrong_use), cmocka_unit_test(status_and_death),       cmocka_unit_test(process_looks_native),
+        cmocka_unit_test(pipes_end), cmocka_unit_test(first_argument_is_kept), cmocka_unit_test(one_report_a_process),
     };
     if (find_tools(NULL) != 0 || access(tool, X_OK) != 0) {
         puts("the tools are not built here");

@@ -227,12 +227,8 @@ int main(void)
 {
     if (!harness_open()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_addition),
-        cmocka_unit_test(none_without_cold_exits),
-        cmocka_unit_test(back_edge),
-        cmocka_unit_test(fault_within),
-        cmocka_unit_test(taken_snippets_see_counts),
-        cmocka_unit_test(taken_counts),
+        cmocka_unit_test(one_addition),  cmocka_unit_test(none_without_cold_exits),   cmocka_unit_test(back_edge),
+        cmocka_unit_test(fault_within),  cmocka_unit_test(taken_snippets_see_counts), cmocka_unit_test(taken_counts),
         cmocka_unit_test(followed_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 enum { MOST = 64 };
-typedef struct told_element { uint64_t active, address; } told_element;
+typedef struct told_element {
+    uint64_t active, address;
+} told_element;
 static told_element before[MOST], after[MOST];
 static machine start, native, woven;
 
@@ -43,8 +45,7 @@ static void tell(weave_run *run, weave_where where, unsigned e, told_element *to
     snippet *choice = node(SNIPPET_IF, element(SNIPPET_ELEMENT_ACTIVE, e));
     choice->b = store(&to[e].address, element(SNIPPET_ELEMENT_EA, e));
     const snippet *flag = store(&to[e].active, element(SNIPPET_ELEMENT_ACTIVE, e));
-    if (!weave_insert_at(run, where, 0, flag, false, &why) ||
-        !weave_insert_at(run, where, 0, choice, false, &why))
+    if (!weave_insert_at(run, where, 0, flag, false, &why) || !weave_insert_at(run, where, 0, choice, false, &why))
         fail_msg("%s", why);
 }
 
@@ -62,8 +63,8 @@ static weave_run *run_of(const uint8_t *bytes, size_t size, unsigned elements, i
         tell(run, WEAVE_BEFORE, e, before);
         tell(run, WEAVE_AFTER, e, after);
     }
-    assert_false(weave_insert_at(run, WEAVE_BEFORE, 0, store(&before[0].active,
-                                 element(SNIPPET_ELEMENT_EA, elements)), false, &why));
+    assert_false(weave_insert_at(run, WEAVE_BEFORE, 0, store(&before[0].active, element(SNIPPET_ELEMENT_EA, elements)),
+                                 false, &why));
     memset(before, 0, sizeof before);
     memset(after, 0, sizeof after);
     return run;
@@ -79,14 +80,10 @@ typedef struct form {
 } form;
 enum { NO_INDEX = 99 };
 static const form forms[] = {
-    {"vgatherdps ymm5, [rbx+ymm1*4+8], ymm4", {0xc4, 0xe2, 0x5d, 0x92, 0x6c, 0x8b, 8}, 7,
-     8, 4, 4, 1, 4, 4, 8, X86_RBX},
-    {"vpgatherqd xmm5, [rbx+ymm12], xmm4", {0xc4, 0xa2, 0x5d, 0x91, 0x2c, 0x23}, 6,
-     4, 4, 4, 12, 8, 1, 0, X86_RBX},
-    {"vpmaskmovq ymm4, ymm4, [rbx+8]", {0xc4, 0xe2, 0xdd, 0x8c, 0x63, 8}, 6,
-     4, 8, 4, NO_INDEX, 0, 1, 8, X86_RBX},
-    {"vmaskmovps [rbx], ymm4, ymm5", {0xc4, 0xe2, 0x5d, 0x2e, 0x2b}, 5,
-     8, 4, 4, NO_INDEX, 0, 1, 0, X86_RBX},
+    {"vgatherdps ymm5, [rbx+ymm1*4+8], ymm4", {0xc4, 0xe2, 0x5d, 0x92, 0x6c, 0x8b, 8}, 7, 8, 4, 4, 1, 4, 4, 8, X86_RBX},
+    {"vpgatherqd xmm5, [rbx+ymm12], xmm4", {0xc4, 0xa2, 0x5d, 0x91, 0x2c, 0x23}, 6, 4, 4, 4, 12, 8, 1, 0, X86_RBX},
+    {"vpmaskmovq ymm4, ymm4, [rbx+8]", {0xc4, 0xe2, 0xdd, 0x8c, 0x63, 8}, 6, 4, 8, 4, NO_INDEX, 0, 1, 8, X86_RBX},
+    {"vmaskmovps [rbx], ymm4, ymm5", {0xc4, 0xe2, 0x5d, 0x2e, 0x2b}, 5, 8, 4, 4, NO_INDEX, 0, 1, 0, X86_RBX},
     {"maskmovdqu xmm1, xmm2", {0x66, 0x0f, 0xf7, 0xca}, 4, 16, 1, 2, NO_INDEX, 0, 1, 0, X86_RDI},
 };
 
@@ -111,8 +108,8 @@ static void check_told(const form *f, const told_element *told)
         }
         bool on = start.ymm[f->mask][(e + 1) * f->element - 1] >> 7;
         if (told[e].active != on || told[e].address != (on ? address : 0))
-            fail_msg("%s: element %u: active %d, address %#lx instead of %d, %#lx", f->name, e,
-                     (int)told[e].active, (long)told[e].address, on, (long)(on ? address : 0));
+            fail_msg("%s: element %u: active %d, address %#lx instead of %d, %#lx", f->name, e, (int)told[e].active,
+                     (long)told[e].address, on, (long)(on ? address : 0));
     }
 }
 
@@ -166,6 +163,7 @@ typedef struct wide_form {
     int disp;
     unsigned base;
 } wide_form;
+/* clang-format off */
 static const wide_form wide_forms[] = {
     {"vgatherqps ymm1{k1}, [rbx+zmm18*4+16]", {0x62, 0xf2, 0x7d, 0x41, 0x93, 0x4c, 0x93, 4}, 8,
      8, 4, LANES, 8, 1, "kmovw", 18, 64, 8, 4, 16, X86_RBX},
@@ -200,6 +198,7 @@ static const wide_form wide_forms[] = {
     {"vpermd zmm1{k1}, zmm2, [rbx] (reads all)", {0x62, 0xf2, 0x6d, 0x49, 0x36, 0x0b}, 6,
      1, 64, WHOLE, 0, 1, NULL, NO_INDEX, 0, 0, 1, 0, X86_RBX},
 };
+/* clang-format on */
 
 static bool is_evex(const isa_insn *in) { return in->opcode_at >= 4 && in->raw[in->opcode_at - 4] == 0x62; }
 
@@ -267,8 +266,7 @@ static bool expected(const wide_form *f, uint64_t mask, unsigned e)
     return f->how == PACKED ? set > e : any;
 }
 
-static void check_wide(const wide_form *f, uint64_t mask, const uint8_t index[64],
-                       const told_element *told)
+static void check_wide(const wide_form *f, uint64_t mask, const uint8_t index[64], const told_element *told)
 {
     for (unsigned e = 0; e < f->elements; e++) {
         bool on = expected(f, mask, e);
@@ -277,8 +275,8 @@ static void check_wide(const wide_form *f, uint64_t mask, const uint8_t index[64
         if (f->index_size == 4) i = (uint64_t)(int64_t)(int32_t)i;
         address += f->index == NO_INDEX ? e * f->element : i * f->scale;
         if (told[e].active != on || told[e].address != (on ? address : 0))
-            fail_msg("%s, mask %#lx: element %u: active %d, address %#lx instead of %d, %#lx", f->name,
-                     (long)mask, e, (int)told[e].active, (long)told[e].address, on, (long)address);
+            fail_msg("%s, mask %#lx: element %u: active %d, address %#lx instead of %d, %#lx", f->name, (long)mask, e,
+                     (int)told[e].active, (long)told[e].address, on, (long)address);
     }
 }
 
@@ -317,8 +315,7 @@ static void wide_forms_taken_apart(void **state)
     (void)state;
     harness_seed(9);
     for (unsigned turn = 0; turn < 40; turn++)
-        for (unsigned i = 0; i < sizeof wide_forms / sizeof *wide_forms; i++)
-            one_wide(&wide_forms[i], turn);
+        for (unsigned i = 0; i < sizeof wide_forms / sizeof *wide_forms; i++) one_wide(&wide_forms[i], turn);
 }
 
 int main(void)

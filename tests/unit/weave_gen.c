@@ -33,15 +33,18 @@ static x86_addr mem(void)
 }
 
 static void raw(x86_code *c, unsigned n, const uint8_t *b) { x86_bytes(c, b, n); }
-#define RAW(c, ...) do { const uint8_t b_[] = {__VA_ARGS__}; raw((c), sizeof b_, b_); } while (0)
+#define RAW(c, ...)                                                                                                    \
+    do {                                                                                                               \
+        const uint8_t b_[] = {__VA_ARGS__};                                                                            \
+        raw((c), sizeof b_, b_);                                                                                       \
+    } while (0)
 
 static void string_op(x86_code *c)
 {
     unsigned s = WEAVE_BUFFERS ? base0 : 0;
     bool clash = false;
     unsigned bases[] = {base0, base1};
-    for (unsigned i = 0; i < 2; i++)
-        clash |= bases[i] == X86_RCX || bases[i] == X86_RSI || bases[i] == X86_RDI;
+    for (unsigned i = 0; i < 2; i++) clash |= bases[i] == X86_RCX || bases[i] == X86_RSI || bases[i] == X86_RDI;
     if (clash) return;
     x86_mov_ri(c, X86_RCX, any(4));
     x86_lea(c, X86_RDI, x86_at(s, (int)any(100)));
@@ -126,7 +129,8 @@ static void arith_op(x86_code *c)
     switch (any(12)) {
     case 10: x86_imul_rr(c, 8, dst(), reg()); break;
     case 11: x86_bt_mi(c, 8, mem(), any(64)); break;
-    case 0: case 1: x86_alu_rr(c, (x86_alu)any(8), width(), dst(), reg()); break;
+    case 0:
+    case 1: x86_alu_rr(c, (x86_alu)any(8), width(), dst(), reg()); break;
     case 2: x86_alu_ri(c, (x86_alu)any(8), width(), dst(), (int)any(200) - 100); break;
     case 3: x86_alu_rm(c, (x86_alu)any(8), width(), dst(), mem()); break;
     case 4: x86_alu_mr(c, (x86_alu)any(8), width(), mem(), reg()); break;

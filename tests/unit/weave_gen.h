@@ -22,8 +22,7 @@ const snippet *gen_value(const weave_insn *insn, bool after, unsigned depth);
 const snippet *gen_const(uint64_t v);
 /* Runs a snippet on the model: `before` is the state in front of the instruction, `now` at the
  * point; the program's memory must be as it is at the point. */
-uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *before,
-                   const machine *now);
+uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *before, const machine *now);
 bool model_executes(const weave_insn *insn, const machine *before);
 
 #endif

@@ -12,8 +12,8 @@
 typedef struct form {
     const char *name;
     uint8_t bytes[12], size;
-    uint8_t reg;        /* holds the address, or NONE */
-    uint8_t no_index;   /* al is an index */
+    uint8_t reg;      /* holds the address, or NONE */
+    uint8_t no_index; /* al is an index */
 } form;
 enum { NONE = 99 };
 static const form forms[] = {
@@ -84,9 +84,10 @@ static void compare(const char *name)
 {
     for (unsigned r = 0; r < 16; r++)
         if (native.gpr[r] != woven.gpr[r])
-            fail_msg("%s: register %u is %#lx instead of %#lx", name, r, (long)woven.gpr[r],
-                     (long)native.gpr[r]);
-    if ((native.flags ^ woven.flags) & X86_ARITH) fail_msg("%s: flags %#lx instead of %#lx, fault at %#lx, %#lx", name, (long)woven.flags, (long)native.flags, (long)woven.fault_pc, (long)native.fault_pc);
+            fail_msg("%s: register %u is %#lx instead of %#lx", name, r, (long)woven.gpr[r], (long)native.gpr[r]);
+    if ((native.flags ^ woven.flags) & X86_ARITH)
+        fail_msg("%s: flags %#lx instead of %#lx, fault at %#lx, %#lx", name, (long)woven.flags, (long)native.flags,
+                 (long)woven.fault_pc, (long)native.fault_pc);
     assert_memory_equal(native.ymm, woven.ymm, sizeof native.ymm);
     assert_memory_equal(bench.native_memory, bench.woven_memory, sizeof bench.woven_memory);
     assert_int_equal(native.fault_pc != 0, woven.fault_pc != 0);
@@ -146,7 +147,9 @@ static void faults_show_the_iteration(void **state)
 static void absolute_addresses(void **state)
 {
     (void)state;
-    static const struct { uint8_t head[3], size; } movs[] = {
+    static const struct {
+        uint8_t head[3], size;
+    } movs[] = {
         {{0xa0}, 1}, {{0xa1}, 1}, {{0x48, 0xa1}, 2}, {{0x66, 0xa1}, 2},
         {{0xa2}, 1}, {{0xa3}, 1}, {{0x48, 0xa3}, 2}, {{0x66, 0xa3}, 2},
     };
@@ -173,7 +176,7 @@ static void repetitions_are_the_processors(void **state)
 {
     (void)state;
     static const uint8_t bytes[] = {0x65, 0xf2, 0xa7}, /* repne cmpsd gs:[rsi], [rdi] */
-                         wanted[] = {0xf2, 0xa7};
+        wanted[] = {0xf2, 0xa7};
     inl_error e;
     weave_run *run = with_count(bytes, sizeof bytes, false);
     assert_int_equal(harness_weave(run, NULL, false, &e), INL_OK);

@@ -68,9 +68,8 @@ static uint64_t merged_flags(uint64_t saved, uint64_t flags)
 
 static void take_state(ucontext_t *u, machine *m)
 {
-    static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-                                  REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                  REG_R12, REG_R13, REG_R14, REG_R15};
+    static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                  REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
     for (unsigned r = 0; r < 16; r++) m->gpr[r] = (uint64_t)u->uc_mcontext.gregs[order[r]];
     m->flags = (uint64_t)u->uc_mcontext.gregs[REG_EFL];
     m->fault_pc = (uint64_t)u->uc_mcontext.gregs[REG_RIP];
@@ -142,8 +141,7 @@ static void emit_leave(x86_code *c, uint64_t target)
 
 static bool open_frame(void)
 {
-    void *p = mmap(NULL, WEAVE_BLOCK_SIZE, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, WEAVE_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     bench.frame = p;
     bench.frame->self = p;
@@ -151,8 +149,7 @@ static bool open_frame(void)
     bench.counters = (uint64_t *)((uint8_t *)p + WEAVE_COUNTERS);
     uint8_t *stack = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bench.frame->tool_stack = (uint64_t)(uintptr_t)stack + (1 << 18);
-    bench.frame->xsave_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bench.frame->xsave_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     weave_vectors_choose(bench.frame);
     uint64_t fs;
     __asm__("rdfsbase %0" : "=r"(fs));
@@ -177,8 +174,7 @@ bool harness_open(void)
     bench.far = map_near(((uintptr_t)area & ~0xffffffful) - 0x400000000ul, CACHE);
     if (!bench.near || !bench.far || !open_frame()) return false;
     for (unsigned i = 0; i < MAX_EXITS; i++) { /* each stub: call; the common part finds out which */
-        x86_code c = {.write = area + 3 * 4096 + 48 * i, .exec = (uintptr_t)area + 3 * 4096 + 48 * i,
-                      .size = 48};
+        x86_code c = {.write = area + 3 * 4096 + 48 * i, .exec = (uintptr_t)area + 3 * 4096 + 48 * i, .size = 48};
         emit_leave(&c, harness_exit(i));
         x86_code hop = {.write = bench.exits + 16 * i, .exec = harness_exit(i), .size = 16};
         x86_jmp_to(&hop, c.exec);
@@ -230,10 +226,8 @@ weave_run *harness_run(const uint8_t *bytes, size_t size)
     bool fresh = true;
     for (size_t at = 0; at < size;) {
         weave_insn *n = &run->insns[run->insn_count];
-        if (isa_x86_64.decode(bytes + at, size - at, (uintptr_t)bench.app + at, &n->in) != ISA_OK)
-            return NULL;
-        if (fresh) run->blocks[run->block_count++] = (weave_block){.run = run, .head = true,
-                                                                  .first = run->insn_count};
+        if (isa_x86_64.decode(bytes + at, size - at, (uintptr_t)bench.app + at, &n->in) != ISA_OK) return NULL;
+        if (fresh) run->blocks[run->block_count++] = (weave_block){.run = run, .head = true, .first = run->insn_count};
         n->run = run;
         n->index = run->insn_count++;
         n->block = run->block_count - 1;
@@ -317,8 +311,11 @@ static bool lower(void *arg, x86_code *c, const weave_run *run, uint32_t i)
 
 inl_status harness_weave(const weave_run *run, const weave_options *options, bool far, inl_error *e)
 {
-    weave_engine engine = {.lower = lower, .exit_to = exit_to, .arg = bench.hook_arg,
-                           .live_at = bench.live_at, .live_behind = bench.live_behind};
+    weave_engine engine = {.lower = lower,
+                           .exit_to = exit_to,
+                           .arg = bench.hook_arg,
+                           .live_at = bench.live_at,
+                           .live_behind = bench.live_behind};
     uint8_t *at = far ? bench.far : bench.near;
     bench.code = (x86_code){.write = at, .exec = (uintptr_t)at, .size = bench.room / 2};
     bench.cold = bench.code;

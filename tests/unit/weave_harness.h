@@ -16,16 +16,16 @@
 typedef struct machine {
     uint64_t gpr[16];
     uint64_t flags;
-    uint64_t exit;       /* application address where the run left */
-    uint64_t fault_pc;   /* application address of a faulting instruction, or 0 */
+    uint64_t exit;     /* application address where the run left */
+    uint64_t fault_pc; /* application address of a faulting instruction, or 0 */
     uint32_t mxcsr, pad;
     uint8_t ymm[16][32];
 } machine;
 
 enum { DATA_SIZE = 4096, STACK_SIZE = 4096, MAX_EXITS = 64 };
 typedef struct harness {
-    uint8_t *app;        /* code, writable here */
-    uint8_t *exits;      /* 16 bytes a stub */
+    uint8_t *app;   /* code, writable here */
+    uint8_t *exits; /* 16 bytes a stub */
     uint8_t *data, *stack, *bad;
     uint8_t *near, *far; /* places for woven code */
     size_t room;
@@ -34,16 +34,16 @@ typedef struct harness {
     void (*live_at)(void *, uint64_t, uint64_t *, uint32_t *); /* the engine's optional hooks */
     void (*live_behind)(void *, const weave_run *, uint32_t, uint64_t *, uint32_t *);
     void *hook_arg;
-    bool apart;          /* code out of line goes to a place of its own */
+    bool apart; /* code out of line goes to a place of its own */
     x86_code cold;
-    weave_output out;    /* of the last compilation */
+    weave_output out; /* of the last compilation */
     x86_code code;
     inl_arena arena;
     uint8_t woven_memory[DATA_SIZE + STACK_SIZE], native_memory[DATA_SIZE + STACK_SIZE];
 } harness;
 
 extern harness bench;
-bool harness_open(void);  /* false: this machine cannot run the test */
+bool harness_open(void);         /* false: this machine cannot run the test */
 void harness_catch_faults(void); /* at the start of a test: the test framework has its own handlers */
 static inline uint64_t harness_exit(unsigned i) { return (uint64_t)(uintptr_t)bench.exits + 16 * i; }
 

@@ -24,10 +24,18 @@ typedef uint64_t (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, u
 enum { NEAR, FAR, LOW, PLACES, MOST_CALLS = 8, TRIES = 12 };
 
 /* One of the tool's two images: this program, or its copy at a low address. */
-typedef struct image { int64_t shift; uint64_t *cells, **pointer; } image;
+typedef struct image {
+    int64_t shift;
+    uint64_t *cells, **pointer;
+} image;
 static image here = {0, cells, &cell_pointer}, low;
 
-typedef struct placed { uint32_t at; const routine *r; const snippet *call; bool wanted; } placed;
+typedef struct placed {
+    uint32_t at;
+    const routine *r;
+    const snippet *call;
+    bool wanted;
+} placed;
 static placed calls[MOST_CALLS];
 static unsigned call_count;
 static uint64_t results[MOST_CALLS], right[MOST_CALLS], right_cells[CELLS];
@@ -150,10 +158,7 @@ static void complain(const weave_run *run, const routine_set *set, const routine
     fail();
 }
 
-static uint64_t exit_of(uint64_t at)
-{
-    return at == (uintptr_t)bench.app - 5 ? harness_exit(MAX_EXITS - 1) : at;
-}
+static uint64_t exit_of(uint64_t at) { return at == (uintptr_t)bench.app - 5 ? harness_exit(MAX_EXITS - 1) : at; }
 
 /* Flags that the program leaves undefined where it leaves: some processor makes them of what went before. */
 static uint32_t undefined_flags(const weave_run *run, uint64_t exit)
@@ -228,8 +233,8 @@ static void one(const routine_set *set, const routine *r, uint32_t seed, unsigne
 
 static void sweep(const routine_set *set)
 {
-    static const weave_options all[] = {{0}, {.hide_dead = true}, {.stress = WEAVE_STRESS_RANDOM_REGS},
-                                        {.stress = WEAVE_STRESS_NO_DEAD}};
+    static const weave_options all[] = {
+        {0}, {.hide_dead = true}, {.stress = WEAVE_STRESS_RANDOM_REGS}, {.stress = WEAVE_STRESS_NO_DEAD}};
     const char *tries = getenv("WEAVE_ROUNDS");
     unsigned times = tries ? (unsigned)atoi(tries) : TRIES;
     if (!set) skip();
@@ -238,6 +243,7 @@ static void sweep(const routine_set *set)
             one(set, &set->list[i], 1 + i * 7919 + k, k % PLACES, all[k / PLACES % 4]);
 }
 
+/* clang-format off */
 static void gcc_o1(void **state) { (void)state; sweep(&routines_o1); }
 static void gcc_o2(void **state) { (void)state; sweep(&routines_o2); }
 static void gcc_os(void **state) { (void)state; sweep(&routines_os); }
@@ -261,6 +267,7 @@ static void most_are_written_anew(void **state)
         assert_true(!sets[k] || anew + 4 >= sets[k]->count);
     }
 }
+/* clang-format on */
 
 __asm__(".text\ninline_parts:\n addq $1, cells(%rip)\n addq %rdi, cells+8(%rip)\n mov %rsi, %rax\n"
         " cmp $3, %esi\n jne 1f\n addq %rsi, cells+16(%rip)\n1: ret\n"
@@ -316,10 +323,14 @@ int main(void)
     if (!harness_open()) return 77;
     copy_low();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gcc_o1), cmocka_unit_test(gcc_o2), cmocka_unit_test(gcc_os),
-        cmocka_unit_test(with_all_the_processor_has), cmocka_unit_test(of_clang),
+        cmocka_unit_test(gcc_o1),
+        cmocka_unit_test(gcc_o2),
+        cmocka_unit_test(gcc_os),
+        cmocka_unit_test(with_all_the_processor_has),
+        cmocka_unit_test(of_clang),
         cmocka_unit_test(most_are_written_anew),
-        cmocka_unit_test(parts_are_left_out), cmocka_unit_test(decided_conditions_cost_nothing),
+        cmocka_unit_test(parts_are_left_out),
+        cmocka_unit_test(decided_conditions_cost_nothing),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);

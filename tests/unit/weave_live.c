@@ -14,7 +14,7 @@ typedef struct asked {
     unsigned count, behind_count;
     uint64_t targets[MOST];
     uint32_t behind[MOST];
-    uint64_t regs[MOST], behind_regs;  /* the answers, in turn */
+    uint64_t regs[MOST], behind_regs; /* the answers, in turn */
     uint32_t flags, behind_flags;
 } asked;
 static asked hooks;
@@ -86,7 +86,9 @@ static void insert(weave_run *run, uint32_t i)
     assert_true(weave_insert_at(run, WEAVE_BEFORE, i, store, false, &why));
 }
 
-typedef struct cost { unsigned slots, flags; } cost;
+typedef struct cost {
+    unsigned slots, flags;
+} cost;
 
 /* What the woven code stores for the program's sake. */
 static cost weave(weave_run *run, bool hide_dead)
@@ -196,8 +198,7 @@ static void each_successor_its_own(void **state)
         assert_int_equal(hooks.targets[0], harness_exit(1));
         assert_int_equal(hooks.targets[1], last->addr + last->len);
         assert_int_equal(k.slots + k.flags, 0);
-        assert_int_equal(bench.out.entry_regs & ALL,
-                         always | 1 << X86_RDX | 1 << X86_R8 | 1 << X86_RSI);
+        assert_int_equal(bench.out.entry_regs & ALL, always | 1 << X86_RDX | 1 << X86_R8 | 1 << X86_RSI);
         harness_random_state(&start);
         start.gpr[X86_RAX] = 5, start.gpr[X86_RSI] = turn / 2;
         run_both(run, always | 1 << (turn / 2 ? X86_R8 : X86_RDX), false);

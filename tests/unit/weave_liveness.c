@@ -12,8 +12,8 @@ static void reads_and_kills(void **state)
 {
     (void)state;
     cfg_step steps[] = {
-        {.kills = {1, 0}},                    /* r0 = ... */
-        {.reads = {1, 0}, .kills = {2, 0x3f}},/* r1 = f(r0), all flags */
+        {.kills = {1, 0}},                     /* r0 = ... */
+        {.reads = {1, 0}, .kills = {2, 0x3f}}, /* r1 = f(r0), all flags */
         {.reads = {2, 1}},
     };
     cfg_live live[4] = {[3] = {nothing, nothing}};
@@ -31,8 +31,8 @@ static void reads_come_before_kills(void **state)
 {
     (void)state;
     cfg_step steps[] = {
-        {.kills = {1, 0}, .reads = {1, 0}},                             /* r0 = f(r0) */
-        {.kills = {2, 3}, .reads = {0, 1}},                             /* r1 = carry, and new flags */
+        {.kills = {1, 0}, .reads = {1, 0}},                                /* r0 = f(r0) */
+        {.kills = {2, 3}, .reads = {0, 1}},                                /* r1 = carry, and new flags */
         {.kills = {4, 4}, .reads = {6, 0}, .exits = true, .exit = {4, 4}}, /* leaves in front of its write */
         {.kills = {8, 0}, .reads = {8, 0}, .may_fault = true},
     };
@@ -94,10 +94,8 @@ static void exits_want_theirs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_kills),
-        cmocka_unit_test(reads_come_before_kills),
-        cmocka_unit_test(reads_are_seen),
-        cmocka_unit_test(faults_show_everything),
+        cmocka_unit_test(reads_and_kills),   cmocka_unit_test(reads_come_before_kills),
+        cmocka_unit_test(reads_are_seen),    cmocka_unit_test(faults_show_everything),
         cmocka_unit_test(exits_want_theirs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,8 +29,8 @@ static uint64_t routine_unknown(uint64_t a, uint64_t b, uint64_t c)
     return mix(mix(a, b), c);
 }
 
-static uint64_t routine_eight(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f,
-                              uint64_t g, uint64_t h)
+static uint64_t routine_eight(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
+                              uint64_t h)
 {
     uint64_t v[] = {a, b, c, d, e, f, g, h}, sum = 0;
     for (unsigned i = 0; i < 8; i++) note_pointer(&real_effects, v[i]), sum = mix(sum, v[i]);
@@ -85,10 +85,14 @@ static const snippet *leaf(const weave_insn *insn)
     case 2: return node(SNIPPET_PC);
     case 3: return node(SNIPPET_THREAD);
     case 4: return node(SNIPPET_FALLTHROUGH);
-    case 5: s = node(SNIPPET_COUNTER); s->index = any(GEN_COUNTERS); return s;
+    case 5:
+        s = node(SNIPPET_COUNTER);
+        s->index = any(GEN_COUNTERS);
+        return s;
     case 6: return node(SNIPPET_REP_COUNT);
     case 7: return node(SNIPPET_EXECUTES);
-    case 8: case 9:
+    case 8:
+    case 9:
         if (n > 0) {
             s = node(SNIPPET_EA);
             s->index = any((unsigned)n);
@@ -102,7 +106,10 @@ static const snippet *leaf(const weave_insn *insn)
     case 10:
         if (insn->in.flow == ISA_FLOW_COND || insn->in.flow == ISA_FLOW_COND_REG)
             return node(any(3) ? SNIPPET_TAKEN : SNIPPET_TARGET); /* fall through */
-    default: s = node(SNIPPET_REG); s->reg = (uint8_t)any(16); return s;
+    default:
+        s = node(SNIPPET_REG);
+        s->reg = (uint8_t)any(16);
+        return s;
     }
 }
 
@@ -114,10 +121,12 @@ static const snippet *word_address(const weave_insn *insn, bool after, unsigned 
 
 static const snippet *gen_call(const weave_insn *insn, bool after, unsigned depth)
 {
-    static const struct { void (*fn)(void); unsigned nargs; } routines[] = {
-        {(void (*)(void))routine_unknown, 3}, {(void (*)(void))routine_known, 2},
-        {(void (*)(void))routine_known, 2}, {(void (*)(void))routine_leaf, 2},
-        {(void (*)(void))routine_leaf, 2}, {(void (*)(void))routine_eight, 8},
+    static const struct {
+        void (*fn)(void);
+        unsigned nargs;
+    } routines[] = {
+        {(void (*)(void))routine_unknown, 3}, {(void (*)(void))routine_known, 2}, {(void (*)(void))routine_known, 2},
+        {(void (*)(void))routine_leaf, 2},    {(void (*)(void))routine_leaf, 2},  {(void (*)(void))routine_eight, 8},
     };
     unsigned which = any(6);
     snippet *s = node(SNIPPET_CALL);
@@ -154,9 +163,7 @@ const snippet *gen_value(const weave_insn *insn, bool after, unsigned depth)
         return s;
     case 4:
         if (any(4) == 0) return gen_call(insn, after, depth - 1); /* fall through */
-    default:
-        return binary(any(SNIPPET_LOR + 1), gen_value(insn, after, depth - 1),
-                      gen_value(insn, after, depth - 1));
+    default: return binary(any(SNIPPET_LOR + 1), gen_value(insn, after, depth - 1), gen_value(insn, after, depth - 1));
     }
 }
 
@@ -181,12 +188,14 @@ const snippet *gen_snippet(const weave_insn *insn, bool after, unsigned depth)
 {
     snippet *s;
     switch (any(9)) {
-    case 0: case 1:
+    case 0:
+    case 1:
         s = node(SNIPPET_COUNT);
         s->index = any(GEN_COUNTERS);
         s->a = any(3) ? gen_const(1 + any(3)) : gen_value(insn, after, depth);
         return s;
-    case 2: case 3:
+    case 2:
+    case 3:
         s = node(SNIPPET_STORE);
         s->size = (uint8_t)(1 << any(4));
         s->a = word_address(insn, after, depth ? depth - 1 : 0);
@@ -275,10 +284,7 @@ static uint64_t widen(uint64_t v, unsigned size, bool is_signed)
     return is_signed ? (uint64_t)((int64_t)(v << bits) >> bits) : v << bits >> bits;
 }
 
-static uint8_t *shadow(uint64_t at)
-{
-    return (uint8_t *)model_effects.words + (at - (uintptr_t)real_effects.words);
-}
+static uint8_t *shadow(uint64_t at) { return (uint8_t *)model_effects.words + (at - (uintptr_t)real_effects.words); }
 
 static uint64_t fold(const snippet *s, uint64_t a, uint64_t b)
 {
@@ -303,8 +309,7 @@ static uint64_t model_call(const snippet *s, const uint64_t *v)
     return s->fn == (void (*)(void))routine_known ? v[0] + 2 * v[1] : sum;
 }
 
-static uint64_t model_insn_value(const snippet *s, const weave_insn *insn, const machine *before,
-                                 const machine *now)
+static uint64_t model_insn_value(const snippet *s, const weave_insn *insn, const machine *before, const machine *now)
 {
     unsigned size;
     uint64_t at, v = 0;
@@ -321,8 +326,7 @@ static uint64_t model_insn_value(const snippet *s, const weave_insn *insn, const
     }
 }
 
-uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *before,
-                   const machine *now)
+uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *before, const machine *now)
 {
 #define RUN(x) model_run((x), insn, before, now)
     uint64_t a, b, v[SNIPPET_MAX_ARGS];
@@ -354,7 +358,10 @@ uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *befo
     case SNIPPET_WHILE:
         while (RUN(s->a)) RUN(s->b);
         return 0;
-    case SNIPPET_COUNT: a = RUN(s->a); model_effects.counters[s->index] += a; return 0;
+    case SNIPPET_COUNT:
+        a = RUN(s->a);
+        model_effects.counters[s->index] += a;
+        return 0;
     case SNIPPET_CALL:
         for (unsigned i = 0; i < s->nargs; i++) { /* stack arguments come first */
             unsigned k = s->nargs <= 6 ? i : (i + 6) % s->nargs;

@@ -385,8 +385,8 @@ static void divisions_fault_in_the_programs_state(void **state)
 
 /* --- what a routine does to flags and to the floating-point environment --- */
 
-#define ROUTINE(name, code) \
-    void name(void);        \
+#define ROUTINE(name, code)                                                                                            \
+    void name(void);                                                                                                   \
     __asm__(".pushsection .text\n.type " #name ", @function\n" #name ":\n" code "\nret\n.popsection")
 ROUTINE(only_undefined, "mov %rdi, %rax\n mov $0, %edx\n mov $3, %ecx\n div %rcx");
 ROUTINE(no_flags, "lea (%rdi,%rdi), %rax\n not %rax");
@@ -462,8 +462,7 @@ static void the_thread_pointer_is_swapped(void **state)
         inl_error e;
         weave_run *run = program(add_registers);
         harness_random_state(&start);
-        insert(run, WEAVE_BEFORE, 1,
-               CALL(thread_pointer_used, 1, gen_const((uintptr_t)&real_effects.words[0]), NULL));
+        insert(run, WEAVE_BEFORE, 1, CALL(thread_pointer_used, 1, gen_const((uintptr_t)&real_effects.words[0]), NULL));
         assert_int_equal(harness_weave(run, NULL, far, &e), INL_OK);
         native = woven = start;
         harness_native(run, run->insn_count, &native);
@@ -508,7 +507,8 @@ static void rounding_is_the_routines_own(void **state)
         uint16_t control = CONTROL_DOWN, before, after;
         harness_random_state(&start);
         start.mxcsr = TOWARDS_ZERO;
-        insert(run, WEAVE_BEFORE, 1, x87 ? CALL(in_x87, 1, gen_const(3), NULL) : CALL(in_double, 1, gen_const(3), NULL));
+        insert(run, WEAVE_BEFORE, 1,
+               x87 ? CALL(in_x87, 1, gen_const(3), NULL) : CALL(in_double, 1, gen_const(3), NULL));
         third = 0, x87_third = 0;
         __asm__ volatile("fnstcw %0\n fldcw %1" : "=m"(before) : "m"(control));
         run_both(run);
@@ -533,7 +533,7 @@ static void use_gs(x86_code *c)
 {
     static const uint8_t wrgsbase_rax[] = {0xf3, 0x48, 0x0f, 0xae, 0xd8};
     static const uint8_t rdgsbase_r9[] = {0xf3, 0x49, 0x0f, 0xae, 0xc9};
-    static const uint8_t load[] = {0x65, 0x48, 0x8b, 0x54, 0xd9, 0x10};  /* rdx = gs:[rcx+rbx*8+16] */
+    static const uint8_t load[] = {0x65, 0x48, 0x8b, 0x54, 0xd9, 0x10};      /* rdx = gs:[rcx+rbx*8+16] */
     static const uint8_t add[] = {0x65, 0x4d, 0x01, 0x24, 0x25, 8, 0, 0, 0}; /* gs:[8] += r12 */
     x86_bytes(c, wrgsbase_rax, sizeof wrgsbase_rax);
     x86_bytes(c, rdgsbase_r9, sizeof rdgsbase_r9);
@@ -622,12 +622,18 @@ int main(void)
 {
     if (!harness_open()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken_edges),          cmocka_unit_test(taken_edge_of_loop),
-        cmocka_unit_test(target_of_return),     cmocka_unit_test(assigned_registers),
-        cmocka_unit_test(referenced_registers), cmocka_unit_test(whole_context),
-        cmocka_unit_test(appended_records),     cmocka_unit_test(program_in_gs),
-        cmocka_unit_test(refusals),             cmocka_unit_test(merged_counts),
-        cmocka_unit_test(code_too_small),       cmocka_unit_test(counts_before_a_full_buffer),
+        cmocka_unit_test(taken_edges),
+        cmocka_unit_test(taken_edge_of_loop),
+        cmocka_unit_test(target_of_return),
+        cmocka_unit_test(assigned_registers),
+        cmocka_unit_test(referenced_registers),
+        cmocka_unit_test(whole_context),
+        cmocka_unit_test(appended_records),
+        cmocka_unit_test(program_in_gs),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(merged_counts),
+        cmocka_unit_test(code_too_small),
+        cmocka_unit_test(counts_before_a_full_buffer),
         cmocka_unit_test(divisions_fault_in_the_programs_state),
         cmocka_unit_test(routines_are_known_by_what_they_change),
         cmocka_unit_test(rounding_is_the_routines_own),

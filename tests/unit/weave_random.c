@@ -37,10 +37,7 @@ static void complain(const weave_run *run, const char *what)
     fail();
 }
 
-static uint64_t exit_of(uint64_t at)
-{
-    return at == (uintptr_t)bench.app - 5 ? harness_exit(MAX_EXITS - 1) : at;
-}
+static uint64_t exit_of(uint64_t at) { return at == (uintptr_t)bench.app - 5 ? harness_exit(MAX_EXITS - 1) : at; }
 
 static void compare(const weave_run *run, const machine *native, const machine *woven)
 {
@@ -52,8 +49,8 @@ static void compare(const weave_run *run, const machine *native, const machine *
     }
     for (unsigned r = 0; r < 16; r++)
         if (native->gpr[r] != woven->gpr[r]) {
-            snprintf(text, sizeof text, "%s is %#lx, natively %#lx", isa_x86_64.reg_name(r),
-                     (long)woven->gpr[r], (long)native->gpr[r]);
+            snprintf(text, sizeof text, "%s is %#lx, natively %#lx", isa_x86_64.reg_name(r), (long)woven->gpr[r],
+                     (long)native->gpr[r]);
             complain(run, text);
         }
     if ((native->flags ^ woven->flags) & flags) {
@@ -63,8 +60,7 @@ static void compare(const weave_run *run, const machine *native, const machine *
     if (!native->fault_pc && memcmp(native->ymm, woven->ymm, sizeof native->ymm))
         complain(run, "vector registers differ");
     if (!native->fault_pc && native->mxcsr != woven->mxcsr) complain(run, "mxcsr differs");
-    if (memcmp(bench.native_memory, bench.woven_memory, sizeof bench.native_memory))
-        complain(run, "memory differs");
+    if (memcmp(bench.native_memory, bench.woven_memory, sizeof bench.native_memory)) complain(run, "memory differs");
 }
 
 static void compare_effects(const weave_run *run)
@@ -73,15 +69,15 @@ static void compare_effects(const weave_run *run)
     for (unsigned i = 0; i < GEN_COUNTERS; i++) real_effects.counters[i] = bench.counters[i];
     for (unsigned i = 0; i < GEN_COUNTERS; i++)
         if (real_effects.counters[i] != model_effects.counters[i]) {
-            snprintf(text, sizeof text, "counter %u is %#lx, should be %#lx", i,
-                     (long)real_effects.counters[i], (long)model_effects.counters[i]);
+            snprintf(text, sizeof text, "counter %u is %#lx, should be %#lx", i, (long)real_effects.counters[i],
+                     (long)model_effects.counters[i]);
             complain(run, text);
         }
     if (real_effects.used != model_effects.used) complain(run, "number of calls differs");
     for (unsigned i = 0; i < real_effects.used; i++)
         if (real_effects.log[i] != model_effects.log[i]) {
-            snprintf(text, sizeof text, "argument %u is %#lx, should be %#lx", i,
-                     (long)real_effects.log[i], (long)model_effects.log[i]);
+            snprintf(text, sizeof text, "argument %u is %#lx, should be %#lx", i, (long)real_effects.log[i],
+                     (long)model_effects.log[i]);
             complain(run, text);
         }
     if (memcmp(real_effects.words, model_effects.words, sizeof real_effects.words))
@@ -120,8 +116,7 @@ static void insert_all(weave_run *run, unsigned density, bool counts_only)
         if (harness_random() % 8 < density) insert(run, WEAVE_ANYWHERE, b, plain_count(), false);
 }
 
-static void model_list(const weave_list *list, const weave_insn *insn, const machine *before,
-                       const machine *now)
+static void model_list(const weave_list *list, const weave_insn *insn, const machine *before, const machine *now)
 {
     for (const weave_insert *n = list->first; n; n = n->next)
         if (!n->predicated || model_executes(insn, before)) model_run(n->code, insn, before, now);
@@ -215,6 +210,7 @@ static void sweep(unsigned density, unsigned mode, weave_options options)
     }
 }
 
+/* clang-format off */
 static void bare_runs(void **state) { (void)state; sweep(0, FAULTS_AND_COUNTS, (weave_options){0}); }
 static void sparse_snippets(void **state) { (void)state; sweep(2, NO_FAULTS, (weave_options){0}); }
 static void dense_snippets(void **state) { (void)state; sweep(6, NO_FAULTS, (weave_options){0}); }
@@ -225,6 +221,7 @@ static void faults_amid_snippets(void **state)
     sweep(4, FAULTS_AND_SNIPPETS, (weave_options){0});
     sweep(4, FAULTS_AND_SNIPPETS, (weave_options){.stress = WEAVE_STRESS_RANDOM_REGS});
 }
+/* clang-format on */
 static void random_registers(void **state)
 {
     (void)state;
@@ -247,11 +244,9 @@ int main(void)
 {
     if (!harness_open()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bare_runs),        cmocka_unit_test(sparse_snippets),
-        cmocka_unit_test(dense_snippets),   cmocka_unit_test(counts_and_faults),
-        cmocka_unit_test(faults_amid_snippets),
-        cmocka_unit_test(random_registers), cmocka_unit_test(nothing_dead),
-        cmocka_unit_test(save_everything),
+        cmocka_unit_test(bare_runs),         cmocka_unit_test(sparse_snippets),      cmocka_unit_test(dense_snippets),
+        cmocka_unit_test(counts_and_faults), cmocka_unit_test(faults_amid_snippets), cmocka_unit_test(random_registers),
+        cmocka_unit_test(nothing_dead),      cmocka_unit_test(save_everything),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);

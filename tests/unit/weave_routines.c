@@ -6,9 +6,17 @@ typedef uint64_t u64;
 
 static u64 nothing(void) { return 0; }
 static u64 same(u64 a) { return a; }
-static u64 constant(u64 a) { (void)a; return 0x123456789abcdef0; }
+static u64 constant(u64 a)
+{
+    (void)a;
+    return 0x123456789abcdef0;
+}
 static u64 count(void) { return ++cells[0]; }
-static u64 add_to(u64 n, u64 amount) { cells[n & 31] += amount; return amount; }
+static u64 add_to(u64 n, u64 amount)
+{
+    cells[n & 31] += amount;
+    return amount;
+}
 static u64 through_pointer(u64 n, u64 amount) { return cell_pointer[n & 63] += amount; }
 static u64 cache(u64 address)
 {
@@ -22,7 +30,9 @@ static u64 cache(u64 address)
 }
 static u64 audit(int n, u64 now)
 {
-    struct pair { long count, wasted; } *p = (struct pair *)cell_pointer + (n & 15);
+    struct pair {
+        long count, wasted;
+    } *p = (struct pair *)cell_pointer + (n & 15);
     p->count++;
     if (cells[5] == now) p->wasted++;
     cells[5] = now;
@@ -37,7 +47,11 @@ static u64 choose(int kind, u64 v)
 }
 static u64 by_cl(u64 a, u64 n) { return cells[6] = a << (n & 63); }
 static u64 by_cl32(uint32_t a, u64 n) { return cells[6] = a >> (n & 31); }
-static u64 rotate(u64 a, u64 n) { n &= 63; return cells[7] = a << n | a >> (-n & 63); }
+static u64 rotate(u64 a, u64 n)
+{
+    n &= 63;
+    return cells[7] = a << n | a >> (-n & 63);
+}
 static u64 divide(u64 a, u64 b) { return cells[8] = a / ((b & 0xff) + 1); }
 static u64 remainder_of(int64_t a, int64_t b) { return cells[9] = (u64)(a % ((b & 0xff) + 3)); }
 static u64 high(u64 a, u64 b) { return cells[10] = (u64)((unsigned __int128)a * b >> 64); }
@@ -49,7 +63,10 @@ static u64 words(u64 a, int b) { return (u64)(int64_t)(((int32_t *)&cells[24])[a
 static u64 greater(int64_t a, int64_t b) { return cells[28] = (u64)(a > b ? a : b); }
 static u64 truth(u64 a, u64 b) { return cells[29] += (u64)(a == b) + 2 * (u64)(a < b) + 4 * (u64)((int)a > (int)b); }
 static u64 bit(u64 a, u64 n) { return cells[30] |= a >> (n & 63) & 1 ? 1ull << (a & 63) : 0; }
-static u64 six(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) { return cells[31] += a + 3 * b - 5 * c + (d ^ e) + (f & 255); }
+static u64 six(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+    return cells[31] += a + 3 * b - 5 * c + (d ^ e) + (f & 255);
+}
 static u64 six_wide(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
     u64 x = a * b + c, y = d - e * f;
@@ -65,6 +82,7 @@ static u64 limits(u64 a, u64 b)
     if ((a & 3) == 2 && (b & 1)) cells[38] += a;
     return a ^ b;
 }
+/* clang-format off */
 static u64 far_constant(u64 a) { cells[39] = 0x1122334455667788; return cells[39] ^ (a + 0xfedcba9876543210); }
 static u64 twice(u64 a) { u64 x = cells[40]; cells[40] = a; return x + 2 * a; }
 static u64 inverted(u64 a, u64 b) { return cells[41] = ~a - -b; }
@@ -87,3 +105,5 @@ const routine_set SET = {
      R(six, 6), R(six_wide, 6), R(locked, 1), R(swapped, 1), R(ones, 1), R(limits, 2), R(far_constant, 1),
      R(twice, 1), R(inverted, 2), R(signs, 2), R(swap_bytes, 1), R(either, 1), R(stored_constants, 1), R(clamp, 1),
      R(carry, 2), R(table, 1), R(compare_cells, 1), R(both, 2), R(add_to, 2), R(cache, 1)}};
+
+/* clang-format on */

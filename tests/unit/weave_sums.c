@@ -33,9 +33,7 @@ static uint64_t value(const snippet *s, const uint64_t *args)
     switch (s->kind) {
     case SNIPPET_CONST: return s->value;
     case SNIPPET_ARG: return args[s->index];
-    case SNIPPET_LOAD:
-        assert_int_equal(s->size, 8);
-        return *(const uint64_t *)(uintptr_t)value(s->a, args);
+    case SNIPPET_LOAD: assert_int_equal(s->size, 8); return *(const uint64_t *)(uintptr_t)value(s->a, args);
     case SNIPPET_BINARY: return compute(s->op, value(s->a, args), value(s->b, args));
     default: fail_msg("a node that nobody expects: %u", s->kind); return 0;
     }
@@ -68,7 +66,8 @@ static const weave_memory *look(void (*fn)(void))
     return m;
 }
 
-static bool has_access(const weave_memory *m, weave_place place, const void *at, bool writes, bool is_sum, unsigned size)
+static bool has_access(const weave_memory *m, weave_place place, const void *at, bool writes, bool is_sum,
+                       unsigned size)
 {
     for (uint32_t i = 0; i < m->access_count; i++) {
         const weave_access *a = &m->accesses[i];
@@ -177,9 +176,12 @@ static void leaves_see_no_counters(void **state)
 /* As they are without a sanitizer's checks. */
 #define ROUTINE static __attribute__((noinline, no_sanitize("address", "undefined"))) void
 
+/* clang-format off */
 static struct { long a, b[40]; int c; unsigned d[40]; struct { char pad; long x; } e[40]; } v;
+/* clang-format on */
 static long *heap_like = v.b;
 
+/* clang-format off */
 ROUTINE plain(long k, long n) { (void)k, (void)n; v.a++; }
 ROUTINE by_argument(long k, long n) { (void)k; v.a += 3 * n; }
 ROUTINE array(long k, long n) { v.b[k] += n; }
@@ -196,6 +198,7 @@ static const struct { const char *name; void (*fn)(void); unsigned most; } compi
     ROW(plain, 1), ROW(by_argument, 1), ROW(array, 1), ROW(by_int, 1), ROW(narrow, 1), ROW(inside, 1),
     ROW(through, 1), ROW(several, 3), ROW(odd, 1), ROW(maybe, 2),
 };
+/* clang-format on */
 
 /* Takes what was found off again: nothing may be left, but for additions that are not always made. */
 static void undo(const weave_memory *m, const uint64_t *args)
@@ -236,10 +239,13 @@ static void compiled_sums_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_found),         cmocka_unit_test(sums_are_made_once),
+        cmocka_unit_test(sums_are_found),
+        cmocka_unit_test(sums_are_made_once),
         cmocka_unit_test(bodies_may_return_and_jump),
-        cmocka_unit_test(larger_routines_are_followed), cmocka_unit_test(masks_take_what_feeds),
-        cmocka_unit_test(leaves_see_no_counters), cmocka_unit_test(compiled_sums_are_right),
+        cmocka_unit_test(larger_routines_are_followed),
+        cmocka_unit_test(masks_take_what_feeds),
+        cmocka_unit_test(leaves_see_no_counters),
+        cmocka_unit_test(compiled_sums_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,15 +46,16 @@ static bool filler(const uint8_t *p, size_t have) { return have >= 2 && p[0] == 
 
 static bool prologue(const uint8_t *p, size_t have)
 {
-    return starts(p, have, "\xf3\x0f\x1e\xfa", 4) ||          /* endbr64 */
-           starts(p, have, "\x55\x48\x89\xe5", 4) ||          /* push %rbp; mov %rsp,%rbp */
-           starts(p, have, "\x55\x53", 2) ||                  /* push %rbp; push %rbx */
+    return starts(p, have, "\xf3\x0f\x1e\xfa", 4) || /* endbr64 */
+           starts(p, have, "\x55\x48\x89\xe5", 4) || /* push %rbp; mov %rsp,%rbp */
+           starts(p, have, "\x55\x53", 2) ||         /* push %rbp; push %rbx */
            starts(p, have, "\x53\x48", 2) || starts(p, have, "\x55\x48", 2) ||
-           starts(p, have, "\x48\x83\xec", 3) ||              /* sub $n,%rsp */
+           starts(p, have, "\x48\x83\xec", 3) || /* sub $n,%rsp */
            starts(p, have, "\x48\x81\xec", 3) ||
            (have >= 4 && p[0] == 0x41 && p[1] >= 0x54 && p[1] <= 0x57); /* push %r12..%r15 */
 }
 
+/* clang-format off */
 static const char *const no_return[] = {
     "_Exit", "_Unwind_Resume", "_ZSt10unexpectedv", "_ZSt16__throw_bad_castv",
     "_ZSt17__throw_bad_allocv", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_length_errorPKc",
@@ -104,3 +105,4 @@ const cfg_machine cfg_machine_x86_64 = {
     .prologue = prologue,
     .no_return = no_return,
 };
+/* clang-format on */

@@ -20,6 +20,7 @@
 #include <string.h>
 #include "isa/x86_64/tables.h"
 
+/* clang-format off */
 enum byte_class { B_OPCODE, B_REX, B_66, B_67, B_F3, B_F2, B_LOCK, B_SEGMENT, B_FS, B_GS, B_0F,
                   B_VEX2, B_VEX3, B_EVEX, B_XOP, B_REX2 };
 
@@ -30,33 +31,36 @@ static const uint8_t byte_classes[256] = {
     [0x64] = B_FS, [0x65] = B_GS, [0x66] = B_66, [0x67] = B_67, [0x62] = B_EVEX, [0x8f] = B_XOP,
     [0xc4] = B_VEX3, [0xc5] = B_VEX2, [0xd5] = B_REX2, [0xf0] = B_LOCK, [0xf2] = B_F2, [0xf3] = B_F3,
 };
+/* clang-format on */
 
 /* What a byte means as the only legacy prefix. */
 static const uint8_t lone_prefix[256] = {[0x66] = X86_CTX_66, [0xf3] = X86_CTX_F3, [0xf2] = X86_CTX_F2};
 
 /* Bytes that in the opcode's place, without or with 0F before them, are no opcodes of the first two
  * maps. */
-static const uint8_t no_opcode[2][256] = {
-    {[0x26] = 1, [0x2e] = 1, [0x36] = 1, [0x3e] = 1, [0x40] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-     [0x62] = 1, [0x64] = 1, 1, 1, 1, [0x8f] = 1, [0xc4] = 1, 1, [0xd5] = 1, [0xf0] = 1, [0xf2] = 1, 1},
-    {[0x0f] = 1, [0x38] = 1, [0x3a] = 1}};
+static const uint8_t
+    no_opcode[2][256] = {{[0x26] = 1, [0x2e] = 1, [0x36] = 1, [0x3e] = 1, [0x40] = 1, 1,          1,          1,
+                          1,          1,          1,          1,          1,          1,          1,          1,
+                          1,          1,          1,          1,          [0x62] = 1, [0x64] = 1, 1,          1,
+                          1,          [0x8f] = 1, [0xc4] = 1, 1,          [0xd5] = 1, [0xf0] = 1, [0xf2] = 1, 1},
+                         {[0x0f] = 1, [0x38] = 1, [0x3a] = 1}};
 
 /* 15 bytes of prefixes, EVEX, opcode, ModRM, SIB, displacement, and 8 bytes read from there. */
 enum { READABLE = 40 };
 
 /* What is known before the opcode. */
 typedef struct state {
-    const uint8_t *p;  /* READABLE bytes */
-    size_t avail;      /* that many of them are the caller's */
+    const uint8_t *p; /* READABLE bytes */
+    size_t avail;     /* that many of them are the caller's */
     uint64_t addr;
-    unsigned at;       /* next byte */
-    unsigned context;  /* X86_CTX_* or the vector context */
+    unsigned at;      /* next byte */
+    unsigned context; /* X86_CTX_* or the vector context */
     unsigned map;
-    unsigned x, sib;   /* added to a SIB's index; 0 or SIB_EXTENDED with it */
-    uint64_t extension; /* what the prefixes add to the other register numbers, as in NUMBERS */
-    unsigned v_index;  /* EVEX: V' adds to a vector index */
+    unsigned x, sib;                     /* added to a SIB's index; 0 or SIB_EXTENDED with it */
+    uint64_t extension;                  /* what the prefixes add to the other register numbers, as in NUMBERS */
+    unsigned v_index;                    /* EVEX: V' adds to a vector index */
     unsigned v, vector, prefix, segment; /* isa_insn.x */
-    bool invalid;      /* prefixes that fault whatever follows */
+    bool invalid;                        /* prefixes that fault whatever follows */
 } state;
 
 /* All ones if `yes`. Written out because compilers turn conditional expressions into branches. */
@@ -66,8 +70,9 @@ static inline unsigned mask_if(unsigned yes) { return 0u - (yes != 0); }
  * on are for opcodes without one, by the opcode's low bits. */
 enum { M_SIB = 8, M_RIP = 16, M_MEM = 32, M_NO_BASE = 64 /* SIB base 5 means none */, NO_MODRM = 256 };
 #define ROW(f, sib, five) f, f, f, f, sib, five, f, f
-#define ROWS8(f, sib, five) ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), \
-                            ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five)
+#define ROWS8(f, sib, five)                                                                                            \
+    ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five), ROW(f, sib, five),  \
+        ROW(f, sib, five), ROW(f, sib, five)
 static const uint8_t modrm_forms[NO_MODRM + 8] = {
     ROWS8(M_MEM, M_MEM | M_SIB | M_NO_BASE, M_MEM | M_RIP | 4),
     ROWS8(M_MEM | 1, M_MEM | M_SIB | 1, M_MEM | 1),
@@ -75,35 +80,35 @@ static const uint8_t modrm_forms[NO_MODRM + 8] = {
 };
 
 /* isa_insn.x[1] to x[8] as one number. */
-enum { AT_SEGMENT = 0, AT_REG = 8, AT_RM = 16, AT_V = 24, AT_BASE = 32, AT_INDEX = 40, AT_SCALE = 48,
-       AT_VECTOR = 56 };
-#define NUMBERS(reg, rm, base, index) \
+enum { AT_SEGMENT = 0, AT_REG = 8, AT_RM = 16, AT_V = 24, AT_BASE = 32, AT_INDEX = 40, AT_SCALE = 48, AT_VECTOR = 56 };
+#define NUMBERS(reg, rm, base, index)                                                                                  \
     ((uint64_t)(reg) << AT_REG | (uint64_t)(rm) << AT_RM | (uint64_t)(base) << AT_BASE | (uint64_t)(index) << AT_INDEX)
 
 /* The register numbers in a ModRM byte; a SIB's are added to the 0 that stands in their place. */
-#define MEM(g, m) NUMBERS(g, m, m, X86_NONE)
+#define MEM(g, m)     NUMBERS(g, m, m, X86_NONE)
 #define MEMS(g, five) MEM(g, 0), MEM(g, 1), MEM(g, 2), MEM(g, 3), NUMBERS(g, 4, 0, 0), five, MEM(g, 6), MEM(g, 7)
-#define MOD0(g) MEMS(g, NUMBERS(g, 5, X86_NONE, X86_NONE))
-#define MOD1(g) MEMS(g, MEM(g, 5))
-#define REG(g, m) NUMBERS(g, m, X86_NONE, X86_NONE)
-#define REGS(g) REG(g, 0), REG(g, 1), REG(g, 2), REG(g, 3), REG(g, 4), REG(g, 5), REG(g, 6), REG(g, 7)
-#define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#define MOD0(g)       MEMS(g, NUMBERS(g, 5, X86_NONE, X86_NONE))
+#define MOD1(g)       MEMS(g, MEM(g, 5))
+#define REG(g, m)     NUMBERS(g, m, X86_NONE, X86_NONE)
+#define REGS(g)       REG(g, 0), REG(g, 1), REG(g, 2), REG(g, 3), REG(g, 4), REG(g, 5), REG(g, 6), REG(g, 7)
+#define EACH(f)       f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 static const uint64_t modrm_numbers[NO_MODRM + 8] = {EACH(MOD0), EACH(MOD1), EACH(MOD1), EACH(REGS), REGS(0)};
 
 /* The same of a SIB byte, from AT_BASE on, four times: from 256 on for indices with an extension bit (then 4 is one
  * too), from 512 on for mod 0, where base 5 means none. */
 enum { SIB_EXTENDED = 256, SIB_MOD0 = 512 };
 #define SIB(i, s, b) ((NUMBERS(0, 0, b, i) | (uint64_t)(s) << AT_SCALE) >> AT_BASE)
-#define SIBS(i, s, five) SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), \
-                         SIB(i, s, five), SIB(i, s, 6), SIB(i, s, 7)
-#define SCALED(four, s, five) SIBS(0, s, five), SIBS(1, s, five), SIBS(2, s, five), SIBS(3, s, five), \
-                              SIBS(four, s, five), SIBS(5, s, five), SIBS(6, s, five), SIBS(7, s, five)
-#define ALL_SIBS(four, five) SCALED(four, 0, five), SCALED(four, 1, five), SCALED(four, 2, five), \
-                             SCALED(four, 3, five)
-static const uint32_t sib_numbers[1024] = {ALL_SIBS(X86_NONE, 5), ALL_SIBS(4, 5),
-                                           ALL_SIBS(X86_NONE, X86_NONE), ALL_SIBS(4, X86_NONE)};
+#define SIBS(i, s, five)                                                                                               \
+    SIB(i, s, 0), SIB(i, s, 1), SIB(i, s, 2), SIB(i, s, 3), SIB(i, s, 4), SIB(i, s, five), SIB(i, s, 6), SIB(i, s, 7)
+#define SCALED(four, s, five)                                                                                          \
+    SIBS(0, s, five), SIBS(1, s, five), SIBS(2, s, five), SIBS(3, s, five), SIBS(four, s, five), SIBS(5, s, five),     \
+        SIBS(6, s, five), SIBS(7, s, five)
+#define ALL_SIBS(four, five) SCALED(four, 0, five), SCALED(four, 1, five), SCALED(four, 2, five), SCALED(four, 3, five)
+static const uint32_t sib_numbers[1024] = {ALL_SIBS(X86_NONE, 5), ALL_SIBS(4, 5), ALL_SIBS(X86_NONE, X86_NONE),
+                                           ALL_SIBS(4, X86_NONE)};
 
 /* What a REX prefix means; the first entry is for none. */
+/* clang-format off */
 typedef struct rex_meaning { uint64_t extension; uint8_t context, prefix, index; uint16_t sib; } rex_meaning;
 #define REX(w, r, x, b) {NUMBERS(8 * (r), 8 * (b), 8 * (b), 0), ((w) ? X86_CTX_W : 0) | ((b) ? X86_CTX_B : 0), \
                          (w) ? X86_PREFIX_W : 0, 8 * (x), (x) ? SIB_EXTENDED : 0}
@@ -120,15 +125,21 @@ static inline int64_t load_signed(const uint8_t *p, unsigned size)
     unsigned shift = 0u - 8 * size;
     return (int64_t)(v << (shift & 63)) >> (shift & 63);
 }
+/* clang-format on */
 
 /* Immediate bytes of an opcode that the tables lack. */
 static unsigned unknown_imm(const state *s, unsigned opcode, unsigned modrm)
 {
     unsigned wide = (s->context & 3) == 1 ? 2 : 4; /* pp = 66 */
     switch (s->map) {
-    case X86_MAP_LEGACY + 3: case X86_MAP_VEX + 3: case X86_MAP_EVEX + 3: case X86_MAP_XOP: return 1;
+    case X86_MAP_LEGACY + 3:
+    case X86_MAP_VEX + 3:
+    case X86_MAP_EVEX + 3:
+    case X86_MAP_XOP: return 1;
     case X86_MAP_XOP + 2: return 4;
-    case X86_MAP_LEGACY + 1: case X86_MAP_VEX + 1: case X86_MAP_EVEX + 1:
+    case X86_MAP_LEGACY + 1:
+    case X86_MAP_VEX + 1:
+    case X86_MAP_EVEX + 1:
         return (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6) ||
                (s->map == X86_MAP_LEGACY + 1 && (opcode == 0xa4 || opcode == 0xac || opcode == 0xba));
     case X86_MAP_EVEX + 4: /* APX: the one-byte opcodes and some of 0F */
@@ -156,8 +167,7 @@ static bool fields_allowed(const isa_insn *in, const x86_row *row)
 /* Bytes past the end are no part of the instruction. */
 static inline void keep_bytes(isa_insn *in, const uint8_t *p)
 {
-    static const uint8_t ones[32] = {255, 255, 255, 255, 255, 255, 255, 255,
-                                     255, 255, 255, 255, 255, 255, 255, 255};
+    static const uint8_t ones[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
     uint64_t raw[2], mask[2];
     memcpy(raw, p, 16);
     memcpy(mask, ones + 16 - in->len, 16);
@@ -178,7 +188,10 @@ static __attribute__((noinline)) isa_result undecoded(isa_insn *in, const state 
     }
     in->len = 0;
     if (at > s->avail) return ISA_TRUNCATED;
-    if (at > ISA_MAX_INSN) { at = ISA_MAX_INSN; row = X86_ROW_INVALID; }
+    if (at > ISA_MAX_INSN) {
+        at = ISA_MAX_INSN;
+        row = X86_ROW_INVALID;
+    }
     in->row = row;
     in->op = x86_rows[row].op;
     in->len = at;
@@ -207,9 +220,12 @@ static isa_result malformed(isa_insn *in, const state *s, unsigned at)
 
 /* ModRM byte, SIB and displacement, and the fields from opcode_at on. `w` are the bytes from the
  * ModRM byte's place on, `opcode` is for forms without one. Returns the offset behind. */
-typedef struct operand { unsigned end; unsigned form; } operand;
-static inline __attribute__((always_inline)) operand
-decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned opcode, const x86_row *row)
+typedef struct operand {
+    unsigned end;
+    unsigned form;
+} operand;
+static inline __attribute__((always_inline)) operand decode_operand(isa_insn *in, const state *s, uint64_t w,
+                                                                    unsigned has, unsigned opcode, const x86_row *row)
 {
     unsigned present = 0u - has, none = NO_MODRM | (opcode & 7), which = none ^ ((none ^ (w & 0xff)) & present);
     unsigned form = modrm_forms[which], sib = w >> 8 & 0xff, has_sib = form >> 3 & 1;
@@ -217,20 +233,20 @@ decode_operand(isa_insn *in, const state *s, uint64_t w, unsigned has, unsigned 
     unsigned modrm_at = s->at + 1, disp_at = modrm_at + has + has_sib, end = disp_at + disp;
     unsigned sib_entry = sib + s->sib + (form & M_NO_BASE) * (SIB_MOD0 / M_NO_BASE);
     uint64_t sib_part = (uint64_t)sib_numbers[sib_entry] << AT_BASE | (uint64_t)s->x << AT_INDEX;
-    uint64_t numbers = modrm_numbers[which] | (sib_part & (0 - (uint64_t)has_sib)) |
-                       s->extension | (uint64_t)s->v << AT_V | (uint64_t)s->vector << AT_VECTOR | s->segment;
+    uint64_t numbers = modrm_numbers[which] | (sib_part & (0 - (uint64_t)has_sib)) | s->extension |
+                       (uint64_t)s->v << AT_V | (uint64_t)s->vector << AT_VECTOR | s->segment;
     unsigned imm = row->imm & 15;
-    uint64_t places = s->at | (modrm_at & present) << 8 | (disp_at & mask_if(disp)) << 16 |
-                      (end & mask_if(imm)) << 24 | (uint64_t)disp << 32 | (uint64_t)imm << 40 |
-                      (uint64_t)(opcode & row->cond) << 48 | (uint64_t)(s->prefix | (form >> 2 & X86_PREFIX_MEM)) << 56;
+    uint64_t places = s->at | (modrm_at & present) << 8 | (disp_at & mask_if(disp)) << 16 | (end & mask_if(imm)) << 24 |
+                      (uint64_t)disp << 32 | (uint64_t)imm << 40 | (uint64_t)(opcode & row->cond) << 48 |
+                      (uint64_t)(s->prefix | (form >> 2 & X86_PREFIX_MEM)) << 56;
     memcpy(&in->opcode_at, &places, sizeof places);
     memcpy(&in->x[X86_X_SEGMENT], &numbers, sizeof numbers);
     return (operand){end, form};
 }
 
 /* Identity, length and target: `end` is the offset behind the operand. */
-static inline __attribute__((always_inline)) void
-decode_identity(isa_insn *in, const state *s, const x86_row *row, unsigned number, operand o)
+static inline __attribute__((always_inline)) void decode_identity(isa_insn *in, const state *s, const x86_row *row,
+                                                                  unsigned number, operand o)
 {
     unsigned pcrel = o.form >> 4 & 1;
     uint64_t head, len = o.end + (row->imm & 15);
@@ -248,10 +264,12 @@ _Static_assert(ISA_BIT_PCREL_MEM == 1 && X86_PREFIX_MEM == M_MEM >> 2, "bits mov
 _Static_assert(offsetof(isa_insn, bits) == offsetof(isa_insn, op) + 6 && offsetof(x86_row, bits) == 6 &&
                    offsetof(isa_insn, flow) == offsetof(isa_insn, op) + 5 && offsetof(x86_row, flow) == 5 &&
                    offsetof(isa_insn, len) == offsetof(isa_insn, op) + 4 &&
-                   offsetof(isa_insn, row) == offsetof(isa_insn, op) + 2, "stored at once");
+                   offsetof(isa_insn, row) == offsetof(isa_insn, op) + 2,
+               "stored at once");
 _Static_assert(offsetof(isa_insn, x) == offsetof(isa_insn, opcode_at) + 7 &&
                    offsetof(isa_insn, cond) == offsetof(isa_insn, opcode_at) + 6 &&
-                   offsetof(isa_insn, imm_len) == offsetof(isa_insn, opcode_at) + 5, "stored at once");
+                   offsetof(isa_insn, imm_len) == offsetof(isa_insn, opcode_at) + 5,
+               "stored at once");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are put together as numbers");
 
 /* What only unusual forms need: number is the row's, `at` the offset behind the instruction. */
@@ -281,8 +299,7 @@ static isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr, 
 
 /* From the opcode on: `s` holds map, context and extensions, `w` the bytes. `fast`: there are bytes
  * enough, and the state is not to be handed on. */
-static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s, uint64_t w,
-                                                                    bool fast)
+static inline __attribute__((always_inline)) isa_result decode_form(isa_insn *in, const state *s, uint64_t w, bool fast)
 {
     unsigned opcode = w & 0xff;
     const x86_opcode *o = &x86_opcodes[s->map][opcode];
@@ -424,8 +441,7 @@ static bool rex2_barred(unsigned map, unsigned opcode)
 {
     unsigned row = opcode >> 4;
     if (map) return row == 3 || row == 8 || opcode == 0x0f;
-    return row == 4 || row == 7 || row == 10 || row == 14 ||
-           (byte_classes[opcode] && byte_classes[opcode] != B_XOP);
+    return row == 4 || row == 7 || row == 10 || row == 14 || (byte_classes[opcode] && byte_classes[opcode] != B_XOP);
 }
 
 /* D5 M0 R4 X4 B4 W R3 X3 B3: as REX, with a map bit and fifth register bits. */
@@ -466,20 +482,26 @@ static __attribute__((noinline)) isa_result decode_prefixes(isa_insn *in, state 
     unsigned rex = 0;
     for (; s->at < ISA_MAX_INSN; s->at++) {
         unsigned byte = s->p[s->at], class = byte_classes[byte];
-        if (class == B_REX) { rex = byte; continue; }
+        if (class == B_REX) {
+            rex = byte;
+            continue;
+        }
         /* VEX and its kin allow no REX, operand size, repeat or lock prefix before them. */
-        if (class >= B_VEX2)
-            s->invalid = rex || s->context & (X86_CTX_66 | X86_CTX_F2 | X86_CTX_F3 | X86_CTX_LOCK);
+        if (class >= B_VEX2) s->invalid = rex || s->context & (X86_CTX_66 | X86_CTX_F2 | X86_CTX_F3 | X86_CTX_LOCK);
         switch (class) {
         case B_66: s->context |= X86_CTX_66; break;
-        case B_67: s->context |= X86_CTX_A32; s->prefix |= X86_PREFIX_A32; break;
+        case B_67:
+            s->context |= X86_CTX_A32;
+            s->prefix |= X86_PREFIX_A32;
+            break;
         case B_F3: s->context = (s->context & ~X86_CTX_F2) | X86_CTX_F3; break;
         case B_F2: s->context = (s->context & ~X86_CTX_F3) | X86_CTX_F2; break;
         case B_LOCK: s->context |= X86_CTX_LOCK; break;
         case B_FS: s->segment = X86_SEG_FS; break;
         case B_GS: s->segment = X86_SEG_GS; break;
         case B_SEGMENT: break;
-        case B_VEX2: case B_VEX3: return decode_vex(in, s, class);
+        case B_VEX2:
+        case B_VEX3: return decode_vex(in, s, class);
         case B_EVEX: return decode_evex(in, s);
         case B_XOP:
             if ((s->p[s->at + 1] & 31) >= 8) return decode_vex(in, s, class);
@@ -494,8 +516,7 @@ static __attribute__((noinline)) isa_result decode_prefixes(isa_insn *in, state 
 }
 
 /* The general way in; also for input too short to be read in place. */
-static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr,
-                                                       isa_insn *out)
+static __attribute__((noinline)) isa_result decode_any(const uint8_t *bytes, size_t avail, uint64_t addr, isa_insn *out)
 {
     uint8_t padded[READABLE];
     state s = {.p = bytes, .avail = avail, .addr = addr};
@@ -539,8 +560,12 @@ isa_result x86_decode(const uint8_t *bytes, size_t avail, uint64_t addr, isa_ins
     unsigned escape = (w & 0xff) == 0x0f;
     w >>= escape << 3;
     if (__builtin_expect(no_opcode[escape][w & 0xff], 0)) return decode_uncommon(bytes, avail, addr, out);
-    state s = {.p = bytes, .avail = avail, .addr = addr, .at = prefixed + is_rex + escape,
-               .context = context, .map = X86_MAP_LEGACY + escape};
+    state s = {.p = bytes,
+               .avail = avail,
+               .addr = addr,
+               .at = prefixed + is_rex + escape,
+               .context = context,
+               .map = X86_MAP_LEGACY + escape};
     apply_rex(&s, rex);
     return decode_form(out, &s, w, true);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "isa/x86_64/tables.h"
 
+/* clang-format off */
 enum { S_REG = 1 << X86_SLOT_REG, S_RM = 1 << X86_SLOT_RM, S_V = 1 << X86_SLOT_V,
        S_IS4 = 1 << X86_SLOT_IS4, S_MASK = 1 << X86_SLOT_MASK };
 
@@ -17,6 +18,7 @@ static inline uint64_t pick(unsigned slots, numbers n)
     return (uint64_t)(slots >> X86_SLOT_REG & 1) << n.reg | (uint64_t)(slots >> X86_SLOT_RM & 1) << n.rm |
            (uint64_t)(slots >> X86_SLOT_V & 1) << n.v;
 }
+/* clang-format on */
 
 static void everything(isa_effects *e)
 {
@@ -24,8 +26,8 @@ static void everything(isa_effects *e)
     e->reads = e->writes = ~0ull;
     e->vec_reads = e->vec_writes = ~0u;
     e->mask_reads = e->mask_writes = 0xff;
-    e->other_reads = e->other_writes = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE |
-                                       ISA_OTHER_GS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
+    e->other_reads = e->other_writes = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE |
+                                       ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
     e->flags_read = e->flags_written = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID;
 }
 
@@ -164,4 +166,5 @@ void x86_effects(const isa_insn *in, isa_effects *e)
 }
 _Static_assert(sizeof(x86_fx) == 64, "one line of cache");
 _Static_assert(offsetof(isa_effects, flags_kill) - offsetof(isa_effects, flags_read) ==
-                   offsetof(x86_fx, flags_kill) - offsetof(x86_fx, flags_read), "copied as one");
+                   offsetof(x86_fx, flags_kill) - offsetof(x86_fx, flags_read),
+               "copied as one");

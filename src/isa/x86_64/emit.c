@@ -17,10 +17,7 @@ static x86_form pair(unsigned w, uint8_t opcode, uint8_t bits)
 }
 
 /* A pair whose ModRM.reg extends the opcode. */
-static x86_form group(unsigned w, uint8_t opcode)
-{
-    return (x86_form){w, opcode | (w != 1), w == 1 ? X86_BYTE_RM : 0};
-}
+static x86_form group(unsigned w, uint8_t opcode) { return (x86_form){w, opcode | (w != 1), w == 1 ? X86_BYTE_RM : 0}; }
 
 /* `imm` as the instruction of size `w` sees it; false when it has no such immediate. */
 static bool reduce(unsigned w, int64_t *imm)
@@ -31,10 +28,7 @@ static bool reduce(unsigned w, int64_t *imm)
     return true;
 }
 
-static x86_imm full_imm(unsigned w, int64_t imm)
-{
-    return (x86_imm){w < 4 ? w : 4, (uint64_t)imm};
-}
+static x86_imm full_imm(unsigned w, int64_t imm) { return (x86_imm){w < 4 ? w : 4, (uint64_t)imm}; }
 
 /* Bytes and padding. */
 
@@ -48,10 +42,7 @@ void x86_bytes(x86_code *c, const void *bytes, size_t n)
     c->at += n;
 }
 
-void x86_byte(x86_code *c, uint8_t b)
-{
-    x86_bytes(c, &b, 1);
-}
+void x86_byte(x86_code *c, uint8_t b) { x86_bytes(c, &b, 1); }
 
 /* The sequences that both vendors' optimisation manuals recommend; the last two with one more
  * prefix, as AMD allows. */
@@ -99,10 +90,8 @@ void x86_mov_ri(x86_code *c, unsigned dst, uint64_t imm)
 {
     if (imm <= UINT32_MAX) /* zero-extends */
         x86_encode_plus(c, (x86_form){4, 0xb8, 0}, dst, (x86_imm){4, imm});
-    else if (x86_fits32((int64_t)imm))
-        x86_encode_reg(c, (x86_form){8, 0xc7, 0}, 0, dst, (x86_imm){4, imm});
-    else
-        x86_encode_plus(c, (x86_form){8, 0xb8, 0}, dst, (x86_imm){8, imm});
+    else if (x86_fits32((int64_t)imm)) x86_encode_reg(c, (x86_form){8, 0xc7, 0}, 0, dst, (x86_imm){4, imm});
+    else x86_encode_plus(c, (x86_form){8, 0xb8, 0}, dst, (x86_imm){8, imm});
 }
 
 /* Width 0, which the encoder refuses, answers what is no size. */
@@ -170,18 +159,14 @@ void x86_xchg_rr(x86_code *c, unsigned w, unsigned a, unsigned b)
 {
     /* 90 with eax twice would be a nop, which does not clear the upper half. */
     bool nop = w == 4 && a == X86_RAX && b == X86_RAX;
-    if (w == 1 || nop || (a != X86_RAX && b != X86_RAX))
-        x86_encode_reg(c, pair(w, 0x86, 0), b, a, x86_no_imm);
-    else
-        x86_encode_plus(c, (x86_form){w, 0x90, 0}, a == X86_RAX ? b : a, x86_no_imm);
+    if (w == 1 || nop || (a != X86_RAX && b != X86_RAX)) x86_encode_reg(c, pair(w, 0x86, 0), b, a, x86_no_imm);
+    else x86_encode_plus(c, (x86_form){w, 0x90, 0}, a == X86_RAX ? b : a, x86_no_imm);
 }
 
 void x86_bswap(x86_code *c, unsigned w, unsigned reg)
 {
-    if (w == 4 || w == 8)
-        x86_encode_plus(c, (x86_form){w, 0xc8, X86_MAP_0F}, reg, x86_no_imm);
-    else
-        x86_refuse(c); /* the 16-bit form is undefined */
+    if (w == 4 || w == 8) x86_encode_plus(c, (x86_form){w, 0xc8, X86_MAP_0F}, reg, x86_no_imm);
+    else x86_refuse(c); /* the 16-bit form is undefined */
 }
 
 /* Arithmetic. */
@@ -195,13 +180,10 @@ bool x86_alu_ri(x86_code *c, x86_alu op, unsigned w, unsigned dst, int64_t imm)
 {
     if (!reduce(w, &imm)) return false;
     if (op == X86_AND && w == 8 && imm >= 0) w = 4; /* clears the upper half too, same flags */
-    if (w != 1 && x86_fits8(imm))
-        x86_encode_reg(c, (x86_form){w, 0x83, 0}, op, dst, (x86_imm){1, (uint64_t)imm});
+    if (w != 1 && x86_fits8(imm)) x86_encode_reg(c, (x86_form){w, 0x83, 0}, op, dst, (x86_imm){1, (uint64_t)imm});
     else if (dst == X86_RAX)
-        x86_encode_plus(c, (x86_form){w, (uint8_t)(op << 3 | 4 | (w != 1)), 0}, 0,
-                        full_imm(w, imm));
-    else
-        x86_encode_reg(c, group(w, 0x80), op, dst, full_imm(w, imm));
+        x86_encode_plus(c, (x86_form){w, (uint8_t)(op << 3 | 4 | (w != 1)), 0}, 0, full_imm(w, imm));
+    else x86_encode_reg(c, group(w, 0x80), op, dst, full_imm(w, imm));
     return true;
 }
 
@@ -218,10 +200,8 @@ void x86_alu_mr(x86_code *c, x86_alu op, unsigned w, x86_addr dst, unsigned src)
 bool x86_alu_mi(x86_code *c, x86_alu op, unsigned w, x86_addr dst, int64_t imm)
 {
     if (!reduce(w, &imm)) return false;
-    if (w != 1 && x86_fits8(imm))
-        x86_encode_mem(c, (x86_form){w, 0x83, 0}, op, dst, (x86_imm){1, (uint64_t)imm});
-    else
-        x86_encode_mem(c, group(w, 0x80), op, dst, full_imm(w, imm));
+    if (w != 1 && x86_fits8(imm)) x86_encode_mem(c, (x86_form){w, 0x83, 0}, op, dst, (x86_imm){1, (uint64_t)imm});
+    else x86_encode_mem(c, group(w, 0x80), op, dst, full_imm(w, imm));
     return true;
 }
 
@@ -239,20 +219,13 @@ void x86_test_ri(x86_code *c, unsigned w, unsigned reg, int32_t imm)
     }
     /* With a mask whose sign bit is clear the result is not negative in any size that holds it, and
      * zero and parity do not depend on the size either. */
-    if (value >= 0 && value <= INT8_MAX)
-        w = 1;
-    else if (value >= 0 && w == 8)
-        w = 4;
-    if (reg == X86_RAX)
-        x86_encode_plus(c, (x86_form){w, (uint8_t)(0xa8 | (w != 1)), 0}, 0, full_imm(w, value));
-    else
-        x86_encode_reg(c, group(w, 0xf6), 0, reg, full_imm(w, value));
+    if (value >= 0 && value <= INT8_MAX) w = 1;
+    else if (value >= 0 && w == 8) w = 4;
+    if (reg == X86_RAX) x86_encode_plus(c, (x86_form){w, (uint8_t)(0xa8 | (w != 1)), 0}, 0, full_imm(w, value));
+    else x86_encode_reg(c, group(w, 0xf6), 0, reg, full_imm(w, value));
 }
 
-void x86_inc_m(x86_code *c, unsigned w, x86_addr a)
-{
-    x86_encode_mem(c, group(w, 0xfe), 0, a, x86_no_imm);
-}
+void x86_inc_m(x86_code *c, unsigned w, x86_addr a) { x86_encode_mem(c, group(w, 0xfe), 0, a, x86_no_imm); }
 
 void x86_lock_xadd(x86_code *c, unsigned w, x86_addr a, unsigned reg)
 {
@@ -261,34 +234,21 @@ void x86_lock_xadd(x86_code *c, unsigned w, x86_addr a, unsigned reg)
 
 void x86_imul_rr(x86_code *c, unsigned w, unsigned dst, unsigned src)
 {
-    if (w == 1)
-        x86_refuse(c);
-    else
-        x86_encode_reg(c, (x86_form){w, 0xaf, X86_MAP_0F}, dst, src, x86_no_imm);
+    if (w == 1) x86_refuse(c);
+    else x86_encode_reg(c, (x86_form){w, 0xaf, X86_MAP_0F}, dst, src, x86_no_imm);
 }
 
 void x86_popcnt(x86_code *c, unsigned w, unsigned dst, unsigned src)
 {
-    if (w == 1)
-        x86_refuse(c);
-    else
-        x86_encode_reg(c, (x86_form){w, 0xb8, X86_MAP_0F | X86_F3}, dst, src, x86_no_imm);
+    if (w == 1) x86_refuse(c);
+    else x86_encode_reg(c, (x86_form){w, 0xb8, X86_MAP_0F | X86_F3}, dst, src, x86_no_imm);
 }
 
-void x86_not(x86_code *c, unsigned w, unsigned reg)
-{
-    x86_encode_reg(c, group(w, 0xf6), 2, reg, x86_no_imm);
-}
+void x86_not(x86_code *c, unsigned w, unsigned reg) { x86_encode_reg(c, group(w, 0xf6), 2, reg, x86_no_imm); }
 
-void x86_neg(x86_code *c, unsigned w, unsigned reg)
-{
-    x86_encode_reg(c, group(w, 0xf6), 3, reg, x86_no_imm);
-}
+void x86_neg(x86_code *c, unsigned w, unsigned reg) { x86_encode_reg(c, group(w, 0xf6), 3, reg, x86_no_imm); }
 
-void x86_mul_r(x86_code *c, unsigned w, unsigned src)
-{
-    x86_encode_reg(c, group(w, 0xf6), 4, src, x86_no_imm);
-}
+void x86_mul_r(x86_code *c, unsigned w, unsigned src) { x86_encode_reg(c, group(w, 0xf6), 4, src, x86_no_imm); }
 
 void x86_div_r(x86_code *c, unsigned w, unsigned src, bool is_signed)
 {
@@ -297,10 +257,8 @@ void x86_div_r(x86_code *c, unsigned w, unsigned src, bool is_signed)
 
 void x86_shift_ri(x86_code *c, x86_shift op, unsigned w, unsigned reg, unsigned count)
 {
-    if (count == 1)
-        x86_encode_reg(c, group(w, 0xd0), op, reg, x86_no_imm);
-    else
-        x86_encode_reg(c, group(w, 0xc0), op, reg, (x86_imm){1, count});
+    if (count == 1) x86_encode_reg(c, group(w, 0xd0), op, reg, x86_no_imm);
+    else x86_encode_reg(c, group(w, 0xc0), op, reg, (x86_imm){1, count});
 }
 
 void x86_shift_cl(x86_code *c, x86_shift op, unsigned w, unsigned reg)
@@ -310,10 +268,8 @@ void x86_shift_cl(x86_code *c, x86_shift op, unsigned w, unsigned reg)
 
 void x86_bt_mi(x86_code *c, unsigned w, x86_addr a, unsigned bit)
 {
-    if (w == 1 || bit >= 8 * w)
-        x86_refuse(c);
-    else
-        x86_encode_mem(c, (x86_form){w, 0xba, X86_MAP_0F}, 4, a, (x86_imm){1, bit});
+    if (w == 1 || bit >= 8 * w) x86_refuse(c);
+    else x86_encode_mem(c, (x86_form){w, 0xba, X86_MAP_0F}, 4, a, (x86_imm){1, bit});
 }
 
 static x86_form on_condition(unsigned w, uint8_t opcode, unsigned cond)
@@ -335,55 +291,33 @@ void x86_setcc_m(x86_code *c, unsigned cond, x86_addr a)
 
 void x86_cmov(x86_code *c, unsigned cond, unsigned w, unsigned dst, unsigned src)
 {
-    if (w == 1)
-        x86_refuse(c);
-    else
-        x86_encode_reg(c, on_condition(w, 0x40, cond), dst, src, x86_no_imm);
+    if (w == 1) x86_refuse(c);
+    else x86_encode_reg(c, on_condition(w, 0x40, cond), dst, src, x86_no_imm);
 }
 
 /* The stack. These are 64-bit without REX.W. */
 
-void x86_push(x86_code *c, unsigned reg)
-{
-    x86_encode_plus(c, (x86_form){4, 0x50, 0}, reg, x86_no_imm);
-}
+void x86_push(x86_code *c, unsigned reg) { x86_encode_plus(c, (x86_form){4, 0x50, 0}, reg, x86_no_imm); }
 
-void x86_pop(x86_code *c, unsigned reg)
-{
-    x86_encode_plus(c, (x86_form){4, 0x58, 0}, reg, x86_no_imm);
-}
+void x86_pop(x86_code *c, unsigned reg) { x86_encode_plus(c, (x86_form){4, 0x58, 0}, reg, x86_no_imm); }
 
 bool x86_push_i(x86_code *c, int64_t imm)
 {
     if (!x86_fits32(imm)) return false;
-    if (x86_fits8(imm))
-        x86_encode_op(c, (x86_form){4, 0x6a, 0}, (x86_imm){1, (uint64_t)imm});
-    else
-        x86_encode_op(c, (x86_form){4, 0x68, 0}, (x86_imm){4, (uint64_t)imm});
+    if (x86_fits8(imm)) x86_encode_op(c, (x86_form){4, 0x6a, 0}, (x86_imm){1, (uint64_t)imm});
+    else x86_encode_op(c, (x86_form){4, 0x68, 0}, (x86_imm){4, (uint64_t)imm});
     return true;
 }
 
-void x86_push_m(x86_code *c, x86_addr a)
-{
-    x86_encode_mem(c, (x86_form){4, 0xff, 0}, 6, a, x86_no_imm);
-}
+void x86_push_m(x86_code *c, x86_addr a) { x86_encode_mem(c, (x86_form){4, 0xff, 0}, 6, a, x86_no_imm); }
 
-void x86_pop_m(x86_code *c, x86_addr a)
-{
-    x86_encode_mem(c, (x86_form){4, 0x8f, 0}, 0, a, x86_no_imm);
-}
+void x86_pop_m(x86_code *c, x86_addr a) { x86_encode_mem(c, (x86_form){4, 0x8f, 0}, 0, a, x86_no_imm); }
 
 /* Instructions of fixed bytes. */
 
-static void plain(x86_code *c, uint8_t opcode)
-{
-    x86_bytes(c, &opcode, 1);
-}
+static void plain(x86_code *c, uint8_t opcode) { x86_bytes(c, &opcode, 1); }
 
-static void plain_0f(x86_code *c, uint8_t opcode)
-{
-    x86_bytes(c, (const uint8_t[]){0x0f, opcode}, 2);
-}
+static void plain_0f(x86_code *c, uint8_t opcode) { x86_bytes(c, (const uint8_t[]){0x0f, opcode}, 2); }
 
 void x86_pushf(x86_code *c) { plain(c, 0x9c); }
 void x86_popf(x86_code *c) { plain(c, 0x9d); }
@@ -410,18 +344,10 @@ void x86_wrfsbase(x86_code *c, unsigned reg) { base_move(c, 2, reg); }
 
 static void move_vec(x86_code *c, uint8_t opcode, unsigned vec_bytes, unsigned vec, x86_addr a)
 {
-    if (vec_bytes == 16 && vec < 16)
-        x86_encode_mem(c, (x86_form){4, opcode, X86_MAP_0F}, vec, a, x86_no_imm);
-    else
-        x86_encode_vec(c, opcode, vec_bytes, vec, a);
+    if (vec_bytes == 16 && vec < 16) x86_encode_mem(c, (x86_form){4, opcode, X86_MAP_0F}, vec, a, x86_no_imm);
+    else x86_encode_vec(c, opcode, vec_bytes, vec, a);
 }
 
-void x86_vec_load(x86_code *c, unsigned vec_bytes, unsigned vec, x86_addr a)
-{
-    move_vec(c, 0x10, vec_bytes, vec, a);
-}
+void x86_vec_load(x86_code *c, unsigned vec_bytes, unsigned vec, x86_addr a) { move_vec(c, 0x10, vec_bytes, vec, a); }
 
-void x86_vec_store(x86_code *c, unsigned vec_bytes, x86_addr a, unsigned vec)
-{
-    move_vec(c, 0x11, vec_bytes, vec, a);
-}
+void x86_vec_store(x86_code *c, unsigned vec_bytes, x86_addr a, unsigned vec) { move_vec(c, 0x11, vec_bytes, vec, a); }

@@ -21,9 +21,9 @@
 #include "isa/x86_64/x86.h"
 
 typedef struct x86_code {
-    uint8_t *write;   /* base of the write view */
-    uint64_t exec;    /* address at which write[0] will run */
-    size_t at, size;  /* bytes emitted, room */
+    uint8_t *write;  /* base of the write view */
+    uint64_t exec;   /* address at which write[0] will run */
+    size_t at, size; /* bytes emitted, room */
     bool full;
     bool unreachable;
 } x86_code;
@@ -32,39 +32,43 @@ static inline uint64_t x86_here(const x86_code *c) { return c->exec + c->at; }
 
 typedef struct x86_addr {
     uint8_t base, index, scale, segment; /* registers or ISA_NO_REG; scale 1,2,4,8 */
-    bool rip;          /* disp is an absolute address to be reached RIP-relative */
+    bool rip;                            /* disp is an absolute address to be reached RIP-relative */
     int64_t disp;
 } x86_addr;
 
 static inline x86_addr x86_at(unsigned base, int32_t disp)
-{ return (x86_addr){(uint8_t)base, ISA_NO_REG, 1, 0, false, disp}; }
+{
+    return (x86_addr){(uint8_t)base, ISA_NO_REG, 1, 0, false, disp};
+}
 static inline x86_addr x86_indexed(unsigned base, unsigned index, unsigned scale, int32_t disp)
-{ return (x86_addr){(uint8_t)base, (uint8_t)index, (uint8_t)scale, 0, false, disp}; }
+{
+    return (x86_addr){(uint8_t)base, (uint8_t)index, (uint8_t)scale, 0, false, disp};
+}
 /* gs:[disp32], the thread's own data */
-static inline x86_addr x86_gs(int32_t disp)
-{ return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, X86_SEG_GS, false, disp}; }
+static inline x86_addr x86_gs(int32_t disp) { return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, X86_SEG_GS, false, disp}; }
 /* [disp32], sign-extended, absolute */
-static inline x86_addr x86_abs(int32_t disp)
-{ return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, 0, false, disp}; }
+static inline x86_addr x86_abs(int32_t disp) { return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, 0, false, disp}; }
 static inline x86_addr x86_rip(uint64_t address)
-{ return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, 0, true, (int64_t)address}; }
+{
+    return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, 0, true, (int64_t)address};
+}
 
 void x86_bytes(x86_code *, const void *bytes, size_t n);
 void x86_byte(x86_code *, uint8_t);
-void x86_nop(x86_code *, unsigned bytes);          /* best multi-byte nops; all or nothing */
-void x86_align(x86_code *, unsigned to);           /* with nops, of the exec address; a power of 2 */
+void x86_nop(x86_code *, unsigned bytes); /* best multi-byte nops; all or nothing */
+void x86_align(x86_code *, unsigned to);  /* with nops, of the exec address; a power of 2 */
 
 void x86_mov_rr(x86_code *, unsigned w, unsigned dst, unsigned src);
-void x86_mov_ri(x86_code *, unsigned dst, uint64_t imm);  /* shortest form; never touches flags */
-void x86_load(x86_code *, unsigned w, unsigned dst, x86_addr);   /* w<4: zero-extends (movzx) */
+void x86_mov_ri(x86_code *, unsigned dst, uint64_t imm);          /* shortest form; never touches flags */
+void x86_load(x86_code *, unsigned w, unsigned dst, x86_addr);    /* w<4: zero-extends (movzx) */
 void x86_load_sx(x86_code *, unsigned w, unsigned dst, x86_addr); /* sign-extends to 64 bits */
 void x86_store(x86_code *, unsigned w, x86_addr, unsigned src);
-bool x86_store_imm(x86_code *, unsigned w, x86_addr, int64_t imm);/* false: imm needs > 32 bits */
-void x86_lea(x86_code *, unsigned dst, x86_addr);                 /* 64-bit */
+bool x86_store_imm(x86_code *, unsigned w, x86_addr, int64_t imm);        /* false: imm needs > 32 bits */
+void x86_lea(x86_code *, unsigned dst, x86_addr);                         /* 64-bit */
 void x86_movzx_rr(x86_code *, unsigned from, unsigned dst, unsigned src); /* from = 1, 2 or 4 */
 void x86_movsx_rr(x86_code *, unsigned from, unsigned dst, unsigned src);
 void x86_xchg_rr(x86_code *, unsigned w, unsigned a, unsigned b);
-void x86_bswap(x86_code *, unsigned w, unsigned reg);             /* 4 or 8 */
+void x86_bswap(x86_code *, unsigned w, unsigned reg); /* 4 or 8 */
 
 typedef enum x86_alu { X86_ADD, X86_OR, X86_ADC, X86_SBB, X86_AND, X86_SUB, X86_XOR, X86_CMP } x86_alu;
 void x86_alu_rr(x86_code *, x86_alu, unsigned w, unsigned dst, unsigned src);
@@ -79,24 +83,24 @@ void x86_inc_m(x86_code *, unsigned w, x86_addr);
 void x86_lock_xadd(x86_code *, unsigned w, x86_addr, unsigned reg);
 void x86_imul_rr(x86_code *, unsigned w, unsigned dst, unsigned src); /* 2, 4 or 8 */
 void x86_popcnt(x86_code *, unsigned w, unsigned dst, unsigned src);  /* 2, 4 or 8 */
-void x86_mul_r(x86_code *, unsigned w, unsigned src);  /* rdx:rax; ax with w = 1 */
+void x86_mul_r(x86_code *, unsigned w, unsigned src);                 /* rdx:rax; ax with w = 1 */
 void x86_div_r(x86_code *, unsigned w, unsigned src, bool is_signed);
 void x86_neg(x86_code *, unsigned w, unsigned reg);
-void x86_not(x86_code *, unsigned w, unsigned reg);    /* no flags */
+void x86_not(x86_code *, unsigned w, unsigned reg); /* no flags */
 typedef enum x86_shift { X86_ROL, X86_ROR, X86_SHL = 4, X86_SHR = 5, X86_SAR = 7 } x86_shift;
 void x86_shift_ri(x86_code *, x86_shift, unsigned w, unsigned reg, unsigned count);
 void x86_shift_cl(x86_code *, x86_shift, unsigned w, unsigned reg);
-void x86_bt_mi(x86_code *, unsigned w, x86_addr, unsigned bit);   /* w 2, 4 or 8; bit < 8 * w */
-void x86_setcc(x86_code *, unsigned cond, unsigned reg);            /* low byte only */
+void x86_bt_mi(x86_code *, unsigned w, x86_addr, unsigned bit); /* w 2, 4 or 8; bit < 8 * w */
+void x86_setcc(x86_code *, unsigned cond, unsigned reg);        /* low byte only */
 void x86_setcc_m(x86_code *, unsigned cond, x86_addr);
 void x86_cmov(x86_code *, unsigned cond, unsigned w, unsigned dst, unsigned src);
-                                                    /* w 2, 4 or 8; 4 clears the upper half always */
+/* w 2, 4 or 8; 4 clears the upper half always */
 
 void x86_push(x86_code *, unsigned reg);
 void x86_pop(x86_code *, unsigned reg);
-bool x86_push_i(x86_code *, int64_t imm);      /* sign-extended imm32; false when it does not fit */
+bool x86_push_i(x86_code *, int64_t imm); /* sign-extended imm32; false when it does not fit */
 void x86_push_m(x86_code *, x86_addr);
-void x86_pop_m(x86_code *, x86_addr);          /* an rsp base counts after the pop */
+void x86_pop_m(x86_code *, x86_addr); /* an rsp base counts after the pop */
 void x86_pushf(x86_code *);
 void x86_popf(x86_code *);
 void x86_lahf(x86_code *);
@@ -109,8 +113,8 @@ void x86_syscall(x86_code *);
 void x86_ret(x86_code *);
 void x86_int3(x86_code *);
 void x86_ud2(x86_code *);
-void x86_vec_store(x86_code *, unsigned vec_bytes, x86_addr, unsigned vec); 
-                          /* 16: movups, 32: vmovups ymm, 64: zmm; EVEX for vec >= 16 */
+void x86_vec_store(x86_code *, unsigned vec_bytes, x86_addr, unsigned vec);
+/* 16: movups, 32: vmovups ymm, 64: zmm; EVEX for vec >= 16 */
 void x86_vec_load(x86_code *, unsigned vec_bytes, unsigned vec, x86_addr);
 
 /* Branches. The _to forms go to an absolute address, by the shortest displacement; they return false
@@ -133,10 +137,13 @@ void x86_call_m(x86_code *, x86_addr);
 bool x86_patch_rel32(uint8_t *write_at, uint64_t exec_at, uint64_t target);
 
 /* Short forward label: emits an 8-bit (or 32-bit) displacement to be bound later. */
-typedef struct x86_label { size_t at; uint8_t width; } x86_label;
+typedef struct x86_label {
+    size_t at;
+    uint8_t width;
+} x86_label;
 x86_label x86_jcc_label(x86_code *, unsigned cond, unsigned width /* 1 or 4 */);
 x86_label x86_jmp_label(x86_code *, unsigned width);
-x86_label x86_jrcxz_label(x86_code *);         /* width 1; reads rcx, no flags */
-bool x86_bind(x86_code *, x86_label);          /* to here; false: does not reach */
+x86_label x86_jrcxz_label(x86_code *); /* width 1; reads rcx, no flags */
+bool x86_bind(x86_code *, x86_label);  /* to here; false: does not reach */
 
 #endif

@@ -11,19 +11,13 @@ static int64_t distance(const x86_code *c, unsigned length, uint64_t target)
     return (int64_t)(target - (x86_here(c) + length));
 }
 
-static x86_form jcc32(unsigned cond)
-{
-    return (x86_form){4, (uint8_t)(0x80 | (cond & 15)), X86_MAP_0F};
-}
+static x86_form jcc32(unsigned cond) { return (x86_form){4, (uint8_t)(0x80 | (cond & 15)), X86_MAP_0F}; }
 
 static const x86_form jmp32 = {4, 0xe9, 0};
 static const x86_form jmp8 = {4, 0xeb, 0};
 static const x86_form call32 = {4, 0xe8, 0};
 
-static x86_form jcc8(unsigned cond)
-{
-    return (x86_form){4, (uint8_t)(0x70 | (cond & 15)), 0};
-}
+static x86_form jcc8(unsigned cond) { return (x86_form){4, (uint8_t)(0x70 | (cond & 15)), 0}; }
 
 static bool emit8(x86_code *c, x86_form f, uint64_t target)
 {
@@ -33,10 +27,7 @@ static bool emit8(x86_code *c, x86_form f, uint64_t target)
     return true;
 }
 
-static unsigned length32(x86_form f)
-{
-    return f.bits & X86_MAP_0F ? 6 : 5;
-}
+static unsigned length32(x86_form f) { return f.bits & X86_MAP_0F ? 6 : 5; }
 
 static bool emit32(x86_code *c, x86_form f, uint64_t target)
 {
@@ -46,20 +37,14 @@ static bool emit32(x86_code *c, x86_form f, uint64_t target)
     return true;
 }
 
-bool x86_jmp_to(x86_code *c, uint64_t target)
-{
-    return emit8(c, jmp8, target) || emit32(c, jmp32, target);
-}
+bool x86_jmp_to(x86_code *c, uint64_t target) { return emit8(c, jmp8, target) || emit32(c, jmp32, target); }
 
 bool x86_jcc_to(x86_code *c, unsigned cond, uint64_t target)
 {
     return emit8(c, jcc8(cond), target) || emit32(c, jcc32(cond), target);
 }
 
-bool x86_call_to(x86_code *c, uint64_t target)
-{
-    return emit32(c, call32, target);
-}
+bool x86_call_to(x86_code *c, uint64_t target) { return emit32(c, call32, target); }
 
 /* Padding that keeps four bytes at `address` within one 8-byte line. */
 static unsigned padding(uint64_t address)
@@ -86,10 +71,7 @@ static size_t patchable(x86_code *c, x86_form f, uint64_t target, bool aligned)
     return at;
 }
 
-size_t x86_jmp_rel32(x86_code *c, uint64_t target, bool aligned)
-{
-    return patchable(c, jmp32, target, aligned);
-}
+size_t x86_jmp_rel32(x86_code *c, uint64_t target, bool aligned) { return patchable(c, jmp32, target, aligned); }
 
 size_t x86_jcc_rel32(x86_code *c, unsigned cond, uint64_t target, bool aligned)
 {
@@ -108,25 +90,13 @@ bool x86_patch_rel32(uint8_t *write_at, uint64_t exec_at, uint64_t target)
     return true;
 }
 
-void x86_jmp_r(x86_code *c, unsigned reg)
-{
-    x86_encode_reg(c, (x86_form){4, 0xff, 0}, 4, reg, x86_no_imm);
-}
+void x86_jmp_r(x86_code *c, unsigned reg) { x86_encode_reg(c, (x86_form){4, 0xff, 0}, 4, reg, x86_no_imm); }
 
-void x86_jmp_m(x86_code *c, x86_addr a)
-{
-    x86_encode_mem(c, (x86_form){4, 0xff, 0}, 4, a, x86_no_imm);
-}
+void x86_jmp_m(x86_code *c, x86_addr a) { x86_encode_mem(c, (x86_form){4, 0xff, 0}, 4, a, x86_no_imm); }
 
-void x86_call_r(x86_code *c, unsigned reg)
-{
-    x86_encode_reg(c, (x86_form){4, 0xff, 0}, 2, reg, x86_no_imm);
-}
+void x86_call_r(x86_code *c, unsigned reg) { x86_encode_reg(c, (x86_form){4, 0xff, 0}, 2, reg, x86_no_imm); }
 
-void x86_call_m(x86_code *c, x86_addr a)
-{
-    x86_encode_mem(c, (x86_form){4, 0xff, 0}, 2, a, x86_no_imm);
-}
+void x86_call_m(x86_code *c, x86_addr a) { x86_encode_mem(c, (x86_form){4, 0xff, 0}, 2, a, x86_no_imm); }
 
 /* Emits a displacement of zero; where there was no room the label is void (width 0). */
 static x86_label labelled(x86_code *c, x86_form f, unsigned width)
@@ -145,15 +115,9 @@ x86_label x86_jcc_label(x86_code *c, unsigned cond, unsigned width)
     return labelled(c, width == 1 ? jcc8(cond) : jcc32(cond), width);
 }
 
-x86_label x86_jmp_label(x86_code *c, unsigned width)
-{
-    return labelled(c, width == 1 ? jmp8 : jmp32, width);
-}
+x86_label x86_jmp_label(x86_code *c, unsigned width) { return labelled(c, width == 1 ? jmp8 : jmp32, width); }
 
-x86_label x86_jrcxz_label(x86_code *c)
-{
-    return labelled(c, (x86_form){4, 0xe3, 0}, 1);
-}
+x86_label x86_jrcxz_label(x86_code *c) { return labelled(c, (x86_form){4, 0xe3, 0}, 1); }
 
 bool x86_bind(x86_code *c, x86_label l)
 {

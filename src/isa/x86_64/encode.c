@@ -32,35 +32,20 @@ typedef struct mode {
     int64_t disp;
 } mode;
 
-static inline void add(insn *i, uint8_t b)
-{
-    i->bytes[i->count++] = b;
-}
+static inline void add(insn *i, uint8_t b) { i->bytes[i->count++] = b; }
 
 static void add_le(insn *i, uint64_t value, unsigned bytes)
 {
     for (; bytes; bytes--, value >>= 8) add(i, (uint8_t)value);
 }
 
-static void commit(x86_code *c, const insn *i)
-{
-    x86_bytes(c, i->bytes, i->count);
-}
+static void commit(x86_code *c, const insn *i) { x86_bytes(c, i->bytes, i->count); }
 
-static inline bool is_reg(unsigned r)
-{
-    return r < X86_REGS;
-}
+static inline bool is_reg(unsigned r) { return r < X86_REGS; }
 
-static inline bool is_width(unsigned w)
-{
-    return w == 1 || w == 2 || w == 4 || w == 8;
-}
+static inline bool is_width(unsigned w) { return w == 1 || w == 2 || w == 4 || w == 8; }
 
-static inline bool needs_rex_as_byte(unsigned r)
-{
-    return r >= X86_RSP && r <= X86_RDI;
-}
+static inline bool needs_rex_as_byte(unsigned r) { return r >= X86_RSP && r <= X86_RDI; }
 
 static void add_segment(insn *i, unsigned segment)
 {
@@ -209,10 +194,8 @@ void x86_encode_mem(x86_code *c, x86_form f, unsigned reg, x86_addr a, x86_imm i
     if (f.bits & X86_BYTE_REG && needs_rex_as_byte(reg)) rex |= REX;
     add_segment(&i, a.segment);
     add_opcode(&i, f, rex, f.opcode);
-    if (add_mode(c, &i, reg, &m, imm))
-        commit(c, &i);
-    else
-        x86_refuse(c);
+    if (add_mode(c, &i, reg, &m, imm)) commit(c, &i);
+    else x86_refuse(c);
 }
 
 /* VEX:  C5 [R vvvv L pp]   or   C4 [R X B mmmmm] [W vvvv L pp]; R, X, B, vvvv inverted. */
@@ -251,13 +234,9 @@ void x86_encode_vec(x86_code *c, uint8_t opcode, unsigned vec_bytes, unsigned ve
     }
     insn i = {.count = 0};
     add_segment(&i, a.segment);
-    if (evex)
-        add_evex(&i, vec_bytes, vec, m.rex);
-    else
-        add_vex(&i, vec_bytes == 32, vec, m.rex);
+    if (evex) add_evex(&i, vec_bytes, vec, m.rex);
+    else add_vex(&i, vec_bytes == 32, vec, m.rex);
     add(&i, opcode);
-    if (add_mode(c, &i, vec, &m, x86_no_imm))
-        commit(c, &i);
-    else
-        x86_refuse(c);
+    if (add_mode(c, &i, vec, &m, x86_no_imm)) commit(c, &i);
+    else x86_refuse(c);
 }

@@ -5,7 +5,11 @@
 #include <string.h>
 #include "isa/x86_64/tables.h"
 
-typedef struct text { char *at; size_t room; int length; } text;
+typedef struct text {
+    char *at;
+    size_t room;
+    int length;
+} text;
 
 __attribute__((format(printf, 2, 3))) static void put(text *t, const char *form, ...)
 {
@@ -20,17 +24,16 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *form,
     t->length += n;
 }
 
-static const char *const names64[32] = {
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27",
-    "r28", "r29", "r30", "r31"};
+static const char *const names64[32] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8",  "r9",  "r10",
+                                        "r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18", "r19", "r20", "r21",
+                                        "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"};
 static const char *const names32[8] = {"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"};
 static const char *const names16[8] = {"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
 static const char *const names8[8] = {"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"};
 static const char *const names_high[4] = {"ah", "ch", "dh", "bh"};
 static const char *const segments[8] = {"es", "cs", "ss", "ds", "fs", "gs", "seg6", "seg7"};
-static const char *const specials[] = {"x87control", "x87status", "x87tag", "gdtr", "ldtr", "idtr",
-    "tr", "mxcsr", "pkru", "xcr0", "bndcfg", "bndstatus", "uif"};
+static const char *const specials[] = {"x87control", "x87status", "x87tag", "gdtr",   "ldtr",      "idtr", "tr",
+                                       "mxcsr",      "pkru",      "xcr0",   "bndcfg", "bndstatus", "uif"};
 
 const char *x86_reg_name(unsigned reg) { return reg < 32 ? names64[reg] : "?"; }
 
@@ -46,9 +49,9 @@ static void put_general(text *t, unsigned reg, unsigned size, bool high)
 static void put_register(text *t, const x86_operand *p, const isa_operand *o)
 {
     static const char *const prefixes[] = {
-        [X86_CLASS_XMM] = "xmm", [X86_CLASS_YMM] = "ymm", [X86_CLASS_ZMM] = "zmm",
-        [X86_CLASS_MASK] = "k", [X86_CLASS_MMX] = "mm", [X86_CLASS_ST] = "st", [X86_CLASS_CR] = "cr",
-        [X86_CLASS_DR] = "dr", [X86_CLASS_BND] = "bnd", [X86_CLASS_TMM] = "tmm"};
+        [X86_CLASS_XMM] = "xmm", [X86_CLASS_YMM] = "ymm", [X86_CLASS_ZMM] = "zmm", [X86_CLASS_MASK] = "k",
+        [X86_CLASS_MMX] = "mm",  [X86_CLASS_ST] = "st",   [X86_CLASS_CR] = "cr",   [X86_CLASS_DR] = "dr",
+        [X86_CLASS_BND] = "bnd", [X86_CLASS_TMM] = "tmm"};
     if (p->class == X86_CLASS_GPR) put_general(t, o->reg, o->size, o->high_byte);
     else if (p->class == X86_CLASS_SEGMENT) put(t, "%s", segments[o->reg & 7]);
     else if (p->class == X86_CLASS_SPECIAL) put(t, "%s", specials[o->reg]);
@@ -112,8 +115,7 @@ static void put_memory(text *t, const isa_insn *in, const isa_mem *m, const x86_
     if (p->broadcast && p->size) put(t, " {1to%u}", p->broadcast);
 }
 
-static void put_operand(text *t, const isa_insn *in, const x86_operand *p, const isa_operand *o,
-                        const isa_mem *mem)
+static void put_operand(text *t, const isa_insn *in, const x86_operand *p, const isa_operand *o, const isa_mem *mem)
 {
     switch (o->kind) {
     case ISA_OPERAND_MEM: put_memory(t, in, &mem[o->mem], p); break;
@@ -152,7 +154,10 @@ int x86_format(const isa_insn *in, char *out, size_t size)
     isa_operand op[ISA_MAX_OPERANDS];
     isa_mem mem[ISA_MAX_MEM];
     const x86_row *row = x86_row_of(in);
-    if (in->row <= X86_ROW_UNKNOWN) { put_bytes(&t, in); return t.length; }
+    if (in->row <= X86_ROW_UNKNOWN) {
+        put_bytes(&t, in);
+        return t.length;
+    }
     put_prefixes(&t, in);
     put(&t, "%s", x86_mnemonics[in->op]);
     int n = x86_operand_list(in, op), shown = 0;
@@ -161,8 +166,7 @@ int x86_format(const isa_insn *in, char *out, size_t size)
         const x86_operand *p = &x86_operands[row->operands + i];
         if (op[i].implicit) continue;
         if (p->slot == X86_SLOT_MASK && p->kind == ISA_OPERAND_MASK) { /* belongs to its neighbour */
-            put(&t, " {k%u}%s", op[i].reg,
-                x86_operands[row->operands].flags & X86_OPERAND_ZEROING ? " {z}" : "");
+            put(&t, " {k%u}%s", op[i].reg, x86_operands[row->operands].flags & X86_OPERAND_ZEROING ? " {z}" : "");
             continue;
         }
         put(&t, shown++ ? ", " : " ");

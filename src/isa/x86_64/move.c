@@ -12,9 +12,14 @@
 static bool is_branch(const isa_insn *in)
 {
     switch (in->flow) {
-    case ISA_FLOW_JUMP: case ISA_FLOW_COND: case ISA_FLOW_COND_REG: case ISA_FLOW_CALL:
-    case ISA_FLOW_JUMP_IND: case ISA_FLOW_CALL_IND: case ISA_FLOW_RETURN: case ISA_FLOW_TX:
-        return true;
+    case ISA_FLOW_JUMP:
+    case ISA_FLOW_COND:
+    case ISA_FLOW_COND_REG:
+    case ISA_FLOW_CALL:
+    case ISA_FLOW_JUMP_IND:
+    case ISA_FLOW_CALL_IND:
+    case ISA_FLOW_RETURN:
+    case ISA_FLOW_TX: return true;
     default: return false;
     }
 }

@@ -52,15 +52,24 @@ static void modrm_address(const isa_insn *in, const x86_mem *m, isa_mem *out)
 static void address(const isa_insn *in, const x86_mem *m, isa_mem *out)
 {
     bool a32 = in->x[X86_X_PREFIX] & X86_PREFIX_A32;
-    *out = (isa_mem){.base = ISA_NO_REG, .index = ISA_NO_REG, .scale = 1, .access = m->access,
-                     .bits = m->bits, .size = m->size, .count = m->count, .disp = m->disp};
+    *out = (isa_mem){.base = ISA_NO_REG,
+                     .index = ISA_NO_REG,
+                     .scale = 1,
+                     .access = m->access,
+                     .bits = m->bits,
+                     .size = m->size,
+                     .count = m->count,
+                     .disp = m->disp};
     switch (m->place) {
     case X86_PLACE_MODRM: modrm_address(in, m, out); break;
     case X86_PLACE_MOFFS: out->disp = x86_displacement(in); break;
     case X86_PLACE_REG: out->base = in->x[X86_X_REG]; break;
     default:
         out->base = m->base;
-        if (m->flags & X86_MEM_INDEX8) { out->index = X86_RAX; out->bits |= ISA_MEM_INDEX8; }
+        if (m->flags & X86_MEM_INDEX8) {
+            out->index = X86_RAX;
+            out->bits |= ISA_MEM_INDEX8;
+        }
     }
     if (m->flags & X86_MEM_SEGMENT) out->segment = in->x[X86_X_SEGMENT];
     if (a32 && !(m->bits & ISA_MEM_STACK)) out->bits |= ISA_MEM_ADDR32;
@@ -77,8 +86,11 @@ static void address(const isa_insn *in, const x86_mem *m, isa_mem *out)
 int x86_memory(const isa_insn *in, isa_mem out[ISA_MAX_MEM])
 {
     if (in->bits & ISA_BIT_UNKNOWN) { /* where is known, what is not */
-        x86_mem any = {.place = X86_PLACE_MODRM, .access = ISA_READ_WRITE, .flags = X86_MEM_SEGMENT,
-                       .bits = ISA_MEM_VARIABLE, .count = 1};
+        x86_mem any = {.place = X86_PLACE_MODRM,
+                       .access = ISA_READ_WRITE,
+                       .flags = X86_MEM_SEGMENT,
+                       .bits = ISA_MEM_VARIABLE,
+                       .count = 1};
         if (!(in->x[X86_X_PREFIX] & X86_PREFIX_MEM)) return 0;
         address(in, &any, out);
         return 1;
@@ -105,7 +117,10 @@ static void register_operand(const isa_insn *in, const x86_operand *p, isa_opera
             n -= 4;
         }
         break;
-    case X86_CLASS_MASK: case X86_CLASS_MMX: case X86_CLASS_ST: case X86_CLASS_SEGMENT: n &= 7; break;
+    case X86_CLASS_MASK:
+    case X86_CLASS_MMX:
+    case X86_CLASS_ST:
+    case X86_CLASS_SEGMENT: n &= 7; break;
     default: break;
     }
     o->reg = n;
@@ -118,15 +133,18 @@ int x86_operand_list(const isa_insn *in, isa_operand out[ISA_MAX_OPERANDS])
     int n = 0;
     for (const x86_operand *p = &x86_operands[row->operands];; p++) {
         isa_operand *o = &out[n++];
-        *o = (isa_operand){.kind = p->kind, .access = p->access, .size = p->size, .reg = ISA_NO_REG,
+        *o = (isa_operand){.kind = p->kind,
+                           .access = p->access,
+                           .size = p->size,
+                           .reg = ISA_NO_REG,
                            .implicit = p->flags & X86_OPERAND_IMPLICIT ? 1 : 0};
         switch (p->kind) {
         case ISA_OPERAND_MEM: o->mem = p->number; break;
         case ISA_OPERAND_TARGET: o->imm = (int64_t)in->target; break;
         case ISA_OPERAND_IMM:
             o->imm = p->flags & X86_OPERAND_VALUE
-                ? p->number
-                : field(in, in->imm_at + p->number, p->size, p->flags & X86_OPERAND_SIGNED);
+                         ? p->number
+                         : field(in, in->imm_at + p->number, p->size, p->flags & X86_OPERAND_SIGNED);
             if (p->flags & X86_OPERAND_NIBBLE) o->imm &= 15;
             break;
         default: register_operand(in, p, o);

@@ -9,10 +9,7 @@
 
 enum { LANE = 0xffff };
 
-static bool has_memory(const isa_insn *in)
-{
-    return in->modrm_at && in->raw[in->modrm_at] < 0xc0;
-}
+static bool has_memory(const isa_insn *in) { return in->modrm_at && in->raw[in->modrm_at] < 0xc0; }
 
 static const x86_fx *fx_of(const isa_insn *in) { return &x86_fxs[x86_row_of(in)->fx]; }
 
@@ -87,16 +84,14 @@ static x86_imm immediate(const isa_insn *in)
     return imm;
 }
 
-static uint8_t mapped(const uint8_t map[X86_REGS], uint8_t reg)
-{
-    return reg < X86_REGS ? map[reg] : reg;
-}
+static uint8_t mapped(const uint8_t map[X86_REGS], uint8_t reg) { return reg < X86_REGS ? map[reg] : reg; }
 
 static x86_addr address(const isa_insn *in, const uint8_t map[X86_REGS])
 {
     isa_mem m[ISA_MAX_MEM];
     x86_memory(in, m);
-    return (x86_addr){mapped(map, m[0].base), mapped(map, m[0].index), m[0].scale ? m[0].scale : 1, 0,
+    return (x86_addr){mapped(map, m[0].base),           mapped(map, m[0].index),
+                      m[0].scale ? m[0].scale : 1,      0,
                       (m[0].bits & ISA_MEM_PCREL) != 0, m[0].disp};
 }
 

@@ -8,17 +8,14 @@ static const char *category(uint16_t op) { return x86_categories[op < X86_OP_COU
 
 uint32_t x86_cond_flags(unsigned cond)
 {
-    static const uint16_t flags[8] = {X86_OF, X86_CF, X86_ZF, X86_CF | X86_ZF, X86_SF, X86_PF,
-                                      X86_SF | X86_OF, X86_ZF | X86_SF | X86_OF};
+    static const uint16_t flags[8] = {X86_OF, X86_CF, X86_ZF,          X86_CF | X86_ZF,
+                                      X86_SF, X86_PF, X86_SF | X86_OF, X86_ZF | X86_SF | X86_OF};
     return flags[cond >> 1 & 7];
 }
 
 bool x86_is_syscall(const isa_insn *in) { return in->op == X86_OP_SYSCALL; }
 
-bool x86_is_int80(const isa_insn *in)
-{
-    return in->op == X86_OP_INT && in->raw[in->imm_at] == 0x80;
-}
+bool x86_is_int80(const isa_insn *in) { return in->op == X86_OP_INT && in->raw[in->imm_at] == 0x80; }
 
 /* F3 0F AE /0../3 with a register. */
 bool x86_is_rdfsbase_family(const isa_insn *in)

@@ -4,20 +4,25 @@
 
 #include "isa/isa.h"
 
+/* clang-format off */
 enum x86_reg { /* general registers, hardware numbers; 16..31 are APX's r16..r31 */
     X86_RAX, X86_RCX, X86_RDX, X86_RBX, X86_RSP, X86_RBP, X86_RSI, X86_RDI,
     X86_R8, X86_R9, X86_R10, X86_R11, X86_R12, X86_R13, X86_R14, X86_R15,
     X86_REGS = 16
 };
+/* clang-format on */
 enum x86_segment { X86_SEG_NONE = 0, X86_SEG_FS = 1, X86_SEG_GS = 2 };
 
+/* clang-format off */
 enum x86_flag { /* as in EFLAGS */
     X86_CF = 1 << 0, X86_PF = 1 << 2, X86_AF = 1 << 4, X86_ZF = 1 << 6, X86_SF = 1 << 7,
     X86_TF = 1 << 8, X86_IF = 1 << 9, X86_DF = 1 << 10, X86_OF = 1 << 11, X86_AC = 1 << 18,
     X86_ID = 1 << 21,
     X86_ARITH = X86_CF | X86_PF | X86_AF | X86_ZF | X86_SF | X86_OF
 };
+/* clang-format on */
 
+/* clang-format off */
 enum x86_cond { X86_O, X86_NO, X86_B, X86_AE, X86_E, X86_NE, X86_BE, X86_A,
                 X86_S, X86_NS, X86_P, X86_NP, X86_L, X86_GE, X86_LE, X86_G };
 /* Flags a condition code reads. */
@@ -33,3 +38,5 @@ enum x86_encoding x86_encoding_of(const isa_insn *);
 static inline bool x86_clears_upper(const isa_insn *in) { return x86_encoding_of(in) != X86_LEGACY; }
 
 #endif
+
+/* clang-format on */

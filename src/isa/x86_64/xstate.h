@@ -13,17 +13,24 @@
 #include <stdint.h>
 
 enum {
-    X86_XSAVE_LEGACY = 512, X86_XSAVE_HEADER = 64, X86_XSAVE_PARTS = 63,
-    X86_PART_PKRU = 9, X86_PART_TILE_CONFIG = 17, X86_PART_TILE_DATA = 18,
+    X86_XSAVE_LEGACY = 512,
+    X86_XSAVE_HEADER = 64,
+    X86_XSAVE_PARTS = 63,
+    X86_PART_PKRU = 9,
+    X86_PART_TILE_CONFIG = 17,
+    X86_PART_TILE_DATA = 18,
 };
-#define X86_XSAVE_ALWAYS 3ull                                /* x87 and SSE */
-#define X86_XSAVE_DYNAMIC (1ull << X86_PART_TILE_DATA)       /* only for processes that have asked */
+#define X86_XSAVE_ALWAYS  3ull                         /* x87 and SSE */
+#define X86_XSAVE_DYNAMIC (1ull << X86_PART_TILE_DATA) /* only for processes that have asked */
 
 typedef struct x86_xstate {
-    bool xsave;          /* else FXSAVE only */
-    uint64_t features;   /* those that the process may use */
-    uint32_t room;       /* bytes that hold every component that the kernel could grant */
-    struct { uint32_t size, offset; bool aligned; } part[X86_XSAVE_PARTS];
+    bool xsave;        /* else FXSAVE only */
+    uint64_t features; /* those that the process may use */
+    uint32_t room;     /* bytes that hold every component that the kernel could grant */
+    struct {
+        uint32_t size, offset;
+        bool aligned;
+    } part[X86_XSAVE_PARTS];
 } x86_xstate;
 
 /* The instruction CPUID's leaf 0xd, `sub`: eax, ebx, ecx, edx. */

@@ -7,12 +7,14 @@
 
 #include <string.h>
 
+/* clang-format off */
 enum {
     JIT_RAX, JIT_RCX, JIT_RDX, JIT_RBX, JIT_RSP, JIT_RBP, JIT_RSI, JIT_RDI,
     JIT_R8, JIT_R9, JIT_R10, JIT_R11,
     JIT_SYSCALL_BYTES = 2,
     JIT_ELF_MACHINE = 62, /* EM_X86_64 */
 };
+/* clang-format on */
 #define JIT_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
 static inline uint64_t jit_arg(const weave_context *c, int i)
@@ -30,10 +32,7 @@ static inline void jit_set_call(weave_context *c, long nr, long a, long b, long 
     c->gpr[JIT_RSI] = (uint64_t)b;
     c->gpr[JIT_RDX] = (uint64_t)d;
 }
-static inline void jit_set_answer(weave_context *c, long answer)
-{
-    c->gpr[JIT_RAX] = (uint64_t)answer;
-}
+static inline void jit_set_answer(weave_context *c, long answer) { c->gpr[JIT_RAX] = (uint64_t)answer; }
 /* What the instruction itself leaves behind: RCX and R11. */
 static inline void jit_set_clobbers(weave_context *c)
 {

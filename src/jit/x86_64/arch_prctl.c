@@ -11,8 +11,8 @@
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #endif
 #define SHADOW_STACK_FIRST 0x5001
-#define SHADOW_STACK_LAST 0x5005
-#define USER_END 0x7ffffffff000ull
+#define SHADOW_STACK_LAST  0x5005
+#define USER_END           0x7ffffffff000ull
 
 /* Components of the vector state that must be asked for: threads save them from now on. */
 static long request_state(int option, uint64_t value)
@@ -29,10 +29,8 @@ long jit_arch_prctl(jit_thread *t, int option, uint64_t value)
     case ARCH_SET_FS:
     case ARCH_SET_GS:
         if (value >= USER_END) return -EPERM;
-        if (option == ARCH_SET_FS)
-            c->fs_base = t->frame.app_fs_base = value;
-        else
-            c->gs_base = t->frame.app_gs_base = value;
+        if (option == ARCH_SET_FS) c->fs_base = t->frame.app_fs_base = value;
+        else c->gs_base = t->frame.app_gs_base = value;
         return 0;
     case ARCH_GET_FS: return jit_write(value, &c->fs_base, 8) ? 0 : -EFAULT;
     case ARCH_GET_GS: return jit_write(value, &c->gs_base, 8) ? 0 : -EFAULT;

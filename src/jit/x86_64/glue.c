@@ -45,8 +45,9 @@ AT(jit_thread, syscall_gate, OFF_SYSCALL_GATE);
 AT(jit_thread, syscall_resume, OFF_SYSCALL_RESUME);
 AT(jit_thread, pending.present, OFF_PENDING);
 _Static_assert(WEAVE_IBL == OFF_IBL && sizeof(jit_thread) <= WEAVE_IBL, "block layout");
-_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 &&
-               JIT_IN_CACHE == 0 && JIT_IN_RUNTIME == 1, "numbers in dispatch.S");
+_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 && JIT_IN_CACHE == 0 &&
+                   JIT_IN_RUNTIME == 1,
+               "numbers in dispatch.S");
 
 void jit_emit_tails(jit_arena *a)
 {

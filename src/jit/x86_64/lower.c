@@ -129,8 +129,7 @@ static void load_target(jit_build *b, const isa_insn *in, uint32_t i)
         } else {
             x86_mov_ri(c, X86_RCX, in->target);
             mark(b, i, 1u << X86_RCX);
-            x86_load(c, 8, X86_RCX,
-                     (x86_addr){X86_RCX, ISA_NO_REG, 1, (uint8_t)segment, false, 0});
+            x86_load(c, 8, X86_RCX, (x86_addr){X86_RCX, ISA_NO_REG, 1, (uint8_t)segment, false, 0});
         }
     } else {
         rcx_from_operand(c, in, 0x8b, true);
@@ -152,8 +151,7 @@ static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
     x86_store(c, 8, slot(X86_RCX), X86_RCX);
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
-    if (in->imm_len == 2)
-        x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
+    if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
     jump_through_table(c);
     return true;
 }
@@ -202,25 +200,18 @@ bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i
     const isa_insn *in = &run->insns[i].in;
     b->code = c;
     switch (in->flow) {
-    case ISA_FLOW_JUMP:
-        return jump_to(b, in->target);
-    case ISA_FLOW_COND:
-        return want_exit(b, in->target, x86_jcc_rel32(c, in->cond, x86_here(c), true));
-    case ISA_FLOW_COND_REG:
-        return lower_cond_reg(b, in);
-    case ISA_FLOW_CALL:
-        return push_constant(b, in->addr + in->len) && jump_to(b, in->target);
+    case ISA_FLOW_JUMP: return jump_to(b, in->target);
+    case ISA_FLOW_COND: return want_exit(b, in->target, x86_jcc_rel32(c, in->cond, x86_here(c), true));
+    case ISA_FLOW_COND_REG: return lower_cond_reg(b, in);
+    case ISA_FLOW_CALL: return push_constant(b, in->addr + in->len) && jump_to(b, in->target);
     case ISA_FLOW_JUMP_IND:
-    case ISA_FLOW_CALL_IND:
-        return lower_indirect(b, in, i);
-    case ISA_FLOW_RETURN:
-        return lower_return(b, in, i);
+    case ISA_FLOW_CALL_IND: return lower_indirect(b, in, i);
+    case ISA_FLOW_RETURN: return lower_return(b, in, i);
     case ISA_FLOW_SYSCALL:
         if (x86_is_syscall(in)) lower_syscall(c, in);
         else lower_special(c, in);
         return true;
-    case ISA_FLOW_TX:
-        return lower_transaction(b, in);
+    case ISA_FLOW_TX: return lower_transaction(b, in);
     case ISA_FLOW_TRAP: /* faults or traps right here; int3's handler may go on behind it */
         x86_bytes(c, in->raw, in->len);
         return jump_to(b, in->addr + in->len);
@@ -231,8 +222,7 @@ bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i
         }
         x86_bytes(c, in->raw, in->len);
         return jump_to(b, in->addr + in->len);
-    default:
-        return false;
+    default: return false;
     }
 }
 

@@ -8,8 +8,8 @@
  *   PKRU              protection keys forbid reading code that may be executed. While it is read for translating
  *                     all keys are open; calls made for the program are made with its own.
  *
- * The first two are asked only where the fault is not at an instruction of the program's. For both engines; in a rewritten
- * program, whose masks are the kernel's, not while the program blocks SIGBUS or SIGSEGV: it then dies. */
+ * The first two are asked only where the fault is not at an instruction of the program's. For both engines; in a
+ * rewritten program, whose masks are the kernel's, not while the program blocks SIGBUS or SIGSEGV: it then dies. */
 #include <cpuid.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -42,9 +42,8 @@ void jit_uc_keep_trap(jit_thread *t, const void *uc)
 
 void jit_uc_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_context *out)
 {
-    static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-                                          REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                          REG_R12, REG_R13, REG_R14, REG_R15};
+    static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                          REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
     const greg_t *g = registers(uc);
     for (int r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[by_number[r]];
     out->pc = (uint64_t)g[REG_RIP];
@@ -64,8 +63,7 @@ uint64_t jit_after_trap(uint64_t app)
 static void unsave_flags(const jit_thread *t, weave_context *c)
 {
     uint64_t ax = t->frame.flags;
-    c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) |
-               (ax & 1 ? FLAG_OF : 0);
+    c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) | (ax & 1 ? FLAG_OF : 0);
 }
 
 void jit_uc_unspill(const jit_thread *t, weave_context *c, uint32_t spilled, bool flags_saved)
@@ -81,8 +79,7 @@ static bool on_private_stack(const jit_thread *t, uint64_t sp)
     return sp - (uint64_t)(uintptr_t)t->stack_low <= t->stack_size;
 }
 
-void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc,
-                         weave_context *out)
+void jit_uc_gate_context(const void *uc, jit_thread *t, uint64_t fs_base, uint64_t pc, weave_context *out)
 {
     uint64_t at = jit_uc_pc(uc);
     jit_uc_context(uc, t, fs_base, out);
@@ -99,8 +96,6 @@ void jit_uc_ibl_context(const void *uc, jit_thread *t, uint64_t fs_base, weave_c
     jit_uc_context(uc, t, fs_base, out);
     uint64_t target = out->gpr[JIT_RCX];
     bool storing = jit_uc_is_write(uc);
-    jit_uc_unspill(t, out,
-                   1u << JIT_RCX | 1u << JIT_RDX | (storing ? 1u << JIT_RAX | 1u << JIT_RBX : 0),
-                   storing);
+    jit_uc_unspill(t, out, 1u << JIT_RCX | 1u << JIT_RDX | (storing ? 1u << JIT_RAX | 1u << JIT_RBX : 0), storing);
     out->pc = target;
 }

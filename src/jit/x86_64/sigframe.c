@@ -18,11 +18,16 @@
 #include "jit/x86_64/sigvectors.h"
 
 enum {
-    UC_FP_XSTATE = 1, UC_SIGCONTEXT_SS = 2, UC_STRICT_RESTORE_SS = 4,
+    UC_FP_XSTATE = 1,
+    UC_SIGCONTEXT_SS = 2,
+    UC_STRICT_RESTORE_SS = 4,
     RED_ZONE = 128,
-    FLAG_TF = 0x100, FLAG_DF = 0x400, FLAG_RF = 0x10000,
+    FLAG_TF = 0x100,
+    FLAG_DF = 0x400,
+    FLAG_RF = 0x10000,
     RESTORED_FLAGS = 0x50dd5, /* CF PF AF ZF SF TF DF OF RF AC */
-    CODE_SEGMENT = 0x33, STACK_SEGMENT = 0x2b,
+    CODE_SEGMENT = 0x33,
+    STACK_SEGMENT = 0x2b,
 };
 
 struct machine_context {
@@ -60,6 +65,7 @@ bool jit_altstack_active(const jit_thread *t, uint64_t sp)
 
 /* --- building --- */
 
+/* clang-format off */
 static void fill_sigcontext(const jit_thread *t, struct machine_context *m, uint64_t mask)
 {
     const uint64_t *r = t->ctx.gpr;
@@ -73,6 +79,7 @@ static void fill_sigcontext(const jit_thread *t, struct machine_context *m, uint
         .err = t->trap_err, .trapno = t->trapno, .cr2 = t->trap_addr, .oldmask = mask,
     };
 }
+/* clang-format on */
 
 /* Where the frame goes: *fpstate and the answer, 0 when the alternate stack cannot hold it. */
 static uint64_t place(const jit_thread *t, const jit_action *a, uint64_t *fpstate)
@@ -91,8 +98,7 @@ static uint64_t place(const jit_thread *t, const jit_action *a, uint64_t *fpstat
     return sp;
 }
 
-bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a,
-                       uint64_t saved)
+bool jit_sigframe_push(jit_thread *t, int signo, const siginfo_t *info, const jit_action *a, uint64_t saved)
 {
     if (!(a->flags & SA_RESTORER)) return false;
     sigvectors_prepare(t);
@@ -132,9 +138,7 @@ static void take_altstack(jit_thread *t, const struct rt_frame *f)
     if (mode == SS_DISABLE) {
         t->altstack = (stack_t){.ss_flags = flags};
     } else if ((mode == 0 || mode == SS_ONSTACK) && f->stack_size >= 2048) {
-        t->altstack = (stack_t){.ss_sp = (void *)(uintptr_t)f->stack_sp,
-                                .ss_flags = flags,
-                                .ss_size = f->stack_size};
+        t->altstack = (stack_t){.ss_sp = (void *)(uintptr_t)f->stack_sp, .ss_flags = flags, .ss_size = f->stack_size};
     }
 }
 

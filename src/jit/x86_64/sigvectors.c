@@ -16,8 +16,14 @@
 #include "weave/x86_64/vectors.h"
 
 enum {
-    LEGACY = X86_XSAVE_LEGACY, HEADER = X86_XSAVE_HEADER, SW_RESERVED = 464, MXCSR = 24, MXCSR_MASK = 28,
-    DEFAULT_MXCSR = 0x1f80, DEFAULT_CONTROL = 0x37f, OLDEST_MXCSR_MASK = 0xffbf,
+    LEGACY = X86_XSAVE_LEGACY,
+    HEADER = X86_XSAVE_HEADER,
+    SW_RESERVED = 464,
+    MXCSR = 24,
+    MXCSR_MASK = 28,
+    DEFAULT_MXCSR = 0x1f80,
+    DEFAULT_CONTROL = 0x37f,
+    OLDEST_MXCSR_MASK = 0xffbf,
 };
 #define INITIAL_PKRU 0x55555554u
 
@@ -104,10 +110,7 @@ void jit_vectors_permitted(void)
     inl_lock_release(&jit.lock);
 }
 
-static uint64_t features_of(const jit_thread *t)
-{
-    return layout->features & (~X86_XSAVE_DYNAMIC | t->dynamic);
-}
+static uint64_t features_of(const jit_thread *t) { return layout->features & (~X86_XSAVE_DYNAMIC | t->dynamic); }
 
 void sigvectors_prepare(jit_thread *t)
 {
@@ -131,8 +134,7 @@ static bool put_extended(const jit_thread *t, uint64_t to, uint32_t size)
     uint32_t magic2 = FP_XSTATE_MAGIC2;
     memcpy(&bv, area + LEGACY, sizeof bv);
     bv = (bv & features_of(t)) | X86_XSAVE_ALWAYS; /* XSAVE has written these in any case */
-    return jit_write(to + LEGACY, &bv, sizeof bv) &&
-           jit_write(to + LEGACY + 8, area + LEGACY + 8, size - LEGACY - 8) &&
+    return jit_write(to + LEGACY, &bv, sizeof bv) && jit_write(to + LEGACY + 8, area + LEGACY + 8, size - LEGACY - 8) &&
            jit_write(to + size, &magic2, sizeof magic2);
 }
 
@@ -168,8 +170,7 @@ bool sigvectors_take(jit_thread *t, uint64_t from)
     if (!jit_read(area, from, SW_RESERVED)) return false;
     if (is_extended(t, &sw, from)) {
         if (!jit_read(header, from + LEGACY, HEADER) ||
-            !jit_read(area + LEGACY + HEADER, from + LEGACY + HEADER,
-                      sw.xstate_size - LEGACY - HEADER))
+            !jit_read(area + LEGACY + HEADER, from + LEGACY + HEADER, sw.xstate_size - LEGACY - HEADER))
             return false;
         for (unsigned i = 1; i < HEADER / 8; i++)
             if (header[i]) return false;

@@ -18,23 +18,23 @@
 
 /* --- int 0x80 --- */
 
-typedef struct call32 { uint16_t nr32, nr64; } call32;
+typedef struct call32 {
+    uint16_t nr32, nr64;
+} call32;
 
 /* By the number in the 32-bit table. Every argument is a number of at most 32 bits or an address of
  * memory that looks the same in both. */
 static const call32 calls[] = {
-    {1, SYS_exit},        {3, SYS_read},        {4, SYS_write},       {5, SYS_open},
-    {6, SYS_close},       {8, SYS_creat},       {9, SYS_link},        {10, SYS_unlink},
-    {12, SYS_chdir},      {15, SYS_chmod},      {20, SYS_getpid},     {27, SYS_alarm},
-    {29, SYS_pause},      {33, SYS_access},     {36, SYS_sync},       {37, SYS_kill},
-    {38, SYS_rename},     {39, SYS_mkdir},      {40, SYS_rmdir},      {41, SYS_dup},
-    {42, SYS_pipe},       {57, SYS_setpgid},    {60, SYS_umask},      {63, SYS_dup2},
-    {64, SYS_getppid},    {65, SYS_getpgrp},    {66, SYS_setsid},     {83, SYS_symlink},
-    {85, SYS_readlink},   {94, SYS_fchmod},     {118, SYS_fsync},     {122, SYS_uname},
-    {132, SYS_getpgid},   {133, SYS_fchdir},    {147, SYS_getsid},    {158, SYS_sched_yield},
-    {168, SYS_poll},      {183, SYS_getcwd},    {199, SYS_getuid},    {200, SYS_getgid},
-    {201, SYS_geteuid},   {202, SYS_getegid},   {224, SYS_gettid},    {252, SYS_exit_group},
-    {270, SYS_tgkill},    {330, SYS_dup3},      {331, SYS_pipe2},     {355, SYS_getrandom},
+    {1, SYS_exit},          {3, SYS_read},      {4, SYS_write},       {5, SYS_open},         {6, SYS_close},
+    {8, SYS_creat},         {9, SYS_link},      {10, SYS_unlink},     {12, SYS_chdir},       {15, SYS_chmod},
+    {20, SYS_getpid},       {27, SYS_alarm},    {29, SYS_pause},      {33, SYS_access},      {36, SYS_sync},
+    {37, SYS_kill},         {38, SYS_rename},   {39, SYS_mkdir},      {40, SYS_rmdir},       {41, SYS_dup},
+    {42, SYS_pipe},         {57, SYS_setpgid},  {60, SYS_umask},      {63, SYS_dup2},        {64, SYS_getppid},
+    {65, SYS_getpgrp},      {66, SYS_setsid},   {83, SYS_symlink},    {85, SYS_readlink},    {94, SYS_fchmod},
+    {118, SYS_fsync},       {122, SYS_uname},   {132, SYS_getpgid},   {133, SYS_fchdir},     {147, SYS_getsid},
+    {158, SYS_sched_yield}, {168, SYS_poll},    {183, SYS_getcwd},    {199, SYS_getuid},     {200, SYS_getgid},
+    {201, SYS_geteuid},     {202, SYS_getegid}, {224, SYS_gettid},    {252, SYS_exit_group}, {270, SYS_tgkill},
+    {330, SYS_dup3},        {331, SYS_pipe2},   {355, SYS_getrandom},
 };
 
 static int number64(uint32_t nr32)
@@ -105,10 +105,7 @@ static uint64_t slot_at(const uint64_t *words, unsigned width, unsigned k)
     return word;
 }
 
-static bool has_rex_w(const isa_insn *in)
-{
-    return in->opcode_at && (in->raw[in->opcode_at - 1] & 0xf8) == 0x48;
-}
+static bool has_rex_w(const isa_insn *in) { return in->opcode_at && (in->raw[in->opcode_at - 1] & 0xf8) == 0x48; }
 
 /* What user code may change of the flags. */
 enum { USER_FLAGS = X86_ARITH | X86_DF | X86_AC | X86_ID | 1 << 14 /* NT */ };
@@ -122,8 +119,7 @@ static bool far_return(jit_thread *t, const isa_insn *in)
     uint64_t words[5] = {0}, sp = jit_sp(c);
     if (!jit_read(words, sp, count * width)) return false;
     uint64_t pc = slot_at(words, width, 0);
-    if ((uint16_t)slot_at(words, width, 1) != code_selector() || memchr(in->raw, 0x66, in->opcode_at))
-        return false;
+    if ((uint16_t)slot_at(words, width, 1) != code_selector() || memchr(in->raw, 0x66, in->opcode_at)) return false;
     sp += count * width;
     if (opcode(in) == OP_RETF_IMM) sp += in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8;
     if (iret) {
@@ -143,8 +139,8 @@ static void refuse(jit_thread *t, const isa_insn *in)
     char text[96] = "?";
     isa_x86_64.format(in, text, sizeof text);
     if (first_of(&said[opcode(in) == 0x0f ? in->raw[in->opcode_at + 1] : opcode(in)]))
-        jit_say("at %#lx: '%s' leaves 64-bit mode, which cannot be followed; the program gets SIGILL",
-                (long)t->ctx.pc, text);
+        jit_say("at %#lx: '%s' leaves 64-bit mode, which cannot be followed; the program gets SIGILL", (long)t->ctx.pc,
+                text);
     jit_signal_raise(t, SIGILL, ILL_ILLOPN, t->ctx.pc);
 }
 
@@ -156,7 +152,6 @@ void jit_special(jit_thread *t)
     isa_x86_64.decode(bytes, sizeof bytes - left, t->ctx.pc, &in);
     unsigned op = opcode(&in);
     if (x86_is_int80(&in)) int80(t, in.len);
-    else if (!(in.flow == ISA_FLOW_FAR && (op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM) &&
-               far_return(t, &in)))
+    else if (!(in.flow == ISA_FLOW_FAR && (op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM) && far_return(t, &in)))
         refuse(t, &in);
 }

@@ -28,7 +28,7 @@ enum {
     MAX_AUXV = 64,
     RANDOM_BYTES = 16,
     EXIT_FAILED = 1,
-    FSGSBASE = 2, /* in AT_HWCAP2 */
+    FSGSBASE = 2,         /* in AT_HWCAP2 */
     GET_TID_ADDRESS = 40, /* prctl */
     SET_MASK = 2,
 };
@@ -44,8 +44,8 @@ typedef struct boot {
     uint64_t bias;
     const Elf64_Ehdr *tool; /* in the data */
     uint64_t tool_end;
-    int fd;                 /* the program's file, or -1 */
-    uint64_t data_offset;   /* of the data in it */
+    int fd;               /* the program's file, or -1 */
+    uint64_t data_offset; /* of the data in it */
     int64_t argc;
     char **argv, **envp;
     const Elf64_auxv_t *auxv;
@@ -142,8 +142,7 @@ static void map_tool(boot *b)
     const Elf64_Phdr *ph = (const Elf64_Phdr *)((const uint8_t *)b->tool + b->tool->e_phoff);
     uint64_t end = 0;
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
-            end = ph[i].p_vaddr + ph[i].p_memsz;
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
     b->tool_end = REWRITE_TOOL_BASE + page_up(end);
     take(REWRITE_TOOL_BASE, page_up(end), PROT_NONE, "the tool's own");
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
@@ -168,8 +167,7 @@ static int64_t offset_in_file(const boot *b)
     const Elf64_Phdr *ph = (const Elf64_Phdr *)aux(b, AT_PHDR);
     uint64_t at = b->links->data;
     for (uint64_t i = 0; ph && i < aux(b, AT_PHNUM); i++) {
-        if (ph[i].p_type != PT_LOAD || at < ph[i].p_vaddr ||
-            at + b->links->data_size > ph[i].p_vaddr + ph[i].p_filesz)
+        if (ph[i].p_type != PT_LOAD || at < ph[i].p_vaddr || at + b->links->data_size > ph[i].p_vaddr + ph[i].p_filesz)
             continue;
         uint64_t offset = at - ph[i].p_vaddr + ph[i].p_offset;
         return offset & (PAGE - 1) ? -1 : (int64_t)offset;
@@ -207,8 +205,7 @@ static bool starts(const char *s, const char *with)
 /* Settings meant for the program's C library, not for the tool's. */
 static bool is_private(const char *variable)
 {
-    return starts(variable, "GLIBC_TUNABLES=") || starts(variable, "LD_") ||
-           starts(variable, "MALLOC_");
+    return starts(variable, "GLIBC_TUNABLES=") || starts(variable, "LD_") || starts(variable, "MALLOC_");
 }
 
 /* rseq stays the program's. One arena is enough: the runtime's work is serialised. */
@@ -338,7 +335,7 @@ static void restore_entry(const boot *b)
 }
 
 __attribute__((used)) boot_answer boot_prepare(const rewrite_boot_links *links, int64_t argc, char **argv, char **envp,
-                         uint64_t sp, uint64_t pc)
+                                               uint64_t sp, uint64_t pc)
 {
     uint64_t all = ~0ull, mask = 0;
     sys_call4(SYS_rt_sigprocmask, SET_MASK, (long)&all, (long)&mask, sizeof all);
@@ -347,8 +344,7 @@ __attribute__((used)) boot_answer boot_prepare(const rewrite_boot_links *links, 
     b.data = (const uint8_t *)(b.bias + links->data);
     b.head = (const rewrite_carry_head *)b.data;
     b.auxv = find_auxv(envp);
-    if (links->data_size < sizeof *b.head || b.head->magic != REWRITE_CARRY_MAGIC ||
-        b.head->size > links->data_size)
+    if (links->data_size < sizeof *b.head || b.head->magic != REWRITE_CARRY_MAGIC || b.head->size > links->data_size)
         fail("its data in the file is damaged", "");
     if (!(aux(&b, AT_HWCAP2) & FSGSBASE))
         fail("the processor or kernel lacks FSGSBASE", " (Linux 5.9 or later is needed)");

@@ -25,11 +25,13 @@
 #include "rewrite/run_private.h"
 #include "jit/x86_64/abi.h"
 
+/* clang-format off */
 enum {
     RED_ZONE = 128, LEGACY = 512, SW_RESERVED = 464, FP_MAGIC = 0x46505853,
     CARRY_TO_SIGN = 0xd5, OVERFLOW = 0x800, ARITHMETIC = CARRY_TO_SIGN | OVERFLOW,
     MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT, MARK_PLACE, MARK_BEFORE,
 };
+/* clang-format on */
 
 typedef struct frame {
     uint64_t restorer, flags, link;
@@ -48,9 +50,8 @@ typedef struct kept { /* of interrupted code, in the thread's frame and in regis
 } kept;
 _Static_assert(sizeof(kept) + sizeof(frame) + 64 <= REWRITE_FRAME_RESERVE, "see gate.S");
 
-static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-                                      REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                      REG_R12, REG_R13, REG_R14, REG_R15};
+static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                      REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 static uint64_t mark_of(uint64_t at)
 {
@@ -148,10 +149,7 @@ uint64_t rewrite_frame_show(jit_thread *t, uint64_t sp, const rewrite_where *at,
 
 /* --- and back --- */
 
-static uint64_t packed_flags(uint64_t flags)
-{
-    return (flags & 0xff) << 8 | (flags & OVERFLOW ? 1 : 0);
-}
+static uint64_t packed_flags(uint64_t flags) { return (flags & 0xff) << 8 | (flags & OVERFLOW ? 1 : 0); }
 
 /* Every slot holds what its register does: right for whatever the code at hand believes. */
 static void fill_slots(jit_thread *t, const frame *f)

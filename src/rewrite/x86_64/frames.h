@@ -2,9 +2,9 @@
 #ifndef INL_REWRITE_X86_64_FRAMES_H
 #define INL_REWRITE_X86_64_FRAMES_H
 
-#define REWRITE_FRAME_SIZE 440      /* the kernel's, without the vector state: */
-#define REWRITE_FRAME_CONTEXT 8     /* restorer, ucontext, */
-#define REWRITE_FRAME_INFO 312      /* siginfo */
-#define REWRITE_FRAME_RESERVE 1224  /* left free below it for the frame's way down; 8 more than a multiple of 16 */
+#define REWRITE_FRAME_SIZE    440  /* the kernel's, without the vector state: */
+#define REWRITE_FRAME_CONTEXT 8    /* restorer, ucontext, */
+#define REWRITE_FRAME_INFO    312  /* siginfo */
+#define REWRITE_FRAME_RESERVE 1224 /* left free below it for the frame's way down; 8 more than a multiple of 16 */
 
 #endif

@@ -16,16 +16,10 @@
 #include <string.h>
 
 /* Offset in the new text. */
-static size_t here(const rewrite_work *w, const x86_code *c)
-{
-    return x86_here(c) - w->plan.text_addr;
-}
+static size_t here(const rewrite_work *w, const x86_code *c) { return x86_here(c) - w->plan.text_addr; }
 
 /* ... of a place in a window. */
-static size_t place(const rewrite_work *w, const x86_code *c, size_t at)
-{
-    return c->exec - w->plan.text_addr + at;
-}
+static size_t place(const rewrite_work *w, const x86_code *c, size_t at) { return c->exec - w->plan.text_addr + at; }
 
 static bool jump_to(rewrite_work *w, x86_code *c, uint64_t target, bool was_short)
 {
@@ -126,8 +120,7 @@ static bool lower_syscall(rewrite_work *w, x86_code *c, const weave_run *run, ui
 {
     const isa_insn *in = &run->insns[i].in;
     bool early = w->runs_early && w->runs_early[w->proc];
-    if (!w->instruments || early || !x86_is_syscall(in) ||
-        !rewrite_syscall_matters(call_number(run, i))) {
+    if (!w->instruments || early || !x86_is_syscall(in) || !rewrite_syscall_matters(call_number(run, i))) {
         x86_bytes(c, in->raw, in->len);
         return true;
     }
@@ -188,7 +181,8 @@ static x86_code window(rewrite_work *w)
 {
     w->base = (uint32_t)w->plan.text_size;
     w->exit_end = 0;
-    return (x86_code){.write = w->plan.text + w->base, .exec = w->plan.text_addr + w->base,
+    return (x86_code){.write = w->plan.text + w->base,
+                      .exec = w->plan.text_addr + w->base,
                       .size = (w->cold_base ? w->cold_base : w->text_room) - w->base};
 }
 
@@ -287,8 +281,7 @@ static void live_at(void *work, uint64_t target, uint64_t *regs, uint32_t *flags
     cfg_need need = {~0ull, ~0u};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc && w->live)
         need = w->live[b - p->procs[w->proc].first_block].live;
-    else if (b != CFG_NONE)
-        need = cfg_flow_at_block(p, &w->facts, b);
+    else if (b != CFG_NONE) need = cfg_flow_at_block(p, &w->facts, b);
     *regs = need.regs;
     *flags = need.flags;
 }
@@ -316,10 +309,8 @@ static void live_behind(void *work, const weave_run *run, uint32_t i, uint64_t *
     cfg_need need = {~0ull, ~0u};
     if (flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND || b->flags & CFG_BLOCK_TAIL_IND)
         need = cfg_flow_at_call(&w->facts);
-    else if (flow == ISA_FLOW_RETURN)
-        need = cfg_flow_at_return(&w->facts);
-    else if (w->live && !(b->flags & CFG_BLOCK_UNRESOLVED))
-        need = live_on_edges(w, b);
+    else if (flow == ISA_FLOW_RETURN) need = cfg_flow_at_return(&w->facts);
+    else if (w->live && !(b->flags & CFG_BLOCK_UNRESOLVED)) need = live_on_edges(w, b);
     *regs = need.regs & ~(uint64_t)run->insns[i].unwanted;
     *flags = need.flags;
 }
@@ -368,8 +359,12 @@ static void open_cold(rewrite_work *w)
 
 static inl_status weave(rewrite_work *w, const weave_run *run, x86_code *c, weave_output *out, inl_error *e)
 {
-    weave_engine engine = {.lower = lower_woven, .exit_to = rewrite_exit_to, .arg = w, .cold = &w->cold,
-                           .live_at = live_at, .live_behind = live_behind};
+    weave_engine engine = {.lower = lower_woven,
+                           .exit_to = rewrite_exit_to,
+                           .arg = w,
+                           .cold = &w->cold,
+                           .live_at = live_at,
+                           .live_behind = live_behind};
     weave_options options = w->client->weave;
     options.hide_dead = !w->has_labels;
     options.pc_relative = true;
@@ -421,14 +416,11 @@ bool rewrite_needs_weaver(const isa_insn *in)
     for (unsigned i = 0; i < in->opcode_at; i++)
         if (in->raw[i] == 0x65) return true;
     if (op == 0xa9 && in->opcode_at && in->raw[in->opcode_at - 1] == 0x0f) return true; /* pop gs */
-    if (op == 0x8e && (in->raw[in->modrm_at] >> 3 & 7) == 5) return true;             /* mov gs */
+    if (op == 0x8e && (in->raw[in->modrm_at] >> 3 & 7) == 5) return true;               /* mov gs */
     return x86_is_rdfsbase_family(in);
 }
 
-bool rewrite_asks_where(const isa_insn *in)
-{
-    return in->flow == ISA_FLOW_CALL && in->target == in->addr + in->len;
-}
+bool rewrite_asks_where(const isa_insn *in) { return in->flow == ISA_FLOW_CALL && in->target == in->addr + in->len; }
 
 bool rewrite_pad(rewrite_work *w, uint32_t bytes)
 {

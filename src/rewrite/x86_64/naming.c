@@ -22,7 +22,7 @@ typedef struct walk {
     const cfg_program *program;
     unsigned reg;
     unsigned loads, adds;
-    inl_map seen;              /* blocks entered with the register holding the table */
+    inl_map seen; /* blocks entered with the register holding the table */
     uint32_t stack[MAX_BLOCKS];
     uint32_t depth;
 } walk;
@@ -37,18 +37,15 @@ static unsigned rex_of(const isa_insn *in)
     return (b & 0xf0) == 0x40 ? b : 0;
 }
 
-static unsigned reg_field(const isa_insn *in)
-{
-    return (in->raw[in->modrm_at] >> 3 & 7) | (rex_of(in) & 4) << 1;
-}
+static unsigned reg_field(const isa_insn *in) { return (in->raw[in->modrm_at] >> 3 & 7) | (rex_of(in) & 4) << 1; }
 
 static bool is_entry_load(const walk *w, const isa_insn *in)
 {
     isa_mem mem[ISA_MAX_MEM];
     uint8_t op = in->raw[in->opcode_at];
     if ((op != 0x63 && op != 0x8b) || w->program->isa->memory(in, mem) != 1) return false;
-    return mem[0].base == w->reg && mem[0].index != ISA_NO_REG && mem[0].index != w->reg &&
-           mem[0].disp == 0 && mem[0].size == 4 && mem[0].segment == 0;
+    return mem[0].base == w->reg && mem[0].index != ISA_NO_REG && mem[0].index != w->reg && mem[0].disp == 0 &&
+           mem[0].size == 4 && mem[0].segment == 0;
 }
 
 static bool is_sum(const walk *w, const isa_insn *in)

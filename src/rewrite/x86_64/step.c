@@ -17,10 +17,7 @@ void rewrite_uc_step(void *uc, bool on)
     else *flags &= ~(greg_t)TRAP_FLAG;
 }
 
-bool rewrite_is_step(const siginfo_t *info)
-{
-    return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE;
-}
+bool rewrite_is_step(const siginfo_t *info) { return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE; }
 
 bool rewrite_is_syscall(uint64_t pc)
 {

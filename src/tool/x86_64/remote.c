@@ -42,8 +42,8 @@ void remote_context(const remote *r, weave_context *c)
 {
     const struct user_regs_struct *u = &r->regs;
     *c = (weave_context){
-        .gpr = {u->rax, u->rcx, u->rdx, u->rbx, u->rsp, u->rbp, u->rsi, u->rdi, u->r8, u->r9,
-                u->r10, u->r11, u->r12, u->r13, u->r14, u->r15},
+        .gpr = {u->rax, u->rcx, u->rdx, u->rbx, u->rsp, u->rbp, u->rsi, u->rdi, u->r8, u->r9, u->r10, u->r11, u->r12,
+                u->r13, u->r14, u->r15},
         .pc = u->rip,
         .flags = u->eflags,
     };

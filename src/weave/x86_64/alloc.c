@@ -92,7 +92,7 @@ static unsigned choose(weaver *w, uint16_t set)
 
 unsigned weave_take(weaver *w, uint16_t avoid, unsigned hint)
 {
-    uint16_t set = (uint16_t)~(avoid | WEAVE_BIT(X86_RSP));
+    uint16_t set = (uint16_t) ~(avoid | WEAVE_BIT(X86_RSP));
     for (unsigned r = 0; r < X86_REGS; r++)
         if (w->lock[r]) set &= (uint16_t)~WEAVE_BIT(r);
     if (!set) {
@@ -158,10 +158,7 @@ static void rax_end(weaver *w, bool stashed)
     if (stashed) x86_load(w->c, 8, X86_RAX, x86_gs(WEAVE_OFF(flags_rax)));
 }
 
-bool weave_flags_free(const weaver *w)
-{
-    return !w->st.flags_hw || w->st.flags_slot || !(w->need.flags & X86_ARITH);
-}
+bool weave_flags_free(const weaver *w) { return !w->st.flags_hw || w->st.flags_slot || !(w->need.flags & X86_ARITH); }
 
 void weave_flags_clobber(weaver *w)
 {

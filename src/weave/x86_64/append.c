@@ -31,6 +31,7 @@ static x86_addr buffer_field(const snippet_buffer *b, size_t offset)
     return x86_gs(WEAVE_OFF(buffers) + (int32_t)(b->slot * sizeof(weave_buffer_slot) + offset));
 }
 
+/* clang-format off */
 static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, x86_label from)
 {
     weave_cold *cold = inl_arena_alloc(w->run->arena, sizeof *cold);
@@ -45,14 +46,14 @@ static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, x86_
     *w->cold_end = cold;
     w->cold_end = &cold->next;
 }
+/* clang-format on */
 
 void weave_emit_cold(weaver *w)
 {
     for (weave_cold *k = w->cold; k && !w->status; k = k->next) {
         snippet slot = {.kind = SNIPPET_CONST, .value = k->buffer->slot};
         const snippet *args[] = {&slot};
-        snippet full = {.kind = SNIPPET_CALL, .nargs = 1, .args = args,
-                        .fn = (void (*)(void))k->buffer->full};
+        snippet full = {.kind = SNIPPET_CALL, .nargs = 1, .args = args, .fn = (void (*)(void))k->buffer->full};
         w->st = k->st, w->temps = k->temps, w->at = k->at, w->after = k->after;
         w->need = k->need, w->living = k->living;
         for (unsigned r = 0; r < X86_REGS; r++) w->lock[r] = k->lock[r];

@@ -29,9 +29,7 @@ static weave_val add(weaver *w, weave_val a, weave_val b, unsigned hint)
         a = b, b = t;
         if (b.reg == X86_RSP) weave_own(w, &b, 0, hint);
     }
-    unsigned reg = a.kind == WEAVE_REG ? a.reg
-                   : !small && b.kind == WEAVE_REG ? b.reg
-                                                   : weave_take(w, 0, hint);
+    unsigned reg = a.kind == WEAVE_REG ? a.reg : !small && b.kind == WEAVE_REG ? b.reg : weave_take(w, 0, hint);
     if (small) x86_lea(w->c, reg, x86_at(a.reg, (int32_t)b.imm));
     else x86_lea(w->c, reg, x86_indexed(a.reg, b.reg, 1, 0));
     if (reg != a.reg || a.kind != WEAVE_REG) weave_drop(w, a);
@@ -149,8 +147,7 @@ bool weave_is_compare(unsigned op) { return op >= SNIPPET_EQ && op <= SNIPPET_UG
 
 int weave_compare_emit(weaver *w, const snippet *s)
 {
-    static const uint8_t conds[] = {X86_E, X86_NE, X86_L, X86_LE, X86_G,
-                                    X86_GE, X86_B, X86_BE, X86_A, X86_AE};
+    static const uint8_t conds[] = {X86_E, X86_NE, X86_L, X86_LE, X86_G, X86_GE, X86_B, X86_BE, X86_A, X86_AE};
     weave_val a, b;
     operands(w, s, &a, &b, ISA_NO_REG);
     weave_in_reg(w, &a, 0);

@@ -28,10 +28,10 @@ typedef struct body_insn {
 } body_insn;
 
 typedef struct weave_body {
-    bool renamable;            /* or it has something that cannot be dealt with here */
-    unsigned count;            /* instructions, the last return apart */
+    bool renamable; /* or it has something that cannot be dealt with here */
+    unsigned count; /* instructions, the last return apart */
     uint16_t fixed;
-    uint16_t wanted;           /* registers that it looks at before it writes them */
+    uint16_t wanted; /* registers that it looks at before it writes them */
     body_insn insns[BODY_INSNS];
 } weave_body;
 
@@ -40,22 +40,22 @@ const weave_body *weave_body_of(const weave_routine *, void (*fn)(void));
 
 typedef enum item_kind {
     ITEM_GONE,
-    ITEM_COPY,     /* the instruction with its registers renamed, and `mem` */
-    ITEM_CONST,    /* dst := imm */
-    ITEM_ALU_RI,   /* dst `op`= imm */
-    ITEM_ALU_MI,   /* mem `op`= imm */
+    ITEM_COPY,   /* the instruction with its registers renamed, and `mem` */
+    ITEM_CONST,  /* dst := imm */
+    ITEM_ALU_RI, /* dst `op`= imm */
+    ITEM_ALU_MI, /* mem `op`= imm */
     ITEM_TEST_RI,
-    ITEM_STORE,    /* mem := imm */
-    ITEM_SHIFT,    /* dst `op`= imm */
-    ITEM_SX,       /* dst := the sign-extended lower half of src */
-    ITEM_JUMP,     /* to item `target`, on condition `op` */
+    ITEM_STORE, /* mem := imm */
+    ITEM_SHIFT, /* dst `op`= imm */
+    ITEM_SX,    /* dst := the sign-extended lower half of src */
+    ITEM_JUMP,  /* to item `target`, on condition `op` */
     ITEM_ALWAYS,
 } item_kind;
 
 typedef struct item {
     uint8_t kind, op, width, dst, src, target;
     bool has_mem, pure;
-    x86_addr mem;              /* of variables; an absolute address of 64 bits when it has none */
+    x86_addr mem; /* of variables; an absolute address of 64 bits when it has none */
     uint64_t imm;
     const body_insn *of;
     uint32_t reads, writes, kills; /* variables */
@@ -65,15 +65,18 @@ typedef struct item {
 typedef struct weave_folded {
     item items[BODY_INSNS];
     unsigned count;
-    uint32_t entry;            /* variables wanted at the begin */
-    uint16_t used, written;    /* variables of the items */
+    uint32_t entry;         /* variables wanted at the begin */
+    uint16_t used, written; /* variables of the items */
     uint16_t fixed;
-    bool flags;                /* are changed */
-    bool result_known;         /* what the routine answers */
+    bool flags;        /* are changed */
+    bool result_known; /* what the routine answers */
     uint64_t result;
 } weave_folded;
 
-typedef struct weave_known { uint32_t which; uint64_t value[X86_REGS]; } weave_known; /* arguments */
+typedef struct weave_known {
+    uint32_t which;
+    uint64_t value[X86_REGS];
+} weave_known; /* arguments */
 
 /* `mask`: instructions that are left out. */
 void weave_fold(const weave_body *, uint64_t mask, const weave_known *, bool wanted, weave_folded *);

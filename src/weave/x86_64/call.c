@@ -25,13 +25,13 @@ typedef struct call {
     const weave_routine *routine;
     uint16_t clobbered;
     bool xsave, tls, mxcsr, pushf, far;
-    uint16_t refs;                     /* registers handed over by reference */
+    uint16_t refs;                         /* registers handed over by reference */
     const snippet *ints[SNIPPET_MAX_ARGS]; /* arguments in general registers and on the stack */
-    uint8_t vecs[VEC_ARGS];            /* vector registers that go to xmm0, xmm1, ... */
+    uint8_t vecs[VEC_ARGS];                /* vector registers that go to xmm0, xmm1, ... */
     unsigned int_count, vec_count;
-    uint32_t vec_saved;                /* vector registers that are saved one by one */
+    uint32_t vec_saved; /* vector registers that are saved one by one */
     uint8_t outer_lock[X86_REGS], outer_temp[X86_REGS];
-    uint16_t outer, outer_prog;        /* pending values kept over the call, and those in_reg */
+    uint16_t outer, outer_prog; /* pending values kept over the call, and those in_reg */
     uint8_t stack_temp[SNIPPET_MAX_ARGS];
     unsigned stack_args, mxcsr_temp;
 } call;
@@ -72,8 +72,7 @@ static void plan(weaver *w, call *k)
     k->pushf = r->strings || all;
     k->clobbered = k->xsave ? WEAVE_CALLER_SAVED : r->regs;
     if (!k->xsave) k->vec_saved |= r->vecs;
-    for (unsigned i = 0; i < k->int_count && i < ARG_REGS; i++)
-        k->clobbered |= (uint16_t)WEAVE_BIT(arg_regs[i]);
+    for (unsigned i = 0; i < k->int_count && i < ARG_REGS; i++) k->clobbered |= (uint16_t)WEAVE_BIT(arg_regs[i]);
     if (k->far) k->clobbered |= WEAVE_BIT(X86_RAX);
     if (k->tls) k->clobbered |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX);
     for (unsigned i = 0; i < k->s->nargs; i++)
@@ -274,8 +273,8 @@ static void take_references_back(weaver *w, const call *k)
 /* The routine's result, moved to where neither the restoring code nor pending values get at it. */
 static weave_val fetch_result(weaver *w, call *k)
 {
-    uint16_t avoid = k->outer | WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_R11) |
-                     WEAVE_BIT(X86_RCX) | k->refs;
+    uint16_t avoid = k->outer | WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_R11) | WEAVE_BIT(X86_RCX) |
+                     k->refs;
     unsigned reg = weave_take(w, avoid, ISA_NO_REG);
     x86_mov_rr(w->c, 8, reg, X86_RAX);
     return owned(reg);

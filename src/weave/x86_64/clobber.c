@@ -3,7 +3,8 @@
  * The ABI is trusted for callee-saved registers; everything else is read off the code. Whatever
  * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound), or writes
  * vector registers to their end, however wide they are here (VEX, EVEX), makes the routine "unknown": all
- * caller-saved registers, the whole vector state and the thread pointer are then taken care of. Results are kept for the life of the process.
+ * caller-saved registers, the whole vector state and the thread pointer are then taken care of. Results are kept for
+ * the life of the process.
  */
 #include "weave/x86_64/weaver.h"
 
@@ -52,8 +53,7 @@ static void note(weave_routine *r, const isa_insn *in)
     r->vecs |= fx.vec_writes;
     if (fx.vec_writes && x86_clears_upper(in)) r->unknown = true;
     if (fx.mask_writes) r->unknown = true;
-    if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE |
-                           ISA_OTHER_GS_BASE))
+    if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE))
         r->unknown = true;
     if (fx.other_reads & ISA_OTHER_X87) r->unknown = true;
     if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->mxcsr = true;
@@ -83,9 +83,7 @@ static bool follow(walk *w, uint64_t at)
         case ISA_FLOW_CALL:
             if (!push_target(w, in.target)) return false;
             break;
-        case ISA_FLOW_SYSCALL:
-            w->r->regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_R11);
-            break;
+        case ISA_FLOW_SYSCALL: w->r->regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_R11); break;
         case ISA_FLOW_RETURN:
         case ISA_FLOW_TRAP: return true;
         default: return false;

@@ -4,9 +4,9 @@
  * The instructions are copied as they are: arguments are computed into the ABI's registers, the
  * registers that the body writes are claimed like any scratch register, and the return at the end is
  * left out, and so are those that the call's mask names. Jumps go forward and stay within the body
- * (clobber.c saw to that). The stack is not switched, since the body does not use it. Where the routine's variables are too far for PC-relative
- * operands (the tool inside a rewritten program), their addresses go through the register that the
- * instruction overwrites, or one more.
+ * (clobber.c saw to that). The stack is not switched, since the body does not use it. Where the routine's variables are
+ * too far for PC-relative operands (the tool inside a rewritten program), their addresses go through the register that
+ * the instruction overwrites, or one more.
  */
 #include "weave/x86_64/weaver.h"
 
@@ -104,8 +104,7 @@ static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)
     }
 }
 
-bool weave_inline_copied(weaver *w, const snippet *s, const weave_routine *r, bool wanted,
-                  weave_val *result)
+bool weave_inline_copied(weaver *w, const snippet *s, const weave_routine *r, bool wanted, weave_val *result)
 {
     if (!r->inline_len || w->opt->use_xsave_all || s->nargs > sizeof arg_regs || !snippet_call_is_plain(s))
         return false;

@@ -38,7 +38,7 @@ void weave_scratch_mark(weaver *w, weave_map_entry *entry, weave_scratch s)
         return;
     }
     entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-    entry->junk = (uint16_t)~(w->st.in_slot | w->st.in_reg);
+    entry->junk = (uint16_t) ~(w->st.in_slot | w->st.in_reg);
     entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
 }
 

@@ -3,8 +3,8 @@
  * Within a stretch of a block that is executed whole unless an instruction faults, all constant
  * counts of one counter are one addition, placed where the flags are dead if such a place exists.
  * A stretch ends at a control transfer and around snippets that could look at a counter (calls of
- * analysis routines, small leaves excepted, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays in its place
- * among them.
+ * analysis routines, small leaves excepted, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays
+ * in its place among them.
  *
  * Stretches that follow each other with only side exits between form a chain, and a counter that
  * several of them count has one addition for the whole chain, late in it; a side exit on the way adds,
@@ -56,8 +56,7 @@ static weave_count *new_group(weaver *w, uint32_t counter, uint32_t first, uint3
 }
 
 /* The group of `counter` among those from index `from` on, made when there is none. */
-static weave_count *group_of(weaver *w, uint32_t from, uint32_t counter, uint32_t first,
-                             uint32_t last)
+static weave_count *group_of(weaver *w, uint32_t from, uint32_t counter, uint32_t first, uint32_t last)
 {
     for (uint32_t i = from; i < w->out->count_count; i++)
         if (w->out->counts[i].counter == counter) return &w->out->counts[i];
@@ -89,10 +88,7 @@ static void compact(weave_count *g)
     g->weights = NULL;
 }
 
-static bool flags_dead(const weaver *w, uint32_t insn)
-{
-    return !(w->live[w->step_in[insn]].seen.flags & X86_ARITH);
-}
+static bool flags_dead(const weaver *w, uint32_t insn) { return !(w->live[w->step_in[insn]].seen.flags & X86_ARITH); }
 
 /* Without dead flags: where a register is dead; in the middle of things, none is as good as any. */
 static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
@@ -203,8 +199,7 @@ static bool goes_on_behind(const weaver *w, uint32_t i)
 }
 
 /* The counts of first..last, one record for each counter. */
-static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, uint32_t last,
-                         bool in_place)
+static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, uint32_t last, bool in_place)
 {
     if (in_place && !close_chain(w)) return false;
     uint32_t from = w->out->count_count;
@@ -256,8 +251,7 @@ static bool plan_block(weaver *w, const weave_block *block)
             if (first < i && !plan_stretch(w, block, first, i - 1, false)) return false;
             if (!plan_stretch(w, block, i, i, true)) return false;
             first = i + 1;
-        } else if (i + 1 == end || insn->in.flow != ISA_FLOW_NEXT ||
-                   looks_at_counters(&insn->after)) {
+        } else if (i + 1 == end || insn->in.flow != ISA_FLOW_NEXT || looks_at_counters(&insn->after)) {
             if (!plan_stretch(w, block, first, i, false)) return false;
             first = i + 1;
         }
@@ -297,8 +291,7 @@ void weave_emit_side_counts(weaver *w, uint32_t insn)
 {
     const weave_output *out = w->out;
     for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn))
-            weave_count_const(w, out->counts[k].counter, side_amount(out, k, insn));
+        if (spans(&out->counts[k], insn)) weave_count_const(w, out->counts[k].counter, side_amount(out, k, insn));
 }
 
 /* Where the block's other anywhere snippets go: they are not taken back after a fault, so no
@@ -352,10 +345,7 @@ void weave_emit_counts(weaver *w, uint32_t insn)
     }
 }
 
-static x86_addr counter_addr(uint32_t counter)
-{
-    return x86_gs(WEAVE_COUNTERS + 8 * (int32_t)counter);
-}
+static x86_addr counter_addr(uint32_t counter) { return x86_gs(WEAVE_COUNTERS + 8 * (int32_t)counter); }
 
 void weave_count_const(weaver *w, uint32_t counter, int64_t amount)
 {

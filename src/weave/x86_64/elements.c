@@ -54,15 +54,13 @@ static void store_masks(weaver *w, const isa_insn *in, const isa_mem *m)
     case ISA_MASK_SIGNS_MMX: store_special(w->c, movq, sizeof movq, m->mask_reg); break;
     default: store_opmask(w->c, m->lanes, m->mask_reg);
     }
-    if (m->index_size)
-        x86_vec_store(w->c, store_bytes(in), x86_gs(WEAVE_OFF(element_index)), m->index);
+    if (m->index_size) x86_vec_store(w->c, store_bytes(in), x86_gs(WEAVE_OFF(element_index)), m->index);
 }
 
 static bool has_elements(const weave_list *list)
 {
     for (const weave_insert *n = list->first; n; n = n->next)
-        if (snippet_has(n->code, SNIPPET_ELEMENT_EA) || snippet_has(n->code, SNIPPET_ELEMENT_ACTIVE))
-            return true;
+        if (snippet_has(n->code, SNIPPET_ELEMENT_EA) || snippet_has(n->code, SNIPPET_ELEMENT_ACTIVE)) return true;
     return false;
 }
 

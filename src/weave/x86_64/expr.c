@@ -82,8 +82,7 @@ static weave_val load_gs(weaver *w, int32_t offset, unsigned hint)
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
-static weave_val load_via(weaver *w, weave_val at, int32_t disp, unsigned size, bool is_signed,
-                          unsigned hint)
+static weave_val load_via(weaver *w, weave_val at, int32_t disp, unsigned size, bool is_signed, unsigned hint)
 {
     weave_in_reg(w, &at, 0);
     unsigned r = at.kind == WEAVE_REG && w->lock[at.reg] == 1 ? at.reg : weave_take(w, 0, hint);
@@ -111,8 +110,7 @@ static weave_val eval_store(weaver *w, const snippet *s)
     if (s->b->kind != SNIPPET_CONST) weave_park(w, &at);
     weave_val v = weave_eval(w, s->b, ISA_NO_REG);
     weave_in_reg(w, &at, 0);
-    bool done = v.kind == WEAVE_IMM &&
-                x86_store_imm(w->c, s->size, x86_at(at.reg, 0), (int64_t)v.imm);
+    bool done = v.kind == WEAVE_IMM && x86_store_imm(w->c, s->size, x86_at(at.reg, 0), (int64_t)v.imm);
     if (!done) {
         weave_in_reg(w, &v, 0);
         x86_store(w->c, s->size, x86_at(at.reg, 0), v.reg);
@@ -189,9 +187,7 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_REP_COUNT: return weave_rep_count(w, hint);
     case SNIPPET_ARG: return weave_arg(w, s, hint);
     case SNIPPET_CONTEXT: return weave_context_value(w, hint);
-    default:
-        weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet node that has no value here");
-        return weave_imm(0);
+    default: weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet node that has no value here"); return weave_imm(0);
     }
 }
 
@@ -199,8 +195,7 @@ const weave_saved *weave_saved_find(const weaver *w, const snippet *s)
 {
     unsigned kind = s->kind == SNIPPET_MEM_VALUE ? SNIPPET_EA : s->kind;
     for (unsigned k = 0; k < w->saved_count; k++)
-        if (w->saved[k].kind == kind && w->saved[k].index == s->index &&
-            w->saved[k].value == s->value)
+        if (w->saved[k].kind == kind && w->saved[k].index == s->index && w->saved[k].value == s->value)
             return &w->saved[k];
     return NULL;
 }

@@ -6,7 +6,7 @@ typedef struct state {
     bool reached;
     uint32_t known;
     uint64_t value[X86_REGS];
-    bool compared;       /* the flags are those of a `op` b */
+    bool compared; /* the flags are those of a `op` b */
     uint8_t op, width;
     uint64_t a, b;
 } state;
@@ -21,6 +21,7 @@ typedef struct folder {
     uint64_t set_value;
 } folder;
 
+/* clang-format off */
 typedef enum form_kind { FORM_OTHER, FORM_MOV, FORM_ALU, FORM_TEST, FORM_LEA, FORM_SHIFT, FORM_STEP, FORM_NOT,
                          FORM_NEG, FORM_SX, FORM_ZX, FORM_MUL } form_kind;
 enum { TEST = 16 }; /* beside the operations of x86_alu */
@@ -29,13 +30,11 @@ typedef struct form {
     uint8_t kind, op;
     const isa_operand *dst, *src, *third; /* the explicit operands */
 } form;
+/* clang-format on */
 
 static bool fits32(uint64_t v) { return v == (uint64_t)(int64_t)(int32_t)v; }
 
-static uint64_t cut(uint64_t v, unsigned width)
-{
-    return width >= 8 ? v : v & ((1ull << 8 * width) - 1);
-}
+static uint64_t cut(uint64_t v, unsigned width) { return width >= 8 ? v : v & ((1ull << 8 * width) - 1); }
 
 static uint64_t extended(uint64_t v, unsigned width)
 {
@@ -63,8 +62,10 @@ static void of_opcode(const isa_insn *in, form *f)
     uint8_t op = in->raw[in->opcode_at];
     unsigned field = in->modrm_at ? in->raw[in->modrm_at] >> 3 & 7 : 0;
     if (in->opcode_at && in->raw[in->opcode_at - 1] == 0x0f) {
-        f->kind = op == 0xb6 || op == 0xb7 ? FORM_ZX : op == 0xbe || op == 0xbf ? FORM_SX
-                  : op == 0xaf ? FORM_MUL : FORM_OTHER;
+        f->kind = op == 0xb6 || op == 0xb7   ? FORM_ZX
+                  : op == 0xbe || op == 0xbf ? FORM_SX
+                  : op == 0xaf               ? FORM_MUL
+                                             : FORM_OTHER;
         return;
     }
     if (op < 0x40 && (op & 7) < 6) *f = (form){FORM_ALU, op >> 3, 0, 0, 0};
@@ -224,8 +225,13 @@ static void drop(item *it) { *it = (item){.kind = ITEM_GONE}; }
 
 static void become_const(item *it, unsigned reg, uint64_t v)
 {
-    *it = (item){.kind = ITEM_CONST, .dst = (uint8_t)reg, .imm = v, .of = it->of, .pure = true,
-                 .writes = 1u << reg, .kills = 1u << reg};
+    *it = (item){.kind = ITEM_CONST,
+                 .dst = (uint8_t)reg,
+                 .imm = v,
+                 .of = it->of,
+                 .pure = true,
+                 .writes = 1u << reg,
+                 .kills = 1u << reg};
 }
 
 /* What the destination, a whole register, holds is known. */
@@ -379,8 +385,8 @@ static void fold_jump(folder *f, unsigned i)
     item *it = &f->out->items[i];
     const body_insn *b = it->of;
     bool taken = true, always = b->in.flow != ISA_FLOW_COND;
-    *it = (item){.kind = ITEM_JUMP, .op = b->in.cond, .target = b->target, .of = b,
-                 .flags_read = b->fx.flags_read & X86_ARITH};
+    *it = (item){
+        .kind = ITEM_JUMP, .op = b->in.cond, .target = b->target, .of = b, .flags_read = b->fx.flags_read & X86_ARITH};
     if (!always && !decide(&f->now, b->in.cond, &taken)) {
         meet(&f->at[b->target], &f->now);
     } else if (taken) {
@@ -441,8 +447,7 @@ static bool sweep(weave_folded *out, uint32_t at_end)
         item *it = &out->items[i];
         uint32_t r = regs[i + 1], fl = flags[i + 1];
         bool jumps = it->kind == ITEM_JUMP || it->kind == ITEM_ALWAYS;
-        bool useless = jumps ? skips_nothing(out, i)
-                             : it->pure && !(it->writes & r) && !(it->flags_written & fl);
+        bool useless = jumps ? skips_nothing(out, i) : it->pure && !(it->writes & r) && !(it->flags_written & fl);
         if (it->kind != ITEM_GONE && useless) {
             drop(it);
             dropped = true;

@@ -13,8 +13,10 @@
  */
 #include "weave/x86_64/copy.h"
 
-enum { LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) |
-                  WEAVE_BIT(X86_RSI) | WEAVE_BIT(X86_RDI) }; /* [reg] needs ModRM alone */
+enum {
+    LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) | WEAVE_BIT(X86_RSI) |
+               WEAVE_BIT(X86_RDI)
+}; /* [reg] needs ModRM alone */
 
 static const char no_such_form[] = "a GS-relative operand of this form cannot be moved";
 
@@ -24,15 +26,12 @@ static bool refuse(weaver *w, const char *why)
     return false;
 }
 
-static void load_base(weaver *w, unsigned reg)
-{
-    x86_load(w->c, 8, reg, x86_gs(WEAVE_OFF(app_gs_base)));
-}
+static void load_base(weaver *w, unsigned reg) { x86_load(w->c, 8, reg, x86_gs(WEAVE_OFF(app_gs_base))); }
 
 static bool is_legacy_prefix(uint8_t b)
 {
-    return b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || (b >= 0x64 && b <= 0x67) ||
-           b == 0xf0 || b == 0xf2 || b == 0xf3;
+    return b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || (b >= 0x64 && b <= 0x67) || b == 0xf0 || b == 0xf2 ||
+           b == 0xf3;
 }
 
 /* The prefixes of `in` up to `end`, without segment and address size and, when asked, without REP. */
@@ -61,7 +60,7 @@ static bool put_with_base(weaver *w, const isa_insn *in, unsigned reg, bool vect
     unsigned at = prefix_end(in), n = put_prefixes(in, at, true, out), head = n;
     const uint8_t keep_b = vector_index ? 0x20 : 0x60; /* X extends the index */
     for (; at < in->modrm_at; at++) out[n++] = in->raw[at];
-    if ((out[head] & 0xf0) == 0x40) out[head] &= (uint8_t)~3; /* REX.X, REX.B */
+    if ((out[head] & 0xf0) == 0x40) out[head] &= (uint8_t)~3;                 /* REX.X, REX.B */
     else if (out[head] == 0xc4 || out[head] == 0x62) out[head + 1] |= keep_b; /* inverted */
     uint8_t field = in->raw[in->modrm_at] & 0x38;
     out[n++] = field | (vector_index ? 4 : (uint8_t)reg);
@@ -100,8 +99,7 @@ static void offset_into(weaver *w, const isa_mem *m, unsigned reg)
     if (m->bits & ISA_MEM_ADDR32) x86_movzx_rr(w->c, 4, reg, reg);
 }
 
-static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry,
-                            bool plain)
+static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry, bool plain)
 {
     bool vector_index = m->bits & ISA_MEM_VECTOR_INDEX;
     if (vector_index && m->bits & ISA_MEM_ADDR32) return refuse(w, no_such_form);
@@ -114,8 +112,7 @@ static bool copy_by_address(weaver *w, const isa_insn *in, const isa_mem *m, wea
     x86_lea(w->c, s.reg, x86_indexed(s.reg, t.reg, 1, 0));
     weave_scratch_end(w, t);
     weave_scratch_mark(w, entry, s);
-    bool done = in->modrm_at ? put_with_base(w, in, s.reg, vector_index)
-                             : put_accumulator(w, in, s.reg);
+    bool done = in->modrm_at ? put_with_base(w, in, s.reg, vector_index) : put_accumulator(w, in, s.reg);
     weave_scratch_end(w, s);
     return done;
 }
@@ -138,8 +135,7 @@ static void subtract_base(weaver *w, unsigned reg, unsigned base)
 /* A register points to the operand: RSI of a string instruction, RDI of maskmovdqu. A repeated instruction stays
  * one, so that a fault shows the registers and flags that this processor shows (some put the flags back to those
  * of the beginning, some leave those of the last iteration); RSI is ahead of the program's meanwhile. */
-static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry,
-                             bool plain)
+static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, weave_map_entry *entry, bool plain)
 {
     isa_effects fx;
     unsigned reg = m->base;
@@ -179,8 +175,7 @@ static bool copy_gs_register(weaver *w, const isa_insn *in)
     unsigned modrm = in->modrm_at ? in->raw[in->modrm_at] : 0, field = modrm >> 3 & 7;
     unsigned reg = (modrm & 7) | (rex & 1) << 3, width = rex & 8 ? 8 : 4;
     x86_addr base = x86_gs(WEAVE_OFF(app_gs_base));
-    if (op[0] == 0x0f && op[1] == 0xae && modrm >= 0xc0 && x86_is_rdfsbase_family(in) &&
-        (field == 1 || field == 3)) {
+    if (op[0] == 0x0f && op[1] == 0xae && modrm >= 0xc0 && x86_is_rdfsbase_family(in) && (field == 1 || field == 3)) {
         if (field == 1) {
             x86_load(w->c, width, reg, base);
         } else {
@@ -213,7 +208,6 @@ int weave_copy_gs(weaver *w, const isa_insn *in, weave_map_entry *entry, bool pl
     if (copy_gs_register(w, in)) return 1;
     if (!m) return 0;
     bool by_register = m->bits & ISA_MEM_IMPLICIT && !(m->bits & ISA_MEM_INDEX8);
-    bool done = by_register ? copy_by_register(w, in, m, entry, plain)
-                            : copy_by_address(w, in, m, entry, plain);
+    bool done = by_register ? copy_by_register(w, in, m, entry, plain) : copy_by_address(w, in, m, entry, plain);
     return done ? 1 : -1;
 }

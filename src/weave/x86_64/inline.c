@@ -22,10 +22,10 @@ typedef struct inlining {
     const weave_body *body;
     weave_folded folded;
     weave_val args[ARGS];
-    bool absent[ARGS];             /* not computed: the body does not look at it */
-    uint8_t map[BODY_VARIABLES];   /* the register of each variable, or ISA_NO_REG */
-    bool mine[BODY_VARIABLES];     /* locked here */
-    uint64_t far;                  /* what BODY_FAR holds */
+    bool absent[ARGS];           /* not computed: the body does not look at it */
+    uint8_t map[BODY_VARIABLES]; /* the register of each variable, or ISA_NO_REG */
+    bool mine[BODY_VARIABLES];   /* locked here */
+    uint64_t far;                /* what BODY_FAR holds */
     bool has_far;
     uint64_t here;
 } inlining;
@@ -238,7 +238,10 @@ static bool is_worth(const weave_folded *f, unsigned from, unsigned to)
 
 /* A condition's arm that goes out of line, since it is run less often than not: what is skipped otherwise,
  * or, where there are two ways, the second. */
-typedef struct arm { bool apart, second; unsigned from, to, over; /* the jump over it */ } arm;
+typedef struct arm {
+    bool apart, second;
+    unsigned from, to, over; /* the jump over it */
+} arm;
 
 static arm arm_of(const weaver *w, const weave_folded *f, unsigned i)
 {

@@ -23,10 +23,8 @@ const isa_mem *weave_mem(const weaver *w, unsigned index, isa_mem room[ISA_MAX_M
 bool weave_ea_needs_before(const weaver *w, const snippet *s)
 {
     const isa_insn *in = &weave_here(w)->in;
-    if (s->kind == SNIPPET_REP_COUNT || s->kind == SNIPPET_EXECUTES)
-        return (in->bits & ISA_BIT_REP) != 0;
-    if (s->kind != SNIPPET_EA && s->kind != SNIPPET_MEM_VALUE && s->kind != SNIPPET_ELEMENT_EA)
-        return false;
+    if (s->kind == SNIPPET_REP_COUNT || s->kind == SNIPPET_EXECUTES) return (in->bits & ISA_BIT_REP) != 0;
+    if (s->kind != SNIPPET_EA && s->kind != SNIPPET_MEM_VALUE && s->kind != SNIPPET_ELEMENT_EA) return false;
     isa_mem room[ISA_MAX_MEM];
     const isa_mem *m = weave_mem(w, s->index, room);
     if (!m) return false;
@@ -59,9 +57,7 @@ static weave_val offset_part(weaver *w, const isa_mem *m, const weave_val *given
         }
         at.index = index.reg;
     }
-    unsigned reg = base.kind == WEAVE_REG    ? base.reg
-                   : index.kind == WEAVE_REG ? index.reg
-                                             : weave_take(w, 0, hint);
+    unsigned reg = base.kind == WEAVE_REG ? base.reg : index.kind == WEAVE_REG ? index.reg : weave_take(w, 0, hint);
     x86_lea(w->c, reg, at);
     if (!(base.kind == WEAVE_REG && base.reg == reg)) weave_drop(w, base);
     if (!(index.kind == WEAVE_REG && index.reg == reg)) weave_drop(w, index);
@@ -157,9 +153,12 @@ void weave_note_state(weaver *w, uint32_t from, uint32_t index, weave_state st)
         out->faults = bigger;
         w->fault_room = room;
     }
-    out->faults[out->fault_count++] = (weave_fault){
-        from, (uint32_t)w->c->at, index, st.in_slot & (uint16_t)~st.in_reg,
-        (uint16_t)~(st.in_slot | st.in_reg), st.flags_slot && !st.flags_hw};
+    out->faults[out->fault_count++] = (weave_fault){from,
+                                                    (uint32_t)w->c->at,
+                                                    index,
+                                                    st.in_slot & (uint16_t)~st.in_reg,
+                                                    (uint16_t) ~(st.in_slot | st.in_reg),
+                                                    st.flags_slot && !st.flags_hw};
 }
 
 static weave_val load_at(weaver *w, weave_val at, int32_t offset, unsigned size, unsigned hint)
@@ -264,8 +263,7 @@ int weave_predicate_cond(const isa_insn *in)
         if (!x87 || !in->modrm_at) return -1;
     }
     uint8_t modrm = in->raw[in->modrm_at];
-    if ((op == 0xda || op == 0xdb) && modrm >= 0xc0 && modrm < 0xe0)
-        return fcmov[modrm >> 3 & 3] ^ (op & 1);
+    if ((op == 0xda || op == 0xdb) && modrm >= 0xc0 && modrm < 0xe0) return fcmov[modrm >> 3 & 3] ^ (op & 1);
     if (in->opcode_at && in->raw[in->opcode_at - 1] == 0x0f && (op & 0xf0) == 0x40) return op & 15;
     return -1;
 }

@@ -6,10 +6,7 @@
 
 static const cfg_need everything = {WEAVE_ALL_REGS, X86_ARITH};
 
-static cfg_need join(cfg_need a, cfg_need b)
-{
-    return (cfg_need){a.regs | b.regs, a.flags | b.flags};
-}
+static cfg_need join(cfg_need a, cfg_need b) { return (cfg_need){a.regs | b.regs, a.flags | b.flags}; }
 
 static cfg_need regs_of_mem(const weaver *w, const isa_insn *in, unsigned index)
 {
@@ -18,8 +15,7 @@ static cfg_need regs_of_mem(const weaver *w, const isa_insn *in, unsigned index)
     int n = w->run->isa->memory(in, mem);
     if ((int)index >= n) return need;
     if (mem[index].base < 64) need.regs |= 1ull << mem[index].base;
-    if (mem[index].index < 64 && !(mem[index].bits & ISA_MEM_VECTOR_INDEX))
-        need.regs |= 1ull << mem[index].index;
+    if (mem[index].index < 64 && !(mem[index].bits & ISA_MEM_VECTOR_INDEX)) need.regs |= 1ull << mem[index].index;
     return need;
 }
 
@@ -69,8 +65,7 @@ static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_ins
         w->run->isa->effects(&insn->in, &fx);
         return (cfg_need){fx.reads & WEAVE_ALL_REGS, 0};
     }
-    case SNIPPET_ARG:
-        return (cfg_need){WEAVE_BIT(s->index < 6 ? arg_regs[s->index] : X86_RSP), 0};
+    case SNIPPET_ARG: return (cfg_need){WEAVE_BIT(s->index < 6 ? arg_regs[s->index] : X86_RSP), 0};
     case SNIPPET_RETVAL:
     case SNIPPET_SYSCALL_NR: return (cfg_need){WEAVE_BIT(X86_RAX), 0};
     case SNIPPET_RETADDR: return (cfg_need){WEAVE_BIT(X86_RSP), 0};
@@ -142,8 +137,8 @@ static cfg_need wanted_behind(const weaver *w, uint32_t i)
 
 static bool falls_through(unsigned flow)
 {
-    return flow != ISA_FLOW_JUMP && flow != ISA_FLOW_CALL && flow != ISA_FLOW_JUMP_IND &&
-           flow != ISA_FLOW_CALL_IND && flow != ISA_FLOW_RETURN;
+    return flow != ISA_FLOW_JUMP && flow != ISA_FLOW_CALL && flow != ISA_FLOW_JUMP_IND && flow != ISA_FLOW_CALL_IND &&
+           flow != ISA_FLOW_RETURN;
 }
 
 static cfg_step insn_step(weaver *w, uint32_t i)
@@ -190,8 +185,7 @@ static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
         if (before.regs || before.flags) steps[n++] = (cfg_step){.reads = before};
         w->step[i] = n;
         steps[n++] = insn_step(w, i);
-        if (insn->after.first)
-            steps[n++] = (cfg_step){.reads = reads_of_list(w, &insn->after, insn)};
+        if (insn->after.first) steps[n++] = (cfg_step){.reads = reads_of_list(w, &insn->after, insn)};
     }
     *count = n;
 }
@@ -203,11 +197,12 @@ static void find_effects(weaver *w, uint32_t i)
     /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some
      * processors; what the program would see there is kept. (Logic and shifts compute them.) */
     if (fx.flags_undefined & X86_SF) fx.flags_kill &= ~fx.flags_undefined;
-    w->fx[i] = (weave_fx){
-        (uint16_t)fx.reads, (uint16_t)fx.writes, (uint16_t)fx.kills,
-        fx.flags_read & X86_ARITH,
-        (fx.flags_written | fx.flags_undefined) & X86_ARITH,
-        fx.flags_kill & X86_ARITH};
+    w->fx[i] = (weave_fx){(uint16_t)fx.reads,
+                          (uint16_t)fx.writes,
+                          (uint16_t)fx.kills,
+                          fx.flags_read & X86_ARITH,
+                          (fx.flags_written | fx.flags_undefined) & X86_ARITH,
+                          fx.flags_kill & X86_ARITH};
 }
 
 /* An upper bound of the number of steps. */
@@ -276,11 +271,9 @@ static void at_instruction(weaver *w, uint32_t i)
 bool weave_prepare_side(weaver *w, uint32_t i)
 {
     const isa_insn *in = &w->run->insns[i].in;
-    if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first)
-        return false;
+    if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first) return false;
     at_instruction(w, i);
-    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i))
-        return false;
+    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i)) return false;
     weave_flags_to_hw(w);
     return true;
 }

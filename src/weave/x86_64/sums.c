@@ -21,24 +21,29 @@ static inl_map known; /* under the engine's lock, like all weaving */
 static inl_arena trees;
 
 typedef enum origin { NOWHERE, OBJECT, POINTER } origin;
-typedef struct value { /* of a register */
+typedef struct value {   /* of a register */
     const snippet *tree; /* NULL: not known */
     uint8_t origin;      /* an address computed from that of an object, or from a pointer variable's content */
     uint64_t at;
 } value;
 
-typedef struct state { value regs[X86_REGS]; } state;
-typedef struct later { uint64_t target; state st; } later; /* what is known where a jump leads to */
+typedef struct state {
+    value regs[X86_REGS];
+} state;
+typedef struct later {
+    uint64_t target;
+    state st;
+} later; /* what is known where a jump leads to */
 
 typedef struct walk {
     weave_memory *m;
     size_t access_room, sum_room;
     state st;
-    bool lost;           /* only a jump leads here */
+    bool lost; /* only a jump leads here */
     later jumps[BODY_INSNS];
     unsigned jump_count;
-    uint64_t furthest;   /* target of the jumps seen */
-    bool leaf;           /* one piece, a candidate for sums */
+    uint64_t furthest; /* target of the jumps seen */
+    bool leaf;         /* one piece, a candidate for sums */
     bool failed;
     inl_map seen;
     INL_VEC(uint64_t) todo;
@@ -256,9 +261,11 @@ static value moved(const walk *w, const isa_insn *in, const isa_operand *o)
 
 static value computed(const walk *w, const isa_insn *in, const isa_operand *o, unsigned n)
 {
-    static const struct { const char *name; uint8_t op; } ops[] = {
-        {"add", SNIPPET_ADD}, {"sub", SNIPPET_SUB}, {"imul", SNIPPET_MUL}, {"and", SNIPPET_AND},
-        {"or", SNIPPET_OR},   {"xor", SNIPPET_XOR}, {"shl", SNIPPET_SHL},  {NULL, 0}};
+    static const struct {
+        const char *name;
+        uint8_t op;
+    } ops[] = {{"add", SNIPPET_ADD}, {"sub", SNIPPET_SUB}, {"imul", SNIPPET_MUL}, {"and", SNIPPET_AND},
+               {"or", SNIPPET_OR},   {"xor", SNIPPET_XOR}, {"shl", SNIPPET_SHL},  {NULL, 0}};
     value a = operand_value(w, &o[0]);
     if (n == 1 && is_named(in, "inc")) return sum_of(a, of_constant(1));
     if (n == 1 && is_named(in, "dec")) return sum_of(a, of_constant(~0ull));

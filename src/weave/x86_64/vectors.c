@@ -19,7 +19,10 @@ void weave_vectors_choose(weave_frame *f)
 static uint64_t tile_bytes(unsigned tile)
 {
     enum { COLUMN_BYTES = 16, ROWS = 48, TILES = 8 };
-    union { uint8_t bytes[64]; uint16_t words[32]; } config;
+    union {
+        uint8_t bytes[64];
+        uint16_t words[32];
+    } config;
     __asm__ volatile(".byte 0xc4, 0xe2, 0x79, 0x49, 0x07" : : "D"(&config) : "memory"); /* sttilecfg [rdi] */
     return tile < TILES ? (uint64_t)config.bytes[ROWS + tile] * config.words[COLUMN_BYTES / 2 + tile] : 0;
 }

@@ -106,8 +106,7 @@ static void save_tree(weaver *w, const snippet *s)
         unsigned temp = weave_temp_take(w);
         x86_store(w->c, 8, weave_temp_addr(temp), v.reg);
         weave_drop(w, v);
-        w->saved[w->saved_count++] =
-            (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index, s->value};
+        w->saved[w->saved_count++] = (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index, s->value};
     }
     save_tree(w, s->a);
     save_tree(w, s->b);
@@ -206,7 +205,7 @@ static void note_state(const weaver *w, weave_map_entry *entry)
 {
     entry->code_at = (uint32_t)w->c->at;
     entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-    entry->junk = (uint16_t)~(w->st.in_slot | w->st.in_reg);
+    entry->junk = (uint16_t) ~(w->st.in_slot | w->st.in_reg);
     entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
 }
 
@@ -274,9 +273,8 @@ static void weave_fully(weaver *w)
     if (w->main) w->c = w->main;
 }
 
-inl_status weave_compile(const weave_run *run, const weave_engine *engine,
-                         const weave_options *options, struct x86_code *code, weave_output *out,
-                         inl_error *e)
+inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options,
+                         struct x86_code *code, weave_output *out, inl_error *e)
 {
     static const weave_options no_options;
     weaver w;

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "gen.h"
 
+/* clang-format off */
 static const struct { ZydisInstructionCategory category; const char *name; } names[] = {
     {ZYDIS_CATEGORY_BINARY, "arithmetic"}, {ZYDIS_CATEGORY_ADOX_ADCX, "arithmetic"},
     {ZYDIS_CATEGORY_DECIMAL, "arithmetic"},
@@ -27,13 +28,19 @@ static const struct { ZydisInstructionCategory category; const char *name; } nam
     {ZYDIS_CATEGORY_KMASK, "AVX-512 mask"}, {ZYDIS_CATEGORY_CET, "control-flow protection"},
     {ZYDIS_CATEGORY_MISC, "other"}, {ZYDIS_CATEGORY_AMD3DNOW, "3DNow!"},
 };
+/* clang-format on */
 
-static const struct { ZydisISAExt ext; const char *name; } extensions[] = {
-    {ZYDIS_ISA_EXT_MMX, "MMX"}, {ZYDIS_ISA_EXT_SSE, "SSE"}, {ZYDIS_ISA_EXT_SSE2, "SSE2"},
-    {ZYDIS_ISA_EXT_SSE3, "SSE3"}, {ZYDIS_ISA_EXT_SSSE3, "SSSE3"}, {ZYDIS_ISA_EXT_SSE4, "SSE4"},
-    {ZYDIS_ISA_EXT_AVX, "AVX"}, {ZYDIS_ISA_EXT_AVX2, "AVX2"}, {ZYDIS_ISA_EXT_AVX2GATHER, "AVX2"},
-    {ZYDIS_ISA_EXT_AVX512EVEX, "AVX-512"}, {ZYDIS_ISA_EXT_FMA, "FMA"}, {ZYDIS_ISA_EXT_AES, "AES"},
-    {ZYDIS_ISA_EXT_AVXAES, "AES"}, {ZYDIS_ISA_EXT_SHA, "SHA"},
+static const struct {
+    ZydisISAExt ext;
+    const char *name;
+} extensions[] = {
+    {ZYDIS_ISA_EXT_MMX, "MMX"},         {ZYDIS_ISA_EXT_SSE, "SSE"},
+    {ZYDIS_ISA_EXT_SSE2, "SSE2"},       {ZYDIS_ISA_EXT_SSE3, "SSE3"},
+    {ZYDIS_ISA_EXT_SSSE3, "SSSE3"},     {ZYDIS_ISA_EXT_SSE4, "SSE4"},
+    {ZYDIS_ISA_EXT_AVX, "AVX"},         {ZYDIS_ISA_EXT_AVX2, "AVX2"},
+    {ZYDIS_ISA_EXT_AVX2GATHER, "AVX2"}, {ZYDIS_ISA_EXT_AVX512EVEX, "AVX-512"},
+    {ZYDIS_ISA_EXT_FMA, "FMA"},         {ZYDIS_ISA_EXT_AES, "AES"},
+    {ZYDIS_ISA_EXT_AVXAES, "AES"},      {ZYDIS_ISA_EXT_SHA, "SHA"},
 };
 
 const char *category_of(const answer *a)

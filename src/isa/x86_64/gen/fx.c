@@ -7,13 +7,18 @@
 #include <string.h>
 #include "gen.h"
 
-enum { FLAGS = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID,
-       FLAGS_KILLABLE = X86_ARITH | X86_DF | X86_AC | X86_ID,
-       ALL_GPR = 0xffff,
-       ALL_OTHER = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE |
-                   ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM };
-enum { READS = ZYDIS_OPERAND_ACTION_MASK_READ, WRITES = ZYDIS_OPERAND_ACTION_MASK_WRITE,
-       OVERWRITES = ZYDIS_OPERAND_ACTION_WRITE };
+enum {
+    FLAGS = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID,
+    FLAGS_KILLABLE = X86_ARITH | X86_DF | X86_AC | X86_ID,
+    ALL_GPR = 0xffff,
+    ALL_OTHER = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE | ISA_OTHER_ALL_VEC |
+                ISA_OTHER_SYSTEM
+};
+enum {
+    READS = ZYDIS_OPERAND_ACTION_MASK_READ,
+    WRITES = ZYDIS_OPERAND_ACTION_MASK_WRITE,
+    OVERWRITES = ZYDIS_OPERAND_ACTION_WRITE
+};
 
 unsigned slot_of(ZydisOperandEncoding e)
 {
@@ -57,7 +62,10 @@ static void add_gpr(x86_fx *fx, const ZydisDecodedOperand *o, const reg_id *r)
 {
     unsigned slot = slot_of(o->encoding);
     bool whole = r->bytes >= 4; /* 32-bit results clear the upper half */
-    if (slot == X86_SLOT_FIXED) { add_fixed(fx, 1u << r->number, o->actions, whole); return; }
+    if (slot == X86_SLOT_FIXED) {
+        add_fixed(fx, 1u << r->number, o->actions, whole);
+        return;
+    }
     *lane_slot(fx, slot) |= lanes(o->actions, whole);
     if (r->bytes == 1 && slot == X86_SLOT_REG) fx->quirks |= X86_FX_HIGH_REG;
     if (r->bytes == 1 && slot == X86_SLOT_RM) fx->quirks |= X86_FX_HIGH_RM;
@@ -68,7 +76,10 @@ static void add_vec(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, c
     unsigned slot = slot_of(o->encoding);
     bool whole = form_is_vector(&a->form); /* legacy SSE keeps what lies above 128 bits */
     fx->has_vec = 1;
-    if (slot != X86_SLOT_FIXED) { add_slot(&fx->vec, slot, o->actions, whole); return; }
+    if (slot != X86_SLOT_FIXED) {
+        add_slot(&fx->vec, slot, o->actions, whole);
+        return;
+    }
     x86_vec_set set = *(x86_vec_set *)pool_at(&gen_vec_sets, fx->vec_fixed);
     if (o->actions & READS) set.reads |= 1u << r->number;
     if (o->actions & WRITES) set.writes |= 1u << r->number;
@@ -81,7 +92,10 @@ static void add_mask(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o, 
     unsigned slot = slot_of(o->encoding);
     if (slot == X86_SLOT_MASK && !(a->form.context & 0x80)) return; /* no masking */
     fx->has_vec = 1;
-    if (slot != X86_SLOT_FIXED) { add_slot(&fx->mask, slot, o->actions, true); return; }
+    if (slot != X86_SLOT_FIXED) {
+        add_slot(&fx->mask, slot, o->actions, true);
+        return;
+    }
     if (o->actions & READS) fx->mask_reads |= 1u << r->number;
     if (o->actions & WRITES) fx->mask_writes |= 1u << r->number;
 }
@@ -98,17 +112,21 @@ static void add_reg(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o)
     if (!reg_of(o->reg.value, &r)) return;
     switch (r.class) {
     case X86_CLASS_GPR: add_gpr(fx, o, &r); break;
-    case X86_CLASS_XMM: case X86_CLASS_YMM: case X86_CLASS_ZMM: add_vec(a, fx, o, &r); break;
+    case X86_CLASS_XMM:
+    case X86_CLASS_YMM:
+    case X86_CLASS_ZMM: add_vec(a, fx, o, &r); break;
     case X86_CLASS_MASK: add_mask(a, fx, o, &r); break;
-    case X86_CLASS_MMX: case X86_CLASS_ST: add_other(fx, o->actions, ISA_OTHER_X87); break;
+    case X86_CLASS_MMX:
+    case X86_CLASS_ST: add_other(fx, o->actions, ISA_OTHER_X87); break;
     case X86_CLASS_SEGMENT: /* a write may load FS or GS, and with it the base */
         add_other(fx, o->actions, ISA_OTHER_SYSTEM);
         add_other(fx, o->actions & WRITES, ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE);
         break;
     case X86_CLASS_SPECIAL:
-        add_other(fx, o->actions, r.number <= X86_X87TAG    ? ISA_OTHER_X87
-                                  : r.number == X86_MXCSR ? ISA_OTHER_MXCSR
-                                                          : ISA_OTHER_SYSTEM);
+        add_other(fx, o->actions,
+                  r.number <= X86_X87TAG  ? ISA_OTHER_X87
+                  : r.number == X86_MXCSR ? ISA_OTHER_MXCSR
+                                          : ISA_OTHER_SYSTEM);
         break;
     default: add_other(fx, o->actions, ISA_OTHER_SYSTEM);
     }
@@ -130,16 +148,16 @@ static void add_flags(const answer *a, x86_fx *fx)
     fx->flags_written = (f->modified | f->set_0 | f->set_1) & FLAGS;
     fx->flags_undefined = f->undefined & FLAGS;
     for (int i = 0; i < a->in.operand_count; i++)
-        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-            a->op[i].reg.value == ZYDIS_REGISTER_RFLAGS && a->op[i].actions & OVERWRITES)
+        if (a->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && a->op[i].reg.value == ZYDIS_REGISTER_RFLAGS &&
+            a->op[i].actions & OVERWRITES)
             fx->flags_kill = (fx->flags_written | fx->flags_undefined) & FLAGS_KILLABLE;
 }
 
 /* Shifts and rotates leave the flags alone when the count is 0, and define OF when it is 1. */
 static void mend_shift(const answer *a, x86_fx *fx)
 {
-    if (form_is_vector(&a->form) || (a->in.meta.category != ZYDIS_CATEGORY_SHIFT &&
-                                     a->in.meta.category != ZYDIS_CATEGORY_ROTATE))
+    if (form_is_vector(&a->form) ||
+        (a->in.meta.category != ZYDIS_CATEGORY_SHIFT && a->in.meta.category != ZYDIS_CATEGORY_ROTATE))
         return;
     if (fx->flags_undefined & X86_OF) {
         fx->flags_undefined &= ~X86_OF;
@@ -158,16 +176,15 @@ static void mend_shift(const answer *a, x86_fx *fx)
  * zero iterations keeps the flags. */
 static void mend_string(const answer *a, x86_fx *fx)
 {
-    static const ZydisMnemonic no_source[] = {
-        ZYDIS_MNEMONIC_STOSB, ZYDIS_MNEMONIC_STOSW, ZYDIS_MNEMONIC_STOSD, ZYDIS_MNEMONIC_STOSQ,
-        ZYDIS_MNEMONIC_SCASB, ZYDIS_MNEMONIC_SCASW, ZYDIS_MNEMONIC_SCASD, ZYDIS_MNEMONIC_SCASQ,
-        ZYDIS_MNEMONIC_INSB, ZYDIS_MNEMONIC_INSW, ZYDIS_MNEMONIC_INSD, 0};
+    static const ZydisMnemonic no_source[] = {ZYDIS_MNEMONIC_STOSB, ZYDIS_MNEMONIC_STOSW, ZYDIS_MNEMONIC_STOSD,
+                                              ZYDIS_MNEMONIC_STOSQ, ZYDIS_MNEMONIC_SCASB, ZYDIS_MNEMONIC_SCASW,
+                                              ZYDIS_MNEMONIC_SCASD, ZYDIS_MNEMONIC_SCASQ, ZYDIS_MNEMONIC_INSB,
+                                              ZYDIS_MNEMONIC_INSW,  ZYDIS_MNEMONIC_INSD,  0};
     static const ZydisMnemonic no_target[] = {
         ZYDIS_MNEMONIC_LODSB, ZYDIS_MNEMONIC_LODSW, ZYDIS_MNEMONIC_LODSD, ZYDIS_MNEMONIC_LODSQ,
         ZYDIS_MNEMONIC_OUTSB, ZYDIS_MNEMONIC_OUTSW, ZYDIS_MNEMONIC_OUTSD, 0};
     if (!answer_is_string(a)) return;
-    unsigned moved = (mnemonic_in(a, no_source) ? 0 : 1u << X86_RSI) |
-                     (mnemonic_in(a, no_target) ? 0 : 1u << X86_RDI);
+    unsigned moved = (mnemonic_in(a, no_source) ? 0 : 1u << X86_RSI) | (mnemonic_in(a, no_target) ? 0 : 1u << X86_RDI);
     if (answer_repeats(a)) {
         moved |= 1u << X86_RCX;
         fx->fixed &= (1ull << X86_LANE_KILLS) - 1;
@@ -182,9 +199,13 @@ static void mend_string(const answer *a, x86_fx *fx)
  * accessible, shadow stacks switched off. */
 static void mend_conditional(const answer *a, x86_fx *fx)
 {
-    static const ZydisMnemonic keeps[] = {
-        ZYDIS_MNEMONIC_BSF, ZYDIS_MNEMONIC_BSR, ZYDIS_MNEMONIC_LAR, ZYDIS_MNEMONIC_LSL,
-        ZYDIS_MNEMONIC_RDSSPD, ZYDIS_MNEMONIC_RDSSPQ, 0};
+    static const ZydisMnemonic keeps[] = {ZYDIS_MNEMONIC_BSF,
+                                          ZYDIS_MNEMONIC_BSR,
+                                          ZYDIS_MNEMONIC_LAR,
+                                          ZYDIS_MNEMONIC_LSL,
+                                          ZYDIS_MNEMONIC_RDSSPD,
+                                          ZYDIS_MNEMONIC_RDSSPQ,
+                                          0};
     if (mnemonic_in(a, keeps)) fx->reg &= ~(1ull << X86_LANE_KILLS), fx->rm &= ~(1ull << X86_LANE_KILLS);
 }
 
@@ -208,10 +229,12 @@ static void mend_single(const answer *a, x86_fx *fx)
     case ZYDIS_MNEMONIC_WRFSBASE: fx->other_writes |= ISA_OTHER_TLS_BASE; break;
     case ZYDIS_MNEMONIC_WRGSBASE:
     case ZYDIS_MNEMONIC_SWAPGS: fx->other_writes |= ISA_OTHER_GS_BASE; break;
-    case ZYDIS_MNEMONIC_CPUID: case ZYDIS_MNEMONIC_RDTSC: case ZYDIS_MNEMONIC_RDTSCP:
-    case ZYDIS_MNEMONIC_RDPID: case ZYDIS_MNEMONIC_RDPMC: case ZYDIS_MNEMONIC_RDPRU:
-        fx->other_reads |= ISA_OTHER_SYSTEM;
-        break;
+    case ZYDIS_MNEMONIC_CPUID:
+    case ZYDIS_MNEMONIC_RDTSC:
+    case ZYDIS_MNEMONIC_RDTSCP:
+    case ZYDIS_MNEMONIC_RDPID:
+    case ZYDIS_MNEMONIC_RDPMC:
+    case ZYDIS_MNEMONIC_RDPRU: fx->other_reads |= ISA_OTHER_SYSTEM; break;
     default: break;
     }
 }
@@ -219,15 +242,13 @@ static void mend_single(const answer *a, x86_fx *fx)
 /* xor r,r and its like. */
 static void add_idiom(const answer *a, x86_fx *fx)
 {
-    static const ZydisMnemonic two[] = {ZYDIS_MNEMONIC_XOR, ZYDIS_MNEMONIC_SUB, ZYDIS_MNEMONIC_PXOR,
+    static const ZydisMnemonic two[] = {ZYDIS_MNEMONIC_XOR,   ZYDIS_MNEMONIC_SUB,   ZYDIS_MNEMONIC_PXOR,
                                         ZYDIS_MNEMONIC_XORPS, ZYDIS_MNEMONIC_XORPD, 0};
-    static const ZydisMnemonic three[] = {ZYDIS_MNEMONIC_VPXOR, ZYDIS_MNEMONIC_VPXORD,
-                                          ZYDIS_MNEMONIC_VPXORQ, ZYDIS_MNEMONIC_VXORPS,
-                                          ZYDIS_MNEMONIC_VXORPD, 0};
+    static const ZydisMnemonic three[] = {ZYDIS_MNEMONIC_VPXOR,  ZYDIS_MNEMONIC_VPXORD, ZYDIS_MNEMONIC_VPXORQ,
+                                          ZYDIS_MNEMONIC_VXORPS, ZYDIS_MNEMONIC_VXORPD, 0};
     unsigned both = 1u << X86_SLOT_REG | 1u << X86_SLOT_RM;
     if (form_is_memory(&a->form)) return;
-    if (mnemonic_in(a, two) && ((fx->reg & fx->rm & 1) || (fx->vec.read & both) == both))
-        fx->quirks |= X86_FX_SAME_RM;
+    if (mnemonic_in(a, two) && ((fx->reg & fx->rm & 1) || (fx->vec.read & both) == both)) fx->quirks |= X86_FX_SAME_RM;
     if (mnemonic_in(a, three)) fx->quirks |= X86_FX_SAME_V_RM;
 }
 
@@ -245,11 +266,15 @@ static void add_state(const answer *a, x86_fx *fx)
         fx->other_writes |= ISA_OTHER_X87;
     }
     switch (a->in.meta.exception_class) {
-    case ZYDIS_EXCEPTION_CLASS_SSE2: case ZYDIS_EXCEPTION_CLASS_SSE3:
-    case ZYDIS_EXCEPTION_CLASS_AVX2: case ZYDIS_EXCEPTION_CLASS_AVX3:
+    case ZYDIS_EXCEPTION_CLASS_SSE2:
+    case ZYDIS_EXCEPTION_CLASS_SSE3:
+    case ZYDIS_EXCEPTION_CLASS_AVX2:
+    case ZYDIS_EXCEPTION_CLASS_AVX3:
     case ZYDIS_EXCEPTION_CLASS_AVX11:
-    case ZYDIS_EXCEPTION_CLASS_E2: case ZYDIS_EXCEPTION_CLASS_E2NF:
-    case ZYDIS_EXCEPTION_CLASS_E3: case ZYDIS_EXCEPTION_CLASS_E3NF:
+    case ZYDIS_EXCEPTION_CLASS_E2:
+    case ZYDIS_EXCEPTION_CLASS_E2NF:
+    case ZYDIS_EXCEPTION_CLASS_E3:
+    case ZYDIS_EXCEPTION_CLASS_E3NF:
         fx->other_reads |= ISA_OTHER_MXCSR;
         fx->other_writes |= ISA_OTHER_MXCSR;
         break;
@@ -267,7 +292,7 @@ static void add_exits(const answer *a, x86_fx *fx, unsigned flow)
     fx->other_reads = ALL_OTHER;
     if (flow == ISA_FLOW_SYSCALL || a->in.mnemonic == ZYDIS_MNEMONIC_INT) {
         add_fixed(fx, 1u << X86_RAX, ZYDIS_OPERAND_ACTION_CONDWRITE, false); /* the result */
-        fx->flags_written = fx->flags_undefined = 0; /* restored on return */
+        fx->flags_written = fx->flags_undefined = 0;                         /* restored on return */
     }
     if (flow == ISA_FLOW_TRAP) fx->flags_written = fx->flags_undefined = 0;
 }
@@ -288,8 +313,7 @@ void fx_of(const answer *a, unsigned flow, x86_fx *fx)
     mend_string(a, fx);
     mend_conditional(a, fx);
     mend_single(a, fx);
-    if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_4FMAPS ||
-        a->in.meta.category == ZYDIS_CATEGORY_AVX512_4VNNIW)
+    if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_4FMAPS || a->in.meta.category == ZYDIS_CATEGORY_AVX512_4VNNIW)
         fx->rare = X86_RARE_BLOCK4;
     if (a->in.meta.category == ZYDIS_CATEGORY_AVX512_VP2INTERSECT) fx->rare = X86_RARE_MASK_PAIR;
     if (fx->rare || fx->has_vec) fx->quirks |= X86_FX_RARE;

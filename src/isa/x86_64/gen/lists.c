@@ -10,21 +10,22 @@ static bool named(const answer *a, const char *part)
 static bool is_far(const answer *a)
 {
     return a->in.meta.category == ZYDIS_CATEGORY_CALL || a->in.meta.category == ZYDIS_CATEGORY_RET
-        ? a->in.mnemonic != ZYDIS_MNEMONIC_IRETD && a->in.mnemonic != ZYDIS_MNEMONIC_IRET &&
-          a->in.mnemonic != ZYDIS_MNEMONIC_IRETQ && a->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR
-        : false;
+               ? a->in.mnemonic != ZYDIS_MNEMONIC_IRETD && a->in.mnemonic != ZYDIS_MNEMONIC_IRET &&
+                     a->in.mnemonic != ZYDIS_MNEMONIC_IRETQ && a->in.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR
+               : false;
 }
 
 static unsigned access_of(const answer *a, const ZydisDecodedOperand *o)
 {
     switch (a->in.meta.category) {
-    case ZYDIS_CATEGORY_PREFETCH: case ZYDIS_CATEGORY_PREFETCHWT1: case ZYDIS_CATEGORY_CLDEMOTE:
-        return ISA_PREFETCH;
+    case ZYDIS_CATEGORY_PREFETCH:
+    case ZYDIS_CATEGORY_PREFETCHWT1:
+    case ZYDIS_CATEGORY_CLDEMOTE: return ISA_PREFETCH;
     default: break;
     }
     if (named(a, "gatherpf") || named(a, "scatterpf")) return ISA_PREFETCH;
-    if (o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || o->mem.type == ZYDIS_MEMOP_TYPE_MIB ||
-        answer_is_nop(a) || a->in.mnemonic == ZYDIS_MNEMONIC_INVLPG || !o->actions)
+    if (o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || o->mem.type == ZYDIS_MEMOP_TYPE_MIB || answer_is_nop(a) ||
+        a->in.mnemonic == ZYDIS_MNEMONIC_INVLPG || !o->actions)
         return ISA_ADDRESS_ONLY;
     return (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? ISA_READ : 0) |
            (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ISA_WRITE : 0);
@@ -43,9 +44,15 @@ static unsigned gather_count(const answer *a, unsigned element)
 static bool suppresses_faults(const answer *a)
 {
     switch (a->in.meta.exception_class) {
-    case ZYDIS_EXCEPTION_CLASS_E1: case ZYDIS_EXCEPTION_CLASS_E2: case ZYDIS_EXCEPTION_CLASS_E3:
-    case ZYDIS_EXCEPTION_CLASS_E4: case ZYDIS_EXCEPTION_CLASS_E5: case ZYDIS_EXCEPTION_CLASS_E6:
-    case ZYDIS_EXCEPTION_CLASS_E10: case ZYDIS_EXCEPTION_CLASS_E11: case ZYDIS_EXCEPTION_CLASS_E12:
+    case ZYDIS_EXCEPTION_CLASS_E1:
+    case ZYDIS_EXCEPTION_CLASS_E2:
+    case ZYDIS_EXCEPTION_CLASS_E3:
+    case ZYDIS_EXCEPTION_CLASS_E4:
+    case ZYDIS_EXCEPTION_CLASS_E5:
+    case ZYDIS_EXCEPTION_CLASS_E6:
+    case ZYDIS_EXCEPTION_CLASS_E10:
+    case ZYDIS_EXCEPTION_CLASS_E11:
+    case ZYDIS_EXCEPTION_CLASS_E12:
         /* Multiplications with four memory values for each sum: bits and values do not pair up. */
         return !named(a, "v4f") && !named(a, "vp4dp");
     default: return false;
@@ -68,8 +75,9 @@ static void add_mask(const answer *a, const ZydisDecodedOperand *o, x86_mem *m)
     bool mmx = a->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVQ;
     m->bits |= ISA_MEM_MASKED;
     m->mask = mmx ? ISA_MASK_SIGNS_MMX : form_is_evex(&a->form) ? ISA_MASK_BITS : ISA_MASK_SIGNS;
-    m->mask_slot = form_is_evex(&a->form)                     ? X86_SLOT_MASK
-                   : o->encoding == ZYDIS_OPERAND_ENCODING_NONE ? X86_SLOT_RM : X86_SLOT_V;
+    m->mask_slot = form_is_evex(&a->form)                       ? X86_SLOT_MASK
+                   : o->encoding == ZYDIS_OPERAND_ENCODING_NONE ? X86_SLOT_RM
+                                                                : X86_SLOT_V;
     if (named(a, "expand") || named(a, "compress")) m->mask = ISA_MASK_PACKED;
     bool bytes = mmx || a->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU; /* Zydis has larger elements */
     m->element = bytes ? 1 : o->element_size / 8;
@@ -160,16 +168,20 @@ static bool register_operand(const answer *a, const ZydisDecodedOperand *o, x86_
     p->class = r.class;
     p->number = p->slot == X86_SLOT_FIXED ? r.number + (r.high ? 4 : 0) : 0;
     switch (r.class) {
-    case X86_CLASS_GPR: p->kind = ISA_OPERAND_REG; p->size = r.bytes; break;
-    case X86_CLASS_XMM: case X86_CLASS_YMM: case X86_CLASS_ZMM: p->kind = ISA_OPERAND_VEC; break;
+    case X86_CLASS_GPR:
+        p->kind = ISA_OPERAND_REG;
+        p->size = r.bytes;
+        break;
+    case X86_CLASS_XMM:
+    case X86_CLASS_YMM:
+    case X86_CLASS_ZMM: p->kind = ISA_OPERAND_VEC; break;
     case X86_CLASS_MASK: p->kind = ISA_OPERAND_MASK; break;
     default: p->kind = ISA_OPERAND_OTHER;
     }
     return true;
 }
 
-static void immediate_operand(const answer *a, const ZydisDecodedOperand *o, unsigned which,
-                              x86_operand *p)
+static void immediate_operand(const answer *a, const ZydisDecodedOperand *o, unsigned which, x86_operand *p)
 {
     p->kind = o->imm.is_relative ? ISA_OPERAND_TARGET : ISA_OPERAND_IMM;
     p->size = a->in.raw.imm[which].size / 8;

@@ -5,8 +5,12 @@
 #include "gen.h"
 
 typedef uint16_t matrix[256][256]; /* [context][modrm] -> row */
-typedef struct bytemap { uint8_t to[256]; } bytemap;
-typedef struct block { uint32_t base, size; } block;
+typedef struct bytemap {
+    uint8_t to[256];
+} bytemap;
+typedef struct block {
+    uint32_t base, size;
+} block;
 
 static pool contexts = {.size = sizeof(bytemap)}, modrms = {.size = sizeof(bytemap)};
 static lists cells = {.size = sizeof(uint16_t)};
@@ -17,10 +21,9 @@ static uint16_t op_syscall, op_int;
 
 static bool is_prefix(int map, int opcode)
 {
-    static const uint8_t bytes[] = {0x0f, 0x26, 0x2e, 0x36, 0x3e, 0x62, 0x64, 0x65, 0x66, 0x67,
-                                    0xc4, 0xc5, 0xd5, 0xf0, 0xf2, 0xf3};
-    if (map == X86_MAP_LEGACY)
-        return (opcode & 0xf0) == 0x40 || memchr(bytes, opcode, sizeof bytes) != NULL;
+    static const uint8_t bytes[] = {0x0f, 0x26, 0x2e, 0x36, 0x3e, 0x62, 0x64, 0x65,
+                                    0x66, 0x67, 0xc4, 0xc5, 0xd5, 0xf0, 0xf2, 0xf3};
+    if (map == X86_MAP_LEGACY) return (opcode & 0xf0) == 0x40 || memchr(bytes, opcode, sizeof bytes) != NULL;
     return map == X86_MAP_LEGACY + 1 && (opcode == 0x0f || opcode == 0x38 || opcode == 0x3a);
 }
 
@@ -49,8 +52,7 @@ static bool has_modrm(int map, int opcode)
         for (int modrm = 0; modrm < 256; modrm += context ? 8 : 1) {
             answer a;
             probe(&a, (form){map, opcode, context, modrm});
-            if (ZYAN_SUCCESS(a.status) && right_encoding(&a))
-                return a.in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
+            if (ZYAN_SUCCESS(a.status) && right_encoding(&a)) return a.in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
         }
     }
     return false;
@@ -75,8 +77,8 @@ static uint16_t cell_of(form f, bool modrm)
         if (a.in.mnemonic == ZYDIS_MNEMONIC_INT) op_int = r->op;
         return row;
     }
-    return a.status == ZYDIS_STATUS_DECODING_ERROR && modrm && f.map != X86_MAP_LEGACY
-        ? X86_ROW_UNKNOWN : X86_ROW_INVALID;
+    return a.status == ZYDIS_STATUS_DECODING_ERROR && modrm && f.map != X86_MAP_LEGACY ? X86_ROW_UNKNOWN
+                                                                                       : X86_ROW_INVALID;
 }
 
 /* EVEX opcodes that no context knows are many; a coarse look skips them. */
@@ -104,7 +106,10 @@ static void fill(matrix m, int map, int opcode, bool modrm)
 {
     unsigned limit = context_limit(map);
     for (unsigned c = 0; c < 256; c++) {
-        if (c >= limit) { memcpy(m[c], m[c % limit], sizeof m[c]); continue; }
+        if (c >= limit) {
+            memcpy(m[c], m[c % limit], sizeof m[c]);
+            continue;
+        }
         if (modrm && map <= X86_MAP_LEGACY + 3 && c & X86_CTX_B) {
             memcpy(m[c], m[c & ~X86_CTX_B], sizeof m[c]);
             continue;
@@ -139,12 +144,14 @@ static unsigned column_classes(const matrix m, bytemap *map, uint8_t first[256])
 static uint32_t add_block(const uint16_t *data, uint32_t size)
 {
     for (unsigned i = 0; i < block_count; i++)
-        if (blocks[i].size == size &&
-            !memcmp(cells.data + blocks[i].base * sizeof *data, data, size * sizeof *data))
+        if (blocks[i].size == size && !memcmp(cells.data + blocks[i].base * sizeof *data, data, size * sizeof *data))
             return blocks[i].base;
     size_t room = cells.count + size;
     cells.data = realloc(cells.data, room * sizeof *data);
-    if (!cells.data) { perror("gen"); exit(1); }
+    if (!cells.data) {
+        perror("gen");
+        exit(1);
+    }
     memcpy(cells.data + cells.count * sizeof *data, data, size * sizeof *data);
     blocks[block_count++] = (block){cells.count, size};
     cells.count = room;
@@ -166,11 +173,10 @@ static void add_opcode(matrix m, int map, int opcode, bool modrm)
         fprintf(stderr, "gen: opcode %x of map %d does not fit the tables\n", opcode, map);
         exit(1);
     }
-    opcodes[map][opcode] =
-        (x86_opcode){add_block(data, nc << shift),
-                     ci | (modrm ? X86_OPCODE_MODRM : 0) |
-                         (modrm && register_only(map, opcode) ? X86_OPCODE_REGISTER : 0),
-                     mi, shift};
+    opcodes[map][opcode] = (x86_opcode){add_block(data, nc << shift),
+                                        ci | (modrm ? X86_OPCODE_MODRM : 0) |
+                                            (modrm && register_only(map, opcode) ? X86_OPCODE_REGISTER : 0),
+                                        mi, shift};
 }
 
 static void walk(void)
@@ -230,8 +236,8 @@ static void write_rows(FILE *f)
     for (size_t i = 0; i < gen_rows.count; i++) {
         const x86_row *r = pool_at(&gen_rows, i);
         const op_name *n = pool_at(&gen_ops, r->op);
-        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u}, /* %s */\n", r->op, r->disp_shift, r->check,
-                r->form, r->flow, r->bits, r->imm, r->cond, r->fx, r->mem, r->operands, n->mnemonic);
+        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u}, /* %s */\n", r->op, r->disp_shift, r->check, r->form, r->flow,
+                r->bits, r->imm, r->cond, r->fx, r->mem, r->operands, n->mnemonic);
     }
     fprintf(f, "};\nconst x86_check x86_checks[] = {\n");
     for (size_t i = 0; i < gen_checks.count; i++) {
@@ -251,13 +257,13 @@ static void write_fxs(FILE *f)
     fprintf(f, "};\n_Alignas(64) const x86_fx x86_fxs[] = {\n");
     for (size_t i = 0; i < gen_fxs.count; i++) {
         const x86_fx *x = pool_at(&gen_fxs, i);
-        fprintf(f, "{0x%llxu,0x%llxu,0x%llxu,0x%llxu,%u,%u,%u,%u,%u,%u,%u,%u,%u,{%u,%u,%u},{%u,%u,%u},"
-                   "%u,%u,%u},\n",
+        fprintf(f,
+                "{0x%llxu,0x%llxu,0x%llxu,0x%llxu,%u,%u,%u,%u,%u,%u,%u,%u,%u,{%u,%u,%u},{%u,%u,%u},"
+                "%u,%u,%u},\n",
                 (unsigned long long)x->fixed, (unsigned long long)x->reg, (unsigned long long)x->rm,
-                (unsigned long long)x->v, x->flags_read, x->flags_written, x->flags_undefined,
-                x->flags_kill, x->quirks, x->other_reads, x->other_writes, x->has_vec, x->rare,
-                x->vec.read, x->vec.write, x->vec.kill, x->mask.read, x->mask.write, x->mask.kill,
-                x->mask_writes, x->mask_reads, x->vec_fixed);
+                (unsigned long long)x->v, x->flags_read, x->flags_written, x->flags_undefined, x->flags_kill, x->quirks,
+                x->other_reads, x->other_writes, x->has_vec, x->rare, x->vec.read, x->vec.write, x->vec.kill,
+                x->mask.read, x->mask.write, x->mask.kill, x->mask_writes, x->mask_reads, x->vec_fixed);
     }
     fprintf(f, "};\n");
 }
@@ -267,15 +273,14 @@ static void write_lists(FILE *f)
     fprintf(f, "const x86_mem x86_mems[] = {\n");
     for (size_t i = 0; i < gen_mems.count; i++) {
         const x86_mem *m = (const x86_mem *)gen_mems.data + i;
-        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%d,%u,%u,%u,%u,%u,%u},\n", m->place, m->base, m->access,
-                m->flags, m->bits, m->size, m->count, m->disp, m->mask, m->mask_slot, m->element,
-                m->elements, m->lanes, m->index_size);
+        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%d,%u,%u,%u,%u,%u,%u},\n", m->place, m->base, m->access, m->flags, m->bits,
+                m->size, m->count, m->disp, m->mask, m->mask_slot, m->element, m->elements, m->lanes, m->index_size);
     }
     fprintf(f, "};\nconst x86_operand x86_operands[] = {\n");
     for (size_t i = 0; i < gen_operands.count; i++) {
         const x86_operand *o = (const x86_operand *)gen_operands.data + i;
-        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u},\n", o->kind, o->slot, o->class, o->number, o->access,
-                o->flags, o->size, o->broadcast);
+        fprintf(f, "{%u,%u,%u,%u,%u,%u,%u,%u},\n", o->kind, o->slot, o->class, o->number, o->access, o->flags, o->size,
+                o->broadcast);
     }
     fprintf(f, "};\n");
 }
@@ -293,16 +298,20 @@ static void write_names(FILE *f)
 
 static void write_header(FILE *f)
 {
-    fprintf(f, "/* Written by the table generator. */\n#ifndef INL_ISA_X86_TABLES_H\n"
-               "#define INL_ISA_X86_TABLES_H\n"
-               "enum { X86_OP_COUNT = %zu, X86_OP_SYSCALL = %u, X86_OP_INT = %u };\n#endif\n",
+    fprintf(f,
+            "/* Written by the table generator. */\n#ifndef INL_ISA_X86_TABLES_H\n"
+            "#define INL_ISA_X86_TABLES_H\n"
+            "enum { X86_OP_COUNT = %zu, X86_OP_SYSCALL = %u, X86_OP_INT = %u };\n#endif\n",
             gen_ops.count, op_syscall, op_int);
 }
 
 int main(int argc, char **argv)
 {
     FILE *f = argc == 3 ? fopen(argv[1], "w") : NULL, *h = f ? fopen(argv[2], "w") : NULL;
-    if (!h) { fprintf(stderr, "usage: %s TABLES.c TABLES.h\n", argv[0]); return 2; }
+    if (!h) {
+        fprintf(stderr, "usage: %s TABLES.c TABLES.h\n", argv[0]);
+        return 2;
+    }
     probe_init();
     rows_init();
     walk();

@@ -7,7 +7,10 @@
 static void *grow(void *p, size_t bytes)
 {
     p = realloc(p, bytes);
-    if (!p) { perror("gen"); exit(1); }
+    if (!p) {
+        perror("gen");
+        exit(1);
+    }
     return p;
 }
 
@@ -23,8 +26,7 @@ void *pool_at(const pool *p, size_t i) { return p->data + i * p->size; }
 static uint32_t *find(const pool *p, const void *item)
 {
     uint32_t i = hash(item, p->size) & (p->slot_count - 1);
-    while (p->slots[i] && memcmp(pool_at(p, p->slots[i] - 1), item, p->size))
-        i = (i + 1) & (p->slot_count - 1);
+    while (p->slots[i] && memcmp(pool_at(p, p->slots[i] - 1), item, p->size)) i = (i + 1) & (p->slot_count - 1);
     return &p->slots[i];
 }
 

@@ -4,10 +4,7 @@
 
 static ZydisDecoder decoder;
 
-void probe_init(void)
-{
-    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-}
+void probe_init(void) { ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64); }
 
 bool form_is_evex(const form *f) { return f->map > X86_MAP_EVEX; }
 bool form_is_vector(const form *f) { return f->map > X86_MAP_VEX; }
@@ -50,8 +47,8 @@ static size_t put_evex(uint8_t *b, const form *f, const fields *r)
     unsigned x = memory ? r->index >> 3 & 1 : r->rm >> 4 & 1;
     unsigned v = memory && (f->modrm & 7) == 4 ? (r->vvvv | r->index) >> 4 & 1 : r->vvvv >> 4 & 1;
     b[0] = 0x62;
-    b[1] = (r->reg & 8 ? 0 : 0x80) | (x ? 0 : 0x40) | (r->rm & 8 ? 0 : 0x20) |
-           (r->reg & 16 ? 0 : 0x10) | (f->map - X86_MAP_EVEX);
+    b[1] = (r->reg & 8 ? 0 : 0x80) | (x ? 0 : 0x40) | (r->rm & 8 ? 0 : 0x20) | (r->reg & 16 ? 0 : 0x10) |
+           (f->map - X86_MAP_EVEX);
     b[2] = (c >> 2 & 1) << 7 | (~r->vvvv & 15) << 3 | 4 | (c & 3);
     b[3] = (c >> 6 & 1) << 7 | (c >> 3 & 3) << 5 | (c >> 5 & 1) << 4 | (v ? 0 : 8) | (c >> 7 & 1);
     return 4;
@@ -82,9 +79,8 @@ void probe_with(answer *a, form f, fields r)
     a->status = ZydisDecoderDecodeInstruction(&decoder, &a->context, bytes, sizeof bytes, &a->in);
     /* Another processor's instructions that share encodings with ours. */
     if (ZYAN_SUCCESS(a->status) &&
-        (a->in.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX ||
-         a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNC || a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNCE ||
-         a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNCV))
+        (a->in.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX || a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNC ||
+         a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNCE || a->in.meta.isa_ext == ZYDIS_ISA_EXT_KNCV))
         a->status = ZYDIS_STATUS_BAD_REGISTER;
 }
 
@@ -93,8 +89,7 @@ void probe(answer *a, form f)
     static const uint8_t vvvv[] = {0, 9, 6, 5, 3};
     unsigned reg = f.modrm >> 3 & 7, rm = f.modrm & 7;
     for (unsigned i = 0; i < sizeof vvvv * 4; i++) {
-        fields r = {reg + (i / sizeof vvvv & 1) * 8, rm, vvvv[i % sizeof vvvv],
-                    i / sizeof vvvv & 2 ? 7 : 2};
+        fields r = {reg + (i / sizeof vvvv & 1) * 8, rm, vvvv[i % sizeof vvvv], i / sizeof vvvv & 2 ? 7 : 2};
         probe_with(a, f, r);
         if (a->status != ZYDIS_STATUS_BAD_REGISTER) return;
     }

@@ -10,7 +10,10 @@ pool gen_ops = {.size = sizeof(op_name)}, gen_rows = {.size = sizeof(x86_row)},
 lists gen_mems = {.size = sizeof(x86_mem)}, gen_operands = {.size = sizeof(x86_operand)};
 
 /* Rows already made: the same definition in the same context needs no second look. */
-typedef struct memo_key { const void *definition; int map, context, memory, pad; } memo_key;
+typedef struct memo_key {
+    const void *definition;
+    int map, context, memory, pad;
+} memo_key;
 static pool memo_keys = {.size = sizeof(memo_key)};
 static uint16_t *memo_rows;
 
@@ -58,8 +61,7 @@ bool mnemonic_in(const answer *a, const ZydisMnemonic *list)
 
 bool answer_is_string(const answer *a)
 {
-    return a->in.meta.category == ZYDIS_CATEGORY_STRINGOP ||
-           a->in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
+    return a->in.meta.category == ZYDIS_CATEGORY_STRINGOP || a->in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
 }
 
 bool answer_is_nop(const answer *a)
@@ -67,10 +69,7 @@ bool answer_is_nop(const answer *a)
     return a->in.meta.category == ZYDIS_CATEGORY_NOP || a->in.meta.category == ZYDIS_CATEGORY_WIDENOP;
 }
 
-bool answer_repeats(const answer *a)
-{
-    return answer_is_string(a) && a->form.context & (X86_CTX_F2 | X86_CTX_F3);
-}
+bool answer_repeats(const answer *a) { return answer_is_string(a) && a->form.context & (X86_CTX_F2 | X86_CTX_F3); }
 
 bool answer_stores_at_reg(const answer *a)
 {
@@ -80,8 +79,10 @@ bool answer_stores_at_reg(const answer *a)
 
 static bool general(ZydisRegister r, reg_id *id)
 {
-    static const struct { ZydisRegister first; uint8_t bytes; } runs[] = {
-        {ZYDIS_REGISTER_AX, 2}, {ZYDIS_REGISTER_EAX, 4}, {ZYDIS_REGISTER_RAX, 8}};
+    static const struct {
+        ZydisRegister first;
+        uint8_t bytes;
+    } runs[] = {{ZYDIS_REGISTER_AX, 2}, {ZYDIS_REGISTER_EAX, 4}, {ZYDIS_REGISTER_RAX, 8}};
     if (r >= ZYDIS_REGISTER_AL && r <= ZYDIS_REGISTER_R15B) {
         unsigned n = r - ZYDIS_REGISTER_AL; /* al..bl, ah..bh, spl.. */
         bool high = n >= 4 && n < 8;
@@ -96,6 +97,7 @@ static bool general(ZydisRegister r, reg_id *id)
     return false;
 }
 
+/* clang-format off */
 bool reg_of(ZydisRegister r, reg_id *id)
 {
     static const struct { ZydisRegister first, last; uint8_t class; } runs[] = {
@@ -130,6 +132,7 @@ bool reg_of(ZydisRegister r, reg_id *id)
     }
     return false;
 }
+/* clang-format on */
 
 static unsigned flow_of_branch(const answer *a)
 {
@@ -139,8 +142,7 @@ static unsigned flow_of_branch(const answer *a)
     case ZYDIS_CATEGORY_CALL: return far ? ISA_FLOW_FAR : relative ? ISA_FLOW_CALL : ISA_FLOW_CALL_IND;
     case ZYDIS_CATEGORY_UNCOND_BR: return far ? ISA_FLOW_FAR : relative ? ISA_FLOW_JUMP : ISA_FLOW_JUMP_IND;
     case ZYDIS_CATEGORY_SYSRET: return ISA_FLOW_FAR;
-    case ZYDIS_CATEGORY_RET:
-        return a->in.mnemonic == ZYDIS_MNEMONIC_RET && !far ? ISA_FLOW_RETURN : ISA_FLOW_FAR;
+    case ZYDIS_CATEGORY_RET: return a->in.mnemonic == ZYDIS_MNEMONIC_RET && !far ? ISA_FLOW_RETURN : ISA_FLOW_FAR;
     default: return ISA_FLOW_NEXT;
     }
 }
@@ -148,24 +150,34 @@ static unsigned flow_of_branch(const answer *a)
 static unsigned flow_of(const answer *a)
 {
     switch (a->in.mnemonic) {
-    case ZYDIS_MNEMONIC_JCXZ: case ZYDIS_MNEMONIC_JECXZ: case ZYDIS_MNEMONIC_JRCXZ:
-    case ZYDIS_MNEMONIC_LOOP: case ZYDIS_MNEMONIC_LOOPE: case ZYDIS_MNEMONIC_LOOPNE:
-        return ISA_FLOW_COND_REG;
+    case ZYDIS_MNEMONIC_JCXZ:
+    case ZYDIS_MNEMONIC_JECXZ:
+    case ZYDIS_MNEMONIC_JRCXZ:
+    case ZYDIS_MNEMONIC_LOOP:
+    case ZYDIS_MNEMONIC_LOOPE:
+    case ZYDIS_MNEMONIC_LOOPNE: return ISA_FLOW_COND_REG;
     case ZYDIS_MNEMONIC_XBEGIN: return ISA_FLOW_TX;
-    case ZYDIS_MNEMONIC_XABORT: case ZYDIS_MNEMONIC_XEND: return ISA_FLOW_NEXT;
-    case ZYDIS_MNEMONIC_SYSCALL: case ZYDIS_MNEMONIC_SYSENTER: return ISA_FLOW_SYSCALL;
-    case ZYDIS_MNEMONIC_INT: case ZYDIS_MNEMONIC_INT1: case ZYDIS_MNEMONIC_INT3:
-    case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2:
-    case ZYDIS_MNEMONIC_HLT:
-        return ISA_FLOW_TRAP;
-    case ZYDIS_MNEMONIC_SYSEXIT: case ZYDIS_MNEMONIC_SYSRET: case ZYDIS_MNEMONIC_UIRET:
-    case ZYDIS_MNEMONIC_RSM:
-        return ISA_FLOW_FAR;
+    case ZYDIS_MNEMONIC_XABORT:
+    case ZYDIS_MNEMONIC_XEND: return ISA_FLOW_NEXT;
+    case ZYDIS_MNEMONIC_SYSCALL:
+    case ZYDIS_MNEMONIC_SYSENTER: return ISA_FLOW_SYSCALL;
+    case ZYDIS_MNEMONIC_INT:
+    case ZYDIS_MNEMONIC_INT1:
+    case ZYDIS_MNEMONIC_INT3:
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_HLT: return ISA_FLOW_TRAP;
+    case ZYDIS_MNEMONIC_SYSEXIT:
+    case ZYDIS_MNEMONIC_SYSRET:
+    case ZYDIS_MNEMONIC_UIRET:
+    case ZYDIS_MNEMONIC_RSM: return ISA_FLOW_FAR;
     default: break;
     }
     return a->in.meta.category == ZYDIS_CATEGORY_COND_BR ? ISA_FLOW_COND : flow_of_branch(a);
 }
 
+/* clang-format off */
 static bool serializes(const answer *a)
 {
     static const ZydisMnemonic list[] = {
@@ -176,11 +188,11 @@ static bool serializes(const answer *a)
         ZYDIS_MNEMONIC_IRETD, ZYDIS_MNEMONIC_IRETQ, ZYDIS_MNEMONIC_IRET, 0};
     return mnemonic_in(a, list);
 }
+/* clang-format on */
 
 static bool is_float(const answer *a, const x86_fx *fx)
 {
-    if (fx->has_vec || (fx->other_reads | fx->other_writes) &
-                           (ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_ALL_VEC))
+    if (fx->has_vec || (fx->other_reads | fx->other_writes) & (ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_ALL_VEC))
         return fx->other_reads != 0x3f; /* those that leave read everything */
     return a->in.meta.category == ZYDIS_CATEGORY_X87_ALU || a->in.meta.category == ZYDIS_CATEGORY_MMX;
 }
@@ -205,12 +217,10 @@ static unsigned form_of(const answer *a)
     if (a->in.raw.imm[0].is_relative) form |= X86_FORM_RELATIVE;
     if (a->in.mnemonic == ZYDIS_MNEMONIC_INT) form |= X86_FORM_INT;
     if (a->in.avx.has_sae) form |= X86_FORM_SAE;
-    if (a->in.avx.rounding.mode && a->form.context & 0x20 && !form_is_memory(&a->form))
-        form |= X86_FORM_ROUND;
+    if (a->in.avx.rounding.mode && a->form.context & 0x20 && !form_is_memory(&a->form)) form |= X86_FORM_ROUND;
     for (int i = 0; i < a->in.operand_count; i++) {
         const ZydisDecodedOperand *o = &a->op[i];
-        if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
-            form |= X86_FORM_VSIB;
+        if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.type == ZYDIS_MEMOP_TYPE_VSIB) form |= X86_FORM_VSIB;
         if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->encoding >= ZYDIS_OPERAND_ENCODING_DISP8 &&
             o->encoding <= ZYDIS_OPERAND_ENCODING_DISP16_32_32)
             form |= X86_FORM_MOFFS;
@@ -253,8 +263,7 @@ static bool can_hold(const answer *a, fields r, unsigned free)
     return false;
 }
 
-static uint32_t allowed(const answer *a, uint8_t *field, fields *r, bool operand, unsigned others,
-                        unsigned limit)
+static uint32_t allowed(const answer *a, uint8_t *field, fields *r, bool operand, unsigned others, unsigned limit)
 {
     uint32_t mask = 0;
     uint8_t was = *field;
@@ -272,17 +281,21 @@ static unsigned must_differ(const answer *a, const x86_check *c, bool reg, bool 
     unsigned differ = 0;
     fields r = a->fields;
     unsigned n = 1; /* allowed wherever anything is */
-    while (n < 8 && ((reg && !(c->reg >> n & 1)) || (rm && !(c->rm >> n & 1)) || (v && !(c->vvvv >> n & 1))))
-        n++;
+    while (n < 8 && ((reg && !(c->reg >> n & 1)) || (rm && !(c->rm >> n & 1)) || (v && !(c->vvvv >> n & 1)))) n++;
     unsigned others[3], k = 0;
     for (unsigned i = 0; k < 3; i++)
         if (i != n) others[k++] = i;
     fields apart = {reg ? others[0] : r.reg, rm ? others[1] : r.rm, v ? others[2] : r.vvvv, 5};
     if (!holds(a, apart)) return 0;
-    struct { bool applies; uint8_t *x, *y; unsigned bit; } pairs[] = {
-        {reg && rm, &r.reg, &r.rm, X86_SAME_REG_RM}, {reg && v, &r.reg, &r.vvvv, X86_SAME_REG_V},
-        {rm && v, &r.rm, &r.vvvv, X86_SAME_RM_V}, {reg && vsib, &r.reg, &r.index, X86_SAME_REG_INDEX},
-        {vsib && v, &r.index, &r.vvvv, X86_SAME_INDEX_V}};
+    struct {
+        bool applies;
+        uint8_t *x, *y;
+        unsigned bit;
+    } pairs[] = {{reg && rm, &r.reg, &r.rm, X86_SAME_REG_RM},
+                 {reg && v, &r.reg, &r.vvvv, X86_SAME_REG_V},
+                 {rm && v, &r.rm, &r.vvvv, X86_SAME_RM_V},
+                 {reg && vsib, &r.reg, &r.index, X86_SAME_REG_INDEX},
+                 {vsib && v, &r.index, &r.vvvv, X86_SAME_INDEX_V}};
     for (unsigned i = 0; i < 5; i++) {
         if (!pairs[i].applies) continue;
         r = apart;
@@ -364,7 +377,10 @@ uint16_t row_of(answer *a)
     size_t before = memo_keys.count, i = pool_add(&memo_keys, &key);
     if (memo_keys.count != before) {
         if (!(i & (i - 1))) memo_rows = realloc(memo_rows, (i ? i * 2 : 1) * sizeof *memo_rows);
-        if (!memo_rows) { perror("gen"); exit(1); }
+        if (!memo_rows) {
+            perror("gen");
+            exit(1);
+        }
         memo_rows[i] = make_row(a);
     }
     return memo_rows[i];
