@@ -11,6 +11,7 @@
   size       no source file has 800 lines or more
   functions  none has 80 lines or more
   width      no line of the source has more than 120 columns
+  planted    every planted fault can still be put in (tests/planted)
   format     the source is as clang-format lays it out (scripts/format)
 
 Prints a line for each violation and at the end N passed, N failed.
@@ -145,9 +146,15 @@ def check_format():
         yield from result.stdout.splitlines() + result.stderr.splitlines()
 
 
+def check_planted():
+    result = subprocess.run([f"{ROOT}/tests/planted/run.py", "--check"], capture_output=True, text=True)
+    if result.returncode:
+        yield from result.stdout.splitlines() + result.stderr.splitlines()
+
+
 def main():
     checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size, check_functions,
-              check_width, check_format]
+              check_width, check_planted, check_format]
     failed = 0
     for check in checks:
         told = list(check())

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Planted faults: do the tests notice what one does wrong?
 
-  tests/planted/run.py [--only PATTERN] [--jobs 2] [--list] [--keep]
+  tests/planted/run.py [--only PATTERN] [--jobs 2] [--list] [--check] [--keep]
 
 Each *.planted file here holds the faults of one part, one a paragraph:
 
@@ -236,9 +236,26 @@ def plant_all(copies, faults, bad, results, verbose):
             results.count(fault.label, [wrong] if wrong else None)
 
 
+def check_places(faults):
+    """Only whether each can be put in. The status."""
+    wrong = 0
+    for fault in faults:
+        path = f"{ROOT}/{fault.file}"
+        count = 0
+        if os.path.exists(path):
+            with open(path) as f:
+                count = f.read().count(fault.before)
+        if count != 1:
+            wrong += 1
+            print(f"FAIL planted {fault.label} ({fault.where}): its text stands {count} times in {fault.file}")
+    print(f"{len(faults) - wrong} passed, {wrong} failed")
+    return 1 if wrong else 0
+
+
 def main():
     parser = driver.parser(__doc__, jobs=True)
     parser.add_argument("--list", action="store_true", help="only list the faults")
+    parser.add_argument("--check", action="store_true", help="only look whether the faults can still be put in")
     parser.add_argument("--verbose", action="store_true", help="a line for each fault")
     options = parser.parse_args()
     faults = [f for path in sorted(glob.glob(f"{HERE}/*.planted")) for f in read(path)]
@@ -249,6 +266,8 @@ def main():
     if options.list:
         print(*(f"{f.label} [{f.test or 'not noticed'}]" for f in chosen), sep="\n")
         return 0
+    if options.check:
+        return check_places(chosen)
     with driver.Results("planted", options) as results:
         copies = queue.Queue()
         for n in range(min(options.jobs, len(chosen))):

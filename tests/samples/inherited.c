@@ -102,6 +102,10 @@ static void use(void)
     sigfillset(&all);
     sigprocmask(SIG_UNBLOCK, &all, NULL);
     printf("  its own handlers ran: %d\n", count);
+    struct sigaction after;
+    raise(SIGSEGV); /* whose handler runs once */
+    sigaction(SIGSEGV, NULL, &after);
+    printf("  SIGSEGV: %s\n", after.sa_handler == SIG_DFL ? "default again" : "still its handler");
     act(SIGUSR1, other_handler, 0, SIGHUP);
     act(SIGUSR2, other_handler, 0, SIGHUP);
     raise(SIGUSR2);
