@@ -1,3 +1,4 @@
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 
@@ -6,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, GAP = 16 * PAGE, TRIES = 8 };
+enum { GAP = 16 * INL_PAGE, TRIES = 8 };
 
 inl_region inl_region_now __attribute__((section(".data"))) = {0};
 
@@ -18,7 +19,7 @@ uint64_t inl_region_take(size_t size)
 {
     inl_region *r = &inl_region_now;
     if (r->high == 0 || size > (r->high - r->low) / 4) return 0;
-    uint64_t step = ((size + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + GAP;
+    uint64_t step = inl_page_up(size) + GAP;
     uint64_t at = __atomic_fetch_add(&r->next, step, __ATOMIC_RELAXED);
     if (at + step <= r->high) return at;
     __atomic_store_n(&r->next, r->low + step, __ATOMIC_RELAXED);
@@ -82,7 +83,7 @@ bool inl_room_take(inl_room *r, size_t size, size_t first)
 
 bool inl_room_grow(inl_room *r, size_t mapped)
 {
-    mapped = (mapped + PAGE - 1) & ~(size_t)(PAGE - 1);
+    mapped = inl_page_up(mapped);
     if (mapped <= r->mapped) return true;
     if (mapped > r->size || !map_there(r->at + r->mapped, mapped - r->mapped)) return false;
     r->mapped = mapped;
