@@ -5,6 +5,8 @@
 #   make test       install what is missing, build, run every test
 #   make test-all   the same, and what takes longer: every program of this machine, rewritten; all stress
 #                   switches; other processors, emulated
+#   make aarch64       build for AArch64 into build-aarch64/, where qemu-aarch64 runs it
+#   make test-aarch64  what that build does: under qemu-aarch64, and on Debian's arm64 kernel in QEMU
 #   make test-planted   do the tests notice faults? (part of test-all)
 #   make format     lay the source out as .clang-format says
 #   make bench      run the benchmark (see bench/run --help)
@@ -45,6 +47,18 @@ test-all: deps-all test
 test-planted: deps all
 	@tests/run $(BUILD) planted
 
+# The cross build, for what has been ported so far.
+$(BUILD)-aarch64/build.ninja:
+	@folder=$$(scripts/fetch-arm64) && meson setup $(BUILD)-aarch64 --cross-file "$$folder/sysroot.cross" \
+	  --cross-file scripts/aarch64.cross >$(BUILD)-aarch64.log 2>&1 && rm -f $(BUILD)-aarch64.log \
+	  || { cat $(BUILD)-aarch64.log >&2; rm -f $(BUILD)-aarch64.log; exit 1; }
+
+aarch64: $(BUILD)-aarch64/build.ninja
+	@ninja -C $(BUILD)-aarch64 -j $(JOBS) --quiet
+
+test-aarch64: deps
+	@tests/run $(BUILD) aarch64
+
 bench: all
 	@bench/run --build $(BUILD)
 
@@ -57,6 +71,6 @@ format:
 	@scripts/format
 
 clean:
-	rm -rf build build-asan build-clang build-gcc
+	rm -rf build build-asan build-clang build-gcc build-aarch64
 
-.PHONY: all demo test test-all test-planted bench install format clean deps deps-all deps-build
+.PHONY: all demo aarch64 test test-all test-aarch64 test-planted bench install format clean deps deps-all deps-build

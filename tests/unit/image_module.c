@@ -100,7 +100,7 @@ static const char library[] = "int odd_name_function(int a) { return a + 1; }\n"
 static void test_odd_names(void **state)
 {
     (void)state;
-    const char *built = sample_build("cc", "odd.so", "c", library, "-shared -fPIC");
+    const char *built = sample_build(SAMPLE_CC, "odd.so", "c", library, "-shared -fPIC");
     const char *odd = sample_path("a b\nc \\ (deleted).so");
     assert_true(sample_shell("mv '%s' '%s'", built, odd));
     void *handle = dlopen(odd, RTLD_NOW);
@@ -149,7 +149,7 @@ static image_segment exec_segment(const char *path)
 static void test_map_and_unmap(void **state)
 {
     (void)state;
-    const char *path = sample_build("cc", "mapped.so", "c", library, "-shared -fPIC");
+    const char *path = sample_build(SAMPLE_CC, "mapped.so", "c", library, "-shared -fPIC -Wl,-z,separate-code");
     image_segment s = exec_segment(path);
     uint64_t offset = s.file_offset & ~4095ull, at = s.addr & ~4095ull;
     uint64_t one = 0x100000000000, two = 0x200000000000;
