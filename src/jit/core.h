@@ -143,8 +143,8 @@ typedef struct jit_build {
 } jit_build;
 
 /* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
-bool jit_lower(void *build, struct x86_code *code, const weave_run *run, uint32_t i);
-bool jit_lower_exit(void *build, struct x86_code *code, uint64_t target);
+bool jit_lower(void *build, x86_code *code, const weave_run *run, uint32_t i);
+bool jit_lower_exit(void *build, x86_code *code, uint64_t target);
 /* This thread of execution takes block `t`; the tool's TLS stays what it is. */
 void jit_arch_adopt(jit_thread *t);
 /* The shared tails at an arena's start. */

@@ -5,7 +5,7 @@
  * the slot costs the load that will bring it back; a live one costs both. Restores happen in
  * weave_prepare, before the instruction that needs the value, and never here.
  */
-#include "weave/x86_64/weaver.h"
+#include "weave/weaver.h"
 
 enum { LOOK_AHEAD = 20 };
 
@@ -16,35 +16,41 @@ void weave_fail(weaver *w, inl_status status, const char *why)
     w->why = why;
 }
 
-void weave_lock(weaver *w, unsigned reg) { w->lock[reg]++; }
+void weave_lock(weaver *w, unsigned reg)
+{
+    w->lock[reg]++;
+    w->locked |= WEAVE_BIT(reg);
+}
+
 void weave_unlock(weaver *w, unsigned reg)
 {
-    if (w->lock[reg]) w->lock[reg]--;
+    if (!w->lock[reg] || --w->lock[reg]) return;
+    w->locked &= ~WEAVE_BIT(reg);
 }
 
 void weave_to_slot(weaver *w, unsigned reg)
 {
-    uint16_t bit = (uint16_t)WEAVE_BIT(reg);
+    isa_regs bit = WEAVE_BIT(reg);
     if (w->st.in_slot & bit) return;
     if (!(w->st.in_reg & bit)) return; /* gone: dead */
-    x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    weave_slot_store(w, reg);
     w->st.in_slot |= bit;
 }
 
 void weave_to_reg(weaver *w, unsigned reg)
 {
-    uint16_t bit = (uint16_t)WEAVE_BIT(reg);
+    isa_regs bit = WEAVE_BIT(reg);
     if (w->st.in_reg & bit) return;
     if (!(w->st.in_slot & bit)) return;
-    x86_load(w->c, 8, reg, weave_slot_addr(reg));
+    weave_slot_load(w, reg, reg);
     w->st.in_reg |= bit;
 }
 
 void weave_claim(weaver *w, unsigned reg)
 {
-    uint16_t bit = (uint16_t)WEAVE_BIT(reg);
+    isa_regs bit = WEAVE_BIT(reg);
     if (w->st.in_reg & bit && w->need.regs & bit) weave_to_slot(w, reg);
-    w->st.in_reg &= (uint16_t)~bit;
+    w->st.in_reg &= ~bit;
 }
 
 static uint32_t random_number(weaver *w)
@@ -55,51 +61,51 @@ static uint32_t random_number(weaver *w)
     return w->rng;
 }
 
-static unsigned random_of(weaver *w, uint16_t set)
+static unsigned first_of(isa_regs set) { return (unsigned)__builtin_ctzll(set); }
+
+static unsigned random_of(weaver *w, isa_regs set)
 {
-    unsigned skip = random_number(w) % (unsigned)__builtin_popcount(set);
-    while (skip--) set &= (uint16_t)(set - 1);
-    return (unsigned)__builtin_ctz(set);
+    unsigned skip = random_number(w) % (unsigned)__builtin_popcountll(set);
+    while (skip--) set &= set - 1;
+    return first_of(set);
 }
 
 /* Of live registers, the one whose restore lies farthest away. */
-static unsigned farthest_use(const weaver *w, uint16_t set)
+static unsigned farthest_use(const weaver *w, isa_regs set)
 {
     uint32_t end = w->at + LOOK_AHEAD;
     for (uint32_t i = w->at + w->after; i < w->run->insn_count && i < end; i++) {
-        uint16_t left = set & (uint16_t)~w->fx[i].reads;
+        isa_regs left = set & ~w->fx[i].reads;
         unsigned flow = w->run->insns[i].in.flow;
         if (!left) break;
         set = left;
         if (flow == ISA_FLOW_COND && w->opt->cold_exits) continue;
         if (flow != ISA_FLOW_NEXT) break;
-        uint16_t dropped = set & (uint16_t)w->fx[i].kills;
-        if (dropped) return (unsigned)__builtin_ctz(dropped);
+        isa_regs dropped = set & w->fx[i].kills;
+        if (dropped) return first_of(dropped);
     }
-    return 31u - (unsigned)__builtin_clz(set);
+    return 63u - (unsigned)__builtin_clzll(set);
 }
 
-static unsigned choose(weaver *w, uint16_t set)
+static unsigned choose(weaver *w, isa_regs set)
 {
-    uint16_t cheap;
+    isa_regs cheap;
     if (w->opt->stress & WEAVE_STRESS_RANDOM_REGS) return random_of(w, set);
-    if ((cheap = set & (uint16_t)~w->st.in_reg)) return (unsigned)__builtin_ctz(cheap);
-    if ((cheap = set & (uint16_t)~w->need.regs)) return (unsigned)__builtin_ctz(cheap);
-    if ((cheap = set & (uint16_t)~w->living.regs)) return (unsigned)__builtin_ctz(cheap);
+    if ((cheap = set & ~w->st.in_reg)) return first_of(cheap);
+    if ((cheap = set & ~w->need.regs)) return first_of(cheap);
+    if ((cheap = set & ~w->living.regs)) return first_of(cheap);
     if ((cheap = set & w->st.in_slot)) return farthest_use(w, cheap);
     return farthest_use(w, set);
 }
 
-unsigned weave_take(weaver *w, uint16_t avoid, unsigned hint)
+unsigned weave_take(weaver *w, isa_regs avoid, unsigned hint)
 {
-    uint16_t set = (uint16_t) ~(avoid | WEAVE_BIT(X86_RSP));
-    for (unsigned r = 0; r < X86_REGS; r++)
-        if (w->lock[r]) set &= (uint16_t)~WEAVE_BIT(r);
+    isa_regs set = w->isa->all & ~(avoid | w->isa->reserved | w->locked);
     if (!set) {
         weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet needs more registers than there are");
-        return X86_RAX;
+        return first_of(w->isa->all);
     }
-    unsigned reg = hint < X86_REGS && set & WEAVE_BIT(hint) ? hint : choose(w, set);
+    unsigned reg = hint < w->isa->reg_count && set & WEAVE_BIT(hint) ? hint : choose(w, set);
     weave_claim(w, reg);
     weave_lock(w, reg);
     return reg;
@@ -107,7 +113,7 @@ unsigned weave_take(weaver *w, uint16_t avoid, unsigned hint)
 
 unsigned weave_temp_take(weaver *w)
 {
-    for (unsigned t = 0; t < WEAVE_TEMPS; t++) {
+    for (unsigned t = 0; t < w->isa->frame.temps; t++) {
         if (w->temps & 1u << t) continue;
         w->temps |= 1u << t;
         return t;
@@ -124,7 +130,7 @@ weave_fixed weave_fixed_begin(weaver *w, unsigned reg)
 {
     if (w->lock[reg]) {
         unsigned temp = weave_temp_take(w);
-        x86_store(w->c, 8, weave_temp_addr(temp), reg);
+        weave_temp_store(w, temp, reg);
         return (weave_fixed){(uint8_t)reg, (uint8_t)temp};
     }
     weave_claim(w, reg);
@@ -138,37 +144,20 @@ void weave_fixed_end(weaver *w, weave_fixed f)
         weave_unlock(w, f.reg);
         return;
     }
-    x86_load(w->c, 8, f.reg, weave_temp_addr(f.temp));
+    weave_temp_load(w, f.reg, f.temp);
     weave_temp_drop(w, f.temp);
 }
 
-/* RAX, for the moment in which flags pass through it: stashed when a pending value sits there. */
-static bool rax_begin(weaver *w)
+bool weave_flags_free(const weaver *w)
 {
-    if (w->lock[X86_RAX]) {
-        x86_store(w->c, 8, x86_gs(WEAVE_OFF(flags_rax)), X86_RAX);
-        return true;
-    }
-    weave_claim(w, X86_RAX);
-    return false;
+    return !w->st.flags_hw || w->st.flags_slot || !(w->need.flags & w->isa->flags);
 }
-
-static void rax_end(weaver *w, bool stashed)
-{
-    if (stashed) x86_load(w->c, 8, X86_RAX, x86_gs(WEAVE_OFF(flags_rax)));
-}
-
-bool weave_flags_free(const weaver *w) { return !w->st.flags_hw || w->st.flags_slot || !(w->need.flags & X86_ARITH); }
 
 void weave_flags_clobber(weaver *w)
 {
     if (!w->st.flags_hw) return;
-    if (w->need.flags & X86_ARITH && !w->st.flags_slot) {
-        bool stashed = rax_begin(w);
-        x86_lahf(w->c);
-        if (w->need.flags & X86_OF) x86_setcc(w->c, X86_O, X86_RAX);
-        x86_store(w->c, 4, x86_gs(WEAVE_OFF(flags)), X86_RAX);
-        rax_end(w, stashed);
+    if (w->need.flags & w->isa->flags && !w->st.flags_slot) {
+        w->isa->flags_save(w);
         w->st.flags_slot = true;
     }
     w->st.flags_hw = false;
@@ -177,20 +166,15 @@ void weave_flags_clobber(weaver *w)
 void weave_flags_to_hw(weaver *w)
 {
     if (w->st.flags_hw || !w->st.flags_slot) return;
-    bool stashed = rax_begin(w);
-    x86_load(w->c, 4, X86_RAX, x86_gs(WEAVE_OFF(flags)));
-    if (w->need.flags & X86_OF) x86_alu_ri(w->c, X86_ADD, 1, X86_RAX, 0x7f); /* AL = 1: overflow */
-    x86_sahf(w->c);
-    rax_end(w, stashed);
+    w->isa->flags_restore(w);
     w->st.flags_hw = true;
 }
 
 void weave_arm_end(weaver *w, weave_state from)
 {
     if (from.flags_hw && !w->st.flags_hw) weave_flags_to_hw(w);
-    uint16_t back = from.in_reg & (uint16_t)~w->st.in_reg & w->st.in_slot;
-    for (unsigned r = 0; r < X86_REGS; r++)
-        if (back & WEAVE_BIT(r)) weave_to_reg(w, r);
+    isa_regs back = from.in_reg & ~w->st.in_reg & w->st.in_slot;
+    for (; back; back &= back - 1) weave_to_reg(w, first_of(back));
     w->st = weave_meet(w->st, from);
 }
 

@@ -3,29 +3,29 @@
  * Most are copied as they are. What cannot be:
  *   - a PC-relative operand that does not reach: its address goes into a scratch register and the
  *     instruction is rebased on it;
- *   - an operand in the GS segment, and what reads or changes the segment: gs.c.
+ *   - what the instruction set's table takes upon itself (copy_special): use of what woven code reaches the frame by.
  *
  * A scratch register's own value waits in its slot meanwhile; the map entry says so.
  */
-#include "weave/x86_64/copy.h"
+#include "weave/copy.h"
 
-static uint16_t used_regs(const weaver *w, const isa_insn *in)
+static isa_regs used_regs(const weaver *w, const isa_insn *in)
 {
     isa_effects fx;
     w->run->isa->effects(in, &fx);
-    return (uint16_t)((fx.reads | fx.writes) & WEAVE_ALL_REGS) | WEAVE_BIT(X86_RSP);
+    return ((fx.reads | fx.writes) & w->isa->all) | w->isa->reserved;
 }
 
-weave_scratch weave_scratch_begin(weaver *w, const isa_insn *in, uint16_t allowed, bool plain)
+weave_scratch weave_scratch_begin(weaver *w, const isa_insn *in, isa_regs allowed, bool plain)
 {
-    uint16_t free = allowed & ~used_regs(w, in);
+    isa_regs free = w->isa->all & allowed & ~used_regs(w, in);
     if (!free) {
         weave_fail(w, INL_ERR_UNSUPPORTED, "no register is left to move an instruction with");
         return (weave_scratch){ISA_NO_REG, plain};
     }
-    if (!plain) return (weave_scratch){(uint8_t)weave_take(w, (uint16_t)~free, ISA_NO_REG), false};
-    unsigned reg = (unsigned)__builtin_ctz(free);
-    x86_store(w->c, 8, weave_slot_addr(reg), reg);
+    if (!plain) return (weave_scratch){(uint8_t)weave_take(w, ~free, ISA_NO_REG), false};
+    unsigned reg = (unsigned)__builtin_ctzll(free);
+    weave_slot_store(w, reg);
     return (weave_scratch){(uint8_t)reg, true};
 }
 
@@ -34,59 +34,47 @@ void weave_scratch_mark(weaver *w, weave_map_entry *entry, weave_scratch s)
     entry->code_at = (uint32_t)w->c->at;
     entry->scratch = s.reg;
     if (s.plain) {
-        entry->spilled = (uint16_t)WEAVE_BIT(s.reg);
+        entry->spilled = WEAVE_BIT(s.reg);
         return;
     }
-    entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-    entry->junk = (uint16_t) ~(w->st.in_slot | w->st.in_reg);
+    entry->spilled = w->st.in_slot & ~w->st.in_reg;
+    entry->junk = w->isa->all & ~(w->st.in_slot | w->st.in_reg);
     entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
 }
 
 void weave_scratch_end(weaver *w, weave_scratch s)
 {
-    if (s.plain) x86_load(w->c, 8, s.reg, weave_slot_addr(s.reg));
+    if (s.plain) weave_slot_load(w, s.reg, s.reg);
     else weave_unlock(w, s.reg);
 }
 
 static bool copy_far(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
 {
-    weave_scratch s = weave_scratch_begin(w, in, WEAVE_ALL_REGS, plain);
+    weave_scratch s = weave_scratch_begin(w, in, w->isa->all, plain);
     if (s.reg == ISA_NO_REG) return false;
-    x86_mov_ri(w->c, s.reg, in->target);
-    uint8_t out[16], len;
+    w->isa->set(w->c, s.reg, in->target);
+    uint8_t out[ISA_MAX_INSN + 1], len;
     if (!w->run->isa->rebase(in, s.reg, out, &len)) {
         weave_fail(w, INL_ERR_UNSUPPORTED, "a PC-relative instruction cannot be moved that far");
         return false;
     }
     weave_scratch_mark(w, entry, s);
-    x86_bytes(w->c, out, len);
+    isa_put(w->c, out, len);
     weave_scratch_end(w, s);
     return true;
 }
 
-/* Whether the instruction may be one of the special ones: cheap, errs on the safe side. */
-static inline bool maybe_special(const isa_insn *in)
-{
-    uint8_t op = in->raw[in->opcode_at];
-    if (op == 0x8e || op == 0xa9 || op == 0xae) return true;
-    for (unsigned i = 0; i < in->opcode_at; i++)
-        if (in->raw[i] == 0x65) return true;
-    return false;
-}
-
 static bool copy(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
 {
-    x86_code *c = w->c;
+    isa_code *c = w->c;
     uint8_t len;
-    if (maybe_special(in)) {
-        int done = weave_copy_gs(w, in, entry, plain);
-        if (done) return done > 0;
-    }
-    if (c->full || c->size - c->at < 16) {
+    int special = w->isa->copy_special(w, in, entry, plain);
+    if (special) return special > 0;
+    if (c->full || c->size - c->at < ISA_MAX_INSN + 1) {
         c->full = true;
         return true;
     }
-    switch (w->run->isa->relocate(in, x86_here(c), c->write + c->at, &len)) {
+    switch (w->run->isa->relocate(in, isa_here(c), c->write + c->at, &len)) {
     case ISA_MOVE_COPIED: c->at += len; return true;
     case ISA_MOVE_FAR: return copy_far(w, in, entry, plain);
     default: weave_fail(w, INL_ERR_UNSUPPORTED, "a branch where none was expected"); return false;

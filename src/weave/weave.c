@@ -1,6 +1,6 @@
-/* Weaving a run for x86-64: the entry, the fast path of a run without snippets, and the main loop of
+/* Weaving a run: the entry, the fast path of a run without snippets, and the main loop of
  * one with snippets. weaver.h tells how the work is divided. */
-#include "weave/x86_64/weaver.h"
+#include "weave/weaver.h"
 
 static bool is_plain(const weave_run *run)
 {
@@ -64,8 +64,8 @@ static void weave_plainly(weaver *w)
             return;
         }
     }
-    w->out->entry_regs = WEAVE_ALL_REGS;
-    w->out->entry_flags = X86_ARITH;
+    w->out->entry_regs = w->isa->all;
+    w->out->entry_flags = w->isa->flags;
     finish(w, entry);
     w->out->cold_at = (uint32_t)w->c->at;
 }
@@ -104,7 +104,7 @@ static void save_tree(weaver *w, const snippet *s)
         weave_val v = address ? weave_ea(w, s->index, ISA_NO_REG) : weave_eval(w, s, ISA_NO_REG);
         weave_in_reg(w, &v, 0);
         unsigned temp = weave_temp_take(w);
-        x86_store(w->c, 8, weave_temp_addr(temp), v.reg);
+        weave_temp_store(w, temp, v.reg);
         weave_drop(w, v);
         w->saved[w->saved_count++] = (weave_saved){address ? SNIPPET_EA : s->kind, (uint8_t)temp, s->index, s->value};
     }
@@ -132,7 +132,7 @@ static void emit_taken_list(weaver *w, const weave_insn *insn)
 
 struct weave_side {
     weave_side *next;
-    x86_label from;
+    isa_label from;
     uint32_t index;
     weave_state st;
 };
@@ -146,20 +146,15 @@ static void emit_side(weaver *w, uint32_t i)
         weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
         return;
     }
-    *side = (weave_side){NULL, x86_jcc_label(w->c, w->run->insns[i].in.cond, 4), i, w->st};
+    *side = (weave_side){NULL, w->isa->branch(w->c, w->run->insns[i].in.cond, false), i, w->st};
     *w->sides_end = side;
     w->sides_end = &side->next;
 }
 
-void weave_bind_cold(weaver *w, x86_label l)
+void weave_bind_cold(weaver *w, isa_label l)
 {
-    if (!w->main) {
-        x86_bind(w->c, l);
-        return;
-    }
-    x86_code *from = w->main;
-    if (l.width == 4 && !x86_patch_rel32(from->write + l.at, from->exec + l.at, x86_here(w->c)))
-        from->unreachable = true;
+    if (w->main) w->isa->bind_to(w->main, l, isa_here(w->c));
+    else w->isa->bind(w->c, l);
 }
 
 static void emit_sides(weaver *w)
@@ -183,20 +178,11 @@ static void emit_taken_edge(weaver *w, uint32_t i)
 {
     const isa_insn *in = &w->run->insns[i].in;
     weave_state from = w->st;
-    x86_label over;
-    if (in->flow == ISA_FLOW_COND) {
-        over = x86_jcc_label(w->c, in->cond ^ 1u, 4);
-    } else { /* loop, jrcxz: to the code behind a jump that is taken otherwise */
-        uint8_t bytes[16];
-        unsigned len = in->len;
-        for (unsigned k = 0; k < len; k++) bytes[k] = in->raw[k];
-        bytes[len - 1] = 5;
-        x86_bytes(w->c, bytes, len);
-        over = x86_jmp_label(w->c, 4);
-    }
+    bool on_flags = in->flow == ISA_FLOW_COND;
+    isa_label over = on_flags ? w->isa->branch_unless(w->c, in->cond, false) : w->isa->branch_unless_taken(w, in);
     emit_taken_list(w, &w->run->insns[i]);
     exit_to(w, in->target);
-    x86_bind(w->c, over);
+    w->isa->bind(w->c, over);
     w->st = from;
 }
 
@@ -204,8 +190,8 @@ static void emit_taken_edge(weaver *w, uint32_t i)
 static void note_state(const weaver *w, weave_map_entry *entry)
 {
     entry->code_at = (uint32_t)w->c->at;
-    entry->spilled = w->st.in_slot & (uint16_t)~w->st.in_reg;
-    entry->junk = (uint16_t) ~(w->st.in_slot | w->st.in_reg);
+    entry->spilled = w->st.in_slot & ~w->st.in_reg;
+    entry->junk = w->isa->all & ~(w->st.in_slot | w->st.in_reg);
     entry->flags_saved = w->st.flags_slot && !w->st.flags_hw;
 }
 
@@ -246,7 +232,7 @@ static void weave_fully(weaver *w)
         weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
         return;
     }
-    w->st = (weave_state){WEAVE_ALL_REGS, 0, true, false};
+    w->st = (weave_state){w->isa->all, 0, true, false};
     for (uint32_t i = 0; i < run->insn_count && !w->status && !w->c->full; i++, entry++) {
         entry->app = run->insns[i].in.addr;
         entry->snippets_at = (uint32_t)w->c->at;
@@ -273,13 +259,16 @@ static void weave_fully(weaver *w)
     if (w->main) w->c = w->main;
 }
 
-inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options,
-                         struct x86_code *code, weave_output *out, inl_error *e)
+inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options, isa_code *code,
+                         weave_output *out, inl_error *e)
 {
     static const weave_options no_options;
     weaver w;
     __builtin_memset(&w, 0, sizeof w);
     __builtin_memset(out, 0, sizeof *out);
+    w.isa = weave_isa_of(run->isa);
+    if (!w.isa)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: the weaver does not know this instruction set", run->isa->name);
     w.run = run, w.engine = engine, w.c = code, w.out = out;
     w.opt = options ? options : &no_options;
     w.rng = w.opt->seed * 2654435761u | 1;

@@ -1,16 +1,9 @@
 /* Expressions: a value is a constant, a scratch register, a register of the program that is only
  * looked at, or parked in a frame temporary while registers are short. Values are 64 bits. Operands
  * are evaluated from left to right. */
-#include "weave/x86_64/weaver.h"
+#include "weave/weaver.h"
 
-enum { PARK_FROM = 7 }; /* locked registers from which on a pending operand is parked */
-
-static unsigned locked_count(const weaver *w)
-{
-    unsigned n = 0;
-    for (unsigned r = 0; r < X86_REGS; r++) n += w->lock[r] != 0;
-    return n;
-}
+static unsigned locked_count(const weaver *w) { return (unsigned)__builtin_popcountll(w->locked); }
 
 void weave_drop(weaver *w, weave_val v)
 {
@@ -20,25 +13,25 @@ void weave_drop(weaver *w, weave_val v)
 
 void weave_park(weaver *w, weave_val *v)
 {
-    if ((v->kind != WEAVE_REG && v->kind != WEAVE_PROG) || locked_count(w) < PARK_FROM) return;
+    if ((v->kind != WEAVE_REG && v->kind != WEAVE_PROG) || locked_count(w) < w->isa->park_from) return;
     unsigned temp = weave_temp_take(w);
-    x86_store(w->c, 8, weave_temp_addr(temp), v->reg);
+    weave_temp_store(w, temp, v->reg);
     weave_drop(w, *v);
     *v = (weave_val){WEAVE_TEMP, 0, (uint8_t)temp, 0};
 }
 
-void weave_own(weaver *w, weave_val *v, uint16_t avoid, unsigned hint)
+void weave_own(weaver *w, weave_val *v, isa_regs avoid, unsigned hint)
 {
     if (v->kind == WEAVE_REG && w->lock[v->reg] == 1 && !(avoid & WEAVE_BIT(v->reg))) return;
     unsigned reg = weave_take(w, avoid, hint);
-    if (v->kind == WEAVE_IMM) x86_mov_ri(w->c, reg, v->imm);
-    else if (v->kind == WEAVE_TEMP) x86_load(w->c, 8, reg, weave_temp_addr(v->temp));
-    else x86_mov_rr(w->c, 8, reg, v->reg);
+    if (v->kind == WEAVE_IMM) w->isa->set(w->c, reg, v->imm);
+    else if (v->kind == WEAVE_TEMP) weave_temp_load(w, reg, v->temp);
+    else w->isa->move(w->c, reg, v->reg);
     weave_drop(w, *v);
     *v = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
 }
 
-void weave_in_reg(weaver *w, weave_val *v, uint16_t avoid)
+void weave_in_reg(weaver *w, weave_val *v, isa_regs avoid)
 {
     bool held = v->kind == WEAVE_REG || v->kind == WEAVE_PROG;
     if (!held || avoid & WEAVE_BIT(v->reg)) weave_own(w, v, avoid, ISA_NO_REG);
@@ -50,9 +43,9 @@ void weave_into(weaver *w, weave_val *v, unsigned reg)
     if (v->kind == WEAVE_REG && v->reg == reg) return;
     weave_claim(w, reg);
     weave_lock(w, reg);
-    if (v->kind == WEAVE_IMM) x86_mov_ri(w->c, reg, v->imm);
-    else if (v->kind == WEAVE_TEMP) x86_load(w->c, 8, reg, weave_temp_addr(v->temp));
-    else if (v->reg != reg) x86_mov_rr(w->c, 8, reg, v->reg);
+    if (v->kind == WEAVE_IMM) w->isa->set(w->c, reg, v->imm);
+    else if (v->kind == WEAVE_TEMP) weave_temp_load(w, reg, v->temp);
+    else if (v->reg != reg) w->isa->move(w->c, reg, v->reg);
     weave_drop(w, *v);
     *v = (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
 }
@@ -67,27 +60,26 @@ weave_val weave_reg_value(weaver *w, unsigned reg, unsigned hint)
             return (weave_val){WEAVE_PROG, (uint8_t)reg, 0, 0};
         }
         unsigned copy = weave_take(w, WEAVE_BIT(reg), hint);
-        x86_mov_rr(w->c, 8, copy, reg);
+        w->isa->move(w->c, copy, reg);
         return (weave_val){WEAVE_REG, (uint8_t)copy, 0, 0};
     }
     unsigned r = weave_take(w, 0, hint);
-    x86_load(w->c, 8, r, weave_slot_addr(reg));
+    weave_slot_load(w, r, reg);
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
-static weave_val load_gs(weaver *w, int32_t offset, unsigned hint)
+static weave_val load_frame(weaver *w, int32_t offset, unsigned hint)
 {
     unsigned r = weave_take(w, 0, hint);
-    x86_load(w->c, 8, r, x86_gs(offset));
+    w->isa->frame_load(w->c, r, offset);
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
-static weave_val load_via(weaver *w, weave_val at, int32_t disp, unsigned size, bool is_signed, unsigned hint)
+weave_val weave_load(weaver *w, weave_val at, int32_t disp, unsigned size, bool is_signed, unsigned hint)
 {
     weave_in_reg(w, &at, 0);
     unsigned r = at.kind == WEAVE_REG && w->lock[at.reg] == 1 ? at.reg : weave_take(w, 0, hint);
-    if (is_signed && size < 8) x86_load_sx(w->c, size, r, x86_at(at.reg, disp));
-    else x86_load(w->c, size, r, x86_at(at.reg, disp));
+    w->isa->load(w->c, size, is_signed && size < 8, r, at.reg, disp);
     if (r != at.reg) weave_drop(w, at);
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
@@ -97,11 +89,11 @@ static weave_val eval_load(weaver *w, const snippet *s, unsigned hint)
     const snippet *at = s->a;
     int32_t disp = 0;
     if (at->kind == SNIPPET_BINARY && at->op == SNIPPET_ADD && at->b->kind == SNIPPET_CONST &&
-        at->b->value == (uint64_t)(int32_t)at->b->value) {
+        w->isa->reaches((int64_t)at->b->value)) {
         disp = (int32_t)at->b->value;
         at = at->a;
     }
-    return load_via(w, weave_eval(w, at, hint), disp, s->size, s->is_signed, hint);
+    return weave_load(w, weave_eval(w, at, hint), disp, s->size, s->is_signed, hint);
 }
 
 static weave_val eval_store(weaver *w, const snippet *s)
@@ -110,10 +102,10 @@ static weave_val eval_store(weaver *w, const snippet *s)
     if (s->b->kind != SNIPPET_CONST) weave_park(w, &at);
     weave_val v = weave_eval(w, s->b, ISA_NO_REG);
     weave_in_reg(w, &at, 0);
-    bool done = v.kind == WEAVE_IMM && x86_store_imm(w->c, s->size, x86_at(at.reg, 0), (int64_t)v.imm);
+    bool done = v.kind == WEAVE_IMM && w->isa->store_constant(w->c, s->size, at.reg, 0, v.imm);
     if (!done) {
         weave_in_reg(w, &v, 0);
-        x86_store(w->c, s->size, x86_at(at.reg, 0), v.reg);
+        w->isa->store(w->c, s->size, at.reg, 0, v.reg);
     }
     weave_drop(w, v);
     weave_drop(w, at);
@@ -123,39 +115,23 @@ static weave_val eval_store(weaver *w, const snippet *s)
 static weave_val eval_set_reg(weaver *w, const snippet *s)
 {
     unsigned reg = s->reg;
-    if (reg >= X86_REGS) {
+    if (reg >= w->isa->reg_count) {
         weave_fail(w, INL_ERR_UNSUPPORTED, "this register cannot be assigned");
         return weave_imm(0);
     }
     weave_val v = weave_eval(w, s->a, ISA_NO_REG);
     weave_in_reg(w, &v, 0);
     if (!(w->st.in_reg & WEAVE_BIT(reg)) && !w->lock[reg]) { /* junk is in the register */
-        if (v.reg != reg) x86_mov_rr(w->c, 8, reg, v.reg);
-        w->st.in_reg |= (uint16_t)WEAVE_BIT(reg);
-        w->st.in_slot &= (uint16_t)~WEAVE_BIT(reg);
+        if (v.reg != reg) w->isa->move(w->c, reg, v.reg);
+        w->st.in_reg |= WEAVE_BIT(reg);
+        w->st.in_slot &= ~WEAVE_BIT(reg);
         weave_drop(w, v);
         return weave_imm(0);
     }
-    if (w->st.in_slot & WEAVE_BIT(reg)) x86_store(w->c, 8, weave_slot_addr(reg), v.reg);
-    if (w->st.in_reg & WEAVE_BIT(reg) && v.reg != reg) x86_mov_rr(w->c, 8, reg, v.reg);
+    if (w->st.in_slot & WEAVE_BIT(reg)) w->isa->frame_store(w->c, weave_slot_at(w, reg), v.reg);
+    if (w->st.in_reg & WEAVE_BIT(reg) && v.reg != reg) w->isa->move(w->c, reg, v.reg);
     weave_drop(w, v);
     return weave_imm(0);
-}
-
-static weave_val eval_cycles(weaver *w)
-{
-    weave_flags_clobber(w);
-    weave_fixed a = weave_fixed_begin(w, X86_RAX), d = weave_fixed_begin(w, X86_RDX);
-    unsigned temp = weave_temp_take(w);
-    x86_rdtsc(w->c);
-    x86_shift_ri(w->c, X86_SHL, 8, X86_RDX, 32);
-    x86_alu_rr(w->c, X86_OR, 8, X86_RAX, X86_RDX);
-    x86_store(w->c, 8, weave_temp_addr(temp), X86_RAX);
-    weave_fixed_end(w, d);
-    weave_fixed_end(w, a);
-    weave_val v = {WEAVE_TEMP, 0, (uint8_t)temp, 0};
-    weave_in_reg(w, &v, 0);
-    return v;
 }
 
 static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
@@ -164,18 +140,18 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     switch (s->kind) {
     case SNIPPET_CONST: return weave_imm(s->value);
     case SNIPPET_REG:
-        if (s->reg < X86_REGS) return weave_reg_value(w, s->reg, hint);
+        if (s->reg < w->isa->reg_count) return weave_reg_value(w, s->reg, hint);
         weave_fail(w, INL_ERR_UNSUPPORTED, "this register cannot be read");
         return weave_imm(0);
     case SNIPPET_PC: return weave_imm(in->addr);
     case SNIPPET_FALLTHROUGH: return weave_imm(in->addr + in->len);
-    case SNIPPET_THREAD: return load_gs(w, WEAVE_OFF(thread_number), hint);
-    case SNIPPET_COUNTER: return load_gs(w, WEAVE_COUNTERS + 8 * (int32_t)s->index, hint);
-    case SNIPPET_RETVAL:
-    case SNIPPET_SYSCALL_NR: return weave_reg_value(w, X86_RAX, hint);
-    case SNIPPET_RETADDR: return load_via(w, weave_reg_value(w, X86_RSP, hint), 0, 8, false, hint);
-    case SNIPPET_CYCLES: return eval_cycles(w);
-    case SNIPPET_FLAGS: return weave_flags_value(w, hint);
+    case SNIPPET_THREAD: return load_frame(w, w->isa->frame.thread_number, hint);
+    case SNIPPET_COUNTER: return load_frame(w, w->isa->frame.counters + 8 * (int32_t)s->index, hint);
+    case SNIPPET_RETVAL: return weave_reg_value(w, w->isa->abi.result, hint);
+    case SNIPPET_SYSCALL_NR: return weave_reg_value(w, w->isa->abi.syscall_number, hint);
+    case SNIPPET_RETADDR: return w->isa->return_address(w, hint);
+    case SNIPPET_CYCLES: return w->isa->cycles(w);
+    case SNIPPET_FLAGS: return w->isa->flags_value(w, hint);
     case SNIPPET_EA: return weave_ea(w, s->index, hint);
     case SNIPPET_ELEMENT_EA: return weave_element_ea(w, s, hint);
     case SNIPPET_ELEMENT_ACTIVE: return weave_element_active(w, s, hint);
@@ -186,7 +162,7 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_EXECUTES: return weave_executes(w, hint);
     case SNIPPET_REP_COUNT: return weave_rep_count(w, hint);
     case SNIPPET_ARG: return weave_arg(w, s, hint);
-    case SNIPPET_CONTEXT: return weave_context_value(w, hint);
+    case SNIPPET_CONTEXT: return w->isa->context(w, hint);
     default: weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet node that has no value here"); return weave_imm(0);
     }
 }
@@ -205,7 +181,7 @@ bool weave_saved_value(weaver *w, const snippet *s, unsigned hint, weave_val *v)
     const weave_saved *saved = w->after ? weave_saved_find(w, s) : NULL;
     if (!saved) return false;
     unsigned r = weave_take(w, 0, hint);
-    x86_load(w->c, 8, r, weave_temp_addr(saved->temp));
+    weave_temp_load(w, r, saved->temp);
     *v = (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
     return true;
 }

@@ -1,10 +1,10 @@
 /* What each point of the run reads, the liveness that follows from it, and what the program's
  * instructions do to the weaver's state. */
-#include "weave/x86_64/weaver.h"
+#include "weave/weaver.h"
 
 #include <string.h>
 
-static const cfg_need everything = {WEAVE_ALL_REGS, X86_ARITH};
+static cfg_need everything(const weaver *w) { return (cfg_need){w->isa->all, w->isa->flags}; }
 
 static cfg_need join(cfg_need a, cfg_need b) { return (cfg_need){a.regs | b.regs, a.flags | b.flags}; }
 
@@ -26,52 +26,37 @@ static cfg_need reads_of_size(const weaver *w, const isa_insn *in, unsigned inde
     int n = w->run->isa->memory(in, mem);
     if ((int)index >= n || !(mem[index].bits & ISA_MEM_VARIABLE)) return (cfg_need){0, 0};
     cfg_need need = regs_of_mem(w, in, index);
-    need.regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX);
+    need.regs |= w->isa->size_regs;
     return need;
 }
-
-static cfg_need reads_of_predicate(const weaver *w, const isa_insn *in)
-{
-    (void)w;
-    int cond = weave_predicate_cond(in);
-    if (cond >= 0) return (cfg_need){0, x86_cond_flags((unsigned)cond)};
-    return (cfg_need){in->bits & ISA_BIT_REP ? WEAVE_BIT(X86_RCX) : 0, 0};
-}
-
-static cfg_need reads_of_taken(const isa_insn *in)
-{
-    if (in->flow == ISA_FLOW_COND) return (cfg_need){0, x86_cond_flags(in->cond)};
-    if (in->flow == ISA_FLOW_COND_REG) return (cfg_need){WEAVE_BIT(X86_RCX), X86_ZF};
-    return (cfg_need){0, 0};
-}
-
-static const uint8_t arg_regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
 
 static cfg_need reads_of_node(const weaver *w, const snippet *s, const weave_insn *insn)
 {
     cfg_need none = {0, 0};
+    const weave_abi *abi = &w->isa->abi;
     switch (s->kind) {
     case SNIPPET_REG:
     case SNIPPET_REG_REF:
-    case SNIPPET_SET_REG: return (cfg_need){1ull << s->reg & WEAVE_ALL_REGS, 0};
-    case SNIPPET_FLAGS: return (cfg_need){0, X86_ARITH};
+    case SNIPPET_SET_REG: return (cfg_need){WEAVE_BIT(s->reg) & w->isa->all, 0};
+    case SNIPPET_FLAGS: return (cfg_need){0, w->isa->flags};
     case SNIPPET_EA:
     case SNIPPET_ELEMENT_EA:
     case SNIPPET_MEM_VALUE: return regs_of_mem(w, &insn->in, s->index);
     case SNIPPET_ACCESS_SIZE: return reads_of_size(w, &insn->in, s->index);
-    case SNIPPET_TAKEN: return reads_of_taken(&insn->in);
+    case SNIPPET_TAKEN: return w->isa->branch_reads(&insn->in);
     case SNIPPET_TARGET: { /* of an indirect branch: whatever it reads */
         isa_effects fx;
         w->run->isa->effects(&insn->in, &fx);
-        return (cfg_need){fx.reads & WEAVE_ALL_REGS, 0};
+        return (cfg_need){fx.reads & w->isa->all, 0};
     }
-    case SNIPPET_ARG: return (cfg_need){WEAVE_BIT(s->index < 6 ? arg_regs[s->index] : X86_RSP), 0};
-    case SNIPPET_RETVAL:
-    case SNIPPET_SYSCALL_NR: return (cfg_need){WEAVE_BIT(X86_RAX), 0};
-    case SNIPPET_RETADDR: return (cfg_need){WEAVE_BIT(X86_RSP), 0};
-    case SNIPPET_CONTEXT: return everything;
-    case SNIPPET_EXECUTES: return reads_of_predicate(w, &insn->in);
-    case SNIPPET_REP_COUNT: return (cfg_need){WEAVE_BIT(X86_RCX), 0};
+    case SNIPPET_ARG:
+        return (cfg_need){WEAVE_BIT(s->index < abi->arg_count ? abi->args[s->index] : w->isa->isa->stack_reg), 0};
+    case SNIPPET_RETVAL: return (cfg_need){WEAVE_BIT(abi->result), 0};
+    case SNIPPET_SYSCALL_NR: return (cfg_need){WEAVE_BIT(abi->syscall_number), 0};
+    case SNIPPET_RETADDR: return (cfg_need){abi->return_address, 0};
+    case SNIPPET_CONTEXT: return everything(w);
+    case SNIPPET_EXECUTES: return w->isa->predicate_reads(&insn->in);
+    case SNIPPET_REP_COUNT: return (cfg_need){w->isa->count_reg, 0};
     default: return none;
     }
 }
@@ -92,25 +77,23 @@ static cfg_need reads_of_list(const weaver *w, const weave_list *list, const wea
     cfg_need need = {0, 0};
     for (const weave_insert *n = list->first; n; n = n->next) {
         need = join(need, weave_reads(w, n->code, insn));
-        if (n->predicated) need = join(need, reads_of_predicate(w, &insn->in));
+        if (n->predicated) need = join(need, w->isa->predicate_reads(&insn->in));
     }
     return need;
 }
 
-static bool may_fault(const isa_insn *in)
+bool weave_may_fault(const weaver *w, const isa_insn *in)
 {
-    if (in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP)) return true;
-    uint8_t op = in->raw[in->opcode_at]; /* div, idiv */
-    return (op == 0xf6 || op == 0xf7) && in->modrm_at && (in->raw[in->modrm_at] >> 3 & 7) >= 6;
+    return in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP) || w->isa->may_fault(in);
 }
 
 cfg_need weave_wanted_at(const weaver *w, uint64_t target)
 {
-    cfg_need need = everything;
+    cfg_need need = everything(w);
     if (w->engine->live_at && !(w->opt->stress & WEAVE_STRESS_NO_DEAD)) {
         w->engine->live_at(w->engine->arg, target, &need.regs, &need.flags);
-        need.regs &= WEAVE_ALL_REGS;
-        need.flags &= X86_ARITH;
+        need.regs &= w->isa->all;
+        need.flags &= w->isa->flags;
     }
     return need;
 }
@@ -120,19 +103,19 @@ cfg_need weave_wanted_at(const weaver *w, uint64_t target)
 cfg_need weave_wanted_taken(const weaver *w, const weave_insn *insn)
 {
     unsigned flow = insn->in.flow;
-    if (flow != ISA_FLOW_COND && flow != ISA_FLOW_COND_REG) return everything;
+    if (flow != ISA_FLOW_COND && flow != ISA_FLOW_COND_REG) return everything(w);
     return join(weave_wanted_at(w, insn->in.target), reads_of_list(w, &insn->taken, insn));
 }
 
 static cfg_need wanted_behind(const weaver *w, uint32_t i)
 {
-    cfg_need need = everything;
+    cfg_need need = everything(w);
     unsigned flow = w->run->insns[i].in.flow;
     bool leaves = flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND || flow == ISA_FLOW_RETURN ||
                   flow == ISA_FLOW_JUMP_IND;
     if (!leaves || !w->engine->live_behind) return need;
     w->engine->live_behind(w->engine->arg, w->run, i, &need.regs, &need.flags);
-    return (cfg_need){need.regs & WEAVE_ALL_REGS, need.flags & X86_ARITH};
+    return (cfg_need){need.regs & w->isa->all, need.flags & w->isa->flags};
 }
 
 static bool falls_through(unsigned flow)
@@ -149,11 +132,11 @@ static cfg_step insn_step(weaver *w, uint32_t i)
     if (insn->elided) return s;
     s.reads = (cfg_need){fx->reads, fx->flags_read};
     s.kills = (cfg_need){fx->kills, fx->flags_kill};
-    s.may_fault = may_fault(&insn->in);
+    s.may_fault = weave_may_fault(w, &insn->in);
     if (insn->in.flow == ISA_FLOW_NEXT) return s;
     s.exits = true;
     s.ends = !falls_through(insn->in.flow);
-    s.exit = everything;
+    s.exit = everything(w);
     bool direct = insn->in.flow == ISA_FLOW_JUMP || insn->in.flow == ISA_FLOW_COND ||
                   insn->in.flow == ISA_FLOW_COND_REG;
     if (direct) s.exit = weave_wanted_at(w, insn->in.target);
@@ -165,7 +148,7 @@ static cfg_step insn_step(weaver *w, uint32_t i)
 
 weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const weave_list *list)
 {
-    weaver w = {.run = run};
+    weaver w = {.run = run, .isa = weave_isa_of(run->isa)};
     cfg_need need = reads_of_list(&w, list, insn);
     return (weave_need){need.regs, need.flags};
 }
@@ -194,15 +177,16 @@ static void find_effects(weaver *w, uint32_t i)
 {
     isa_effects fx;
     w->run->isa->effects(&w->run->insns[i].in, &fx);
-    /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some
-     * processors; what the program would see there is kept. (Logic and shifts compute them.) */
-    if (fx.flags_undefined & X86_SF) fx.flags_kill &= ~fx.flags_undefined;
-    w->fx[i] = (weave_fx){(uint16_t)fx.reads,
-                          (uint16_t)fx.writes,
-                          (uint16_t)fx.kills,
-                          fx.flags_read & X86_ARITH,
-                          (fx.flags_written | fx.flags_undefined) & X86_ARITH,
-                          fx.flags_kill & X86_ARITH};
+    /* What the program would see there is kept. */
+    if (fx.flags_undefined & w->isa->flags_unsettled) fx.flags_kill &= ~fx.flags_undefined;
+    isa_regs all = w->isa->all;
+    uint32_t flags = w->isa->flags;
+    w->fx[i] = (weave_fx){fx.reads & all,
+                          fx.writes & all,
+                          fx.kills & all,
+                          fx.flags_read & flags,
+                          (fx.flags_written | fx.flags_undefined) & flags,
+                          fx.flags_kill & flags};
 }
 
 /* An upper bound of the number of steps. */
@@ -230,14 +214,14 @@ bool weave_analyse(weaver *w)
     for (uint32_t i = 0; i < n; i++) find_effects(w, i);
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
-    cfg_need end = everything; /* not asked for where control does not get: behind a call, a return */
+    cfg_need end = everything(w); /* not asked for where control does not get: behind a call, a return */
     if (last->elided) end = weave_wanted_at(w, last->in.target);
     else if (falls_through(last->in.flow)) end = weave_wanted_at(w, last->in.addr + last->in.len);
     w->live[count] = (cfg_live){end, end};
-    cfg_liveness(steps, count, everything, w->live);
+    cfg_liveness(steps, count, everything(w), w->live);
     for (uint32_t i = 0; w->opt->hide_dead && i <= count; i++) w->live[i].seen = w->live[i].live;
     if (w->opt->stress & WEAVE_STRESS_NO_DEAD)
-        for (uint32_t i = 0; i <= count; i++) w->live[i] = (cfg_live){everything, everything};
+        for (uint32_t i = 0; i <= count; i++) w->live[i] = (cfg_live){everything(w), everything(w)};
     w->out->entry_regs = w->live[0].seen.regs;
     w->out->entry_flags = w->live[0].seen.flags;
     return true;
@@ -254,9 +238,9 @@ void weave_set_point(weaver *w, uint32_t insn, bool after)
 
 void weave_restore_all(weaver *w)
 {
-    if (w->living.flags & X86_ARITH) weave_flags_to_hw(w);
-    uint32_t back = (uint32_t)w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg;
-    for (; back; back &= back - 1) weave_to_reg(w, (unsigned)__builtin_ctz(back));
+    if (w->living.flags & w->isa->flags) weave_flags_to_hw(w);
+    isa_regs back = w->living.regs & w->st.in_slot & ~w->st.in_reg;
+    for (; back; back &= back - 1) weave_to_reg(w, (unsigned)__builtin_ctzll(back));
 }
 
 static void at_instruction(weaver *w, uint32_t i)
@@ -273,7 +257,7 @@ bool weave_prepare_side(weaver *w, uint32_t i)
     const isa_insn *in = &w->run->insns[i].in;
     if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first) return false;
     at_instruction(w, i);
-    if (!(w->living.regs & w->st.in_slot & ~(uint32_t)w->st.in_reg) && !weave_side_counts(w, i)) return false;
+    if (!(w->living.regs & w->st.in_slot & ~w->st.in_reg) && !weave_side_counts(w, i)) return false;
     weave_flags_to_hw(w);
     return true;
 }
@@ -287,22 +271,22 @@ void weave_prepare(weaver *w, uint32_t i)
         weave_restore_all(w);
         return;
     }
-    bool kept = fx->flags_touched && behind->seen.flags & X86_ARITH & ~(uint32_t)fx->flags_kill;
+    bool kept = fx->flags_touched && behind->seen.flags & w->isa->flags & ~fx->flags_kill;
     if (fx->flags_read || kept) weave_flags_to_hw(w);
-    uint32_t regs = fx->reads | (fx->writes & ~(uint32_t)fx->kills & (uint32_t)behind->seen.regs);
-    regs &= ~(uint32_t)w->st.in_reg;
-    for (; regs; regs &= regs - 1) weave_to_reg(w, (unsigned)__builtin_ctz(regs));
+    isa_regs regs = fx->reads | (fx->writes & ~fx->kills & behind->seen.regs);
+    regs &= ~w->st.in_reg;
+    for (; regs; regs &= regs - 1) weave_to_reg(w, (unsigned)__builtin_ctzll(regs));
 }
 
 void weave_executed(weaver *w, uint32_t i)
 {
     const weave_fx *fx = &w->fx[i];
     if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) { /* the engine's code may use the slots */
-        w->st = (weave_state){WEAVE_ALL_REGS, 0, true, false};
+        w->st = (weave_state){w->isa->all, 0, true, false};
         return;
     }
     w->st.in_reg |= fx->writes;
-    w->st.in_slot &= (uint16_t)~fx->writes;
+    w->st.in_slot &= ~fx->writes;
     if (fx->flags_touched) {
         w->st.flags_hw = true;
         w->st.flags_slot = false;
