@@ -98,9 +98,9 @@ static uint64_t map_shared(size_t size) { return inl_region_map(0, size, PROT_RE
 static void own(const jit_arena *a, bool add)
 {
     uint64_t pieces = (uint64_t)a->code;
-    jit_memory_own(a->exec, a->exec + a->size, add);
-    jit_memory_own((uint64_t)a->write, (uint64_t)a->write + a->size, add);
-    jit_memory_own(pieces, pieces + 2 * sizeof(jit_piece) * a->max_pieces, add);
+    run_own_locked(a->exec, a->exec + a->size, add);
+    run_own_locked((uint64_t)a->write, (uint64_t)a->write + a->size, add);
+    run_own_locked(pieces, pieces + 2 * sizeof(jit_piece) * a->max_pieces, add);
 }
 
 static jit_arena *free_slot(void)
@@ -289,10 +289,10 @@ void jit_cache_retire(void)
 static uint64_t oldest_epoch(void)
 {
     uint64_t oldest = jit.epoch;
-    for (const jit_thread *t = jit.threads; t; t = t->next) {
-        uint64_t e = __atomic_load_n(&t->epoch, __ATOMIC_ACQUIRE);
-        bool holds = e && !__atomic_load_n(&t->in_gate, __ATOMIC_ACQUIRE);
-        if (t->unlinked) return 0;
+    for (const run_thread *t = run_here.threads; t; t = t->next) {
+        uint64_t e = __atomic_load_n(&jit_of(t)->epoch, __ATOMIC_ACQUIRE);
+        bool holds = e && !__atomic_load_n(&jit_of(t)->in_gate, __ATOMIC_ACQUIRE);
+        if (jit_of(t)->unlinked) return 0;
         if (holds && e < oldest) oldest = e;
     }
     return oldest;
@@ -337,7 +337,7 @@ inl_status jit_cache_init(inl_error *e)
         return inl_fail(e, INL_ERR_NO_MEMORY, "no memory for the code cache's tables");
     jit_meta_base = (uint8_t *)meta.at;
     meta_at = CHUNK;
-    jit_memory_own(meta.at, meta.at + meta.size, true);
+    run_own_locked(meta.at, meta.at + meta.size, true);
     return INL_OK;
 }
 

@@ -1,5 +1,5 @@
 /* What the files of the engine's core share: arenas, the metadata that belongs to translated code, and
- * a translation in the making. All under jit's lock unless said otherwise.
+ * a translation in the making. All under the process's lock unless said otherwise.
  *
  * An arena:
  *
@@ -77,7 +77,7 @@ void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 
 /* --- translate.c --- */
 /* As jit_lookup_or_translate; `continues`: entered by the exit of a run that was cut for length. */
-jit_fragment *jit_translate(jit_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
+jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code);
 
 /* One instruction, for one execution, from a page that is not guarded. */
@@ -89,7 +89,6 @@ void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o
 /* --- memory.c --- */
 /* As jit_memory_code, but later writes are not noticed; `check` stays as it is. */
 size_t jit_memory_peek(uint64_t addr, bool *check);
-uint64_t jit_memory_mapped_behind(uint64_t addr); /* bytes up to the end of what is mapped there, 0: nothing is */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
@@ -106,7 +105,7 @@ extern uint32_t jit_memory_written;
 /* --- ibl.c --- */
 bool jit_ibl_init(void);
 void jit_ibl_clear(void);                               /* at a flush: both tables, all threads */
-void jit_ibl_enter(jit_thread *, const jit_fragment *); /* into the thread's own first-level table */
+void jit_ibl_enter(run_thread *, const jit_fragment *); /* into the thread's own first-level table */
 
 /* --- a translation in the making (translate.c, lowering) --- */
 typedef struct jit_wanted_exit {
@@ -143,10 +142,8 @@ typedef struct jit_build {
 } jit_build;
 
 /* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
-bool jit_lower(void *build, x86_code *code, const weave_run *run, uint32_t i);
-bool jit_lower_exit(void *build, x86_code *code, uint64_t target);
-/* This thread of execution takes block `t`; the tool's TLS stays what it is. */
-void jit_arch_adopt(jit_thread *t);
+bool jit_lower(void *build, struct x86_code *code, const weave_run *run, uint32_t i);
+bool jit_lower_exit(void *build, struct x86_code *code, uint64_t target);
 /* The shared tails at an arena's start. */
 void jit_emit_tails(jit_arena *);
 enum { JIT_TAILS_ROOM = 128, JIT_STUB_BYTES = 17, JIT_LANDING_ROOM = 64 };
@@ -154,7 +151,7 @@ void jit_emit_stub(x86_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
 void jit_emit_landing(x86_code *, const jit_arena *, uint64_t app);
 /* At a body's entry: unless the program's memory still holds what the fragment was made from, to the dispatcher
- * with JIT_LEAVE_STALE. `begin` is what jit_emit_check_begin answered. */
+ * with RUN_LEAVE_STALE. `begin` is what jit_emit_check_begin answered. */
 size_t jit_emit_check_begin(x86_code *, uint64_t app, bool continues);
 void jit_emit_check(x86_code *, size_t begin, const uint8_t *bytes, uint64_t app, uint64_t size);
 void jit_emit_check_end(x86_code *);

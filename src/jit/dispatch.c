@@ -7,36 +7,22 @@
  */
 #include "base/log.h"
 #include "jit/core.h"
-#include "jit/kernel.h"
-#include "jit/x86_64/abi.h"
+#include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 jit_state jit;
 
-void jit_say(const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (jit.client.say) jit.client.say(jit.client.arg, text);
-    else inl_log(INL_LOG_TRANSLATE, "%s", text);
-}
-
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
-static void arrive(jit_thread *t)
+static void arrive(run_thread *t)
 {
-    __atomic_store_n(&t->epoch, 0, __ATOMIC_RELEASE);
-    if (t->unlinked) {
-        jit_relink(t->unlinked);
-        t->unlinked = NULL;
+    __atomic_store_n(&jit_of(t)->epoch, 0, __ATOMIC_RELEASE);
+    if (jit_of(t)->unlinked) {
+        jit_relink(jit_of(t)->unlinked);
+        jit_of(t)->unlinked = NULL;
     }
-    if (t->ibl_blocked) jit_ibl_unblock(t);
+    if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
 }
 
 /* At first every few dispatches, then ever more rarely: a program whose loops need more fragments than
@@ -51,44 +37,44 @@ static void stress(void)
 }
 
 /* What the thread left for; after it ctx is whole. Lock not held. */
-static void serve(jit_thread *t)
+static void serve(run_thread *t)
 {
     switch (t->leave) {
-    case JIT_LEAVE_SYSCALL: jit_syscall(t); break;
-    case JIT_LEAVE_SPECIAL: jit_special(t); break;
+    case RUN_LEAVE_SYSCALL: run_syscall(t); break;
+    case RUN_LEAVE_SPECIAL: run_special(t); break;
     default: break;
     }
 }
 
 /* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
  * delivery of signals. */
-static jit_fragment *next_fragment(jit_thread *t, bool indirect, bool continues)
+static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 {
     int signo = 0, code = 0;
-    if (jit_signal_waits(t)) {
-        inl_lock_release(&jit.lock);
-        jit_signal_deliver_pending(t);
-        inl_lock_take(&jit.lock);
+    if (run_signal_waits(t)) {
+        inl_lock_release(&run_here.lock);
+        run_signal_deliver_pending(t);
+        inl_lock_take(&run_here.lock);
         return NULL;
     }
-    uint32_t rights = jit_rights_open();
+    uint32_t rights = run_rights_open();
     if (jit_memory_written) jit_memory_take_writes();
     if (jit.options.stress) stress();
-    bool once = t->leave == JIT_LEAVE_STEP;
-    t->leave = JIT_LEAVE_START;
+    bool once = t->leave == RUN_LEAVE_STEP;
+    t->leave = RUN_LEAVE_START;
     jit_fragment *f = once ? jit_translate_once(t->ctx.pc, &signo, &code)
                            : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
-    jit_rights_close(rights);
+    run_rights_close(rights);
     if (f) return f;
-    if (once && !signo) t->leave = JIT_LEAVE_STEP;
-    inl_lock_release(&jit.lock);
-    if (signo) jit_signal_raise(t, signo, code, t->ctx.pc); /* otherwise others must leave the cache first */
-    inl_lock_take(&jit.lock);
+    if (once && !signo) t->leave = RUN_LEAVE_STEP;
+    inl_lock_release(&run_here.lock);
+    if (signo) run_signal_raise(t, signo, code, t->ctx.pc); /* otherwise others must leave the cache first */
+    inl_lock_take(&run_here.lock);
     return NULL;
 }
 
 /* Reading the counter may be forbidden to the thread. */
-static uint64_t cycles(const jit_thread *t) { return t->no_cycles ? 0 : jit_cycles(); }
+static uint64_t cycles(const run_thread *t) { return t->no_cycles ? 0 : run_cycles(); }
 
 /* It found its code changed. Another thread may have replaced it by now: that is done twice then. */
 static void drop_stale(uint64_t app, bool continues)
@@ -97,28 +83,27 @@ static void drop_stale(uint64_t app, bool continues)
     if (f) jit_drop_fragment(f);
 }
 
-uint64_t jit_dispatch(jit_thread *t)
+uint64_t jit_dispatch(run_thread *t)
 {
-    if (jit.native) return jit.native->dispatch(t);
     uint64_t begun = cycles(t);
     jit_exit *from = NULL;
-    inl_lock_take(&jit.lock);
-    uint64_t epoch = t->epoch; /* of what the thread comes from */
+    inl_lock_take(&run_here.lock);
+    uint64_t epoch = jit_of(t)->epoch; /* of what the thread comes from */
     arrive(t);
-    bool indirect = t->leave == JIT_LEAVE_INDIRECT, continues = false;
-    if (t->leave == JIT_LEAVE_EXIT) {
+    bool indirect = t->leave == RUN_LEAVE_INDIRECT, continues = false;
+    if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
         t->ctx.pc = from->target;
         continues = from->continues;
-    } else if (t->leave == JIT_LEAVE_STALE) {
+    } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
         drop_stale(t->ctx.pc, continues);
     } else if (!indirect) {
-        inl_lock_release(&jit.lock);
+        inl_lock_release(&run_here.lock);
         uint64_t before = cycles(t);
         serve(t);
         begun += cycles(t) - before;
-        inl_lock_take(&jit.lock);
+        inl_lock_take(&run_here.lock);
     }
     uint64_t pc = t->ctx.pc;
     jit_fragment *f = next_fragment(t, indirect, continues);
@@ -129,11 +114,11 @@ uint64_t jit_dispatch(jit_thread *t)
     }
     if (from && epoch == jit.epoch) jit_link(from, f); /* what has been flushed may be gone */
     if (indirect && f->landing) jit_ibl_enter(t, f);
-    __atomic_store_n(&t->epoch, jit.epoch, __ATOMIC_RELEASE);
+    __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
     uint64_t exec = f->exec;
-    inl_lock_release(&jit.lock);
-    if (!t->no_cycles) t->own_cycles += jit_cycles() - begun;
+    inl_lock_release(&run_here.lock);
+    if (!t->no_cycles) t->own_cycles += run_cycles() - begun;
     return exec;
 }
 
@@ -142,73 +127,69 @@ uint64_t jit_dispatch(jit_thread *t)
 static bool skip_ours(uint64_t low, uint64_t high, void *arg)
 {
     (void)arg;
-    return jit_memory_is_ours(low, high);
+    return run_is_ours(low, high);
 }
 
 static void announce_modules(void)
 {
-    if (!jit.client.module_loaded) return;
-    for (module *m = module_first(jit.modules); m; m = m->next) jit.client.module_loaded(jit.client.arg, m);
-}
-
-inl_status jit_check_processor(inl_error *e)
-{
-    const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
-    if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
-    return inl_fail(e, INL_ERR_UNSUPPORTED, "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
+    if (!run_here.client.module_loaded) return;
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        run_here.client.module_loaded(run_here.client.arg, m);
 }
 
 static inl_status set_up_tables(inl_error *e)
 {
-    const jit_start_state *s = &jit.start;
-    if (s->tool_high) jit_memory_own(s->tool_low, s->tool_high, true);
-    if (s->stack_high) jit_memory_own(s->stack_low, s->stack_high, true);
     inl_status st = jit_cache_init(e);
     if (st) return st;
-    jit.modules = module_set_new();
-    if (!jit.modules || !jit_ibl_init()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    run_here.modules = module_set_new();
+    if (!run_here.modules || !jit_ibl_init()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     jit_memory_init();
-    return module_set_scan(jit.modules, skip_ours, NULL, e);
+    return module_set_scan(run_here.modules, skip_ours, NULL, e);
 }
 
-/* The caller becomes the program's first thread; the private libc's block for it is the one it has. */
-inl_status jit_first_thread(inl_error *e)
-{
-    jit_thread *t = jit_thread_new(e);
-    if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
-    t->ctx = jit.start.ctx;
-    t->ctx.xsave = t->frame.xsave_area;
-    jit_arch_adopt(t);
-    jit_signals_init_thread(t);
-    inl_lock_take(&jit.lock);
-    jit_thread_link(t);
-    inl_lock_release(&jit.lock);
-    return INL_OK;
-}
+static const char *const program_calls[] = {jit_gate_after, NULL};
 
-inl_status jit_init(const jit_client *client, const jit_options *options, const jit_start_state *start, inl_error *e)
+static const run_watch watch = {
+    .mapped = jit_memory_mapped,
+    .unmapped = jit_memory_unmapped,
+    .protected = jit_memory_protected,
+    .changed = jit_drop_range,
+    .prot = jit_memory_prot,
+    .is_shared = jit_memory_shared,
+    .mapped_behind = jit_memory_mapped_behind,
+    .keys_used = jit_guard_keys,
+    .call_begins = jit_guard_call,
+    .call_ends = jit_guard_call_end,
+    .no_more = jit_guard_no_more,
+    .thread_ends = jit_guard_thread_end,
+    .fork_prepare = jit_cache_fork_prepare,
+    .fork_parent = jit_cache_fork_parent,
+    .fork_child = jit_cache_fork_child,
+};
+
+static const run_engine engine = {
+    .dispatch = jit_dispatch,
+    .signal = jit_signal,
+    .gate = jit_syscall_gate,
+    .program_calls = program_calls,
+    .thread_made = jit_ibl_init_thread,
+    .watch = &watch,
+};
+
+inl_status jit_init(const run_client *client, const jit_options *options, const run_start_state *start, inl_error *e)
 {
     memset(&jit, 0, sizeof jit);
-    if (client) jit.client = *client;
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = true;
-    jit.start = *start;
-    jit_proc_init();
-    jit.born_traced = jit_is_traced();
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    inl_status st = jit_check_processor(e);
+    inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
-    if (st) return st;
-    jit_signals_init();
-    return jit_first_thread(e);
+    return st ? st : run_first_thread(e);
 }
 
 void jit_run(void)
 {
-    jit_thread *t = jit_self();
     announce_modules();
-    if (jit.client.thread_start) jit.client.thread_start(jit.client.arg, t);
-    t->leave = JIT_LEAVE_START;
-    t->enter_pc = jit_dispatch(t);
-    jit_enter_cache(t);
+    if (run_here.client.thread_start) run_here.client.thread_start(run_here.client.arg, run_self());
+    run_go();
 }

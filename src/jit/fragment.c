@@ -148,7 +148,7 @@ void jit_flush_all(void)
         jit_fragment *f = (jit_fragment *)value;
         f->dropped = true;
         /* Threads in there come out at the next exit. */
-        if (jit.thread_count > 1)
+        if (run_here.thread_count > 1)
             for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     }
     inl_map_clear(&by_app);

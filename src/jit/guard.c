@@ -22,9 +22,9 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "jit/core.h"
-#include "jit/kernel.h"
-#include "jit/writes.h"
-#include "jit/x86_64/abi.h"
+#include "run/kernel.h"
+#include "run/writes.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <string.h>
 #include <sys/mman.h>
@@ -73,7 +73,7 @@ static void unguard(uint64_t *e, bool restore)
     if (--guarded) return;
     low_guarded = UINT64_MAX;
     high_guarded = 0;
-    jit_syscalls_guard(false);
+    run_syscalls_guard(false);
 }
 
 static void drop_page(uint64_t page) { jit_drop_range(page, page + PAGE); }
@@ -116,9 +116,9 @@ static bool holds(void *page, uint64_t low, uint64_t high)
 static bool is_being_written(uint64_t page)
 {
     uint64_t args[6];
-    for (const jit_thread *t = jit.threads; t; t = t->next) {
-        if (t == jit_self() || !__atomic_load_n(&t->in_gate, __ATOMIC_SEQ_CST)) continue;
-        if (writes_of_call(jit_call_made(t, args), args, holds, &page)) return true;
+    for (const run_thread *t = run_here.threads; t; t = t->next) {
+        if (t == run_self() || !__atomic_load_n(&jit_of(t)->in_gate, __ATOMIC_SEQ_CST)) continue;
+        if (writes_of_call(run_call_made(t, args), args, holds, &page)) return true;
     }
     return false;
 }
@@ -132,11 +132,11 @@ bool jit_guard(uint64_t page, int prot, bool shared)
     if (prot_of(*e)) return true;
     if (*e & CHECKED && !keys_used) return false;
     __atomic_store_n(e, page | (*e & WRITES) | (uint64_t)prot, __ATOMIC_SEQ_CST);
-    if (!guarded++) jit_syscalls_guard(true);
+    if (!guarded++) run_syscalls_guard(true);
     if (page < low_guarded) low_guarded = page;
     if (page + PAGE > high_guarded) high_guarded = page + PAGE;
     protect(page, prot & ~PROT_WRITE);
-    if (!jit.threads || !jit.threads->next || !is_being_written(page)) return true;
+    if (!run_here.threads || !run_here.threads->next || !is_being_written(page)) return true;
     unguard(e, true);
     *e |= CHECKED;
     return false;
@@ -202,12 +202,12 @@ static bool take_write(uint64_t page)
 
 bool jit_memory_write_fault(uint64_t addr)
 {
-    const jit_thread *t = jit_self();
+    const run_thread *t = run_self();
     uint64_t page = page_of(addr);
-    if (t->where == JIT_IN_RUNTIME || t->frame.in_tool) return note_write(page);
-    inl_lock_take(&jit.lock);
+    if (t->where == RUN_IN_RUNTIME || t->frame.in_tool) return note_write(page);
+    inl_lock_take(&run_here.lock);
     bool ours = take_write(page);
-    inl_lock_release(&jit.lock);
+    inl_lock_release(&run_here.lock);
     return ours;
 }
 
@@ -247,19 +247,32 @@ static bool make_writable(void *for_good, uint64_t low, uint64_t high)
 
 void jit_guard_no_more(void)
 {
-    inl_lock_take(&jit.lock);
+    inl_lock_take(&run_here.lock);
     unguard_all();
     always_checked = true;
-    inl_lock_release(&jit.lock);
+    inl_lock_release(&run_here.lock);
 }
 
-void jit_guard_call(long nr, const uint64_t args[6])
+/* The call is made known first: who guards a page meanwhile looks at it (is_being_written). */
+void jit_guard_call(run_thread *t, const weave_context *c)
 {
     bool for_good = false;
+    uint64_t args[6];
+    run_call_keep(t, c);
+    __atomic_store_n(&jit_of(t)->in_gate, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&guarded, __ATOMIC_SEQ_CST)) return;
-    inl_lock_take(&jit.lock);
+    long nr = run_call_made(t, args);
+    inl_lock_take(&run_here.lock);
     writes_of_call(nr, args, make_writable, &for_good);
-    inl_lock_release(&jit.lock);
+    inl_lock_release(&run_here.lock);
+}
+
+void jit_guard_call_end(run_thread *t, long answer)
+{
+    uint64_t args[6];
+    long nr = run_call_made(t, args);
+    __atomic_store_n(&jit_of(t)->in_gate, 0, __ATOMIC_RELEASE);
+    if (writes_later(nr) && !sys_failed(answer)) jit_guard_no_more();
 }
 
 /* The kernel's struct robust_list_head. */
@@ -274,22 +287,22 @@ static void free_robust(uint64_t head, bool *for_good)
 {
     enum { LONGEST = 2048 };
     robust_head h;
-    if (!head || !jit_read(&h, head, sizeof h)) return;
+    if (!head || !run_read(&h, head, sizeof h)) return;
     uint64_t at = h.next & ~1ull;
     for (unsigned i = 0; i < LONGEST && at && at != head; i++) {
         make_writable(for_good, at + (uint64_t)h.offset, at + (uint64_t)h.offset + 4);
-        if (!jit_read(&at, at, sizeof at)) return;
+        if (!run_read(&at, at, sizeof at)) return;
         at &= ~1ull;
     }
     if (h.pending) make_writable(for_good, h.pending + (uint64_t)h.offset, h.pending + (uint64_t)h.offset + 4);
 }
 
-void jit_guard_thread_end(const jit_thread *t)
+void jit_guard_thread_end(const run_thread *t)
 {
     bool for_good = true;
     if (!guarded) return;
-    inl_lock_take(&jit.lock);
+    inl_lock_take(&run_here.lock);
     if (t->clear_tid) make_writable(&for_good, t->clear_tid, t->clear_tid + 4);
     free_robust(t->robust, &for_good);
-    inl_lock_release(&jit.lock);
+    inl_lock_release(&run_here.lock);
 }

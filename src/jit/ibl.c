@@ -17,7 +17,7 @@
 #include "base/region.h"
 #include "base/sys.h"
 #include "jit/core.h"
-#include "jit/kernel.h"
+#include "run/kernel.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ _Static_assert(offsetof(table2, pairs) == 16, "dispatch.S knows it");
 
 static table2 *second;
 
-static uint64_t *entry_of(jit_thread *t, uint64_t app)
+static uint64_t *entry_of(run_thread *t, uint64_t app)
 {
     return (uint64_t *)((uint8_t *)t + WEAVE_IBL) + (app & (ENTRIES - 1));
 }
@@ -47,7 +47,7 @@ static table2 *table_new(uint64_t size)
     long p = sys_call(SYS_mmap, (long)inl_region_take(bytes), (long)bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
-    jit_memory_own((uint64_t)p, (uint64_t)p + bytes, true);
+    run_own_locked((uint64_t)p, (uint64_t)p + bytes, true);
     table2 *t = (table2 *)p;
     t->mask = size - 1;
     return t;
@@ -77,7 +77,8 @@ static void grow(void)
     for (uint64_t i = 0; i <= second->mask; i++)
         if (second->pairs[i].landing) put(t, second->pairs[i].app, second->pairs[i].landing);
     second = t;
-    for (jit_thread *u = jit.threads; u; u = u->next) __atomic_store_n(&u->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
+    for (run_thread *u = run_here.threads; u; u = u->next)
+        __atomic_store_n(&jit_of(u)->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
 }
 
 bool jit_ibl_init(void)
@@ -93,78 +94,77 @@ void jit_ibl_add(jit_fragment *f)
     if (second->count < second->mask) put(second, f->app, f->landing);
 }
 
-void jit_ibl_enter(jit_thread *t, const jit_fragment *f)
+void jit_ibl_enter(run_thread *t, const jit_fragment *f)
 {
-    t->ibl_table2 = (uint64_t)second; /* it may have grown before the thread was in the list */
+    jit_of(t)->ibl_table2 = (uint64_t)second; /* it may have grown before the thread was in the list */
     *entry_of(t, f->app) = f->landing;
 }
 
 /* The entry of another thread may be out of reach. */
-static void forget(jit_thread *u, const jit_fragment *f)
+static void forget(run_thread *u, const jit_fragment *f)
 {
     uint64_t landing, miss = (uint64_t)jit_ibl_miss, *entry = entry_of(u, f->app);
-    if (jit_safe_copy(&landing, entry, sizeof landing)) u->ibl_stale = true;
-    else if (landing == f->landing && jit_safe_copy(entry, &miss, sizeof miss)) u->ibl_stale = true;
+    if (run_safe_copy(&landing, entry, sizeof landing)) jit_of(u)->ibl_stale = true;
+    else if (landing == f->landing && run_safe_copy(entry, &miss, sizeof miss)) jit_of(u)->ibl_stale = true;
 }
 
 void jit_ibl_remove(jit_fragment *f)
 {
     pair *p = find(second, f->app);
     if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
-    for (jit_thread *u = jit.threads; u; u = u->next) forget(u, f);
+    for (run_thread *u = run_here.threads; u; u = u->next) forget(u, f);
 }
 
-static void fill(jit_thread *t)
+static void fill(run_thread *t)
 {
     uint64_t *entries = entry_of(t, 0), miss = (uint64_t)jit_ibl_miss;
     for (unsigned i = 0; i < ENTRIES; i++) entries[i] = miss;
 }
 
 /* Only entries in use are written, so that tables of idle threads stay shared with nothing. */
-static void empty(jit_thread *u)
+static void empty(run_thread *u)
 {
     uint64_t page[512], miss = (uint64_t)jit_ibl_miss;
     for (unsigned i = 0; i < ENTRIES; i += 512) {
         bool dirty = false;
-        if (jit_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
+        if (run_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
         for (unsigned k = 0; k < 512; k++) {
             dirty |= page[k] != miss;
             page[k] = miss;
         }
-        if (dirty && jit_safe_copy(entry_of(u, i), page, sizeof page)) goto stale;
+        if (dirty && run_safe_copy(entry_of(u, i), page, sizeof page)) goto stale;
     }
     return;
 stale:
-    u->ibl_stale = true;
+    jit_of(u)->ibl_stale = true;
 }
 
 void jit_ibl_clear(void)
 {
     memset(second->pairs, 0, (second->mask + 1) * sizeof(pair));
     second->count = 0;
-    for (jit_thread *u = jit.threads; u; u = u->next) empty(u);
+    for (run_thread *u = run_here.threads; u; u = u->next) empty(u);
 }
 
-void jit_ibl_init_thread(jit_thread *t)
+void jit_ibl_init_thread(run_thread *t)
 {
     fill(t);
-    t->ibl_table2 = (uint64_t)second;
-    t->ibl_miss = (uint64_t)jit_ibl_miss;
-    t->syscall_gate = (uint64_t)jit_syscall_gate;
-    t->dispatch_entry = (uint64_t)jit_leave_cache;
+    jit_of(t)->ibl_table2 = (uint64_t)second;
+    jit_of(t)->ibl_miss = (uint64_t)jit_ibl_miss;
+    t->dispatch_entry = (uint64_t)run_leave_code;
 }
 
-void jit_ibl_block(jit_thread *t)
+void jit_ibl_block(run_thread *t)
 {
     sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_NONE);
-    t->ibl_blocked = true;
+    jit_of(t)->ibl_blocked = true;
 }
 
-void jit_ibl_unblock(jit_thread *t)
+void jit_ibl_unblock(run_thread *t)
 {
     sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
-    t->ibl_blocked = false;
-    if (!t->ibl_stale) return;
-    t->ibl_stale = false;
+    jit_of(t)->ibl_blocked = false;
+    if (!jit_of(t)->ibl_stale) return;
+    jit_of(t)->ibl_stale = false;
     fill(t);
 }

@@ -1,4 +1,4 @@
-/* The JIT engine: runs the program from a code cache.
+/* The JIT engine: runs the program from a code cache. A run_engine (run/run.h), and nothing else.
  *
  *     translate.c   superblock at an application address -> run -> client -> weaver -> fragment
  *     lower.c       control transfers: direct exits and their stubs, calls, indirect branches, returns,
@@ -7,72 +7,24 @@
  *     dump.c        the stages of a translation as text
  *     fragment.c    fragments: by application address, by cache address; links; map lookup
  *     ibl.c         the two tables of indirect-branch targets
- *     memory.c      what of the address space is executable, who wrote to it, what must be dropped
- *     dispatch.S    the border between translated code and the runtime
+ *     memory.c      what of the address space is executable
+ *     guard.c       who writes to code, and what must be dropped
+ *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
- *     syscall*.c    system calls that the engine must see, hide or change
- *     signal*.c     our handler, the program's frames, sigreturn
- *     thread.c      thread blocks, clone, exit
- *     process.c     fork, vfork, exec, exit
+ *     signal.c      a signal in translated code: how the thread gets to a boundary; faults' contexts
  *
- * One lock, `jit.lock`, guards all shared state; translation, the client's callbacks and the private
- * libc run under it or in JIT_IN_RUNTIME with the tool's FS base. Signal handlers never take it.
+ * All of it is under the process's lock unless said otherwise.
  */
 #ifndef INL_JIT_JIT_H
 #define INL_JIT_JIT_H
 
-#include "base/error.h"
-#include "base/lock.h"
 #include "base/map.h"
-#include "image/module.h"
-#include "jit/thread.h"
+#include "run/run.h"
 #include "weave/weave.h"
 
-typedef struct jit_exec_plan {
-    int fd;      /* of the tool's file, for execveat(AT_EMPTY_PATH) */
-    char **argv; /* the launcher's arguments: one malloc'ed block, strings and all */
-} jit_exec_plan;
-
-/* What the tool part hangs into the engine. Any may be NULL. All but `instrument_wanted` are called
- * in JIT_IN_RUNTIME; those marked (L) with the lock held. */
-typedef struct jit_client {
-    void *arg;
-    void (*instrument)(void *arg, weave_run *run); /* (L) add snippets */
-    void (*module_loaded)(void *arg, module *m);   /* (L) */
-    void (*module_gone)(void *arg, module *m);     /* (L) */
-    void (*thread_start)(void *arg, jit_thread *t);
-    void (*thread_end)(void *arg, jit_thread *t);
-    /* May change ctx (number in rax, arguments); true: skip the call, result is already in rax. */
-    bool (*syscall_enter)(void *arg, jit_thread *t, weave_context *ctx, long nr);
-    void (*syscall_exit)(void *arg, jit_thread *t, weave_context *ctx, long nr);
-    void (*signal)(void *arg, jit_thread *t, int signo, const siginfo_t *info, weave_context *ctx);
-    void (*fork_before)(void *arg, jit_thread *t);
-    void (*fork_parent)(void *arg, jit_thread *t, int child);
-    void (*fork_child)(void *arg, jit_thread *t);
-    /* The program is about to exec `path`. Fills in how to run it under the tool (see jit_exec_plan);
-     * false: run it natively. */
-    bool (*exec)(void *arg, jit_thread *t, const char *path, char *const *argv, char *const *envp,
-                 struct jit_exec_plan *plan);
-    /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
-    void (*exit)(void *arg, jit_thread *t, int status, int signo);
-    bool wants_syscalls; /* syscall_enter/exit for every call, no native gate */
-    uint32_t counters;   /* so many are used from the start; more only under the JIT */
-    /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
-    void *(*tls_new)(void *arg);
-    void (*tls_free)(void *arg, void *tls);
-    uint64_t (*tls_fs_base)(void *arg, void *tls);
-    /* Takes (phase 0) what the private libc and the client must not hold across a fork (malloc's
-     * locks ...), releases it in the parent (1) and in the child (2). (L) */
-    void (*fork_lock)(void *arg, int phase);
-    /* What a link of /proc (its path is absolute) is to show instead of what the kernel says: fills
-     * `out`, returns its length, 0 to leave it. For a program that Inlay loaded without ptrace. */
-    size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
-    /* Shows the user one line: something about the program that Inlay cannot do. */
-    void (*say)(void *arg, const char *text);
-} jit_client;
-
 typedef struct jit_options {
-    uint32_t stress; /* JIT_STRESS_* */
+    void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
+    uint32_t stress;                               /* JIT_STRESS_* */
     weave_options weave;
     size_t arena_bytes;                   /* size of one arena's reservation, 0 for the default */
     size_t cache_limit;                   /* flush all above this, 0 for none */
@@ -95,15 +47,6 @@ enum {
     JIT_STRESS_ONE_BLOCK = 16, /* no superblocks */
     JIT_STRESS_CHECK = 1 << 8, /* code that could be written to is checked, never guarded */
 };
-
-/* What the injection hands over: the program's registers at its entry, and what is not its own. */
-typedef struct jit_start_state {
-    weave_context ctx;              /* at the entry of the program or its interpreter; FS/GS bases 0 */
-    uint64_t tool_low, tool_high;   /* the tool's own mapping */
-    uint64_t stack_low, stack_high; /* the tool's first stack */
-    uint64_t sigmask;
-    uint64_t brk_emulated; /* no-ptrace loading: nonzero */
-} jit_start_state;
 
 /* Fragments. */
 typedef struct jit_exit { /* a direct exit of a fragment */
@@ -137,63 +80,36 @@ typedef struct jit_fragment {
     bool continues; /* entered by an exit of a run that was cut for length */
 } jit_fragment;
 
-/* What stands in the place of the code cache when the program's own code runs natively (the rewrite
- * engine): only what goes through the gate comes to the runtime. In the runtime all signals but faults are
- * blocked; the program's mask waits in t->sigmask, and in t->native_mask for the gate. */
-struct jit_action;
-typedef struct jit_native {
-    uint64_t (*dispatch)(jit_thread *t);                   /* serves t->leave; the address to go to with ctx loaded */
-    void (*install)(int signo, const struct jit_action *); /* tells the kernel what it comes down to */
-    void (*gate)(void);                                    /* goes into t->syscall_gate */
-    const char *const *program_calls; /* behind its system calls that are the program's; NULL ends them */
-} jit_native;
-
 struct jit_arena;
 typedef struct jit_state {
-    inl_lock lock;
-    const jit_native *native; /* NULL under the JIT */
-    jit_client client;
     jit_options options;
-    jit_start_state start;
-    module_set *modules;
-    jit_thread *threads;      /* all live threads */
-    jit_thread *free_threads; /* blocks to reuse */
-    uint32_t thread_count, next_thread_number;
-    uint64_t dead_counters_high; /* counters in use: [0, high) */
-    uint64_t *dead_counters;     /* sums of ended threads */
-    inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
-    uint64_t epoch;              /* grows with each flush; arenas of an older epoch are freed when no
-                                    thread is in it */
+    uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
     struct jit_arena *arenas, *retired;
-    struct jit_memory *memory;
-    struct jit_signals *signals;
-    bool exiting, born_traced;
-    int pid;
 } jit_state;
-extern jit_state jit; /* the engine is one a process: assembly and handlers must find it */
+extern jit_state jit; /* one a process, like run_proc: handlers must find it */
 
-/* --- native.c --- */
-/* jit_init for an engine without a cache: `start->ctx` is where the program goes on, `start->sigmask` its
- * mask. Then jit_native_run never returns. */
-inl_status jit_native_init(const jit_native *, const jit_client *, const jit_start_state *, inl_error *);
-void jit_native_run(void) __attribute__((noreturn));
+/* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
+typedef struct jit_own {
+    uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
+    uint64_t ibl_miss;             /* address of the miss routine */
+    uint64_t in_gate;              /* 1 while a system call is made: the thread then holds no address of the
+                                      cache, and number and arguments are in the registers' slots */
+    uint64_t syscall_resume;       /* application address behind the syscall that runs natively */
+    uint64_t epoch;                /* the cache epoch this thread entered the cache in; 0: it is not in
+                                      the cache (kept under the process's lock) */
+    struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */
+    bool ibl_blocked;              /* the IBL table is PROT_NONE for a pending signal */
+    bool ibl_stale;                /* entries could not be removed while it was: clear all of it */
+} jit_own;
+_Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
+static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
 
-/* --- life (dispatch.c) --- */
+/* --- dispatch.c --- */
+uint64_t jit_dispatch(run_thread *t); /* run_engine.dispatch */
 /* Sets the engine up in this process; the caller is the first thread, on the tool's own stack, with
  * the tool's FS base. Then jit_run never returns. */
-inl_status jit_init(const jit_client *, const jit_options *, const jit_start_state *, inl_error *);
+inl_status jit_init(const run_client *, const jit_options *, const run_start_state *, inl_error *);
 void jit_run(void) __attribute__((noreturn));
-/* Called by jit_leave_cache (dispatch.S) on the private stack; returns the execute address to enter
- * the cache at (registers are loaded from ctx). */
-uint64_t jit_dispatch(jit_thread *t);
-/* One line to the user, not from a signal handler. */
-void jit_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* --- translate.c --- */
-/* The fragment for `app`, translated when needed (lock held). NULL: no code there (the program must
- * get SIGSEGV at that address) with *fault_signo, *fault_code set. */
-jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect, int *fault_signo, int *fault_code);
-
 /* --- fragment.c --- */
 jit_fragment *jit_fragment_at(uint64_t app);        /* or NULL; lock held */
 jit_fragment *jit_fragment_of_cache(uint64_t exec); /* async-signal-safe; NULL: not in a fragment */
@@ -211,12 +127,12 @@ void jit_drop_range(uint64_t low, uint64_t high); /* lock held: all that cover a
 void jit_flush_all(void);                         /* lock held */
 
 /* --- ibl.c --- */
-void jit_ibl_init_thread(jit_thread *);
+void jit_ibl_init_thread(run_thread *);
 void jit_ibl_add(jit_fragment *);    /* lock held: to the second-level table */
 void jit_ibl_remove(jit_fragment *); /* lock held: from both, in all threads */
 /* For a pending signal: make every indirect branch of this thread trap; undo. async-signal-safe. */
-void jit_ibl_block(jit_thread *);
-void jit_ibl_unblock(jit_thread *);
+void jit_ibl_block(run_thread *);
+void jit_ibl_unblock(run_thread *);
 
 /* --- cache.c --- */
 inl_status jit_cache_init(inl_error *);
@@ -241,83 +157,33 @@ size_t jit_memory_code(uint64_t addr, bool *check);
  * write permission back; false: not ours, it is the program's own fault. async-signal context, takes
  * care of locking itself. */
 bool jit_memory_write_fault(uint64_t addr);
-int jit_memory_prot(uint64_t addr);    /* what the program believes it to be (lock held) */
-bool jit_memory_shared(uint64_t addr); /* mapped MAP_SHARED (lock held) */
-/* Does [low, high) touch memory that is Inlay's own (cache, tool, stacks, blocks)? */
-bool jit_memory_is_ours(uint64_t low, uint64_t high);
-void jit_memory_own(uint64_t low, uint64_t high, bool add); /* registers Inlay's own ranges */
-
-/* --- syscall.c --- */
-/* Carries out the system call in t->ctx (rax = number; ctx.pc behind it; leave_arg = its address). */
-void jit_syscall(jit_thread *t);
-/* Bit set: the call may run in the native gate. Read by assembly, which finds the words through jit_gate_calls. */
-extern uint64_t jit_native_syscalls[8];
-extern const uint64_t *jit_gate_calls;
-void jit_syscall_keep(long nr);   /* from now on the gate does not make it */
-void jit_syscalls_guard(bool on); /* on: of those, only the calls that write nothing */
+uint64_t jit_memory_mapped_behind(uint64_t addr); /* bytes up to the end of what is mapped there, 0: nothing is */
+int jit_memory_prot(uint64_t addr);               /* what the program believes it to be (lock held) */
+bool jit_memory_shared(uint64_t addr);            /* mapped MAP_SHARED (lock held) */
 
 /* --- guard.c --- */
-void jit_guard_call(long nr, const uint64_t args[6]); /* about to be made: where it may write nothing is guarded */
+void jit_guard_keys(void); /* the program uses protection keys: pages are guarded whenever they can be */
+/* A call is about to be made, and has been: where it may write nothing is guarded. */
+void jit_guard_call(run_thread *t, const weave_context *c);
+void jit_guard_call_end(run_thread *t, long answer);
 void jit_guard_own_write(uint64_t addr);        /* code has written to its own page, and will again: that is checked */
 void jit_guard_no_more(void);                   /* the kernel may write at any time: code is checked from now on */
-void jit_guard_thread_end(const jit_thread *t); /* likewise for what the kernel writes when a thread has ended */
+void jit_guard_thread_end(const run_thread *t); /* likewise for what the kernel writes when a thread has ended */
 
 /* --- signal.c --- */
-void jit_signals_init(void);
-void jit_signals_init_thread(jit_thread *t);
-/* Called by the dispatcher before it enters the cache, lock not held: delivers a pending signal by
- * building its frame and changing ctx. Returns true when ctx changed. */
-bool jit_signal_deliver_pending(jit_thread *t);
-/* Delivers a fault that the runtime found out itself (no code at pc, bad frame...). */
-void jit_signal_raise(jit_thread *t, int signo, int code, uint64_t addr);
-long jit_sys_sigaction(jit_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size);
-long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old);
-void jit_sys_sigreturn(jit_thread *t);
-void jit_signals_fork_child(jit_thread *t);
+/* run_engine.signal: on the thread's own signal stack, all but the faults blocked. */
+void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base);
 
-/* --- thread.c --- */
-jit_thread *jit_thread_new(inl_error *); /* block, stacks, TLS; not yet in the list */
-void jit_thread_free(jit_thread *);
-long jit_sys_clone(jit_thread *t, bool is_clone3);                         /* clone, clone3, fork, vfork, from ctx */
-void jit_thread_exit(jit_thread *t, int status) __attribute__((noreturn)); /* the exit system call */
-uint64_t jit_counter_sum(uint32_t index);     /* over live and ended threads; takes the lock */
-uint64_t jit_counter_sum_now(uint32_t index); /* without */
-static inline uint64_t jit_counter_of(const jit_thread *t, uint32_t index)
-{
-    const uint64_t *counters = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);
-    return index < t->counter_room ? __atomic_load_n(&counters[index], __ATOMIC_RELAXED) : 0;
-}
-/* `addr` lies behind the counters of `t` that are mapped: now they go as far. async-signal-safe; false: it does
- * not, or there is no memory. */
-bool jit_counters_reach(jit_thread *t, uint64_t addr);
-void jit_counters_reset(void); /* all to zero (fork child) */
-
-/* --- process.c --- */
-void jit_process_exit(jit_thread *t, int status) __attribute__((noreturn)); /* exit_group */
-void jit_process_die(jit_thread *t, int signo) __attribute__((noreturn));
-long jit_sys_execve(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags);
-void jit_fork_child(jit_thread *t); /* in the child: own cache, locks, one thread, tid */
-
-/* --- descriptors Inlay keeps (fd.c): high numbers, hidden from the program --- */
-int jit_fd_hide(int fd); /* moves it to a hidden number; -errno */
-bool jit_fd_is_hidden(int fd);
-
-/* --- dispatch.S --- */
-void jit_leave_cache(void);                                    /* stubs jump here through gs */
-void jit_enter_cache(jit_thread *t) __attribute__((noreturn)); /* from ctx, to t->enter_pc */
-/* The signal handler sets a thread's rip to this (anything else of its registers but GS and the vector
- * state is of no matter) after filling ctx and leave: saves the vector state, goes to the dispatcher. */
-void jit_redispatch(void);
-void jit_ibl_miss(void); /* rcx = target; program's rcx, rdx in their slots */
+/* --- <isa>/dispatch.S --- */
+void jit_ibl_miss(void); /* the target and the program's registers lie as x86_64/dispatch.S says */
 void jit_syscall_gate(void);
 extern const char jit_gate_check[], jit_gate_syscall[], jit_gate_after[]; /* the gate's window */
-extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on rsp is in its slot, flags in r11 */
-extern const char jit_enter_begin[], jit_enter_end[]; /* window after the pending check */
-void jit_signal_entry(int, siginfo_t *, void *);      /* what the kernel calls: swaps FS, calls jit_signal_handler */
-void jit_signal_handler(int signo, siginfo_t *info, void *ucontext, uint64_t fs_base); /* signal.c */
-void jit_signal_restorer(void);
-/* Raw clone whose child starts on block `child` (registers from child->ctx) and never returns here.
- * Returns the kernel's answer in the parent. For fork without CLONE_VM `child` is the caller's own. */
-long jit_raw_clone(long nr, long a, long b, long c, long d, long e, jit_thread *child);
+extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on sp is in its slot, flags in a register */
+
+/* --- <isa>/context.c --- */
+/* At the gate, before or right after the system call: the program's context at `pc`. */
+void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t fs_base, uint64_t pc, weave_context *out);
+/* An indirect branch that hit the blocked table: the program's context at the branch's target. */
+void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out);
 
 #endif

@@ -1,464 +1,213 @@
-/* The program's signals: what it asked for, and how a signal that Inlay's handler has taken reaches it.
+/* Inlay's handler: runs on the thread's own signal stack, with all but the faults blocked, at any
+ * instruction of translated code, of an analysis routine or of the runtime. It takes no lock (but for
+ * what jit_memory_write_fault takes care of itself) and decides one thing: how the thread gets to
+ * a boundary where the signal can be delivered.
  *
- *     kernel --> jit_signal_entry --> signal_handler.c: notes it in t->pending (or t->fault)
- *                                              |
- *              dispatcher, at a boundary --> jit_signal_deliver_pending: frame, new context
- *                                              |
- *              program's handler runs from the cache, returns with rt_sigreturn --> jit_sys_sigreturn
+ *   sleeping call, not started       it answers RUN_RESTART; the call starts anew after delivery
+ *   gate, call not started           the context is that of the system call instruction: go there
+ *   on the way into the cache        once more from the top, where the pending signal is seen
+ *   in the runtime otherwise         nothing: the dispatcher looks before it enters the cache
+ *   in translated code               the fragment's direct exits lead to the dispatcher now, indirect
+ *                                    branches hit a table that faults: a boundary is near
  *
- * The program's dispositions are virtual. The kernel has Inlay's handler for every signal that the
- * program handles, that a fault can raise, or that would kill (so that the tool's report is written
- * first); the other dispositions are the kernel's own affair. A namespace's first process is spared
- * from most signals by the kernel as long as it has no handler for them, so there none is put in for
- * default actions.
- *
- * t->sigmask is always the program's mask. The kernel's is t->sigmask without the faults, or, from
- * a signal's arrival to its delivery (mask_is_ours), everything but the faults. So at most one signal is
- * in t->pending, and the kernel keeps the rest in its own order.
+ * A fault in translated code is the program's own, and its context is known exactly from the
+ * fragment's map; or it is one that Inlay arranged.
  */
-#include "jit/kernel.h"
+#include "run/confine.h"
+#include "jit/jit.h"
+#include "run/kernel.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/log.h"
-#include "base/region.h"
 #include "base/sys.h"
-#include "jit/x86_64/abi.h"
+#include INL_ARCH_HEADER(run, abi)
 
-#ifndef SA_EXPOSE_TAGBITS
-#define SA_EXPOSE_TAGBITS 0x00000800
-#endif
-#define KNOWN_FLAGS                                                                                                    \
-    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |                  \
-     SA_EXPOSE_TAGBITS | SA_RESTORER)
-#define HANDLER_DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
-#define HANDLER_IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
+enum { IBL_BYTES = 65536 * 8 };
 
-enum { SIGNALS = 64 };
-#define IGNORED_BY_DEFAULT (JIT_BIT(SIGCHLD) | JIT_BIT(SIGURG) | JIT_BIT(SIGWINCH) | JIT_BIT(SIGCONT))
-#define STOPS_BY_DEFAULT   (JIT_BIT(SIGSTOP) | JIT_BIT(SIGTSTP) | JIT_BIT(SIGTTIN) | JIT_BIT(SIGTTOU))
-
-/* --- masks --- */
-
-void jit_kernel_mask_set(uint64_t mask) { sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask); }
-
-uint64_t jit_kernel_mask_all(void)
+static bool between(uint64_t pc, const char *from, const char *to)
 {
-    uint64_t all = ~JIT_BIT(SIGSYS), before = 0; /* which a call of ours may raise */
-    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all);
-    return before;
+    return pc >= (uint64_t)(uintptr_t)from && pc <= (uint64_t)(uintptr_t)to;
 }
 
-void jit_mask_apply(jit_thread *t)
+static bool is_at(uint64_t pc, const char *label) { return pc == (uint64_t)(uintptr_t)label; }
+
+/* The thread goes to the dispatcher with `leave`; t->ctx has been filled. */
+static void redispatch(run_thread *t, void *uc, uint64_t leave)
 {
-    t->mask_is_ours = false;
-    jit_kernel_mask_set((jit.native ? ~0ull : t->sigmask) & ~JIT_FAULTS);
+    t->leave = leave;
+    jit_of(t)->in_gate = 0;
+    t->where = RUN_IN_RUNTIME;
+    run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_redispatch);
 }
 
-/* --- dispositions --- */
+/* --- signals that were sent --- */
 
-bool jit_kills_by_default(int signo) { return !((IGNORED_BY_DEFAULT | STOPS_BY_DEFAULT) & JIT_BIT(signo)); }
-
-static bool needs_our_handler(int signo, const jit_action *a)
+static jit_fragment *running_fragment(run_thread *t, uint64_t pc)
 {
-    if (JIT_BIT(signo) & JIT_FAULTS) return true;
-    if (a->handler == HANDLER_IGNORE) return false;
-    if (a->handler != HANDLER_DEFAULT) return true;
-    return jit_kills_by_default(signo) && jit.pid != 1;
+    jit_fragment *f = jit_fragment_of_cache(pc);
+    if (f || !t->frame.in_tool) return f;
+    return jit_fragment_of_cache(((uint64_t *)t->frame.tool_stack)[-(int64_t)t->frame.in_tool]);
 }
 
-/* Tells the kernel what the program's action comes down to. */
-static void install(int signo, const jit_action *a)
+static void stop_at_next_boundary(run_thread *t, uint64_t pc)
 {
-    jit_action k = *a;
-    if (jit.native) {
-        jit.native->install(signo, a);
+    jit_fragment *f = running_fragment(t, pc);
+    jit_of(t)->unlinked = f;
+    if (f) jit_unlink_exits(f);
+    jit_ibl_block(t);
+}
+
+static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = run_uc_pc(uc);
+    bool in_tool = t->frame.in_tool || t->where == RUN_IN_RUNTIME;
+    if (t->pending.present && run_hung_again(t, info, pc, in_tool)) return;
+    if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
+        int i = __builtin_popcountll(RUN_FAULTS & (RUN_BIT(info->si_signo) - 1));
+        t->held[i] = *info;
+        __atomic_fetch_or(&t->held_set, RUN_BIT(info->si_signo), __ATOMIC_SEQ_CST);
         return;
     }
-    if (needs_our_handler(signo, a)) {
-        k.handler = (uint64_t)(uintptr_t)jit_signal_entry;
-        k.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER |
-                  (a->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_EXPOSE_TAGBITS));
-        k.restorer = (uint64_t)(uintptr_t)jit_signal_restorer;
-        k.mask = ~JIT_FAULTS;
-    }
-    sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
-}
-
-static bool can_be_set(int signo) { return signo >= 1 && signo <= SIGNALS && signo != SIGKILL && signo != SIGSTOP; }
-
-void jit_signals_adopt_kernel(jit_signals *s)
-{
-    for (int signo = 1; signo <= SIGNALS; signo++) {
-        jit_action *a = &s->action[signo];
-        memset(a, 0, sizeof *a);
-        sys_call4(SYS_rt_sigaction, signo, 0, (long)a, sizeof a->mask);
-        if (a->handler != HANDLER_IGNORE) memset(a, 0, sizeof *a);
-    }
-}
-
-void jit_signals_init(void)
-{
-    jit_signals *s = jit_signals_clone(NULL);
-    if (!s) return;
-    jit_kernel_mask_all(); /* until the first thread has its block */
-    jit.pid = (int)sys_call0(SYS_getpid);
-    jit_signals_adopt_kernel(s);
-    jit.signals = s;
-    jit_sigframe_init();
-    jit_syscalls_init();
-    for (int signo = 1; signo <= SIGNALS; signo++)
-        if (can_be_set(signo)) install(signo, &s->action[signo]);
-}
-
-jit_signals *jit_signals_clone(jit_signals *from)
-{
-    long p = sys_call(SYS_mmap, (long)inl_region_take(sizeof(jit_signals)), sizeof(jit_signals), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sys_failed(p)) return NULL;
-    jit_signals *s = (jit_signals *)p;
-    s->users = 1;
-    jit_own((uint64_t)p, sizeof *s, true);
-    if (from) {
-        inl_lock_take(&from->lock);
-        memcpy(s->action, from->action, sizeof s->action);
-        inl_lock_release(&from->lock);
-    }
-    return s;
-}
-
-void jit_signals_clear(jit_signals *s)
-{
-    inl_lock_take(&s->lock);
-    for (int signo = 1; signo <= SIGNALS; signo++) {
-        jit_action *a = &s->action[signo];
-        if (!can_be_set(signo) || a->handler == HANDLER_IGNORE) continue;
-        memset(a, 0, sizeof *a);
-        install(signo, a);
-    }
-    inl_lock_release(&s->lock);
-}
-
-void jit_signals_release(jit_signals *s)
-{
-    if (!s || __atomic_sub_fetch(&s->users, 1, __ATOMIC_ACQ_REL) || s == jit.signals) return;
-    jit_own((uint64_t)(uintptr_t)s, sizeof *s, false);
-    sys_call2(SYS_munmap, (long)s, sizeof *s);
-}
-
-/* In the thread itself, before any signal is unblocked. */
-void jit_signals_init_thread(jit_thread *t)
-{
-    t->tid = (int)sys_call0(SYS_gettid);
-    stack_t ss = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
-    sys_call2(SYS_sigaltstack, (long)&ss, 0);
-    t->altstack.ss_flags = t->altstack.ss_size ? t->altstack.ss_flags : SS_DISABLE;
-    if (t->signals) return;
-    t->signals = jit.signals; /* the first thread */
-    t->sigmask = jit.start.sigmask & ~JIT_UNBLOCKABLE;
-    jit_mask_apply(t);
-}
-
-long jit_sys_sigaction(jit_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size)
-{
-    if (size != sizeof(uint64_t)) return -EINVAL;
-    jit_action a;
-    if (act && !jit_read(&a, act, sizeof a)) return -EFAULT;
-    if (signo < 1 || signo > SIGNALS || (act && !can_be_set(signo))) return -EINVAL;
-    jit_signals *s = t->signals;
-    inl_lock_take(&s->lock);
-    jit_action before = s->action[signo];
-    if (act) {
-        a.flags &= KNOWN_FLAGS;
-        a.mask &= ~JIT_UNBLOCKABLE;
-        s->action[signo] = a;
-        install(signo, &a);
-    }
-    inl_lock_release(&s->lock);
-    if (act) inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo, (long)a.handler, (long)a.flags);
-    if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
-    return 0;
-}
-
-long jit_sys_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
-{
-    stack_t wanted, before = t->altstack;
-    bool active = jit_altstack_active(t, jit_sp(&t->ctx));
-    int keep = before.ss_flags & (int)SS_AUTODISARM;
-    before.ss_flags = keep | (!before.ss_size ? SS_DISABLE : active ? SS_ONSTACK : 0);
-    if (ss) {
-        if (!jit_read(&wanted, ss, sizeof wanted)) return -EFAULT;
-        if (active) return -EPERM;
-        int mode = wanted.ss_flags & ~(int)SS_AUTODISARM;
-        if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
-        if (mode == SS_DISABLE) {
-            wanted.ss_sp = NULL;
-            wanted.ss_size = 0;
-        } else if (wanted.ss_size < 2048) {
-            return -ENOMEM;
-        }
-        t->altstack = (stack_t){.ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags, .ss_size = wanted.ss_size};
-    }
-    if (old && !jit_write(old, &before, sizeof before)) return -EFAULT;
-    return 0;
-}
-
-/* --- delivery --- */
-
-static jit_action take_action(jit_thread *t, int signo)
-{
-    jit_signals *s = t->signals;
-    inl_lock_take(&s->lock);
-    jit_action a = s->action[signo];
-    if (a.flags & SA_RESETHAND && a.handler != HANDLER_IGNORE && a.handler != HANDLER_DEFAULT) {
-        s->action[signo].handler = HANDLER_DEFAULT;
-        install(signo, &s->action[signo]);
-    }
-    inl_lock_release(&s->lock);
-    return a;
-}
-
-/* The program has no handler, or may not run it: what the kernel would do. */
-static void act_by_default(jit_thread *t, const siginfo_t *info, bool fault)
-{
-    int signo = info->si_signo;
-    if (fault || jit_kills_by_default(signo)) {
-        if (jit.client.signal) jit.client.signal(jit.client.arg, t, signo, info, &t->ctx);
-        jit_process_die(t, signo);
-    }
-    /* The disposition changed while the signal waited: the kernel now has the default too. */
-    if (STOPS_BY_DEFAULT & JIT_BIT(signo)) jit_signal_send_back(info);
-}
-
-/* `base` is the mask on top of which the handler runs. */
-static void deliver(jit_thread *t, const siginfo_t *info, uint64_t base, bool fault)
-{
-    int signo = info->si_signo;
-    jit_action a = take_action(t, signo);
-    if (fault && (t->sigmask & JIT_BIT(signo) || a.handler == HANDLER_IGNORE)) a.handler = HANDLER_DEFAULT;
-    if (a.handler == HANDLER_IGNORE) return;
-    if (a.handler == HANDLER_DEFAULT) {
-        act_by_default(t, info, fault);
-        return;
-    }
-    if (jit.client.signal) jit.client.signal(jit.client.arg, t, signo, info, &t->ctx);
-    inl_log(INL_LOG_SIGNAL, "signal %d code %d at %#lx goes to %#lx", signo, info->si_code, (long)t->ctx.pc,
-            (long)a.handler);
-    if (!jit_sigframe_push(t, signo, info, &a, t->sigmask)) {
-        if (signo == SIGSEGV) jit_process_die(t, SIGSEGV);
-        jit_signal_raise(t, SIGSEGV, SI_KERNEL, 0);
-        return;
-    }
-    t->sigmask = (base | a.mask | (a.flags & SA_NODEFER ? 0 : JIT_BIT(signo))) & ~JIT_UNBLOCKABLE;
-    if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
-}
-
-static int held_index(int signo) { return __builtin_popcountll(JIT_FAULTS & (JIT_BIT(signo) - 1)); }
-
-/* A signal of the fault kind that was sent while the program blocks it. */
-static void hold(jit_thread *t, const siginfo_t *info)
-{
-    if (t->held_set & JIT_BIT(info->si_signo)) return;
-    t->held[held_index(info->si_signo)] = *info;
-    __atomic_fetch_or(&t->held_set, JIT_BIT(info->si_signo), __ATOMIC_SEQ_CST);
-}
-
-/* Takes the first of `which` out of those that are held. */
-static siginfo_t take_held(jit_thread *t, uint64_t which)
-{
-    int signo = __builtin_ctzll(which) + 1;
-    siginfo_t info = t->held[held_index(signo)];
-    __atomic_fetch_and(&t->held_set, ~JIT_BIT(signo), __ATOMIC_SEQ_CST);
-    return info;
-}
-
-static void deliver_one(jit_thread *t, const jit_pending *p)
-{
-    int signo = p->info.si_signo;
-    uint64_t base = p->temporary ? p->mask : t->sigmask;
-    if (!(base & JIT_BIT(signo))) {
-        deliver(t, &p->info, base, false);
-    } else if (JIT_BIT(signo) & JIT_FAULTS) {
-        hold(t, &p->info);
-    } else {
-        jit_signal_send_back(&p->info);
-    }
-}
-
-bool jit_signal_deliver_pending(jit_thread *t)
-{
-    bool changed = false;
-    jit_hung_end(t);
-    if (t->fault.present) {
-        siginfo_t info = t->fault.info;
-        t->fault.present = false;
-        if (info.si_signo == SIGSYS) info.si_call_addr = (void *)(uintptr_t)t->ctx.pc; /* not where it was made */
-        deliver(t, &info, t->sigmask, true);
-        if (!t->pending.present) jit_mask_apply(t);
-        changed = true;
-    }
-    while (t->pending.present) {
-        jit_pending p = t->pending;
-        t->pending.present = false;
-        deliver_one(t, &p);
-        jit_mask_apply(t); /* the next one may arrive right here */
-        changed = true;
-    }
-    while (t->held_set & ~t->sigmask) {
-        siginfo_t info = take_held(t, t->held_set & ~t->sigmask);
-        deliver(t, &info, t->sigmask, false);
-        if (!t->pending.present) jit_mask_apply(t);
-        changed = true;
-    }
-    return changed;
-}
-
-void jit_signal_raise(jit_thread *t, int signo, int code, uint64_t addr)
-{
-    siginfo_t info;
-    memset(&info, 0, sizeof info);
-    info.si_signo = signo;
-    info.si_code = code;
-    info.si_addr = (void *)addr;
-    jit_trap_set(t, signo, addr);
-    deliver(t, &info, t->sigmask, true);
-    if (!t->pending.present) jit_mask_apply(t);
-}
-
-void jit_sys_sigreturn(jit_thread *t)
-{
-    uint64_t mask;
-    if (!jit_sigframe_pop(t, &mask)) {
-        jit_signal_raise(t, SIGSEGV, SI_KERNEL, 0);
-        return;
-    }
-    t->sigmask = mask & ~JIT_UNBLOCKABLE;
-    if (!t->pending.present) jit_mask_apply(t);
-}
-
-/* The child of a fork has one thread, no pending signals, and its own copy of the dispositions. */
-void jit_signals_fork_child(jit_thread *t)
-{
-    t->pending.present = false;
-    t->hung.watched = false; /* timers stay with the parent */
-    t->held_set = 0;
-    t->fault.present = false;
-    t->temp_active = false;
-    jit.signals = t->signals;
-    inl_lock_reset(&t->signals->lock);
-    t->signals->users = 1;
-}
-
-/* --- the system calls --- */
-
-static long run_sigaction(jit_thread *t, weave_context *c)
-{
-    return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
-}
-
-static long run_sigprocmask(jit_thread *t, weave_context *c)
-{
-    uint64_t set, before = t->sigmask;
-    if (jit_arg(c, 3) != sizeof set) return -EINVAL;
-    if (jit_arg(c, 1)) {
-        if (!jit_read(&set, jit_arg(c, 1), sizeof set)) return -EFAULT;
-        set &= ~JIT_UNBLOCKABLE;
-        switch ((int)jit_arg(c, 0)) {
-        case SIG_BLOCK: t->sigmask |= set; break;
-        case SIG_UNBLOCK: t->sigmask &= ~set; break;
-        case SIG_SETMASK: t->sigmask = set; break;
-        default: return -EINVAL;
-        }
-        /* A signal that came since is delivered at the boundary, or goes back into the queue. */
-        if (t->sigmask != before && !t->pending.present) jit_mask_apply(t);
-    }
-    if (jit_arg(c, 2) && !jit_write(jit_arg(c, 2), &before, sizeof before)) return -EFAULT;
-    return 0;
-}
-
-static long run_sigpending(jit_thread *t, weave_context *c)
-{
-    uint64_t set = 0, size = jit_arg(c, 1);
-    if (size > sizeof set) return -EINVAL;
-    sys_call2(SYS_rt_sigpending, (long)&set, sizeof set);
-    set |= t->held_set;
-    return jit_write(jit_arg(c, 0), &set, size) ? 0 : -EFAULT;
-}
-
-static long run_sigreturn(jit_thread *t, weave_context *c)
-{
-    (void)c;
-    jit_sys_sigreturn(t);
-    return JIT_NO_ANSWER;
-}
-
-static long run_sigaltstack(jit_thread *t, weave_context *c)
-{
-    return jit_sys_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));
-}
-
-/* The temporary mask lets in what is held: as if the kernel had it, the call ends before it sleeps. */
-static long interrupt_by_held(jit_thread *t)
-{
-    if (!jit_quiet_begin(t)) return JIT_RESTART;
-    t->mask_is_ours = true;
-    t->pending.info = take_held(t, t->held_set & ~t->temp_mask);
-    t->pending.temporary = true;
-    t->pending.mask = t->temp_mask;
+    t->pending.info = *info;
+    t->pending.temporary = t->temp_active && is_at(pc, run_blocking_after);
+    t->pending.mask = t->pending.temporary ? t->temp_mask : t->sigmask;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
     t->pending.present = true;
-    jit_kernel_mask_set(~JIT_FAULTS);
-    return -EINTR;
+    t->mask_is_ours = true;
+    *run_uc_mask(uc) |= ~RUN_FAULTS;
+    if (in_tool) run_hung_watch(t, run_uc_mask(uc));
+
+    if (between(pc, run_blocking_check, run_blocking_insn)) {
+        run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_blocking_interrupted);
+    } else if (between(pc, run_enter_begin, run_enter_end)) {
+        run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_enter_begin);
+    } else if (t->where == RUN_IN_RUNTIME) {
+        return;
+    } else if (between(pc, jit_gate_check, jit_gate_syscall)) {
+        jit_uc_gate_context(uc, t, fs_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
+        redispatch(t, uc, RUN_LEAVE_SIGNAL);
+    } else {
+        stop_at_next_boundary(t, pc);
+    }
 }
 
-static long run_sigtimedwait(jit_thread *t, weave_context *c)
+/* --- faults --- */
+
+static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
+
+static void subtract(void *thread, uint32_t counter, int64_t amount)
 {
-    uint64_t set, to = jit_arg(c, 1);
-    if (jit_arg(c, 3) != sizeof set || !jit_read(&set, jit_arg(c, 0), sizeof set)) return jit_pass(t, c);
-    if (!(t->held_set & set)) return jit_pass(t, c);
-    siginfo_t info = take_held(t, t->held_set & set);
-    return to && !jit_write(to, &info, sizeof info) ? -EFAULT : info.si_signo;
+    int64_t *at = &((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter];
+    run_thread *t = thread;
+    if (counter < t->counter_room || run_counters_reach(t, (uint64_t)at)) *at -= amount;
 }
 
-/* Calls that put in another mask while they sleep. A handler that ends the sleep runs on top of that
- * mask, and returns to the lasting one. */
-static long with_mask(jit_thread *t, weave_context *c, uint64_t set)
+/* The fragment whose instruction of the program's, told by *entry, is at a cache address; NULL: there is none. */
+static jit_fragment *program_insn(uint64_t pc, weave_map_entry *entry)
 {
-    if (!set || !jit_read(&t->temp_mask, set, sizeof t->temp_mask)) return jit_pass(t, c);
-    t->temp_mask &= ~JIT_UNBLOCKABLE;
-    if (t->held_set & ~t->temp_mask) return interrupt_by_held(t);
-    t->temp_active = true;
-    long answer = jit_pass(t, c);
-    t->temp_active = false;
-    return answer;
+    bool in_snippet;
+    jit_fragment *f = jit_fragment_of_cache(pc);
+    return f && jit_fragment_map(f, pc, entry, &in_snippet) && !in_snippet ? f : NULL;
 }
 
-static long run_sigsuspend(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 0)); }
-
-static long run_ppoll(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 3)); }
-
-static long run_epoll_pwait(jit_thread *t, weave_context *c) { return with_mask(t, c, jit_arg(c, 4)); }
-
-static long run_pselect(jit_thread *t, weave_context *c)
+/* The program's state at the fault, into t->ctx; false when it is not the program's fault. `begun`: snippets before
+ * the instruction have run, and will not run again. */
+static bool fault_context(run_thread *t, int signo, void *uc, uint64_t fs_base, bool begun)
 {
-    uint64_t pair[2] = {0, 0}; /* pointer to the mask, its size */
-    if (jit_arg(c, 5)) jit_read(pair, jit_arg(c, 5), sizeof pair);
-    return with_mask(t, c, pair[0]);
+    bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
+    uint64_t pc = run_uc_pc(uc) - trap;
+    weave_map_entry entry;
+    jit_fragment *f = program_insn(pc, &entry);
+    if (f) {
+        run_uc_context(uc, t, fs_base, &t->ctx);
+        run_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
+        t->ctx.pc = trap ? run_after_trap(entry.app) : entry.app;
+        if (!trap) jit_fragment_undo(f, pc, begun, subtract, t);
+        return true;
+    }
+    if (is_at(pc, jit_gate_after)) { /* SIGSYS */
+        jit_uc_gate_context(uc, t, fs_base, jit_of(t)->syscall_resume, &t->ctx);
+        return true;
+    }
+    return false;
 }
 
-const jit_syscall_row jit_signal_syscalls[] = {
-    {SYS_rt_sigaction, "rt_sigaction", run_sigaction},
-    {SYS_rt_sigprocmask, "rt_sigprocmask", run_sigprocmask},
-    {SYS_rt_sigpending, "rt_sigpending", run_sigpending},
-    {SYS_rt_sigreturn, "rt_sigreturn", run_sigreturn},
-    {SYS_sigaltstack, "sigaltstack", run_sigaltstack},
-    {SYS_rt_sigsuspend, "rt_sigsuspend", run_sigsuspend},
-    {SYS_rt_sigtimedwait, "rt_sigtimedwait", run_sigtimedwait},
-    {SYS_ppoll, "ppoll", run_ppoll},
-    {SYS_pselect6, "pselect6", run_pselect},
-    {SYS_epoll_pwait, "epoll_pwait", run_epoll_pwait},
-    {SYS_epoll_pwait2, "epoll_pwait2", run_epoll_pwait},
-    {0, NULL, NULL},
-};
+/* The write changes the page that the running fragment was made from, maybe right behind the instruction:
+ * that is run alone, what follows is translated anew. */
+static void leave_stale_code(run_thread *t, uint64_t addr, void *uc, uint64_t fs_base)
+{
+    if (t->where != RUN_IN_CODE || t->frame.in_tool) return;
+    const jit_fragment *f = jit_fragment_of_cache(run_uc_pc(uc));
+    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, fs_base, true)) return;
+    jit_guard_own_write(addr);
+    redispatch(t, uc, RUN_LEAVE_STEP);
+}
+
+static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = run_uc_pc(uc);
+    uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
+    if (signo == SIGSEGV && t->where == RUN_IN_CODE && addr - table < IBL_BYTES && jit_of(t)->ibl_blocked) {
+        jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
+        redispatch(t, uc, RUN_LEAVE_INDIRECT);
+        return true;
+    }
+    if (signo == SIGSEGV && addr - (uint64_t)(uintptr_t)t < WEAVE_BLOCK_SIZE && run_counters_reach(t, addr))
+        return true;
+    if (signo == SIGSEGV && run_uc_is_write(uc) && jit_memory_write_fault(addr)) {
+        leave_stale_code(t, addr, uc, fs_base);
+        return true;
+    }
+    if (is_page_fault(signo) && is_at(pc, run_safe_copy_insn)) {
+        run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
+        return true;
+    }
+    return false;
+}
+
+/* Does an instruction of the program's own run at a cache address? */
+static bool is_programs(const run_thread *t, uint64_t pc)
+{
+    weave_map_entry entry;
+    return t->where == RUN_IN_CODE && !t->frame.in_tool && program_insn(pc, &entry);
+}
+
+static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
+    if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, fs_base)) return;
+    if (run_stepped_over(t, signo, info, uc)) return;
+    if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
+    if (t->where == RUN_IN_RUNTIME) {
+        if (signo != SIGSYS) {
+            run_signal_die_of_bug("Inlay's runtime", signo, pc, addr);
+            return;
+        }
+        t->fault.info = *info; /* a call made for the program; it goes on behind it */
+        t->fault.present = true;
+        return;
+    }
+    if (t->frame.in_tool) {
+        run_signal_die_of_bug("the tool's code", signo, pc, addr);
+        return;
+    }
+    if (!fault_context(t, signo, uc, fs_base, false)) {
+        run_signal_die_of_bug("Inlay's code", signo, pc, addr);
+        return;
+    }
+    run_uc_keep_trap(t, uc);
+    t->fault.info = *info;
+    if (addr && jit_cache_contains(addr)) t->fault.info.si_addr = (void *)(uintptr_t)t->ctx.pc;
+    t->fault.present = true;
+    redispatch(t, uc, RUN_LEAVE_SIGNAL);
+}
+
+void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base)
+{
+    if (!run_signal_unmark(info) && run_signal_is_fault(signo, info)) fault(t, signo, info, uc, fs_base);
+    else arrived(t, info, uc, fs_base);
+}

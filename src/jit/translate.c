@@ -340,8 +340,8 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
 /* Refuses to go on: there is no way to run the program's next instruction. */
 static void give_up(uint64_t app, const inl_error *e)
 {
-    jit_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app, e->text);
-    jit_process_die(jit_self(), SIGKILL);
+    run_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app, e->text);
+    run_process_die(run_self(), SIGKILL);
 }
 
 /* The instruction that cannot be translated may never be reached: the run ends before it. False: it is
@@ -357,7 +357,7 @@ static bool cut_before(uint64_t bad)
     build.most = i;
     bool made = build_run(app, continues);
     build.most = 0;
-    if (made && jit.client.instrument) jit.client.instrument(jit.client.arg, &run);
+    if (made && jit.options.instrument) jit.options.instrument(run_here.client.arg, &run);
     return made;
 }
 
@@ -366,7 +366,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 {
     inl_error e = {0};
     size_t room = ROOM_FIRST + (size_t)run.insn_count * BYTES_PER_INSN;
-    if (jit.client.instrument) jit.client.instrument(jit.client.arg, &run);
+    if (jit.options.instrument) jit.options.instrument(run_here.client.arg, &run);
     if (build.once) { /* that has been done where it faulted */
         insns[0].before = (weave_list){0};
         blocks[0].anywhere = (weave_list){0};
@@ -401,7 +401,7 @@ static void add_landing(jit_fragment *f)
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
-jit_fragment *jit_lookup_or_translate(jit_thread *t, uint64_t app, bool indirect, int *fault_signo, int *fault_code)
+jit_fragment *jit_lookup_or_translate(run_thread *t, uint64_t app, bool indirect, int *fault_signo, int *fault_code)
 {
     return jit_translate(t, app, indirect, false, fault_signo, fault_code);
 }
@@ -417,7 +417,7 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
     return f;
 }
 
-jit_fragment *jit_translate(jit_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
+jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code)
 {
     (void)t;

@@ -4,8 +4,8 @@
 #include "rewrite/run_private.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "jit/confine.h"
-#include "jit/x86_64/abi.h"
+#include "run/confine.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ bool rewrite_syscall_matters(long nr)
 
 void rewrite_gate_init(void)
 {
-    jit_fd_init();
+    run_fd_init();
     rewrite_gated_others = watched;
     rewrite_gated[REWRITE_IMAGES_CALL / 64] |= 1ull << REWRITE_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
@@ -75,31 +75,31 @@ static bool can_exec(int dirfd, const char *path, int flags)
     return S_ISREG(st.st_mode) && !sys_call4(SYS_faccessat2, dirfd, (long)path, X_OK, AT_EACCESS | follow);
 }
 
-static long run_exec(jit_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
+static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags)
 {
     char name[PATH_MAX];
-    bool ends = jit_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
+    bool ends = run_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
     if (ends && rewrite_run_hooks.exec) rewrite_run_hooks.exec(t, name, (char *const *)argv);
-    long answer = jit_sys_execve(t, dirfd, path, argv, envp, flags);
+    long answer = run_sys_execve(t, dirfd, path, argv, envp, flags);
     if (ends && rewrite_run_hooks.exec_failed) rewrite_run_hooks.exec_failed(t);
     return answer;
 }
 
 /* --- the rest --- */
 
-static long run_arch_prctl(jit_thread *t, weave_context *c)
+static long do_arch_prctl(run_thread *t, weave_context *c)
 {
-    if (jit_arg(c, 0) != ARCH_SET_GS) return jit_arch_prctl(t, (int)jit_arg(c, 0), jit_arg(c, 1));
+    if (run_arg(c, 0) != ARCH_SET_GS) return run_arch_prctl(t, (int)run_arg(c, 0), run_arg(c, 1));
     static bool said;
     if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        jit_say("the program wants GS for itself (arch_prctl), which a rewritten program cannot have");
+        run_say("the program wants GS for itself (arch_prctl), which a rewritten program cannot have");
     return -EPERM;
 }
 
 /* The kernel has the program's, or else one of Inlay's. */
-static long run_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
+static long run_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
 {
-    long answer = jit_sys_sigaltstack(t, ss, old);
+    long answer = run_sys_sigaltstack(t, ss, old);
     stack_t ours = {.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
     if (ss) sys_call2(SYS_sigaltstack, (long)(t->altstack.ss_size ? &t->altstack : &ours), 0);
     return answer;
@@ -109,83 +109,84 @@ static long run_sigaltstack(jit_thread *t, uint64_t ss, uint64_t old)
 static bool is_refused(const weave_context *c, long nr)
 {
     uint64_t args[6];
-    jit_args(c, args);
-    if (jit_fd_is_refused(nr, args)) return true;
-    return (nr == SYS_dup2 || nr == SYS_dup3) && jit_fd_is_hidden((int)jit_arg(c, 1));
+    run_args(c, args);
+    if (run_fd_is_refused(nr, args)) return true;
+    return (nr == SYS_dup2 || nr == SYS_dup3) && run_fd_is_hidden((int)run_arg(c, 1));
 }
 
 /* Is it made here? All others are made in the gate. */
 static bool is_served(const weave_context *c, long nr)
 {
     if (HAS(life, nr) || is_refused(c, nr)) return true;
-    return nr == SYS_getdents64 && jit_lists_descriptors((int)jit_arg(c, 0));
+    return nr == SYS_getdents64 && run_lists_descriptors((int)run_arg(c, 0));
 }
 
-static long serve(jit_thread *t, weave_context *c, long nr)
+static long serve(run_thread *t, weave_context *c, long nr)
 {
     switch (nr) {
     case SYS_clone:
     case SYS_fork:
-    case SYS_vfork: return jit_sys_clone(t, false);
-    case SYS_clone3: return jit_sys_clone(t, true);
-    case SYS_exit: jit_thread_exit(t, (int)jit_arg(c, 0));
-    case SYS_exit_group: jit_process_exit(t, (int)jit_arg(c, 0));
-    case SYS_execve: return run_exec(t, AT_FDCWD, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), 0);
+    case SYS_vfork: return run_sys_clone(t, false);
+    case SYS_clone3: return run_sys_clone(t, true);
+    case SYS_exit: run_thread_exit(t, (int)run_arg(c, 0));
+    case SYS_exit_group: run_process_exit(t, (int)run_arg(c, 0));
+    case SYS_execve: return run_exec(t, AT_FDCWD, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), 0);
     case SYS_execveat:
-        return run_exec(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3), (int)jit_arg(c, 4));
-    case SYS_rt_sigaction: return jit_sys_sigaction(t, (int)jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2), jit_arg(c, 3));
-    case SYS_arch_prctl: return run_arch_prctl(t, c);
+        return run_exec(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3), (int)run_arg(c, 4));
+    case SYS_rt_sigaction: return run_sys_sigaction(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
+    case SYS_arch_prctl: return do_arch_prctl(t, c);
     case SYS_rt_sigreturn: rewrite_sigreturn(t);
-    case SYS_sigaltstack: return run_sigaltstack(t, jit_arg(c, 0), jit_arg(c, 1));
+    case SYS_sigaltstack: return run_sigaltstack(t, run_arg(c, 0), run_arg(c, 1));
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:
-    case SYS_pidfd_send_signal: return jit_sys_queue(t, c);
-    case SYS_prctl: return (int)jit_arg(c, 0) == PR_SET_SECCOMP ? jit_confine_prctl(t, c) : jit_pass(t, c);
-    case SYS_seccomp: return jit_confine_seccomp(t, c);
-    case SYS_close_range: return jit_close_range(t, jit_arg(c, 0), jit_arg(c, 1), jit_arg(c, 2));
-    case SYS_getdents64: return jit_list_descriptors(t, c);
+    case SYS_pidfd_send_signal: return run_sys_queue(t, c);
+    case SYS_prctl: return (int)run_arg(c, 0) == PR_SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
+    case SYS_seccomp: return run_confine_seccomp(t, c);
+    case SYS_close_range: return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
+    case SYS_getdents64: return run_list_descriptors(t, c);
     default: return -EBADF; /* is_refused */
     }
 }
 
-static void tell_of_exit(jit_thread *t, long nr)
+static void tell_of_exit(run_thread *t, long nr)
 {
-    if (watched && jit.client.syscall_exit) jit.client.syscall_exit(jit.client.arg, t, &t->ctx, nr);
+    if (watched && run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
 }
 
-void rewrite_tell_of_exit(jit_thread *t) { tell_of_exit(t, (long)t->frame.slot[JIT_R11]); }
+void rewrite_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[RUN_R11]); }
 
 /* At a call: what is to happen next. */
-static uint64_t begin_call(jit_thread *t)
+static uint64_t begin_call(run_thread *t)
 {
     weave_context *c = &t->ctx;
-    long nr = jit_number(c);
+    long nr = run_number(c);
     if (nr == REWRITE_IMAGES_CALL && c->pc == rewrite_linker_call) {
         rewrite_images_changed();
         return (uint64_t)(uintptr_t)rewrite_gate_leave;
     }
-    bool skipped = watched && jit.client.syscall_enter && jit.client.syscall_enter(jit.client.arg, t, c, nr);
-    jit_verdict verdict = skipped ? JIT_CALL_GOES : jit_confine_ask(t, c);
-    if (verdict == JIT_CALL_KILLS) jit_confine_kill(t);
-    if (!skipped && (verdict == JIT_CALL_REFUSED || !is_served(c, jit_number(c)))) {
-        t->frame.slot[JIT_R11] = (uint64_t)nr;
+    bool skipped = watched && run_here.client.syscall_enter &&
+                   run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
+    run_verdict verdict = skipped ? RUN_CALL_GOES : run_confine_ask(t, c);
+    if (verdict == RUN_CALL_KILLS) run_confine_kill(t);
+    if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, run_number(c)))) {
+        t->frame.slot[RUN_R11] = (uint64_t)nr;
         return (uint64_t)(uintptr_t)(watched ? rewrite_gate_call : rewrite_gate_pass);
     }
-    long answer = skipped ? jit_number(c) : serve(t, c, jit_number(c));
+    long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
-    jit_set_answer(c, answer);
-    jit_set_clobbers(c);
+    run_set_answer(c, answer);
+    run_set_clobbers(c);
     tell_of_exit(t, nr);
     return (uint64_t)(uintptr_t)rewrite_gate_leave;
 }
 
-/* jit_native.dispatch */
-uint64_t rewrite_dispatch(jit_thread *t)
+/* run_engine.dispatch */
+uint64_t rewrite_dispatch(run_thread *t)
 {
     uint64_t next = (uint64_t)(uintptr_t)rewrite_gate_leave;
-    if (t->leave == JIT_LEAVE_SYSCALL || t->leave == JIT_LEAVE_SYSCALL_DONE) t->sigmask = t->native_mask;
-    if (t->leave == JIT_LEAVE_SYSCALL) next = begin_call(t);
-    if (t->leave == JIT_LEAVE_SYSCALL_DONE) rewrite_tell_of_exit(t);
-    t->native_mask = t->sigmask;
+    if (t->leave == RUN_LEAVE_SYSCALL || t->leave == RUN_LEAVE_SYSCALL_DONE) t->sigmask = rewrite_of(t)->mask;
+    if (t->leave == RUN_LEAVE_SYSCALL) next = begin_call(t);
+    if (t->leave == RUN_LEAVE_SYSCALL_DONE) rewrite_tell_of_exit(t);
+    rewrite_of(t)->mask = t->sigmask;
     return next;
 }

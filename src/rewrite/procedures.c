@@ -40,7 +40,7 @@ static unwind_index find_index(const run_image *i)
 static bool is_signal_frame(const char *cie)
 {
     char augmentation[8] = {0};
-    return !jit_read(augmentation, (uint64_t)(uintptr_t)(cie + 9), sizeof augmentation - 1) ||
+    return !run_read(augmentation, (uint64_t)(uintptr_t)(cie + 9), sizeof augmentation - 1) ||
            strchr(augmentation, 'S');
 }
 
@@ -53,7 +53,7 @@ static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *sta
         uint32_t size;
     } fde;
     const char *at = x->base + row->fde;
-    if (!jit_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
+    if (!run_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
     *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;
     *end = *start + fde.size;
     bool good = *start == (uint64_t)(uintptr_t)(x->base + row->start);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
-move_handoff rewrite_handoff_data __attribute__((section(".data")));
+rewrite_handoff rewrite_handoff_data __attribute__((section(".data")));
 rewrite_hooks rewrite_run_hooks;
 
 /* Where the boot code finds what it fills in; see boot.h. */
@@ -18,17 +18,18 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
 
 static const char *const program_calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called, NULL};
 
-static const jit_native native = {
+static const run_engine engine = {
+    .is_native = true,
     .dispatch = rewrite_dispatch,
     .install = rewrite_install,
     .gate = rewrite_gate,
     .program_calls = program_calls,
 };
 
-inl_status rewrite_run_begin(const jit_client *client, inl_error *e)
+inl_status rewrite_run_begin(const run_client *client, inl_error *e)
 {
-    const move_handoff *h = &rewrite_handoff_data;
-    jit_start_state start = {.tool_low = MOVE_TOOL_BASE,
+    const rewrite_handoff *h = &rewrite_handoff_data;
+    run_start_state start = {.tool_low = REWRITE_TOOL_BASE,
                              .tool_high = h->tool_high,
                              .stack_low = h->stack_low,
                              .stack_high = h->stack_high,
@@ -40,7 +41,8 @@ inl_status rewrite_run_begin(const jit_client *client, inl_error *e)
     rewrite_watch_syscalls(client->wants_syscalls);
     rewrite_gate_init();
     rewrite_images_find();
-    inl_status s = jit_native_init(&native, client, &start, e);
+    inl_status s = run_begin(&engine, client, &start, e);
+    if (s == INL_OK) s = run_first_thread(e);
     if (s == INL_OK) rewrite_patch_sites();
     return s;
 }

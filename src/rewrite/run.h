@@ -1,7 +1,7 @@
 /* The run time of a rewritten program: the carried tool's side, in the program's process.
  *
  * Threads, fork, the end of the process and most of signals are the engine's own code (src/jit), with
- * rewritten code in the place of the code cache: see jit_native in jit/jit.h.
+ * rewritten code in the place of the code cache: see run_engine in run/run.h.
  *
  *   run.c      the beginning
  *   images.c   what is mapped where, rewrite_original
@@ -13,8 +13,7 @@
 #define INL_REWRITE_RUN_H
 
 #include "base/error.h"
-#include "jit/thread.h"
-#include "move/boot.h"
+#include "run/thread.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +24,7 @@
  *     jmp  *%gs:REWRITE_GATE
  *   behind:
  */
-#define REWRITE_GATE offsetof(jit_thread, syscall_gate)
+#define REWRITE_GATE offsetof(run_thread, syscall_gate)
 
 /* Known when rewriting: must a call of this number go through the gate? A negative number: it is not
  * known; true. All do when the tool watches system calls. */
@@ -43,23 +42,20 @@ uint64_t rewrite_shift(uint64_t assumed_low);
 
 /* --- for src/tool/carried.c --- */
 
-struct jit_client;
+struct run_client;
 typedef struct rewrite_hooks {
     /* The process (or a child of vfork) is about to become another program, most likely; it may go on after
      * all. argv may be no readable memory. */
-    void (*exec)(jit_thread *, const char *path, char *const *argv);
-    void (*exec_failed)(jit_thread *); /* it goes on */
-    /* Of the flows with this number (move_client.placed), `times` end in this block of the procedure, which
+    void (*exec)(run_thread *, const char *path, char *const *argv);
+    void (*exec_failed)(run_thread *); /* it goes on */
+    /* Of the flows with this number (rewrite_client.placed), `times` end in this block of the procedure, which
      * they have entered or are about to. From a signal's handler. */
-    void (*flow_ends)(jit_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
+    void (*flow_ends)(run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 } rewrite_hooks;
 extern rewrite_hooks rewrite_run_hooks;
 
 /* In inlay_start: finds the images, patches what makes system calls and is not rewritten, makes the caller
- * the first thread. Then jit_native_run goes back to the boot code, and so to the program. */
-/* What the boot code has told this copy of the tool. */
-extern move_handoff rewrite_handoff_data;
-
-inl_status rewrite_run_begin(const struct jit_client *, inl_error *);
+ * the first thread. Then run_go goes back to the boot code, and so to the program. */
+inl_status rewrite_run_begin(const struct run_client *, inl_error *);
 
 #endif

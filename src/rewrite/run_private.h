@@ -2,12 +2,23 @@
 #ifndef INL_REWRITE_RUN_PRIVATE_H
 #define INL_REWRITE_RUN_PRIVATE_H
 
-#include "jit/jit.h"
-#include "jit/kernel.h"
-#include "move/carried.h"
-#include "moved/states.h"
+#include "run/kernel.h"
+#include "rewrite/boot.h"
 #include "rewrite/run.h"
 #include "rewrite/x86_64/frames.h"
+
+/* What a thread has under this engine. In the runtime all signals but faults are blocked; the program's mask waits in
+ * t->sigmask, and here for the gate. */
+typedef struct rewrite_own {
+    uint64_t mask; /* at this offset for the gate: gate.S */
+    /* Steps made while a signal waits, the address before; no more waiting; a step was made with the trap flag,
+     * whose trap may come late. */
+    uint32_t steps;
+    bool forced, stepped;
+    uint64_t last;
+} rewrite_own;
+_Static_assert(sizeof(rewrite_own) <= RUN_ENGINE_BYTES && !offsetof(rewrite_own, mask), "a thread's block has room");
+static inline rewrite_own *rewrite_of(const run_thread *t) { return (rewrite_own *)(uintptr_t)t->engine; }
 
 /* --- images.c: what is mapped --- */
 enum { REWRITE_MAX_IMAGES = 512 };
@@ -16,7 +27,7 @@ typedef struct run_image {
     uint64_t bias;            /* real - link */
     uint64_t to_assumed;      /* assumed - real */
     uint64_t text, text_size; /* moved code; 0, 0: not rewritten */
-    const move_carried_map *map;
+    const rewrite_carried_map *map;
     uint64_t map_base; /* real address that the map's old offsets count from */
     const void *phdr;
     unsigned phnum;
@@ -64,14 +75,14 @@ extern const char rewrite_gate_begin[], rewrite_gate_end[];
 /* Where the kernel has Inlay's mask from, and from where on the program's again. */
 extern const char rewrite_gate_blocked[], rewrite_called_blocked[];
 extern const char rewrite_leave_allowed[], rewrite_pass_allowed[], rewrite_call_allowed[];
-uint64_t rewrite_dispatch(jit_thread *);
+uint64_t rewrite_dispatch(run_thread *);
 /* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
-void rewrite_tell_of_exit(jit_thread *);
+void rewrite_tell_of_exit(run_thread *);
 extern const char rewrite_gate_direct[], rewrite_gate_passed[], rewrite_gate_called[];
 
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
-void rewrite_settle(jit_thread *, void *uc);
+void rewrite_settle(run_thread *, void *uc);
 
 /* --- locate.c --- */
 typedef enum rewrite_kind {
@@ -96,14 +107,14 @@ uint64_t rewrite_moved_to(uint64_t pc);
 
 /* A signal takes the thread out of the run that it is in: counters become what they are with the instruction at
  * `place` not executed (`before`: nor its snippets). The opposite: it goes on there. */
-void rewrite_leave_run(jit_thread *, uint64_t place, bool before);
-void rewrite_enter_run(jit_thread *, uint64_t place, bool before);
+void rewrite_leave_run(run_thread *, uint64_t place, bool before);
+void rewrite_enter_run(run_thread *, uint64_t place, bool before);
 
 /* --- <isa>/frames.c --- */
 /* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
  * is no room for it. */
-uint64_t rewrite_frame_show(jit_thread *, uint64_t sp, const rewrite_where *, const weave_context *c);
-void rewrite_sigreturn(jit_thread *) __attribute__((noreturn));
+uint64_t rewrite_frame_show(run_thread *, uint64_t sp, const rewrite_where *, const weave_context *c);
+void rewrite_sigreturn(run_thread *) __attribute__((noreturn));
 
 /* --- deliver.c, <isa>/step.c --- */
 bool rewrite_in_gate(uint64_t pc);
@@ -111,16 +122,16 @@ bool rewrite_in_delivery(uint64_t pc);
 void rewrite_restorer(void);
 /* How far behind the instruction that is meant the address of a fault is. */
 unsigned rewrite_fault_back(const siginfo_t *);
-void rewrite_install(int signo, const jit_action *);
+void rewrite_install(int signo, const run_action *);
 void rewrite_signal_entry(int, siginfo_t *, void *);
 extern const char rewrite_signal_entered[]; /* where it has called */
 /* The handler to jump to, with its frame's address; 0: back to what was interrupted. */
 typedef struct rewrite_jump {
     uint64_t handler, sp;
 } rewrite_jump;
-rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, jit_thread *t, uint64_t frame);
+rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame);
 void rewrite_after_routine(void);
-void rewrite_on_tool_stack(jit_thread *t, void (*f)(void *), void *arg);
+void rewrite_on_tool_stack(run_thread *t, void (*f)(void *), void *arg);
 void rewrite_uc_step(void *uc, bool on);
 uint64_t rewrite_uc_flags_trap(const void *uc);
 bool rewrite_is_syscall(uint64_t pc);

@@ -48,7 +48,7 @@ static void give_memory(unsigned slot, uint64_t p)
     inl_lock_release(&tool_small_lock);
 }
 
-static void hand_out(jit_thread *t, unsigned slot)
+static void hand_out(run_thread *t, unsigned slot)
 {
     weave_buffer_slot *s = &t->frame.buffers[slot];
     const inlay_buffer *b = &buffers[slot];
@@ -61,7 +61,7 @@ static void hand_out(jit_thread *t, unsigned slot)
 /* Called by woven code, in the thread. */
 static void when_full(uint32_t slot)
 {
-    jit_thread *t = jit_self();
+    run_thread *t = run_self();
     weave_buffer_slot *s = &t->frame.buffers[slot];
     tool_thread *own = tool_thread_of(t);
     if (!s->base) {
@@ -142,7 +142,7 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
     return s;
 }
 
-static void flush(jit_thread *t, bool last)
+static void flush(run_thread *t, bool last)
 {
     tool_thread *own = buffer_count ? tool_thread_of(t) : NULL;
     if (!own) return;
@@ -152,17 +152,17 @@ static void flush(jit_thread *t, bool last)
     inl_lock_release(&own->flushing);
 }
 
-void tool_buffers_flush(jit_thread *t) { flush(t, false); }
+void tool_buffers_flush(run_thread *t) { flush(t, false); }
 
 /* The list is copied under the lock, which the callbacks may want themselves. A thread that ends
  * meanwhile empties its own buffers; its block stays mapped. */
-static void flush_all_but(const jit_thread *but, bool last)
+static void flush_all_but(const run_thread *but, bool last)
 {
     bool entered = tool_enter();
     size_t count = 0, n = 0;
-    for (jit_thread *t = jit.threads; t; t = t->next) count++;
-    jit_thread **list = calloc(count + 1, sizeof *list);
-    for (jit_thread *t = jit.threads; t && list; t = t->next)
+    for (run_thread *t = run_here.threads; t; t = t->next) count++;
+    run_thread **list = calloc(count + 1, sizeof *list);
+    for (run_thread *t = run_here.threads; t && list; t = t->next)
         if (t != but) list[n++] = t;
     tool_leave(entered);
     for (size_t i = 0; i < n; i++) flush(list[i], last);
@@ -175,12 +175,12 @@ void tool_buffers_flush_all(void)
 }
 
 /* Before an exec, which ends the other threads. */
-void tool_buffers_flush_others(jit_thread *t)
+void tool_buffers_flush_others(run_thread *t)
 {
     if (buffer_count) flush_all_but(t, false);
 }
 
-void tool_buffers_end(jit_thread *t)
+void tool_buffers_end(run_thread *t)
 {
     flush(t, false);
     for (unsigned i = 0; i < buffer_count; i++) {
@@ -191,7 +191,7 @@ void tool_buffers_end(jit_thread *t)
 }
 
 /* What the parent's thread had not handed out is the parent's. */
-void tool_buffers_fork_child(jit_thread *t)
+void tool_buffers_fork_child(run_thread *t)
 {
     for (unsigned i = 0; i < buffer_count; i++) t->frame.buffers[i].next = t->frame.buffers[i].base;
     tool_thread *own = t->client;

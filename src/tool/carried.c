@@ -8,8 +8,8 @@
 #include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "jit/kernel.h"
-#include "move/boot.h"
+#include "run/kernel.h"
+#include "rewrite/boot.h"
 #include "rewrite/run.h"
 
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 void carried_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
-    const move_handoff *r = &rewrite_handoff_data;
+    const rewrite_handoff *r = &rewrite_handoff_data;
     h->role = TOOL_CARRIED;
     h->resident = 1;
-    h->start.tool_low = MOVE_TOOL_BASE;
+    h->start.tool_low = REWRITE_TOOL_BASE;
     h->start.tool_high = r->tool_high;
-    h->region_low = MOVE_REGION_LOW;
-    h->region_high = MOVE_REGION_HIGH;
+    h->region_low = REWRITE_REGION_LOW;
+    h->region_high = REWRITE_REGION_HIGH;
     h->fds.err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     resident_begin();
     if (r->data->heap_size) tool_heap_attach();
@@ -51,15 +51,15 @@ static char *const *readable(char *const *argv)
 {
     const char *last = NULL;
     char byte;
-    for (size_t i = 0; jit_read(&last, (uint64_t)(uintptr_t)&argv[i], sizeof last); i++) {
+    for (size_t i = 0; run_read(&last, (uint64_t)(uintptr_t)&argv[i], sizeof last); i++) {
         if (!last) return argv;
-        if (!jit_read(&byte, (uint64_t)(uintptr_t)last, 1)) break;
+        if (!run_read(&byte, (uint64_t)(uintptr_t)last, 1)) break;
     }
     return NULL;
 }
 
 /* A child of vfork has no report of its own: the counts are its parent's. */
-static void before_exec(jit_thread *t, const char *path, char *const *argv)
+static void before_exec(run_thread *t, const char *path, char *const *argv)
 {
     if (tool_callbacks[ON_EXEC]) argv = readable(argv);
     for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
@@ -78,7 +78,7 @@ static void before_exec(jit_thread *t, const char *path, char *const *argv)
     fflush(stdout);
 }
 
-static void exec_failed(jit_thread *t)
+static void exec_failed(run_thread *t)
 {
     int out = tool_handoff_data.fds.out;
     if (out < 0 || t->is_vfork_child) return;
@@ -89,7 +89,7 @@ static void exec_failed(jit_thread *t)
 /* --- the beginning --- */
 
 /* What the tool's C library has told the kernel about the thread is the program's to say. */
-static void restore_registrations(const move_handoff *r)
+static void restore_registrations(const rewrite_handoff *r)
 {
     sys_call1(SYS_set_tid_address, (long)r->clear_tid);
     sys_call2(SYS_set_robust_list, (long)r->robust, r->robust_size ? (long)r->robust_size : 3 * (long)sizeof(long));
@@ -97,10 +97,9 @@ static void restore_registrations(const move_handoff *r)
 
 void carried_run(void)
 {
-    jit_client client;
+    run_client client;
     inl_error e = {0};
     tool_client_fill(&client);
-    client.instrument = NULL;
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
@@ -113,7 +112,7 @@ void carried_run(void)
     tool_heap_begin();
     tool_counters_begin();
     TOOL_CALL_BARE(ON_START);
-    jit_thread *t = jit_self();
+    run_thread *t = run_self();
     if (client.thread_start) client.thread_start(client.arg, t);
-    jit_native_run();
+    run_go();
 }

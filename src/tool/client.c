@@ -102,6 +102,8 @@ static void module_loaded(void *arg, module *m)
 
 /* The same for the instrumentor. */
 void tool_client_instrument(weave_run *run) { instrument(NULL, run); }
+
+void tool_client_options(jit_options *o) { o->instrument = tool_client_sees_code() ? instrument : NULL; }
 void tool_client_image(module *m)
 {
     if (tool_callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);
@@ -126,14 +128,14 @@ static void module_gone(void *arg, module *m)
 
 /* --- threads and system calls --- */
 
-static void thread_start(void *arg, jit_thread *t)
+static void thread_start(void *arg, run_thread *t)
 {
     (void)arg;
     if (t->tls) tls_enter(t->tls, t->tid);
     TOOL_CALL(ON_THREAD_START, void (*)(inlay_thread *, void *), (inlay_thread *)t);
 }
 
-static void thread_end(void *arg, jit_thread *t)
+static void thread_end(void *arg, run_thread *t)
 {
     (void)arg;
     TOOL_CALL(ON_THREAD_END, void (*)(inlay_thread *, void *), (inlay_thread *)t);
@@ -142,7 +144,7 @@ static void thread_end(void *arg, jit_thread *t)
     if (t->tls) tls_leave();
 }
 
-static bool syscall_enter(void *arg, jit_thread *t, weave_context *c, long nr)
+static bool syscall_enter(void *arg, run_thread *t, weave_context *c, long nr)
 {
     (void)arg;
     inlay_syscall s;
@@ -153,7 +155,7 @@ static bool syscall_enter(void *arg, jit_thread *t, weave_context *c, long nr)
     return s.skip;
 }
 
-static void syscall_exit(void *arg, jit_thread *t, weave_context *c, long nr)
+static void syscall_exit(void *arg, run_thread *t, weave_context *c, long nr)
 {
     (void)arg;
     inlay_syscall s;
@@ -163,7 +165,7 @@ static void syscall_exit(void *arg, jit_thread *t, weave_context *c, long nr)
     tool_syscall_set_result(c, s.result);
 }
 
-static void on_signal(void *arg, jit_thread *t, int signo, const siginfo_t *info, weave_context *c)
+static void on_signal(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *c)
 {
     (void)arg;
     TOOL_CALL(ON_SIGNAL, void (*)(inlay_thread *, int, const siginfo_t *, const inlay_context *, void *),
@@ -182,7 +184,7 @@ static void fork_lock(void *arg, int phase)
 
 static bool is_forked;
 
-static void fork_child(void *arg, jit_thread *t)
+static void fork_child(void *arg, run_thread *t)
 {
     (void)arg;
     is_forked = true;
@@ -191,14 +193,14 @@ static void fork_child(void *arg, jit_thread *t)
     tool_buffers_fork_child(t);
     tool_output_fork_child();
     tool_sums_fork_child();
-    jit_counters_reset();
+    run_counters_reset();
     tool_derive_forked();
     TOOL_CALL_BARE(ON_FORK_CHILD);
 }
 
 /* The new program goes on with this process's output, behind what is there already. */
-static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *argv, char *const *envp,
-                    jit_exec_plan *plan)
+static bool on_exec(void *arg, run_thread *t, const char *path, char *const *argv, char *const *envp,
+                    run_exec_plan *plan)
 {
     (void)arg;
     (void)envp;
@@ -211,7 +213,7 @@ static bool on_exec(void *arg, jit_thread *t, const char *path, char *const *arg
     return follow && tool_exec_plan(path, argv, t->is_vfork_child, plan);
 }
 
-static void on_exit(void *arg, jit_thread *t, int status, int signo)
+static void on_exit(void *arg, run_thread *t, int status, int signo)
 {
     (void)arg;
     (void)t;
@@ -247,11 +249,10 @@ static void say(void *arg, const char *text)
     tool_say("%s", text);
 }
 
-void tool_client_fill(jit_client *c)
+void tool_client_fill(run_client *c)
 {
     callback **on = tool_callbacks;
-    *c = (jit_client){
-        .instrument = tool_client_sees_code() ? instrument : NULL,
+    *c = (run_client){
         .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,
         .module_gone = module_gone,
         .thread_start = thread_start,

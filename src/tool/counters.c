@@ -53,7 +53,7 @@ static bool place(inlay_counter *c)
     bool fresh = !c->index && next_index < WEAVE_MAX_COUNTERS;
     if (fresh) {
         c->index = next_index++;
-        __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE);
+        __atomic_store_n(&run_here.dead_counters_high, next_index, __ATOMIC_RELEASE);
     }
     inl_lock_release(&tool_small_lock);
     if (!c->index) tool_say_limited("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
@@ -72,7 +72,7 @@ uint32_t tool_counter_fresh(void)
 }
 
 /* The engine has been set up since the first counters were made. */
-void tool_counters_begin(void) { __atomic_store_n(&jit.dead_counters_high, next_index, __ATOMIC_RELEASE); }
+void tool_counters_begin(void) { __atomic_store_n(&run_here.dead_counters_high, next_index, __ATOMIC_RELEASE); }
 
 uint32_t tool_counters_count(void) { return next_index; }
 
@@ -106,12 +106,12 @@ inlay_expr inlay_counter_value(inlay_counter *c)
     return with_counter(SNIPPET_COUNTER, c);
 }
 
-static uint64_t value_in(const void *thread, uint32_t index) { return jit_counter_of(thread, index); }
+static uint64_t value_in(const void *thread, uint32_t index) { return run_counter_of(thread, index); }
 
 uint64_t tool_counter_total(const void *all, uint32_t index)
 {
     (void)all;
-    return jit_counter_sum_now(index);
+    return run_counter_sum_now(index);
 }
 
 uint64_t inlay_counter_sum(const inlay_counter *c)

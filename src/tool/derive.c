@@ -7,7 +7,7 @@
 #include "tool/state.h"
 #include "cfg/placement.h"
 #include "tool/equations.h"
-#include "jit/thread.h"
+#include "run/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ uint32_t tool_derive_counter(void *arg)
     return values_wanted ? 0 : tool_counter_fresh();
 }
 
-uint32_t tool_derive_placed(void *arg, const move_flows *flows)
+uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
 {
     (void)arg;
     return tool_equations_add(flows);
@@ -47,7 +47,7 @@ typedef struct flow_end {
 static flow_end ends[ENDS];
 static bool any_end;
 
-static uint64_t key_of(uint32_t number, uint32_t node, const jit_thread *t)
+static uint64_t key_of(uint32_t number, uint32_t node, const run_thread *t)
 {
     return (uint64_t)number << 40 | (uint64_t)(node & 0xffffff) << 16 | (t->frame.thread_number & 0xffff);
 }
@@ -57,12 +57,12 @@ static uint32_t node_of(uint32_t number, uint32_t block, bool entered)
     tool_equations of;
     if (!tool_equations_find(number, &of) || block >= of.edge_count) return 0;
     tool_edge_reader edges = tool_equations_edges(&of);
-    move_flow_edge e = {0};
+    rewrite_flow_edge e = {0};
     for (uint32_t i = 0; i <= block; i++) e = tool_equations_edge(&edges);
     return entered ? e.to : e.from;
 }
 
-void tool_derive_flow_ends(jit_thread *t, uint32_t number, uint32_t block, bool entered, int64_t times)
+void tool_derive_flow_ends(run_thread *t, uint32_t number, uint32_t block, bool entered, int64_t times)
 {
     uint32_t node = node_of(number, block, entered);
     uint64_t key = key_of(number, node, t);
@@ -90,7 +90,7 @@ typedef struct end_list {
     uint32_t count;
 } end_list;
 
-static bool list_ends(const jit_thread *of, end_list *to)
+static bool list_ends(const run_thread *of, end_list *to)
 {
     *to = (end_list){0};
     if (!any_end) return true;
@@ -127,7 +127,7 @@ static bool was_entered(const tool_equations *eq, tool_counter_reader *read, con
 {
     tool_edge_reader edges = tool_equations_edges(eq);
     for (uint32_t i = 0; i < eq->edge_count; i++) {
-        move_flow_edge e = tool_equations_edge(&edges);
+        rewrite_flow_edge e = tool_equations_edge(&edges);
         if (e.counter && read(of, e.counter)) return true;
     }
     return false;
@@ -144,7 +144,7 @@ static bool add_solution(const tool_equations *eq, const end_list *list, tool_co
     if (!g.edges || !g.chord || !flow) return false;
     tool_edge_reader edges = tool_equations_edges(eq);
     for (uint32_t i = 0; i < eq->edge_count; i++) {
-        move_flow_edge e = tool_equations_edge(&edges);
+        rewrite_flow_edge e = tool_equations_edge(&edges);
         g.edges[i].from = e.from;
         g.edges[i].to = e.to;
         g.chord[i] = e.counter != 0 || e.from == e.to;
@@ -154,7 +154,7 @@ static bool add_solution(const tool_equations *eq, const end_list *list, tool_co
     if (!cfg_flow_derive(&g, flow, arena)) return false;
     tool_term_reader terms = tool_equations_terms(&edges);
     for (uint32_t i = 0; i < eq->term_count; i++) {
-        move_flow_term t = tool_equations_term(&terms);
+        rewrite_flow_term t = tool_equations_term(&terms);
         sums[t.counter] += t.amount * flow[t.edge];
     }
     return true;
@@ -201,7 +201,7 @@ void tool_derive_report(bool begins)
 uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of)
 {
     if (!tool_derive_used()) return 0;
-    bool keep = jit.exiting || reporting;
+    bool keep = run_here.exiting || reporting;
     bool known = keep && final && final_of == of;
     uint64_t *sums = known ? final : solve(read, of);
     if (!sums) return 0;

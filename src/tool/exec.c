@@ -87,7 +87,7 @@ static bool names_descriptor(const char *path)
     return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
 }
 
-bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec_plan *plan)
+bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *plan)
 {
     inl_error e = {0};
     inl_lock_take(&tool_exec_lock); /* program_check works in static memory */

@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
-#include "jit/thread.h"
+#include "run/thread.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -167,7 +167,7 @@ static bool new_chunk_locked(void)
 
 /* --- caches --- */
 
-static __attribute__((noinline)) heap_cache *make_cache(jit_thread *t)
+static __attribute__((noinline)) heap_cache *make_cache(run_thread *t)
 {
     const size_t bytes = ((sizeof(heap_cache) + 15) & ~15ul) + 16;
     heap_cache *made = NULL;
@@ -184,7 +184,7 @@ static __attribute__((noinline)) heap_cache *make_cache(jit_thread *t)
 static heap_cache *cache(void)
 {
     if (!threads) return &first_cache;
-    jit_thread *t = jit_self();
+    run_thread *t = run_self();
     heap_cache *c = t->frame.heap_cache;
     return UNLIKELY(!c) ? make_cache(t) : c;
 }
@@ -193,7 +193,7 @@ void heap_threads_begin(void)
 {
     if (threads) return;
     for (unsigned c = 0; c < CLASSES; c++) first_cache.lists[c].limit = 0;
-    jit_self()->frame.heap_cache = &first_cache;
+    run_self()->frame.heap_cache = &first_cache;
     threads = true;
 }
 
@@ -495,7 +495,7 @@ EXPORT void __malloc_fork_unlock_child(void) { inl_lock_reset(&store.lock); }
 
 EXPORT void __malloc_arena_thread_freeres(void)
 {
-    heap_cache *k = threads ? jit_self()->frame.heap_cache : NULL;
+    heap_cache *k = threads ? run_self()->frame.heap_cache : NULL;
     for (unsigned c = 0; k && c < CLASSES; c++)
         if (k->lists[c].first) give_back(&k->lists[c], c, k->lists[c].count);
 }

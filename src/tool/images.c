@@ -104,7 +104,7 @@ inlay_image *tool_image_at(uint64_t address)
     if (last_found && address >= last_found->low && address < last_found->high) return last_found;
     inlay_image *i = first_carried();
     while (i && (address < i->low || address >= i->high)) i = i->next;
-    if (!i) i = tool_image_of(jit.modules ? module_at(jit.modules, address) : NULL);
+    if (!i) i = tool_image_of(run_here.modules ? module_at(run_here.modules, address) : NULL);
     return last_found = i;
 }
 
@@ -134,7 +134,7 @@ inlay_image *inlay_image_first(void)
 {
     bool entered = tool_enter();
     inlay_image *i = first_carried();
-    if (!i && jit.modules) i = tool_image_of(module_first(jit.modules));
+    if (!i && run_here.modules) i = tool_image_of(module_first(run_here.modules));
     tool_leave(entered);
     return i;
 }

@@ -379,7 +379,7 @@ inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, t
     load_enter(self.entry, sp);
 }
 
-/* jit_client.proc_link */
+/* run_client.proc_link */
 size_t load_proc_link(void *arg, const char *path, char *out, size_t size)
 {
     (void)arg;

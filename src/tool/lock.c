@@ -17,7 +17,7 @@ enum { LOCKS = sizeof order / sizeof *order };
 bool tool_enter(void)
 {
     if (tool_holds_lock) return false;
-    inl_lock_take(&jit.lock);
+    inl_lock_take(&run_here.lock);
     tool_holds_lock = true;
     return true;
 }
@@ -26,7 +26,7 @@ void tool_leave(bool entered)
 {
     if (!entered) return;
     tool_holds_lock = false;
-    inl_lock_release(&jit.lock);
+    inl_lock_release(&run_here.lock);
 }
 
 void tool_locks_fork(int phase)
@@ -38,7 +38,7 @@ void tool_locks_fork(int phase)
     }
 }
 
-static tool_thread *self(void) { return jit.threads ? tool_thread_of(jit_self()) : NULL; }
+static tool_thread *self(void) { return run_here.threads ? tool_thread_of(run_self()) : NULL; }
 
 void inlay_lock(inlay_mutex *m)
 {

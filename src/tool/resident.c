@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
-#include "rewrite/run.h"
+#include "rewrite/boot.h"
 
 #include <inlay/output.h>
 #include <inlay/tool.h>
@@ -21,7 +21,7 @@
 int resident_hide(int fd)
 {
     if (fd < 0) return -1;
-    int hidden = jit_fd_hide(fd);
+    int hidden = run_fd_hide(fd);
     return hidden < 0 ? fd : hidden;
 }
 
@@ -87,7 +87,7 @@ static void forget_thread_registrations(void)
 
 static void log_places(const tool_handoff *h)
 {
-    const jit_start_state *s = &h->start;
+    const run_start_state *s = &h->start;
     inl_log(INL_LOG_INJECT, "%s: %s, entered at %#llx", h->program,
             h->loaded ? "loaded beside the tool" : "exec'ed, the tool put in by ptrace", (unsigned long long)s->ctx.pc);
     inl_log(INL_LOG_INJECT, "tool at [%#llx, %#llx), its stack [%#llx, %#llx)", (unsigned long long)s->tool_low,
@@ -106,8 +106,9 @@ int inlay_start(void)
     jit_options options = {
         .stress = o->stress, .chain_jumps = true, .dump = o->dump, .dump_low = o->dump_low, .dump_high = o->dump_high};
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    jit_client client;
+    run_client client;
     tool_client_fill(&client);
+    tool_client_options(&options);
     inl_error e = {0};
     sigset_t now;
     sigprocmask(SIG_BLOCK, NULL, &now);
@@ -118,7 +119,7 @@ int inlay_start(void)
         tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
                   e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
     tool_counters_begin();
-    jit_memory_own(h->region_low, h->region_high, true);
+    run_own_locked(h->region_low, h->region_high, true);
     TOOL_CALL_BARE(ON_START);
     jit_run();
 }

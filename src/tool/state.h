@@ -59,7 +59,7 @@ void *tool_carried_alloc_at(size_t bytes, size_t align); /* at most 16 */
 bool tool_heap_create(void);                             /* instrumentor, before main; false: the place is taken */
 void tool_heap_attach(void);                             /* carried, before main: the content has been mapped */
 void tool_heap_begin(void);                              /* instrumentor and carried, at inlay_start: no more replay */
-size_t tool_heap_size(void);                             /* bytes from MOVE_HEAP_BASE on, whole pages */
+size_t tool_heap_size(void);                             /* bytes from REWRITE_HEAP_BASE on, whole pages */
 bool tool_heap_holds(const void *);                      /* in the carried heap? */
 /* The instrumentor's pointers to what must be found again, by number. */
 /* clang-format off */
@@ -97,13 +97,13 @@ bool tool_is_static(const void *p);                          /* in the tool's ow
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
 
 /* --- derive.c: counts that the rewrite engine placed --- */
-struct move_flows;
+struct rewrite_flows;
 typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
-uint32_t tool_derive_counter(void *arg);                           /* move_client.new_counter */
-uint32_t tool_derive_placed(void *arg, const struct move_flows *); /* move_client.placed */
+uint32_t tool_derive_counter(void *arg);                              /* rewrite_client.new_counter */
+uint32_t tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
 bool tool_derive_used(void);
 /* rewrite_hooks.flow_ends; async-signal-safe */
-void tool_derive_flow_ends(struct jit_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
+void tool_derive_flow_ends(struct run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 void tool_derive_forked(void);        /* in the child: no flow has ended yet */
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */
 void tool_counter_value_wanted(void);
@@ -225,20 +225,20 @@ extern const weave_block *tool_block_shown; /* to a callback, now; NULL: none is
 enum { TOOL_HELD_LOCKS = 8 };
 typedef struct tool_thread {
     struct tool_thread *next;
-    jit_thread *owner; /* NULL: free */
+    run_thread *owner; /* NULL: free */
     inl_lock flushing; /* its buffers are being emptied */
     bool done;         /* emptied for the last time */
     unsigned held_count;
     inlay_mutex *held[TOOL_HELD_LOCKS];
 } tool_thread;
-tool_thread *tool_thread_of(jit_thread *); /* NULL when out of memory */
-void tool_thread_end(jit_thread *);
-void tool_threads_fork_child(jit_thread *survivor);
-void tool_buffers_flush(jit_thread *);
-void tool_buffers_flush_others(jit_thread *);
+tool_thread *tool_thread_of(run_thread *); /* NULL when out of memory */
+void tool_thread_end(run_thread *);
+void tool_threads_fork_child(run_thread *survivor);
+void tool_buffers_flush(run_thread *);
+void tool_buffers_flush_others(run_thread *);
 void tool_buffers_flush_all(void);   /* at the end of the process */
-void tool_buffers_end(jit_thread *); /* the thread ends */
-void tool_buffers_fork_child(jit_thread *);
+void tool_buffers_end(run_thread *); /* the thread ends */
+void tool_buffers_fork_child(run_thread *);
 void tool_buffers_attach(void); /* carried, before main */
 void tool_buffers_begin(void);  /* carried, at inlay_start */
 
@@ -248,7 +248,8 @@ void tool_output_close(void);
 void tool_output_fork_child(void);
 
 /* --- client.c --- */
-void tool_client_fill(jit_client *);
+void tool_client_fill(run_client *);
+void tool_client_options(jit_options *); /* what the engine calls when it sees code */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */
@@ -257,7 +258,7 @@ void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 /* --- exec.c --- */
 void tool_exec_remember(int argc, char **argv, int program);
 /* `is_other`: a process that shares memory with its parent, whose output it must leave alone. */
-bool tool_exec_plan(const char *path, char *const *argv, bool is_other, jit_exec_plan *);
+bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *);
 
 /* --- <isa>/context.c --- */
 void tool_syscall_read(const weave_context *, long nr, inlay_syscall *);

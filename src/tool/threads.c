@@ -4,15 +4,15 @@
 
 static tool_thread *all; /* those of ended threads have no owner */
 
-unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const jit_thread *)t)->frame.thread_number; }
+unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
 
-unsigned inlay_thread_number_now(void) { return (unsigned)jit_self()->frame.thread_number; }
+unsigned inlay_thread_number_now(void) { return (unsigned)run_self()->frame.thread_number; }
 
-int inlay_thread_tid(const inlay_thread *t) { return ((const jit_thread *)t)->tid; }
+int inlay_thread_tid(const inlay_thread *t) { return ((const run_thread *)t)->tid; }
 
-uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const jit_thread *)t)->own_cycles; }
+uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thread *)t)->own_cycles; }
 
-static tool_thread *reuse_locked(jit_thread *t)
+static tool_thread *reuse_locked(run_thread *t)
 {
     tool_thread *own = all;
     while (own && own->owner) own = own->next;
@@ -20,7 +20,7 @@ static tool_thread *reuse_locked(jit_thread *t)
     return own;
 }
 
-tool_thread *tool_thread_of(jit_thread *t)
+tool_thread *tool_thread_of(run_thread *t)
 {
     if (t->client) return t->client;
     inl_lock_take(&tool_small_lock);
@@ -39,7 +39,7 @@ tool_thread *tool_thread_of(jit_thread *t)
 
 static void release(tool_thread *own) { *own = (tool_thread){.next = own->next}; }
 
-void tool_thread_end(jit_thread *t)
+void tool_thread_end(run_thread *t)
 {
     tool_thread *own = t->client;
     if (!own) return;
@@ -49,7 +49,7 @@ void tool_thread_end(jit_thread *t)
     inl_lock_release(&tool_small_lock);
 }
 
-void tool_threads_fork_child(jit_thread *survivor)
+void tool_threads_fork_child(run_thread *survivor)
 {
     tool_holds_lock = false;
     for (tool_thread *own = all; own; own = own->next) {

@@ -56,7 +56,7 @@ typedef struct tool_handoff {
     uint64_t role;     /* tool_role */
     uint64_t resident; /* nonzero: this copy runs inside the program (TOOL_RESIDENT, TOOL_CARRIED) */
     uint64_t loaded;   /* nonzero: without ptrace, in the launcher's own process */
-    jit_start_state start;
+    run_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
     int32_t helper;     /* process id of the helper, to be reaped */

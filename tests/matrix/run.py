@@ -41,7 +41,7 @@ MODELS = {
 }
 WRITERS = ("haswell", "westmere")
 
-UNITS = ("jit_sigframe", "jit_vectors", "emit_integer", "emit_address", "isa_semantics", "weave_points",
+UNITS = ("run_sigframe", "run_vectors", "emit_integer", "emit_address", "isa_semantics", "weave_points",
          "weave_elements", "weave_gs", "weave_live", "weave_chains", "base_runtime")
 SAMPLES = ("plain", "plain_static", "settings", "vectors", "vectors_static", "masked", "keys", "signals", "threads",
            "throw", "jumps", "contexts", "selfmod")

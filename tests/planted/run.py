@@ -6,7 +6,7 @@
 Each *.planted file here holds the faults of one part, one a paragraph:
 
     name                                     what is wrong, in a few words
-    file  src/jit/x86_64/sigframe.c
+    file  src/run/x86_64/sigframe.c
     test  system red-zone                    the stage that must notice, and what of it is run
     - sp -= RED_ZONE;                        this text, which stands exactly once in the file (several
     + sp -= 0;                               lines: each with its indentation), becomes this

@@ -1,8 +1,8 @@
 /* The tool's allocator, in a program linked as a tool is: contents, alignment and sizes under random requests,
  * from one thread and from several that free each other's blocks; and that the weaver knows what it changes. */
-#include "jit/thread.h"
+#include "run/thread.h"
 #include "tool/heap.h"
-#include "weave/x86_64/machine.h"
+#include "weave/x86_64/weaver.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -121,7 +121,7 @@ static unsigned started;
 
 static void give_frame(void)
 {
-    jit_thread *t = calloc(1, sizeof *t);
+    run_thread *t = calloc(1, sizeof *t);
     t->frame.self = &t->frame;
     CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, t) == 0);
 }

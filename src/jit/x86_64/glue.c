@@ -12,48 +12,22 @@
  *
  * so that flags are not touched. The table's entry is chosen by 16 bits only, hence the check. */
 #include "jit/core.h"
-#include "jit/x86_64/offsets.h"
+#include "jit/x86_64/layout.h"
 
 #include <string.h>
 
-#define AT(type, field, off) _Static_assert(offsetof(type, field) == (off), #field)
-AT(jit_thread, frame.slot, OFF_SLOT);
-AT(jit_thread, frame.flags, OFF_FLAGS);
-AT(jit_thread, frame.tool_fs_base, OFF_TOOL_FS);
-AT(jit_thread, frame.app_gs_base, OFF_APP_GS);
-AT(jit_thread, frame.xsave_area, OFF_XSAVE_AREA);
-AT(jit_thread, frame.xsave_mask, OFF_XSAVE_MASK);
-AT(jit_thread, frame.no_xsave, OFF_NO_XSAVE);
-AT(jit_thread, ctx, OFF_CTX);
-AT(jit_thread, ctx.gpr[X86_RCX], CTX_RCX);
-AT(jit_thread, ctx.gpr[X86_R15], CTX_R15);
-AT(jit_thread, ctx.pc, CTX_PC);
-AT(jit_thread, ctx.flags, CTX_FLAGS);
-AT(jit_thread, ctx.fs_base, CTX_FS);
-AT(jit_thread, ctx.gs_base, CTX_GS);
-AT(jit_thread, where, OFF_WHERE);
-AT(jit_thread, leave, OFF_LEAVE);
-AT(jit_thread, leave_arg, OFF_LEAVE_ARG);
-AT(jit_thread, runtime_stack, OFF_RUNTIME_STACK);
-AT(jit_thread, dispatch_entry, OFF_DISPATCH_ENTRY);
-AT(jit_thread, enter_pc, OFF_ENTER_PC);
-AT(jit_thread, ibl_table2, OFF_IBL_TABLE2);
-AT(jit_thread, native_mask, OFF_NATIVE_MASK);
-AT(jit_thread, in_gate, OFF_IN_GATE);
-AT(jit_thread, ibl_miss, OFF_IBL_MISS);
-AT(jit_thread, syscall_gate, OFF_SYSCALL_GATE);
-AT(jit_thread, syscall_resume, OFF_SYSCALL_RESUME);
-AT(jit_thread, pending.present, OFF_PENDING);
-_Static_assert(WEAVE_IBL == OFF_IBL && sizeof(jit_thread) <= WEAVE_IBL, "block layout");
-_Static_assert(JIT_LEAVE_INDIRECT == 1 && JIT_LEAVE_SYSCALL == 2 && JIT_LEAVE_START == 4 && JIT_IN_CACHE == 0 &&
-                   JIT_IN_RUNTIME == 1,
-               "numbers in dispatch.S");
+#define AT(field, off) _Static_assert(offsetof(jit_own, field) + OFF_ENGINE == (off), #field)
+AT(ibl_table2, OFF_IBL_TABLE2);
+AT(ibl_miss, OFF_IBL_MISS);
+AT(in_gate, OFF_IN_GATE);
+AT(syscall_resume, OFF_SYSCALL_RESUME);
+_Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
 
 void jit_emit_tails(jit_arena *a)
 {
     x86_code c = {.write = a->write, .exec = a->exec, .size = JIT_TAILS_ROOM};
     a->exit_tail = (uint32_t)c.at;
-    x86_store_imm(&c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_EXIT);
+    x86_store_imm(&c, 8, x86_gs(OFF_LEAVE), RUN_LEAVE_EXIT);
     x86_jmp_m(&c, x86_gs(OFF_DISPATCH_ENTRY));
     x86_align(&c, 16);
     a->indirect_miss = (uint32_t)c.at;
@@ -95,7 +69,7 @@ size_t jit_emit_check_begin(x86_code *c, uint64_t app, bool continues)
     size_t stale = c->at;
     x86_store_imm(c, 4, x86_gs(CTX_PC), (int32_t)app);
     x86_store_imm(c, 4, x86_gs(CTX_PC + 4), (int32_t)(app >> 32));
-    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_STALE);
+    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), RUN_LEAVE_STALE);
     x86_store_imm(c, 8, x86_gs(OFF_LEAVE_ARG), continues);
     jit_emit_check_end(c);
     x86_jmp_m(c, x86_gs(OFF_DISPATCH_ENTRY));
@@ -135,10 +109,4 @@ void jit_emit_check_end(x86_code *c)
 {
     x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
-}
-
-void jit_arch_adopt(jit_thread *t)
-{
-    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_fs_base));
-    __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
 }

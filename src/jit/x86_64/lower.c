@@ -14,7 +14,7 @@
  * A return address is pushed by one 64-bit store, since the return's load must be served by it.
  */
 #include "jit/core.h"
-#include "jit/x86_64/offsets.h"
+#include "jit/x86_64/layout.h"
 
 #include <string.h>
 
@@ -182,7 +182,7 @@ static void lower_special(x86_code *c, const isa_insn *in)
 {
     x86_store_imm(c, 4, x86_gs(CTX_PC), (int32_t)in->addr);
     x86_store_imm(c, 4, x86_gs(CTX_PC + 4), (int32_t)(in->addr >> 32));
-    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), JIT_LEAVE_SPECIAL);
+    x86_store_imm(c, 8, x86_gs(OFF_LEAVE), RUN_LEAVE_SPECIAL);
     x86_jmp_m(c, x86_gs(OFF_DISPATCH_ENTRY));
 }
 
@@ -194,7 +194,7 @@ static bool lower_transaction(jit_build *b, const isa_insn *in)
     return jump_to(b, in->target);
 }
 
-bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
+bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i)
 {
     jit_build *b = build;
     const isa_insn *in = &run->insns[i].in;
@@ -226,7 +226,7 @@ bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
     }
 }
 
-bool jit_lower_exit(void *build, x86_code *c, uint64_t target)
+bool jit_lower_exit(void *build, struct x86_code *c, uint64_t target)
 {
     jit_build *b = build;
     b->code = c;

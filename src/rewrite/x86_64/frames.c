@@ -23,7 +23,7 @@
 
 #include "base/sys.h"
 #include "rewrite/run_private.h"
-#include "jit/x86_64/abi.h"
+#include "run/x86_64/abi.h"
 
 /* clang-format off */
 enum {
@@ -75,18 +75,18 @@ static void show_registers(frame *f, const weave_context *c, uint64_t pc)
 
 /* While the program has no alternate stack it sees none. The kernel takes one that disarms itself away for any
  * handler. */
-static void hide_stack(jit_thread *t, frame *f)
+static void hide_stack(run_thread *t, frame *f)
 {
     if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
     if (f->stack.ss_sp == t->signal_stack) f->stack = (stack_t){.ss_flags = SS_DISABLE};
 }
 
-static bool is_on_our_stack(const jit_thread *t, uint64_t sp)
+static bool is_on_our_stack(const run_thread *t, uint64_t sp)
 {
     return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
 }
 
-static void keep(const jit_thread *t, const frame *f, const rewrite_where *at, kept *k)
+static void keep(const run_thread *t, const frame *f, const rewrite_where *at, kept *k)
 {
     memcpy(k->words, t->frame.slot, sizeof k->words);
     memcpy(k->elements, t->frame.element_mask, sizeof k->elements);
@@ -112,20 +112,20 @@ static uint64_t move_down(frame f, uint64_t from, const kept *k, bool to_own_sta
     if (to_own_stack && f.mc.fpregs) {
         size_t n = vector_bytes((const uint8_t *)f.mc.fpregs);
         low = (low - n) & ~63ull;
-        if (!jit_write(low, f.mc.fpregs, n)) return 0;
+        if (!run_write(low, f.mc.fpregs, n)) return 0;
         f.mc.fpregs = (fpregset_t)low;
     }
     if (k) {
         low = (low - sizeof *k) & ~15ull;
-        if (!jit_write(low, k, sizeof *k)) return 0;
+        if (!run_write(low, k, sizeof *k)) return 0;
         f.mc.__reserved1[MARK_KEPT] = low;
     }
     low = ((low - sizeof f - 8) & ~15ull) + 8;
     if (f.mc.__reserved1[MARK]) f.mc.__reserved1[MARK] = mark_of(low);
-    return jit_write(low, &f, sizeof f) ? low : 0;
+    return run_write(low, &f, sizeof f) ? low : 0;
 }
 
-uint64_t rewrite_frame_show(jit_thread *t, uint64_t sp, const rewrite_where *at, const weave_context *c)
+uint64_t rewrite_frame_show(run_thread *t, uint64_t sp, const rewrite_where *at, const weave_context *c)
 {
     frame *f = (frame *)sp;
     kept k;
@@ -152,13 +152,13 @@ uint64_t rewrite_frame_show(jit_thread *t, uint64_t sp, const rewrite_where *at,
 static uint64_t packed_flags(uint64_t flags) { return (flags & 0xff) << 8 | (flags & OVERFLOW ? 1 : 0); }
 
 /* Every slot holds what its register does: right for whatever the code at hand believes. */
-static void fill_slots(jit_thread *t, const frame *f)
+static void fill_slots(run_thread *t, const frame *f)
 {
     for (int r = 0; r < 16; r++) t->frame.slot[r] = (uint64_t)f->mc.gregs[by_number[r]];
     t->frame.flags = packed_flags((uint64_t)f->mc.gregs[REG_EFL]);
 }
 
-static void put_back(jit_thread *t, frame *f, const kept *k)
+static void put_back(run_thread *t, frame *f, const kept *k)
 {
     greg_t *g = f->mc.gregs;
     bool moved = rewrite_moved_at(f->mc.__reserved1[MARK_NEW]);
@@ -174,7 +174,7 @@ static void put_back(jit_thread *t, frame *f, const kept *k)
         g[REG_EFL] = (greg_t)(((uint64_t)g[REG_EFL] & ~(uint64_t)ARITHMETIC) | (k->flags & ARITHMETIC));
 }
 
-static void go_back(jit_thread *t, frame *f, uint64_t at)
+static void go_back(run_thread *t, frame *f, uint64_t at)
 {
     unsigned long long *mark = f->mc.__reserved1;
     uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP], to;
@@ -183,7 +183,7 @@ static void go_back(jit_thread *t, frame *f, uint64_t at)
         f->mc.gregs[REG_RIP] = (greg_t)mark[MARK_NEW];
         if (mark[MARK_PLACE]) rewrite_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
         if (!mark[MARK_KEPT]) fill_slots(t, f);
-        else if (jit_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, f, &k);
+        else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, f, &k);
     } else if ((to = rewrite_moved_to(pc)) != 0) {
         f->mc.gregs[REG_RIP] = (greg_t)to;
         rewrite_enter_run(t, to, true);
@@ -192,26 +192,26 @@ static void go_back(jit_thread *t, frame *f, uint64_t at)
 }
 
 /* The alternate stack is what the frame says, but never none. */
-static void take_stack(jit_thread *t, frame *f)
+static void take_stack(run_thread *t, frame *f)
 {
     stack_t *s = &f->stack;
     int mode = s->ss_flags & ~(int)SS_AUTODISARM;
-    if (!jit_altstack_active(t, (uint64_t)f->mc.gregs[REG_RSP])) {
+    if (!run_altstack_active(t, (uint64_t)f->mc.gregs[REG_RSP])) {
         if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
         else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= 2048) t->altstack = *s;
     }
     if (!t->altstack.ss_size) *s = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
 }
 
-void rewrite_sigreturn(jit_thread *t)
+void rewrite_sigreturn(run_thread *t)
 {
-    uint64_t at = jit_sp(&t->ctx) - 8;
+    uint64_t at = run_sp(&t->ctx) - 8;
     frame f;
-    if (jit_read(&f, at, offsetof(frame, info))) {
+    if (run_read(&f, at, offsetof(frame, info))) {
         go_back(t, &f, at);
         take_stack(t, &f);
-        jit_write(at, &f, offsetof(frame, info));
+        run_write(at, &f, offsetof(frame, info));
     }
-    t->where = JIT_IN_CACHE;
-    jit_sigreturn_now(at + 8, t->ctx.fs_base);
+    t->where = RUN_IN_CODE;
+    run_sigreturn_now(at + 8, t->ctx.fs_base);
 }

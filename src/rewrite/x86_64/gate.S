@@ -3,7 +3,7 @@
  * rewrite_gate stands in the place of a `syscall`: rcx is the address behind it, all else the program's.
  * What does not concern the tool is made right here. For the rest all signals but faults are blocked first,
  * while everything is still in the program's registers and in slots that a signal's delivery saves
- * (deliver.c); the program's mask goes to native_mask. Then jit_leave_cache takes over, and on the way back
+ * (deliver.c); the program's mask goes to native_mask. Then run_leave_code takes over, and on the way back
  * rewrite_gate_leave does the same in reverse, as the very last thing.
  *
  * The dispatcher may also answer that the call be made here, with the program's registers and mask, so that it can
@@ -11,9 +11,10 @@
  *
  *     rewrite_gate_begin .. rewrite_gate_end      slots hold what is to go on with
  */
-#include "jit/x86_64/offsets.h"
+#include "run/x86_64/offsets.h"
 #include "rewrite/x86_64/frames.h"
 
+#define OFF_NATIVE_MASK OFF_ENGINE      /* rewrite_own.mask */
 #define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
@@ -21,7 +22,7 @@
 #define NR_RT_SIGRETURN 15
 #define SIG_SETMASK 2
 #define SYSCALL_LIMIT 512
-#define FD_PLACES 64            /* JIT_FD_PLACES */
+#define FD_PLACES 64            /* RUN_FD_PLACES */
 #define TRAP_FLAG 0x100
 
         .text
@@ -109,7 +110,7 @@ rewrite_gate:
         lea     rewrite_gated_fds(%rip), %rdx
         bt      %rax, (%rdx)
         jnc     2f
-        mov     jit_fd_base(%rip), %edx /* of interest only when it is one of Inlay's descriptors */
+        mov     run_fd_base(%rip), %edx /* of interest only when it is one of Inlay's descriptors */
         mov     %edi, %ecx
         sub     %edx, %ecx
         cmp     $FD_PLACES, %ecx
@@ -134,7 +135,7 @@ rewrite_gate_direct:
         BLOCK_SIGNALS rewrite_gate_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
-        jmp     jit_leave_cache
+        jmp     run_leave_code
         .size   rewrite_gate, . - rewrite_gate
 
         .type   rewrite_gate_leave, @function
@@ -164,7 +165,7 @@ rewrite_gate_called:
         BLOCK_SIGNALS rewrite_called_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
-        jmp     jit_leave_cache
+        jmp     run_leave_code
         .size   rewrite_gate_call, . - rewrite_gate_call
 rewrite_gate_end:
 
@@ -229,7 +230,7 @@ rewrite_after_routine:
         ret
         .size   rewrite_after_routine, . - rewrite_after_routine
 
-/* void rewrite_on_tool_stack(jit_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
+/* void rewrite_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
         .globl  rewrite_on_tool_stack
         .hidden rewrite_on_tool_stack
         .type   rewrite_on_tool_stack, @function
@@ -253,6 +254,6 @@ rewrite_on_tool_stack:
 
         .section .rodata
         .p2align 3
-blocked:                                /* ~JIT_FAULTS */
+blocked:                                /* ~RUN_FAULTS */
         .quad   ~(1 << 10 | 1 << 6 | 1 << 3 | 1 << 7 | 1 << 4 | 1 << 30)
         .section .note.GNU-stack, "", @progbits

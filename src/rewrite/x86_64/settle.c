@@ -8,48 +8,48 @@
 #include <ucontext.h>
 
 #include "rewrite/run_private.h"
-#include "jit/x86_64/abi.h"
+#include "run/x86_64/abi.h"
 
-enum { CALL_SIZE = JIT_SYSCALL_BYTES };
+enum { CALL_SIZE = RUN_SYSCALL_BYTES };
 
 typedef struct finished {
-    jit_thread *t;
+    run_thread *t;
     greg_t *answer;
 } finished;
 
 static void tell(void *arg)
 {
     finished *f = arg;
-    f->t->where = JIT_IN_RUNTIME;
+    f->t->where = RUN_IN_RUNTIME;
     rewrite_tell_of_exit(f->t);
-    *f->answer = (greg_t)jit_number(&f->t->ctx);
-    f->t->where = JIT_IN_CACHE;
+    *f->answer = (greg_t)run_number(&f->t->ctx);
+    f->t->where = RUN_IN_CODE;
 }
 
-static void finish(jit_thread *t, void *uc)
+static void finish(run_thread *t, void *uc)
 {
-    uint64_t before = jit_kernel_mask_all();
+    uint64_t before = run_kernel_mask_all();
     finished f = {t, &((ucontext_t *)uc)->uc_mcontext.gregs[REG_RAX]};
     weave_context kept = t->ctx;
-    jit_uc_context(uc, t, jit_fs_base(), &t->ctx);
-    t->ctx.pc = t->frame.slot[JIT_RCX];
+    run_uc_context(uc, t, run_fs_base(), &t->ctx);
+    t->ctx.pc = t->frame.slot[RUN_RCX];
     rewrite_on_tool_stack(t, tell, &f);
     t->ctx = kept;
-    jit_kernel_mask_set(before);
+    run_kernel_mask_set(before);
 }
 
-void rewrite_settle(jit_thread *t, void *uc)
+void rewrite_settle(run_thread *t, void *uc)
 {
     const char *const calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called};
-    const char *at = (const char *)(uintptr_t)jit_uc_pc(uc);
+    const char *at = (const char *)(uintptr_t)run_uc_pc(uc);
     greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs; /* the program's flags stay as they are */
     for (int i = 0; i < 3; i++) {
         if (at == calls[i] - CALL_SIZE) {
-            g[REG_RCX] = (greg_t)t->frame.slot[JIT_RCX];
+            g[REG_RCX] = (greg_t)t->frame.slot[RUN_RCX];
             g[REG_RIP] = (greg_t)(uintptr_t)rewrite_gate_begin;
         } else if (at == calls[i]) {
             if (calls[i] == rewrite_gate_called) finish(t, uc);
-            g[REG_RIP] = (greg_t)t->frame.slot[JIT_RCX];
+            g[REG_RIP] = (greg_t)t->frame.slot[RUN_RCX];
         }
     }
 }

@@ -7,7 +7,7 @@
  *   gs:0      self
  *   gs:16..   spill slots, one for each general register: register r always waits in slot[r]
  *   ...       flags, temporaries, argument slots, bases, stacks
- *   gs:0x1000 the engine's own (struct jit_thread follows the frame)
+ *   gs:0x1000 the engine's own (struct run_thread follows the frame)
  *   gs:WEAVE_COUNTERS  the thread's counters, 8 bytes each
  */
 #ifndef INL_WEAVE_X86_64_FRAME_H
@@ -15,8 +15,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include "weave/buffer.h"
 
 enum {
     WEAVE_TEMPS = 24, /* temporaries of expression evaluation and argument slots */
@@ -27,6 +25,10 @@ enum {
     WEAVE_MAX_COUNTERS = 1 << 22,
     WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
 };
+
+typedef struct weave_buffer_slot {
+    uint64_t next, limit, base;
+} weave_buffer_slot;
 
 /* Registers of the program, as analysis routines and engines see them. Public as inlay_context. */
 typedef struct weave_context {

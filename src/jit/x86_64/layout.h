@@ -1,0 +1,17 @@
+/* The JIT's own of a thread's block: offsets that assembly and lowered code use, checked against jit_own in glue.c.
+ * Only #defines: assembly includes this file. */
+#ifndef INL_JIT_X86_64_LAYOUT_H
+#define INL_JIT_X86_64_LAYOUT_H
+
+#include "run/x86_64/offsets.h"
+
+#define OFF_IBL_TABLE2     OFF_ENGINE
+#define OFF_IBL_MISS       (OFF_ENGINE + 0x08)
+#define OFF_IN_GATE        (OFF_ENGINE + 0x10)
+#define OFF_SYSCALL_RESUME (OFF_ENGINE + 0x18)
+#define OFF_IBL            0x4000
+
+/* The second-level table: a mask, then pairs of application address and landing. */
+#define TABLE2_PAIRS 16
+
+#endif

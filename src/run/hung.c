@@ -1,0 +1,104 @@
+/* A signal waits while the tool's code runs, and that does not return: a routine hangs. The process must be
+ * killable all the same, and not only by SIGKILL.
+ *
+ *     the signal would kill            a timer of this thread's own; when it fires, the process dies of the signal
+ *     SIGTERM, SIGINT, SIGQUIT or      the process dies of it, whether the program would handle it or not;
+ *     SIGHUP comes once more,          coming sooner, it is kept for later
+ *     some time later
+ *
+ * The tool's end is left out, since what hangs may hold any lock. */
+#include "run/kernel.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+
+enum { FATAL_AFTER = 5, AGAIN_AFTER = 2 }; /* seconds */
+
+static const int killers[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+_Static_assert(sizeof killers / sizeof *killers == RUN_KILLERS, "room for each");
+static const char mark; /* its address in a siginfo: the timer is ours */
+
+static int killer_index(int signo)
+{
+    for (int i = 0; i < RUN_KILLERS; i++)
+        if (killers[i] == signo) return i;
+    return -1;
+}
+
+static int64_t seconds(void)
+{
+    struct timespec now = {0};
+    sys_call2(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now);
+    return now.tv_sec;
+}
+
+bool run_hung_is_timer(const siginfo_t *info) { return info->si_code == SI_TIMER && info->si_value.sival_ptr == &mark; }
+
+static bool would_kill(const run_thread *t, int signo)
+{
+    return t->signals && t->signals->action[signo].handler == (uint64_t)(uintptr_t)SIG_DFL &&
+           run_kills_by_default(signo);
+}
+
+static void set_timer(run_thread *t, int signo)
+{
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = signo;
+    event.sigev_value.sival_ptr = (void *)&mark;
+    event._sigev_un._tid = t->tid;
+    struct itimerspec when = {.it_value.tv_sec = FATAL_AFTER};
+    t->hung.has_timer = !sys_call3(SYS_timer_create, CLOCK_MONOTONIC, (long)&event, (long)&t->hung.timer);
+    if (t->hung.has_timer) sys_call4(SYS_timer_settime, t->hung.timer, 0, (long)&when, 0);
+}
+
+void run_hung_watch(run_thread *t, uint64_t *mask)
+{
+    int signo = t->pending.info.si_signo;
+    t->hung = (run_hung){.watched = true, .since = seconds()};
+    for (int i = 0; i < RUN_KILLERS; i++) *mask &= ~RUN_BIT(killers[i]);
+    if (!would_kill(t, signo)) return;
+    *mask &= ~RUN_BIT(signo);
+    set_timer(t, signo);
+}
+
+static void die(int signo, uint64_t pc, int64_t waited)
+{
+    run_action by_default = {0};
+    inl_log_mask |= 1u << INL_LOG_SIGNAL;
+    inl_log_write(INL_LOG_SIGNAL,
+                  "the tool's code at %#lx has kept a signal waiting for %d seconds and more; it seems to hang, and "
+                  "the process dies of signal %d without a report",
+                  (long)pc, (int)waited, signo);
+    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
+    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    run_kernel_mask_set(~RUN_BIT(signo));
+}
+
+bool run_hung_again(run_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool)
+{
+    bool is_timer = run_hung_is_timer(info);
+    int i = killer_index(info->si_signo);
+    if (!t->hung.watched || (!is_timer && i < 0)) return is_timer;
+    int64_t waited = seconds() - t->hung.since;
+    if (in_tool && (is_timer || waited >= AGAIN_AFTER)) die(info->si_signo, pc, waited);
+    if (is_timer || t->hung.again_set & 1u << i) return true;
+    t->hung.again[i] = *info;
+    t->hung.again_set |= 1u << i;
+    return true;
+}
+
+void run_hung_end(run_thread *t)
+{
+    if (!t->hung.watched) return;
+    run_kernel_mask_set(~RUN_FAULTS);
+    if (t->hung.has_timer) sys_call1(SYS_timer_delete, t->hung.timer);
+    for (int i = 0; i < RUN_KILLERS; i++)
+        if (t->hung.again_set >> i & 1) run_signal_send_back(&t->hung.again[i]);
+    t->hung.watched = false;
+}

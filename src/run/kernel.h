@@ -1,0 +1,213 @@
+/* What the files on the kernel's side of the engine share: system calls, signals, threads, processes,
+ * descriptors. The architecture's own part stands behind the functions at the end. */
+#ifndef INL_RUN_KERNEL_H
+#define INL_RUN_KERNEL_H
+
+#include "run/run.h"
+
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
+
+/* Signals that a fault raises. The kernel's mask never holds them while the program's code runs,
+ * whatever the program asked for: Inlay's own faults (write-protected code, a blocked table of
+ * indirect branches) must arrive. */
+#define RUN_BIT(signo) (1ull << ((signo)-1))
+#define RUN_FAULTS                                                                                                     \
+    (RUN_BIT(SIGSEGV) | RUN_BIT(SIGBUS) | RUN_BIT(SIGILL) | RUN_BIT(SIGFPE) | RUN_BIT(SIGTRAP) | RUN_BIT(SIGSYS))
+#define RUN_UNBLOCKABLE (RUN_BIT(SIGKILL) | RUN_BIT(SIGSTOP))
+
+typedef struct run_action { /* the kernel's struct sigaction */
+    uint64_t handler, flags, restorer, mask;
+} run_action;
+
+typedef struct run_signals { /* what the program set; one for all threads that share handlers */
+    inl_lock lock;
+    uint32_t users;
+    run_action action[65];
+} run_signals;
+
+/* Answers of a system call's handler that are not the program's. */
+#define RUN_RESTART   INT64_MIN       /* a signal came first: the call has not been started */
+#define RUN_NO_ANSWER (INT64_MIN + 1) /* the handler has set the whole context */
+
+/* --- syscall.c --- */
+enum { RUN_SYSCALLS = 512 }; /* numbers that are told apart */
+typedef long run_syscall_handler(run_thread *t, weave_context *c);
+typedef struct run_syscall_row {
+    uint16_t nr;
+    const char *name;
+    run_syscall_handler *run;
+} run_syscall_row;
+extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_signal_syscalls[], run_process_syscalls[],
+    run_sending_syscalls[]; /* each ends with a row whose `run` is NULL */
+void run_syscalls_init(void);
+/* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
+long run_pass(run_thread *t, const weave_context *c);
+long run_pass_args(run_thread *t, long nr, const long args[6]);
+
+/* --- signal.c --- */
+void run_kernel_mask_set(uint64_t mask);
+bool run_kills_by_default(int signo);
+bool run_signal_is_fault(int signo, const siginfo_t *info);
+void run_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);
+uint64_t run_kernel_mask_all(void);                /* blocks everything; the mask before */
+void run_mask_apply(run_thread *t);                /* the program's mask becomes the kernel's, but for faults */
+run_signals *run_signals_clone(run_signals *from); /* NULL when out of memory */
+void run_signals_release(run_signals *);
+void run_signals_adopt_kernel(run_signals *s);
+void run_signals_clear(run_signals *); /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
+
+/* --- hung.c; async-signal-safe --- */
+/* The pending signal waits for the tool's code: from now on `mask` lets those through that ask to end. */
+void run_hung_watch(run_thread *t, uint64_t *mask);
+/* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, at pc. */
+bool run_hung_again(run_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool);
+void run_hung_end(run_thread *t);              /* what waited is about to be delivered */
+bool run_hung_is_timer(const siginfo_t *info); /* Inlay's own; nothing for the program */
+
+/* --- sending.c --- */
+void run_signal_send_back(const siginfo_t *info); /* into the kernel's queue of this thread, as it was */
+/* Sent signals whose siginfo looks like a fault's are marked on their way through the kernel; false: it does
+ * not. The opposite, for what has arrived: true: it was marked, so it was sent. */
+bool run_signal_mark(siginfo_t *info);
+bool run_signal_unmark(siginfo_t *info);
+long run_sys_queue(run_thread *t, weave_context *c); /* the calls that send one */
+
+/* Something is to be delivered before the program goes on. */
+static inline bool run_signal_waits(const run_thread *t)
+{
+    return t->pending.present || t->fault.present || t->held_set & ~t->sigmask;
+}
+
+/* --- own.c --- */
+void run_own(uint64_t low, size_t size, bool add); /* run_own_locked; takes the lock */
+
+/* --- thread.c --- */
+void run_thread_link(run_thread *t);  /* lock held */
+void run_thread_begin(run_thread *t); /* in the new thread, called by assembly */
+void run_threads_after_fork(run_thread *t);
+
+/* --- process.c --- */
+typedef struct run_clone_args { /* the kernel's struct clone_args, with room for what is to come */
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+    uint64_t rest[24];
+} run_clone_args;
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ull
+#endif
+/* What Inlay sees to itself in the child: where thread-local storage is, and handlers, which are virtual. */
+#define RUN_CLONE_OURS (CLONE_SETTLS | CLONE_CLEAR_SIGHAND)
+/* A child with its own memory; `size` is of clone3's structure, 0: by clone. */
+long run_fork(run_thread *t, const run_clone_args *a, size_t size);
+/* All signals blocked and none waiting: true. False: the call must start anew, after delivery. */
+bool run_quiet_begin(run_thread *t);
+void run_quiet_end(run_thread *t);
+/* The callbacks at the process's end, once; the loser of a race never returns. */
+void run_process_end(run_thread *t, int status, int signo);
+
+/* --- letgo.c --- */
+/* The process goes on natively from `ctx`; returns only where that is not possible. */
+void run_let_go(run_thread *t);
+
+/* --- exec.c --- */
+bool run_is_traced(void); /* somebody has attached to this process by ptrace */
+
+/* --- procfile.c, maps.c, fd.c --- */
+/* By a path's last part: which of the files of /proc that tell of Inlay it may be; -1: none of them. */
+int run_proc_kind(const char *path);
+/* `fd` has been opened by a path of such a kind: if it is the process's own file, puts one in its place
+ * that leaves Inlay out. The descriptor. */
+long run_proc_replace(int fd, int kind, int flags);
+/* What `fd` is, when it is a file or folder below the process's own in /proc: the path from there on. */
+bool run_proc_own_path(int fd, char *out, size_t size);
+/* The kernel's files of this process, wherever the program's root is now: "self/maps" ... */
+void run_proc_init(void);
+long run_proc_open(const char *below);
+bool run_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
+bool run_proc_put(int out, const char *text, size_t n);
+bool run_maps_put(int out, char *text);
+bool run_is_break(uint64_t low, uint64_t high); /* a part of the program break that Inlay emulates */
+bool run_smaps_put(int out, char *text);
+/* Is `fd` the folder of this process's descriptors? What getdents64 answers there, less the hidden ones. */
+bool run_lists_descriptors(int fd);
+long run_list_descriptors(run_thread *t, weave_context *c);
+long run_close_range(run_thread *t, uint64_t first, uint64_t last, uint64_t flags);
+enum { RUN_FD_PLACES = 64 };
+extern uint32_t run_fd_base; /* read by the gate */
+void run_fd_init(void);
+bool run_fd_is_refused(long nr, const uint64_t args[6]); /* the call is on a hidden descriptor */
+void run_fd_seal(void);                                  /* the hidden ones are not handed on by exec */
+
+/* --- assembly (x86_64/kernel.S) --- */
+/* The only way in which the runtime makes a call that may sleep on the program's behalf. The handler
+ * knows the window from `check` to the instruction: a signal there makes it answer RUN_RESTART. */
+long run_blocking_syscall(const bool *pending, long nr, const long args[6]);
+extern const char run_blocking_check[], run_blocking_insn[], run_blocking_after[], run_blocking_interrupted[];
+/* Copies from or to memory that may not be there; answers how many bytes were left. */
+size_t run_safe_copy(void *to, const void *from, size_t size);
+extern const char run_safe_copy_insn[], run_safe_copy_done[];
+/* rt_sigreturn, with the stack pointer of a handler that has just returned; `for_good`: Inlay is left too. */
+void run_sigreturn_now(uint64_t sp, uint64_t fs_base) __attribute__((noreturn));
+void run_sigreturn_for_good(uint64_t sp, uint64_t fs_base, uint64_t gs_base) __attribute__((noreturn));
+/* Stores 0 to *busy and makes the exit call `nr` without touching any stack. */
+void run_exit_raw(uint32_t *busy, long nr, long status) __attribute__((noreturn));
+
+static inline bool run_read(void *to, uint64_t from, size_t size)
+{
+    return !run_safe_copy(to, (const void *)from, size);
+}
+static inline bool run_write(uint64_t to, const void *from, size_t size)
+{
+    return !run_safe_copy((void *)to, from, size);
+}
+/* Copies a string of the program; its length, or -EFAULT, -ENAMETOOLONG. */
+long run_read_string(char *to, uint64_t from, size_t size);
+
+/* --- the architecture's part (x86_64/special.c, x86_64/sigframe.c, x86_64/sigcontext.c, x86_64/settings.c) --- */
+/* A fault of Inlay's own code, or of the tool's, that only the program's settings raise: the code goes on. */
+bool run_settings_fault(run_thread *t, int signo, void *uc);
+/* Makes what may only be executed readable for this thread, and the opposite. */
+uint32_t run_rights_open(void);
+void run_rights_close(uint32_t rights);
+/* The trap behind an instruction that such a fault was at: it goes on as before. */
+bool run_stepped_over(run_thread *t, int signo, const siginfo_t *info, void *uc);
+/* The instruction at ctx.pc is one that the cache cannot hold: carries it out, or refuses it aloud. */
+void run_special(run_thread *t);
+/* This thread of execution takes block `t`; the tool's TLS stays what it is. */
+void run_adopt_block(run_thread *t);
+void run_sigframe_init(void);
+/* The vector state (x86_64/sigvectors.c): a new thread's, that of a program's begin and of a handler's, a child's. */
+size_t run_vector_room(void);
+void run_vectors_begin(run_thread *t);
+void run_vectors_init(run_thread *t);
+void run_vectors_inherit(run_thread *child, const run_thread *t);
+/* The kernel's frame at a signal of Inlay's tells which of the features that must be asked for the thread uses. */
+void run_vectors_note(run_thread *t, const void *uc);
+/* The program has been granted some: from now on they are saved. */
+void run_vectors_permitted(void);
+/* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
+ * return to. False: the stack cannot take it. */
+bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved);
+/* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
+bool run_sigframe_pop(run_thread *t, uint64_t *mask);
+bool run_altstack_active(const run_thread *t, uint64_t sp);
+long run_arch_prctl(run_thread *t, int option, uint64_t value);
+void run_trap_set(run_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
+
+uint64_t run_uc_pc(const void *uc);
+void run_uc_set_pc(void *uc, uint64_t pc);
+uint64_t *run_uc_mask(void *uc);
+void run_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */
+bool run_uc_is_write(const void *uc);          /* the page fault was a write */
+void run_uc_keep_trap(run_thread *t, const void *uc);
+void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out);
+/* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
+uint64_t run_after_trap(uint64_t app);
+/* Registers of `spilled` and saved flags come from the thread's frame. */
+void run_uc_unspill(const run_thread *t, weave_context *c, uint32_t spilled, bool flags_saved);
+
+#endif

@@ -1,0 +1,102 @@
+/* /proc/self/maps and smaps as the program should see them: a file in memory with the kernel's lines,
+ * less the ranges that are Inlay's. The kernel merges neighbours of one kind, so a line may be ours in
+ * part. In smaps the counts of such a mapping are given for each part, as far as they fit into it.
+ *
+ * The text is that of the moment of opening. Names of the kernel's that belong to the parts that stay
+ * are kept; protection is what the page table says, which for pages with translated code may lack
+ * the write permission. */
+#include <stdio.h>
+#include <string.h>
+
+#include "run/kernel.h"
+
+enum { PAGE = 4096, LINE = 4608 };
+
+/* "low-high perms offset dev inode      name" */
+typedef struct line {
+    uint64_t low, high, offset;
+    char perms[8], dev[16];
+    unsigned long inode;
+    const char *name;
+    const char *counts; /* smaps: the lines of "Key:   number kB" below it, up to the next mapping */
+} line;
+
+static bool put_count(int out, const char *at, size_t length, unsigned long most)
+{
+    char text[LINE], key[64];
+    unsigned long number;
+    int end = 0;
+    if (sscanf(at, "%63[^:]:%lu kB%n", key, &number, &end) != 2 || (size_t)end != length)
+        return run_proc_put(out, at, length) && run_proc_put(out, "\n", 1);
+    if (!strcmp(key, "Size") || (number > most && !strstr(key, "PageSize"))) number = most;
+    int n = snprintf(text, sizeof text, "%s:%*lu kB\n", key, (int)(23 - strlen(key)), number);
+    return run_proc_put(out, text, (size_t)n);
+}
+
+static bool put_counts(int out, const line *l, uint64_t size)
+{
+    if (!l->counts) return true;
+    for (const char *at = l->counts; *at >= 'A' && *at <= 'Z';) {
+        size_t length = strcspn(at, "\n");
+        if (!put_count(out, at, length, size >> 10)) return false;
+        at += length + (at[length] == '\n');
+    }
+    return true;
+}
+
+static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
+{
+    enum { NAME_COLUMN = 73 };
+    char text[LINE];
+    const char *name = run_is_break(low, high) ? "[heap]" : l->name;
+    uint64_t offset = l->inode ? l->offset + (low - l->low) : l->offset;
+    int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high, l->perms, (long)offset,
+                     l->dev, l->inode);
+    if (*name)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%*s%s", n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", name);
+    if (n >= (int)sizeof text - 1) return false;
+    text[n++] = '\n';
+    return run_proc_put(out, text, (size_t)n) && put_counts(out, l, high - low);
+}
+
+static bool ours(uint64_t page) { return run_is_ours(page, page + PAGE); }
+
+/* The ends of a run of equal pages are looked for page by page: lines that are ours in part are few. */
+/* Loaded without ptrace, the program has its stack below the tool's first one, in one mapping: a C library works
+ * the limit of its stack out from the mapping's end. */
+static bool is_shared_stack(const line *l) { return run_here.start.brk_emulated && !strncmp(l->name, "[stack]", 7); }
+
+static bool put_line(int out, const line *l)
+{
+    if (is_shared_stack(l)) return put_piece(out, l, l->low, l->high);
+    if (!run_is_ours(l->low, l->high)) return put_piece(out, l, l->low, l->high);
+    for (uint64_t at = l->low; at < l->high;) {
+        uint64_t from = at;
+        bool mine = ours(at);
+        while (at < l->high && ours(at) == mine) at += PAGE;
+        if (!mine && !put_piece(out, l, from, at)) return false;
+    }
+    return true;
+}
+
+static bool put_lines(int out, char *text, bool with_counts)
+{
+    for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        if (with_counts && *at >= 'A' && *at <= 'Z') continue; /* they went out with their mapping */
+        *end = 0;
+        line l = {.counts = with_counts ? end + 1 : NULL};
+        unsigned long low, high, offset;
+        int name_at = 0;
+        if (sscanf(at, "%lx-%lx %7s %lx %15s %lu %n", &low, &high, l.perms, &offset, l.dev, &l.inode, &name_at) < 6)
+            return false;
+        l.low = low;
+        l.high = high;
+        l.offset = offset;
+        l.name = at + name_at;
+        if (!put_line(out, &l)) return false;
+    }
+    return true;
+}
+
+bool run_maps_put(int out, char *text) { return put_lines(out, text, false); }
+bool run_smaps_put(int out, char *text) { return put_lines(out, text, true); }

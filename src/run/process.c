@@ -1,0 +1,189 @@
+/* Processes: fork, the end, and the rows of the system calls that start or end something. */
+#include <errno.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "run/confine.h"
+#include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
+
+/* --- fork --- */
+
+static long raw_fork(const run_clone_args *a, size_t size)
+{
+    run_clone_args mine = *a;
+    mine.flags &= ~(uint64_t)RUN_CLONE_OURS;
+    mine.tls = mine.stack = mine.stack_size = 0;
+    if (size) return sys_call2(SYS_clone3, (long)&mine, (long)size);
+    return sys_call(SYS_clone, (long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid, (long)mine.child_tid, 0,
+                    0);
+}
+
+/* In the child, lock held since before the fork: one thread, its own cache, nothing pending. */
+void run_fork_child(run_thread *t)
+{
+    run_here.pid = (int)sys_call0(SYS_getpid);
+    t->tid = (int)sys_call0(SYS_gettid);
+    run_here.exiting = false;
+    if (run_here.engine->watch) run_here.engine->watch->fork_child();
+    run_threads_after_fork(t);
+    run_signals_fork_child(t);
+}
+
+static void become_child(run_thread *t, const run_clone_args *a)
+{
+    run_fork_child(t);
+    if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 2);
+    inl_lock_reset(&run_here.lock);
+    if (a->stack) run_set_sp(&t->ctx, a->stack + a->stack_size);
+    if (a->flags & CLONE_SETTLS) t->ctx.fs_base = a->tls;
+    if (a->flags & CLONE_CLEAR_SIGHAND) run_signals_clear(t->signals);
+    if (run_here.client.fork_child) run_here.client.fork_child(run_here.client.arg, t);
+}
+
+long run_fork(run_thread *t, const run_clone_args *a, size_t size)
+{
+    if (!run_quiet_begin(t)) return RUN_RESTART;
+    if (run_here.client.fork_before) run_here.client.fork_before(run_here.client.arg, t);
+    inl_lock_take(&run_here.lock);
+    if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 0);
+    if (run_here.engine->watch) run_here.engine->watch->fork_prepare();
+    long answer = raw_fork(a, size);
+    if (answer == 0) {
+        become_child(t, a);
+    } else {
+        if (run_here.engine->watch) run_here.engine->watch->fork_parent();
+        if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 1);
+        inl_lock_release(&run_here.lock);
+        if (run_here.client.fork_parent) run_here.client.fork_parent(run_here.client.arg, t, (int)answer);
+        inl_log(INL_LOG_THREAD, "fork flags %#lx -> %ld", (long)a->flags, answer);
+    }
+    run_quiet_end(t);
+    return answer;
+}
+
+/* --- the end --- */
+
+static void wait_for_the_end(void)
+{
+    for (;;) sys_call0(SYS_pause);
+}
+
+void run_process_end(run_thread *t, int status, int signo)
+{
+    if (__atomic_exchange_n(&run_here.exiting, true, __ATOMIC_ACQ_REL)) wait_for_the_end();
+    if (run_here.client.thread_end) run_here.client.thread_end(run_here.client.arg, t);
+    if (run_here.client.exit) run_here.client.exit(run_here.client.arg, t, status, signo);
+}
+
+void run_process_exit(run_thread *t, int status)
+{
+    run_kernel_mask_all();
+    inl_log(INL_LOG_THREAD, "process ends with status %d", status & 0xff);
+    if (!t->is_vfork_child) run_process_end(t, status, 0);
+    run_exit_raw(&t->busy, SYS_exit_group, status);
+}
+
+/* By the signal itself, so that the parent sees it and a core is written where one would be. */
+void run_process_die(run_thread *t, int signo)
+{
+    run_kernel_mask_all();
+    inl_log(INL_LOG_SIGNAL, "dies by signal %d at %#lx", signo, (long)t->ctx.pc);
+    if (!t->is_vfork_child) run_process_end(t, 0, signo);
+    run_action by_default = {0};
+    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
+    run_kernel_mask_set(~RUN_BIT(signo));
+    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    run_exit_raw(&t->busy, SYS_exit_group, 128 + signo);
+}
+
+/* --- rows --- */
+
+static long do_clone(run_thread *t, weave_context *c) { return run_sys_clone(t, run_number(c) == SYS_clone3); }
+
+static long do_exit(run_thread *t, weave_context *c) { run_thread_exit(t, (int)run_arg(c, 0)); }
+
+static long do_exit_group(run_thread *t, weave_context *c) { run_process_exit(t, (int)run_arg(c, 0)); }
+
+static long do_execve(run_thread *t, weave_context *c)
+{
+    return run_sys_execve(t, -100 /* AT_FDCWD */, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), 0);
+}
+
+static long do_execveat(run_thread *t, weave_context *c)
+{
+    return run_sys_execve(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3), (int)run_arg(c, 4));
+}
+
+/* What the kernel is to do when the thread has ended. */
+static long do_set_tid_address(run_thread *t, weave_context *c)
+{
+    t->clear_tid = run_arg(c, 0);
+    return run_pass(t, c);
+}
+
+static long do_set_robust_list(run_thread *t, weave_context *c)
+{
+    long answer = run_pass(t, c);
+    if (!answer) t->robust = run_arg(c, 0);
+    return answer;
+}
+
+/* A critical section of rseq is known by its code addresses, and the kernel compares them with where
+ * the thread really stands: in the cache. It would never be restarted, so there must be none. */
+static long do_rseq(run_thread *t, weave_context *c)
+{
+    (void)t;
+    (void)c;
+    return -ENOSYS;
+}
+
+static long do_prctl(run_thread *t, weave_context *c)
+{
+    enum { SET_SECCOMP = 22, SET_TSC = 26, SET_SYSCALL_USER_DISPATCH = 59 };
+    int option = (int)run_arg(c, 0);
+    if (option == SET_TSC) t->no_cycles = false; /* the first fault tells */
+    /* It lets calls through by where they are made from, and ours are made elsewhere. */
+    if (option == SET_SYSCALL_USER_DISPATCH) return -EINVAL;
+    return option == SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
+}
+
+/* What its tracer will look at must be the program itself. */
+static long do_ptrace(run_thread *t, weave_context *c)
+{
+    long answer = run_pass(t, c);
+    if (answer != 0 || (int)run_arg(c, 0) != PTRACE_TRACEME) return answer;
+    weave_context before = *c;
+    run_set_answer(c, 0);
+    run_set_clobbers(c);
+    run_let_go(t);
+    *c = before;
+    return 0;
+}
+
+static long do_arch_prctl(run_thread *t, weave_context *c)
+{
+    return run_arch_prctl(t, (int)run_arg(c, 0), run_arg(c, 1));
+}
+
+const run_syscall_row run_process_syscalls[] = {
+    {SYS_clone, "clone", do_clone},
+    {SYS_clone3, "clone3", do_clone},
+    {SYS_fork, "fork", do_clone},
+    {SYS_vfork, "vfork", do_clone},
+    {SYS_exit, "exit", do_exit},
+    {SYS_exit_group, "exit_group", do_exit_group},
+    {SYS_execve, "execve", do_execve},
+    {SYS_execveat, "execveat", do_execveat},
+    {SYS_set_tid_address, "set_tid_address", do_set_tid_address},
+    {SYS_set_robust_list, "set_robust_list", do_set_robust_list},
+    {SYS_rseq, "rseq", do_rseq},
+    {SYS_prctl, "prctl", do_prctl},
+    {SYS_ptrace, "ptrace", do_ptrace},
+    {SYS_seccomp, "seccomp", run_confine_seccomp},
+    {SYS_arch_prctl, "arch_prctl", do_arch_prctl},
+    {0, NULL, NULL},
+};

@@ -1,0 +1,233 @@
+/* Files of /proc that tell of Inlay: the program gets a file in memory with what they would say
+ * without it. The text is that of the moment of opening.
+ *
+ *     maps, smaps   less Inlay's own ranges (maps.c)
+ *     status    the signals that the program blocks, ignores and catches, not those Inlay does
+ *     cmdline, environ   of a program that Inlay loaded without ptrace: the kernel tells the tool's
+ *
+ * The real file is opened first, so that every error is the kernel's own, and what has been opened is
+ * told by the descriptor: by whatever way the program named it (relative to a folder of /proc, as
+ * thread-self, below task/). Only that the name ends as the file's own does is asked before, since it
+ * costs nothing: a symbolic link of another name to such a file is not seen through.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
+
+enum { PAGE = 4096 };
+
+bool run_proc_put(int out, const char *text, size_t n)
+{
+    while (n) {
+        long done = sys_call3(SYS_write, out, (long)text, (long)n);
+        if (done <= 0) return false;
+        text += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+static uint64_t caught_by(run_signals *s)
+{
+    uint64_t set = 0;
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= 64; signo++)
+        if (s->action[signo].handler > 1) set |= RUN_BIT(signo);
+    inl_lock_release(&s->lock);
+    return set;
+}
+
+static uint64_t ignored_by(run_signals *s)
+{
+    uint64_t set = 0;
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= 64; signo++)
+        if (s->action[signo].handler == 1) set |= RUN_BIT(signo);
+    inl_lock_release(&s->lock);
+    return set;
+}
+
+/* The thread that a status is of: its Pid line says so. */
+static const run_thread *thread_of(const char *text)
+{
+    const char *line = strstr(text, "\nPid:\t");
+    int tid = line ? atoi(line + 6) : 0;
+    for (const run_thread *t = run_here.threads; t; t = t->next)
+        if (t->tid == tid) return t;
+    return run_self();
+}
+
+static bool status_put(int out, char *text)
+{
+    const run_thread *t = thread_of(text);
+    const struct {
+        const char *name;
+        uint64_t set;
+    } sets[] = {{"SigBlk:\t", t->sigmask}, {"SigIgn:\t", ignored_by(t->signals)}, {"SigCgt:\t", caught_by(t->signals)}};
+    for (unsigned i = 0; i < 3; i++) {
+        char digits[17], *at = strstr(text, sets[i].name);
+        if (!at) continue;
+        snprintf(digits, sizeof digits, "%016lx", (long)sets[i].set);
+        memcpy(at + strlen(sets[i].name), digits, 16);
+    }
+    return run_proc_put(out, text, strlen(text));
+}
+
+/* The strings of a vector on the program's first stack, each with its 0. */
+static bool vector_put(int out, uint64_t at)
+{
+    uint64_t string;
+    for (; run_read(&string, at, sizeof string) && string; at += sizeof string) {
+        char text[PAGE];
+        long n = run_read_string(text, string, sizeof text);
+        while (n == -ENAMETOOLONG) {
+            if (!run_proc_put(out, text, sizeof text)) return false;
+            string += sizeof text;
+            n = run_read_string(text, string, sizeof text);
+        }
+        if (n < 0 || !run_proc_put(out, text, (size_t)n + 1)) return false;
+    }
+    return true;
+}
+
+static bool cmdline_put(int out, char *text)
+{
+    (void)text;
+    return vector_put(out, run_sp(&run_here.start.ctx) + sizeof(uint64_t));
+}
+
+static bool environ_put(int out, char *text)
+{
+    (void)text;
+    uint64_t argc, at = run_sp(&run_here.start.ctx);
+    return run_read(&argc, at, sizeof argc) && vector_put(out, at + (argc + 2) * sizeof argc);
+}
+
+static char *read_all(int fd)
+{
+    size_t size = 0, room = 64 << 10;
+    char *text = malloc(room);
+    for (;;) {
+        long n = text ? sys_call3(SYS_read, fd, (long)(text + size), (long)(room - size - 1)) : -1;
+        if (n < 0) {
+            free(text);
+            return NULL;
+        }
+        size += (size_t)n;
+        if (n == 0) break;
+        if (room - size < PAGE) {
+            char *more = realloc(text, room *= 2);
+            if (!more) free(text);
+            text = more;
+        }
+    }
+    text[size] = 0;
+    return text;
+}
+
+static const struct {
+    const char *name;
+    bool (*put)(int out, char *text);
+    bool only_loaded;
+} files[] = {
+    {"maps", run_maps_put, false},  {"smaps", run_smaps_put, false}, {"status", status_put, false},
+    {"cmdline", cmdline_put, true}, {"environ", environ_put, true},
+};
+
+int run_proc_kind(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    for (unsigned f = 0; f < sizeof files / sizeof *files; f++)
+        if (!strcmp(last, files[f].name) && (run_here.client.proc_link || !files[f].only_loaded)) return (int)f;
+    return -1;
+}
+
+/* --- /proc itself, kept open: the program may change its root --- */
+
+static int root = -1;
+
+void run_proc_init(void)
+{
+    long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    root = sys_failed(fd) ? -1 : run_fd_hide((int)fd);
+    if (root < 0 && !sys_failed(fd)) sys_call1(SYS_close, fd);
+}
+
+long run_proc_open(const char *below)
+{
+    char path[64];
+    if (root >= 0) return sys_call4(SYS_openat, root, (long)below, O_RDONLY | O_CLOEXEC, 0);
+    snprintf(path, sizeof path, "/proc/%s", below);
+    return sys_call4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+static bool link_at(int folder, const char *link, char *out, size_t size)
+{
+    long n = sys_call4(SYS_readlinkat, folder, (long)link, (long)out, (long)size - 1);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+bool run_proc_fd_path(int fd, char *out, size_t size)
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return link_at(root, link + (root >= 0 ? sizeof "/proc" : 0), out, size);
+}
+
+/* /proc/self says the process's number as that /proc counts, which may be another's namespace: that of the /proc at
+ * the beginning, or of one that the program has mounted since. */
+bool run_proc_own_path(int fd, char *out, size_t size)
+{
+    struct statfs fs;
+    char target[96], pid[24], own[40];
+    if (sys_call2(SYS_fstatfs, fd, (long)&fs) || fs.f_type != PROC_SUPER_MAGIC) return false;
+    if (!run_proc_fd_path(fd, target, sizeof target)) return false;
+    int n = link_at(-1, "/proc/self", pid, sizeof pid) ? snprintf(own, sizeof own, "/proc/%s/", pid) : 0;
+    if (n && !strncmp(target, own, (size_t)n)) {
+        snprintf(out, size, "%s", target + n);
+        return true;
+    }
+    if (root < 0 || !link_at(root, "self", pid, sizeof pid)) return false;
+    n = snprintf(own, sizeof own, "/proc/%s/", pid);
+    if (strncmp(target, own, (size_t)n) != 0) return false;
+    snprintf(out, size, "%s", target + n);
+    return true;
+}
+
+/* The file itself, or the same of one thread: task/<tid>/<name>. */
+static bool is_own_file(int fd, const char *name)
+{
+    char path[64], *at = path;
+    if (!run_proc_own_path(fd, path, sizeof path)) return false;
+    if (!strncmp(at, "task/", 5)) at += 5 + strspn(at + 5, "0123456789") + 1;
+    return !strcmp(at, name);
+}
+
+long run_proc_replace(int fd, int kind, int flags)
+{
+    if (!is_own_file(fd, files[kind].name)) return fd;
+    char *text = read_all(fd);
+    int out = (int)sys_call2(SYS_memfd_create, (long)files[kind].name, 1 /* MFD_CLOEXEC */);
+    inl_lock_take(&run_here.lock);
+    bool good = text && out >= 0 && files[kind].put(out, text);
+    inl_lock_release(&run_here.lock);
+    if (good) {
+        sys_call3(SYS_lseek, out, 0, SEEK_SET);
+        sys_call3(SYS_dup3, out, fd, flags & O_CLOEXEC);
+    } else {
+        sys_call3(SYS_lseek, fd, 0, SEEK_SET);
+    }
+    if (out >= 0) sys_call1(SYS_close, out);
+    free(text);
+    return fd;
+}

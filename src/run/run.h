@@ -1,0 +1,220 @@
+/* What a process needs under any engine: threads and their blocks, fork, exec, the end, the program's signals, system
+ * calls that must be seen or hidden, descriptors, /proc, sandboxes.
+ *
+ *     life.c                   the runtime's begin; the way into the program and back to the engine
+ *     thread.c                 thread blocks, clone, exit; counters' memory
+ *     process.c exec.c         fork, vfork, exec, the end
+ *     letgo.c                  a process that asks to be traced goes on natively
+ *     signal.c sending.c hung.c  dispositions, delivery, queues, a tool that does not come back
+ *     syscall*.c writes.c      calls that the runtime carries out; what each call may write
+ *     confine.c bpf.c          the program's own filters of system calls
+ *     fd.c procfile.c maps.c own.c  what is Inlay's and not shown: descriptors, memory
+ *     <isa>/                   registers, the kernel's signal frame, the border between program and runtime
+ *
+ * Where the program's code runs (a code cache, or the code itself, rewritten) is the engine's business: it hangs itself
+ * into the runtime as a `run_engine`, and the runtime knows no more of it.
+ *
+ * One lock, `run_here.lock`, guards all shared state; translation, the client's callbacks and the private libc run
+ * under it or in RUN_IN_RUNTIME with the tool's FS base. Signal handlers never take it.
+ */
+#ifndef INL_RUN_RUN_H
+#define INL_RUN_RUN_H
+
+#include "base/error.h"
+#include "base/lock.h"
+#include "image/module.h"
+#include "run/thread.h"
+
+typedef struct run_exec_plan {
+    int fd;      /* of the tool's file, for execveat(AT_EMPTY_PATH) */
+    char **argv; /* the launcher's arguments: one malloc'ed block, strings and all */
+} run_exec_plan;
+
+/* What the tool part hangs into the runtime. Any may be NULL. All are called in RUN_IN_RUNTIME; those marked (L) with
+ * the lock held. */
+typedef struct run_client {
+    void *arg;
+    void (*module_loaded)(void *arg, module *m); /* (L) */
+    void (*module_gone)(void *arg, module *m);   /* (L) */
+    void (*thread_start)(void *arg, run_thread *t);
+    void (*thread_end)(void *arg, run_thread *t);
+    /* May change ctx (number in rax, arguments); true: skip the call, result is already in rax. */
+    bool (*syscall_enter)(void *arg, run_thread *t, weave_context *ctx, long nr);
+    void (*syscall_exit)(void *arg, run_thread *t, weave_context *ctx, long nr);
+    void (*signal)(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *ctx);
+    void (*fork_before)(void *arg, run_thread *t);
+    void (*fork_parent)(void *arg, run_thread *t, int child);
+    void (*fork_child)(void *arg, run_thread *t);
+    /* The program is about to exec `path`. Fills in how to run it under the tool (see run_exec_plan);
+     * false: run it natively. */
+    bool (*exec)(void *arg, run_thread *t, const char *path, char *const *argv, char *const *envp,
+                 struct run_exec_plan *plan);
+    /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
+    void (*exit)(void *arg, run_thread *t, int status, int signo);
+    bool wants_syscalls; /* syscall_enter/exit for every call, no native gate */
+    uint32_t counters;   /* so many are used from the start; more only under the JIT */
+    /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
+    void *(*tls_new)(void *arg);
+    void (*tls_free)(void *arg, void *tls);
+    uint64_t (*tls_fs_base)(void *arg, void *tls);
+    /* Takes (phase 0) what the private libc and the client must not hold across a fork (malloc's
+     * locks ...), releases it in the parent (1) and in the child (2). (L) */
+    void (*fork_lock)(void *arg, int phase);
+    /* What a link of /proc (its path is absolute) is to show instead of what the kernel says: fills
+     * `out`, returns its length, 0 to leave it. For a program that Inlay loaded without ptrace. */
+    size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
+    /* Shows the user one line: something about the program that Inlay cannot do. */
+    void (*say)(void *arg, const char *text);
+} run_client;
+
+/* What the injection hands over: the program's registers at its entry, and what is not its own. */
+typedef struct run_start_state {
+    weave_context ctx;              /* at the entry of the program or its interpreter; FS/GS bases 0 */
+    uint64_t tool_low, tool_high;   /* the tool's own mapping */
+    uint64_t stack_low, stack_high; /* the tool's first stack */
+    uint64_t sigmask;
+    uint64_t brk_emulated; /* no-ptrace loading: nonzero */
+} run_start_state;
+
+/* What an engine that makes copies of the program's code wants to know of the program's address space. */
+typedef struct run_watch {
+    /* The program has changed it (L). */
+    void (*mapped)(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset);
+    void (*unmapped)(uint64_t addr, uint64_t size);
+    void (*protected)(uint64_t addr, uint64_t size, int prot);
+    void (*changed)(uint64_t low, uint64_t high); /* other bytes are there now */
+    /* What the program believes of it (L). */
+    int (*prot)(uint64_t addr);
+    bool (*is_shared)(uint64_t addr);
+    uint64_t (*mapped_behind)(uint64_t addr); /* bytes up to the end of what is mapped there, 0: nothing is */
+    void (*keys_used)(void);                  /* the program has protection keys (L) */
+    /* Around each call that the runtime makes for the program: what it may write must be writable. */
+    void (*call_begins)(run_thread *t, const weave_context *c);
+    void (*call_ends)(run_thread *t, long answer);
+    void (*no_more)(void);                   /* from now on the kernel may write at any time */
+    void (*thread_ends)(const run_thread *); /* the kernel writes when a thread has ended */
+    /* Around a fork (L): in the parent before it and after it, in the child. */
+    void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
+} run_watch;
+
+struct run_action;
+typedef struct run_engine {
+    uint64_t (*dispatch)(run_thread *t); /* serves t->leave; the address to go to with ctx loaded */
+    /* Inlay's handler has been called, on the thread's own signal stack, all but the faults blocked. NULL: the engine
+     * has handlers of its own, by `install`. */
+    void (*signal)(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base);
+    void (*install)(int signo, const struct run_action *); /* tells the kernel what it comes down to; NULL: the usual */
+    void (*gate)(void);                                    /* goes into t->syscall_gate */
+    const char *const *program_calls;  /* behind its system calls that are the program's; NULL ends them */
+    void (*thread_made)(run_thread *); /* a block is about to be used; NULL: nothing to do */
+    const run_watch *watch;            /* NULL: it has no copies of the program's code */
+    /* The program's code runs natively. In the runtime all signals but faults are blocked then, counters are all
+     * known from the start, and a process cannot be let go. */
+    bool is_native;
+} run_engine;
+
+/* The process: taken down with it, and set up anew by run_begin. Assembly and signal handlers must find it without a
+ * thread, and the kernel has one table of handlers a process: hence one, and in one place. */
+typedef struct run_process {
+    inl_lock lock;
+    const run_engine *engine;
+    run_client client;
+    run_start_state start;
+    module_set *modules;
+    run_thread *threads;      /* all live threads */
+    run_thread *free_threads; /* blocks to reuse */
+    uint32_t thread_count, next_thread_number;
+    uint64_t dead_counters_high; /* counters in use: [0, high) */
+    uint64_t *dead_counters;     /* sums of ended threads */
+    inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
+    struct run_signals *signals;
+    bool exiting, born_traced;
+    int pid;
+} run_process;
+extern run_process run_here;
+
+/* --- life.c --- */
+/* Is this a processor on which a program can be run under Inlay? */
+inl_status run_check_processor(inl_error *);
+/* Sets the runtime up in this process: `start->ctx` is where the program goes on, `start->sigmask` its mask. The caller
+ * becomes its first thread, on the tool's own stack, with the tool's FS base, by run_first_thread; then run_go never
+ * returns. */
+inl_status run_begin(const run_engine *, const run_client *, const run_start_state *, inl_error *);
+inl_status run_first_thread(inl_error *);
+void run_go(void) __attribute__((noreturn));
+/* One line to the user, not from a signal handler. */
+void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- own.c --- */
+/* Does [low, high) touch memory that is Inlay's own (cache, tool, stacks, blocks)? */
+bool run_is_ours(uint64_t low, uint64_t high);
+void run_own_locked(uint64_t low, uint64_t high, bool add); /* registers Inlay's own ranges; the lock is held */
+/* The end of what is Inlay's at `at` (`at` itself where nothing is), at most `high`; *next: where more of it begins. */
+uint64_t run_ours_ends(uint64_t at, uint64_t high, uint64_t *next);
+
+/* --- syscall.c --- */
+/* Carries out the system call in t->ctx (rax = number; ctx.pc behind it; leave_arg = its address). */
+void run_syscall(run_thread *t);
+/* Bit set: the call may run in the native gate. Read by assembly, which finds the words through run_gate_calls. */
+extern uint64_t run_direct_calls[8];
+extern const uint64_t *run_gate_calls;
+void run_syscall_keep(long nr);   /* from now on the gate does not make it */
+void run_syscalls_guard(bool on); /* on: of those, only the calls that write nothing */
+
+/* --- signal.c --- */
+void run_signals_init(void);
+void run_signals_init_thread(run_thread *t);
+/* Called by the dispatcher before it enters the cache, lock not held: delivers a pending signal by
+ * building its frame and changing ctx. Returns true when ctx changed. */
+bool run_signal_deliver_pending(run_thread *t);
+/* Delivers a fault that the runtime found out itself (no code at pc, bad frame...). */
+void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr);
+long run_sys_sigaction(run_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size);
+long run_sys_sigaltstack(run_thread *t, uint64_t ss, uint64_t old);
+void run_sys_sigreturn(run_thread *t);
+void run_signals_fork_child(run_thread *t);
+
+/* --- thread.c --- */
+run_thread *run_thread_new(inl_error *); /* block, stacks, TLS; not yet in the list */
+void run_thread_free(run_thread *);
+long run_sys_clone(run_thread *t, bool is_clone3);                         /* clone, clone3, fork, vfork, from ctx */
+void run_thread_exit(run_thread *t, int status) __attribute__((noreturn)); /* the exit system call */
+uint64_t run_counter_sum(uint32_t index);     /* over live and ended threads; takes the lock */
+uint64_t run_counter_sum_now(uint32_t index); /* without */
+static inline uint64_t run_counter_of(const run_thread *t, uint32_t index)
+{
+    const uint64_t *counters = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);
+    return index < t->counter_room ? __atomic_load_n(&counters[index], __ATOMIC_RELAXED) : 0;
+}
+/* `addr` lies behind the counters of `t` that are mapped: now they go as far. async-signal-safe; false: it does
+ * not, or there is no memory. */
+bool run_counters_reach(run_thread *t, uint64_t addr);
+void run_counters_reset(void); /* all to zero (fork child) */
+
+/* --- process.c --- */
+void run_process_exit(run_thread *t, int status) __attribute__((noreturn)); /* exit_group */
+void run_process_die(run_thread *t, int signo) __attribute__((noreturn));
+long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint64_t envp, int flags);
+void run_fork_child(run_thread *t); /* in the child: own cache, locks, one thread, tid */
+
+/* --- descriptors Inlay keeps (fd.c): high numbers, hidden from the program --- */
+int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
+bool run_fd_is_hidden(int fd);
+
+/* --- <isa>/border.S, <isa>/kernel.S --- */
+void run_leave_code(void);                                    /* stubs jump here through gs */
+void run_enter_code(run_thread *t) __attribute__((noreturn)); /* from ctx, to t->enter_pc */
+/* The signal handler sets a thread's rip to this (anything else of its registers but GS and the vector
+ * state is of no matter) after filling ctx and leave: saves the vector state, goes to the dispatcher. */
+void run_redispatch(void);
+extern const char run_enter_begin[], run_enter_end[]; /* window after the pending check */
+void run_signal_entry(int, siginfo_t *, void *);      /* what the kernel calls: swaps FS, calls run_signal */
+void run_signal(int signo, siginfo_t *info, void *ucontext, uint64_t fs_base); /* signal.c */
+/* Called by run_leave_code on the private stack; the address to enter the program's code at. */
+uint64_t run_dispatch(run_thread *t);
+void run_signal_restorer(void);
+/* Raw clone whose child starts on block `child` (registers from child->ctx) and never returns here.
+ * Returns the kernel's answer in the parent. For fork without CLONE_VM `child` is the caller's own. */
+long run_raw_clone(long nr, long a, long b, long c, long d, long e, run_thread *child);
+
+#endif

@@ -1,0 +1,145 @@
+/* System calls on descriptors and on /proc: Inlay's descriptors behave as unused numbers, and what
+ * /proc tells of the process is what it would tell without Inlay, as far as programs look there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
+
+/* --- descriptors --- */
+
+static long do_dup(run_thread *t, weave_context *c)
+{
+    return run_fd_is_hidden((int)run_arg(c, 1)) ? -EBADF : run_pass(t, c);
+}
+
+static long do_close_range(run_thread *t, weave_context *c)
+{
+    return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
+}
+
+/* --- directories of descriptors --- */
+
+struct dirent64 { /* the kernel's linux_dirent64 */
+    uint64_t ino, off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+
+bool run_lists_descriptors(int fd)
+{
+    char path[64];
+    if (!run_proc_own_path(fd, path, sizeof path)) return false;
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    return !strcmp(last, "fd") || !strcmp(last, "fdinfo");
+}
+
+/* Takes hidden numbers out of what the kernel wrote; the bytes that are left. */
+static long without_hidden(char *buffer, long size)
+{
+    long out = 0;
+    for (long at = 0; at < size;) {
+        struct dirent64 *d = (struct dirent64 *)(buffer + at);
+        long n = d->reclen;
+        char *end;
+        long number = strtol(d->name, &end, 10);
+        bool hidden = end != d->name && !*end && run_fd_is_hidden((int)number);
+        if (!hidden) {
+            memmove(buffer + out, buffer + at, (size_t)n);
+            out += n;
+        }
+        at += n;
+    }
+    return out;
+}
+
+long run_list_descriptors(run_thread *t, weave_context *c)
+{
+    enum { LARGEST = 64 << 10 };
+    long n;
+    do {
+        n = run_pass(t, c);
+        if (n <= 0 || n > LARGEST) return n;
+        char buffer[LARGEST];
+        if (!run_read(buffer, run_arg(c, 1), (size_t)n)) return n;
+        n = without_hidden(buffer, n);
+        if (!run_write(run_arg(c, 1), buffer, (size_t)n)) return -EFAULT;
+    } while (n == 0); /* all of them were: 0 would mean the end */
+    return n;
+}
+
+static long do_getdents64(run_thread *t, weave_context *c)
+{
+    return run_lists_descriptors((int)run_arg(c, 0)) ? run_list_descriptors(t, c) : run_pass(t, c);
+}
+
+/* --- links and files of /proc --- */
+
+static bool proc_path(uint64_t address, char *out, size_t size)
+{
+    char start[6];
+    if (!run_read(start, address, sizeof start) || memcmp(start, "/proc/", sizeof start) != 0) return false;
+    return run_read_string(out, address, size) > 0;
+}
+
+static long link_of(run_thread *t, weave_context *c, uint64_t path, uint64_t to, uint64_t size)
+{
+    char name[128], answer[PATH_MAX];
+    if (run_here.client.proc_link && (int64_t)size > 0 && proc_path(path, name, sizeof name)) {
+        size_t n = run_here.client.proc_link(run_here.client.arg, name, answer, sizeof answer);
+        if (n > size) n = size;
+        if (n) return run_write(to, answer, n) ? (long)n : -EFAULT;
+    }
+    return run_pass(t, c);
+}
+
+static long do_readlink(run_thread *t, weave_context *c)
+{
+    return link_of(t, c, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
+}
+
+static long do_readlinkat(run_thread *t, weave_context *c)
+{
+    return link_of(t, c, run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
+}
+
+static long open_path(run_thread *t, weave_context *c, uint64_t path, uint64_t flags)
+{
+    char name[256];
+    bool may_be = !(flags & O_PATH) && run_read_string(name, path, sizeof name) > 0;
+    int kind = may_be ? run_proc_kind(name) : -1;
+    long fd = run_pass(t, c);
+    return kind < 0 || fd < 0 ? fd : run_proc_replace((int)fd, kind, (int)flags);
+}
+
+static long do_open(run_thread *t, weave_context *c) { return open_path(t, c, run_arg(c, 0), run_arg(c, 1)); }
+
+static long do_openat(run_thread *t, weave_context *c) { return open_path(t, c, run_arg(c, 1), run_arg(c, 2)); }
+
+static long do_openat2(run_thread *t, weave_context *c)
+{
+    uint64_t flags; /* the first member of struct open_how */
+    if (!run_read(&flags, run_arg(c, 2), sizeof flags)) return run_pass(t, c);
+    return open_path(t, c, run_arg(c, 1), flags);
+}
+
+const run_syscall_row run_file_syscalls[] = {
+    {SYS_dup2, "dup2", do_dup},
+    {SYS_dup3, "dup3", do_dup},
+    {SYS_close_range, "close_range", do_close_range},
+    {SYS_getdents64, "getdents64", do_getdents64},
+    {SYS_readlink, "readlink", do_readlink},
+    {SYS_readlinkat, "readlinkat", do_readlinkat},
+    {SYS_open, "open", do_open},
+    {SYS_openat, "openat", do_openat},
+    {SYS_openat2, "openat2", do_openat2},
+    {0, NULL, NULL},
+};

@@ -1,0 +1,236 @@
+/* System calls that change the address space. Each is made under the process's lock, so that what the
+ * engine knows of memory and what is true change together. The program can neither replace nor
+ * unmap nor protect what is Inlay's: such parts of a range are left out.
+ */
+#include "run/kernel.h"
+
+#include <errno.h>
+#include <linux/mman.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/sys.h"
+#include INL_ARCH_HEADER(run, abi)
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+enum { PAGE = 4096 };
+
+static uint64_t page_up(uint64_t n) { return (n + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
+
+/* These calls come here only where somebody watches them. */
+static const run_watch *watch(void) { return run_here.engine->watch; }
+
+static long pass_now(const weave_context *c)
+{
+    return sys_call(run_number(c), (long)run_arg(c, 0), (long)run_arg(c, 1), (long)run_arg(c, 2), (long)run_arg(c, 3),
+                    (long)run_arg(c, 4), (long)run_arg(c, 5));
+}
+
+static bool overlaps_ours(uint64_t low, uint64_t size) { return low + size > low && run_is_ours(low, low + size); }
+
+/* Calls `nr(addr, size, a, b)` for the parts of a range that are not ours. */
+static long on_own_parts(long nr, uint64_t low, uint64_t high, long a, long b)
+{
+    uint64_t next;
+    for (uint64_t at = run_ours_ends(low, high, &next); at < high; at = run_ours_ends(next, high, &next)) {
+        long answer = sys_call4(nr, (long)at, (long)(next - at), a, b);
+        if (answer) return answer;
+    }
+    return 0;
+}
+
+static long on_range(const weave_context *c)
+{
+    uint64_t low = run_arg(c, 0), size = page_up(run_arg(c, 1));
+    if (low & (PAGE - 1) || !overlaps_ours(low, size)) return pass_now(c);
+    inl_log(INL_LOG_SYSCALL, "call %ld on [%#lx, +%#lx) keeps off Inlay's own memory", run_number(c), (long)low,
+            (long)size);
+    return on_own_parts(run_number(c), low, low + size, (long)run_arg(c, 2), (long)run_arg(c, 3));
+}
+
+static long do_mmap(run_thread *t, weave_context *c)
+{
+    (void)t;
+    uint64_t addr = run_arg(c, 0), size = run_arg(c, 1);
+    int prot = (int)run_arg(c, 2), flags = (int)run_arg(c, 3);
+    bool replaces = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
+    inl_lock_take(&run_here.lock);
+    long answer;
+    if (replaces && overlaps_ours(addr, page_up(size))) {
+        inl_log(INL_LOG_SYSCALL, "mmap at %#lx size %#lx would replace Inlay's own memory", (long)addr, (long)size);
+        answer = -ENOMEM;
+    } else {
+        answer = pass_now(c);
+        if (!sys_failed(answer))
+            watch()->mapped((uint64_t)answer, page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
+    }
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+static long do_munmap(run_thread *t, weave_context *c)
+{
+    (void)t;
+    inl_lock_take(&run_here.lock);
+    long answer = on_range(c);
+    if (!answer) watch()->unmapped(run_arg(c, 0), page_up(run_arg(c, 1)));
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+static long do_mprotect(run_thread *t, weave_context *c)
+{
+    (void)t;
+    inl_lock_take(&run_here.lock);
+    long answer = on_range(c);
+    if (!answer) watch()->protected(run_arg(c, 0), page_up(run_arg(c, 1)), (int)run_arg(c, 2));
+    if (!answer && run_number(c) == SYS_pkey_mprotect && (int)run_arg(c, 3) > 0) watch()->keys_used();
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+static long do_madvise(run_thread *t, weave_context *c)
+{
+    (void)t;
+    inl_lock_take(&run_here.lock);
+    bool ours = overlaps_ours(run_arg(c, 0), page_up(run_arg(c, 1)));
+    inl_lock_release(&run_here.lock);
+    return ours ? on_range(c) : pass_now(c);
+}
+
+static long do_mremap(run_thread *t, weave_context *c)
+{
+    (void)t;
+    uint64_t old = run_arg(c, 0), old_size = page_up(run_arg(c, 1)), size = page_up(run_arg(c, 2));
+    int flags = (int)run_arg(c, 3);
+    inl_lock_take(&run_here.lock);
+    long answer = -EFAULT;
+    if (flags & MREMAP_FIXED && overlaps_ours(run_arg(c, 4), size)) {
+        answer = -ENOMEM;
+    } else if (!overlaps_ours(old, old_size)) {
+        int prot = watch()->prot(old);
+        int kind = watch()->is_shared(old) ? MAP_SHARED : MAP_PRIVATE;
+        answer = pass_now(c);
+        if (!sys_failed(answer)) {
+            if (old_size && !(flags & MREMAP_DONTUNMAP)) watch()->unmapped(old, old_size);
+            watch()->mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
+        }
+    }
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+/* --- the program break --- */
+
+/* Loaded without ptrace, the process's break belongs to the tool's own file. The program's lies where
+ * its loader said, and grows as long as nothing is in the way. */
+static uint64_t now; /* the emulated one */
+
+bool run_is_break(uint64_t low, uint64_t high)
+{
+    return run_here.start.brk_emulated && low >= run_here.start.brk_emulated && high <= page_up(now);
+}
+
+static uint64_t emulated_break(uint64_t wanted)
+{
+    if (!now) now = run_here.start.brk_emulated;
+    uint64_t top = page_up(now), new_top = page_up(wanted);
+    if (wanted < run_here.start.brk_emulated) return now;
+    if (new_top > top) {
+        long p = sys_call(SYS_mmap, (long)top, (long)(new_top - top), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (p != (long)top) {
+            if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)(new_top - top));
+            return now;
+        }
+    } else if (new_top < top) {
+        sys_call2(SYS_munmap, (long)new_top, (long)(top - new_top));
+    }
+    return now = wanted;
+}
+
+static long do_brk(run_thread *t, weave_context *c)
+{
+    (void)t;
+    static uint64_t known; /* top of the break the last time */
+    inl_lock_take(&run_here.lock);
+    uint64_t answer = run_here.start.brk_emulated ? emulated_break(run_arg(c, 0)) : (uint64_t)pass_now(c);
+    uint64_t top = page_up(answer);
+    if (known && top > known)
+        watch()->mapped(known, top - known, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (known && top < known) watch()->unmapped(top, known - top);
+    known = top;
+    inl_lock_release(&run_here.lock);
+    return (long)answer;
+}
+
+/* --- System V shared memory --- */
+
+static inl_map attached; /* address -> size */
+
+static long do_shmat(run_thread *t, weave_context *c)
+{
+    (void)t;
+    struct shmid_ds ds = {0};
+    int flags = (int)run_arg(c, 2);
+    inl_lock_take(&run_here.lock);
+    long answer = sys_call3(SYS_shmctl, (long)run_arg(c, 0), IPC_STAT, (long)&ds);
+    uint64_t size = page_up(ds.shm_segsz);
+    if (!answer && flags & SHM_REMAP && overlaps_ours(run_arg(c, 1), size)) {
+        answer = -EINVAL;
+    } else {
+        answer = pass_now(c);
+        if (!sys_failed(answer) && size) {
+            int prot = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
+            inl_map_put(&attached, (uint64_t)answer, size);
+            watch()->mapped((uint64_t)answer, size, prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        }
+    }
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+static long do_shmdt(run_thread *t, weave_context *c)
+{
+    (void)t;
+    uint64_t size;
+    inl_lock_take(&run_here.lock);
+    long answer = pass_now(c);
+    if (!answer && inl_map_get(&attached, run_arg(c, 0), &size)) {
+        watch()->unmapped(run_arg(c, 0), size);
+        inl_map_remove(&attached, run_arg(c, 0));
+    }
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+static long do_remap_file_pages(run_thread *t, weave_context *c)
+{
+    (void)t;
+    uint64_t low = run_arg(c, 0), size = page_up(run_arg(c, 1));
+    inl_lock_take(&run_here.lock);
+    long answer = overlaps_ours(low, size) ? -EINVAL : pass_now(c);
+    if (!answer) watch()->changed(low, low + size);
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
+const run_syscall_row run_memory_syscalls[] = {
+    {SYS_mmap, "mmap", do_mmap},
+    {SYS_munmap, "munmap", do_munmap},
+    {SYS_mprotect, "mprotect", do_mprotect},
+    {SYS_pkey_mprotect, "pkey_mprotect", do_mprotect},
+    {SYS_madvise, "madvise", do_madvise},
+    {SYS_mremap, "mremap", do_mremap},
+    {SYS_brk, "brk", do_brk},
+    {SYS_shmat, "shmat", do_shmat},
+    {SYS_shmdt, "shmdt", do_shmdt},
+    {SYS_remap_file_pages, "remap_file_pages", do_remap_file_pages},
+    {0, NULL, NULL},
+};

@@ -1,0 +1,69 @@
+/* How a system call's arguments and answer lie in the program's registers on x86-64. */
+#ifndef INL_RUN_X86_64_ABI_H
+#define INL_RUN_X86_64_ABI_H
+
+#include "run/thread.h"
+#include "weave/x86_64/frame.h"
+
+#include <string.h>
+
+/* clang-format off */
+enum {
+    RUN_RAX, RUN_RCX, RUN_RDX, RUN_RBX, RUN_RSP, RUN_RBP, RUN_RSI, RUN_RDI,
+    RUN_R8, RUN_R9, RUN_R10, RUN_R11,
+    RUN_SYSCALL_BYTES = 2,
+    RUN_ELF_MACHINE = 62, /* EM_X86_64 */
+};
+/* clang-format on */
+#define RUN_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */
+
+static inline uint64_t run_arg(const weave_context *c, int i)
+{
+    static const uint8_t registers[6] = {RUN_RDI, RUN_RSI, RUN_RDX, RUN_R10, RUN_R8, RUN_R9};
+    return c->gpr[registers[i]];
+}
+static inline long run_number(const weave_context *c) { return (long)c->gpr[RUN_RAX]; }
+static inline uint64_t run_sp(const weave_context *c) { return c->gpr[RUN_RSP]; }
+static inline void run_set_sp(weave_context *c, uint64_t sp) { c->gpr[RUN_RSP] = sp; }
+static inline void run_set_call(weave_context *c, long nr, long a, long b, long d)
+{
+    c->gpr[RUN_RAX] = (uint64_t)nr;
+    c->gpr[RUN_RDI] = (uint64_t)a;
+    c->gpr[RUN_RSI] = (uint64_t)b;
+    c->gpr[RUN_RDX] = (uint64_t)d;
+}
+static inline void run_set_answer(weave_context *c, long answer) { c->gpr[RUN_RAX] = (uint64_t)answer; }
+/* What the instruction itself leaves behind: RCX and R11. */
+static inline void run_set_clobbers(weave_context *c)
+{
+    c->gpr[RUN_RCX] = c->pc;
+    c->gpr[RUN_R11] = c->flags;
+}
+static inline void run_args(const weave_context *c, uint64_t args[6])
+{
+    for (int i = 0; i < 6; i++) args[i] = run_arg(c, i);
+}
+/* The registers of the call that is being made, where the gate puts those of its calls. */
+static inline void run_call_keep(run_thread *t, const weave_context *c)
+{
+    memcpy(t->frame.slot, c->gpr, sizeof t->frame.slot);
+}
+/* Its number; the arguments go to `args`. */
+static inline long run_call_made(const run_thread *t, uint64_t args[6])
+{
+    weave_context c;
+    memcpy(c.gpr, t->frame.slot, sizeof c.gpr);
+    run_args(&c, args);
+    return run_number(&c);
+}
+/* The time-stamp counter. */
+static inline uint64_t run_cycles(void) { return __builtin_ia32_rdtsc(); }
+/* FS base of the running code. */
+static inline uint64_t run_fs_base(void)
+{
+    uint64_t base;
+    __asm__ volatile("rdfsbase %0" : "=r"(base));
+    return base;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* arch_prctl: the bases of FS and GS are the program's own affair only as long as it does not look.
+ * FS is the program's while its code runs; GS is Inlay's, and the program's is a number in ctx. */
+#include <asm/prctl.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "run/kernel.h"
+
+#ifndef ARCH_REQ_XCOMP_PERM
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#endif
+#define SHADOW_STACK_FIRST 0x5001
+#define SHADOW_STACK_LAST  0x5005
+#define USER_END           0x7ffffffff000ull
+
+/* Components of the vector state that must be asked for: threads save them from now on. */
+static long request_state(int option, uint64_t value)
+{
+    long answer = sys_call2(SYS_arch_prctl, option, (long)value);
+    if (!answer) run_vectors_permitted();
+    return answer;
+}
+
+long run_arch_prctl(run_thread *t, int option, uint64_t value)
+{
+    weave_context *c = &t->ctx;
+    switch (option) {
+    case ARCH_SET_FS:
+    case ARCH_SET_GS:
+        if (value >= USER_END) return -EPERM;
+        if (option == ARCH_SET_FS) c->fs_base = t->frame.app_fs_base = value;
+        else c->gs_base = t->frame.app_gs_base = value;
+        return 0;
+    case ARCH_GET_FS: return run_write(value, &c->fs_base, 8) ? 0 : -EFAULT;
+    case ARCH_GET_GS: return run_write(value, &c->gs_base, 8) ? 0 : -EFAULT;
+    case ARCH_REQ_XCOMP_PERM: return request_state(option, value);
+    default: break;
+    }
+    /* Calls push return addresses that differ from where they return to. */
+    if (option >= SHADOW_STACK_FIRST && option <= SHADOW_STACK_LAST) return -EOPNOTSUPP;
+    return sys_call2(SYS_arch_prctl, option, (long)value);
+}

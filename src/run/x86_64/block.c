@@ -1,0 +1,49 @@
+/* The thread's block as assembly sees it, and a thread of execution that takes one. */
+#include "run/kernel.h"
+#include "run/x86_64/abi.h"
+#include "run/x86_64/offsets.h"
+
+#include <stddef.h>
+#include <sys/auxv.h>
+
+#define AT(type, field, off) _Static_assert(offsetof(type, field) == (off), #field)
+AT(run_thread, frame.slot, OFF_SLOT);
+AT(run_thread, frame.flags, OFF_FLAGS);
+AT(run_thread, frame.tool_fs_base, OFF_TOOL_FS);
+AT(run_thread, frame.app_gs_base, OFF_APP_GS);
+AT(run_thread, frame.xsave_area, OFF_XSAVE_AREA);
+AT(run_thread, frame.xsave_mask, OFF_XSAVE_MASK);
+AT(run_thread, frame.no_xsave, OFF_NO_XSAVE);
+AT(run_thread, ctx, OFF_CTX);
+AT(run_thread, ctx.gpr[RUN_RCX], CTX_RCX);
+AT(run_thread, ctx.gpr[15], CTX_R15);
+AT(run_thread, ctx.pc, CTX_PC);
+AT(run_thread, ctx.flags, CTX_FLAGS);
+AT(run_thread, ctx.fs_base, CTX_FS);
+AT(run_thread, ctx.gs_base, CTX_GS);
+AT(run_thread, where, OFF_WHERE);
+AT(run_thread, leave, OFF_LEAVE);
+AT(run_thread, leave_arg, OFF_LEAVE_ARG);
+AT(run_thread, runtime_stack, OFF_RUNTIME_STACK);
+AT(run_thread, dispatch_entry, OFF_DISPATCH_ENTRY);
+AT(run_thread, enter_pc, OFF_ENTER_PC);
+AT(run_thread, syscall_gate, OFF_SYSCALL_GATE);
+AT(run_thread, pending.present, OFF_PENDING);
+AT(run_thread, engine, OFF_ENGINE);
+_Static_assert(sizeof(run_thread) <= WEAVE_IBL, "block layout");
+_Static_assert(RUN_LEAVE_INDIRECT == 1 && RUN_LEAVE_SYSCALL == 2 && RUN_LEAVE_START == 4 && RUN_IN_CODE == 0 &&
+                   RUN_IN_RUNTIME == 1,
+               "numbers in assembly");
+
+void run_adopt_block(run_thread *t)
+{
+    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_fs_base));
+    __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
+}
+
+inl_status run_check_processor(inl_error *e)
+{
+    const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
+    if (getauxval(AT_HWCAP2) & fsgsbase) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)");
+}

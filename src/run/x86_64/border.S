@@ -1,0 +1,167 @@
+/* The border between the program's code and the runtime. GS base is the thread's block on both sides.
+ *
+ *   run_leave_code    saves the program's whole state into ctx and the xsave area, goes to the private stack with the
+ *                     tool's FS base, calls run_dispatch, and enters the program's code again
+ *   run_redispatch    the same from a signal handler, which has filled ctx
+ *   run_enter_code    the second half alone: loads everything from ctx and jumps to enter_pc
+ *
+ * From run_enter_begin to run_enter_end (both included) everything is still in ctx and in the xsave area: a signal
+ * handler that finds the thread in there may send it back to run_enter_begin, where it sees that a
+ * signal waits and turns to the dispatcher instead.
+ */
+#include "run/x86_64/offsets.h"
+
+#define WHERE_RUNTIME 1
+#define LEAVE_START 4
+
+        .text
+
+/* Takes the tool's FS base, and C's view of the flags and the floating-point state: no direction, no checks of
+ * alignment. Needs no register kept. */
+.macro  RUNTIME_STATE
+        mov     %gs:OFF_TOOL_FS, %rax
+        wrfsbase %rax
+        pushfq
+        andl    $~UNPLAIN_FLAGS, (%rsp)
+        popfq
+        ldmxcsr default_mxcsr(%rip)
+.endm
+
+/* On the private stack, in the runtime. */
+.macro  RUNTIME_STACK
+        mov     %gs:OFF_RUNTIME_STACK, %rsp
+        movq    $WHERE_RUNTIME, %gs:OFF_WHERE
+.endm
+
+/* ctx, leave and the vector state are in their places: to the dispatcher, and where it says. */
+.macro  DISPATCH
+        RUNTIME_STATE
+        mov     %gs:0, %rdi
+        call    run_dispatch
+        mov     %rax, %gs:OFF_ENTER_PC
+        jmp     run_enter_begin
+.endm
+
+/* The vector state goes to the xsave area; an x87 stack in use is emptied for C. Without XSAVE there is no word
+ * about use. Written out here, not called: handlers know the addresses. */
+.macro  SAVE_VECTORS
+        mov     %gs:OFF_XSAVE_AREA, %rbx
+        cmpb    $0, %gs:OFF_NO_XSAVE
+        jne     1f
+        mov     %gs:OFF_XSAVE_MASK, %eax
+        mov     %gs:OFF_XSAVE_MASK + 4, %edx
+        xsave64 (%rbx)
+        testb   $1, 512(%rbx)
+        jz      3f
+        jmp     2f
+1:      fxsave64 (%rbx)
+        movq    $3, 512(%rbx)
+2:      fninit
+3:
+.endm
+
+.macro  LOAD_VECTORS
+        mov     %gs:OFF_XSAVE_AREA, %rbx
+        cmpb    $0, %gs:OFF_NO_XSAVE
+        jne     1f
+        mov     %gs:OFF_XSAVE_MASK, %eax
+        mov     %gs:OFF_XSAVE_MASK + 4, %edx
+        xrstor64 (%rbx)
+        jmp     2f
+1:      fxrstor64 (%rbx)
+2:
+.endm
+
+        .globl  run_leave_code
+        .hidden run_leave_code
+        .type   run_leave_code, @function
+        .p2align 4
+run_leave_code:
+        mov     %rsp, %gs:CTX_RSP
+        RUNTIME_STACK
+        mov     %rax, %gs:CTX_RAX
+        mov     %rcx, %gs:CTX_RCX
+        mov     %rdx, %gs:CTX_RDX
+        mov     %rbx, %gs:CTX_RBX
+        mov     %rbp, %gs:CTX_RBP
+        mov     %rsi, %gs:CTX_RSI
+        mov     %rdi, %gs:CTX_RDI
+        mov     %r8, %gs:CTX_R8
+        mov     %r9, %gs:CTX_R9
+        mov     %r10, %gs:CTX_R10
+        mov     %r11, %gs:CTX_R11
+        mov     %r12, %gs:CTX_R12
+        mov     %r13, %gs:CTX_R13
+        mov     %r14, %gs:CTX_R14
+        mov     %r15, %gs:CTX_R15
+        pushfq
+        pop     %rax
+        mov     %rax, %gs:CTX_FLAGS
+        rdfsbase %rax
+        mov     %rax, %gs:CTX_FS
+        mov     %gs:OFF_APP_GS, %rax
+        mov     %rax, %gs:CTX_GS
+        SAVE_VECTORS
+        DISPATCH
+        .size   run_leave_code, . - run_leave_code
+
+/* From a signal handler: ctx, leave and leave_arg are filled; only the vector state is the program's. */
+        .globl  run_redispatch
+        .hidden run_redispatch
+        .type   run_redispatch, @function
+        .p2align 4
+run_redispatch:
+        RUNTIME_STACK
+        SAVE_VECTORS
+        DISPATCH
+        .size   run_redispatch, . - run_redispatch
+
+/* A signal came after the dispatcher looked: once more, from ctx. */
+        .p2align 4
+dispatch_again:
+        RUNTIME_STACK
+        movq    $LEAVE_START, %gs:OFF_LEAVE
+        DISPATCH
+
+        .globl  run_enter_code, run_enter_begin, run_enter_end
+        .hidden run_enter_code, run_enter_begin, run_enter_end
+        .type   run_enter_code, @function
+        .p2align 4
+run_enter_code:
+run_enter_begin:
+        cmpb    $0, %gs:OFF_PENDING
+        jne     dispatch_again
+        mov     %gs:OFF_RUNTIME_STACK, %rsp
+        LOAD_VECTORS
+        mov     %gs:CTX_GS, %rax
+        mov     %rax, %gs:OFF_APP_GS
+        mov     %gs:CTX_FS, %rax
+        wrfsbase %rax
+        mov     %gs:CTX_RCX, %rcx
+        mov     %gs:CTX_RDX, %rdx
+        mov     %gs:CTX_RBX, %rbx
+        mov     %gs:CTX_RBP, %rbp
+        mov     %gs:CTX_RSI, %rsi
+        mov     %gs:CTX_RDI, %rdi
+        mov     %gs:CTX_R8, %r8
+        mov     %gs:CTX_R9, %r9
+        mov     %gs:CTX_R10, %r10
+        mov     %gs:CTX_R11, %r11
+        mov     %gs:CTX_R12, %r12
+        mov     %gs:CTX_R13, %r13
+        mov     %gs:CTX_R14, %r14
+        mov     %gs:CTX_R15, %r15
+        movq    $0, %gs:OFF_WHERE
+        pushq   %gs:CTX_FLAGS
+        popfq
+        mov     %gs:CTX_RAX, %rax
+        mov     %gs:CTX_RSP, %rsp
+run_enter_end:
+        jmp     *%gs:OFF_ENTER_PC
+        .size   run_enter_code, . - run_enter_code
+
+        .section .rodata
+        .p2align 2
+default_mxcsr:
+        .long   0x1f80
+        .section .note.GNU-stack, "", @progbits

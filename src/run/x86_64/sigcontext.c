@@ -1,0 +1,75 @@
+/* From the registers that the kernel hands to Inlay's handler to the program's own: which of them are
+ * in the thread's frame instead depends on where the thread was. */
+#include <string.h>
+#include <ucontext.h>
+
+#include "run/kernel.h"
+#include "run/x86_64/abi.h"
+
+enum { PAGE_FAULT = 14, ERR_WRITE = 2 };
+/* CF PF AF ZF SF in AH, OF in AL */
+enum { ARITH_IN_AH = 0xd5, FLAG_OF = 0x800, ARITHMETIC = ARITH_IN_AH | FLAG_OF };
+
+static greg_t *registers(const void *uc) { return ((ucontext_t *)(uintptr_t)uc)->uc_mcontext.gregs; }
+
+uint64_t run_uc_pc(const void *uc) { return (uint64_t)registers(uc)[REG_RIP]; }
+
+void run_uc_set_pc(void *uc, uint64_t pc)
+{
+    enum { DF = 0x400, TF = 0x100 };
+    greg_t *g = registers(uc);
+    g[REG_RIP] = (greg_t)pc;
+    g[REG_EFL] &= ~(greg_t)(DF | TF);
+}
+
+void run_uc_set_answer(void *uc, long answer) { registers(uc)[REG_RAX] = answer; }
+
+uint64_t *run_uc_mask(void *uc) { return (uint64_t *)&((ucontext_t *)uc)->uc_sigmask; }
+
+bool run_uc_is_write(const void *uc)
+{
+    const greg_t *g = registers(uc);
+    return g[REG_TRAPNO] == PAGE_FAULT && g[REG_ERR] & ERR_WRITE;
+}
+
+void run_uc_keep_trap(run_thread *t, const void *uc)
+{
+    const greg_t *g = registers(uc);
+    t->trapno = (uint64_t)g[REG_TRAPNO];
+    t->trap_err = (uint64_t)g[REG_ERR];
+    t->trap_addr = (uint64_t)g[REG_CR2];
+}
+
+void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out)
+{
+    static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                          REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+    const greg_t *g = registers(uc);
+    for (int r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[by_number[r]];
+    out->pc = (uint64_t)g[REG_RIP];
+    out->flags = (uint64_t)g[REG_EFL];
+    out->fs_base = fs_base;
+    out->gs_base = t->frame.app_gs_base;
+}
+
+uint64_t run_after_trap(uint64_t app)
+{
+    enum { INT3 = 0xcc, INT = 0xcd, INT1 = 0xf1 };
+    uint8_t opcode = 0;
+    run_read(&opcode, app, 1);
+    return app + (opcode == INT3 || opcode == INT1 ? 1 : opcode == INT ? 2 : 0);
+}
+
+static void unsave_flags(const run_thread *t, weave_context *c)
+{
+    uint64_t ax = t->frame.flags;
+    c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) | (ax & 1 ? FLAG_OF : 0);
+}
+
+void run_uc_unspill(const run_thread *t, weave_context *c, uint32_t spilled, bool flags_saved)
+{
+    if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] -= t->frame.app_gs_base;
+    for (int r = 0; r < 16; r++)
+        if ((spilled & ~WEAVE_AHEAD) >> r & 1) c->gpr[r] = t->frame.slot[r];
+    if (flags_saved) unsave_flags(t, c);
+}
