@@ -1,7 +1,7 @@
 /* Numbers in few bytes: seven bits each, low ones first, the eighth set where more follow (ULEB128). Numbers with a
  * sign are zigzagged before: 0, -1, 1, -2 become 0, 1, 2, 3.
  *
- * For what Inlay itself has written; a file's numbers are read with bounds (image_take_leb, rewrite_take_uleb). */
+ * For what Inlay itself has written; a file's numbers are read with bounds (image_take_leb). */
 #ifndef INL_BASE_LEB_H
 #define INL_BASE_LEB_H
 

@@ -23,6 +23,8 @@
 
 enum { ISA_MAX_INSN = 15, ISA_MAX_MEM = 5 };
 
+typedef uint64_t isa_regs; /* a set of general registers */
+
 typedef enum isa_result {
     ISA_OK = 0,
     ISA_UNKNOWN,   /* not in the tables, but length and (absence of) control flow are bounded: copy

@@ -142,8 +142,8 @@ typedef struct jit_build {
 } jit_build;
 
 /* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
-bool jit_lower(void *build, struct x86_code *code, const weave_run *run, uint32_t i);
-bool jit_lower_exit(void *build, struct x86_code *code, uint64_t target);
+bool jit_lower(void *build, x86_code *code, const weave_run *run, uint32_t i);
+bool jit_lower_exit(void *build, x86_code *code, uint64_t target);
 /* The shared tails at an arena's start. */
 void jit_emit_tails(jit_arena *);
 enum { JIT_TAILS_ROOM = 128, JIT_STUB_BYTES = 17, JIT_LANDING_ROOM = 64 };

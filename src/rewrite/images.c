@@ -30,7 +30,7 @@ const run_image *rewrite_moved_at(uint64_t pc)
 }
 
 /* The block at or before `off` in moved code; NULL: none. */
-static const uint32_t *block_at(const rewrite_carried_map *map, uint64_t off)
+static const uint32_t *block_at(const move_carried_map *map, uint64_t off)
 {
     size_t low = 0, high = map->count;
     while (low < high) {
@@ -75,7 +75,7 @@ uint64_t rewrite_shift(uint64_t assumed_low)
 
 /* --- finding --- */
 
-static const rewrite_boot_links *links_in_notes(const char *at, size_t size)
+static const move_boot_links *links_in_notes(const char *at, size_t size)
 {
     const char *end = at + size;
     while (at + sizeof(Elf64_Nhdr) <= end) {
@@ -84,16 +84,16 @@ static const rewrite_boot_links *links_in_notes(const char *at, size_t size)
         at = content + ((n->n_descsz + 3u) & ~3u);
         if (at > end) break;
         if (n->n_type == NOTE_LINKS && n->n_namesz == sizeof "Inlay" && !memcmp(name, "Inlay", 6) &&
-            n->n_descsz == sizeof(rewrite_boot_links))
-            return (const rewrite_boot_links *)content;
+            n->n_descsz == sizeof(move_boot_links))
+            return (const move_boot_links *)content;
     }
     return NULL;
 }
 
 /* NULL: it is not all there. */
-static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
+static const move_carried_map *map_at(const run_image *i, uint64_t at)
 {
-    const rewrite_carried_map *map = (const void *)at;
+    const move_carried_map *map = (const void *)at;
     uint64_t room = rewrite_mapped_from(i, at);
     if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries) return NULL;
     return map->states <= room ? map : NULL;
@@ -103,7 +103,7 @@ static const rewrite_carried_map *map_at(const run_image *i, uint64_t at)
  * counts in that one's counters. */
 static void adopt_links(run_image *i, const void *at)
 {
-    rewrite_boot_links links;
+    move_boot_links links;
     memcpy(&links, at, sizeof links);
     if (links.set && links.set != rewrite_handoff_data.data->id)
         run_say("%s was rewritten with another program, what it counts is wrong; rewrite both together (--lib)",
@@ -129,7 +129,7 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
     run_image *place = free_place();
     run_image new = {.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true}, *i = &new;
     const Elf64_Phdr *ph = phdr;
-    const rewrite_boot_links *links = NULL;
+    const move_boot_links *links = NULL;
     for (unsigned k = 0; place && k < phnum; k++) {
         uint64_t at = bias + ph[k].p_vaddr;
         if (ph[k].p_type == PT_NOTE && !links && rewrite_is_mapped(i, at, ph[k].p_filesz))

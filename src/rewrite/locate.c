@@ -1,10 +1,9 @@
 /* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
  * in the thread's frame. For any thread at any time. */
 #include "rewrite/run_private.h"
-#include "rewrite/states.h"
 #include INL_ARCH_HEADER(run, abi)
 
-static const rewrite_carried_states *states_of(const run_image *i)
+static const move_carried_states *states_of(const run_image *i)
 {
     return i->map && i->map->states ? (const void *)((const char *)i->map + i->map->states) : NULL;
 }
@@ -14,17 +13,17 @@ static bool is_clean(weave_parked p) { return !(p.spilled | p.junk | p.flags_sav
 /* In moved code. `back`: so far behind the instruction that trapped. */
 static void locate_moved(const run_image *i, uint64_t pc, unsigned back, bool fault, rewrite_where *at)
 {
-    const rewrite_carried_states *s = states_of(i);
+    const move_carried_states *s = states_of(i);
     uint32_t off = (uint32_t)(pc - back - i->text);
-    const rewrite_carried_fault *f = fault ? rewrite_states_fault(s, off) : NULL;
-    rewrite_spot spot;
+    const move_carried_fault *f = fault ? moved_states_fault(s, off) : NULL;
+    moved_spot spot;
     at->image = i;
     at->known = true;
     if (f) {
         at->state = (weave_parked){f->spilled, f->junk, (uint8_t)f->flags_saved, 1};
         at->pc = i->map_base + f->old_off;
-        if (rewrite_states_find_old(s, f->old_off, &spot)) at->place = i->text + spot.new_off;
-    } else if (rewrite_states_find(s, off, &spot)) {
+        if (moved_states_find_old(s, f->old_off, &spot)) at->place = i->text + spot.new_off;
+    } else if (moved_states_find(s, off, &spot)) {
         at->before = off < spot.code_off;
         at->known = fault ? !at->before : off == spot.code_off || off == spot.new_off;
         at->state = at->before ? spot.before : spot.at;
@@ -44,9 +43,9 @@ static void locate_gate(uint64_t pc, uint64_t behind, rewrite_where *at)
     at->known = pc == (uint64_t)(uintptr_t)rewrite_gate_begin;
     if (!at->known || (i && states_of(i))) at->kind = REWRITE_KEPT;
     if (!at->known || !i || !states_of(i)) return;
-    rewrite_spot spot;
+    moved_spot spot;
     at->state.junk = 1u << RUN_RCX;
-    if (!rewrite_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot)) return;
+    if (!moved_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot)) return;
     at->pc = i->map_base + spot.old_off;
     at->place = i->text + spot.new_off;
 }
@@ -63,8 +62,8 @@ void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrit
 uint64_t rewrite_moved_to(uint64_t pc)
 {
     const run_image *i = rewrite_moved_at(pc) ? NULL : rewrite_image_at(pc);
-    rewrite_spot spot;
-    if (!i || !states_of(i) || !rewrite_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
+    moved_spot spot;
+    if (!i || !states_of(i) || !moved_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
     return i->text + spot.new_off;
 }
 
@@ -82,9 +81,9 @@ static void subtract(void *arg, uint32_t counter, int64_t amount)
 }
 
 /* Where the procedure's counts follow from flows, one ends in this block. */
-static void end_flow(run_thread *t, const run_image *i, const rewrite_spot *spot, int64_t sign)
+static void end_flow(run_thread *t, const run_image *i, const moved_spot *spot, int64_t sign)
 {
-    const rewrite_carried_flows *f = rewrite_states_flows(states_of(i), spot->new_off);
+    const move_carried_flows *f = moved_states_flows(states_of(i), spot->new_off);
     uint32_t block = rewrite_block_of(i, spot->new_off), first = f ? rewrite_block_of(i, f->new_off) : 0;
     if (!f || block == UINT32_MAX || block - first >= f->block_count || !rewrite_run_hooks.flow_ends) return;
     bool entered = i->map->entries[block].new_off != spot->new_off;
@@ -94,10 +93,10 @@ static void end_flow(run_thread *t, const run_image *i, const rewrite_spot *spot
 static void change_counts(run_thread *t, uint64_t place, bool before, int64_t sign)
 {
     const run_image *i = rewrite_moved_at(place);
-    rewrite_spot spot;
+    moved_spot spot;
     change c = {t, sign};
-    if (!i || !rewrite_states_find(states_of(i), (uint32_t)(place - i->text), &spot)) return;
-    rewrite_states_undo(states_of(i), &spot, before, subtract, &c);
+    if (!i || !moved_states_find(states_of(i), (uint32_t)(place - i->text), &spot)) return;
+    moved_states_undo(states_of(i), &spot, before, subtract, &c);
     end_flow(t, i, &spot, sign);
 }
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
-rewrite_handoff rewrite_handoff_data __attribute__((section(".data")));
+move_handoff rewrite_handoff_data __attribute__((section(".data")));
 rewrite_hooks rewrite_run_hooks;
 
 /* Where the boot code finds what it fills in; see boot.h. */
@@ -28,8 +28,8 @@ static const run_engine engine = {
 
 inl_status rewrite_run_begin(const run_client *client, inl_error *e)
 {
-    const rewrite_handoff *h = &rewrite_handoff_data;
-    run_start_state start = {.tool_low = REWRITE_TOOL_BASE,
+    const move_handoff *h = &rewrite_handoff_data;
+    run_start_state start = {.tool_low = MOVE_TOOL_BASE,
                              .tool_high = h->tool_high,
                              .stack_low = h->stack_low,
                              .stack_high = h->stack_high,

@@ -13,6 +13,7 @@
 #define INL_REWRITE_RUN_H
 
 #include "base/error.h"
+#include "move/boot.h"
 #include "run/thread.h"
 
 #include <stdbool.h>
@@ -48,7 +49,7 @@ typedef struct rewrite_hooks {
      * all. argv may be no readable memory. */
     void (*exec)(run_thread *, const char *path, char *const *argv);
     void (*exec_failed)(run_thread *); /* it goes on */
-    /* Of the flows with this number (rewrite_client.placed), `times` end in this block of the procedure, which
+    /* Of the flows with this number (move_client.placed), `times` end in this block of the procedure, which
      * they have entered or are about to. From a signal's handler. */
     void (*flow_ends)(run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 } rewrite_hooks;
@@ -56,6 +57,10 @@ extern rewrite_hooks rewrite_run_hooks;
 
 /* In inlay_start: finds the images, patches what makes system calls and is not rewritten, makes the caller
  * the first thread. Then run_go goes back to the boot code, and so to the program. */
+
+/* What the boot code has told this copy of the tool. */
+extern move_handoff rewrite_handoff_data;
+
 inl_status rewrite_run_begin(const struct run_client *, inl_error *);
 
 #endif

@@ -2,8 +2,9 @@
 #ifndef INL_REWRITE_RUN_PRIVATE_H
 #define INL_REWRITE_RUN_PRIVATE_H
 
+#include "move/carried.h"
+#include "moved/states.h"
 #include "run/kernel.h"
-#include "rewrite/boot.h"
 #include "rewrite/run.h"
 #include "rewrite/x86_64/frames.h"
 
@@ -27,7 +28,7 @@ typedef struct run_image {
     uint64_t bias;            /* real - link */
     uint64_t to_assumed;      /* assumed - real */
     uint64_t text, text_size; /* moved code; 0, 0: not rewritten */
-    const rewrite_carried_map *map;
+    const move_carried_map *map;
     uint64_t map_base; /* real address that the map's old offsets count from */
     const void *phdr;
     unsigned phnum;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "run/kernel.h"
-#include "rewrite/boot.h"
+#include "move/boot.h"
 #include "rewrite/run.h"
 
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 void carried_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
-    const rewrite_handoff *r = &rewrite_handoff_data;
+    const move_handoff *r = &rewrite_handoff_data;
     h->role = TOOL_CARRIED;
     h->resident = 1;
-    h->start.tool_low = REWRITE_TOOL_BASE;
+    h->start.tool_low = MOVE_TOOL_BASE;
     h->start.tool_high = r->tool_high;
-    h->region_low = REWRITE_REGION_LOW;
-    h->region_high = REWRITE_REGION_HIGH;
+    h->region_low = MOVE_REGION_LOW;
+    h->region_high = MOVE_REGION_HIGH;
     h->fds.err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     resident_begin();
     if (r->data->heap_size) tool_heap_attach();
@@ -89,7 +89,7 @@ static void exec_failed(run_thread *t)
 /* --- the beginning --- */
 
 /* What the tool's C library has told the kernel about the thread is the program's to say. */
-static void restore_registrations(const rewrite_handoff *r)
+static void restore_registrations(const move_handoff *r)
 {
     sys_call1(SYS_set_tid_address, (long)r->clear_tid);
     sys_call2(SYS_set_robust_list, (long)r->robust, r->robust_size ? (long)r->robust_size : 3 * (long)sizeof(long));

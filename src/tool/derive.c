@@ -31,7 +31,7 @@ uint32_t tool_derive_counter(void *arg)
     return values_wanted ? 0 : tool_counter_fresh();
 }
 
-uint32_t tool_derive_placed(void *arg, const rewrite_flows *flows)
+uint32_t tool_derive_placed(void *arg, const move_flows *flows)
 {
     (void)arg;
     return tool_equations_add(flows);
@@ -57,7 +57,7 @@ static uint32_t node_of(uint32_t number, uint32_t block, bool entered)
     tool_equations of;
     if (!tool_equations_find(number, &of) || block >= of.edge_count) return 0;
     tool_edge_reader edges = tool_equations_edges(&of);
-    rewrite_flow_edge e = {0};
+    move_flow_edge e = {0};
     for (uint32_t i = 0; i <= block; i++) e = tool_equations_edge(&edges);
     return entered ? e.to : e.from;
 }
@@ -127,7 +127,7 @@ static bool was_entered(const tool_equations *eq, tool_counter_reader *read, con
 {
     tool_edge_reader edges = tool_equations_edges(eq);
     for (uint32_t i = 0; i < eq->edge_count; i++) {
-        rewrite_flow_edge e = tool_equations_edge(&edges);
+        move_flow_edge e = tool_equations_edge(&edges);
         if (e.counter && read(of, e.counter)) return true;
     }
     return false;
@@ -144,7 +144,7 @@ static bool add_solution(const tool_equations *eq, const end_list *list, tool_co
     if (!g.edges || !g.chord || !flow) return false;
     tool_edge_reader edges = tool_equations_edges(eq);
     for (uint32_t i = 0; i < eq->edge_count; i++) {
-        rewrite_flow_edge e = tool_equations_edge(&edges);
+        move_flow_edge e = tool_equations_edge(&edges);
         g.edges[i].from = e.from;
         g.edges[i].to = e.to;
         g.chord[i] = e.counter != 0 || e.from == e.to;
@@ -154,7 +154,7 @@ static bool add_solution(const tool_equations *eq, const end_list *list, tool_co
     if (!cfg_flow_derive(&g, flow, arena)) return false;
     tool_term_reader terms = tool_equations_terms(&edges);
     for (uint32_t i = 0; i < eq->term_count; i++) {
-        rewrite_flow_term t = tool_equations_term(&terms);
+        move_flow_term t = tool_equations_term(&terms);
         sums[t.counter] += t.amount * flow[t.edge];
     }
     return true;

@@ -43,7 +43,7 @@ static unsigned way_of(uint32_t node, tool_edge_reader *r)
     return node == r->before ? BEFORE : FOLLOWS;
 }
 
-static void put_edge(writer *w, const rewrite_flow_edge *e, tool_edge_reader *r)
+static void put_edge(writer *w, const move_flow_edge *e, tool_edge_reader *r)
 {
     unsigned from = way_of(e->from, r), to = way_of(e->to, r);
     unsigned counter = !e->counter ? NO_COUNTER : e->counter == r->counter + 1 ? NEXT_COUNTER : OTHER_COUNTER;
@@ -55,7 +55,7 @@ static void put_edge(writer *w, const rewrite_flow_edge *e, tool_edge_reader *r)
     r->before = e->to;
 }
 
-static void put_term(writer *w, const rewrite_flow_term *t, const rewrite_flow_term *last)
+static void put_term(writer *w, const move_flow_term *t, const move_flow_term *last)
 {
     unsigned head = t->counter == last->counter ? 0 : NEW_COUNTER;
     if (t->edge != last->edge + 1) head |= FAR_EDGE;
@@ -66,10 +66,10 @@ static void put_term(writer *w, const rewrite_flow_term *t, const rewrite_flow_t
     if (head >> 2 == 0) put(w, t->amount);
 }
 
-static void put_flows(writer *w, const rewrite_flows *f)
+static void put_flows(writer *w, const move_flows *f)
 {
     tool_edge_reader r = {0};
-    rewrite_flow_term last = {0};
+    move_flow_term last = {0};
     put(w, f->node_count);
     put(w, f->edge_count);
     put(w, f->term_count);
@@ -90,7 +90,7 @@ static chunk *chunk_for(size_t bytes)
     return *root = c;
 }
 
-uint32_t tool_equations_add(const rewrite_flows *f)
+uint32_t tool_equations_add(const move_flows *f)
 {
     writer body = {0}, size = {0};
     chunk *c = NULL;
@@ -159,10 +159,10 @@ static uint32_t take_node(tool_edge_reader *r, unsigned way)
     }
 }
 
-rewrite_flow_edge tool_equations_edge(tool_edge_reader *r)
+move_flow_edge tool_equations_edge(tool_edge_reader *r)
 {
     unsigned head = *r->at++, counter = head >> 4;
-    rewrite_flow_edge e = {0};
+    move_flow_edge e = {0};
     e.from = take_node(r, head & 3);
     e.to = take_node(r, head >> 2 & 3);
     if (counter == NEXT_COUNTER) e.counter = r->counter + 1;
@@ -177,10 +177,10 @@ tool_term_reader tool_equations_terms(const tool_edge_reader *behind_all_edges)
     return (tool_term_reader){.at = behind_all_edges->at};
 }
 
-rewrite_flow_term tool_equations_term(tool_term_reader *r)
+move_flow_term tool_equations_term(tool_term_reader *r)
 {
     unsigned head = *r->at++;
-    rewrite_flow_term t = {r->last.counter, r->last.edge + 1, head >> 2};
+    move_flow_term t = {r->last.counter, r->last.edge + 1, head >> 2};
     if (head & NEW_COUNTER) t.counter = r->last.counter + (uint32_t)inl_leb_take_signed(&r->at);
     if (head & FAR_EDGE) t.edge = r->last.edge + (uint32_t)inl_leb_take_signed(&r->at);
     if (head >> 2 == 0) t.amount = inl_leb_take(&r->at);

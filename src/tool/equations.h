@@ -1,4 +1,4 @@
-/* Flows through procedures, as the rewrite engine hands them over (rewrite_flows), in the carried heap: written when
+/* Flows through procedures, as the rewrite engine hands them over (move_flows), in the carried heap: written when
  * a program is instrumented, read in order when somebody asks for counters. They are many, one for each block of the
  * program and more, so they are kept as bytes.
  *
@@ -19,7 +19,7 @@
 #ifndef INL_TOOL_EQUATIONS_H
 #define INL_TOOL_EQUATIONS_H
 
-#include "rewrite/rewrite.h"
+#include "move/move.h"
 
 typedef struct tool_equations {
     uint32_t number; /* from 1 on */
@@ -38,18 +38,18 @@ typedef struct tool_edge_reader {
 } tool_edge_reader;
 typedef struct tool_term_reader {
     const uint8_t *at;
-    rewrite_flow_term last;
+    move_flow_term last;
 } tool_term_reader;
 
 /* Their number; 0: no memory. */
-uint32_t tool_equations_add(const rewrite_flows *);
+uint32_t tool_equations_add(const move_flows *);
 /* All of them, in some order. Nothing is allocated, so that any thread may read them at any time. */
 tool_equations_walk tool_equations_first(void);
 bool tool_equations_next(tool_equations_walk *, tool_equations *);
 bool tool_equations_find(uint32_t number, tool_equations *);
 tool_edge_reader tool_equations_edges(const tool_equations *);
-rewrite_flow_edge tool_equations_edge(tool_edge_reader *);
+move_flow_edge tool_equations_edge(tool_edge_reader *);
 tool_term_reader tool_equations_terms(const tool_edge_reader *behind_all_edges);
-rewrite_flow_term tool_equations_term(tool_term_reader *);
+move_flow_term tool_equations_term(tool_term_reader *);
 
 #endif

@@ -5,7 +5,7 @@
  * at the same address. So in the instrumentor and in the carried tool one heap that only grows lies at
  * a fixed place, and begins with the pointers from which all of it is found:
  *
- *     REWRITE_HEAP_BASE   tool_heap_root
+ *     MOVE_HEAP_BASE   tool_heap_root
  *                         what was allocated before and during instrumentation: stored in the program
  *                         what is allocated when the program runs
  *
@@ -13,7 +13,7 @@
  * n-th request of the instrumentor's main is remembered (replay) and answers the n-th request of the
  * carried tool's main, with the content that instrumentation has left there. */
 #include "tool/state.h"
-#include "rewrite/rewrite.h"
+#include "move/boot.h"
 #include "base/sys.h"
 
 #include <inlay/tool.h>
@@ -47,7 +47,7 @@ static bool grow_locked(uint64_t end)
 {
     if (end <= heap_mapped) return true;
     uint64_t to = page_up(end) + HEAP_STEP;
-    if (to > REWRITE_REGION_LOW) return false;
+    if (to > MOVE_REGION_LOW) return false;
     long got = sys_call(SYS_mmap, (long)heap_mapped, (long)(to - heap_mapped), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got != (long)heap_mapped) return false;
@@ -58,25 +58,25 @@ static bool grow_locked(uint64_t end)
 static void *heap_alloc_locked(size_t bytes, size_t align)
 {
     uint64_t at = (heap->next + align - 1) & ~(uint64_t)(align - 1);
-    if (bytes > REWRITE_REGION_LOW - at || !grow_locked(at + bytes)) return NULL;
+    if (bytes > MOVE_REGION_LOW - at || !grow_locked(at + bytes)) return NULL;
     heap->next = at + bytes;
     return (void *)at;
 }
 
 bool tool_heap_create(void)
 {
-    heap_mapped = REWRITE_HEAP_BASE;
-    if (!grow_locked(REWRITE_HEAP_BASE + sizeof *heap)) return false;
-    heap = (tool_heap_root *)REWRITE_HEAP_BASE;
+    heap_mapped = MOVE_HEAP_BASE;
+    if (!grow_locked(MOVE_HEAP_BASE + sizeof *heap)) return false;
+    heap = (tool_heap_root *)MOVE_HEAP_BASE;
     heap->magic = MAGIC;
-    heap->next = REWRITE_HEAP_BASE + sizeof *heap;
+    heap->next = MOVE_HEAP_BASE + sizeof *heap;
     heap->numbers[ROOT_COUNTERS] = 1;
     return true;
 }
 
 void tool_heap_attach(void)
 {
-    tool_heap_root *r = (tool_heap_root *)REWRITE_HEAP_BASE;
+    tool_heap_root *r = (tool_heap_root *)MOVE_HEAP_BASE;
     if (r->magic != MAGIC) tool_fail(TOOL_EXIT_FAILED, "the carried heap is damaged");
     heap_mapped = page_up(r->next);
     replay = r->replay;
@@ -99,12 +99,12 @@ void tool_heap_begin(void)
     }
 }
 
-size_t tool_heap_size(void) { return heap ? page_up(heap->next) - REWRITE_HEAP_BASE : 0; }
+size_t tool_heap_size(void) { return heap ? page_up(heap->next) - MOVE_HEAP_BASE : 0; }
 
 bool tool_heap_holds(const void *p)
 {
     uint64_t a = (uint64_t)(uintptr_t)p;
-    return heap && a >= REWRITE_HEAP_BASE && a < heap->next;
+    return heap && a >= MOVE_HEAP_BASE && a < heap->next;
 }
 
 /* --- requests --- */

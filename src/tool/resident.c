@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
-#include "rewrite/boot.h"
+#include "rewrite/run.h"
 
 #include <inlay/output.h>
 #include <inlay/tool.h>

@@ -5,11 +5,11 @@
  *       options_parse                .
  *       rewriter_enter ----------> rewriter_begin (before main): the carried heap
  *         maps the tool's file     main, inlay_init, callbacks are registered
- *         to REWRITE_TOOL_BASE     inlay_start: rewriter_run
+ *         to MOVE_TOOL_BASE     inlay_start: rewriter_run
  *                                    images -> analysis -> plan, asking the callbacks -> files
  *
- * In the program that is written the tool lies at REWRITE_TOOL_BASE and its carried heap at
- * REWRITE_HEAP_BASE. The instrumentor lies at the same addresses, so whatever points into the tool or
+ * In the program that is written the tool lies at MOVE_TOOL_BASE and its carried heap at
+ * MOVE_HEAP_BASE. The instrumentor lies at the same addresses, so whatever points into the tool or
  * into the heap means the same there: routines, counters, inlay_pointer of a variable, and pointers
  * within the heap. Nothing else travels.
  *
@@ -17,7 +17,8 @@
  * tool sees are those assumed ones, here and in the carried tool.
  */
 #include "tool/rewriter.h"
-#include "rewrite/boot.h"
+#include "elf/elf.h"
+#include "move/boot.h"
 #include "rewrite/run.h"
 #include "base/region.h"
 
@@ -69,7 +70,7 @@ void rewriter_enter(const char *program, char **argv)
     inl_error e = {0};
     find_program(program, tool_handoff_data.program);
     fflush(NULL);
-    load_self(REWRITE_TOOL_BASE, REWRITE_REGION_LOW, REWRITE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
+    load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }
 
@@ -77,7 +78,7 @@ void rewriter_begin(void)
 {
     if (!tool_heap_create())
         tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: no memory at 0x%llx",
-                  (unsigned long long)REWRITE_HEAP_BASE);
+                  (unsigned long long)MOVE_HEAP_BASE);
 }
 
 /* --- progress, for a person --- */
@@ -171,7 +172,7 @@ static void open_image(rewriter_image *i)
     inl_error e = {0};
     if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for("cannot rewrite %s: %s", i->path, &e);
     check_machine(i);
-    if (rewrite_is_rewritten(i->im))
+    if (elf_is_rewritten(i->im))
         give_up("cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
     i->is_program = image_is_program(i->im);
 }
@@ -354,7 +355,7 @@ static void make_plan(rewriter *r, rewriter_image *i)
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
         give_up_for("cannot analyse %s: %s", i->path, &e);
-    if (rewrite_plan_make(i->cfg, i->bias, rewrite_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
+    if (move_plan_make(i->cfg, i->bias, elf_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
         give_up_for("cannot rewrite %s: %s", i->path, &e);
 }
 
@@ -386,34 +387,34 @@ static bool needs_tool(const rewriter *r)
 /* --- files --- */
 
 /* An image with addresses of its own may be made for where the tool has its own. */
-static void check_place(const rewriter_image *i, const rewrite_pack_image *p)
+static void check_place(const rewriter_image *i, const elf_pack_image *p)
 {
     enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
     uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
-    if (high > REWRITE_TOOL_BASE && low < REWRITE_TOOL_BASE + ROOM)
+    if (high > MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + ROOM)
         give_up("cannot rewrite %s: %s", i->path,
                 "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
 }
 
-static void pack(const rewriter *r, rewrite_carry *carry)
+static void pack(const rewriter *r, elf_carry *carry)
 {
     inl_error e = {0};
     int argc;
     const char *const *options = options_carried(&argc);
     const char **argv = calloc((size_t)argc + 2, sizeof *argv);
-    rewrite_pack_image *images = calloc(r->count, sizeof *images);
+    elf_pack_image *images = calloc(r->count, sizeof *images);
     if (!argv || !images) give_up("cannot write %s: %s", r->images[0].out, "out of memory");
     argv[0] = tool_name();
     memcpy(argv + 1, options, (size_t)argc * sizeof *argv);
     for (size_t k = 0; k < r->count; k++) {
         const rewriter_image *i = &r->images[k];
-        images[k] = (rewrite_pack_image){.path = i->path, .soname = k ? i->name : NULL, .bias = i->bias};
+        images[k] = (elf_pack_image){.path = i->path, .soname = k ? i->name : NULL, .bias = i->bias};
         extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
         check_place(i, &images[k]);
     }
-    rewrite_pack p = {
+    elf_pack p = {
         .tool_path = "/proc/self/exe",
         .heap = tool_heap(),
         .heap_size = tool_heap_size(),
@@ -422,33 +423,33 @@ static void pack(const rewriter *r, rewrite_carry *carry)
         .images = images,
         .image_count = r->count,
     };
-    if (rewrite_carry_pack(&p, carry, &e) != INL_OK) give_up_for("cannot write %s: %s", r->images[0].out, &e);
+    if (elf_carry_pack(&p, carry, &e) != INL_OK) give_up_for("cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
 
 static void write_files(rewriter *r)
 {
-    rewrite_carry carry;
+    elf_carry carry;
     bool carries = needs_tool(r);
     if (carries) pack(r, &carry);
     for (size_t k = r->count; k-- > 0;) { /* the program last */
         rewriter_image *i = &r->images[k];
         inl_error e = {0};
         r->now = i;
-        rewrite_write_options o = {
+        elf_write_options o = {
             .carry = carries && k == 0 ? &carry : NULL,
             .has_tool = carries,
-            .set = carries ? ((const rewrite_carry_head *)carry.data)->id : 0,
+            .set = carries ? ((const move_carry_head *)carry.data)->id : 0,
             .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
             .progress = rewriter_progress,
             .notice = notice,
             .arg = r,
         };
-        if (rewrite_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for("cannot write %s: %s", i->out, &e);
+        if (elf_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for("cannot write %s: %s", i->out, &e);
         i->written = true;
     }
-    if (carries) rewrite_carry_free(&carry);
+    if (carries) elf_carry_free(&carry);
 }
 
 void rewriter_run(void)
@@ -474,12 +475,13 @@ void rewriter_run(void)
     place(r);
     bool watches = tool_callbacks[ON_SYSCALL_ENTRY] || tool_callbacks[ON_SYSCALL_EXIT];
     rewrite_watch_syscalls(watches);
-    r->client = (rewrite_client){
+    r->client = (move_client){
         .arg = r,
         .wanted = wanted,
         .empty = shows_code() ? NULL : is_empty,
         .instrument = tool_client_sees_code() || watches ? instrument : NULL,
         .progress = rewriter_progress,
+        .gate = {.at = (int32_t)REWRITE_GATE, .matters = rewrite_syscall_matters},
     };
     if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     if (!(tool_options_now.stress & TOOL_STRESS_IN_PLACE)) {

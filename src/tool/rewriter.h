@@ -3,7 +3,7 @@
 #define INL_TOOL_REWRITER_H
 
 #include "tool/state.h"
-#include "rewrite/rewrite.h"
+#include "move/move.h"
 
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
     char *path;                 /* the file, links followed */
@@ -13,7 +13,7 @@ typedef struct rewriter_image { /* one of those that are rewritten together; the
     module *m;
     uint64_t bias; /* assumed */
     cfg_program *cfg;
-    rewrite_plan *plan;
+    move_plan *plan;
     bool is_program; /* can be started, can carry the tool */
     bool written;
 } rewriter_image;
@@ -21,7 +21,7 @@ typedef struct rewriter_image { /* one of those that are rewritten together; the
 typedef struct rewriter {
     rewriter_image *images;
     size_t count;
-    rewrite_client client;
+    move_client client;
     double started;
     rewriter_image *now; /* being analysed or woven */
     bool made_folder;    /* of --with-libs */

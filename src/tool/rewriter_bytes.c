@@ -21,10 +21,10 @@ typedef struct account {
 
 const char *rewriter_reason(const rewriter_image *i, uint32_t k)
 {
-    const rewrite_proc *p = &i->plan->procs[k];
+    const move_proc *p = &i->plan->procs[k];
     if (p->reason) return p->reason;
-    if (p->how == REWRITE_MOVED_QUIETLY) return "runs before the tool";
-    return p->how == REWRITE_LEFT ? i->cfg->procs[k].reason : NULL;
+    if (p->how == MOVE_MOVED_QUIETLY) return "runs before the tool";
+    return p->how == MOVE_LEFT ? i->cfg->procs[k].reason : NULL;
 }
 
 /* The last entry takes what there is no room for. */
@@ -54,14 +54,14 @@ static uint64_t code_bytes(const cfg_program *p, const cfg_proc *of)
 static uint64_t add_proc(account *a, const rewriter_image *i, uint32_t k, uint64_t low, uint64_t end)
 {
     const cfg_proc *of = &i->cfg->procs[k];
-    const rewrite_proc *p = &i->plan->procs[k];
+    const move_proc *p = &i->plan->procs[k];
     uint64_t code = code_bytes(i->cfg, of), behind = of->addr + of->size;
     if (of->addr > low) a->unknown += of->addr - low;
-    if (p->how == REWRITE_LEFT) {
+    if (p->how == MOVE_LEFT) {
         a->left += code;
         add_cause(a, rewriter_reason(i, k), code);
     } else {
-        *(p->how == REWRITE_UNWANTED ? &a->unwanted : &a->moved) += code;
+        *(p->how == MOVE_UNWANTED ? &a->unwanted : &a->moved) += code;
     }
     a->between += of->size - code;
     uint64_t padding = behind + of->padding > end ? end - behind : of->padding;
@@ -118,7 +118,7 @@ void rewriter_say_left(const rewriter_image *i)
     uint64_t bytes = 0;
     const cfg_proc *procs = i->cfg->procs;
     for (uint32_t k = 0; k < i->cfg->proc_count; k++) {
-        if (i->plan->procs[k].how != REWRITE_LEFT || !procs[k].size) continue;
+        if (i->plan->procs[k].how != MOVE_LEFT || !procs[k].size) continue;
         bytes += procs[k].size;
         size_t at = n < MOST ? n++ : MOST;
         for (; at > 0 && procs[largest[at - 1]].size < procs[k].size; at--)

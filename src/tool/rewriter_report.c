@@ -41,11 +41,11 @@ static sums sum_up(const rewriter_image *i)
 {
     sums s = {.procs = i->cfg->proc_count};
     for (uint32_t k = 0; k < i->cfg->proc_count; k++) {
-        const rewrite_proc *p = &i->plan->procs[k];
-        s.moved += p->how == REWRITE_MOVED || p->how == REWRITE_MOVED_SHORT;
-        s.quietly += p->how == REWRITE_MOVED_QUIETLY;
-        s.left += p->how == REWRITE_LEFT;
-        s.unwanted += p->how == REWRITE_UNWANTED;
+        const move_proc *p = &i->plan->procs[k];
+        s.moved += p->how == MOVE_MOVED || p->how == MOVE_MOVED_SHORT;
+        s.quietly += p->how == MOVE_MOVED_QUIETLY;
+        s.left += p->how == MOVE_LEFT;
+        s.unwanted += p->how == MOVE_UNWANTED;
         s.points += p->points;
         s.refused += p->refused;
     }
@@ -54,21 +54,21 @@ static sums sum_up(const rewriter_image *i)
 
 /* --- the report --- */
 
-static const char *status_of(const rewrite_proc *p)
+static const char *status_of(const move_proc *p)
 {
-    switch ((rewrite_how)p->how) {
-    case REWRITE_MOVED:
-    case REWRITE_MOVED_SHORT: return "moved";
-    case REWRITE_MOVED_QUIETLY: return "moved without snippets";
-    case REWRITE_LEFT: return "left alone";
-    case REWRITE_UNWANTED: return "not asked for";
+    switch ((move_how)p->how) {
+    case MOVE_MOVED:
+    case MOVE_MOVED_SHORT: return "moved";
+    case MOVE_MOVED_QUIETLY: return "moved without snippets";
+    case MOVE_LEFT: return "left alone";
+    case MOVE_UNWANTED: return "not asked for";
     }
     return "?";
 }
 
-static const char *entry_of(const rewrite_proc *p)
+static const char *entry_of(const move_proc *p)
 {
-    if (p->how == REWRITE_MOVED_SHORT) return "short jump to a springboard";
+    if (p->how == MOVE_MOVED_SHORT) return "short jump to a springboard";
     return p->new_addr ? "jump" : NULL;
 }
 
@@ -93,7 +93,7 @@ static void print_refusals(uint64_t low, uint64_t size)
 static void print_proc(const rewriter_image *i, uint32_t k)
 {
     const cfg_proc *c = &i->cfg->procs[k];
-    const rewrite_proc *p = &i->plan->procs[k];
+    const move_proc *p = &i->plan->procs[k];
     const char *reason = rewriter_reason(i, k);
     char name[40];
     snprintf(name, sizeof name, "sub_%" PRIx64, c->addr);
@@ -165,7 +165,7 @@ static void print_map(const rewriter *r, FILE *f)
         for (uint32_t b = 0; b < p->block_count; b++) {
             const cfg_block *block = &p->blocks[b];
             const cfg_proc *proc = &p->procs[block->proc];
-            uint64_t fresh = rewrite_new_address(i->plan, block->addr + i->bias, false);
+            uint64_t fresh = move_new_address(i->plan, block->addr + i->bias, false);
             if (!fresh) continue;
             fprintf(f, "%" PRIx64 " %" PRIx64 " %u ", block->addr + i->bias, fresh, block->size);
             if (proc->name) fprintf(f, "%s\n", proc->name);

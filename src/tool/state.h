@@ -59,7 +59,7 @@ void *tool_carried_alloc_at(size_t bytes, size_t align); /* at most 16 */
 bool tool_heap_create(void);                             /* instrumentor, before main; false: the place is taken */
 void tool_heap_attach(void);                             /* carried, before main: the content has been mapped */
 void tool_heap_begin(void);                              /* instrumentor and carried, at inlay_start: no more replay */
-size_t tool_heap_size(void);                             /* bytes from REWRITE_HEAP_BASE on, whole pages */
+size_t tool_heap_size(void);                             /* bytes from MOVE_HEAP_BASE on, whole pages */
 bool tool_heap_holds(const void *);                      /* in the carried heap? */
 /* The instrumentor's pointers to what must be found again, by number. */
 /* clang-format off */
@@ -97,10 +97,10 @@ bool tool_is_static(const void *p);                          /* in the tool's ow
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
 
 /* --- derive.c: counts that the rewrite engine placed --- */
-struct rewrite_flows;
+struct move_flows;
 typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
-uint32_t tool_derive_counter(void *arg);                              /* rewrite_client.new_counter */
-uint32_t tool_derive_placed(void *arg, const struct rewrite_flows *); /* rewrite_client.placed */
+uint32_t tool_derive_counter(void *arg);                           /* move_client.new_counter */
+uint32_t tool_derive_placed(void *arg, const struct move_flows *); /* move_client.placed */
 bool tool_derive_used(void);
 /* rewrite_hooks.flow_ends; async-signal-safe */
 void tool_derive_flow_ends(struct run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);

@@ -15,6 +15,7 @@
 #define INL_WEAVE_WEAVE_H
 
 #include "base/error.h"
+#include "isa/code.h"
 #include "weave/run.h"
 
 /* One entry of the map, for each program instruction, in code order. At cache offset `code_at` (the
@@ -24,15 +25,15 @@
  * on, code of snippets inserted before this instruction is running; right there the state is that
  * of `before`. */
 typedef struct weave_parked {
-    uint16_t spilled; /* in their slots instead */
-    uint16_t junk;    /* dead: what they hold is the weaver's own */
+    isa_regs spilled; /* in their slots instead */
+    isa_regs junk;    /* dead: what they hold is the weaver's own */
     uint8_t flags_saved;
     uint8_t pending; /* the frame holds more: what snippets behind the instruction will read */
 } weave_parked;
 typedef struct weave_map_entry {
     uint64_t app;
     uint32_t snippets_at, code_at;
-    uint16_t spilled, junk;
+    isa_regs spilled, junk;
     uint8_t flags_saved, pending;
     uint8_t scratch; /* a register that the translated instruction itself uses in place of a
                         PC-relative or GS operand (in `spilled` too), or ISA_NO_REG */
@@ -45,7 +46,7 @@ typedef struct weave_map_entry {
 typedef struct weave_fault {
     uint32_t from, to; /* cache offsets */
     uint32_t index;    /* into map */
-    uint16_t spilled, junk;
+    isa_regs spilled, junk;
     uint8_t flags_saved;
 } weave_fault;
 
@@ -87,17 +88,16 @@ int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry);
 void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
                 void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
 
-struct x86_code;
 typedef struct weave_engine {
     /* Emits the translation of control-transfer instruction `in` (index i of the run; the last
      * instruction may also be a non-branch after which `fallthrough` is called). */
-    bool (*lower)(void *arg, struct x86_code *code, const weave_run *run, uint32_t i);
+    bool (*lower)(void *arg, isa_code *code, const weave_run *run, uint32_t i);
     /* Emits an unconditional direct transfer to application address `target`. */
-    bool (*exit_to)(void *arg, struct x86_code *code, uint64_t target);
+    bool (*exit_to)(void *arg, isa_code *code, uint64_t target);
     void *arg;
     /* Optional: where code out of line goes, at its end; NULL: behind the run's end. Such code then has no
      * entries in weave_output.faults. */
-    struct x86_code *cold;
+    isa_code *cold;
     /* Optional: which registers and flags code at `target` may read or show (see entry_regs); what
      * is left out may hold anything when the exit is taken. Without it: everything is wanted. */
     void (*live_at)(void *arg, uint64_t target, uint64_t *regs, uint32_t *flags);
@@ -136,7 +136,7 @@ weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const 
  * retries with more room), INL_ERR_UNSUPPORTED with a text when a snippet cannot be compiled.
  * Runs at translation time under the engine's lock; allocates only from run->arena (and a process-
  * wide cache of what analysis routines clobber). */
-inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options,
-                         struct x86_code *code, weave_output *out, inl_error *e);
+inl_status weave_compile(const weave_run *run, const weave_engine *engine, const weave_options *options, isa_code *code,
+                         weave_output *out, inl_error *e);
 
 #endif

@@ -7,7 +7,9 @@
  * refuses everything would pass otherwise.
  */
 #include "damage.h"
-#include "rewrite/plan.h"
+#include "elf/elf.h"
+#include "move/boot.h"
+#include "move/plan.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -22,20 +24,19 @@ static inl_status rewrite_image(image *im, const char *out, inl_error *e)
 {
     static const uint8_t boot[256];
     cfg_program *cfg;
-    rewrite_plan *plan;
-    rewrite_client client = {0};
-    rewrite_carry carry = {
+    move_plan *plan;
+    move_client client = {0};
+    elf_carry carry = {
         .boot = boot, .boot_size = sizeof boot, .init_at = 64, .entry_at = 128, .data = boot, .data_size = 100};
-    rewrite_write_options options = {.carry = fuzz_below(2) ? &carry : NULL,
-                                     .run_path = fuzz_below(2) ? "$ORIGIN" : NULL};
+    elf_write_options options = {.carry = fuzz_below(2) ? &carry : NULL, .run_path = fuzz_below(2) ? "$ORIGIN" : NULL};
     inl_status st = cfg_program_analyse(im, NULL, &cfg, e);
     if (st) return st;
-    st = rewrite_plan_make(cfg, fuzz_below(2) ? 0x555555554000 : 0, rewrite_new_base(im), &client, &plan, e);
+    st = move_plan_make(cfg, fuzz_below(2) ? 0x555555554000 : 0, elf_new_base(im), &client, &plan, e);
     if (!st) {
         planned++;
-        if (rewrite_plan_check(plan, e)) fuzz_fail(e->text);
-        st = rewrite_write(plan, &options, out, e);
-        rewrite_plan_free(plan);
+        if (move_plan_check(plan, e)) fuzz_fail(e->text);
+        st = elf_write(plan, &options, out, e);
+        move_plan_free(plan);
     }
     cfg_program_free(cfg);
     return st;

@@ -25,7 +25,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # Earliest first; what shares a line does not know each other.
-ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "rewrite"], ["live"],
+ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "move"], ["moved"], ["rewrite"], ["elf"],
+         ["live"],
          ["tool"], ["atom", "pin", "dyninst"], ["cli"]]
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ARCHITECTURES = ("x86_64", "aarch64")

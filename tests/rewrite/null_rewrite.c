@@ -7,14 +7,14 @@
  *     --list            prints what is left alone, and why
  *     --map             prints old and new address of each moved procedure
  */
-#include "rewrite/rewrite.h"
+#include "elf/elf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-inl_status rewrite_plan_check(const rewrite_plan *, inl_error *);
+inl_status move_plan_check(const move_plan *, inl_error *);
 
 typedef struct choice {
     unsigned from, to, skip;
@@ -54,14 +54,14 @@ static void parse(choice *c, int argc, char **argv)
     }
 }
 
-static void report(const cfg_program *p, const rewrite_plan *plan, const choice *c)
+static void report(const cfg_program *p, const move_plan *plan, const choice *c)
 {
-    size_t how[REWRITE_UNWANTED + 1] = {0};
+    size_t how[MOVE_UNWANTED + 1] = {0};
     for (uint32_t i = 0; i < p->proc_count; i++) {
-        const rewrite_proc *r = &plan->procs[i];
+        const move_proc *r = &plan->procs[i];
         const char *name = p->procs[i].name ? p->procs[i].name : "?";
         how[r->how]++;
-        if (c->list && r->how == REWRITE_LEFT)
+        if (c->list && r->how == MOVE_LEFT)
             printf("left %u %#" PRIx64 " %" PRIu64 " %s: %s\n", i, p->procs[i].addr, p->procs[i].size, name, r->reason);
         if (c->map && r->new_addr)
             printf("moved %u %#" PRIx64 " -> %#" PRIx64 " %" PRIu64 " -> %u %s\n", i, p->procs[i].addr, r->new_addr,
@@ -69,8 +69,8 @@ static void report(const cfg_program *p, const rewrite_plan *plan, const choice 
     }
     printf("%u procedures: moved %zu + %zu short + %zu quietly, left %zu, unwanted %zu; %" PRIu64 " of %" PRIu64
            " bytes of text moved to %zu; %zu patches\n",
-           p->proc_count, how[REWRITE_MOVED], how[REWRITE_MOVED_SHORT], how[REWRITE_MOVED_QUIETLY], how[REWRITE_LEFT],
-           how[REWRITE_UNWANTED], plan->moved_bytes, p->text_bytes, plan->text_size, plan->patch_count);
+           p->proc_count, how[MOVE_MOVED], how[MOVE_MOVED_SHORT], how[MOVE_MOVED_QUIETLY], how[MOVE_LEFT],
+           how[MOVE_UNWANTED], plan->moved_bytes, p->text_bytes, plan->text_size, plan->patch_count);
 }
 
 int main(int argc, char **argv)
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     inl_arena arena = {0};
     image *im = NULL;
     cfg_program *p = NULL;
-    rewrite_plan *plan = NULL;
+    move_plan *plan = NULL;
     choice c = {.to = UINT32_MAX, .skip = UINT32_MAX};
     if (argc < 3) return 2;
     parse(&c, argc, argv);
@@ -87,13 +87,13 @@ int main(int argc, char **argv)
     snippet *amount = snippet_new(&arena, SNIPPET_CONST);
     amount->value = 1;
     c.one->a = amount;
-    rewrite_client client = {.arg = &c, .wanted = wanted, .instrument = c.count ? instrument : NULL};
+    move_client client = {.arg = &c, .wanted = wanted, .instrument = c.count ? instrument : NULL};
     if (image_open(argv[1], &im, &e) || cfg_program_analyse(im, NULL, &p, &e) ||
-        rewrite_plan_make(p, 0, rewrite_new_base(im), &client, &plan, &e))
+        move_plan_make(p, 0, elf_new_base(im), &client, &plan, &e))
         fail(&e);
     report(p, plan, &c);
-    if (rewrite_plan_check(plan, &e) || rewrite_write(plan, NULL, argv[2], &e)) fail(&e);
-    rewrite_plan_free(plan);
+    if (move_plan_check(plan, &e) || elf_write(plan, NULL, argv[2], &e)) fail(&e);
+    move_plan_free(plan);
     cfg_program_free(p);
     image_close(im);
     inl_arena_free(&arena);

@@ -2,7 +2,7 @@
  * from one thread and from several that free each other's blocks; and that the weaver knows what it changes. */
 #include "run/thread.h"
 #include "tool/heap.h"
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/machine.h"
 
 #include <asm/prctl.h>
 #include <errno.h>

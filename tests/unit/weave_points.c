@@ -2,7 +2,7 @@
  * references to registers, contexts, buffers, operands in the GS segment, far operands, refusals. */
 #include "weave_gen.h"
 
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,16 +32,6 @@ static x86_imm full_imm(unsigned w, int64_t imm) { return (x86_imm){w < 4 ? w : 
 
 /* Bytes and padding. */
 
-void x86_bytes(x86_code *c, const void *bytes, size_t n)
-{
-    if (c->full || n > c->size - c->at) {
-        c->full = true;
-        return;
-    }
-    memcpy(c->write + c->at, bytes, n);
-    c->at += n;
-}
-
 void x86_byte(x86_code *c, uint8_t b) { x86_bytes(c, &b, 1); }
 
 /* The sequences that both vendors' optimisation manuals recommend; the last two with one more

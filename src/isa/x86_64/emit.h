@@ -1,14 +1,8 @@
 /* x86-64 machine code, one instruction a call, for the weaver and the engines.
  *
- * A `x86_code` is a window of writable bytes together with the address at which they will run (the
- * two differ: code memory has a write view and an execute view). The shortest encoding is chosen.
- * An instruction is written whole or not at all; a caller checks once, at the end:
- *
- *     full         there was no room; nothing more is written from then on
- *     unreachable  an instruction was left out because an operand has no encoding: a RIP-relative
- *                  address or branch target out of +-2 GB, a displacement beyond 32 bits, rsp as a
- *                  scaled index, a register number of 16 or more (32 for a vector), a size that
- *                  the instruction does not have
+ * The code (isa/code.h) becomes `unreachable` by a RIP-relative address or branch target out of +-2 GB, a
+ * displacement beyond 32 bits, rsp as a scaled index, a register number of 16 or more (32 for a vector), a size
+ * that the instruction does not have. The shortest encoding is chosen.
  *
  * Memory operands are built with x86_at, x86_gs, x86_abs, x86_rip. All sizes are in bytes; `w` is
  * the operand size 1, 2, 4 or 8. Byte registers 4 to 7 are spl, bpl, sil, dil. Where an immediate
@@ -18,17 +12,12 @@
 #ifndef INL_ISA_X86_64_EMIT_H
 #define INL_ISA_X86_64_EMIT_H
 
+#include "isa/code.h"
 #include "isa/x86_64/x86.h"
 
-typedef struct x86_code {
-    uint8_t *write;  /* base of the write view */
-    uint64_t exec;   /* address at which write[0] will run */
-    size_t at, size; /* bytes emitted, room */
-    bool full;
-    bool unreachable;
-} x86_code;
+typedef isa_code x86_code;
 
-static inline uint64_t x86_here(const x86_code *c) { return c->exec + c->at; }
+static inline uint64_t x86_here(const x86_code *c) { return isa_here(c); }
 
 typedef struct x86_addr {
     uint8_t base, index, scale, segment; /* registers or ISA_NO_REG; scale 1,2,4,8 */
@@ -53,7 +42,7 @@ static inline x86_addr x86_rip(uint64_t address)
     return (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, 0, true, (int64_t)address};
 }
 
-void x86_bytes(x86_code *, const void *bytes, size_t n);
+static inline void x86_bytes(x86_code *c, const void *bytes, size_t n) { isa_put(c, bytes, n); }
 void x86_byte(x86_code *, uint8_t);
 void x86_nop(x86_code *, unsigned bytes); /* best multi-byte nops; all or nothing */
 void x86_align(x86_code *, unsigned to);  /* with nops, of the exec address; a power of 2 */
@@ -136,11 +125,8 @@ void x86_call_m(x86_code *, x86_addr);
  * the four displacement bytes run. False, and nothing stored, when the target is out of reach. */
 bool x86_patch_rel32(uint8_t *write_at, uint64_t exec_at, uint64_t target);
 
-/* Short forward label: emits an 8-bit (or 32-bit) displacement to be bound later. */
-typedef struct x86_label {
-    size_t at;
-    uint8_t width;
-} x86_label;
+/* Forward jumps with an 8-bit (or 32-bit) displacement to be bound later; a label's kind is its bytes. */
+typedef isa_label x86_label;
 x86_label x86_jcc_label(x86_code *, unsigned cond, unsigned width /* 1 or 4 */);
 x86_label x86_jmp_label(x86_code *, unsigned width);
 x86_label x86_jrcxz_label(x86_code *); /* width 1; reads rcx, no flags */

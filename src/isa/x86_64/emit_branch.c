@@ -98,7 +98,7 @@ void x86_call_r(x86_code *c, unsigned reg) { x86_encode_reg(c, (x86_form){4, 0xf
 
 void x86_call_m(x86_code *c, x86_addr a) { x86_encode_mem(c, (x86_form){4, 0xff, 0}, 2, a, x86_no_imm); }
 
-/* Emits a displacement of zero; where there was no room the label is void (width 0). */
+/* Emits a displacement of zero; where there was no room the label is void (kind 0). */
 static x86_label labelled(x86_code *c, x86_form f, unsigned width)
 {
     if (width != 1 && width != 4) {
@@ -121,9 +121,9 @@ x86_label x86_jrcxz_label(x86_code *c) { return labelled(c, (x86_form){4, 0xe3, 
 
 bool x86_bind(x86_code *c, x86_label l)
 {
-    if (!l.width) return true; /* `full` or `unreachable` tells of it */
-    int64_t d = (int64_t)(c->at - (l.at + l.width));
-    if (l.width == 1 ? !x86_fits8(d) : !x86_fits32(d)) return false;
-    for (unsigned i = 0; i < l.width; i++) c->write[l.at + i] = (uint8_t)((uint64_t)d >> (8 * i));
+    if (!l.kind) return true; /* `full` or `unreachable` tells of it */
+    int64_t d = (int64_t)(c->at - (l.at + l.kind));
+    if (l.kind == 1 ? !x86_fits8(d) : !x86_fits32(d)) return false;
+    for (unsigned i = 0; i < l.kind; i++) c->write[l.at + i] = (uint8_t)((uint64_t)d >> (8 * i));
     return true;
 }

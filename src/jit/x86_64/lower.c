@@ -194,7 +194,7 @@ static bool lower_transaction(jit_build *b, const isa_insn *in)
     return jump_to(b, in->target);
 }
 
-bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i)
+bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
 {
     jit_build *b = build;
     const isa_insn *in = &run->insns[i].in;
@@ -226,7 +226,7 @@ bool jit_lower(void *build, struct x86_code *c, const weave_run *run, uint32_t i
     }
 }
 
-bool jit_lower_exit(void *build, struct x86_code *c, uint64_t target)
+bool jit_lower_exit(void *build, x86_code *c, uint64_t target)
 {
     jit_build *b = build;
     b->code = c;

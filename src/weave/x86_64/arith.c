@@ -1,19 +1,7 @@
-/* Arithmetic and comparison. What can be done with lea is, so that flags stay untouched; the meaning
- * of each operation is that of snippet/simplify.c. */
-#include "weave/x86_64/weaver.h"
+/* Arithmetic and comparison. What can be done with lea is, so that flags stay untouched. */
+#include "weave/x86_64/machine.h"
 
 static bool fits32(uint64_t v) { return v == (uint64_t)(int64_t)(int32_t)v; }
-
-/* Both operands, the first one parked meanwhile when registers are short. */
-static void operands(weaver *w, const snippet *s, weave_val *a, weave_val *b, unsigned hint)
-{
-    *a = weave_eval(w, s->a, hint);
-    if (s->b->kind != SNIPPET_CONST) weave_park(w, a);
-    *b = weave_eval(w, s->b, ISA_NO_REG);
-    if (a->kind == WEAVE_TEMP) weave_in_reg(w, a, 0);
-}
-
-static weave_val result(unsigned reg) { return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0}; }
 
 static weave_val add(weaver *w, weave_val a, weave_val b, unsigned hint)
 {
@@ -34,7 +22,7 @@ static weave_val add(weaver *w, weave_val a, weave_val b, unsigned hint)
     else x86_lea(w->c, reg, x86_indexed(a.reg, b.reg, 1, 0));
     if (reg != a.reg || a.kind != WEAVE_REG) weave_drop(w, a);
     if (!small && (reg != b.reg || b.kind != WEAVE_REG)) weave_drop(w, b);
-    return result(reg);
+    return weave_owned(reg);
 }
 
 static weave_val alu(weaver *w, x86_alu op, weave_val a, weave_val b, unsigned hint)
@@ -65,7 +53,7 @@ static weave_val multiply(weaver *w, weave_val a, weave_val b, unsigned hint)
 
 static weave_val shift(weaver *w, x86_shift op, weave_val a, weave_val b, unsigned hint)
 {
-    uint16_t rcx = WEAVE_BIT(X86_RCX);
+    isa_regs rcx = WEAVE_BIT(X86_RCX);
     if (b.kind == WEAVE_IMM) {
         weave_own(w, &a, 0, hint);
         unsigned count = b.imm & 63;
@@ -122,7 +110,7 @@ static weave_val divide(weaver *w, weave_val a, weave_val b, bool is_signed, boo
 {
     unsigned ta = weave_temp_take(w), tb = weave_temp_take(w);
     weave_in_reg(w, &a, 0);
-    x86_store(w->c, 8, weave_temp_addr(ta), a.reg);
+    weave_temp_store(w, ta, a.reg);
     weave_drop(w, a);
     weave_in_reg(w, &b, 0);
     x86_store(w->c, 8, weave_temp_addr(tb), b.reg);
@@ -143,13 +131,9 @@ static weave_val divide(weaver *w, weave_val a, weave_val b, bool is_signed, boo
     return v;
 }
 
-bool weave_is_compare(unsigned op) { return op >= SNIPPET_EQ && op <= SNIPPET_UGE; }
-
-int weave_compare_emit(weaver *w, const snippet *s)
+unsigned weave_x86_compare(weaver *w, unsigned op, weave_val a, weave_val b)
 {
     static const uint8_t conds[] = {X86_E, X86_NE, X86_L, X86_LE, X86_G, X86_GE, X86_B, X86_BE, X86_A, X86_AE};
-    weave_val a, b;
-    operands(w, s, &a, &b, ISA_NO_REG);
     weave_in_reg(w, &a, 0);
     bool small = b.kind == WEAVE_IMM && fits32(b.imm);
     if (!small) weave_in_reg(w, &b, 0);
@@ -159,40 +143,11 @@ int weave_compare_emit(weaver *w, const snippet *s)
     else x86_alu_rr(w->c, X86_CMP, 8, a.reg, b.reg);
     weave_drop(w, a);
     weave_drop(w, b);
-    return conds[s->op - SNIPPET_EQ];
+    return conds[op - SNIPPET_EQ];
 }
 
-/* A register made 0 or 1 from a condition; a spill in between only moves, and keeps the flags. */
-static weave_val set_from(weaver *w, int cond, unsigned hint)
+weave_val weave_x86_binary(weaver *w, const snippet *s, weave_val a, weave_val b, unsigned hint)
 {
-    unsigned reg = weave_take(w, 0, hint);
-    x86_setcc(w->c, (unsigned)cond, reg);
-    x86_movzx_rr(w->c, 1, reg, reg);
-    return result(reg);
-}
-
-weave_val weave_compare(weaver *w, const snippet *s, unsigned hint)
-{
-    return set_from(w, weave_compare_emit(w, s), hint);
-}
-
-/* a && b is: if a then (b != 0) else 0. */
-static weave_val logical(weaver *w, const snippet *s, unsigned hint)
-{
-    static const snippet zero = {.kind = SNIPPET_CONST}, one = {.kind = SNIPPET_CONST, .value = 1};
-    snippet truth = {.kind = SNIPPET_BINARY, .op = SNIPPET_NE, .a = s->b, .b = &zero};
-    snippet choice = {.kind = SNIPPET_IF, .a = s->a};
-    if (s->op == SNIPPET_LAND) choice.b = &truth, choice.c = &zero;
-    else choice.b = &one, choice.c = &truth;
-    return weave_if(w, &choice, hint);
-}
-
-weave_val weave_binary(weaver *w, const snippet *s, unsigned hint)
-{
-    weave_val a, b;
-    if (s->op == SNIPPET_LAND || s->op == SNIPPET_LOR) return logical(w, s, hint);
-    if (weave_is_compare(s->op)) return weave_compare(w, s, hint);
-    operands(w, s, &a, &b, hint);
     switch (s->op) {
     case SNIPPET_ADD: return add(w, a, b, hint);
     case SNIPPET_SUB:
@@ -210,22 +165,38 @@ weave_val weave_binary(weaver *w, const snippet *s, unsigned hint)
     }
 }
 
-weave_val weave_unary(weaver *w, const snippet *s, unsigned hint)
+weave_val weave_x86_unary(weaver *w, unsigned op, weave_val a, unsigned hint)
 {
-    weave_val a = weave_eval(w, s->a, hint);
-    if (s->op == SNIPPET_LNOT) {
+    if (op == SNIPPET_LNOT) {
         weave_in_reg(w, &a, 0);
         weave_flags_clobber(w);
         x86_test_rr(w->c, 8, a.reg, a.reg);
         weave_drop(w, a);
-        return set_from(w, X86_E, hint);
+        return weave_set_if(w, X86_E, hint);
     }
     weave_own(w, &a, 0, hint);
-    if (s->op == SNIPPET_NOT) {
+    if (op == SNIPPET_NOT) {
         x86_not(w->c, 8, a.reg);
     } else {
         weave_flags_clobber(w);
         x86_neg(w->c, 8, a.reg);
     }
     return a;
+}
+
+/* The time-stamp counter. */
+weave_val weave_x86_cycles(weaver *w)
+{
+    weave_flags_clobber(w);
+    weave_fixed a = weave_fixed_begin(w, X86_RAX), d = weave_fixed_begin(w, X86_RDX);
+    unsigned temp = weave_temp_take(w);
+    x86_rdtsc(w->c);
+    x86_shift_ri(w->c, X86_SHL, 8, X86_RDX, 32);
+    x86_alu_rr(w->c, X86_OR, 8, X86_RAX, X86_RDX);
+    x86_store(w->c, 8, weave_temp_addr(temp), X86_RAX);
+    weave_fixed_end(w, d);
+    weave_fixed_end(w, a);
+    weave_val v = {WEAVE_TEMP, 0, (uint8_t)temp, 0};
+    weave_in_reg(w, &v, 0);
+    return v;
 }

@@ -11,7 +11,7 @@
 #ifndef INL_WEAVE_X86_64_BODY_H
 #define INL_WEAVE_X86_64_BODY_H
 
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/machine.h"
 
 enum { BODY_INSNS = 30, BODY_FAR = X86_REGS, BODY_VARIABLES };
 

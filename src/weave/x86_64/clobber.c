@@ -6,7 +6,7 @@
  * caller-saved registers, the whole vector state and the thread pointer are then taken care of. Results are kept for
  * the life of the process.
  */
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/machine.h"
 
 #include "base/map.h"
 #include "base/vec.h"

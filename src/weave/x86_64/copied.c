@@ -8,7 +8,7 @@
  * too far for PC-relative operands (the tool inside a rewritten program), their addresses go through the register that
  * the instruction overwrites, or one more.
  */
-#include "weave/x86_64/weaver.h"
+#include "weave/x86_64/machine.h"
 
 enum { MAX_JUMPS = 8, REACH = 0x7ff00000 };
 

@@ -1,356 +1,12 @@
-/* Counting by constants: the commonest snippet, made nearly free.
- *
- * Within a stretch of a block that is executed whole unless an instruction faults, all constant
- * counts of one counter are one addition, placed where the flags are dead if such a place exists.
- * A stretch ends at a control transfer and around snippets that could look at a counter (calls of
- * analysis routines, small leaves excepted, SNIPPET_COUNTER); a count at the same instruction as such a snippet stays
- * in its place among them.
- *
- * Stretches that follow each other with only side exits between form a chain, and a counter that
- * several of them count has one addition for the whole chain, late in it; a side exit on the way adds,
- * out of line, what has been executed up to there (or takes off what has not).
- *
- *     jcc a          \ cold:  a:  counter += 1, exit
- *     jcc b           |       b:  counter += 2, exit
- *     counter += 3    |
- *     jcc c          /            (c: all is counted)
- *
- * What was merged is recorded in the output, so that the engine can set the counters right when a
- * fault leaves the run in its middle.
- */
-#include "weave/x86_64/weaver.h"
-#include "weave/routine.h"
-
-static bool is_const_count(const weave_insert *n)
-{
-    return n->code->kind == SNIPPET_COUNT && n->code->a->kind == SNIPPET_CONST && !n->predicated;
-}
-
-static bool looks_at_counters(const weave_list *list)
-{
-    for (const weave_insert *n = list->first; n; n = n->next) {
-        if (!is_const_count(n) && weave_sees_counters(n->code)) return true;
-    }
-    return false;
-}
-
-bool weave_count_merged(const weaver *w, uint32_t insn, const weave_insert *n)
-{
-    return is_const_count(n) && !looks_at_counters(&w->run->insns[insn].before);
-}
-
-static weave_count *new_group(weaver *w, uint32_t counter, uint32_t first, uint32_t last)
-{
-    weave_output *out = w->out;
-    if (out->count_count == w->count_room) {
-        uint32_t room = w->count_room ? 2 * w->count_room : 8;
-        weave_count *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
-        if (!bigger) return NULL;
-        for (uint32_t i = 0; i < out->count_count; i++) bigger[i] = out->counts[i];
-        out->counts = bigger;
-        w->count_room = room;
-    }
-    weave_count *g = &out->counts[out->count_count++];
-    *g = (weave_count){.counter = counter, .first = first, .last = last, .position = UINT32_MAX};
-    return g;
-}
-
-/* The group of `counter` among those from index `from` on, made when there is none. */
-static weave_count *group_of(weaver *w, uint32_t from, uint32_t counter, uint32_t first, uint32_t last)
-{
-    for (uint32_t i = from; i < w->out->count_count; i++)
-        if (w->out->counts[i].counter == counter) return &w->out->counts[i];
-    return new_group(w, counter, first, last);
-}
-
-/* Adds to the weight of instruction first + k of a group. */
-static bool add_weight(weaver *w, weave_count *g, uint32_t k, int64_t amount)
-{
-    if (!g->weights) {
-        int64_t *weights = inl_arena_alloc(w->run->arena, (g->last - g->first + 1) * sizeof *weights);
-        if (!weights) return false;
-        g->weights = weights;
-    }
-    ((int64_t *)g->weights)[k] += amount;
-    g->total += amount;
-    return true;
-}
-
-/* Gives the room of the weights back where two numbers say the same. */
-static void compact(weave_count *g)
-{
-    uint32_t n = g->last - g->first + 1;
-    int64_t each = n > 1 ? g->weights[1] : 0;
-    for (uint32_t k = 1; k < n; k++)
-        if (g->weights[k] != each) return;
-    g->each = each;
-    g->extra = g->weights[0] - each;
-    g->weights = NULL;
-}
-
-static bool flags_dead(const weaver *w, uint32_t insn) { return !(w->live[w->step_in[insn]].seen.flags & X86_ARITH); }
-
-/* Without dead flags: where a register is dead; in the middle of things, none is as good as any. */
-static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
-{
-    for (uint32_t p = first; p <= last; p++)
-        if (flags_dead(w, p)) return p;
-    for (uint32_t p = first; p <= last; p++)
-        if (~w->live[w->step_in[p]].seen.regs & WEAVE_ALL_REGS) return p;
-    return first;
-}
-
-/* The last place between two instructions where the flags are dead, or `last` itself. */
-static uint32_t late_position(const weaver *w, uint32_t first, uint32_t last)
-{
-    for (uint32_t p = last + 1; p-- > first;)
-        if (flags_dead(w, p)) return p;
-    return best_position(w, last, last);
-}
-
-/* Adds are emitted in the order of their positions. */
-static bool new_add(weaver *w, uint32_t counter, uint32_t position, int64_t amount)
-{
-    if (w->add_count == w->add_room) {
-        uint32_t room = w->add_room ? 2 * w->add_room : 8;
-        weave_add *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
-        if (!bigger) return false;
-        for (uint32_t i = 0; i < w->add_count; i++) bigger[i] = w->adds[i];
-        w->adds = bigger;
-        w->add_room = room;
-    }
-    uint32_t at = w->add_count++;
-    for (; at && w->adds[at - 1].position > position; at--) w->adds[at] = w->adds[at - 1];
-    w->adds[at] = (weave_add){counter, position, amount};
-    return true;
-}
-
-/* --- chains: stretches one behind the other, divided by side exits that make up for the difference --- */
-
-/* At most so many counters of a chain are added in one place: each costs code at every side exit. */
-enum { MAX_JOINED = 2 };
-
-/* One addition for all records of the counter in the chain. */
-static bool join(weaver *w, uint32_t first, uint32_t last)
-{
-    weave_count *counts = w->out->counts;
-    uint32_t position = late_position(w, counts[first].first, counts[last].last);
-    int64_t amount = 0;
-    for (uint32_t i = first; i <= last; i++) {
-        if (counts[i].counter != counts[first].counter) continue;
-        counts[i].from = counts[first].first;
-        counts[i].to = counts[last].last;
-        counts[i].position = position;
-        amount += counts[i].total;
-    }
-    return new_add(w, counts[first].counter, position, amount);
-}
-
-/* The last record of the same counter as `first`, which is its first; UINT32_MAX: it is not. */
-static uint32_t last_of(const weaver *w, uint32_t first)
-{
-    const weave_count *counts = w->out->counts;
-    uint32_t last = first;
-    for (uint32_t i = w->chain; i < first; i++)
-        if (counts[i].counter == counts[first].counter) return UINT32_MAX;
-    for (uint32_t i = first + 1; i < w->out->count_count; i++)
-        if (counts[i].counter == counts[first].counter) last = i;
-    return last;
-}
-
-/* Decides where the counts of the chain are added, and begins the next one. */
-static bool close_chain(weaver *w)
-{
-    unsigned joined = 0;
-    weave_output *out = w->out;
-    bool several = w->chain < out->count_count &&
-                   out->counts[w->chain].first != out->counts[out->count_count - 1].first;
-    for (uint32_t i = w->chain; i < out->count_count && several && joined < MAX_JOINED; i++) {
-        uint32_t last = last_of(w, i);
-        if (last == UINT32_MAX || last == i) continue;
-        if (!join(w, i, last)) return false;
-        joined++;
-    }
-    for (uint32_t i = w->chain; i < out->count_count; i++) {
-        weave_count *g = &out->counts[i];
-        if (g->position != UINT32_MAX) continue;
-        bool same = i > w->chain && g[-1].last == g->last && g[-1].from == g->first && g[-1].to == g->last;
-        g->position = same ? g[-1].position : best_position(w, g->first, g->last);
-        g->from = g->first;
-        g->to = g->last;
-        if (!new_add(w, g->counter, g->position, g->total)) return false;
-    }
-    w->chain = out->count_count;
-    return true;
-}
-
-/* May a chain go on behind instruction i? Backward branches are taken more often than not: what leaves
- * by them should not have to make up for anything. */
-static bool goes_on_behind(const weaver *w, uint32_t i)
-{
-    const weave_insn *insn = &w->run->insns[i];
-    if (i + 1 == w->run->insn_count || looks_at_counters(&insn->after)) return false;
-    if (looks_at_counters(&w->run->blocks[insn[1].block].anywhere) ||
-        looks_at_counters(&w->run->blocks[insn->block].anywhere))
-        return false;
-    if (insn->elided) return !looks_at_counters(&insn->taken);
-    return insn->in.flow == ISA_FLOW_COND && w->opt->cold_exits && !insn->taken.first &&
-           insn->in.target > insn->in.addr;
-}
-
-/* The counts of first..last, one record for each counter. */
-static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, uint32_t last, bool in_place)
-{
-    if (in_place && !close_chain(w)) return false;
-    uint32_t from = w->out->count_count;
-    for (uint32_t i = first; i <= last; i++) {
-        const weave_list *lists[2] = {&w->run->insns[i].before, NULL};
-        if (i == block->first && !in_place) lists[1] = &block->anywhere;
-        for (unsigned l = 0; l < 2 && lists[l]; l++)
-            for (const weave_insert *n = lists[l]->first; n; n = n->next) {
-                if (!is_const_count(n)) continue;
-                weave_count *g = group_of(w, from, n->code->index, first, last);
-                if (!g || !add_weight(w, g, i - first, (int64_t)n->code->a->value)) return false;
-            }
-    }
-    for (uint32_t i = from; i < w->out->count_count; i++) {
-        weave_count *g = &w->out->counts[i];
-        compact(g);
-        if (!in_place) continue;
-        g->in_place = true;
-        g->position = g->from = first;
-        g->to = last;
-    }
-    if (in_place) w->chain = w->out->count_count;
-    return in_place || goes_on_behind(w, last) || close_chain(w);
-}
-
-/* The block's own counts where its first instruction is a stretch of its own. */
-static bool plan_entry_counts(weaver *w, const weave_block *block)
-{
-    if (!close_chain(w)) return false;
-    uint32_t from = w->out->count_count;
-    for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
-        if (!is_const_count(n)) continue;
-        weave_count *g = group_of(w, from, n->code->index, block->first, block->first);
-        if (!g) return false;
-        g->extra += (int64_t)n->code->a->value;
-        g->total = g->extra;
-    }
-    return close_chain(w);
-}
-
-static bool plan_block(weaver *w, const weave_block *block)
-{
-    uint32_t end = block->first + block->count, first = block->first;
-    if (looks_at_counters(&w->run->insns[first].before) && !plan_entry_counts(w, block)) return false;
-    for (uint32_t i = first; i < end; i++) {
-        const weave_insn *insn = &w->run->insns[i];
-        bool looks = looks_at_counters(&insn->before);
-        if (looks) {
-            if (first < i && !plan_stretch(w, block, first, i - 1, false)) return false;
-            if (!plan_stretch(w, block, i, i, true)) return false;
-            first = i + 1;
-        } else if (i + 1 == end || insn->in.flow != ISA_FLOW_NEXT || looks_at_counters(&insn->after)) {
-            if (!plan_stretch(w, block, first, i, false)) return false;
-            first = i + 1;
-        }
-    }
-    return true;
-}
-
-/* What the counter of record k lacks (negative: has too much) where side exit i is taken; 0 when an
- * earlier record speaks for the counter. A record is a whole stretch, before the exit or behind it. */
-static int64_t side_amount(const weave_output *out, uint32_t k, uint32_t i)
-{
-    const weave_count *g = &out->counts[k];
-    int64_t amount = 0;
-    for (uint32_t j = 0; j < out->count_count; j++) {
-        const weave_count *h = &out->counts[j];
-        if (h->counter != g->counter || i < h->from || i >= h->to) continue;
-        if (j < k) return 0;
-        amount += (h->last <= i ? h->total : 0) - (h->position <= i ? h->total : 0);
-    }
-    return amount;
-}
-
-static bool spans(const weave_count *g, uint32_t i)
-{
-    return i >= g->from && i < g->to && (g->from < g->first || g->to > g->last);
-}
-
-bool weave_side_counts(const weaver *w, uint32_t insn)
-{
-    const weave_output *out = w->out;
-    for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn) && side_amount(out, k, insn)) return true;
-    return false;
-}
-
-void weave_emit_side_counts(weaver *w, uint32_t insn)
-{
-    const weave_output *out = w->out;
-    for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn)) weave_count_const(w, out->counts[k].counter, side_amount(out, k, insn));
-}
-
-/* Where the block's other anywhere snippets go: they are not taken back after a fault, so no
- * instruction that may fault comes before them. */
-static uint32_t place_anywhere(const weaver *w, const weave_block *block)
-{
-    const weave_insn *head = &w->run->insns[block->first];
-    for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
-        cfg_need reads = weave_reads(w, n->code, head);
-        if (is_const_count(n)) continue;
-        if (reads.regs || reads.flags || snippet_has(n->code, SNIPPET_CALL)) return block->first;
-    }
-    for (uint32_t i = block->first; i < block->first + block->count; i++) {
-        const isa_insn *in = &w->run->insns[i].in;
-        uint8_t op = in->raw[in->opcode_at];
-        if (flags_dead(w, i)) return i;
-        if (in->flow != ISA_FLOW_NEXT || op == 0xf6 || op == 0xf7) break;
-        if (in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP)) break;
-    }
-    return block->first;
-}
-
-bool weave_plan_counts(weaver *w)
-{
-    const weave_run *run = w->run;
-    w->anywhere_at = inl_arena_alloc(run->arena, run->block_count * sizeof *w->anywhere_at);
-    if (!w->anywhere_at && run->block_count) return false;
-    for (uint32_t b = 0; b < run->block_count; b++) {
-        if (!plan_block(w, &run->blocks[b])) return false;
-        w->anywhere_at[b] = place_anywhere(w, &run->blocks[b]);
-    }
-    return true;
-}
-
-void weave_emit_anywhere(weaver *w, uint32_t insn)
-{
-    const weave_block *block = &w->run->blocks[w->run->insns[insn].block];
-    if (!block->anywhere.first || w->anywhere_at[w->run->insns[insn].block] != insn) return;
-    for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
-        if (is_const_count(n)) continue;
-        w->sets_regs = snippet_has(n->code, SNIPPET_SET_REG);
-        weave_run_for_effect(w, n->code);
-    }
-}
-
-void weave_emit_counts(weaver *w, uint32_t insn)
-{
-    while (w->next_add < w->add_count && w->adds[w->next_add].position <= insn) {
-        const weave_add *a = &w->adds[w->next_add++];
-        weave_count_const(w, a->counter, a->amount);
-    }
-}
+/* Counters and buffers in the frame: memory takes part in arithmetic where the flags are free; else a register and
+ * lea do. */
+#include "weave/x86_64/machine.h"
 
 static x86_addr counter_addr(uint32_t counter) { return x86_gs(WEAVE_COUNTERS + 8 * (int32_t)counter); }
 
-void weave_count_const(weaver *w, uint32_t counter, int64_t amount)
+void weave_x86_count(weaver *w, uint32_t counter, int64_t amount)
 {
     x86_addr at = counter_addr(counter);
-    if (amount == 0) return;
     if (amount == (int32_t)amount && weave_flags_free(w)) {
         weave_flags_clobber(w);
         if (amount == 1) x86_inc_m(w->c, 8, at);
@@ -370,15 +26,9 @@ void weave_count_const(weaver *w, uint32_t counter, int64_t amount)
     weave_unlock(w, t);
 }
 
-void weave_count_add(weaver *w, const snippet *s)
+void weave_x86_count_value(weaver *w, uint32_t counter, weave_val v)
 {
-    if (s->a->kind == SNIPPET_CONST) {
-        weave_count_const(w, s->index, (int64_t)s->a->value);
-        return;
-    }
-    x86_addr at = counter_addr(s->index);
-    weave_val v = weave_eval(w, s->a, ISA_NO_REG);
-    weave_in_reg(w, &v, 0);
+    x86_addr at = counter_addr(counter);
     if (weave_flags_free(w)) {
         weave_flags_clobber(w);
         x86_alu_mr(w->c, X86_ADD, 8, at, v.reg);
@@ -390,4 +40,28 @@ void weave_count_add(weaver *w, const snippet *s)
         weave_unlock(w, t);
     }
     weave_drop(w, v);
+}
+
+/*     cmp r, gs:[limit] ; je full                                              flags free
+ *     mov rcx, gs:[limit] ; not rcx ; lea rcx, [rcx+r+1] ; jrcxz hop           flags live
+ *     jmp on ; hop: jmp full ; on:
+ */
+isa_label weave_x86_branch_if_full(weaver *w, unsigned reg, int32_t limit, weave_fixed *held)
+{
+    held->reg = ISA_NO_REG;
+    if (weave_flags_free(w)) {
+        weave_flags_clobber(w);
+        x86_alu_rm(w->c, X86_CMP, 8, reg, x86_gs(limit));
+        return x86_jcc_label(w->c, X86_E, 4);
+    }
+    *held = weave_fixed_begin(w, X86_RCX);
+    x86_load(w->c, 8, X86_RCX, x86_gs(limit));
+    x86_not(w->c, 8, X86_RCX);
+    x86_lea(w->c, X86_RCX, x86_indexed(X86_RCX, reg, 1, 1));
+    x86_label hop = x86_jrcxz_label(w->c);
+    x86_label on = x86_jmp_label(w->c, 1);
+    x86_bind(w->c, hop);
+    x86_label full = x86_jmp_label(w->c, 4);
+    x86_bind(w->c, on);
+    return full;
 }

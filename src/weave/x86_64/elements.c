@@ -1,17 +1,10 @@
-/* Elements of masked memory operands: gathers, scatters, masked moves, compress and expand.
- *
- * Which elements an instruction accesses, and where a gather's lie, is told by a mask and an index
- * register as they are BEFORE the instruction, which itself may change them (a gather clears its mask).
- * So both are stored to the frame once, in front of the instruction's first snippet, and every element
- * node, before or after the instruction, looks there. Storing takes neither flags nor general
- * registers, and leaves the vector state as it is:
+/* The masks and index vectors of masked operands, stored to the frame and asked there (weave/elements.c):
  *
  *     element_mask    an opmask as 64 bits, or the vector (or MMX) register with the sign bits
  *     element_index   the index vector
  *
- * An instruction has at most one masked operand.
- */
-#include "weave/x86_64/weaver.h"
+ * Storing takes neither flags nor general registers, and leaves the vector state as it is. */
+#include "weave/x86_64/machine.h"
 
 static x86_addr mask_addr(unsigned offset) { return x86_gs(WEAVE_OFF(element_mask) + (int32_t)offset); }
 
@@ -46,7 +39,7 @@ static unsigned store_bytes(const isa_insn *in)
     }
 }
 
-static void store_masks(weaver *w, const isa_insn *in, const isa_mem *m)
+void weave_x86_save_masks(weaver *w, const isa_insn *in, const isa_mem *m)
 {
     static const uint8_t movq[] = {0x0f, 0x7f};
     switch (m->mask) {
@@ -57,58 +50,12 @@ static void store_masks(weaver *w, const isa_insn *in, const isa_mem *m)
     if (m->index_size) x86_vec_store(w->c, store_bytes(in), x86_gs(WEAVE_OFF(element_index)), m->index);
 }
 
-static bool has_elements(const weave_list *list)
+weave_val weave_x86_element_index(weaver *w, const isa_mem *m, unsigned element)
 {
-    for (const weave_insert *n = list->first; n; n = n->next)
-        if (snippet_has(n->code, SNIPPET_ELEMENT_EA) || snippet_has(n->code, SNIPPET_ELEMENT_ACTIVE)) return true;
-    return false;
-}
-
-void weave_save_elements(weaver *w, uint32_t i)
-{
-    const weave_insn *insn = &w->run->insns[i];
-    const unsigned both = ISA_BIT_MEM | ISA_BIT_FP;
-    isa_mem mem[ISA_MAX_MEM];
-    if ((insn->in.bits & both) != both) return;
-    if (!has_elements(&insn->before) && !has_elements(&insn->after)) return;
-    int n = w->run->isa->memory(&insn->in, mem);
-    for (int k = 0; k < n; k++)
-        if (mem[k].mask) store_masks(w, &insn->in, &mem[k]);
-}
-
-static const isa_mem *operand(weaver *w, const snippet *s, isa_mem room[ISA_MAX_MEM])
-{
-    const isa_mem *m = weave_mem(w, s->index, room);
-    if (m && s->value < (m->mask ? m->elements : 1u)) return m;
-    weave_fail(w, INL_ERR_UNSUPPORTED, "the memory operand has no such element");
-    return NULL;
-}
-
-weave_val weave_element_ea(weaver *w, const snippet *s, unsigned hint)
-{
-    isa_mem room[ISA_MAX_MEM];
-    const isa_mem *m = operand(w, s, room);
-    int32_t e = (int32_t)s->value;
-    if (!m) return weave_imm(0);
-    if (m->index_size) {
-        x86_addr at = x86_gs(WEAVE_OFF(element_index) + e * m->index_size);
-        weave_val index = {WEAVE_REG, (uint8_t)weave_take(w, 0, ISA_NO_REG), 0, 0};
-        x86_load_sx(w->c, m->index_size, index.reg, at);
-        return weave_address(w, m, &index, hint);
-    }
-    weave_val v = weave_address(w, m, NULL, hint);
-    int32_t offset = e * m->element;
-    if (!offset) return v;
-    if (v.kind == WEAVE_IMM) return weave_imm(v.imm + (uint64_t)offset);
-    unsigned from = v.reg;
-    if (v.kind == WEAVE_REG && w->lock[from] == 1) {
-        x86_lea(w->c, from, x86_at(from, offset));
-        return v;
-    }
-    unsigned reg = weave_take(w, 0, hint);
-    x86_lea(w->c, reg, x86_at(from, offset));
-    weave_drop(w, v);
-    return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
+    x86_addr at = x86_gs(WEAVE_OFF(element_index) + (int32_t)element * m->index_size);
+    weave_val index = weave_owned(weave_take(w, 0, ISA_NO_REG));
+    x86_load_sx(w->c, m->index_size, index.reg, at);
+    return index;
 }
 
 /* The mask's lanes that belong to element e. */
@@ -128,12 +75,8 @@ static unsigned load_lanes(weaver *w, uint64_t set)
     return reg;
 }
 
-int weave_element_cond(weaver *w, const snippet *s)
+int weave_x86_element_condition(weaver *w, const isa_mem *m, unsigned e)
 {
-    isa_mem room[ISA_MAX_MEM];
-    const isa_mem *m = operand(w, s, room);
-    unsigned e = (unsigned)s->value;
-    if (!m || !m->mask) return -1;
     weave_flags_clobber(w);
     if (m->mask == ISA_MASK_PACKED) {
         unsigned reg = load_lanes(w, UINT64_MAX >> (64 - m->lanes));
@@ -152,14 +95,4 @@ int weave_element_cond(weaver *w, const snippet *s)
     if (m->mask == ISA_MASK_BITS && bit < 16) x86_bt_mi(w->c, 2, mask_addr(0), bit);
     else x86_bt_mi(w->c, 4, mask_addr(bit / 32 * 4), bit % 32);
     return X86_B;
-}
-
-weave_val weave_element_active(weaver *w, const snippet *s, unsigned hint)
-{
-    int cond = weave_element_cond(w, s);
-    if (cond < 0) return weave_imm(1);
-    unsigned reg = weave_take(w, 0, hint);
-    x86_setcc(w->c, (unsigned)cond, reg);
-    x86_movzx_rr(w->c, 1, reg, reg);
-    return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0};
 }

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weave/buffer.h"
+
 enum {
     WEAVE_TEMPS = 24, /* temporaries of expression evaluation and argument slots */
     WEAVE_BUFFERS = 16,
@@ -25,10 +27,6 @@ enum {
     WEAVE_MAX_COUNTERS = 1 << 22,
     WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
 };
-
-typedef struct weave_buffer_slot {
-    uint64_t next, limit, base;
-} weave_buffer_slot;
 
 /* Registers of the program, as analysis routines and engines see them. Public as inlay_context. */
 typedef struct weave_context {

@@ -11,7 +11,8 @@
  *
  * Nothing here touches the flags.
  */
-#include "weave/x86_64/copy.h"
+#include "weave/copy.h"
+#include "weave/x86_64/machine.h"
 
 enum {
     LOW_REGS = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_RBX) | WEAVE_BIT(X86_RSI) |
@@ -149,7 +150,7 @@ static bool copy_by_register(weaver *w, const isa_insn *in, const isa_mem *m, we
     if (!rep) x86_store(w->c, 8, weave_slot_addr(reg), reg);
     x86_lea(w->c, reg, x86_indexed(reg, t.reg, 1, 0));
     weave_scratch_mark(w, entry, t);
-    entry->spilled |= (uint16_t)(rep ? WEAVE_AHEAD : WEAVE_BIT(reg));
+    entry->spilled |= rep ? WEAVE_AHEAD : WEAVE_BIT(reg);
     put_without_segment(w, in);
     if (fx.writes >> reg & 1) subtract_base(w, reg, t.reg);
     else x86_load(w->c, 8, reg, weave_slot_addr(reg));
@@ -197,9 +198,20 @@ static bool copy_gs_register(weaver *w, const isa_insn *in)
     return false;
 }
 
-int weave_copy_gs(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
+/* Whether the instruction may be one of these: cheap, errs on the safe side. */
+static inline bool maybe_special(const isa_insn *in)
+{
+    uint8_t op = in->raw[in->opcode_at];
+    if (op == 0x8e || op == 0xa9 || op == 0xae) return true;
+    for (unsigned i = 0; i < in->opcode_at; i++)
+        if (in->raw[i] == 0x65) return true;
+    return false;
+}
+
+int weave_x86_copy_special(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
 {
     isa_mem room[ISA_MAX_MEM];
+    if (!maybe_special(in)) return 0;
     const isa_mem *m = gs_operand(w, in, room);
     if (in->bits & ISA_BIT_UNKNOWN) {
         if (m) refuse(w, "an unknown instruction with a GS-relative operand cannot be moved");

@@ -1,0 +1,359 @@
+/* Puts the carried tool into the program that it travels in, before the program's first initialiser.
+ *
+ * Runs on the program's stack, with nothing but system calls: no C library, no thread-local storage, no
+ * relocation, no variable of its own. The tool's file and the heap are mapped from the program's file where
+ * /proc/self/exe is that file and the data is page-aligned in it; else copied from memory. The tool then
+ * finds a stack as the kernel would have made it, its own handoff filled in, and all signals blocked.
+ *
+ *     MOVE_TOOL_BASE     the tool's segments
+ *     MOVE_HEAP_BASE     the carried heap
+ *     MOVE_REGION_LOW    guard, first stack, guard; later mappings of the tool
+ *
+ * What goes wrong goes wrong before the program has done anything: one line, exit status 1.
+ */
+#include "base/region.h"
+#include "base/sys.h"
+#include "move/boot.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    PAGE = 4096,
+    STACK_ROOM = 512 << 10,
+    MAX_AUXV = 64,
+    RANDOM_BYTES = 16,
+    EXIT_FAILED = 1,
+    FSGSBASE = 2,         /* in AT_HWCAP2 */
+    GET_TID_ADDRESS = 40, /* prctl */
+    SET_MASK = 2,
+};
+
+typedef struct boot_answer {
+    uint64_t entry, sp;
+} boot_answer;
+
+typedef struct boot {
+    const move_boot_links *links;
+    const uint8_t *data;
+    const move_carry_head *head;
+    uint64_t bias;
+    const Elf64_Ehdr *tool; /* in the data */
+    uint64_t tool_end;
+    int fd;               /* the program's file, or -1 */
+    uint64_t data_offset; /* of the data in it */
+    int64_t argc;
+    char **argv, **envp;
+    const Elf64_auxv_t *auxv;
+    uint64_t stack_low, stack_high;
+} boot;
+
+static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
+static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
+
+static size_t length(const char *s)
+{
+    size_t n = 0;
+    while (s[n]) n++;
+    return n;
+}
+
+static void copy(void *to, const void *from, size_t n)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+static bool same(const void *a, const void *b, size_t n)
+{
+    const char *x = a, *y = b;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != y[i]) return false;
+    return true;
+}
+
+static void put(const char *text) { sys_call3(SYS_write, 2, (long)text, (long)length(text)); }
+
+__attribute__((noreturn)) static void fail(const char *why, const char *more)
+{
+    put("inlay: the tool inside this program cannot start: ");
+    put(why);
+    put(more);
+    put("\n");
+    for (;;) sys_call1(SYS_exit_group, EXIT_FAILED);
+}
+
+/* --- mapping --- */
+
+static const char no_room[] = "out of address space";
+
+/* Address space that nobody has; anonymous. */
+static void take(uint64_t at, uint64_t size, int prot, const char *what)
+{
+    long p = sys_call(SYS_mmap, (long)at, (long)size, prot,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == (long)at) return;
+    if (p == -ENOMEM) fail(no_room, " (see ulimit -v)");
+    fail("its place in memory is taken: ", what);
+}
+
+static bool map_file(const boot *b, uint64_t at, uint64_t size, int prot, uint64_t offset)
+{
+    if (b->fd < 0) return false;
+    return sys_call(SYS_mmap, (long)at, (long)size, prot, MAP_PRIVATE | MAP_FIXED, b->fd,
+                    (long)(b->data_offset + offset)) == (long)at;
+}
+
+static void protect(uint64_t at, uint64_t size, int prot)
+{
+    if (sys_call3(SYS_mprotect, (long)at, (long)size, prot)) fail(no_room, "");
+}
+
+/* `size` bytes of the data go to `at`, which has been taken; the rest of the last page is zero. */
+static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int prot)
+{
+    uint64_t pages = page_up(size);
+    bool mapped = map_file(b, at, pages, prot, offset);
+    if (!mapped) {
+        protect(at, pages, PROT_READ | PROT_WRITE);
+        copy((void *)at, b->data + offset, size);
+        protect(at, pages, prot);
+        return;
+    }
+    if (!(prot & PROT_WRITE)) return;
+    for (uint8_t *p = (uint8_t *)(at + size); p < (uint8_t *)(at + pages); p++) *(volatile uint8_t *)p = 0;
+}
+
+static void map_segment(const boot *b, const Elf64_Phdr *p)
+{
+    int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
+               (p->p_flags & PF_X ? PROT_EXEC : 0);
+    uint64_t start = MOVE_TOOL_BASE + page_down(p->p_vaddr), slack = p->p_vaddr & (PAGE - 1);
+    uint64_t file_pages = page_up(slack + p->p_filesz), pages = page_up(slack + p->p_memsz);
+    fill(b, start, b->head->tool + p->p_offset - slack, slack + p->p_filesz, prot);
+    if (pages > file_pages) protect(start + file_pages, pages - file_pages, prot);
+}
+
+static void map_tool(boot *b)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)((const uint8_t *)b->tool + b->tool->e_phoff);
+    uint64_t end = 0;
+    for (unsigned i = 0; i < b->tool->e_phnum; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
+    b->tool_end = MOVE_TOOL_BASE + page_up(end);
+    take(MOVE_TOOL_BASE, page_up(end), PROT_NONE, "the tool's own");
+    for (unsigned i = 0; i < b->tool->e_phnum; i++)
+        if (ph[i].p_type == PT_LOAD) map_segment(b, &ph[i]);
+    if (!b->head->heap_size) return;
+    take(MOVE_HEAP_BASE, page_up(b->head->heap_size), PROT_READ | PROT_WRITE, "the tool's memory");
+    fill(b, MOVE_HEAP_BASE, b->head->heap, b->head->heap_size, PROT_READ | PROT_WRITE);
+}
+
+/* --- the program's file --- */
+
+static uint64_t aux(const boot *b, uint64_t type)
+{
+    for (const Elf64_auxv_t *a = b->auxv; a->a_type; a++)
+        if (a->a_type == type) return a->a_un.a_val;
+    return 0;
+}
+
+/* Where the data lies in the file, by the segment that it is in; -1: unknown, or not on a page. */
+static int64_t offset_in_file(const boot *b)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)aux(b, AT_PHDR);
+    uint64_t at = b->links->data;
+    for (uint64_t i = 0; ph && i < aux(b, AT_PHNUM); i++) {
+        if (ph[i].p_type != PT_LOAD || at < ph[i].p_vaddr || at + b->links->data_size > ph[i].p_vaddr + ph[i].p_filesz)
+            continue;
+        uint64_t offset = at - ph[i].p_vaddr + ph[i].p_offset;
+        return offset & (PAGE - 1) ? -1 : (int64_t)offset;
+    }
+    return -1;
+}
+
+/* Opens it, and looks whether it is the file that the data in memory comes from. */
+static void open_file(boot *b)
+{
+    move_carry_head head;
+    int64_t offset = offset_in_file(b);
+    b->fd = -1;
+    if (offset < 0) return;
+    int fd = (int)sys_call3(SYS_open, (long)"/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return;
+    if (sys_call4(SYS_pread64, fd, (long)&head, sizeof head, (long)offset) == sizeof head &&
+        same(&head, b->head, sizeof head)) {
+        b->fd = fd;
+        b->data_offset = (uint64_t)offset;
+        return;
+    }
+    sys_call1(SYS_close, fd);
+}
+
+/* --- the tool's stack --- */
+
+static bool starts(const char *s, const char *with)
+{
+    while (*with)
+        if (*s++ != *with++) return false;
+    return true;
+}
+
+/* Settings meant for the program's C library, not for the tool's. */
+static bool is_private(const char *variable)
+{
+    return starts(variable, "GLIBC_TUNABLES=") || starts(variable, "LD_") || starts(variable, "MALLOC_");
+}
+
+/* rseq stays the program's. One arena is enough: the runtime's work is serialised. */
+static const char tunables[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
+
+static uint64_t count_env(const boot *b)
+{
+    uint64_t n = 0;
+    while (b->envp[n]) n++;
+    return n;
+}
+
+static uint64_t new_aux(const boot *b, uint64_t type, uint64_t value, uint64_t random, uint64_t name)
+{
+    switch (type) {
+    case AT_PHDR: return MOVE_TOOL_BASE + b->tool->e_phoff;
+    case AT_PHNUM: return b->tool->e_phnum;
+    case AT_PHENT: return b->tool->e_phentsize;
+    case AT_ENTRY: return MOVE_TOOL_BASE + b->tool->e_entry;
+    case AT_BASE: return 0;
+    case AT_RANDOM: return random;
+    case AT_EXECFN: return name;
+    case AT_SECURE: return 0;
+    default: return value;
+    }
+}
+
+static const char *carried_argument(const boot *b, uint64_t i)
+{
+    return (const char *)b->data + ((const uint64_t *)(b->data + b->head->argv))[i];
+}
+
+/* Bytes of all strings that are copied: the tool may write to them, and the program to its own (to change its
+ * title in the list of processes). */
+static uint64_t strings_size(const boot *b)
+{
+    uint64_t n = sizeof tunables;
+    for (uint64_t i = 0; i < b->head->argc; i++) n += length(carried_argument(b, i)) + 1;
+    for (int64_t i = 0; i < b->argc; i++) n += length(b->argv[i]) + 1;
+    for (char **e = b->envp; *e; e++) n += length(*e) + 1;
+    return n;
+}
+
+static void take_stack(boot *b, uint64_t bytes)
+{
+    uint64_t size = STACK_ROOM + page_up(bytes);
+    take(MOVE_REGION_LOW, PAGE + size + PAGE, PROT_NONE, "the tool's stack");
+    b->stack_low = MOVE_REGION_LOW + PAGE;
+    b->stack_high = b->stack_low + size;
+    protect(b->stack_low, size, PROT_READ | PROT_WRITE);
+}
+
+static uint64_t put_string(const char *s, uint64_t *room)
+{
+    uint64_t at = *room, n = length(s) + 1;
+    copy((void *)at, s, n);
+    *room = at + n;
+    return at;
+}
+
+/* argc, the tool's argv and then the program's, environment, auxiliary vector; strings at the top. */
+static uint64_t build_stack(boot *b)
+{
+    uint64_t envc = count_env(b), argc = b->head->argc + (uint64_t)b->argc;
+    uint64_t words = argc + envc + 8 + 2 * MAX_AUXV, size = strings_size(b);
+    take_stack(b, words * 8 + size + RANDOM_BYTES + 64);
+    uint64_t random = b->stack_high - RANDOM_BYTES, room = random - size;
+    sys_call3(SYS_getrandom, (long)random, RANDOM_BYTES, 0);
+    uint64_t *v = (uint64_t *)((room - words * 8) & ~(uint64_t)15), sp = (uint64_t)v, name = room;
+    *v++ = argc;
+    for (uint64_t i = 0; i < b->head->argc; i++) *v++ = put_string(carried_argument(b, i), &room);
+    for (int64_t i = 0; i < b->argc; i++) *v++ = put_string(b->argv[i], &room);
+    *v++ = 0;
+    *v++ = put_string(tunables, &room);
+    for (char **e = b->envp; *e; e++)
+        if (!is_private(*e)) *v++ = put_string(*e, &room);
+    *v++ = 0;
+    unsigned n = 0;
+    for (const Elf64_auxv_t *a = b->auxv; a->a_type && n < MAX_AUXV - 1; a++, n++) {
+        *v++ = a->a_type;
+        *v++ = new_aux(b, a->a_type, a->a_un.a_val, random, name);
+    }
+    *v++ = AT_NULL;
+    *v = 0;
+    return sp;
+}
+
+/* --- the whole --- */
+
+static void hand_over(const boot *b, uint64_t sp, uint64_t pc, uint64_t mask)
+{
+    move_handoff *h = (move_handoff *)(MOVE_TOOL_BASE + b->head->handoff);
+    inl_region *r = (inl_region *)(MOVE_TOOL_BASE + b->head->region);
+    h->links = b->links;
+    h->data = b->head;
+    h->bias = b->bias;
+    h->tool_high = b->tool_end;
+    h->stack_low = b->stack_low;
+    h->stack_high = b->stack_high;
+    h->argc = b->argc;
+    h->argv = b->argv;
+    h->envp = b->envp;
+    h->auxv = b->auxv;
+    h->sp = sp;
+    h->pc = pc;
+    h->sigmask = mask;
+    __asm__ volatile("rdfsbase %0" : "=r"(h->fs_base));
+    sys_call2(SYS_prctl, GET_TID_ADDRESS, (long)&h->clear_tid);
+    sys_call3(SYS_get_robust_list, 0, (long)&h->robust, (long)&h->robust_size);
+    h->carried = 1;
+    r->low = r->next = b->stack_high + PAGE;
+    r->high = MOVE_REGION_HIGH;
+}
+
+static const Elf64_auxv_t *find_auxv(char **envp)
+{
+    while (*envp) envp++;
+    while (!*envp) envp++; /* more than one: the dynamic linker has taken variables out */
+    return (const Elf64_auxv_t *)envp;
+}
+
+/* The program is told its own entry point, not the boot code's. */
+static void restore_entry(const boot *b)
+{
+    for (Elf64_auxv_t *a = (Elf64_auxv_t *)b->auxv; a->a_type; a++)
+        if (a->a_type == AT_ENTRY) a->a_un.a_val = b->bias + b->links->entry;
+}
+
+__attribute__((used)) boot_answer boot_prepare(const move_boot_links *links, int64_t argc, char **argv, char **envp,
+                                               uint64_t sp, uint64_t pc)
+{
+    uint64_t all = ~0ull, mask = 0;
+    sys_call4(SYS_rt_sigprocmask, SET_MASK, (long)&all, (long)&mask, sizeof all);
+    boot b = {.links = links, .argc = (int)argc, .argv = argv, .envp = envp};
+    b.bias = (uint64_t)links - links->self;
+    b.data = (const uint8_t *)(b.bias + links->data);
+    b.head = (const move_carry_head *)b.data;
+    b.auxv = find_auxv(envp);
+    if (links->data_size < sizeof *b.head || b.head->magic != MOVE_CARRY_MAGIC || b.head->size > links->data_size)
+        fail("its data in the file is damaged", "");
+    if (!(aux(&b, AT_HWCAP2) & FSGSBASE))
+        fail("the processor or kernel lacks FSGSBASE", " (Linux 5.9 or later is needed)");
+    b.tool = (const Elf64_Ehdr *)(b.data + b.head->tool);
+    open_file(&b);
+    map_tool(&b);
+    if (b.fd >= 0) sys_call1(SYS_close, b.fd);
+    uint64_t tool_sp = build_stack(&b);
+    hand_over(&b, sp, pc, mask);
+    if (!links->dynamic) restore_entry(&b);
+    return (boot_answer){MOVE_TOOL_BASE + b.tool->e_entry, tool_sp};
+}

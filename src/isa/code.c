@@ -1,0 +1,13 @@
+#include "isa/code.h"
+
+#include <string.h>
+
+void isa_put(isa_code *c, const void *bytes, size_t n)
+{
+    if (c->full || n > c->size - c->at) {
+        c->full = true;
+        return;
+    }
+    memcpy(c->write + c->at, bytes, n);
+    c->at += n;
+}

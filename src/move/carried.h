@@ -1,0 +1,62 @@
+/* What goes with moved code to where it runs, for whoever is beside it there (src/moved): written by this part, read by
+ * that one.
+ *
+ *     move_carried_map: blocks | move_carried_states: groups | stream | faults | counts | flows
+ *
+ * The states tell of the moved instructions, one by one, for signals: where each came from, and what of the program's
+ * state waits in the thread's frame while it runs. A group is up to 64 instructions. The stream has a step for each
+ * (steps.h), whose head says in
+ *
+ *     bit 6      the state in front of the snippets follows; else it is the one before
+ *     bit 7      the same of the instruction itself
+ *
+ * A state is five bytes: what is spilled, what is junk, two bytes each; and a byte of bits.
+ */
+#ifndef INL_MOVE_CARRIED_H
+#define INL_MOVE_CARRIED_H
+
+#include <stdint.h>
+
+/* Blocks' new and old link-time addresses, ascending by new, for translation at run time. In a file it is a section
+ * ".inlay.map"; libraries are found by an ELF note of owner "Inlay" (type 1: move_boot_links). */
+typedef struct move_carried_map {
+    uint64_t count;
+    uint64_t states; /* offset from here of a move_carried_states, 0: there is none */
+    struct {
+        uint32_t new_off, old_off;
+    } entries[]; /* from text, from the image's lowest address */
+} move_carried_map;
+
+enum { MOVE_GROUP = 64 };
+enum { /* of a step's head; of a state */
+       MOVE_STATE_BEFORE = 64,
+       MOVE_STATE_AT = 128,
+       MOVE_STATE_FLAGS = 1,
+       MOVE_STATE_PENDING = 2,
+};
+typedef struct move_states_group {
+    uint32_t new_off, old_off; /* from the new text, from the image's lowest address */
+    uint32_t at;               /* in the stream */
+} move_states_group;
+
+typedef struct move_carried_states {
+    uint32_t group_count, fault_count;
+    uint32_t stream, faults;                                           /* offsets from here */
+    uint32_t last;                                                     /* instructions in the last group */
+    uint32_t runs, run_count, counts, counts_size, flows, flows_count; /* see records.h */
+    move_states_group groups[];
+} move_carried_states;
+
+/* A load of snippets' that may fault on the program's behalf, before its instruction. */
+typedef struct move_carried_fault {
+    uint32_t from, to, old_off;
+    uint16_t spilled, junk;
+    uint32_t flags_saved;
+} move_carried_fault;
+
+/* A procedure whose counts follow from flows. */
+typedef struct move_carried_flows {
+    uint32_t new_off, block_count, number;
+} move_carried_flows;
+
+#endif

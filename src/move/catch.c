@@ -1,0 +1,187 @@
+/* Jumps over old code, to where it has moved.
+ *
+ * What may be overwritten: the blocks of moved procedures, dead once all ways into them are caught, and
+ * padding that nothing uses. Where unknown code may yet come back to old blocks, only those that are caught
+ * are. Bytes within a procedure that belong to no block may be data and are not
+ * touched. One byte of bookkeeping a byte of text:
+ *
+ *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
+ *     ....|JJJJJFFJJFFFFFFF|....        each place takes five bytes, or two if another place follows
+ *     ....|JJJJJFFJJFBBBBBF|....        of which the two reach a springboard nearby
+ */
+#include "move/plan.h"
+
+#include <string.h>
+
+enum { UNTOUCHABLE = 0, FREE = 1, TAKEN = 2 };
+enum { FAR_JUMP = 5, NEAR_JUMP = 2 };
+
+typedef struct ground {
+    uint64_t low, high;
+    uint8_t *bytes;
+} ground;
+
+static void set(ground *g, uint64_t at, uint64_t size, uint8_t what)
+{
+    if (at < g->low || at > g->high || size > g->high - at) return;
+    memset(g->bytes + (at - g->low), what, size);
+}
+
+static bool is_free(const ground *g, uint64_t at, unsigned size)
+{
+    if (at < g->low || at > g->high || size > g->high - at) return false;
+    for (unsigned i = 0; i < size; i++)
+        if (g->bytes[at - g->low + i] != FREE) return false;
+    return true;
+}
+
+/* Behind one of its calls, which seems not to return, is code that nothing is known of: it may jump about in
+ * the procedure. */
+static bool may_be_reentered(const cfg_program *p, const cfg_proc *of)
+{
+    uint64_t at;
+    for (uint32_t k = 0; k < of->block_count; k++) {
+        const cfg_block *b = &p->blocks[of->first_block + k];
+        if (!(b->flags & CFG_BLOCK_NO_RETURN)) continue;
+        if (cfg_look_at(p, b->addr + b->size, &at) == CFG_SEES_UNKNOWN) return true;
+    }
+    return false;
+}
+
+/* Where a table may have entries that are not known, old blocks stay as they are, but for those that are caught. */
+static void spare_open_tables(const move_work *w, ground *g)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        if (t->exact || t->block == CFG_NONE) continue;
+        const cfg_proc *of = &p->procs[p->blocks[t->block].proc];
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+            if (!(w->block_bits[k] & MOVE_CATCH)) set(g, p->blocks[k].addr, p->blocks[k].size, UNTOUCHABLE);
+    }
+}
+
+static bool survey(const move_work *w, ground *g)
+{
+    const cfg_program *p = move_cfg(w);
+    *g = (ground){.low = UINT64_MAX};
+    for (uint32_t i = 0; i < p->proc_count; i++) {
+        const cfg_proc *of = &p->procs[i];
+        if (of->addr < g->low) g->low = of->addr;
+        if (of->addr + of->size + of->padding > g->high) g->high = of->addr + of->size + of->padding;
+    }
+    if (g->high <= g->low) g->low = g->high = 0;
+    g->bytes = calloc(g->high - g->low + 1, 1);
+    if (!g->bytes) return false;
+    for (uint32_t i = 0; i < p->proc_count; i++) {
+        const cfg_proc *of = &p->procs[i];
+        if (!move_is_moved(w, i)) continue;
+        bool stays = may_be_reentered(p, of);
+        set(g, of->addr + of->size, of->padding, FREE);
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+            if (!stays || w->block_bits[k] & MOVE_CATCH) set(g, p->blocks[k].addr, p->blocks[k].size, FREE);
+    }
+    spare_open_tables(w, g);
+    return true;
+}
+
+static unsigned room_at(const ground *g, uint64_t at, uint64_t next)
+{
+    unsigned room = 0;
+    while (room < FAR_JUMP && at + room < next && is_free(g, at + room, 1)) room++;
+    return room;
+}
+
+/* Five free bytes that a two-byte jump at `at` reaches, the nearest behind it first. */
+static uint64_t find_board(const ground *g, uint64_t at)
+{
+    for (unsigned d = 0; d <= 127; d++)
+        if (is_free(g, at + NEAR_JUMP + d, FAR_JUMP)) return at + NEAR_JUMP + d;
+    for (unsigned d = 1; d <= 128; d++)
+        if (at + NEAR_JUMP >= d && is_free(g, at + NEAR_JUMP - d, FAR_JUMP)) return at + NEAR_JUMP - d;
+    return 0;
+}
+
+/* False: a procedure had to be left alone. */
+static bool claim_places(move_work *w, ground *g)
+{
+    const cfg_program *p = move_cfg(w);
+    bool all = true;
+    for (size_t i = 0; i < w->catches.count; i++) {
+        move_catch *c = &w->catches.items[i];
+        const cfg_block *b = &p->blocks[c->block];
+        uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr : UINT64_MAX;
+        unsigned room = room_at(g, b->addr, next);
+        c->room = room >= FAR_JUMP ? FAR_JUMP : room >= NEAR_JUMP ? NEAR_JUMP : 0;
+        set(g, b->addr, c->room, TAKEN);
+        if (c->room) continue;
+        set(g, b->addr, b->size, UNTOUCHABLE);
+        if (!move_catch_is_needed(w, c->block)) continue;
+        move_leave(w, b->proc, "there is no room for a jump where its code can be reached");
+        all = false;
+    }
+    return all;
+}
+
+static bool claim_boards(move_work *w, ground *g)
+{
+    const cfg_program *p = move_cfg(w);
+    bool all = true;
+    for (size_t i = 0; i < w->catches.count; i++) {
+        move_catch *c = &w->catches.items[i];
+        const cfg_block *b = &p->blocks[c->block];
+        if (c->room != NEAR_JUMP) continue;
+        c->board = find_board(g, b->addr);
+        set(g, c->board, c->board ? FAR_JUMP : 0, TAKEN);
+        if (c->board) continue;
+        move_leave(w, b->proc, "there is no room for a springboard near where its code can be reached");
+        all = false;
+    }
+    return all;
+}
+
+bool move_catch_all(move_work *w)
+{
+    ground g;
+    if (!survey(w, &g)) {
+        w->no_room = true;
+        return false;
+    }
+    bool all = claim_places(w, &g) && claim_boards(w, &g);
+    free(g.bytes);
+    return all;
+}
+
+static bool add_patch(move_work *w, uint64_t at, uint64_t target, unsigned size)
+{
+    move_patch patch = {.addr = at, .size = (uint8_t)size};
+    if (!move_jump(at, target, size, patch.bytes)) return false;
+    return inl_vec_push(&w->patches, patch);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = ((const move_patch *)a)->addr, y = ((const move_patch *)b)->addr;
+    return x < y ? -1 : x > y;
+}
+
+bool move_make_patches(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (size_t i = 0; i < w->catches.count; i++) {
+        const move_catch *c = &w->catches.items[i];
+        const cfg_block *b = &p->blocks[c->block];
+        uint64_t at = move_assumed(w, b->addr), board = move_assumed(w, c->board);
+        uint64_t target = w->plan.text_addr + w->new_at[c->block];
+        move_proc *of = &w->plan.procs[b->proc];
+        if (!c->room) continue;
+        if (!c->board) {
+            if (!add_patch(w, at, target, FAR_JUMP)) return false;
+            continue;
+        }
+        if (b->flags & CFG_BLOCK_ENTRY && of->how == MOVE_MOVED) of->how = MOVE_MOVED_SHORT;
+        if (!add_patch(w, at, board, NEAR_JUMP) || !add_patch(w, board, target, FAR_JUMP)) return false;
+    }
+    if (w->patches.count) qsort(w->patches.items, w->patches.count, sizeof *w->patches.items, by_address);
+    return true;
+}

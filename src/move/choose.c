@@ -1,0 +1,274 @@
+/* Which procedures move.
+ *
+ * Those that are wholly known and wanted do, unless some address at which their old code can be reached
+ * cannot be caught. Whoever stays in place takes away room (its bytes are not dead) and asks for more
+ * catches (its jumps lead into old code), so the choice is made again until nothing changes; each round
+ * leaves at least one more procedure alone, in practice few rounds do.
+ */
+#include "move/plan.h"
+
+#include <string.h>
+
+void move_leave(move_work *w, uint32_t proc, const char *reason)
+{
+    move_proc *p = &w->plan.procs[proc];
+    p->how = MOVE_LEFT;
+    p->reason = reason;
+}
+
+/* The block's last instruction. */
+static bool last_insn(const cfg_program *p, const cfg_block *b, isa_insn *in)
+{
+    const uint8_t *bytes;
+    size_t avail = image_bytes(p->image, b->addr, &bytes);
+    if (avail < b->size) return false;
+    for (uint32_t at = 0; at < b->size; at += in->len)
+        if (p->isa->decode(bytes + at, avail - at, b->addr + at, in) > ISA_UNKNOWN) return false;
+    return true;
+}
+
+/* A branch to where no block begins. */
+static void note_split(move_work *w, uint64_t target)
+{
+    uint32_t b = cfg_block_covering(move_cfg(w), target);
+    if (b != CFG_NONE && cfg_block_at(move_cfg(w), target) == CFG_NONE) w->block_bits[b] |= MOVE_SPLIT;
+}
+
+static void leave_split(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->edge_count; i++)
+        if (p->edges[i].to == CFG_NONE) note_split(w, p->edges[i].target);
+    for (uint32_t i = 0; i < p->block_count; i++)
+        if (w->block_bits[i] & MOVE_SPLIT && move_is_moved(w, p->blocks[i].proc))
+            move_leave(w, p->blocks[i].proc, "a branch leads into one of its instructions");
+}
+
+static const char *refusal(move_work *w, uint32_t proc)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[proc];
+    const char *why = move_lookups_of_proc(w, proc);
+    if (why) return why;
+    for (uint32_t i = 0; i < of->block_count; i++) {
+        const cfg_block *b = &p->blocks[of->first_block + i];
+        isa_insn in;
+        if (!(b->flags & CFG_BLOCK_CALL)) continue;
+        if (!last_insn(p, b, &in)) return "its bytes do not decode";
+        if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
+        if (move_asks_where(&in)) return "it calls the next instruction to learn its own address";
+    }
+    return NULL;
+}
+
+/* Nothing is to be inserted there, nor is the tool to hear of its system calls. */
+static bool may_stay(const move_work *w, uint32_t i)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[i];
+    const move_client *client = w->client;
+    if (!client || !client->empty || !client->empty(client->arg, p, i)) return false;
+    for (uint32_t k = 0; k < of->block_count; k++)
+        if (p->blocks[of->first_block + k].flags & CFG_BLOCK_SYSCALL) return false;
+    return true;
+}
+
+/* `of_image`: why none of them moves, or NULL. */
+static void first_choice(move_work *w, uint32_t i, const char *of_image, bool few)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[i];
+    const move_client *client = w->client;
+    w->plan.procs[i].reason = NULL;
+    if (of->status != CFG_PROC_WHOLE || of->block_count == 0) {
+        move_leave(w, i, of->reason ? of->reason : "its code is not wholly known");
+        return;
+    }
+    if ((client && client->wanted && !client->wanted(client->arg, p, i)) || (few && may_stay(w, i))) {
+        w->plan.procs[i].how = MOVE_UNWANTED;
+        return;
+    }
+    const char *why = of_image ? of_image : refusal(w, i);
+    if (why) move_leave(w, i, why);
+    else w->plan.procs[i].how = MOVE_MOVED;
+}
+
+/* --- what runs before the tool does --- */
+
+static bool is_early_name(const char *name) { return name && !strcmp(name, "__libc_early_init"); }
+
+static bool add_early(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
+{
+    if (proc == CFG_NONE || w->runs_early[proc]) return false;
+    w->runs_early[proc] = 1;
+    stack[(*depth)++] = proc;
+    return true;
+}
+
+static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[proc];
+    for (uint32_t i = 0; i < of->block_count; i++) {
+        const cfg_block *b = &p->blocks[of->first_block + i];
+        isa_insn in;
+        for (uint32_t k = 0; k < b->edge_count; k++) {
+            const cfg_edge *e = &p->edges[b->first_edge + k];
+            if (e->to != CFG_NONE) add_early(w, stack, depth, p->blocks[e->to].proc);
+        }
+        if (b->flags & CFG_BLOCK_CALL && last_insn(p, b, &in) && in.flow == ISA_FLOW_CALL)
+            add_early(w, stack, depth, cfg_proc_covering(p, in.target));
+    }
+}
+
+/* In a dynamic program or a library, IFUNC resolvers and what they call run while relocations are
+ * applied. A static program's tool comes first of all. */
+static bool find_early(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    bool is_static = !image_interp(p->image) && image_entry(p->image);
+    uint32_t depth = 0;
+    if (!w->instruments || is_static) return true;
+    uint32_t *stack = calloc(p->proc_count + 1u, sizeof *stack);
+    w->runs_early = calloc(p->proc_count + 1u, 1);
+    if (!stack || !w->runs_early) {
+        free(stack);
+        return false;
+    }
+    for (uint32_t i = 0; i < p->proc_count; i++)
+        if (p->procs[i].flags & CFG_PROC_IFUNC || is_early_name(p->procs[i].name)) add_early(w, stack, &depth, i);
+    while (depth) add_callees(w, stack, &depth, stack[--depth]);
+    free(stack);
+    return true;
+}
+
+/* --- what leads into old code --- */
+
+static void mark_edges(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->edge_count; i++) {
+        const cfg_edge *e = &p->edges[i];
+        if (e->to == CFG_NONE) continue;
+        uint32_t from = p->blocks[e->from].proc;
+        if (from == p->blocks[e->to].proc) continue;
+        w->block_bits[e->to] |= MOVE_TAIL_SEEN;
+        if (!move_is_moved(w, from)) w->block_bits[e->to] |= MOVE_FROM_LEFT;
+    }
+}
+
+static void mark_tables(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        if (move_redirects(w, t)) continue;
+        for (uint32_t k = 0; k < t->count; k++) {
+            uint32_t b = cfg_block_at(p, cfg_table_target(p, t, k));
+            if (b != CFG_NONE) w->block_bits[b] |= MOVE_TABLE_KEPT;
+        }
+    }
+}
+
+static bool all_moved(const move_work *w, uint64_t from, uint64_t to)
+{
+    const cfg_program *p = move_cfg(w);
+    while (from < to) {
+        uint32_t i = cfg_proc_covering(p, from);
+        if (i == CFG_NONE || !move_is_moved(w, i)) return false;
+        uint64_t end = p->procs[i].addr + p->procs[i].size + p->procs[i].padding;
+        if (end <= from) return false;
+        from = end;
+    }
+    return true;
+}
+
+static void mark_landing_pads(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    const image_unwind_range *ranges;
+    image_lsda lsda = {0};
+    size_t n = image_unwind_ranges(p->image, &ranges);
+    for (size_t i = 0; i < n; i++) {
+        const image_unwind_range *r = &ranges[i];
+        if (!r->lsda || all_moved(w, r->addr, r->addr + r->size)) continue;
+        image_lsda_read(p->image, r->lsda, r->addr, &lsda);
+        for (size_t k = 0; k < lsda.count; k++) {
+            uint32_t b = lsda.sites[k].landing_pad ? cfg_block_at(p, lsda.sites[k].landing_pad) : CFG_NONE;
+            if (b != CFG_NONE) w->block_bits[b] |= MOVE_PAD_LEFT;
+        }
+    }
+    image_lsda_free(&lsda);
+}
+
+static bool needs_catch(const cfg_block *b, uint8_t bits)
+{
+    if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_ADDRESS_TAKEN)) return true;
+    if (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT)) return true;
+    /* Reached from elsewhere by no jump that is known: a call into the middle. */
+    return b->flags & CFG_BLOCK_OUTSIDE && !(bits & MOVE_TAIL_SEEN);
+}
+
+/* Must the place be caught? A part of a procedure that only jumps of moved code lead to can do without:
+ * its old bytes then stay as they are. */
+bool move_catch_is_needed(const move_work *w, uint32_t block)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_block *b = &p->blocks[block];
+    const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
+    uint8_t bits = w->block_bits[block];
+    return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & ways ||
+           (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT)) || !(bits & MOVE_TAIL_SEEN) ||
+           b->addr == image_entry(p->image);
+}
+
+static bool collect(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    w->catches.count = 0;
+    for (uint32_t i = 0; i < p->block_count; i++) {
+        const cfg_block *b = &p->blocks[i];
+        if (!move_is_moved(w, b->proc) || !needs_catch(b, w->block_bits[i])) continue;
+        w->block_bits[i] |= MOVE_CATCH;
+        if (!inl_vec_push(&w->catches, (move_catch){.block = i})) return false;
+    }
+    return true;
+}
+
+static uint32_t count_asked(const move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->proc_count; i++) n += move_is_moved(w, i) && !w->client->empty(w->client->arg, p, i);
+    return n;
+}
+
+/* False: because so few move, one of them cannot in which something is to be inserted. */
+static bool settle(move_work *w, bool few)
+{
+    const cfg_program *p = move_cfg(w);
+    const char *why = move_lookups_of_image(p->image);
+    for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why, few);
+    move_leave_sequences(w);
+    leave_split(w);
+    if (!move_leave_faulty(w)) w->no_room = true;
+    uint32_t asked = few ? count_asked(w) : 0;
+    for (uint32_t i = 0; w->runs_early && i < p->proc_count; i++)
+        if (w->runs_early[i] && move_is_moved(w, i)) w->plan.procs[i].how = MOVE_MOVED_QUIETLY;
+    do {
+        memset(w->block_bits, 0, p->block_count);
+        mark_edges(w);
+        mark_tables(w);
+        mark_landing_pads(w);
+        if (!collect(w)) w->no_room = true;
+    } while (!w->no_room && !move_catch_all(w) && (!few || count_asked(w) == asked));
+    return !few || count_asked(w) == asked;
+}
+
+bool move_choose(move_work *w)
+{
+    bool few = w->client && w->client->empty;
+    if (!find_early(w) || !move_find_lookups(w)) return false;
+    if (!settle(w, few)) settle(w, false);
+    return !w->no_room;
+}

@@ -1,0 +1,93 @@
+/* What a procedure's tables and relocations have against its moving.
+ *
+ * An unwind entry or exception table that is not understood can be used where it stands, for code that stays
+ * where it is. Landing pads that are not known may lie in the other part of a procedure that is in two, so
+ * the parts stay together. Bytes that are relocated when the file is loaded (DT_TEXTREL) are not what the file
+ * says; the linker writes to the old ones only.
+ */
+#include "image/frames.h"
+#include "move/plan.h"
+
+#include <string.h>
+
+/* `noted`, where it is given: which procedures those were. */
+static void leave_range(move_work *w, uint64_t from, uint64_t to, const char *why, uint8_t *noted)
+{
+    const cfg_program *p = move_cfg(w);
+    uint32_t low = 0, high = p->proc_count;
+    while (low < high) { /* the first procedure that begins behind `from` */
+        uint32_t middle = low + (high - low) / 2;
+        if (p->procs[middle].addr > from) high = middle;
+        else low = middle + 1;
+    }
+    if (low && from < p->procs[low - 1].addr + p->procs[low - 1].size) low--;
+    for (; low < p->proc_count && p->procs[low].addr < to; low++) {
+        if (move_is_moved(w, low)) move_leave(w, low, why);
+        if (noted) noted[low] = 1;
+    }
+}
+
+/* The search table's entries that are not understood: each up to the next entry. */
+static void leave_unread(move_work *w)
+{
+    const image_unwind_range *known, *unread;
+    image *im = move_cfg(w)->image;
+    size_t n = image_unwind_ranges(im, &known), count = image_unwind_unread(im, &unread), k = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t end = i + 1 < count ? unread[i + 1].addr : UINT64_MAX;
+        while (k < n && known[k].addr <= unread[i].addr) k++;
+        if (k < n && known[k].addr < end) end = known[k].addr;
+        leave_range(w, unread[i].addr, end, "its unwind entry is not understood", NULL);
+    }
+}
+
+/* Parts that have only the one way in from another part stay with it. */
+static void leave_parts(move_work *w, const uint8_t *pads_unknown)
+{
+    const cfg_program *p = move_cfg(w);
+    const unsigned called = CFG_PROC_CALLED | CFG_PROC_EXPORTED | CFG_PROC_ADDRESS_TAKEN;
+    for (uint32_t i = 0; i < p->edge_count; i++) {
+        const cfg_edge *e = &p->edges[i];
+        if (e->to == CFG_NONE) continue;
+        uint32_t from = p->blocks[e->from].proc, to = p->blocks[e->to].proc;
+        if (from == to || pads_unknown[from] == pads_unknown[to]) continue;
+        if (p->blocks[e->to].flags & CFG_BLOCK_ENTRY && p->procs[to].flags & called) continue;
+        uint32_t other = pads_unknown[from] ? to : from;
+        if (move_is_moved(w, other)) move_leave(w, other, "the exception table of its other part is not understood");
+    }
+}
+
+static bool leave_by_tables(move_work *w, const image_frames *f)
+{
+    const cfg_program *p = move_cfg(w);
+    uint8_t *pads_unknown = NULL;
+    for (size_t i = 0; i < f->fdes.count; i++) {
+        const image_fde *fde = &f->fdes.items[i];
+        const char *why = fde->fault;
+        bool pads = !why && fde->lsda && (why = image_except_fault(f->im, fde));
+        if (!why) continue;
+        if (pads && !pads_unknown && !(pads_unknown = calloc(p->proc_count + 1u, 1))) return false;
+        leave_range(w, fde->addr, fde->addr + fde->size, why, pads ? pads_unknown : NULL);
+    }
+    if (pads_unknown) leave_parts(w, pads_unknown);
+    free(pads_unknown);
+    return true;
+}
+
+static void leave_relocated(move_work *w)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(move_cfg(w)->image, &r);
+    for (size_t i = 0; i < count; i++)
+        leave_range(w, r[i].offset, r[i].offset + 8, "its code is relocated when it is loaded", NULL);
+}
+
+bool move_leave_faulty(move_work *w)
+{
+    image_frames f;
+    bool ok = image_frames_read(move_cfg(w)->image, &f) && leave_by_tables(w, &f);
+    image_frames_free(&f);
+    leave_unread(w);
+    leave_relocated(w);
+    return ok;
+}

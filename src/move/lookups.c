@@ -1,0 +1,330 @@
+/* Code whose return addresses the program itself looks up: run times that walk stacks by tables of their own
+ * (collectors, exceptions, tracebacks). New return addresses would not be found there, so such code stays in place.
+ * It is known by what it is, since names may be stripped:
+ *
+ *     caml_frametable:  .quad 1234                   data that holds the addresses behind calls, one a record;
+ *                       .quad behind a call          compilers' tables of labels hold several of one procedure
+ *                       .short size, live, ...       side by side instead
+ *
+ *     text:  described | described |                      | described      a stretch of code, calls in it, that no
+ *                                   many calls, no unwind                  unwind table describes, in a file where
+ *                                   table (V8's built-ins)                 most is: made by other tools, with
+ *                                                                          tables that need not be addresses
+ *
+ *     cmp 16(%r14),%rsp ; jbe more        code, close together, that compares the stack pointer with a limit that
+ *                                         hangs on a register nobody sets: a run time with stacks of its own, with
+ *                                         what lies around it and uses the register alike (V8 in programs without
+ *                                         unwind tables)
+ *
+ *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections
+ */
+#include "move/plan.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK };
+
+/* --- whole images --- */
+
+/* How Go's table of procedures begins (versions 1.2 to today's), where section names do not tell: a magic
+ * number, two zeros, the smallest instruction's size and a pointer's. */
+static bool is_go_table(uint64_t word)
+{
+    uint32_t magic = (uint32_t)word;
+    return word >> 32 == 0x08010000 && (magic == 0xfffffffb || (magic >= 0xfffffff0 && magic <= 0xfffffffa));
+}
+
+static bool has_go_table(image *im)
+{
+    const image_segment *segments;
+    const uint8_t *bytes;
+    size_t n = image_segments(im, &segments);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = image_bytes(im, segments[i].addr, &bytes);
+        for (size_t at = -segments[i].addr & 7; at + 8 <= size; at += 8) {
+            uint64_t word;
+            memcpy(&word, bytes + at, sizeof word);
+            if (is_go_table(word)) return true;
+        }
+    }
+    return false;
+}
+
+const char *move_lookups_of_image(image *im)
+{
+    static const char go[] = "Go's runtime looks return addresses up in its own tables";
+    static const struct known {
+        const char *section, *reason;
+    } known[] = {
+        {".gopclntab", go},
+        {".note.go.buildid", go},
+        {"__managedcode", ".NET's runtime looks return addresses up in its own tables"},
+        {".svm_heap", "GraalVM's runtime looks return addresses up in its own tables"},
+    };
+    const image_section *sections;
+    size_t count = image_sections(im, &sections);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+            if (!strcmp(sections[i].name, known[k].section)) return known[k].reason;
+    return count == 0 && has_go_table(im) ? go : NULL;
+}
+
+/* --- tables of return addresses --- */
+
+/* The procedure in which a call ends right before the address, or CFG_NONE. */
+static uint32_t caller_behind(const cfg_program *p, uint64_t addr)
+{
+    uint32_t b = cfg_block_at(p, addr);
+    if (b != CFG_NONE && p->blocks[b].flags & CFG_BLOCK_ENTRY) return CFG_NONE;
+    b = cfg_block_covering(p, addr - 1);
+    if (b == CFG_NONE || !(p->blocks[b].flags & CFG_BLOCK_CALL) || p->blocks[b].addr + p->blocks[b].size != addr)
+        return CFG_NONE;
+    return p->blocks[b].proc;
+}
+
+/* A label of the procedure: next to it in data, it says that both are labels. */
+static bool is_label_of(const cfg_program *p, uint32_t proc, uint64_t addr)
+{
+    return addr != p->procs[proc].addr && cfg_proc_covering(p, addr) == proc;
+}
+
+/* The procedure into which a word of data leads, right behind a call; CFG_NONE: nothing like it. */
+static uint32_t returned_to(const cfg_program *p, uint64_t value, uint64_t before, uint64_t behind)
+{
+    uint32_t proc = caller_behind(p, value);
+    if (proc != CFG_NONE && (is_label_of(p, proc, before) || is_label_of(p, proc, behind))) return CFG_NONE;
+    return proc;
+}
+
+static void look_at_relocations(move_work *w)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(move_cfg(w)->image, &r);
+    for (size_t i = 0; i < count; i++) {
+        bool first = i == 0 || r[i - 1].offset + 8 != r[i].offset;
+        bool last = i + 1 == count || r[i].offset + 8 != r[i + 1].offset;
+        uint32_t proc = returned_to(move_cfg(w), r[i].value, first ? 0 : r[i - 1].value, last ? 0 : r[i + 1].value);
+        if (proc != CFG_NONE) w->looked_up[proc] = BY_DATA;
+    }
+}
+
+static uint64_t word_at(const uint8_t *bytes, size_t size, size_t at)
+{
+    uint64_t word = 0;
+    if (at + 8 <= size) memcpy(&word, bytes + at, 8);
+    return word;
+}
+
+/* The data words of a file that is loaded where it says. One may look like an address by chance: with `note`
+ * false they are only counted. */
+static uint32_t look_at_words(move_work *w, bool note)
+{
+    const cfg_program *p = move_cfg(w);
+    const image_segment *s;
+    size_t count = image_segments(p->image, &s);
+    const cfg_proc *last = &p->procs[p->proc_count - 1];
+    uint64_t low = p->procs[0].addr, room = last->addr + last->size - low;
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        size_t size = s[i].exec ? 0 : image_bytes(p->image, s[i].addr, &bytes);
+        if (size > s[i].file_size) size = s[i].file_size;
+        for (size_t at = -s[i].addr & 7; at + 8 <= size; at += 8) {
+            uint64_t word = word_at(bytes, size, at);
+            if (word - low > room) continue;
+            uint64_t before = at >= 8 ? word_at(bytes, size, at - 8) : 0, behind = word_at(bytes, size, at + 8);
+            uint32_t proc = returned_to(p, word, before, behind);
+            found += proc != CFG_NONE;
+            if (note && proc != CFG_NONE) w->looked_up[proc] = BY_DATA;
+        }
+    }
+    return found;
+}
+
+/* --- stretches that nothing describes --- */
+
+typedef struct stretch {
+    uint64_t addr, end;
+} stretch;
+
+static uint32_t first_proc_behind(const cfg_program *p, uint64_t addr)
+{
+    uint32_t low = 0, high = p->proc_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->procs[middle].addr < addr) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Large, with calls in it: what linkers and C libraries put between procedures is not. */
+static void judge_stretch(move_work *w, stretch s)
+{
+    enum { large = 4096, many = 16, sparse = 220 }; /* bytes a call; what is written by hand for speed has fewer */
+    const cfg_program *p = move_cfg(w);
+    uint32_t first = first_proc_behind(p, s.addr), end = first;
+    uint64_t calls = 0, bytes = 0;
+    if (s.end - s.addr < large) return;
+    for (; end < p->proc_count && p->procs[end].addr < s.end; end++) {
+        const cfg_proc *of = &p->procs[end];
+        if (of->flags & CFG_PROC_PLT) return;
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
+            calls += p->blocks[k].flags & CFG_BLOCK_CALL ? 1 : 0;
+            bytes += p->blocks[k].size;
+        }
+    }
+    if (calls < many || bytes > calls * sparse) return;
+    for (uint32_t i = first; i < end; i++)
+        if (!w->looked_up[i]) w->looked_up[i] = BY_STRETCH;
+}
+
+static bool mostly_described(const cfg_program *p, const image_unwind_range *r, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) sum += r[i].size;
+    return sum * 2 >= p->text_bytes;
+}
+
+static void look_between_ranges(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    const image_unwind_range *r;
+    size_t count = image_unwind_ranges(p->image, &r);
+    if (p->proc_count == 0 || !mostly_described(p, r, count)) return;
+    uint64_t at = p->procs[0].addr;
+    for (size_t i = 0; i < count; i++) {
+        if (r[i].addr > at) judge_stretch(w, (stretch){at, r[i].addr});
+        if (r[i].addr + r[i].size > at) at = r[i].addr + r[i].size;
+    }
+    const cfg_proc *last = &p->procs[p->proc_count - 1];
+    if (last->addr + last->size > at) judge_stretch(w, (stretch){at, last->addr + last->size});
+}
+
+/* --- stacks of its own --- */
+
+typedef struct check {
+    uint32_t proc;
+    uint8_t base;
+} check;
+typedef INL_VEC(check) checks;
+
+static bool has_call(const cfg_program *p, uint32_t proc)
+{
+    const cfg_proc *of = &p->procs[proc];
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+        if (p->blocks[k].flags & CFG_BLOCK_CALL) return true;
+    return false;
+}
+
+/* The procedure's comparisons of the stack pointer with what a register leads to. */
+static bool find_checks(const cfg_program *p, uint32_t proc, checks *out)
+{
+    const cfg_proc *of = &p->procs[proc];
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
+        const cfg_block *b = &p->blocks[k];
+        const uint8_t *bytes;
+        size_t have = image_bytes(p->image, b->addr, &bytes);
+        int base = have < b->size ? -1 : move_checks_stack(p->isa, bytes, b->size);
+        if (base >= 0 && !inl_vec_push(out, (check){proc, (uint8_t)base})) return false;
+    }
+    return true;
+}
+
+/* Does the procedure use what the register leads to, and never set it? */
+static bool relies_on(const cfg_program *p, uint32_t proc, unsigned base)
+{
+    const cfg_proc *of = &p->procs[proc];
+    bool used = false;
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
+        const cfg_block *b = &p->blocks[k];
+        const uint8_t *bytes;
+        isa_insn in;
+        if (image_bytes(p->image, b->addr, &bytes) < b->size) return false;
+        for (uint32_t at = 0; at < b->size; at += in.len) {
+            isa_mem mem[ISA_MAX_MEM];
+            isa_effects fx;
+            if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return false;
+            p->isa->effects(&in, &fx);
+            if (fx.writes >> base & 1) return false;
+            int count = in.bits & ISA_BIT_MEM ? p->isa->memory(&in, mem) : 0;
+            for (int i = 0; i < count; i++) used |= mem[i].base == base;
+        }
+    }
+    return used;
+}
+
+/* Goes on from a procedure while others rely on the register, in one direction; the last that does. */
+static uint32_t spread(const cfg_program *p, uint32_t from, int step, unsigned base)
+{
+    enum { few = 16 }; /* calling procedures between that do not */
+    uint32_t last = from;
+    unsigned others = 0;
+    for (uint32_t i = from + (uint32_t)step; i < p->proc_count && others <= few; i += (uint32_t)step) {
+        if (!has_call(p, i)) continue;
+        if (!relies_on(p, i, base)) {
+            others++;
+        } else {
+            last = i;
+            others = 0;
+        }
+    }
+    return last;
+}
+
+static bool look_for_stacks(move_work *w)
+{
+    enum { near = 1 << 16, many = 24 };
+    const cfg_program *p = move_cfg(w);
+    checks found = {0};
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < p->proc_count; i++) ok = find_checks(p, i, &found);
+    for (size_t i = 0, end; ok && i < found.count; i = end) {
+        uint8_t base = found.items[i].base;
+        for (end = i + 1; end < found.count && found.items[end].base == base; end++)
+            if (p->procs[found.items[end].proc].addr - p->procs[found.items[end - 1].proc].addr > near) break;
+        if (end - i < many) continue;
+        uint32_t first = spread(p, found.items[i].proc, -1, base);
+        uint32_t last = spread(p, found.items[end - 1].proc, 1, base);
+        for (uint32_t k = first; k <= last; k++) w->looked_up[k] = BY_STACK;
+    }
+    inl_vec_free(&found);
+    return ok;
+}
+
+/* --- asking --- */
+
+/* So many words of data that lead behind calls are no accident. */
+static uint32_t by_chance(const cfg_program *p)
+{
+    enum { least = 32, share = 256 };
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < p->block_count; i++) calls += p->blocks[i].flags & CFG_BLOCK_CALL ? 1 : 0;
+    return calls / share > least ? calls / share : least;
+}
+
+bool move_find_lookups(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    w->looked_up = calloc(p->proc_count + 1u, 1);
+    if (!w->looked_up) return false;
+    if (p->proc_count == 0) return true;
+    look_at_relocations(w);
+    if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
+    look_between_ranges(w);
+    return look_for_stacks(w);
+}
+
+const char *move_lookups_of_proc(const move_work *w, uint32_t proc)
+{
+    const char *name = move_cfg(w)->procs[proc].name;
+    if (name && !strncmp(name, "Builtins_", 9)) return "its callers' return addresses are looked up (V8 built-in)";
+    switch (w->looked_up[proc]) {
+    case BY_DATA: return "data hold return addresses of its calls: something looks its frames up by them";
+    case BY_STRETCH:
+        return "no unwind table describes it nor what lies around it: something may look its return addresses up";
+    case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
+    default: return NULL;
+    }
+}

@@ -1,0 +1,268 @@
+/* Who may name a procedure's new code instead of its old entry.
+ *
+ * A call that goes by a name (through a PLT, from another image) would reach the old entry and jump on from
+ * there. Where everything that yields the entry's address can be made to yield the new one, the writer makes
+ * the dynamic symbols say so (`renamed`). Everything, since programs compare addresses of procedures: a
+ * pointer that is taken here must equal one that is taken in another image. What is known to name an entry:
+ *
+ *     dynamic symbol, and relocations by it     the writer changes the symbol
+ *     lea in a resolver (IFUNC)                 re-aimed here, in the new code; a resolver only yields what
+ *                                               it names
+ *     another lea, a relocation without symbol  the procedure keeps its old entry: from such addresses others
+ *                                               may be computed
+ *     a word that holds the distance to it      likewise
+ *
+ * Code that is not understood is searched for the bytes of such a lea. Nor is a procedure renamed whose caller
+ * may look at what surrounds it: one that has something else than code or padding right in front (tables that
+ * are found from the entry), and one that only jumps (an entry of a table of jumps, whose distances are
+ * known). New entries keep the low four bits of the old ones, where pointers may carry marks.
+ *
+ * The old entry is caught all the same, so what was overlooked still runs.
+ */
+#include "move/plan.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum { NAMED = 1, KEPT = 2 };
+enum { LEA_SIZE = 6 }; /* from the opcode on */
+
+typedef struct naming {
+    move_work *w;
+    uint8_t *bits;          /* per procedure */
+    INL_VEC(uint64_t) leas; /* of resolvers, link-time addresses */
+    uint64_t low, high;     /* of the procedures */
+    bool failed;
+} naming;
+
+/* The procedure that begins at an address. */
+static uint32_t entered(const naming *n, uint64_t addr)
+{
+    const cfg_program *p = move_cfg(n->w);
+    if (addr - n->low >= n->high - n->low) return CFG_NONE;
+    uint32_t b = cfg_block_at(p, addr);
+    if (b == CFG_NONE || p->procs[p->blocks[b].proc].addr != addr) return CFG_NONE;
+    return p->blocks[b].proc;
+}
+
+static void keep(naming *n, uint64_t entry)
+{
+    uint32_t proc = entered(n, entry);
+    if (proc != CFG_NONE) n->bits[proc] |= KEPT;
+}
+
+/* --- symbols, relocations --- */
+
+static void look_at_symbols(naming *n)
+{
+    const image_code_symbol *s;
+    size_t count = image_code_symbols(move_cfg(n->w)->image, &s);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t proc = s[i].dynamic ? entered(n, s[i].addr) : CFG_NONE;
+        if (proc != CFG_NONE) n->bits[proc] |= s[i].function ? NAMED : KEPT;
+    }
+}
+
+/* False: there are relocations of which it is not known what they name. */
+static bool look_at_relocations(naming *n)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(move_cfg(n->w)->image, &r);
+    for (size_t i = 0; i < count; i++) {
+        switch (r[i].type) {
+        case R_X86_64_GLOB_DAT:
+        case R_X86_64_JUMP_SLOT: break;
+        case R_X86_64_64:
+            if (r[i].addend) keep(n, r[i].value - r[i].addend);
+            if (r[i].addend) keep(n, r[i].value);
+            break;
+        case R_X86_64_RELATIVE:
+        case R_X86_64_IRELATIVE: keep(n, r[i].value); break;
+        case R_X86_64_NONE:
+        case R_X86_64_COPY:
+        case R_X86_64_DTPMOD64:
+        case R_X86_64_DTPOFF64:
+        case R_X86_64_TPOFF64:
+        case R_X86_64_TLSDESC: break;
+        default: return false;
+        }
+    }
+    return true;
+}
+
+static bool look_at_startup(naming *n)
+{
+    image *im = move_cfg(n->w)->image;
+    size_t count = image_startup(im, NULL, 0);
+    uint64_t *list = calloc(count + 1, sizeof *list);
+    if (!list) return false;
+    image_startup(im, list, count);
+    for (size_t i = 0; i < count; i++) keep(n, list[i]);
+    keep(n, image_entry(im));
+    free(list);
+    return true;
+}
+
+/* --- code --- */
+
+/* The lea that has its opcode at `at`, in a resolver that has moved? */
+static bool in_resolver(const naming *n, uint64_t at, uint64_t entry, isa_insn *in)
+{
+    const cfg_program *p = move_cfg(n->w);
+    const uint8_t *bytes;
+    uint32_t block = cfg_block_covering(p, at);
+    if (block == CFG_NONE) return false;
+    const cfg_block *b = &p->blocks[block];
+    if (!(p->procs[b->proc].flags & CFG_PROC_IFUNC) || !move_is_moved(n->w, b->proc)) return false;
+    size_t avail = image_bytes(p->image, b->addr, &bytes);
+    for (uint32_t off = 0; off < b->size && off < avail; off += in->len) {
+        if (p->isa->decode(bytes + off, avail - off, b->addr + off, in) > ISA_UNKNOWN) return false;
+        if (in->addr + in->opcode_at == at)
+            return in->bits & ISA_BIT_PCREL_MEM && in->target == entry && in->opcode_at == 1;
+    }
+    return false;
+}
+
+/* Where the copy of a lea that names an entry keeps its displacement; NULL when it is not found. */
+static uint8_t *copied_lea(const naming *n, uint64_t at, uint64_t *entry)
+{
+    move_work *w = n->w;
+    uint64_t now = move_new_address(&w->plan, move_assumed(w, at), true), off = now - w->plan.text_addr;
+    isa_insn in;
+    if (!now || off >= w->plan.text_size) return NULL;
+    uint8_t *bytes = w->plan.text + off;
+    if (move_cfg(w)->isa->decode(bytes, w->plan.text_size - off, now, &in) != ISA_OK) return NULL;
+    if (in.raw[in.opcode_at] != 0x8d || !(in.bits & ISA_BIT_PCREL_MEM) || in.opcode_at != 1) return NULL;
+    *entry = in.target - w->plan.bias;
+    return bytes + in.len - 4;
+}
+
+static void look_at_lea(naming *n, uint64_t at, uint64_t entry)
+{
+    uint32_t proc = entered(n, entry);
+    uint64_t found;
+    isa_insn in;
+    if (proc == CFG_NONE) return;
+    if (!in_resolver(n, at, entry, &in) || !copied_lea(n, in.addr, &found) || found != entry) {
+        n->bits[proc] |= KEPT;
+        return;
+    }
+    n->bits[proc] |= NAMED;
+    if (!inl_vec_push(&n->leas, in.addr)) n->failed = true;
+}
+
+static int32_t word_at(const uint8_t *at)
+{
+    int32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* lea disp(%rip),%reg, wherever its bytes stand. */
+static void look_at_code(naming *n, uint64_t addr, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i + LEA_SIZE <= size; i++) {
+        if (bytes[i] != 0x8d || (bytes[i + 1] & 0xc7) != 5) continue;
+        look_at_lea(n, addr + i, addr + i + LEA_SIZE + (uint64_t)(int64_t)word_at(bytes + i + 2));
+    }
+}
+
+static bool in_jump_table(const cfg_program *p, uint64_t at)
+{
+    for (uint32_t i = 0; i < p->table_count; i++)
+        if (at - p->tables[i].table < (uint64_t)p->tables[i].count * p->tables[i].entry_size) return true;
+    return false;
+}
+
+/* Distances, as tables hold them that need no relocation; those of the unwind tables are no pointers, those
+ * of jump tables are counted from elsewhere. */
+static void look_at_data(naming *n, uint64_t addr, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = -addr & 3; i + 4 <= size; i += 4) {
+        uint64_t entry = addr + i + (uint64_t)(int64_t)word_at(bytes + i);
+        uint32_t proc = word_at(bytes + i) ? entered(n, entry) : CFG_NONE;
+        if (proc == CFG_NONE || n->bits[proc] & KEPT || in_jump_table(move_cfg(n->w), addr + i)) continue;
+        n->bits[proc] |= KEPT;
+    }
+}
+
+static bool tells_unwinding(const image_section *s)
+{
+    return !strcmp(s->name, ".eh_frame") || !strcmp(s->name, ".eh_frame_hdr");
+}
+
+/* False: the file does not say what its parts are. */
+static bool look_at_bytes(naming *n)
+{
+    image *im = move_cfg(n->w)->image;
+    const image_section *s;
+    const uint8_t *bytes;
+    size_t count = image_sections(im, &s);
+    for (size_t i = 0; i < count; i++) {
+        if (!(s[i].flags & SHF_ALLOC) || s[i].type == SHT_NOBITS || tells_unwinding(&s[i])) continue;
+        size_t have = image_bytes(im, s[i].addr, &bytes);
+        if (have > s[i].size) have = s[i].size;
+        if (s[i].flags & SHF_EXECINSTR) look_at_code(n, s[i].addr, bytes, have);
+        else look_at_data(n, s[i].addr, bytes, have);
+    }
+    return count > 1;
+}
+
+/* --- the procedure itself --- */
+
+static bool only_jumps(const move_work *w, const cfg_proc *of)
+{
+    const cfg_program *p = move_cfg(w);
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    const uint8_t *bytes;
+    size_t have = image_bytes(p->image, of->addr, &bytes);
+    isa_insn in;
+    uint64_t at = have > 4 && !memcmp(bytes, endbr64, 4) ? 4 : 0;
+    if (p->isa->decode(bytes + at, have - at, of->addr + at, &in) > ISA_UNKNOWN) return true;
+    return in.flow == ISA_FLOW_JUMP || in.flow == ISA_FLOW_JUMP_IND;
+}
+
+static bool can_be_renamed(const move_work *w, uint32_t proc)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[proc], *before = of - 1;
+    const move_proc *now = &w->plan.procs[proc];
+    if (!now->new_addr || of->flags & (CFG_PROC_IFUNC | CFG_PROC_PLT)) return false;
+    if ((now->new_addr ^ move_assumed(w, of->addr)) & 15) return false;
+    if (!proc || before->addr + before->size + before->padding != of->addr) return false;
+    return !only_jumps(w, of);
+}
+
+/* --- all of it --- */
+
+static void rename_all(naming *n)
+{
+    move_work *w = n->w;
+    for (uint32_t i = 0; i < move_cfg(w)->proc_count; i++)
+        w->plan.procs[i].renamed = n->bits[i] == NAMED && can_be_renamed(w, i);
+    for (size_t i = 0; i < n->leas.count; i++) {
+        uint64_t entry, now;
+        uint8_t *disp = copied_lea(n, n->leas.items[i], &entry);
+        uint32_t proc = disp ? entered(n, entry) : CFG_NONE;
+        if (proc == CFG_NONE || !w->plan.procs[proc].renamed) continue;
+        now = w->plan.procs[proc].new_addr;
+        move_set_rel32(w, (uint32_t)(disp - w->plan.text), now);
+    }
+}
+
+bool move_find_names(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    naming n = {.w = w};
+    if (image_type(p->image) != ET_DYN || image_machine(p->image) != EM_X86_64 || !p->proc_count) return true;
+    n.low = p->procs[0].addr, n.high = p->procs[p->proc_count - 1].addr + 1;
+    n.bits = calloc(p->proc_count, 1);
+    if (!n.bits) return false;
+    look_at_symbols(&n);
+    bool known = look_at_relocations(&n) && look_at_bytes(&n);
+    if (!look_at_startup(&n)) n.failed = true;
+    if (known && !n.failed) rename_all(&n);
+    free(n.bits);
+    inl_vec_free(&n.leas);
+    return !n.failed;
+}

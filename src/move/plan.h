@@ -1,0 +1,228 @@
+/* What the files of the plan share.
+ *
+ *   plan.c      the order of work; layout of the new text
+ *   choose.c    which procedures move, and where old code must be caught for them
+ *   lookups.c   code whose return addresses something looks up stays
+ *   faults.c    what is not understood of their tables keeps them where they are
+ *   catch.c     jumps over old code: room, springboards, the patches
+ *   tables.c    jump tables: which are redirected, and their copies
+ *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
+ *   heads.c     where blocks begin, and where control only falls in
+ *   count.c     counts by constants, placed where they cost least
+ *   names.c     procedures whose new code symbols may name
+ *   map.c       old <-> new addresses; steps.c: how they are kept
+ *   check.c     the result, read back
+ *   <isa>/lower.c   the instructions themselves
+ *
+ * Addresses in the cfg are link-time addresses, in the plan assumed ones (link-time + bias).
+ * New places are offsets from the beginning of the new text.
+ */
+#ifndef INL_MOVE_PLAN_H
+#define INL_MOVE_PLAN_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cfg/flow.h"
+#include "isa/x86_64/emit.h"
+#include "move/move.h"
+#include "move/records.h"
+
+enum { MOVE_NOWHERE = 0xffffffffu };
+
+enum {                      /* move_work.block_bits */
+       MOVE_CATCH = 1,      /* the old code here becomes a jump to the new */
+       MOVE_TABLE_KEPT = 2, /* a table that was not redirected leads here */
+       MOVE_FROM_LEFT = 4,  /* code that stays in place leads here by a direct jump */
+       MOVE_TAIL_SEEN = 8,  /* some known direct jump from another procedure leads here */
+       MOVE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
+       MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
+};
+
+/* A displacement to be filled in: `width` bytes at offset `at`, relative to their end. */
+typedef struct move_fix {
+    uint32_t at;
+    uint32_t block; /* of the cfg */
+    uint32_t site;  /* number of the branch in its procedure */
+    uint8_t width;  /* 1 or 4 */
+    bool falls;     /* in: not to what is executed where a block begins (heads.c) */
+} move_fix;
+
+/* A place of old code that is caught. */
+typedef struct move_catch {
+    uint32_t block;
+    uint32_t room;  /* bytes of the jump that stands there: 5 or 2; 0: there is none */
+    uint64_t board; /* link-time address of its springboard, 0: the jump stands here itself */
+} move_catch;
+
+/* Re-aiming of an instruction that names a table. */
+typedef struct move_reaim {
+    uint64_t named_at; /* assumed */
+    uint64_t old, now; /* the operand, and what it becomes (known when the procedure is placed) */
+    uint32_t table;    /* of the cfg */
+} move_reaim;
+
+enum { MOVE_LONG = 0, MOVE_SHORT = 1, MOVE_PINNED = 2 /* long, a short one did not reach */ };
+
+/* Counts of a block that are placed elsewhere: amount `weights[k]` belongs to its instruction k. */
+typedef struct move_weights {
+    struct move_weights *next; /* of another counter */
+    uint32_t counter;
+    int64_t *weights; /* NULL: this is an empty list's head */
+} move_weights;
+
+typedef struct move_work {
+    move_plan plan; /* first: what the caller gets */
+    const move_client *client;
+    uint8_t *block_bits; /* per block of the cfg */
+    uint32_t *new_at;    /* per block: offset of its new code, or MOVE_NOWHERE */
+    uint8_t *redirected; /* per table */
+    uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
+    uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
+    INL_VEC(move_catch) catches;
+    INL_VEC(move_fix) far;      /* between procedures */
+    INL_VEC(move_reaim) copies; /* of jump tables */
+    uint32_t *first_table;      /* per procedure: its first redirected table, chained by next_table */
+    uint32_t *next_table;
+    INL_VEC(move_map_group) map_groups;
+    INL_VEC(uint8_t) map_steps;
+    move_map map_last;
+    INL_VEC(move_state) states;
+    INL_VEC(move_fault) faults;
+    INL_VEC(move_run_counts) run_counts;
+    move_counts_last counts_last;
+    INL_VEC(uint8_t) counts;
+    INL_VEC(move_placed) placed;
+    INL_VEC(move_patch) patches;
+    size_t text_room;
+    cfg_facts facts;
+    bool instruments; /* the client may insert something */
+    inl_error *error;
+
+    /* The procedure in work (code.c). */
+    uint32_t proc;
+    weave_run run;
+    move_weights *weights; /* per block: counts that follow from its flow; NULL: none do */
+    cfg_live *live;        /* at each block's entry; NULL: not known */
+    inl_arena arena;
+    INL_VEC(move_fix) near;
+    INL_VEC(uint8_t) forms; /* per branch, in order of emission */
+    INL_VEC(move_reaim) reaims;
+    bool has_labels;  /* a fault's handler may know places in it: nothing is hidden from it */
+    bool plain;       /* nothing is inserted in it */
+    uint32_t sites;   /* branches emitted so far */
+    uint32_t block;   /* in work */
+    uint32_t base;    /* offset where the window of the block in work begins */
+    uint64_t follows; /* assumed address of the block that comes next in the new code; 0: none */
+    size_t exit_end;  /* window offset behind the last jump of exit_to, and where it goes */
+    size_t exit_fix;
+    uint64_t exit_target;
+    bool exit_is_near, exit_is_far; /* in which list its fix-up is, if in any */
+    inl_map bodies;                 /* block -> offset of its code behind its head, where that has code of its own */
+    uint64_t head_of;               /* assumed address of a block whose head has just been emitted, or is; 0: none */
+    uint32_t head_at;               /* where */
+    bool in_head;
+    size_t head_faults; /* of them on, faults are of runs that may be made again */
+    uint8_t *preds;     /* per block: ways in from the procedure's own blocks, at most 255 */
+    x86_code cold;      /* code out of line, behind the procedure's other code */
+    uint32_t cold_base; /* where it begins in this pass; 0: there is none */
+    bool bad_branch;
+    bool no_room;
+} move_work;
+
+static inline const cfg_program *move_cfg(const move_work *w) { return w->plan.cfg; }
+static inline uint64_t move_assumed(const move_work *w, uint64_t link) { return link + w->plan.bias; }
+static inline bool move_is_moved(const move_work *w, uint32_t proc)
+{
+    return w->plan.procs[proc].how <= MOVE_MOVED_QUIETLY;
+}
+
+/* choose.c */
+bool move_choose(move_work *);
+/* lookups.c: why new return addresses would not be found, of all code or of a procedure; NULL: they may be new. */
+bool move_find_lookups(move_work *);
+const char *move_lookups_of_image(image *);
+/* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
+ * before it uses it? That register, or -1. */
+int move_checks_stack(const isa *, const uint8_t *bytes, uint32_t size);
+const char *move_lookups_of_proc(const move_work *, uint32_t proc);
+void move_leave(move_work *, uint32_t proc, const char *reason);
+bool move_catch_is_needed(const move_work *, uint32_t block);
+/* faults.c: false: no memory. */
+bool move_leave_faulty(move_work *);
+/* sequences.c */
+void move_leave_sequences(move_work *);
+/* catch.c: finds room for a jump at each place; false when some procedure had to be left alone for want
+ * of it, so that the choice has to be made again (or memory ran out: w->no_room). */
+bool move_catch_all(move_work *);
+bool move_make_patches(move_work *);
+/* tables.c */
+void move_pick_tables(move_work *);
+bool move_redirects(const move_work *, const cfg_table *);
+void move_chain_tables(move_work *);
+bool move_place_tables(move_work *);
+/* After the client has seen the run. False: no memory, or no counter is left. */
+bool move_place_counts(move_work *);
+bool move_fill_tables(move_work *);
+/* names.c: who may name the new code; when everything has its place */
+bool move_find_names(move_work *);
+/* code.c */
+inl_status move_proc_code(move_work *, uint32_t proc);
+inl_status move_decode_block(move_work *, const cfg_block *, weave_insn *to, uint32_t index);
+bool move_text_reserve(move_work *, size_t bytes);
+/* A direct branch: the fix-up for the displacement just emitted. */
+bool move_note_branch(move_work *, uint64_t target, size_t at, unsigned width, uint32_t site);
+/* Is the next branch to have the short form? *site is its number. */
+bool move_branch_is_short(move_work *, uint64_t target, size_t at, bool was_short, uint32_t *site);
+bool move_set_rel32(move_work *, uint32_t at, uint64_t target);
+/* heads.c: of the cfg's block; instructions to be looked at behind a procedure, and their decoding */
+bool move_is_fallen_into(const move_work *, uint32_t block);
+uint32_t move_behind(const move_work *, uint32_t proc);
+inl_status move_look_behind(move_work *);
+/* After the client has seen the run: counts at heads become counts in blocks. False: no memory. Then: has block k
+ * of the run code of its own for its head; that code as a run. */
+bool move_settle_heads(move_work *);
+bool move_has_head(const move_work *, uint32_t k);
+bool move_head_run(move_work *, uint32_t k, weave_run *);
+uint32_t move_fix_target(const move_work *, const move_fix *); /* offset in the new text */
+/* map.c */
+bool move_map_add(move_work *, uint64_t old, uint32_t at, uint32_t code_at);
+/* What weaving has left for the last run, whose code begins at w->base. And of it, the loads that may fault, where
+ * the instructions are those that will be added next. */
+bool move_map_faults(move_work *, const weave_output *, uint32_t count);
+bool move_map_woven(move_work *, const weave_output *, uint32_t count, uint32_t k, uint32_t blocks);
+/* undo.c: the constant counts of blocks [k, k + blocks) of the procedure, which stand together from entry `first` of
+ * the map on, for those that leave them in the middle; `out`: NULL where they were copied. */
+bool move_note_counts(move_work *, const weave_output *, uint32_t first, uint32_t k, uint32_t blocks);
+void move_counts_cut(move_work *, size_t count); /* of runs that begin behind so many entries */
+void move_counts_put(const move_plan *, move_carried_states *head, size_t at, struct inl_bytes *to);
+void move_map_cut(move_work *, size_t count); /* the first `count` entries stay */
+/* <isa>/lower.c */
+bool move_lower(void *work, x86_code *, const weave_run *, uint32_t i);
+bool move_exit_to(void *work, x86_code *, uint64_t target);
+/* The block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
+ * it does not fit its room. */
+inl_status move_copy_block(move_work *, uint32_t first, uint32_t count, inl_error *);
+/* Blocks [k, k + blocks) of the run, each falling into the next, which has no other way in; w->block is the
+ * last of them. Where it fails for want of room, w->cold.full tells which. */
+inl_status move_weave_blocks(move_work *, uint32_t k, uint32_t blocks, inl_error *);
+/* What block k's head has code of its own for. */
+inl_status move_weave_head(move_work *, uint32_t k, inl_error *);
+/* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
+bool move_needs_weaver(const isa_insn *);
+bool move_pad(move_work *, uint32_t bytes);
+/* `call` to the next instruction: the code wants to know where it is. */
+bool move_asks_where(const isa_insn *);
+/* The instruction at t->named_at names the table, in a way that can be re-aimed, and what it leaves in a
+ * register serves only to read this table's entries and to add them. */
+bool move_names_table_only(const cfg_program *, const cfg_table *t);
+/* Re-aims the decoded instruction. */
+void move_reaim_insn(isa_insn *, const move_reaim *);
+/* A jump of `room` (5 or 2) bytes; false: out of reach. */
+bool move_jump(uint64_t at, uint64_t target, unsigned room, uint8_t *out);
+
+/* Reads the finished plan back and compares it with the map: branches lead to instructions, table
+ * entries likewise, patches lie in moved code. INL_ERR_FORMAT with the place when they do not. */
+inl_status move_plan_check(const move_plan *, inl_error *);
+
+#endif

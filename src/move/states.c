@@ -1,0 +1,72 @@
+/* Old addresses and states of moved instructions, for signal handlers: see carried.h for the format. */
+#include "base/bytes.h"
+#include "move/plan.h"
+#include "move/steps.h"
+
+static bool is_same(weave_parked a, weave_parked b)
+{
+    return a.spilled == b.spilled && a.junk == b.junk && a.flags_saved == b.flags_saved && a.pending == b.pending;
+}
+
+static void put_place(inl_bytes *b, weave_parked p)
+{
+    inl_bytes_number(b, p.spilled, 2);
+    inl_bytes_number(b, p.junk, 2);
+    inl_bytes_number(b, (p.flags_saved ? MOVE_STATE_FLAGS : 0) | (p.pending ? MOVE_STATE_PENDING : 0), 1);
+}
+
+/* `from`: the one before in the group, NULL for its first. */
+static void put_spot(inl_bytes *b, const move_map *m, const move_map *from, weave_parked now, const move_state *s)
+{
+    static const move_state clean;
+    uint8_t step[MOVE_STEP_MOST];
+    if (!s) s = &clean;
+    unsigned head = move_step_head(m, from);
+    if (!is_same(now, s->before)) head |= MOVE_STATE_BEFORE;
+    if (!is_same(s->before, s->at)) head |= MOVE_STATE_AT;
+    inl_bytes_put(b, step, (size_t)(move_step_put(step, head, m, from) - step));
+    if (head & MOVE_STATE_BEFORE) put_place(b, s->before);
+    if (head & MOVE_STATE_AT) put_place(b, s->at);
+}
+
+static void put_stream(const move_plan *p, inl_bytes *b, size_t groups_at, uint64_t low)
+{
+    size_t begin = b->size, next = 0;
+    weave_parked now = {0};
+    move_map_walk walk = move_map_from(p, 0);
+    move_map before = {0}, m;
+    for (size_t i = 0; move_map_next(&walk, &m); i++, before = m) {
+        const move_state *s = NULL;
+        if (next < p->state_count && p->states[next].index == i) s = &p->states[next++];
+        if (i % MOVE_GROUP == 0) {
+            move_states_group g = {m.new_off, (uint32_t)(m.old_addr - low), (uint32_t)(b->size - begin)};
+            inl_bytes_set(b, groups_at + i / MOVE_GROUP * sizeof g, &g, sizeof g);
+            now = (weave_parked){0};
+        }
+        put_spot(b, &m, i % MOVE_GROUP ? &before : NULL, now, s);
+        now = s ? s->at : (weave_parked){0};
+    }
+}
+
+void move_states_put(const move_plan *p, uint64_t low, inl_bytes *b)
+{
+    move_carried_states head = {0};
+    inl_bytes_align(b, 8);
+    size_t at = inl_bytes_reserve(b, sizeof head);
+    head.group_count = (uint32_t)((p->map_count + MOVE_GROUP - 1) / MOVE_GROUP);
+    head.last = p->map_count ? (uint32_t)((p->map_count - 1) % MOVE_GROUP) + 1 : 0;
+    size_t groups_at = inl_bytes_reserve(b, head.group_count * sizeof *head.groups);
+    head.stream = (uint32_t)(b->size - at);
+    if (!b->failed) put_stream(p, b, groups_at, low);
+    inl_bytes_align(b, 8);
+    head.faults = (uint32_t)(b->size - at);
+    head.fault_count = (uint32_t)p->fault_count;
+    for (size_t i = 0; i < p->fault_count; i++) {
+        const move_fault *f = &p->faults[i];
+        move_carried_fault to = {f->from,    f->to,   (uint32_t)(move_map_at(p, f->index).old_addr - low),
+                                 f->spilled, f->junk, f->flags_saved};
+        inl_bytes_put(b, &to, sizeof to);
+    }
+    move_counts_put(p, &head, at, b);
+    inl_bytes_set(b, at, &head, sizeof head);
+}

@@ -1,0 +1,146 @@
+/* Jump tables. One that is proven, and whose address is used for nothing else, gets a copy in front of the
+ * procedure's new code whose entries lead to new blocks, and the instruction that names it is re-aimed:
+ *
+ *     old:  lea table(%rip),%b ; movslq (%b,%i,4),%t ; add %b,%t ; jmp *%t      entry + table = old target
+ *     new:  lea copy(%rip),%b  ; ...                                           entry' + copy = new target
+ *
+ * Of the others, nothing is changed, and their targets are caught in old code. Tables named by one
+ * instruction are redirected together or not at all.
+ */
+#include "base/map.h"
+#include "move/plan.h"
+
+#include <elf.h>
+#include <string.h>
+
+static bool fits(const cfg_program *p, const cfg_table *t)
+{
+    if (!t->exact || !t->named_at || t->relocated || t->count == 0 || t->block == CFG_NONE) return false;
+    uint64_t high = t->table + (uint64_t)t->count * t->entry_size;
+    if (t->kind == CFG_TABLE_RELATIVE) return t->entry_size == 4;
+    /* Named by a 32-bit absolute displacement; the copy lies behind the image. */
+    return t->entry_size == 8 && image_type(p->image) == ET_EXEC && high < 0x70000000;
+}
+
+static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }
+
+/* Tables that share their naming instruction with one that is not redirected. */
+static bool spoilt(const move_work *w, uint32_t i)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t k = 0; k < p->table_count; k++) {
+        const cfg_table *t = &p->tables[k];
+        if (!same_name(t, &p->tables[i])) continue;
+        if (!w->redirected[k] || t->table != p->tables[i].table || t->count != p->tables[i].count) return true;
+    }
+    return false;
+}
+
+void move_pick_tables(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    inl_map names = {0}, shared = {0};
+    uint64_t unused;
+    for (uint32_t i = 0; i < p->table_count; i++) {
+        const cfg_table *t = &p->tables[i];
+        w->redirected[i] = fits(p, t) && move_names_table_only(p, t);
+        if (!t->named_at) continue;
+        if (inl_map_get(&names, t->named_at, &unused)) inl_map_put(&shared, t->named_at, 1);
+        else inl_map_put(&names, t->named_at, i);
+    }
+    for (bool changed = shared.count > 0; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < p->table_count; i++) {
+            if (!w->redirected[i] || !inl_map_get(&shared, p->tables[i].named_at, &unused)) continue;
+            if (!spoilt(w, i)) continue;
+            w->redirected[i] = 0;
+            changed = true;
+        }
+    }
+    inl_map_free(&names);
+    inl_map_free(&shared);
+}
+
+/* Chains each moved procedure's redirected tables. */
+void move_chain_tables(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (uint32_t i = 0; i < p->proc_count; i++) w->first_table[i] = CFG_NONE;
+    for (uint32_t i = p->table_count; i-- > 0;) {
+        if (!move_redirects(w, &p->tables[i])) continue;
+        uint32_t *first = &w->first_table[p->blocks[p->tables[i].block].proc];
+        w->next_table[i] = *first;
+        *first = i;
+    }
+}
+
+bool move_redirects(const move_work *w, const cfg_table *t)
+{
+    const cfg_program *p = move_cfg(w);
+    return w->redirected[t - p->tables] && move_is_moved(w, p->blocks[t->block].proc);
+}
+
+static bool read_entry(const cfg_program *p, const cfg_table *t, uint32_t i, uint64_t *target)
+{
+    const uint8_t *bytes;
+    size_t avail = image_bytes(p->image, t->table + (uint64_t)i * t->entry_size, &bytes);
+    int32_t relative;
+    if (avail < t->entry_size) return false;
+    if (t->kind == CFG_TABLE_ABSOLUTE) {
+        memcpy(target, bytes, 8);
+        return true;
+    }
+    memcpy(&relative, bytes, 4);
+    *target = t->base + (uint64_t)(int64_t)relative;
+    return true;
+}
+
+/* Makes room for the tables of the procedure in work, in front of its code. */
+bool move_place_tables(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    w->reaims.count = 0;
+    for (uint32_t i = w->first_table[w->proc]; i != CFG_NONE; i = w->next_table[i]) {
+        const cfg_table *t = &p->tables[i];
+        bool known = false;
+        for (size_t k = 0; k < w->reaims.count; k++) known |= same_name(&p->tables[w->reaims.items[k].table], t);
+        if (known) continue;
+        size_t size = (size_t)t->count * t->entry_size;
+        if (!move_text_reserve(w, size + 8) || !move_pad(w, (uint32_t)(-w->plan.text_size & (t->entry_size - 1u))))
+            return false;
+        move_reaim r = {move_assumed(w, t->named_at), move_assumed(w, t->table), w->plan.text_addr + w->plan.text_size,
+                        i};
+        if (!inl_vec_push(&w->reaims, r) || !inl_vec_push(&w->copies, r)) return false;
+        memset(w->plan.text + w->plan.text_size, 0, size);
+        w->plan.text_size += size;
+    }
+    return true;
+}
+
+static uint64_t new_target(const move_work *w, uint64_t link)
+{
+    uint32_t b = cfg_block_at(move_cfg(w), link);
+    if (b == CFG_NONE || w->new_at[b] == MOVE_NOWHERE) return move_assumed(w, link);
+    return w->plan.text_addr + w->new_at[b];
+}
+
+/* Fills in the copies, when every procedure has its place. */
+bool move_fill_tables(move_work *w)
+{
+    const cfg_program *p = move_cfg(w);
+    for (size_t i = 0; i < w->copies.count; i++) {
+        const move_reaim *r = &w->copies.items[i];
+        const cfg_table *t = &p->tables[r->table];
+        for (uint32_t k = 0; k < t->count; k++) {
+            uint64_t at = r->now + (uint64_t)k * t->entry_size, target;
+            uint8_t *place = w->plan.text + (at - w->plan.text_addr);
+            if (!read_entry(p, t, k, &target)) return false;
+            target = new_target(w, target);
+            uint64_t base = t->base == t->table ? r->now : move_assumed(w, t->base);
+            uint64_t value = t->kind == CFG_TABLE_ABSOLUTE ? target - w->plan.bias : target - base;
+            if (t->kind == CFG_TABLE_RELATIVE && (int64_t)value != (int32_t)value) return false;
+            memcpy(place, &value, t->entry_size);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,189 @@
+/* Is the address of a jump table used for its dispatch only?
+ *
+ *     lea table(%rip),%b           the naming instruction; or a table as an absolute displacement, where
+ *     movslq (%b,%i,4),%t          nothing has to be followed
+ *     add %b,%t   (or lea (%b,%t),%t)
+ *     jmp *%t
+ *
+ * From the lea on, every path is followed as long as %b keeps its value; any other instruction that reads
+ * it is a refusal. Both a load of an entry and an addition must be met. Where control leaves for a callee, a
+ * caller or an import the value counts as dead: nobody is handed the address of a compiler's own table. So it
+ * does when the register's low byte is set: what the others then are matters to no one.
+ */
+#include "base/map.h"
+#include "isa/x86_64/x86.h"
+#include "move/plan.h"
+
+#include <string.h>
+
+enum { MAX_BLOCKS = 4096 };
+
+typedef struct walk {
+    const cfg_program *program;
+    unsigned reg;
+    unsigned loads, adds;
+    inl_map seen; /* blocks entered with the register holding the table */
+    uint32_t stack[MAX_BLOCKS];
+    uint32_t depth;
+} walk;
+
+typedef enum step { GOES_ON, ENDS, REFUSED } step;
+
+enum { KEPT_BY_CALLS = 1 << X86_RBX | 1 << X86_RBP | 0xf << X86_R12 };
+
+static unsigned rex_of(const isa_insn *in)
+{
+    uint8_t b = in->opcode_at ? in->raw[in->opcode_at - 1] : 0;
+    return (b & 0xf0) == 0x40 ? b : 0;
+}
+
+static unsigned reg_field(const isa_insn *in) { return (in->raw[in->modrm_at] >> 3 & 7) | (rex_of(in) & 4) << 1; }
+
+static bool is_entry_load(const walk *w, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    uint8_t op = in->raw[in->opcode_at];
+    if ((op != 0x63 && op != 0x8b) || w->program->isa->memory(in, mem) != 1) return false;
+    return mem[0].base == w->reg && mem[0].index != ISA_NO_REG && mem[0].index != w->reg && mem[0].disp == 0 &&
+           mem[0].size == 4 && mem[0].segment == 0;
+}
+
+static bool is_sum(const walk *w, const isa_insn *in)
+{
+    uint8_t op = in->raw[in->opcode_at];
+    isa_mem mem[ISA_MAX_MEM];
+    if (!in->modrm_at || !(rex_of(in) & 8)) return false;
+    if (op == 0x01 || op == 0x03) return in->raw[in->modrm_at] >= 0xc0;
+    if (op != 0x8d || w->program->isa->memory(in, mem) != 1) return false;
+    return mem[0].scale == 1 && mem[0].disp == 0 && mem[0].index != ISA_NO_REG && mem[0].base != ISA_NO_REG &&
+           mem[0].base != mem[0].index;
+}
+
+/* sete %bl, mov $1,%bl, mov (%rcx),%bl: the byte is written and nothing of the register read. Only the plain
+ * forms: an opcode, perhaps behind 0f, perhaps behind a REX prefix, and nothing in front. */
+static bool sets_byte(const walk *w, const isa_insn *in)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    unsigned at = in->opcode_at, op = in->raw[at], rex = 0, reg;
+    bool escaped = at && in->raw[at - 1] == 0x0f;
+    at -= escaped;
+    if (at && (in->raw[at - 1] & 0xf0) == 0x40) rex = in->raw[--at];
+    if (at) return false;
+    if (escaped) {
+        if ((op & 0xf0) != 0x90 || in->raw[in->modrm_at] < 0xc0) return false;
+        reg = (in->raw[in->modrm_at] & 7) | (rex & 1) << 3;
+    } else if ((op & 0xf8) == 0xb0) {
+        reg = (op & 7) | (rex & 1) << 3;
+    } else {
+        if (op != 0x8a || w->program->isa->memory(in, mem) != 1) return false;
+        if (mem[0].base == w->reg || mem[0].index == w->reg) return false;
+        reg = (in->raw[in->modrm_at] >> 3 & 7) | (rex & 4) << 1;
+    }
+    return reg == w->reg && (rex || reg < 4); /* without the prefix 4 to 7 are ah, ch, dh and bh */
+}
+
+static step look(walk *w, const isa_insn *in)
+{
+    isa_effects fx;
+    uint64_t bit = 1ull << w->reg;
+    if (in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND) {
+        isa_mem mem[ISA_MAX_MEM];
+        int n = w->program->isa->memory(in, mem);
+        for (int i = 0; i < n; i++)
+            if (mem[i].base == w->reg || mem[i].index == w->reg) return REFUSED;
+        return bit & KEPT_BY_CALLS ? GOES_ON : ENDS;
+    }
+    if (in->flow == ISA_FLOW_RETURN) return ENDS;
+    if (in->flow == ISA_FLOW_TRAP) return GOES_ON; /* in most cases nowhere */
+    if (sets_byte(w, in)) return ENDS;
+    w->program->isa->effects(in, &fx);
+    if (in->bits & ISA_BIT_UNKNOWN) return REFUSED;
+    if (fx.reads & bit) {
+        if (is_entry_load(w, in)) w->loads++;
+        else if (is_sum(w, in)) w->adds++;
+        else return REFUSED;
+    }
+    if (!(fx.writes & bit)) return GOES_ON;
+    return fx.kills & bit ? ENDS : REFUSED;
+}
+
+static bool enter(walk *w, uint32_t block)
+{
+    uint64_t unused;
+    if (inl_map_get(&w->seen, block, &unused)) return true;
+    if (w->depth == MAX_BLOCKS || !inl_map_put(&w->seen, block, 1)) return false;
+    w->stack[w->depth++] = block;
+    return true;
+}
+
+/* Follows the block from address `at`; false: refused. */
+static bool follow(walk *w, uint32_t block, uint64_t at)
+{
+    const cfg_program *p = w->program;
+    const cfg_block *b = &p->blocks[block];
+    const uint8_t *bytes;
+    size_t avail = image_bytes(p->image, b->addr, &bytes);
+    if (avail < b->size) return false;
+    for (uint64_t off = at - b->addr; off < b->size;) {
+        isa_insn in;
+        if (p->isa->decode(bytes + off, avail - off, b->addr + off, &in) > ISA_UNKNOWN) return false;
+        step s = look(w, &in);
+        if (s != GOES_ON) return s == ENDS;
+        off += in.len;
+    }
+    if (b->flags & CFG_BLOCK_UNRESOLVED) return false;
+    for (uint32_t i = 0; i < b->edge_count; i++) {
+        const cfg_edge *e = &p->edges[b->first_edge + i];
+        bool leaves = e->to == CFG_NONE || p->procs[p->blocks[e->to].proc].flags & CFG_PROC_PLT;
+        if (!leaves && !enter(w, e->to)) return false;
+    }
+    return true;
+}
+
+static bool used_for_dispatch_only(const cfg_program *p, uint32_t block, uint64_t behind, unsigned reg)
+{
+    walk w = {.program = p, .reg = reg};
+    bool ok = reg != X86_RSP && follow(&w, block, behind);
+    while (ok && w.depth) {
+        uint32_t next = w.stack[--w.depth];
+        ok = follow(&w, next, p->blocks[next].addr);
+    }
+    inl_map_free(&w.seen);
+    return ok && w.loads && w.adds;
+}
+
+static bool has_displacement(const isa_insn *in, uint64_t value)
+{
+    int32_t disp;
+    if (in->disp_len != 4 || in->bits & ISA_BIT_PCREL_MEM) return false;
+    memcpy(&disp, in->raw + in->disp_at, 4);
+    return (uint64_t)(int64_t)disp == value;
+}
+
+bool move_names_table_only(const cfg_program *p, const cfg_table *t)
+{
+    const uint8_t *bytes;
+    isa_insn in;
+    uint32_t block = cfg_block_covering(p, t->named_at);
+    size_t avail = image_bytes(p->image, t->named_at, &bytes);
+    if (block == CFG_NONE || p->blocks[block].proc != p->blocks[t->block].proc) return false;
+    if (p->isa->decode(bytes, avail, t->named_at, &in) != ISA_OK) return false;
+    if (t->kind == CFG_TABLE_ABSOLUTE) {
+        uint8_t op = in.raw[in.opcode_at];
+        return (in.flow == ISA_FLOW_JUMP_IND || op == 0x8b) && has_displacement(&in, t->table);
+    }
+    if (in.raw[in.opcode_at] != 0x8d || !(in.bits & ISA_BIT_PCREL_MEM) || in.target != t->table ||
+        t->base != t->table || !(rex_of(&in) & 8))
+        return false;
+    return used_for_dispatch_only(p, block, t->named_at + in.len, reg_field(&in));
+}
+
+void move_reaim_insn(isa_insn *in, const move_reaim *r)
+{
+    if (in->bits & ISA_BIT_PCREL_MEM) {
+        in->target = r->now;
+        return;
+    }
+    int32_t disp = (int32_t)r->now;
+    memcpy(in->raw + in->disp_at, &disp, 4);
+}

@@ -1,0 +1,72 @@
+#include "moved/states.h"
+#include "move/steps.h"
+
+static weave_parked take_place(const uint8_t **p)
+{
+    const uint8_t *b = *p;
+    *p += 5;
+    return (weave_parked){(uint16_t)(b[0] | b[1] << 8), (uint16_t)(b[2] | b[3] << 8), b[4] & MOVE_STATE_FLAGS,
+                          (b[4] & MOVE_STATE_PENDING) != 0};
+}
+
+/* The next instruction of a group; *s is the one before. */
+static void take_spot(const uint8_t **p, moved_spot *s, bool first)
+{
+    move_map m = {s->old_off, s->new_off, 0};
+    unsigned head = move_step_take(p, &m, first);
+    s->old_off = (uint32_t)m.old_addr;
+    s->new_off = m.new_off;
+    s->code_off = m.code_off;
+    s->before = head & MOVE_STATE_BEFORE ? take_place(p) : s->at;
+    s->at = head & MOVE_STATE_AT ? take_place(p) : s->before;
+}
+
+/* The last group that begins at or before `off`, by new or by old addresses; -1: none. */
+static int group_of(const move_carried_states *s, uint32_t off, bool old)
+{
+    uint32_t low = 0, high = s->group_count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if ((old ? s->groups[mid].old_off : s->groups[mid].new_off) <= off) low = mid + 1;
+        else high = mid;
+    }
+    return (int)low - 1;
+}
+
+static bool find(const move_carried_states *s, uint32_t off, bool old, moved_spot *out)
+{
+    int g = group_of(s, off, old);
+    if (g < 0) return false;
+    const uint8_t *p = (const uint8_t *)s + s->stream + s->groups[g].at;
+    uint32_t n = (uint32_t)g + 1 < s->group_count ? MOVE_GROUP : s->last;
+    moved_spot now = {.old_off = s->groups[g].old_off, .new_off = s->groups[g].new_off};
+    for (uint32_t i = 0; i < n; i++) {
+        take_spot(&p, &now, i == 0);
+        if ((old ? now.old_off : now.new_off) > off) break;
+        *out = now;
+        out->index = (uint32_t)g * MOVE_GROUP + i;
+    }
+    return true;
+}
+
+bool moved_states_find(const move_carried_states *s, uint32_t new_off, moved_spot *out)
+{
+    return s && find(s, new_off, false, out);
+}
+
+bool moved_states_find_old(const move_carried_states *s, uint32_t old_off, moved_spot *out)
+{
+    return s && find(s, old_off, true, out) && out->old_off == old_off;
+}
+
+const move_carried_fault *moved_states_fault(const move_carried_states *s, uint32_t new_off)
+{
+    const move_carried_fault *all = s ? (const void *)((const char *)s + s->faults) : NULL;
+    uint32_t low = 0, high = s ? s->fault_count : 0;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (all[mid].from <= new_off) low = mid + 1;
+        else high = mid;
+    }
+    return low && new_off < all[low - 1].to ? &all[low - 1] : NULL;
+}

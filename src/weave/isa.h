@@ -1,0 +1,153 @@
+/* What the weaver must know of an instruction set: one const table, with facts and functions. The generic files
+ * decide what is to be done and which registers hold what; a table's functions know how that is written.
+ *
+ * What a table may rely on, and must keep to:
+ *
+ *   - Registers are numbers below reg_count. Functions with a weaver may take registers and temporaries
+ *     (weaver.h); those with code alone use what they are given, and what is `reserved`.
+ *   - "No flags" is said where it is asked for; elsewhere a function calls weave_flags_clobber before it changes
+ *     them.
+ *   - The frame (the thread's block) is reached in whatever way the set has for it: a segment, a register that is
+ *     kept for it. Its fields are told by their offsets (weave_layout). Nothing presumes that memory can be an
+ *     operand of arithmetic, that two operands share a register, or that code has one length.
+ *   - Conditions are the set's own numbers, those of isa_insn.cond.
+ *   - A label that was asked for as `near` is bound within a few dozen bytes; any other anywhere in the run or
+ *     in the code out of line.
+ *
+ * The functions are coarse enough that a call through the table is not noticed in the time of a translation.
+ */
+#ifndef INL_WEAVE_ISA_H
+#define INL_WEAVE_ISA_H
+
+#include "cfg/liveness.h"
+#include "isa/code.h"
+#include "snippet/snippet.h"
+#include "weave/weave.h"
+
+typedef struct weaver weaver;
+typedef struct weave_val weave_val;
+typedef struct weave_fixed weave_fixed;
+typedef struct weave_routine weave_routine;
+typedef struct weave_call_plan weave_call_plan;
+
+enum { WEAVE_MAX_REGS = 32 };
+#define WEAVE_BIT(r) ((isa_regs)1 << (r))
+
+/* Offsets in the frame. Register r waits in slot + 8 * r. */
+typedef struct weave_layout {
+    int32_t thread_number, slot, temp, buffers, counters;
+    unsigned temps, buffer_count;
+} weave_layout;
+
+/* Who holds what at a call. */
+typedef struct weave_abi {
+    const uint8_t *args; /* registers of the first integer arguments */
+    uint8_t arg_count;
+    uint8_t result;         /* of a routine */
+    uint8_t syscall_number; /* at a system call */
+    isa_regs caller_saved;
+    isa_regs syscall_writes; /* by the kernel */
+    unsigned vec_args;       /* vector registers that pass floating-point arguments, from number 0 on */
+    isa_regs return_address; /* read to find it at a procedure's entry */
+} weave_abi;
+
+typedef struct weave_isa {
+    const isa *isa;
+    weave_abi abi;
+    weave_layout frame;
+
+    /* --- registers and flags --- */
+    unsigned reg_count;
+    isa_regs all;             /* what the program has values in */
+    isa_regs reserved;        /* of these, never taken for anything else: the stack pointer */
+    unsigned park_from;       /* so many registers pending at once are many */
+    uint32_t flags;           /* that arithmetic changes */
+    uint32_t flags_unsettled; /* where an instruction leaves one of these undefined, it may as well leave all that it
+                                 leaves undefined as they were */
+    isa_regs count_reg;       /* the iterations of a repeated instruction */
+    isa_regs size_regs;       /* what tells the size of an operand that depends on the state, */
+    int32_t size_word;        /* and where in the operand itself */
+
+    /* --- moves; no flags --- */
+    void (*move)(isa_code *, unsigned dst, unsigned src);
+    void (*set)(isa_code *, unsigned dst, uint64_t value);
+    void (*add)(isa_code *, unsigned dst, unsigned src, int32_t amount);
+    void (*truncate)(isa_code *, unsigned reg); /* to its low 32 bits */
+    /* 8 bytes of the frame */
+    void (*frame_load)(isa_code *, unsigned dst, int32_t offset);
+    void (*frame_store)(isa_code *, int32_t offset, unsigned src);
+    void (*frame_address)(isa_code *, unsigned dst, int32_t offset);
+    /* Memory. `reaches`: can be said in the instruction. */
+    bool (*reaches)(int64_t disp);
+    void (*load)(isa_code *, unsigned size, bool is_signed, unsigned dst, unsigned base, int32_t disp);
+    void (*store)(isa_code *, unsigned size, unsigned base, int32_t disp, unsigned src);
+    /* False, and nothing written: `value` needs a register. */
+    bool (*store_constant)(isa_code *, unsigned size, unsigned base, int32_t disp, uint64_t value);
+
+    /* --- branches --- */
+    uint32_t (*condition_flags)(unsigned cond); /* that it reads */
+    isa_label (*branch)(isa_code *, unsigned cond, bool near);
+    isa_label (*branch_unless)(isa_code *, unsigned cond, bool near);
+    isa_label (*branch_if_zero)(weaver *, unsigned reg);
+    isa_label (*jump)(isa_code *, bool near);
+    void (*jump_to)(isa_code *, uint64_t target);
+    void (*bind)(isa_code *, isa_label); /* to here */
+    void (*bind_to)(isa_code *, isa_label, uint64_t target);
+
+    /* --- flags (flags.c) --- */
+    void (*flags_save)(weaver *);    /* into the frame */
+    void (*flags_restore)(weaver *); /* out of it */
+    weave_val (*flags_value)(weaver *, unsigned hint);
+
+    /* --- expressions (arith.c) --- */
+    weave_val (*binary)(weaver *, const snippet *, weave_val a, weave_val b, unsigned hint);
+    weave_val (*unary)(weaver *, unsigned op, weave_val a, unsigned hint);
+    /* The flags compare a and b; which condition says that it is so. */
+    unsigned (*compare)(weaver *, unsigned op, weave_val a, weave_val b);
+    void (*condition)(isa_code *, unsigned cond, unsigned reg); /* 0 or 1; leaves the flags alone */
+    weave_val (*cycles)(weaver *);
+
+    /* --- counters and buffers (count.c) --- */
+    void (*count)(weaver *, uint32_t counter, int64_t amount);
+    void (*count_value)(weaver *, uint32_t counter, weave_val); /* which is in a register; drops it */
+    /* Where a register and 8 bytes of the frame are equal. What had to be borrowed is *held until behind. */
+    isa_label (*branch_if_full)(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
+    isa_regs full_borrows;
+
+    /* --- what the program's instructions say (insnval.c) --- */
+    bool (*may_fault)(const isa_insn *); /* for other reasons than memory */
+    cfg_need (*branch_reads)(const isa_insn *);
+    cfg_need (*predicate_reads)(const isa_insn *);
+    int (*predicate)(const isa_insn *); /* the condition on which it is carried out, or -1 */
+    isa_label (*branch_unless_taken)(weaver *, const isa_insn *);
+    weave_val (*taken)(weaver *, const isa_insn *, unsigned hint); /* of a branch on a register */
+    weave_val (*rep_executes)(weaver *, const isa_insn *, unsigned hint);
+    weave_val (*rep_count)(weaver *, const isa_insn *, unsigned hint);
+    weave_val (*return_target)(weaver *, const isa_insn *, unsigned hint); /* of a return */
+    weave_val (*return_address)(weaver *, unsigned hint);                  /* at a procedure's entry */
+    weave_val (*stack_argument)(weaver *, unsigned index, bool at_call, unsigned hint);
+    weave_val (*address)(weaver *, const isa_mem *, const weave_val *index, unsigned hint);
+    weave_val (*variable_size)(weaver *, unsigned index, const isa_mem *);
+    weave_val (*context)(weaver *, unsigned hint);
+    /* Elements of masked operands (elements.c). */
+    void (*save_masks)(weaver *, const isa_insn *, const isa_mem *);
+    weave_val (*element_index)(weaver *, const isa_mem *, unsigned element);
+    int (*element_condition)(weaver *, const isa_mem *, unsigned element); /* -1: always */
+    /* Instructions that cannot be copied or rebased: 1 done, 0 not one of them, -1 failed. */
+    int (*copy_special)(weaver *, const isa_insn *, weave_map_entry *, bool plain);
+
+    /* --- calls of routines (call.c) --- */
+    void (*call_plan)(weaver *, weave_call_plan *);
+    void (*call_begin)(weaver *, weave_call_plan *); /* the stack, vectors, the call itself */
+    weave_val (*call_result)(weaver *, weave_call_plan *);
+    void (*call_end)(weaver *, weave_call_plan *);
+} weave_isa;
+
+extern const weave_isa weave_isa_x86_64;
+
+/* The table for an instruction set; NULL: the weaver does not know it. */
+const weave_isa *weave_isa_of(const isa *);
+/* For the code of this very process: a tool's routines. */
+const weave_isa *weave_isa_here(void);
+
+#endif

@@ -1,0 +1,264 @@
+/* The weaver's own state, shared by its files. Order of the pipeline:
+ *
+ *   weave.c    weave_compile: the fast path (no snippets) and the main loop of the other
+ *   points.c   what each point reads, liveness, what an instruction does to the weaver's state
+ *   count.c    constant counts: grouped, positioned, emitted
+ *   alloc.c    registers and flags: who holds what, spills, restores, temporaries
+ *   expr.c, arith.c, cond.c, insnval.c, elements.c   the expression compiler
+ *   call.c, clobber.c, append.c   analysis routines and buffers
+ *   body.c, fold.c, inline.c, copied.c   small routines in place of their calls
+ *   copy.c     the program's own instructions, moved
+ *
+ * None of them knows an instruction set: that stands behind the table of isa.h.
+ *
+ * Where a register's program value is, is told by two bits: in_reg (the register itself holds it)
+ * and in_slot (its frame slot does). Both may be set. Neither: the value is dead and gone. A
+ * register without in_reg is junk, free for the taking unless it is locked by a pending value. The
+ * flags have the same two bits.
+ */
+#ifndef INL_WEAVE_WEAVER_H
+#define INL_WEAVE_WEAVER_H
+
+#include "weave/isa.h"
+
+typedef struct weave_state {
+    isa_regs in_reg, in_slot;
+    bool flags_hw, flags_slot;
+} weave_state;
+
+typedef enum weave_val_kind {
+    WEAVE_IMM,  /* a constant */
+    WEAVE_REG,  /* a scratch register of our own */
+    WEAVE_PROG, /* a register of the program that holds its own value: read only */
+    WEAVE_TEMP, /* parked in a frame temporary */
+} weave_val_kind;
+struct weave_val {
+    uint8_t kind, reg, temp;
+    uint64_t imm;
+};
+
+/* Values that an after-snippet needs from before its instruction: the address of an operand (for a
+ * SNIPPET_EA and for a SNIPPET_MEM_VALUE), or a REP's count or predicate. */
+typedef struct weave_saved {
+    uint8_t kind, temp;
+    uint32_t index;
+    uint64_t value;
+} weave_saved;
+enum { WEAVE_MAX_SAVED = 8 };
+
+typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
+typedef struct weave_add {
+    uint32_t counter, position;
+    int64_t amount;
+} weave_add;
+typedef struct weave_arm weave_arm;   /* likewise, of an inlined routine (inline.c) */
+typedef struct weave_side weave_side; /* a side exit that restores out of line (weave.c) */
+
+/* What of an instruction's effects the weaver asks for again and again. */
+typedef struct weave_fx {
+    isa_regs reads, writes, kills;
+    uint32_t flags_read, flags_touched, flags_kill;
+} weave_fx;
+
+struct weaver {
+    const weave_isa *isa;
+    const weave_run *run;
+    const weave_engine *engine;
+    const weave_options *opt;
+    isa_code *c;
+    weave_output *out;
+    inl_status status; /* the first failure */
+    const char *why;
+    uint32_t rng;
+
+    weave_state st;
+    uint8_t lock[WEAVE_MAX_REGS]; /* pending values in each, */
+    isa_regs locked;              /* and where that is not 0 */
+    uint32_t temps;               /* frame temporaries in use */
+
+    weave_fx *fx;   /* of each instruction */
+    cfg_live *live; /* of each step */
+    uint32_t *step; /* instruction's own step; its before-snippets' is step_in[i] <= step[i] */
+    uint32_t *step_in;
+    uint32_t *anywhere_at; /* per block: instruction before which its other anywhere code goes */
+
+    /* The point being compiled. */
+    uint32_t at;           /* instruction */
+    bool after;            /* behind it */
+    cfg_need need, living; /* seen or live, and live only, during this point */
+    weave_saved saved[WEAVE_MAX_SAVED];
+    unsigned saved_count;
+    bool sets_regs;               /* the snippet assigns to program registers: values must be copied */
+    unsigned depth;               /* of analysis calls whose arguments are being computed */
+    weave_add *adds;              /* of constants to counters, ascending by position */
+    uint32_t add_count, next_add; /* the first that is still to be emitted */
+    uint32_t chain;               /* count.c: first record of the chain being planned */
+    uint32_t add_room, count_room, fault_room;
+    weave_cold *cold, **cold_end;
+    weave_arm *arms;
+    bool out_of_line; /* an inlined routine's arm is being written there */
+    isa_code *main;   /* while code out of line goes elsewhere: the run's own */
+    weave_side *sides, **sides_end;
+};
+
+static inline const weave_insn *weave_here(const weaver *w) { return &w->run->insns[w->at]; }
+
+/* Keeps the first failure; code emitted after it is thrown away. */
+void weave_fail(weaver *, inl_status, const char *why);
+
+/* alloc.c */
+unsigned weave_take(weaver *, isa_regs avoid, unsigned hint); /* locked; hint may be ISA_NO_REG */
+void weave_claim(weaver *, unsigned reg);                     /* make junk of it, saving its value when needed */
+void weave_lock(weaver *, unsigned reg);
+void weave_unlock(weaver *, unsigned reg);
+void weave_to_slot(weaver *, unsigned reg); /* its value is in the slot afterwards */
+void weave_to_reg(weaver *, unsigned reg);
+void weave_flags_clobber(weaver *);    /* before code that changes arithmetic flags */
+bool weave_flags_free(const weaver *); /* they could be changed at no cost */
+void weave_flags_to_hw(weaver *);
+unsigned weave_temp_take(weaver *);
+void weave_temp_drop(weaver *, unsigned temp);
+static inline int32_t weave_temp_at(const weaver *w, unsigned t) { return w->isa->frame.temp + 8 * (int32_t)t; }
+static inline int32_t weave_slot_at(const weaver *w, unsigned reg) { return w->isa->frame.slot + 8 * (int32_t)reg; }
+static inline void weave_temp_store(weaver *w, unsigned t, unsigned reg)
+{
+    w->isa->frame_store(w->c, weave_temp_at(w, t), reg);
+}
+static inline void weave_temp_load(weaver *w, unsigned reg, unsigned t)
+{
+    w->isa->frame_load(w->c, reg, weave_temp_at(w, t));
+}
+static inline void weave_slot_store(weaver *w, unsigned reg) { w->isa->frame_store(w->c, weave_slot_at(w, reg), reg); }
+static inline void weave_slot_load(weaver *w, unsigned into, unsigned reg)
+{
+    w->isa->frame_load(w->c, into, weave_slot_at(w, reg));
+}
+/* A register that certain instructions insist on, whatever is in it now. */
+struct weave_fixed {
+    uint8_t reg, temp;
+};
+weave_fixed weave_fixed_begin(weaver *, unsigned reg);
+void weave_fixed_end(weaver *, weave_fixed);
+/* Leaves the conditional code that began in state `from`: everything is back where it was. */
+void weave_arm_end(weaver *, weave_state from);
+weave_state weave_meet(weave_state a, weave_state b);
+
+/* expr.c: values */
+weave_val weave_eval(weaver *, const snippet *, unsigned hint);
+void weave_run_for_effect(weaver *, const snippet *);
+void weave_drop(weaver *, weave_val);
+void weave_in_reg(weaver *, weave_val *, isa_regs avoid);             /* some register holds it */
+void weave_own(weaver *, weave_val *, isa_regs avoid, unsigned hint); /* one of our own holds it */
+void weave_into(weaver *, weave_val *, unsigned reg);                 /* exactly this one, claimed and owned */
+void weave_park(weaver *, weave_val *);                               /* when registers run short */
+weave_val weave_reg_value(weaver *, unsigned reg, unsigned hint);
+weave_val weave_load(weaver *, weave_val at, int32_t disp, unsigned size, bool is_signed, unsigned hint);
+static inline weave_val weave_imm(uint64_t v) { return (weave_val){WEAVE_IMM, 0, 0, v}; }
+static inline weave_val weave_owned(unsigned reg) { return (weave_val){WEAVE_REG, (uint8_t)reg, 0, 0}; }
+/* arith.c */
+weave_val weave_binary(weaver *, const snippet *, unsigned hint);
+weave_val weave_unary(weaver *, const snippet *, unsigned hint);
+weave_val weave_compare(weaver *, const snippet *, unsigned hint);
+unsigned weave_compare_emit(weaver *, const snippet *);         /* flags set; the condition */
+weave_val weave_set_if(weaver *, unsigned cond, unsigned hint); /* 0 or 1; the flags stay */
+bool weave_is_compare(unsigned op);
+/* cond.c */
+weave_val weave_if(weaver *, const snippet *, unsigned hint);
+void weave_if_for_effect(weaver *, const snippet *);
+void weave_while(weaver *, const snippet *);
+isa_label weave_jump_unless(weaver *, const snippet *cond);
+void weave_predicated(weaver *, const snippet *code); /* only when the instruction executes */
+/* insnval.c: what depends on the point's instruction */
+extern const snippet weave_executes_node;
+const weave_saved *weave_saved_find(const weaver *, const snippet *);
+bool weave_saved_value(weaver *, const snippet *, unsigned hint, weave_val *);
+weave_val weave_ea(weaver *, unsigned index, unsigned hint);
+weave_val weave_access_size(weaver *, unsigned index);
+/* A load that may fault as the instruction itself would: its state is put on record. */
+weave_val weave_load_program(weaver *, weave_val at, int32_t offset, unsigned size, unsigned hint);
+weave_val weave_mem_value(weaver *, const snippet *, unsigned hint);
+weave_val weave_target(weaver *, unsigned hint);
+weave_val weave_taken(weaver *, unsigned hint);
+weave_val weave_executes(weaver *, unsigned hint);
+weave_val weave_rep_count(weaver *, unsigned hint);
+weave_val weave_arg(weaver *, const snippet *, unsigned hint);
+/* Puts on record that code from offset `from` to here has the program's state of instruction index */
+void weave_note_state(weaver *, uint32_t from, uint32_t index, weave_state);
+bool weave_ea_needs_before(const weaver *, const snippet *);
+const isa_mem *weave_mem(const weaver *, unsigned index, isa_mem room[ISA_MAX_MEM]);
+/* elements.c: of masked operands */
+void weave_save_elements(weaver *, uint32_t insn); /* before its first snippet */
+weave_val weave_element_ea(weaver *, const snippet *, unsigned hint);
+weave_val weave_element_active(weaver *, const snippet *, unsigned hint);
+int weave_element_cond(weaver *, const snippet *); /* flags set; the condition; -1: always */
+/* points.c */
+bool weave_analyse(weaver *);
+bool weave_may_fault(const weaver *, const isa_insn *);
+cfg_need weave_wanted_at(const weaver *, uint64_t target); /* where control leaves for it */
+cfg_need weave_wanted_taken(const weaver *w, const weave_insn *insn);
+cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);
+void weave_set_point(weaver *, uint32_t insn, bool after);
+void weave_prepare(weaver *, uint32_t insn); /* restores what the instruction needs */
+/* A conditional branch may leave its restores to its taken side. */
+bool weave_prepare_side(weaver *, uint32_t insn);
+void weave_executed(weaver *, uint32_t insn); /* the instruction's effect on the state */
+void weave_restore_all(weaver *);             /* before control leaves */
+/* count.c */
+bool weave_plan_counts(weaver *);
+void weave_emit_counts(weaver *, uint32_t insn);
+void weave_emit_anywhere(weaver *, uint32_t insn);
+/* Must counters be set right when side exit `insn` is taken? Sets them right. */
+bool weave_side_counts(const weaver *, uint32_t insn);
+void weave_emit_side_counts(weaver *, uint32_t insn);
+bool weave_count_merged(const weaver *, uint32_t insn, const weave_insert *);
+void weave_count_add(weaver *, const snippet *);
+void weave_count_const(weaver *, uint32_t counter, int64_t amount);
+/* call.c: a call, for both halves of it */
+struct weave_call_plan {
+    const snippet *s;
+    const weave_routine *routine;
+    isa_regs clobbered;
+    bool whole, tls, fp, flags, far; /* saved: all vectors, the thread pointer, the floating-point environment, flags
+                                        that arithmetic does not change; the routine is out of a call's reach */
+    isa_regs refs;                   /* registers handed over by reference */
+    const snippet *ints[SNIPPET_MAX_ARGS]; /* arguments in general registers and on the stack */
+    uint8_t vecs[8];                       /* vector registers that go to the first ones */
+    unsigned int_count, vec_count;
+    uint32_t vec_saved; /* vector registers that are saved one by one */
+    uint8_t outer_lock[WEAVE_MAX_REGS], outer_temp[WEAVE_MAX_REGS];
+    isa_regs outer, outer_prog; /* pending values kept over the call, and those in_reg */
+    uint8_t stack_temp[SNIPPET_MAX_ARGS];
+    unsigned stack_args, fp_temp;
+};
+weave_val weave_call(weaver *, const snippet *, bool wanted);
+/* append.c */
+void weave_append(weaver *, const snippet *);
+void weave_bind_cold(weaver *, isa_label); /* of the run's code, to here in the code out of line */
+void weave_emit_cold(weaver *);
+/* copy.c */
+bool weave_copy_plain(weaver *, const weave_insn *, weave_map_entry *); /* without allocator */
+bool weave_copy(weaver *, uint32_t insn, weave_map_entry *);
+
+/* clobber.c */
+isa_result weave_decode_at(uint64_t at, isa_insn *in); /* of this process' own code, past no page it need not touch */
+struct weave_routine {
+    isa_regs regs; /* caller-saved registers it writes */
+    uint32_t vecs; /* vector registers it writes */
+    bool flags;
+    bool unknown;            /* or x87, masks, whole vector state: save everything */
+    bool tls;                /* reaches for FS */
+    bool mxcsr;              /* computes with floating point */
+    bool strings;            /* cares about the direction flag */
+    uint32_t inline_len;     /* bytes when it is a small leaf that can be copied, else 0 */
+    uint32_t body_len;       /* the same, where it may return and jump in the middle too */
+    struct weave_body *body; /* taken apart for that (body.h), or NULL */
+};
+/* inline.c: the routine's body in place of a call, written anew; false: it cannot be */
+bool weave_inline(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
+void weave_emit_arms(weaver *); /* that were put off, behind the run's end */
+/* copied.c: likewise, the instructions as they are, with the ABI's registers */
+bool weave_inline_copied(weaver *, const snippet *, const weave_routine *, bool wanted, weave_val *result);
+/* What calling `fn` may change; kept for the next time. NULL when memory is used up. */
+const weave_routine *weave_routine_of(void (*fn)(void));
+
+#endif

@@ -1,0 +1,150 @@
+/* The table of x86-64 (weave/isa.h), and what of it is one instruction. */
+#include "weave/x86_64/machine.h"
+
+static const uint8_t arg_regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
+
+static void move(isa_code *c, unsigned dst, unsigned src) { x86_mov_rr(c, 8, dst, src); }
+
+static void add(isa_code *c, unsigned dst, unsigned src, int32_t amount) { x86_lea(c, dst, x86_at(src, amount)); }
+
+static void truncate_to_32(isa_code *c, unsigned reg) { x86_movzx_rr(c, 4, reg, reg); }
+
+static void frame_load(isa_code *c, unsigned dst, int32_t offset) { x86_load(c, 8, dst, x86_gs(offset)); }
+
+static void frame_store(isa_code *c, int32_t offset, unsigned src) { x86_store(c, 8, x86_gs(offset), src); }
+
+static void frame_address(isa_code *c, unsigned dst, int32_t offset)
+{
+    x86_load(c, 8, dst, x86_gs(WEAVE_OFF(self)));
+    x86_lea(c, dst, x86_at(dst, offset));
+}
+
+static bool reaches(int64_t disp) { return disp == (int32_t)disp; }
+
+static void load(isa_code *c, unsigned size, bool is_signed, unsigned dst, unsigned base, int32_t disp)
+{
+    if (is_signed) x86_load_sx(c, size, dst, x86_at(base, disp));
+    else x86_load(c, size, dst, x86_at(base, disp));
+}
+
+static void store(isa_code *c, unsigned size, unsigned base, int32_t disp, unsigned src)
+{
+    x86_store(c, size, x86_at(base, disp), src);
+}
+
+static bool store_constant(isa_code *c, unsigned size, unsigned base, int32_t disp, uint64_t value)
+{
+    return x86_store_imm(c, size, x86_at(base, disp), (int64_t)value);
+}
+
+static isa_label branch(isa_code *c, unsigned cond, bool near) { return x86_jcc_label(c, cond, near ? 1 : 4); }
+
+static isa_label branch_unless(isa_code *c, unsigned cond, bool near) { return branch(c, cond ^ 1u, near); }
+
+static isa_label branch_if_zero(weaver *w, unsigned reg)
+{
+    weave_flags_clobber(w);
+    x86_test_rr(w->c, 8, reg, reg);
+    return branch(w->c, X86_E, false);
+}
+
+static isa_label jump(isa_code *c, bool near) { return x86_jmp_label(c, near ? 1 : 4); }
+
+static void jump_to(isa_code *c, uint64_t target) { x86_jmp_to(c, target); }
+
+static void bind(isa_code *c, isa_label l) { x86_bind(c, l); }
+
+static void bind_to(isa_code *c, isa_label l, uint64_t target)
+{
+    if (c->full || l.kind != 4) return;
+    if (!x86_patch_rel32(c->write + l.at, c->exec + l.at, target)) c->unreachable = true;
+}
+
+static void condition(isa_code *c, unsigned cond, unsigned reg)
+{
+    x86_setcc(c, cond, reg);
+    x86_movzx_rr(c, 1, reg, reg);
+}
+
+const weave_isa weave_isa_x86_64 = {
+    .isa = &isa_x86_64,
+    .abi = {.args = arg_regs,
+            .arg_count = sizeof arg_regs,
+            .result = X86_RAX,
+            .syscall_number = X86_RAX,
+            .caller_saved = WEAVE_CALLER_SAVED,
+            .syscall_writes = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_R11),
+            .vec_args = 8,
+            .return_address = WEAVE_BIT(X86_RSP)},
+    .frame = {.thread_number = WEAVE_OFF(thread_number),
+              .slot = WEAVE_OFF(slot),
+              .temp = WEAVE_OFF(temp),
+              .buffers = WEAVE_OFF(buffers),
+              .counters = WEAVE_COUNTERS,
+              .temps = WEAVE_TEMPS,
+              .buffer_count = WEAVE_BUFFERS},
+    .reg_count = X86_REGS,
+    .all = WEAVE_ALL_REGS,
+    .reserved = WEAVE_BIT(X86_RSP),
+    .park_from = 7,
+    .flags = X86_ARITH,
+    /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some processors. (Logic and
+     * shifts compute them.) */
+    .flags_unsettled = X86_SF,
+    .count_reg = WEAVE_BIT(X86_RCX),
+    .size_regs = WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX),
+    .size_word = 520, /* of an image of XSAVE's: its top bit tells the form */
+    .move = move,
+    .set = x86_mov_ri,
+    .add = add,
+    .truncate = truncate_to_32,
+    .frame_load = frame_load,
+    .frame_store = frame_store,
+    .frame_address = frame_address,
+    .reaches = reaches,
+    .load = load,
+    .store = store,
+    .store_constant = store_constant,
+    .condition_flags = x86_cond_flags,
+    .branch = branch,
+    .branch_unless = branch_unless,
+    .branch_if_zero = branch_if_zero,
+    .jump = jump,
+    .jump_to = jump_to,
+    .bind = bind,
+    .bind_to = bind_to,
+    .flags_save = weave_x86_flags_save,
+    .flags_restore = weave_x86_flags_restore,
+    .flags_value = weave_x86_flags_value,
+    .binary = weave_x86_binary,
+    .unary = weave_x86_unary,
+    .compare = weave_x86_compare,
+    .condition = condition,
+    .cycles = weave_x86_cycles,
+    .count = weave_x86_count,
+    .count_value = weave_x86_count_value,
+    .branch_if_full = weave_x86_branch_if_full,
+    .full_borrows = WEAVE_BIT(X86_RCX),
+    .may_fault = weave_x86_may_fault,
+    .branch_reads = weave_x86_branch_reads,
+    .predicate_reads = weave_x86_predicate_reads,
+    .predicate = weave_x86_predicate,
+    .branch_unless_taken = weave_x86_branch_unless_taken,
+    .taken = weave_x86_taken,
+    .rep_executes = weave_x86_rep_executes,
+    .rep_count = weave_x86_rep_count,
+    .return_target = weave_x86_return_target,
+    .return_address = weave_x86_return_address,
+    .stack_argument = weave_x86_stack_argument,
+    .address = weave_x86_address,
+    .variable_size = weave_x86_variable_size,
+    .context = weave_x86_context,
+    .save_masks = weave_x86_save_masks,
+    .element_index = weave_x86_element_index,
+    .element_condition = weave_x86_element_condition,
+    .copy_special = weave_x86_copy_special,
+    .call_plan = weave_x86_call_plan,
+    .call_begin = weave_x86_call_begin,
+    .call_result = weave_x86_call_result,
+    .call_end = weave_x86_call_end,
+};
