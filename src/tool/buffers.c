@@ -15,43 +15,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef void full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
-
-struct inlay_buffer {
-    snippet_buffer woven;
-    size_t bytes;
-    full_callback *full;
-    void *arg;
-};
-
-/* The table travels with the carried heap, in case a callback made one of them. */
-static inlay_buffer own_buffers[WEAVE_BUFFERS], *buffers = own_buffers;
-static unsigned buffer_count;
-
-/* Memory of ended threads, by buffer; each piece begins with the next one's address. */
-static uint64_t spare[WEAVE_BUFFERS];
+static tool_buffers *state(void) { return &tool_now->buffers; }
+static inlay_buffer *table(void) { return state()->table ? state()->table : state()->own; }
 
 static uint64_t take_memory(unsigned slot)
 {
-    inl_lock_take(&tool_small_lock);
-    uint64_t p = spare[slot];
+    inl_lock_take(&tool_now->locks.small);
+    uint64_t *spare = state()->spare, p = spare[slot];
     if (p) spare[slot] = *(uint64_t *)p;
-    inl_lock_release(&tool_small_lock);
-    return p ? p : (uint64_t)(uintptr_t)tool_alloc(buffers[slot].bytes);
+    inl_lock_release(&tool_now->locks.small);
+    return p ? p : (uint64_t)(uintptr_t)tool_alloc(table()[slot].bytes);
 }
 
 static void give_memory(unsigned slot, uint64_t p)
 {
-    inl_lock_take(&tool_small_lock);
-    *(uint64_t *)p = spare[slot];
-    spare[slot] = p;
-    inl_lock_release(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
+    *(uint64_t *)p = state()->spare[slot];
+    state()->spare[slot] = p;
+    inl_lock_release(&tool_now->locks.small);
 }
 
 static void hand_out(run_thread *t, unsigned slot)
 {
     weave_buffer_slot *s = &t->frame.buffers[slot];
-    const inlay_buffer *b = &buffers[slot];
+    const inlay_buffer *b = &table()[slot];
     if (!s->base || s->next == s->base) return;
     b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size, (unsigned)t->frame.thread_number,
             b->arg);
@@ -67,7 +54,7 @@ static void when_full(uint32_t slot)
     if (!s->base) {
         s->base = s->next = take_memory(slot);
         if (!s->base || !own) tool_fail(TOOL_EXIT_FAILED, "out of memory for a trace buffer");
-        s->limit = s->base + buffers[slot].bytes;
+        s->limit = s->base + table()[slot].bytes;
         return;
     }
     inl_lock_take(&own->flushing);
@@ -79,40 +66,41 @@ static void when_full(uint32_t slot)
 /* Carried: main makes its buffers again, with the same numbers. */
 void tool_buffers_attach(void)
 {
-    if (tool_heap()->roots[ROOT_BUFFERS]) buffers = tool_heap()->roots[ROOT_BUFFERS];
+    if (tool_heap()->roots[ROOT_BUFFERS]) state()->table = tool_heap()->roots[ROOT_BUFFERS];
 }
 
 void tool_buffers_begin(void)
 {
-    if (buffer_count < tool_heap()->numbers[ROOT_BUFFERS]) buffer_count = (unsigned)tool_heap()->numbers[ROOT_BUFFERS];
+    if (state()->count < tool_heap()->numbers[ROOT_BUFFERS])
+        state()->count = (unsigned)tool_heap()->numbers[ROOT_BUFFERS];
 }
 
 static bool make_table_travel(void)
 {
     tool_heap_root *heap = tool_heap();
     if (!heap || heap->roots[ROOT_BUFFERS]) return true;
-    inlay_buffer *table = tool_carried_alloc(sizeof own_buffers);
-    if (!table) return false;
-    heap->roots[ROOT_BUFFERS] = buffers = table;
+    inlay_buffer *copy = tool_carried_alloc(sizeof state()->own);
+    if (!copy) return false;
+    heap->roots[ROOT_BUFFERS] = state()->table = copy;
     return true;
 }
 
-inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, full_callback *full, void *arg)
+inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full_callback *full, void *arg)
 {
-    if (!record_size || !records || !full || buffer_count == WEAVE_BUFFERS) {
-        tool_say(buffer_count == WEAVE_BUFFERS ? "more than %d trace buffers"
-                                               : "a trace buffer of nothing (at most %d)",
+    if (!record_size || !records || !full || state()->count == WEAVE_BUFFERS) {
+        tool_say(state()->count == WEAVE_BUFFERS ? "more than %d trace buffers"
+                                                 : "a trace buffer of nothing (at most %d)",
                  WEAVE_BUFFERS);
         return NULL;
     }
     if (!make_table_travel()) return NULL;
-    inlay_buffer *b = &buffers[buffer_count];
-    b->woven = (snippet_buffer){buffer_count++, record_size, when_full};
+    inlay_buffer *b = &table()[state()->count];
+    b->woven = (snippet_buffer){state()->count++, record_size, when_full};
     b->bytes = (size_t)record_size * (records > 8 ? records : 8);
     b->full = full;
     b->arg = arg;
-    if (tool_heap() && tool_heap()->numbers[ROOT_BUFFERS] < buffer_count)
-        tool_heap()->numbers[ROOT_BUFFERS] = buffer_count;
+    if (tool_heap() && tool_heap()->numbers[ROOT_BUFFERS] < state()->count)
+        tool_heap()->numbers[ROOT_BUFFERS] = state()->count;
     return b;
 }
 
@@ -144,10 +132,10 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
 
 static void flush(run_thread *t, bool last)
 {
-    tool_thread *own = buffer_count ? tool_thread_of(t) : NULL;
+    tool_thread *own = state()->count ? tool_thread_of(t) : NULL;
     if (!own) return;
     inl_lock_take(&own->flushing);
-    for (unsigned i = 0; i < buffer_count && !own->done; i++) hand_out(t, i);
+    for (unsigned i = 0; i < state()->count && !own->done; i++) hand_out(t, i);
     own->done = last;
     inl_lock_release(&own->flushing);
 }
@@ -171,19 +159,19 @@ static void flush_all_but(const run_thread *but, bool last)
 
 void tool_buffers_flush_all(void)
 {
-    if (buffer_count) flush_all_but(NULL, true);
+    if (state()->count) flush_all_but(NULL, true);
 }
 
 /* Before an exec, which ends the other threads. */
 void tool_buffers_flush_others(run_thread *t)
 {
-    if (buffer_count) flush_all_but(t, false);
+    if (state()->count) flush_all_but(t, false);
 }
 
 void tool_buffers_end(run_thread *t)
 {
     flush(t, false);
-    for (unsigned i = 0; i < buffer_count; i++) {
+    for (unsigned i = 0; i < state()->count; i++) {
         weave_buffer_slot *s = &t->frame.buffers[i];
         if (s->base) give_memory(i, s->base);
         *s = (weave_buffer_slot){0};
@@ -193,7 +181,7 @@ void tool_buffers_end(run_thread *t)
 /* What the parent's thread had not handed out is the parent's. */
 void tool_buffers_fork_child(run_thread *t)
 {
-    for (unsigned i = 0; i < buffer_count; i++) t->frame.buffers[i].next = t->frame.buffers[i].base;
+    for (unsigned i = 0; i < state()->count; i++) t->frame.buffers[i].next = t->frame.buffers[i].base;
     tool_thread *own = t->client;
     if (own) inl_lock_reset(&own->flushing);
 }

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-callback *tool_callbacks[ON_KINDS];
-
 static void add(callback_kind kind, void (*f)(void), void *arg)
 {
     callback *c = f ? tool_alloc(sizeof *c) : NULL;
@@ -11,7 +9,7 @@ static void add(callback_kind kind, void (*f)(void), void *arg)
     if (!c) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     c->f = f;
     c->arg = arg;
-    callback **end = &tool_callbacks[kind];
+    callback **end = &tool_now->callbacks[kind];
     while (*end) end = &(*end)->next;
     *end = c;
 }

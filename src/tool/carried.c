@@ -35,16 +35,14 @@ void carried_begin(void)
 static void open_output(void)
 {
     tool_fds *f = &tool_handoff_data.fds;
-    if (!tool_options_now.output) return;
-    launch_open_output(f, tool_options_now.output);
+    if (!tool_now->options.output) return;
+    launch_open_output(f, tool_now->options.output);
     f->out = resident_hide(f->out);
     f->out_dir = resident_hide(f->out_dir);
     f->shared = resident_hide(f->shared);
 }
 
 /* --- exec --- */
-
-static off_t size_before; /* of the output, -1: not a file */
 
 /* NULL where the program's pointer leads nowhere. */
 static char *const *readable(char *const *argv)
@@ -61,18 +59,18 @@ static char *const *readable(char *const *argv)
 /* A child of vfork has no report of its own: the counts are its parent's. */
 static void before_exec(run_thread *t, const char *path, char *const *argv)
 {
-    if (tool_callbacks[ON_EXEC]) argv = readable(argv);
-    for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
+    if (tool_now->callbacks[ON_EXEC]) argv = readable(argv);
+    for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
     if (t->is_vfork_child) return;
     tool_buffers_flush_others(t);
     tool_output_flush();
     int out = tool_handoff_data.fds.out;
-    size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
+    tool_now->size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
     tool_sums_add();
     tool_derive_report(true);
-    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(0, c->arg);
+    for (callback *c = tool_now->callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(0, c->arg);
     tool_derive_report(false);
     tool_output_flush();
     fflush(stdout);
@@ -82,8 +80,8 @@ static void exec_failed(run_thread *t)
 {
     int out = tool_handoff_data.fds.out;
     if (out < 0 || t->is_vfork_child) return;
-    if (size_before < 0) size_before = 0; /* opened for this report */
-    if (ftruncate(out, size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
+    if (tool_now->size_before < 0) tool_now->size_before = 0; /* opened for this report */
+    if (ftruncate(out, tool_now->size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
 }
 
 /* --- the beginning --- */
@@ -110,6 +108,7 @@ void carried_run(void)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
     restore_registrations(&rewrite_handoff_data);
     tool_heap_begin();
+    if (!tool_derive_begin()) tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
     tool_counters_begin();
     TOOL_CALL_BARE(ON_START);
     run_thread *t = run_self();

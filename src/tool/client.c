@@ -3,34 +3,8 @@
 #include "tool/state.h"
 #include "base/sys.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-
-/* The same mistake is made at a thousand places: the first few are told. */
-void tool_say_limited(const char *fmt, ...)
-{
-    enum { MOST = 20 };
-    static unsigned said;
-    unsigned n = __atomic_fetch_add(&said, 1, __ATOMIC_RELAXED);
-    if (n >= MOST) return;
-    char line[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    tool_say("%s%s", line, n == MOST - 1 ? " (further messages of this kind are left out)" : "");
-}
-
-void inlay_warn(const char *fmt, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    tool_say("%s", line);
-}
 
 int inlay_pid(void) { return (int)sys_call0(SYS_getpid); }
 
@@ -39,11 +13,11 @@ int inlay_pid(void) { return (int)sys_call0(SYS_getpid); }
 static void announce(inlay_proc *p)
 {
     p->announced = true;
-    if (!p->wanted || !tool_callbacks[ON_PROC]) return;
-    inl_arena *arena = tool_run_arena;
-    tool_run_arena = NULL;
+    if (!p->wanted || !tool_now->callbacks[ON_PROC]) return;
+    inl_arena *arena = tool_here.run_arena;
+    tool_here.run_arena = NULL;
     TOOL_CALL(ON_PROC, void (*)(inlay_proc *, void *), p);
-    tool_run_arena = arena;
+    tool_here.run_arena = arena;
 }
 
 static void look_at_procs(weave_run *run)
@@ -58,16 +32,14 @@ static void look_at_procs(weave_run *run)
     }
 }
 
-const weave_block *tool_block_shown;
-
 static void look_at_block(weave_run *run, weave_block *b)
 {
     bool by_proc = tool_filter_procs();
     bool wanted = !(by_proc || tool_filter_images()) || tool_address_wanted(run->insns[b->first].in.addr);
-    tool_block_shown = b;
+    tool_now->block_shown = b;
     if (wanted) TOOL_CALL(ON_BLOCK, void (*)(inlay_block *, void *), (inlay_block *)b);
-    tool_block_shown = NULL;
-    if (!tool_callbacks[ON_INSN]) return;
+    tool_now->block_shown = NULL;
+    if (!tool_now->callbacks[ON_INSN]) return;
     for (uint32_t i = b->first; i < b->first + b->count; i++) {
         if (by_proc) wanted = tool_address_wanted(run->insns[i].in.addr);
         if (wanted) TOOL_CALL(ON_INSN, void (*)(inlay_insn *, void *), (inlay_insn *)&run->insns[i]);
@@ -77,27 +49,28 @@ static void look_at_block(weave_run *run, weave_block *b)
 static void instrument(void *arg, weave_run *run)
 {
     (void)arg;
-    tool_holds_lock = true;
-    tool_run_arena = run->arena;
+    tool_here.holds_lock = true;
+    tool_here.run_arena = run->arena;
     tool_insns_begin();
-    const snippet *replacement = tool_code_inserted ? tool_code_cut(run) : NULL;
-    if (tool_callbacks[ON_PROC] || tool_proc_points) look_at_procs(run);
-    if (tool_code_inserted) tool_code_apply(run);
-    if (tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN])
+    tool_cut cut;
+    const snippet *replacement = tool_now->process.code_inserted ? tool_code_cut(run, &cut) : NULL;
+    if (tool_now->callbacks[ON_PROC] || tool_now->process.proc_points) look_at_procs(run);
+    if (tool_now->process.code_inserted) tool_code_apply(run);
+    if (tool_now->callbacks[ON_BLOCK] || tool_now->callbacks[ON_INSN])
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
-    if (tool_code_inserted) tool_code_replace_calls(run);
-    if (replacement) tool_code_replace(run, replacement);
-    tool_run_arena = NULL;
-    tool_holds_lock = false;
+    if (tool_now->process.code_inserted) tool_code_replace_calls(run);
+    if (replacement) tool_code_replace(run, &cut, replacement);
+    tool_here.run_arena = NULL;
+    tool_here.holds_lock = false;
 }
 
 static void module_loaded(void *arg, module *m)
 {
     (void)arg;
-    tool_holds_lock = true;
+    tool_here.holds_lock = true;
     inlay_image *i = tool_image_of(m);
     if (i) TOOL_CALL(ON_IMAGE_LOAD, void (*)(inlay_image *, void *), i);
-    tool_holds_lock = false;
+    tool_here.holds_lock = false;
 }
 
 /* The same for the instrumentor. */
@@ -106,13 +79,13 @@ void tool_client_instrument(weave_run *run) { instrument(NULL, run); }
 void tool_client_options(jit_options *o) { o->instrument = tool_client_sees_code() ? instrument : NULL; }
 void tool_client_image(module *m)
 {
-    if (tool_callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);
+    if (tool_now->callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);
 }
 
 bool tool_client_sees_code(void)
 {
-    callback **on = tool_callbacks;
-    return on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_proc_points;
+    callback **on = tool_now->callbacks;
+    return on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_now->process.proc_points;
 }
 
 static void module_gone(void *arg, module *m)
@@ -120,10 +93,10 @@ static void module_gone(void *arg, module *m)
     (void)arg;
     inlay_image *i = m->user;
     if (!i) return;
-    tool_holds_lock = true;
+    tool_here.holds_lock = true;
     TOOL_CALL(ON_IMAGE_UNLOAD, void (*)(inlay_image *, void *), i);
     tool_image_forget(i);
-    tool_holds_lock = false;
+    tool_here.holds_lock = false;
 }
 
 /* --- threads and system calls --- */
@@ -182,12 +155,10 @@ static void fork_lock(void *arg, int phase)
     if (phase == 0) tls_fork(phase);
 }
 
-static bool is_forked;
-
 static void fork_child(void *arg, run_thread *t)
 {
     (void)arg;
-    is_forked = true;
+    tool_now->is_forked = true;
     tls_fork_child(t->tls, t->tid);
     tool_threads_fork_child(t);
     tool_buffers_fork_child(t);
@@ -205,7 +176,7 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     (void)arg;
     (void)envp;
     bool follow = true;
-    for (callback *c = tool_callbacks[ON_EXEC]; c; c = c->next)
+    for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         follow &= ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
@@ -213,15 +184,15 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     return follow && tool_exec_plan(path, argv, t->is_vfork_child, plan);
 }
 
-static void on_exit(void *arg, run_thread *t, int status, int signo)
+static void ends(void *arg, run_thread *t, int status, int signo)
 {
     (void)arg;
     (void)t;
     tool_buffers_flush_all();
     tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
-    for (callback *c = tool_callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(wait_status, c->arg);
-    bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_options_now.followed && !is_forked;
+    for (callback *c = tool_now->callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(wait_status, c->arg);
+    bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_now->options.followed && !tool_now->is_forked;
     if (first) tool_filter_warn();
     tool_output_close();
     fflush(stdout);
@@ -251,7 +222,7 @@ static void say(void *arg, const char *text)
 
 void tool_client_fill(run_client *c)
 {
-    callback **on = tool_callbacks;
+    callback **on = tool_now->callbacks;
     *c = (run_client){
         .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,
         .module_gone = module_gone,
@@ -264,7 +235,7 @@ void tool_client_fill(run_client *c)
         .fork_lock = fork_lock,
         .fork_child = fork_child,
         .exec = on_exec,
-        .exit = on_exit,
+        .exit = ends,
         .tls_new = new_tls,
         .tls_free = free_tls,
         .tls_fs_base = fs_base_of,

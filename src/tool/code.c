@@ -31,8 +31,6 @@ typedef struct tool_code {
     uint8_t *touched; /* by procedure of the analysis: something was inserted there, or it is replaced */
 } tool_code;
 
-bool tool_code_inserted;
-
 /* --- analysis --- */
 
 static tool_code *code_of(inlay_image *i)
@@ -394,7 +392,7 @@ bool tool_code_touched(const inlay_image *i, uint32_t proc)
 bool tool_code_note(weave_insn *insn)
 {
     tool_code *c = view_behind(insn->run)->code;
-    tool_code_inserted = true;
+    tool_now->process.code_inserted = true;
     touch(c, insn->in.addr);
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
@@ -424,7 +422,7 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
     const char *why = "an empty snippet (a wrong argument, or memory is used up)";
     bool entered = tool_enter(), good = false;
     tool_code *c = code_of(p->image);
-    if (tool_run_arena) {
+    if (tool_here.run_arena) {
         why = "this is for procedure and image callbacks";
     } else if (!c) {
         why = "out of memory";
@@ -432,7 +430,7 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
         const snippet *code = inlay_set_register(INLAY_RAX, result);
         good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code);
     }
-    if (good) tool_code_inserted = true;
+    if (good) tool_now->process.code_inserted = true;
     else tool_say_limited("cannot replace %s: %s", p->name, why);
     tool_leave(entered);
     return good;
@@ -467,10 +465,6 @@ static const uint8_t ret[] = {0xc3};
 /* --- a procedure that is replaced: its first instruction becomes a return, the last thing of its block
  * and, where the engine looks no further than the run (JIT), of the run. The blocks of a whole procedure
  * (rewriting) stay, unreached. */
-static struct {
-    uint32_t index, insn_count, block_count;
-} cut;
-
 static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned kind)
 {
     uint64_t found;
@@ -480,7 +474,7 @@ static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned 
     return (found & AT_CALL) == kind ? (const snippet *)(uintptr_t)(found & ~(uint64_t)AT_CALL) : NULL;
 }
 
-const snippet *tool_code_cut(weave_run *run)
+const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
 {
     const snippet *found = NULL;
     uint32_t k = 0;
@@ -489,9 +483,9 @@ const snippet *tool_code_cut(weave_run *run)
     if (!found) return NULL;
     weave_block *b = &run->blocks[run->insns[k].block];
     bool whole = tool_handoff_data.role == TOOL_INSTRUMENTOR;
-    cut.index = k;
-    cut.insn_count = whole ? run->insn_count : k + 1;
-    cut.block_count = whole ? run->block_count : run->insns[k].block + 1;
+    cut->index = k;
+    cut->insn_count = whole ? run->insn_count : k + 1;
+    cut->block_count = whole ? run->block_count : run->insns[k].block + 1;
     b->count = k - b->first;
     run->insn_count = whole ? 0 : k;
     run->block_count = whole ? 0 : run->insns[k].block + (b->count > 0);
@@ -508,13 +502,13 @@ static uint16_t changed_at(uint64_t addr)
     return (uint16_t)(changed & ~(1ull << INLAY_RAX));
 }
 
-void tool_code_replace(weave_run *run, const snippet *code)
+void tool_code_replace(weave_run *run, const tool_cut *cut, const snippet *code)
 {
-    weave_insn *i = &run->insns[cut.index];
-    run->insn_count = cut.insn_count;
-    run->block_count = cut.block_count;
-    run->blocks[i->block].count = cut.index - run->blocks[i->block].first + 1;
-    if (cut.insn_count == run->insn_count) i->unwanted = changed_at(i->in.addr);
+    weave_insn *i = &run->insns[cut->index];
+    run->insn_count = cut->insn_count;
+    run->block_count = cut->block_count;
+    run->blocks[i->block].count = cut->index - run->blocks[i->block].first + 1;
+    i->unwanted = changed_at(i->in.addr);
     become(run, i, code, ret, sizeof ret);
 }
 
@@ -548,25 +542,25 @@ void tool_code_replace_calls(weave_run *run)
     }
 }
 
-static void visit_insn(weave_insn *i, void (*list)(weave_run *, weave_list *))
+static void visit_insn(weave_insn *i, const tool_code_visitor *v)
 {
     weave_block *b = &i->run->blocks[i->block];
-    if (i->index == b->first) list(i->run, &b->anywhere);
-    list(i->run, &i->before);
-    list(i->run, &i->after);
-    list(i->run, &i->taken);
+    if (i->index == b->first) v->list(v->arg, i->run, &b->anywhere);
+    v->list(v->arg, i->run, &i->before);
+    v->list(v->arg, i->run, &i->after);
+    v->list(v->arg, i->run, &i->taken);
 }
 
-void tool_code_visit(inlay_image *image, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *))
+void tool_code_visit(inlay_image *image, const tool_code_visitor *v)
 {
     size_t at = 0;
     uint64_t key, value;
     const tool_code *c = image->code;
     if (!c) return;
-    while (inl_map_next(&c->inserts, &at, &key, &value)) visit_insn((weave_insn *)(uintptr_t)value, list);
+    while (inl_map_next(&c->inserts, &at, &key, &value)) visit_insn((weave_insn *)(uintptr_t)value, v);
     at = 0;
-    while (replaced && inl_map_next(&c->replaced, &at, &key, &value))
-        replaced((const snippet *)(uintptr_t)(value & ~(uint64_t)AT_CALL));
+    while (v->replaced && inl_map_next(&c->replaced, &at, &key, &value))
+        v->replaced(v->arg, (const snippet *)(uintptr_t)(value & ~(uint64_t)AT_CALL));
 }
 
 void tool_code_apply(weave_run *run)

@@ -16,8 +16,6 @@ typedef struct placed { /* in the carried heap */
     uint32_t index;
 } placed;
 
-static uint32_t next_index = 1;
-
 bool tool_is_static(const void *p) { return (const char *)p >= (const char *)&__ehdr_start && (const char *)p < end; }
 
 /* False when the tool that is carried could not find it again. */
@@ -44,18 +42,18 @@ void tool_counters_restore(void)
 {
     tool_heap_root *heap = tool_heap();
     for (placed *p = heap->roots[ROOT_COUNTERS]; p; p = p->next) p->counter->index = p->index;
-    next_index = (uint32_t)heap->numbers[ROOT_COUNTERS];
+    tool_now->next_counter = (uint32_t)heap->numbers[ROOT_COUNTERS];
 }
 
 static bool place(inlay_counter *c)
 {
-    inl_lock_take(&tool_small_lock);
-    bool fresh = !c->index && next_index < WEAVE_MAX_COUNTERS;
+    inl_lock_take(&tool_now->locks.small);
+    bool fresh = !c->index && tool_now->next_counter < WEAVE_MAX_COUNTERS;
     if (fresh) {
-        c->index = next_index++;
-        __atomic_store_n(&run_here.dead_counters_high, next_index, __ATOMIC_RELEASE);
+        c->index = tool_now->next_counter++;
+        __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
     }
-    inl_lock_release(&tool_small_lock);
+    inl_lock_release(&tool_now->locks.small);
     if (!c->index) tool_say_limited("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
     if (fresh && !note(c, c->index)) c->index = 0;
     return c->index != 0;
@@ -64,17 +62,20 @@ static bool place(inlay_counter *c)
 /* A counter of the engine's own; 0: none is left. */
 uint32_t tool_counter_fresh(void)
 {
-    inl_lock_take(&tool_small_lock);
-    uint32_t index = next_index < WEAVE_MAX_COUNTERS ? next_index++ : 0;
-    if (index && tool_heap()) tool_heap()->numbers[ROOT_COUNTERS] = next_index;
-    inl_lock_release(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
+    uint32_t index = tool_now->next_counter < WEAVE_MAX_COUNTERS ? tool_now->next_counter++ : 0;
+    if (index && tool_heap()) tool_heap()->numbers[ROOT_COUNTERS] = tool_now->next_counter;
+    inl_lock_release(&tool_now->locks.small);
     return index;
 }
 
 /* The engine has been set up since the first counters were made. */
-void tool_counters_begin(void) { __atomic_store_n(&run_here.dead_counters_high, next_index, __ATOMIC_RELEASE); }
+void tool_counters_begin(void)
+{
+    __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
+}
 
-uint32_t tool_counters_count(void) { return next_index; }
+uint32_t tool_counters_count(void) { return tool_now->next_counter; }
 
 static snippet *with_counter(snippet_kind kind, inlay_counter *c)
 {

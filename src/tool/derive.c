@@ -12,12 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t *final;      /* the solution at the program's end, by counter */
-static const void *final_of; /* ... of which thread, NULL: of all */
-static bool reporting;       /* ... or, before an exec, of a report that may turn out not to be the last */
-static bool values_wanted;   /* some snippet reads a counter where it runs */
+static tool_derivation *state(void) { return &tool_now->derive; }
 
-void tool_counter_value_wanted(void) { values_wanted = true; }
+void tool_counter_value_wanted(void) { state()->values_wanted = true; }
 
 bool tool_derive_used(void)
 {
@@ -28,7 +25,7 @@ bool tool_derive_used(void)
 uint32_t tool_derive_counter(void *arg)
 {
     (void)arg;
-    return values_wanted ? 0 : tool_counter_fresh();
+    return state()->values_wanted ? 0 : tool_counter_fresh();
 }
 
 uint32_t tool_derive_placed(void *arg, const move_flows *flows)
@@ -40,12 +37,16 @@ uint32_t tool_derive_placed(void *arg, const move_flows *flows)
 /* --- flows that end, or begin, in the middle: where a signal's handler jumps out, or goes on elsewhere --- */
 
 enum { ENDS = 1 << 14 };
-typedef struct flow_end {
+typedef struct tool_flow_end {
     uint64_t key; /* number of the equations << 40 | node << 16 | thread; 0: free */
     int64_t times;
 } flow_end;
-static flow_end ends[ENDS];
-static bool any_end;
+
+bool tool_derive_begin(void)
+{
+    if (tool_derive_used() && !state()->ends) state()->ends = tool_alloc(ENDS * sizeof *state()->ends);
+    return !tool_derive_used() || state()->ends;
+}
 
 static uint64_t key_of(uint32_t number, uint32_t node, const run_thread *t)
 {
@@ -67,9 +68,9 @@ void tool_derive_flow_ends(run_thread *t, uint32_t number, uint32_t block, bool 
     uint32_t node = node_of(number, block, entered);
     uint64_t key = key_of(number, node, t);
     if (!node) return; /* the outside */
-    __atomic_store_n(&any_end, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&state()->any_end, true, __ATOMIC_RELAXED);
     for (uint64_t n = 0, at = key * 0x9e3779b97f4a7c15ull >> 40; n < ENDS; n++, at++) {
-        flow_end *to = &ends[at % ENDS];
+        flow_end *to = &state()->ends[at % ENDS];
         uint64_t old = 0;
         bool mine = __atomic_compare_exchange_n(&to->key, &old, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         if (!mine && old != key) continue;
@@ -80,8 +81,8 @@ void tool_derive_flow_ends(run_thread *t, uint32_t number, uint32_t block, bool 
 
 void tool_derive_forked(void)
 {
-    if (any_end) memset(ends, 0, sizeof ends);
-    any_end = false;
+    if (state()->any_end) memset(state()->ends, 0, ENDS * sizeof *state()->ends);
+    state()->any_end = false;
 }
 
 /* Those that matter now, of thread `of` (NULL: of all). */
@@ -93,11 +94,11 @@ typedef struct end_list {
 static bool list_ends(const run_thread *of, end_list *to)
 {
     *to = (end_list){0};
-    if (!any_end) return true;
+    if (!state()->any_end) return true;
     to->items = calloc(ENDS, sizeof *to->items);
     if (!to->items) return false;
     for (uint32_t i = 0; i < ENDS; i++) {
-        flow_end e = ends[i];
+        flow_end e = state()->ends[i];
         bool matters = e.key && e.times && (!of || (e.key & 0xffff) == (of->frame.thread_number & 0xffff));
         if (matters) to->items[to->count++] = e;
     }
@@ -188,27 +189,28 @@ uint64_t *tool_derive_all(tool_counter_reader *read, const void *of) { return so
 
 static void forget(void)
 {
-    free(final);
-    final = NULL;
+    free(state()->final);
+    state()->final = NULL;
 }
 
 void tool_derive_report(bool begins)
 {
     forget();
-    reporting = begins;
+    state()->reporting = begins;
 }
 
 uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of)
 {
     if (!tool_derive_used()) return 0;
-    bool keep = run_here.exiting || reporting;
-    bool known = keep && final && final_of == of;
-    uint64_t *sums = known ? final : solve(read, of);
+    tool_derivation *d = state();
+    bool keep = run_here.exiting || d->reporting;
+    bool known = keep && d->final && d->final_of == of;
+    uint64_t *sums = known ? d->final : solve(read, of);
     if (!sums) return 0;
     uint64_t value = sums[index];
     if (known) return value;
     if (keep) forget();
     else free(sums);
-    if (keep) final = sums, final_of = of;
+    if (keep) d->final = sums, d->final_of = of;
     return value;
 }

@@ -13,17 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct {
-    char **argv;
-    int options_end; /* argv[1 .. options_end) are options */
-} first;
-
 void tool_exec_remember(int argc, char **argv, int program)
 {
     (void)argc;
-    first.argv = argv;
-    first.options_end = program;
-    if (program > 1 && !strcmp(argv[program - 1], "--")) first.options_end--;
+    tool_command *first = &tool_now->command;
+    first->argv = argv;
+    first->options_end = program;
+    if (program > 1 && !strcmp(argv[program - 1], "--")) first->options_end--;
 }
 
 static bool is_internal(const char *option) { return !strncmp(option, "--inlay-", 8); }
@@ -50,16 +46,17 @@ static void add(list *l, const char *a, const char *b)
 
 static void fill(list *l, const char *path, const char *fds, char *const *argv)
 {
+    const tool_command *first = &tool_now->command;
     char began[48];
     result_tell_beginning(began, sizeof began);
     l->count = 0;
-    add(l, first.argv[0], "");
+    add(l, first->argv[0], "");
     add(l, "--inlay-exec-path=", path);
     add(l, "--inlay-fds=", fds);
     add(l, "--inlay-began=", began);
-    for (int i = 1; i < first.options_end; i++)
-        if (!is_internal(first.argv[i])) add(l, first.argv[i], "");
-    if (tool_options_now.no_ptrace) add(l, "--no-ptrace", "");
+    for (int i = 1; i < first->options_end; i++)
+        if (!is_internal(first->argv[i])) add(l, first->argv[i], "");
+    if (tool_now->options.no_ptrace) add(l, "--no-ptrace", "");
     add(l, "--", "");
     for (; argv && *argv; argv++) add(l, *argv, "");
 }
@@ -90,9 +87,7 @@ static bool names_descriptor(const char *path)
 bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *plan)
 {
     inl_error e = {0};
-    inl_lock_take(&tool_exec_lock); /* program_check works in static memory */
     program_kind kind = program_check(path, &e);
-    inl_lock_release(&tool_exec_lock);
     if (kind == PROGRAM_REFUSED) return false;
     if (kind == PROGRAM_FOREIGN) {
         tool_say("%s; it runs without the tool", e.text);

@@ -4,12 +4,12 @@
 #include <fnmatch.h>
 #include <string.h>
 
-bool tool_filter_images(void) { return tool_options_now.images.count != 0; }
-bool tool_filter_procs(void) { return tool_options_now.procs.count != 0; }
+bool tool_filter_images(void) { return tool_now->options.images.count != 0; }
+bool tool_filter_procs(void) { return tool_now->options.procs.count != 0; }
 
 bool tool_image_matches(const char *path, const char *name)
 {
-    const tool_globs *g = &tool_options_now.images;
+    const tool_globs *g = &tool_now->options.images;
     bool any = g->count == 0;
     for (unsigned i = 0; i < g->count; i++) {
         const char *text = strchr(g->items[i], '/') ? path : name;
@@ -34,7 +34,7 @@ static bool name_matches(const char *pattern, const char *name)
 
 bool tool_proc_matches(const char *name, const char *const *aliases)
 {
-    const tool_globs *g = &tool_options_now.procs;
+    const tool_globs *g = &tool_now->options.procs;
     bool any = g->count == 0;
     for (unsigned i = 0; i < g->count; i++) {
         bool hit = name_matches(g->items[i], name);
@@ -68,11 +68,11 @@ static void tell_missed(const tool_globs *g, const char *option, const char *wha
 
 void tool_filter_warn(void)
 {
-    if (!has_missed(&tool_options_now.images) && !has_missed(&tool_options_now.procs)) return;
+    if (!has_missed(&tool_now->options.images) && !has_missed(&tool_now->options.procs)) return;
     for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i))
-        if (has_missed(&tool_options_now.procs)) try_procs(i);
-    tell_missed(&tool_options_now.images, "image", "image of the program");
-    tell_missed(&tool_options_now.procs, "proc", "procedure of the images that are looked at");
+        if (has_missed(&tool_now->options.procs)) try_procs(i);
+    tell_missed(&tool_now->options.images, "image", "image of the program");
+    tell_missed(&tool_now->options.procs, "proc", "procedure of the images that are looked at");
 }
 
 bool tool_address_wanted(uint64_t address)

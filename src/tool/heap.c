@@ -72,6 +72,7 @@ typedef struct big {
     size_t mapped, word;
 } big; /* the caller's part follows */
 
+/* Static: malloc names no state, and a C library calls it before there is any. */
 static heap_cache first_cache;
 static bool threads;
 

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static inlay_image *last_found; /* by tool_image_at */
-
 void *tool_handle_alloc(size_t bytes) { return tool_heap() ? tool_carried_alloc(bytes) : calloc(1, bytes); }
 
 void tool_handle_free(void *p)
@@ -52,6 +50,7 @@ inlay_image *tool_image_of(module *m)
     inlay_image *i = tool_handle_alloc(sizeof *i);
     if (!i) return NULL;
     *i = (inlay_image){
+        .process = &tool_now->process,
         .m = m,
         .path = tool_handle_string(image_path(m->image)),
         .name = tool_handle_string(image_name(m->image)),
@@ -74,6 +73,7 @@ static inlay_image *first_carried(void)
 void tool_images_attach(void)
 {
     for (inlay_image *i = first_carried(); i; i = i->next) {
+        i->process = &tool_now->process;
         i->m = NULL;
         i->procs = NULL;
         i->file = NULL;
@@ -101,16 +101,17 @@ image *tool_image_file(inlay_image *i)
 
 inlay_image *tool_image_at(uint64_t address)
 {
-    if (last_found && address >= last_found->low && address < last_found->high) return last_found;
+    inlay_process *p = &tool_now->process;
+    if (p->last_found && address >= p->last_found->low && address < p->last_found->high) return p->last_found;
     inlay_image *i = first_carried();
     while (i && (address < i->low || address >= i->high)) i = i->next;
     if (!i) i = tool_image_of(run_here.modules ? module_at(run_here.modules, address) : NULL);
-    return last_found = i;
+    return p->last_found = i;
 }
 
 void tool_image_forget(inlay_image *i)
 {
-    if (last_found == i) last_found = NULL;
+    if (i->process->last_found == i) i->process->last_found = NULL;
     tool_code_forget(i);
     i->m->user = NULL;
     for (size_t k = 0; i->made && k < i->proc_count; k++) {

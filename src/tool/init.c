@@ -25,7 +25,7 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
 /* What main goes on with: the tool's name, the program and its arguments. */
 static void strip_options(int *argc, char ***argv, int program)
 {
-    int n = tool_options_now.rewriting ? 1 : *argc - program;
+    int n = tool_now->options.rewriting ? 1 : *argc - program;
     char **kept = calloc((size_t)n + 2, sizeof *kept);
     if (!kept) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     kept[0] = (*argv)[0];
@@ -38,14 +38,14 @@ void inlay_init(int *argc, char ***argv, const char *help)
 {
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
-    if (h->role == TOOL_LAUNCHER && tool_options_now.rewriting) rewriter_enter((*argv)[program], *argv);
+    if (h->role == TOOL_LAUNCHER && tool_now->options.rewriting) rewriter_enter((*argv)[program], *argv);
     if (h->role == TOOL_LAUNCHER) {
-        static char path[sizeof tool_handoff_data.program];
+        char path[sizeof tool_handoff_data.program];
         inl_error e = {0};
-        if (tool_options_now.exec_path) {
-            if (strlen(tool_options_now.exec_path) >= sizeof path)
+        if (tool_now->options.exec_path) {
+            if (strlen(tool_now->options.exec_path) >= sizeof path)
                 tool_fail(TOOL_EXIT_FAILED, "the program's path is too long");
-            strcpy(path, tool_options_now.exec_path);
+            strcpy(path, tool_now->options.exec_path);
         } else if (program_find((*argv)[program], path, &e) != INL_OK || program_check(path, &e) != PROGRAM_OK) {
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s", e.text);
         }

@@ -10,23 +10,9 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 static const weave_insn *own(const inlay_insn *i) { return (const weave_insn *)i; }
 static const weave_block *own_block(const inlay_block *b) { return (const weave_block *)b; }
 
-/* Tools inspect one instruction after the other, often several things of each: the last one's
- * details are kept. Under the engine's lock, like all that has an instruction in hand. */
-static struct {
-    const weave_insn *memory_of, *effects_of;
-    int memory_count;
-    isa_mem memory[ISA_MAX_MEM];
-    isa_effects effects;
-} kept;
+void tool_insns_begin(void) { tool_now->insn.memory_of = tool_now->insn.effects_of = NULL; }
 
-void tool_insns_begin(void) { kept.memory_of = kept.effects_of = NULL; }
-
-const isa *tool_isa(void)
-{
-    static const isa *ours;
-    if (!ours) ours = isa_for_machine(__ehdr_start.e_machine);
-    return ours;
-}
+const isa *tool_isa(void) { return isa_for_machine(__ehdr_start.e_machine); }
 
 uint64_t inlay_insn_address(const inlay_insn *i) { return own(i)->in.addr; }
 unsigned inlay_insn_size(const inlay_insn *i) { return own(i)->in.len; }
@@ -101,24 +87,22 @@ uint64_t inlay_insn_target(const inlay_insn *i)
     return flow_in(i, BIT(JUMP) | BIT(COND) | BIT(COND_REG) | BIT(CALL)) ? own(i)->in.target : 0;
 }
 
-static void ask_memory(const weave_insn *i)
+static const tool_insn_details *ask_memory(const weave_insn *i)
 {
-    if (kept.memory_of == i) return;
-    kept.memory_count = i->run->isa->memory(&i->in, kept.memory);
-    kept.memory_of = i;
+    tool_insn_details *kept = &tool_now->insn;
+    if (kept->memory_of == i) return kept;
+    kept->memory_count = i->run->isa->memory(&i->in, kept->memory);
+    kept->memory_of = i;
+    return kept;
 }
 
-unsigned inlay_insn_memory_count(const inlay_insn *i)
-{
-    ask_memory(own(i));
-    return (unsigned)kept.memory_count;
-}
+unsigned inlay_insn_memory_count(const inlay_insn *i) { return (unsigned)ask_memory(own(i))->memory_count; }
 
 inlay_memory inlay_insn_memory(const inlay_insn *i, unsigned k)
 {
-    ask_memory(own(i));
-    if (k >= (unsigned)kept.memory_count) return (inlay_memory){0};
-    const isa_mem *m = &kept.memory[k];
+    const tool_insn_details *kept = ask_memory(own(i));
+    if (k >= (unsigned)kept->memory_count) return (inlay_memory){0};
+    const isa_mem *m = &kept->memory[k];
     return (inlay_memory){
         .read = m->access & ISA_READ,
         .write = m->access & ISA_WRITE,
@@ -133,9 +117,10 @@ inlay_memory inlay_insn_memory(const inlay_insn *i, unsigned k)
 
 static const isa_effects *ask_effects(const weave_insn *i)
 {
-    if (kept.effects_of != i) i->run->isa->effects(&i->in, &kept.effects);
-    kept.effects_of = i;
-    return &kept.effects;
+    tool_insn_details *kept = &tool_now->insn;
+    if (kept->effects_of != i) i->run->isa->effects(&i->in, &kept->effects);
+    kept->effects_of = i;
+    return &kept->effects;
 }
 
 uint64_t inlay_insn_regs_read(const inlay_insn *i) { return ask_effects(own(i))->reads; }

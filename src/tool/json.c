@@ -6,15 +6,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { MAX_DEPTH = 64 };
-static char closing[MAX_DEPTH];
-static bool begun[MAX_DEPTH + 1];
-static unsigned depth;
-static FILE *target; /* NULL: the tool's result */
+void tool_json_to(FILE *f) { tool_now->json.target = f; }
 
-void tool_json_to(FILE *f) { target = f; }
-
-static FILE *out(void) { return target ? target : inlay_out(); }
+static FILE *out(void) { return tool_now->json.target ? tool_now->json.target : inlay_out(); }
 
 static void put_string(FILE *f, const char *s)
 {
@@ -33,9 +27,10 @@ static void put_string(FILE *f, const char *s)
 static FILE *value(const char *key)
 {
     FILE *f = out();
-    if (depth && begun[depth]) fputc(',', f);
-    begun[depth] = true;
-    if (depth == 1 || (depth == 2 && closing[1] == ']')) fputs("\n ", f);
+    tool_json *j = &tool_now->json;
+    if (j->depth && j->begun[j->depth]) fputc(',', f);
+    j->begun[j->depth] = true;
+    if (j->depth == 1 || (j->depth == 2 && j->closing[1] == ']')) fputs("\n ", f);
     if (key) {
         put_string(f, key);
         fputs(": ", f);
@@ -46,18 +41,20 @@ static FILE *value(const char *key)
 void inlay_json_begin(const char *key, char open)
 {
     FILE *f = value(key);
+    tool_json *j = &tool_now->json;
     fputc(open, f);
-    if (depth < MAX_DEPTH) closing[depth++] = open == '{' ? '}' : ']';
+    if (j->depth < TOOL_JSON_DEPTH) j->closing[j->depth++] = open == '{' ? '}' : ']';
     else tool_say_limited("JSON is nested too deep");
-    begun[depth] = false;
+    j->begun[j->depth] = false;
 }
 
 void inlay_json_end(void)
 {
-    if (depth == 0) return;
+    tool_json *j = &tool_now->json;
+    if (j->depth == 0) return;
     FILE *f = out();
-    fputc(closing[--depth], f);
-    if (depth == 0) fputc('\n', f);
+    fputc(j->closing[--j->depth], f);
+    if (j->depth == 0) fputc('\n', f);
 }
 
 void inlay_json_uint(const char *key, uint64_t v) { fprintf(value(key), "%" PRIu64, v); }

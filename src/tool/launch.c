@@ -14,7 +14,7 @@
  *       <--------- 0 or errno ----------
  *       execve                            wait for the exec stop, inject, end
  */
-#include "tool/tool.h"
+#include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
 
@@ -61,7 +61,7 @@ static void keep(int fd)
 void launch_open_output(tool_fds *f, const char *path)
 {
     int fd = -1;
-    if (!tool_options_now.followed) {
+    if (!tool_now->options.followed) {
         fd = result_open_first(path);
         if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
         f->out = lift(fd);
@@ -79,7 +79,7 @@ void launch_open_output(tool_fds *f, const char *path)
 
 static void prepare_fds(void)
 {
-    tool_fds *f = &tool_options_now.fds;
+    tool_fds *f = &tool_now->options.fds;
     if (f->tool < 0) {
         int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (fd < 0) tool_fail(TOOL_EXIT_FAILED, "cannot open my own file through /proc/self/exe: %s", strerror(errno));
@@ -87,7 +87,7 @@ static void prepare_fds(void)
         close(fd);
     }
     if (f->err < 0) f->err = lift(STDERR_FILENO);
-    if (tool_options_now.output && f->out_dir < 0) launch_open_output(f, tool_options_now.output);
+    if (tool_now->options.output && f->out_dir < 0) launch_open_output(f, tool_now->options.output);
     if (f->tool < 0) tool_fail(TOOL_EXIT_FAILED, "no file descriptor left for the tool");
     keep(f->tool);
     keep(f->err);
@@ -198,10 +198,10 @@ static int arrange_tracing(char **argv)
 
 void tool_launch(const char *path, char **argv, char **launcher_argv)
 {
-    if (tool_options_now.fds.err >= 0) libc_redirect_stdio(tool_options_now.fds.err);
+    if (tool_now->options.fds.err >= 0) libc_redirect_stdio(tool_now->options.fds.err);
     prepare_fds();
     strcpy(tool_handoff_data.program, path);
-    if (!tool_options_now.no_ptrace) {
+    if (!tool_now->options.no_ptrace) {
         int error = arrange_tracing(launcher_argv);
         if (error == 0) {
             inl_log(INL_LOG_INJECT, "exec of %s; a helper will put the tool in", path);
@@ -210,7 +210,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
         tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
-        tool_options_now.no_ptrace = true;
+        tool_now->options.no_ptrace = true;
     }
     inl_error e = {0};
     if (load_program(path, argv, environ, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, e.text);

@@ -6,7 +6,7 @@
  *     stack mapping:  | ... grows | program's stack | room for the tool's start | main's frames, argv |
  *                                                   ^ stack_low                             stack_high ^
  */
-#include "tool/tool.h"
+#include "tool/state.h"
 #include "base/region.h"
 #include "base/sys.h"
 
@@ -312,13 +312,11 @@ static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
     h->resident = h->loaded = 1;
 }
 
-static char real_path[HEAD]; /* of the program, for load_proc_link */
-
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *e)
 {
-    static char file[HEAD];
-    static loaded program, interp;
-    strncpy(file, path, sizeof file - 1);
+    char file[HEAD];
+    loaded program = {0}, interp = {0};
+    snprintf(file, sizeof file, "%s", path);
     inl_status s = follow_scripts(file, &argv, e);
     if (s == INL_OK) s = map_elf(file, true, 0, &program, e);
     bool dynamic = program.interp[0];
@@ -330,7 +328,8 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     uint64_t sp = build_stack(top, path, argv, envp, &program, dynamic ? &interp : NULL);
     if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (program.exec_stack) mprotect((void *)page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
-    if (!realpath(file, real_path)) strcpy(real_path, file);
+    tool_now->real_path = realpath(file, NULL);
+    if (!tool_now->real_path) tool_now->real_path = strdup(file);
     const char *slash = strrchr(path, '/');
     prctl(PR_SET_NAME, slash ? slash + 1 : path);
     fill_start(dynamic ? interp.entry : program.entry, sp, top);
@@ -355,7 +354,7 @@ static char **private_environment(char **envp)
 inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role, char **argv, char **envp,
                      inl_error *e)
 {
-    static loaded self;
+    loaded self;
     inl_status s = map_elf("/proc/self/exe", false, base, &self, e);
     if (s != INL_OK) return s;
     long got = sys_call(SYS_mmap, (long)region_low, SELF_STACK, PROT_READ | PROT_WRITE,
@@ -386,7 +385,8 @@ size_t load_proc_link(void *arg, const char *path, char *out, size_t size)
     char own[64];
     snprintf(own, sizeof own, "/proc/%ld/exe", sys_call0(SYS_getpid));
     if (strcmp(path, "/proc/self/exe") && strcmp(path, "/proc/thread-self/exe") && strcmp(path, own)) return 0;
-    size_t n = strlen(real_path);
+    const char *real_path = tool_now->real_path;
+    size_t n = real_path ? strlen(real_path) : 0;
     if (n > size) n = size;
     memcpy(out, real_path, n);
     return n;

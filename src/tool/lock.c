@@ -8,29 +8,36 @@
 
 #include <inlay/tool.h>
 
-__thread bool tool_holds_lock;
-inl_lock tool_exec_lock, tool_records_lock, tool_output_lock, tool_small_lock;
-
-static inl_lock *const order[] = {&tool_exec_lock, &tool_records_lock, &tool_output_lock, &tool_small_lock};
-enum { LOCKS = sizeof order / sizeof *order };
+/* In the order in which they nest. */
+enum { LOCKS = 3 };
+static void list_locks(inl_lock *order[LOCKS])
+{
+    tool_locks *l = &tool_now->locks;
+    order[0] = &l->records;
+    order[1] = &l->output;
+    order[2] = &l->small;
+}
+_Static_assert(sizeof(tool_locks) == LOCKS * sizeof(inl_lock), "all are listed");
 
 bool tool_enter(void)
 {
-    if (tool_holds_lock) return false;
+    if (tool_here.holds_lock) return false;
     inl_lock_take(&run_here.lock);
-    tool_holds_lock = true;
+    tool_here.holds_lock = true;
     return true;
 }
 
 void tool_leave(bool entered)
 {
     if (!entered) return;
-    tool_holds_lock = false;
+    tool_here.holds_lock = false;
     inl_lock_release(&run_here.lock);
 }
 
 void tool_locks_fork(int phase)
 {
+    inl_lock *order[LOCKS];
+    list_locks(order);
     for (int i = 0; i < LOCKS; i++) {
         if (phase == 0) inl_lock_take(order[i]);
         else if (phase == 1) inl_lock_release(order[LOCKS - 1 - i]);

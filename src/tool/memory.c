@@ -14,6 +14,7 @@
  * carried tool's main, with the content that instrumentation has left there. */
 #include "tool/state.h"
 #include "move/boot.h"
+#include "base/page.h"
 #include "base/sys.h"
 
 #include <inlay/tool.h>
@@ -22,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { LARGE = 64 << 10, PAGE = 4096, HEAP_STEP = 4 << 20, ALIGN = 16 };
+enum { LARGE = 64 << 10, HEAP_STEP = 4 << 20, ALIGN = 16 };
 static const uint64_t MAGIC = 0x7061656879616c6eull;
 
 typedef struct tool_replay { /* a request of main's */
@@ -31,32 +32,34 @@ typedef struct tool_replay { /* a request of main's */
     void *memory;
 } tool_replay;
 
-static inl_arena arena;
-static tool_heap_root *heap;
-static uint64_t heap_mapped; /* to here */
-static bool started;         /* main has called inlay_start */
-static tool_replay *replay;  /* carried: main's next request */
+typedef struct tool_large { /* what has a mapping of its own */
+    struct tool_large *next;
+    void *at;
+    size_t bytes;
+} tool_large;
 
-tool_heap_root *tool_heap(void) { return heap; }
+static tool_memory *state(void) { return &tool_now->memory; }
+
+tool_heap_root *tool_heap(void) { return state()->heap; }
 
 /* --- the carried heap --- */
 
-static uint64_t page_up(uint64_t a) { return (a + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
-
 static bool grow_locked(uint64_t end)
 {
-    if (end <= heap_mapped) return true;
-    uint64_t to = page_up(end) + HEAP_STEP;
+    tool_memory *m = state();
+    if (end <= m->mapped) return true;
+    uint64_t to = inl_page_up(end) + HEAP_STEP;
     if (to > MOVE_REGION_LOW) return false;
-    long got = sys_call(SYS_mmap, (long)heap_mapped, (long)(to - heap_mapped), PROT_READ | PROT_WRITE,
+    long got = sys_call(SYS_mmap, (long)m->mapped, (long)(to - m->mapped), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != (long)heap_mapped) return false;
-    heap_mapped = to;
+    if (got != (long)m->mapped) return false;
+    m->mapped = to;
     return true;
 }
 
 static void *heap_alloc_locked(size_t bytes, size_t align)
 {
+    tool_heap_root *heap = tool_heap();
     uint64_t at = (heap->next + align - 1) & ~(uint64_t)(align - 1);
     if (bytes > MOVE_REGION_LOW - at || !grow_locked(at + bytes)) return NULL;
     heap->next = at + bytes;
@@ -65,9 +68,10 @@ static void *heap_alloc_locked(size_t bytes, size_t align)
 
 bool tool_heap_create(void)
 {
-    heap_mapped = MOVE_HEAP_BASE;
+    tool_heap_root *heap = (tool_heap_root *)MOVE_HEAP_BASE;
+    state()->mapped = MOVE_HEAP_BASE;
     if (!grow_locked(MOVE_HEAP_BASE + sizeof *heap)) return false;
-    heap = (tool_heap_root *)MOVE_HEAP_BASE;
+    state()->heap = heap;
     heap->magic = MAGIC;
     heap->next = MOVE_HEAP_BASE + sizeof *heap;
     heap->numbers[ROOT_COUNTERS] = 1;
@@ -78,9 +82,9 @@ void tool_heap_attach(void)
 {
     tool_heap_root *r = (tool_heap_root *)MOVE_HEAP_BASE;
     if (r->magic != MAGIC) tool_fail(TOOL_EXIT_FAILED, "the carried heap is damaged");
-    heap_mapped = page_up(r->next);
-    replay = r->replay;
-    heap = r;
+    state()->mapped = inl_page_up(r->next);
+    state()->replay = r->replay;
+    state()->heap = r;
     snprintf(tool_handoff_data.program, sizeof tool_handoff_data.program, "%s", r->program);
     tool_counters_restore();
     tool_images_attach();
@@ -89,8 +93,9 @@ void tool_heap_attach(void)
 
 void tool_heap_begin(void)
 {
+    tool_heap_root *heap = tool_heap();
     if (!heap) return;
-    started = true;
+    state()->started = true;
     if (tool_handoff_data.role == TOOL_INSTRUMENTOR) heap->start = heap->next;
     if (tool_handoff_data.role == TOOL_CARRIED) {
         tool_counters_restore();
@@ -99,34 +104,58 @@ void tool_heap_begin(void)
     }
 }
 
-size_t tool_heap_size(void) { return heap ? page_up(heap->next) - MOVE_HEAP_BASE : 0; }
+size_t tool_heap_size(void)
+{
+    const tool_heap_root *heap = tool_heap();
+    return heap ? inl_page_up(heap->next) - MOVE_HEAP_BASE : 0;
+}
 
 bool tool_heap_holds(const void *p)
 {
+    const tool_heap_root *heap = tool_heap();
     uint64_t a = (uint64_t)(uintptr_t)p;
     return heap && a >= MOVE_HEAP_BASE && a < heap->next;
 }
 
 /* --- requests --- */
 
-void *tool_alloc(size_t bytes)
+static void *small_alloc(size_t bytes)
 {
-    if (bytes >= LARGE) {
-        void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        return p == MAP_FAILED ? NULL : p;
-    }
-    inl_lock_take(&tool_small_lock);
-    void *p = inl_arena_alloc(&arena, bytes);
-    inl_lock_release(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
+    void *p = inl_arena_alloc(&state()->arena, bytes);
+    inl_lock_release(&tool_now->locks.small);
     return p;
+}
+
+static void *large_alloc(size_t bytes)
+{
+    tool_large *l = small_alloc(sizeof *l);
+    void *p = l ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                : MAP_FAILED;
+    if (p == MAP_FAILED) return NULL;
+    inl_lock_take(&tool_now->locks.small);
+    *l = (tool_large){state()->large, p, bytes};
+    state()->large = l;
+    inl_lock_release(&tool_now->locks.small);
+    return p;
+}
+
+void *tool_alloc(size_t bytes) { return bytes < LARGE ? small_alloc(bytes) : large_alloc(bytes); }
+
+void tool_memory_end(tool_memory *m)
+{
+    for (tool_large *l = m->large; l; l = l->next) munmap(l->at, l->bytes);
+    inl_arena_free(&m->arena);
+    if (m->mapped) munmap((void *)MOVE_HEAP_BASE, m->mapped - MOVE_HEAP_BASE);
+    *m = (tool_memory){0};
 }
 
 void *tool_carried_alloc_at(size_t bytes, size_t align)
 {
-    if (!heap) return tool_alloc(bytes);
-    inl_lock_take(&tool_small_lock);
+    if (!tool_heap()) return tool_alloc(bytes);
+    inl_lock_take(&tool_now->locks.small);
     void *p = heap_alloc_locked(bytes, align);
-    inl_lock_release(&tool_small_lock);
+    inl_lock_release(&tool_now->locks.small);
     return p;
 }
 
@@ -139,6 +168,7 @@ static void *remember(size_t bytes)
     void *p = r ? tool_carried_alloc(bytes) : NULL;
     if (!p) return NULL;
     *r = (tool_replay){NULL, bytes, p};
+    tool_heap_root *heap = tool_heap();
     if (heap->replay_last) heap->replay_last->next = r;
     else heap->replay = r;
     heap->replay_last = r;
@@ -148,12 +178,12 @@ static void *remember(size_t bytes)
 /* The carried tool's main asks: the same as there, unless it went another way. */
 static void *repeat(size_t bytes)
 {
-    tool_replay *r = replay;
+    tool_replay *r = state()->replay;
     if (r && r->bytes == bytes) {
-        replay = r->next;
+        state()->replay = r->next;
         return r->memory;
     }
-    replay = NULL;
+    state()->replay = NULL;
     tool_say_limited("main asks for other memory than it did when the program was rewritten; what "
                      "instrumentation left there is lost");
     return tool_carried_alloc(bytes);
@@ -161,6 +191,6 @@ static void *repeat(size_t bytes)
 
 void *inlay_alloc(size_t bytes)
 {
-    if (heap && !started && bytes) return tool_handoff_data.role == TOOL_CARRIED ? repeat(bytes) : remember(bytes);
-    return tool_carried_alloc(bytes);
+    if (!tool_heap() || state()->started || !bytes) return tool_carried_alloc(bytes);
+    return tool_handoff_data.role == TOOL_CARRIED ? repeat(bytes) : remember(bytes);
 }

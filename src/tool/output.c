@@ -20,24 +20,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static FILE *out;
-static bool out_is_file, failed;
-static int left_over = -1; /* the parent's file, in a forked child that has not opened its own */
+static tool_output *state(void) { return &tool_now->output; }
 
 /* The hidden number of the parent's file is taken over: there are not many of them. */
 static int take_place(int fd)
 {
-    if (left_over < 0) return resident_hide(fd);
-    int place = dup3(fd, left_over, O_CLOEXEC);
+    if (state()->left_over < 0) return resident_hide(fd);
+    int place = dup3(fd, state()->left_over, O_CLOEXEC);
     if (place < 0) return resident_hide(fd);
     close(fd);
-    left_over = -1;
+    state()->left_over = -1;
     return place;
 }
 
 static int open_other(void)
 {
-    const char *path = tool_options_now.output, *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *path = tool_now->options.output, *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int dir = tool_handoff_data.fds.out_dir;
     int fd = result_open_other(dir < 0 ? AT_FDCWD : dir, name);
     if (fd < 0 && tool_handoff_data.fds.shared >= 0) return tool_handoff_data.fds.shared;
@@ -50,35 +48,35 @@ static int open_other(void)
 
 static FILE *open_locked(void)
 {
-    if (out) return out;
+    if (state()->stream) return state()->stream;
     int fd = tool_handoff_data.fds.err;
-    if (tool_options_now.output) {
+    if (tool_now->options.output) {
         int file = tool_handoff_data.fds.out >= 0 ? tool_handoff_data.fds.out : open_other();
-        out_is_file = file >= 0;
-        if (file < 0) failed = true;
+        state()->is_file = file >= 0;
+        if (file < 0) state()->failed = true;
         else fd = file;
     }
-    out = fdopen(fd, "w");
-    if (!out) return stderr;
-    setvbuf(out, NULL, _IOFBF, 64 << 10);
-    return out;
+    state()->stream = fdopen(fd, "w");
+    if (!state()->stream) return stderr;
+    setvbuf(state()->stream, NULL, _IOFBF, 64 << 10);
+    return state()->stream;
 }
 
 FILE *inlay_out(void)
 {
     if (!tool_handoff_data.resident) return stderr;
-    inl_lock_take(&tool_output_lock);
+    inl_lock_take(&tool_now->locks.output);
     FILE *f = open_locked();
-    inl_lock_release(&tool_output_lock);
+    inl_lock_release(&tool_now->locks.output);
     return f;
 }
 
-bool inlay_format_is_json(void) { return tool_options_now.json; }
+bool inlay_format_is_json(void) { return tool_now->options.json; }
 
 bool inlay_write(const void *bytes, size_t size)
 {
     FILE *f = inlay_out();
-    inl_lock_take(&tool_output_lock);
+    inl_lock_take(&tool_now->locks.output);
     fflush(f);
     bool mixed = fileno(f) == tool_handoff_data.fds.shared; /* not raw bytes into another's */
     errno = EACCES;
@@ -90,18 +88,18 @@ bool inlay_write(const void *bytes, size_t size)
         at += n;
         size -= (size_t)n;
     }
-    if (size && !failed) {
-        failed = true;
+    if (size && !state()->failed) {
+        state()->failed = true;
         tool_say("cannot write the output: %s", strerror(errno));
     }
-    inl_lock_release(&tool_output_lock);
+    inl_lock_release(&tool_now->locks.output);
     return size == 0;
 }
 
 void tool_output_flush(void)
 {
-    if (out && fflush(out) != 0 && !failed) {
-        failed = true;
+    if (state()->stream && fflush(state()->stream) != 0 && !state()->failed) {
+        state()->failed = true;
         tool_say("cannot write the output: %s", strerror(errno));
     }
 }
@@ -109,20 +107,30 @@ void tool_output_flush(void)
 void tool_output_close(void)
 {
     tool_output_flush();
-    if (out && out_is_file) {
-        fclose(out);
+    if (state()->stream && state()->is_file) {
+        fclose(state()->stream);
         tool_handoff_data.fds.out = -1;
-        out = NULL;
+        state()->stream = NULL;
     }
+}
+
+/* Without -o the descriptor is not the stream's own. */
+void tool_output_end(tool_output *o)
+{
+    if (!o->stream) return;
+    fflush(o->stream);
+    if (!o->is_file) o->stream->_fileno = -1;
+    fclose(o->stream);
+    *o = (tool_output){.left_over = -1};
 }
 
 /* The stream's buffer holds what the parent will write. The stream itself is given up, not closed: its
  * descriptor waits to be taken over. */
 void tool_output_fork_child(void)
 {
-    if (out) __fpurge(out);
-    out = NULL;
-    if (tool_handoff_data.fds.out >= 0) left_over = tool_handoff_data.fds.out;
+    if (state()->stream) __fpurge(state()->stream);
+    state()->stream = NULL;
+    if (tool_handoff_data.fds.out >= 0) state()->left_over = tool_handoff_data.fds.out;
     tool_handoff_data.fds.out = -1;
-    out_is_file = failed = false;
+    state()->is_file = state()->failed = false;
 }

@@ -9,9 +9,6 @@
 
 #include <stdio.h>
 
-bool tool_proc_points;
-static __thread char refusal[160]; /* why there is no point, for the message of inlay_insert */
-
 static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay_proc *proc)
 {
     inlay_point *p = tool_snippet_alloc(sizeof *p);
@@ -24,7 +21,7 @@ static inlay_point *code_point(point_kind kind, weave_insn *i) { return point(ki
 
 static inlay_point *no_point(const weave_insn *i, const char *what)
 {
-    snprintf(refusal, sizeof refusal, "%s %s at 0x%llx", what, i->run->isa->mnemonic(i->in.op),
+    snprintf(tool_here.refusal, sizeof tool_here.refusal, "%s %s at 0x%llx", what, i->run->isa->mnemonic(i->in.op),
              (unsigned long long)i->in.addr);
     return NULL;
 }
@@ -94,7 +91,7 @@ static bool say_refused(uint64_t address, const char *where, const char *why)
     bool rewriting = tool_handoff_data.role == TOOL_INSTRUMENTOR;
     if (rewriting) rewriter_note_refusal(address, where ? where : "no point", why);
     tool_say_limited("cannot insert%s%s: %s", where ? " " : "", where ? where : "", why);
-    if (tool_options_now.strict && !rewriting) tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
+    if (tool_now->options.strict && !rewriting) tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
     return false;
 }
 
@@ -112,8 +109,8 @@ static bool is_plain_count(inlay_expr e) { return e->kind == SNIPPET_COUNT && e-
 static bool is_shown_again(const inlay_point *p)
 {
     bool insn = p->kind == POINT_BEFORE || p->kind == POINT_AFTER || p->kind == POINT_TAKEN;
-    return insn && tool_block_shown && p->run == tool_block_shown->run &&
-           tool_insn_is_shared(tool_block_shown, p->index);
+    return insn && tool_now->block_shown && p->run == tool_now->block_shown->run &&
+           tool_insn_is_shared(tool_now->block_shown, p->index);
 }
 
 static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
@@ -121,7 +118,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
     static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE, WEAVE_HEAD};
     const char *why = "out of memory";
     if (is_shown_again(p)) return true;
-    if (p->run->view && tool_run_arena)
+    if (p->run->view && tool_here.run_arena)
         return refuse(p, "points of code that is not being shown are for procedure and image callbacks");
     if (!is_plain_count(code)) {
         if (!snippet_check(code, &why)) return refuse(p, why);
@@ -138,7 +135,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
 static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
 {
     const char *why;
-    if (tool_run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
+    if (tool_here.run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
     if (!snippet_check(code, &why)) return refuse(p, why);
     proc_insert *n = tool_alloc(sizeof *n);
     if (!n) return refuse(p, "out of memory");
@@ -147,15 +144,15 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
     proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
     while (*end) end = &(*end)->next;
     *end = n;
-    tool_proc_points = true;
+    tool_now->process.proc_points = true;
     return true;
 }
 
 static bool insert(inlay_point *p, inlay_expr code, bool predicated)
 {
     if (!p) {
-        say_refused(0, NULL, refusal[0] ? refusal : "a point that does not exist");
-        refusal[0] = '\0';
+        say_refused(0, NULL, tool_here.refusal[0] ? tool_here.refusal : "a point that does not exist");
+        tool_here.refusal[0] = '\0';
         return false;
     }
     if (!code) return refuse(p, "an empty snippet (a wrong argument, or memory is used up)");

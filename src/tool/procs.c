@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned next_id;
-static size_t record_size_now;
-
 /* The file is gone: what remains are the handles, moved together. */
 static void keep_made(inlay_image *i)
 {
@@ -49,15 +46,15 @@ static inlay_proc *proc_by_index(inlay_image *i, size_t index)
     if (!p) return NULL;
     const image_proc *from = &i->procs[index];
     tool_heap_root *heap = tool_heap();
-    if (heap && !next_id) next_id = (unsigned)heap->numbers[ROOT_PROCS];
+    if (heap && !i->process->next_proc) i->process->next_proc = (unsigned)heap->numbers[ROOT_PROCS];
     p->image = i;
     p->name = tool_handle_string(from->name);
     p->low = from->addr + i->bias;
     p->high = p->low + from->size;
     p->index = index;
-    p->id = next_id++;
+    p->id = i->process->next_proc++;
     p->wanted = i->wanted && tool_proc_matches(from->name, from->aliases);
-    if (heap) heap->numbers[ROOT_PROCS] = next_id;
+    if (heap) heap->numbers[ROOT_PROCS] = i->process->next_proc;
     return i->made[index] = p;
 }
 
@@ -161,16 +158,16 @@ unsigned inlay_proc_id(const inlay_proc *p) { return p->id; }
 void *inlay_proc_record(inlay_proc *p, size_t size)
 {
     bool entered = tool_enter();
-    if (!record_size_now && p->record) record_size_now = p->record_size; /* it has travelled */
-    if (!p->record && (record_size_now == 0 || size == record_size_now)) {
-        record_size_now = size;
+    size_t *common = &p->image->process->proc_record_size;
+    if (!*common && p->record) *common = p->record_size; /* it has travelled */
+    if (!p->record && (*common == 0 || size == *common)) {
+        *common = size;
         p->record = tool_carried_alloc(size);
         p->record_size = size;
     }
     void *record = p->record_size == size ? p->record : NULL;
     tool_leave(entered);
-    if (size != record_size_now)
-        tool_say_limited("procedure records of two sizes, %zu and %zu bytes", record_size_now, size);
+    if (size != *common) tool_say_limited("procedure records of two sizes, %zu and %zu bytes", *common, size);
     return record;
 }
 

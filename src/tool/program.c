@@ -121,16 +121,25 @@ static program_kind refuse_open(const char *path, inl_error *e)
     return PROGRAM_REFUSED;
 }
 
-/* One file; when it is a script, or needs an interpreter, `next` is set to that file's name. */
-static program_kind check_one(const char *path, char *next, bool *is_script, inl_error *e)
+typedef struct chain { /* from a script to its interpreter, to that one's */
+    _Alignas(16) uint8_t head[HEAD];
+    char now[HEAD], next[HEAD + 1];
+    bool is_script;
+} chain;
+
+/* The file `now`; when it is a script, or needs an interpreter, `next` is set to that file's name. */
+static program_kind check_one(chain *c, inl_error *e)
 {
-    static _Alignas(16) uint8_t head[HEAD];
+    const char *path = c->now;
+    char *next = c->next;
+    bool *is_script = &c->is_script;
+    uint8_t *head = c->head;
     *next = '\0';
     *is_script = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return refuse_open(path, e);
     struct stat st;
-    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, head, sizeof head, 0) : -1;
+    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, head, HEAD, 0) : -1;
     bool gains = gains_privileges(fd, &st);
     close(fd);
     if (S_ISDIR(st.st_mode)) {
@@ -152,28 +161,39 @@ static program_kind check_one(const char *path, char *next, bool *is_script, inl
     return PROGRAM_REFUSED;
 }
 
-program_kind program_check(const char *path, inl_error *e)
+static program_kind check_chain(chain *c, const char *path, inl_error *e)
 {
-    static char now[HEAD], next[HEAD + 1];
-    bool is_script = true;
-    strncpy(now, path, sizeof now - 1);
-    for (int depth = 0; is_script; depth++) {
+    c->is_script = true;
+    strncpy(c->now, path, sizeof c->now - 1);
+    for (int depth = 0; c->is_script; depth++) {
         if (depth > MAX_SCRIPTS) {
             inl_fail(e, INL_ERR_UNSUPPORTED, "%s: scripts that start scripts go too deep", path);
             return PROGRAM_REFUSED;
         }
         inl_error inner = {0};
-        program_kind k = check_one(now, next, &is_script, &inner);
+        program_kind k = check_one(c, &inner);
         if (k != PROGRAM_OK) {
             if (depth == 0) inl_fail(e, inner.code, "%s", inner.text);
             else inl_fail(e, inner.code, "%s: its interpreter %s", path, inner.text);
             return k;
         }
-        memcpy(now, next, sizeof now);
+        memcpy(c->now, c->next, sizeof c->now);
     }
-    if (now[0] && access(now, F_OK) != 0) {
-        inl_fail(e, INL_ERR_NOT_FOUND, "%s: its interpreter %s does not exist", path, now);
+    if (c->now[0] && access(c->now, F_OK) != 0) {
+        inl_fail(e, INL_ERR_NOT_FOUND, "%s: its interpreter %s does not exist", path, c->now);
         return PROGRAM_REFUSED;
     }
     return PROGRAM_OK;
+}
+
+program_kind program_check(const char *path, inl_error *e)
+{
+    chain *c = calloc(1, sizeof *c);
+    if (!c) {
+        inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", path);
+        return PROGRAM_REFUSED;
+    }
+    program_kind kind = check_chain(c, path, e);
+    free(c);
+    return kind;
 }

@@ -19,10 +19,7 @@ typedef struct record {
 enum { UNIT = 8, ALIGN = 16 };
 _Static_assert(sizeof(record) % ALIGN == 0, "records are as aligned as what stands in front of them");
 
-static inl_map records;
-static bool attached;
-
-static bool add_locked(record *r) { return inl_map_put(&records, r->key, (uint64_t)(uintptr_t)r); }
+static bool add_locked(record *r) { return inl_map_put(&tool_now->records.by_key, r->key, (uint64_t)(uintptr_t)r); }
 
 static record *chained(const tool_heap_root *heap, uint32_t at)
 {
@@ -31,8 +28,8 @@ static record *chained(const tool_heap_root *heap, uint32_t at)
 
 static void attach_locked(void)
 {
-    if (attached) return;
-    attached = true;
+    if (tool_now->records.attached) return;
+    tool_now->records.attached = true;
     tool_heap_root *heap = tool_heap();
     for (record *r = heap ? heap->roots[ROOT_RECORDS] : NULL; r; r = chained(heap, r->next))
         if (!add_locked(r)) tool_say_limited("out of memory: records are lost");
@@ -42,7 +39,7 @@ static void *find_or_add_locked(uint64_t key, size_t size)
 {
     uint64_t value;
     attach_locked();
-    if (inl_map_get(&records, key, &value)) {
+    if (inl_map_get(&tool_now->records.by_key, key, &value)) {
         record *r = (record *)(uintptr_t)value;
         return r->size >= size ? r->bytes : NULL;
     }
@@ -64,9 +61,9 @@ static void *find_or_add_locked(uint64_t key, size_t size)
 
 void *inlay_record(uint64_t key, size_t size)
 {
-    inl_lock_take(&tool_records_lock);
+    inl_lock_take(&tool_now->locks.records);
     void *bytes = find_or_add_locked(key, size);
-    inl_lock_release(&tool_records_lock);
+    inl_lock_release(&tool_now->locks.records);
     return bytes;
 }
 
@@ -79,12 +76,12 @@ static int by_value(const void *a, const void *b)
 /* The keys are copied: `each` may ask for records itself. */
 void inlay_records(void (*each)(uint64_t key, void *record, void *arg), void *arg)
 {
-    inl_lock_take(&tool_records_lock);
+    inl_lock_take(&tool_now->locks.records);
     attach_locked();
-    uint64_t *keys = malloc((records.count + 1) * sizeof *keys), key;
+    uint64_t *keys = malloc((tool_now->records.by_key.count + 1) * sizeof *keys), key;
     size_t count = 0, at = 0;
-    while (keys && inl_map_next(&records, &at, &key, NULL)) keys[count++] = key;
-    inl_lock_release(&tool_records_lock);
+    while (keys && inl_map_next(&tool_now->records.by_key, &at, &key, NULL)) keys[count++] = key;
+    inl_lock_release(&tool_now->locks.records);
     if (!keys) {
         tool_say("out of memory: records cannot be listed");
         return;

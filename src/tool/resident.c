@@ -102,7 +102,7 @@ int inlay_start(void)
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
-    const tool_options *o = &tool_options_now;
+    const tool_options *o = &tool_now->options;
     jit_options options = {
         .stress = o->stress, .chain_jumps = true, .dump = o->dump, .dump_low = o->dump_low, .dump_high = o->dump_high};
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;

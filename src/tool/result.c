@@ -21,24 +21,22 @@
 
 enum { MOST_NAMES = 1000 };
 
-static struct timespec began;
-
 void result_run_began(void)
 {
-    if (!began.tv_sec) clock_gettime(CLOCK_REALTIME_COARSE, &began);
+    if (!tool_now->began.tv_sec) clock_gettime(CLOCK_REALTIME_COARSE, &tool_now->began);
 }
 
 const char *result_take_beginning(const char *text)
 {
     char *end;
-    began.tv_sec = strtoll(text, &end, 10);
-    if (*end == '.') began.tv_nsec = strtol(end + 1, &end, 10);
-    return *end || !began.tv_sec ? "must be a time" : NULL;
+    tool_now->began.tv_sec = strtoll(text, &end, 10);
+    if (*end == '.') tool_now->began.tv_nsec = strtol(end + 1, &end, 10);
+    return *end || !tool_now->began.tv_sec ? "must be a time" : NULL;
 }
 
 void result_tell_beginning(char *out, size_t size)
 {
-    snprintf(out, size, "%lld.%ld", (long long)began.tv_sec, began.tv_nsec);
+    snprintf(out, size, "%lld.%ld", (long long)tool_now->began.tv_sec, tool_now->began.tv_nsec);
 }
 
 /* --- ranks --- */
@@ -86,7 +84,7 @@ static int open_free(int folder, const char *path, int more, bool of_this_run)
     }
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return fd;
     bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!fresh && of_this_run) taken |= st.st_size && is_newer(&st.st_mtim, &began);
+    if (!fresh && of_this_run) taken |= st.st_size && is_newer(&st.st_mtim, &tool_now->began);
     if (!taken) {
         if (!fresh && ftruncate(fd, 0) != 0) tool_say("%s: old content stays: %s", path, strerror(errno));
         return fd;

@@ -85,13 +85,10 @@ void rewriter_begin(void)
 
 void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 {
-    static int tty = -1;
-    static double shown;
-    const rewriter *r = arg;
-    if (tty < 0) tty = isatty(STDERR_FILENO);
-    double t = tty ? now() : 0;
-    if (!tty || t - shown < 0.1 || t - r->started < 0.5) return;
-    shown = t;
+    rewriter *r = arg;
+    double t = r->watched ? now() : 0;
+    if (!r->watched || t - r->shown < 0.1 || t - r->started < 0.5) return;
+    r->shown = t;
     fprintf(stderr, "\r%s: %s %3.0f %%\033[K", r->now ? r->now->name : "", stage,
             of ? 100.0 * (double)done / (double)of : 0.0);
     fflush(stderr);
@@ -99,7 +96,7 @@ void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 
 static void end_progress(const rewriter *r)
 {
-    if (isatty(STDERR_FILENO) && now() - r->started >= 0.5) fputs("\r\033[K", stderr);
+    if (r->watched && now() - r->started >= 0.5) fputs("\r\033[K", stderr);
 }
 
 static void notice(void *arg, const char *what)
@@ -111,27 +108,25 @@ static void notice(void *arg, const char *what)
 
 /* --- images --- */
 
-static rewriter it;
-
 /* Nothing half-done is left. */
-static void give_up(const char *fmt, const char *what, const char *why)
+static void give_up(const rewriter *r, const char *fmt, const char *what, const char *why)
 {
-    end_progress(&it);
-    for (size_t i = 0; i < it.count; i++)
-        if (it.images[i].written) unlink(it.images[i].out);
-    if (it.made_folder) rmdir(tool_options_now.with_libs);
+    end_progress(r);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->images[i].written) unlink(r->images[i].out);
+    if (r->made_folder) rmdir(tool_now->options.with_libs);
     tool_fail(TOOL_EXIT_FAILED, fmt, what, why);
 }
 
 /* The same for an error whose text may begin with the path, and with what give_up says anyway. */
-static void give_up_for(const char *fmt, const char *path, const inl_error *e)
+static void give_up_for(const rewriter *r, const char *fmt, const char *path, const inl_error *e)
 {
     static const char again[] = "cannot be written: ";
     const char *text = e->text;
     size_t n = strlen(path);
     if (!strncmp(text, path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
     if (!strncmp(text, again, sizeof again - 1)) text += sizeof again - 1;
-    give_up(fmt, path, text);
+    give_up(r, fmt, path, text);
 }
 
 static char *must(char *s)
@@ -159,21 +154,21 @@ static void extent(const image *im, uint64_t *low, uint64_t *high)
     }
 }
 
-static void check_machine(const rewriter_image *i)
+static void check_machine(const rewriter *r, const rewriter_image *i)
 {
     if (image_machine(i->im) != tool_isa()->elf_machine)
-        give_up("cannot rewrite %s: %s", i->path, "it is for another architecture");
+        give_up(r, "cannot rewrite %s: %s", i->path, "it is for another architecture");
     if (image_type(i->im) != ET_EXEC && image_type(i->im) != ET_DYN)
-        give_up("cannot rewrite %s: %s", i->path, "an ELF file, but neither a program nor a library");
+        give_up(r, "cannot rewrite %s: %s", i->path, "an ELF file, but neither a program nor a library");
 }
 
-static void open_image(rewriter_image *i)
+static void open_image(const rewriter *r, rewriter_image *i)
 {
     inl_error e = {0};
-    if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for("cannot rewrite %s: %s", i->path, &e);
-    check_machine(i);
+    if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
+    check_machine(r, i);
     if (elf_is_rewritten(i->im))
-        give_up("cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
+        give_up(r, "cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
     i->is_program = image_is_program(i->im);
 }
 
@@ -182,16 +177,16 @@ static void add_libraries(rewriter *r)
     inl_error e = {0};
     rewriter_library *libs;
     size_t n;
-    if (rewriter_libraries(r->images[0].im, &tool_options_now.libs, &libs, &n, &e) != INL_OK)
-        give_up_for("cannot rewrite %s: %s", r->images[0].path, &e);
+    if (rewriter_libraries(r->images[0].im, &tool_now->options.libs, &libs, &n, &e) != INL_OK)
+        give_up_for(r, "cannot rewrite %s: %s", r->images[0].path, &e);
     rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
-    if (!more) give_up("cannot rewrite %s: %s", r->images[0].path, "out of memory");
+    if (!more) give_up(r, "cannot rewrite %s: %s", r->images[0].path, "out of memory");
     r->images = more;
     for (size_t k = 0; k < n; k++) {
         rewriter_image *i = &more[r->count++];
         *i = (rewriter_image){.path = libs[k].path, .name = libs[k].name};
-        i->out = join(tool_options_now.with_libs, i->name);
-        open_image(i);
+        i->out = join(tool_now->options.with_libs, i->name);
+        open_image(r, i);
         i->is_program = false;
     }
     free(libs);
@@ -217,7 +212,7 @@ static void place(rewriter *r)
             next = (next + MEGABYTES_2 - 1) & ~(MEGABYTES_2 - 1);
         }
         i->m = run_here.modules ? module_set_add(run_here.modules, i->im, i->bias, k == 0) : NULL;
-        if (!i->m || !tool_image_of(i->m)) give_up("cannot rewrite %s: %s", i->path, "out of memory");
+        if (!i->m || !tool_image_of(i->m)) give_up(r, "cannot rewrite %s: %s", i->path, "out of memory");
     }
 }
 
@@ -239,7 +234,7 @@ static char *folder_of(const char *path)
 /* With libraries all goes to one folder: -o then is a name in it, or a path into it. */
 static char *program_out(const char *program)
 {
-    const tool_options *o = &tool_options_now;
+    const tool_options *o = &tool_now->options;
     if (!o->with_libs) return must(strdup(o->rewrite_out));
     if (!o->rewrite_out) return join(o->with_libs, skip_folders(program));
     if (!strchr(o->rewrite_out, '/')) return join(o->with_libs, o->rewrite_out);
@@ -263,11 +258,12 @@ static void check_output(const rewriter *r, const char *out)
 {
     struct stat st;
     for (size_t k = 0; k < r->count; k++)
-        if (same_file(r->images[k].path, out)) give_up("%s: %s", out, "this is the input, which is never overwritten");
-    if (same_file("/proc/self/exe", out)) give_up("%s: %s", out, "this is the tool itself");
-    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) give_up("cannot write %s: %s", out, "not a regular file");
+        if (same_file(r->images[k].path, out))
+            give_up(r, "%s: %s", out, "this is the input, which is never overwritten");
+    if (same_file("/proc/self/exe", out)) give_up(r, "%s: %s", out, "this is the tool itself");
+    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) give_up(r, "cannot write %s: %s", out, "not a regular file");
     char *folder = folder_of(out);
-    if (access(folder, W_OK | X_OK) != 0) give_up("cannot write %s: %s", out, strerror(errno));
+    if (access(folder, W_OK | X_OK) != 0) give_up(r, "cannot write %s: %s", out, strerror(errno));
     free(folder);
 }
 
@@ -284,13 +280,13 @@ static bool same_output(const char *a, const char *b)
 
 static void check_outputs(const rewriter *r)
 {
-    const char *report = tool_options_now.report, *map = tool_options_now.map;
+    const char *report = tool_now->options.report, *map = tool_now->options.map;
     for (size_t k = 0; k < r->count; k++) {
         const char *out = r->images[k].out;
         check_output(r, out);
-        if (same_output(out, report) || same_output(out, map)) give_up("%s: %s", out, "named for two outputs");
+        if (same_output(out, report) || same_output(out, map)) give_up(r, "%s: %s", out, "named for two outputs");
     }
-    if (same_output(report, map)) give_up("%s: %s", map, "named for two outputs");
+    if (same_output(report, map)) give_up(r, "%s: %s", map, "named for two outputs");
     if (report) check_output(r, report);
     if (map) check_output(r, map);
 }
@@ -300,14 +296,16 @@ static void check_outputs(const rewriter *r)
 /* Tools that insert everything when an image is loaded have said by now where. */
 static bool shows_code(void)
 {
-    return tool_callbacks[ON_PROC] || tool_callbacks[ON_BLOCK] || tool_callbacks[ON_INSN] || !tool_client_sees_code();
+    return tool_now->callbacks[ON_PROC] || tool_now->callbacks[ON_BLOCK] || tool_now->callbacks[ON_INSN] ||
+           !tool_client_sees_code();
 }
 
 static bool is_touched(const inlay_image *image, const cfg_program *p, uint32_t index)
 {
     const cfg_proc *proc = &p->procs[index];
     if (tool_code_touched(image, index)) return true;
-    for (uint32_t b = proc->first_block; tool_proc_points && b < proc->first_block + proc->block_count; b++) {
+    for (uint32_t b = proc->first_block; tool_now->process.proc_points && b < proc->first_block + proc->block_count;
+         b++) {
         const inlay_proc *of = tool_proc_at(p->blocks[b].addr + image->bias);
         if (of && (of->entry || of->exit)) return true;
     }
@@ -354,15 +352,15 @@ static void make_plan(rewriter *r, rewriter_image *i)
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
-        give_up_for("cannot analyse %s: %s", i->path, &e);
+        give_up_for(r, "cannot analyse %s: %s", i->path, &e);
     if (move_plan_make(i->cfg, i->bias, elf_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
-        give_up_for("cannot rewrite %s: %s", i->path, &e);
+        give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
 }
 
 static bool registered_something(void)
 {
     for (int k = 0; k < ON_KINDS; k++)
-        if (tool_callbacks[k]) return true;
+        if (tool_now->callbacks[k]) return true;
     return false;
 }
 
@@ -370,7 +368,7 @@ static bool registered_something(void)
 static void refuse_library(const rewriter *r)
 {
     if (registered_something() && !r->images[0].is_program)
-        give_up("cannot rewrite %s: %s", r->images[0].path,
+        give_up(r, "cannot rewrite %s: %s", r->images[0].path,
                 "a library cannot carry a tool; rewrite a program that loads it, "
                 "with --with-libs DIR and --lib naming this library if the program opens it later");
 }
@@ -387,12 +385,12 @@ static bool needs_tool(const rewriter *r)
 /* --- files --- */
 
 /* An image with addresses of its own may be made for where the tool has its own. */
-static void check_place(const rewriter_image *i, const elf_pack_image *p)
+static void check_place(const rewriter *r, const rewriter_image *i, const elf_pack_image *p)
 {
     enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
     uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
     if (high > MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + ROOM)
-        give_up("cannot rewrite %s: %s", i->path,
+        give_up(r, "cannot rewrite %s: %s", i->path,
                 "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
 }
 
@@ -403,7 +401,7 @@ static void pack(const rewriter *r, elf_carry *carry)
     const char *const *options = options_carried(&argc);
     const char **argv = calloc((size_t)argc + 2, sizeof *argv);
     elf_pack_image *images = calloc(r->count, sizeof *images);
-    if (!argv || !images) give_up("cannot write %s: %s", r->images[0].out, "out of memory");
+    if (!argv || !images) give_up(r, "cannot write %s: %s", r->images[0].out, "out of memory");
     argv[0] = tool_name();
     memcpy(argv + 1, options, (size_t)argc * sizeof *argv);
     for (size_t k = 0; k < r->count; k++) {
@@ -412,7 +410,7 @@ static void pack(const rewriter *r, elf_carry *carry)
         extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
-        check_place(i, &images[k]);
+        check_place(r, i, &images[k]);
     }
     elf_pack p = {
         .tool_path = "/proc/self/exe",
@@ -423,7 +421,7 @@ static void pack(const rewriter *r, elf_carry *carry)
         .images = images,
         .image_count = r->count,
     };
-    if (elf_carry_pack(&p, carry, &e) != INL_OK) give_up_for("cannot write %s: %s", r->images[0].out, &e);
+    if (elf_carry_pack(&p, carry, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
@@ -441,12 +439,12 @@ static void write_files(rewriter *r)
             .carry = carries && k == 0 ? &carry : NULL,
             .has_tool = carries,
             .set = carries ? ((const move_carry_head *)carry.data)->id : 0,
-            .run_path = tool_options_now.with_libs ? "$ORIGIN" : NULL,
+            .run_path = tool_now->options.with_libs ? "$ORIGIN" : NULL,
             .progress = rewriter_progress,
             .notice = notice,
             .arg = r,
         };
-        if (elf_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for("cannot write %s: %s", i->out, &e);
+        if (elf_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) elf_carry_free(&carry);
@@ -454,7 +452,7 @@ static void write_files(rewriter *r)
 
 void rewriter_run(void)
 {
-    rewriter *r = &it;
+    rewriter whole = {.watched = isatty(STDERR_FILENO)}, *r = &whole;
     const char *program = tool_handoff_data.program;
     tool_heap_begin();
     tool_heap()->program = tool_handle_string(program);
@@ -466,14 +464,14 @@ void rewriter_run(void)
         .path = must(realpath(program, NULL)),
         .name = (char *)skip_folders(program),
     };
-    open_image(&r->images[0]);
+    open_image(r, &r->images[0]);
     refuse_library(r);
-    r->made_folder = make_folder(tool_options_now.with_libs);
+    r->made_folder = make_folder(tool_now->options.with_libs);
     r->images[0].out = program_out(program);
-    if (tool_options_now.with_libs) add_libraries(r);
+    if (tool_now->options.with_libs) add_libraries(r);
     check_outputs(r);
     place(r);
-    bool watches = tool_callbacks[ON_SYSCALL_ENTRY] || tool_callbacks[ON_SYSCALL_EXIT];
+    bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
     rewrite_watch_syscalls(watches);
     r->client = (move_client){
         .arg = r,
@@ -483,8 +481,8 @@ void rewriter_run(void)
         .progress = rewriter_progress,
         .gate = {.at = (int32_t)REWRITE_GATE, .matters = rewrite_syscall_matters},
     };
-    if (tool_options_now.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    if (!(tool_options_now.stress & TOOL_STRESS_IN_PLACE)) {
+    if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE)) {
         r->client.new_counter = tool_derive_counter;
         r->client.placed = tool_derive_placed;
     }
@@ -496,7 +494,7 @@ void rewriter_run(void)
     bool good = rewriter_reports(r);
     tool_filter_warn();
     rewriter_summary(r);
-    if (tool_options_now.strict && rewriter_refused(r))
-        give_up("%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
+    if (tool_now->options.strict && rewriter_refused(r))
+        give_up(r, "%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
     exit(good ? 0 : TOOL_EXIT_FAILED);
 }

@@ -22,9 +22,10 @@ typedef struct rewriter {
     rewriter_image *images;
     size_t count;
     move_client client;
-    double started;
-    rewriter_image *now; /* being analysed or woven */
-    bool made_folder;    /* of --with-libs */
+    double started, shown; /* when; the progress, for the last time */
+    bool watched;          /* by a person: standard error is a terminal */
+    rewriter_image *now;   /* being analysed or woven */
+    bool made_folder;      /* of --with-libs */
 } rewriter;
 
 /* --- rewriter.c --- */
@@ -41,8 +42,9 @@ inl_status rewriter_libraries(image *program, const tool_globs *more, rewriter_l
                               inl_error *);
 
 /* --- <isa>/folders.c --- */
-const char *const *rewriter_hwcaps(void);
-extern const char rewriter_folders[]; /* divided by colons */
+enum { REWRITER_LEVELS = 4 };
+void rewriter_hwcaps(const char *found[REWRITER_LEVELS]); /* NULL ends them */
+extern const char rewriter_folders[];                     /* divided by colons */
 
 /* --- rewriter_wrap.c --- */
 /* Snippets that see addresses of running code see those of the original: inserts the translation. */

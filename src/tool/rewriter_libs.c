@@ -114,7 +114,9 @@ static bool expand(const char *from, size_t n, const char *origin, char out[PATH
 static bool in_folder(const search *s, const char *folder, const char *name, char out[PATH_MAX])
 {
     if (snprintf(out, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && is_usable(s, out)) return true;
-    for (const char *const *level = rewriter_hwcaps(); *level; level++)
+    const char *levels[REWRITER_LEVELS];
+    rewriter_hwcaps(levels);
+    for (const char *const *level = levels; *level; level++)
         if (snprintf(out, PATH_MAX, "%s%s/%s", folder, *level, name) < PATH_MAX && is_usable(s, out)) return true;
     return false;
 }

@@ -13,16 +13,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-typedef struct refusal {
-    uint64_t address;
-    const char *what, *why;
-} refusal;
-
-static INL_VEC(refusal) refusals; /* in order of address, nearly */
+typedef tool_refusal refusal;
 
 void rewriter_note_refusal(uint64_t address, const char *what, const char *why)
 {
-    inl_vec_push(&refusals, (refusal){address, strdup(what), strdup(why)});
+    inl_vec_push(&tool_now->refusals, (refusal){address, strdup(what), strdup(why)});
 }
 
 static int by_address(const void *a, const void *b)
@@ -76,8 +71,8 @@ static const char *entry_of(const move_proc *p)
 static void print_refusals(uint64_t low, uint64_t size)
 {
     bool begun = false;
-    for (size_t i = 0; i < refusals.count; i++) {
-        const refusal *r = &refusals.items[i];
+    for (size_t i = 0; i < tool_now->refusals.count; i++) {
+        const refusal *r = &tool_now->refusals.items[i];
         if (r->address - low >= size) continue;
         if (!begun) inlay_json_begin("not_inserted", '[');
         begun = true;
@@ -110,7 +105,7 @@ static void print_proc(const rewriter_image *i, uint32_t k)
     }
     if (p->points) inlay_json_uint("points", p->points);
     if (p->refused) inlay_json_uint("points_refused", p->refused);
-    if (refusals.count) print_refusals(c->addr + i->bias, c->size);
+    if (tool_now->refusals.count) print_refusals(c->addr + i->bias, c->size);
     inlay_json_end();
 }
 
@@ -141,7 +136,8 @@ static void print_image(const rewriter_image *i)
 
 static void print_report(const rewriter *r, FILE *f)
 {
-    if (refusals.count) qsort(refusals.items, refusals.count, sizeof(refusal), by_address);
+    if (tool_now->refusals.count)
+        qsort(tool_now->refusals.items, tool_now->refusals.count, sizeof(refusal), by_address);
     tool_json_to(f);
     inlay_json_begin(NULL, '{');
     inlay_json_string("tool", tool_name());
@@ -189,15 +185,15 @@ static bool write_one(const rewriter *r, const char *path, void (*print)(const r
 
 bool rewriter_reports(const rewriter *r)
 {
-    bool report = write_one(r, tool_options_now.report, print_report);
-    bool map = write_one(r, tool_options_now.map, print_map);
+    bool report = write_one(r, tool_now->options.report, print_report);
+    bool map = write_one(r, tool_now->options.map, print_map);
     return report && map;
 }
 
 /* In all images: when they were inserted, and by the weaver. */
 uint64_t rewriter_refused(const rewriter *r)
 {
-    uint64_t n = refusals.count;
+    uint64_t n = tool_now->refusals.count;
     for (size_t k = 0; k < r->count; k++) n += sum_up(&r->images[k]).refused;
     return n;
 }

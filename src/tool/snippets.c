@@ -4,11 +4,9 @@
 
 #include <string.h>
 
-__thread inl_arena *tool_run_arena;
-
 void *tool_snippet_alloc(size_t bytes)
 {
-    return tool_run_arena ? inl_arena_alloc(tool_run_arena, bytes) : tool_alloc(bytes);
+    return tool_here.run_arena ? inl_arena_alloc(tool_here.run_arena, bytes) : tool_alloc(bytes);
 }
 
 static snippet *node(snippet_kind kind)

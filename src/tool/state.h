@@ -1,8 +1,19 @@
-/* What the files behind the public headers share: callbacks, handles, memory, locks.
+/* The state of a tool, and what the files behind the public headers share.
  *
- * Callbacks that see code run under the engine's lock, on whatever thread met the code. The flag
- * `tool_holds_lock` of a thread says that they do, so that public calls work from everywhere: they
- * take the lock (tool_enter) unless the thread has it.
+ * All that a tool remembers lies in one `tool_state`, at the end of this file: a field a subject, whose one file
+ * looks after it. The public calls name no tool, so this is where they find it: `tool_now`, set before main. What
+ * analysis code, callbacks and the engine's hooks need of it is found the same way. Outside of it there are only
+ *
+ *     tool_here           what a thread does at this moment (below): each thread has its own
+ *     tool_handoff_data   filled in from outside, before anything of this copy of the tool runs (tool.h)
+ *     heap.c              malloc names no state and is called before any constructor
+ *     libc.c              variables that are the C library's by name
+ *
+ * tool_state_end takes a state down and leaves it as tool_state_begin makes it.
+ *
+ * Callbacks that see code run under the engine's lock, on whatever thread met the code. The flag `holds_lock` of
+ * tool_here says that they do, so that public calls work from everywhere: they take the lock (tool_enter) unless
+ * the thread has it.
  */
 #ifndef INL_TOOL_STATE_H
 #define INL_TOOL_STATE_H
@@ -10,9 +21,21 @@
 #include "tool/tool.h"
 #include "base/arena.h"
 #include "base/lock.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "isa/isa.h"
 
 #include <inlay.h>
+
+#include <time.h>
+
+/* --- what a thread does at this moment --- */
+typedef struct tool_thread_now {
+    bool holds_lock;      /* the engine's */
+    inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
+    char refusal[160];    /* why there is no point, for the message of inlay_insert */
+} tool_thread_now;
+extern __thread tool_thread_now tool_here;
 
 /* --- callbacks.c --- */
 typedef enum callback_kind {
@@ -37,20 +60,29 @@ typedef struct callback {
     void (*f)(void);
     void *arg;
 } callback;
-extern callback *tool_callbacks[ON_KINDS];
 /* Calls each callback of a kind with leading arguments and its own `arg`. */
 #define TOOL_CALL(kind, type, ...)                                                                                     \
     do {                                                                                                               \
-        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next) ((type)c_->f)(__VA_ARGS__, c_->arg);              \
+        for (callback *c_ = tool_now->callbacks[kind]; c_; c_ = c_->next) ((type)c_->f)(__VA_ARGS__, c_->arg);         \
     } while (0)
 #define TOOL_CALL_BARE(kind)                                                                                           \
     do {                                                                                                               \
-        for (callback *c_ = tool_callbacks[kind]; c_; c_ = c_->next) ((void (*)(void *))c_->f)(c_->arg);               \
+        for (callback *c_ = tool_now->callbacks[kind]; c_; c_ = c_->next) ((void (*)(void *))c_->f)(c_->arg);          \
     } while (0)
 
 /* --- memory.c --- */
-/* Zeroed, never freed; any thread. NULL when there is none. */
+struct tool_heap_root;
+typedef struct tool_memory {
+    inl_arena arena;
+    struct tool_large *large;    /* mappings */
+    struct tool_heap_root *heap; /* the carried heap; NULL: there is none */
+    uint64_t mapped;             /* of it, to here */
+    bool started;                /* main has called inlay_start */
+    struct tool_replay *replay;  /* carried: main's next request */
+} tool_memory;
+/* Zeroed, kept as long as the state; any thread. NULL when there is none. */
 void *tool_alloc(size_t bytes);
+void tool_memory_end(tool_memory *);
 
 /* The carried heap (see rewriter.c): what is allocated here while code is instrumented is stored in the
  * program that is written and found at the same address there. In other roles the process's memory. */
@@ -77,15 +109,14 @@ typedef struct tool_heap_root {
 tool_heap_root *tool_heap(void); /* NULL in roles without one */
 
 /* --- lock.c --- */
-extern __thread bool tool_holds_lock;
+typedef struct tool_locks { /* in the order in which they nest */
+    inl_lock records, output, small;
+} tool_locks;
 bool tool_enter(void); /* true: the lock was taken and tool_leave must give it back */
 void tool_leave(bool entered);
-extern inl_lock tool_exec_lock, tool_records_lock, tool_output_lock, tool_small_lock;
 void tool_locks_fork(int phase); /* 0 take, 1 release in the parent, 2 in the child */
 
 /* --- snippets.c --- */
-/* Where snippets made on this thread live; NULL: for ever. */
-extern __thread inl_arena *tool_run_arena;
 void *tool_snippet_alloc(size_t bytes);
 
 /* --- counters.c --- */
@@ -96,12 +127,27 @@ void tool_counters_restore(void);                            /* carried: indices
 bool tool_is_static(const void *p);                          /* in the tool's own image? */
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
 
+/* --- records.c --- */
+typedef struct tool_records {
+    inl_map by_key;
+    bool attached; /* those that travelled are in it */
+} tool_records;
+
 /* --- derive.c: counts that the rewrite engine placed --- */
+typedef struct tool_derivation {
+    uint64_t *final;            /* the solution at the program's end, by counter */
+    const void *final_of;       /* ... of which thread, NULL: of all */
+    bool reporting;             /* ... or, before an exec, of a report that may turn out not to be the last */
+    bool values_wanted;         /* some snippet reads a counter where it runs */
+    struct tool_flow_end *ends; /* a table; NULL where no counts are derived */
+    bool any_end;
+} tool_derivation;
 struct move_flows;
 typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
 uint32_t tool_derive_counter(void *arg);                           /* move_client.new_counter */
 uint32_t tool_derive_placed(void *arg, const struct move_flows *); /* move_client.placed */
 bool tool_derive_used(void);
+bool tool_derive_begin(void); /* carried, at inlay_start; false: no memory */
 /* rewrite_hooks.flow_ends; async-signal-safe */
 void tool_derive_flow_ends(struct run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 void tool_derive_forked(void);        /* in the child: no flow has ended yet */
@@ -146,6 +192,7 @@ void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is
  * opened again when something is asked that they do not know. */
 struct inlay_image {
+    inlay_process *process;
     module *m;
     const char *path, *name;
     uint64_t low, high, bias;
@@ -186,22 +233,27 @@ void tool_handle_free(void *);
 const char *tool_handle_string(const char *); /* likewise; or the string itself */
 void tool_images_attach(void);                /* carried, before main */
 void tool_images_begin(void);                 /* carried, at inlay_start: where they lie now */
-/* Does any procedure have snippets at its entry or exit, so that translation must look? */
-extern bool tool_proc_points;
 
 /* --- code.c: the static view --- */
-extern bool tool_code_inserted; /* is there anything that translation must look for? */
 struct cfg_program;
 struct cfg_program *tool_code_take(inlay_image *); /* its analysis, if there is one */
 bool tool_code_note(weave_insn *);                 /* of the view: something was inserted at it, or at its block */
 void tool_code_apply(weave_run *);
 /* Each list with something in it, and each result of a replaced procedure; NULL: not these. */
-void tool_code_visit(inlay_image *, void (*list)(weave_run *, weave_list *), void (*replaced)(const snippet *));
+typedef struct tool_code_visitor {
+    void *arg;
+    void (*list)(void *arg, weave_run *, weave_list *);
+    void (*replaced)(void *arg, const snippet *);
+} tool_code_visitor;
+void tool_code_visit(inlay_image *, const tool_code_visitor *);
 bool tool_code_touched(const inlay_image *, uint32_t proc); /* of the analysis: is there anything to weave? */
 /* Where the run holds a procedure that is replaced: takes it out of sight and returns what replaces it, which
  * tool_code_replace puts in when the rest has been seen to. NULL: there is none. */
-const snippet *tool_code_cut(weave_run *);
-void tool_code_replace(weave_run *, const snippet *);
+typedef struct tool_cut { /* where, and how far the run went */
+    uint32_t index, insn_count, block_count;
+} tool_cut;
+const snippet *tool_code_cut(weave_run *, tool_cut *);
+void tool_code_replace(weave_run *, const tool_cut *, const snippet *);
 void tool_code_replace_calls(weave_run *);
 inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
@@ -219,7 +271,14 @@ const isa *tool_isa(void);
 void tool_insns_begin(void); /* another run: nothing that was remembered holds */
 /* Does the block go on over the run's instruction `index`, at which another one begins? */
 bool tool_insn_is_shared(const weave_block *, uint32_t index);
-extern const weave_block *tool_block_shown; /* to a callback, now; NULL: none is */
+/* Tools inspect one instruction after the other, often several things of each: the last one's details are kept.
+ * Under the engine's lock, like all that has an instruction in hand. */
+typedef struct tool_insn_details {
+    const weave_insn *memory_of, *effects_of;
+    int memory_count;
+    isa_mem memory[ISA_MAX_MEM];
+    isa_effects effects;
+} tool_insn_details;
 
 /* --- threads.c, buffers.c --- */
 enum { TOOL_HELD_LOCKS = 8 };
@@ -231,6 +290,18 @@ typedef struct tool_thread {
     unsigned held_count;
     inlay_mutex *held[TOOL_HELD_LOCKS];
 } tool_thread;
+typedef void tool_full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
+struct inlay_buffer {
+    snippet_buffer woven;
+    size_t bytes;
+    tool_full_callback *full;
+    void *arg;
+};
+typedef struct tool_buffers {
+    inlay_buffer own[WEAVE_BUFFERS], *table; /* table: it travels, in case a callback made one of them; NULL: own */
+    unsigned count;
+    uint64_t spare[WEAVE_BUFFERS]; /* memory of ended threads; each piece begins with the next one's address */
+} tool_buffers;
 tool_thread *tool_thread_of(run_thread *); /* NULL when out of memory */
 void tool_thread_end(run_thread *);
 void tool_threads_fork_child(run_thread *survivor);
@@ -242,12 +313,25 @@ void tool_buffers_fork_child(run_thread *);
 void tool_buffers_attach(void); /* carried, before main */
 void tool_buffers_begin(void);  /* carried, at inlay_start */
 
-/* --- output.c --- */
+/* --- output.c, json.c --- */
+typedef struct tool_output {
+    FILE *stream;
+    bool is_file, failed;
+    int left_over; /* the parent's file, in a forked child that has not opened its own; -1 */
+} tool_output;
+enum { TOOL_JSON_DEPTH = 64 };
+typedef struct tool_json {
+    FILE *target; /* NULL: the tool's result */
+    unsigned depth;
+    char closing[TOOL_JSON_DEPTH];
+    bool begun[TOOL_JSON_DEPTH + 1]; /* the level has an element already */
+} tool_json;
 void tool_output_flush(void);
 void tool_output_close(void);
+void tool_output_end(tool_output *);
 void tool_output_fork_child(void);
 
-/* --- client.c --- */
+/* --- client.c, say.c --- */
 void tool_client_fill(run_client *);
 void tool_client_options(jit_options *); /* what the engine calls when it sees code */
 void tool_client_instrument(weave_run *);
@@ -256,6 +340,10 @@ bool tool_client_sees_code(void); /* does any callback look at code? */
 void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- exec.c --- */
+typedef struct tool_command { /* that started the tool: argv[1 .. options_end) are options */
+    char **argv;
+    int options_end;
+} tool_command;
 void tool_exec_remember(int argc, char **argv, int program);
 /* `is_other`: a process that shares memory with its parent, whose output it must leave alone. */
 bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *);
@@ -275,5 +363,57 @@ void tls_enter(void *, int tid); /* in the new thread, first of all */
 void tls_leave(void);            /* in a thread that ends */
 void tls_fork(int phase);        /* the C library's own locks */
 void tls_fork_child(void *, int tid);
+
+/* --- state.c: all of it --- */
+/* A process as a tool sees it: its images, procedures and threads. There is the present one. */
+struct inlay_process {
+    inlay_image *last_found; /* by tool_image_at */
+    unsigned next_proc;      /* id */
+    size_t proc_record_size; /* one size a tool; 0: none was asked for */
+    bool proc_points;        /* has any procedure snippets at its entry or exit? */
+    bool code_inserted;      /* is there anything in static views that translation must look for? */
+    tool_thread *threads;    /* those of ended threads have no owner */
+};
+
+typedef struct tool_command_line {   /* while it is read */
+    INL_VEC(struct tool_option) own; /* options that the tool has declared */
+    INL_VEC(const char *) carried;   /* options that the carried tool's main is to find, in order */
+    bool by_command;                 /* `inlay rewrite` */
+} tool_command_line;
+
+typedef struct tool_refusal { /* of an insertion */
+    uint64_t address;
+    const char *what, *why;
+} tool_refusal;
+
+typedef struct tool_state {
+    tool_command_line command_line;
+    tool_options options;
+    tool_command command;
+    struct timespec began; /* the run (result.c) */
+    char *real_path;       /* of the program, where it was loaded beside the tool (load.c) */
+    tool_memory memory;
+    tool_locks locks;
+    callback *callbacks[ON_KINDS];
+    const weave_block *block_shown; /* to a callback, now; NULL: none is */
+    tool_insn_details insn;
+    unsigned said; /* by tool_say_limited */
+    bool is_forked;
+    uint32_t next_counter;
+    unsigned tid_offset; /* where the C library keeps a thread's id (tls.c) */
+    tool_records records;
+    tool_buffers buffers;
+    tool_derivation derive;
+    bool sums_may_wait;
+    uint64_t *inherited; /* of a forked child: what had waited then, by counter (sums_run.c) */
+    off_t size_before;   /* an exec, of the output; -1: not a file (carried.c) */
+    tool_output output;
+    tool_json json;
+    INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
+    inlay_process process;
+} tool_state;
+extern tool_state *tool_now;
+void tool_state_begin(tool_state *);
+void tool_state_end(tool_state *); /* nothing of it is in use any more */
 
 #endif

@@ -34,62 +34,66 @@ typedef struct routine {
     bool all, asked;
 } routine;
 
-static bool may_wait;
-static bool open; /* something does what could not be followed */
-static INL_VEC(routine) routines;
-static INL_VEC(weave_access) accesses; /* of all code at points */
-static INL_VEC(group) groups;
-static inl_map constants; /* value -> node */
+typedef struct work {
+    bool open; /* something does what could not be followed */
+    INL_VEC(routine) routines;
+    INL_VEC(weave_access) accesses; /* of all code at points */
+    INL_VEC(group) groups;
+    inl_map constants;   /* value -> node */
+    const snippet *last; /* count that was made */
+    alias_view alias;
+} work;
 
-void inlay_sums_may_wait(void) { may_wait = true; }
+void inlay_sums_may_wait(void) { tool_now->sums_may_wait = true; }
 
 /* --- what code at points accesses --- */
 
-static void note_accesses(const weave_access *a, size_t count)
+static void note_accesses(work *w, const weave_access *a, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!inl_vec_push(&accesses, a[i])) open = true;
+        if (!inl_vec_push(&w->accesses, a[i])) w->open = true;
 }
 
-static routine *routine_of(void (*fn)(void))
+static routine *routine_of(work *w, void (*fn)(void))
 {
-    for (size_t i = 0; i < routines.count; i++)
-        if (routines.items[i].fn == fn) return &routines.items[i];
+    for (size_t i = 0; i < w->routines.count; i++)
+        if (w->routines.items[i].fn == fn) return &w->routines.items[i];
     routine r = {.fn = fn, .memory = weave_memory_of(fn)};
-    if (!r.memory || r.memory->open || !inl_vec_push(&routines, r)) {
-        open = true;
+    if (!r.memory || r.memory->open || !inl_vec_push(&w->routines, r)) {
+        w->open = true;
         return NULL;
     }
-    note_accesses(r.memory->accesses, r.memory->access_count);
-    return &routines.items[routines.count - 1];
+    note_accesses(w, r.memory->accesses, r.memory->access_count);
+    return &w->routines.items[w->routines.count - 1];
 }
 
-static void note_memory(const snippet *s)
+static void note_memory(work *w, const snippet *s)
 {
     weave_access a = {.place = WEAVE_SOMEWHERE, .writes = s->kind == SNIPPET_STORE, .size = s->size};
     if (s->a->kind == SNIPPET_CONST) {
         a.place = WEAVE_AT;
         a.at = s->a->value;
     }
-    note_accesses(&a, 1);
+    note_accesses(w, &a, 1);
 }
 
-static void see(const snippet *s)
+static void see(void *arg, const snippet *s)
 {
-    if (!s || open) return;
-    if (s->kind == SNIPPET_APPEND) open = true; /* whoever gets the records runs at a point */
-    else if (s->kind == SNIPPET_CALL) routine_of(s->fn);
-    else if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE) note_memory(s);
-    see(s->a);
-    see(s->b);
-    see(s->c);
-    for (unsigned i = 0; i < s->nargs; i++) see(s->args[i]);
+    work *w = arg;
+    if (!s || w->open) return;
+    if (s->kind == SNIPPET_APPEND) w->open = true; /* whoever gets the records runs at a point */
+    else if (s->kind == SNIPPET_CALL) routine_of(w, s->fn);
+    else if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE) note_memory(w, s);
+    see(w, s->a);
+    see(w, s->b);
+    see(w, s->c);
+    for (unsigned i = 0; i < s->nargs; i++) see(w, s->args[i]);
 }
 
-static void see_list(weave_run *run, weave_list *list)
+static void see_list(void *w, weave_run *run, weave_list *list)
 {
     (void)run;
-    for (const weave_insert *i = list->first; i; i = i->next) see(i->code);
+    for (const weave_insert *i = list->first; i; i = i->next) see(w, i->code);
 }
 
 /* --- one call --- */
@@ -159,17 +163,18 @@ static bool is_candidate(const snippet *s)
 
 /* --- cells --- */
 
-static group *group_of(const sum_cell *c)
+static group *group_of(work *w, const sum_cell *c)
 {
-    for (size_t i = 0; i < groups.count; i++)
-        if (groups.items[i].variable == c->variable && groups.items[i].size == c->size) return &groups.items[i];
+    for (size_t i = 0; i < w->groups.count; i++)
+        if (w->groups.items[i].variable == c->variable && w->groups.items[i].size == c->size)
+            return &w->groups.items[i];
     group g = {.variable = c->variable, .size = c->size};
-    return inl_vec_push(&groups, g) ? &groups.items[groups.count - 1] : NULL;
+    return inl_vec_push(&w->groups, g) ? &w->groups.items[w->groups.count - 1] : NULL;
 }
 
-static sum *new_sum(const sum_cell *c)
+static sum *new_sum(work *w, const sum_cell *c)
 {
-    if (!alias_is_private(c, accesses.items, accesses.count)) return NULL;
+    if (!alias_is_private(&w->alias, c, w->accesses.items, w->accesses.count)) return NULL;
     sum *s = tool_carried_alloc(sizeof *s);
     uint32_t counter = s ? tool_counter_fresh() : 0;
     if (!counter) return NULL;
@@ -179,40 +184,40 @@ static sum *new_sum(const sum_cell *c)
 }
 
 /* The sum of a cell; NULL: it is not private, or there are no more counters. */
-static sum *sum_of_cell(const sum_cell *c)
+static sum *sum_of_cell(work *w, const sum_cell *c)
 {
     uint64_t found;
-    group *g = group_of(c);
+    group *g = group_of(w, c);
     if (!g) return NULL;
     if (inl_map_get(&g->cells, c->at, &found)) return (sum *)(uintptr_t)found;
-    sum *s = new_sum(c);
+    sum *s = new_sum(w, c);
     return inl_map_put(&g->cells, c->at, (uint64_t)(uintptr_t)s) ? s : NULL;
 }
 
 /* --- nodes --- */
 
-static const snippet *constant(uint64_t value)
+static const snippet *constant(work *w, uint64_t value)
 {
     uint64_t found;
-    if (inl_map_get(&constants, value, &found)) return (const snippet *)(uintptr_t)found;
+    if (inl_map_get(&w->constants, value, &found)) return (const snippet *)(uintptr_t)found;
     snippet *s = tool_alloc(sizeof *s);
     if (!s) return NULL;
     s->kind = SNIPPET_CONST;
     s->value = value;
-    return inl_map_put(&constants, value, (uint64_t)(uintptr_t)s) ? s : NULL;
+    return inl_map_put(&w->constants, value, (uint64_t)(uintptr_t)s) ? s : NULL;
 }
 
-static const snippet *count(uint32_t counter, uint64_t amount)
+static const snippet *count(work *w, uint32_t counter, uint64_t amount)
 {
-    static const snippet *last;
+    const snippet *last = w->last;
     if (last && last->index == counter && last->a->value == amount) return last;
-    const snippet *by = constant(amount);
+    const snippet *by = constant(w, amount);
     snippet *s = by ? tool_alloc(sizeof *s) : NULL;
     if (!s) return NULL;
     s->kind = SNIPPET_COUNT;
     s->index = counter;
     s->a = by;
-    return last = s;
+    return w->last = s;
 }
 
 static const snippet *without(const snippet *call, uint64_t mask)
@@ -234,9 +239,9 @@ static uint64_t mask_of(routine *r, uint64_t chosen, bool *all)
 }
 
 /* What a call becomes: counts, and what is left of it. 0: it stays as it is. */
-static unsigned split(const snippet *call, const snippet *parts[MAX_PARTS])
+static unsigned split(work *w, const snippet *call, const snippet *parts[MAX_PARTS])
 {
-    routine *r = is_candidate(call) ? routine_of(call->fn) : NULL;
+    routine *r = is_candidate(call) ? routine_of(w, call->fn) : NULL;
     uint64_t chosen = 0;
     unsigned n = 0;
     for (uint32_t k = 0; r && k < r->memory->sum_count && n + 1 < MAX_PARTS; k++) {
@@ -244,8 +249,8 @@ static unsigned split(const snippet *call, const snippet *parts[MAX_PARTS])
         place amount = evaluate(s->amount, call), at = evaluate(s->address, call);
         sum_cell cell = {at.variable, at.at, s->size};
         if (!amount.known || amount.variable || !at.known) continue;
-        sum *to = sum_of_cell(&cell);
-        const snippet *c = to ? count(to->counter, amount.at) : NULL;
+        sum *to = sum_of_cell(w, &cell);
+        const snippet *c = to ? count(w, to->counter, amount.at) : NULL;
         if (!c) continue;
         parts[n++] = c;
         chosen |= 1ull << k;
@@ -259,11 +264,11 @@ static unsigned split(const snippet *call, const snippet *parts[MAX_PARTS])
 
 /* --- everywhere --- */
 
-static void split_list(weave_run *run, weave_list *list)
+static void split_list(void *w, weave_run *run, weave_list *list)
 {
     const snippet *parts[MAX_PARTS];
     for (weave_insert *i = list->first; i; i = i->next) {
-        unsigned n = i->predicated ? 0 : split(i->code, parts);
+        unsigned n = i->predicated ? 0 : split(w, i->code, parts);
         for (unsigned k = n; k-- > 1;) { /* behind it, the last one first */
             weave_insert *more = inl_arena_alloc(run->arena, sizeof *more);
             if (!more) tool_fail(TOOL_EXIT_FAILED, "out of memory");
@@ -276,11 +281,11 @@ static void split_list(weave_run *run, weave_list *list)
     }
 }
 
-static void split_inserts(proc_insert *i)
+static void split_inserts(work *w, proc_insert *i)
 {
     const snippet *parts[MAX_PARTS];
     for (; i; i = i->next) {
-        unsigned n = i->predicated ? 0 : split(i->code, parts);
+        unsigned n = i->predicated ? 0 : split(w, i->code, parts);
         if (n) i->code = parts[0];
         for (unsigned k = 1; k < n; k++) {
             proc_insert *more = tool_alloc(sizeof *more);
@@ -292,33 +297,45 @@ static void split_inserts(proc_insert *i)
     }
 }
 
-static void each_proc(inlay_image *image, void (*f)(proc_insert *))
+static void each_proc(inlay_image *image, void (*f)(work *, proc_insert *), work *w)
 {
     for (size_t k = 0; image->made && k < image->proc_count; k++) {
         if (!image->made[k]) continue;
-        f(image->made[k]->entry);
-        f(image->made[k]->exit);
+        f(w, image->made[k]->entry);
+        f(w, image->made[k]->exit);
     }
 }
 
-static void see_inserts(proc_insert *i)
+static void see_inserts(work *w, proc_insert *i)
 {
-    for (; i; i = i->next) see(i->code);
+    for (; i; i = i->next) see(w, i->code);
+}
+
+static void decide(work *w, inlay_image *const *images, size_t count)
+{
+    tool_code_visitor seeing = {w, see_list, see}, splitting = {w, split_list, NULL};
+    for (size_t i = 0; i < count; i++) {
+        tool_code_visit(images[i], &seeing);
+        each_proc(images[i], see_inserts, w);
+    }
+    if (!w->open && alias_begin(&w->alias)) {
+        for (size_t i = 0; i < count; i++) {
+            tool_code_visit(images[i], &splitting);
+            each_proc(images[i], split_inserts, w);
+        }
+    }
+    alias_end(&w->alias);
 }
 
 void tool_sums_decide(inlay_image *const *images, size_t count)
 {
-    callback **on = tool_callbacks;
-    if (!may_wait || tool_options_now.no_sums || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN]) return;
-    for (size_t i = 0; i < count; i++) {
-        tool_code_visit(images[i], see_list, see);
-        each_proc(images[i], see_inserts);
-    }
-    if (!open && alias_begin()) {
-        for (size_t i = 0; i < count; i++) {
-            tool_code_visit(images[i], split_list, NULL);
-            each_proc(images[i], split_inserts);
-        }
-    }
-    alias_end();
+    callback **on = tool_now->callbacks;
+    work w = {0};
+    if (!tool_now->sums_may_wait || tool_now->options.no_sums || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN]) return;
+    decide(&w, images, count);
+    for (size_t i = 0; i < w.groups.count; i++) inl_map_free(&w.groups.items[i].cells);
+    inl_vec_free(&w.groups);
+    inl_vec_free(&w.accesses);
+    inl_vec_free(&w.routines);
+    inl_map_free(&w.constants);
 }

@@ -3,6 +3,8 @@
 #define INL_TOOL_SUMS_H
 
 #include "tool/state.h"
+#include "base/vec.h"
+#include "image/image.h"
 #include "weave/routine.h"
 
 /* A variable that is added to. */
@@ -20,10 +22,14 @@ typedef struct sum { /* travels */
 } sum;
 
 /* --- alias.c --- */
+typedef struct alias_view { /* of the tool's own file */
+    image *self;
+    INL_VEC(uint64_t) taken; /* addresses, ascending */
+} alias_view;
 /* False: nothing can be known of the tool's variables. */
-bool alias_begin(void);
-void alias_end(void);
+bool alias_begin(alias_view *);
+void alias_end(alias_view *);
 /* Does no access see the cell, or when it is added to? */
-bool alias_is_private(const sum_cell *, const weave_access *, size_t count);
+bool alias_is_private(const alias_view *, const sum_cell *, const weave_access *, size_t count);
 
 #endif

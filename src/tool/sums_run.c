@@ -7,10 +7,9 @@
 
 #include <stdlib.h>
 
-static uint64_t *inherited; /* by counter */
-
 static uint64_t read_all(const void *of, uint32_t index)
 {
+    const uint64_t *inherited = tool_now->inherited;
     return (inherited ? inherited[index] : 0) + tool_counter_total(of, index);
 }
 
@@ -43,8 +42,8 @@ void tool_sums_fork_child(void)
     tool_heap_root *heap = tool_heap();
     if (!heap || !heap->roots[ROOT_SUMS]) return;
     size_t count = heap->numbers[ROOT_COUNTERS] + 1;
-    bool first = !inherited;
-    if (first) inherited = calloc(count, sizeof *inherited);
+    uint64_t *inherited = tool_now->inherited;
+    if (!inherited) inherited = tool_now->inherited = calloc(count, sizeof *inherited);
     if (!inherited) tool_say_limited("out of memory: what was counted before the fork is lost");
     for (uint32_t i = 0; inherited && i < count; i++) {
         uint64_t now = tool_counter_total(NULL, i);

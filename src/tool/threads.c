@@ -1,8 +1,6 @@
 /* Threads: the public handle is the engine's own; what the tool part keeps for one hangs on it, and
- * in a list of all. */
+ * in a list of tool_now->process.threads. */
 #include "tool/state.h"
-
-static tool_thread *all; /* those of ended threads have no owner */
 
 unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
 
@@ -14,7 +12,7 @@ uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thr
 
 static tool_thread *reuse_locked(run_thread *t)
 {
-    tool_thread *own = all;
+    tool_thread *own = tool_now->process.threads;
     while (own && own->owner) own = own->next;
     if (own) own->owner = t;
     return own;
@@ -23,17 +21,17 @@ static tool_thread *reuse_locked(run_thread *t)
 tool_thread *tool_thread_of(run_thread *t)
 {
     if (t->client) return t->client;
-    inl_lock_take(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
     tool_thread *own = reuse_locked(t);
-    inl_lock_release(&tool_small_lock);
+    inl_lock_release(&tool_now->locks.small);
     if (own) return t->client = own;
     own = tool_alloc(sizeof *own);
     if (!own) return NULL;
-    inl_lock_take(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
     own->owner = t;
-    own->next = all;
-    all = own;
-    inl_lock_release(&tool_small_lock);
+    own->next = tool_now->process.threads;
+    tool_now->process.threads = own;
+    inl_lock_release(&tool_now->locks.small);
     return t->client = own;
 }
 
@@ -44,15 +42,15 @@ void tool_thread_end(run_thread *t)
     tool_thread *own = t->client;
     if (!own) return;
     t->client = NULL;
-    inl_lock_take(&tool_small_lock);
+    inl_lock_take(&tool_now->locks.small);
     release(own);
-    inl_lock_release(&tool_small_lock);
+    inl_lock_release(&tool_now->locks.small);
 }
 
 void tool_threads_fork_child(run_thread *survivor)
 {
-    tool_holds_lock = false;
-    for (tool_thread *own = all; own; own = own->next) {
+    tool_here.holds_lock = false;
+    for (tool_thread *own = tool_now->process.threads; own; own = own->next) {
         if (!own->owner || own->owner == survivor) continue;
         for (unsigned i = 0; i < own->held_count; i++) inl_lock_reset((inl_lock *)own->held[i]);
         release(own);

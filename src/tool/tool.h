@@ -32,6 +32,8 @@
 
 #include <inlay/types.h>
 
+#include <stdarg.h>
+
 enum { TOOL_EXIT_FAILED = 1, TOOL_EXIT_USAGE = 2 };
 
 /* Descriptors that a tool keeps out of the program's sight; -1 where there is none. They pass from
@@ -62,9 +64,10 @@ typedef struct tool_handoff {
     int32_t helper;     /* process id of the helper, to be reaped */
     char program[4096]; /* path of the program, as found */
 } tool_handoff;
+/* Static: it is filled in from outside, before anything of this copy of the tool runs. */
 extern tool_handoff tool_handoff_data;
 
-/* --- options.c --- */
+/* --- options.c, options_parse.c --- */
 typedef struct tool_globs {
     const char **items;
     bool *hit; /* by pattern: something matched */
@@ -74,7 +77,8 @@ typedef struct tool_globs {
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
-    bool json, no_ptrace, no_sums, strict;
+    bool json, no_ptrace, no_sums, strict, debug;
+    int format; /* index in options_formats */
     tool_globs images, procs, libs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool rewriting;  /* write a program, do not run one: */
@@ -87,15 +91,17 @@ typedef struct tool_options {
     bool followed;         /* not the first process: reports go to FILE.<pid> */
     tool_fds fds;          /* handed down */
 } tool_options;
-extern tool_options tool_options_now;
-/* Fills tool_options_now and the tool's own options; returns the index of the program in argv.
+/* Fills the state's options and the tool's own options; returns the index of the program in argv.
  * Prints and exits on --help, --version and wrong usage. */
 int options_parse(int argc, char **argv, const char *help);
 /* When rewriting: the arguments for the carried tool's main, "--" last. */
 const char *const *options_carried(int *count);
+
+/* --- say.c --- */
 const char *tool_name(void); /* the tool's, for messages */
 /* One line, "NAME: text", to the tool's messages; and the same with an exit. */
 void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void tool_say_list(const char *fmt, va_list);
 void tool_fail(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /* --- program.c --- */

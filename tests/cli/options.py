@@ -101,6 +101,27 @@ class Options:
     def ended_by_dashes(self):
         self.run("null", "--", "sh", "-c", "exit 3", "--help", status=3)
 
+    def debug_forms(self):
+        for words, value in (("--debug",), None), (("--no-debug",), "1"), ((), "1"), ((), "0"), ((), ""):
+            done = driver.run([self.inlay, "run", "null", *words, "--", "sh", "-c", "exit 3"], 60, cwd=self.folder,
+                              env={**driver.ENVIRONMENT, **({} if value is None else {"INLAY_DEBUG": value})})
+            if done.status != 3 or done.stderr:
+                raise Failed(f"{words} INLAY_DEBUG={value}: status {done.status}", done.stderr.decode()[:300])
+        if "takes no value" not in self.run("null", "--debug=1", "--", "true", status=2):
+            raise Failed("--debug=1")
+
+    def manual_names_all(self):
+        """What --help shows, and what the environment can say."""
+        done = driver.run([self.inlay, "run", "null", "--help"], 60, cwd=self.folder, env=driver.ENVIRONMENT)
+        options = re.findall(r"^ +(?:-\w, )?--([a-z-]+)", done.stdout.decode(), re.M)
+        with open(f"{HERE}/../../docs/inlay.1", encoding="utf-8") as f:
+            manual = f.read().replace("\\", "")
+        with open(f"{HERE}/../../src/tool/options.c", encoding="utf-8") as f:
+            variables = re.findall(r'"(INLAY_\w+)"', f.read())
+        missing = [f"--{o}" for o in options if f"--{o}" not in manual] + [v for v in variables if v not in manual]
+        if missing or len(options) < 15 or len(variables) < 3:
+            raise Failed(f"{len(options)} options, {len(variables)} variables; not in docs/inlay.1: {missing}")
+
     # --- filters
 
     def counts(self, *words):
@@ -162,7 +183,7 @@ class Options:
 ROOT_ONLY = ("set_uid_program_is_refused", "set_uid_child_keeps_its_privileges", "own_set_uid_program_is_run")
 TESTS = ("output_forms", "number_forms", "flags_are_taken_back", "default_flags_are_turned_off", "only_flags_have_a_no",
          "flags_take_no_value", "no_numbers", "no_addresses", "no_words", "missing_values", "ended_by_dashes",
-         "filters") + ROOT_ONLY
+         "debug_forms", "manual_names_all", "filters") + ROOT_ONLY
 
 
 def main():

@@ -53,12 +53,12 @@ static uint64_t *word(void *tls, unsigned offset) { return (uint64_t *)((char *)
 
 static unsigned tid_offset(void)
 {
-    static unsigned found;
+    unsigned found = tool_now->tid_offset;
     if (found) return found;
     int tid = (int)sys_call0(SYS_gettid);
     for (unsigned at = TID_FROM; at < TID_TO && !found; at += sizeof(int))
         if (*(int *)(own_block() + at) == tid) found = at;
-    return found;
+    return tool_now->tid_offset = found;
 }
 
 static void set_tid(char *tls, int tid)
