@@ -1,5 +1,6 @@
 #include "tool/remote.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -14,6 +15,21 @@ static inl_status fail_ptrace(remote *r, const char *what, inl_error *e)
 {
     if (errno == ESRCH) r->gone = true;
     return inl_fail(e, INL_ERR_SYSTEM, "%s in process %d failed: %s", what, r->pid, strerror(errno));
+}
+
+/* Of a process of another width or instruction set there are fewer, or others. */
+static bool get_registers(const remote *r, struct user_regs_struct *u)
+{
+    struct iovec all = {u, sizeof *u};
+    if (ptrace(PTRACE_GETREGSET, r->pid, NT_PRSTATUS, &all) != 0) return false;
+    if (all.iov_len != sizeof *u) memset(u, 0, sizeof *u);
+    return true;
+}
+
+static bool set_registers(const remote *r, struct user_regs_struct *u)
+{
+    struct iovec all = {u, sizeof *u};
+    return ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all) == 0;
 }
 
 /* Runs to the next entry to or exit from a system call. */
@@ -45,7 +61,7 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
         return fail_ptrace(r, "holding signals back", e);
     inl_status s = run_to_syscall(r, e); /* the end of execve itself */
     if (s != INL_OK) return s;
-    if (ptrace(PTRACE_GETREGS, pid, 0, &r->regs) != 0) return fail_ptrace(r, "PTRACE_GETREGS", e);
+    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
     long word;
     memcpy(&word, remote_syscall_insn, sizeof word);
@@ -63,11 +79,11 @@ inl_status remote_call(remote *r, long *answer, long nr, const long args[6], inl
 {
     struct user_regs_struct u = r->regs;
     remote_registers_call(&u, r->code_at, nr, args);
-    if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) != 0) return fail_ptrace(r, "PTRACE_SETREGS", e);
+    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
     inl_status s = run_to_syscall(r, e);
     if (s == INL_OK) s = run_to_syscall(r, e);
     if (s != INL_OK) return s;
-    if (ptrace(PTRACE_GETREGS, r->pid, 0, &u) != 0) return fail_ptrace(r, "PTRACE_GETREGS", e);
+    if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
     *answer = remote_registers_answer(&u);
     return INL_OK;
 }
@@ -90,7 +106,7 @@ inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)
 {
     struct user_regs_struct u = r->regs;
     remote_registers_start(&u, pc, sp);
-    if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 || ptrace(PTRACE_SETREGS, r->pid, 0, &u) != 0 ||
+    if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 || !set_registers(r, &u) ||
         ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) != 0 ||
         ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
         return fail_ptrace(r, "starting the tool", e);
@@ -103,7 +119,7 @@ void remote_end(remote *r, int status)
     if (r->code_at) {
         struct user_regs_struct u = r->regs;
         remote_registers_call(&u, r->code_at, SYS_exit_group, (long[6]){status});
-        if (ptrace(PTRACE_SETREGS, r->pid, 0, &u) == 0 && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0) return;
+        if (set_registers(r, &u) && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0) return;
     }
     kill(r->pid, SIGKILL);
 }

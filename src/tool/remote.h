@@ -7,12 +7,13 @@
 #define INL_TOOL_REMOTE_H
 
 #include "base/error.h"
-#include "weave/x86_64/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
+
+typedef struct weave_context weave_context;
 
 typedef struct remote {
     pid_t pid;

@@ -1,0 +1,209 @@
+/* What was inserted in static views (code.h), and procedures that are replaced: kept by address, and put into each run
+ * that an engine shows. */
+#include "tool/code.h"
+#include "cfg/changes.h"
+#include "weave/isa.h"
+
+static void touch(tool_code *c, uint64_t address)
+{
+    uint32_t b = c->cfg ? cfg_block_covering(c->cfg, address - c->image->bias) : CFG_NONE;
+    if (b != CFG_NONE && c->touched) c->touched[c->cfg->blocks[b].proc] = 1;
+}
+
+bool tool_code_touched(const inlay_image *i, uint32_t proc)
+{
+    return i->code && (!i->code->touched || i->code->touched[proc]);
+}
+
+/* Called behind an insertion at a point of a static view. */
+bool tool_code_note(weave_insn *insn)
+{
+    tool_code *c = code_view_behind(insn->run)->code;
+    tool_now->process.code_inserted = true;
+    touch(c, insn->in.addr);
+    return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
+}
+
+enum { AT_CALL = 1 }; /* in the values of `replaced`: the key is a call or jump to the procedure */
+
+static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
+{
+    touch(c, at);
+    return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
+}
+
+/* The image's direct calls of and jumps to a procedure whose code is not its own (an import stub). */
+static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *code)
+{
+    for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))
+        for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
+            const weave_insn *i = (const weave_insn *)inlay_block_last(b);
+            if (i->in.target != of->low || (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP)) continue;
+            if (!replace_at(c, i->in.addr, code, AT_CALL)) return false;
+        }
+    return true;
+}
+
+/* Where callers find what a procedure returns. */
+static unsigned result_register(void) { return weave_isa_of(tool_isa())->abi.result; }
+
+bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
+{
+    const char *why = "an empty snippet (a wrong argument, or memory is used up)";
+    bool entered = tool_enter(), good = false;
+    tool_code *c = code_of(p->image);
+    if (tool_here.run_arena) {
+        why = "this is for procedure and image callbacks";
+    } else if (!c) {
+        why = "out of memory";
+    } else if (result && snippet_check(result, &why)) {
+        const snippet *code = inlay_set_register((inlay_reg)result_register(), result);
+        good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code);
+    }
+    if (good) tool_now->process.code_inserted = true;
+    else tool_say_limited("cannot replace %s: %s", p->name, why);
+    tool_leave(entered);
+    return good;
+}
+
+static void append(weave_run *run, weave_insn *to, weave_where where, const weave_list *from)
+{
+    const char *why;
+    for (const weave_insert *i = from->first; i; i = i->next)
+        if (!weave_insert_at(run, where, to->index, i->code, i->predicated, &why))
+            tool_say_limited("cannot insert at 0x%llx: %s", (unsigned long long)to->in.addr, why);
+}
+
+static void note_fault(const isa_insn *in, const char *why)
+{
+    tool_say_limited("cannot replace what is at 0x%llx: %s", (unsigned long long)in->addr, why);
+}
+
+/* What a run's instruction does is done by a snippet; the instruction becomes another. */
+static void become(weave_run *run, weave_insn *i, const snippet *code, code_bytes bytes)
+{
+    isa_insn in;
+    const char *why;
+    run->isa->decode(bytes.at, bytes.size, i->in.addr, &in);
+    i->in = in;
+    i->elided = 0;
+    if (!weave_insert_at(run, WEAVE_BEFORE, i->index, code, false, &why)) note_fault(&in, why);
+}
+
+/* --- a procedure that is replaced: its first instruction becomes a return, the last thing of its block
+ * and, where the engine looks no further than the run (JIT), of the run. The blocks of a whole procedure
+ * (rewriting) stay, unreached. */
+static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned kind)
+{
+    uint64_t found;
+    if (!*image || at < (*image)->low || at >= (*image)->high) *image = tool_image_at(at);
+    tool_code *c = *image ? (*image)->code : NULL;
+    if (!c || !c->replaced.count || !inl_map_get(&c->replaced, at, &found)) return NULL;
+    return (found & AT_CALL) == kind ? (const snippet *)(uintptr_t)(found & ~(uint64_t)AT_CALL) : NULL;
+}
+
+const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
+{
+    const snippet *found = NULL;
+    uint32_t k = 0;
+    inlay_image *image = NULL;
+    while (k < run->insn_count && !(found = replacement_at(&image, run->insns[k].in.addr, 0))) k++;
+    if (!found) return NULL;
+    weave_block *b = &run->blocks[run->insns[k].block];
+    bool whole = tool_handoff_data.role == TOOL_INSTRUMENTOR;
+    cut->index = k;
+    cut->insn_count = whole ? run->insn_count : k + 1;
+    cut->block_count = whole ? run->block_count : run->insns[k].block + 1;
+    b->count = k - b->first;
+    run->insn_count = whole ? 0 : k;
+    run->block_count = whole ? 0 : run->insns[k].block + (b->count > 0);
+    return found;
+}
+
+/* By the procedure that is replaced, so that its callers do not count on these; but on the result. */
+static isa_regs changed_at(uint64_t addr)
+{
+    const inlay_image *image = tool_image_at(addr);
+    const cfg_program *p = image->code->cfg;
+    uint32_t b = cfg_block_at(p, addr - image->bias);
+    isa_regs changed = b == CFG_NONE ? 0 : cfg_proc_changes(p, p->blocks[b].proc);
+    return changed & ~WEAVE_BIT(result_register());
+}
+
+void tool_code_replace(weave_run *run, const tool_cut *cut, const snippet *code)
+{
+    weave_insn *i = &run->insns[cut->index];
+    run->insn_count = cut->insn_count;
+    run->block_count = cut->block_count;
+    run->blocks[i->block].count = cut->index - run->blocks[i->block].first + 1;
+    i->unwanted = changed_at(i->in.addr);
+    become(run, i, code, code_return);
+}
+
+/* --- calls of a procedure that is replaced where it is called: a call goes on behind itself, a jump has
+ * been the last thing before the return. */
+static void replace_call(weave_run *run, weave_insn *i, const snippet *code)
+{
+    code_bytes nothing = code_nothing(i->in.len);
+    weave_list taken = i->taken;
+    i->taken = (weave_list){0};
+    append(run, i, WEAVE_BEFORE, &taken);
+    if (i->in.flow == ISA_FLOW_JUMP) become(run, i, code, code_return);
+    else if (nothing.size) become(run, i, code, nothing);
+    else note_fault(&i->in, "a call of unusual length");
+}
+
+void tool_code_replace_calls(weave_run *run)
+{
+    inlay_image *image = NULL;
+    for (uint32_t k = 0; k < run->insn_count; k++) {
+        weave_insn *i = &run->insns[k];
+        if (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP) continue;
+        const snippet *code = replacement_at(&image, i->in.addr, AT_CALL);
+        if (!code) continue;
+        bool ends = i->in.flow == ISA_FLOW_JUMP;
+        replace_call(run, i, code);
+        if (!ends || tool_handoff_data.role == TOOL_INSTRUMENTOR) continue;
+        run->insn_count = k + 1; /* the JIT may have followed the jump */
+        run->block_count = i->block + 1;
+    }
+}
+
+static void visit_insn(weave_insn *i, const tool_code_visitor *v)
+{
+    weave_block *b = &i->run->blocks[i->block];
+    if (i->index == b->first) v->list(v->arg, i->run, &b->anywhere);
+    v->list(v->arg, i->run, &i->before);
+    v->list(v->arg, i->run, &i->after);
+    v->list(v->arg, i->run, &i->taken);
+}
+
+void tool_code_visit(inlay_image *image, const tool_code_visitor *v)
+{
+    size_t at = 0;
+    uint64_t key, value;
+    const tool_code *c = image->code;
+    if (!c) return;
+    while (inl_map_next(&c->inserts, &at, &key, &value)) visit_insn((weave_insn *)(uintptr_t)value, v);
+    at = 0;
+    while (v->replaced && inl_map_next(&c->replaced, &at, &key, &value))
+        v->replaced(v->arg, (const snippet *)(uintptr_t)(value & ~(uint64_t)AT_CALL));
+}
+
+void tool_code_apply(weave_run *run)
+{
+    inlay_image *image = NULL;
+    for (uint32_t k = 0; k < run->insn_count; k++) {
+        weave_insn *insn = &run->insns[k];
+        uint64_t at = insn->in.addr, found;
+        if (!image || at < image->low || at >= image->high) image = tool_image_at(at);
+        tool_code *c = image ? image->code : NULL;
+        if (!c || !c->inserts.count || !inl_map_get(&c->inserts, at, &found)) continue;
+        const weave_insn *from = (const weave_insn *)(uintptr_t)found;
+        const weave_block *b = &from->run->blocks[from->block];
+        if (from->index == b->first) append(run, insn, WEAVE_BEFORE, &b->anywhere);
+        append(run, insn, WEAVE_BEFORE, &from->before);
+        append(run, insn, WEAVE_AFTER, &from->after);
+        append(run, insn, WEAVE_TAKEN, &from->taken);
+    }
+}
