@@ -29,8 +29,11 @@ typedef struct weave_val weave_val;
 typedef struct weave_fixed weave_fixed;
 typedef struct weave_routine weave_routine;
 typedef struct weave_call_plan weave_call_plan;
+typedef struct weave_naming weave_naming;
+struct weave_form;
+struct item;
 
-enum { WEAVE_MAX_REGS = 32 };
+enum { WEAVE_MAX_REGS = 32, WEAVE_MAX_ARGS = 8 };
 #define WEAVE_BIT(r) ((isa_regs)1 << (r))
 
 /* Offsets in the frame. Register r waits in slot + 8 * r. */
@@ -60,7 +63,10 @@ typedef struct weave_isa {
     unsigned reg_count;
     isa_regs all;             /* what the program has values in */
     isa_regs reserved;        /* of these, never taken for anything else: the stack pointer */
-    unsigned park_from;       /* so many registers pending at once are many */
+    unsigned park_from;       /* so many registers pending at once are many, */
+    unsigned inline_regs;     /* and so many all that a routine's body and what is pending can have */
+    int64_t pc_reach;         /* calls and operands relative to the program counter reach less than that */
+    unsigned near_items;      /* a near label reaches over so many items of a body */
     uint32_t flags;           /* that arithmetic changes */
     uint32_t flags_unsettled; /* where an instruction leaves one of these undefined, it may as well leave all that it
                                  leaves undefined as they were */
@@ -135,6 +141,17 @@ typedef struct weave_isa {
     int (*element_condition)(weaver *, const isa_mem *, unsigned element); /* -1: always */
     /* Instructions that cannot be copied or rebased: 1 done, 0 not one of them, -1 failed. */
     int (*copy_special)(weaver *, const isa_insn *, weave_map_entry *, bool plain);
+
+    /* --- what routines do (clobber.c, sums.c) and their bodies in place of calls (body.h) --- */
+    void (*note_routine)(weave_routine *, const isa_insn *, const isa_effects *); /* beside what the effects say */
+    void (*form)(const isa_insn *, struct weave_form *);
+    /* Does the condition hold where the flags are those of a `op` b? False: that is not known. */
+    bool (*holds)(unsigned cond, unsigned op, unsigned width, uint64_t a, uint64_t b, bool *yes);
+    /* With other registers, all but the fixed ones. */
+    bool (*can_rename)(const isa_insn *, isa_regs *fixed);
+    bool (*takes_immediate)(unsigned item_kind, unsigned op, unsigned width, uint64_t value);
+    bool (*is_far)(const weaver *, uint64_t here, uint64_t address); /* as an operand: only through a register */
+    bool (*put_item)(weaver *, const weave_naming *, const struct item *);
 
     /* --- calls of routines (call.c) --- */
     void (*call_plan)(weaver *, weave_call_plan *);

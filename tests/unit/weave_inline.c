@@ -4,7 +4,7 @@
 #include "weave_gen.h"
 #include "weave_routines.h"
 
-#include "weave/x86_64/body.h"
+#include "weave/body.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,7 +18,7 @@ enum { VECS = 16, DEFAULT_MXCSR = 0x1f80, PLAIN_FLAGS = 2 };
 void weave_x86_call_plan(weaver *w, weave_call_plan *k)
 {
     int64_t distance = (int64_t)((uint64_t)(uintptr_t)k->s->fn - x86_here(w->c));
-    k->far = distance > 0x7ff00000 || distance < -0x7ff00000;
+    k->far = distance > w->isa->pc_reach || distance < -w->isa->pc_reach;
     if (k->far) k->clobbered |= WEAVE_BIT(X86_RAX);
     if (k->tls) k->clobbered |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX);
 }

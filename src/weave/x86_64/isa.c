@@ -87,6 +87,9 @@ const weave_isa weave_isa_x86_64 = {
     .all = WEAVE_ALL_REGS,
     .reserved = WEAVE_BIT(X86_RSP),
     .park_from = 7,
+    .inline_regs = 13,
+    .pc_reach = 0x7ff00000,
+    .near_items = 8, /* of 15 bytes at most */
     .flags = X86_ARITH,
     /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some processors. (Logic and
      * shifts compute them.) */
@@ -143,6 +146,13 @@ const weave_isa weave_isa_x86_64 = {
     .element_index = weave_x86_element_index,
     .element_condition = weave_x86_element_condition,
     .copy_special = weave_x86_copy_special,
+    .note_routine = weave_x86_note_routine,
+    .form = weave_x86_form,
+    .holds = weave_x86_holds,
+    .can_rename = weave_x86_can_rename,
+    .takes_immediate = weave_x86_takes_immediate,
+    .is_far = weave_x86_is_far,
+    .put_item = weave_x86_put_item,
     .call_plan = weave_x86_call_plan,
     .call_begin = weave_x86_call_begin,
     .call_result = weave_x86_call_result,

@@ -46,6 +46,14 @@ weave_val weave_x86_element_index(weaver *, const isa_mem *, unsigned element);
 int weave_x86_element_condition(weaver *, const isa_mem *, unsigned element);
 int weave_x86_copy_special(weaver *, const isa_insn *, weave_map_entry *, bool plain);
 
+void weave_x86_note_routine(weave_routine *, const isa_insn *, const isa_effects *);
+void weave_x86_form(const isa_insn *, struct weave_form *);
+bool weave_x86_holds(unsigned cond, unsigned op, unsigned width, uint64_t a, uint64_t b, bool *yes);
+bool weave_x86_can_rename(const isa_insn *, isa_regs *fixed);
+bool weave_x86_takes_immediate(unsigned item_kind, unsigned op, unsigned width, uint64_t value);
+bool weave_x86_is_far(const weaver *, uint64_t here, uint64_t address);
+bool weave_x86_put_item(weaver *, const weave_naming *, const struct item *);
+
 void weave_x86_call_plan(weaver *, weave_call_plan *);
 void weave_x86_call_begin(weaver *, weave_call_plan *);
 weave_val weave_x86_call_result(weaver *, weave_call_plan *);

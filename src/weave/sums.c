@@ -6,13 +6,11 @@
  * agree on. Larger routines are followed piece by piece with all that they call; at the begin of each piece
  * nothing is known. Their frames are nobody else's business: what is addressed by the stack pointer is left out.
  */
-#include "weave/x86_64/body.h"
+#include "weave/body.h"
 #include "weave/routine.h"
 
 #include "base/map.h"
 #include "base/vec.h"
-
-#include <string.h>
 
 enum { MAX_INSNS = 4000, MAX_DEPTH = 8, FLAGS_AHEAD = 12 };
 static const uint64_t LOW_32 = 0xffffffff;
@@ -28,7 +26,7 @@ typedef struct value {   /* of a register */
 } value;
 
 typedef struct state {
-    value regs[X86_REGS];
+    value regs[WEAVE_MAX_REGS];
 } state;
 typedef struct later {
     uint64_t target;
@@ -36,6 +34,7 @@ typedef struct later {
 } later; /* what is known where a jump leads to */
 
 typedef struct walk {
+    const weave_isa *isa;
     weave_memory *m;
     size_t access_room, sum_room;
     state st;
@@ -108,7 +107,7 @@ static value sum_of(value a, value b)
 
 /* --- operands --- */
 
-static value register_value(const walk *w, unsigned reg) { return reg < X86_REGS ? w->st.regs[reg] : unknown; }
+static value register_value(const walk *w, unsigned reg) { return reg < WEAVE_MAX_REGS ? w->st.regs[reg] : unknown; }
 
 static value address_of(const walk *w, const isa_mem *m)
 {
@@ -124,10 +123,10 @@ static value address_of(const walk *w, const isa_mem *m)
 }
 
 /* Is what is on the stack meant, which lives no longer than the call, or a variable of the thread's? */
-static bool is_private(const isa_mem *m)
+static bool is_private(const walk *w, const isa_mem *m)
 {
     if (m->segment) return m->base == ISA_NO_REG && m->index == ISA_NO_REG;
-    return m->base == X86_RSP;
+    return m->base == w->isa->isa->stack_reg;
 }
 
 static void add_access(walk *w, weave_access a)
@@ -144,7 +143,7 @@ static void add_access(walk *w, weave_access a)
 
 static void note_access(walk *w, const isa_mem *m, bool adds)
 {
-    if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH || is_private(m)) return;
+    if (m->access == ISA_ADDRESS_ONLY || m->access == ISA_PREFETCH || is_private(w, m)) return;
     value v = address_of(w, m);
     weave_access a = {WEAVE_SOMEWHERE, m->access & ISA_WRITE, adds, (uint32_t)m->size * (m->count ? m->count : 1), 0};
     bool whole = m->size && !(m->bits & (ISA_MEM_REPEATED | ISA_MEM_VARIABLE)) && !m->mask;
@@ -158,38 +157,22 @@ static void note_access(walk *w, const isa_mem *m, bool adds)
 
 /* --- additions --- */
 
-static bool is_named(const isa_insn *in, const char *name) { return !strcmp(isa_x86_64.mnemonic(in->op), name); }
-
 /* Are the flags that `in` sets forgotten before anybody asks? */
-static bool flags_unused(const isa_insn *in)
+static bool flags_unused(const weave_isa *isa, const isa_insn *in)
 {
     isa_effects fx;
     isa_insn next = *in;
-    isa_x86_64.effects(in, &fx);
-    uint32_t live = (fx.flags_written | fx.flags_undefined) & X86_ARITH;
+    isa->isa->effects(in, &fx);
+    uint32_t live = (fx.flags_written | fx.flags_undefined) & isa->flags;
     for (unsigned n = 0; n < FLAGS_AHEAD && live; n++) {
         uint64_t at = next.addr + next.len;
         if (weave_decode_at(at, &next) != ISA_OK) return false;
         if (next.flow == ISA_FLOW_RETURN || next.flow == ISA_FLOW_CALL || next.flow == ISA_FLOW_SYSCALL) return true;
-        isa_x86_64.effects(&next, &fx);
+        isa->isa->effects(&next, &fx);
         if (next.flow != ISA_FLOW_NEXT || fx.flags_read & live) return false;
         live &= ~fx.flags_kill;
     }
     return !live;
-}
-
-/* Explicit operands; 0 when there are more than two. */
-static unsigned two_operands(const isa_insn *in, isa_operand out[2])
-{
-    isa_operand all[ISA_MAX_OPERANDS];
-    int n = isa_x86_64.operands(in, all);
-    unsigned count = 0;
-    for (int i = 0; i < n; i++) {
-        if (all[i].implicit) continue;
-        if (count == 2) return 0;
-        out[count++] = all[i];
-    }
-    return count;
 }
 
 static value operand_value(const walk *w, const isa_operand *o)
@@ -200,16 +183,14 @@ static value operand_value(const walk *w, const isa_operand *o)
 }
 
 /* Does the instruction do nothing but add to memory? *amount is what, as far as known. */
-static bool is_addition(const walk *w, const isa_insn *in, value *amount, unsigned *size)
+static bool is_addition(const walk *w, const isa_insn *in, const weave_form *f, value *amount, unsigned *size)
 {
-    isa_operand o[2];
-    bool add = is_named(in, "add"), sub = is_named(in, "sub"), inc = is_named(in, "inc"), dec = is_named(in, "dec");
-    if (!add && !sub && !inc && !dec) return false;
-    unsigned n = two_operands(in, o);
-    if (n != (add || sub ? 2u : 1u) || o[0].kind != ISA_OPERAND_MEM || !flags_unused(in)) return false;
-    *amount = add || sub ? operand_value(w, &o[1]) : of_constant(inc ? 1 : ~0ull);
-    if (sub) amount->tree = combined(SNIPPET_SUB, constant(0), amount->tree);
-    *size = o[0].size;
+    bool steps = f->kind == WEAVE_FORM_STEP;
+    if ((f->kind != WEAVE_FORM_ALU && !steps) || (f->op != SNIPPET_ADD && f->op != SNIPPET_SUB)) return false;
+    if (f->dst.kind != ISA_OPERAND_MEM || !flags_unused(w->isa, in)) return false;
+    *amount = steps ? of_constant(1) : operand_value(w, &f->b);
+    if (f->op == SNIPPET_SUB) amount->tree = combined(SNIPPET_SUB, constant(0), amount->tree);
+    *size = f->dst.size;
     return true;
 }
 
@@ -225,11 +206,13 @@ static void add_sum(walk *w, const isa_insn *in, const isa_mem *m, value amount,
 static void note_memory(walk *w, const isa_insn *in)
 {
     isa_mem mem[ISA_MAX_MEM];
+    weave_form f;
     value amount;
     unsigned size;
     if (!(in->bits & ISA_BIT_MEM)) return;
-    int n = isa_x86_64.memory(in, mem);
-    bool adds = n == 1 && is_addition(w, in, &amount, &size);
+    int n = w->isa->isa->memory(in, mem);
+    w->isa->form(in, &f);
+    bool adds = n == 1 && is_addition(w, in, &f, &amount, &size);
     for (int i = 0; i < n; i++) note_access(w, &mem[i], adds);
     if (adds) add_sum(w, in, &mem[0], amount, size);
 }
@@ -240,7 +223,7 @@ static value loaded(const walk *w, const isa_insn *in)
 {
     isa_mem m[ISA_MAX_MEM];
     uint64_t at;
-    if (isa_x86_64.memory(in, m) != 1 || m[0].size != 8 || !is_constant(address_of(w, &m[0]), &at)) return unknown;
+    if (w->isa->isa->memory(in, m) != 1 || m[0].size != 8 || !is_constant(address_of(w, &m[0]), &at)) return unknown;
     snippet *s = snippet_new(&trees, SNIPPET_LOAD);
     const snippet *from = constant(at);
     if (!s || !from) return unknown;
@@ -249,61 +232,57 @@ static value loaded(const walk *w, const isa_insn *in)
     return (value){s, POINTER, at};
 }
 
-static value moved(const walk *w, const isa_insn *in, const isa_operand *o)
+static value moved(const walk *w, const isa_insn *in, const weave_form *f)
 {
     isa_mem m[ISA_MAX_MEM];
-    if (is_named(in, "lea")) return isa_x86_64.memory(in, m) == 1 ? address_of(w, &m[0]) : unknown;
-    bool is_long = o[1].kind != ISA_OPERAND_MEM && o[1].size == 4;
-    if (is_named(in, "movsxd") && is_long) return (value){sign_extended(operand_value(w, &o[1]).tree, 32), NOWHERE, 0};
-    if (!is_named(in, "mov")) return unknown;
-    return o[1].kind == ISA_OPERAND_MEM ? loaded(w, in) : operand_value(w, &o[1]);
+    switch (f->kind) {
+    case WEAVE_FORM_ADDRESS: return w->isa->isa->memory(in, m) == 1 ? address_of(w, &m[0]) : unknown;
+    case WEAVE_FORM_SIGN:
+        if (f->a.kind == ISA_OPERAND_MEM || f->a.size != 4) return unknown;
+        return (value){sign_extended(operand_value(w, &f->a).tree, 32), NOWHERE, 0};
+    case WEAVE_FORM_MOVE: return f->a.kind == ISA_OPERAND_MEM ? loaded(w, in) : operand_value(w, &f->a);
+    default: return unknown;
+    }
 }
 
-static value computed(const walk *w, const isa_insn *in, const isa_operand *o, unsigned n)
+static value computed(const walk *w, const weave_form *f)
 {
-    static const struct {
-        const char *name;
-        uint8_t op;
-    } ops[] = {{"add", SNIPPET_ADD}, {"sub", SNIPPET_SUB}, {"imul", SNIPPET_MUL}, {"and", SNIPPET_AND},
-               {"or", SNIPPET_OR},   {"xor", SNIPPET_XOR}, {"shl", SNIPPET_SHL},  {NULL, 0}};
-    value a = operand_value(w, &o[0]);
-    if (n == 1 && is_named(in, "inc")) return sum_of(a, of_constant(1));
-    if (n == 1 && is_named(in, "dec")) return sum_of(a, of_constant(~0ull));
-    if (n != 2 || o[1].kind == ISA_OPERAND_MEM) return unknown;
-    if (is_named(in, "xor") && o[1].kind == ISA_OPERAND_REG && o[1].reg == o[0].reg) return of_constant(0);
-    value b = operand_value(w, &o[1]);
-    for (unsigned i = 0; ops[i].name; i++) {
-        if (!is_named(in, ops[i].name)) continue;
-        if (ops[i].op == SNIPPET_ADD) return sum_of(a, b);
-        if (ops[i].op == SNIPPET_SHL && o[1].kind != ISA_OPERAND_IMM) return unknown;
-        value v = {combined(ops[i].op, a.tree, b.tree), NOWHERE, 0};
-        if (ops[i].op != SNIPPET_SUB || b.origin != NOWHERE) return v;
-        v.origin = a.origin;
-        v.at = a.at;
-        return v;
-    }
-    return unknown;
+    bool shifts = f->kind == WEAVE_FORM_SHIFT && f->op == SNIPPET_SHL && f->b.kind == ISA_OPERAND_IMM;
+    bool multiplies = f->kind == WEAVE_FORM_MULTIPLY;
+    if (f->kind == WEAVE_FORM_STEP)
+        return sum_of(operand_value(w, &f->a), of_constant(f->op == SNIPPET_ADD ? 1 : ~0ull));
+    if ((f->kind != WEAVE_FORM_ALU && !multiplies && !shifts) || f->b.kind == ISA_OPERAND_MEM) return unknown;
+    if (f->a.kind != ISA_OPERAND_REG) return unknown;
+    if (f->op == SNIPPET_XOR && f->b.kind == ISA_OPERAND_REG && f->b.reg == f->a.reg) return of_constant(0);
+    value a = operand_value(w, &f->a), b = operand_value(w, &f->b);
+    if (!multiplies && f->op == SNIPPET_ADD) return sum_of(a, b);
+    value v = {combined(multiplies ? SNIPPET_MUL : f->op, a.tree, b.tree), NOWHERE, 0};
+    if (multiplies || f->op != SNIPPET_SUB || b.origin != NOWHERE) return v;
+    v.origin = a.origin;
+    v.at = a.at;
+    return v;
 }
 
 static void take_effect(walk *w, const isa_insn *in)
 {
     isa_effects fx;
-    isa_operand o[2];
-    unsigned n = two_operands(in, o);
-    bool plain = n && o[0].kind == ISA_OPERAND_REG && !o[0].high_byte && o[0].access & ISA_WRITE && o[0].size >= 4;
+    weave_form f;
+    w->isa->form(in, &f);
+    const isa_operand *d = &f.dst;
+    bool plain = d->kind == ISA_OPERAND_REG && !d->implicit && !d->high_byte && d->size >= 4;
     value v = unknown;
-    if (plain) v = o[0].access == ISA_WRITE && n == 2 ? moved(w, in, o) : computed(w, in, o, n);
-    if (plain && o[0].size == 4) v = (value){low_half(v.tree), NOWHERE, 0};
-    isa_x86_64.effects(in, &fx);
-    for (unsigned r = 0; r < X86_REGS; r++)
-        if (fx.writes >> r & 1) w->st.regs[r] = plain && r == o[0].reg ? v : unknown;
+    if (plain) v = d->access == ISA_WRITE ? moved(w, in, &f) : computed(w, &f);
+    if (plain && d->size == 4) v = (value){low_half(v.tree), NOWHERE, 0};
+    w->isa->isa->effects(in, &fx);
+    for (unsigned r = 0; r < w->isa->reg_count; r++)
+        if (fx.writes >> r & 1) w->st.regs[r] = plain && r == d->reg ? v : unknown;
 }
 
 /* --- leaves --- */
 
-static void meet(state *a, const state *b)
+static void meet(const weave_isa *isa, state *a, const state *b)
 {
-    for (unsigned r = 0; r < X86_REGS; r++) {
+    for (unsigned r = 0; r < isa->reg_count; r++) {
         if (a->regs[r].tree != b->regs[r].tree) a->regs[r].tree = NULL;
         if (a->regs[r].origin == b->regs[r].origin && a->regs[r].at == b->regs[r].at) continue;
         a->regs[r].origin = NOWHERE;
@@ -316,18 +295,18 @@ static void arrive(walk *w, uint64_t at)
     for (unsigned j = 0; j < w->jump_count; j++) {
         if (w->jumps[j].target != at) continue;
         if (w->lost) w->st = w->jumps[j].st;
-        else meet(&w->st, &w->jumps[j].st);
+        else meet(w->isa, &w->st, &w->jumps[j].st);
         w->lost = false;
     }
 }
 
 static void set_arguments(walk *w)
 {
-    static const uint8_t regs[] = {X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_R8, X86_R9};
-    for (unsigned i = 0; i < sizeof regs; i++) {
+    const weave_abi *abi = &w->isa->abi;
+    for (unsigned i = 0; i < abi->arg_count; i++) {
         snippet *s = snippet_new(&trees, SNIPPET_ARG);
         if (s) s->index = i;
-        w->st.regs[regs[i]].tree = s;
+        w->st.regs[abi->args[i]].tree = s;
     }
 }
 
@@ -377,9 +356,9 @@ static bool push(walk *w, uint64_t at)
     return inl_map_put(&w->seen, at, 1) && inl_vec_push(&w->todo, at);
 }
 
-static void forget_registers(walk *w, uint32_t set)
+static void forget_registers(walk *w, isa_regs set)
 {
-    for (unsigned r = 0; r < X86_REGS; r++)
+    for (unsigned r = 0; r < w->isa->reg_count; r++)
         if (set >> r & 1) w->st.regs[r] = unknown;
 }
 
@@ -387,7 +366,7 @@ static bool follow_piece(walk *w, uint64_t at)
 {
     isa_insn in;
     uint64_t ignored;
-    forget_registers(w, WEAVE_ALL_REGS);
+    forget_registers(w, w->isa->all);
     for (;;) {
         if (w->count++ >= MAX_INSNS || weave_decode_at(at, &in) != ISA_OK) return false;
         note_memory(w, &in);
@@ -400,11 +379,11 @@ static bool follow_piece(walk *w, uint64_t at)
             break;
         case ISA_FLOW_CALL:
             if (!push(w, in.target)) return false;
-            forget_registers(w, WEAVE_CALLER_SAVED);
+            forget_registers(w, w->isa->abi.caller_saved);
             break;
         case ISA_FLOW_SYSCALL:
             add_access(w, (weave_access){WEAVE_SOMEWHERE, true, false, 0, 0});
-            forget_registers(w, WEAVE_CALLER_SAVED);
+            forget_registers(w, w->isa->abi.caller_saved);
             break;
         case ISA_FLOW_RETURN:
         case ISA_FLOW_TRAP: return true;
@@ -431,6 +410,7 @@ static void analyse(uint64_t fn, weave_memory *m)
         free(w);
         return;
     }
+    w->isa = weave_isa_here();
     w->m = m;
     bool good = leaf_length(fn) && follow_leaf(w, fn);
     if (!good) {
@@ -462,6 +442,7 @@ const weave_memory *weave_memory_of(void (*fn)(void))
 /* --- what is left when sums are left out --- */
 
 typedef struct remains {
+    const isa *isa;
     isa_insn insns[BODY_INSNS + 1];
     cfg_need live[BODY_INSNS + 1]; /* before each; the last one is the return */
     unsigned count;                /* without that return */
@@ -496,7 +477,7 @@ static bool is_needed_jump(remains *b, unsigned k, uint64_t out)
     b->live[k] = b->live[to];
     if (in->flow != ISA_FLOW_COND) return true;
     if (!(between & ~out)) return false;
-    isa_x86_64.effects(in, &fx);
+    b->isa->effects(in, &fx);
     b->live[k].regs |= b->live[k + 1].regs;
     b->live[k].flags |= b->live[k + 1].flags | fx.flags_read;
     return true;
@@ -509,9 +490,9 @@ static bool is_needed(remains *b, unsigned k, uint64_t out)
     isa_effects fx;
     cfg_need live = b->live[k + 1];
     if (in->flow != ISA_FLOW_NEXT) return is_needed_jump(b, k, out);
-    isa_x86_64.effects(in, &fx);
+    b->isa->effects(in, &fx);
     bool used = fx.writes & live.regs || (fx.flags_written | fx.flags_undefined) & live.flags;
-    bool writes = isa_writes_memory(&isa_x86_64, in);
+    bool writes = isa_writes_memory(b->isa, in);
     if (!used && !writes && !fx.other_writes && !fx.vec_writes && !fx.mask_writes) return false;
     b->live[k].regs = (live.regs & ~fx.kills) | fx.reads;
     b->live[k].flags = (live.flags & ~fx.flags_kill) | fx.flags_read;
@@ -521,7 +502,7 @@ static bool is_needed(remains *b, unsigned k, uint64_t out)
 uint64_t weave_sums_mask(void (*fn)(void), uint64_t chosen, bool *all)
 {
     const weave_memory *m = weave_memory_of(fn);
-    remains b = {.count = 0};
+    remains b = {.isa = weave_isa_here()->isa};
     uint64_t sums = 0, out = 0;
     *all = false;
     if (!m || !read_body((uint64_t)(uintptr_t)fn, &b)) return 0;

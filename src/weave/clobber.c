@@ -1,12 +1,12 @@
 /* What calling an analysis routine may change, found by decoding it and all that it calls directly.
  *
  * The ABI is trusted for callee-saved registers; everything else is read off the code. Whatever
- * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound), or writes
- * vector registers to their end, however wide they are here (VEX, EVEX), makes the routine "unknown": all
+ * cannot be followed (indirect calls and jumps, unknown instructions, more code than the bound), or changes what
+ * is not saved bit by bit (wide vectors, masks, the thread pointer), makes the routine "unknown": all
  * caller-saved registers, the whole vector state and the thread pointer are then taken care of. Results are kept for
  * the life of the process.
  */
-#include "weave/x86_64/machine.h"
+#include "weave/weaver.h"
 
 #include "base/map.h"
 #include "base/vec.h"
@@ -16,6 +16,7 @@ enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
 static inl_map known; /* under the engine's lock, like all weaving */
 
 typedef struct walk {
+    const weave_isa *isa;
     weave_routine *r;
     inl_map seen;
     INL_VEC(uint64_t) todo;
@@ -26,38 +27,27 @@ isa_result weave_decode_at(uint64_t at, isa_insn *in)
 {
     size_t page_rest = 4096 - (at & 4095);
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
-    isa_result r = isa_x86_64.decode(bytes, page_rest < 15 ? page_rest : 15, at, in);
-    if (r == ISA_TRUNCATED && page_rest < 15) r = isa_x86_64.decode(bytes, 15, at, in);
+    const isa *set = weave_isa_here()->isa;
+    isa_result r = set->decode(bytes, page_rest < set->max_insn ? page_rest : set->max_insn, at, in);
+    if (r == ISA_TRUNCATED && page_rest < set->max_insn) r = set->decode(bytes, set->max_insn, at, in);
     return r;
 }
 
-static void note_memory(weave_routine *r, const isa_insn *in)
-{
-    isa_mem mem[ISA_MAX_MEM];
-    int n = isa_x86_64.memory(in, mem);
-    for (int i = 0; i < n; i++) {
-        if (mem[i].segment == X86_SEG_FS && mem[i].access != ISA_ADDRESS_ONLY) r->tls = true;
-        if (mem[i].segment == X86_SEG_GS && mem[i].access & ISA_WRITE) r->unknown = true;
-        if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->strings = true;
-    }
-}
-
-static void note(weave_routine *r, const isa_insn *in)
+static void note(const weave_isa *isa, weave_routine *r, const isa_insn *in)
 {
     isa_effects fx;
-    isa_x86_64.effects(in, &fx);
-    r->regs |= (uint16_t)(fx.writes & WEAVE_CALLER_SAVED);
-    if (fx.writes & ~(uint64_t)WEAVE_ALL_REGS) r->unknown = true;
-    if ((fx.flags_written | fx.flags_undefined) & X86_ARITH) r->flags = true;
-    if (fx.flags_written & ~(uint32_t)X86_ARITH) r->strings = true; /* std, popf */
+    isa->isa->effects(in, &fx);
+    r->regs |= fx.writes & isa->abi.caller_saved;
+    if (fx.writes & ~isa->all) r->unknown = true;
+    if ((fx.flags_written | fx.flags_undefined) & isa->flags) r->flags = true;
+    if (fx.flags_written & ~isa->flags) r->strings = true; /* std, popf */
     r->vecs |= fx.vec_writes;
-    if (fx.vec_writes && x86_clears_upper(in)) r->unknown = true;
     if (fx.mask_writes) r->unknown = true;
     if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE))
         r->unknown = true;
     if (fx.other_reads & ISA_OTHER_X87) r->unknown = true;
     if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->mxcsr = true;
-    if (in->bits & ISA_BIT_MEM) note_memory(r, in);
+    isa->note_routine(r, in, &fx);
 }
 
 static bool push_target(walk *w, uint64_t at)
@@ -74,7 +64,7 @@ static bool follow(walk *w, uint64_t at)
     uint64_t ignored;
     for (;; at += in.len) {
         if (w->count++ >= MAX_INSNS || weave_decode_at(at, &in) != ISA_OK) return false;
-        if (in.flow != ISA_FLOW_SYSCALL && in.flow != ISA_FLOW_TRAP) note(w->r, &in);
+        if (in.flow != ISA_FLOW_SYSCALL && in.flow != ISA_FLOW_TRAP) note(w->isa, w->r, &in);
         switch (in.flow) {
         case ISA_FLOW_NEXT: break;
         case ISA_FLOW_JUMP: return push_target(w, in.target);
@@ -83,7 +73,7 @@ static bool follow(walk *w, uint64_t at)
         case ISA_FLOW_CALL:
             if (!push_target(w, in.target)) return false;
             break;
-        case ISA_FLOW_SYSCALL: w->r->regs |= WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RCX) | WEAVE_BIT(X86_R11); break;
+        case ISA_FLOW_SYSCALL: w->r->regs |= w->isa->abi.syscall_writes; break;
         case ISA_FLOW_RETURN:
         case ISA_FLOW_TRAP: return true;
         default: return false;
@@ -95,7 +85,7 @@ static bool follow(walk *w, uint64_t at)
 
 /* Bytes of a leaf that can be copied: one return at its end, jumps forward within, no stack. With `many`,
  * returns and unconditional jumps in the middle too. */
-static uint32_t inline_length(uint64_t fn, bool many)
+static uint32_t inline_length(const weave_isa *isa, uint64_t fn, bool many)
 {
     isa_insn in;
     isa_effects fx;
@@ -111,9 +101,9 @@ static uint32_t inline_length(uint64_t fn, bool many)
         } else if (in.flow != ISA_FLOW_NEXT) {
             return 0;
         }
-        isa_x86_64.effects(&in, &fx);
-        if ((fx.reads | fx.writes) & WEAVE_BIT(X86_RSP)) return 0;
-        if (fx.writes & ~(uint64_t)WEAVE_CALLER_SAVED) return 0;
+        isa->isa->effects(&in, &fx);
+        if ((fx.reads | fx.writes) & isa->reserved) return 0;
+        if (fx.writes & ~isa->abi.caller_saved) return 0;
         if (in.bits & (ISA_BIT_SERIALIZES | ISA_BIT_PRIV)) return 0;
     }
     return 0;
@@ -121,7 +111,8 @@ static uint32_t inline_length(uint64_t fn, bool many)
 
 static void analyse(uint64_t fn, weave_routine *r)
 {
-    walk w = {.r = r};
+    const weave_isa *isa = weave_isa_here();
+    walk w = {.isa = isa, .r = r};
     bool ok = push_target(&w, fn);
     while (ok && w.todo.count) ok = follow(&w, w.todo.items[--w.todo.count]);
     if (!ok) r->unknown = true;
@@ -129,13 +120,13 @@ static void analyse(uint64_t fn, weave_routine *r)
     inl_vec_free(&w.todo);
     if (__builtin_popcount(r->vecs) > 8) r->unknown = true;
     if (r->unknown) {
-        r->regs = WEAVE_CALLER_SAVED;
+        r->regs = isa->abi.caller_saved;
         r->flags = r->tls = r->mxcsr = r->strings = true;
         return;
     }
     if (r->tls || r->strings || r->mxcsr || r->vecs) return;
-    r->inline_len = inline_length(fn, false);
-    r->body_len = inline_length(fn, true);
+    r->inline_len = inline_length(isa, fn, false);
+    r->body_len = inline_length(isa, fn, true);
 }
 
 const weave_routine *weave_routine_of(void (*fn)(void))
