@@ -6,15 +6,15 @@
  * touched. One byte of bookkeeping a byte of text:
  *
  *     ....|FFFFFFFFFFFFFFFF|....        after the moved code is known: F free, . untouchable
- *     ....|JJJJJFFJJFFFFFFF|....        each place takes five bytes, or two if another place follows
+ *     ....|JJJJJFFJJFFFFFFF|....        each place takes a far jump (here of five bytes), or a near one (of two) if
+ *                                   another place follows
  *     ....|JJJJJFFJJFBBBBBF|....        of which the two reach a springboard nearby
  */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <string.h>
 
 enum { UNTOUCHABLE = 0, FREE = 1, TAKEN = 2 };
-enum { FAR_JUMP = 5, NEAR_JUMP = 2 };
 
 typedef struct ground {
     uint64_t low, high;
@@ -85,20 +85,22 @@ static bool survey(const move_work *w, ground *g)
     return true;
 }
 
-static unsigned room_at(const ground *g, uint64_t at, uint64_t next)
+/* For the longest jump that can stand there; 0: none. */
+static unsigned room_at(const ground *g, const move_isa *set, uint64_t at, uint64_t next)
 {
     unsigned room = 0;
-    while (room < FAR_JUMP && at + room < next && is_free(g, at + room, 1)) room++;
-    return room;
+    while (room < set->far_jump && at + room < next && is_free(g, at + room, 1)) room++;
+    return room >= set->far_jump ? set->far_jump : room >= set->near_jump ? set->near_jump : 0;
 }
 
-/* Five free bytes that a two-byte jump at `at` reaches, the nearest behind it first. */
-static uint64_t find_board(const ground *g, uint64_t at)
+/* Room for a far jump that a near one at `at` reaches, the nearest behind it first. */
+static uint64_t find_board(const ground *g, const move_isa *set, uint64_t at)
 {
-    for (unsigned d = 0; d <= 127; d++)
-        if (is_free(g, at + NEAR_JUMP + d, FAR_JUMP)) return at + NEAR_JUMP + d;
-    for (unsigned d = 1; d <= 128; d++)
-        if (at + NEAR_JUMP >= d && is_free(g, at + NEAR_JUMP - d, FAR_JUMP)) return at + NEAR_JUMP - d;
+    uint64_t end = at + set->near_jump;
+    for (unsigned d = 0; d <= set->near_on; d++)
+        if (is_free(g, end + d, set->far_jump)) return end + d;
+    for (unsigned d = 1; d <= set->near_back; d++)
+        if (end >= d && is_free(g, end - d, set->far_jump)) return end - d;
     return 0;
 }
 
@@ -111,8 +113,7 @@ static bool claim_places(move_work *w, ground *g)
         move_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
         uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr : UINT64_MAX;
-        unsigned room = room_at(g, b->addr, next);
-        c->room = room >= FAR_JUMP ? FAR_JUMP : room >= NEAR_JUMP ? NEAR_JUMP : 0;
+        c->room = room_at(g, w->isa, b->addr, next);
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
@@ -130,9 +131,9 @@ static bool claim_boards(move_work *w, ground *g)
     for (size_t i = 0; i < w->catches.count; i++) {
         move_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
-        if (c->room != NEAR_JUMP) continue;
-        c->board = find_board(g, b->addr);
-        set(g, c->board, c->board ? FAR_JUMP : 0, TAKEN);
+        if (!c->room || c->room == w->isa->far_jump) continue;
+        c->board = find_board(g, w->isa, b->addr);
+        set(g, c->board, c->board ? w->isa->far_jump : 0, TAKEN);
         if (c->board) continue;
         move_leave(w, b->proc, "there is no room for a springboard near where its code can be reached");
         all = false;
@@ -155,7 +156,7 @@ bool move_catch_all(move_work *w)
 static bool add_patch(move_work *w, uint64_t at, uint64_t target, unsigned size)
 {
     move_patch patch = {.addr = at, .size = (uint8_t)size};
-    if (!move_jump(at, target, size, patch.bytes)) return false;
+    if (!w->isa->jump(at, target, size, patch.bytes)) return false;
     return inl_vec_push(&w->patches, patch);
 }
 
@@ -176,11 +177,11 @@ bool move_make_patches(move_work *w)
         move_proc *of = &w->plan.procs[b->proc];
         if (!c->room) continue;
         if (!c->board) {
-            if (!add_patch(w, at, target, FAR_JUMP)) return false;
+            if (!add_patch(w, at, target, w->isa->far_jump)) return false;
             continue;
         }
         if (b->flags & CFG_BLOCK_ENTRY && of->how == MOVE_MOVED) of->how = MOVE_MOVED_SHORT;
-        if (!add_patch(w, at, board, NEAR_JUMP) || !add_patch(w, board, target, FAR_JUMP)) return false;
+        if (!add_patch(w, at, board, w->isa->near_jump) || !add_patch(w, board, target, w->isa->far_jump)) return false;
     }
     if (w->patches.count) qsort(w->patches.items, w->patches.count, sizeof *w->patches.items, by_address);
     return true;

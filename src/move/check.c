@@ -1,6 +1,6 @@
 /* The plan, read back: new code is decoded again, and what it leads to must be an instruction of the map
  * or an address outside; tables likewise; patches stand in order over the code of moved procedures. */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <string.h>
 
@@ -115,7 +115,7 @@ static inl_status check_patches(const checker *c)
         isa_insn in;
         if (p->cfg->isa->decode(x->bytes, x->size, x->addr, &in) != ISA_OK || in.len != x->size)
             return wrong(c, x->addr, "a patch is no jump");
-        if (x->size == 5 && !is_start(c, in.target - p->text_addr))
+        if (x->size == c->w->isa->far_jump && !is_start(c, in.target - p->text_addr))
             return wrong(c, x->addr, "a patch leads into the middle of an instruction");
     }
     return INL_OK;

@@ -5,7 +5,7 @@
  * catches (its jumps lead into old code), so the choice is made again until nothing changes; each round
  * leaves at least one more procedure alone, in practice few rounds do.
  */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ static const char *refusal(move_work *w, uint32_t proc)
         if (!(b->flags & CFG_BLOCK_CALL)) continue;
         if (!last_insn(p, b, &in)) return "its bytes do not decode";
         if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
-        if (move_asks_where(&in)) return "it calls the next instruction to learn its own address";
+        if (w->isa->asks_where(&in)) return "it calls the next instruction to learn its own address";
     }
     return NULL;
 }

@@ -11,7 +11,7 @@
  * Blocks of which each falls into the next, and which nothing else leads to, are woven as one run. The
  * first emission leaves far too much room in front of the code out of line, the second about enough.
  */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <string.h>
 
@@ -35,40 +35,37 @@ static uint32_t block_of(const move_work *w, uint64_t target)
     return cfg_block_at(move_cfg(w), target - w->plan.bias);
 }
 
-bool move_branch_is_short(move_work *w, uint64_t target, size_t at, bool was_short, uint32_t *site)
+bool move_branch_is_short(move_work *w, uint64_t target, size_t from, unsigned form, bool was_short, uint32_t *site)
 {
     uint32_t b = block_of(w, target);
     *site = w->sites++;
     if (w->forms.count <= *site) {
-        uint8_t form = w->plain && was_short ? MOVE_SHORT : MOVE_LONG;
-        if (!inl_vec_push(&w->forms, form)) return false;
+        uint8_t first = w->plain && was_short ? MOVE_SHORT : MOVE_LONG;
+        if (!inl_vec_push(&w->forms, first)) return false;
     }
     if (b == CFG_NONE || move_cfg(w)->blocks[b].proc != w->proc) return false;
     if (w->forms.items[*site] == MOVE_PINNED) return false;
-    if (w->new_at[b] != MOVE_NOWHERE) return at + 2 - w->new_at[b] <= 128;
+    if (w->new_at[b] != MOVE_NOWHERE) return from - w->new_at[b] <= (uint64_t)-w->isa->forms[form].low;
     return w->forms.items[*site] == MOVE_SHORT;
 }
 
-bool move_set_rel32(move_work *w, uint32_t at, uint64_t target)
+bool move_link(move_work *w, uint32_t at, unsigned form, uint64_t target)
 {
-    int64_t d = (int64_t)(target - (w->plan.text_addr + at + 4));
-    int32_t narrow = (int32_t)d;
-    memcpy(w->plan.text + at, &narrow, 4);
-    return d == narrow;
+    return w->isa->link(w->plan.text + at, w->plan.text_addr + at, form, target);
 }
 
-bool move_note_branch(move_work *w, uint64_t target, size_t at, unsigned width, uint32_t site)
+bool move_note_branch(move_work *w, uint64_t target, size_t at, unsigned form, uint32_t site)
 {
     const cfg_program *p = move_cfg(w);
     uint32_t b = block_of(w, target);
-    move_fix fix = {(uint32_t)at, b, site, (uint8_t)width, false};
+    move_fix fix = {(uint32_t)at, b, site, (uint8_t)form, false};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc) return inl_vec_push(&w->near, fix);
     if (b != CFG_NONE && move_is_moved(w, p->blocks[b].proc)) return inl_vec_push(&w->far, fix);
     if (b == CFG_NONE) {
         uint32_t in = cfg_block_covering(p, target - w->plan.bias);
         if (in != CFG_NONE && move_is_moved(w, p->blocks[in].proc)) w->bad_branch = true;
     }
-    return move_set_rel32(w, (uint32_t)at, target);
+    return move_link(w, (uint32_t)at, form, target);
 }
 
 /* Fills in the branches within the procedure. False: some have to change their form. */
@@ -77,15 +74,10 @@ static bool resolve(move_work *w)
     bool done = true;
     for (size_t i = 0; i < w->near.count; i++) {
         const move_fix *f = &w->near.items[i];
-        uint32_t target = move_fix_target(w, f);
-        int64_t d = (int64_t)target - (int64_t)(f->at + f->width);
-        if (f->width == 4) {
-            move_set_rel32(w, f->at, w->plan.text_addr + target);
-            continue;
-        }
-        w->plan.text[f->at] = (uint8_t)d;
-        if (d == (int8_t)d) continue;
-        w->forms.items[f->site] = MOVE_PINNED;
+        bool reaches = move_link(w, f->at, f->form, w->plan.text_addr + move_fix_target(w, f));
+        if (reaches) continue;
+        if (w->isa->forms[f->form].is_short) w->forms.items[f->site] = MOVE_PINNED;
+        else w->unreached = true;
         done = false;
     }
     return done;
@@ -97,8 +89,10 @@ static uint32_t shorten(move_work *w)
     uint32_t any = 0;
     for (size_t i = 0; i < w->near.count; i++) {
         const move_fix *f = &w->near.items[i];
-        int64_t d = (int64_t)move_fix_target(w, f) - (int64_t)(f->at + f->width);
-        if (f->width != 4 || f->site == MOVE_NOWHERE || d < 0 || d > 127 - SLACK) continue;
+        const move_form *form = &w->isa->forms[f->form];
+        int64_t d = (int64_t)move_fix_target(w, f) - (int64_t)(f->at + form->from);
+        if (f->site == MOVE_NO_SITE || form->shorter == MOVE_NO_FORM) continue;
+        if (d < 0 || d > w->isa->forms[form->shorter].high - SLACK) continue;
         if (w->forms.items[f->site] != MOVE_LONG) continue;
         w->forms.items[f->site] = MOVE_SHORT;
         any++;
@@ -178,7 +172,7 @@ static bool block_is_plain(const move_work *w, const weave_block *b)
     for (uint32_t i = b->first; i < b->first + b->count; i++) {
         const weave_insn *n = &w->run.insns[i];
         if (n->before.first || n->after.first || n->taken.first) return false;
-        if (w->instruments && move_needs_weaver(&n->in)) return false;
+        if (w->instruments && w->isa->needs_weaver(&n->in)) return false;
     }
     return true;
 }
@@ -252,7 +246,7 @@ static void reaim(move_work *w)
     for (size_t r = 0; r < w->reaims.count; r++)
         for (uint32_t i = 0; i < w->run.insn_count; i++)
             if (w->run.insns[i].in.addr == w->reaims.items[r].named_at)
-                move_reaim_insn(&w->run.insns[i].in, &w->reaims.items[r]);
+                w->isa->reaim(&w->run.insns[i].in, &w->reaims.items[r]);
 }
 
 /* --- emission --- */
@@ -463,7 +457,7 @@ static bool set_cold(move_work *w, size_t text, size_t distance)
 static void close_cold(move_work *w)
 {
     if (w->cold_base && w->cold.at) {
-        memset(w->plan.text + w->plan.text_size, 0xcc, w->cold_base - w->plan.text_size);
+        memset(w->plan.text + w->plan.text_size, w->isa->filler, w->cold_base - w->plan.text_size);
         w->plan.text_size = w->cold_base + w->cold.at;
     }
     w->cold_base = 0;
@@ -493,6 +487,7 @@ static inl_status emit_until_stable(move_work *w)
             continue;
         }
         if (resolve(w)) break;
+        if (w->unreached) return inl_fail(w->error, INL_ERR_RANGE, "the new code is too large for its branches");
         if (pass < MAX_PASSES) continue;
         for (size_t i = 0; i < w->forms.count; i++) w->forms.items[i] = MOVE_PINNED;
     }

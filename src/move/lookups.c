@@ -18,7 +18,7 @@
  *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections
  */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <elf.h>
 #include <string.h>
@@ -219,14 +219,15 @@ static bool has_call(const cfg_program *p, uint32_t proc)
 }
 
 /* The procedure's comparisons of the stack pointer with what a register leads to. */
-static bool find_checks(const cfg_program *p, uint32_t proc, checks *out)
+static bool find_checks(const move_work *w, uint32_t proc, checks *out)
 {
+    const cfg_program *p = move_cfg(w);
     const cfg_proc *of = &p->procs[proc];
     for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
         const cfg_block *b = &p->blocks[k];
         const uint8_t *bytes;
         size_t have = image_bytes(p->image, b->addr, &bytes);
-        int base = have < b->size ? -1 : move_checks_stack(p->isa, bytes, b->size);
+        int base = have < b->size ? -1 : w->isa->checks_stack(bytes, b->size);
         if (base >= 0 && !inl_vec_push(out, (check){proc, (uint8_t)base})) return false;
     }
     return true;
@@ -279,7 +280,7 @@ static bool look_for_stacks(move_work *w)
     const cfg_program *p = move_cfg(w);
     checks found = {0};
     bool ok = true;
-    for (uint32_t i = 0; ok && i < p->proc_count; i++) ok = find_checks(p, i, &found);
+    for (uint32_t i = 0; ok && i < p->proc_count; i++) ok = find_checks(w, i, &found);
     for (size_t i = 0, end; ok && i < found.count; i = end) {
         uint8_t base = found.items[i].base;
         for (end = i + 1; end < found.count && found.items[end].base == base; end++)

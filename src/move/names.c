@@ -19,13 +19,12 @@
  *
  * The old entry is caught all the same, so what was overlooked still runs.
  */
-#include "move/plan.h"
+#include "move/isa.h"
 
 #include <elf.h>
 #include <string.h>
 
 enum { NAMED = 1, KEPT = 2 };
-enum { LEA_SIZE = 6 }; /* from the opcode on */
 
 typedef struct naming {
     move_work *w;
@@ -69,22 +68,15 @@ static bool look_at_relocations(naming *n)
     const image_reloc *r;
     size_t count = image_relocs(move_cfg(n->w)->image, &r);
     for (size_t i = 0; i < count; i++) {
-        switch (r[i].type) {
-        case R_X86_64_GLOB_DAT:
-        case R_X86_64_JUMP_SLOT: break;
-        case R_X86_64_64:
+        switch (n->w->isa->reloc(r[i].type)) {
+        case MOVE_RELOC_WORD:
             if (r[i].addend) keep(n, r[i].value - r[i].addend);
             if (r[i].addend) keep(n, r[i].value);
             break;
-        case R_X86_64_RELATIVE:
-        case R_X86_64_IRELATIVE: keep(n, r[i].value); break;
-        case R_X86_64_NONE:
-        case R_X86_64_COPY:
-        case R_X86_64_DTPMOD64:
-        case R_X86_64_DTPOFF64:
-        case R_X86_64_TPOFF64:
-        case R_X86_64_TLSDESC: break;
-        default: return false;
+        case MOVE_RELOC_ADDRESS: keep(n, r[i].value); break;
+        case MOVE_RELOC_SYMBOL:
+        case MOVE_RELOC_NOTHING: break;
+        case MOVE_RELOC_UNKNOWN: return false;
         }
     }
     return true;
@@ -117,33 +109,31 @@ static bool in_resolver(const naming *n, uint64_t at, uint64_t entry, isa_insn *
     size_t avail = image_bytes(p->image, b->addr, &bytes);
     for (uint32_t off = 0; off < b->size && off < avail; off += in->len) {
         if (p->isa->decode(bytes + off, avail - off, b->addr + off, in) > ISA_UNKNOWN) return false;
-        if (in->addr + in->opcode_at == at)
-            return in->bits & ISA_BIT_PCREL_MEM && in->target == entry && in->opcode_at == 1;
+        if (in->addr <= at && at < in->addr + in->len) return n->w->isa->is_name(in, at) && in->target == entry;
     }
     return false;
 }
 
-/* Where the copy of a lea that names an entry keeps its displacement; NULL when it is not found. */
-static uint8_t *copied_lea(const naming *n, uint64_t at, uint64_t *entry)
+/* The copy of a lea that names an entry; NULL when it is not found. */
+static uint8_t *copied_lea(const naming *n, uint64_t at, isa_insn *in, uint64_t *entry)
 {
     move_work *w = n->w;
     uint64_t now = move_new_address(&w->plan, move_assumed(w, at), true), off = now - w->plan.text_addr;
-    isa_insn in;
     if (!now || off >= w->plan.text_size) return NULL;
     uint8_t *bytes = w->plan.text + off;
-    if (move_cfg(w)->isa->decode(bytes, w->plan.text_size - off, now, &in) != ISA_OK) return NULL;
-    if (in.raw[in.opcode_at] != 0x8d || !(in.bits & ISA_BIT_PCREL_MEM) || in.opcode_at != 1) return NULL;
-    *entry = in.target - w->plan.bias;
-    return bytes + in.len - 4;
+    if (move_cfg(w)->isa->decode(bytes, w->plan.text_size - off, now, in) != ISA_OK || !w->isa->is_name(in, 0))
+        return NULL;
+    *entry = in->target - w->plan.bias;
+    return bytes;
 }
 
 static void look_at_lea(naming *n, uint64_t at, uint64_t entry)
 {
     uint32_t proc = entered(n, entry);
     uint64_t found;
-    isa_insn in;
+    isa_insn in, copy;
     if (proc == CFG_NONE) return;
-    if (!in_resolver(n, at, entry, &in) || !copied_lea(n, in.addr, &found) || found != entry) {
+    if (!in_resolver(n, at, entry, &in) || !copied_lea(n, in.addr, &copy, &found) || found != entry) {
         n->bits[proc] |= KEPT;
         return;
     }
@@ -158,13 +148,12 @@ static int32_t word_at(const uint8_t *at)
     return word;
 }
 
-/* lea disp(%rip),%reg, wherever its bytes stand. */
+/* Wherever its bytes stand. */
 static void look_at_code(naming *n, uint64_t addr, const uint8_t *bytes, size_t size)
 {
-    for (size_t i = 0; i + LEA_SIZE <= size; i++) {
-        if (bytes[i] != 0x8d || (bytes[i + 1] & 0xc7) != 5) continue;
-        look_at_lea(n, addr + i, addr + i + LEA_SIZE + (uint64_t)(int64_t)word_at(bytes + i + 2));
-    }
+    uint64_t named;
+    for (size_t i = 0; (i = n->w->isa->find_name(bytes, size, i, addr, &named)) < size; i++)
+        look_at_lea(n, addr + i, named);
 }
 
 static bool in_jump_table(const cfg_program *p, uint64_t at)
@@ -213,11 +202,10 @@ static bool look_at_bytes(naming *n)
 static bool only_jumps(const move_work *w, const cfg_proc *of)
 {
     const cfg_program *p = move_cfg(w);
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     const uint8_t *bytes;
     size_t have = image_bytes(p->image, of->addr, &bytes);
     isa_insn in;
-    uint64_t at = have > 4 && !memcmp(bytes, endbr64, 4) ? 4 : 0;
+    size_t at = w->isa->mark_size(bytes, have);
     if (p->isa->decode(bytes + at, have - at, of->addr + at, &in) > ISA_UNKNOWN) return true;
     return in.flow == ISA_FLOW_JUMP || in.flow == ISA_FLOW_JUMP_IND;
 }
@@ -241,12 +229,12 @@ static void rename_all(naming *n)
     for (uint32_t i = 0; i < move_cfg(w)->proc_count; i++)
         w->plan.procs[i].renamed = n->bits[i] == NAMED && can_be_renamed(w, i);
     for (size_t i = 0; i < n->leas.count; i++) {
-        uint64_t entry, now;
-        uint8_t *disp = copied_lea(n, n->leas.items[i], &entry);
-        uint32_t proc = disp ? entered(n, entry) : CFG_NONE;
+        uint64_t entry;
+        isa_insn in;
+        uint8_t *bytes = copied_lea(n, n->leas.items[i], &in, &entry);
+        uint32_t proc = bytes ? entered(n, entry) : CFG_NONE;
         if (proc == CFG_NONE || !w->plan.procs[proc].renamed) continue;
-        now = w->plan.procs[proc].new_addr;
-        move_set_rel32(w, (uint32_t)(disp - w->plan.text), now);
+        w->isa->aim(bytes, &in, w->plan.procs[proc].new_addr);
     }
 }
 
@@ -254,7 +242,7 @@ bool move_find_names(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
     naming n = {.w = w};
-    if (image_type(p->image) != ET_DYN || image_machine(p->image) != EM_X86_64 || !p->proc_count) return true;
+    if (image_type(p->image) != ET_DYN || !w->isa->find_name || !p->proc_count) return true;
     n.low = p->procs[0].addr, n.high = p->procs[p->proc_count - 1].addr + 1;
     n.bits = calloc(p->proc_count, 1);
     if (!n.bits) return false;

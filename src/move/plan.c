@@ -1,5 +1,6 @@
 /* The plan's order of work: choose, lay out, link, patch. See plan.h for who does what. */
-#include "move/plan.h"
+#include "move/isa.h"
+#include "base/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static inl_status link_far(move_work *w)
 {
     for (size_t i = 0; i < w->far.count; i++) {
         const move_fix *f = &w->far.items[i];
-        if (!move_set_rel32(w, f->at, w->plan.text_addr + move_fix_target(w, f)))
+        if (!move_link(w, f->at, f->form, w->plan.text_addr + move_fix_target(w, f)))
             return inl_fail(w->error, INL_ERR_RANGE, "the new code is too large for its branches");
     }
     return INL_OK;
@@ -108,7 +109,10 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at,
     *out = NULL;
     if (text_at == 0) /* elf_new_base has found no place */
         return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(p->image));
-    if (text_at & 4095) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
+    if (text_at % INL_PAGE) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
+    const move_isa *set = move_isa_of(p->isa);
+    if (!set)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code of %s cannot be moved yet", image_path(p->image), p->isa->name);
     move_work *w = calloc(1, sizeof *w);
     if (!w) return inl_fail(e, INL_ERR_NO_MEMORY, "memory is used up");
     w->plan.cfg = p;
@@ -116,6 +120,7 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at,
     w->plan.text_addr = text_at + bias;
     w->plan.priv = w;
     w->client = client;
+    w->isa = set;
     w->instruments = client && client->instrument;
     w->error = e;
     inl_status status = make(w);

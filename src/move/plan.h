@@ -3,16 +3,19 @@
  *   plan.c      the order of work; layout of the new text
  *   choose.c    which procedures move, and where old code must be caught for them
  *   lookups.c   code whose return addresses something looks up stays
+ *   sequences.c code whose addresses the kernel compares stays
  *   faults.c    what is not understood of their tables keeps them where they are
  *   catch.c     jumps over old code: room, springboards, the patches
  *   tables.c    jump tables: which are redirected, and their copies
- *   code.c      one procedure: decoding, its run, its blocks woven or copied, branches resolved
+ *   code.c      one procedure: decoding, its run, the order of its blocks, branches resolved
+ *   blocks.c    blocks woven or copied, and where control goes on behind them
  *   heads.c     where blocks begin, and where control only falls in
  *   count.c     counts by constants, placed where they cost least
  *   names.c     procedures whose new code symbols may name
  *   map.c       old <-> new addresses; steps.c: how they are kept
+ *   states.c    what is carried for signals; undo.c, records.c: of constant counts
  *   check.c     the result, read back
- *   <isa>/lower.c   the instructions themselves
+ *   isa.h       what an instruction set must tell; <isa>/ does
  *
  * Addresses in the cfg are link-time addresses, in the plan assumed ones (link-time + bias).
  * New places are offsets from the beginning of the new text.
@@ -24,11 +27,13 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cfg/flow.h"
-#include "isa/x86_64/emit.h"
+#include "isa/code.h"
 #include "move/move.h"
 #include "move/records.h"
 
-enum { MOVE_NOWHERE = 0xffffffffu };
+enum { MOVE_NOWHERE = 0xffffffffu, MOVE_NO_SITE = MOVE_NOWHERE, MOVE_NO_FORM = 0xff };
+
+struct move_isa;
 
 enum {                      /* move_work.block_bits */
        MOVE_CATCH = 1,      /* the old code here becomes a jump to the new */
@@ -39,19 +44,19 @@ enum {                      /* move_work.block_bits */
        MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
 };
 
-/* A displacement to be filled in: `width` bytes at offset `at`, relative to their end. */
+/* A displacement to be filled in, at offset `at`. */
 typedef struct move_fix {
     uint32_t at;
     uint32_t block; /* of the cfg */
     uint32_t site;  /* number of the branch in its procedure */
-    uint8_t width;  /* 1 or 4 */
+    uint8_t form;   /* of the instruction set, see isa.h */
     bool falls;     /* in: not to what is executed where a block begins (heads.c) */
 } move_fix;
 
 /* A place of old code that is caught. */
 typedef struct move_catch {
     uint32_t block;
-    uint32_t room;  /* bytes of the jump that stands there: 5 or 2; 0: there is none */
+    uint32_t room;  /* bytes of the jump that stands there, 0: there is none */
     uint64_t board; /* link-time address of its springboard, 0: the jump stands here itself */
 } move_catch;
 
@@ -74,6 +79,7 @@ typedef struct move_weights {
 typedef struct move_work {
     move_plan plan; /* first: what the caller gets */
     const move_client *client;
+    const struct move_isa *isa;
     uint8_t *block_bits; /* per block of the cfg */
     uint32_t *new_at;    /* per block: offset of its new code, or MOVE_NOWHERE */
     uint8_t *redirected; /* per table */
@@ -114,7 +120,7 @@ typedef struct move_work {
     uint32_t block;   /* in work */
     uint32_t base;    /* offset where the window of the block in work begins */
     uint64_t follows; /* assumed address of the block that comes next in the new code; 0: none */
-    size_t exit_end;  /* window offset behind the last jump of exit_to, and where it goes */
+    size_t exit_begin, exit_end; /* window offsets of the last jump of exit_to, and where it goes */
     size_t exit_fix;
     uint64_t exit_target;
     bool exit_is_near, exit_is_far; /* in which list its fix-up is, if in any */
@@ -124,9 +130,9 @@ typedef struct move_work {
     bool in_head;
     size_t head_faults; /* of them on, faults are of runs that may be made again */
     uint8_t *preds;     /* per block: ways in from the procedure's own blocks, at most 255 */
-    x86_code cold;      /* code out of line, behind the procedure's other code */
+    isa_code cold;      /* code out of line, behind the procedure's other code */
     uint32_t cold_base; /* where it begins in this pass; 0: there is none */
-    bool bad_branch;
+    bool bad_branch, unreached;
     bool no_room;
 } move_work;
 
@@ -142,9 +148,6 @@ bool move_choose(move_work *);
 /* lookups.c: why new return addresses would not be found, of all code or of a procedure; NULL: they may be new. */
 bool move_find_lookups(move_work *);
 const char *move_lookups_of_image(image *);
-/* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
- * before it uses it? That register, or -1. */
-int move_checks_stack(const isa *, const uint8_t *bytes, uint32_t size);
 const char *move_lookups_of_proc(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
 bool move_catch_is_needed(const move_work *, uint32_t block);
@@ -171,10 +174,11 @@ inl_status move_proc_code(move_work *, uint32_t proc);
 inl_status move_decode_block(move_work *, const cfg_block *, weave_insn *to, uint32_t index);
 bool move_text_reserve(move_work *, size_t bytes);
 /* A direct branch: the fix-up for the displacement just emitted. */
-bool move_note_branch(move_work *, uint64_t target, size_t at, unsigned width, uint32_t site);
-/* Is the next branch to have the short form? *site is its number. */
-bool move_branch_is_short(move_work *, uint64_t target, size_t at, bool was_short, uint32_t *site);
-bool move_set_rel32(move_work *, uint32_t at, uint64_t target);
+bool move_note_branch(move_work *, uint64_t target, size_t at, unsigned form, uint32_t site);
+/* Is the next branch to have this short form? Its distance would count from `from`. *site is its number. */
+bool move_branch_is_short(move_work *, uint64_t target, size_t from, unsigned form, bool was_short, uint32_t *site);
+/* Fills in a displacement of the new text; false: it does not reach. */
+bool move_link(move_work *, uint32_t at, unsigned form, uint64_t target);
 /* heads.c: of the cfg's block; instructions to be looked at behind a procedure, and their decoding */
 bool move_is_fallen_into(const move_work *, uint32_t block);
 uint32_t move_behind(const move_work *, uint32_t proc);
@@ -197,10 +201,7 @@ bool move_note_counts(move_work *, const weave_output *, uint32_t first, uint32_
 void move_counts_cut(move_work *, size_t count); /* of runs that begin behind so many entries */
 void move_counts_put(const move_plan *, move_carried_states *head, size_t at, struct inl_bytes *to);
 void move_map_cut(move_work *, size_t count); /* the first `count` entries stay */
-/* <isa>/lower.c */
-bool move_lower(void *work, x86_code *, const weave_run *, uint32_t i);
-bool move_exit_to(void *work, x86_code *, uint64_t target);
-/* The block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
+/* blocks.c: the block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
  * it does not fit its room. */
 inl_status move_copy_block(move_work *, uint32_t first, uint32_t count, inl_error *);
 /* Blocks [k, k + blocks) of the run, each falling into the next, which has no other way in; w->block is the
@@ -208,18 +209,11 @@ inl_status move_copy_block(move_work *, uint32_t first, uint32_t count, inl_erro
 inl_status move_weave_blocks(move_work *, uint32_t k, uint32_t blocks, inl_error *);
 /* What block k's head has code of its own for. */
 inl_status move_weave_head(move_work *, uint32_t k, inl_error *);
-/* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
-bool move_needs_weaver(const isa_insn *);
 bool move_pad(move_work *, uint32_t bytes);
-/* `call` to the next instruction: the code wants to know where it is. */
-bool move_asks_where(const isa_insn *);
-/* The instruction at t->named_at names the table, in a way that can be re-aimed, and what it leaves in a
- * register serves only to read this table's entries and to add them. */
-bool move_names_table_only(const cfg_program *, const cfg_table *t);
-/* Re-aims the decoded instruction. */
-void move_reaim_insn(isa_insn *, const move_reaim *);
-/* A jump of `room` (5 or 2) bytes; false: out of reach. */
-bool move_jump(uint64_t at, uint64_t target, unsigned room, uint8_t *out);
+/* Offset in the new text of what comes next, and of a place in a window. The instruction as it is at its new place. */
+size_t move_here(const move_work *, const isa_code *);
+size_t move_place(const move_work *, const isa_code *, size_t at);
+bool move_copied(isa_code *, const isa *, const isa_insn *);
 
 /* Reads the finished plan back and compares it with the map: branches lead to instructions, table
  * entries likewise, patches lie in moved code. INL_ERR_FORMAT with the place when they do not. */

@@ -8,18 +8,13 @@
  * instruction are redirected together or not at all.
  */
 #include "base/map.h"
-#include "move/plan.h"
+#include "move/isa.h"
 
-#include <elf.h>
 #include <string.h>
 
-static bool fits(const cfg_program *p, const cfg_table *t)
+static bool fits(const cfg_table *t)
 {
-    if (!t->exact || !t->named_at || t->relocated || t->count == 0 || t->block == CFG_NONE) return false;
-    uint64_t high = t->table + (uint64_t)t->count * t->entry_size;
-    if (t->kind == CFG_TABLE_RELATIVE) return t->entry_size == 4;
-    /* Named by a 32-bit absolute displacement; the copy lies behind the image. */
-    return t->entry_size == 8 && image_type(p->image) == ET_EXEC && high < 0x70000000;
+    return t->exact && t->named_at && !t->relocated && t->count != 0 && t->block != CFG_NONE;
 }
 
 static bool same_name(const cfg_table *a, const cfg_table *b) { return a->named_at && a->named_at == b->named_at; }
@@ -43,7 +38,7 @@ void move_pick_tables(move_work *w)
     uint64_t unused;
     for (uint32_t i = 0; i < p->table_count; i++) {
         const cfg_table *t = &p->tables[i];
-        w->redirected[i] = fits(p, t) && move_names_table_only(p, t);
+        w->redirected[i] = fits(t) && w->isa->table_fits(p, t) && w->isa->names_table_only(p, t);
         if (!t->named_at) continue;
         if (inl_map_get(&names, t->named_at, &unused)) inl_map_put(&shared, t->named_at, 1);
         else inl_map_put(&names, t->named_at, i);

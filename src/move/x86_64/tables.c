@@ -12,8 +12,9 @@
  */
 #include "base/map.h"
 #include "isa/x86_64/x86.h"
-#include "move/plan.h"
+#include "move/x86_64/machine.h"
 
+#include <elf.h>
 #include <string.h>
 
 enum { MAX_BLOCKS = 4096 };
@@ -160,7 +161,7 @@ static bool has_displacement(const isa_insn *in, uint64_t value)
     return (uint64_t)(int64_t)disp == value;
 }
 
-bool move_names_table_only(const cfg_program *p, const cfg_table *t)
+bool move_x86_names_table_only(const cfg_program *p, const cfg_table *t)
 {
     const uint8_t *bytes;
     isa_insn in;
@@ -178,7 +179,15 @@ bool move_names_table_only(const cfg_program *p, const cfg_table *t)
     return used_for_dispatch_only(p, block, t->named_at + in.len, reg_field(&in));
 }
 
-void move_reaim_insn(isa_insn *in, const move_reaim *r)
+/* An absolute one is named by a 32-bit displacement; the copy lies behind the image. */
+bool move_x86_table_fits(const cfg_program *p, const cfg_table *t)
+{
+    uint64_t high = t->table + (uint64_t)t->count * t->entry_size;
+    if (t->kind == CFG_TABLE_RELATIVE) return t->entry_size == 4;
+    return t->entry_size == 8 && image_type(p->image) == ET_EXEC && high < 0x70000000;
+}
+
+void move_x86_reaim(isa_insn *in, const move_reaim *r)
 {
     if (in->bits & ISA_BIT_PCREL_MEM) {
         in->target = r->now;

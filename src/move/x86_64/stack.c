@@ -1,5 +1,5 @@
 /* How run times with stacks of their own look whether there is room: cmp disp(%r13),%rsp, also by r12, r14, r15. */
-#include "move/plan.h"
+#include "move/x86_64/machine.h"
 #include "isa/x86_64/x86.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_check(const uint8_t *p)
     return p[0] == REX_WB && p[1] == CMP_LOAD && (mod == 1 || mod == 2) && reg == X86_RSP && rm >= 4;
 }
 
-int move_checks_stack(const isa *a, const uint8_t *bytes, uint32_t size)
+int move_x86_checks_stack(const uint8_t *bytes, uint32_t size)
 {
     const uint8_t *p = bytes, *end = bytes + size, *found = NULL;
     while (!found && end - p >= SHORTEST && (p = memchr(p, REX_WB, (size_t)(end - p) - SHORTEST + 1))) {
@@ -22,6 +22,6 @@ int move_checks_stack(const isa *a, const uint8_t *bytes, uint32_t size)
     }
     isa_insn in;
     for (p = bytes; found && p < found; p += in.len) /* not in the middle of another one */
-        if (a->decode(p, (size_t)(end - p), 0, &in) > ISA_UNKNOWN) return -1;
+        if (isa_x86_64.decode(p, (size_t)(end - p), 0, &in) > ISA_UNKNOWN) return -1;
     return found && p == found ? 8 + (found[2] & 7) : -1;
 }
