@@ -26,18 +26,19 @@ typedef struct move_isa {
     const isa *isa;
 
     /* --- jumps over old code --- */
-    uint8_t far_jump;            /* bytes of one that reaches the new code, */
-    uint8_t near_jump;           /* of one that reaches a springboard nearby; 0: there is none */
-    uint8_t near_back, near_on;  /* how far that reaches, from its end */
+    uint8_t far_jump;           /* bytes of one that reaches the new code, */
+    uint8_t near_jump;          /* of one that reaches a springboard nearby; 0: there is none */
+    uint8_t near_back, near_on; /* how far that reaches, from its end */
     bool (*jump)(uint64_t at, uint64_t target, unsigned size, uint8_t *out); /* false: out of reach */
 
     /* --- new code --- */
-    uint8_t filler;                              /* byte of code that must not be executed */
-    void (*pad)(isa_code *, uint32_t bytes);     /* with what does nothing */
+    uint8_t filler;                          /* byte of code that must not be executed */
+    void (*pad)(isa_code *, uint32_t bytes); /* with what does nothing */
     const move_form *forms;
     /* Fills in a displacement; `bytes` is where, at address `at`. False: it does not reach. */
     bool (*link)(uint8_t *bytes, uint64_t at, unsigned form, uint64_t target);
-    /* A control transfer of the run, and a jump; with move_branch_is_short and move_note_branch. False: it cannot be. */
+    /* A control transfer of the run, and a jump; with move_branch_is_short and move_note_branch. False: it cannot be.
+     */
     bool (*lower)(move_work *, isa_code *, const weave_run *, uint32_t i);
     bool (*jump_to)(move_work *, isa_code *, uint64_t target, bool was_short);
     /* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */

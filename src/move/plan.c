@@ -112,7 +112,8 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at,
     if (text_at % INL_PAGE) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
     const move_isa *set = move_isa_of(p->isa);
     if (!set)
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code of %s cannot be moved yet", image_path(p->image), p->isa->name);
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code of %s cannot be moved yet", image_path(p->image),
+                        p->isa->name);
     move_work *w = calloc(1, sizeof *w);
     if (!w) return inl_fail(e, INL_ERR_NO_MEMORY, "memory is used up");
     w->plan.cfg = p;

@@ -114,12 +114,12 @@ typedef struct move_work {
     INL_VEC(move_fix) near;
     INL_VEC(uint8_t) forms; /* per branch, in order of emission */
     INL_VEC(move_reaim) reaims;
-    bool has_labels;  /* a fault's handler may know places in it: nothing is hidden from it */
-    bool plain;       /* nothing is inserted in it */
-    uint32_t sites;   /* branches emitted so far */
-    uint32_t block;   /* in work */
-    uint32_t base;    /* offset where the window of the block in work begins */
-    uint64_t follows; /* assumed address of the block that comes next in the new code; 0: none */
+    bool has_labels;             /* a fault's handler may know places in it: nothing is hidden from it */
+    bool plain;                  /* nothing is inserted in it */
+    uint32_t sites;              /* branches emitted so far */
+    uint32_t block;              /* in work */
+    uint32_t base;               /* offset where the window of the block in work begins */
+    uint64_t follows;            /* assumed address of the block that comes next in the new code; 0: none */
     size_t exit_begin, exit_end; /* window offsets of the last jump of exit_to, and where it goes */
     size_t exit_fix;
     uint64_t exit_target;
