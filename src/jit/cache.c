@@ -11,6 +11,7 @@
  *
  * The tables of arenas and chunks are fixed arrays, so that a signal handler may walk them at any time.
  */
+#include "base/page.h"
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
@@ -22,7 +23,7 @@
 #include <sys/syscall.h>
 
 enum {
-    MAX_ARENAS = 512,
+
     DEFAULT_ARENA = 16 << 20,
     SMALL_ARENA = 256 << 10,
     FIRST_ARENAS = 4,
@@ -30,26 +31,13 @@ enum {
     TINY_ARENA = 64 << 10,
     TINY_LIMIT = 256 << 10,
     CHUNK = 1 << 20,
-    MAX_CHUNKS = 1024,
     BYTES_PER_PIECE = 32,
-    PAGE = 4096,
+    PAGE = INL_PAGE,
 };
 
 #define REACH      0x78000000ll /* what an arena may be away from code it translates */
 #define CHUNK_FREE 0
 #define CHUNK_LIVE UINT64_MAX /* otherwise the epoch that the chunk was retired in */
-
-static jit_arena arenas[MAX_ARENAS];
-static uint32_t arena_high; /* slots in use lie below */
-static bool something_retired;
-static size_t dropped; /* bytes of code and stubs that are used no more, live generation */
-
-uint8_t *jit_meta_base;
-static inl_room meta;                     /* MAX_CHUNKS, mapped as far as they have been used */
-static size_t arena_size = DEFAULT_ARENA; /* less under a limit of address space */
-static uint64_t chunk_state[MAX_CHUNKS];
-static uint32_t meta_chunk; /* being filled */
-static size_t meta_at;      /* in it; CHUNK when there is none */
 
 static void unmap_memory(uint64_t at, size_t size)
 {
@@ -105,8 +93,8 @@ static void own(const jit_arena *a, bool add)
 
 static jit_arena *free_slot(void)
 {
-    for (uint32_t i = 0; i < MAX_ARENAS; i++)
-        if (!arenas[i].exec) return &arenas[i];
+    for (uint32_t i = 0; i < JIT_MAX_ARENAS; i++)
+        if (!jit.cache.arenas[i].exec) return &jit.cache.arenas[i];
     return NULL;
 }
 
@@ -114,7 +102,7 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
 {
     jit_arena *a = free_slot();
     if (!a) {
-        inl_fail(e, INL_ERR_NO_MEMORY, "more than %d code-cache arenas", MAX_ARENAS);
+        inl_fail(e, INL_ERR_NO_MEMORY, "more than %d code-cache arenas", JIT_MAX_ARENAS);
         return NULL;
     }
     uint32_t pieces = (uint32_t)(size / BYTES_PER_PIECE);
@@ -136,8 +124,8 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
                      .next = jit.arenas};
     __atomic_store_n(&a->exec, exec, __ATOMIC_RELEASE); /* handlers see the arena from here on */
     jit_emit_tails(a);
-    if (arena_high <= (uint32_t)(a - arenas))
-        __atomic_store_n(&arena_high, (uint32_t)(a - arenas) + 1, __ATOMIC_RELEASE);
+    if (jit.cache.arena_high <= (uint32_t)(a - jit.cache.arenas))
+        __atomic_store_n(&jit.cache.arena_high, (uint32_t)(a - jit.cache.arenas) + 1, __ATOMIC_RELEASE);
     jit.arenas = a;
     own(a, true);
     inl_log(INL_LOG_CACHE, "arena of %zu KB at %#llx for code at %#llx", size >> 10, (unsigned long long)exec,
@@ -157,10 +145,10 @@ static void arena_free(jit_arena *a)
 
 jit_arena *jit_arena_of(uint64_t exec)
 {
-    uint32_t high = __atomic_load_n(&arena_high, __ATOMIC_ACQUIRE);
+    uint32_t high = __atomic_load_n(&jit.cache.arena_high, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < high; i++) {
-        uint64_t low = __atomic_load_n(&arenas[i].exec, __ATOMIC_ACQUIRE);
-        if (low && exec - low < arenas[i].size) return &arenas[i];
+        uint64_t low = __atomic_load_n(&jit.cache.arenas[i].exec, __ATOMIC_ACQUIRE);
+        if (low && exec - low < jit.cache.arenas[i].size) return &jit.cache.arenas[i];
     }
     return NULL;
 }
@@ -176,7 +164,7 @@ size_t jit_cache_bytes(void)
     return sum;
 }
 
-void jit_cache_dropped(const jit_fragment *f) { dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES; }
+void jit_cache_dropped(const jit_fragment *f) { jit.cache.dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES; }
 
 static bool has_room(const jit_arena *a, size_t room)
 {
@@ -193,7 +181,8 @@ static jit_arena *find_arena(uint64_t app, size_t room)
 static bool meta_is_low(void)
 {
     uint32_t chunks_left = 0;
-    for (uint32_t i = 0; i < MAX_CHUNKS && chunks_left < 2; i++) chunks_left += chunk_state[i] == CHUNK_FREE;
+    for (uint32_t i = 0; i < JIT_MAX_CHUNKS && chunks_left < 2; i++)
+        chunks_left += jit.cache.chunk_state[i] == CHUNK_FREE;
     return chunks_left < 2;
 }
 
@@ -202,7 +191,8 @@ static size_t next_arena_size(void)
 {
     unsigned n = 0;
     for (const jit_arena *a = jit.arenas; a; a = a->next) n++;
-    return n >= FIRST_ARENAS || arena_size / 4 < SMALL_ARENA ? arena_size : arena_size / 4;
+    return n >= FIRST_ARENAS || jit.cache.arena_size / 4 < SMALL_ARENA ? jit.cache.arena_size
+                                                                       : jit.cache.arena_size / 4;
 }
 
 static jit_arena *arena_as_large_as_can_be(uint64_t app, size_t size, size_t least, inl_error *e)
@@ -220,7 +210,7 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
     size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
     jit_arena *a = find_arena(app, room);
     if (a) return a;
-    bool wasted = dropped > jit_cache_bytes() / 2; /* of code that changes all the time */
+    bool wasted = jit.cache.dropped > jit_cache_bytes() / 2; /* of code that changes all the time */
     if ((limit && jit_cache_bytes() + size > limit && jit.arenas) || meta_is_low() || wasted) jit_flush_all();
     while (size < room + JIT_TAILS_ROOM) size *= 2;
     a = arena_as_large_as_can_be(app, size, room + JIT_TAILS_ROOM, e);
@@ -236,12 +226,12 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
 
 static bool next_chunk(void)
 {
-    for (uint32_t i = 0; i < MAX_CHUNKS; i++) {
-        if (chunk_state[i] != CHUNK_FREE) continue;
-        if (!inl_room_grow(&meta, (i + (size_t)1) * CHUNK)) return false;
-        chunk_state[i] = CHUNK_LIVE;
-        meta_chunk = i;
-        meta_at = i ? 0 : 8; /* reference 0 is no object */
+    for (uint32_t i = 0; i < JIT_MAX_CHUNKS; i++) {
+        if (jit.cache.chunk_state[i] != CHUNK_FREE) continue;
+        if (!inl_room_grow(&jit.cache.meta, (i + (size_t)1) * CHUNK)) return false;
+        jit.cache.chunk_state[i] = CHUNK_LIVE;
+        jit.cache.meta_chunk = i;
+        jit.cache.meta_at = i ? 0 : 8; /* reference 0 is no object */
         return true;
     }
     return false;
@@ -251,19 +241,19 @@ void *jit_meta_alloc(size_t bytes)
 {
     bytes = (bytes + 7) & ~(size_t)7;
     if (bytes > CHUNK / 4) return NULL;
-    if (meta_at + bytes > CHUNK && !next_chunk()) return NULL;
-    void *p = jit_meta_base + (size_t)meta_chunk * CHUNK + meta_at;
-    meta_at += bytes;
+    if (jit.cache.meta_at + bytes > CHUNK && !next_chunk()) return NULL;
+    void *p = jit.meta_base + (size_t)jit.cache.meta_chunk * CHUNK + jit.cache.meta_at;
+    jit.cache.meta_at += bytes;
     return p;
 }
 
 static void reclaim_chunks(uint64_t before)
 {
-    for (uint32_t i = 0; i < MAX_CHUNKS; i++) {
-        if (chunk_state[i] == CHUNK_FREE || chunk_state[i] >= before) continue;
+    for (uint32_t i = 0; i < JIT_MAX_CHUNKS; i++) {
+        if (jit.cache.chunk_state[i] == CHUNK_FREE || jit.cache.chunk_state[i] >= before) continue;
         /* Fresh pages are zero again. */
-        sys_call3(SYS_madvise, (long)(jit_meta_base + (size_t)i * CHUNK), CHUNK, MADV_DONTNEED);
-        chunk_state[i] = CHUNK_FREE;
+        sys_call3(SYS_madvise, (long)(jit.meta_base + (size_t)i * CHUNK), CHUNK, MADV_DONTNEED);
+        jit.cache.chunk_state[i] = CHUNK_FREE;
     }
 }
 
@@ -278,11 +268,11 @@ void jit_cache_retire(void)
         a->next = jit.retired;
         jit.retired = a;
     }
-    for (uint32_t i = 0; i < MAX_CHUNKS; i++)
-        if (chunk_state[i] == CHUNK_LIVE) chunk_state[i] = jit.epoch;
-    meta_at = CHUNK;
-    something_retired = true;
-    dropped = 0;
+    for (uint32_t i = 0; i < JIT_MAX_CHUNKS; i++)
+        if (jit.cache.chunk_state[i] == CHUNK_LIVE) jit.cache.chunk_state[i] = jit.epoch;
+    jit.cache.meta_at = CHUNK;
+    jit.cache.something_retired = true;
+    jit.cache.dropped = 0;
 }
 
 /* The oldest epoch that a thread may still be in. */
@@ -298,11 +288,11 @@ static uint64_t oldest_epoch(void)
     return oldest;
 }
 
-bool jit_cache_is_held(void) { return something_retired && oldest_epoch() < jit.epoch; }
+bool jit_cache_is_held(void) { return jit.cache.something_retired && oldest_epoch() < jit.epoch; }
 
 void jit_cache_reclaim(void)
 {
-    if (!something_retired) return;
+    if (!jit.cache.something_retired) return;
     uint64_t before = oldest_epoch();
     for (jit_arena **link = &jit.retired; *link;) {
         jit_arena *a = *link;
@@ -314,7 +304,7 @@ void jit_cache_reclaim(void)
         }
     }
     reclaim_chunks(before);
-    something_retired = jit.retired != NULL;
+    jit.cache.something_retired = jit.retired != NULL;
 }
 
 /* What there may be of address space decides how much is taken at once. The program can lower its limit later:
@@ -324,7 +314,7 @@ static void heed_limit(void)
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     size_t spare = SPARE;
     sys_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
-    while (arena_size > SMALL_ARENA && arena_size > limit.rlim_cur / 128) arena_size /= 2;
+    while (jit.cache.arena_size > SMALL_ARENA && jit.cache.arena_size > limit.rlim_cur / 128) jit.cache.arena_size /= 2;
     while (spare > PAGE && spare > limit.rlim_cur / 32) spare /= 2;
     inl_spare_keep(spare);
 }
@@ -332,13 +322,23 @@ static void heed_limit(void)
 inl_status jit_cache_init(inl_error *e)
 {
     jit.epoch = 1;
+    jit.cache.arena_size = DEFAULT_ARENA;
     heed_limit();
-    if (!inl_room_take(&meta, (size_t)MAX_CHUNKS * CHUNK, CHUNK))
+    if (!inl_room_take(&jit.cache.meta, (size_t)JIT_MAX_CHUNKS * CHUNK, CHUNK))
         return inl_fail(e, INL_ERR_NO_MEMORY, "no memory for the code cache's tables");
-    jit_meta_base = (uint8_t *)meta.at;
-    meta_at = CHUNK;
-    run_own_locked(meta.at, meta.at + meta.size, true);
+    jit.meta_base = (uint8_t *)jit.cache.meta.at;
+    jit.cache.meta_at = CHUNK;
+    run_own_locked(jit.cache.meta.at, jit.cache.meta.at + jit.cache.meta.size, true);
     return INL_OK;
+}
+
+void jit_cache_end(void)
+{
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++)
+        if (jit.cache.arenas[i].exec) arena_free(&jit.cache.arenas[i]);
+    run_own_locked(jit.cache.meta.at, jit.cache.meta.at + jit.cache.meta.size, false);
+    inl_room_give_back(&jit.cache.meta);
+    inl_spare_drop();
 }
 
 /* --- fork --- */
@@ -365,8 +365,8 @@ static bool adopt_copy(jit_arena *a)
 
 void jit_cache_fork_parent(void)
 {
-    for (uint32_t i = 0; i < arena_high; i++) {
-        jit_arena *a = &arenas[i];
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
+        jit_arena *a = &jit.cache.arenas[i];
         if (a->fork_copy) sys_call2(SYS_munmap, (long)a->fork_copy, (long)a->size);
         a->fork_copy = 0;
     }
@@ -374,8 +374,8 @@ void jit_cache_fork_parent(void)
 
 void jit_cache_fork_prepare(void)
 {
-    for (uint32_t i = 0; i < arena_high; i++) {
-        if (!arenas[i].exec || copy_arena(&arenas[i])) continue;
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
+        if (!jit.cache.arenas[i].exec || copy_arena(&jit.cache.arenas[i])) continue;
         jit_cache_fork_parent();
         jit_flush_all(); /* no memory: then the child begins without translations */
         return;
@@ -386,17 +386,17 @@ void jit_cache_fork_prepare(void)
 static void leave_views(void)
 {
     jit.arenas = jit.retired = NULL;
-    for (uint32_t i = 0; i < arena_high; i++)
-        if (arenas[i].exec) arena_free(&arenas[i]);
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++)
+        if (jit.cache.arenas[i].exec) arena_free(&jit.cache.arenas[i]);
 }
 
 void jit_cache_fork_child(void)
 {
     bool copied = false;
-    for (uint32_t i = 0; i < arena_high; i++) copied |= arenas[i].fork_copy != 0;
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) copied |= jit.cache.arenas[i].fork_copy != 0;
     if (!copied) leave_views();
-    for (uint32_t i = 0; i < arena_high; i++) {
-        if (!arenas[i].fork_copy || adopt_copy(&arenas[i])) continue;
+    for (uint32_t i = 0; i < jit.cache.arena_high; i++) {
+        if (!jit.cache.arenas[i].fork_copy || adopt_copy(&jit.cache.arenas[i])) continue;
         static const char text[] = "inlay: no memory for the code cache of a forked process\n";
         sys_call3(SYS_write, inl_log_fd, (long)text, sizeof text - 1);
         sys_call1(SYS_exit_group, 125);

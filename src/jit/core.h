@@ -20,6 +20,8 @@
 #define INL_JIT_CORE_H
 
 #include "isa/x86_64/emit.h"
+#include "base/arena.h"
+#include "base/ranges.h"
 #include "jit/jit.h"
 
 enum {
@@ -56,11 +58,9 @@ typedef struct jit_arena {
  * everything (then jit.epoch has changed). */
 jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e);
 void *jit_meta_alloc(size_t bytes); /* zeroed, 8-byte aligned; NULL when used up */
-extern uint8_t *jit_meta_base;
-static inline uint32_t jit_meta_ref(const void *p) { return (uint32_t)(((const uint8_t *)p - jit_meta_base) >> 3); }
-static inline void *jit_meta_at(uint32_t ref) { return jit_meta_base + ((uint64_t)ref << 3); }
 /* Retires all arenas and metadata; called by jit_flush_all. */
 void jit_cache_retire(void);
+void jit_cache_end(void);
 bool jit_cache_is_held(void);                  /* memory will be free when other threads have left the cache */
 void jit_cache_reclaim(void);                  /* frees what no thread can be in any more */
 void jit_cache_dropped(const jit_fragment *f); /* its code is not used any more */
@@ -87,6 +87,7 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
 void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o);
 
 /* --- memory.c --- */
+void jit_memory_end(void);
 /* As jit_memory_code, but later writes are not noticed; `check` stays as it is. */
 size_t jit_memory_peek(uint64_t addr, bool *check);
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
@@ -95,15 +96,16 @@ bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f transl
 void jit_memory_clear(void);                                         /* at a flush: no fragments any more */
 
 /* --- guard.c --- */
+void jit_guards_end(void); /* all pages are as the program believes */
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
  * that it is entered. */
 bool jit_guard(uint64_t page, int prot, bool shared);
 void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is being changed anyway */
 void jit_memory_take_writes(void);                   /* drops pages that the runtime itself wrote to */
-extern uint32_t jit_memory_written;
 
 /* --- ibl.c --- */
 bool jit_ibl_init(void);
+void jit_ibl_end(void);
 void jit_ibl_clear(void);                               /* at a flush: both tables, all threads */
 void jit_ibl_enter(run_thread *, const jit_fragment *); /* into the thread's own first-level table */
 
@@ -140,6 +142,73 @@ typedef struct jit_build {
     jit_mark marks[JIT_MAX_MARKS];
     uint8_t source[JIT_CHECKED_INSNS * ISA_MAX_INSN]; /* the program's bytes, by extent and address */
 } jit_build;
+
+/* --- the engine's state --- */
+
+enum { JIT_MAX_ARENAS = 512, JIT_MAX_CHUNKS = 1024, JIT_GUARDS = 1 << 14 };
+
+typedef struct jit_cache { /* cache.c; fixed arrays, so that a signal handler may walk them at any time */
+    jit_arena arenas[JIT_MAX_ARENAS];
+    uint32_t arena_high; /* slots in use lie below */
+    bool something_retired;
+    size_t dropped;    /* bytes of code and stubs that are used no more, live generation */
+    inl_room meta;     /* JIT_MAX_CHUNKS, mapped as far as they have been used */
+    size_t arena_size; /* less under a limit of address space */
+    uint64_t chunk_state[JIT_MAX_CHUNKS];
+    uint32_t meta_chunk; /* being filled */
+    size_t meta_at;      /* in it; the size of a chunk when there is none */
+} jit_cache;
+
+typedef struct jit_memory { /* memory.c */
+    inl_ranges regions;
+    inl_map pages;     /* page number -> page_use */
+    uint64_t readable; /* the last page that was found to be */
+} jit_memory;
+
+typedef struct jit_guards { /* guard.c, which says what an entry holds */
+    uint64_t table[JIT_GUARDS];
+    uint32_t guarded, used;
+    uint64_t low, high; /* all guarded pages lie in here */
+    bool keys_used;     /* a protection key may forbid reading what runs: such code cannot look at itself */
+    bool always_checked;
+    uint32_t written; /* entries marked WRITTEN */
+} jit_guards;
+
+typedef struct jit_extent {
+    uint64_t low, high;
+} jit_extent;
+typedef struct jit_translation { /* translate.c: the one in the making; used again and again */
+    inl_arena arena;
+    weave_insn insns[JIT_MAX_INSNS];
+    weave_block blocks[JIT_MAX_BLOCKS];
+    jit_extent extents[JIT_MAX_BLOCKS];
+    unsigned extent_count;
+    weave_run run;
+    jit_build build;
+    uint32_t source_size; /* bytes in build.source */
+    bool undefined;       /* the instruction that was fetched: it will fault */
+    uint8_t map_room[JIT_MAX_INSNS * 16 + JIT_MAX_MARKS * 12 + 64];
+} jit_translation;
+
+struct jit_table2;
+typedef struct jit_state {
+    jit_options options;
+    uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
+    jit_arena *arenas, *retired;
+    uint8_t *meta_base;
+    jit_cache cache;
+    inl_map by_app;            /* fragments; key: application address, top bit: continues */
+    struct jit_table2 *second; /* of indirect branches: ibl.c */
+    jit_memory memory;
+    jit_guards guards;
+    jit_translation now;
+    unsigned dispatches, flushes; /* under stress */
+} jit_state;
+/* All of it; taken down by jit_end, set up by jit_init. One a process, like run_here: signal handlers must find it. */
+extern jit_state jit;
+
+static inline uint32_t jit_meta_ref(const void *p) { return (uint32_t)(((const uint8_t *)p - jit.meta_base) >> 3); }
+static inline void *jit_meta_at(uint32_t ref) { return jit.meta_base + ((uint64_t)ref << 3); }
 
 /* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
 bool jit_lower(void *build, x86_code *code, const weave_run *run, uint32_t i);

@@ -29,10 +29,9 @@ static void arrive(run_thread *t)
  * fit between two flushes must come to its end too. */
 static void stress(void)
 {
-    static unsigned dispatches, flushes;
-    if (!(jit.options.stress & JIT_STRESS_FLUSH) || ++dispatches < 8 + flushes / 4) return;
-    dispatches = 0;
-    flushes++;
+    if (!(jit.options.stress & JIT_STRESS_FLUSH) || ++jit.dispatches < 8 + jit.flushes / 4) return;
+    jit.dispatches = 0;
+    jit.flushes++;
     jit_flush_all();
 }
 
@@ -58,7 +57,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
         return NULL;
     }
     uint32_t rights = run_rights_open();
-    if (jit_memory_written) jit_memory_take_writes();
+    if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
     bool once = t->leave == RUN_LEAVE_STEP;
     t->leave = RUN_LEAVE_START;
@@ -179,6 +178,7 @@ static const run_engine engine = {
 inl_status jit_init(const run_client *client, const jit_options *options, const run_start_state *start, inl_error *e)
 {
     memset(&jit, 0, sizeof jit);
+    jit.guards.low = UINT64_MAX;
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
@@ -192,4 +192,18 @@ void jit_run(void)
     announce_modules();
     if (run_here.client.thread_start) run_here.client.thread_start(run_here.client.arg, run_self());
     run_go();
+}
+
+void jit_end(void)
+{
+    jit_guards_end();
+    jit_flush_all(); /* nobody is in the cache: everything is retired, and can go */
+    jit_ibl_end();
+    jit_cache_end();
+    jit_memory_end();
+    inl_map_free(&jit.by_app);
+    inl_arena_free(&jit.now.arena);
+    module_set_free(run_here.modules);
+    run_end();
+    memset(&jit, 0, sizeof jit);
 }

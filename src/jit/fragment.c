@@ -24,8 +24,6 @@
 
 enum { DELTA = 15, SNIPPETS = 0x10, STATE = 0x20, SAME = 0x40, LAST = 0x80 };
 
-static inl_map by_app; /* key: application address, top bit: continues */
-
 static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)continues << 63; }
 
 static uint64_t start_of(const jit_fragment *f) { return f->exec - f->start_to_exec; }
@@ -33,12 +31,15 @@ static uint64_t start_of(const jit_fragment *f) { return f->exec - f->start_to_e
 jit_fragment *jit_fragment_find(uint64_t app, bool continues)
 {
     uint64_t value;
-    return inl_map_get(&by_app, key_of(app, continues), &value) ? (jit_fragment *)value : NULL;
+    return inl_map_get(&jit.by_app, key_of(app, continues), &value) ? (jit_fragment *)value : NULL;
 }
 
 jit_fragment *jit_fragment_at(uint64_t app) { return jit_fragment_find(app, false); }
 
-bool jit_fragment_publish(jit_fragment *f) { return inl_map_put(&by_app, key_of(f->app, f->continues), (uint64_t)f); }
+bool jit_fragment_publish(jit_fragment *f)
+{
+    return inl_map_put(&jit.by_app, key_of(f->app, f->continues), (uint64_t)f);
+}
 
 /* --- by cache address --- */
 
@@ -136,22 +137,22 @@ void jit_drop_fragment(jit_fragment *f)
     /* A thread inside must not go round in it, nor stay among what is dropped with it. */
     for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     if (f->landing) jit_ibl_remove(f);
-    if (jit_fragment_find(f->app, f->continues) == f) inl_map_remove(&by_app, key_of(f->app, f->continues));
+    if (jit_fragment_find(f->app, f->continues) == f) inl_map_remove(&jit.by_app, key_of(f->app, f->continues));
 }
 
 void jit_flush_all(void)
 {
-    inl_log(INL_LOG_CACHE, "flush of %zu KB in %zu fragments", jit_cache_bytes() >> 10, by_app.count);
+    inl_log(INL_LOG_CACHE, "flush of %zu KB in %zu fragments", jit_cache_bytes() >> 10, jit.by_app.count);
     size_t at = 0;
     uint64_t value;
-    while (inl_map_next(&by_app, &at, NULL, &value)) {
+    while (inl_map_next(&jit.by_app, &at, NULL, &value)) {
         jit_fragment *f = (jit_fragment *)value;
         f->dropped = true;
         /* Threads in there come out at the next exit. */
         if (run_here.thread_count > 1)
             for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     }
-    inl_map_clear(&by_app);
+    inl_map_clear(&jit.by_app);
     jit_ibl_clear();
     jit_memory_clear();
     jit_cache_retire();
@@ -240,11 +241,11 @@ static bool copy_counts(jit_fragment *f, const weave_output *out)
 
 bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count)
 {
-    static uint8_t room[JIT_MAX_INSNS * 16 + JIT_MAX_MARKS * 12 + 64];
-    sink s = {room, room + sizeof room};
+    uint8_t *room = jit.now.map_room;
+    sink s = {room, room + sizeof jit.now.map_room};
     put_map(&s, f, out, marks, mark_count);
     size_t bytes = (size_t)(s.at - room);
-    if (bytes > sizeof room) return false;
+    if (bytes > sizeof jit.now.map_room) return false;
     f->map = copy_of(room, bytes);
     f->map_bytes = (uint32_t)bytes;
     if (out->fault_count) f->faults = copy_of(out->faults, out->fault_count * sizeof *out->faults);

@@ -19,6 +19,7 @@
  * The table is of fixed size and signal handlers read it without a lock; its entries are single words,
  * changed under jit's lock.
  */
+#include "base/page.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "jit/core.h"
@@ -31,8 +32,7 @@
 #include <sys/syscall.h>
 
 enum {
-    PAGE = 4096,
-    TABLE_SIZE = 1 << 14,
+    PAGE = INL_PAGE,
     WRITTEN = 8,
     CHECKED = 16,
     ONE_WRITE = 32,
@@ -42,22 +42,16 @@ enum {
 
 /* Page address | protection that the program believes in, 0: not guarded | WRITTEN: made writable by a handler
  * that could not drop the translations | CHECKED | how often it was written to. 0 is empty. */
-static uint64_t table[TABLE_SIZE];
-static uint32_t guarded, used;
-static uint64_t low_guarded = UINT64_MAX, high_guarded; /* all guarded pages lie in here */
-static bool keys_used; /* a protection key may forbid reading what runs: such code cannot look at itself */
-static bool always_checked;
-uint32_t jit_memory_written; /* entries marked WRITTEN */
 
 static uint64_t page_of(uint64_t entry) { return entry & ~(uint64_t)(PAGE - 1); }
 static int prot_of(uint64_t entry) { return (int)(entry & 7); }
 
 static uint64_t *entry_of(uint64_t page)
 {
-    uint64_t i = (page >> 12 ^ page >> 26) & (TABLE_SIZE - 1);
-    for (;; i = (i + 1) & (TABLE_SIZE - 1)) {
-        uint64_t e = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
-        if (!e || page_of(e) == page) return &table[i];
+    uint64_t i = (page >> 12 ^ page >> 26) & (JIT_GUARDS - 1);
+    for (;; i = (i + 1) & (JIT_GUARDS - 1)) {
+        uint64_t e = __atomic_load_n(&jit.guards.table[i], __ATOMIC_ACQUIRE);
+        if (!e || page_of(e) == page) return &jit.guards.table[i];
     }
 }
 
@@ -67,12 +61,12 @@ static void unguard(uint64_t *e, bool restore)
 {
     int prot = prot_of(*e);
     if (!prot) return;
-    if (*e & WRITTEN) jit_memory_written--;
+    if (*e & WRITTEN) jit.guards.written--;
     if (restore) protect(page_of(*e), prot);
     __atomic_store_n(e, page_of(*e) | (*e & (CHECKED | WRITES)), __ATOMIC_RELEASE);
-    if (--guarded) return;
-    low_guarded = UINT64_MAX;
-    high_guarded = 0;
+    if (--jit.guards.guarded) return;
+    jit.guards.low = UINT64_MAX;
+    jit.guards.high = 0;
     run_syscalls_guard(false);
 }
 
@@ -80,12 +74,14 @@ static void drop_page(uint64_t page) { jit_drop_range(page, page + PAGE); }
 
 static void unguard_all(void)
 {
-    for (unsigned i = 0; i < TABLE_SIZE && guarded; i++) {
-        if (!prot_of(table[i])) continue;
-        drop_page(page_of(table[i]));
-        unguard(&table[i], true);
+    for (unsigned i = 0; i < JIT_GUARDS && jit.guards.guarded; i++) {
+        if (!prot_of(jit.guards.table[i])) continue;
+        drop_page(page_of(jit.guards.table[i]));
+        unguard(&jit.guards.table[i], true);
     }
 }
+
+void jit_guards_end(void) { unguard_all(); }
 
 /* The page has been written to while it was guarded, which it is no longer. */
 static void count_write(uint64_t *e)
@@ -98,10 +94,10 @@ static void count_write(uint64_t *e)
 static uint64_t *make_entry(uint64_t page)
 {
     uint64_t *e = entry_of(page);
-    if (*e || ++used <= TABLE_SIZE / 2) return e;
+    if (*e || ++jit.guards.used <= JIT_GUARDS / 2) return e;
     unguard_all();
-    memset(table, 0, sizeof table);
-    used = 1;
+    memset(jit.guards.table, 0, sizeof jit.guards.table);
+    jit.guards.used = 1;
     return entry_of(page);
 }
 
@@ -123,18 +119,18 @@ static bool is_being_written(uint64_t page)
     return false;
 }
 
-void jit_guard_keys(void) { keys_used = true; }
+void jit_guard_keys(void) { jit.guards.keys_used = true; }
 
 bool jit_guard(uint64_t page, int prot, bool shared)
 {
-    if (always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
+    if (jit.guards.always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
     uint64_t *e = make_entry(page);
     if (prot_of(*e)) return true;
-    if (*e & CHECKED && !keys_used) return false;
+    if (*e & CHECKED && !jit.guards.keys_used) return false;
     __atomic_store_n(e, page | (*e & WRITES) | (uint64_t)prot, __ATOMIC_SEQ_CST);
-    if (!guarded++) run_syscalls_guard(true);
-    if (page < low_guarded) low_guarded = page;
-    if (page + PAGE > high_guarded) high_guarded = page + PAGE;
+    if (!jit.guards.guarded++) run_syscalls_guard(true);
+    if (page < jit.guards.low) jit.guards.low = page;
+    if (page + PAGE > jit.guards.high) jit.guards.high = page + PAGE;
     protect(page, prot & ~PROT_WRITE);
     if (!run_here.threads || !run_here.threads->next || !is_being_written(page)) return true;
     unguard(e, true);
@@ -144,12 +140,12 @@ bool jit_guard(uint64_t page, int prot, bool shared)
 
 void jit_unguard_range(uint64_t low, uint64_t high)
 {
-    if (!used) return;
-    if ((high - low) / PAGE > TABLE_SIZE) {
-        for (unsigned i = 0; i < TABLE_SIZE; i++) {
-            if (table[i] < low || table[i] >= high) continue;
-            unguard(&table[i], false);
-            table[i] = page_of(table[i]);
+    if (!jit.guards.used) return;
+    if ((high - low) / PAGE > JIT_GUARDS) {
+        for (unsigned i = 0; i < JIT_GUARDS; i++) {
+            if (jit.guards.table[i] < low || jit.guards.table[i] >= high) continue;
+            unguard(&jit.guards.table[i], false);
+            jit.guards.table[i] = page_of(jit.guards.table[i]);
         }
         return;
     }
@@ -164,11 +160,11 @@ void jit_unguard_range(uint64_t low, uint64_t high)
 
 void jit_memory_take_writes(void)
 {
-    for (unsigned i = 0; i < TABLE_SIZE && jit_memory_written; i++) {
-        if (!(table[i] & WRITTEN)) continue;
-        drop_page(page_of(table[i]));
-        unguard(&table[i], false);
-        count_write(&table[i]);
+    for (unsigned i = 0; i < JIT_GUARDS && jit.guards.written; i++) {
+        if (!(jit.guards.table[i] & WRITTEN)) continue;
+        drop_page(page_of(jit.guards.table[i]));
+        unguard(&jit.guards.table[i], false);
+        count_write(&jit.guards.table[i]);
     }
 }
 
@@ -180,7 +176,7 @@ static bool note_write(uint64_t page)
     int prot = prot_of(*e);
     if (!prot) return false;
     if (!(__atomic_fetch_or(e, WRITTEN, __ATOMIC_SEQ_CST) & WRITTEN))
-        __atomic_add_fetch(&jit_memory_written, 1, __ATOMIC_SEQ_CST);
+        __atomic_add_fetch(&jit.guards.written, 1, __ATOMIC_SEQ_CST);
     protect(page, prot);
     return true;
 }
@@ -233,15 +229,15 @@ static void give_back(uint64_t *e, bool for_good)
 static bool make_writable(void *for_good, uint64_t low, uint64_t high)
 {
     bool stay = *(const bool *)for_good;
-    if (low < low_guarded) low = low_guarded;
-    if (high > high_guarded) high = high_guarded;
+    if (low < jit.guards.low) low = jit.guards.low;
+    if (high > jit.guards.high) high = jit.guards.high;
     if (low >= high) return false;
-    if ((high - low) / PAGE <= TABLE_SIZE) {
+    if ((high - low) / PAGE <= JIT_GUARDS) {
         for (uint64_t page = page_of(low); page < high; page += PAGE) give_back(entry_of(page), stay);
         return false;
     }
-    for (unsigned i = 0; i < TABLE_SIZE; i++)
-        if (table[i] >= page_of(low) && table[i] < high) give_back(&table[i], stay);
+    for (unsigned i = 0; i < JIT_GUARDS; i++)
+        if (jit.guards.table[i] >= page_of(low) && jit.guards.table[i] < high) give_back(&jit.guards.table[i], stay);
     return false;
 }
 
@@ -249,7 +245,7 @@ void jit_guard_no_more(void)
 {
     inl_lock_take(&run_here.lock);
     unguard_all();
-    always_checked = true;
+    jit.guards.always_checked = true;
     inl_lock_release(&run_here.lock);
 }
 
@@ -260,7 +256,7 @@ void jit_guard_call(run_thread *t, const weave_context *c)
     uint64_t args[6];
     run_call_keep(t, c);
     __atomic_store_n(&jit_of(t)->in_gate, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&guarded, __ATOMIC_SEQ_CST)) return;
+    if (!__atomic_load_n(&jit.guards.guarded, __ATOMIC_SEQ_CST)) return;
     long nr = run_call_made(t, args);
     inl_lock_take(&run_here.lock);
     writes_of_call(nr, args, make_writable, &for_good);
@@ -300,7 +296,7 @@ static void free_robust(uint64_t head, bool *for_good)
 void jit_guard_thread_end(const run_thread *t)
 {
     bool for_good = true;
-    if (!guarded) return;
+    if (!jit.guards.guarded) return;
     inl_lock_take(&run_here.lock);
     if (t->clear_tid) make_writable(&for_good, t->clear_tid, t->clear_tid + 4);
     free_robust(t->robust, &for_good);

@@ -28,40 +28,38 @@ enum { ENTRIES = 1 << 16, FIRST_SIZE = 4096 };
 typedef struct pair {
     uint64_t app, landing;
 } pair;
-typedef struct table2 {
+typedef struct jit_table2 {
     uint64_t mask, count;
     pair pairs[];
-} table2;
-_Static_assert(offsetof(table2, pairs) == 16, "dispatch.S knows it");
-
-static table2 *second;
+} jit_table2;
+_Static_assert(offsetof(jit_table2, pairs) == 16, "dispatch.S knows it");
 
 static uint64_t *entry_of(run_thread *t, uint64_t app)
 {
     return (uint64_t *)((uint8_t *)t + WEAVE_IBL) + (app & (ENTRIES - 1));
 }
 
-static table2 *table_new(uint64_t size)
+static jit_table2 *table_new(uint64_t size)
 {
-    size_t bytes = sizeof(table2) + size * sizeof(pair);
+    size_t bytes = sizeof(jit_table2) + size * sizeof(pair);
     long p = sys_call(SYS_mmap, (long)inl_region_take(bytes), (long)bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
     run_own_locked((uint64_t)p, (uint64_t)p + bytes, true);
-    table2 *t = (table2 *)p;
+    jit_table2 *t = (jit_table2 *)p;
     t->mask = size - 1;
     return t;
 }
 
 /* The pair of `app`, or the empty one where it belongs. The same hash as in dispatch.S. */
-static pair *find(table2 *t, uint64_t app)
+static pair *find(jit_table2 *t, uint64_t app)
 {
     uint64_t i = (app ^ app >> 4) & t->mask;
     while (t->pairs[i].app && t->pairs[i].app != app) i = (i + 1) & t->mask;
     return &t->pairs[i];
 }
 
-static void put(table2 *t, uint64_t app, uint64_t landing)
+static void put(jit_table2 *t, uint64_t app, uint64_t landing)
 {
     pair *p = find(t, app);
     __atomic_store_n(&p->landing, landing, __ATOMIC_RELEASE);
@@ -72,31 +70,31 @@ static void put(table2 *t, uint64_t app, uint64_t landing)
 
 static void grow(void)
 {
-    table2 *t = table_new((second->mask + 1) * 4);
+    jit_table2 *t = table_new((jit.second->mask + 1) * 4);
     if (!t) return; /* still works while there is an empty pair */
-    for (uint64_t i = 0; i <= second->mask; i++)
-        if (second->pairs[i].landing) put(t, second->pairs[i].app, second->pairs[i].landing);
-    second = t;
+    for (uint64_t i = 0; i <= jit.second->mask; i++)
+        if (jit.second->pairs[i].landing) put(t, jit.second->pairs[i].app, jit.second->pairs[i].landing);
+    jit.second = t;
     for (run_thread *u = run_here.threads; u; u = u->next)
         __atomic_store_n(&jit_of(u)->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
 }
 
 bool jit_ibl_init(void)
 {
-    second = table_new(FIRST_SIZE);
-    return second != NULL;
+    jit.second = table_new(FIRST_SIZE);
+    return jit.second != NULL;
 }
 
 void jit_ibl_add(jit_fragment *f)
 {
     if (!f->app) return; /* 0 marks an empty pair */
-    if (second->count * 2 > second->mask) grow();
-    if (second->count < second->mask) put(second, f->app, f->landing);
+    if (jit.second->count * 2 > jit.second->mask) grow();
+    if (jit.second->count < jit.second->mask) put(jit.second, f->app, f->landing);
 }
 
 void jit_ibl_enter(run_thread *t, const jit_fragment *f)
 {
-    jit_of(t)->ibl_table2 = (uint64_t)second; /* it may have grown before the thread was in the list */
+    jit_of(t)->ibl_table2 = (uint64_t)jit.second; /* it may have grown before the thread was in the list */
     *entry_of(t, f->app) = f->landing;
 }
 
@@ -110,7 +108,7 @@ static void forget(run_thread *u, const jit_fragment *f)
 
 void jit_ibl_remove(jit_fragment *f)
 {
-    pair *p = find(second, f->app);
+    pair *p = find(jit.second, f->app);
     if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
     for (run_thread *u = run_here.threads; u; u = u->next) forget(u, f);
 }
@@ -141,15 +139,23 @@ stale:
 
 void jit_ibl_clear(void)
 {
-    memset(second->pairs, 0, (second->mask + 1) * sizeof(pair));
-    second->count = 0;
+    memset(jit.second->pairs, 0, (jit.second->mask + 1) * sizeof(pair));
+    jit.second->count = 0;
     for (run_thread *u = run_here.threads; u; u = u->next) empty(u);
+}
+
+void jit_ibl_end(void)
+{
+    size_t bytes = sizeof(jit_table2) + (jit.second->mask + 1) * sizeof(pair);
+    run_own_locked((uint64_t)jit.second, (uint64_t)jit.second + bytes, false);
+    sys_call2(SYS_munmap, (long)jit.second, (long)bytes);
+    jit.second = NULL;
 }
 
 void jit_ibl_init_thread(run_thread *t)
 {
     fill(t);
-    jit_of(t)->ibl_table2 = (uint64_t)second;
+    jit_of(t)->ibl_table2 = (uint64_t)jit.second;
     jit_of(t)->ibl_miss = (uint64_t)jit_ibl_miss;
     t->dispatch_entry = (uint64_t)run_leave_code;
 }

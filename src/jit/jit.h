@@ -80,14 +80,6 @@ typedef struct jit_fragment {
     bool continues; /* entered by an exit of a run that was cut for length */
 } jit_fragment;
 
-struct jit_arena;
-typedef struct jit_state {
-    jit_options options;
-    uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
-    struct jit_arena *arenas, *retired;
-} jit_state;
-extern jit_state jit; /* one a process, like run_proc: handlers must find it */
-
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
     uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
@@ -110,6 +102,8 @@ uint64_t jit_dispatch(run_thread *t); /* run_engine.dispatch */
  * the tool's FS base. Then jit_run never returns. */
 inl_status jit_init(const run_client *, const jit_options *, const run_start_state *, inl_error *);
 void jit_run(void) __attribute__((noreturn));
+/* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
+void jit_end(void);
 /* --- fragment.c --- */
 jit_fragment *jit_fragment_at(uint64_t app);        /* or NULL; lock held */
 jit_fragment *jit_fragment_of_cache(uint64_t exec); /* async-signal-safe; NULL: not in a fragment */

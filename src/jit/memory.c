@@ -31,30 +31,29 @@ typedef struct page_use {
     struct page_use *next;
 } page_use;
 
-static inl_ranges regions;
-static inl_map pages;     /* page number -> page_use */
-static uint64_t readable; /* the last page that was found to be */
-
 static int prot_of(const inl_range *r) { return (int)(r->kind & PROT); }
 static bool is_shared(const inl_range *r) { return r->kind & SHARED; }
 
 static const inl_range *region_at(uint64_t addr)
 {
-    size_t i = inl_ranges_behind(&regions, addr);
-    return i < regions.count && regions.items[i].low <= addr ? &regions.items[i] : NULL;
+    size_t i = inl_ranges_behind(&jit.memory.regions, addr);
+    return i < jit.memory.regions.count && jit.memory.regions.items[i].low <= addr ? &jit.memory.regions.items[i]
+                                                                                   : NULL;
 }
 
 /* --- reading the kernel's list --- */
 
-/* What is known already stays: the kernel does not know of the protection of guarded pages. */
+/* What is known already stays: the kernel does not know of the protection of guarded jit.memory.pages. */
 static void take_new(inl_range r)
 {
     for (uint64_t at = r.low; at < r.high;) {
-        size_t i = inl_ranges_behind(&regions, at);
-        bool known = i < regions.count && regions.items[i].low <= at;
-        uint64_t end = known ? regions.items[i].high : i < regions.count ? regions.items[i].low : r.high;
+        size_t i = inl_ranges_behind(&jit.memory.regions, at);
+        bool known = i < jit.memory.regions.count && jit.memory.regions.items[i].low <= at;
+        uint64_t end = known                          ? jit.memory.regions.items[i].high
+                       : i < jit.memory.regions.count ? jit.memory.regions.items[i].low
+                                                      : r.high;
         if (end > r.high) end = r.high;
-        if (!known) inl_ranges_put(&regions, (inl_range){at, end, r.kind});
+        if (!known) inl_ranges_put(&jit.memory.regions, (inl_range){at, end, r.kind});
         at = end;
     }
 }
@@ -94,6 +93,13 @@ static void read_maps(void)
 
 void jit_memory_init(void) { read_maps(); }
 
+void jit_memory_end(void)
+{
+    jit_memory_clear();
+    inl_vec_free(&jit.memory.regions);
+    inl_map_free(&jit.memory.pages);
+}
+
 /* --- code --- */
 
 int jit_memory_prot(uint64_t addr)
@@ -123,10 +129,10 @@ static size_t code_at(uint64_t addr, bool *check)
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
     if (!(prot_of(r) & PROT_READ)) sys_call3(SYS_mprotect, (long)page, PAGE, prot_of(r) | PROT_READ);
     if (check && (prot_of(r) & PROT_WRITE || is_shared(r)) && !jit_guard(page, prot_of(r), is_shared(r))) *check = true;
-    if (page != readable) {
+    if (page != jit.memory.readable) {
         char byte;
         if (run_safe_copy(&byte, (const void *)addr, 1)) return 0;
-        readable = page;
+        jit.memory.readable = page;
     }
     return page + PAGE - addr;
 }
@@ -143,11 +149,13 @@ uint64_t jit_memory_mapped_behind(uint64_t addr)
 {
     enum { NUMBER = 1 << 16 }; /* below it an argument is a number */
     if (addr < NUMBER) return 0;
-    size_t i = inl_ranges_behind(&regions, addr);
+    size_t i = inl_ranges_behind(&jit.memory.regions, addr);
     uint64_t end = addr;
     /* A stack grows downwards, unseen. */
-    if (i < regions.count && regions.items[i].low <= addr + STACK_GROWTH) end = regions.items[i].high;
-    while (++i < regions.count && regions.items[i].low == end) end = regions.items[i].high;
+    if (i < jit.memory.regions.count && jit.memory.regions.items[i].low <= addr + STACK_GROWTH)
+        end = jit.memory.regions.items[i].high;
+    while (++i < jit.memory.regions.count && jit.memory.regions.items[i].low == end)
+        end = jit.memory.regions.items[i].high;
     return end - addr;
 }
 
@@ -169,14 +177,14 @@ bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high)
         uint64_t head = 0;
         page_use *use = jit_meta_alloc(sizeof *use);
         if (!use) return false;
-        inl_map_get(&pages, n, &head);
+        inl_map_get(&jit.memory.pages, n, &head);
         *use = (page_use){f, (page_use *)head};
-        if (!inl_map_put(&pages, n, (uint64_t)use)) return false;
+        if (!inl_map_put(&jit.memory.pages, n, (uint64_t)use)) return false;
     }
     return true;
 }
 
-void jit_memory_clear(void) { inl_map_clear(&pages); }
+void jit_memory_clear(void) { inl_map_clear(&jit.memory.pages); }
 
 /* Drops the fragments of one page which touch [low, high). */
 static void drop_on_page(uint64_t n, page_use *use, uint64_t low, uint64_t high)
@@ -192,21 +200,21 @@ static void drop_on_page(uint64_t n, page_use *use, uint64_t low, uint64_t high)
         }
         use = next;
     }
-    if (keep) inl_map_put(&pages, n, (uint64_t)keep);
-    else inl_map_remove(&pages, n);
+    if (keep) inl_map_put(&jit.memory.pages, n, (uint64_t)keep);
+    else inl_map_remove(&jit.memory.pages, n);
 }
 
 void jit_drop_range(uint64_t low, uint64_t high)
 {
     uint64_t n, head;
-    if (high <= low || !pages.count) return;
-    if (((high - 1) >> 12) - (low >> 12) < pages.capacity) {
+    if (high <= low || !jit.memory.pages.count) return;
+    if (((high - 1) >> 12) - (low >> 12) < jit.memory.pages.capacity) {
         for (n = low >> 12; n <= (high - 1) >> 12; n++)
-            if (inl_map_get(&pages, n, &head)) drop_on_page(n, (page_use *)head, low, high);
+            if (inl_map_get(&jit.memory.pages, n, &head)) drop_on_page(n, (page_use *)head, low, high);
         return;
     }
     /* Removing and putting present keys leaves the map's slots where they are. */
-    for (size_t at = 0; inl_map_next(&pages, &at, &n, &head);)
+    for (size_t at = 0; inl_map_next(&jit.memory.pages, &at, &n, &head);)
         if (n >= low >> 12 && n <= (high - 1) >> 12) drop_on_page(n, (page_use *)head, low, high);
 }
 
@@ -216,7 +224,7 @@ static uint64_t page_up(uint64_t size) { return (size + PAGE - 1) & ~(uint64_t)(
 
 static void forget_range(uint64_t low, uint64_t high)
 {
-    readable = 0;
+    jit.memory.readable = 0;
     jit_drop_range(low, high);
     jit_unguard_range(low, high);
 }
@@ -240,7 +248,8 @@ void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd
     size = page_up(size);
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     jit_memory_unmapped(addr, size);
-    inl_ranges_put(&regions, (inl_range){addr, addr + size, ((unsigned)prot & PROT) | (shared ? SHARED : 0)});
+    inl_ranges_put(&jit.memory.regions,
+                   (inl_range){addr, addr + size, ((unsigned)prot & PROT) | (shared ? SHARED : 0)});
     if (!(flags & MAP_ANONYMOUS) && fd >= 0) track_module(addr, size, prot, fd, offset);
 }
 
@@ -248,7 +257,7 @@ void jit_memory_unmapped(uint64_t addr, uint64_t size)
 {
     size = page_up(size);
     forget_range(addr, addr + size);
-    inl_ranges_cut(&regions, addr, addr + size);
+    inl_ranges_cut(&jit.memory.regions, addr, addr + size);
     if (run_here.modules) module_set_unmapped(run_here.modules, addr, size, module_went, NULL);
 }
 
@@ -259,13 +268,14 @@ void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
     /* Code that stays executable and cannot be written has not changed. */
     if ((prot & PROT_WRITE) || !(prot & PROT_EXEC)) jit_drop_range(addr, end);
     jit_unguard_range(addr, end);
-    for (size_t i = inl_ranges_behind(&regions, addr); i < regions.count && regions.items[i].low < end; i++) {
-        inl_range r = regions.items[i];
+    for (size_t i = inl_ranges_behind(&jit.memory.regions, addr);
+         i < jit.memory.regions.count && jit.memory.regions.items[i].low < end; i++) {
+        inl_range r = jit.memory.regions.items[i];
         if (prot_of(&r) == prot) continue;
         if (r.low < addr) r.low = addr;
         if (r.high > end) r.high = end;
         r.kind = (r.kind & SHARED) | (unsigned)prot;
-        inl_ranges_put(&regions, r);
-        i = inl_ranges_behind(&regions, r.low);
+        inl_ranges_put(&jit.memory.regions, r);
+        i = inl_ranges_behind(&jit.memory.regions, r.low);
     }
 }

@@ -34,20 +34,6 @@ enum {
     STUB_ROOM = JIT_MAX_EXITS * JIT_STUB_BYTES + 8 * JIT_MAX_INSNS + 16,
 };
 
-typedef struct extent {
-    uint64_t low, high;
-} extent;
-
-static inl_arena run_arena;
-static weave_insn insns[JIT_MAX_INSNS];
-static weave_block blocks[JIT_MAX_BLOCKS];
-static extent extents[JIT_MAX_BLOCKS];
-static unsigned extent_count;
-static weave_run run;
-static jit_build build;
-static uint32_t source_size; /* bytes in build.source */
-static bool undefined;       /* the instruction that was fetched: it will fault */
-
 /* --- decoding --- */
 
 typedef struct reader {
@@ -59,7 +45,7 @@ typedef struct reader {
 static isa_result next_insn(reader *r, isa_insn *in)
 {
     if (r->at < r->low || r->at >= r->high) {
-        size_t n = r->code(r->at, &build.checked);
+        size_t n = r->code(r->at, &jit.now.build.checked);
         if (!n) return ISA_TRUNCATED;
         r->low = r->at;
         r->high = r->at + n;
@@ -67,7 +53,7 @@ static isa_result next_insn(reader *r, isa_insn *in)
     for (;;) {
         isa_result res = isa_x86_64.decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
         if (res != ISA_TRUNCATED) return res;
-        size_t n = r->code(r->high, &build.checked);
+        size_t n = r->code(r->high, &jit.now.build.checked);
         if (!n) return ISA_TRUNCATED;
         r->high += n;
     }
@@ -79,13 +65,13 @@ static void make_undefined(isa_insn *in, uint64_t at)
     *in = (isa_insn){.addr = at, .len = 2, .flow = ISA_FLOW_TRAP, .raw = {0x0f, 0x0b}};
 }
 
-/* Decodes into the run's next free place, which commit_insn makes part of the run. */
+/* Decodes into the run's next free place, which commit_insn makes part of the jit.now.run. */
 static bool fetch_insn(reader *r)
 {
-    weave_insn *w = &insns[run.insn_count];
+    weave_insn *w = &jit.now.insns[jit.now.run.insn_count];
     isa_result res = next_insn(r, &w->in);
-    undefined = res == ISA_INVALID;
-    if (undefined) make_undefined(&w->in, r->at);
+    jit.now.undefined = res == ISA_INVALID;
+    if (jit.now.undefined) make_undefined(&w->in, r->at);
     return res != ISA_TRUNCATED;
 }
 
@@ -93,45 +79,46 @@ static bool fetch_insn(reader *r)
 static unsigned keep_source(const reader *r, const isa_insn *in)
 {
     unsigned n = r->high - r->at < in->len ? (unsigned)(r->high - r->at) : in->len;
-    if (!build.checked) return in->len;
-    memcpy(build.source + source_size, undefined ? (const uint8_t *)r->at : in->raw, n);
-    source_size += n;
+    if (!jit.now.build.checked) return in->len;
+    memcpy(jit.now.build.source + jit.now.source_size, jit.now.undefined ? (const uint8_t *)r->at : in->raw, n);
+    jit.now.source_size += n;
     return n;
 }
 
 static weave_insn *commit_insn(reader *r)
 {
-    weave_insn *w = &insns[run.insn_count];
+    weave_insn *w = &jit.now.insns[jit.now.run.insn_count];
     unsigned bytes = keep_source(r, &w->in);
-    w->run = &run;
-    w->index = run.insn_count++;
-    w->block = run.block_count - 1;
+    w->run = &jit.now.run;
+    w->index = jit.now.run.insn_count++;
+    w->block = jit.now.run.block_count - 1;
     w->before = w->after = w->taken = (weave_list){0};
     w->elided = 0;
-    extents[extent_count - 1].high = r->at + bytes;
+    jit.now.extents[jit.now.extent_count - 1].high = r->at + bytes;
     r->at += w->in.len;
-    blocks[w->block].count++;
+    jit.now.blocks[w->block].count++;
     return w;
 }
 
 static void begin_block(uint64_t at, bool head)
 {
-    blocks[run.block_count++] = (weave_block){.run = &run, .first = run.insn_count, .head = head};
-    if (extent_count && extents[extent_count - 1].high == at) return;
-    extents[extent_count++] = (extent){at, at};
+    jit.now.blocks[jit.now.run.block_count++] = (weave_block){
+        .run = &jit.now.run, .first = jit.now.run.insn_count, .head = head};
+    if (jit.now.extent_count && jit.now.extents[jit.now.extent_count - 1].high == at) return;
+    jit.now.extents[jit.now.extent_count++] = (jit_extent){at, at};
 }
 
 static bool is_own_block(uint64_t at)
 {
-    for (unsigned i = 0; i < run.block_count; i++)
-        if (insns[blocks[i].first].in.addr == at) return true;
+    for (unsigned i = 0; i < jit.now.run.block_count; i++)
+        if (jit.now.insns[jit.now.blocks[i].first].in.addr == at) return true;
     return false;
 }
 
 /* May the run go on with a block at `at`? */
 static bool follows(uint64_t at, unsigned max_blocks)
 {
-    return run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_at(at);
+    return jit.now.run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_at(at);
 }
 
 /* Ends a block; where the next one begins, or 0: the run ends. */
@@ -158,19 +145,20 @@ static unsigned limit(unsigned wanted, unsigned otherwise, unsigned most)
  * before it, since what went before may change it. */
 static bool begins_checked(bool *was)
 {
-    if (run.insn_count && build.checked != *was) {
-        build.checked = *was;
+    if (jit.now.run.insn_count && jit.now.build.checked != *was) {
+        jit.now.build.checked = *was;
         return true;
     }
-    *was = build.checked;
+    *was = jit.now.build.checked;
     return false;
 }
 
 /* A checked run ends behind what may change the rest of it. */
 static bool ends_checked(const isa_insn *in)
 {
-    if (!build.checked) return false;
-    return run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN || isa_writes_memory(&isa_x86_64, in);
+    if (!jit.now.build.checked) return false;
+    return jit.now.run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN ||
+           isa_writes_memory(&isa_x86_64, in);
 }
 
 /* Fills `run`. False: nothing executable at `app`. */
@@ -179,28 +167,29 @@ static bool build_run(uint64_t app, bool continues)
     unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
     unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
-    if (build.once) max_insns = 1;
-    if (build.most) max_insns = build.most;
-    build.checked = false;
-    source_size = 0;
-    reader r = {.at = app, .code = build.once ? jit_memory_peek : jit_memory_code};
+    if (jit.now.build.once) max_insns = 1;
+    if (jit.now.build.most) max_insns = jit.now.build.most;
+    jit.now.build.checked = false;
+    jit.now.source_size = 0;
+    reader r = {.at = app, .code = jit.now.build.once ? jit_memory_peek : jit_memory_code};
     weave_insn *last = NULL;
     bool between = true; /* the next instruction begins a block */
     bool was_checked = false;
-    run = (weave_run){.isa = &isa_x86_64, .arena = &run_arena, .insns = insns, .blocks = blocks};
-    extent_count = 0;
-    while (run.insn_count < max_insns && fetch_insn(&r) && !begins_checked(&was_checked)) {
+    jit.now.run = (weave_run){
+        .isa = &isa_x86_64, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
+    jit.now.extent_count = 0;
+    while (jit.now.run.insn_count < max_insns && fetch_insn(&r) && !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;
         if (!between && ends_checked(&last->in)) break;
         if (!between) continue;
         uint64_t next = after_block(last, r.at, max_blocks);
-        build.cut = false;
+        jit.now.build.cut = false;
         if (!next) return true;
         r.at = next;
     }
-    build.cut = !between;
+    jit.now.build.cut = !between;
     if (last && between) last->elided = 0;
     return last != NULL;
 }
@@ -215,11 +204,11 @@ static x86_code window(const jit_arena *a)
 
 static void emit_check(x86_code *c)
 {
-    size_t begin = jit_emit_check_begin(c, run.insns[0].in.addr, !run.blocks[0].head);
-    const uint8_t *bytes = build.source;
-    for (unsigned i = 0; i < extent_count; i++) {
-        uint64_t size = extents[i].high - extents[i].low;
-        jit_emit_check(c, begin, bytes, extents[i].low, size);
+    size_t begin = jit_emit_check_begin(c, jit.now.run.insns[0].in.addr, !jit.now.run.blocks[0].head);
+    const uint8_t *bytes = jit.now.build.source;
+    for (unsigned i = 0; i < jit.now.extent_count; i++) {
+        uint64_t size = jit.now.extents[i].high - jit.now.extents[i].low;
+        jit_emit_check(c, begin, bytes, jit.now.extents[i].low, size);
         bytes += size;
     }
     jit_emit_check_end(c);
@@ -229,44 +218,44 @@ static void emit_check(x86_code *c)
 static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec, weave_output *out,
                         inl_error *e)
 {
-    weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &build};
+    weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &jit.now.build};
     *c = window(a);
-    build.arena = a;
-    build.exit_count = build.const_count = build.mark_count = 0;
-    if (landing) jit_emit_landing(c, a, run.insns[0].in.addr);
+    jit.now.build.arena = a;
+    jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
+    if (landing) jit_emit_landing(c, a, jit.now.run.insns[0].in.addr);
     *start_to_exec = (uint32_t)c->at;
-    if (build.checked) emit_check(c);
-    build.check_bytes = (uint32_t)c->at - *start_to_exec;
+    if (jit.now.build.checked) emit_check(c);
+    jit.now.build.check_bytes = (uint32_t)c->at - *start_to_exec;
     *out = (weave_output){0};
-    return weave_compile(&run, &engine, &jit.options.weave, c, out, e);
+    return weave_compile(&jit.now.run, &engine, &jit.options.weave, c, out, e);
 }
 
 /* The exit behind the run's end: the last one that is not out of line. */
 static unsigned end_exit(uint32_t cold_at)
 {
-    unsigned i = build.exit_count;
-    while (i && build.exits[i - 1].rel32_at >= cold_at) i--;
+    unsigned i = jit.now.build.exit_count;
+    while (i && jit.now.build.exits[i - 1].rel32_at >= cold_at) i--;
     return i - 1;
 }
 
 /* Constants, then stubs, below what the arena has of them; links them to the code. */
 static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_t cold_at)
 {
-    size_t size = build.const_count * 8 + build.exit_count * (size_t)JIT_STUB_BYTES;
+    size_t size = jit.now.build.const_count * 8 + jit.now.build.exit_count * (size_t)JIT_STUB_BYTES;
     size_t low = (a->stub_at - size) & ~(size_t)7;
-    for (unsigned i = 0; i < build.const_count; i++) {
-        const jit_wanted_const *w = &build.consts[i];
+    for (unsigned i = 0; i < jit.now.build.const_count; i++) {
+        const jit_wanted_const *w = &jit.now.build.consts[i];
         memcpy(a->write + low + 8 * i, &w->value, 8);
         x86_patch_rel32(c->write + w->disp_at, c->exec + w->disp_at, a->exec + low + 8 * i);
     }
     x86_code s = {
-        .write = a->write + low, .exec = a->exec + low, .at = 8 * build.const_count, .size = a->stub_at - low};
+        .write = a->write + low, .exec = a->exec + low, .at = 8 * jit.now.build.const_count, .size = a->stub_at - low};
     unsigned end = end_exit(cold_at);
-    for (unsigned i = 0; i < build.exit_count; i++) {
-        const jit_wanted_exit *w = &build.exits[i];
+    for (unsigned i = 0; i < jit.now.build.exit_count; i++) {
+        const jit_wanted_exit *w = &jit.now.build.exits[i];
         jit_exit *e = &f->exits[i];
         e->target = w->target;
-        e->continues = build.cut && i == end;
+        e->continues = jit.now.build.cut && i == end;
         e->from = f;
         e->rel32_at = w->rel32_at - f->start_to_exec;
         e->stub_at = (uint32_t)(x86_here(&s) - f->exec);
@@ -278,10 +267,10 @@ static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_
 
 static bool cover(jit_fragment *f)
 {
-    for (unsigned i = 0; i < extent_count; i++) {
-        if (!i || extents[i].low < f->app_low) f->app_low = extents[i].low;
-        if (extents[i].high > f->app_high) f->app_high = extents[i].high;
-        if (!jit_memory_cover(f, extents[i].low, extents[i].high)) return false;
+    for (unsigned i = 0; i < jit.now.extent_count; i++) {
+        if (!i || jit.now.extents[i].low < f->app_low) f->app_low = jit.now.extents[i].low;
+        if (jit.now.extents[i].high > f->app_high) f->app_high = jit.now.extents[i].high;
+        if (!jit_memory_cover(f, jit.now.extents[i].low, jit.now.extents[i].high)) return false;
     }
     return true;
 }
@@ -289,7 +278,7 @@ static bool cover(jit_fragment *f)
 static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing, const x86_code *c,
                                   uint32_t start_to_exec, const weave_output *out)
 {
-    size_t exits = build.exit_count * sizeof(jit_exit);
+    size_t exits = jit.now.build.exit_count * sizeof(jit_exit);
     jit_fragment *f = jit_meta_alloc(sizeof *f + exits);
     if (!f) return NULL;
     f->app = app;
@@ -298,17 +287,17 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->arena = a;
     f->size = (uint32_t)c->at;
     f->start_to_exec = start_to_exec;
-    f->check_bytes = (uint16_t)build.check_bytes;
-    f->exit_count = build.exit_count;
-    f->insn_count = run.insn_count;
+    f->check_bytes = (uint16_t)jit.now.build.check_bytes;
+    f->exit_count = jit.now.build.exit_count;
+    f->insn_count = jit.now.run.insn_count;
     f->continues = continues;
     f->exits = (jit_exit *)(f + 1);
-    f->dropped = build.once;
-    if (!jit_fragment_encode_map(f, out, build.marks, build.mark_count) ||
+    f->dropped = jit.now.build.once;
+    if (!jit_fragment_encode_map(f, out, jit.now.build.marks, jit.now.build.mark_count) ||
         !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c, out->cold_at))
         return NULL;
     a->code_at += (c->at + 7) & ~(size_t)7;
-    return build.once || (cover(f) && jit_fragment_publish(f)) ? f : NULL;
+    return jit.now.build.once || (cover(f) && jit_fragment_publish(f)) ? f : NULL;
 }
 
 static void link_known(jit_fragment *f)
@@ -333,7 +322,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
         inl_fail(e, INL_ERR_NO_MEMORY, "no room for the code cache's tables");
         return NULL;
     }
-    if (jit.options.dump) jit_dump(f, &run, &out);
+    if (jit.options.dump) jit_dump(f, &jit.now.run, &out);
     return f;
 }
 
@@ -349,15 +338,15 @@ static void give_up(uint64_t app, const inl_error *e)
 static bool cut_before(uint64_t bad)
 {
     uint32_t i = 1;
-    while (i < run.insn_count && insns[i].in.addr != bad) i++;
-    if (i >= run.insn_count) return false;
-    uint64_t app = run.insns[0].in.addr;
-    bool continues = !run.blocks[0].head;
-    inl_arena_reset(&run_arena);
-    build.most = i;
+    while (i < jit.now.run.insn_count && jit.now.insns[i].in.addr != bad) i++;
+    if (i >= jit.now.run.insn_count) return false;
+    uint64_t app = jit.now.run.insns[0].in.addr;
+    bool continues = !jit.now.run.blocks[0].head;
+    inl_arena_reset(&jit.now.arena);
+    jit.now.build.most = i;
     bool made = build_run(app, continues);
-    build.most = 0;
-    if (made && jit.options.instrument) jit.options.instrument(run_here.client.arg, &run);
+    jit.now.build.most = 0;
+    if (made && jit.options.instrument) jit.options.instrument(run_here.client.arg, &jit.now.run);
     return made;
 }
 
@@ -365,11 +354,11 @@ static bool cut_before(uint64_t bad)
 static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 {
     inl_error e = {0};
-    size_t room = ROOM_FIRST + (size_t)run.insn_count * BYTES_PER_INSN;
-    if (jit.options.instrument) jit.options.instrument(run_here.client.arg, &run);
-    if (build.once) { /* that has been done where it faulted */
-        insns[0].before = (weave_list){0};
-        blocks[0].anywhere = (weave_list){0};
+    size_t room = ROOM_FIRST + (size_t)jit.now.run.insn_count * BYTES_PER_INSN;
+    if (jit.options.instrument) jit.options.instrument(run_here.client.arg, &jit.now.run);
+    if (jit.now.build.once) { /* that has been done where it faulted */
+        jit.now.insns[0].before = (weave_list){0};
+        jit.now.blocks[0].anywhere = (weave_list){0};
     }
     for (unsigned tries = 0; tries < 12; tries++) {
         e.code = INL_OK;
@@ -409,11 +398,11 @@ jit_fragment *jit_lookup_or_translate(run_thread *t, uint64_t app, bool indirect
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code)
 {
     jit_fragment *f = NULL;
-    inl_arena_reset(&run_arena);
-    build.once = true;
+    inl_arena_reset(&jit.now.arena);
+    jit.now.build.once = true;
     if (build_run(app, true)) f = translate(app, true, false);
     else jit_memory_fault(app, fault_signo, fault_code);
-    build.once = false;
+    jit.now.build.once = false;
     return f;
 }
 
@@ -423,7 +412,7 @@ jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool con
     (void)t;
     jit_fragment *f = jit_fragment_find(app, continues);
     if (!f) {
-        inl_arena_reset(&run_arena);
+        inl_arena_reset(&jit.now.arena);
         if (!build_run(app, continues)) {
             jit_memory_fault(app, fault_signo, fault_code);
             return NULL;

@@ -17,6 +17,8 @@
 
 enum { PLACES = RUN_FD_PLACES, LOWEST_BASE = 16384, HIGHEST_BASE = 65536, NONE = 0x7fffff00 };
 
+/* Of the process, not of an engine in it: descriptors are hidden before one begins, and stay so when it ends. The gate
+ * reads the base. */
 uint32_t run_fd_base = NONE;
 #define base ((int)run_fd_base)
 static uint64_t used;
@@ -52,6 +54,12 @@ int run_fd_hide(int fd)
     __atomic_fetch_or(&used, 1ull << (hidden - base), __ATOMIC_RELEASE);
     sys_call1(SYS_close, fd);
     return (int)hidden;
+}
+
+void run_fd_close(int fd)
+{
+    sys_call1(SYS_close, fd);
+    if (run_fd_is_hidden(fd)) __atomic_fetch_and(&used, ~(1ull << (fd - base)), __ATOMIC_RELEASE);
 }
 
 void run_fd_seal(void)

@@ -35,7 +35,6 @@ typedef struct run_signals { /* what the program set; one for all threads that s
 #define RUN_NO_ANSWER (INT64_MIN + 1) /* the handler has set the whole context */
 
 /* --- syscall.c --- */
-enum { RUN_SYSCALLS = 512 }; /* numbers that are told apart */
 typedef long run_syscall_handler(run_thread *t, weave_context *c);
 typedef struct run_syscall_row {
     uint16_t nr;
@@ -59,7 +58,8 @@ void run_mask_apply(run_thread *t);                /* the program's mask becomes
 run_signals *run_signals_clone(run_signals *from); /* NULL when out of memory */
 void run_signals_release(run_signals *);
 void run_signals_adopt_kernel(run_signals *s);
-void run_signals_clear(run_signals *); /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
+void run_signals_give_back(const run_signals *); /* they are the kernel's actions again */
+void run_signals_clear(run_signals *);           /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
 
 /* --- hung.c; async-signal-safe --- */
 /* The pending signal waits for the tool's code: from now on `mask` lets those through that ask to end. */
@@ -87,6 +87,7 @@ static inline bool run_signal_waits(const run_thread *t)
 void run_own(uint64_t low, size_t size, bool add); /* run_own_locked; takes the lock */
 
 /* --- thread.c --- */
+void run_threads_free(void);          /* all blocks, and the sums of counters */
 void run_thread_link(run_thread *t);  /* lock held */
 void run_thread_begin(run_thread *t); /* in the new thread, called by assembly */
 void run_threads_after_fork(run_thread *t);
@@ -126,6 +127,7 @@ long run_proc_replace(int fd, int kind, int flags);
 bool run_proc_own_path(int fd, char *out, size_t size);
 /* The kernel's files of this process, wherever the program's root is now: "self/maps" ... */
 void run_proc_init(void);
+void run_proc_end(void);
 long run_proc_open(const char *below);
 bool run_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
 bool run_proc_put(int out, const char *text, size_t n);
@@ -179,6 +181,7 @@ bool run_stepped_over(run_thread *t, int signo, const siginfo_t *info, void *uc)
 void run_special(run_thread *t);
 /* This thread of execution takes block `t`; the tool's TLS stays what it is. */
 void run_adopt_block(run_thread *t);
+void run_leave_block(void); /* it has none any more */
 void run_sigframe_init(void);
 /* The vector state (x86_64/sigvectors.c): a new thread's, that of a program's begin and of a handler's, a child's. */
 size_t run_vector_room(void);

@@ -19,13 +19,6 @@ static bool is_alone(const run_thread *t)
     return !run_here.engine->is_native && t->signals->users == 1 && (t->is_vfork_child || run_here.thread_count == 1);
 }
 
-static void give_back_actions(const run_signals *s)
-{
-    for (int signo = 1; signo <= 64; signo++)
-        if (signo != SIGKILL && signo != SIGSTOP)
-            sys_call4(SYS_rt_sigaction, signo, (long)&s->action[signo], 0, sizeof s->action[signo].mask);
-}
-
 static void queue(const siginfo_t *info)
 {
     sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), sys_call0(SYS_gettid), info->si_signo, (long)info);
@@ -57,6 +50,6 @@ void run_let_go(run_thread *t)
     if (!t->is_vfork_child) run_process_end(t, 0, 0);
     if (run_here.engine->watch) run_here.engine->watch->no_more();
     give_back_signals(t);
-    give_back_actions(t->signals);
+    run_signals_give_back(t->signals);
     run_sigreturn_for_good(sp + sizeof(uint64_t), fs, gs);
 }

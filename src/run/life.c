@@ -4,10 +4,11 @@
 
 #include "base/log.h"
 #include "base/page.h"
+#include "base/sys.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <sys/syscall.h>
 
 run_process run_here;
 
@@ -62,4 +63,22 @@ void run_go(void)
     t->leave = RUN_LEAVE_START;
     t->enter_pc = run_dispatch(t);
     run_enter_code(t);
+}
+
+void run_end(void)
+{
+    run_thread *t = run_self();
+    uint64_t mask = t->sigmask;
+    stack_t none = {.ss_flags = SS_DISABLE};
+    run_kernel_mask_all();
+    run_signals_give_back(run_here.signals);
+    sys_call2(SYS_sigaltstack, (long)&none, 0);
+    run_leave_block();
+    run_here.signals = NULL; /* they go with their last thread */
+    run_threads_free();
+    run_proc_end();
+    inl_vec_free(&run_here.owned);
+    inl_map_free(&run_here.attached);
+    memset(&run_here, 0, sizeof run_here);
+    run_kernel_mask_set(mask);
 }

@@ -3,15 +3,12 @@
 #include "base/ranges.h"
 #include "run/kernel.h"
 
-static inl_ranges owned;
-static inl_lock owned_lock;
-
 void run_own_locked(uint64_t low, uint64_t high, bool add)
 {
-    inl_lock_take(&owned_lock);
-    if (add) inl_ranges_put(&owned, (inl_range){low, high, 0});
-    else inl_ranges_cut(&owned, low, high);
-    inl_lock_release(&owned_lock);
+    inl_lock_take(&run_here.owned_lock);
+    if (add) inl_ranges_put(&run_here.owned, (inl_range){low, high, 0});
+    else inl_ranges_cut(&run_here.owned, low, high);
+    inl_lock_release(&run_here.owned_lock);
 }
 
 /* Always under the process's lock, so that a fork finds the list of ranges whole. */
@@ -24,19 +21,19 @@ void run_own(uint64_t low, size_t size, bool add)
 
 bool run_is_ours(uint64_t low, uint64_t high)
 {
-    inl_lock_take(&owned_lock);
-    size_t i = inl_ranges_behind(&owned, low);
-    bool ours = i < owned.count && owned.items[i].low < high;
-    inl_lock_release(&owned_lock);
+    inl_lock_take(&run_here.owned_lock);
+    size_t i = inl_ranges_behind(&run_here.owned, low);
+    bool ours = i < run_here.owned.count && run_here.owned.items[i].low < high;
+    inl_lock_release(&run_here.owned_lock);
     return ours;
 }
 
 uint64_t run_ours_ends(uint64_t at, uint64_t high, uint64_t *next)
 {
-    inl_lock_take(&owned_lock);
-    size_t i = inl_ranges_behind(&owned, at);
-    for (; i < owned.count && owned.items[i].low <= at; i++) at = owned.items[i].high;
-    *next = i < owned.count && owned.items[i].low < high ? owned.items[i].low : high;
-    inl_lock_release(&owned_lock);
+    inl_lock_take(&run_here.owned_lock);
+    size_t i = inl_ranges_behind(&run_here.owned, at);
+    for (; i < run_here.owned.count && run_here.owned.items[i].low <= at; i++) at = run_here.owned.items[i].high;
+    *next = i < run_here.owned.count && run_here.owned.items[i].low < high ? run_here.owned.items[i].low : high;
+    inl_lock_release(&run_here.owned_lock);
     return at < high ? at : high;
 }

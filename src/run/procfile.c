@@ -153,19 +153,23 @@ int run_proc_kind(const char *path)
 
 /* --- /proc itself, kept open: the program may change its root --- */
 
-static int root = -1;
-
 void run_proc_init(void)
 {
     long fd = sys_call4(SYS_openat, AT_FDCWD, (long)"/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    root = sys_failed(fd) ? -1 : run_fd_hide((int)fd);
-    if (root < 0 && !sys_failed(fd)) sys_call1(SYS_close, fd);
+    run_here.proc_root = sys_failed(fd) ? -1 : run_fd_hide((int)fd);
+    if (run_here.proc_root < 0 && !sys_failed(fd)) sys_call1(SYS_close, fd);
+}
+
+void run_proc_end(void)
+{
+    if (run_here.proc_root >= 0) run_fd_close(run_here.proc_root);
+    run_here.proc_root = -1;
 }
 
 long run_proc_open(const char *below)
 {
     char path[64];
-    if (root >= 0) return sys_call4(SYS_openat, root, (long)below, O_RDONLY | O_CLOEXEC, 0);
+    if (run_here.proc_root >= 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, O_RDONLY | O_CLOEXEC, 0);
     snprintf(path, sizeof path, "/proc/%s", below);
     return sys_call4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
 }
@@ -181,7 +185,7 @@ bool run_proc_fd_path(int fd, char *out, size_t size)
 {
     char link[32];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return link_at(root, link + (root >= 0 ? sizeof "/proc" : 0), out, size);
+    return link_at(run_here.proc_root, link + (run_here.proc_root >= 0 ? sizeof "/proc" : 0), out, size);
 }
 
 /* /proc/self says the process's number as that /proc counts, which may be another's namespace: that of the /proc at
@@ -197,7 +201,7 @@ bool run_proc_own_path(int fd, char *out, size_t size)
         snprintf(out, size, "%s", target + n);
         return true;
     }
-    if (root < 0 || !link_at(root, "self", pid, sizeof pid)) return false;
+    if (run_here.proc_root < 0 || !link_at(run_here.proc_root, "self", pid, sizeof pid)) return false;
     n = snprintf(own, sizeof own, "/proc/%s/", pid);
     if (strncmp(target, own, (size_t)n) != 0) return false;
     snprintf(out, size, "%s", target + n);

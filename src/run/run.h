@@ -22,8 +22,12 @@
 
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/map.h"
+#include "base/ranges.h"
 #include "image/module.h"
 #include "run/thread.h"
+
+enum { RUN_SYSCALLS = 512 }; /* numbers that are told apart */
 
 typedef struct run_exec_plan {
     int fd;      /* of the tool's file, for execveat(AT_EMPTY_PATH) */
@@ -130,6 +134,13 @@ typedef struct run_process {
     struct run_signals *signals;
     bool exiting, born_traced;
     int pid;
+    int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened */
+    inl_ranges owned; /* own.c */
+    inl_lock owned_lock;
+    uint64_t guarded_calls[RUN_SYSCALLS / 64]; /* syscall.c */
+    uint64_t brk_now;                          /* syscall_memory.c: the program break that Inlay emulates, */
+    uint64_t brk_known;                        /* and its top the last time that it was asked for */
+    inl_map attached;                          /* System V shared memory: address -> size */
 } run_process;
 extern run_process run_here;
 
@@ -142,6 +153,9 @@ inl_status run_check_processor(inl_error *);
 inl_status run_begin(const run_engine *, const run_client *, const run_start_state *, inl_error *);
 inl_status run_first_thread(inl_error *);
 void run_go(void) __attribute__((noreturn));
+/* Gives everything back that run_begin and run_first_thread have taken, the kernel's actions for signals included: the
+ * process is as it was, and can begin anew. The caller is its only thread, and stands on a stack of its own. */
+void run_end(void);
 /* One line to the user, not from a signal handler. */
 void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -200,6 +214,7 @@ void run_fork_child(run_thread *t); /* in the child: own cache, locks, one threa
 /* --- descriptors Inlay keeps (fd.c): high numbers, hidden from the program --- */
 int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
 bool run_fd_is_hidden(int fd);
+void run_fd_close(int fd); /* a hidden one */
 
 /* --- <isa>/border.S, <isa>/kernel.S --- */
 void run_leave_code(void);                                    /* stubs jump here through gs */

@@ -100,6 +100,13 @@ void run_signals_adopt_kernel(run_signals *s)
     }
 }
 
+void run_signals_give_back(const run_signals *s)
+{
+    for (int signo = 1; signo <= 64; signo++)
+        if (signo != SIGKILL && signo != SIGSTOP)
+            sys_call4(SYS_rt_sigaction, signo, (long)&s->action[signo], 0, sizeof s->action[signo].mask);
+}
+
 void run_signals_init(void)
 {
     run_signals *s = run_signals_clone(NULL);

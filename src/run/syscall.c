@@ -20,7 +20,6 @@
 #include INL_ARCH_HEADER(run, abi)
 
 uint64_t run_direct_calls[RUN_SYSCALLS / 64];
-static uint64_t guarded_syscalls[RUN_SYSCALLS / 64];
 const uint64_t *run_gate_calls = run_direct_calls;
 static const run_syscall_row *rows[RUN_SYSCALLS];
 
@@ -54,17 +53,17 @@ void run_syscall_keep(long nr)
 {
     uint64_t bit = 1ull << nr % 64;
     __atomic_fetch_and(&run_direct_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
-    __atomic_fetch_and(&guarded_syscalls[nr / 64], ~bit, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&run_here.guarded_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
 }
 
 void run_syscalls_guard(bool on)
 {
     for (long nr = 0; on && nr < RUN_SYSCALLS; nr++) {
         uint64_t bit = run_direct_calls[nr / 64] & 1ull << nr % 64;
-        guarded_syscalls[nr / 64] &= ~(1ull << nr % 64);
-        if (bit && writes_nothing(nr)) guarded_syscalls[nr / 64] |= bit;
+        run_here.guarded_calls[nr / 64] &= ~(1ull << nr % 64);
+        if (bit && writes_nothing(nr)) run_here.guarded_calls[nr / 64] |= bit;
     }
-    __atomic_store_n(&run_gate_calls, on ? guarded_syscalls : run_direct_calls, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&run_gate_calls, on ? run_here.guarded_calls : run_direct_calls, __ATOMIC_SEQ_CST);
 }
 
 long run_pass_args(run_thread *t, long nr, const long args[6])

@@ -130,49 +130,46 @@ static long do_mremap(run_thread *t, weave_context *c)
 
 /* Loaded without ptrace, the process's break belongs to the tool's own file. The program's lies where
  * its loader said, and grows as long as nothing is in the way. */
-static uint64_t now; /* the emulated one */
 
 bool run_is_break(uint64_t low, uint64_t high)
 {
-    return run_here.start.brk_emulated && low >= run_here.start.brk_emulated && high <= page_up(now);
+    return run_here.start.brk_emulated && low >= run_here.start.brk_emulated && high <= page_up(run_here.brk_now);
 }
 
 static uint64_t emulated_break(uint64_t wanted)
 {
-    if (!now) now = run_here.start.brk_emulated;
-    uint64_t top = page_up(now), new_top = page_up(wanted);
-    if (wanted < run_here.start.brk_emulated) return now;
+    if (!run_here.brk_now) run_here.brk_now = run_here.start.brk_emulated;
+    uint64_t top = page_up(run_here.brk_now), new_top = page_up(wanted);
+    if (wanted < run_here.start.brk_emulated) return run_here.brk_now;
     if (new_top > top) {
         long p = sys_call(SYS_mmap, (long)top, (long)(new_top - top), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (p != (long)top) {
             if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)(new_top - top));
-            return now;
+            return run_here.brk_now;
         }
     } else if (new_top < top) {
         sys_call2(SYS_munmap, (long)new_top, (long)(top - new_top));
     }
-    return now = wanted;
+    return run_here.brk_now = wanted;
 }
 
 static long do_brk(run_thread *t, weave_context *c)
 {
     (void)t;
-    static uint64_t known; /* top of the break the last time */
     inl_lock_take(&run_here.lock);
     uint64_t answer = run_here.start.brk_emulated ? emulated_break(run_arg(c, 0)) : (uint64_t)pass_now(c);
     uint64_t top = page_up(answer);
-    if (known && top > known)
-        watch()->mapped(known, top - known, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    else if (known && top < known) watch()->unmapped(top, known - top);
-    known = top;
+    if (run_here.brk_known && top > run_here.brk_known)
+        watch()->mapped(run_here.brk_known, top - run_here.brk_known, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (run_here.brk_known && top < run_here.brk_known) watch()->unmapped(top, run_here.brk_known - top);
+    run_here.brk_known = top;
     inl_lock_release(&run_here.lock);
     return (long)answer;
 }
 
 /* --- System V shared memory --- */
-
-static inl_map attached; /* address -> size */
 
 static long do_shmat(run_thread *t, weave_context *c)
 {
@@ -188,7 +185,7 @@ static long do_shmat(run_thread *t, weave_context *c)
         answer = pass_now(c);
         if (!sys_failed(answer) && size) {
             int prot = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
-            inl_map_put(&attached, (uint64_t)answer, size);
+            inl_map_put(&run_here.attached, (uint64_t)answer, size);
             watch()->mapped((uint64_t)answer, size, prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         }
     }
@@ -202,9 +199,9 @@ static long do_shmdt(run_thread *t, weave_context *c)
     uint64_t size;
     inl_lock_take(&run_here.lock);
     long answer = pass_now(c);
-    if (!answer && inl_map_get(&attached, run_arg(c, 0), &size)) {
+    if (!answer && inl_map_get(&run_here.attached, run_arg(c, 0), &size)) {
         watch()->unmapped(run_arg(c, 0), size);
-        inl_map_remove(&attached, run_arg(c, 0));
+        inl_map_remove(&run_here.attached, run_arg(c, 0));
     }
     inl_lock_release(&run_here.lock);
     return answer;

@@ -222,6 +222,23 @@ static void retire_locked(run_thread *t)
     run_here.free_threads = t;
 }
 
+void run_threads_free(void)
+{
+    for (run_thread *next, *t = run_here.threads; t; t = next) {
+        next = t->next;
+        run_thread_free(t);
+    }
+    for (run_thread *next, *t = run_here.free_threads; t; t = next) {
+        next = t->next;
+        run_thread_free(t);
+    }
+    run_here.threads = run_here.free_threads = NULL;
+    if (!run_here.dead_counters) return;
+    run_own(run_here.dead_room.at, run_here.dead_room.size, false);
+    inl_room_give_back(&run_here.dead_room);
+    run_here.dead_counters = NULL;
+}
+
 /* --- counters --- */
 
 uint64_t run_counter_sum_now(uint32_t index)

@@ -41,6 +41,8 @@ void run_adopt_block(run_thread *t)
     __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
 }
 
+void run_leave_block(void) { __asm__ volatile("wrgsbase %0" : : "r"(0ul) : "memory"); }
+
 inl_status run_check_processor(inl_error *e)
 {
     const unsigned long fsgsbase = 2; /* HWCAP2_FSGSBASE */
