@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "run/kernel.h"
 #include "move/boot.h"
-#include "rewrite/run.h"
+#include "moved/moved.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 void carried_begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
-    const move_handoff *r = &rewrite_handoff_data;
+    const move_handoff *r = &moved_handoff_data;
     h->role = TOOL_CARRIED;
     h->resident = 1;
     h->start.tool_low = MOVE_TOOL_BASE;
@@ -101,12 +101,12 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
-    rewrite_run_hooks = (rewrite_hooks){
+    moved_hooks_now = (moved_hooks){
         .exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends};
     open_output();
-    if (rewrite_run_begin(&client, &e) != INL_OK)
+    if (moved_begin(&client, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
-    restore_registrations(&rewrite_handoff_data);
+    restore_registrations(&moved_handoff_data);
     tool_heap_begin();
     if (!tool_derive_begin()) tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
     tool_counters_begin();

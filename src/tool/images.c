@@ -3,7 +3,7 @@
  * The instrumentor's modules are the images that it rewrites. Their handles travel, with copies of what
  * they say; in the carried tool there are no modules, and the list of handles is all there is. */
 #include "tool/state.h"
-#include "rewrite/run.h"
+#include "moved/moved.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ void tool_images_attach(void)
 
 void tool_images_begin(void)
 {
-    for (inlay_image *i = first_carried(); i; i = i->next) i->shift = rewrite_shift(i->low);
+    for (inlay_image *i = first_carried(); i; i = i->next) i->shift = moved_shift(i->low);
 }
 
 image *tool_image_file(inlay_image *i)

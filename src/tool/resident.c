@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
-#include "rewrite/run.h"
+#include "moved/moved.h"
 
 #include <inlay/output.h>
 #include <inlay/tool.h>
@@ -36,7 +36,7 @@ static void reap_helper(int pid)
 __attribute__((constructor)) static void begin(void)
 {
     tool_handoff *h = &tool_handoff_data;
-    if (rewrite_handoff_data.carried) {
+    if (moved_handoff_data.carried) {
         carried_begin();
         return;
     }

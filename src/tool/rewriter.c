@@ -19,7 +19,7 @@
 #include "tool/rewriter.h"
 #include "elf/elf.h"
 #include "move/boot.h"
-#include "rewrite/run.h"
+#include "moved/moved.h"
 #include "base/region.h"
 
 #include <elf.h>
@@ -472,14 +472,14 @@ void rewriter_run(void)
     check_outputs(r);
     place(r);
     bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
-    rewrite_watch_syscalls(watches);
+    moved_watch_syscalls(watches);
     r->client = (move_client){
         .arg = r,
         .wanted = wanted,
         .empty = shows_code() ? NULL : is_empty,
         .instrument = tool_client_sees_code() || watches ? instrument : NULL,
         .progress = rewriter_progress,
-        .gate = {.at = (int32_t)REWRITE_GATE, .matters = rewrite_syscall_matters},
+        .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
     if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE)) {

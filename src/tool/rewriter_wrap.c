@@ -3,7 +3,7 @@
  * In a rewritten program an indirect branch goes to the moved code or to the original, and a return
  * address is one of moved code, all of them at the address where the image happens to lie. A tool is
  * to see what it would see under any other engine: the original's address, as the instrumentor knows
- * it. So each such node is replaced by a call of rewrite_original on it.
+ * it. So each such node is replaced by a call of moved_original on it.
  *
  * And a jump table may have a copy for the moved code: an instruction that reads its entry by a base and an
  * index register would show the copy's address and content. There the node is replaced by the original
@@ -11,7 +11,7 @@
  *
  * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
-#include "rewrite/run.h"
+#include "moved/moved.h"
 
 typedef struct wrapper {
     inl_arena *arena;
@@ -79,7 +79,7 @@ static const snippet *translated(inl_arena *a, const snippet *s)
     const snippet **args = inl_arena_alloc(a, sizeof *args);
     if (!call || !args) return NULL;
     args[0] = s;
-    call->fn = (void (*)(void))rewrite_original;
+    call->fn = (void (*)(void))moved_original;
     call->args = args;
     call->nargs = 1;
     return call;

@@ -148,7 +148,7 @@ uint32_t tool_derive_counter(void *arg);                           /* move_clien
 uint32_t tool_derive_placed(void *arg, const struct move_flows *); /* move_client.placed */
 bool tool_derive_used(void);
 bool tool_derive_begin(void); /* carried, at inlay_start; false: no memory */
-/* rewrite_hooks.flow_ends; async-signal-safe */
+/* moved_hooks.flow_ends; async-signal-safe */
 void tool_derive_flow_ends(struct run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 void tool_derive_forked(void);        /* in the child: no flow has ended yet */
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */

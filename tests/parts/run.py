@@ -25,7 +25,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # Earliest first; what shares a line does not know each other.
-ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "move"], ["moved"], ["rewrite"], ["elf"],
+ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "move"], ["moved", "elf"],
          ["live"],
          ["tool"], ["atom", "pin", "dyninst"], ["cli"]]
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}

@@ -1,7 +1,7 @@
 /* System calls of a rewritten program that concern the tool: those that begin or end threads and
  * processes, set signals' actions, or could close Inlay's descriptors. All others never leave the program's
  * own code. Runs on the thread's private stack, all signals but faults blocked. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "run/confine.h"
@@ -30,8 +30,8 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
                                 SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
-uint64_t rewrite_gated[NUMBERS / 64], rewrite_gated_fds[NUMBERS / 64];
-bool rewrite_gated_others;
+uint64_t moved_gated[NUMBERS / 64], moved_gated_fds[NUMBERS / 64];
+bool moved_gated_others;
 
 static bool has(const uint16_t *list, size_t n, long nr)
 {
@@ -44,22 +44,22 @@ static bool has(const uint16_t *list, size_t n, long nr)
 
 static bool watched; /* by the tool: all calls */
 
-void rewrite_watch_syscalls(bool all) { watched = all; }
-bool rewrite_watches_syscalls(void) { return watched; }
+void moved_watch_syscalls(bool all) { watched = all; }
+bool moved_watches_syscalls(void) { return watched; }
 
-bool rewrite_syscall_matters(long nr)
+bool moved_syscall_matters(long nr)
 {
     return watched || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64;
 }
 
-void rewrite_gate_init(void)
+void moved_gate_init(void)
 {
     run_fd_init();
-    rewrite_gated_others = watched;
-    rewrite_gated[REWRITE_IMAGES_CALL / 64] |= 1ull << REWRITE_IMAGES_CALL % 64;
+    moved_gated_others = watched;
+    moved_gated[MOVED_IMAGES_CALL / 64] |= 1ull << MOVED_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
-        if (rewrite_syscall_matters(nr)) rewrite_gated[nr / 64] |= 1ull << nr % 64;
-        if (HAS(descriptors, nr) && !watched) rewrite_gated_fds[nr / 64] |= 1ull << nr % 64;
+        if (moved_syscall_matters(nr)) moved_gated[nr / 64] |= 1ull << nr % 64;
+        if (HAS(descriptors, nr) && !watched) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
     }
 }
 
@@ -79,9 +79,9 @@ static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uin
 {
     char name[PATH_MAX];
     bool ends = run_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
-    if (ends && rewrite_run_hooks.exec) rewrite_run_hooks.exec(t, name, (char *const *)argv);
+    if (ends && moved_hooks_now.exec) moved_hooks_now.exec(t, name, (char *const *)argv);
     long answer = run_sys_execve(t, dirfd, path, argv, envp, flags);
-    if (ends && rewrite_run_hooks.exec_failed) rewrite_run_hooks.exec_failed(t);
+    if (ends && moved_hooks_now.exec_failed) moved_hooks_now.exec_failed(t);
     return answer;
 }
 
@@ -135,7 +135,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
         return run_exec(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3), (int)run_arg(c, 4));
     case SYS_rt_sigaction: return run_sys_sigaction(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
     case SYS_arch_prctl: return do_arch_prctl(t, c);
-    case SYS_rt_sigreturn: rewrite_sigreturn(t);
+    case SYS_rt_sigreturn: moved_sigreturn(t);
     case SYS_sigaltstack: return run_sigaltstack(t, run_arg(c, 0), run_arg(c, 1));
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:
@@ -153,16 +153,16 @@ static void tell_of_exit(run_thread *t, long nr)
     if (watched && run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
 }
 
-void rewrite_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[RUN_R11]); }
+void moved_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[RUN_R11]); }
 
 /* At a call: what is to happen next. */
 static uint64_t begin_call(run_thread *t)
 {
     weave_context *c = &t->ctx;
     long nr = run_number(c);
-    if (nr == REWRITE_IMAGES_CALL && c->pc == rewrite_linker_call) {
-        rewrite_images_changed();
-        return (uint64_t)(uintptr_t)rewrite_gate_leave;
+    if (nr == MOVED_IMAGES_CALL && c->pc == moved_linker_call) {
+        moved_images_changed();
+        return (uint64_t)(uintptr_t)moved_gate_leave;
     }
     bool skipped = watched && run_here.client.syscall_enter &&
                    run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
@@ -170,23 +170,23 @@ static uint64_t begin_call(run_thread *t)
     if (verdict == RUN_CALL_KILLS) run_confine_kill(t);
     if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, run_number(c)))) {
         t->frame.slot[RUN_R11] = (uint64_t)nr;
-        return (uint64_t)(uintptr_t)(watched ? rewrite_gate_call : rewrite_gate_pass);
+        return (uint64_t)(uintptr_t)(watched ? moved_gate_call : moved_gate_pass);
     }
     long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);
     run_set_answer(c, answer);
     run_set_clobbers(c);
     tell_of_exit(t, nr);
-    return (uint64_t)(uintptr_t)rewrite_gate_leave;
+    return (uint64_t)(uintptr_t)moved_gate_leave;
 }
 
 /* run_engine.dispatch */
-uint64_t rewrite_dispatch(run_thread *t)
+uint64_t moved_dispatch(run_thread *t)
 {
-    uint64_t next = (uint64_t)(uintptr_t)rewrite_gate_leave;
-    if (t->leave == RUN_LEAVE_SYSCALL || t->leave == RUN_LEAVE_SYSCALL_DONE) t->sigmask = rewrite_of(t)->mask;
+    uint64_t next = (uint64_t)(uintptr_t)moved_gate_leave;
+    if (t->leave == RUN_LEAVE_SYSCALL || t->leave == RUN_LEAVE_SYSCALL_DONE) t->sigmask = moved_of(t)->mask;
     if (t->leave == RUN_LEAVE_SYSCALL) next = begin_call(t);
-    if (t->leave == RUN_LEAVE_SYSCALL_DONE) rewrite_tell_of_exit(t);
-    rewrite_of(t)->mask = t->sigmask;
+    if (t->leave == RUN_LEAVE_SYSCALL_DONE) moved_tell_of_exit(t);
+    moved_of(t)->mask = t->sigmask;
     return next;
 }

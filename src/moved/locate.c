@@ -1,9 +1,9 @@
 /* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
  * in the thread's frame. For any thread at any time. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include INL_ARCH_HEADER(run, abi)
 
-static const move_carried_states *states_of(const run_image *i)
+static const move_carried_states *states_of(const moved_image *i)
 {
     return i->map && i->map->states ? (const void *)((const char *)i->map + i->map->states) : NULL;
 }
@@ -11,7 +11,7 @@ static const move_carried_states *states_of(const run_image *i)
 static bool is_clean(weave_parked p) { return !(p.spilled | p.junk | p.flags_saved | p.pending); }
 
 /* In moved code. `back`: so far behind the instruction that trapped. */
-static void locate_moved(const run_image *i, uint64_t pc, unsigned back, bool fault, rewrite_where *at)
+static void locate_moved(const moved_image *i, uint64_t pc, unsigned back, bool fault, moved_where *at)
 {
     const move_carried_states *s = states_of(i);
     uint32_t off = (uint32_t)(pc - back - i->text);
@@ -33,15 +33,15 @@ static void locate_moved(const run_image *i, uint64_t pc, unsigned back, bool fa
         at->known = false;
     }
     if (!at->known) at->state = (weave_parked){0};
-    at->kind = at->known && is_clean(at->state) ? REWRITE_CLEAN : REWRITE_KEPT;
+    at->kind = at->known && is_clean(at->state) ? MOVED_CLEAN : MOVED_KEPT;
 }
 
 /* At the gate's begin the thread is at a system call of the program's; `behind` it says rcx. */
-static void locate_gate(uint64_t pc, uint64_t behind, rewrite_where *at)
+static void locate_gate(uint64_t pc, uint64_t behind, moved_where *at)
 {
-    const run_image *i = rewrite_moved_at(behind);
-    at->known = pc == (uint64_t)(uintptr_t)rewrite_gate_begin;
-    if (!at->known || (i && states_of(i))) at->kind = REWRITE_KEPT;
+    const moved_image *i = moved_at(behind);
+    at->known = pc == (uint64_t)(uintptr_t)moved_gate_begin;
+    if (!at->known || (i && states_of(i))) at->kind = MOVED_KEPT;
     if (!at->known || !i || !states_of(i)) return;
     moved_spot spot;
     at->state.junk = 1u << RUN_RCX;
@@ -50,18 +50,18 @@ static void locate_gate(uint64_t pc, uint64_t behind, rewrite_where *at)
     at->place = i->text + spot.new_off;
 }
 
-void rewrite_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, rewrite_where *at)
+void moved_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, moved_where *at)
 {
-    *at = (rewrite_where){.pc = pc, .kind = REWRITE_PLAIN, .known = true};
-    const run_image *i = rewrite_moved_at(pc - back);
+    *at = (moved_where){.pc = pc, .kind = MOVED_PLAIN, .known = true};
+    const moved_image *i = moved_at(pc - back);
     if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
-    else if (rewrite_in_gate(pc)) locate_gate(pc, rcx, at);
-    else if (rewrite_in_delivery(pc)) at->kind = REWRITE_KEPT; /* the other signal looks into the slots yet */
+    else if (moved_in_gate(pc)) locate_gate(pc, rcx, at);
+    else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
 }
 
-uint64_t rewrite_moved_to(uint64_t pc)
+uint64_t moved_to(uint64_t pc)
 {
-    const run_image *i = rewrite_moved_at(pc) ? NULL : rewrite_image_at(pc);
+    const moved_image *i = moved_at(pc) ? NULL : moved_image_at(pc);
     moved_spot spot;
     if (!i || !states_of(i) || !moved_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
     return i->text + spot.new_off;
@@ -81,18 +81,18 @@ static void subtract(void *arg, uint32_t counter, int64_t amount)
 }
 
 /* Where the procedure's counts follow from flows, one ends in this block. */
-static void end_flow(run_thread *t, const run_image *i, const moved_spot *spot, int64_t sign)
+static void end_flow(run_thread *t, const moved_image *i, const moved_spot *spot, int64_t sign)
 {
     const move_carried_flows *f = moved_states_flows(states_of(i), spot->new_off);
-    uint32_t block = rewrite_block_of(i, spot->new_off), first = f ? rewrite_block_of(i, f->new_off) : 0;
-    if (!f || block == UINT32_MAX || block - first >= f->block_count || !rewrite_run_hooks.flow_ends) return;
+    uint32_t block = moved_block_of(i, spot->new_off), first = f ? moved_block_of(i, f->new_off) : 0;
+    if (!f || block == UINT32_MAX || block - first >= f->block_count || !moved_hooks_now.flow_ends) return;
     bool entered = i->map->entries[block].new_off != spot->new_off;
-    rewrite_run_hooks.flow_ends(t, f->number, block - first, entered, sign);
+    moved_hooks_now.flow_ends(t, f->number, block - first, entered, sign);
 }
 
 static void change_counts(run_thread *t, uint64_t place, bool before, int64_t sign)
 {
-    const run_image *i = rewrite_moved_at(place);
+    const moved_image *i = moved_at(place);
     moved_spot spot;
     change c = {t, sign};
     if (!i || !moved_states_find(states_of(i), (uint32_t)(place - i->text), &spot)) return;
@@ -100,5 +100,5 @@ static void change_counts(run_thread *t, uint64_t place, bool before, int64_t si
     end_flow(t, i, &spot, sign);
 }
 
-void rewrite_leave_run(run_thread *t, uint64_t place, bool before) { change_counts(t, place, before, 1); }
-void rewrite_enter_run(run_thread *t, uint64_t place, bool before) { change_counts(t, place, before, -1); }
+void moved_leave_run(run_thread *t, uint64_t place, bool before) { change_counts(t, place, before, 1); }
+void moved_enter_run(run_thread *t, uint64_t place, bool before) { change_counts(t, place, before, -1); }

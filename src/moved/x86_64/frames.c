@@ -22,7 +22,7 @@
 #include <ucontext.h>
 
 #include "base/sys.h"
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "run/x86_64/abi.h"
 
 /* clang-format off */
@@ -40,7 +40,7 @@ typedef struct frame {
     uint64_t mask;
     uint8_t info[128];
 } frame;
-_Static_assert(sizeof(frame) == REWRITE_FRAME_SIZE && offsetof(frame, info) == REWRITE_FRAME_INFO, "kernel ABI");
+_Static_assert(sizeof(frame) == MOVED_FRAME_SIZE && offsetof(frame, info) == MOVED_FRAME_INFO, "kernel ABI");
 
 typedef struct kept { /* of interrupted code, in the thread's frame and in registers of the weaver's */
     uint64_t words[(offsetof(weave_frame, tool_fs_base) - offsetof(weave_frame, slot)) / 8];
@@ -48,7 +48,7 @@ typedef struct kept { /* of interrupted code, in the thread's frame and in regis
     uint64_t gpr[16], flags, resume;
     weave_parked state;
 } kept;
-_Static_assert(sizeof(kept) + sizeof(frame) + 64 <= REWRITE_FRAME_RESERVE, "see gate.S");
+_Static_assert(sizeof(kept) + sizeof(frame) + 64 <= MOVED_FRAME_RESERVE, "see gate.S");
 
 static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                       REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
@@ -86,7 +86,7 @@ static bool is_on_our_stack(const run_thread *t, uint64_t sp)
     return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
 }
 
-static void keep(const run_thread *t, const frame *f, const rewrite_where *at, kept *k)
+static void keep(const run_thread *t, const frame *f, const moved_where *at, kept *k)
 {
     memcpy(k->words, t->frame.slot, sizeof k->words);
     memcpy(k->elements, t->frame.element_mask, sizeof k->elements);
@@ -125,15 +125,15 @@ static uint64_t move_down(frame f, uint64_t from, const kept *k, bool to_own_sta
     return run_write(low, &f, sizeof f) ? low : 0;
 }
 
-uint64_t rewrite_frame_show(run_thread *t, uint64_t sp, const rewrite_where *at, const weave_context *c)
+uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, const weave_context *c)
 {
     frame *f = (frame *)sp;
     kept k;
     uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP];
-    bool keeps = at->kind == REWRITE_KEPT, astray = is_on_our_stack(t, sp);
+    bool keeps = at->kind == MOVED_KEPT, astray = is_on_our_stack(t, sp);
     hide_stack(t, f);
     memset(f->mc.__reserved1, 0, sizeof f->mc.__reserved1);
-    if (at->kind != REWRITE_PLAIN) {
+    if (at->kind != MOVED_PLAIN) {
         siginfo_t *info = (siginfo_t *)f->info;
         if (keeps) keep(t, f, at, &k);
         if (at->is_fault && (uint64_t)(uintptr_t)info->si_addr == pc) info->si_addr = (void *)(uintptr_t)at->pc;
@@ -161,7 +161,7 @@ static void fill_slots(run_thread *t, const frame *f)
 static void put_back(run_thread *t, frame *f, const kept *k)
 {
     greg_t *g = f->mc.gregs;
-    bool moved = rewrite_moved_at(f->mc.__reserved1[MARK_NEW]);
+    bool moved = moved_at(f->mc.__reserved1[MARK_NEW]);
     memcpy(t->frame.slot, k->words, sizeof k->words);
     memcpy(t->frame.element_mask, k->elements, sizeof k->elements);
     t->ctx.pc = k->resume;
@@ -181,12 +181,12 @@ static void go_back(run_thread *t, frame *f, uint64_t at)
     kept k;
     if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == pc) {
         f->mc.gregs[REG_RIP] = (greg_t)mark[MARK_NEW];
-        if (mark[MARK_PLACE]) rewrite_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
+        if (mark[MARK_PLACE]) moved_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
         if (!mark[MARK_KEPT]) fill_slots(t, f);
         else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, f, &k);
-    } else if ((to = rewrite_moved_to(pc)) != 0) {
+    } else if ((to = moved_to(pc)) != 0) {
         f->mc.gregs[REG_RIP] = (greg_t)to;
-        rewrite_enter_run(t, to, true);
+        moved_enter_run(t, to, true);
         fill_slots(t, f);
     }
 }
@@ -203,7 +203,7 @@ static void take_stack(run_thread *t, frame *f)
     if (!t->altstack.ss_size) *s = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
 }
 
-void rewrite_sigreturn(run_thread *t)
+void moved_sigreturn(run_thread *t)
 {
     uint64_t at = run_sp(&t->ctx) - 8;
     frame f;

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "run/x86_64/abi.h"
 
 enum { CALL_SIZE = RUN_SYSCALL_BYTES };
@@ -21,7 +21,7 @@ static void tell(void *arg)
 {
     finished *f = arg;
     f->t->where = RUN_IN_RUNTIME;
-    rewrite_tell_of_exit(f->t);
+    moved_tell_of_exit(f->t);
     *f->answer = (greg_t)run_number(&f->t->ctx);
     f->t->where = RUN_IN_CODE;
 }
@@ -33,22 +33,22 @@ static void finish(run_thread *t, void *uc)
     weave_context kept = t->ctx;
     run_uc_context(uc, t, run_fs_base(), &t->ctx);
     t->ctx.pc = t->frame.slot[RUN_RCX];
-    rewrite_on_tool_stack(t, tell, &f);
+    moved_on_tool_stack(t, tell, &f);
     t->ctx = kept;
     run_kernel_mask_set(before);
 }
 
-void rewrite_settle(run_thread *t, void *uc)
+void moved_settle(run_thread *t, void *uc)
 {
-    const char *const calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called};
+    const char *const calls[] = {moved_gate_direct, moved_gate_passed, moved_gate_called};
     const char *at = (const char *)(uintptr_t)run_uc_pc(uc);
     greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs; /* the program's flags stay as they are */
     for (int i = 0; i < 3; i++) {
         if (at == calls[i] - CALL_SIZE) {
             g[REG_RCX] = (greg_t)t->frame.slot[RUN_RCX];
-            g[REG_RIP] = (greg_t)(uintptr_t)rewrite_gate_begin;
+            g[REG_RIP] = (greg_t)(uintptr_t)moved_gate_begin;
         } else if (at == calls[i]) {
-            if (calls[i] == rewrite_gate_called) finish(t, uc);
+            if (calls[i] == moved_gate_called) finish(t, uc);
             g[REG_RIP] = (greg_t)t->frame.slot[RUN_RCX];
         }
     }

@@ -1,5 +1,5 @@
 /* Signals of a rewritten program. Masks, alternate stacks, frames and sigreturn are the kernel's; only the
- * actions are virtual: the kernel has rewrite_signal_entry for each signal that the program handles or that
+ * actions are virtual: the kernel has moved_signal_entry for each signal that the program handles or that
  * would kill it. What is interrupted decides:
  *
  *   code that is not rewritten     the program's handler is jumped to, as if the kernel had called it
@@ -16,7 +16,7 @@
  * the instruction, so that a core shows it.
  *
  * Runs with the FS base of what was interrupted: nothing here uses thread-local storage. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "base/sys.h"
 #include "run/confine.h"
 #include INL_ARCH_HEADER(run, abi)
@@ -56,18 +56,18 @@ static bool is_gated(uint64_t restorer)
 }
 
 /* run_engine.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
-void rewrite_install(int signo, const run_action *a)
+void moved_install(int signo, const run_action *a)
 {
     run_action k = *a;
     if (is_ours(signo, a)) {
         bool handled = a->handler != DEFAULT && a->handler != IGNORE;
         uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_NODEFER | SA_ONSTACK;
-        k.handler = (uint64_t)(uintptr_t)rewrite_signal_entry;
+        k.handler = (uint64_t)(uintptr_t)moved_signal_entry;
         k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
         if (!handled) k.flags |= SA_ONSTACK;
         if (!handled) k.mask = ~RUN_FAULTS;
         if (!(a->flags & SA_RESTORER) || !handled || !is_gated(a->restorer))
-            k.restorer = (uint64_t)(uintptr_t)rewrite_restorer;
+            k.restorer = (uint64_t)(uintptr_t)moved_restorer;
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }
@@ -80,7 +80,7 @@ static run_action take_action(run_thread *t, int signo)
     if (!(a.flags & SA_RESETHAND) || a.handler == IGNORE || a.handler == DEFAULT) return a;
     uint64_t handler = a.handler;
     if (__atomic_compare_exchange_n(&at->handler, &handler, DEFAULT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-        rewrite_install(signo, at);
+        moved_install(signo, at);
     return a;
 }
 
@@ -103,7 +103,7 @@ static void die(run_thread *t, int signo, bool fault)
 {
     death d = {t, signo};
     run_kernel_mask_all();
-    if (!t->is_vfork_child) rewrite_on_tool_stack(t, end_of_tool, &d);
+    if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
     run_action by_default = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
     if (fault && signo != SIGTRAP && signo != SIGSYS) return; /* it happens again */
@@ -136,29 +136,29 @@ static void notify(run_thread *t, int signo, const siginfo_t *info, const weave_
     notice n = {t, signo, info};
     weave_context kept = t->ctx;
     t->ctx = *c;
-    t->ctx.pc = rewrite_original(c->pc);
-    rewrite_on_tool_stack(t, tell_client, &n);
+    t->ctx.pc = moved_original(c->pc);
+    moved_on_tool_stack(t, tell_client, &n);
     t->ctx = kept;
     run_kernel_mask_set(before);
 }
 
 /* --- delivery --- */
 
-bool rewrite_in_gate(uint64_t pc)
+bool moved_in_gate(uint64_t pc)
 {
-    return pc >= (uint64_t)(uintptr_t)rewrite_gate_begin && pc < (uint64_t)(uintptr_t)rewrite_gate_end;
+    return pc >= (uint64_t)(uintptr_t)moved_gate_begin && pc < (uint64_t)(uintptr_t)moved_gate_end;
 }
 
 /* Where nothing of the tool's is at work: is a signal on its way through here? */
-bool rewrite_in_delivery(uint64_t pc)
+bool moved_in_delivery(uint64_t pc)
 {
-    return pc >= run_here.start.tool_low && pc < run_here.start.tool_high && !rewrite_in_gate(pc);
+    return pc >= run_here.start.tool_low && pc < run_here.start.tool_high && !moved_in_gate(pc);
 }
 
 /* Two signals at once: the kernel lets the second in where the first one begins. */
 static bool is_arriving(uint64_t pc)
 {
-    return pc >= (uint64_t)(uintptr_t)rewrite_signal_entry && pc < (uint64_t)(uintptr_t)rewrite_signal_entered;
+    return pc >= (uint64_t)(uintptr_t)moved_signal_entry && pc < (uint64_t)(uintptr_t)moved_signal_entered;
 }
 
 /* In the gate, while the kernel has Inlay's mask, which lets the faults in: is a sent signal of their kind one that the
@@ -167,45 +167,45 @@ static bool is_blocked_in_gate(const run_thread *t, int signo, uint64_t pc)
 {
     static const struct {
         const char *from, *to;
-    } ours[] = {{rewrite_gate_blocked, rewrite_leave_allowed},
-                {(const char *)rewrite_gate_pass, rewrite_pass_allowed},
-                {(const char *)rewrite_gate_call, rewrite_call_allowed},
-                {rewrite_called_blocked, rewrite_gate_end}};
-    if (!(rewrite_of(t)->mask & RUN_BIT(signo))) return false;
+    } ours[] = {{moved_gate_blocked, moved_leave_allowed},
+                {(const char *)moved_gate_pass, moved_pass_allowed},
+                {(const char *)moved_gate_call, moved_call_allowed},
+                {moved_called_blocked, moved_gate_end}};
+    if (!(moved_of(t)->mask & RUN_BIT(signo))) return false;
     for (unsigned i = 0; i < sizeof ours / sizeof ours[0]; i++)
         if (pc >= (uint64_t)(uintptr_t)ours[i].from && pc < (uint64_t)(uintptr_t)ours[i].to) return true;
     return false;
 }
 
-static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, rewrite_where *at, weave_context *c)
+static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, moved_where *at, weave_context *c)
 {
-    unsigned back = fault ? rewrite_fault_back(info) : 0;
+    unsigned back = fault ? moved_fault_back(info) : 0;
     run_uc_context(uc, t, 0, c);
-    rewrite_locate(c->pc, c->gpr[RUN_RCX], back, fault && !rewrite_is_step(info), at);
+    moved_locate(c->pc, c->gpr[RUN_RCX], back, fault && !moved_is_step(info), at);
     if (back && at->image) at->pc = info->si_signo == SIGTRAP ? run_after_trap(at->pc) : at->pc + back;
     at->is_fault = fault;
     run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
     c->pc = at->pc;
 }
 
-static rewrite_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
+static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault)
 {
-    rewrite_jump none = {0, 0}, to;
+    moved_jump none = {0, 0}, to;
     run_action a = take_action(t, signo);
     if (fault && a.handler == IGNORE) a.handler = DEFAULT;
     if (a.handler == IGNORE) return none;
-    rewrite_where at;
+    moved_where at;
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
     if (fault && signo == SIGSYS) info->si_call_addr = (void *)(uintptr_t)c.pc; /* not where it was made */
     bool leaves = at.place && (a.handler != DEFAULT || fault || run_kills_by_default(signo));
-    if (leaves) rewrite_leave_run(t, at.place, at.before);
+    if (leaves) moved_leave_run(t, at.place, at.before);
     notify(t, signo, info, &c);
     if (a.handler == DEFAULT) {
         if (fault || run_kills_by_default(signo)) die(t, signo, fault);
         return none;
     }
-    to = (rewrite_jump){a.handler, rewrite_frame_show(t, frame, &at, &c)};
+    to = (moved_jump){a.handler, moved_frame_show(t, frame, &at, &c)};
     if (!to.sp) die(t, SIGSEGV, false);
     return to;
 }
@@ -223,17 +223,17 @@ static void end_wait(run_thread *t, void *uc, bool forced)
 {
     run_hung_end(t);
     t->pending.present = false;
-    rewrite_of(t)->forced = forced;
+    moved_of(t)->forced = forced;
     *run_uc_mask(uc) = t->pending.mask;
-    rewrite_uc_step(uc, false);
+    moved_uc_step(uc, false);
     run_signal_send_back(&t->pending.info); /* blocked until the return from here */
 }
 
 /* Does a sent signal find the program's state here? */
 static bool is_clear(uint64_t pc)
 {
-    rewrite_where at;
-    rewrite_locate(pc, 0, 0, false, &at);
+    moved_where at;
+    moved_locate(pc, 0, 0, false, &at);
     return at.known;
 }
 
@@ -241,27 +241,27 @@ static bool is_clear(uint64_t pc)
 static void go_on(run_thread *t, void *uc)
 {
     uint64_t pc = run_uc_pc(uc);
-    bool moved = rewrite_moved_at(pc);
+    bool moved = moved_at(pc);
     if (t->frame.in_tool && !moved) { /* the routine is left to run to its return */
         uint64_t *ret = (uint64_t *)t->frame.tool_stack - t->frame.in_tool;
-        rewrite_uc_step(uc, false);
-        if (!rewrite_moved_at(*ret)) return;
+        moved_uc_step(uc, false);
+        if (!moved_at(*ret)) return;
         t->leave_arg = *ret;
-        *ret = (uint64_t)(uintptr_t)rewrite_after_routine;
+        *ret = (uint64_t)(uintptr_t)moved_after_routine;
         return;
     }
-    bool repeats = pc == rewrite_of(t)->last;
-    rewrite_of(t)->steps += repeats ? MOST_STEPS / MOST_REPEATS : 1;
-    rewrite_of(t)->last = pc;
+    bool repeats = pc == moved_of(t)->last;
+    moved_of(t)->steps += repeats ? MOST_STEPS / MOST_REPEATS : 1;
+    moved_of(t)->last = pc;
     if (!t->frame.in_tool && is_clear(pc)) end_wait(t, uc, false);
-    else if (!t->frame.in_tool && (rewrite_of(t)->steps > MOST_STEPS || rewrite_is_syscall(pc))) end_wait(t, uc, true);
-    else rewrite_uc_step(uc, true);
+    else if (!t->frame.in_tool && (moved_of(t)->steps > MOST_STEPS || moved_is_syscall(pc))) end_wait(t, uc, true);
+    else moved_uc_step(uc, true);
 }
 
 static bool must_wait(const run_thread *t, uint64_t pc)
 {
-    if (rewrite_of(t)->forced) return false;
-    return t->frame.in_tool || !(rewrite_in_gate(pc) || is_clear(pc));
+    if (moved_of(t)->forced) return false;
+    return t->frame.in_tool || !(moved_in_gate(pc) || is_clear(pc));
 }
 
 static void begin_wait(run_thread *t, const siginfo_t *info, void *uc)
@@ -269,8 +269,8 @@ static void begin_wait(run_thread *t, const siginfo_t *info, void *uc)
     t->pending.info = *info;
     t->pending.mask = *run_uc_mask(uc);
     t->pending.present = true;
-    rewrite_of(t)->steps = 0;
-    rewrite_of(t)->last = 0;
+    moved_of(t)->steps = 0;
+    moved_of(t)->last = 0;
     *run_uc_mask(uc) = ~RUN_FAULTS;
     if (t->frame.in_tool) run_hung_watch(t, run_uc_mask(uc));
     go_on(t, uc);
@@ -289,27 +289,27 @@ static uint64_t fault_comes_first(run_thread *t, int signo, void *uc)
 /* --- the whole --- */
 
 /* A thread that Inlay does not know: started by a call that could not be patched. */
-static rewrite_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
+static moved_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
 {
     run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
-    if (a.handler != DEFAULT && a.handler != IGNORE) return (rewrite_jump){a.handler, frame};
+    if (a.handler != DEFAULT && a.handler != IGNORE) return (moved_jump){a.handler, frame};
     run_action by_default = {0};
     sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
     if (!fault) sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
-    return (rewrite_jump){0, 0};
+    return (moved_jump){0, 0};
 }
 
 /* The program has made a call that the strict mode forbids. */
 static void end_by_strict_mode(run_thread *t)
 {
     death d = {t, SIGKILL};
-    if (!t->is_vfork_child) rewrite_on_tool_stack(t, end_of_tool, &d);
+    if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
     sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), SIGKILL);
 }
 
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
 
-static rewrite_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
+static moved_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
 {
     uint64_t pc = run_uc_pc(uc);
     if (!fault) {
@@ -320,35 +320,35 @@ static rewrite_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, 
         const char *where = t->frame.in_tool ? "the tool's code" : "Inlay's runtime";
         run_signal_die_of_bug(where, signo, pc, (uint64_t)(uintptr_t)info->si_addr);
     }
-    return (rewrite_jump){0, 0};
+    return (moved_jump){0, 0};
 }
 
 /* A step of the program's own (the trap flag) that ends among snippets is none. */
 static bool is_no_step(const siginfo_t *info, const void *uc)
 {
-    return rewrite_is_step(info) && rewrite_moved_at(run_uc_pc(uc)) && !is_clear(run_uc_pc(uc));
+    return moved_is_step(info) && moved_at(run_uc_pc(uc)) && !is_clear(run_uc_pc(uc));
 }
 
 /* Code of Inlay's or the tool's: no instruction of the program's is there. */
 static bool is_inlays(const run_thread *t, uint64_t pc)
 {
-    rewrite_where at;
+    moved_where at;
     if (t->where == RUN_IN_RUNTIME || t->frame.in_tool) return true;
-    rewrite_locate(pc, 0, 0, true, &at);
-    return rewrite_moved_at(pc) && !at.known;
+    moved_locate(pc, 0, 0, true, &at);
+    return moved_at(pc) && !at.known;
 }
 
 /* An unaligned access of Inlay's is done; a signal may wait in the middle of steps. */
-static rewrite_jump stepped_over(run_thread *t, void *uc)
+static moved_jump stepped_over(run_thread *t, void *uc)
 {
     if (t->pending.present) go_on(t, uc);
-    return (rewrite_jump){0, 0};
+    return (moved_jump){0, 0};
 }
 
-/* Called by rewrite_signal_entry; `t` is NULL in a thread without a block. */
-rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame)
+/* Called by moved_signal_entry; `t` is NULL in a thread without a block. */
+moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame)
 {
-    const rewrite_jump back = {0, 0};
+    const moved_jump back = {0, 0};
     bool fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (fault && run_own_call_failed(signo, info, uc)) return back;
     if (!t) return deliver_elsewhere(signo, frame, fault);
@@ -356,10 +356,10 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, run_thread *t
     if (fault && is_inlays(t, run_uc_pc(uc)) && run_settings_fault(t, signo, uc)) return back;
     if (fault && signo == SIGSYS && run_confine_is_strict(t)) end_by_strict_mode(t);
     if (t->where == RUN_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
-    if (!rewrite_is_step(info)) rewrite_settle(t, uc);
-    if (rewrite_is_step(info) && (t->pending.present || rewrite_of(t)->stepped)) {
-        rewrite_of(t)->stepped = t->pending.present;
-        rewrite_uc_step(uc, false);
+    if (!moved_is_step(info)) moved_settle(t, uc);
+    if (moved_is_step(info) && (t->pending.present || moved_of(t)->stepped)) {
+        moved_of(t)->stepped = t->pending.present;
+        moved_uc_step(uc, false);
         if (t->pending.present) go_on(t, uc);
         return back;
     }
@@ -378,8 +378,8 @@ rewrite_jump rewrite_deliver(int signo, siginfo_t *info, void *uc, run_thread *t
     }
     bool interrupts = t->pending.present;
     uint64_t mask = interrupts ? fault_comes_first(t, signo, uc) : 0;
-    rewrite_of(t)->forced = false;
-    rewrite_jump to = deliver(t, signo, info, uc, frame, fault);
+    moved_of(t)->forced = false;
+    moved_jump to = deliver(t, signo, info, uc, frame, fault);
     if (interrupts && to.handler) run_kernel_mask_set(mask);
     return to;
 }

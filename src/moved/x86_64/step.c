@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 
 enum { TRAP_FLAG = 0x100 };
 
@@ -10,22 +10,22 @@ enum { TRAP_FLAG = 0x100 };
 #define TRAP_TRACE 2
 #endif
 
-void rewrite_uc_step(void *uc, bool on)
+void moved_uc_step(void *uc, bool on)
 {
     greg_t *flags = &((ucontext_t *)uc)->uc_mcontext.gregs[REG_EFL];
     if (on) *flags |= TRAP_FLAG;
     else *flags &= ~(greg_t)TRAP_FLAG;
 }
 
-bool rewrite_is_step(const siginfo_t *info) { return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE; }
+bool moved_is_step(const siginfo_t *info) { return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE; }
 
-bool rewrite_is_syscall(uint64_t pc)
+bool moved_is_syscall(uint64_t pc)
 {
     const uint8_t *at = (const uint8_t *)pc;
     return at[0] == 0x0f && at[1] == 0x05;
 }
 
-unsigned rewrite_fault_back(const siginfo_t *info)
+unsigned moved_fault_back(const siginfo_t *info)
 {
     if (info->si_signo == SIGSYS) return 2;
     return info->si_signo == SIGTRAP && info->si_code != TRAP_TRACE ? 1 : 0;

@@ -1,10 +1,10 @@
 /* The beginning of a rewritten program's run time. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "base/log.h"
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
-move_handoff rewrite_handoff_data __attribute__((section(".data")));
-rewrite_hooks rewrite_run_hooks;
+move_handoff moved_handoff_data __attribute__((section(".data")));
+moved_hooks moved_hooks_now;
 
 /* Where the boot code finds what it fills in; see boot.h. */
 __asm__(".pushsection .note.inlay, \"a\", %note\n"
@@ -12,23 +12,23 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
         ".long 6, 16, 3\n"
         ".asciz \"Inlay\"\n"
         ".balign 4\n"
-        ".quad rewrite_handoff_data - .\n"
+        ".quad moved_handoff_data - .\n"
         ".quad inl_region_now - .\n"
         ".popsection");
 
-static const char *const program_calls[] = {rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called, NULL};
+static const char *const program_calls[] = {moved_gate_direct, moved_gate_passed, moved_gate_called, NULL};
 
 static const run_engine engine = {
     .is_native = true,
-    .dispatch = rewrite_dispatch,
-    .install = rewrite_install,
-    .gate = rewrite_gate,
+    .dispatch = moved_dispatch,
+    .install = moved_install,
+    .gate = moved_gate,
     .program_calls = program_calls,
 };
 
-inl_status rewrite_run_begin(const run_client *client, inl_error *e)
+inl_status moved_begin(const run_client *client, inl_error *e)
 {
-    const move_handoff *h = &rewrite_handoff_data;
+    const move_handoff *h = &moved_handoff_data;
     run_start_state start = {.tool_low = MOVE_TOOL_BASE,
                              .tool_high = h->tool_high,
                              .stack_low = h->stack_low,
@@ -38,11 +38,11 @@ inl_status rewrite_run_begin(const run_client *client, inl_error *e)
     start.ctx.gpr[4] = h->sp;
     start.ctx.fs_base = h->fs_base;
     start.ctx.flags = 0x202;
-    rewrite_watch_syscalls(client->wants_syscalls);
-    rewrite_gate_init();
-    rewrite_images_find();
+    moved_watch_syscalls(client->wants_syscalls);
+    moved_gate_init();
+    moved_images_find();
     inl_status s = run_begin(&engine, client, &start, e);
     if (s == INL_OK) s = run_first_thread(e);
-    if (s == INL_OK) rewrite_patch_sites();
+    if (s == INL_OK) moved_patch_sites();
     return s;
 }

@@ -1,7 +1,7 @@
 /* What is mapped into a rewritten program when it starts: the program itself, from the auxiliary vector,
  * and what the dynamic linker has loaded, from its list, which is looked at again whenever the linker has changed it
  * (sites.c). A rewritten image is known by its note (see elf_notes.c), which holds its assumed bias. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 
 #include <elf.h>
 #include <link.h>
@@ -10,21 +10,21 @@
 
 enum { NOTE_LINKS = 1, PAGE = 4096 };
 
-run_images rewrite_images;
-static run_image images[REWRITE_MAX_IMAGES];
+moved_image_list moved_images;
+static moved_image images[MOVED_MAX_IMAGES];
 
 /* --- lookup --- */
 
-const run_image *rewrite_image_at(uint64_t pc)
+const moved_image *moved_image_at(uint64_t pc)
 {
-    for (size_t i = 0; i < rewrite_images.count; i++)
+    for (size_t i = 0; i < moved_images.count; i++)
         if (pc - images[i].low < images[i].high - images[i].low) return &images[i];
     return NULL;
 }
 
-const run_image *rewrite_moved_at(uint64_t pc)
+const moved_image *moved_at(uint64_t pc)
 {
-    for (size_t i = 0; i < rewrite_images.count; i++)
+    for (size_t i = 0; i < moved_images.count; i++)
         if (pc - images[i].text < images[i].text_size) return &images[i];
     return NULL;
 }
@@ -41,33 +41,27 @@ static const uint32_t *block_at(const move_carried_map *map, uint64_t off)
     return low ? &map->entries[low - 1].new_off : NULL;
 }
 
-uint32_t rewrite_block_of(const run_image *i, uint32_t off)
+uint32_t moved_block_of(const moved_image *i, uint32_t off)
 {
     const uint32_t *block = i->map ? block_at(i->map, off) : NULL;
     return block ? (uint32_t)((block - &i->map->entries[0].new_off) / 2) : UINT32_MAX;
 }
 
-bool rewrite_is_block_start(const run_image *i, uint64_t pc)
+uint64_t moved_original(uint64_t a)
 {
-    const uint32_t *block = i->map ? block_at(i->map, pc - i->text) : NULL;
-    return block && block[0] == pc - i->text;
-}
-
-uint64_t rewrite_original(uint64_t a)
-{
-    const run_image *i = rewrite_moved_at(a);
+    const moved_image *i = moved_at(a);
     if (i) {
         const uint32_t *block = i->map ? block_at(i->map, a - i->text) : NULL;
         return block ? i->map_base + block[1] + i->to_assumed : a;
     }
-    i = rewrite_image_at(a);
+    i = moved_image_at(a);
     return i ? a + i->to_assumed : a;
 }
 
-uint64_t rewrite_shift(uint64_t assumed_low)
+uint64_t moved_shift(uint64_t assumed_low)
 {
-    for (size_t k = 0; k < rewrite_images.count; k++) {
-        const run_image *i = &images[k];
+    for (size_t k = 0; k < moved_images.count; k++) {
+        const moved_image *i = &images[k];
         if (i->text_size && i->low + i->to_assumed == assumed_low) return -i->to_assumed;
     }
     return 0;
@@ -91,21 +85,21 @@ static const move_boot_links *links_in_notes(const char *at, size_t size)
 }
 
 /* NULL: it is not all there. */
-static const move_carried_map *map_at(const run_image *i, uint64_t at)
+static const move_carried_map *map_at(const moved_image *i, uint64_t at)
 {
     const move_carried_map *map = (const void *)at;
-    uint64_t room = rewrite_mapped_from(i, at);
+    uint64_t room = moved_mapped_from(i, at);
     if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries) return NULL;
     return map->states <= room ? map : NULL;
 }
 
 /* Fills in what a rewritten image's links say; they may not be aligned. One that was rewritten with another program
  * counts in that one's counters. */
-static void adopt_links(run_image *i, const void *at)
+static void adopt_links(moved_image *i, const void *at)
 {
     move_boot_links links;
     memcpy(&links, at, sizeof links);
-    if (links.set && links.set != rewrite_handoff_data.data->id)
+    if (links.set && links.set != moved_handoff_data.data->id)
         run_say("%s was rewritten with another program, what it counts is wrong; rewrite both together (--lib)",
                 i->name);
     i->text = i->bias + links.text;
@@ -116,38 +110,39 @@ static void adopt_links(run_image *i, const void *at)
 }
 
 /* Readers take no lock: a place is taken again only when there is no new one. */
-static run_image *free_place(void)
+static moved_image *free_place(void)
 {
-    if (rewrite_images.count < REWRITE_MAX_IMAGES) return &images[rewrite_images.count];
-    for (size_t k = 1; k < REWRITE_MAX_IMAGES; k++)
+    if (moved_images.count < MOVED_MAX_IMAGES) return &images[moved_images.count];
+    for (size_t k = 1; k < MOVED_MAX_IMAGES; k++)
         if (!images[k].phdr) return &images[k];
     return NULL;
 }
 
 static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
 {
-    run_image *place = free_place();
-    run_image new = {.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true}, *i = &new;
+    moved_image *place = free_place();
+    moved_image new = {.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true},
+                *i = &new;
     const Elf64_Phdr *ph = phdr;
     const move_boot_links *links = NULL;
     for (unsigned k = 0; place && k < phnum; k++) {
         uint64_t at = bias + ph[k].p_vaddr;
-        if (ph[k].p_type == PT_NOTE && !links && rewrite_is_mapped(i, at, ph[k].p_filesz))
+        if (ph[k].p_type == PT_NOTE && !links && moved_is_mapped(i, at, ph[k].p_filesz))
             links = links_in_notes((const char *)at, ph[k].p_filesz);
         if (ph[k].p_type != PT_LOAD) continue;
         if (at < i->low) i->low = at & ~(uint64_t)(PAGE - 1);
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
     }
     if (!place || i->low >= i->high) return;
-    if (main) adopt_links(i, rewrite_handoff_data.links);
+    if (main) adopt_links(i, moved_handoff_data.links);
     else if (links) adopt_links(i, links);
     *place = new;
-    if (place == &images[rewrite_images.count]) __atomic_fetch_add(&rewrite_images.count, 1, __ATOMIC_RELEASE);
+    if (place == &images[moved_images.count]) __atomic_fetch_add(&moved_images.count, 1, __ATOMIC_RELEASE);
 }
 
 static uint64_t aux(uint64_t type)
 {
-    for (const Elf64_auxv_t *a = rewrite_handoff_data.auxv; a->a_type; a++)
+    for (const Elf64_auxv_t *a = moved_handoff_data.auxv; a->a_type; a++)
         if (a->a_type == type) return a->a_un.a_val;
     return 0;
 }
@@ -156,11 +151,10 @@ static bool linker_state(struct r_debug *out)
 {
     uint64_t at;
     /* 0: a static program, which has none yet */
-    return rewrite_images.count && rewrite_dynamic_value(&images[0], DT_DEBUG, &at) && at &&
-           run_read(out, at, sizeof *out);
+    return moved_images.count && moved_dynamic_value(&images[0], DT_DEBUG, &at) && at && run_read(out, at, sizeof *out);
 }
 
-uint64_t rewrite_linker_tells(void)
+uint64_t moved_linker_tells(void)
 {
     struct r_debug debug;
     return linker_state(&debug) ? debug.r_brk : 0;
@@ -179,9 +173,9 @@ static void add_library(const struct link_map *m)
         add((const void *)at, h.e_phnum, m->l_addr, m->l_name, false);
 }
 
-static run_image *known(const struct link_map *m)
+static moved_image *known(const struct link_map *m)
 {
-    for (size_t k = 1; k < rewrite_images.count; k++)
+    for (size_t k = 1; k < moved_images.count; k++)
         if (images[k].phdr && images[k].bias == m->l_addr) return &images[k];
     return NULL;
 }
@@ -189,28 +183,28 @@ static run_image *known(const struct link_map *m)
 /* The linker's list is as it shall be: what is new in it, and what has gone. */
 static void compare_list(const struct link_map *first)
 {
-    for (size_t k = 1; k < rewrite_images.count; k++) images[k].is_there = false;
+    for (size_t k = 1; k < moved_images.count; k++) images[k].is_there = false;
     for (const struct link_map *m = first; m; m = m->l_next) {
         if (m == first || m->l_addr == aux(AT_SYSINFO_EHDR)) continue; /* the first is the program */
         if (!known(m)) add_library(m);
         if (known(m)) known(m)->is_there = true;
     }
-    for (size_t k = 1; k < rewrite_images.count; k++)
-        if (!images[k].is_there) images[k] = (run_image){0};
+    for (size_t k = 1; k < moved_images.count; k++)
+        if (!images[k].is_there) images[k] = (moved_image){0};
 }
 
-void rewrite_images_find(void)
+void moved_images_find(void)
 {
     struct r_debug debug;
-    rewrite_images.items = images;
-    add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), rewrite_handoff_data.bias, "", true);
+    moved_images.items = images;
+    add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
     if (linker_state(&debug)) compare_list(debug.r_map);
 }
 
-void rewrite_images_changed(void)
+void moved_images_changed(void)
 {
     struct r_debug debug;
     if (!linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
     compare_list(debug.r_map);
-    rewrite_patch_sites();
+    moved_patch_sites();
 }

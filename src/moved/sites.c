@@ -8,7 +8,7 @@
  *
  *     piece:  mov  $231, %eax
  *             lea  1f(%rip), %rcx
- *             jmp  *%gs:REWRITE_GATE
+ *             jmp  *%gs:MOVED_GATE
  *         1:  jmp  behind the syscall
  *
  * A site is looked at only where the procedure that it lies in is known (procedures.c) and decoding from
@@ -17,7 +17,7 @@
  *
  * The dynamic linker calls a procedure that does nothing whenever it has changed its list of libraries, for debuggers:
  * it becomes a call of the gate too, so that libraries that are loaded later are known and looked at as well. */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "isa/isa.h"
@@ -56,7 +56,7 @@ static const isa *set(void) { return &isa_x86_64; }
 
 /* Is the code at `at` original code of a block that has moved? It is dead, and may be overwritten. The map
  * ascends by old addresses as well. */
-static bool has_moved(const run_image *i, uint64_t at)
+static bool has_moved(const moved_image *i, uint64_t at)
 {
     uint64_t low = 0, high = i->map ? i->map->count : 0, off = at - i->map_base;
     while (low < high) {
@@ -73,10 +73,10 @@ static bool is_direct(const isa_insn *in)
            in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_TX;
 }
 
-static bool decode(const run_image *i, procedure *p, uint64_t at)
+static bool decode(const moved_image *i, procedure *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
-    if (!rewrite_procedure_at(i, at, &p->start, &p->end)) return false;
+    if (!moved_procedure_at(i, at, &p->start, &p->end)) return false;
     p->count = p->branch_count = 0;
     if (p->end > i->high || has_moved(i, p->start)) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
@@ -194,16 +194,16 @@ static bool may_matter(search *s, int at, unsigned reg)
         set()->effects(in, &fx);
         if (!(fx.writes >> reg & 1)) continue;
         int from = copied_into(in, reg);
-        if (from < 0) return rewrite_syscall_matters(constant_in(in, reg));
+        if (from < 0) return moved_syscall_matters(constant_in(in, reg));
         reg = (unsigned)from;
     }
 }
 
 /* --- pieces --- */
 
-static bool take_area(area *a, const run_image *i)
+static bool take_area(area *a, const moved_image *i)
 {
-    uint64_t size = (rewrite_watches_syscalls() ? PIECES_OF_ALL : PIECES) * PIECE, limit = 0x70000000;
+    uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * PIECE, limit = 0x70000000;
     for (uint64_t off = size; off < limit; off += 16 * size) {
         for (int above = 0; above < 2; above++) {
             uint64_t at = above ? ((i->high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + off : i->low - off;
@@ -248,7 +248,7 @@ static void gate(writer *w)
 {
     static const uint8_t lea[] = {0x48, 0x8d, 0x0d, 8, 0, 0, 0}; /* lea 8(%rip), %rcx */
     static const uint8_t jmp[] = {0x65, 0xff, 0x24, 0x25};       /* jmp *%gs:... */
-    uint32_t at = REWRITE_GATE;
+    uint32_t at = MOVED_GATE;
     bytes(w, lea, sizeof lea);
     bytes(w, jmp, sizeof jmp);
     bytes(w, &at, 4);
@@ -296,20 +296,20 @@ static bool patch(const procedure *p, int site, area *a)
 
 /* --- the whole --- */
 
-static void patch_site(const run_image *i, procedure *p, uint64_t at, area *a)
+static void patch_site(const moved_image *i, procedure *p, uint64_t at, area *a)
 {
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
     if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
     search s = {.p = p};
-    if (!rewrite_watches_syscalls() && !may_matter(&s, site, RAX)) return;
+    if (!moved_watches_syscalls() && !may_matter(&s, site, RAX)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
     inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
             (long)(at - i->bias), done ? "" : " cannot be patched");
     if (done) p->count = 0; /* its bytes have changed */
 }
 
-static void patch_segment(const run_image *i, uint64_t low, uint64_t high, procedure *p, area *a)
+static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, procedure *p, area *a)
 {
     uint64_t from = low & ~(uint64_t)(PAGE - 1), pages = ((high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
@@ -321,7 +321,7 @@ static void patch_segment(const run_image *i, uint64_t low, uint64_t high, proce
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
 
-static void patch_image(const run_image *i, isa_insn *insns, uint32_t *branches)
+static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branches)
 {
     const Elf64_Phdr *ph = i->phdr;
     area a = {0};
@@ -336,7 +336,7 @@ static void patch_image(const run_image *i, isa_insn *insns, uint32_t *branches)
 
 /* --- libraries that are loaded later --- */
 
-uint64_t rewrite_linker_call;
+uint64_t moved_linker_call;
 
 /* What the linker calls does nothing, for debuggers' sake: a return and padding. */
 static bool does_nothing(uint64_t at)
@@ -353,21 +353,21 @@ static bool does_nothing(uint64_t at)
 static void write_call(writer *w)
 {
     static const uint8_t before[] = {0x50, 0x51, 0x41, 0x53, 0xb8}, after[] = {0x41, 0x5b, 0x59, 0x58, 0xc3};
-    uint32_t number = REWRITE_IMAGES_CALL;
+    uint32_t number = MOVED_IMAGES_CALL;
     bytes(w, before, sizeof before); /* push rax, rcx, r11; mov $number, %eax */
     bytes(w, &number, sizeof number);
     gate(w);
-    rewrite_linker_call = w->at + w->size;
+    moved_linker_call = w->at + w->size;
     bytes(w, after, sizeof after);
 }
 
 static void hook_linker(void)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-    uint64_t at = rewrite_linker_tells(), page;
-    const run_image *i = at ? rewrite_image_at(at) : NULL;
+    uint64_t at = moved_linker_tells(), page;
+    const moved_image *i = at ? moved_image_at(at) : NULL;
     area a = {0};
-    if (!i || !rewrite_is_mapped(i, at, 32)) return;
+    if (!i || !moved_is_mapped(i, at, 32)) return;
     if (!memcmp((const void *)at, endbr64, sizeof endbr64)) at += sizeof endbr64;
     page = at & ~(uint64_t)(PAGE - 1);
     writer over = {.at = at};
@@ -387,18 +387,18 @@ static void hook_linker(void)
     inl_log(INL_LOG_INJECT, "%s does not tell of libraries that are loaded later", i->name);
 }
 
-void rewrite_patch_sites(void)
+void moved_patch_sites(void)
 {
     static bool hooked;
     isa_insn *insns = malloc(MOST_INSNS * sizeof *insns);
     uint32_t *branches = malloc(MOST_INSNS * sizeof *branches);
-    for (size_t i = 0; insns && branches && i < rewrite_images.count; i++) {
-        if (rewrite_images.items[i].is_new) patch_image(&rewrite_images.items[i], insns, branches);
-        rewrite_images.items[i].is_new = false;
+    for (size_t i = 0; insns && branches && i < moved_images.count; i++) {
+        if (moved_images.items[i].is_new) patch_image(&moved_images.items[i], insns, branches);
+        moved_images.items[i].is_new = false;
     }
     if (!hooked) hook_linker();
     hooked = true;
-    rewrite_procedures_done();
+    moved_procedures_done();
     free(insns);
     free(branches);
 }

@@ -1,7 +1,7 @@
 /* Which procedure of a mapped image an address is in: by the unwind table's index, else by the dynamic
  * symbols; and where there is no such index (musl's C library) by analysing the file. Tables may be damaged: nothing is
  * read outside the image (mapped.c). */
-#include "rewrite/run_private.h"
+#include "moved/private.h"
 #include "cfg/program.h"
 
 #include <elf.h>
@@ -18,7 +18,7 @@ typedef struct unwind_index {
     uint32_t count;
 } unwind_index;
 
-static unwind_index find_index(const run_image *i)
+static unwind_index find_index(const moved_image *i)
 {
     enum { PCREL_SDATA4 = 0x1b, UDATA4 = 3, DATAREL_SDATA4 = 0x3b };
     unwind_index x = {0};
@@ -26,7 +26,7 @@ static unwind_index find_index(const run_image *i)
     for (unsigned k = 0; k < i->phnum; k++) {
         const uint8_t *h = (const uint8_t *)(i->bias + ph[k].p_vaddr);
         if (ph[k].p_type != PT_GNU_EH_FRAME || ph[k].p_filesz < 12) continue;
-        if (!rewrite_is_mapped(i, (uint64_t)(uintptr_t)h, ph[k].p_filesz)) continue;
+        if (!moved_is_mapped(i, (uint64_t)(uintptr_t)h, ph[k].p_filesz)) continue;
         if (h[0] != 1 || h[1] != PCREL_SDATA4 || h[2] != UDATA4 || h[3] != DATAREL_SDATA4) continue;
         memcpy(&x.count, h + 8, sizeof x.count);
         if (x.count > (ph[k].p_filesz - 12) / sizeof(table_row)) x.count = 0;
@@ -72,7 +72,7 @@ static uint64_t end_of_last(const unwind_index *x, size_t next, uint64_t end)
     return start < limit ? start : limit;
 }
 
-static bool by_unwind(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+static bool by_unwind(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     unwind_index x = find_index(i);
     size_t low = 0, high = x.count;
@@ -103,9 +103,9 @@ static uint32_t word(uint64_t at)
 
 /* How many symbols there are, by the hash table: buckets lead to the chains, the last chain to the end. 0: the table
  * is damaged. */
-static uint32_t count_in_hash(const run_image *i, uint64_t at)
+static uint32_t count_in_hash(const moved_image *i, uint64_t at)
 {
-    uint64_t room = rewrite_mapped_from(i, at);
+    uint64_t room = moved_mapped_from(i, at);
     if (room < 16) return 0;
     uint64_t buckets = word(at), first = word(at + 4), chain = 16 + 8 * (uint64_t)word(at + 8) + 4 * buckets, last = 0;
     if (chain > room) return 0;
@@ -119,25 +119,25 @@ static uint32_t count_in_hash(const run_image *i, uint64_t at)
     }
 }
 
-static uint64_t count_symbols(const run_image *i, uint64_t symbols)
+static uint64_t count_symbols(const moved_image *i, uint64_t symbols)
 {
-    uint64_t hash = rewrite_dynamic_address(i, DT_HASH), gnu = rewrite_dynamic_address(i, DT_GNU_HASH);
-    uint64_t strings = rewrite_dynamic_address(i, DT_STRTAB);
-    if (hash) return rewrite_is_mapped(i, hash, 8) ? word(hash + 4) : 0;
+    uint64_t hash = moved_dynamic_address(i, DT_HASH), gnu = moved_dynamic_address(i, DT_GNU_HASH);
+    uint64_t strings = moved_dynamic_address(i, DT_STRTAB);
+    if (hash) return moved_is_mapped(i, hash, 8) ? word(hash + 4) : 0;
     if (gnu) return count_in_hash(i, gnu);
     /* every linker puts the strings behind the symbols */
     return strings > symbols ? (strings - symbols) / sizeof(Elf64_Sym) : 0;
 }
 
-static symbols find_symbols(const run_image *i)
+static symbols find_symbols(const moved_image *i)
 {
-    uint64_t at = rewrite_dynamic_address(i, DT_SYMTAB), room = at ? rewrite_mapped_from(i, at) : 0;
+    uint64_t at = moved_dynamic_address(i, DT_SYMTAB), room = at ? moved_mapped_from(i, at) : 0;
     uint64_t count = room ? count_symbols(i, at) : 0;
     if (count > room / sizeof(Elf64_Sym)) count = room / sizeof(Elf64_Sym);
     return (symbols){(const void *)at, (uint32_t)count};
 }
 
-static bool by_symbol(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+static bool by_symbol(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     symbols s = find_symbols(i);
     for (uint32_t k = 0; k < s.count; k++) {
@@ -154,30 +154,30 @@ static bool by_symbol(const run_image *i, uint64_t at, uint64_t *start, uint64_t
 /* --- by analysis --- */
 
 static struct {
-    const run_image *of;
+    const moved_image *of;
     image *im;
     cfg_program *p;
 } analysed;
 
-void rewrite_procedures_done(void)
+void moved_procedures_done(void)
 {
     if (analysed.p) cfg_program_free(analysed.p);
     if (analysed.im) image_close(analysed.im);
     memset(&analysed, 0, sizeof analysed);
 }
 
-static const cfg_program *analysis_of(const run_image *i)
+static const cfg_program *analysis_of(const moved_image *i)
 {
     inl_error e = {0};
     if (analysed.of == i) return analysed.p;
-    rewrite_procedures_done();
+    moved_procedures_done();
     analysed.of = i;
     if (image_open(i->name, &analysed.im, &e) != INL_OK) return NULL;
     if (cfg_program_analyse(analysed.im, NULL, &analysed.p, &e) != INL_OK) analysed.p = NULL;
     return analysed.p;
 }
 
-static bool by_analysis(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+static bool by_analysis(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     enum { HARDLY_ANY = 64 };
     if (!i->name[0] || find_index(i).count >= HARDLY_ANY) return false;
@@ -189,8 +189,8 @@ static bool by_analysis(const run_image *i, uint64_t at, uint64_t *start, uint64
     return at >= *start && at < *end;
 }
 
-bool rewrite_procedure_at(const run_image *i, uint64_t at, uint64_t *start, uint64_t *end)
+bool moved_procedure_at(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     if (!by_unwind(i, at, start, end) && !by_symbol(i, at, start, end) && !by_analysis(i, at, start, end)) return false;
-    return *start < *end && rewrite_is_mapped(i, *start, *end - *start);
+    return *start < *end && moved_is_mapped(i, *start, *end - *start);
 }

@@ -1,20 +1,20 @@
 /* Between the program's own code and the runtime: system calls, signals.
  *
- * rewrite_gate stands in the place of a `syscall`: rcx is the address behind it, all else the program's.
+ * moved_gate stands in the place of a `syscall`: rcx is the address behind it, all else the program's.
  * What does not concern the tool is made right here. For the rest all signals but faults are blocked first,
  * while everything is still in the program's registers and in slots that a signal's delivery saves
  * (deliver.c); the program's mask goes to native_mask. Then run_leave_code takes over, and on the way back
- * rewrite_gate_leave does the same in reverse, as the very last thing.
+ * moved_gate_leave does the same in reverse, as the very last thing.
  *
  * The dispatcher may also answer that the call be made here, with the program's registers and mask, so that it can
- * sleep and be interrupted: rewrite_gate_pass, or rewrite_gate_call, which comes back to the runtime behind it.
+ * sleep and be interrupted: moved_gate_pass, or moved_gate_call, which comes back to the runtime behind it.
  *
- *     rewrite_gate_begin .. rewrite_gate_end      slots hold what is to go on with
+ *     moved_gate_begin .. moved_gate_end      slots hold what is to go on with
  */
 #include "run/x86_64/offsets.h"
-#include "rewrite/x86_64/frames.h"
+#include "moved/x86_64/frames.h"
 
-#define OFF_NATIVE_MASK OFF_ENGINE      /* rewrite_own.mask */
+#define OFF_NATIVE_MASK OFF_ENGINE      /* moved_own.mask */
 #define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
@@ -81,20 +81,20 @@
         ALLOW_SIGNALS \label
 .endm
 
-        .globl  rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
-        .hidden rewrite_gate, rewrite_gate_begin, rewrite_gate_leave, rewrite_gate_end
-        .globl  rewrite_gate_pass, rewrite_gate_call
-        .hidden rewrite_gate_pass, rewrite_gate_call
-        .globl  rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called   /* right behind a call */
-        .hidden rewrite_gate_direct, rewrite_gate_passed, rewrite_gate_called
-        .globl  rewrite_gate_blocked, rewrite_called_blocked    /* the mask is ours from here ... */
-        .hidden rewrite_gate_blocked, rewrite_called_blocked
-        .globl  rewrite_leave_allowed, rewrite_pass_allowed, rewrite_call_allowed /* ... to here */
-        .hidden rewrite_leave_allowed, rewrite_pass_allowed, rewrite_call_allowed
-        .type   rewrite_gate, @function
+        .globl  moved_gate, moved_gate_begin, moved_gate_leave, moved_gate_end
+        .hidden moved_gate, moved_gate_begin, moved_gate_leave, moved_gate_end
+        .globl  moved_gate_pass, moved_gate_call
+        .hidden moved_gate_pass, moved_gate_call
+        .globl  moved_gate_direct, moved_gate_passed, moved_gate_called   /* right behind a call */
+        .hidden moved_gate_direct, moved_gate_passed, moved_gate_called
+        .globl  moved_gate_blocked, moved_called_blocked    /* the mask is ours from here ... */
+        .hidden moved_gate_blocked, moved_called_blocked
+        .globl  moved_leave_allowed, moved_pass_allowed, moved_call_allowed /* ... to here */
+        .hidden moved_leave_allowed, moved_pass_allowed, moved_call_allowed
+        .type   moved_gate, @function
         .p2align 4
-rewrite_gate_begin:
-rewrite_gate:
+moved_gate_begin:
+moved_gate:
         mov     %rcx, %gs:OFF_SLOT_RCX
         mov     %rax, %gs:OFF_SLOT_RAX
         mov     %rdx, %gs:OFF_SLOT_RDX
@@ -104,10 +104,10 @@ rewrite_gate:
         mov     %gs:OFF_SLOT_RAX, %rax
         cmp     $SYSCALL_LIMIT, %rax
         jae     3f
-        lea     rewrite_gated(%rip), %rdx
+        lea     moved_gated(%rip), %rdx
         bt      %rax, (%rdx)
         jnc     1f
-        lea     rewrite_gated_fds(%rip), %rdx
+        lea     moved_gated_fds(%rip), %rdx
         bt      %rax, (%rdx)
         jnc     2f
         mov     run_fd_base(%rip), %edx /* of interest only when it is one of Inlay's descriptors */
@@ -120,122 +120,122 @@ rewrite_gate:
         cmp     $FD_PLACES, %ecx
         jb      2f
         jmp     1f
-3:      cmpb    $0, rewrite_gated_others(%rip)
+3:      cmpb    $0, moved_gated_others(%rip)
         jne     2f
 1:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
         syscall
-rewrite_gate_direct:
+moved_gate_direct:
         mov     %gs:OFF_SLOT_RCX, %rcx
         jmp     *%rcx
 2:      UNSAVE_FLAGS
         mov     %gs:OFF_SLOT_RDX, %rdx
         mov     %gs:OFF_SLOT_RAX, %rax
-        BLOCK_SIGNALS rewrite_gate_blocked
+        BLOCK_SIGNALS moved_gate_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         jmp     run_leave_code
-        .size   rewrite_gate, . - rewrite_gate
+        .size   moved_gate, . - moved_gate
 
-        .type   rewrite_gate_leave, @function
+        .type   moved_gate_leave, @function
         .p2align 4
-rewrite_gate_leave:
-        FROM_RUNTIME rewrite_leave_allowed
+moved_gate_leave:
+        FROM_RUNTIME moved_leave_allowed
         jmp     *%rcx
-        .size   rewrite_gate_leave, . - rewrite_gate_leave
+        .size   moved_gate_leave, . - moved_gate_leave
 
-        .type   rewrite_gate_pass, @function
+        .type   moved_gate_pass, @function
         .p2align 4
-rewrite_gate_pass:
-        FROM_RUNTIME rewrite_pass_allowed
+moved_gate_pass:
+        FROM_RUNTIME moved_pass_allowed
         syscall
-rewrite_gate_passed:
+moved_gate_passed:
         mov     %gs:OFF_SLOT_RCX, %rcx
         jmp     *%rcx
-        .size   rewrite_gate_pass, . - rewrite_gate_pass
+        .size   moved_gate_pass, . - moved_gate_pass
 
 /* The number that the program asked for waits in r11's slot. */
-        .type   rewrite_gate_call, @function
+        .type   moved_gate_call, @function
         .p2align 4
-rewrite_gate_call:
-        FROM_RUNTIME rewrite_call_allowed
+moved_gate_call:
+        FROM_RUNTIME moved_call_allowed
         syscall
-rewrite_gate_called:
-        BLOCK_SIGNALS rewrite_called_blocked
+moved_gate_called:
+        BLOCK_SIGNALS moved_called_blocked
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
         jmp     run_leave_code
-        .size   rewrite_gate_call, . - rewrite_gate_call
-rewrite_gate_end:
+        .size   moved_gate_call, . - moved_gate_call
+moved_gate_end:
 
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base
  * of whatever was interrupted. The program's handler is jumped to, with a frame as it is natively, and with
  * the flags that the kernel left it: alignment is checked there if it was before. */
-        .globl  rewrite_signal_entry, rewrite_signal_entered
-        .hidden rewrite_signal_entry, rewrite_signal_entered
-        .type   rewrite_signal_entry, @function
+        .globl  moved_signal_entry, moved_signal_entered
+        .hidden moved_signal_entry, moved_signal_entered
+        .type   moved_signal_entry, @function
         .p2align 4
-rewrite_signal_entry:
+moved_signal_entry:
         mov     %rsp, %r8
-        sub     $REWRITE_FRAME_RESERVE, %rsp
+        sub     $MOVED_FRAME_RESERVE, %rsp
         pushfq
         pushfq
         andl    $~UNPLAIN_FLAGS, (%rsp)
         popfq
         push    %rax                    /* keeps calls aligned */
         rdgsbase %rcx
-        call    rewrite_deliver
-rewrite_signal_entered:
+        call    moved_deliver
+moved_signal_entered:
         test    %rax, %rax
         jz      1f
         pop     %rcx
         popfq
         mov     %rdx, %rsp
-        mov     REWRITE_FRAME_INFO(%rsp), %edi  /* signo */
-        lea     REWRITE_FRAME_INFO(%rsp), %rsi
-        lea     REWRITE_FRAME_CONTEXT(%rsp), %rdx
+        mov     MOVED_FRAME_INFO(%rsp), %edi  /* signo */
+        lea     MOVED_FRAME_INFO(%rsp), %rsi
+        lea     MOVED_FRAME_CONTEXT(%rsp), %rdx
         mov     %rax, %rcx
         xor     %eax, %eax
         jmp     *%rcx
-1:      add     $REWRITE_FRAME_RESERVE + 24, %rsp
+1:      add     $MOVED_FRAME_RESERVE + 24, %rsp
         mov     $NR_RT_SIGRETURN, %eax
         syscall
-        .size   rewrite_signal_entry, . - rewrite_signal_entry
+        .size   moved_signal_entry, . - moved_signal_entry
 
 /* What a handler returns to where the program's own restorer would not come by the gate. */
-        .globl  rewrite_restorer
-        .hidden rewrite_restorer
-        .type   rewrite_restorer, @function
+        .globl  moved_restorer
+        .hidden moved_restorer
+        .type   moved_restorer, @function
         .p2align 4
         nop                             /* unwinders look one byte before the return address */
-rewrite_restorer:
+moved_restorer:
         mov     $NR_RT_SIGRETURN, %eax
         lea     1f(%rip), %rcx
-        jmp     rewrite_gate
+        jmp     moved_gate
 1:      ud2
-        .size   rewrite_restorer, . - rewrite_restorer
+        .size   moved_restorer, . - moved_restorer
 
 /* The return address of an analysis routine during which a signal came: goes on where the routine
  * returns to (leave_arg), one step at a time. */
-        .globl  rewrite_after_routine
-        .hidden rewrite_after_routine
-        .type   rewrite_after_routine, @function
+        .globl  moved_after_routine
+        .hidden moved_after_routine
+        .type   moved_after_routine, @function
         .p2align 4
-rewrite_after_routine:
+moved_after_routine:
         pushq   %gs:OFF_LEAVE_ARG
         pushfq
         orq     $TRAP_FLAG, (%rsp)
         popfq
         ret
-        .size   rewrite_after_routine, . - rewrite_after_routine
+        .size   moved_after_routine, . - moved_after_routine
 
-/* void rewrite_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
-        .globl  rewrite_on_tool_stack
-        .hidden rewrite_on_tool_stack
-        .type   rewrite_on_tool_stack, @function
+/* void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's FS base. */
+        .globl  moved_on_tool_stack
+        .hidden moved_on_tool_stack
+        .type   moved_on_tool_stack, @function
         .p2align 4
-rewrite_on_tool_stack:
+moved_on_tool_stack:
         push    %rbx
         push    %r12
         rdfsbase %r12
@@ -250,7 +250,7 @@ rewrite_on_tool_stack:
         pop     %r12
         pop     %rbx
         ret
-        .size   rewrite_on_tool_stack, . - rewrite_on_tool_stack
+        .size   moved_on_tool_stack, . - moved_on_tool_stack
 
         .section .rodata
         .p2align 3

@@ -1,0 +1,67 @@
+/* What runs beside moved code in the program's process: the carried tool's side.
+ *
+ * Threads, fork, the end of the process and most of signals are the process runtime's (src/run), which this engine
+ * hangs itself into: see run_engine in run/run.h. The program runs natively, in moved code and in its own.
+ *
+ *   run.c         the beginning
+ *   images.c      what is mapped where, moved_original; mapped.c: reading it
+ *   procedures.c  which procedure of a mapped image an address is in
+ *   gate.c        system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
+ *   deliver.c     signals; <isa>/frames.c, settle.c, step.c
+ *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
+ *   sites.c       system calls of code that is not rewritten, patched in memory
+ */
+#ifndef INL_MOVED_MOVED_H
+#define INL_MOVED_MOVED_H
+
+#include "base/error.h"
+#include "move/boot.h"
+#include "run/thread.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Offset in the thread frame of the gate's address. Instead of `syscall`:
+ *     lea  behind(%rip), %rcx
+ *     jmp  *%gs:MOVED_GATE
+ *   behind:
+ */
+#define MOVED_GATE offsetof(run_thread, syscall_gate)
+
+/* Known when rewriting: must a call of this number go through the gate? A negative number: it is not
+ * known; true. All do when the tool watches system calls. */
+bool moved_syscall_matters(long nr);
+void moved_watch_syscalls(bool all);
+bool moved_watches_syscalls(void);
+
+/* The assumed address of original code for a code address at run time: moved -> original, real ->
+ * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
+ * woven code; before moved_begin (and in the instrumentor) the identity. */
+uint64_t moved_original(uint64_t);
+
+/* For an address of an image's data: real - assumed, of the image whose lowest assumed address this is. */
+uint64_t moved_shift(uint64_t assumed_low);
+
+/* --- for src/tool/carried.c --- */
+
+struct run_client;
+typedef struct moved_hooks {
+    /* The process (or a child of vfork) is about to become another program, most likely; it may go on after
+     * all. argv may be no readable memory. */
+    void (*exec)(run_thread *, const char *path, char *const *argv);
+    void (*exec_failed)(run_thread *); /* it goes on */
+    /* Of the flows with this number (move_client.placed), `times` end in this block of the procedure, which
+     * they have entered or are about to. From a signal's handler. */
+    void (*flow_ends)(run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
+} moved_hooks;
+extern moved_hooks moved_hooks_now;
+
+/* What the boot code has told this copy of the tool. */
+extern move_handoff moved_handoff_data;
+
+/* In inlay_start: finds the images, patches what makes system calls and is not rewritten, makes the caller
+ * the first thread. Then run_go goes back to the boot code, and so to the program. */
+inl_status moved_begin(const struct run_client *, inl_error *);
+
+#endif

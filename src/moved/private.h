@@ -1,0 +1,147 @@
+/* What the files of a rewritten program's run time share. */
+#ifndef INL_MOVED_PRIVATE_H
+#define INL_MOVED_PRIVATE_H
+
+#include "move/carried.h"
+#include "moved/states.h"
+#include "run/kernel.h"
+#include "moved/moved.h"
+#include "moved/x86_64/frames.h"
+
+/* What a thread has under this engine. In the runtime all signals but faults are blocked; the program's mask waits in
+ * t->sigmask, and here for the gate. */
+typedef struct moved_own {
+    uint64_t mask; /* at this offset for the gate: gate.S */
+    /* Steps made while a signal waits, the address before; no more waiting; a step was made with the trap flag,
+     * whose trap may come late. */
+    uint32_t steps;
+    bool forced, stepped;
+    uint64_t last;
+} moved_own;
+_Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask), "a thread's block has room");
+static inline moved_own *moved_of(const run_thread *t) { return (moved_own *)(uintptr_t)t->engine; }
+
+/* --- images.c: what is mapped --- */
+enum { MOVED_MAX_IMAGES = 512 };
+typedef struct moved_image {
+    uint64_t low, high;       /* real addresses, moved code included */
+    uint64_t bias;            /* real - link */
+    uint64_t to_assumed;      /* assumed - real */
+    uint64_t text, text_size; /* moved code; 0, 0: not rewritten */
+    const move_carried_map *map;
+    uint64_t map_base; /* real address that the map's old offsets count from */
+    const void *phdr;
+    unsigned phnum;
+    const char *name;
+    bool is_new; /* its system calls have not been looked at */
+    bool is_there;
+} moved_image;
+typedef struct moved_image_list {
+    moved_image *items;
+    size_t count;
+} moved_image_list;
+extern moved_image_list moved_images;
+void moved_images_find(void);
+/* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
+ * be done then, on the tool's stack. */
+uint64_t moved_linker_tells(void);
+void moved_images_changed(void);
+/* The number of the call that says so, made at `moved_linker_call` only. */
+enum { MOVED_IMAGES_CALL = 511 };
+extern uint64_t moved_linker_call;
+const moved_image *moved_image_at(uint64_t pc);
+/* In moved code? */
+const moved_image *moved_at(uint64_t pc);
+/* The number of the block that holds an offset in moved code; UINT32_MAX: none does. */
+uint32_t moved_block_of(const moved_image *, uint32_t off);
+
+/* --- mapped.c: reading an image that may be damaged --- */
+/* How many bytes can be read from `at` on, 0: none. */
+uint64_t moved_mapped_from(const moved_image *, uint64_t at);
+bool moved_is_mapped(const moved_image *, uint64_t at, uint64_t size);
+const char *moved_mapped_string(const moved_image *, uint64_t at); /* or NULL */
+bool moved_dynamic_value(const moved_image *, int64_t tag, uint64_t *value);
+uint64_t moved_dynamic_address(const moved_image *, int64_t tag); /* 0: there is none */
+
+/* --- gate.c, <isa>/gate.S --- */
+extern uint64_t moved_gated[8], moved_gated_fds[8];
+extern bool moved_gated_others; /* numbers behind the last */
+void moved_gate_init(void);
+void moved_gate(void);
+void moved_gate_leave(void);
+void moved_gate_pass(void);
+void moved_gate_call(void);
+extern const char moved_gate_begin[], moved_gate_end[];
+/* Where the kernel has Inlay's mask from, and from where on the program's again. */
+extern const char moved_gate_blocked[], moved_called_blocked[];
+extern const char moved_leave_allowed[], moved_pass_allowed[], moved_call_allowed[];
+uint64_t moved_dispatch(run_thread *);
+/* The call whose number waits in a slot has been made, its answer is in ctx: the tool is told. */
+void moved_tell_of_exit(run_thread *);
+extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
+
+/* --- <isa>/settle.c --- */
+/* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
+void moved_settle(run_thread *, void *uc);
+
+/* --- locate.c --- */
+typedef enum moved_kind {
+    MOVED_PLAIN, /* code that has not moved: nothing to translate */
+    MOVED_CLEAN, /* moved code, in the program's own state */
+    MOVED_KEPT,  /* something waits in the thread's frame */
+} moved_kind;
+typedef struct moved_where {
+    const moved_image *image; /* whose moved code it is, or NULL */
+    uint64_t pc;              /* the original address */
+    moved_kind kind;
+    weave_parked state; /* see weave.h */
+    bool known;         /* the state is; a signal can be delivered here */
+    bool before;        /* where the instruction's snippets begin */
+    bool is_fault;
+    uint64_t place; /* in moved code: where the instruction's snippets begin; 0: not known */
+} moved_where;
+/* `rcx`: the register. `back`: so many bytes behind the instruction that is meant. */
+void moved_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, moved_where *);
+/* The new address for one of original code, before its snippets; 0: it has not moved. */
+uint64_t moved_to(uint64_t pc);
+
+/* A signal takes the thread out of the run that it is in: counters become what they are with the instruction at
+ * `place` not executed (`before`: nor its snippets). The opposite: it goes on there. */
+void moved_leave_run(run_thread *, uint64_t place, bool before);
+void moved_enter_run(run_thread *, uint64_t place, bool before);
+
+/* --- <isa>/frames.c --- */
+/* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
+ * is no room for it. */
+uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
+void moved_sigreturn(run_thread *) __attribute__((noreturn));
+
+/* --- deliver.c, <isa>/step.c --- */
+bool moved_in_gate(uint64_t pc);
+bool moved_in_delivery(uint64_t pc);
+void moved_restorer(void);
+/* How far behind the instruction that is meant the address of a fault is. */
+unsigned moved_fault_back(const siginfo_t *);
+void moved_install(int signo, const run_action *);
+void moved_signal_entry(int, siginfo_t *, void *);
+extern const char moved_signal_entered[]; /* where it has called */
+/* The handler to jump to, with its frame's address; 0: back to what was interrupted. */
+typedef struct moved_jump {
+    uint64_t handler, sp;
+} moved_jump;
+moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame);
+void moved_after_routine(void);
+void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg);
+void moved_uc_step(void *uc, bool on);
+bool moved_is_syscall(uint64_t pc);
+/* Does the trap come from single-stepping? */
+bool moved_is_step(const siginfo_t *info);
+
+/* --- procedures.c --- */
+bool moved_procedure_at(const moved_image *, uint64_t at, uint64_t *start, uint64_t *end);
+void moved_procedures_done(void);
+
+/* --- sites.c --- */
+void moved_patch_sites(void);
+
+#endif
