@@ -57,7 +57,7 @@ aarch64: $(BUILD)-aarch64/build.ninja
 	@ninja -C $(BUILD)-aarch64 -j $(JOBS) --quiet
 
 test-aarch64: deps
-	@tests/run $(BUILD) aarch64
+	@tests/run $(BUILD) aarch64-all
 
 bench: all
 	@bench/run --build $(BUILD)

@@ -17,12 +17,13 @@
  *
  *     PC R|W ADDRESS SIZE[ xCOUNT]         COUNT: iterations of REP
  *
- * Single-threaded programs only. Code bytes are read once and read again after a system call that
- * changes mappings, so code that rewrites itself in a writable mapping is not followed.
+ * On AArch64 there are no accesses and no mnemonics. Single-threaded programs only. Code bytes are read once and read
+ * again after a system call that changes mappings, so code that rewrites itself in a writable mapping is not followed.
  *
  * A step costs two context switches and dominates everything: both processes stay on one processor. */
 #include "stepper.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -31,7 +32,6 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +55,7 @@ typedef struct stepper {
     step_edges edges;
     bool begins; /* with the next instruction a block does */
     uint64_t instructions, blocks, accesses, hash;
+    bool knows_accesses, told_twice;
     FILE *access_file;
     uint64_t rep_pc; /* the REP instruction that is under way, 0 when none */
     char *maps;
@@ -157,12 +158,6 @@ static void read_maps(stepper *s)
     s->maps = text;
 }
 
-static bool changes_mappings(const place *p, const struct user_regs_struct *regs)
-{
-    if (p->code_size < 2 || p->code[0] != 0x0f || p->code[1] != 0x05) return false;
-    return regs->rax == SYS_mmap || regs->rax == SYS_munmap || regs->rax == SYS_mprotect || regs->rax == SYS_mremap;
-}
-
 /* An instruction on its way: where, what it touches, whether it repeats. */
 typedef struct step {
     uint64_t pc;
@@ -173,18 +168,25 @@ typedef struct step {
     step_access list[STEP_MAX_ACCESSES];
 } step;
 
+/* The place of `pc`, with its code. */
+static place *known_place(stepper *s, uint64_t pc)
+{
+    place *p = get_place(&s->places, pc);
+    if (p->code_size) return p;
+    p->code_size = (uint8_t)read_code(s->pid, pc, p->code);
+    p->kind = step_flow(p->code, p->code_size, &p->length);
+    return p;
+}
+
 static void before_step(stepper *s, const struct user_regs_struct *regs, step *t)
 {
-    place *p = get_place(&s->places, regs->rip);
-    if (!p->code_size) {
-        p->code_size = (uint8_t)read_code(s->pid, regs->rip, p->code);
-        p->kind = step_flow(p->code, p->code_size, &p->length);
-    }
-    t->pc = regs->rip;
+    const place *p = known_place(s, step_pc(regs));
+    t->pc = p->pc;
     t->kind = p->kind;
     t->length = p->length;
-    t->changes_mappings = changes_mappings(p, regs);
+    t->changes_mappings = step_changes_mappings(p->code, p->code_size, regs);
     t->n = step_accesses(s->pid, regs, p->code, p->code_size, t->list, &t->is_rep);
+    s->knows_accesses = t->n >= 0;
 }
 
 /* The instruction has been executed, and control went to `now`. */
@@ -217,6 +219,16 @@ static void after_step(stepper *s, const step *t, uint64_t now)
     if (t->changes_mappings) forget_code(&s->places);
 }
 
+/* These have been executed in one go, and control went to `now`. */
+static void after_together(stepper *s, const step_run *r, uint64_t now)
+{
+    for (int i = 0; i < r->n; i++) {
+        const place *p = known_place(s, r->at[i]);
+        step t = {.pc = p->pc, .kind = p->kind, .length = p->length};
+        after_step(s, &t, i + 1 < r->n ? r->at[i + 1] : now);
+    }
+}
+
 /* Was the stop after a resumption with a signal the entry into its handler? Then no instruction has
  * run: the kernel reports the handler's frame with si_code SIGTRAP, a step with TRAP_TRACE. */
 static bool entered_handler(pid_t pid)
@@ -225,21 +237,42 @@ static bool entered_handler(pid_t pid)
     return ptrace(PTRACE_GETSIGINFO, pid, NULL, &si) == 0 && si.si_code == SIGTRAP;
 }
 
+static void read_registers(pid_t pid, struct user_regs_struct *regs)
+{
+    struct iovec all = {regs, sizeof *regs};
+    if (ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &all) != 0) die("registers");
+}
+
+/* A step, which may deliver a signal, or a few in one go. */
+static step_way advance(stepper *s, const struct user_regs_struct *regs, int deliver, step *t, step_run *r)
+{
+    step_way way = deliver ? STEP_ALONE : step_together(s->pid, step_pc(regs), r);
+    if (way == STEP_UNKNOWN) {
+        fprintf(stderr, "stepper: %" PRIx64 ": an exclusive sequence that has no clear way through\n", step_pc(regs));
+        exit(1);
+    }
+    if (way == STEP_RUN) return way;
+    before_step(s, regs, t);
+    if (ptrace(PTRACE_SINGLESTEP, s->pid, NULL, (long)deliver) != 0) die("step");
+    if (waitpid(s->pid, &r->status, 0) != s->pid) die("wait");
+    return way;
+}
+
 static int run(stepper *s)
 {
     int deliver = 0;
     struct user_regs_struct regs;
-    if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs) != 0) die("registers");
+    read_registers(s->pid, &regs);
     for (;;) {
         step t;
-        int status;
-        before_step(s, &regs, &t);
-        if (ptrace(PTRACE_SINGLESTEP, s->pid, NULL, (long)deliver) != 0) die("step");
-        if (waitpid(s->pid, &status, 0) != s->pid) die("wait");
+        step_run together;
+        bool alone = advance(s, &regs, deliver, &t, &together) == STEP_ALONE;
+        int status = together.status;
 
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
             /* The instruction was a system call that ends the process, or it was killed. */
-            if (!deliver) after_step(s, &t, 0);
+            if (!alone) after_together(s, &together, 0);
+            else if (!deliver) after_step(s, &t, 0);
             read_maps(s);
             ptrace(PTRACE_CONT, s->pid, NULL, 0L);
             if (waitpid(s->pid, &status, 0) != s->pid) die("wait");
@@ -249,9 +282,12 @@ static int run(stepper *s)
 
         bool ran = status >> 8 == SIGTRAP && !(deliver && entered_handler(s->pid));
         deliver = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-        if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs) != 0) die("registers");
-        if (ran) after_step(s, &t, regs.rip);
-        else if (status >> 8 == SIGTRAP) s->begins = true; /* a handler */
+        read_registers(s->pid, &regs);
+        if (!alone) after_together(s, &together, step_pc(&regs));
+        else if (ran && !(s->told_twice && step_pc(&regs) == t.pc)) after_step(s, &t, step_pc(&regs));
+        bool entered = status >> 8 == SIGTRAP && !ran;
+        s->begins |= entered;
+        s->told_twice = step_told_twice && alone && (entered || (ran && !s->told_twice && t.kind == STEP_OTHER));
     }
 }
 
@@ -291,7 +327,8 @@ static void report_flow(stepper *s, size_t n, FILE *out)
     fprintf(out, "blocks %" PRIu64 "\n", s->blocks);
     for (size_t i = 0; i < n; i++) {
         const place *p = &s->places.at[i];
-        fprintf(out, "mnemonic %s %" PRIu64 "\n", step_mnemonic(p->code, sizeof p->code), p->count);
+        const char *name = step_mnemonic(p->code, sizeof p->code);
+        if (name) fprintf(out, "mnemonic %s %" PRIu64 "\n", name, p->count);
         if (p->begun) fprintf(out, "block %" PRIx64 " %" PRIu64 "\n", p->pc, p->begun);
         if (p->kind == STEP_CONDITIONAL) fprintf(out, "taken %" PRIx64 " %" PRIu64 "\n", p->pc, p->taken);
     }
@@ -305,7 +342,7 @@ static void report_flow(stepper *s, size_t n, FILE *out)
 static void report(stepper *s, int status, FILE *out)
 {
     fprintf(out, "instructions %" PRIu64 "\n", s->instructions);
-    fprintf(out, "accesses %" PRIu64 " %016" PRIx64 "\n", s->accesses, s->hash);
+    if (s->knows_accesses) fprintf(out, "accesses %" PRIu64 " %016" PRIx64 "\n", s->accesses, s->hash);
     fprintf(out, "status %d\n", status);
     if (s->maps) fputs(s->maps, out);
     size_t n = 0;
@@ -344,6 +381,10 @@ int main(int argc, char **argv)
     start(&s, argv + i);
     int status = run(&s);
     report(&s, status, out);
+    if (s.access_file && !s.knows_accesses) {
+        fprintf(stderr, "stepper: which memory instructions access is not known for this architecture\n");
+        status = 2;
+    }
     if (s.access_file) fclose(s.access_file);
     fclose(out);
     return status;

@@ -9,7 +9,6 @@
 #ifndef STEPPER_H
 #define STEPPER_H
 
-#include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,13 +24,37 @@ typedef struct step_access {
 
 enum { STEP_MAX_ACCESSES = 72 };
 
-/* Memory that the instruction at `regs->rip` (bytes in `code`) is about to touch, in operand order,
- * reads before writes. Returns how many. A REP string instruction gives its first iteration's (none
- * when the count is zero), a masked operand each element that the mask lets through. */
+/* --- one folder for each architecture --- */
+
+/* Memory that the instruction at the program counter (bytes in `code`) is about to touch, in operand order,
+ * reads before writes. Returns how many; negative: not known for this architecture. A REP string instruction gives its
+ * first iteration's (none when the count is zero), a masked operand each element that the mask lets through. */
 int step_accesses(pid_t pid, const struct user_regs_struct *regs, const uint8_t *code, size_t code_size,
                   step_access out[STEP_MAX_ACCESSES], bool *is_rep);
 
-/* flow.c: what the instruction does with control; all but plain ones end a block. Its length too. */
+uint64_t step_pc(const struct user_regs_struct *);
+/* A system call after which other code may be at an address. */
+bool step_changes_mappings(const uint8_t *code, size_t size, const struct user_regs_struct *);
+
+/* The kernel tells the step over a system call twice, and the entry into a handler; the second time nothing has been
+ * executed. */
+extern const bool step_told_twice;
+
+/* Some instructions cannot be stepped one by one: between a load-exclusive and its store-exclusive each stop makes the
+ * store fail, for ever. When such a sequence begins at `pc`, it is run in one go to a stop. */
+enum { STEP_TOGETHER = 32 };
+typedef struct step_run {
+    uint64_t at[STEP_TOGETHER]; /* what has been executed */
+    int n, status;              /* of waitpid */
+} step_run;
+typedef enum step_way {
+    STEP_ALONE,   /* no such place: nothing was done */
+    STEP_RUN,     /* until what `status` says */
+    STEP_UNKNOWN, /* what it would execute cannot be told from where it stops */
+} step_way;
+step_way step_together(pid_t, uint64_t pc, step_run *);
+
+/* What the instruction does with control; all but plain ones end a block. Its length too. */
 typedef enum step_kind {
     STEP_PLAIN,
     STEP_DIRECT,      /* jump or call with one target */
@@ -40,7 +63,9 @@ typedef enum step_kind {
     STEP_OTHER,       /* system call, interrupt, xbegin, certain fault */
 } step_kind;
 step_kind step_flow(const uint8_t *code, size_t size, unsigned *length);
-const char *step_mnemonic(const uint8_t *code, size_t size);
+const char *step_mnemonic(const uint8_t *code, size_t size); /* NULL: no names for this architecture */
+
+/* --- edges.c --- */
 
 typedef struct step_edge {
     uint64_t from, to, count;
@@ -51,15 +76,5 @@ typedef struct step_edges {
 } step_edges;
 bool step_edges_add(step_edges *, uint64_t from, uint64_t to); /* false: no memory */
 size_t step_edges_sort(step_edges *); /* how many; from `at` on. Nothing can be added any more */
-
-/* elements.c: the operand that masks `mem`, or NULL; what it lets through, up to 64 accesses. `at` is
- * the address without the segment and without a vector index. */
-typedef struct step_place {
-    uint64_t offset, segment_base;
-} step_place;
-const ZydisDecodedOperand *step_mask(const ZydisDecodedInstruction *, const ZydisDecodedOperand *ops,
-                                     const ZydisDecodedOperand *mem);
-int step_elements(pid_t pid, const ZydisDecodedInstruction *, const ZydisDecodedOperand *mask,
-                  const ZydisDecodedOperand *mem, const step_place *at, bool write, step_access *out);
 
 #endif

@@ -3,7 +3,7 @@
  * Masked operands have a file of their own (elements.c). Explicit and string operands are base + index*scale + disp (+
  * segment base). Pushes and calls write below the stack pointer; Zydis describes their hidden operand by its base only.
  * xsave and its kin touch as much as their feature mask asks for. */
-#include "stepper.h"
+#include "elements.h"
 
 #include <Zydis/Zydis.h>
 #include <cpuid.h>

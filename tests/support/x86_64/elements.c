@@ -1,7 +1,7 @@
 /* The elements of a masked memory operand (gather, scatter, vmaskmov, maskmovdqu, AVX-512 under an
  * opmask), from the vector state before the instruction. What lies behind the mask is not touched, so
  * it is no access; an operand whose masked-out elements could fault all the same is none of these. */
-#include "stepper.h"
+#include "elements.h"
 
 #include <cpuid.h>
 #include <elf.h>

@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+"""The AArch64 build in emulation: programs say under qemu-user what they say on Debian's arm64 kernel; unit tests pass
+there; the single-stepper counts the same twice, and what QEMU's own log of executed instructions says.
+
+  tests/aarch64/run.py [--build DIR] [--only NAMES] [--all] [--keep]
+
+DIR is the cross build (`make aarch64`). Names are those of programs, `units` and `stepper`. --all steps more, and boots
+a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so that programs use
+exclusive loads and stores.
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support"]
+import driver   # noqa: E402
+import machine  # noqa: E402
+
+USER = "qemu-aarch64"
+NEEDED = (machine.QEMU, USER, "aarch64-linux-gnu-nm", "cpio")
+BOOT_LIMIT, LIMIT = 900, 120
+
+# Not among them: what qemu-user cannot do (vfork, unmapping what it lies in itself).
+# Name: the program's file ({samples}, {debian}: its arm64 archive), its arguments as a shell has them.
+PROGRAMS = {
+    "branches": ("{samples}/branches", ""),
+    "plain": ("{samples}/plain_static", ""),
+    "plain-pie": ("{samples}/plain_static_pie", "x"),
+    "bursts": ("{samples}/bursts_static", ""),
+    "threads": ("{samples}/threads_static", ""),
+    "throw": ("{samples}/throw_static", ""),
+    "rust": ("{samples}/rusty_static", ""),
+    "rust-panic": ("{samples}/rusty_static", "caught"),
+    "rust-thread": ("{samples}/rusty_static", "thread"),
+    "busybox-sort": ("{debian}/bin/busybox", "sort -n -k2 /tmp/text"),
+    "busybox-awk": ("{debian}/bin/busybox", "awk '{ n[$1] += $2 } END { for (k in n) print k, n[k] }' /tmp/text"),
+    "busybox-sed": ("{debian}/bin/busybox", "sed -E 's/([a-z]+) ([0-9]+)/\\2-\\1/' /tmp/text"),
+    "busybox-gzip": ("{debian}/bin/busybox", "gzip -9c /tmp/text"),
+    "busybox-sh": ("{debian}/bin/busybox", "sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i + 7)); done; echo $i; exit 3'"),
+    "bash": ("{debian}/bin/bash-static", "-c 'for i in {1..300}; do a[i]=$((i * i)); done; echo ${a[@]: -3}; (exit 4)'"),
+}
+# Tests that need no compiler and no file of this machine; each with what it links with.
+UNITS = ("base_memory", "base_rules", "base_runtime", "snippet_tree", "cfg_placement", "cfg_flow", "weave_liveness")
+# Programs that are stepped; the object whose procedures are compared with QEMU's log: all of the program, where it
+# has no C library. (What the library does at the start depends on the kernel.)
+STEPPED = {"branches": None}
+STEPPED_BY_ALL = {**STEPPED, "plain": "plain_static.p/plain.c.o"}
+
+
+def text():
+    return "".join(f"{'river stone cloud tree'.split()[i * 7 % 4]} {i * 7919 % 1009}\n" for i in range(400))
+
+
+class Checks:
+    def __init__(self, options, folder, model):
+        self.options, self.folder, self.model = options, driver.fresh(f"{folder}/{model}"), model
+        self.samples, self.arm64 = f"{options.build}/tests/samples", options.arm64
+        self.machine = machine.Machine(f"{self.folder}/machine", self.arm64, model, LIMIT)
+        self.stepped = STEPPED_BY_ALL if options.all else STEPPED
+        self.answers = {}
+        self.units = [u for u in UNITS if os.path.exists(f"{options.build}/tests/unit/unit_{u}")]
+
+    def file(self, name):
+        return PROGRAMS[name][0].format(samples=self.samples, debian=f"{self.arm64}/programs")
+
+    def emulator(self, *options):
+        return [USER, "-cpu", machine.MODELS[self.model], *options]
+
+    # --- what the machine is to do
+
+    def fill(self):
+        m = self.machine
+        m.write("tmp/text", text())
+        m.add(f"{self.options.build}/tests/support/stepper", "bin/stepper")
+        for name, (_, arguments) in PROGRAMS.items():
+            m.add(self.file(name), f"programs/{name}/{self.name_of(name)}")
+            if driver.chosen(name, self.options):
+                m.job(f"run.{name}", f"exec {self.path(name)} {arguments}")
+        if driver.chosen("stepper", self.options):
+            for name in self.stepped:
+                for turn in "12":
+                    m.job(f"step{turn}.{name}", f"exec env -i stepper -o $OUT/counts -- {self.path(name)}")
+        if driver.chosen("units", self.options):
+            self.add_units()
+
+    def name_of(self, name):
+        return os.path.basename(self.file(name))  # busybox asks what it is called
+
+    def path(self, name):
+        return f"/programs/{name}/{self.name_of(name)}"
+
+    def add_units(self):
+        for unit in self.units:
+            program = f"{self.options.build}/tests/unit/unit_{unit}"
+            self.machine.add(program, f"units/{unit}")
+            for library in self.libraries(program):
+                self.machine.add(library, f"lib/{os.path.basename(library)}")
+            self.machine.job(f"unit.{unit}", f"exec /units/{unit}")
+
+    def libraries(self, program, known=None):
+        """The sysroot's files that the dynamic linker would load."""
+        known = {} if known is None else known
+        said = subprocess.run(["readelf", "-dl", program], capture_output=True, text=True, check=True).stdout
+        for name in re.findall(r"\(NEEDED\).*\[(.*)\]|interpreter: /lib/(.*)\]", said):
+            name = name[0] or name[1]
+            if name not in known:
+                known[name] = self.in_sysroot(name)
+                self.libraries(known[name], known)
+        return known.values()
+
+    def in_sysroot(self, name):
+        for place in ("lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib"):
+            path = f"{self.arm64}/sysroot/{place}/{name}"
+            if os.path.exists(path):
+                return path
+        raise driver.Failed(f"{name} is not in the sysroot")
+
+    # --- what is to hold
+
+    def same_output(self, name):
+        work = driver.fresh(f"{self.folder}/work")
+        command = f"{' '.join(self.emulator('-0', self.path(name)))} {self.file(name)} {PROGRAMS[name][1]}"
+        here = driver.run(["sh", "-c", "exec " + command.replace("/tmp/text", f"{self.folder}/text")], LIMIT, cwd=work,
+                          env={"PATH": driver.PATH, "LC_ALL": "C", "TZ": "UTC"})
+        wrong = driver.differences(self.answers[f"run.{name}"], here)
+        if wrong:
+            raise driver.Failed("under qemu-user (here) it is not what it is on the kernel (native)", *wrong)
+
+    def unit_passes(self, unit):
+        done = self.answers[f"unit.{unit}"]
+        if done.status or b"SKIPPED" in done.stderr:
+            raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr)[-12:])
+
+    def counts(self, name, turn):
+        """{address: count} of the stepper, whose total is theirs."""
+        done = self.answers[f"step{turn}.{name}"]
+        if done.status != self.answers.get(f"run.{name}", done).status:
+            raise driver.Failed(f"stepped, it ends with status {done.status}", *driver.as_lines(done.stderr)[-3:])
+        with open(self.machine.left(f"step{turn}.{name}", "counts")) as f:
+            lines = [line.split() for line in f]
+        counts = {int(words[1], 16): int(words[2]) for words in lines if words[0] == "pc"}
+        told = [int(words[1]) for words in lines if words[0] == "instructions"]
+        if told != [sum(counts.values())]:
+            raise driver.Failed(f"it counts {told} instructions, and {sum(counts.values())} by address")
+        return counts
+
+    def steps_alike(self, name):
+        if self.counts(name, 1) != self.counts(name, 2):
+            raise driver.Failed("the stepper counts something else the second time")
+
+    def steps_as_logged(self, name):
+        procedures = self.procedures(name, self.stepped[name])
+        stepped = {pc: n for pc, n in self.counts(name, 1).items() if inside(pc, procedures)}
+        logged = self.logged(name, procedures)
+        wrong = [pc for pc in stepped.keys() | logged.keys() if stepped.get(pc) != logged.get(pc)]
+        if wrong or len(stepped) < 40:
+            raise driver.Failed(f"{len(wrong)} of {len(stepped)} addresses have another count in QEMU's log",
+                                *(f"{pc:x}: stepped {stepped.get(pc)}, logged {logged.get(pc)}" for pc in sorted(wrong)[:6]))
+
+    def procedures(self, name, of):
+        """[(low, high)] of the procedures that an object defines; all addresses without one."""
+        if not of:
+            return [(0, 1 << 64)]
+        def nm(file):
+            said = subprocess.run(["aarch64-linux-gnu-nm", "-S", file], capture_output=True, text=True, check=True)
+            return [line.split() for line in said.stdout.splitlines() if re.search(" [Tt] ", line)]
+        own = {words[-1] for words in nm(f"{self.samples}/{of}")}
+        return [(int(w[0], 16), int(w[0], 16) + int(w[1], 16)) for w in nm(self.file(name)) if w[-1] in own and len(w) == 4]
+
+    def logged(self, name, procedures):
+        log = f"{self.folder}/log"
+        argv = self.emulator("-singlestep", "-d", "nochain,exec", "-D", log)
+        if len(procedures) > 1:
+            argv += ["-dfilter", ",".join(f"{low:#x}+{high - low:#x}" for low, high in procedures)]
+        driver.run(["env", "-i", shutil.which(argv[0]), *argv[1:], self.file(name)], LIMIT)
+        with open(log) as f:
+            found = (re.match(r"Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]+)/", line) for line in f)
+            counts = collections.Counter(int(match[1], 16) for match in found if match)
+        os.unlink(log)
+        return dict(counts)
+
+    def run(self, results):
+        with open(f"{self.folder}/text", "w") as f:
+            f.write(text())
+        self.fill()
+        self.answers = self.machine.boot(BOOT_LIMIT)
+        for name in PROGRAMS:
+            if f"run.{name}" in self.answers:
+                results.count(f"{self.model} {name}", driver.problem(self.same_output, name))
+        for unit in self.units if driver.chosen("units", self.options) else ():
+            results.count(f"{self.model} unit {unit}", driver.problem(self.unit_passes, unit))
+        for name in self.stepped if driver.chosen("stepper", self.options) else ():
+            results.count(f"{self.model} {name}, stepped twice", driver.problem(self.steps_alike, name))
+            results.count(f"{self.model} {name}, stepped and logged", driver.problem(self.steps_as_logged, name))
+
+
+def inside(pc, ranges):
+    return any(low <= pc < high for low, high in ranges)
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.set_defaults(build=os.path.abspath("build-aarch64"))
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    with driver.Results("aarch64", options) as results:
+        lacking = [p for p in NEEDED if not shutil.which(p)]
+        if lacking:
+            results.skip("all", f"there is no {', '.join(lacking)} (scripts/install-deps aarch64)")
+            return 0
+        options.arm64 = machine.arm64_folder()
+        for model in machine.MODELS if options.all else ("max",):
+            wrong = driver.problem(Checks(options, results.folder, model).run, results)
+            if wrong:
+                results.count(f"{model}: the machine", wrong)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
