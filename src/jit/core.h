@@ -122,7 +122,7 @@ typedef struct jit_wanted_const {
 typedef struct jit_mark {
     uint32_t at;
     uint32_t insn;
-    uint16_t spilled;
+    isa_regs spilled;
 } jit_mark;
 
 /* Encodes the weaver's map into metadata. */

@@ -11,7 +11,7 @@
  *
  *     byte     bits 0-3  application bytes since the record before; 15: a signed varint follows
  *              bit 4     a varint follows: bytes of snippets in front of the instruction
- *              bit 5     spilled (2 bytes), flags_saved, scratch follow
+ *              bit 5     spilled (a varint), flags_saved, scratch follow
  *              bit 6     the same instruction goes on with another state
  *              bit 7     last record
  *     varint   code bytes since the record before (from its code_at to this one's)
@@ -193,8 +193,7 @@ static void put_record(sink *s, const weave_map_entry *m, position *at, unsigned
     if (delta < 0 || delta >= DELTA) put_varint(s, inl_zigzag(delta));
     if (bits & SNIPPETS) put_varint(s, m->code_at - m->snippets_at);
     if (state) {
-        put(s, (uint8_t)m->spilled);
-        put(s, (uint8_t)(m->spilled >> 8));
+        put_varint(s, m->spilled);
         put(s, m->flags_saved);
         put(s, m->scratch);
     }
@@ -264,10 +263,9 @@ static bool get_record(const uint8_t **p, position *at, weave_map_entry *m, uint
         .app = at->app + (uint64_t)delta, .snippets_at = code, .code_at = code, .scratch = ISA_NO_REG};
     if (head & SNIPPETS) m->snippets_at = code - (uint32_t)inl_leb_take(p);
     if (head & STATE) {
-        m->spilled = (uint16_t)((*p)[0] | (*p)[1] << 8);
-        m->flags_saved = (*p)[2];
-        m->scratch = (*p)[3];
-        *p += 4;
+        m->spilled = inl_leb_take(p);
+        m->flags_saved = *(*p)++;
+        m->scratch = *(*p)++;
     }
     if (!(head & SAME)) ++*index;
     *at = (position){m->app, code};

@@ -10,12 +10,16 @@
  *     bit 6      the state in front of the snippets follows; else it is the one before
  *     bit 7      the same of the instruction itself
  *
- * A state is five bytes: what is spilled, what is junk, two bytes each; and a byte of bits.
+ * A state is what is spilled and what is junk, a weave_set each, and a byte of bits.
  */
 #ifndef INL_MOVE_CARRIED_H
 #define INL_MOVE_CARRIED_H
 
+#include "base/arch.h"
+
 #include <stdint.h>
+
+#include INL_ARCH_HEADER(weave, frame)
 
 /* Blocks' new and old link-time addresses, ascending by new, for translation at run time. In a file it is a section
  * ".inlay.map"; libraries are found by an ELF note of owner "Inlay" (type 1: move_boot_links). */
@@ -50,7 +54,7 @@ typedef struct move_carried_states {
 /* A load of snippets' that may fault on the program's behalf, before its instruction. */
 typedef struct move_carried_fault {
     uint32_t from, to, old_off;
-    uint16_t spilled, junk;
+    weave_set spilled, junk;
     uint32_t flags_saved;
 } move_carried_fault;
 

@@ -97,7 +97,7 @@ typedef struct move_state {
 } move_state;
 typedef struct move_fault { /* a snippet's load for instruction `index`; ascending by `from` */
     uint32_t from, to, index;
-    uint16_t spilled, junk;
+    isa_regs spilled, junk;
     uint8_t flags_saved;
 } move_fault;
 

@@ -1,6 +1,6 @@
 /* Records of counts, for signals' handlers that leave a run of instructions in its middle for good, or enter one.
  *
- * Constant counts of a run are merged and added in one place (weave/x86_64/count.c): what was added in advance is
+ * Constant counts of a run are merged and added in one place (weave/count.c): what was added in advance is
  * taken off again, what was still to be added is added. For this each image carries the weaver's records:
  *
  *     groups of up to 32 runs: where they begin | runs, ascending by their first instruction

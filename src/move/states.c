@@ -10,8 +10,8 @@ static bool is_same(weave_parked a, weave_parked b)
 
 static void put_place(inl_bytes *b, weave_parked p)
 {
-    inl_bytes_number(b, p.spilled, 2);
-    inl_bytes_number(b, p.junk, 2);
+    inl_bytes_number(b, p.spilled, sizeof(weave_set));
+    inl_bytes_number(b, p.junk, sizeof(weave_set));
     inl_bytes_number(b, (p.flags_saved ? MOVE_STATE_FLAGS : 0) | (p.pending ? MOVE_STATE_PENDING : 0), 1);
 }
 
@@ -63,8 +63,12 @@ void move_states_put(const move_plan *p, uint64_t low, inl_bytes *b)
     head.fault_count = (uint32_t)p->fault_count;
     for (size_t i = 0; i < p->fault_count; i++) {
         const move_fault *f = &p->faults[i];
-        move_carried_fault to = {f->from,    f->to,   (uint32_t)(move_map_at(p, f->index).old_addr - low),
-                                 f->spilled, f->junk, f->flags_saved};
+        move_carried_fault to = {f->from,
+                                 f->to,
+                                 (uint32_t)(move_map_at(p, f->index).old_addr - low),
+                                 (weave_set)f->spilled,
+                                 (weave_set)f->junk,
+                                 f->flags_saved};
         inl_bytes_put(b, &to, sizeof to);
     }
     move_counts_put(p, &head, at, b);

@@ -1,12 +1,18 @@
 #include "moved/states.h"
 #include "move/steps.h"
 
+static isa_regs take_set(const uint8_t **p)
+{
+    isa_regs set = 0;
+    for (unsigned i = 0; i < sizeof(weave_set); i++) set |= (isa_regs) * (*p)++ << 8 * i;
+    return set;
+}
+
 static weave_parked take_place(const uint8_t **p)
 {
-    const uint8_t *b = *p;
-    *p += 5;
-    return (weave_parked){(uint16_t)(b[0] | b[1] << 8), (uint16_t)(b[2] | b[3] << 8), b[4] & MOVE_STATE_FLAGS,
-                          (b[4] & MOVE_STATE_PENDING) != 0};
+    isa_regs spilled = take_set(p), junk = take_set(p);
+    uint8_t bits = *(*p)++;
+    return (weave_parked){spilled, junk, bits & MOVE_STATE_FLAGS, (bits & MOVE_STATE_PENDING) != 0};
 }
 
 /* The next instruction of a group; *s is the one before. */

@@ -3,6 +3,7 @@
 #ifndef INL_RUN_KERNEL_H
 #define INL_RUN_KERNEL_H
 
+#include "isa/isa.h"
 #include "run/run.h"
 
 #ifndef SA_RESTORER
@@ -211,6 +212,6 @@ void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_conte
 /* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
 uint64_t run_after_trap(uint64_t app);
 /* Registers of `spilled` and saved flags come from the thread's frame. */
-void run_uc_unspill(const run_thread *t, weave_context *c, uint32_t spilled, bool flags_saved);
+void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved);
 
 #endif

@@ -18,7 +18,7 @@
 #include "base/arch.h"
 #include "base/lock.h"
 #include "base/region.h"
-#include "weave/x86_64/frame.h"
+#include INL_ARCH_HEADER(weave, frame)
 
 #include <signal.h>
 #include <stdbool.h>

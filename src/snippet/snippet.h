@@ -67,7 +67,7 @@ typedef enum snippet_op {
 
 enum { SNIPPET_MAX_ARGS = 12 };
 
-/* A thread-private buffer's place in the thread frame (see weave/x86_64/frame.h) and its record. */
+/* A thread-private buffer's place in the thread frame (see weave/buffer.h) and its record. */
 typedef struct snippet_buffer {
     uint32_t slot;               /* index of the buffer: its pointers are frame.buffers[slot] */
     uint32_t record_size;        /* bytes */

@@ -2,7 +2,7 @@
  *
  * Analysis routines call it, perhaps at each allocation of the program, so above all it is cheap to call
  * from woven code: no thread-local storage (the FS base need not change), no vector registers, no call
- * through a pointer, so that the weaver finds out what little it changes (weave/x86_64/clobber.c). It is
+ * through a pointer, so that the weaver finds out what little it changes (weave/clobber.c). It is
  * compiled with general registers only, and errno stays as it is when memory is used up. Memory comes from
  * the tool's own region (base/region.h).
  *

@@ -38,11 +38,11 @@ static void plan(weaver *w, weave_call_plan *k)
 {
     const weave_routine *r = k->routine;
     const weave_abi *abi = &w->isa->abi;
-    bool all = r->unknown || w->opt->use_xsave_all;
+    bool all = r->unknown || w->opt->save_all;
     k->whole = all || wants_context(k->s);
     k->tls = r->tls || all;
-    k->fp = r->mxcsr || k->whole;
-    k->flags = r->strings || all;
+    k->fp = r->fp || k->whole;
+    k->flags = r->modes || all;
     k->clobbered = k->whole ? abi->caller_saved : r->regs;
     if (!k->whole) k->vec_saved |= r->vecs;
     for (unsigned i = 0; i < in_registers(w, k); i++) k->clobbered |= WEAVE_BIT(abi->args[i]);

@@ -9,6 +9,7 @@
 #include "weave/weaver.h"
 
 #include "base/map.h"
+#include "base/page.h"
 #include "base/vec.h"
 
 enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
@@ -25,7 +26,7 @@ typedef struct walk {
 
 isa_result weave_decode_at(uint64_t at, isa_insn *in)
 {
-    size_t page_rest = 4096 - (at & 4095);
+    size_t page_rest = INL_PAGE - (at & (INL_PAGE - 1));
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)at; /* a routine of this very process */
     const isa *set = weave_isa_here()->isa;
     isa_result r = set->decode(bytes, page_rest < set->max_insn ? page_rest : set->max_insn, at, in);
@@ -40,13 +41,13 @@ static void note(const weave_isa *isa, weave_routine *r, const isa_insn *in)
     r->regs |= fx.writes & isa->abi.caller_saved;
     if (fx.writes & ~isa->all) r->unknown = true;
     if ((fx.flags_written | fx.flags_undefined) & isa->flags) r->flags = true;
-    if (fx.flags_written & ~isa->flags) r->strings = true; /* std, popf */
+    if (fx.flags_written & ~isa->flags) r->modes = true;
     r->vecs |= fx.vec_writes;
     if (fx.mask_writes) r->unknown = true;
     if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE))
         r->unknown = true;
     if (fx.other_reads & ISA_OTHER_X87) r->unknown = true;
-    if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->mxcsr = true;
+    if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->fp = true;
     isa->note_routine(r, in, &fx);
 }
 
@@ -121,10 +122,10 @@ static void analyse(uint64_t fn, weave_routine *r)
     if (__builtin_popcount(r->vecs) > 8) r->unknown = true;
     if (r->unknown) {
         r->regs = isa->abi.caller_saved;
-        r->flags = r->tls = r->mxcsr = r->strings = true;
+        r->flags = r->tls = r->fp = r->modes = true;
         return;
     }
-    if (r->tls || r->strings || r->mxcsr || r->vecs) return;
+    if (r->tls || r->modes || r->fp || r->vecs) return;
     r->inline_len = inline_length(isa, fn, false);
     r->body_len = inline_length(isa, fn, true);
 }

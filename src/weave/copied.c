@@ -105,7 +105,7 @@ static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)
 bool weave_inline_copied(weaver *w, const snippet *s, const weave_routine *r, bool wanted, weave_val *result)
 {
     const weave_abi *abi = &w->isa->abi;
-    if (!r->inline_len || w->opt->use_xsave_all || s->nargs > abi->arg_count || !snippet_call_is_plain(s)) return false;
+    if (!r->inline_len || w->opt->save_all || s->nargs > abi->arg_count || !snippet_call_is_plain(s)) return false;
     isa_regs used = r->regs, far;
     for (unsigned i = 0; i < s->nargs; i++) used |= WEAVE_BIT(abi->args[i]);
     if (w->locked & used) return false;

@@ -308,7 +308,7 @@ static bool is_possible(const weaver *w, const snippet *s, const weave_body *b)
 
 bool weave_inline(weaver *w, const snippet *s, const weave_routine *r, bool wanted, weave_val *result)
 {
-    if (!r->body_len || w->opt->use_xsave_all || s->nargs > w->isa->abi.arg_count) return false;
+    if (!r->body_len || w->opt->save_all || s->nargs > w->isa->abi.arg_count) return false;
     inlining n = {.s = s, .body = weave_body_of(r, s->fn)};
     if (!n.body || !n.body->renamable) return r->inline_len && weave_inline_copied(w, s, r, wanted, result);
     if (!is_possible(w, s, n.body)) return false;

@@ -1,16 +1,13 @@
 /* Reading what the weaver left for the engine: places in the code, and counts to take back. */
 #include "weave/weave.h"
 
+#include "base/search.h"
+
 int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry)
 {
-    uint32_t low = 0, high = out->map_count;
-    while (low < high) { /* the first entry that begins behind `at` */
-        uint32_t middle = low + (high - low) / 2;
-        if (out->map[middle].snippets_at > at) high = middle;
-        else low = middle + 1;
-    }
-    if (low == 0) return -1;
-    *entry = out->map[low - 1];
+    size_t behind = INL_FIRST(out->map_count, k, out->map[k].snippets_at > at);
+    if (behind == 0) return -1;
+    *entry = out->map[behind - 1];
     for (uint32_t i = 0; i < out->fault_count; i++) {
         const weave_fault *f = &out->faults[i];
         if (at < f->from || at >= f->to) continue;
@@ -21,7 +18,7 @@ int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry)
         entry->scratch = ISA_NO_REG;
         return (int)f->index;
     }
-    return (int)low - 1;
+    return (int)behind - 1;
 }
 
 static int64_t weight(const weave_count *g, uint32_t k)

@@ -247,8 +247,8 @@ struct weave_routine {
     bool flags;
     bool unknown;            /* or x87, masks, whole vector state: save everything */
     bool tls;                /* reaches for FS */
-    bool mxcsr;              /* computes with floating point */
-    bool strings;            /* cares about the direction flag */
+    bool fp;                 /* computes with floating point */
+    bool modes;              /* cares about flags that arithmetic leaves alone */
     uint32_t inline_len;     /* bytes when it is a small leaf that can be copied, else 0 */
     uint32_t body_len;       /* the same, where it may return and jump in the middle too */
     struct weave_body *body; /* taken apart for that (body.h), or NULL */

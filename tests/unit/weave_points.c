@@ -398,8 +398,8 @@ static void routines_are_known_by_what_they_change(void **state)
     (void)state;
     assert_true(weave_routine_of(only_undefined)->flags);
     assert_false(weave_routine_of(no_flags)->flags);
-    assert_true(weave_routine_of(needs_rounding)->mxcsr);
-    assert_false(weave_routine_of(needs_no_rounding)->mxcsr);
+    assert_true(weave_routine_of(needs_rounding)->fp);
+    assert_false(weave_routine_of(needs_no_rounding)->fp);
 }
 
 ROUTINE(x87_changed, "fld1\n fstp %st(0)");
@@ -428,8 +428,8 @@ static void routines_are_unknown_by_what_cannot_be_saved_singly(void **state)
     const weave_routine *tls = weave_routine_of(thread_pointer_used), *first = weave_routine_of(direction_changed),
                         *second = weave_routine_of(direction_used);
     assert_true(tls->tls && !tls->unknown);
-    assert_true(first->strings && !first->unknown && !first->tls);
-    assert_true(second->strings && !second->unknown);
+    assert_true(first->modes && !first->unknown && !first->tls);
+    assert_true(second->modes && !second->unknown);
 }
 
 static void vectors_are_saved_one_by_one(void **state)

@@ -237,7 +237,7 @@ static void nothing_dead(void **state)
 static void save_everything(void **state)
 {
     (void)state;
-    sweep(3, NO_FAULTS, (weave_options){.use_xsave_all = true});
+    sweep(3, NO_FAULTS, (weave_options){.save_all = true});
 }
 
 int main(void)

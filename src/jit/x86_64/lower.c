@@ -20,10 +20,10 @@
 
 static x86_addr slot(unsigned reg) { return x86_gs(OFF_SLOT + 8 * (int32_t)reg); }
 
-static void mark(jit_build *b, uint32_t insn, unsigned spilled)
+static void mark(jit_build *b, uint32_t insn, isa_regs spilled)
 {
     if (b->mark_count == JIT_MAX_MARKS) return;
-    b->marks[b->mark_count++] = (jit_mark){(uint32_t)b->code->at, insn, (uint16_t)spilled};
+    b->marks[b->mark_count++] = (jit_mark){(uint32_t)b->code->at, insn, spilled};
 }
 
 /* The displacement at rel32_at will lead to `target`. */

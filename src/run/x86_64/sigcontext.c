@@ -66,7 +66,7 @@ static void unsave_flags(const run_thread *t, weave_context *c)
     c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) | (ax & 1 ? FLAG_OF : 0);
 }
 
-void run_uc_unspill(const run_thread *t, weave_context *c, uint32_t spilled, bool flags_saved)
+void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved)
 {
     if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] -= t->frame.app_gs_base;
     for (int r = 0; r < 16; r++)

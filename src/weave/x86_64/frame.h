@@ -69,6 +69,9 @@ _Static_assert(offsetof(weave_frame, app_fs_base) == 0x160, "frame layout");
 _Static_assert(offsetof(weave_frame, context) == 0x1a0, "frame layout");
 _Static_assert(sizeof(weave_frame) <= WEAVE_FRAME_SIZE, "frame layout");
 
+/* A set of general registers where many are kept: in what goes with code that was made. */
+typedef uint16_t weave_set;
+
 /* In masks of registers that wait in their slots, where RSP never is: RSI holds the program's value plus its GS
  * base (in a repeated string instruction). */
 #define WEAVE_AHEAD (1u << 4)

@@ -9,7 +9,7 @@ static void note_memory(weave_routine *r, const isa_insn *in)
     for (int i = 0; i < n; i++) {
         if (mem[i].segment == X86_SEG_FS && mem[i].access != ISA_ADDRESS_ONLY) r->tls = true;
         if (mem[i].segment == X86_SEG_GS && mem[i].access & ISA_WRITE) r->unknown = true;
-        if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->strings = true;
+        if (mem[i].bits & ISA_MEM_IMPLICIT && !(mem[i].bits & ISA_MEM_STACK)) r->modes = true;
     }
 }
 
