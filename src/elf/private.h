@@ -25,7 +25,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "image/private.h"
+#include "image/file.h"
 #include "base/bytes.h"
 #include "elf/elf.h"
 #include "move/boot.h"

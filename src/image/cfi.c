@@ -1,6 +1,6 @@
 /* Where the frame of a procedure begins at one of its instructions: runs its call frame instructions up to
  * there, and keeps nothing of them but the rule for the CFA. */
-#include "image/private.h"
+#include "image/file.h"
 
 enum {
     cfa_advance = 1, /* the upper two bits */

@@ -1,6 +1,6 @@
 /* Reading numbers and pointers as DWARF's unwind and exception tables encode them. A cursor never
  * moves past its end: every function answers false instead. */
-#include "image/private.h"
+#include "image/file.h"
 
 bool image_take(image_cursor *c, void *out, size_t size)
 {

@@ -3,7 +3,7 @@
  *
  * A candidate is accepted when its build-id is the image's, or, for an image without a build-id,
  * when the checksum of .gnu_debuglink is right. */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* PT_DYNAMIC and the dynamic symbol table, found the way a dynamic linker finds them: without
  * section headers. The number of symbols is not stored anywhere; DT_HASH implies it, and in
  * DT_GNU_HASH the end of the last chain does, unless nothing is exported. */
-#include "image/private.h"
+#include "image/file.h"
 
 #ifndef DT_RELR
 #define DT_RELRSZ 35

@@ -7,7 +7,7 @@
  * An image in memory is laid out by address: the byte of link-time address A stands at A - low. In
  * the vdso offsets and addresses agree, so its section headers work as well.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <errno.h>
 #include <stdio.h>

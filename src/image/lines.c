@@ -4,7 +4,7 @@
  * own ranges are read once into a sorted list. libdw works on the bytes that are mapped already: no
  * descriptor is opened, and libdwfl (which would ask debuginfod) is not used.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <elfutils/libdw.h>
 #include <stdlib.h>

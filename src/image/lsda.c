@@ -5,7 +5,7 @@
  *     encoding of types, offset of their end
  *     encoding of call sites, their size     then the sites, the actions, the types (backwards)
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/vec.h"
-#include "image/private.h"
+#include "image/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

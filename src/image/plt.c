@@ -7,7 +7,7 @@
  * .plt.got, and what other linkers make. Without section headers, the tables are found by their
  * unwind ranges.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  *           --trim--> no overlaps
  *           --fill--> entry points and unwind ranges where nothing begins or covers
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef INL_IMAGE_READER_H
 #define INL_IMAGE_READER_H
 
-#include "image/private.h"
+#include "image/file.h"
 
 typedef struct image_reader {
     image_cursor c;

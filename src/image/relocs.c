@@ -4,7 +4,7 @@
  * A dynamic image's are found through PT_DYNAMIC. A static program that is not position independent
  * has none but IRELATIVE, between symbols that only its own start code knows: there the section tells.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * The list is what procs.c makes procedures of. Names are not copied: they stand in the mapped file
  * or the mapped debug file, which stay until the image is closed.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
  * than the header's search table counts, the table's entries are read as well. Only what is needed
  * for ranges is decoded: pointer encodings and the address of the exception table.
  */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <stdlib.h>
 

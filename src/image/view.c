@@ -1,5 +1,5 @@
 /* The bytes of an ELF file: header, section table, string tables and notes, every access checked. */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

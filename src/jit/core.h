@@ -19,10 +19,10 @@
 #ifndef INL_JIT_CORE_H
 #define INL_JIT_CORE_H
 
-#include "isa/x86_64/emit.h"
 #include "base/arena.h"
 #include "base/ranges.h"
 #include "jit/jit.h"
+#include INL_ARCH_HEADER(jit, sizes)
 
 enum {
     JIT_MAX_INSNS = 256, /* upper bound of jit_options.max_block_insns */
@@ -76,7 +76,9 @@ bool jit_piece_add(jit_arena *, jit_fragment *f, uint32_t at, bool stubs);
 void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 
 /* --- translate.c --- */
-/* As jit_lookup_or_translate; `continues`: entered by the exit of a run that was cut for length. */
+/* The fragment for `app`, translated when needed (lock held). NULL: no code there (the program must get SIGSEGV at that
+ * address) with *fault_signo, *fault_code set; or there will be memory later. `continues`: entered by the exit of a run
+ * that was cut for length. */
 jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code);
 
@@ -130,7 +132,7 @@ bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit
 
 typedef struct jit_build {
     jit_arena *arena;
-    x86_code *code;
+    isa_code *code;
     const weave_run *run;
     bool cut;      /* the run ends because of its length */
     bool once;     /* one instruction, not to be found again */
@@ -192,6 +194,7 @@ typedef struct jit_translation { /* translate.c: the one in the making; used aga
 
 struct jit_table2;
 typedef struct jit_state {
+    const isa *isa; /* of this process */
     jit_options options;
     uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
     jit_arena *arenas, *retired;
@@ -210,19 +213,23 @@ extern jit_state jit;
 static inline uint32_t jit_meta_ref(const void *p) { return (uint32_t)(((const uint8_t *)p - jit.meta_base) >> 3); }
 static inline void *jit_meta_at(uint32_t ref) { return jit.meta_base + ((uint64_t)ref << 3); }
 
-/* --- the architecture's part: x86_64/lower.c, x86_64/glue.c --- */
-bool jit_lower(void *build, x86_code *code, const weave_run *run, uint32_t i);
-bool jit_lower_exit(void *build, x86_code *code, uint64_t target);
+/* --- the architecture's part: <isa>/lower.c, <isa>/glue.c --- */
+bool jit_lower(void *build, isa_code *code, const weave_run *run, uint32_t i);
+bool jit_lower_exit(void *build, isa_code *code, uint64_t target);
 /* The shared tails at an arena's start. */
 void jit_emit_tails(jit_arena *);
-enum { JIT_TAILS_ROOM = 128, JIT_STUB_BYTES = 17, JIT_LANDING_ROOM = 64 };
-void jit_emit_stub(x86_code *, const jit_arena *, const jit_exit *);
+void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
-void jit_emit_landing(x86_code *, const jit_arena *, uint64_t app);
+void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app);
+/* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */
+extern const isa_regs jit_landing_spills;
+/* The displacement at `at`, written through `where`, is one to `target` now; false: that is too far. */
+bool jit_patch(uint8_t *where, uint64_t at, uint64_t target);
+void jit_emit_jump(isa_code *, uint64_t target);
 /* At a body's entry: unless the program's memory still holds what the fragment was made from, to the dispatcher
  * with RUN_LEAVE_STALE. `begin` is what jit_emit_check_begin answered. */
-size_t jit_emit_check_begin(x86_code *, uint64_t app, bool continues);
-void jit_emit_check(x86_code *, size_t begin, const uint8_t *bytes, uint64_t app, uint64_t size);
-void jit_emit_check_end(x86_code *);
+size_t jit_emit_check_begin(isa_code *, uint64_t app, bool continues);
+void jit_emit_check(isa_code *, size_t begin, const uint8_t *bytes, uint64_t app, uint64_t size);
+void jit_emit_check_end(isa_code *);
 
 #endif

@@ -179,6 +179,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
 {
     memset(&jit, 0, sizeof jit);
     jit.guards.low = UINT64_MAX;
+    jit.isa = isa_for_machine(RUN_ELF_MACHINE);
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;

@@ -45,7 +45,7 @@ static void put(const char *fmt, ...)
 static void put_insn(const char *margin, uint64_t at, const isa_insn *in)
 {
     char text[128];
-    isa_x86_64.format(in, text, sizeof text);
+    jit.isa->format(in, text, sizeof text);
     put("%s%#12llx  %s", margin, (unsigned long long)at, text);
 }
 
@@ -92,7 +92,7 @@ static void put_code(const jit_fragment *f, const uint8_t *bytes, uint32_t from,
     uint64_t start = f->exec - f->start_to_exec;
     while (from < to) {
         isa_insn in;
-        isa_result r = isa_x86_64.decode(bytes + from, f->size - from, start + from, &in);
+        isa_result r = jit.isa->decode(bytes + from, f->size - from, start + from, &in);
         if (r == ISA_TRUNCATED || r == ISA_INVALID) {
             put("      %#12llx  byte %#x\n", (unsigned long long)(start + from), bytes[from]);
             from++;

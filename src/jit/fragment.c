@@ -93,7 +93,7 @@ static uint64_t stub_of(const jit_exit *e) { return e->from->exec + e->stub_at; 
 static bool patch(const jit_exit *e, uint64_t target)
 {
     uint64_t at = e->from->exec + e->rel32_at;
-    return x86_patch_rel32(jit_write_view(e->from->arena, at), at, target);
+    return jit_patch(jit_write_view(e->from->arena, at), at, target);
 }
 
 void jit_link(jit_exit *e, jit_fragment *to)
@@ -329,7 +329,7 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
     *in_snippet = false;
     if (off >= f->size && map_stub(f, exec, entry)) return true;
     if (off < f->start_to_exec + f->check_bytes || off > f->size) { /* the check; the landing, in front or apart */
-        *entry = (weave_map_entry){.app = f->app, .scratch = ISA_NO_REG, .spilled = 1u << X86_RCX | 1u << X86_RDX};
+        *entry = (weave_map_entry){.app = f->app, .scratch = ISA_NO_REG, .spilled = jit_landing_spills};
         return true;
     }
     const weave_fault *w = fault_of(f, (uint32_t)off);

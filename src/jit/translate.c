@@ -51,7 +51,7 @@ static isa_result next_insn(reader *r, isa_insn *in)
         r->high = r->at + n;
     }
     for (;;) {
-        isa_result res = isa_x86_64.decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
+        isa_result res = jit.isa->decode((const uint8_t *)r->at, r->high - r->at, r->at, in);
         if (res != ISA_TRUNCATED) return res;
         size_t n = r->code(r->high, &jit.now.build.checked);
         if (!n) return ISA_TRUNCATED;
@@ -157,8 +157,7 @@ static bool begins_checked(bool *was)
 static bool ends_checked(const isa_insn *in)
 {
     if (!jit.now.build.checked) return false;
-    return jit.now.run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN ||
-           isa_writes_memory(&isa_x86_64, in);
+    return jit.now.run.insn_count == JIT_CHECKED_INSNS || in->bits & ISA_BIT_UNKNOWN || isa_writes_memory(jit.isa, in);
 }
 
 /* Fills `run`. False: nothing executable at `app`. */
@@ -176,7 +175,7 @@ static bool build_run(uint64_t app, bool continues)
     bool between = true; /* the next instruction begins a block */
     bool was_checked = false;
     jit.now.run = (weave_run){
-        .isa = &isa_x86_64, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
+        .isa = jit.isa, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
     jit.now.extent_count = 0;
     while (jit.now.run.insn_count < max_insns && fetch_insn(&r) && !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
@@ -196,13 +195,13 @@ static bool build_run(uint64_t app, bool continues)
 
 /* --- emission --- */
 
-static x86_code window(const jit_arena *a)
+static isa_code window(const jit_arena *a)
 {
-    return (x86_code){
+    return (isa_code){
         .write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = a->stub_at - a->code_at - STUB_ROOM};
 }
 
-static void emit_check(x86_code *c)
+static void emit_check(isa_code *c)
 {
     size_t begin = jit_emit_check_begin(c, jit.now.run.insns[0].in.addr, !jit.now.run.blocks[0].head);
     const uint8_t *bytes = jit.now.build.source;
@@ -215,7 +214,7 @@ static void emit_check(x86_code *c)
 }
 
 /* Weaves the run into the arena at its code_at. */
-static inl_status weave(jit_arena *a, bool landing, x86_code *c, uint32_t *start_to_exec, weave_output *out,
+static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start_to_exec, weave_output *out,
                         inl_error *e)
 {
     weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &jit.now.build};
@@ -239,16 +238,16 @@ static unsigned end_exit(uint32_t cold_at)
 }
 
 /* Constants, then stubs, below what the arena has of them; links them to the code. */
-static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_t cold_at)
+static bool make_stubs(jit_arena *a, jit_fragment *f, const isa_code *c, uint32_t cold_at)
 {
     size_t size = jit.now.build.const_count * 8 + jit.now.build.exit_count * (size_t)JIT_STUB_BYTES;
     size_t low = (a->stub_at - size) & ~(size_t)7;
     for (unsigned i = 0; i < jit.now.build.const_count; i++) {
         const jit_wanted_const *w = &jit.now.build.consts[i];
         memcpy(a->write + low + 8 * i, &w->value, 8);
-        x86_patch_rel32(c->write + w->disp_at, c->exec + w->disp_at, a->exec + low + 8 * i);
+        jit_patch(c->write + w->disp_at, c->exec + w->disp_at, a->exec + low + 8 * i);
     }
-    x86_code s = {
+    isa_code s = {
         .write = a->write + low, .exec = a->exec + low, .at = 8 * jit.now.build.const_count, .size = a->stub_at - low};
     unsigned end = end_exit(cold_at);
     for (unsigned i = 0; i < jit.now.build.exit_count; i++) {
@@ -258,8 +257,8 @@ static bool make_stubs(jit_arena *a, jit_fragment *f, const x86_code *c, uint32_
         e->continues = jit.now.build.cut && i == end;
         e->from = f;
         e->rel32_at = w->rel32_at - f->start_to_exec;
-        e->stub_at = (uint32_t)(x86_here(&s) - f->exec);
-        x86_patch_rel32(c->write + w->rel32_at, c->exec + w->rel32_at, x86_here(&s));
+        e->stub_at = (uint32_t)(isa_here(&s) - f->exec);
+        jit_patch(c->write + w->rel32_at, c->exec + w->rel32_at, isa_here(&s));
         jit_emit_stub(&s, a, e);
     }
     return !s.full && jit_piece_add(a, f, (uint32_t)low, true) && (a->stub_at = low, true);
@@ -275,7 +274,7 @@ static bool cover(jit_fragment *f)
     return true;
 }
 
-static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing, const x86_code *c,
+static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bool landing, const isa_code *c,
                                   uint32_t start_to_exec, const weave_output *out)
 {
     size_t exits = jit.now.build.exit_count * sizeof(jit_exit);
@@ -313,7 +312,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
 {
     uint32_t start_to_exec;
     weave_output out;
-    x86_code c;
+    isa_code c;
     jit_arena *a = jit_arena_for(app, room + STUB_ROOM + JIT_LANDING_ROOM, e);
     if (!a) return NULL;
     if (weave(a, landing, &c, &start_to_exec, &out, e)) return NULL;
@@ -382,17 +381,12 @@ static void add_landing(jit_fragment *f)
 {
     jit_arena *a = f->arena;
     if (a->stub_at - a->code_at < JIT_LANDING_ROOM + 16) return;
-    x86_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = JIT_LANDING_ROOM + 8};
+    isa_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = JIT_LANDING_ROOM + 8};
     jit_emit_landing(&c, a, f->app);
-    x86_jmp_rel32(&c, f->exec, false);
+    jit_emit_jump(&c, f->exec);
     if (c.full || c.unreachable || !jit_piece_add(a, f, (uint32_t)a->code_at, false)) return;
     f->landing = c.exec;
     a->code_at += (c.at + 7) & ~(size_t)7;
-}
-
-jit_fragment *jit_lookup_or_translate(run_thread *t, uint64_t app, bool indirect, int *fault_signo, int *fault_code)
-{
-    return jit_translate(t, app, indirect, false, fault_signo, fault_code);
 }
 
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code)

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "isa/isa.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <elf.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ typedef struct procedure {
     unsigned count, branch_count;
 } procedure;
 
-static const isa *set(void) { return &isa_x86_64; }
+static const isa *set(void) { return isa_for_machine(RUN_ELF_MACHINE); }
 
 /* --- decoding --- */
 

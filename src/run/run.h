@@ -193,8 +193,7 @@ run_thread *run_thread_new(inl_error *); /* block, stacks, TLS; not yet in the l
 void run_thread_free(run_thread *);
 long run_sys_clone(run_thread *t, bool is_clone3);                         /* clone, clone3, fork, vfork, from ctx */
 void run_thread_exit(run_thread *t, int status) __attribute__((noreturn)); /* the exit system call */
-uint64_t run_counter_sum(uint32_t index);     /* over live and ended threads; takes the lock */
-uint64_t run_counter_sum_now(uint32_t index); /* without */
+uint64_t run_counter_sum_now(uint32_t index); /* over live and ended threads; the lock is held, or nobody else runs */
 static inline uint64_t run_counter_of(const run_thread *t, uint32_t index)
 {
     const uint64_t *counters = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);

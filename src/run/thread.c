@@ -249,14 +249,6 @@ uint64_t run_counter_sum_now(uint32_t index)
     return sum;
 }
 
-uint64_t run_counter_sum(uint32_t index)
-{
-    inl_lock_take(&run_here.lock);
-    uint64_t sum = run_counter_sum_now(index);
-    inl_lock_release(&run_here.lock);
-    return sum;
-}
-
 void run_counters_reset(void)
 {
     inl_lock_take(&run_here.lock);

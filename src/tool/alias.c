@@ -5,14 +5,13 @@
  * may also be reached from an address beside it, so what is taken in its neighbourhood counts too.
  *
  * Where the tool was linked without symbols no variable has known limits, and nothing is private. */
+#include "tool/glibc.h"
 #include "tool/sums.h"
 #include "base/search.h"
 #include "image/image.h"
 
 #include <elf.h>
 #include <stdlib.h>
-
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 enum { BESIDE = 256 };
 

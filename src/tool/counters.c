@@ -3,12 +3,10 @@
  * Where a tool is carried, counters that are variables of the tool itself lose their index with the
  * instrumentor's process: a list of them in the carried heap gives it back. Those in carried memory keep
  * theirs, but main may write to what it allocates, so these are in the list too. */
+#include "tool/glibc.h"
 #include "tool/state.h"
 
 #include <elf.h>
-
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
-extern char end[] __attribute__((visibility("hidden")));
 
 typedef struct placed { /* in the carried heap */
     struct placed *next;

@@ -22,6 +22,7 @@
  * than the largest class goes back to the kernel.
  *
  * All symbols of the C library's malloc.o are defined here, or the linker would want that one too. */
+#include "tool/glibc.h"
 #include "tool/heap.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -485,11 +486,6 @@ EXPORT void malloc_stats(void) {}
 EXPORT int malloc_info(int options, FILE *to) { return (void)options, (void)to, -1; }
 
 /* What the C library's own fork and the ends of threads call (see x86_64/tls.c). */
-void __malloc_fork_lock_parent(void);
-void __malloc_fork_unlock_parent(void);
-void __malloc_fork_unlock_child(void);
-void __malloc_arena_thread_freeres(void);
-
 EXPORT void __malloc_fork_lock_parent(void) { inl_lock_take(&store.lock); }
 EXPORT void __malloc_fork_unlock_parent(void) { inl_lock_release(&store.lock); }
 EXPORT void __malloc_fork_unlock_child(void) { inl_lock_reset(&store.lock); }

@@ -14,6 +14,7 @@
  * The auxiliary vector is the program's own, read from its stack, with what describes the program
  * replaced by what describes the tool.
  */
+#include "tool/glibc.h"
 #include "tool/tool.h"
 #include "tool/remote.h"
 #include "base/region.h"
@@ -33,9 +34,6 @@ enum { PAGE = 4096, STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16, RANDOM_BY
 /* Between the lowest address that the kernel maps libraries at (1 TB of randomness below the stack)
  * and what sanitizers take for themselves. */
 static const uint64_t ZONE_LOW = 0x7e8000000000, ZONE_RANDOM = 1ull << 37, ZONE_SIZE = 1ull << 38;
-
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
-extern void _start(void);
 
 static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
 static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }

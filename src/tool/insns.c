@@ -1,11 +1,10 @@
 /* Instructions and blocks: handles are the weaver's own, so these are thin. */
+#include "tool/glibc.h"
 #include "tool/state.h"
 
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
-
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 static const weave_insn *own(const inlay_insn *i) { return (const weave_insn *)i; }
 static const weave_block *own_block(const inlay_block *b) { return (const weave_block *)b; }

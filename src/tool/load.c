@@ -6,6 +6,7 @@
  *     stack mapping:  | ... grows | program's stack | room for the tool's start | main's frames, argv |
  *                                                   ^ stack_low                             stack_high ^
  */
+#include "tool/glibc.h"
 #include "tool/state.h"
 #include "base/region.h"
 #include "base/sys.h"
@@ -34,9 +35,6 @@ enum {
     TRIES = 16,
     LINE = 256
 };
-
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
-extern char end[] __attribute__((visibility("hidden")));
 
 static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
 static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }

@@ -1,6 +1,7 @@
 /* Finding the program and saying beforehand, in one clear line, why it cannot be run. What the
  * kernel would refuse is told apart from what it would run but a tool cannot be put into: the
  * first is an error, the second a program that an instrumented one may still start natively. */
+#include "tool/glibc.h"
 #include "tool/tool.h"
 #include "base/sys.h"
 
@@ -16,7 +17,6 @@
 enum { PATH_SIZE = 4096, MAX_SCRIPTS = 5, HEAD = 4096 };
 
 /* This file's own header: what runs the tool is what a program must be for. */
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 static bool is_candidate(const char *path, int *why)
 {

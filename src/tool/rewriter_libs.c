@@ -7,7 +7,7 @@
  *
  * More libraries can be named, which the program opens later: by path, or by a name that the cache has. */
 #include "tool/rewriter.h"
-#include "image/private.h"
+#include "image/file.h"
 
 #include <errno.h>
 #include <fnmatch.h>

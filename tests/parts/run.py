@@ -6,10 +6,13 @@
   includes   a part includes only itself and earlier parts
   public     public headers include public headers and the C library only
   tools      shipped tools and examples include public headers and the C library only
-  arch       no architecture is asked for outside the architectures' own folders
+  arch       no architecture is asked for, included from or named outside the architectures' own folders
+  private    private headers (private.h, *_private.h, core.h) are included by their own part only
+  layers     no two headers include each other, on whatever way; an architecture's folder includes no other's
+  prototypes what a part has is declared in a header: no source file repeats a prototype
   bodies     no .c file is included
-  size       no source file has 800 lines or more
-  functions  none has 80 lines or more
+  size       no source file has 700 lines or more
+  functions  none has 60 lines or more
   width      no line of the source has more than 120 columns
   planted    every planted fault can still be put in (tests/planted)
   format     the source is as clang-format lays it out (scripts/format)
@@ -31,8 +34,15 @@ ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"],
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ARCHITECTURES = ("x86_64", "aarch64")
 
-# The one place where a part chooses between its architectures' folders at compile time.
-ARCH_SWITCHES = {"src/base/sys.h"}
+# The limits that CONTRIBUTING.md tells.
+MOST_LINES, MOST_FUNCTION, MOST_COLUMNS = 700, 60, 120
+
+# The places that know all architectures: where a part chooses between its folders.
+ARCH_SWITCHES = {"src/base/sys.h", "src/isa/isa.h", "src/isa/isa.c", "src/weave/isa.h", "src/weave/isas.c",
+                 "src/move/isa.h", "src/move/isas.c", "src/cfg/work.h", "src/cfg/procs.c", "src/image/plt.c"}
+ARCH_NAME = re.compile(r"\b(?:x86_(?!64\b)\w+|X86_\w+|a64_\w+|A64_\w+|\w+_x86_64|\w+_aarch64)\b|\b(?:x86_64|aarch64)/")
+PRIVATE = re.compile(r"(?:^|/)(?:core|private|\w+_private)\.h$")
+PROTOTYPE = re.compile(r"^(?!static|typedef|return|_Static_assert)[A-Za-z_][\w \*]*[ \*](?!__attribute__)(\w+)\([^;{]*\)[^;{=]*;", re.M)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 ARCH_MACRO = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*(?:__x86_64__|__i386__|__aarch64__|__arm__|"
@@ -92,12 +102,85 @@ def check_tools():
                 yield f"{path}: {name} is not public"
 
 
+def own_folder(path):
+    return next((a for a in ARCHITECTURES if f"/{a}/" in path), None)
+
+
+def code_only(text):
+    """Without comments and strings, but for what is included; lines stay where they are."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.S)
+    return re.sub(r'^(?!\s*#\s*include)([^\n"]*)("[^"\n]*")', lambda m: m.group(1) + blank(m), text, flags=re.M)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
 def check_arch():
     for path, text in sources("src", "include"):
-        if path in ARCH_SWITCHES or any(f"/{a}/" in path for a in ARCHITECTURES):
+        if path in ARCH_SWITCHES or own_folder(path):
             continue
         for match in ARCH_MACRO.finditer(text):
-            yield f"{path}:{text.count(chr(10), 0, match.start() + 1) + 1}: {match.group().strip()}"
+            yield f"{path}:{line_of(text, match.start() + 1)}: {match.group().strip()}"
+        code = code_only(text) if path.startswith("src/") else ""
+        for match in ARCH_NAME.finditer(code):
+            yield f"{path}:{line_of(code, match.start())}: {match.group()}"
+
+
+def check_private():
+    for path, text in sources("src"):
+        for quoted, _ in includes(text):
+            part = quoted.split("/")[0]
+            if part in RANK and part != part_of(path) and PRIVATE.search(quoted):
+                yield f"{path}: {quoted} is {part}'s own"
+
+
+def headers():
+    """Each header of src with those that it includes, as far as they are in src too."""
+    return {path.removeprefix("src/"): [q for q, _ in includes(text) if q.split("/")[0] in RANK]
+            for path, text in sources("src") if path.endswith(".h")}
+
+
+def circles(graph):
+    done, on_way = set(), []
+
+    def visit(name):
+        if name in on_way:
+            yield " -> ".join(on_way[on_way.index(name):] + [name])
+        elif name not in done:
+            on_way.append(name)
+            for other in graph.get(name, ()):
+                yield from visit(other)
+            on_way.pop()
+            done.add(name)
+    for name in sorted(graph):
+        yield from visit(name)
+
+
+def check_layers():
+    yield from circles(headers())
+    for path, text in sources("src"):
+        for quoted, _ in includes(text):
+            if own_folder(path) and own_folder(f"/{quoted}") not in (None, own_folder(path)):
+                yield f"{path}: {quoted}"
+
+
+def check_prototypes():
+    own = re.compile(rf"^(?:{'|'.join(RANK)}|inl|inlay|weave|jit|run)_")
+    seen = {}
+    for path, text in sources("src"):
+        if not path.endswith(".c"):
+            continue
+        code = code_only(text)
+        for match in PROTOTYPE.finditer(code):
+            name, where = match.group(1), f"{path}:{line_of(code, match.start())}"
+            if own.match(name) and name.split("_")[0] != "inlay":
+                yield f"{where}: {name} belongs in a header"
+            elif name in seen and seen[name].split(":")[0] != path:
+                yield f"{where}: {name} is declared in {seen[name]} too"
+            seen[name] = where
 
 
 def check_bodies():
@@ -110,7 +193,7 @@ def check_bodies():
 def check_size():
     for path, text in sources("src", "include", "tools", "tests", "bench"):
         lines = text.count("\n")
-        if lines >= 800:
+        if lines >= MOST_LINES:
             yield f"{path}: {lines} lines"
 
 
@@ -130,14 +213,14 @@ def functions(text):
 def check_functions():
     for path, text in sources("src", "tools", "tests", "bench"):
         for start, lines in functions(text) if path.endswith(".c") else ():
-            if lines >= 80:
+            if lines >= MOST_FUNCTION:
                 yield f"{path}:{start}: {lines} lines"
 
 
 def check_width():
     for path, text in sources("src", "include/inlay", "tools", "tests", "bench"):
         for number, line in enumerate(text.split("\n"), 1):
-            if len(line) > 120 and path.endswith((".c", ".h")) and not path.startswith("tests/atom/"):
+            if len(line) > MOST_COLUMNS and path.endswith((".c", ".h")) and not path.startswith("tests/atom/"):
                 yield f"{path}:{number}: {len(line)} columns"
 
 
@@ -154,7 +237,8 @@ def check_planted():
 
 
 def main():
-    checks = [check_includes, check_public, check_tools, check_arch, check_bodies, check_size, check_functions,
+    checks = [check_includes, check_public, check_tools, check_arch, check_private, check_layers, check_prototypes,
+              check_bodies, check_size, check_functions,
               check_width, check_planted, check_format]
     failed = 0
     for check in checks:

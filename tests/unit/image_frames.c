@@ -1,6 +1,6 @@
 /* Call frame instructions and the numbers that they are made of: where the frame begins at each place of a
  * procedure whose rows lie as far apart as each way of advancing allows. */
-#include "image/private.h"
+#include "image/file.h"
 
 #include "image_sample.h"
 

@@ -1,7 +1,7 @@
 /* Relocations that the linker has packed into bit maps (DT_RELR), read from this very program: every word that the
  * dynamic linker has relocated is among them, with the address that it holds now, and no other is. Distances between
  * the pointers vary, so that entries are addresses, single maps, and maps that follow each other. */
-#include "image/private.h"
+#include "image/file.h"
 
 #include <link.h>
 #include <setjmp.h>

@@ -11,6 +11,7 @@
  *          body
  *
  * so that flags are not touched. The table's entry is chosen by 16 bits only, hence the check. */
+#include "isa/x86_64/emit.h"
 #include "jit/core.h"
 #include "jit/x86_64/layout.h"
 
@@ -110,3 +111,9 @@ void jit_emit_check_end(x86_code *c)
     x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }
+
+const isa_regs jit_landing_spills = 1u << X86_RCX | 1u << X86_RDX;
+
+bool jit_patch(uint8_t *where, uint64_t at, uint64_t target) { return x86_patch_rel32(where, at, target); }
+
+void jit_emit_jump(isa_code *c, uint64_t target) { x86_jmp_rel32(c, target, false); }

@@ -13,6 +13,7 @@
  * instruction that may fault the program's registers are its own or in their slots (jit_mark says so).
  * A return address is pushed by one 64-bit store, since the return's load must be served by it.
  */
+#include "isa/x86_64/emit.h"
 #include "jit/core.h"
 #include "jit/x86_64/layout.h"
 

@@ -10,6 +10,7 @@
  *
  * The functions below that no header declares are the static library's own.
  */
+#include "tool/glibc.h"
 #include "tool/heap.h"
 #include "tool/state.h"
 #include "base/sys.h"
@@ -29,18 +30,6 @@ enum {
     TID_TO = 0x600
 };
 enum { LOCK, UNLOCK_PARENT, UNLOCK_CHILD };
-
-void *_dl_allocate_tls(void *);
-void _dl_deallocate_tls(void *, bool free_it);
-void _IO_enable_locks(void);
-void _IO_list_lock(void);
-void _IO_list_unlock(void);
-void _IO_list_resetlock(void);
-void __malloc_fork_lock_parent(void);
-void __malloc_fork_unlock_parent(void);
-void __malloc_fork_unlock_child(void);
-void __malloc_arena_thread_freeres(void);
-void __ctype_init(void);
 
 static char *own_block(void)
 {

@@ -1,12 +1,12 @@
-/* What the files of the image part share: the opened file, its parts that are built when first
- * asked for, and the checked ways to its bytes.
+/* An ELF file that is open: what the files of the image part share, and what who writes such a file reads. Its parts
+ * are built when first asked for; there are checked ways to its bytes.
  *
  * Nothing of a file is reached through a plain pointer computed from the file's own numbers: file
  * offsets go through image_view_bytes, link-time addresses through image_bytes, and records are
  * copied out with memcpy, since a hostile offset may be misaligned.
  */
-#ifndef INL_IMAGE_PRIVATE_H
-#define INL_IMAGE_PRIVATE_H
+#ifndef INL_IMAGE_FILE_H
+#define INL_IMAGE_FILE_H
 
 #include "base/arena.h"
 #include "base/vec.h"

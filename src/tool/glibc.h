@@ -1,0 +1,27 @@
+/* What the tool has of its own static C library and its linker, under the names that they have there. */
+#ifndef INL_TOOL_GLIBC_H
+#define INL_TOOL_GLIBC_H
+
+#include <elf.h>
+#include <stdbool.h>
+
+/* The linker's: where the tool's own file begins in memory, and its data end; its first instruction. */
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+extern char end[] __attribute__((visibility("hidden")));
+extern void _start(void);
+
+/* Thread-local storage of one more thread. */
+void *_dl_allocate_tls(void *);
+void _dl_deallocate_tls(void *, bool free_it);
+void __ctype_init(void);
+/* What its own fork and the ends of threads call; those of malloc are heap.c's. */
+void _IO_enable_locks(void);
+void _IO_list_lock(void);
+void _IO_list_unlock(void);
+void _IO_list_resetlock(void);
+void __malloc_fork_lock_parent(void);
+void __malloc_fork_unlock_parent(void);
+void __malloc_fork_unlock_child(void);
+void __malloc_arena_thread_freeres(void);
+
+#endif
