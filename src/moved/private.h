@@ -6,7 +6,7 @@
 #include "moved/states.h"
 #include "run/kernel.h"
 #include "moved/moved.h"
-#include "moved/x86_64/frames.h"
+#include INL_ARCH_HEADER(moved, frames)
 
 /* What a thread has under this engine. In the runtime all signals but faults are blocked; the program's mask waits in
  * t->sigmask, and here for the gate. */
