@@ -44,10 +44,10 @@ static void note(const weave_isa *isa, weave_routine *r, const isa_insn *in)
     if (fx.flags_written & ~isa->flags) r->modes = true;
     r->vecs |= fx.vec_writes;
     if (fx.mask_writes) r->unknown = true;
-    if (fx.other_writes & (ISA_OTHER_X87 | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE))
+    if (fx.other_writes & (ISA_OTHER_OLD_FP | ISA_OTHER_ALL_VEC | ISA_OTHER_TLS_BASE | ISA_OTHER_BASE_2))
         r->unknown = true;
-    if (fx.other_reads & ISA_OTHER_X87) r->unknown = true;
-    if ((fx.other_reads | fx.other_writes) & ISA_OTHER_MXCSR) r->fp = true;
+    if (fx.other_reads & ISA_OTHER_OLD_FP) r->unknown = true;
+    if ((fx.other_reads | fx.other_writes) & ISA_OTHER_FP_STATUS) r->fp = true;
     isa->note_routine(r, in, &fx);
 }
 

@@ -26,7 +26,7 @@ static void everything(isa_effects *e)
     e->reads = e->writes = ~0ull;
     e->vec_reads = e->vec_writes = ~0u;
     e->mask_reads = e->mask_writes = 0xff;
-    e->other_reads = e->other_writes = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE |
+    e->other_reads = e->other_writes = ISA_OTHER_OLD_FP | ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_BASE_2 |
                                        ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
     e->flags_read = e->flags_written = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID;
 }
@@ -134,7 +134,7 @@ static __attribute__((noinline)) void add_rest(const isa_insn *in, const x86_fx 
     }
     if (f->quirks & ~IN_LANES) add_quirks(in, f, e);
     if (in->x[X86_X_SEGMENT] && in->bits & ISA_BIT_MEM)
-        e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_GS_BASE;
+        e->other_reads |= in->x[X86_X_SEGMENT] == X86_SEG_FS ? ISA_OTHER_TLS_BASE : ISA_OTHER_BASE_2;
 }
 
 /* The general registers, as the lanes have them. */

@@ -21,7 +21,7 @@ bool x86_is_int80(const isa_insn *in) { return in->op == X86_OP_INT && in->raw[i
 bool x86_is_rdfsbase_family(const isa_insn *in)
 {
     const x86_fx *fx = &x86_fxs[x86_row_of(in)->fx];
-    enum { BASES = ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE };
+    enum { BASES = ISA_OTHER_TLS_BASE | ISA_OTHER_BASE_2 };
     return in->raw[in->opcode_at] == 0xae && in->modrm_at && in->raw[in->modrm_at] >= 0xc0 &&
            (fx->other_reads | fx->other_writes) & BASES;
 }
@@ -39,6 +39,7 @@ const isa isa_x86_64 = {
     .elf_machine = EM_X86_64,
     .max_insn = ISA_MAX_INSN,
     .stack_reg = X86_RSP,
+    .link_reg = ISA_NO_REG,
     .op_count = X86_OP_COUNT,
     .decode = x86_decode,
     .effects = x86_effects,

@@ -11,7 +11,7 @@ enum {
     FLAGS = X86_ARITH | X86_TF | X86_IF | X86_DF | X86_AC | X86_ID,
     FLAGS_KILLABLE = X86_ARITH | X86_DF | X86_AC | X86_ID,
     ALL_GPR = 0xffff,
-    ALL_OTHER = ISA_OTHER_X87 | ISA_OTHER_MXCSR | ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE | ISA_OTHER_ALL_VEC |
+    ALL_OTHER = ISA_OTHER_OLD_FP | ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_BASE_2 | ISA_OTHER_ALL_VEC |
                 ISA_OTHER_SYSTEM
 };
 enum {
@@ -117,15 +117,15 @@ static void add_reg(const answer *a, x86_fx *fx, const ZydisDecodedOperand *o)
     case X86_CLASS_ZMM: add_vec(a, fx, o, &r); break;
     case X86_CLASS_MASK: add_mask(a, fx, o, &r); break;
     case X86_CLASS_MMX:
-    case X86_CLASS_ST: add_other(fx, o->actions, ISA_OTHER_X87); break;
+    case X86_CLASS_ST: add_other(fx, o->actions, ISA_OTHER_OLD_FP); break;
     case X86_CLASS_SEGMENT: /* a write may load FS or GS, and with it the base */
         add_other(fx, o->actions, ISA_OTHER_SYSTEM);
-        add_other(fx, o->actions & WRITES, ISA_OTHER_TLS_BASE | ISA_OTHER_GS_BASE);
+        add_other(fx, o->actions & WRITES, ISA_OTHER_TLS_BASE | ISA_OTHER_BASE_2);
         break;
     case X86_CLASS_SPECIAL:
         add_other(fx, o->actions,
-                  r.number <= X86_X87TAG  ? ISA_OTHER_X87
-                  : r.number == X86_MXCSR ? ISA_OTHER_MXCSR
+                  r.number <= X86_X87TAG  ? ISA_OTHER_OLD_FP
+                  : r.number == X86_MXCSR ? ISA_OTHER_FP_STATUS
                                           : ISA_OTHER_SYSTEM);
         break;
     default: add_other(fx, o->actions, ISA_OTHER_SYSTEM);
@@ -225,10 +225,10 @@ static void mend_single(const answer *a, x86_fx *fx)
     case ZYDIS_MNEMONIC_VZEROALL: set_vectors(fx, (x86_vec_set){0, 0xffff, 0xffff}); break;
     case ZYDIS_MNEMONIC_VZEROUPPER: set_vectors(fx, (x86_vec_set){0, 0xffff, 0}); break;
     case ZYDIS_MNEMONIC_RDFSBASE: fx->other_reads |= ISA_OTHER_TLS_BASE; break;
-    case ZYDIS_MNEMONIC_RDGSBASE: fx->other_reads |= ISA_OTHER_GS_BASE; break;
+    case ZYDIS_MNEMONIC_RDGSBASE: fx->other_reads |= ISA_OTHER_BASE_2; break;
     case ZYDIS_MNEMONIC_WRFSBASE: fx->other_writes |= ISA_OTHER_TLS_BASE; break;
     case ZYDIS_MNEMONIC_WRGSBASE:
-    case ZYDIS_MNEMONIC_SWAPGS: fx->other_writes |= ISA_OTHER_GS_BASE; break;
+    case ZYDIS_MNEMONIC_SWAPGS: fx->other_writes |= ISA_OTHER_BASE_2; break;
     case ZYDIS_MNEMONIC_CPUID:
     case ZYDIS_MNEMONIC_RDTSC:
     case ZYDIS_MNEMONIC_RDTSCP:
@@ -256,14 +256,14 @@ static void add_idiom(const answer *a, x86_fx *fx)
 static void add_state(const answer *a, x86_fx *fx)
 {
     ZydisInstructionAttributes at = a->in.attributes;
-    enum { VECTORS = ISA_OTHER_ALL_VEC | ISA_OTHER_MXCSR };
-    if (at & ZYDIS_ATTRIB_FPU_STATE_CR) fx->other_reads |= ISA_OTHER_X87;
-    if (at & ZYDIS_ATTRIB_FPU_STATE_CW) fx->other_writes |= ISA_OTHER_X87;
+    enum { VECTORS = ISA_OTHER_ALL_VEC | ISA_OTHER_FP_STATUS };
+    if (at & ZYDIS_ATTRIB_FPU_STATE_CR) fx->other_reads |= ISA_OTHER_OLD_FP;
+    if (at & ZYDIS_ATTRIB_FPU_STATE_CW) fx->other_writes |= ISA_OTHER_OLD_FP;
     if (at & ZYDIS_ATTRIB_XMM_STATE_CR) fx->other_reads |= VECTORS;
     if (at & ZYDIS_ATTRIB_XMM_STATE_CW) fx->other_writes |= VECTORS;
     if (a->in.meta.category == ZYDIS_CATEGORY_X87_ALU || a->in.meta.category == ZYDIS_CATEGORY_FCMOV) {
-        fx->other_reads |= ISA_OTHER_X87;
-        fx->other_writes |= ISA_OTHER_X87;
+        fx->other_reads |= ISA_OTHER_OLD_FP;
+        fx->other_writes |= ISA_OTHER_OLD_FP;
     }
     switch (a->in.meta.exception_class) {
     case ZYDIS_EXCEPTION_CLASS_SSE2:
@@ -275,8 +275,8 @@ static void add_state(const answer *a, x86_fx *fx)
     case ZYDIS_EXCEPTION_CLASS_E2NF:
     case ZYDIS_EXCEPTION_CLASS_E3:
     case ZYDIS_EXCEPTION_CLASS_E3NF:
-        fx->other_reads |= ISA_OTHER_MXCSR;
-        fx->other_writes |= ISA_OTHER_MXCSR;
+        fx->other_reads |= ISA_OTHER_FP_STATUS;
+        fx->other_writes |= ISA_OTHER_FP_STATUS;
         break;
     default: break;
     }
