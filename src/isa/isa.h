@@ -48,12 +48,12 @@ typedef enum isa_flow {
     ISA_FLOW_TX,      /* begins a transaction: `target` is where it goes on when it fails */
 } isa_flow;
 
-enum {                             /* isa_insn.bits */
-       ISA_BIT_PCREL_MEM = 1 << 0, /* a memory operand relative to the next instruction */
-       ISA_BIT_REP = 1 << 1,       /* repeats itself, by a count in a register */
-       ISA_BIT_REPNE = 1 << 2,     /* ... until two values are equal */
-       ISA_BIT_MEM = 1 << 3, /* may access memory at all (stack included) */
-       ISA_BIT_LOCK = 1 << 4, /* reads and writes memory in one step */
+enum {                              /* isa_insn.bits */
+       ISA_BIT_PCREL_MEM = 1 << 0,  /* a memory operand relative to the next instruction */
+       ISA_BIT_REP = 1 << 1,        /* repeats itself, by a count in a register */
+       ISA_BIT_REPNE = 1 << 2,      /* ... until two values are equal */
+       ISA_BIT_MEM = 1 << 3,        /* may access memory at all (stack included) */
+       ISA_BIT_LOCK = 1 << 4,       /* reads and writes memory in one step */
        ISA_BIT_UNKNOWN = 1 << 5,    /* decode answered ISA_UNKNOWN */
        ISA_BIT_PREDICATED = 1 << 6, /* executes conditionally (a conditional move, a repetition) */
        ISA_BIT_SERIALIZES = 1 << 7, /* barriers and others that must not be reordered */
@@ -71,9 +71,9 @@ typedef struct isa_insn {
     uint16_t op;     /* opcode identity: index for mnemonic() and category() */
     uint16_t row;    /* the table row it was decoded from; private to the ISA */
     uint8_t len;
-    uint8_t flow;                                 /* isa_flow */
-    uint16_t bits;                                /* ISA_BIT_* */
-    uint8_t raw[16];                              /* the bytes, zero padded */
+    uint8_t flow;    /* isa_flow */
+    uint16_t bits;   /* ISA_BIT_* */
+    uint8_t raw[16]; /* the bytes, zero padded */
     /* Private to the ISA, for a set whose encodings are made of bytes: offsets in raw (opcode_at may be 0, the
      * others are 0 only where absent) and lengths. */
     uint8_t opcode_at, modrm_at, disp_at, imm_at;

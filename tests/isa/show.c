@@ -54,7 +54,8 @@ int main(int argc, char **argv)
         isa_aarch64.format(&in, text, sizeof text);
         isa_aarch64.effects(&in, &fx);
         printf("%s | %d %d %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %x %x %x %x", text, r, in.flow, in.target,
-               fx.reads, fx.writes, fx.kills, fx.vec_reads, fx.vec_writes, fx.vec_kills, fx.flags_read, fx.flags_written);
+               fx.reads, fx.writes, fx.kills, fx.vec_reads, fx.vec_writes, fx.vec_kills, fx.flags_read,
+               fx.flags_written);
         show_memory(&in);
         printf(" | %s %s\n", round_trip(&in), isa_aarch64.category(in.op));
     }

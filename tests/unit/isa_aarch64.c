@@ -85,8 +85,7 @@ static sets what_we_say(const isa_insn *in)
     assert_int_equal(fx.kills & ~fx.writes, 0);
     assert_int_equal(fx.vec_kills & ~fx.vec_writes, 0);
     assert_int_equal(fx.flags_kill & ~fx.flags_written, 0);
-    return (sets){fx.reads,       fx.writes,          fx.vec_reads,
-                  fx.vec_writes, fx.flags_read != 0, fx.flags_written != 0};
+    return (sets){fx.reads, fx.writes, fx.vec_reads, fx.vec_writes, fx.flags_read != 0, fx.flags_written != 0};
 }
 
 static bool is_one_of(const char *name, const char *list)
@@ -231,7 +230,8 @@ static uint64_t moved_target(const uint8_t *bytes, uint64_t at, isa_insn *in)
 
 static void branches_move(void **unused)
 {
-    static const uint32_t words[] = {0x14000010, 0x94000010, 0x54000201, 0xb4000200, 0x35000203, 0xb7f80204, 0x36000205};
+    static const uint32_t words[] = {0x14000010, 0x94000010, 0x54000201, 0xb4000200,
+                                     0x35000203, 0xb7f80204, 0x36000205};
     static const int64_t near[] = {1 << 27, 1 << 27, 1 << 20, 1 << 20, 1 << 20, 1 << 15, 1 << 15};
     uint64_t from = 0x10000000;
     (void)unused;
@@ -277,7 +277,8 @@ static uint64_t value_loaded_from(const uint8_t *out, uint8_t len, uint64_t at, 
 static void addresses_move(void **unused)
 {
     /* adr x1; adrp x2; ldr w3; ldr x4; ldrsw x5; ldr q6; prfm: each of something 72 bytes on, or its page */
-    static const uint32_t words[] = {0x10000241, 0xb0000002, 0x18000243, 0x58000244, 0x98000245, 0x9c000246, 0xd8000240};
+    static const uint32_t words[] = {0x10000241, 0xb0000002, 0x18000243, 0x58000244,
+                                     0x98000245, 0x9c000246, 0xd8000240};
     static const uint64_t moves[] = {0x1000, 0xfff00, 0x180000, 0x7fff0004, 0x90000000000};
     (void)unused;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -314,13 +315,12 @@ static void what_is_not_known(void **unused)
         uint32_t word;
         isa_result result;
     } words[] = {
-        {0x04b549c4, ISA_UNKNOWN},  /* SVE: index z4.s, #14, w21 */
-        {0x80968a61, ISA_UNKNOWN},  /* SME: fmopa */
-        {0x91cc9c0b, ISA_UNKNOWN},  /* umin x11, x0, #39 */
-        {0x00010000, ISA_INVALID},  /* reserved */
-        {0x56000000, ISA_INVALID},  /* among branches: it might be one */
-        {0xd6ff0000, ISA_INVALID},
-        {0x0a00ffff & 0x06ffffff, ISA_INVALID}, /* not allocated */
+        {0x04b549c4, ISA_UNKNOWN},                                         /* SVE: index z4.s, #14, w21 */
+        {0x80968a61, ISA_UNKNOWN},                                         /* SME: fmopa */
+        {0x91cc9c0b, ISA_UNKNOWN},                                         /* umin x11, x0, #39 */
+        {0x00010000, ISA_INVALID},                                         /* reserved */
+        {0x56000000, ISA_INVALID},                                         /* among branches: it might be one */
+        {0xd6ff0000, ISA_INVALID}, {0x0a00ffff & 0x06ffffff, ISA_INVALID}, /* not allocated */
     };
     isa_insn in;
     isa_effects fx;

@@ -18,11 +18,11 @@ enum a64_reg {
 };
 
 enum a64_flag { /* as in PSTATE and in the system register NZCV */
-    A64_V = 1u << 28,
-    A64_C = 1u << 29,
-    A64_Z = 1u << 30,
-    A64_N = 1u << 31,
-    A64_NZCV = 0xfu << 28,
+                A64_V = 1u << 28,
+                A64_C = 1u << 29,
+                A64_Z = 1u << 30,
+                A64_N = 1u << 31,
+                A64_NZCV = 0xfu << 28,
 };
 
 /* clang-format off */

@@ -3,8 +3,8 @@
 
 uint32_t a64_cond_flags(unsigned cond)
 {
-    static const uint32_t flags[8] = {
-        A64_Z, A64_C, A64_N, A64_V, A64_C | A64_Z, A64_N | A64_V, A64_N | A64_Z | A64_V, 0};
+    static const uint32_t flags[8] = {A64_Z, A64_C, A64_N, A64_V, A64_C | A64_Z, A64_N | A64_V, A64_N | A64_Z | A64_V,
+                                      0};
     return flags[cond >> 1 & 7];
 }
 
@@ -20,8 +20,7 @@ static void everything(isa_effects *e)
     *e = (isa_effects){.reads = ~0ull >> 32, .writes = ~0ull >> 32};
     e->vec_reads = e->vec_writes = ~0u;
     e->mask_reads = e->mask_writes = 0xff;
-    e->other_reads = e->other_writes =
-        ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
+    e->other_reads = e->other_writes = ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
     e->flags_read = e->flags_written = A64_NZCV;
 }
 

@@ -73,10 +73,7 @@ static bool put_adr(bool page, unsigned reg, uint64_t from, uint64_t target, uin
     return true;
 }
 
-static void put_add(unsigned reg, unsigned low, uint8_t *out)
-{
-    put(out, 0x91000000 | low << 10 | reg << 5 | reg);
-}
+static void put_add(unsigned reg, unsigned low, uint8_t *out) { put(out, 0x91000000 | low << 10 | reg << 5 | reg); }
 
 static uint8_t move_adr(const isa_insn *in, uint64_t to, uint8_t *out)
 {

@@ -146,7 +146,8 @@ static int64_t immediate(const a64_row *r, const a64_slot *s, uint32_t word)
     case A64_SLOT_IMM: return raw * s->count;
     case A64_SLOT_IMM_SIGNED: return a64_signed((uint64_t)raw, s->width) * s->count;
     case A64_SLOT_IMM_ADD: return (int64_t)a64_field(word, 10, 12) << (word >> 22 & 1 ? 12 : 0);
-    case A64_SLOT_IMM_MASK: return a64_mask_value(word >> 10 & 0x1fff, word >> r->f & 1 ? 8 : 4, &mask) ? (int64_t)mask : 0;
+    case A64_SLOT_IMM_MASK:
+        return a64_mask_value(word >> 10 & 0x1fff, word >> r->f & 1 ? 8 : 4, &mask) ? (int64_t)mask : 0;
     case A64_SLOT_IMM_WIDE: return a64_field(word, 5, 16);
     case A64_SLOT_IMM_BIT: return (word >> 31 << 5) | a64_field(word, 19, 5);
     case A64_SLOT_IMM_FLOAT: return a64_field(word, 13, 8);

@@ -31,40 +31,40 @@ enum a64_slot_kind {
     A64_SLOT_MEM, /* `at` is the form */
 };
 
-enum a64_rule {      /* what a slot's size is multiplied by */
-    A64_RULE_NUMBER, /* 1 */
-    A64_RULE_F,      /* 4 or 8, by the row's bit */
-    A64_RULE_FTYPE,  /* 4, 8, -, 2 by bits 22 and 23 */
-    A64_RULE_Q,      /* 8 or 16 by bit 30 */
-    A64_RULE_Z10,    /* 1, 2, 4, 8 by bits 10 and 11 */
-    A64_RULE_Z22,    /* likewise by bits 22 and 23 */
-    A64_RULE_BIT22,  /* 1 or 2 */
-    A64_RULE_IMMH,   /* 1, 2, 4, 8 by the first one of bits 22 to 19, from the last on */
-    A64_RULE_UNKNOWN
+enum a64_rule {                  /* what a slot's size is multiplied by */
+                A64_RULE_NUMBER, /* 1 */
+                A64_RULE_F,      /* 4 or 8, by the row's bit */
+                A64_RULE_FTYPE,  /* 4, 8, -, 2 by bits 22 and 23 */
+                A64_RULE_Q,      /* 8 or 16 by bit 30 */
+                A64_RULE_Z10,    /* 1, 2, 4, 8 by bits 10 and 11 */
+                A64_RULE_Z22,    /* likewise by bits 22 and 23 */
+                A64_RULE_BIT22,  /* 1 or 2 */
+                A64_RULE_IMMH,   /* 1, 2, 4, 8 by the first one of bits 22 to 19, from the last on */
+                A64_RULE_UNKNOWN
 };
 
 enum a64_form { /* of a memory operand */
-    A64_MEM_B,
-    A64_MEM_T,
-    A64_MEM_U12,
-    A64_MEM_S9,
-    A64_MEM_S9POST,
-    A64_MEM_S9PRE,
-    A64_MEM_R,
-    A64_MEM_P7,
-    A64_MEM_P7POST,
-    A64_MEM_P7PRE,
-    A64_MEM_P7G,
-    A64_MEM_P7GPOST,
-    A64_MEM_P7GPRE,
-    A64_MEM_G9,
-    A64_MEM_G9POST,
-    A64_MEM_G9PRE,
-    A64_MEM_LIT,
-    A64_MEM_ADR,
-    A64_MEM_PAC,
-    A64_MEM_PACPRE,
-    A64_MEM_VPOST,
+                A64_MEM_B,
+                A64_MEM_T,
+                A64_MEM_U12,
+                A64_MEM_S9,
+                A64_MEM_S9POST,
+                A64_MEM_S9PRE,
+                A64_MEM_R,
+                A64_MEM_P7,
+                A64_MEM_P7POST,
+                A64_MEM_P7PRE,
+                A64_MEM_P7G,
+                A64_MEM_P7GPOST,
+                A64_MEM_P7GPRE,
+                A64_MEM_G9,
+                A64_MEM_G9POST,
+                A64_MEM_G9PRE,
+                A64_MEM_LIT,
+                A64_MEM_ADR,
+                A64_MEM_PAC,
+                A64_MEM_PACPRE,
+                A64_MEM_VPOST,
 };
 
 typedef struct a64_slot {
@@ -78,12 +78,12 @@ typedef struct a64_bits {
 
 typedef struct a64_row {
     uint32_t mask, value;
-    a64_bits reject[2]; /* words that are no instruction for all that */
-    uint32_t free;      /* bits that vary and are part of no operand */
+    a64_bits reject[2];     /* words that are no instruction for all that */
+    uint32_t free;          /* bits that vary and are part of no operand */
     uint32_t reads, writes; /* general registers besides the operands */
     uint16_t op, slots;
     uint8_t slot_count, flow;
-    uint16_t bits;                               /* ISA_BIT_* */
+    uint16_t bits;                                 /* ISA_BIT_* */
     uint8_t flags_read, flags_written, flags_kill; /* N Z C V are bits 3 to 0 */
     uint8_t other_reads, other_writes;
     uint8_t cond; /* reads the flags that its condition says */

@@ -192,7 +192,8 @@ static bool serializes(const answer *a)
 
 static bool is_float(const answer *a, const x86_fx *fx)
 {
-    if (fx->has_vec || (fx->other_reads | fx->other_writes) & (ISA_OTHER_OLD_FP | ISA_OTHER_FP_STATUS | ISA_OTHER_ALL_VEC))
+    if (fx->has_vec ||
+        (fx->other_reads | fx->other_writes) & (ISA_OTHER_OLD_FP | ISA_OTHER_FP_STATUS | ISA_OTHER_ALL_VEC))
         return fx->other_reads != 0x3f; /* those that leave read everything */
     return a->in.meta.category == ZYDIS_CATEGORY_X87_ALU || a->in.meta.category == ZYDIS_CATEGORY_MMX;
 }
