@@ -20,6 +20,8 @@
 #include <inlay/output.h>
 #include <inlay/point.h>
 #include <inlay/proc.h>
+#include <inlay/process.h>
+#include <inlay/reg.h>
 #include <inlay/snippet.h>
 #include <inlay/tool.h>
 

@@ -21,9 +21,18 @@ inlay_point *inlay_block_anywhere(inlay_block *); /* once an execution, where it
 inlay_point *inlay_proc_entry(inlay_proc *);
 inlay_point *inlay_proc_exit(inlay_proc *);
 
-bool inlay_insert(inlay_point *, inlay_expr code);
+/* NULL: refused, with a message. The handle of what is inserted at a procedure, or at code of the static view
+ * (code.h), lives as long as the image; of code that a callback of blocks or instructions is shown, during the
+ * callback: there the callback is asked again when the code is shown again (inlay_process_show_again). */
+inlay_insertion *inlay_insert(inlay_point *, inlay_expr code);
 /* Only when the instruction really executes: cmov with its condition, REP with a count. */
-bool inlay_insert_predicated(inlay_point *, inlay_expr code);
+inlay_insertion *inlay_insert_predicated(inlay_point *, inlay_expr code);
+
+/* Takes an insertion away again. Where programs run as they are met (jit), from any callback that is not itself shown
+ * code (procedures, blocks, instructions), and from analysis routines: code that a thread is in just then it still
+ * runs to its next exit. Where a program is written (rewrite), from image callbacks, before it is. In the callback
+ * that inserted it, always. False, with a message, when it is too late, or it has been removed. */
+bool inlay_remove(inlay_insertion *);
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,10 @@ typedef const inlay_snippet *inlay_expr;
 
 /* Values. */
 inlay_expr inlay_const(uint64_t value);
-inlay_expr inlay_pointer(const void *p);  /* a tool's address as a value */
-inlay_expr inlay_register(inlay_reg reg); /* the program's register at the point */
+inlay_expr inlay_pointer(const void *p); /* a tool's address as a value */
+/* The program's register at the point, general ones and their parts, flags, the pc (reg.h); NULL, with a message, for
+ * one that has no value in an expression. */
+inlay_expr inlay_register(inlay_reg reg);
 inlay_expr inlay_flags(void);
 inlay_expr inlay_pc(void);                                      /* the instruction's original address */
 inlay_expr inlay_effective_address(unsigned k);                 /* of memory operand k (insn.h) */
@@ -41,7 +43,7 @@ inlay_expr inlay_cycles(void);         /* time-stamp counter */
 inlay_expr inlay_stack_pointer(void);
 /* As arguments of calls: pointers valid during the call. */
 inlay_expr inlay_context_arg(void);           /* const inlay_context *, the whole register state */
-inlay_expr inlay_register_ref(inlay_reg reg); /* uint64_t *: what is stored goes to the register */
+inlay_expr inlay_register_ref(inlay_reg reg); /* uint64_t *: what is stored goes to the whole general register */
 inlay_expr inlay_vector_register(unsigned n); /* low 64 bits of vector register n (0 to 15), for the
                                                  routine's next parameter of type double; at most 8 */
 
@@ -49,6 +51,7 @@ inlay_expr inlay_vector_register(unsigned n); /* low 64 bits of vector register 
 inlay_expr inlay_load(inlay_expr address, unsigned size);
 inlay_expr inlay_load_signed(inlay_expr address, unsigned size);
 inlay_expr inlay_store(inlay_expr address, inlay_expr value, unsigned size);
+/* A general register or a part of one. As instructions do: 32 bits clear the rest, fewer leave it. */
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value);
 
 /* Operators. Comparisons are signed unless INLAY_U...; results are 0 or 1. */

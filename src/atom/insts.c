@@ -149,7 +149,8 @@ static int register_number(const inlay_insn *i, InstInfoType what)
     inlay_address a = k < 0 ? (inlay_address){.base = -1, .index = -1} : inlay_insn_address_of(i, (unsigned)k);
     if (what == InstRB) return a.base;
     if (what == InstRC) return a.index;
-    uint64_t stack = 1ull << INLAY_RSP, written = inlay_insn_regs_written(i), read = inlay_insn_regs_read(i);
+    uint64_t stack = 1ull << inlay_reg_stack_pointer(), written = inlay_insn_regs_written(i),
+             read = inlay_insn_regs_read(i);
     if (written & ~stack) return lowest(written & ~stack);
     if (a.base >= 0) read &= ~(1ull << a.base);
     if (a.index >= 0) read &= ~(1ull << a.index);

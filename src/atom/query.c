@@ -130,7 +130,7 @@ static long saved_registers(inlay_proc *p)
     long mask = 0;
     for (inlay_insn *i = b ? inlay_block_first(b) : NULL; i; i = inlay_insn_next(i)) {
         if (strcmp(inlay_opcode_name(inlay_insn_opcode(i)), "push")) continue;
-        mask |= (long)(inlay_insn_regs_read(i) & ~(1ull << INLAY_RSP));
+        mask |= (long)(inlay_insn_regs_read(i) & ~(1ull << inlay_reg_stack_pointer()));
     }
     return mask;
 }
@@ -145,7 +145,7 @@ static long frame_size(inlay_proc *p)
         const uint8_t *raw = inlay_insn_bytes(i);
         unsigned n = inlay_insn_size(i);
         if (!strcmp(name, "push")) size += 8;
-        if (strcmp(name, "sub") || inlay_insn_regs_written(i) != 1ull << INLAY_RSP) continue;
+        if (strcmp(name, "sub") || inlay_insn_regs_written(i) != 1ull << inlay_reg_stack_pointer()) continue;
         if (n == 4 && raw[1] == 0x83) size += (int8_t)raw[3]; /* REX 83 /5 ib */
         if (n == 7 && raw[1] == 0x81) {                       /* REX 81 /5 id */
             int32_t amount;

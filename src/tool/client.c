@@ -51,6 +51,7 @@ static void instrument(void *arg, weave_run *run)
     (void)arg;
     tool_here.holds_lock = true;
     tool_here.run_arena = run->arena;
+    tool_here.sees_code = true;
     tool_insns_begin();
     tool_cut cut;
     const snippet *replacement = tool_now->process.code_inserted ? tool_code_cut(run, &cut) : NULL;
@@ -61,7 +62,7 @@ static void instrument(void *arg, weave_run *run)
     if (tool_now->process.code_inserted) tool_code_replace_calls(run);
     if (replacement) tool_code_replace(run, &cut, replacement);
     tool_here.run_arena = NULL;
-    tool_here.holds_lock = false;
+    tool_here.sees_code = tool_here.holds_lock = false;
 }
 
 static void module_loaded(void *arg, module *m)

@@ -26,7 +26,7 @@ tool_code *code_of(inlay_image *i)
         tool_say_limited("cannot analyse %s: %s", i->path, e.text);
         c->cfg = NULL;
     }
-    c->touched = calloc(c->cfg ? c->cfg->proc_count + 1u : 1u, 1);
+    c->touched = calloc(c->cfg ? c->cfg->proc_count + 1u : 1u, sizeof *c->touched);
     return i->code = c;
 }
 

@@ -19,7 +19,7 @@ typedef struct tool_code {
     code_view **views; /* by procedure index */
     inl_map inserts;   /* address -> weave_insn, of instructions with something in their lists */
     inl_map replaced;  /* address of a procedure -> its result */
-    uint8_t *touched;  /* by procedure of the analysis: something was inserted there, or it is replaced */
+    uint32_t *touched; /* by procedure of the analysis: so much was inserted there, or it is replaced */
 } tool_code;
 
 tool_code *code_of(inlay_image *); /* analysed now, if it was not; NULL: no memory, or no file */

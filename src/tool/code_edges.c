@@ -114,8 +114,8 @@ inlay_address inlay_insn_address_of(const inlay_insn *insn, unsigned k)
     int n = i->run->isa->memory(&i->in, mem);
     if ((int)k >= n) return a;
     const isa_mem *m = &mem[k];
-    if (m->base < INLAY_REG_COUNT) a.base = m->base;
-    if (m->index < INLAY_REG_COUNT && !(m->bits & ISA_MEM_VECTOR_INDEX)) a.index = m->index;
+    if (inlay_reg_kind_of(m->base) == INLAY_REG_GENERAL) a.base = m->base;
+    if (inlay_reg_kind_of(m->index) == INLAY_REG_GENERAL && !(m->bits & ISA_MEM_VECTOR_INDEX)) a.index = m->index;
     a.scale = m->scale;
     a.displacement = m->disp;
     a.pc_relative = m->bits & ISA_MEM_PCREL;

@@ -4,10 +4,10 @@
 #include "cfg/changes.h"
 #include "weave/isa.h"
 
-static void touch(tool_code *c, uint64_t address)
+static void touch(tool_code *c, uint64_t address, int times)
 {
     uint32_t b = c->cfg ? cfg_block_covering(c->cfg, address - c->image->bias) : CFG_NONE;
-    if (b != CFG_NONE && c->touched) c->touched[c->cfg->blocks[b].proc] = 1;
+    if (b != CFG_NONE && c->touched) c->touched[c->cfg->blocks[b].proc] += (uint32_t)times;
 }
 
 bool tool_code_touched(const inlay_image *i, uint32_t proc)
@@ -20,15 +20,17 @@ bool tool_code_note(weave_insn *insn)
 {
     tool_code *c = code_view_behind(insn->run)->code;
     tool_now->process.code_inserted = true;
-    touch(c, insn->in.addr);
+    touch(c, insn->in.addr, 1);
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
+
+void tool_code_unnote(const weave_insn *insn) { touch(code_view_behind(insn->run)->code, insn->in.addr, -1); }
 
 enum { AT_CALL = 1 }; /* in the values of `replaced`: the key is a call or jump to the procedure */
 
 static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
 {
-    touch(c, at);
+    touch(c, at, 1);
     return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
 }
 

@@ -131,8 +131,9 @@ bool inlay_image_is_main(const inlay_image *i) { return i->is_main; }
 unsigned inlay_image_id(const inlay_image *i) { return i->id; }
 bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
 
-inlay_image *inlay_image_first(void)
+inlay_image *inlay_process_image_first(inlay_process *p)
 {
+    (void)p;
     bool entered = tool_enter();
     inlay_image *i = first_carried();
     if (!i && run_here.modules) i = tool_image_of(module_first(run_here.modules));
@@ -148,13 +149,17 @@ inlay_image *inlay_image_next(const inlay_image *i)
     return next;
 }
 
-inlay_image *inlay_image_at(uint64_t address)
+inlay_image *inlay_process_image_at(inlay_process *p, uint64_t address)
 {
+    (void)p;
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);
     tool_leave(entered);
     return i;
 }
+
+inlay_image *inlay_image_first(void) { return inlay_process_image_first(inlay_process_self()); }
+inlay_image *inlay_image_at(uint64_t address) { return inlay_process_image_at(inlay_process_self(), address); }
 
 uint64_t inlay_image_symbol(inlay_image *i, const char *name)
 {

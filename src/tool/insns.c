@@ -131,8 +131,6 @@ uint32_t inlay_insn_flags_written(const inlay_insn *i)
     return fx->flags_written | fx->flags_undefined;
 }
 
-const char *inlay_reg_name(unsigned reg) { return reg < INLAY_REG_COUNT ? tool_isa()->reg_name(reg) : "?"; }
-
 /* --- blocks --- */
 
 static const weave_insn *last_of(const weave_block *b) { return &b->run->insns[end_of(b) - 1]; }

@@ -113,9 +113,14 @@ static bool is_shown_again(const inlay_point *p)
            tool_insn_is_shared(tool_now->block_shown, p->index);
 }
 
-static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
+static weave_where where_of(const inlay_point *p)
 {
     static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE, WEAVE_HEAD};
+    return where[p->kind];
+}
+
+static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
+{
     const char *why = "out of memory";
     if (is_shown_again(p)) return true;
     if (p->run->view && tool_here.run_arena)
@@ -125,7 +130,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
         code = snippet_simplify(p->run->arena, code);
         if (!code) return refuse(p, "out of memory");
     }
-    if (!weave_insert_at(p->run, where[p->kind], p->index, code, predicated, &why)) return refuse(p, why);
+    if (!weave_insert_at(p->run, where_of(p), p->index, code, predicated, &why)) return refuse(p, why);
     if (!p->run->view) return true;
     return tool_code_note(&p->run->insns[insn_of(p)]) || refuse(p, "out of memory");
 }
@@ -148,7 +153,25 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
     return true;
 }
 
-static bool insert(inlay_point *p, inlay_expr code, bool predicated)
+/* What was inserted last at a point. */
+static inlay_insertion *handle(const inlay_point *p)
+{
+    inlay_insertion *i = tool_snippet_alloc(sizeof *i);
+    if (!i) return NULL;
+    *i = (inlay_insertion){.run = p->run};
+    if (p->run) {
+        i->index = insn_of(p);
+        i->list = weave_list_at(p->run, where_of(p), p->index);
+        i->node = is_shown_again(p) ? NULL : i->list->last;
+    } else {
+        i->proc = p->proc;
+        i->kept = p->kind == POINT_PROC_ENTRY ? p->proc->entry : p->proc->exit;
+        while (i->kept->next) i->kept = i->kept->next;
+    }
+    return i;
+}
+
+static bool insert_at(inlay_point *p, inlay_expr code, bool predicated)
 {
     if (!p) {
         say_refused(0, NULL, tool_here.refusal[0] ? tool_here.refusal : "a point that does not exist");
@@ -160,8 +183,16 @@ static bool insert(inlay_point *p, inlay_expr code, bool predicated)
     return insert_proc(p, code, predicated);
 }
 
-bool inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, false); }
-bool inlay_insert_predicated(inlay_point *p, inlay_expr code) { return insert(p, code, true); }
+static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
+{
+    if (!insert_at(p, code, predicated)) return NULL;
+    inlay_insertion *i = handle(p);
+    if (!i) refuse(p, "out of memory");
+    return i;
+}
+
+inlay_insertion *inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, false); }
+inlay_insertion *inlay_insert_predicated(inlay_point *p, inlay_expr code) { return insert(p, code, true); }
 
 /* --- procedure points in a run --- */
 

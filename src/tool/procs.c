@@ -91,13 +91,16 @@ inlay_proc *tool_proc_at(uint64_t address)
     return proc_by_index(i, find(i, address));
 }
 
-inlay_proc *inlay_proc_at(uint64_t address)
+inlay_proc *inlay_process_proc_at(inlay_process *process, uint64_t address)
 {
+    (void)process;
     bool entered = tool_enter();
     inlay_proc *p = tool_proc_at(address);
     tool_leave(entered);
     return p;
 }
+
+inlay_proc *inlay_proc_at(uint64_t address) { return inlay_process_proc_at(inlay_process_self(), address); }
 
 inlay_proc *inlay_image_proc_first(inlay_image *i)
 {

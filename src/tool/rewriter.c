@@ -487,6 +487,7 @@ void rewriter_run(void)
         r->client.placed = tool_derive_placed;
     }
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
+    tool_now->plans = true;
     decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     write_files(r);

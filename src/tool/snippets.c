@@ -33,9 +33,9 @@ static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr
     return s;
 }
 
-static inlay_expr with_reg(snippet_kind kind, unsigned reg, inlay_expr a)
+inlay_expr tool_register(snippet_kind kind, unsigned reg, inlay_expr a)
 {
-    snippet *s = reg < INLAY_REG_COUNT ? node(kind) : NULL;
+    snippet *s = node(kind);
     if (!s) return NULL;
     s->reg = (uint8_t)reg;
     s->a = a;
@@ -62,9 +62,7 @@ inlay_expr inlay_pointer(const void *p)
     tool_say_limited("memory from malloc does not travel into a rewritten program; use inlay_alloc");
     return NULL;
 }
-inlay_expr inlay_register(inlay_reg reg) { return with_reg(SNIPPET_REG, reg, NULL); }
-inlay_expr inlay_stack_pointer(void) { return with_reg(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
-inlay_expr inlay_register_ref(inlay_reg reg) { return with_reg(SNIPPET_REG_REF, reg, NULL); }
+inlay_expr inlay_stack_pointer(void) { return tool_register(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
 inlay_expr inlay_vector_register(unsigned n)
 {
     if (n >= 16) return NULL;
@@ -119,11 +117,6 @@ inlay_expr inlay_load_signed(inlay_expr a, unsigned size) { return memory(SNIPPE
 inlay_expr inlay_store(inlay_expr a, inlay_expr value, unsigned size)
 {
     return memory(SNIPPET_STORE, a, value, size, false);
-}
-
-inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
-{
-    return value ? with_reg(SNIPPET_SET_REG, reg, value) : NULL;
 }
 
 _Static_assert((int)INLAY_ADD == (int)SNIPPET_ADD && (int)INLAY_SAR == (int)SNIPPET_SAR &&

@@ -32,6 +32,7 @@
 /* --- what a thread does at this moment --- */
 typedef struct tool_thread_now {
     bool holds_lock;      /* the engine's */
+    bool sees_code;       /* a callback of procedures, blocks or instructions is under way */
     inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
     char refusal[160];    /* why there is no point, for the message of inlay_insert */
 } tool_thread_now;
@@ -118,6 +119,7 @@ void tool_locks_fork(int phase); /* 0 take, 1 release in the parent, 2 in the ch
 
 /* --- snippets.c --- */
 void *tool_snippet_alloc(size_t bytes);
+inlay_expr tool_register(snippet_kind, unsigned reg, inlay_expr); /* a whole general one */
 
 /* --- counters.c --- */
 uint32_t tool_counter_fresh(void);
@@ -187,6 +189,21 @@ typedef struct proc_insert { /* kept, and applied whenever the code is translate
     bool predicated;
 } proc_insert;
 void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
+struct inlay_insertion { /* where it is kept, for inlay_remove (process.c) */
+    weave_run *run;      /* NULL: of a procedure */
+    union {
+        struct {
+            weave_list *list;
+            weave_insert *node; /* NULL: it belongs to the block in which its instruction is shown once more */
+        };
+        struct {
+            inlay_proc *proc;
+            proc_insert *kept;
+        };
+    };
+    uint32_t index; /* of the instruction in the run */
+    bool gone;
+};
 
 /* --- images.c, procs.c --- */
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is
@@ -238,6 +255,7 @@ void tool_images_begin(void);                 /* carried, at inlay_start: where 
 struct cfg_program;
 struct cfg_program *tool_code_take(inlay_image *); /* its analysis, if there is one */
 bool tool_code_note(weave_insn *);                 /* of the view: something was inserted at it, or at its block */
+void tool_code_unnote(const weave_insn *);         /* something of that is gone again */
 void tool_code_apply(weave_run *);
 /* Each list with something in it, and each result of a replaced procedure; NULL: not these. */
 typedef struct tool_code_visitor {
@@ -404,9 +422,9 @@ typedef struct tool_state {
     tool_records records;
     tool_buffers buffers;
     tool_derivation derive;
-    bool sums_may_wait;
-    uint64_t *inherited; /* of a forked child: what had waited then, by counter (sums_run.c) */
-    off_t size_before;   /* an exec, of the output; -1: not a file (carried.c) */
+    bool sums_may_wait, plans; /* instrumentor: what is inserted is being woven */
+    uint64_t *inherited;       /* of a forked child: what had waited then, by counter (sums_run.c) */
+    off_t size_before;         /* an exec, of the output; -1: not a file (carried.c) */
     tool_output output;
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */

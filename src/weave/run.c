@@ -72,6 +72,32 @@ static const char *place_fault(const weave_run *run, weave_where where, uint32_t
     return NULL;
 }
 
+weave_list *weave_list_at(weave_run *run, weave_where where, uint32_t index)
+{
+    switch (where) {
+    case WEAVE_BEFORE: return &run->insns[index].before;
+    case WEAVE_AFTER: return &run->insns[index].after;
+    case WEAVE_TAKEN: return &run->insns[index].taken;
+    case WEAVE_HEAD: return &run->blocks[index].entry;
+    case WEAVE_ANYWHERE: return &run->blocks[index].anywhere;
+    }
+    return NULL;
+}
+
+bool weave_remove(weave_list *list, const weave_insert *which)
+{
+    weave_insert *before = NULL, *i = list->first;
+    while (i && i != which) {
+        before = i;
+        i = i->next;
+    }
+    if (!i) return false;
+    if (before) before->next = i->next;
+    else list->first = i->next;
+    if (list->last == i) list->last = before;
+    return true;
+}
+
 bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code, bool predicated,
                      const char **why)
 {
@@ -90,11 +116,7 @@ bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const sn
     }
     n->code = code;
     n->predicated = predicated && insn && (insn->in.bits & ISA_BIT_PREDICATED);
-    weave_list *list = where == WEAVE_BEFORE  ? &insn->before
-                       : where == WEAVE_AFTER ? &insn->after
-                       : where == WEAVE_TAKEN ? &insn->taken
-                       : where == WEAVE_HEAD  ? &run->blocks[index].entry
-                                              : &run->blocks[index].anywhere;
+    weave_list *list = weave_list_at(run, where, index);
     if (list->last) list->last->next = n;
     else list->first = n;
     list->last = n;

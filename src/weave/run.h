@@ -68,5 +68,7 @@ typedef struct weave_run {
  * "after" an instruction that does not fall through, "taken" of a non-branch ...). `code` must be
  * simplified and checked already. */
 bool weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated, const char **why);
+weave_list *weave_list_at(weave_run *, weave_where, uint32_t index); /* of a point that there is */
+bool weave_remove(weave_list *, const weave_insert *);               /* false: it is not in it */
 
 #endif

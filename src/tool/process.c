@@ -1,0 +1,122 @@
+/* Processes, so far the present one; and what changes in one after its code was first seen: insertions that are
+ * removed, code that is shown again. */
+#include "tool/state.h"
+
+#include <inlay/point.h>
+#include <inlay/process.h>
+
+inlay_process *inlay_process_self(void) { return &tool_now->process; }
+
+int inlay_process_pid(const inlay_process *p)
+{
+    (void)p;
+    return inlay_pid();
+}
+
+const char *inlay_process_program(const inlay_process *p)
+{
+    (void)p;
+    return inlay_program();
+}
+
+inlay_process *inlay_image_process(const inlay_image *i) { return i->process; }
+
+/* --- threads --- */
+
+inlay_process *inlay_thread_process(const inlay_thread *t)
+{
+    (void)t;
+    return inlay_process_self();
+}
+
+inlay_thread *inlay_process_thread_first(inlay_process *p)
+{
+    (void)p;
+    bool entered = tool_enter();
+    inlay_thread *first = (inlay_thread *)run_here.threads;
+    tool_leave(entered);
+    return first;
+}
+
+inlay_thread *inlay_process_thread_next(inlay_process *p, const inlay_thread *of)
+{
+    (void)p;
+    bool entered = tool_enter();
+    const run_thread *t = run_here.threads;
+    while (t && t != (const run_thread *)of) t = t->next;
+    inlay_thread *next = t ? (inlay_thread *)t->next : NULL;
+    tool_leave(entered);
+    return next;
+}
+
+/* --- code that changes --- */
+
+/* Copies of the program's code that an engine has made go; those that have been written stay. */
+static void code_changed(uint64_t low, uint64_t high)
+{
+    const run_watch *watch = run_here.engine ? run_here.engine->watch : NULL;
+    if (watch && high > low) watch->changed(low, high);
+}
+
+/* NULL: what was inserted for ever may change now. */
+static const char *too_late(void)
+{
+    if (tool_handoff_data.role == TOOL_CARRIED) return "the program has been written";
+    if (tool_now->plans) return "the program is being written";
+    return tool_here.sees_code ? "this is for callbacks that are not shown code, and for analysis routines" : NULL;
+}
+
+bool inlay_process_show_again(inlay_process *p, uint64_t low, uint64_t high)
+{
+    (void)p;
+    const char *why = too_late();
+    if (why) {
+        tool_say_limited("cannot show the code at 0x%llx again: %s", (unsigned long long)low, why);
+        return false;
+    }
+    bool entered = tool_enter();
+    code_changed(low, high);
+    tool_leave(entered);
+    return true;
+}
+
+static const char *remove_from_procedure(inlay_insertion *i)
+{
+    const char *why = too_late();
+    if (why) return why;
+    proc_insert **at = &i->proc->entry;
+    while (*at && *at != i->kept) at = &(*at)->next;
+    bool entry = *at != NULL;
+    if (!entry) at = &i->proc->exit;
+    while (*at && *at != i->kept) at = &(*at)->next;
+    if (!*at) return "it has been removed before";
+    *at = i->kept->next;
+    code_changed(i->proc->low, entry ? i->proc->low + 1 : i->proc->high);
+    return NULL;
+}
+
+/* Of code that is being shown the callback's own; of a static view what applies to runs to come. */
+static const char *remove_from_code(inlay_insertion *i)
+{
+    const weave_insn *at = &i->run->insns[i->index];
+    const char *why = i->run->view ? too_late() : NULL;
+    if (why || !i->node) return why;
+    if (!weave_remove(i->list, i->node)) return "it has been removed before";
+    if (!i->run->view) return NULL;
+    tool_code_unnote(at);
+    code_changed(at->in.addr, at->in.addr + at->in.len);
+    return NULL;
+}
+
+bool inlay_remove(inlay_insertion *i)
+{
+    /* A handle that travelled leads nowhere. */
+    const char *why = !i ? "it was refused" : tool_handoff_data.role == TOOL_CARRIED ? too_late() : NULL;
+    bool entered = tool_enter();
+    if (!why && i->gone) why = "it has been removed before";
+    if (!why) why = i->run ? remove_from_code(i) : remove_from_procedure(i);
+    if (!why) i->gone = true;
+    tool_leave(entered);
+    if (why) tool_say_limited("cannot remove an insertion: %s", why);
+    return !why;
+}

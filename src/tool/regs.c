@@ -1,0 +1,111 @@
+/* Registers by name and number, and as values: a part of a register is an expression of the whole one. */
+#include "tool/regs.h"
+#include "tool/state.h"
+
+static const tool_reg_group *group_of(inlay_reg reg)
+{
+    for (unsigned i = 0; i < tool_reg_group_count; i++) {
+        const tool_reg_group *g = &tool_reg_groups[i];
+        if (reg - g->first < g->count && g->names[reg - g->first]) return g;
+    }
+    return NULL;
+}
+
+const char *inlay_reg_name(unsigned reg)
+{
+    const tool_reg_group *g = group_of(reg);
+    return g ? g->names[reg - g->first] : "?";
+}
+
+inlay_reg_kind inlay_reg_kind_of(inlay_reg reg)
+{
+    const tool_reg_group *g = group_of(reg);
+    return g ? g->kind : INLAY_REG_NONE;
+}
+
+unsigned inlay_reg_bits(inlay_reg reg)
+{
+    const tool_reg_group *g = group_of(reg);
+    return g ? g->bits : 0;
+}
+
+inlay_reg inlay_reg_whole(inlay_reg reg, unsigned *shift)
+{
+    const tool_reg_group *g = group_of(reg);
+    unsigned k = g ? reg - g->first : 0;
+    if (shift) *shift = g ? g->shift + k * g->shift_step : 0;
+    return g ? g->whole + k * g->step : reg;
+}
+
+bool inlay_reg_is_value(inlay_reg reg)
+{
+    inlay_reg_kind k = inlay_reg_kind_of(reg);
+    return k == INLAY_REG_GENERAL || k == INLAY_REG_PC || k == INLAY_REG_FLAGS;
+}
+
+inlay_reg inlay_reg_stack_pointer(void) { return tool_isa()->stack_reg; }
+
+/* --- as expressions --- */
+
+static uint64_t mask_of(inlay_reg reg)
+{
+    unsigned bits = inlay_reg_bits(reg);
+    return bits < 64 ? (1ull << bits) - 1 : ~0ull;
+}
+
+static inlay_expr whole_value(inlay_reg whole)
+{
+    switch (inlay_reg_kind_of(whole)) {
+    case INLAY_REG_PC: return inlay_pc();
+    case INLAY_REG_FLAGS: return inlay_flags();
+    default: return tool_register(SNIPPET_REG, whole, NULL);
+    }
+}
+
+/* Says why, for somebody who looks for another way. */
+static inlay_expr refuse(inlay_reg reg, const char *what)
+{
+    static const char *const ways[] = {
+        [INLAY_REG_NONE] = "there is no such register",
+        [INLAY_REG_VECTOR] = "inlay_vector_register hands its low 64 bits to a routine, inlay_context_arg all of it",
+        [INLAY_REG_SEGMENT] = "inlay_context_arg hands the bases of fs and gs to a routine",
+        [INLAY_REG_MASK] = "inlay_context_arg hands it to a routine",
+        [INLAY_REG_FLOAT] = "inlay_context_arg hands it to a routine",
+        [INLAY_REG_CONTROL] = "it is not among what a point knows",
+    };
+    const char *way = ways[inlay_reg_kind_of(reg)];
+    tool_say_limited("register %s (0x%x) cannot be %s%s%s", inlay_reg_name(reg), reg, what, way ? ": " : "",
+                     way ? way : "");
+    return NULL;
+}
+
+inlay_expr inlay_register(inlay_reg reg)
+{
+    unsigned shift;
+    if (!inlay_reg_is_value(reg)) return refuse(reg, "read in an expression");
+    inlay_expr value = whole_value(inlay_reg_whole(reg, &shift));
+    if (shift) value = inlay_binary(INLAY_SHR, value, inlay_const(shift));
+    return inlay_reg_bits(reg) < 64 ? inlay_binary(INLAY_AND, value, inlay_const(mask_of(reg))) : value;
+}
+
+inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
+{
+    unsigned shift, bits = inlay_reg_bits(reg);
+    if (!value) return NULL;
+    if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL) return refuse(reg, "set");
+    inlay_reg whole = inlay_reg_whole(reg, &shift);
+    if (bits < 64) value = inlay_binary(INLAY_AND, value, inlay_const(mask_of(reg)));
+    if (bits < 32) {
+        inlay_expr rest = inlay_const(~(mask_of(reg) << shift));
+        if (shift) value = inlay_binary(INLAY_SHL, value, inlay_const(shift));
+        value = inlay_binary(INLAY_OR, inlay_binary(INLAY_AND, whole_value(whole), rest), value);
+    }
+    return value ? tool_register(SNIPPET_SET_REG, whole, value) : NULL;
+}
+
+inlay_expr inlay_register_ref(inlay_reg reg)
+{
+    if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL || inlay_reg_whole(reg, NULL) != reg)
+        return refuse(reg, "handed to a routine by its address");
+    return tool_register(SNIPPET_REG_REF, reg, NULL);
+}
