@@ -62,27 +62,29 @@ static inlay_expr whole_value(inlay_reg whole)
     }
 }
 
-/* Says why, for somebody who looks for another way. */
-static inlay_expr refuse(inlay_reg reg, const char *what)
+static inlay_expr refuse(inlay_reg reg, const char *what, const char *way)
 {
-    static const char *const ways[] = {
-        [INLAY_REG_NONE] = "there is no such register",
-        [INLAY_REG_VECTOR] = "inlay_vector_register hands its low 64 bits to a routine, inlay_context_arg all of it",
-        [INLAY_REG_SEGMENT] = "inlay_context_arg hands the bases of fs and gs to a routine",
-        [INLAY_REG_MASK] = "inlay_context_arg hands it to a routine",
-        [INLAY_REG_FLOAT] = "inlay_context_arg hands it to a routine",
-        [INLAY_REG_CONTROL] = "it is not among what a point knows",
-    };
-    const char *way = ways[inlay_reg_kind_of(reg)];
-    tool_say_limited("register %s (0x%x) cannot be %s%s%s", inlay_reg_name(reg), reg, what, way ? ": " : "",
-                     way ? way : "");
+    if (inlay_reg_kind_of(reg) == INLAY_REG_NONE) way = "there is no such register";
+    tool_say_limited("register %s (0x%x) cannot be %s: %s", inlay_reg_name(reg), reg, what, way);
     return NULL;
+}
+
+/* How else to get at it. */
+static const char *way_to(inlay_reg reg)
+{
+    switch (inlay_reg_kind_of(reg)) {
+    case INLAY_REG_VECTOR:
+        return "inlay_vector_register hands its low 64 bits to a routine, inlay_context_arg all of it";
+    case INLAY_REG_SEGMENT: return "inlay_context_arg hands the bases of segments to a routine";
+    case INLAY_REG_CONTROL: return "it is not among what a point knows";
+    default: return "inlay_context_arg hands it to a routine";
+    }
 }
 
 inlay_expr inlay_register(inlay_reg reg)
 {
     unsigned shift;
-    if (!inlay_reg_is_value(reg)) return refuse(reg, "read in an expression");
+    if (!inlay_reg_is_value(reg)) return refuse(reg, "read in an expression", way_to(reg));
     inlay_expr value = whole_value(inlay_reg_whole(reg, &shift));
     if (shift) value = inlay_binary(INLAY_SHR, value, inlay_const(shift));
     return inlay_reg_bits(reg) < 64 ? inlay_binary(INLAY_AND, value, inlay_const(mask_of(reg))) : value;
@@ -92,7 +94,8 @@ inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
 {
     unsigned shift, bits = inlay_reg_bits(reg);
     if (!value) return NULL;
-    if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL) return refuse(reg, "set");
+    if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL)
+        return refuse(reg, "set", "only general registers and parts of them can");
     inlay_reg whole = inlay_reg_whole(reg, &shift);
     if (bits < 64) value = inlay_binary(INLAY_AND, value, inlay_const(mask_of(reg)));
     if (bits < 32) {
@@ -106,6 +109,6 @@ inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
 inlay_expr inlay_register_ref(inlay_reg reg)
 {
     if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL || inlay_reg_whole(reg, NULL) != reg)
-        return refuse(reg, "handed to a routine by its address");
+        return refuse(reg, "handed to a routine by its address", "only whole general registers can");
     return tool_register(SNIPPET_REG_REF, reg, NULL);
 }

@@ -1,6 +1,7 @@
 /* A tool's state is taken down and set up again in one process, and two of them live side by side. In a program linked
  * as a tool is. */
 #include "tool/options.h"
+#include "cfg/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,18 @@ static void use(inlay_counter *counter)
     CHECK(counter->index == 1);
 }
 
+/* What is removed is nowhere: a writer of programs leaves the procedure alone. */
+static void check_removal(inlay_image *i, inlay_proc *p, inlay_insertion *at_block, inlay_insertion *at_exit)
+{
+    const cfg_program *cfg = tool_code_take(i);
+    uint32_t k = cfg_proc_covering(cfg, p->low - i->bias);
+    CHECK(tool_code_touched(i, k) && p->exit && !p->entry);
+    CHECK(inlay_remove(at_block) && !inlay_remove(at_block));
+    CHECK(inlay_remove(at_exit) && !inlay_remove(at_exit));
+    CHECK(!tool_code_touched(i, k) && !p->exit);
+    CHECK(!inlay_remove(NULL));
+}
+
 /* A handle of this program's own code, with something inserted. */
 static void instrument(module *m, inlay_counter *counter)
 {
@@ -89,6 +102,10 @@ static void instrument(module *m, inlay_counter *counter)
     *record = 1;
     inlay_block *b = inlay_proc_block_first(p);
     CHECK(b);
+    inlay_insertion *at_block = inlay_insert(inlay_block_entry(b), inlay_count(counter, 1));
+    inlay_insertion *at_exit = inlay_insert(inlay_proc_exit(p), inlay_count(counter, 1));
+    CHECK(at_block && at_exit);
+    check_removal(i, p, at_block, at_exit);
     CHECK(inlay_insert(inlay_block_entry(b), inlay_count(counter, 1)));
     CHECK(inlay_insert(inlay_proc_exit(p), inlay_count(counter, 1)));
     CHECK(tool_now->process.code_inserted);
