@@ -20,7 +20,8 @@ static const char *const segments[] = {"es", "cs", "ss", "ds", "fs", "gs"}, *con
 #define THIRTY_TWO(p) EIGHT(p), p "8", p "9", p "10", p "11", p "12", p "13", p "14", p "15", p "16", p "17", p "18", \
                       p "19", p "20", p "21", p "22", p "23", p "24", p "25", p "26", p "27", p "28", p "29", p "30", \
                       p "31"
-static const char *const xmm[] = {THIRTY_TWO("xmm")}, *const ymm[] = {THIRTY_TWO("ymm")}, *const zmm[] = {THIRTY_TWO("zmm")};
+static const char *const xmm[] = {THIRTY_TWO("xmm")}, *const ymm[] = {THIRTY_TWO("ymm")};
+static const char *const zmm[] = {THIRTY_TWO("zmm")};
 static const char *const k[] = {EIGHT("k")}, *const mm[] = {EIGHT("mm")}, *const st[] = {EIGHT("st")};
 static const char *const tmm[] = {EIGHT("tmm")}, *const mxcsr[] = {"mxcsr"};
 static const char *const x87[] = {"x87_control", "x87_status", "x87_tag"};
