@@ -2,7 +2,18 @@
 #ifndef INL_ELF_ELF_H
 #define INL_ELF_ELF_H
 
+#include "base/vec.h"
 #include "move/move.h"
+
+/* The file that a program comes from, as a target. What has been committed is what elf_write writes. */
+typedef struct elf_target {
+    move_target target; /* its `arg` is this struct, which stays where it is */
+    image *image;
+    INL_VEC(move_patch) patches; /* over the original, */
+    INL_VEC(move_patch) links;   /* over new code */
+} elf_target;
+void elf_target_begin(elf_target *, image *);
+void elf_target_end(elf_target *);
 
 /* Link-time address behind the image's last segment where new segments can begin. */
 uint64_t elf_new_base(const image *);
@@ -30,7 +41,7 @@ typedef struct elf_write_options {
     void *arg;
 } elf_write_options;
 /* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */
-inl_status elf_write(const move_plan *, const elf_write_options *, const char *out, inl_error *);
+inl_status elf_write(elf_target *, const move_plan *, const elf_write_options *, const char *out, inl_error *);
 
 /* --- what it carries (boot.c) --- */
 

@@ -61,7 +61,10 @@ static void derive(const elf_writer *w, uint8_t out[identity_size])
     if (w->im->build_id_size) mix(&id, w->im->build_id_bytes, w->im->build_id_size);
     else mix(&id, w->old, w->old_size);
     mix(&id, p->text, p->text_size);
-    for (size_t i = 0; i < p->patch_count; i++) mix(&id, p->patches[i].bytes, p->patches[i].size);
+    for (size_t i = 0; i < w->target->patches.count; i++)
+        mix(&id, w->target->patches.items[i].now, w->target->patches.items[i].size);
+    for (size_t i = 0; i < w->target->links.count; i++)
+        mix(&id, w->target->links.items[i].now, w->target->links.items[i].size);
     if (carry) mix(&id, carry->data, carry->data_size);
     for (int i = 0; i < 3; i++) {
         uint64_t before = id.lane[(i + 1) % 3];
@@ -112,12 +115,11 @@ void elf_fill_notes(elf_writer *w, move_boot_links links)
 static bool overwrites_targets(const elf_writer *w)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-    const move_plan *p = w->plan;
-    for (size_t i = 0; i < p->patch_count; i++) {
+    for (size_t i = 0; i < w->target->patches.count; i++) {
         const uint8_t *bytes;
-        const move_patch *patch = &p->patches[i];
-        if (image_bytes(w->im, patch->addr - p->bias, &bytes) >= 4 && memcmp(bytes, endbr64, 4) == 0 &&
-            (patch->size < 4 || memcmp(patch->bytes, endbr64, 4) != 0))
+        const move_patch *patch = &w->target->patches.items[i];
+        if (image_bytes(w->im, patch->at.at - w->plan->bias, &bytes) >= 4 && memcmp(bytes, endbr64, 4) == 0 &&
+            (patch->size < 4 || memcmp(patch->now, endbr64, 4) != 0))
             return true;
     }
     return false;

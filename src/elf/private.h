@@ -54,6 +54,7 @@ typedef struct elf_unit { /* what can make room at the file's front */
 enum { ELF_UNITS = 32 };
 
 typedef struct elf_writer {
+    elf_target *target;
     const move_plan *plan;
     const elf_write_options *options;
     image *im;

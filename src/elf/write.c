@@ -1,5 +1,6 @@
 /* Applies a plan to an ELF file: see elf.h for the picture. */
 #include "elf/private.h"
+#include "base/check.h"
 
 inl_status elf_no_memory(const elf_writer *w, inl_error *e)
 {
@@ -60,17 +61,25 @@ Elf64_Phdr *elf_phdr(elf_writer *w, uint32_t type)
     return NULL;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = ((const move_patch *)a)->at.at, y = ((const move_patch *)b)->at.at;
+    return x < y ? -1 : x > y;
+}
+
 static inl_status take_patches(elf_writer *w, inl_error *e)
 {
-    const move_plan *p = w->plan;
-    for (size_t i = 0; i < p->patch_count; i++) {
-        const move_patch *patch = &p->patches[i];
-        uint64_t offset;
-        if (!elf_file_offset(w, patch->addr - p->bias, patch->size, &offset))
-            return inl_fail_at(e, INL_ERR_RANGE, patch->addr - p->bias,
-                               "%s: 0x%lx is to be patched but not in the file", image_path(w->im),
-                               patch->addr - p->bias);
-        if (!elf_add_edit(w, offset, patch->bytes, patch->size)) return elf_no_memory(w, e);
+    elf_target *t = w->target;
+    if (t->patches.count) qsort(t->patches.items, t->patches.count, sizeof *t->patches.items, by_address);
+    for (size_t i = 0; i < t->patches.count; i++) {
+        const move_patch *patch = &t->patches.items[i];
+        uint64_t at = patch->at.at - w->plan->bias, offset;
+        if (!elf_file_offset(w, at, patch->size, &offset))
+            return inl_fail_at(e, INL_ERR_RANGE, at, "%s: 0x%lx is to be patched but not in the file",
+                               image_path(w->im), at);
+        INL_CHECK(!memcmp(w->old + offset, patch->before, patch->size), "0x%lx is not as it was when it was planned",
+                  at);
+        if (!elf_add_edit(w, offset, patch->now, patch->size)) return elf_no_memory(w, e);
     }
     return elf_clear_ibt(w, e);
 }
@@ -310,10 +319,11 @@ static inl_status lay_out(elf_writer *w, inl_error *e)
     return st;
 }
 
-inl_status elf_write(const move_plan *plan, const elf_write_options *options, const char *out, inl_error *e)
+inl_status elf_write(elf_target *target, const move_plan *plan, const elf_write_options *options, const char *out,
+                     inl_error *e)
 {
     static const elf_write_options none;
-    elf_writer w = {.plan = plan, .options = options ? options : &none, .im = plan->cfg->image};
+    elf_writer w = {.target = target, .plan = plan, .options = options ? options : &none, .im = plan->cfg->image};
     inl_status st = elf_check_output(&w, out, e);
     if (!st) st = elf_check_input(&w, e);
     if (!st) st = lay_out(&w, e);

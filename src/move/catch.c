@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { UNTOUCHABLE = 0, FREE = 1, TAKEN = 2 };
+enum { UNTOUCHABLE = 0, FREE = 1, TAKEN = 2, OWN = 3 /* for the jump of the block it belongs to only */ };
 
 typedef struct ground {
     uint64_t low, high;
@@ -61,6 +61,12 @@ static void spare_open_tables(const move_work *w, ground *g)
     }
 }
 
+static bool may_overwrite(const move_work *w, uint32_t block)
+{
+    const move_target *t = w->target;
+    return !t->may_overwrite || t->may_overwrite(t->arg, move_cfg(w), block);
+}
+
 static bool survey(const move_work *w, ground *g)
 {
     const cfg_program *p = move_cfg(w);
@@ -79,17 +85,21 @@ static bool survey(const move_work *w, ground *g)
         bool stays = may_be_reentered(p, of);
         set(g, of->addr + of->size, of->padding, FREE);
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
-            if (!stays || w->block_bits[k] & MOVE_CATCH) set(g, p->blocks[k].addr, p->blocks[k].size, FREE);
+            if (!stays || w->block_bits[k] & MOVE_CATCH)
+                set(g, p->blocks[k].addr, p->blocks[k].size, may_overwrite(w, k) ? FREE : OWN);
     }
     spare_open_tables(w, g);
     return true;
 }
 
-/* For the longest jump that can stand there; 0: none. */
-static unsigned room_at(const ground *g, const move_isa *set, uint64_t at, uint64_t next)
+static bool is_own(const ground *g, uint64_t at) { return at < g->high && g->bytes[at - g->low] == OWN; }
+
+/* For the longest jump that can stand at the block's begin; 0: none. */
+static unsigned room_at(const ground *g, const move_isa *set, const cfg_block *b, uint64_t next)
 {
     unsigned room = 0;
-    while (room < set->far_jump && at + room < next && is_free(g, at + room, 1)) room++;
+    for (uint64_t at = b->addr; room < set->far_jump && at < next; room++, at++)
+        if (!is_free(g, at, 1) && !(at < b->addr + b->size && is_own(g, at))) break;
     return room >= set->far_jump ? set->far_jump : room >= set->near_jump ? set->near_jump : 0;
 }
 
@@ -113,7 +123,7 @@ static bool claim_places(move_work *w, ground *g)
         move_catch *c = &w->catches.items[i];
         const cfg_block *b = &p->blocks[c->block];
         uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr : UINT64_MAX;
-        c->room = room_at(g, w->isa, b->addr, next);
+        c->room = room_at(g, w->isa, b, next);
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
@@ -153,16 +163,18 @@ bool move_catch_all(move_work *w)
     return all;
 }
 
-static bool add_patch(move_work *w, uint64_t at, uint64_t target, unsigned size)
+static bool add_patch(move_work *w, uint32_t proc, uint64_t at, uint64_t target, unsigned size)
 {
-    move_patch patch = {.addr = at, .size = (uint8_t)size};
-    if (!w->isa->jump(at, target, size, patch.bytes)) return false;
-    return inl_vec_push(&w->patches, patch);
+    move_patch patch = {.at = {at}, .proc = proc, .size = (uint8_t)size};
+    const uint8_t *bytes;
+    if (w->target->read(w->target->arg, (link_addr){at - w->plan.bias}, &bytes) < size) return false;
+    memcpy(patch.before, bytes, size);
+    return w->isa->jump(at, target, size, patch.now) && inl_vec_push(&w->patches, patch);
 }
 
 static int by_address(const void *a, const void *b)
 {
-    uint64_t x = ((const move_patch *)a)->addr, y = ((const move_patch *)b)->addr;
+    uint64_t x = ((const move_patch *)a)->at.at, y = ((const move_patch *)b)->at.at;
     return x < y ? -1 : x > y;
 }
 
@@ -177,11 +189,13 @@ bool move_make_patches(move_work *w)
         move_proc *of = &w->plan.procs[b->proc];
         if (!c->room) continue;
         if (!c->board) {
-            if (!add_patch(w, at, target, w->isa->far_jump)) return false;
+            if (!add_patch(w, b->proc, at, target, w->isa->far_jump)) return false;
             continue;
         }
         if (b->flags & CFG_BLOCK_ENTRY && of->how == MOVE_MOVED) of->how = MOVE_MOVED_SHORT;
-        if (!add_patch(w, at, board, w->isa->near_jump) || !add_patch(w, board, target, w->isa->far_jump)) return false;
+        if (!add_patch(w, b->proc, at, board, w->isa->near_jump) ||
+            !add_patch(w, b->proc, board, target, w->isa->far_jump))
+            return false;
     }
     if (w->patches.count) qsort(w->patches.items, w->patches.count, sizeof *w->patches.items, by_address);
     return true;

@@ -109,14 +109,14 @@ static inl_status check_patches(const checker *c)
     const move_plan *p = c->plan;
     for (size_t i = 0; i < p->patch_count; i++) {
         const move_patch *x = &p->patches[i];
-        if (i && x[-1].addr + x[-1].size > x->addr) return wrong(c, x->addr, "patches overlap");
+        if (i && x[-1].at.at + x[-1].size > x->at.at) return wrong(c, x->at.at, "patches overlap");
         for (unsigned k = 0; k < x->size; k++)
-            if (!may_be_patched(p, x->addr + k)) return wrong(c, x->addr, "a patch over code that stays");
+            if (!may_be_patched(p, x->at.at + k)) return wrong(c, x->at.at, "a patch over code that stays");
         isa_insn in;
-        if (p->cfg->isa->decode(x->bytes, x->size, x->addr, &in) != ISA_OK || in.len != x->size)
-            return wrong(c, x->addr, "a patch is no jump");
+        if (p->cfg->isa->decode(x->now, x->size, x->at.at, &in) != ISA_OK || in.len != x->size)
+            return wrong(c, x->at.at, "a patch is no jump");
         if (x->size == c->w->isa->far_jump && !is_start(c, in.target - p->text_addr))
-            return wrong(c, x->addr, "a patch leads into the middle of an instruction");
+            return wrong(c, x->at.at, "a patch leads into the middle of an instruction");
     }
     return INL_OK;
 }

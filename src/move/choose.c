@@ -95,8 +95,6 @@ static void first_choice(move_work *w, uint32_t i, const char *of_image, bool fe
 
 /* --- what runs before the tool does --- */
 
-static bool is_early_name(const char *name) { return name && !strcmp(name, "__libc_early_init"); }
-
 static bool add_early(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t proc)
 {
     if (proc == CFG_NONE || w->runs_early[proc]) return false;
@@ -121,14 +119,13 @@ static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t
     }
 }
 
-/* In a dynamic program or a library, IFUNC resolvers and what they call run while relocations are
- * applied. A static program's tool comes first of all. */
+/* With what it calls. */
 static bool find_early(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
-    bool is_static = !image_interp(p->image) && image_entry(p->image);
+    const move_target *t = w->target;
     uint32_t depth = 0;
-    if (!w->instruments || is_static) return true;
+    if (!w->instruments || !t->runs_before_tool) return true;
     uint32_t *stack = calloc(p->proc_count + 1u, sizeof *stack);
     w->runs_early = calloc(p->proc_count + 1u, 1);
     if (!stack || !w->runs_early) {
@@ -136,7 +133,7 @@ static bool find_early(move_work *w)
         return false;
     }
     for (uint32_t i = 0; i < p->proc_count; i++)
-        if (p->procs[i].flags & CFG_PROC_IFUNC || is_early_name(p->procs[i].name)) add_early(w, stack, &depth, i);
+        if (t->runs_before_tool(t->arg, p, i)) add_early(w, stack, &depth, i);
     while (depth) add_callees(w, stack, &depth, stack[--depth]);
     free(stack);
     return true;

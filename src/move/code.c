@@ -58,7 +58,7 @@ bool move_note_branch(move_work *w, uint64_t target, size_t at, unsigned form, u
 {
     const cfg_program *p = move_cfg(w);
     uint32_t b = block_of(w, target);
-    move_fix fix = {(uint32_t)at, b, site, (uint8_t)form, false};
+    move_fixup fix = {(uint32_t)at, b, site, (uint8_t)form, false};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc) return inl_vec_push(&w->near, fix);
     if (b != CFG_NONE && move_is_moved(w, p->blocks[b].proc)) return inl_vec_push(&w->far, fix);
     if (b == CFG_NONE) {
@@ -73,7 +73,7 @@ static bool resolve(move_work *w)
 {
     bool done = true;
     for (size_t i = 0; i < w->near.count; i++) {
-        const move_fix *f = &w->near.items[i];
+        const move_fixup *f = &w->near.items[i];
         bool reaches = move_link(w, f->at, f->form, w->plan.text_addr + move_fix_target(w, f));
         if (reaches) continue;
         if (w->isa->forms[f->form].is_short) w->forms.items[f->site] = MOVE_PINNED;
@@ -88,7 +88,7 @@ static uint32_t shorten(move_work *w)
 {
     uint32_t any = 0;
     for (size_t i = 0; i < w->near.count; i++) {
-        const move_fix *f = &w->near.items[i];
+        const move_fixup *f = &w->near.items[i];
         const move_form *form = &w->isa->forms[f->form];
         int64_t d = (int64_t)move_fix_target(w, f) - (int64_t)(f->at + form->from);
         if (f->site == MOVE_NO_SITE || form->shorter == MOVE_NO_FORM) continue;

@@ -140,7 +140,7 @@ bool move_head_run(move_work *w, uint32_t k, weave_run *run)
 
 /* --- where branches lead --- */
 
-uint32_t move_fix_target(const move_work *w, const move_fix *f)
+uint32_t move_fix_target(const move_work *w, const move_fixup *f)
 {
     uint64_t body;
     return f->falls && inl_map_get(&w->bodies, f->block, &body) ? (uint32_t)body : w->new_at[f->block];

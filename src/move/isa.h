@@ -7,6 +7,7 @@
 
 /* A form of displacement that is filled in when both ends have their place. A set numbers its own. */
 typedef struct move_form {
+    uint8_t size;      /* bytes in which it stands */
     uint8_t from;      /* distances count from so many bytes behind the fix-up's place, */
     int64_t low, high; /* and reach so far */
     bool is_short;     /* there is a longer one, for where it does not reach, */

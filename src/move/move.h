@@ -14,6 +14,7 @@
 #include "cfg/program.h"
 #include "move/carried.h"
 #include "move/records.h"
+#include "move/target.h"
 #include "weave/weave.h"
 
 /* Counts by constants that the engine placed elsewhere (count.c): the flow graph of a procedure, which of
@@ -72,11 +73,6 @@ typedef struct move_proc { /* by index of cfg procedure */
     uint32_t points, refused; /* snippets asked for; of these not woven */
 } move_proc;
 
-typedef struct move_patch { /* over the original bytes */
-    uint64_t addr;
-    uint8_t size, bytes[15];
-} move_patch;
-
 /* One entry for every moved instruction: ascending by old address and by new place (first byte of the
  * instruction's snippets; then of itself). The plan keeps them in a shorter form, see below and map.c. */
 typedef struct move_map {
@@ -134,8 +130,8 @@ typedef struct move_plan {
     void *priv;
 } move_plan;
 
-/* `text_at`: link-time address for the new code (elf_new_base), multiple of 4096. */
-inl_status move_plan_make(const cfg_program *, uint64_t bias, uint64_t text_at, const move_client *, move_plan **out,
+/* For a target, which is only asked. */
+inl_status move_plan_make(const cfg_program *, uint64_t bias, const move_target *, const move_client *, move_plan **out,
                           inl_error *);
 void move_plan_free(move_plan *);
 /* New address of an original instruction (assumed addresses), of its snippets (`code`: of itself); 0 when

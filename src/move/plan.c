@@ -19,6 +19,8 @@ static bool prepare(move_work *w)
     w->redirected = calloc(p->table_count + 1u, 1);
     w->first_table = calloc(p->proc_count + 1u, sizeof *w->first_table);
     w->next_table = calloc(p->table_count + 1u, sizeof *w->next_table);
+    w->text_from = calloc(p->proc_count + 1u, sizeof *w->text_from);
+    if (!w->text_from) return false;
     if (!w->plan.procs || !w->block_bits || !w->new_at || !w->redirected || !w->first_table || !w->next_table)
         return false;
     memset(w->new_at, 0xff, (p->block_count + 1u) * sizeof *w->new_at);
@@ -31,6 +33,7 @@ static inl_status lay_out(move_work *w)
     for (uint32_t i = 0; i < p->proc_count; i++) {
         if (i % 1024 == 0) tell(w, "rewriting", i, p->proc_count);
         if (!move_is_moved(w, i)) continue;
+        w->text_from[i] = (uint32_t)w->plan.text_size;
         inl_status status = move_proc_code(w, i);
         if (status) return status;
     }
@@ -41,7 +44,7 @@ static inl_status lay_out(move_work *w)
 static inl_status link_far(move_work *w)
 {
     for (size_t i = 0; i < w->far.count; i++) {
-        const move_fix *f = &w->far.items[i];
+        const move_fixup *f = &w->far.items[i];
         if (!move_link(w, f->at, f->form, w->plan.text_addr + move_fix_target(w, f)))
             return inl_fail(w->error, INL_ERR_RANGE, "the new code is too large for its branches");
     }
@@ -77,7 +80,6 @@ static void forget(move_work *w)
     free(w->runs_early);
     free(w->looked_up);
     inl_vec_free(&w->catches);
-    inl_vec_free(&w->far);
     inl_vec_free(&w->near);
     inl_vec_free(&w->forms);
     inl_vec_free(&w->reaims);
@@ -100,15 +102,18 @@ void move_plan_free(move_plan *plan)
     inl_vec_free(&w->placed);
     inl_vec_free(&w->patches);
     inl_vec_free(&w->copies);
+    inl_vec_free(&w->far);
+    free(w->text_from);
     free(w);
 }
 
-inl_status move_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at, const move_client *client,
+inl_status move_plan_make(const cfg_program *p, uint64_t bias, const move_target *target, const move_client *client,
                           move_plan **out, inl_error *e)
 {
     *out = NULL;
-    if (text_at == 0) /* elf_new_base has found no place */
-        return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(p->image));
+    uint64_t text_at = target->room(target->arg).at;
+    if (text_at == 0)
+        return inl_fail(e, INL_ERR_FORMAT, "%s: there is no room for new code behind it", image_path(p->image));
     if (text_at % INL_PAGE) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
     const move_isa *set = move_isa_of(p->isa);
     if (!set)
@@ -122,11 +127,13 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, uint64_t text_at,
     w->plan.priv = w;
     w->client = client;
     w->isa = set;
+    w->target = target;
     w->instruments = client && client->instrument;
     w->error = e;
     inl_status status = make(w);
     forget(w);
     w->client = NULL;
+    w->target = NULL;
     w->error = NULL;
     w->plan.patches = w->patches.items;
     w->plan.patch_count = w->patches.count;

@@ -15,6 +15,7 @@
  *   map.c       old <-> new addresses; steps.c: how they are kept
  *   states.c    what is carried for signals; undo.c, records.c: of constant counts
  *   check.c     the result, read back
+ *   target.c    the result, in deltas
  *   isa.h       what an instruction set must tell; <isa>/ does
  *
  * Addresses in the cfg are link-time addresses, in the plan assumed ones (link-time + bias).
@@ -43,15 +44,6 @@ enum {                      /* move_work.block_bits */
        MOVE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
        MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
 };
-
-/* A displacement to be filled in, at offset `at`. */
-typedef struct move_fix {
-    uint32_t at;
-    uint32_t block; /* of the cfg */
-    uint32_t site;  /* number of the branch in its procedure */
-    uint8_t form;   /* of the instruction set, see isa.h */
-    bool falls;     /* in: not to what is executed where a block begins (heads.c) */
-} move_fix;
 
 /* A place of old code that is caught. */
 typedef struct move_catch {
@@ -86,7 +78,7 @@ typedef struct move_work {
     uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
     uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
     INL_VEC(move_catch) catches;
-    INL_VEC(move_fix) far;      /* between procedures */
+    INL_VEC(move_fixup) far;    /* between procedures */
     INL_VEC(move_reaim) copies; /* of jump tables */
     uint32_t *first_table;      /* per procedure: its first redirected table, chained by next_table */
     uint32_t *next_table;
@@ -100,6 +92,8 @@ typedef struct move_work {
     INL_VEC(uint8_t) counts;
     INL_VEC(move_placed) placed;
     INL_VEC(move_patch) patches;
+    uint32_t *text_from; /* per procedure that has moved: where its part of the text begins */
+    const move_target *target;
     size_t text_room;
     cfg_facts facts;
     bool instruments; /* the client may insert something */
@@ -111,7 +105,7 @@ typedef struct move_work {
     move_weights *weights; /* per block: counts that follow from its flow; NULL: none do */
     cfg_live *live;        /* at each block's entry; NULL: not known */
     inl_arena arena;
-    INL_VEC(move_fix) near;
+    INL_VEC(move_fixup) near;
     INL_VEC(uint8_t) forms; /* per branch, in order of emission */
     INL_VEC(move_reaim) reaims;
     bool has_labels;             /* a fault's handler may know places in it: nothing is hidden from it */
@@ -188,7 +182,7 @@ inl_status move_look_behind(move_work *);
 bool move_settle_heads(move_work *);
 bool move_has_head(const move_work *, uint32_t k);
 bool move_head_run(move_work *, uint32_t k, weave_run *);
-uint32_t move_fix_target(const move_work *, const move_fix *); /* offset in the new text */
+uint32_t move_fix_target(const move_work *, const move_fixup *); /* offset in the new text */
 /* map.c */
 bool move_map_add(move_work *, uint64_t old, uint32_t at, uint32_t code_at);
 /* What weaving has left for the last run, whose code begins at w->base. And of it, the loads that may fault, where

@@ -353,7 +353,9 @@ static void make_plan(rewriter *r, rewriter_image *i)
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
         give_up_for(r, "cannot analyse %s: %s", i->path, &e);
-    if (move_plan_make(i->cfg, i->bias, elf_new_base(i->im), &r->client, &i->plan, &e) != INL_OK)
+    elf_target_begin(&i->target, i->im);
+    if (move_plan_make(i->cfg, i->bias, &i->target.target, &r->client, &i->plan, &e) != INL_OK ||
+        move_commit(i->plan, &i->target.target, &e) != INL_OK)
         give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
 }
 
@@ -444,7 +446,7 @@ static void write_files(rewriter *r)
             .notice = notice,
             .arg = r,
         };
-        if (elf_write(i->plan, &o, i->out, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", i->out, &e);
+        if (elf_write(&i->target, i->plan, &o, i->out, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) elf_carry_free(&carry);

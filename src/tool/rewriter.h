@@ -3,7 +3,7 @@
 #define INL_TOOL_REWRITER_H
 
 #include "tool/state.h"
-#include "move/move.h"
+#include "elf/elf.h"
 
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
     char *path;                 /* the file, links followed */
@@ -13,6 +13,7 @@ typedef struct rewriter_image { /* one of those that are rewritten together; the
     module *m;
     uint64_t bias; /* assumed */
     cfg_program *cfg;
+    elf_target target;
     move_plan *plan;
     bool is_program; /* can be started, can carry the tool */
     bool written;

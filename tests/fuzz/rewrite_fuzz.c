@@ -26,18 +26,22 @@ static inl_status rewrite_image(image *im, const char *out, inl_error *e)
     cfg_program *cfg;
     move_plan *plan;
     move_client client = {0};
+    elf_target target;
     elf_carry carry = {
         .boot = boot, .boot_size = sizeof boot, .init_at = 64, .entry_at = 128, .data = boot, .data_size = 100};
     elf_write_options options = {.carry = fuzz_below(2) ? &carry : NULL, .run_path = fuzz_below(2) ? "$ORIGIN" : NULL};
     inl_status st = cfg_program_analyse(im, NULL, &cfg, e);
     if (st) return st;
-    st = move_plan_make(cfg, fuzz_below(2) ? 0x555555554000 : 0, elf_new_base(im), &client, &plan, e);
+    elf_target_begin(&target, im);
+    st = move_plan_make(cfg, fuzz_below(2) ? 0x555555554000 : 0, &target.target, &client, &plan, e);
     if (!st) {
         planned++;
         if (move_plan_check(plan, e)) fuzz_fail(e->text);
-        st = elf_write(plan, &options, out, e);
+        st = move_commit(plan, &target.target, e);
+        if (!st) st = elf_write(&target, plan, &options, out, e);
         move_plan_free(plan);
     }
+    elf_target_end(&target);
     cfg_program_free(cfg);
     return st;
 }

@@ -87,12 +87,16 @@ int main(int argc, char **argv)
     snippet *amount = snippet_new(&arena, SNIPPET_CONST);
     amount->value = 1;
     c.one->a = amount;
+    elf_target target;
     move_client client = {.arg = &c, .wanted = wanted, .instrument = c.count ? instrument : NULL};
-    if (image_open(argv[1], &im, &e) || cfg_program_analyse(im, NULL, &p, &e) ||
-        move_plan_make(p, 0, elf_new_base(im), &client, &plan, &e))
-        fail(&e);
+    if (image_open(argv[1], &im, &e)) fail(&e);
+    elf_target_begin(&target, im);
+    if (cfg_program_analyse(im, NULL, &p, &e) || move_plan_make(p, 0, &target.target, &client, &plan, &e)) fail(&e);
     report(p, plan, &c);
-    if (move_plan_check(plan, &e) || elf_write(plan, NULL, argv[2], &e)) fail(&e);
+    if (move_plan_check(plan, &e) || move_commit(plan, &target.target, &e) ||
+        elf_write(&target, plan, NULL, argv[2], &e))
+        fail(&e);
+    elf_target_end(&target);
     move_plan_free(plan);
     cfg_program_free(p);
     image_close(im);

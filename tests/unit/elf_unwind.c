@@ -236,12 +236,16 @@ static void check_file(const char *path, size_t at_least_sites)
     inl_error e = {0};
     char out[] = "/tmp/inlay-unwind-XXXXXX";
     move_client client = {0};
+    elf_target target;
     image *im;
     close(mkstemp(out));
-    if (image_open(path, &im, &e) || cfg_program_analyse(im, NULL, &s.cfg, &e) ||
-        move_plan_make(s.cfg, 0x555555554000, elf_new_base(im), &client, &s.plan, &e) ||
-        elf_write(s.plan, NULL, out, &e))
+    if (image_open(path, &im, &e)) fail_msg("%s", e.text);
+    elf_target_begin(&target, im);
+    if (cfg_program_analyse(im, NULL, &s.cfg, &e) ||
+        move_plan_make(s.cfg, 0x555555554000, &target.target, &client, &s.plan, &e) ||
+        move_commit(s.plan, &target.target, &e) || elf_write(&target, s.plan, NULL, out, &e))
         fail_msg("%s", e.text);
+    elf_target_end(&target);
     open_side(&s.old, path);
     open_side(&s.now, out);
     unlink(out);

@@ -18,6 +18,7 @@
 typedef struct sample {
     image *image;
     cfg_program *program;
+    elf_target target;
     move_plan *plan;
     inl_arena arena;
     const snippet *one;
@@ -33,6 +34,7 @@ static void open_sample(sample *s, const char *path)
     *s = (sample){.only = CFG_NONE};
     if (image_open(path, &s->image, &e) || cfg_program_analyse(s->image, NULL, &s->program, &e))
         fail_msg("%s: %s", path, e.text);
+    elf_target_begin(&s->target, s->image);
     snippet *count = snippet_new(&s->arena, SNIPPET_COUNT), *amount = snippet_new(&s->arena, SNIPPET_CONST);
     amount->value = 1;
     count->a = amount;
@@ -41,6 +43,7 @@ static void open_sample(sample *s, const char *path)
 
 static void close_sample(sample *s)
 {
+    elf_target_end(&s->target);
     move_plan_free(s->plan);
     cfg_program_free(s->program);
     image_close(s->image);
@@ -70,7 +73,7 @@ static void make(sample *s, bool counts)
 {
     inl_error e = {0};
     move_client client = {.arg = s, .wanted = wanted, .instrument = counts ? instrument : NULL};
-    if (move_plan_make(s->program, bias, elf_new_base(s->image), &client, &s->plan, &e) || move_plan_check(s->plan, &e))
+    if (move_plan_make(s->program, bias, &s->target.target, &client, &s->plan, &e) || move_plan_check(s->plan, &e))
         fail_msg("%s: %s (%#llx)", image_name(s->image), e.text, (unsigned long long)e.address);
 }
 
@@ -81,8 +84,8 @@ static uint64_t follow(const sample *s, uint64_t at)
         for (size_t i = 0; i < s->plan->patch_count; i++) {
             const move_patch *x = &s->plan->patches[i];
             isa_insn in;
-            if (x->addr != at) continue;
-            assert_int_equal(isa_x86_64.decode(x->bytes, x->size, x->addr, &in), ISA_OK);
+            if (x->at.at != at) continue;
+            assert_int_equal(isa_x86_64.decode(x->now, x->size, x->at.at, &in), ISA_OK);
             assert_int_equal(in.flow, ISA_FLOW_JUMP);
             at = in.target;
             break;
@@ -216,13 +219,21 @@ static void of_one(void **state)
     close_sample(&s);
 }
 
+static link_addr odd_room(void *arg)
+{
+    (void)arg;
+    return (link_addr){0x1234};
+}
+
 static void misuse(void **state)
 {
     (void)state;
     sample s;
     inl_error e = {0};
     open_sample(&s, "/proc/self/exe");
-    assert_int_equal(move_plan_make(s.program, 0, 0x1234, NULL, &s.plan, &e), INL_ERR_USAGE);
+    move_target odd = s.target.target;
+    odd.room = odd_room;
+    assert_int_equal(move_plan_make(s.program, 0, &odd, NULL, &s.plan, &e), INL_ERR_USAGE);
     assert_null(s.plan);
     close_sample(&s);
 }

@@ -17,14 +17,14 @@
 enum { REL32, REL8 }; /* forms */
 
 static const move_form forms[] = {
-    [REL32] = {.from = 4, .low = INT32_MIN, .high = INT32_MAX, .shorter = REL8},
-    [REL8] = {.from = 1, .low = INT8_MIN, .high = INT8_MAX, .is_short = true, .shorter = MOVE_NO_FORM},
+    [REL32] = {.size = 4, .from = 4, .low = INT32_MIN, .high = INT32_MAX, .shorter = REL8},
+    [REL8] = {.size = 1, .from = 1, .low = INT8_MIN, .high = INT8_MAX, .is_short = true, .shorter = MOVE_NO_FORM},
 };
 
 static bool link(uint8_t *bytes, uint64_t at, unsigned form, uint64_t target)
 {
     int64_t d = (int64_t)(target - (at + forms[form].from));
-    memcpy(bytes, &d, forms[form].from);
+    memcpy(bytes, &d, forms[form].size);
     return d >= forms[form].low && d <= forms[form].high;
 }
 
