@@ -56,14 +56,41 @@ static int version(int argc, char **argv)
     return EXIT_OK;
 }
 
+/* `part`: the last part of the library that the command is of no use without; a build for an instruction set that is
+ * not supported whole may lack it. */
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
+    const char *part;
 } commands[] = {
-    {"run", cli_run},     {"rewrite", cli_rewrite}, {"info", cli_info}, {"atom", cli_atom},
-    {"tools", cli_tools}, {"cc", cli_cc},           {"help", help},     {"--help", help},
-    {"-h", help},         {"--version", version},   {"-V", version},
+    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"info", cli_info, "cfg"},
+    {"atom", cli_atom, "atom"},     {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
+    {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},
+    {"--version", version, "base"}, {"-V", version, "base"},
 };
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+/* A word of the list that the build gives. */
+static bool is_built(const char *part)
+{
+    static const char parts[] = " " INLAY_PARTS " ";
+    char word[32];
+    snprintf(word, sizeof word, " %s ", part);
+    return strstr(parts, word) != NULL;
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    if (is_built(c->part)) return c->run(argc, argv);
+    char there[64] = "";
+    for (size_t i = 0; i < COMMANDS; i++) {
+        bool counts = commands[i].name[0] != '-' && commands[i].run != help && is_built(commands[i].part);
+        if (counts) snprintf(there + strlen(there), sizeof there - strlen(there), " %s", commands[i].name);
+    }
+    cli_say("'%s' is not there for " INLAY_ISA " yet: this build lacks the part '%s'; what it can do:%s", c->name,
+            c->part, there);
+    return EXIT_FAILED;
+}
 
 int main(int argc, char **argv)
 {
@@ -71,8 +98,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) return run_command(&commands[i], argc - 1, argv + 1);
     }
     cli_say("unknown command '%s' (see: inlay help)", argv[1]);
     return EXIT_USAGE;
