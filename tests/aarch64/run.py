@@ -4,13 +4,14 @@ there; the single-stepper counts the same twice, and what QEMU's own log of exec
 
   tests/aarch64/run.py [--build DIR] [--only NAMES] [--all] [--keep]
 
-DIR is the cross build (`make aarch64`). Names are those of programs, `units` and `stepper`. --all steps more, and boots
+DIR is the cross build (`make aarch64`). Names are those of programs, `commands`, `units` and `stepper`. --all steps more, and boots
 a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so that programs use
 exclusive loads and stores.
 """
 
 import collections
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ PROGRAMS = {
     "bash": ("{debian}/bin/bash-static", "-c 'for i in {1..300}; do a[i]=$((i * i)); done; echo ${a[@]: -3}; (exit 4)'"),
 }
 # Tests that need no compiler and no file of this machine; each with what it links with.
-UNITS = ("base_memory", "base_rules", "base_runtime", "snippet_tree", "cfg_placement", "cfg_flow", "weave_liveness")
+UNITS = ("base_memory", "base_rules", "base_runtime", "snippet_tree", "cfg_placement", "cfg_flow", "isa_emit_aarch64")
 # Programs that are stepped; the object whose procedures are compared with QEMU's log: all of the program, where it
 # has no C library. (What the library does at the start depends on the kernel.)
 STEPPED = {"branches": None}
@@ -132,6 +133,21 @@ class Checks:
         if wrong:
             raise driver.Failed("under qemu-user (here) it is not what it is on the kernel (native)", *wrong)
 
+    def inlay(self, *words):
+        return driver.run(self.emulator(f"{self.options.build}/inlay", *words), LIMIT, env={"PATH": driver.PATH})
+
+    def refuses_run(self):
+        done = self.inlay("run", "null", "--", "/bin/true")
+        said = r"inlay: 'run' is not there for aarch64 yet: this build lacks the part 'jit'; what it can do:.* info( .*)?\n"
+        if done.status != 1 or not re.fullmatch(said, done.stderr.decode()):
+            raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr)[:4])
+
+    def tells_of(self, file, isa):
+        done = self.inlay("info", file)
+        lines = driver.as_lines(done.stdout)
+        if done.status or not lines or not lines[0].endswith(isa) or not re.search(r"\n  whole +[1-9]", "\n".join(lines)):
+            raise driver.Failed(f"status {done.status}", *lines[:4], *driver.as_lines(done.stderr)[:4])
+
     def unit_passes(self, unit):
         done = self.answers[f"unit.{unit}"]
         if done.status or b"SKIPPED" in done.stderr:
@@ -185,9 +201,16 @@ class Checks:
         os.unlink(log)
         return dict(counts)
 
+    def commands(self, results):
+        """The command is another program of this build; one processor is enough."""
+        results.count("run is refused", driver.problem(self.refuses_run))
+        results.count("info of a program of this machine", driver.problem(self.tells_of, "/bin/true", platform.machine()))
+
     def run(self, results):
         with open(f"{self.folder}/text", "w") as f:
             f.write(text())
+        if self.model == "max" and driver.chosen("commands", self.options):
+            self.commands(results)
         self.fill()
         self.answers = self.machine.boot(BOOT_LIMIT)
         for name in PROGRAMS:
