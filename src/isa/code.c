@@ -11,3 +11,10 @@ void isa_put(isa_code *c, const void *bytes, size_t n)
     memcpy(c->write + c->at, bytes, n);
     c->at += n;
 }
+
+void isa_keep_fixup(isa_code *c, isa_fixup f)
+{
+    isa_fixups *all = c->fixups;
+    if (all->count == all->room) c->full = true;
+    else all->items[all->count++] = f;
+}

@@ -61,7 +61,7 @@ static bool can_copy(const weaver *w, const snippet *s, uint32_t len, isa_regs *
 static void copy_insn(weaver *w, const isa_insn *in, unsigned base, uint64_t *held)
 {
     uint8_t out[ISA_MAX_INSN + 1], n = 0;
-    bool good;
+    bool good, moved = false;
     unsigned own = is_far(w, in) ? overwritten(w, in) : ISA_NO_REG;
     if (own != ISA_NO_REG) {
         w->isa->set(w->c, own, in->target);
@@ -71,10 +71,11 @@ static void copy_insn(weaver *w, const isa_insn *in, unsigned base, uint64_t *he
         *held = in->target;
         good = w->run->isa->rebase(in, base, out, &n);
     } else {
-        good = w->run->isa->relocate(in, isa_here(w->c), out, &n) == ISA_MOVE_COPIED;
+        good = moved = w->run->isa->relocate(in, isa_here(w->c), out, &n) == ISA_MOVE_COPIED;
     }
     if (!good) weave_fail(w, INL_ERR_UNSUPPORTED, "a routine's body cannot be copied here");
     isa_put(w->c, out, n);
+    if (moved && w->c->fixups) w->isa->fix_relocated(w->c, in);
 }
 
 static void copy_body(weaver *w, const snippet *s, uint32_t len, unsigned base)

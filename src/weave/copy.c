@@ -75,7 +75,10 @@ static bool copy(weaver *w, const isa_insn *in, weave_map_entry *entry, bool pla
         return true;
     }
     switch (w->run->isa->relocate(in, isa_here(c), c->write + c->at, &len)) {
-    case ISA_MOVE_COPIED: c->at += len; return true;
+    case ISA_MOVE_COPIED:
+        c->at += len;
+        if (c->fixups) w->isa->fix_relocated(c, in);
+        return true;
     case ISA_MOVE_FAR: return copy_far(w, in, entry, plain);
     default: weave_fail(w, INL_ERR_UNSUPPORTED, "a branch where none was expected"); return false;
     }

@@ -100,6 +100,10 @@ typedef struct weave_isa {
     void (*bind)(isa_code *, isa_label); /* to here */
     void (*bind_to)(isa_code *, isa_label, uint64_t target);
 
+    /* --- fix-ups (isa/code.h) --- */
+    void (*fix_relocated)(isa_code *, const isa_insn *); /* of what isa.relocate has just written */
+    bool (*place)(const isa_fixups *, uint8_t *write, uint64_t exec, uint64_t low, uint64_t high);
+
     /* --- flags (flags.c) --- */
     void (*flags_save)(weaver *);    /* into the frame */
     void (*flags_restore)(weaver *); /* out of it */

@@ -1,6 +1,7 @@
 /* See the header. Faults: the handler takes the state out of the signal frame (for woven code,
  * through the map that the weaver left), and goes to the way out. */
 #include "weave_harness.h"
+#include "weave/isa.h"
 #include "weave/x86_64/vectors.h"
 
 #include <signal.h>
@@ -309,6 +310,30 @@ static bool lower(void *arg, x86_code *c, const weave_run *run, uint32_t i)
     }
 }
 
+enum { FIXUPS = 4096 };
+
+/* Says that both windows are to lie elsewhere, with lists for what that changes. */
+static void send_away(isa_fixups lists[2])
+{
+    static isa_fixup room[2][FIXUPS];
+    for (unsigned i = 0; i < 2; i++) lists[i] = (isa_fixups){room[i], 0, FIXUPS};
+    bench.code.exec += (uint64_t)bench.moved_by, bench.cold.exec += (uint64_t)bench.moved_by;
+    bench.code.fixups = &lists[0], bench.cold.fixups = &lists[1];
+}
+
+static inl_status bring_back(isa_fixups lists[2], inl_error *e)
+{
+    uint64_t low = bench.code.exec, high = low + bench.room;
+    bool placed = true;
+    x86_code *codes[] = {&bench.code, &bench.cold};
+    for (unsigned i = 0; i < 2; i++) {
+        codes[i]->exec -= (uint64_t)bench.moved_by;
+        codes[i]->fixups = NULL;
+        placed &= weave_isa_here()->place(&lists[i], codes[i]->write, codes[i]->exec, low, high);
+    }
+    return placed ? INL_OK : inl_fail(e, INL_ERR_UNSUPPORTED, "the code cannot be moved here");
+}
+
 inl_status harness_weave(const weave_run *run, const weave_options *options, bool far, inl_error *e)
 {
     weave_engine engine = {.lower = lower,
@@ -321,7 +346,10 @@ inl_status harness_weave(const weave_run *run, const weave_options *options, boo
     bench.cold = bench.code;
     bench.cold.write += bench.room / 2, bench.cold.exec += bench.room / 2;
     if (bench.apart) engine.cold = &bench.cold;
-    return weave_compile(run, &engine, options, &bench.code, &bench.out, e);
+    isa_fixups lists[2];
+    if (bench.moved_by) send_away(lists);
+    inl_status status = weave_compile(run, &engine, options, &bench.code, &bench.out, e);
+    return status || !bench.moved_by ? status : bring_back(lists, e);
 }
 
 void harness_woven(machine *m)

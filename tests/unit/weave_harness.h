@@ -34,7 +34,8 @@ typedef struct harness {
     void (*live_at)(void *, uint64_t, uint64_t *, uint32_t *); /* the engine's optional hooks */
     void (*live_behind)(void *, const weave_run *, uint32_t, uint64_t *, uint32_t *);
     void *hook_arg;
-    bool apart; /* code out of line goes to a place of its own */
+    bool apart;       /* code out of line goes to a place of its own */
+    int64_t moved_by; /* it is woven for a place so far off, and moved by its fix-ups; 0: not */
     x86_code cold;
     weave_output out; /* of the last compilation */
     x86_code code;

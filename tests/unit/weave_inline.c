@@ -213,6 +213,7 @@ static void one(const routine_set *set, const routine *r, uint32_t seed, unsigne
     insert(run, r, m);
     options.seed = seed;
     bench.apart = seed & 1;
+    bench.moved_by = seed & 2 ? 0x123440 : 0;
     if (harness_weave(run, &options, place != NEAR, &e)) {
         if (strstr(e.text, "more registers")) return;
         complain(run, set, r, seed, e.text);

@@ -240,13 +240,27 @@ static void save_everything(void **state)
     sweep(3, NO_FAULTS, (weave_options){.save_all = true});
 }
 
+/* Code that was woven for another place does the same where its fix-ups bring it. */
+static void moved(void **state)
+{
+    static const int64_t by[] = {1 << 16, -(1 << 20) + 64, 0x3000040};
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        bench.moved_by = by[i % 3];
+        bench.apart = i >= 3;
+        sweep(4, i & 1 ? FAULTS_AND_COUNTS : NO_FAULTS, (weave_options){0});
+    }
+    bench.moved_by = 0;
+    bench.apart = false;
+}
+
 int main(void)
 {
     if (!harness_open()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bare_runs),         cmocka_unit_test(sparse_snippets),      cmocka_unit_test(dense_snippets),
         cmocka_unit_test(counts_and_faults), cmocka_unit_test(faults_amid_snippets), cmocka_unit_test(random_registers),
-        cmocka_unit_test(nothing_dead),      cmocka_unit_test(save_everything),
+        cmocka_unit_test(nothing_dead),      cmocka_unit_test(save_everything),      cmocka_unit_test(moved),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);

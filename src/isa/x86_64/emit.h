@@ -125,6 +125,12 @@ void x86_call_m(x86_code *, x86_addr);
  * the four displacement bytes run. False, and nothing stored, when the target is out of reach. */
 bool x86_patch_rel32(uint8_t *write_at, uint64_t exec_at, uint64_t target);
 
+/* Fix-ups (isa/code.h). Of the instruction that relocate() has just copied; and all of them set for code that runs at
+ * `exec`, except those that lead to low..high (where they did when it was written), which moves along. False: one is
+ * out of reach from there, and the code is not to be used. */
+void x86_fix_relocated(x86_code *, const isa_insn *);
+bool x86_place(const isa_fixups *, uint8_t *write, uint64_t exec, uint64_t low, uint64_t high);
+
 /* Forward jumps with an 8-bit (or 32-bit) displacement to be bound later; a label's kind is its bytes. */
 typedef isa_label x86_label;
 x86_label x86_jcc_label(x86_code *, unsigned cond, unsigned width /* 1 or 4 */);

@@ -5,6 +5,9 @@
 
 #include "isa/x86_64/encode.h"
 
+/* A fix-up of 4 bytes: how many of the instruction lie behind them; and the distance counts modulo 4 GB. */
+enum { BEHIND = 15, WRAPS = 128 };
+
 /* From the end of an instruction of `length` bytes, emitted here, to the target. */
 static int64_t distance(const x86_code *c, unsigned length, uint64_t target)
 {
@@ -22,7 +25,7 @@ static x86_form jcc8(unsigned cond) { return (x86_form){4, (uint8_t)(0x70 | (con
 static bool emit8(x86_code *c, x86_form f, uint64_t target)
 {
     int64_t d = distance(c, 2, target);
-    if (!x86_fits8(d)) return false;
+    if (!x86_fits8(d) || !isa_moves_along(c, target)) return false;
     x86_encode_op(c, f, (x86_imm){1, (uint64_t)d});
     return true;
 }
@@ -34,6 +37,7 @@ static bool emit32(x86_code *c, x86_form f, uint64_t target)
     int64_t d = distance(c, length32(f), target);
     if (!x86_fits32(d)) return false;
     x86_encode_op(c, f, (x86_imm){4, (uint64_t)d});
+    isa_fix_later(c, c->at - 4, 0, target);
     return true;
 }
 
@@ -87,6 +91,26 @@ bool x86_patch_rel32(uint8_t *write_at, uint64_t exec_at, uint64_t target)
      * store is one mov; the atomic builtins would call a library for a pointer of this alignment. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     *(volatile unaligned_i32 *)write_at = (int32_t)d;
+    return true;
+}
+
+void x86_fix_relocated(x86_code *c, const isa_insn *in)
+{
+    bool wraps = false; /* modulo 4 GB everything is near */
+    for (unsigned i = 0; i < in->opcode_at; i++) wraps |= in->raw[i] == 0x67;
+    unsigned behind = in->len - in->disp_at - 4u;
+    if (in->bits & ISA_BIT_PCREL_MEM) isa_fix_later(c, c->at - behind - 4, behind | (wraps ? WRAPS : 0), in->target);
+}
+
+bool x86_place(const isa_fixups *all, uint8_t *write, uint64_t exec, uint64_t low, uint64_t high)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        const isa_fixup *f = &all->items[i];
+        if (f->target - low < high - low) continue;
+        int64_t d = (int64_t)(f->target - (exec + f->at + 4 + (f->kind & BEHIND)));
+        if (!x86_fits32(d) && !(f->kind & WRAPS)) return false;
+        for (unsigned k = 0; k < 4; k++) write[f->at + k] = (uint8_t)((uint64_t)d >> 8 * k);
+    }
     return true;
 }
 

@@ -141,6 +141,12 @@ static bool add_mode(const x86_code *c, insn *i, unsigned reg, const mode *m, x8
     return true;
 }
 
+/* Of an instruction just written, with so many bytes behind its displacement. */
+static inline void note_mode(x86_code *c, const mode *m, unsigned behind)
+{
+    if (m->rip) isa_fix_later(c, c->at - behind - 4, behind, (uint64_t)m->disp);
+}
+
 void x86_encode_op(x86_code *c, x86_form f, x86_imm imm)
 {
     insn i = {.count = 0};
@@ -194,8 +200,12 @@ void x86_encode_mem(x86_code *c, x86_form f, unsigned reg, x86_addr a, x86_imm i
     if (f.bits & X86_BYTE_REG && needs_rex_as_byte(reg)) rex |= REX;
     add_segment(&i, a.segment);
     add_opcode(&i, f, rex, f.opcode);
-    if (add_mode(c, &i, reg, &m, imm)) commit(c, &i);
-    else x86_refuse(c);
+    if (!add_mode(c, &i, reg, &m, imm)) {
+        x86_refuse(c);
+        return;
+    }
+    commit(c, &i);
+    note_mode(c, &m, imm.bytes);
 }
 
 /* VEX:  C5 [R vvvv L pp]   or   C4 [R X B mmmmm] [W vvvv L pp]; R, X, B, vvvv inverted. */
@@ -237,6 +247,10 @@ void x86_encode_vec(x86_code *c, uint8_t opcode, unsigned vec_bytes, unsigned ve
     if (evex) add_evex(&i, vec_bytes, vec, m.rex);
     else add_vex(&i, vec_bytes == 32, vec, m.rex);
     add(&i, opcode);
-    if (add_mode(c, &i, vec, &m, x86_no_imm)) commit(c, &i);
-    else x86_refuse(c);
+    if (!add_mode(c, &i, vec, &m, x86_no_imm)) {
+        x86_refuse(c);
+        return;
+    }
+    commit(c, &i);
+    note_mode(c, &m, 0);
 }

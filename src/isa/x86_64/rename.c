@@ -164,5 +164,6 @@ bool x86_rename(x86_code *c, const isa_insn *in, const uint8_t map[X86_REGS], co
     if (one.full || one.unreachable || !one.at) return false;
     if (!is_right(in, &one, map, has_memory(in) ? &at : NULL)) return false;
     x86_bytes(c, bytes, one.at);
+    if (has_memory(in) && at.rip) isa_fix_later(c, c->at - imm.bytes - 4, imm.bytes, (uint64_t)at.disp);
     return true;
 }

@@ -58,6 +58,7 @@ static void bind_to(isa_code *c, isa_label l, uint64_t target)
 {
     if (c->full || l.kind != 4) return;
     if (!x86_patch_rel32(c->write + l.at, c->exec + l.at, target)) c->unreachable = true;
+    isa_fix_later(c, l.at, 0, target);
 }
 
 static void condition(isa_code *c, unsigned cond, unsigned reg)
@@ -116,6 +117,8 @@ const weave_isa weave_isa_x86_64 = {
     .jump_to = jump_to,
     .bind = bind,
     .bind_to = bind_to,
+    .fix_relocated = x86_fix_relocated,
+    .place = x86_place,
     .flags_save = weave_x86_flags_save,
     .flags_restore = weave_x86_flags_restore,
     .flags_value = weave_x86_flags_value,
