@@ -19,28 +19,19 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 
 #include "base/sys.h"
 #include "moved/private.h"
+#include "moved/x86_64/frames.h"
 #include "run/x86_64/abi.h"
+#include "run/x86_64/sigframe.h"
 
 /* clang-format off */
 enum {
-    RED_ZONE = 128, LEGACY = 512, SW_RESERVED = 464, FP_MAGIC = 0x46505853,
-    CARRY_TO_SIGN = 0xd5, OVERFLOW = 0x800, ARITHMETIC = CARRY_TO_SIGN | OVERFLOW,
+    LEGACY = 512, SW_RESERVED = 464, FP_MAGIC = 0x46505853,
     MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT, MARK_PLACE, MARK_BEFORE,
 };
 /* clang-format on */
-
-typedef struct frame {
-    uint64_t restorer, flags, link;
-    stack_t stack;
-    mcontext_t mc;
-    uint64_t mask;
-    uint8_t info[128];
-} frame;
-_Static_assert(sizeof(frame) == MOVED_FRAME_SIZE && offsetof(frame, info) == MOVED_FRAME_INFO, "kernel ABI");
 
 typedef struct kept { /* of interrupted code, in the thread's frame and in registers of the weaver's */
     uint64_t words[(offsetof(weave_frame, tool_fs_base) - offsetof(weave_frame, slot)) / 8];
@@ -48,10 +39,7 @@ typedef struct kept { /* of interrupted code, in the thread's frame and in regis
     uint64_t gpr[16], flags, resume;
     weave_parked state;
 } kept;
-_Static_assert(sizeof(kept) + sizeof(frame) + 64 <= MOVED_FRAME_RESERVE, "see gate.S");
-
-static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                      REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+_Static_assert(sizeof(kept) + sizeof(run_frame) + 64 <= MOVED_FRAME_RESERVE, "see gate.S");
 
 static uint64_t mark_of(uint64_t at)
 {
@@ -66,16 +54,16 @@ static uint64_t mark_of(uint64_t at)
 
 /* --- on the way to the handler --- */
 
-static void show_registers(frame *f, const weave_context *c, uint64_t pc)
+static void show_registers(run_frame *f, const weave_context *c, uint64_t pc)
 {
-    for (int r = 0; r < 16; r++) f->mc.gregs[by_number[r]] = (greg_t)c->gpr[r];
+    for (int r = 0; r < 16; r++) f->mc.gregs[run_frame_place((unsigned)r)] = (greg_t)c->gpr[r];
     f->mc.gregs[REG_EFL] = (greg_t)c->flags;
     f->mc.gregs[REG_RIP] = (greg_t)pc;
 }
 
 /* While the program has no alternate stack it sees none. The kernel takes one that disarms itself away for any
  * handler. */
-static void hide_stack(run_thread *t, frame *f)
+static void hide_stack(run_thread *t, run_frame *f)
 {
     if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
     if (f->stack.ss_sp == t->signal_stack) f->stack = (stack_t){.ss_flags = SS_DISABLE};
@@ -86,11 +74,11 @@ static bool is_on_our_stack(const run_thread *t, uint64_t sp)
     return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
 }
 
-static void keep(const run_thread *t, const frame *f, const moved_where *at, kept *k)
+static void keep(const run_thread *t, const run_frame *f, const moved_where *at, kept *k)
 {
     memcpy(k->words, t->frame.slot, sizeof k->words);
     memcpy(k->elements, t->frame.element_mask, sizeof k->elements);
-    for (int r = 0; r < 16; r++) k->gpr[r] = (uint64_t)f->mc.gregs[by_number[r]];
+    for (int r = 0; r < 16; r++) k->gpr[r] = (uint64_t)f->mc.gregs[run_frame_place((unsigned)r)];
     k->flags = (uint64_t)f->mc.gregs[REG_EFL];
     k->resume = t->ctx.pc;
     k->state = at->state;
@@ -105,10 +93,10 @@ static size_t vector_bytes(const uint8_t *state)
 }
 
 /* Further down, or onto the program's own stack. 0: there is no room. */
-static uint64_t move_down(frame f, uint64_t from, const kept *k, bool to_own_stack)
+static uint64_t move_down(run_frame f, uint64_t from, const kept *k, bool to_own_stack)
 {
     uint64_t low = from;
-    if (to_own_stack) low = (uint64_t)f.mc.gregs[REG_RSP] - RED_ZONE;
+    if (to_own_stack) low = (uint64_t)f.mc.gregs[REG_RSP] - RUN_RED_ZONE;
     if (to_own_stack && f.mc.fpregs) {
         size_t n = vector_bytes((const uint8_t *)f.mc.fpregs);
         low = (low - n) & ~63ull;
@@ -127,7 +115,7 @@ static uint64_t move_down(frame f, uint64_t from, const kept *k, bool to_own_sta
 
 uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, const weave_context *c)
 {
-    frame *f = (frame *)sp;
+    run_frame *f = (run_frame *)sp;
     kept k;
     uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP];
     bool keeps = at->kind == MOVED_KEPT, astray = is_on_our_stack(t, sp);
@@ -149,16 +137,14 @@ uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, con
 
 /* --- and back --- */
 
-static uint64_t packed_flags(uint64_t flags) { return (flags & 0xff) << 8 | (flags & OVERFLOW ? 1 : 0); }
-
 /* Every slot holds what its register does: right for whatever the code at hand believes. */
-static void fill_slots(run_thread *t, const frame *f)
+static void fill_slots(run_thread *t, const run_frame *f)
 {
-    for (int r = 0; r < 16; r++) t->frame.slot[r] = (uint64_t)f->mc.gregs[by_number[r]];
-    t->frame.flags = packed_flags((uint64_t)f->mc.gregs[REG_EFL]);
+    for (int r = 0; r < 16; r++) t->frame.slot[r] = (uint64_t)f->mc.gregs[run_frame_place((unsigned)r)];
+    t->frame.flags = run_flags_packed((uint64_t)f->mc.gregs[REG_EFL]);
 }
 
-static void put_back(run_thread *t, frame *f, const kept *k)
+static void put_back(run_thread *t, run_frame *f, const kept *k)
 {
     greg_t *g = f->mc.gregs;
     bool moved = moved_at(f->mc.__reserved1[MARK_NEW]);
@@ -168,13 +154,13 @@ static void put_back(run_thread *t, frame *f, const kept *k)
     if (moved) fill_slots(t, f);
     unsigned ours = (k->state.spilled & ~WEAVE_AHEAD) | k->state.junk;
     for (int r = 0; r < 16; r++)
-        if (ours >> r & 1) g[by_number[r]] = (greg_t)k->gpr[r];
+        if (ours >> r & 1) g[run_frame_place((unsigned)r)] = (greg_t)k->gpr[r];
     if (k->state.spilled & WEAVE_AHEAD) g[REG_RSI] += (greg_t)t->frame.app_gs_base;
     if (k->state.flags_saved)
-        g[REG_EFL] = (greg_t)(((uint64_t)g[REG_EFL] & ~(uint64_t)ARITHMETIC) | (k->flags & ARITHMETIC));
+        g[REG_EFL] = (greg_t)(((uint64_t)g[REG_EFL] & ~(uint64_t)RUN_ARITHMETIC) | (k->flags & RUN_ARITHMETIC));
 }
 
-static void go_back(run_thread *t, frame *f, uint64_t at)
+static void go_back(run_thread *t, run_frame *f, uint64_t at)
 {
     unsigned long long *mark = f->mc.__reserved1;
     uint64_t pc = (uint64_t)f->mc.gregs[REG_RIP], to;
@@ -192,7 +178,7 @@ static void go_back(run_thread *t, frame *f, uint64_t at)
 }
 
 /* The alternate stack is what the frame says, but never none. */
-static void take_stack(run_thread *t, frame *f)
+static void take_stack(run_thread *t, run_frame *f)
 {
     stack_t *s = &f->stack;
     int mode = s->ss_flags & ~(int)SS_AUTODISARM;
@@ -206,11 +192,11 @@ static void take_stack(run_thread *t, frame *f)
 void moved_sigreturn(run_thread *t)
 {
     uint64_t at = run_sp(&t->ctx) - 8;
-    frame f;
-    if (run_read(&f, at, offsetof(frame, info))) {
+    run_frame f;
+    if (run_read(&f, at, offsetof(run_frame, info))) {
         go_back(t, &f, at);
         take_stack(t, &f);
-        run_write(at, &f, offsetof(frame, info));
+        run_write(at, &f, offsetof(run_frame, info));
     }
     t->where = RUN_IN_CODE;
     run_sigreturn_now(at + 8, t->ctx.fs_base);

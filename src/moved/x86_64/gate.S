@@ -13,6 +13,7 @@
  */
 #include "run/x86_64/offsets.h"
 #include "moved/x86_64/frames.h"
+#include "run/x86_64/sigframe.h"
 
 #define OFF_NATIVE_MASK OFF_ENGINE      /* moved_own.mask */
 #define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
@@ -192,9 +193,9 @@ moved_signal_entered:
         pop     %rcx
         popfq
         mov     %rdx, %rsp
-        mov     MOVED_FRAME_INFO(%rsp), %edi  /* signo */
-        lea     MOVED_FRAME_INFO(%rsp), %rsi
-        lea     MOVED_FRAME_CONTEXT(%rsp), %rdx
+        mov     RUN_FRAME_INFO(%rsp), %edi  /* signo */
+        lea     RUN_FRAME_INFO(%rsp), %rsi
+        lea     RUN_FRAME_CONTEXT(%rsp), %rdx
         mov     %rax, %rcx
         xor     %eax, %eax
         jmp     *%rcx

@@ -1,14 +1,12 @@
 /* From the registers that the kernel hands to Inlay's handler to the program's own: which of them are
  * in the thread's frame instead depends on where the thread was. */
 #include <string.h>
-#include <ucontext.h>
 
 #include "run/kernel.h"
 #include "run/x86_64/abi.h"
+#include "run/x86_64/sigframe.h"
 
 enum { PAGE_FAULT = 14, ERR_WRITE = 2 };
-/* CF PF AF ZF SF in AH, OF in AL */
-enum { ARITH_IN_AH = 0xd5, FLAG_OF = 0x800, ARITHMETIC = ARITH_IN_AH | FLAG_OF };
 
 static greg_t *registers(const void *uc) { return ((ucontext_t *)(uintptr_t)uc)->uc_mcontext.gregs; }
 
@@ -42,10 +40,8 @@ void run_uc_keep_trap(run_thread *t, const void *uc)
 
 void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out)
 {
-    static const uint8_t by_number[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                          REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-    const greg_t *g = registers(uc);
-    for (int r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[by_number[r]];
+    greg_t *g = registers(uc);
+    for (unsigned r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[run_frame_place(r)];
     out->pc = (uint64_t)g[REG_RIP];
     out->flags = (uint64_t)g[REG_EFL];
     out->fs_base = fs_base;
@@ -60,16 +56,10 @@ uint64_t run_after_trap(uint64_t app)
     return app + (opcode == INT3 || opcode == INT1 ? 1 : opcode == INT ? 2 : 0);
 }
 
-static void unsave_flags(const run_thread *t, weave_context *c)
-{
-    uint64_t ax = t->frame.flags;
-    c->flags = (c->flags & ~(uint64_t)ARITHMETIC) | (ax >> 8 & ARITH_IN_AH) | (ax & 1 ? FLAG_OF : 0);
-}
-
 void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved)
 {
     if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] -= t->frame.app_gs_base;
     for (int r = 0; r < 16; r++)
         if ((spilled & ~WEAVE_AHEAD) >> r & 1) c->gpr[r] = t->frame.slot[r];
-    if (flags_saved) unsave_flags(t, c);
+    if (flags_saved) c->flags = run_flags_unpacked(c->flags, t->frame.flags);
 }
