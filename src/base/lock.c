@@ -2,6 +2,8 @@
  * makes no system call; 2 says that somebody may sleep. The kernel compares the word again before
  * it puts a thread to sleep, which closes the race between the exchange and the wait. */
 #include "base/lock.h"
+#include "base/check.h"
+#include "base/lockorder.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -19,6 +21,7 @@ static bool try_take(inl_lock *l)
 
 void inl_lock_take(inl_lock *l)
 {
+    if (__builtin_expect(inl_debug, 0)) inl_lock_order_take(l);
     if (try_take(l)) return;
     for (int i = 0; i < SPINS; i++) {
         if (__atomic_load_n(&l->word, __ATOMIC_RELAXED) == FREE && try_take(l)) return;
@@ -30,6 +33,7 @@ void inl_lock_take(inl_lock *l)
 
 void inl_lock_release(inl_lock *l)
 {
+    if (__builtin_expect(inl_debug, 0)) inl_lock_order_release(l);
     if (__atomic_exchange_n(&l->word, FREE, __ATOMIC_RELEASE) == HELD_AND_WAITED)
         sys_call3(SYS_futex, (long)&l->word, FUTEX_WAKE_PRIVATE, 1);
 }

@@ -1,4 +1,5 @@
 #include "base/ranges.h"
+#include "base/check.h"
 #include "base/search.h"
 
 #include <string.h>
@@ -45,4 +46,15 @@ void inl_ranges_put(inl_ranges *v, inl_range r)
         return;
     }
     insert_at(v, i, r);
+}
+
+void inl_ranges_check(const inl_ranges *v)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const inl_range *r = &v->items[i];
+        INL_CHECK(r->low < r->high, "range %zu is [%#llx, %#llx)", i, (unsigned long long)r->low,
+                  (unsigned long long)r->high);
+        INL_CHECK(!i || r[-1].high <= r->low, "ranges %zu and %zu overlap at %#llx", i - 1, i,
+                  (unsigned long long)r->low);
+    }
 }

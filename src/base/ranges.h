@@ -19,4 +19,6 @@ void inl_ranges_put(inl_ranges *, inl_range r);
 /* Takes [low, high) out of all. */
 void inl_ranges_cut(inl_ranges *, uint64_t low, uint64_t high);
 
+void inl_ranges_check(const inl_ranges *); /* under --debug: they are as said above */
+
 #endif

@@ -32,7 +32,6 @@ enum {
     TINY_LIMIT = 256 << 10,
     CHUNK = 1 << 20,
     BYTES_PER_PIECE = 32,
-    PAGE = INL_PAGE,
 };
 
 #define REACH      0x78000000ll /* what an arena may be away from code it translates */
@@ -207,7 +206,7 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
     bool tiny = jit.options.stress & JIT_STRESS_TINY_CACHE;
     size_t limit = jit.options.cache_limit ? jit.options.cache_limit : tiny ? TINY_LIMIT : 0;
     size_t size = jit.options.arena_bytes ? jit.options.arena_bytes : tiny ? TINY_ARENA : next_arena_size();
-    size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
+    size = inl_page_up(size);
     jit_arena *a = find_arena(app, room);
     if (a) return a;
     bool wasted = jit.cache.dropped > jit_cache_bytes() / 2; /* of code that changes all the time */
@@ -315,7 +314,7 @@ static void heed_limit(void)
     size_t spare = SPARE;
     sys_call4(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit);
     while (jit.cache.arena_size > SMALL_ARENA && jit.cache.arena_size > limit.rlim_cur / 128) jit.cache.arena_size /= 2;
-    while (spare > PAGE && spare > limit.rlim_cur / 32) spare /= 2;
+    while (spare > INL_PAGE && spare > limit.rlim_cur / 32) spare /= 2;
     inl_spare_keep(spare);
 }
 

@@ -85,6 +85,9 @@ jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool cont
 /* One instruction, for one execution, from a page that is not guarded. */
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
 
+/* --- check.c --- */
+void jit_check(void);
+
 /* --- dump.c --- */
 void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o);
 
@@ -205,7 +208,8 @@ typedef struct jit_state {
     jit_memory memory;
     jit_guards guards;
     jit_translation now;
-    unsigned dispatches, flushes; /* under stress */
+    unsigned since_flush, flushes; /* under stress */
+    unsigned dispatches;           /* under --debug */
 } jit_state;
 /* All of it; taken down by jit_end, set up by jit_init. One a process, like run_here: signal handlers must find it. */
 extern jit_state jit;

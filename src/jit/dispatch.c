@@ -5,6 +5,7 @@
  * program's state at an instruction boundary; writes to translated code are taken note of before code is
  * looked up; and an exit is linked only while the fragment that it is part of is still in use.
  */
+#include "base/check.h"
 #include "base/log.h"
 #include "jit/core.h"
 #include "run/kernel.h"
@@ -13,6 +14,8 @@
 #include <string.h>
 
 jit_state jit;
+
+enum { CHECK_EVERY = 0xff };
 
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
 static void arrive(run_thread *t)
@@ -29,8 +32,8 @@ static void arrive(run_thread *t)
  * fit between two flushes must come to its end too. */
 static void stress(void)
 {
-    if (!(jit.options.stress & JIT_STRESS_FLUSH) || ++jit.dispatches < 8 + jit.flushes / 4) return;
-    jit.dispatches = 0;
+    if (!(jit.options.stress & JIT_STRESS_FLUSH) || ++jit.since_flush < 8 + jit.flushes / 4) return;
+    jit.since_flush = 0;
     jit.flushes++;
     jit_flush_all();
 }
@@ -115,6 +118,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (indirect && f->landing) jit_ibl_enter(t, f);
     __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
+    if (inl_debug && !(++jit.dispatches & CHECK_EVERY)) jit_check();
     uint64_t exec = f->exec;
     inl_lock_release(&run_here.lock);
     if (!t->no_cycles) t->own_cycles += run_cycles() - begun;

@@ -18,6 +18,7 @@
  */
 #include "base/leb.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "jit/core.h"
 
 #include <string.h>
@@ -55,25 +56,17 @@ bool jit_piece_add(jit_arena *a, jit_fragment *f, uint32_t at, bool stubs)
 /* The last piece that begins at or before `at`. */
 static const jit_piece *code_piece(const jit_arena *a, uint32_t at)
 {
-    uint32_t low = 0, high = __atomic_load_n(&a->code_count, __ATOMIC_ACQUIRE);
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (a->code[mid].at <= at) low = mid + 1;
-        else high = mid;
-    }
-    return low ? &a->code[low - 1] : NULL;
+    uint32_t count = __atomic_load_n(&a->code_count, __ATOMIC_ACQUIRE);
+    size_t behind = INL_FIRST(count, i, a->code[i].at > at);
+    return behind ? &a->code[behind - 1] : NULL;
 }
 
 /* Stubs lie downwards: the first piece that begins at or before `at`. */
 static const jit_piece *stub_piece(const jit_arena *a, uint32_t at)
 {
-    uint32_t count = __atomic_load_n(&a->stub_count, __ATOMIC_ACQUIRE), low = 0, high = count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (a->stubs[mid].at > at) low = mid + 1;
-        else high = mid;
-    }
-    return low < count ? &a->stubs[low] : NULL;
+    uint32_t count = __atomic_load_n(&a->stub_count, __ATOMIC_ACQUIRE);
+    size_t first = INL_FIRST(count, i, a->stubs[i].at <= at);
+    return first < count ? &a->stubs[first] : NULL;
 }
 
 jit_fragment *jit_fragment_of_cache(uint64_t exec)

@@ -32,7 +32,6 @@
 #include <sys/syscall.h>
 
 enum {
-    PAGE = INL_PAGE,
     WRITTEN = 8,
     CHECKED = 16,
     ONE_WRITE = 32,
@@ -43,7 +42,7 @@ enum {
 /* Page address | protection that the program believes in, 0: not guarded | WRITTEN: made writable by a handler
  * that could not drop the translations | CHECKED | how often it was written to. 0 is empty. */
 
-static uint64_t page_of(uint64_t entry) { return entry & ~(uint64_t)(PAGE - 1); }
+static uint64_t page_of(uint64_t entry) { return inl_page_down(entry); }
 static int prot_of(uint64_t entry) { return (int)(entry & 7); }
 
 static uint64_t *entry_of(uint64_t page)
@@ -55,7 +54,7 @@ static uint64_t *entry_of(uint64_t page)
     }
 }
 
-static void protect(uint64_t page, int prot) { sys_call3(SYS_mprotect, (long)page, PAGE, prot); }
+static void protect(uint64_t page, int prot) { sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot); }
 
 static void unguard(uint64_t *e, bool restore)
 {
@@ -70,7 +69,7 @@ static void unguard(uint64_t *e, bool restore)
     run_syscalls_guard(false);
 }
 
-static void drop_page(uint64_t page) { jit_drop_range(page, page + PAGE); }
+static void drop_page(uint64_t page) { jit_drop_range(page, page + INL_PAGE); }
 
 static void unguard_all(void)
 {
@@ -104,7 +103,7 @@ static uint64_t *make_entry(uint64_t page)
 static bool holds(void *page, uint64_t low, uint64_t high)
 {
     uint64_t at = *(const uint64_t *)page;
-    return low < at + PAGE && high > at;
+    return low < at + INL_PAGE && high > at;
 }
 
 /* Another thread is in a call that may write to the page. The gate makes a call known before it looks whether
@@ -130,7 +129,7 @@ bool jit_guard(uint64_t page, int prot, bool shared)
     __atomic_store_n(e, page | (*e & WRITES) | (uint64_t)prot, __ATOMIC_SEQ_CST);
     if (!jit.guards.guarded++) run_syscalls_guard(true);
     if (page < jit.guards.low) jit.guards.low = page;
-    if (page + PAGE > jit.guards.high) jit.guards.high = page + PAGE;
+    if (page + INL_PAGE > jit.guards.high) jit.guards.high = page + INL_PAGE;
     protect(page, prot & ~PROT_WRITE);
     if (!run_here.threads || !run_here.threads->next || !is_being_written(page)) return true;
     unguard(e, true);
@@ -141,7 +140,7 @@ bool jit_guard(uint64_t page, int prot, bool shared)
 void jit_unguard_range(uint64_t low, uint64_t high)
 {
     if (!jit.guards.used) return;
-    if ((high - low) / PAGE > JIT_GUARDS) {
+    if ((high - low) / INL_PAGE > JIT_GUARDS) {
         for (unsigned i = 0; i < JIT_GUARDS; i++) {
             if (jit.guards.table[i] < low || jit.guards.table[i] >= high) continue;
             unguard(&jit.guards.table[i], false);
@@ -149,7 +148,7 @@ void jit_unguard_range(uint64_t low, uint64_t high)
         }
         return;
     }
-    for (uint64_t page = page_of(low); page < high; page += PAGE) {
+    for (uint64_t page = page_of(low); page < high; page += INL_PAGE) {
         uint64_t *e = entry_of(page);
         unguard(e, false);
         *e = page_of(*e);
@@ -232,8 +231,8 @@ static bool make_writable(void *for_good, uint64_t low, uint64_t high)
     if (low < jit.guards.low) low = jit.guards.low;
     if (high > jit.guards.high) high = jit.guards.high;
     if (low >= high) return false;
-    if ((high - low) / PAGE <= JIT_GUARDS) {
-        for (uint64_t page = page_of(low); page < high; page += PAGE) give_back(entry_of(page), stay);
+    if ((high - low) / INL_PAGE <= JIT_GUARDS) {
+        for (uint64_t page = page_of(low); page < high; page += INL_PAGE) give_back(entry_of(page), stay);
         return false;
     }
     for (unsigned i = 0; i < JIT_GUARDS; i++)

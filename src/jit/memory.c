@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { PAGE = INL_PAGE, STACK_GROWTH = 8 << 20 };
+enum { STACK_GROWTH = 8 << 20 };
 
 /* Kinds of ranges: the protection, and with MAP_SHARED the same memory may be mapped elsewhere too. */
 enum { PROT = PROT_READ | PROT_WRITE | PROT_EXEC, SHARED = PROT + 1 };
@@ -126,15 +126,15 @@ static size_t code_at(uint64_t addr, bool *check)
 {
     const inl_range *r = find_region(addr);
     if (!r || !(prot_of(r) & PROT_EXEC)) return 0;
-    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-    if (!(prot_of(r) & PROT_READ)) sys_call3(SYS_mprotect, (long)page, PAGE, prot_of(r) | PROT_READ);
+    uint64_t page = inl_page_down(addr);
+    if (!(prot_of(r) & PROT_READ)) sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot_of(r) | PROT_READ);
     if (check && (prot_of(r) & PROT_WRITE || is_shared(r)) && !jit_guard(page, prot_of(r), is_shared(r))) *check = true;
     if (page != jit.memory.readable) {
         char byte;
         if (run_safe_copy(&byte, (const void *)addr, 1)) return 0;
         jit.memory.readable = page;
     }
-    return page + PAGE - addr;
+    return page + INL_PAGE - addr;
 }
 
 size_t jit_memory_code(uint64_t addr, bool *check) { return code_at(addr, check); }
@@ -220,8 +220,6 @@ void jit_drop_range(uint64_t low, uint64_t high)
 
 /* --- what the program did --- */
 
-static uint64_t page_up(uint64_t size) { return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
-
 static void forget_range(uint64_t low, uint64_t high)
 {
     jit.memory.readable = 0;
@@ -245,7 +243,7 @@ static void module_went(module *m, void *arg)
 
 void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset)
 {
-    size = page_up(size);
+    size = inl_page_up(size);
     bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
     jit_memory_unmapped(addr, size);
     inl_ranges_put(&jit.memory.regions,
@@ -255,7 +253,7 @@ void jit_memory_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd
 
 void jit_memory_unmapped(uint64_t addr, uint64_t size)
 {
-    size = page_up(size);
+    size = inl_page_up(size);
     forget_range(addr, addr + size);
     inl_ranges_cut(&jit.memory.regions, addr, addr + size);
     if (run_here.modules) module_set_unmapped(run_here.modules, addr, size, module_went, NULL);
@@ -263,7 +261,7 @@ void jit_memory_unmapped(uint64_t addr, uint64_t size)
 
 void jit_memory_protected(uint64_t addr, uint64_t size, int prot)
 {
-    uint64_t end = addr + page_up(size);
+    uint64_t end = addr + inl_page_up(size);
     prot &= PROT_READ | PROT_WRITE | PROT_EXEC;
     /* Code that stays executable and cannot be written has not changed. */
     if ((prot & PROT_WRITE) || !(prot & PROT_EXEC)) jit_drop_range(addr, end);

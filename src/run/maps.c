@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "run/kernel.h"
+#include "base/page.h"
 
-enum { PAGE = 4096, LINE = 4608 };
+enum { LINE = 4608 };
 
 /* "low-high perms offset dev inode      name" */
 typedef struct line {
@@ -59,7 +60,7 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
     return run_proc_put(out, text, (size_t)n) && put_counts(out, l, high - low);
 }
 
-static bool ours(uint64_t page) { return run_is_ours(page, page + PAGE); }
+static bool ours(uint64_t page) { return run_is_ours(page, page + INL_PAGE); }
 
 /* The ends of a run of equal pages are looked for page by page: lines that are ours in part are few. */
 /* Loaded without ptrace, the program has its stack below the tool's first one, in one mapping: a C library works
@@ -73,7 +74,7 @@ static bool put_line(int out, const line *l)
     for (uint64_t at = l->low; at < l->high;) {
         uint64_t from = at;
         bool mine = ours(at);
-        while (at < l->high && ours(at) == mine) at += PAGE;
+        while (at < l->high && ours(at) == mine) at += INL_PAGE;
         if (!mine && !put_piece(out, l, from, at)) return false;
     }
     return true;

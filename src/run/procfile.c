@@ -19,11 +19,10 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
+#include "base/page.h"
 #include "base/sys.h"
 #include "run/kernel.h"
 #include INL_ARCH_HEADER(run, abi)
-
-enum { PAGE = 4096 };
 
 bool run_proc_put(int out, const char *text, size_t n)
 {
@@ -87,7 +86,7 @@ static bool vector_put(int out, uint64_t at)
 {
     uint64_t string;
     for (; run_read(&string, at, sizeof string) && string; at += sizeof string) {
-        char text[PAGE];
+        char text[INL_PAGE];
         long n = run_read_string(text, string, sizeof text);
         while (n == -ENAMETOOLONG) {
             if (!run_proc_put(out, text, sizeof text)) return false;
@@ -124,7 +123,7 @@ static char *read_all(int fd)
         }
         size += (size_t)n;
         if (n == 0) break;
-        if (room - size < PAGE) {
+        if (room - size < INL_PAGE) {
             char *more = realloc(text, room *= 2);
             if (!more) free(text);
             text = more;

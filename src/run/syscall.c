@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/page.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "run/writes.h"
@@ -80,9 +81,8 @@ long run_pass(run_thread *t, const weave_context *c)
 
 long run_read_string(char *to, uint64_t from, size_t size)
 {
-    enum { PAGE = 4096 };
     for (size_t n = 0; n < size;) {
-        size_t chunk = PAGE - ((from + n) & (PAGE - 1));
+        size_t chunk = INL_PAGE - ((from + n) & (INL_PAGE - 1));
         if (chunk > size - n) chunk = size - n;
         size_t left = run_safe_copy(to + n, (const void *)(from + n), chunk);
         const char *end = memchr(to + n, 0, chunk - left);

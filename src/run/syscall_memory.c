@@ -11,6 +11,7 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
+#include "base/page.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/sys.h"
@@ -19,9 +20,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-enum { PAGE = 4096 };
-
-static uint64_t page_up(uint64_t n) { return (n + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
 
 /* These calls come here only where somebody watches them. */
 static const run_watch *watch(void) { return run_here.engine->watch; }
@@ -47,8 +45,8 @@ static long on_own_parts(long nr, uint64_t low, uint64_t high, long a, long b)
 
 static long on_range(const weave_context *c)
 {
-    uint64_t low = run_arg(c, 0), size = page_up(run_arg(c, 1));
-    if (low & (PAGE - 1) || !overlaps_ours(low, size)) return pass_now(c);
+    uint64_t low = run_arg(c, 0), size = inl_page_up(run_arg(c, 1));
+    if (low & (INL_PAGE - 1) || !overlaps_ours(low, size)) return pass_now(c);
     inl_log(INL_LOG_SYSCALL, "call %ld on [%#lx, +%#lx) keeps off Inlay's own memory", run_number(c), (long)low,
             (long)size);
     return on_own_parts(run_number(c), low, low + size, (long)run_arg(c, 2), (long)run_arg(c, 3));
@@ -62,13 +60,13 @@ static long do_mmap(run_thread *t, weave_context *c)
     bool replaces = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
     inl_lock_take(&run_here.lock);
     long answer;
-    if (replaces && overlaps_ours(addr, page_up(size))) {
+    if (replaces && overlaps_ours(addr, inl_page_up(size))) {
         inl_log(INL_LOG_SYSCALL, "mmap at %#lx size %#lx would replace Inlay's own memory", (long)addr, (long)size);
         answer = -ENOMEM;
     } else {
         answer = pass_now(c);
         if (!sys_failed(answer))
-            watch()->mapped((uint64_t)answer, page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
+            watch()->mapped((uint64_t)answer, inl_page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
     }
     inl_lock_release(&run_here.lock);
     return answer;
@@ -79,7 +77,7 @@ static long do_munmap(run_thread *t, weave_context *c)
     (void)t;
     inl_lock_take(&run_here.lock);
     long answer = on_range(c);
-    if (!answer) watch()->unmapped(run_arg(c, 0), page_up(run_arg(c, 1)));
+    if (!answer) watch()->unmapped(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
     inl_lock_release(&run_here.lock);
     return answer;
 }
@@ -89,7 +87,7 @@ static long do_mprotect(run_thread *t, weave_context *c)
     (void)t;
     inl_lock_take(&run_here.lock);
     long answer = on_range(c);
-    if (!answer) watch()->protected(run_arg(c, 0), page_up(run_arg(c, 1)), (int)run_arg(c, 2));
+    if (!answer) watch()->protected(run_arg(c, 0), inl_page_up(run_arg(c, 1)), (int)run_arg(c, 2));
     if (!answer && run_number(c) == SYS_pkey_mprotect && (int)run_arg(c, 3) > 0) watch()->keys_used();
     inl_lock_release(&run_here.lock);
     return answer;
@@ -99,7 +97,7 @@ static long do_madvise(run_thread *t, weave_context *c)
 {
     (void)t;
     inl_lock_take(&run_here.lock);
-    bool ours = overlaps_ours(run_arg(c, 0), page_up(run_arg(c, 1)));
+    bool ours = overlaps_ours(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
     inl_lock_release(&run_here.lock);
     return ours ? on_range(c) : pass_now(c);
 }
@@ -107,7 +105,7 @@ static long do_madvise(run_thread *t, weave_context *c)
 static long do_mremap(run_thread *t, weave_context *c)
 {
     (void)t;
-    uint64_t old = run_arg(c, 0), old_size = page_up(run_arg(c, 1)), size = page_up(run_arg(c, 2));
+    uint64_t old = run_arg(c, 0), old_size = inl_page_up(run_arg(c, 1)), size = inl_page_up(run_arg(c, 2));
     int flags = (int)run_arg(c, 3);
     inl_lock_take(&run_here.lock);
     long answer = -EFAULT;
@@ -133,13 +131,13 @@ static long do_mremap(run_thread *t, weave_context *c)
 
 bool run_is_break(uint64_t low, uint64_t high)
 {
-    return run_here.start.brk_emulated && low >= run_here.start.brk_emulated && high <= page_up(run_here.brk_now);
+    return run_here.start.brk_emulated && low >= run_here.start.brk_emulated && high <= inl_page_up(run_here.brk_now);
 }
 
 static uint64_t emulated_break(uint64_t wanted)
 {
     if (!run_here.brk_now) run_here.brk_now = run_here.start.brk_emulated;
-    uint64_t top = page_up(run_here.brk_now), new_top = page_up(wanted);
+    uint64_t top = inl_page_up(run_here.brk_now), new_top = inl_page_up(wanted);
     if (wanted < run_here.start.brk_emulated) return run_here.brk_now;
     if (new_top > top) {
         long p = sys_call(SYS_mmap, (long)top, (long)(new_top - top), PROT_READ | PROT_WRITE,
@@ -159,7 +157,7 @@ static long do_brk(run_thread *t, weave_context *c)
     (void)t;
     inl_lock_take(&run_here.lock);
     uint64_t answer = run_here.start.brk_emulated ? emulated_break(run_arg(c, 0)) : (uint64_t)pass_now(c);
-    uint64_t top = page_up(answer);
+    uint64_t top = inl_page_up(answer);
     if (run_here.brk_known && top > run_here.brk_known)
         watch()->mapped(run_here.brk_known, top - run_here.brk_known, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -178,7 +176,7 @@ static long do_shmat(run_thread *t, weave_context *c)
     int flags = (int)run_arg(c, 2);
     inl_lock_take(&run_here.lock);
     long answer = sys_call3(SYS_shmctl, (long)run_arg(c, 0), IPC_STAT, (long)&ds);
-    uint64_t size = page_up(ds.shm_segsz);
+    uint64_t size = inl_page_up(ds.shm_segsz);
     if (!answer && flags & SHM_REMAP && overlaps_ours(run_arg(c, 1), size)) {
         answer = -EINVAL;
     } else {
@@ -210,7 +208,7 @@ static long do_shmdt(run_thread *t, weave_context *c)
 static long do_remap_file_pages(run_thread *t, weave_context *c)
 {
     (void)t;
-    uint64_t low = run_arg(c, 0), size = page_up(run_arg(c, 1));
+    uint64_t low = run_arg(c, 0), size = inl_page_up(run_arg(c, 1));
     inl_lock_take(&run_here.lock);
     long answer = overlaps_ours(low, size) ? -EINVAL : pass_now(c);
     if (!answer) watch()->changed(low, low + size);

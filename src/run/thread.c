@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "base/page.h"
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
@@ -27,16 +28,13 @@
 #include INL_ARCH_HEADER(run, abi)
 
 enum {
-    PAGE = 4096,
-    GUARD = PAGE,
+    GUARD = INL_PAGE,
     STACK = 1 << 20,
     SIGNAL_STACK = 128 << 10,
     FIRST_COUNTERS = 8 << 10, /* mapped from the start, */
     STEP_COUNTERS = 32 << 10, /* and as many at once later */
     CLONE3_MIN = 64,          /* CLONE_ARGS_SIZE_VER0 */
 };
-
-static size_t page_up(size_t n) { return (n + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
 static uint64_t *counters_of(run_thread *t) { return (uint64_t *)((char *)t + WEAVE_COUNTERS); }
 
@@ -47,7 +45,7 @@ static size_t bytes_up_to_counter(uint64_t count)
 {
     uint64_t first = run_here.engine->is_native ? run_here.client.counters : FIRST_COUNTERS;
     if (count < first) count = first;
-    return page_up(WEAVE_COUNTERS + count * sizeof(uint64_t));
+    return inl_page_up(WEAVE_COUNTERS + count * sizeof(uint64_t));
 }
 
 static void note_counter_room(run_thread *t)
@@ -70,7 +68,7 @@ bool run_counters_reach(run_thread *t, uint64_t addr)
 
 static run_thread *map_block(void)
 {
-    size_t xsave = page_up(run_vector_room());
+    size_t xsave = inl_page_up(run_vector_room());
     size_t before = GUARD + STACK + GUARD + SIGNAL_STACK + xsave;
     inl_room room;
     if (!inl_room_take(&room, before + WEAVE_BLOCK_SIZE, before + bytes_up_to_counter(run_here.dead_counters_high)))
@@ -137,7 +135,7 @@ static bool dead_counters_ready(void)
 {
     const size_t most = WEAVE_MAX_COUNTERS * sizeof(uint64_t);
     if (run_here.dead_counters) return true;
-    if (!inl_room_take(&run_here.dead_room, most, page_up(FIRST_COUNTERS * sizeof(uint64_t)))) return false;
+    if (!inl_room_take(&run_here.dead_room, most, inl_page_up(FIRST_COUNTERS * sizeof(uint64_t)))) return false;
     run_own(run_here.dead_room.at, most, true);
     run_here.dead_counters = (uint64_t *)run_here.dead_room.at;
     return true;

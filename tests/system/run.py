@@ -6,7 +6,7 @@ the same output, status and files.
                       [--keep] [--check-native]
 
 --check-native runs each command natively twice: what differs then is the table's fault.
-INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas) becomes the
+INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas; debug) becomes the
 tools' option --stress; each result's name says so. Prints a line for each failure with the difference, and at the end N passed, N failed.
 """
 
@@ -147,7 +147,7 @@ class Job:
             words, factor = TOOLS.get(tool, ([], 2))
             out = f"{place.root}/out/{command.name}.{os.path.basename(tool)}"
             prefix = [place.inlay, "run", tool] + [w.replace("{out}", out) for w in words]
-            prefix += [f"--stress={stress}"] if stress else []
+            prefix += [f"--stress={stress}"] if stress and stress != "debug" else ["--debug"] if stress else []
             prefix += ["--no-ptrace", "--"] if self.options.no_ptrace else ["--"]
             here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
             label = f"{command.name} [{os.path.basename(tool)}{' ' + stress if stress else ''}]"
