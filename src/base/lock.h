@@ -11,6 +11,9 @@ typedef struct inl_lock {
 
 void inl_lock_take(inl_lock *l);
 void inl_lock_release(inl_lock *l);
+/* For a lock under which no other is taken: the order is not watched (lockorder.h), and nothing but this is called. */
+void inl_lock_take_inner(inl_lock *l);
+void inl_lock_release_inner(inl_lock *l);
 void inl_lock_reset(inl_lock *l); /* after fork, in the child, for a lock held by the forker */
 
 #endif

@@ -173,12 +173,12 @@ static __attribute__((noinline)) heap_cache *make_cache(run_thread *t)
 {
     const size_t bytes = ((sizeof(heap_cache) + 15) & ~15ul) + 16;
     heap_cache *made = NULL;
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     if (store.end - store.at >= bytes || new_chunk_locked()) {
         made = (heap_cache *)(store.at + 8); /* untouched memory: zero */
         store.at += bytes;
     }
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
     t->frame.heap_cache = made;
     return made;
 }
@@ -206,11 +206,11 @@ static __attribute__((noinline)) void *refill(heap_cache *k, unsigned c)
     list *to = &k->lists[c], *from = &store.lists[c];
     size_t bytes = class_bytes(c);
     unsigned n = batch_of(c);
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     while (n && from->first) push(to, pop(from)), n--;
     if (!to->first && store.end - store.at < bytes) new_chunk_locked();
     for (; n && store.end - store.at >= bytes; n--, store.at += bytes) make_block(to, store.at, c);
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
     if (!to->first) return NULL;
     block *b = pop(to);
     *word_of(b) = c;
@@ -219,9 +219,9 @@ static __attribute__((noinline)) void *refill(heap_cache *k, unsigned c)
 
 static void give_back(list *from, unsigned c, unsigned n)
 {
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     while (n-- && from->first) push(&store.lists[c], pop(from));
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
 }
 
 /* The list is longer than its limit, or has none yet. */
@@ -239,7 +239,7 @@ static big *big_of(void *p) { return (big *)p - 1; }
 static big *take_kept(size_t bytes)
 {
     unsigned best = KEPT;
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     for (unsigned i = 0; i < KEPT; i++) {
         const big *b = store.kept[i];
         if (!b || b->mapped < bytes || b->mapped > bytes + bytes / 4) continue;
@@ -250,7 +250,7 @@ static big *take_kept(size_t bytes)
         store.kept[best] = NULL;
         store.kept_bytes -= b->mapped;
     }
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
     return b;
 }
 
@@ -279,14 +279,14 @@ static void big_free(big *b)
 {
     unsigned i = 0;
     b->word = BIG | FREED;
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     while (i < KEPT && store.kept[i]) i++;
     bool keep = i < KEPT && b->mapped <= KEPT_BYTES / 2 && store.kept_bytes + b->mapped <= KEPT_BYTES;
     if (keep) {
         store.kept[i] = b;
         store.kept_bytes += b->mapped;
     }
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
     if (!keep) unmap(b);
 }
 
@@ -461,10 +461,10 @@ EXPORT int malloc_trim(size_t pad)
     big *given[KEPT];
     int any = 0;
     (void)pad;
-    inl_lock_take(&store.lock);
+    inl_lock_take_inner(&store.lock);
     for (unsigned i = 0; i < KEPT; i++) given[i] = store.kept[i], store.kept[i] = NULL;
     store.kept_bytes = 0;
-    inl_lock_release(&store.lock);
+    inl_lock_release_inner(&store.lock);
     for (unsigned i = 0; i < KEPT; i++)
         if (given[i]) unmap(given[i]), any = 1;
     return any;
@@ -486,8 +486,8 @@ EXPORT void malloc_stats(void) {}
 EXPORT int malloc_info(int options, FILE *to) { return (void)options, (void)to, -1; }
 
 /* What the C library's own fork and the ends of threads call (see x86_64/tls.c). */
-EXPORT void __malloc_fork_lock_parent(void) { inl_lock_take(&store.lock); }
-EXPORT void __malloc_fork_unlock_parent(void) { inl_lock_release(&store.lock); }
+EXPORT void __malloc_fork_lock_parent(void) { inl_lock_take_inner(&store.lock); }
+EXPORT void __malloc_fork_unlock_parent(void) { inl_lock_release_inner(&store.lock); }
 EXPORT void __malloc_fork_unlock_child(void) { inl_lock_reset(&store.lock); }
 
 EXPORT void __malloc_arena_thread_freeres(void)
