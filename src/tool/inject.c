@@ -17,6 +17,8 @@
 #include "tool/glibc.h"
 #include "tool/tool.h"
 #include "tool/remote.h"
+#include "base/first_stack.h"
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 
@@ -29,14 +31,11 @@
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
-enum { PAGE = 4096, STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16, RANDOM_BYTES = 16 };
+enum { PAGE = INL_PAGE, STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16 };
 
 /* Between the lowest address that the kernel maps libraries at (1 TB of randomness below the stack)
  * and what sanitizers take for themselves. */
 static const uint64_t ZONE_LOW = 0x7e8000000000, ZONE_RANDOM = 1ull << 37, ZONE_SIZE = 1ull << 38;
-
-static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
-static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
 
 static uint64_t here(void) { return (uint64_t)(uintptr_t)&__ehdr_start; }
 
@@ -48,7 +47,7 @@ static uint64_t image_size(void)
     uint64_t end = 0;
     for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
-    return page_up(end);
+    return inl_page_up(end);
 }
 
 void inject_choose_region(uint64_t *low, uint64_t *high)
@@ -57,7 +56,7 @@ void inject_choose_region(uint64_t *low, uint64_t *high)
     long persona = sys_call1(SYS_personality, 0xffffffff);
     if (!(persona & ADDR_NO_RANDOMIZE)) {
         sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        random = page_down(random % ZONE_RANDOM);
+        random = inl_page_down(random % ZONE_RANDOM);
     }
     *low = ZONE_LOW + random;
     *high = *low + ZONE_SIZE;
@@ -68,7 +67,6 @@ typedef struct injection {
     const inject_job *job;
     uint64_t low, high;
     uint64_t stack_low, stack_high, image;
-    uint64_t strings; /* the next string's place */
     Elf64_auxv_t auxv[MAX_AUXV];
     unsigned auxv_count;
 } injection;
@@ -118,17 +116,18 @@ static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
 {
     int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
                (p->p_flags & PF_X ? PROT_EXEC : 0);
-    uint64_t start = in->image + page_down(p->p_vaddr);
+    uint64_t start = in->image + inl_page_down(p->p_vaddr);
     uint64_t file_end = in->image + p->p_vaddr + p->p_filesz;
-    uint64_t end = page_up(in->image + p->p_vaddr + p->p_memsz);
-    inl_status s = map_or_fail(in, start, page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED, in->job->tool_fd,
-                               page_down(p->p_offset), e);
+    uint64_t end = inl_page_up(in->image + p->p_vaddr + p->p_memsz);
+    inl_status s = map_or_fail(in, start, inl_page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
+                               in->job->tool_fd, inl_page_down(p->p_offset), e);
     if (s != INL_OK || !(p->p_flags & PF_W)) return s;
     static const uint8_t zeros[PAGE];
-    if (page_up(file_end) != file_end) s = remote_write(&in->r, file_end, zeros, page_up(file_end) - file_end, e);
-    if (s == INL_OK && end > page_up(file_end))
-        s = map_or_fail(in, page_up(file_end), end - page_up(file_end), prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                        -1, 0, e);
+    if (inl_page_up(file_end) != file_end)
+        s = remote_write(&in->r, file_end, zeros, inl_page_up(file_end) - file_end, e);
+    if (s == INL_OK && end > inl_page_up(file_end))
+        s = map_or_fail(in, inl_page_up(file_end), end - inl_page_up(file_end), prot,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, e);
     return s;
 }
 
@@ -161,25 +160,6 @@ static inl_status read_auxv(injection *in, inl_error *e)
     return s != INL_OK ? s : inl_fail(e, INL_ERR_FORMAT, "the program has no auxiliary vector");
 }
 
-static inl_status put_string(injection *in, const char *text, uint64_t *at, inl_error *e)
-{
-    *at = in->strings;
-    in->strings += strlen(text) + 1;
-    return remote_write(&in->r, *at, text, strlen(text) + 1, e);
-}
-
-/* What the tool's C library must not read: settings meant for the program's. */
-bool inject_is_private(const char *variable)
-{
-    static const char *const prefixes[] = {"GLIBC_TUNABLES=", "LD_", "MALLOC_"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (!strncmp(variable, prefixes[i], strlen(prefixes[i]))) return true;
-    return false;
-}
-
-/* rseq stays the program's to register. One arena is enough: the runtime's work is serialised. */
-const char inject_tunables[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
-
 static size_t count(char **v)
 {
     size_t n = 0;
@@ -189,57 +169,35 @@ static size_t count(char **v)
 
 static size_t strings_size(const inject_job *job)
 {
-    size_t n = sizeof inject_tunables + RANDOM_BYTES + 64;
+    size_t n = strlen(inl_environment_tunables) + 1 + INL_STACK_RANDOM + 64;
     for (char **p = job->argv; *p; p++) n += strlen(*p) + 1;
     for (char **p = job->envp; *p; p++) n += strlen(*p) + 1;
     return n + 8 * (count(job->argv) + count(job->envp) + 8) + sizeof(Elf64_auxv_t) * MAX_AUXV;
 }
 
-static void rewrite_auxv(injection *in, uint64_t random, uint64_t name)
-{
-    for (unsigned i = 0; i < in->auxv_count; i++) {
-        Elf64_auxv_t *a = &in->auxv[i];
-        switch (a->a_type) {
-        case AT_PHDR: a->a_un.a_val = in->image + __ehdr_start.e_phoff; break;
-        case AT_PHNUM: a->a_un.a_val = __ehdr_start.e_phnum; break;
-        case AT_PHENT: a->a_un.a_val = __ehdr_start.e_phentsize; break;
-        case AT_ENTRY: a->a_un.a_val = in->image + __ehdr_start.e_entry; break;
-        case AT_BASE: a->a_un.a_val = 0; break;
-        case AT_RANDOM: a->a_un.a_val = random; break;
-        case AT_EXECFN: a->a_un.a_val = name; break;
-        case AT_SECURE: a->a_un.a_val = 0; break;
-        }
-    }
-}
-
-/* Strings at the top of the stack, the vectors below them; *sp is set. */
+/* *sp is set. */
 static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
 {
-    size_t argc = count(in->job->argv), envc = count(in->job->envp), n = 0;
-    uint64_t *v = calloc(argc + envc + 8 + 2 * MAX_AUXV, sizeof *v), random;
-    if (!v) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    in->strings = in->stack_high - page_up(strings_size(in->job));
-    uint64_t vectors_high = in->strings;
-    uint8_t noise[RANDOM_BYTES];
-    sys_call3(SYS_getrandom, (long)noise, sizeof noise, 0);
-    random = in->strings;
-    in->strings += sizeof noise;
-    inl_status s = remote_write(&in->r, random, noise, sizeof noise, e);
-    v[n++] = argc;
-    for (size_t i = 0; i < argc && s == INL_OK; i++) s = put_string(in, in->job->argv[i], &v[n++], e);
-    uint64_t name = v[1];
-    v[n++] = 0;
-    if (s == INL_OK) s = put_string(in, inject_tunables, &v[n++], e);
-    for (size_t i = 0; i < envc && s == INL_OK; i++)
-        if (!inject_is_private(in->job->envp[i])) s = put_string(in, in->job->envp[i], &v[n++], e);
-    v[n++] = 0;
-    rewrite_auxv(in, random, name);
-    memcpy(&v[n], in->auxv, in->auxv_count * sizeof *in->auxv);
-    n += in->auxv_count * 2;
-    *sp = (vectors_high - n * sizeof *v) & ~(uint64_t)15;
-    if (s == INL_OK) s = remote_write(&in->r, *sp, v, n * sizeof *v, e);
-    free(v);
-    return s;
+    const char **envp = calloc(count(in->job->envp) + 2, sizeof *envp);
+    if (!envp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_environment_of_tool((const char *const *)in->job->envp, envp);
+    inl_first_stack s = {
+        .top = in->stack_high,
+        .argv = (const char *const *)in->job->argv,
+        .envp = envp,
+        .name = in->job->argv[0],
+        .auxv = in->auxv,
+    };
+    inl_first_stack_image(&s, &__ehdr_start, in->image);
+    sys_call3(SYS_getrandom, (long)s.random, sizeof s.random, 0);
+    *sp = inl_first_stack_sp(&s);
+    void *bytes = malloc(s.top - *sp);
+    if (bytes) inl_first_stack_build(&s, bytes);
+    inl_status st = bytes ? remote_write(&in->r, *sp, bytes, s.top - *sp, e)
+                          : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    free(bytes);
+    free(envp);
+    return st;
 }
 
 /* Where a variable of ours is in the program. */
@@ -271,7 +229,7 @@ static inl_status hand_over(injection *in, inl_error *e)
 inl_status inject_tool(const inject_job *job, inl_error *e)
 {
     injection in = {.job = job};
-    uint64_t stack_size = STACK_ROOM + page_up(2 * strings_size(job)), sp = 0;
+    uint64_t stack_size = STACK_ROOM + inl_page_up(2 * strings_size(job)), sp = 0;
     inl_status s = remote_begin(&in.r, job->pid, e);
     if (s == INL_OK) s = read_auxv(&in, e);
     if (s == INL_OK) s = reserve(&in, stack_size, e);

@@ -8,6 +8,8 @@
  */
 #include "tool/glibc.h"
 #include "tool/state.h"
+#include "base/first_stack.h"
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 
@@ -26,7 +28,7 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,
+    PAGE = INL_PAGE,
     HEAD = 4096,
     MAX_SCRIPTS = 5,
     TOOL_STACK = 512 << 10,
@@ -35,9 +37,6 @@ enum {
     TRIES = 16,
     LINE = 256
 };
-
-static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
-static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
 
 typedef struct loaded {
     uint64_t bias, entry, phdr, low, high;
@@ -81,8 +80,8 @@ static void extent(const elf_file *f, uint64_t *low, uint64_t *high)
     for (unsigned i = 0; i < f->h.e_phnum; i++) {
         const Elf64_Phdr *p = &f->ph[i];
         if (p->p_type != PT_LOAD) continue;
-        if (p->p_vaddr < *low) *low = page_down(p->p_vaddr);
-        if (p->p_vaddr + p->p_memsz > *high) *high = page_up(p->p_vaddr + p->p_memsz);
+        if (p->p_vaddr < *low) *low = inl_page_down(p->p_vaddr);
+        if (p->p_vaddr + p->p_memsz > *high) *high = inl_page_up(p->p_vaddr + p->p_memsz);
     }
 }
 
@@ -112,7 +111,7 @@ static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, in
     bool randomise = !(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE);
     for (int i = 0; i < TRIES; i++) {
         if (randomise) sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        uint64_t at = fixed ? low : is_program ? 0x555555554000 + page_down(random % (1ull << 39)) : 0;
+        uint64_t at = fixed ? low : is_program ? 0x555555554000 + inl_page_down(random % (1ull << 39)) : 0;
         at += fixed ? 0 : (uint64_t)i << 30;
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
         long got = sys_call(SYS_mmap, (long)at, (long)(high - low), PROT_NONE, flags, -1, 0);
@@ -129,10 +128,10 @@ static bool map_segment(const elf_file *f, const Elf64_Phdr *p, uint64_t bias)
 {
     int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
                (p->p_flags & PF_X ? PROT_EXEC : 0);
-    uint64_t start = page_down(p->p_vaddr) + bias, file_end = p->p_vaddr + p->p_filesz + bias;
-    uint64_t file_pages = page_up(file_end), stop = page_up(p->p_vaddr + p->p_memsz + bias);
+    uint64_t start = inl_page_down(p->p_vaddr) + bias, file_end = p->p_vaddr + p->p_filesz + bias;
+    uint64_t file_pages = inl_page_up(file_end), stop = inl_page_up(p->p_vaddr + p->p_memsz + bias);
     if (p->p_filesz && sys_failed(sys_call(SYS_mmap, (long)start, (long)(file_pages - start), prot,
-                                           MAP_PRIVATE | MAP_FIXED, f->fd, (long)page_down(p->p_offset))))
+                                           MAP_PRIVATE | MAP_FIXED, f->fd, (long)inl_page_down(p->p_offset))))
         return false;
     if (!p->p_filesz) file_pages = start;
     else if ((p->p_flags & PF_W) && p->p_memsz > p->p_filesz) memset((void *)file_end, 0, file_pages - file_end);
@@ -170,19 +169,6 @@ static inl_status map_elf(const char *path, bool is_program, uint64_t base, load
 
 /* --- the stack --- */
 
-typedef struct stack {
-    uint64_t sp; /* strings go downwards from here */
-} stack;
-
-static uint64_t push_bytes(stack *s, const void *bytes, size_t size)
-{
-    s->sp -= size;
-    memcpy((void *)s->sp, bytes, size);
-    return s->sp;
-}
-
-static uint64_t push_string(stack *s, const char *text) { return push_bytes(s, text, strlen(text) + 1); }
-
 /* What the kernel gave this process, in its order; without /proc, in the order of the numbers. */
 static size_t own_auxv(Elf64_auxv_t *v)
 {
@@ -201,27 +187,6 @@ static size_t own_auxv(Elf64_auxv_t *v)
     return n;
 }
 
-static size_t fill_auxv(Elf64_auxv_t *v, const loaded *program, const loaded *interp, uint64_t random, uint64_t name,
-                        uint64_t platform)
-{
-    size_t n = own_auxv(v);
-    for (size_t i = 0; i < n; i++) {
-        unsigned long value = v[i].a_un.a_val;
-        switch (v[i].a_type) {
-        case AT_PHDR: value = program->phdr; break;
-        case AT_PHNUM: value = program->phnum; break;
-        case AT_ENTRY: value = program->entry; break;
-        case AT_BASE: value = interp ? interp->bias : 0; break;
-        case AT_RANDOM: value = random; break;
-        case AT_EXECFN: value = name; break;
-        case AT_PLATFORM: value = platform; break;
-        }
-        v[i].a_un.a_val = value;
-    }
-    v[n++] = (Elf64_auxv_t){AT_NULL, {0}};
-    return n;
-}
-
 static size_t count(char **v)
 {
     size_t n = 0;
@@ -229,30 +194,29 @@ static size_t count(char **v)
     return n;
 }
 
-/* argc, argv, envp, auxv below the strings, as the kernel lays them out. */
+/* As the kernel lays it out. */
 static uint64_t build_stack(uint64_t top, const char *path, char **argv, char **envp, const loaded *program,
                             const loaded *interp)
 {
-    stack s = {top - 8};
-    uint8_t noise[16];
-    size_t argc = count(argv), envc = count(envp), n = 0;
-    const char *platform = (const char *)getauxval(AT_PLATFORM);
-    uint64_t *v = calloc(argc + envc + 4 + 2 * (MAX_AUXV + 1), sizeof *v);
-    if (!v) return 0;
-    uint64_t name = push_string(&s, path);
-    for (size_t i = envc; i-- > 0;) v[argc + 2 + i] = push_string(&s, envp[i]);
-    for (size_t i = argc; i-- > 0;) v[1 + i] = push_string(&s, argv[i]);
-    v[0] = argc;
-    sys_call3(SYS_getrandom, (long)noise, sizeof noise, 0);
-    uint64_t kind = platform ? push_string(&s, platform) : 0;
-    s.sp &= ~(uint64_t)15;
-    uint64_t random = push_bytes(&s, noise, sizeof noise);
-    n = argc + envc + 3;
-    n += 2 * fill_auxv((Elf64_auxv_t *)&v[n], program, interp, random, name, kind);
-    s.sp = ((s.sp - n * sizeof *v) & ~(uint64_t)15) + n * sizeof *v;
-    push_bytes(&s, v, n * sizeof *v);
-    free(v);
-    return s.sp;
+    Elf64_auxv_t auxv[MAX_AUXV + 1];
+    auxv[own_auxv(auxv)] = (Elf64_auxv_t){AT_NULL, {0}};
+    inl_first_stack s = {
+        .top = top,
+        .argv = (const char *const *)argv,
+        .envp = (const char *const *)envp,
+        .name = path,
+        .platform = (const char *)getauxval(AT_PLATFORM),
+        .auxv = auxv,
+        .changes = {{AT_PHDR, {program->phdr}},
+                    {AT_PHNUM, {program->phnum}},
+                    {AT_ENTRY, {program->entry}},
+                    {AT_BASE, {interp ? interp->bias : 0}}},
+        .change_count = 4,
+    };
+    sys_call3(SYS_getrandom, (long)s.random, sizeof s.random, 0);
+    uint64_t sp = inl_first_stack_sp(&s);
+    inl_first_stack_build(&s, (void *)sp);
+    return sp;
 }
 
 /* --- scripts --- */
@@ -294,7 +258,7 @@ static uint64_t place_break(const loaded *program)
     uint64_t random = 0;
     if (!(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE))
         sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-    return program->high + page_down(random % AT_MOST);
+    return program->high + inl_page_down(random % AT_MOST);
 }
 
 static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
@@ -303,9 +267,9 @@ static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
     const char *last = (const char *)getauxval(AT_EXECFN);
     load_start_context(&h->start.ctx, pc, sp);
     h->start.tool_low = (uint64_t)(uintptr_t)&__ehdr_start;
-    h->start.tool_high = page_up((uint64_t)(uintptr_t)end);
+    h->start.tool_high = inl_page_up((uint64_t)(uintptr_t)end);
     h->start.stack_low = stack_low;
-    h->start.stack_high = page_up((uint64_t)(uintptr_t)last + strlen(last) + 1);
+    h->start.stack_high = inl_page_up((uint64_t)(uintptr_t)last + strlen(last) + 1);
     h->role = TOOL_RESIDENT;
     h->resident = h->loaded = 1;
 }
@@ -322,10 +286,10 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     if (s != INL_OK) return s;
 
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    uint64_t top = page_down(here - TOOL_STACK);
+    uint64_t top = inl_page_down(here - TOOL_STACK);
     uint64_t sp = build_stack(top, path, argv, envp, &program, dynamic ? &interp : NULL);
-    if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    if (program.exec_stack) mprotect((void *)page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+    if (program.exec_stack)
+        mprotect((void *)inl_page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
     tool_now->real_path = realpath(file, NULL);
     if (!tool_now->real_path) tool_now->real_path = strdup(file);
     const char *slash = strrchr(path, '/');
@@ -336,18 +300,6 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
 }
 
 /* --- the tool itself, at another address --- */
-
-/* What the new copy's C library finds in its environment. */
-static char **private_environment(char **envp)
-{
-    size_t n = 0;
-    char **kept = calloc(count(envp) + 2, sizeof *kept);
-    if (!kept) return NULL;
-    kept[n++] = (char *)inject_tunables;
-    for (; *envp; envp++)
-        if (!inject_is_private(*envp)) kept[n++] = *envp;
-    return kept;
-}
 
 inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role, char **argv, char **envp,
                      inl_error *e)
@@ -360,9 +312,11 @@ inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, t
     if (got != (long)region_low)
         return inl_fail(e, INL_ERR_NO_MEMORY, "the address 0x%llx, where the tool's stack must lie, is taken",
                         (unsigned long long)region_low);
-    envp = private_environment(envp);
-    uint64_t sp = envp ? build_stack(region_low + SELF_STACK, argv[0], argv, envp, &self, NULL) : 0;
-    if (!sp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    char **own = calloc(count(envp) + 2, sizeof *own);
+    if (!own) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_environment_of_tool((const char *const *)envp, (const char **)own);
+    uint64_t sp = build_stack(region_low + SELF_STACK, argv[0], argv, own, &self, NULL);
+    free(own);
 
     /* The new copy's variables, before anything of it runs. */
     uint64_t shift = base - (uint64_t)(uintptr_t)&__ehdr_start;

@@ -142,9 +142,6 @@ inl_status inject_tool(const inject_job *, inl_error *);
 /* Where a tool's mappings go in an address space: random like the kernel's own choices, fixed where
  * the user switched randomisation off. */
 void inject_choose_region(uint64_t *low, uint64_t *high);
-/* What a tool's C library must not read: settings meant for the program's; and what it is told. */
-bool inject_is_private(const char *variable);
-extern const char inject_tunables[];
 
 /* --- load.c --- */
 /* Maps the program into this process and fills the handoff. */

@@ -11,6 +11,8 @@
  *
  * What goes wrong goes wrong before the program has done anything: one line, exit status 1.
  */
+#include "base/first_stack.h"
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 #include "move/boot.h"
@@ -23,10 +25,9 @@
 #include <sys/syscall.h>
 
 enum {
-    PAGE = 4096,
+    PAGE = INL_PAGE,
     STACK_ROOM = 512 << 10,
     MAX_AUXV = 64,
-    RANDOM_BYTES = 16,
     EXIT_FAILED = 1,
     FSGSBASE = 2,         /* in AT_HWCAP2 */
     GET_TID_ADDRESS = 40, /* prctl */
@@ -195,42 +196,11 @@ static void open_file(boot *b)
 
 /* --- the tool's stack --- */
 
-static bool starts(const char *s, const char *with)
-{
-    while (*with)
-        if (*s++ != *with++) return false;
-    return true;
-}
-
-/* Settings meant for the program's C library, not for the tool's. */
-static bool is_private(const char *variable)
-{
-    return starts(variable, "GLIBC_TUNABLES=") || starts(variable, "LD_") || starts(variable, "MALLOC_");
-}
-
-/* rseq stays the program's. One arena is enough: the runtime's work is serialised. */
-static const char tunables[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
-
 static uint64_t count_env(const boot *b)
 {
     uint64_t n = 0;
     while (b->envp[n]) n++;
     return n;
-}
-
-static uint64_t new_aux(const boot *b, uint64_t type, uint64_t value, uint64_t random, uint64_t name)
-{
-    switch (type) {
-    case AT_PHDR: return MOVE_TOOL_BASE + b->tool->e_phoff;
-    case AT_PHNUM: return b->tool->e_phnum;
-    case AT_PHENT: return b->tool->e_phentsize;
-    case AT_ENTRY: return MOVE_TOOL_BASE + b->tool->e_entry;
-    case AT_BASE: return 0;
-    case AT_RANDOM: return random;
-    case AT_EXECFN: return name;
-    case AT_SECURE: return 0;
-    default: return value;
-    }
 }
 
 static const char *carried_argument(const boot *b, uint64_t i)
@@ -242,7 +212,7 @@ static const char *carried_argument(const boot *b, uint64_t i)
  * title in the list of processes). */
 static uint64_t strings_size(const boot *b)
 {
-    uint64_t n = sizeof tunables;
+    uint64_t n = 128; /* what the tool is told besides */
     for (uint64_t i = 0; i < b->head->argc; i++) n += length(carried_argument(b, i)) + 1;
     for (int64_t i = 0; i < b->argc; i++) n += length(b->argv[i]) + 1;
     for (char **e = b->envp; *e; e++) n += length(*e) + 1;
@@ -258,38 +228,29 @@ static void take_stack(boot *b, uint64_t bytes)
     protect(b->stack_low, size, PROT_READ | PROT_WRITE);
 }
 
-static uint64_t put_string(const char *s, uint64_t *room)
+/* The strings of both command lines and of the environment: pointers to them, at the low end of the stack, where
+ * nothing else is yet. */
+static inl_first_stack list_strings(const boot *b)
 {
-    uint64_t at = *room, n = length(s) + 1;
-    copy((void *)at, s, n);
-    *room = at + n;
-    return at;
+    const char **argv = (const char **)b->stack_low, **at = argv, **envp;
+    for (uint64_t i = 0; i < b->head->argc; i++) *at++ = carried_argument(b, i);
+    for (int64_t i = 0; i < b->argc; i++) *at++ = b->argv[i];
+    *at++ = NULL;
+    envp = at;
+    inl_environment_of_tool((const char *const *)b->envp, envp);
+    return (inl_first_stack){.top = b->stack_high, .argv = argv, .envp = envp, .name = *argv, .auxv = b->auxv};
 }
 
-/* argc, the tool's argv and then the program's, environment, auxiliary vector; strings at the top. */
+/* argc, the tool's argv and then the program's, environment, auxiliary vector. */
 static uint64_t build_stack(boot *b)
 {
-    uint64_t envc = count_env(b), argc = b->head->argc + (uint64_t)b->argc;
-    uint64_t words = argc + envc + 8 + 2 * MAX_AUXV, size = strings_size(b);
-    take_stack(b, words * 8 + size + RANDOM_BYTES + 64);
-    uint64_t random = b->stack_high - RANDOM_BYTES, room = random - size;
-    sys_call3(SYS_getrandom, (long)random, RANDOM_BYTES, 0);
-    uint64_t *v = (uint64_t *)((room - words * 8) & ~(uint64_t)15), sp = (uint64_t)v, name = room;
-    *v++ = argc;
-    for (uint64_t i = 0; i < b->head->argc; i++) *v++ = put_string(carried_argument(b, i), &room);
-    for (int64_t i = 0; i < b->argc; i++) *v++ = put_string(b->argv[i], &room);
-    *v++ = 0;
-    *v++ = put_string(tunables, &room);
-    for (char **e = b->envp; *e; e++)
-        if (!is_private(*e)) *v++ = put_string(*e, &room);
-    *v++ = 0;
-    unsigned n = 0;
-    for (const Elf64_auxv_t *a = b->auxv; a->a_type && n < MAX_AUXV - 1; a++, n++) {
-        *v++ = a->a_type;
-        *v++ = new_aux(b, a->a_type, a->a_un.a_val, random, name);
-    }
-    *v++ = AT_NULL;
-    *v = 0;
+    uint64_t words = b->head->argc + (uint64_t)b->argc + count_env(b) + 8 + 2 * MAX_AUXV;
+    take_stack(b, 2 * words * 8 + 2 * strings_size(b) + INL_STACK_RANDOM + 64);
+    inl_first_stack s = list_strings(b);
+    inl_first_stack_image(&s, b->tool, MOVE_TOOL_BASE);
+    sys_call3(SYS_getrandom, (long)s.random, sizeof s.random, 0);
+    uint64_t sp = inl_first_stack_sp(&s);
+    inl_first_stack_build(&s, (void *)sp);
     return sp;
 }
 
