@@ -7,6 +7,7 @@
 #include "image/module.h"
 
 #include "base/log.h"
+#include "base/maps_line.h"
 #include "base/vec.h"
 #include "image/file.h"
 
@@ -214,13 +215,6 @@ void module_set_unmapped(module_set *s, uint64_t addr, uint64_t size, void (*gon
 
 /* ---- what is mapped already ---- */
 
-typedef struct map_line {
-    range r;
-    uint64_t offset;
-    int prot;
-    char *path;
-} map_line;
-
 /* /proc is read in one go before anything is opened, since opening maps more. */
 static char *read_whole(const char *path, size_t *size)
 {
@@ -246,21 +240,6 @@ static char *read_whole(const char *path, size_t *size)
     return text.items;
 }
 
-static bool take_hex(char **at, char stop, uint64_t *out)
-{
-    uint64_t v = 0;
-    char *p = *at;
-    for (;; p++) {
-        if (*p >= '0' && *p <= '9') v = v << 4 | (uint64_t)(*p - '0');
-        else if (*p >= 'a' && *p <= 'f') v = v << 4 | (uint64_t)(*p - 'a' + 10);
-        else break;
-    }
-    if (p == *at || *p != stop) return false;
-    *at = p + 1;
-    *out = v;
-    return true;
-}
-
 /* The kernel escapes a newline in a name, and nothing else. */
 static void unescape(char *path)
 {
@@ -272,34 +251,16 @@ static void unescape(char *path)
     *out = 0;
 }
 
-/* low-high rwxp offset device inode   path */
-static bool parse_line(char *line, map_line *out)
-{
-    uint64_t inode_skip;
-    *out = (map_line){0};
-    if (!take_hex(&line, '-', &out->r.low) || !take_hex(&line, ' ', &out->r.high)) return false;
-    if (strlen(line) < 5) return false;
-    out->prot = (line[0] == 'r' ? PROT_READ : 0) | (line[1] == 'w' ? PROT_WRITE : 0) | (line[2] == 'x' ? PROT_EXEC : 0);
-    line += 5;
-    if (!take_hex(&line, ' ', &out->offset) || !take_hex(&line, ':', &inode_skip) || !take_hex(&line, ' ', &inode_skip))
-        return false;
-    line += strspn(line, "0123456789");
-    line += strspn(line, " ");
-    unescape(line);
-    out->path = line;
-    return true;
-}
-
-static void add_vdso(module_set *s, const map_line *l)
+static void add_vdso(module_set *s, const inl_maps_line *l)
 {
     image *im;
-    const void *base = (const void *)(uintptr_t)l->r.low;
+    const void *base = (const void *)(uintptr_t)l->low;
     const image_segment *seg;
-    const module *known = module_at(s, l->r.low);
+    const module *known = module_at(s, l->low);
     if (known && known->is_vdso) return;
-    if (image_open_memory(base, l->r.high - l->r.low, l->path, &im, NULL) != INL_OK) return;
+    if (image_open_memory(base, l->high - l->low, l->name, &im, NULL) != INL_OK) return;
     image_segments(im, &seg);
-    module *m = add_module(s, im, l->r.low - (seg[0].addr & ~(page - 1)), l->r);
+    module *m = add_module(s, im, l->low - (seg[0].addr & ~(page - 1)), (range){l->low, l->high});
     if (m) m->is_vdso = true;
 }
 
@@ -339,12 +300,13 @@ inl_status module_set_scan(module_set *s, bool (*skip)(uint64_t low, uint64_t hi
     char *text = read_whole("/proc/self/maps", &size);
     if (!text) return inl_fail(e, INL_ERR_SYSTEM, "/proc/self/maps cannot be read");
     for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        map_line l;
+        inl_maps_line l;
         *end = 0;
-        if (!parse_line(line, &l) || !(l.prot & PROT_EXEC)) continue;
-        if (skip && skip(l.r.low, l.r.high, arg)) continue;
-        if (strcmp(l.path, "[vdso]") == 0) add_vdso(s, &l);
-        else module_set_mapped(s, l.path, l.r.low, l.r.high - l.r.low, l.offset, l.prot);
+        if (!inl_maps_line_read(line, &l) || !(l.prot & PROT_EXEC)) continue;
+        if (skip && skip(l.low, l.high, arg)) continue;
+        unescape(l.name);
+        if (strcmp(l.name, "[vdso]") == 0) add_vdso(s, &l);
+        else module_set_mapped(s, l.name, l.low, l.high - l.low, l.offset, l.prot);
     }
     free(text);
     mark_roles(s);

@@ -7,6 +7,7 @@
  * Pages of translated code in a map from page to the
  * list of fragments.
  */
+#include "base/maps_line.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/page.h"
@@ -15,7 +16,6 @@
 #include "run/kernel.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -58,13 +58,11 @@ static void take_new(inl_range r)
     }
 }
 
-static void take_line(const char *line)
+static void take_line(char *line)
 {
-    unsigned long long low, high;
-    char p[5];
-    if (sscanf(line, "%llx-%llx %4s", &low, &high, p) != 3 || run_is_ours(low, high)) return;
-    int prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) | (p[2] == 'x' ? PROT_EXEC : 0);
-    take_new((inl_range){low, high, (unsigned)prot | (p[3] == 's' ? SHARED : 0)});
+    inl_maps_line l;
+    if (!inl_maps_line_read(line, &l) || run_is_ours(l.low, l.high)) return;
+    take_new((inl_range){l.low, l.high, (unsigned)l.prot | (l.shared ? SHARED : 0)});
 }
 
 /* Adds what the kernel says, at the start and for addresses that nobody told of. */

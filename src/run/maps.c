@@ -8,17 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/maps_line.h"
 #include "run/kernel.h"
 #include "base/page.h"
 
 enum { LINE = 4608 };
 
-/* "low-high perms offset dev inode      name" */
 typedef struct line {
-    uint64_t low, high, offset;
-    char perms[8], dev[16];
-    unsigned long inode;
-    const char *name;
+    inl_maps_line m;
     const char *counts; /* smaps: the lines of "Key:   number kB" below it, up to the next mapping */
 } line;
 
@@ -49,10 +46,10 @@ static bool put_piece(int out, const line *l, uint64_t low, uint64_t high)
 {
     enum { NAME_COLUMN = 73 };
     char text[LINE];
-    const char *name = run_is_break(low, high) ? "[heap]" : l->name;
-    uint64_t offset = l->inode ? l->offset + (low - l->low) : l->offset;
-    int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high, l->perms, (long)offset,
-                     l->dev, l->inode);
+    const char *name = run_is_break(low, high) ? "[heap]" : l->m.name;
+    uint64_t offset = l->m.inode ? l->m.offset + (low - l->m.low) : l->m.offset;
+    int n = snprintf(text, sizeof text, "%08lx-%08lx %s %08lx %s %lu ", (long)low, (long)high, l->m.perms, (long)offset,
+                     l->m.device, (unsigned long)l->m.inode);
     if (*name)
         n += snprintf(text + n, sizeof text - (size_t)n, "%*s%s", n < NAME_COLUMN ? NAME_COLUMN - n : 0, "", name);
     if (n >= (int)sizeof text - 1) return false;
@@ -65,16 +62,16 @@ static bool ours(uint64_t page) { return run_is_ours(page, page + INL_PAGE); }
 /* The ends of a run of equal pages are looked for page by page: lines that are ours in part are few. */
 /* Loaded without ptrace, the program has its stack below the tool's first one, in one mapping: a C library works
  * the limit of its stack out from the mapping's end. */
-static bool is_shared_stack(const line *l) { return run_here.start.brk_emulated && !strncmp(l->name, "[stack]", 7); }
+static bool is_shared_stack(const line *l) { return run_here.start.brk_emulated && !strncmp(l->m.name, "[stack]", 7); }
 
 static bool put_line(int out, const line *l)
 {
-    if (is_shared_stack(l)) return put_piece(out, l, l->low, l->high);
-    if (!run_is_ours(l->low, l->high)) return put_piece(out, l, l->low, l->high);
-    for (uint64_t at = l->low; at < l->high;) {
+    if (is_shared_stack(l)) return put_piece(out, l, l->m.low, l->m.high);
+    if (!run_is_ours(l->m.low, l->m.high)) return put_piece(out, l, l->m.low, l->m.high);
+    for (uint64_t at = l->m.low; at < l->m.high;) {
         uint64_t from = at;
         bool mine = ours(at);
-        while (at < l->high && ours(at) == mine) at += INL_PAGE;
+        while (at < l->m.high && ours(at) == mine) at += INL_PAGE;
         if (!mine && !put_piece(out, l, from, at)) return false;
     }
     return true;
@@ -86,14 +83,7 @@ static bool put_lines(int out, char *text, bool with_counts)
         if (with_counts && *at >= 'A' && *at <= 'Z') continue; /* they went out with their mapping */
         *end = 0;
         line l = {.counts = with_counts ? end + 1 : NULL};
-        unsigned long low, high, offset;
-        int name_at = 0;
-        if (sscanf(at, "%lx-%lx %7s %lx %15s %lu %n", &low, &high, l.perms, &offset, l.dev, &l.inode, &name_at) < 6)
-            return false;
-        l.low = low;
-        l.high = high;
-        l.offset = offset;
-        l.name = at + name_at;
+        if (!inl_maps_line_read(at, &l.m)) return false;
         if (!put_line(out, &l)) return false;
     }
     return true;
