@@ -164,11 +164,9 @@ typedef struct weave_isa {
     void (*call_end)(weaver *, weave_call_plan *);
 } weave_isa;
 
-extern const weave_isa weave_isa_x86_64;
-
 /* The table for an instruction set; NULL: the weaver does not know it. */
 const weave_isa *weave_isa_of(const isa *);
-/* For the code of this very process: a tool's routines. */
+/* For the code of this very process, a tool's routines; of the folder of the instruction set that the build is for. */
 const weave_isa *weave_isa_here(void);
 
 #endif

@@ -6,6 +6,8 @@
 #include "weave/weaver.h"
 #include "weave/x86_64/frame.h"
 
+extern const weave_isa weave_isa_x86_64;
+
 #define WEAVE_ALL_REGS     0xffffu
 /* rax rcx rdx rsi rdi r8..r11: what a routine may clobber by the ABI */
 #define WEAVE_CALLER_SAVED 0x0fc7u
