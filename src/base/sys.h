@@ -6,6 +6,10 @@
 
 #include <stdbool.h>
 
+/* Calls that an instruction set's table lacks have numbers from here on; who fills a table by number leaves them out.
+ */
+enum { SYS_ABSENT = 0xff00 };
+
 #if defined __x86_64__
 #include "base/x86_64/syscall.h"
 #elif defined __aarch64__

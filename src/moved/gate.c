@@ -7,7 +7,6 @@
 #include "run/confine.h"
 #include INL_ARCH_HEADER(run, abi)
 
-#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -87,15 +86,6 @@ static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uin
 
 /* --- the rest --- */
 
-static long do_arch_prctl(run_thread *t, weave_context *c)
-{
-    if (run_arg(c, 0) != ARCH_SET_GS) return run_arch_prctl(t, (int)run_arg(c, 0), run_arg(c, 1));
-    static bool said;
-    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        run_say("the program wants GS for itself (arch_prctl), which a rewritten program cannot have");
-    return -EPERM;
-}
-
 /* The kernel has the program's, or else one of Inlay's. */
 static long run_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
 {
@@ -134,7 +124,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_execveat:
         return run_exec(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3), (int)run_arg(c, 4));
     case SYS_rt_sigaction: return run_sys_sigaction(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
-    case SYS_arch_prctl: return do_arch_prctl(t, c);
+    case SYS_arch_prctl: return moved_arch_prctl(t, c);
     case SYS_rt_sigreturn: moved_sigreturn(t);
     case SYS_sigaltstack: return run_sigaltstack(t, run_arg(c, 0), run_arg(c, 1));
     case SYS_rt_sigqueueinfo:

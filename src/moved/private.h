@@ -116,6 +116,9 @@ void moved_enter_run(run_thread *, uint64_t place, bool before);
 uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
 void moved_sigreturn(run_thread *) __attribute__((noreturn));
 
+/* --- <isa>/prctl.c --- */
+long moved_arch_prctl(run_thread *, weave_context *);
+
 /* --- deliver.c, <isa>/step.c --- */
 bool moved_in_gate(uint64_t pc);
 bool moved_in_delivery(uint64_t pc);

@@ -153,7 +153,7 @@ static bool own_exe(char *out, size_t size)
     const char *link = "/proc/self/exe";
     long n = 0;
     if (run_here.client.proc_link) n = (long)run_here.client.proc_link(run_here.client.arg, link, out, size - 1);
-    if (n <= 0) n = sys_call3(SYS_readlink, (long)link, (long)out, (long)size - 1);
+    if (n <= 0) n = sys_readlink(link, out, size - 1);
     if (n <= 0) return false;
     out[n] = 0;
     return sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS) == 0;

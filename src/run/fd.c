@@ -140,7 +140,7 @@ enum { OTHERS = sizeof other_is_fd / sizeof *other_is_fd };
 void run_fd_init(void)
 {
     for (unsigned i = 0; i < sizeof first_is_fd / sizeof *first_is_fd; i++)
-        takes_fd[first_is_fd[i] / 64] |= 1ull << first_is_fd[i] % 64;
+        if (first_is_fd[i] < SYS_ABSENT) takes_fd[first_is_fd[i] / 64] |= 1ull << first_is_fd[i] % 64;
     for (unsigned i = 0; i < OTHERS; i++) run_syscall_keep(other_is_fd[i].nr);
 }
 

@@ -69,7 +69,7 @@ long run_fork(run_thread *t, const run_clone_args *a, size_t size)
 
 static void wait_for_the_end(void)
 {
-    for (;;) sys_call0(SYS_pause);
+    for (;;) sys_wait();
 }
 
 void run_process_end(run_thread *t, int status, int signo)

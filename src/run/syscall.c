@@ -27,9 +27,15 @@ static const run_syscall_row *rows[RUN_SYSCALLS];
 static void add_rows(const run_syscall_row *table)
 {
     for (const run_syscall_row *r = table; r->run; r++) {
+        if (r->nr >= SYS_ABSENT) continue;
         rows[r->nr] = r;
         run_direct_calls[r->nr / 64] &= ~(1ull << r->nr % 64);
     }
+}
+
+static void make_direct(unsigned nr)
+{
+    if (nr < SYS_ABSENT) run_direct_calls[nr / 64] |= 1ull << nr % 64;
 }
 
 void run_syscalls_init(void)
@@ -42,8 +48,8 @@ void run_syscalls_init(void)
     add_rows(run_sending_syscalls);
     add_rows(run_process_syscalls);
     if (!run_here.client.proc_link) {
-        run_direct_calls[SYS_readlink / 64] |= 1ull << SYS_readlink % 64;
-        run_direct_calls[SYS_readlinkat / 64] |= 1ull << SYS_readlinkat % 64;
+        make_direct(SYS_readlink);
+        make_direct(SYS_readlinkat);
     }
     for (long nr = 0; nr < RUN_SYSCALLS; nr++)
         if (writes_later(nr)) run_direct_calls[nr / 64] &= ~(1ull << nr % 64);

@@ -16,12 +16,15 @@
  *
  * Sizes are those of the kernel's structures, rounded up where they differ by version. */
 #include "run/writes.h"
+#include "base/sys.h"
 #include "run/kernel.h"
 
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -46,9 +49,10 @@ typedef struct row { uint16_t nr; place places[4]; } row;
 #define DEEP(a) {K_DEEP, a, 0, 0}
 
 enum {
-    STAT = 144, STATX = 256, STATFS = 120, TIMESPEC = 16, ITIMERSPEC = 32, TIMEX = 208, RUSAGE = 144, SIGINFO = 128,
-    RLIMIT = 16, POLLFD = 8, EPOLL_EVENT = 12, IO_EVENT = 32, IPC_DS = 136, UTSNAME = 390, SYSINFO = 112,
-    HANDLE = 136, MMSGHDR = 64, DEEP_BYTES = 128, MANY_IOVECS = 1024, NUMBERS = 512,
+    STAT = sizeof(struct stat), STATX = 256, STATFS = 120, TIMESPEC = 16, ITIMERSPEC = 32, TIMEX = 208,
+    RUSAGE = 144, SIGINFO = 128, RLIMIT = 16, POLLFD = 8, EPOLL_EVENT = sizeof(struct epoll_event), IO_EVENT = 32,
+    IPC_DS = 136, UTSNAME = 390, SYSINFO = 112, HANDLE = 136, MMSGHDR = 64, DEEP_BYTES = 128, MANY_IOVECS = 1024,
+    NUMBERS = 512,
 };
 /* clang-format on */
 
@@ -103,7 +107,7 @@ static const row rows[] = {
     {SYS_epoll_pwait2, {BY(1, 2, EPOLL_EVENT)}},
     {SYS_io_setup, {TO(1, 8)}},
     {SYS_io_getevents, {BY(3, 2, IO_EVENT)}},
-    {333 /* io_pgetevents */, {BY(3, 2, IO_EVENT)}},
+    {SYS_io_pgetevents, {BY(3, 2, IO_EVENT)}},
     {SYS_io_cancel, {TO(2, IO_EVENT)}},
     {425 /* io_uring_setup */, {TO(1, 128)}},
     /* sockets */

@@ -48,6 +48,10 @@ static void *answer(long r)
     return MAP_FAILED;
 }
 
+#ifndef MAP_32BIT /* not every kernel's */
+#define MAP_32BIT 0
+#endif
+
 EXPORT void *__mmap64(void *addr, size_t size, int prot, int flags, int fd, off64_t offset)
 {
     if (!addr && !(flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT))) addr = (void *)inl_region_take(size);
