@@ -33,7 +33,6 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
 {
     const uint8_t *p;
     uint64_t at = t->table + (uint64_t)i * t->entry_size, value = 0;
-    int32_t offset;
     *ok = false;
     if (t->kind == CFG_TABLE_ABSOLUTE && t->relocated) {
         *ok = cfg_reloc_value(im, at, &value);
@@ -41,12 +40,11 @@ uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
     }
     if (image_bytes(im, at, &p) < t->entry_size) return 0;
     *ok = true;
-    if (t->kind == CFG_TABLE_ABSOLUTE) {
-        __builtin_memcpy(&value, p, 8);
-        return value;
-    }
-    __builtin_memcpy(&offset, p, 4);
-    return t->base + (uint64_t)(int64_t)offset;
+    __builtin_memcpy(&value, p, t->entry_size);
+    if (t->kind == CFG_TABLE_ABSOLUTE) return value;
+    unsigned unused = 64 - 8u * t->entry_size;
+    int64_t offset = t->unsigned_entry ? (int64_t)value : (int64_t)(value << unused) >> unused;
+    return t->base + ((uint64_t)offset << t->shift);
 }
 
 static bool is_part(const cfg_draft *p) /* of another procedure, put elsewhere: nobody calls it */

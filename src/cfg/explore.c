@@ -157,24 +157,15 @@ static bool in_text(const cfg_work *w, uint64_t addr)
     return addr - w->low < w->high - w->low && cfg_region_at(w, addr);
 }
 
-/* A constant in the instruction of an image at a fixed address. */
-static void look_at_constant(cfg_work *w, const isa_insn *in, unsigned at, bool may_be_code)
+static void look_for_names(cfg_work *w, const isa_insn *in, cfg_trail *trail)
 {
-    uint32_t value;
-    __builtin_memcpy(&value, in->raw + at, 4);
-    if (!in_text(w, value)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = value});
-    else if (may_be_code) happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = value});
-}
-
-static void look_for_names(cfg_work *w, const isa_insn *in)
-{
-    if (in->bits & ISA_BIT_PCREL_MEM) {
-        bool lea = w->sems[in->op] == SEM_LEA; /* else it may be something inside, as an entry of a table */
-        if (!in_text(w, in->target)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = in->target, .size = lea});
-        else if (lea) happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = in->target, .size = 1});
-    } else if (w->fixed) {
-        if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT) look_at_constant(w, in, in->imm_at, true);
-        if (in->disp_len == 4) look_at_constant(w, in, in->disp_at, false);
+    cfg_name name[CFG_MAX_NAMES];
+    unsigned count = w->machine->names(w, in, trail, name);
+    for (unsigned i = 0; i < count; i++) {
+        const cfg_name *n = &name[i];
+        if (!in_text(w, n->to)) happen(w, (cfg_event){.kind = EVENT_DATA, .to = n->to, .size = n->sure});
+        else if (n->of_code)
+            happen(w, (cfg_event){.kind = EVENT_NAMES, .from = in->addr, .to = n->to, .size = n->sure});
     }
 }
 
@@ -228,6 +219,8 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     const cfg_draft *p = &w->procs.items[w->current];
     uint64_t end = p->end < r->end ? p->end : r->end;
     uint8_t *m = w->marks + r->base + (addr - r->addr);
+    cfg_trail trail;
+    trail.known = 0;
     if (*m & MARK_BODY && !(*m & MARK_INSN)) cfg_blame(w, w->current, overlap);
     set_mark(w, m, MARK_BLOCK);
     while (addr < end && !w->failed) {
@@ -251,7 +244,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             cfg_blame(w, w->current, overlap);
             return;
         }
-        look_for_names(w, &in);
+        look_for_names(w, &in, &trail);
         addr += in.len;
         if (goes_on) continue;
         if (!transfer(w, &in)) return;

@@ -31,7 +31,7 @@ static void assign(const cfg_work *w, const cfg_shape *s, frame *f)
         if (s->has_mem && s->mem.base < 64 && s->mem.index == ISA_NO_REG && s->dst.size == 8) {
             value = plus(f->reg[s->mem.base], s->mem.disp);
             /* The end of a frame that was aligned: the old stack pointer comes back by way of a copy. */
-            if (dst == m->stack && value == UNKNOWN && s->mem.disp == -8) value = 0;
+            if (dst == m->stack && value == UNKNOWN && m->pushed && s->mem.disp == -m->pushed) value = 0;
         }
         break;
     case SEM_ADD:
@@ -43,6 +43,14 @@ static void assign(const cfg_work *w, const cfg_shape *s, frame *f)
     default: break;
     }
     f->reg[dst] = value;
+}
+
+/* An access that changes the register its address is in. */
+static void advance(const cfg_shape *s, uint64_t writes, frame *f)
+{
+    int64_t value = plus(f->reg[s->step_reg & 63], s->step);
+    forget(f, writes);
+    f->reg[s->step_reg & 63] = value;
 }
 
 static void step(const cfg_work *w, const isa_insn *in, frame *f)
@@ -65,7 +73,8 @@ static void step(const cfg_work *w, const isa_insn *in, frame *f)
         cfg_shape_of(w, in, &s);
         bool plain = s.has_dst && s.dst.kind == ISA_OPERAND_REG && s.dst.reg < 64 && s.has_src &&
                      writes == 1ull << s.dst.reg;
-        if (plain) assign(w, &s, f);
+        if (s.has_step) advance(&s, writes, f);
+        else if (plain) assign(w, &s, f);
         else forget(f, writes);
     }
 }
@@ -123,8 +132,8 @@ bool cfg_stack_height(cfg_view *v, uint32_t block, int64_t *height)
     unsigned reg;
     int64_t offset;
     if (image_frame_at(v->work->image, v->blocks.items[block].last, &reg, &offset) &&
-        reg == v->work->machine->dwarf_stack) { /* the return address lies between */
-        *height = 8 - offset;
+        reg == v->work->machine->dwarf_stack) { /* the return address may lie between */
+        *height = v->work->machine->pushed - offset;
         return true;
     }
     if (!v->has_heights) compute(v);

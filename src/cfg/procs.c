@@ -8,8 +8,6 @@
 #include <elf.h>
 #include <string.h>
 
-const cfg_machine *cfg_machine_for(const isa *a) { return a->elf_machine == EM_X86_64 ? &cfg_machine_x86_64 : NULL; }
-
 void cfg_blame(cfg_work *w, uint32_t proc, const char *reason)
 {
     if (w->trying) {
@@ -229,9 +227,9 @@ void cfg_procs_merge(cfg_work *w)
 
 /* --- what the file says --- */
 
-static bool never_returns(const cfg_work *w, const image_proc *p)
+static bool never_returns(const image_proc *p)
 {
-    const char *const *list = w->machine->no_return;
+    const char *const *list = cfg_no_return;
     size_t n = strcspn(p->name, "@");
     if (p->source != IMAGE_PROC_PLT) return false;
     for (; *list; list++)
@@ -249,7 +247,7 @@ static void seed_symbols(cfg_work *w)
         uint32_t number = cfg_procs_add(w, p[i].addr, sized ? p[i].addr + p[i].size : 0, unnamed ? NULL : p[i].name,
                                         p[i].source, 0);
         if (number == CFG_NONE) continue;
-        w->procs.items[number].never_returns = never_returns(w, &p[i]);
+        w->procs.items[number].never_returns = never_returns(&p[i]);
         if (w->failed) return;
     }
 }

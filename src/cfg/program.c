@@ -13,8 +13,7 @@ static bool name_sems(cfg_work *w)
     for (unsigned op = 0; op < w->isa->op_count; op++) {
         const char *name = w->isa->mnemonic((uint16_t)op);
         for (unsigned s = 0; s <= SEM_SYSCALL; s++)
-            for (const char *const *m = w->machine->sems[s]; m && *m; m++)
-                if (strcmp(*m, name) == 0) w->sems[op] = (uint8_t)s;
+            if (cfg_means(w->machine, name, s)) w->sems[op] = (uint8_t)s;
     }
     return true;
 }
@@ -80,6 +79,7 @@ static void close_work(cfg_work *w)
     inl_map_free(&w->by_site);
     inl_vec_free(&w->tables);
     inl_vec_free(&w->table_spans);
+    inl_vec_free(&w->table_bases);
     inl_vec_free(&w->data);
     free(w->named);
     free(w->hinted);
@@ -185,9 +185,8 @@ static bool only_traps(const cfg_program *p, const isa_insn *in)
 {
     const cfg_machine *m = cfg_machine_for(p->isa);
     const char *name = p->isa->mnemonic(in->op);
-    for (const char *const *halt = m->sems[SEM_HALT]; *halt; halt++)
-        if (strcmp(name, *halt) == 0) return true;
-    return in->flow == ISA_FLOW_TRAP && strcmp(name, m->sems[SEM_INT3][0]) == 0;
+    if (cfg_means(m, name, SEM_HALT)) return true;
+    return in->flow == ISA_FLOW_TRAP && m->sems[SEM_INT3] && strcmp(name, m->sems[SEM_INT3][0]) == 0;
 }
 
 cfg_sight cfg_look_at(const cfg_program *p, uint64_t addr, uint64_t *at)

@@ -66,7 +66,7 @@ typedef struct cfg_block {
 
 typedef enum cfg_table_kind {
     CFG_TABLE_ABSOLUTE, /* entries are 8-byte addresses */
-    CFG_TABLE_RELATIVE, /* entries are signed 4-byte offsets from `base` */
+    CFG_TABLE_RELATIVE, /* entries are offsets from `base`, signed and of 4 bytes if nothing else is said */
 } cfg_table_kind;
 typedef struct cfg_table {
     uint64_t jump;        /* address of the indirect jump */
@@ -75,12 +75,14 @@ typedef struct cfg_table {
                              the table as displacement); 0: several or unknown, so it cannot be re-aimed */
     uint32_t count;
     uint8_t kind, entry_size;
-    bool exact;     /* no other entry can be read: what bounds the index says so, or what stands behind the
-                       table; else it was read until entries stopped making sense */
-    bool broken;    /* an entry that a comparison lets pass leads into an instruction */
-    bool ends;      /* the word behind it leads to nothing of the procedure's */
-    bool relocated; /* entries have run-time relocations (an absolute table of a PIE) */
-    uint32_t block; /* that ends with the jump */
+    uint8_t shift;       /* relative: offsets are shifted to the left by so much */
+    bool unsigned_entry; /* relative: they are not negative */
+    bool exact;          /* no other entry can be read: what bounds the index says so, or what stands behind the
+                            table; else it was read until entries stopped making sense */
+    bool broken;         /* an entry that a comparison lets pass leads into an instruction */
+    bool ends;           /* the word behind it leads to nothing of the procedure's */
+    bool relocated;      /* entries have run-time relocations (an absolute table of a PIE) */
+    uint32_t block;      /* that ends with the jump */
 } cfg_table;
 
 typedef enum cfg_proc_status { CFG_PROC_WHOLE, CFG_PROC_PARTLY } cfg_proc_status;

@@ -118,16 +118,14 @@ void cfg_seed_pointers(cfg_work *w)
 {
     const image_reloc *r;
     size_t count = image_relocs(w->image, &r);
-    uint32_t irelative = image_machine(w->image) == EM_X86_64 ? R_X86_64_IRELATIVE : ~0u;
-    uint32_t jump_slot = image_machine(w->image) == EM_X86_64 ? R_X86_64_JUMP_SLOT : ~0u;
     name_sections(w);
     seed_startup(w);
     seed_inner_symbols(w);
     for (size_t i = 0; i < count && !w->failed; i++) {
-        if (r[i].type == irelative) seed_resolver(w, r[i].value);
+        if (r[i].kind == IMAGE_RELOC_RESOLVER) seed_resolver(w, r[i].value);
         else if (r[i].value) point_at(w, r[i].value, r[i].offset, true);
         if (r[i].value) cfg_name_data(w, r[i].value, true);
-        if (r[i].type == jump_slot) seed_slot(w, &r[i]);
+        if (r[i].kind == IMAGE_RELOC_SLOT) seed_slot(w, &r[i]);
     }
     if (w->fixed) scan_data(w);
 }
@@ -158,17 +156,33 @@ static int by_start(const void *a, const void *b)
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 void cfg_index_tables(cfg_work *w)
 {
-    w->table_spans.count = 0;
+    w->table_spans.count = w->table_bases.count = 0;
     for (size_t i = 0; i < w->indirects.count; i++) {
         const cfg_indirect *j = &w->indirects.items[i];
         if (j->table == CFG_NONE) continue;
         const cfg_table *t = &w->tables.items[j->table];
         cfg_span s = {t->table, t->table + (uint64_t)t->count * t->entry_size};
         cfg_keep(w, &w->table_spans, s);
+        if (t->shift) cfg_keep(w, &w->table_bases, t->base);
     }
     if (w->table_spans.count) qsort(w->table_spans.items, w->table_spans.count, sizeof(cfg_span), by_start);
+    if (w->table_bases.count) qsort(w->table_bases.items, w->table_bases.count, sizeof(uint64_t), by_number);
+}
+
+/* Code whose address is only taken for entries of tables to count from it: what compilers make, as against gotos
+ * that are written with such a base, shifts the entries. */
+static bool is_table_base(const cfg_work *w, uint64_t addr)
+{
+    return w->table_bases.count &&
+           bsearch(&addr, w->table_bases.items, w->table_bases.count, sizeof addr, by_number) != NULL;
 }
 
 bool cfg_in_table(const cfg_work *w, uint64_t at)
@@ -207,7 +221,7 @@ static bool follow(cfg_work *w, cfg_pointer *q)
     uint8_t *m = cfg_mark(w, q->to);
     uint32_t number = cfg_proc_near(w, q->to);
     if (!m || number == CFG_NONE || !cfg_inside(&w->procs.items[number], q->to)) return false;
-    if (!q->in_code && cfg_in_table(w, q->at)) return false;
+    if (q->in_code ? is_table_base(w, q->to) : cfg_in_table(w, q->at)) return false;
     if (*m & MARK_INSN) {
         use_pointer(w, q, number);
         return true;
@@ -234,7 +248,9 @@ static bool may_begin(const cfg_work *w, uint64_t at)
     bool described = image_unwind_ranges(w->image, &ranges) != 0; /* what they do not describe is little */
     if (described ? !aligned && !begins : !aligned || !begins) return false;
     if (at == r->addr) return true;
-    return bytes[-1] == 0 || w->machine->padding(w->isa, bytes - 1, 1) || cfg_mark(w, at)[-1] & (MARK_INSN | MARK_BODY);
+    size_t unit = w->machine->unit;
+    return bytes[-1] == 0 || (at - r->addr >= unit && w->machine->padding(w->isa, bytes - unit, unit)) ||
+           cfg_mark(w, at)[-1] & (MARK_INSN | MARK_BODY);
 }
 
 /* New procedures where pointers lead into gaps; each has to make sense as code. False: there are none; all is as it
@@ -311,8 +327,10 @@ static void look_at_gap(cfg_work *w, const cfg_region *r, uint64_t from, uint64_
     while (from < to && r->bytes[from - r->addr] == 0) from++; /* filled up with zeros */
     look_at_place(w, r, from, to);
     for (uint64_t at = (from | (alignment - 1)) + 1; at < to; at += alignment) {
-        const uint8_t *last = r->bytes + (at - 1 - r->addr);
-        if (*last == 0 || w->machine->padding(w->isa, last, 1)) look_at_place(w, r, at, to);
+        const uint8_t *here = r->bytes + (at - r->addr);
+        size_t unit = w->machine->unit;
+        if (here[-1] == 0 || (at - r->addr >= unit && w->machine->padding(w->isa, here - unit, unit)))
+            look_at_place(w, r, at, to);
     }
 }
 

@@ -6,6 +6,11 @@
  *     add %rdx,%rax
  *     jmp *%rax
  *
+ *     ldrb w0,[x0,w1,uxtw]                 smaller entries, counted in instructions
+ *     adr x1,somewhere
+ *     add x0,x1,w0,sxtb #2
+ *     br x0
+ *
  *     jmp *table(,%rdi,8)                  absolute table, or loaded first
  *
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
@@ -21,7 +26,9 @@ typedef struct form {
     uint64_t table, base, named_at;
     cfg_point load; /* where the table is read */
     uint8_t index;  /* register, ISA_NO_REG: not known */
-    bool single;    /* always the same entry is read */
+    uint8_t entry_size, shift;
+    bool unsigned_entry;
+    bool single; /* always the same entry is read */
 } form;
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
@@ -52,7 +59,7 @@ static bool find_table(cfg_view *v, const isa_mem *m, unsigned size, cfg_point a
     f->table = (uint64_t)m->disp;
     if (m->base == ISA_NO_REG) return m->index != ISA_NO_REG;
     if (cfg_constant_of(v, m->base, at, &c)) {
-        if (m->scale == 1) find_index(v, m->index, size, f);
+        if (m->scale == 1 && size > 1) find_index(v, m->index, size, f);
     } else if (m->scale == 1 && m->index != ISA_NO_REG && cfg_constant_of(v, m->index, at, &c)) {
         find_index(v, m->base, size, f);
     } else {
@@ -103,35 +110,58 @@ static bool single_def(cfg_view *v, unsigned reg, cfg_point at, cfg_def *out, cf
     return false;
 }
 
-/* Is the register's value a sign-extended 4-byte entry of a table? */
-static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, form *f)
+/* The load of an entry that is signed and of 4 bytes. */
+static bool wide_load(cfg_view *v, cfg_def *d, cfg_shape *s)
 {
+    if (s->sem == SEM_CDQE) {
+        if (!single_def(v, 0, d->at, d, s) || s->sem != SEM_MOV) return false;
+    } else if (s->sem != SEM_MOVSX) {
+        return false;
+    }
+    if (s->src.kind == ISA_OPERAND_REG) { /* mov table(..),%eax; movslq %eax,%rax */
+        if (s->src.size != 4 || !single_def(v, s->src.reg, d->at, d, s) || s->sem != SEM_MOV) return false;
+    }
+    return s->mem.size == 4;
+}
+
+/* The load of an entry of any size, as it is extended by itself or where it is added to the base (`use`). */
+static bool small_load(const cfg_shape *s, const isa_mem *use, form *f)
+{
+    bool is_signed = s->sem == SEM_MOVSX, whole = s->sem == SEM_MOV && s->mem.size == 4;
+    if (!is_signed && s->sem != SEM_MOVZX && !whole) return false;
+    if (use->index_low && use->index_low < s->mem.size) return false;
+    if (use->index_low == s->mem.size) is_signed = use->index_signed;
+    f->unsigned_entry = !is_signed;
+    return s->mem.size <= 4;
+}
+
+/* Is the register's value an entry of a table, offset from what it is added to in `use`? */
+static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *use, form *f)
+{
+    bool small = v->work->machine->small_tables;
     cfg_def d;
     cfg_shape s;
     if (!single_def(v, reg, at, &d, &s)) return false;
-    if (s.sem == SEM_CDQE) {
-        if (!single_def(v, 0, d.at, &d, &s) || s.sem != SEM_MOV) return false;
-    } else if (s.sem != SEM_MOVSX) {
-        return false;
-    }
-    if (s.src.kind == ISA_OPERAND_REG) { /* mov table(..),%eax; movslq %eax,%rax */
-        if (s.src.size != 4 || !single_def(v, s.src.reg, d.at, &d, &s) || s.sem != SEM_MOV) return false;
-    }
-    if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.size != 4 || s.mem.segment) return false;
+    if (small ? !small_load(&s, use, f) : !wide_load(v, &d, &s)) return false;
+    if (!s.has_mem || s.src.kind != ISA_OPERAND_MEM || s.mem.segment) return false;
+    f->entry_size = (uint8_t)s.mem.size;
+    f->shift = (uint8_t)__builtin_ctz(use->scale);
     f->single = s.mem.bits & ISA_MEM_PCREL;
     f->named_at = d.in.addr;
     f->load = d.at;
     f->table = (uint64_t)s.mem.disp;
-    return f->single || find_table(v, &s.mem, 4, d.at, f);
+    return f->single || find_table(v, &s.mem, s.mem.size, d.at, f);
 }
 
-static form relative(cfg_view *v, unsigned a, unsigned b, cfg_point at)
+/* The sum of a base and an entry; which is which shows, unless the entry is scaled or extended by the way. */
+static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
 {
-    for (int i = 0; i < 2; i++) {
+    bool index_only = sum->scale > 1 || sum->index_low;
+    for (int i = index_only; i < 2; i++) {
         form f = just(FORM_RELATIVE);
         cfg_constant c;
-        unsigned entry = i ? b : a, base = i ? a : b;
-        if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, &f)) continue;
+        unsigned entry = i ? sum->index : sum->base, base = i ? sum->base : sum->index;
+        if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, sum, &f)) continue;
         f.base = c.value;
         if (f.base == f.table && f.named_at != c.named_at) f.named_at = 0;
         return f;
@@ -149,12 +179,15 @@ static form form_of_def(cfg_view *v, const cfg_def *d, const cfg_shape *s)
     case SEM_LEA:
         if (s->has_mem && (s->mem.bits & ISA_MEM_PCREL || (s->mem.base == ISA_NO_REG && s->mem.index == ISA_NO_REG)))
             return just(FORM_POINTER);
-        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG && s->mem.scale == 1 &&
-            s->mem.disp == 0)
-            return relative(v, s->mem.base, s->mem.index, d->at);
+        if (s->has_mem && s->mem.base != ISA_NO_REG && s->mem.index != ISA_NO_REG && s->mem.disp == 0 &&
+            (s->mem.scale == 1 || v->work->machine->small_tables))
+            return relative(v, &s->mem, d->at);
         return just(FORM_COMPUTED);
     case SEM_ADD:
-        if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8) return relative(v, s->dst.reg, s->src.reg, d->at);
+        if (s->src.kind == ISA_OPERAND_REG && s->dst.size == 8) {
+            isa_mem sum = {.base = s->dst.reg, .index = s->src.reg, .scale = 1};
+            return relative(v, &sum, d->at);
+        }
         return just(FORM_COMPUTED);
     case SEM_XOR: /* a pointer that was kept scrambled by a secret of the thread's */
         return just(s->has_mem && s->mem.segment ? FORM_POINTER : FORM_COMPUTED);
@@ -266,7 +299,9 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .base = relative ? f->base : f->table,
                    .named_at = f->named_at,
                    .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
-                   .entry_size = relative ? 4 : 8};
+                   .entry_size = relative ? f->entry_size : 8,
+                   .shift = f->shift,
+                   .unsigned_entry = f->unsigned_entry};
     cfg_limit limit = f->single ? (cfg_limit){1, CFG_LIMIT_COMPARED} : (cfg_limit){0};
     if (f->index < 64) limit = cfg_bound(v, f->index, 4, f->load);
     limit = cfg_limit_of_table(w, &t, limit);

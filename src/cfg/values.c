@@ -130,24 +130,7 @@ bool cfg_is_slot(const cfg_work *w, const isa_mem *m)
            !(m->bits & ISA_MEM_PCREL);
 }
 
-void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out)
-{
-    isa_operand o[ISA_MAX_OPERANDS];
-    isa_mem mem[ISA_MAX_MEM];
-    int count = w->isa->operands(in, o), seen = 0;
-    int mems = in->bits & ISA_BIT_MEM || in->modrm_at ? w->isa->memory(in, mem) : 0;
-    *out = (cfg_shape){.sem = w->sems[in->op]};
-    for (int i = 0; i < count; i++) {
-        if (o[i].implicit) continue;
-        if (o[i].kind == ISA_OPERAND_MEM && o[i].mem < mems) {
-            out->mem = mem[o[i].mem];
-            out->has_mem = true;
-        }
-        if (seen == 0) out->dst = o[i], out->has_dst = true;
-        if (seen == 1) out->src = o[i], out->has_src = true;
-        seen++;
-    }
-}
+void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out) { w->machine->shape(w, in, out); }
 
 /* --- constants ---
  *

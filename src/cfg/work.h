@@ -39,11 +39,38 @@ typedef enum cfg_sem { /* what matters of an instruction to whoever follows valu
 } cfg_sem;
 /* clang-format on */
 
-typedef struct cfg_machine {                  /* per instruction set */
-    uint64_t call_clobbers;                   /* registers that a procedure need not preserve */
+typedef struct cfg_work cfg_work;
+typedef struct cfg_shape { /* an instruction as `what dst, src` */
+    uint8_t sem;
+    isa_operand dst, src;
+    isa_mem mem; /* the operand that is memory, if one is */
+    bool has_dst, has_src, has_mem;
+    bool has_step; /* adds `step` to the register step_reg besides */
+    uint8_t step_reg;
+    int64_t step;
+} cfg_shape;
+
+/* What is known of registers along a straight run of instructions, of sets that take several to name an address. */
+typedef struct cfg_trail {
+    uint64_t value[64];
+    isa_regs known;
+} cfg_trail;
+typedef struct cfg_name { /* an address that an instruction names */
+    uint64_t to;
+    bool sure;    /* certainly an address; else a number that may be one, or something inside what is named */
+    bool of_code; /* if it lies in code, something may go there */
+} cfg_name;
+enum { CFG_MAX_NAMES = 2 };
+
+typedef struct cfg_machine { /* per instruction set */
+    const isa *isa;
+    isa_regs call_clobbers;                   /* registers that a procedure need not preserve */
     uint8_t stack, frame;                     /* register numbers */
     uint8_t dwarf_stack;                      /* the stack pointer's number in unwind tables */
-    uint64_t results;                         /* registers in which a procedure hands back a value */
+    uint8_t pushed;                           /* bytes that a call pushes */
+    uint8_t unit;                             /* instructions are multiples of so many bytes, and aligned to them */
+    bool small_tables;                        /* tables' entries may be of 1 or 2 bytes, unsigned, scaled */
+    isa_regs results;                         /* registers in which a procedure hands back a value */
     const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
     /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
      * most *most, unsigned. False: nothing follows. */
@@ -57,10 +84,16 @@ typedef struct cfg_machine {                  /* per instruction set */
     bool (*filler)(const uint8_t *p, size_t have);
     /* Does a procedure plausibly begin here? */
     bool (*prologue)(const uint8_t *p, size_t have);
-    const char *const *no_return; /* imports that do not return, NULL-terminated, sorted */
+    void (*shape)(const cfg_work *, const isa_insn *, cfg_shape *out);
+    /* The addresses that an instruction names; `trail` is what came before it, and is brought up to date. */
+    unsigned (*names)(const cfg_work *, const isa_insn *, cfg_trail *trail, cfg_name out[CFG_MAX_NAMES]);
 } cfg_machine;
-const cfg_machine *cfg_machine_for(const isa *);
-extern const cfg_machine cfg_machine_x86_64;
+extern const cfg_machine cfg_machine_x86_64, cfg_machine_aarch64;
+
+/* machine.c */
+const cfg_machine *cfg_machine_for(const isa *); /* NULL: not known */
+extern const char *const cfg_no_return[];        /* imports that do not return, NULL-terminated, sorted */
+bool cfg_means(const cfg_machine *, const char *mnemonic, cfg_sem);
 
 typedef struct cfg_region { /* a stretch of text */
     uint64_t addr, end;
@@ -150,7 +183,7 @@ typedef struct cfg_fresh { /* a procedure that somebody calls or jumps to, and i
     uint8_t source;
 } cfg_fresh;
 
-typedef struct cfg_work {
+struct cfg_work {
     image *image;
     const isa *isa;
     const cfg_machine *machine;
@@ -187,8 +220,9 @@ typedef struct cfg_work {
     inl_map by_site; /* their numbers */
     INL_VEC(cfg_table) tables;
     INL_VEC(cfg_span) table_spans; /* sorted: where the tables lie */
+    INL_VEC(uint64_t) table_bases; /* sorted: code that tables' entries count from */
     uint32_t current;              /* procedure that is being explored */
-} cfg_work;
+};
 
 #define cfg_keep(w, v, ...)                                                                                            \
     do {                                                                                                               \
@@ -302,12 +336,6 @@ typedef struct cfg_defs {
     unsigned count;
     bool unknown; /* other values may arrive as well */
 } cfg_defs;
-typedef struct cfg_shape { /* an instruction as `what dst, src` */
-    uint8_t sem;
-    isa_operand dst, src;
-    isa_mem mem; /* the operand that is memory, if one is */
-    bool has_dst, has_src, has_mem;
-} cfg_shape;
 void cfg_shape_of(const cfg_work *w, const isa_insn *in, cfg_shape *out);
 void cfg_reach(cfg_view *v, unsigned reg, cfg_point at, cfg_defs *out);
 bool cfg_is_slot(const cfg_work *w, const isa_mem *m);

@@ -15,10 +15,6 @@
 #include <elf.h>
 #include <string.h>
 
-#ifndef EM_AARCH64
-#define EM_AARCH64 183
-#endif
-
 /* The bytes of an ELF file with a header that has been checked. */
 typedef struct image_view {
     const uint8_t *data;
@@ -116,6 +112,18 @@ struct image {
     image_view debug; /* the separate debug file, data NULL when there is none */
     image_dynamic dynamic;
 };
+
+/* processor.c: what the files of one processor have of their own. */
+typedef struct image_processor {
+    uint16_t machine;                                    /* EM_* */
+    uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
+    unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */
+    /* The slot that the import stub at `p` jumps through; false when it is none. */
+    bool (*stub)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);
+} image_processor;
+extern const image_processor image_processor_x86_64, image_processor_aarch64;
+const image_processor *image_processor_of(const image *im); /* NULL: not known */
+image_reloc_kind image_kind_of(const image_processor *m, uint32_t type);
 
 /* view.c */
 inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path, inl_error *e);

@@ -131,12 +131,21 @@ void image_lsda_free(image_lsda *);
 
 /* Every relocation that the dynamic linker (or a static program's start code) applies: .rela.dyn,
  * .rela.plt and RELR, sorted by offset. */
+typedef enum image_reloc_kind {
+    IMAGE_RELOC_OTHER,
+    IMAGE_RELOC_RELATIVE, /* the image's place and the addend */
+    IMAGE_RELOC_RESOLVER, /* what the function at the addend answers (IRELATIVE) */
+    IMAGE_RELOC_ABSOLUTE, /* a symbol's address and the addend */
+    IMAGE_RELOC_SYMBOL,   /* a symbol's address */
+    IMAGE_RELOC_SLOT,     /* the same, of a slot that an import stub jumps through */
+} image_reloc_kind;
 typedef struct image_reloc {
     uint64_t offset;       /* the place, a link-time address */
     uint64_t addend;       /* of RELR: the word in the file */
     uint64_t value;        /* the link-time address stored there, as far as this image defines it; else 0.
                               IRELATIVE: the resolver */
     uint32_t type, symbol; /* R_*; index in the dynamic symbol table, 0 none */
+    uint8_t kind;          /* image_reloc_kind */
 } image_reloc;
 size_t image_relocs(image *, const image_reloc **out);
 

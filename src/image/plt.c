@@ -18,47 +18,6 @@ typedef struct slot {
 
 typedef INL_VEC(slot) slot_list;
 
-typedef struct machine {
-    uint16_t machine;
-    uint32_t jump_slot, glob_dat, irelative; /* relocation types */
-    unsigned step, longest;                  /* distance at which entries may begin, size of the longest */
-    /* The slot that the entry at `p` jumps through; false when it is no entry. */
-    bool (*read)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);
-} machine;
-
-/* [endbr64] [bnd] jmp *slot(%rip) */
-static bool read_x86_64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
-{
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    size_t at = have >= 4 && memcmp(p, endbr64, 4) == 0 ? 4 : 0;
-    int32_t displacement;
-    if (at < have && p[at] == 0xf2) at++;
-    if (have < at + 6 || p[at] != 0xff || p[at + 1] != 0x25) return false;
-    memcpy(&displacement, p + at + 2, 4);
-    *slot = addr + at + 6 + (uint64_t)(int64_t)displacement;
-    return true;
-}
-
-/* [bti c] adrp x16, page; ldr x17, [x16, offset] */
-static bool read_aarch64(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
-{
-    uint32_t page, load;
-    if (have >= 4 && memcmp(p, "\x5f\x24\x03\xd5", 4) == 0) p += 4, have -= 4, addr += 4;
-    if (have < 8) return false;
-    memcpy(&page, p, 4);
-    memcpy(&load, p + 4, 4);
-    if ((page & 0x9f00001f) != 0x90000010 || (load & 0xffc003ff) != 0xf9400211) return false;
-    uint64_t pages = (page >> 29 & 3) | (uint64_t)(page >> 5 & 0x7ffff) << 2;
-    if (pages >> 20) pages |= ~0ull << 20; /* 21 bits, signed */
-    *slot = (addr & ~4095ull) + (pages << 12) + (load >> 10 & 0xfff) * 8;
-    return true;
-}
-
-static const machine machines[] = {
-    {EM_X86_64, R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, 8, 16, read_x86_64},
-    {EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_IRELATIVE, 4, 24, read_aarch64},
-};
-
 static int by_slot(const void *a, const void *b)
 {
     const slot *x = a, *y = b;
@@ -86,8 +45,8 @@ static const char *resolver_name(const image *im, uint64_t addr)
     return found && im->symbols.items[low].kind == IMAGE_SYMBOL_FUNC ? im->symbols.items[low].name : NULL;
 }
 
-static void add_slots(const image *im, const machine *m, const image_symtab *t, const uint8_t *relocations, size_t size,
-                      slot_list *out)
+static void add_slots(const image *im, const image_processor *m, const image_symtab *t, const uint8_t *relocations,
+                      size_t size, slot_list *out)
 {
     for (size_t at = 0; size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
         Elf64_Rela r;
@@ -95,9 +54,10 @@ static void add_slots(const image *im, const machine *m, const image_symtab *t, 
         memcpy(&r, relocations + at, sizeof r);
         uint32_t type = ELF64_R_TYPE(r.r_info), number = ELF64_R_SYM(r.r_info);
         const char *name = NULL;
-        if (type == m->irelative) {
+        image_reloc_kind kind = image_kind_of(m, type);
+        if (kind == IMAGE_RELOC_RESOLVER) {
             name = resolver_name(im, (uint64_t)r.r_addend);
-        } else if ((type == m->jump_slot || type == m->glob_dat) && number < t->count) {
+        } else if ((kind == IMAGE_RELOC_SLOT || kind == IMAGE_RELOC_SYMBOL) && number < t->count) {
             memcpy(&s, t->symbols + number * sizeof s, sizeof s);
             name = image_string(&t->strings, s.st_name);
         }
@@ -105,7 +65,7 @@ static void add_slots(const image *im, const machine *m, const image_symtab *t, 
     }
 }
 
-static void collect_slots(image *im, const machine *m, slot_list *out)
+static void collect_slots(image *im, const image_processor *m, slot_list *out)
 {
     const image_dynamic *d = image_dynamic_info(im);
     const uint8_t *bytes;
@@ -128,10 +88,11 @@ static void collect_slots(image *im, const machine *m, slot_list *out)
     if (out->count) qsort(out->items, out->count, sizeof *out->items, by_slot);
 }
 
-static const char *entry_name(const machine *m, const slot_list *slots, const uint8_t *p, size_t have, uint64_t addr)
+static const char *entry_name(const image_processor *m, const slot_list *slots, const uint8_t *p, size_t have,
+                              uint64_t addr)
 {
     slot wanted = {0};
-    if (!m->read(p, have, addr, &wanted.addr)) return NULL;
+    if (!m->stub(p, have, addr, &wanted.addr)) return NULL;
     slot *s = bsearch(&wanted, slots->items, slots->count, sizeof wanted, by_slot);
     return s ? s->name : NULL;
 }
@@ -151,7 +112,7 @@ static void add_entry(image *im, const char *name, uint64_t addr, uint64_t size)
                                            .global = true});
 }
 
-static void scan(image *im, const machine *m, const slot_list *slots, uint64_t addr, uint64_t size)
+static void scan(image *im, const image_processor *m, const slot_list *slots, uint64_t addr, uint64_t size)
 {
     const uint8_t *p;
     uint64_t end;
@@ -160,9 +121,9 @@ static void scan(image *im, const machine *m, const slot_list *slots, uint64_t a
     if (have == 0 || !image_executable(im, addr, &end)) return;
     const char *name = NULL;
     size_t start = 0; /* of the entry called `name`, which ends at the next one */
-    for (size_t at = 0; at < have; at += m->step) {
+    for (size_t at = 0; at < have; at += m->stub_step) {
         const char *next = entry_name(m, slots, p + at, have - at, addr + at);
-        if (name && (next || at - start >= m->longest)) {
+        if (name && (next || at - start >= m->stub_longest)) {
             add_entry(im, name, addr + start, at - start);
             name = NULL;
         }
@@ -171,7 +132,7 @@ static void scan(image *im, const machine *m, const slot_list *slots, uint64_t a
     if (name) add_entry(im, name, addr + start, have - start);
 }
 
-static void scan_unwind_ranges(image *im, const machine *m, const slot_list *slots)
+static void scan_unwind_ranges(image *im, const image_processor *m, const slot_list *slots)
 {
     const image_unwind_range *r;
     size_t count = image_unwind_ranges(im, &r);
@@ -193,10 +154,8 @@ static void scan_unwind_ranges(image *im, const machine *m, const slot_list *slo
 
 void image_add_plt(image *im)
 {
-    const machine *m = NULL;
+    const image_processor *m = image_processor_of(im);
     slot_list slots = {0};
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (machines[i].machine == im->view.header.e_machine) m = &machines[i];
     if (!m) return;
     if (im->symbols.count) qsort(im->symbols.items, im->symbols.count, sizeof(image_sym), by_symbol);
     collect_slots(im, m, &slots);

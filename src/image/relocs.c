@@ -8,23 +8,6 @@
 
 #include <stdlib.h>
 
-typedef struct machine {
-    uint16_t machine;
-    uint32_t relative, irelative, absolute, glob_dat, jump_slot;
-} machine;
-
-static const machine machines[] = {
-    {EM_X86_64, R_X86_64_RELATIVE, R_X86_64_IRELATIVE, R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT},
-    {EM_AARCH64, R_AARCH64_RELATIVE, R_AARCH64_IRELATIVE, R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT},
-};
-
-static const machine *machine_of(const image *im)
-{
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (machines[i].machine == im->view.header.e_machine) return &machines[i];
-    return NULL;
-}
-
 /* The address of a symbol that this image defines itself; else 0. */
 static uint64_t symbol_value(const image_symtab *t, uint32_t number)
 {
@@ -34,15 +17,15 @@ static uint64_t symbol_value(const image_symtab *t, uint32_t number)
     return s.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s.st_info) == STT_TLS ? 0 : s.st_value;
 }
 
-static uint64_t value_of(const machine *m, const image_symtab *t, const image_reloc *r)
+static uint64_t value_of(const image_symtab *t, const image_reloc *r)
 {
-    if (r->type == m->relative || r->type == m->irelative) return r->addend;
-    if (r->type != m->absolute && r->type != m->glob_dat && r->type != m->jump_slot) return 0;
+    if (r->kind == IMAGE_RELOC_RELATIVE || r->kind == IMAGE_RELOC_RESOLVER) return r->addend;
+    if (r->kind == IMAGE_RELOC_OTHER) return 0;
     uint64_t value = symbol_value(t, r->symbol);
-    return value == 0 ? 0 : r->type == m->absolute ? value + r->addend : value;
+    return value == 0 ? 0 : r->kind == IMAGE_RELOC_ABSOLUTE ? value + r->addend : value;
 }
 
-static void add_rela(image *im, const machine *m, const image_symtab *t, const uint8_t *bytes, size_t size)
+static void add_rela(image *im, const image_processor *m, const image_symtab *t, const uint8_t *bytes, size_t size)
 {
     if (!inl_vec_reserve(&im->relocs, im->relocs.count + size / sizeof(Elf64_Rela))) return;
     for (size_t at = 0; size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
@@ -52,21 +35,22 @@ static void add_rela(image *im, const machine *m, const image_symtab *t, const u
                          .addend = (uint64_t)e.r_addend,
                          .type = ELF64_R_TYPE(e.r_info),
                          .symbol = ELF64_R_SYM(e.r_info)};
-        r.value = value_of(m, t, &r);
+        r.kind = image_kind_of(m, r.type);
+        r.value = value_of(t, &r);
         inl_vec_push(&im->relocs, r); /* cannot fail: reserved above */
     }
 }
 
-static void add_word(image *im, const machine *m, uint64_t addr)
+static void add_word(image *im, const image_processor *m, uint64_t addr)
 {
-    image_reloc r = {.offset = addr, .type = m->relative};
+    image_reloc r = {.offset = addr, .type = m->relative, .kind = IMAGE_RELOC_RELATIVE};
     if (!image_read(im, addr, &r.addend, 8)) return;
     r.value = r.addend;
     inl_vec_push(&im->relocs, r);
 }
 
 /* RELR: an even word is the address of a relocation, an odd one a bit map of the 63 words behind. */
-static void add_relr(image *im, const machine *m, const uint8_t *bytes, size_t size)
+static void add_relr(image *im, const image_processor *m, const uint8_t *bytes, size_t size)
 {
     uint64_t next = 0;
     for (size_t at = 0; size - at >= 8; at += 8) {
@@ -99,7 +83,7 @@ static int by_offset(const void *a, const void *b)
 static void load_relocs(image *im)
 {
     const image_dynamic *d = image_dynamic_info(im);
-    const machine *m = machine_of(im);
+    const image_processor *m = image_processor_of(im);
     const uint8_t *bytes;
     image_symtab t;
     size_t size;

@@ -55,25 +55,58 @@ static bool prologue(const uint8_t *p, size_t have)
            (have >= 4 && p[0] == 0x41 && p[1] >= 0x54 && p[1] <= 0x57); /* push %r12..%r15 */
 }
 
-/* clang-format off */
-static const char *const no_return[] = {
-    "_Exit", "_Unwind_Resume", "_ZSt10unexpectedv", "_ZSt16__throw_bad_castv",
-    "_ZSt17__throw_bad_allocv", "_ZSt19__throw_logic_errorPKc", "_ZSt20__throw_length_errorPKc",
-    "_ZSt20__throw_out_of_rangePKc", "_ZSt24__throw_invalid_argumentPKc",
-    "_ZSt24__throw_out_of_range_fmtPKcz", "_ZSt9terminatev", "__assert", "__assert_fail",
-    "__assert_perror_fail", "__chk_fail", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_call_terminate",
-    "__cxa_call_unexpected", "__cxa_pure_virtual", "__cxa_rethrow", "__cxa_throw",
-    "__cxa_throw_bad_array_new_length", "__fortify_fail", "__longjmp_chk", "__stack_chk_fail",
-    "_exit", "_longjmp", "abort", "err", "errx", "exit", "g_assertion_message",
-    "g_assertion_message_expr", "log_assert_failed", "log_assert_failed_unreachable", "longjmp",
-    "pthread_exit", "quick_exit", "siglongjmp", "thrd_exit", "verr", "verrx", NULL};
+static void shape(const cfg_work *w, const isa_insn *in, cfg_shape *out)
+{
+    isa_operand o[ISA_MAX_OPERANDS];
+    isa_mem mem[ISA_MAX_MEM];
+    int count = w->isa->operands(in, o), seen = 0;
+    int mems = in->bits & ISA_BIT_MEM || in->modrm_at ? w->isa->memory(in, mem) : 0;
+    *out = (cfg_shape){.sem = w->sems[in->op]};
+    for (int i = 0; i < count; i++) {
+        if (o[i].implicit) continue;
+        if (o[i].kind == ISA_OPERAND_MEM && o[i].mem < mems) {
+            out->mem = mem[o[i].mem];
+            out->has_mem = true;
+        }
+        if (seen == 0) out->dst = o[i], out->has_dst = true;
+        if (seen == 1) out->src = o[i], out->has_src = true;
+        seen++;
+    }
+}
 
+static uint32_t constant_at(const isa_insn *in, unsigned at)
+{
+    uint32_t value;
+    memcpy(&value, in->raw + at, 4);
+    return value;
+}
+
+/* What is relative to the program counter is an address; in images at a fixed place any constant may be one. */
+static unsigned names(const cfg_work *w, const isa_insn *in, cfg_trail *trail, cfg_name out[CFG_MAX_NAMES])
+{
+    unsigned n = 0;
+    (void)trail;
+    if (in->bits & ISA_BIT_PCREL_MEM) { /* but for lea it may be something inside, as an entry of a table */
+        bool lea = w->sems[in->op] == SEM_LEA;
+        out[n++] = (cfg_name){in->target, lea, lea};
+    } else if (w->fixed) {
+        if (in->imm_len == 4 && in->flow == ISA_FLOW_NEXT)
+            out[n++] = (cfg_name){.to = constant_at(in, in->imm_at), .of_code = true};
+        if (in->disp_len == 4) out[n++] = (cfg_name){.to = constant_at(in, in->disp_at)};
+    }
+    return n;
+}
+
+/* clang-format off */
 const cfg_machine cfg_machine_x86_64 = {
+    .isa = &isa_x86_64,
     .call_clobbers = 1u << X86_RAX | 1u << X86_RCX | 1u << X86_RDX | 1u << X86_RSI | 1u << X86_RDI |
                      1u << X86_R8 | 1u << X86_R9 | 1u << X86_R10 | 1u << X86_R11,
     .stack = X86_RSP,
     .frame = X86_RBP,
     .dwarf_stack = 7,
+    .pushed = 8,
+    .unit = 1,
     .results = 1u << X86_RAX | 1u << X86_RDX,
     .sems = {
         [SEM_MOV] = LIST("mov"),
@@ -103,6 +136,7 @@ const cfg_machine cfg_machine_x86_64 = {
     .padding = padding,
     .filler = filler,
     .prologue = prologue,
-    .no_return = no_return,
+    .shape = shape,
+    .names = names,
 };
 /* clang-format on */
