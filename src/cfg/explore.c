@@ -197,8 +197,9 @@ static bool reach_over_padding(cfg_work *w, uint64_t addr, uint64_t end)
     cfg_draft *p = &w->procs.items[w->current];
     const cfg_region *r = cfg_region_at(w, addr);
     if (!r || w->trying || !p->sized || addr != p->end || r->end <= end) return false;
-    uint64_t next = cfg_skip_padding(w, addr, addr + 64 < r->end ? addr + 64 : r->end);
+    uint64_t last = cfg_skip_padding(w, addr, addr + 64 < r->end ? addr + 64 : r->end), next = addr;
     uint8_t *m = cfg_mark(w, next);
+    while (next < last && m && !(*m & MARK_ENTRY)) m = cfg_mark(w, ++next); /* it may begin with such */
     if (next == addr || !m || !(*m & MARK_ENTRY)) return false;
     p->end = next;
     return true;

@@ -263,7 +263,10 @@ static form form_of(cfg_view *v, uint32_t block)
     } else if (s.dst.kind != ISA_OPERAND_REG) {
         return just(FORM_COMPUTED);
     }
-    return form_of_register(v, reg, at);
+    form f = form_of_register(v, reg, at);
+    bool tail = s.dst.kind == ISA_OPERAND_REG && v->work->machine->tail_regs >> s.dst.reg & 1;
+    if (f.kind == FORM_COMPUTED && tail) f.kind = FORM_POINTER;
+    return f;
 }
 
 /* --- resolving --- */

@@ -64,12 +64,15 @@ enum { CFG_MAX_NAMES = 2 };
 
 typedef struct cfg_machine { /* per instruction set */
     const isa *isa;
-    isa_regs call_clobbers;                   /* registers that a procedure need not preserve */
-    uint8_t stack, frame;                     /* register numbers */
-    uint8_t dwarf_stack;                      /* the stack pointer's number in unwind tables */
-    uint8_t pushed;                           /* bytes that a call pushes */
-    uint8_t unit;                             /* instructions are multiples of so many bytes, and aligned to them */
-    bool small_tables;                        /* tables' entries may be of 1 or 2 bytes, unsigned, scaled */
+    isa_regs call_clobbers; /* registers that a procedure need not preserve */
+    uint8_t stack, frame;   /* register numbers */
+    uint8_t dwarf_stack;    /* the stack pointer's number in unwind tables */
+    uint8_t pushed;         /* bytes that a call pushes */
+    uint8_t unit;           /* instructions are multiples of so many bytes, and aligned to them */
+    bool small_tables;      /* tables' entries may be of 1 or 2 bytes, unsigned, scaled */
+    /* Jumps through these registers are calls, if the stack is as at the entry: so that landings of calls can be
+     * told from others. */
+    isa_regs tail_regs;
     isa_regs results;                         /* registers in which a procedure hands back a value */
     const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
     /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
@@ -90,7 +93,7 @@ typedef struct cfg_machine { /* per instruction set */
 } cfg_machine;
 extern const cfg_machine cfg_machine_x86_64, cfg_machine_aarch64;
 
-/* machine.c */
+/* isas.c */
 const cfg_machine *cfg_machine_for(const isa *); /* NULL: not known */
 extern const char *const cfg_no_return[];        /* imports that do not return, NULL-terminated, sorted */
 bool cfg_means(const cfg_machine *, const char *mnemonic, cfg_sem);

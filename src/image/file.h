@@ -113,7 +113,7 @@ struct image {
     image_dynamic dynamic;
 };
 
-/* processor.c: what the files of one processor have of their own. */
+/* isas.c: what the files of one processor have of their own. */
 typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */

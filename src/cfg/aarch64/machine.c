@@ -281,6 +281,7 @@ const cfg_machine cfg_machine_aarch64 = {
     .dwarf_stack = 31,
     .unit = 4,
     .small_tables = true,
+    .tail_regs = 1u << A64_IP0 | 1u << A64_IP1,
     .results = 3, /* x0, x1 */
     .sems =
         {
