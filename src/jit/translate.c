@@ -22,6 +22,7 @@
  */
 #include "base/log.h"
 #include "jit/core.h"
+#include "weave/isa.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -213,12 +214,37 @@ static void emit_check(isa_code *c)
     jit_emit_check_end(c);
 }
 
+enum { FIXUPS = 4096 };
+
+/* Under stress: the code is written for a place further on in the arena, where nothing is yet, so that no address in
+ * it is meant by anybody else. False: there is no memory to keep fix-ups in. */
+static bool send_away(isa_code *c, isa_fixups *list)
+{
+    *list = (isa_fixups){.items = inl_arena_alloc(&jit.now.arena, FIXUPS * sizeof *list->items), .room = FIXUPS};
+    if (!list->items) return false;
+    c->size = c->size / 2 & ~(size_t)63;
+    c->exec += c->size;
+    c->fixups = list;
+    return true;
+}
+
+static inl_status bring_back(isa_code *c, isa_fixups *list, inl_error *e)
+{
+    uint64_t away = c->exec;
+    c->exec -= c->size;
+    c->fixups = NULL;
+    if (weave_isa_of(jit.now.run.isa)->place(list, c->write, c->exec, away, away + c->size)) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "an operand is out of reach of where the code goes");
+}
+
 /* Weaves the run into the arena at its code_at. */
 static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start_to_exec, weave_output *out,
                         inl_error *e)
 {
     weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &jit.now.build};
+    isa_fixups list;
     *c = window(a);
+    bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
     jit.now.build.arena = a;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
     if (landing) jit_emit_landing(c, a, jit.now.run.insns[0].in.addr);
@@ -226,7 +252,8 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     if (jit.now.build.checked) emit_check(c);
     jit.now.build.check_bytes = (uint32_t)c->at - *start_to_exec;
     *out = (weave_output){0};
-    return weave_compile(&jit.now.run, &engine, &jit.options.weave, c, out, e);
+    inl_status status = weave_compile(&jit.now.run, &engine, &jit.options.weave, c, out, e);
+    return status || !away ? status : bring_back(c, &list, e);
 }
 
 /* The exit behind the run's end: the last one that is not out of line. */

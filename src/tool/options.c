@@ -40,11 +40,12 @@ static const char *enable_stress(const char *names)
         {"one-block", JIT_STRESS_ONE_BLOCK},
         {"count-in-place", TOOL_STRESS_IN_PLACE},
         {"check", JIT_STRESS_CHECK},
+        {"elsewhere", JIT_STRESS_ELSEWHERE},
         {NULL, 0},
     };
     return take_words(switches, names, &tool_now->options.stress)
                ? NULL
-               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check";
+               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check, elsewhere";
 }
 
 static const char *enable_dump(const char *names)
