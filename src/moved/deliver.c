@@ -27,32 +27,11 @@
 
 enum { MOST_STEPS = 4000, MOST_REPEATS = 32 };
 
-#define DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
-#define IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
-
 /* --- dispositions --- */
 
 static bool is_ours(int signo, const run_action *a)
 {
-    if (signo == SIGTRAP) return true; /* steps */
-    if (a->handler == IGNORE) return false;
-    return a->handler != DEFAULT || (run_kills_by_default(signo) && run_here.pid != 1);
-}
-
-/* Does the way back from a handler come by the gate? Code of the usual form does not if it is still whole. */
-static bool is_gated(uint64_t restorer)
-{
-    static const uint8_t short_form[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05},
-                         long_form[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-    uint8_t code[sizeof long_form];
-    for (int jumps = 0; jumps < 4; jumps++) {
-        int32_t distance;
-        if (!run_read(code, restorer, sizeof code)) return false;
-        if (code[0] != 0xe9 && code[0] != 0xeb) break;
-        memcpy(&distance, code + 1, sizeof distance);
-        restorer += code[0] == 0xe9 ? 5 + (uint64_t)(int64_t)distance : 2 + (uint64_t)(int8_t)code[1];
-    }
-    return memcmp(code, short_form, sizeof short_form) && memcmp(code, long_form, sizeof long_form);
+    return signo == SIGTRAP /* steps */ || run_signal_matters(signo, a);
 }
 
 /* run_engine.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
@@ -60,13 +39,13 @@ void moved_install(int signo, const run_action *a)
 {
     run_action k = *a;
     if (is_ours(signo, a)) {
-        bool handled = a->handler != DEFAULT && a->handler != IGNORE;
+        bool handled = a->handler != RUN_DEFAULT && a->handler != RUN_IGNORE;
         uint64_t kept = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_NODEFER | SA_ONSTACK;
         k.handler = (uint64_t)(uintptr_t)moved_signal_entry;
         k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
         if (!handled) k.flags |= SA_ONSTACK;
         if (!handled) k.mask = ~RUN_FAULTS;
-        if (!(a->flags & SA_RESTORER) || !handled || !is_gated(a->restorer))
+        if (!(a->flags & SA_RESTORER) || !handled || !moved_returns_by_gate(a->restorer))
             k.restorer = (uint64_t)(uintptr_t)moved_restorer;
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
@@ -77,9 +56,9 @@ void moved_install(int signo, const run_action *a)
 static run_action take_action(run_thread *t, int signo)
 {
     run_action *at = &t->signals->action[signo], a = *at;
-    if (!(a.flags & SA_RESETHAND) || a.handler == IGNORE || a.handler == DEFAULT) return a;
+    if (!(a.flags & SA_RESETHAND) || a.handler == RUN_IGNORE || a.handler == RUN_DEFAULT) return a;
     uint64_t handler = a.handler;
-    if (__atomic_compare_exchange_n(&at->handler, &handler, DEFAULT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    if (__atomic_compare_exchange_n(&at->handler, &handler, RUN_DEFAULT, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         moved_install(signo, at);
     return a;
 }
@@ -104,11 +83,10 @@ static void die(run_thread *t, int signo, bool fault)
     death d = {t, signo};
     run_kernel_mask_all();
     if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
-    run_action by_default = {0};
-    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
+    run_signal_default(signo);
     if (fault && signo != SIGTRAP && signo != SIGSYS) return; /* it happens again */
     run_kernel_mask_set(~RUN_BIT(signo));
-    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    run_signal_self(signo);
     sys_call1(SYS_exit_group, 128 + signo);
 }
 
@@ -192,16 +170,16 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
 {
     moved_jump none = {0, 0}, to;
     run_action a = take_action(t, signo);
-    if (fault && a.handler == IGNORE) a.handler = DEFAULT;
-    if (a.handler == IGNORE) return none;
+    if (fault && a.handler == RUN_IGNORE) a.handler = RUN_DEFAULT;
+    if (a.handler == RUN_IGNORE) return none;
     moved_where at;
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
     if (fault && signo == SIGSYS) info->si_call_addr = (void *)(uintptr_t)c.pc; /* not where it was made */
-    bool leaves = at.place && (a.handler != DEFAULT || fault || run_kills_by_default(signo));
+    bool leaves = at.place && (a.handler != RUN_DEFAULT || fault || run_kills_by_default(signo));
     if (leaves) moved_leave_run(t, at.place, at.before);
     notify(t, signo, info, &c);
-    if (a.handler == DEFAULT) {
+    if (a.handler == RUN_DEFAULT) {
         if (fault || run_kills_by_default(signo)) die(t, signo, fault);
         return none;
     }
@@ -292,10 +270,9 @@ static uint64_t fault_comes_first(run_thread *t, int signo, void *uc)
 static moved_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
 {
     run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
-    if (a.handler != DEFAULT && a.handler != IGNORE) return (moved_jump){a.handler, frame};
-    run_action by_default = {0};
-    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
-    if (!fault) sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    if (a.handler != RUN_DEFAULT && a.handler != RUN_IGNORE) return (moved_jump){a.handler, frame};
+    run_signal_default(signo);
+    if (!fault) run_signal_self(signo);
     return (moved_jump){0, 0};
 }
 
@@ -304,7 +281,7 @@ static void end_by_strict_mode(run_thread *t)
 {
     death d = {t, SIGKILL};
     if (!t->is_vfork_child) moved_on_tool_stack(t, end_of_tool, &d);
-    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), SIGKILL);
+    run_signal_self(SIGKILL);
 }
 
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }

@@ -115,6 +115,8 @@ void moved_enter_run(run_thread *, uint64_t place, bool before);
  * is no room for it. */
 uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
 void moved_sigreturn(run_thread *) __attribute__((noreturn));
+/* Does the way back from a handler, by this restorer, come by the gate? */
+bool moved_returns_by_gate(uint64_t restorer);
 
 /* --- <isa>/prctl.c --- */
 long moved_arch_prctl(run_thread *, weave_context *);

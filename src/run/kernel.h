@@ -52,6 +52,13 @@ long run_pass_args(run_thread *t, long nr, const long args[6]);
 /* --- signal.c --- */
 void run_kernel_mask_set(uint64_t mask);
 bool run_kills_by_default(int signo);
+#define RUN_DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
+#define RUN_IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
+/* Does the program's action concern Inlay: does it handle the signal, or die by it? */
+bool run_signal_matters(int signo, const struct run_action *);
+/* The kernel's default action from now on. And sends this thread a signal. */
+void run_signal_default(int signo);
+void run_signal_self(int signo);
 bool run_signal_is_fault(int signo, const siginfo_t *info);
 void run_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);
 uint64_t run_kernel_mask_all(void);                /* blocks everything; the mask before */

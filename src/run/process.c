@@ -93,10 +93,9 @@ void run_process_die(run_thread *t, int signo)
     run_kernel_mask_all();
     inl_log(INL_LOG_SIGNAL, "dies by signal %d at %#lx", signo, (long)t->ctx.pc);
     if (!t->is_vfork_child) run_process_end(t, 0, signo);
-    run_action by_default = {0};
-    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
+    run_signal_default(signo);
     run_kernel_mask_set(~RUN_BIT(signo));
-    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    run_signal_self(signo);
     run_exit_raw(&t->busy, SYS_exit_group, 128 + signo);
 }
 

@@ -34,8 +34,6 @@
 #define KNOWN_FLAGS                                                                                                    \
     (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |                  \
      SA_EXPOSE_TAGBITS | SA_RESTORER)
-#define HANDLER_DEFAULT ((uint64_t)(uintptr_t)SIG_DFL)
-#define HANDLER_IGNORE  ((uint64_t)(uintptr_t)SIG_IGN)
 
 enum { SIGNALS = 64 };
 #define IGNORED_BY_DEFAULT (RUN_BIT(SIGCHLD) | RUN_BIT(SIGURG) | RUN_BIT(SIGWINCH) | RUN_BIT(SIGCONT))
@@ -62,13 +60,20 @@ void run_mask_apply(run_thread *t)
 
 bool run_kills_by_default(int signo) { return !((IGNORED_BY_DEFAULT | STOPS_BY_DEFAULT) & RUN_BIT(signo)); }
 
-static bool needs_our_handler(int signo, const run_action *a)
+bool run_signal_matters(int signo, const run_action *a)
 {
-    if (RUN_BIT(signo) & RUN_FAULTS) return true;
-    if (a->handler == HANDLER_IGNORE) return false;
-    if (a->handler != HANDLER_DEFAULT) return true;
+    if (a->handler == RUN_IGNORE) return false;
+    if (a->handler != RUN_DEFAULT) return true;
     return run_kills_by_default(signo) && run_here.pid != 1;
 }
+
+void run_signal_default(int signo)
+{
+    run_action by_default = {0};
+    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
+}
+
+void run_signal_self(int signo) { sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo); }
 
 /* Tells the kernel what the program's action comes down to. */
 static void install(int signo, const run_action *a)
@@ -78,7 +83,7 @@ static void install(int signo, const run_action *a)
         run_here.engine->install(signo, a);
         return;
     }
-    if (needs_our_handler(signo, a)) {
+    if (RUN_BIT(signo) & RUN_FAULTS || run_signal_matters(signo, a)) {
         k.handler = (uint64_t)(uintptr_t)run_signal_entry;
         k.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER |
                   (a->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_EXPOSE_TAGBITS));
@@ -96,7 +101,7 @@ void run_signals_adopt_kernel(run_signals *s)
         run_action *a = &s->action[signo];
         memset(a, 0, sizeof *a);
         sys_call4(SYS_rt_sigaction, signo, 0, (long)a, sizeof a->mask);
-        if (a->handler != HANDLER_IGNORE) memset(a, 0, sizeof *a);
+        if (a->handler != RUN_IGNORE) memset(a, 0, sizeof *a);
     }
 }
 
@@ -142,7 +147,7 @@ void run_signals_clear(run_signals *s)
     inl_lock_take(&s->lock);
     for (int signo = 1; signo <= SIGNALS; signo++) {
         run_action *a = &s->action[signo];
-        if (!can_be_set(signo) || a->handler == HANDLER_IGNORE) continue;
+        if (!can_be_set(signo) || a->handler == RUN_IGNORE) continue;
         memset(a, 0, sizeof *a);
         install(signo, a);
     }
@@ -220,8 +225,8 @@ static run_action take_action(run_thread *t, int signo)
     run_signals *s = t->signals;
     inl_lock_take(&s->lock);
     run_action a = s->action[signo];
-    if (a.flags & SA_RESETHAND && a.handler != HANDLER_IGNORE && a.handler != HANDLER_DEFAULT) {
-        s->action[signo].handler = HANDLER_DEFAULT;
+    if (a.flags & SA_RESETHAND && a.handler != RUN_IGNORE && a.handler != RUN_DEFAULT) {
+        s->action[signo].handler = RUN_DEFAULT;
         install(signo, &s->action[signo]);
     }
     inl_lock_release(&s->lock);
@@ -245,9 +250,9 @@ static void deliver(run_thread *t, const siginfo_t *info, uint64_t base, bool fa
 {
     int signo = info->si_signo;
     run_action a = take_action(t, signo);
-    if (fault && (t->sigmask & RUN_BIT(signo) || a.handler == HANDLER_IGNORE)) a.handler = HANDLER_DEFAULT;
-    if (a.handler == HANDLER_IGNORE) return;
-    if (a.handler == HANDLER_DEFAULT) {
+    if (fault && (t->sigmask & RUN_BIT(signo) || a.handler == RUN_IGNORE)) a.handler = RUN_DEFAULT;
+    if (a.handler == RUN_IGNORE) return;
+    if (a.handler == RUN_DEFAULT) {
         act_by_default(t, info, fault);
         return;
     }

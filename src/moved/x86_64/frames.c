@@ -201,3 +201,19 @@ void moved_sigreturn(run_thread *t)
     t->where = RUN_IN_CODE;
     run_sigreturn_now(at + 8, t->ctx.fs_base);
 }
+
+/* Code of the usual form does not if it is still whole. */
+bool moved_returns_by_gate(uint64_t restorer)
+{
+    static const uint8_t short_form[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05},
+                         long_form[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+    uint8_t code[sizeof long_form];
+    for (int jumps = 0; jumps < 4; jumps++) {
+        int32_t distance;
+        if (!run_read(code, restorer, sizeof code)) return false;
+        if (code[0] != 0xe9 && code[0] != 0xeb) break;
+        memcpy(&distance, code + 1, sizeof distance);
+        restorer += code[0] == 0xe9 ? 5 + (uint64_t)(int64_t)distance : 2 + (uint64_t)(int8_t)code[1];
+    }
+    return memcmp(code, short_form, sizeof short_form) && memcmp(code, long_form, sizeof long_form);
+}
