@@ -108,11 +108,6 @@ static inl_status set_run_path(elf_writer *w, inl_error *e)
 
 /* --- the initialiser --- */
 
-static uint32_t relative_type(const elf_writer *w)
-{
-    return w->header.e_machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
-}
-
 /* What the original's relocations say of the array's word at `addr`, or NULL. */
 static bool relocation_of(const uint8_t *relas, uint64_t size, uint64_t addr, Elf64_Rela *out)
 {
@@ -137,7 +132,7 @@ static void put_word(elf_writer *w, uint64_t slot, uint64_t value)
 {
     inl_bytes_number(&w->rw, value, 8);
     if (w->header.e_type != ET_DYN) return;
-    Elf64_Rela rela = {slot * 8, ELF64_R_INFO(0, relative_type(w)), (int64_t)value};
+    Elf64_Rela rela = {slot * 8, ELF64_R_INFO(0, w->isa->relative_type), (int64_t)value};
     inl_bytes_put(&w->ro, &rela, sizeof rela);
     w->dynamic.own_relas++;
 }
@@ -150,7 +145,7 @@ static void put_old_words(elf_writer *w, preinit *p)
         memcpy(&value, p->words + 8 * i, 8);
         if (!relocation_of(p->relas, p->rela_size, p->array + 8 * i, &rela)) {
             put_word(w, i + 1, value); /* relocated by DT_RELR, or not at all */
-        } else if (ELF64_R_TYPE(rela.r_info) == relative_type(w)) {
+        } else if (ELF64_R_TYPE(rela.r_info) == w->isa->relative_type) {
             put_word(w, i + 1, (uint64_t)rela.r_addend);
         } else {
             inl_bytes_number(&w->rw, value, 8);

@@ -4,7 +4,7 @@
  *                   owner "Inlay", type 2: the new file's identity, derived from the original's
  *
  * The original's build-id stays, so that debug files are found. The property note stays too, but a file
- * whose indirect branch targets were overwritten must not claim to be fit for IBT.
+ * whose indirect branch targets were overwritten must not claim to be fit for IBT or BTI.
  */
 #include "elf/private.h"
 
@@ -14,8 +14,7 @@ enum {
     owner_size = 8, /* "Inlay", padded */
     note_head = sizeof(Elf64_Nhdr) + owner_size,
     identity_size = 20,
-    property_type = 5,               /* NT_GNU_PROPERTY_TYPE_0 */
-    feature_1_and = (int)0xc0000002, /* GNU_PROPERTY_X86_FEATURE_1_AND; bit 0: IBT */
+    property_type = 5, /* NT_GNU_PROPERTY_TYPE_0 */
 };
 
 void elf_reserve_notes(elf_writer *w)
@@ -114,19 +113,20 @@ void elf_fill_notes(elf_writer *w, move_boot_links links)
 
 static bool overwrites_targets(const elf_writer *w)
 {
-    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    const elf_isa *set = w->isa;
+    size_t n = set->mark_size;
     for (size_t i = 0; i < w->target->patches.count; i++) {
         const uint8_t *bytes;
         const move_patch *patch = &w->target->patches.items[i];
-        if (image_bytes(w->im, patch->at.at - w->plan->bias, &bytes) >= 4 && memcmp(bytes, endbr64, 4) == 0 &&
-            (patch->size < 4 || memcmp(patch->now, endbr64, 4) != 0))
+        if (image_bytes(w->im, patch->at.at - w->plan->bias, &bytes) >= n && memcmp(bytes, set->mark, n) == 0 &&
+            (patch->size < n || memcmp(patch->now, set->mark, n) != 0))
             return true;
     }
     return false;
 }
 
-/* File offset of the word of x86 features among the properties of a note segment, 0: none. */
-static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset)
+/* File offset of the word of features among the properties of a note segment, 0: none. */
+static uint64_t find_features(uint32_t property, const uint8_t *notes, size_t size, uint64_t offset)
 {
     for (size_t at = 0; size - at >= 16;) {
         Elf64_Nhdr n;
@@ -138,7 +138,7 @@ static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset
         for (uint64_t p = from; properties && p <= end && end - p >= 12;) {
             uint32_t head[2]; /* type, size */
             memcpy(head, notes + p, sizeof head);
-            if (head[0] == (uint32_t)feature_1_and && head[1] == 4) return offset + p + 8;
+            if (head[0] == property && head[1] == 4) return offset + p + 8;
             p += 8 + (((uint64_t)head[1] + 7) & ~7ull);
         }
         if (desc > size - from) return 0;
@@ -147,14 +147,14 @@ static uint64_t find_features(const uint8_t *notes, size_t size, uint64_t offset
     return 0;
 }
 
-inl_status elf_clear_ibt(elf_writer *w, inl_error *e)
+inl_status elf_clear_marks(elf_writer *w, inl_error *e)
 {
     if (!overwrites_targets(w)) return INL_OK;
     for (size_t i = 0; i < w->phdr_count; i++) {
         const Elf64_Phdr *p = &w->phdrs[i];
         if (p->p_type != PT_NOTE || p->p_align != 8) continue;
         const uint8_t *notes = image_view_bytes(&w->im->view, p->p_offset, p->p_filesz);
-        uint64_t at = notes ? find_features(notes, p->p_filesz, p->p_offset) : 0;
+        uint64_t at = notes ? find_features(w->isa->marks_property, notes, p->p_filesz, p->p_offset) : 0;
         if (at == 0 || !(w->old[at] & 1)) continue;
         uint8_t *cleared = inl_arena_alloc(&w->arena, 1);
         if (!cleared) return elf_no_memory(w, e);

@@ -28,6 +28,7 @@
 #include "image/file.h"
 #include "base/bytes.h"
 #include "elf/elf.h"
+#include "elf/isa.h"
 #include "move/boot.h"
 
 enum { ELF_PAGE = 4096 };
@@ -56,6 +57,7 @@ enum { ELF_UNITS = 32 };
 typedef struct elf_writer {
     elf_target *target;
     const move_plan *plan;
+    const elf_isa *isa;
     const elf_write_options *options;
     image *im;
     const uint8_t *old; /* the original file */
@@ -119,7 +121,7 @@ inl_status elf_dynamic_names(elf_writer *w, elf_dynamic_places *to, inl_error *e
 /* elf_notes.c */
 void elf_reserve_notes(elf_writer *w);
 void elf_fill_notes(elf_writer *w, move_boot_links links);
-inl_status elf_clear_ibt(elf_writer *w, inl_error *e);
+inl_status elf_clear_marks(elf_writer *w, inl_error *e);
 
 /* unwind.c */
 inl_status elf_unwind(elf_writer *w, inl_error *e);

@@ -241,14 +241,14 @@ static inl_status put_piece(elf_frames *f, const elf_piece *piece, inl_error *e)
     move_map_walk insns = move_map_from(p, piece->first);
     for (move_map m; insns.next < piece->last && move_map_next(&insns, &m);) {
         row = row_of(&f->old.rows, m.old_addr - p->bias, row);
-        bool stub = elf_is_stub_row(&f->old.rows.items[row]);
+        bool stub = f->w->isa->is_stub_row(&f->old.rows.items[row]);
         if (done > row && !stub) continue;
         uint64_t here = f->w->text_at + m.new_off;
         put_advance(b, here - at);
         at = here;
         for (; done < row + !stub; done++)
             inl_bytes_put(b, f->old.rows.items[done].bytes, f->old.rows.items[done].size);
-        if (stub) elf_put_stub_row(b, &f->old.rows.items[row], m.old_addr - p->bias);
+        if (stub) f->w->isa->put_stub_row(b, &f->old.rows.items[row], m.old_addr - p->bias);
     }
     end_fde(b, start);
     return INL_OK;

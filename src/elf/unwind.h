@@ -25,9 +25,4 @@ typedef struct elf_frames {
 /* lsda.c: appends the exception table of a piece to w->ro, at a multiple of 4. */
 inl_status elf_put_lsda(elf_frames *f, elf_piece *piece, inl_error *e);
 
-/* <isa>/stubs.c: a row that tells by the program counter where in an import stub control is, which holds for the
- * original place only; what it says there. */
-bool elf_is_stub_row(const image_row *row);
-void elf_put_stub_row(inl_bytes *b, const image_row *row, uint64_t old);
-
 #endif

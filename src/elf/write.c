@@ -81,7 +81,7 @@ static inl_status take_patches(elf_writer *w, inl_error *e)
                   at);
         if (!elf_add_edit(w, offset, patch->now, patch->size)) return elf_no_memory(w, e);
     }
-    return elf_clear_ibt(w, e);
+    return elf_clear_marks(w, e);
 }
 
 /* The places of moved blocks. Blocks ascend by address, and so does the plan's map. */
@@ -323,7 +323,11 @@ inl_status elf_write(elf_target *target, const move_plan *plan, const elf_write_
                      inl_error *e)
 {
     static const elf_write_options none;
-    elf_writer w = {.target = target, .plan = plan, .options = options ? options : &none, .im = plan->cfg->image};
+    elf_writer w = {.target = target,
+                    .plan = plan,
+                    .isa = &elf_isa_here,
+                    .options = options ? options : &none,
+                    .im = plan->cfg->image};
     inl_status st = elf_check_output(&w, out, e);
     if (!st) st = elf_check_input(&w, e);
     if (!st) st = lay_out(&w, e);

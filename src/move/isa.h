@@ -71,9 +71,7 @@ typedef struct move_isa {
     size_t (*mark_size)(const uint8_t *bytes, size_t size);
 } move_isa;
 
-extern const move_isa move_isa_x86_64;
-
-/* The table for an instruction set; NULL: its code cannot be moved. */
-const move_isa *move_isa_of(const isa *);
+/* The table of this build's own architecture, in <isa>/lower.c: the tool that goes with moved code is itself. */
+extern const move_isa move_isa_here;
 
 #endif

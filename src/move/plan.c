@@ -115,8 +115,8 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, const move_target
     if (text_at == 0)
         return inl_fail(e, INL_ERR_FORMAT, "%s: there is no room for new code behind it", image_path(p->image));
     if (text_at % INL_PAGE) return inl_fail(e, INL_ERR_USAGE, "new code begins at a page");
-    const move_isa *set = move_isa_of(p->isa);
-    if (!set)
+    const move_isa *set = &move_isa_here;
+    if (set->isa != p->isa)
         return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: code of %s cannot be moved yet", image_path(p->image),
                         p->isa->name);
     move_work *w = calloc(1, sizeof *w);

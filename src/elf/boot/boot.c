@@ -11,11 +11,13 @@
  *
  * What goes wrong goes wrong before the program has done anything: one line, exit status 1.
  */
+#include "base/arch.h"
 #include "base/first_stack.h"
 #include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 #include "move/boot.h"
+#include INL_ARCH_HEADER(elf, boot)
 
 #include <elf.h>
 #include <errno.h>
@@ -61,11 +63,6 @@ static size_t length(const char *s)
     size_t n = 0;
     while (s[n]) n++;
     return n;
-}
-
-static void copy(void *to, const void *from, size_t n)
-{
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
 static bool same(const void *a, const void *b, size_t n)
@@ -120,7 +117,7 @@ static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int
     bool mapped = map_file(b, at, pages, prot, offset);
     if (!mapped) {
         protect(at, pages, PROT_READ | PROT_WRITE);
-        copy((void *)at, b->data + offset, size);
+        boot_copy((void *)at, b->data + offset, size);
         protect(at, pages, prot);
         return;
     }
@@ -273,7 +270,7 @@ static void hand_over(const boot *b, uint64_t sp, uint64_t pc, uint64_t mask)
     h->sp = sp;
     h->pc = pc;
     h->sigmask = mask;
-    __asm__ volatile("rdfsbase %0" : "=r"(h->fs_base));
+    h->fs_base = boot_thread_pointer();
     sys_call2(SYS_prctl, GET_TID_ADDRESS, (long)&h->clear_tid);
     sys_call3(SYS_get_robust_list, 0, (long)&h->robust, (long)&h->robust_size);
     h->carried = 1;

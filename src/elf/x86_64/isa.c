@@ -1,27 +1,42 @@
-/* The unwind row of a procedure linkage table. Linkers describe all stubs at once, by an expression that tells from
+/* ELF files for x86-64.
+ *
+ * The unwind row of a procedure linkage table. Linkers describe all stubs at once, by an expression that tells from
  * the low bits of the program counter whether the stub has pushed its number yet:
  *
  *     CFA = rsp + 8 + ((rip & 15) >= N ? 8 : 0)
  *
  * A moved stub's instructions stand elsewhere: there the row says what the expression says of the original place. */
-#include "elf/unwind.h"
+#include "elf/isa.h"
 
+#include <elf.h>
 #include <string.h>
 
 /* DW_CFA_def_cfa_expression, its length, and the expression up to N; then what follows N. */
 static const uint8_t head[] = {0x0f, 0x0b, 0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a}, tail[] = {0x2a, 0x33, 0x24, 0x22};
 enum { LIT0 = 0x30, SIZE = sizeof head + 1 + sizeof tail };
 
-bool elf_is_stub_row(const image_row *row)
+static bool is_stub_row(const image_row *row)
 {
     return row->size == SIZE && !memcmp(row->bytes, head, sizeof head) &&
            !memcmp(row->bytes + sizeof head + 1, tail, sizeof tail) && (uint8_t)(row->bytes[sizeof head] - LIT0) < 16;
 }
 
-void elf_put_stub_row(inl_bytes *b, const image_row *row, uint64_t old)
+static void put_stub_row(inl_bytes *b, const image_row *row, uint64_t old)
 {
     enum { DEF_CFA = 0x0c, RSP = 7 };
     bool pushed = (old & 15) >= (uint64_t)(row->bytes[sizeof head] - LIT0);
     const uint8_t def_cfa[] = {DEF_CFA, RSP, pushed ? 16 : 8};
     inl_bytes_put(b, def_cfa, sizeof def_cfa);
 }
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+const elf_isa elf_isa_here = {
+    .machine = EM_X86_64,
+    .relative_type = R_X86_64_RELATIVE,
+    .marks_property = 0xc0000002, /* GNU_PROPERTY_X86_FEATURE_1_AND; bit 0: IBT */
+    .mark = endbr64,
+    .mark_size = sizeof endbr64,
+    .is_stub_row = is_stub_row,
+    .put_stub_row = put_stub_row,
+};
