@@ -89,7 +89,7 @@ static inl_status check_plan(const elf_writer *w, inl_error *e)
 inl_status elf_check_input(elf_writer *w, inl_error *e)
 {
     const image_view *v = &w->im->view;
-    if (!w->isa)
+    if (w->isa->machine != image_machine(w->im))
         return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: files for this machine cannot be written", image_path(w->im));
     if (w->im->in_memory) return inl_fail(e, INL_ERR_USAGE, "%s: not a file", image_path(w->im));
     w->old = v->data;
