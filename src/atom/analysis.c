@@ -72,7 +72,7 @@ long ThreadTableCount(ThreadTable *t) { return __atomic_load_n(&t->count, __ATOM
 
 void *AnalHeapBase(void)
 {
-    static char *first;
+    static char *first; /* the one thing that the analysis side remembers; it knows nothing of the other's context */
     if (!first) first = malloc(1);
     return first;
 }

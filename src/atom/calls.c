@@ -115,7 +115,7 @@ static void remember(atom_list *l, const char *what, const atom_proto *p, const 
 void AddCallProgram(PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
-    atom_state *s = atom_state_now;
+    atom_state *s = atom_now.travels;
     if (where != ProgramBefore && where != ProgramAfter) wrong_place("AddCallProgram");
     remember(where == ProgramBefore ? &s->program_before : &s->program_after, "AddCallProgram", proto, args);
 }
@@ -123,7 +123,7 @@ void AddCallProgram(PlaceType where, const char *routine, ...)
 void AddCallObj(Obj *o, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
-    atom_state *s = atom_state_now;
+    atom_state *s = atom_now.travels;
     (void)o;
     if (where != ObjBefore && where != ObjAfter) wrong_place("AddCallObj");
     remember(where == ObjBefore ? &s->object_before : &s->object_after, "AddCallObj", proto, args);

@@ -7,15 +7,10 @@
 
 #include <string.h>
 
-static struct {
-    const Obj *objects[ATOM_MAX_OBJECTS];
-    unsigned count;
-} built;
-
 static bool seen(const Obj *o)
 {
-    for (unsigned i = 0; i < built.count; i++)
-        if (built.objects[i] == o) return true;
+    for (unsigned i = 0; i < atom_now.built.count; i++)
+        if (atom_now.built.objects[i] == o) return true;
     return false;
 }
 
@@ -23,8 +18,9 @@ unsigned BuildObj(Obj *o)
 {
     Proc *p = GetFirstObjProc(o);
     if (!p || seen(o)) return !p;
-    if (built.count < sizeof built.objects / sizeof *built.objects) built.objects[built.count++] = o;
-    atom_object_now = o;
+    if (atom_now.built.count < sizeof atom_now.built.objects / sizeof *atom_now.built.objects)
+        atom_now.built.objects[atom_now.built.count++] = o;
+    atom_now.object = o;
     return 0;
 }
 
@@ -33,7 +29,7 @@ void WriteObj(Obj *o) { BuildObj(o); }
 
 void ReleaseObj(Obj *o)
 {
-    if (atom_object_now == o) atom_object_now = NULL;
+    if (atom_now.object == o) atom_now.object = NULL;
 }
 
 /* --- lists of addresses --- */

@@ -14,10 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const atom_tool *atom_tool_now;
-atom_state *atom_state_now;
-Obj *atom_object_now;
-static bool started, ran;
+atom_context atom_now;
 
 void atom_fail(const char *fmt, ...)
 {
@@ -50,18 +47,18 @@ bool atom_is_object(inlay_image *i)
 static char **instrumentation_args(int *argc)
 {
     int n = 0;
-    while (atom_tool_now->args[n]) n++;
+    while (atom_now.tool->args[n]) n++;
     char **argv = calloc((size_t)n + 2, sizeof *argv);
     if (!argv) atom_fail("out of memory");
-    argv[0] = strdup(atom_tool_now->name);
-    for (int i = 0; i < n; i++) argv[i + 1] = strdup(atom_tool_now->args[i]);
+    argv[0] = strdup(atom_now.tool->name);
+    for (int i = 0; i < n; i++) argv[i + 1] = strdup(atom_now.tool->args[i]);
     *argc = n + 1;
     return argv;
 }
 
 static void instrument(void)
 {
-    const atom_tool *t = atom_tool_now;
+    const atom_tool *t = atom_now.tool;
     int argc;
     char **argv = instrumentation_args(&argc);
     if (t->all) {
@@ -70,10 +67,10 @@ static void instrument(void)
     }
     if (t->init) t->init(argc, argv);
     for (Obj *o = GetFirstObj(); o && t->instrument; o = GetNextObj(o)) {
-        atom_object_now = o;
+        atom_now.object = o;
         t->instrument(argc, argv, o);
     }
-    atom_object_now = NULL;
+    atom_now.object = NULL;
     if (t->fini) t->fini();
 }
 
@@ -93,37 +90,36 @@ static void make_all(const atom_list *l)
 
 static void begin(void)
 {
-    if (ran) return;
-    ran = true;
-    make_all(&atom_state_now->program_before);
-    make_all(&atom_state_now->object_before);
+    if (atom_now.ran) return;
+    atom_now.ran = true;
+    make_all(&atom_now.travels->program_before);
+    make_all(&atom_now.travels->object_before);
 }
 
 static void image_loaded(inlay_image *i, void *arg)
 {
     (void)arg;
-    if (!inlay_image_is_main(i) || atom_state_now->instrumented) return;
-    atom_state_now->instrumented = true;
+    if (!inlay_image_is_main(i) || atom_now.travels->instrumented) return;
+    atom_now.travels->instrumented = true;
     instrument();
-    if (started) begin();
+    if (atom_now.started) begin();
 }
 
 static void on_start(void *arg)
 {
     (void)arg;
-    started = true;
-    if (atom_state_now->instrumented) begin();
+    atom_now.started = true;
+    if (atom_now.travels->instrumented) begin();
 }
 
 static void on_exit_of_program(int status, void *arg)
 {
-    static bool ended; /* before an exec that then failed: files are closed, there is no second end */
     (void)status;
     (void)arg;
-    if (ended) return;
-    ended = true;
-    make_all(&atom_state_now->object_after);
-    make_all(&atom_state_now->program_after);
+    if (atom_now.ended) return;
+    atom_now.ended = true;
+    make_all(&atom_now.travels->object_after);
+    make_all(&atom_now.travels->program_after);
     fflush(NULL);
 }
 
@@ -140,7 +136,7 @@ static bool never_follow(const char *path, char *const argv[], void *arg)
 /* OUT ARGS...: the tool knows its program. */
 static void name_program(int *argc, char ***argv)
 {
-    const char *program = atom_tool_now->program;
+    const char *program = atom_now.tool->program;
     if (!program || (*argc > 1 && !strncmp((*argv)[1], "--inlay-", 8))) return;
     char **more = calloc((size_t)*argc + 3, sizeof *more);
     if (!more) atom_fail("out of memory");
@@ -154,12 +150,12 @@ static void name_program(int *argc, char ***argv)
 
 int atom_main(int argc, char **argv, const atom_tool *tool)
 {
-    atom_tool_now = tool;
+    atom_now.tool = tool;
     name_program(&argc, &argv);
     inlay_init(&argc, &argv, "a tool made of ATOM files");
     inlay_use_stdout();
-    atom_state_now = inlay_alloc(sizeof *atom_state_now);
-    if (!atom_state_now) atom_fail("out of memory");
+    atom_now.travels = inlay_alloc(sizeof *atom_now.travels);
+    if (!atom_now.travels) atom_fail("out of memory");
     inlay_on_image_load(image_loaded, NULL);
     inlay_on_start(on_start, NULL);
     inlay_on_exit(on_exit_of_program, NULL);

@@ -9,18 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atom_proto *protos;
-
 void (*atom_routine_named(const char *name))(void)
 {
-    for (const atom_routine *r = atom_tool_now->routines; r->name; r++)
+    for (const atom_routine *r = atom_now.tool->routines; r->name; r++)
         if (!strcmp(r->name, name)) return r->code;
-    atom_fail("%s defines no routine named %s", atom_tool_now->analysis, name);
+    atom_fail("%s defines no routine named %s", atom_now.tool->analysis, name);
 }
 
 static const atom_proto *find(const char *name)
 {
-    const atom_proto *p = protos;
+    const atom_proto *p = atom_now.protos;
     while (p && strcmp(p->name, name)) p = p->next;
     return p;
 }
@@ -112,8 +110,8 @@ void AddCallProto(const char *prototype)
     if (!p || !(p->name = strndup(word, (size_t)(name.to - word)))) atom_fail("out of memory");
     parse_types(p, open + 1, close, prototype);
     p->code = atom_routine_named(p->name);
-    p->next = protos; /* declared again: the last one counts */
-    protos = p;
+    p->next = atom_now.protos; /* declared again: the last one counts */
+    atom_now.protos = p;
 }
 
 void ReplaceProto(const char *prototype) { AddCallProto(prototype); }

@@ -40,10 +40,6 @@ atom_segments atom_segments_of(inlay_image *i)
 
 /* --- numbers --- */
 
-typedef struct numbers {
-    long procs, blocks, insts;
-} numbers;
-
 static long blocks_of(inlay_proc *p) { return atom_is_stub(p) ? 0 : inlay_proc_block_count(p); }
 
 static long insts_of(inlay_proc *p)
@@ -54,18 +50,17 @@ static long insts_of(inlay_proc *p)
     return n;
 }
 
-static numbers numbers_of(inlay_image *i)
+static atom_numbers numbers_of(inlay_image *i)
 {
-    static inlay_image *of;
-    static numbers n;
-    if (of == i) return n;
-    of = i;
-    n = (numbers){0};
+    atom_numbers n = {0};
+    if (atom_now.counted == i) return atom_now.numbers;
     for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
         n.procs++;
         n.blocks += blocks_of(p);
         n.insts += insts_of(p);
     }
+    atom_now.counted = i;
+    atom_now.numbers = n;
     return n;
 }
 
@@ -107,7 +102,7 @@ long GetProgramInfo(ProgramInfoType what)
     return GetFirstObj() ? GetObjInfo(GetFirstObj(), same[what]) : 0;
 }
 
-const char *GetAnalName(void) { return atom_tool_now->analysis; }
+const char *GetAnalName(void) { return atom_now.tool->analysis; }
 const char *GetObjName(Obj *o) { return inlay_image_path(atom_image(o)); }
 const char *GetObjOutName(Obj *o) { return GetObjName(o); }
 long GetObjInstCount(Obj *o) { return numbers_of(atom_image(o)).insts; }

@@ -12,10 +12,9 @@
 #include <instrument.h>
 #include <inlay_atom.h>
 
-#include <stdarg.h>
+#include "atom/xlate.h"
 
-/* --- the tool, as generated (cli/atom.c) --- */
-extern const atom_tool *atom_tool_now;
+#include <stdarg.h>
 
 /* --- handles: Inlay's own under ATOM's names; an entry is its procedure --- */
 static inline inlay_image *atom_image(Obj *o) { return (inlay_image *)o; }
@@ -39,11 +38,9 @@ typedef struct atom_state { /* travels */
     atom_list program_before, program_after, object_before, object_after;
     bool instrumented;
 } atom_state;
-extern atom_state *atom_state_now;
 /* The tool is wrong: a line, and nothing is run or written. */
 void atom_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *atom_alloc(size_t bytes); /* travels; never NULL */
-extern Obj *atom_object_now;    /* that Instrument was called for */
 bool atom_is_object(inlay_image *);
 
 /* --- proto.c --- */
@@ -84,5 +81,24 @@ atom_segments atom_segments_of(inlay_image *);
 
 /* --- insts.c --- */
 int atom_operand(const inlay_insn *, bool write); /* number of the first that is read (written); -1 */
+
+/* --- the whole: ATOM's calls name no context, so it stands in one place --- */
+typedef struct atom_numbers {
+    long procs, blocks, insts;
+} atom_numbers;
+typedef struct atom_context {
+    const atom_tool *tool; /* as generated (cli/atom.c) */
+    atom_state *travels;
+    Obj *object;              /* that Instrument was called for */
+    bool started, ran, ended; /* ended: before an exec that then failed files are closed, there is no second end */
+    atom_proto *protos;
+    struct {
+        const Obj *objects[ATOM_MAX_OBJECTS];
+        unsigned count;
+    } built;
+    inlay_image *counted; /* last, with these numbers (query.c) */
+    atom_numbers numbers;
+} atom_context;
+extern atom_context atom_now;
 
 #endif

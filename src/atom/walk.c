@@ -48,7 +48,7 @@ Proc *GetPrevProc(Proc *p)
     return before;
 }
 
-static Obj *object(void) { return atom_object_now ? atom_object_now : GetFirstObj(); }
+static Obj *object(void) { return atom_now.object ? atom_now.object : GetFirstObj(); }
 Proc *GetFirstProc(void) { return object() ? GetFirstObjProc(object()) : NULL; }
 Proc *GetLastProc(void) { return object() ? GetLastObjProc(object()) : NULL; }
 Obj *GetProcObj(Proc *p) { return (Obj *)inlay_proc_image(atom_proc(p)); }

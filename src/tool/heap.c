@@ -26,6 +26,7 @@
 #include "tool/heap.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 #include "run/thread.h"
@@ -42,7 +43,6 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-    PAGE = 4096,
     FINE = 64,           /* classes of 16, 32, ... 1024 bytes, */
     CLASSES = FINE + 32, /* then four for each power of two */
     FINE_BYTES = 1024,
@@ -89,8 +89,6 @@ static struct {
 /* --- blocks --- */
 
 static uint64_t *word_of(void *p) { return (uint64_t *)p - 1; }
-
-static size_t page_up(size_t n) { return (n + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
 static unsigned class_of(size_t n)
 {
@@ -154,7 +152,7 @@ static void use_up_locked(void)
 
 static bool new_chunk_locked(void)
 {
-    size_t bytes = page_up(store.mapped / 8);
+    size_t bytes = inl_page_up(store.mapped / 8);
     if (bytes < CHUNK) bytes = CHUNK;
     if (bytes > CHUNK_MAX) bytes = CHUNK_MAX;
     use_up_locked();
@@ -257,7 +255,7 @@ static big *take_kept(size_t bytes)
 static __attribute__((noinline)) void *big_alloc(size_t n, bool zeroed)
 {
     if (n > (size_t)PTRDIFF_MAX) return NULL;
-    size_t bytes = page_up(n + sizeof(big));
+    size_t bytes = inl_page_up(n + sizeof(big));
     big *b = zeroed ? NULL : take_kept(bytes);
     if (!b && (b = map(bytes, PROT_READ | PROT_WRITE))) {
         b->mapped = bytes;
@@ -294,7 +292,7 @@ static void big_free(big *b)
 static void *big_resize(big *b, size_t n)
 {
     if (n > (size_t)PTRDIFF_MAX) return NULL;
-    size_t old = b->mapped, bytes = page_up(n + sizeof *b);
+    size_t old = b->mapped, bytes = inl_page_up(n + sizeof *b);
     if (bytes == old) return b + 1;
     long r = sys_call4(SYS_mremap, (long)b, (long)old, (long)bytes, 0);
     if (sys_failed(r)) {
@@ -450,8 +448,8 @@ EXPORT int posix_memalign(void **out, size_t to, size_t n)
     return 0;
 }
 
-EXPORT void *valloc(size_t n) { return memalign(PAGE, n); }
-EXPORT void *pvalloc(size_t n) { return memalign(PAGE, page_up(n)); }
+EXPORT void *valloc(size_t n) { return memalign(INL_PAGE, n); }
+EXPORT void *pvalloc(size_t n) { return memalign(INL_PAGE, inl_page_up(n)); }
 EXPORT size_t malloc_usable_size(void *p) { return p ? usable(p) : 0; }
 
 /* --- the rest of the C library's file --- */

@@ -31,11 +31,7 @@
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
-enum { PAGE = INL_PAGE, STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16 };
-
-/* Between the lowest address that the kernel maps libraries at (1 TB of randomness below the stack)
- * and what sanitizers take for themselves. */
-static const uint64_t ZONE_LOW = 0x7e8000000000, ZONE_RANDOM = 1ull << 37, ZONE_SIZE = 1ull << 38;
+enum { STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16 };
 
 static uint64_t here(void) { return (uint64_t)(uintptr_t)&__ehdr_start; }
 
@@ -56,10 +52,10 @@ void inject_choose_region(uint64_t *low, uint64_t *high)
     long persona = sys_call1(SYS_personality, 0xffffffff);
     if (!(persona & ADDR_NO_RANDOMIZE)) {
         sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        random = inl_page_down(random % ZONE_RANDOM);
+        random = inl_page_down(random % tool_places.zone_random);
     }
-    *low = ZONE_LOW + random;
-    *high = *low + ZONE_SIZE;
+    *low = tool_places.zone_low + random;
+    *high = *low + tool_places.zone_size;
 }
 
 typedef struct injection {
@@ -92,7 +88,7 @@ static inl_status map_or_fail(injection *in, uint64_t at, uint64_t size, int pro
 /* Reserves the first part of a region: stack, guards, image. */
 static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
 {
-    uint64_t size = PAGE + stack_size + PAGE + image_size();
+    uint64_t size = INL_PAGE + stack_size + INL_PAGE + image_size();
     long answer = 0;
     for (int i = 0; i < TRIES; i++) {
         inject_choose_region(&in->low, &in->high);
@@ -101,9 +97,9 @@ static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0, &answer, e);
         if (s != INL_OK) return s;
         if (answer == (long)in->low) {
-            in->stack_low = in->low + PAGE;
+            in->stack_low = in->low + INL_PAGE;
             in->stack_high = in->stack_low + stack_size;
-            in->image = in->stack_high + PAGE;
+            in->image = in->stack_high + INL_PAGE;
             return INL_OK;
         }
         if (answer == -ENOMEM) break;
@@ -122,7 +118,7 @@ static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
     inl_status s = map_or_fail(in, start, inl_page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
                                in->job->tool_fd, inl_page_down(p->p_offset), e);
     if (s != INL_OK || !(p->p_flags & PF_W)) return s;
-    static const uint8_t zeros[PAGE];
+    static const uint8_t zeros[INL_PAGE];
     if (inl_page_up(file_end) != file_end)
         s = remote_write(&in->r, file_end, zeros, inl_page_up(file_end) - file_end, e);
     if (s == INL_OK && end > inl_page_up(file_end))
@@ -217,7 +213,7 @@ static inl_status hand_over(injection *in, inl_error *e)
     h.start.tool_high = in->high;
     h.start.stack_low = in->stack_low;
     h.start.stack_high = in->stack_high;
-    h.region_low = in->image + image_size() + PAGE;
+    h.region_low = in->image + image_size() + INL_PAGE;
     h.region_high = in->high;
     h.helper = (int32_t)sys_call0(SYS_getpid);
     inl_region region = {h.region_low, h.region_high, h.region_low};

@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 enum {
-    PAGE = INL_PAGE,
     HEAD = 4096,
     MAX_SCRIPTS = 5,
     TOOL_STACK = 512 << 10,
@@ -111,7 +110,7 @@ static inl_status reserve(const elf_file *f, bool is_program, uint64_t *bias, in
     bool randomise = !(sys_call1(SYS_personality, 0xffffffff) & ADDR_NO_RANDOMIZE);
     for (int i = 0; i < TRIES; i++) {
         if (randomise) sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
-        uint64_t at = fixed ? low : is_program ? 0x555555554000 + inl_page_down(random % (1ull << 39)) : 0;
+        uint64_t at = fixed ? low : is_program ? tool_places.program + inl_page_down(random % (1ull << 39)) : 0;
         at += fixed ? 0 : (uint64_t)i << 30;
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed || is_program ? MAP_FIXED_NOREPLACE : 0);
         long got = sys_call(SYS_mmap, (long)at, (long)(high - low), PROT_NONE, flags, -1, 0);
@@ -289,7 +288,7 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     uint64_t top = inl_page_down(here - TOOL_STACK);
     uint64_t sp = build_stack(top, path, argv, envp, &program, dynamic ? &interp : NULL);
     if (program.exec_stack)
-        mprotect((void *)inl_page_down(sp), PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
+        mprotect((void *)inl_page_down(sp), INL_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN);
     tool_now->real_path = realpath(file, NULL);
     if (!tool_now->real_path) tool_now->real_path = strdup(file);
     const char *slash = strrchr(path, '/');
@@ -324,7 +323,7 @@ inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, t
     inl_region *r = (inl_region *)((uint64_t)(uintptr_t)&inl_region_now + shift);
     *h = tool_handoff_data;
     h->role = role;
-    h->region_low = region_low + SELF_STACK + PAGE;
+    h->region_low = region_low + SELF_STACK + INL_PAGE;
     h->region_high = region_high;
     *r = (inl_region){h->region_low, h->region_high, h->region_low};
     load_enter(self.entry, sp);

@@ -4,6 +4,7 @@
  * In a carried tool the handles that the instrumentor made are there. Others are made from the image's
  * file as far as it still is what it was; without it the table is what was made. */
 #include "tool/state.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +75,7 @@ static bool covers(const inlay_image *i, size_t k, uint64_t address) { return ad
 static size_t find(inlay_image *i, uint64_t address)
 {
     if (i->last < i->proc_count && covers(i, i->last, address)) return i->last;
-    size_t low = 0, high = i->proc_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (low_of(i, middle) <= address) low = middle + 1;
-        else high = middle;
-    }
+    size_t low = INL_FIRST(i->proc_count, k, low_of(i, k) > address);
     if (low == 0 || !covers(i, low - 1, address)) return i->proc_count;
     return i->last = low - 1;
 }

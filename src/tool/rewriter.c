@@ -33,15 +33,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where the kernel puts a position-independent program without randomisation, and where libraries. */
-static const uint64_t PROGRAM_BIAS = 0x555555554000, LIBRARIES = 0x7f0000000000, MEGABYTES_2 = 2 << 20;
-
-static const char *skip_folders(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static double now(void)
 {
     struct timespec t;
@@ -106,10 +97,10 @@ static void notice(void *arg, const char *what)
     tool_say("%s: %s", r->now->out, what);
 }
 
-/* --- images --- */
+/* --- giving up --- */
 
 /* Nothing half-done is left. */
-static void give_up(const rewriter *r, const char *fmt, const char *what, const char *why)
+void rewriter_give_up(const rewriter *r, const char *fmt, const char *what, const char *why)
 {
     end_progress(r);
     for (size_t i = 0; i < r->count; i++)
@@ -119,176 +110,27 @@ static void give_up(const rewriter *r, const char *fmt, const char *what, const 
 }
 
 /* The same for an error whose text may begin with the path, and with what give_up says anyway. */
-static void give_up_for(const rewriter *r, const char *fmt, const char *path, const inl_error *e)
+void rewriter_give_up_for(const rewriter *r, const char *fmt, const char *path, const inl_error *e)
 {
     static const char again[] = "cannot be written: ";
     const char *text = e->text;
     size_t n = strlen(path);
     if (!strncmp(text, path, n) && text[n] == ':') text += n + 1 + (text[n + 1] == ' ');
     if (!strncmp(text, again, sizeof again - 1)) text += sizeof again - 1;
-    give_up(r, fmt, path, text);
+    rewriter_give_up(r, fmt, path, text);
 }
 
-static char *must(char *s)
+char *rewriter_must(char *s)
 {
     if (!s) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     return s;
 }
 
-static char *join(const char *folder, const char *name)
+char *rewriter_join(const char *folder, const char *name)
 {
     char *out = malloc(strlen(folder) + strlen(name) + 2);
-    sprintf(must(out), "%s/%s", folder, name);
+    sprintf(rewriter_must(out), "%s/%s", folder, name);
     return out;
-}
-
-static void extent(const image *im, uint64_t *low, uint64_t *high)
-{
-    const image_segment *s;
-    size_t n = image_segments(im, &s);
-    *low = ~0ull;
-    *high = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i].addr < *low) *low = s[i].addr;
-        if (s[i].addr + s[i].mem_size > *high) *high = s[i].addr + s[i].mem_size;
-    }
-}
-
-static void check_machine(const rewriter *r, const rewriter_image *i)
-{
-    if (image_machine(i->im) != tool_isa()->elf_machine)
-        give_up(r, "cannot rewrite %s: %s", i->path, "it is for another architecture");
-    if (image_type(i->im) != ET_EXEC && image_type(i->im) != ET_DYN)
-        give_up(r, "cannot rewrite %s: %s", i->path, "an ELF file, but neither a program nor a library");
-}
-
-static void open_image(const rewriter *r, rewriter_image *i)
-{
-    inl_error e = {0};
-    if (image_open(i->path, &i->im, &e) != INL_OK) give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
-    check_machine(r, i);
-    if (elf_is_rewritten(i->im))
-        give_up(r, "cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
-    i->is_program = image_is_program(i->im);
-}
-
-static void add_libraries(rewriter *r)
-{
-    inl_error e = {0};
-    rewriter_library *libs;
-    size_t n;
-    if (rewriter_libraries(r->images[0].im, &tool_now->options.libs, &libs, &n, &e) != INL_OK)
-        give_up_for(r, "cannot rewrite %s: %s", r->images[0].path, &e);
-    rewriter_image *more = realloc(r->images, (n + 1) * sizeof *more);
-    if (!more) give_up(r, "cannot rewrite %s: %s", r->images[0].path, "out of memory");
-    r->images = more;
-    for (size_t k = 0; k < n; k++) {
-        rewriter_image *i = &more[r->count++];
-        *i = (rewriter_image){.path = libs[k].path, .name = libs[k].name};
-        i->out = join(tool_now->options.with_libs, i->name);
-        open_image(r, i);
-        i->is_program = false;
-    }
-    free(libs);
-}
-
-/* Where each one is taken to lie. */
-static void place(rewriter *r)
-{
-    uint64_t next = LIBRARIES;
-    run_here.modules = module_set_new();
-    for (size_t k = 0; k < r->count; k++) {
-        rewriter_image *i = &r->images[k];
-        uint64_t low, high;
-        extent(i->im, &low, &high);
-        low &= ~(uint64_t)4095;
-        if (image_type(i->im) == ET_EXEC) {
-            i->bias = 0;
-        } else if (k == 0 && i->is_program) {
-            i->bias = PROGRAM_BIAS - low;
-        } else {
-            i->bias = next - low;
-            next += 16 * (high - low) + MEGABYTES_2; /* room for moved code */
-            next = (next + MEGABYTES_2 - 1) & ~(MEGABYTES_2 - 1);
-        }
-        i->m = run_here.modules ? module_set_add(run_here.modules, i->im, i->bias, k == 0) : NULL;
-        if (!i->m || !tool_image_of(i->m)) give_up(r, "cannot rewrite %s: %s", i->path, "out of memory");
-    }
-}
-
-/* --- outputs --- */
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static char *folder_of(const char *path)
-{
-    char *copy = must(strdup(path)), *folder = must(strdup(dirname(copy)));
-    free(copy);
-    return folder;
-}
-
-/* With libraries all goes to one folder: -o then is a name in it, or a path into it. */
-static char *program_out(const char *program)
-{
-    const tool_options *o = &tool_now->options;
-    if (!o->with_libs) return must(strdup(o->rewrite_out));
-    if (!o->rewrite_out) return join(o->with_libs, skip_folders(program));
-    if (!strchr(o->rewrite_out, '/')) return join(o->with_libs, o->rewrite_out);
-    char *folder = folder_of(o->rewrite_out);
-    if (!same_file(folder, o->with_libs))
-        tool_fail(TOOL_EXIT_USAGE, "%s is not in %s, where --with-libs puts all files", o->rewrite_out, o->with_libs);
-    free(folder);
-    return must(strdup(o->rewrite_out));
-}
-
-static bool make_folder(const char *folder)
-{
-    if (folder && mkdir(folder, 0777) == 0) return true;
-    if (folder && errno != EEXIST)
-        tool_fail(TOOL_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
-    return false;
-}
-
-/* Before the work, not after it. */
-static void check_output(const rewriter *r, const char *out)
-{
-    struct stat st;
-    for (size_t k = 0; k < r->count; k++)
-        if (same_file(r->images[k].path, out))
-            give_up(r, "%s: %s", out, "this is the input, which is never overwritten");
-    if (same_file("/proc/self/exe", out)) give_up(r, "%s: %s", out, "this is the tool itself");
-    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) give_up(r, "cannot write %s: %s", out, "not a regular file");
-    char *folder = folder_of(out);
-    if (access(folder, W_OK | X_OK) != 0) give_up(r, "cannot write %s: %s", out, strerror(errno));
-    free(folder);
-}
-
-/* Will both be one file, which may not exist yet? */
-static bool same_output(const char *a, const char *b)
-{
-    if (!a || !b) return false;
-    char *x = folder_of(a), *y = folder_of(b);
-    bool same = same_file(a, b) || (same_file(x, y) && !strcmp(skip_folders(a), skip_folders(b)));
-    free(x);
-    free(y);
-    return same;
-}
-
-static void check_outputs(const rewriter *r)
-{
-    const char *report = tool_now->options.report, *map = tool_now->options.map;
-    for (size_t k = 0; k < r->count; k++) {
-        const char *out = r->images[k].out;
-        check_output(r, out);
-        if (same_output(out, report) || same_output(out, map)) give_up(r, "%s: %s", out, "named for two outputs");
-    }
-    if (same_output(report, map)) give_up(r, "%s: %s", map, "named for two outputs");
-    if (report) check_output(r, report);
-    if (map) check_output(r, map);
 }
 
 /* --- analysis and plan --- */
@@ -339,7 +181,7 @@ static void instrument(void *arg, const cfg_program *p, uint32_t index, weave_ru
 static void decide_sums(const rewriter *r)
 {
     inlay_image **images = calloc(r->count, sizeof *images);
-    must((char *)images);
+    rewriter_must((char *)images);
     for (size_t k = 0; k < r->count; k++) images[k] = tool_image_of(r->images[k].m);
     tool_sums_decide(images, r->count);
     free(images);
@@ -352,11 +194,11 @@ static void make_plan(rewriter *r, rewriter_image *i)
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
-        give_up_for(r, "cannot analyse %s: %s", i->path, &e);
+        rewriter_give_up_for(r, "cannot analyse %s: %s", i->path, &e);
     elf_target_begin(&i->target, i->im);
     if (move_plan_make(i->cfg, i->bias, &i->target.target, &r->client, &i->plan, &e) != INL_OK ||
         move_commit(i->plan, &i->target.target, &e) != INL_OK)
-        give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
+        rewriter_give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
 }
 
 static bool registered_something(void)
@@ -370,9 +212,9 @@ static bool registered_something(void)
 static void refuse_library(const rewriter *r)
 {
     if (registered_something() && !r->images[0].is_program)
-        give_up(r, "cannot rewrite %s: %s", r->images[0].path,
-                "a library cannot carry a tool; rewrite a program that loads it, "
-                "with --with-libs DIR and --lib naming this library if the program opens it later");
+        rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,
+                         "a library cannot carry a tool; rewrite a program that loads it, "
+                         "with --with-libs DIR and --lib naming this library if the program opens it later");
 }
 
 /* A tool that registered nothing is not needed in the program. */
@@ -392,8 +234,8 @@ static void check_place(const rewriter *r, const rewriter_image *i, const elf_pa
     enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
     uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
     if (high > MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + ROOM)
-        give_up(r, "cannot rewrite %s: %s", i->path,
-                "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
+        rewriter_give_up(r, "cannot rewrite %s: %s", i->path,
+                         "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
 }
 
 static void pack(const rewriter *r, elf_carry *carry)
@@ -403,13 +245,13 @@ static void pack(const rewriter *r, elf_carry *carry)
     const char *const *options = options_carried(&argc);
     const char **argv = calloc((size_t)argc + 2, sizeof *argv);
     elf_pack_image *images = calloc(r->count, sizeof *images);
-    if (!argv || !images) give_up(r, "cannot write %s: %s", r->images[0].out, "out of memory");
+    if (!argv || !images) rewriter_give_up(r, "cannot write %s: %s", r->images[0].out, "out of memory");
     argv[0] = tool_name();
     memcpy(argv + 1, options, (size_t)argc * sizeof *argv);
     for (size_t k = 0; k < r->count; k++) {
         const rewriter_image *i = &r->images[k];
         images[k] = (elf_pack_image){.path = i->path, .soname = k ? i->name : NULL, .bias = i->bias};
-        extent(i->im, &images[k].link_low, &images[k].link_high);
+        rewriter_extent(i->im, &images[k].link_low, &images[k].link_high);
         uint64_t end = i->plan->text_addr - i->bias + i->plan->text_size;
         if (end > images[k].link_high) images[k].link_high = end;
         check_place(r, i, &images[k]);
@@ -423,7 +265,7 @@ static void pack(const rewriter *r, elf_carry *carry)
         .images = images,
         .image_count = r->count,
     };
-    if (elf_carry_pack(&p, carry, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", r->images[0].out, &e);
+    if (elf_carry_pack(&p, carry, &e) != INL_OK) rewriter_give_up_for(r, "cannot write %s: %s", r->images[0].out, &e);
     free(argv);
     free(images);
 }
@@ -446,7 +288,8 @@ static void write_files(rewriter *r)
             .notice = notice,
             .arg = r,
         };
-        if (elf_write(&i->target, i->plan, &o, i->out, &e) != INL_OK) give_up_for(r, "cannot write %s: %s", i->out, &e);
+        if (elf_write(&i->target, i->plan, &o, i->out, &e) != INL_OK)
+            rewriter_give_up_for(r, "cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) elf_carry_free(&carry);
@@ -461,18 +304,18 @@ void rewriter_run(void)
     r->started = now();
     r->images = calloc(1, sizeof *r->images);
     r->count = 1;
-    must((char *)r->images);
+    rewriter_must((char *)r->images);
     r->images[0] = (rewriter_image){
-        .path = must(realpath(program, NULL)),
-        .name = (char *)skip_folders(program),
+        .path = rewriter_must(realpath(program, NULL)),
+        .name = (char *)rewriter_skip_folders(program),
     };
-    open_image(r, &r->images[0]);
+    rewriter_open_image(r, &r->images[0]);
     refuse_library(r);
-    r->made_folder = make_folder(tool_now->options.with_libs);
-    r->images[0].out = program_out(program);
-    if (tool_now->options.with_libs) add_libraries(r);
-    check_outputs(r);
-    place(r);
+    r->made_folder = rewriter_make_folder(tool_now->options.with_libs);
+    r->images[0].out = rewriter_program_out(program);
+    if (tool_now->options.with_libs) rewriter_add_libraries(r);
+    rewriter_check_outputs(r);
+    rewriter_place(r);
     bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
     moved_watch_syscalls(watches);
     r->client = (move_client){
@@ -498,6 +341,6 @@ void rewriter_run(void)
     tool_filter_warn();
     rewriter_summary(r);
     if (tool_now->options.strict && rewriter_refused(r))
-        give_up(r, "%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
+        rewriter_give_up(r, "%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
     exit(good ? 0 : TOOL_EXIT_FAILED);
 }

@@ -31,6 +31,22 @@ typedef struct rewriter {
 
 /* --- rewriter.c --- */
 void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of);
+/* Ends the process with a message; nothing half-done is left. */
+void rewriter_give_up(const rewriter *, const char *fmt, const char *what, const char *why) __attribute__((noreturn));
+void rewriter_give_up_for(const rewriter *, const char *fmt, const char *path, const inl_error *)
+    __attribute__((noreturn));
+char *rewriter_must(char *); /* what is not NULL, or the end */
+char *rewriter_join(const char *folder, const char *name);
+
+/* --- rewriter_images.c --- */
+const char *rewriter_skip_folders(const char *path);
+void rewriter_open_image(const rewriter *, rewriter_image *);
+void rewriter_add_libraries(rewriter *);
+void rewriter_place(rewriter *); /* where each one is taken to lie */
+void rewriter_extent(const image *, uint64_t *low, uint64_t *high);
+bool rewriter_make_folder(const char *folder); /* it was not there; NULL: none is wanted */
+char *rewriter_program_out(const char *program);
+void rewriter_check_outputs(const rewriter *);
 
 /* --- rewriter_libs.c --- */
 /* The shared libraries that a program loads when it starts, as the dynamic linker would find them, in the

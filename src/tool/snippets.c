@@ -1,6 +1,7 @@
 /* The constructors of snippet.h. A node lives in the run's arena when it is made while a run is shown
  * to the tool, and for ever otherwise. */
 #include "tool/state.h"
+#include "base/page.h"
 
 #include <string.h>
 
@@ -52,7 +53,7 @@ inlay_expr inlay_const(uint64_t value)
 /* Only what lies in the tool's image or in the carried heap is there when the program runs. */
 static bool travels(const void *p)
 {
-    return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < 4096 || tool_is_static(p) ||
+    return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < INL_PAGE || tool_is_static(p) ||
            tool_heap_holds(p);
 }
 

@@ -143,6 +143,14 @@ inl_status inject_tool(const inject_job *, inl_error *);
  * the user switched randomisation off. */
 void inject_choose_region(uint64_t *low, uint64_t *high);
 
+/* --- <isa>/places.c --- */
+typedef struct tool_address_places {
+    uint64_t program, libraries; /* where the kernel puts them without randomisation */
+    uint64_t zone_low, zone_random,
+        zone_size; /* a tool's mappings: up to `random` above `low` there are `size` bytes */
+} tool_address_places;
+extern const tool_address_places tool_places;
+
 /* --- load.c --- */
 /* Maps the program into this process and fills the handoff. */
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *);
