@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """The AArch64 build in emulation: programs say under qemu-user what they say on Debian's arm64 kernel; unit tests pass
-there; the single-stepper counts the same twice, and what QEMU's own log of executed instructions says.
+there; the single-stepper counts the same twice, and what QEMU's own log of executed instructions says; programs run as
+the analysis of them says.
 
   tests/aarch64/run.py [--build DIR] [--only NAMES] [--all] [--keep]
 
-DIR is the cross build (`make aarch64`). Names are those of programs, `commands`, `units` and `stepper`. --all steps more, and boots
-a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so that programs use
-exclusive loads and stores.
+DIR is the cross build (`make aarch64`). Names are those of programs, `commands`, `units` and `stepper`. --all steps
+more, and boots a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so
+that programs use exclusive loads and stores.
 """
 
+import bisect
 import collections
+import json
 import os
 import platform
 import re
@@ -39,19 +42,24 @@ PROGRAMS = {
     "rust": ("{samples}/rusty_static", ""),
     "rust-panic": ("{samples}/rusty_static", "caught"),
     "rust-thread": ("{samples}/rusty_static", "thread"),
+    "busybox-echo": ("{debian}/bin/busybox", "echo hello"),
     "busybox-sort": ("{debian}/bin/busybox", "sort -n -k2 /tmp/text"),
     "busybox-awk": ("{debian}/bin/busybox", "awk '{ n[$1] += $2 } END { for (k in n) print k, n[k] }' /tmp/text"),
     "busybox-sed": ("{debian}/bin/busybox", "sed -E 's/([a-z]+) ([0-9]+)/\\2-\\1/' /tmp/text"),
     "busybox-gzip": ("{debian}/bin/busybox", "gzip -9c /tmp/text"),
-    "busybox-sh": ("{debian}/bin/busybox", "sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i + 7)); done; echo $i; exit 3'"),
-    "bash": ("{debian}/bin/bash-static", "-c 'for i in {1..300}; do a[i]=$((i * i)); done; echo ${a[@]: -3}; (exit 4)'"),
+    "busybox-sh": ("{debian}/bin/busybox", "sh -c 'i=0; while [ $i -lt 99 ]; do i=$((i + 7)); done; echo $i; exit 3'"),
+    "bash": ("{debian}/bin/bash-static", "-c 'for i in {1..300}; do a[i]=$((i * i)); done; echo ${a[299]}; (exit 4)'"),
 }
 # Tests that need no compiler and no file of this machine; each with what it links with.
-UNITS = ("base_memory", "base_rules", "base_runtime", "snippet_tree", "cfg_placement", "cfg_flow", "isa_emit_aarch64")
+UNITS = ("base_memory", "base_maps_line", "base_rules", "base_runtime", "snippet_tree", "cfg_placement",
+         "cfg_flow", "isa_emit_aarch64")
 # Programs that are stepped; the object whose procedures are compared with QEMU's log: all of the program, where it
 # has no C library. (What the library does at the start depends on the kernel.)
 STEPPED = {"branches": None}
 STEPPED_BY_ALL = {**STEPPED, "plain": "plain_static.p/plain.c.o"}
+# Programs that must run as the analysis of them says.
+ANALYSED = ("busybox-echo",)
+ANALYSED_BY_ALL = (*ANALYSED, "plain", "rust")
 
 
 def text():
@@ -63,7 +71,7 @@ class Checks:
         self.options, self.folder, self.model = options, driver.fresh(f"{folder}/{model}"), model
         self.samples, self.arm64 = f"{options.build}/tests/samples", options.arm64
         self.machine = machine.Machine(f"{self.folder}/machine", self.arm64, model, LIMIT)
-        self.stepped = STEPPED_BY_ALL if options.all else STEPPED
+        self.stepped, self.analysed = (STEPPED_BY_ALL, ANALYSED_BY_ALL) if options.all else (STEPPED, ANALYSED)
         self.answers = {}
         self.units = [u for u in UNITS if os.path.exists(f"{options.build}/tests/unit/unit_{u}")]
 
@@ -84,9 +92,9 @@ class Checks:
             if driver.chosen(name, self.options):
                 m.job(f"run.{name}", f"exec {self.path(name)} {arguments}")
         if driver.chosen("stepper", self.options):
-            for name in self.stepped:
-                for turn in "12":
-                    m.job(f"step{turn}.{name}", f"exec env -i stepper -o $OUT/counts -- {self.path(name)}")
+            for name, turn in [(n, t) for n in self.stepped for t in "12"] + [(n, "1") for n in self.analysed]:
+                command = f"{self.path(name)} {PROGRAMS[name][1]}"
+                m.job(f"step{turn}.{name}", f"exec env -i stepper -o $OUT/counts -- {command}")
         if driver.chosen("units", self.options):
             self.add_units()
 
@@ -204,7 +212,29 @@ class Checks:
     def commands(self, results):
         """The command is another program of this build; one processor is enough."""
         results.count("run is refused", driver.problem(self.refuses_run))
+        results.count("info of an AArch64 program", driver.problem(self.tells_of, self.file("bash"), "aarch64"))
         results.count("info of a program of this machine", driver.problem(self.tells_of, "/bin/true", platform.machine()))
+
+    def runs_as_analysed(self, name):
+        """In procedures that the analysis calls whole, only what is in its blocks has been executed, and control
+        came only to where one begins."""
+        done = self.inlay("info", self.file(name), "--blocks", "--format=json")
+        if done.status:
+            raise driver.Failed(f"inlay info: status {done.status}", *driver.as_lines(done.stderr)[:3])
+        known = Known(json.loads(done.stdout)["matching"])
+        wrong, seen = [], 0
+        self.counts(name, 1)
+        with open(self.machine.left(f"step1.{name}", "counts")) as f:
+            for kind, at in ((words[0], int(words[1], 16)) for words in map(str.split, f) if words[0] in ("pc", "block")):
+                if not known.procedures.holds(at):
+                    continue
+                seen += 1
+                if kind == "pc" and not known.blocks.holds(at):
+                    wrong.append(f"{at:x}: executed, and in no block")
+                if kind == "block" and at not in known.begins:
+                    wrong.append(f"{at:x}: control came here, and no block begins")
+        if wrong or seen < 1000:
+            raise driver.Failed(f"{len(wrong)} of {seen} places are not as analysed", *wrong[:6])
 
     def run(self, results):
         with open(f"{self.folder}/text", "w") as f:
@@ -221,10 +251,34 @@ class Checks:
         for name in self.stepped if driver.chosen("stepper", self.options) else ():
             results.count(f"{self.model} {name}, stepped twice", driver.problem(self.steps_alike, name))
             results.count(f"{self.model} {name}, stepped and logged", driver.problem(self.steps_as_logged, name))
+        for name in self.analysed if driver.chosen("stepper", self.options) else ():
+            results.count(f"{self.model} {name}, stepped and analysed", driver.problem(self.runs_as_analysed, name))
 
 
 def inside(pc, ranges):
     return any(low <= pc < high for low, high in ranges)
+
+
+class Ranges:
+    """Of addresses; they do not overlap."""
+
+    def __init__(self, pairs):
+        self.pairs = sorted(pairs)
+        self.lows = [low for low, _ in self.pairs]
+
+    def holds(self, at):
+        i = bisect.bisect_right(self.lows, at) - 1
+        return i >= 0 and at < self.pairs[i][0] + self.pairs[i][1]
+
+
+class Known:
+    """The whole procedures that `inlay info` tells of."""
+
+    def __init__(self, procedures):
+        whole = [p for p in procedures if p["status"] == "whole"]
+        blocks = [(b["address"], b["size"]) for p in whole for b in p["blocks"]]
+        self.procedures = Ranges((p["address"], p["size"]) for p in whole)
+        self.blocks, self.begins = Ranges(blocks), {at for at, _ in blocks}
 
 
 def main():
