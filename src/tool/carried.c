@@ -1,5 +1,5 @@
 /* The tool inside a rewritten program. The boot code has put it there before the program's own
- * initialisers (src/rewrite/boot); main runs as it did in the instrumentor, asks for the same memory and
+ * initialisers (src/elf/boot); main runs as it did in the instrumentor, asks for the same memory and
  * finds in it what instrumentation has left; inlay_start makes the calling thread the program's first and goes
  * back to the boot code.
  *

@@ -33,7 +33,7 @@ def main():
     if places['boot_links'] != 0 or blob[3] != 0:
         sys.exit('the boot code does not begin with its links')
     with open(sys.argv[2], 'w') as out:
-        out.write('/* Generated from src/rewrite/boot. */\n')
+        out.write('/* Generated from src/elf/boot. */\n')
         for name in ('boot_init', 'boot_entry'):
             out.write('enum { %s_AT = %d };\n' % (name.upper(), places[name]))
         out.write('static const _Alignas(16) unsigned char boot_code[] = {')
