@@ -167,7 +167,7 @@ void jit_guard_thread_end(const run_thread *t); /* likewise for what the kernel 
 
 /* --- signal.c --- */
 /* run_engine.signal: on the thread's own signal stack, all but the faults blocked. */
-void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base);
+void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
 
 /* --- <isa>/dispatch.S --- */
 void jit_ibl_miss(void); /* the target and the program's registers lie as x86_64/dispatch.S says */
@@ -177,8 +177,8 @@ extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on sp 
 
 /* --- <isa>/context.c --- */
 /* At the gate, before or right after the system call: the program's context at `pc`. */
-void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t fs_base, uint64_t pc, weave_context *out);
+void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t tls_base, uint64_t pc, weave_context *out);
 /* An indirect branch that hit the blocked table: the program's context at the branch's target. */
-void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out);
+void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out);
 
 #endif

@@ -61,7 +61,7 @@ static void stop_at_next_boundary(run_thread *t, uint64_t pc)
     jit_ibl_block(t);
 }
 
-static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t fs_base)
+static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc);
     bool in_tool = t->frame.in_tool || t->where == RUN_IN_RUNTIME;
@@ -88,7 +88,7 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t fs_
     } else if (t->where == RUN_IN_RUNTIME) {
         return;
     } else if (between(pc, jit_gate_check, jit_gate_syscall)) {
-        jit_uc_gate_context(uc, t, fs_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
+        jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_SIGNAL);
     } else {
         stop_at_next_boundary(t, pc);
@@ -116,21 +116,21 @@ static jit_fragment *program_insn(uint64_t pc, weave_map_entry *entry)
 
 /* The program's state at the fault, into t->ctx; false when it is not the program's fault. `begun`: snippets before
  * the instruction have run, and will not run again. */
-static bool fault_context(run_thread *t, int signo, void *uc, uint64_t fs_base, bool begun)
+static bool fault_context(run_thread *t, int signo, void *uc, uint64_t tls_base, bool begun)
 {
     bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
     uint64_t pc = run_uc_pc(uc) - trap;
     weave_map_entry entry;
     jit_fragment *f = program_insn(pc, &entry);
     if (f) {
-        run_uc_context(uc, t, fs_base, &t->ctx);
+        run_uc_context(uc, t, tls_base, &t->ctx);
         run_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
         t->ctx.pc = trap ? run_after_trap(entry.app) : entry.app;
         if (!trap) jit_fragment_undo(f, pc, begun, subtract, t);
         return true;
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */
-        jit_uc_gate_context(uc, t, fs_base, jit_of(t)->syscall_resume, &t->ctx);
+        jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume, &t->ctx);
         return true;
     }
     return false;
@@ -138,28 +138,28 @@ static bool fault_context(run_thread *t, int signo, void *uc, uint64_t fs_base, 
 
 /* The write changes the page that the running fragment was made from, maybe right behind the instruction:
  * that is run alone, what follows is translated anew. */
-static void leave_stale_code(run_thread *t, uint64_t addr, void *uc, uint64_t fs_base)
+static void leave_stale_code(run_thread *t, uint64_t addr, void *uc, uint64_t tls_base)
 {
     if (t->where != RUN_IN_CODE || t->frame.in_tool) return;
     const jit_fragment *f = jit_fragment_of_cache(run_uc_pc(uc));
-    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, fs_base, true)) return;
+    if (!f || !f->dropped || !fault_context(t, SIGSEGV, uc, tls_base, true)) return;
     jit_guard_own_write(addr);
     redispatch(t, uc, RUN_LEAVE_STEP);
 }
 
-static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t fs_base)
+static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
     if (signo == SIGSEGV && t->where == RUN_IN_CODE && addr - table < IBL_BYTES && jit_of(t)->ibl_blocked) {
-        jit_uc_ibl_context(uc, t, fs_base, &t->ctx);
+        jit_uc_ibl_context(uc, t, tls_base, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_INDIRECT);
         return true;
     }
     if (signo == SIGSEGV && addr - (uint64_t)(uintptr_t)t < WEAVE_BLOCK_SIZE && run_counters_reach(t, addr))
         return true;
     if (signo == SIGSEGV && run_uc_is_write(uc) && jit_memory_write_fault(addr)) {
-        leave_stale_code(t, addr, uc, fs_base);
+        leave_stale_code(t, addr, uc, tls_base);
         return true;
     }
     if (is_page_fault(signo) && is_at(pc, run_safe_copy_insn)) {
@@ -176,10 +176,10 @@ static bool is_programs(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->frame.in_tool && program_insn(pc, &entry);
 }
 
-static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t fs_base)
+static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
-    if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, fs_base)) return;
+    if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, tls_base)) return;
     if (run_stepped_over(t, signo, info, uc)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
     if (t->where == RUN_IN_RUNTIME) {
@@ -195,7 +195,7 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
         run_signal_die_of_bug("the tool's code", signo, pc, addr);
         return;
     }
-    if (!fault_context(t, signo, uc, fs_base, false)) {
+    if (!fault_context(t, signo, uc, tls_base, false)) {
         run_signal_die_of_bug("Inlay's code", signo, pc, addr);
         return;
     }
@@ -206,8 +206,8 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
     redispatch(t, uc, RUN_LEAVE_SIGNAL);
 }
 
-void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base)
+void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base)
 {
-    if (!run_signal_unmark(info) && run_signal_is_fault(signo, info)) fault(t, signo, info, uc, fs_base);
-    else arrived(t, info, uc, fs_base);
+    if (!run_signal_unmark(info) && run_signal_is_fault(signo, info)) fault(t, signo, info, uc, tls_base);
+    else arrived(t, info, uc, tls_base);
 }

@@ -60,7 +60,7 @@ typedef struct move_handoff {
     char **argv, **envp;
     const void *auxv;
     uint64_t sp, pc; /* where to go on: the boot code's stack and address */
-    uint64_t fs_base;
+    uint64_t tls_base;
     uint64_t clear_tid;           /* what the program's C library told the kernel of the thread, */
     uint64_t robust, robust_size; /* 0: not known */
     uint64_t sigmask;

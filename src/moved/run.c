@@ -36,7 +36,7 @@ inl_status moved_begin(const run_client *client, inl_error *e)
                              .sigmask = h->sigmask};
     start.ctx.pc = h->pc;
     start.ctx.gpr[4] = h->sp;
-    start.ctx.fs_base = h->fs_base;
+    start.ctx.tls_base = h->tls_base;
     start.ctx.flags = 0x202;
     moved_watch_syscalls(client->wants_syscalls);
     moved_gate_init();

@@ -161,8 +161,8 @@ extern const char run_blocking_check[], run_blocking_insn[], run_blocking_after[
 size_t run_safe_copy(void *to, const void *from, size_t size);
 extern const char run_safe_copy_insn[], run_safe_copy_done[];
 /* rt_sigreturn, with the stack pointer of a handler that has just returned; `for_good`: Inlay is left too. */
-void run_sigreturn_now(uint64_t sp, uint64_t fs_base) __attribute__((noreturn));
-void run_sigreturn_for_good(uint64_t sp, uint64_t fs_base, uint64_t gs_base) __attribute__((noreturn));
+void run_sigreturn_now(uint64_t sp, uint64_t tls_base) __attribute__((noreturn));
+void run_sigreturn_for_good(uint64_t sp, const weave_context *before) __attribute__((noreturn));
 /* Stores 0 to *busy and makes the exit call `nr` without touching any stack. */
 void run_exit_raw(uint32_t *busy, long nr, long status) __attribute__((noreturn));
 
@@ -189,7 +189,8 @@ bool run_stepped_over(run_thread *t, int signo, const siginfo_t *info, void *uc)
 void run_special(run_thread *t);
 /* This thread of execution takes block `t`; the tool's TLS stays what it is. */
 void run_adopt_block(run_thread *t);
-void run_leave_block(void); /* it has none any more */
+void run_bases_inherit(run_thread *child, const run_thread *t); /* what more the kernel would copy */
+void run_leave_block(void);                                     /* it has none any more */
 void run_sigframe_init(void);
 /* The vector state (x86_64/sigvectors.c): a new thread's, that of a program's begin and of a handler's, a child's. */
 size_t run_vector_room(void);
@@ -215,7 +216,7 @@ uint64_t *run_uc_mask(void *uc);
 void run_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */
 bool run_uc_is_write(const void *uc);          /* the page fault was a write */
 void run_uc_keep_trap(run_thread *t, const void *uc);
-void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out);
+void run_uc_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out);
 /* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
 uint64_t run_after_trap(uint64_t app);
 /* Registers of `spilled` and saved flags come from the thread's frame. */

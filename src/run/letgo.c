@@ -46,10 +46,10 @@ void run_let_go(run_thread *t)
         return;
     }
     run_say("process %ld is being traced (PTRACE_TRACEME); it goes on without the tool", sys_call0(SYS_getpid));
-    uint64_t sp = run_sp(&t->ctx), fs = before.fs_base, gs = before.gs_base;
+    uint64_t sp = run_sp(&t->ctx);
     if (!t->is_vfork_child) run_process_end(t, 0, 0);
     if (run_here.engine->watch) run_here.engine->watch->no_more();
     give_back_signals(t);
     run_signals_give_back(t->signals);
-    run_sigreturn_for_good(sp + sizeof(uint64_t), fs, gs);
+    run_sigreturn_for_good(sp + sizeof(uint64_t), &before);
 }

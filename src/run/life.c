@@ -46,7 +46,7 @@ inl_status run_first_thread(inl_error *e)
     run_thread *t = run_thread_new(e);
     if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
     t->ctx = run_here.start.ctx;
-    t->ctx.xsave = t->frame.xsave_area;
+    t->ctx.vectors = t->frame.vector_area;
     run_adopt_block(t);
     run_signals_init_thread(t);
     inl_lock_take(&run_here.lock);

@@ -39,7 +39,7 @@ static void become_child(run_thread *t, const run_clone_args *a)
     if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 2);
     inl_lock_reset(&run_here.lock);
     if (a->stack) run_set_sp(&t->ctx, a->stack + a->stack_size);
-    if (a->flags & CLONE_SETTLS) t->ctx.fs_base = a->tls;
+    if (a->flags & CLONE_SETTLS) t->ctx.tls_base = a->tls;
     if (a->flags & CLONE_CLEAR_SIGHAND) run_signals_clear(t->signals);
     if (run_here.client.fork_child) run_here.client.fork_child(run_here.client.arg, t);
 }

@@ -60,7 +60,7 @@ typedef struct run_client {
     /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
     void *(*tls_new)(void *arg);
     void (*tls_free)(void *arg, void *tls);
-    uint64_t (*tls_fs_base)(void *arg, void *tls);
+    uint64_t (*tls_base_of)(void *arg, void *tls);
     /* Takes (phase 0) what the private libc and the client must not hold across a fork (malloc's
      * locks ...), releases it in the parent (1) and in the child (2). (L) */
     void (*fork_lock)(void *arg, int phase);
@@ -106,7 +106,7 @@ typedef struct run_engine {
     uint64_t (*dispatch)(run_thread *t); /* serves t->leave; the address to go to with ctx loaded */
     /* Inlay's handler has been called, on the thread's own signal stack, all but the faults blocked. NULL: the engine
      * has handlers of its own, by `install`. */
-    void (*signal)(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t fs_base);
+    void (*signal)(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
     void (*install)(int signo, const struct run_action *); /* tells the kernel what it comes down to; NULL: the usual */
     void (*gate)(void);                                    /* goes into t->syscall_gate */
     const char *const *program_calls;  /* behind its system calls that are the program's; NULL ends them */
@@ -223,7 +223,7 @@ void run_enter_code(run_thread *t) __attribute__((noreturn)); /* from ctx, to t-
 void run_redispatch(void);
 extern const char run_enter_begin[], run_enter_end[]; /* window after the pending check */
 void run_signal_entry(int, siginfo_t *, void *);      /* what the kernel calls: swaps FS, calls run_signal */
-void run_signal(int signo, siginfo_t *info, void *ucontext, uint64_t fs_base); /* signal.c */
+void run_signal(int signo, siginfo_t *info, void *ucontext, uint64_t tls_base); /* signal.c */
 /* Called by run_leave_code on the private stack; the address to enter the program's code at. */
 uint64_t run_dispatch(run_thread *t);
 void run_signal_restorer(void);

@@ -496,11 +496,11 @@ bool run_signal_is_fault(int signo, const siginfo_t *info)
     return !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-void run_signal(int signo, siginfo_t *info, void *uc, uint64_t fs_base)
+void run_signal(int signo, siginfo_t *info, void *uc, uint64_t tls_base)
 {
     run_thread *t = run_self();
     run_vectors_note(t, uc);
     run_rights_open(); /* the return from here puts them back */
     if (run_hung_is_timer(info) && !t->pending.present) return;
-    run_here.engine->signal(t, signo, info, uc, fs_base);
+    run_here.engine->signal(t, signo, info, uc, tls_base);
 }

@@ -2,7 +2,7 @@
  *
  * All that a thread needs is one mapping, which grows at its end (base/region.h):
  *
- *     guard | private stack | guard | signal stack | xsave area | block (struct run_thread, tables,
+ *     guard | private stack | guard | signal stack | vectors | block (struct run_thread, tables,
  *                                                                 counters; demand-zero)
  *
  * A thread that ends puts its block on the free list itself, while it still stands on the block's
@@ -68,8 +68,8 @@ bool run_counters_reach(run_thread *t, uint64_t addr)
 
 static run_thread *map_block(void)
 {
-    size_t xsave = inl_page_up(run_vector_room());
-    size_t before = GUARD + STACK + GUARD + SIGNAL_STACK + xsave;
+    size_t vectors = inl_page_up(run_vector_room());
+    size_t before = GUARD + STACK + GUARD + SIGNAL_STACK + vectors;
     inl_room room;
     if (!inl_room_take(&room, before + WEAVE_BLOCK_SIZE, before + bytes_up_to_counter(run_here.dead_counters_high)))
         return NULL;
@@ -81,15 +81,15 @@ static run_thread *map_block(void)
     at += STACK;
     sys_call3(SYS_mprotect, (long)at, GUARD, PROT_NONE);
     char *signal_stack = at += GUARD;
-    char *xsave_area = at += SIGNAL_STACK;
-    run_thread *t = (run_thread *)(at + xsave);
+    char *vector_area = at += SIGNAL_STACK;
+    run_thread *t = (run_thread *)(at + vectors);
     t->room = room;
     note_counter_room(t);
     t->stack_low = stack;
     t->stack_size = STACK;
     t->signal_stack = signal_stack;
     t->signal_stack_size = SIGNAL_STACK;
-    t->frame.xsave_area = xsave_area;
+    t->frame.vector_area = vector_area;
     return t;
 }
 
@@ -123,10 +123,10 @@ static run_thread *reuse_block(void)
                        .signal_stack_size = t->signal_stack_size,
                        .room = t->room,
                        .counter_room = t->counter_room};
-    kept.frame.xsave_area = t->frame.xsave_area;
+    kept.frame.vector_area = t->frame.vector_area;
     kept.frame.heap_cache = t->frame.heap_cache;
     memcpy(t, &kept, sizeof kept);
-    memset(t->frame.xsave_area, 0, run_vector_room());
+    memset(t->frame.vector_area, 0, run_vector_room());
     memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
     return t;
 }
@@ -164,12 +164,12 @@ static run_thread *new_block(void)
 static bool give_tls(run_thread *t)
 {
     if (!run_here.threads || !run_here.client.tls_new) { /* the first thread has the libc's own */
-        t->frame.tool_fs_base = run_fs_base();
+        t->frame.tool_tls_base = run_tls_base();
         return true;
     }
     t->tls = run_here.client.tls_new(run_here.client.arg);
     if (!t->tls) return false;
-    t->frame.tool_fs_base = run_here.client.tls_fs_base(run_here.client.arg, t->tls);
+    t->frame.tool_tls_base = run_here.client.tls_base_of(run_here.client.arg, t->tls);
     return true;
 }
 
@@ -284,11 +284,11 @@ static void inherit(run_thread *child, const run_thread *t, const run_clone_args
 {
     child->ctx = t->ctx;
     if (a->stack) run_set_sp(&child->ctx, a->stack + a->stack_size);
-    if (a->flags & CLONE_SETTLS) child->ctx.fs_base = a->tls;
+    if (a->flags & CLONE_SETTLS) child->ctx.tls_base = a->tls;
     run_set_answer(&child->ctx, 0);
     run_set_clobbers(&child->ctx);
-    child->frame.app_gs_base = t->frame.app_gs_base;
-    child->frame.app_fs_base = child->ctx.fs_base;
+    child->frame.app_tls_base = child->ctx.tls_base;
+    run_bases_inherit(child, t);
     run_vectors_inherit(child, t);
     if (a->flags & CLONE_CHILD_CLEARTID) child->clear_tid = a->child_tid;
     child->sigmask = t->sigmask;
@@ -305,7 +305,7 @@ static void act_as_parent(run_thread *child, const run_thread *t)
 {
     child->parent_waits = true;
     child->frame.thread_number = t->frame.thread_number;
-    child->frame.tool_fs_base = t->frame.tool_fs_base;
+    child->frame.tool_tls_base = t->frame.tool_tls_base;
     memcpy(child->frame.buffers, t->frame.buffers, sizeof t->frame.buffers);
     child->frame.heap_cache = t->frame.heap_cache;
     child->client = t->client;

@@ -209,10 +209,10 @@ static void free_tls(void *arg, void *tls)
     (void)arg;
     tls_free(tls);
 }
-static uint64_t fs_base_of(void *arg, void *tls)
+static uint64_t base_of_tls(void *arg, void *tls)
 {
     (void)arg;
-    return tls_fs_base(tls);
+    return tls_base_of(tls);
 }
 
 static void say(void *arg, const char *text)
@@ -239,7 +239,7 @@ void tool_client_fill(run_client *c)
         .exit = ends,
         .tls_new = new_tls,
         .tls_free = free_tls,
-        .tls_fs_base = fs_base_of,
+        .tls_base_of = base_of_tls,
         .say = say,
         .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
     };

@@ -375,7 +375,7 @@ void tool_syscall_set_result(weave_context *, long);
 /* --- <isa>/tls.c --- */
 void *tls_new(void);
 void tls_free(void *);
-uint64_t tls_fs_base(void *);
+uint64_t tls_base_of(void *);
 void tls_prepare(void);          /* in the first thread */
 void tls_enter(void *, int tid); /* in the new thread, first of all */
 void tls_leave(void);            /* in a thread that ends */

@@ -39,7 +39,7 @@ static run_start_state start_at(void (*entry)(void))
     s.ctx.pc = (uint64_t)(uintptr_t)entry;
     run_set_sp(&s.ctx, (uint64_t)(uintptr_t)(stack + STACK) - 8);
     s.ctx.flags = 0x202;
-    s.ctx.fs_base = run_fs_base();
+    s.ctx.tls_base = run_tls_base();
     return s;
 }
 

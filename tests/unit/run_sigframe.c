@@ -57,14 +57,14 @@ static run_thread *thread_like_it(void)
 {
     run_thread *t = mmap(NULL, 2 * sizeof *t + (64 << 10), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(t, MAP_FAILED);
-    t->frame.xsave_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
+    t->frame.vector_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
     run_vectors_begin(t);
     run_vectors_note(t, copy + frame_at + 8);
     run_uc_context(copy + frame_at + 8, t, 0, &t->ctx);
     run_uc_keep_trap(t, copy + frame_at + 8);
     uint64_t fp = word(copy, frame_at + FPSTATE_POINTER) - (uint64_t)(uintptr_t)kernel_stack;
-    memcpy(t->frame.xsave_area, copy + fp, (size_t)(STACK - fp) < run_vector_room() ? STACK - fp : run_vector_room());
-    memset((char *)t->frame.xsave_area + 464, 0, 48);
+    memcpy(t->frame.vector_area, copy + fp, (size_t)(STACK - fp) < run_vector_room() ? STACK - fp : run_vector_room());
+    memset((char *)t->frame.vector_area + 464, 0, 48);
     t->altstack = (stack_t){.ss_sp = our_stack, .ss_size = sizeof our_stack};
     return t;
 }
@@ -116,7 +116,7 @@ static void frame_equals_the_kernels(void **state)
     assert_memory_equal(t->ctx.gpr, before.gpr, sizeof before.gpr);
     assert_int_equal(t->ctx.pc, before.pc);
     static const char ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-    assert_memory_equal((char *)t->frame.xsave_area + 160 + 16 * 7, ones, sizeof ones);
+    assert_memory_equal((char *)t->frame.vector_area + 160 + 16 * 7, ones, sizeof ones);
 }
 
 static void small_stack_is_refused(void **state)

@@ -78,7 +78,7 @@ static run_thread *thread_on(const x86_xstate *x)
     assert_ptr_not_equal(t, MAP_FAILED);
     sigvectors_use(x);
     run_sigframe_init();
-    t->frame.xsave_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
+    t->frame.vector_area = (char *)(((uintptr_t)(t + 1) + 63) & ~63ull);
     t->frame.no_xsave = !x->xsave;
     run_vectors_init(t);
     t->altstack.ss_flags = SS_DISABLE;
@@ -86,7 +86,7 @@ static run_thread *thread_on(const x86_xstate *x)
     return t;
 }
 
-static uint8_t *area_of(run_thread *t) { return t->frame.xsave_area; }
+static uint8_t *area_of(run_thread *t) { return t->frame.vector_area; }
 
 static void set_header(run_thread *t, uint64_t features) { memcpy(area_of(t) + 512, &features, 8); }
 

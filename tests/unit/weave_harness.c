@@ -150,11 +150,11 @@ static bool open_frame(void)
     bench.counters = (uint64_t *)((uint8_t *)p + WEAVE_COUNTERS);
     uint8_t *stack = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bench.frame->tool_stack = (uint64_t)(uintptr_t)stack + (1 << 18);
-    bench.frame->xsave_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bench.frame->vector_area = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     weave_vectors_choose(bench.frame);
     uint64_t fs;
     __asm__("rdfsbase %0" : "=r"(fs));
-    bench.frame->tool_fs_base = fs;
+    bench.frame->tool_tls_base = fs;
     ((uint64_t *)p)[EXIT_FIELD / 8 + 1] = (uint64_t)(uintptr_t)weave_test_exit;
     return syscall(SYS_arch_prctl, ARCH_SET_GS, p) == 0;
 }

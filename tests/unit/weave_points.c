@@ -223,7 +223,7 @@ static uint8_t seen_xmm[16];
 static void look(const weave_context *c)
 {
     seen = *c;
-    memcpy(seen_xmm, (uint8_t *)c->xsave + 160 + 16 * 5, 16); /* XMM5 in the legacy area */
+    memcpy(seen_xmm, (uint8_t *)c->vectors + 160 + 16 * 5, 16); /* XMM5 in the legacy area */
 }
 
 static void whole_context(void **state)
@@ -239,7 +239,7 @@ static void whole_context(void **state)
     assert_memory_equal(seen.gpr, at.gpr, sizeof at.gpr);
     assert_int_equal((seen.flags ^ at.flags) & X86_ARITH, 0);
     assert_int_equal(seen.pc, run->insns[2].in.addr);
-    assert_int_equal(seen.fs_base, bench.frame->tool_fs_base);
+    assert_int_equal(seen.tls_base, bench.frame->tool_tls_base);
     assert_memory_equal(seen_xmm, start.ymm[5], 16);
 }
 
@@ -466,12 +466,12 @@ static void the_thread_pointer_is_swapped(void **state)
         assert_int_equal(harness_weave(run, NULL, far, &e), INL_OK);
         native = woven = start;
         harness_native(run, run->insn_count, &native);
-        bench.frame->tool_fs_base = (uintptr_t)other_thread;
+        bench.frame->tool_tls_base = (uintptr_t)other_thread;
         harness_woven(&woven);
         __asm__ volatile("rdfsbase %0\n wrfsbase %1" : "=&r"(now) : "r"(own) : "memory");
-        bench.frame->tool_fs_base = own;
+        bench.frame->tool_tls_base = own;
         assert_true(now == own);
-        assert_true(bench.frame->app_fs_base == own);
+        assert_true(bench.frame->app_tls_base == own);
         assert_true(real_effects.words[0] == mark);
         same_machine();
     }

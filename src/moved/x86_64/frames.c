@@ -34,7 +34,7 @@ enum {
 /* clang-format on */
 
 typedef struct kept { /* of interrupted code, in the thread's frame and in registers of the weaver's */
-    uint64_t words[(offsetof(weave_frame, tool_fs_base) - offsetof(weave_frame, slot)) / 8];
+    uint64_t words[(offsetof(weave_frame, tool_tls_base) - offsetof(weave_frame, slot)) / 8];
     uint8_t elements[128];
     uint64_t gpr[16], flags, resume;
     weave_parked state;
@@ -199,7 +199,7 @@ void moved_sigreturn(run_thread *t)
         run_write(at, &f, offsetof(run_frame, info));
     }
     t->where = RUN_IN_CODE;
-    run_sigreturn_now(at + 8, t->ctx.fs_base);
+    run_sigreturn_now(at + 8, t->ctx.tls_base);
 }
 
 /* Code of the usual form does not if it is still whole. */

@@ -31,7 +31,7 @@ static void finish(run_thread *t, void *uc)
     uint64_t before = run_kernel_mask_all();
     finished f = {t, &((ucontext_t *)uc)->uc_mcontext.gregs[REG_RAX]};
     weave_context kept = t->ctx;
-    run_uc_context(uc, t, run_fs_base(), &t->ctx);
+    run_uc_context(uc, t, run_tls_base(), &t->ctx);
     t->ctx.pc = t->frame.slot[RUN_RCX];
     moved_on_tool_stack(t, tell, &f);
     t->ctx = kept;

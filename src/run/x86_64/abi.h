@@ -59,7 +59,7 @@ static inline long run_call_made(const run_thread *t, uint64_t args[6])
 /* The time-stamp counter. */
 static inline uint64_t run_cycles(void) { return __builtin_ia32_rdtsc(); }
 /* FS base of the running code. */
-static inline uint64_t run_fs_base(void)
+static inline uint64_t run_tls_base(void)
 {
     uint64_t base;
     __asm__ volatile("rdfsbase %0" : "=r"(base));

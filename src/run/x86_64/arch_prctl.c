@@ -29,10 +29,10 @@ long run_arch_prctl(run_thread *t, int option, uint64_t value)
     case ARCH_SET_FS:
     case ARCH_SET_GS:
         if (value >= USER_END) return -EPERM;
-        if (option == ARCH_SET_FS) c->fs_base = t->frame.app_fs_base = value;
+        if (option == ARCH_SET_FS) c->tls_base = t->frame.app_tls_base = value;
         else c->gs_base = t->frame.app_gs_base = value;
         return 0;
-    case ARCH_GET_FS: return run_write(value, &c->fs_base, 8) ? 0 : -EFAULT;
+    case ARCH_GET_FS: return run_write(value, &c->tls_base, 8) ? 0 : -EFAULT;
     case ARCH_GET_GS: return run_write(value, &c->gs_base, 8) ? 0 : -EFAULT;
     case ARCH_REQ_XCOMP_PERM: return request_state(option, value);
     default: break;

@@ -9,9 +9,9 @@
 #define AT(type, field, off) _Static_assert(offsetof(type, field) == (off), #field)
 AT(run_thread, frame.slot, OFF_SLOT);
 AT(run_thread, frame.flags, OFF_FLAGS);
-AT(run_thread, frame.tool_fs_base, OFF_TOOL_FS);
+AT(run_thread, frame.tool_tls_base, OFF_TOOL_FS);
 AT(run_thread, frame.app_gs_base, OFF_APP_GS);
-AT(run_thread, frame.xsave_area, OFF_XSAVE_AREA);
+AT(run_thread, frame.vector_area, OFF_XSAVE_AREA);
 AT(run_thread, frame.xsave_mask, OFF_XSAVE_MASK);
 AT(run_thread, frame.no_xsave, OFF_NO_XSAVE);
 AT(run_thread, ctx, OFF_CTX);
@@ -19,7 +19,7 @@ AT(run_thread, ctx.gpr[RUN_RCX], CTX_RCX);
 AT(run_thread, ctx.gpr[15], CTX_R15);
 AT(run_thread, ctx.pc, CTX_PC);
 AT(run_thread, ctx.flags, CTX_FLAGS);
-AT(run_thread, ctx.fs_base, CTX_FS);
+AT(run_thread, ctx.tls_base, CTX_FS);
 AT(run_thread, ctx.gs_base, CTX_GS);
 AT(run_thread, where, OFF_WHERE);
 AT(run_thread, leave, OFF_LEAVE);
@@ -37,9 +37,11 @@ _Static_assert(RUN_LEAVE_INDIRECT == 1 && RUN_LEAVE_SYSCALL == 2 && RUN_LEAVE_ST
 
 void run_adopt_block(run_thread *t)
 {
-    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_fs_base));
+    __asm__ volatile("rdfsbase %0" : "=r"(t->frame.tool_tls_base));
     __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
 }
+
+void run_bases_inherit(run_thread *child, const run_thread *t) { child->frame.app_gs_base = t->frame.app_gs_base; }
 
 void run_leave_block(void) { __asm__ volatile("wrgsbase %0" : : "r"(0ul) : "memory"); }
 

@@ -102,14 +102,16 @@ run_exit_raw:
         jmp     1b
         .size   run_exit_raw, . - run_exit_raw
 
-/* void run_sigreturn_for_good(uint64_t sp, uint64_t fs_base, uint64_t gs_base)
- * void run_sigreturn_now(uint64_t sp, uint64_t fs_base): the kernel's own, from a frame on the program's stack. */
+/* void run_sigreturn_for_good(uint64_t sp, const weave_context *before): with the bases that the program had.
+ * void run_sigreturn_now(uint64_t sp, uint64_t tls_base): the kernel's own, from a frame on the program's stack. */
         .globl  run_sigreturn_for_good, run_sigreturn_now
         .hidden run_sigreturn_for_good, run_sigreturn_now
         .type   run_sigreturn_for_good, @function
         .type   run_sigreturn_now, @function
         .p2align 4
 run_sigreturn_for_good:
+        mov     CTX_GS - OFF_CTX(%rsi), %rdx
+        mov     CTX_FS - OFF_CTX(%rsi), %rsi
         wrgsbase %rdx
 run_sigreturn_now:
         wrfsbase %rsi

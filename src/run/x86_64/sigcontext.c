@@ -38,13 +38,13 @@ void run_uc_keep_trap(run_thread *t, const void *uc)
     t->trap_addr = (uint64_t)g[REG_CR2];
 }
 
-void run_uc_context(const void *uc, run_thread *t, uint64_t fs_base, weave_context *out)
+void run_uc_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out)
 {
     greg_t *g = registers(uc);
     for (unsigned r = 0; r < 16; r++) out->gpr[r] = (uint64_t)g[run_frame_place(r)];
     out->pc = (uint64_t)g[REG_RIP];
     out->flags = (uint64_t)g[REG_EFL];
-    out->fs_base = fs_base;
+    out->tls_base = tls_base;
     out->gs_base = t->frame.app_gs_base;
 }
 

@@ -62,7 +62,7 @@ static void set_pkru(uint8_t *area)
 
 void run_vectors_init(run_thread *t)
 {
-    uint8_t *area = t->frame.xsave_area;
+    uint8_t *area = t->frame.vector_area;
     uint32_t mxcsr = DEFAULT_MXCSR;
     uint16_t control = DEFAULT_CONTROL;
     memset(area, 0, LEGACY + HEADER);
@@ -82,8 +82,8 @@ void run_vectors_begin(run_thread *t)
 void run_vectors_inherit(run_thread *child, const run_thread *t)
 {
     uint64_t bv;
-    uint8_t *area = child->frame.xsave_area;
-    memcpy(area, t->frame.xsave_area, run_vector_room());
+    uint8_t *area = child->frame.vector_area;
+    memcpy(area, t->frame.vector_area, run_vector_room());
     memcpy(&bv, area + LEGACY, sizeof bv);
     bv &= ~X86_XSAVE_DYNAMIC;
     memcpy(area + LEGACY, &bv, sizeof bv);
@@ -115,7 +115,7 @@ static uint64_t features_of(const run_thread *t) { return layout->features & (~X
 void sigvectors_prepare(run_thread *t)
 {
     uint64_t bv;
-    memcpy(&bv, (const uint8_t *)t->frame.xsave_area + LEGACY, sizeof bv);
+    memcpy(&bv, (const uint8_t *)t->frame.vector_area + LEGACY, sizeof bv);
     t->dynamic |= bv & X86_XSAVE_DYNAMIC & layout->features;
 }
 
@@ -129,7 +129,7 @@ uint64_t sigvectors_bytes(const run_thread *t)
 
 static bool put_extended(const run_thread *t, uint64_t to, uint32_t size)
 {
-    const uint8_t *area = t->frame.xsave_area;
+    const uint8_t *area = t->frame.vector_area;
     uint64_t bv;
     uint32_t magic2 = FP_XSTATE_MAGIC2;
     memcpy(&bv, area + LEGACY, sizeof bv);
@@ -145,7 +145,7 @@ bool sigvectors_put(const run_thread *t, uint64_t to)
                           .extended_size = size + (uint32_t)sizeof(uint32_t),
                           .features = layout->xsave ? features_of(t) : 0,
                           .xstate_size = size};
-    return run_write(to, t->frame.xsave_area, SW_RESERVED) && run_write(to + SW_RESERVED, &sw, sizeof sw) &&
+    return run_write(to, t->frame.vector_area, SW_RESERVED) && run_write(to + SW_RESERVED, &sw, sizeof sw) &&
            (!layout->xsave || put_extended(t, to, size));
 }
 
@@ -161,7 +161,7 @@ static bool is_extended(const run_thread *t, const struct sw_bytes *sw, uint64_t
 
 bool sigvectors_take(run_thread *t, uint64_t from)
 {
-    uint8_t *area = t->frame.xsave_area;
+    uint8_t *area = t->frame.vector_area;
     run_vectors_init(t);
     if (!from) return true;
     struct sw_bytes sw;

@@ -6,7 +6,7 @@
 static const uint8_t args[6] = {X86_RDI, X86_RSI, X86_RDX, X86_R10, X86_R8, X86_R9};
 
 _Static_assert(sizeof(inlay_context) == sizeof(weave_context) &&
-                   offsetof(inlay_context, xsave) == offsetof(weave_context, xsave) && (int)INLAY_R15 == (int)X86_R15,
+                   offsetof(inlay_context, xsave) == offsetof(weave_context, vectors) && (int)INLAY_R15 == (int)X86_R15,
                "the public context is the weaver's");
 
 void tool_syscall_read(const weave_context *c, long nr, inlay_syscall *s)

@@ -78,7 +78,7 @@ void *tls_new(void)
 }
 
 void tls_free(void *tls) { _dl_deallocate_tls(tls, true); }
-uint64_t tls_fs_base(void *tls) { return (uint64_t)(uintptr_t)tls; }
+uint64_t tls_base_of(void *tls) { return (uint64_t)(uintptr_t)tls; }
 
 void tls_enter(void *tls, int tid)
 {

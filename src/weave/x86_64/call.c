@@ -74,9 +74,9 @@ static void swap_fs(weaver *w, unsigned scratch, bool in)
 {
     if (in) {
         x86_rdfsbase(w->c, scratch);
-        x86_store(w->c, 8, x86_gs(WEAVE_OFF(app_fs_base)), scratch);
+        x86_store(w->c, 8, x86_gs(WEAVE_OFF(app_tls_base)), scratch);
     }
-    x86_load(w->c, 8, scratch, x86_gs(in ? WEAVE_OFF(tool_fs_base) : WEAVE_OFF(app_fs_base)));
+    x86_load(w->c, 8, scratch, x86_gs(in ? WEAVE_OFF(tool_tls_base) : WEAVE_OFF(app_tls_base)));
     x86_wrfsbase(w->c, scratch);
 }
 

@@ -26,11 +26,11 @@ weave_val weave_x86_context(weaver *w, unsigned hint)
     x86_mov_ri(w->c, t, in->addr + (w->after ? in->len : 0));
     x86_store(w->c, 8, field(offsetof(weave_context, pc)), t);
     x86_rdfsbase(w->c, t);
-    x86_store(w->c, 8, field(offsetof(weave_context, fs_base)), t);
+    x86_store(w->c, 8, field(offsetof(weave_context, tls_base)), t);
     x86_load(w->c, 8, t, x86_gs(WEAVE_OFF(app_gs_base)));
     x86_store(w->c, 8, field(offsetof(weave_context, gs_base)), t);
-    x86_load(w->c, 8, t, x86_gs(WEAVE_OFF(xsave_area)));
-    x86_store(w->c, 8, field(offsetof(weave_context, xsave)), t);
+    x86_load(w->c, 8, t, x86_gs(WEAVE_OFF(vector_area)));
+    x86_store(w->c, 8, field(offsetof(weave_context, vectors)), t);
     x86_load(w->c, 8, t, x86_gs(WEAVE_OFF(self)));
     x86_lea(w->c, t, x86_at(t, WEAVE_OFF(context)));
     return weave_owned(t);

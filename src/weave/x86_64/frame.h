@@ -31,8 +31,8 @@ enum {
 /* Registers of the program, as analysis routines and engines see them. Public as inlay_context. */
 typedef struct weave_context {
     uint64_t gpr[16]; /* by hardware number */
-    uint64_t pc, flags, fs_base, gs_base;
-    void *xsave; /* vector state in XSAVE format, or NULL where it was not saved */
+    uint64_t pc, flags, tls_base, gs_base;
+    void *vectors; /* vector state in XSAVE format, or NULL where it was not saved */
 } weave_context;
 
 typedef struct weave_frame {
@@ -42,14 +42,14 @@ typedef struct weave_frame {
     uint64_t flags;             /* 0x090: saved flags: lahf/seto form in ax (AH flags, AL bit 0 = OF) */
     uint64_t flags_rax;         /* 0x098: RAX while flags are saved or restored through it */
     uint64_t temp[WEAVE_TEMPS]; /* 0x0a0 */
-    uint64_t app_fs_base;       /* 0x160: while the tool's FS base is in */
-    uint64_t tool_fs_base;      /* 0x168 */
+    uint64_t app_tls_base;      /* 0x160: while the tool's FS base is in */
+    uint64_t tool_tls_base;     /* 0x168 */
     uint64_t app_gs_base;       /* 0x170: what the program believes */
     uint64_t app_rsp;           /* 0x178: program's RSP during an analysis call */
     uint64_t tool_stack;        /* 0x180: top of the private stack for analysis calls, 64-byte aligned */
     uint64_t in_tool;           /* 0x188: nonzero while an analysis routine runs: its return
                                    address is so many words below tool_stack */
-    void *xsave_area;           /* 0x190: 64-byte aligned, large enough for all enabled features */
+    void *vector_area;          /* 0x190: 64-byte aligned, large enough for all enabled features */
     uint64_t xsave_mask;        /* 0x198: the features that the process may use */
     weave_context context;      /* 0x1a0: what SNIPPET_CONTEXT points to */
     weave_buffer_slot buffers[WEAVE_BUFFERS];
@@ -65,7 +65,7 @@ typedef struct weave_frame {
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
 _Static_assert(offsetof(weave_frame, flags) == 0x90, "frame layout");
 _Static_assert(offsetof(weave_frame, temp) == 0xa0, "frame layout");
-_Static_assert(offsetof(weave_frame, app_fs_base) == 0x160, "frame layout");
+_Static_assert(offsetof(weave_frame, app_tls_base) == 0x160, "frame layout");
 _Static_assert(offsetof(weave_frame, context) == 0x1a0, "frame layout");
 _Static_assert(sizeof(weave_frame) <= WEAVE_FRAME_SIZE, "frame layout");
 

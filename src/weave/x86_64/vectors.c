@@ -3,7 +3,7 @@
 
 #include "isa/x86_64/xstate.h"
 
-_Static_assert(offsetof(weave_frame, xsave_area) == OFF_XSAVE_AREA, "vectors.h");
+_Static_assert(offsetof(weave_frame, vector_area) == OFF_XSAVE_AREA, "vectors.h");
 _Static_assert(offsetof(weave_frame, xsave_mask) == OFF_XSAVE_MASK, "vectors.h");
 
 void weave_vectors_choose(weave_frame *f)
