@@ -61,6 +61,7 @@ static void instrument(void *arg, weave_run *run)
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
     if (tool_now->process.code_inserted) tool_code_replace_calls(run);
     if (replacement) tool_code_replace(run, &cut, replacement);
+    tool_check_sometimes();
     tool_here.run_arena = NULL;
     tool_here.sees_code = tool_here.holds_lock = false;
 }

@@ -382,6 +382,10 @@ void tls_leave(void);            /* in a thread that ends */
 void tls_fork(int phase);        /* the C library's own locks */
 void tls_fork_child(void *, int tid);
 
+/* --- check.c: --debug; lock held --- */
+void tool_check(void);
+void tool_check_sometimes(void);
+
 /* --- state.c: all of it --- */
 /* A process as a tool sees it: its images, procedures and threads. There is the present one. */
 struct inlay_process {
@@ -415,7 +419,8 @@ typedef struct tool_state {
     callback *callbacks[ON_KINDS];
     const weave_block *block_shown; /* to a callback, now; NULL: none is */
     tool_insn_details insn;
-    unsigned said; /* by tool_say_limited */
+    unsigned said;   /* by tool_say_limited */
+    unsigned checks; /* that were due (check.c) */
     bool is_forked;
     uint32_t next_counter;
     unsigned tid_offset; /* where the C library keeps a thread's id (tls.c) */

@@ -1,10 +1,15 @@
 /* A tool's state is taken down and set up again in one process, and two of them live side by side. In a program linked
  * as a tool is. */
 #include "tool/options.h"
+#include "base/log.h"
 #include "cfg/program.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(what)                                                                                                    \
     do {                                                                                                               \
@@ -113,6 +118,38 @@ static void instrument(module *m, inlay_counter *counter)
     CHECK(tool_now->process.proc_points);
 }
 
+/* Does the walk of --debug notice what is wrong? In a child, which it ends. */
+static bool is_noticed(void (*spoil)(inlay_image *), inlay_image *i)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        inl_log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        spoil(i);
+        tool_check();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void spoil_nothing(inlay_image *i) { (void)i; }
+static void spoil_index(inlay_image *i) { inlay_image_proc_named(i, "use")->index++; }
+static void spoil_order(inlay_image *i) { inlay_image_proc_named(i, "use")->low = i->low - 1; }
+
+static void spoil_list(inlay_image *i)
+{
+    inlay_insn *first = inlay_block_first(inlay_proc_block_first(inlay_image_proc_named(i, "use")));
+    ((weave_insn *)first)->before.last = NULL;
+}
+
+static void check_checks(inlay_image *i)
+{
+    tool_check();
+    CHECK(!is_noticed(spoil_nothing, i));
+    CHECK(is_noticed(spoil_index, i) && is_noticed(spoil_order, i) && is_noticed(spoil_list, i));
+}
+
 static void check_beginning(const tool_state *s)
 {
     for (int k = 0; k < ON_KINDS; k++) CHECK(!s->callbacks[k]);
@@ -161,6 +198,7 @@ static void take_down_and_up(module *m, int rounds)
         inlay_counter counter;
         use(&counter);
         if (m) instrument(m, &counter);
+        if (m && round == 0) check_checks(m->user);
         tool_state_end(tool_now);
         CHECK(!m || !m->user);
         check_beginning(tool_now);
