@@ -129,6 +129,14 @@ static void cut_off(cfg_work *w, size_t at)
     if (!p->sized || p->end > limit) p->end = limit;
 }
 
+/* Code that was taken for the procedure before it, whose end nobody had declared, may be its own. */
+static void take_over_jumps(cfg_work *w, size_t at)
+{
+    const cfg_draft *before = &w->procs.items[w->order.items[at - 1]];
+    cfg_draft *p = &w->procs.items[w->order.items[at]];
+    if (!before->sized && before->jumps) p->jumps = p->dirty = true;
+}
+
 /* The list grows from its end, so that each part of it moves once. */
 static void insert(cfg_work *w, place *places, size_t count)
 {
@@ -146,6 +154,7 @@ static void insert(cfg_work *w, place *places, size_t count)
     for (size_t k = 0; k < count; k++) {
         size_t at = places[k].addr;
         if (at) cut_off(w, at - 1);
+        if (at) take_over_jumps(w, at);
         cut_off(w, at);
     }
 }
