@@ -78,7 +78,7 @@ static void module_loaded(void *arg, module *m)
 /* The same for the instrumentor. */
 void tool_client_instrument(weave_run *run) { instrument(NULL, run); }
 
-void tool_client_options(jit_options *o) { o->instrument = tool_client_sees_code() ? instrument : NULL; }
+void tool_client_sees(void *arg, weave_run *run) { instrument(arg, run); }
 void tool_client_image(module *m)
 {
     if (tool_now->callbacks[ON_IMAGE_LOAD]) module_loaded(NULL, m);

@@ -49,6 +49,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
         } else if (program_find((*argv)[program], path, &e) != INL_OK || program_check(path, &e) != PROGRAM_OK) {
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s", e.text);
         }
+        if (tool_jit_missing()) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, tool_jit_missing());
         tool_launch(path, *argv + program, *argv);
         resident_begin(); /* without ptrace: the program is loaded beside us */
     }

@@ -102,26 +102,21 @@ int inlay_start(void)
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
-    const tool_options *o = &tool_now->options;
-    jit_options options = {
-        .stress = o->stress, .chain_jumps = true, .dump = o->dump, .dump_low = o->dump_low, .dump_high = o->dump_high};
-    if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     run_client client;
     tool_client_fill(&client);
-    tool_client_options(&options);
     inl_error e = {0};
     sigset_t now;
     sigprocmask(SIG_BLOCK, NULL, &now);
     memcpy(&h->start.sigmask, &now, sizeof h->start.sigmask);
     forget_thread_registrations();
     log_places(h);
-    if (jit_init(&client, &options, &h->start, &e) != INL_OK)
+    if (tool_jit_set_up(&client, &h->start, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
                   e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
     tool_counters_begin();
     run_own_locked(h->region_low, h->region_high, true);
     TOOL_CALL_BARE(ON_START);
-    jit_run();
+    tool_jit_run();
 }
 
 const char *inlay_program(void)

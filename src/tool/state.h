@@ -351,7 +351,12 @@ void tool_output_fork_child(void);
 
 /* --- client.c, say.c --- */
 void tool_client_fill(run_client *);
-void tool_client_options(jit_options *); /* what the engine calls when it sees code */
+void tool_client_sees(void *arg, weave_run *); /* what the JIT engine calls when it sees code */
+
+/* --- under_jit.c, without_jit.c --- */
+const char *tool_jit_missing(void); /* why there is no JIT engine; NULL: there is one */
+inl_status tool_jit_set_up(const run_client *, const run_start_state *, inl_error *);
+void tool_jit_run(void) __attribute__((noreturn));
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */

@@ -1,0 +1,16 @@
+/* In place of under_jit.c, in a build without the JIT engine. */
+#include "tool/state.h"
+
+const char *tool_jit_missing(void)
+{
+    return "this build has no JIT engine for " INL_ARCH_TEXT(
+        INL_ARCH) "; `inlay rewrite` writes a program that carries the tool";
+}
+
+inl_status tool_jit_set_up(const run_client *client, const run_start_state *start, inl_error *e)
+{
+    (void)client, (void)start;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "%s", tool_jit_missing());
+}
+
+void tool_jit_run(void) { tool_fail(TOOL_EXIT_FAILED, "%s", tool_jit_missing()); }
