@@ -1,7 +1,7 @@
 /* A procedure that is called a thousand times, one call at a time, for tools that change their mind. */
 #include <stdio.h>
 
-__attribute__((noinline, noclone)) unsigned step(unsigned n)
+__attribute__((noinline)) unsigned step(unsigned n)
 {
     __asm__ volatile("" : "+r"(n));
     return n * 2654435761u + 12345u;

@@ -227,7 +227,8 @@ static void take_stack(boot *b, uint64_t bytes)
 
 /* The strings of both command lines and of the environment: pointers to them, at the low end of the stack, where
  * nothing else is yet. */
-static inl_first_stack list_strings(const boot *b)
+/* Member by member: clearing the whole would be a call of memset, which this code has not. */
+static void list_strings(const boot *b, inl_first_stack *s)
 {
     const char **argv = (const char **)b->stack_low, **at = argv, **envp;
     for (uint64_t i = 0; i < b->head->argc; i++) *at++ = carried_argument(b, i);
@@ -235,7 +236,13 @@ static inl_first_stack list_strings(const boot *b)
     *at++ = NULL;
     envp = at;
     inl_environment_of_tool((const char *const *)b->envp, envp);
-    return (inl_first_stack){.top = b->stack_high, .argv = argv, .envp = envp, .name = *argv, .auxv = b->auxv};
+    s->top = b->stack_high;
+    s->argv = argv;
+    s->envp = envp;
+    s->name = *argv;
+    s->platform = NULL;
+    s->auxv = b->auxv;
+    s->change_count = 0;
 }
 
 /* argc, the tool's argv and then the program's, environment, auxiliary vector. */
@@ -243,7 +250,8 @@ static uint64_t build_stack(boot *b)
 {
     uint64_t words = b->head->argc + (uint64_t)b->argc + count_env(b) + 8 + 2 * MAX_AUXV;
     take_stack(b, 2 * words * 8 + 2 * strings_size(b) + INL_STACK_RANDOM + 64);
-    inl_first_stack s = list_strings(b);
+    inl_first_stack s;
+    list_strings(b, &s);
     inl_first_stack_image(&s, b->tool, MOVE_TOOL_BASE);
     sys_call3(SYS_getrandom, (long)s.random, sizeof s.random, 0);
     uint64_t sp = inl_first_stack_sp(&s);
