@@ -9,7 +9,7 @@
  *   gate.c        system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
  *   deliver.c     signals; <isa>/frames.c, settle.c, step.c
  *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
- *   sites.c       system calls of code that is not rewritten, patched in memory
+ *   sites.c       system calls of code that is not rewritten, patched in memory; numbers.c: which they are
  */
 #ifndef INL_MOVED_MOVED_H
 #define INL_MOVED_MOVED_H

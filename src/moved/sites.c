@@ -20,7 +20,9 @@
 #include "moved/private.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "isa/isa.h"
+#include "base/page.h"
+#include "base/search.h"
+#include "moved/sites.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <elf.h>
@@ -30,10 +32,7 @@
 #include <sys/syscall.h>
 
 enum {
-    PAGE = 4096,
-    JUMP = 5,
-    MOST_INSNS = 6000, /* of one procedure */
-    PIECE = 96,
+    MOST_INSNS = 6000, /* of one moved_code */
     PIECES = 512,
     PIECES_OF_ALL = 2048, /* of one image; when the tool watches all calls */
     BACK = 6,
@@ -44,28 +43,15 @@ typedef struct area { /* memory for pieces near an image */
     uint64_t at, next, end;
 } area;
 
-typedef struct procedure {
-    uint64_t start, end;
-    isa_insn *insns;
-    uint32_t *branches; /* those of insns that are direct branches */
-    unsigned count, branch_count;
-} procedure;
-
-static const isa *set(void) { return isa_for_machine(RUN_ELF_MACHINE); }
-
 /* --- decoding --- */
 
 /* Is the code at `at` original code of a block that has moved? It is dead, and may be overwritten. The map
  * ascends by old addresses as well. */
 static bool has_moved(const moved_image *i, uint64_t at)
 {
-    uint64_t low = 0, high = i->map ? i->map->count : 0, off = at - i->map_base;
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (i->map->entries[mid].old_off < off) low = mid + 1;
-        else high = mid;
-    }
-    return i->map && low < i->map->count && i->map->entries[low].old_off == off;
+    uint64_t count = i->map ? i->map->count : 0, off = at - i->map_base;
+    size_t k = INL_FIRST(count, k, i->map->entries[k].old_off >= off);
+    return k < count && i->map->entries[k].old_off == off;
 }
 
 static bool is_direct(const isa_insn *in)
@@ -74,7 +60,7 @@ static bool is_direct(const isa_insn *in)
            in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_TX;
 }
 
-static bool decode(const moved_image *i, procedure *p, uint64_t at)
+static bool decode(const moved_image *i, moved_code *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
     if (!moved_procedure_at(i, at, &p->start, &p->end)) return false;
@@ -82,7 +68,7 @@ static bool decode(const moved_image *i, procedure *p, uint64_t at)
     if (p->end > i->high || has_moved(i, p->start)) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
         isa_insn *in = &p->insns[p->count];
-        isa_result r = set()->decode((const uint8_t *)pc, p->end - pc, pc, in);
+        isa_result r = isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)pc, p->end - pc, pc, in);
         if (r != ISA_OK && r != ISA_UNKNOWN) return p->count != 0;
         if (is_direct(in)) p->branches[p->branch_count++] = p->count;
         pc += in->len;
@@ -91,19 +77,14 @@ static bool decode(const moved_image *i, procedure *p, uint64_t at)
     return p->count != 0;
 }
 
-static int index_of(const procedure *p, uint64_t at)
+static int index_of(const moved_code *p, uint64_t at)
 {
-    unsigned low = 0, high = p->count;
-    while (low < high) {
-        unsigned mid = low + (high - low) / 2;
-        if (p->insns[mid].addr < at) low = mid + 1;
-        else high = mid;
-    }
-    return low < p->count && p->insns[low].addr == at ? (int)low : -1;
+    size_t i = INL_FIRST(p->count, k, p->insns[k].addr >= at);
+    return i < p->count && p->insns[i].addr == at ? (int)i : -1;
 }
 
 /* Does a branch of the procedure lead to an address in [low, high)? */
-static bool entered(const procedure *p, uint64_t low, uint64_t high)
+static bool entered(const moved_code *p, uint64_t low, uint64_t high)
 {
     for (unsigned b = 0; b < p->branch_count; b++) {
         uint64_t target = p->insns[p->branches[b]].target;
@@ -112,102 +93,14 @@ static bool entered(const procedure *p, uint64_t low, uint64_t high)
     return false;
 }
 
-/* The number that an instruction puts into `reg`; -1: not a constant. */
-static long constant_in(const isa_insn *in, unsigned reg)
-{
-    isa_operand o[ISA_MAX_OPERANDS];
-    const char *name = set()->mnemonic(in->op);
-    if (set()->operands(in, o) < 2 || o[0].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4) return -1;
-    if (!strcmp(name, "xor") && o[1].kind == ISA_OPERAND_REG && o[1].reg == reg) return 0;
-    if (strcmp(name, "mov") || o[1].kind != ISA_OPERAND_IMM) return -1;
-    return (int32_t)o[1].imm;
-}
-
-/* The register that an instruction copies into `reg`; -1: it does something else. */
-static int copied_into(const isa_insn *in, unsigned reg)
-{
-    isa_operand o[ISA_MAX_OPERANDS];
-    if (strcmp(set()->mnemonic(in->op), "mov") || set()->operands(in, o) < 2) return -1;
-    if (o[0].kind != ISA_OPERAND_REG || o[1].kind != ISA_OPERAND_REG || o[0].reg != reg || o[0].size < 4) return -1;
-    return o[1].reg;
-}
-
-/* Where the search for a number has been. */
-enum { MOST_SEEN = 64, RAX = 0, CALLEE_SAVED = 0xf028, SYSCALL_CLOBBERED = 0x803 };
-typedef struct search {
-    const procedure *p;
-    struct {
-        uint32_t at, reg;
-    } seen[MOST_SEEN];
-    unsigned count;
-} search;
-
-/* 1: been there; 0: not yet; -1: it takes too long. */
-static int been(search *s, int at, unsigned reg)
-{
-    for (unsigned k = 0; k < s->count; k++)
-        if (s->seen[k].at == (uint32_t)at && s->seen[k].reg == reg) return 1;
-    if (s->count == MOST_SEEN) return -1;
-    s->seen[s->count].at = (uint32_t)at;
-    s->seen[s->count++].reg = reg;
-    return 0;
-}
-
-static bool may_matter(search *s, int at, unsigned reg);
-
-static bool is_padding(const isa_insn *in) { return !strcmp(set()->mnemonic(in->op), "nop"); }
-
-/* By a branch to instruction `at`? */
-static bool may_matter_by_branch(search *s, int at, unsigned reg, bool *branched)
-{
-    const procedure *p = s->p;
-    for (unsigned b = 0; b < p->branch_count; b++) {
-        const isa_insn *in = &p->insns[p->branches[b]];
-        if (in->target != p->insns[at].addr) continue;
-        *branched = true;
-        if (in->flow == ISA_FLOW_CALL || may_matter(s, (int)p->branches[b], reg)) return true;
-    }
-    return false;
-}
-
-/* May the number in `reg` at instruction `at` be one that matters? All ways to there are followed back to
- * where it is set. */
-static bool may_matter(search *s, int at, unsigned reg)
-{
-    for (int k = at;; k--) {
-        int known = been(s, k, reg);
-        if (known) return known < 0;
-        bool branched = false;
-        if (may_matter_by_branch(s, k, reg, &branched) || k == 0) return true;
-        const isa_insn *in = &s->p->insns[k - 1];
-        bool falls = in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_RETURN && in->flow != ISA_FLOW_TRAP;
-        if (!falls) return !branched && !is_padding(&s->p->insns[k]); /* an indirect branch leads here */
-        if (in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND) {
-            if (!(CALLEE_SAVED >> reg & 1)) return true;
-            continue;
-        }
-        if (in->flow == ISA_FLOW_SYSCALL) {
-            if (SYSCALL_CLOBBERED >> reg & 1) return true;
-            continue;
-        }
-        if (in->flow == ISA_FLOW_JUMP_IND || in->flow == ISA_FLOW_FAR) return true;
-        isa_effects fx;
-        set()->effects(in, &fx);
-        if (!(fx.writes >> reg & 1)) continue;
-        int from = copied_into(in, reg);
-        if (from < 0) return moved_syscall_matters(constant_in(in, reg));
-        reg = (unsigned)from;
-    }
-}
-
 /* --- pieces --- */
 
 static bool take_area(area *a, const moved_image *i)
 {
-    uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * PIECE, limit = 0x70000000;
+    uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * MOVED_PIECE, limit = 0x70000000;
     for (uint64_t off = size; off < limit; off += 16 * size) {
         for (int above = 0; above < 2; above++) {
-            uint64_t at = above ? ((i->high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) + off : i->low - off;
+            uint64_t at = above ? inl_page_up(i->high) + off : i->low - off;
             if (!above && off + (1 << 16) > i->low) continue;
             long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -221,70 +114,40 @@ static bool take_area(area *a, const moved_image *i)
     return false;
 }
 
-typedef struct writer {
-    uint64_t at;
-    uint8_t bytes[PIECE + 32];
-    unsigned size;
-    bool failed;
-} writer;
+static bool failed(const isa_code *c) { return c->full || c->unreachable; }
 
-static void bytes(writer *w, const void *b, unsigned n)
-{
-    if (w->size + n > PIECE) w->failed = true;
-    if (w->failed) return;
-    memcpy(w->bytes + w->size, b, n);
-    w->size += n;
-}
-
-static void jump(writer *w, uint64_t to)
-{
-    int64_t distance = (int64_t)(to - (w->at + w->size + JUMP));
-    int32_t rel = (int32_t)distance;
-    if (distance != rel) w->failed = true;
-    bytes(w, "\xe9", 1);
-    bytes(w, &rel, 4);
-}
-
-static void gate(writer *w)
-{
-    static const uint8_t lea[] = {0x48, 0x8d, 0x0d, 8, 0, 0, 0}; /* lea 8(%rip), %rcx */
-    static const uint8_t jmp[] = {0x65, 0xff, 0x24, 0x25};       /* jmp *%gs:... */
-    uint32_t at = MOVED_GATE;
-    bytes(w, lea, sizeof lea);
-    bytes(w, jmp, sizeof jmp);
-    bytes(w, &at, 4);
-}
-
-static void moved(writer *w, const isa_insn *in)
+static void put_copy(isa_code *c, const isa_insn *in)
 {
     uint8_t out[16], len = 0;
-    if (in->flow != ISA_FLOW_NEXT || set()->relocate(in, w->at + w->size, out, &len) != ISA_MOVE_COPIED)
-        w->failed = true;
-    bytes(w, out, len);
+    const isa *set = isa_for_machine(RUN_ELF_MACHINE);
+    if (in->flow != ISA_FLOW_NEXT || set->relocate(in, isa_here(c), out, &len) != ISA_MOVE_COPIED)
+        c->unreachable = true;
+    isa_put(c, out, len);
 }
 
 /* With instructions [from, to) of the procedure; the site is among them. */
-static bool patch_with(const procedure *p, int from, int site, int to, area *a)
+static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
 {
     uint64_t low = p->insns[from].addr, high = p->insns[to - 1].addr + p->insns[to - 1].len;
-    if (high - low < JUMP || a->next + PIECE > a->end || entered(p, low + 1, high)) return false;
-    writer w = {.at = a->next};
+    if (high - low < MOVED_JUMP || a->next + MOVED_PIECE > a->end || entered(p, low + 1, high)) return false;
+    uint8_t piece[MOVED_PIECE], jump[MOVED_JUMP];
+    isa_code w = {.write = piece, .exec = a->next, .size = sizeof piece};
+    isa_code over = {.write = jump, .exec = low, .size = sizeof jump};
     for (int k = from; k < to; k++) {
-        if (k == site) gate(&w);
-        else moved(&w, &p->insns[k]);
+        if (k == site) moved_put_gate(&w);
+        else put_copy(&w, &p->insns[k]);
     }
-    jump(&w, high);
-    writer over = {.at = low};
-    jump(&over, w.at);
-    if (w.failed || over.failed) return false;
-    memcpy((void *)w.at, w.bytes, w.size);
-    a->next += PIECE;
-    memcpy((void *)low, over.bytes, JUMP);
-    memset((void *)(low + JUMP), 0xcc, high - low - JUMP);
+    moved_put_jump(&w, high);
+    moved_put_jump(&over, w.exec);
+    if (failed(&w) || failed(&over)) return false;
+    memcpy((void *)w.exec, piece, w.at);
+    a->next += MOVED_PIECE;
+    memcpy((void *)low, jump, MOVED_JUMP);
+    memset((void *)(low + MOVED_JUMP), MOVED_FILLER, high - low - MOVED_JUMP);
     return true;
 }
 
-static bool patch(const procedure *p, int site, area *a)
+static bool patch(const moved_code *p, int site, area *a)
 {
     for (int forth = 0; forth <= FORTH; forth++)
         for (int back = 0; back <= BACK; back++) {
@@ -297,28 +160,24 @@ static bool patch(const procedure *p, int site, area *a)
 
 /* --- the whole --- */
 
-static void patch_site(const moved_image *i, procedure *p, uint64_t at, area *a)
+static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a)
 {
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
     if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
-    search s = {.p = p};
-    if (!moved_watches_syscalls() && !may_matter(&s, site, RAX)) return;
+    if (!moved_watches_syscalls() && !moved_number_may_matter(p, site)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
     inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
             (long)(at - i->bias), done ? "" : " cannot be patched");
     if (done) p->count = 0; /* its bytes have changed */
 }
 
-static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, procedure *p, area *a)
+static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, moved_code *p, area *a)
 {
-    uint64_t from = low & ~(uint64_t)(PAGE - 1), pages = ((high + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - from;
+    uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
-    const uint8_t *second; /* 0f 05; the second byte is the rarer one */
-    for (uint64_t at = low + 1; at < high && (second = memchr((void *)at, 0x05, high - at)); at++) {
-        at = (uint64_t)(uintptr_t)second;
-        if (second[-1] == 0x0f) patch_site(i, p, at - 1, a);
-    }
+    const uint8_t *at = (const uint8_t *)low, *end = (const uint8_t *)high;
+    for (; (at = moved_next_syscall(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
 
@@ -327,7 +186,7 @@ static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branche
     const Elf64_Phdr *ph = i->phdr;
     area a = {0};
     for (unsigned k = 0; k < i->phnum; k++) {
-        procedure p = {.insns = insns, .branches = branches};
+        moved_code p = {.insns = insns, .branches = branches};
         uint64_t low = i->bias + ph[k].p_vaddr;
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
         patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
@@ -343,45 +202,33 @@ uint64_t moved_linker_call;
 static bool does_nothing(uint64_t at)
 {
     isa_insn in;
-    for (uint64_t pc = at; pc < at + JUMP; pc += in.len) {
-        if (set()->decode((const uint8_t *)pc, 16, pc, &in) != ISA_OK) return false;
-        if (pc == at ? in.flow != ISA_FLOW_RETURN : !is_padding(&in)) return false;
+    for (uint64_t pc = at; pc < at + MOVED_JUMP; pc += in.len) {
+        if (isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)pc, 16, pc, &in) != ISA_OK) return false;
+        if (pc == at ? in.flow != ISA_FLOW_RETURN : !moved_is_padding(&in)) return false;
     }
     return true;
 }
 
-/* With all registers kept, as the linker may not expect that it does anything. */
-static void write_call(writer *w)
-{
-    static const uint8_t before[] = {0x50, 0x51, 0x41, 0x53, 0xb8}, after[] = {0x41, 0x5b, 0x59, 0x58, 0xc3};
-    uint32_t number = MOVED_IMAGES_CALL;
-    bytes(w, before, sizeof before); /* push rax, rcx, r11; mov $number, %eax */
-    bytes(w, &number, sizeof number);
-    gate(w);
-    moved_linker_call = w->at + w->size;
-    bytes(w, after, sizeof after);
-}
-
 static void hook_linker(void)
 {
-    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    uint8_t jump[MOVED_JUMP], piece[MOVED_PIECE];
     uint64_t at = moved_linker_tells(), page;
     const moved_image *i = at ? moved_image_at(at) : NULL;
     area a = {0};
     if (!i || !moved_is_mapped(i, at, 32)) return;
-    if (!memcmp((const void *)at, endbr64, sizeof endbr64)) at += sizeof endbr64;
-    page = at & ~(uint64_t)(PAGE - 1);
-    writer over = {.at = at};
+    at += moved_mark_size((const uint8_t *)at);
+    page = inl_page_down(at);
+    isa_code over = {.write = jump, .exec = at, .size = sizeof jump};
     if (does_nothing(at) && take_area(&a, i)) {
-        writer w = {.at = a.next};
-        write_call(&w);
-        jump(&over, w.at);
-        memcpy((void *)w.at, w.bytes, w.size);
+        isa_code w = {.write = piece, .exec = a.next, .size = sizeof piece};
+        moved_linker_call = moved_put_call(&w);
+        moved_put_jump(&over, w.exec);
+        memcpy((void *)w.exec, piece, w.at);
         sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
     }
-    uint64_t pages = ((at + JUMP - 1) & ~(uint64_t)(PAGE - 1)) + PAGE - page;
-    if (over.size && !over.failed && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
-        memcpy((void *)at, over.bytes, JUMP);
+    uint64_t pages = inl_page_down(at + MOVED_JUMP - 1) + INL_PAGE - page;
+    if (over.at && !failed(&over) && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
+        memcpy((void *)at, jump, MOVED_JUMP);
         sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_EXEC);
         return;
     }

@@ -1,0 +1,36 @@
+/* Places of system calls in code that is not instrumented: what sites.c, numbers.c and <isa>/sites.c share. */
+#ifndef INL_MOVED_SITES_H
+#define INL_MOVED_SITES_H
+
+#include "base/arch.h"
+#include "isa/code.h"
+#include "isa/isa.h"
+#include INL_ARCH_HEADER(moved, sites)
+
+/* A procedure in memory, decoded. */
+typedef struct moved_code {
+    uint64_t start, end;
+    isa_insn *insns;
+    uint32_t *branches; /* those of insns that are direct branches */
+    unsigned count, branch_count;
+} moved_code;
+
+/* numbers.c: may the number of the call that instruction `site` makes be one that matters? */
+bool moved_number_may_matter(const moved_code *, int site);
+
+/* <isa>/sites.c: the next system call in bytes that may be anything; NULL: none. */
+const uint8_t *moved_next_syscall(const uint8_t *from, const uint8_t *end);
+/* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it
+ * does something else. */
+long moved_constant_in(const isa_insn *, unsigned reg);
+int moved_copied_into(const isa_insn *, unsigned reg);
+bool moved_is_padding(const isa_insn *);
+/* Bytes of a mark that only says that indirect branches may lead here. */
+unsigned moved_mark_size(const uint8_t *);
+void moved_put_jump(isa_code *, uint64_t to);
+/* What takes the place of a system call. */
+void moved_put_gate(isa_code *);
+/* A procedure that makes call MOVED_IMAGES_CALL by the gate, all registers kept; where the call returns to. */
+uint64_t moved_put_call(isa_code *);
+
+#endif
