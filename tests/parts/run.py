@@ -14,6 +14,7 @@
   size       no source file has 700 lines or more
   functions  none has 60 lines or more
   width      no line of the source has more than 120 columns
+  ways       what the design's ways through the source name is there
   planted    every planted fault can still be put in (tests/planted)
   format     the source is as clang-format lays it out (scripts/format)
 
@@ -230,6 +231,28 @@ def check_format():
         yield from result.stdout.splitlines() + result.stderr.splitlines()
 
 
+def check_ways():
+    """Lines of docs/design.md of the form `name   src/file  ...`: the function is defined in that file."""
+    with open(f"{ROOT}/docs/design.md", encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    found = 0
+    for number, line in enumerate(lines, 1):
+        match = re.match(r" {4,}(\w+)(?:\s{2,})(src/[\w./]+\.[chS])\b", line)
+        if not match:
+            continue
+        found += 1
+        name, path = match.groups()
+        if not os.path.exists(f"{ROOT}/{path}"):
+            yield f"docs/design.md:{number}: {path} is not there"
+            continue
+        with open(f"{ROOT}/{path}", encoding="utf-8") as f:
+            text = f.read()
+        if not re.search(rf"^(?:[A-Za-z_].*\b{name}\(|{name}:)", text, re.M):
+            yield f"docs/design.md:{number}: {path} has no {name}"
+    if not found:
+        yield "docs/design.md names no function with its file"
+
+
 def check_planted():
     result = subprocess.run([f"{ROOT}/tests/planted/run.py", "--check"], capture_output=True, text=True)
     if result.returncode:
@@ -239,7 +262,7 @@ def check_planted():
 def main():
     checks = [check_includes, check_public, check_tools, check_arch, check_private, check_layers, check_prototypes,
               check_bodies, check_size, check_functions,
-              check_width, check_planted, check_format]
+              check_width, check_ways, check_planted, check_format]
     failed = 0
     for check in checks:
         told = list(check())
