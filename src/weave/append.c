@@ -65,7 +65,7 @@ void weave_emit_cold(weaver *w)
         weave_bind_cold(w, k->from);
         weave_drop(w, weave_call(w, &full, false));
         weave_arm_end(w, k->st);
-        w->isa->frame_load(w->c, k->reg, field(w, k->buffer, offsetof(weave_buffer_slot, next)));
+        w->isa->frame_load(w, k->reg, field(w, k->buffer, offsetof(weave_buffer_slot, next)));
         w->isa->jump_to(w->c, k->back);
     }
 }
@@ -100,7 +100,7 @@ void weave_append(weaver *w, const snippet *s)
         return;
     }
     unsigned r = weave_take(w, w->isa->full_borrows, ISA_NO_REG);
-    w->isa->frame_load(w->c, r, field(w, buffer, offsetof(weave_buffer_slot, next)));
+    w->isa->frame_load(w, r, field(w, buffer, offsetof(weave_buffer_slot, next)));
     check_limit(w, buffer, r);
     int32_t at = 0;
     for (unsigned i = 0; i < s->nargs; i++) {
@@ -108,6 +108,6 @@ void weave_append(weaver *w, const snippet *s)
         at += s->arg_sizes[i];
     }
     w->isa->add(w->c, r, r, (int32_t)buffer->record_size);
-    w->isa->frame_store(w->c, field(w, buffer, offsetof(weave_buffer_slot, next)), r);
+    w->isa->frame_store(w, field(w, buffer, offsetof(weave_buffer_slot, next)), r);
     weave_unlock(w, r);
 }

@@ -93,21 +93,46 @@ static bool flags_dead(const weaver *w, uint32_t insn)
     return !(w->live[w->step_in[insn]].seen.flags & w->isa->flags);
 }
 
+/* Registers that are dead in front of an instruction. */
+static unsigned dead_at(const weaver *w, uint32_t insn)
+{
+    return (unsigned)__builtin_popcountll(~w->live[w->step_in[insn]].seen.regs & w->isa->all);
+}
+
+/* Between a load-exclusive and its store nothing may access memory. */
+static bool is_exclusive(const weaver *w, uint32_t insn)
+{
+    uint32_t first = w->run->blocks[w->run->insns[insn].block].first;
+    for (uint32_t i = insn; i-- > first;) {
+        unsigned bits = w->run->insns[i].in.bits;
+        if (bits & ISA_BIT_EXCLUSIVE_STORE) return false;
+        if (bits & ISA_BIT_EXCLUSIVE_LOAD) return true;
+    }
+    return false;
+}
+
+/* Nothing has to be saved for a count there. */
+static bool is_free(const weaver *w, uint32_t insn)
+{
+    bool flags = w->live[w->step_in[insn]].seen.flags & w->isa->count_flags;
+    return !flags && dead_at(w, insn) >= w->isa->count_regs && !is_exclusive(w, insn);
+}
+
 /* Without dead flags: where a register is dead; in the middle of things, none is as good as any. */
 static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
 {
     for (uint32_t p = first; p <= last; p++)
-        if (flags_dead(w, p)) return p;
+        if (is_free(w, p)) return p;
     for (uint32_t p = first; p <= last; p++)
-        if (~w->live[w->step_in[p]].seen.regs & w->isa->all) return p;
+        if (dead_at(w, p) && !is_exclusive(w, p)) return p;
     return first;
 }
 
-/* The last place between two instructions where the flags are dead, or `last` itself. */
+/* The last place between two instructions where a count is free, or `last` itself. */
 static uint32_t late_position(const weaver *w, uint32_t first, uint32_t last)
 {
     for (uint32_t p = last + 1; p-- > first;)
-        if (flags_dead(w, p)) return p;
+        if (is_free(w, p)) return p;
     return best_position(w, last, last);
 }
 

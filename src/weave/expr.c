@@ -55,7 +55,7 @@ weave_val weave_reg_value(weaver *w, unsigned reg, unsigned hint)
 {
     if (!w->after && w->fx[w->at].reads & WEAVE_BIT(reg) && !w->lock[reg]) weave_to_reg(w, reg);
     if (w->st.in_reg & WEAVE_BIT(reg)) {
-        if (!w->sets_regs) {
+        if (!w->sets_regs && !(w->isa->copied_first & WEAVE_BIT(reg))) {
             weave_lock(w, reg);
             return (weave_val){WEAVE_PROG, (uint8_t)reg, 0, 0};
         }
@@ -71,7 +71,7 @@ weave_val weave_reg_value(weaver *w, unsigned reg, unsigned hint)
 static weave_val load_frame(weaver *w, int32_t offset, unsigned hint)
 {
     unsigned r = weave_take(w, 0, hint);
-    w->isa->frame_load(w->c, r, offset);
+    w->isa->frame_load(w, r, offset);
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
@@ -128,7 +128,7 @@ static weave_val eval_set_reg(weaver *w, const snippet *s)
         weave_drop(w, v);
         return weave_imm(0);
     }
-    if (w->st.in_slot & WEAVE_BIT(reg)) w->isa->frame_store(w->c, weave_slot_at(w, reg), v.reg);
+    if (w->st.in_slot & WEAVE_BIT(reg)) w->isa->frame_store(w, weave_slot_at(w, reg), v.reg);
     if (w->st.in_reg & WEAVE_BIT(reg) && v.reg != reg) w->isa->move(w->c, reg, v.reg);
     weave_drop(w, v);
     return weave_imm(0);

@@ -63,11 +63,14 @@ typedef struct weave_isa {
     unsigned reg_count;
     isa_regs all;             /* what the program has values in */
     isa_regs reserved;        /* of these, never taken for anything else: the stack pointer */
+    isa_regs copied_first;    /* no operands of everything: their values are looked at in another register */
     unsigned park_from;       /* so many registers pending at once are many, */
     unsigned inline_regs;     /* and so many all that a routine's body and what is pending can have */
     int64_t pc_reach;         /* calls and operands relative to the program counter reach less than that */
     unsigned near_items;      /* a near label reaches over so many items of a body */
     uint32_t flags;           /* that arithmetic changes */
+    uint32_t count_flags;     /* of these, what counting by a constant changes, */
+    unsigned count_regs;      /* and how many registers it takes where these are dead */
     uint32_t flags_unsettled; /* where an instruction leaves one of these undefined, it may as well leave all that it
                                  leaves undefined as they were */
     isa_regs count_reg;       /* the iterations of a repeated instruction */
@@ -80,8 +83,8 @@ typedef struct weave_isa {
     void (*add)(isa_code *, unsigned dst, unsigned src, int32_t amount);
     void (*truncate)(isa_code *, unsigned reg); /* to its low 32 bits */
     /* 8 bytes of the frame */
-    void (*frame_load)(isa_code *, unsigned dst, int32_t offset);
-    void (*frame_store)(isa_code *, int32_t offset, unsigned src);
+    void (*frame_load)(weaver *, unsigned dst, int32_t offset);
+    void (*frame_store)(weaver *, int32_t offset, unsigned src);
     void (*frame_address)(isa_code *, unsigned dst, int32_t offset);
     /* Memory. `reaches`: can be said in the instruction. */
     bool (*reaches)(int64_t disp);

@@ -52,6 +52,8 @@ static void weave_plainly(weaver *w)
 {
     const weave_run *run = w->run;
     weave_map_entry *entry = w->out->map;
+    w->st = (weave_state){w->isa->all, 0, true, false};
+    w->need = w->living = (cfg_need){w->isa->all, w->isa->flags};
     for (uint32_t i = 0; i < run->insn_count; i++, entry++) {
         const weave_insn *insn = &run->insns[i];
         entry->app = insn->in.addr;

@@ -122,16 +122,16 @@ static inline int32_t weave_temp_at(const weaver *w, unsigned t) { return w->isa
 static inline int32_t weave_slot_at(const weaver *w, unsigned reg) { return w->isa->frame.slot + 8 * (int32_t)reg; }
 static inline void weave_temp_store(weaver *w, unsigned t, unsigned reg)
 {
-    w->isa->frame_store(w->c, weave_temp_at(w, t), reg);
+    w->isa->frame_store(w, weave_temp_at(w, t), reg);
 }
 static inline void weave_temp_load(weaver *w, unsigned reg, unsigned t)
 {
-    w->isa->frame_load(w->c, reg, weave_temp_at(w, t));
+    w->isa->frame_load(w, reg, weave_temp_at(w, t));
 }
-static inline void weave_slot_store(weaver *w, unsigned reg) { w->isa->frame_store(w->c, weave_slot_at(w, reg), reg); }
+static inline void weave_slot_store(weaver *w, unsigned reg) { w->isa->frame_store(w, weave_slot_at(w, reg), reg); }
 static inline void weave_slot_load(weaver *w, unsigned into, unsigned reg)
 {
-    w->isa->frame_load(w->c, into, weave_slot_at(w, reg));
+    w->isa->frame_load(w, into, weave_slot_at(w, reg));
 }
 /* A register that certain instructions insist on, whatever is in it now. */
 struct weave_fixed {

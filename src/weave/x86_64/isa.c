@@ -9,9 +9,9 @@ static void add(isa_code *c, unsigned dst, unsigned src, int32_t amount) { x86_l
 
 static void truncate_to_32(isa_code *c, unsigned reg) { x86_movzx_rr(c, 4, reg, reg); }
 
-static void frame_load(isa_code *c, unsigned dst, int32_t offset) { x86_load(c, 8, dst, x86_gs(offset)); }
+static void frame_load(weaver *w, unsigned dst, int32_t offset) { x86_load(w->c, 8, dst, x86_gs(offset)); }
 
-static void frame_store(isa_code *c, int32_t offset, unsigned src) { x86_store(c, 8, x86_gs(offset), src); }
+static void frame_store(weaver *w, int32_t offset, unsigned src) { x86_store(w->c, 8, x86_gs(offset), src); }
 
 static void frame_address(isa_code *c, unsigned dst, int32_t offset)
 {
@@ -92,6 +92,7 @@ const weave_isa weave_isa_x86_64 = {
     .pc_reach = 0x7ff00000,
     .near_items = 8, /* of 15 bytes at most */
     .flags = X86_ARITH,
+    .count_flags = X86_ARITH,
     /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some processors. (Logic and
      * shifts compute them.) */
     .flags_unsettled = X86_SF,
