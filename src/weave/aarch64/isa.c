@@ -36,6 +36,16 @@ static bool store_constant(isa_code *c, unsigned size, unsigned base, int32_t di
 
 static void condition(isa_code *c, unsigned cond, unsigned reg) { a64_cset(c, reg, (enum a64_cond)cond); }
 
+/* The emitter keeps no fix-ups yet: code that was written with a list for them can be used nowhere else, and says so.
+ */
+static void fix_relocated(isa_code *c, const isa_insn *in) { (void)c, (void)in; }
+
+static bool place(const isa_fixups *all, uint8_t *code, uint64_t exec, uint64_t low, uint64_t high)
+{
+    (void)all, (void)code, (void)exec, (void)low, (void)high;
+    return false;
+}
+
 const weave_isa weave_isa_aarch64 = {
     .isa = &isa_aarch64,
     .abi = {.args = arg_regs,
@@ -82,6 +92,8 @@ const weave_isa weave_isa_aarch64 = {
     .jump_to = a64_b,
     .bind = a64_bind,
     .bind_to = weave_a64_bind_to,
+    .fix_relocated = fix_relocated,
+    .place = place,
     .flags_save = weave_a64_flags_save,
     .flags_restore = weave_a64_flags_restore,
     .flags_value = weave_a64_flags_value,
