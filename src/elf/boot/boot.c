@@ -65,6 +65,19 @@ static size_t length(const char *s)
     return n;
 }
 
+/* A compiler may clear or copy a structure by calls of these even where there is no library. */
+__attribute__((used)) void *memset(void *to, int c, size_t n)
+{
+    for (volatile uint8_t *p = to; n; n--) *p++ = (uint8_t)c;
+    return to;
+}
+
+__attribute__((used)) void *memcpy(void *to, const void *from, size_t n)
+{
+    boot_copy(to, from, n);
+    return to;
+}
+
 static bool same(const void *a, const void *b, size_t n)
 {
     const char *x = a, *y = b;
