@@ -50,6 +50,18 @@ int main(void)
     exit(0);
 }
 '''
+TAIL = r'''
+int h(int);
+__attribute__((noipa)) int h(int x) { return x + 1; }
+__attribute__((noipa)) int f(int (*p)(int), int x)
+{
+    volatile char room[16];
+    room[x] = 1;
+    h(room[x + 1]);
+    return p(x);
+}
+int main(int argc, char **argv) { return f(argc > 9 ? main : h, argc) == (int)(long)argv; }
+'''
 failures = []
 
 
@@ -102,6 +114,17 @@ def check_switches(inlay, folder):
             check(j['tables'] == j['exact_tables'], '%s: a table is not exact' % name)
             share = 100 * j['covered_bytes'] / j['text_bytes']
             check(share > 95, '%s: only %.1f %% of the text explained' % (name, share))
+
+
+def check_tails(inlay, folder):
+    """Without unwind tables it is the stack pointer that says that a jump leaves the procedure."""
+    path = os.path.join(folder, 'tail')
+    done = run(PREFIX + 'gcc', '-static', '-O2', '-w', '-fno-asynchronous-unwind-tables', '-fno-unwind-tables',
+               '-xc', '-', '-o', path, input=TAIL)
+    check(done.returncode == 0, done.stderr)
+    f = [p for p in analysed(inlay, path, '--blocks')['matching'] if p['name'] == 'f'][0]
+    tails = [b for b in f['blocks'] if 'indirect tail' in b['flags']]
+    check(f['status'] == 'whole' and len(tails) == 1, 'f is %s (%s), with %d tail calls' % (f['status'], f['reason'], len(tails)))
 
 
 def check_procedures(inlay, path):
@@ -171,6 +194,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         check_switches(inlay, folder)
+        check_tails(inlay, folder)
         path = os.path.join(folder, 'library')
         done = run(PREFIX + 'gcc', '-O2', '-w', '-static', '-xc', '-', '-o', path, input=LIBRARY)
         check(done.returncode == 0, done.stderr)
