@@ -6,7 +6,8 @@
  *  - At every instruction of the program the machine state is the program's own, except registers
  *    that wait in their spill slots, dead registers and dead flags; the map says which.
  *  - At every call into the engine (`lower`) the state is wholly the program's own.
- *  - Nothing is ever stored on or below the program's stack pointer (red zone).
+ *  - Nothing is ever stored on the program's stack, nor below its pointer where the ABI lets programs keep data there
+ *    (a red zone).
  *
  * Control transfers belong to the engine: the weaver calls `engine->lower` for each instruction
  * whose flow is not ISA_FLOW_NEXT, in place.

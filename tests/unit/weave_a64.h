@@ -40,6 +40,7 @@ void harness_native(const weave_run *, uint32_t count, machine *); /* its first 
 inl_status harness_weave(const weave_run *, const weave_options *, inl_error *);
 bool harness_is_valid(void);   /* every word of what was woven is an instruction that is known */
 void harness_woven(machine *); /* runs it */
+void harness_fill_memory(void);
 void harness_both(const weave_run *, const weave_options *, const machine *start, machine *native, machine *woven);
 void harness_same(const weave_run *, const machine *native, const machine *woven); /* memory too; fails the test */
 
