@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/sys.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -25,11 +26,23 @@ typedef struct pair {
 static holder holders[HOLDERS]; /* of the process: locks are everybody's */
 static pair pairs[PAIRS];
 static unsigned pair_count;
-static uint32_t busy; /* no inl_lock: it would ask here */
+static uint32_t busy; /* who is at it, 0: nobody; no inl_lock: that would ask here */
+
+/* Whoever has it has it for a moment; a thread that a fork has left behind, for ever. */
+static bool is_left_behind(uint32_t owner)
+{
+    return sys_call3(SYS_tgkill, sys_call0(SYS_getpid), (long)owner, 0) == -ESRCH;
+}
 
 static void begin(void)
 {
-    while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) sys_pause();
+    enum { MOMENT = 1 << 16 };
+    uint32_t mine = (uint32_t)sys_call0(SYS_gettid), owner = 0;
+    for (unsigned spins = 1;
+         !__atomic_compare_exchange_n(&busy, &owner, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); spins++) {
+        if (spins % MOMENT || !is_left_behind(owner)) owner = 0; /* otherwise it is taken from that owner */
+        sys_pause();
+    }
 }
 
 static void done(void) { __atomic_store_n(&busy, 0, __ATOMIC_RELEASE); }

@@ -1,5 +1,6 @@
 /* Under `--debug`: is the engine's state what it should be? The process's lock is held. */
 #include "base/check.h"
+#include "base/page.h"
 #include "jit/core.h"
 
 static void check_arena(const jit_arena *a)
@@ -44,7 +45,7 @@ static void check_guards(void)
 {
     uint32_t guarded = 0;
     for (unsigned i = 0; i < JIT_GUARDS; i++) {
-        uint64_t entry = jit.guards.table[i], page = entry & ~0xfffull;
+        uint64_t entry = jit.guards.table[i], page = inl_page_down(entry);
         if (!(entry & 7)) continue;
         guarded++;
         INL_CHECK(page >= jit.guards.low && page < jit.guards.high,

@@ -5,7 +5,7 @@
  *     lowered     the code made of them, disassembled, with each original instruction in front of its own
  *     bytes       that code in hexadecimal
  *
- * Made under jit's lock, when the fragment stands and before its exits are linked; a stage is written in
+ * Made under the process's lock, when the fragment stands and before its exits are linked; a stage is written in
  * one piece, so that several processes do not mix.
  */
 #include "base/log.h"
@@ -22,7 +22,7 @@ typedef struct page { /* text that goes out when it is full or done */
     char text[16 << 10];
 } page;
 
-static page out; /* under jit's lock */
+static page out; /* under the process's lock */
 
 static void flush(void)
 {

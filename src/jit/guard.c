@@ -17,7 +17,7 @@
  * calls that write nothing.
  *
  * The table is of fixed size and signal handlers read it without a lock; its entries are single words,
- * changed under jit's lock.
+ * changed under the process's lock.
  */
 #include "base/page.h"
 #include "base/log.h"
@@ -39,8 +39,8 @@ enum {
     MANY = 48 * ONE_WRITE,
 };
 
-/* Page address | protection that the program believes in, 0: not guarded | WRITTEN: made writable by a handler
- * that could not drop the translations | CHECKED | how often it was written to. 0 is empty. */
+/* An entry of the table: page address | protection that the program believes in, 0: not guarded | WRITTEN: made
+ * writable by a handler that could not drop the translations | CHECKED | how often it was written to. 0 is empty. */
 
 static uint64_t page_of(uint64_t entry) { return inl_page_down(entry); }
 static int prot_of(uint64_t entry) { return (int)(entry & 7); }

@@ -12,7 +12,7 @@
  *
  * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
- * unblocks it, which happens under jit's lock.
+ * unblocks it, which happens under the process's lock.
  */
 #include "base/region.h"
 #include "base/sys.h"

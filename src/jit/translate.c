@@ -17,7 +17,7 @@
  * from a fragment of its own that nobody can find again, without the snippets before it, which have run; its page
  * is not guarded meanwhile.
  *
- * All buffers are static and used under jit's lock; a translation allocates only from one arena that is
+ * All buffers are in jit.now, used under the process's lock; a translation allocates only from one arena that is
  * reset each time, and from the metadata.
  */
 #include "base/log.h"

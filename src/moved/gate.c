@@ -27,6 +27,7 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
                                 SYS_close_range, SYS_rt_sigreturn, SYS_sigaltstack, SYS_rt_sigqueueinfo,
                                 SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
+/* clang-format on */
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
 uint64_t moved_gated[NUMBERS / 64], moved_gated_fds[NUMBERS / 64];
@@ -38,7 +39,6 @@ static bool has(const uint16_t *list, size_t n, long nr)
         if (list[i] == nr) return true;
     return false;
 }
-/* clang-format on */
 #define HAS(list, nr) has(list, sizeof(list) / sizeof *(list), nr)
 
 static bool watched; /* by the tool: all calls */

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -229,6 +230,43 @@ static void test_raw_system_calls(void **state)
     assert_int_equal(sys_call2(SYS_munmap, page, 4096), 0);
 }
 
+static inl_lock busy_lock, free_lock;
+static bool enough;
+
+static void *takes_and_releases(void *arg)
+{
+    (void)arg;
+    while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
+        inl_lock_take(&busy_lock);
+        inl_lock_release(&busy_lock);
+    }
+    return NULL;
+}
+
+/* The order of locks is watched, and a fork leaves a thread behind that is just being asked about one. */
+static void test_watched_locks_over_fork(void **state)
+{
+    (void)state;
+    pthread_t other;
+    inl_debug = true;
+    assert_int_equal(pthread_create(&other, NULL, takes_and_releases, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (!child) {
+            alarm(20); /* or it would wait for ever */
+            inl_lock_take(&free_lock);
+            inl_lock_release(&free_lock);
+            _exit(0);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+    pthread_join(other, NULL);
+    inl_debug = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_lock_wakes_the_only_one_who_waits),
         cmocka_unit_test(test_lock_is_reset_in_a_forked_child),
         cmocka_unit_test(test_raw_system_calls),
+        cmocka_unit_test(test_watched_locks_over_fork),
     };
     return cmocka_run_group_tests_name("base: errors, log, lock", tests, NULL, NULL);
 }

@@ -1,27 +1,8 @@
 /* An instruction as text, as assemblers write it without aliases: "ldr x0, [x1, w2, uxtw #3]". */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include "isa/text.h"
 #include "isa/aarch64/encode.h"
-
-typedef struct text {
-    char *at;
-    size_t room;
-    int length;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *form, ...)
-{
-    va_list ap;
-    va_start(ap, form);
-    int n = vsnprintf(t->at, t->room, form, ap);
-    va_end(ap);
-    if (n < 0) return;
-    size_t step = (size_t)n < t->room ? (size_t)n : t->room ? t->room - 1 : 0;
-    t->at += step;
-    t->room -= step;
-    t->length += n;
-}
 
 static const char *const names64[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
                                       "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
@@ -33,11 +14,11 @@ static const char *const modifiers[] = {"",     "lsl",  "lsr",  "asr",  "ror",  
 
 const char *a64_reg_name(unsigned reg) { return reg <= A64_ZR ? names64[reg] : "?"; }
 
-static void put_general(text *t, unsigned reg, unsigned size)
+static void put_general(isa_text *t, unsigned reg, unsigned size)
 {
-    if (reg == A64_ZR) put(t, size == 4 ? "wzr" : "xzr");
-    else if (reg == A64_SP) put(t, size == 4 ? "wsp" : "sp");
-    else put(t, "%c%u", size == 4 ? 'w' : 'x', reg);
+    if (reg == A64_ZR) isa_text_put(t, size == 4 ? "wzr" : "xzr");
+    else if (reg == A64_SP) isa_text_put(t, size == 4 ? "wsp" : "sp");
+    else isa_text_put(t, "%c%u", size == 4 ? 'w' : 'x', reg);
 }
 
 static char vector_letter(const a64_slot *s, unsigned size)
@@ -46,76 +27,76 @@ static char vector_letter(const a64_slot *s, unsigned size)
     return size == 1 ? 'b' : size == 2 ? 'h' : size == 4 ? 's' : size == 8 ? 'd' : 'q';
 }
 
-static void put_registers(text *t, const a64_slot *s, const isa_operand *o)
+static void put_registers(isa_text *t, const a64_slot *s, const isa_operand *o)
 {
     bool general = o->kind == ISA_OPERAND_REG, list = !general && s->count > 1;
-    if (list) put(t, "{");
+    if (list) isa_text_put(t, "{");
     for (unsigned i = 0; i < s->count; i++) {
-        if (i) put(t, ", ");
+        if (i) isa_text_put(t, ", ");
         unsigned next = o->reg + i < A64_SP ? o->reg + i : A64_ZR;
         if (general) put_general(t, i ? next : o->reg, o->size);
-        else put(t, "%c%u", vector_letter(s, o->size), (o->reg + i) & 31);
+        else isa_text_put(t, "%c%u", vector_letter(s, o->size), (o->reg + i) & 31);
     }
-    if (list) put(t, "}");
+    if (list) isa_text_put(t, "}");
     if (!general || !o->modify || (o->modify == ISA_MODIFY_LSL && !o->amount)) return;
-    put(t, ", %s", modifiers[o->modify]);
-    if (o->amount || o->modify < ISA_MODIFY_UXTB) put(t, " #%u", o->amount);
+    isa_text_put(t, ", %s", modifiers[o->modify]);
+    if (o->amount || o->modify < ISA_MODIFY_UXTB) isa_text_put(t, " #%u", o->amount);
 }
 
-static void put_index(text *t, const isa_mem *m)
+static void put_index(isa_text *t, const isa_mem *m)
 {
     unsigned shift = (unsigned)__builtin_ctz(m->scale ? m->scale : 1);
-    put(t, ", ");
+    isa_text_put(t, ", ");
     put_general(t, m->index, m->index_low ? 4 : 8);
-    if (m->index_low) put(t, m->index_signed ? ", sxtw" : ", uxtw");
-    else if (shift) put(t, ", lsl");
-    if (shift) put(t, " #%u", shift);
+    if (m->index_low) isa_text_put(t, m->index_signed ? ", sxtw" : ", uxtw");
+    else if (shift) isa_text_put(t, ", lsl");
+    if (shift) isa_text_put(t, " #%u", shift);
 }
 
-static void put_memory(text *t, const isa_insn *in, const a64_slot *s, const isa_operand *o, const isa_mem *m)
+static void put_memory(isa_text *t, const isa_insn *in, const a64_slot *s, const isa_operand *o, const isa_mem *m)
 {
     if (m->bits & ISA_MEM_PCREL) {
-        put(t, "0x%" PRIx64, in->target);
+        isa_text_put(t, "0x%" PRIx64, in->target);
         return;
     }
     bool writes = m->bits & ISA_MEM_WRITEBACK, pre = writes && a64_is_pre(s->at);
-    put(t, "[");
+    isa_text_put(t, "[");
     put_general(t, m->base, 8);
     if (m->index != ISA_NO_REG) put_index(t, m);
-    if (m->disp || pre) put(t, ", #%" PRId64, m->disp);
-    put(t, "]");
+    if (m->disp || pre) isa_text_put(t, ", #%" PRId64, m->disp);
+    isa_text_put(t, "]");
     if (!writes) return;
     unsigned by = a64_field(a64_word(in), 16, 5);
-    if (s->at == A64_MEM_VPOST && by != 31) put(t, ", x%u", by);
-    else if (pre) put(t, "!");
-    else put(t, ", #%" PRId64, o->imm);
+    if (s->at == A64_MEM_VPOST && by != 31) isa_text_put(t, ", x%u", by);
+    else if (pre) isa_text_put(t, "!");
+    else isa_text_put(t, ", #%" PRId64, o->imm);
 }
 
 /* Names of system registers would be a long list: their numbers. */
-static void put_system_register(text *t, int64_t v)
+static void put_system_register(isa_text *t, int64_t v)
 {
     unsigned n = (unsigned)v;
-    put(t, "s%u_%u_c%u_c%u_%u", 2 + (n >> 14 & 1), n >> 11 & 7, n >> 7 & 15, n >> 3 & 15, n & 7);
+    isa_text_put(t, "s%u_%u_c%u_c%u_%u", 2 + (n >> 14 & 1), n >> 11 & 7, n >> 7 & 15, n >> 3 & 15, n & 7);
 }
 
-static void put_immediate(text *t, const a64_slot *s, const isa_operand *o)
+static void put_immediate(isa_text *t, const a64_slot *s, const isa_operand *o)
 {
     switch (s->kind) {
-    case A64_SLOT_COND: put(t, "%s", conditions[o->imm & 15]); return;
+    case A64_SLOT_COND: isa_text_put(t, "%s", conditions[o->imm & 15]); return;
     case A64_SLOT_CRN:
-    case A64_SLOT_CRM: put(t, "c%" PRId64, o->imm); return;
+    case A64_SLOT_CRM: isa_text_put(t, "c%" PRId64, o->imm); return;
     case A64_SLOT_SYSREG: put_system_register(t, o->imm); return;
-    case A64_SLOT_IMM_SIGNED: put(t, "#%" PRId64, o->imm); return;
-    default: put(t, "#0x%" PRIx64, (uint64_t)o->imm);
+    case A64_SLOT_IMM_SIGNED: isa_text_put(t, "#%" PRId64, o->imm); return;
+    default: isa_text_put(t, "#0x%" PRIx64, (uint64_t)o->imm);
     }
-    if (o->modify && o->amount) put(t, ", lsl #%u", o->amount);
+    if (o->modify && o->amount) isa_text_put(t, ", lsl #%u", o->amount);
 }
 
-static void put_operand(text *t, const isa_insn *in, const a64_slot *s, const isa_operand *o, const isa_mem *mem)
+static void put_operand(isa_text *t, const isa_insn *in, const a64_slot *s, const isa_operand *o, const isa_mem *mem)
 {
     switch (o->kind) {
     case ISA_OPERAND_MEM: put_memory(t, in, s, o, &mem[o->mem]); break;
-    case ISA_OPERAND_TARGET: put(t, "0x%" PRIx64, (uint64_t)o->imm); break;
+    case ISA_OPERAND_TARGET: isa_text_put(t, "0x%" PRIx64, (uint64_t)o->imm); break;
     case ISA_OPERAND_REG:
     case ISA_OPERAND_VEC: put_registers(t, s, o); break;
     default: put_immediate(t, s, o);
@@ -127,22 +108,22 @@ static bool is_shown(const a64_slot *s) { return s->kind != A64_SLOT_MEM || s->a
 
 int a64_format(const isa_insn *in, char *out, size_t size)
 {
-    text t = {out, size, 0};
+    isa_text t = {out, size, 0};
     isa_operand op[ISA_MAX_OPERANDS];
     isa_mem mem[ISA_MAX_MEM];
     const a64_row *r = a64_row_of(in);
     bool conditional = in->row == A64_B_COND || in->row == A64_BC_COND;
     if (!in->row) {
-        put(&t, ".inst 0x%08x", a64_word(in));
+        isa_text_put(&t, ".inst 0x%08x", a64_word(in));
         return t.length;
     }
-    put(&t, "%s", a64_mnemonics[in->op]);
+    isa_text_put(&t, "%s", a64_mnemonics[in->op]);
     int n = a64_operands(in, op), shown = 0;
     a64_memory(in, mem);
     for (int i = 0; i < n; i++) {
         const a64_slot *s = &a64_slots[r->slots + i];
         if (!is_shown(s)) continue;
-        put(&t, i == 0 && conditional ? "." : shown++ ? ", " : " ");
+        isa_text_put(&t, i == 0 && conditional ? "." : shown++ ? ", " : " ");
         put_operand(&t, in, s, &op[i], mem);
     }
     return t.length;

@@ -116,6 +116,7 @@ typedef struct rex_meaning { uint64_t extension; uint8_t context, prefix, index;
 #define REXXB(w, r) REXB(w, r, 0), REXB(w, r, 1)
 static const rex_meaning rex_meanings[17] = {
     {0, 0, X86_PREFIX_NOREX, 0, 0}, REXXB(0, 0), REXXB(0, 1), REXXB(1, 0), REXXB(1, 1)};
+/* clang-format on */
 
 /* Sign-extended value of `size` bytes (1, 2, 4 or 8). */
 static inline int64_t load_signed(const uint8_t *p, unsigned size)
@@ -125,7 +126,6 @@ static inline int64_t load_signed(const uint8_t *p, unsigned size)
     unsigned shift = 0u - 8 * size;
     return (int64_t)(v << (shift & 63)) >> (shift & 63);
 }
-/* clang-format on */
 
 /* Immediate bytes of an opcode that the tables lack. */
 static unsigned unknown_imm(const state *s, unsigned opcode, unsigned modrm)

@@ -12,13 +12,13 @@ enum { S_REG = 1 << X86_SLOT_REG, S_RM = 1 << X86_SLOT_RM, S_V = 1 << X86_SLOT_V
        S_IS4 = 1 << X86_SLOT_IS4, S_MASK = 1 << X86_SLOT_MASK };
 
 typedef struct numbers { unsigned reg, rm, v; } numbers;
+/* clang-format on */
 
 static inline uint64_t pick(unsigned slots, numbers n)
 {
     return (uint64_t)(slots >> X86_SLOT_REG & 1) << n.reg | (uint64_t)(slots >> X86_SLOT_RM & 1) << n.rm |
            (uint64_t)(slots >> X86_SLOT_V & 1) << n.v;
 }
-/* clang-format on */
 
 static void everything(isa_effects *e)
 {

@@ -1,28 +1,9 @@
 /* An instruction as text, Intel syntax: "add qword ptr [rbx+rcx*4+0x10], 0x1". */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "isa/text.h"
 #include "isa/x86_64/tables.h"
-
-typedef struct text {
-    char *at;
-    size_t room;
-    int length;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *form, ...)
-{
-    va_list ap;
-    va_start(ap, form);
-    int n = vsnprintf(t->at, t->room, form, ap);
-    va_end(ap);
-    if (n < 0) return;
-    size_t step = (size_t)n < t->room ? (size_t)n : t->room ? t->room - 1 : 0;
-    t->at += step;
-    t->room -= step;
-    t->length += n;
-}
 
 static const char *const names64[32] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8",  "r9",  "r10",
                                         "r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18", "r19", "r20", "r21",
@@ -37,25 +18,25 @@ static const char *const specials[] = {"x87control", "x87status", "x87tag", "gdt
 
 const char *x86_reg_name(unsigned reg) { return reg < 32 ? names64[reg] : "?"; }
 
-static void put_general(text *t, unsigned reg, unsigned size, bool high)
+static void put_general(isa_text *t, unsigned reg, unsigned size, bool high)
 {
     reg &= 31;
-    if (high) put(t, "%s", names_high[reg & 3]);
-    else if (size == 8) put(t, "%s", names64[reg]);
-    else if (reg < 8) put(t, "%s", size == 4 ? names32[reg] : size == 2 ? names16[reg] : names8[reg]);
-    else put(t, "%s%s", names64[reg], size == 4 ? "d" : size == 2 ? "w" : "b");
+    if (high) isa_text_put(t, "%s", names_high[reg & 3]);
+    else if (size == 8) isa_text_put(t, "%s", names64[reg]);
+    else if (reg < 8) isa_text_put(t, "%s", size == 4 ? names32[reg] : size == 2 ? names16[reg] : names8[reg]);
+    else isa_text_put(t, "%s%s", names64[reg], size == 4 ? "d" : size == 2 ? "w" : "b");
 }
 
-static void put_register(text *t, const x86_operand *p, const isa_operand *o)
+static void put_register(isa_text *t, const x86_operand *p, const isa_operand *o)
 {
     static const char *const prefixes[] = {
         [X86_CLASS_XMM] = "xmm", [X86_CLASS_YMM] = "ymm", [X86_CLASS_ZMM] = "zmm", [X86_CLASS_MASK] = "k",
         [X86_CLASS_MMX] = "mm",  [X86_CLASS_ST] = "st",   [X86_CLASS_CR] = "cr",   [X86_CLASS_DR] = "dr",
         [X86_CLASS_BND] = "bnd", [X86_CLASS_TMM] = "tmm"};
     if (p->class == X86_CLASS_GPR) put_general(t, o->reg, o->size, o->high_byte);
-    else if (p->class == X86_CLASS_SEGMENT) put(t, "%s", segments[o->reg & 7]);
-    else if (p->class == X86_CLASS_SPECIAL) put(t, "%s", specials[o->reg]);
-    else put(t, "%s%u", prefixes[p->class], o->reg);
+    else if (p->class == X86_CLASS_SEGMENT) isa_text_put(t, "%s", segments[o->reg & 7]);
+    else if (p->class == X86_CLASS_SPECIAL) isa_text_put(t, "%s", specials[o->reg]);
+    else isa_text_put(t, "%s%u", prefixes[p->class], o->reg);
 }
 
 static const char *size_name(unsigned size)
@@ -74,83 +55,83 @@ static const char *size_name(unsigned size)
     }
 }
 
-static void put_number(text *t, int64_t v, bool plus)
+static void put_number(isa_text *t, int64_t v, bool plus)
 {
     uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
-    put(t, "%s0x%" PRIx64, v < 0 ? "-" : plus ? "+" : "", u);
+    isa_text_put(t, "%s0x%" PRIx64, v < 0 ? "-" : plus ? "+" : "", u);
 }
 
-static void put_index(text *t, const isa_insn *in, const isa_mem *m, unsigned width, bool plus)
+static void put_index(isa_text *t, const isa_insn *in, const isa_mem *m, unsigned width, bool plus)
 {
     if (m->index == ISA_NO_REG) return;
-    if (plus) put(t, "+");
+    if (plus) isa_text_put(t, "+");
     if (m->bits & ISA_MEM_VECTOR_INDEX) {
         unsigned index = m->size * 8u > 32 && !(in->raw[in->opcode_at] & 1) ? 4 : 8;
         if (!(in->raw[in->opcode_at] & 1)) index = 4;
         unsigned bytes = index * m->count;
-        put(t, "%s%u", bytes > 32 ? "zmm" : bytes > 16 ? "ymm" : "xmm", m->index);
+        isa_text_put(t, "%s%u", bytes > 32 ? "zmm" : bytes > 16 ? "ymm" : "xmm", m->index);
     } else {
         put_general(t, m->index, width, false);
     }
-    if (m->scale > 1) put(t, "*%u", m->scale);
+    if (m->scale > 1) isa_text_put(t, "*%u", m->scale);
 }
 
-static void put_memory(text *t, const isa_insn *in, const isa_mem *m, const x86_operand *p)
+static void put_memory(isa_text *t, const isa_insn *in, const isa_mem *m, const x86_operand *p)
 {
     unsigned width = m->bits & ISA_MEM_ADDR32 ? 4 : 8;
     int64_t disp = m->bits & ISA_MEM_IMPLICIT ? 0 : x86_displacement(in);
-    if (m->access != ISA_ADDRESS_ONLY) put(t, "%s", size_name(p->size));
-    if (m->segment) put(t, "%s:", m->segment == X86_SEG_FS ? "fs" : "gs");
-    put(t, "[");
+    if (m->access != ISA_ADDRESS_ONLY) isa_text_put(t, "%s", size_name(p->size));
+    if (m->segment) isa_text_put(t, "%s:", m->segment == X86_SEG_FS ? "fs" : "gs");
+    isa_text_put(t, "[");
     if (m->bits & ISA_MEM_PCREL) {
-        put(t, "0x%" PRIx64, in->target);
+        isa_text_put(t, "0x%" PRIx64, in->target);
     } else if (m->base == ISA_NO_REG && m->index == ISA_NO_REG) {
-        put(t, "0x%" PRIx64, (uint64_t)disp);
+        isa_text_put(t, "0x%" PRIx64, (uint64_t)disp);
     } else {
         if (m->base != ISA_NO_REG) put_general(t, m->base, width, false);
         put_index(t, in, m, width, m->base != ISA_NO_REG);
         if (disp) put_number(t, disp, true);
     }
-    put(t, "]");
-    if (p->broadcast && p->size) put(t, " {1to%u}", p->broadcast);
+    isa_text_put(t, "]");
+    if (p->broadcast && p->size) isa_text_put(t, " {1to%u}", p->broadcast);
 }
 
-static void put_operand(text *t, const isa_insn *in, const x86_operand *p, const isa_operand *o, const isa_mem *mem)
+static void put_operand(isa_text *t, const isa_insn *in, const x86_operand *p, const isa_operand *o, const isa_mem *mem)
 {
     switch (o->kind) {
     case ISA_OPERAND_MEM: put_memory(t, in, &mem[o->mem], p); break;
-    case ISA_OPERAND_TARGET: put(t, "0x%" PRIx64, (uint64_t)o->imm); break;
+    case ISA_OPERAND_TARGET: isa_text_put(t, "0x%" PRIx64, (uint64_t)o->imm); break;
     case ISA_OPERAND_IMM: put_number(t, o->imm, false); break;
     default: put_register(t, p, o);
     }
 }
 
-static void put_prefixes(text *t, const isa_insn *in)
+static void put_prefixes(isa_text *t, const isa_insn *in)
 {
     const char *name = x86_mnemonics[in->op];
-    if (in->bits & ISA_BIT_LOCK) put(t, "lock ");
+    if (in->bits & ISA_BIT_LOCK) isa_text_put(t, "lock ");
     if (!(in->bits & ISA_BIT_REP)) return;
     bool compares = strncmp(name, "cmps", 4) == 0 || strncmp(name, "scas", 4) == 0;
-    put(t, "%s ", in->bits & ISA_BIT_REPNE ? "repne" : compares ? "repe" : "rep");
+    isa_text_put(t, "%s ", in->bits & ISA_BIT_REPNE ? "repne" : compares ? "repe" : "rep");
 }
 
-static void put_rounding(text *t, const isa_insn *in)
+static void put_rounding(isa_text *t, const isa_insn *in)
 {
     static const char *const modes[] = {"rn", "rd", "ru", "rz"};
     unsigned form = x86_row_of(in)->form;
-    if (form & X86_FORM_ROUND) put(t, " {%s-sae}", modes[in->x[X86_X_VECTOR] >> 5 & 3]);
-    else if (form & X86_FORM_SAE) put(t, " {sae}");
+    if (form & X86_FORM_ROUND) isa_text_put(t, " {%s-sae}", modes[in->x[X86_X_VECTOR] >> 5 & 3]);
+    else if (form & X86_FORM_SAE) isa_text_put(t, " {sae}");
 }
 
-static void put_bytes(text *t, const isa_insn *in)
+static void put_bytes(isa_text *t, const isa_insn *in)
 {
-    put(t, "%s", x86_mnemonics[in->op]);
-    for (unsigned i = 0; i < in->len; i++) put(t, " %02x", in->raw[i]);
+    isa_text_put(t, "%s", x86_mnemonics[in->op]);
+    for (unsigned i = 0; i < in->len; i++) isa_text_put(t, " %02x", in->raw[i]);
 }
 
 int x86_format(const isa_insn *in, char *out, size_t size)
 {
-    text t = {out, size, 0};
+    isa_text t = {out, size, 0};
     isa_operand op[ISA_MAX_OPERANDS];
     isa_mem mem[ISA_MAX_MEM];
     const x86_row *row = x86_row_of(in);
@@ -159,17 +140,18 @@ int x86_format(const isa_insn *in, char *out, size_t size)
         return t.length;
     }
     put_prefixes(&t, in);
-    put(&t, "%s", x86_mnemonics[in->op]);
+    isa_text_put(&t, "%s", x86_mnemonics[in->op]);
     int n = x86_operand_list(in, op), shown = 0;
     x86_memory(in, mem);
     for (int i = 0; i < n; i++) {
         const x86_operand *p = &x86_operands[row->operands + i];
         if (op[i].implicit) continue;
         if (p->slot == X86_SLOT_MASK && p->kind == ISA_OPERAND_MASK) { /* belongs to its neighbour */
-            put(&t, " {k%u}%s", op[i].reg, x86_operands[row->operands].flags & X86_OPERAND_ZEROING ? " {z}" : "");
+            isa_text_put(&t, " {k%u}%s", op[i].reg,
+                         x86_operands[row->operands].flags & X86_OPERAND_ZEROING ? " {z}" : "");
             continue;
         }
-        put(&t, shown++ ? ", " : " ");
+        isa_text_put(&t, shown++ ? ", " : " ");
         put_operand(&t, in, p, &op[i], mem);
     }
     put_rounding(&t, in);
