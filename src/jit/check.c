@@ -58,9 +58,8 @@ static void check_guards(void)
 static void check_threads(void)
 {
     uint32_t threads = 0;
-    for (const run_thread *t = run_here.threads; t; t = t->next) threads += !t->is_vfork_child;
-    INL_CHECK(threads == run_here.thread_count, "%u threads are listed, and %u counted", threads,
-              run_here.thread_count);
+    for (const run_thread *t = run_here.threads; t; t = t->next) threads += !t->is_vfork_child && !t->has_ended;
+    INL_CHECK(threads == run_here.thread_count, "%u threads live, and %u are counted", threads, run_here.thread_count);
 }
 
 void jit_check(void)

@@ -445,6 +445,7 @@ void run_thread_exit(run_thread *t, int status)
     }
     inl_lock_take(&run_here.lock);
     bool last = --run_here.thread_count == 0;
+    t->has_ended = true;
     inl_lock_release(&run_here.lock);
     if (last) {
         run_process_end(t, status, 0);

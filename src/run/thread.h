@@ -89,6 +89,7 @@ typedef struct run_thread {
     void *signal_stack;
     size_t signal_stack_size;
     bool is_vfork_child;
+    bool has_ended; /* no longer counted; under the process's lock */
 
     /* signals (signal*.c) */
     uint64_t sigmask;           /* the program's mask, while we run with more blocked */
