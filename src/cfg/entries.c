@@ -15,28 +15,15 @@
  * besides all of the procedure's bytes are explained (build.c), as a part of them would be missing. */
 #include "cfg/work.h"
 
-bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value)
-{
-    const image_reloc *r;
-    size_t low = 0, high = image_relocs(im, &r), count = high;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].offset < at) low = middle + 1;
-        else high = middle;
-    }
-    if (low == count || r[low].offset != at) return false;
-    *value = r[low].value;
-    return true;
-}
-
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok)
 {
     const uint8_t *p;
     uint64_t at = t->table + (uint64_t)i * t->entry_size, value = 0;
     *ok = false;
     if (t->kind == CFG_TABLE_ABSOLUTE && t->relocated) {
-        *ok = cfg_reloc_value(im, at, &value);
-        return value;
+        const image_reloc *r = image_reloc_at(im, at);
+        *ok = r != NULL;
+        return r ? r->value : 0;
     }
     if (image_bytes(im, at, &p) < t->entry_size) return 0;
     *ok = true;
@@ -144,9 +131,9 @@ bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit)
     enum { longest = 1 << 16 };
     cfg_work *w = v->work;
     bool firm = limit.kind == CFG_LIMIT_COMPARED, inner = false;
-    uint64_t most = limit.kind && limit.count < longest ? limit.count : longest, dummy;
+    uint64_t most = limit.kind && limit.count < longest ? limit.count : longest;
     entry_kind why = ENTRY_GOES;
-    t->relocated = t->kind == CFG_TABLE_ABSOLUTE && cfg_reloc_value(w->image, t->table, &dummy);
+    t->relocated = t->kind == CFG_TABLE_ABSOLUTE && image_reloc_at(w->image, t->table);
     t->exact = t->ends = false;
     for (t->count = 0; t->count < most; t->count++) {
         uint64_t at = t->table + (uint64_t)t->count * t->entry_size;

@@ -1,4 +1,5 @@
 #include "cfg/placement.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,13 +90,8 @@ static uint32_t often(const builder *b, uint32_t block)
 /* Does the block end with a jump through a table? Its targets may all lie in other procedures. */
 static bool ends_with_table(const cfg_program *cfg, const cfg_block *k)
 {
-    uint32_t low = 0, high = cfg->table_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (cfg->tables[middle].jump < k->addr) low = middle + 1;
-        else high = middle;
-    }
-    if (low < cfg->table_count && cfg->tables[low].jump < k->addr + k->size) return true;
+    uint32_t first = (uint32_t)INL_FIRST(cfg->table_count, t, cfg->tables[t].jump >= k->addr);
+    if (first < cfg->table_count && cfg->tables[first].jump < k->addr + k->size) return true;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++)
         if (cfg->edges[e].kind == CFG_EDGE_TABLE) return true;
     return false;
@@ -205,13 +201,9 @@ cfg_flow_graph *cfg_flow_build(const cfg_program *cfg, uint32_t proc, const uint
 
 uint32_t cfg_flow_transfer(const cfg_flow_graph *g, uint32_t block_count, uint32_t edge)
 {
-    uint32_t low = block_count, high = g->edge_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (g->edges[middle].edge < edge) low = middle + 1;
-        else high = middle;
-    }
-    return low < g->edge_count && g->edges[low].edge == edge ? low : CFG_NONE;
+    const uint32_t transfers = g->edge_count - block_count;
+    uint32_t first = block_count + (uint32_t)INL_FIRST(transfers, k, g->edges[block_count + k].edge >= edge);
+    return first < g->edge_count && g->edges[first].edge == edge ? first : CFG_NONE;
 }
 
 /* --- chords: all edges outside a heaviest spanning tree (Kruskal) --- */

@@ -4,6 +4,7 @@
  * called or jumped to but not known yet wait in `fresh` until the round is over, so that no limits move
  * while somebody explores. */
 #include "cfg/work.h"
+#include "base/search.h"
 
 #include <elf.h>
 #include <string.h>
@@ -22,13 +23,7 @@ void cfg_blame(cfg_work *w, uint32_t proc, const char *reason)
 /* Index in `order` of the last procedure that begins at or before addr, plus 1. Only the first `high` are looked at. */
 static size_t behind_among(const cfg_work *w, uint64_t addr, size_t high)
 {
-    size_t low = 0;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->starts.items[middle] <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return INL_FIRST(high, k, w->starts.items[k] > addr);
 }
 
 static size_t behind(const cfg_work *w, uint64_t addr) { return behind_among(w, addr, w->starts.count); }

@@ -1,5 +1,6 @@
 /* The analysis from start to end, and the questions that a finished one answers. */
 #include "cfg/program.h"
+#include "base/search.h"
 #include "cfg/private.h"
 
 #include <string.h>
@@ -147,13 +148,8 @@ void cfg_program_free(cfg_program *p)
 
 static bool skips_prefix(const cfg_private *v, uint64_t addr)
 {
-    size_t low = 0, high = v->skip_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (v->skips[middle] < addr) low = middle + 1;
-        else high = middle;
-    }
-    return low < v->skip_count && v->skips[low] == addr;
+    size_t first = INL_FIRST(v->skip_count, k, v->skips[k] >= addr);
+    return first < v->skip_count && v->skips[first] == addr;
 }
 
 uint32_t cfg_block_at(const cfg_program *p, uint64_t addr)
@@ -172,13 +168,8 @@ uint32_t cfg_block_at(const cfg_program *p, uint64_t addr)
 
 uint32_t cfg_block_covering(const cfg_program *p, uint64_t addr)
 {
-    uint32_t low = 0, high = p->block_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->blocks[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - p->blocks[low - 1].addr < p->blocks[low - 1].size ? low - 1 : CFG_NONE;
+    uint32_t behind = (uint32_t)INL_FIRST(p->block_count, k, p->blocks[k].addr > addr);
+    return behind && addr - p->blocks[behind - 1].addr < p->blocks[behind - 1].size ? behind - 1 : CFG_NONE;
 }
 
 static bool only_traps(const cfg_program *p, const isa_insn *in)
@@ -207,24 +198,14 @@ cfg_sight cfg_look_at(const cfg_program *p, uint64_t addr, uint64_t *at)
 
 uint32_t cfg_proc_covering(const cfg_program *p, uint64_t addr)
 {
-    uint32_t low = 0, high = p->proc_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->procs[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - p->procs[low - 1].addr < p->procs[low - 1].size ? low - 1 : CFG_NONE;
+    uint32_t behind = (uint32_t)INL_FIRST(p->proc_count, k, p->procs[k].addr > addr);
+    return behind && addr - p->procs[behind - 1].addr < p->procs[behind - 1].size ? behind - 1 : CFG_NONE;
 }
 
 const cfg_table *cfg_table_at(const cfg_program *p, uint64_t jump)
 {
-    uint32_t low = 0, high = p->table_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->tables[middle].jump < jump) low = middle + 1;
-        else high = middle;
-    }
-    return low < p->table_count && p->tables[low].jump == jump ? &p->tables[low] : NULL;
+    uint32_t first = (uint32_t)INL_FIRST(p->table_count, k, p->tables[k].jump >= jump);
+    return first < p->table_count && p->tables[first].jump == jump ? &p->tables[first] : NULL;
 }
 
 uint64_t cfg_table_target(const cfg_program *p, const cfg_table *t, uint32_t i)

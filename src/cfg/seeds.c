@@ -4,6 +4,7 @@
  * What surely is an address but not surely of code (a constant may lie in the text), and what only looks
  * like an address, is tried: where it makes no sense as code, it is none. */
 #include "cfg/work.h"
+#include "base/search.h"
 
 #include <elf.h>
 
@@ -187,13 +188,8 @@ static bool is_table_base(const cfg_work *w, uint64_t addr)
 
 bool cfg_in_table(const cfg_work *w, uint64_t at)
 {
-    size_t low = 0, high = w->table_spans.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->table_spans.items[middle].addr <= at) low = middle + 1;
-        else high = middle;
-    }
-    return low && at < w->table_spans.items[low - 1].end;
+    size_t behind = INL_FIRST(w->table_spans.count, k, w->table_spans.items[k].addr > at);
+    return behind && at < w->table_spans.items[behind - 1].end;
 }
 
 /* --- following pointers --- */

@@ -2,6 +2,7 @@
  * bytes in the file, and one byte of marks for each. Hostile files may claim any sections: only bytes
  * that are there and executable count, and none twice. */
 #include "cfg/work.h"
+#include "base/search.h"
 
 #include <elf.h>
 #include <string.h>
@@ -142,14 +143,9 @@ bool cfg_text_open(cfg_work *w, inl_error *e)
 
 const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr)
 {
-    size_t low = 0, high = w->regions.count;
     if (addr < w->low || addr >= w->high) return NULL;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->regions.items[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    const cfg_region *r = &w->regions.items[low - 1];
+    size_t behind = INL_FIRST(w->regions.count, k, w->regions.items[k].addr > addr);
+    const cfg_region *r = &w->regions.items[behind - 1];
     return addr < r->end ? r : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* The blocks of one procedure, made from the marks: what the evaluation of indirect jumps walks over, and
  * what the final result is copied from. Arrays are reused from one procedure to the next. */
 #include "cfg/work.h"
+#include "base/search.h"
 
 cfg_indirect *cfg_indirect_at(const cfg_work *w, uint64_t site)
 {
@@ -29,14 +30,9 @@ static size_t taken_inside(const cfg_view *v, uint64_t *out)
 {
     const cfg_work *w = v->work;
     const cfg_draft *p = &w->procs.items[v->proc];
-    size_t low = 0, high = w->pointers.count, count = 0;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->pointers.items[middle].to < p->addr) low = middle + 1;
-        else high = middle;
-    }
-    for (; low < w->pointers.count && w->pointers.items[low].to < p->end; low++) {
-        const cfg_pointer *q = &w->pointers.items[low];
+    size_t i = INL_FIRST(w->pointers.count, k, w->pointers.items[k].to >= p->addr), count = 0;
+    for (; i < w->pointers.count && w->pointers.items[i].to < p->end; i++) {
+        const cfg_pointer *q = &w->pointers.items[i];
         if (!q->used) continue;
         if (out) out[count] = q->to;
         count++;
@@ -154,13 +150,8 @@ static void make_blocks(cfg_view *v)
 
 uint32_t cfg_view_find(const cfg_view *v, uint64_t addr)
 {
-    size_t low = 0, high = v->blocks.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (v->blocks.items[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr < v->blocks.items[low - 1].end ? (uint32_t)low - 1 : CFG_NONE;
+    size_t behind = INL_FIRST(v->blocks.count, k, v->blocks.items[k].addr > addr);
+    return behind && addr < v->blocks.items[behind - 1].end ? (uint32_t)behind - 1 : CFG_NONE;
 }
 
 static void connect(cfg_view *v, bool with_preds)

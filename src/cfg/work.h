@@ -367,7 +367,6 @@ cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit li
 /* Reads as many as there may be; false when it is no table. */
 bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit);
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
-bool cfg_reloc_value(image *im, uint64_t at, uint64_t *value);
 /* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target);
 /* What is no jump table: may it be one of pointers to procedures? */

@@ -1,5 +1,6 @@
 /* Packs the tool and what it needs into the data that a rewritten program carries; see boot.h. */
 #include "move/boot.h"
+#include "base/page.h"
 #include "elf/elf.h"
 #include "boot_blob.h"
 
@@ -17,15 +18,12 @@ _Static_assert(sizeof(move_boot_links) == 88 && offsetof(move_boot_links, self) 
                    offsetof(move_boot_links, entry) == 24,
                "known to boot/start.S (see meson.build)");
 
-enum { PAGE = 4096 };
 typedef struct tool_file {
     const char *path;
     const uint8_t *bytes;
     size_t mapped, size; /* size: what of it is loaded */
     uint64_t handoff, region;
 } tool_file;
-
-static size_t page_up(size_t n) { return (n + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
 static inl_status map_tool(tool_file *t, inl_error *e)
 {
@@ -137,13 +135,13 @@ static void lay_out(packer *p, const elf_pack *in, const tool_file *t, move_carr
     add(p, NULL, sizeof *h);
     add_argv(p, in, h);
     add_images(p, in, h);
-    p->at = page_up(p->at);
+    p->at = inl_page_up(p->at);
     h->heap_size = in->heap ? in->heap_size : 0;
     h->heap = add(p, in->heap, h->heap_size);
-    p->at = page_up(p->at);
+    p->at = inl_page_up(p->at);
     h->tool_size = t->size;
     h->tool = add(p, t->bytes, t->size);
-    p->at = page_up(p->at);
+    p->at = inl_page_up(p->at);
     h->size = p->at;
     h->magic = MOVE_CARRY_MAGIC;
     h->handoff = t->handoff;
@@ -173,7 +171,7 @@ inl_status elf_carry_pack(const elf_pack *in, elf_carry *out, inl_error *e)
     if (s == INL_OK) s = look_at_tool(&t, e);
     if (s == INL_OK) {
         lay_out(&p, in, &t, &head);
-        p = (packer){.data = aligned_alloc(PAGE, p.at)};
+        p = (packer){.data = aligned_alloc(INL_PAGE, p.at)};
         if (!p.data) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     }
     if (s == INL_OK) {

@@ -17,14 +17,14 @@ static bool placement(const image *im, uint64_t *text_at, uint64_t *offset)
 {
     const image_segment *s;
     size_t count = image_segments(im, &s);
-    uint64_t high = 0, file_end = elf_page_up(im->view.size);
+    uint64_t high = 0, file_end = inl_page_up(im->view.size);
     for (size_t i = 0; i < count; i++) {
         uint64_t end = s[i].addr + s[i].mem_size;
         if (s[i].mem_size > SIZE_LIMIT || end > 1ull << 47) return false;
         if (end > high) high = end;
     }
-    high = elf_page_up(high);
-    uint64_t shift = (s[0].addr & ~4095ull) - (s[0].file_offset & ~4095ull);
+    high = inl_page_up(high);
+    uint64_t shift = inl_page_down(s[0].addr) - inl_page_down(s[0].file_offset);
     uint64_t behind_file = file_end + shift;
     if (behind_file > 1ull << 47) behind_file = high; /* addresses below offsets: cannot agree */
     if (behind_file > high && behind_file - high <= gap_limit) high = behind_file;
@@ -57,7 +57,7 @@ static inl_status check_loads(elf_writer *w, inl_error *e)
                                "%s: cut short: the segment at 0x%lx is "
                                "not all there",
                                path, p->p_vaddr);
-        if ((p->p_vaddr - p->p_offset) % ELF_PAGE && p->p_memsz)
+        if ((p->p_vaddr - p->p_offset) % INL_PAGE && p->p_memsz)
             return inl_fail_at(e, INL_ERR_FORMAT, p->p_vaddr,
                                "%s: the segment at 0x%lx cannot be mapped: address and file offset "
                                "disagree",
@@ -75,7 +75,7 @@ static inl_status check_plan(const elf_writer *w, inl_error *e)
     const move_plan *p = w->plan;
     uint64_t base = elf_new_base(w->im);
     if (base == 0) return inl_fail(e, INL_ERR_FORMAT, "%s: a segment of absurd size", image_path(w->im));
-    if (w->text_at < base || w->text_at % ELF_PAGE || w->text_at > 1ull << 47 || p->text_size > INT32_MAX)
+    if (w->text_at < base || w->text_at % INL_PAGE || w->text_at > 1ull << 47 || p->text_size > INT32_MAX)
         return inl_fail_at(e, INL_ERR_RANGE, w->text_at, "%s: no room for the new code at 0x%lx", image_path(w->im),
                            w->text_at);
     move_map_walk walk = move_map_from(p, 0);

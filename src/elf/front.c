@@ -65,7 +65,7 @@ static void add_unit(elf_writer *w, elf_unit unit)
 {
     uint64_t in_file = elf_phdr(w, PT_LOAD)->p_filesz, offset = unit.addr - w->front.low;
     if (unit.size == 0 || w->front.count == ELF_UNITS) return;
-    if (offset > in_file || unit.size > in_file - offset || unit.align > ELF_PAGE) return;
+    if (offset > in_file || unit.size > in_file - offset || unit.align > INL_PAGE) return;
     for (size_t i = 0; i < w->front.count; i++) { /* notes that two program headers name */
         elf_unit *u = &w->front.units[i];
         if (unit.tag || u->tag || unit.addr >= u->addr + u->size || u->addr >= unit.addr + unit.size) continue;

@@ -17,19 +17,15 @@
  * handler passes a frame that shows the original address (<isa>/frames.c).
  */
 #include "elf/unwind.h"
+#include "base/search.h"
 
 /* The number of the site that an original address is in, or one past the last. */
 static size_t site_of(const image_except *t, uint64_t addr, size_t hint)
 {
-    size_t low = 0, high = t->lsda.count;
     const image_call_site *sites = t->lsda.sites;
-    if (hint < high && addr - sites[hint].start < sites[hint].length) return hint;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sites[middle].start + sites[middle].length <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low < t->lsda.count && addr >= sites[low].start ? low : t->lsda.count;
+    if (hint < t->lsda.count && addr - sites[hint].start < sites[hint].length) return hint;
+    size_t behind = INL_FIRST(t->lsda.count, k, sites[k].start + sites[k].length > addr);
+    return behind < t->lsda.count && addr >= sites[behind].start ? behind : t->lsda.count;
 }
 
 static uint64_t new_pad(const move_plan *p, uint64_t pad)

@@ -27,11 +27,10 @@
 #include "base/vec.h"
 #include "image/file.h"
 #include "base/bytes.h"
+#include "base/page.h"
 #include "elf/elf.h"
 #include "elf/isa.h"
 #include "move/boot.h"
-
-enum { ELF_PAGE = 4096 };
 
 typedef struct elf_edit { /* over the original file's bytes */
     uint64_t offset;
@@ -164,6 +163,5 @@ uint32_t elf_section_at(const elf_writer *w, uint64_t addr, uint32_t type);
 /* File offset of `size` bytes at an address; false when they are not all in the file. */
 bool elf_file_offset(const elf_writer *w, uint64_t addr, uint64_t size, uint64_t *offset);
 Elf64_Phdr *elf_phdr(elf_writer *w, uint32_t type); /* the first of a type, or NULL */
-static inline uint64_t elf_page_up(uint64_t x) { return (x + ELF_PAGE - 1) & ~(uint64_t)(ELF_PAGE - 1); }
 
 #endif

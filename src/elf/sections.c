@@ -91,7 +91,7 @@ static void put_front(section_writer *s)
         const Elf64_Shdr *h = &s->rows[i].h;
         if (h->sh_flags & SHF_ALLOC && h->sh_size && h->sh_offset < to) to = h->sh_offset;
     }
-    if (to == UINT64_MAX || to <= from || to - from > ELF_PAGE) return;
+    if (to == UINT64_MAX || to <= from || to - from > INL_PAGE) return;
     put_header(s, 0, ".inlay.front",
                (Elf64_Shdr){.sh_type = SHT_PROGBITS,
                             .sh_flags = SHF_ALLOC,

@@ -13,6 +13,7 @@
  * instruction holds during its snippets: a row begins where the snippets before its instruction do.
  */
 #include "elf/unwind.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -45,19 +46,15 @@ static span *moved_spans(const move_plan *p, size_t *count)
 /* The original entry that covers an address, or NULL. `hint` is where the last one was. */
 static const image_fde *covering(const elf_frames *f, uint64_t addr, size_t *hint)
 {
-    size_t count = f->old.fdes.count, low = 0, high = count;
+    size_t count = f->old.fdes.count;
     const image_fde *items = f->old.fdes.items;
     if (*hint < count && addr >= items[*hint].addr && addr - items[*hint].addr < items[*hint].size &&
         (*hint + 1 == count || addr < items[*hint + 1].addr))
         return &items[*hint];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (items[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    if (low == 0 || addr - items[low - 1].addr >= items[low - 1].size) return NULL;
-    *hint = low - 1;
-    return &items[low - 1];
+    size_t behind = INL_FIRST(count, k, items[k].addr > addr);
+    if (behind == 0 || addr - items[behind - 1].addr >= items[behind - 1].size) return NULL;
+    *hint = behind - 1;
+    return &items[behind - 1];
 }
 
 static size_t row_of(const image_rows *rows, uint64_t addr, size_t from)

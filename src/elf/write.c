@@ -155,7 +155,7 @@ static inl_status put_text(elf_writer *w, inl_error *e)
                          .align = 64};
         good = good && elf_add_area(w, boot);
     }
-    w->ro.addr = elf_page_up(w->boot.addr + w->boot.size);
+    w->ro.addr = inl_page_up(w->boot.addr + w->boot.size);
     return good && !w->boot.failed ? INL_OK : elf_no_memory(w, e);
 }
 
@@ -163,7 +163,7 @@ static inl_status put_carried(elf_writer *w, inl_error *e)
 {
     const elf_carry *carry = w->options->carry;
     if (!carry) return INL_OK;
-    inl_bytes_align(&w->ro, ELF_PAGE); /* so that parts of it can be mapped by themselves */
+    inl_bytes_align(&w->ro, INL_PAGE); /* so that parts of it can be mapped by themselves */
     w->data_addr = inl_bytes_here(&w->ro);
     inl_bytes_put(&w->ro, carry->data, carry->data_size);
     elf_area area = {.name = ".inlay.data",
@@ -171,7 +171,7 @@ static inl_status put_carried(elf_writer *w, inl_error *e)
                      .flags = SHF_ALLOC,
                      .addr = w->data_addr,
                      .size = carry->data_size,
-                     .align = ELF_PAGE};
+                     .align = INL_PAGE};
     return elf_add_area(w, area) ? INL_OK : elf_no_memory(w, e);
 }
 
@@ -237,10 +237,10 @@ static size_t add_loads(elf_writer *w)
     for (size_t i = 0; i < w->phdr_count; i++)
         if (w->phdrs[i].p_type == PT_LOAD) at = i + 1;
     if (text_size && w->front.one_segment) text_size = inl_bytes_here(&w->ro) - w->text_at;
-    if (text_size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_X, w->text_at, text_size, ELF_PAGE));
+    if (text_size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_X, w->text_at, text_size, INL_PAGE));
     if (!text_size || !w->front.one_segment)
-        insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, ELF_PAGE));
-    if (w->rw.size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_W, w->rw.addr, w->rw.size, ELF_PAGE));
+        insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, INL_PAGE));
+    if (w->rw.size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_W, w->rw.addr, w->rw.size, INL_PAGE));
     return at;
 }
 
@@ -307,7 +307,7 @@ static inl_status lay_out(elf_writer *w, inl_error *e)
     if (!st) st = put_carried(w, e);
     if (st) return st;
     if (w->ro.failed) return elf_no_memory(w, e);
-    w->rw.addr = elf_page_up(inl_bytes_here(&w->ro));
+    w->rw.addr = inl_page_up(inl_bytes_here(&w->ro));
     st = elf_dynamic_end(w, e);
     if (st) return st;
     fill_links(w);

@@ -8,6 +8,7 @@
  * the vdso offsets and addresses agree, so its section headers work as well.
  */
 #include "image/file.h"
+#include "base/page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static inl_status read_segments(image *im, const uint8_t *table, inl_error *e)
     }
     if (im->segments.count == 0) return inl_fail(e, INL_ERR_FORMAT, "%s: nothing to load in it", im->path);
     qsort(im->segments.items, im->segments.count, sizeof(image_segment), by_addr);
-    im->low = im->segments.items[0].addr & ~4095ull;
+    im->low = inl_page_down(im->segments.items[0].addr);
     return INL_OK;
 }
 

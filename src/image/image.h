@@ -148,6 +148,7 @@ typedef struct image_reloc {
     uint8_t kind;          /* image_reloc_kind */
 } image_reloc;
 size_t image_relocs(image *, const image_reloc **out);
+const image_reloc *image_reloc_at(image *, uint64_t addr); /* of what stands there; or NULL */
 
 /* The function symbols of all tables as they stand there, sorted by address. */
 typedef struct image_code_symbol {

@@ -5,6 +5,7 @@
  * descriptor is opened, and libdwfl (which would ask debuginfod) is not used.
  */
 #include "image/file.h"
+#include "base/search.h"
 
 #include <elfutils/libdw.h>
 #include <stdlib.h>
@@ -87,14 +88,9 @@ static void open_lines(image *im)
 
 static Dwarf_Die *unit_at(image_lines *l, uint64_t addr)
 {
-    size_t low = 0, high = l->ranges.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (l->ranges.items[middle].low <= addr) low = middle + 1;
-        else high = middle;
-    }
-    if (low == 0 || addr >= l->ranges.items[low - 1].high) return NULL;
-    return &l->units.items[l->ranges.items[low - 1].unit];
+    size_t behind = INL_FIRST(l->ranges.count, k, l->ranges.items[k].low > addr);
+    if (behind == 0 || addr >= l->ranges.items[behind - 1].high) return NULL;
+    return &l->units.items[l->ranges.items[behind - 1].unit];
 }
 
 bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)

@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "base/maps_line.h"
+#include "base/page.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "image/file.h"
 
@@ -33,8 +35,6 @@ struct module_set {
     uint32_t last_id;
 };
 
-static const uint64_t page = 4096; /* alignment of mappings is at least this, whatever the machine */
-
 module_set *module_set_new(void) { return calloc(1, sizeof(module_set)); }
 
 static void free_entry(entry *e)
@@ -56,14 +56,9 @@ module *module_first(const module_set *s) { return s->first; }
 
 module *module_at(const module_set *s, uint64_t addr)
 {
-    size_t low = 0, high = s->sorted.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->sorted.items[middle]->m.low <= addr) low = middle + 1;
-        else high = middle;
-    }
-    while (low-- > 0) /* modules nest only when one was mapped into another's gap */
-        if (addr < s->sorted.items[low]->m.high) return &s->sorted.items[low]->m;
+    size_t behind = INL_FIRST(s->sorted.count, k, s->sorted.items[k]->m.low > addr);
+    while (behind-- > 0) /* modules nest only when one was mapped into another's gap */
+        if (addr < s->sorted.items[behind]->m.high) return &s->sorted.items[behind]->m;
     return NULL;
 }
 
@@ -75,11 +70,11 @@ static bool find_bias(const image *im, uint64_t addr, uint64_t offset, uint64_t 
     size_t count = image_segments(im, &s);
     for (int exact = 1; exact >= 0; exact--) {
         for (size_t i = 0; i < count; i++) {
-            uint64_t first = s[i].file_offset & ~(page - 1);
-            uint64_t end = (s[i].file_offset + s[i].file_size + page - 1) & ~(page - 1);
+            uint64_t first = inl_page_down(s[i].file_offset);
+            uint64_t end = inl_page_up(s[i].file_offset + s[i].file_size);
             if (!s[i].exec || (exact ? offset != first : offset < first || offset >= end)) continue;
             *bias = addr - (s[i].addr + (offset - s[i].file_offset));
-            if (*bias % page == 0) return true;
+            if (*bias % INL_PAGE == 0) return true;
         }
     }
     return false;
@@ -91,8 +86,8 @@ static void set_extent(module *m)
     size_t count = image_segments(m->image, &s);
     m->low = ~0ull;
     for (size_t i = 0; i < count; i++) {
-        uint64_t low = (s[i].addr & ~(page - 1)) + m->bias;
-        uint64_t high = ((s[i].addr + s[i].mem_size + page - 1) & ~(page - 1)) + m->bias;
+        uint64_t low = inl_page_down(s[i].addr) + m->bias;
+        uint64_t high = inl_page_up(s[i].addr + s[i].mem_size) + m->bias;
         if (low < m->low) m->low = low;
         if (high > m->high) m->high = high;
     }
@@ -260,7 +255,7 @@ static void add_vdso(module_set *s, const inl_maps_line *l)
     if (known && known->is_vdso) return;
     if (image_open_memory(base, l->high - l->low, l->name, &im, NULL) != INL_OK) return;
     image_segments(im, &seg);
-    module *m = add_module(s, im, l->low - (seg[0].addr & ~(page - 1)), (range){l->low, l->high});
+    module *m = add_module(s, im, l->low - inl_page_down(seg[0].addr), (range){l->low, l->high});
     if (m) m->is_vdso = true;
 }
 

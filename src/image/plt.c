@@ -8,6 +8,7 @@
  * unwind ranges.
  */
 #include "image/file.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -35,14 +36,9 @@ static int by_symbol(const void *a, const void *b)
 /* A slot filled by an IFUNC resolver has no symbol; the resolver's own symbol names it. */
 static const char *resolver_name(const image *im, uint64_t addr)
 {
-    size_t low = 0, high = im->symbols.count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (im->symbols.items[middle].addr < addr) low = middle + 1;
-        else high = middle;
-    }
-    bool found = low < im->symbols.count && im->symbols.items[low].addr == addr;
-    return found && im->symbols.items[low].kind == IMAGE_SYMBOL_FUNC ? im->symbols.items[low].name : NULL;
+    size_t first = INL_FIRST(im->symbols.count, k, im->symbols.items[k].addr >= addr);
+    bool found = first < im->symbols.count && im->symbols.items[first].addr == addr;
+    return found && im->symbols.items[first].kind == IMAGE_SYMBOL_FUNC ? im->symbols.items[first].name : NULL;
 }
 
 static void add_slots(const image *im, const image_processor *m, const image_symtab *t, const uint8_t *relocations,

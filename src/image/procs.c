@@ -8,6 +8,7 @@
  *           --fill--> entry points and unwind ranges where nothing begins or covers
  */
 #include "image/file.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,16 +145,7 @@ static void settle_ranges(image *im, draft_list *v)
 }
 
 /* The first draft that begins after `addr`; the one before it may cover addr. */
-static size_t after(const draft_list *v, uint64_t addr)
-{
-    size_t low = 0, high = v->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (v->items[middle].proc.addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
+static size_t after(const draft_list *v, uint64_t addr) { return INL_FIRST(v->count, k, v->items[k].proc.addr > addr); }
 
 static bool covers(const draft_list *v, size_t next, uint64_t addr)
 {
@@ -258,11 +250,6 @@ size_t image_procs(image *im, const image_proc **out)
 const image_proc *image_proc_at(image *im, uint64_t addr)
 {
     const image_proc *p;
-    size_t low = 0, high = image_procs(im, &p);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (p[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - p[low - 1].addr < p[low - 1].size ? &p[low - 1] : NULL;
+    size_t count = image_procs(im, &p), behind = INL_FIRST(count, k, p[k].addr > addr);
+    return behind && addr - p[behind - 1].addr < p[behind - 1].size ? &p[behind - 1] : NULL;
 }

@@ -5,6 +5,7 @@
  * has none but IRELATIVE, between symbols that only its own start code knows: there the section tells.
  */
 #include "image/file.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -151,18 +152,19 @@ size_t image_code_symbols(image *im, const image_code_symbol **out)
     return im->code_symbols.count;
 }
 
+const image_reloc *image_reloc_at(image *im, uint64_t addr)
+{
+    const image_reloc *r;
+    size_t count = image_relocs(im, &r), first = INL_FIRST(count, k, r[k].offset >= addr);
+    return first < count && r[first].offset == addr ? &r[first] : NULL;
+}
+
 /* What the word at `addr` holds when the program runs, a link-time address. */
 static uint64_t word_at(image *im, uint64_t addr)
 {
-    const image_reloc *r;
-    size_t low = 0, high = image_relocs(im, &r), count = high;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].offset < addr) low = middle + 1;
-        else high = middle;
-    }
+    const image_reloc *r = image_reloc_at(im, addr);
     uint64_t word = 0;
-    if (low < count && r[low].offset == addr) return r[low].value;
+    if (r) return r->value;
     image_read(im, addr, &word, 8);
     return word;
 }

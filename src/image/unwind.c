@@ -9,6 +9,7 @@
  * for ranges is decoded: pointer encodings and the address of the exception table.
  */
 #include "image/file.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -272,11 +273,6 @@ bool image_frame_code(image *im, const image_unwind_range *range, image_frame *o
 const image_unwind_range *image_unwind_at(image *im, uint64_t addr)
 {
     const image_unwind_range *r;
-    size_t low = 0, high = image_unwind_ranges(im, &r);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - r[low - 1].addr < r[low - 1].size ? &r[low - 1] : NULL;
+    size_t count = image_unwind_ranges(im, &r), behind = INL_FIRST(count, k, r[k].addr > addr);
+    return behind && addr - r[behind - 1].addr < r[behind - 1].size ? &r[behind - 1] : NULL;
 }

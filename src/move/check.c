@@ -1,6 +1,7 @@
 /* The plan, read back: new code is decoded again, and what it leads to must be an instruction of the map
  * or an address outside; tables likewise; patches stand in order over the code of moved procedures. */
 #include "move/isa.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -92,16 +93,11 @@ static bool may_be_patched(const move_plan *p, uint64_t at)
 {
     uint32_t b = cfg_block_covering(p->cfg, at - p->bias);
     if (b != CFG_NONE) return p->procs[p->cfg->blocks[b].proc].new_addr != 0;
-    uint32_t low = 0, high = p->cfg->proc_count; /* the last procedure that begins at or before */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->cfg->procs[middle].addr > at - p->bias) high = middle;
-        else low = middle + 1;
-    }
-    if (!low) return false;
-    const cfg_proc *of = &p->cfg->procs[low - 1];
+    uint32_t behind = (uint32_t)INL_FIRST(p->cfg->proc_count, k, p->cfg->procs[k].addr > at - p->bias);
+    if (!behind) return false;
+    const cfg_proc *of = &p->cfg->procs[behind - 1];
     uint64_t end = of->addr + of->size;
-    return p->procs[low - 1].new_addr && at - p->bias >= end && at - p->bias < end + of->padding;
+    return p->procs[behind - 1].new_addr && at - p->bias >= end && at - p->bias < end + of->padding;
 }
 
 static inl_status check_patches(const checker *c)

@@ -6,6 +6,7 @@
  * says; the linker writes to the old ones only.
  */
 #include "image/frames.h"
+#include "base/search.h"
 #include "move/plan.h"
 
 #include <string.h>
@@ -14,16 +15,11 @@
 static void leave_range(move_work *w, uint64_t from, uint64_t to, const char *why, uint8_t *noted)
 {
     const cfg_program *p = move_cfg(w);
-    uint32_t low = 0, high = p->proc_count;
-    while (low < high) { /* the first procedure that begins behind `from` */
-        uint32_t middle = low + (high - low) / 2;
-        if (p->procs[middle].addr > from) high = middle;
-        else low = middle + 1;
-    }
-    if (low && from < p->procs[low - 1].addr + p->procs[low - 1].size) low--;
-    for (; low < p->proc_count && p->procs[low].addr < to; low++) {
-        if (move_is_moved(w, low)) move_leave(w, low, why);
-        if (noted) noted[low] = 1;
+    uint32_t i = (uint32_t)INL_FIRST(p->proc_count, k, p->procs[k].addr > from);
+    if (i && from < p->procs[i - 1].addr + p->procs[i - 1].size) i--;
+    for (; i < p->proc_count && p->procs[i].addr < to; i++) {
+        if (move_is_moved(w, i)) move_leave(w, i, why);
+        if (noted) noted[i] = 1;
     }
 }
 

@@ -19,6 +19,7 @@
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections
  */
 #include "move/isa.h"
+#include "base/search.h"
 
 #include <elf.h>
 #include <string.h>
@@ -150,13 +151,7 @@ typedef struct stretch {
 
 static uint32_t first_proc_behind(const cfg_program *p, uint64_t addr)
 {
-    uint32_t low = 0, high = p->proc_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->procs[middle].addr < addr) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return (uint32_t)INL_FIRST(p->proc_count, k, p->procs[k].addr >= addr);
 }
 
 /* Large, with calls in it: what linkers and C libraries put between procedures is not. */

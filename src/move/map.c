@@ -3,6 +3,7 @@
  *
  * It is kept as groups of instructions and steps within them (steps.h): a byte and a bit an instruction. */
 #include "move/plan.h"
+#include "base/search.h"
 #include "move/steps.h"
 
 #include <string.h>
@@ -126,15 +127,11 @@ move_map move_map_at(const move_plan *plan, size_t i)
 /* Looks for the last entry at or before an old or a new place. */
 static bool find(const move_plan *plan, uint64_t place, bool old, move_map *out)
 {
-    size_t low = 0, high = (plan->map_count + MOVE_GROUP - 1) / MOVE_GROUP;
-    while (low < high) { /* the first group that begins behind */
-        size_t middle = low + (high - low) / 2;
-        const move_map_group *g = &plan->map_groups[middle];
-        if ((old ? g->old_addr : g->new_off) > place) high = middle;
-        else low = middle + 1;
-    }
-    if (low == 0) return false;
-    move_map_walk walk = open_group(plan, low - 1);
+    const move_map_group *g = plan->map_groups;
+    size_t count = (plan->map_count + MOVE_GROUP - 1) / MOVE_GROUP;
+    size_t behind = INL_FIRST(count, k, (old ? g[k].old_addr : g[k].new_off) > place);
+    if (!behind) return false;
+    move_map_walk walk = open_group(plan, behind - 1);
     move_map m;
     for (unsigned i = 0; i < MOVE_GROUP && move_map_next(&walk, &m); i++) {
         if ((old ? m.old_addr : m.new_off) > place) break;

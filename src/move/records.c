@@ -1,5 +1,6 @@
 #include "move/records.h"
 #include "base/leb.h"
+#include "base/search.h"
 
 static void take_weights(const uint8_t **p, move_record *r)
 {
@@ -52,11 +53,6 @@ int64_t move_record_sum(const move_record *r, uint32_t count)
 
 uint32_t move_run_group(const move_run_counts *groups, uint32_t count, uint32_t index)
 {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (groups[mid].first <= index) low = mid + 1;
-        else high = mid;
-    }
-    return low;
+    uint32_t behind = (uint32_t)INL_FIRST(count, k, groups[k].first > index);
+    return behind;
 }

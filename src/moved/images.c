@@ -2,13 +2,15 @@
  * and what the dynamic linker has loaded, from its list, which is looked at again whenever the linker has changed it
  * (sites.c). A rewritten image is known by its note (see elf_notes.c), which holds its assumed bias. */
 #include "moved/private.h"
+#include "base/page.h"
+#include "base/search.h"
 
 #include <elf.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOTE_LINKS = 1, PAGE = 4096 };
+enum { NOTE_LINKS = 1 };
 
 moved_image_list moved_images;
 static moved_image images[MOVED_MAX_IMAGES];
@@ -32,13 +34,8 @@ const moved_image *moved_at(uint64_t pc)
 /* The block at or before `off` in moved code; NULL: none. */
 static const uint32_t *block_at(const move_carried_map *map, uint64_t off)
 {
-    size_t low = 0, high = map->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (map->entries[mid].new_off <= off) low = mid + 1;
-        else high = mid;
-    }
-    return low ? &map->entries[low - 1].new_off : NULL;
+    size_t behind = INL_FIRST(map->count, k, map->entries[k].new_off > off);
+    return behind ? &map->entries[behind - 1].new_off : NULL;
 }
 
 uint32_t moved_block_of(const moved_image *i, uint32_t off)
@@ -130,7 +127,7 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
         if (ph[k].p_type == PT_NOTE && !links && moved_is_mapped(i, at, ph[k].p_filesz))
             links = links_in_notes((const char *)at, ph[k].p_filesz);
         if (ph[k].p_type != PT_LOAD) continue;
-        if (at < i->low) i->low = at & ~(uint64_t)(PAGE - 1);
+        if (at < i->low) i->low = inl_page_down(at);
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
     }
     if (!place || i->low >= i->high) return;

@@ -2,6 +2,7 @@
  * symbols; and where there is no such index (musl's C library) by analysing the file. Tables may be damaged: nothing is
  * read outside the image (mapped.c). */
 #include "moved/private.h"
+#include "base/search.h"
 #include "cfg/program.h"
 
 #include <elf.h>
@@ -75,15 +76,10 @@ static uint64_t end_of_last(const unwind_index *x, size_t next, uint64_t end)
 static bool by_unwind(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     unwind_index x = find_index(i);
-    size_t low = 0, high = x.count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if ((uint64_t)(uintptr_t)(x.base + x.rows[mid].start) <= at) low = mid + 1;
-        else high = mid;
-    }
-    if (!low || !fde_range(&x, &x.rows[low - 1], start, end)) return false;
+    size_t behind = INL_FIRST(x.count, k, (uint64_t)(uintptr_t)(x.base + x.rows[k].start) > at);
+    if (!behind || !fde_range(&x, &x.rows[behind - 1], start, end)) return false;
     bool moved = at - i->text < i->text_size; /* there, jump tables may follow */
-    if (at >= *end && !moved) *end = end_of_last(&x, low, *end);
+    if (at >= *end && !moved) *end = end_of_last(&x, behind, *end);
     return at < *end;
 }
 

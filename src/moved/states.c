@@ -1,4 +1,5 @@
 #include "moved/states.h"
+#include "base/search.h"
 #include "move/steps.h"
 
 static isa_regs take_set(const uint8_t **p)
@@ -30,13 +31,8 @@ static void take_spot(const uint8_t **p, moved_spot *s, bool first)
 /* The last group that begins at or before `off`, by new or by old addresses; -1: none. */
 static int group_of(const move_carried_states *s, uint32_t off, bool old)
 {
-    uint32_t low = 0, high = s->group_count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if ((old ? s->groups[mid].old_off : s->groups[mid].new_off) <= off) low = mid + 1;
-        else high = mid;
-    }
-    return (int)low - 1;
+    uint32_t behind = (uint32_t)INL_FIRST(s->group_count, k, (old ? s->groups[k].old_off : s->groups[k].new_off) > off);
+    return (int)behind - 1;
 }
 
 static bool find(const move_carried_states *s, uint32_t off, bool old, moved_spot *out)
@@ -68,11 +64,6 @@ bool moved_states_find_old(const move_carried_states *s, uint32_t old_off, moved
 const move_carried_fault *moved_states_fault(const move_carried_states *s, uint32_t new_off)
 {
     const move_carried_fault *all = s ? (const void *)((const char *)s + s->faults) : NULL;
-    uint32_t low = 0, high = s ? s->fault_count : 0;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (all[mid].from <= new_off) low = mid + 1;
-        else high = mid;
-    }
-    return low && new_off < all[low - 1].to ? &all[low - 1] : NULL;
+    uint32_t behind = (uint32_t)INL_FIRST(s ? s->fault_count : 0, k, all[k].from > new_off);
+    return behind && new_off < all[behind - 1].to ? &all[behind - 1] : NULL;
 }

@@ -1,6 +1,7 @@
 /* Counts, where a signal's handler leaves a run of instructions in its middle for good, or enters one: see
  * move/records.h. */
 #include "move/records.h"
+#include "base/search.h"
 #include "moved/states.h"
 
 /* What its counter has too much at instruction i of the run; see weave_undo. */
@@ -38,11 +39,6 @@ void moved_states_undo(const move_carried_states *s, const moved_spot *spot, boo
 const move_carried_flows *moved_states_flows(const move_carried_states *s, uint32_t new_off)
 {
     const move_carried_flows *all = (const void *)((const char *)s + s->flows);
-    uint32_t low = 0, high = s->flows_count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (all[mid].new_off <= new_off) low = mid + 1;
-        else high = mid;
-    }
-    return low ? &all[low - 1] : NULL;
+    uint32_t behind = (uint32_t)INL_FIRST(s->flows_count, k, all[k].new_off > new_off);
+    return behind ? &all[behind - 1] : NULL;
 }

@@ -11,6 +11,7 @@
  *
  * Nodes are immutable and may be shared: what is on the way to a replaced one is copied. */
 #include "tool/rewriter.h"
+#include "base/search.h"
 #include "moved/moved.h"
 
 typedef struct wrapper {
@@ -158,13 +159,8 @@ static void find_entry(wrapper *w, const weave_run *run, const cfg_table *t)
 static const cfg_table *table_of_block(const cfg_program *p, uint32_t block)
 {
     const cfg_block *b = &p->blocks[block];
-    size_t low = 0, high = p->table_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (p->tables[middle].jump < b->addr) low = middle + 1;
-        else high = middle;
-    }
-    return low < p->table_count && p->tables[low].jump < b->addr + b->size ? &p->tables[low] : NULL;
+    size_t first = INL_FIRST(p->table_count, k, p->tables[k].jump >= b->addr);
+    return first < p->table_count && p->tables[first].jump < b->addr + b->size ? &p->tables[first] : NULL;
 }
 
 bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const inlay_image *image)

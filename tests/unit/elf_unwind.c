@@ -5,6 +5,7 @@
  * must unwind as before too. Files: a few of the system's, of C and C++; those that are missing are skipped.
  */
 #include "elf/elf.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -69,13 +70,8 @@ static void close_side(side *s)
 
 static const image_unwind_range *range_at(const side *s, uint64_t addr)
 {
-    size_t low = 0, high = s->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->ranges[middle].addr <= addr) low = middle + 1;
-        else high = middle;
-    }
-    return low && addr - s->ranges[low - 1].addr < s->ranges[low - 1].size ? &s->ranges[low - 1] : NULL;
+    size_t behind = INL_FIRST(s->range_count, k, s->ranges[k].addr > addr);
+    return behind && addr - s->ranges[behind - 1].addr < s->ranges[behind - 1].size ? &s->ranges[behind - 1] : NULL;
 }
 
 static bool same_ops(const Dwarf_Op *a, size_t a_count, const Dwarf_Op *b, size_t b_count)

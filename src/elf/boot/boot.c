@@ -27,7 +27,6 @@
 #include <sys/syscall.h>
 
 enum {
-    PAGE = INL_PAGE,
     STACK_ROOM = 512 << 10,
     MAX_AUXV = 64,
     EXIT_FAILED = 1,
@@ -54,9 +53,6 @@ typedef struct boot {
     const Elf64_auxv_t *auxv;
     uint64_t stack_low, stack_high;
 } boot;
-
-static uint64_t page_down(uint64_t a) { return a & ~(uint64_t)(PAGE - 1); }
-static uint64_t page_up(uint64_t a) { return page_down(a + PAGE - 1); }
 
 static size_t length(const char *s)
 {
@@ -126,7 +122,7 @@ static void protect(uint64_t at, uint64_t size, int prot)
 /* `size` bytes of the data go to `at`, which has been taken; the rest of the last page is zero. */
 static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int prot)
 {
-    uint64_t pages = page_up(size);
+    uint64_t pages = inl_page_up(size);
     bool mapped = map_file(b, at, pages, prot, offset);
     if (!mapped) {
         protect(at, pages, PROT_READ | PROT_WRITE);
@@ -142,8 +138,8 @@ static void map_segment(const boot *b, const Elf64_Phdr *p)
 {
     int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
                (p->p_flags & PF_X ? PROT_EXEC : 0);
-    uint64_t start = MOVE_TOOL_BASE + page_down(p->p_vaddr), slack = p->p_vaddr & (PAGE - 1);
-    uint64_t file_pages = page_up(slack + p->p_filesz), pages = page_up(slack + p->p_memsz);
+    uint64_t start = MOVE_TOOL_BASE + inl_page_down(p->p_vaddr), slack = p->p_vaddr & (INL_PAGE - 1);
+    uint64_t file_pages = inl_page_up(slack + p->p_filesz), pages = inl_page_up(slack + p->p_memsz);
     fill(b, start, b->head->tool + p->p_offset - slack, slack + p->p_filesz, prot);
     if (pages > file_pages) protect(start + file_pages, pages - file_pages, prot);
 }
@@ -154,12 +150,12 @@ static void map_tool(boot *b)
     uint64_t end = 0;
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
-    b->tool_end = MOVE_TOOL_BASE + page_up(end);
-    take(MOVE_TOOL_BASE, page_up(end), PROT_NONE, "the tool's own");
+    b->tool_end = MOVE_TOOL_BASE + inl_page_up(end);
+    take(MOVE_TOOL_BASE, inl_page_up(end), PROT_NONE, "the tool's own");
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD) map_segment(b, &ph[i]);
     if (!b->head->heap_size) return;
-    take(MOVE_HEAP_BASE, page_up(b->head->heap_size), PROT_READ | PROT_WRITE, "the tool's memory");
+    take(MOVE_HEAP_BASE, inl_page_up(b->head->heap_size), PROT_READ | PROT_WRITE, "the tool's memory");
     fill(b, MOVE_HEAP_BASE, b->head->heap, b->head->heap_size, PROT_READ | PROT_WRITE);
 }
 
@@ -181,7 +177,7 @@ static int64_t offset_in_file(const boot *b)
         if (ph[i].p_type != PT_LOAD || at < ph[i].p_vaddr || at + b->links->data_size > ph[i].p_vaddr + ph[i].p_filesz)
             continue;
         uint64_t offset = at - ph[i].p_vaddr + ph[i].p_offset;
-        return offset & (PAGE - 1) ? -1 : (int64_t)offset;
+        return offset & (INL_PAGE - 1) ? -1 : (int64_t)offset;
     }
     return -1;
 }
@@ -231,9 +227,9 @@ static uint64_t strings_size(const boot *b)
 
 static void take_stack(boot *b, uint64_t bytes)
 {
-    uint64_t size = STACK_ROOM + page_up(bytes);
-    take(MOVE_REGION_LOW, PAGE + size + PAGE, PROT_NONE, "the tool's stack");
-    b->stack_low = MOVE_REGION_LOW + PAGE;
+    uint64_t size = STACK_ROOM + inl_page_up(bytes);
+    take(MOVE_REGION_LOW, INL_PAGE + size + INL_PAGE, PROT_NONE, "the tool's stack");
+    b->stack_low = MOVE_REGION_LOW + INL_PAGE;
     b->stack_high = b->stack_low + size;
     protect(b->stack_low, size, PROT_READ | PROT_WRITE);
 }
@@ -295,7 +291,7 @@ static void hand_over(const boot *b, uint64_t sp, uint64_t pc, uint64_t mask)
     sys_call2(SYS_prctl, GET_TID_ADDRESS, (long)&h->clear_tid);
     sys_call3(SYS_get_robust_list, 0, (long)&h->robust, (long)&h->robust_size);
     h->carried = 1;
-    r->low = r->next = b->stack_high + PAGE;
+    r->low = r->next = b->stack_high + INL_PAGE;
     r->high = MOVE_REGION_HIGH;
 }
 
