@@ -17,20 +17,21 @@ static bool placement(const image *im, uint64_t *text_at, uint64_t *offset)
 {
     const image_segment *s;
     size_t count = image_segments(im, &s);
-    uint64_t high = 0, file_end = inl_page_up(im->view.size);
+    uint64_t high = 0, file_end = elf_page_up(im->view.size);
     for (size_t i = 0; i < count; i++) {
         uint64_t end = s[i].addr + s[i].mem_size;
         if (s[i].mem_size > SIZE_LIMIT || end > 1ull << 47) return false;
         if (end > high) high = end;
     }
-    high = inl_page_up(high);
+    high = elf_page_up(high);
     uint64_t shift = inl_page_down(s[0].addr) - inl_page_down(s[0].file_offset);
     uint64_t behind_file = file_end + shift;
     if (behind_file > 1ull << 47) behind_file = high; /* addresses below offsets: cannot agree */
     if (behind_file > high && behind_file - high <= gap_limit) high = behind_file;
     *text_at = high;
     *offset = high - shift;
-    if (*offset < file_end || *offset - file_end > hole_limit) *offset = file_end;
+    bool agree = shift % elf_isa_here.page == 0;
+    if (!agree || *offset < file_end || *offset - file_end > hole_limit) *offset = file_end;
     return true;
 }
 

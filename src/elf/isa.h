@@ -8,11 +8,11 @@
 typedef struct elf_isa {
     uint16_t machine;       /* EM_* */
     uint32_t relative_type; /* of a relocation that adds the load bias */
+    uint32_t page;          /* the largest that a kernel for it may have: segments begin on pages of their own */
     /* A property of a file (GNU_PROPERTY_*) of which bit 0 says that all targets of indirect branches begin with a
-     * mark; what that is. */
+     * mark; is this one? */
     uint32_t marks_property;
-    const uint8_t *mark;
-    size_t mark_size;
+    bool (*is_mark)(const uint8_t *bytes, size_t size);
     /* A row that tells by the program counter where in an import stub control is, which holds for the original place
      * only; what it says there. */
     bool (*is_stub_row)(const image_row *);

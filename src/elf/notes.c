@@ -113,14 +113,11 @@ void elf_fill_notes(elf_writer *w, move_boot_links links)
 
 static bool overwrites_targets(const elf_writer *w)
 {
-    const elf_isa *set = w->isa;
-    size_t n = set->mark_size;
     for (size_t i = 0; i < w->target->patches.count; i++) {
         const uint8_t *bytes;
         const move_patch *patch = &w->target->patches.items[i];
-        if (image_bytes(w->im, patch->at.at - w->plan->bias, &bytes) >= n && memcmp(bytes, set->mark, n) == 0 &&
-            (patch->size < n || memcmp(patch->now, set->mark, n) != 0))
-            return true;
+        size_t have = image_bytes(w->im, patch->at.at - w->plan->bias, &bytes);
+        if (w->isa->is_mark(bytes, have) && !w->isa->is_mark(patch->now, patch->size)) return true;
     }
     return false;
 }

@@ -163,5 +163,7 @@ uint32_t elf_section_at(const elf_writer *w, uint64_t addr, uint32_t type);
 /* File offset of `size` bytes at an address; false when they are not all in the file. */
 bool elf_file_offset(const elf_writer *w, uint64_t addr, uint64_t size, uint64_t *offset);
 Elf64_Phdr *elf_phdr(elf_writer *w, uint32_t type); /* the first of a type, or NULL */
+/* The next page of the file's processor. */
+static inline uint64_t elf_page_up(uint64_t x) { return (x + elf_isa_here.page - 1) & -(uint64_t)elf_isa_here.page; }
 
 #endif

@@ -155,7 +155,7 @@ static inl_status put_text(elf_writer *w, inl_error *e)
                          .align = 64};
         good = good && elf_add_area(w, boot);
     }
-    w->ro.addr = inl_page_up(w->boot.addr + w->boot.size);
+    w->ro.addr = elf_page_up(w->boot.addr + w->boot.size);
     return good && !w->boot.failed ? INL_OK : elf_no_memory(w, e);
 }
 
@@ -237,10 +237,10 @@ static size_t add_loads(elf_writer *w)
     for (size_t i = 0; i < w->phdr_count; i++)
         if (w->phdrs[i].p_type == PT_LOAD) at = i + 1;
     if (text_size && w->front.one_segment) text_size = inl_bytes_here(&w->ro) - w->text_at;
-    if (text_size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_X, w->text_at, text_size, INL_PAGE));
+    if (text_size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_X, w->text_at, text_size, w->isa->page));
     if (!text_size || !w->front.one_segment)
-        insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, INL_PAGE));
-    if (w->rw.size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_W, w->rw.addr, w->rw.size, INL_PAGE));
+        insert_phdr(w, at++, segment(w, PT_LOAD, PF_R, w->ro.addr, w->ro.size, w->isa->page));
+    if (w->rw.size) insert_phdr(w, at++, segment(w, PT_LOAD, PF_R | PF_W, w->rw.addr, w->rw.size, w->isa->page));
     return at;
 }
 
@@ -307,7 +307,7 @@ static inl_status lay_out(elf_writer *w, inl_error *e)
     if (!st) st = put_carried(w, e);
     if (st) return st;
     if (w->ro.failed) return elf_no_memory(w, e);
-    w->rw.addr = inl_page_up(inl_bytes_here(&w->ro));
+    w->rw.addr = elf_page_up(inl_bytes_here(&w->ro));
     st = elf_dynamic_end(w, e);
     if (st) return st;
     fill_links(w);

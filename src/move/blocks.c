@@ -117,6 +117,12 @@ static inl_status finish(move_work *w, const isa_code *c, inl_error *e)
     return INL_OK;
 }
 
+static bool copied_or_far(const move_work *w, isa_code *c, const isa_insn *in)
+{
+    if (move_copied(c, w->run.isa, in)) return true;
+    return w->isa->copy_far && w->isa->copy_far(c, w->run.isa, in);
+}
+
 inl_status move_copy_block(move_work *w, uint32_t first, uint32_t count, inl_error *e)
 {
     isa_code c = window(w);
@@ -129,7 +135,7 @@ inl_status move_copy_block(move_work *w, uint32_t first, uint32_t count, inl_err
         if (in->flow == ISA_FLOW_NEXT && !(in->bits & ISA_BIT_PCREL_MEM)) {
             isa_put(&c, in->raw, in->len);
         } else if (in->flow == ISA_FLOW_NEXT) {
-            if (!move_copied(&c, w->run.isa, in)) c.unreachable = true;
+            if (!copied_or_far(w, &c, in)) c.unreachable = true;
         } else if (!w->isa->lower(w, &c, &w->run, i) && !c.full) {
             c.unreachable = true;
         }

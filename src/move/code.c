@@ -449,7 +449,7 @@ static bool set_cold(move_work *w, size_t text, size_t distance)
     w->cold.full = false;
     if (w->plain) return true;
     if (!move_text_reserve(w, distance + 4096)) return false;
-    w->cold_base = (uint32_t)(text + distance);
+    w->cold_base = (uint32_t)(text + distance + (-(text + distance) & (w->isa->unit - 1u)));
     return true;
 }
 

@@ -25,6 +25,7 @@ typedef enum move_reloc {
 
 typedef struct move_isa {
     const isa *isa;
+    uint8_t unit; /* code begins at multiples of it */
 
     /* --- jumps over old code --- */
     uint8_t far_jump;           /* bytes of one that reaches the new code, */
@@ -42,6 +43,9 @@ typedef struct move_isa {
      */
     bool (*lower)(move_work *, isa_code *, const weave_run *, uint32_t i);
     bool (*jump_to)(move_work *, isa_code *, uint64_t target, bool was_short);
+    /* An instruction of a block without snippets whose operand does not reach the old place; NULL: all reach. False: it
+     * cannot be. */
+    bool (*copy_far)(isa_code *, const isa *, const isa_insn *);
     /* Must the weaver see it although nothing is inserted (it uses what Inlay keeps its own data in)? */
     bool (*needs_weaver)(const isa_insn *);
 

@@ -29,14 +29,18 @@ static void put_stub_row(inl_bytes *b, const image_row *row, uint64_t old)
     inl_bytes_put(b, def_cfa, sizeof def_cfa);
 }
 
-static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+static bool is_mark(const uint8_t *bytes, size_t size)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    return size >= sizeof endbr64 && !memcmp(bytes, endbr64, sizeof endbr64);
+}
 
 const elf_isa elf_isa_here = {
     .machine = EM_X86_64,
     .relative_type = R_X86_64_RELATIVE,
+    .page = 4096,
     .marks_property = 0xc0000002, /* GNU_PROPERTY_X86_FEATURE_1_AND; bit 0: IBT */
-    .mark = endbr64,
-    .mark_size = sizeof endbr64,
+    .is_mark = is_mark,
     .is_stub_row = is_stub_row,
     .put_stub_row = put_stub_row,
 };

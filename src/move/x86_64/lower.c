@@ -188,6 +188,7 @@ static void pad(isa_code *c, uint32_t bytes)
 
 const move_isa move_isa_here = {
     .isa = &isa_x86_64,
+    .unit = 1,
     .far_jump = FAR_JUMP,
     .near_jump = NEAR_JUMP,
     .near_back = 128,
