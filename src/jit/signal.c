@@ -162,7 +162,7 @@ static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t
         leave_stale_code(t, addr, uc, tls_base);
         return true;
     }
-    if (is_page_fault(signo) && is_at(pc, run_safe_copy_insn)) {
+    if (is_page_fault(signo) && run_in_safe_copy(pc)) {
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
         return true;
     }

@@ -291,7 +291,7 @@ static moved_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, vo
     uint64_t pc = run_uc_pc(uc);
     if (!fault) {
         postpone(info, uc);
-    } else if (is_page_fault(signo) && pc == (uint64_t)(uintptr_t)run_safe_copy_insn) {
+    } else if (is_page_fault(signo) && run_in_safe_copy(pc)) {
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
     } else {
         const char *where = t->frame.in_tool ? "the tool's code" : "Inlay's runtime";

@@ -43,7 +43,7 @@ typedef struct run_syscall_row {
     run_syscall_handler *run;
 } run_syscall_row;
 extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_signal_syscalls[], run_process_syscalls[],
-    run_sending_syscalls[]; /* each ends with a row whose `run` is NULL */
+    run_sending_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
 void run_syscalls_init(void);
 /* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
 long run_pass(run_thread *t, const weave_context *c);
@@ -160,6 +160,10 @@ extern const char run_blocking_check[], run_blocking_insn[], run_blocking_after[
 /* Copies from or to memory that may not be there; answers how many bytes were left. */
 size_t run_safe_copy(void *to, const void *from, size_t size);
 extern const char run_safe_copy_insn[], run_safe_copy_done[];
+static inline bool run_in_safe_copy(uint64_t pc) /* it copies there: after a fault it goes on at `done` */
+{
+    return pc >= (uint64_t)(uintptr_t)run_safe_copy_insn && pc < (uint64_t)(uintptr_t)run_safe_copy_done;
+}
 /* rt_sigreturn, with the stack pointer of a handler that has just returned; `for_good`: Inlay is left too. */
 void run_sigreturn_now(uint64_t sp, uint64_t tls_base) __attribute__((noreturn));
 void run_sigreturn_for_good(uint64_t sp, const weave_context *before) __attribute__((noreturn));
@@ -189,8 +193,9 @@ bool run_stepped_over(run_thread *t, int signo, const siginfo_t *info, void *uc)
 void run_special(run_thread *t);
 /* This thread of execution takes block `t`; the tool's TLS stays what it is. */
 void run_adopt_block(run_thread *t);
-void run_bases_inherit(run_thread *child, const run_thread *t); /* what more the kernel would copy */
-void run_leave_block(void);                                     /* it has none any more */
+void run_leave_block(void); /* it has none any more */
+/* What more the kernel would copy. False: so that the child finds its block there is no way. */
+bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags);
 void run_sigframe_init(void);
 /* The vector state (x86_64/sigvectors.c): a new thread's, that of a program's begin and of a handler's, a child's. */
 size_t run_vector_room(void);
@@ -199,15 +204,12 @@ void run_vectors_init(run_thread *t);
 void run_vectors_inherit(run_thread *child, const run_thread *t);
 /* The kernel's frame at a signal of Inlay's tells which of the features that must be asked for the thread uses. */
 void run_vectors_note(run_thread *t, const void *uc);
-/* The program has been granted some: from now on they are saved. */
-void run_vectors_permitted(void);
 /* Builds the frame the kernel would build and points `ctx` at the handler; `saved` is the mask to
  * return to. False: the stack cannot take it. */
 bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const run_action *a, uint64_t saved);
 /* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
 bool run_sigframe_pop(run_thread *t, uint64_t *mask);
 bool run_altstack_active(const run_thread *t, uint64_t sp);
-long run_arch_prctl(run_thread *t, int option, uint64_t value);
 void run_trap_set(run_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
 
 uint64_t run_uc_pc(const void *uc);

@@ -51,5 +51,5 @@ void run_let_go(run_thread *t)
     if (run_here.engine->watch) run_here.engine->watch->no_more();
     give_back_signals(t);
     run_signals_give_back(t->signals);
-    run_sigreturn_for_good(sp + sizeof(uint64_t), &before);
+    run_sigreturn_for_good(sp + RUN_HANDLER_POPS, &before);
 }

@@ -18,8 +18,9 @@ static long raw_fork(const run_clone_args *a, size_t size)
     mine.flags &= ~(uint64_t)RUN_CLONE_OURS;
     mine.tls = mine.stack = mine.stack_size = 0;
     if (size) return sys_call2(SYS_clone3, (long)&mine, (long)size);
-    return sys_call(SYS_clone, (long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid, (long)mine.child_tid, 0,
-                    0);
+    long args[5] = {(long)(mine.flags | mine.exit_signal), 0, (long)mine.parent_tid};
+    args[RUN_CLONE_CHILD_TID] = (long)mine.child_tid;
+    return sys_call(SYS_clone, args[0], args[1], args[2], args[3], args[4], 0);
 }
 
 /* In the child, lock held since before the fork: one thread, its own cache, nothing pending. */
@@ -163,11 +164,6 @@ static long do_ptrace(run_thread *t, weave_context *c)
     return 0;
 }
 
-static long do_arch_prctl(run_thread *t, weave_context *c)
-{
-    return run_arch_prctl(t, (int)run_arg(c, 0), run_arg(c, 1));
-}
-
 const run_syscall_row run_process_syscalls[] = {
     {SYS_clone, "clone", do_clone},
     {SYS_clone3, "clone3", do_clone},
@@ -183,6 +179,5 @@ const run_syscall_row run_process_syscalls[] = {
     {SYS_prctl, "prctl", do_prctl},
     {SYS_ptrace, "ptrace", do_ptrace},
     {SYS_seccomp, "seccomp", run_confine_seccomp},
-    {SYS_arch_prctl, "arch_prctl", do_arch_prctl},
     {0, NULL, NULL},
 };

@@ -209,7 +209,7 @@ long run_sys_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
         if (mode == SS_DISABLE) {
             wanted.ss_sp = NULL;
             wanted.ss_size = 0;
-        } else if (wanted.ss_size < 2048) {
+        } else if (wanted.ss_size < RUN_LEAST_ALTSTACK) {
             return -ENOMEM;
         }
         t->altstack = (stack_t){.ss_sp = wanted.ss_sp, .ss_flags = wanted.ss_flags, .ss_size = wanted.ss_size};

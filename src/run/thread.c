@@ -280,7 +280,7 @@ static bool share_signals(run_thread *child, const run_thread *t, uint64_t flags
 }
 
 /* What the child has of its parent: everything the kernel would copy. */
-static void inherit(run_thread *child, const run_thread *t, const run_clone_args *a)
+static bool inherit(run_thread *child, const run_thread *t, const run_clone_args *a)
 {
     child->ctx = t->ctx;
     if (a->stack) run_set_sp(&child->ctx, a->stack + a->stack_size);
@@ -288,7 +288,6 @@ static void inherit(run_thread *child, const run_thread *t, const run_clone_args
     run_set_answer(&child->ctx, 0);
     run_set_clobbers(&child->ctx);
     child->frame.app_tls_base = child->ctx.tls_base;
-    run_bases_inherit(child, t);
     run_vectors_inherit(child, t);
     if (a->flags & CLONE_CHILD_CLEARTID) child->clear_tid = a->child_tid;
     child->sigmask = t->sigmask;
@@ -299,6 +298,9 @@ static void inherit(run_thread *child, const run_thread *t, const run_clone_args
     child->trapno = t->trapno;
     child->trap_err = t->trap_err;
     child->trap_addr = t->trap_addr;
+    if (run_bases_inherit(child, t, a->flags)) return true;
+    run_say("a thread that has its parent's thread-local storage cannot be started");
+    return false;
 }
 
 static void act_as_parent(run_thread *child, const run_thread *t)
@@ -316,10 +318,9 @@ static run_thread *make_child(run_thread *t, const run_clone_args *a)
     run_thread *child = new_block();
     if (!child) return NULL;
     child->is_vfork_child = !(a->flags & CLONE_THREAD);
-    inherit(child, t, a);
-    bool waits = child->is_vfork_child && a->flags & CLONE_VFORK;
+    bool able = inherit(child, t, a), waits = child->is_vfork_child && a->flags & CLONE_VFORK;
     if (waits) act_as_parent(child, t);
-    if (share_signals(child, t, a->flags) && (waits || give_tls(child))) return child;
+    if (able && share_signals(child, t, a->flags) && (waits || give_tls(child))) return child;
     run_thread_free(child);
     return NULL;
 }
@@ -333,8 +334,10 @@ static long raw_clone(const run_clone_args *a, size_t size, run_thread *child)
         mine.stack_size = child->stack_size;
         return run_raw_clone(SYS_clone3, (long)&mine, (long)size, 0, 0, 0, child);
     }
-    return run_raw_clone(SYS_clone, (long)(mine.flags | mine.exit_signal), (long)child->runtime_stack,
-                         (long)mine.parent_tid, (long)mine.child_tid, (long)mine.tls, child);
+    long args[5] = {(long)(mine.flags | mine.exit_signal), (long)child->runtime_stack, (long)mine.parent_tid};
+    args[RUN_CLONE_CHILD_TID] = (long)mine.child_tid;
+    args[RUN_CLONE_TLS] = (long)mine.tls;
+    return run_raw_clone(SYS_clone, args[0], args[1], args[2], args[3], args[4], child);
 }
 
 /* The vfork child has exec'ed or ended; what it did for the tool is the parent's. */
@@ -407,8 +410,8 @@ static void read_clone(const weave_context *c, run_clone_args *a)
     a->exit_signal = flags & CSIGNAL;
     a->stack = run_arg(c, 1);
     a->parent_tid = run_arg(c, 2); /* with CLONE_PIDFD where the descriptor goes */
-    a->child_tid = run_arg(c, 3);
-    a->tls = run_arg(c, 4);
+    a->child_tid = run_arg(c, RUN_CLONE_CHILD_TID);
+    a->tls = run_arg(c, RUN_CLONE_TLS);
 }
 
 long run_sys_clone(run_thread *t, bool is_clone3)

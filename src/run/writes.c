@@ -18,6 +18,7 @@
 #include "run/writes.h"
 #include "base/sys.h"
 #include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <linux/futex.h>
 #include <linux/sched.h>
@@ -153,7 +154,7 @@ static const row rows[] = {
     /* processes and threads */
     {SYS_wait4, {TO(1, 4), TO(3, RUSAGE)}},
     {SYS_waitid, {TO(2, SIGINFO), TO(4, RUSAGE)}},
-    {SYS_clone, {TO(2, 4), TO(3, 4)}},
+    {SYS_clone, {TO(2, 4), TO(RUN_CLONE_CHILD_TID, 4)}},
     {SYS_getrusage, {TO(1, RUSAGE)}},
     {SYS_getrlimit, {TO(1, RLIMIT)}},
     {SYS_prlimit64, {TO(3, RLIMIT)}},

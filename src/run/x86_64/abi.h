@@ -14,6 +14,10 @@ enum {
     RUN_SYSCALL_BYTES = 2,
     RUN_ELF_MACHINE = 62, /* EM_X86_64 */
 };
+/* Arguments of clone that other architectures have in another order. */
+enum { RUN_CLONE_CHILD_TID = 3, RUN_CLONE_TLS = 4 };
+enum { RUN_LEAST_ALTSTACK = 2048 }; /* the kernel takes no smaller one */
+enum { RUN_HANDLER_POPS = 8 };      /* bytes of a signal's frame, when the handler has returned */
 /* clang-format on */
 #define RUN_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */
 
@@ -65,5 +69,7 @@ static inline uint64_t run_tls_base(void)
     __asm__ volatile("rdfsbase %0" : "=r"(base));
     return base;
 }
+/* The system call, in arch_prctl.c. */
+long run_arch_prctl(run_thread *t, int option, uint64_t value);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "base/sys.h"
 #include "run/kernel.h"
+#include "run/x86_64/abi.h"
+#include "run/x86_64/sigvectors.h"
 
 #ifndef ARCH_REQ_XCOMP_PERM
 #define ARCH_REQ_XCOMP_PERM 0x1023
@@ -41,3 +43,13 @@ long run_arch_prctl(run_thread *t, int option, uint64_t value)
     if (option >= SHADOW_STACK_FIRST && option <= SHADOW_STACK_LAST) return -EOPNOTSUPP;
     return sys_call2(SYS_arch_prctl, option, (long)value);
 }
+
+static long do_arch_prctl(run_thread *t, weave_context *c)
+{
+    return run_arch_prctl(t, (int)run_arg(c, 0), run_arg(c, 1));
+}
+
+const run_syscall_row run_isa_syscalls[] = {
+    {SYS_arch_prctl, "arch_prctl", do_arch_prctl},
+    {0, NULL, NULL},
+};

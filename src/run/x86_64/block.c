@@ -41,7 +41,12 @@ void run_adopt_block(run_thread *t)
     __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
 }
 
-void run_bases_inherit(run_thread *child, const run_thread *t) { child->frame.app_gs_base = t->frame.app_gs_base; }
+bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)
+{
+    (void)flags;
+    child->frame.app_gs_base = t->frame.app_gs_base;
+    return true;
+}
 
 void run_leave_block(void) { __asm__ volatile("wrgsbase %0" : : "r"(0ul) : "memory"); }
 

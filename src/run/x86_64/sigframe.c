@@ -102,7 +102,7 @@ static void take_altstack(run_thread *t, const stack_t *s)
     int mode = s->ss_flags & ~(int)SS_AUTODISARM;
     if (run_altstack_active(t, run_sp(&t->ctx))) return;
     if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = s->ss_flags};
-    else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= 2048) t->altstack = *s;
+    else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
 }
 
 bool run_sigframe_pop(run_thread *t, uint64_t *mask)

@@ -14,5 +14,7 @@ uint64_t sigvectors_bytes(const run_thread *);
 bool sigvectors_put(const run_thread *, uint64_t to);
 /* False: what is there cannot be loaded. `from` 0: a state as at a program's begin. */
 bool sigvectors_take(run_thread *, uint64_t from);
+/* The program has been granted features that must be asked for: from now on they are saved. */
+void run_vectors_permitted(void);
 
 #endif

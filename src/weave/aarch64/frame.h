@@ -60,7 +60,8 @@ typedef struct weave_frame {
     uint64_t vec_args[8];       /* 0x220: floating-point arguments on their way */
     weave_context context;      /* 0x260: what SNIPPET_CONTEXT points to */
     weave_buffer_slot buffers[WEAVE_BUFFERS];
-    void *heap_cache; /* the tool's allocator's, of this thread; NULL: none yet */
+    void *heap_cache;      /* the tool's allocator's, of this thread; NULL: none yet */
+    uint64_t first_tls[2]; /* what tpidr_el0 points to until the program sets it; the second word is the frame */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
