@@ -54,22 +54,31 @@ inlay_expr inlay_store(inlay_expr address, inlay_expr value, unsigned size);
 /* A general register or a part of one. As instructions do: 32 bits clear the rest, fewer leave it. */
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value);
 
-/* Operators. Comparisons are signed unless INLAY_U...; results are 0 or 1. */
+/* Operators. Comparisons, minimum and maximum are signed unless INLAY_U...; results are 0 or 1. */
 /* clang-format off */
 typedef enum inlay_op {
     INLAY_ADD, INLAY_SUB, INLAY_MUL, INLAY_DIV, INLAY_MOD, INLAY_AND, INLAY_OR, INLAY_XOR,
     INLAY_SHL, INLAY_SHR, INLAY_SAR, INLAY_EQ, INLAY_NE, INLAY_LT, INLAY_LE, INLAY_GT, INLAY_GE,
-    INLAY_ULT, INLAY_ULE, INLAY_UGT, INLAY_UGE, INLAY_LAND, INLAY_LOR,
+    INLAY_ULT, INLAY_ULE, INLAY_UGT, INLAY_UGE, INLAY_MIN, INLAY_MAX, INLAY_UMIN, INLAY_UMAX, INLAY_LAND, INLAY_LOR,
     INLAY_NEG, INLAY_NOT, INLAY_LNOT
 } inlay_op;
 /* clang-format on */
 inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b);
 inlay_expr inlay_unary(inlay_op op, inlay_expr a);
+/* The low 1, 2, 4 or 8 bytes of a value, extended to 8 by zeros or by their sign. */
+inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed);
 
 /* Control. `otherwise` may be NULL. */
 inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise);
 inlay_expr inlay_while(inlay_expr condition, inlay_expr body);
+inlay_expr inlay_break(void); /* leaves the innermost loop; a statement of it, not part of a value */
 inlay_expr inlay_sequence(inlay_expr first, inlay_expr second);
+
+/* A value that is computed once and looked at (and set) several times in `body`, whose value is the whole's: a variable
+ * of this one execution. At most 12 may be in sight at a place; an inner one hides an outer one of its number. */
+inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body);
+inlay_expr inlay_let_value(unsigned number);
+inlay_expr inlay_let_set(unsigned number, inlay_expr value);
 
 /* Counters (counter.h): thread-private, exact, no locks. */
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount);

@@ -11,20 +11,22 @@ typedef struct text {
 } text;
 
 static const char *const kind_names[] = {
-    "const",       "reg",        "flags",          "pc",       "ea",
-    "access-size", "mem-value",  "taken",          "target",   "fallthrough",
-    "arg",         "retval",     "retaddr",        "thread",   "cycles",
-    "context",     "reg-ref",    "vec-arg",        "executes", "rep-count",
-    "syscall-nr",  "element-ea", "element-active", "load",     "store",
-    "set-reg",     "binary",     "unary",          "if",       "while",
-    "seq",         "count",      "counter",        "call",     "append",
+    "const",       "reg",        "flags",          "pc",        "ea",
+    "access-size", "mem-value",  "taken",          "target",    "fallthrough",
+    "arg",         "retval",     "retaddr",        "thread",    "cycles",
+    "context",     "reg-ref",    "vec-arg",        "executes",  "rep-count",
+    "syscall-nr",  "element-ea", "element-active", "load",      "store",
+    "set-reg",     "binary",     "unary",          "if",        "while",
+    "seq",         "count",      "counter",        "call",      "append",
+    "break",       "let",        "local",          "set-local",
 };
 static const char *const op_names[] = {
-    "add", "sub", "mul", "div", "mod", "and", "or",  "xor", "shl",  "shr", "sar", "eq",  "ne",
-    "lt",  "le",  "gt",  "ge",  "ult", "ule", "ugt", "uge", "land", "lor", "neg", "not", "lnot",
+    "add", "sub",  "mul",  "div",  "mod", "and", "or",  "xor",  "shl",    "shr", "sar",
+    "eq",  "ne",   "lt",   "le",   "gt",  "ge",  "ult", "ule",  "ugt",    "uge", "min",
+    "max", "umin", "umax", "land", "lor", "neg", "not", "lnot", "extend",
 };
-_Static_assert(sizeof kind_names / sizeof *kind_names == SNIPPET_APPEND + 1, "a name for each kind");
-_Static_assert(sizeof op_names / sizeof *op_names == SNIPPET_LNOT + 1, "a name for each operation");
+_Static_assert(sizeof kind_names / sizeof *kind_names == SNIPPET_SET_LOCAL + 1, "a name for each kind");
+_Static_assert(sizeof op_names / sizeof *op_names == SNIPPET_EXTEND + 1, "a name for each operation");
 
 __attribute__((format(printf, 2, 3))) static void put(text *t, const char *fmt, ...)
 {
@@ -49,6 +51,7 @@ static void print_leaf(text *t, const snippet *s)
     case SNIPPET_ACCESS_SIZE:
     case SNIPPET_MEM_VALUE:
     case SNIPPET_ARG:
+    case SNIPPET_LOCAL:
     case SNIPPET_COUNTER: put(t, "(%s %u)", kind_names[s->kind], s->index); break;
     default: put(t, "%s", kind_names[s->kind]); break;
     }
@@ -60,15 +63,16 @@ static void print_node(text *t, const snippet *s)
         put(t, "nothing");
         return;
     }
-    if (s->kind < SNIPPET_LOAD || s->kind == SNIPPET_COUNTER) {
+    if (snippet_is_leaf(s)) {
         print_leaf(t, s);
         return;
     }
+    bool memory = s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE;
     bool operation = s->kind == SNIPPET_BINARY || s->kind == SNIPPET_UNARY;
     put(t, "(%s", operation ? op_names[s->op] : kind_names[s->kind]);
-    if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE) put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");
+    if (memory || (operation && s->op == SNIPPET_EXTEND)) put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");
     if (s->kind == SNIPPET_SET_REG) put(t, " r%u", s->reg);
-    if (s->kind == SNIPPET_COUNT) put(t, " %u", s->index);
+    if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_LET || s->kind == SNIPPET_SET_LOCAL) put(t, " %u", s->index);
     if (s->kind == SNIPPET_CALL) put(t, " %p", (void *)(uintptr_t)s->fn);
     if (s->kind == SNIPPET_CALL && s->value) put(t, " without %#" PRIx64, s->value);
     if (s->kind == SNIPPET_APPEND) put(t, " %u", s->buffer ? s->buffer->slot : 0);

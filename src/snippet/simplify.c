@@ -39,12 +39,23 @@ static uint64_t fold(unsigned op, uint64_t a, uint64_t b, bool is_signed)
     case SNIPPET_ULE: return a <= b;
     case SNIPPET_UGT: return a > b;
     case SNIPPET_UGE: return a >= b;
+    case SNIPPET_MIN: return sa < sb ? a : b;
+    case SNIPPET_MAX: return sa > sb ? a : b;
+    case SNIPPET_UMIN: return a < b ? a : b;
+    case SNIPPET_UMAX: return a > b ? a : b;
     case SNIPPET_LAND: return a && b;
     case SNIPPET_LOR: return a || b;
     case SNIPPET_NEG: return 0 - a;
     case SNIPPET_NOT: return ~a;
     default: return !a;
     }
+}
+
+/* The low `size` bytes of a value, as 64 bits. */
+uint64_t snippet_extend(uint64_t v, unsigned size, bool is_signed)
+{
+    unsigned gone = 64 - 8 * size;
+    return is_signed ? (uint64_t)((int64_t)(v << gone) >> gone) : v << gone >> gone;
 }
 
 static bool is_const(const snippet *s) { return s && s->kind == SNIPPET_CONST; }
@@ -99,13 +110,60 @@ static const snippet *simplify_binary(inl_arena *arena, const snippet *s)
     return s;
 }
 
+static bool is_extension(const snippet *s) { return s->kind == SNIPPET_UNARY && s->op == SNIPPET_EXTEND; }
+
+static snippet *copy_of(inl_arena *arena, const snippet *s)
+{
+    snippet *copy = inl_arena_alloc(arena, sizeof *copy);
+    if (copy) *copy = *s;
+    return copy;
+}
+
+/* What is loaded is extended in the same step, and the outer one of two extensions is enough. */
+static const snippet *simplify_extension(inl_arena *arena, const snippet *s)
+{
+    if (s->size == 8) return s->a;
+    if (is_extension(s->a) && s->a->size >= s->size) {
+        snippet *copy = copy_of(arena, s);
+        if (!copy) return s;
+        copy->a = s->a->a;
+        return simplify_extension(arena, copy);
+    }
+    if (s->a->kind != SNIPPET_LOAD || s->a->size != s->size) return s;
+    snippet *copy = copy_of(arena, s->a);
+    if (!copy) return s;
+    copy->is_signed = s->is_signed;
+    return copy;
+}
+
+/* Bytes that are not stored need not be right. */
+static const snippet *simplify_store(inl_arena *arena, const snippet *s)
+{
+    const snippet *v = s->b;
+    while (is_extension(v) && v->size >= s->size) v = v->a;
+    snippet *copy = v == s->b ? NULL : copy_of(arena, s);
+    if (!copy) return s;
+    copy->b = v;
+    return copy;
+}
+
+static const snippet *simplify_unary(inl_arena *arena, const snippet *s)
+{
+    if (!is_const(s->a)) return is_extension(s) ? simplify_extension(arena, s) : s;
+    uint64_t v = s->a->value;
+    if (s->op == SNIPPET_EXTEND) v = snippet_extend(v, s->size, s->is_signed);
+    else v = fold(s->op, v, 0, false);
+    return constant(arena, v, s);
+}
+
 const snippet *snippet_simplify(inl_arena *arena, const snippet *s)
 {
     if (!s) return NULL;
     s = simplify_kids(arena, s);
     switch (s->kind) {
     case SNIPPET_BINARY: return simplify_binary(arena, s);
-    case SNIPPET_UNARY: return is_const(s->a) ? constant(arena, fold(s->op, s->a->value, 0, false), s) : s;
+    case SNIPPET_UNARY: return simplify_unary(arena, s);
+    case SNIPPET_STORE: return simplify_store(arena, s);
     case SNIPPET_IF:
         if (!is_const(s->a)) return s;
         if (s->a->value) return s->b;

@@ -11,12 +11,14 @@ static unsigned kids_wanted(unsigned kind)
     switch (kind) {
     case SNIPPET_LOAD:
     case SNIPPET_SET_REG:
+    case SNIPPET_SET_LOCAL:
     case SNIPPET_UNARY:
     case SNIPPET_COUNT: return KID_A;
     case SNIPPET_STORE:
     case SNIPPET_BINARY:
     case SNIPPET_IF:
     case SNIPPET_WHILE:
+    case SNIPPET_LET:
     case SNIPPET_SEQ: return KID_A | KID_B;
     default: return 0;
     }
@@ -44,7 +46,7 @@ static bool size_ok(unsigned size) { return size == 1 || size == 2 || size == 4 
 static const char *node_fault(const snippet *s)
 {
     unsigned kids = kids_wanted(s->kind);
-    if (s->kind > SNIPPET_APPEND) return "a snippet node of unknown kind";
+    if (s->kind > SNIPPET_SET_LOCAL) return "a snippet node of unknown kind";
     if (((kids & KID_A) && !s->a) || ((kids & KID_B) && !s->b))
         return "a snippet node lacks an operand (memory may be used up)";
     switch (s->kind) {
@@ -56,7 +58,8 @@ static const char *node_fault(const snippet *s)
     case SNIPPET_VEC_ARG: return s->reg < 64 ? NULL : "a snippet names a register that does not exist";
     case SNIPPET_BINARY: return s->op <= SNIPPET_LOR ? NULL : "a binary node has a unary operation";
     case SNIPPET_UNARY:
-        return s->op >= SNIPPET_NEG && s->op <= SNIPPET_LNOT ? NULL : "a unary node has a binary operation";
+        if (s->op == SNIPPET_EXTEND && !size_ok(s->size)) return "a value is extended from 1, 2, 4 or 8 bytes";
+        return s->op >= SNIPPET_NEG && s->op <= SNIPPET_EXTEND ? NULL : "a unary node has a binary operation";
     case SNIPPET_CALL:
         if (!s->fn) return "a call without a routine";
         return s->nargs <= SNIPPET_MAX_ARGS ? NULL : "a call has too many arguments";
@@ -87,23 +90,82 @@ bool snippet_call_is_plain(const snippet *call)
     return true;
 }
 
-static const char *tree_fault(const snippet *s, bool call_argument)
+/* What stands around a node. */
+typedef struct place {
+    const struct place *outer; /* of the next local further out */
+    uint32_t local, depth;
+    bool statement; /* in a loop, and nobody asks for a value */
+    bool call_argument;
+} place;
+
+static bool is_local(const place *p, uint32_t index)
 {
-    if (is_for_calls(s) && !call_argument)
+    for (; p->depth; p = p->outer)
+        if (p->local == index) return true;
+    return false;
+}
+
+static const char *misplaced(const snippet *s, const place *p)
+{
+    if (is_for_calls(s) && !p->call_argument)
         return "a register reference, floating-point register or context can only be the argument of a call";
-    const char *why = node_fault(s);
-    if (!why && s->a) why = tree_fault(s->a, false);
-    if (!why && s->b) why = tree_fault(s->b, false);
-    if (!why && s->c) why = tree_fault(s->c, false);
+    if (s->kind == SNIPPET_BREAK && !p->statement)
+        return "break stands outside of a loop, or where a value is asked for";
+    if ((s->kind == SNIPPET_LOCAL || s->kind == SNIPPET_SET_LOCAL) && !is_local(p, s->index))
+        return "a local variable is used outside of where it is declared";
+    if (s->kind == SNIPPET_LET && p->depth == SNIPPET_MAX_LOCALS) return "a snippet has too many local variables";
+    return NULL;
+}
+
+static const char *tree_fault(const snippet *s, const place *p);
+
+static const char *kids_fault(const snippet *s, const place *p)
+{
+    place value = *p, last = *p, local = {p, s->index, p->depth + 1, p->statement, false};
+    value.statement = value.call_argument = last.call_argument = false;
+    const place *a = &value, *b = &value;
+    if (s->kind == SNIPPET_SEQ) a = b = &last;
+    if (s->kind == SNIPPET_IF) b = &last;
+    if (s->kind == SNIPPET_LET) b = &local;
+    if (s->kind == SNIPPET_WHILE) last.statement = true, b = &last;
+    const char *why = s->a ? tree_fault(s->a, a) : NULL;
+    if (!why && s->b) why = tree_fault(s->b, b);
+    if (!why && s->c) why = tree_fault(s->c, b);
+    value.call_argument = s->kind == SNIPPET_CALL;
     for (unsigned i = 0; !why && i < s->nargs; i++)
-        why = s->args && s->args[i] ? tree_fault(s->args[i], s->kind == SNIPPET_CALL)
-                                    : "an argument is missing (memory may be used up)";
+        why = s->args && s->args[i] ? tree_fault(s->args[i], &value) : "an argument is missing (memory may be used up)";
     return why;
+}
+
+static const char *tree_fault(const snippet *s, const place *p)
+{
+    const char *why = misplaced(s, p);
+    if (!why) why = node_fault(s);
+    return why ? why : kids_fault(s, p);
 }
 
 bool snippet_check(const snippet *s, const char **why)
 {
-    const char *fault = s ? tree_fault(s, false) : "an empty snippet (memory may be used up)";
+    static const place outermost;
+    const char *fault = s ? tree_fault(s, &outermost) : "an empty snippet (memory may be used up)";
     if (why) *why = fault;
     return !fault;
+}
+
+static uint32_t highest_local(const snippet *s)
+{
+    if (!s) return 0;
+    uint32_t most = s->kind == SNIPPET_LET || s->kind == SNIPPET_LOCAL || s->kind == SNIPPET_SET_LOCAL ? s->index : 0;
+    const snippet *kids[] = {s->a, s->b, s->c};
+    for (unsigned i = 0; i < 3u + s->nargs; i++) {
+        uint32_t of = highest_local(i < 3 ? kids[i] : s->args[i - 3]);
+        if (of > most) most = of;
+    }
+    return most;
+}
+
+uint32_t snippet_fresh_local(const snippet *a, const snippet *b)
+{
+    uint32_t x = highest_local(a), y = highest_local(b);
+    return 1 + (x > y ? x : y);
 }

@@ -39,19 +39,23 @@ typedef enum snippet_kind {
     SNIPPET_ELEMENT_EA,     /* address of element `value` of memory operand `index` (isa_mem.mask) */
     SNIPPET_ELEMENT_ACTIVE, /* 1 when the mask, as it is before the instruction, lets it through */
     /* inner nodes: kids a, b, c */
-    SNIPPET_LOAD,    /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
-    SNIPPET_STORE,   /* memory at a := b, `size` bytes */
-    SNIPPET_SET_REG, /* program's register `reg` := a */
-    SNIPPET_BINARY,  /* a `op` b */
-    SNIPPET_UNARY,   /* `op` a */
-    SNIPPET_IF,      /* if a then b else c (c may be NULL); as a value: b's or c's */
-    SNIPPET_WHILE,   /* while a do b */
-    SNIPPET_SEQ,     /* a; b; value is b's */
-    SNIPPET_COUNT,   /* thread-private counter `index` += a */
-    SNIPPET_COUNTER, /* this thread's value of counter `index` */
-    SNIPPET_CALL,    /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
-                        inlined body that are left out (bit k: the k-th); such a call must be inlined */
-    SNIPPET_APPEND,  /* append args[0..nargs) as one record of a thread-private buffer */
+    SNIPPET_LOAD,      /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
+    SNIPPET_STORE,     /* memory at a := b, `size` bytes */
+    SNIPPET_SET_REG,   /* program's register `reg` := a */
+    SNIPPET_BINARY,    /* a `op` b */
+    SNIPPET_UNARY,     /* `op` a */
+    SNIPPET_IF,        /* if a then b else c (c may be NULL); as a value: b's or c's */
+    SNIPPET_WHILE,     /* while a do b */
+    SNIPPET_SEQ,       /* a; b; value is b's */
+    SNIPPET_COUNT,     /* thread-private counter `index` += a */
+    SNIPPET_COUNTER,   /* this thread's value of counter `index` */
+    SNIPPET_CALL,      /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
+                          inlined body that are left out (bit k: the k-th); such a call must be inlined */
+    SNIPPET_APPEND,    /* append args[0..nargs) as one record of a thread-private buffer */
+    SNIPPET_BREAK,     /* leaves the innermost loop; stands where no value is asked for (snippet_check) */
+    SNIPPET_LET,       /* b, in which local `index` is a at first; value is b's */
+    SNIPPET_LOCAL,     /* value of local `index` */
+    SNIPPET_SET_LOCAL, /* local `index` := a */
 } snippet_kind;
 
 /* clang-format off */
@@ -60,12 +64,17 @@ typedef enum snippet_op {
     SNIPPET_XOR, SNIPPET_SHL, SNIPPET_SHR, SNIPPET_SAR,
     SNIPPET_EQ, SNIPPET_NE, SNIPPET_LT, SNIPPET_LE, SNIPPET_GT, SNIPPET_GE, /* signed */
     SNIPPET_ULT, SNIPPET_ULE, SNIPPET_UGT, SNIPPET_UGE,
+    SNIPPET_MIN, SNIPPET_MAX, SNIPPET_UMIN, SNIPPET_UMAX, /* signed, unsigned */
     SNIPPET_LAND, SNIPPET_LOR, /* short-circuit */
-    SNIPPET_NEG, SNIPPET_NOT, SNIPPET_LNOT /* unary */
+    SNIPPET_NEG, SNIPPET_NOT, SNIPPET_LNOT, /* unary */
+    SNIPPET_EXTEND /* the low `size` bytes, extended by zeros or (is_signed) their sign */
 } snippet_op;
 /* clang-format on */
 
-enum { SNIPPET_MAX_ARGS = 12 };
+enum {
+    SNIPPET_MAX_ARGS = 12,
+    SNIPPET_MAX_LOCALS = 12, /* that one place of a tree sees */
+};
 
 /* A thread-private buffer's place in the thread frame (see weave/buffer.h) and its record. */
 typedef struct snippet_buffer {
@@ -92,12 +101,20 @@ snippet *snippet_new(inl_arena *, snippet_kind);
 /* Checks a tree for use at a point: kids present, sizes 1,2,4,8, argument counts; text in `why`
  * (static string) when refused. */
 bool snippet_check(const snippet *, const char **why);
+/* Without kids. */
+static inline bool snippet_is_leaf(const snippet *s)
+{
+    return s->kind < SNIPPET_LOAD || s->kind == SNIPPET_COUNTER || s->kind == SNIPPET_BREAK || s->kind == SNIPPET_LOCAL;
+}
+/* A number for a new local that none in the trees has (each may be NULL). */
+uint32_t snippet_fresh_local(const snippet *, const snippet *);
 /* Does the tree (not counting what analysis routines do) contain a node of this kind? */
 bool snippet_has(const snippet *, snippet_kind);
 /* A call whose arguments are values in general registers: none has to be handed over in another way. */
 bool snippet_call_is_plain(const snippet *call);
 /* Constant folding where the value is known without a point; returns the node or a simpler one. */
 const snippet *snippet_simplify(inl_arena *, const snippet *);
+uint64_t snippet_extend(uint64_t value, unsigned size, bool is_signed); /* what SNIPPET_EXTEND computes */
 /* Prints a tree as text for dumps. */
 void snippet_print(const snippet *, char *out, size_t size);
 

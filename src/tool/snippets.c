@@ -145,6 +145,17 @@ inlay_expr inlay_unary(inlay_op op, inlay_expr a)
     return s;
 }
 
+inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
+{
+    snippet *s = a ? node(SNIPPET_UNARY) : NULL;
+    if (!s) return NULL;
+    s->op = SNIPPET_EXTEND;
+    s->size = (uint8_t)size;
+    s->is_signed = is_signed;
+    s->a = a;
+    return s;
+}
+
 inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise)
 {
     return condition && then ? kids(SNIPPET_IF, condition, then, otherwise) : NULL;
@@ -153,6 +164,28 @@ inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise)
 inlay_expr inlay_while(inlay_expr condition, inlay_expr body)
 {
     return condition && body ? kids(SNIPPET_WHILE, condition, body, NULL) : NULL;
+}
+
+inlay_expr inlay_break(void) { return leaf(SNIPPET_BREAK, 0); }
+
+static inlay_expr let(snippet_kind kind, unsigned number, inlay_expr a, inlay_expr b)
+{
+    snippet *s = node(kind);
+    if (!s) return NULL;
+    s->index = number;
+    s->a = a;
+    s->b = b;
+    return s;
+}
+
+inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body)
+{
+    return value && body ? let(SNIPPET_LET, number, value, body) : NULL;
+}
+inlay_expr inlay_let_value(unsigned number) { return leaf(SNIPPET_LOCAL, number); }
+inlay_expr inlay_let_set(unsigned number, inlay_expr value)
+{
+    return value ? let(SNIPPET_SET_LOCAL, number, value, NULL) : NULL;
 }
 
 inlay_expr inlay_sequence(inlay_expr first, inlay_expr second)

@@ -55,6 +55,7 @@ static void either(weaver *w, const snippet *s, bool wanted, unsigned reg)
 {
     isa_label no = weave_jump_unless(w, s->a);
     weave_state from = w->st;
+    w->conditional++;
     arm(w, s->b, wanted, reg, from);
     weave_state first = w->st;
     if (s->c || wanted) {
@@ -68,6 +69,7 @@ static void either(weaver *w, const snippet *s, bool wanted, unsigned reg)
         w->st = from;
     }
     w->st = weave_meet(w->st, first);
+    w->conditional--;
 }
 
 weave_val weave_if(weaver *w, const snippet *s, unsigned hint)
@@ -79,10 +81,39 @@ weave_val weave_if(weaver *w, const snippet *s, unsigned hint)
 
 void weave_if_for_effect(weaver *w, const snippet *s) { either(w, s, false, 0); }
 
+/* A way out of a loop: a jump in front of it, which every `break` jumps back to, in the state in which the loop
+ * is entered. */
+typedef struct weave_loop {
+    const struct weave_loop *outer;
+    weave_state from;
+    uint64_t out;
+} weave_loop;
+
+static isa_label begin_loop(weaver *w, weave_loop *l)
+{
+    isa_label in = w->isa->jump(w->c, true);
+    l->out = isa_here(w->c);
+    isa_label out = w->isa->jump(w->c, false);
+    w->isa->bind(w->c, in);
+    l->outer = w->loop, l->from = w->st;
+    w->loop = l;
+    return out;
+}
+
+static bool breaks(const snippet *s)
+{
+    if (!s || s->kind == SNIPPET_WHILE) return false; /* an inner one's is its own */
+    return s->kind == SNIPPET_BREAK || breaks(s->a) || breaks(s->b) || breaks(s->c);
+}
+
 void weave_while(weaver *w, const snippet *s)
 {
+    weave_loop loop;
     weave_flags_clobber(w);
+    bool has_break = breaks(s->b);
+    isa_label out = has_break ? begin_loop(w, &loop) : (isa_label){0};
     weave_state from = w->st;
+    w->conditional++;
     uint64_t head = isa_here(w->c);
     isa_label end = weave_jump_unless(w, s->a);
     weave_state at_exit = w->st;
@@ -91,7 +122,65 @@ void weave_while(weaver *w, const snippet *s)
     w->isa->jump_to(w->c, head);
     w->isa->bind(w->c, end);
     w->st = at_exit;
+    w->conditional--;
+    if (!has_break) return;
+    weave_arm_end(w, from);
+    w->isa->bind(w->c, out);
+    w->loop = loop.outer;
 }
+
+void weave_break(weaver *w)
+{
+    if (!w->loop) {
+        weave_fail(w, INL_ERR_UNSUPPORTED, "a break without a loop");
+        return;
+    }
+    weave_state here = w->st; /* for what stands behind, though nothing leads there */
+    weave_arm_end(w, w->loop->from);
+    w->isa->jump_to(w->c, w->loop->out);
+    w->st = here;
+}
+
+static struct weave_local *find_local(weaver *w, uint32_t index)
+{
+    for (unsigned i = w->local_count; i--;)
+        if (w->locals[i].index == index) return &w->locals[i];
+    weave_fail(w, INL_ERR_UNSUPPORTED, "a local variable that was not declared");
+    return &w->locals[0];
+}
+
+static void store_local(weaver *w, unsigned temp, const snippet *value)
+{
+    weave_val v = weave_eval(w, value, ISA_NO_REG);
+    weave_in_reg(w, &v, 0);
+    weave_temp_store(w, temp, v.reg);
+    weave_drop(w, v);
+}
+
+weave_val weave_let(weaver *w, const snippet *s, bool wanted, unsigned hint)
+{
+    unsigned temp = weave_temp_take(w);
+    if (w->local_count == SNIPPET_MAX_LOCALS)
+        weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet has too many local variables");
+    if (w->status) return weave_imm(0);
+    store_local(w, temp, s->a);
+    w->locals[w->local_count++] = (struct weave_local){s->index, (uint8_t)temp};
+    weave_val v = weave_imm(0);
+    if (wanted) v = weave_eval(w, s->b, hint);
+    else weave_run_for_effect(w, s->b);
+    w->local_count--;
+    weave_temp_drop(w, temp);
+    return v;
+}
+
+weave_val weave_local(weaver *w, const snippet *s, unsigned hint)
+{
+    unsigned reg = weave_take(w, 0, hint);
+    weave_temp_load(w, reg, find_local(w, s->index)->temp);
+    return weave_owned(reg);
+}
+
+void weave_set_local(weaver *w, const snippet *s) { store_local(w, find_local(w, s->index)->temp, s->a); }
 
 void weave_predicated(weaver *w, const snippet *code)
 {

@@ -121,7 +121,9 @@ static weave_val eval_set_reg(weaver *w, const snippet *s)
     }
     weave_val v = weave_eval(w, s->a, ISA_NO_REG);
     weave_in_reg(w, &v, 0);
-    if (!(w->st.in_reg & WEAVE_BIT(reg)) && !w->lock[reg]) { /* junk is in the register */
+    /* Its place stays what it is where the other way past this code has left it there. */
+    bool in_place = w->conditional && w->st.in_slot & WEAVE_BIT(reg);
+    if (!in_place && !(w->st.in_reg & WEAVE_BIT(reg)) && !w->lock[reg]) { /* junk is in the register */
         if (v.reg != reg) w->isa->move(w->c, reg, v.reg);
         w->st.in_reg |= WEAVE_BIT(reg);
         w->st.in_slot &= ~WEAVE_BIT(reg);
@@ -202,6 +204,9 @@ weave_val weave_eval(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_SEQ: weave_run_for_effect(w, s->a); return weave_eval(w, s->b, hint);
     case SNIPPET_COUNT: weave_count_add(w, s); return weave_imm(0);
     case SNIPPET_APPEND: weave_append(w, s); return weave_imm(0);
+    case SNIPPET_LET: return weave_let(w, s, true, hint);
+    case SNIPPET_LOCAL: return weave_local(w, s, hint);
+    case SNIPPET_SET_LOCAL: weave_set_local(w, s); return weave_imm(0);
     case SNIPPET_CALL: return weave_call(w, s, true);
     default: return eval_leaf(w, s, hint);
     }
@@ -218,6 +223,9 @@ void weave_run_for_effect(weaver *w, const snippet *s)
         return;
     case SNIPPET_CALL: weave_drop(w, weave_call(w, s, false)); return;
     case SNIPPET_IF: weave_if_for_effect(w, s); return;
+    case SNIPPET_BREAK: weave_break(w); return;
+    case SNIPPET_LET: weave_let(w, s, false, ISA_NO_REG); return;
+    case SNIPPET_LOCAL: return;
     case SNIPPET_LOAD: weave_drop(w, weave_eval(w, s, ISA_NO_REG)); return;
     case SNIPPET_BINARY:
         if (s->op == SNIPPET_LAND || s->op == SNIPPET_LOR) {

@@ -81,7 +81,8 @@ typedef struct weave_isa {
     void (*move)(isa_code *, unsigned dst, unsigned src);
     void (*set)(isa_code *, unsigned dst, uint64_t value);
     void (*add)(isa_code *, unsigned dst, unsigned src, int32_t amount);
-    void (*truncate)(isa_code *, unsigned reg); /* to its low 32 bits */
+    void (*truncate)(isa_code *, unsigned reg);                                            /* to its low 32 bits */
+    void (*extend)(isa_code *, unsigned size, bool is_signed, unsigned dst, unsigned src); /* from 1, 2, 4 or 8 bytes */
     /* 8 bytes of the frame */
     void (*frame_load)(weaver *, unsigned dst, int32_t offset);
     void (*frame_store)(weaver *, int32_t offset, unsigned src);

@@ -88,11 +88,18 @@ struct weaver {
     cfg_need need, living; /* seen or live, and live only, during this point */
     weave_saved saved[WEAVE_MAX_SAVED];
     unsigned saved_count;
-    bool sets_regs;               /* the snippet assigns to program registers: values must be copied */
-    unsigned depth;               /* of analysis calls whose arguments are being computed */
-    weave_add *adds;              /* of constants to counters, ascending by position */
-    uint32_t add_count, next_add; /* the first that is still to be emitted */
-    uint32_t chain;               /* count.c: first record of the chain being planned */
+    struct weave_local {
+        uint32_t index;
+        uint8_t temp;
+    } locals[SNIPPET_MAX_LOCALS]; /* in sight, the innermost last */
+    unsigned local_count;
+    const struct weave_loop *loop; /* the innermost (cond.c) */
+    unsigned conditional;          /* arms and loops around: what is emitted may not be executed */
+    bool sets_regs;                /* the snippet assigns to program registers: values must be copied */
+    unsigned depth;                /* of analysis calls whose arguments are being computed */
+    weave_add *adds;               /* of constants to counters, ascending by position */
+    uint32_t add_count, next_add;  /* the first that is still to be emitted */
+    uint32_t chain;                /* count.c: first record of the chain being planned */
     uint32_t add_room, count_room, fault_room;
     weave_cold *cold, **cold_end;
     weave_arm *arms;
@@ -166,6 +173,11 @@ bool weave_is_compare(unsigned op);
 weave_val weave_if(weaver *, const snippet *, unsigned hint);
 void weave_if_for_effect(weaver *, const snippet *);
 void weave_while(weaver *, const snippet *);
+void weave_break(weaver *);
+/* The value is that of the body. */
+weave_val weave_let(weaver *, const snippet *, bool wanted, unsigned hint);
+weave_val weave_local(weaver *, const snippet *, unsigned hint);
+void weave_set_local(weaver *, const snippet *);
 isa_label weave_jump_unless(weaver *, const snippet *cond);
 void weave_predicated(weaver *, const snippet *code); /* only when the instruction executes */
 /* insnval.c: what depends on the point's instruction */

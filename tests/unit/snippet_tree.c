@@ -49,6 +49,10 @@ static void constants_fold(void **state)
     assert_int_equal(folded(SNIPPET_LT, (uint64_t)-1, 0, false), 1);
     assert_int_equal(folded(SNIPPET_ULT, (uint64_t)-1, 0, false), 0);
     assert_int_equal(folded(SNIPPET_LOR, 0, 9, false), 1);
+    assert_int_equal(folded(SNIPPET_MIN, (uint64_t)-1, 0, false), -1);
+    assert_int_equal(folded(SNIPPET_UMIN, (uint64_t)-1, 0, false), 0);
+    assert_int_equal(folded(SNIPPET_MAX, (uint64_t)-1, 0, false), 0);
+    assert_int_equal(folded(SNIPPET_UMAX, (uint64_t)-1, 0, false), -1);
 }
 
 static void neutral_operands_vanish(void **state)
@@ -63,6 +67,69 @@ static void neutral_operands_vanish(void **state)
     snippet *choice = node(SNIPPET_IF, number(0), pc);
     choice->c = number(4);
     assert_int_equal(snippet_simplify(&arena, choice)->value, 4);
+}
+
+static const snippet *extension(const snippet *a, unsigned size, bool is_signed)
+{
+    snippet *s = node(SNIPPET_UNARY, a, NULL);
+    s->op = SNIPPET_EXTEND, s->size = (uint8_t)size, s->is_signed = is_signed;
+    return s;
+}
+
+static void extensions_fold(void **state)
+{
+    (void)state;
+    assert_int_equal(snippet_simplify(&arena, extension(number(0x1ff), 1, true))->value, -1);
+    assert_int_equal(snippet_simplify(&arena, extension(number(0x1ff), 1, false))->value, 0xff);
+    const snippet *pc = node(SNIPPET_PC, NULL, NULL);
+    assert_ptr_equal(snippet_simplify(&arena, extension(pc, 8, true)), pc);
+    /* what is loaded with the other sign; what is cut off again */
+    snippet *load = node(SNIPPET_LOAD, pc, NULL);
+    load->size = 4;
+    const snippet *s = snippet_simplify(&arena, extension(load, 4, true));
+    assert_int_equal(s->kind, SNIPPET_LOAD);
+    assert_true(s->is_signed);
+    assert_int_equal(snippet_simplify(&arena, extension(load, 2, true))->kind, SNIPPET_UNARY);
+    s = snippet_simplify(&arena, extension(extension(pc, 4, true), 2, false));
+    assert_ptr_equal(s->a, pc);
+    assert_ptr_not_equal(snippet_simplify(&arena, extension(extension(pc, 2, true), 4, false))->a, pc);
+    snippet *store = node(SNIPPET_STORE, pc, extension(pc, 4, true));
+    store->size = 4;
+    assert_ptr_equal(snippet_simplify(&arena, store)->b, pc);
+    store->size = 8;
+    assert_ptr_not_equal(snippet_simplify(&arena, store)->b, pc);
+}
+
+static const snippet *local(unsigned kind, uint32_t index, const snippet *a, const snippet *b)
+{
+    snippet *s = node(kind, a, b);
+    s->index = index;
+    return s;
+}
+
+static void locals_and_breaks_have_their_places(void **state)
+{
+    (void)state;
+    const char *why;
+    const snippet *leave = node(SNIPPET_BREAK, NULL, NULL), *pc = node(SNIPPET_PC, NULL, NULL);
+    snippet *choice = node(SNIPPET_IF, pc, leave);
+    assert_false(snippet_check(choice, &why));
+    assert_true(snippet_check(node(SNIPPET_WHILE, pc, choice), &why));
+    assert_true(snippet_check(node(SNIPPET_WHILE, pc, node(SNIPPET_SEQ, pc, leave)), &why));
+    assert_true(snippet_check(node(SNIPPET_WHILE, pc, local(SNIPPET_LET, 0, pc, leave)), &why));
+    assert_false(snippet_check(node(SNIPPET_WHILE, leave, pc), &why));
+    assert_false(snippet_check(node(SNIPPET_WHILE, pc, binary(SNIPPET_ADD, pc, leave, false)), &why));
+    assert_false(snippet_check(node(SNIPPET_WHILE, pc, node(SNIPPET_IF, leave, pc)), &why));
+    const snippet *use = local(SNIPPET_LOCAL, 4, NULL, NULL), *set = local(SNIPPET_SET_LOCAL, 4, pc, NULL);
+    assert_true(snippet_check(local(SNIPPET_LET, 4, pc, node(SNIPPET_SEQ, set, use)), &why));
+    assert_true(snippet_check(local(SNIPPET_LET, 4, pc, local(SNIPPET_LET, 5, use, use)), &why));
+    assert_false(snippet_check(local(SNIPPET_LET, 4, use, pc), &why));
+    assert_false(snippet_check(local(SNIPPET_LET, 5, pc, set), &why));
+    assert_int_equal(snippet_fresh_local(use, pc), 5);
+    const snippet *deep = pc;
+    for (uint32_t i = 0; i < SNIPPET_MAX_LOCALS; i++) deep = local(SNIPPET_LET, i, pc, deep);
+    assert_true(snippet_check(deep, &why));
+    assert_false(snippet_check(local(SNIPPET_LET, 99, pc, deep), &why));
 }
 
 static void bad_trees_are_refused(void **state)
@@ -120,9 +187,13 @@ static void trees_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_fold),        cmocka_unit_test(neutral_operands_vanish),
-        cmocka_unit_test(bad_trees_are_refused), cmocka_unit_test(records_must_fit),
+        cmocka_unit_test(constants_fold),
+        cmocka_unit_test(neutral_operands_vanish),
+        cmocka_unit_test(bad_trees_are_refused),
+        cmocka_unit_test(records_must_fit),
         cmocka_unit_test(trees_print),
+        cmocka_unit_test(extensions_fold),
+        cmocka_unit_test(locals_and_breaks_have_their_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

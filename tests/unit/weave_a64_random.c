@@ -207,6 +207,15 @@ static const snippet *binary(unsigned op, const snippet *a, const snippet *b)
     return s;
 }
 
+static unsigned locals; /* in sight; the outer ones have the lower numbers */
+
+static snippet *local_node(unsigned kind, unsigned index, const snippet *a, const snippet *b)
+{
+    snippet *s = node(kind);
+    s->index = index, s->a = a, s->b = b;
+    return s;
+}
+
 static const snippet *gen_value(const weave_insn *insn, unsigned depth);
 static const snippet *gen_snippet(const weave_insn *insn, unsigned depth);
 
@@ -236,7 +245,7 @@ static const snippet *gen_leaf(const weave_insn *insn)
     case 3: return node(SNIPPET_THREAD);
     case 4: return node(SNIPPET_FALLTHROUGH);
     case 5: s = node(SNIPPET_COUNTER), s->index = any(COUNTERS); return s;
-    case 6: return node(SNIPPET_EXECUTES);
+    case 6: return locals ? local_node(SNIPPET_LOCAL, any(locals), NULL, NULL) : node(SNIPPET_EXECUTES);
     case 7:
     case 8:
     case 9:
@@ -271,15 +280,50 @@ static const snippet *gen_call(const weave_insn *insn, unsigned depth)
     return s;
 }
 
+/* A local that the body may look at and set. */
+static const snippet *gen_let(const weave_insn *insn, unsigned depth, bool effect)
+{
+    const snippet *value = gen_value(insn, depth - (depth > 0));
+    if (locals++ == 3) return locals--, value;
+    const snippet *body = effect ? gen_snippet(insn, depth - (depth > 0)) : gen_value(insn, depth - (depth > 0));
+    if (any(2)) {
+        snippet *both = node(SNIPPET_SEQ);
+        both->a = local_node(SNIPPET_SET_LOCAL, any(locals), gen_value(insn, 0), NULL), both->b = body;
+        body = both;
+    }
+    locals--;
+    return local_node(SNIPPET_LET, locals, value, body);
+}
+
+/* The loop ends early where this holds. */
+static const snippet *gen_break(const weave_insn *insn, unsigned depth)
+{
+    snippet *leave = node(SNIPPET_IF), *both = node(SNIPPET_SEQ), *all = node(SNIPPET_SEQ);
+    both->a = gen_snippet(insn, depth), both->b = node(SNIPPET_BREAK);
+    leave->a = gen_value(insn, depth), leave->b = both;
+    all->a = leave, all->b = gen_snippet(insn, depth);
+    return snippet_has(all, SNIPPET_WHILE) ? node(SNIPPET_BREAK) : all;
+}
+
+/* An assignment that changes nothing; it moves the value from its slot to its register all the same. */
+static const snippet *gen_set_reg(void)
+{
+    snippet *s = local_node(SNIPPET_SET_REG, 0, node(SNIPPET_REG), NULL);
+    s->reg = ((snippet *)s->a)->reg = (uint8_t)any(31);
+    return s;
+}
+
 static const snippet *gen_value(const weave_insn *insn, unsigned depth)
 {
     snippet *s;
     if (depth == 0) return gen_leaf(insn);
-    switch (any(8)) {
+    switch (any(9)) {
+    case 8: return gen_let(insn, depth, false);
     case 0: return gen_leaf(insn);
     case 1:
         s = node(SNIPPET_UNARY);
-        s->op = (uint8_t)(SNIPPET_NEG + any(3));
+        s->op = (uint8_t)(SNIPPET_NEG + any(4));
+        s->size = (uint8_t)(1 << any(4)), s->is_signed = any(2);
         s->a = gen_value(insn, depth - 1);
         return s;
     case 2:
@@ -311,6 +355,7 @@ static const snippet *gen_loop(const weave_insn *insn)
     step->size = 8, step->a = at, step->b = binary(SNIPPET_SUB, load, constant(1));
     snippet *body = node(SNIPPET_SEQ), *loop = node(SNIPPET_WHILE), *all = node(SNIPPET_SEQ);
     body->a = gen_snippet(insn, 1), body->b = step;
+    if (any(3) == 0) body->a = gen_break(insn, 1);
     if (snippet_has(body->a, SNIPPET_WHILE)) body->a = constant(0);
     loop->a = load, loop->b = body;
     all->a = init, all->b = loop;
@@ -320,7 +365,9 @@ static const snippet *gen_loop(const weave_insn *insn)
 static const snippet *gen_snippet(const weave_insn *insn, unsigned depth)
 {
     snippet *s;
-    switch (any(8)) {
+    switch (any(10)) {
+    case 8: return gen_let(insn, depth, true);
+    case 9: return gen_set_reg();
     case 0:
     case 1:
         s = node(SNIPPET_COUNT);
@@ -411,6 +458,8 @@ static uint64_t model_call(const snippet *s, const uint64_t *v)
     return sum;
 }
 
+static uint64_t model_locals[8];
+static bool broken; /* a loop is being left */
 static uint64_t run_model(const snippet *s, const weave_insn *insn, const machine *before, const machine *now_at);
 
 static uint64_t model_insn_value(const snippet *s, const weave_insn *insn, const machine *before, const machine *at)
@@ -458,10 +507,16 @@ static uint64_t run_model(const snippet *s, const weave_insn *insn, const machin
         b = RUN(s->b);
         return fold(s, a, b);
     case SNIPPET_IF: return RUN(s->a) ? RUN(s->b) : s->c ? RUN(s->c) : 0;
-    case SNIPPET_SEQ: RUN(s->a); return RUN(s->b);
+    case SNIPPET_SEQ: RUN(s->a); return broken ? 0 : RUN(s->b);
     case SNIPPET_WHILE:
-        while (RUN(s->a)) RUN(s->b);
+        while (!broken && RUN(s->a)) RUN(s->b);
+        broken = false;
         return 0;
+    case SNIPPET_BREAK: broken = true; return 0;
+    case SNIPPET_LET: model_locals[s->index] = RUN(s->a); return RUN(s->b);
+    case SNIPPET_LOCAL: return model_locals[s->index];
+    case SNIPPET_SET_LOCAL: model_locals[s->index] = RUN(s->a); return 0;
+    case SNIPPET_SET_REG: RUN(s->a); return 0;
     case SNIPPET_COUNT:
         a = RUN(s->a);
         model.counters[s->index] += a;

@@ -74,6 +74,17 @@ static const snippet *binary(unsigned op, const snippet *a, const snippet *b)
     return s;
 }
 
+/* How many locals are in sight; the outer ones have the lower numbers. */
+static unsigned locals;
+
+static snippet *local_node(unsigned kind, unsigned index, const snippet *a, const snippet *b)
+{
+    snippet *s = node(kind);
+    s->index = index;
+    s->a = a, s->b = b;
+    return s;
+}
+
 static const snippet *leaf(const weave_insn *insn)
 {
     isa_mem mem[ISA_MAX_MEM];
@@ -90,7 +101,7 @@ static const snippet *leaf(const weave_insn *insn)
         s->index = any(GEN_COUNTERS);
         return s;
     case 6: return node(SNIPPET_REP_COUNT);
-    case 7: return node(SNIPPET_EXECUTES);
+    case 7: return locals ? local_node(SNIPPET_LOCAL, any(locals), NULL, NULL) : node(SNIPPET_EXECUTES);
     case 8:
     case 9:
         if (n > 0) {
@@ -138,15 +149,55 @@ static const snippet *gen_call(const weave_insn *insn, bool after, unsigned dept
     return s;
 }
 
+/* A local that the body may look at and set. */
+static const snippet *gen_let(const weave_insn *insn, bool after, unsigned depth, bool effect)
+{
+    const snippet *value = gen_value(insn, after, depth - (depth > 0));
+    if (locals == 3) return value;
+    locals++;
+    const snippet *body = effect ? gen_snippet(insn, after, depth - (depth > 0))
+                                 : gen_value(insn, after, depth - (depth > 0));
+    if (any(2)) {
+        snippet *both = node(SNIPPET_SEQ);
+        both->a = local_node(SNIPPET_SET_LOCAL, any(locals), gen_value(insn, after, 0), NULL);
+        both->b = body;
+        body = both;
+    }
+    locals--;
+    return local_node(SNIPPET_LET, locals, value, body);
+}
+
+/* The loop ends early where this holds. */
+static const snippet *gen_break(const weave_insn *insn, bool after, unsigned depth)
+{
+    snippet *leave = node(SNIPPET_IF), *both = node(SNIPPET_SEQ), *all = node(SNIPPET_SEQ);
+    both->a = gen_snippet(insn, after, depth), both->b = node(SNIPPET_BREAK);
+    leave->a = gen_value(insn, after, depth), leave->b = both;
+    all->a = leave, all->b = gen_snippet(insn, after, depth);
+    return snippet_has(all, SNIPPET_WHILE) ? node(SNIPPET_BREAK) : all;
+}
+
+/* An assignment that changes nothing; it moves the value from its slot to its register all the same. */
+static const snippet *gen_set_reg(void)
+{
+    snippet *s = node(SNIPPET_SET_REG), *value = node(SNIPPET_REG);
+    do s->reg = value->reg = (uint8_t)any(16);
+    while (s->reg == X86_RSP);
+    s->a = value;
+    return s;
+}
+
 const snippet *gen_value(const weave_insn *insn, bool after, unsigned depth)
 {
     snippet *s;
     if (depth == 0) return leaf(insn);
-    switch (any(8)) {
+    switch (any(9)) {
+    case 8: return gen_let(insn, after, depth, false);
     case 0: return leaf(insn);
     case 1:
         s = node(SNIPPET_UNARY);
-        s->op = (uint8_t)(SNIPPET_NEG + any(3));
+        s->op = (uint8_t)(SNIPPET_NEG + any(4));
+        s->size = (uint8_t)(1 << any(4)), s->is_signed = any(2);
         s->a = gen_value(insn, after, depth - 1);
         return s;
     case 2:
@@ -178,6 +229,7 @@ static const snippet *gen_loop(const weave_insn *insn, bool after)
     step->size = 8, step->a = at, step->b = binary(SNIPPET_SUB, load, gen_const(1));
     snippet *body = node(SNIPPET_SEQ), *loop = node(SNIPPET_WHILE), *all = node(SNIPPET_SEQ);
     body->a = gen_snippet(insn, after, 1), body->b = step;
+    if (any(3) == 0) body->a = gen_break(insn, after, 1);
     loop->a = load, loop->b = body;
     if (snippet_has(body->a, SNIPPET_WHILE)) body->a = gen_const(0);
     all->a = init, all->b = loop;
@@ -187,7 +239,9 @@ static const snippet *gen_loop(const weave_insn *insn, bool after)
 const snippet *gen_snippet(const weave_insn *insn, bool after, unsigned depth)
 {
     snippet *s;
-    switch (any(9)) {
+    switch (any(11)) {
+    case 9: return gen_let(insn, after, depth, true);
+    case 10: return gen_set_reg();
     case 0:
     case 1:
         s = node(SNIPPET_COUNT);
@@ -326,6 +380,9 @@ static uint64_t model_insn_value(const snippet *s, const weave_insn *insn, const
     }
 }
 
+static uint64_t model_locals[8];
+static bool broken; /* a loop is being left */
+
 uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *before, const machine *now)
 {
 #define RUN(x) model_run((x), insn, before, now)
@@ -354,10 +411,16 @@ uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *befo
         b = RUN(s->b);
         return fold(s, a, b);
     case SNIPPET_IF: return RUN(s->a) ? RUN(s->b) : s->c ? RUN(s->c) : 0;
-    case SNIPPET_SEQ: RUN(s->a); return RUN(s->b);
+    case SNIPPET_SEQ: RUN(s->a); return broken ? 0 : RUN(s->b);
     case SNIPPET_WHILE:
-        while (RUN(s->a)) RUN(s->b);
+        while (!broken && RUN(s->a)) RUN(s->b);
+        broken = false;
         return 0;
+    case SNIPPET_BREAK: broken = true; return 0;
+    case SNIPPET_LET: model_locals[s->index] = RUN(s->a); return RUN(s->b);
+    case SNIPPET_LOCAL: return model_locals[s->index];
+    case SNIPPET_SET_LOCAL: model_locals[s->index] = RUN(s->a); return 0;
+    case SNIPPET_SET_REG: RUN(s->a); return 0;
     case SNIPPET_COUNT:
         a = RUN(s->a);
         model_effects.counters[s->index] += a;

@@ -77,6 +77,7 @@ const weave_isa weave_isa_aarch64 = {
     .set = a64_mov_ri,
     .add = add,
     .truncate = truncate_to_32,
+    .extend = a64_extend,
     .frame_load = weave_a64_frame_load,
     .frame_store = weave_a64_frame_store,
     .frame_address = weave_a64_frame_address,

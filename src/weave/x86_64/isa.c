@@ -9,6 +9,13 @@ static void add(isa_code *c, unsigned dst, unsigned src, int32_t amount) { x86_l
 
 static void truncate_to_32(isa_code *c, unsigned reg) { x86_movzx_rr(c, 4, reg, reg); }
 
+static void extend(isa_code *c, unsigned size, bool is_signed, unsigned dst, unsigned src)
+{
+    if (size == 8) x86_mov_rr(c, 8, dst, src);
+    else if (is_signed) x86_movsx_rr(c, size, dst, src);
+    else x86_movzx_rr(c, size, dst, src);
+}
+
 static void frame_load(weaver *w, unsigned dst, int32_t offset) { x86_load(w->c, 8, dst, x86_gs(offset)); }
 
 static void frame_store(weaver *w, int32_t offset, unsigned src) { x86_store(w->c, 8, x86_gs(offset), src); }
@@ -103,6 +110,7 @@ const weave_isa weave_isa_x86_64 = {
     .set = x86_mov_ri,
     .add = add,
     .truncate = truncate_to_32,
+    .extend = extend,
     .frame_load = frame_load,
     .frame_store = frame_store,
     .frame_address = frame_address,
