@@ -6,11 +6,12 @@
  *
  * A number means one register. General registers have those that the processor gives them, below 64, so that sets of
  * them fit into a word (insn.h); which register that is depends on the program's instruction set. All other numbers
- * are distinct over instruction sets: those of x86-64 lie below 0x1000 (x86_64/reg.h), from there on there is room
- * for AArch64's. */
+ * are distinct over instruction sets: those of x86-64 lie below 0x1000 (x86_64/reg.h), those of AArch64 from there on
+ * (aarch64/reg.h). */
 #ifndef INLAY_REG_H
 #define INLAY_REG_H
 
+#include <inlay/aarch64/reg.h>
 #include <inlay/types.h>
 #include <inlay/x86_64/reg.h>
 

@@ -24,4 +24,10 @@ void __malloc_fork_unlock_parent(void);
 void __malloc_fork_unlock_child(void);
 void __malloc_arena_thread_freeres(void);
 
+/* --- <isa>/tls.c: a thread control block of its, and the one of the thread that runs --- */
+char *tls_block_own(void);
+void tls_block_prepare(void);     /* once, in the first thread: there will be others */
+void tls_block_fill(char *block); /* a new one */
+void tls_block_set_tid(char *block, int tid);
+
 #endif

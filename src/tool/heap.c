@@ -483,7 +483,7 @@ EXPORT int mallopt(int what, int value) { return (void)what, (void)value, 0; }
 EXPORT void malloc_stats(void) {}
 EXPORT int malloc_info(int options, FILE *to) { return (void)options, (void)to, -1; }
 
-/* What the C library's own fork and the ends of threads call (see x86_64/tls.c). */
+/* What the C library's own fork and the ends of threads call (see tls.c). */
 EXPORT void __malloc_fork_lock_parent(void) { inl_lock_take_inner(&store.lock); }
 EXPORT void __malloc_fork_unlock_parent(void) { inl_lock_release_inner(&store.lock); }
 EXPORT void __malloc_fork_unlock_child(void) { inl_lock_reset(&store.lock); }

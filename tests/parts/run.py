@@ -39,7 +39,7 @@ ARCHITECTURES = ("x86_64", "aarch64")
 MOST_LINES, MOST_FUNCTION, MOST_COLUMNS = 700, 60, 120
 
 # The places that know all architectures: where a part chooses between its folders.
-ARCH_SWITCHES = {"src/base/sys.h", "src/isa/isa.h", "src/isa/isa.c",
+ARCH_SWITCHES = {"include/inlay/arch.h", "src/base/sys.h", "src/isa/isa.h", "src/isa/isa.c",
                  "src/cfg/work.h", "src/cfg/isas.c", "src/image/file.h", "src/image/isas.c"}
 ARCH_NAME = re.compile(r"\b(?:x86_(?!64\b)\w+|X86_\w+|a64_\w+|A64_\w+|\w+_x86_64|\w+_aarch64)\b|\b(?:x86_64|aarch64)/")
 PRIVATE = re.compile(r"(?:^|/)(?:core|private|\w+_private)\.h$")
