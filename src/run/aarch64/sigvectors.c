@@ -4,8 +4,9 @@
  *     FPSIMD   status, control, the low 16 bytes of each vector; always there
  *     ESR      the processor's syndrome of the last fault
  *     EXTRA    where records do not fit into the context: where they go on, behind the end
- *     SVE      whole vectors, predicates and the predicate of first faults, as in the thread's area; or the length
- * alone an end, all 0
+ *     SVE      whole vectors and all predicates, as in the thread's area; or the length alone
+ *
+ * and an end, all 0.
  *
  * A handler begins with the vectors of what it interrupts.
  */
@@ -29,6 +30,12 @@ enum {
     EXTRA = sizeof(struct extra_context),
     SVE = sizeof(struct sve_context),
     LENGTH_BITS = 0xffff, /* in the answer of PR_SVE_GET_VL */
+    /* Of extensions that are not followed: they stay as they are. */
+    TPIDR2 = 0x54504902,
+    MATRIX = 0x54366345, /* ZA */
+    TABLE = 0x5a544e01,  /* ZT0 */
+    FPMR = 0x46504d52,
+    OVERLAYS = 0x504f4530,
 };
 
 /* Bytes of a vector of this thread of execution, 0: they are short. */
@@ -133,7 +140,12 @@ static bool take_record(records *r, const struct _aarch64_ctx *h, const uint8_t 
         if (r->fpsimd.head.magic || h->size != FPSIMD) return false;
         memcpy(&r->fpsimd, at, FPSIMD);
         return true;
-    case ESR_MAGIC: return true;
+    case ESR_MAGIC:
+    case TPIDR2:
+    case MATRIX:
+    case TABLE:
+    case FPMR:
+    case OVERLAYS: return true;
     case SVE_MAGIC:
         if (!length || r->sve || h->size < SVE) return false;
         memcpy(&s, at, sizeof s);
