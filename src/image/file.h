@@ -117,6 +117,8 @@ struct image {
 typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
+    const uint8_t *registers;                            /* by DWARF's numbers: those of isa.h, of the general ones */
+    unsigned register_count;
     unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */
     /* The slot that the import stub at `p` jumps through; false when it is none. */
     bool (*stub)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);

@@ -172,6 +172,31 @@ bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
 /* The variable that an address lies in, by the symbols with a size; false when they do not tell. */
 bool image_variable_at(image *, uint64_t addr, uint64_t *start, uint64_t *size);
 
+/* Types and variables, by debug information: that of the file itself or of its separate debug file. */
+typedef enum image_place_kind {
+    IMAGE_PLACE_ADDRESS,  /* it lies at `offset`, a link-time address, */
+    IMAGE_PLACE_RELATIVE, /* or so far from what the register has */
+    IMAGE_PLACE_REGISTER, /* it is in the register */
+    IMAGE_PLACE_VALUE,    /* it is `offset`; has no place */
+} image_place_kind;
+typedef struct image_variable {
+    const struct image_ctype *type;
+    image_place_kind kind;
+    unsigned reg; /* as in isa.h */
+    int64_t offset;
+    unsigned parameter; /* its number from 1 on; 0: none of the procedure around */
+} image_variable;
+/* A variable or parameter of the procedure around `pc`, seen from there. False: there is none (*why NULL), or it
+ * cannot be reached there (*why says so). */
+bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
+/* A variable of the whole program; one of the source file around `pc` comes first. */
+bool image_global(image *, uint64_t pc, const char *name, image_variable *out, const char **why);
+/* By name: "struct stat", "union u", "enum e", "size_t", "int". NULL: none. */
+const struct image_ctype *image_ctype_named(image *, uint64_t pc, const char *name);
+/* Of the procedure at `pc`, which need not be its beginning: its result and parameters. NULL: not known. */
+const struct image_ctype *image_proc_type(image *, uint64_t pc);
+bool image_has_types(image *); /* is there debug information? */
+
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.
  * The work is done by the C++ run time's __cxa_demangle where the program is linked with it
  * (-Wl,-u,__cxa_demangle -lstdc++); otherwise names stay mangled. */

@@ -4,25 +4,12 @@
  * own ranges are read once into a sorted list. libdw works on the bytes that are mapped already: no
  * descriptor is opened, and libdwfl (which would ask debuginfod) is not used.
  */
-#include "image/file.h"
+#include "image/units.h"
 #include "base/search.h"
 
-#include <elfutils/libdw.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-typedef struct unit_range {
-    uint64_t low, high;
-    size_t unit;
-} unit_range;
-
-struct image_lines {
-    Elf *elf;
-    Dwarf *dwarf;
-    INL_VEC(Dwarf_Die) units;
-    INL_VEC(unit_range) ranges;
-};
 
 void image_lines_free(image_lines *l)
 {
@@ -31,6 +18,7 @@ void image_lines_free(image_lines *l)
     if (l->elf) elf_end(l->elf);
     inl_vec_free(&l->units);
     inl_vec_free(&l->ranges);
+    inl_map_free(&l->types);
     free(l);
 }
 
@@ -43,7 +31,7 @@ static bool has_lines(const image_view *v)
 
 static int by_low(const void *a, const void *b)
 {
-    const unit_range *x = a, *y = b;
+    const image_unit_range *x = a, *y = b;
     if (x->low != y->low) return x->low < y->low ? -1 : 1;
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
@@ -57,9 +45,9 @@ static void read_units(image_lines *l)
         ptrdiff_t at = 0;
         if (!inl_vec_push(&l->units, die)) break;
         while ((at = dwarf_ranges(&die, at, &base, &low, &high)) > 0)
-            if (low < high && !inl_vec_push(&l->ranges, (unit_range){low, high, l->units.count - 1})) break;
+            if (low < high && !inl_vec_push(&l->ranges, (image_unit_range){low, high, l->units.count - 1})) break;
     }
-    if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(unit_range), by_low);
+    if (l->ranges.count) qsort(l->ranges.items, l->ranges.count, sizeof(image_unit_range), by_low);
 }
 
 /* To decompress a section, libelf changes its header where it stands: those pages become writable,
@@ -86,21 +74,26 @@ static void open_lines(image *im)
     if (l->dwarf) read_units(l);
 }
 
-static Dwarf_Die *unit_at(image_lines *l, uint64_t addr)
+Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
 {
     size_t behind = INL_FIRST(l->ranges.count, k, l->ranges.items[k].low > addr);
     if (behind == 0 || addr >= l->ranges.items[behind - 1].high) return NULL;
     return &l->units.items[l->ranges.items[behind - 1].unit];
 }
 
-bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
+image_lines *image_units(image *im)
 {
     if (!im->has_lines) {
         im->has_lines = true;
         open_lines(im);
     }
-    if (!im->lines) return false;
-    Dwarf_Die *unit = unit_at(im->lines, addr);
+    return im->lines && im->lines->dwarf ? im->lines : NULL;
+}
+
+bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_unit_at(l, addr) : NULL;
     Dwarf_Line *found = unit ? dwarf_getsrc_die(unit, addr) : NULL;
     int number = 0;
     if (!found || dwarf_lineno(found, &number) != 0 || number <= 0) return false;

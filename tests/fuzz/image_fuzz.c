@@ -7,6 +7,7 @@
  * same inputs; a failing one is left in image_fuzz.bad.
  */
 #include "damage.h"
+#include "image/ctype.h"
 #include "image/image.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static unsigned long opened, procedures, lines; /* so that one sees that inputs get somewhere */
+static unsigned long opened, procedures, lines, types; /* so that one sees that inputs get somewhere */
 
 static void check_procs(image *im)
 {
@@ -40,6 +41,34 @@ static void check_procs(image *im)
         if (strlen(file) == 0) fuzz_fail("an empty file name");
         lines++;
     }
+}
+
+/* Spelled out, with what its members are. */
+static void look_at(const image_ctype *t, unsigned depth)
+{
+    const image_member *m;
+    char text[100];
+    if (!t || !depth) return;
+    image_ctype_text(t, text, sizeof text);
+    size_t n = image_ctype_members(t, &m);
+    for (size_t i = 0; i < n; i++)
+        if (m[i].type) look_at(m[i].type, depth - 1);
+    if (t->of) look_at(t->of, depth - 1);
+    types++;
+}
+
+static void check_types(image *im, uint64_t pc)
+{
+    static const char *const names[] = {"argc", "argv", "text", "n", "i", "values", "table", "main"};
+    image_variable v;
+    const char *why;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (image_local(im, pc + i, names[i], &v, &why)) look_at(v.type, 3);
+        if (image_global(im, pc, names[i], &v, &why)) look_at(v.type, 3);
+    }
+    look_at(image_proc_type(im, pc), 3);
+    look_at(image_ctype_named(im, pc, "size_t"), 3);
+    look_at(image_ctype_named(im, pc, "struct record"), 3);
 }
 
 static void exercise(image *im)
@@ -68,6 +97,7 @@ static void exercise(image *im)
         const char *file;
         unsigned line;
         for (uint64_t i = 0; i < 64; i++) lines += image_line_at(im, addr + i, &file, &line);
+        check_types(im, addr);
     }
     image_symbol(im, "stdout", &addr, &size);
 }
@@ -105,6 +135,6 @@ int main(int argc, char **argv)
         run_one(&files[fuzz_below(count)], fd, path);
     }
     for (size_t i = 0; i < count; i++) free(files[i].bytes);
-    printf("%lu inputs, %lu opened, %lu procedures, %lu lines\n", runs, opened, procedures, lines);
+    printf("%lu inputs, %lu opened, %lu procedures, %lu lines, %lu types\n", runs, opened, procedures, lines, types);
     return 0;
 }

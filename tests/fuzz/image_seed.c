@@ -4,7 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct record {
+    struct record *next;
+    union {
+        double real;
+        unsigned bits : 5, more : 20;
+    };
+    char name[4][8];
+    enum { small = 1, large = -9 } kind;
+    int (*sort)(struct record *, size_t);
+};
 int table[16] = {1, 2, 3};
+struct record values[2];
 
 static int sum(const int *v, int n)
 {

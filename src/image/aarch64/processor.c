@@ -16,6 +16,9 @@ static bool stub(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
     return true;
 }
 
+static const uint8_t registers[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
 const image_processor image_processor_aarch64 = {
     .machine = EM_AARCH64,
     .relative = R_AARCH64_RELATIVE,
@@ -23,6 +26,8 @@ const image_processor image_processor_aarch64 = {
     .absolute = R_AARCH64_ABS64,
     .symbol = R_AARCH64_GLOB_DAT,
     .slot = R_AARCH64_JUMP_SLOT,
+    .registers = registers,
+    .register_count = sizeof registers,
     .stub_step = 4,
     .stub_longest = 24,
     .stub = stub,

@@ -14,6 +14,9 @@ static bool stub(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
     return true;
 }
 
+/* rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 ... */
+static const uint8_t registers[] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
+
 const image_processor image_processor_x86_64 = {
     .machine = EM_X86_64,
     .relative = R_X86_64_RELATIVE,
@@ -21,6 +24,8 @@ const image_processor image_processor_x86_64 = {
     .absolute = R_X86_64_64,
     .symbol = R_X86_64_GLOB_DAT,
     .slot = R_X86_64_JUMP_SLOT,
+    .registers = registers,
+    .register_count = sizeof registers,
     .stub_step = 8,
     .stub_longest = 16,
     .stub = stub,

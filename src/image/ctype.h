@@ -1,0 +1,73 @@
+/* Types of a program's values, as its debug information has them, and those that are made without any.
+ *
+ * A type is immutable for who looks at it and lives as long as its image (or its maker's memory). Types that come from
+ * debug information are read a step at a time: members are filled in when they are first asked for, so that one
+ * variable does not bring in all that can be reached from it. Qualifiers and names given by typedef are left out,
+ * except that a typedef's name is what a type without one of its own is called by.
+ */
+#ifndef INL_IMAGE_CTYPE_H
+#define INL_IMAGE_CTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum image_ctype_kind {
+    IMAGE_CTYPE_VOID,
+    IMAGE_CTYPE_BOOL,
+    IMAGE_CTYPE_INT, /* characters too */
+    IMAGE_CTYPE_ENUM,
+    IMAGE_CTYPE_FLOAT,
+    IMAGE_CTYPE_POINTER,
+    IMAGE_CTYPE_ARRAY,
+    IMAGE_CTYPE_STRUCT, /* classes too */
+    IMAGE_CTYPE_UNION,
+    IMAGE_CTYPE_FUNCTION,
+    IMAGE_CTYPE_BITS,  /* of a member that is a bit field: `of` is what it is read as */
+    IMAGE_CTYPE_OTHER, /* known by its name and size alone */
+} image_ctype_kind;
+
+typedef struct image_ctype image_ctype;
+
+typedef struct image_member { /* of a structure; of a function a parameter, of an enumeration a constant */
+    const char *name;         /* "" where it has none */
+    const image_ctype *type;
+    uint64_t offset; /* the constant's value */
+} image_member;
+
+struct image_ctype {
+    uint8_t kind;
+    bool is_signed;                /* INT, ENUM */
+    bool variadic;                 /* FUNCTION: more arguments may follow */
+    uint8_t bit_offset, bit_count; /* BITS: within `size` bytes, from the least significant one on */
+    uint64_t size;                 /* in bytes; 0: not known */
+    const char *name;              /* as in C: "unsigned int", "struct stat"; NULL: made of `of` */
+    const image_ctype *of;         /* POINTER, ARRAY: to what, of what; FUNCTION: its result; BITS */
+    uint64_t count;                /* ARRAY: elements, 0 not known */
+    const image_member *members;   /* image_ctype_members */
+    size_t member_count;
+    void (*fill)(image_ctype *); /* reads the members; NULL: they are there */
+    void *from, *at;             /* fill's own */
+};
+
+/* Types that need no image. */
+extern const image_ctype image_ctype_void, image_ctype_bool, image_ctype_char, image_ctype_long_double;
+const image_ctype *image_ctype_int(unsigned size, bool is_signed); /* 1, 2, 4 or 8 bytes */
+const image_ctype *image_ctype_float(unsigned size);               /* 4 or 8 */
+/* By a name of C's: "unsigned long int" is written as "unsigned long" here; also size_t, uint8_t and their like. NULL:
+ * there is none. */
+const image_ctype *image_ctype_basic(const char *name);
+
+size_t image_ctype_members(const image_ctype *, const image_member **out);
+/* A member by its name, also of structures without a name inside; *offset is counted from the outer one. */
+const image_member *image_ctype_member(const image_ctype *, const char *name, uint64_t *offset);
+
+bool image_ctype_is_integer(const image_ctype *);    /* BOOL, INT, ENUM */
+bool image_ctype_is_arithmetic(const image_ctype *); /* and FLOAT */
+bool image_ctype_is_scalar(const image_ctype *);     /* and POINTER */
+/* Do two descriptions say the same type? Structures are the same by name and size. */
+bool image_ctype_same(const image_ctype *, const image_ctype *);
+/* As C writes it: "struct stat *", "char [16]". Returns out. */
+const char *image_ctype_text(const image_ctype *, char *out, size_t size);
+
+#endif

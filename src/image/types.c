@@ -1,0 +1,345 @@
+/* Types, read from debug information through libdw.
+ *
+ * An entry's type is made once and kept by the entry's place in memory, before what it refers to is read: types may
+ * refer to themselves. Members are read when they are asked for (image_ctype.fill). Everything that a file says is
+ * taken with limits: a chain of qualifiers is followed so far, an array has so many dimensions. */
+#include "image/units.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHAIN = 32, MEMBERS = 1 << 16, DEPTH = 100 };
+
+static bool number_of(Dwarf_Die *die, unsigned name, uint64_t *out)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Word value;
+    Dwarf_Sword sign;
+    if (!dwarf_attr_integrate(die, name, &attr)) return false;
+    if (dwarf_whatform(&attr) == DW_FORM_sdata || dwarf_whatform(&attr) == DW_FORM_implicit_const) {
+        if (dwarf_formsdata(&attr, &sign)) return false;
+        *out = (uint64_t)sign;
+        return true;
+    }
+    if (dwarf_formudata(&attr, &value)) return false;
+    *out = value;
+    return true;
+}
+
+static const char *name_with(image *im, const char *word, Dwarf_Die *die)
+{
+    const char *name = dwarf_diename(die);
+    char text[256];
+    if (!name) return NULL;
+    snprintf(text, sizeof text, "%s%s", word, name);
+    return inl_arena_strdup(&im->arena, text);
+}
+
+static const char *basic_name(const char *name)
+{
+    static const char *const names[][2] = {
+        {"long int", "long"},
+        {"long unsigned int", "unsigned long"},
+        {"short int", "short"},
+        {"short unsigned int", "unsigned short"},
+        {"long long int", "long long"},
+        {"long long unsigned int", "unsigned long long"},
+        {"_Bool", "bool"},
+    };
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i][0])) return names[i][1];
+    return name;
+}
+
+static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    uint64_t encoding = 0;
+    number_of(die, DW_AT_encoding, &encoding);
+    const char *name = dwarf_diename(die);
+    t->name = inl_arena_strdup(&im->arena, name ? basic_name(name) : "?");
+    bool small = t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
+    t->kind = small ? IMAGE_CTYPE_INT : IMAGE_CTYPE_OTHER;
+    t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+    if (encoding == DW_ATE_boolean && small) t->kind = IMAGE_CTYPE_BOOL;
+    if (encoding == DW_ATE_float) t->kind = t->size == 4 || t->size == 8 ? IMAGE_CTYPE_FLOAT : IMAGE_CTYPE_OTHER;
+    if (encoding == DW_ATE_complex_float || encoding == DW_ATE_imaginary_float) t->kind = IMAGE_CTYPE_OTHER;
+}
+
+/* --- members --- */
+
+/* A bit field: bytes that hold it, and where in them. Of big-endian DWARF 2 forms only that with a byte size is left.
+ */
+static const image_ctype *bits_of(image *im, Dwarf_Die *die, const image_ctype *of, uint64_t *offset)
+{
+    uint64_t count, first, old;
+    if (!number_of(die, DW_AT_bit_size, &count) || !count || count > 64 || !image_ctype_is_integer(of)) return of;
+    if (number_of(die, DW_AT_data_bit_offset, &first)) {
+        *offset = 0;
+    } else if (number_of(die, DW_AT_bit_offset, &old)) {
+        first = of->size * 8 - old - count;
+    } else {
+        return of;
+    }
+    first += *offset * 8;
+    *offset = first / 8;
+    uint64_t size = 1;
+    while (size * 8 < first % 8 + count) size *= 2;
+    image_ctype *t = size <= 8 ? inl_arena_alloc(&im->arena, sizeof *t) : NULL;
+    if (!t) return &image_ctype_void; /* over nine bytes: it has a name, and no use */
+    *t = (image_ctype){.kind = IMAGE_CTYPE_BITS, .is_signed = of->is_signed, .size = size, .of = of};
+    t->bit_offset = (uint8_t)(first % 8), t->bit_count = (uint8_t)count;
+    return t;
+}
+
+static bool read_member(image *im, Dwarf_Die *die, int tag, image_member *m)
+{
+    const char *name = dwarf_diename(die);
+    m->name = name ? inl_arena_strdup(&im->arena, name) : "";
+    m->offset = 0;
+    if (tag == DW_TAG_enumerator) return number_of(die, DW_AT_const_value, &m->offset);
+    m->type = image_ctype_of(im, die);
+    if (tag == DW_TAG_formal_parameter) return m->type && m->name;
+    number_of(die, DW_AT_data_member_location, &m->offset);
+    if (m->type) m->type = bits_of(im, die, m->type, &m->offset);
+    return m->type && m->name;
+}
+
+static size_t count_tags(Dwarf_Die *parent, int tag)
+{
+    Dwarf_Die kid;
+    size_t n = 0;
+    if (dwarf_child(parent, &kid)) return 0;
+    do n += dwarf_tag(&kid) == tag;
+    while (n < MEMBERS && dwarf_siblingof(&kid, &kid) == 0);
+    return n;
+}
+
+static void read_members(image *im, Dwarf_Die *die, int tag, image_ctype *t)
+{
+    size_t n = count_tags(die, tag), i = 0;
+    Dwarf_Die kid;
+    image_member *m = n ? inl_arena_alloc(&im->arena, n * sizeof *m) : NULL;
+    if (!m || dwarf_child(die, &kid)) return;
+    do
+        if (dwarf_tag(&kid) == tag && read_member(im, &kid, tag, &m[i])) i++;
+    while (i < n && dwarf_siblingof(&kid, &kid) == 0);
+    t->members = m;
+    t->member_count = i;
+}
+
+/* What a declaration declares may be defined in another source file. */
+static void fill_members(image_ctype *t)
+{
+    image *im = t->from;
+    Dwarf_Die die = *(Dwarf_Die *)t->at;
+    Dwarf_Attribute attr;
+    if (dwarf_attr(&die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &die)) {
+        number_of(&die, DW_AT_byte_size, &t->size); /* in a unit of its own */
+    } else if (dwarf_hasattr(&die, DW_AT_declaration) && t->name) {
+        const image_ctype *whole = image_ctype_named(im, 0, t->name);
+        if (!whole || whole == t || !whole->size) return;
+        t->size = whole->size;
+        t->member_count = image_ctype_members(whole, &t->members);
+        return;
+    }
+    int tag = t->kind == IMAGE_CTYPE_ENUM ? DW_TAG_enumerator : DW_TAG_member;
+    read_members(im, &die, tag, t);
+}
+
+static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t kind, const char *word)
+{
+    t->kind = kind;
+    t->name = name_with(im, word, die);
+    t->fill = fill_members;
+    t->from = im;
+    Dwarf_Die *copy = inl_arena_alloc(&im->arena, sizeof *copy);
+    if (copy) *copy = *die;
+    else t->fill = NULL;
+    t->at = copy;
+}
+
+static void read_enum(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    const image_ctype *of = dwarf_hasattr(die, DW_AT_type) ? image_ctype_of(im, die) : NULL;
+    read_structure(im, die, t, IMAGE_CTYPE_ENUM, "enum ");
+    if (of && of->size) t->is_signed = of->is_signed, t->size = of->size;
+    if (t->size != 1 && t->size != 2 && t->size != 8) t->size = 4;
+}
+
+/* The dimensions are the children; the outermost comes first. */
+static void read_array(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    Dwarf_Die kid;
+    uint64_t counts[8];
+    unsigned n = 0;
+    if (dwarf_child(die, &kid) == 0) {
+        do {
+            uint64_t bound;
+            if (dwarf_tag(&kid) != DW_TAG_subrange_type) continue;
+            counts[n] = 0;
+            if (number_of(&kid, DW_AT_count, &bound)) counts[n] = bound;
+            else if (number_of(&kid, DW_AT_upper_bound, &bound)) counts[n] = bound + 1;
+            n++;
+        } while (n < 8 && dwarf_siblingof(&kid, &kid) == 0);
+    }
+    const image_ctype *of = image_ctype_of(im, die);
+    for (unsigned i = n; of && i-- > 1;) {
+        image_ctype *inner = inl_arena_alloc(&im->arena, sizeof *inner);
+        if (!inner) break;
+        *inner = (image_ctype){.kind = IMAGE_CTYPE_ARRAY, .of = of, .count = counts[i], .size = of->size * counts[i]};
+        of = inner;
+    }
+    t->kind = IMAGE_CTYPE_ARRAY;
+    t->of = of ? of : &image_ctype_void;
+    t->count = n ? counts[0] : 0;
+    t->size = t->of->size * t->count;
+}
+
+static void read_function(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    t->kind = IMAGE_CTYPE_FUNCTION;
+    t->of = image_ctype_of(im, die);
+    if (!t->of) t->of = &image_ctype_void;
+    t->size = 0;
+    t->variadic = count_tags(die, DW_TAG_unspecified_parameters) > 0;
+    read_members(im, die, DW_TAG_formal_parameter, t);
+}
+
+static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
+{
+    number_of(die, DW_AT_byte_size, &t->size);
+    switch (dwarf_tag(die)) {
+    case DW_TAG_base_type: read_basic(im, die, t); return;
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type: read_structure(im, die, t, IMAGE_CTYPE_STRUCT, "struct "); return;
+    case DW_TAG_union_type: read_structure(im, die, t, IMAGE_CTYPE_UNION, "union "); return;
+    case DW_TAG_enumeration_type: read_enum(im, die, t); return;
+    case DW_TAG_array_type: read_array(im, die, t); return;
+    case DW_TAG_subprogram:
+    case DW_TAG_subroutine_type: read_function(im, die, t); return;
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type:
+        t->kind = IMAGE_CTYPE_POINTER;
+        t->size = 8;
+        t->of = image_ctype_of(im, die);
+        if (!t->of) t->of = &image_ctype_void;
+        return;
+    default:
+        t->kind = IMAGE_CTYPE_OTHER;
+        t->name = name_with(im, "", die);
+        if (!t->name) t->name = "?";
+    }
+}
+
+/* The entry behind qualifiers and typedefs; *alias: the last typedef's name. */
+static bool skip_names(Dwarf_Die *die, const char **alias)
+{
+    for (unsigned i = 0; i < CHAIN; i++) {
+        Dwarf_Attribute attr;
+        switch (dwarf_tag(die)) {
+        case DW_TAG_typedef: *alias = dwarf_diename(die); break;
+        case DW_TAG_const_type:
+        case DW_TAG_volatile_type:
+        case DW_TAG_restrict_type:
+        case DW_TAG_atomic_type: break;
+        default: return true;
+        }
+        if (!dwarf_attr_integrate(die, DW_AT_type, &attr) || !dwarf_formref_die(&attr, die)) return false;
+    }
+    return false;
+}
+
+static const image_ctype *type_at(image *im, Dwarf_Die *die)
+{
+    const char *alias = NULL;
+    uint64_t known;
+    if (!skip_names(die, &alias)) return &image_ctype_void;
+    if (inl_map_get(&im->lines->types, (uint64_t)(uintptr_t)die->addr, &known)) return (image_ctype *)(uintptr_t)known;
+    image_ctype *t = inl_arena_alloc(&im->arena, sizeof *t);
+    if (!t || !inl_map_put(&im->lines->types, (uint64_t)(uintptr_t)die->addr, (uint64_t)(uintptr_t)t)) return NULL;
+    /* Whoever meets it while it is read. */
+    t->kind = IMAGE_CTYPE_OTHER, t->name = "?";
+    image_ctype read = {.kind = IMAGE_CTYPE_OTHER, .name = "?"};
+    if (im->lines->depth < DEPTH) {
+        im->lines->depth++;
+        read = (image_ctype){0};
+        read_type(im, die, &read);
+        im->lines->depth--;
+    }
+    if (!read.name && read.fill) read.name = alias ? inl_arena_strdup(&im->arena, alias) : "{...}";
+    *t = read;
+    return t;
+}
+
+const image_ctype *image_ctype_of(image *im, Dwarf_Die *die)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die of;
+    if (!dwarf_attr_integrate(die, DW_AT_type, &attr) || !dwarf_formref_die(&attr, &of)) return &image_ctype_void;
+    return type_at(im, &of);
+}
+
+/* --- by name --- */
+
+static const char *tagged_name(const char *name, int *tag)
+{
+    static const struct {
+        const char *word;
+        int tag;
+    } words[] = {{"struct ", DW_TAG_structure_type}, {"union ", DW_TAG_union_type}, {"enum ", DW_TAG_enumeration_type}};
+    *tag = 0;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i].word);
+        if (strncmp(name, words[i].word, n)) continue;
+        *tag = words[i].tag;
+        return name + n;
+    }
+    return name;
+}
+
+static bool is_type(int tag, int wanted)
+{
+    if (wanted) return tag == wanted || (wanted == DW_TAG_structure_type && tag == DW_TAG_class_type);
+    return tag == DW_TAG_typedef || tag == DW_TAG_base_type || tag == DW_TAG_class_type;
+}
+
+static const image_ctype *named_in(image *im, Dwarf_Die *unit, const char *name, int tag)
+{
+    Dwarf_Die kid;
+    if (dwarf_child(unit, &kid)) return NULL;
+    do {
+        const char *its = is_type(dwarf_tag(&kid), tag) ? dwarf_diename(&kid) : NULL;
+        if (!its || (strcmp(its, name) && strcmp(basic_name(its), name))) continue;
+        Dwarf_Die found = kid;
+        if (!dwarf_hasattr(&found, DW_AT_declaration)) return type_at(im, &found);
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+    return NULL;
+}
+
+const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
+{
+    int tag;
+    image_lines *l = image_units(im);
+    name = tagged_name(name, &tag);
+    if (!l) return NULL;
+    Dwarf_Die *own = image_unit_at(l, pc);
+    const image_ctype *found = own ? named_in(im, own, name, tag) : NULL;
+    for (size_t i = 0; !found && i < l->units.count; i++) found = named_in(im, &l->units.items[i], name, tag);
+    return found;
+}
+
+bool image_has_types(image *im) { return image_units(im) != NULL; }
+
+const image_ctype *image_proc_type(image *im, uint64_t pc)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL, *scopes = NULL;
+    const image_ctype *found = NULL;
+    int n = unit ? dwarf_getscopes(unit, pc, &scopes) : 0;
+    for (int i = 0; i < n && !found; i++)
+        if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram) found = type_at(im, &scopes[i]);
+    free(scopes);
+    return found;
+}

@@ -1,0 +1,32 @@
+/* The debug information of an image, as libdw has it: what those share that read lines, types and variables. */
+#ifndef INL_IMAGE_UNITS_H
+#define INL_IMAGE_UNITS_H
+
+#include "base/map.h"
+#include "image/file.h"
+#include "image/ctype.h"
+
+#include <elfutils/libdw.h>
+
+typedef struct image_unit_range {
+    uint64_t low, high;
+    size_t unit;
+} image_unit_range;
+
+struct image_lines {
+    Elf *elf;
+    Dwarf *dwarf;
+    INL_VEC(Dwarf_Die) units;
+    INL_VEC(image_unit_range) ranges;
+    inl_map types;  /* by the bytes of their entries: image_ctype */
+    unsigned depth; /* of types that are being read */
+};
+
+/* NULL: the image has no debug information, or it cannot be read. Opened when first asked for. */
+image_lines *image_units(image *);
+Dwarf_Die *image_unit_at(image_lines *, uint64_t addr); /* NULL: none covers it */
+
+/* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. */
+const image_ctype *image_ctype_of(image *, Dwarf_Die *);
+
+#endif

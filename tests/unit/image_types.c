@@ -1,0 +1,263 @@
+/* Types and variables from debug information: as compilers write it, and beside what the compiler itself says of sizes
+ * and offsets. */
+#include "image/ctype.h"
+#include "image_sample.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char source[] =
+    "#include <stdbool.h>\n"
+    "#include <stdint.h>\n"
+    "#include <stddef.h>\n"
+    "struct inner { short s; struct { int deep; union { long l; float f; }; }; };\n"
+    "enum color { RED, GREEN = -7, BLUE };\n"
+    "typedef struct { unsigned a : 3; int b : 7; uint64_t c : 40; bool last : 1; } bits;\n"
+    "typedef struct node node;\n"
+    "struct node { node *next; const char *name; struct inner in[3][2]; enum color color; bits bits; double d;\n"
+    "              int (*call)(node *, long, ...); unsigned char byte; };\n"
+    "node list = {.in[1][0].deep = 5};\n"
+    "static long hidden = 4;\n"
+    "const volatile unsigned short constant = 9;\n"
+    "__thread int own;\n"
+    "extern int elsewhere;\n"
+    "int array[7];\n"
+    "__attribute__((noinline)) long work(int count, const char *text, node *n, double real)\n"
+    "{\n"
+    "    static int inside = 3;\n"
+    "    long sum = hidden++ + inside++;\n"
+    "    for (int i = 0; i < count; i++) { long square = (long)i * i; sum += square + text[i % 3] + n->byte; }\n"
+    "    return sum + (long)real;\n"
+    "}\n"
+    "int main(int argc, char **argv) { own = argc; return (int)work(argc, argv[0], &list, 1.5) + array[own] + "
+    "constant; }\n"
+    "size_t facts[] = {sizeof(node), offsetof(node, in), offsetof(node, color), offsetof(node, bits), sizeof(bits),\n"
+    "                  offsetof(node, byte), sizeof(struct inner), offsetof(struct inner, f)};\n";
+
+enum { SIZE_NODE, AT_IN, AT_COLOR, AT_BITS, SIZE_BITS, AT_BYTE, SIZE_INNER, AT_F, FACTS };
+static uint64_t facts[FACTS];
+
+static void read_facts(image *im)
+{
+    uint64_t at, size;
+    const uint8_t *bytes;
+    assert_true(image_symbol(im, "facts", &at, &size));
+    assert_int_equal(size, sizeof facts);
+    assert_true(image_bytes(im, at, &bytes) >= sizeof facts);
+    memcpy(facts, bytes, sizeof facts);
+}
+
+static const image_ctype *global(image *im, const char *name)
+{
+    const char *why;
+    image_variable v;
+    uint64_t at, size;
+    assert_true(image_global(im, 0, name, &v, &why));
+    assert_int_equal(v.kind, IMAGE_PLACE_ADDRESS);
+    assert_true(image_symbol(im, name, &at, &size));
+    assert_int_equal(v.offset, at);
+    if (v.type->size) assert_int_equal(v.type->size, size);
+    return v.type;
+}
+
+static void spelled(const image_ctype *t, const char *text)
+{
+    char out[200];
+    assert_non_null(t);
+    assert_string_equal(image_ctype_text(t, out, sizeof out), text);
+}
+
+static uint64_t offset_of(const image_ctype *t, const char *name, const char *type)
+{
+    uint64_t offset;
+    const image_member *m = image_ctype_member(t, name, &offset);
+    assert_non_null(m);
+    if (type) spelled(m->type, type);
+    return offset;
+}
+
+static void check_members(const image_ctype *t)
+{
+    uint64_t offset;
+    assert_int_equal(t->size, facts[SIZE_NODE]);
+    assert_int_equal(offset_of(t, "next", "struct node *"), 0);
+    assert_int_equal(offset_of(t, "name", "char *"), 8);
+    assert_int_equal(offset_of(t, "in", "struct inner [3][2]"), facts[AT_IN]);
+    assert_int_equal(offset_of(t, "color", "enum color"), facts[AT_COLOR]);
+    assert_int_equal(offset_of(t, "byte", "unsigned char"), facts[AT_BYTE]);
+    offset_of(t, "call", "int (*)()");
+    assert_null(image_ctype_member(t, "absent", &offset));
+    const image_ctype *in = image_ctype_member(t, "in", &offset)->type->of->of;
+    assert_int_equal(in->size, facts[SIZE_INNER]);
+    assert_int_equal(offset_of(in, "f", "float"), facts[AT_F]);
+    assert_int_equal(offset_of(in, "l", "long"), facts[AT_F]);
+    const image_ctype *call = image_ctype_member(t, "call", &offset)->type->of;
+    assert_int_equal(call->kind, IMAGE_CTYPE_FUNCTION);
+    assert_int_equal(call->member_count, 2);
+    assert_true(call->variadic);
+    assert_true(image_ctype_same(call->members[0].type->of, t));
+}
+
+static void check_bits(const image_ctype *t)
+{
+    static const struct {
+        const char *name;
+        unsigned first, count;
+        bool is_signed;
+    } fields[] = {{"a", 0, 3, false}, {"b", 3, 7, true}, {"c", 10, 40, false}, {"last", 50, 1, false}};
+    uint64_t offset;
+    const image_ctype *b = image_ctype_member(t, "bits", &offset)->type;
+    assert_int_equal(offset, facts[AT_BITS]);
+    spelled(b, "bits");
+    assert_int_equal(b->size, facts[SIZE_BITS]);
+    for (unsigned i = 0; i < 4; i++) {
+        const image_ctype *f = image_ctype_member(b, fields[i].name, &offset)->type;
+        assert_int_equal(f->kind, IMAGE_CTYPE_BITS);
+        assert_int_equal(offset * 8 + f->bit_offset, fields[i].first);
+        assert_int_equal(f->bit_count, fields[i].count);
+        assert_int_equal(f->is_signed, fields[i].is_signed);
+        assert_true(f->bit_offset + f->bit_count <= f->size * 8);
+    }
+}
+
+static void check_enum(const image_ctype *t)
+{
+    const image_member *m;
+    uint64_t offset;
+    const image_ctype *e = image_ctype_member(t, "color", &offset)->type;
+    assert_int_equal(image_ctype_members(e, &m), 3);
+    assert_string_equal(m[1].name, "GREEN");
+    assert_int_equal((int64_t)m[1].offset, -7);
+    assert_int_equal((int64_t)m[2].offset, -6);
+    assert_true(e->is_signed);
+}
+
+static void check_locals(image *im, bool optimised)
+{
+    const image_proc *p = image_proc_named(im, "work");
+    const char *why;
+    image_variable v;
+    assert_true(image_local(im, p->addr, "count", &v, &why));
+    assert_int_equal(v.parameter, 1);
+    spelled(v.type, "int");
+    if (optimised) assert_int_equal(v.kind, IMAGE_PLACE_REGISTER);
+    assert_true(image_local(im, p->addr, "n", &v, &why));
+    assert_int_equal(v.parameter, 3);
+    spelled(v.type, "struct node *");
+    assert_true(image_local(im, p->addr, "inside", &v, &why));
+    assert_int_equal(v.kind, IMAGE_PLACE_ADDRESS);
+    assert_false(image_local(im, p->addr, "absent", &v, &why));
+    assert_null(why);
+    assert_false(image_local(im, p->addr, "array", &v, &why)); /* a global one */
+    const image_ctype *t = image_proc_type(im, p->addr + 1);
+    assert_non_null(t);
+    spelled(t->of, "long");
+    assert_int_equal(t->member_count, 4);
+    assert_string_equal(t->members[3].name, "real");
+}
+
+static void check_globals(image *im)
+{
+    const char *why;
+    image_variable v;
+    spelled(global(im, "array"), "int [7]");
+    spelled(global(im, "constant"), "unsigned short");
+    spelled(global(im, "facts"), "unsigned long [8]");
+    assert_true(image_global(im, image_proc_named(im, "work")->addr, "hidden", &v, &why));
+    assert_false(image_global(im, 0, "own", &v, &why));
+    assert_string_equal(why, "it is thread-local");
+    assert_false(image_global(im, 0, "elsewhere", &v, &why));
+    assert_null(why);
+}
+
+static void check(const char *compiler, const char *name, const char *flags, bool optimised)
+{
+    image *im = sample_open(sample_build(compiler, name, "c", source, flags));
+    assert_true(image_has_types(im));
+    read_facts(im);
+    const image_ctype *t = global(im, "list");
+    spelled(t, "struct node");
+    assert_ptr_equal(image_ctype_named(im, 0, "struct node"), t);
+    assert_ptr_equal(image_ctype_named(im, 0, "node"), t);
+    assert_null(image_ctype_named(im, 0, "struct absent"));
+    spelled(image_ctype_named(im, 0, "size_t"), "unsigned long");
+    check_members(t);
+    check_bits(t);
+    check_enum(t);
+    check_locals(im, optimised);
+    check_globals(im);
+    image_close(im);
+}
+
+static void as_the_compiler_says(void **state)
+{
+    (void)state;
+    check(SAMPLE_CC, "plain", "-g -O0", false);
+    check(SAMPLE_CC, "optimised", "-g -O2", true);
+    check(SAMPLE_CC, "four", "-gdwarf-4 -O1 -fdebug-types-section", true);
+    check(SAMPLE_CC, "three", "-gdwarf-3 -gstrict-dwarf -O0", false);
+    if (sample_shell("clang --version > /dev/null 2>&1") && !strcmp(SAMPLE_CC, "cc"))
+        check("clang", "clang", "-g -O1", true);
+}
+
+static void a_local_is_where_the_debugger_finds_it(void **state)
+{
+    (void)state;
+    image *im = sample_open(sample_build(SAMPLE_CC, "places", "c", source, "-g -O0"));
+    const image_proc *p = image_proc_named(im, "work");
+    const char *why;
+    image_variable v;
+    bool shadowed = false;
+    for (uint64_t pc = p->addr; pc < p->addr + p->size; pc++) {
+        if (image_local(im, pc, "square", &v, &why)) shadowed = true;
+        assert_true(image_local(im, pc, "sum", &v, &why));
+        assert_int_equal(v.kind, IMAGE_PLACE_RELATIVE);
+        assert_int_equal(v.parameter, 0);
+    }
+    assert_true(shadowed);
+    assert_false(image_local(im, p->addr, "square", &v, &why));
+    image_close(im);
+}
+
+static void nothing_without_debug_information(void **state)
+{
+    (void)state;
+    const char *why;
+    image_variable v;
+    image *im = sample_open(sample_build(SAMPLE_CC, "bare", "c", source, "-O0"));
+    assert_false(image_has_types(im));
+    assert_false(image_global(im, 0, "list", &v, &why));
+    assert_false(image_local(im, image_proc_named(im, "work")->addr, "sum", &v, &why));
+    assert_null(image_ctype_named(im, 0, "node"));
+    assert_null(image_proc_type(im, image_proc_named(im, "work")->addr));
+    image_close(im);
+}
+
+static void types_are_spelled(void **state)
+{
+    (void)state;
+    const image_ctype array = {.kind = IMAGE_CTYPE_ARRAY, .of = &image_ctype_char, .count = 16};
+    const image_ctype pointer = {.kind = IMAGE_CTYPE_POINTER, .of = &array};
+    const image_ctype pointers = {.kind = IMAGE_CTYPE_ARRAY, .of = &pointer, .count = 2};
+    spelled(&pointers, "char (*[2])[16]");
+    spelled(image_ctype_basic("unsigned long"), "unsigned long");
+    spelled(image_ctype_basic("uint16_t"), "unsigned short");
+    assert_null(image_ctype_basic("stat"));
+    assert_false(image_ctype_same(image_ctype_int(4, true), image_ctype_int(4, false)));
+    assert_false(image_ctype_same(&pointer, &array));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_compiler_says),
+        cmocka_unit_test(a_local_is_where_the_debugger_finds_it),
+        cmocka_unit_test(nothing_without_debug_information),
+        cmocka_unit_test(types_are_spelled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
