@@ -159,7 +159,7 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
 {
     unsigned back = fault ? moved_fault_back(info) : 0;
     run_uc_context(uc, t, 0, c);
-    moved_locate(c->pc, c->gpr[RUN_RCX], back, fault && !moved_is_step(info), at);
+    moved_locate(c->pc, c, back, fault && !moved_is_step(info), at);
     if (back && at->image) at->pc = info->si_signo == SIGTRAP ? run_after_trap(at->pc) : at->pc + back;
     at->is_fault = fault;
     run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
@@ -203,7 +203,7 @@ static void end_wait(run_thread *t, void *uc, bool forced)
     t->pending.present = false;
     moved_of(t)->forced = forced;
     *run_uc_mask(uc) = t->pending.mask;
-    moved_uc_step(uc, false);
+    moved_uc_step(t, uc, false);
     run_signal_send_back(&t->pending.info); /* blocked until the return from here */
 }
 
@@ -211,8 +211,15 @@ static void end_wait(run_thread *t, void *uc, bool forced)
 static bool is_clear(uint64_t pc)
 {
     moved_where at;
-    moved_locate(pc, 0, 0, false, &at);
+    moved_locate(pc, NULL, 0, false, &at);
     return at.known;
+}
+
+/* It cannot be made: the signal is delivered here and now, or behind the next call of the tool's. */
+static void no_step(run_thread *t, void *uc)
+{
+    if (t->frame.in_tool) moved_stop_after_routine(t);
+    else end_wait(t, uc, true);
 }
 
 /* On to where the signal can be delivered. */
@@ -221,11 +228,8 @@ static void go_on(run_thread *t, void *uc)
     uint64_t pc = run_uc_pc(uc);
     bool moved = moved_at(pc);
     if (t->frame.in_tool && !moved) { /* the routine is left to run to its return */
-        uint64_t *ret = (uint64_t *)t->frame.tool_stack - t->frame.in_tool;
-        moved_uc_step(uc, false);
-        if (!moved_at(*ret)) return;
-        t->leave_arg = *ret;
-        *ret = (uint64_t)(uintptr_t)moved_after_routine;
+        moved_uc_step(t, uc, false);
+        moved_stop_after_routine(t);
         return;
     }
     bool repeats = pc == moved_of(t)->last;
@@ -233,7 +237,7 @@ static void go_on(run_thread *t, void *uc)
     moved_of(t)->last = pc;
     if (!t->frame.in_tool && is_clear(pc)) end_wait(t, uc, false);
     else if (!t->frame.in_tool && (moved_of(t)->steps > MOST_STEPS || moved_is_syscall(pc))) end_wait(t, uc, true);
-    else moved_uc_step(uc, true);
+    else if (!moved_uc_step(t, uc, true)) no_step(t, uc);
 }
 
 static bool must_wait(const run_thread *t, uint64_t pc)
@@ -311,7 +315,7 @@ static bool is_inlays(const run_thread *t, uint64_t pc)
 {
     moved_where at;
     if (t->where == RUN_IN_RUNTIME || t->frame.in_tool) return true;
-    moved_locate(pc, 0, 0, true, &at);
+    moved_locate(pc, NULL, 0, true, &at);
     return moved_at(pc) && !at.known;
 }
 
@@ -322,21 +326,18 @@ static moved_jump stepped_over(run_thread *t, void *uc)
     return (moved_jump){0, 0};
 }
 
-/* Called by moved_signal_entry; `t` is NULL in a thread without a block. */
-moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame)
+static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t frame, bool fault,
+                          moved_stepped step)
 {
     const moved_jump back = {0, 0};
-    bool fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
-    if (fault && run_own_call_failed(signo, info, uc)) return back;
-    if (!t) return deliver_elsewhere(signo, frame, fault);
     if (run_stepped_over(t, signo, info, uc)) return stepped_over(t, uc);
     if (fault && is_inlays(t, run_uc_pc(uc)) && run_settings_fault(t, signo, uc)) return back;
     if (fault && signo == SIGSYS && run_confine_is_strict(t)) end_by_strict_mode(t);
     if (t->where == RUN_IN_RUNTIME) return in_runtime(t, signo, info, uc, fault);
     if (!moved_is_step(info)) moved_settle(t, uc);
-    if (moved_is_step(info) && (t->pending.present || moved_of(t)->stepped)) {
+    if (step == MOVED_STEP_ENDED) {
         moved_of(t)->stepped = t->pending.present;
-        moved_uc_step(uc, false);
+        moved_uc_step(t, uc, false);
         if (t->pending.present) go_on(t, uc);
         return back;
     }
@@ -358,5 +359,17 @@ moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, ui
     moved_of(t)->forced = false;
     moved_jump to = deliver(t, signo, info, uc, frame, fault);
     if (interrupts && to.handler) run_kernel_mask_set(mask);
+    return to;
+}
+
+/* Called by moved_signal_entry; `t` is NULL in a thread without a block. */
+moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame)
+{
+    bool fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
+    if (fault && run_own_call_failed(signo, info, uc)) return (moved_jump){0, 0};
+    if (!t) return deliver_elsewhere(signo, frame, fault);
+    moved_stepped step = moved_step_ended(t, info, uc);
+    moved_jump to = arrived(t, signo, info, uc, frame, fault, step);
+    if (step == MOVED_STEP_CUT && !to.handler && t->pending.present) go_on(t, uc);
     return to;
 }

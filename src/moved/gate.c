@@ -143,7 +143,7 @@ static void tell_of_exit(run_thread *t, long nr)
     if (watched && run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
 }
 
-void moved_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[RUN_R11]); }
+void moved_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[MOVED_NUMBER_SLOT]); }
 
 /* At a call: what is to happen next. */
 static uint64_t begin_call(run_thread *t)
@@ -159,7 +159,7 @@ static uint64_t begin_call(run_thread *t)
     run_verdict verdict = skipped ? RUN_CALL_GOES : run_confine_ask(t, c);
     if (verdict == RUN_CALL_KILLS) run_confine_kill(t);
     if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, run_number(c)))) {
-        t->frame.slot[RUN_R11] = (uint64_t)nr;
+        t->frame.slot[MOVED_NUMBER_SLOT] = (uint64_t)nr;
         return (uint64_t)(uintptr_t)(watched ? moved_gate_call : moved_gate_pass);
     }
     long answer = skipped ? run_number(c) : serve(t, c, run_number(c));

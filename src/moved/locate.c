@@ -1,7 +1,6 @@
 /* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
  * in the thread's frame. For any thread at any time. */
 #include "moved/private.h"
-#include INL_ARCH_HEADER(run, abi)
 
 static const move_carried_states *states_of(const moved_image *i)
 {
@@ -36,26 +35,28 @@ static void locate_moved(const moved_image *i, uint64_t pc, unsigned back, bool 
     at->kind = at->known && is_clean(at->state) ? MOVED_CLEAN : MOVED_KEPT;
 }
 
-/* At the gate's begin the thread is at a system call of the program's; `behind` it says rcx. */
-static void locate_gate(uint64_t pc, uint64_t behind, moved_where *at)
+/* Where the gate is asked for a system call of the program's, the thread is at it. */
+static void locate_gate(uint64_t pc, const weave_context *c, moved_where *at)
 {
+    uint64_t behind = 0;
+    isa_regs junk = 0;
+    at->known = moved_gate_asks(pc, c, &behind, &junk);
     const moved_image *i = moved_at(behind);
-    at->known = pc == (uint64_t)(uintptr_t)moved_gate_begin;
     if (!at->known || (i && states_of(i))) at->kind = MOVED_KEPT;
     if (!at->known || !i || !states_of(i)) return;
     moved_spot spot;
-    at->state.junk = 1u << RUN_RCX;
+    at->state.junk = junk;
     if (!moved_states_find(states_of(i), (uint32_t)(behind - 1 - i->text), &spot)) return;
     at->pc = i->map_base + spot.old_off;
     at->place = i->text + spot.new_off;
 }
 
-void moved_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, moved_where *at)
+void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault, moved_where *at)
 {
     *at = (moved_where){.pc = pc, .kind = MOVED_PLAIN, .known = true};
     const moved_image *i = moved_at(pc - back);
     if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
-    else if (moved_in_gate(pc)) locate_gate(pc, rcx, at);
+    else if (moved_in_gate(pc)) locate_gate(pc, c, at);
     else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
 }
 

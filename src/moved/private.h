@@ -10,6 +10,10 @@
 
 /* What a thread has under this engine. In the runtime all signals but faults are blocked; the program's mask waits in
  * t->sigmask, and here for the gate. */
+typedef struct moved_step { /* one that is made elsewhere, of so many instructions: <isa>/step.c */
+    uint64_t from, next, taken;
+    uint32_t count;
+} moved_step;
 typedef struct moved_own {
     uint64_t mask; /* at this offset for the gate: gate.S */
     /* Steps made while a signal waits, the address before; no more waiting; a step was made with the trap flag,
@@ -17,6 +21,7 @@ typedef struct moved_own {
     uint32_t steps;
     bool forced, stepped;
     uint64_t last;
+    moved_step step;
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask), "a thread's block has room");
 static inline moved_own *moved_of(const run_thread *t) { return (moved_own *)(uintptr_t)t->engine; }
@@ -83,6 +88,9 @@ extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
 void moved_settle(run_thread *, void *uc);
+/* Is the thread where the gate is entered, with nothing of the program's lost but `junk`? Then `behind` is the address
+ * that the call returns to, 0: not known. */
+bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk);
 
 /* --- locate.c --- */
 typedef enum moved_kind {
@@ -100,8 +108,8 @@ typedef struct moved_where {
     bool is_fault;
     uint64_t place; /* in moved code: where the instruction's snippets begin; 0: not known */
 } moved_where;
-/* `rcx`: the register. `back`: so many bytes behind the instruction that is meant. */
-void moved_locate(uint64_t pc, uint64_t rcx, unsigned back, bool fault, moved_where *);
+/* `c`: the registers, NULL: they are not known. `back`: so many bytes behind the instruction that is meant. */
+void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault, moved_where *);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
 uint64_t moved_to(uint64_t pc);
 
@@ -110,11 +118,21 @@ uint64_t moved_to(uint64_t pc);
 void moved_leave_run(run_thread *, uint64_t place, bool before);
 void moved_enter_run(run_thread *, uint64_t place, bool before);
 
-/* --- <isa>/frames.c --- */
+/* --- frames.c --- */
 /* Prepares the frame at `sp` for the program's handler, with the registers of `c`; where it is then, 0: there
  * is no room for it. */
 uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
 void moved_sigreturn(run_thread *) __attribute__((noreturn));
+
+/* --- <isa>/frames.c --- */
+/* Words of the frame's context that the kernel leaves alone, at least six. */
+uint64_t *moved_frame_marks(const run_frame *);
+void moved_frame_set(run_frame *, const weave_context *);
+/* Moves the frame down, with `room` bytes behind it, or onto the stack of the registers in it; where it is then, 0:
+ * there is no room. */
+uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_t *room_at);
+/* What of `spilled` is parked in another way than in its slot, in registers that are the program's own. */
+void moved_park_otherwise(const run_thread *, weave_context *, isa_regs spilled);
 /* Does the way back from a handler, by this restorer, come by the gate? */
 bool moved_returns_by_gate(uint64_t restorer);
 
@@ -135,11 +153,17 @@ typedef struct moved_jump {
     uint64_t handler, sp;
 } moved_jump;
 moved_jump moved_deliver(int signo, siginfo_t *info, void *uc, run_thread *t, uint64_t frame);
-void moved_after_routine(void);
 void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg);
-void moved_uc_step(void *uc, bool on);
+/* The thread makes one step and comes back; and it makes no more. False: there is no step to be made here. */
+bool moved_uc_step(run_thread *, void *uc, bool on);
+/* A signal has come: does it end a step that was asked for, does it come in the middle of one? The context becomes that
+ * of the code that is stepped through. */
+typedef enum moved_stepped { MOVED_NO_STEP, MOVED_STEP_ENDED, MOVED_STEP_CUT } moved_stepped;
+moved_stepped moved_step_ended(run_thread *, const siginfo_t *, void *uc);
+/* While an analysis routine runs: the thread comes back, as after a step, when it has returned. */
+void moved_stop_after_routine(run_thread *);
 bool moved_is_syscall(uint64_t pc);
-/* Does the trap come from single-stepping? */
+/* Does the trap come from single-stepping, by whomever? */
 bool moved_is_step(const siginfo_t *info);
 
 /* --- procedures.c --- */

@@ -1,6 +1,7 @@
 /* The beginning of a rewritten program's run time. */
 #include "moved/private.h"
 #include "base/log.h"
+#include INL_ARCH_HEADER(run, abi)
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
 move_handoff moved_handoff_data __attribute__((section(".data")));
@@ -35,9 +36,9 @@ inl_status moved_begin(const run_client *client, inl_error *e)
                              .stack_high = h->stack_high,
                              .sigmask = h->sigmask};
     start.ctx.pc = h->pc;
-    start.ctx.gpr[4] = h->sp;
+    run_set_sp(&start.ctx, h->sp);
     start.ctx.tls_base = h->tls_base;
-    start.ctx.flags = 0x202;
+    start.ctx.flags = MOVED_FIRST_FLAGS;
     moved_watch_syscalls(client->wants_syscalls);
     moved_gate_init();
     moved_images_find();

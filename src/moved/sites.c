@@ -97,7 +97,7 @@ static bool entered(const moved_code *p, uint64_t low, uint64_t high)
 
 static bool take_area(area *a, const moved_image *i)
 {
-    uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * MOVED_PIECE, limit = 0x70000000;
+    uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * MOVED_PIECE, limit = MOVED_NEAR;
     for (uint64_t off = size; off < limit; off += 16 * size) {
         for (int above = 0; above < 2; above++) {
             uint64_t at = above ? inl_page_up(i->high) + off : i->low - off;
@@ -134,7 +134,8 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
     isa_code w = {.write = piece, .exec = a->next, .size = sizeof piece};
     isa_code over = {.write = jump, .exec = low, .size = sizeof jump};
     for (int k = from; k < to; k++) {
-        if (k == site) moved_put_gate(&w);
+        if (k == site && p->insns[k].flow == ISA_FLOW_SYSCALL) moved_put_gate(&w);
+        else if (k == site) moved_put_other(&w, &p->insns[k]);
         else put_copy(&w, &p->insns[k]);
     }
     moved_put_jump(&w, high);
@@ -144,6 +145,8 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
     a->next += MOVED_PIECE;
     memcpy((void *)low, jump, MOVED_JUMP);
     memset((void *)(low + MOVED_JUMP), MOVED_FILLER, high - low - MOVED_JUMP);
+    __builtin___clear_cache((char *)low, (char *)high);
+    __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
     return true;
 }
 
@@ -164,11 +167,13 @@ static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a
 {
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
-    if (site < 0 || p->insns[site].flow != ISA_FLOW_SYSCALL) return;
-    if (!moved_watches_syscalls() && !moved_number_may_matter(p, site)) return;
+    if (site < 0 || !moved_is_site(&p->insns[site])) return;
+    bool is_call = p->insns[site].flow == ISA_FLOW_SYSCALL;
+    if (is_call && !moved_watches_syscalls() && !moved_number_may_matter(p, site)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
-    inl_log(INL_LOG_INJECT, "%s: system call at %#lx (%#lx)%s", i->name[0] ? i->name : "the program", (long)at,
-            (long)(at - i->bias), done ? "" : " cannot be patched");
+    inl_log(INL_LOG_INJECT, "%s: %s at %#lx (%#lx)%s", i->name[0] ? i->name : "the program",
+            is_call ? "system call" : "thread pointer", (long)at, (long)(at - i->bias),
+            done ? "" : " cannot be patched");
     if (done) p->count = 0; /* its bytes have changed */
 }
 
@@ -177,7 +182,7 @@ static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, mov
     uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
     const uint8_t *at = (const uint8_t *)low, *end = (const uint8_t *)high;
-    for (; (at = moved_next_syscall(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
+    for (; (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
 
@@ -224,11 +229,13 @@ static void hook_linker(void)
         moved_linker_call = moved_put_call(&w);
         moved_put_jump(&over, w.exec);
         memcpy((void *)w.exec, piece, w.at);
+        __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
         sys_call3(SYS_mprotect, (long)a.at, (long)(a.end - a.at), PROT_READ | PROT_EXEC);
     }
     uint64_t pages = inl_page_down(at + MOVED_JUMP - 1) + INL_PAGE - page;
     if (over.at && !failed(&over) && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
         memcpy((void *)at, jump, MOVED_JUMP);
+        __builtin___clear_cache((char *)at, (char *)at + MOVED_JUMP);
         sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_EXEC);
         return;
     }

@@ -18,8 +18,10 @@ typedef struct moved_code {
 /* numbers.c: may the number of the call that instruction `site` makes be one that matters? */
 bool moved_number_may_matter(const moved_code *, int site);
 
-/* <isa>/sites.c: the next system call in bytes that may be anything; NULL: none. */
-const uint8_t *moved_next_syscall(const uint8_t *from, const uint8_t *end);
+/* <isa>/sites.c: the next system call in bytes that may be anything, or what else must be replaced because it sets that
+ * by which the thread's frame is found; NULL: none. */
+const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end);
+bool moved_is_site(const isa_insn *);
 /* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it
  * does something else. */
 long moved_constant_in(const isa_insn *, unsigned reg);
@@ -28,8 +30,9 @@ bool moved_is_padding(const isa_insn *);
 /* Bytes of a mark that only says that indirect branches may lead here. */
 unsigned moved_mark_size(const uint8_t *);
 void moved_put_jump(isa_code *, uint64_t to);
-/* What takes the place of a system call. */
+/* What takes the place of a system call, and of another site. */
 void moved_put_gate(isa_code *);
+void moved_put_other(isa_code *, const isa_insn *);
 /* A procedure that makes call MOVED_IMAGES_CALL by the gate, all registers kept; where the call returns to. */
 uint64_t moved_put_call(isa_code *);
 

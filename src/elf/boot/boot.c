@@ -30,7 +30,6 @@ enum {
     STACK_ROOM = 512 << 10,
     MAX_AUXV = 64,
     EXIT_FAILED = 1,
-    FSGSBASE = 2,         /* in AT_HWCAP2 */
     GET_TID_ADDRESS = 40, /* prctl */
     SET_MASK = 2,
 };
@@ -189,7 +188,7 @@ static void open_file(boot *b)
     int64_t offset = offset_in_file(b);
     b->fd = -1;
     if (offset < 0) return;
-    int fd = (int)sys_call3(SYS_open, (long)"/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
+    int fd = (int)sys_call4(SYS_openat, AT_FDCWD, (long)"/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
     if (sys_call4(SYS_pread64, fd, (long)&head, sizeof head, (long)offset) == sizeof head &&
         same(&head, b->head, sizeof head)) {
@@ -321,8 +320,8 @@ __attribute__((used)) boot_answer boot_prepare(const move_boot_links *links, int
     b.auxv = find_auxv(envp);
     if (links->data_size < sizeof *b.head || b.head->magic != MOVE_CARRY_MAGIC || b.head->size > links->data_size)
         fail("its data in the file is damaged", "");
-    if (!(aux(&b, AT_HWCAP2) & FSGSBASE))
-        fail("the processor or kernel lacks FSGSBASE", " (Linux 5.9 or later is needed)");
+    const char *lacks = boot_lacks(aux(&b, AT_HWCAP2));
+    if (lacks) fail(lacks, "");
     b.tool = (const Elf64_Ehdr *)(b.data + b.head->tool);
     open_file(&b);
     map_tool(&b);

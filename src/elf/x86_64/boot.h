@@ -17,4 +17,11 @@ static inline uint64_t boot_thread_pointer(void)
     return at;
 }
 
+/* Why the tool cannot run on this processor under this kernel; NULL: it can. */
+static inline const char *boot_lacks(uint64_t hwcap2)
+{
+    const uint64_t fsgsbase = 2;
+    return hwcap2 & fsgsbase ? NULL : "the processor or kernel lacks FSGSBASE (Linux 5.9 or later is needed)";
+}
+
 #endif

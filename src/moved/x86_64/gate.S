@@ -16,7 +16,6 @@
 #include "run/x86_64/sigframe.h"
 
 #define OFF_NATIVE_MASK OFF_ENGINE      /* moved_own.mask */
-#define OFF_SLOT_R11 (OFF_SLOT + 8 * 11)
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
 #define NR_RT_SIGPROCMASK 14

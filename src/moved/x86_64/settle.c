@@ -53,3 +53,10 @@ void moved_settle(run_thread *t, void *uc)
         }
     }
 }
+
+bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk)
+{
+    *behind = c ? c->gpr[RUN_RCX] : 0;
+    *junk = 1u << RUN_RCX;
+    return pc == (uint64_t)(uintptr_t)moved_gate_begin;
+}

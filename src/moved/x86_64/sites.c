@@ -4,12 +4,20 @@
 #include "moved/private.h"
 #include "moved/sites.h"
 
-const uint8_t *moved_next_syscall(const uint8_t *from, const uint8_t *end)
+const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
 {
     const uint8_t *at = from + 1; /* 0f 05; the second byte is the rarer one */
     for (; at < end && (at = memchr(at, 0x05, (size_t)(end - at))); at++)
         if (at[-1] == 0x0f) return at - 1;
     return NULL;
+}
+
+bool moved_is_site(const isa_insn *in) { return in->flow == ISA_FLOW_SYSCALL; }
+
+void moved_put_other(isa_code *c, const isa_insn *in)
+{
+    (void)in;
+    c->unreachable = true;
 }
 
 long moved_constant_in(const isa_insn *in, unsigned reg)

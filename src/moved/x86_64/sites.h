@@ -4,6 +4,7 @@
 
 enum {
     MOVED_JUMP = 5,      /* bytes of a jump to a piece */
+    MOVED_NEAR = 0x70000000, /* how far it may be */
     MOVED_PIECE = 96,    /* of a piece, at most */
     MOVED_FILLER = 0xcc, /* what must not be executed */
     MOVED_NUMBER = 0,    /* the register of a call's number */

@@ -10,11 +10,31 @@ enum { TRAP_FLAG = 0x100 };
 #define TRAP_TRACE 2
 #endif
 
-void moved_uc_step(void *uc, bool on)
+bool moved_uc_step(run_thread *t, void *uc, bool on)
 {
+    (void)t;
     greg_t *flags = &((ucontext_t *)uc)->uc_mcontext.gregs[REG_EFL];
     if (on) *flags |= TRAP_FLAG;
     else *flags &= ~(greg_t)TRAP_FLAG;
+    return true;
+}
+
+moved_stepped moved_step_ended(run_thread *t, const siginfo_t *info, void *uc)
+{
+    (void)uc;
+    bool ours = t->pending.present || moved_of(t)->stepped;
+    return moved_is_step(info) && ours ? MOVED_STEP_ENDED : MOVED_NO_STEP;
+}
+
+void moved_after_routine(void); /* gate.S */
+
+/* By its return address, which its call has pushed below its arguments. */
+void moved_stop_after_routine(run_thread *t)
+{
+    uint64_t *ret = (uint64_t *)t->frame.tool_stack - t->frame.in_tool;
+    if (!moved_at(*ret)) return;
+    t->leave_arg = *ret;
+    *ret = (uint64_t)(uintptr_t)moved_after_routine;
 }
 
 bool moved_is_step(const siginfo_t *info) { return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE; }

@@ -2,7 +2,7 @@
  * set from before the switch to after the switch back, so that a signal handler can tell.
  *
  *   [ in_tool, sp saved ][ tool_stack ][ stack arguments ][ vector state saved ][ flags saved ]
- *   [ floating-point arguments ][ thread pointer swapped ][ blr ][ ... all of it undone in reverse ]
+ *   [ floating-point arguments ][ thread pointer swapped ][ blr ][ ... all of it undone in reverse ][ stop? ]
  *
  * x16, x17 and x30 are the call's own. A routine that writes any vector register has the whole vector state saved, in
  * the way of the processor at hand: on one with vectors that are longer than 16 bytes, a write of the low 16 clears
@@ -96,6 +96,15 @@ weave_val weave_a64_call_result(weaver *w, weave_call_plan *k)
     return weave_owned(reg);
 }
 
+/* A signal has come meanwhile, and is to be delivered behind the call: the thread is stopped here. */
+static void stop_if_asked(weaver *w)
+{
+    load(w, T, WEAVE_OFF(stops));
+    isa_label goes_on = a64_cbz_label(w->c, false, 8, T);
+    a64_brk(w->c, WEAVE_STOP);
+    a64_bind(w->c, goes_on);
+}
+
 void weave_a64_call_end(weaver *w, weave_call_plan *k)
 {
     weave_a64_frame(w->c, FRAME, 0);
@@ -104,6 +113,7 @@ void weave_a64_call_end(weaver *w, weave_call_plan *k)
         load(w, T, WEAVE_OFF(call_flags));
         a64_write_flags(w->c, T);
     }
+    stop_if_asked(w);
     load(w, T, WEAVE_OFF(app_sp));
     a64_mov_rr(w->c, 8, A64_SP, T);
     store(w, WEAVE_OFF(in_tool), A64_ZR);

@@ -1,0 +1,168 @@
+/* The kernel's frame for a handler, made what it would be natively, and on its return what the moved code
+ * needs. The handler sees original addresses and the program's own registers and flags, and may change them.
+ *
+ * A frame that tells where to go on has a mark in words of the context that the kernel leaves alone:
+ *
+ *     cookie ^ address of the frame | new address | original address | what is kept, 0: nothing
+ *                                   | the instruction's new place | in front of its snippets?
+ *
+ * Where something waits in the thread's slots, the frame moves down to make room for what is kept of them (how,
+ * <isa>/frames.c says). It also moves when the kernel used Inlay's alternate stack and the program has none: below what
+ * the program has on its stack, with its vector state. A handler that never returns leaves nothing behind but its stack.
+ *
+ * rt_sigreturn comes through the gate. Where the handler left the address alone the thread goes on exactly where
+ * it was, junk included, with what the handler changed in the registers and slots; where it is another address
+ * of code that has moved, at the new place, before its snippets. */
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/sys.h"
+#include "moved/private.h"
+#include INL_ARCH_HEADER(run, abi)
+#include INL_ARCH_HEADER(run, sigframe)
+
+enum { MARK = 0, MARK_NEW, MARK_OLD, MARK_KEPT, MARK_PLACE, MARK_BEFORE, MARK_WORDS };
+
+typedef struct kept { /* of interrupted code, in the thread's frame and in registers of the weaver's */
+    uint64_t words[(offsetof(weave_frame, tool_tls_base) - offsetof(weave_frame, slot)) / 8];
+    uint8_t more[MOVED_KEPT_MORE];
+    uint64_t gpr[sizeof((weave_context *)0)->gpr / 8], flags, resume;
+    weave_parked state;
+} kept;
+_Static_assert(sizeof(kept) + MOVED_FRAME_MOVED <= MOVED_FRAME_RESERVE, "see gate.S");
+
+static uint64_t mark_of(uint64_t at)
+{
+    static uint64_t cookie;
+    if (!cookie) {
+        uint64_t random = (uint64_t)(uintptr_t)&cookie;
+        sys_call3(SYS_getrandom, (long)&random, sizeof random, 0);
+        cookie = random | 1;
+    }
+    return cookie ^ at;
+}
+
+/* --- on the way to the handler --- */
+
+/* While the program has no alternate stack it sees none. The kernel takes one that disarms itself away for any
+ * handler. */
+static void hide_stack(run_thread *t, run_frame *f)
+{
+    if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+    if (f->stack.ss_sp == t->signal_stack) f->stack = (stack_t){.ss_flags = SS_DISABLE};
+}
+
+static bool is_on_our_stack(const run_thread *t, uint64_t sp)
+{
+    return sp - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
+}
+
+/* `c`: as the kernel has found them. */
+static void keep(const run_thread *t, const weave_context *c, const moved_where *at, kept *k)
+{
+    memcpy(k->words, t->frame.slot, sizeof k->words);
+    moved_keep_more(&t->frame, k->more);
+    memcpy(k->gpr, c->gpr, sizeof k->gpr);
+    k->flags = c->flags;
+    k->resume = t->ctx.pc;
+    k->state = at->state;
+}
+
+uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, const weave_context *c)
+{
+    run_frame *f = (run_frame *)sp;
+    uint64_t *mark = moved_frame_marks(f), kept_at = 0;
+    kept k;
+    weave_context found;
+    bool keeps = at->kind == MOVED_KEPT, astray = is_on_our_stack(t, sp);
+    run_uc_context(&f->flags, t, 0, &found);
+    hide_stack(t, f);
+    memset(mark, 0, MARK_WORDS * sizeof *mark);
+    if (at->kind != MOVED_PLAIN) {
+        siginfo_t *info = (siginfo_t *)f->info;
+        if (keeps) keep(t, &found, at, &k);
+        if (at->is_fault && (uint64_t)(uintptr_t)info->si_addr == found.pc) info->si_addr = (void *)(uintptr_t)at->pc;
+        moved_frame_set(f, c);
+        mark[MARK] = mark_of(sp);
+        mark[MARK_NEW] = found.pc;
+        mark[MARK_OLD] = at->pc;
+        mark[MARK_PLACE] = at->place;
+        mark[MARK_BEFORE] = at->before;
+    }
+    if (!keeps && !astray) return sp;
+    uint64_t to = moved_frame_move(sp, keeps ? sizeof k : 0, astray, &kept_at);
+    if (!to || (keeps && !run_write(kept_at, &k, sizeof k))) return 0;
+    mark = moved_frame_marks((run_frame *)to);
+    if (keeps) mark[MARK_KEPT] = kept_at;
+    if (mark[MARK]) mark[MARK] = mark_of(to);
+    return to;
+}
+
+/* --- and back --- */
+
+/* Every slot holds what its register does: right for whatever the code at hand believes. */
+static void fill_slots(run_thread *t, const weave_context *c)
+{
+    memcpy(t->frame.slot, c->gpr, sizeof t->frame.slot);
+    t->frame.flags = run_flags_packed(c->flags);
+}
+
+static void put_back(run_thread *t, weave_context *c, const kept *k, bool moved)
+{
+    memcpy(t->frame.slot, k->words, sizeof k->words);
+    moved_put_back_more(&t->frame, k->more);
+    t->ctx.pc = k->resume;
+    if (moved) fill_slots(t, c);
+    isa_regs ours = moved_parked_alone(k->state.spilled) | k->state.junk;
+    for (unsigned r = 0; r < sizeof k->gpr / sizeof *k->gpr; r++)
+        if (ours >> r & 1) c->gpr[r] = k->gpr[r];
+    moved_park_otherwise(t, c, k->state.spilled);
+    if (k->state.flags_saved) c->flags = run_flags_unpacked(c->flags, run_flags_packed(k->flags));
+}
+
+static void go_back(run_thread *t, run_frame *f, uint64_t at)
+{
+    const uint64_t *mark = moved_frame_marks(f);
+    weave_context c;
+    uint64_t to;
+    kept k;
+    run_uc_context(&f->flags, t, 0, &c);
+    if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == c.pc) {
+        c.pc = mark[MARK_NEW];
+        if (mark[MARK_PLACE]) moved_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
+        if (!mark[MARK_KEPT]) fill_slots(t, &c);
+        else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, &c, &k, moved_at(c.pc));
+    } else if ((to = moved_to(c.pc)) != 0) {
+        c.pc = to;
+        moved_enter_run(t, to, true);
+        fill_slots(t, &c);
+    }
+    moved_frame_set(f, &c);
+}
+
+/* The alternate stack is what the frame says, but never none. */
+static void take_stack(run_thread *t, run_frame *f)
+{
+    stack_t *s = &f->stack;
+    weave_context c;
+    int mode = s->ss_flags & ~(int)SS_AUTODISARM;
+    run_uc_context(&f->flags, t, 0, &c);
+    if (!run_altstack_active(t, run_sp(&c))) {
+        if (mode == SS_DISABLE) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+        else if ((mode == 0 || mode == SS_ONSTACK) && s->ss_size >= RUN_LEAST_ALTSTACK) t->altstack = *s;
+    }
+    if (!t->altstack.ss_size) *s = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+}
+
+void moved_sigreturn(run_thread *t)
+{
+    uint64_t at = run_sp(&t->ctx) - RUN_HANDLER_POPS;
+    run_frame f;
+    if (run_read(&f, at, MOVED_FRAME_HEAD)) {
+        go_back(t, &f, at);
+        take_stack(t, &f);
+        run_write(at, &f, MOVED_FRAME_HEAD);
+    }
+    t->where = RUN_IN_CODE;
+    run_sigreturn_now(at + RUN_HANDLER_POPS, t->ctx.tls_base);
+}
