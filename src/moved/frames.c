@@ -8,7 +8,8 @@
  *
  * Where something waits in the thread's slots, the frame moves down to make room for what is kept of them (how,
  * <isa>/frames.c says). It also moves when the kernel used Inlay's alternate stack and the program has none: below what
- * the program has on its stack, with its vector state. A handler that never returns leaves nothing behind but its stack.
+ * the program has on its stack, with its vector state. A handler that never returns leaves nothing behind but its
+ * stack.
  *
  * rt_sigreturn comes through the gate. Where the handler left the address alone the thread goes on exactly where
  * it was, junk included, with what the handler changed in the registers and slots; where it is another address

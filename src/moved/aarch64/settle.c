@@ -12,15 +12,15 @@
 #include "moved/private.h"
 #include "run/aarch64/abi.h"
 
-enum { /* where the program's registers are */
-       IN_X30 = 1,  /* where to go back to is in x30, not yet in its slot */
-       X17 = 2,     /* x17 in its slot */
-       PUSHED = 4,  /* x16 and x30 on the stack */
-       LOWER = 8,   /* the stack pointer is 16 lower */
-       SLOTS = 16,  /* all that the gate uses in slots, x0 as well, */
-       X0 = 32,     /* or x0 not */
-       DONE = 64,   /* the call has been made */
-       TELL = 128,  /* and a tool wants to know */
+enum {             /* where the program's registers are */
+       IN_X30 = 1, /* where to go back to is in x30, not yet in its slot */
+       X17 = 2,    /* x17 in its slot */
+       PUSHED = 4, /* x16 and x30 on the stack */
+       LOWER = 8,  /* the stack pointer is 16 lower */
+       SLOTS = 16, /* all that the gate uses in slots, x0 as well, */
+       X0 = 32,    /* or x0 not */
+       DONE = 64,  /* the call has been made */
+       TELL = 128, /* and a tool wants to know */
        INSN = 4,
 };
 

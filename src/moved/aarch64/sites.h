@@ -3,11 +3,11 @@
 #define INL_MOVED_AARCH64_SITES_H
 
 enum {
-    MOVED_JUMP = 4,        /* bytes of a jump to a piece */
+    MOVED_JUMP = 4,         /* bytes of a jump to a piece */
     MOVED_NEAR = 0x7000000, /* how far it may be */
-    MOVED_PIECE = 96,      /* of a piece, at most */
-    MOVED_FILLER = 0,      /* what must not be executed */
-    MOVED_NUMBER = 8,      /* the register of a call's number */
+    MOVED_PIECE = 96,       /* of a piece, at most */
+    MOVED_FILLER = 0,       /* what must not be executed */
+    MOVED_NUMBER = 8,       /* the register of a call's number */
     MOVED_CALLEE_SAVED = 0x3ff80000,
     MOVED_SYSCALL_CLOBBERED = 1,
 };

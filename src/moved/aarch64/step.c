@@ -64,9 +64,7 @@ static bool copy_branch(mcontext_t *mc, copy *c)
         jump(mc, c, to, c->in.flow == ISA_FLOW_CALL_IND);
         return true;
     case ISA_FLOW_COND:
-    case ISA_FLOW_COND_REG:
-        c->taken = c->in.target;
-        return a64_retarget(&c->words[0], 0, 2 * INSN);
+    case ISA_FLOW_COND_REG: c->taken = c->in.target; return a64_retarget(&c->words[0], 0, 2 * INSN);
     default: return false;
     }
 }

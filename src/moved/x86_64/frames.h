@@ -13,12 +13,15 @@
 #include <string.h>
 
 enum {
-    MOVED_FRAME_HEAD = RUN_FRAME_INFO,      /* what of a frame is looked at on the way back */
+    MOVED_FRAME_HEAD = RUN_FRAME_INFO,       /* what of a frame is looked at on the way back */
     MOVED_FRAME_MOVED = RUN_FRAME_SIZE + 64, /* of one that moves down, besides what is kept */
-    MOVED_KEPT_MORE = 128,                  /* of a thread's frame, besides its slots */
-    MOVED_NUMBER_SLOT = 11,                 /* of a register that a system call destroys */
+    MOVED_KEPT_MORE = 128,                   /* of a thread's frame, besides its slots */
+    MOVED_NUMBER_SLOT = 11,                  /* of a register that a system call destroys */
     MOVED_FIRST_FLAGS = 0x202,
 };
+
+/* gate.S: an analysis routine has returned to it. */
+void moved_after_routine(void);
 
 static inline void moved_keep_more(const weave_frame *f, uint8_t *more)
 {

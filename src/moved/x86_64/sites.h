@@ -3,11 +3,11 @@
 #define INL_MOVED_X86_64_SITES_H
 
 enum {
-    MOVED_JUMP = 5,      /* bytes of a jump to a piece */
+    MOVED_JUMP = 5,          /* bytes of a jump to a piece */
     MOVED_NEAR = 0x70000000, /* how far it may be */
-    MOVED_PIECE = 96,    /* of a piece, at most */
-    MOVED_FILLER = 0xcc, /* what must not be executed */
-    MOVED_NUMBER = 0,    /* the register of a call's number */
+    MOVED_PIECE = 96,        /* of a piece, at most */
+    MOVED_FILLER = 0xcc,     /* what must not be executed */
+    MOVED_NUMBER = 0,        /* the register of a call's number */
     MOVED_CALLEE_SAVED = 0xf028,
     MOVED_SYSCALL_CLOBBERED = 0x803,
 };

@@ -26,8 +26,6 @@ moved_stepped moved_step_ended(run_thread *t, const siginfo_t *info, void *uc)
     return moved_is_step(info) && ours ? MOVED_STEP_ENDED : MOVED_NO_STEP;
 }
 
-void moved_after_routine(void); /* gate.S */
-
 /* By its return address, which its call has pushed below its arguments. */
 void moved_stop_after_routine(run_thread *t)
 {

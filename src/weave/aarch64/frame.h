@@ -32,7 +32,7 @@ enum {
     WEAVE_MAX_COUNTERS = 1 << 22,
     WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
     WEAVE_STOP = 0x1a1,
-    WEAVE_FRAME_WORD = 8,                                       /* where the frame's address is, from tpidr_el0 on */
+    WEAVE_FRAME_WORD = 8, /* where the frame's address is, from tpidr_el0 on */
 };
 
 /* Registers of the program, as analysis routines and engines see them. */
@@ -63,7 +63,7 @@ typedef struct weave_frame {
     weave_buffer_slot buffers[WEAVE_BUFFERS];
     void *heap_cache;      /* the tool's allocator's, of this thread; NULL: none yet */
     uint64_t first_tls[2]; /* what tpidr_el0 points to until the program sets it; the second word is the frame */
-    uint64_t stops;        /* nonzero: the thread is to stop behind the analysis routine that it runs, by brk WEAVE_STOP */
+    uint64_t stops; /* nonzero: the thread is to stop behind the analysis routine that it runs, by brk WEAVE_STOP */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
