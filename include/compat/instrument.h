@@ -9,9 +9,12 @@
  *         AddCallProgram(ProgramAfter, "PrintResults");
  *     }
  *
- * The numbers behind the names are Inlay's own. Handles are good until the program has been instrumented. */
+ * Names and numbers are those of Tru64 UNIX; what stands here besides says so. Handles are good until the program has
+ * been instrumented. */
 #ifndef INLAY_COMPAT_INSTRUMENT_H
 #define INLAY_COMPAT_INSTRUMENT_H
+
+#include <atom_regs.h> /* of the instruction set */
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,14 +37,14 @@ void InstrumentFini(void);
 
 /* --- adding calls --- */
 typedef enum PlaceType {
-    ProgramBefore, ProgramAfter, ObjBefore, ObjAfter, ProcBefore, ProcAfter,
-    BlockBefore, BlockAfter, InstBefore, InstAfter, EntryBefore
+    ProgramBefore, ProgramAfter, ProcBefore, ProcAfter, BlockBefore, BlockAfter, InstBefore, InstAfter,
+    ObjBefore, ObjAfter, EntryBefore
 } PlaceType;
 
 /* Arguments where the prototype says VALUE. */
 typedef enum ValueType {
-    EffAddrValue,   /* address of the instruction's first load or store */
     BrCondValue,    /* 1: the branch will be taken */
+    EffAddrValue,   /* address of the instruction's first load or store */
     ArgValue,       /* next argument of the procedure that is entered */
     ArgVectorValue, /* address of the arguments on its stack */
     ReplAddrValue,  /* address of the procedure that is entered */
@@ -49,8 +52,8 @@ typedef enum ValueType {
     StoreAddrValue  /* stores to */
 } ValueType;
 
-/* Arguments where the prototype says REGV or FREGV. REG_0 to REG_15 are the general registers by the
- * machine's numbering; the names for roles are what the calling convention says. */
+/* Arguments where the prototype says REGV or FREGV, and what instructions use. REG_0, REG_1, ... are the general
+ * registers by the machine's numbers, FREG_0, ... the vector registers; atom_regs.h has the names for roles. */
 typedef enum RegvType {
     REG_0, REG_1, REG_2, REG_3, REG_4, REG_5, REG_6, REG_7,
     REG_8, REG_9, REG_10, REG_11, REG_12, REG_13, REG_14, REG_15,
@@ -60,16 +63,12 @@ typedef enum RegvType {
     FREG_8, FREG_9, FREG_10, FREG_11, FREG_12, FREG_13, FREG_14, FREG_15,
     FREG_16, FREG_17, FREG_18, FREG_19, FREG_20, FREG_21, FREG_22, FREG_23,
     FREG_24, FREG_25, FREG_26, FREG_27, FREG_28, FREG_29, FREG_30, FREG_31,
-    REG_PC,   /* original address of the place */
-    REG_IPC,  /* the same: the address of instrumented code is nobody's business */
-    REG_CC,   /* time-stamp counter */
-    REG_RA,   /* the return address, at a procedure's entry */
-    REG_GP,   /* there is none: 0 */
-    REG_ZERO, /* 0 */
-    REG_RETVAL = REG_0,
-    REG_SP = REG_4,
-    REG_ARG_1 = REG_7, REG_ARG_2 = REG_6, REG_ARG_3 = REG_2,
-    REG_ARG_4 = REG_1, REG_ARG_5 = REG_8, REG_ARG_6 = REG_9
+    REG_PC,  /* original address of the place */
+    REG_CC,  /* time-stamp counter */
+    REG_IPC, /* as REG_PC: the address of instrumented code is nobody's business */
+    REG_MAX = REG_IPC,
+    REG_NOTUSED = -1, /* GetInstRegEnum: there is none */
+    ATOM_REG_ROLES
 } RegvType;
 
 void AddCallProto(const char *prototype);
@@ -92,8 +91,6 @@ Obj *GetNextObj(Obj *);
 Obj *GetPrevObj(Obj *);
 Proc *GetFirstObjProc(Obj *);
 Proc *GetLastObjProc(Obj *);
-Proc *GetFirstProc(void); /* of the object that Instrument was called for, else the program */
-Proc *GetLastProc(void);
 Proc *GetNextProc(Proc *);
 Proc *GetPrevProc(Proc *);
 Entry *GetFirstEntry(Proc *);
@@ -117,14 +114,28 @@ Proc *GetInstProc(Inst *);
 Inst *GetInstBranchTarget(Inst *); /* of a direct branch or call; NULL: not in this object */
 
 /* --- the program and its objects --- */
-typedef enum ProgInfoType { ProgNumberObjs } ProgInfoType;
-typedef enum ProgramInfoType { ProgramNumberProcs, ProgramNumberBlocks, ProgramNumberInsts } ProgramInfoType;
+typedef enum ProgInfoType {
+    ProgNumberObjects, ProgNumInstObjects, ProgNumErrantShlibs,
+    ProgNumberObjs = ProgNumberObjects /* Inlay's */
+} ProgInfoType;
 typedef enum ObjInfoType {
-    ObjID, ObjNumberProcs, ObjNumberEntries, ObjNumberBlocks, ObjNumberInsts,
-    ObjTextStart, ObjTextSize, ObjDataStart, ObjDataSize, ObjBssStart, ObjBssSize
+    ObjTextStartAddress, ObjTextSize, ObjInitDataStartAddress, ObjInitDataSize, ObjUninitDataStartAddress,
+    ObjUninitDataSize, ObjNumberBlocks, ObjNumberProcs, ObjNumberInsts, ObjID,
+    ObjModifyHint,    /* an ObjModifyType */
+    ObjSymResolution, /* an ObjSymResType */
+    ObjShared,        /* an ObjSharedType */
+    ObjNumberEntries,
+    ObjTextStart = ObjTextStartAddress, ObjDataStart = ObjInitDataStartAddress, ObjDataSize = ObjInitDataSize,
+    ObjBssStart = ObjUninitDataStartAddress, ObjBssSize = ObjUninitDataSize /* Inlay's */
 } ObjInfoType;
+typedef enum ObjModifyType { OBJ_READONLY, OBJ_WRITEABLE, OBJ_AUTOMATIC } ObjModifyType;
+typedef enum ObjSymResType { OBJ_STANDARD, OBJ_SYMBOLIC } ObjSymResType;
+typedef enum ObjSharedType { OBJ_NON_SHARED, OBJ_CALL_SHARED, OBJ_SHARABLE } ObjSharedType;
+typedef enum ShlibErrType {
+    SHLIB_NOTOPEN, SHLIB_NOTFOUND, SHLIB_STRIPPED, SHLIB_CMRLC_VERSION, SHLIB_RELOC_NONE, SHLIB_BADMAGIC,
+    SHLIB_NO_FINI_EXIT, SHLIB_NO_INIT, SHLIB_NZMAGIC_AFTER_TIF, SHLIB_VERSION
+} ShlibErrType;
 long GetProgInfo(ProgInfoType);
-long GetProgramInfo(ProgramInfoType); /* of the program's own object */
 const char *GetAnalName(void);
 long GetObjInfo(Obj *, ObjInfoType);
 const char *GetObjName(Obj *);
@@ -132,17 +143,46 @@ const char *GetObjOutName(Obj *); /* the same: objects keep their names */
 /* The object's instructions in order, each as GetInstInfo's InstBinary has it. */
 const unsigned int *GetObjInstArray(Obj *);
 long GetObjInstCount(Obj *);
+/* Libraries that could not be instrumented, from 0 to ProgNumErrantShlibs: Inlay refuses the program instead. */
+const char *GetErrantShlibName(int);
+ShlibErrType GetErrantShlibErr(int);
 
 /* --- procedures --- */
 typedef enum ProcInfoType {
-    ProcID, ProcNumberEntries, ProcNumberBlocks, ProcNumberInsts, ProcFrameSize,
-    ProcRegMask, /* registers that it saves, bits by RegvType */
-    ProcFirstLine, ProcLastLine, ProcAddressTaken
+    ProcFrameSize,
+    ProcIRegMask,   /* general registers that it saves, bits by RegvType */
+    ProcIRegOffset, /* of where, from the frame's upper end */
+    ProcFRegMask, ProcFRegOffset,
+    ProcgpPrologue, ProcgpUsed, /* there is no global pointer: 0 */
+    ProcLocalOffset,            /* of the local variables' upper end, from the frame's */
+    ProcFrameReg,               /* by which the frame is addressed */
+    ProcPcReg,                  /* that holds the return address at its entry */
+    ProcNumberBlocks, ProcNumberInsts, ProcID,
+    ProcLineLow, ProcLineHigh,
+    ProcAddrTaken,
+    ProcIsRegFrame,     /* the return address stays in a register */
+    ProcSymRes,         /* a ProcSymResType */
+    ProcIpBrJmp,        /* it jumps to other procedures */
+    ProcExceptionFrame, /* it catches exceptions */
+    ProcHasAltEntries, ProcNumberEntries,
+    ProcSpSetOffset,       /* from its beginning to the instruction that makes the frame */
+    ProcEntryLengthOffset, /* and to the one behind the prologue */
+    ProcRegMask = ProcIRegMask, ProcFirstLine = ProcLineLow, ProcLastLine = ProcLineHigh,
+    ProcAddressTaken = ProcAddrTaken /* Inlay's */
 } ProcInfoType;
+typedef enum ProcSymResType {
+    SYMRES_NONE, SYMRES_EXPORT, SYMRES_EXPORT_WEAK, SYMRES_EXTERN, SYMRES_STATIC
+} ProcSymResType;
 long GetProcInfo(Proc *, ProcInfoType);
 const char *ProcName(Proc *);     /* NULL: it has none */
 const char *ProcFileName(Proc *); /* NULL: not known */
 long ProcPC(Proc *);
+long ProcGP(Proc *); /* 0 */
+
+/* --- entries --- */
+typedef enum EntryInfoType { EntryIsRedundant } EntryInfoType;
+long GetEntryInfo(Entry *, EntryInfoType); /* 0 */
+const char *EntryName(Entry *);
 long EntryPC(Entry *);
 
 /* --- blocks --- */
@@ -152,55 +192,84 @@ long BlockPC(Block *);
 unsigned IsBranchTarget(Block *);
 
 /* --- instructions --- */
-typedef enum InstType { /* an instruction may be of several types */
-    InstTypeLoad, InstTypeStore, InstTypeMem, InstTypeJump, InstTypeCondBr, InstTypeUncondBr, InstTypeRet,
-    InstTypeFP, InstTypeInt, InstTypeAdd, InstTypeSub, InstTypeMul, InstTypeDiv, InstTypeNop
-} InstType;
-typedef enum InstClassType { /* and is of one class */
-    InstClassCall, InstClassBranch, InstClassLoad, InstClassStore, InstClassLoadStore, InstClassFPLoad,
-    InstClassFPStore, InstClassCompare, InstClassLogic, InstClassShift, InstClassMul, InstClassCondMove,
-    InstClassInt, InstClassFP, InstClassFPDiv, InstClassOther
-} InstClassType;
+typedef enum ITypeType { /* an instruction may be of several types */
+    InstTypeLoad, InstTypeStore, InstTypeJump, InstTypeFP, InstTypeInt, InstTypeDiv, InstTypeMul, InstTypeAdd,
+    InstTypeSub, InstTypeCondBr, InstTypeUncondBr, InstTypeMem, InstTypeNop, InstTypeRet
+} ITypeType;
+typedef ITypeType InstType; /* Inlay's */
+typedef enum IClassType {   /* and is of one class */
+    ClassLoad, ClassFload, ClassStore, ClassFstore, ClassIbranch, ClassFbranch, ClassSubroutine, ClassIarithmetic,
+    ClassImultiplyl, ClassImultiplyq, ClassIlogical, ClassIshift, ClassIcondmove, ClassIcompare, ClassFpop,
+    ClassFdivs, ClassFdivd, ClassNull, ClassMem,
+    InstClassCall = ClassSubroutine, InstClassBranch = ClassIbranch, InstClassLoad = ClassLoad,
+    InstClassStore = ClassStore, InstClassLoadStore = ClassMem, InstClassFPLoad = ClassFload,
+    InstClassFPStore = ClassFstore, InstClassCompare = ClassIcompare, InstClassLogic = ClassIlogical,
+    InstClassShift = ClassIshift, InstClassMul = ClassImultiplyq, InstClassCondMove = ClassIcondmove,
+    InstClassInt = ClassIarithmetic, InstClassFP = ClassFpop, InstClassFPDiv = ClassFdivd,
+    InstClassOther = ClassNull /* Inlay's */
+} IClassType;
+typedef IClassType InstClassType; /* Inlay's */
 typedef enum InstInfoType {
     InstMemDisp,    /* displacement of the memory operand */
     InstBrDisp,     /* distance of a direct branch from the next instruction, in bytes */
     InstRA,         /* register that is written, or that is stored */
     InstRB,         /* base register of the memory operand */
     InstRC,         /* index register of the memory operand */
-    InstOpcode,     /* Inlay's number of the mnemonic */
-    InstBinary      /* the first four bytes, the first one lowest */
+    InstOpcode,     /* Alpha's for what goes elsewhere: 0x1a, 0x30, 0x34; else 64 and Inlay's of the mnemonic */
+    InstBinary,     /* the first four bytes, the first one lowest */
+    InstAddrTaken,  /* data or code holds its address */
+    InstEntryPoint, /* a procedure begins here */
+    InstIpJmp,      /* an indirect jump that leaves the procedure */
+    InstIpBr,       /* a direct one */
+    InstContext,    /* an InstContextType */
+    InstStackPtrValid, InstFramePtrValid, /* the prologue has set them before it */
+    InstRaRegValid                        /* the return address is in its register */
 } InstInfoType;
-typedef struct InstRegUsage { unsigned long reads, writes; } InstRegUsage; /* bits by RegvType */
-InstClassType GetInstClass(Inst *);
-int IsInstType(Inst *, InstType);
+typedef enum InstContextType { IN_CONTEXT, NON_CONTEXT, NON_CONTEXT_STACK, CONTEXT_UNKNOWN } InstContextType;
+/* Registers that an instruction reads, and writes: bit n % 64 of word n / 64 by RegvType. */
+typedef struct inst_reg_usage {
+    union {
+        unsigned long ureg_bitvec[2], reads;
+    };
+    union {
+        unsigned long dreg_bitvec[2], writes;
+    };
+} InstRegUsageVec;
+typedef InstRegUsageVec InstRegUsage; /* Inlay's */
+#define UseRegBitVec(x)  ((x)->ureg_bitvec)
+#define DestRegBitVec(x) ((x)->dreg_bitvec)
+IClassType GetInstClass(Inst *);
+int IsInstType(Inst *, ITypeType);
 int GetInstInfo(Inst *, InstInfoType);
 int GetInstBinary(long pc);
-RegvType GetInstRegEnum(Inst *, InstInfoType); /* InstRA, InstRB, InstRC; REG_ZERO: none */
-void GetInstRegUsage(Inst *, InstRegUsage *);
+RegvType GetInstRegEnum(Inst *, InstInfoType); /* InstRA, InstRB, InstRC; REG_NOTUSED: none */
+void GetInstRegUsage(Inst *, InstRegUsageVec *);
 long InstPC(Inst *);
 long InstLineNo(Inst *); /* 0: not known */
 
 /* --- finding by name, and what is called --- */
-typedef struct ProcRes {
-    Obj *obj;
-    Proc *proc; /* NULL: not in what is instrumented */
-    const char *name;
-    Inst *inst; /* its first */
-} ProcRes;
-Proc *GetNamedProc(const char *name); /* in any object; else the program's import stub of that name */
-Proc *GetProcCalled(Inst *);
-void ResolveTargetProc(Inst *, ProcRes *);
-void ResolveNamedProc(const char *name, ProcRes *);
-void ReResolveProc(ProcRes *);
-Obj *FindObj(const char *name);
+Obj *FindObj(const char *name); /* that defines the procedure; else that is called so */
 Proc *FindProc(Obj *, const char *name);
 Entry *FindEntry(Obj *, const char *name);
 Inst *FindInst(Obj *, const char *name);
+Obj *FindObjDepthFirst(Obj *, const char *name); /* the same, from this object on */
 Obj *GetTargetObj(Inst *);
 Proc *GetTargetProc(Inst *);
 Entry *GetTargetEntry(Inst *);
 Inst *GetTargetInst(Inst *);
 const char *GetTargetName(Inst *);
+/* Answers of the routines below. While objects are in hand (Instrument's; those that InstrumentAll has built and not
+ * yet written), `proc` is told for what they define, so that each procedure is told once; `obj` for all objects. */
+typedef struct ProcRes {
+    Obj *obj;
+    Proc *proc; /* NULL: not in what is in hand, or instrumented */
+    const char *name;
+    Inst *inst; /* its first */
+} ProcRes;
+void ResolveTargetProc(Inst *, ProcRes *);
+void ResolveNamedProc(const char *name, ProcRes *);
+void ResolveObjNamedProc(Obj *, const char *name, ProcRes *);
+void ReResolveProc(ProcRes *);
 
 /* --- objects under full control (InstrumentAll) --- */
 unsigned BuildObj(Obj *); /* 0: done */
@@ -209,14 +278,54 @@ void WriteObj(Obj *);
 void ReleaseObj(Obj *);
 
 /* --- lists of addresses for analysis routines (XLATE *) --- */
-Xlate *CreateXlate(Obj *, unsigned size); /* how many there will be; 0: not known */
+#define XLATE_NOSIZE ((unsigned)-1)
+Xlate *CreateXlate(Obj *, unsigned size); /* how many there will be; 0, XLATE_NOSIZE: not known */
 void AddXlateAddress(Xlate *, Inst *);
 void AddXlateEntry(Xlate *, Entry *);
 
-/* --- threads --- */
-/* `options`: 0. */
+/* --- threads: all are seen to, whatever the options say; 0: agreed --- */
+typedef enum ThreadOptions { THREAD_PTHREAD = 1, THREAD_FORK = 2, THREAD_FLOAT = 4 } ThreadOptions;
 int ThreadExcludeObj(Obj *, unsigned long options);
 int ThreadExcludeProc(Obj *, Proc *, unsigned long options);
+/* What each thread but the first passes when it begins and ends, as the C library calls it; NULL: not there. */
+Obj *ThreadCreationObj(void);
+Proc *ThreadCreationProc(void);
+Obj *ThreadTerminationObj(void);
+Proc *ThreadTerminationProc(void);
+
+/* --- obsolete --- */
+typedef enum PInfoType {
+    TextStartAddress, TextSize, InitDataStartAddress, InitDataSize, UninitDataStartAddress, UninitDataSize,
+    ProgramNumberBlocks, ProgramNumberProcs, ProgramNumberInsts
+} PInfoType;
+typedef PInfoType ProgramInfoType; /* Inlay's */
+#define FrameSize   ProcFrameSize
+#define IRegMask    ProcIRegMask
+#define IRegOffset  ProcIRegOffset
+#define FRegMask    ProcFRegMask
+#define FRegOffset  ProcFRegOffset
+#define gpPrologue  ProcgpPrologue
+#define gpUsed      ProcgpUsed
+#define LocalOffset ProcLocalOffset
+#define FrameReg    ProcFrameReg
+#define PcReg       ProcPcReg
+#define IInfoType   InstInfoType
+#define RET_RES_1   REG_RETVAL
+/* Of the object that Instrument was called for or that was built last, else of the program. */
+Proc *GetFirstProc(void);
+Proc *GetLastProc(void);
+const char *GetProgramName(void);
+char *GetOutName(void);
+long GetProgramInfo(PInfoType);
+const unsigned int *GetProgramInstArray(void);
+long GetProgramInstCount(void);
+Proc *GetProcCalled(Inst *);
+Proc *GetNamedProc(const char *name); /* in any object, whatever is in hand */
+Obj *GetNamedProcObj(const char *name);
+const char *GetInstProcCalled(Inst *);
+/* Not to be had: the tool is refused (ThreadTerminationProc and AddCallProc, pthread_atfork). */
+int ThreadExitCall(Obj *, unsigned long options, const char *routine);
+int ThreadForkCall(Obj *, unsigned long options, const char *before, const char *after);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * An import stub only jumps, to what may lie in an object that is not
  * instrumented. So calls at a stub are added where the object calls it: before the call instruction, and
  * behind it. */
+#include "atom/isa.h"
 #include "atom/state.h"
 
 typedef struct place { /* what arguments are computed from */
@@ -35,7 +36,7 @@ static inlay_expr value_of(const place *at, ValueType value, unsigned *next_argu
     case ArgValue: return at->proc ? inlay_argument((*next_argument)++) : NULL;
     case ArgVectorValue:
         if (!at->proc) return NULL;
-        return inlay_binary(INLAY_ADD, inlay_stack_pointer(), inlay_const(at->back ? 0 : 8));
+        return inlay_binary(INLAY_ADD, inlay_stack_pointer(), inlay_const(at->back ? 0 : atom_isa_return_bytes()));
     case ReplAddrValue: return at->proc ? inlay_const(inlay_proc_address(at->proc)) : NULL;
     }
     return NULL;
@@ -53,7 +54,8 @@ static inlay_expr register_of(const place *at, RegvType reg)
     default: break;
     }
     if (reg == REG_SP) return inlay_stack_pointer();
-    return reg < REG_16 ? inlay_register((inlay_reg)reg) : reg <= REG_31 ? inlay_const(0) : NULL;
+    if (reg < REG_0 || reg > REG_31) return NULL;
+    return inlay_reg_kind_of((inlay_reg)reg) == INLAY_REG_GENERAL ? inlay_register((inlay_reg)reg) : inlay_const(0);
 }
 
 static inlay_expr argument(const place *at, const atom_arg *a, unsigned *next_argument)
@@ -61,32 +63,33 @@ static inlay_expr argument(const place *at, const atom_arg *a, unsigned *next_ar
     switch (a->kind) {
     case ATOM_VALUE: return value_of(at, (ValueType)a->value, next_argument);
     case ATOM_REGV: return register_of(at, (RegvType)(int)a->value);
-    case ATOM_FREGV: return a->value < FREG_0 ? NULL : inlay_vector_register((unsigned)a->value - FREG_0);
+    case ATOM_FREGV:
+        if ((int)a->value < FREG_0 || (int)a->value > FREG_31) return NULL;
+        return inlay_vector_register((unsigned)a->value - FREG_0);
     default: return inlay_const(a->value);
     }
 }
 
-/* NULL, with a message: an argument is not to be had there. */
 static inlay_expr call(const place *at, const atom_proto *p, const atom_arg *args)
 {
     inlay_expr list[ATOM_MAX_ARGS];
     unsigned next_argument = 0;
     for (unsigned i = 0; i < p->count; i++) {
         list[i] = argument(at, &args[i], &next_argument);
-        if (list[i]) continue;
-        inlay_warn("%s: argument %u of %s is not to be had at 0x%llx", at->what, i + 1, p->name,
-                   (unsigned long long)at->pc);
-        return NULL;
+        if (!list[i])
+            atom_fail("%s: argument %u of %s is not to be had at 0x%llx", at->what, i + 1, p->name,
+                      (unsigned long long)at->pc);
     }
     return inlay_call_array(p->code, p->count, list);
 }
 
-static void insert(inlay_point *point, inlay_expr code)
-{
-    if (code) inlay_insert(point, code);
-}
-
 static void wrong_place(const char *what) { atom_fail("%s: there is no such place", what); }
+
+/* Tools pass on what a search has answered. */
+static void need(const void *handle, const char *what)
+{
+    if (!handle) atom_fail("%s: called with NULL", what);
+}
 
 /* --- the program and objects --- */
 
@@ -123,8 +126,8 @@ void AddCallProgram(PlaceType where, const char *routine, ...)
 void AddCallObj(Obj *o, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(o, "AddCallObj");
     atom_state *s = atom_now.travels;
-    (void)o;
     if (where != ObjBefore && where != ObjAfter) wrong_place("AddCallObj");
     remember(where == ObjBefore ? &s->object_before : &s->object_after, "AddCallObj", proto, args);
 }
@@ -151,15 +154,15 @@ static inlay_insn *only_behind(inlay_insn *i)
 static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const atom_arg *args)
 {
     if (inlay_insn_falls_through(i)) {
-        insert(inlay_after(i), call(at, p, args));
+        inlay_insert(inlay_after(i), call(at, p, args));
     } else if (inlay_insn_is_conditional(i)) {
         inlay_expr code = call(at, p, args);
-        insert(inlay_before(i), inlay_if(inlay_unary(INLAY_LNOT, inlay_taken()), code, NULL));
+        inlay_insert(inlay_before(i), inlay_if(inlay_unary(INLAY_LNOT, inlay_taken()), code, NULL));
     } else if (!is_of_one_way(i)) {
         inlay_insn *next = only_behind(i);
         place behind = *at;
         behind.insn = NULL;
-        if (next) insert(inlay_before(next), call(&behind, p, args));
+        if (next) inlay_insert(inlay_before(next), call(&behind, p, args));
         else
             inlay_warn("%s: nothing can be added behind the call at 0x%llx: other ways lead there too", at->what,
                        (unsigned long long)at->pc);
@@ -169,9 +172,10 @@ static void add_after(inlay_insn *i, const place *at, const atom_proto *p, const
 void AddCallInst(Inst *inst, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(inst, "AddCallInst");
     inlay_insn *i = atom_insn(inst);
     place at = {.what = "AddCallInst", .pc = inlay_insn_address(i), .insn = i};
-    if (where == InstBefore) insert(inlay_before(i), call(&at, proto, args));
+    if (where == InstBefore) inlay_insert(inlay_before(i), call(&at, proto, args));
     else if (where == InstAfter) add_after(i, &at, proto, args);
     else wrong_place(at.what);
 }
@@ -179,15 +183,16 @@ void AddCallInst(Inst *inst, PlaceType where, const char *routine, ...)
 void AddCallBlock(Block *block, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(block, "AddCallBlock");
     inlay_block *b = atom_block(block);
     place at = {.what = "AddCallBlock", .pc = inlay_block_address(b)};
     if (where == BlockBefore) {
-        insert(inlay_block_entry(b), call(&at, proto, args));
+        inlay_insert(inlay_block_entry(b), call(&at, proto, args));
     } else if (where == BlockAfter) {
         at.insn = inlay_block_last(b);
         at.pc = inlay_insn_address(at.insn);
         inlay_point *p = inlay_insn_falls_through(at.insn) ? inlay_after(at.insn) : inlay_before(at.insn);
-        insert(p, call(&at, proto, args));
+        inlay_insert(p, call(&at, proto, args));
     } else {
         wrong_place(at.what);
     }
@@ -208,7 +213,7 @@ static void add_to_calls(inlay_proc *stub, bool before, const atom_proto *proto,
                         .proc = stub,
                         .back = calls ? inlay_insn_address(i) + inlay_insn_size(i) : 0};
             inlay_point *point = inlay_insn_is_conditional(i) ? inlay_taken_edge(i) : inlay_before(i);
-            if (before) insert(point, call(&at, proto, args));
+            if (before) inlay_insert(point, call(&at, proto, args));
             else if (calls) add_after(i, &at, proto, args);
             else
                 inlay_warn("AddCallProc: %s is jumped to at 0x%llx; its end is not seen there", inlay_proc_name(stub),
@@ -224,12 +229,13 @@ static void add_to_proc(inlay_proc *p, PlaceType where, const char *what, const 
         return;
     }
     place at = {.what = what, .pc = inlay_proc_address(p), .proc = before ? p : NULL};
-    insert(before ? inlay_proc_entry(p) : inlay_proc_exit(p), call(&at, proto, args));
+    inlay_insert(before ? inlay_proc_entry(p) : inlay_proc_exit(p), call(&at, proto, args));
 }
 
 void AddCallProc(Proc *proc, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(proc, "AddCallProc");
     if (where != ProcBefore && where != ProcAfter) wrong_place("AddCallProc");
     add_to_proc(atom_proc(proc), where, "AddCallProc", proto, args);
 }
@@ -237,6 +243,7 @@ void AddCallProc(Proc *proc, PlaceType where, const char *routine, ...)
 void AddCallEntry(Entry *entry, PlaceType where, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(entry, "AddCallEntry");
     if (where != EntryBefore) wrong_place("AddCallEntry");
     add_to_proc(atom_entry_proc(entry), where, "AddCallEntry", proto, args);
 }
@@ -252,6 +259,7 @@ void ReplaceProcedure(Proc *proc, const char *routine)
 {
     enum { REGISTERS = 6 };
     inlay_expr args[REGISTERS];
+    need(proc, "ReplaceProcedure");
     for (unsigned i = 0; i < REGISTERS; i++) args[i] = inlay_argument(i);
     replace(atom_proc(proc), inlay_call_array(atom_routine_named(routine), REGISTERS, args), "ReplaceProcedure");
 }
@@ -259,6 +267,7 @@ void ReplaceProcedure(Proc *proc, const char *routine)
 void ReplaceEntry(Entry *entry, const char *routine, ...)
 {
     ARGUMENTS(routine);
+    need(entry, "ReplaceEntry");
     inlay_proc *p = atom_entry_proc(entry);
     place at = {.what = "ReplaceEntry", .pc = inlay_proc_address(p), .proc = p};
     replace(p, call(&at, proto, args), at.what);
@@ -269,6 +278,7 @@ void ReplaceAndRetainEntry(Entry *entry, const char *routine)
 {
     inlay_expr args[ATOM_MAX_ARGS];
     const atom_proto *p = atom_proto_named(routine);
+    need(entry, "ReplaceAndRetainEntry");
     for (unsigned i = 0; i < p->count; i++) args[i] = inlay_argument(i);
     inlay_insert(inlay_proc_entry(atom_entry_proc(entry)), inlay_call_array(p->code, p->count, args));
 }

@@ -1,4 +1,5 @@
-/* Questions about instructions, by what they do: memory operands, flow, the name and group of the opcode. */
+/* Questions about instructions, by what they do: memory operands, flow, registers. */
+#include "atom/isa.h"
 #include "atom/state.h"
 
 #include <string.h>
@@ -10,53 +11,6 @@ int atom_operand(const inlay_insn *i, bool write)
         if (write ? m.write : m.read) return (int)k;
     }
     return -1;
-}
-
-static const char *name_of(const inlay_insn *i) { return inlay_opcode_name(inlay_insn_opcode(i)); }
-
-static bool in_group(const inlay_insn *i, const char *const *groups)
-{
-    const char *group = inlay_opcode_class(inlay_insn_opcode(i));
-    while (*groups && strncmp(group, *groups, strlen(*groups))) groups++;
-    return *groups != NULL;
-}
-
-static bool begins(const char *name, const char *const *words)
-{
-    while (*words && strncmp(name, *words, strlen(*words))) words++;
-    return *words != NULL;
-}
-
-static bool is_fp(const inlay_insn *i)
-{
-    static const char *const groups[] = {"SSE", "SSSE", "AVX", "FMA", "x87", "3DNow!", "MMX", "XOP", "VAES", NULL};
-    return in_group(i, groups);
-}
-
-static bool is_add(const char *name)
-{
-    static const char *const words[] = {"add",  "adc",   "adox",  "inc",   "xadd",  "fadd",   "fiadd", "padd",
-                                        "vadd", "vpadd", "haddp", "phadd", "vhadd", "vphadd", NULL};
-    return begins(name, words);
-}
-
-static bool is_sub(const char *name)
-{
-    static const char *const words[] = {"sub",   "sbb",   "dec",   "fsub",  "fisub",  "psub", "vsub",
-                                        "vpsub", "hsubp", "phsub", "vhsub", "vphsub", NULL};
-    return begins(name, words);
-}
-
-static bool is_div(const char *name)
-{
-    static const char *const words[] = {"div", "idiv", "fdiv", "fidiv", "vdiv", NULL};
-    return begins(name, words);
-}
-
-static bool is_nop(const char *name)
-{
-    static const char *const words[] = {"nop", "fnop", "endbr", NULL};
-    return begins(name, words);
 }
 
 static bool is_jump(const inlay_insn *i)
@@ -71,71 +25,29 @@ static bool is_unconditional(const inlay_insn *i)
            !inlay_insn_is_return(i);
 }
 
-int IsInstType(Inst *inst, InstType type)
+int IsInstType(Inst *inst, ITypeType type)
 {
     const inlay_insn *i = atom_insn(inst);
-    const char *name = name_of(i);
-    switch (type) {
-    case InstTypeLoad: return atom_operand(i, false) >= 0;
-    case InstTypeStore: return atom_operand(i, true) >= 0;
-    case InstTypeMem: return atom_operand(i, false) >= 0 || atom_operand(i, true) >= 0;
+    bool loads = atom_operand(i, false) >= 0, stores = atom_operand(i, true) >= 0;
+    switch ((int)type) {
+    case InstTypeLoad: return loads;
+    case InstTypeStore: return stores;
+    case InstTypeMem: return loads || stores;
     case InstTypeJump: return is_jump(i);
     case InstTypeCondBr: return inlay_insn_is_conditional(i);
     case InstTypeUncondBr: return is_unconditional(i);
     case InstTypeRet: return inlay_insn_is_return(i);
-    case InstTypeFP: return is_fp(i);
-    case InstTypeInt: return !is_fp(i);
-    case InstTypeAdd: return is_add(name);
-    case InstTypeSub: return is_sub(name);
-    case InstTypeMul: return strstr(name, "mul") != NULL;
-    case InstTypeDiv: return is_div(name);
-    case InstTypeNop: return is_nop(name);
+    case InstTypeInt: return !atom_isa_type(i, InstTypeFP);
+    default: return atom_isa_type(i, type);
     }
-    return 0;
 }
 
-static InstClassType class_of_memory(const inlay_insn *i)
-{
-    bool loads = atom_operand(i, false) >= 0, stores = atom_operand(i, true) >= 0;
-    if (loads && stores) return InstClassLoadStore;
-    if (loads) return is_fp(i) ? InstClassFPLoad : InstClassLoad;
-    return is_fp(i) ? InstClassFPStore : InstClassStore;
-}
-
-static bool only_moves(const inlay_insn *i)
-{
-    static const char *const words[] = {"mov",  "vmov", "push", "pop", "fld",        "fst",   "fist",
-                                        "fild", "lods", "stos", "cvt", "vbroadcast", "leave", NULL};
-    return begins(name_of(i), words);
-}
-
-static InstClassType class_of_integer(const inlay_insn *i)
-{
-    static const char *const logic[] = {"logic", "bit", NULL}, *const shift[] = {"shift", NULL};
-    static const char *const move[] = {"conditional move", NULL};
-    static const char *const compare[] = {"cmp", "test", "scas", "set", NULL};
-    static const char *const nothing[] = {"system", "interrupt", "virtualization", "unknown", "invalid", NULL};
-    const char *name = name_of(i);
-    if (inlay_insn_is_syscall(i) || in_group(i, nothing)) return InstClassOther;
-    if (strstr(name, "mul")) return InstClassMul;
-    if (begins(name, compare)) return InstClassCompare;
-    if (in_group(i, move)) return InstClassCondMove;
-    if (in_group(i, logic)) return InstClassLogic;
-    if (in_group(i, shift)) return InstClassShift;
-    return InstClassInt;
-}
-
-InstClassType GetInstClass(Inst *inst)
+IClassType GetInstClass(Inst *inst)
 {
     const inlay_insn *i = atom_insn(inst);
-    const char *name = name_of(i);
-    if (inlay_insn_is_call(i)) return InstClassCall;
-    if (inlay_insn_is_branch(i)) return InstClassBranch;
-    if ((atom_operand(i, false) >= 0 || atom_operand(i, true) >= 0) && (only_moves(i) || atom_operand(i, true) >= 0))
-        return class_of_memory(i);
-    if (!is_fp(i)) return class_of_integer(i);
-    if (is_div(name)) return InstClassFPDiv;
-    return InstClassFP;
+    if (inlay_insn_is_call(i)) return ClassSubroutine;
+    if (inlay_insn_is_branch(i)) return ClassIbranch;
+    return atom_isa_class(i, atom_operand(i, false) >= 0, atom_operand(i, true) >= 0);
 }
 
 /* --- registers and fields --- */
@@ -157,16 +69,14 @@ static int register_number(const inlay_insn *i, InstInfoType what)
     return lowest(read & ~stack);
 }
 
-RegvType GetInstRegEnum(Inst *inst, InstInfoType what)
-{
-    int n = register_number(atom_insn(inst), what);
-    return n < 0 ? REG_ZERO : (RegvType)n;
-}
+RegvType GetInstRegEnum(Inst *inst, InstInfoType what) { return (RegvType)register_number(atom_insn(inst), what); }
 
-void GetInstRegUsage(Inst *inst, InstRegUsage *out)
+void GetInstRegUsage(Inst *inst, InstRegUsageVec *out)
 {
-    out->reads = inlay_insn_regs_read(atom_insn(inst));
-    out->writes = inlay_insn_regs_written(atom_insn(inst));
+    const inlay_insn *i = atom_insn(inst);
+    *out = (InstRegUsageVec){0};
+    out->ureg_bitvec[0] = inlay_insn_regs_read(i) | (uint64_t)inlay_insn_vectors_read(i) << FREG_0;
+    out->dreg_bitvec[0] = inlay_insn_regs_written(i) | (uint64_t)inlay_insn_vectors_written(i) << FREG_0;
 }
 
 static int first_bytes(const inlay_insn *i)
@@ -177,22 +87,74 @@ static int first_bytes(const inlay_insn *i)
     return (int)word;
 }
 
+/* Tools tell calls and jumps by Alpha's numbers, below 64. */
+static int opcode(const inlay_insn *i)
+{
+    enum { JUMPS = 0x1a, BR = 0x30, BSR = 0x34, OTHER = 64 };
+    if (inlay_insn_is_call(i)) return inlay_insn_target(i) ? BSR : JUMPS;
+    if (inlay_insn_is_return(i)) return JUMPS;
+    if (is_unconditional(i)) return inlay_insn_target(i) ? BR : JUMPS;
+    return OTHER + (int)inlay_insn_opcode(i);
+}
+
+static int displacement(const inlay_insn *i)
+{
+    int k = atom_operand(i, false);
+    if (k < 0) k = atom_operand(i, true);
+    return k < 0 ? 0 : (int)inlay_insn_address_of(i, (unsigned)k).displacement;
+}
+
+static int distance(const inlay_insn *i)
+{
+    if (!inlay_insn_target(i)) return 0;
+    return (int)(inlay_insn_target(i) - inlay_insn_address(i) - inlay_insn_size(i));
+}
+
+static bool is_entry(const inlay_insn *i) { return inlay_insn_address(i) == inlay_proc_address(inlay_insn_proc(i)); }
+
+static bool address_taken(const inlay_insn *i)
+{
+    inlay_block *b = inlay_insn_block(i);
+    if (inlay_block_first(b) != i) return false;
+    if (is_entry(i) && inlay_proc_address_taken(inlay_insn_proc(i))) return true;
+    return (inlay_block_flags(b) & INLAY_BLOCK_ADDRESS_TAKEN) != 0;
+}
+
+/* A jump, no call and no return, out of the procedure. */
+static bool leaves(const inlay_insn *i)
+{
+    inlay_block *b = inlay_insn_block(i);
+    if (!inlay_insn_is_branch(i) || inlay_insn_is_call(i) || inlay_insn_is_return(i)) return false;
+    for (unsigned k = 0; k < inlay_block_successor_count(b); k++)
+        if (inlay_block_successor(b, k).kind == INLAY_EDGE_TAIL) return true;
+    return (inlay_block_flags(b) & INLAY_BLOCK_UNRESOLVED) != 0;
+}
+
+/* Is it behind what the prologue does at `set` (0: nowhere)? */
+static bool is_behind(const inlay_insn *i, long set)
+{
+    return set && inlay_insn_address(i) >= inlay_proc_address(inlay_insn_proc(i)) + (uint64_t)set;
+}
+
 int GetInstInfo(Inst *inst, InstInfoType what)
 {
     const inlay_insn *i = atom_insn(inst);
-    int k = atom_operand(i, false);
     switch (what) {
-    case InstMemDisp:
-        if (k < 0) k = atom_operand(i, true);
-        return k < 0 ? 0 : (int)inlay_insn_address_of(i, (unsigned)k).displacement;
-    case InstBrDisp:
-        if (!inlay_insn_target(i)) return 0;
-        return (int)(inlay_insn_target(i) - inlay_insn_address(i) - inlay_insn_size(i));
+    case InstMemDisp: return displacement(i);
+    case InstBrDisp: return distance(i);
     case InstRA:
     case InstRB:
     case InstRC: return register_number(i, what);
-    case InstOpcode: return (int)inlay_insn_opcode(i);
+    case InstOpcode: return opcode(i);
     case InstBinary: return first_bytes(i);
+    case InstAddrTaken: return address_taken(i);
+    case InstEntryPoint: return is_entry(i);
+    case InstIpJmp: return leaves(i) && inlay_insn_is_indirect(i);
+    case InstIpBr: return leaves(i) && !inlay_insn_is_indirect(i);
+    case InstContext: return CONTEXT_UNKNOWN;
+    case InstStackPtrValid: return is_behind(i, atom_isa_frame(inlay_insn_proc(i)).set);
+    case InstFramePtrValid: return is_behind(i, atom_isa_frame(inlay_insn_proc(i)).base_set);
+    case InstRaRegValid: return 0;
     }
     return 0;
 }

@@ -70,14 +70,27 @@ typedef struct atom_arg {
 } atom_arg;
 void atom_args(const atom_proto *, va_list *, atom_arg out[ATOM_MAX_ARGS]);
 
+/* --- resolve.c --- */
+enum { ATOM_NAME_SIZE = 512 }; /* of a name without its ending, kept for a stub */
+
 /* --- walk.c --- */
 bool atom_is_stub(inlay_proc *); /* an import stub: has no blocks here, in either engine */
 
-/* --- query.c --- */
-typedef struct atom_segments {
-    uint64_t text, text_size, data, data_size, bss, bss_size;
-} atom_segments;
-atom_segments atom_segments_of(inlay_image *);
+/* --- procs.c --- */
+long atom_blocks_of(inlay_proc *); /* 0 of a stub */
+long atom_insts_of(inlay_proc *);
+
+/* --- file.c --- */
+typedef struct atom_file {
+    uint64_t text, text_size, data, data_size, bss, bss_size; /* the first segments of their kind, where they are */
+    bool interpreted;                                         /* it asks for a dynamic linker */
+    bool symbolic;                                            /* its symbols are looked for in itself first */
+} atom_file;
+atom_file atom_file_of(inlay_image *);
+ProcSymResType atom_file_binding(inlay_image *, const char *name);
+
+/* --- objects.c --- */
+bool atom_in_hand(Obj *); /* may it be walked and changed now? */
 
 /* --- insts.c --- */
 int atom_operand(const inlay_insn *, bool write); /* number of the first that is read (written); -1 */
@@ -95,7 +108,8 @@ typedef struct atom_context {
     struct {
         const Obj *objects[ATOM_MAX_OBJECTS];
         unsigned count;
-    } built;
+    } built; /* and not yet written or released */
+    bool ever_built;
     inlay_image *counted; /* last, with these numbers (query.c) */
     atom_numbers numbers;
 } atom_context;

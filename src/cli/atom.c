@@ -1,13 +1,14 @@
-/* inlay atom: makes a tool of ATOM's pair of files, and has it rewrite or run the program.
+/* inlay atom: makes a tool of ATOM's files, and has it rewrite or run the program.
  *
  *     inlay atom app cache.inst.c cache.anal.c -o app.cache
  *
  *     cache.inst.c -> inst.o    all but Instrument, InstrumentInit, ... made local  objcopy
- *     cache.anal.c -> anal.o    + table.o (its routines by name) -> anal_all.o       ld -r, objcopy
+ *     cache.anal.c -> anal0.o, ... -> anal.o                                         ld -r
+ *     anal.o + table.o (its routines by name) -> anal_all.o                          ld -r, objcopy
  *     main.c       -> main.o    tells atom_main about both
  *     inlay cc main.o inst.o anal_all.o -> tool;   tool --inlay-rewrite app -o app.cache
  *
- * So the two files have name spaces of their own: both may define a helper of the same name, or one that
+ * So the two sides have name spaces of their own: both may define a helper of the same name, or one that
  * is called like something of the C library, which goes on using its own. All is made in a folder that is
  * removed in the end. */
 #include "cli/atom.h"
@@ -20,19 +21,23 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "(usage: inlay atom PROGRAM INST.c ANAL.c [-o OUT] [--engine=rewrite|jit] [OPTIONS] [-- ARGS])";
+    "(usage: inlay atom PROGRAM INST.c ANAL.c... [-o OUT] [--engine=rewrite|jit] [OPTIONS] [-- ARGS])";
 
 static const char help[] =
-    "Makes an instrumented program of a program and the two files of an ATOM tool.\n"
+    "Makes an instrumented program of a program and the files of an ATOM tool.\n"
     "\n"
-    "usage: inlay atom PROGRAM INST.c ANAL.c -o OUT [OPTIONS] [-- ARGS OF THE INSTRUMENTATION FILE]\n"
-    "       inlay atom PROGRAM INST.c ANAL.c --engine=jit [OPTIONS] [-- ARGS OF THE PROGRAM]\n"
+    "usage: inlay atom PROGRAM INST.c ANAL.c... -o OUT [OPTIONS] [-- ARGS OF THE INSTRUMENTATION FILE]\n"
+    "       inlay atom PROGRAM INST.c ANAL.c... --engine=jit [OPTIONS] [-- ARGS OF THE PROGRAM]\n"
     "       inlay atom PROGRAM TOOL.desc ...\n"
+    "       inlay atom PROGRAM -tool NAME [-env NAME] ...\n"
     "\n"
     "  -o OUT                       the instrumented program\n"
     "  --engine=rewrite|jit         rewrite PROGRAM, or run it under the JIT (at once, or when OUT is run)\n"
     "  --tool-arg WORD              an argument of the instrumentation file\n"
-    "  -D -U -I -O -g -f -std=      for the compiler; -l -L for the link\n"
+    "  -toolargs=\"WORDS\"            the same, several at once\n"
+    "  -tool NAME, -env NAME        the tool that NAME.desc, or NAME.ENV.desc, describes (ATOMTOOLPATH)\n"
+    "  -all                         insist on --with-libs\n"
+    "  -D -U -I -O -g -f -std= -include FILE   for the compiler; -l -L for the link\n"
     "  --no-sums                    routines make every addition at once (docs/atom.md)\n"
     "  --with-libs, --report, --map, --result, --image, --proc   as inlay rewrite has them\n"
     "\n"
@@ -40,9 +45,10 @@ static const char help[] =
 
 typedef struct job {
     const char *program, *out;
-    const char *inst, *anal;
+    const char *named, *environment; /* -tool, -env */
     bool jit;
-    cli_words compile, rewrite, tool_args, program_args;
+    atom_tool_files tool;
+    cli_words rewrite, program_args;
     char folder[PATH_MAX];
     cli_place place;
 } job;
@@ -59,7 +65,7 @@ static bool take_engine(job *j, const char *word)
 
 static bool is_for_compiler(const char *a)
 {
-    return a[0] == '-' && (strchr("IDUOgflL", a[1]) || !strncmp(a, "-std=", 5)) && a[1];
+    return a[0] == '-' && (strchr("IDUOgf", a[1]) || !strncmp(a, "-std=", 5)) && a[1];
 }
 
 static bool take_file(job *j, const char *a)
@@ -67,17 +73,10 @@ static bool take_file(job *j, const char *a)
     size_t n = strlen(a);
     if (!j->program) {
         j->program = a;
-    } else if (n > 5 && !strcmp(a + n - 5, ".desc") && !j->inst) {
-        return atom_read_description(a, &j->inst, &j->anal, &j->tool_args, &j->rewrite);
-    } else if (!j->inst) {
-        j->inst = a;
-    } else if (!j->anal) {
-        j->anal = a;
-    } else {
-        cli_say("one argument too many: %s %s", a, usage);
-        return false;
+        return true;
     }
-    return true;
+    if (n > 5 && !strcmp(a + n - 5, ".desc") && !j->tool.inst.count) return atom_read_description(a, &j->tool);
+    return cli_words_add(j->tool.inst.count ? &j->tool.anal : &j->tool.inst, a);
 }
 
 /* Returns how many arguments it took; 0: a mistake, told. */
@@ -86,16 +85,46 @@ static int take_option(job *j, char **argv)
     const char *a = argv[0];
     if (!strncmp(a, "--engine=", 9)) return take_engine(j, a + 9);
     if (!strcmp(a, "--engine") && argv[1]) return take_engine(j, argv[1]) ? 2 : 0;
-    if (!strncmp(a, "--tool-arg=", 11)) return cli_words_add(&j->tool_args, a + 11);
-    if (!strcmp(a, "--tool-arg") && argv[1]) return cli_words_add(&j->tool_args, argv[1]) ? 2 : 0;
+    if (!strncmp(a, "--tool-arg=", 11)) return cli_words_add(&j->tool.args, a + 11);
+    if (!strcmp(a, "--tool-arg") && argv[1]) return cli_words_add(&j->tool.args, argv[1]) ? 2 : 0;
+    if (!strcmp(a, "-tool") && argv[1]) return j->named = argv[1], 2;
+    if (!strcmp(a, "-env") && argv[1]) return j->environment = argv[1], 2;
+    int flag = atom_take_flag("the command line", (const char *const *)argv, &j->tool);
+    if (flag) return flag > 0 ? flag : 0;
     if (!strcmp(a, "-o") && argv[1]) return j->out = argv[1], 2;
     if (!strncmp(a, "-o", 2) && a[2]) return j->out = a + 2, 1;
-    if (is_for_compiler(a)) return cli_words_add(&j->compile, a);
+    if (!strncmp(a, "-l", 2) || !strncmp(a, "-L", 2)) return cli_words_add(&j->tool.link, a);
+    if (!strcmp(a, "-include") && argv[1])
+        return cli_words_add(&j->tool.compile, a) && cli_words_add(&j->tool.compile, argv[1]) ? 2 : 0;
+    if (is_for_compiler(a)) return cli_words_add(&j->tool.compile, a);
     int width = cli_option_width(argv);
     if (!width) cli_say("option '%s' is not known, or lacks its value %s", a, usage);
     for (int i = 0; i < width; i++)
         if (!cli_words_add(&j->rewrite, argv[i])) return 0;
     return width;
+}
+
+static bool has_option(const cli_words *w, const char *name)
+{
+    for (int i = 0; i < w->count; i++)
+        if (!strncmp(w->items[i], name, strlen(name))) return true;
+    return false;
+}
+
+/* Is all there that is needed? */
+static bool complete(job *j)
+{
+    if (j->named && !j->tool.inst.count) {
+        const char *description = atom_find_description(j->named, j->environment);
+        if (!description || !atom_read_description(description, &j->tool)) return false;
+    }
+    if (!j->program || !j->tool.anal.count)
+        cli_say("a program, an instrumentation and an analysis file are needed %s", usage);
+    else if (!j->out && !j->jit) cli_say("no output named (-o OUT, or --engine=jit to run at once)");
+    else if (j->tool.wants_libs && !has_option(&j->rewrite, "--with-libs"))
+        cli_say("%s: -all: the tool wants all libraries; name a folder for them (--with-libs DIR)", j->tool.wants_libs);
+    else return true;
+    return false;
 }
 
 static bool take_arguments(job *j, int argc, char **argv)
@@ -107,10 +136,8 @@ static bool take_arguments(job *j, int argc, char **argv)
         i += width;
     }
     for (i++; i < argc; i++)
-        if (!cli_words_add(j->out || !j->jit ? &j->tool_args : &j->program_args, argv[i])) return false;
-    if (!j->anal) cli_say("a program, an instrumentation and an analysis file are needed %s", usage);
-    else if (!j->out && !j->jit) cli_say("no output named (-o OUT, or --engine=jit to run at once)");
-    return j->anal && (j->out || j->jit);
+        if (!cli_words_add(j->out || !j->jit ? &j->tool.args : &j->program_args, argv[i])) return false;
+    return complete(j);
 }
 
 /* --- making the tool --- */
@@ -122,24 +149,46 @@ static char *in_folder(const job *j, const char *name)
     return path;
 }
 
+/* Objects as one: ld -r. */
+static bool join(const job *j, const cli_words *objects, const char *out)
+{
+    cli_words w = {0};
+    cli_words_add(&w, "ld");
+    cli_words_add(&w, "-r");
+    for (int i = 0; i < objects->count; i++) cli_words_add(&w, objects->items[i]);
+    cli_words_add(&w, "-o");
+    cli_words_add(&w, in_folder(j, out));
+    return cli_command(&w);
+}
+
+/* The headers, as they lie in the build's tree and as they are installed; those of the instruction set too. */
+static void add_includes(const job *j, cli_words *w)
+{
+    static const char *const folders[] = {"compat", "compat/" INLAY_ISA, "inlay/compat", "inlay/compat/" INLAY_ISA, ""};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char *option = malloc(strlen(j->place.include) + strlen(folders[i]) + 8);
+        if (option) sprintf(option, "-I%s/%s", j->place.include, folders[i]);
+        cli_words_add(w, option);
+    }
+}
+
 /* clang-format off */
 static bool compile(const job *j, const char *source, const char *object, bool generated)
 {
-    static char include[PATH_MAX + 2], compat[PATH_MAX + 16], installed[PATH_MAX + 16];
     bool cxx = cli_is_cxx(source);
+    size_t n = strlen(source);
     const char *wanted = getenv(cxx ? "CXX" : "CC");
     cli_words w = {0};
-    snprintf(include, sizeof include, "-I%s", j->place.include);
-    snprintf(compat, sizeof compat, "-I%s/compat", j->place.include);
-    snprintf(installed, sizeof installed, "-I%s/inlay/compat", j->place.include);
+    if (!strcmp(source + (n > 2 ? n - 2 : 0), ".o")) {
+        cli_words one = {&source, 1};
+        return join(j, &one, object);
+    }
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-fPIE",
                                  "-fno-stack-protector", "-fno-common", "-fcf-protection=none",
-                                 "-fno-tree-vectorize", "-w", "-Wno-return-type",
-                                 compat, installed, include, cxx ? "-std=gnu++17" : "-std=gnu89"};
+                                 "-fno-tree-vectorize", "-w", "-Wno-return-type", cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
-    for (int i = 0; i < j->compile.count && !generated; i++)
-        if (strncmp(j->compile.items[i], "-l", 2) && strncmp(j->compile.items[i], "-L", 2))
-            cli_words_add(&w, j->compile.items[i]);
+    add_includes(j, &w);
+    for (int i = 0; i < j->tool.compile.count && !generated; i++) cli_words_add(&w, j->tool.compile.items[i]);
     cli_words_add(&w, "-c");
     cli_words_add(&w, source);
     cli_words_add(&w, "-o");
@@ -149,6 +198,22 @@ static bool compile(const job *j, const char *source, const char *object, bool g
     return false;
 }
 /* clang-format on */
+
+/* Several files of one side become one object. */
+static bool compile_all(const job *j, const cli_words *files, const char *side)
+{
+    cli_words objects = {0};
+    char name[64];
+    bool good = true;
+    for (int i = 0; good && i < files->count; i++) {
+        snprintf(name, sizeof name, "%s%d.o", side, i);
+        good = cli_words_add(&objects, in_folder(j, name)) && compile(j, files->items[i], name, false);
+    }
+    snprintf(name, sizeof name, "%s.o", side);
+    good = good && join(j, &objects, name);
+    for (int i = 0; i < objects.count; i++) unlink(objects.items[i]);
+    return good;
+}
 
 static bool write_table(const job *j, const atom_symbols *anal)
 {
@@ -203,14 +268,14 @@ static bool write_main(const job *j, const atom_symbols *inst, const char *progr
     if (have[2][0] != '0') fprintf(f, "int Instrument(int, char **, struct atom_obj *);\n");
     if (have[3][0] != '0') fprintf(f, "void InstrumentFini(void);\n");
     fprintf(f, "static const char *const args[] = {");
-    for (int i = 0; i < j->tool_args.count; i++) {
-        write_string(f, j->tool_args.items[i]);
+    for (int i = 0; i < j->tool.args.count; i++) {
+        write_string(f, j->tool.args.items[i]);
         fprintf(f, ", ");
     }
     fprintf(f, "0};\nint main(int argc, char **argv)\n{\n    static const atom_tool tool = {");
-    write_string(f, j->inst);
+    write_string(f, j->tool.inst.items[0]);
     fprintf(f, ", ");
-    write_string(f, j->anal);
+    write_string(f, j->tool.anal.items[0]);
     fprintf(f, ", ");
     write_string(f, program);
     fprintf(f, ", args, %s, %s, %s, %s, atom_routines};\n    return atom_main(argc, argv, &tool);\n}\n", have[0],
@@ -242,22 +307,29 @@ static bool join_analysis(const job *j, const atom_symbols *anal)
 {
     static const char *const none[] = {NULL};
     cli_words w = {0};
-    const char *const words[] = {
-        "ld", "-r", in_folder(j, "anal.o"), in_folder(j, "table.o"), "-o", in_folder(j, "anal_all.o")};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
-    return cli_command(&w) && make_local(j, "anal_all.o", anal, none);
+    cli_words_add(&w, in_folder(j, "anal.o"));
+    cli_words_add(&w, in_folder(j, "table.o"));
+    return join(j, &w, "anal_all.o") && make_local(j, "anal_all.o", anal, none);
 }
 
-static bool link_tool(const job *j, const char *tool)
+/* C++ in a source's name, or in an object's symbols. */
+static bool any_cxx(const cli_words *files, const atom_symbols *s)
+{
+    for (int i = 0; i < files->count; i++)
+        if (cli_is_cxx(files->items[i])) return true;
+    for (size_t i = 0; i < s->count; i++)
+        if (!strncmp(s->names[i], "_Z", 2)) return true;
+    return false;
+}
+
+static bool link_tool(const job *j, const char *tool, bool cxx)
 {
     cli_words w = {0};
     const char *const words[] = {"/proc/self/exe", "cc", in_folder(j, "main.o"), in_folder(j, "inst.o"),
                                  in_folder(j, "anal_all.o")};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) cli_words_add(&w, words[i]);
-    for (int i = 0; i < j->compile.count; i++)
-        if (!strncmp(j->compile.items[i], "-l", 2) || !strncmp(j->compile.items[i], "-L", 2))
-            cli_words_add(&w, j->compile.items[i]);
-    if (cli_is_cxx(j->inst) || cli_is_cxx(j->anal)) cli_words_add(&w, "-lstdc++");
+    for (int i = 0; i < j->tool.link.count; i++) cli_words_add(&w, j->tool.link.items[i]);
+    if (cxx) cli_words_add(&w, "-lstdc++");
     cli_words_add(&w, "-o");
     cli_words_add(&w, tool);
     return cli_command(&w);
@@ -267,11 +339,11 @@ static bool make_tool(const job *j, const char *program, const char *tool)
 {
     static const char *const entries[] = {"Instrument", "InstrumentInit", "InstrumentFini", "InstrumentAll", NULL};
     atom_symbols inst, anal;
-    if (!compile(j, j->inst, "inst.o", false) || !compile(j, j->anal, "anal.o", false)) return false;
+    if (!compile_all(j, &j->tool.inst, "inst") || !compile_all(j, &j->tool.anal, "anal")) return false;
     if (!atom_symbols_read(in_folder(j, "inst.o"), &inst) || !atom_symbols_read(in_folder(j, "anal.o"), &anal))
         return false;
     if (!atom_symbols_have(&inst, "Instrument") && !atom_symbols_have(&inst, "InstrumentAll")) {
-        cli_say("%s defines neither Instrument nor InstrumentAll", j->inst);
+        cli_say("%s defines neither Instrument nor InstrumentAll", j->tool.inst.items[0]);
         return false;
     }
     if (!write_table(j, &anal) || !write_main(j, &inst, program)) {
@@ -279,7 +351,8 @@ static bool make_tool(const job *j, const char *program, const char *tool)
         return false;
     }
     return compile(j, in_folder(j, "table.c"), "table.o", true) && compile(j, in_folder(j, "main.c"), "main.o", true) &&
-           join_analysis(j, &anal) && make_local(j, "inst.o", &inst, entries) && link_tool(j, tool);
+           join_analysis(j, &anal) && make_local(j, "inst.o", &inst, entries) &&
+           link_tool(j, tool, any_cxx(&j->tool.inst, &inst) || any_cxx(&j->tool.anal, &anal));
 }
 
 /* --- what is done with it --- */
@@ -303,7 +376,7 @@ static int run_tool(const job *j, const char *tool)
 /* The tool is called what its instrumentation file is, up to the first dot: messages begin with it. */
 static char *tool_file(const job *j)
 {
-    const char *slash = strrchr(j->inst, '/'), *name = slash ? slash + 1 : j->inst;
+    const char *inst = j->tool.inst.items[0], *slash = strrchr(inst, '/'), *name = slash ? slash + 1 : inst;
     char *dir = in_folder(j, "tool"), *path = malloc(strlen(j->folder) + strlen(name) + 16);
     if (!dir || !path || mkdir(dir, 0700) != 0) return NULL;
     sprintf(path, "%s/%.*s", dir, (int)strcspn(name, "."), name);

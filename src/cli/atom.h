@@ -1,4 +1,4 @@
-/* The parts of `inlay atom`: commands that it runs, symbols of object files, descriptions of tools. */
+/* The parts of `inlay atom`: commands that it runs, symbols of object files, options and descriptions of tools. */
 #ifndef INL_CLI_ATOM_H
 #define INL_CLI_ATOM_H
 
@@ -24,8 +24,19 @@ typedef struct atom_symbols {
 bool atom_symbols_read(const char *object, atom_symbols *);
 bool atom_symbols_have(const atom_symbols *, const char *name);
 
-/* A tool's description: lines INST_FILE=, ANAL_FILE=, ATOM_REQ=. Files are named from its folder. */
-bool atom_read_description(const char *path, const char **inst, const char **anal, cli_words *tool_args,
-                           cli_words *options);
+/* What is said of a tool, on the command line or in its description. */
+typedef struct atom_tool_files {
+    cli_words inst, anal;    /* files */
+    cli_words compile, link; /* options */
+    cli_words args;          /* of the instrumentation file */
+    const char *wants_libs;  /* who wants all libraries to be instrumented; NULL: nobody */
+} atom_tool_files;
+/* An option of Tru64's atom. Returns how many words it took; 0: it is none of them; -1: a mistake, told. `from`: where
+ * it stands, for messages. */
+int atom_take_flag(const char *from, const char *const *words, atom_tool_files *);
+/* Lines of a name and its values: INST_FILE, ANAL_FILE, ..., files named from the description's folder. */
+bool atom_read_description(const char *path, atom_tool_files *);
+/* NAME.desc or NAME.ENV.desc in the folders of ATOMTOOLPATH, or here; NULL, with a message: there is none. */
+char *atom_find_description(const char *name, const char *environment);
 
 #endif

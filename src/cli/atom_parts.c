@@ -1,7 +1,6 @@
-/* Parts of `inlay atom`: running commands, reading an object's symbols, reading a description. */
+/* Parts of `inlay atom`: running commands, reading an object's symbols. */
 #include "cli/atom.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,70 +105,4 @@ bool atom_symbols_have(const atom_symbols *s, const char *name)
     for (size_t i = 0; i < s->count; i++)
         if (!strcmp(s->names[i], name)) return true;
     return false;
-}
-
-/* --- descriptions --- */
-
-static char *beside(const char *description, const char *name)
-{
-    const char *slash = strrchr(description, '/');
-    size_t n = slash && name[0] != '/' ? (size_t)(slash + 1 - description) : 0;
-    char *path = malloc(n + strlen(name) + 1);
-    if (!path) return NULL;
-    memcpy(path, description, n);
-    strcpy(path + n, name);
-    return path;
-}
-
-/* What the tool asks of atom. Threads and forks are always seen to. */
-static bool take_requirement(const char *path, const char *word, cli_words *tool_args, cli_words *options)
-{
-    if (!strcmp(word, "-pthread") || !strcmp(word, "-fork")) return true;
-    if (!strncmp(word, "-toolargs=", 10)) return cli_words_add(tool_args, strdup(word + 10));
-    if (!strcmp(word, "-all")) {
-        for (int i = 0; i < options->count; i++)
-            if (!strncmp(options->items[i], "--with-libs", 11)) return true;
-        cli_say("%s: the tool wants all libraries; name --with-libs DIR before it", path);
-        return false;
-    }
-    cli_say("%s: ATOM_REQ: '%s' is not known", path, word);
-    return false;
-}
-
-static bool take_line(const char *path, char *line, const char **inst, const char **anal, cli_words *tool_args,
-                      cli_words *options)
-{
-    line[strcspn(line, "#\n")] = 0;
-    char *name = strtok(line, " \t=:"), *word;
-    if (!name) return true;
-    bool is_inst = !strcmp(name, "INST_FILE"), is_anal = !strcmp(name, "ANAL_FILE");
-    bool is_req = !strcmp(name, "ATOM_REQ");
-    while ((is_inst || is_anal || is_req) && (word = strtok(NULL, is_req ? " \t" : " \t="))) {
-        word += strspn(word, "=\"");
-        word[strcspn(word, "\"")] = 0;
-        if (!*word) continue;
-        if (is_req && !take_requirement(path, word, tool_args, options)) return false;
-        if (is_inst) *inst = beside(path, word);
-        if (is_anal) *anal = beside(path, word);
-    }
-    return true; /* other names: titles and the like */
-}
-
-bool atom_read_description(const char *path, const char **inst, const char **anal, cli_words *tool_args,
-                           cli_words *options)
-{
-    char line[4096];
-    bool good = true;
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        cli_say("%s: %s", path, strerror(errno));
-        return false;
-    }
-    while (good && fgets(line, sizeof line, f)) good = take_line(path, line, inst, anal, tool_args, options);
-    fclose(f);
-    if (good && (!*inst || !*anal)) {
-        cli_say("%s: INST_FILE and ANAL_FILE are needed", path);
-        return false;
-    }
-    return good;
 }

@@ -124,6 +124,8 @@ static const isa_effects *ask_effects(const weave_insn *i)
 
 uint64_t inlay_insn_regs_read(const inlay_insn *i) { return ask_effects(own(i))->reads; }
 uint64_t inlay_insn_regs_written(const inlay_insn *i) { return ask_effects(own(i))->writes; }
+uint32_t inlay_insn_vectors_read(const inlay_insn *i) { return ask_effects(own(i))->vec_reads; }
+uint32_t inlay_insn_vectors_written(const inlay_insn *i) { return ask_effects(own(i))->vec_writes; }
 uint32_t inlay_insn_flags_read(const inlay_insn *i) { return ask_effects(own(i))->flags_read; }
 uint32_t inlay_insn_flags_written(const inlay_insn *i)
 {

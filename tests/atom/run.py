@@ -213,9 +213,9 @@ def places(place, engine):
 def query(place, engine):
     got = place.call(place.make("query", "known", engine)).stdout
     for line in ("objects 1", "procs 3", "blocks 11", "insts 22", "array 1", "_start 4198400", "leaf 1",
-                 "no such 0", "last 1", "prev 1", "target 4198407", "data 131088", "types: Load Mem Int 2",
-                 "types: Store Mem Int 3", "types: Load Mem Jump Ret Int 1", "types: CondBr Int 1",
-                 "types: Store Mem Jump Int 0", "types: Int Add 12", "RC 1", "list of 11, shift 0, text 1"):
+                 "no such 0", "last 1", "prev 1", "target 4198407", "data 131088", "types: Load Int Mem 0",
+                 "types: Store Int Mem 2", "types: Load Jump Int Mem Ret 4", "types: Int CondBr 4",
+                 "types: Store Jump Int Mem 6", "types: Int Add 7", "RC 1", "RC -1", "list of 11, shift 0, text 1"):
         need(f"\n{line}\n" in f"\n{got}", f"no '{line}' in\n{got}")
 
 

@@ -10,12 +10,12 @@ static void say(char *what, long n) { AddCallProgram(ProgramAfter, "Answer", wha
 
 static void types(Inst *i)
 {
-    static char *names[] = {"Load", "Store", "Mem", "Jump", "CondBr", "UncondBr", "Ret", "FP", "Int", "Add", "Sub",
-                            "Mul", "Div", "Nop"};
+    static char *names[] = {"Load", "Store", "Jump", "FP", "Int", "Div", "Mul", "Add", "Sub", "CondBr", "UncondBr",
+                            "Mem", "Nop", "Ret"};
     char text[400];
     int k;
     strcpy(text, "types:");
-    for (k = InstTypeLoad; k <= InstTypeNop; k++)
+    for (k = InstTypeLoad; k <= InstTypeRet; k++)
         if (IsInstType(i, k)) strcat(strcat(text, " "), names[k]);
     say(text, GetInstClass(i));
 }

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <cmplrs/atom.anal.h>
 
-static long atomic, locked;
+static unsigned long atomic, locked;
 static ThreadMutex mutex;
 static ThreadTable *table;
 
@@ -11,7 +11,7 @@ void Block()
 {
     ThreadLockedAdd(&atomic, 1);
     ++*(long *)ThreadTableGet(table);
-    ThreadMutexLock(&mutex);
+    ThreadMutexLock(&mutex, ThreadGetId());
     locked++;
     ThreadMutexUnlock(&mutex);
 }
