@@ -34,7 +34,8 @@ class Place:
         self.inlay = f"{os.path.abspath(build)}/inlay"
         self.build, self.folder = os.path.abspath(build), folder
         self.programs = {name: f"{folder}/{name}" for name in ("known", "keeps", "sample", "sample_static",
-                                                                 "waiting", "memory", "doubles")}
+                                                                 "waiting", "memory", "doubles", "facts",
+                                                                 "resolved", "resolved_static")}
         self.programs["threads"] = f"{self.build}/tests/samples/threads"
 
     def call(self, *argv, status=0, **env):
@@ -46,10 +47,13 @@ class Place:
         return done
 
     def compile(self):
-        for name in ("known", "keeps"):
+        for name in ("known", "keeps", "facts"):
             self.call("gcc", "-nostdlib", "-static", "-no-pie", f"{HERE}/{name}.S", "-o", self.programs[name])
         for name, options in (("sample", []), ("sample_static", ["-static"])):
             self.call("gcc", "-O1", *options, f"{HERE}/sample.c", "-o", self.programs[name])
+        for name, options in (("resolved", []), ("resolved_static", ["-static"])):
+            self.call("gcc", "-O1", "-g", "-fno-builtin", "-pthread", *options, f"{HERE}/resolved.c", "-o",
+                      self.programs[name])
         for name in ("waiting", "memory", "doubles"):
             self.call("gcc", "-O1", "-pthread", f"{HERE}/{name}.c", "-o", self.programs[name])
 
@@ -236,6 +240,125 @@ def threads(place, engine):
     need(place.result("threads", "threads", engine) == "equal many threads\n", place.read("threads.out"))
 
 
+def names(place, engine):
+    """Tru64's names, numbers and signatures; and C++ on both sides, with what is made before the start."""
+    out = f"{place.folder}/names"
+    place.call(place.inlay, "atom", place.programs["known"], f"{TOOLS}/names.inst.cc", f"{TOOLS}/names.anal.cc", "-o",
+               out, f"--engine={engine}")
+    got = place.call(out).stdout
+    need(got == "18 sets right, 23 functions, 17 more\n", got)
+
+
+OBJECT = ("text: 1", "text has: 1", "data: 8", "bss: 1", "bss at: 8", "hint: 1", "shared: 0", "symbolic: 0",
+          "entries: 5", "objects: 11", "program: 1", "array: 1", "named: 1", "no such: 0", "threads: 0", "agreed: 0",
+          "kinds: 1")
+FRAME = ("frame", "saved", "saved at", "locals at", "base", "return in", "taken", "symbol", "leaves", "catches", "entries",
+         "moves sp", "prologue", "floats", "gp", "old")
+# Of each procedure: those answers; of each instruction its offset, class, opcode (or 40), and what else is not 0.
+PROCS = {
+    "_start": ([0, 0, 0, 0, 4, 26, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0],
+               ["0 6 34 taken entry", "5 6 34", "10 6 34", "15 7 40", "20 6 1a", "22 7 40", "27 10 40", "29 17 40"]),
+    "framed": ([56, 0x1028, -24, -24, 5, 26, 1, 2, 0, 0, 1, 1, 11, 0, 0, 56],
+               ["0 2 40 taken entry", "1 7 40 sp", "4 2 40 sp fp", "5 2 40 sp fp", "7 7 40 sp fp", "11 2 40 sp fp",
+                "16 7 40 sp fp", "20 0 40 sp fp", "22 0 40 sp fp", "23 0 40 sp fp", "24 4 1a sp fp"]),
+    "kinds": ([0, 0, 0, 0, 4, 26, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0],
+              ["0 7 40 entry", "5 8 40", "8 9 40", "12 10 40", "15 11 40", "18 12 40", "22 13 40", "25 7 40", "28 14 40",
+               "32 3 40", "40 1 40", "48 15 40", "52 16 40", "56 14 40", "60 18 40", "68 0 40", "75 2 40", "82 7 40",
+               "84 4 30", "86 4 1a"]),
+    "leaves": ([0, 0, 0, 0, 4, 26, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0], ["0 13 40 entry", "2 4 30 ipbr"]),
+    "away": ([0, 0, 0, 0, 4, 26, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0], ["0 7 40 entry", "1 4 1a"]),
+}
+# Registers read and written: general ones, vector ones from bit 32 on.
+USES = {("kinds", 5): (2, 2), ("kinds", 18): (2, 4), ("kinds", 28): (0x200000002, 0x200000000),
+        ("kinds", 32): (0x200000000, 0), ("kinds", 40): (0, 0x400000000), ("kinds", 56): (0xc00000000, 0x800000000)}
+CALLED = {("_start", 0): "framed", ("_start", 5): "kinds", ("_start", 10): "leaves", ("leaves", 2): "away"}
+INST = re.compile(r"(\d+): class (\d+), opcode (\w+), taken (\d), entry (\d), out (\d) (\d), valid (\d) (\d) (\d), "
+                  r"reads (\w+), writes (\w+), 0 0: 1")
+
+
+def facts(place, engine):
+    """What Tru64's names ask of objects, procedures, entries and instructions."""
+    got = place.call(place.make("facts", "facts", engine)).stdout.splitlines()
+    need(tuple(got[:len(OBJECT)]) == OBJECT, "\n".join(got[:len(OBJECT)]))
+    at = len(OBJECT)
+    for proc, (frame, insts) in PROCS.items():
+        want = [f"{proc}: 0"] + [f"{name}: {n}" for name, n in zip(FRAME, frame)]
+        need(got[at:at + len(want)] == want, f"{proc}:\n{got[at:at + len(want)]}")
+        at += len(want)
+        for inst in insts:
+            m = INST.fullmatch(got[at])
+            need(m, got[at])
+            more = [word for word, k in (("taken", 4), ("entry", 5), ("ipjmp", 6), ("ipbr", 7), ("sp", 8), ("fp", 9),
+                                         ("ra", 10)) if m[k] == "1"]
+            need(" ".join([m[1], m[2], m[3]] + more) == inst, f"{proc}: {got[at]}, not {inst}")
+            want = USES.get((proc, int(m[1])))
+            need(not want or (int(m[11], 16), int(m[12], 16)) == want, f"{proc}: {got[at]}")
+            at += 1
+            if (proc, int(m[1])) in CALLED:
+                need(got[at] == f"{CALLED[proc, int(m[1])]}: 1", got[at])
+                at += 1
+    need(at == len(got), f"more than expected: {got[at:]}")
+
+
+def resolved(place, engine):
+    """A name is told for the object in hand: once, however many objects there are."""
+    tool = [f"{TOOLS}/resolved.inst.c", f"{TOOLS}/resolved.anal.c"]
+    out = f"{place.folder}/resolved.out"
+    for way in ([], ["-DALL"]):
+        for program, threads in (("resolved", 0), ("resolved_static", 3)):
+            place.call(place.inlay, "atom", place.programs[program], *tool, *way, "-o", out, f"--engine={engine}")
+            got = place.call(out).stdout
+            need(got == f"one object, known in each, told 1 times, called 5 times, {threads} threads began, "
+                 f"{threads} ended\n", f"{program} {way}: {got}")
+        if engine == "rewrite":
+            folder = f"{place.folder}/resolved.libs"
+            place.call(place.inlay, "atom", place.programs["resolved"], *tool, *way, "-o", "resolved.all",
+                       "--with-libs", folder)
+            got = place.call(f"{folder}/resolved.all").stdout
+            need(got.startswith("objects, known in each, told 1 times, called 5 times, "), f"libraries {way}: {got}")
+
+
+def shared(place, engine):
+    """How an object is linked; and an imported procedure's name is told without the stub's ending."""
+    with open(f"{place.folder}/shared.inst.c", "w") as f:
+        f.write('''#include <stdio.h>
+                #include <cmplrs/atom.inst.h>
+                Instrument(int argc, char **argv, Obj *o)
+                {
+                    ProcRes r; Proc *p = FindProc(o, "main"); Block *b; Inst *i;
+                    AddCallProto("Answer(char *, long)");
+                    AddCallProgram(ProgramAfter, "Answer", "shared", GetObjInfo(o, ObjShared));
+                    AddCallProgram(ProgramAfter, "Answer", "symbol",
+                                   GetProcInfo(GetNamedProc("pthread_join"), ProcSymRes));
+                    AddCallProgram(ProgramAfter, "Answer", "lines", GetProcInfo(p, ProcLineHigh) -
+                                   GetProcInfo(p, ProcLineLow));
+                    for (b = GetFirstBlock(p); b; b = GetNextBlock(b))
+                        for (i = GetFirstInst(b); i; i = GetNextInst(i)) {
+                            ResolveTargetProc(i, &r);
+                            if (r.name && r.obj == o && r.proc) AddCallInst(i, InstBefore, "Answer", r.name, 0L);
+                        }
+                }''')
+    for program, linked, symbol in (("resolved", 1, (3,)), ("resolved_static", 0, (1, 2))):
+        out = f"{place.folder}/shared"
+        place.call(place.inlay, "atom", place.programs[program], "shared.inst.c", f"{TOOLS}/facts.anal.c", "-o", out,
+                   f"--engine={engine}")
+        got = place.call(out).stdout.splitlines()
+        said = dict(line.split(": ") for line in got)
+        need(got.count("labs: 0") + got.count("imaxabs: 0") == 5 and got.count("pthread_join: 0") == 3 and f"shared: {linked}" in got and
+             int(said["symbol"]) in symbol and int(said["lines"]) > 5, f"{program}: {got}")
+
+
+def tables(place, engine):
+    """Tru64's tables, locks and statuses for threads; and an analysis side of several files, objects among them."""
+    out = f"{place.folder}/tables"
+    place.call("gcc", "-c", "-O1", "-fPIE", f"-I{ROOT}/include/compat", f"{TOOLS}/tables.more.c", "-o", "more.o")
+    for second in (f"{TOOLS}/tables.more.c", "more.o"):
+        place.call(place.inlay, "atom", place.programs["resolved_static"], f"{TOOLS}/tables.inst.c",
+                   f"{TOOLS}/tables.anal.c", second, "-o", out, f"--engine={engine}")
+        got = place.call(out).stdout
+        need(got == "3 entered, sum 3030, status 0, thread 1, right\n", got)
+
+
 def behaves(place, engine):
     """A program with a tool inside says and ends as it does alone."""
     place.programs["gzip"] = "/bin/gzip"
@@ -341,12 +464,31 @@ def waiting(place, engine):
 # --- the command ---
 
 def description(place, engine):
+    os.makedirs(f"{place.folder}/tools", exist_ok=True)
     with open(f"{place.folder}/d.desc", "w") as f:
-        f.write(f"# a tool\nINST_FILE = {TOOLS}/order.inst.c\nANAL_FILE= {TOOLS}/order.anal.c\n"
-                "ATOM_REQ = -pthread -toolargs=described\n")
+        f.write(f"# a tool\nTITLE what it is\nINST_FILE = {TOOLS}/order.inst.c\nANAL_FILE= {TOOLS}/order.anal.c\n"
+                "ANAL_LDFLAGS\t-lm\nATOM_DEF -w2 -A1 -heapbase progend\n"
+                'ATOM_REQ = -pthread -fork -Xthreads \\\n  -Xprogcall -toolargs="described and more"\n')
+    os.replace(f"{place.folder}/d.desc", f"{place.folder}/tools/named.here.desc")
     out = f"{place.folder}/described"
-    place.call(place.inlay, "atom", place.programs["sample"], "d.desc", "-o", out, f"--engine={engine}")
-    need("\ndescribed\n" in place.call(out, place.folder).stdout, "the argument is missing")
+    for way, env in ((["tools/named.here.desc"], {}), (["-tool", "named", "-env", "here"],
+                                                       {"ATOMTOOLPATH": f"/nowhere:{place.folder}/tools"})):
+        place.call(place.inlay, "atom", place.programs["sample"], *way, "-o", out, f"--engine={engine}", **env)
+        need("\ndescribed\n" in place.call(out, place.folder).stdout, "the argument is missing")
+    place.call(place.inlay, "atom", place.programs["sample"], f"{TOOLS}/order.inst.c", f"{TOOLS}/order.anal.c",
+               "-toolargs=said here", "-pthread", "-Xprogcall", "-o", out, f"--engine={engine}")
+    need("\nsaid\n" in place.call(out, place.folder).stdout, "the argument is missing")
+    for line, says in (("ATOM_REQ -Xunheard", "ATOM_REQ: '-Xunheard' is not known"),
+                       ("ATOM_REQ -all", "the tool wants all libraries"), ("ANAL_FILE", "INST_FILE and ANAL_FILE are needed")):
+        with open(f"{place.folder}/d.desc", "w") as f:
+            f.write(f"INST_FILE {TOOLS}/order.inst.c\n{line}\n")
+            if not line.startswith("ANAL"):
+                f.write(f"ANAL_FILE {TOOLS}/order.anal.c\n")
+        got = place.call(place.inlay, "atom", place.programs["sample"], "d.desc", "-o", "refused", f"--engine={engine}",
+                         status=2).stderr
+        need(says in got and not os.path.exists(f"{place.folder}/refused"), f"{line}: {got}")
+    got = place.call(place.inlay, "atom", place.programs["sample"], "-tool", "absent", "-o", "refused", status=2).stderr
+    need("there is no absent.desc" in got, got)
 
 
 def compilers(place, engine):
@@ -381,6 +523,16 @@ WRONG = (
      "EffAddrValue); }", "has no value there"),
     ("place", 1, "Instrument() { AddCallProto(\"There()\"); AddCallProgram(InstAfter, \"There\"); }",
      "no such place"),
+    ("no branch", 1, "Instrument(int c, char **v, Obj *o) { AddCallProto(\"There(VALUE)\"); "
+     "AddCallInst(GetFirstInst(GetFirstBlock(GetFirstObjProc(o))), InstBefore, \"There\", BrCondValue); }",
+     "argument 1 of There is not to be had"),
+    ("no register", 1, "Instrument(int c, char **v, Obj *o) { AddCallProto(\"There(REGV)\"); "
+     "AddCallProc(FindProc(o, \"main\"), ProcBefore, \"There\", 99); }", "argument 1 of There is not to be had"),
+    ("no procedure", 1, "Instrument() { AddCallProto(\"There()\"); AddCallProc(NULL, ProcBefore, \"There\"); }",
+     "AddCallProc: called with NULL"),
+    ("at a thread's end", 1, "Instrument(int c, char **v, Obj *o) { ThreadExitCall(o, THREAD_PTHREAD, \"There\"); }",
+     "ThreadExitCall(There): not available; add the call to ThreadTerminationProc()"),
+    ("InstrumentAll fails", 1, "unsigned InstrumentAll(int c, char **v) { return 1; }", "InstrumentAll failed"),
     ("no Instrument", 1, "int other() { return 0; }", "neither Instrument nor InstrumentAll"),
     ("does not compile", 1, "Instrument() {", "does not compile"),
 )
@@ -404,7 +556,7 @@ def mistakes(place, engine):
 
 
 TESTS = (read, prof, cache, dyn, memory, keeps, audit, io, gprof, trace, order, places, query, doubles, threads,
-         sums, waiting, code, behaves, description, compilers, at_once, mistakes)
+         names, facts, resolved, shared, tables, sums, waiting, code, behaves, description, compilers, at_once, mistakes)
 
 
 def main():
