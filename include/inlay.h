@@ -16,6 +16,8 @@
 #include <inlay/counter.h>
 #include <inlay/image.h>
 #include <inlay/insn.h>
+#include <inlay/local.h>
+#include <inlay/memory.h>
 #include <inlay/option.h>
 #include <inlay/output.h>
 #include <inlay/point.h>

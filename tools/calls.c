@@ -3,8 +3,9 @@
  *
  * A call is each time control reaches the procedure's first instruction. Time is kept by a shadow
  * stack for each thread: a frame is pushed at entry and popped at exit, and frames that a longjmp or
- * an exception has left behind are told by the stack pointer. A recursive procedure's time is that
- * of its outermost frame: a thread counts how often each procedure is open. What is still open when a
+ * an exception has left behind are told by the stack pointer: whoever calls has a higher one than whoever is
+ * called. An import stub that asks for its target first leaves with words on the stack. A recursive procedure's time
+ * is that of its outermost frame: a thread counts how often each procedure is open. What is still open when a
  * thread or the process ends is closed at the time of the thread's last entry or exit.
  *
  * The clock is the time-stamp counter less what the thread has spent in Inlay, which would otherwise
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 4096, MAX_DEPTH = 1 << 16, MAX_ROWS = 1 << 20 };
+enum { MAX_DEPTH = 1 << 16, MAX_ROWS = 1 << 20, STUB_WORDS = 2 };
 
 typedef struct row {
     struct row *next;
@@ -40,7 +41,7 @@ typedef struct shadow {
     uint32_t open[MAX_ROWS]; /* by row: how many of its frames are on the stack */
 } shadow;                    /* large, but only what is touched takes memory */
 
-static shadow *shadows[MAX_THREADS];
+static inlay_local *shadows;
 /* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
 static struct {
     row *rows;
@@ -71,34 +72,33 @@ static void close_frame(shadow *s, uint64_t now)
     add_time(f, now);
 }
 
+/* Whoever has begun with the stack pointer below `sp`, or at it, is not there any more. */
 static void drop_left_behind(shadow *s, uint64_t sp, uint64_t now)
 {
     while (s->depth && s->frames[s->depth - 1].sp < sp) close_frame(s, now);
 }
 
-static void enter(row *r, unsigned thread, uint64_t sp, uint64_t now)
+static void enter(row *r, shadow *s, uint64_t sp, uint64_t now)
 {
-    shadow *s = thread < MAX_THREADS ? shadows[thread] : NULL;
-    if (!s) return;
     s->last = now -= inlay_thread_own_cycles(s->thread);
-    drop_left_behind(s, sp, now);
+    drop_left_behind(s, sp + 1, now);
     if (s->depth == MAX_DEPTH || r->index >= MAX_ROWS) return; /* the time is the caller's */
     s->frames[s->depth++] = (frame){r, now, sp, s->open[r->index]++ == 0};
 }
 
-/* At a return SP is what it was at entry; at a tail call too. */
-static void leave(row *r, unsigned thread, uint64_t sp, uint64_t now)
+/* At a return SP is what it was at entry; at a tail call too, and a little lower in a stub. */
+static void leave(row *r, shadow *s, uint64_t sp, uint64_t now)
 {
-    shadow *s = thread < MAX_THREADS ? shadows[thread] : NULL;
-    if (!s) return;
     s->last = now -= inlay_thread_own_cycles(s->thread);
     drop_left_behind(s, sp, now);
-    if (s->depth && s->frames[s->depth - 1].r == r && s->frames[s->depth - 1].sp == sp) { close_frame(s, now); }
+    if (!s->depth) return;
+    const frame *f = &s->frames[s->depth - 1];
+    if (f->r == r && f->sp - sp <= STUB_WORDS * sizeof(void *)) close_frame(s, now);
 }
 
 static void close_all(shadow *s)
 {
-    while (s && s->depth) close_frame(s, s->last);
+    while (s->depth) close_frame(s, s->last);
 }
 
 /* For the report: other threads may still run, so their stacks are only read. */
@@ -110,25 +110,20 @@ static void add_open(const shadow *s)
 static void thread_starts(inlay_thread *t, void *arg)
 {
     (void)arg;
-    unsigned number = inlay_thread_number(t);
-    shadow *s = number < MAX_THREADS ? inlay_alloc(sizeof *s) : NULL;
-    if (!s) return;
-    s->thread = t;
-    shadows[number] = s;
+    ((shadow *)inlay_local_of(shadows, t))->thread = t;
 }
 
 static void thread_ends(inlay_thread *t, void *arg)
 {
     (void)arg;
-    unsigned number = inlay_thread_number(t);
-    if (number < MAX_THREADS) close_all(shadows[number]);
+    close_all(inlay_local_of(shadows, t));
 }
 
 /* The parent reports what was before, and what is open in it. */
 static void fork_child(void *arg)
 {
     (void)arg;
-    for (unsigned i = 0; i < MAX_THREADS; i++) close_all(shadows[i]);
+    close_all(inlay_local_now(shadows));
     for (row *r = found->rows; r; r = r->next) r->cycle_sum = 0;
 }
 
@@ -147,10 +142,10 @@ static void each_proc(inlay_proc *proc, void *arg)
     found->rows = r;
     inlay_insert(inlay_proc_entry(proc), inlay_count(&r->calls, 1));
     if (!with_time) return;
-    inlay_insert(inlay_proc_entry(proc),
-                 inlay_call(enter, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(), inlay_cycles()));
-    inlay_insert(inlay_proc_exit(proc),
-                 inlay_call(leave, inlay_pointer(r), inlay_thread_id(), inlay_stack_pointer(), inlay_cycles()));
+    inlay_insert(inlay_proc_entry(proc), inlay_call(enter, inlay_pointer(r), inlay_local_address(shadows),
+                                                    inlay_stack_pointer(), inlay_cycles()));
+    inlay_insert(inlay_proc_exit(proc), inlay_call(leave, inlay_pointer(r), inlay_local_address(shadows),
+                                                   inlay_stack_pointer(), inlay_cycles()));
 }
 
 /* --- the report --- */
@@ -216,7 +211,9 @@ static void report(int status, void *arg)
     if (!list) return;
     size_t count = 0;
     uint64_t calls = 0;
-    for (unsigned i = 0; i < MAX_THREADS; i++) add_open(shadows[i]);
+    inlay_process *self = inlay_process_self();
+    for (inlay_thread *t = inlay_process_thread_first(self); t && with_time; t = inlay_process_thread_next(self, t))
+        add_open(inlay_local_of(shadows, t));
     for (row *r = found->rows; r; r = r->next) {
         r->call_sum = inlay_counter_sum(&r->calls);
         calls += r->call_sum;
@@ -239,6 +236,8 @@ int main(int argc, char **argv)
     if (!found) return 1;
     inlay_on_proc(each_proc, NULL);
     if (with_time) {
+        shadows = inlay_local_new(sizeof(shadow));
+        if (!shadows) return 1;
         inlay_on_thread_start(thread_starts, NULL);
         inlay_on_thread_end(thread_ends, NULL);
         inlay_on_fork_child(fork_child, NULL);

@@ -39,6 +39,9 @@ typedef struct inlay_syscall {
 } inlay_syscall;
 void inlay_on_syscall_entry(void (*f)(inlay_thread *, inlay_syscall *, void *arg), void *arg);
 void inlay_on_syscall_exit(void (*f)(inlay_thread *, inlay_syscall *, void *arg), void *arg);
+/* The kernel's name of a call, "openat"; NULL: it is not known. And the opposite; -1: there is none. */
+const char *inlay_syscall_name(long number);
+long inlay_syscall_number(const char *name);
 
 /* A signal is about to be delivered to the program's handler, or to end it (any thread). */
 void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, const inlay_context *, void *arg),

@@ -51,6 +51,8 @@ inlay_expr inlay_vector_register(unsigned n); /* low 64 bits of vector register 
 inlay_expr inlay_load(inlay_expr address, unsigned size);
 inlay_expr inlay_load_signed(inlay_expr address, unsigned size);
 inlay_expr inlay_store(inlay_expr address, inlay_expr value, unsigned size);
+/* Adds to memory in one piece, whichever threads do the same; the value is what was there before. */
+inlay_expr inlay_atomic_add(inlay_expr address, inlay_expr amount, unsigned size);
 /* A general register or a part of one. As instructions do: 32 bits clear the rest, fewer leave it. */
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value);
 
@@ -83,8 +85,9 @@ inlay_expr inlay_let_set(unsigned number, inlay_expr value);
 /* Counters (counter.h): thread-private, exact, no locks. */
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount);
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount);
-/* This thread's value. The rewrite engine otherwise counts where it costs least and derives the sums: a tool
- * that looks at values makes this expression before it inserts its first count, else it is refused (NULL). */
+/* This thread's value. The rewrite engine otherwise counts where it costs least and derives the sums: a tool that looks
+ * at values makes one such expression in main, or for the first code that it is shown. One that only does so later is
+ * refused, and no program is written. */
 inlay_expr inlay_counter_value(inlay_counter *c);
 
 /* Calls of analysis routines, with up to 12 integer or pointer arguments:

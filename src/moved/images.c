@@ -64,6 +64,15 @@ uint64_t moved_shift(uint64_t assumed_low)
     return 0;
 }
 
+bool moved_others(size_t k, moved_mapped *out)
+{
+    if (k >= moved_images.count) return false;
+    const moved_image *i = &images[k];
+    bool other = i->phdr && !i->text_size && i->name && i->name[0];
+    *out = (moved_mapped){other ? i->name : NULL, i->low, i->high, i->bias};
+    return true;
+}
+
 /* --- finding --- */
 
 static const move_boot_links *links_in_notes(const char *at, size_t size)

@@ -43,6 +43,14 @@ uint64_t moved_original(uint64_t);
 /* For an address of an image's data: real - assumed, of the image whose lowest assumed address this is. */
 uint64_t moved_shift(uint64_t assumed_low);
 
+/* An image that is mapped, as the dynamic linker names it, and was not rewritten. */
+typedef struct moved_mapped {
+    const char *path; /* as long as it is mapped */
+    uint64_t low, high, bias;
+} moved_mapped;
+/* The k-th; path NULL: its place is free. False: there are no more. */
+bool moved_others(size_t k, moved_mapped *out);
+
 /* --- for src/tool/carried.c --- */
 
 struct run_client;

@@ -310,6 +310,7 @@ static void act_as_parent(run_thread *child, const run_thread *t)
     child->frame.tool_tls_base = t->frame.tool_tls_base;
     memcpy(child->frame.buffers, t->frame.buffers, sizeof t->frame.buffers);
     child->frame.heap_cache = t->frame.heap_cache;
+    child->frame.locals = t->frame.locals;
     child->client = t->client;
 }
 

@@ -11,14 +11,47 @@ typedef struct text {
 } text;
 
 static const char *const kind_names[] = {
-    "const",       "reg",        "flags",          "pc",        "ea",
-    "access-size", "mem-value",  "taken",          "target",    "fallthrough",
-    "arg",         "retval",     "retaddr",        "thread",    "cycles",
-    "context",     "reg-ref",    "vec-arg",        "executes",  "rep-count",
-    "syscall-nr",  "element-ea", "element-active", "load",      "store",
-    "set-reg",     "binary",     "unary",          "if",        "while",
-    "seq",         "count",      "counter",        "call",      "append",
-    "break",       "let",        "local",          "set-local",
+    "const",
+    "reg",
+    "flags",
+    "pc",
+    "ea",
+    "access-size",
+    "mem-value",
+    "taken",
+    "target",
+    "fallthrough",
+    "arg",
+    "retval",
+    "retaddr",
+    "thread",
+    "cycles",
+    "context",
+    "reg-ref",
+    "vec-arg",
+    "executes",
+    "rep-count",
+    "syscall-nr",
+    "element-ea",
+    "element-active",
+    "thread-data",
+    "load",
+    "store",
+    "add-to",
+    "set-reg",
+    "binary",
+    "unary",
+    "if",
+    "while",
+    "seq",
+    "count",
+    "counter",
+    "call",
+    "append",
+    "break",
+    "let",
+    "local",
+    "set-local",
 };
 static const char *const op_names[] = {
     "add", "sub",  "mul",  "div",  "mod", "and", "or",  "xor",  "shl",    "shr", "sar",
@@ -67,7 +100,7 @@ static void print_node(text *t, const snippet *s)
         print_leaf(t, s);
         return;
     }
-    bool memory = s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE;
+    bool memory = s->kind >= SNIPPET_LOAD && s->kind <= SNIPPET_ADD_TO;
     bool operation = s->kind == SNIPPET_BINARY || s->kind == SNIPPET_UNARY;
     put(t, "(%s", operation ? op_names[s->op] : kind_names[s->kind]);
     if (memory || (operation && s->op == SNIPPET_EXTEND)) put(t, "%u%s", s->size * 8u, s->is_signed ? "s" : "");

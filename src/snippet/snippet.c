@@ -15,6 +15,7 @@ static unsigned kids_wanted(unsigned kind)
     case SNIPPET_UNARY:
     case SNIPPET_COUNT: return KID_A;
     case SNIPPET_STORE:
+    case SNIPPET_ADD_TO:
     case SNIPPET_BINARY:
     case SNIPPET_IF:
     case SNIPPET_WHILE:
@@ -51,7 +52,8 @@ static const char *node_fault(const snippet *s)
         return "a snippet node lacks an operand (memory may be used up)";
     switch (s->kind) {
     case SNIPPET_LOAD:
-    case SNIPPET_STORE: return size_ok(s->size) ? NULL : "a memory access must be of 1, 2, 4 or 8 bytes";
+    case SNIPPET_STORE:
+    case SNIPPET_ADD_TO: return size_ok(s->size) ? NULL : "a memory access must be of 1, 2, 4 or 8 bytes";
     case SNIPPET_REG:
     case SNIPPET_REG_REF:
     case SNIPPET_SET_REG:

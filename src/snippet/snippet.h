@@ -38,9 +38,11 @@ typedef enum snippet_kind {
     SNIPPET_SYSCALL_NR,
     SNIPPET_ELEMENT_EA,     /* address of element `value` of memory operand `index` (isa_mem.mask) */
     SNIPPET_ELEMENT_ACTIVE, /* 1 when the mask, as it is before the instruction, lets it through */
+    SNIPPET_THREAD_DATA,    /* where the thread's own data of the tool begins */
     /* inner nodes: kids a, b, c */
     SNIPPET_LOAD,      /* memory at a, `size` bytes, zero-extended (is_signed: sign) */
     SNIPPET_STORE,     /* memory at a := b, `size` bytes */
+    SNIPPET_ADD_TO,    /* memory at a += b, `size` bytes, in one piece for all threads; what was there before */
     SNIPPET_SET_REG,   /* program's register `reg` := a */
     SNIPPET_BINARY,    /* a `op` b */
     SNIPPET_UNARY,     /* `op` a */

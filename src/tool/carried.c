@@ -108,7 +108,8 @@ void carried_run(void)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
     restore_registrations(&moved_handoff_data);
     tool_heap_begin();
-    if (!tool_derive_begin()) tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
+    if (!tool_derive_begin() || !tool_locals_begin())
+        tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
     tool_counters_begin();
     TOOL_CALL_BARE(ON_START);
     run_thread *t = run_self();

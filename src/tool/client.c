@@ -107,6 +107,7 @@ static void thread_start(void *arg, run_thread *t)
 {
     (void)arg;
     if (t->tls) tls_enter(t->tls, t->tid);
+    tool_locals_start(t);
     TOOL_CALL(ON_THREAD_START, void (*)(inlay_thread *, void *), (inlay_thread *)t);
 }
 

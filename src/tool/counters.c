@@ -97,12 +97,7 @@ inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_b
 /* Where it runs, such a snippet wants the counter itself: counts are left where they were inserted. */
 inlay_expr inlay_counter_value(inlay_counter *c)
 {
-    if (tool_derive_used()) {
-        tool_say_limited("the value of a counter must be asked for before the first procedure with counts");
-        return NULL;
-    }
-    tool_counter_value_wanted();
-    return with_counter(SNIPPET_COUNTER, c);
+    return tool_counter_value_wanted() ? with_counter(SNIPPET_COUNTER, c) : NULL;
 }
 
 static uint64_t value_in(const void *thread, uint32_t index) { return run_counter_of(thread, index); }

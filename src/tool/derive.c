@@ -14,7 +14,16 @@
 
 static tool_derivation *state(void) { return &tool_now->derive; }
 
-void tool_counter_value_wanted(void) { state()->values_wanted = true; }
+/* Counts of procedures that were shown before may be placed elsewhere already. */
+bool tool_counter_value_wanted(void)
+{
+    bool late = tool_handoff_data.role == TOOL_INSTRUMENTOR && !state()->values_wanted && tool_derive_used();
+    if (late) state()->value_late = true;
+    else state()->values_wanted = true;
+    return !late;
+}
+
+bool tool_derive_failed(void) { return state()->value_late; }
 
 bool tool_derive_used(void)
 {

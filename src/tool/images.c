@@ -5,6 +5,7 @@
 #include "tool/state.h"
 #include "moved/moved.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,12 +33,38 @@ static void stamp(const char *path, int64_t *size, int64_t *time)
     *time = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
+static void section_of(const inlay_image *i, const image_section *from, inlay_section *to)
+{
+    *to = (inlay_section){
+        .name = tool_handle_string(from->name),
+        .address = from->addr ? from->addr + i->bias : 0,
+        .size = from->size,
+        .is_code = from->flags & SHF_EXECINSTR,
+        .is_writable = from->flags & SHF_WRITE,
+        .has_bytes = from->type != SHT_NOBITS,
+    };
+}
+
+/* The first one of a file's table is none. */
+static void take_sections(inlay_image *i)
+{
+    const image_section *all;
+    image *file = tool_image_file(i);
+    size_t n = file ? image_sections(file, &all) : 0, from = n && !all[0].type ? 1 : 0;
+    i->sections_asked = true;
+    if (n <= from) return;
+    i->sections = tool_handle_alloc((n - from) * sizeof *i->sections);
+    if (!i->sections) return;
+    for (size_t k = from; k < n; k++) section_of(i, &all[k], &i->sections[i->section_count++]);
+}
+
 /* Into the list of the handles that travel, at its end. */
 static void chain(inlay_image *i)
 {
     tool_heap_root *heap = tool_heap();
     if (!heap) return;
     stamp(i->path, &i->file_size, &i->file_time);
+    take_sections(i);
     inlay_image *last = heap->roots[ROOT_IMAGES];
     while (last && last->next) last = last->next;
     if (last) last->next = i;
@@ -59,6 +86,7 @@ inlay_image *tool_image_of(module *m)
         .bias = m->bias,
         .id = m->id,
         .is_main = m->is_main,
+        .entry = image_is_program(m->image) || m->is_interp ? image_entry(m->image) + m->bias : 0,
         .wanted = tool_image_matches(image_path(m->image), image_name(m->image)),
     };
     chain(i);
@@ -87,6 +115,72 @@ void tool_images_begin(void)
     for (inlay_image *i = first_carried(); i; i = i->next) i->shift = moved_shift(i->low);
 }
 
+/* --- images that are not rewritten, in a rewritten program ---
+ *
+ * A handle is made for each when somebody asks; one whose image has gone keeps what it knows, but covers nothing. */
+static inlay_image *adopt(const moved_mapped *m)
+{
+    inlay_image *i = calloc(1, sizeof *i), **end = &tool_now->process.others;
+    char *path = i ? strdup(m->path) : NULL;
+    if (!path) {
+        free(i);
+        return NULL;
+    }
+    const char *slash = strrchr(path, '/');
+    *i = (inlay_image){.process = &tool_now->process, .path = path, .name = slash ? slash + 1 : path, .low = m->low};
+    i->high = m->high;
+    i->bias = m->bias;
+    i->is_other = true;
+    stamp(path, &i->file_size, &i->file_time);
+    unsigned id = 0;
+    for (const inlay_image *k = first_carried(); k; k = k->next)
+        if (k->id > id) id = k->id;
+    for (; *end; end = &(*end)->next)
+        if ((*end)->id > id) id = (*end)->id;
+    i->id = id + 1;
+    return *end = i;
+}
+
+static inlay_image *known_other(const moved_mapped *m)
+{
+    inlay_image *i = tool_now->process.others;
+    while (i && (i->low != m->low || strcmp(i->path, m->path))) i = i->next;
+    return i;
+}
+
+/* Looks at what is mapped now. */
+static void find_others(void)
+{
+    moved_mapped m;
+    for (inlay_image *i = tool_now->process.others; i; i = i->next) i->is_gone = true;
+    for (size_t k = 0; moved_others(k, &m); k++) {
+        inlay_image *i = m.path ? known_other(&m) : NULL;
+        if (!i && m.path) i = adopt(&m);
+        if (i) i->is_gone = false;
+    }
+}
+
+static inlay_image *other_at(uint64_t address)
+{
+    if (tool_handoff_data.role != TOOL_CARRIED) return NULL;
+    find_others();
+    inlay_image *i = tool_now->process.others;
+    while (i && (i->is_gone || address < i->low || address >= i->high)) i = i->next;
+    return i;
+}
+
+/* Behind one of either list. */
+static inlay_image *next_of(const inlay_image *i)
+{
+    inlay_image *next = i->next;
+    if (!next && !i->is_other && tool_handoff_data.role == TOOL_CARRIED) {
+        find_others();
+        next = tool_now->process.others;
+    }
+    while (next && next->is_gone) next = next->next;
+    return next;
+}
+
 image *tool_image_file(inlay_image *i)
 {
     if (i->m) return i->m->image;
@@ -102,10 +196,12 @@ image *tool_image_file(inlay_image *i)
 inlay_image *tool_image_at(uint64_t address)
 {
     inlay_process *p = &tool_now->process;
-    if (p->last_found && address >= p->last_found->low && address < p->last_found->high) return p->last_found;
+    if (p->last_found && !p->last_found->is_other && address >= p->last_found->low && address < p->last_found->high)
+        return p->last_found;
     inlay_image *i = first_carried();
     while (i && (address < i->low || address >= i->high)) i = i->next;
     if (!i) i = tool_image_of(run_here.modules ? module_at(run_here.modules, address) : NULL);
+    if (!i) i = other_at(address);
     return p->last_found = i;
 }
 
@@ -119,6 +215,7 @@ void tool_image_forget(inlay_image *i)
         tool_handle_free(i->made[k]);
     }
     tool_handle_free(i->made);
+    tool_handle_free(i->sections);
     tool_handle_free(i);
 }
 
@@ -129,6 +226,8 @@ uint64_t inlay_image_high(const inlay_image *i) { return i->high; }
 uint64_t inlay_image_bias(const inlay_image *i) { return i->bias; }
 bool inlay_image_is_main(const inlay_image *i) { return i->is_main; }
 unsigned inlay_image_id(const inlay_image *i) { return i->id; }
+bool inlay_image_is_instrumented(const inlay_image *i) { return !i->is_other; }
+uint64_t inlay_image_entry(const inlay_image *i) { return i->entry; }
 bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
 
 inlay_image *inlay_process_image_first(inlay_process *p)
@@ -144,7 +243,7 @@ inlay_image *inlay_process_image_first(inlay_process *p)
 inlay_image *inlay_image_next(const inlay_image *i)
 {
     bool entered = tool_enter();
-    inlay_image *next = i->m ? tool_image_of(i->m->next) : i->next;
+    inlay_image *next = i->m ? tool_image_of(i->m->next) : next_of(i);
     tool_leave(entered);
     return next;
 }
@@ -170,3 +269,36 @@ uint64_t inlay_image_symbol(inlay_image *i, const char *name)
     tool_leave(entered);
     return found ? address + i->bias : 0;
 }
+
+/* --- sections --- */
+
+bool inlay_image_section(inlay_image *i, unsigned k, inlay_section *out)
+{
+    bool entered = tool_enter();
+    if (!i->sections_asked) take_sections(i);
+    bool there = k < i->section_count;
+    if (there) *out = i->sections[k];
+    tool_leave(entered);
+    return there;
+}
+
+bool inlay_image_section_named(inlay_image *i, const char *name, inlay_section *out)
+{
+    for (unsigned k = 0; inlay_image_section(i, k, out); k++)
+        if (!strcmp(out->name, name)) return true;
+    return false;
+}
+
+/* --- addresses of rewritten programs --- */
+
+uint64_t inlay_address_real(uint64_t address)
+{
+    if (tool_handoff_data.role != TOOL_CARRIED) return address;
+    bool entered = tool_enter();
+    const inlay_image *i = tool_image_at(address);
+    uint64_t real = i ? address + i->shift : address;
+    tool_leave(entered);
+    return real;
+}
+
+uint64_t inlay_address_shown(uint64_t real) { return moved_original(real); }

@@ -102,6 +102,7 @@ int inlay_start(void)
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");
+    if (!tool_locals_begin()) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: out of memory", h->program);
     run_client client;
     tool_client_fill(&client);
     inl_error e = {0};

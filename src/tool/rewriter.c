@@ -335,6 +335,10 @@ void rewriter_run(void)
     tool_now->plans = true;
     decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
+    if (tool_derive_failed())
+        rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,
+                         "the tool first asked for a counter's value (inlay_counter_value) when procedures with counts "
+                         "had been written; it must make such an expression in main or for the first code it is shown");
     write_files(r);
     end_progress(r);
     bool good = rewriter_reports(r);

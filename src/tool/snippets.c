@@ -100,7 +100,7 @@ inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
 static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
 {
-    if (!a || (kind == SNIPPET_STORE && !b)) return NULL;
+    if (!a || (kind != SNIPPET_LOAD && !b)) return NULL;
     if (size != 1 && size != 2 && size != 4 && size != 8) return NULL;
     snippet *s = node(kind);
     if (!s) return NULL;
@@ -118,6 +118,11 @@ inlay_expr inlay_load_signed(inlay_expr a, unsigned size) { return memory(SNIPPE
 inlay_expr inlay_store(inlay_expr a, inlay_expr value, unsigned size)
 {
     return memory(SNIPPET_STORE, a, value, size, false);
+}
+
+inlay_expr inlay_atomic_add(inlay_expr a, inlay_expr amount, unsigned size)
+{
+    return memory(SNIPPET_ADD_TO, a, amount, size, false);
 }
 
 _Static_assert((int)INLAY_ADD == (int)SNIPPET_ADD && (int)INLAY_SAR == (int)SNIPPET_SAR &&

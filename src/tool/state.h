@@ -140,7 +140,8 @@ typedef struct tool_derivation {
     uint64_t *final;            /* the solution at the program's end, by counter */
     const void *final_of;       /* ... of which thread, NULL: of all */
     bool reporting;             /* ... or, before an exec, of a report that may turn out not to be the last */
-    bool values_wanted;         /* some snippet reads a counter where it runs */
+    bool values_wanted;         /* some snippet reads a counter where it runs, */
+    bool value_late;            /* and said so when counts had been placed elsewhere */
     struct tool_flow_end *ends; /* a table; NULL where no counts are derived */
     bool any_end;
 } tool_derivation;
@@ -154,7 +155,8 @@ bool tool_derive_begin(void); /* carried, at inlay_start; false: no memory */
 void tool_derive_flow_ends(struct run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 void tool_derive_forked(void);        /* in the child: no flow has ended yet */
 void tool_derive_report(bool begins); /* a report in the program's midst: the solution is kept for it */
-void tool_counter_value_wanted(void);
+bool tool_counter_value_wanted(void); /* false: it is too late */
+bool tool_derive_failed(void);        /* it has been too late for one */
 /* What is to be added to what counter `index` itself holds; `of` is handed to `read`, NULL: all threads. */
 uint64_t tool_derived(uint32_t index, tool_counter_reader *read, const void *of);
 /* The same for all counters: an array to be freed. NULL: out of memory. */
@@ -215,7 +217,11 @@ struct inlay_image {
     uint64_t low, high, bias;
     unsigned id;
     bool is_main, wanted;
-    bool procs_asked;
+    bool is_other, is_gone; /* carried: was not rewritten; is not mapped any more */
+    bool procs_asked, sections_asked;
+    uint64_t entry;          /* 0: none */
+    inlay_section *sections; /* as in the file, once asked for; they travel */
+    unsigned section_count;
     const image_proc *procs; /* asked for when first needed; NULL when the file is gone */
     size_t proc_count;
     inlay_proc **made;      /* handles, by index in procs */
@@ -307,6 +313,7 @@ typedef struct tool_thread {
     bool done;         /* emptied for the last time */
     unsigned held_count;
     inlay_mutex *held[TOOL_HELD_LOCKS];
+    void *locals; /* its piece of locals.c; NULL: none, or the spare one */
 } tool_thread;
 typedef void tool_full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
 struct inlay_buffer {
@@ -330,6 +337,16 @@ void tool_buffers_end(run_thread *); /* the thread ends */
 void tool_buffers_fork_child(run_thread *);
 void tool_buffers_attach(void); /* carried, before main */
 void tool_buffers_begin(void);  /* carried, at inlay_start */
+
+/* --- locals.c --- */
+typedef struct tool_locals {
+    size_t size; /* of what main has asked for */
+    bool closed; /* nothing more is asked for */
+    void *spare;
+} tool_locals;
+bool tool_locals_begin(void);         /* at inlay_start; false: no memory */
+void tool_locals_start(run_thread *); /* before the callbacks of its start */
+void tool_locals_end(tool_thread *);
 
 /* --- output.c, json.c --- */
 typedef struct tool_output {
@@ -399,6 +416,7 @@ struct inlay_process {
     size_t proc_record_size; /* one size a tool; 0: none was asked for */
     bool proc_points;        /* has any procedure snippets at its entry or exit? */
     bool code_inserted;      /* is there anything in static views that translation must look for? */
+    inlay_image *others;     /* carried: images that were not rewritten, in order of their being met */
     tool_thread *threads;    /* those of ended threads have no owner */
 };
 
@@ -431,6 +449,7 @@ typedef struct tool_state {
     unsigned tid_offset; /* where the C library keeps a thread's id (tls.c) */
     tool_records records;
     tool_buffers buffers;
+    tool_locals locals;
     tool_derivation derive;
     bool sums_may_wait, plans; /* instrumentor: what is inserted is being woven */
     uint64_t *inherited;       /* of a forked child: what had waited then, by counter (sums_run.c) */

@@ -69,7 +69,7 @@ static routine *routine_of(work *w, void (*fn)(void))
 
 static void note_memory(work *w, const snippet *s)
 {
-    weave_access a = {.place = WEAVE_SOMEWHERE, .writes = s->kind == SNIPPET_STORE, .size = s->size};
+    weave_access a = {.place = WEAVE_SOMEWHERE, .writes = s->kind != SNIPPET_LOAD, .size = s->size};
     if (s->a->kind == SNIPPET_CONST) {
         a.place = WEAVE_AT;
         a.at = s->a->value;
@@ -83,7 +83,7 @@ static void see(void *arg, const snippet *s)
     if (!s || w->open) return;
     if (s->kind == SNIPPET_APPEND) w->open = true; /* whoever gets the records runs at a point */
     else if (s->kind == SNIPPET_CALL) routine_of(w, s->fn);
-    else if (s->kind == SNIPPET_LOAD || s->kind == SNIPPET_STORE) note_memory(w, s);
+    else if (s->kind >= SNIPPET_LOAD && s->kind <= SNIPPET_ADD_TO) note_memory(w, s);
     see(w, s->a);
     see(w, s->b);
     see(w, s->c);

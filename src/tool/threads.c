@@ -42,6 +42,7 @@ void tool_thread_end(run_thread *t)
     tool_thread *own = t->client;
     if (!own) return;
     t->client = NULL;
+    tool_locals_end(own);
     inl_lock_take(&tool_now->locks.small);
     release(own);
     inl_lock_release(&tool_now->locks.small);
@@ -53,6 +54,8 @@ void tool_threads_fork_child(run_thread *survivor)
     for (tool_thread *own = tool_now->process.threads; own; own = own->next) {
         if (!own->owner || own->owner == survivor) continue;
         for (unsigned i = 0; i < own->held_count; i++) inl_lock_reset((inl_lock *)own->held[i]);
+        own->owner = NULL; /* its block is gone */
+        tool_locals_end(own);
         release(own);
     }
 }

@@ -112,6 +112,18 @@ static weave_val eval_store(weaver *w, const snippet *s)
     return weave_imm(0);
 }
 
+static weave_val eval_add_to(weaver *w, const snippet *s)
+{
+    weave_val at = weave_eval(w, s->a, ISA_NO_REG);
+    if (s->b->kind != SNIPPET_CONST) weave_park(w, &at);
+    weave_val v = weave_eval(w, s->b, ISA_NO_REG);
+    weave_own(w, &v, 0, ISA_NO_REG);
+    weave_in_reg(w, &at, WEAVE_BIT(v.reg));
+    w->isa->add_to(w, s->size, at.reg, v.reg);
+    weave_drop(w, at);
+    return v;
+}
+
 static weave_val eval_set_reg(weaver *w, const snippet *s)
 {
     unsigned reg = s->reg;
@@ -147,6 +159,7 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
         return weave_imm(0);
     case SNIPPET_PC: return weave_imm(in->addr);
     case SNIPPET_FALLTHROUGH: return weave_imm(in->addr + in->len);
+    case SNIPPET_THREAD_DATA: return load_frame(w, w->isa->frame.locals, hint);
     case SNIPPET_THREAD: return load_frame(w, w->isa->frame.thread_number, hint);
     case SNIPPET_COUNTER: return load_frame(w, w->isa->frame.counters + 8 * (int32_t)s->index, hint);
     case SNIPPET_RETVAL: return weave_reg_value(w, w->isa->abi.result, hint);
@@ -196,6 +209,7 @@ weave_val weave_eval(weaver *w, const snippet *s, unsigned hint)
     switch (s->kind) {
     case SNIPPET_LOAD: return eval_load(w, s, hint);
     case SNIPPET_STORE: return eval_store(w, s);
+    case SNIPPET_ADD_TO: return eval_add_to(w, s);
     case SNIPPET_SET_REG: return eval_set_reg(w, s);
     case SNIPPET_BINARY: return weave_binary(w, s, hint);
     case SNIPPET_UNARY: return weave_unary(w, s, hint);

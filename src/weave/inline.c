@@ -39,6 +39,7 @@ static bool has_effect(const snippet *s)
     case SNIPPET_ACCESS_SIZE:
     case SNIPPET_FALLTHROUGH:
     case SNIPPET_ARG:
+    case SNIPPET_THREAD_DATA:
     case SNIPPET_THREAD: return false;
     default: return true;
     }

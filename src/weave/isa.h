@@ -38,7 +38,7 @@ enum { WEAVE_MAX_REGS = 32, WEAVE_MAX_ARGS = 8 };
 
 /* Offsets in the frame. Register r waits in slot + 8 * r. */
 typedef struct weave_layout {
-    int32_t thread_number, slot, temp, buffers, counters;
+    int32_t thread_number, slot, temp, buffers, counters, locals;
     unsigned temps, buffer_count;
 } weave_layout;
 
@@ -93,6 +93,8 @@ typedef struct weave_isa {
     void (*store)(isa_code *, unsigned size, unsigned base, int32_t disp, unsigned src);
     /* False, and nothing written: `value` needs a register. */
     bool (*store_constant)(isa_code *, unsigned size, unsigned base, int32_t disp, uint64_t value);
+    /* Adds `reg` to memory, in one piece for all threads; then what was there before is in `reg`, zero-extended. */
+    void (*add_to)(weaver *, unsigned size, unsigned base, unsigned reg);
 
     /* --- branches --- */
     uint32_t (*condition_flags)(unsigned cond); /* that it reads */

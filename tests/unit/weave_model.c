@@ -130,6 +130,15 @@ static const snippet *word_address(const weave_insn *insn, bool after, unsigned 
     return binary(SNIPPET_ADD, i, gen_const((uintptr_t)real_effects.words));
 }
 
+static const snippet *gen_atomic(const weave_insn *insn, bool after, unsigned depth)
+{
+    snippet *s = node(SNIPPET_ADD_TO);
+    s->size = (uint8_t)(1 << any(4));
+    s->a = word_address(insn, after, depth ? depth - 1 : 0);
+    s->b = gen_value(insn, after, depth);
+    return s;
+}
+
 static const snippet *gen_call(const weave_insn *insn, bool after, unsigned depth)
 {
     static const struct {
@@ -250,10 +259,10 @@ const snippet *gen_snippet(const weave_insn *insn, bool after, unsigned depth)
         return s;
     case 2:
     case 3:
-        s = node(SNIPPET_STORE);
+        s = node(any(4) ? SNIPPET_STORE : SNIPPET_ADD_TO);
         s->size = (uint8_t)(1 << any(4));
         s->a = word_address(insn, after, depth ? depth - 1 : 0);
-        s->b = gen_value(insn, after, depth);
+        s->b = any(6) ? gen_value(insn, after, depth) : gen_atomic(insn, after, depth);
         return s;
     case 4:
         s = node(SNIPPET_IF);
@@ -403,6 +412,13 @@ uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *befo
         a = RUN(s->a), b = RUN(s->b);
         memcpy(shadow(a), &b, s->size);
         return 0;
+    case SNIPPET_ADD_TO:
+        a = RUN(s->a), b = RUN(s->b);
+        v[0] = 0;
+        memcpy(&v[0], shadow(a), s->size);
+        b += v[0];
+        memcpy(shadow(a), &b, s->size);
+        return v[0];
     case SNIPPET_UNARY: return fold(s, RUN(s->a), 0);
     case SNIPPET_BINARY:
         a = RUN(s->a);

@@ -36,6 +36,23 @@ void weave_a64_count_value(weaver *w, uint32_t counter, weave_val v)
     weave_drop(w, v);
 }
 
+/*     again: ldaxr old, [base] ; add sum, old, reg ; stlxr status, sum, [base] ; cbnz status, again */
+void weave_a64_add_to(weaver *w, unsigned size, unsigned base, unsigned reg)
+{
+    isa_code *c = w->c;
+    unsigned old = weave_take(w, 0, ISA_NO_REG), sum = weave_take(w, 0, ISA_NO_REG);
+    unsigned status = weave_take(w, 0, ISA_NO_REG);
+    uint64_t again = isa_here(c);
+    a64_load_exclusive(c, size, old, base);
+    a64_arith_rr(c, A64_ARITH_ADD, 8, sum, old, reg, 0);
+    a64_store_exclusive(c, size, status, base, sum);
+    a64_cbz(c, true, 4, status, again);
+    a64_mov_rr(c, 8, reg, old);
+    weave_unlock(w, status);
+    weave_unlock(w, sum);
+    weave_unlock(w, old);
+}
+
 isa_label weave_a64_branch_if_full(weaver *w, unsigned reg, int32_t limit, weave_fixed *held)
 {
     held->reg = ISA_NO_REG;

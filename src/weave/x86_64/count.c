@@ -42,6 +42,13 @@ void weave_x86_count_value(weaver *w, uint32_t counter, weave_val v)
     weave_drop(w, v);
 }
 
+void weave_x86_add_to(weaver *w, unsigned size, unsigned base, unsigned reg)
+{
+    weave_flags_clobber(w);
+    x86_lock_xadd(w->c, size, x86_at(base, 0), reg);
+    if (size < 4) x86_movzx_rr(w->c, size, reg, reg);
+}
+
 /*     cmp r, gs:[limit] ; je full                                              flags free
  *     mov rcx, gs:[limit] ; not rcx ; lea rcx, [rcx+r+1] ; jrcxz hop           flags live
  *     jmp on ; hop: jmp full ; on:

@@ -60,6 +60,7 @@ typedef struct weave_frame {
     /* Ways to save and load the whole vector state on this very processor (vectors.S), called by woven code. */
     void (*save_vectors)(void), (*load_vectors)(void);
     uint64_t no_xsave; /* nonzero: it is FXSAVE's */
+    void *locals;      /* the tool's data of this thread (tool/locals.c) */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""What the public headers promise of the program's memory, data of threads, atomic addition, values of counters and
+names, kept by both engines alike: features_tool.c says what it finds in tests/samples/abilities.c.
+
+  tests/cli/features.py [--build DIR] [--only PATTERN] [--keep]
+
+Prints a line for each failure and at the end N passed, N failed.
+"""
+
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 120
+CALLS = 500
+MEMORY = {"good": CALLS * 13}
+LOCAL = {"good": CALLS * 5 + 2 * 5 + 1, "sum": CALLS * 5}
+ATOMIC = {"good": 3, "sum": CALLS * 5}
+# What the tool must find under the JIT and in the rewritten program.
+EXPECTED = {
+    "memory": (MEMORY, MEMORY),
+    "local": (LOCAL, LOCAL),
+    "atomic": (ATOMIC, ATOMIC),
+    "value": ({"good": 1, "sum": None}, {"good": 1, "sum": None}),
+    "names": ({"good": 17, "library": 1}, {"good": 17, "library": 2}),
+}
+NOTHING = {"wrong": 0, "good": 0, "sum": 0, "library": 0}
+
+
+def check(argv, how, expected, native, report, env):
+    done = driver.run(argv, LIMIT, env=env)
+    output = native.stdout.replace(b"data 7", b"data 9") if how == "memory" else native.stdout
+    told = [] if (done.status, done.stdout) == (native.status, output) else [f"the program says {done.stdout}"]
+    with open(report, encoding="utf-8") as f:
+        found = json.load(f)
+    for name, value in (NOTHING | expected).items():
+        if value is not None and found[name] != value:
+            told.append(f"{name}: {found[name]} instead of {value}")
+    if how == "names" and not (found["image"].startswith("libc") and "strlen" in found["procedure"]):
+        told.append(f"the call leads to {found['procedure']} of {found['image']}")
+    said = driver.as_lines(done.stderr)
+    if told or (said and how != "local"):
+        raise Failed(*told, *said[:6])
+    return found
+
+
+def cycles_of(argv, report, native, env):
+    done = driver.run(argv, LIMIT, env=env)
+    if (done.status, done.stdout) != (native.status, native.stdout):
+        raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[:4])
+    with open(report, encoding="utf-8") as f:
+        return {p["name"]: p["cycles"] for p in json.load(f)["procedures"] if p["image"] == "imports"}
+
+
+def check_times(argv, report, native, env=driver.ENVIRONMENT):
+    """A stub has not the time of who called it (all of that is in what was charged wrongly; a few turns of other
+    processes may be in what is right, but not each time), and threads have data however many there have been."""
+    runs = [cycles_of(argv, report, native, env) for _ in range(3)]
+    stubs = [n for n in runs[0] if n.endswith("@plt") and not n.startswith("pthread")]
+    told = [f"{n} has {[r[n] for r in runs]} cycles, who called it {[r['rounds'] for r in runs]}" for n in stubs
+            if all(r[n] > r["rounds"] for r in runs)]
+    told += [] if max(r["late"] for r in runs) > 50000 else ["the last thread has no time"]
+    if told or len(stubs) < 2:
+        raise Failed(*told, f"stubs: {stubs}")
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    inlay, sample = f"{options.build}/inlay", f"{options.build}/tests/samples/abilities"
+    with driver.Results("features", options) as results:
+        tool, report, new = (f"{results.folder}/{name}" for name in ("features_tool", "report", "rewritten"))
+        made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", f"{HERE}/features_tool.c", "-o", tool],
+                          LIMIT)
+        if made.status:
+            results.count("compile", driver.as_lines(made.stderr)[-6:])
+            return results.status
+        native = driver.run([sample], LIMIT, env=driver.ENVIRONMENT)
+        sums = {}
+
+        def under_jit(how, expected):
+            images = [] if how == "names" else ["--image=abilities"]
+            argv = [inlay, "run", tool, *images, f"--how={how}", "-o", report, "--", sample]
+            sums[how] = check(argv, how, expected, native, report, driver.ENVIRONMENT)["sum"]
+
+        def rewritten(how, expected):
+            driver.rewrite(inlay, [tool, f"--how={how}", sample, "-o", new], LIMIT)
+            found = check([new], how, expected, native, report, driver.ENVIRONMENT | {"INLAY_OUT": report})
+            if sums.get(how, found["sum"]) != found["sum"]:
+                raise Failed(f"sum {found['sum']}, under the JIT {sums[how]}")
+
+        def too_late():
+            done = driver.run([inlay, "rewrite", tool, "--how=late", sample, "-o", f"{new}.late"], LIMIT)
+            if done.status != 1 or b"inlay_counter_value" not in done.stderr or os.path.exists(f"{new}.late"):
+                raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[-2:])
+
+        imports = f"{options.build}/tests/samples/imports"
+        calls = [f"{options.build}/tools/calls", "--time", "--format=json"]
+
+        def times_under_jit():
+            check_times([inlay, "run", *calls, "--image=imports", "-o", report, "--", imports], report,
+                        driver.run([imports], LIMIT))
+
+        def times_rewritten():
+            driver.rewrite(inlay, [*calls, imports, "-o", new], LIMIT)
+            check_times([new], report, driver.run([imports], LIMIT), driver.ENVIRONMENT | {"INLAY_OUT": report})
+
+        for how, (jit, rewrite) in EXPECTED.items():
+            for name, function, expected in (("jit", under_jit, jit), ("rewritten", rewritten, rewrite)):
+                if driver.chosen(f"{name} {how}", options):
+                    results.check(f"{name} {how}", lambda f=function, h=how, e=expected: f(h, e))
+        for name, function in (("rewritten late", too_late), ("jit times", times_under_jit),
+                               ("rewritten times", times_rewritten)):
+            if driver.chosen(name, options):
+                results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
