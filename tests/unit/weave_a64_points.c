@@ -139,6 +139,24 @@ static void high_counters(void **state)
     }
 }
 
+static void additions_of_each_size(void **state)
+{
+    (void)state;
+    weave_run *run = program(sums);
+    for (unsigned i = 0; i < 4; i++) {
+        snippet *add = node(SNIPPET_ADD_TO, constant((uintptr_t)&words[i]));
+        add->b = constant(0x7f7f7f7f7f7f7f7f), add->size = (uint8_t)(1 << i);
+        insert(run, WEAVE_BEFORE, 1, keep(i, constant(~0ull)));
+        insert(run, WEAVE_BEFORE, 2, keep(4 + i, add));
+    }
+    run_both(run);
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t mask = i == 3 ? ~0ull : (1ull << (8 << i)) - 1, by = 0x7f7f7f7f7f7f7f7f & mask;
+        assert_int_equal(words[i], ~mask | ((mask + by) & mask));
+        assert_int_equal(words[4 + i], mask);
+    }
+}
+
 static void values(void **state)
 {
     (void)state;
@@ -589,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_exact),
         cmocka_unit_test(high_counters),
+        cmocka_unit_test(additions_of_each_size),
         cmocka_unit_test(values),
         cmocka_unit_test(branches_are_seen_as_they_go),
         cmocka_unit_test(chains_of_counts),

@@ -261,15 +261,6 @@ static const snippet *word_address(const weave_insn *insn, unsigned depth)
     return binary(SNIPPET_ADD, i, constant((uintptr_t)real.words));
 }
 
-static const snippet *gen_atomic(const weave_insn *insn, unsigned depth)
-{
-    snippet *s = node(SNIPPET_ADD_TO);
-    s->size = (uint8_t)(1 << any(4));
-    s->a = word_address(insn, depth);
-    s->b = gen_value(insn, depth);
-    return s;
-}
-
 static const snippet *gen_call(const weave_insn *insn, unsigned depth)
 {
     static const struct {
@@ -385,10 +376,10 @@ static const snippet *gen_snippet(const weave_insn *insn, unsigned depth)
         return s;
     case 2:
     case 3:
-        s = node(any(4) ? SNIPPET_STORE : SNIPPET_ADD_TO);
+        s = node(SNIPPET_STORE);
         s->size = (uint8_t)(1 << any(4));
         s->a = word_address(insn, depth);
-        s->b = any(6) ? gen_value(insn, depth) : gen_atomic(insn, depth);
+        s->b = gen_value(insn, depth);
         return s;
     case 4:
         s = node(SNIPPET_IF);
@@ -508,13 +499,6 @@ static uint64_t run_model(const snippet *s, const weave_insn *insn, const machin
         a = RUN(s->a), b = RUN(s->b);
         memcpy(shadow(a), &b, s->size);
         return 0;
-    case SNIPPET_ADD_TO:
-        a = RUN(s->a), b = RUN(s->b);
-        v[0] = 0;
-        memcpy(&v[0], shadow(a), s->size);
-        b += v[0];
-        memcpy(shadow(a), &b, s->size);
-        return v[0];
     case SNIPPET_UNARY: return fold(s, RUN(s->a), 0);
     case SNIPPET_BINARY:
         a = RUN(s->a);

@@ -409,15 +409,10 @@ uint64_t model_run(const snippet *s, const weave_insn *insn, const machine *befo
         memcpy(&b, shadow(a), s->size);
         return widen(b, s->size, s->is_signed);
     case SNIPPET_STORE:
-        a = RUN(s->a), b = RUN(s->b);
-        memcpy(shadow(a), &b, s->size);
-        return 0;
     case SNIPPET_ADD_TO:
-        a = RUN(s->a), b = RUN(s->b);
-        v[0] = 0;
-        memcpy(&v[0], shadow(a), s->size);
-        b += v[0];
-        memcpy(shadow(a), &b, s->size);
+        a = RUN(s->a), b = RUN(s->b), v[0] = 0;
+        if (s->kind == SNIPPET_ADD_TO) memcpy(&v[0], shadow(a), s->size);
+        b += v[0], memcpy(shadow(a), &b, s->size);
         return v[0];
     case SNIPPET_UNARY: return fold(s, RUN(s->a), 0);
     case SNIPPET_BINARY:

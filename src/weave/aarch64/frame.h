@@ -64,7 +64,7 @@ typedef struct weave_frame {
     void *heap_cache;      /* the tool's allocator's, of this thread; NULL: none yet */
     uint64_t first_tls[2]; /* what tpidr_el0 points to until the program sets it; the second word is the frame */
     uint64_t stops; /* nonzero: the thread is to stop behind the analysis routine that it runs, by brk WEAVE_STOP */
-    void *locals;          /* the tool's data of this thread (tool/locals.c) */
+    void *locals;   /* the tool's data of this thread (tool/locals.c) */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");
