@@ -15,12 +15,14 @@ unsigned a64_cond_at(const a64_row *row)
     return 0;
 }
 
+enum { ALL_OTHER = ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM };
+
 static void everything(isa_effects *e)
 {
     *e = (isa_effects){.reads = ~0ull >> 32, .writes = ~0ull >> 32};
     e->vec_reads = e->vec_writes = ~0u;
     e->mask_reads = e->mask_writes = 0xff;
-    e->other_reads = e->other_writes = ISA_OTHER_FP_STATUS | ISA_OTHER_TLS_BASE | ISA_OTHER_ALL_VEC | ISA_OTHER_SYSTEM;
+    e->other_reads = e->other_writes = ALL_OTHER;
     e->flags_read = e->flags_written = A64_NZCV;
 }
 
@@ -62,6 +64,16 @@ static void add_address(const a64_slot *s, uint32_t word, isa_effects *e)
     }
 }
 
+/* Control leaves to where everything may be looked at; a system call comes back with its answer. */
+static void add_exits(unsigned flow, isa_effects *e)
+{
+    if (flow != ISA_FLOW_SYSCALL && flow != ISA_FLOW_TRAP && flow != ISA_FLOW_FAR) return;
+    e->reads |= ~0ull >> 32;
+    e->flags_read = A64_NZCV;
+    e->other_reads |= ALL_OTHER;
+    if (flow == ISA_FLOW_SYSCALL) e->writes |= 1;
+}
+
 void a64_effects(const isa_insn *in, isa_effects *e)
 {
     const a64_row *r = a64_row_of(in);
@@ -85,4 +97,5 @@ void a64_effects(const isa_insn *in, isa_effects *e)
         else if (s->kind == A64_SLOT_VEC || s->kind == A64_SLOT_VEC_ELEMENT) add_vectors(s, word, e);
         else if (s->kind == A64_SLOT_MEM) add_address(s, word, e);
     }
+    add_exits(in->flow, e);
 }
