@@ -9,8 +9,7 @@
 typedef struct elf_target {
     move_target target; /* its `arg` is this struct, which stays where it is */
     image *image;
-    INL_VEC(move_patch) patches; /* over the original, */
-    INL_VEC(move_patch) links;   /* over new code */
+    INL_VEC(move_patch) patches; /* over the original */
 } elf_target;
 void elf_target_begin(elf_target *, image *);
 void elf_target_end(elf_target *);

@@ -96,10 +96,6 @@ static int write_parts(elf_writer *w, int fd, mode_t mode)
     const move_plan *p = w->plan;
     int cause = write_original(w, fd);
     if (!cause) cause = write_all(fd, p->text, p->text_size, w->text_at - w->shift);
-    for (size_t i = 0; i < w->target->links.count && !cause; i++) {
-        const move_patch *link = &w->target->links.items[i];
-        cause = write_all(fd, link->now, link->size, link->at.at - p->bias - w->shift);
-    }
     if (!cause) cause = write_all(fd, w->boot.data, w->boot.size, w->boot.addr - w->shift);
     if (!cause) cause = write_all(fd, w->ro.data, w->ro.size, w->ro.addr - w->shift);
     if (!cause) cause = write_all(fd, w->rw.data, w->rw.size, w->rw.addr - w->shift);

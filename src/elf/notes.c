@@ -62,8 +62,6 @@ static void derive(const elf_writer *w, uint8_t out[identity_size])
     mix(&id, p->text, p->text_size);
     for (size_t i = 0; i < w->target->patches.count; i++)
         mix(&id, w->target->patches.items[i].now, w->target->patches.items[i].size);
-    for (size_t i = 0; i < w->target->links.count; i++)
-        mix(&id, w->target->links.items[i].now, w->target->links.items[i].size);
     if (carry) mix(&id, carry->data, carry->data_size);
     for (int i = 0; i < 3; i++) {
         uint64_t before = id.lane[(i + 1) % 3];

@@ -1,5 +1,5 @@
-/* The file as a target: what has been committed and what was taken back, kept until the file is written. Nothing of it
- * runs meanwhile, so any dead code may be overwritten. */
+/* The file as a target: what has been committed, kept until the file is written. Nothing of it runs meanwhile, so any
+ * dead code may be overwritten; and it takes a plan as a whole. */
 #include "elf/private.h"
 
 #include <string.h>
@@ -26,50 +26,21 @@ static bool runs_before_tool(void *arg, const cfg_program *p, uint32_t proc)
     return p->procs[proc].flags & CFG_PROC_IFUNC || (name && !strcmp(name, "__libc_early_init"));
 }
 
-static bool add(elf_target *t, const move_patch *patches, size_t count, bool over_text)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!(over_text ? inl_vec_push(&t->links, patches[i]) : inl_vec_push(&t->patches, patches[i]))) return false;
-    return true;
-}
-
 /* The text itself is written with the plan, all of it at once. */
 static inl_status commit(void *arg, const move_delta *d, inl_error *e)
 {
     elf_target *t = arg;
-    size_t before = t->patches.count;
-    if (add(t, d->patches, d->patch_count, false)) return INL_OK;
-    t->patches.count = before;
-    return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(t->image));
-}
-
-static inl_status take_back(void *arg, const move_delta *d, inl_error *e)
-{
-    elf_target *t = arg;
-    size_t kept = 0, before = t->links.count;
-    if (!add(t, d->links, d->link_count, true)) {
-        t->links.count = before;
+    if (!inl_vec_reserve(&t->patches, t->patches.count + d->patch_count))
         return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(t->image));
-    }
-    for (size_t i = 0; i < t->patches.count; i++)
-        if (t->patches.items[i].proc != d->proc) t->patches.items[kept++] = t->patches.items[i];
-    t->patches.count = kept;
+    for (size_t i = 0; i < d->patch_count; i++) t->patches.items[t->patches.count++] = d->patches[i];
     return INL_OK;
 }
 
 void elf_target_begin(elf_target *t, image *im)
 {
     *t = (elf_target){.image = im};
-    t->target = (move_target){.arg = t,
-                              .read = read_bytes,
-                              .room = room,
-                              .runs_before_tool = runs_before_tool,
-                              .commit = commit,
-                              .take_back = take_back};
+    t->target = (move_target){
+        .arg = t, .read = read_bytes, .room = room, .runs_before_tool = runs_before_tool, .commit = commit};
 }
 
-void elf_target_end(elf_target *t)
-{
-    inl_vec_free(&t->patches);
-    inl_vec_free(&t->links);
-}
+void elf_target_end(elf_target *t) { inl_vec_free(&t->patches); }

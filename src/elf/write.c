@@ -119,7 +119,7 @@ static inl_status put_map(elf_writer *w, inl_error *e)
     inl_bytes_align(&w->ro, 8);
     move_carried_map head = {count, p->tells_states ? w->ro.size - at : 0};
     inl_bytes_set(&w->ro, at, &head, sizeof head);
-    if (p->tells_states) move_states_put(p, low + p->bias, &w->ro);
+    if (p->tells_states) move_states_put(p, (assumed_addr){low + p->bias}, &w->ro);
     if (w->ro.failed) return elf_no_memory(w, e);
     elf_area area = {.name = ".inlay.map",
                      .type = SHT_PROGBITS,

@@ -150,7 +150,7 @@ static void mark_edges(move_work *w)
         uint32_t from = p->blocks[e->from].proc;
         if (from == p->blocks[e->to].proc) continue;
         w->block_bits[e->to] |= MOVE_TAIL_SEEN;
-        if (!move_is_moved(w, from)) w->block_bits[e->to] |= MOVE_FROM_LEFT;
+        if (w->target->one_by_one || !move_is_moved(w, from)) w->block_bits[e->to] |= MOVE_FROM_LEFT;
     }
 }
 
@@ -188,11 +188,14 @@ static void mark_landing_pads(move_work *w)
     size_t n = image_unwind_ranges(p->image, &ranges);
     for (size_t i = 0; i < n; i++) {
         const image_unwind_range *r = &ranges[i];
-        if (!r->lsda || all_moved(w, r->addr, r->addr + r->size)) continue;
+        bool moved = all_moved(w, r->addr, r->addr + r->size);
+        if (!r->lsda || (moved && !w->target->one_by_one)) continue;
         image_lsda_read(p->image, r->lsda, r->addr, &lsda);
         for (size_t k = 0; k < lsda.count; k++) {
             uint32_t b = lsda.sites[k].landing_pad ? cfg_block_at(p, lsda.sites[k].landing_pad) : CFG_NONE;
-            if (b != CFG_NONE) w->block_bits[b] |= MOVE_PAD_LEFT;
+            /* where procedures come and go, it may be another part of the procedure's that is in */
+            if (b != CFG_NONE && !(moved && p->blocks[b].proc == cfg_proc_covering(p, r->addr)))
+                w->block_bits[b] |= MOVE_PAD_LEFT;
         }
     }
     image_lsda_free(&lsda);

@@ -140,7 +140,7 @@ uint64_t move_new_address(const move_plan *, uint64_t old_addr, bool code);
 uint64_t move_old_address(const move_plan *, uint64_t new_addr);
 /* Appends what carried.h says of instructions and their states. `low` is the image's lowest address, as assumed. */
 struct inl_bytes;
-void move_states_put(const move_plan *, uint64_t low, struct inl_bytes *to);
+void move_states_put(const move_plan *, assumed_addr low, struct inl_bytes *to);
 /* The map's entries: one, or all from one on, in order.
  *     move_map_walk walk = move_map_from(plan, 0);
  *     for (move_map m; move_map_next(&walk, &m);) ... */

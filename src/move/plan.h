@@ -15,7 +15,7 @@
  *   map.c       old <-> new addresses; steps.c: how they are kept
  *   states.c    what is carried for signals; undo.c, records.c: of constant counts
  *   check.c     the result, read back
- *   target.c    the result, in deltas
+ *   delta.c     the result, in deltas; applied.c: which of them are in
  *   isa.h       what an instruction set must tell; <isa>/ does
  *
  * Addresses in the cfg are link-time addresses, in the plan assumed ones (link-time + bias).
@@ -161,6 +161,8 @@ bool move_place_tables(move_work *);
 /* After the client has seen the run. False: no memory, or no counter is left. */
 bool move_place_counts(move_work *);
 bool move_fill_tables(move_work *);
+/* The entry of a table's copy that leads to an assumed address. False: it does not reach. */
+bool move_table_entry(const move_work *, const move_reaim *, uint64_t target, uint8_t *bytes);
 /* names.c: who may name the new code; when everything has its place */
 bool move_find_names(move_work *);
 /* code.c */
@@ -194,6 +196,8 @@ bool move_map_woven(move_work *, const weave_output *, uint32_t count, uint32_t 
 bool move_note_counts(move_work *, const weave_output *, uint32_t first, uint32_t k, uint32_t blocks);
 void move_counts_cut(move_work *, size_t count); /* of runs that begin behind so many entries */
 void move_counts_put(const move_plan *, move_carried_states *head, size_t at, struct inl_bytes *to);
+void move_counts_put_part(const move_plan *, const move_delta *, move_carried_states *head, size_t at,
+                          struct inl_bytes *to);
 void move_map_cut(move_work *, size_t count); /* the first `count` entries stay */
 /* blocks.c: the block in work, instructions [first, first + count) of the run, to the end of the text. INL_ERR_RANGE:
  * it does not fit its room. */

@@ -119,6 +119,15 @@ static uint64_t new_target(const move_work *w, uint64_t link)
     return w->plan.text_addr + w->new_at[b];
 }
 
+bool move_table_entry(const move_work *w, const move_reaim *r, uint64_t target, uint8_t *bytes)
+{
+    const cfg_table *t = &move_cfg(w)->tables[r->table];
+    uint64_t base = t->base == t->table ? r->now : move_assumed(w, t->base);
+    uint64_t value = t->kind == CFG_TABLE_ABSOLUTE ? target - w->plan.bias : target - base;
+    memcpy(bytes, &value, t->entry_size);
+    return t->kind != CFG_TABLE_RELATIVE || (int64_t)value == (int32_t)value;
+}
+
 /* Fills in the copies, when every procedure has its place. */
 bool move_fill_tables(move_work *w)
 {
@@ -129,12 +138,7 @@ bool move_fill_tables(move_work *w)
         for (uint32_t k = 0; k < t->count; k++) {
             uint64_t at = r->now + (uint64_t)k * t->entry_size, target;
             uint8_t *place = w->plan.text + (at - w->plan.text_addr);
-            if (!read_entry(p, t, k, &target)) return false;
-            target = new_target(w, target);
-            uint64_t base = t->base == t->table ? r->now : move_assumed(w, t->base);
-            uint64_t value = t->kind == CFG_TABLE_ABSOLUTE ? target - w->plan.bias : target - base;
-            if (t->kind == CFG_TABLE_RELATIVE && (int64_t)value != (int32_t)value) return false;
-            memcpy(place, &value, t->entry_size);
+            if (!read_entry(p, t, k, &target) || !move_table_entry(w, r, new_target(w, target), place)) return false;
         }
     }
     return true;

@@ -125,15 +125,12 @@ bool move_note_counts(move_work *w, const weave_output *out, uint32_t first, uin
     return each_derived(w, k, blocks, true, &again);
 }
 
-static void put_placed(const move_plan *p, inl_bytes *b)
+/* Of a procedure whose offsets count from a place in the text. */
+static void put_flows(const move_plan *p, const move_placed *of, uint64_t text, inl_bytes *b)
 {
-    const cfg_program *cfg = p->cfg;
-    for (size_t i = 0; i < p->placed_count; i++) {
-        const cfg_proc *of = &cfg->procs[p->placed[i].proc];
-        move_carried_flows f = {(uint32_t)(p->procs[p->placed[i].proc].new_addr - p->text_addr), of->block_count,
-                                p->placed[i].flows};
-        inl_bytes_put(b, &f, sizeof f);
-    }
+    move_carried_flows f = {(uint32_t)(p->procs[of->proc].new_addr - text), p->cfg->procs[of->proc].block_count,
+                            of->flows};
+    inl_bytes_put(b, &f, sizeof f);
 }
 
 void move_counts_put(const move_plan *p, move_carried_states *head, size_t at, inl_bytes *b)
@@ -148,7 +145,98 @@ void move_counts_put(const move_plan *p, move_carried_states *head, size_t at, i
     inl_bytes_align(b, 8);
     head->flows = (uint32_t)(b->size - at);
     head->flows_count = (uint32_t)p->placed_count;
-    put_placed(p, b);
+    for (size_t i = 0; i < p->placed_count; i++) put_flows(p, &p->placed[i], p->text_addr, b);
+}
+
+/* --- those of a part of the map, told anew: what they tell by how far it is from the last is another --- */
+
+static void put_number(inl_bytes *b, uint64_t v)
+{
+    uint8_t bytes[10];
+    inl_bytes_put(b, bytes, (size_t)(inl_leb_put(bytes, v) - bytes));
+}
+
+/* The record that begins at `from`; `to` is where the last one that was put has left off. */
+static void put_record(const uint8_t **from, move_counts_last *last, move_counts_last *to, inl_bytes *b)
+{
+    const uint8_t *rest = *from + 1;
+    unsigned flags = **from;
+    bool derived = flags & MOVE_COUNT_DERIVED;
+    move_record r;
+    if (!(flags & MOVE_COUNT_SAME_COUNTER)) inl_leb_take(&rest);
+    move_take_record(from, last, &r);
+    int64_t step = (int64_t)r.counter - (int64_t)to->counter[derived];
+    to->counter[derived] = r.counter;
+    flags = (flags & ~(unsigned)MOVE_COUNT_SAME_COUNTER) | (step ? 0 : MOVE_COUNT_SAME_COUNTER);
+    inl_bytes_number(b, flags, 1);
+    if (step) put_number(b, inl_zigzag(step));
+    inl_bytes_put(b, rest, (size_t)(*from - rest));
+}
+
+typedef struct runs_part {
+    INL_VEC(move_run_counts) groups;
+    inl_bytes counts;
+    move_counts_last last;
+} runs_part;
+
+/* A run and its records, where `put`; else they are passed by. */
+static bool put_run(const uint8_t **from, move_counts_last *last, runs_part *to, const move_delta *d)
+{
+    uint32_t insns, records;
+    move_record unused;
+    move_take_run(from, last, &insns, &records);
+    bool put = last->first >= d->first && last->first < d->last;
+    uint32_t first = last->first - (uint32_t)d->first;
+    if (put && (to->groups.count == 0 || to->last.runs == MOVE_COUNT_RUNS)) {
+        to->last = (move_counts_last){.first = first};
+        if (!inl_vec_push(&to->groups, (move_run_counts){first, (uint32_t)to->counts.size})) return false;
+    }
+    if (put) {
+        put_number(&to->counts, first - to->last.first);
+        put_number(&to->counts, insns);
+        put_number(&to->counts, records);
+        to->last.first = first;
+        to->last.runs++;
+    }
+    while (records--)
+        if (put) put_record(from, last, &to->last, &to->counts);
+        else move_take_record(from, last, &unused);
+    return !to->counts.failed;
+}
+
+static bool put_runs(const move_plan *p, const move_delta *d, runs_part *to)
+{
+    uint32_t group = move_run_group(p->runs, (uint32_t)p->run_count, (uint32_t)d->first);
+    for (group -= group > 0; group < p->run_count && p->runs[group].first < d->last; group++) {
+        const uint8_t *from = p->counts + p->runs[group].at;
+        const uint8_t *end = p->counts + (group + 1 < p->run_count ? p->runs[group + 1].at : p->counts_size);
+        move_counts_last last = {.first = p->runs[group].first};
+        while (from < end)
+            if (!put_run(&from, &last, to, d)) return false;
+    }
+    return true;
+}
+
+void move_counts_put_part(const move_plan *p, const move_delta *d, move_carried_states *head, size_t at, inl_bytes *b)
+{
+    runs_part part = {0};
+    if (!put_runs(p, d, &part)) b->failed = true;
+    inl_bytes_align(b, 8);
+    head->runs = (uint32_t)(b->size - at);
+    head->run_count = (uint32_t)part.groups.count;
+    inl_bytes_put(b, part.groups.items, part.groups.count * sizeof *part.groups.items);
+    head->counts = (uint32_t)(b->size - at);
+    head->counts_size = (uint32_t)part.counts.size;
+    inl_bytes_put(b, part.counts.data, part.counts.size);
+    inl_bytes_align(b, 8);
+    head->flows = (uint32_t)(b->size - at);
+    for (size_t i = 0; i < p->placed_count; i++) {
+        if (p->placed[i].proc != d->proc) continue;
+        put_flows(p, &p->placed[i], d->at.at, b);
+        head->flows_count++;
+    }
+    inl_vec_free(&part.groups);
+    inl_bytes_free(&part.counts);
 }
 
 void move_counts_cut(move_work *w, size_t count)

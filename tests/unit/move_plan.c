@@ -122,7 +122,7 @@ static void check_states(const sample *s)
     static const move_state clean;
     const move_plan *p = s->plan;
     inl_bytes b = {0};
-    move_states_put(p, bias, &b);
+    move_states_put(p, (assumed_addr){bias}, &b);
     assert_false(b.failed);
     const move_carried_states *carried = (const void *)b.data;
     for (size_t i = 0, k = 0; i < p->map_count; i++) {
