@@ -99,14 +99,16 @@ static unsigned dead_at(const weaver *w, uint32_t insn)
     return (unsigned)__builtin_popcountll(~w->live[w->step_in[insn]].seen.regs & w->isa->all);
 }
 
-/* Between a load-exclusive and its store nothing may access memory. */
+/* Between a load-exclusive and its store nothing may access memory; there may be branches out between them. Pairs that
+ * are further apart need not succeed at all. */
 static bool is_exclusive(const weaver *w, uint32_t insn)
 {
-    uint32_t first = w->run->blocks[w->run->insns[insn].block].first;
-    for (uint32_t i = insn; i-- > first;) {
-        unsigned bits = w->run->insns[i].in.bits;
-        if (bits & ISA_BIT_EXCLUSIVE_STORE) return false;
-        if (bits & ISA_BIT_EXCLUSIVE_LOAD) return true;
+    enum { FURTHEST = 32 };
+    for (uint32_t i = insn; i-- > 0 && insn - i <= FURTHEST;) {
+        const isa_insn *in = &w->run->insns[i].in;
+        if (in->bits & ISA_BIT_EXCLUSIVE_STORE) return false;
+        if (in->bits & ISA_BIT_EXCLUSIVE_LOAD) return true;
+        if (in->flow != ISA_FLOW_NEXT && in->flow != ISA_FLOW_COND && in->flow != ISA_FLOW_COND_REG) return false;
     }
     return false;
 }
@@ -125,6 +127,8 @@ static uint32_t best_position(const weaver *w, uint32_t first, uint32_t last)
         if (is_free(w, p)) return p;
     for (uint32_t p = first; p <= last; p++)
         if (dead_at(w, p) && !is_exclusive(w, p)) return p;
+    for (uint32_t p = first; p <= last; p++)
+        if (!is_exclusive(w, p)) return p;
     return first;
 }
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """The AArch64 build in emulation: programs say under qemu-user what they say on Debian's arm64 kernel; unit tests pass
 there; the single-stepper counts the same twice, and what QEMU's own log of executed instructions says; programs run as
-the analysis of them says.
+the analysis of them says; static programs, rewritten, say what they said, and the tools' counts are the stepper's
+(rewritten.py).
 
   tests/aarch64/run.py [--build DIR] [--only NAMES] [--all] [--keep]
 
-DIR is the cross build (`make aarch64`). Names are those of programs, `commands`, `units` and `stepper`. --all steps
-more, and boots a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so
+DIR is the cross build (`make aarch64`). Names are those of programs, `commands`, `units`, `stepper` and `rewritten`.
+--all steps and rewrites more, and boots a second processor: max has all that QEMU emulates, cortex-a57 no atomic instructions of its own, so
 that programs use exclusive loads and stores.
 """
 
@@ -25,6 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/../support"]
 import driver   # noqa: E402
 import machine  # noqa: E402
+import rewritten  # noqa: E402
 
 USER = "qemu-aarch64"
 NEEDED = (machine.QEMU, USER, "aarch64-linux-gnu-nm", "cpio")
@@ -61,6 +63,11 @@ STEPPED_BY_ALL = {**STEPPED, "plain": "plain_static.p/plain.c.o"}
 # Programs that must run as the analysis of them says.
 ANALYSED = ("busybox-echo",)
 ANALYSED_BY_ALL = (*ANALYSED, "plain", "rust")
+# Programs that are rewritten, and by what; those of them whose counts are compared.
+REWRITTEN = {"plain": ("inscount",), "rust": ("null",), "busybox-echo": rewritten.TOOLS, "bash": ("bbcount",)}
+REWRITTEN_BY_ALL = {name: rewritten.TOOLS for name in PROGRAMS if name != "branches"}  # its one procedure is not whole
+COUNTED = ("busybox-echo",)
+COUNTED_BY_ALL = (*COUNTED, "plain", "rust", "busybox-sed")
 
 
 def text():
@@ -73,7 +80,7 @@ class Checks:
         self.samples, self.arm64 = f"{options.build}/tests/samples", options.arm64
         self.machine = machine.Machine(f"{self.folder}/machine", self.arm64, model, LIMIT)
         self.stepped, self.analysed = (STEPPED_BY_ALL, ANALYSED_BY_ALL) if options.all else (STEPPED, ANALYSED)
-        self.answers = {}
+        self.answers, self.rewritten = {}, None
         self.units = [u for u in UNITS if os.path.exists(f"{options.build}/tests/unit/unit_{u}")]
 
     def file(self, name):
@@ -90,7 +97,7 @@ class Checks:
         m.add(f"{self.options.build}/tests/support/stepper", "bin/stepper")
         for name, (_, arguments) in PROGRAMS.items():
             m.add(self.file(name), f"programs/{name}/{self.name_of(name)}")
-            if driver.chosen(name, self.options):
+            if driver.chosen(name, self.options) or driver.chosen("rewritten", self.options):
                 m.job(f"run.{name}", f"exec {self.path(name)} {arguments}")
         if driver.chosen("stepper", self.options):
             for name, turn in [(n, t) for n in self.stepped for t in "12"] + [(n, "1") for n in self.analysed]:
@@ -98,6 +105,13 @@ class Checks:
                 m.job(f"step{turn}.{name}", f"exec env -i stepper -o $OUT/counts -- {command}")
         if driver.chosen("units", self.options):
             self.add_units()
+        if driver.chosen("rewritten", self.options):
+            self.fill_rewritten()
+
+    def fill_rewritten(self):
+        chosen, counted = (REWRITTEN_BY_ALL, COUNTED_BY_ALL) if self.options.all else (REWRITTEN, COUNTED)
+        self.rewritten = rewritten.Rewritten(self, chosen, counted)
+        self.rewritten.fill()
 
     def name_of(self, name):
         return os.path.basename(self.file(name))  # busybox asks what it is called
@@ -133,12 +147,18 @@ class Checks:
 
     # --- what is to hold
 
-    def same_output(self, name):
+    def arguments(self, name):
+        return PROGRAMS[name][1]
+
+    def here(self, file, called, name):
+        """What the program says under qemu-user."""
         work = driver.fresh(f"{self.folder}/work")
-        command = f"{' '.join(self.emulator('-0', self.path(name)))} {self.file(name)} {PROGRAMS[name][1]}"
-        here = driver.run(["sh", "-c", "exec " + command.replace("/tmp/text", f"{self.folder}/text")], LIMIT, cwd=work,
-                          env={"PATH": driver.PATH, "LC_ALL": "C", "TZ": "UTC"})
-        wrong = driver.differences(self.answers[f"run.{name}"], here)
+        command = f"{' '.join(self.emulator('-0', called))} {file} {self.arguments(name)}"
+        return driver.run(["sh", "-c", "exec " + command.replace("/tmp/text", f"{self.folder}/text")], LIMIT, cwd=work,
+                          env={"PATH": driver.PATH, "LC_ALL": "C", "TZ": "UTC", "INLAY_OUT": "/dev/null"})
+
+    def same_output(self, name):
+        wrong = driver.differences(self.answers[f"run.{name}"], self.here(self.file(name), self.path(name), name))
         if wrong:
             raise driver.Failed("under qemu-user (here) it is not what it is on the kernel (native)", *wrong)
 
@@ -162,11 +182,14 @@ class Checks:
         if done.status or b"SKIPPED" in done.stderr:
             raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr)[-12:])
 
+    def expect(self, stepped, plain):
+        done = self.answers[stepped]
+        if done.status != self.answers.get(plain, done).status:
+            raise driver.Failed(f"stepped, it ends with status {done.status}", *driver.as_lines(done.stderr)[-3:])
+
     def counts(self, name, turn):
         """{address: count} of the stepper, whose total is theirs."""
-        done = self.answers[f"step{turn}.{name}"]
-        if done.status != self.answers.get(f"run.{name}", done).status:
-            raise driver.Failed(f"stepped, it ends with status {done.status}", *driver.as_lines(done.stderr)[-3:])
+        self.expect(f"step{turn}.{name}", f"run.{name}")
         with open(self.machine.left(f"step{turn}.{name}", "counts")) as f:
             lines = [line.split() for line in f]
         counts = {int(words[1], 16): int(words[2]) for words in lines if words[0] == "pc"}
@@ -254,6 +277,8 @@ class Checks:
             results.count(f"{self.model} {name}, stepped and logged", driver.problem(self.steps_as_logged, name))
         for name in self.analysed if driver.chosen("stepper", self.options) else ():
             results.count(f"{self.model} {name}, stepped and analysed", driver.problem(self.runs_as_analysed, name))
+        if self.rewritten:
+            self.rewritten.run(results)
 
 
 def inside(pc, ranges):

@@ -565,6 +565,31 @@ static void exclusive_pairs_are_not_parted(void **state)
     for (unsigned i = 1; i < 5; i++) assert_int_equal(map[i].code_at, map[0].code_at + 4 * i);
 }
 
+/* Nor where a branch leads out between the two: the second block is counted behind the store. */
+static void exclusive_with_branch(isa_code *c)
+{
+    a64_load_exclusive(c, 8, X2, X1);
+    a64_mov_ri(c, X9, 1);
+    a64_cbz(c, false, 8, X2, harness_exit(3));
+    a64_mov_ri(c, X10, 2);
+    a64_store_exclusive(c, 8, X3, X1, X2);
+    a64_cbz(c, true, 4, X3, harness_exit(2));
+    a64_nop(c, 4);
+}
+
+static void exclusive_pairs_are_not_parted_by_blocks(void **state)
+{
+    (void)state;
+    weave_run *run = program(exclusive_with_branch);
+    assert_int_equal(run->block_count, 3);
+    for (uint32_t b = 0; b < run->block_count; b++) insert(run, WEAVE_ANYWHERE, b, count(1 + b, constant(1)));
+    inl_error e;
+    assert_int_equal(harness_weave(run, NULL, &e), INL_OK);
+    const weave_map_entry *map = bench.out.map;
+    for (unsigned i = 1; i < 5; i++) assert_int_equal(map[i].code_at, map[i].snippets_at);
+    assert_true(map[5].code_at > map[5].snippets_at);
+}
+
 /* --- routines --- */
 
 #define ROUTINE(name, code)                                                                                            \
@@ -621,6 +646,7 @@ int main(void)
         cmocka_unit_test(the_frame_follows_the_thread_pointer),
         cmocka_unit_test(literals_far_away),
         cmocka_unit_test(exclusive_pairs_are_not_parted),
+        cmocka_unit_test(exclusive_pairs_are_not_parted_by_blocks),
         cmocka_unit_test(routines_are_known_by_what_they_change),
         cmocka_unit_test(refused_with_a_reason),
     };

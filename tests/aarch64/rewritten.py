@@ -1,0 +1,189 @@
+"""AArch64 programs, rewritten: they say what they said, and the tools count what a single-stepper counts.
+
+The truth that counts are held against is the rewritten file itself with its original code put back (`original_code`):
+what a program can see of its file (program headers, size, the break) costs instructions, and is the same then. What is
+compared are the procedures that the report says have moved; the report's others are code that is not counted.
+"""
+
+import bisect
+import collections
+import json
+import os
+import shutil
+import struct
+
+import driver
+
+TOOLS = ("null", "bbcount", "inscount", "calls")
+COUNTING = {"bbcount": "blocks", "inscount": "instructions", "calls": None}
+# The same for all. Inlay refuses restartable sequences; the C library then takes another path.
+ENVIRONMENT = "env -i INLAY_OUT=counts GLIBC_TUNABLES=glibc.pthread.rseq=0"
+HEADER, SECTION = struct.Struct("<16s4x4xQQQI6H"), struct.Struct("<IIQQQQIIQQ")
+ENTRY_AT, EXECUTED = 24, 4
+
+
+def sections(data):
+    """(address, offset, size) of those that hold code."""
+    _, _, _, offset, _, _, _, _, size, count, _ = HEADER.unpack_from(data)
+    for i in range(count):
+        _, kind, flags, addr, at, length, *_ = SECTION.unpack_from(data, offset + i * size)
+        if flags & EXECUTED and kind == 1:
+            yield addr, at, length
+
+
+def original_code(original, rewritten, out):
+    """The rewritten file, but what is executed is the original's code, from its entry on."""
+    with open(original, "rb") as f:
+        old = f.read()
+    with open(rewritten, "rb") as f:
+        new = bytearray(f.read())
+    changed = 0
+    for _, at, length in sections(old):
+        changed += new[at:at + length] != old[at:at + length]
+        new[at:at + length] = old[at:at + length]
+    if not changed:
+        raise driver.Failed("nothing of its code was changed")
+    new[ENTRY_AT:ENTRY_AT + 8] = old[ENTRY_AT:ENTRY_AT + 8]
+    with open(out, "wb") as f:
+        f.write(new)
+    shutil.copymode(rewritten, out)
+
+
+class Moved:
+    """The procedures that a report says have moved."""
+
+    def __init__(self, path):
+        with open(path) as f:
+            image = json.load(f)["images"][0]
+        self.bias = image["bias"]
+        moved = [p for p in image["list"] if p["status"] == "moved"]
+        self.entries = {p["address"] - self.bias for p in moved}
+        self.pairs = sorted((p["address"] - self.bias, p["address"] - self.bias + p["size"]) for p in moved)
+        self.lows = [low for low, _ in self.pairs]
+        if not moved:
+            raise driver.Failed("nothing has moved")
+
+    def holds(self, pc):
+        i = bisect.bisect_right(self.lows, pc) - 1
+        return i >= 0 and pc < self.pairs[i][1]
+
+
+class Truth:
+    """What the stepper saw of a program that is loaded where it says: {address: times} by kind of line."""
+
+    def __init__(self, path):
+        self.by_kind = collections.defaultdict(dict)
+        with open(path) as f:
+            for words in map(str.split, f):
+                if words[0] in ("pc", "block"):
+                    self.by_kind[words[0]][int(words[1], 16)] = int(words[2])
+
+    def sum(self, kind, moved):
+        return sum(n for at, n in self.by_kind[kind].items() if moved.holds(at))
+
+
+class Rewritten:
+    """`chosen`: {program: tools}; `stepped`: the programs whose counts are compared. Of the others' outputs and files
+    `checks` (run.py) knows."""
+
+    def __init__(self, checks, chosen, stepped):
+        self.checks, self.chosen, self.stepped = checks, chosen, stepped
+        self.folder = driver.fresh(f"{checks.folder}/rewritten")
+        self.made = {}  # (tool, program): the file, or why there is none
+
+    # --- on this machine
+
+    def rewrite(self, tool, *words):
+        argv = self.checks.emulator(f"{self.checks.options.build}/tools/{tool}", "--inlay-rewrite", *words)
+        return driver.run(argv, 300, env={"PATH": driver.PATH, "LC_ALL": "C"})
+
+    def make(self, tool, name):
+        out = f"{self.folder}/{tool}.{name}"
+        options = ["--format=json"] if tool in COUNTING else []
+        done = self.rewrite(tool, *options, f"--report={out}.json", self.checks.file(name), "-o", out)
+        if done.status or not os.path.exists(out):
+            raise driver.Failed(f"rewriting: status {done.status}", *driver.as_lines(done.stderr)[:4])
+        if name in self.stepped and tool in COUNTING:
+            original_code(self.checks.file(name), out, f"{out}.truth")
+        self.made[tool, name] = out
+
+    # --- what the machine is to do
+
+    def place(self, tool, name, truth=False):
+        """As long as the original's path: the C library reads it."""
+        folder = "truth" if truth else "moved"
+        return f"/{folder}{TOOLS.index(tool):03}/{name}/{self.checks.name_of(name)}"
+
+    def fill(self):
+        m = self.checks.machine
+        for tool, name in [(tool, name) for name in self.chosen for tool in self.chosen[name]]:
+            wrong = driver.problem(self.make, tool, name)
+            if wrong:
+                self.made[tool, name] = wrong
+                continue
+            arguments = self.checks.arguments(name)
+            m.add(self.made[tool, name], self.place(tool, name)[1:])
+            m.job(f"{tool}.{name}", f"cd $OUT; exec {ENVIRONMENT} {self.place(tool, name)} {arguments}")
+            if name not in self.stepped or tool not in COUNTING:
+                continue
+            m.add(f"{self.made[tool, name]}.truth", self.place(tool, name, truth=True)[1:])
+            m.job(f"truth.{tool}.{name}", f"cd $OUT; exec {ENVIRONMENT} /bin/stepper -o truth -- "
+                  f"{self.place(tool, name, truth=True)} {arguments}")
+
+    # --- what is to hold
+
+    def rewrites(self, tool, name):
+        if not isinstance(self.made[tool, name], str):
+            raise driver.Failed(*self.made[tool, name])
+
+    def same_output(self, tool, name):
+        checks, place = self.checks, self.place(tool, name)
+        native = checks.answers[f"run.{name}"]
+        wrong = driver.differences(native, checks.answers[f"{tool}.{name}"])
+        if wrong:
+            raise driver.Failed("on the kernel", *wrong)
+        wrong = driver.differences(native, checks.here(self.made[tool, name], place, name))
+        if wrong:
+            raise driver.Failed("under qemu-user", *wrong)
+
+    def counted(self, tool, name):
+        try:
+            with open(self.checks.machine.left(f"{tool}.{name}", "counts")) as f:
+                return json.load(f)
+        except (OSError, ValueError) as wrong:
+            raise driver.Failed(f"no report: {wrong}") from None
+
+    def same_counts(self, tool, name):
+        self.checks.expect(f"truth.{tool}.{name}", f"run.{name}")
+        truth = Truth(self.checks.machine.left(f"truth.{tool}.{name}", "truth"))
+        moved = Moved(f"{self.made[tool, name]}.json")
+        counted = self.counted(tool, name)
+        if tool == "calls":
+            self.same_calls(name, truth, moved, counted)
+            return
+        is_, should = counted[COUNTING[tool]], truth.sum("block" if tool == "bbcount" else "pc", moved)
+        if is_ != should or not should:
+            raise driver.Failed(f"{is_} {COUNTING[tool]} instead of {should} ({is_ - should:+})")
+
+    def code_of(self, name):
+        with open(self.checks.file(name), "rb") as f:
+            return list(sections(f.read()))
+
+    def same_calls(self, name, truth, moved, counted):
+        called = collections.Counter()
+        for row in counted["procedures"]:
+            called[row["address"] - moved.bias] += row["calls"]
+        low, _, size = max(self.code_of(name), key=lambda section: section[2])  # of the others there may be no names
+        wrong = [at for at in moved.entries if at - low in range(size) and called[at] != truth.by_kind["pc"].get(at, 0)]
+        if wrong or len(called) < 20:
+            raise driver.Failed(f"{len(wrong)} of {len(called)} procedures have other calls",
+                                *(f"{at:x}: {called[at]} instead of {truth.by_kind['pc'].get(at, 0)}" for at in wrong[:6]))
+
+    def run(self, results):
+        """When the machine has answered."""
+        for tool, name in self.made:
+            label = f"{self.checks.model} {tool} {name}"
+            wrong = driver.problem(self.rewrites, tool, name) or driver.problem(self.same_output, tool, name)
+            results.count(f"{label}, rewritten", wrong)
+            if not wrong and tool in COUNTING and name in self.stepped:
+                results.count(f"{label}, counts", driver.problem(self.same_counts, tool, name))
