@@ -164,8 +164,12 @@ inl_status elf_carry_pack(const elf_pack *in, elf_carry *out, inl_error *e)
     tool_file t = {.path = in->tool_path};
     move_carry_head head = {0};
     packer p = {0};
-    *out = (elf_carry){
-        .boot = boot_code, .boot_size = sizeof boot_code, .init_at = BOOT_INIT_AT, .entry_at = BOOT_ENTRY_AT};
+    *out = (elf_carry){.boot = boot_code,
+                       .boot_size = sizeof boot_code,
+                       .init_at = BOOT_INIT_AT,
+                       .entry_at = BOOT_ENTRY_AT,
+                       .restorer_at = BOOT_RESTORER_AT,
+                       .restorer_size = BOOT_RESTORER_SIZE};
     if (in->argc < 1) return inl_fail(e, INL_ERR_FORMAT, "the carried tool has no name");
     inl_status s = map_tool(&t, e);
     if (s == INL_OK) s = look_at_tool(&t, e);

@@ -282,6 +282,11 @@ static void put_header(elf_writer *w, const search_entry *entries, size_t count)
     w->hdr_size = inl_bytes_here(b) - w->hdr_addr;
 }
 
+static bool has_restorer(const elf_writer *w)
+{
+    return w->isa->put_restorer && w->options->carry && w->options->carry->restorer_size;
+}
+
 static inl_status put_frames(elf_frames *f, search_entry *entries, size_t *written, inl_error *e)
 {
     elf_writer *w = f->w;
@@ -298,6 +303,11 @@ static inl_status put_frames(elf_frames *f, search_entry *entries, size_t *writt
         inl_status st = put_piece(f, &f->pieces.items[i], e);
         if (st) return st;
         entries[count++].addr = f->pieces.items[i].start;
+    }
+    if (has_restorer(w)) {
+        const elf_carry *carry = w->options->carry;
+        entries[count++].addr = w->boot.addr + carry->restorer_at;
+        w->isa->put_restorer(&w->ro, w->boot.addr + carry->restorer_at, carry->restorer_size);
     }
     inl_bytes_number(&w->ro, 0, 4); /* ends the table */
     *written = count;
@@ -373,7 +383,7 @@ static inl_status put_all(elf_frames *f, inl_error *e) {
     size_t count = f->old.fdes.count + f->pieces.count + image_unwind_unread(w->im, &unread);
     inl_status st = put_lsdas(f, e);
     if (st) return st;
-    search_entry *entries = calloc(count + 1, sizeof *entries);
+    search_entry *entries = calloc(count + 2, sizeof *entries);
     if (!entries) return elf_no_memory(w, e);
     st = put_frames(f, entries, &count, e);
     uint64_t frame_size = inl_bytes_here(&w->ro) - w->eh_frame_addr;

@@ -46,7 +46,7 @@ void moved_install(int signo, const run_action *a)
         if (!handled) k.flags |= SA_ONSTACK;
         if (!handled) k.mask = ~RUN_FAULTS;
         if (!(a->flags & SA_RESTORER) || !handled || !moved_returns_by_gate(a->restorer))
-            k.restorer = (uint64_t)(uintptr_t)moved_restorer;
+            k.restorer = moved_restorer_at();
     }
     sys_call4(SYS_rt_sigaction, signo, (long)&k, 0, sizeof k.mask);
 }

@@ -142,7 +142,7 @@ long moved_arch_prctl(run_thread *, weave_context *);
 /* --- deliver.c, <isa>/step.c --- */
 bool moved_in_gate(uint64_t pc);
 bool moved_in_delivery(uint64_t pc);
-void moved_restorer(void);
+uint64_t moved_restorer_at(void); /* where handlers return to */
 /* How far behind the instruction that is meant the address of a fault is. */
 unsigned moved_fault_back(const siginfo_t *);
 void moved_install(int signo, const run_action *);

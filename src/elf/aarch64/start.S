@@ -9,6 +9,8 @@
  *
  * Calls boot_prepare(links, argc, argv, envp, sp, pc), which answers the tool's entry point and stack.
  */
+#include "run/aarch64/offsets.h"
+
         .section .boot.links, "a", %progbits
         .balign 8
         .globl  boot_links
@@ -115,4 +117,23 @@ boot_entry:
         ldp     x0, x1, [sp], 256
         br      x16
         .size   boot_entry, . - boot_entry
+
+/* What signals' handlers return to, in the program's image, so that unwinders find its entry: it is a way into the
+ * gate (src/moved/aarch64/gate.S). They look in front of the return address, hence the first instruction. */
+        .globl  boot_restorer, boot_restorer_end
+        .hidden boot_restorer, boot_restorer_end
+        .type   boot_restorer, %function
+boot_restorer:
+        nop
+        mov     x8, 139                 /* rt_sigreturn */
+        stp     x16, x30, [sp, -16]!
+        mrs     x16, tpidr_el0
+        ldr     x16, [x16, TLS_BLOCK]
+        add     x16, x16, OFF_CTX
+        ldr     x16, [x16, OFF_SYSCALL_GATE - OFF_CTX]
+        blr     x16
+        ldp     x16, x30, [sp], 16
+        udf     0
+boot_restorer_end:
+        .size   boot_restorer, . - boot_restorer
         .section .note.GNU-stack, "", %progbits

@@ -17,6 +17,9 @@ static inline uint64_t boot_thread_pointer(void)
     return at;
 }
 
+/* What signals' handlers return to; 0: the tool has that. */
+static inline uint64_t boot_restorer_at(void) { return 0; }
+
 /* Why the tool cannot run on this processor under this kernel; NULL: it can. */
 static inline const char *boot_lacks(uint64_t hwcap2)
 {

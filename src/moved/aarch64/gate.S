@@ -243,23 +243,6 @@ moved_signal_entered:
         svc     0
         .size   moved_signal_entry, . - moved_signal_entry
 
-/* What a handler returns to where the program's own restorer would not come by the gate. */
-        LABELS  moved_restorer
-        .type   moved_restorer, %function
-        .p2align 4
-        nop                             /* unwinders look one byte before the return address */
-moved_restorer:
-        mov     x8, NR_RT_SIGRETURN
-        stp     x16, x30, [sp, -16]!
-        mrs     x16, tpidr_el0
-        ldr     x16, [x16, TLS_BLOCK]
-        add     x16, x16, OFF_CTX
-        ldr     x16, [x16, OFF_SYSCALL_GATE - OFF_CTX]
-        blr     x16
-        ldp     x16, x30, [sp], 16
-        udf     0
-        .size   moved_restorer, . - moved_restorer
-
 /* void moved_on_tool_stack(run_thread *t, void (*f)(void *), void *arg): with the tool's thread pointer. */
         LABELS  moved_on_tool_stack
         .type   moved_on_tool_stack, %function

@@ -48,6 +48,8 @@ uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_
     return run_write(low, &f, sizeof f) ? low : 0;
 }
 
+uint64_t moved_restorer_at(void) { return (uint64_t)(uintptr_t)moved_restorer; }
+
 /* Code of the usual form does not if it is still whole. */
 bool moved_returns_by_gate(uint64_t restorer)
 {

@@ -20,8 +20,9 @@ enum {
     MOVED_FIRST_FLAGS = 0x202,
 };
 
-/* gate.S: an analysis routine has returned to it. */
+/* gate.S: what an analysis routine has returned to; what handlers return to. */
 void moved_after_routine(void);
+void moved_restorer(void);
 
 static inline void moved_keep_more(const weave_frame *f, uint8_t *more)
 {
