@@ -20,7 +20,8 @@ typedef struct atom_frame {
     long saved_bytes; /* that they take, at the frame's upper end */
     RegvType base;    /* by which it is addressed */
     long set, base_set,
-        ready; /* behind what moves the stack pointer first, sets the base, ends the prologue; 0: none */
+        ready;        /* behind what moves the stack pointer first, sets the base, ends the prologue; 0: none */
+    bool in_register; /* the return address stays where a call puts it */
 } atom_frame;
 atom_frame atom_isa_frame(inlay_proc *);
 unsigned atom_isa_return_bytes(void); /* what a call pushes: the arguments on the stack lie above it */

@@ -59,9 +59,10 @@ static long about_frame(inlay_proc *p, ProcInfoType what)
     case ProcLocalOffset: return -f.saved_bytes;
     case ProcFrameReg: return f.base;
     case ProcPcReg: return REG_RA;
+    case ProcIsRegFrame: return f.in_register;
     case ProcSpSetOffset: return f.set;
     case ProcEntryLengthOffset: return f.ready;
-    default: return 0; /* vector registers, register frames, a global pointer: there are none */
+    default: return 0; /* vector registers, a global pointer: there are none */
     }
 }
 
