@@ -88,6 +88,7 @@ typedef struct snippet_buffer {
 typedef struct snippet {
     uint8_t kind, op, size, is_signed;
     uint8_t reg, nargs;
+    uint8_t role; /* of one with a type: snippet_role (typed.h) */
     uint32_t index;
     uint64_t value;
     const struct snippet *a, *b, *c;
@@ -95,6 +96,7 @@ typedef struct snippet {
     const uint8_t *arg_sizes; /* APPEND: bytes of each field, in order, packed */
     void (*fn)(void);
     const snippet_buffer *buffer;
+    const struct image_ctype *type; /* NULL: a 64-bit value of no type (typed.h); of no concern to who weaves */
 } snippet;
 
 /* A new zeroed node, NULL when memory is used up (the builders pass NULL kids on as NULL). */

@@ -1,0 +1,87 @@
+/* Snippets with types: what C's operators mean for them, in terms of the untyped tree.
+ *
+ * A typed snippet is an untyped one whose topmost node says its type, so it can be inserted as it is. Each function
+ * here takes typed snippets and answers the tree of the operation; a type error is refused at once, NULL with the text
+ * in maker->why, and what is made of NULL is NULL: the first error stays.
+ *
+ * How a value of a type lies in the 64 bits of a node:
+ *
+ *   integers, bool, enumerations   extended to 64 bits by their own sign
+ *   pointers                       as they are
+ *   float and double               the bits of a double; those of a float's value where the type is float
+ *
+ * Floating point is computed by small routines (real.h), which the weaver calls like any analysis routine.
+ *
+ * An OBJECT is something that has a type and can be read, assigned or have its address taken: a LOAD (of size 0 where
+ * a whole structure or array is meant), a REG, or a LOCAL (which holds the value as above, not as in memory). It
+ * becomes a value where one is asked for (typed_value): an array the address of its first element, a structure none.
+ *
+ * Arithmetic wraps; division by zero gives 0; shifts count modulo the width; what does not fit an integer, or is no
+ * number, becomes the nearest, or 0. A value without a type counts as `long`. */
+#ifndef INL_SNIPPET_TYPED_H
+#define INL_SNIPPET_TYPED_H
+
+#include "image/ctype.h"
+#include "snippet/snippet.h"
+
+typedef enum snippet_role {
+    TYPED_VALUE,
+    TYPED_OBJECT,
+    TYPED_DONE,    /* an assignment: its value is computed where one asks for it */
+    TYPED_ROUTINE, /* a CONST, the address of a routine of the tool; type FUNCTION */
+} snippet_role;
+
+typedef struct snippet_maker {
+    void *(*alloc)(void *arg, size_t bytes); /* zeroed; NULL: memory is used up */
+    void *arg;
+    char why[300]; /* the first error */
+    bool placed;   /* it says where in a text it is */
+} snippet_maker;
+
+/* NULL, and the text is kept when it is the first. */
+const snippet *typed_refuse(snippet_maker *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* typed.c: leaves and places */
+snippet *typed_node(snippet_maker *, snippet_kind, const image_ctype *, const snippet *a, const snippet *b);
+const snippet *typed_constant(snippet_maker *, const image_ctype *, uint64_t value);
+const snippet *typed_real(snippet_maker *, double value);
+const snippet *typed_routine(snippet_maker *, void (*fn)(void), const image_ctype *);
+/* 64 bits of which the low ones are a value of an integer or pointer type, whatever the others are. */
+const snippet *typed_as(snippet_maker *, const image_ctype *, const snippet *raw);
+const snippet *typed_object(snippet_maker *, const image_ctype *, const snippet *address);
+const snippet *typed_local(snippet_maker *, const image_ctype *, uint32_t index);
+const snippet *typed_deref(snippet_maker *, const snippet *pointer);
+const snippet *typed_address(snippet_maker *, const snippet *object);
+const snippet *typed_member(snippet_maker *, const snippet *object, const char *name);
+const snippet *typed_index(snippet_maker *, const snippet *array, const snippet *index);
+const image_ctype *typed_pointer_to(snippet_maker *, const image_ctype *);
+const image_ctype *typed_array_of(snippet_maker *, const image_ctype *, uint64_t count);
+const image_ctype *typed_type(const snippet *); /* `long` of one without */
+
+/* typed_convert.c */
+const snippet *typed_value(snippet_maker *, const snippet *); /* what an object holds; other values as they are */
+const snippet *typed_cast(snippet_maker *, const image_ctype *, const snippet *);
+/* As where something is assigned or passed: pointers to other things, and integers to pointers, are refused. `what`
+ * stands in the message: "assign", "pass". */
+const snippet *typed_convert(snippet_maker *, const image_ctype *, const snippet *, const char *what);
+const snippet *typed_truth(snippet_maker *, const snippet *);              /* not 0: for conditions */
+const image_ctype *typed_common(const image_ctype *, const image_ctype *); /* of two arithmetic operands */
+/* An object's content as it is in memory, and back. */
+const snippet *typed_from_memory(snippet_maker *, const image_ctype *, const snippet *bits);
+const snippet *typed_to_memory(snippet_maker *, const image_ctype *, const snippet *value);
+
+/* typed_operators.c. Of a comparison, division ... the signed operation is given; the types say which it is. */
+const snippet *typed_binary(snippet_maker *, snippet_op, const snippet *, const snippet *);
+const snippet *typed_unary(snippet_maker *, snippet_op, const snippet *);
+const snippet *typed_choice(snippet_maker *, const snippet *condition, const snippet *, const snippet *);
+const snippet *typed_call(snippet_maker *, const snippet *routine, unsigned count, const snippet *const *arguments);
+
+/* typed_assign.c */
+const snippet *typed_assign(snippet_maker *, const snippet *object, const snippet *value);
+const snippet *typed_update(snippet_maker *, snippet_op, const snippet *object, const snippet *value); /* x op= y */
+/* The value from before; by +1 or -1. */
+const snippet *typed_step_behind(snippet_maker *, const snippet *object, int by);
+/* first; second, whose value is the whole's. */
+const snippet *typed_sequence(snippet_maker *, const snippet *first, const snippet *second);
+
+#endif
