@@ -41,6 +41,14 @@ uint64_t elf_new_base(const image *im)
     return placement(im, &text_at, &offset) ? text_at : 0;
 }
 
+const char *elf_refuses(image *im)
+{
+    if (elf_isa_here.machine != image_machine(im)) return "it is for another architecture";
+    if (!elf_isa_here.linked && (image_interp(im) || !image_is_program(im)))
+        return "it is linked dynamically, and for this architecture only static programs can be rewritten yet";
+    return NULL;
+}
+
 static inl_status check_loads(elf_writer *w, inl_error *e)
 {
     const char *path = image_path(w->im);
@@ -90,8 +98,8 @@ static inl_status check_plan(const elf_writer *w, inl_error *e)
 inl_status elf_check_input(elf_writer *w, inl_error *e)
 {
     const image_view *v = &w->im->view;
-    if (w->isa->machine != image_machine(w->im))
-        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: files for this machine cannot be written", image_path(w->im));
+    const char *why = elf_refuses(w->im);
+    if (why) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: %s", image_path(w->im), why);
     if (w->im->in_memory) return inl_fail(e, INL_ERR_USAGE, "%s: not a file", image_path(w->im));
     w->old = v->data;
     w->old_size = v->size;

@@ -16,6 +16,8 @@ void elf_target_end(elf_target *);
 
 /* Link-time address behind the image's last segment where new segments can begin. */
 uint64_t elf_new_base(const image *);
+/* Why no file for this image can be written, whatever the plan; NULL: one can. */
+const char *elf_refuses(image *);
 /* Has the writer made it? */
 bool elf_is_rewritten(const image *);
 

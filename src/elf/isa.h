@@ -7,6 +7,7 @@
 
 typedef struct elf_isa {
     uint16_t machine;       /* EM_* */
+    bool linked;            /* also what a dynamic linker loads can be written, not static programs alone */
     uint32_t relative_type; /* of a relocation that adds the load bias */
     uint32_t page;          /* the largest that a kernel for it may have: segments begin on pages of their own */
     /* A property of a file (GNU_PROPERTY_*) of which bit 0 says that all targets of indirect branches begin with a

@@ -36,19 +36,19 @@ void rewriter_extent(const image *im, uint64_t *low, uint64_t *high)
     }
 }
 
-static void check_machine(const rewriter *r, const rewriter_image *i)
+static void check_kind(const rewriter *r, const rewriter_image *i)
 {
-    if (image_machine(i->im) != tool_isa()->elf_machine)
-        rewriter_give_up(r, "cannot rewrite %s: %s", i->path, "it is for another architecture");
+    const char *why = elf_refuses(i->im);
     if (image_type(i->im) != ET_EXEC && image_type(i->im) != ET_DYN)
-        rewriter_give_up(r, "cannot rewrite %s: %s", i->path, "an ELF file, but neither a program nor a library");
+        why = "an ELF file, but neither a program nor a library";
+    if (why) rewriter_give_up(r, "cannot rewrite %s: %s", i->path, why);
 }
 
 void rewriter_open_image(const rewriter *r, rewriter_image *i)
 {
     inl_error e = {0};
     if (image_open(i->path, &i->im, &e) != INL_OK) rewriter_give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
-    check_machine(r, i);
+    check_kind(r, i);
     if (elf_is_rewritten(i->im))
         rewriter_give_up(r, "cannot rewrite %s: %s", i->path, "it has been rewritten before; rewrite the original");
     i->is_program = image_is_program(i->im);

@@ -171,6 +171,14 @@ class Checks:
         if done.status != 1 or not re.fullmatch(said, done.stderr.decode()):
             raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr)[:4])
 
+    def refuses_to_rewrite(self, said, *words):
+        out = f"{self.folder}/refused"
+        done = driver.run(self.emulator(f"{self.options.build}/tools/bbcount", "--inlay-rewrite", *words, "-o", out), LIMIT,
+                          env={"PATH": driver.PATH})
+        lines = driver.as_lines(done.stderr)
+        if not done.status or os.path.exists(out) or not lines or not lines[0].endswith(said):
+            raise driver.Failed(f"status {done.status}", *lines[:4])
+
     def tells_of(self, file, isa):
         done = self.inlay("info", file)
         lines = driver.as_lines(done.stdout)
@@ -236,6 +244,15 @@ class Checks:
     def commands(self, results):
         """The command is another program of this build; one processor is enough."""
         results.count("run is refused", driver.problem(self.refuses_run))
+        results.count("a dynamic program is refused", driver.problem(
+            self.refuses_to_rewrite, "it is linked dynamically, and for this architecture only static programs can be "
+            "rewritten yet", f"{self.samples}/plain"))
+        results.count("a library is refused", driver.problem(
+            self.refuses_to_rewrite, "only static programs can be rewritten yet", f"{self.samples}/libsample.so"))
+        results.count("a program of this machine is refused", driver.problem(
+            self.refuses_to_rewrite, "it is for another architecture", "/bin/true"))
+        results.count("what no build has is refused", driver.problem(
+            self.refuses_to_rewrite, "unknown option '--precise'", "--precise", self.file("plain")))
         results.count("info of an AArch64 program", driver.problem(self.tells_of, self.file("bash"), "aarch64"))
         results.count("info of a program of this machine", driver.problem(self.tells_of, "/bin/true", platform.machine()))
 

@@ -37,6 +37,7 @@ static bool is_mark(const uint8_t *bytes, size_t size)
 
 const elf_isa elf_isa_here = {
     .machine = EM_X86_64,
+    .linked = true,
     .relative_type = R_X86_64_RELATIVE,
     .page = 4096,
     .marks_property = 0xc0000002, /* GNU_PROPERTY_X86_FEATURE_1_AND; bit 0: IBT */
