@@ -13,7 +13,7 @@ static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay
 {
     inlay_point *p = tool_snippet_alloc(sizeof *p);
     if (!p) return NULL;
-    *p = (inlay_point){kind, run, index, proc};
+    *p = (inlay_point){.kind = kind, .index = index, .run = run, .proc = proc};
     return p;
 }
 
@@ -64,7 +64,7 @@ inlay_point *inlay_block_anywhere(inlay_block *block)
 inlay_point *inlay_proc_entry(inlay_proc *p) { return point(POINT_PROC_ENTRY, NULL, 0, p); }
 inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL, 0, p); }
 
-static uint32_t insn_of(const inlay_point *p)
+uint32_t tool_point_insn(const inlay_point *p)
 {
     return p->kind == POINT_ANYWHERE || p->kind == POINT_HEAD ? p->run->blocks[p->index].first : p->index;
 }
@@ -77,13 +77,16 @@ static const char *describe(const inlay_point *p, char *out, size_t size)
         snprintf(out, size, "%s %s", words[p->kind], p->proc->name);
         return out;
     }
-    const weave_insn *i = &p->run->insns[insn_of(p)];
+    const weave_insn *i = &p->run->insns[tool_point_insn(p)];
     snprintf(out, size, "%s %s at 0x%llx", words[p->kind], p->run->isa->mnemonic(i->in.op),
              (unsigned long long)i->in.addr);
     return out;
 }
 
-static uint64_t address_of(const inlay_point *p) { return p->run ? p->run->insns[insn_of(p)].in.addr : p->proc->low; }
+static uint64_t address_of(const inlay_point *p)
+{
+    return p->run ? p->run->insns[tool_point_insn(p)].in.addr : p->proc->low;
+}
 
 /* The rewriter goes on, to say all that is refused. */
 static bool say_refused(uint64_t address, const char *where, const char *why)
@@ -113,13 +116,13 @@ static bool is_shown_again(const inlay_point *p)
            tool_insn_is_shared(tool_now->block_shown, p->index);
 }
 
-static weave_where where_of(const inlay_point *p)
+weave_where tool_point_where(const inlay_point *p)
 {
     static const weave_where where[] = {WEAVE_BEFORE, WEAVE_AFTER, WEAVE_TAKEN, WEAVE_ANYWHERE, WEAVE_HEAD};
     return where[p->kind];
 }
 
-static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
+static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated, inlay_insertion *to)
 {
     const char *why = "out of memory";
     if (is_shown_again(p)) return true;
@@ -130,14 +133,15 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated)
         code = snippet_simplify(p->run->arena, code);
         if (!code) return refuse(p, "out of memory");
     }
-    if (!weave_insert_at(p->run, where_of(p), p->index, code, predicated, &why)) return refuse(p, why);
+    to->node = weave_insert_at(p->run, tool_point_where(p), p->index, code, predicated, &why);
+    if (!to->node) return refuse(p, why);
     if (!p->run->view) return true;
-    return tool_code_note(&p->run->insns[insn_of(p)]) || refuse(p, "out of memory");
+    return tool_code_note(&p->run->insns[tool_point_insn(p)]) || refuse(p, "out of memory");
 }
 
 /* An expression made while a run was shown dies with it; one for a procedure must not. Procedure and
  * image callbacks build theirs for ever (client.c), so there is nothing to copy. */
-static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
+static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated, inlay_insertion *to)
 {
     const char *why;
     if (tool_here.run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
@@ -149,46 +153,31 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated)
     proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
     while (*end) end = &(*end)->next;
     *end = n;
+    to->kept = n;
     tool_now->process.proc_points = true;
     return true;
 }
 
-/* What was inserted last at a point. */
-static inlay_insertion *handle(const inlay_point *p)
-{
-    inlay_insertion *i = tool_snippet_alloc(sizeof *i);
-    if (!i) return NULL;
-    *i = (inlay_insertion){.run = p->run};
-    if (p->run) {
-        i->index = insn_of(p);
-        i->list = weave_list_at(p->run, where_of(p), p->index);
-        i->node = is_shown_again(p) ? NULL : i->list->last;
-    } else {
-        i->proc = p->proc;
-        i->kept = p->kind == POINT_PROC_ENTRY ? p->proc->entry : p->proc->exit;
-        while (i->kept->next) i->kept = i->kept->next;
-    }
-    return i;
-}
-
-static bool insert_at(inlay_point *p, inlay_expr code, bool predicated)
+static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
 {
     if (!p) {
         say_refused(0, NULL, tool_here.refusal[0] ? tool_here.refusal : "a point that does not exist");
         tool_here.refusal[0] = '\0';
-        return false;
+        return NULL;
     }
-    if (!code) return refuse(p, "an empty snippet (a wrong argument, or memory is used up)");
-    if (p->run) return insert_code(p, code, predicated);
-    return insert_proc(p, code, predicated);
-}
-
-static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
-{
-    if (!insert_at(p, code, predicated)) return NULL;
-    inlay_insertion *i = handle(p);
-    if (!i) refuse(p, "out of memory");
-    return i;
+    if (!code) {
+        refuse(p, "an empty snippet (a wrong argument, or memory is used up)");
+        return NULL;
+    }
+    inlay_insertion *to = p->first.at ? tool_snippet_alloc(sizeof *to) : &p->first;
+    if (!to) {
+        refuse(p, "out of memory");
+        return NULL;
+    }
+    *to = (inlay_insertion){.at = p};
+    bool done = p->run ? insert_code(p, code, predicated, to) : insert_proc(p, code, predicated, to);
+    if (!done) to->at = NULL;
+    return done ? to : NULL;
 }
 
 inlay_insertion *inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, false); }
@@ -227,18 +216,18 @@ static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
     case ISA_FLOW_JUMP_IND: guard = true; break;
     default: return;
     }
-    inlay_point p = {kind, run, index, proc};
+    inlay_point p = {.kind = kind, .run = run, .index = index, .proc = proc};
     for (proc_insert *n = proc->exit; n; n = n->next) {
         inlay_expr code = guard ? guarded(proc, n->code) : n->code;
-        if (code) insert_code(&p, code, n->predicated);
+        if (code) insert_code(&p, code, n->predicated, &p.first);
     }
 }
 
 void tool_points_apply(weave_run *run, uint32_t index, inlay_proc *proc)
 {
     if (proc->entry && run->insns[index].in.addr == proc->low) {
-        inlay_point p = {POINT_BEFORE, run, index, proc};
-        for (proc_insert *n = proc->entry; n; n = n->next) insert_code(&p, n->code, n->predicated);
+        inlay_point p = {.kind = POINT_BEFORE, .run = run, .index = index, .proc = proc};
+        for (proc_insert *n = proc->entry; n; n = n->next) insert_code(&p, n->code, n->predicated, &p.first);
     }
     if (proc->exit) apply_exit(run, index, proc);
 }

@@ -80,29 +80,30 @@ bool inlay_process_show_again(inlay_process *p, uint64_t low, uint64_t high)
     return true;
 }
 
-static const char *remove_from_procedure(inlay_insertion *i)
+static const char *remove_from_procedure(const inlay_insertion *i)
 {
     const char *why = too_late();
     if (why) return why;
-    proc_insert **at = &i->proc->entry;
-    while (*at && *at != i->kept) at = &(*at)->next;
-    bool entry = *at != NULL;
-    if (!entry) at = &i->proc->exit;
+    inlay_proc *of = i->at->proc;
+    bool entry = i->at->kind == POINT_PROC_ENTRY;
+    proc_insert **at = entry ? &of->entry : &of->exit;
     while (*at && *at != i->kept) at = &(*at)->next;
     if (!*at) return "it has been removed before";
     *at = i->kept->next;
-    code_changed(i->proc->low, entry ? i->proc->low + 1 : i->proc->high);
+    code_changed(of->low, entry ? of->low + 1 : of->high);
     return NULL;
 }
 
 /* Of code that is being shown the callback's own; of a static view what applies to runs to come. */
-static const char *remove_from_code(inlay_insertion *i)
+static const char *remove_from_code(const inlay_insertion *i)
 {
-    const weave_insn *at = &i->run->insns[i->index];
-    const char *why = i->run->view ? too_late() : NULL;
+    weave_run *run = i->at->run;
+    const weave_insn *at = &run->insns[tool_point_insn(i->at)];
+    const char *why = run->view ? too_late() : NULL;
     if (why || !i->node) return why;
-    if (!weave_remove(i->list, i->node)) return "it has been removed before";
-    if (!i->run->view) return NULL;
+    if (!weave_remove(weave_list_at(run, tool_point_where(i->at), i->at->index), i->node))
+        return "it has been removed before";
+    if (!run->view) return NULL;
     tool_code_unnote(at);
     code_changed(at->in.addr, at->in.addr + at->in.len);
     return NULL;
@@ -114,7 +115,7 @@ bool inlay_remove(inlay_insertion *i)
     const char *why = !i ? "it was refused" : tool_handoff_data.role == TOOL_CARRIED ? too_late() : NULL;
     bool entered = tool_enter();
     if (!why && i->gone) why = "it has been removed before";
-    if (!why) why = i->run ? remove_from_code(i) : remove_from_procedure(i);
+    if (!why) why = i->at->run ? remove_from_code(i) : remove_from_procedure(i);
     if (!why) i->gone = true;
     tool_leave(entered);
     if (why) tool_say_limited("cannot remove an insertion: %s", why);

@@ -179,12 +179,6 @@ typedef enum point_kind {
     POINT_PROC_ENTRY,
     POINT_PROC_EXIT
 } point_kind;
-struct inlay_point {
-    point_kind kind;
-    weave_run *run; /* code points */
-    uint32_t index;
-    inlay_proc *proc; /* procedure points */
-};
 typedef struct proc_insert { /* kept, and applied whenever the code is translated */
     struct proc_insert *next;
     inlay_expr code;
@@ -192,20 +186,23 @@ typedef struct proc_insert { /* kept, and applied whenever the code is translate
 } proc_insert;
 void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
 struct inlay_insertion { /* where it is kept, for inlay_remove (process.c) */
-    weave_run *run;      /* NULL: of a procedure */
+    const inlay_point *at;
     union {
-        struct {
-            weave_list *list;
-            weave_insert *node; /* NULL: it belongs to the block in which its instruction is shown once more */
-        };
-        struct {
-            inlay_proc *proc;
-            proc_insert *kept;
-        };
+        weave_insert *node; /* NULL: it belongs to the block in which its instruction is shown once more */
+        proc_insert *kept;  /* of a procedure */
     };
-    uint32_t index; /* of the instruction in the run */
     bool gone;
 };
+/* With the handle of what is inserted first, which for nearly all is the only one: handles are free. */
+struct inlay_point {
+    point_kind kind;
+    uint32_t index;
+    weave_run *run;   /* code points */
+    inlay_proc *proc; /* procedure points */
+    inlay_insertion first;
+};
+weave_where tool_point_where(const inlay_point *);
+uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
 
 /* --- images.c, procs.c --- */
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is

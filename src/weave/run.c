@@ -98,8 +98,8 @@ bool weave_remove(weave_list *list, const weave_insert *which)
     return true;
 }
 
-bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code, bool predicated,
-                     const char **why)
+weave_insert *weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code, bool predicated,
+                              const char **why)
 {
     const char *fault = code ? place_fault(run, where, index) : "an empty snippet";
     weave_insn *insn = fault || where == WEAVE_ANYWHERE ? NULL
@@ -112,7 +112,7 @@ bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const sn
     weave_insert *n = fault ? NULL : inl_arena_alloc(run->arena, sizeof *n);
     if (!n) {
         *why = fault ? fault : "memory is used up";
-        return false;
+        return NULL;
     }
     n->code = code;
     n->predicated = predicated && insn && (insn->in.bits & ISA_BIT_PREDICATED);
@@ -120,5 +120,5 @@ bool weave_insert_at(weave_run *run, weave_where where, uint32_t index, const sn
     if (list->last) list->last->next = n;
     else list->first = n;
     list->last = n;
-    return true;
+    return n;
 }

@@ -64,10 +64,11 @@ typedef struct weave_run {
     void *view;      /* of a run that only shows code (tool/code.c): not NULL */
 } weave_run;
 
-/* Adds a snippet; false when memory is used up or the point cannot be (why is set to a static text:
+/* Adds a snippet; NULL when memory is used up or the point cannot be (why is set to a static text:
  * "after" an instruction that does not fall through, "taken" of a non-branch ...). `code` must be
  * simplified and checked already. */
-bool weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated, const char **why);
+weave_insert *weave_insert_at(weave_run *, weave_where, uint32_t index, const snippet *code, bool predicated,
+                              const char **why);
 weave_list *weave_list_at(weave_run *, weave_where, uint32_t index); /* of a point that there is */
 bool weave_remove(weave_list *, const weave_insert *);               /* false: it is not in it */
 
