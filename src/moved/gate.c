@@ -41,24 +41,22 @@ static bool has(const uint16_t *list, size_t n, long nr)
 }
 #define HAS(list, nr) has(list, sizeof(list) / sizeof *(list), nr)
 
-static bool watched; /* by the tool: all calls */
-
-void moved_watch_syscalls(bool all) { watched = all; }
-bool moved_watches_syscalls(void) { return watched; }
+void moved_watch_syscalls(bool all) { moved_now.watches = all; }
+bool moved_watches_syscalls(void) { return moved_now.watches; }
 
 bool moved_syscall_matters(long nr)
 {
-    return watched || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64;
+    return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64;
 }
 
 void moved_gate_init(void)
 {
     run_fd_init();
-    moved_gated_others = watched;
+    moved_gated_others = moved_now.watches;
     moved_gated[MOVED_IMAGES_CALL / 64] |= 1ull << MOVED_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
         if (moved_syscall_matters(nr)) moved_gated[nr / 64] |= 1ull << nr % 64;
-        if (HAS(descriptors, nr) && !watched) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
+        if (HAS(descriptors, nr) && !moved_now.watches) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
     }
 }
 
@@ -78,9 +76,9 @@ static long run_exec(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uin
 {
     char name[PATH_MAX];
     bool ends = run_read_string(name, path, sizeof name) >= 0 && can_exec(dirfd, name, flags);
-    if (ends && moved_hooks_now.exec) moved_hooks_now.exec(t, name, (char *const *)argv);
+    if (ends && moved_now.hooks.exec) moved_now.hooks.exec(t, name, (char *const *)argv);
     long answer = run_sys_execve(t, dirfd, path, argv, envp, flags);
-    if (ends && moved_hooks_now.exec_failed) moved_hooks_now.exec_failed(t);
+    if (ends && moved_now.hooks.exec_failed) moved_now.hooks.exec_failed(t);
     return answer;
 }
 
@@ -140,7 +138,8 @@ static long serve(run_thread *t, weave_context *c, long nr)
 
 static void tell_of_exit(run_thread *t, long nr)
 {
-    if (watched && run_here.client.syscall_exit) run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
+    if (moved_now.watches && run_here.client.syscall_exit)
+        run_here.client.syscall_exit(run_here.client.arg, t, &t->ctx, nr);
 }
 
 void moved_tell_of_exit(run_thread *t) { tell_of_exit(t, (long)t->frame.slot[MOVED_NUMBER_SLOT]); }
@@ -150,17 +149,17 @@ static uint64_t begin_call(run_thread *t)
 {
     weave_context *c = &t->ctx;
     long nr = run_number(c);
-    if (nr == MOVED_IMAGES_CALL && c->pc == moved_linker_call) {
+    if (nr == MOVED_IMAGES_CALL && c->pc == moved_now.linker_call) {
         moved_images_changed();
         return (uint64_t)(uintptr_t)moved_gate_leave;
     }
-    bool skipped = watched && run_here.client.syscall_enter &&
+    bool skipped = moved_now.watches && run_here.client.syscall_enter &&
                    run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
     run_verdict verdict = skipped ? RUN_CALL_GOES : run_confine_ask(t, c);
     if (verdict == RUN_CALL_KILLS) run_confine_kill(t);
     if (!skipped && (verdict == RUN_CALL_REFUSED || !is_served(c, run_number(c)))) {
         t->frame.slot[MOVED_NUMBER_SLOT] = (uint64_t)nr;
-        return (uint64_t)(uintptr_t)(watched ? moved_gate_call : moved_gate_pass);
+        return (uint64_t)(uintptr_t)(moved_now.watches ? moved_gate_call : moved_gate_pass);
     }
     long answer = skipped ? run_number(c) : serve(t, c, run_number(c));
     inl_log(INL_LOG_SYSCALL, "call %ld -> %ld", nr, answer);

@@ -12,22 +12,21 @@
 
 enum { NOTE_LINKS = 1 };
 
-moved_image_list moved_images;
-static moved_image images[MOVED_MAX_IMAGES];
-
 /* --- lookup --- */
 
 const moved_image *moved_image_at(uint64_t pc)
 {
-    for (size_t i = 0; i < moved_images.count; i++)
-        if (pc - images[i].low < images[i].high - images[i].low) return &images[i];
+    const moved_image *end = moved_now.images + moved_now.image_count;
+    for (const moved_image *i = moved_now.images; i < end; i++)
+        if (pc - i->low < i->high - i->low) return i;
     return NULL;
 }
 
 const moved_image *moved_at(uint64_t pc)
 {
-    for (size_t i = 0; i < moved_images.count; i++)
-        if (pc - images[i].text < images[i].text_size) return &images[i];
+    const moved_image *end = moved_now.images + moved_now.image_count;
+    for (const moved_image *i = moved_now.images; i < end; i++)
+        if (pc - i->text < i->text_size) return i;
     return NULL;
 }
 
@@ -57,8 +56,8 @@ uint64_t moved_original(uint64_t a)
 
 uint64_t moved_shift(uint64_t assumed_low)
 {
-    for (size_t k = 0; k < moved_images.count; k++) {
-        const moved_image *i = &images[k];
+    for (size_t k = 0; k < moved_now.image_count; k++) {
+        const moved_image *i = &moved_now.images[k];
         if (i->text_size && i->low + i->to_assumed == assumed_low) return -i->to_assumed;
     }
     return 0;
@@ -66,8 +65,8 @@ uint64_t moved_shift(uint64_t assumed_low)
 
 bool moved_others(size_t k, moved_mapped *out)
 {
-    if (k >= moved_images.count) return false;
-    const moved_image *i = &images[k];
+    if (k >= moved_now.image_count) return false;
+    const moved_image *i = &moved_now.images[k];
     bool other = i->phdr && !i->text_size && i->name && i->name[0];
     *out = (moved_mapped){other ? i->name : NULL, i->low, i->high, i->bias};
     return true;
@@ -118,9 +117,9 @@ static void adopt_links(moved_image *i, const void *at)
 /* Readers take no lock: a place is taken again only when there is no new one. */
 static moved_image *free_place(void)
 {
-    if (moved_images.count < MOVED_MAX_IMAGES) return &images[moved_images.count];
+    if (moved_now.image_count < MOVED_MAX_IMAGES) return &moved_now.images[moved_now.image_count];
     for (size_t k = 1; k < MOVED_MAX_IMAGES; k++)
-        if (!images[k].phdr) return &images[k];
+        if (!moved_now.images[k].phdr) return &moved_now.images[k];
     return NULL;
 }
 
@@ -143,7 +142,8 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
     if (main) adopt_links(i, moved_handoff_data.links);
     else if (links) adopt_links(i, links);
     *place = new;
-    if (place == &images[moved_images.count]) __atomic_fetch_add(&moved_images.count, 1, __ATOMIC_RELEASE);
+    if (place == &moved_now.images[moved_now.image_count])
+        __atomic_fetch_add(&moved_now.image_count, 1, __ATOMIC_RELEASE);
 }
 
 static uint64_t aux(uint64_t type)
@@ -157,7 +157,8 @@ static bool linker_state(struct r_debug *out)
 {
     uint64_t at;
     /* 0: a static program, which has none yet */
-    return moved_images.count && moved_dynamic_value(&images[0], DT_DEBUG, &at) && at && run_read(out, at, sizeof *out);
+    return moved_now.image_count && moved_dynamic_value(&moved_now.images[0], DT_DEBUG, &at) && at &&
+           run_read(out, at, sizeof *out);
 }
 
 uint64_t moved_linker_tells(void)
@@ -181,28 +182,27 @@ static void add_library(const struct link_map *m)
 
 static moved_image *known(const struct link_map *m)
 {
-    for (size_t k = 1; k < moved_images.count; k++)
-        if (images[k].phdr && images[k].bias == m->l_addr) return &images[k];
+    for (size_t k = 1; k < moved_now.image_count; k++)
+        if (moved_now.images[k].phdr && moved_now.images[k].bias == m->l_addr) return &moved_now.images[k];
     return NULL;
 }
 
 /* The linker's list is as it shall be: what is new in it, and what has gone. */
 static void compare_list(const struct link_map *first)
 {
-    for (size_t k = 1; k < moved_images.count; k++) images[k].is_there = false;
+    for (size_t k = 1; k < moved_now.image_count; k++) moved_now.images[k].is_there = false;
     for (const struct link_map *m = first; m; m = m->l_next) {
         if (m == first || m->l_addr == aux(AT_SYSINFO_EHDR)) continue; /* the first is the program */
         if (!known(m)) add_library(m);
         if (known(m)) known(m)->is_there = true;
     }
-    for (size_t k = 1; k < moved_images.count; k++)
-        if (!images[k].is_there) images[k] = (moved_image){0};
+    for (size_t k = 1; k < moved_now.image_count; k++)
+        if (!moved_now.images[k].is_there) moved_now.images[k] = (moved_image){0};
 }
 
 void moved_images_find(void)
 {
     struct r_debug debug;
-    moved_images.items = images;
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
     if (linker_state(&debug)) compare_list(debug.r_map);
 }

@@ -86,9 +86,9 @@ static void end_flow(run_thread *t, const moved_image *i, const moved_spot *spot
 {
     const move_carried_flows *f = moved_states_flows(states_of(i), spot->new_off);
     uint32_t block = moved_block_of(i, spot->new_off), first = f ? moved_block_of(i, f->new_off) : 0;
-    if (!f || block == UINT32_MAX || block - first >= f->block_count || !moved_hooks_now.flow_ends) return;
+    if (!f || block == UINT32_MAX || block - first >= f->block_count || !moved_now.hooks.flow_ends) return;
     bool entered = i->map->entries[block].new_off != spot->new_off;
-    moved_hooks_now.flow_ends(t, f->number, block - first, entered, sign);
+    moved_now.hooks.flow_ends(t, f->number, block - first, entered, sign);
 }
 
 static void change_counts(run_thread *t, uint64_t place, bool before, int64_t sign)

@@ -63,7 +63,7 @@ typedef struct moved_hooks {
      * they have entered or are about to. From a signal's handler. */
     void (*flow_ends)(run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
 } moved_hooks;
-extern moved_hooks moved_hooks_now;
+void moved_hook(moved_hooks);
 
 /* What the boot code has told this copy of the tool. */
 extern move_handoff moved_handoff_data;

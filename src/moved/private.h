@@ -2,6 +2,7 @@
 #ifndef INL_MOVED_PRIVATE_H
 #define INL_MOVED_PRIVATE_H
 
+#include "cfg/program.h"
 #include "move/carried.h"
 #include "moved/states.h"
 #include "run/kernel.h"
@@ -41,19 +42,13 @@ typedef struct moved_image {
     bool is_new; /* its system calls have not been looked at */
     bool is_there;
 } moved_image;
-typedef struct moved_image_list {
-    moved_image *items;
-    size_t count;
-} moved_image_list;
-extern moved_image_list moved_images;
 void moved_images_find(void);
 /* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
  * be done then, on the tool's stack. */
 uint64_t moved_linker_tells(void);
 void moved_images_changed(void);
-/* The number of the call that says so, made at `moved_linker_call` only. */
+/* The number of the call that says so, made at `linker_call` only. */
 enum { MOVED_IMAGES_CALL = 511 };
-extern uint64_t moved_linker_call;
 const moved_image *moved_image_at(uint64_t pc);
 /* In moved code? */
 const moved_image *moved_at(uint64_t pc);
@@ -67,6 +62,26 @@ bool moved_is_mapped(const moved_image *, uint64_t at, uint64_t size);
 const char *moved_mapped_string(const moved_image *, uint64_t at); /* or NULL */
 bool moved_dynamic_value(const moved_image *, int64_t tag, uint64_t *value);
 uint64_t moved_dynamic_address(const moved_image *, int64_t tag); /* 0: there is none */
+
+/* --- what this part remembers --- */
+
+/* In one fixed place: signals' handlers, which know no thread yet, and woven code's calls must find it, and there is
+ * one carried tool in a process. Outside of it are the handoff, which is filled in from outside, and the gate's sets of
+ * numbers, which its assembly names. */
+typedef struct moved_state {
+    moved_hooks hooks;
+    bool watches;         /* all system calls, for the tool */
+    bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
+    uint64_t linker_call; /* where it does */
+    struct {              /* procedures.c: the image that was analysed last */
+        const moved_image *of;
+        image *im;
+        cfg_program *program;
+    } analysed;
+    size_t image_count;
+    moved_image images[MOVED_MAX_IMAGES]; /* the program first */
+} moved_state;
+extern moved_state moved_now;
 
 /* --- gate.c, <isa>/gate.S --- */
 extern uint64_t moved_gated[8], moved_gated_fds[8];

@@ -3,7 +3,6 @@
  * read outside the image (mapped.c). */
 #include "moved/private.h"
 #include "base/search.h"
-#include "cfg/program.h"
 
 #include <elf.h>
 #include <string.h>
@@ -149,28 +148,23 @@ static bool by_symbol(const moved_image *i, uint64_t at, uint64_t *start, uint64
 
 /* --- by analysis --- */
 
-static struct {
-    const moved_image *of;
-    image *im;
-    cfg_program *p;
-} analysed;
-
 void moved_procedures_done(void)
 {
-    if (analysed.p) cfg_program_free(analysed.p);
-    if (analysed.im) image_close(analysed.im);
-    memset(&analysed, 0, sizeof analysed);
+    if (moved_now.analysed.program) cfg_program_free(moved_now.analysed.program);
+    if (moved_now.analysed.im) image_close(moved_now.analysed.im);
+    memset(&moved_now.analysed, 0, sizeof moved_now.analysed);
 }
 
 static const cfg_program *analysis_of(const moved_image *i)
 {
     inl_error e = {0};
-    if (analysed.of == i) return analysed.p;
+    cfg_program *p = NULL;
+    if (moved_now.analysed.of == i) return moved_now.analysed.program;
     moved_procedures_done();
-    analysed.of = i;
-    if (image_open(i->name, &analysed.im, &e) != INL_OK) return NULL;
-    if (cfg_program_analyse(analysed.im, NULL, &analysed.p, &e) != INL_OK) analysed.p = NULL;
-    return analysed.p;
+    moved_now.analysed.of = i;
+    if (image_open(i->name, &moved_now.analysed.im, &e) != INL_OK) return NULL;
+    if (cfg_program_analyse(moved_now.analysed.im, NULL, &p, &e) == INL_OK) moved_now.analysed.program = p;
+    return moved_now.analysed.program;
 }
 
 static bool by_analysis(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)

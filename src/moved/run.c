@@ -5,7 +5,9 @@
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
 move_handoff moved_handoff_data __attribute__((section(".data")));
-moved_hooks moved_hooks_now;
+moved_state moved_now;
+
+void moved_hook(moved_hooks hooks) { moved_now.hooks = hooks; }
 
 /* Where the boot code finds what it fills in; see boot.h. */
 __asm__(".pushsection .note.inlay, \"a\", %note\n"

@@ -201,8 +201,6 @@ static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branche
 
 /* --- libraries that are loaded later --- */
 
-uint64_t moved_linker_call;
-
 /* What the linker calls does nothing, for debuggers' sake: a return and padding. */
 static bool does_nothing(uint64_t at)
 {
@@ -226,7 +224,7 @@ static void hook_linker(void)
     isa_code over = {.write = jump, .exec = at, .size = sizeof jump};
     if (does_nothing(at) && take_area(&a, i)) {
         isa_code w = {.write = piece, .exec = a.next, .size = sizeof piece};
-        moved_linker_call = moved_put_call(&w);
+        moved_now.linker_call = moved_put_call(&w);
         moved_put_jump(&over, w.exec);
         memcpy((void *)w.exec, piece, w.at);
         __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
@@ -244,15 +242,14 @@ static void hook_linker(void)
 
 void moved_patch_sites(void)
 {
-    static bool hooked;
     isa_insn *insns = malloc(MOST_INSNS * sizeof *insns);
     uint32_t *branches = malloc(MOST_INSNS * sizeof *branches);
-    for (size_t i = 0; insns && branches && i < moved_images.count; i++) {
-        if (moved_images.items[i].is_new) patch_image(&moved_images.items[i], insns, branches);
-        moved_images.items[i].is_new = false;
+    for (size_t i = 0; insns && branches && i < moved_now.image_count; i++) {
+        if (moved_now.images[i].is_new) patch_image(&moved_now.images[i], insns, branches);
+        moved_now.images[i].is_new = false;
     }
-    if (!hooked) hook_linker();
-    hooked = true;
+    if (!moved_now.knows_linker) hook_linker();
+    moved_now.knows_linker = true;
     moved_procedures_done();
     free(insns);
     free(branches);

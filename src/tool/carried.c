@@ -101,8 +101,7 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
-    moved_hooks_now = (moved_hooks){
-        .exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends};
+    moved_hook((moved_hooks){.exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends});
     open_output();
     if (moved_begin(&client, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);

@@ -14,7 +14,9 @@
 
 enum { MAX_INSNS = 4000, INLINE_INSNS = 30 };
 
-static inl_map known; /* under the engine's lock, like all weaving */
+/* Of the process, whoever weaves: a routine of the tool is what it is as long as the process lives, engines come and
+ * go. Under the engine's lock, like all weaving. */
+static inl_map known;
 
 typedef struct walk {
     const weave_isa *isa;

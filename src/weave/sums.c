@@ -15,7 +15,8 @@
 enum { MAX_INSNS = 4000, MAX_DEPTH = 8, FLAGS_AHEAD = 12 };
 static const uint64_t LOW_32 = 0xffffffff;
 
-static inl_map known; /* under the engine's lock, like all weaving */
+/* Of the process, as in clobber.c: routines stay what they are. Under the engine's lock, like all weaving. */
+static inl_map known;
 static inl_arena trees;
 
 typedef enum origin { NOWHERE, OBJECT, POINTER } origin;
