@@ -85,6 +85,14 @@ static void drop_stale(uint64_t app, bool continues)
     if (f) jit_drop_fragment(f);
 }
 
+/* Nothing was counted in advance where a routine is called (weave/count.c), so there is nothing to put right. */
+static void resume(run_thread *t)
+{
+    t->where = RUN_IN_RUNTIME;
+    t->frame.in_tool = 0;
+    run_dispatch_again();
+}
+
 uint64_t jit_dispatch(run_thread *t)
 {
     uint64_t begun = cycles(t);
@@ -174,6 +182,7 @@ static const run_engine engine = {
     .dispatch = jit_dispatch,
     .signal = jit_signal,
     .gate = jit_syscall_gate,
+    .resume = resume,
     .program_calls = program_calls,
     .thread_made = jit_ibl_init_thread,
     .watch = &watch,

@@ -15,7 +15,7 @@ typedef struct placing {
     cfg_flow_graph *g;
     uint8_t *marks; /* per block */
     INL_VEC(move_flow_term) terms;
-    bool failed;
+    bool failed, may_leave;
 } placing;
 
 static bool is_constant(const weave_insert *i)
@@ -288,11 +288,21 @@ static bool weigh_and_place(placing *p)
     return place(p, edges);
 }
 
+/* A routine with the program's registers in hand may send it elsewhere in the middle of a block. */
+static void see_contexts(placing *p, weave_list *list, uint32_t block, uint32_t edge)
+{
+    (void)block, (void)edge;
+    for (const weave_insert *i = list->first; i; i = i->next)
+        if (snippet_has(i->code, SNIPPET_CONTEXT)) p->may_leave = true;
+}
+
 bool move_place_counts(move_work *w)
 {
     w->weights = NULL;
     if (!w->client->new_counter || !w->client->placed) return true;
     placing p = {.w = w, .proc = &move_cfg(w)->procs[w->proc]};
+    visit(&p, see_contexts);
+    if (p.may_leave) return true;
     bool done = weigh_and_place(&p);
     inl_vec_free(&p.terms);
     return done;

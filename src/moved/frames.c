@@ -102,7 +102,7 @@ uint64_t moved_frame_show(run_thread *t, uint64_t sp, const moved_where *at, con
 /* --- and back --- */
 
 /* Every slot holds what its register does: right for whatever the code at hand believes. */
-static void fill_slots(run_thread *t, const weave_context *c)
+void moved_fill_slots(run_thread *t, const weave_context *c)
 {
     memcpy(t->frame.slot, c->gpr, sizeof t->frame.slot);
     t->frame.flags = run_flags_packed(c->flags);
@@ -113,7 +113,7 @@ static void put_back(run_thread *t, weave_context *c, const kept *k, bool moved)
     memcpy(t->frame.slot, k->words, sizeof k->words);
     moved_put_back_more(&t->frame, k->more);
     t->ctx.pc = k->resume;
-    if (moved) fill_slots(t, c);
+    if (moved) moved_fill_slots(t, c);
     isa_regs ours = moved_parked_alone(k->state.spilled) | k->state.junk;
     for (unsigned r = 0; r < sizeof k->gpr / sizeof *k->gpr; r++)
         if (ours >> r & 1) c->gpr[r] = k->gpr[r];
@@ -131,12 +131,12 @@ static void go_back(run_thread *t, run_frame *f, uint64_t at)
     if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == c.pc) {
         c.pc = mark[MARK_NEW];
         if (mark[MARK_PLACE]) moved_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
-        if (!mark[MARK_KEPT]) fill_slots(t, &c);
+        if (!mark[MARK_KEPT]) moved_fill_slots(t, &c);
         else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, &c, &k, moved_at(c.pc));
     } else if ((to = moved_to(c.pc)) != 0) {
         c.pc = to;
         moved_enter_run(t, to, true);
-        fill_slots(t, &c);
+        moved_fill_slots(t, &c);
     }
     moved_frame_set(f, &c);
 }

@@ -138,6 +138,8 @@ void moved_enter_run(run_thread *, uint64_t place, bool before);
  * is no room for it. */
 uint64_t moved_frame_show(run_thread *, uint64_t sp, const moved_where *, const weave_context *c);
 void moved_sigreturn(run_thread *) __attribute__((noreturn));
+/* Every slot holds what its register does. */
+void moved_fill_slots(run_thread *, const weave_context *);
 
 /* --- <isa>/frames.c --- */
 /* Words of the frame's context that the kernel leaves alone, at least six. */
@@ -150,6 +152,10 @@ uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_
 void moved_park_otherwise(const run_thread *, weave_context *, isa_regs spilled);
 /* Does the way back from a handler, by this restorer, come by the gate? */
 bool moved_returns_by_gate(uint64_t restorer);
+
+/* --- <isa>/resume.c --- */
+/* run_engine.resume */
+void moved_resume(run_thread *);
 
 /* --- <isa>/prctl.c --- */
 long moved_arch_prctl(run_thread *, weave_context *);

@@ -26,6 +26,7 @@ static const run_engine engine = {
     .dispatch = moved_dispatch,
     .install = moved_install,
     .gate = moved_gate,
+    .resume = moved_resume,
     .program_calls = program_calls,
 };
 

@@ -109,6 +109,9 @@ typedef struct run_engine {
     void (*signal)(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
     void (*install)(int signo, const struct run_action *); /* tells the kernel what it comes down to; NULL: the usual */
     void (*gate)(void);                                    /* goes into t->syscall_gate */
+    /* The analysis routine that runs is given up, with what called it: the program goes on with t->ctx. Returns only
+     * where that cannot be. */
+    void (*resume)(run_thread *t);
     const char *const *program_calls;  /* behind its system calls that are the program's; NULL ends them */
     void (*thread_made)(run_thread *); /* a block is about to be used; NULL: nothing to do */
     const run_watch *watch;            /* NULL: it has no copies of the program's code */
@@ -221,6 +224,8 @@ void run_enter_code(run_thread *t) __attribute__((noreturn)); /* from ctx, to t-
 /* The signal handler sets a thread's rip to this (anything else of its registers but GS and the vector
  * state is of no matter) after filling ctx and leave: saves the vector state, goes to the dispatcher. */
 void run_redispatch(void);
+/* The thread, in its runtime, goes to the dispatcher with ctx, and its vector state, as they are. */
+void run_dispatch_again(void) __attribute__((noreturn));
 extern const char run_enter_begin[], run_enter_end[]; /* window after the pending check */
 void run_signal_entry(int, siginfo_t *, void *);      /* what the kernel calls: swaps FS, calls run_signal */
 void run_signal(int signo, siginfo_t *info, void *ucontext, uint64_t tls_base); /* signal.c */

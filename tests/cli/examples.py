@@ -83,6 +83,7 @@ TOOLS = {
     "drcov": Tool((), coverage),
     "faults": Tool(("--call=write", "--error=28")),
     "malloctrace": Tool((), lines, True, True),
+    "replace": Tool(("--round=64",), lines, True, True),
     "region": Tool(("--from=main",)),
     "valueprof": Tool(("--top=0",), calls),
 }
@@ -119,7 +120,7 @@ def known(tool, text, found, instructions):
         return text == b"write: 1 of 1 failed: No space left on device; the program ended with status 0\n"
     marks = {"callgraph": r'"main (\S+)" -> "step \1" \[label=1000\];', "cachesim": r"\d{4,} accesses, \d+ misses: .*",
              "calltrace": r'write\(1, .*\) = \d+', "valueprof": r" +1000 +0.0 % +0.0 %  step \(repeats\)",
-             "malloctrace": r"malloc\(\d+\) = \d+", "drcov": "DRCOV VERSION: 2"}
+             "replace": r"malloc: \d+ calls, 0 refused, \d+ rounded up, 0 failed", "malloctrace": r"malloc\(\d+\) = \d+", "drcov": "DRCOV VERSION: 2"}
     return re.search(f"^{marks[tool]}$", text.decode(errors="replace"), re.M)
 
 

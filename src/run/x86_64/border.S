@@ -116,12 +116,16 @@ run_redispatch:
         DISPATCH
         .size   run_redispatch, . - run_redispatch
 
-/* A signal came after the dispatcher looked: once more, from ctx. */
+/* A signal came after the dispatcher looked, or ctx has been filled in otherwise: once more, from ctx. */
+        .globl  run_dispatch_again
+        .hidden run_dispatch_again
+        .type   run_dispatch_again, @function
         .p2align 4
-dispatch_again:
+run_dispatch_again:
         RUNTIME_STACK
         movq    $LEAVE_START, %gs:OFF_LEAVE
         DISPATCH
+        .size   run_dispatch_again, . - run_dispatch_again
 
         .globl  run_enter_code, run_enter_begin, run_enter_end
         .hidden run_enter_code, run_enter_begin, run_enter_end
@@ -130,7 +134,7 @@ dispatch_again:
 run_enter_code:
 run_enter_begin:
         cmpb    $0, %gs:OFF_PENDING
-        jne     dispatch_again
+        jne     run_dispatch_again
         mov     %gs:OFF_RUNTIME_STACK, %rsp
         LOAD_VECTORS
         mov     %gs:CTX_GS, %rax

@@ -1,0 +1,31 @@
+/* The program goes on with a context that an analysis routine has made (context.h). What the routine was called by is
+ * given up; the engine knows how, and what that means for counts. */
+#include "tool/state.h"
+#include "moved/moved.h"
+
+#include <inlay/context.h>
+#include <inlay/image.h>
+
+_Static_assert(sizeof(inlay_context) == sizeof(weave_context), "the public context is the weaver's");
+
+static const char *fault_of(const run_thread *t, const weave_context *c)
+{
+    if (tool_handoff_data.role == TOOL_INSTRUMENTOR) return "the program does not run yet";
+    if (!t->frame.in_tool) return "this is for analysis routines, called by inlay_call";
+    if (c->vectors != t->frame.vector_area) return "the context is not one that the routine got by inlay_context_arg";
+    return NULL;
+}
+
+void inlay_resume(const inlay_context *context)
+{
+    weave_context c = *(const weave_context *)(const void *)context;
+    run_thread *t = tool_handoff_data.role == TOOL_INSTRUMENTOR ? NULL : run_self();
+    const char *why = fault_of(t, &c);
+    if (!why) {
+        c.pc = inlay_address_real(c.pc);
+        t->ctx = c;
+        run_here.engine->resume(t);
+        why = "not on this processor";
+    }
+    tool_fail(TOOL_EXIT_FAILED, "the program cannot go on by inlay_resume: %s", why);
+}

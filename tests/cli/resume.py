@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+"""Analysis routines that send the program on with registers of their making (inlay_resume), under both engines: flags, a
+vector register, the program counter, a procedure that a routine answers for; with signals all the time too, and under the
+stress switches. What is counted meanwhile is counted once, and alike.
+
+  tests/cli/resume.py [--build DIR] [--only PATTERN] [--keep]
+"""
+
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 120
+ROUNDS = range(2000)
+TIMES = "2000 4000 2000 1000,"
+
+
+def changed():
+    """What the sample prints when the tool does what it says."""
+    branches = sum(i % 10 if i % 10 == 7 else 1000 for i in ROUNDS)
+    return f"{branches} {sum(ROUNDS):.1f} {sum(i + 1 for i in ROUNDS)} {sum(i * (3 if i % 2 else 5) for i in ROUNDS)}\n"
+
+
+def refused(most):
+    """The same where the example lets `answered` see arguments up to `most` only."""
+    branches = sum(1000 if i % 10 == 7 else i % 10 for i in ROUNDS)
+    called = sum(i + 1000001 for i in ROUNDS)
+    return f"{branches} {sum(ROUNDS) / 2:.1f} {called} {sum(3 * i for i in ROUNDS if i <= most)}\n"
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def check(argv, expected, env=None):
+    done = driver.run(argv, LIMIT, env=driver.ENVIRONMENT | (env or {}))
+    if (done.status, done.stdout.decode()) != (0, expected):
+        raise Failed(f"status {done.status}: {done.stdout.decode()} instead of {expected}",
+                     *driver.as_lines(done.stderr)[:4])
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    inlay, sample = f"{options.build}/inlay", f"{options.build}/tests/samples/resumed"
+    with driver.Results("resume", options) as results:
+        tool, example, report, new = (f"{results.folder}/{n}" for n in ("resume_tool", "replace", "report", "new"))
+        for source, to in ((f"{HERE}/resume_tool.c", tool), (f"{ROOT}/examples/replace.c", example)):
+            made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", to], LIMIT)
+            results.count(f"compile {os.path.basename(to)}", driver.as_lines(made.stderr)[-6:] if made.status else [])
+        run = [inlay, "run", tool, "--image=resumed", "-o", report, "--", sample]
+        counts = {}
+
+        def found(name):
+            times, count = re.fullmatch(r"(.*,) (\d+) instructions\n", read(report)).groups()
+            if times != TIMES:
+                raise Failed(f"{times} instead of {TIMES}")
+            counts[name] = int(count)
+            if counts.get("jit", counts[name]) != counts[name]:
+                raise Failed(f"{count} instructions, under the JIT {counts['jit']}")
+
+        def plain():
+            check(run, changed())
+            found("jit")
+
+        def stressed(switch):
+            check(run, changed(), {"INLAY_STRESS": switch})
+            found(switch)
+
+        def rewritten():
+            driver.rewrite(inlay, [tool, sample, "-o", new], LIMIT)
+            check([new], changed(), {"INLAY_OUT": report})
+            found("rewritten")
+
+        def signals_rewritten():
+            driver.rewrite(inlay, [tool, sample, "-o", new], LIMIT)
+            for _ in range(5):
+                check([new, "signals"], changed(), {"INLAY_OUT": report})
+
+        def replaced():
+            words = ["--name=answered", "--most=1000", "--round=1"]
+            expected = "answered: 2000 calls, 999 refused, 0 rounded up, 1 failed\n"
+            check([inlay, "run", example, *words, "-o", report, "--", sample], refused(1000))
+            jit = read(report)
+            driver.rewrite(inlay, [example, *words, sample, "-o", new], LIMIT)
+            check([new], refused(1000), {"INLAY_OUT": report})
+            if jit != expected or read(report) != expected:
+                raise Failed(jit, read(report))
+
+        def misused():
+            done = driver.run([inlay, "run", tool, "--wrong", "--", sample], LIMIT)
+            if done.status != 1 or b"analysis routines" not in done.stderr or done.stdout:
+                raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[:4])
+
+        results.check("jit", plain)
+        for switch in ("tiny-cache", "flush", "random-regs", "one-block", "no-link", "check"):
+            results.check(f"jit {switch}", lambda s=switch: stressed(s))
+        results.check("jit signals", lambda: check([*run, "signals"], changed()))
+        results.check("rewritten", rewritten)
+        results.check("rewritten signals", signals_rewritten)
+        results.check("replaced", replaced)
+        results.check("misused", misused)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
