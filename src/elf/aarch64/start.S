@@ -119,7 +119,7 @@ boot_entry:
         .size   boot_entry, . - boot_entry
 
 /* What signals' handlers return to, in the program's image, so that unwinders find its entry: it is a way into the
- * gate (src/moved/aarch64/gate.S). They look in front of the return address, hence the first instruction. */
+ * gate (src/moved/aarch64/gate.S), of MOVED_SITE_BYTES like any other. They look in front of the return address, hence the first instruction. */
         .globl  boot_restorer, boot_restorer_end
         .hidden boot_restorer, boot_restorer_end
         .type   boot_restorer, %function
@@ -129,8 +129,7 @@ boot_restorer:
         stp     x16, x30, [sp, -16]!
         mrs     x16, tpidr_el0
         ldr     x16, [x16, TLS_BLOCK]
-        add     x16, x16, OFF_CTX
-        ldr     x16, [x16, OFF_SYSCALL_GATE - OFF_CTX]
+        ldr     x16, [x16, OFF_SYSCALL_GATE]
         blr     x16
         ldp     x16, x30, [sp], 16
         udf     0
