@@ -55,7 +55,7 @@ PROGRAMS = {
 # Tests that need no compiler and no file of this machine; each with what it links with.
 UNITS = ("base_memory", "base_maps_line", "base_rules", "base_runtime", "snippet_tree", "cfg_placement",
          "cfg_flow", "isa_emit_aarch64", "weave_a64_points", "weave_a64_random",
-         "run_bpf", "run_fd", "run_sigframe_a64")
+         "run_bpf", "run_fd", "run_sigframe_a64", "moved_step_a64")
 # Programs that are stepped; the object whose procedures are compared with QEMU's log: all of the program, where it
 # has no C library. (What the library does at the start depends on the kernel.)
 STEPPED = {"branches": None}
