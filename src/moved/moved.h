@@ -7,7 +7,7 @@
  *   images.c      what is mapped where, moved_original; mapped.c: reading it
  *   procedures.c  which procedure of a mapped image an address is in
  *   gate.c        system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
- *   deliver.c     signals; <isa>/frames.c, settle.c, step.c
+ *   deliver.c     signals; frames.c what handlers see and come back to; <isa>/frames.c, settle.c, step.c
  *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
  *   sites.c       system calls of code that is not rewritten, patched in memory; numbers.c: which they are
  */

@@ -17,7 +17,8 @@
 enum { WORDS = 12, MOST = 200, INSN = 4 };
 
 /* void stepped_walk(uint64_t out[WORDS]); stepped_trap is a breakpoint in front of it. What depends on where it stands:
- * addresses, literals, branches of all kinds that are taken and that are not; what must not be trapped in its middle. */
+ * addresses, literals, branches of all kinds that are taken and that are not; what must not be trapped in its middle.
+ */
 void stepped_walk(uint64_t *out);
 void stepped_trap(uint64_t *out);
 extern const char stepped_end[], stepped_add[], stepped_cond[], stepped_far[];
