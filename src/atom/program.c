@@ -56,7 +56,17 @@ static char **instrumentation_args(int *argc)
     return argv;
 }
 
-static void instrument(void)
+/* The instrumentation file ends the tool: that must not look as if it had done its work. */
+static void ended_early(int status, void *arg)
+{
+    (void)arg;
+    if (!atom_now.instrumenting) return;
+    inlay_warn("%s ended with status %d while it instrumented; nothing is written or run", atom_now.tool->name, status);
+    fflush(NULL);
+    _exit(status ? status : 1);
+}
+
+static void run_tool(void)
 {
     const atom_tool *t = atom_now.tool;
     int argc;
@@ -72,6 +82,14 @@ static void instrument(void)
     }
     atom_now.object = NULL;
     if (t->fini) t->fini();
+}
+
+static void instrument(void)
+{
+    on_exit(ended_early, NULL);
+    atom_now.instrumenting = true;
+    run_tool();
+    atom_now.instrumenting = false;
 }
 
 /* --- calls of the whole program --- */

@@ -532,6 +532,8 @@ WRONG = (
      "AddCallProc: called with NULL"),
     ("at a thread's end", 1, "Instrument(int c, char **v, Obj *o) { ThreadExitCall(o, THREAD_PTHREAD, \"There\"); }",
      "ThreadExitCall(There): not available; add the call to ThreadTerminationProc()"),
+    ("ends early", 1, "#include <stdlib.h>\nInstrument() { exit(0); }", "ended with status 0 while it instrumented"),
+    ("ends with 3", 3, "#include <stdlib.h>\nInstrument() { exit(3); }", "ended with status 3 while it instrumented"),
     ("InstrumentAll fails", 1, "unsigned InstrumentAll(int c, char **v) { return 1; }", "InstrumentAll failed"),
     ("no Instrument", 1, "int other() { return 0; }", "neither Instrument nor InstrumentAll"),
     ("does not compile", 1, "Instrument() {", "does not compile"),
