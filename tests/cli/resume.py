@@ -19,20 +19,22 @@ from driver import Failed  # noqa: E402
 
 LIMIT = 120
 ROUNDS = range(2000)
-TIMES = "2000 4000 2000 1000,"
+TIMES = "2000 4000 4000 1000,"
 
 
 def changed():
     """What the sample prints when the tool does what it says."""
     branches = sum(i % 10 if i % 10 == 7 else 1000 for i in ROUNDS)
-    return f"{branches} {sum(ROUNDS):.1f} {sum(i + 1 for i in ROUNDS)} {sum(i * (3 if i % 2 else 5) for i in ROUNDS)}\n"
+    given = sum(i * (3 if i % 2 else 5) + i + 28 for i in ROUNDS)
+    return f"{branches} {sum(ROUNDS):.1f} {sum(i + 1 for i in ROUNDS)} {given}\n"
 
 
 def refused(most):
     """The same where the example lets `answered` see arguments up to `most` only."""
     branches = sum(1000 if i % 10 == 7 else i % 10 for i in ROUNDS)
     called = sum(i + 1000001 for i in ROUNDS)
-    return f"{branches} {sum(ROUNDS) / 2:.1f} {called} {sum(3 * i for i in ROUNDS if i <= most)}\n"
+    given = sum(3 * i for i in ROUNDS if i <= most) + sum(i + 31 for i in ROUNDS)
+    return f"{branches} {sum(ROUNDS) / 2:.1f} {called} {given}\n"
 
 
 def read(path):

@@ -57,6 +57,15 @@ static void answer(const inlay_context *now)
     inlay_resume(&c);
 }
 
+/* Over two instructions in the middle of a block. */
+static void go_ahead(inlay_insn *first)
+{
+    inlay_insn *from = inlay_insn_next(first), *over = from ? inlay_insn_next(from) : NULL;
+    inlay_insn *to = over ? inlay_insn_next(over) : NULL;
+    if (to)
+        inlay_insert(inlay_before(from), inlay_call(skip, inlay_context_arg(), inlay_const(inlay_insn_address(to))));
+}
+
 static void each_insn(inlay_insn *insn, void *arg)
 {
     (void)arg;
@@ -66,6 +75,7 @@ static void each_insn(inlay_insn *insn, void *arg)
     inlay_insn *next = inlay_insn_next(insn);
     if (!strcmp(in, "branch") && next && inlay_insn_is_conditional(next))
         inlay_insert(inlay_after(insn), inlay_call(flip, inlay_context_arg(), inlay_const(inlay_insn_address(next))));
+    if (!strcmp(in, "straight") && inlay_insn_address(insn) == inlay_proc_address(p)) go_ahead(insn);
     if (!strcmp(in, "calls") && inlay_insn_is_call(insn))
         inlay_insert(inlay_before(insn), inlay_call(skip, inlay_context_arg(), inlay_fall_through()));
 }
