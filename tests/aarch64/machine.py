@@ -70,7 +70,8 @@ class Machine:
         with open(disk, "wb") as f:
             f.truncate(DISK)
         kernel = glob.glob(f"{self.arm64}/kernel/boot/vmlinuz-*")[0]
-        argv = [QEMU, "-M", "virt", "-cpu", MODELS[self.model], "-m", "1024", "-nic", "none", "-display", "none",
+        room = 1024 + 3 * os.path.getsize(initial) // (1 << 20)  # packed, unpacked, and some
+        argv = [QEMU, "-M", "virt", "-cpu", MODELS[self.model], "-m", f"{room}", "-nic", "none", "-display", "none",
                 "-monitor", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel, "-initrd", initial,
                 "-append", "console=ttyAMA0 quiet panic=-1 mitigations=off rdinit=/init",
                 "-drive", f"file={disk},if=none,id=disk,format=raw", "-device", "nvme,drive=disk,serial=1"]

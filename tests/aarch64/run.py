@@ -35,6 +35,7 @@ BOOT_LIMIT, LIMIT = 900, 120
 # Name: the program's file ({samples}, {debian}: its arm64 archive), its arguments as a shell has them.
 PROGRAMS = {
     "branches": ("{samples}/branches", ""),
+    "moves": ("{samples}/moves", ""),
     "plain": ("{samples}/plain_static", ""),
     "plain-pie": ("{samples}/plain_static_pie", "x"),
     "bursts": ("{samples}/bursts_static", ""),
@@ -73,12 +74,13 @@ ANALYSED = ("busybox-echo",)
 ANALYSED_BY_ALL = (*ANALYSED, "plain", "rust")
 # Programs that are rewritten, and by what; those of them whose counts are compared.
 REWRITTEN = {"plain": ("inscount",), "rust": ("null",), "busybox-echo": rewritten.TOOLS, "bash": ("bbcount",),
+             "moves": ("null", "inscount", "bbcount"),
              "rawthreads": ("calls",), "inherited": ("inscount",)}
 # Of some, one tool is enough: what they do with threads and signals does not depend on what is counted.
 ONCE = (*KERNEL_ONLY, "throwout", "rawthreads")
 REWRITTEN_BY_ALL = {name: ("inscount",) if name in ONCE else rewritten.TOOLS
                     for name in PROGRAMS if name != "branches"}  # its one procedure is not whole
-COUNTED = ("busybox-echo",)
+COUNTED = ("busybox-echo", "moves")
 COUNTED_BY_ALL = (*COUNTED, "plain", "rust", "busybox-sed")
 
 
