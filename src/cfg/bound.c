@@ -132,6 +132,14 @@ static bool flags_set_at(search *s, const isa_insn *in, uint32_t count, uint32_t
     return false;
 }
 
+/* After comparing x with the constant and branching on condition `cond`, x is at most *most, unsigned. False: nothing
+ * follows. */
+static bool bounds(const cfg_machine *m, unsigned cond, uint64_t constant, uint64_t *most)
+{
+    *most = cond == m->conds.below ? constant - 1 : constant;
+    return cond == m->conds.at_most || cond == m->conds.equal || (cond == m->conds.below && constant);
+}
+
 /* The comparison that decides the branch at the end of `block`: does it bound the index? */
 static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
 {
@@ -141,11 +149,11 @@ static cfg_limit guard(search *s, uint32_t block, const names *n, uint8_t kind)
     const cfg_work *w = s->v->work;
     const isa_insn *in = cfg_view_insns(s->v, block, &count);
     if (count == 0 || in[count - 1].flow != ISA_FLOW_COND || !flags_set_at(s, in, count, &i, &after)) return nothing;
-    unsigned cond = in[count - 1].cond;
+    unsigned cond = in[count - 1].cond ^ (kind == CFG_EDGE_TAKEN ? 0 : 1);
     cfg_shape c;
     cfg_shape_of(w, &in[i], &c);
-    if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) ||
-        !w->machine->bounds(cond, kind == CFG_EDGE_TAKEN, constant, &most) || c.dst.size < n->width)
+    if (!compared_with(s->v, &c, (cfg_point){block, i}, &constant) || !bounds(w->machine, cond, constant, &most) ||
+        c.dst.size < n->width)
         return nothing;
     bool same = false;
     names early = *n;

@@ -75,9 +75,11 @@ typedef struct cfg_machine { /* per instruction set */
     isa_regs tail_regs;
     isa_regs results;                         /* registers in which a procedure hands back a value */
     const char *const *sems[SEM_SYSCALL + 1]; /* NULL-terminated lists of mnemonics */
-    /* After comparing x with the constant and branching on condition `cond` (`taken` or not), x is at
-     * most *most, unsigned. False: nothing follows. */
-    bool (*bounds)(unsigned cond, bool taken, uint64_t constant, uint64_t *most);
+    /* Conditions of branches behind a comparison, unsigned, as isa_insn.cond has them; the opposite of each differs in
+     * the lowest bit. */
+    struct {
+        uint8_t at_most, below, equal;
+    } conds;
     /* Is the byte a prefix that a branch may skip and change nothing by it but how atomic the instruction
      * is? `je 1f; lock; 1: cmpxchg` */
     bool (*skippable)(uint8_t byte);

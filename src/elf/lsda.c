@@ -30,8 +30,8 @@ static size_t site_of(const image_except *t, uint64_t addr, size_t hint)
 
 static uint64_t new_pad(const move_plan *p, uint64_t pad)
 {
-    uint64_t moved = pad ? move_new_address(p, pad + p->bias, false) : 0;
-    return moved ? moved - p->bias : pad;
+    assumed_addr none = {0}, now = pad ? move_new_address(p, move_assume(p, (link_addr){pad}), false) : none;
+    return now.at ? move_linked(p, now).at : pad;
 }
 
 /* What new landing pads are relative to: the piece's start if it is below all of them. */

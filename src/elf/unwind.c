@@ -348,7 +348,8 @@ static inl_status put_old_lsdas(elf_frames *f, inl_error *e)
         const image_fde *fde = &f->old.fdes.items[i];
         elf_piece old = {.start = fde->addr, .end = fde->addr + fde->size, .fde = (uint32_t)i, .is_old = true};
         inl_status st = INL_OK;
-        if (fde->lsda && move_new_address(p, fde->addr + p->bias, false)) st = elf_put_lsda(f, &old, e);
+        bool moved = move_new_address(p, move_assume(p, (link_addr){fde->addr}), false).at != 0;
+        if (fde->lsda && moved) st = elf_put_lsda(f, &old, e);
         if (st) return st;
         if (!inl_vec_push(&f->old_lsdas, old.lsda)) return elf_no_memory(f->w, e);
     }

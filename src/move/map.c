@@ -140,11 +140,11 @@ static bool find(const move_plan *plan, uint64_t place, bool old, move_map *out)
     return true;
 }
 
-uint64_t move_new_address(const move_plan *plan, uint64_t old_addr, bool code)
+assumed_addr move_new_address(const move_plan *plan, assumed_addr old, bool code)
 {
     move_map m;
-    if (!find(plan, old_addr, true, &m) || m.old_addr != old_addr) return 0;
-    return plan->text_addr + (code ? m.code_off : m.new_off);
+    if (!find(plan, old.at, true, &m) || m.old_addr != old.at) return (assumed_addr){0};
+    return (assumed_addr){plan->text_addr + (code ? m.code_off : m.new_off)};
 }
 
 /* The procedure whose new code covers an address. */
@@ -156,10 +156,10 @@ static bool in_moved_code(const move_plan *plan, uint64_t old_addr, uint64_t new
     return p->new_addr && new_addr - p->new_addr < p->new_size;
 }
 
-uint64_t move_old_address(const move_plan *plan, uint64_t new_addr)
+assumed_addr move_old_address(const move_plan *plan, assumed_addr now)
 {
-    uint64_t off = new_addr - plan->text_addr;
+    uint64_t off = now.at - plan->text_addr;
     move_map m;
-    if (off >= plan->text_size || !find(plan, off, false, &m)) return 0;
-    return in_moved_code(plan, m.old_addr, new_addr) ? m.old_addr : 0;
+    if (off >= plan->text_size || !find(plan, off, false, &m)) return (assumed_addr){0};
+    return (assumed_addr){in_moved_code(plan, m.old_addr, now.at) ? m.old_addr : 0};
 }

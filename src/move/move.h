@@ -136,8 +136,10 @@ inl_status move_plan_make(const cfg_program *, uint64_t bias, const move_target 
 void move_plan_free(move_plan *);
 /* New address of an original instruction (assumed addresses), of its snippets (`code`: of itself); 0 when
  * it has not moved. And back: the original instruction at or before a new address, 0 when it is none. */
-uint64_t move_new_address(const move_plan *, uint64_t old_addr, bool code);
-uint64_t move_old_address(const move_plan *, uint64_t new_addr);
+assumed_addr move_new_address(const move_plan *, assumed_addr old, bool code);
+assumed_addr move_old_address(const move_plan *, assumed_addr now);
+static inline assumed_addr move_assume(const move_plan *p, link_addr a) { return (assumed_addr){a.at + p->bias}; }
+static inline link_addr move_linked(const move_plan *p, assumed_addr a) { return (link_addr){a.at - p->bias}; }
 /* Appends what carried.h says of instructions and their states. `low` is the image's lowest address, as assumed. */
 struct inl_bytes;
 void move_states_put(const move_plan *, assumed_addr low, struct inl_bytes *to);

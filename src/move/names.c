@@ -119,7 +119,8 @@ static bool in_resolver(const naming *n, uint64_t at, uint64_t entry, isa_insn *
 static uint8_t *copied_lea(const naming *n, uint64_t at, isa_insn *in, uint64_t *entry)
 {
     move_work *w = n->w;
-    uint64_t now = move_new_address(&w->plan, move_assumed(w, at), true), off = now - w->plan.text_addr;
+    uint64_t now = move_new_address(&w->plan, move_assume(&w->plan, (link_addr){at}), true).at,
+             off = now - w->plan.text_addr;
     if (!now || off >= w->plan.text_size) return NULL;
     uint8_t *bytes = w->plan.text + off;
     if (move_cfg(w)->isa->decode(bytes, w->plan.text_size - off, now, in) != ISA_OK || !w->isa->is_name(in, 0))

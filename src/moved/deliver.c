@@ -114,7 +114,7 @@ static void notify(run_thread *t, int signo, const siginfo_t *info, const weave_
     notice n = {t, signo, info};
     weave_context kept = t->ctx;
     t->ctx = *c;
-    t->ctx.pc = moved_original(c->pc);
+    t->ctx.pc = moved_original((real_addr){c->pc}).at; /* what the tool knows code by */
     moved_on_tool_stack(t, tell_client, &n);
     t->ctx = kept;
     run_kernel_mask_set(before);

@@ -125,7 +125,7 @@ static void go_back(run_thread *t, run_frame *f, uint64_t at)
 {
     const uint64_t *mark = moved_frame_marks(f);
     weave_context c;
-    uint64_t to;
+    real_addr to;
     kept k;
     run_uc_context(&f->flags, t, 0, &c);
     if (mark[MARK] == mark_of(at) && mark[MARK_OLD] == c.pc) {
@@ -133,9 +133,9 @@ static void go_back(run_thread *t, run_frame *f, uint64_t at)
         if (mark[MARK_PLACE]) moved_enter_run(t, mark[MARK_PLACE], mark[MARK_BEFORE]);
         if (!mark[MARK_KEPT]) moved_fill_slots(t, &c);
         else if (run_read(&k, mark[MARK_KEPT], sizeof k)) put_back(t, &c, &k, moved_at(c.pc));
-    } else if ((to = moved_to(c.pc)) != 0) {
-        c.pc = to;
-        moved_enter_run(t, to, true);
+    } else if ((to = moved_to((real_addr){c.pc})).at != 0) {
+        c.pc = to.at;
+        moved_enter_run(t, to.at, true);
         moved_fill_slots(t, &c);
     }
     moved_frame_set(f, &c);

@@ -43,22 +43,19 @@ uint32_t moved_block_of(const moved_image *i, uint32_t off)
     return block ? (uint32_t)((block - &i->map->entries[0].new_off) / 2) : UINT32_MAX;
 }
 
-uint64_t moved_original(uint64_t a)
+assumed_addr moved_original(real_addr a)
 {
-    const moved_image *i = moved_at(a);
-    if (i) {
-        const uint32_t *block = i->map ? block_at(i->map, a - i->text) : NULL;
-        return block ? i->map_base + block[1] + i->to_assumed : a;
-    }
-    i = moved_image_at(a);
-    return i ? a + i->to_assumed : a;
+    const moved_image *moved = moved_at(a.at), *i = moved ? moved : moved_image_at(a.at);
+    const uint32_t *block = moved && moved->map ? block_at(moved->map, a.at - moved->text) : NULL;
+    if (!i || (moved && !block)) return (assumed_addr){a.at};
+    return (assumed_addr){(moved ? moved->map_base + block[1] : a.at) + i->to_assumed};
 }
 
-uint64_t moved_shift(uint64_t assumed_low)
+uint64_t moved_shift(assumed_addr low)
 {
     for (size_t k = 0; k < moved_now.image_count; k++) {
         const moved_image *i = &moved_now.images[k];
-        if (i->text_size && i->low + i->to_assumed == assumed_low) return -i->to_assumed;
+        if (i->text_size && i->low + i->to_assumed == low.at) return -i->to_assumed;
     }
     return 0;
 }

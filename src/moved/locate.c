@@ -60,12 +60,12 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
     else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
 }
 
-uint64_t moved_to(uint64_t pc)
+real_addr moved_to(real_addr pc)
 {
-    const moved_image *i = moved_at(pc) ? NULL : moved_image_at(pc);
+    const moved_image *i = moved_at(pc.at) ? NULL : moved_image_at(pc.at);
     moved_spot spot;
-    if (!i || !states_of(i) || !moved_states_find_old(states_of(i), (uint32_t)(pc - i->map_base), &spot)) return 0;
-    return i->text + spot.new_off;
+    bool found = i && states_of(i) && moved_states_find_old(states_of(i), (uint32_t)(pc.at - i->map_base), &spot);
+    return (real_addr){found ? i->text + spot.new_off : 0};
 }
 
 /* --- counts --- */

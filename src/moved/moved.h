@@ -14,6 +14,7 @@
 #ifndef INL_MOVED_MOVED_H
 #define INL_MOVED_MOVED_H
 
+#include "base/addr.h"
 #include "base/error.h"
 #include "move/boot.h"
 #include "run/thread.h"
@@ -38,10 +39,10 @@ bool moved_watches_syscalls(void);
 /* The assumed address of original code for a code address at run time: moved -> original, real ->
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from
  * woven code; before moved_begin (and in the instrumentor) the identity. */
-uint64_t moved_original(uint64_t);
+assumed_addr moved_original(real_addr);
 
 /* For an address of an image's data: real - assumed, of the image whose lowest assumed address this is. */
-uint64_t moved_shift(uint64_t assumed_low);
+uint64_t moved_shift(assumed_addr low);
 
 /* An image that is mapped, as the dynamic linker names it, and was not rewritten. */
 typedef struct moved_mapped {

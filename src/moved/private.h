@@ -126,7 +126,7 @@ typedef struct moved_where {
 /* `c`: the registers, NULL: they are not known. `back`: so many bytes behind the instruction that is meant. */
 void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault, moved_where *);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
-uint64_t moved_to(uint64_t pc);
+real_addr moved_to(real_addr pc);
 
 /* A signal takes the thread out of the run that it is in: counters become what they are with the instruction at
  * `place` not executed (`before`: nor its snippets). The opposite: it goes on there. */

@@ -112,7 +112,7 @@ void tool_images_attach(void)
 
 void tool_images_begin(void)
 {
-    for (inlay_image *i = first_carried(); i; i = i->next) i->shift = moved_shift(i->low);
+    for (inlay_image *i = first_carried(); i; i = i->next) i->shift = moved_shift((assumed_addr){i->low});
 }
 
 /* --- images that are not rewritten, in a rewritten program ---
@@ -301,4 +301,4 @@ uint64_t inlay_address_real(uint64_t address)
     return real;
 }
 
-uint64_t inlay_address_shown(uint64_t real) { return moved_original(real); }
+uint64_t inlay_address_shown(uint64_t real) { return moved_original((real_addr){real}).at; }

@@ -161,9 +161,10 @@ static void print_map(const rewriter *r, FILE *f)
         for (uint32_t b = 0; b < p->block_count; b++) {
             const cfg_block *block = &p->blocks[b];
             const cfg_proc *proc = &p->procs[block->proc];
-            uint64_t fresh = move_new_address(i->plan, block->addr + i->bias, false);
-            if (!fresh) continue;
-            fprintf(f, "%" PRIx64 " %" PRIx64 " %u ", block->addr + i->bias, fresh, block->size);
+            assumed_addr old = move_assume(i->plan, (link_addr){block->addr}),
+                         now = move_new_address(i->plan, old, false);
+            if (!now.at) continue;
+            fprintf(f, "%" PRIx64 " %" PRIx64 " %u ", old.at, now.at, block->size);
             if (proc->name) fprintf(f, "%s\n", proc->name);
             else fprintf(f, "sub_%" PRIx64 "\n", proc->addr);
         }

@@ -33,7 +33,6 @@ static int32_t field(const weaver *w, const snippet_buffer *b, size_t offset)
     return w->isa->frame.buffers + (int32_t)(b->slot * sizeof(weave_buffer_slot) + offset);
 }
 
-/* clang-format off */
 static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, isa_label from)
 {
     weave_cold *cold = inl_arena_alloc(w->run->arena, sizeof *cold);
@@ -41,15 +40,21 @@ static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, isa_
         weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
         return;
     }
-    *cold = (weave_cold){.buffer = buffer, .from = from, .back = isa_here(w->c), .reg = reg,
-                         .st = w->st, .temps = w->temps, .at = w->at, .after = w->after,
-                         .need = w->need, .living = w->living};
+    *cold = (weave_cold){.buffer = buffer,
+                         .from = from,
+                         .back = isa_here(w->c),
+                         .reg = reg,
+                         .st = w->st,
+                         .temps = w->temps,
+                         .at = w->at,
+                         .after = w->after,
+                         .need = w->need,
+                         .living = w->living};
     for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) cold->lock[r] = w->lock[r];
     cold->locked = w->locked;
     *w->cold_end = cold;
     w->cold_end = &cold->next;
 }
-/* clang-format on */
 
 void weave_emit_cold(weaver *w)
 {

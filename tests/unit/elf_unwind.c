@@ -178,7 +178,7 @@ static void compare_sites(sample *s, uint64_t old, uint64_t now)
     if (!x) return;
     uint64_t bias = s->plan->bias, pad = 0;
     if (x->landing_pad) {
-        pad = move_new_address(s->plan, x->landing_pad + bias, false);
+        pad = move_new_address(s->plan, (assumed_addr){x->landing_pad + bias}, false).at;
         pad = pad ? pad - bias : x->landing_pad;
     }
     if (pad != y->landing_pad) fail_msg("%#lx: landing pad %#lx instead of %#lx", old, y->landing_pad, pad);
@@ -215,7 +215,7 @@ static void check_odd(sample *s)
         uint64_t addr, size;
         assert_true(image_symbol(s->old.im, names[i], &addr, &size));
         for (uint64_t at = addr; at < addr + size; at++) {
-            uint64_t now = move_new_address(s->plan, at + s->plan->bias, true);
+            uint64_t now = move_new_address(s->plan, (assumed_addr){at + s->plan->bias}, true).at;
             if (at == addr && !now) fail_msg("%s has not been moved", names[i]);
             if (now) compare_frames(s, at, now - s->plan->bias);
         }

@@ -222,7 +222,8 @@ static inl_status commit(void *arg, const move_delta *d, inl_error *e)
     (void)e;
     for (size_t i = 0; i < d->patch_count; i++) {
         const move_patch *x = &d->patches[i];
-        if (pc > x->at.at && pc - x->at.at < x->size) go_on_at(p, move_new_address(p->plan, pc, false));
+        if (pc > x->at.at && pc - x->at.at < x->size)
+            go_on_at(p, move_new_address(p->plan, (assumed_addr){pc}, false).at);
         replace(p, x, false);
     }
     for (size_t i = 0; i < d->link_count; i++) replace(p, &d->links[i], false);

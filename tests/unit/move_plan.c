@@ -99,13 +99,13 @@ static void check_map(const sample *s)
 {
     for (size_t i = 0; i < s->plan->map_count; i += 1 + i / 1000) {
         const move_map m = move_map_at(s->plan, i);
-        uint64_t now = move_new_address(s->plan, m.old_addr, true);
-        assert_true(now == s->plan->text_addr + m.code_off);
-        assert_true(move_old_address(s->plan, now) == m.old_addr);
-        assert_true(move_new_address(s->plan, m.old_addr, false) <= now);
+        const assumed_addr old = {m.old_addr}, now = move_new_address(s->plan, old, true);
+        assert_true(now.at == s->plan->text_addr + m.code_off);
+        assert_true(move_old_address(s->plan, now).at == m.old_addr);
+        assert_true(move_new_address(s->plan, old, false).at <= now.at);
     }
-    assert_true(move_old_address(s->plan, s->plan->text_addr + s->plan->text_size) == 0);
-    assert_true(move_new_address(s->plan, 1, true) == 0);
+    assert_true(move_old_address(s->plan, (assumed_addr){s->plan->text_addr + s->plan->text_size}).at == 0);
+    assert_true(move_new_address(s->plan, (assumed_addr){1}, true).at == 0);
 }
 
 static void same_place(weave_parked a, weave_parked b)
@@ -162,7 +162,7 @@ static void check_procs(const sample *s)
         const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
         if (to == 0) assert_false(p->flags & ways);
         else assert_true(to == r->new_addr);
-        assert_true(move_new_address(s->plan, p->addr + bias, false) == r->new_addr);
+        assert_true(move_new_address(s->plan, (assumed_addr){p->addr + bias}, false).at == r->new_addr);
     }
     assert_int_equal(moved, s->plan->moved_procs);
 }

@@ -356,7 +356,9 @@ static uint64_t is_at(const memory *m, const move_applied *a, uint64_t old)
 {
     uint32_t block = cfg_block_at(m->program, old - bias);
     uint32_t proc = block == CFG_NONE ? CFG_NONE : m->program->blocks[block].proc;
-    uint64_t now = proc == CFG_NONE || !move_is_applied(a, proc) ? 0 : move_new_address(m->plan, old, false);
+    uint64_t now = proc == CFG_NONE || !move_is_applied(a, proc)
+                       ? 0
+                       : move_new_address(m->plan, (assumed_addr){old}, false).at;
     return now ? now : old;
 }
 
@@ -391,7 +393,7 @@ static void check_all(memory *m, const move_applied *a)
     for (size_t i = 0; i < w->far.count; i++) {
         uint64_t branch = m->plan->text_addr + w->far.items[i].at;
         uint64_t old = m->program->blocks[w->far.items[i].block].addr + bias;
-        uint64_t from = move_old_address(m->plan, branch);
+        uint64_t from = move_old_address(m->plan, (assumed_addr){branch}).at;
         uint32_t proc = cfg_proc_covering(m->program, from - bias);
         assert_true(from && proc != CFG_NONE);
         if (!move_is_placed(a, proc)) continue;

@@ -18,17 +18,6 @@
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static bool bounds(unsigned cond, bool taken, uint64_t constant, uint64_t *most)
-{
-    if (!taken) cond ^= 1;
-    switch (cond) {
-    case A64_LS: *most = constant; return true;
-    case A64_LO: *most = constant - 1; return constant != 0;
-    case A64_EQ: *most = constant; return true;
-    default: return false;
-    }
-}
-
 static uint32_t word_at(const uint8_t *p)
 {
     uint32_t word;
@@ -290,7 +279,7 @@ const cfg_machine cfg_machine_aarch64 = {
             [SEM_HALT] = LIST("udf", "brk", "hlt"),
             [SEM_SYSCALL] = LIST("svc"),
         },
-    .bounds = bounds,
+    .conds = {.at_most = A64_LS, .below = A64_LO, .equal = A64_EQ},
     .skippable = skippable,
     .padding = padding,
     .filler = filler,

@@ -6,17 +6,6 @@
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static bool bounds(unsigned cond, bool taken, uint64_t constant, uint64_t *most)
-{
-    if (!taken) cond ^= 1;
-    switch (cond) {
-    case X86_BE: *most = constant; return true;
-    case X86_B: *most = constant - 1; return constant != 0;
-    case X86_E: *most = constant; return true;
-    default: return false;
-    }
-}
-
 static bool starts(const uint8_t *p, size_t have, const char *bytes, size_t size)
 {
     return have >= size && memcmp(p, bytes, size) == 0;
@@ -131,7 +120,7 @@ const cfg_machine cfg_machine_x86_64 = {
         [SEM_INC] = LIST("inc", "dec"),
         [SEM_SYSCALL] = LIST("syscall"),
     },
-    .bounds = bounds,
+    .conds = {.at_most = X86_BE, .below = X86_B, .equal = X86_E},
     .skippable = skippable,
     .padding = padding,
     .filler = filler,
