@@ -26,5 +26,6 @@
 #include <inlay/reg.h>
 #include <inlay/snippet.h>
 #include <inlay/tool.h>
+#include <inlay/typed.h>
 
 #endif

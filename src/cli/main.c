@@ -11,6 +11,8 @@ static const char usage[] =
     "                        run PROGRAM with TOOL woven into it\n"
     "  rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT\n"
     "                        write OUT, a program that carries TOOL inside\n"
+    "  snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
+    "                        run CODE, a small C, at a procedure's entry or exit (NAME, NAME:exit)\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
@@ -63,9 +65,11 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *part;
 } commands[] = {
-    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"info", cli_info, "cfg"},
-    {"atom", cli_atom, "atom"},     {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
-    {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},
+    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"},
+    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"},
+    {"atom", cli_atom, "atom"},     {"tools", cli_tools, "tool"},
+    {"cc", cli_cc, "tool"},         {"help", help, "base"},
+    {"--help", help, "base"},       {"-h", help, "base"},
     {"--version", version, "base"}, {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

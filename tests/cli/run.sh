@@ -106,6 +106,9 @@ check 'options before the name' 0 '"instructions"'           "$inlay" run --form
 check 'no ptrace'              0 'hello'                     "$inlay" run null --no-ptrace -- echo hello
 check 'no ptrace, status'      5 ''                          "$inlay" run --no-ptrace null -- sh -c 'echo; exit 5'
 check 'no ptrace, count'       0 'instructions'              "$inlay" run inscount --no-ptrace -- true
+check 'code as text'           0 'write: calls = [1-9]'      "$inlay" snippet write 'static long calls; if ($arg0 == 1) calls++' -- ls /
+check 'code that is wrong'     0 "10: 'nothing' is not known" "$inlay" snippet write 'if (1) { nothing++ }' -- ls /
+check 'code without a program' 2 'usage: inlay snippet'      "$inlay" snippet write 'x'
 check 'image filter'           0 ' 0 instructions'           "$inlay" run inscount --image 'nothing*' -- true
 check 'time of calls'          0 '"name": "main".*"cycles": [1-9]' "$inlay" run calls --time --format=json --image plain -- "$build/tests/samples/plain"
 

@@ -1,0 +1,69 @@
+/* Snippets with types, and as text.
+ *
+ *     inlay_scope *names = inlay_scope_new(image, inlay_proc_address(proc));    in a procedure's callback
+ *     inlay_insert(inlay_proc_entry(proc), inlay_scope_parse(names, "static long calls; if (fd == 1) calls++;"));
+ *
+ * A typed snippet is an inlay_expr like any other, with a type; it is made from names, by text or by the functions
+ * below, which follow C's rules for their operands. Where a type is wrong they answer NULL, and inlay_scope_error says
+ * why; what is made of NULL is NULL. An expression of snippet.h counts as a `long`.
+ *
+ * The language of texts is told in docs/howto-snippets.md. Names are looked for among the variables and routines that
+ * were given to the scope, the parameters and variables that the debug information has at the scope's address, and the
+ * variables of the image, then of the others; $arg0 ... $arg11, $ret, $retaddr, $pc, $ea, $bytes, $value, $taken,
+ * $target, $next, $thread, $cycles, $sp and registers ($rdi, $eax) belong to the point.
+ *
+ * Scopes are made and used where code is looked at: in callbacks of images, procedures, blocks and instructions. */
+#ifndef INLAY_TYPED_H
+#define INLAY_TYPED_H
+
+#include <inlay/snippet.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct inlay_scope inlay_scope; /* for ever */
+
+/* Names as they are seen at an address of the image; 0: of the whole image only. NULL: memory is used up. */
+inlay_scope *inlay_scope_new(inlay_image *, uint64_t address);
+/* A routine of the tool: "void note(long value, const char *text)". Integers and pointers only. */
+bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(void));
+/* A variable in the tool's memory (static, or from inlay_alloc): its name and type, as text: "long", "int [16]". */
+bool inlay_scope_variable(inlay_scope *, const char *name, const char *type, void *at);
+/* The code of a text. NULL: it is wrong; the error begins with the column. */
+inlay_expr inlay_scope_parse(inlay_scope *, const char *text);
+/* A variable or parameter of the program, or what was given to the scope, to be read, assigned, taken apart. */
+inlay_expr inlay_scope_find(inlay_scope *, const char *name);
+/* `address` as a pointer to that type, which is a text: "struct stat", "char *". */
+inlay_expr inlay_scope_cast(inlay_scope *, const char *type, inlay_expr);
+size_t inlay_scope_size_of(inlay_scope *, const char *type); /* 0: not known */
+const char *inlay_scope_error(const inlay_scope *);          /* of the last call that failed */
+
+/* Variables that texts have declared `static`: where they are, and in what form. `format` is 'i' or 'u' for signed and
+ * unsigned integers of `size` bytes, 'f' for floating point, 'p' for pointers, 0 for others. */
+typedef struct inlay_scope_static {
+    const char *name, *type; /* for ever */
+    void *at;                /* inlay_alloc's */
+    size_t size;
+    char format;
+} inlay_scope_static;
+void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
+
+/* C's operators. Of INLAY_DIV, INLAY_LT, INLAY_SHR, INLAY_MIN and their like the types say which it is. */
+inlay_expr inlay_typed_binary(inlay_scope *, inlay_op, inlay_expr, inlay_expr);
+inlay_expr inlay_typed_unary(inlay_scope *, inlay_op, inlay_expr);
+inlay_expr inlay_typed_assign(inlay_scope *, inlay_expr variable, inlay_expr value);
+inlay_expr inlay_typed_if(inlay_scope *, inlay_expr condition, inlay_expr then,
+                          inlay_expr otherwise); /* as a value: ?: */
+inlay_expr inlay_typed_deref(inlay_scope *, inlay_expr pointer);
+inlay_expr inlay_typed_address(inlay_scope *, inlay_expr variable);
+inlay_expr inlay_typed_member(inlay_scope *, inlay_expr structure, const char *name);
+inlay_expr inlay_typed_index(inlay_scope *, inlay_expr array, inlay_expr index);
+inlay_expr inlay_typed_real(inlay_scope *, double value);
+inlay_expr inlay_typed_string(inlay_scope *, const char *text); /* copied to where the program can see it */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

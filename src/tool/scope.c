@@ -1,0 +1,162 @@
+/* Scopes and typed snippets, as the public header has them. */
+#include "tool/scope.h"
+
+#include <string.h>
+
+static void *alloc(void *arg, size_t bytes)
+{
+    (void)arg;
+    return tool_alloc(bytes);
+}
+
+inlay_scope *inlay_scope_new(inlay_image *image, uint64_t address)
+{
+    inlay_scope *s = tool_alloc(sizeof *s);
+    if (!s) return NULL;
+    s->image = image;
+    s->whole = !address || !image;
+    s->address = s->whole ? 0 : address - image->bias;
+    s->maker.alloc = alloc;
+    return s;
+}
+
+const char *inlay_scope_error(const inlay_scope *s) { return s ? s->maker.why : "out of memory"; }
+
+static snippet_maker *maker(inlay_scope *s)
+{
+    s->maker.why[0] = 0;
+    s->maker.placed = false;
+    return &s->maker;
+}
+
+bool inlay_scope_routine(inlay_scope *s, const char *prototype, void (*routine)(void))
+{
+    char name[SCOPE_NAME];
+    if (!s) return false;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
+    bool added = t && scope_add(s, name, typed_routine(&s->maker, routine, t));
+    tool_leave(entered);
+    return added;
+}
+
+bool inlay_scope_variable(inlay_scope *s, const char *name, const char *type, void *at)
+{
+    inlay_expr address = s ? inlay_pointer(at) : NULL;
+    if (!address) return false;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    const image_ctype *t = snippet_parse_type(maker(s), &names, type);
+    bool added = t && scope_add(s, name, typed_object(&s->maker, t, address));
+    tool_leave(entered);
+    return added;
+}
+
+inlay_expr inlay_scope_parse(inlay_scope *s, const char *text)
+{
+    if (!s) return NULL;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    inlay_expr code = snippet_parse(maker(s), &names, text);
+    tool_leave(entered);
+    return code;
+}
+
+inlay_expr inlay_scope_find(inlay_scope *s, const char *name)
+{
+    if (!s) return NULL;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    inlay_expr found = names.find(s, maker(s), name);
+    tool_leave(entered);
+    return found ? found : typed_refuse(&s->maker, "'%s' is not known", name);
+}
+
+static const image_ctype *type_of(inlay_scope *s, const char *text)
+{
+    if (!s) return NULL;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    const image_ctype *t = snippet_parse_type(maker(s), &names, text);
+    tool_leave(entered);
+    return t;
+}
+
+inlay_expr inlay_scope_cast(inlay_scope *s, const char *type, inlay_expr e)
+{
+    const image_ctype *t = type_of(s, type);
+    return t ? typed_cast(&s->maker, t, e) : NULL;
+}
+
+size_t inlay_scope_size_of(inlay_scope *s, const char *type)
+{
+    const image_ctype *t = type_of(s, type);
+    return t ? t->size : 0;
+}
+
+static char format_of(const image_ctype *t)
+{
+    if (t->kind == IMAGE_CTYPE_FLOAT) return 'f';
+    if (t->kind == IMAGE_CTYPE_POINTER) return 'p';
+    if (!image_ctype_is_integer(t)) return 0;
+    return t->is_signed ? 'i' : 'u';
+}
+
+void inlay_scope_statics(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
+{
+    for (scope_name *n = s ? s->names : NULL; n; n = n->next) {
+        char text[200];
+        if (!n->is_static) continue;
+        size_t size = strlen(image_ctype_text(n->type, text, sizeof text)) + 1;
+        char *type = tool_carried_alloc(size), *name = tool_carried_alloc(strlen(n->name) + 1);
+        if (!type || !name) return;
+        memcpy(type, text, size);
+        strcpy(name, n->name);
+        inlay_scope_static v = {name, type, n->at, n->type->size, format_of(n->type)};
+        each(&v, arg);
+    }
+}
+
+inlay_expr inlay_typed_binary(inlay_scope *s, inlay_op op, inlay_expr a, inlay_expr b)
+{
+    return s && a && b ? typed_binary(maker(s), (snippet_op)op, a, b) : NULL;
+}
+
+inlay_expr inlay_typed_unary(inlay_scope *s, inlay_op op, inlay_expr a)
+{
+    return s && a ? typed_unary(maker(s), (snippet_op)op, a) : NULL;
+}
+
+inlay_expr inlay_typed_assign(inlay_scope *s, inlay_expr variable, inlay_expr value)
+{
+    return s && variable && value ? typed_assign(maker(s), variable, value) : NULL;
+}
+
+inlay_expr inlay_typed_if(inlay_scope *s, inlay_expr condition, inlay_expr then, inlay_expr otherwise)
+{
+    if (!s || !condition || !then) return NULL;
+    if (otherwise) return typed_choice(maker(s), condition, then, otherwise);
+    inlay_expr truth = typed_truth(maker(s), condition);
+    return truth ? typed_node(&s->maker, SNIPPET_IF, &image_ctype_void, truth, then) : NULL;
+}
+
+inlay_expr inlay_typed_deref(inlay_scope *s, inlay_expr e) { return s && e ? typed_deref(maker(s), e) : NULL; }
+inlay_expr inlay_typed_address(inlay_scope *s, inlay_expr e) { return s && e ? typed_address(maker(s), e) : NULL; }
+inlay_expr inlay_typed_member(inlay_scope *s, inlay_expr e, const char *name)
+{
+    return s && e ? typed_member(maker(s), e, name) : NULL;
+}
+inlay_expr inlay_typed_index(inlay_scope *s, inlay_expr array, inlay_expr index)
+{
+    return s && array && index ? typed_index(maker(s), array, index) : NULL;
+}
+inlay_expr inlay_typed_real(inlay_scope *s, double value) { return s ? typed_real(maker(s), value) : NULL; }
+
+inlay_expr inlay_typed_string(inlay_scope *s, const char *text)
+{
+    if (!s) return NULL;
+    size_t size = strlen(text) + 1;
+    inlay_expr address = scope_names(s).string(s, maker(s), text, size);
+    return address ? typed_object(&s->maker, typed_array_of(&s->maker, &image_ctype_char, size), address) : NULL;
+}

@@ -1,0 +1,33 @@
+/* What names mean in snippets: a scope, and what its files share. */
+#ifndef INL_TOOL_SCOPE_H
+#define INL_TOOL_SCOPE_H
+
+#include "snippet/parse.h"
+#include "tool/state.h"
+
+#include <inlay/typed.h>
+
+enum { SCOPE_NAME = 64 };
+
+typedef struct scope_name { /* given by the tool, declared by a text, or found once */
+    struct scope_name *next;
+    char name[SCOPE_NAME];
+    const snippet *meaning;
+    const image_ctype *type;
+    void *at; /* of what a text declared: its memory */
+    bool is_static;
+} scope_name;
+
+struct inlay_scope {
+    inlay_image *image;
+    uint64_t address; /* link-time; 0: none */
+    bool whole;       /* no address was given */
+    scope_name *names;
+    snippet_maker maker;
+};
+
+/* scope_names.c */
+snippet_names scope_names(inlay_scope *);
+bool scope_add(inlay_scope *, const char *name, const snippet *meaning);
+
+#endif

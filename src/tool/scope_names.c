@@ -1,0 +1,253 @@
+/* Names in snippets: parameters, variables and types by debug information, what belongs to a point, new variables.
+ *
+ * While a program is rewritten its images lie at assumed addresses; where they really are is added when the code runs
+ * (inlay_image.shift). */
+#include "snippet/real.h"
+#include "tool/rewriter.h"
+#include "tool/scope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static scope_name *known(inlay_scope *s, const char *name)
+{
+    for (scope_name *n = s->names; n; n = n->next)
+        if (!strcmp(n->name, name)) return n;
+    return NULL;
+}
+
+bool scope_add(inlay_scope *s, const char *name, const snippet *meaning)
+{
+    scope_name *n = meaning && strlen(name) < SCOPE_NAME ? tool_alloc(sizeof *n) : NULL;
+    if (!n) {
+        typed_refuse(&s->maker, "out of memory, or a name that is too long");
+        return false;
+    }
+    strcpy(n->name, name);
+    n->meaning = meaning;
+    n->type = meaning->type;
+    n->next = s->names;
+    s->names = n;
+    return true;
+}
+
+static const snippet *word(snippet_maker *m, uint64_t value)
+{
+    return typed_constant(m, image_ctype_int(8, false), value);
+}
+
+/* Something of an image, by its link-time address. */
+static const snippet *in_image(snippet_maker *m, const inlay_image *i, uint64_t address)
+{
+    const snippet *at = word(m, address + i->bias);
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR) return at;
+    const snippet *shift = typed_object(m, image_ctype_int(8, false), word(m, (uint64_t)(uintptr_t)&i->shift));
+    return typed_binary(m, SNIPPET_ADD, shift, at);
+}
+
+/* --- parameters --- */
+
+static const snippet *from_vector(snippet_maker *m, const image_ctype *t, unsigned number)
+{
+    const snippet **args = m->alloc(m->arg, sizeof *args);
+    snippet *reg = typed_node(m, SNIPPET_VEC_ARG, NULL, NULL, NULL), *call = typed_node(m, SNIPPET_CALL, t, NULL, NULL);
+    if (!args || !reg || !call) return typed_refuse(m, "out of memory");
+    reg->reg = (uint8_t)number;
+    args[0] = reg;
+    call->fn = (void (*)(void))(t->size == 4 ? real_of_register_low : real_of_register);
+    call->args = args;
+    call->nargs = 1;
+    return call;
+}
+
+/* At the entry, where it was passed: integers and floating point are counted apart. */
+static const snippet *parameter(snippet_maker *m, const image_ctype *proc, unsigned number)
+{
+    const image_member *p;
+    unsigned ints = 0, reals = 0;
+    size_t n = image_ctype_members(proc, &p);
+    if (number > n) return NULL;
+    for (unsigned i = 0; i + 1 < number; i++) {
+        if (!image_ctype_is_scalar(p[i].type))
+            return typed_refuse(m, "it stands behind a parameter that is passed as a whole");
+        if (p[i].type->kind == IMAGE_CTYPE_FLOAT) reals++;
+        else ints++;
+    }
+    const image_ctype *t = p[number - 1].type;
+    if (t->kind == IMAGE_CTYPE_FLOAT && reals < 8) return from_vector(m, t, reals);
+    if (!image_ctype_is_scalar(t) || t->kind == IMAGE_CTYPE_FLOAT)
+        return typed_refuse(m, "it is passed in a way that is not known");
+    snippet *s = typed_node(m, SNIPPET_ARG, NULL, NULL, NULL);
+    if (s) s->index = ints;
+    return typed_as(m, t, s);
+}
+
+static bool is_entry(inlay_scope *s, image *file)
+{
+    const image_proc *p = s->whole ? NULL : image_proc_at(file, s->address);
+    return p && p->addr == s->address;
+}
+
+/* --- variables --- */
+
+static snippet *register_object(snippet_maker *m, const image_ctype *t, unsigned reg)
+{
+    snippet *s = typed_node(m, SNIPPET_REG, t, NULL, NULL);
+    if (s) s->reg = (uint8_t)reg, s->role = TYPED_OBJECT;
+    return s;
+}
+
+static const snippet *variable_of(inlay_scope *s, const inlay_image *i, const image_variable *v)
+{
+    snippet_maker *m = &s->maker;
+    const snippet *base;
+    switch (v->kind) {
+    case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, in_image(m, i, (uint64_t)v->offset));
+    case IMAGE_PLACE_REGISTER: return register_object(m, v->type, v->reg);
+    case IMAGE_PLACE_VALUE: return typed_constant(m, v->type, (uint64_t)v->offset);
+    default: break;
+    }
+    base = register_object(m, image_ctype_int(8, false), v->reg);
+    return typed_object(m, v->type, typed_binary(m, SNIPPET_ADD, base, word(m, (uint64_t)v->offset)));
+}
+
+static const snippet *local_of(inlay_scope *s, image *file, const char *name, const char **why)
+{
+    image_variable v;
+    bool found = image_local(file, s->address, name, &v, why);
+    if (v.parameter && is_entry(s, file)) {
+        const image_ctype *proc = image_proc_type(file, s->address);
+        *why = NULL;
+        return proc ? parameter(&s->maker, proc, v.parameter) : NULL;
+    }
+    return found ? variable_of(s, s->image, &v) : NULL;
+}
+
+static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, const char *name, const char **why)
+{
+    image_variable v;
+    uint64_t address, size;
+    image *file = tool_image_file(i);
+    if (!file) return NULL;
+    if (image_global(file, pc, name, &v, why)) return variable_of(s, i, &v);
+    if (*why || !image_symbol(file, name, &address, &size)) return NULL;
+    return typed_object(&s->maker, &image_ctype_void, in_image(&s->maker, i, address));
+}
+
+static const snippet *search(inlay_scope *s, const char *name)
+{
+    const char *why = NULL;
+    const snippet *found = NULL;
+    image *file = s->image ? tool_image_file(s->image) : NULL;
+    if (file && !s->whole) found = local_of(s, file, name, &why);
+    if (file && !found && !why && !s->maker.why[0]) found = global_of(s, s->image, s->address, name, &why);
+    for (inlay_image *i = inlay_image_first(); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
+        if (i != s->image) found = global_of(s, i, 0, name, &why);
+    if (why) typed_refuse(&s->maker, "'%s' cannot be reached here: %s", name, why);
+    return found;
+}
+
+static const snippet *find(void *arg, snippet_maker *m, const char *name)
+{
+    inlay_scope *s = arg;
+    scope_name *n = known(s, name);
+    if (n) return n->meaning;
+    const snippet *found = search(s, name);
+    if (found && !m->why[0]) scope_add(s, name, found);
+    return m->why[0] ? NULL : found;
+}
+
+/* --- what belongs to the point --- */
+
+static const snippet *result(inlay_scope *s)
+{
+    image *file = s->image && !s->whole ? tool_image_file(s->image) : NULL;
+    const image_ctype *proc = file ? image_proc_type(file, s->address) : NULL;
+    const image_ctype *t = proc ? proc->of : NULL;
+    if (t && t->kind == IMAGE_CTYPE_FLOAT) return from_vector(&s->maker, t, 0);
+    snippet *value = typed_node(&s->maker, SNIPPET_RETVAL, NULL, NULL, NULL);
+    bool typed = t && image_ctype_is_scalar(t);
+    return typed ? typed_as(&s->maker, t, value) : value;
+}
+
+static const snippet *argument(inlay_scope *s, const char *digits)
+{
+    char *end;
+    unsigned long n = strtoul(digits, &end, 10);
+    if (!*digits || *end || n >= SNIPPET_MAX_ARGS) return NULL;
+    snippet *value = typed_node(&s->maker, SNIPPET_ARG, NULL, NULL, NULL);
+    if (value) value->index = (uint32_t)n;
+    return value;
+}
+
+static const snippet *general_register(inlay_scope *s, const char *name)
+{
+    enum { NUMBERS = 0x2000 };
+    for (unsigned r = 0; r < NUMBERS; r++) {
+        if (strcmp(inlay_reg_name(r), name) || !inlay_reg_is_value((inlay_reg)r)) continue;
+        inlay_expr value = inlay_register((inlay_reg)r);
+        bool whole = value && value->kind == SNIPPET_REG;
+        return whole ? register_object(&s->maker, image_ctype_int(8, true), value->reg) : value;
+    }
+    return NULL;
+}
+
+static const snippet *special(void *arg, snippet_maker *m, const char *name)
+{
+    static const struct {
+        const char *name;
+        snippet_kind kind;
+    } kinds[] = {{"retaddr", SNIPPET_RETADDR}, {"pc", SNIPPET_PC},
+                 {"ea", SNIPPET_EA},           {"bytes", SNIPPET_ACCESS_SIZE},
+                 {"value", SNIPPET_MEM_VALUE}, {"taken", SNIPPET_TAKEN},
+                 {"target", SNIPPET_TARGET},   {"next", SNIPPET_FALLTHROUGH},
+                 {"thread", SNIPPET_THREAD},   {"cycles", SNIPPET_CYCLES}};
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(name, kinds[i].name)) return typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
+    if (!strcmp(name, "ret")) return result(arg);
+    if (!strncmp(name, "arg", 3)) return argument(arg, name + 3);
+    if (!strcmp(name, "sp")) return register_object(m, image_ctype_int(8, false), tool_isa()->stack_reg);
+    return general_register(arg, name);
+}
+
+/* --- types, strings, new variables --- */
+
+static const image_ctype *type(void *arg, snippet_maker *m, const char *name)
+{
+    (void)m;
+    inlay_scope *s = arg;
+    image *file = s->image ? tool_image_file(s->image) : NULL;
+    const image_ctype *t = file ? image_ctype_named(file, s->address, name) : NULL;
+    for (inlay_image *i = inlay_image_first(); i && !t && strchr(name, ' '); i = inlay_image_next(i))
+        if (i != s->image && (file = tool_image_file(i))) t = image_ctype_named(file, 0, name);
+    return t;
+}
+
+static const snippet *string(void *arg, snippet_maker *m, const char *bytes, size_t size)
+{
+    (void)arg;
+    void *copy = tool_carried_alloc(size);
+    if (!copy) return typed_refuse(m, "out of memory");
+    memcpy(copy, bytes, size);
+    return word(m, (uint64_t)(uintptr_t)copy);
+}
+
+static const snippet *variable(void *arg, snippet_maker *m, const char *name, const image_ctype *t)
+{
+    inlay_scope *s = arg;
+    scope_name *n = known(s, name);
+    if (n && n->is_static && image_ctype_same(n->type, t)) return n->meaning;
+    if (n && n->is_static) return typed_refuse(m, "'%s' has been declared with another type", name);
+    void *at = tool_carried_alloc(t->size);
+    if (!at) return typed_refuse(m, "out of memory");
+    if (!scope_add(s, name, typed_object(m, t, word(m, (uint64_t)(uintptr_t)at)))) return NULL;
+    s->names->is_static = true;
+    s->names->at = at;
+    return s->names->meaning;
+}
+
+snippet_names scope_names(inlay_scope *s)
+{
+    return (snippet_names){
+        .arg = s, .find = find, .special = special, .type = type, .variable = variable, .string = string};
+}

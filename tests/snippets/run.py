@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""Snippets as text, on programs: the same values under every engine.
+
+  tests/snippets/run.py [--build build] [--only PATTERN] [--jobs 2]
+
+Each row of ROWS is code at a procedure of tests/samples/figures.c (built optimised, not, fixed, static), or of a
+program of the distribution, and what its variables are when the program ends. It runs under the JIT (inlay snippet) and
+rewritten (inlay rewrite snippet); what the program itself writes must be what it writes natively.
+"""
+
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FIGURES = ["figures", "figures_plain", "figures_fixed", "figures_static"]
+
+# name, point, code, variables at the end
+ROWS = [
+    ("parameters", "count", "static long n, sum; static unsigned w; n++; sum += tag; w += width; sum += deep",
+     {"n": "10", "sum": str(-45 + 1023), "w": str(sum((65530 + i) % 65536 for i in range(10)))}),
+    ("condition", "count", "static int n; if (deep >= 64 && *text == 't' || width == 65533) n++", {"n": "3"}),
+    ("floats", "area", "static double f, e; static float last; f += factor; e += extra; last = factor / 3",
+     {"f": "45", "e": "5.625", "last": "3"}),
+    ("members", "area", "static long kinds, levels; static float scales; static double c; static int bytes;"
+     " kinds += f->kind; levels += f->level; scales += f->scale; c += f->corners[corner & 3]; bytes += f->bytes[1];",
+     {"kinds": "15", "levels": "485", "scales": "12.5", "c": "43", "bytes": str(5 * 255 + 5 * 3)}),
+    ("followed", "area", "static long n; struct figure *g = (struct figure *)f; while (g) { n++; g = g->next; }",
+     {"n": "15"}),
+    ("strings", "area", "static int n; const char *s = f->name; int i = 0; for (;;) { if (s[i] == 0) break; i++; }"
+     " n += i; if (f->name[0] == \"square\"[0]) n += 100;", {"n": str(60 + 500)}),
+    ("globals", "count", "static long s; static double t; s += seen; t = max(t, total); s += first.kind + first.level",
+     {"s": str(45 - 20), "t": None}),
+    ("results", "count:exit", "static long sum; sum += $ret", {"sum": None}),
+    ("result_real", "area:exit", "static double last; last = $ret", {"last": None}),
+    ("arguments", "count", "static long a, b; a += (short)$arg1; b += *(char *)$arg3 == 'x'",
+     {"a": str(-15), "b": "4"}),
+    ("sizes", "count", "static long s; s = sizeof(struct figure) + sizeof first.corners + sizeof *text", {"s": "97"}),
+    ("copies", "area", "static struct figure copy; static long k; copy = *f; copy.kind = 5; k += copy.kind + f->kind + copy.level;",
+     {"k": "550"}),
+    ("registers", "count", "static long d; d += (unsigned char)$rdi == (unsigned char)tag", {"d": "10"}),
+    ("choices", "count", "static long a, b; a += width > 65533 ? 1 : -1; b = min(b, tag) ; b = max(b, -5)",
+     {"a": None, "b": "-5"}),
+]
+
+# Assignments change what the program does, the same way under both engines.
+CHANGES = [
+    ("global_set", "count", "if (deep == 512) { seen += 1000; first.corners[0] = 0.25; }"),
+    ("member_set", "area", "((struct figure *)f)->corners[corner & 3] *= 2"),
+]
+
+DEBIAN = [
+    ("write", "write", "static long calls, bytes; if ($arg0 == 1) { calls++; bytes += $arg2; }", ["ls", "/"]),
+    ("malloc", "malloc", "static unsigned long n, most; n++; most = max(most, (unsigned long)$arg0)", ["sort", "/etc/passwd"]),
+]
+
+
+class Failure(Exception):
+    pass
+
+
+def run(command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False, **more)
+
+
+def reported(done, file):
+    if not os.path.exists(file):
+        raise Failure(f"no report: status {done.returncode}, {done.stderr.decode(errors='replace')[-600:]}")
+    with open(file, encoding="utf-8") as f:
+        text = json.load(f)
+    os.unlink(file)
+    return text
+
+
+def both(args, scratch, point, code, command):
+    """What the program writes and the report's variables, under each engine."""
+    out = os.path.join(scratch, "report")
+    inlay = os.path.join(args.build, "inlay")
+    done = run([inlay, "snippet", "-o", out, "--format=json", point, code, "--"] + command)
+    yield "jit", done, reported(done, out)
+    program = run(["sh", "-c", f"command -v {command[0]}"]).stdout.decode().strip()
+    written = os.path.join(scratch, "written")
+    more = [] if os.path.dirname(command[0]) else ["--with-libs", os.path.join(scratch, "libs")]
+    made = run([inlay, "rewrite", "snippet", f"--at={point}", f"--code={code}", "--format=json", "--result", out, program]
+               + (more or ["-o", written]))
+    if made.returncode:
+        raise Failure(f"not rewritten: {made.stderr.decode(errors='replace')[-600:]}")
+    if more:
+        written = os.path.join(scratch, "libs", os.path.basename(program))
+    done = run([written] + command[1:])
+    yield "rewrite", done, reported(done, out)
+
+
+def values(report):
+    found = {}
+    for v in report["variables"]:
+        if v["name"] in found and found[v["name"]] != v["value"]:
+            found[v["name"]] += "," + v["value"]
+        else:
+            found[v["name"]] = v["value"]
+    return found
+
+
+def check(args, name, point, code, expected, command):
+    native = run(command)
+    with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
+        first = None
+        for engine, done, report in both(args, scratch, point, code, command):
+            got = values(report)
+            got.pop("copy", None)  # holds pointers
+            if report["places"] < 1:
+                raise Failure(f"{engine}: no place: {done.stderr.decode(errors='replace')[-400:]}")
+            same = done.stdout == native.stdout and done.returncode == native.returncode
+            if name not in [c[0] for c in CHANGES] and not same:
+                raise Failure(f"{engine}: the program does something else: {done.returncode}, {done.stdout[-200:]}")
+            for key, value in (expected or {}).items():
+                if key not in got or (value is not None and got[key] != value):
+                    raise Failure(f"{engine}: {key} is {got.get(key)}, should be {value}")
+            if first is None:
+                first = got, done.stdout
+            elif first != (got, done.stdout):
+                raise Failure(f"{engine}: {got} {done.stdout}, under the JIT {first}")
+        if name in [c[0] for c in CHANGES] and first[1] == native.stdout:
+            raise Failure("the assignment changed nothing")
+
+
+def cases(args):
+    samples = os.path.join(args.build, "tests", "samples")
+    for sample in FIGURES:
+        command = [os.path.join(samples, sample)]
+        for name, point, code, expected in ROWS:
+            yield f"{name}-{sample}", name, point, code, expected, command
+        for name, point, code in CHANGES:
+            yield f"{name}-{sample}", name, point, code, {}, command
+    for name, point, code, command in DEBIAN:
+        yield f"{name}-{command[0]}", name, point, code, {}, command
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    args.build = os.path.abspath(args.build)
+    failed = passed = 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        todo = {}
+        for title, *rest in cases(args):
+            if any(fnmatch.fnmatch(title, p) for p in args.only.split(",")):
+                todo[pool.submit(check, args, *rest)] = title
+        for done in concurrent.futures.as_completed(todo):
+            try:
+                done.result()
+                passed += 1
+            except (Failure, subprocess.TimeoutExpired, ValueError) as e:
+                failed += 1
+                print(f"FAIL {todo[done]}: {e}")
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
