@@ -151,7 +151,7 @@ static void open_memory(memory *m, const char *path, bool forbids)
         move_plan_make(m->program, bias, &m->target, &client, &m->plan, &e) || move_plan_check(m->plan, &e))
         fail_msg("%s", e.text);
     copy_code(m);
-    m->text = calloc(m->plan->text_size, 1);
+    m->text = calloc(m->plan->text_size + 16, 1); /* it is decoded up to its end */
     assert_non_null(m->text);
 }
 
@@ -228,6 +228,12 @@ static void add_up(void *arg, uint32_t counter, int64_t amount)
     s->calls++;
 }
 
+static void same_place(weave_parked a, weave_parked b)
+{
+    assert_true(a.spilled == b.spilled && a.junk == b.junk);
+    assert_true(a.flags_saved == b.flags_saved && a.pending == b.pending);
+}
+
 /* A procedure's part says of an instruction what the whole says. */
 static uint64_t same_entry(const move_carried_states *all, const move_carried_states *part, uint32_t text,
                            const move_map *m, size_t first)
@@ -236,8 +242,8 @@ static uint64_t same_entry(const move_carried_states *all, const move_carried_st
     sum of_all = {0}, of_part = {0};
     assert_true(moved_states_find(all, m->new_off, &x) && moved_states_find(part, m->new_off - text, &y));
     assert_true(x.old_off == y.old_off && x.code_off == y.code_off + text && x.index == y.index + first);
-    assert_memory_equal(&x.before, &y.before, sizeof x.before);
-    assert_memory_equal(&x.at, &y.at, sizeof x.at);
+    same_place(x.before, y.before);
+    same_place(x.at, y.at);
     for (unsigned before = 0; before < 2; before++) {
         moved_states_undo(all, &x, before, add_up, &of_all);
         moved_states_undo(part, &y, before, add_up, &of_part);
@@ -502,28 +508,30 @@ static void misuse(void **state)
     move_applied *a;
     elf_target file;
     open_memory(&m, self, false);
-    uint32_t refused = 0, needed = 0;
+    size_t count, leaning = 0;
+    uint32_t *all = all_moved(&m, &count);
     elf_target_begin(&file, m.im);
     assert_int_equal(move_applied_begin(m.plan, &file.target, &a, &e), INL_ERR_USAGE); /* a file takes all */
     elf_target_end(&file);
     assert_int_equal(move_applied_begin(m.plan, &m.target, &a, &e), INL_OK);
     assert_int_equal(move_apply(a, &m.program->proc_count, 1, &e), INL_ERR_USAGE);
-    for (size_t i = 0; i < m.plan->patch_count; i++) { /* whose springboard lies in another's code */
-        const move_patch *x = &m.plan->patches[i];
-        uint32_t block = cfg_block_covering(m.program, x->at.at - bias);
-        uint32_t on = block == CFG_NONE ? x->proc : m.program->blocks[block].proc, both[] = {x->proc, on};
-        if (on == x->proc || move_is_applied(a, on) || move_is_applied(a, x->proc)) continue;
-        assert_int_equal(move_apply(a, &x->proc, 1, &e), INL_ERR_UNSUPPORTED);
-        needed++;
-        if (move_apply(a, both, 2, &e)) continue; /* one of them needs a third */
-        assert_int_equal(move_take_back(a, &on, 1, &e), INL_ERR_UNSUPPORTED);
-        assert_int_equal(move_drop(a, on, &e), INL_ERR_USAGE);
-        refused++;
+    for (unsigned in = 0; in < 2; in++) { /* alone; with all in */
+        if (in) assert_int_equal(move_apply(a, all, count, &e), INL_OK);
+        for (size_t i = 0; i < m.plan->patch_count; i++) {
+            const move_patch *x = &m.plan->patches[i];
+            uint32_t block = cfg_block_covering(m.program, x->at.at - bias);
+            uint32_t on = block == CFG_NONE ? x->proc : m.program->blocks[block].proc;
+            if (on == x->proc) continue; /* else its springboard lies in another's code */
+            assert_int_equal(in ? move_take_back(a, &on, 1, &e) : move_apply(a, &x->proc, 1, &e), INL_ERR_UNSUPPORTED);
+            assert_int_equal(move_drop(a, on, &e), in ? INL_ERR_USAGE : INL_OK);
+            leaning++;
+        }
+        check_all(&m, a);
     }
-    check_all(&m, a);
-    assert_true(needed && refused);
+    free(all);
     move_applied_end(a);
     close_memory(&m);
+    if (!leaning) skip(); /* as compiled, no procedure of this program has its springboard in another */
 }
 
 int main(void)
