@@ -40,6 +40,7 @@ int cli_option_width(char **argv);
 int cli_run(int argc, char **argv);
 int cli_rewrite(int argc, char **argv);
 int cli_snippet(int argc, char **argv);
+int cli_attach(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 int cli_cc(int argc, char **argv);

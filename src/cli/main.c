@@ -13,6 +13,8 @@ static const char usage[] =
     "                        write OUT, a program that carries TOOL inside\n"
     "  snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
     "                        run CODE, a small C, at a procedure's entry or exit (NAME, NAME:exit)\n"
+    "  attach TOOL [TOOL OPTIONS] PID\n"
+    "                        put TOOL into a process that runs\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
@@ -65,12 +67,19 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *part;
 } commands[] = {
-    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"},
-    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"},
-    {"atom", cli_atom, "atom"},     {"tools", cli_tools, "tool"},
-    {"cc", cli_cc, "tool"},         {"help", help, "base"},
-    {"--help", help, "base"},       {"-h", help, "base"},
-    {"--version", version, "base"}, {"-V", version, "base"},
+    {"run", cli_run, "jit"},
+    {"rewrite", cli_rewrite, "elf"},
+    {"attach", cli_attach, "live"},
+    {"info", cli_info, "cfg"},
+    {"snippet", cli_snippet, "jit"},
+    {"atom", cli_atom, "atom"},
+    {"tools", cli_tools, "tool"},
+    {"cc", cli_cc, "tool"},
+    {"help", help, "base"},
+    {"--help", help, "base"},
+    {"-h", help, "base"},
+    {"--version", version, "base"},
+    {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -12,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
+static const char rewrite_usage[] =
     "(usage: inlay rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT, or --with-libs DIR [--lib PATTERN])";
+static const char attach_usage[] = "(usage: inlay attach TOOL [TOOL OPTIONS] PID)";
 
 static bool asks_for_help(char **argv)
 {
@@ -23,7 +24,7 @@ static bool asks_for_help(char **argv)
 }
 
 /* The index of the tool's name, or -1 with a message. */
-static int find_tool(int argc, char **argv)
+static int find_tool(int argc, char **argv, const char *usage)
 {
     int tool = 1;
     while (tool < argc && argv[tool][0] == '-' && strcmp(argv[tool], "--") != 0) {
@@ -39,13 +40,14 @@ static int find_tool(int argc, char **argv)
     return -1;
 }
 
-int cli_rewrite(int argc, char **argv)
+/* The tool itself does it, told by its first argument. */
+static int become(int argc, char **argv, const char *what, const char *usage, const char *lacks)
 {
     if (asks_for_help(argv + 1) && argc == 2) return cli_tools(0, NULL);
-    int tool = find_tool(argc, argv);
+    int tool = find_tool(argc, argv, usage);
     if (tool < 0) return EXIT_USAGE;
     if (tool + 1 == argc) {
-        cli_say("no program named %s", usage);
+        cli_say("%s %s", lacks, usage);
         return EXIT_USAGE;
     }
     cli_place place;
@@ -59,7 +61,7 @@ int cli_rewrite(int argc, char **argv)
     }
     int n = 0;
     args[n++] = path;
-    args[n++] = "--inlay-rewrite";
+    args[n++] = (char *)what;
     for (int i = 1; i < argc; i++)
         if (i != tool) args[n++] = argv[i];
     execv(path, args);
@@ -67,3 +69,10 @@ int cli_rewrite(int argc, char **argv)
     free(args);
     return EXIT_FAILED;
 }
+
+int cli_rewrite(int argc, char **argv)
+{
+    return become(argc, argv, "--inlay-rewrite", rewrite_usage, "no program named");
+}
+
+int cli_attach(int argc, char **argv) { return become(argc, argv, "--inlay-attach", attach_usage, "no process named"); }

@@ -45,6 +45,11 @@ typedef struct elf_write_options {
 /* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */
 inl_status elf_write(elf_target *, const move_plan *, const elf_write_options *, const char *out, inl_error *);
 
+/* Appends the entries of moved code at the link-time address that `to` has; *header: where their
+ * .eh_frame_hdr is, 0: there are none. */
+struct inl_bytes;
+inl_status elf_unwind_table(const move_plan *, struct inl_bytes *to, uint64_t *header, inl_error *);
+
 /* --- what it carries (boot.c) --- */
 
 typedef struct elf_pack_image {   /* one of the images that were rewritten together; main first */

@@ -80,6 +80,7 @@ typedef struct elf_writer {
         size_t count;
         uint64_t low; /* the first segment's address */
     } front;
+    bool only_moved;             /* the unwind table tells of moved code alone */
     uint64_t hdr_addr, hdr_size; /* the new .eh_frame_hdr */
     uint64_t eh_frame_addr;
     uint64_t map_addr, data_addr;

@@ -293,7 +293,7 @@ static inl_status put_frames(elf_frames *f, search_entry *entries, size_t *writt
     size_t count = 0;
     inl_bytes_align(&w->ro, 8);
     w->eh_frame_addr = inl_bytes_here(&w->ro);
-    for (size_t i = 0; i < f->old.fdes.count; i++) {
+    for (size_t i = 0; i < f->old.fdes.count && !w->only_moved; i++) {
         if (f->old.fdes.items[i].fault) continue;
         inl_status st = put_old(f, &f->old.fdes.items[i], e);
         if (st) return st;
@@ -319,6 +319,7 @@ static size_t add_others(const elf_frames *f, search_entry *entries, size_t coun
 {
     const image_unwind_range *unread;
     size_t n = image_unwind_unread(f->w->im, &unread);
+    if (f->w->only_moved) return count;
     for (size_t i = 0; i < f->old.fdes.count; i++)
         if (f->old.fdes.items[i].fault)
             entries[count++] = (search_entry){f->old.fdes.items[i].addr, f->old.fdes.items[i].record};
@@ -366,7 +367,7 @@ static inl_status put_lsdas(elf_frames *f, inl_error *e)
         inl_status st = elf_put_lsda(f, &f->pieces.items[i], e);
         if (st) return st;
     }
-    inl_status st = f->w->plan->tells_states ? put_old_lsdas(f, e) : INL_OK;
+    inl_status st = f->w->plan->tells_states && !w->only_moved ? put_old_lsdas(f, e) : INL_OK;
     if (st) return st;
     elf_area area = {.name = ".inlay.except",
                      .type = SHT_PROGBITS,

@@ -84,42 +84,16 @@ static inl_status take_patches(elf_writer *w, inl_error *e)
     return elf_clear_marks(w, e);
 }
 
-/* The places of moved blocks. Blocks ascend by address, and so does the plan's map. */
-static uint64_t put_blocks(elf_writer *w, uint64_t low)
-{
-    const move_plan *p = w->plan;
-    const cfg_program *cfg = p->cfg;
-    move_map_walk walk = move_map_from(p, 0);
-    move_map m;
-    uint64_t count = 0;
-    bool more = move_map_next(&walk, &m);
-    for (uint32_t i = 0; i < cfg->block_count && more; i++) {
-        uint64_t old = cfg->blocks[i].addr + p->bias;
-        while (more && m.old_addr < old) more = move_map_next(&walk, &m);
-        if (!more || m.old_addr != old) continue;
-        uint32_t entry[2] = {m.new_off, (uint32_t)(cfg->blocks[i].addr - low)};
-        inl_bytes_put(&w->ro, entry, sizeof entry);
-        count++;
-    }
-    return count;
-}
-
-/* Blocks' new and old addresses, for the run time of the tool: without one nobody reads them. */
+/* What the run time of the tool reads: without one nobody does. */
 static inl_status put_map(elf_writer *w, inl_error *e)
 {
-    const move_plan *p = w->plan;
     const image_segment *s;
     if (!w->options->has_tool) return INL_OK;
     image_segments(w->im, &s);
-    uint64_t low = s[0].addr;
     inl_bytes_align(&w->ro, 8);
     w->map_addr = inl_bytes_here(&w->ro);
-    size_t at = inl_bytes_reserve(&w->ro, sizeof(move_carried_map));
-    uint64_t count = put_blocks(w, low);
-    inl_bytes_align(&w->ro, 8);
-    move_carried_map head = {count, p->tells_states ? w->ro.size - at : 0};
-    inl_bytes_set(&w->ro, at, &head, sizeof head);
-    if (p->tells_states) move_states_put(p, (assumed_addr){low + p->bias}, &w->ro);
+    size_t at = w->ro.size;
+    move_map_put(w->plan, s[0].addr, &w->ro);
     if (w->ro.failed) return elf_no_memory(w, e);
     elf_area area = {.name = ".inlay.map",
                      .type = SHT_PROGBITS,

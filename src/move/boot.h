@@ -20,6 +20,7 @@
  * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. */
 #define MOVE_TOOL_BASE   0x70000000ull
 #define MOVE_HEAP_BASE   0x651000000000ull /* the carried heap */
+#define MOVE_LIVE_BASE   0x650000000000ull /* what a process that ran already was given (live.h) */
 #define MOVE_REGION_LOW  0x652000000000ull /* the tool's later mappings */
 #define MOVE_REGION_HIGH 0x660000000000ull
 
@@ -46,6 +47,7 @@ typedef struct move_carry_head { /* offsets are from the start of the data */
     uint64_t argv, argc;          /* offsets of strings */
     uint64_t images, image_count; /* move_carry_image */
     uint64_t handoff, region;     /* link-time addresses in the tool: move_handoff, inl_region */
+    uint64_t live;                /* the address of a move_live (live.h); 0: the program was written, and starts now */
 } move_carry_head;
 
 /* What the boot code tells the tool; a variable of the tool's own image (run.c). */

@@ -124,10 +124,11 @@ static bool claim_places(move_work *w, ground *g)
         const cfg_block *b = &p->blocks[c->block];
         uint64_t next = i + 1 < w->catches.count ? p->blocks[w->catches.items[i + 1].block].addr : UINT64_MAX;
         c->room = room_at(g, w->isa, b, next);
+        if (c->optional && c->room != w->isa->far_jump) c->room = 0;
         set(g, b->addr, c->room, TAKEN);
         if (c->room) continue;
         set(g, b->addr, b->size, UNTOUCHABLE);
-        if (!move_catch_is_needed(w, c->block)) continue;
+        if (c->optional || !move_catch_is_needed(w, c->block)) continue;
         move_leave(w, b->proc, "there is no room for a jump where its code can be reached");
         all = false;
     }

@@ -148,7 +148,11 @@ static void mark_edges(move_work *w)
         const cfg_edge *e = &p->edges[i];
         if (e->to == CFG_NONE) continue;
         uint32_t from = p->blocks[e->from].proc;
-        if (from == p->blocks[e->to].proc) continue;
+        if (from == p->blocks[e->to].proc) {
+            if (w->target->has_frames && p->blocks[e->to].addr <= p->blocks[e->from].addr)
+                w->block_bits[e->to] |= MOVE_LOOP;
+            continue;
+        }
         w->block_bits[e->to] |= MOVE_TAIL_SEEN;
         if (w->target->one_by_one || !move_is_moved(w, from)) w->block_bits[e->to] |= MOVE_FROM_LEFT;
     }
@@ -228,9 +232,10 @@ static bool collect(move_work *w)
     w->catches.count = 0;
     for (uint32_t i = 0; i < p->block_count; i++) {
         const cfg_block *b = &p->blocks[i];
-        if (!move_is_moved(w, b->proc) || !needs_catch(b, w->block_bits[i])) continue;
+        bool needed = needs_catch(b, w->block_bits[i]);
+        if (!move_is_moved(w, b->proc) || !(needed || w->block_bits[i] & MOVE_LOOP)) continue;
         w->block_bits[i] |= MOVE_CATCH;
-        if (!inl_vec_push(&w->catches, (move_catch){.block = i})) return false;
+        if (!inl_vec_push(&w->catches, (move_catch){.block = i, .optional = !needed})) return false;
     }
     return true;
 }

@@ -140,8 +140,11 @@ assumed_addr move_new_address(const move_plan *, assumed_addr old, bool code);
 assumed_addr move_old_address(const move_plan *, assumed_addr now);
 static inline assumed_addr move_assume(const move_plan *p, link_addr a) { return (assumed_addr){a.at + p->bias}; }
 static inline link_addr move_linked(const move_plan *p, assumed_addr a) { return (link_addr){a.at - p->bias}; }
-/* Appends what carried.h says of instructions and their states. `low` is the image's lowest address, as assumed. */
+/* Appends a move_carried_map, with the states behind it where they are told; `low` is the image's lowest link-time
+ * address. The bytes so far are a multiple of 8. */
 struct inl_bytes;
+void move_map_put(const move_plan *, uint64_t low, struct inl_bytes *to);
+/* Appends what carried.h says of instructions and their states. `low` is the image's lowest address, as assumed. */
 void move_states_put(const move_plan *, assumed_addr low, struct inl_bytes *to);
 /* The map's entries: one, or all from one on, in order.
  *     move_map_walk walk = move_map_from(plan, 0);

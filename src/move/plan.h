@@ -42,12 +42,14 @@ enum {                      /* move_work.block_bits */
        MOVE_FROM_LEFT = 4,  /* code that stays in place leads here by a direct jump */
        MOVE_TAIL_SEEN = 8,  /* some known direct jump from another procedure leads here */
        MOVE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
+       MOVE_LOOP = 64,      /* the head of a loop, by which a frame on a stack comes */
        MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
 };
 
 /* A place of old code that is caught. */
 typedef struct move_catch {
     uint32_t block;
+    bool optional;  /* where there is no room it is left out */
     uint32_t room;  /* bytes of the jump that stands there, 0: there is none */
     uint64_t board; /* link-time address of its springboard, 0: the jump stands here itself */
 } move_catch;

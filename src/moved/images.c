@@ -106,7 +106,7 @@ static void adopt_links(moved_image *i, const void *at)
                 i->name);
     i->text = i->bias + links.text;
     i->text_size = links.text_size;
-    i->map = links.map ? map_at(i, i->bias + links.map) : NULL;
+    if (links.map) i->map = moved_is_live() ? (const void *)(i->bias + links.map) : map_at(i, i->bias + links.map);
     i->map_base = i->bias + links.low;
     i->to_assumed = links.bias - i->bias;
 }
@@ -136,8 +136,9 @@ static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *nam
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
     }
     if (!place || i->low >= i->high) return;
-    if (main) adopt_links(i, moved_handoff_data.links);
-    else if (links) adopt_links(i, links);
+    if (moved_is_live()) links = moved_live_links(bias);
+    else if (main) links = moved_handoff_data.links;
+    if (links) adopt_links(i, links);
     *place = new;
     if (place == &moved_now.images[moved_now.image_count])
         __atomic_fetch_add(&moved_now.image_count, 1, __ATOMIC_RELEASE);

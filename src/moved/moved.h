@@ -52,6 +52,16 @@ typedef struct moved_mapped {
 /* The k-th; path NULL: its place is free. False: there are no more. */
 bool moved_others(size_t k, moved_mapped *out);
 
+/* --- for whoever puts a tool into a process that runs --- */
+/* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
+ * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
+typedef struct moved_finder {
+    const char *name;
+    void *function, *next;
+    bool unwinds;
+} moved_finder;
+extern const moved_finder moved_finders[];
+
 /* --- for src/tool/carried.c --- */
 
 struct run_client;

@@ -193,5 +193,17 @@ void moved_procedures_done(void);
 
 /* --- sites.c --- */
 void moved_patch_sites(void);
+/* In a process that ran already: where an instruction is now that made room for a jump to the gate; 0: it stands where
+ * it stood. */
+uint64_t moved_site_place(uint64_t pc);
+
+/* --- live.c --- */
+bool moved_is_live(void);
+const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
+struct move_live_image;
+uint64_t moved_live_images(const struct move_live_image **); /* how many */
+void moved_live_first(run_thread *);
+inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
+void moved_live_places(void);
 
 #endif

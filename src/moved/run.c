@@ -37,7 +37,8 @@ inl_status moved_begin(const run_client *client, inl_error *e)
                              .tool_high = h->tool_high,
                              .stack_low = h->stack_low,
                              .stack_high = h->stack_high,
-                             .sigmask = h->sigmask};
+                             .sigmask = h->sigmask,
+                             .ran_before = moved_is_live()};
     start.ctx.pc = h->pc;
     run_set_sp(&start.ctx, h->sp);
     start.ctx.tls_base = h->tls_base;
@@ -47,6 +48,11 @@ inl_status moved_begin(const run_client *client, inl_error *e)
     moved_images_find();
     inl_status s = run_begin(&engine, client, &start, e);
     if (s == INL_OK) s = run_first_thread(e);
+    if (s == INL_OK && moved_is_live()) {
+        moved_live_first(run_self());
+        s = moved_live_others(client->thread_start, client->arg, e);
+    }
     if (s == INL_OK) moved_patch_sites();
+    if (s == INL_OK && moved_is_live()) moved_live_places();
     return s;
 }

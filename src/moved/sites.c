@@ -39,6 +39,12 @@ enum {
     FORTH = 4, /* instructions that may be taken along */
 };
 
+/* Instructions that lie in a piece now: for threads that stand at them. */
+typedef struct place {
+    uint64_t old, new;
+} place;
+static INL_VEC(place) places; /* filled once, in a process that ran already */
+
 typedef struct area { /* memory for pieces near an image */
     uint64_t at, next, end;
 } area;
@@ -65,7 +71,7 @@ static bool decode(const moved_image *i, moved_code *p, uint64_t at)
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
     if (!moved_procedure_at(i, at, &p->start, &p->end)) return false;
     p->count = p->branch_count = 0;
-    if (p->end > i->high || has_moved(i, p->start)) return false;
+    if (p->end > i->high || (!moved_is_live() && has_moved(i, p->start))) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
         isa_insn *in = &p->insns[p->count];
         isa_result r = isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)pc, p->end - pc, pc, in);
@@ -131,9 +137,11 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
     uint64_t low = p->insns[from].addr, high = p->insns[to - 1].addr + p->insns[to - 1].len;
     if (high - low < MOVED_JUMP || a->next + MOVED_PIECE > a->end || entered(p, low + 1, high)) return false;
     uint8_t piece[MOVED_PIECE], jump[MOVED_JUMP];
+    uint64_t at[BACK + FORTH + 2];
     isa_code w = {.write = piece, .exec = a->next, .size = sizeof piece};
     isa_code over = {.write = jump, .exec = low, .size = sizeof jump};
     for (int k = from; k < to; k++) {
+        at[k - from] = isa_here(&w);
         if (k == site && p->insns[k].flow == ISA_FLOW_SYSCALL) moved_put_gate(&w);
         else if (k == site) moved_put_other(&w, &p->insns[k]);
         else put_copy(&w, &p->insns[k]);
@@ -141,6 +149,10 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
     moved_put_jump(&w, high);
     moved_put_jump(&over, w.exec);
     if (failed(&w) || failed(&over)) return false;
+    for (int k = from; k < to && moved_is_live(); k++) {
+        place one = {p->insns[k].addr, at[k - from]};
+        if (!inl_vec_push(&places, one)) return false;
+    }
     memcpy((void *)w.exec, piece, w.at);
     a->next += MOVED_PIECE;
     memcpy((void *)low, jump, MOVED_JUMP);
@@ -238,6 +250,13 @@ static void hook_linker(void)
         return;
     }
     inl_log(INL_LOG_INJECT, "%s does not tell of libraries that are loaded later", i->name);
+}
+
+uint64_t moved_site_place(uint64_t pc)
+{
+    for (size_t k = 0; k < places.count; k++)
+        if (places.items[k].old == pc) return places.items[k].new;
+    return 0;
 }
 
 void moved_patch_sites(void)

@@ -194,6 +194,8 @@ void run_special(run_thread *t);
 /* This thread of execution takes block `t`; the tool's TLS stays what it is. */
 void run_adopt_block(run_thread *t);
 void run_leave_block(void); /* it has none any more */
+/* The thread ran natively, with these registers: what of them woven code wants for itself. */
+void run_bases_take(run_thread *, const weave_context *);
 /* What more the kernel would copy. False: so that the child finds its block there is no way. */
 bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags);
 void run_sigframe_init(void);

@@ -78,6 +78,7 @@ typedef struct run_start_state {
     uint64_t stack_low, stack_high; /* the tool's first stack */
     uint64_t sigmask;
     uint64_t brk_emulated; /* no-ptrace loading: nonzero */
+    bool ran_before;       /* the program did, natively: the kernel has its handlers */
 } run_start_state;
 
 /* What an engine that makes copies of the program's code wants to know of the program's address space. */
@@ -194,6 +195,8 @@ void run_signals_fork_child(run_thread *t);
 /* --- thread.c --- */
 run_thread *run_thread_new(inl_error *); /* block, stacks, TLS; not yet in the list */
 void run_thread_free(run_thread *);
+/* A thread that ran natively before, and stands still at `c`: a block for it, in the list. */
+run_thread *run_thread_adopt(int tid, const weave_context *c, uint64_t sigmask, const stack_t *alternate, inl_error *);
 long run_sys_clone(run_thread *t, bool is_clone3);                         /* clone, clone3, fork, vfork, from ctx */
 void run_thread_exit(run_thread *t, int status) __attribute__((noreturn)); /* the exit system call */
 uint64_t run_counter_sum_now(uint32_t index); /* over live and ended threads; the lock is held, or nobody else runs */

@@ -101,7 +101,7 @@ void run_signals_adopt_kernel(run_signals *s)
         run_action *a = &s->action[signo];
         memset(a, 0, sizeof *a);
         sys_call4(SYS_rt_sigaction, signo, 0, (long)a, sizeof a->mask);
-        if (a->handler != RUN_IGNORE) memset(a, 0, sizeof *a);
+        if (a->handler != RUN_IGNORE && !run_here.start.ran_before) memset(a, 0, sizeof *a);
     }
 }
 

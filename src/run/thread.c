@@ -196,6 +196,23 @@ void run_thread_link(run_thread *t)
     if (!t->is_vfork_child) run_here.thread_count++;
 }
 
+run_thread *run_thread_adopt(int tid, const weave_context *c, uint64_t sigmask, const stack_t *alternate, inl_error *e)
+{
+    run_thread *t = run_thread_new(e);
+    if (!t) return NULL;
+    t->tid = tid;
+    t->where = RUN_IN_CODE;
+    t->sigmask = sigmask;
+    t->altstack = *alternate;
+    t->signals = run_here.signals;
+    __atomic_fetch_add(&t->signals->users, 1, __ATOMIC_RELAXED);
+    run_bases_take(t, c);
+    inl_lock_take(&run_here.lock);
+    run_thread_link(t);
+    inl_lock_release(&run_here.lock);
+    return t;
+}
+
 static void unlink_locked(run_thread *t)
 {
     for (run_thread **at = &run_here.threads; *at; at = &(*at)->next) {

@@ -25,7 +25,7 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
 /* What main goes on with: the tool's name, the program and its arguments. */
 static void strip_options(int *argc, char ***argv, int program)
 {
-    int n = tool_now->options.rewriting ? 1 : *argc - program;
+    int n = tool_now->options.rewriting || tool_now->options.attaching ? 1 : *argc - program;
     char **kept = calloc((size_t)n + 2, sizeof *kept);
     if (!kept) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     kept[0] = (*argv)[0];
@@ -38,6 +38,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
 {
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
+    if (h->role == TOOL_LAUNCHER && tool_now->options.attaching) attacher_enter((*argv)[program], *argv);
     if (h->role == TOOL_LAUNCHER && tool_now->options.rewriting) rewriter_enter((*argv)[program], *argv);
     if (h->role == TOOL_LAUNCHER) {
         char path[sizeof tool_handoff_data.program];

@@ -16,7 +16,7 @@
  */
 #include "tool/glibc.h"
 #include "tool/tool.h"
-#include "tool/remote.h"
+#include "live/remote.h"
 #include "base/first_stack.h"
 #include "base/page.h"
 #include "base/region.h"

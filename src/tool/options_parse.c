@@ -3,6 +3,7 @@
  *
  *     TOOL [options] [--] PROGRAM [ARGS]
  *     TOOL --inlay-rewrite [options] PROGRAM -o OUT [options]      from `inlay rewrite`
+ *     TOOL --inlay-attach [options] PID [options]                  from `inlay attach`
  *
  * Options end at "--" or at the first argument that is not one; in the second form they may stand behind
  * the program, too, and -o is what --rewrite is in the first. */
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef tool_option option;
 
@@ -238,7 +240,9 @@ static int parse_command(int argc, char **argv, const char *help)
         } else if (!ended && a[0] == '-' && a[1]) {
             i = take_argument(argc, argv, i, help);
         } else {
-            if (program) wrong_usage("one program at a time, not %s and %s", argv[program], a);
+            if (program)
+                wrong_usage("one %s at a time, not %s and %s", tool_now->options.attaching ? "process" : "program",
+                            argv[program], a);
             program = i++;
         }
     }
@@ -266,10 +270,30 @@ static void check_rewriting(void)
     if (o->rewriting && !state()->by_command && !o->result) o->result = o->output;
 }
 
+/* The report is written by a process that may be in another folder. */
+static void check_attaching(void)
+{
+    tool_options *o = &tool_now->options;
+    char folder[4096];
+    if (o->rewrite_out || o->with_libs || o->libs.count || o->report || o->map || o->result)
+        wrong_usage("--rewrite, --with-libs, --lib, --report, --map and --result are for rewriting (inlay rewrite)");
+    if (!o->output) return;
+    char *whole = NULL;
+    if (*o->output == '/') whole = strdup(o->output);
+    else if (getcwd(folder, sizeof folder) && (whole = malloc(strlen(folder) + strlen(o->output) + 2)))
+        sprintf(whole, "%s/%s", folder, o->output);
+    if (!whole) tool_fail(TOOL_EXIT_FAILED, "-o %s: cannot say where this is: %s", o->output, strerror(errno));
+    o->result = whole;
+    char *slash = strrchr(whole, '/'), kept = slash[1];
+    slash[1] = 0;
+    if (access(whole, F_OK) != 0) tool_fail(TOOL_EXIT_FAILED, "cannot write %s: %s", o->output, strerror(errno));
+    slash[1] = kept;
+}
+
 static void name_output(tool_options *o)
 {
     result_run_began();
-    if (o->output && !o->rewriting) o->output = result_name(o->output);
+    if (o->output && !o->rewriting && !o->attaching) o->output = result_name(o->output);
 }
 
 int options_parse(int argc, char **argv, const char *help)
@@ -278,8 +302,10 @@ int options_parse(int argc, char **argv, const char *help)
     const char *variable, *wrong = options_from_environment(&variable);
     if (wrong) wrong_usage("%s=%s: %s", variable, getenv(variable), wrong);
     state()->by_command = argc > 1 && !strcmp(argv[1], "--inlay-rewrite");
-    int i = state()->by_command ? parse_command(argc, argv, help) : parse(argc, argv, help);
+    o->attaching = argc > 1 && !strcmp(argv[1], "--inlay-attach");
+    int i = state()->by_command || o->attaching ? parse_command(argc, argv, help) : parse(argc, argv, help);
     if (o->dump_high && !o->dump) o->dump = OPTIONS_DUMP_ALL;
+    state()->program = i < argc ? argv[i] : NULL;
     inl_debug = o->debug;
     o->json = !strcmp(options_formats[o->format], "json");
     if (tool_handoff_data.role == TOOL_CARRIED) {
@@ -288,8 +314,9 @@ int options_parse(int argc, char **argv, const char *help)
         name_output(o);
         return i;
     }
-    if (i >= argc && !o->exec_path) wrong_usage("no program named");
-    check_rewriting();
+    if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
+    if (o->attaching) check_attaching();
+    else check_rewriting();
     name_output(o);
     return i;
 }

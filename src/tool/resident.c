@@ -99,6 +99,7 @@ static void log_places(const tool_handoff *h)
 int inlay_start(void)
 {
     tool_handoff *h = &tool_handoff_data;
+    if (h->role == TOOL_INSTRUMENTOR && tool_now->options.attaching) attacher_run();
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");

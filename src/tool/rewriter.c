@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
+double rewriter_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -77,7 +77,7 @@ void rewriter_begin(void)
 void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 {
     rewriter *r = arg;
-    double t = r->watched ? now() : 0;
+    double t = r->watched ? rewriter_now() : 0;
     if (!r->watched || t - r->shown < 0.1 || t - r->started < 0.5) return;
     r->shown = t;
     fprintf(stderr, "\r%s: %s %3.0f %%\033[K", r->now ? r->now->name : "", stage,
@@ -85,15 +85,15 @@ void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
     fflush(stderr);
 }
 
-static void end_progress(const rewriter *r)
+void rewriter_end_progress(const rewriter *r)
 {
-    if (r->watched && now() - r->started >= 0.5) fputs("\r\033[K", stderr);
+    if (r->watched && rewriter_now() - r->started >= 0.5) fputs("\r\033[K", stderr);
 }
 
 static void notice(void *arg, const char *what)
 {
     const rewriter *r = arg;
-    end_progress(r);
+    rewriter_end_progress(r);
     tool_say("%s: %s", r->now->out, what);
 }
 
@@ -102,7 +102,7 @@ static void notice(void *arg, const char *what)
 /* Nothing half-done is left. */
 void rewriter_give_up(const rewriter *r, const char *fmt, const char *what, const char *why)
 {
-    end_progress(r);
+    rewriter_end_progress(r);
     for (size_t i = 0; i < r->count; i++)
         if (r->images[i].written) unlink(r->images[i].out);
     if (r->made_folder) rmdir(tool_now->options.with_libs);
@@ -195,9 +195,8 @@ static void make_plan(rewriter *r, rewriter_image *i)
     i->cfg = tool_code_take(tool_image_of(i->m));
     if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
         rewriter_give_up_for(r, "cannot analyse %s: %s", i->path, &e);
-    elf_target_begin(&i->target, i->im);
-    if (move_plan_make(i->cfg, i->bias, &i->target.target, &r->client, &i->plan, &e) != INL_OK ||
-        move_commit(i->plan, &i->target.target, &e) != INL_OK)
+    if (move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, &e) != INL_OK ||
+        move_commit(i->plan, i->target, &e) != INL_OK)
         rewriter_give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
 }
 
@@ -218,7 +217,7 @@ static void refuse_library(const rewriter *r)
 }
 
 /* A tool that registered nothing is not needed in the program. */
-static bool needs_tool(const rewriter *r)
+bool rewriter_needs_tool(const rewriter *r)
 {
     if (registered_something()) return true;
     for (size_t i = 0; i < r->count; i++)
@@ -238,7 +237,7 @@ static void check_place(const rewriter *r, const rewriter_image *i, const elf_pa
                          "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
 }
 
-static void pack(const rewriter *r, elf_carry *carry)
+void rewriter_pack(const rewriter *r, elf_carry *carry)
 {
     inl_error e = {0};
     int argc;
@@ -273,8 +272,8 @@ static void pack(const rewriter *r, elf_carry *carry)
 static void write_files(rewriter *r)
 {
     elf_carry carry;
-    bool carries = needs_tool(r);
-    if (carries) pack(r, &carry);
+    bool carries = rewriter_needs_tool(r);
+    if (carries) rewriter_pack(r, &carry);
     for (size_t k = r->count; k-- > 0;) { /* the program last */
         rewriter_image *i = &r->images[k];
         inl_error e = {0};
@@ -288,11 +287,40 @@ static void write_files(rewriter *r)
             .notice = notice,
             .arg = r,
         };
-        if (elf_write(&i->target, i->plan, &o, i->out, &e) != INL_OK)
+        if (elf_write(&i->file, i->plan, &o, i->out, &e) != INL_OK)
             rewriter_give_up_for(r, "cannot write %s: %s", i->out, &e);
         i->written = true;
     }
     if (carries) elf_carry_free(&carry);
+}
+
+/* In a process that runs, frames on its stacks come back into the middle of procedures: what follows from flows would
+ * not be right there, nor what waits for the end. So counts stay where they are. */
+void rewriter_plan(rewriter *r)
+{
+    bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
+    moved_watch_syscalls(watches);
+    r->client = (move_client){
+        .arg = r,
+        .wanted = wanted,
+        .empty = shows_code() ? NULL : is_empty,
+        .instrument = tool_client_sees_code() || watches ? instrument : NULL,
+        .progress = rewriter_progress,
+        .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
+    };
+    if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE) && !tool_now->options.attaching) {
+        r->client.new_counter = tool_derive_counter;
+        r->client.placed = tool_derive_placed;
+    }
+    for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
+    tool_now->plans = true;
+    if (!tool_now->options.attaching) decide_sums(r);
+    for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
+    if (tool_derive_failed())
+        rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,
+                         "the tool first asked for a counter's value (inlay_counter_value) when procedures with counts "
+                         "had been written; it must make such an expression in main or for the first code it is shown");
 }
 
 void rewriter_run(void)
@@ -301,7 +329,7 @@ void rewriter_run(void)
     const char *program = tool_handoff_data.program;
     tool_heap_begin();
     tool_heap()->program = tool_handle_string(program);
-    r->started = now();
+    r->started = rewriter_now();
     r->images = calloc(1, sizeof *r->images);
     r->count = 1;
     rewriter_must((char *)r->images);
@@ -316,31 +344,13 @@ void rewriter_run(void)
     if (tool_now->options.with_libs) rewriter_add_libraries(r);
     rewriter_check_outputs(r);
     rewriter_place(r);
-    bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
-    moved_watch_syscalls(watches);
-    r->client = (move_client){
-        .arg = r,
-        .wanted = wanted,
-        .empty = shows_code() ? NULL : is_empty,
-        .instrument = tool_client_sees_code() || watches ? instrument : NULL,
-        .progress = rewriter_progress,
-        .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
-    };
-    if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE)) {
-        r->client.new_counter = tool_derive_counter;
-        r->client.placed = tool_derive_placed;
+    for (size_t k = 0; k < r->count; k++) {
+        elf_target_begin(&r->images[k].file, r->images[k].im);
+        r->images[k].target = &r->images[k].file.target;
     }
-    for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
-    tool_now->plans = true;
-    decide_sums(r);
-    for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
-    if (tool_derive_failed())
-        rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,
-                         "the tool first asked for a counter's value (inlay_counter_value) when procedures with counts "
-                         "had been written; it must make such an expression in main or for the first code it is shown");
+    rewriter_plan(r);
     write_files(r);
-    end_progress(r);
+    rewriter_end_progress(r);
     bool good = rewriter_reports(r);
     tool_filter_warn();
     rewriter_summary(r);

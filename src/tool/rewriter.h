@@ -4,6 +4,7 @@
 
 #include "tool/state.h"
 #include "elf/elf.h"
+#include "live/live.h"
 
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
     char *path;                 /* the file, links followed */
@@ -13,7 +14,9 @@ typedef struct rewriter_image { /* one of those that are rewritten together; the
     module *m;
     uint64_t bias; /* assumed */
     cfg_program *cfg;
-    elf_target target;
+    elf_target file;  /* the target, where a file is written, */
+    live_target live; /* or a process is changed */
+    move_target *target;
     move_plan *plan;
     bool is_program; /* can be started, can carry the tool */
     bool written;
@@ -35,6 +38,13 @@ void rewriter_progress(void *arg, const char *stage, uint64_t done, uint64_t of)
 void rewriter_give_up(const rewriter *, const char *fmt, const char *what, const char *why) __attribute__((noreturn));
 void rewriter_give_up_for(const rewriter *, const char *fmt, const char *path, const inl_error *)
     __attribute__((noreturn));
+/* The images are opened and placed: the tool is shown them, what it inserts is planned and committed to the targets. */
+void rewriter_plan(rewriter *);
+/* What goes with the code. The tool must be there (rewriter_needs_tool). */
+void rewriter_pack(const rewriter *, elf_carry *);
+bool rewriter_needs_tool(const rewriter *);
+void rewriter_end_progress(const rewriter *);
+double rewriter_now(void);
 char *rewriter_must(char *); /* what is not NULL, or the end */
 char *rewriter_join(const char *folder, const char *name);
 

@@ -81,6 +81,7 @@ typedef struct tool_options {
     int format; /* index in options_formats */
     tool_globs images, procs, libs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
+    bool attaching;  /* into a process that runs: `inlay attach` */
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
     const char *result; /* -o of the program that is written */
@@ -154,13 +155,13 @@ extern const tool_address_places tool_places;
 /* --- load.c --- */
 /* Maps the program into this process and fills the handoff. */
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *);
-void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/remote.c */
+void load_start_context(weave_context *, uint64_t pc, uint64_t sp); /* <isa>/load.c */
 /* Maps the tool's own file once more, to `base`, and goes on in its _start as `role`, with a first stack
  * of its own at the low end of [region_low, region_high), where its later mappings go too. Returns
  * only when that is not possible. */
 inl_status load_self(uint64_t base, uint64_t region_low, uint64_t region_high, tool_role role, char **argv, char **envp,
                      inl_error *);
-void load_enter(uint64_t pc, uint64_t sp) __attribute__((noreturn)); /* <isa>/remote.c */
+void load_enter(uint64_t pc, uint64_t sp) __attribute__((noreturn)); /* <isa>/load.c */
 size_t load_proc_link(void *arg, const char *path, char *out, size_t size);
 
 /* --- resident.c --- */
@@ -171,6 +172,10 @@ int resident_hide(int fd); /* out of the program's sight; the number may change 
 void rewriter_enter(const char *program, char **argv) __attribute__((noreturn)); /* from the launcher */
 void rewriter_begin(void);                                                       /* before main */
 void rewriter_run(void) __attribute__((noreturn));                               /* inlay_start */
+
+/* --- attacher.c: the instrumentor of a process that runs --- */
+void attacher_enter(const char *process, char **argv) __attribute__((noreturn)); /* from the launcher */
+void attacher_run(void) __attribute__((noreturn));                               /* inlay_start */
 
 /* --- carried.c: inside a rewritten program --- */
 void carried_begin(void); /* before main */

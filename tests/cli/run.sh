@@ -180,6 +180,11 @@ error 'rewrite: onto itself'   1 'this is the input'         "$inlay" rewrite nu
 error 'rewrite: no folder'     1 'cannot write'              "$inlay" rewrite null "$scratch/program" -o "$scratch/none/x"
 error 'rewrite: full disk'     1 'not a regular file'        "$inlay" rewrite null "$scratch/program" -o /dev/full
 error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bbcount /usr/lib/x86_64-linux-gnu/libz.so.1 -o "$scratch/x"
+error 'attach: no process'     2 'no process named'         "$inlay" attach inscount
+error 'attach: not a number'   2 'not the number'           "$inlay" attach inscount cat
+error 'attach: two processes'  2 'one process'              "$inlay" attach inscount 1 2
+error 'attach: for rewriting'  2 'are for rewriting'        "$inlay" attach inscount --report "$scratch/r" 1
+error 'attach: no such'        1 'there is none'            "$inlay" attach inscount 4194305
 check 'rewrite: nothing left'  0 'clean'                     sh -c "cmp /bin/true '$scratch/program' && ls '$scratch' | grep -q '^x' || echo clean"
 check 'rewrite: report, map'   0 'procedures moved'          "$inlay" rewrite bbcount "$scratch/program" -o "$scratch/out1" --report "$scratch/r" --map "$scratch/m"
 error 'rewrite: two outputs'   1 'named for two outputs'     "$inlay" rewrite null "$scratch/program" -o "$scratch/x" --report "$scratch/./x"

@@ -57,6 +57,8 @@ void run_adopt_block(run_thread *t)
 
 void run_leave_block(void) { set_word(run_tls_base(), NULL); }
 
+void run_bases_take(run_thread *t, const weave_context *c) { set_word(c->tls_base, t); }
+
 /* The way to its block leads over its thread pointer: two at once cannot have the same. Without any, each has the
  * first one of its own block. */
 bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)

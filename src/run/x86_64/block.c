@@ -41,6 +41,8 @@ void run_adopt_block(run_thread *t)
     __asm__ volatile("wrgsbase %0" : : "r"(t) : "memory");
 }
 
+void run_bases_take(run_thread *t, const weave_context *c) { t->frame.app_gs_base = t->ctx.gs_base = c->gs_base; }
+
 bool run_bases_inherit(run_thread *child, const run_thread *t, uint64_t flags)
 {
     (void)flags;

@@ -1,0 +1,106 @@
+/* Registers of a stopped AArch64 process. The kernel has put an interrupted call back to its beginning by then: there
+ * is nothing to restart. A thread's block is found through its thread pointer, not in a register. */
+#include "live/remote.h"
+#include "run/kernel.h"
+#include "run/aarch64/abi.h"
+#include "run/aarch64/sigframe.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+enum { SP = 31 };
+
+const uint8_t remote_syscall_insn[8] = {0x01, 0, 0, 0xd4, 0, 0, 0x20, 0xd4}; /* svc 0 ; brk 0 */
+const unsigned remote_syscall_size = 4;
+const int remote_vector_set = NT_PRFPREG;
+
+/* Of a process of another width there are fewer registers, and all are 0 (remote.c). */
+bool remote_is_ours(const remote *r) { return r->regs.sp; }
+
+void remote_registers_call(struct user_regs_struct *u, uint64_t code, long nr, const long args[6])
+{
+    u->pc = code;
+    u->regs[8] = (unsigned long)nr;
+    for (int i = 0; i < 6; i++) u->regs[i] = (unsigned long)args[i];
+}
+
+void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
+{
+    *u = (struct user_regs_struct){.pc = pc, .sp = sp, .pstate = u->pstate};
+}
+
+long remote_registers_answer(const struct user_regs_struct *u) { return (long)u->regs[0]; }
+uint64_t remote_registers_pc(const struct user_regs_struct *u) { return u->pc; }
+uint64_t remote_registers_sp(const struct user_regs_struct *u) { return u->sp; }
+
+static uint64_t thread_pointer(const remote *r)
+{
+    uint64_t base = 0;
+    struct iovec all = {&base, sizeof base};
+    return ptrace(PTRACE_GETREGSET, r->pid, NT_ARM_TLS, &all) == 0 ? base : 0;
+}
+
+void remote_context(const remote *r, weave_context *c)
+{
+    *c = (weave_context){.pc = r->regs.pc, .flags = r->regs.pstate, .tls_base = thread_pointer(r)};
+    memcpy(c->gpr, r->regs.regs, sizeof r->regs.regs);
+    c->gpr[SP] = r->regs.sp;
+}
+
+void remote_set_context(remote *r, const weave_context *c)
+{
+    memcpy(r->regs.regs, c->gpr, sizeof r->regs.regs);
+    r->regs.sp = c->gpr[SP];
+    r->regs.pc = c->pc;
+    r->regs.pstate = c->flags;
+}
+
+void remote_registers_jump(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
+{
+    u->pc = pc;
+    u->sp = sp;
+}
+
+void remote_registers_restart(struct user_regs_struct *u) { (void)u; }
+long remote_registers_number(const struct user_regs_struct *u) { return (long)u->regs[8]; }
+
+/* A call that does nothing takes its place. */
+void remote_skip_call(const remote *r)
+{
+    int none = -1;
+    struct iovec all = {&none, sizeof none};
+    ptrace(PTRACE_SETREGSET, r->pid, NT_ARM_SYSTEM_CALL, &all);
+}
+
+uint64_t remote_registers_block(const struct user_regs_struct *u)
+{
+    (void)u;
+    return 0;
+}
+
+void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { (void)u, (void)block; }
+
+/* Every slot holds what its register does: right for whatever the code at hand believes. */
+void remote_fill_slots(const remote *r, weave_frame *f)
+{
+    weave_context c;
+    remote_context(r, &c);
+    memcpy(f->slot, c.gpr, sizeof f->slot);
+    f->flags = run_flags_packed(c.flags);
+}
+
+/* ldr x16, 1f ; br x16 ; 1: */
+void remote_put_jump(uint8_t *at, uint64_t target)
+{
+    static const uint32_t jump[] = {0x58000050, 0xd61f0200};
+    memcpy(at, jump, sizeof jump);
+    memcpy(at + sizeof jump, &target, sizeof target);
+}
+
+inl_status remote_check(inl_error *e)
+{
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "on AArch64 tools are not put into processes that run yet; use inlay rewrite");
+}

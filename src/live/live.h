@@ -1,0 +1,94 @@
+/* Target "process": a plan applied to a process that runs, which gets the tool beside it.
+ *
+ *     live_open                 what is mapped in it; nothing is stopped
+ *     (an image's target, live_target_begin; plans are made for it)
+ *     live_stop                 all its threads stand still, held by ptrace
+ *       live_put_in             new code, the tool, jumps over old code
+ *     live_release              it runs on
+ *     live_close
+ *
+ *   maps.c      what is mapped where, and where there is room
+ *   threads.c   stopping and releasing
+ *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
+ *   target.c    an image as a plan's target
+ *   put.c       putting in
+ *
+ * A process that cannot be had is left as it was. From the first byte that is written on, what fails is undone as far
+ * as it is visible: old code is whole again, and the process runs on without the tool. */
+#ifndef INL_LIVE_LIVE_H
+#define INL_LIVE_LIVE_H
+
+#include "base/vec.h"
+#include "image/module.h"
+#include "live/remote.h"
+#include "move/boot.h"
+#include "move/move.h"
+
+typedef struct live_mapping {
+    uint64_t low, high, offset;
+    int prot;
+    char *name; /* "": none */
+} live_mapping;
+
+typedef struct live_process {
+    pid_t pid;
+    INL_VEC(live_mapping) mappings; /* ascending */
+    INL_VEC(remote) threads;        /* the first one leads; while they are stopped */
+    INL_VEC(pid_t) seized;
+    INL_VEC(live_mapping) taken; /* room that has been promised to plans */
+    uint64_t syscall_at;         /* a system call instruction of its */
+} live_process;
+
+/* Fails where it is not there, is traced already, or may not be traced. */
+inl_status live_open(pid_t, live_process *, inl_error *);
+void live_close(live_process *);
+
+/* --- maps.c --- */
+inl_status live_read_maps(live_process *, inl_error *);
+/* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
+inl_status live_find_images(live_process *, module_set *, inl_error *);
+/* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
+uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
+/* A word of its auxiliary vector, 0: it has none. The whole, AT_NULL last: to be freed. */
+void *live_auxv(const live_process *, size_t *size, inl_error *);
+
+/* --- threads.c --- */
+inl_status live_stop(live_process *, inl_error *);
+/* With the registers that the threads' `regs` hold. */
+inl_status live_release(live_process *, inl_error *);
+
+/* --- target.c --- */
+typedef struct live_target {
+    move_target target; /* its `arg` is this struct, which stays where it is */
+    live_process *process;
+    const module *module;
+    uint64_t room, room_size;    /* real */
+    INL_VEC(move_patch) patches; /* over old code */
+} live_target;
+void live_target_begin(live_target *, live_process *, const module *);
+void live_target_end(live_target *);
+/* Is the code in memory what the file says? */
+inl_status live_compare(const live_target *, inl_error *);
+
+/* --- put.c --- */
+/* A procedure that a routine of the tool's takes the place of: it is called as the procedure would be, on the program's
+ * stack, and calls the moved one by the address in the variable at `next_at`. */
+typedef struct live_hook {
+    uint64_t at, next;
+    uint64_t function, next_at; /* in the tool */
+} live_hook;
+enum { LIVE_HOOK_SIZE = 32 };
+typedef struct live_image {
+    live_target *target;
+    const move_plan *plan;
+    const live_hook *hooks;
+    size_t hook_count;
+} live_image;
+typedef struct live_carry { /* elf_carry_pack has made it */
+    const void *boot, *data;
+    size_t boot_size, data_size, entry_at;
+} live_carry;
+/* All threads are stopped. */
+inl_status live_put_in(live_process *, const live_image *, size_t count, const live_carry *, inl_error *);
+
+#endif

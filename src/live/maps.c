@@ -1,0 +1,233 @@
+/* What is mapped in another process: its images, its system call instruction, room for more. */
+#include "live/live.h"
+#include "base/maps_line.h"
+#include "base/page.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum { LINE = 4608, LOWEST = 1 << 16 };
+
+static void forget(live_process *p)
+{
+    for (size_t i = 0; i < p->mappings.count; i++) free(p->mappings.items[i].name);
+    p->mappings.count = 0;
+}
+
+inl_status live_read_maps(live_process *p, inl_error *e)
+{
+    char path[64], line[LINE];
+    snprintf(path, sizeof path, "/proc/%d/maps", p->pid);
+    FILE *f = fopen(path, "re");
+    inl_maps_line m;
+    bool full = false;
+    if (!f) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
+    forget(p);
+    while (!full && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        if (!inl_maps_line_read(line, &m)) continue;
+        live_mapping one = {m.low, m.high, m.offset, m.prot, strdup(m.name ? m.name : "")};
+        full = !one.name || !inl_vec_push(&p->mappings, one);
+    }
+    fclose(f);
+    if (full) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (p->mappings.count) return INL_OK;
+    return inl_fail(e, INL_ERR_ACCESS,
+                    "process %d shows nothing of its memory: it has ended, is of the kernel's, or is "
+                    "somebody else's",
+                    p->pid);
+}
+
+/* Of the vdso, of anything else that is executed. */
+static uint64_t find_in(const live_process *p, const live_mapping *m)
+{
+    static uint8_t bytes[64 << 10];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t found = 0;
+    for (uint64_t at = m->low; fd >= 0 && at < m->high && !found; at += sizeof bytes) {
+        ssize_t n = pread(fd, bytes, sizeof bytes, (off_t)at);
+        for (ssize_t i = 0; i + (ssize_t)remote_syscall_size <= n && !found; i++)
+            if (!memcmp(bytes + i, remote_syscall_insn, remote_syscall_size)) found = at + (uint64_t)i;
+    }
+    if (fd >= 0) close(fd);
+    return found;
+}
+
+static bool find_syscall(live_process *p)
+{
+    p->syscall_at = 0;
+    for (int any = 0; any < 2 && !p->syscall_at; any++)
+        for (size_t i = 0; i < p->mappings.count && !p->syscall_at; i++) {
+            const live_mapping *m = &p->mappings.items[i];
+            if (m->prot & PROT_EXEC && strcmp(m->name, "[vsyscall]") && (any || !strcmp(m->name, "[vdso]")))
+                p->syscall_at = find_in(p, m);
+        }
+    return p->syscall_at != 0;
+}
+
+static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
+
+/* A word of /proc/PID/status. */
+static bool status_of(const live_process *p, const char *key, char out[32])
+{
+    char path[64], line[256];
+    size_t n = strlen(key);
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/status", p->pid);
+    FILE *f = fopen(path, "re");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = !strncmp(line, key, n) && sscanf(line + n, " %31s", out) == 1;
+    if (f) fclose(f);
+    return found;
+}
+
+/* What can be known before anything is touched. */
+static inl_status check(const live_process *p, inl_error *e)
+{
+    char word[32];
+    if (!status_of(p, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
+    if (atoi(word) != p->pid)
+        return inl_fail(e, INL_ERR_USAGE, "%d is a thread of process %s; name that one", p->pid, word);
+    if (status_of(p, "State:", word) && (*word == 'Z' || *word == 'X'))
+        return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
+    if (status_of(p, "TracerPid:", word) && strcmp(word, "0"))
+        return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
+    if (status_of(p, "Seccomp:", word) && strcmp(word, "0"))
+        return inl_fail(
+            e, INL_ERR_UNSUPPORTED,
+            "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
+            "would end it; start it under the tool instead (inlay run, inlay rewrite)",
+            p->pid);
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + INL_PAGE, &p->mappings.items[i]) ||
+            overlaps(MOVE_LIVE_BASE, MOVE_REGION_HIGH, &p->mappings.items[i]))
+            return inl_fail(e, INL_ERR_UNSUPPORTED,
+                            "process %d has a tool inside already, or something else at 0x%llx, where it would lie",
+                            p->pid, (unsigned long long)p->mappings.items[i].low);
+    return INL_OK;
+}
+
+inl_status live_open(pid_t pid, live_process *p, inl_error *e)
+{
+    *p = (live_process){.pid = pid};
+    inl_status s = remote_check(e);
+    if (s == INL_OK) s = live_read_maps(p, e);
+    if (s == INL_OK) s = check(p, e);
+    if (s == INL_OK && !find_syscall(p))
+        s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);
+    if (s != INL_OK) live_close(p);
+    return s;
+}
+
+void live_close(live_process *p)
+{
+    forget(p);
+    inl_vec_free(&p->mappings);
+    inl_vec_free(&p->threads);
+    inl_vec_free(&p->seized);
+    inl_vec_free(&p->taken);
+}
+
+/* --- images --- */
+
+/* Its own path, or by the process's root where that is another one. */
+static bool openable(const live_process *p, const live_mapping *m, char out[LINE])
+{
+    struct stat here, there;
+    snprintf(out, LINE, "/proc/%d/map_files/%llx-%llx", p->pid, (unsigned long long)m->low,
+             (unsigned long long)m->high);
+    bool known = stat(out, &there) == 0;
+    if (stat(m->name, &here) == 0 && (!known || (here.st_dev == there.st_dev && here.st_ino == there.st_ino))) {
+        snprintf(out, LINE, "%s", m->name);
+        return true;
+    }
+    if (known) return true;
+    snprintf(out, LINE, "/proc/%d/root%s", p->pid, m->name);
+    return stat(out, &here) == 0;
+}
+
+inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
+{
+    char path[LINE], exe[64];
+    struct stat main, one;
+    snprintf(exe, sizeof exe, "/proc/%d/exe", p->pid);
+    if (stat(exe, &main) != 0) return inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", exe, strerror(errno));
+    for (size_t i = 0; i < p->mappings.count; i++) {
+        const live_mapping *m = &p->mappings.items[i];
+        if (*m->name != '/' || !(m->prot & PROT_EXEC) || m->prot & PROT_WRITE || !openable(p, m, path)) continue;
+        module *found = module_set_mapped(set, path, m->low, m->high - m->low, m->offset, m->prot);
+        if (found) found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
+    }
+    if (module_first(set)) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has no code of a file that can be read", p->pid);
+}
+
+/* --- room --- */
+
+static uint64_t blocked_until(const live_process *p, uint64_t low, uint64_t high)
+{
+    uint64_t until = 0;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (overlaps(low, high, &p->mappings.items[i])) until = p->mappings.items[i].high;
+    for (size_t i = 0; i < p->taken.count; i++)
+        if (overlaps(low, high, &p->taken.items[i]) && p->taken.items[i].high > until) until = p->taken.items[i].high;
+    return until;
+}
+
+static uint64_t blocked_from(const live_process *p, uint64_t low, uint64_t high)
+{
+    uint64_t from = 0;
+    for (size_t i = p->mappings.count; i-- > 0;)
+        if (overlaps(low, high, &p->mappings.items[i])) from = p->mappings.items[i].low;
+    for (size_t i = 0; i < p->taken.count; i++)
+        if (overlaps(low, high, &p->taken.items[i]) && (!from || p->taken.items[i].low < from))
+            from = p->taken.items[i].low;
+    return from;
+}
+
+/* Below first: above a program its heap grows. */
+uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
+{
+    enum { HEAP_ROOM = 64 << 20 };
+    uint64_t at = 0, next;
+    size = inl_page_up(size);
+    for (uint64_t end = inl_page_down(low) - INL_PAGE; !at && end > size + LOWEST && high - (end - size) < reach;
+         end = next - INL_PAGE) {
+        next = blocked_from(p, end - size, end);
+        if (!next) at = end - size;
+    }
+    for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach; from = next + HEAP_ROOM) {
+        next = blocked_until(p, from, from + size);
+        if (!next) at = from;
+    }
+    live_mapping one = {.low = at, .high = at + size};
+    return at && inl_vec_push(&p->taken, one) ? at : 0;
+}
+
+void *live_auxv(const live_process *p, size_t *size, inl_error *e)
+{
+    enum { ROOM = 4096 };
+    char path[64];
+    uint8_t *bytes = calloc(1, ROOM + sizeof(Elf64_auxv_t));
+    snprintf(path, sizeof path, "/proc/%d/auxv", p->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 && bytes ? read(fd, bytes, ROOM) : -1;
+    if (fd >= 0) close(fd);
+    if (n > 0) {
+        *size = (size_t)n;
+        return bytes;
+    }
+    free(bytes);
+    inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", path, strerror(errno));
+    return NULL;
+}

@@ -1,0 +1,437 @@
+/* Puts new code and the tool into a process whose threads stand still.
+ *
+ *     each image's room:  | new code | its map |
+ *     MOVE_LIVE_BASE:     | boot code, a system call | the carried data | move_live, links, a stack |
+ *
+ * The first thread starts the tool, as the boot code of a rewritten program does: it is given a first stack as the
+ * kernel makes one, goes through the tool's main, and ends at the system call behind the boot code. The tool has made
+ * blocks for all threads then and says where each goes on (moved/live.c). Last come the jumps over old code: until then
+ * nobody executes anything new. */
+#include "live/live.h"
+#include "base/bytes.h"
+#include "base/first_stack.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include "elf/elf.h"
+#include "move/isa.h"
+#include "move/live.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STACK_ROOM = 256 << 10 };
+
+typedef struct put {
+    live_process *process;
+    remote *leader;
+    const live_image *images;
+    size_t count;
+    const live_carry *carry;
+    live_process there;    /* its mappings as they were */
+    move_live_image *told; /* by image */
+    uint64_t boot, until, data, own, stack_high;
+    size_t live_size;
+} put;
+
+/* --- memory --- */
+
+static inl_status map(put *p, uint64_t at, uint64_t size, int prot, inl_error *e)
+{
+    long answer, args[6] = {(long)at, (long)inl_page_up(size),
+                            prot,     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                            -1,       0};
+    inl_status s = remote_call(p->leader, &answer, SYS_mmap, args, e);
+    if (s != INL_OK) return s;
+    if (answer == (long)at) return INL_OK;
+    return inl_fail_at(e, INL_ERR_NO_MEMORY, at,
+                       "process %d has no room at 0x%llx, where the tool's things must lie: %s", p->process->pid,
+                       (unsigned long long)at, sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+}
+
+static inl_status map_with(put *p, uint64_t at, const void *bytes, uint64_t size, int prot, inl_error *e)
+{
+    inl_status s = map(p, at, size, prot, e);
+    return s == INL_OK ? remote_patch(p->leader, at, bytes, size, e) : s;
+}
+
+static void unmap(put *p, uint64_t low, uint64_t high)
+{
+    inl_error ignored;
+    long answer;
+    if (low < high) remote_call(p->leader, &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
+}
+
+/* All that is new, nothing of the process's own has run since. The kernel makes one of neighbours. */
+static void unmap_all(put *p)
+{
+    inl_error ignored;
+    live_process now = {.pid = p->process->pid};
+    if (live_read_maps(&now, &ignored) != INL_OK) return;
+    for (size_t i = 0; i < now.mappings.count; i++) {
+        uint64_t at = now.mappings.items[i].low, high = now.mappings.items[i].high;
+        for (size_t k = 0; k < p->there.mappings.count; k++) {
+            const live_mapping *m = &p->there.mappings.items[k];
+            if (m->high <= at || m->low >= high) continue;
+            unmap(p, at, m->low);
+            at = m->high;
+        }
+        unmap(p, at, high);
+    }
+    live_close(&now);
+}
+
+/* --- new code --- */
+
+/* Hooks stand behind the text. */
+static uint64_t hook_at(const move_plan *plan, size_t n)
+{
+    return plan->text_addr + ((plan->text_size + 15) & ~(size_t)15) + n * LIVE_HOOK_SIZE;
+}
+
+static inl_status put_text(put *p, const live_image *i, inl_error *e)
+{
+    const move_plan *plan = i->plan;
+    uint64_t size = hook_at(plan, i->hook_count) - plan->text_addr;
+    uint8_t *text = calloc(1, size + 1);
+    if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    memcpy(text, plan->text, plan->text_size);
+    for (size_t k = 0; k < i->hook_count; k++)
+        remote_put_jump(text + (hook_at(plan, k) - plan->text_addr), i->hooks[k].function);
+    inl_status s = size ? map_with(p, plan->text_addr, text, size, PROT_READ | PROT_EXEC, e) : INL_OK;
+    free(text);
+    return s;
+}
+
+/* | text, hooks | map | unwind table | */
+static inl_status put_image(put *p, size_t k, inl_error *e)
+{
+    const live_image *i = &p->images[k];
+    const live_target *t = i->target;
+    const move_plan *plan = i->plan;
+    const image_segment *s;
+    uint64_t bias = t->module->bias, header = 0;
+    inl_bytes ro = {.addr = inl_page_up(hook_at(plan, i->hook_count)) - bias};
+    image_segments(t->module->image, &s);
+    uint64_t map = ro.addr;
+    move_map_put(plan, s[0].addr, &ro);
+    inl_bytes_align(&ro, 16);
+    inl_status st = ro.failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory")
+                              : elf_unwind_table(plan, &ro, &header, e);
+    p->told[k] = (move_live_image){.links = {.text = plan->text_addr - bias,
+                                             .text_size = plan->text_size,
+                                             .map = map,
+                                             .bias = bias,
+                                             .low = s[0].addr},
+                                   .unwind = header ? header + bias : 0};
+    if (st == INL_OK && ro.addr + bias + ro.size > t->room + t->room_size)
+        st = inl_fail(e, INL_ERR_RANGE, "%s: its new code is too large", image_path(t->module->image));
+    if (st == INL_OK) st = put_text(p, i, e);
+    if (st == INL_OK) st = map_with(p, ro.addr + bias, ro.data, ro.size, PROT_READ, e);
+    inl_bytes_free(&ro);
+    return st;
+}
+
+/* --- the tool --- */
+
+static char **strings_of(const live_process *p, const char *what, inl_error *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", p->pid, what);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t room = 4096, size = 0, n = 0;
+    char *bytes = malloc(room + 1);
+    for (ssize_t got = 1; fd >= 0 && bytes && got > 0; size += got > 0 ? (size_t)got : 0) {
+        if (size == room) {
+            char *more = realloc(bytes, 2 * room + 1);
+            if (!more) break;
+            bytes = more;
+            room *= 2;
+        }
+        got = read(fd, bytes + size, room - size);
+    }
+    if (fd >= 0) close(fd);
+    if (bytes) bytes[size] = 0;
+    for (size_t i = 0; bytes && i < size; i += strlen(bytes + i) + 1) n++;
+    char **list = bytes ? calloc(n + 2, sizeof *list) : NULL;
+    if (!list) {
+        free(bytes);
+        inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    list[0] = bytes; /* kept for free_strings, in front of the first */
+    n = 0;
+    for (size_t i = 0; i < size; i += strlen(bytes + i) + 1) list[1 + n++] = bytes + i;
+    return list + 1;
+}
+
+static void free_strings(char **list)
+{
+    if (!list) return;
+    free(list[-1]);
+    free(list - 1);
+}
+
+/* argc, argv, environment and auxiliary vector, as they were at the start: below `top`. */
+static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
+{
+    size_t size;
+    void *auxv = live_auxv(p->process, &size, e);
+    char **argv = auxv ? strings_of(p->process, "cmdline", e) : NULL;
+    char **envp = argv ? strings_of(p->process, "environ", e) : NULL;
+    inl_first_stack s = {.top = p->stack_high,
+                         .argv = (const char *const *)argv,
+                         .envp = (const char *const *)envp,
+                         .name = argv && argv[0] ? argv[0] : "",
+                         .auxv = auxv};
+    inl_status st = envp ? INL_OK : INL_ERR_ACCESS;
+    if (envp) {
+        *sp = inl_first_stack_sp(&s);
+        void *bytes = s.top - *sp < STACK_ROOM / 2 ? malloc(s.top - *sp) : NULL;
+        if (bytes) inl_first_stack_build(&s, bytes);
+        st = bytes ? remote_write(p->leader, *sp, bytes, s.top - *sp, e)
+                   : inl_fail(e, INL_ERR_RANGE, "the arguments and the environment of process %d are too large",
+                              p->process->pid);
+        free(bytes);
+    }
+    free_strings(argv);
+    free_strings(envp);
+    free(auxv);
+    return st;
+}
+
+/* Where the first image's links are, in front of the boot code, and its data. */
+static inl_status put_boot(put *p, inl_error *e)
+{
+    const live_carry *c = p->carry;
+    uint64_t bias = p->told[0].links.bias;
+    size_t size = (c->boot_size + 15) & ~(size_t)15;
+    uint8_t *code = calloc(1, size + sizeof remote_syscall_insn);
+    move_carry_head head;
+    if (!code) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    memcpy(code, c->boot, c->boot_size);
+    memcpy(code + size, remote_syscall_insn, sizeof remote_syscall_insn);
+    p->boot = MOVE_LIVE_BASE;
+    p->until = p->boot + size + remote_syscall_size;
+    p->data = p->boot + inl_page_up(size + sizeof remote_syscall_insn);
+    p->own = p->data + inl_page_up(c->data_size);
+    move_boot_links links = p->told[0].links;
+    links.self = p->boot - bias;
+    links.data = p->data - bias;
+    links.data_size = c->data_size;
+    links.entry = p->boot + size - bias;
+    memcpy(code, &links, sizeof links);
+    inl_status s = map_with(p, p->boot, code, size + sizeof remote_syscall_insn, PROT_READ | PROT_EXEC, e);
+    free(code);
+    if (s == INL_OK) s = map_with(p, p->data, c->data, c->data_size, PROT_READ, e);
+    memcpy(&head, c->data, sizeof head);
+    head.live = p->own;
+    return s == INL_OK ? remote_patch(p->leader, p->data, &head, sizeof head, e) : s;
+}
+
+/* --- threads --- */
+
+static inl_status read_alternate(put *p, remote *r, move_live_thread *t, inl_error *e)
+{
+    uint64_t words[3]; /* stack_t: address, flags, size */
+    long answer;
+    inl_status s = remote_call(r, &answer, SYS_sigaltstack, (long[6]){0, (long)p->stack_high}, e);
+    if (s == INL_OK) s = remote_read(r, p->stack_high, words, sizeof words, e);
+    if (s != INL_OK) return s;
+    t->stack = words[0];
+    t->stack_flags = words[1] & 0xffffffffu;
+    t->stack_size = words[2];
+    return INL_OK;
+}
+
+static inl_status set_alternate(put *p, remote *r, const move_live_thread *t, inl_error *e)
+{
+    uint64_t words[3] = {t->stack, t->stack_flags, t->stack_size};
+    long answer;
+    inl_status s = remote_write(r, p->stack_high, words, sizeof words, e);
+    return s == INL_OK ? remote_call(r, &answer, SYS_sigaltstack, (long[6]){(long)p->stack_high}, e) : s;
+}
+
+/* The move_live, and behind it what is told of the images. */
+static inl_status put_threads(put *p, inl_error *e)
+{
+    size_t n = p->process->threads.count, told = p->count * sizeof(move_live_image);
+    p->live_size = sizeof(move_live) + n * sizeof(move_live_thread);
+    p->stack_high = p->own + inl_page_up(p->live_size + told) + STACK_ROOM;
+    inl_status s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
+    move_live *live = calloc(1, p->live_size);
+    if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    *live = (move_live){.image_count = p->count, .images = p->own + p->live_size, .thread_count = n};
+    for (size_t i = 0; i < n && s == INL_OK; i++) {
+        remote *r = &p->process->threads.items[i];
+        live->threads[i].tid = (uint64_t)r->pid;
+        live->threads[i].sigmask = r->sigmask;
+        remote_context(r, &live->threads[i].ctx);
+        s = read_alternate(p, r, &live->threads[i], e);
+    }
+    if (s == INL_OK) s = remote_write(p->leader, p->own, live, p->live_size, e);
+    if (s == INL_OK) s = remote_write(p->leader, live->images, p->told, told, e);
+    free(live);
+    return s;
+}
+
+/* As the tool says. The slots of its frame hold what its registers do, wherever it goes on. */
+static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, inl_error *e)
+{
+    weave_frame f;
+    size_t size = offsetof(weave_frame, flags) + sizeof f.flags;
+    remote_registers_set_block(&r->regs, t->block);
+    remote_set_context(r, &t->ctx);
+    inl_status s = remote_read(r, t->block, &f, size, e);
+    remote_fill_slots(r, &f);
+    if (s == INL_OK) s = remote_write(r, t->block, &f, size, e);
+    return s == INL_OK && t->tells_stack ? set_alternate(p, r, t, e) : s;
+}
+
+static inl_status settle_threads(put *p, inl_error *e)
+{
+    move_live *live = malloc(p->live_size);
+    if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = remote_read(p->leader, p->own, live, p->live_size, e);
+    if (s == INL_OK && !live->started)
+        s = inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", p->process->pid);
+    for (size_t i = 0; i < p->process->threads.count && s == INL_OK; i++)
+        s = settle_thread(p, &p->process->threads.items[i], &live->threads[i], e);
+    free(live);
+    return s;
+}
+
+/* What a tool that does not start has changed: of the first thread, which the kernel was told of by another C library,
+ * and descriptors. */
+typedef struct before {
+    uint64_t clear_tid, robust, robust_size;
+    INL_VEC(int) fds;
+} before;
+
+static void list_fds(const put *p, before *b)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", p->process->pid);
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        if (*entry->d_name != '.' && !inl_vec_push(&b->fds, atoi(entry->d_name))) break;
+    if (d) closedir(d);
+}
+
+static inl_status remember(put *p, before *b, inl_error *e)
+{
+    enum { GET_TID_ADDRESS = 40 };
+    uint64_t words[3] = {0};
+    long at = (long)p->stack_high, answer;
+    inl_status s = remote_write(p->leader, p->stack_high, words, sizeof words, e);
+    if (s == INL_OK) s = remote_call(p->leader, &answer, SYS_prctl, (long[6]){GET_TID_ADDRESS, at}, e);
+    if (s == INL_OK) s = remote_call(p->leader, &answer, SYS_get_robust_list, (long[6]){0, at + 8, at + 16}, e);
+    if (s == INL_OK) s = remote_read(p->leader, p->stack_high, words, sizeof words, e);
+    b->clear_tid = words[0];
+    b->robust = words[1];
+    b->robust_size = words[2];
+    list_fds(p, b);
+    return s;
+}
+
+static bool was_open(const before *b, int fd)
+{
+    for (size_t i = 0; i < b->fds.count; i++)
+        if (b->fds.items[i] == fd) return true;
+    return false;
+}
+
+static void take_back(put *p, const before *b)
+{
+    before now = {0};
+    inl_error ignored;
+    long answer;
+    remote_call(p->leader, &answer, SYS_set_tid_address, (long[6]){(long)b->clear_tid}, &ignored);
+    remote_call(p->leader, &answer, SYS_set_robust_list, (long[6]){(long)b->robust, (long)b->robust_size}, &ignored);
+    list_fds(p, &now);
+    for (size_t i = 0; i < now.fds.count; i++)
+        if (!was_open(b, now.fds.items[i]))
+            remote_call(p->leader, &answer, SYS_close, (long[6]){now.fds.items[i]}, &ignored);
+    inl_vec_free(&now.fds);
+}
+
+static inl_status start_tool(put *p, inl_error *e)
+{
+    void *vectors = NULL;
+    size_t size = 0;
+    uint64_t sp;
+    before was = {0};
+    inl_status s = put_stack(p, &sp, e);
+    if (s == INL_OK) s = remember(p, &was, e);
+    if (s == INL_OK) s = remote_vectors(p->leader, &vectors, &size, e);
+    if (s == INL_OK) {
+        s = remote_run(p->leader, p->boot + p->carry->entry_at, sp, p->until, e);
+        inl_status back = p->leader->gone ? s : remote_set_vectors(p->leader, vectors, size, e);
+        if (s != INL_OK && !p->leader->gone) take_back(p, &was);
+        if (s == INL_OK) s = back;
+    }
+    inl_vec_free(&was.fds);
+    free(vectors);
+    return s;
+}
+
+/* --- old code --- */
+
+/* The jump at a hooked procedure's entry leads to the hook, which knows the moved one. */
+static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t k = 0; k < i->hook_count && s == INL_OK; k++) {
+        const live_hook *h = &i->hooks[k];
+        uint8_t jump[MOVE_MOST_PATCH];
+        const move_isa *set = &move_isa_here;
+        if (!set->jump(h->at, hook_at(i->plan, k), set->far_jump, jump))
+            return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
+        s = remote_write(p->leader, h->next_at, &h->next, sizeof h->next, e);
+        if (s == INL_OK) s = remote_patch(p->leader, h->at, jump, set->far_jump, e);
+    }
+    return s;
+}
+
+static inl_status put_patches(put *p, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t k = 0; k < p->count && s == INL_OK; k++) {
+        const live_target *t = p->images[k].target;
+        for (size_t i = 0; i < t->patches.count && s == INL_OK; i++) {
+            const move_patch *x = &t->patches.items[i];
+            s = remote_patch(p->leader, x->at.at, x->now, x->size, e);
+        }
+        if (s == INL_OK) s = put_hooks(p, &p->images[k], e);
+    }
+    return s;
+}
+
+inl_status live_put_in(live_process *process, const live_image *images, size_t count, const live_carry *carry,
+                       inl_error *e)
+{
+    put p = {.process = process,
+             .leader = &process->threads.items[0],
+             .images = images,
+             .count = count,
+             .carry = carry,
+             .there = {.pid = process->pid},
+             .told = calloc(count, sizeof(move_live_image))};
+    inl_status s = p.told ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (s == INL_OK) s = live_read_maps(&p.there, e);
+    for (size_t k = 0; k < count && s == INL_OK; k++) s = put_image(&p, k, e);
+    if (s == INL_OK) s = put_boot(&p, e);
+    if (s == INL_OK) s = put_threads(&p, e);
+    if (s == INL_OK) s = start_tool(&p, e);
+    if (s != INL_OK && !p.leader->gone) unmap_all(&p);
+    if (s == INL_OK) s = settle_threads(&p, e);
+    if (s == INL_OK) s = put_patches(&p, e);
+    live_close(&p.there);
+    free(p.told);
+    return s;
+}

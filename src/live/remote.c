@@ -1,0 +1,233 @@
+#include "live/remote.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SYSCALL_STOP = SIGTRAP | 0x80 };
+
+static inl_status fail_ptrace(remote *r, const char *what, inl_error *e)
+{
+    if (errno == ESRCH) r->gone = true;
+    return inl_fail(e, INL_ERR_SYSTEM, "%s in process %d failed: %s", what, r->pid, strerror(errno));
+}
+
+/* Of a process of another width or instruction set there are fewer, or others. */
+static bool get_registers(const remote *r, struct user_regs_struct *u)
+{
+    struct iovec all = {u, sizeof *u};
+    if (ptrace(PTRACE_GETREGSET, r->pid, NT_PRSTATUS, &all) != 0) return false;
+    if (all.iov_len != sizeof *u) memset(u, 0, sizeof *u);
+    return true;
+}
+
+static bool set_registers(const remote *r, struct user_regs_struct *u)
+{
+    struct iovec all = {u, sizeof *u};
+    return ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all) == 0;
+}
+
+/* Goes on to the next stop, a stop signal's excepted: with everything blocked no other comes through, and it is kept
+ * for the end. */
+static inl_status go_on_with(remote *r, enum __ptrace_request how, int signo, int *status, inl_error *e)
+{
+    for (;;) {
+        if (ptrace(how, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
+        pid_t got;
+        do got = waitpid(r->pid, status, __WALL);
+        while (got < 0 && errno == EINTR);
+        if (got < 0) return fail_ptrace(r, "waitpid", e);
+        if (!WIFSTOPPED(*status)) {
+            r->gone = true;
+            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended while the tool was put into it", r->pid);
+        }
+        if (WSTOPSIG(*status) != SIGSTOP && *status >> 16 == 0) return INL_OK;
+        if (*status >> 16 == 0) r->stop_signal = SIGSTOP;
+        signo = 0;
+    }
+}
+
+static inl_status go_on(remote *r, enum __ptrace_request how, int *status, inl_error *e)
+{
+    return go_on_with(r, how, 0, status, e);
+}
+
+/* Runs to the next entry to or exit from a system call. */
+static inl_status run_to_syscall(remote *r, inl_error *e)
+{
+    int status;
+    inl_status s;
+    do s = go_on(r, PTRACE_SYSCALL, &status, e);
+    while (s == INL_OK && WSTOPSIG(status) != SYSCALL_STOP);
+    return s;
+}
+
+static inl_status hold_signals(remote *r, inl_error *e)
+{
+    uint64_t all = ~0ull;
+    if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0 &&
+        ptrace(PTRACE_SETSIGMASK, r->pid, sizeof all, &all) == 0)
+        return INL_OK;
+    return fail_ptrace(r, "holding signals back", e);
+}
+
+inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
+{
+    *r = (remote){.pid = pid};
+    inl_status s = hold_signals(r, e);
+    if (s == INL_OK) s = run_to_syscall(r, e); /* the end of execve itself */
+    if (s != INL_OK) return s;
+    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
+    long word;
+    memcpy(&word, remote_syscall_insn, sizeof word);
+    r->code_at = remote_registers_pc(&r->regs) & ~(uint64_t)7;
+    errno = 0;
+    r->code_word = ptrace(PTRACE_PEEKTEXT, pid, r->code_at, 0);
+    if (errno || ptrace(PTRACE_POKETEXT, pid, r->code_at, word) != 0) {
+        r->code_at = 0;
+        return fail_ptrace(r, "writing at the entry point", e);
+    }
+    r->code_put = true;
+    return INL_OK;
+}
+
+inl_status remote_take(remote *r, pid_t tid, uint64_t code, inl_error *e)
+{
+    *r = (remote){.pid = tid, .code_at = code};
+    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d is not of this architecture", tid);
+    remote_registers_restart(&r->regs);
+    return hold_signals(r, e);
+}
+
+inl_status remote_call(remote *r, long *answer, long nr, const long args[6], inl_error *e)
+{
+    struct user_regs_struct u = r->regs;
+    remote_registers_call(&u, r->code_at, nr, args);
+    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
+    inl_status s = run_to_syscall(r, e);
+    if (s == INL_OK) s = run_to_syscall(r, e);
+    if (s != INL_OK) return s;
+    if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+    *answer = remote_registers_answer(&u);
+    return INL_OK;
+}
+
+inl_status remote_read(remote *r, uint64_t from, void *to, size_t size, inl_error *e)
+{
+    struct iovec here = {to, size}, there = {(void *)from, size};
+    if (process_vm_readv(r->pid, &here, 1, &there, 1, 0) == (ssize_t)size) return INL_OK;
+    return fail_ptrace(r, "reading memory", e);
+}
+
+inl_status remote_write(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
+{
+    struct iovec here = {(void *)from, size}, there = {(void *)to, size};
+    if (process_vm_writev(r->pid, &here, 1, &there, 1, 0) == (ssize_t)size) return INL_OK;
+    return fail_ptrace(r, "writing memory", e);
+}
+
+/* Pages that the process may only execute are written to as well, its own copies. */
+inl_status remote_patch(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/mem", r->pid);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool done = fd >= 0 && pwrite(fd, from, size, (off_t)to) == (ssize_t)size;
+    inl_status s = done ? INL_OK : fail_ptrace(r, "writing over code", e);
+    if (fd >= 0) close(fd);
+    return s;
+}
+
+/* At a call's begin: the call is not made. */
+static void skip_call(remote *r)
+{
+    int status;
+    inl_error ignored;
+    remote_skip_call(r);
+    go_on(r, PTRACE_SYSCALL, &status, &ignored);
+}
+
+inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_error *e)
+{
+    struct user_regs_struct u = r->regs;
+    int status, signo = 0;
+    bool inside = false;
+    remote_registers_jump(&u, pc, sp);
+    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
+    for (;;) {
+        inl_status s = go_on_with(r, PTRACE_SYSCALL, signo, &status, e);
+        if (s != INL_OK) return s;
+        signo = WSTOPSIG(status) == SYSCALL_STOP ? 0 : status >> 16 ? 0 : WSTOPSIG(status);
+        if (WSTOPSIG(status) != SYSCALL_STOP) continue;
+        inside = !inside;
+        if (!inside) continue;
+        if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+        long nr = remote_registers_number(&u);
+        bool there = remote_registers_pc(&u) == until, ends = nr == SYS_exit_group || nr == SYS_exit;
+        if (!there && !ends) continue;
+        skip_call(r);
+        if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
+        r->block = remote_registers_block(&u);
+        return INL_OK;
+    }
+}
+
+inl_status remote_vectors(remote *r, void **state, size_t *size, inl_error *e)
+{
+    enum { ROOM = 64 << 10 };
+    *state = malloc(ROOM);
+    struct iovec all = {*state, ROOM};
+    if (!*state) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (ptrace(PTRACE_GETREGSET, r->pid, remote_vector_set, &all) != 0)
+        return fail_ptrace(r, "reading vector registers", e);
+    *size = all.iov_len;
+    return INL_OK;
+}
+
+inl_status remote_set_vectors(remote *r, const void *state, size_t size, inl_error *e)
+{
+    struct iovec all = {(void *)state, size};
+    if (ptrace(PTRACE_SETREGSET, r->pid, remote_vector_set, &all) == 0) return INL_OK;
+    return fail_ptrace(r, "writing vector registers", e);
+}
+
+inl_status remote_give_back(remote *r, inl_error *e)
+{
+    if (set_registers(r, &r->regs) && ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0 &&
+        ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0)
+        return INL_OK;
+    return fail_ptrace(r, "letting it go", e);
+}
+
+inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)
+{
+    struct user_regs_struct u = r->regs;
+    remote_registers_start(&u, pc, sp);
+    if (ptrace(PTRACE_POKETEXT, r->pid, r->code_at, r->code_word) != 0 || !set_registers(r, &u) ||
+        ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) != 0 ||
+        ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) != 0)
+        return fail_ptrace(r, "starting the tool", e);
+    return INL_OK;
+}
+
+void remote_end(remote *r, int status)
+{
+    if (r->gone) return;
+    if (r->code_put) {
+        struct user_regs_struct u = r->regs;
+        remote_registers_call(&u, r->code_at, SYS_exit_group, (long[6]){status});
+        if (set_registers(r, &u) && ptrace(PTRACE_DETACH, r->pid, 0, 0) == 0) return;
+    }
+    kill(r->pid, SIGKILL);
+}

@@ -1,0 +1,83 @@
+/* A thread that ptrace holds stopped: system calls made in it, its memory read and written, sent on its way. It stands
+ * at its exec (remote_begin), or anywhere (remote_take).
+ *
+ * From then to remote_go or remote_give_back all its signals are held back, so that the only stops are those of our own
+ * system calls. Bodies: remote.c, and <isa>/remote.c for what touches registers. */
+#ifndef INL_LIVE_REMOTE_H
+#define INL_LIVE_REMOTE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+typedef struct weave_context weave_context;
+
+typedef struct remote {
+    pid_t pid;                    /* the thread's */
+    struct user_regs_struct regs; /* at the stop */
+    uint64_t code_at;             /* of a system call instruction */
+    long code_word;               /* what stood there, where one was put */
+    bool code_put;
+    uint64_t sigmask;
+    int stop_signal; /* a stop signal that came meanwhile; given at the end */
+    bool gone;       /* it died */
+    uint64_t block;  /* after remote_run */
+} remote;
+
+/* `pid` is at PTRACE_EVENT_EXEC. */
+inl_status remote_begin(remote *, pid_t pid, inl_error *);
+/* The thread stands in a stop that is no signal's; there is a system call instruction at `code`. */
+inl_status remote_take(remote *, pid_t tid, uint64_t code, inl_error *);
+/* The kernel's answer in *answer, -errno on failure. */
+inl_status remote_call(remote *, long *answer, long nr, const long args[6], inl_error *);
+inl_status remote_read(remote *, uint64_t from, void *to, size_t size, inl_error *);
+inl_status remote_write(remote *, uint64_t to, const void *from, size_t size, inl_error *);
+/* Over memory that the process itself may not write to. */
+inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, inl_error *);
+/* Runs from `pc` on, with its own registers else and the stack at `sp`, up to the system call that ends at `until`,
+ * which is not made; `block` is the thread's then. Where it would end instead it does not, and this fails. */
+inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_error *);
+/* The vector state, to be given back to *state later; freed with free. */
+inl_status remote_vectors(remote *, void **state, size_t *size, inl_error *);
+inl_status remote_set_vectors(remote *, const void *state, size_t size, inl_error *);
+/* Undoes what remote_begin did to the process, and lets it go on at pc, free of us. */
+inl_status remote_go(remote *, uint64_t pc, uint64_t sp, inl_error *);
+/* Registers and mask as they are in `r` (`regs` may have been changed), free of us. */
+inl_status remote_give_back(remote *, inl_error *);
+/* Ends the process with a status, before it ran an instruction. */
+void remote_end(remote *, int status);
+/* Its registers at the stop; those of a context into them. */
+void remote_context(const remote *, weave_context *);
+void remote_set_context(remote *, const weave_context *);
+
+/* Can tools be put into processes of this architecture that run? */
+inl_status remote_check(inl_error *);
+
+/* For remote.c, in the ISA's folder. */
+bool remote_is_ours(const remote *); /* the right width and mode */
+void remote_registers_call(struct user_regs_struct *, uint64_t code, long nr, const long args[6]);
+void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp);
+/* A call that the stop has interrupted is to be made once more, as the kernel would have done; nothing is left for the
+ * kernel to do. */
+void remote_registers_restart(struct user_regs_struct *);
+void remote_registers_jump(struct user_regs_struct *, uint64_t pc, uint64_t sp);
+long remote_registers_answer(const struct user_regs_struct *);
+uint64_t remote_registers_pc(const struct user_regs_struct *);
+uint64_t remote_registers_sp(const struct user_regs_struct *);
+/* The register that leads to a thread's block; what of the registers the block holds where woven code looks for it. */
+long remote_registers_number(const struct user_regs_struct *); /* of the call that begins */
+void remote_skip_call(const remote *);                         /* which is not made */
+uint64_t remote_registers_block(const struct user_regs_struct *);
+void remote_registers_set_block(struct user_regs_struct *, uint64_t block);
+typedef struct weave_frame weave_frame;
+void remote_fill_slots(const remote *, weave_frame *);
+/* A jump to anywhere, in LIVE_HOOK_SIZE bytes. */
+void remote_put_jump(uint8_t *at, uint64_t target);
+extern const uint8_t remote_syscall_insn[8];
+extern const unsigned remote_syscall_size;
+extern const int remote_vector_set; /* of PTRACE_GETREGSET */
+
+#endif

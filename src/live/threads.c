@@ -1,0 +1,150 @@
+/* All threads of a process, stopped and released. One that is made meanwhile is found when the list of threads is read
+ * again: once all that were listed stand still, nobody makes another. */
+#include "live/live.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE = 5 }; /* seconds */
+
+static bool is_seized(const live_process *p, pid_t tid)
+{
+    for (size_t i = 0; i < p->seized.count; i++)
+        if (p->seized.items[i] == tid) return true;
+    return false;
+}
+
+static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
+{
+    if (errno != EPERM) return inl_fail(e, INL_ERR_SYSTEM, "cannot trace process %d: %s", p->pid, strerror(errno));
+    char path[64], line[128];
+    int tracer = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "TracerPid: %d", &tracer);
+    if (f) fclose(f);
+    if (tracer)
+        return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
+                        tracer);
+    return inl_fail(e, INL_ERR_ACCESS,
+                    "no right to trace process %d: be its owner or root; /proc/sys/kernel/yama/ptrace_scope allows "
+                    "only root, or only one's own children, where it is not 0",
+                    p->pid);
+}
+
+static inl_status seize(live_process *p, pid_t tid, inl_error *e)
+{
+    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
+        return errno == ESRCH ? INL_OK : refuse(p, tid, e); /* it ended */
+    if (!inl_vec_push(&p->seized, tid)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    return INL_OK;
+}
+
+/* *fresh: there were such as had not been seized. */
+static inl_status seize_new(live_process *p, bool *fresh, inl_error *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", p->pid);
+    DIR *d = opendir(path);
+    if (!d) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
+    inl_status s = INL_OK;
+    size_t before = p->seized.count;
+    for (struct dirent *entry; s == INL_OK && (entry = readdir(d));) {
+        pid_t tid = isdigit((unsigned char)*entry->d_name) ? atoi(entry->d_name) : 0;
+        if (tid && !is_seized(p, tid)) s = seize(p, tid, e);
+    }
+    closedir(d);
+    *fresh = p->seized.count != before;
+    return s;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A signal that is being delivered goes to the thread, which only enters its handler before it stops. *gone: it ended.
+ */
+static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_error *e)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    int status;
+    for (double end = now() + PATIENCE; now() < end;) {
+        pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+        if (got == 0 || (got < 0 && errno == EINTR)) {
+            nanosleep(&nap, NULL);
+            continue;
+        }
+        *gone = got < 0 || !WIFSTOPPED(status);
+        if (*gone || status >> 16 == PTRACE_EVENT_STOP) return INL_OK;
+        ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
+    }
+    return inl_fail(e, INL_ERR_SYSTEM,
+                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork", tid,
+                    p->pid);
+}
+
+/* In front of all that were there: a thread is released by remote_give_back or, before it was taken, by this. */
+static void let_all_go(live_process *p)
+{
+    inl_error ignored;
+    for (size_t i = 0; i < p->threads.count; i++) remote_give_back(&p->threads.items[i], &ignored);
+    for (size_t i = p->threads.count; i < p->seized.count; i++) {
+        pid_t tid = p->seized.items[i];
+        int status;
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+        waitpid(tid, &status, __WALL | WNOHANG);
+        ptrace(PTRACE_DETACH, tid, 0, 0);
+    }
+    p->threads.count = p->seized.count = 0;
+}
+
+/* The leader comes first: it is listed first. */
+inl_status live_stop(live_process *p, inl_error *e)
+{
+    bool fresh = true, gone = false;
+    inl_status s = seize_new(p, &fresh, e);
+    while (s == INL_OK && fresh) {
+        for (size_t i = p->threads.count; s == INL_OK && i < p->seized.count; i++) {
+            remote r;
+            s = wait_for(p, p->seized.items[i], &gone, e);
+            if (s == INL_OK && gone) {
+                memmove(&p->seized.items[i], &p->seized.items[i + 1],
+                        (p->seized.count - i - 1) * sizeof *p->seized.items);
+                p->seized.count--;
+                i--;
+                continue;
+            }
+            if (s == INL_OK) s = remote_take(&r, p->seized.items[i], p->syscall_at, e);
+            if (s == INL_OK && !inl_vec_push(&p->threads, r)) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+        }
+        if (s == INL_OK) s = seize_new(p, &fresh, e);
+    }
+    if (s == INL_OK && (!p->threads.count || p->threads.items[0].pid != p->pid))
+        s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or its first thread has", p->pid);
+    if (s != INL_OK) let_all_go(p);
+    return s;
+}
+
+inl_status live_release(live_process *p, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < p->threads.count; i++) {
+        inl_status one = remote_give_back(&p->threads.items[i], e);
+        if (one != INL_OK && !p->threads.items[i].gone) s = one;
+    }
+    p->threads.count = p->seized.count = 0;
+    return s;
+}

@@ -1,0 +1,138 @@
+/* Registers of a stopped x86-64 process. orig_rax = -1 keeps the kernel from taking the state for an
+ * interrupted system call that it must restart. */
+#include "live/remote.h"
+
+#include "weave/x86_64/frame.h"
+
+#include <string.h>
+
+#include "run/kernel.h"
+#include "run/x86_64/abi.h"
+#include "run/x86_64/sigframe.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+enum { USER64_CS = 0x33, FLAGS_DEFAULT = 0x202, SYSCALL_BYTES = 2 };
+/* What the kernel has in RAX of a call that it will make once more: never seen by the program. */
+enum { ERESTARTSYS = 512, ERESTARTNOINTR = 513, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
+
+const uint8_t remote_syscall_insn[8] = {0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+const unsigned remote_syscall_size = SYSCALL_BYTES;
+const int remote_vector_set = NT_X86_XSTATE;
+
+bool remote_is_ours(const remote *r) { return r->regs.cs == USER64_CS; }
+
+void remote_registers_call(struct user_regs_struct *u, uint64_t code, long nr, const long args[6])
+{
+    u->rip = code;
+    u->rax = (unsigned long)nr;
+    u->orig_rax = ~0ul;
+    u->rdi = (unsigned long)args[0];
+    u->rsi = (unsigned long)args[1];
+    u->rdx = (unsigned long)args[2];
+    u->r10 = (unsigned long)args[3];
+    u->r8 = (unsigned long)args[4];
+    u->r9 = (unsigned long)args[5];
+}
+
+void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
+{
+    struct user_regs_struct fresh = {.cs = u->cs, .ss = u->ss, .ds = u->ds, .es = u->es};
+    fresh.rip = pc;
+    fresh.rsp = sp;
+    fresh.orig_rax = ~0ul;
+    fresh.eflags = FLAGS_DEFAULT;
+    *u = fresh;
+}
+
+long remote_registers_answer(const struct user_regs_struct *u) { return (long)u->rax; }
+uint64_t remote_registers_pc(const struct user_regs_struct *u) { return u->rip; }
+uint64_t remote_registers_sp(const struct user_regs_struct *u) { return u->rsp; }
+
+void remote_context(const remote *r, weave_context *c)
+{
+    const struct user_regs_struct *u = &r->regs;
+    *c = (weave_context){
+        .gpr = {u->rax, u->rcx, u->rdx, u->rbx, u->rsp, u->rbp, u->rsi, u->rdi, u->r8, u->r9, u->r10, u->r11, u->r12,
+                u->r13, u->r14, u->r15},
+        .pc = u->rip,
+        .flags = u->eflags,
+        .tls_base = u->fs_base,
+        .gs_base = u->gs_base,
+    };
+}
+
+void remote_registers_jump(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
+{
+    u->rip = pc;
+    u->rsp = sp;
+    u->orig_rax = ~0ul;
+    u->eflags = FLAGS_DEFAULT;
+}
+
+/* A call that ended with EINTR was interrupted by the stop alone: a signal's handler would be entered by now. */
+void remote_registers_restart(struct user_regs_struct *u)
+{
+    bool in_call = (long)u->orig_rax >= 0;
+    switch (in_call ? -(long)u->rax : 0) {
+    case ERESTARTSYS:
+    case ERESTARTNOINTR:
+    case ERESTARTNOHAND:
+    case EINTR: u->rax = u->orig_rax; break;
+    case ERESTART_RESTARTBLOCK: u->rax = SYS_restart_syscall; break;
+    default: in_call = false;
+    }
+    if (in_call) u->rip -= SYSCALL_BYTES;
+    u->orig_rax = ~0ul;
+}
+
+long remote_registers_number(const struct user_regs_struct *u) { return (long)u->orig_rax; }
+
+void remote_skip_call(const remote *r)
+{
+    struct user_regs_struct u = r->regs;
+    struct iovec all = {&u, sizeof u};
+    if (ptrace(PTRACE_GETREGSET, r->pid, NT_PRSTATUS, &all) != 0) return;
+    u.orig_rax = ~0ul;
+    ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all);
+}
+
+uint64_t remote_registers_block(const struct user_regs_struct *u) { return u->gs_base; }
+void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { u->gs_base = block; }
+
+void remote_set_context(remote *r, const weave_context *c)
+{
+    struct user_regs_struct *u = &r->regs;
+    unsigned long long *at[16] = {&u->rax, &u->rcx, &u->rdx, &u->rbx, &u->rsp, &u->rbp, &u->rsi, &u->rdi,
+                                  &u->r8,  &u->r9,  &u->r10, &u->r11, &u->r12, &u->r13, &u->r14, &u->r15};
+    for (int i = 0; i < 16; i++) *at[i] = c->gpr[i];
+    u->rip = c->pc;
+    u->eflags = c->flags;
+}
+
+/* Every slot holds what its register does: right for whatever the code at hand believes. */
+void remote_fill_slots(const remote *r, weave_frame *f)
+{
+    weave_context c;
+    remote_context(r, &c);
+    memcpy(f->slot, c.gpr, sizeof f->slot);
+    f->flags = run_flags_packed(c.flags);
+}
+
+/* jmp *(%rip) */
+void remote_put_jump(uint8_t *at, uint64_t target)
+{
+    static const uint8_t jump[] = {0xff, 0x25, 0, 0, 0, 0};
+    memcpy(at, jump, sizeof jump);
+    memcpy(at + sizeof jump, &target, sizeof target);
+}
+
+inl_status remote_check(inl_error *e)
+{
+    (void)e;
+    return INL_OK;
+}

@@ -1,0 +1,79 @@
+/* The tool was put into a process that ran already (src/live): its other threads, which stand still, get their blocks,
+ * and each is told where to go on: in moved code, or in the piece that has taken a system call's place. */
+#include "moved/private.h"
+#include "move/live.h"
+#include INL_ARCH_HEADER(run, abi)
+
+#include <signal.h>
+
+static move_live *found(void) { return (move_live *)moved_handoff_data.data->live; }
+
+bool moved_is_live(void) { return moved_handoff_data.data->live != 0; }
+
+uint64_t moved_live_images(const move_live_image **images)
+{
+    *images = (const move_live_image *)found()->images;
+    return found()->image_count;
+}
+
+const move_boot_links *moved_live_links(uint64_t bias)
+{
+    const move_live *live = found();
+    const move_live_image *images = (const move_live_image *)live->images;
+    for (uint64_t i = 0; i < live->image_count; i++)
+        if (images[i].links.bias == bias) return &images[i].links;
+    return NULL;
+}
+
+static stack_t alternate_of(const move_live_thread *t)
+{
+    stack_t s = {.ss_sp = (void *)t->stack, .ss_flags = (int)t->stack_flags & ~SS_ONSTACK, .ss_size = t->stack_size};
+    return s.ss_flags & SS_DISABLE ? (stack_t){.ss_flags = SS_DISABLE} : s;
+}
+
+/* What the kernel is to be told: of the first thread, which has told it of the tool's, in any case. */
+static void answer(move_live_thread *as, const run_thread *t, bool first)
+{
+    bool own = t->altstack.ss_size != 0;
+    as->block = (uint64_t)(uintptr_t)t;
+    as->tells_stack = first || !own;
+    as->stack = (uint64_t)(uintptr_t)(own ? t->altstack.ss_sp : t->signal_stack);
+    as->stack_size = own ? t->altstack.ss_size : t->signal_stack_size;
+    as->stack_flags = own ? (uint64_t)(uint32_t)t->altstack.ss_flags : 0;
+}
+
+void moved_live_first(run_thread *t)
+{
+    move_live_thread *as = &found()->threads[0];
+    t->altstack = alternate_of(as);
+    run_bases_take(t, &as->ctx);
+    answer(as, t, true);
+}
+
+inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *e)
+{
+    move_live *live = found();
+    for (uint64_t i = 1; i < live->thread_count; i++) {
+        move_live_thread *as = &live->threads[i];
+        stack_t alternate = alternate_of(as);
+        run_thread *t = run_thread_adopt((int)as->tid, &as->ctx, as->sigmask, &alternate, e);
+        if (!t) return e ? e->code : INL_ERR_NO_MEMORY;
+        moved_of(t)->mask = as->sigmask;
+        answer(as, t, false);
+        if (begins) begins(arg, t);
+    }
+    return INL_OK;
+}
+
+void moved_live_places(void)
+{
+    move_live *live = found();
+    for (uint64_t i = 0; i < live->thread_count; i++) {
+        move_live_thread *as = &live->threads[i];
+        uint64_t to = moved_to((real_addr){as->ctx.pc}).at;
+        if (to) moved_enter_run((run_thread *)as->block, to, true);
+        else to = moved_site_place(as->ctx.pc);
+        if (to) as->ctx.pc = to;
+    }
+    live->started = 1;
+}

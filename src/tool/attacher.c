@@ -1,0 +1,327 @@
+/* The instrumentor of a process that runs.
+ *
+ *     launcher                     the same process
+ *     inlay_init                     .
+ *       options_parse                .
+ *       attacher_enter ----------> as for a file (rewriter.c), up to inlay_start: attacher_run
+ *                                    the process's images -> analysis -> plans, asking the callbacks
+ *                                    stop, put in, let go
+ *
+ * As in a program that is written, the tool lies at MOVE_TOOL_BASE and its heap at MOVE_HEAP_BASE, here and in the
+ * process. Images have the addresses that they have there, so assumed addresses are real ones. */
+#include "tool/rewriter.h"
+#include "moved/moved.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void attacher_enter(const char *process, char **argv)
+{
+    inl_error e = {0};
+    char link[64], *end;
+    long pid = strtol(process, &end, 10);
+    if (end == process || *end || pid <= 0 || pid > INT_MAX)
+        tool_fail(TOOL_EXIT_USAGE, "%s is not the number of a process", process);
+    snprintf(link, sizeof link, "/proc/%ld/exe", pid);
+    char *path = tool_handoff_data.program;
+    ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
+    if (n <= 0)
+        tool_fail(TOOL_EXIT_FAILED, "cannot attach to process %ld: %s", pid,
+                  errno == ENOENT && access("/proc/self", F_OK) == 0 ? "there is none, or it is the kernel's"
+                                                                     : strerror(errno));
+    fflush(NULL);
+    load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
+    tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
+}
+
+typedef struct attacher {
+    rewriter r; /* its images: those that are instrumented, then others that must know of them */
+    size_t instrumented;
+    live_process process;
+    bool by_list;    /* the list of images must tell of moved code */
+    uint64_t linker; /* where the dynamic linker lies, 0: there is none */
+} attacher;
+
+/* --- what is there --- */
+
+static uint64_t auxiliary(const live_process *p, uint64_t type)
+{
+    inl_error e = {0};
+    size_t size;
+    Elf64_auxv_t *v = live_auxv(p, &size, &e);
+    uint64_t value = 0;
+    for (size_t i = 0; v && (i + 1) * sizeof *v <= size && v[i].a_type; i++)
+        if (v[i].a_type == type) value = v[i].a_un.a_val;
+    free(v);
+    return value;
+}
+
+/* Its code is in a cache then. */
+static void refuse_jit(const live_process *p)
+{
+    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
+            tool_fail(TOOL_EXIT_FAILED, "cannot attach: process %d runs under a tool (%s) already", p->pid,
+                      p->mappings.items[i].name);
+}
+
+/* The dynamic linker stays as it is: other code of the process's finds it by its addresses. */
+static bool is_taken(const module *m, uint64_t linker)
+{
+    if (m->is_vdso || (linker && linker >= m->low && linker < m->high)) return false;
+    return image_machine(m->image) == tool_isa()->elf_machine;
+}
+
+/* They stay where they are: targets lie in them. */
+static void make_room(attacher *a)
+{
+    size_t n = 1;
+    for (module *m = module_first(run_here.modules); m; m = m->next) n++;
+    a->r.images = calloc(n, sizeof *a->r.images);
+    rewriter_must((char *)a->r.images);
+}
+
+static rewriter_image *add_image(attacher *a, module *m)
+{
+    rewriter_image *i = &a->r.images[a->r.count++];
+    *i = (rewriter_image){.path = (char *)image_path(m->image),
+                          .name = (char *)image_name(m->image),
+                          .out = (char *)image_path(m->image),
+                          .im = m->image,
+                          .m = m,
+                          .bias = m->bias,
+                          .is_program = m->is_main};
+    return i;
+}
+
+/* The program first. */
+static void list_images(attacher *a)
+{
+    make_room(a);
+    for (int main = 1; main >= 0; main--)
+        for (module *m = module_first(run_here.modules); m; m = m->next) {
+            if (m->is_main != main || !is_taken(m, a->linker)) continue;
+            if (!tool_image_of(m)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+            if (!tool_filter_images() || tool_image_of(m)->wanted) add_image(a, m);
+        }
+    if (!a->r.count) tool_fail(TOOL_EXIT_FAILED, "process %d has no image that --image names", a->process.pid);
+}
+
+static void set_target(attacher *a, rewriter_image *i)
+{
+    inl_error e = {0};
+    live_target_begin(&i->live, &a->process, i->m);
+    i->target = &i->live.target;
+    if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+}
+
+/* --- who must know of moved code --- */
+
+static bool is_in_process(const char *symbol)
+{
+    uint64_t at, size;
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!m->is_vdso && image_symbol(m->image, symbol, &at, &size)) return true;
+    return false;
+}
+
+/* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
+static bool goes_by_list(void)
+{
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!strncmp(image_name(m->image), "libunwind", sizeof "libunwind" - 1)) return true;
+    return !is_in_process("_dl_find_object");
+}
+
+/* The link-time address of a finder that is wanted; 0: it is not in the image. */
+static uint64_t place_of(const attacher *a, image *im, const moved_finder *f)
+{
+    uint64_t at, size;
+    if (!a->by_list && !strcmp(f->name, "dl_iterate_phdr")) return 0;
+    return image_symbol(im, f->name, &at, &size) ? at : 0;
+}
+
+static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
+{
+    const attacher *a = arg;
+    for (const moved_finder *f = moved_finders; f->name; f++)
+        if (place_of(a, p->image, f) == p->procs[proc].addr) return true;
+    return false;
+}
+
+/* An image that is not instrumented otherwise: these procedures of it move as they are. */
+static void plan_finders(attacher *a, module *m)
+{
+    inl_error e = {0};
+    move_client client = {.arg = a, .wanted = is_finder};
+    bool any = false;
+    for (const moved_finder *f = moved_finders; f->name; f++) any = any || place_of(a, m->image, f);
+    if (!any) return;
+    rewriter_image *i = add_image(a, m);
+    set_target(a, i);
+    if (cfg_program_analyse(i->im, NULL, &i->cfg, &e) != INL_OK ||
+        move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, &e) != INL_OK ||
+        move_commit(i->plan, i->target, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s: %s", i->path, e.text);
+}
+
+static bool is_listed(const rewriter *r, const module *m)
+{
+    for (size_t k = 0; k < r->count; k++)
+        if (r->images[k].m == m) return true;
+    return false;
+}
+
+/* *unwinds: exceptions are found their way. */
+static size_t hooks_of(const attacher *a, const rewriter_image *i, live_hook *out, bool *unwinds)
+{
+    size_t n = 0;
+    for (const moved_finder *f = moved_finders; f->name; f++) {
+        uint64_t at = place_of(a, i->im, f);
+        uint32_t k = at ? cfg_proc_covering(i->cfg, at) : CFG_NONE;
+        if (k == CFG_NONE || i->cfg->procs[k].addr != at || i->plan->procs[k].how != MOVE_MOVED) continue;
+        *unwinds = *unwinds || f->unwinds;
+        out[n++] = (live_hook){.at = at + i->bias,
+                               .next = i->plan->procs[k].new_addr,
+                               .function = (uint64_t)(uintptr_t)f->function,
+                               .next_at = (uint64_t)(uintptr_t)f->next};
+    }
+    return n;
+}
+
+static bool has_handlers(const rewriter_image *i)
+{
+    const image_unwind_range *ranges;
+    size_t n = image_unwind_ranges(i->im, &ranges);
+    for (size_t k = 0; k < n; k++)
+        if (ranges[k].lsda) return true;
+    return false;
+}
+
+/* --- the whole --- */
+
+enum { HOOKS = 8 };
+
+static live_image *list_for_process(const attacher *a)
+{
+    const rewriter *r = &a->r;
+    bool unwinds = false;
+    const char *handlers = NULL;
+    live_image *images = calloc(r->count, sizeof *images);
+    live_hook *hooks = calloc(r->count * HOOKS, sizeof *hooks);
+    rewriter_must((char *)images);
+    rewriter_must((char *)hooks);
+    for (size_t k = 0; k < r->count; k++) {
+        const rewriter_image *i = &r->images[k];
+        images[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * HOOKS};
+        images[k].hook_count = hooks_of(a, i, hooks + k * HOOKS, &unwinds);
+        if (has_handlers(i)) handlers = i->name;
+    }
+    if (handlers && !unwinds)
+        tool_fail(TOOL_EXIT_FAILED,
+                  "cannot attach: exceptions of %s could not be passed through moved code: neither _dl_find_object nor "
+                  "dl_iterate_phdr is found by its name in process %d",
+                  handlers, a->process.pid);
+    return images;
+}
+
+static inl_status put_in_now(attacher *a, const live_image *images, const elf_carry *carry, inl_error *e)
+{
+    live_carry c = {.boot = carry->boot,
+                    .boot_size = carry->boot_size,
+                    .entry_at = carry->entry_at,
+                    .data = carry->data,
+                    .data_size = carry->data_size};
+    inl_status s = live_stop(&a->process, e);
+    if (s != INL_OK) return s;
+    s = live_put_in(&a->process, images, a->r.count, &c, e);
+    inl_status out = live_release(&a->process, s == INL_OK ? e : NULL);
+    return s == INL_OK ? out : s;
+}
+
+/* In a child of its own session, deaf to signals: whoever ends this process, by whatever means, does not leave the
+ * other one's threads in the middle of it. */
+static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
+{
+    live_image *images = list_for_process(a);
+    int ends[2], status;
+    struct {
+        inl_status s;
+        inl_error e;
+    } answer = {.s = INL_ERR_SYSTEM};
+    if (pipe2(ends, O_CLOEXEC) != 0) return inl_fail(e, INL_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) return inl_fail(e, INL_ERR_SYSTEM, "no child: %s", strerror(errno));
+    if (child == 0) {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
+        setsid();
+        answer.s = put_in_now(a, images, carry, &answer.e);
+        _exit(write(ends[1], &answer, sizeof answer) != sizeof answer);
+    }
+    close(ends[1]);
+    if (read(ends[0], &answer, sizeof answer) != sizeof answer)
+        inl_fail(&answer.e, INL_ERR_SYSTEM, "who did it has ended in the middle: process %d may be damaged",
+                 a->process.pid);
+    close(ends[0]);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    free(images);
+    *e = answer.e;
+    return answer.s;
+}
+
+static void say(const attacher *a)
+{
+    const rewriter *r = &a->r;
+    uint64_t moved = 0, left = 0;
+    for (size_t k = 0; k < a->instrumented; k++)
+        for (uint32_t i = 0; i < r->images[k].cfg->proc_count; i++) {
+            moved += r->images[k].plan->procs[i].how <= MOVE_MOVED_QUIETLY;
+            left += r->images[k].plan->procs[i].how == MOVE_LEFT;
+        }
+    tool_say("in process %d now: %zu image%s, %llu procedures, %llu left alone (%.1f s)", a->process.pid,
+             a->instrumented, a->instrumented == 1 ? "" : "s", (unsigned long long)moved, (unsigned long long)left,
+             rewriter_now() - r->started);
+}
+
+void attacher_run(void)
+{
+    attacher whole = {.r = {.watched = isatty(STDERR_FILENO)}}, *a = &whole;
+    inl_error e = {0};
+    elf_carry carry;
+    pid_t pid = (pid_t)strtol(tool_now->command_line.program, NULL, 10);
+    a->r.started = rewriter_now();
+    tool_heap_begin();
+    tool_heap()->program = tool_handle_string(tool_handoff_data.program);
+    run_here.modules = module_set_new();
+    if (!run_here.modules) tool_fail(TOOL_EXIT_FAILED, "out of memory");
+    if (live_open(pid, &a->process, &e) != INL_OK || live_find_images(&a->process, run_here.modules, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+    refuse_jit(&a->process);
+    a->linker = auxiliary(&a->process, AT_BASE);
+    a->by_list = goes_by_list();
+    list_images(a);
+    for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k]);
+    rewriter_plan(&a->r);
+    if (!rewriter_needs_tool(&a->r)) tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
+    rewriter_pack(&a->r, &carry);
+    a->instrumented = a->r.count;
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
+    if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+    rewriter_end_progress(&a->r);
+    tool_filter_warn();
+    say(a);
+    exit(0);
+}

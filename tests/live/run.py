@@ -1,0 +1,352 @@
+#!/usr/bin/python3
+"""Tools put into processes that run: what the process does afterwards is what it does natively, and what the tool counted
+is what happened since. And what cannot be had is refused, with the process as it was.
+
+  tests/live/run.py [--build DIR] [--only PATTERN] [--keep]
+
+Each program answers lines of its standard input. It gets some, then the tool comes, then it gets the others: all its
+answers and its status are compared with a run of its own.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+
+LIMIT = 180
+
+TALK = ("work 9", "signal", "wake", "settings"), \
+       ("settings", "work 300", "threads 8", "signal", "wake", "fork", "spawn", "fault", "sleep", "jump", "signal",
+        "work 700", "wake", "settings")
+# Name: command, lines before, lines after. Only what is always there, or needed elsewhere in the tests.
+PROGRAMS = {
+    "python": (["python3", "-u", "-c",
+                "import sys, threading, subprocess\n"
+                "for line in sys.stdin:\n"
+                "    try: print(eval(line))\n"
+                "    except Exception as e: print(type(e).__name__)\n"],
+               ["1 + 1", "len('x' * 9)"],
+               ["sum(i * i for i in range(2000))", "{}['missing']", "subprocess.run(['echo', 'child']).returncode",
+                "[t.start() or t.join() for t in [threading.Thread(target=sum, args=(range(99),)) for _ in range(5)]]",
+                "sorted(str(i) for i in range(300))[-1]"]),
+    "bash": (["bash"], ["echo one $((2 + 3))", "trap 'echo trapped' USR1"],
+             ["for i in 1 2 3; do echo $i; done", "kill -USR1 $$", "(exit 3); echo $?", "echo a b | tr a-z A-Z",
+              "x=$(echo inner); echo $x", "exit 4"]),
+    "sqlite": (["sqlite3"], ["create table t(a, b);", "select 1;"],
+               ["with recursive c(x) as (select 1 union all select x + 1 from c where x < 500) insert into t "
+                "select x, x * x from c;", "select sum(a), sum(b) from t;", "select max(b) from t group by a % 3;"]),
+    "awk": (["gawk", "{ n += length($0); print NR, n, toupper($0); fflush() }"], ["first", "second"],
+            ["third", "4 5 6", "the last"]),
+    "perl": (["perl", "-ne", "$| = 1; $h{$_}++ for split //; print join('', sort keys %h), \"\\n\""],
+             ["hello"], ["world", "and some more", "zzz"]),
+    "bc": (["bc", "-q"], ["1+1"], ["2^300", "scale=30; 4*a(1)", "sqrt(2)"]),
+}
+TOOLS = ("inscount", "calls", "bbcount", "branches", "opcodemix", "prof")
+
+
+class Conversation:
+    """A process, and what it has answered."""
+
+    def __init__(self, command, folder, out="out"):
+        self.path = f"{folder}/{out}"
+        self.file = open(self.path, "wb")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.file, stderr=subprocess.STDOUT,
+                                        cwd=folder, env=driver.ENVIRONMENT)
+
+    def say(self, *lines):
+        self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+        self.process.stdin.flush()
+
+    def answers(self):
+        with open(self.path, "rb") as f:
+            return f.read()
+
+    def has_answered(self, count):
+        end = time.monotonic() + LIMIT
+        while self.answers().count(b"\n") < count:
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise driver.Failed("it has not answered", self.answers().decode(errors="replace")[-300:])
+            time.sleep(0.01)
+
+    def end(self):
+        if self.process.stdin and not self.process.stdin.closed:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
+        try:
+            status = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise driver.Failed("it does not end", self.answers().decode(errors="replace")[-500:]) from None
+        self.file.close()
+        return self.answers(), status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.file.close()
+
+
+class Live:
+    def __init__(self, options, folder):
+        self.inlay, self.folder = f"{options.build}/inlay", folder
+
+    def attach(self, tool, pid, *options, status=0):
+        done = subprocess.run([self.inlay, "attach", tool, *options, str(pid)], capture_output=True, text=True,
+                              timeout=LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode != status:
+            raise driver.Failed(f"attach ended with {done.returncode}", done.stderr[-600:])
+        return done.stderr
+
+    def native(self, command, first, second, folder):
+        with Conversation(command, folder, "native") as c:
+            c.say(*first)
+            before = self.count_of(c, first)
+            self.say_rest(c, second)
+            return (before, *c.end())
+
+    @staticmethod
+    def say_rest(conversation, lines):
+        try:
+            conversation.say(*lines)
+        except BrokenPipeError:
+            pass  # it was told to end
+
+    @staticmethod
+    def count_of(conversation, lines):
+        """Lines of the answer to these: when nothing more comes."""
+        if not lines:
+            return 0
+        conversation.has_answered(1)
+        count, same = -1, 0
+        while same < 30:
+            now = conversation.answers().count(b"\n")
+            same = same + 1 if now == count else 0
+            count = now
+            time.sleep(0.01)
+        return count
+
+    def same(self, name, tool, command, first, second, *options):
+        """The tool's report."""
+        folder = driver.fresh(f"{self.folder}/{name}")
+        before, answers, status = self.native(command, first, second, folder)
+        with Conversation(command, folder) as c:
+            c.say(*first)
+            c.has_answered(before)
+            self.attach(tool, c.process.pid, "-o", f"{folder}/report", *options)
+            self.say_rest(c, second)
+            here, ended = c.end()
+        if (answers, status) != (here, ended):
+            raise driver.Failed(f"status {status}, with {tool} {ended}; natively and then:",
+                                *answers.decode(errors="replace").splitlines()[-30:], "---",
+                                *here.decode(errors="replace").splitlines()[-30:])
+        with open(f"{folder}/report") as f:
+            return f.read()
+
+    # --- what is to hold
+
+    def program(self, name, tool):
+        report = self.same(name, tool, *PROGRAMS[name])
+        numbers = [int(n) for n in re.findall(r"\d+", report.replace(",", ""))]
+        if not numbers or max(numbers) < 100:
+            raise driver.Failed(f"{tool} reports nothing", report[:300])
+
+    def talks(self, form, tool):
+        program = f"{self.folder}/talks-{form}"
+        why = None if os.path.exists(program) else driver.build(form, f"{HERE}/talks.c", program)
+        if why:
+            return
+        report = self.same(f"talks-{form}-{tool}", tool, [program], *TALK)
+        if tool != "calls":
+            return
+        counted = re.search(r"^ *(\d+) +work\b", report, re.M)
+        expected = 300 + 700 + 8 * 20  # the forked child's is its own
+        if not counted or int(counted[1]) != expected:
+            raise driver.Failed(f"work was called {expected} times", *report.splitlines()[:12])
+
+    def throws(self):
+        program = f"{self.folder}/throws"
+        done = subprocess.run(["g++", "-O2", f"{HERE}/throws.cc", "-o", program], capture_output=True, text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        for tool in ("inscount", "branches"):
+            self.same(f"throws-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
+
+    def loop(self):
+        """A frame that was there before the tool comes into new code with the next turn of its loop."""
+        program, source = f"{self.folder}/loop", f"{self.folder}/loop.c"
+        with open(source, "w") as f:
+            f.write("#include <unistd.h>\nvolatile unsigned sum;\nint main(void) {\n"
+                    "write(1, \"x\\n\", 2);\nfor (unsigned i = 0;; i++) { sum += i; if (!(i & 0xfffff) && "
+                    "!access(\"stop\", 0)) break; }\nreturn 0; }\n")
+        if driver.build("dynamic", source, program):
+            return
+        folder = driver.fresh(f"{self.folder}/looping")
+        with Conversation([program], folder) as c:
+            c.has_answered(1)
+            self.attach("prof", c.process.pid, "-o", f"{folder}/report")
+            time.sleep(0.2)
+            open(f"{folder}/stop", "w").close()
+            c.end()
+        with open(f"{folder}/report") as f:
+            counted = re.search(r"^ *(\d+) .* main\b", f.read(), re.M)
+        if not counted or int(counted[1]) < 1000000:
+            raise driver.Failed("the loop of main stays dark")
+
+    # --- what is refused
+
+    def state(self, pid):
+        """Of a process: maps, descriptors, what the kernel says of its signals."""
+        with open(f"/proc/{pid}/maps") as f:
+            maps = f.read()
+        with open(f"/proc/{pid}/status") as f:
+            signals = [line for line in f if re.match("Sig(Pnd|Blk|Ign|Cgt)|ShdPnd", line)]
+        return maps, sorted(os.listdir(f"/proc/{pid}/fd")), signals
+
+    def refused(self, pid, says, *options, tool="inscount", status=1):
+        said = self.attach(tool, pid, *options, status=status)
+        if not re.search(says, said):
+            raise driver.Failed(f"does not say '{says}'", said)
+
+    def untouched(self):
+        """A tool that cannot start leaves nothing behind."""
+        folder = driver.fresh(f"{self.folder}/untouched")
+        with Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            before = self.state(c.process.pid)
+            self.refused(c.process.pid, "/no/folder/x: No such file", "-o", "/no/folder/x")
+            self.refused(c.process.pid, "inserts nothing", tool="null")
+            self.refused(c.process.pid, "no image that --image names", "--image", "nothing*")
+            after = self.state(c.process.pid)
+            if before != after:
+                raise driver.Failed("something stays behind", *driver.as_lines(repr(after).encode()))
+            self.attach("inscount", c.process.pid, "-o", f"{folder}/report")
+            self.refused(c.process.pid, "has a tool inside already")
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
+    def cannot_start(self):
+        """The tool begins and finds that it cannot: the process may not write where the report is to go."""
+        folder = driver.fresh(f"{self.folder}/cannot")
+        os.chmod(self.folder, 0o755)
+        if os.geteuid() == 0:
+            command = ["setpriv", "--reuid=65534", "--clear-groups", "cat"]
+        else:
+            command = ["cat"]
+        with Conversation(command, folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            before = self.state(c.process.pid)
+            os.chmod(folder, 0o500 if os.geteuid() else 0o700)
+            self.refused(c.process.pid, "did not start|Permission", "-o", f"{folder}/report")
+            after = self.state(c.process.pid)
+            os.chmod(folder, 0o700)
+            if before != after:
+                raise driver.Failed("something stays behind", *repr((before, after)).splitlines())
+            c.say("two")
+            answers, status = c.end()
+        if not re.fullmatch(rb"one\n(inscount: cannot write .*\n)?two\n", answers) or status:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
+    def numbers(self):
+        self.refused(4194305, "there is none")
+        self.refused("x", "not the number of a process", status=2)
+        self.refused(2, "none, or it is the kernel's")
+
+    def traced(self):
+        with Conversation(["strace", "-o", "/dev/null", "cat"], driver.fresh(f"{self.folder}/traced")) as c:
+            c.say("x")
+            c.has_answered(1)
+            with open(f"/proc/{c.process.pid}/task/{c.process.pid}/children") as f:
+                child = int(f.read().split()[0])
+            self.refused(child, "is traced by process .* already")
+
+    def under_jit(self):
+        command = [self.inlay, "run", "inscount", "-o", "/dev/null", "--", "cat"]
+        with Conversation(command, driver.fresh(f"{self.folder}/under")) as c:
+            c.say("x")
+            c.has_answered(1)
+            self.refused(c.process.pid, "runs under a tool")
+
+    def confined(self):
+        code = ("import ctypes, struct, sys\nc = ctypes.CDLL(None)\n"
+                "code = ctypes.create_string_buffer(struct.pack('<HBBI', 6, 0, 0, 0x7fff0000))\n"  # all is allowed
+                "program = ctypes.create_string_buffer(struct.pack('<HxxxxxxQ', 1, ctypes.addressof(code)))\n"
+                "c.prctl(38, 1, 0, 0, 0)\nprint(c.prctl(22, 2, program, 0, 0), flush=True)\nsys.stdin.readline()\n")
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/confined")) as c:
+            c.has_answered(1)
+            self.refused(c.process.pid, "is confined")
+
+    def stopped(self):
+        """A process that job control has stopped stays stopped, and goes on with the tool in it."""
+        folder = driver.fresh(f"{self.folder}/stopped")
+        with Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            c.process.send_signal(signal.SIGSTOP)
+            self.attach("calls", c.process.pid, "-o", f"{folder}/report")
+            c.say("two")
+            time.sleep(0.2)
+            if c.answers() != b"one\n":
+                raise driver.Failed("it was set going")
+            c.process.send_signal(signal.SIGCONT)
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status or not os.path.getsize(f"{folder}/report"):
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
+    def killed(self):
+        """The one that attaches is killed, at any time: the process goes on."""
+        folder = driver.fresh(f"{self.folder}/killed")
+        for delay in (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5):
+            with Conversation(["cat"], folder) as c:
+                c.say("one")
+                c.has_answered(1)
+                a = subprocess.Popen([self.inlay, "attach", "inscount", "-o", f"{folder}/report", str(c.process.pid)],
+                                     stderr=subprocess.DEVNULL)
+                time.sleep(delay)
+                a.kill()
+                a.wait()
+                c.say("two")
+                answers, status = c.end()
+            if answers != b"one\ntwo\n" or status:
+                raise driver.Failed(f"killed after {delay} s: status {status}, answers", repr(answers))
+
+
+def tests(live):
+    for n, name in enumerate(PROGRAMS):
+        if shutil.which(PROGRAMS[name][0][0]):
+            yield name, lambda name=name, n=n: live.program(name, TOOLS[n % len(TOOLS)])
+    for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
+                       ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
+        yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
+    for name in ("throws", "loop", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+        yield name, getattr(live, name)
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("live", options) as results:
+        for name, function in tests(Live(options, results.folder)):
+            results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
