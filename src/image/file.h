@@ -157,8 +157,24 @@ bool image_take_pointer(image_cursor *c, uint8_t encoding, uint64_t data_base, u
 typedef struct image_frame {
     image_cursor common, own; /* the CIE's, then the FDE's */
     uint64_t code_align;
+    int64_t data_align;
 } image_frame;
 bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out);
+
+/* cfi.c: where the caller's registers are when the instruction at `addr` is about to run, in a range that begins at
+ * `start`; by DWARF's numbers. False where the CFA cannot be told. */
+enum { IMAGE_SAVED_REGS = 34, IMAGE_SAVED_DEPTH = 4 };
+typedef enum image_saved_how { IMAGE_SAVED_SAME, IMAGE_SAVED_AT, IMAGE_SAVED_LOST } image_saved_how;
+typedef struct image_saved_rules {
+    uint8_t how[IMAGE_SAVED_REGS];
+    int32_t offset[IMAGE_SAVED_REGS]; /* IMAGE_SAVED_AT: from the CFA */
+} image_saved_rules;
+typedef struct image_saved {
+    unsigned cfa_reg;
+    int64_t cfa_offset;
+    image_saved_rules now, common, remembered[IMAGE_SAVED_DEPTH];
+} image_saved;
+bool image_frame_registers(const image_frame *, uint64_t start, uint64_t addr, image_saved *out);
 
 /* dynamic.c */
 const image_dynamic *image_dynamic_info(image *im);

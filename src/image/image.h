@@ -167,6 +167,19 @@ size_t image_startup(image *, uint64_t *out, size_t room);
 /* Source position of an address; false when unknown. */
 bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
 
+/* The source that code was compiled from, as the compiler was given it, and the folder in which it ran. And all of
+ * them, each with its rows in order of address: a row holds up to the next one's address; `file` NULL: none does. */
+typedef struct image_source {
+    const char *name, *folder; /* "" where they are not told */
+} image_source;
+typedef struct image_line {
+    uint64_t addr;
+    const char *file;
+    unsigned line;
+} image_line;
+bool image_source_at(image *, uint64_t addr, image_source *out);
+void image_sources(image *, void (*each)(void *arg, const image_source *, const image_line *, size_t), void *arg);
+
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */
 bool image_symbol(image *, const char *name, uint64_t *addr, uint64_t *size);
 /* The variable that an address lies in, by the symbols with a size; false when they do not tell. */

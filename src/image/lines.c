@@ -7,6 +7,7 @@
 #include "image/units.h"
 #include "base/search.h"
 
+#include <dwarf.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -102,4 +103,52 @@ bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
     *file = name;
     *line = (unsigned)number;
     return true;
+}
+
+/* --- units --- */
+
+static const char *text_of(Dwarf_Die *unit, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    const char *text = dwarf_formstring(dwarf_attr(unit, name, &attribute));
+    return text ? text : "";
+}
+
+static image_source source_of(Dwarf_Die *die)
+{
+    return (image_source){text_of(die, DW_AT_name), text_of(die, DW_AT_comp_dir)};
+}
+
+bool image_source_at(image *im, uint64_t addr, image_source *out)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *die = l ? image_unit_at(l, addr) : NULL;
+    if (die) *out = source_of(die);
+    return die != NULL;
+}
+
+void image_sources(image *im, void (*each)(void *arg, const image_source *, const image_line *, size_t), void *arg)
+{
+    image_lines *l = image_units(im);
+    for (size_t i = 0; l && i < l->units.count; i++) {
+        INL_VEC(image_line) rows = {0};
+        Dwarf_Lines *lines;
+        size_t count = 0;
+        Dwarf_Die *die = &l->units.items[i];
+        image_source source = source_of(die);
+        if (dwarf_getsrclines(die, &lines, &count) != 0) continue;
+        for (size_t k = 0; k < count; k++) {
+            Dwarf_Line *at = dwarf_onesrcline(lines, k);
+            image_line row = {0};
+            int number = 0;
+            bool ends = false;
+            if (dwarf_lineaddr(at, &row.addr) != 0 || dwarf_lineno(at, &number) != 0) continue;
+            dwarf_lineendsequence(at, &ends);
+            row.file = ends ? NULL : dwarf_linesrc(at, NULL, NULL);
+            row.line = (unsigned)number;
+            if (!inl_vec_push(&rows, row)) break;
+        }
+        each(arg, &source, rows.items, rows.count);
+        inl_vec_free(&rows);
+    }
 }

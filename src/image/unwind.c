@@ -17,7 +17,7 @@ typedef struct cie {
     uint64_t addr; /* 0: none cached */
     uint8_t pointer_encoding, lsda_encoding;
     bool has_augmentation, usable;
-    uint64_t code_align;
+    uint64_t code_align, data_align; /* the second one is signed */
     image_cursor program;
 } cie;
 
@@ -94,7 +94,7 @@ static bool read_cie(const reader *r, uint64_t addr, cie *out)
         if (!letters[i]) break;
     }
     if (version == 4 && !image_skip(&c, 2)) return false; /* address and segment selector size */
-    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &number)) return false;
+    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &out->data_align)) return false;
     if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
     out->program = c;
     if (letters[0] == 0) return out->usable = true;
@@ -266,7 +266,7 @@ bool image_frame_code(image *im, const image_unwind_range *range, image_frame *o
     if (!image_take_format(&c, from.pointer_encoding, &value) || !image_take_format(&c, from.pointer_encoding, &value))
         return false;
     if (from.has_augmentation && (!image_take_leb(&c, false, &value) || !image_skip(&c, value))) return false;
-    *out = (image_frame){from.program, c, from.code_align};
+    *out = (image_frame){from.program, c, from.code_align, (int64_t)from.data_align};
     return true;
 }
 

@@ -231,6 +231,17 @@ static bool copy_counts(jit_fragment *f, const weave_output *out)
     return true;
 }
 
+/* Without them a crash is less well told, and that is all. */
+static void copy_inlined(jit_fragment *f, const weave_output *out)
+{
+    if (out->inlined_count > UINT16_MAX) return;
+    weave_inlined *to = copy_of(out->inlined, out->inlined_count * sizeof *to);
+    for (uint32_t i = 0; to && i < out->inlined_count; i++)
+        to[i].index = (uint32_t)(out->map[to[i].index].app - f->app);
+    f->inlined = to;
+    f->inlined_count = to ? (uint16_t)out->inlined_count : 0;
+}
+
 bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count)
 {
     uint8_t *room = jit.now.map_room;
@@ -242,6 +253,7 @@ bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit
     f->map_bytes = (uint32_t)bytes;
     if (out->fault_count) f->faults = copy_of(out->faults, out->fault_count * sizeof *out->faults);
     f->fault_count = f->faults ? (uint16_t)out->fault_count : 0;
+    copy_inlined(f, out);
     return f->map && (f->faults || !out->fault_count) && copy_counts(f, out);
 }
 
@@ -333,6 +345,17 @@ bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *ent
     if (locate(f, (uint32_t)off, entry) == UINT32_MAX) return false;
     *in_snippet = off < entry->code_at;
     return true;
+}
+
+bool jit_fragment_inlined(const jit_fragment *f, uint64_t exec, uint64_t *app, uint64_t *routine)
+{
+    for (unsigned i = 0; i < f->inlined_count; i++) {
+        if (f->inlined[i].exec != exec) continue;
+        *app = f->app + (uint64_t)(int64_t)(int32_t)f->inlined[i].index;
+        *routine = f->inlined[i].routine;
+        return true;
+    }
+    return false;
 }
 
 void jit_fragment_undo(const jit_fragment *f, uint64_t exec, bool begun,

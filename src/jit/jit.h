@@ -74,7 +74,8 @@ typedef struct jit_fragment {
     const uint8_t *map;        /* encoded weave_map_entry list (fragment.c) */
     const weave_fault *faults; /* of the weaver; offsets from `start` */
     const weave_count *counts;
-    uint16_t fault_count, count_count;
+    const weave_inlined *inlined; /* index: what the instruction's address is more than `app` */
+    uint16_t fault_count, count_count, inlined_count;
     uint32_t hold;        /* threads that wait for it to be left: its exits stay unlinked */
     uint16_t check_bytes; /* of code at its entry which compares: between it and the body proper */
     bool dropped;
@@ -111,6 +112,8 @@ jit_fragment *jit_fragment_of_cache(uint64_t exec); /* async-signal-safe; NULL: 
 /* What the program's state is at cache address `exec` of `f`: index of the instruction, filled entry.
  * `*in_snippet`: code of snippets before the instruction is running. async-signal-safe. */
 bool jit_fragment_map(const jit_fragment *f, uint64_t exec, weave_map_entry *entry, bool *in_snippet);
+/* Is it an instruction of an inlined routine, which may fault? Of which, and at which instruction of the program's. */
+bool jit_fragment_inlined(const jit_fragment *f, uint64_t exec, uint64_t *app, uint64_t *routine);
 /* The instruction at `exec` faulted: what counters hold in advance for those that did not execute, see
  * weave_undo. async-signal-safe. */
 void jit_fragment_undo(const jit_fragment *f, uint64_t exec, bool begun,

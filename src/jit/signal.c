@@ -65,7 +65,7 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
 {
     uint64_t pc = run_uc_pc(uc);
     bool in_tool = t->frame.in_tool || t->where == RUN_IN_RUNTIME;
-    if (t->pending.present && run_hung_again(t, info, pc, in_tool)) return;
+    if (t->pending.present && run_hung_again(t, info, uc, in_tool)) return;
     if (t->pending.present) { /* only one of the fault kind gets here, and it is no fault */
         int i = __builtin_popcountll(RUN_FAULTS & (RUN_BIT(info->si_signo) - 1));
         t->held[i] = *info;
@@ -176,27 +176,50 @@ static bool is_programs(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->frame.in_tool && program_insn(pc, &entry);
 }
 
+/* What it is if it is not the program's. */
+static run_crash crash_of(run_thread *t, const siginfo_t *info, const void *uc)
+{
+    run_crash c = {.where = RUN_CRASH_CODE,
+                   .signo = info->si_signo,
+                   .code = info->si_code,
+                   .addr = (uint64_t)(uintptr_t)info->si_addr,
+                   .uc = uc,
+                   .waited = -1};
+    const jit_fragment *f = jit_fragment_of_cache(run_uc_pc(uc));
+    weave_map_entry entry;
+    bool in_snippet;
+    if (t->where == RUN_IN_RUNTIME) {
+        c.where = RUN_CRASH_RUNTIME;
+    } else if (t->frame.in_tool) {
+        c.where = RUN_CRASH_ROUTINE;
+    } else if (f && jit_fragment_inlined(f, run_uc_pc(uc), &c.point, &c.routine)) {
+        c.where = RUN_CRASH_SNIPPET;
+    } else if (f && jit_fragment_map(f, run_uc_pc(uc), &entry, &in_snippet) && in_snippet) {
+        c.where = RUN_CRASH_SNIPPET;
+        c.point = entry.app;
+    }
+    return c;
+}
+
 static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
     if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, tls_base)) return;
     if (run_stepped_over(t, signo, info, uc)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
+    const run_crash crash = crash_of(t, info, uc);
     if (t->where == RUN_IN_RUNTIME) {
         if (signo != SIGSYS) {
-            run_signal_die_of_bug("Inlay's runtime", signo, pc, addr);
+            run_signal_die_of_bug(t, &crash);
             return;
         }
         t->fault.info = *info; /* a call made for the program; it goes on behind it */
         t->fault.present = true;
         return;
     }
-    if (t->frame.in_tool) {
-        run_signal_die_of_bug("the tool's code", signo, pc, addr);
-        return;
-    }
-    if (!fault_context(t, signo, uc, tls_base, false)) {
-        run_signal_die_of_bug("Inlay's code", signo, pc, addr);
+    bool inserted = crash.where == RUN_CRASH_SNIPPET && signo != SIGTRAP;
+    if (t->frame.in_tool || inserted || !fault_context(t, signo, uc, tls_base, false)) {
+        run_signal_die_of_bug(t, &crash);
         return;
     }
     run_uc_keep_trap(t, uc);

@@ -1,7 +1,7 @@
 /* What goes with moved code to where it runs, for whoever is beside it there (src/moved): written by this part, read by
  * that one.
  *
- *     move_carried_map: blocks | move_carried_states: groups | stream | faults | counts | flows
+ *     move_carried_map: blocks | move_carried_states: groups | stream | faults | inlined | counts | flows
  *
  * The states tell of the moved instructions, one by one, for signals: where each came from, and what of the program's
  * state waits in the thread's frame while it runs. A group is up to 64 instructions. The stream has a step for each
@@ -48,6 +48,7 @@ typedef struct move_carried_states {
     uint32_t stream, faults;                                           /* offsets from here */
     uint32_t last;                                                     /* instructions in the last group */
     uint32_t runs, run_count, counts, counts_size, flows, flows_count; /* see records.h */
+    uint32_t inlined, inlined_count;
     move_states_group groups[];
 } move_carried_states;
 
@@ -57,6 +58,12 @@ typedef struct move_carried_fault {
     weave_set spilled, junk;
     uint32_t flags_saved;
 } move_carried_fault;
+
+/* An instruction of a routine of the tool's that was written in place of a call, where it may fault. Ascending. */
+typedef struct move_carried_inlined {
+    uint32_t new_off, old_off;
+    uint64_t routine;
+} move_carried_inlined;
 
 /* A procedure whose counts follow from flows. */
 typedef struct move_carried_flows {

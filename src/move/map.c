@@ -6,6 +6,7 @@
 #include "base/search.h"
 #include "move/steps.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- making it --- */
@@ -44,7 +45,25 @@ bool move_map_faults(move_work *w, const weave_output *out, uint32_t count)
         move_fault to = {w->base + f->from, w->base + f->to, first + f->index, f->spilled, f->junk, f->flags_saved};
         if (f->index < count && !inl_vec_push(&w->faults, to)) return false;
     }
+    for (uint32_t i = 0; i < out->inlined_count; i++) {
+        const weave_inlined *n = &out->inlined[i];
+        move_inlined to = {(uint32_t)(n->exec - w->plan.text_addr), first + n->index, n->routine};
+        if (n->index < count && !inl_vec_push(&w->inlined, to)) return false;
+    }
     return true;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const move_inlined *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+void move_sort_inlined(move_work *w)
+{
+    if (w->inlined.count) qsort(w->inlined.items, w->inlined.count, sizeof *w->inlined.items, by_place);
+    w->plan.inlined = w->inlined.items;
+    w->plan.inlined_count = w->inlined.count;
 }
 
 bool move_map_woven(move_work *w, const weave_output *out, uint32_t count, uint32_t k, uint32_t blocks)
@@ -81,6 +100,8 @@ void move_map_cut(move_work *w, size_t count)
     while (w->states.count && w->states.items[w->states.count - 1].index >= count) w->states.count--;
     move_counts_cut(w, count);
     while (w->faults.count > w->head_faults && w->faults.items[w->faults.count - 1].index >= count) w->faults.count--;
+    while (w->inlined.count > w->head_inlined && w->inlined.items[w->inlined.count - 1].index >= count)
+        w->inlined.count--;
 }
 
 /* --- reading it --- */

@@ -97,6 +97,12 @@ typedef struct move_fault { /* a snippet's load for instruction `index`; ascendi
     uint8_t flags_saved;
 } move_fault;
 
+/* An instruction of a routine that was written in place of a call, where it may fault. */
+typedef struct move_inlined {
+    uint32_t at, index; /* in the new code; of the instruction of the program's, in the map */
+    uint64_t routine;
+} move_inlined;
+
 typedef struct move_placed {
     uint32_t proc, flows; /* the client's number */
 } move_placed;
@@ -116,6 +122,8 @@ typedef struct move_plan {
     size_t state_count;
     move_fault *faults;
     size_t fault_count;
+    move_inlined *inlined; /* ascending by `at` once the plan is made */
+    size_t inlined_count;
     move_run_counts *runs; /* constant counts that were merged, in groups of runs: ascending by `first` */
     size_t run_count;
     uint8_t *counts; /* what they are, see records.h */

@@ -75,6 +75,20 @@ static uint32_t put_faults(const part *x, inl_bytes *b)
     return count;
 }
 
+static uint32_t put_inlined(const part *x, inl_bytes *b)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < x->plan->inlined_count; i++) {
+        const move_inlined *n = &x->plan->inlined[i];
+        if (n->index < x->first || n->index >= x->last) continue;
+        uint64_t old = move_map_at(x->plan, n->index).old_addr - x->low;
+        move_carried_inlined to = {n->at - x->text, (uint32_t)old, n->routine};
+        inl_bytes_put(b, &to, sizeof to);
+        count++;
+    }
+    return count;
+}
+
 /* The head, and all but counts; where it stands. */
 static size_t put_part(const part *x, move_carried_states *head, inl_bytes *b)
 {
@@ -89,6 +103,9 @@ static size_t put_part(const part *x, move_carried_states *head, inl_bytes *b)
     inl_bytes_align(b, 8);
     head->faults = (uint32_t)(b->size - at);
     head->fault_count = put_faults(x, b);
+    inl_bytes_align(b, 8);
+    head->inlined = (uint32_t)(b->size - at);
+    head->inlined_count = put_inlined(x, b);
     return at;
 }
 

@@ -289,17 +289,64 @@ static void end_by_strict_mode(run_thread *t)
 }
 
 static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBUS; }
+/* Faults that inserted code can raise. */
+static bool is_snippets(int signo) { return is_page_fault(signo) || signo == SIGFPE || signo == SIGILL; }
+
+/* Where inserted code stands at an instruction of the program's: not at the instruction itself. */
+static bool in_snippet(const run_thread *t, uint64_t pc, uint64_t *point, uint64_t *routine)
+{
+    moved_where at;
+    *routine = 0;
+    if (t->where != RUN_IN_CODE || t->frame.in_tool || !moved_at(pc)) return false;
+    if (moved_inlined(pc, point, routine)) return true;
+    moved_locate(pc, 0, 0, true, &at);
+    *point = at.pc;
+    return !at.known;
+}
+
+/* The fault is not the program's. The tool's thread-local storage is put in for the while. */
+static void die_of_bug(run_thread *t, const siginfo_t *info, const void *uc)
+{
+    run_crash c = {.where = t->frame.in_tool ? RUN_CRASH_ROUTINE : RUN_CRASH_RUNTIME,
+                   .signo = info->si_signo,
+                   .code = info->si_code,
+                   .addr = (uint64_t)(uintptr_t)info->si_addr,
+                   .uc = uc,
+                   .waited = -1};
+    uint64_t tls_base = run_tls_base();
+    if (in_snippet(t, run_uc_pc(uc), &c.point, &c.routine)) c.where = RUN_CRASH_SNIPPET;
+    run_set_tls_base(t->frame.tool_tls_base);
+    run_signal_die_of_bug(t, &c);
+    run_set_tls_base(tls_base);
+}
+
+static bool hung_again(run_thread *t, const siginfo_t *info, const void *uc)
+{
+    uint64_t tls_base = run_tls_base();
+    run_set_tls_base(t->frame.tool_tls_base);
+    bool seen = run_hung_again(t, info, uc, t->frame.in_tool);
+    run_set_tls_base(tls_base);
+    return seen;
+}
+
+static bool arrived_in_callback(run_thread *t, const siginfo_t *info, void *uc)
+{
+    uint64_t tls_base = run_tls_base();
+    run_set_tls_base(t->frame.tool_tls_base);
+    bool seen = t->where == RUN_IN_RUNTIME && run_hung_arrived(t, info, uc);
+    run_set_tls_base(tls_base);
+    return seen;
+}
 
 static moved_jump in_runtime(run_thread *t, int signo, const siginfo_t *info, void *uc, bool fault)
 {
-    uint64_t pc = run_uc_pc(uc);
+    if (!fault && arrived_in_callback(t, info, uc)) return (moved_jump){0, 0};
     if (!fault) {
         postpone(info, uc);
-    } else if (is_page_fault(signo) && run_in_safe_copy(pc)) {
+    } else if (is_page_fault(signo) && run_in_safe_copy(run_uc_pc(uc))) {
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_safe_copy_done);
     } else {
-        const char *where = t->frame.in_tool ? "the tool's code" : "Inlay's runtime";
-        run_signal_die_of_bug(where, signo, pc, (uint64_t)(uintptr_t)info->si_addr);
+        die_of_bug(t, info, uc);
     }
     return (moved_jump){0, 0};
 }
@@ -341,10 +388,12 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
         if (t->pending.present) go_on(t, uc);
         return back;
     }
-    if (t->frame.in_tool && fault) return in_runtime(t, signo, info, uc, true);
+    uint64_t point, routine;
+    if (fault && (t->frame.in_tool || (is_snippets(signo) && in_snippet(t, run_uc_pc(uc), &point, &routine))))
+        return in_runtime(t, signo, info, uc, true);
     if (is_no_step(info, uc)) return back;
     if (run_hung_is_timer(info) && !t->pending.present) return back;
-    if (!fault && t->pending.present && run_hung_again(t, info, run_uc_pc(uc), t->frame.in_tool)) return back;
+    if (!fault && t->pending.present && hung_again(t, info, uc)) return back;
     bool after_another = t->frame.in_tool && is_arriving(run_uc_pc(uc)); /* which is about to begin to wait */
     if (!fault && (t->pending.present || after_another || is_blocked_in_gate(t, signo, run_uc_pc(uc)))) {
         postpone(info, uc);

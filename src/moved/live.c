@@ -8,7 +8,7 @@
 
 static move_live *found(void) { return (move_live *)moved_handoff_data.data->live; }
 
-bool moved_is_live(void) { return moved_handoff_data.data->live != 0; }
+bool moved_is_live(void) { return moved_handoff_data.carried && moved_handoff_data.data->live != 0; }
 
 uint64_t moved_live_images(const move_live_image **images)
 {

@@ -60,6 +60,16 @@ void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault
     else if (moved_in_delivery(pc)) at->kind = MOVED_KEPT; /* the other signal looks into the slots yet */
 }
 
+bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine)
+{
+    const moved_image *i = moved_at(pc);
+    const move_carried_inlined *n = i ? moved_states_inlined(states_of(i), (uint32_t)(pc - i->text)) : NULL;
+    if (!n) return false;
+    *original = i->map_base + n->old_off;
+    *routine = n->routine;
+    return true;
+}
+
 real_addr moved_to(real_addr pc)
 {
     const moved_image *i = moved_at(pc.at) ? NULL : moved_image_at(pc.at);

@@ -53,6 +53,8 @@ typedef struct moved_mapped {
 bool moved_others(size_t k, moved_mapped *out);
 
 /* --- for whoever puts a tool into a process that runs --- */
+/* Was this tool put into one? */
+bool moved_is_live(void);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
  * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
 typedef struct moved_finder {

@@ -125,6 +125,8 @@ typedef struct moved_where {
 } moved_where;
 /* `c`: the registers, NULL: they are not known. `back`: so many bytes behind the instruction that is meant. */
 void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault, moved_where *);
+/* Does an instruction of an inlined routine stand there? Of which, and at which original address. */
+bool moved_inlined(uint64_t pc, uint64_t *original, uint64_t *routine);
 /* The new address for one of original code, before its snippets; 0: it has not moved. */
 real_addr moved_to(real_addr pc);
 
@@ -198,7 +200,6 @@ void moved_patch_sites(void);
 uint64_t moved_site_place(uint64_t pc);
 
 /* --- live.c --- */
-bool moved_is_live(void);
 const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */

@@ -67,3 +67,10 @@ const move_carried_fault *moved_states_fault(const move_carried_states *s, uint3
     uint32_t behind = (uint32_t)INL_FIRST(s ? s->fault_count : 0, k, all[k].from > new_off);
     return behind && new_off < all[behind - 1].to ? &all[behind - 1] : NULL;
 }
+
+const move_carried_inlined *moved_states_inlined(const move_carried_states *s, uint32_t new_off)
+{
+    const move_carried_inlined *all = s ? (const void *)((const char *)s + s->inlined) : NULL;
+    size_t count = s ? s->inlined_count : 0, i = INL_FIRST(count, k, all[k].new_off >= new_off);
+    return i < count && all[i].new_off == new_off ? &all[i] : NULL;
+}

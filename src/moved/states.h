@@ -18,6 +18,8 @@ bool moved_states_find(const move_carried_states *, uint32_t new_off, moved_spot
 bool moved_states_find_old(const move_carried_states *, uint32_t old_off, moved_spot *);
 const move_carried_fault *moved_states_fault(const move_carried_states *, uint32_t new_off);
 
+const move_carried_inlined *moved_states_inlined(const move_carried_states *, uint32_t new_off); /* exactly there */
+
 /* undo.c: what counters have too much when the run is left at this instruction (negative: too little), with its
  * snippets not run either (`before`). And the last procedure with flows that begins at or before a new place. */
 void moved_states_undo(const move_carried_states *, const moved_spot *, bool before,

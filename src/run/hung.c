@@ -6,14 +6,14 @@
  *     SIGHUP comes once more,          coming sooner, it is kept for later
  *     some time later
  *
- * The tool's end is left out, since what hangs may hold any lock. */
+ * The tool's end is left out, since what hangs may hold any lock. In that end itself, when all callbacks but its own
+ * are over, the same holds: a signal that comes then has come too late for the program, and is forgotten. */
 #include "run/kernel.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/log.h"
 #include "base/sys.h"
 
 enum { FATAL_AFTER = 5, AGAIN_AFTER = 2 }; /* seconds */
@@ -67,26 +67,25 @@ void run_hung_watch(run_thread *t, uint64_t *mask)
     set_timer(t, signo);
 }
 
-static void die(int signo, uint64_t pc, int64_t waited)
+static void die(run_thread *t, int signo, const void *uc, int64_t waited)
 {
-    run_action by_default = {0};
-    inl_log_mask |= 1u << INL_LOG_SIGNAL;
-    inl_log_write(INL_LOG_SIGNAL,
-                  "the tool's code at %#lx has kept a signal waiting for %d seconds and more; it seems to hang, and "
-                  "the process dies of signal %d without a report",
-                  (long)pc, (int)waited, signo);
-    sys_call4(SYS_rt_sigaction, signo, (long)&by_default, 0, sizeof by_default.mask);
-    sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
+    run_crash c = {.where = t->where == RUN_IN_RUNTIME ? RUN_CRASH_RUNTIME : RUN_CRASH_ROUTINE,
+                   .signo = signo,
+                   .uc = uc,
+                   .waited = waited};
+    run_signal_tell_crash(t, &c);
+    run_signal_default(signo);
+    run_signal_self(signo);
     run_kernel_mask_set(~RUN_BIT(signo));
 }
 
-bool run_hung_again(run_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool)
+bool run_hung_again(run_thread *t, const siginfo_t *info, const void *uc, bool in_tool)
 {
     bool is_timer = run_hung_is_timer(info);
     int i = killer_index(info->si_signo);
     if (!t->hung.watched || (!is_timer && i < 0)) return is_timer;
     int64_t waited = seconds() - t->hung.since;
-    if (in_tool && (is_timer || waited >= AGAIN_AFTER)) die(info->si_signo, pc, waited);
+    if (in_tool && (is_timer || waited >= AGAIN_AFTER)) die(t, info->si_signo, uc, waited);
     if (is_timer || t->hung.again_set & 1u << i) return true;
     t->hung.again[i] = *info;
     t->hung.again_set |= 1u << i;
@@ -101,4 +100,32 @@ void run_hung_end(run_thread *t)
     for (int i = 0; i < RUN_KILLERS; i++)
         if (t->hung.again_set >> i & 1) run_signal_send_back(&t->hung.again[i]);
     t->hung.watched = false;
+}
+
+/* --- callbacks with all else blocked --- */
+
+void run_hung_let_in(void)
+{
+    uint64_t mask = ~RUN_FAULTS;
+    for (int i = 0; i < RUN_KILLERS; i++) mask &= ~RUN_BIT(killers[i]);
+    run_kernel_mask_set(mask);
+}
+
+bool run_hung_arrived(run_thread *t, const siginfo_t *info, void *uc)
+{
+    if (killer_index(info->si_signo) < 0 && !run_hung_is_timer(info)) return false;
+    if (t->pending.present) return run_hung_again(t, info, uc, true);
+    t->pending.info = *info;
+    t->pending.present = true;
+    run_hung_watch(t, run_uc_mask(uc));
+    return true;
+}
+
+void run_hung_let_out(run_thread *t)
+{
+    run_kernel_mask_all();
+    run_hung_end(t);
+    if (t->pending.present) run_signal_send_back(&t->pending.info);
+    t->pending.present = false;
+    run_kernel_mask_set(~RUN_FAULTS);
 }

@@ -60,8 +60,12 @@ bool run_signal_matters(int signo, const struct run_action *);
 void run_signal_default(int signo);
 void run_signal_self(int signo);
 bool run_signal_is_fault(int signo, const siginfo_t *info);
-void run_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr);
+/* A fault that is not the program's, with the tool's FS base: it is told, and when the handler returns the process dies
+ * of it. And who is told when another signal is the end. */
+void run_signal_die_of_bug(run_thread *t, const run_crash *);
+void run_signal_tell_crash(run_thread *t, const run_crash *);
 uint64_t run_kernel_mask_all(void);                /* blocks everything; the mask before */
+uint64_t run_kernel_mask_faults(void);             /* lets the faults in; the mask before */
 void run_mask_apply(run_thread *t);                /* the program's mask becomes the kernel's, but for faults */
 run_signals *run_signals_clone(run_signals *from); /* NULL when out of memory */
 void run_signals_release(run_signals *);
@@ -72,8 +76,14 @@ void run_signals_clear(run_signals *);           /* as CLONE_CLEAR_SIGHAND has i
 /* --- hung.c; async-signal-safe --- */
 /* The pending signal waits for the tool's code: from now on `mask` lets those through that ask to end. */
 void run_hung_watch(run_thread *t, uint64_t *mask);
-/* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, at pc. */
-bool run_hung_again(run_thread *t, const siginfo_t *info, uint64_t pc, bool in_tool);
+/* A signal came while another waits; true: it has been seen to. `in_tool`: still in the tool's code, where uc has it.
+ * With the tool's FS base. */
+bool run_hung_again(run_thread *t, const siginfo_t *info, const void *uc, bool in_tool);
+/* A callback begins where all signals but faults are blocked: those that ask to end come from now on, and go to
+ * run_hung_arrived (false: it is another); they are sent again at the callback's end, if it has one. */
+void run_hung_let_in(void);
+bool run_hung_arrived(run_thread *t, const siginfo_t *info, void *uc);
+void run_hung_let_out(run_thread *t);
 void run_hung_end(run_thread *t);              /* what waited is about to be delivered */
 bool run_hung_is_timer(const siginfo_t *info); /* Inlay's own; nothing for the program */
 

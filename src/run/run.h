@@ -34,6 +34,24 @@ typedef struct run_exec_plan {
     char **argv; /* the launcher's arguments: one malloc'ed block, strings and all */
 } run_exec_plan;
 
+/* The process is about to die of something that is not the program's doing. */
+typedef enum run_crash_where {
+    RUN_CRASH_ROUTINE, /* an analysis routine that was called */
+    RUN_CRASH_SNIPPET, /* other inserted code */
+    RUN_CRASH_RUNTIME, /* the runtime, or a callback */
+    RUN_CRASH_CODE,    /* what else Inlay has made of the program's code */
+} run_crash_where;
+typedef struct run_crash {
+    run_crash_where where;
+    int signo, code; /* by which it dies; of its siginfo */
+    uint64_t addr;
+    const void *uc; /* the kernel's context there */
+    /* RUN_CRASH_SNIPPET: at which instruction of the program's; the instruction of a routine of which the code is a
+     * copy, 0: of none */
+    uint64_t point, routine;
+    int64_t waited; /* seconds that the signal has waited for code that does not return; -1: it is a fault */
+} run_crash;
+
 /* What the tool part hangs into the runtime. Any may be NULL. All are called in RUN_IN_RUNTIME; those marked (L) with
  * the lock held. */
 typedef struct run_client {
@@ -69,6 +87,8 @@ typedef struct run_client {
     size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
     /* Shows the user one line: something about the program that Inlay cannot do. */
     void (*say)(void *arg, const char *text);
+    /* Says whose fault it is. On the thread's signal stack, with the tool's FS base, any lock may be held. */
+    void (*crashed)(void *arg, run_thread *t, const run_crash *c);
 } run_client;
 
 /* What the injection hands over: the program's registers at its entry, and what is not its own. */

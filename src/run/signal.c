@@ -50,6 +50,13 @@ uint64_t run_kernel_mask_all(void)
     return before;
 }
 
+uint64_t run_kernel_mask_faults(void)
+{
+    uint64_t faults = RUN_FAULTS, before = 0;
+    sys_call4(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&faults, (long)&before, sizeof faults);
+    return before;
+}
+
 void run_mask_apply(run_thread *t)
 {
     t->mask_is_ours = false;
@@ -477,15 +484,18 @@ const run_syscall_row run_signal_syscalls[] = {
 
 /* --- what arrives --- */
 
-/* A fault that nothing explains. The process cannot go on; the reason must not be lost. */
-void run_signal_die_of_bug(const char *where, int signo, uint64_t pc, uint64_t addr)
+void run_signal_tell_crash(run_thread *t, const run_crash *c)
 {
-    uint32_t mask = inl_log_mask;
-    inl_log_mask |= 1u << INL_LOG_SIGNAL;
-    inl_log_write(INL_LOG_SIGNAL, "fault in %s: signal %d at %#lx, address %#lx", where, signo, (long)pc, (long)addr);
-    inl_log_mask = mask;
-    run_action a = {0};
-    sys_call4(SYS_rt_sigaction, signo, (long)&a, 0, sizeof a.mask);
+    if (run_here.client.crashed) run_here.client.crashed(run_here.client.arg, t, c);
+}
+
+void run_signal_die_of_bug(run_thread *t, const run_crash *c)
+{
+    uint64_t pc = run_uc_pc(c->uc);
+    inl_log(INL_LOG_SIGNAL, "fault of Inlay or the tool: signal %d at %#lx, address %#lx", c->signo, (long)pc,
+            (long)c->addr);
+    run_signal_tell_crash(t, c);
+    run_signal_default(c->signo);
     /* The instruction is run again and faults again, now with the kernel's action. */
 }
 

@@ -301,6 +301,7 @@ void attacher_run(void)
     inl_error e = {0};
     elf_carry carry;
     pid_t pid = (pid_t)strtol(tool_now->command_line.program, NULL, 10);
+    tool_now->blame.phase = BLAME_STARTED;
     a->r.started = rewriter_now();
     tool_heap_begin();
     tool_heap()->program = tool_handle_string(tool_handoff_data.program);

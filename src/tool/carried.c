@@ -60,6 +60,7 @@ static char *const *readable(char *const *argv)
 static void before_exec(run_thread *t, const char *path, char *const *argv)
 {
     if (tool_now->callbacks[ON_EXEC]) argv = readable(argv);
+    TOOL_DOING(ON_EXEC)
     for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
@@ -70,7 +71,7 @@ static void before_exec(run_thread *t, const char *path, char *const *argv)
     tool_now->size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
     tool_sums_add();
     tool_derive_report(true);
-    for (callback *c = tool_now->callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(0, c->arg);
+    TOOL_CALL(ON_EXIT, void (*)(int, void *), 0);
     tool_derive_report(false);
     tool_output_flush();
     fflush(stdout);
@@ -103,6 +104,7 @@ void carried_run(void)
     client.counters = tool_counters_count();
     moved_hook((moved_hooks){.exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends});
     open_output();
+    blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: %s", e.text);
     restore_registrations(&moved_handoff_data);
@@ -110,8 +112,11 @@ void carried_run(void)
     if (!tool_derive_begin() || !tool_locals_begin())
         tool_fail(TOOL_EXIT_FAILED, "the tool inside this program cannot start: out of memory");
     tool_counters_begin();
-    TOOL_CALL_BARE(ON_START);
+    tool_now->blame.phase = BLAME_STARTED;
     run_thread *t = run_self();
+    run_hung_let_in();
+    TOOL_CALL_BARE(ON_START);
     if (client.thread_start) client.thread_start(client.arg, t);
+    run_hung_let_out(t);
     run_go();
 }

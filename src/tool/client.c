@@ -2,6 +2,7 @@
  * nothing costs nothing. */
 #include "tool/state.h"
 #include "base/sys.h"
+#include "run/kernel.h"
 
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -114,10 +115,12 @@ static void thread_start(void *arg, run_thread *t)
 static void thread_end(void *arg, run_thread *t)
 {
     (void)arg;
+    uint64_t before = run_kernel_mask_faults(); /* the tool's are to be told */
     TOOL_CALL(ON_THREAD_END, void (*)(inlay_thread *, void *), (inlay_thread *)t);
     tool_buffers_end(t);
     tool_thread_end(t);
     if (t->tls) tls_leave();
+    run_kernel_mask_set(before);
 }
 
 static bool syscall_enter(void *arg, run_thread *t, weave_context *c, long nr)
@@ -169,7 +172,9 @@ static void fork_child(void *arg, run_thread *t)
     tool_sums_fork_child();
     run_counters_reset();
     tool_derive_forked();
+    run_hung_let_in();
     TOOL_CALL_BARE(ON_FORK_CHILD);
+    run_hung_let_out(t);
 }
 
 /* The new program goes on with this process's output, behind what is there already. */
@@ -179,6 +184,7 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     (void)arg;
     (void)envp;
     bool follow = true;
+    TOOL_DOING(ON_EXEC)
     for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         follow &= ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
@@ -194,7 +200,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     tool_buffers_flush_all();
     tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
-    for (callback *c = tool_now->callbacks[ON_EXIT]; c; c = c->next) ((void (*)(int, void *))c->f)(wait_status, c->arg);
+    TOOL_CALL(ON_EXIT, void (*)(int, void *), wait_status);
     bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_now->options.followed && !tool_now->is_forked;
     if (first) tool_filter_warn();
     tool_output_close();
@@ -243,6 +249,7 @@ void tool_client_fill(run_client *c)
         .tls_free = free_tls,
         .tls_base_of = base_of_tls,
         .say = say,
+        .crashed = blame_crash,
         .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
     };
 }

@@ -1,4 +1,5 @@
 /* inlay_init and inlay_start: which role is this? */
+#include "tool/note.h"
 #include "tool/state.h"
 
 #include <inlay/tool.h>
@@ -13,14 +14,16 @@ tool_handoff tool_handoff_data __attribute__((section(".data"))) = {
     .fds = {-1, -1, -1, -1, -1},
 };
 
-/* The mark by which the inlay command knows a tool: an ELF note, owner "Inlay", type 1. */
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
+/* note.h */
 __asm__(".pushsection .note.inlay, \"a\", %note\n"
         ".balign 4\n"
         ".long 6, 4, 1\n"
         ".asciz \"Inlay\"\n"
         ".balign 4\n"
-        ".long 1\n"
-        ".popsection");
+        ".long " TEXT(TOOL_NOTE_VERSION) "\n"
+                                         ".popsection");
 
 /* What main goes on with: the tool's name, the program and its arguments. */
 static void strip_options(int *argc, char ***argv, int program)
@@ -36,6 +39,7 @@ static void strip_options(int *argc, char ***argv, int program)
 
 void inlay_init(int *argc, char ***argv, const char *help)
 {
+    tool_now->blame.phase = BLAME_INLAY;
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
     if (h->role == TOOL_LAUNCHER && tool_now->options.attaching) attacher_enter((*argv)[program], *argv);
@@ -56,4 +60,5 @@ void inlay_init(int *argc, char ***argv, const char *help)
     }
     if (h->role == TOOL_RESIDENT) tool_exec_remember(*argc, *argv, program);
     strip_options(argc, argv, program);
+    tool_now->blame.phase = BLAME_BEFORE_START;
 }

@@ -5,11 +5,13 @@
  * - Its mappings should not lie among the program's: mappings without an address are placed in the
  *   tool's own region, so that the program's addresses are what they are natively and one range
  *   tells what is the tool's. Should the place be taken, the kernel chooses another.
+ * - Its ends of the process, of which the tool is not to make use.
  * - Its stdio must not write to descriptors 0 to 2: those are the program's.
  *
  * The linker takes these definitions instead of the library's because each of them defines every
  * symbol of the object that it replaces.
  */
+#include "tool/blame.h"
 #include "tool/tool.h"
 #include "base/region.h"
 #include "base/sys.h"
@@ -40,6 +42,23 @@ EXPORT void *__sbrk(intptr_t grow)
 }
 EXPORT int brk(void *end) __attribute__((alias("__brk")));
 EXPORT void *sbrk(intptr_t grow) __attribute__((alias("__sbrk")));
+
+/* Who ends the process is asked after it first (blame.c). Weak: a library in which their object has more to it keeps
+ * its own. */
+EXPORT __attribute__((weak, noreturn)) void _exit(int status)
+{
+    blame_exit(&status, __builtin_return_address(0));
+    for (;;) sys_call1(SYS_exit_group, status);
+}
+
+EXPORT __attribute__((weak, noreturn)) void _Exit(int status)
+{
+    blame_exit(&status, __builtin_return_address(0));
+    for (;;) sys_call1(SYS_exit_group, status);
+}
+
+EXPORT __attribute__((weak)) void *__abort_msg; /* for debuggers; assert stores there */
+EXPORT __attribute__((weak, noreturn)) void abort(void) { blame_abort(__builtin_return_address(0)); }
 
 static void *answer(long r)
 {

@@ -85,6 +85,7 @@ void tool_heap_attach(void)
     state()->mapped = inl_page_up(r->next);
     state()->replay = r->replay;
     state()->heap = r;
+    tool_now->blame.sources = r->sources;
     snprintf(tool_handoff_data.program, sizeof tool_handoff_data.program, "%s", r->program);
     tool_counters_restore();
     tool_images_attach();

@@ -1,4 +1,5 @@
 /* The tool inside the program, up to the moment when the engine takes over. */
+#include "tool/glibc.h"
 #include "tool/state.h"
 #include "base/log.h"
 #include "base/region.h"
@@ -32,24 +33,34 @@ static void reap_helper(int pid)
         while (sys_call4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {}
 }
 
-/* Before main, so that nothing that main does comes too early. */
-__attribute__((constructor)) static void begin(void)
+/* A tool that has been linked otherwise is told when it is run by itself; the inlay command looks before. */
+static void refuse_other_link(void)
+{
+    static const char dynamic[] = "linked dynamically", fixed[] = "static, but cannot lie anywhere";
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)((uintptr_t)&__ehdr_start + __ehdr_start.e_phoff);
+    const char *wrong = __ehdr_start.e_type == ET_DYN ? NULL : fixed;
+    for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
+        if (ph[i].p_type == PT_INTERP) wrong = dynamic;
+    if (wrong) tool_fail(TOOL_EXIT_FAILED, "this tool is %s; link it with -static-pie, as inlay cc does", wrong);
+}
+
+/* Before main, so that nothing that main does comes too early; before the tool's own constructors, which may crash. */
+__attribute__((constructor(101))) static void begin(int argc, char **argv)
 {
     tool_handoff *h = &tool_handoff_data;
+    refuse_other_link();
+    blame_answer(argc, argv);
     if (moved_handoff_data.carried) {
         carried_begin();
-        return;
-    }
-    if (h->resident) {
+    } else if (h->resident) {
         resident_begin();
-        return;
-    }
-    if (h->role == TOOL_INSTRUMENTOR) {
+    } else if (h->role == TOOL_INSTRUMENTOR) {
         rewriter_begin();
-        return;
+    } else {
+        inject_choose_region(&h->region_low, &h->region_high);
+        inl_region_set(h->region_low, h->region_high);
     }
-    inject_choose_region(&h->region_low, &h->region_high);
-    inl_region_set(h->region_low, h->region_high);
+    if (!moved_is_live()) blame_watch(); /* there the handlers are the program's */
 }
 
 void resident_begin(void)
@@ -99,6 +110,7 @@ static void log_places(const tool_handoff *h)
 int inlay_start(void)
 {
     tool_handoff *h = &tool_handoff_data;
+    tool_now->blame.phase = BLAME_INLAY;
     if (h->role == TOOL_INSTRUMENTOR && tool_now->options.attaching) attacher_run();
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
@@ -112,11 +124,13 @@ int inlay_start(void)
     memcpy(&h->start.sigmask, &now, sizeof h->start.sigmask);
     forget_thread_registrations();
     log_places(h);
+    blame_unwatch();
     if (tool_jit_set_up(&client, &h->start, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
                   e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
     tool_counters_begin();
     run_own_locked(h->region_low, h->region_high, true);
+    tool_now->blame.phase = BLAME_STARTED;
     TOOL_CALL_BARE(ON_START);
     tool_jit_run();
 }

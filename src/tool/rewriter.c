@@ -17,6 +17,7 @@
  * tool sees are those assumed ones, here and in the carried tool.
  */
 #include "tool/rewriter.h"
+#include "tool/source.h"
 #include "elf/elf.h"
 #include "move/boot.h"
 #include "moved/moved.h"
@@ -61,6 +62,7 @@ void rewriter_enter(const char *program, char **argv)
     inl_error e = {0};
     find_program(program, tool_handoff_data.program);
     fflush(NULL);
+    blame_unwatch(); /* the copy watches for itself */
     load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }
@@ -243,6 +245,7 @@ void rewriter_pack(const rewriter *r, elf_carry *carry)
     int argc;
     const char *const *options = options_carried(&argc);
     const char **argv = calloc((size_t)argc + 2, sizeof *argv);
+    tool_heap()->sources = source_carry();
     elf_pack_image *images = calloc(r->count, sizeof *images);
     if (!argv || !images) rewriter_give_up(r, "cannot write %s: %s", r->images[0].out, "out of memory");
     argv[0] = tool_name();
@@ -325,6 +328,7 @@ void rewriter_plan(rewriter *r)
 
 void rewriter_run(void)
 {
+    tool_now->blame.phase = BLAME_STARTED;
     rewriter whole = {.watched = isatty(STDERR_FILENO)}, *r = &whole;
     const char *program = tool_handoff_data.program;
     tool_heap_begin();
@@ -356,5 +360,5 @@ void rewriter_run(void)
     rewriter_summary(r);
     if (tool_now->options.strict && rewriter_refused(r))
         rewriter_give_up(r, "%s: %s", r->images[0].out, "not written, since points were refused (--strict)");
-    exit(good ? 0 : TOOL_EXIT_FAILED);
+    tool_exit(good ? 0 : TOOL_EXIT_FAILED);
 }

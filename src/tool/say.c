@@ -31,6 +31,12 @@ void tool_fail(int status, const char *fmt, ...)
     va_start(args, fmt);
     tool_say_list(fmt, args);
     va_end(args);
+    tool_exit(status);
+}
+
+void tool_exit(int status)
+{
+    tool_now->blame.ends = true;
     fflush(NULL);
     _Exit(status);
 }

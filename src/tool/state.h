@@ -18,6 +18,7 @@
 #ifndef INL_TOOL_STATE_H
 #define INL_TOOL_STATE_H
 
+#include "tool/blame.h"
 #include "tool/tool.h"
 #include "base/arena.h"
 #include "base/lock.h"
@@ -34,6 +35,7 @@ typedef struct tool_thread_now {
     bool holds_lock;      /* the engine's */
     bool sees_code;       /* a callback of procedures, blocks or instructions is under way */
     inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
+    unsigned doing;       /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[160];    /* why there is no point, for the message of inlay_insert */
 } tool_thread_now;
 extern __thread tool_thread_now tool_here;
@@ -54,20 +56,27 @@ typedef enum callback_kind {
     ON_EXEC,
     ON_START,
     ON_EXIT,
-    ON_KINDS
+    ON_KINDS,
+    ON_BUFFER_FULL = ON_KINDS /* registered elsewhere */
 } callback_kind;
 typedef struct callback {
     struct callback *next;
     void (*f)(void);
     void *arg;
 } callback;
+/* What is within is the tool's doing: TOOL_DOING(kind) statement. */
+#define TOOL_DOING(kind)                                                                                               \
+    for (unsigned was_ = tool_here.doing, once_ = (tool_here.doing = (kind) + 1, 1); once_;                            \
+         once_ = 0, tool_here.doing = was_)
 /* Calls each callback of a kind with leading arguments and its own `arg`. */
 #define TOOL_CALL(kind, type, ...)                                                                                     \
     do {                                                                                                               \
+        TOOL_DOING(kind)                                                                                               \
         for (callback *c_ = tool_now->callbacks[kind]; c_; c_ = c_->next) ((type)c_->f)(__VA_ARGS__, c_->arg);         \
     } while (0)
 #define TOOL_CALL_BARE(kind)                                                                                           \
     do {                                                                                                               \
+        TOOL_DOING(kind)                                                                                               \
         for (callback *c_ = tool_now->callbacks[kind]; c_; c_ = c_->next) ((void (*)(void *))c_->f)(c_->arg);          \
     } while (0)
 
@@ -105,6 +114,7 @@ typedef struct tool_heap_root {
     void *roots[ROOTS];
     uint64_t numbers[ROOTS]; /* next counter, next procedure id ... */
     const char *program;     /* as it was named */
+    const struct source_table *sources;
 } tool_heap_root;
 /* clang-format on */
 tool_heap_root *tool_heap(void); /* NULL in roles without one */
@@ -456,6 +466,7 @@ typedef struct tool_state {
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
     inlay_process process;
+    tool_blame blame;
 } tool_state;
 extern tool_state *tool_now;
 void tool_state_begin(tool_state *);

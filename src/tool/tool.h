@@ -105,6 +105,8 @@ void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_say_list(const char *fmt, va_list);
 void tool_fail(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
+void tool_exit(int status) __attribute__((noreturn)); /* what is to be said has been said */
+
 /* --- program.c --- */
 typedef enum program_kind {
     PROGRAM_OK,

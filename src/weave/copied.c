@@ -74,6 +74,7 @@ static void copy_insn(weaver *w, const isa_insn *in, unsigned base, uint64_t *he
         good = moved = w->run->isa->relocate(in, isa_here(w->c), out, &n) == ISA_MOVE_COPIED;
     }
     if (!good) weave_fail(w, INL_ERR_UNSUPPORTED, "a routine's body cannot be copied here");
+    weave_note_inlined(w, in);
     isa_put(w->c, out, n);
     if (moved && w->c->fixups) w->isa->fix_relocated(w->c, in);
 }

@@ -213,6 +213,7 @@ struct weave_arm {
     arm arm;
     isa_label entry;
     uint64_t back;
+    uint32_t at; /* instruction of the run */
 };
 
 static void put_off(weaver *w, const inlining *n, const arm *a, isa_label entry)
@@ -222,7 +223,7 @@ static void put_off(weaver *w, const inlining *n, const arm *a, isa_label entry)
         weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
         return;
     }
-    *later = (weave_arm){w->arms, *n, *a, entry, isa_here(w->c)};
+    *later = (weave_arm){w->arms, *n, *a, entry, isa_here(w->c), w->at};
     w->arms = later;
 }
 
@@ -237,6 +238,7 @@ static void put_apart(weaver *w, const inlining *n, const arm *a, uint64_t back)
 void weave_emit_arms(weaver *w)
 {
     for (const weave_arm *a = w->arms; a && !w->status; a = a->next) {
+        w->at = a->at;
         w->isa->bind(w->c, a->entry);
         put_apart(w, &a->inlined, &a->arm, a->back);
     }
@@ -274,6 +276,8 @@ static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
             continue;
         }
         const item *it = &f->items[i];
+        if (it->of && it->kind != ITEM_GONE && (it->has_mem || w->isa->may_fault(&it->of->in)))
+            weave_note_inlined(w, &it->of->in);
         bool near = items_between(f, i, it->target) <= w->isa->near_items;
         if (it->kind == ITEM_JUMP) {
             arm a = second.apart ? second : arm_of(w, f, i);
@@ -294,6 +298,24 @@ static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
             weave_fail(w, INL_ERR_UNSUPPORTED, "an instruction of an analysis routine cannot be written here");
         }
     }
+}
+
+void weave_note_inlined(weaver *w, const isa_insn *in)
+{
+    weave_output *out = w->out;
+    if (!weave_may_fault(w, in)) return;
+    if (out->inlined_count == w->inlined_room) {
+        uint32_t room = w->inlined_room ? 2 * w->inlined_room : 16;
+        weave_inlined *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
+        if (!bigger) {
+            weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
+            return;
+        }
+        for (uint32_t i = 0; i < out->inlined_count; i++) bigger[i] = out->inlined[i];
+        out->inlined = bigger;
+        w->inlined_room = room;
+    }
+    out->inlined[out->inlined_count++] = (weave_inlined){isa_here(w->c), in->addr, w->at};
 }
 
 /* Before anything is emitted: nothing may go wrong afterwards. */

@@ -65,6 +65,14 @@ typedef struct weave_count {
     bool in_place;
 } weave_count;
 
+/* An instruction of a routine that was written in place of a call, where it may fault: for who tells whose fault it is.
+ * Code out of line may lie in another window: hence the address. */
+typedef struct weave_inlined {
+    uint64_t exec;    /* where it is */
+    uint64_t routine; /* the instruction that it was made from */
+    uint32_t index;   /* into map: at this instruction */
+} weave_inlined;
+
 typedef struct weave_output {
     weave_map_entry *map; /* in run->arena, insn_count entries and a last one behind the last
                              instruction (PC = the address that follows it) */
@@ -73,6 +81,8 @@ typedef struct weave_output {
     uint32_t fault_count;
     weave_count *counts; /* in run->arena */
     uint32_t count_count;
+    weave_inlined *inlined; /* in run->arena, in the order in which they were written */
+    uint32_t inlined_count;
     uint32_t cold_at;     /* where code out of line begins, behind the run's end */
     uint64_t entry_regs;  /* whose values at the run's entry may be read or seen; the others may */
     uint32_t entry_flags; /* hold anything (a live_at hook can hand these on) */

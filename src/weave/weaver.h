@@ -100,7 +100,7 @@ struct weaver {
     weave_add *adds;               /* of constants to counters, ascending by position */
     uint32_t add_count, next_add;  /* the first that is still to be emitted */
     uint32_t chain;                /* count.c: first record of the chain being planned */
-    uint32_t add_room, count_room, fault_room;
+    uint32_t add_room, count_room, fault_room, inlined_room;
     weave_cold *cold, **cold_end;
     weave_arm *arms;
     bool out_of_line; /* an inlined routine's arm is being written there */
@@ -206,6 +206,8 @@ int weave_element_cond(weaver *, const snippet *); /* flags set; the condition; 
 /* points.c */
 bool weave_analyse(weaver *);
 bool weave_may_fault(const weaver *, const isa_insn *);
+/* A routine's instruction is about to be written at the present place (inline.c). */
+void weave_note_inlined(weaver *, const isa_insn *);
 cfg_need weave_wanted_at(const weaver *, uint64_t target); /* where control leaves for it */
 cfg_need weave_wanted_taken(const weaver *w, const weave_insn *insn);
 cfg_need weave_reads(const weaver *, const snippet *, const weave_insn *);

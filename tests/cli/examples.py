@@ -99,7 +99,7 @@ def programs(folder, samples):
     all_of_them = {
         "sample": [f"{samples}/repeats"],
         "ls": ["ls", "-l", "/usr/include"],
-        "sort": ["sort", "-n", text],
+        "sort": ["sort", "--parallel=1", "-S1M", "-n", text],  # else it asks how much memory is free
         "gzip": ["gzip", "-9c", text],
         "sqlite3": ["sqlite3", ":memory:", sql],
         "python3": ["/usr/bin/python3", "-S", "-c", "print(sum(i * i for i in range(1000)))"],

@@ -83,7 +83,7 @@ static void real(text *t, unsigned depth)
     default: put(t, "("); break;
     }
     real(t, depth - 1);
-    put(t, kind == 6 ? ", " : (const char *[]){" + ", " - ", " * ", " / "}[any(4)]);
+    put(t, "%s", kind == 6 ? ", " : (const char *[]){" + ", " - ", " * ", " / "}[any(4)]);
     real(t, depth - 1);
     put(t, ")");
 }

@@ -66,5 +66,6 @@ static inline uint64_t run_tls_base(void)
     __asm__ volatile("mrs %0, tpidr_el0" : "=r"(base));
     return base;
 }
+static inline void run_set_tls_base(uint64_t base) { __asm__ volatile("msr tpidr_el0, %0" : : "r"(base) : "memory"); }
 
 #endif

@@ -69,6 +69,7 @@ static inline uint64_t run_tls_base(void)
     __asm__ volatile("rdfsbase %0" : "=r"(base));
     return base;
 }
+static inline void run_set_tls_base(uint64_t base) { __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory"); }
 /* The system call, in arch_prctl.c. */
 long run_arch_prctl(run_thread *t, int option, uint64_t value);
 
