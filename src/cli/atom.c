@@ -120,7 +120,8 @@ static bool complete(job *j)
     }
     if (!j->program || !j->tool.anal.count)
         cli_say("a program, an instrumentation and an analysis file are needed %s", usage);
-    else if (!j->out && !j->jit) cli_say("no output named (-o OUT, or --engine=jit to run at once)");
+    else if (!j->out && !j->jit && !has_option(&j->rewrite, "--with-libs"))
+        cli_say("no output named (-o OUT, or --engine=jit to run at once)");
     else if (j->tool.wants_libs && !has_option(&j->rewrite, "--with-libs"))
         cli_say("%s: -all: the tool wants all libraries; name a folder for them (--with-libs DIR)", j->tool.wants_libs);
     else return true;
@@ -365,7 +366,7 @@ static int run_tool(const job *j, const char *tool)
     for (int i = 0; i < j->rewrite.count; i++) cli_words_add(&w, j->rewrite.items[i]);
     if (j->jit) cli_words_add(&w, "--");
     cli_words_add(&w, j->program);
-    if (!j->jit) {
+    if (!j->jit && j->out) {
         cli_words_add(&w, "-o");
         cli_words_add(&w, j->out);
     }

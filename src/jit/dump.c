@@ -135,10 +135,10 @@ static void put_bytes(const jit_fragment *f, const uint8_t *bytes)
 static bool is_wanted(const weave_run *run)
 {
     const jit_options *o = &jit.options;
-    if (!o->dump_high) return true;
     for (uint32_t i = 0; i < run->insn_count; i++) {
         const isa_insn *in = &run->insns[i].in;
-        if (in->addr < o->dump_high && in->addr + in->len > o->dump_low) return true;
+        bool within = !o->dump_high || (in->addr < o->dump_high && in->addr + in->len > o->dump_low);
+        if (within && (!o->dump_wanted || o->dump_wanted(in->addr))) return true;
     }
     return false;
 }

@@ -32,6 +32,7 @@ typedef struct jit_options {
     bool chain_jumps;                     /* follow direct jumps within a superblock */
     uint32_t dump;                        /* JIT_DUMP_*: stages of each translation to show */
     uint64_t dump_low, dump_high;         /* only of runs that have code in there; high 0: of all */
+    bool (*dump_wanted)(uint64_t addr);   /* and some that this names (lock held); NULL: all */
 } jit_options;
 enum {
     JIT_DUMP_DECODED = 1,

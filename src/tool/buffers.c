@@ -107,6 +107,9 @@ inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full
 
 inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field *fields)
 {
+    if (!b) tool_mistake("a record for no buffer");
+    else if (count == 0 || count > SNIPPET_MAX_ARGS)
+        tool_mistake("a record of %u fields: from 1 to %u", count, (unsigned)SNIPPET_MAX_ARGS);
     if (!b || count == 0 || count > SNIPPET_MAX_ARGS) return NULL;
     snippet *s = tool_snippet_alloc(sizeof *s);
     const snippet **args = tool_snippet_alloc(count * sizeof *args);
@@ -114,13 +117,16 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
     if (!s || !args || !sizes) return NULL;
     unsigned sum = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!fields[i].value) return NULL;
+        if (!fields[i].value) {
+            tool_mistake("field %u of a record's %u has no value", i + 1, count);
+            return NULL;
+        }
         args[i] = fields[i].value;
         sizes[i] = (uint8_t)fields[i].size;
         sum += fields[i].size;
     }
     if (sum != b->woven.record_size) {
-        tool_say_limited("the fields of a trace record have %u bytes, the record %u", sum, b->woven.record_size);
+        tool_mistake("the fields of a trace record have %u bytes, the record %u", sum, b->woven.record_size);
         return NULL;
     }
     s->kind = SNIPPET_APPEND;

@@ -51,7 +51,8 @@ static unsigned result_register(void) { return weave_isa_of(tool_isa())->abi.res
 
 bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
 {
-    const char *why = "an empty snippet (a wrong argument, or memory is used up)";
+    char mistake[sizeof tool_here.mistake];
+    const char *why = result ? "out of memory" : tool_mistaken(mistake, sizeof mistake);
     bool entered = tool_enter(), good = false;
     tool_code *c = code_of(p->image);
     if (tool_here.run_arena) {

@@ -166,7 +166,8 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
         return NULL;
     }
     if (!code) {
-        refuse(p, "an empty snippet (a wrong argument, or memory is used up)");
+        char why[sizeof tool_here.mistake];
+        refuse(p, tool_mistaken(why, sizeof why));
         return NULL;
     }
     inlay_insertion *to = p->first.at ? tool_snippet_alloc(sizeof *to) : &p->first;

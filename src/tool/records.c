@@ -41,7 +41,10 @@ static void *find_or_add_locked(uint64_t key, size_t size)
     attach_locked();
     if (inl_map_get(&tool_now->records.by_key, key, &value)) {
         record *r = (record *)(uintptr_t)value;
-        return r->size >= size ? r->bytes : NULL;
+        if (r->size >= size) return r->bytes;
+        tool_say_limited("inlay_record: the record of %#llx has %u bytes, as it was first asked for; %zu cannot be had",
+                         (unsigned long long)key, r->size, size);
+        return NULL;
     }
     record *r = size < UINT32_MAX ? tool_carried_alloc_at(sizeof *r + size, size < ALIGN ? UNIT : ALIGN) : NULL;
     if (!r) return NULL;

@@ -55,6 +55,23 @@ void tool_say_limited(const char *fmt, ...)
     tool_say("%s%s", line, n == MOST - 1 ? " (further messages of this kind are left out)" : "");
 }
 
+void tool_mistake(const char *fmt, ...)
+{
+    va_list args;
+    if (tool_here.mistake[0]) return;
+    va_start(args, fmt);
+    vsnprintf(tool_here.mistake, sizeof tool_here.mistake, fmt, args);
+    va_end(args);
+}
+
+const char *tool_mistaken(char *out, size_t size)
+{
+    const char *known = tool_here.mistake[0] ? tool_here.mistake : NULL;
+    snprintf(out, size, "%s", known ? known : "an empty snippet (a wrong argument, or memory is used up)");
+    tool_here.mistake[0] = '\0';
+    return out;
+}
+
 void inlay_warn(const char *fmt, ...)
 {
     char line[1024];

@@ -66,7 +66,10 @@ inlay_expr inlay_pointer(const void *p)
 inlay_expr inlay_stack_pointer(void) { return tool_register(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
 inlay_expr inlay_vector_register(unsigned n)
 {
-    if (n >= 16) return NULL;
+    if (n >= 16) {
+        tool_mistake("inlay_vector_register(%u): they are numbered from 0 to 15", n);
+        return NULL;
+    }
     snippet *s = node(SNIPPET_VEC_ARG);
     if (s) s->reg = (uint8_t)n;
     return s;
@@ -100,8 +103,12 @@ inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
 static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
 {
-    if (!a || (kind != SNIPPET_LOAD && !b)) return NULL;
-    if (size != 1 && size != 2 && size != 4 && size != 8) return NULL;
+    bool good = false;
+    if (size != 1 && size != 2 && size != 4 && size != 8)
+        tool_mistake("memory of %u bytes is asked for, where 1, 2, 4 or 8 can be had", size);
+    else if (!a || (kind != SNIPPET_LOAD && !b)) tool_mistake("an access to memory lacks its address or its value");
+    else good = true;
+    if (!good) return NULL;
     snippet *s = node(kind);
     if (!s) return NULL;
     s->a = a;
@@ -132,6 +139,8 @@ _Static_assert((int)INLAY_ADD == (int)SNIPPET_ADD && (int)INLAY_SAR == (int)SNIP
 
 inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 {
+    if (op > INLAY_LOR) tool_mistake("inlay_binary: %d is no operator of two values", (int)op);
+    else if (!a || !b) tool_mistake("inlay_binary lacks its %s value", a ? "second" : "first");
     snippet *s = a && b && op <= INLAY_LOR ? node(SNIPPET_BINARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
@@ -143,6 +152,7 @@ inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 
 inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 {
+    if (op < INLAY_NEG || op > INLAY_LNOT) tool_mistake("inlay_unary: %d is no operator of one value", (int)op);
     snippet *s = a && op >= INLAY_NEG && op <= INLAY_LNOT ? node(SNIPPET_UNARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
@@ -203,7 +213,10 @@ static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
     const snippet **args = tool_snippet_alloc(count * sizeof *args);
     if (!args) return false;
     for (unsigned i = 0; i < count; i++) {
-        if (!from[i]) return false;
+        if (!from[i]) {
+            tool_mistake("argument %u of a call's %u is no expression", i + 1, count);
+            return false;
+        }
         args[i] = from[i];
     }
     s->args = args;
@@ -213,6 +226,9 @@ static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
 
 inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments)
 {
+    if (!routine) tool_mistake("a call of no routine");
+    if (count > SNIPPET_MAX_ARGS)
+        tool_mistake("a call with %u arguments: at most %u", count, (unsigned)SNIPPET_MAX_ARGS);
     if (!routine || count > SNIPPET_MAX_ARGS) return NULL;
     snippet *s = node(SNIPPET_CALL);
     if (!s) return NULL;

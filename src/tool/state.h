@@ -37,6 +37,7 @@ typedef struct tool_thread_now {
     inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
     unsigned doing;       /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[160];    /* why there is no point, for the message of inlay_insert */
+    char mistake[160];    /* what was wrong with an expression, which is NULL then, likewise */
 } tool_thread_now;
 extern __thread tool_thread_now tool_here;
 
@@ -384,6 +385,10 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */
+/* What is wrong with an expression that is being made: the first one found is told where it is inserted. */
+void tool_mistake(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* It, once; or what is said where nothing is known. */
+const char *tool_mistaken(char *out, size_t size);
 void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- exec.c --- */

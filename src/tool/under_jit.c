@@ -11,7 +11,8 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
                            .chain_jumps = true,
                            .dump = o->dump,
                            .dump_low = o->dump_low,
-                           .dump_high = o->dump_high};
+                           .dump_high = o->dump_high,
+                           .dump_wanted = tool_filter_images() || tool_filter_procs() ? tool_address_wanted : NULL};
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     return jit_init(client, &options, start, e);
 }

@@ -316,6 +316,10 @@ def resolved(place, engine):
                        "--with-libs", folder)
             got = place.call(f"{folder}/resolved.all").stdout
             need(got.startswith("objects, known in each, told 1 times, called 5 times, "), f"libraries {way}: {got}")
+            os.unlink(f"{folder}/resolved.all")
+            place.call(place.inlay, "atom", place.programs["resolved"], *tool, *way, "--with-libs", folder)
+            again = os.path.basename(place.programs["resolved"])  # named as it was
+            need(place.call(f"{folder}/{again}").stdout == got, f"libraries without -o {way}")
 
 
 def shared(place, engine):
