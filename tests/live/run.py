@@ -190,9 +190,10 @@ class Live:
         """A frame that was there before the tool comes into new code with the next turn of its loop."""
         program, source = f"{self.folder}/loop", f"{self.folder}/loop.c"
         with open(source, "w") as f:
-            f.write("#include <unistd.h>\nvolatile unsigned sum;\nint main(void) {\n"
-                    "write(1, \"x\\n\", 2);\nfor (unsigned i = 0;; i++) { sum += i; if (!(i & 0xfffff) && "
-                    "!access(\"stop\", 0)) break; }\nreturn 0; }\n")
+            f.write("#include <unistd.h>\nvolatile unsigned sum;\nint main(void) {\n    double x = 0;\n    unsigned i;\n"
+                    "    write(1, \"x\\n\", 2);\n    for (i = 1;; i++) {\n        sum += i;\n        x += 0.5;\n"
+                    "        if (!(i & 0xfffff) && !access(\"stop\", 0)) break;\n    }\n"
+                    "    return x != i * 0.5;\n}\n")
         if driver.build("dynamic", source, program):
             return
         folder = driver.fresh(f"{self.folder}/looping")
@@ -201,7 +202,8 @@ class Live:
             self.attach("prof", c.process.pid, "-o", f"{folder}/report")
             time.sleep(0.2)
             open(f"{folder}/stop", "w").close()
-            c.end()
+            if c.end()[1]:
+                raise driver.Failed("what it computes is not what it was")
         with open(f"{folder}/report") as f:
             counted = re.search(r"^ *(\d+) .* main\b", f.read(), re.M)
         if not counted or int(counted[1]) < 1000000:
