@@ -149,8 +149,9 @@ static void mark_edges(move_work *w)
         if (e->to == CFG_NONE) continue;
         uint32_t from = p->blocks[e->from].proc;
         if (from == p->blocks[e->to].proc) {
-            if (w->target->has_frames && p->blocks[e->to].addr <= p->blocks[e->from].addr)
-                w->block_bits[e->to] |= MOVE_LOOP;
+            const cfg_block *before = &p->blocks[e->from];
+            if (w->target->has_frames && p->blocks[e->to].addr != before->addr + before->size)
+                w->block_bits[e->to] |= MOVE_BRANCHED;
             continue;
         }
         w->block_bits[e->to] |= MOVE_TAIL_SEEN;
@@ -233,7 +234,7 @@ static bool collect(move_work *w)
     for (uint32_t i = 0; i < p->block_count; i++) {
         const cfg_block *b = &p->blocks[i];
         bool needed = needs_catch(b, w->block_bits[i]);
-        if (!move_is_moved(w, b->proc) || !(needed || w->block_bits[i] & MOVE_LOOP)) continue;
+        if (!move_is_moved(w, b->proc) || !(needed || w->block_bits[i] & MOVE_BRANCHED)) continue;
         w->block_bits[i] |= MOVE_CATCH;
         if (!inl_vec_push(&w->catches, (move_catch){.block = i, .optional = !needed})) return false;
     }

@@ -42,7 +42,7 @@ enum {                      /* move_work.block_bits */
        MOVE_FROM_LEFT = 4,  /* code that stays in place leads here by a direct jump */
        MOVE_TAIL_SEEN = 8,  /* some known direct jump from another procedure leads here */
        MOVE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
-       MOVE_LOOP = 64,      /* the head of a loop, by which a frame on a stack comes */
+       MOVE_BRANCHED = 64,  /* a branch of its own procedure leads here, and so may a frame on a stack */
        MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
 };
 

@@ -71,7 +71,7 @@ typedef struct move_target {
     /* Procedures come and go by themselves: each is caught wherever any other leads into it, since that one may be
      * out, and nothing outside of new code is to name new places. */
     bool one_by_one;
-    /* Frames on stacks will come back to old code: loops are caught as well, where there is room. */
+    /* Frames on stacks will come back to old code: targets of branches are caught as well, where there is room. */
     bool has_frames;
     /* Is the procedure one that is executed before the tool is there? (What it calls is, too.) NULL: none is. */
     bool (*runs_before_tool)(void *arg, const cfg_program *, uint32_t proc);

@@ -23,6 +23,7 @@
 #include "tool/trace.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "moved/moved.h"
 #include "run/kernel.h"
 
 #include <errno.h>
@@ -305,6 +306,19 @@ static void arrived(int signo, siginfo_t *info, void *uc)
     errno = error;
 }
 
+/* A rewritten program begins with all signals blocked, and has its mask from elsewhere: what it blocks waits for it, a
+ * fault excepted that is raised now. */
+static void let_in(sigset_t *ours)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    for (unsigned i = 0; i < BLAME_SIGNALS; i++) {
+        bool fault = RUN_FAULTS & RUN_BIT(watched[i]), blocked = moved_handoff_data.sigmask & RUN_BIT(watched[i]);
+        if (blocked && (!fault || sigismember(&pending, watched[i]))) sigdelset(ours, watched[i]);
+    }
+    sigprocmask(SIG_UNBLOCK, ours, NULL);
+}
+
 void blame_watch(void)
 {
     tool_blame *b = state();
@@ -324,8 +338,7 @@ void blame_watch(void)
         sigaction(watched[i], &now, NULL);
         sigaddset(&ours, watched[i]);
     }
-    /* A rewritten program begins with all signals blocked, and has its mask from elsewhere. */
-    if (tool_handoff_data.role == TOOL_CARRIED) sigprocmask(SIG_UNBLOCK, &ours, NULL);
+    if (tool_handoff_data.role == TOOL_CARRIED) let_in(&ours);
 }
 
 void blame_unwatch(void)

@@ -186,28 +186,34 @@ class Live:
         for tool in ("inscount", "branches"):
             self.same(f"throws-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
 
-    def loop(self):
-        """A frame that was there before the tool comes into new code with the next turn of its loop."""
-        program, source = f"{self.folder}/loop", f"{self.folder}/loop.c"
+    def computing(self, name, work, means):
+        """A program of one thread that works until it is told to stop, with the report of prof on its main."""
+        program, source, folder = f"{self.folder}/{name}", f"{self.folder}/{name}.c", driver.fresh(f"{self.folder}/in-{name}")
         with open(source, "w") as f:
             f.write("#include <unistd.h>\nvolatile unsigned sum;\nint main(void) {\n    double x = 0;\n    unsigned i;\n"
                     "    write(1, \"x\\n\", 2);\n    for (i = 1;; i++) {\n        sum += i;\n        x += 0.5;\n"
-                    "        if (!(i & 0xfffff) && !access(\"stop\", 0)) break;\n    }\n"
-                    "    return x != i * 0.5;\n}\n")
+                    f"        {work}\n    }}\n    return x != i * 0.5;\n}}\n")
         if driver.build("dynamic", source, program):
             return
-        folder = driver.fresh(f"{self.folder}/looping")
         with Conversation([program], folder) as c:
             c.has_answered(1)
             self.attach("prof", c.process.pid, "-o", f"{folder}/report")
-            time.sleep(0.2)
+            time.sleep(0.3)
             open(f"{folder}/stop", "w").close()
             if c.end()[1]:
                 raise driver.Failed("what it computes is not what it was")
         with open(f"{folder}/report") as f:
             counted = re.search(r"^ *(\d+) .* main\b", f.read(), re.M)
-        if not counted or int(counted[1]) < 1000000:
-            raise driver.Failed("the loop of main stays dark")
+        if not counted or int(counted[1]) < means:
+            raise driver.Failed("the loop of main stays dark", counted and counted[0])
+
+    def loop(self):
+        """A frame that was there before, below another, comes into new code with the next turn of its loop."""
+        self.computing("sleeps", 'usleep(500); if (!access("stop", 0)) break;', 200)
+
+    def leader(self):
+        """The thread that starts the tool stands in the middle of something, registers and vectors in use."""
+        self.computing("computes", 'if (!(i & 0xfffff) && !access("stop", 0)) break;', 1000000)
 
     # --- what is refused
 
@@ -338,7 +344,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "loop", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+    for name in ("throws", "loop", "leader", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
         yield name, getattr(live, name)
 
 
