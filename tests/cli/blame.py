@@ -66,6 +66,11 @@ def cases(everything):
                     yield Case(f"{engine}-{place}-{way}", engine, place, way)
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+        return [int(word) for word in f.read().split()]
+
+
 class Blame:
     def __init__(self, build, folder):
         self.inlay, self.folder, self.lines = f"{build}/inlay", folder, marks()
@@ -101,7 +106,8 @@ class Blame:
             try:
                 process.wait(2 if case.way == "loop" else 60)
             except subprocess.TimeoutExpired:
-                process.terminate()
+                for pid in children_of(process.pid) if case.place == "fork" else [process.pid]:
+                    os.kill(pid, signal.SIGTERM)
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
