@@ -13,8 +13,9 @@
  *   target.c    an image as a plan's target
  *   put.c       putting in
  *
- * A process that cannot be had is left as it was. From the first byte that is written on, what fails is undone as far
- * as it is visible: old code is whole again, and the process runs on without the tool. */
+ * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
+ * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
+ * runs. */
 #ifndef INL_LIVE_LIVE_H
 #define INL_LIVE_LIVE_H
 
@@ -49,7 +50,7 @@ inl_status live_read_maps(live_process *, inl_error *);
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
 uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
-/* A word of its auxiliary vector, 0: it has none. The whole, AT_NULL last: to be freed. */
+/* Its auxiliary vector, AT_NULL last: to be freed. NULL: it cannot be read. */
 void *live_auxv(const live_process *, size_t *size, inl_error *);
 
 /* --- threads.c --- */

@@ -178,7 +178,6 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
         if (!there && !ends) continue;
         skip_call(r);
         if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
-        r->block = remote_registers_block(&u);
         return INL_OK;
     }
 }

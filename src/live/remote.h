@@ -24,7 +24,6 @@ typedef struct remote {
     uint64_t sigmask;
     int stop_signal; /* a stop signal that came meanwhile; given at the end */
     bool gone;       /* it died */
-    uint64_t block;  /* after remote_run */
 } remote;
 
 /* `pid` is at PTRACE_EVENT_EXEC. */
@@ -38,7 +37,7 @@ inl_status remote_write(remote *, uint64_t to, const void *from, size_t size, in
 /* Over memory that the process itself may not write to. */
 inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, inl_error *);
 /* Runs from `pc` on, with its own registers else and the stack at `sp`, up to the system call that ends at `until`,
- * which is not made; `block` is the thread's then. Where it would end instead it does not, and this fails. */
+ * which is not made. Where it would end instead it does not, and this fails. */
 inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_error *);
 /* The vector state, to be given back to *state later; freed with free. */
 inl_status remote_vectors(remote *, void **state, size_t *size, inl_error *);
@@ -70,7 +69,6 @@ uint64_t remote_registers_sp(const struct user_regs_struct *);
 /* The register that leads to a thread's block; what of the registers the block holds where woven code looks for it. */
 long remote_registers_number(const struct user_regs_struct *); /* of the call that begins */
 void remote_skip_call(const remote *);                         /* which is not made */
-uint64_t remote_registers_block(const struct user_regs_struct *);
 void remote_registers_set_block(struct user_regs_struct *, uint64_t block);
 typedef struct weave_frame weave_frame;
 void remote_fill_slots(const remote *, weave_frame *);

@@ -74,12 +74,6 @@ void remote_skip_call(const remote *r)
     ptrace(PTRACE_SETREGSET, r->pid, NT_ARM_SYSTEM_CALL, &all);
 }
 
-uint64_t remote_registers_block(const struct user_regs_struct *u)
-{
-    (void)u;
-    return 0;
-}
-
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { (void)u, (void)block; }
 
 /* Every slot holds what its register does: right for whatever the code at hand believes. */

@@ -101,7 +101,6 @@ void remote_skip_call(const remote *r)
     ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all);
 }
 
-uint64_t remote_registers_block(const struct user_regs_struct *u) { return u->gs_base; }
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { u->gs_base = block; }
 
 void remote_set_context(remote *r, const weave_context *c)
