@@ -37,7 +37,8 @@ void *inlay_record(uint64_t key, size_t size);
 /* Calls `each` for every record in ascending order of key. */
 void inlay_records(void (*each)(uint64_t key, void *record, void *arg), void *arg);
 
-/* A plain lock for analysis routines that share data between threads. Zero-initialised is free. */
+/* A plain lock for analysis routines that share data between threads. Zero-initialised is free. A child of fork finds
+ * free what threads that it does not have held; for that a thread may hold eight of them at a time. */
 typedef struct inlay_mutex {
     uint32_t word;
 } inlay_mutex;

@@ -127,6 +127,8 @@ typedef struct tool_locks { /* in the order in which they nest */
 bool tool_enter(void); /* true: the lock was taken and tool_leave must give it back */
 void tool_leave(bool entered);
 void tool_locks_fork(int phase); /* 0 take, 1 release in the parent, 2 in the child */
+struct tool_thread;
+void tool_locks_give_back(const struct tool_thread *gone, const struct tool_thread *survivor);
 
 /* --- snippets.c --- */
 void *tool_snippet_alloc(size_t bytes);
@@ -316,10 +318,10 @@ typedef struct tool_insn_details {
 enum { TOOL_HELD_LOCKS = 8 };
 typedef struct tool_thread {
     struct tool_thread *next;
-    run_thread *owner; /* NULL: free */
-    inl_lock flushing; /* its buffers are being emptied */
-    bool done;         /* emptied for the last time */
-    unsigned held_count;
+    run_thread *owner;   /* NULL: free */
+    inl_lock flushing;   /* its buffers are being emptied */
+    bool done;           /* emptied for the last time */
+    unsigned held_count; /* locks that it holds, is about to take, or has just given back */
     inlay_mutex *held[TOOL_HELD_LOCKS];
     void *locals; /* its piece of locals.c; NULL: none, or the spare one */
 } tool_thread;

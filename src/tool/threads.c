@@ -53,7 +53,7 @@ void tool_threads_fork_child(run_thread *survivor)
     tool_here.holds_lock = false;
     for (tool_thread *own = tool_now->process.threads; own; own = own->next) {
         if (!own->owner || own->owner == survivor) continue;
-        for (unsigned i = 0; i < own->held_count; i++) inl_lock_reset((inl_lock *)own->held[i]);
+        tool_locks_give_back(own, survivor->client);
         own->owner = NULL; /* its block is gone */
         tool_locals_end(own);
         release(own);

@@ -58,6 +58,13 @@ def cycles_of(argv, report, native, env):
         return {p["name"]: p["cycles"] for p in json.load(f)["procedures"] if p["image"] == "imports"}
 
 
+def check_locks(argv):
+    """Whatever lock of the tool's another thread holds at a fork, the child is not kept waiting for it."""
+    done = driver.run(argv, LIMIT, env=driver.ENVIRONMENT)
+    if (done.status, done.stdout) != (0, b"150 children\n"):
+        raise Failed(f"status {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[:4])
+
+
 def check_times(argv, report, native, env=driver.ENVIRONMENT):
     """A stub has not the time of who called it (all of that is in what was charged wrongly; a few turns of other
     processes may be in what is right, but not each time), and threads have data however many there have been."""
@@ -99,6 +106,15 @@ def main():
             if done.status != 1 or b"inlay_counter_value" not in done.stderr or os.path.exists(f"{new}.late"):
                 raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[-2:])
 
+        forking = f"{options.build}/tests/samples/forking"
+
+        def locks_under_jit():
+            check_locks([inlay, "run", tool, "--image=forking", "--how=locks", "-o", report, "--", forking])
+
+        def locks_rewritten():
+            driver.rewrite(inlay, [tool, "--how=locks", forking, "-o", new], LIMIT)
+            check_locks([new])
+
         imports = f"{options.build}/tests/samples/imports"
         calls = [f"{options.build}/tools/calls", "--time", "--format=json"]
 
@@ -114,7 +130,8 @@ def main():
             for name, function, expected in (("jit", under_jit, jit), ("rewritten", rewritten, rewrite)):
                 if driver.chosen(f"{name} {how}", options):
                     results.check(f"{name} {how}", lambda f=function, h=how, e=expected: f(h, e))
-        for name, function in (("rewritten late", too_late), ("jit times", times_under_jit),
+        for name, function in (("rewritten late", too_late), ("jit locks", locks_under_jit),
+                               ("rewritten locks", locks_rewritten), ("jit times", times_under_jit),
                                ("rewritten times", times_rewritten)):
             if driver.chosen(name, options):
                 results.check(name, function)

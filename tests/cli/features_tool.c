@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MEMORY, LOCAL, ATOMIC, VALUE, LATE, NAMES };
-static const char *const hows[] = {"memory", "local", "atomic", "value", "late", "names", NULL};
+enum { MEMORY, LOCAL, ATOMIC, VALUE, LATE, NAMES, LOCKS };
+static const char *const hows[] = {"memory", "local", "atomic", "value", "late", "names", "locks", NULL};
 static int how;
 
 enum { MOST = 1 << 16 };
@@ -114,8 +114,17 @@ static void check_names(void)
 
 /* --- */
 
+static inlay_mutex guard;
+static void guarded(void)
+{
+    inlay_lock(&guard);
+    found->library++;
+    inlay_unlock(&guard);
+}
+
 static void at_entry(inlay_point *entry)
 {
+    if (how == LOCKS) inlay_insert(entry, inlay_call(guarded));
     if (how == MEMORY) inlay_insert(entry, inlay_call(looks, inlay_argument(1), inlay_argument(2), inlay_argument(3)));
     if (how == LOCAL) {
         inlay_expr mine = inlay_local_address(counts);
