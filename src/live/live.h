@@ -12,6 +12,7 @@
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
  *   put.c       putting in
+ *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
  * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
@@ -89,6 +90,9 @@ typedef struct live_carry { /* elf_carry_pack has made it */
     const void *boot, *data;
     size_t boot_size, data_size, entry_at;
 } live_carry;
+struct move_live_thread;
+/* A stopped thread goes on where the tool says. */
+inl_status live_settle(remote *, const struct move_live_thread *, inl_error *);
 /* All threads are stopped. */
 inl_status live_put_in(live_process *, const live_image *, size_t count, const live_carry *, inl_error *);
 

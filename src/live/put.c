@@ -280,8 +280,8 @@ static inl_status put_threads(put *p, inl_error *e)
     return s;
 }
 
-/* As the tool says. The slots of its frame hold what its registers do, wherever it goes on. */
-static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, inl_error *e)
+/* The slots of its frame hold what its registers do, wherever it goes on. */
+inl_status live_settle(remote *r, const move_live_thread *t, inl_error *e)
 {
     weave_frame f;
     size_t size = offsetof(weave_frame, flags) + sizeof f.flags;
@@ -289,7 +289,13 @@ static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, in
     remote_set_context(r, &t->ctx);
     inl_status s = remote_read(r, t->block, &f, size, e);
     remote_fill_slots(r, &f);
-    if (s == INL_OK) s = remote_write(r, t->block, &f, size, e);
+    return s == INL_OK ? remote_write(r, t->block, &f, size, e) : s;
+}
+
+/* As the tool says. */
+static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, inl_error *e)
+{
+    inl_status s = live_settle(r, t, e);
     return s == INL_OK && t->tells_stack ? set_alternate(p, r, t, e) : s;
 }
 

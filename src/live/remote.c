@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SYSCALL_STOP = SIGTRAP | 0x80 };
@@ -180,6 +181,98 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
         if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
         return INL_OK;
     }
+}
+
+/* --- calls --- */
+
+inl_status remote_put_frame(remote *r, const remote_call_frame *f, uint64_t top, uint64_t *sp, inl_error *e)
+{
+    uint8_t bytes[16];
+    size_t size = remote_frame_bytes(f, bytes);
+    *sp = top - size;
+    return size ? remote_write(r, *sp, bytes, size, e) : INL_OK;
+}
+
+static bool is_fault(int signo)
+{
+    return signo == SIGSEGV || signo == SIGBUS || signo == SIGILL || signo == SIGFPE || signo == SIGTRAP;
+}
+
+/* Faults come through, others wait as ever: a procedure may have faults that its process's handlers resolve. */
+static inl_status let_faults_in(remote *r, bool in, inl_error *e)
+{
+    uint64_t mask = ~0ull;
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    for (unsigned i = 0; in && i < sizeof faults / sizeof *faults; i++) mask &= ~(1ull << (faults[i] - 1));
+    if (ptrace(PTRACE_SETSIGMASK, r->pid, sizeof mask, &mask) == 0) return INL_OK;
+    return fail_ptrace(r, "setting the mask of signals", e);
+}
+
+/* The next stop, or none in time: then the thread is stopped, wherever it is. */
+static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error *e)
+{
+    const struct timespec nap = {.tv_nsec = 200000};
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    for (time_t end = t.tv_sec + patience + 1;; clock_gettime(CLOCK_MONOTONIC, &t)) {
+        pid_t got = waitpid(r->pid, status, patience ? __WALL | WNOHANG : __WALL);
+        if (got < 0 && errno != EINTR) return fail_ptrace(r, "waitpid", e);
+        if (got > 0 && WIFSTOPPED(*status)) return INL_OK;
+        if (got > 0) {
+            r->gone = true;
+            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended in the procedure that was called", r->pid);
+        }
+        if (t.tv_sec < end) nanosleep(&nap, NULL);
+        else break;
+    }
+    ptrace(PTRACE_INTERRUPT, r->pid, 0, 0);
+    while (waitpid(r->pid, status, __WALL) < 0 && errno == EINTR) {}
+    r->gone = !WIFSTOPPED(*status);
+    return inl_fail(
+        e, INL_ERR_SYSTEM,
+        "the procedure that was called in thread %d does not come back within %u s: it waits for something, "
+        "perhaps for a lock that the thread holds",
+        r->pid, patience);
+}
+
+/* Up to the call at `back`; of faults the second at one place is the last. */
+static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_t *result, inl_error *e)
+{
+    struct user_regs_struct u;
+    uint64_t faulted = 0;
+    int status, signo = 0;
+    for (bool inside = false;;) {
+        if (ptrace(PTRACE_SYSCALL, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
+        inl_status s = wait_with(r, patience, &status, e);
+        if (s != INL_OK) return s;
+        bool call = WSTOPSIG(status) == SYSCALL_STOP;
+        signo = call || status >> 16 ? 0 : WSTOPSIG(status);
+        if (call) inside = !inside;
+        if (signo == SIGSTOP) r->stop_signal = signo;
+        if (signo && !is_fault(signo)) signo = 0;
+        if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+        if (signo && faulted == remote_registers_pc(&u))
+            return inl_fail_at(e, INL_ERR_SYSTEM, faulted, "the procedure that was called has failed at 0x%llx: %s",
+                               (unsigned long long)faulted, strsignal(signo));
+        if (signo) faulted = remote_registers_pc(&u);
+        if (!call || !inside || remote_registers_pc(&u) != until) continue;
+        if (result) *result = remote_registers_result(&u);
+        skip_call(r);
+        return INL_OK;
+    }
+}
+
+inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, unsigned patience, uint64_t *result,
+                           inl_error *e)
+{
+    struct user_regs_struct u = r->regs;
+    remote_registers_frame(&u, f, sp);
+    inl_status s = let_faults_in(r, true, e);
+    if (s == INL_OK && !set_registers(r, &u)) s = fail_ptrace(r, "writing registers", e);
+    if (s == INL_OK) s = run_call(r, f->back + remote_syscall_size, patience, result, e);
+    inl_error ignored;
+    if (!r->gone) let_faults_in(r, false, &ignored);
+    return s;
 }
 
 inl_status remote_vectors(remote *r, void **state, size_t *size, inl_error *e)

@@ -39,6 +39,16 @@ inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, in
 /* Runs from `pc` on, with its own registers else and the stack at `sp`, up to the system call that ends at `until`,
  * which is not made. Where it would end instead it does not, and this fails. */
 inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_error *);
+/* Calls code in the thread: registers for `frame` with the stack at `sp`, up to where it returns. The stack has room
+ * from remote_put_frame. patience: seconds, 0: for ever. *result (NULL: not wanted) is the integer that it returns. */
+typedef struct remote_call_frame {
+    uint64_t pc, back; /* back: a system call instruction, which is not made */
+    uint64_t args[6];
+    unsigned count;
+} remote_call_frame;
+inl_status remote_put_frame(remote *, const remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
+inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
+                           inl_error *);
 /* The vector state, to be given back to *state later; freed with free. */
 inl_status remote_vectors(remote *, void **state, size_t *size, inl_error *);
 inl_status remote_set_vectors(remote *, const void *state, size_t size, inl_error *);
@@ -74,6 +84,14 @@ typedef struct weave_frame weave_frame;
 void remote_fill_slots(const remote *, weave_frame *);
 /* A jump to anywhere, in LIVE_HOOK_SIZE bytes. */
 void remote_put_jump(uint8_t *at, uint64_t target);
+/* What the C library scrambles addresses in jump buffers with, 0: not known; and one that it has scrambled. */
+uint64_t remote_guard(remote *);
+uint64_t remote_unscrambled(uint64_t word, uint64_t guard);
+/* What a call's frame is, for remote.c: registers; bytes on the stack (at most 16), below its top; where the result is
+ * when the thread is about to make the system call that it has returned to. */
+void remote_registers_frame(struct user_regs_struct *, const remote_call_frame *, uint64_t sp);
+size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[16]);
+uint64_t remote_registers_result(const struct user_regs_struct *);
 extern const uint8_t remote_syscall_insn[8];
 extern const unsigned remote_syscall_size;
 extern const int remote_vector_set; /* of PTRACE_GETREGSET */

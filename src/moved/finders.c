@@ -5,8 +5,7 @@
  *     _dl_find_object               libgcc, since 2.35 of glibc: an unwind table for an address
  *     dl_iterate_phdr               other unwinders: all images, one after the other
  *     _dl_find_dso_for_object       dlsym and its like: whose code calls? */
-#include "moved/private.h"
-#include "move/live.h"
+#include "moved/pieces.h"
 
 #include <link.h>
 #include <string.h>
@@ -23,25 +22,28 @@ static int (*next_object)(void *, found_object *);
 static int (*next_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static void *(*next_image)(uint64_t);
 
-static const move_live_image *told_of(const moved_image *i)
+/* The unwind table of the moved code that an address is in; 0: there is none. */
+static uint64_t unwind_of(const moved_image *i, uint64_t pc)
 {
+    const moved_piece *piece = moved_piece_at(pc);
     const move_live_image *images;
     uint64_t count = moved_live_images(&images);
+    if (piece) return piece->unwind;
     for (uint64_t k = 0; k < count; k++)
-        if (images[k].links.bias == i->bias) return &images[k];
-    return NULL;
+        if (images[k].links.bias == i->bias) return images[k].unwind;
+    return 0;
 }
 
 static int find_object(void *pc, found_object *out)
 {
     const moved_image *i = moved_at((uint64_t)(uintptr_t)pc);
-    const move_live_image *told = i ? told_of(i) : NULL;
-    if (!told || !told->unwind) return next_object(pc, out);
+    uint64_t unwind = i ? unwind_of(i, (uint64_t)(uintptr_t)pc) : 0;
+    if (!unwind) return next_object(pc, out);
     int answer = next_object((void *)(uintptr_t)i->map_base, out);
     if (answer) return answer;
     out->low = (void *)(uintptr_t)i->text;
     out->high = (void *)(uintptr_t)(i->text + i->text_size);
-    out->unwind = (void *)(uintptr_t)told->unwind;
+    out->unwind = (void *)(uintptr_t)unwind;
     return 0;
 }
 
@@ -52,19 +54,25 @@ static void *find_image(uint64_t pc)
 }
 
 /* As if it were one more image. */
-static int show(const move_live_image *told, int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
+static int show(uint64_t bias, uint64_t text, uint64_t text_size, uint64_t unwind,
+                int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
-    const move_boot_links *l = &told->links;
     const ElfW(Phdr) ph[] = {
         {.p_type = PT_LOAD,
          .p_flags = PF_R | PF_X,
-         .p_vaddr = l->text,
-         .p_filesz = l->text_size,
-         .p_memsz = l->text_size},
-        {.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = told->unwind - l->bias},
+         .p_vaddr = text - bias,
+         .p_filesz = text_size,
+         .p_memsz = text_size},
+        {.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = unwind - bias},
     };
-    struct dl_phdr_info info = {.dlpi_addr = l->bias, .dlpi_name = "", .dlpi_phdr = ph, .dlpi_phnum = 2};
+    struct dl_phdr_info info = {.dlpi_addr = bias, .dlpi_name = "", .dlpi_phdr = ph, .dlpi_phnum = 2};
     return each(&info, sizeof info, arg);
+}
+
+static int show_image(const move_live_image *told, int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+    const move_boot_links *l = &told->links;
+    return show(l->bias, l->text + l->bias, l->text_size, told->unwind, each, arg);
 }
 
 static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
@@ -73,7 +81,12 @@ static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg
     uint64_t count = moved_live_images(&images);
     int answer = next_phdr(each, arg);
     for (uint64_t k = 0; k < count && !answer; k++)
-        if (images[k].unwind) answer = show(&images[k], each, arg);
+        if (images[k].unwind) answer = show_image(&images[k], each, arg);
+    for (uint64_t k = 0; k < moved_pieces_now.count && !answer; k++) {
+        const moved_piece *p = &moved_pieces_now.all[k];
+        if (p->image.text_size && p->unwind)
+            answer = show(p->image.bias, p->image.text, p->image.text_size, p->unwind, each, arg);
+    }
     return answer;
 }
 

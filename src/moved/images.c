@@ -1,7 +1,7 @@
 /* What is mapped into a rewritten program when it starts: the program itself, from the auxiliary vector,
  * and what the dynamic linker has loaded, from its list, which is looked at again whenever the linker has changed it
  * (sites.c). A rewritten image is known by its note (see elf_notes.c), which holds its assumed bias. */
-#include "moved/private.h"
+#include "moved/pieces.h"
 #include "base/page.h"
 #include "base/search.h"
 
@@ -27,7 +27,8 @@ const moved_image *moved_at(uint64_t pc)
     const moved_image *end = moved_now.images + moved_now.image_count;
     for (const moved_image *i = moved_now.images; i < end; i++)
         if (pc - i->text < i->text_size) return i;
-    return NULL;
+    const moved_piece *piece = moved_pieces_now.count ? moved_piece_at(pc) : NULL;
+    return piece ? &piece->image : NULL;
 }
 
 /* The block at or before `off` in moved code; NULL: none. */

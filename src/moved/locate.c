@@ -1,6 +1,6 @@
 /* Where a signal found the thread, as the program knows it: the original address, and what of its state waits
  * in the thread's frame. For any thread at any time. */
-#include "moved/private.h"
+#include "moved/pieces.h"
 
 static const move_carried_states *states_of(const moved_image *i)
 {
@@ -74,6 +74,8 @@ real_addr moved_to(real_addr pc)
 {
     const moved_image *i = moved_at(pc.at) ? NULL : moved_image_at(pc.at);
     moved_spot spot;
+    uint64_t later = i && moved_pieces_now.count ? moved_piece_to(pc.at) : 0;
+    if (later) return (real_addr){later};
     bool found = i && states_of(i) && moved_states_find_old(states_of(i), (uint32_t)(pc.at - i->map_base), &spot);
     return (real_addr){found ? i->text + spot.new_off : 0};
 }

@@ -9,7 +9,8 @@
  *
  * As in a program that is written, the tool lies at MOVE_TOOL_BASE and its heap at MOVE_HEAP_BASE, here and in the
  * process. Images have the addresses that they have there, so assumed addresses are real ones. */
-#include "tool/rewriter.h"
+#include "tool/finders.h"
+#include "live/change.h"
 #include "moved/moved.h"
 
 #include <elf.h>
@@ -126,51 +127,13 @@ static void set_target(attacher *a, rewriter_image *i)
 
 /* --- who must know of moved code --- */
 
-static bool is_in_process(const char *symbol)
-{
-    uint64_t at, size;
-    for (module *m = module_first(run_here.modules); m; m = m->next)
-        if (!m->is_vdso && image_symbol(m->image, symbol, &at, &size)) return true;
-    return false;
-}
-
-/* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
-static bool goes_by_list(void)
-{
-    for (module *m = module_first(run_here.modules); m; m = m->next)
-        if (!strncmp(image_name(m->image), "libunwind", sizeof "libunwind" - 1)) return true;
-    return !is_in_process("_dl_find_object");
-}
-
-/* The link-time address of a finder that is wanted; 0: it is not in the image. */
-static uint64_t place_of(const attacher *a, image *im, const moved_finder *f)
-{
-    uint64_t at, size;
-    if (!a->by_list && !strcmp(f->name, "dl_iterate_phdr")) return 0;
-    return image_symbol(im, f->name, &at, &size) ? at : 0;
-}
-
-static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
-{
-    const attacher *a = arg;
-    for (const moved_finder *f = moved_finders; f->name; f++)
-        if (place_of(a, p->image, f) == p->procs[proc].addr) return true;
-    return false;
-}
-
-/* An image that is not instrumented otherwise: these procedures of it move as they are. */
 static void plan_finders(attacher *a, module *m)
 {
     inl_error e = {0};
-    move_client client = {.arg = a, .wanted = is_finder};
-    bool any = false;
-    for (const moved_finder *f = moved_finders; f->name; f++) any = any || place_of(a, m->image, f);
-    if (!any) return;
+    if (!finders_are_in(m->image, a->by_list)) return;
     rewriter_image *i = add_image(a, m);
     set_target(a, i);
-    if (cfg_program_analyse(i->im, NULL, &i->cfg, &e) != INL_OK ||
-        move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, &e) != INL_OK ||
-        move_commit(i->plan, i->target, &e) != INL_OK)
+    if (finders_plan(i, a->by_list, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s: %s", i->path, e.text);
 }
 
@@ -181,104 +144,39 @@ static bool is_listed(const rewriter *r, const module *m)
     return false;
 }
 
-/* *unwinds: exceptions are found their way. */
-static size_t hooks_of(const attacher *a, const rewriter_image *i, live_hook *out, bool *unwinds)
-{
-    size_t n = 0;
-    for (const moved_finder *f = moved_finders; f->name; f++) {
-        uint64_t at = place_of(a, i->im, f);
-        uint32_t k = at ? cfg_proc_covering(i->cfg, at) : CFG_NONE;
-        if (k == CFG_NONE || i->cfg->procs[k].addr != at || i->plan->procs[k].how != MOVE_MOVED) continue;
-        *unwinds = *unwinds || f->unwinds;
-        out[n++] = (live_hook){.at = at + i->bias,
-                               .next = i->plan->procs[k].new_addr,
-                               .function = (uint64_t)(uintptr_t)f->function,
-                               .next_at = (uint64_t)(uintptr_t)f->next};
-    }
-    return n;
-}
-
-static bool has_handlers(const rewriter_image *i)
-{
-    const image_unwind_range *ranges;
-    size_t n = image_unwind_ranges(i->im, &ranges);
-    for (size_t k = 0; k < n; k++)
-        if (ranges[k].lsda) return true;
-    return false;
-}
-
 /* --- the whole --- */
 
-enum { HOOKS = 8 };
+typedef struct put_work {
+    attacher *a;
+    const live_image *images;
+    const elf_carry *carry;
+} put_work;
 
-static live_image *list_for_process(const attacher *a)
+static inl_status put_in_now(void *arg, void *answer, inl_error *e)
 {
-    const rewriter *r = &a->r;
-    bool unwinds = false;
-    const char *handlers = NULL;
-    live_image *images = calloc(r->count, sizeof *images);
-    live_hook *hooks = calloc(r->count * HOOKS, sizeof *hooks);
-    rewriter_must((char *)images);
-    rewriter_must((char *)hooks);
-    for (size_t k = 0; k < r->count; k++) {
-        const rewriter_image *i = &r->images[k];
-        images[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * HOOKS};
-        images[k].hook_count = hooks_of(a, i, hooks + k * HOOKS, &unwinds);
-        if (has_handlers(i)) handlers = i->name;
-    }
-    if (handlers && !unwinds)
-        tool_fail(TOOL_EXIT_FAILED,
-                  "cannot attach: exceptions of %s could not be passed through moved code: neither _dl_find_object nor "
-                  "dl_iterate_phdr is found by its name in process %d",
-                  handlers, a->process.pid);
-    return images;
-}
-
-static inl_status put_in_now(attacher *a, const live_image *images, const elf_carry *carry, inl_error *e)
-{
-    live_carry c = {.boot = carry->boot,
-                    .boot_size = carry->boot_size,
-                    .entry_at = carry->entry_at,
-                    .data = carry->data,
-                    .data_size = carry->data_size};
-    inl_status s = live_stop(&a->process, e);
+    (void)answer;
+    put_work *w = arg;
+    live_process *p = &w->a->process;
+    live_carry c = {.boot = w->carry->boot,
+                    .boot_size = w->carry->boot_size,
+                    .entry_at = w->carry->entry_at,
+                    .data = w->carry->data,
+                    .data_size = w->carry->data_size};
+    inl_status s = live_stop(p, e);
     if (s != INL_OK) return s;
-    s = live_put_in(&a->process, images, a->r.count, &c, e);
-    inl_status out = live_release(&a->process, s == INL_OK ? e : NULL);
+    s = live_put_in(p, w->images, w->a->r.count, &c, e);
+    inl_status out = live_release(p, s == INL_OK ? e : NULL);
     return s == INL_OK ? out : s;
 }
 
-/* In a child of its own session, deaf to signals: whoever ends this process, by whatever means, does not leave the
- * other one's threads in the middle of it. */
 static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
 {
-    live_image *images = list_for_process(a);
-    int ends[2], status;
-    struct {
-        inl_status s;
-        inl_error e;
-    } answer = {.s = INL_ERR_SYSTEM};
-    if (pipe2(ends, O_CLOEXEC) != 0) return inl_fail(e, INL_ERR_SYSTEM, "no pipe: %s", strerror(errno));
-    fflush(NULL);
-    pid_t child = fork();
-    if (child < 0) return inl_fail(e, INL_ERR_SYSTEM, "no child: %s", strerror(errno));
-    if (child == 0) {
-        sigset_t all;
-        sigfillset(&all);
-        sigprocmask(SIG_BLOCK, &all, NULL);
-        setsid();
-        answer.s = put_in_now(a, images, carry, &answer.e);
-        _exit(write(ends[1], &answer, sizeof answer) != sizeof answer);
-    }
-    close(ends[1]);
-    if (read(ends[0], &answer, sizeof answer) != sizeof answer)
-        inl_fail(&answer.e, INL_ERR_SYSTEM, "who did it has ended in the middle: process %d may be damaged",
-                 a->process.pid);
-    close(ends[0]);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    live_image *images;
+    inl_status s = finders_list(a->r.images, a->r.count, a->by_list, &images, e);
+    put_work work = {a, images, carry};
+    if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, NULL, 0, e);
     free(images);
-    *e = answer.e;
-    return answer.s;
+    return s;
 }
 
 static void say(const attacher *a)
@@ -311,7 +209,7 @@ void attacher_run(void)
         tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
     refuse_jit(&a->process);
     a->linker = auxiliary(&a->process, AT_BASE);
-    a->by_list = goes_by_list();
+    a->by_list = finders_go_by_list();
     list_images(a);
     for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k]);
     rewriter_plan(&a->r);

@@ -57,7 +57,7 @@ static void check_heap(const tool_memory *m)
 
 void tool_check(void)
 {
-    const inlay_process *p = &tool_now->process;
+    const inlay_process *p = tool_now->process;
     for (const module *m = run_here.modules ? module_first(run_here.modules) : NULL; m; m = m->next)
         if (m->user) check_image(m->user);
     for (const tool_thread *t = p->threads; t; t = t->next) {

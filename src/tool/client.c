@@ -55,12 +55,12 @@ static void instrument(void *arg, weave_run *run)
     tool_here.sees_code = true;
     tool_insns_begin();
     tool_cut cut;
-    const snippet *replacement = tool_now->process.code_inserted ? tool_code_cut(run, &cut) : NULL;
-    if (tool_now->callbacks[ON_PROC] || tool_now->process.proc_points) look_at_procs(run);
-    if (tool_now->process.code_inserted) tool_code_apply(run);
+    const snippet *replacement = tool_now->process->code_inserted ? tool_code_cut(run, &cut) : NULL;
+    if (tool_now->callbacks[ON_PROC] || tool_now->process->proc_points) look_at_procs(run);
+    if (tool_now->process->code_inserted) tool_code_apply(run);
     if (tool_now->callbacks[ON_BLOCK] || tool_now->callbacks[ON_INSN])
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
-    if (tool_now->process.code_inserted) tool_code_replace_calls(run);
+    if (tool_now->process->code_inserted) tool_code_replace_calls(run);
     if (replacement) tool_code_replace(run, &cut, replacement);
     tool_check_sometimes();
     tool_here.run_arena = NULL;
@@ -88,7 +88,7 @@ void tool_client_image(module *m)
 bool tool_client_sees_code(void)
 {
     callback **on = tool_now->callbacks;
-    return on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_now->process.proc_points;
+    return on[ON_IMAGE_LOAD] || on[ON_PROC] || on[ON_BLOCK] || on[ON_INSN] || tool_now->process->proc_points;
 }
 
 static void module_gone(void *arg, module *m)

@@ -77,7 +77,7 @@ inlay_image *tool_image_of(module *m)
     inlay_image *i = tool_handle_alloc(sizeof *i);
     if (!i) return NULL;
     *i = (inlay_image){
-        .process = &tool_now->process,
+        .process = tool_now->process,
         .m = m,
         .path = tool_handle_string(image_path(m->image)),
         .name = tool_handle_string(image_name(m->image)),
@@ -101,7 +101,7 @@ static inlay_image *first_carried(void)
 void tool_images_attach(void)
 {
     for (inlay_image *i = first_carried(); i; i = i->next) {
-        i->process = &tool_now->process;
+        i->process = tool_now->process;
         i->m = NULL;
         i->procs = NULL;
         i->file = NULL;
@@ -120,14 +120,14 @@ void tool_images_begin(void)
  * A handle is made for each when somebody asks; one whose image has gone keeps what it knows, but covers nothing. */
 static inlay_image *adopt(const moved_mapped *m)
 {
-    inlay_image *i = calloc(1, sizeof *i), **end = &tool_now->process.others;
+    inlay_image *i = calloc(1, sizeof *i), **end = &tool_now->process->others;
     char *path = i ? strdup(m->path) : NULL;
     if (!path) {
         free(i);
         return NULL;
     }
     const char *slash = strrchr(path, '/');
-    *i = (inlay_image){.process = &tool_now->process, .path = path, .name = slash ? slash + 1 : path, .low = m->low};
+    *i = (inlay_image){.process = tool_now->process, .path = path, .name = slash ? slash + 1 : path, .low = m->low};
     i->high = m->high;
     i->bias = m->bias;
     i->is_other = true;
@@ -143,7 +143,7 @@ static inlay_image *adopt(const moved_mapped *m)
 
 static inlay_image *known_other(const moved_mapped *m)
 {
-    inlay_image *i = tool_now->process.others;
+    inlay_image *i = tool_now->process->others;
     while (i && (i->low != m->low || strcmp(i->path, m->path))) i = i->next;
     return i;
 }
@@ -152,7 +152,7 @@ static inlay_image *known_other(const moved_mapped *m)
 static void find_others(void)
 {
     moved_mapped m;
-    for (inlay_image *i = tool_now->process.others; i; i = i->next) i->is_gone = true;
+    for (inlay_image *i = tool_now->process->others; i; i = i->next) i->is_gone = true;
     for (size_t k = 0; moved_others(k, &m); k++) {
         inlay_image *i = m.path ? known_other(&m) : NULL;
         if (!i && m.path) i = adopt(&m);
@@ -164,7 +164,7 @@ static inlay_image *other_at(uint64_t address)
 {
     if (tool_handoff_data.role != TOOL_CARRIED) return NULL;
     find_others();
-    inlay_image *i = tool_now->process.others;
+    inlay_image *i = tool_now->process->others;
     while (i && (i->is_gone || address < i->low || address >= i->high)) i = i->next;
     return i;
 }
@@ -175,7 +175,7 @@ static inlay_image *next_of(const inlay_image *i)
     inlay_image *next = i->next;
     if (!next && !i->is_other && tool_handoff_data.role == TOOL_CARRIED) {
         find_others();
-        next = tool_now->process.others;
+        next = tool_now->process->others;
     }
     while (next && next->is_gone) next = next->next;
     return next;
@@ -195,7 +195,7 @@ image *tool_image_file(inlay_image *i)
 
 inlay_image *tool_image_at(uint64_t address)
 {
-    inlay_process *p = &tool_now->process;
+    inlay_process *p = tool_now->process;
     if (p->last_found && !p->last_found->is_other && address >= p->last_found->low && address < p->last_found->high)
         return p->last_found;
     inlay_image *i = first_carried();

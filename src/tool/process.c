@@ -5,7 +5,7 @@
 #include <inlay/point.h>
 #include <inlay/process.h>
 
-inlay_process *inlay_process_self(void) { return &tool_now->process; }
+inlay_process *inlay_process_self(void) { return &tool_now->own; }
 
 int inlay_process_pid(const inlay_process *p)
 {

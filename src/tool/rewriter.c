@@ -148,7 +148,7 @@ static bool is_touched(const inlay_image *image, const cfg_program *p, uint32_t 
 {
     const cfg_proc *proc = &p->procs[index];
     if (tool_code_touched(image, index)) return true;
-    for (uint32_t b = proc->first_block; tool_now->process.proc_points && b < proc->first_block + proc->block_count;
+    for (uint32_t b = proc->first_block; tool_now->process->proc_points && b < proc->first_block + proc->block_count;
          b++) {
         const inlay_proc *of = tool_proc_at(p->blocks[b].addr + image->bias);
         if (of && (of->entry || of->exit)) return true;

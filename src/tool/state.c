@@ -8,17 +8,17 @@
     {                                                                                                                  \
         -1, -1, -1, -1, -1                                                                                             \
     }
-#define BEGINNING                                                                                                      \
+#define BEGINNING(s)                                                                                                   \
     {                                                                                                                  \
-        .options.fds = NO_FDS, .next_counter = 1, .output.left_over = -1                                               \
+        .options.fds = NO_FDS, .next_counter = 1, .output.left_over = -1, .process = &(s).own                          \
     }
 
 /* The process's first state is there before anything runs: options may be declared by constructors. */
-static tool_state first = BEGINNING;
+static tool_state first = BEGINNING(first);
 tool_state *tool_now = &first;
 __thread tool_thread_now tool_here;
 
-void tool_state_begin(tool_state *s) { *s = (tool_state)BEGINNING; }
+void tool_state_begin(tool_state *s) { *s = (tool_state)BEGINNING(*s); }
 
 /* The engine's modules and threads outlive the tool's handles of them. */
 static void end_process(inlay_process *p)
@@ -47,7 +47,7 @@ static void end_options(tool_state *s)
 void tool_state_end(tool_state *s)
 {
     tool_output_end(&s->output);
-    end_process(&s->process);
+    end_process(&s->own);
     end_options(s);
     inl_map_free(&s->records.by_key);
     free(s->derive.final);

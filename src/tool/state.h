@@ -423,8 +423,10 @@ void tool_check(void);
 void tool_check_sometimes(void);
 
 /* --- state.c: all of it --- */
-/* A process as a tool sees it: its images, procedures and threads. There is the present one. */
+/* A process as a tool sees it: its images, procedures and threads. There is the present one; a mutator has others
+ * besides (mutator.h), and the one that its calls speak of is `tool_now->process` meanwhile. */
 struct inlay_process {
+    bool is_other;           /* it is begun by a struct mutatee */
     inlay_image *last_found; /* by tool_image_at */
     unsigned next_proc;      /* id */
     size_t proc_record_size; /* one size a tool; 0: none was asked for */
@@ -472,7 +474,7 @@ typedef struct tool_state {
     tool_output output;
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
-    inlay_process process;
+    inlay_process own, *process;    /* the present one; the one that is meant */
     tool_blame blame;
 } tool_state;
 extern tool_state *tool_now;

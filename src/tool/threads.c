@@ -1,5 +1,5 @@
 /* Threads: the public handle is the engine's own; what the tool part keeps for one hangs on it, and
- * in a list of tool_now->process.threads. */
+ * in a list of tool_now->process->threads. */
 #include "tool/state.h"
 
 unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
@@ -12,7 +12,7 @@ uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thr
 
 static tool_thread *reuse_locked(run_thread *t)
 {
-    tool_thread *own = tool_now->process.threads;
+    tool_thread *own = tool_now->process->threads;
     while (own && own->owner) own = own->next;
     if (own) own->owner = t;
     return own;
@@ -29,8 +29,8 @@ tool_thread *tool_thread_of(run_thread *t)
     if (!own) return NULL;
     inl_lock_take(&tool_now->locks.small);
     own->owner = t;
-    own->next = tool_now->process.threads;
-    tool_now->process.threads = own;
+    own->next = tool_now->process->threads;
+    tool_now->process->threads = own;
     inl_lock_release(&tool_now->locks.small);
     return t->client = own;
 }
@@ -51,7 +51,7 @@ void tool_thread_end(run_thread *t)
 void tool_threads_fork_child(run_thread *survivor)
 {
     tool_here.holds_lock = false;
-    for (tool_thread *own = tool_now->process.threads; own; own = own->next) {
+    for (tool_thread *own = tool_now->process->threads; own; own = own->next) {
         if (!own->owner || own->owner == survivor) continue;
         tool_locks_give_back(own, survivor->client);
         own->owner = NULL; /* its block is gone */

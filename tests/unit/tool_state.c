@@ -96,7 +96,7 @@ static void instrument(module *m, inlay_counter *counter)
 {
     inlay_image *i = tool_image_of(m);
     CHECK(i == inlay_image_first());
-    CHECK(i->process == &tool_now->process);
+    CHECK(i->process == tool_now->process);
     CHECK(inlay_image_wanted(i));
     inlay_proc *p = inlay_image_proc_named(i, "use");
     CHECK(p);
@@ -114,8 +114,8 @@ static void instrument(module *m, inlay_counter *counter)
     check_removal(i, p, at_block, at_exit);
     CHECK(inlay_insert(inlay_block_entry(b), inlay_count(counter, 1)));
     CHECK(inlay_insert(inlay_proc_exit(p), inlay_count(counter, 1)));
-    CHECK(tool_now->process.code_inserted);
-    CHECK(tool_now->process.proc_points);
+    CHECK(tool_now->process->code_inserted);
+    CHECK(tool_now->process->proc_points);
 }
 
 /* Does the walk of --debug notice what is wrong? In a child, which it ends. */
@@ -160,9 +160,9 @@ static void check_beginning(const tool_state *s)
     CHECK(s->options.fds.err == -1);
     CHECK(s->command_line.own.count == 0);
     CHECK(!s->memory.large);
-    CHECK(!s->process.last_found);
-    CHECK(!s->process.code_inserted);
-    CHECK(!s->process.proc_points);
+    CHECK(!s->own.last_found);
+    CHECK(!s->own.code_inserted);
+    CHECK(!s->own.proc_points);
     CHECK(!s->options.json);
 }
 

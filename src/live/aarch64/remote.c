@@ -74,6 +74,30 @@ void remote_skip_call(const remote *r)
     ptrace(PTRACE_SETREGSET, r->pid, NT_ARM_SYSTEM_CALL, &all);
 }
 
+void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame *f, uint64_t sp)
+{
+    enum { LINK = 30 };
+    for (unsigned i = 0; i < f->count; i++) u->regs[i] = f->args[i];
+    u->regs[LINK] = f->back;
+    remote_registers_jump(u, f->pc, sp);
+}
+
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[16])
+{
+    (void)f, (void)out;
+    return 0;
+}
+
+uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->regs[0]; }
+
+uint64_t remote_guard(remote *r)
+{
+    (void)r;
+    return 0;
+}
+
+uint64_t remote_unscrambled(uint64_t word, uint64_t guard) { return word ^ guard; }
+
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { (void)u, (void)block; }
 
 /* Every slot holds what its register does: right for whatever the code at hand believes. */

@@ -101,6 +101,36 @@ void remote_skip_call(const remote *r)
     ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all);
 }
 
+void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame *f, uint64_t sp)
+{
+    unsigned long long *at[] = {&u->rdi, &u->rsi, &u->rdx, &u->rcx, &u->r8, &u->r9};
+    for (unsigned i = 0; i < f->count; i++) *at[i] = f->args[i];
+    remote_registers_jump(u, f->pc, sp);
+    u->rax = 0; /* no vector registers hold arguments */
+}
+
+/* The return address. */
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[16])
+{
+    memcpy(out, &f->back, sizeof f->back);
+    return sizeof f->back;
+}
+
+/* The kernel has put its own answer into RAX. */
+uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->orig_rax; }
+
+/* glibc's: in the thread's control block, PTR_MANGLE. */
+uint64_t remote_guard(remote *r)
+{
+    enum { GUARD_AT = 0x30 };
+    inl_error ignored;
+    uint64_t guard = 0;
+    remote_read(r, r->regs.fs_base + GUARD_AT, &guard, sizeof guard, &ignored);
+    return guard;
+}
+
+uint64_t remote_unscrambled(uint64_t word, uint64_t guard) { return (word >> 17 | word << 47) ^ guard; }
+
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { u->gs_base = block; }
 
 void remote_set_context(remote *r, const weave_context *c)

@@ -1,0 +1,124 @@
+#include "live/change.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include "move/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+void live_change_end(live_change *c)
+{
+    inl_vec_free(&c->texts);
+    inl_vec_free(&c->data);
+    inl_vec_free(&c->links);
+    inl_vec_free(&c->patches);
+    inl_vec_free(&c->gone);
+}
+
+static void unmap(remote *r, uint64_t low, uint64_t high)
+{
+    inl_error ignored;
+    long answer;
+    if (low < high) remote_call(r, &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
+}
+
+inl_status live_map(live_process *p, const live_text *t, inl_error *e)
+{
+    remote *r = &p->threads.items[0];
+    uint64_t size = inl_page_up(t->room > t->size ? t->room : t->size);
+    long answer,
+        args[6] = {(long)t->at, (long)size, t->prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                   -1,          0};
+    inl_status s = remote_call(r, &answer, SYS_mmap, args, e);
+    if (s != INL_OK) return s;
+    if (answer != (long)t->at) {
+        if (!sys_failed(answer)) unmap(r, (uint64_t)answer, (uint64_t)answer + size);
+        return inl_fail_at(e, INL_ERR_NO_MEMORY, t->at, "process %d has no room at 0x%llx any more: %s", p->pid,
+                           (unsigned long long)t->at,
+                           sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+    }
+    return t->size ? remote_patch(r, t->at, t->bytes, t->size, e) : INL_OK;
+}
+
+/* --- threads --- */
+
+static inl_status tell_threads(live_process *p, const live_change *c, move_live *live, size_t size, inl_error *e)
+{
+    live->thread_count = p->threads.count;
+    for (size_t i = 0; i < p->threads.count; i++) {
+        live->threads[i].tid = (uint64_t)p->threads.items[i].pid;
+        remote_context(&p->threads.items[i], &live->threads[i].ctx);
+    }
+    inl_status s = remote_write(&p->threads.items[0], c->asked, live, size, e);
+    if (s == INL_OK) s = live_call_tool(p, c->places, c->stack, e);
+    if (s == INL_OK) s = remote_read(&p->threads.items[0], c->asked, live, size, e);
+    if (s == INL_OK && !live->started)
+        s = inl_fail(e, INL_ERR_SYSTEM, "the tool in process %d does not answer", p->pid);
+    return s;
+}
+
+static inl_status move_threads(live_process *p, const live_change *c, inl_error *e)
+{
+    size_t size = sizeof(move_live) + p->threads.count * sizeof(move_live_thread);
+    if (size > c->asked_size)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has %zu threads, which are too many", p->pid,
+                        p->threads.count);
+    move_live *live = calloc(1, size);
+    if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = tell_threads(p, c, live, size, e);
+    for (size_t i = 0; i < p->threads.count && s == INL_OK; i++)
+        if (live->threads[i].block) s = live_settle(&p->threads.items[i], &live->threads[i], e);
+    free(live);
+    return s;
+}
+
+/* --- what goes --- */
+
+static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
+{
+    if (!c->gone.count) return INL_OK;
+    bool *used = calloc(c->gone.count, sizeof *used);
+    if (!used) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = live_find_users(p, c->gone.items, c->gone.count, used, e);
+    for (size_t k = 0; k < c->gone.count && s == INL_OK; k++) {
+        if (used[k]) continue;
+        unmap(&p->threads.items[0], c->gone.items[k].low, c->gone.items[k].high);
+        c->gone.items[k].done = true;
+    }
+    free(used);
+    return s;
+}
+
+/* --- the whole --- */
+
+static inl_status write_patches(live_process *p, const live_patch *items, size_t count, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < count && s == INL_OK; i++)
+        s = remote_patch(&p->threads.items[0], items[i].at, items[i].bytes, items[i].size, e);
+    return s;
+}
+
+inl_status live_change_make(live_process *p, live_change *c, inl_error *e)
+{
+    inl_status s = INL_OK;
+    size_t mapped = 0;
+    for (; mapped < c->texts.count && s == INL_OK; mapped++) s = live_map(p, &c->texts.items[mapped], e);
+    if (s != INL_OK) {
+        for (size_t i = 0; i + 1 < mapped; i++)
+            unmap(&p->threads.items[0], c->texts.items[i].at,
+                  c->texts.items[i].at + inl_page_up(c->texts.items[i].room > c->texts.items[i].size
+                                                         ? c->texts.items[i].room
+                                                         : c->texts.items[i].size));
+        return s;
+    }
+    for (size_t i = 0; i < c->data.count && s == INL_OK; i++)
+        s = remote_patch(&p->threads.items[0], c->data.items[i].at, c->data.items[i].bytes, c->data.items[i].size, e);
+    if (s == INL_OK) s = write_patches(p, c->links.items, c->links.count, e);
+    if (s == INL_OK && c->places) s = move_threads(p, c, e);
+    if (s == INL_OK) s = write_patches(p, c->patches.items, c->patches.count, e);
+    if (s == INL_OK) s = drop_unused(p, c, e);
+    return s;
+}

@@ -1,0 +1,72 @@
+/* A change of a process that has the tool already (put.c): more new code, other jumps over old code, some of it gone.
+ * It is prepared while the process runs, and made while all its threads stand still:
+ *
+ *     texts     mappings that did not exist
+ *     data      what the tool is told, in memory of its
+ *     links     branches of new code that was there before
+ *     threads   who stands in old code that becomes instrumented goes on in new code (a routine of the tool's says
+ * where) patches   over old code, in order gone      mappings of new code that nobody is in any more
+ *
+ * In this order nothing leads anywhere that is not ready: whoever makes the change may be killed between two steps.
+ * Only the system calls and the routine that run in the process must not be left in their middle, so it is made in a
+ * process of its own where that is possible (live_apart). */
+#ifndef INL_LIVE_CHANGE_H
+#define INL_LIVE_CHANGE_H
+
+#include "live/live.h"
+#include "move/target.h"
+
+typedef struct live_text {
+    uint64_t at;
+    const void *bytes;
+    size_t size, room; /* of the bytes, of the mapping; 0: the bytes' */
+    int prot;
+} live_text;
+typedef struct live_data {
+    uint64_t at;
+    const void *bytes;
+    size_t size;
+} live_data;
+typedef struct live_patch {
+    uint64_t at;
+    uint8_t size, bytes[MOVE_MOST_PATCH];
+} live_patch;
+typedef struct live_gone {
+    uint64_t low, high;
+    uint64_t code_low, code_high; /* of it, where a thread may be */
+    bool done;                    /* answer */
+} live_gone;
+
+typedef struct live_change {
+    INL_VEC(live_text) texts;
+    INL_VEC(live_data) data;
+    INL_VEC(live_patch) links, patches;
+    INL_VEC(live_gone) gone;
+    uint64_t places;            /* the routine; 0: nobody is moved */
+    uint64_t asked, asked_size; /* where the move_live for it goes */
+    uint64_t stack;             /* its top */
+} live_change;
+void live_change_end(live_change *);
+
+/* --- change.c; all threads are stopped --- */
+inl_status live_change_make(live_process *, live_change *, inl_error *);
+inl_status live_map(live_process *, const live_text *, inl_error *);
+/* Sets used[k] where a register of a thread, or a word of memory that it can write to, leads into ranges[k]. */
+inl_status live_find_users(live_process *, live_gone *ranges, size_t count, bool *used, inl_error *);
+
+/* --- call.c --- */
+/* Runs a routine of the tool's, without arguments, on the first thread, with the stack below `stack`. */
+inl_status live_call_tool(live_process *, uint64_t routine, uint64_t stack, inl_error *);
+/* Calls a procedure of the program's in a thread that is stopped, on its own stack; *result: the integer that it
+ * returns. `patience`: seconds. What faults or does not come back is given up: the thread goes on where it was. */
+enum { LIVE_MOST_ARGS = 6 };
+inl_status live_call(remote *, uint64_t procedure, const uint64_t *args, unsigned count, unsigned patience,
+                     uint64_t *result, inl_error *);
+
+/* --- apart.c --- */
+/* Calls `work` in a child of its own session, deaf to signals: whoever ends this process, by whatever means, does not
+ * leave the other one's threads in the middle of it. `answer` is what work leaves there. */
+inl_status live_apart(pid_t whom, inl_status (*work)(void *arg, void *answer, inl_error *), void *arg, void *answer,
+                      size_t answer_size, inl_error *);
+
+#endif

@@ -1,0 +1,101 @@
+#include "tool/finders.h"
+#include "moved/moved.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOOKS = 8 };
+
+static bool is_in_process(const char *symbol)
+{
+    uint64_t at, size;
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!m->is_vdso && image_symbol(m->image, symbol, &at, &size)) return true;
+    return false;
+}
+
+/* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
+bool finders_go_by_list(void)
+{
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (!strncmp(image_name(m->image), "libunwind", sizeof "libunwind" - 1)) return true;
+    return !is_in_process("_dl_find_object");
+}
+
+/* The link-time address of a finder that is wanted; 0: it is not in the image. */
+static uint64_t place_of(image *im, const moved_finder *f, bool by_list)
+{
+    uint64_t at, size;
+    if (!by_list && !strcmp(f->name, "dl_iterate_phdr")) return 0;
+    return image_symbol(im, f->name, &at, &size) ? at : 0;
+}
+
+bool finders_are_in(image *im, bool by_list)
+{
+    for (const moved_finder *f = moved_finders; f->name; f++)
+        if (place_of(im, f, by_list)) return true;
+    return false;
+}
+
+static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
+{
+    const bool *by_list = arg;
+    for (const moved_finder *f = moved_finders; f->name; f++)
+        if (place_of(p->image, f, *by_list) == p->procs[proc].addr) return true;
+    return false;
+}
+
+inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
+{
+    move_client client = {.arg = &by_list, .wanted = is_finder};
+    inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, NULL, &i->cfg, e);
+    if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, e);
+    return s == INL_OK ? move_commit(i->plan, i->target, e) : s;
+}
+
+/* *unwinds: exceptions are found their way. */
+static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bool *unwinds)
+{
+    size_t n = 0;
+    for (const moved_finder *f = moved_finders; f->name; f++) {
+        uint64_t at = place_of(i->im, f, by_list);
+        uint32_t k = at ? cfg_proc_covering(i->cfg, at) : CFG_NONE;
+        if (k == CFG_NONE || i->cfg->procs[k].addr != at || i->plan->procs[k].how != MOVE_MOVED) continue;
+        *unwinds = *unwinds || f->unwinds;
+        out[n++] = (live_hook){.at = at + i->bias,
+                               .next = i->plan->procs[k].new_addr,
+                               .function = (uint64_t)(uintptr_t)f->function,
+                               .next_at = (uint64_t)(uintptr_t)f->next};
+    }
+    return n;
+}
+
+static bool has_handlers(const rewriter_image *i)
+{
+    const image_unwind_range *ranges;
+    size_t n = image_unwind_ranges(i->im, &ranges);
+    for (size_t k = 0; k < n; k++)
+        if (ranges[k].lsda) return true;
+    return false;
+}
+
+inl_status finders_list(const rewriter_image *images, size_t count, bool by_list, live_image **out, inl_error *e)
+{
+    bool unwinds = false;
+    const char *handlers = NULL;
+    live_image *list = calloc(count, sizeof *list + HOOKS * sizeof(live_hook));
+    live_hook *hooks = (live_hook *)(list + count);
+    *out = list;
+    if (!list) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) {
+        const rewriter_image *i = &images[k];
+        list[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * HOOKS};
+        list[k].hook_count = hooks_of(i, by_list, hooks + k * HOOKS, &unwinds);
+        if (has_handlers(i)) handlers = i->name;
+    }
+    if (!handlers || unwinds) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "exceptions of %s could not be passed through moved code: neither _dl_find_object nor "
+                    "dl_iterate_phdr is found by its name in the process",
+                    handlers);
+}

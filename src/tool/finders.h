@@ -1,0 +1,17 @@
+/* Who in a process must know of code that has moved: what its unwinders and its dynamic linker are asked by
+ * (moved/finders.c). For whoever puts a tool into a process. The images are those of run_here.modules. */
+#ifndef INL_TOOL_FINDERS_H
+#define INL_TOOL_FINDERS_H
+
+#include "tool/rewriter.h"
+
+/* Must the list of images tell of moved code? */
+bool finders_go_by_list(void);
+bool finders_are_in(image *, bool by_list);
+/* For an image that is not instrumented: these procedures of it move as they are. The target is set. */
+inl_status finders_plan(rewriter_image *, bool by_list, inl_error *);
+/* What live_put_in is given: to be freed with free, hooks and all. Refused, where exceptions would not find their way.
+ */
+inl_status finders_list(const rewriter_image *, size_t count, bool by_list, live_image **out, inl_error *);
+
+#endif
