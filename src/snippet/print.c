@@ -52,13 +52,14 @@ static const char *const kind_names[] = {
     "let",
     "local",
     "set-local",
+    "real-arg",
 };
 static const char *const op_names[] = {
     "add", "sub",  "mul",  "div",  "mod", "and", "or",  "xor",  "shl",    "shr", "sar",
     "eq",  "ne",   "lt",   "le",   "gt",  "ge",  "ult", "ule",  "ugt",    "uge", "min",
     "max", "umin", "umax", "land", "lor", "neg", "not", "lnot", "extend",
 };
-_Static_assert(sizeof kind_names / sizeof *kind_names == SNIPPET_SET_LOCAL + 1, "a name for each kind");
+_Static_assert(sizeof kind_names / sizeof *kind_names == SNIPPET_REAL_ARG + 1, "a name for each kind");
 _Static_assert(sizeof op_names / sizeof *op_names == SNIPPET_EXTEND + 1, "a name for each operation");
 
 __attribute__((format(printf, 2, 3))) static void put(text *t, const char *fmt, ...)

@@ -13,6 +13,7 @@ static unsigned kids_wanted(unsigned kind)
     case SNIPPET_SET_REG:
     case SNIPPET_SET_LOCAL:
     case SNIPPET_UNARY:
+    case SNIPPET_REAL_ARG:
     case SNIPPET_COUNT: return KID_A;
     case SNIPPET_STORE:
     case SNIPPET_ADD_TO:
@@ -47,7 +48,7 @@ static bool size_ok(unsigned size) { return size == 1 || size == 2 || size == 4 
 static const char *node_fault(const snippet *s)
 {
     unsigned kids = kids_wanted(s->kind);
-    if (s->kind > SNIPPET_SET_LOCAL) return "a snippet node of unknown kind";
+    if (s->kind > SNIPPET_REAL_ARG) return "a snippet node of unknown kind";
     if (((kids & KID_A) && !s->a) || ((kids & KID_B) && !s->b))
         return "a snippet node lacks an operand (memory may be used up)";
     switch (s->kind) {
@@ -64,6 +65,7 @@ static const char *node_fault(const snippet *s)
         return s->op >= SNIPPET_NEG && s->op <= SNIPPET_EXTEND ? NULL : "a unary node has a binary operation";
     case SNIPPET_CALL:
         if (!s->fn) return "a call without a routine";
+        if (s->size && s->size != 4 && s->size != 8) return "a routine's floating-point result has 4 or 8 bytes";
         return s->nargs <= SNIPPET_MAX_ARGS ? NULL : "a call has too many arguments";
     case SNIPPET_APPEND: {
         if (!s->buffer || (s->nargs && !s->arg_sizes)) return "an append without a buffer";
@@ -82,14 +84,15 @@ static const char *node_fault(const snippet *s)
 
 static bool is_for_calls(const snippet *s)
 {
-    return s->kind == SNIPPET_REG_REF || s->kind == SNIPPET_CONTEXT || s->kind == SNIPPET_VEC_ARG;
+    return s->kind == SNIPPET_REG_REF || s->kind == SNIPPET_CONTEXT || s->kind == SNIPPET_VEC_ARG ||
+           s->kind == SNIPPET_REAL_ARG;
 }
 
 bool snippet_call_is_plain(const snippet *call)
 {
     for (unsigned i = 0; i < call->nargs; i++)
         if (is_for_calls(call->args[i])) return false;
-    return true;
+    return !call->size;
 }
 
 /* What stands around a node. */
@@ -110,7 +113,7 @@ static bool is_local(const place *p, uint32_t index)
 static const char *misplaced(const snippet *s, const place *p)
 {
     if (is_for_calls(s) && !p->call_argument)
-        return "a register reference, floating-point register or context can only be the argument of a call";
+        return "a register reference, floating-point value or context can only be the argument of a call";
     if (s->kind == SNIPPET_BREAK && !p->statement)
         return "break stands outside of a loop, or where a value is asked for";
     if ((s->kind == SNIPPET_LOCAL || s->kind == SNIPPET_SET_LOCAL) && !is_local(p, s->index))

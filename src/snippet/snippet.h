@@ -52,12 +52,15 @@ typedef enum snippet_kind {
     SNIPPET_COUNT,     /* thread-private counter `index` += a */
     SNIPPET_COUNTER,   /* this thread's value of counter `index` */
     SNIPPET_CALL,      /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
-                          inlined body that are left out (bit k: the k-th); such a call must be inlined */
+                          inlined body that are left out (bit k: the k-th); such a call must be inlined. `size`: 4 or 8,
+                          it answers a float or a double, whose bits are the value; else 0 */
     SNIPPET_APPEND,    /* append args[0..nargs) as one record of a thread-private buffer */
     SNIPPET_BREAK,     /* leaves the innermost loop; stands where no value is asked for (snippet_check) */
     SNIPPET_LET,       /* b, in which local `index` is a at first; value is b's */
     SNIPPET_LOCAL,     /* value of local `index` */
     SNIPPET_SET_LOCAL, /* local `index` := a */
+    SNIPPET_REAL_ARG,  /* as a call argument: the bits of a double, or (in the low half) of a float, for the routine's
+                          next  floating-point parameter */
 } snippet_kind;
 
 /* clang-format off */
@@ -114,7 +117,7 @@ static inline bool snippet_is_leaf(const snippet *s)
 uint32_t snippet_fresh_local(const snippet *, const snippet *);
 /* Does the tree (not counting what analysis routines do) contain a node of this kind? */
 bool snippet_has(const snippet *, snippet_kind);
-/* A call whose arguments are values in general registers: none has to be handed over in another way. */
+/* A call whose arguments and result are values in general registers: none has to be handed over in another way. */
 bool snippet_call_is_plain(const snippet *call);
 /* Constant folding where the value is known without a point; returns the node or a simpler one. */
 const snippet *snippet_simplify(inl_arena *, const snippet *);

@@ -233,10 +233,11 @@ static const snippet *argument(snippet_maker *m, const image_ctype *f, unsigned 
 {
     const image_member *parameters;
     size_t known = image_ctype_members(f, &parameters);
-    if (i < known && parameters[i].type->kind == IMAGE_CTYPE_FLOAT)
-        return typed_refuse(m, "a routine that is called has integer and pointer parameters only");
-    if (i < known) return typed_convert(m, parameters[i].type, a, "pass");
-    return typed_value(m, a);
+    const image_ctype *t = i < known ? parameters[i].type : NULL;
+    a = t ? typed_convert(m, t, a, "pass") : typed_value(m, a);
+    if (!a || typed_type(a)->kind != IMAGE_CTYPE_FLOAT) return a;
+    if (!t) return typed_refuse(m, "floating point cannot be passed for '...'");
+    return typed_node(m, SNIPPET_REAL_ARG, t, typed_to_memory(m, t, a), NULL);
 }
 
 const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned count, const snippet *const *arguments)
@@ -251,8 +252,6 @@ const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned cou
     if (count < wanted || (count > wanted && !f->variadic))
         return typed_refuse(m, "the routine has %zu parameters, not %u", wanted, count);
     if (count > SNIPPET_MAX_ARGS) return typed_refuse(m, "a call has at most %u arguments", SNIPPET_MAX_ARGS);
-    if (f->of->kind == IMAGE_CTYPE_FLOAT)
-        return typed_refuse(m, "a routine that is called gives an integer or a pointer");
     const snippet **args = m->alloc(m->arg, (count + 1) * sizeof *args);
     snippet *call = typed_node(m, SNIPPET_CALL, &image_ctype_void, NULL, NULL);
     if (!args || !call) return typed_refuse(m, "out of memory");
@@ -261,5 +260,8 @@ const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned cou
     call->fn = routine->fn;
     call->args = args;
     call->nargs = (uint8_t)count;
-    return f->of->kind == IMAGE_CTYPE_VOID ? call : typed_as(m, f->of, call);
+    if (f->of->kind == IMAGE_CTYPE_VOID) return call;
+    if (f->of->kind != IMAGE_CTYPE_FLOAT) return typed_as(m, f->of, call);
+    call->size = (uint8_t)f->of->size;
+    return typed_from_memory(m, f->of, call);
 }

@@ -10,15 +10,18 @@ static void sort_arguments(weaver *w, weave_call_plan *k)
 {
     for (unsigned i = 0; i < k->s->nargs; i++) {
         const snippet *a = k->s->args[i];
-        if (a->kind != SNIPPET_VEC_ARG) {
+        bool is_real = a->kind == SNIPPET_REAL_ARG;
+        if (a->kind != SNIPPET_VEC_ARG && !is_real) {
             k->ints[k->int_count++] = a;
         } else if (k->vec_count == w->isa->abi.vec_args || k->vec_count == sizeof k->vecs) {
             weave_fail(w, INL_ERR_UNSUPPORTED, "a call has too many floating-point arguments");
         } else {
-            k->vec_saved |= 1u << a->reg | 1u << k->vec_count;
+            k->vec_saved |= (is_real ? 0 : 1u << a->reg) | 1u << k->vec_count;
+            k->reals[k->vec_count] = is_real ? a->a : NULL;
             k->vecs[k->vec_count++] = a->reg;
         }
     }
+    if (k->s->size) k->vec_saved |= 1; /* the result */
 }
 
 static bool wants_context(const snippet *s)
@@ -109,17 +112,22 @@ static weave_val argument(weaver *w, const snippet *s, unsigned hint)
     return s->kind == SNIPPET_REG_REF ? reference(w, s->reg, hint) : weave_eval(w, s, hint);
 }
 
+static uint8_t in_temp(weaver *w, weave_val v)
+{
+    unsigned temp = weave_temp_take(w);
+    weave_in_reg(w, &v, 0);
+    weave_temp_store(w, temp, v.reg);
+    weave_drop(w, v);
+    return (uint8_t)temp;
+}
+
 static void arguments(weaver *w, weave_call_plan *k)
 {
     const weave_abi *abi = &w->isa->abi;
-    for (unsigned i = abi->arg_count; i < k->int_count; i++) {
-        weave_val v = argument(w, k->ints[i], ISA_NO_REG);
-        unsigned temp = weave_temp_take(w);
-        weave_in_reg(w, &v, 0);
-        weave_temp_store(w, temp, v.reg);
-        weave_drop(w, v);
-        k->stack_temp[k->stack_args++] = (uint8_t)temp;
-    }
+    for (unsigned i = 0; i < k->vec_count && !w->status; i++)
+        if (k->reals[i]) k->real_temp[i] = in_temp(w, weave_eval(w, k->reals[i], ISA_NO_REG));
+    for (unsigned i = abi->arg_count; i < k->int_count && !w->status; i++)
+        k->stack_temp[k->stack_args++] = in_temp(w, argument(w, k->ints[i], ISA_NO_REG));
     for (unsigned i = 0; i < in_registers(w, k) && !w->status; i++) {
         weave_val v = argument(w, k->ints[i], abi->args[i]);
         weave_into(w, &v, abi->args[i]);
@@ -135,6 +143,8 @@ static void drop_arguments(weaver *w, weave_call_plan *k)
 {
     for (unsigned i = 0; i < in_registers(w, k); i++) weave_unlock(w, w->isa->abi.args[i]);
     for (unsigned i = 0; i < k->stack_args; i++) weave_temp_drop(w, k->stack_temp[i]);
+    for (unsigned i = 0; i < k->vec_count; i++)
+        if (k->reals[i]) weave_temp_drop(w, k->real_temp[i]);
 }
 
 static void take_references_back(weaver *w, const weave_call_plan *k)

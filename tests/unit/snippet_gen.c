@@ -18,6 +18,13 @@ static const char header[] =
     "    struct point *pp; int *ip; struct { unsigned lo : 5; int hi : 9; unsigned long wide : 40; } bits;\n"
     "    enum { NONE, SOME, MANY = 9 } kind; long k; };\n"
     "struct all prototype;\n"
+    "double mixed(int a, double b, float c, long d) { return a * 0.5 + b - c + d % 7; }\n"
+    "float half_of(float a, unsigned char b) { return a / 2 + b; }\n"
+    "short nearest(double a) { return a > 30000 ? 30000 : a < -30000 ? -30000 : a == a ? (short)a : 7; }\n"
+    "bool same(float a, double b) { return a == b; }\n"
+    "long many(int a, long b, short c, unsigned d, signed char e, long f, unsigned short g, double h, long i, float "
+    "j,\n"
+    "    bool k) { return a + 3 * b + 5 * c + 7l * d + 11 * e + 13 * f + 17 * g + (h > j) * 19 + 23 * i + k; }\n"
     "#define min(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ < y_ ? x_ : y_; })\n"
     "#define max(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ > y_ ? x_ : y_; })\n"
     "#define V(n) (v->n)\n";
@@ -48,6 +55,19 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *fmt, 
 
 static unsigned loops, locals;
 static void integer(text *t, unsigned depth);
+static void real(text *t, unsigned depth);
+
+/* A call of one of the header's routines: i an integer, r a real one. */
+static void call(text *t, const char *name, const char *parameters, unsigned depth)
+{
+    put(t, "%s(", name);
+    for (const char *p = parameters; *p; p++) {
+        if (p > parameters) put(t, ", ");
+        if (*p == 'i') integer(t, depth);
+        else real(t, depth);
+    }
+    put(t, ")");
+}
 
 static const char *const whole[] = {"c", "uc", "s", "us", "i", "ui", "l", "ul", "b"};
 
@@ -63,7 +83,7 @@ static void whole_object(text *t)
 
 static void real(text *t, unsigned depth)
 {
-    unsigned kind = depth ? any(9) : any(4);
+    unsigned kind = depth ? any(11) : any(4);
     switch (kind) {
     case 0: put(t, "d"); return;
     case 1: put(t, "f"); return;
@@ -80,6 +100,8 @@ static void real(text *t, unsigned depth)
         put(t, ")");
         return;
     case 6: put(t, any(2) ? "min(" : "max("); break;
+    case 7: call(t, "mixed", "irri", depth - 1); return;
+    case 8: call(t, "half_of", "ri", depth - 1); return;
     default: put(t, "("); break;
     }
     real(t, depth - 1);
@@ -150,7 +172,7 @@ static void integer(text *t, unsigned depth)
         simple(t);
         return;
     }
-    switch (any(12)) {
+    switch (any(15)) {
     case 0: around(t, casts[any(9)], depth, ")"); return;
     case 1: around(t, unary[any(3)], depth, ")"); return;
     case 2: around(t, "(", depth, any(2) ? " << (" : " >> ("), around(t, "", 0, " & 31))"); return;
@@ -161,6 +183,9 @@ static void integer(text *t, unsigned depth)
     case 7: put(t, "(d > 1e6 ? 1 : d < -1e6 ? 2 : d == d ? (int)d : 3)"); return;
     case 8: around(t, "arr[(", depth, ") & 7]"); return;
     case 9: simple(t); return;
+    case 10: call(t, any(2) ? "nearest" : "(long)nearest", "r", depth); return;
+    case 11: call(t, "same", "rr", depth); return;
+    case 12: call(t, "many", "iiiiiiiriri", 0); return;
     default: integer_pair(t, depth + 1); return;
     }
 }
@@ -394,6 +419,10 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
         const snippet *all = typed_object(m, n->g->all, typed_constant(m, word, (uint64_t)(uintptr_t)n->variables));
         return typed_member(m, all, name);
     }
+    if (image_symbol(n->g->im, name, &offset, &(uint64_t){0})) {
+        const image_ctype *f = image_proc_type(n->g->im, offset);
+        return f ? typed_routine(m, (void (*)(void))dlsym(n->g->handle, name), f) : NULL;
+    }
     const image_ctype *kind = image_ctype_member(n->g->all, "kind", &offset)->type;
     size_t count = image_ctype_members(kind, &kinds);
     for (size_t i = 0; i < count; i++)
@@ -434,12 +463,27 @@ static uint64_t apply(const snippet *s, uint64_t a, uint64_t b)
     return snippet_simplify(&arena, &t)->value;
 }
 
+/* Integers and floating point go their own ways, whatever their order. */
+#define WORDS  uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
+#define REALS  double, double, double, double
+#define PASSED v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], r[0], r[1], r[2], r[3]
+
 static uint64_t eval_call(const snippet *s)
 {
-    uint64_t v[3] = {0};
-    assert_in_range(s->nargs, 0, 3);
-    for (unsigned i = 0; i < s->nargs; i++) v[i] = eval_snippet(s->args[i]);
-    return ((uint64_t(*)(uint64_t, uint64_t, uint64_t))s->fn)(v[0], v[1], v[2]);
+    uint64_t v[SNIPPET_MAX_ARGS] = {0}, answer = 0;
+    double r[4] = {0};
+    unsigned words = 0, reals = 0;
+    for (unsigned i = 0; i < s->nargs; i++) {
+        bool real = s->args[i]->kind == SNIPPET_REAL_ARG;
+        uint64_t value = eval_snippet(real ? s->args[i]->a : s->args[i]);
+        assert_true(reals + real <= 4);
+        if (real) memcpy(&r[reals++], &value, sizeof value);
+        else v[words++] = value;
+    }
+    if (!s->size) return ((uint64_t(*)(WORDS, WORDS, REALS))s->fn)(PASSED);
+    double real = ((double (*)(WORDS, WORDS, REALS))s->fn)(PASSED);
+    memcpy(&answer, &real, s->size);
+    return answer;
 }
 
 uint64_t eval_snippet(const snippet *s)

@@ -211,6 +211,8 @@ static void errors_say_where_and_why(void **state)
         {"see(away + 1)", "5: 'away' has been optimised away here"},
         {"see($rdx)", "5: '$rdx' is not known"},
         {"see(1, 2)", "4: the routine has 1 parameters, not 2"},
+        {"add(1, text, real)", "4: floating point cannot be passed for '...'"},
+        {"add(real, number)", "4: cannot pass a 'int' as 'char *'"},
         {"see(whole)", "4: a 'struct whole' is not a value"},
         {"whole.b = 1", "7: 'struct whole' has no member 'b'"},
         {"number->a = 1", "7: 'int' is not a pointer"},

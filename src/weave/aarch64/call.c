@@ -54,10 +54,13 @@ static void move_vectors(weaver *w, int32_t how)
 static void pass_vectors(weaver *w, const weave_call_plan *k)
 {
     for (unsigned i = 0; i < k->vec_count; i++)
-        a64_store_vec(w->c, 8, a64_at(FRAME, WEAVE_OFF(vec_args) + 8 * (int32_t)i), k->vecs[i]);
+        if (!k->reals[i]) a64_store_vec(w->c, 8, a64_at(FRAME, WEAVE_OFF(vec_args) + 8 * (int32_t)i), k->vecs[i]);
     if (keeps_vectors(k)) move_vectors(w, WEAVE_OFF(save_vectors));
-    for (unsigned i = 0; i < k->vec_count; i++)
-        a64_load_vec(w->c, 8, i, a64_at(FRAME, WEAVE_OFF(vec_args) + 8 * (int32_t)i));
+    for (unsigned i = 0; i < k->vec_count; i++) {
+        bool computed = k->reals[i];
+        int32_t from = computed ? weave_temp_at(w, k->real_temp[i]) : WEAVE_OFF(vec_args) + 8 * (int32_t)i;
+        a64_load_vec(w->c, 8, i, a64_at(FRAME, from));
+    }
 }
 
 void weave_a64_call_begin(weaver *w, weave_call_plan *k)
@@ -92,7 +95,14 @@ weave_val weave_a64_call_result(weaver *w, weave_call_plan *k)
     weave_lock(w, from);
     unsigned reg = weave_take(w, k->outer | k->clobbered | k->refs, ISA_NO_REG);
     weave_unlock(w, from);
-    a64_mov_rr(w->c, 8, reg, from);
+    if (k->s->size) {
+        unsigned temp = weave_temp_take(w);
+        a64_store_vec(w->c, 8, a64_at(FRAME, weave_temp_at(w, temp)), 0);
+        a64_load(w->c, k->s->size, reg, a64_at(FRAME, weave_temp_at(w, temp)));
+        weave_temp_drop(w, temp);
+    } else {
+        a64_mov_rr(w->c, 8, reg, from);
+    }
     return weave_owned(reg);
 }
 

@@ -35,7 +35,10 @@ static x86_addr vec_slot(unsigned v) { return x86_gs(WEAVE_OFF(vec_save) + 16 * 
 
 static void pass_vectors(weaver *w, const weave_call_plan *k)
 {
-    for (unsigned i = 0; i < k->vec_count; i++) x86_vec_load(w->c, 16, i, vec_slot(k->vecs[i]));
+    for (unsigned i = 0; i < k->vec_count; i++) {
+        /* What comes from a temporary has its neighbour in the upper half, which no routine looks at. */
+        x86_vec_load(w->c, 16, i, k->reals[i] ? weave_temp_addr(k->real_temp[i]) : vec_slot(k->vecs[i]));
+    }
 }
 
 static void save_vectors(weaver *w, weave_call_plan *k)
@@ -119,12 +122,25 @@ void weave_x86_call_end(weaver *w, weave_call_plan *k)
     x86_store_imm(c, 8, x86_gs(WEAVE_OFF(in_tool)), 0);
 }
 
+/* The low half of the first vector register, by way of a temporary. */
+static void result_of_vector(weaver *w, unsigned size, unsigned reg)
+{
+    uint8_t b[] = {0x65, 0x66, 0x0f, 0xd6, 0x04, 0x25, 0, 0, 0, 0}; /* movq gs:temp, xmm0 */
+    unsigned temp = weave_temp_take(w);
+    uint32_t at = (uint32_t)weave_temp_addr(temp).disp;
+    for (unsigned i = 0; i < 4; i++) b[6 + i] = (uint8_t)(at >> 8 * i);
+    x86_bytes(w->c, b, sizeof b);
+    x86_load(w->c, size, reg, weave_temp_addr(temp));
+    weave_temp_drop(w, temp);
+}
+
 /* The routine's result, moved to where neither the restoring code nor pending values get at it. */
 weave_val weave_x86_call_result(weaver *w, weave_call_plan *k)
 {
     isa_regs avoid = k->outer | WEAVE_BIT(X86_RAX) | WEAVE_BIT(X86_RDX) | WEAVE_BIT(X86_R11) | WEAVE_BIT(X86_RCX) |
                      k->refs;
     unsigned reg = weave_take(w, avoid, ISA_NO_REG);
-    x86_mov_rr(w->c, 8, reg, X86_RAX);
+    if (k->s->size) result_of_vector(w, k->s->size, reg);
+    else x86_mov_rr(w->c, 8, reg, X86_RAX);
     return weave_owned(reg);
 }
