@@ -29,6 +29,11 @@ void *inlay_proc_record(inlay_proc *, size_t size);
 unsigned inlay_proc_id(const inlay_proc *);
 /* Source line of any address. */
 bool inlay_line_at(uint64_t address, const char **file, unsigned *line);
+/* And the opposite: where the code of a line begins, once in each procedure that has some of it, in order of address.
+ * `file` may be the last components of the path. Answers how many there are; at most `room` are stored. 0: none, and
+ * *nearest is the next line that has code, or 0. */
+unsigned inlay_line_addresses(inlay_image *, const char *file, unsigned line, uint64_t *out, unsigned room,
+                              unsigned *nearest);
 
 #ifdef __cplusplus
 }

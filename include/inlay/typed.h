@@ -26,7 +26,10 @@ typedef struct inlay_scope inlay_scope; /* for ever */
 
 /* Names as they are seen at an address of the image; 0: of the whole image only. NULL: memory is used up. */
 inlay_scope *inlay_scope_new(inlay_image *, uint64_t address);
-/* A routine of the tool: "void note(long value, const char *text)". Integers and pointers only. */
+/* The same as it is seen from another address of the image: what the tool gives to one of them and what texts declare
+ * static is known in both. */
+inlay_scope *inlay_scope_at(inlay_scope *, uint64_t address);
+/* A routine of the tool: "void note(long value, const char *text)", "double f(float, int)". */
 bool inlay_scope_routine(inlay_scope *, const char *prototype, void (*routine)(void));
 /* A variable in the tool's memory (static, or from inlay_alloc): its name and type, as text: "long", "int [16]". */
 bool inlay_scope_variable(inlay_scope *, const char *name, const char *type, void *at);
@@ -59,6 +62,8 @@ inlay_expr inlay_typed_deref(inlay_scope *, inlay_expr pointer);
 inlay_expr inlay_typed_address(inlay_scope *, inlay_expr variable);
 inlay_expr inlay_typed_member(inlay_scope *, inlay_expr structure, const char *name);
 inlay_expr inlay_typed_index(inlay_scope *, inlay_expr array, inlay_expr index);
+/* `routine`: what inlay_scope_find answers for a routine's name. */
+inlay_expr inlay_typed_call(inlay_scope *, inlay_expr routine, unsigned count, const inlay_expr *arguments);
 inlay_expr inlay_typed_real(inlay_scope *, double value);
 inlay_expr inlay_typed_string(inlay_scope *, const char *text); /* copied to where the program can see it */
 

@@ -12,13 +12,22 @@
 static const char usage[] =
     "usage: inlay snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
     "\n"
-    "POINT is a procedure's name, NAME:entry or NAME:exit. CODE is a small C, which sees the program's variables,\n"
-    "parameters and types by their names (where there is debug information), $arg0, $ret and registers:\n"
+    "POINT is one of\n"
+    "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
+    "  NAME:exit             before each return and each jump to another procedure\n"
+    "  NAME:KIND             within it: calls, blocks, loops (their heads), loads, stores, branches, syscalls,\n"
+    "                        instructions\n"
+    "  FILE:LINE             where a line's code begins (with debug information)\n"
+    "  0xADDRESS             an instruction of the program, by its address in the file; IMAGE:0xADDRESS of a library\n"
+    "CODE is a small C, which sees the program's variables, parameters and types by their names (where there is debug\n"
+    "information), $arg0, $ret, $ea, $bytes and registers:\n"
     "\n"
     "  inlay snippet write 'static long calls; if ($arg0 == 1) calls++' -- ls -l\n"
     "\n"
-    "Variables that it declares static are reported when the program ends; print(NUMBER) and show(STRING) write at\n"
-    "once. OPTIONS are those that every tool has. The same for a file: inlay rewrite snippet --at=POINT --code=CODE.\n";
+    "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and "
+    "show(STRING)\n"
+    "write at once. OPTIONS are those that every tool has. The same for a file: inlay rewrite snippet --at=POINT "
+    "--code=CODE.\n";
 
 static char *option(const char *name, const char *value)
 {

@@ -208,6 +208,8 @@ bool image_global(image *, uint64_t pc, const char *name, image_variable *out, c
 const struct image_ctype *image_ctype_named(image *, uint64_t pc, const char *name);
 /* Of the procedure at `pc`, which need not be its beginning: its result and parameters. NULL: not known. */
 const struct image_ctype *image_proc_type(image *, uint64_t pc);
+/* A constant of an enumeration, one of the source file around `pc` first. */
+bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
 bool image_has_types(image *); /* is there debug information? */
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.

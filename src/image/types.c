@@ -330,6 +330,29 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     return found;
 }
 
+static bool enumerator_in(Dwarf_Die *unit, const char *name, uint64_t *value)
+{
+    Dwarf_Die kid, constant;
+    if (dwarf_child(unit, &kid)) return false;
+    do {
+        if (dwarf_tag(&kid) != DW_TAG_enumeration_type || dwarf_child(&kid, &constant)) continue;
+        do {
+            const char *its = dwarf_tag(&constant) == DW_TAG_enumerator ? dwarf_diename(&constant) : NULL;
+            if (its && !strcmp(its, name)) return number_of(&constant, DW_AT_const_value, value);
+        } while (dwarf_siblingof(&constant, &constant) == 0);
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+    return false;
+}
+
+bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *own = l ? image_unit_at(l, pc) : NULL;
+    bool found = own && enumerator_in(own, name, value);
+    for (size_t i = 0; l && !found && i < l->units.count; i++) found = enumerator_in(&l->units.items[i], name, value);
+    return found;
+}
+
 bool image_has_types(image *im) { return image_units(im) != NULL; }
 
 const image_ctype *image_proc_type(image *im, uint64_t pc)

@@ -180,6 +180,60 @@ bool inlay_line_at(uint64_t address, const char **file, unsigned *line)
     return found;
 }
 
+/* Is `name`, or are its last components, `wanted`? */
+static bool is_file(const char *name, const char *wanted)
+{
+    size_t n = strlen(name), m = strlen(wanted);
+    return n >= m && !strcmp(name + n - m, wanted) && (n == m || name[n - m - 1] == '/' || wanted[0] == '/');
+}
+
+typedef struct line_search {
+    inlay_image *image;
+    const char *file;
+    unsigned line, nearest;
+    INL_VEC(uint64_t) found;
+} line_search;
+
+static void search_rows(void *arg, const image_source *source, const image_line *rows, size_t count)
+{
+    line_search *s = arg;
+    (void)source;
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].file || rows[i].line < s->line || !is_file(rows[i].file, s->file)) continue;
+        if (!s->nearest || rows[i].line < s->nearest) s->nearest = rows[i].line;
+        if (rows[i].line == s->line && !inl_vec_push(&s->found, rows[i].addr + s->image->bias)) return;
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+unsigned inlay_line_addresses(inlay_image *i, const char *file, unsigned line, uint64_t *out, unsigned room,
+                              unsigned *nearest)
+{
+    line_search s = {.image = i, .file = file, .line = line};
+    bool entered = tool_enter();
+    image *of = tool_image_file(i);
+    if (of) image_sources(of, search_rows, &s);
+    if (s.found.count) qsort(s.found.items, s.found.count, sizeof *s.found.items, by_address);
+    unsigned n = 0;
+    inlay_proc *last = NULL;
+    for (size_t k = 0; k < s.found.count; k++) {
+        inlay_proc *p = inlay_proc_at(s.found.items[k]);
+        if (!p || p == last) continue;
+        last = p;
+        if (n < room) out[n] = s.found.items[k];
+        n++;
+    }
+    if (nearest) *nearest = s.nearest;
+    inl_vec_free(&s.found);
+    tool_leave(entered);
+    return n;
+}
+
 bool inlay_proc_line(const inlay_proc *p, const char **file, unsigned *line)
 {
     return inlay_line_at(p->low, file, line);

@@ -9,15 +9,26 @@ static void *alloc(void *arg, size_t bytes)
     return tool_alloc(bytes);
 }
 
-inlay_scope *inlay_scope_new(inlay_image *image, uint64_t address)
+static inlay_scope *new_scope(inlay_image *image, uint64_t address, struct scope_given *given)
 {
-    inlay_scope *s = tool_alloc(sizeof *s);
+    inlay_scope *s = given ? tool_alloc(sizeof *s) : NULL;
     if (!s) return NULL;
+    s->given = given;
     s->image = image;
     s->whole = !address || !image;
     s->address = s->whole ? 0 : address - image->bias;
     s->maker.alloc = alloc;
     return s;
+}
+
+inlay_scope *inlay_scope_new(inlay_image *image, uint64_t address)
+{
+    return new_scope(image, address, tool_alloc(sizeof(struct scope_given)));
+}
+
+inlay_scope *inlay_scope_at(inlay_scope *s, uint64_t address)
+{
+    return s ? new_scope(s->image, address, s->given) : NULL;
 }
 
 const char *inlay_scope_error(const inlay_scope *s) { return s ? s->maker.why : "out of memory"; }
@@ -36,7 +47,7 @@ bool inlay_scope_routine(inlay_scope *s, const char *prototype, void (*routine)(
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
-    bool added = t && scope_add(s, name, typed_routine(&s->maker, routine, t));
+    bool added = t && scope_add(s, &s->given->names, name, typed_routine(&s->maker, routine, t));
     tool_leave(entered);
     return added;
 }
@@ -48,7 +59,7 @@ bool inlay_scope_variable(inlay_scope *s, const char *name, const char *type, vo
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     const image_ctype *t = snippet_parse_type(maker(s), &names, type);
-    bool added = t && scope_add(s, name, typed_object(&s->maker, t, address));
+    bool added = t && scope_add(s, &s->given->names, name, typed_object(&s->maker, t, address));
     tool_leave(entered);
     return added;
 }
@@ -105,7 +116,7 @@ static char format_of(const image_ctype *t)
 
 void inlay_scope_statics(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
 {
-    for (scope_name *n = s ? s->names : NULL; n; n = n->next) {
+    for (scope_name *n = s ? s->given->names : NULL; n; n = n->next) {
         char text[200];
         if (!n->is_static) continue;
         size_t size = strlen(image_ctype_text(n->type, text, sizeof text)) + 1;
@@ -150,6 +161,12 @@ inlay_expr inlay_typed_member(inlay_scope *s, inlay_expr e, const char *name)
 inlay_expr inlay_typed_index(inlay_scope *s, inlay_expr array, inlay_expr index)
 {
     return s && array && index ? typed_index(maker(s), array, index) : NULL;
+}
+inlay_expr inlay_typed_call(inlay_scope *s, inlay_expr routine, unsigned count, const inlay_expr *arguments)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!arguments[i]) return NULL;
+    return s && routine ? typed_call(maker(s), routine, count, arguments) : NULL;
 }
 inlay_expr inlay_typed_real(inlay_scope *s, double value) { return s ? typed_real(maker(s), value) : NULL; }
 

@@ -20,14 +20,18 @@ typedef struct scope_name { /* given by the tool, declared by a text, or found o
 
 struct inlay_scope {
     inlay_image *image;
-    uint64_t address; /* link-time; 0: none */
-    bool whole;       /* no address was given */
-    scope_name *names;
+    uint64_t address;  /* link-time; 0: none */
+    bool whole;        /* no address was given */
+    scope_name *found; /* as they are reached from the address */
+    struct scope_given {
+        scope_name *names;
+    } * given; /* by the tool, or declared static: of all scopes made from one */
     snippet_maker maker;
 };
 
 /* scope_names.c */
 snippet_names scope_names(inlay_scope *);
-bool scope_add(inlay_scope *, const char *name, const snippet *meaning);
+/* To one of the two lists. */
+bool scope_add(inlay_scope *, scope_name **list, const char *name, const snippet *meaning);
 
 #endif

@@ -6,17 +6,21 @@
 #include "tool/rewriter.h"
 #include "tool/scope.h"
 
+#include <inlay/image.h>
+
 #include <stdlib.h>
 #include <string.h>
 
 static scope_name *known(inlay_scope *s, const char *name)
 {
-    for (scope_name *n = s->names; n; n = n->next)
+    for (scope_name *n = s->given->names; n; n = n->next)
+        if (!strcmp(n->name, name)) return n;
+    for (scope_name *n = s->found; n; n = n->next)
         if (!strcmp(n->name, name)) return n;
     return NULL;
 }
 
-bool scope_add(inlay_scope *s, const char *name, const snippet *meaning)
+bool scope_add(inlay_scope *s, scope_name **list, const char *name, const snippet *meaning)
 {
     scope_name *n = meaning && strlen(name) < SCOPE_NAME ? tool_alloc(sizeof *n) : NULL;
     if (!n) {
@@ -26,8 +30,8 @@ bool scope_add(inlay_scope *s, const char *name, const snippet *meaning)
     strcpy(n->name, name);
     n->meaning = meaning;
     n->type = meaning->type;
-    n->next = s->names;
-    s->names = n;
+    n->next = *list;
+    *list = n;
     return true;
 }
 
@@ -130,6 +134,8 @@ static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, con
     image *file = tool_image_file(i);
     if (!file) return NULL;
     if (image_global(file, pc, name, &v, why)) return variable_of(s, i, &v);
+    if (!*why && image_enumerator(file, pc, name, &address))
+        return typed_constant(&s->maker, image_ctype_int((int64_t)address == (int32_t)address ? 4 : 8, true), address);
     if (*why || !image_symbol(file, name, &address, &size)) return NULL;
     return typed_object(&s->maker, &image_ctype_void, in_image(&s->maker, i, address));
 }
@@ -153,7 +159,7 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     scope_name *n = known(s, name);
     if (n) return n->meaning;
     const snippet *found = search(s, name);
-    if (found && !m->why[0]) scope_add(s, name, found);
+    if (found && !m->why[0]) scope_add(s, &s->found, name, found);
     return m->why[0] ? NULL : found;
 }
 
@@ -192,6 +198,26 @@ static const snippet *general_register(inlay_scope *s, const char *name)
     return NULL;
 }
 
+/* Addresses of code as the program itself has them: the tool is shown others while a program is rewritten. */
+static const snippet *real_address(snippet_maker *m, const snippet *shown)
+{
+    const image_ctype *word_type = image_ctype_int(8, false);
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || !shown) return shown;
+    const snippet **args = m->alloc(m->arg, sizeof *args);
+    snippet *call = typed_node(m, SNIPPET_CALL, word_type, NULL, NULL);
+    if (!args || !call) return typed_refuse(m, "out of memory");
+    args[0] = shown;
+    call->fn = (void (*)(void))inlay_address_real;
+    call->args = args;
+    call->nargs = 1;
+    return call;
+}
+
+static bool is_address(snippet_kind kind)
+{
+    return kind == SNIPPET_RETADDR || kind == SNIPPET_PC || kind == SNIPPET_TARGET || kind == SNIPPET_FALLTHROUGH;
+}
+
 static const snippet *special(void *arg, snippet_maker *m, const char *name)
 {
     static const struct {
@@ -203,7 +229,10 @@ static const snippet *special(void *arg, snippet_maker *m, const char *name)
                  {"target", SNIPPET_TARGET},   {"next", SNIPPET_FALLTHROUGH},
                  {"thread", SNIPPET_THREAD},   {"cycles", SNIPPET_CYCLES}};
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(name, kinds[i].name)) return typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
+        if (!strcmp(name, kinds[i].name)) {
+            const snippet *s = typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
+            return is_address(kinds[i].kind) ? real_address(m, s) : s;
+        }
     if (!strcmp(name, "ret")) return result(arg);
     if (!strncmp(name, "arg", 3)) return argument(arg, name + 3);
     if (!strcmp(name, "sp")) return register_object(m, image_ctype_int(8, false), tool_isa()->stack_reg);
@@ -240,10 +269,10 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     if (n && n->is_static) return typed_refuse(m, "'%s' has been declared with another type", name);
     void *at = tool_carried_alloc(t->size);
     if (!at) return typed_refuse(m, "out of memory");
-    if (!scope_add(s, name, typed_object(m, t, word(m, (uint64_t)(uintptr_t)at)))) return NULL;
-    s->names->is_static = true;
-    s->names->at = at;
-    return s->names->meaning;
+    if (!scope_add(s, &s->given->names, name, typed_object(m, t, word(m, (uint64_t)(uintptr_t)at)))) return NULL;
+    s->given->names->is_static = true;
+    s->given->names->at = at;
+    return s->given->names->meaning;
 }
 
 snippet_names scope_names(inlay_scope *s)

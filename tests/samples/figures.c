@@ -16,7 +16,10 @@ struct figure {
     };
 };
 
+enum hue { RED = -2, GREEN, BLUE = 7 };
+
 int seen;
+enum hue paint = BLUE;
 static double total = 0.5;
 struct figure first = {"circle", NULL, 1, -3, 0.5f, {1, 2, 3, 4}, {.whole = 0x01020304}};
 

@@ -13,11 +13,15 @@ import concurrent.futures
 import fnmatch
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 
 FIGURES = ["figures", "figures_plain", "figures_fixed", "figures_static"]
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samples", "figures.c"), encoding="utf-8") as f:
+    LINE = next(n for n, text in enumerate(f, 1) if "    seen++;" in text)
 
 # name, point, code, variables at the end
 ROWS = [
@@ -39,10 +43,22 @@ ROWS = [
     ("result_real", "area:exit", "static double last; last = $ret", {"last": None}),
     ("arguments", "count", "static long a, b; a += (short)$arg1; b += *(char *)$arg3 == 'x'",
      {"a": str(-15), "b": "4"}),
+    ("enumerators", "count", "static int n; static long m; if (paint == BLUE) n++; m = RED * 10 + GREEN", {"n": "10", "m": "-21"}),
     ("sizes", "count", "static long s; s = sizeof(struct figure) + sizeof first.corners + sizeof *text", {"s": "97"}),
     ("copies", "area", "static struct figure copy; static long k; copy = *f; copy.kind = 5; k += copy.kind + f->kind + copy.level;",
      {"k": "550"}),
     ("registers", "count", "static long d; d += (unsigned char)$rdi == (unsigned char)tag", {"d": "10"}),
+    ("line", f"figures.c:{LINE}", "static long n, s; n++; s += seen", {"n": "10", "s": "45"}),
+    ("calls", "main:calls", "static long n, a; n++; if ($target == (unsigned long)&count) a += (short)$arg1 ", {"n": None, "a": str(-15)}),
+    ("blocks", "count:blocks", "static long n; n++", {"n": None}),
+    ("loops", "main:loops", "static long n; n++", {"n": None}),
+    ("loads", "area:loads", "static long n, b; n++; b += $bytes; static double c; if ($ea == (unsigned long)&total) c += total",
+     {"n": None, "c": None}),
+    ("stores", "coun?:stores", "static long n, v; n++; if ($ea == (unsigned long)&seen) v += (int)$value", {"v": "45"}),
+    ("instructions", "area:instructions", "static unsigned long x, n; n++; x = x * 3 + $pc - (unsigned long)&area", {"n": None, "x": None}),
+    ("returns_to", "count", "static long n; n += *(unsigned char *)($retaddr - 5) == 0xe8", {"n": "10"}),
+    ("next", "area:instructions", "static unsigned long x, e; x = $next - $pc; if (e && e != $pc - (unsigned long)&area) x += 1000; e = $next - (unsigned long)&area", {"x": None}),
+    ("branches", "main:branches", "static long n, t; n++; t += $taken", {"n": None, "t": None}),
     ("choices", "count", "static long a, b; a += width > 65533 ? 1 : -1; b = min(b, tag) ; b = max(b, -5)",
      {"a": None, "b": "-5"}),
 ]
@@ -128,6 +144,31 @@ def check(args, name, point, code, expected, command):
             raise Failure("the assignment changed nothing")
 
 
+PRINTS = "print_real(factor / 3); print(corner); show(f->name); print_real(-extra)"
+
+
+def check_prints(args):
+    """What routines of the tool are given, floating point among it, is the same under both engines."""
+    sample = os.path.join(args.build, "tests", "samples", "figures")
+    wanted = []
+    for i in range(10):
+        third = struct.unpack("f", struct.pack("f", i / 3))[0]
+        wanted += [f"{third:.17g}", str(i), ["square", "circle"][i & 1], f"{-(i / 8):.17g}"]
+    with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
+        out, inlay = os.path.join(scratch, "out"), os.path.join(args.build, "inlay")
+        run([inlay, "snippet", "-o", out, "area", PRINTS, "--", sample])
+        made = run([inlay, "rewrite", "snippet", "--at=area", f"--code={PRINTS}", "--result", out + "2", sample,
+                    "-o", os.path.join(scratch, "written")])
+        if made.returncode:
+            raise Failure(made.stderr.decode(errors="replace")[-600:])
+        run([os.path.join(scratch, "written")])
+        for file in (out, out + "2"):
+            with open(file, encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            if lines[:len(wanted)] != wanted:
+                raise Failure(f"{lines} are written, not {wanted}")
+
+
 def cases(args):
     samples = os.path.join(args.build, "tests", "samples")
     for sample in FIGURES:
@@ -150,6 +191,8 @@ def main():
     failed = passed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         todo = {}
+        if fnmatch.fnmatch("prints", args.only) or args.only == "*":
+            todo[pool.submit(check_prints, args)] = "prints"
         for title, *rest in cases(args):
             if any(fnmatch.fnmatch(title, p) for p in args.only.split(",")):
                 todo[pool.submit(check, args, *rest)] = title
