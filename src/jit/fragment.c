@@ -145,6 +145,7 @@ void jit_flush_all(void)
         if (run_here.thread_count > 1)
             for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     }
+    if (jit.options.flushed) jit.options.flushed(run_here.client.arg);
     inl_map_clear(&jit.by_app);
     jit_ibl_clear();
     jit_memory_clear();

@@ -22,6 +22,7 @@
 #include "run/run.h"
 #include "weave/weave.h"
 
+struct jit_fragment;
 typedef struct jit_options {
     void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
     uint32_t stress;                               /* JIT_STRESS_* */
@@ -33,6 +34,9 @@ typedef struct jit_options {
     uint32_t dump;                        /* JIT_DUMP_*: stages of each translation to show */
     uint64_t dump_low, dump_high;         /* only of runs that have code in there; high 0: of all */
     bool (*dump_wanted)(uint64_t addr);   /* and some that this names (lock held); NULL: all */
+    /* Lock held; arg: the client's; or NULL. A translation stands; all of them are gone. */
+    void (*made)(void *arg, const struct jit_fragment *, const weave_run *, const weave_output *);
+    void (*flushed)(void *arg);
 } jit_options;
 enum {
     JIT_DUMP_DECODED = 1,

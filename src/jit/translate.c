@@ -349,6 +349,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
         return NULL;
     }
     if (jit.options.dump) jit_dump(f, &jit.now.run, &out);
+    if (jit.options.made) jit.options.made(run_here.client.arg, f, &jit.now.run, &out);
     return f;
 }
 

@@ -95,6 +95,7 @@ static void module_gone(void *arg, module *m)
 {
     (void)arg;
     inlay_image *i = m->user;
+    tool_jit_image_gone(m->image);
     if (!i) return;
     tool_here.holds_lock = true;
     TOOL_CALL(ON_IMAGE_UNLOAD, void (*)(inlay_image *, void *), i);
@@ -172,6 +173,7 @@ static void fork_child(void *arg, run_thread *t)
     tool_sums_fork_child();
     run_counters_reset();
     tool_derive_forked();
+    tool_jit_forked();
     run_hung_let_in();
     TOOL_CALL_BARE(ON_FORK_CHILD);
     run_hung_let_out(t);

@@ -93,6 +93,8 @@ static const char *take_fds(const char *text)
 
 const char *const options_formats[] = {"text", "json", NULL};
 
+static const char *const debug_folder[] = {"/tmp", NULL};
+
 #define AT(field) NULL, offsetof(tool_options, field)
 const tool_option options_common[] = {
     {OPTION_STRING, "output", 'o', AT(output), "write the result to FILE", .what = "FILE"},
@@ -111,6 +113,9 @@ const tool_option options_common[] = {
      .help = "show translations: decoded, snippets, lowered, bytes, all"},
     {OPTION_ACTION, "dump-at", 0, .what = "ADDR[-ADDR]", .action = take_dump_at,
      .help = "only those of code in there (hexadecimal); all stages unless --dump says"},
+    {OPTION_MAYBE, "debug-info", 0, AT(debug_info), .words = debug_folder, .what = "DIR",
+     .help =
+         "for gdb and perf: names and lines of translated code; files inlay-PID.gdb and perf-PID.map in DIR (/tmp)"},
     {OPTION_STRING, "rewrite", 0, AT(rewrite_out), "do not run PROGRAM: write OUT, a program that carries the tool",
      .what = "OUT"},
     {OPTION_STRING, "with-libs", 0, AT(with_libs), "... and the libraries that it loads, all of them into DIR",

@@ -8,6 +8,7 @@ typedef enum option_kind {
     OPTION_FLAG,
     OPTION_UINT,
     OPTION_STRING,
+    OPTION_MAYBE, /* a string, or NAME alone: the first of `words` */
     OPTION_CHOICE,
     OPTION_GLOB,
     OPTION_ACTION

@@ -94,6 +94,8 @@ static void print_option(const option *o)
     if (o->kind == OPTION_CHOICE) {
         for (int i = 0; o->words[i]; i++)
             n += snprintf(left + n, sizeof left - (size_t)n, "%s%s", i ? "|" : "=", o->words[i]);
+    } else if (o->kind == OPTION_MAYBE) {
+        n += snprintf(left + n, sizeof left - (size_t)n, "[=%s]", o->what);
     } else if (o->what) {
         n += snprintf(left + n, sizeof left - (size_t)n, "=%s", o->what);
     }
@@ -170,6 +172,7 @@ static void take(const option *o, const char *value)
     switch (o->kind) {
     case OPTION_FLAG: *(bool *)value_of(o) = true; break;
     case OPTION_UINT: take_uint(o, value); break;
+    case OPTION_MAYBE:
     case OPTION_STRING: *(const char **)value_of(o) = value; break;
     case OPTION_CHOICE: take_choice(o, value); break;
     case OPTION_GLOB: take_glob(value_of(o), value); break;
@@ -217,7 +220,9 @@ static int take_argument(int argc, char **argv, int i, const char *help)
         if (a[2]) value = a + 2;
     }
     if (state()->by_command && (!strcmp(o->name, "output") || a[1] == 'o')) o = by_name("rewrite", 7);
-    if (o->kind == OPTION_FLAG) {
+    if (o->kind == OPTION_MAYBE) {
+        if (!value) value = o->words[0];
+    } else if (o->kind == OPTION_FLAG) {
         if (value) wrong_usage("%s: takes no value", a);
     } else if (!value) {
         if (++i >= argc) wrong_usage("%s: lacks its value", a);
@@ -263,6 +268,7 @@ static void check_rewriting(void)
 {
     tool_options *o = &tool_now->options;
     o->rewriting = state()->by_command || o->rewrite_out || o->with_libs;
+    if (o->rewriting && o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
     if (!o->rewriting && (o->report || o->map || o->result))
         wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
     if (o->rewriting && !o->rewrite_out && !o->with_libs) wrong_usage("no output named (-o OUT, or --with-libs DIR)");
@@ -277,6 +283,7 @@ static void check_attaching(void)
     char folder[4096];
     if (o->rewrite_out || o->with_libs || o->libs.count || o->report || o->map || o->result)
         wrong_usage("--rewrite, --with-libs, --lib, --report, --map and --result are for rewriting (inlay rewrite)");
+    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
     if (!o->output) return;
     char *whole = NULL;
     if (*o->output == '/') whole = strdup(o->output);

@@ -384,6 +384,8 @@ void tool_client_sees(void *arg, weave_run *); /* what the JIT engine calls when
 const char *tool_jit_missing(void); /* why there is no JIT engine; NULL: there is one */
 inl_status tool_jit_set_up(const run_client *, const run_start_state *, inl_error *);
 void tool_jit_run(void) __attribute__((noreturn));
+void tool_jit_image_gone(const image *);
+void tool_jit_forked(void); /* in the child */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */
@@ -476,6 +478,7 @@ typedef struct tool_state {
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
     inlay_process own, *process;    /* the present one; the one that is meant */
     tool_blame blame;
+    struct debug_info *debug_info; /* NULL: not asked for */
 } tool_state;
 extern tool_state *tool_now;
 void tool_state_begin(tool_state *);

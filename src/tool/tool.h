@@ -87,6 +87,7 @@ typedef struct tool_options {
     const char *result; /* -o of the program that is written */
     uint32_t dump;      /* JIT_DUMP_* */
     uint64_t dump_low, dump_high;
+    const char *debug_info; /* the folder for its files; NULL: not wanted */
     /* Internal, from a tool's resident to the next launcher when the program execs. */
     const char *exec_path; /* run this file; argv[0] stays as the program gave it */
     bool followed;         /* not the first process: reports go to FILE.<pid> */
