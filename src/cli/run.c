@@ -20,6 +20,7 @@ static const struct common {
     {"--log", true},      {"--stress", true},  {"--dump", true},    {"--dump-at", true},   {"--no-ptrace", false},
     {"--no-sums", false}, {"--strict", false}, {"--rewrite", true}, {"--with-libs", true}, {"--lib", true},
     {"--result", true},   {"--report", true},  {"--map", true},     {"--help", false},
+    {"--engine", true},
 };
 
 int cli_option_width(char **argv)

@@ -2,13 +2,15 @@
  *
  *     live_open                 what is mapped in it; nothing is stopped
  *     (an image's target, live_target_begin; plans are made for it)
- *     live_stop                 all its threads stand still, held by ptrace
+ *     live_stop                 all its threads stand still, held by ptrace; or, in front of all, live_start: a
+ *                               program that has only begun
  *       live_put_in             new code, the tool, jumps over old code
  *     live_release              it runs on
  *     live_close
  *
  *   maps.c      what is mapped where, and where there is room
  *   threads.c   stopping and releasing
+ *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
  *   put.c       putting in
@@ -39,6 +41,8 @@ typedef struct live_process {
     INL_VEC(pid_t) seized;
     INL_VEC(live_mapping) taken; /* room that has been promised to plans */
     uint64_t syscall_at;         /* a system call instruction of its */
+    uint64_t bias;               /* of the program itself; known with its images */
+    bool is_ours;                /* it has been started for this, and is the parent of this process */
 } live_process;
 
 /* Fails where it is not there, is traced already, or may not be traced. */
@@ -47,6 +51,7 @@ void live_close(live_process *);
 
 /* --- maps.c --- */
 inl_status live_read_maps(live_process *, inl_error *);
+bool live_find_syscall(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
@@ -59,6 +64,14 @@ inl_status live_stop(live_process *, inl_error *);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
 
+/* --- start.c --- */
+/* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec. It
+ * goes on to the first instruction of the program or of a library; what the dynamic linker loads at the start is there
+ * by then, and nothing but the linker itself has run. INL_ERR_NOT_FOUND: it has ended before. */
+inl_status live_start(pid_t pid, live_process *, inl_error *);
+/* Ends a process that is held, with a status; nothing of it has run. */
+void live_end(live_process *, int status);
+
 /* --- target.c --- */
 typedef struct live_target {
     move_target target; /* its `arg` is this struct, which stays where it is */
@@ -67,7 +80,8 @@ typedef struct live_target {
     uint64_t room, room_size;    /* real */
     INL_VEC(move_patch) patches; /* over old code */
 } live_target;
-void live_target_begin(live_target *, live_process *, const module *);
+/* `fresh`: nothing of the image has run yet. */
+void live_target_begin(live_target *, live_process *, const module *, bool fresh);
 void live_target_end(live_target *);
 /* Is the code in memory what the file says? */
 inl_status live_compare(const live_target *, inl_error *);

@@ -63,7 +63,7 @@ static uint64_t find_in(const live_process *p, const live_mapping *m)
     return found;
 }
 
-static bool find_syscall(live_process *p)
+bool live_find_syscall(live_process *p)
 {
     p->syscall_at = 0;
     for (int any = 0; any < 2 && !p->syscall_at; any++)
@@ -123,7 +123,7 @@ inl_status live_open(pid_t pid, live_process *p, inl_error *e)
     inl_status s = remote_check(e);
     if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK) s = check(p, e);
-    if (s == INL_OK && !find_syscall(p))
+    if (s == INL_OK && !live_find_syscall(p))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);
     if (s != INL_OK) live_close(p);
     return s;
@@ -166,7 +166,9 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
         const live_mapping *m = &p->mappings.items[i];
         if (*m->name != '/' || !(m->prot & PROT_EXEC) || m->prot & PROT_WRITE || !openable(p, m, path)) continue;
         module *found = module_set_mapped(set, path, m->low, m->high - m->low, m->offset, m->prot);
-        if (found) found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
+        if (!found) continue;
+        found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
+        if (found->is_main) p->bias = found->bias;
     }
     if (module_first(set)) return INL_OK;
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has no code of a file that can be read", p->pid);

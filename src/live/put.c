@@ -205,11 +205,11 @@ static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
     return st;
 }
 
-/* Where the first image's links are, in front of the boot code, and its data. */
+/* In front of the boot code are the program's links, whether it is instrumented or not. */
 static inl_status put_boot(put *p, inl_error *e)
 {
     const live_carry *c = p->carry;
-    uint64_t bias = p->told[0].links.bias;
+    uint64_t bias = p->process->bias;
     size_t size = (c->boot_size + 15) & ~(size_t)15;
     uint8_t *code = calloc(1, size + sizeof remote_syscall_insn);
     move_carry_head head;
@@ -220,11 +220,11 @@ static inl_status put_boot(put *p, inl_error *e)
     p->until = p->boot + size + remote_syscall_size;
     p->data = p->boot + inl_page_up(size + sizeof remote_syscall_insn);
     p->own = p->data + inl_page_up(c->data_size);
-    move_boot_links links = p->told[0].links;
-    links.self = p->boot - bias;
-    links.data = p->data - bias;
-    links.data_size = c->data_size;
-    links.entry = p->boot + size - bias;
+    move_boot_links links = {.self = p->boot - bias,
+                             .data = p->data - bias,
+                             .data_size = c->data_size,
+                             .entry = p->boot + size - bias,
+                             .bias = bias};
     memcpy(code, &links, sizeof links);
     inl_status s = map_with(p, p->boot, code, size + sizeof remote_syscall_insn, PROT_READ | PROT_EXEC, e);
     free(code);
@@ -266,7 +266,10 @@ static inl_status put_threads(put *p, inl_error *e)
     inl_status s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
     move_live *live = calloc(1, p->live_size);
     if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    *live = (move_live){.image_count = p->count, .images = p->own + p->live_size, .thread_count = n};
+    *live = (move_live){.image_count = p->count,
+                        .images = p->own + p->live_size,
+                        .thread_count = n,
+                        .helper = p->process->is_ours ? (uint64_t)getpid() : 0};
     for (size_t i = 0; i < n && s == INL_OK; i++) {
         remote *r = &p->process->threads.items[i];
         live->threads[i].tid = (uint64_t)r->pid;

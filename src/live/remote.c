@@ -81,7 +81,7 @@ static inl_status hold_signals(remote *r, inl_error *e)
     return fail_ptrace(r, "holding signals back", e);
 }
 
-inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
+inl_status remote_begin_at(remote *r, pid_t pid, inl_error *e)
 {
     *r = (remote){.pid = pid};
     inl_status s = hold_signals(r, e);
@@ -89,7 +89,14 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
     if (s != INL_OK) return s;
     if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "the program is not of this architecture");
+    return INL_OK;
+}
+
+inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
+{
     long word;
+    inl_status s = remote_begin_at(r, pid, e);
+    if (s != INL_OK) return s;
     memcpy(&word, remote_syscall_insn, sizeof word);
     r->code_at = remote_registers_pc(&r->regs) & ~(uint64_t)7;
     errno = 0;
@@ -273,6 +280,38 @@ inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, u
     inl_error ignored;
     if (!r->gone) let_faults_in(r, false, &ignored);
     return s;
+}
+
+inl_status remote_next(remote *r, int signo, remote_stop *stop, inl_error *e)
+{
+    int status;
+    siginfo_t why;
+    struct __ptrace_syscall_info call;
+    inl_status s = go_on_with(r, PTRACE_SYSCALL, signo, &status, e);
+    if (s != INL_OK) return s;
+    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    *stop = (remote_stop){.kind = REMOTE_SIGNAL, .signo = status >> 16 ? 0 : WSTOPSIG(status)};
+    if (WSTOPSIG(status) != SYSCALL_STOP) {
+        bool faults = stop->signo && ptrace(PTRACE_GETSIGINFO, r->pid, 0, &why) == 0 && why.si_code > 0;
+        if (faults) stop->fault = (uint64_t)(uintptr_t)why.si_addr;
+        return INL_OK;
+    }
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, r->pid, sizeof call, &call) <= 0)
+        return fail_ptrace(r, "asking for its system call", e);
+    if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
+        stop->kind = REMOTE_CALL_BEGINS;
+        stop->nr = (long)call.entry.nr;
+        for (int i = 0; i < 6; i++) stop->args[i] = call.entry.args[i];
+    } else {
+        stop->kind = REMOTE_CALL_ENDS;
+        stop->answer = (long)call.exit.rval;
+    }
+    return INL_OK;
+}
+
+inl_status remote_set_registers(remote *r, inl_error *e)
+{
+    return set_registers(r, &r->regs) ? INL_OK : fail_ptrace(r, "writing registers", e);
 }
 
 inl_status remote_vectors(remote *r, void **state, size_t *size, inl_error *e)

@@ -28,6 +28,8 @@ typedef struct remote {
 
 /* `pid` is at PTRACE_EVENT_EXEC. */
 inl_status remote_begin(remote *, pid_t pid, inl_error *);
+/* The same, with nothing written to the process: it stands at its first instruction then. */
+inl_status remote_begin_at(remote *, pid_t pid, inl_error *);
 /* The thread stands in a stop that is no signal's; there is a system call instruction at `code`. */
 inl_status remote_take(remote *, pid_t tid, uint64_t code, inl_error *);
 /* The kernel's answer in *answer, -errno on failure. */
@@ -49,6 +51,19 @@ typedef struct remote_call_frame {
 inl_status remote_put_frame(remote *, const remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
                            inl_error *);
+/* Goes on by itself, up to the next stop: *stop says which. `signo`: of the signal that has stopped it, if it is to come;
+ * 0: none. Its `regs` are those of the stop. */
+typedef enum remote_stop_kind { REMOTE_CALL_BEGINS, REMOTE_CALL_ENDS, REMOTE_SIGNAL } remote_stop_kind;
+typedef struct remote_stop {
+    remote_stop_kind kind;
+    long nr;          /* a call that begins, */
+    uint64_t args[6]; /* and what it is given */
+    long answer;      /* of one that ends */
+    int signo;
+    uint64_t fault; /* where a signal says that something cannot be had; 0: nowhere */
+} remote_stop;
+inl_status remote_next(remote *, int signo, remote_stop *stop, inl_error *e);
+inl_status remote_set_registers(remote *, inl_error *); /* to what `regs` holds */
 /* The vector state, to be given back to *state later; freed with free. */
 inl_status remote_vectors(remote *, void **state, size_t *size, inl_error *);
 inl_status remote_set_vectors(remote *, const void *state, size_t size, inl_error *);
@@ -68,6 +83,7 @@ inl_status remote_check(inl_error *);
 /* For remote.c, in the ISA's folder. */
 bool remote_is_ours(const remote *); /* the right width and mode */
 void remote_registers_call(struct user_regs_struct *, uint64_t code, long nr, const long args[6]);
+void remote_registers_set_argument(struct user_regs_struct *, unsigned index, uint64_t value);
 void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp);
 /* A call that the stop has interrupted is to be made once more, as the kernel would have done; nothing is left for the
  * kernel to do. */

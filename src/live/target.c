@@ -55,14 +55,14 @@ static inl_status commit(void *arg, const move_delta *d, inl_error *e)
     return INL_OK;
 }
 
-void live_target_begin(live_target *t, live_process *p, const module *m)
+void live_target_begin(live_target *t, live_process *p, const module *m, bool fresh)
 {
     *t = (live_target){.process = p, .module = m};
     t->target = (move_target){.arg = t,
                               .read = read_bytes,
                               .room = room,
-                              .may_overwrite = may_overwrite,
-                              .has_frames = true,
+                              .may_overwrite = fresh ? NULL : may_overwrite,
+                              .has_frames = !fresh,
                               .commit = commit};
 }
 

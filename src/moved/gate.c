@@ -46,7 +46,7 @@ bool moved_watches_syscalls(void) { return moved_now.watches; }
 
 bool moved_syscall_matters(long nr)
 {
-    return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64;
+    return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 || moved_waits(nr);
 }
 
 void moved_gate_init(void)
@@ -149,6 +149,7 @@ static uint64_t begin_call(run_thread *t)
 {
     weave_context *c = &t->ctx;
     long nr = run_number(c);
+    moved_reap_now(nr);
     if (nr == MOVED_IMAGES_CALL && c->pc == moved_now.linker_call) {
         moved_images_changed();
         return (uint64_t)(uintptr_t)moved_gate_leave;

@@ -10,6 +10,8 @@ static move_live *found(void) { return (move_live *)moved_handoff_data.data->liv
 
 bool moved_is_live(void) { return moved_handoff_data.carried && moved_handoff_data.data->live != 0; }
 
+int moved_live_helper(void) { return (int)found()->helper; }
+
 uint64_t moved_live_images(const move_live_image **images)
 {
     *images = (const move_live_image *)found()->images;

@@ -8,6 +8,7 @@
  *   procedures.c  which procedure of a mapped image an address is in
  *   gate.c        system calls that concern the tool, on the tool's stack; <isa>/gate.S their way there
  *   deliver.c     signals; frames.c what handlers see and come back to; <isa>/frames.c, settle.c, step.c
+ *   reap.c        the helper of a program that was started for this
  *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
  *   sites.c       system calls of code that is not rewritten, patched in memory; numbers.c: which they are
  */
@@ -35,6 +36,9 @@
 bool moved_syscall_matters(long nr);
 void moved_watch_syscalls(bool all);
 bool moved_watches_syscalls(void);
+/* Whoever put the tool into this process is its child and must be reaped before the program can find it: at its next
+ * call that comes by the gate, as those that wait for children do then. Said when rewriting and at run time. */
+void moved_reaps(int helper);
 
 /* The assumed address of original code for a code address at run time: moved -> original, real ->
  * assumed. What belongs to no rewritten image is returned as it is. Any thread, any time, also from

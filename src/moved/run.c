@@ -44,6 +44,7 @@ inl_status moved_begin(const run_client *client, inl_error *e)
     start.ctx.tls_base = h->tls_base;
     start.ctx.flags = MOVED_FIRST_FLAGS;
     moved_watch_syscalls(client->wants_syscalls);
+    if (moved_is_live()) moved_reaps(moved_live_helper());
     moved_gate_init();
     moved_images_find();
     inl_status s = run_begin(&engine, client, &start, e);

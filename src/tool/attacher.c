@@ -43,7 +43,21 @@ void attacher_enter(const char *process, char **argv)
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }
 
+/* A program that stands at its exec: from here on this process is its instrumentor. */
+void attacher_enter_at_exec(int pid, char **argv)
+{
+    inl_error e = {0};
+    int null = open("/dev/null", O_RDWR); /* 0, and 1: they have been closed */
+    if (null == 0) null = dup(null);
+    tool_handoff_data.target = pid;
+    blame_unwatch();
+    load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
+    tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
+}
+
 typedef struct attacher {
+    bool fresh;        /* the process has not begun */
+    const char *doing; /* what cannot be done, for messages */
     rewriter r; /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
@@ -117,12 +131,12 @@ static void list_images(attacher *a)
     if (!a->r.count) tool_fail(TOOL_EXIT_FAILED, "process %d has no image that --image names", a->process.pid);
 }
 
-static void set_target(attacher *a, rewriter_image *i)
+static void set_target(attacher *a, rewriter_image *i, bool fresh)
 {
     inl_error e = {0};
-    live_target_begin(&i->live, &a->process, i->m);
+    live_target_begin(&i->live, &a->process, i->m, fresh);
     i->target = &i->live.target;
-    if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+    if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
 }
 
 /* --- who must know of moved code --- */
@@ -132,9 +146,9 @@ static void plan_finders(attacher *a, module *m)
     inl_error e = {0};
     if (!finders_are_in(m->image, a->by_list)) return;
     rewriter_image *i = add_image(a, m);
-    set_target(a, i);
+    set_target(a, i, false); /* the dynamic linker runs already */
     if (finders_plan(i, a->by_list, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s: %s", i->path, e.text);
+        tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s: %s", a->doing, i->path, e.text);
 }
 
 static bool is_listed(const rewriter *r, const module *m)
@@ -162,19 +176,23 @@ static inl_status put_in_now(void *arg, void *answer, inl_error *e)
                     .entry_at = w->carry->entry_at,
                     .data = w->carry->data,
                     .data_size = w->carry->data_size};
-    inl_status s = live_stop(p, e);
+    inl_status s = w->a->fresh ? INL_OK : live_stop(p, e);
     if (s != INL_OK) return s;
     s = live_put_in(p, w->images, w->a->r.count, &c, e);
+    if (s != INL_OK && w->a->fresh) return s; /* it ends with this process */
     inl_status out = live_release(p, s == INL_OK ? e : NULL);
     return s == INL_OK ? out : s;
 }
 
+/* A process that has not begun may end with this one; any other goes on, whatever becomes of this one. */
 static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
 {
     live_image *images;
     inl_status s = finders_list(a->r.images, a->r.count, a->by_list, &images, e);
     put_work work = {a, images, carry};
-    if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, NULL, 0, e);
+    if (s == INL_OK && a->fresh) s = put_in_now(&work, NULL, e);
+    else if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, NULL, 0, e);
+    if (s == INL_OK) tool_now->held = NULL;
     free(images);
     return s;
 }
@@ -193,34 +211,46 @@ static void say(const attacher *a)
              rewriter_now() - r->started);
 }
 
+static void open_process(attacher *a, pid_t pid)
+{
+    inl_error e = {0};
+    if (a->fresh) tool_now->held = &a->process;
+    inl_status s = a->fresh ? live_start(pid, &a->process, &e) : live_open(pid, &a->process, &e);
+    if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
+    if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
+    if (!a->fresh) refuse_jit(&a->process);
+}
+
 void attacher_run(void)
 {
-    attacher whole = {.r = {.watched = isatty(STDERR_FILENO)}}, *a = &whole;
+    attacher whole = {.r = {.watched = isatty(STDERR_FILENO)}, .fresh = tool_handoff_data.target != 0}, *a = &whole;
     inl_error e = {0};
     elf_carry carry;
-    pid_t pid = (pid_t)strtol(tool_now->command_line.program, NULL, 10);
+    pid_t pid = a->fresh ? tool_handoff_data.target : (pid_t)strtol(tool_now->command_line.program, NULL, 10);
+    a->doing = a->fresh ? "start the program" : "attach";
     tool_now->blame.phase = BLAME_STARTED;
     a->r.started = rewriter_now();
     tool_heap_begin();
     tool_heap()->program = tool_handle_string(tool_handoff_data.program);
     run_here.modules = module_set_new();
     if (!run_here.modules) tool_fail(TOOL_EXIT_FAILED, "out of memory");
-    if (live_open(pid, &a->process, &e) != INL_OK || live_find_images(&a->process, run_here.modules, &e) != INL_OK)
-        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
-    refuse_jit(&a->process);
+    open_process(a, pid);
     a->linker = auxiliary(&a->process, AT_BASE);
     a->by_list = finders_go_by_list();
     list_images(a);
-    for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k]);
+    for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh);
     rewriter_plan(&a->r);
-    if (!rewriter_needs_tool(&a->r)) tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
+    if (!a->fresh && !rewriter_needs_tool(&a->r))
+        tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
     rewriter_pack(&a->r, &carry);
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
-    if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+    if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
     rewriter_end_progress(&a->r);
+    a->r.count = a->instrumented;
+    rewriter_reports(&a->r);
     tool_filter_warn();
-    say(a);
+    if (!a->fresh) say(a);
     exit(0);
 }

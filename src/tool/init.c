@@ -28,7 +28,8 @@ __asm__(".pushsection .note.inlay, \"a\", %note\n"
 /* What main goes on with: the tool's name, the program and its arguments. */
 static void strip_options(int *argc, char ***argv, int program)
 {
-    int n = tool_now->options.rewriting || tool_now->options.attaching ? 1 : *argc - program;
+    bool alone = tool_now->options.rewriting || tool_now->options.attaching || tool_handoff_data.target;
+    int n = alone ? 1 : *argc - program;
     char **kept = calloc((size_t)n + 2, sizeof *kept);
     if (!kept) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     kept[0] = (*argv)[0];
@@ -54,7 +55,8 @@ void inlay_init(int *argc, char ***argv, const char *help)
         } else if (program_find((*argv)[program], path, &e) != INL_OK || program_check(path, &e) != PROGRAM_OK) {
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s", e.text);
         }
-        if (tool_jit_missing()) tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, tool_jit_missing());
+        if (tool_now->options.engine == ENGINE_JIT && tool_jit_missing())
+            tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, tool_jit_missing());
         tool_launch(path, *argv + program, *argv);
         resident_begin(); /* without ptrace: the program is loaded beside us */
     }

@@ -13,6 +13,8 @@
  *       ---------- go ----------------->  PTRACE_SEIZE
  *       <--------- 0 or errno ----------
  *       execve                            wait for the exec stop, inject, end
+ *
+ * With --engine=live the helper becomes the instrumentor (attacher.c), and is gone when the program runs.
  */
 #include "tool/state.h"
 #include "base/log.h"
@@ -151,6 +153,7 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     close(p->to_launcher[1]);
     close(p->to_helper[0]);
     if (word != 0 || !told || !wait_for_exec(target)) _exit(word != 0);
+    if (tool_now->options.engine == ENGINE_LIVE) attacher_enter_at_exec(target, argv);
     inject_job job = {target, tool_handoff_data.fds.tool, argv, environ};
     inl_error e = {0};
     if (inject_tool(&job, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "%s", e.text);
@@ -199,7 +202,7 @@ static int arrange_tracing(char **argv)
 void tool_launch(const char *path, char **argv, char **launcher_argv)
 {
     if (tool_now->options.fds.err >= 0) libc_redirect_stdio(tool_now->options.fds.err);
-    prepare_fds();
+    if (tool_now->options.engine == ENGINE_JIT) prepare_fds();
     strcpy(tool_handoff_data.program, path);
     if (!tool_now->options.no_ptrace) {
         int error = arrange_tracing(launcher_argv);
@@ -209,6 +212,9 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             execve(path, argv, environ);
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
+        if (tool_now->options.engine == ENGINE_LIVE)
+            tool_fail(TOOL_EXIT_FAILED, "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "
+                      "--engine=jit", strerror(error));
         tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
         tool_now->options.no_ptrace = true;
     }

@@ -92,6 +92,7 @@ static const char *take_fds(const char *text)
 }
 
 const char *const options_formats[] = {"text", "json", NULL};
+static const char *const engines[] = {"jit", "live", "rewrite", NULL}; /* tool_engine */
 
 static const char *const debug_folder[] = {"/tmp", NULL};
 
@@ -101,6 +102,7 @@ const tool_option options_common[] = {
     {OPTION_CHOICE, "format", 0, AT(format), "form of the result", .words = options_formats},
     {OPTION_GLOB, "image", 0, AT(images), "only images whose name matches", .what = "PATTERN"},
     {OPTION_GLOB, "proc", 0, AT(procs), "only procedures whose name matches", .what = "PATTERN"},
+    {OPTION_CHOICE, "engine", 0, AT(engine), "who instruments the program that is run", .words = engines},
     {OPTION_FLAG, "no-ptrace", 0, AT(no_ptrace), "load the program into the tool's process instead of the reverse",
      .words = NULL},
     {OPTION_FLAG, "strict", 0, AT(strict), "what cannot be inserted is a failure (status 1)", .words = NULL},
@@ -137,7 +139,8 @@ const unsigned options_common_count = sizeof options_common / sizeof *options_co
 
 bool options_is_for_rewriting(const tool_option *o)
 {
-    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums", "strict"};
+    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums", "strict",
+                                        "engine"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i])) return true;
     return false;

@@ -269,6 +269,7 @@ static void check_rewriting(void)
     tool_options *o = &tool_now->options;
     o->rewriting = state()->by_command || o->rewrite_out || o->with_libs;
     if (o->rewriting && o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
+    if (o->rewriting && o->engine != ENGINE_JIT) wrong_usage("--engine is for running a program (inlay run)");
     if (!o->rewriting && (o->report || o->map || o->result))
         wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
     if (o->rewriting && !o->rewrite_out && !o->with_libs) wrong_usage("no output named (-o OUT, or --with-libs DIR)");
@@ -277,13 +278,9 @@ static void check_rewriting(void)
 }
 
 /* The report is written by a process that may be in another folder. */
-static void check_attaching(void)
+static void name_result(tool_options *o)
 {
-    tool_options *o = &tool_now->options;
     char folder[4096];
-    if (o->rewrite_out || o->with_libs || o->libs.count || o->report || o->map || o->result)
-        wrong_usage("--rewrite, --with-libs, --lib, --report, --map and --result are for rewriting (inlay rewrite)");
-    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
     if (!o->output) return;
     char *whole = NULL;
     if (*o->output == '/') whole = strdup(o->output);
@@ -297,10 +294,35 @@ static void check_attaching(void)
     slash[1] = kept;
 }
 
+static void check_attaching(void)
+{
+    tool_options *o = &tool_now->options;
+    if (o->rewrite_out || o->with_libs || o->libs.count || o->result)
+        wrong_usage("--rewrite, --with-libs, --lib and --result are for rewriting (inlay rewrite)");
+    if (o->engine != ENGINE_JIT) wrong_usage("--engine is for running a program (inlay run)");
+    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
+    name_result(o);
+}
+
+/* Of a program that is run: a file of another name or place would not be the program to itself ($ORIGIN,
+ * /proc/self/exe), so nothing is rewritten for one run. */
+static void check_live(void)
+{
+    tool_options *o = &tool_now->options;
+    if (o->engine == ENGINE_REWRITE)
+        wrong_usage("--engine=rewrite: a program that is rewritten is another file; write it with inlay rewrite and run "
+                    "that, or use --engine=live, which is the same without a file");
+    if (o->no_ptrace) wrong_usage("--engine=live puts the tool in by ptrace; --no-ptrace is for --engine=jit");
+    if (o->rewrite_out || o->with_libs || o->libs.count || o->result)
+        wrong_usage("--rewrite, --with-libs, --lib and --result are for rewriting (inlay rewrite)");
+    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (--engine=jit)");
+    name_result(o);
+}
+
 static void name_output(tool_options *o)
 {
     result_run_began();
-    if (o->output && !o->rewriting && !o->attaching) o->output = result_name(o->output);
+    if (o->output && !o->rewriting && !o->attaching && o->engine == ENGINE_JIT) o->output = result_name(o->output);
 }
 
 int options_parse(int argc, char **argv, const char *help)
@@ -323,6 +345,7 @@ int options_parse(int argc, char **argv, const char *help)
     }
     if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
+    else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();
     else check_rewriting();
     name_output(o);
     return i;

@@ -111,7 +111,7 @@ int inlay_start(void)
 {
     tool_handoff *h = &tool_handoff_data;
     tool_now->blame.phase = BLAME_INLAY;
-    if (h->role == TOOL_INSTRUMENTOR && tool_now->options.attaching) attacher_run();
+    if (h->role == TOOL_INSTRUMENTOR && (tool_now->options.attaching || h->target)) attacher_run();
     if (h->role == TOOL_INSTRUMENTOR) rewriter_run();
     if (h->role == TOOL_CARRIED) carried_run();
     if (!h->resident) tool_fail(TOOL_EXIT_FAILED, "inlay_start was called before inlay_init");

@@ -303,6 +303,7 @@ void rewriter_plan(rewriter *r)
 {
     bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
     moved_watch_syscalls(watches);
+    if (tool_handoff_data.target) moved_reaps(getpid());
     r->client = (move_client){
         .arg = r,
         .wanted = wanted,

@@ -1,5 +1,6 @@
 /* What a tool says to the person who runs it: lines to the tool's own standard error. */
 #include "tool/state.h"
+#include "live/live.h"
 
 #include <inlay/tool.h>
 
@@ -37,6 +38,7 @@ void tool_fail(int status, const char *fmt, ...)
 void tool_exit(int status)
 {
     tool_now->blame.ends = true;
+    if (tool_now->held) live_end(tool_now->held, status);
     fflush(NULL);
     _Exit(status);
 }

@@ -476,6 +476,7 @@ typedef struct tool_state {
     tool_output output;
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
+    struct live_process *held;      /* instrumentor: it has not begun, and ends with this process; or NULL */
     inlay_process own, *process;    /* the present one; the one that is meant */
     tool_blame blame;
     struct debug_info *debug_info; /* NULL: not asked for */

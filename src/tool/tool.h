@@ -62,6 +62,7 @@ typedef struct tool_handoff {
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
     int32_t helper;     /* process id of the helper, to be reaped */
+    int32_t target;     /* instrumentor: a process that stands at its exec, traced by it; 0: none does */
     char program[4096]; /* path of the program, as found */
 } tool_handoff;
 /* Static: it is filled in from outside, before anything of this copy of the tool runs. */
@@ -73,12 +74,15 @@ typedef struct tool_globs {
     bool *hit; /* by pattern: something matched */
     unsigned count;
 } tool_globs;
+/* Of `inlay run`: code is translated as it is met, or instrumented in the process before it begins, or in a file. */
+typedef enum tool_engine { ENGINE_JIT, ENGINE_LIVE, ENGINE_REWRITE } tool_engine;
 /* Rewriting: counts stay where they are inserted. */
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output; /* -o */
     bool json, no_ptrace, no_sums, strict, debug;
     int format; /* index in options_formats */
+    int engine; /* tool_engine */
     tool_globs images, procs, libs;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */
@@ -178,6 +182,8 @@ void rewriter_run(void) __attribute__((noreturn));                              
 
 /* --- attacher.c: the instrumentor of a process that runs --- */
 void attacher_enter(const char *process, char **argv) __attribute__((noreturn)); /* from the launcher */
+/* The same for the process of a program that is to be run, which stands at its exec and is traced by this one. */
+void attacher_enter_at_exec(int pid, char **argv) __attribute__((noreturn));
 void attacher_run(void) __attribute__((noreturn));                               /* inlay_start */
 
 /* --- carried.c: inside a rewritten program --- */

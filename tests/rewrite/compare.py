@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""One tool, two engines, the same answer.
+"""One tool, three engines, the same answer.
 
-  tests/rewrite/compare.py [--build DIR] [--only PATTERN] [--keep]
+  tests/rewrite/compare.py [--build DIR] [--engines rewrite,live] [--only PATTERN] [--keep]
 
-Each deterministic program runs under the JIT and as a rewritten program, with --image of the program
-itself. What the rewritten one counts must be what the JIT counted in the procedures that have moved:
+Each deterministic program runs under the JIT, and as a rewritten program or with the tool put in at its start (`inlay run
+--engine=live`), with --image of the program itself. What the others count must be what the JIT counted in the procedures
+that have moved:
 instructions of each procedure (prof), calls of each (calls), executions of each branch and where it went
 (branches), the places where blocks begin and how often, however they are counted (blocks_tool.c), blocks in all
 (bbcount), blocks' opcodes (opcodemix), and the sequence of memory accesses (memtrace). Samples are compared with
-the single-stepper as well (inscount, and where blocks begin). Prints a line for each failure and at the end N passed, N failed.
+the single-stepper as well (inscount, and where blocks begin). With the live engine libraries are compared too (whole), and programs whose
+rewritten form looks at itself. Prints a line for each failure and at the end N passed, N failed.
 """
 
 import bisect
@@ -37,6 +39,13 @@ SAMPLES = {
     "no-pie": ["plain_nopie"],
     "static": ["plain_static"],
     "jumps": ["jumps_static"],
+}
+UNSTEPPED = {"throw", "throw static"}  # a step costs some microseconds, and these make millions
+MORE_LIVE = {
+    "static-pie": ["plain_static_pie"],
+    "musl": ["plain_musl", "1"],
+    "throw": ["throw"],
+    "throw static": ["throw_static"],
 }
 # {in} is a folder with the input files below. sort is told what it otherwise takes from the machine: memory, processors.
 PROGRAMS = {
@@ -93,7 +102,7 @@ class Comparison:
     """One program: copied to a folder of its own, and replaced there by the rewritten one, so that
     names, arguments and so the stack are the same for both."""
 
-    def __init__(self, build, scratch, name, argv):
+    def __init__(self, build, scratch, name, argv, engine="rewrite"):
         self.inlay = f"{build}/inlay"
         self.stepper = f"{build}/tests/support/stepper"
         self.folder = f"{scratch}/{name}"
@@ -107,7 +116,9 @@ class Comparison:
         self.has_stubs = "static" not in self.image and "asm" not in self.image
         self.blocks_tool = exact.blocks_tool(build, scratch)
         exact.ENVIRONMENT["INLAY_OUT"] = self.out  # the stepper's programs see the same environment
-        self.filters = ["--image", self.image] + (NOT_STARTING if "static" in self.image else [])
+        self.engine = engine
+        is_longer = "static" in self.image and engine == "rewrite"
+        self.filters = ["--image", self.image] + (NOT_STARTING if is_longer else [])
 
     def execute(self, argv, what):
         return exact.execute(argv, what, LIMIT, self.folder)
@@ -135,8 +146,18 @@ class Comparison:
                              self.program, *self.arguments], f"{tool} jit")
         return self.result(done, expect, f"{os.path.basename(tool)} jit")
 
+    def live(self, tool, options, expect):
+        self.restore()
+        done = self.execute([self.inlay, "run", "--engine=live", tool, "-o", self.out, *self.filters, *options,
+                             "--report", self.report, "--", self.program, *self.arguments], f"{tool} live")
+        path = self.result(done, expect, f"{os.path.basename(tool)} live")
+        with open(self.report) as f:
+            return path, Ranges(json.load(f)["images"][0])
+
     def rewritten(self, tool, options, expect):
         """The result's file, and what has moved."""
+        if self.engine == "live":
+            return self.live(tool, options, expect)
         made = f"{self.folder}/made"
         self.restore()
         done = self.execute([self.inlay, "rewrite", tool, *self.filters, *options, self.program, "-o", made,
@@ -321,34 +342,66 @@ def check_mix(c):
         raise Failed(f"{found} instructions instead of {total}, {least} of them in what has moved")
 
 
+def check_whole(c):
+    """Of the program and its libraries, by the live engine: what each image's procedures have executed. The dynamic
+    linker is not instrumented, and its library for exceptions asks other procedures. Libraries lie elsewhere under the JIT."""
+    native = c.native()
+    c.filters = ["--image", c.image, "--image", "libc.so*", "--image", "libm.so*", "--image", "libstdc++*"]
+    theirs = load(c.jit("prof", ["--format=json"], native))["procedures"]
+    path, _ = c.live("prof", ["--format=json"], native)
+    with open(c.report) as f:
+        stayed = {(os.path.basename(i["path"]), p["name"]) for i in json.load(f)["images"] for p in i["list"]
+                  if p["status"] != "moved"}
+    by_name = []
+    for rows in (load(path)["procedures"], theirs):
+        sums = {}
+        for r in rows:
+            key = r.get("image"), r["name"]
+            sums[key] = sums.get(key, 0) + r["instructions"]
+        by_name.append(sums)
+    ours, theirs = by_name
+    few([f"{key[1]} ({key[0]}): {ours.get(key, 0)} instead of {theirs.get(key, 0)}" for key in {*ours, *theirs}
+         if key not in stayed and ours.get(key, 0) != theirs.get(key, 0)], len(theirs), "procedures")
+    if len({image for image, _ in theirs}) < 2:
+        raise Failed("no library was compared")
+
+
 CHECKS = {"prof": check_prof, "calls": check_calls, "branches": check_branches, "blocks": check_blocks,
           "bbcount": check_bbcount, "memtrace": check_memtrace, "opcodemix": check_mix}
 
 
-def tests(build, results):
+def programs(build, folder, engine):
+    """(name, its words, what is checked)"""
+    for name, words in (SAMPLES | (MORE_LIVE if engine == "live" else {})).items():
+        checks = CHECKS if name in UNSTEPPED else {"inscount": check_inscount, **CHECKS}
+        yield name, [f"{build}/tests/samples/{words[0]}", *words[1:]], checks
+    for name, words in PROGRAMS.items():
+        checks = CHECKS | ({"whole": check_whole} if engine == "live" else {})
+        yield name, [w.replace("{in}", folder) for w in words], checks
+
+
+def tests(build, results, engines):
     scratch = results.folder
     folder = f"{scratch}/in"
     make_inputs(folder)
-    for name, words in SAMPLES.items():
-        argv = [f"{build}/tests/samples/{words[0]}", *words[1:]]
-        if not os.path.exists(argv[0]):
-            results.skip(name, f"{argv[0]} was not built")
-            continue
-        for check, function in {"inscount": check_inscount, **CHECKS}.items():
-            yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
-    for name, words in PROGRAMS.items():
-        argv = [w.replace("{in}", folder) for w in words]
-        if not os.path.exists(argv[0]):
-            results.skip(name, f"there is no {argv[0]}")
-            continue
-        for check, function in CHECKS.items():
-            yield f"{name} {check}", lambda f=function, n=f"{name}-{check}", a=argv: f(Comparison(build, scratch, n, a))
+    for engine in engines:
+        for name, argv, checks in programs(build, folder, engine):
+            if not os.path.exists(argv[0]):
+                results.skip(name, f"there is no {argv[0]}")
+                continue
+            suffix = "" if engine == "rewrite" else f" {engine}"
+            for check, function in checks.items():
+                place = f"{name}-{check}{suffix}".replace(" ", "-")
+                yield f"{name} {check}{suffix}", lambda f=function, n=place, a=argv, e=engine: f(
+                    Comparison(build, scratch, n, a, e))
 
 
 def main():
-    options = driver.parser(__doc__).parse_args()
+    parser = driver.parser(__doc__)
+    parser.add_argument("--engines", default="rewrite")
+    options = parser.parse_args()
     with driver.Results("compare", options) as results:
-        for name, check in tests(options.build, results):
+        for name, check in tests(options.build, results, options.engines.split(",")):
             results.check(name, check)
     return results.status
 

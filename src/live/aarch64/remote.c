@@ -26,6 +26,11 @@ void remote_registers_call(struct user_regs_struct *u, uint64_t code, long nr, c
     for (int i = 0; i < 6; i++) u->regs[i] = (unsigned long)args[i];
 }
 
+void remote_registers_set_argument(struct user_regs_struct *u, unsigned index, uint64_t value)
+{
+    u->regs[index] = value;
+}
+
 void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
 {
     *u = (struct user_regs_struct){.pc = pc, .sp = sp, .pstate = u->pstate};

@@ -39,6 +39,12 @@ void remote_registers_call(struct user_regs_struct *u, uint64_t code, long nr, c
     u->r9 = (unsigned long)args[5];
 }
 
+void remote_registers_set_argument(struct user_regs_struct *u, unsigned index, uint64_t value)
+{
+    unsigned long long *at[6] = {&u->rdi, &u->rsi, &u->rdx, &u->r10, &u->r8, &u->r9};
+    *at[index] = value;
+}
+
 void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp)
 {
     struct user_regs_struct fresh = {.cs = u->cs, .ss = u->ss, .ds = u->ds, .es = u->es};
