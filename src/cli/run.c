@@ -19,8 +19,7 @@ static const struct common {
     {"-o", true},         {"--output", true},  {"--format", true},  {"--image", true},     {"--proc", true},
     {"--log", true},      {"--stress", true},  {"--dump", true},    {"--dump-at", true},   {"--no-ptrace", false},
     {"--no-sums", false}, {"--strict", false}, {"--rewrite", true}, {"--with-libs", true}, {"--lib", true},
-    {"--result", true},   {"--report", true},  {"--map", true},     {"--help", false},
-    {"--engine", true},
+    {"--result", true},   {"--report", true},  {"--map", true},     {"--help", false},     {"--engine", true},
 };
 
 int cli_option_width(char **argv)

@@ -65,9 +65,9 @@ inl_status live_stop(live_process *, inl_error *);
 inl_status live_release(live_process *, inl_error *);
 
 /* --- start.c --- */
-/* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec. It
- * goes on to the first instruction of the program or of a library; what the dynamic linker loads at the start is there
- * by then, and nothing but the linker itself has run. INL_ERR_NOT_FOUND: it has ended before. */
+/* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec.
+ * It goes on to the first instruction of the program or of a library; what the dynamic linker loads at the start is
+ * there by then, and nothing but the linker itself has run. INL_ERR_NOT_FOUND: it has ended before. */
 inl_status live_start(pid_t pid, live_process *, inl_error *);
 /* Ends a process that is held, with a status; nothing of it has run. */
 void live_end(live_process *, int status);

@@ -51,8 +51,8 @@ typedef struct remote_call_frame {
 inl_status remote_put_frame(remote *, const remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
                            inl_error *);
-/* Goes on by itself, up to the next stop: *stop says which. `signo`: of the signal that has stopped it, if it is to come;
- * 0: none. Its `regs` are those of the stop. */
+/* Goes on by itself, up to the next stop: *stop says which. `signo`: of the signal that has stopped it, if it is to
+ * come; 0: none. Its `regs` are those of the stop. */
 typedef enum remote_stop_kind { REMOTE_CALL_BEGINS, REMOTE_CALL_ENDS, REMOTE_SIGNAL } remote_stop_kind;
 typedef struct remote_stop {
     remote_stop_kind kind;

@@ -2,10 +2,10 @@
  * executed.
  *
  * Until then only the dynamic linker runs, alone: it maps what the program needs, relocates it, and at last calls
- * something in it: a resolver of a symbol, an initialiser, the entry point. Which of these comes first is not asked for.
- * Nothing that is mapped from a file may be executed until it comes: the program's code and what is mapped for
- * execution loses that right, and the first fault for want of it is the moment. All is given back then. Nothing depends on
- * whose linker it is.
+ * something in it: a resolver of a symbol, an initialiser, the entry point. Which of these comes first is not asked
+ * for. Nothing that is mapped from a file may be executed until it comes: the program's code and what is mapped for
+ * execution loses that right, and the first fault for want of it is the moment. All is given back then. Nothing depends
+ * on whose linker it is.
  *
  * Signals are held back meanwhile. The fault itself is one that the process cannot hold back nor ignore: the kernel
  * takes both away, and both are given back. */

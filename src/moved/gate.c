@@ -46,7 +46,8 @@ bool moved_watches_syscalls(void) { return moved_now.watches; }
 
 bool moved_syscall_matters(long nr)
 {
-    return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 || moved_waits(nr);
+    return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 ||
+           moved_waits(nr);
 }
 
 void moved_gate_init(void)

@@ -70,8 +70,8 @@ uint64_t moved_dynamic_address(const moved_image *, int64_t tag); /* 0: there is
  * numbers, which its assembly names. */
 typedef struct moved_state {
     moved_hooks hooks;
-    bool watches;         /* all system calls, for the tool */
-    struct {              /* reap.c; 0: nobody is to be reaped */
+    bool watches; /* all system calls, for the tool */
+    struct {      /* reap.c; 0: nobody is to be reaped */
         int helper, parent;
     } reaps;
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
@@ -104,7 +104,7 @@ void moved_tell_of_exit(run_thread *);
 extern const char moved_gate_direct[], moved_gate_passed[], moved_gate_called[];
 
 /* --- reap.c --- */
-bool moved_waits(long nr);   /* for children, while somebody is to be reaped? */
+bool moved_waits(long nr);    /* for children, while somebody is to be reaped? */
 void moved_reap_now(long nr); /* at a call */
 
 /* --- <isa>/settle.c --- */
@@ -210,7 +210,7 @@ uint64_t moved_site_place(uint64_t pc);
 const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */
-int moved_live_helper(void); /* process id, to be reaped; 0: none */
+int moved_live_helper(void);                                 /* process id, to be reaped; 0: none */
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);

@@ -1,6 +1,6 @@
 /* The one who put the tool into a program that it has started is a child of the program's, without a signal at its end.
- * An ordinary wait does not find it, one for all kinds of children does: so it is reaped at the first call that comes by
- * the gate once it has ended, and calls that wait for children come by the gate for its sake. It ends as soon as the
+ * An ordinary wait does not find it, one for all kinds of children does: so it is reaped at the first call that comes
+ * by the gate once it has ended, and calls that wait for children come by the gate for its sake. It ends as soon as the
  * program runs. */
 #include "moved/private.h"
 #include "base/sys.h"

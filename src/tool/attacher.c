@@ -58,7 +58,7 @@ void attacher_enter_at_exec(int pid, char **argv)
 typedef struct attacher {
     bool fresh;        /* the process has not begun */
     const char *doing; /* what cannot be done, for messages */
-    rewriter r; /* its images: those that are instrumented, then others that must know of them */
+    rewriter r;        /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
     bool by_list;    /* the list of images must tell of moved code */

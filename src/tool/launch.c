@@ -213,8 +213,10 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
         if (tool_now->options.engine == ENGINE_LIVE)
-            tool_fail(TOOL_EXIT_FAILED, "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "
-                      "--engine=jit", strerror(error));
+            tool_fail(TOOL_EXIT_FAILED,
+                      "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "
+                      "--engine=jit",
+                      strerror(error));
         tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
         tool_now->options.no_ptrace = true;
     }

@@ -139,8 +139,8 @@ const unsigned options_common_count = sizeof options_common / sizeof *options_co
 
 bool options_is_for_rewriting(const tool_option *o)
 {
-    static const char *const names[] = {"rewrite", "with-libs", "lib", "result", "report", "map", "no-sums", "strict",
-                                        "engine"};
+    static const char *const names[] = {"rewrite", "with-libs", "lib",    "result", "report",
+                                        "map",     "no-sums",   "strict", "engine"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(o->name, names[i])) return true;
     return false;

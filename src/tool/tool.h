@@ -184,7 +184,7 @@ void rewriter_run(void) __attribute__((noreturn));                              
 void attacher_enter(const char *process, char **argv) __attribute__((noreturn)); /* from the launcher */
 /* The same for the process of a program that is to be run, which stands at its exec and is traced by this one. */
 void attacher_enter_at_exec(int pid, char **argv) __attribute__((noreturn));
-void attacher_run(void) __attribute__((noreturn));                               /* inlay_start */
+void attacher_run(void) __attribute__((noreturn)); /* inlay_start */
 
 /* --- carried.c: inside a rewritten program --- */
 void carried_begin(void); /* before main */
