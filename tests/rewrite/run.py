@@ -2,7 +2,9 @@
 """The rewriting test: each program of programs.table is rewritten by tools, and must leave the same
 output and status as the original.
 
-  tests/rewrite/run.py [--build DIR] [--tools null,bbcount] [--jobs 2] [--only PATTERN] [--keep]
+  tests/rewrite/run.py [--build DIR] [--tools null,bbcount] [--live] [--jobs 2] [--only PATTERN] [--keep]
+
+--live: the program is not rewritten, but run by the live engine, with all its libraries.
 
 Prints a line for each failure with the difference, and at the end N passed, N failed.
 """
@@ -70,12 +72,22 @@ class Case:
                        env=self.place.environment)
         return out
 
-    def check(self, tool):
+    def execute_live(self, tool, result):
+        driver.fresh(f"{self.folder}/{tool}")
+        stdin = self.place.fill(self.row.values.get("stdin", os.devnull))
+        first = self.file if self.row.values.get("file") else self.argv[0]
+        argv = [f"{self.place.build}/inlay", "run", "--engine=live", tool, *TOOLS[tool][0], "-o", result or "/dev/null",
+                "--", first, *self.argv[1:]]
+        return driver.run(argv, 2 * float(self.row.values.get("timeout", 60)), cwd=driver.fresh(f"{self.folder}/work"),
+                          env=self.place.environment, stdin=stdin)
+
+    def check(self, tool, live=False):
         native = self.execute(self.file)
-        out = self.rewrite(tool)
+        out = None if live else self.rewrite(tool)
         wants = TOOLS[tool][1] and "silent" not in self.row.flags
         result = f"{self.folder}/{tool}/result" if wants else None
-        told = driver.differences(native, self.execute(out, result), self.row.flags, self.row.values.get("mask"))
+        here = self.execute_live(tool, result) if live else self.execute(out, result)
+        told = driver.differences(native, here, self.row.flags, self.row.values.get("mask"))
         if told:
             raise Failed(*told)
         if not wants:
@@ -87,24 +99,26 @@ class Case:
                 if not json.load(f)["blocks" if tool == "bbcount" else "instructions"]:
                     raise Failed("nothing was counted")
 
-    def run(self, tools):
+    def run(self, tools, live=False):
         """For Results.check_rows."""
         why = self.missing()
         if why:
             return why, []
         results = []
         for tool in self.row.values.get("tools", tools).split(","):
-            results.append((f"{self.row.name} {tool}", driver.problem(self.check, tool)))
+            results.append((f"{self.row.name} {tool}{' live' if live else ''}", driver.problem(self.check, tool, live)))
             shutil.rmtree(f"{self.folder}/{tool}", ignore_errors=True)
         return None, results
 
 
 def main():
-    options = driver.parser(__doc__, tools="null,bbcount", jobs=True).parse_args()
+    parser = driver.parser(__doc__, tools="null,bbcount", jobs=True)
+    parser.add_argument("--live", action="store_true")
+    options = parser.parse_args()
     rows = [r for r in driver.read_table(f"{HERE}/programs.table", FLAGS, VALUES) if driver.chosen(r.name, options)]
     with driver.Results("rewrite", options) as results:
         place = Place(options.build, results.folder)
-        results.check_rows(rows, lambda row: Case(row, place).run(options.tools))
+        results.check_rows(rows, lambda row: Case(row, place).run(options.tools, options.live))
     return results.status
 
 
