@@ -63,6 +63,7 @@ void live_target_begin(live_target *t, live_process *p, const module *m, bool fr
                               .room = room,
                               .may_overwrite = fresh ? NULL : may_overwrite,
                               .has_frames = !fresh,
+                              .outside_stays = true,
                               .commit = commit};
 }
 

@@ -194,13 +194,16 @@ static void mark_landing_pads(move_work *w)
     for (size_t i = 0; i < n; i++) {
         const image_unwind_range *r = &ranges[i];
         bool moved = all_moved(w, r->addr, r->addr + r->size);
-        if (!r->lsda || (moved && !w->target->one_by_one)) continue;
+        bool pads_stay = w->target->outside_stays;
+        if (!r->lsda || (moved && !w->target->one_by_one && !pads_stay)) continue;
         image_lsda_read(p->image, r->lsda, r->addr, &lsda);
         for (size_t k = 0; k < lsda.count; k++) {
             uint32_t b = lsda.sites[k].landing_pad ? cfg_block_at(p, lsda.sites[k].landing_pad) : CFG_NONE;
             /* where procedures come and go, it may be another part of the procedure's that is in */
-            if (b != CFG_NONE && !(moved && p->blocks[b].proc == cfg_proc_covering(p, r->addr)))
-                w->block_bits[b] |= MOVE_PAD_LEFT;
+            if (b == CFG_NONE) continue;
+            bool own = moved && p->blocks[b].proc == cfg_proc_covering(p, r->addr);
+            if (own && pads_stay && w->target->has_frames) w->block_bits[b] |= MOVE_BRANCHED;
+            else if (!own || pads_stay) w->block_bits[b] |= MOVE_PAD_LEFT;
         }
     }
     image_lsda_free(&lsda);

@@ -54,13 +54,21 @@ bool move_link(move_work *w, uint32_t at, unsigned form, uint64_t target)
     return w->isa->link(w->plan.text + at, w->plan.text_addr + at, form, target);
 }
 
+static bool leads_to_old(const move_work *w, uint32_t b)
+{
+    const cfg_program *p = move_cfg(w);
+    const move_client *c = w->client;
+    uint32_t proc = p->blocks[b].proc;
+    return c && c->keeps_entry && p->procs[proc].addr == p->blocks[b].addr && c->keeps_entry(c->arg, p, proc);
+}
+
 bool move_note_branch(move_work *w, uint64_t target, size_t at, unsigned form, uint32_t site)
 {
     const cfg_program *p = move_cfg(w);
     uint32_t b = block_of(w, target);
     move_fixup fix = {(uint32_t)at, b, site, (uint8_t)form, false};
     if (b != CFG_NONE && p->blocks[b].proc == w->proc) return inl_vec_push(&w->near, fix);
-    if (b != CFG_NONE && move_is_moved(w, p->blocks[b].proc)) return inl_vec_push(&w->far, fix);
+    if (b != CFG_NONE && move_is_moved(w, p->blocks[b].proc) && !leads_to_old(w, b)) return inl_vec_push(&w->far, fix);
     if (b == CFG_NONE) {
         uint32_t in = cfg_block_covering(p, target - w->plan.bias);
         if (in != CFG_NONE && move_is_moved(w, p->blocks[in].proc)) w->bad_branch = true;

@@ -49,6 +49,8 @@ typedef struct move_client {
     /* Is it certain that nothing is inserted there? Such a procedure stays where it is, unless another one could
      * not move then, or it makes system calls. NULL: no. */
     bool (*empty)(void *arg, const cfg_program *, uint32_t proc);
+    /* Is its old entry to be called by moved code, too? Somebody else has it answered there. NULL: none is. */
+    bool (*keeps_entry)(void *arg, const cfg_program *, uint32_t proc);
     /* The procedure's code as one run: its blocks in order of address, instructions at assumed addresses.
      * NULL: nothing is inserted (null rewriting). */
     void (*instrument)(void *arg, const cfg_program *, uint32_t proc, weave_run *run);

@@ -17,8 +17,8 @@
  * are found from the entry), and one that only jumps (an entry of a table of jumps, whose distances are
  * known). New entries keep the low four bits of the old ones, where pointers may carry marks.
  *
- * The old entry is caught all the same, so what was overlooked still runs. Where procedures come and go, none is
- * renamed: pointers to new code would stay behind.
+ * The old entry is caught all the same, so what was overlooked still runs. Where procedures come and go, or nobody
+ * writes symbols, none is renamed: pointers to new code would stay behind.
  */
 #include "move/isa.h"
 
@@ -244,7 +244,9 @@ bool move_find_names(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
     naming n = {.w = w};
-    if (w->target->one_by_one || image_type(p->image) != ET_DYN || !w->isa->find_name || !p->proc_count) return true;
+    if (w->target->one_by_one || w->target->outside_stays || image_type(p->image) != ET_DYN || !w->isa->find_name ||
+        !p->proc_count)
+        return true;
     n.low = p->procs[0].addr, n.high = p->procs[p->proc_count - 1].addr + 1;
     n.bits = calloc(p->proc_count, 1);
     if (!n.bits) return false;

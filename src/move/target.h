@@ -71,6 +71,9 @@ typedef struct move_target {
     /* Procedures come and go by themselves: each is caught wherever any other leads into it, since that one may be
      * out, and nothing outside of new code is to name new places. */
     bool one_by_one;
+    /* Symbols and exception tables name old places for good: a procedure has one address, its old one, and exceptions
+     * land in old code. */
+    bool outside_stays;
     /* Frames on stacks will come back to old code: targets of branches are caught as well, where there is room. */
     bool has_frames;
     /* Is the procedure one that is executed before the tool is there? (What it calls is, too.) NULL: none is. */

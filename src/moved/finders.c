@@ -4,7 +4,8 @@
  *
  *     _dl_find_object               libgcc, since 2.35 of glibc: an unwind table for an address
  *     dl_iterate_phdr               other unwinders: all images, one after the other
- *     _dl_find_dso_for_object       dlsym and its like: whose code calls? */
+ *     _dl_find_dso_for_object       dlsym and its like: whose code calls?
+ *     _dl_addr                      dladdr, backtrace_symbols: what is an address called? */
 #include "moved/pieces.h"
 
 #include <link.h>
@@ -21,6 +22,7 @@ typedef struct found_object {
 static int (*next_object)(void *, found_object *);
 static int (*next_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static void *(*next_image)(uint64_t);
+static int (*next_name)(const void *, Dl_info *, struct link_map **, const void **);
 
 /* The unwind table of the moved code that an address is in; 0: there is none. */
 static uint64_t unwind_of(const moved_image *i, uint64_t pc)
@@ -51,6 +53,18 @@ static void *find_image(uint64_t pc)
 {
     const moved_image *i = moved_at(pc);
     return next_image(i ? i->map_base : pc);
+}
+
+/* Who asks for the image as well is backtrace_symbols, which says how far behind the symbol the address is. */
+static int find_name(const void *address, Dl_info *info, struct link_map **map, const void **symbol)
+{
+    uint64_t at = (uint64_t)(uintptr_t)address;
+    const moved_image *i = moved_at(at);
+    if (!i) return next_name(address, info, map, symbol);
+    uint64_t original = moved_original((real_addr){at}).at - i->to_assumed;
+    int answer = next_name((const void *)(uintptr_t)original, info, map, symbol);
+    if (answer && map && info->dli_saddr) info->dli_saddr = (char *)info->dli_saddr + (at - original);
+    return answer;
 }
 
 /* As if it were one more image. */
@@ -94,5 +108,6 @@ const moved_finder moved_finders[] = {
     {"_dl_find_object", find_object, &next_object, true},
     {"dl_iterate_phdr", iterate, &next_phdr, true},
     {"_dl_find_dso_for_object", find_image, &next_image, false},
+    {"_dl_addr", find_name, &next_name, false},
     {NULL, NULL, NULL, false},
 };

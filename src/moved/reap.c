@@ -15,6 +15,9 @@ void moved_reaps(int helper)
     moved_now.reaps.parent = (int)sys_call0(SYS_getpid);
 }
 
+/* A program that confines itself may forbid reaping from then on. */
+static bool confines(long nr) { return nr == SYS_prctl || nr == SYS_seccomp; }
+
 bool moved_waits(long nr) { return moved_now.reaps.helper && (nr == SYS_wait4 || nr == SYS_waitid); }
 
 void moved_reap_now(long nr)
@@ -22,7 +25,7 @@ void moved_reap_now(long nr)
     int helper = moved_now.reaps.helper;
     long got;
     if (!helper || moved_now.reaps.parent != (int)sys_call0(SYS_getpid)) return;
-    do got = sys_call4(SYS_wait4, helper, 0, __WALL | (moved_waits(nr) ? 0 : WNOHANG), 0);
+    do got = sys_call4(SYS_wait4, helper, 0, __WALL | (moved_waits(nr) || confines(nr) ? 0 : WNOHANG), 0);
     while (got == -EINTR);
     if (got) moved_now.reaps.helper = 0;
 }

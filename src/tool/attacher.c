@@ -61,7 +61,7 @@ typedef struct attacher {
     rewriter r;        /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
-    bool by_list;    /* the list of images must tell of moved code */
+    bool by_list;    /* see finders.h */
     uint64_t linker; /* where the dynamic linker lies, 0: there is none */
 } attacher;
 
@@ -136,6 +136,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
     inl_error e = {0};
     live_target_begin(&i->live, &a->process, i->m, fresh);
     i->target = &i->live.target;
+    finders_note(i, a->by_list);
     if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
 }
 

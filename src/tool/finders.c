@@ -37,17 +37,29 @@ bool finders_are_in(image *im, bool by_list)
     return false;
 }
 
+void finders_note(rewriter_image *i, bool by_list)
+{
+    size_t n = 0;
+    for (const moved_finder *f = moved_finders; f->name && n < REWRITER_FINDERS; f++)
+        i->finders[n++] = place_of(i->im, f, by_list);
+}
+
+bool finders_is_one(const rewriter_image *i, uint64_t at)
+{
+    for (int k = 0; k < REWRITER_FINDERS; k++)
+        if (i->finders[k] == at) return true;
+    return false;
+}
+
 static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
 {
-    const bool *by_list = arg;
-    for (const moved_finder *f = moved_finders; f->name; f++)
-        if (place_of(p->image, f, *by_list) == p->procs[proc].addr) return true;
-    return false;
+    return finders_is_one(arg, p->procs[proc].addr);
 }
 
 inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
 {
-    move_client client = {.arg = &by_list, .wanted = is_finder};
+    finders_note(i, by_list);
+    move_client client = {.arg = i, .wanted = is_finder};
     inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, NULL, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, e);
     return s == INL_OK ? move_commit(i->plan, i->target, e) : s;

@@ -7,6 +7,9 @@
 
 /* Must the list of images tell of moved code? */
 bool finders_go_by_list(void);
+/* Where they are in the image; is one at a link-time address? Moved code is to call it by its old entry. */
+void finders_note(rewriter_image *, bool by_list);
+bool finders_is_one(const rewriter_image *, uint64_t at);
 bool finders_are_in(image *, bool by_list);
 /* For an image that is not instrumented: these procedures of it move as they are. The target is set. */
 inl_status finders_plan(rewriter_image *, bool by_list, inl_error *);

@@ -17,6 +17,7 @@
  * tool sees are those assumed ones, here and in the carried tool.
  */
 #include "tool/rewriter.h"
+#include "tool/finders.h"
 #include "tool/source.h"
 #include "elf/elf.h"
 #include "move/boot.h"
@@ -297,6 +298,12 @@ static void write_files(rewriter *r)
     if (carries) elf_carry_free(&carry);
 }
 
+static bool keeps_entry(void *arg, const cfg_program *p, uint32_t proc)
+{
+    const rewriter *r = arg;
+    return finders_is_one(r->now, p->procs[proc].addr);
+}
+
 /* In a process that runs, frames on its stacks come back into the middle of procedures: what follows from flows would
  * not be right there, nor what waits for the end. So counts stay where they are. */
 void rewriter_plan(rewriter *r)
@@ -308,8 +315,9 @@ void rewriter_plan(rewriter *r)
         .arg = r,
         .wanted = wanted,
         .empty = shows_code() ? NULL : is_empty,
-        .instrument = tool_client_sees_code() || watches ? instrument : NULL,
+        .instrument = tool_client_sees_code() || watches || tool_handoff_data.target ? instrument : NULL,
         .progress = rewriter_progress,
+        .keeps_entry = r->images[0].live.process ? keeps_entry : NULL,
         .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
     if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;

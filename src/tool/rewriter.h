@@ -6,6 +6,7 @@
 #include "elf/elf.h"
 #include "live/live.h"
 
+enum { REWRITER_FINDERS = 4 };
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
     char *path;                 /* the file, links followed */
     char *name;                 /* its name in the folder of --with-libs */
@@ -20,6 +21,7 @@ typedef struct rewriter_image { /* one of those that are rewritten together; the
     move_plan *plan;
     bool is_program; /* can be started, can carry the tool */
     bool written;
+    uint64_t finders[REWRITER_FINDERS]; /* finders.h; 0: none */
 } rewriter_image;
 
 typedef struct rewriter {
