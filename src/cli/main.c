@@ -30,6 +30,7 @@ static const char usage[] =
     "  --format=text|json    how the result is written\n"
     "  --image PATTERN       only images whose file name matches (repeatable)\n"
     "  --proc PATTERN        only procedures whose name matches (repeatable)\n"
+    "  --engine=jit|live     run: translate code as it is met, or instrument it in the process first\n"
     "  --no-ptrace           load the program into the tool's own process\n"
     "  --log DOMAINS         tell what Inlay does (see TOOL --help)\n"
     "\n"

@@ -183,7 +183,14 @@ error 'rewrite: a library'     1 'cannot carry a tool'       "$inlay" rewrite bb
 error 'attach: no process'     2 'no process named'         "$inlay" attach inscount
 error 'attach: not a number'   2 'not the number'           "$inlay" attach inscount cat
 error 'attach: two processes'  2 'one process'              "$inlay" attach inscount 1 2
-error 'attach: for rewriting'  2 'are for rewriting'        "$inlay" attach inscount --report "$scratch/r" 1
+error 'attach: for rewriting'  2 'are for rewriting'        "$inlay" attach inscount --with-libs "$scratch/r" 1
+check 'live'                   0 'instructions'             "$inlay" run --engine=live inscount -- echo hello
+check 'live, status'           5 ''                         "$inlay" run --engine=live null -- sh -c 'exit 5'
+error 'live: no such engine'   2 'is not a choice'          "$inlay" run --engine=x inscount -- true
+error 'live: a file'           2 'is another file'          "$inlay" run --engine=rewrite inscount -- true
+error 'live: no ptrace'        2 'by ptrace'                "$inlay" run --engine=live --no-ptrace inscount -- true
+error 'live: for rewriting'    2 'are for rewriting'        "$inlay" run --engine=live --with-libs "$scratch/r" inscount -- true
+error 'live: attach'           2 'is for running'           "$inlay" attach inscount --engine=live 1
 error 'attach: no such'        1 'there is none'            "$inlay" attach inscount 4194305
 check 'rewrite: nothing left'  0 'clean'                     sh -c "cmp /bin/true '$scratch/program' && ls '$scratch' | grep -q '^x' || echo clean"
 check 'rewrite: report, map'   0 'procedures moved'          "$inlay" rewrite bbcount "$scratch/program" -o "$scratch/out1" --report "$scratch/r" --map "$scratch/m"

@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""Programs that the live engine starts: `inlay run --engine=live`. They begin as they would natively, nothing of them or of
+their libraries runs unseen, and they end as they would.
+
+  tests/live/start.py [--build DIR] [--only PATTERN] [--keep]
+
+That they count what the JIT counts, and do what they do natively, is the subject of tests/rewrite/compare.py --engines live
+and tests/rewrite/run.py --live.
+"""
+
+import json
+import os
+import signal
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 180
+FORMS = ("dynamic", "no-pie", "static", "static-pie")
+
+WAITS = """#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    int status = 0, none = waitpid(-1, &status, __WALL);
+    printf("%d %s\\n", none, errno == ECHILD ? "no child" : "?");
+    int child = fork();
+    if (!child) _exit(3);
+    printf("%d %d\\n", waitpid(-1, &status, __WALL) == child, WEXITSTATUS(status));
+    printf("%d\\n", waitpid(-1, &status, __WALL));
+    return 7;
+}
+"""
+# All that may come before main: a resolver of each image, initialisers of each, before the program's own the library's.
+LIBRARY = """static int one(void) { return 1; }
+static int (*choose_library(void))(void) { return one; }
+int from_library(void) __attribute__((ifunc("choose_library")));
+__attribute__((constructor)) void library_begins(void) { from_library(); }
+"""
+PROGRAM = """int from_library(void);
+static int two(void) { return 2; }
+static int (*choose_program(void))(void) { return two; }
+int from_program(void) __attribute__((ifunc("choose_program")));
+static void before_all(void) { from_program(); }
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = before_all;
+__attribute__((constructor)) static void program_begins(void) { from_library(); }
+int main(void) { return from_library() + from_program(); }
+"""
+
+
+class Started:
+    def __init__(self, options, folder):
+        self.inlay, self.folder = f"{options.build}/inlay", folder
+
+    def run(self, argv, tool="calls", report=None, before=None, options=()):
+        return driver.run([self.inlay, "run", "--engine=live", tool, "--format=json", "-o", report or "/dev/null", *options,
+                           "--", *argv], LIMIT, before=before)
+
+    def source(self, name, text):
+        path = f"{self.folder}/{name}"
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def same(self, argv, before=None):
+        native = driver.run(argv, LIMIT, before=before)
+        here = self.run(argv, before=before)
+        told = driver.differences(native, here)
+        if told:
+            raise Failed(*told)
+        return native
+
+    # --- what is to hold
+
+    def waits(self):
+        """Whoever put the tool in is nobody's child that the program knows of."""
+        source = self.source("waits.c", WAITS)
+        for form in FORMS:
+            program = f"{self.folder}/waits-{form}"
+            if driver.build(form, source, program):
+                continue
+            if self.same([program]).status != 7:
+                raise Failed(f"{form}: it has ended otherwise")
+
+    def state(self):
+        """Signals that are ignored or blocked, a tracer, descriptors: as whoever started it has left them."""
+        def ignore():
+            signal.signal(signal.SIGSEGV, signal.SIG_IGN)
+            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGSEGV, signal.SIGUSR1])
+        for before in (None, ignore):
+            native = self.same(["grep", "-E", "^(Sig(Ign|Blk|Pnd)|ShdPnd|TracerPid|Threads)", "/proc/self/status"], before)
+        if b"TracerPid:\t0" not in native.stdout:
+            raise Failed("nothing was shown")
+        self.same(["ls", "/proc/self/fd"])
+
+    def ends(self):
+        for script in ("exit 9", "kill -TERM $$", "kill -SEGV $$", "echo a; echo b >&2; (exit 3); echo $?"):
+            self.same(["sh", "-c", script])
+        self.same(["cat", f"{HERE}/start.py"])
+
+    def linker_fails(self):
+        """What the dynamic linker says before the first instruction is said, and its status is the status."""
+        library, program = f"{self.folder}/libgone.so", f"{self.folder}/needs"
+        source = self.source("gone.c", "int gone(void) { return 0; }\n")
+        main = self.source("needs.c", "int gone(void);\nint main(void) { return gone(); }\n")
+        for argv in (["gcc", "-shared", "-fPIC", source, "-o", library], ["gcc", main, library, "-o", program]):
+            driver.run(argv, LIMIT)
+        os.remove(library)
+        done = self.run([program])
+        if done.status != 127 or b"libgone.so" not in done.stderr:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stderr))
+
+    def before_main(self):
+        """Resolvers and initialisers are the first instructions of all, and each is counted."""
+        library, program, report = f"{self.folder}/libfirst.so", f"{self.folder}/first", f"{self.folder}/first.json"
+        for argv in (["gcc", "-O1", "-shared", "-fPIC", self.source("l.c", LIBRARY), "-o", library],
+                     ["gcc", "-O1", self.source("p.c", PROGRAM), library, "-o", program]):
+            if driver.run(argv, LIMIT).status:
+                raise Failed("compile")
+        done = self.run([program], report=report, options=["--image", "first", "--image", "libfirst*"])
+        with open(report) as f:
+            calls = {p["name"]: p["calls"] for p in json.load(f)["procedures"]}
+        expected = {"one": 3, "two": 2, "library_begins": 1, "program_begins": 1, "before_all": 1, "main": 1}
+        wrong = {name: calls.get(name) for name, n in expected.items() if calls.get(name) != n}
+        resolvers = ("from_library", "from_program")  # they begin where what they resolve is said to begin
+        if done.status != 3 or wrong or not all(calls.get(name) for name in resolvers):
+            raise Failed(f"status {done.status}", f"otherwise than {expected}: {wrong}", repr(calls))
+
+    def fails(self):
+        """A tool that cannot start ends the program before it has begun."""
+        for options, says in ((["-o", "/no/folder/x"], b"cannot write"), (["--image", "nothing*"], b"no image")):
+            done = self.run(["echo", "it runs"], options=options)
+            if done.status != 1 or done.stdout or says not in done.stderr:
+                raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("start", options) as results:
+        started = Started(options, results.folder)
+        for name in ("waits", "state", "ends", "linker_fails", "before_main", "fails"):
+            if driver.chosen(name, options):
+                results.check(name, getattr(started, name))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
