@@ -245,6 +245,10 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             cfg_blame(w, w->current, overlap);
             return;
         }
+        if (in.bits & ISA_BIT_PCREL_MEM && (in.target < w->least || in.target > w->most)) {
+            cfg_blame(w, w->current, "an operand far outside of the image");
+            return;
+        }
         look_for_names(w, &in, &trail);
         addr += in.len;
         if (goes_on) continue;

@@ -71,14 +71,20 @@ static void take_apart(cfg_work *w) /* no overlaps; marks given out */
     w->high = covered;
 }
 
+enum { AROUND = 256 << 20 }; /* beyond an array's end, by a large constant index */
+
 /* One bit for each byte that the file puts into memory. */
 static void open_data(cfg_work *w)
 {
     const image_segment *s;
     size_t count = image_segments(w->image, &s), base = 0;
     uint64_t covered = 0;
+    w->least = UINT64_MAX;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *bytes;
+        uint64_t end = s[i].addr + s[i].mem_size;
+        if (s[i].addr < w->least) w->least = s[i].addr;
+        if (end > w->most) w->most = end;
         uint64_t have = image_bytes(w->image, s[i].addr, &bytes);
         if (s[i].addr < covered || have == 0) continue;
         cfg_data d = {s[i].addr, s[i].addr + have, base};
@@ -86,6 +92,8 @@ static void open_data(cfg_work *w)
         covered = d.end;
         cfg_keep(w, &w->data, d);
     }
+    w->least = w->least > AROUND ? w->least - AROUND : 0;
+    w->most = w->most < UINT64_MAX - AROUND ? w->most + AROUND : UINT64_MAX;
     w->named = calloc(base / 64 + 1, 8);
     w->hinted = w->fixed ? calloc(base / 64 + 1, 8) : NULL;
     if (!w->named || (w->fixed && !w->hinted)) w->failed = true;

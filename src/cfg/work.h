@@ -200,7 +200,8 @@ struct cfg_work {
     INL_VEC(cfg_region) regions;
     uint8_t *marks;
     size_t mark_count;
-    uint64_t low, high; /* of all regions */
+    uint64_t low, high;   /* of all regions */
+    uint64_t least, most; /* what code may name: the image, and a good deal around it */
     INL_VEC(cfg_data) data;
     uint64_t *named;  /* bits: code or a relocation names this address, so something begins there */
     uint64_t *hinted; /* ... or some constant may name it */

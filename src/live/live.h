@@ -13,6 +13,7 @@
  *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
+ *   tables.c    what lies behind its new code
  *   put.c       putting in
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *
@@ -22,6 +23,7 @@
 #ifndef INL_LIVE_LIVE_H
 #define INL_LIVE_LIVE_H
 
+#include "base/bytes.h"
 #include "base/vec.h"
 #include "image/module.h"
 #include "live/remote.h"
@@ -56,6 +58,8 @@ bool live_find_syscall(live_process *);
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
 uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
+/* Of the room that begins there, so many bytes are needed. */
+void live_keep_room(live_process *, uint64_t at, uint64_t size);
 /* Its auxiliary vector, AT_NULL last: to be freed. NULL: it cannot be read. */
 void *live_auxv(const live_process *, size_t *size, inl_error *);
 
@@ -78,11 +82,15 @@ typedef struct live_target {
     live_process *process;
     const module *module;
     uint64_t room, room_size;    /* real */
+    inl_bytes tables;            /* map and unwind table, behind the text; live_target_settle has made them */
+    uint64_t unwind;             /* real; 0: there is none */
     INL_VEC(move_patch) patches; /* over old code */
 } live_target;
 /* `fresh`: nothing of the image has run yet. */
 void live_target_begin(live_target *, live_process *, const module *, bool fresh);
 void live_target_end(live_target *);
+/* The plan is made: tables.c. */
+inl_status live_target_settle(live_target *, const move_plan *, inl_error *);
 /* Is the code in memory what the file says? */
 inl_status live_compare(const live_target *, inl_error *);
 
@@ -93,7 +101,8 @@ typedef struct live_hook {
     uint64_t at, next;
     uint64_t function, next_at; /* in the tool */
 } live_hook;
-enum { LIVE_HOOK_SIZE = 32 };
+enum { LIVE_HOOK_SIZE = 32, LIVE_HOOKS = 8 };
+uint64_t live_hook_at(const move_plan *, size_t n);
 typedef struct live_image {
     live_target *target;
     const move_plan *plan;

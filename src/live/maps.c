@@ -156,6 +156,28 @@ static bool openable(const live_process *p, const live_mapping *m, char out[LINE
     return stat(out, &here) == 0;
 }
 
+static bool is_of_file(const live_process *p, uint64_t at, const char *name)
+{
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (overlaps(at, at + 1, &p->mappings.items[i])) return !strcmp(p->mappings.items[i].name, name);
+    return false;
+}
+
+/* Or a piece of it that the program has mapped once more for ends of its own, as V8 does with its built-in procedures.
+ */
+static bool is_whole(const live_process *p, const module *m, const char *name)
+{
+    const image_segment *s;
+    size_t n = image_segments(m->image, &s);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = s[i].addr + m->bias;
+        if (s[i].file_size &&
+            (!is_of_file(p, at, name) || (s[i].exec && !is_of_file(p, at + s[i].file_size - 1, name))))
+            return false;
+    }
+    return true;
+}
+
 inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
 {
     char path[LINE], exe[64];
@@ -166,6 +188,10 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
         const live_mapping *m = &p->mappings.items[i];
         if (*m->name != '/' || !(m->prot & PROT_EXEC) || m->prot & PROT_WRITE || !openable(p, m, path)) continue;
         module *found = module_set_mapped(set, path, m->low, m->high - m->low, m->offset, m->prot);
+        if (found && !is_whole(p, found, m->name)) {
+            module_set_unmapped(set, m->low, m->high - m->low, NULL, NULL);
+            continue;
+        }
         if (!found) continue;
         found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
         if (found->is_main) p->bias = found->bias;
@@ -214,6 +240,12 @@ uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t s
     }
     live_mapping one = {.low = at, .high = at + size};
     return at && inl_vec_push(&p->taken, one) ? at : 0;
+}
+
+void live_keep_room(live_process *p, uint64_t at, uint64_t size)
+{
+    for (size_t i = 0; i < p->taken.count; i++)
+        if (p->taken.items[i].low == at) p->taken.items[i].high = at + inl_page_up(size);
 }
 
 void *live_auxv(const live_process *p, size_t *size, inl_error *e)

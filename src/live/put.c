@@ -88,21 +88,15 @@ static void unmap_all(put *p)
 
 /* --- new code --- */
 
-/* Hooks stand behind the text. */
-static uint64_t hook_at(const move_plan *plan, size_t n)
-{
-    return plan->text_addr + ((plan->text_size + 15) & ~(size_t)15) + n * LIVE_HOOK_SIZE;
-}
-
 static inl_status put_text(put *p, const live_image *i, inl_error *e)
 {
     const move_plan *plan = i->plan;
-    uint64_t size = hook_at(plan, i->hook_count) - plan->text_addr;
+    uint64_t size = live_hook_at(plan, i->hook_count) - plan->text_addr;
     uint8_t *text = calloc(1, size + 1);
     if (!text) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     memcpy(text, plan->text, plan->text_size);
     for (size_t k = 0; k < i->hook_count; k++)
-        remote_put_jump(text + (hook_at(plan, k) - plan->text_addr), i->hooks[k].function);
+        remote_put_jump(text + (live_hook_at(plan, k) - plan->text_addr), i->hooks[k].function);
     inl_status s = size ? map_with(p, plan->text_addr, text, size, PROT_READ | PROT_EXEC, e) : INL_OK;
     free(text);
     return s;
@@ -115,26 +109,17 @@ static inl_status put_image(put *p, size_t k, inl_error *e)
     const live_target *t = i->target;
     const move_plan *plan = i->plan;
     const image_segment *s;
-    uint64_t bias = t->module->bias, header = 0;
-    inl_bytes ro = {.addr = inl_page_up(hook_at(plan, i->hook_count)) - bias};
+    const inl_bytes *ro = &t->tables;
+    uint64_t bias = t->module->bias;
     image_segments(t->module->image, &s);
-    uint64_t map = ro.addr;
-    move_map_put(plan, s[0].addr, &ro);
-    inl_bytes_align(&ro, 16);
-    inl_status st = ro.failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory")
-                              : elf_unwind_table(plan, &ro, &header, e);
     p->told[k] = (move_live_image){.links = {.text = plan->text_addr - bias,
                                              .text_size = plan->text_size,
-                                             .map = map,
+                                             .map = ro->addr,
                                              .bias = bias,
                                              .low = s[0].addr},
-                                   .unwind = header ? header + bias : 0};
-    if (st == INL_OK && ro.addr + bias + ro.size > t->room + t->room_size)
-        st = inl_fail(e, INL_ERR_RANGE, "%s: its new code is too large", image_path(t->module->image));
-    if (st == INL_OK) st = put_text(p, i, e);
-    if (st == INL_OK) st = map_with(p, ro.addr + bias, ro.data, ro.size, PROT_READ, e);
-    inl_bytes_free(&ro);
-    return st;
+                                   .unwind = t->unwind};
+    inl_status st = put_text(p, i, e);
+    return st == INL_OK ? map_with(p, ro->addr + bias, ro->data, ro->size, PROT_READ, e) : st;
 }
 
 /* --- the tool --- */
@@ -399,7 +384,7 @@ static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
         const live_hook *h = &i->hooks[k];
         uint8_t jump[MOVE_MOST_PATCH];
         const move_isa *set = &move_isa_here;
-        if (!set->jump(h->at, hook_at(i->plan, k), set->far_jump, jump))
+        if (!set->jump(h->at, live_hook_at(i->plan, k), set->far_jump, jump))
             return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
         s = remote_write(p->leader, h->next_at, &h->next, sizeof h->next, e);
         if (s == INL_OK) s = remote_patch(p->leader, h->at, jump, set->far_jump, e);

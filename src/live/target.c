@@ -34,8 +34,10 @@ static link_addr room(void *arg)
 {
     live_target *t = arg;
     if (!t->room) {
-        t->room_size = inl_page_up(code_size(t->module->image) * TIMES + ROOM_AT_LEAST);
-        t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, reach);
+        for (unsigned times = TIMES; !t->room && times; times /= 2) {
+            t->room_size = inl_page_up(code_size(t->module->image) * times + ROOM_AT_LEAST);
+            t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, reach);
+        }
     }
     return (link_addr){t->room ? t->room - t->module->bias : 0};
 }
@@ -67,7 +69,11 @@ void live_target_begin(live_target *t, live_process *p, const module *m, bool fr
                               .commit = commit};
 }
 
-void live_target_end(live_target *t) { inl_vec_free(&t->patches); }
+void live_target_end(live_target *t)
+{
+    inl_vec_free(&t->patches);
+    inl_bytes_free(&t->tables);
+}
 
 /* --- is it what the file says? --- */
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOKS = 8 };
-
 static bool is_in_process(const char *symbol)
 {
     uint64_t at, size;
@@ -62,7 +60,8 @@ inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
     move_client client = {.arg = i, .wanted = is_finder};
     inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, NULL, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, e);
-    return s == INL_OK ? move_commit(i->plan, i->target, e) : s;
+    if (s == INL_OK) s = move_commit(i->plan, i->target, e);
+    return s == INL_OK ? live_target_settle(&i->live, i->plan, e) : s;
 }
 
 /* *unwinds: exceptions are found their way. */
@@ -95,14 +94,14 @@ inl_status finders_list(const rewriter_image *images, size_t count, bool by_list
 {
     bool unwinds = false;
     const char *handlers = NULL;
-    live_image *list = calloc(count, sizeof *list + HOOKS * sizeof(live_hook));
+    live_image *list = calloc(count, sizeof *list + LIVE_HOOKS * sizeof(live_hook));
     live_hook *hooks = (live_hook *)(list + count);
     *out = list;
     if (!list) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) {
         const rewriter_image *i = &images[k];
-        list[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * HOOKS};
-        list[k].hook_count = hooks_of(i, by_list, hooks + k * HOOKS, &unwinds);
+        list[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * LIVE_HOOKS};
+        list[k].hook_count = hooks_of(i, by_list, hooks + k * LIVE_HOOKS, &unwinds);
         if (has_handlers(i)) handlers = i->name;
     }
     if (!handlers || unwinds) return INL_OK;

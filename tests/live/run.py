@@ -147,7 +147,7 @@ class Live:
         with Conversation(command, folder) as c:
             c.say(*first)
             c.has_answered(before)
-            self.attach(tool, c.process.pid, "-o", f"{folder}/report", *options)
+            said = self.attach(tool, c.process.pid, "-o", f"{folder}/report", *options)
             self.say_rest(c, second)
             here, ended = c.end()
         if (answers, status) != (here, ended):
@@ -155,12 +155,12 @@ class Live:
                                 *answers.decode(errors="replace").splitlines()[-30:], "---",
                                 *here.decode(errors="replace").splitlines()[-30:])
         with open(f"{folder}/report") as f:
-            return f.read()
+            return f.read(), said
 
     # --- what is to hold
 
     def program(self, name, tool):
-        report = self.same(name, tool, *PROGRAMS[name])
+        report, _ = self.same(name, tool, *PROGRAMS[name])
         numbers = [int(n) for n in re.findall(r"\d+", report.replace(",", ""))]
         if not numbers or max(numbers) < 100:
             raise driver.Failed(f"{tool} reports nothing", report[:300])
@@ -170,7 +170,9 @@ class Live:
         why = None if os.path.exists(program) else driver.build(form, f"{HERE}/talks.c", program)
         if why:
             return
-        report = self.same(f"talks-{form}-{tool}", tool, [program], *TALK)
+        report, said = self.same(f"talks-{form}-{tool}", tool, [program], *TALK)
+        if form == "dynamic" and " 2 images, " not in said:
+            raise driver.Failed("a piece of it that is mapped twice is not an image", said)
         if tool != "calls":
             return
         counted = re.search(r"^ *(\d+) +work\b", report, re.M)
@@ -206,6 +208,30 @@ class Live:
             counted = re.search(r"^ *(\d+) .* main\b", f.read(), re.M)
         if not counted or int(counted[1]) < means:
             raise driver.Failed("the loop of main stays dark", counted and counted[0])
+
+    def crowded(self):
+        """There is little room in reach of the code, so all new code shares it."""
+        program, source, folder = f"{self.folder}/crowded", f"{self.folder}/crowded.c", driver.fresh(f"{self.folder}/in-crowded")
+        with open(source, "w") as f:
+            f.write("#define _GNU_SOURCE\n#include <stdio.h>\n#include <stdint.h>\n#include <sys/mman.h>\n"
+                    "enum { PIECE = 4 << 20, REACH = 512, FREE = 300 };\n"
+                    "static void fill(uintptr_t near) {\n"
+                    "    for (long i = -REACH; i < REACH; i++)\n"
+                    "        if (i < -FREE || i > 12 - FREE)\n"
+                    "            mmap((void *)((near & -(uintptr_t)PIECE) + i * PIECE), PIECE, PROT_NONE,\n"
+                    "                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);\n}\n"
+                    "int main(void) {\n    char line[99];\n    fill((uintptr_t)main);\n    fill((uintptr_t)stdin);\n"
+                    "    while (fgets(line, sizeof line, stdin)) fputs(line, stdout), fflush(stdout);\n    return 3;\n}\n")
+        if driver.build("dynamic", source, program):
+            return
+        with Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            self.attach("inscount", c.process.pid, "-o", f"{folder}/report")
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status != 3 or not os.path.getsize(f"{folder}/report"):
+            raise driver.Failed(f"status {status}, answers", repr(answers))
 
     def loop(self):
         """A frame that was there before, below another, comes into new code with the next turn of its loop."""
@@ -344,7 +370,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "loop", "leader", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+    for name in ("throws", "crowded", "loop", "leader", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
         yield name, getattr(live, name)
 
 

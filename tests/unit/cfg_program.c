@@ -256,6 +256,7 @@ static const char odd_s[] =
     "jmp *%rax; .p2align 4; 2: ret; 1: ret\n.size jumps,.-jumps\n"
     ".type constants,@function\nconstants: movdqu 1f(%rip),%xmm0; lea 1f(%rip),%rax; ret\n"
     ".p2align 4; 1: .quad 0x0606060606060606, 0xffffffffffffffff\n.size constants,.-constants\n"
+    ".type wild,@function\nwild: adc 0x73545338(%rip),%ecx; ret\n.size wild,.-wild\n"
     ".section .note.GNU-stack,\"\",@progbits\n";
 
 static void test_odd_code(void **state)
@@ -276,6 +277,9 @@ static void test_odd_code(void **state)
     assert_int_equal(jumps->status, CFG_PROC_PARTLY);
     assert_int_equal(count_blocks(&s, jumps, CFG_BLOCK_UNRESOLVED), 1);
     assert_int_equal(whole_proc(&s, "constants")->block_count, 1); /* data in it is no code */
+    const cfg_proc *wild = proc_named(&s, "wild");
+    assert_int_equal(wild->status, CFG_PROC_PARTLY);
+    assert_string_equal(wild->reason, "an operand far outside of the image");
     whole_proc(&s, "main");
     drop(&s);
 }

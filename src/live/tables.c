@@ -1,0 +1,32 @@
+/* What lies behind an image's new code: hooks, map, unwind table. Made as soon as the plan is, so that room for the
+ * next image begins where this one's ends. */
+#include "live/live.h"
+#include "base/page.h"
+#include "elf/elf.h"
+
+uint64_t live_hook_at(const move_plan *plan, size_t n)
+{
+    return plan->text_addr + ((plan->text_size + 15) & ~(size_t)15) + n * LIVE_HOOK_SIZE;
+}
+
+inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *e)
+{
+    const image_segment *s;
+    uint64_t bias = t->module->bias, header = 0;
+    inl_bytes *b = &t->tables;
+    *b = (inl_bytes){.addr = inl_page_up(live_hook_at(plan, LIVE_HOOKS)) - bias};
+    image_segments(t->module->image, &s);
+    move_map_put(plan, s[0].addr, b);
+    inl_bytes_align(b, 16);
+    inl_status st = b->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory") : elf_unwind_table(plan, b, &header, e);
+    if (st != INL_OK) return st;
+    uint64_t used = inl_page_up(b->addr + bias + b->size) - t->room;
+    if (used > t->room_size)
+        return inl_fail(e, INL_ERR_RANGE, "%s: its new code takes %llu MB, and there are %llu free in its reach",
+                        image_path(t->module->image), (unsigned long long)(used >> 20),
+                        (unsigned long long)(t->room_size >> 20));
+    live_keep_room(t->process, t->room, used);
+    t->room_size = used;
+    t->unwind = header ? header + bias : 0;
+    return INL_OK;
+}
