@@ -5,8 +5,7 @@
  *     inlay run ./replace --most=100000 -- app
  *     inlay run ./replace --name=g_malloc --round=64 -- app
  *
- * The replacement calls the original by returning: it then runs with the arguments that have been set, and the routine
- * at the exit sees its result. Where it shall not be called, the replacement sends the program on behind the call. */
+ * Its calls come to `stand_in`, which calls it, or does not, as a function. */
 #include <inlay.h>
 
 #include <inttypes.h>
@@ -19,45 +18,25 @@ static struct shared {
 
 static void add(uint64_t *to) { __atomic_fetch_add(to, 1, __ATOMIC_RELAXED); }
 
-/* As if it had been called: the return address is on the stack. */
-static void answer(const inlay_context *now, uint64_t result)
+static uint64_t stand_in(uint64_t size)
 {
-    inlay_context c = *now;
-    if (inlay_memory_read(&c.pc, c.gpr[INLAY_RSP], sizeof c.pc) != sizeof c.pc) return;
-    c.gpr[INLAY_RSP] += sizeof c.pc;
-    c.gpr[INLAY_RAX] = result;
-    inlay_resume(&c);
-}
-
-static void refuse(const inlay_context *now)
-{
-    add(&shared->refused);
-    answer(now, 0);
-}
-
-static void round_up(uint64_t *size)
-{
-    uint64_t rounded = (*size + round_to - 1) / round_to * round_to;
-    if (rounded != *size) add(&shared->rounded);
-    *size = rounded;
-}
-
-static void returned(uint64_t result)
-{
-    if (!result) add(&shared->failed);
+    uint64_t rounded = (size + round_to - 1) / round_to * round_to;
+    add(&shared->calls);
+    if (size > most) {
+        add(&shared->refused);
+        return 0;
+    }
+    if (rounded != size) add(&shared->rounded);
+    uint64_t answer = inlay_call_original(stand_in, rounded);
+    if (!answer) add(&shared->failed);
+    return answer;
 }
 
 static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
     inlay_proc *p = inlay_image_proc_named(image, name);
-    if (!p) return;
-    inlay_point *entry = inlay_proc_entry(p);
-    inlay_expr is_too_large = inlay_binary(INLAY_UGT, inlay_argument(0), inlay_const(most));
-    inlay_insert(entry, inlay_atomic_add(inlay_pointer(&shared->calls), inlay_const(1), 8));
-    inlay_insert(entry, inlay_if(is_too_large, inlay_call(refuse, inlay_context_arg()), NULL));
-    inlay_insert(entry, inlay_call(round_up, inlay_register_ref(INLAY_RDI)));
-    inlay_insert(inlay_proc_exit(p), inlay_call(returned, inlay_return_value()));
+    if (p) inlay_proc_wrap(p, (void (*)(void))stand_in, 0);
 }
 
 static void report(int status, void *arg)

@@ -27,5 +27,6 @@
 #include <inlay/snippet.h>
 #include <inlay/tool.h>
 #include <inlay/typed.h>
+#include <inlay/wrap.h>
 
 #endif

@@ -4,7 +4,11 @@
 
 #include "cfg/program.h"
 
-/* Of those that a procedure need not preserve, as bits; 0 too when memory is used up. */
-uint64_t cfg_proc_changes(const cfg_program *, uint32_t proc);
+typedef struct cfg_changed { /* of those that a procedure need not preserve, as bits */
+    isa_regs regs;
+    uint32_t vectors; /* perhaps in part */
+} cfg_changed;
+/* None too when memory is used up. */
+cfg_changed cfg_proc_changes(const cfg_program *, uint32_t proc);
 
 #endif

@@ -168,8 +168,8 @@ inl_status elf_carry_pack(const elf_pack *in, elf_carry *out, inl_error *e)
                        .boot_size = sizeof boot_code,
                        .init_at = BOOT_INIT_AT,
                        .entry_at = BOOT_ENTRY_AT,
-                       .restorer_at = BOOT_RESTORER_AT,
-                       .restorer_size = BOOT_RESTORER_SIZE};
+                       .return_at = BOOT_RETURN_AT,
+                       .return_size = BOOT_RETURN_SIZE};
     if (in->argc < 1) return inl_fail(e, INL_ERR_FORMAT, "the carried tool has no name");
     inl_status s = map_tool(&t, e);
     if (s == INL_OK) s = look_at_tool(&t, e);

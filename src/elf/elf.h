@@ -27,8 +27,8 @@ bool elf_is_rewritten(const image *);
 typedef struct elf_carry {
     const uint8_t *boot;
     size_t boot_size;
-    uint32_t init_at, entry_at;          /* offsets in boot: called as an initialiser; jumped to as entry point */
-    uint32_t restorer_at, restorer_size; /* what signals' handlers return to; 0: that is elsewhere */
+    uint32_t init_at, entry_at;      /* offsets in boot: called as an initialiser; jumped to as entry point */
+    uint32_t return_at, return_size; /* what code of the program's returns to instead of its own, with unwind records */
     const uint8_t *data;
     size_t data_size;
 } elf_carry;

@@ -18,9 +18,8 @@ typedef struct elf_isa {
      * only; what it says there. */
     bool (*is_stub_row)(const image_row *);
     void (*put_stub_row)(inl_bytes *, const image_row *, uint64_t old);
-    /* Unwind records, a common one and an entry, of the boot code that signals' handlers return to; NULL: it has none.
-     */
-    void (*put_restorer)(inl_bytes *, uint64_t addr, uint64_t size);
+    /* Unwind records, a common one and an entry, of the boot code that code of the program's returns to. */
+    void (*put_return)(inl_bytes *, uint64_t addr, uint64_t size);
 } elf_isa;
 
 /* The table of this build's own architecture, in <isa>/isa.c. */

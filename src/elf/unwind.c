@@ -282,10 +282,7 @@ static void put_header(elf_writer *w, const search_entry *entries, size_t count)
     w->hdr_size = inl_bytes_here(b) - w->hdr_addr;
 }
 
-static bool has_restorer(const elf_writer *w)
-{
-    return w->isa->put_restorer && w->options->carry && w->options->carry->restorer_size;
-}
+static bool has_return(const elf_writer *w) { return w->options->carry && w->options->carry->return_size; }
 
 static inl_status put_frames(elf_frames *f, search_entry *entries, size_t *written, inl_error *e)
 {
@@ -304,10 +301,10 @@ static inl_status put_frames(elf_frames *f, search_entry *entries, size_t *writt
         if (st) return st;
         entries[count++].addr = f->pieces.items[i].start;
     }
-    if (has_restorer(w)) {
+    if (has_return(w)) {
         const elf_carry *carry = w->options->carry;
-        entries[count++].addr = w->boot.addr + carry->restorer_at;
-        w->isa->put_restorer(&w->ro, w->boot.addr + carry->restorer_at, carry->restorer_size);
+        entries[count++].addr = w->boot.addr + carry->return_at;
+        w->isa->put_return(&w->ro, w->boot.addr + carry->return_at, carry->return_size);
     }
     inl_bytes_number(&w->ro, 0, 4); /* ends the table */
     *written = count;

@@ -113,6 +113,14 @@ bool jit_ibl_init(void);
 void jit_ibl_end(void);
 void jit_ibl_clear(void);                               /* at a flush: both tables, all threads */
 void jit_ibl_enter(run_thread *, const jit_fragment *); /* into the thread's own first-level table */
+/* The calling thread's branches to `app`, and to what shares its entry, all go to the dispatcher. It is in its runtime
+ * then. */
+void jit_ibl_watch(run_thread *, uint64_t app, bool on);
+bool jit_ibl_same_entry(uint64_t a, uint64_t b);
+
+/* --- <isa>/call.c: run_engine.call, called --- */
+bool jit_call(run_thread *, run_call *);
+void jit_called(run_thread *, const run_call *);
 
 /* --- a translation in the making (translate.c, lowering) --- */
 typedef struct jit_wanted_exit {

@@ -28,6 +28,14 @@ static void arrive(run_thread *t)
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
 }
 
+/* Has a call of the tool's come back? Then it goes on there. (Other branches may lead to the same place.) */
+static void come_back(run_thread *t)
+{
+    if (t->fault.present || !run_call_back(t)) return;
+    inl_lock_release(&run_here.lock);
+    run_here.client.returned(run_here.client.arg, t, true);
+}
+
 /* At first every few dispatches, then ever more rarely: a program whose loops need more fragments than
  * fit between two flushes must come to its end too. */
 static void stress(void)
@@ -115,6 +123,7 @@ uint64_t jit_dispatch(run_thread *t)
         begun += cycles(t) - before;
         inl_lock_take(&run_here.lock);
     }
+    if (indirect && t->calls) come_back(t);
     uint64_t pc = t->ctx.pc;
     jit_fragment *f = next_fragment(t, indirect, continues);
     while (!f) {
@@ -183,6 +192,8 @@ static const run_engine engine = {
     .signal = jit_signal,
     .gate = jit_syscall_gate,
     .resume = resume,
+    .call = jit_call,
+    .called = jit_called,
     .program_calls = program_calls,
     .thread_made = jit_ibl_init_thread,
     .watch = &watch,

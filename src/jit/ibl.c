@@ -10,6 +10,8 @@
  * address, pairs are never taken out (a removed one has landing 0), a grown table is a new one, and the
  * old ones are kept (together they are smaller than the new one).
  *
+ * The entry of an address that a call of the tool's returns to (watched) leads to the dispatcher, whatever the target.
+ *
  * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
  * unblocks it, which happens under the process's lock.
@@ -95,8 +97,19 @@ void jit_ibl_add(jit_fragment *f)
 void jit_ibl_enter(run_thread *t, const jit_fragment *f)
 {
     jit_of(t)->ibl_table2 = (uint64_t)jit.second; /* it may have grown before the thread was in the list */
-    *entry_of(t, f->app) = f->landing;
+    if (*entry_of(t, f->app) != (uint64_t)jit_ibl_watched) *entry_of(t, f->app) = f->landing;
 }
+
+void jit_ibl_watch(run_thread *t, uint64_t app, bool on)
+{
+    t->where = RUN_IN_RUNTIME; /* nobody blocks the table now */
+    inl_lock_take(&run_here.lock);
+    if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
+    *entry_of(t, app) = (uint64_t)(on ? jit_ibl_watched : jit_ibl_miss);
+    inl_lock_release(&run_here.lock);
+}
+
+bool jit_ibl_same_entry(uint64_t a, uint64_t b) { return (a & (ENTRIES - 1)) == (b & (ENTRIES - 1)); }
 
 /* The entry of another thread may be out of reach. */
 static void forget(run_thread *u, const jit_fragment *f)
@@ -113,10 +126,14 @@ void jit_ibl_remove(jit_fragment *f)
     for (run_thread *u = run_here.threads; u; u = u->next) forget(u, f);
 }
 
-static void fill(run_thread *t)
+/* What is watched stays so. */
+static bool is_kept(uint64_t entry) { return entry == (uint64_t)jit_ibl_watched; }
+
+static void fill(run_thread *t, bool keeps)
 {
     uint64_t *entries = entry_of(t, 0), miss = (uint64_t)jit_ibl_miss;
-    for (unsigned i = 0; i < ENTRIES; i++) entries[i] = miss;
+    for (unsigned i = 0; i < ENTRIES; i++)
+        if (!keeps || !is_kept(entries[i])) entries[i] = miss;
 }
 
 /* Only entries in use are written, so that tables of idle threads stay shared with nothing. */
@@ -127,6 +144,7 @@ static void empty(run_thread *u)
         bool dirty = false;
         if (run_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
         for (unsigned k = 0; k < 512; k++) {
+            if (is_kept(page[k])) continue;
             dirty |= page[k] != miss;
             page[k] = miss;
         }
@@ -154,7 +172,7 @@ void jit_ibl_end(void)
 
 void jit_ibl_init_thread(run_thread *t)
 {
-    fill(t);
+    fill(t, false);
     jit_of(t)->ibl_table2 = (uint64_t)jit.second;
     jit_of(t)->ibl_miss = (uint64_t)jit_ibl_miss;
     t->dispatch_entry = (uint64_t)run_leave_code;
@@ -172,5 +190,5 @@ void jit_ibl_unblock(run_thread *t)
     jit_of(t)->ibl_blocked = false;
     if (!jit_of(t)->ibl_stale) return;
     jit_of(t)->ibl_stale = false;
-    fill(t);
+    fill(t, true);
 }

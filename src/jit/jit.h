@@ -178,6 +178,7 @@ void jit_guard_thread_end(const run_thread *t); /* likewise for what the kernel 
 void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
 
 /* --- <isa>/dispatch.S --- */
+void jit_ibl_watched(void);
 void jit_ibl_miss(void); /* the target and the program's registers lie as x86_64/dispatch.S says */
 void jit_syscall_gate(void);
 extern const char jit_gate_check[], jit_gate_syscall[], jit_gate_after[]; /* the gate's window */

@@ -66,7 +66,7 @@ typedef struct move_handoff {
     uint64_t clear_tid;           /* what the program's C library told the kernel of the thread, */
     uint64_t robust, robust_size; /* 0: not known */
     uint64_t sigmask;
-    uint64_t restorer; /* what signals' handlers return to, 0: the tool has that */
+    uint64_t return_to; /* what code of the program's returns to in the boot code: see its start.S */
 } move_handoff;
 
 /* An ELF note in every tool, owner "Inlay", type 3: where handoff and region are, each as a

@@ -16,7 +16,8 @@ typedef struct moved_step { /* one that is made elsewhere, of so many instructio
     uint32_t count;
 } moved_step;
 typedef struct moved_own {
-    uint64_t mask; /* at this offset for the gate: gate.S */
+    uint64_t mask;          /* at this offset for the gate: gate.S */
+    void (*returned)(void); /* a call of the tool's has: <isa>/call.S. At this offset for the boot code */
     /* Steps made while a signal waits, the address before; no more waiting; a step was made with the trap flag,
      * whose trap may come late. */
     uint32_t steps;
@@ -24,7 +25,9 @@ typedef struct moved_own {
     uint64_t last;
     moved_step step;
 } moved_own;
-_Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask), "a thread's block has room");
+_Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
+                   offsetof(moved_own, returned) == 8,
+               "a thread's block has room");
 static inline moved_own *moved_of(const run_thread *t) { return (moved_own *)(uintptr_t)t->engine; }
 
 /* --- images.c: what is mapped --- */
@@ -165,6 +168,11 @@ bool moved_returns_by_gate(uint64_t restorer);
 /* --- <isa>/resume.c --- */
 /* run_engine.resume */
 void moved_resume(run_thread *);
+
+/* --- <isa>/call.c --- */
+bool moved_call(run_thread *, run_call *); /* run_engine.call */
+void moved_returned(void);                 /* call.S: moved_own.returned */
+void moved_call_returned(run_thread *) __attribute__((noreturn));
 
 /* --- <isa>/prctl.c --- */
 long moved_arch_prctl(run_thread *, weave_context *);

@@ -27,6 +27,7 @@ static const run_engine engine = {
     .install = moved_install,
     .gate = moved_gate,
     .resume = moved_resume,
+    .call = moved_call,
     .program_calls = program_calls,
 };
 

@@ -57,6 +57,13 @@ inl_status run_first_thread(inl_error *e)
 
 uint64_t run_dispatch(run_thread *t) { return run_here.engine->dispatch(t); }
 
+run_call *run_call_back(const run_thread *t)
+{
+    run_call *c = t->calls;
+    while (c && !(c->waits && c->sp == run_sp(&t->ctx) && c->behind == t->ctx.pc)) c = c->outer;
+    return c;
+}
+
 void run_go(void)
 {
     run_thread *t = run_self();

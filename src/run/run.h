@@ -87,6 +87,9 @@ typedef struct run_client {
     size_t (*proc_link)(void *arg, const char *path, char *out, size_t size);
     /* Shows the user one line: something about the program that Inlay cannot do. */
     void (*say)(void *arg, const char *text);
+    /* A call that run_engine.call has made has perhaps come back: then it does not return. Otherwise the program goes
+     * on behind it; not intact: its stack does not say where that is. Lock not held. */
+    void (*returned)(void *arg, run_thread *t, bool is_intact);
     /* Says whose fault it is. On the thread's signal stack, with the tool's FS base, any lock may be held. */
     void (*crashed)(void *arg, run_thread *t, const run_crash *c);
 } run_client;
@@ -133,6 +136,11 @@ typedef struct run_engine {
     /* The analysis routine that runs is given up, with what called it: the program goes on with t->ctx. Returns only
      * where that cannot be. */
     void (*resume)(run_thread *t);
+    /* An analysis routine calls a procedure of the program's: t->ctx, which has its arguments in registers and its
+     * address, becomes what it begins with, for `resume`. When it returns, run_client.returned is called. False: it
+     * cannot be. `called`: it is over, however; NULL: nothing to do. */
+    bool (*call)(run_thread *t, run_call *);
+    void (*called)(run_thread *t, const run_call *);
     const char *const *program_calls;  /* behind its system calls that are the program's; NULL ends them */
     void (*thread_made)(run_thread *); /* a block is about to be used; NULL: nothing to do */
     const run_watch *watch;            /* NULL: it has no copies of the program's code */
@@ -182,6 +190,9 @@ void run_go(void) __attribute__((noreturn));
 void run_end(void);
 /* One line to the user, not from a signal handler. */
 void run_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The call that is under way and has just come back, by t->ctx; NULL: none has. */
+run_call *run_call_back(const run_thread *t);
 
 /* --- own.c --- */
 /* Does [low, high) touch memory that is Inlay's own (cache, tool, stacks, blocks)? */

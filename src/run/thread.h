@@ -57,6 +57,18 @@ typedef struct run_hung { /* hung.c: `pending` came while the tool's code was ru
     siginfo_t again[RUN_KILLERS]; /* what came meanwhile, of those that ask to end */
 } run_hung;
 
+/* A procedure of the program's that the tool calls (tool/wrap.c); in a list of the thread's, the innermost first. */
+typedef struct run_call {
+    struct run_call *outer;
+    uint64_t frame;  /* where on the program's stack the return address is, */
+    uint64_t behind; /* which is this */
+    uint64_t entry;
+    const uint64_t *stack; /* arguments behind those in registers, so many */
+    unsigned words;
+    bool waits;            /* it is under way */
+    uint64_t begin_sp, sp; /* the stack pointer with which it begins, and comes back */
+} run_call;
+
 typedef struct run_fault { /* a fault of the program's own code, to deliver before anything else */
     bool present;
     siginfo_t info;
@@ -98,6 +110,7 @@ typedef struct run_thread {
     stack_t altstack;           /* the program's sigaltstack, virtual */
     uint64_t clear_tid, robust; /* where the kernel writes when the thread has ended; its list of mutexes */
 
+    run_call *calls;
     run_fault fault;
     run_hung hung;
     siginfo_t held[RUN_HELD]; /* sent signals of the synchronous kind that the program blocks */

@@ -1,6 +1,7 @@
 /* What the tool hangs into the engine. A hook that no callback needs stays NULL: a tool that asks for
  * nothing costs nothing. */
 #include "tool/state.h"
+#include "tool/wrap.h"
 #include "base/sys.h"
 #include "run/kernel.h"
 
@@ -61,6 +62,7 @@ static void instrument(void *arg, weave_run *run)
     if (tool_now->callbacks[ON_BLOCK] || tool_now->callbacks[ON_INSN])
         for (uint32_t i = 0; i < run->block_count; i++) look_at_block(run, &run->blocks[i]);
     if (tool_now->process->code_inserted) tool_code_replace_calls(run);
+    if (tool_now->process->code_inserted) tool_code_apply_wraps(run);
     if (replacement) tool_code_replace(run, &cut, replacement);
     tool_check_sometimes();
     tool_here.run_arena = NULL;
@@ -251,6 +253,7 @@ void tool_client_fill(run_client *c)
         .tls_free = free_tls,
         .tls_base_of = base_of_tls,
         .say = say,
+        .returned = tool_wrap_returned,
         .crashed = blame_crash,
         .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
     };

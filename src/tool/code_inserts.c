@@ -1,6 +1,7 @@
-/* What was inserted in static views (code.h), and procedures that are replaced: kept by address, and put into each run
- * that an engine shows. */
+/* What was inserted in static views (code.h), and procedures that are replaced or wrapped: kept by address, and put
+ * into each run that an engine shows. */
 #include "tool/code.h"
+#include "tool/wrap.h"
 #include "cfg/changes.h"
 #include "weave/isa.h"
 
@@ -26,7 +27,11 @@ bool tool_code_note(weave_insn *insn)
 
 void tool_code_unnote(const weave_insn *insn) { touch(code_view_behind(insn->run)->code, insn->in.addr, -1); }
 
-enum { AT_CALL = 1 }; /* in the values of `replaced`: the key is a call or jump to the procedure */
+/* In the values of `replaced`: the key is a call or jump to the procedure; the procedure is not replaced but wrapped.
+ */
+enum { AT_CALL = 1, IS_WRAP = 2, KIND = AT_CALL | IS_WRAP };
+
+static const snippet *code_in(uint64_t value) { return (const snippet *)(uintptr_t)(value & ~(uint64_t)KIND); }
 
 static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
 {
@@ -34,14 +39,16 @@ static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned 
     return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
 }
 
-/* The image's direct calls of and jumps to a procedure whose code is not its own (an import stub). */
-static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *code)
+/* The image's direct calls of and jumps to a procedure whose code is not its own (an import stub): `call` and `jump`
+ * are put there. */
+static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *call, const snippet *jump, unsigned bits)
 {
     for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))
         for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
             const weave_insn *i = (const weave_insn *)inlay_block_last(b);
-            if (i->in.target != of->low || (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP)) continue;
-            if (!replace_at(c, i->in.addr, code, AT_CALL)) return false;
+            bool calls = i->in.flow == ISA_FLOW_CALL;
+            if (i->in.target != of->low || (!calls && i->in.flow != ISA_FLOW_JUMP)) continue;
+            if (!replace_at(c, i->in.addr, calls ? call : jump, AT_CALL | bits)) return false;
         }
     return true;
 }
@@ -61,7 +68,8 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
         why = "out of memory";
     } else if (result && snippet_check(result, &why)) {
         const snippet *code = inlay_set_register((inlay_reg)result_register(), result);
-        good = inlay_proc_known(p, &why) == INLAY_WHOLE ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code);
+        bool whole = inlay_proc_known(p, &why) == INLAY_WHOLE;
+        good = whole ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code, code, 0);
     }
     if (good) tool_now->process->code_inserted = true;
     else tool_say_limited("cannot replace %s: %s", p->name, why);
@@ -102,7 +110,7 @@ static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned 
     if (!*image || at < (*image)->low || at >= (*image)->high) *image = tool_image_at(at);
     tool_code *c = *image ? (*image)->code : NULL;
     if (!c || !c->replaced.count || !inl_map_get(&c->replaced, at, &found)) return NULL;
-    return (found & AT_CALL) == kind ? (const snippet *)(uintptr_t)(found & ~(uint64_t)AT_CALL) : NULL;
+    return (found & KIND) == kind ? code_in(found) : NULL;
 }
 
 const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
@@ -129,7 +137,7 @@ static isa_regs changed_at(uint64_t addr)
     const inlay_image *image = tool_image_at(addr);
     const cfg_program *p = image->code->cfg;
     uint32_t b = cfg_block_at(p, addr - image->bias);
-    isa_regs changed = b == CFG_NONE ? 0 : cfg_proc_changes(p, p->blocks[b].proc);
+    isa_regs changed = b == CFG_NONE ? 0 : cfg_proc_changes(p, p->blocks[b].proc).regs;
     return changed & ~WEAVE_BIT(result_register());
 }
 
@@ -172,6 +180,61 @@ void tool_code_replace_calls(weave_run *run)
     }
 }
 
+/* --- procedures that are wrapped: the call of what stands in for one comes before all else that is inserted there */
+
+bool tool_code_wrap(inlay_proc *p, tool_wrap *w, const char **why)
+{
+    tool_code *c = code_of(p->image);
+    if (!c) return false;
+    inlay_block *first = inlay_proc_block_first(p);
+    bool whole = inlay_proc_known(p, why) == INLAY_WHOLE;
+    uint32_t b = c->cfg && first ? cfg_block_at(c->cfg, p->low - p->image->bias) : CFG_NONE;
+    if (b != CFG_NONE) w->changes = cfg_proc_changes(c->cfg, c->cfg->blocks[b].proc);
+    w->has_loop = first && inlay_block_flags(first) & INLAY_BLOCK_TARGET;
+    tool_now->process->code_inserted = true;
+    if (whole || tool_handoff_data.role != TOOL_INSTRUMENTOR) {
+        const snippet *code = tool_wrap_code(w, WRAP_ENTRY);
+        return code && replace_at(c, p->low, code, IS_WRAP);
+    }
+    const snippet *call = tool_wrap_code(w, WRAP_CALL), *jump = tool_wrap_code(w, WRAP_JUMP);
+    return call && jump && replace_calls(c, p, call, jump, IS_WRAP);
+}
+
+static void join(weave_list *to, const weave_list *more)
+{
+    if (!more->first) return;
+    if (to->last) to->last->next = more->first;
+    else to->first = more->first;
+    to->last = more->last;
+}
+
+/* What is inserted anywhere in the block comes behind it too: the block is not executed when the routine comes first.
+ */
+static void put_first(weave_run *run, weave_insn *i, const snippet *code)
+{
+    const char *why;
+    weave_block *b = &run->blocks[i->block];
+    weave_list others = i->before;
+    i->before = (weave_list){0};
+    if (!weave_insert_at(run, WEAVE_BEFORE, i->index, code, false, &why)) note_fault(&i->in, why);
+    if (i->index == b->first) {
+        join(&i->before, &b->anywhere);
+        b->anywhere = (weave_list){0};
+    }
+    join(&i->before, &others);
+}
+
+void tool_code_apply_wraps(weave_run *run)
+{
+    inlay_image *image = NULL;
+    for (uint32_t k = 0; k < run->insn_count; k++) {
+        weave_insn *i = &run->insns[k];
+        const snippet *code = replacement_at(&image, i->in.addr, IS_WRAP);
+        if (!code) code = replacement_at(&image, i->in.addr, IS_WRAP | AT_CALL);
+        if (code) put_first(run, i, code);
+    }
+}
+
 static void visit_insn(weave_insn *i, const tool_code_visitor *v)
 {
     weave_block *b = &i->run->blocks[i->block];
@@ -189,8 +252,7 @@ void tool_code_visit(inlay_image *image, const tool_code_visitor *v)
     if (!c) return;
     while (inl_map_next(&c->inserts, &at, &key, &value)) visit_insn((weave_insn *)(uintptr_t)value, v);
     at = 0;
-    while (v->replaced && inl_map_next(&c->replaced, &at, &key, &value))
-        v->replaced(v->arg, (const snippet *)(uintptr_t)(value & ~(uint64_t)AT_CALL));
+    while (v->replaced && inl_map_next(&c->replaced, &at, &key, &value)) v->replaced(v->arg, code_in(value));
 }
 
 void tool_code_apply(weave_run *run)

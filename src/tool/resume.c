@@ -1,6 +1,7 @@
 /* The program goes on with a context that an analysis routine has made (context.h). What the routine was called by is
  * given up; the engine knows how, and what that means for counts. */
 #include "tool/state.h"
+#include "tool/wrap.h"
 #include "moved/moved.h"
 
 #include <inlay/context.h>
@@ -24,6 +25,7 @@ void inlay_resume(const inlay_context *context)
     if (!why) {
         c.pc = inlay_address_real(c.pc);
         t->ctx = c;
+        tool_wrap_leave(t);
         run_here.engine->resume(t);
         why = "not on this processor";
     }

@@ -23,10 +23,10 @@ static inline uint64_t boot_thread_pointer(void)
 }
 
 /* What signals' handlers return to; 0: the tool has that. */
-static inline uint64_t boot_restorer_at(void)
+static inline uint64_t boot_return_at(void)
 {
-    extern const char boot_restorer[] __attribute__((visibility("hidden"))); /* start.S */
-    return (uint64_t)(uintptr_t)boot_restorer + 4;
+    extern const char boot_return[] __attribute__((visibility("hidden"))); /* start.S */
+    return (uint64_t)(uintptr_t)boot_return + 4;
 }
 
 /* Why the tool cannot run on this processor under this kernel; NULL: it can. */

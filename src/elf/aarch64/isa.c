@@ -69,7 +69,7 @@ static void end_record(inl_bytes *b, size_t start)
     inl_bytes_set(b, start, &size, sizeof size);
 }
 
-static void put_restorer(inl_bytes *b, uint64_t addr, uint64_t size)
+static void put_return(inl_bytes *b, uint64_t addr, uint64_t size)
 {
     static const uint8_t head[] = {1, 'z', 'R', 'S', 0, 1, 0x78, FRAME_PC, 1, PCREL_SDATA4};
     size_t common = inl_bytes_reserve(b, 4 + 4);
@@ -92,5 +92,5 @@ const elf_isa elf_isa_here = {
     .is_mark = is_mark,
     .is_stub_row = is_stub_row,
     .put_stub_row = put_stub_row,
-    .put_restorer = put_restorer,
+    .put_return = put_return,
 };

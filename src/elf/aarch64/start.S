@@ -120,10 +120,10 @@ boot_entry:
 
 /* What signals' handlers return to, in the program's image, so that unwinders find its entry: it is a way into the
  * gate (src/moved/aarch64/gate.S), of MOVED_SITE_BYTES like any other. They look in front of the return address, hence the first instruction. */
-        .globl  boot_restorer, boot_restorer_end
-        .hidden boot_restorer, boot_restorer_end
-        .type   boot_restorer, %function
-boot_restorer:
+        .globl  boot_return, boot_return_end
+        .hidden boot_return, boot_return_end
+        .type   boot_return, %function
+boot_return:
         nop
         mov     x8, 139                 /* rt_sigreturn */
         stp     x16, x30, [sp, -16]!
@@ -133,6 +133,6 @@ boot_restorer:
         blr     x16
         ldp     x16, x30, [sp], 16
         udf     0
-boot_restorer_end:
-        .size   boot_restorer, . - boot_restorer
+boot_return_end:
+        .size   boot_return, . - boot_return
         .section .note.GNU-stack, "", %progbits

@@ -286,7 +286,7 @@ static void hand_over(const boot *b, uint64_t sp, uint64_t pc, uint64_t mask)
     h->sp = sp;
     h->pc = pc;
     h->sigmask = mask;
-    h->restorer = boot_restorer_at();
+    h->return_to = boot_return_at();
     h->tls_base = boot_thread_pointer();
     sys_call2(SYS_prctl, GET_TID_ADDRESS, (long)&h->clear_tid);
     sys_call3(SYS_get_robust_list, 0, (long)&h->robust, (long)&h->robust_size);

@@ -36,8 +36,8 @@ def main():
         out.write('/* Generated from src/elf/boot. */\n')
         for name in ('boot_init', 'boot_entry'):
             out.write('enum { %s_AT = %d };\n' % (name.upper(), places[name]))
-        begin, end = (places.get(name, 0) for name in ('boot_restorer', 'boot_restorer_end'))
-        out.write('enum { BOOT_RESTORER_AT = %d, BOOT_RESTORER_SIZE = %d };\n' % (begin, end - begin))
+        begin, end = (places.get(name, 0) for name in ('boot_return', 'boot_return_end'))
+        out.write('enum { BOOT_RETURN_AT = %d, BOOT_RETURN_SIZE = %d };\n' % (begin, end - begin))
         out.write('static const _Alignas(16) unsigned char boot_code[] = {')
         for i, byte in enumerate(code):
             out.write(('\n    ' if i % 16 == 0 else ' ') + '%d,' % byte)

@@ -17,8 +17,11 @@ static inline uint64_t boot_thread_pointer(void)
     return at;
 }
 
-/* What signals' handlers return to; 0: the tool has that. */
-static inline uint64_t boot_restorer_at(void) { return 0; }
+static inline uint64_t boot_return_at(void)
+{
+    extern const char boot_return[] __attribute__((visibility("hidden"))); /* start.S */
+    return (uint64_t)(uintptr_t)boot_return + 1;
+}
 
 /* Why the tool cannot run on this processor under this kernel; NULL: it can. */
 static inline const char *boot_lacks(uint64_t hwcap2)

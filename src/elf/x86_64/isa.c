@@ -29,6 +29,31 @@ static void put_stub_row(inl_bytes *b, const image_row *row, uint64_t old)
     inl_bytes_put(b, def_cfa, sizeof def_cfa);
 }
 
+/* The frame is that of a call by the tool: moved/x86_64/call.c. */
+static void end_record(inl_bytes *b, size_t start)
+{
+    inl_bytes_align(b, 8);
+    uint32_t size = (uint32_t)(b->size - start - 4);
+    inl_bytes_set(b, start, &size, sizeof size);
+}
+
+static void put_return(inl_bytes *b, uint64_t addr, uint64_t size)
+{
+    enum { DEF_CFA = 0x0c, OFFSET = 0x80, RBX = 3, RIP = 16, WORD = -8 & 0x7f };
+    static const uint8_t head[] = {
+        1, 'z',          'R', 0, 1, WORD, RIP, 1, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, DEF_CFA, RBX, 8, OFFSET | RIP,
+        1, OFFSET | RBX, 2};
+    size_t common = inl_bytes_reserve(b, 4 + 4);
+    inl_bytes_put(b, head, sizeof head);
+    end_record(b, common);
+    size_t entry = inl_bytes_reserve(b, 4);
+    inl_bytes_number(b, b->size - common, 4);
+    inl_bytes_relative(b, addr);
+    inl_bytes_number(b, size, 4);
+    inl_bytes_uleb(b, 0);
+    end_record(b, entry);
+}
+
 static bool is_mark(const uint8_t *bytes, size_t size)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -44,4 +69,5 @@ const elf_isa elf_isa_here = {
     .is_mark = is_mark,
     .is_stub_row = is_stub_row,
     .put_stub_row = put_stub_row,
+    .put_return = put_return,
 };

@@ -9,6 +9,8 @@
  *
  * Calls boot_prepare(links, argc, argv, envp, sp, pc), which answers the tool's entry point and stack.
  */
+#include "run/x86_64/offsets.h"
+
         .section .boot.links, "a", @progbits
         .balign 8
         .globl  boot_links
@@ -109,4 +111,17 @@ boot_entry:
         lea     8(%rsp), %rsp
         jmp     *-8(%rsp)
         .size   boot_entry, . - boot_entry
+
+/* What a procedure returns to that the tool has called, in the program's image, so that unwinders find its entry
+ * (isa.c): on to the tool, as an analysis routine from here on. They look in front of the return address, hence the
+ * first instruction. */
+        .globl  boot_return, boot_return_end
+        .hidden boot_return, boot_return_end
+        .type   boot_return, @function
+boot_return:
+        nop
+        movq    $1, %gs:OFF_IN_TOOL
+        jmp     *%gs:OFF_CALL_RETURNED
+boot_return_end:
+        .size   boot_return, . - boot_return
         .section .note.GNU-stack, "", @progbits

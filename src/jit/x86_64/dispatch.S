@@ -1,6 +1,7 @@
 /* Where translated code leaves itself without a stub.
  *
  *   jit_ibl_miss      second-level lookup of an indirect branch
+ *   jit_ibl_watched   an indirect branch, perhaps to where a call of the tool's returns
  *   jit_syscall_gate  a system call made right here when it needs no care
  */
 #include "jit/x86_64/layout.h"
@@ -54,6 +55,9 @@ jit_ibl_miss:
         add     $127, %al
         sahf
         mov     %gs:OFF_SLOT_RAX, %rax
+        .globl  jit_ibl_watched
+        .hidden jit_ibl_watched
+jit_ibl_watched:
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_INDIRECT, %gs:OFF_LEAVE
         mov     %gs:OFF_SLOT_RDX, %rdx

@@ -63,7 +63,7 @@ uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_
     return run_write(low, f, bytes) ? low : 0; /* from below on: it may overlap */
 }
 
-uint64_t moved_restorer_at(void) { return moved_handoff_data.restorer; }
+uint64_t moved_restorer_at(void) { return moved_handoff_data.return_to; }
 
 /* Code of the usual form does not if it is still whole. */
 bool moved_returns_by_gate(uint64_t restorer)

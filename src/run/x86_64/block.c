@@ -11,6 +11,8 @@ AT(run_thread, frame.slot, OFF_SLOT);
 AT(run_thread, frame.flags, OFF_FLAGS);
 AT(run_thread, frame.tool_tls_base, OFF_TOOL_FS);
 AT(run_thread, frame.app_gs_base, OFF_APP_GS);
+AT(run_thread, frame.in_tool, OFF_IN_TOOL);
+AT(run_thread, frame.save_vectors, OFF_SAVE_VECTORS);
 AT(run_thread, frame.vector_area, OFF_XSAVE_AREA);
 AT(run_thread, frame.xsave_mask, OFF_XSAVE_MASK);
 AT(run_thread, frame.no_xsave, OFF_NO_XSAVE);

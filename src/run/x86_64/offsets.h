@@ -17,10 +17,12 @@
 #define OFF_FLAGS      0x090
 #define OFF_TOOL_FS    0x168
 #define OFF_APP_GS     0x170
+#define OFF_IN_TOOL    0x188
 #define OFF_XSAVE_AREA 0x190
 #define OFF_XSAVE_MASK 0x198
 
-#define OFF_NO_XSAVE 0x598
+#define OFF_SAVE_VECTORS 0x588
+#define OFF_NO_XSAVE     0x598
 
 #define OFF_CTX            0x1000
 #define CTX_RAX            0x1000
@@ -52,6 +54,7 @@
 #define OFF_SYSCALL_GATE   0x10f0
 #define OFF_PENDING        0x10f8
 #define OFF_ENGINE         0x1190
+#define OFF_CALL_RETURNED  (OFF_ENGINE + 8) /* of rewritten programs: moved_own.returned */
 
 /* What C would mind of the program's flags: direction, checks of alignment. Nothing else is taken out: the
  * kernel's return from a signal leaves other flags (nesting, ID) as they are then. */

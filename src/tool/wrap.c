@@ -1,0 +1,242 @@
+/* Procedures that the tool stands in for, and calls (wrap.h of the public headers).
+ *
+ * At a procedure's beginning `entered` is called with the program's registers, and never returns there, but for the
+ * original's sake: it calls the tool's routine, and sends the program on behind the procedure, with what the routine
+ * has returned. When the routine calls the original, the program goes on at the procedure's beginning, and the routine
+ * waits on the thread's private stack, of which what is below is all that the thread has meanwhile:
+ *
+ *     stack's end ->  | entered | routine | tool_wrap_original |  <- tool_stack now   | dispatcher, other routines ...
+ *
+ * The engine sees to it that the original's return comes here (run_engine.call, run_client.returned): the stack is set
+ * back, and the call in the routine returns. Between two instructions of the program's nothing of it is in the frame
+ * but the registers, which go to and fro in `now`; the vector state is in the thread's vector area all the time.
+ *
+ * Who stands in for a procedure is in a list that hangs on the thread, the innermost first; all but the innermost wait.
+ * A routine whose original is left by a jump past it is never come back to. It is taken out when its place on the
+ * program's stack is used again, when an outer one returns, or when room runs out; till then it does no harm. */
+#include "tool/wrap.h"
+#include "base/log.h"
+#include "run/kernel.h"
+#include "tool/state.h"
+#include INL_ARCH_HEADER(run, abi)
+
+#include <inlay/wrap.h>
+
+enum {
+    MOST_WORDS = 16,
+    LEAST_ROOM = 256 << 10, /* for all that is not nested: translation, callbacks, the report */
+    STACK_ALIGN = 64,
+    BELOW_VALUES = 64, /* what interrupts a routine looks for its return address a few words below tool_stack */
+};
+
+typedef struct wrapped { /* on the thread's private stack */
+    run_call call;       /* first: the list is of these */
+    const tool_wrap *of;
+    weave_context now; /* the program's registers: as at the beginning, or as the original has returned */
+    bool has_begun;    /* the original, that it waits for */
+    tool_wrap_values *values;
+    uint64_t in_tool; /* of the thread's frame, while the routine runs */
+} wrapped;
+
+static wrapped *innermost(const run_thread *t) { return (wrapped *)t->calls; }
+
+/* --- the stack --- */
+
+/* What is free of it below `w`, which waits. */
+static void set_stack(run_thread *t, const wrapped *w)
+{
+    uint64_t end = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
+    if (w) end = ((uint64_t)(uintptr_t)w->values - BELOW_VALUES) & -(uint64_t)STACK_ALIGN;
+    t->frame.tool_stack = t->runtime_stack = end;
+}
+
+static uint64_t room_of(const run_thread *t) { return t->frame.tool_stack - (uint64_t)(uintptr_t)t->stack_low; }
+
+static void drop(run_thread *t)
+{
+    wrapped *w = innermost(t);
+    inl_log(INL_LOG_THREAD, "thread %d: the routine in place of %s is given up", t->tid, w->of->name);
+    t->calls = w->call.outer;
+    if (w->call.waits && run_here.engine->called) run_here.engine->called(t, &w->call);
+    set_stack(t, innermost(t));
+}
+
+/* Whose place on the program's stack is used again has been left, and so have those within. When room gets short those
+ * too that lie below it: on the same stack they are dead. Was there any? */
+static bool forget_left(run_thread *t, uint64_t frame)
+{
+    const run_call *before = t->calls, *same = before;
+    while (same && same->frame != frame) same = same->outer;
+    while (same && t->calls != same->outer) drop(t);
+    while (t->calls && t->calls->frame < frame && room_of(t) < 2 * LEAST_ROOM) drop(t);
+    return t->calls != before;
+}
+
+/* --- a routine in place of its procedure --- */
+
+static void go_on(run_thread *t) __attribute__((noreturn));
+static void go_on(run_thread *t)
+{
+    run_here.engine->resume(t);
+    tool_fail(TOOL_EXIT_FAILED, "the program cannot go on: not on this processor");
+}
+
+static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame, uint64_t behind)
+    __attribute__((noreturn));
+static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame, uint64_t behind)
+{
+    run_thread *t = run_self();
+    wrapped w = {.of = of, .now = *c, .call = {.frame = frame, .behind = behind, .entry = of->entry}};
+    tool_wrap_values values, before;
+    uint64_t stack[MOST_WORDS];
+    if (forget_left(t, frame)) { /* once more, with all of the stack that is free now */
+        t->ctx = *c;
+        t->ctx.pc = inlay_address_real(c->pc);
+        go_on(t);
+    }
+    if (room_of(t) < LEAST_ROOM)
+        tool_fail(TOOL_EXIT_FAILED, "%s cannot be stood in for: too many routines that do so are under way at once",
+                  of->name);
+    if (!run_read(stack, frame + sizeof(uint64_t), of->words * sizeof *stack))
+        tool_fail(TOOL_EXIT_FAILED, "the arguments of %s cannot be read", of->name);
+    w.call.outer = t->calls;
+    t->calls = &w.call;
+    tool_wrap_take(c, &values, WRAP_ARGUMENTS);
+    before = values;
+    tool_wrap_call(of->routine, &values, stack, of->words);
+    t->calls = w.call.outer;
+    set_stack(t, innermost(t));
+    const cfg_changed alone = {~of->changes.regs, ~of->changes.vectors};
+    tool_wrap_put(&w.now, &before, WRAP_ARGUMENTS, alone);
+    tool_wrap_put(&w.now, &values, WRAP_RESULTS, of->changes);
+    w.now.pc = w.call.behind;
+    run_set_sp(&w.now, frame + sizeof(uint64_t));
+    t->ctx = w.now;
+    go_on(t);
+}
+
+/* A jump of the original's own to its beginning is no call. */
+static bool is_original(const run_thread *t, const tool_wrap *of, uint64_t sp)
+{
+    wrapped *w = innermost(t);
+    if (!w || !w->call.waits || w->of != of || w->call.begin_sp != sp) return false;
+    if (w->has_begun) return of->has_loop;
+    return w->has_begun = true;
+}
+
+static void entered(const tool_wrap *of, const weave_context *c)
+{
+    uint64_t behind = 0, sp = run_sp(c);
+    if (is_original(run_self(), of, sp)) return;
+    if (!run_read(&behind, sp, sizeof behind)) return; /* the original is about to fault */
+    stand_in(of, c, sp, behind);
+}
+
+/* The procedure is elsewhere, and is called from here only by the engine. */
+static void called(const tool_wrap *of, const weave_context *c, uint64_t behind)
+{
+    stand_in(of, c, run_sp(c) - sizeof(uint64_t), inlay_address_real(behind));
+}
+
+static void jumped_to(const tool_wrap *of, const weave_context *c)
+{
+    uint64_t behind = 0, sp = run_sp(c);
+    if (run_read(&behind, sp, sizeof behind)) stand_in(of, c, sp, behind);
+}
+
+const snippet *tool_wrap_code(const tool_wrap *of, tool_wrap_where where)
+{
+    inlay_expr what = inlay_pointer(of), now = inlay_context_arg();
+    if (where == WRAP_CALL) return inlay_call(called, what, now, inlay_fall_through());
+    return where == WRAP_JUMP ? inlay_call(jumped_to, what, now) : inlay_call(entered, what, now);
+}
+
+/* --- the original --- */
+
+void (*inlay_original(void))(void)
+{
+    run_thread *t = tool_handoff_data.role == TOOL_INSTRUMENTOR ? NULL : run_self();
+    if (!t || !t->calls || t->calls->waits)
+        tool_fail(TOOL_EXIT_FAILED, "inlay_original: no routine runs that stands in for a procedure");
+    return tool_wrap_original;
+}
+
+void tool_wrap_begin(tool_wrap_values *values, const uint64_t *stack)
+{
+    run_thread *t = run_self();
+    wrapped *w = innermost(t);
+    if (!w || w->call.waits)
+        tool_fail(TOOL_EXIT_FAILED, "an original is called outside of the routine that stands in for it");
+    w->values = values;
+    w->in_tool = t->frame.in_tool;
+    w->has_begun = false;
+    w->call.words = w->of->words;
+    w->call.stack = stack;
+    tool_wrap_put(&w->now, values, WRAP_ARGUMENTS, (cfg_changed){~(isa_regs)0, UINT32_MAX});
+    t->ctx = w->now;
+    t->ctx.pc = inlay_address_real(w->of->entry);
+    w->call.waits = true;
+    if (!run_here.engine->call(t, &w->call))
+        tool_fail(TOOL_EXIT_FAILED, "what stands in for %s cannot call it here", w->of->name);
+    set_stack(t, w);
+    go_on(t);
+}
+
+void tool_wrap_returned(void *arg, run_thread *t, bool is_intact)
+{
+    (void)arg;
+    run_call *back = run_call_back(t);
+    if (!back && !is_intact)
+        tool_fail(TOOL_EXIT_FAILED, "a procedure that the tool stands in for has returned a second time");
+    if (!back) return;
+    while (t->calls != back) drop(t);
+    wrapped *w = innermost(t);
+    w->call.waits = false;
+    if (run_here.engine->called) run_here.engine->called(t, &w->call);
+    w->now = t->ctx;
+    w->now.vectors = t->frame.vector_area;
+    tool_wrap_take(&w->now, w->values, WRAP_RESULTS);
+    set_stack(t, (wrapped *)w->call.outer);
+    ((uint64_t *)t->frame.tool_stack)[-(int64_t)w->in_tool] = 0; /* where `entered` was called is no place any more */
+    t->frame.app_tls_base = t->ctx.tls_base;
+    t->frame.in_tool = w->in_tool;
+    t->where = RUN_IN_CODE;
+    tool_wrap_back(w->values);
+}
+
+void tool_wrap_leave(run_thread *t)
+{
+    if (t->calls && !t->calls->waits) drop(t);
+}
+
+/* --- the public call --- */
+
+static const char *fault_of(inlay_proc *p, void (*routine)(void), unsigned words)
+{
+    if (!p || !routine) return "there is no such procedure, or no routine";
+    if (!tool_can_wrap) return "not on this processor yet";
+    if (words > MOST_WORDS) return "at most 16 words of arguments can be on the stack";
+    if (tool_here.run_arena) return "this is for procedure and image callbacks";
+    return NULL;
+}
+
+bool inlay_proc_wrap(inlay_proc *p, void (*routine)(void), unsigned words)
+{
+    const char *why = fault_of(p, routine, words);
+    const cfg_changed all = {~(isa_regs)0, UINT32_MAX};
+    bool entered_here = tool_enter(), good = false;
+    if (!why) {
+        tool_wrap *w = tool_handle_alloc(sizeof *w);
+        if (w)
+            *w = (tool_wrap){.routine = routine,
+                             .name = tool_handle_string(p->name),
+                             .entry = p->low,
+                             .words = words,
+                             .changes = all};
+        why = "out of memory";
+        good = w && tool_code_wrap(p, w, &why);
+    }
+    if (!good) tool_say_limited("cannot stand in for %s: %s", p ? p->name : "a procedure", why);
+    tool_leave(entered_here);
+    return good;
+}

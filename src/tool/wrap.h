@@ -1,0 +1,57 @@
+/* Procedures that the tool stands in for (wrap.c), and what an instruction set's own files do of it: <isa>/wrap.S,
+ * <isa>/wrapped.c. */
+#ifndef INL_TOOL_WRAP_H
+#define INL_TOOL_WRAP_H
+
+#include "cfg/changes.h"
+#include "run/run.h"
+#include "weave/run.h"
+
+typedef struct tool_wrap { /* made when code is instrumented, and travels */
+    void (*routine)(void);
+    const char *name;
+    uint64_t entry;
+    unsigned words; /* of arguments on the stack */
+    bool has_loop;  /* its own branches lead to its beginning */
+    /* Its callers may know that it leaves other registers alone. */
+    cfg_changed changes;
+} tool_wrap;
+
+/* Where control is when the routine is called: at the procedure's beginning, at a call of it, at a jump to it. */
+typedef enum tool_wrap_where { WRAP_ENTRY, WRAP_CALL, WRAP_JUMP } tool_wrap_where;
+
+/* --- code_inserts.c --- */
+struct inlay_proc;
+bool tool_code_wrap(struct inlay_proc *, tool_wrap *, const char **why);
+void tool_code_apply_wraps(weave_run *);
+
+/* --- wrap.c --- */
+/* What is inserted there. NULL: out of memory. */
+const snippet *tool_wrap_code(const tool_wrap *, tool_wrap_where);
+/* run_client.returned */
+void tool_wrap_returned(void *arg, run_thread *, bool is_intact);
+/* The routine that runs is given up, if it stands in for a procedure. */
+void tool_wrap_leave(run_thread *);
+
+/* Registers of a call: arguments, or results. */
+typedef struct tool_wrap_values {
+    uint64_t integer[8], answer[2];
+    uint8_t vector[8][16];
+} tool_wrap_values;
+typedef enum tool_wrap_part { WRAP_ARGUMENTS, WRAP_RESULTS } tool_wrap_part;
+
+/* For assembly: a routine has called the original; `stack`: where further arguments are. `values` stand at the stack's
+ * end, and what is below them is free. */
+void tool_wrap_begin(tool_wrap_values *, const uint64_t *stack) __attribute__((noreturn));
+
+/* --- <isa>/wrap.S, <isa>/wrapped.c --- */
+extern const bool tool_can_wrap;
+/* Calls the routine; what it returns goes to `values`. */
+void tool_wrap_call(void (*routine)(void), tool_wrap_values *, const uint64_t *stack, size_t words);
+void tool_wrap_original(void); /* what inlay_original answers: calls tool_wrap_begin */
+void tool_wrap_back(tool_wrap_values *) __attribute__((noreturn)); /* to behind that call */
+void tool_wrap_take(const weave_context *, tool_wrap_values *, tool_wrap_part);
+/* Those of `which` alone. */
+void tool_wrap_put(weave_context *, const tool_wrap_values *, tool_wrap_part, cfg_changed which);
+
+#endif
