@@ -198,15 +198,50 @@ static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
     return s;
 }
 
+typedef struct share {
+    uint64_t moved, left, left_bytes;
+} share;
+
+static share share_of(const rewriter_image *i)
+{
+    share s = {0};
+    for (uint32_t k = 0; k < i->cfg->proc_count; k++) {
+        bool left = i->plan->procs[k].how == MOVE_LEFT;
+        s.moved += i->plan->procs[k].how <= MOVE_MOVED_QUIETLY;
+        s.left += left;
+        s.left_bytes += left ? i->cfg->procs[k].size : 0;
+    }
+    return s;
+}
+
+/* Before anything is touched. */
+static void refuse_nothing(const attacher *a)
+{
+    const rewriter *r = &a->r;
+    uint64_t moved = 0, left = 0;
+    for (size_t k = 0; k < r->count; k++) {
+        share s = share_of(&r->images[k]);
+        moved += s.moved;
+        left += s.left;
+    }
+    if (moved || !left || !rewriter_needs_tool(r)) return;
+    for (size_t k = 0; k < r->count; k++) rewriter_say_left(&r->images[k]);
+    tool_fail(TOOL_EXIT_FAILED, "cannot %s: nothing in process %d can be instrumented%s", a->doing, a->process.pid,
+              a->fresh ? "; run it without --engine=live" : "; start the program under the tool instead (inlay run)");
+}
+
+/* Of images of which much stays. */
 static void say(const attacher *a)
 {
     const rewriter *r = &a->r;
     uint64_t moved = 0, left = 0;
-    for (size_t k = 0; k < a->instrumented; k++)
-        for (uint32_t i = 0; i < r->images[k].cfg->proc_count; i++) {
-            moved += r->images[k].plan->procs[i].how <= MOVE_MOVED_QUIETLY;
-            left += r->images[k].plan->procs[i].how == MOVE_LEFT;
-        }
+    for (size_t k = 0; k < a->instrumented; k++) {
+        share s = share_of(&r->images[k]);
+        if (s.left_bytes * 5 > r->images[k].cfg->text_bytes) rewriter_say_left(&r->images[k]);
+        moved += s.moved;
+        left += s.left;
+    }
+    if (a->fresh) return;
     tool_say("in process %d now: %zu image%s, %llu procedures, %llu left alone (%.1f s)", a->process.pid,
              a->instrumented, a->instrumented == 1 ? "" : "s", (unsigned long long)moved, (unsigned long long)left,
              rewriter_now() - r->started);
@@ -243,6 +278,7 @@ void attacher_run(void)
     rewriter_plan(&a->r);
     if (!a->fresh && !rewriter_needs_tool(&a->r))
         tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);
+    refuse_nothing(a);
     rewriter_pack(&a->r, &carry);
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)
@@ -252,6 +288,6 @@ void attacher_run(void)
     a->r.count = a->instrumented;
     rewriter_reports(&a->r);
     tool_filter_warn();
-    if (!a->fresh) say(a);
+    say(a);
     exit(0);
 }

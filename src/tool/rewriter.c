@@ -200,7 +200,7 @@ static void make_plan(rewriter *r, rewriter_image *i)
         rewriter_give_up_for(r, "cannot analyse %s: %s", i->path, &e);
     if (move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, &e) != INL_OK ||
         move_commit(i->plan, i->target, &e) != INL_OK ||
-        (tool_now->options.attaching && live_target_settle(&i->live, i->plan, &e) != INL_OK))
+        (i->target == &i->live.target && live_target_settle(&i->live, i->plan, &e) != INL_OK))
         rewriter_give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
 }
 

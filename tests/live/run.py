@@ -276,6 +276,26 @@ class Live:
         if answers != b"one\ntwo\n" or status:
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
+    def nothing_moves(self):
+        """A program whose code all has to stay where it is: that is said, and it runs on untouched."""
+        program, source, folder = f"{self.folder}/stays", f"{self.folder}/stays.c", driver.fresh(f"{self.folder}/in-stays")
+        with open(source, "w") as f:
+            f.write("#include <stdio.h>\n__asm__(\".section .gopclntab,\\\"a\\\"; .quad 1; .text\");\n"
+                    "int main(void) { char s[99]; while (fgets(s, sizeof s, stdin)) fputs(s, stdout), fflush(stdout); }\n")
+        if driver.build("static", source, program):
+            return
+        with Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            before = self.state(c.process.pid)
+            self.refused(c.process.pid, "looks return addresses up(.*\n)*.*nothing in process .* can be instrumented", tool="calls")
+            if before != self.state(c.process.pid):
+                raise driver.Failed("something stays behind")
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
     def cannot_start(self):
         """The tool begins and finds that it cannot: the process may not write where the report is to go."""
         folder = driver.fresh(f"{self.folder}/cannot")
@@ -370,7 +390,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "crowded", "loop", "leader", "untouched", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+    for name in ("throws", "crowded", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
         yield name, getattr(live, name)
 
 
