@@ -48,8 +48,13 @@ void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, con
                      void *arg);
 /* After fork, in the child: counters are zero again; other threads are gone. */
 void inlay_on_fork_child(void (*f)(void *arg), void *arg);
-/* Before exec. Return false to run the new program without the tool. */
+/* Before exec. Return false to run the new program without the tool: then this process's exit callbacks run first,
+ * since it has no other end. What --follow and --no-follow leave out is left out whatever is returned. */
 void inlay_on_exec(bool (*f)(const char *path, char *const argv[], void *arg), void *arg);
+/* In such a callback: the tool begins in the new program with these options (NULL ends them; they are copied) in place
+ * of those that this process was given. -o goes along unless it is among them. False: no memory, or not called there.
+ */
+bool inlay_exec_options(const char *const *options);
 /* The program starts (before its first instruction), ends (once, whatever ends it but SIGKILL). */
 void inlay_on_start(void (*f)(void *arg), void *arg);
 void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */

@@ -42,6 +42,7 @@ int cli_rewrite(int argc, char **argv);
 int cli_snippet(int argc, char **argv);
 int cli_attach(int argc, char **argv);
 int cli_info(int argc, char **argv);
+int cli_merge(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 int cli_cc(int argc, char **argv);
 int cli_atom(int argc, char **argv);

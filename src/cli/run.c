@@ -12,14 +12,16 @@
 #include <unistd.h>
 
 /* Options before the tool's name: those that every tool has. */
+enum value { NONE, VALUE, MAYBE }; /* MAYBE: --name, or --name=value */
 static const struct common {
     const char *name;
-    bool has_value;
+    enum value value;
 } common_options[] = {
-    {"-o", true},         {"--output", true},  {"--format", true},  {"--image", true},     {"--proc", true},
-    {"--log", true},      {"--stress", true},  {"--dump", true},    {"--dump-at", true},   {"--no-ptrace", false},
-    {"--no-sums", false}, {"--strict", false}, {"--rewrite", true}, {"--with-libs", true}, {"--lib", true},
-    {"--result", true},   {"--report", true},  {"--map", true},     {"--help", false},     {"--engine", true},
+    {"-o", VALUE},         {"--output", VALUE}, {"--format", VALUE},     {"--image", VALUE},   {"--proc", VALUE},
+    {"--follow", VALUE},   {"--log", VALUE},    {"--stress", VALUE},     {"--dump", VALUE},    {"--dump-at", VALUE},
+    {"--no-follow", NONE}, {"--strict", NONE},  {"--debug-info", MAYBE}, {"--rewrite", VALUE}, {"--with-libs", VALUE},
+    {"--no-ptrace", NONE}, {"--lib", VALUE},    {"--result", VALUE},     {"--report", VALUE},  {"--map", VALUE},
+    {"--no-sums", NONE},   {"--help", NONE}, {"--engine", VALUE},
 };
 
 int cli_option_width(char **argv)
@@ -28,8 +30,8 @@ int cli_option_width(char **argv)
         const struct common *c = &common_options[i];
         size_t n = strlen(c->name);
         if (strncmp(argv[0], c->name, n) != 0) continue;
-        if (argv[0][n] == 0) return c->has_value ? (argv[1] ? 2 : 0) : 1;
-        if (c->has_value && (argv[0][n] == '=' || n == 2)) return 1;
+        if (argv[0][n] == 0) return c->value == VALUE ? (argv[1] ? 2 : 0) : 1;
+        if (c->value != NONE && (argv[0][n] == '=' || n == 2)) return 1;
     }
     return 0;
 }

@@ -290,8 +290,11 @@ long run_sys_execve(run_thread *t, int dirfd, uint64_t path, uint64_t argv, uint
     long answer = kernel_check(&r);
     if (answer < 0) return answer;
     if (answer > 0 || !wants_tool(&r) || !settle_path(&r, settled, sizeof settled)) return exec_natively(t, &r);
-    if (!run_here.client.exec(run_here.client.arg, t, settled, (char *const *)argv, (char *const *)envp, &plan))
-        return exec_natively(t, &r);
+    if (!run_here.client.exec(run_here.client.arg, t, settled, (char *const *)argv, (char *const *)envp, &plan)) {
+        answer = exec_natively(t, &r);
+        if (run_here.client.exec_failed) run_here.client.exec_failed(run_here.client.arg, t);
+        return answer;
+    }
     inl_log(INL_LOG_INJECT, "exec of %s under the tool", settled);
     return exec_planned(t, &r, &plan);
 }

@@ -71,6 +71,7 @@ typedef struct run_client {
      * false: run it natively. */
     bool (*exec)(void *arg, run_thread *t, const char *path, char *const *argv, char *const *envp,
                  struct run_exec_plan *plan);
+    void (*exec_failed)(void *arg, run_thread *t); /* after it has been said that it is to run natively */
     /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
     void (*exit)(void *arg, run_thread *t, int status, int signo);
     bool wants_syscalls; /* syscall_enter/exit for every call, no native gate */

@@ -56,33 +56,13 @@ static char *const *readable(char *const *argv)
     return NULL;
 }
 
-/* A child of vfork has no report of its own: the counts are its parent's. */
 static void before_exec(run_thread *t, const char *path, char *const *argv)
 {
     if (tool_now->callbacks[ON_EXEC]) argv = readable(argv);
     TOOL_DOING(ON_EXEC)
     for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
-    tool_buffers_flush(t);
-    if (t->is_vfork_child) return;
-    tool_buffers_flush_others(t);
-    tool_output_flush();
-    int out = tool_handoff_data.fds.out;
-    tool_now->size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
-    tool_sums_add();
-    tool_derive_report(true);
-    TOOL_CALL(ON_EXIT, void (*)(int, void *), 0);
-    tool_derive_report(false);
-    tool_output_flush();
-    fflush(stdout);
-}
-
-static void exec_failed(run_thread *t)
-{
-    int out = tool_handoff_data.fds.out;
-    if (out < 0 || t->is_vfork_child) return;
-    if (tool_now->size_before < 0) tool_now->size_before = 0; /* opened for this report */
-    if (ftruncate(out, tool_now->size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
+    tool_exec_report(t);
 }
 
 /* --- the beginning --- */
@@ -102,7 +82,7 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
-    moved_hook((moved_hooks){.exec = before_exec, .exec_failed = exec_failed, .flow_ends = tool_derive_flow_ends});
+    moved_hook((moved_hooks){.exec = before_exec, .exec_failed = tool_exec_failed, .flow_ends = tool_derive_flow_ends});
     open_output();
     blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)

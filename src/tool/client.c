@@ -187,14 +187,26 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
 {
     (void)arg;
     (void)envp;
-    bool follow = true;
+    bool follow = tool_filter_follows(path);
+    free(tool_here.exec_options);
+    tool_here.exec_options = NULL;
     TOOL_DOING(ON_EXEC)
     for (callback *c = tool_now->callbacks[ON_EXEC]; c; c = c->next)
         follow &= ((bool (*)(const char *, char *const[], void *))c->f)(path, argv, c->arg);
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
     tool_output_flush();
-    return follow && tool_exec_plan(path, argv, t->is_vfork_child, plan);
+    if (follow && tool_exec_plan(path, argv, t->is_vfork_child, plan)) return true;
+    uint64_t before = run_kernel_mask_faults();
+    tool_exec_report(t);
+    run_kernel_mask_set(before);
+    return false;
+}
+
+static void exec_failed(void *arg, run_thread *t)
+{
+    (void)arg;
+    tool_exec_failed(t);
 }
 
 static void ends(void *arg, run_thread *t, int status, int signo)
@@ -248,6 +260,7 @@ void tool_client_fill(run_client *c)
         .fork_lock = fork_lock,
         .fork_child = fork_child,
         .exec = on_exec,
+        .exec_failed = exec_failed,
         .exit = ends,
         .tls_new = new_tls,
         .tls_free = free_tls,

@@ -7,6 +7,8 @@
  * carry a tool runs natively, with a notice. */
 #include "tool/state.h"
 
+#include "base/log.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,35 @@ void tool_exec_remember(int argc, char **argv, int program)
     first->options_end = program;
     if (program > 1 && !strcmp(argv[program - 1], "--")) first->options_end--;
 }
+
+/* --- the report of a process that goes on without the tool --- */
+
+/* A child of vfork has none of its own: the counts are its parent's. */
+void tool_exec_report(run_thread *t)
+{
+    tool_buffers_flush(t);
+    if (t->is_vfork_child) return;
+    tool_buffers_flush_others(t);
+    tool_output_flush();
+    int out = tool_handoff_data.fds.out;
+    tool_now->size_before = out < 0 ? -1 : lseek(out, 0, SEEK_END);
+    tool_sums_add();
+    tool_derive_report(true);
+    TOOL_CALL(ON_EXIT, void (*)(int, void *), 0);
+    tool_derive_report(false);
+    tool_output_flush();
+    fflush(stdout);
+}
+
+void tool_exec_failed(run_thread *t)
+{
+    int out = tool_handoff_data.fds.out;
+    if (out < 0 || t->is_vfork_child) return;
+    if (tool_now->size_before < 0) tool_now->size_before = 0; /* opened for this report */
+    if (ftruncate(out, tool_now->size_before) != 0) inl_log(INL_LOG_INJECT, "the output stays as it is");
+}
+
+/* --- the launcher's command line --- */
 
 static bool is_internal(const char *option) { return !strncmp(option, "--inlay-", 8); }
 
@@ -44,6 +75,16 @@ static void add(list *l, const char *a, const char *b)
     l->count++;
 }
 
+/* Those of this process, or what a callback has chosen. */
+static void add_options(list *l, const tool_command *first)
+{
+    char **chosen = tool_here.exec_options;
+    if (chosen && tool_now->options.output_given) add(l, "--output=", tool_now->options.output_given);
+    for (; chosen && *chosen; chosen++) add(l, *chosen, "");
+    for (int i = 1; !tool_here.exec_options && i < first->options_end; i++)
+        if (!is_internal(first->argv[i])) add(l, first->argv[i], "");
+}
+
 static void fill(list *l, const char *path, const char *fds, char *const *argv)
 {
     const tool_command *first = &tool_now->command;
@@ -54,8 +95,7 @@ static void fill(list *l, const char *path, const char *fds, char *const *argv)
     add(l, "--inlay-exec-path=", path);
     add(l, "--inlay-fds=", fds);
     add(l, "--inlay-began=", began);
-    for (int i = 1; i < first->options_end; i++)
-        if (!is_internal(first->argv[i])) add(l, first->argv[i], "");
+    add_options(l, first);
     if (tool_now->options.no_ptrace) add(l, "--no-ptrace", "");
     add(l, "--", "");
     for (; argv && *argv; argv++) add(l, *argv, "");
@@ -71,6 +111,24 @@ static char **build(const char *path, const char *fds, char *const *argv)
     l.text = (char *)l.items + vector;
     fill(&l, path, fds, argv);
     return l.items;
+}
+
+bool inlay_exec_options(const char *const *options)
+{
+    list l = {0};
+    if (tool_here.doing != ON_EXEC + 1) {
+        tool_say_limited("inlay_exec_options is for callbacks of exec");
+        return false;
+    }
+    for (const char *const *o = options; *o; o++) add(&l, *o, "");
+    size_t vector = (l.count + 1) * sizeof(char *);
+    char **block = calloc(1, vector + l.size);
+    if (!block) return false;
+    l = (list){.items = block, .text = (char *)block + vector};
+    for (const char *const *o = options; *o; o++) add(&l, *o, "");
+    free(tool_here.exec_options);
+    tool_here.exec_options = block;
+    return true;
 }
 
 static void keep_across_exec(int fd)

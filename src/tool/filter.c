@@ -18,6 +18,18 @@ bool tool_image_matches(const char *path, const char *name)
     return any;
 }
 
+bool tool_filter_follows(const char *path)
+{
+    const tool_options *o = &tool_now->options;
+    const char *slash = strrchr(path, '/');
+    if (o->no_follow) return false;
+    for (unsigned i = 0; i < o->follow.count; i++) {
+        const char *text = strchr(o->follow.items[i], '/') || !slash ? path : slash + 1;
+        if (fnmatch(o->follow.items[i], text, 0) == 0) return true;
+    }
+    return o->follow.count == 0;
+}
+
 static bool name_matches(const char *pattern, const char *name)
 {
     char plain[1024];

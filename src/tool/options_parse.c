@@ -323,6 +323,7 @@ static void check_live(void)
 static void name_output(tool_options *o)
 {
     result_run_began();
+    o->output_given = o->output;
     if (o->output && !o->rewriting && !o->attaching && o->engine == ENGINE_JIT) o->output = result_name(o->output);
 }
 
@@ -344,6 +345,9 @@ int options_parse(int argc, char **argv, const char *help)
         name_output(o);
         return i;
     }
+    if (o->no_follow && o->follow.count) wrong_usage("--follow and --no-follow exclude each other");
+    if ((o->no_follow || o->follow.count) && (o->attaching || state()->by_command))
+        wrong_usage("--follow and --no-follow are for programs that are translated (inlay run)");
     if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
     else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();

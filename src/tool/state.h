@@ -35,6 +35,7 @@ typedef struct tool_thread_now {
     bool holds_lock;      /* the engine's */
     bool sees_code;       /* a callback of procedures, blocks or instructions is under way */
     inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
+    char **exec_options;  /* of the exec that callbacks are asked about: one block; NULL: this process's */
     unsigned doing;       /* 1 + the kind of the callback that runs; 0: none (blame.h) */
     char refusal[160];    /* why there is no point, for the message of inlay_insert */
     char mistake[160];    /* what was wrong with an expression, which is NULL then, likewise */
@@ -293,8 +294,9 @@ inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
 
 /* --- filter.c --- */
-void tool_filter_warn(void);   /* of patterns that match nothing in any image that is loaded */
-bool tool_filter_images(void); /* is there a filter? */
+void tool_filter_warn(void);                /* of patterns that match nothing in any image that is loaded */
+bool tool_filter_follows(const char *path); /* a program that is exec'ed */
+bool tool_filter_images(void);              /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);
 bool tool_proc_matches(const char *name, const char *const *aliases);
@@ -403,6 +405,9 @@ typedef struct tool_command { /* that started the tool: argv[1 .. options_end) a
 void tool_exec_remember(int argc, char **argv, int program);
 /* `is_other`: a process that shares memory with its parent, whose output it must leave alone. */
 bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *);
+/* The new program is without the tool: this process's report is due now; and it has failed after all. */
+void tool_exec_report(run_thread *);
+void tool_exec_failed(run_thread *);
 
 /* --- <isa>/context.c --- */
 void tool_syscall_read(const weave_context *, long nr, inlay_syscall *);

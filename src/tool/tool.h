@@ -79,11 +79,12 @@ typedef enum tool_engine { ENGINE_JIT, ENGINE_LIVE, ENGINE_REWRITE } tool_engine
 /* Rewriting: counts stay where they are inserted. */
 enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
-    const char *output; /* -o */
-    bool json, no_ptrace, no_sums, strict, debug;
+    const char *output;       /* -o */
+    const char *output_given; /* ... before the process's rank was added */
+    bool json, no_ptrace, no_sums, strict, debug, no_follow;
     int format; /* index in options_formats */
     int engine; /* tool_engine */
-    tool_globs images, procs, libs;
+    tool_globs images, procs, libs, follow;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */
     bool rewriting;  /* write a program, do not run one: */
