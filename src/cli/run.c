@@ -21,7 +21,7 @@ static const struct common {
     {"--follow", VALUE},   {"--log", VALUE},    {"--stress", VALUE},     {"--dump", VALUE},    {"--dump-at", VALUE},
     {"--no-follow", NONE}, {"--strict", NONE},  {"--debug-info", MAYBE}, {"--rewrite", VALUE}, {"--with-libs", VALUE},
     {"--no-ptrace", NONE}, {"--lib", VALUE},    {"--result", VALUE},     {"--report", VALUE},  {"--map", VALUE},
-    {"--no-sums", NONE},   {"--help", NONE}, {"--engine", VALUE},
+    {"--no-sums", NONE},   {"--stats", NONE},   {"--engine", VALUE},     {"--help", NONE},
 };
 
 int cli_option_width(char **argv)

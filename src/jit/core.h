@@ -85,6 +85,12 @@ jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool cont
 /* One instruction, for one execution, from a page that is not guarded. */
 jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
 
+/* --- stats.c --- */
+void jit_stats_begin(void);
+void jit_stats_thread_made(run_thread *);
+void jit_stats_thread_ends(run_thread *);
+void jit_stats_forked(void); /* in the child, lock held */
+
 /* --- check.c --- */
 void jit_check(void);
 
@@ -218,6 +224,9 @@ typedef struct jit_state {
     jit_translation now;
     unsigned since_flush, flushes; /* under stress */
     unsigned dispatches;           /* under --debug */
+    jit_stats stats;               /* but for what threads that run have in their blocks */
+    uint64_t stats_since;
+    uint64_t miss; /* the routine that empty entries of tables of indirect branches lead to */
 } jit_state;
 /* All of it; taken down by jit_end, set up by jit_init. One a process, like run_here: signal handlers must find it. */
 extern jit_state jit;

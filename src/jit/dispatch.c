@@ -109,6 +109,8 @@ uint64_t jit_dispatch(run_thread *t)
     uint64_t epoch = jit_of(t)->epoch; /* of what the thread comes from */
     arrive(t);
     bool indirect = t->leave == RUN_LEAVE_INDIRECT, continues = false;
+    jit.stats.dispatches[t->leave]++;
+    if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
         t->ctx.pc = from->target;
@@ -169,6 +171,24 @@ static inl_status set_up_tables(inl_error *e)
 
 static const char *const program_calls[] = {jit_gate_after, NULL};
 
+static void thread_made(run_thread *t)
+{
+    jit_ibl_init_thread(t);
+    jit_stats_thread_made(t);
+}
+
+static void thread_ends(run_thread *t)
+{
+    jit_stats_thread_ends(t);
+    jit_guard_thread_end(t);
+}
+
+static void fork_child(void)
+{
+    jit_cache_fork_child();
+    jit_stats_forked();
+}
+
 static const run_watch watch = {
     .mapped = jit_memory_mapped,
     .unmapped = jit_memory_unmapped,
@@ -181,10 +201,10 @@ static const run_watch watch = {
     .call_begins = jit_guard_call,
     .call_ends = jit_guard_call_end,
     .no_more = jit_guard_no_more,
-    .thread_ends = jit_guard_thread_end,
+    .thread_ends = thread_ends,
     .fork_prepare = jit_cache_fork_prepare,
     .fork_parent = jit_cache_fork_parent,
-    .fork_child = jit_cache_fork_child,
+    .fork_child = fork_child,
 };
 
 static const run_engine engine = {
@@ -195,7 +215,7 @@ static const run_engine engine = {
     .call = jit_call,
     .called = jit_called,
     .program_calls = program_calls,
-    .thread_made = jit_ibl_init_thread,
+    .thread_made = thread_made,
     .watch = &watch,
 };
 
@@ -207,6 +227,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
+    jit_stats_begin();
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
     return st ? st : run_first_thread(e);

@@ -92,6 +92,7 @@ static bool patch(const jit_exit *e, uint64_t target)
 void jit_link(jit_exit *e, jit_fragment *to)
 {
     if (e->to || e->from->dropped || to->dropped || (jit.options.stress & JIT_STRESS_NO_LINK)) return;
+    jit.stats.links++;
     e->to = to;
     e->next_in = to->incoming;
     to->incoming = e;
@@ -121,6 +122,7 @@ void jit_drop_fragment(jit_fragment *f)
 {
     if (f->dropped) return;
     f->dropped = true;
+    jit.stats.drops++;
     jit_cache_dropped(f);
     for (jit_exit *e = f->incoming; e; e = e->next_in) {
         e->to = NULL;
@@ -135,6 +137,7 @@ void jit_drop_fragment(jit_fragment *f)
 
 void jit_flush_all(void)
 {
+    jit.stats.flushes++;
     inl_log(INL_LOG_CACHE, "flush of %zu KB in %zu fragments", jit_cache_bytes() >> 10, jit.by_app.count);
     size_t at = 0;
     uint64_t value;

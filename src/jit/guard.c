@@ -85,6 +85,7 @@ void jit_guards_end(void) { unguard_all(); }
 /* The page has been written to while it was guarded, which it is no longer. */
 static void count_write(uint64_t *e)
 {
+    jit.stats.writes++;
     if ((*e & WRITES) < WRITES) *e += ONE_WRITE;
     if ((*e & WRITES) >= MANY) *e |= CHECKED;
 }

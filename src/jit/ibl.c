@@ -83,6 +83,7 @@ static void grow(void)
 
 bool jit_ibl_init(void)
 {
+    jit.miss = (uint64_t)(jit.options.stats ? jit_ibl_miss_counted : jit_ibl_miss);
     jit.second = table_new(FIRST_SIZE);
     return jit.second != NULL;
 }
@@ -105,7 +106,7 @@ void jit_ibl_watch(run_thread *t, uint64_t app, bool on)
     t->where = RUN_IN_RUNTIME; /* nobody blocks the table now */
     inl_lock_take(&run_here.lock);
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
-    *entry_of(t, app) = (uint64_t)(on ? jit_ibl_watched : jit_ibl_miss);
+    *entry_of(t, app) = on ? (uint64_t)jit_ibl_watched : jit.miss;
     inl_lock_release(&run_here.lock);
 }
 
@@ -114,7 +115,7 @@ bool jit_ibl_same_entry(uint64_t a, uint64_t b) { return (a & (ENTRIES - 1)) == 
 /* The entry of another thread may be out of reach. */
 static void forget(run_thread *u, const jit_fragment *f)
 {
-    uint64_t landing, miss = (uint64_t)jit_ibl_miss, *entry = entry_of(u, f->app);
+    uint64_t landing, miss = jit.miss, *entry = entry_of(u, f->app);
     if (run_safe_copy(&landing, entry, sizeof landing)) jit_of(u)->ibl_stale = true;
     else if (landing == f->landing && run_safe_copy(entry, &miss, sizeof miss)) jit_of(u)->ibl_stale = true;
 }
@@ -131,7 +132,7 @@ static bool is_kept(uint64_t entry) { return entry == (uint64_t)jit_ibl_watched;
 
 static void fill(run_thread *t, bool keeps)
 {
-    uint64_t *entries = entry_of(t, 0), miss = (uint64_t)jit_ibl_miss;
+    uint64_t *entries = entry_of(t, 0), miss = jit.miss;
     for (unsigned i = 0; i < ENTRIES; i++)
         if (!keeps || !is_kept(entries[i])) entries[i] = miss;
 }
@@ -139,7 +140,7 @@ static void fill(run_thread *t, bool keeps)
 /* Only entries in use are written, so that tables of idle threads stay shared with nothing. */
 static void empty(run_thread *u)
 {
-    uint64_t page[512], miss = (uint64_t)jit_ibl_miss;
+    uint64_t page[512], miss = jit.miss;
     for (unsigned i = 0; i < ENTRIES; i += 512) {
         bool dirty = false;
         if (run_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
@@ -174,7 +175,7 @@ void jit_ibl_init_thread(run_thread *t)
 {
     fill(t, false);
     jit_of(t)->ibl_table2 = (uint64_t)jit.second;
-    jit_of(t)->ibl_miss = (uint64_t)jit_ibl_miss;
+    jit_of(t)->ibl_miss = jit.miss;
     t->dispatch_entry = (uint64_t)run_leave_code;
 }
 

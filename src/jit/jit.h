@@ -37,6 +37,7 @@ typedef struct jit_options {
     /* Lock held; arg: the client's; or NULL. A translation stands; all of them are gone. */
     void (*made)(void *arg, const struct jit_fragment *, const weave_run *, const weave_output *);
     void (*flushed)(void *arg);
+    bool stats; /* indirect branches are counted, and translation is timed */
 } jit_options;
 enum {
     JIT_DUMP_DECODED = 1,
@@ -87,6 +88,9 @@ typedef struct jit_fragment {
     bool continues; /* entered by an exit of a run that was cut for length */
 } jit_fragment;
 
+/* Indirect branches, by what they are. */
+enum { JIT_KIND_RETURN, JIT_KIND_CALL, JIT_KIND_JUMP, JIT_KIND_SYSCALL /* the way back from one */, JIT_KINDS };
+
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
     uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
@@ -99,6 +103,9 @@ typedef struct jit_own {
     struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */
     bool ibl_blocked;              /* the IBL table is PROT_NONE for a pending signal */
     bool ibl_stale;                /* entries could not be removed while it was: clear all of it */
+    uint64_t kind, scratch;        /* with jit_options.stats: of the last indirect branch; the miss routine's */
+    uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
+    uint64_t cycles_before; /* of own_cycles: told already */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -111,6 +118,20 @@ inl_status jit_init(const run_client *, const jit_options *, const run_start_sta
 void jit_run(void) __attribute__((noreturn));
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
+/* --- stats.c --- */
+enum { JIT_REASONS = RUN_LEAVE_STEP + 1 };
+typedef struct jit_stats {
+    uint64_t superblocks, cut, checked, blocks, instructions, code_bytes, stub_bytes, landings;
+    uint64_t links, drops, flushes, writes; /* writes: to guarded pages */
+    uint64_t dispatches[JIT_REASONS];       /* by RUN_LEAVE_* */
+    uint64_t executed[JIT_KINDS];           /* indirect branches (JIT_KIND_SYSCALL: not counted), */
+    uint64_t missed[JIT_KINDS];             /* of which the thread's own table did not know the target, */
+    uint64_t unknown[JIT_KINDS];            /* nor the process's */
+    uint64_t sent, faults;                  /* signals that arrived */
+    uint64_t dispatcher_cycles, translation_cycles, cycles;
+} jit_stats;
+void jit_stats_take(jit_stats *out); /* lock not held */
+
 /* --- fragment.c --- */
 jit_fragment *jit_fragment_at(uint64_t app);        /* or NULL; lock held */
 jit_fragment *jit_fragment_of_cache(uint64_t exec); /* async-signal-safe; NULL: not in a fragment */
@@ -179,6 +200,7 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
 
 /* --- <isa>/dispatch.S --- */
 void jit_ibl_watched(void);
+void jit_ibl_miss_counted(void);
 void jit_ibl_miss(void); /* the target and the program's registers lie as x86_64/dispatch.S says */
 void jit_syscall_gate(void);
 extern const char jit_gate_check[], jit_gate_syscall[], jit_gate_after[]; /* the gate's window */

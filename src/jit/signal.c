@@ -14,7 +14,7 @@
  * fragment's map; or it is one that Inlay arranged.
  */
 #include "run/confine.h"
-#include "jit/jit.h"
+#include "jit/core.h"
 #include "run/kernel.h"
 
 #include <errno.h>
@@ -231,6 +231,8 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
 
 void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base)
 {
-    if (!run_signal_unmark(info) && run_signal_is_fault(signo, info)) fault(t, signo, info, uc, tls_base);
+    bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
+    __atomic_fetch_add(is_fault ? &jit.stats.faults : &jit.stats.sent, 1, __ATOMIC_RELAXED);
+    if (is_fault) fault(t, signo, info, uc, tls_base);
     else arrived(t, info, uc, tls_base);
 }

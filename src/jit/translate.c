@@ -24,6 +24,8 @@
 #include "jit/core.h"
 #include "weave/isa.h"
 
+#include INL_ARCH_HEADER(run, abi)
+
 #include <string.h>
 #include <sys/mman.h>
 
@@ -377,6 +379,19 @@ static bool cut_before(uint64_t bad)
     return made;
 }
 
+static void count(const jit_fragment *f)
+{
+    jit_stats *s = &jit.stats;
+    s->superblocks++;
+    s->cut += f->continues;
+    s->checked += jit.now.build.checked;
+    s->blocks += jit.now.run.block_count;
+    s->instructions += f->insn_count;
+    s->code_bytes += f->size;
+    s->stub_bytes += f->exit_count * (uint64_t)JIT_STUB_BYTES;
+    s->landings += f->landing != 0;
+}
+
 /* NULL: there will be memory when other threads have left the cache. */
 static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 {
@@ -391,6 +406,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
         e.code = INL_OK;
         jit_fragment *f = try_translate(app, continues, landing, room, &e);
         if (f) {
+            count(f);
             link_known(f);
             inl_log(INL_LOG_TRANSLATE, "%#llx: %u instructions, %u bytes at %#llx", (unsigned long long)app,
                     f->insn_count, f->size, (unsigned long long)f->exec);
@@ -414,6 +430,8 @@ static void add_landing(jit_fragment *f)
     jit_emit_jump(&c, f->exec);
     if (c.full || c.unreachable || !jit_piece_add(a, f, (uint32_t)a->code_at, false)) return;
     f->landing = c.exec;
+    jit.stats.landings++;
+    jit.stats.code_bytes += c.at;
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
@@ -431,15 +449,17 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
 jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code)
 {
-    (void)t;
     jit_fragment *f = jit_fragment_find(app, continues);
     if (!f) {
+        bool timed = jit.options.stats && !t->no_cycles;
+        uint64_t begun = timed ? run_cycles() : 0;
         inl_arena_reset(&jit.now.arena);
         if (!build_run(app, continues)) {
             jit_memory_fault(app, fault_signo, fault_code);
             return NULL;
         }
         f = translate(app, continues, indirect);
+        if (timed) jit.stats.translation_cycles += run_cycles() - begun;
         if (f && f->landing) jit_ibl_add(f);
     } else if (indirect && !f->landing) {
         add_landing(f);

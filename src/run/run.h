@@ -120,8 +120,8 @@ typedef struct run_watch {
     /* Around each call that the runtime makes for the program: what it may write must be writable. */
     void (*call_begins)(run_thread *t, const weave_context *c);
     void (*call_ends)(run_thread *t, long answer);
-    void (*no_more)(void);                   /* from now on the kernel may write at any time */
-    void (*thread_ends)(const run_thread *); /* the kernel writes when a thread has ended */
+    void (*no_more)(void);             /* from now on the kernel may write at any time */
+    void (*thread_ends)(run_thread *); /* the kernel writes when a thread has ended */
     /* Around a fork (L): in the parent before it and after it, in the child. */
     void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
 } run_watch;

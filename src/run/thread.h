@@ -25,7 +25,7 @@
 
 enum { RUN_IN_CODE = 0, RUN_IN_RUNTIME = 1 };
 enum { RUN_HELD = 6 };
-enum { RUN_ENGINE_BYTES = 128 };
+enum { RUN_ENGINE_BYTES = 192 };
 
 /* Why the cache was left; set by the stub that leaves it (see dispatch.S). */
 enum run_leave {

@@ -217,6 +217,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;
     TOOL_CALL(ON_EXIT, void (*)(int, void *), wait_status);
+    tool_jit_ends();
     bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_now->options.followed && !tool_now->is_forked;
     if (first) tool_filter_warn();
     tool_output_close();

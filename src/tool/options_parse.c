@@ -264,11 +264,21 @@ static int parse(int argc, char **argv, const char *help)
     return i;
 }
 
+/* What the JIT engine alone can do. */
+static void check_translating(void)
+{
+    const tool_options *o = &tool_now->options;
+    const char *of_it = o->debug_info ? "--debug-info" : o->stats ? "--stats" : o->no_follow ? "--no-follow" : NULL;
+    bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs || o->engine != ENGINE_JIT;
+    if (!of_it && o->follow.count) of_it = "--follow";
+    if (of_it && other) wrong_usage("%s is for programs that are translated (inlay run, --engine=jit)", of_it);
+    if (o->no_follow && o->follow.count) wrong_usage("--follow and --no-follow exclude each other");
+}
+
 static void check_rewriting(void)
 {
     tool_options *o = &tool_now->options;
     o->rewriting = state()->by_command || o->rewrite_out || o->with_libs;
-    if (o->rewriting && o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
     if (o->rewriting && o->engine != ENGINE_JIT) wrong_usage("--engine is for running a program (inlay run)");
     if (!o->rewriting && (o->report || o->map || o->result))
         wrong_usage("--report, --map and --result are for rewriting (inlay rewrite)");
@@ -300,7 +310,6 @@ static void check_attaching(void)
     if (o->rewrite_out || o->with_libs || o->libs.count || o->result)
         wrong_usage("--rewrite, --with-libs, --lib and --result are for rewriting (inlay rewrite)");
     if (o->engine != ENGINE_JIT) wrong_usage("--engine is for running a program (inlay run)");
-    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (inlay run)");
     name_result(o);
 }
 
@@ -316,7 +325,6 @@ static void check_live(void)
     if (o->no_ptrace) wrong_usage("--engine=live puts the tool in by ptrace; --no-ptrace is for --engine=jit");
     if (o->rewrite_out || o->with_libs || o->libs.count || o->result)
         wrong_usage("--rewrite, --with-libs, --lib and --result are for rewriting (inlay rewrite)");
-    if (o->debug_info) wrong_usage("--debug-info is for programs that are translated (--engine=jit)");
     name_result(o);
 }
 
@@ -345,9 +353,7 @@ int options_parse(int argc, char **argv, const char *help)
         name_output(o);
         return i;
     }
-    if (o->no_follow && o->follow.count) wrong_usage("--follow and --no-follow exclude each other");
-    if ((o->no_follow || o->follow.count) && (o->attaching || state()->by_command))
-        wrong_usage("--follow and --no-follow are for programs that are translated (inlay run)");
+    check_translating();
     if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
     else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();

@@ -388,6 +388,7 @@ inl_status tool_jit_set_up(const run_client *, const run_start_state *, inl_erro
 void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
+void tool_jit_ends(void);   /* after the exit callbacks */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */

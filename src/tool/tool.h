@@ -81,7 +81,7 @@ enum { TOOL_STRESS_IN_PLACE = 1 << 16 };
 typedef struct tool_options {
     const char *output;       /* -o */
     const char *output_given; /* ... before the process's rank was added */
-    bool json, no_ptrace, no_sums, strict, debug, no_follow;
+    bool json, no_ptrace, no_sums, strict, debug, no_follow, stats;
     int format; /* index in options_formats */
     int engine; /* tool_engine */
     tool_globs images, procs, libs, follow;

@@ -2,6 +2,9 @@
 #include "tool/debug_info.h"
 #include "tool/state.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 const char *tool_jit_missing(void) { return NULL; }
 
 inl_status tool_jit_set_up(const run_client *client, const run_start_state *start, inl_error *e)
@@ -13,6 +16,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
                            .dump = o->dump,
                            .dump_low = o->dump_low,
                            .dump_high = o->dump_high,
+                           .stats = o->stats,
                            .dump_wanted = tool_filter_images() || tool_filter_procs() ? tool_address_wanted : NULL};
     if (o->debug_info) {
         options.made = debug_info_made;
@@ -29,3 +33,61 @@ void tool_jit_run(void) { jit_run(); }
 void tool_jit_image_gone(const image *im) { debug_info_image_gone(im); }
 
 void tool_jit_forked(void) { debug_info_forked(); }
+
+/* --- --stats --- */
+
+static void row(const char *name, uint64_t value) { fprintf(stderr, "  %-34s %14" PRIu64 "\n", name, value); }
+
+static void show_branches(const jit_stats *s)
+{
+    static const char *const kinds[JIT_KINDS] = {"returns", "indirect calls", "indirect jumps",
+                                                 "system calls' ways back"};
+    char name[64];
+    for (unsigned k = 0; k < JIT_KINDS; k++) {
+        uint64_t missed = s->missed[k] - s->unknown[k];
+        if (k != JIT_KIND_SYSCALL) row(kinds[k], s->executed[k]);
+        snprintf(name, sizeof name, "%s, found late", kinds[k]);
+        row(name, s->missed[k] > s->unknown[k] ? missed : 0);
+        snprintf(name, sizeof name, "%s, not found", kinds[k]);
+        row(name, s->unknown[k]);
+    }
+}
+
+static void show_dispatches(const jit_stats *s)
+{
+    static const char *const reasons[JIT_REASONS] = {
+        [RUN_LEAVE_EXIT] = "dispatched: direct exits",    [RUN_LEAVE_INDIRECT] = "dispatched: indirect branches",
+        [RUN_LEAVE_SYSCALL] = "dispatched: system calls", [RUN_LEAVE_SIGNAL] = "dispatched: signals",
+        [RUN_LEAVE_START] = "dispatched: beginnings",     [RUN_LEAVE_SPECIAL] = "dispatched: instructions",
+        [RUN_LEAVE_STALE] = "dispatched: stale code",     [RUN_LEAVE_STEP] = "dispatched: writes to own code",
+    };
+    for (unsigned k = 0; k < JIT_REASONS; k++) row(reasons[k], s->dispatches[k]);
+}
+
+void tool_jit_ends(void)
+{
+    jit_stats s;
+    if (!tool_now->options.stats || tool_handoff_data.role != TOOL_RESIDENT) return;
+    jit_stats_take(&s);
+    fprintf(stderr, "%s: stats of %s, process %d\n", tool_name(), inlay_program(), inlay_pid());
+    row("superblocks", s.superblocks);
+    row("superblocks cut for length", s.cut);
+    row("superblocks that are checked", s.checked);
+    row("blocks", s.blocks);
+    row("instructions", s.instructions);
+    row("bytes of code", s.code_bytes);
+    row("bytes of stubs", s.stub_bytes);
+    row("landings", s.landings);
+    row("links", s.links);
+    row("superblocks dropped", s.drops);
+    row("flushes", s.flushes);
+    row("writes to translated pages", s.writes);
+    show_branches(&s);
+    show_dispatches(&s);
+    row("signals that were sent", s.sent);
+    row("faults", s.faults);
+    row("cycles in the dispatcher", s.dispatcher_cycles);
+    row("cycles of them for translation", s.translation_cycles);
+    row("cycles since the start", s.cycles);
+    fflush(stderr);
+}

@@ -18,3 +18,5 @@ void tool_jit_run(void) { tool_fail(TOOL_EXIT_FAILED, "%s", tool_jit_missing());
 void tool_jit_image_gone(const image *im) { (void)im; }
 
 void tool_jit_forked(void) {}
+
+void tool_jit_ends(void) {}

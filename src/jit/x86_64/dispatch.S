@@ -1,5 +1,6 @@
 /* Where translated code leaves itself without a stub.
  *
+ *   jit_ibl_miss_counted   the same, counted by kind (--stats)
  *   jit_ibl_miss      second-level lookup of an indirect branch
  *   jit_ibl_watched   an indirect branch, perhaps to where a call of the tool's returns
  *   jit_syscall_gate  a system call made right here when it needs no care
@@ -16,6 +17,20 @@
 /* rcx is the target, the program's rcx and rdx are in their slots. On a hit the landing goes into the
  * thread's first-level table and the jump is made through that table, so that a table which is blocked
  * for a pending signal stops the thread here too (the store or the jump faults, rcx being the target). */
+        .globl  jit_ibl_miss_counted
+        .hidden jit_ibl_miss_counted
+        .type   jit_ibl_miss_counted, @function
+        .p2align 4
+jit_ibl_miss_counted:
+        mov     %rcx, %gs:OFF_SCRATCH
+        mov     %gs:OFF_KIND, %rdx
+        mov     %gs:OFF_MISSED(, %rdx, 8), %rcx
+        lea     1(%rcx), %rcx
+        mov     %rcx, %gs:OFF_MISSED(, %rdx, 8)
+        mov     %gs:OFF_SCRATCH, %rcx
+        jmp     jit_ibl_miss
+        .size   jit_ibl_miss_counted, . - jit_ibl_miss_counted
+
         .globl  jit_ibl_miss
         .hidden jit_ibl_miss
         .type   jit_ibl_miss, @function

@@ -22,6 +22,10 @@ AT(ibl_table2, OFF_IBL_TABLE2);
 AT(ibl_miss, OFF_IBL_MISS);
 AT(in_gate, OFF_IN_GATE);
 AT(syscall_resume, OFF_SYSCALL_RESUME);
+AT(kind, OFF_KIND);
+AT(scratch, OFF_SCRATCH);
+AT(executed, OFF_EXECUTED);
+AT(missed, OFF_MISSED);
 _Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
 
 void jit_emit_tails(jit_arena *a)

@@ -9,6 +9,11 @@
 #define OFF_IBL_MISS       (OFF_ENGINE + 0x08)
 #define OFF_IN_GATE        (OFF_ENGINE + 0x10)
 #define OFF_SYSCALL_RESUME (OFF_ENGINE + 0x18)
+/* With jit_options.stats: */
+#define OFF_KIND           (OFF_ENGINE + 0x38)
+#define OFF_SCRATCH        (OFF_ENGINE + 0x40)
+#define OFF_EXECUTED       (OFF_ENGINE + 0x48)
+#define OFF_MISSED         (OFF_ENGINE + 0x68)
 #define OFF_IBL            0x4000
 
 /* The second-level table: a mask, then pairs of application address and landing. */

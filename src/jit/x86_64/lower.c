@@ -51,11 +51,27 @@ static bool push_constant(jit_build *b, uint64_t value)
     return true;
 }
 
+static void note_kind(x86_code *c, unsigned kind)
+{
+    if (jit.options.stats) x86_store_imm(c, 8, x86_gs(OFF_KIND), kind);
+}
+
+/* The program's rdx is in its slot. */
+static void count_indirect(x86_code *c, unsigned kind)
+{
+    if (!jit.options.stats) return;
+    note_kind(c, kind);
+    x86_load(c, 8, X86_RDX, x86_gs(OFF_EXECUTED + 8 * (int32_t)kind));
+    x86_lea(c, X86_RDX, x86_at(X86_RDX, 1));
+    x86_store(c, 8, x86_gs(OFF_EXECUTED + 8 * (int32_t)kind), X86_RDX);
+}
+
 /* rcx is the target, the program's rcx is in its slot. */
-static void jump_through_table(x86_code *c)
+static void jump_through_table(x86_code *c, unsigned kind)
 {
     static const uint8_t movzx_edx_cx[] = {0x0f, 0xb7, 0xd1};
     x86_store(c, 8, slot(X86_RDX), X86_RDX);
+    count_indirect(c, kind);
     x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
     x86_jmp_m(c, (x86_addr){ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL});
 }
@@ -141,8 +157,9 @@ static void load_target(jit_build *b, const isa_insn *in, uint32_t i)
 static bool lower_indirect(jit_build *b, const isa_insn *in, uint32_t i)
 {
     load_target(b, in, i);
-    if (in->flow == ISA_FLOW_CALL_IND && !push_constant(b, in->addr + in->len)) return false;
-    jump_through_table(b->code);
+    bool calls = in->flow == ISA_FLOW_CALL_IND;
+    if (calls && !push_constant(b, in->addr + in->len)) return false;
+    jump_through_table(b->code, calls ? JIT_KIND_CALL : JIT_KIND_JUMP);
     return true;
 }
 
@@ -153,7 +170,7 @@ static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
     if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
-    jump_through_table(c);
+    jump_through_table(c, JIT_KIND_RETURN);
     return true;
 }
 
@@ -175,6 +192,7 @@ static void lower_syscall(x86_code *c, const isa_insn *in)
 {
     x86_mov_ri(c, X86_RCX, in->addr + in->len);
     x86_store(c, 8, x86_gs(OFF_SYSCALL_RESUME), X86_RCX);
+    note_kind(c, JIT_KIND_SYSCALL);
     x86_jmp_m(c, x86_gs(OFF_SYSCALL_GATE));
 }
 
