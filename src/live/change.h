@@ -48,6 +48,10 @@ typedef struct live_change {
 } live_change;
 void live_change_end(live_change *);
 
+/* --- patches.c; all threads are stopped --- */
+/* Any number of them, in any order (they are put in order), none over another. */
+inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_error *);
+
 /* --- change.c; all threads are stopped --- */
 inl_status live_change_make(live_process *, live_change *, inl_error *);
 inl_status live_map(live_process *, const live_text *, inl_error *);

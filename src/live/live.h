@@ -15,6 +15,7 @@
  *   target.c    an image as a plan's target
  *   tables.c    what lies behind its new code
  *   put.c       putting in
+ *   patches.c   many small writes
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
@@ -101,7 +102,7 @@ typedef struct live_hook {
     uint64_t at, next;
     uint64_t function, next_at; /* in the tool */
 } live_hook;
-enum { LIVE_HOOK_SIZE = 32, LIVE_HOOKS = 8 };
+enum { LIVE_HOOK_SIZE = 32, LIVE_HOOKS = 10 };
 uint64_t live_hook_at(const move_plan *, size_t n);
 typedef struct live_image {
     live_target *target;

@@ -7,7 +7,7 @@
  * kernel makes one, goes through the tool's main, and ends at the system call behind the boot code. The tool has made
  * blocks for all threads then and says where each goes on (moved/live.c). Last come the jumps over old code: until then
  * nobody executes anything new. */
-#include "live/live.h"
+#include "live/change.h"
 #include "base/bytes.h"
 #include "base/first_stack.h"
 #include "base/page.h"
@@ -376,6 +376,20 @@ static inl_status start_tool(put *p, inl_error *e)
 
 /* --- old code --- */
 
+static inl_status put_jumps(put *p, const live_target *t, inl_error *e)
+{
+    live_patch *all = calloc(t->patches.count + 1, sizeof *all);
+    if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < t->patches.count; i++) {
+        const move_patch *x = &t->patches.items[i];
+        all[i] = (live_patch){.at = x->at.at, .size = x->size};
+        memcpy(all[i].bytes, x->now, x->size);
+    }
+    inl_status s = live_patch_all(p->process, all, t->patches.count, e);
+    free(all);
+    return s;
+}
+
 /* The jump at a hooked procedure's entry leads to the hook, which knows the moved one. */
 static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
 {
@@ -396,11 +410,7 @@ static inl_status put_patches(put *p, inl_error *e)
 {
     inl_status s = INL_OK;
     for (size_t k = 0; k < p->count && s == INL_OK; k++) {
-        const live_target *t = p->images[k].target;
-        for (size_t i = 0; i < t->patches.count && s == INL_OK; i++) {
-            const move_patch *x = &t->patches.items[i];
-            s = remote_patch(p->leader, x->at.at, x->now, x->size, e);
-        }
+        s = put_jumps(p, p->images[k].target, e);
         if (s == INL_OK) s = put_hooks(p, &p->images[k], e);
     }
     return s;

@@ -4,8 +4,11 @@
  *
  *     _dl_find_object               libgcc, since 2.35 of glibc: an unwind table for an address
  *     dl_iterate_phdr               other unwinders: all images, one after the other
- *     _dl_find_dso_for_object       dlsym and its like: whose code calls?
- *     _dl_addr                      dladdr, backtrace_symbols: what is an address called? */
+ *     _dl_find_dso_for_object       dlopen and its like: whose code calls?
+ *     _dl_sym, _dl_vsym             dlsym and dlvsym, RTLD_NEXT above all: likewise; found where the C library has its
+ *                                   symbols
+ *     dladdr, dladdr1, backtrace_symbols, backtrace_symbols_fd
+ *                                   what is an address called? */
 #include "moved/pieces.h"
 
 #include <link.h>
@@ -22,7 +25,12 @@ typedef struct found_object {
 static int (*next_object)(void *, found_object *);
 static int (*next_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static void *(*next_image)(uint64_t);
-static int (*next_name)(const void *, Dl_info *, struct link_map **, const void **);
+static void *(*next_symbol)(void *, const char *, uint64_t);
+static void *(*next_version)(void *, const char *, const char *, uint64_t);
+static int (*next_name)(const void *, Dl_info *);
+static int (*next_name_and)(const void *, Dl_info *, void **, int);
+static char **(*next_names)(void *const *, int);
+static void (*next_names_to)(void *const *, int, int);
 
 /* The unwind table of the moved code that an address is in; 0: there is none. */
 static uint64_t unwind_of(const moved_image *i, uint64_t pc)
@@ -55,16 +63,54 @@ static void *find_image(uint64_t pc)
     return next_image(i ? i->map_base : pc);
 }
 
-/* Who asks for the image as well is backtrace_symbols, which says how far behind the symbol the address is. */
-static int find_name(const void *address, Dl_info *info, struct link_map **map, const void **symbol)
+/* Where code has moved from; else the address itself. */
+static uint64_t old_address(uint64_t at)
 {
-    uint64_t at = (uint64_t)(uintptr_t)address;
     const moved_image *i = moved_at(at);
-    if (!i) return next_name(address, info, map, symbol);
-    uint64_t original = moved_original((real_addr){at}).at - i->to_assumed;
-    int answer = next_name((const void *)(uintptr_t)original, info, map, symbol);
-    if (answer && map && info->dli_saddr) info->dli_saddr = (char *)info->dli_saddr + (at - original);
-    return answer;
+    return i ? moved_original((real_addr){at}).at - i->to_assumed : at;
+}
+
+static void *find_symbol(void *handle, const char *name, uint64_t caller)
+{
+    return next_symbol(handle, name, old_address(caller));
+}
+
+static void *find_version(void *handle, const char *name, const char *version, uint64_t caller)
+{
+    return next_version(handle, name, version, old_address(caller));
+}
+
+static const void *old_place(const void *address)
+{
+    return (const void *)(uintptr_t)old_address((uint64_t)(uintptr_t)address);
+}
+
+static int find_name(const void *address, Dl_info *info) { return next_name(old_place(address), info); }
+
+static int find_name_and(const void *address, Dl_info *info, void **more, int what)
+{
+    return next_name_and(old_place(address), info, more, what);
+}
+
+/* More of them than anybody prints are passed on as they are. */
+enum { MOST_FRAMES = 512 };
+static void *const *old_places(void *const *from, int count, void *room[MOST_FRAMES])
+{
+    if (count > MOST_FRAMES) return from;
+    for (int k = 0; k < count; k++) room[k] = (void *)(uintptr_t)old_place(from[k]);
+    return room;
+}
+
+static char **find_names(void *const *addresses, int count)
+{
+    void *room[MOST_FRAMES];
+    return next_names(old_places(addresses, count, room), count);
+}
+
+static void find_names_to(void *const *addresses, int count, int fd)
+{
+    void *room[MOST_FRAMES];
+    next_names_to(old_places(addresses, count, room), count, fd);
 }
 
 /* As if it were one more image. */
@@ -108,6 +154,11 @@ const moved_finder moved_finders[] = {
     {"_dl_find_object", find_object, &next_object, true},
     {"dl_iterate_phdr", iterate, &next_phdr, true},
     {"_dl_find_dso_for_object", find_image, &next_image, false},
-    {"_dl_addr", find_name, &next_name, false},
+    {"dladdr", find_name, &next_name, false},
+    {"dladdr1", find_name_and, &next_name_and, false},
+    {"backtrace_symbols", find_names, &next_names, false},
+    {"backtrace_symbols_fd", find_names_to, &next_names_to, false},
+    {"_dl_sym", find_symbol, &next_symbol, false},
+    {"_dl_vsym", find_version, &next_version, false},
     {NULL, NULL, NULL, false},
 };

@@ -58,6 +58,7 @@ void attacher_enter_at_exec(int pid, char **argv)
 typedef struct attacher {
     bool fresh;        /* the process has not begun */
     const char *doing; /* what cannot be done, for messages */
+    double stopped;    /* how long the process stood still, in seconds */
     rewriter r;        /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
@@ -167,10 +168,11 @@ typedef struct put_work {
     const elf_carry *carry;
 } put_work;
 
+/* *answer: how long the process has stood still. */
 static inl_status put_in_now(void *arg, void *answer, inl_error *e)
 {
-    (void)answer;
     put_work *w = arg;
+    double began = rewriter_now();
     live_process *p = &w->a->process;
     live_carry c = {.boot = w->carry->boot,
                     .boot_size = w->carry->boot_size,
@@ -182,6 +184,7 @@ static inl_status put_in_now(void *arg, void *answer, inl_error *e)
     s = live_put_in(p, w->images, w->a->r.count, &c, e);
     if (s != INL_OK && w->a->fresh) return s; /* it ends with this process */
     inl_status out = live_release(p, s == INL_OK ? e : NULL);
+    *(double *)answer = rewriter_now() - began;
     return s == INL_OK ? out : s;
 }
 
@@ -191,8 +194,8 @@ static inl_status put_in(attacher *a, const elf_carry *carry, inl_error *e)
     live_image *images;
     inl_status s = finders_list(a->r.images, a->r.count, a->by_list, &images, e);
     put_work work = {a, images, carry};
-    if (s == INL_OK && a->fresh) s = put_in_now(&work, NULL, e);
-    else if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, NULL, 0, e);
+    if (s == INL_OK && a->fresh) s = put_in_now(&work, &a->stopped, e);
+    else if (s == INL_OK) s = live_apart(a->process.pid, put_in_now, &work, &a->stopped, sizeof a->stopped, e);
     if (s == INL_OK) tool_now->held = NULL;
     free(images);
     return s;
@@ -230,6 +233,14 @@ static void refuse_nothing(const attacher *a)
               a->fresh ? "; run it without --engine=live" : "; start the program under the tool instead (inlay run)");
 }
 
+/* Of those that are instrumented, --report and --map. */
+static void report(const attacher *a)
+{
+    rewriter of = a->r;
+    of.count = a->instrumented;
+    if (!rewriter_reports(&of)) tool_exit(TOOL_EXIT_FAILED); /* it has said why */
+}
+
 /* Of images of which much stays. */
 static void say(const attacher *a)
 {
@@ -242,9 +253,9 @@ static void say(const attacher *a)
         left += s.left;
     }
     if (a->fresh) return;
-    tool_say("in process %d now: %zu image%s, %llu procedures, %llu left alone (%.1f s)", a->process.pid,
-             a->instrumented, a->instrumented == 1 ? "" : "s", (unsigned long long)moved, (unsigned long long)left,
-             rewriter_now() - r->started);
+    tool_say("in process %d now: %zu image%s, %llu procedures, %llu left alone (%.1f s, stopped for %.0f ms)",
+             a->process.pid, a->instrumented, a->instrumented == 1 ? "" : "s", (unsigned long long)moved,
+             (unsigned long long)left, rewriter_now() - r->started, 1e3 * a->stopped);
 }
 
 static void open_process(attacher *a, pid_t pid)
@@ -283,11 +294,11 @@ void attacher_run(void)
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
+    if (a->fresh) report(a); /* before it can end */
     if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
     rewriter_end_progress(&a->r);
-    a->r.count = a->instrumented;
-    rewriter_reports(&a->r);
     tool_filter_warn();
+    if (!a->fresh) report(a);
     say(a);
     exit(0);
 }

@@ -6,7 +6,7 @@
 #include "elf/elf.h"
 #include "live/live.h"
 
-enum { REWRITER_FINDERS = 4 };
+enum { REWRITER_FINDERS = LIVE_HOOKS };
 typedef struct rewriter_image { /* one of those that are rewritten together; the program is the first */
     char *path;                 /* the file, links followed */
     char *name;                 /* its name in the folder of --with-libs */

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""What the live engine costs: putting a tool into a process, how long that stands still, and what a counter costs there.
+
+  bench/live.py [--build DIR] [--runs N] [--json FILE]
+
+The best of the runs counts, in processor time and elapsed (on a machine that does other work, only the former says
+something):
+
+  attach python3     `inlay attach calls`: every procedure of python3 and its libraries
+  stopped            of that, how long all threads stand still
+  entry              a counter at the entry of an empty procedure, called in a loop: nanoseconds a call more than natively
+  start ls           `inlay run --engine=live calls -- ls` in an empty folder, and the same by the JIT
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+
+CALLS = 200_000_000
+TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2}
+PROGRAM = """#include <stdio.h>
+#include <time.h>
+__attribute__((noipa)) void empty(void) { __asm__ volatile("nop; nop; nop; nop"); }
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+int main(void)
+{
+    double best = 1e9;
+    for (int turn = 0; turn < 5; turn++) {
+        double began = now();
+        for (long i = 0; i < %d; i++) empty();
+        if (now() - began < best) best = now() - began;
+    }
+    printf("%%.9f\\n", best);
+}
+""" % (CALLS // 5)
+
+
+def children_cpu():
+    t = os.times()
+    return t.children_user + t.children_system
+
+
+def attach(inlay, folder):
+    """(processor seconds, elapsed seconds, milliseconds that it stood still)"""
+    target = subprocess.Popen(["/usr/bin/python3", "-c", "print(1, flush=True); input()"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, cwd=folder)
+    target.stdout.readline()
+    cpu, began = children_cpu(), time.monotonic()
+    done = subprocess.run([inlay, "attach", "calls", "-o", f"{folder}/report", str(target.pid)], capture_output=True, text=True)
+    elapsed, cpu = time.monotonic() - began, children_cpu() - cpu
+    target.communicate(b"\n")
+    stopped = re.search(r"stopped for (\d+) ms", done.stderr)
+    if done.returncode or not stopped or target.returncode:
+        sys.exit(f"bench/live: attach: {done.stderr.strip()}")
+    return cpu, elapsed, float(stopped[1])
+
+
+def entry(inlay, folder):
+    """Nanoseconds a call: natively, counted where only the procedure is instrumented, and where all is."""
+    source, program = f"{folder}/empty.c", f"{folder}/empty"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(PROGRAM)
+    subprocess.run(["gcc", "-O2", source, "-o", program], check=True)
+    run = [inlay, "run", "--engine=live", "calls", "-o", "/dev/null", "--image", "empty"]
+    ways = [[program], [*run, "--proc", "empty", "--", program], [*run, "--", program]]
+    for way in ways[1:]:
+        way[way.index("/dev/null")] = f"{folder}/calls"
+    times = [float(subprocess.run(way, check=True, capture_output=True).stdout) / (CALLS // 5) * 1e9 for way in ways]
+    with open(f"{folder}/calls", encoding="utf-8") as f:
+        if not re.search(rf"^ *{CALLS} +empty\b", f.read(), re.M):
+            sys.exit("bench/live: it was not counted")
+    return times
+
+
+def start(inlay, engine, folder):
+    empty = f"{folder}/empty-folder"
+    os.makedirs(empty, exist_ok=True)
+    began = time.monotonic()
+    subprocess.run([inlay, "run", f"--engine={engine}", "calls", "-o", "/dev/null", "--", "/usr/bin/ls"], check=True, cwd=empty)
+    return time.monotonic() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build", type=os.path.abspath)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    inlay, folder = f"{options.build}/inlay", tempfile.mkdtemp(prefix="inlay-live-")
+    try:
+        attached = [attach(inlay, folder) for _ in range(options.runs)]
+        entries = [entry(inlay, folder) for _ in range(options.runs)]
+        found = {"attach python3, s": min(a[0] for a in attached),
+                 "attach python3, elapsed s": min(a[1] for a in attached),
+                 "stopped, ms": min(a[2] for a in attached),
+                 "entry, ns": min(e[1] for e in entries) - min(e[0] for e in entries),
+                 "entry where all is instrumented, ns": min(e[2] for e in entries) - min(e[0] for e in entries)}
+        for engine in ("live", "jit"):
+            found[f"start ls, {engine}, elapsed s"] = min(start(inlay, engine, folder) for _ in range(options.runs))
+    finally:
+        shutil.rmtree(folder)
+    for name, value in found.items():
+        target = TARGETS.get(name)
+        print(f"{name:38} {value:10.3f}" + (f"   (at most {target:g}: {'met' if value <= target else 'missed'})" if target else ""))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as f:
+            json.dump(found, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()
