@@ -15,6 +15,9 @@ static const char usage[] =
     "                        run CODE, a small C, at a procedure's entry or exit (NAME, NAME:exit)\n"
     "  attach TOOL [TOOL OPTIONS] PID\n"
     "                        put TOOL into a process that runs\n"
+    "  detach PID            take it out again, with its report (-o FILE)\n"
+    "  report PID            its report now (-o FILE); it stays\n"
+    "  ps                    which processes have a tool inside, and who put it there\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
@@ -70,6 +73,7 @@ static const struct command {
     const char *part;
 } commands[] = {
     {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
+    {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
     {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"atom", cli_atom, "atom"},
     {"merge", cli_merge, "base"},   {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
     {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},

@@ -17,6 +17,8 @@
  *   put.c       putting in
  *   patches.c   many small writes
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
+ *   record.c    what is told in the process of the tool in it, written and read
+ *   ask.c       the tool in a process is asked for its report, or to leave
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
  * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
@@ -48,8 +50,10 @@ typedef struct live_process {
     bool is_ours;                /* it has been started for this, and is the parent of this process */
 } live_process;
 
-/* Fails where it is not there, is traced already, or may not be traced. */
+/* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
 inl_status live_open(pid_t, live_process *, inl_error *);
+/* ... or has none. */
+inl_status live_open_inside(pid_t, live_process *, inl_error *);
 void live_close(live_process *);
 
 /* --- maps.c --- */
@@ -66,6 +70,9 @@ void *live_auxv(const live_process *, size_t *size, inl_error *);
 
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);
+/* Those of the stopped threads that `which` says (by index) run for some nanoseconds. Threads that have ended meanwhile
+ * are gone from the list, new ones are in it. */
+inl_status live_run_some(live_process *, const bool *which, long nanoseconds, inl_error *);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
 
@@ -113,11 +120,37 @@ typedef struct live_image {
 typedef struct live_carry { /* elf_carry_pack has made it */
     const void *boot, *data;
     size_t boot_size, data_size, entry_at;
+    const char *tool, *options; /* to be told: the tool's file, its arguments */
+    bool has_output;
 } live_carry;
 struct move_live_thread;
 /* A stopped thread goes on where the tool says. */
 inl_status live_settle(remote *, const struct move_live_thread *, inl_error *);
+/* What stands at a hooked procedure's entry. False: it does not reach. */
+bool live_hook_jump(const live_image *, size_t hook, uint8_t jump[MOVE_MOST_PATCH]);
 /* All threads are stopped. */
 inl_status live_put_in(live_process *, const live_image *, size_t count, const live_carry *, inl_error *);
+
+/* --- record.c --- */
+enum { LIVE_TOOL_MOST = 64 << 20 }; /* bytes of a tool's image */
+struct inl_bytes;
+struct move_told_range;
+/* The record's bytes, for MOVE_TOLD_BASE; and once the tool has started, at most live_record_room ranges. */
+inl_status live_record_make(const live_image *, size_t count, const live_carry *, struct inl_bytes *out, inl_error *);
+size_t live_record_room(size_t images);
+inl_status live_record_tell(remote *, const struct move_told_range *, size_t count, inl_error *);
+typedef struct live_told { /* of a process with a tool inside */
+    struct move_told *record;
+    struct move_told_range *ranges;
+    char *tool, *options;
+} live_told;
+/* INL_ERR_NOT_FOUND: it has none, or one that was not put in by this version. */
+inl_status live_record_read(pid_t, live_told *, inl_error *);
+void live_told_free(live_told *);
+
+/* --- ask.c --- */
+typedef enum live_wish { LIVE_REPORT, LIVE_LEAVE } live_wish;
+/* The report goes to `out`, or, -1, where the tool's output goes. With all threads stopped for the while. */
+inl_status live_ask(pid_t, live_wish, int out, inl_error *);
 
 #endif

@@ -102,6 +102,13 @@ static inl_status check(const live_process *p, inl_error *e)
         return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
     if (status_of(p, "TracerPid:", word) && strcmp(word, "0"))
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
+    return INL_OK;
+}
+
+/* Before a tool is put in. */
+static inl_status check_empty(const live_process *p, inl_error *e)
+{
+    char word[32];
     if (status_of(p, "Seccomp:", word) && strcmp(word, "0"))
         return inl_fail(
             e, INL_ERR_UNSUPPORTED,
@@ -117,17 +124,21 @@ static inl_status check(const live_process *p, inl_error *e)
     return INL_OK;
 }
 
-inl_status live_open(pid_t pid, live_process *p, inl_error *e)
+static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e)
 {
     *p = (live_process){.pid = pid};
     inl_status s = remote_check(e);
     if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK) s = check(p, e);
+    if (s == INL_OK && empty) s = check_empty(p, e);
     if (s == INL_OK && !live_find_syscall(p))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);
     if (s != INL_OK) live_close(p);
     return s;
 }
+
+inl_status live_open(pid_t pid, live_process *p, inl_error *e) { return open_with(pid, p, true, e); }
+inl_status live_open_inside(pid_t pid, live_process *p, inl_error *e) { return open_with(pid, p, false, e); }
 
 void live_close(live_process *p)
 {

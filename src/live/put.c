@@ -1,6 +1,7 @@
 /* Puts new code and the tool into a process whose threads stand still.
  *
  *     each image's room:  | new code | its map |
+ *     MOVE_TOLD_BASE:   | what is told of the tool
  *     MOVE_LIVE_BASE:     | boot code, a system call | the carried data | move_live, links, a stack |
  *
  * The first thread starts the tool, as the boot code of a rewritten program does: it is given a first stack as the
@@ -35,6 +36,8 @@ typedef struct put {
     const live_carry *carry;
     live_process there;    /* its mappings as they were */
     move_live_image *told; /* by image */
+    INL_VEC(move_told_range) new;
+    bool full;
     uint64_t boot, until, data, own, stack_high;
     size_t live_size;
 } put;
@@ -67,8 +70,9 @@ static void unmap(put *p, uint64_t low, uint64_t high)
     if (low < high) remote_call(p->leader, &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
 }
 
-/* All that is new, nothing of the process's own has run since. The kernel makes one of neighbours. */
-static void unmap_all(put *p)
+/* Calls for each part of what is mapped now and was not before; nothing of the process's own has run since. The kernel
+ * makes one of neighbours. */
+static void each_new(put *p, void (*f)(put *, uint64_t low, uint64_t high))
 {
     inl_error ignored;
     live_process now = {.pid = p->process->pid};
@@ -78,12 +82,32 @@ static void unmap_all(put *p)
         for (size_t k = 0; k < p->there.mappings.count; k++) {
             const live_mapping *m = &p->there.mappings.items[k];
             if (m->high <= at || m->low >= high) continue;
-            unmap(p, at, m->low);
+            if (at < m->low) f(p, at, m->low);
             at = m->high;
         }
-        unmap(p, at, high);
+        if (at < high) f(p, at, high);
     }
     live_close(&now);
+}
+
+static void unmap_all(put *p) { each_new(p, unmap); }
+
+static void note(put *p, uint64_t low, uint64_t high)
+{
+    move_told_range *last = p->new.count ? &p->new.items[p->new.count - 1] : NULL;
+    bool fixed = low < MOVE_REGION_HIGH && high > MOVE_LIVE_BASE;
+    if (fixed || (low >= MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + LIVE_TOOL_MOST)) return;
+    if (last && last->high == low) last->high = high;
+    else p->full = !inl_vec_push(&p->new, ((move_told_range){low, high})) || p->full;
+}
+
+/* Besides new code: pieces for system calls, what the tool's C library has made before anybody could tell it where. */
+static inl_status tell_of_new(put *p, inl_error *e)
+{
+    each_new(p, note);
+    if (p->full || p->new.count > live_record_room(p->count))
+        return inl_fail(e, INL_ERR_NO_MEMORY, "too many mappings were made");
+    return live_record_tell(p->leader, p->new.items, p->new.count, e);
 }
 
 /* --- new code --- */
@@ -217,6 +241,16 @@ static inl_status put_boot(put *p, inl_error *e)
     memcpy(&head, c->data, sizeof head);
     head.live = p->own;
     return s == INL_OK ? remote_patch(p->leader, p->data, &head, sizeof head, e) : s;
+}
+
+/* What is told of it to whoever comes later. */
+static inl_status put_record(put *p, inl_error *e)
+{
+    inl_bytes b = {.addr = MOVE_TOLD_BASE};
+    inl_status s = live_record_make(p->images, p->count, p->carry, &b, e);
+    if (s == INL_OK) s = map_with(p, MOVE_TOLD_BASE, b.data, b.size, PROT_READ | PROT_WRITE, e);
+    inl_bytes_free(&b);
+    return s;
 }
 
 /* --- threads --- */
@@ -390,6 +424,12 @@ static inl_status put_jumps(put *p, const live_target *t, inl_error *e)
     return s;
 }
 
+bool live_hook_jump(const live_image *i, size_t k, uint8_t jump[MOVE_MOST_PATCH])
+{
+    uint64_t at = i->hooks[k].at;
+    return move_isa_here.jump(at, live_hook_at(i->plan, k), move_isa_here.far_jump, jump);
+}
+
 /* The jump at a hooked procedure's entry leads to the hook, which knows the moved one. */
 static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
 {
@@ -397,11 +437,9 @@ static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
     for (size_t k = 0; k < i->hook_count && s == INL_OK; k++) {
         const live_hook *h = &i->hooks[k];
         uint8_t jump[MOVE_MOST_PATCH];
-        const move_isa *set = &move_isa_here;
-        if (!set->jump(h->at, live_hook_at(i->plan, k), set->far_jump, jump))
-            return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
+        if (!live_hook_jump(i, k, jump)) return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
         s = remote_write(p->leader, h->next_at, &h->next, sizeof h->next, e);
-        if (s == INL_OK) s = remote_patch(p->leader, h->at, jump, set->far_jump, e);
+        if (s == INL_OK) s = remote_patch(p->leader, h->at, jump, move_isa_here.far_jump, e);
     }
     return s;
 }
@@ -430,12 +468,15 @@ inl_status live_put_in(live_process *process, const live_image *images, size_t c
     if (s == INL_OK) s = live_read_maps(&p.there, e);
     for (size_t k = 0; k < count && s == INL_OK; k++) s = put_image(&p, k, e);
     if (s == INL_OK) s = put_boot(&p, e);
+    if (s == INL_OK) s = put_record(&p, e);
     if (s == INL_OK) s = put_threads(&p, e);
     if (s == INL_OK) s = start_tool(&p, e);
     if (s != INL_OK && !p.leader->gone) unmap_all(&p);
+    if (s == INL_OK) s = tell_of_new(&p, e);
     if (s == INL_OK) s = settle_threads(&p, e);
     if (s == INL_OK) s = put_patches(&p, e);
     live_close(&p.there);
     free(p.told);
+    inl_vec_free(&p.new);
     return s;
 }

@@ -333,6 +333,34 @@ inl_status remote_set_vectors(remote *r, const void *state, size_t size, inl_err
     return fail_ptrace(r, "writing vector registers", e);
 }
 
+void remote_continue(remote *r)
+{
+    if (set_registers(r, &r->regs)) ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask);
+    ptrace(PTRACE_CONT, r->pid, 0, 0L);
+}
+
+/* A fault of its own goes to its handler. The trap at the end must not find its signal blocked: the kernel would take
+ * the handler away. */
+inl_status remote_step(remote *r, inl_error *e)
+{
+    int status, signo = 0;
+    uint64_t but_trap = ~(1ull << (SIGTRAP - 1));
+    uint8_t code[REMOTE_STEP_BYTES] = {0};
+    struct user_regs_struct before = r->regs;
+    inl_error ignored;
+    remote_read(r, remote_registers_pc(&r->regs), code, sizeof code, &ignored);
+    if (!set_registers(r, &r->regs) || ptrace(PTRACE_SETSIGMASK, r->pid, sizeof but_trap, &but_trap) != 0)
+        return fail_ptrace(r, "writing registers", e);
+    do {
+        inl_status s = go_on_with(r, PTRACE_SINGLESTEP, signo, &status, e);
+        if (s != INL_OK) return s;
+        signo = status >> 16 ? 0 : WSTOPSIG(status);
+    } while (signo != SIGTRAP);
+    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
+    remote_after_step(r, &before, code);
+    return INL_OK;
+}
+
 inl_status remote_give_back(remote *r, inl_error *e)
 {
     if (set_registers(r, &r->regs) && ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0 &&

@@ -69,6 +69,10 @@ inl_status remote_vectors(remote *, void **state, size_t *size, inl_error *);
 inl_status remote_set_vectors(remote *, const void *state, size_t size, inl_error *);
 /* Undoes what remote_begin did to the process, and lets it go on at pc, free of us. */
 inl_status remote_go(remote *, uint64_t pc, uint64_t sp, inl_error *);
+/* It runs on, still held by us, with the registers and mask that it had. */
+void remote_continue(remote *);
+/* One step, with all signals held back; `regs` are those behind it. */
+inl_status remote_step(remote *, inl_error *);
 /* Registers and mask as they are in `r` (`regs` may have been changed), free of us. */
 inl_status remote_give_back(remote *, inl_error *);
 /* Ends the process with a status, before it ran an instruction. */
@@ -108,6 +112,9 @@ uint64_t remote_unscrambled(uint64_t word, uint64_t guard);
 void remote_registers_frame(struct user_regs_struct *, const remote_call_frame *, uint64_t sp);
 size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[16]);
 uint64_t remote_registers_result(const struct user_regs_struct *);
+enum { REMOTE_STEP_BYTES = 2 };
+/* What an instruction with these bytes has left of the step itself. */
+void remote_after_step(remote *, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES]);
 extern const uint8_t remote_syscall_insn[8];
 extern const unsigned remote_syscall_size;
 extern const int remote_vector_set; /* of PTRACE_GETREGSET */

@@ -111,8 +111,8 @@ static void let_all_go(live_process *p)
     p->threads.count = p->seized.count = 0;
 }
 
-/* The leader comes first: it is listed first. */
-inl_status live_stop(live_process *p, inl_error *e)
+/* Until no new ones are found. The leader comes first: it is listed first. */
+static inl_status take_all(live_process *p, inl_error *e)
 {
     bool fresh = true, gone = false;
     inl_status s = seize_new(p, &fresh, e);
@@ -136,6 +136,59 @@ inl_status live_stop(live_process *p, inl_error *e)
         s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or its first thread has", p->pid);
     if (s != INL_OK) let_all_go(p);
     return s;
+}
+
+inl_status live_stop(live_process *p, inl_error *e) { return take_all(p, e); }
+
+static void forget(live_process *p, size_t i)
+{
+    size_t behind = p->threads.count - i - 1;
+    memmove(&p->threads.items[i], &p->threads.items[i + 1], behind * sizeof *p->threads.items);
+    memmove(&p->seized.items[i], &p->seized.items[i + 1], behind * sizeof *p->seized.items);
+    p->threads.count--;
+    p->seized.count--;
+}
+
+static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e)
+{
+    remote *r = &p->threads.items[i];
+    pid_t tid = r->pid;
+    int stop = r->stop_signal;
+    ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    inl_status s = wait_for(p, tid, gone, e);
+    if (s != INL_OK || *gone) return s;
+    s = remote_take(r, tid, p->syscall_at, e);
+    r->stop_signal = stop;
+    return s;
+}
+
+/* Signals go to those that run. */
+static void let_run(const live_process *p, const bool *which, long nanoseconds)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    for (double end = now() + 1e-9 * (double)nanoseconds; now() < end; nanosleep(&nap, NULL))
+        for (size_t i = 0; i < p->threads.count; i++) {
+            int status;
+            pid_t tid = p->threads.items[i].pid;
+            if (which[i] && waitpid(tid, &status, __WALL | WNOHANG) == tid && WIFSTOPPED(status))
+                ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
+        }
+}
+
+inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < p->threads.count; i++)
+        if (which[i]) remote_continue(&p->threads.items[i]);
+    let_run(p, which, nanoseconds);
+    for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
+        bool gone = false;
+        if (!which[i]) continue;
+        s = stop_again(p, i, &gone, e);
+        if (s == INL_OK && gone) forget(p, i);
+    }
+    if (s != INL_OK) let_all_go(p);
+    return s == INL_OK ? take_all(p, e) : s;
 }
 
 inl_status live_release(live_process *p, inl_error *e)

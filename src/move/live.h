@@ -24,6 +24,62 @@ typedef struct move_live_thread {
     uint64_t tells_stack;                    /* answer: is it to be told? */
 } move_live_thread;
 
+/* --- what tells of a tool in a process, for whoever comes later --- */
+#define MOVE_TOLD_BASE  0x650800000000ull /* a move_told */
+#define MOVE_ASK_BASE   0x650c00000000ull /* a move_ask, while somebody asks */
+#define MOVE_TOLD_MAGIC 0x31766c79616c6e69ull
+
+typedef struct move_told_range {
+    uint64_t low, high;
+} move_told_range;
+typedef struct move_told_patch { /* of old code; ascending */
+    uint64_t at, size;
+    uint8_t now[16], before[16];
+} move_told_patch;
+typedef struct move_told_table { /* a jump table's address in new code, and in old */
+    uint64_t now, old;
+} move_told_table;
+
+/* Addresses of lists are in the process. What is marked with an answer is filled in by the tool when it has started. */
+typedef struct move_told {
+    uint64_t magic, layout; /* bytes of this struct: another is another version's */
+    uint64_t size;          /* of all, from MOVE_TOLD_BASE on */
+    uint64_t user, seconds; /* who put it in, and when (since the epoch) */
+    uint64_t tool, options; /* strings: the tool's file, its arguments */
+    uint64_t has_output;    /* the report goes to a file that was named (-o) */
+    uint64_t range_count, ranges, patch_count, patches, table_count, tables; /* ranges: mappings near images */
+    uint64_t tool_low, tool_high;                                            /* answer, as are all that follow */
+    uint64_t ask_entry, ask_until; /* a thread that is sent here, on a stack of its own, answers what is asked */
+    uint64_t started;              /* MOVE_TOLD_STARTED, or _LEFT */
+} move_told;
+enum { MOVE_TOLD_STARTED = 1, MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */ };
+
+enum { MOVE_ASK_LOOK = 1, MOVE_ASK_REPORT, MOVE_ASK_LEAVE };
+enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED, MOVE_ASK_PIECES };
+enum { /* what a thread does */
+       MOVE_BUSY_NOT,
+       MOVE_BUSY_INSERTED, /* it is in what was inserted: a few steps lead out of it */
+       MOVE_BUSY_TOOL /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
+};
+typedef struct move_ask_thread {
+    uint64_t tid;
+    weave_context ctx;      /* as it stands; answer: as the program would */
+    uint64_t busy;          /* answer: MOVE_BUSY_ */
+    uint64_t place, before; /* answer: of the run of instructions that it leaves, 0: none */
+    uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
+} move_ask_thread;
+typedef struct move_ask {
+    uint64_t what;              /* MOVE_ASK_ */
+    uint64_t captures;          /* the report goes into memory, as a file that only a descriptor names */
+    uint64_t done;              /* answers: it has been done, */
+    uint64_t busy;              /* or so many threads are not out, */
+    uint64_t refused;           /* or it cannot be: MOVE_ASK_ */
+    int64_t fd;                 /* answer: that descriptor, -1: none */
+    uint64_t area_count, areas; /* answer of LEAVE: more mappings near images, a move_told_range each */
+    uint64_t thread_count;      /* the first one is the one that answers */
+    move_ask_thread threads[];
+} move_ask;
+
 /* The first thread is the one that starts the tool. */
 typedef struct move_live {
     uint64_t image_count, images; /* address of a move_live_image each */

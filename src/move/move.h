@@ -59,6 +59,11 @@ typedef struct move_client {
     move_gate gate;
 } move_client;
 
+/* A jump table's copy in new code, and the table. */
+typedef struct move_table_copy {
+    assumed_addr now, old;
+} move_table_copy;
+
 typedef enum move_how {
     MOVE_MOVED,         /* entry holds a 5-byte jump */
     MOVE_MOVED_SHORT,   /* ... a 2-byte jump to a springboard */
@@ -168,5 +173,7 @@ typedef struct move_map_walk {
 move_map move_map_at(const move_plan *, size_t i);
 move_map_walk move_map_from(const move_plan *, size_t i);
 bool move_map_next(move_map_walk *, move_map *out);
+/* The copies of jump tables, ascending; how many, at most `most` of them into `out`. */
+size_t move_table_copies(const move_plan *, move_table_copy *out, size_t most);
 
 #endif

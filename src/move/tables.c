@@ -143,3 +143,11 @@ bool move_fill_tables(move_work *w)
     }
     return true;
 }
+
+size_t move_table_copies(const move_plan *p, move_table_copy *out, size_t most)
+{
+    const move_work *w = p->priv;
+    for (size_t i = 0; i < w->copies.count && i < most; i++)
+        out[i] = (move_table_copy){.now = {w->copies.items[i].now}, .old = {w->copies.items[i].old}};
+    return w->copies.count;
+}

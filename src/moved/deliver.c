@@ -215,6 +215,20 @@ static bool is_clear(uint64_t pc)
     return at.known;
 }
 
+/* Where the tool may be taken out while the handler runs, it must also be one that old code can go on with. */
+static bool can_leave(run_thread *t, const void *uc)
+{
+    moved_where at;
+    weave_context c;
+    if (!is_clear(run_uc_pc(uc))) return false;
+    if (!moved_is_live() || !moved_at(run_uc_pc(uc))) return true;
+    run_uc_context(uc, t, 0, &c);
+    moved_locate(c.pc, &c, 0, false, &at);
+    run_uc_unspill(t, &c, at.state.spilled, at.state.flags_saved);
+    c.pc = at.pc;
+    return !moved_is_about_to_jump(&c);
+}
+
 /* It cannot be made: the signal is delivered here and now, or behind the next call of the tool's. */
 static void no_step(run_thread *t, void *uc)
 {
@@ -235,15 +249,15 @@ static void go_on(run_thread *t, void *uc)
     bool repeats = pc == moved_of(t)->last;
     moved_of(t)->steps += repeats ? MOST_STEPS / MOST_REPEATS : 1;
     moved_of(t)->last = pc;
-    if (!t->frame.in_tool && is_clear(pc)) end_wait(t, uc, false);
+    if (!t->frame.in_tool && can_leave(t, uc)) end_wait(t, uc, false);
     else if (!t->frame.in_tool && (moved_of(t)->steps > MOST_STEPS || moved_is_syscall(pc))) end_wait(t, uc, true);
     else if (!moved_uc_step(t, uc, true)) no_step(t, uc);
 }
 
-static bool must_wait(const run_thread *t, uint64_t pc)
+static bool must_wait(run_thread *t, const void *uc)
 {
     if (moved_of(t)->forced) return false;
-    return t->frame.in_tool || !(moved_in_gate(pc) || is_clear(pc));
+    return t->frame.in_tool || !(moved_in_gate(run_uc_pc(uc)) || can_leave(t, uc));
 }
 
 static void begin_wait(run_thread *t, const siginfo_t *info, void *uc)
@@ -399,7 +413,7 @@ static moved_jump arrived(run_thread *t, int signo, siginfo_t *info, void *uc, u
         postpone(info, uc);
         return back;
     }
-    if (!fault && must_wait(t, run_uc_pc(uc))) {
+    if (!fault && must_wait(t, uc)) {
         begin_wait(t, info, uc);
         return back;
     }

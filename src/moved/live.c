@@ -77,5 +77,11 @@ void moved_live_places(void)
         else to = moved_site_place(as->ctx.pc);
         if (to) as->ctx.pc = to;
     }
+    move_told *r = (move_told *)MOVE_TOLD_BASE;
+    r->tool_low = MOVE_TOOL_BASE;
+    r->tool_high = moved_handoff_data.tool_high;
+    r->ask_entry = (uint64_t)(uintptr_t)moved_ask_entry;
+    r->ask_until = (uint64_t)(uintptr_t)moved_ask_until;
+    r->started = MOVE_TOLD_STARTED;
     live->started = 1;
 }

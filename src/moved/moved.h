@@ -10,6 +10,7 @@
  *   deliver.c     signals; frames.c what handlers see and come back to; <isa>/frames.c, settle.c, step.c
  *   reap.c        the helper of a program that was started for this
  *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
+ *   live.c, leave.c, back.c  a tool in a process that ran already comes, and goes; finders.c
  *   sites.c       system calls of code that is not rewritten, patched in memory; numbers.c: which they are
  */
 #ifndef INL_MOVED_MOVED_H
@@ -79,6 +80,9 @@ typedef struct moved_hooks {
     /* Of the flows with this number (move_client.placed), `times` end in this block of the procedure, which
      * they have entered or are about to. From a signal's handler. */
     void (*flow_ends)(run_thread *, uint32_t number, uint32_t block, bool entered, int64_t times);
+    /* The report is wanted now: in a file without a name, whose descriptor is answered, or (-1) where it always goes.
+     * `ends`: it is the last one. All other threads stand still in the program's code. */
+    int (*report)(run_thread *, bool ends, bool captures);
 } moved_hooks;
 void moved_hook(moved_hooks);
 

@@ -113,6 +113,9 @@ void moved_reap_now(long nr); /* at a call */
 /* --- <isa>/settle.c --- */
 /* A signal came: a thread in the gate, at or behind the call made there, is put into the program's own code. */
 void moved_settle(run_thread *, void *uc);
+/* The same for registers; only TELLS leaves it to the caller to tell the tool that the call has been made. */
+typedef enum moved_settled { MOVED_SETTLED_NOT, MOVED_SETTLED, MOVED_SETTLED_TELLS } moved_settled;
+moved_settled moved_settle_registers(const run_thread *, weave_context *);
 /* Is the thread where the gate is entered, with nothing of the program's lost but `junk`? Then `behind` is the address
  * that the call returns to, 0: not known. */
 bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk);
@@ -213,6 +216,13 @@ void moved_patch_sites(void);
 /* In a process that ran already: where an instruction is now that made room for a jump to the gate; 0: it stands where
  * it stood. */
 uint64_t moved_site_place(uint64_t pc);
+/* In a piece: where that instruction stood. False: it is in no piece; *old is 0: it is in the midst of an instruction's
+ * substitute (`exact`), or of what has no original. */
+bool moved_site_original(uint64_t pc, bool exact, uint64_t *old);
+/* The bytes that stood there, again; and the memory of all pieces. */
+void moved_sites_restore(int mem);
+struct move_told_range;
+uint64_t moved_site_areas(const struct move_told_range **);
 
 /* --- live.c --- */
 const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
@@ -222,5 +232,24 @@ int moved_live_helper(void);                                 /* process id, to b
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);
+
+/* --- leave.c, back.c, <isa>/ask.S: taking the tool out --- */
+extern const char moved_ask_entry[], moved_ask_until[];
+void moved_ask(void); /* what the entry calls */
+/* Words of the process's memory, and of registers, that lead into new code lead to the old. */
+uint64_t moved_back(uint64_t word); /* 0: it does not lead there */
+typedef struct moved_memory {       /* of /proc */
+    int mem, maps, pages;
+} moved_memory;
+bool moved_memory_open(moved_memory *);
+void moved_memory_close(const moved_memory *);
+/* The program's registers: do they hold something of a jump table's copy that old code would take for the table's? */
+bool moved_is_about_to_jump(const weave_context *);
+bool moved_bring_back(const moved_memory *, uint64_t tls_base); /* false: what is mapped cannot be read */
+/* --- <isa>/back.c --- */
+uint64_t moved_pointer_guard(uint64_t tls_base);
+/* The program's own restorer, where a frame of the kernel's at `word` returns to Inlay's; 0: there is no frame. */
+uint64_t moved_restorer_of(const uint64_t *word, uint64_t high);
+bool moved_is_new(uint64_t at); /* in what lies near images for the sake of the tool */
 
 #endif

@@ -22,6 +22,7 @@
 #include "base/sys.h"
 #include "base/page.h"
 #include "base/search.h"
+#include "move/live.h"
 #include "moved/sites.h"
 #include INL_ARCH_HEADER(run, abi)
 
@@ -39,11 +40,21 @@ enum {
     FORTH = 4, /* instructions that may be taken along */
 };
 
-/* Instructions that lie in a piece now: for threads that stand at them. */
+/* For a process that ran already, whose threads come and go in the middle of it: instructions that lie in a piece now,
+ * each piece's one behind the other, the last one of each is where it goes back; the bytes that were there; the memory
+ * of pieces. */
 typedef struct place {
     uint64_t old, new;
+    bool ends;
 } place;
-static INL_VEC(place) places; /* filled once, in a process that ran already */
+enum { MOST_BYTES = 48 };
+typedef struct replaced {
+    uint64_t at, size;
+    uint8_t before[MOST_BYTES], now[MOST_BYTES];
+} replaced;
+static INL_VEC(place) places;
+static INL_VEC(replaced) replacements;
+static INL_VEC(move_told_range) areas;
 
 typedef struct area { /* memory for pieces near an image */
     uint64_t at, next, end;
@@ -112,7 +123,7 @@ static bool take_area(area *a, const moved_image *i)
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
             if (p == (long)at) {
                 *a = (area){at, at, at + size};
-                return true;
+                return !moved_is_live() || inl_vec_push(&areas, ((move_told_range){at, at + size}));
             }
             if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)size);
         }
@@ -131,13 +142,35 @@ static void put_copy(isa_code *c, const isa_insn *in)
     isa_put(c, out, len);
 }
 
+/* `at`: of each instruction from `from` on, and of the way back. */
+static bool note_places(const moved_code *p, int from, int to, const uint64_t *at)
+{
+    const isa_insn *last = &p->insns[to - 1];
+    for (int k = from; k < to; k++)
+        if (!inl_vec_push(&places, ((place){p->insns[k].addr, at[k - from], false}))) return false;
+    return inl_vec_push(&places, ((place){last->addr + last->len, at[to - from], true}));
+}
+
+static void overwrite(uint64_t at, const uint8_t *bytes, size_t size, uint64_t high)
+{
+    replaced r = {.at = at, .size = high - at};
+    memset(r.now, MOVED_FILLER, sizeof r.now);
+    memcpy(r.now, bytes, size);
+    if (moved_is_live()) memcpy(r.before, (const void *)at, r.size);
+    if (moved_is_live() && !inl_vec_push(&replacements, r)) return;
+    memcpy((void *)at, r.now, r.size);
+    __builtin___clear_cache((char *)at, (char *)high);
+}
+
 /* With instructions [from, to) of the procedure; the site is among them. */
 static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
 {
     uint64_t low = p->insns[from].addr, high = p->insns[to - 1].addr + p->insns[to - 1].len;
-    if (high - low < MOVED_JUMP || a->next + MOVED_PIECE > a->end || entered(p, low + 1, high)) return false;
+    if (high - low < MOVED_JUMP || high - low > MOST_BYTES || a->next + MOVED_PIECE > a->end ||
+        entered(p, low + 1, high))
+        return false;
     uint8_t piece[MOVED_PIECE], jump[MOVED_JUMP];
-    uint64_t at[BACK + FORTH + 2];
+    uint64_t at[BACK + FORTH + 3];
     isa_code w = {.write = piece, .exec = a->next, .size = sizeof piece};
     isa_code over = {.write = jump, .exec = low, .size = sizeof jump};
     for (int k = from; k < to; k++) {
@@ -146,19 +179,15 @@ static bool patch_with(const moved_code *p, int from, int site, int to, area *a)
         else if (k == site) moved_put_other(&w, &p->insns[k]);
         else put_copy(&w, &p->insns[k]);
     }
+    at[to - from] = isa_here(&w);
     moved_put_jump(&w, high);
     moved_put_jump(&over, w.exec);
     if (failed(&w) || failed(&over)) return false;
-    for (int k = from; k < to && moved_is_live(); k++) {
-        place one = {p->insns[k].addr, at[k - from]};
-        if (!inl_vec_push(&places, one)) return false;
-    }
+    if (moved_is_live() && !note_places(p, from, to, at)) return false;
     memcpy((void *)w.exec, piece, w.at);
-    a->next += MOVED_PIECE;
-    memcpy((void *)low, jump, MOVED_JUMP);
-    memset((void *)(low + MOVED_JUMP), MOVED_FILLER, high - low - MOVED_JUMP);
-    __builtin___clear_cache((char *)low, (char *)high);
     __builtin___clear_cache((char *)w.exec, (char *)w.exec + w.at);
+    a->next += MOVED_PIECE;
+    overwrite(low, jump, MOVED_JUMP, high);
     return true;
 }
 
@@ -244,8 +273,7 @@ static void hook_linker(void)
     }
     uint64_t pages = inl_page_down(at + MOVED_JUMP - 1) + INL_PAGE - page;
     if (over.at && !failed(&over) && !sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_WRITE)) {
-        memcpy((void *)at, jump, MOVED_JUMP);
-        __builtin___clear_cache((char *)at, (char *)at + MOVED_JUMP);
+        overwrite(at, jump, MOVED_JUMP, at + MOVED_JUMP);
         sys_call3(SYS_mprotect, (long)page, (long)pages, PROT_READ | PROT_EXEC);
         return;
     }
@@ -255,8 +283,42 @@ static void hook_linker(void)
 uint64_t moved_site_place(uint64_t pc)
 {
     for (size_t k = 0; k < places.count; k++)
-        if (places.items[k].old == pc) return places.items[k].new;
+        if (places.items[k].old == pc && !places.items[k].ends) return places.items[k].new;
     return 0;
+}
+
+bool moved_site_original(uint64_t pc, bool exact, uint64_t *old)
+{
+    *old = 0;
+    for (size_t k = 0; k < areas.count; k++)
+        if (pc - areas.items[k].low < areas.items[k].high - areas.items[k].low) *old = 1;
+    if (!*old) return false;
+    *old = 0;
+    for (size_t k = 0; k < places.count && !*old; k++) {
+        const place *p = &places.items[k];
+        bool within = !exact && !p->ends && pc >= p->new &&pc < places.items[k + 1].new;
+        if (p->new == pc || within) *old = p->old;
+    }
+    return true;
+}
+
+/* A byte is ours where it is what was put there, or where a jump of the plan's has been taken off it. What is another's
+ * now, of a library that has gone, stays. */
+void moved_sites_restore(int mem)
+{
+    for (size_t k = replacements.count; k-- > 0;) {
+        const replaced *r = &replacements.items[k];
+        uint8_t there[MOST_BYTES];
+        bool good = sys_call4(SYS_pread64, mem, (long)there, (long)r->size, (long)r->at) == (long)r->size;
+        for (uint64_t i = 0; i < r->size; i++) good = good && (there[i] == r->now[i] || there[i] == r->before[i]);
+        if (good) sys_call4(SYS_pwrite64, mem, (long)r->before, (long)r->size, (long)r->at);
+    }
+}
+
+uint64_t moved_site_areas(const move_told_range **all)
+{
+    *all = areas.items;
+    return areas.count;
 }
 
 void moved_patch_sites(void)

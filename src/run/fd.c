@@ -62,6 +62,12 @@ void run_fd_close(int fd)
     if (run_fd_is_hidden(fd)) __atomic_fetch_and(&used, ~(1ull << (fd - base)), __ATOMIC_RELEASE);
 }
 
+void run_fd_close_all(int but)
+{
+    for (int i = 0; i < PLACES; i++)
+        if (base + i != but && run_fd_is_hidden(base + i)) run_fd_close(base + i);
+}
+
 void run_fd_seal(void)
 {
     for (int i = 0; i < PLACES; i++)

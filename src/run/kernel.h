@@ -147,6 +147,7 @@ bool run_proc_own_path(int fd, char *out, size_t size);
 void run_proc_init(void);
 void run_proc_end(void);
 long run_proc_open(const char *below);
+long run_proc_open_memory(void);                       /* that can be written to whatever its protection is */
 bool run_proc_fd_path(int fd, char *out, size_t size); /* what a descriptor shows; false: cut off, or nothing */
 bool run_proc_put(int out, const char *text, size_t n);
 bool run_maps_put(int out, char *text);

@@ -165,13 +165,16 @@ void run_proc_end(void)
     run_here.proc_root = -1;
 }
 
-long run_proc_open(const char *below)
+static long open_below(const char *below, int flags)
 {
     char path[64];
-    if (run_here.proc_root >= 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, O_RDONLY | O_CLOEXEC, 0);
+    if (run_here.proc_root >= 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, flags | O_CLOEXEC, 0);
     snprintf(path, sizeof path, "/proc/%s", below);
-    return sys_call4(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    return sys_call4(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
 }
+
+long run_proc_open(const char *below) { return open_below(below, O_RDONLY); }
+long run_proc_open_memory(void) { return open_below("self/mem", O_RDWR); }
 
 static bool link_at(int folder, const char *link, char *out, size_t size)
 {

@@ -252,6 +252,7 @@ void run_fork_child(run_thread *t); /* in the child: own cache, locks, one threa
 int run_fd_hide(int fd); /* moves it to a hidden number; -errno */
 bool run_fd_is_hidden(int fd);
 void run_fd_close(int fd); /* a hidden one */
+void run_fd_close_all(int but);
 
 /* --- <isa>/border.S, <isa>/kernel.S --- */
 void run_leave_code(void);                                    /* stubs jump here through gs */

@@ -17,11 +17,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 void attacher_enter(const char *process, char **argv)
@@ -162,6 +160,17 @@ static bool is_listed(const rewriter *r, const module *m)
 
 /* --- the whole --- */
 
+/* The arguments, as they would be typed. */
+static void join_options(char *out, size_t size)
+{
+    int count;
+    const char *const *options = options_carried(&count);
+    size_t n = 0;
+    *out = 0;
+    for (int i = 0; i < count && n < size; i++)
+        if (strcmp(options[i], "--") != 0) n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", options[i]);
+}
+
 typedef struct put_work {
     attacher *a;
     const live_image *images;
@@ -174,11 +183,17 @@ static inl_status put_in_now(void *arg, void *answer, inl_error *e)
     put_work *w = arg;
     double began = rewriter_now();
     live_process *p = &w->a->process;
+    char tool[PATH_MAX] = "", options[1024];
+    if (readlink("/proc/self/exe", tool, sizeof tool - 1) < 0) *tool = 0;
+    join_options(options, sizeof options);
     live_carry c = {.boot = w->carry->boot,
                     .boot_size = w->carry->boot_size,
                     .entry_at = w->carry->entry_at,
                     .data = w->carry->data,
-                    .data_size = w->carry->data_size};
+                    .data_size = w->carry->data_size,
+                    .tool = tool,
+                    .options = options,
+                    .has_output = tool_now->options.result != NULL};
     inl_status s = w->a->fresh ? INL_OK : live_stop(p, e);
     if (s != INL_OK) return s;
     s = live_put_in(p, w->images, w->a->r.count, &c, e);

@@ -82,7 +82,10 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
-    moved_hook((moved_hooks){.exec = before_exec, .exec_failed = tool_exec_failed, .flow_ends = tool_derive_flow_ends});
+    moved_hook((moved_hooks){.exec = before_exec,
+                             .exec_failed = tool_exec_failed,
+                             .flow_ends = tool_derive_flow_ends,
+                             .report = tool_report_on_request});
     open_output();
     blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)

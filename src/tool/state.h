@@ -376,6 +376,10 @@ typedef struct tool_json {
 void tool_output_flush(void);
 void tool_output_close(void);
 void tool_output_end(tool_output *);
+
+/* --- on_request.c --- */
+/* moved_hooks.report */
+int tool_report_on_request(struct run_thread *, bool ends, bool captures);
 void tool_output_fork_child(void);
 
 /* --- client.c, say.c --- */

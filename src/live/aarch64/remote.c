@@ -105,6 +105,11 @@ uint64_t remote_unscrambled(uint64_t word, uint64_t guard) { return word ^ guard
 
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { (void)u, (void)block; }
 
+void remote_after_step(remote *r, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES])
+{
+    (void)r, (void)before, (void)code;
+}
+
 /* Every slot holds what its register does: right for whatever the code at hand believes. */
 void remote_fill_slots(const remote *r, weave_frame *f)
 {

@@ -158,6 +158,21 @@ void remote_fill_slots(const remote *r, weave_frame *f)
     f->flags = run_flags_packed(c.flags);
 }
 
+/* pushf has put the trap flag of the step on the stack; and behind a popf the kernel takes the flag for the thread's
+ * own.
+ */
+void remote_after_step(remote *r, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES])
+{
+    enum { PUSHF = 0x9c, OPERAND16 = 0x66, TRAP = 0x100 };
+    uint16_t flags;
+    inl_error ignored;
+    if (!(before->eflags & TRAP)) r->regs.eflags &= ~(unsigned long long)TRAP;
+    if (code[0] != PUSHF && (code[0] != OPERAND16 || code[1] != PUSHF)) return;
+    if (remote_read(r, r->regs.rsp, &flags, sizeof flags, &ignored) != INL_OK) return;
+    flags &= (uint16_t)~TRAP;
+    remote_write(r, r->regs.rsp, &flags, sizeof flags, &ignored);
+}
+
 /* jmp *(%rip) */
 void remote_put_jump(uint8_t *at, uint64_t target)
 {

@@ -24,6 +24,9 @@ enum {
 
 static inline void moved_keep_more(const weave_frame *f, uint8_t *more) { (void)f, (void)more; }
 static inline void moved_put_back_more(weave_frame *f, const uint8_t *more) { (void)f, (void)more; }
+/* The C library's disguise of an address that it saves. */
+static inline uint64_t moved_shown(uint64_t word, uint64_t guard) { return word ^ guard; }
+static inline uint64_t moved_hidden(uint64_t word, uint64_t guard) { return word ^ guard; }
 /* Of what waits: registers whose own value is in their slots; the others are seen to by moved_park_otherwise. */
 static inline isa_regs moved_parked_alone(isa_regs spilled) { return spilled; }
 #endif

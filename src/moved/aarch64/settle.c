@@ -7,6 +7,7 @@
  * A call changes x0 only, so all that the gate uses can be put back at each of its instructions: the table says where
  * it is. */
 #include <signal.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "moved/private.h"
@@ -85,28 +86,40 @@ static void finish(run_thread *t, void *uc)
     run_uc_set_answer(uc, (long)f.answer);
 }
 
-static void take_slots(const run_thread *t, mcontext_t *mc, bool but_x0)
+static void take_slots(const run_thread *t, weave_context *c, bool but_x0)
 {
     static const uint8_t used[] = {RUN_X0, 1, 2, 3, RUN_X8, RUN_X16, RUN_X17, RUN_X30};
-    for (unsigned i = but_x0; i < sizeof used; i++) mc->regs[used[i]] = t->frame.slot[used[i]];
+    for (unsigned i = but_x0; i < sizeof used; i++) c->gpr[used[i]] = t->frame.slot[used[i]];
+}
+
+moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
+{
+    bool found;
+    unsigned how = how_at(c->pc, &found);
+    if (!found) return MOVED_SETTLED_NOT;
+    uint64_t pushed[2] = {c->gpr[RUN_X16], c->gpr[RUN_X30]};
+    uint64_t back = how & IN_X30 ? c->gpr[RUN_X30] : t->frame.slot[MOVED_BACK_SLOT];
+    if (how & PUSHED && !run_read(pushed, run_sp(c), sizeof pushed)) return MOVED_SETTLED_NOT;
+    if (how & X17) c->gpr[RUN_X17] = t->frame.slot[RUN_X17];
+    c->gpr[RUN_X16] = pushed[0];
+    c->gpr[RUN_X30] = pushed[1];
+    if (how & SLOTS) take_slots(t, c, how & X0);
+    if (how & LOWER) run_set_sp(c, run_sp(c) + sizeof pushed);
+    c->pc = how & DONE ? back + INSN : back - MOVED_SITE_BYTES;
+    return how & TELL ? MOVED_SETTLED_TELLS : MOVED_SETTLED;
 }
 
 void moved_settle(run_thread *t, void *uc)
 {
     mcontext_t *mc = &((ucontext_t *)uc)->uc_mcontext;
-    bool found;
-    unsigned how = how_at(mc->pc, &found);
-    if (!found) return;
-    uint64_t pushed[2] = {mc->regs[RUN_X16], mc->regs[RUN_X30]};
-    uint64_t back = how & IN_X30 ? mc->regs[RUN_X30] : t->frame.slot[MOVED_BACK_SLOT];
-    if (how & PUSHED && !run_read(pushed, mc->sp, sizeof pushed)) return;
-    if (how & X17) mc->regs[RUN_X17] = t->frame.slot[RUN_X17];
-    mc->regs[RUN_X16] = pushed[0];
-    mc->regs[RUN_X30] = pushed[1];
-    if (how & SLOTS) take_slots(t, mc, how & X0);
-    if (how & LOWER) mc->sp += sizeof pushed;
-    mc->pc = how & DONE ? back + INSN : back - MOVED_SITE_BYTES;
-    if (how & TELL) finish(t, uc);
+    weave_context c;
+    run_uc_context(uc, t, 0, &c);
+    moved_settled how = moved_settle_registers(t, &c);
+    if (how == MOVED_SETTLED_NOT) return;
+    memcpy(mc->regs, c.gpr, sizeof mc->regs);
+    mc->sp = run_sp(&c);
+    mc->pc = c.pc;
+    if (how == MOVED_SETTLED_TELLS) finish(t, uc);
 }
 
 /* moved_settle has taken the thread out. */

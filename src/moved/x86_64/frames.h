@@ -32,6 +32,13 @@ static inline void moved_put_back_more(weave_frame *f, const uint8_t *more)
 {
     memcpy(f->element_mask, more, MOVED_KEPT_MORE);
 }
+/* The C library's disguise of an address that it saves. */
+static inline uint64_t moved_shown(uint64_t word, uint64_t guard) { return (word >> 17 | word << 47) ^ guard; }
+static inline uint64_t moved_hidden(uint64_t word, uint64_t guard)
+{
+    word ^= guard;
+    return word << 17 | word >> 47;
+}
 /* Of what waits: registers whose own value is in their slots; the others are seen to by moved_park_otherwise. */
 static inline isa_regs moved_parked_alone(isa_regs spilled) { return spilled & ~WEAVE_AHEAD; }
 #endif

@@ -38,20 +38,34 @@ static void finish(run_thread *t, void *uc)
     run_kernel_mask_set(before);
 }
 
-void moved_settle(run_thread *t, void *uc)
+moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
 {
     const char *const calls[] = {moved_gate_direct, moved_gate_passed, moved_gate_called};
-    const char *at = (const char *)(uintptr_t)run_uc_pc(uc);
-    greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs; /* the program's flags stay as they are */
+    const char *at = (const char *)(uintptr_t)c->pc;
     for (int i = 0; i < 3; i++) {
         if (at == calls[i] - CALL_SIZE) {
-            g[REG_RCX] = (greg_t)t->frame.slot[RUN_RCX];
-            g[REG_RIP] = (greg_t)(uintptr_t)moved_gate_begin;
-        } else if (at == calls[i]) {
-            if (calls[i] == moved_gate_called) finish(t, uc);
-            g[REG_RIP] = (greg_t)t->frame.slot[RUN_RCX];
+            c->gpr[RUN_RCX] = t->frame.slot[RUN_RCX];
+            c->pc = (uint64_t)(uintptr_t)moved_gate_begin;
+            return MOVED_SETTLED;
         }
+        if (at != calls[i]) continue;
+        c->pc = t->frame.slot[RUN_RCX];
+        return calls[i] == moved_gate_called ? MOVED_SETTLED_TELLS : MOVED_SETTLED;
     }
+    return MOVED_SETTLED_NOT;
+}
+
+/* The program's flags stay as they are. */
+void moved_settle(run_thread *t, void *uc)
+{
+    weave_context c;
+    run_uc_context(uc, t, 0, &c);
+    moved_settled how = moved_settle_registers(t, &c);
+    if (how == MOVED_SETTLED_NOT) return;
+    greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs;
+    g[REG_RCX] = (greg_t)c.gpr[RUN_RCX];
+    g[REG_RIP] = (greg_t)c.pc;
+    if (how == MOVED_SETTLED_TELLS) finish(t, uc);
 }
 
 bool moved_gate_asks(uint64_t pc, const weave_context *c, uint64_t *behind, isa_regs *junk)

@@ -1,0 +1,267 @@
+/* The tool in a process is asked for its report, or to leave. The process does it itself (moved/leave.c); here its
+ * threads are stopped, brought out of the tool's code, and sent on their way.
+ *
+ *     stop all; the first thread answers where each stands
+ *       those that are in the tool's code, or in what was inserted, run on for a moment, until none is
+ *     the first thread does what is asked for
+ *     (leaving) registers and alternate stacks are set, and what is mapped for the tool's sake goes
+ *     all run on
+ *
+ * Threads that are out stay stopped meanwhile, and so hold no lock of the tool's. One in the tool's code that waits for
+ * what a stopped one has would never come out: after a while all go on, and it begins anew. */
+#include "live/live.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include "move/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STACK = 256 << 10, AT_ONCE = 1, PATIENCE = 20 /* seconds */ };
+
+typedef struct ask {
+    live_process process;
+    live_told told;
+    live_wish wish;
+    int out;
+    uint64_t asked_size;
+    move_ask *asked; /* as it is there */
+} ask;
+
+static remote *leader(ask *a) { return &a->process.threads.items[0]; }
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- asking --- */
+
+static uint64_t size_of(size_t threads) { return sizeof(move_ask) + threads * sizeof(move_ask_thread); }
+static uint64_t stack_high(const ask *a) { return MOVE_ASK_BASE + inl_page_up(a->asked_size) + STACK; }
+
+/* Memory for the question, a stack, and a page for what system calls are given. */
+static inl_status map_question(ask *a, inl_error *e)
+{
+    long answer, args[6] = {(long)MOVE_ASK_BASE,
+                            (long)(stack_high(a) + INL_PAGE - MOVE_ASK_BASE),
+                            PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                            -1,
+                            0};
+    inl_status s = remote_call(leader(a), &answer, SYS_mmap, args, e);
+    if (s != INL_OK || answer == (long)MOVE_ASK_BASE) return s;
+    return inl_fail(e, INL_ERR_NO_MEMORY, "process %d has no memory left: %s", a->process.pid, strerror((int)-answer));
+}
+
+static void unmap(ask *a, uint64_t low, uint64_t high)
+{
+    inl_error ignored;
+    long answer;
+    if (low < high) remote_call(leader(a), &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
+}
+
+static inl_status write_question(ask *a, uint64_t what, inl_error *e)
+{
+    size_t n = a->process.threads.count;
+    a->asked_size = size_of(n);
+    move_ask *q = realloc(a->asked, a->asked_size);
+    if (!q) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    memset(q, 0, a->asked_size);
+    a->asked = q;
+    *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
+    for (size_t i = 0; i < n; i++) {
+        q->threads[i].tid = (uint64_t)a->process.threads.items[i].pid;
+        remote_context(&a->process.threads.items[i], &q->threads[i].ctx);
+    }
+    inl_status s = map_question(a, e);
+    return s == INL_OK ? remote_write(leader(a), MOVE_ASK_BASE, q, a->asked_size, e) : s;
+}
+
+static inl_status put_question(ask *a, uint64_t what, inl_error *e)
+{
+    void *vectors = NULL;
+    size_t size = 0;
+    remote *r = leader(a);
+    inl_status s = write_question(a, what, e);
+    if (s == INL_OK) s = remote_vectors(r, &vectors, &size, e);
+    if (s != INL_OK) return s;
+    s = remote_run(r, a->told.record->ask_entry, stack_high(a), a->told.record->ask_until, e);
+    if (s == INL_OK) s = remote_set_vectors(r, vectors, size, e);
+    else if (!r->gone) remote_set_vectors(r, vectors, size, &(inl_error){0});
+    free(vectors);
+    return s == INL_OK ? remote_read(r, MOVE_ASK_BASE, a->asked, a->asked_size, e) : s;
+}
+
+/* --- out of the tool's code --- */
+
+/* Who is only in what was inserted makes a step. If there are no such, the others run for a moment. */
+static inl_status run_busy(ask *a, long nanoseconds, inl_error *e)
+{
+    size_t n = a->process.threads.count;
+    bool *which = calloc(n + 1, sizeof *which), stepped = false;
+    inl_status s = which ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n && s == INL_OK; i++) {
+        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL;
+        if (a->asked->threads[i].busy != MOVE_BUSY_INSERTED) continue;
+        s = remote_step(&a->process.threads.items[i], e);
+        if (a->process.threads.items[i].gone) s = INL_OK;
+        stepped = true;
+    }
+    if (s == INL_OK && !stepped) s = live_run_some(&a->process, which, nanoseconds, e);
+    free(which);
+    return s;
+}
+
+/* All are out then, or (*busy: the thread) one is not. */
+static inl_status bring_out(ask *a, pid_t *busy, inl_error *e)
+{
+    enum { FIRST = 50000, LAST = 5000000 };
+    long pause = FIRST;
+    for (double end = now() + AT_ONCE;;) {
+        inl_status s = put_question(a, MOVE_ASK_LOOK, e);
+        *busy = 0;
+        for (size_t i = 0; s == INL_OK && i < a->process.threads.count; i++)
+            if (a->asked->threads[i].busy) *busy = a->process.threads.items[i].pid;
+        if (s != INL_OK || !*busy || now() > end) return s;
+        s = run_busy(a, pause, e);
+        if (s != INL_OK) return s;
+        if (pause < LAST) pause += pause / 4;
+    }
+}
+
+static inl_status stop_outside(ask *a, inl_error *e)
+{
+    const struct timespec nap = {.tv_nsec = 20000000};
+    for (double end = now() + PATIENCE;;) {
+        pid_t busy = 0;
+        inl_status s = live_stop(&a->process, e);
+        if (s == INL_OK) s = bring_out(a, &busy, e);
+        if (s != INL_OK || !busy) return s;
+        live_release(&a->process, e);
+        if (now() > end)
+            return inl_fail(e, INL_ERR_SYSTEM,
+                            "thread %d of process %d does not come out of the tool's code; nothing was changed", busy,
+                            a->process.pid);
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* --- what was asked for --- */
+
+static inl_status refused(const ask *a, inl_error *e)
+{
+    static const char *const why[] = {
+        [0] = "for no reason that is known",
+        [MOVE_ASK_SHARED] = "another process shares its memory, a child of vfork perhaps",
+        [MOVE_ASK_NO_PROC] = "its own /proc/self cannot be read, so its stacks cannot be searched",
+        [MOVE_ASK_CONFINED] = "it has confined itself (seccomp) since, which the tool takes care of",
+        [MOVE_ASK_PIECES] = "a mutator has added code to it, and must take that out first",
+    };
+    uint64_t n = a->asked->refused < sizeof why / sizeof *why ? a->asked->refused : 0;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d: %s; the tool stays", a->process.pid, why[n]);
+}
+
+/* To where the user wants it. */
+static inl_status copy_report(ask *a, inl_error *e)
+{
+    char path[64], bytes[16 << 10];
+    long answer;
+    if (a->asked->fd < 0) return INL_OK;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", a->process.pid, (int)a->asked->fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return inl_fail(e, INL_ERR_SYSTEM, "cannot read the report: %s: %s", path, strerror(errno));
+    bool good = true;
+    for (ssize_t n; good && (n = read(fd, bytes, sizeof bytes)) > 0;)
+        for (ssize_t done = 0, m; good && done < n; done += m)
+            if ((m = write(a->out, bytes + done, (size_t)(n - done))) <= 0) m = 0, good = false;
+    inl_status s = good ? INL_OK : inl_fail(e, INL_ERR_SYSTEM, "cannot write the report: %s", strerror(errno));
+    close(fd);
+    remote_call(leader(a), &answer, SYS_close, (long[6]){(long)a->asked->fd}, &(inl_error){0});
+    return s;
+}
+
+/* One of Inlay's is the kernel's where the program has none. */
+static inl_status take_stack(ask *a, remote *r, const move_ask_thread *t, inl_error *e)
+{
+    enum { DISABLE = 2 };
+    uint64_t none[3] = {0, DISABLE, 0};
+    long answer, at = (long)stack_high(a);
+    if (!t->knows_stack || t->stack_size) return INL_OK;
+    inl_status s = remote_write(r, (uint64_t)at, none, sizeof none, e);
+    return s == INL_OK ? remote_call(r, &answer, SYS_sigaltstack, (long[6]){at}, e) : s;
+}
+
+static inl_status send_back(ask *a, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < a->process.threads.count && s == INL_OK; i++) {
+        remote *r = &a->process.threads.items[i];
+        const move_ask_thread *t = &a->asked->threads[i];
+        remote_set_context(r, &t->ctx);
+        remote_registers_set_block(&r->regs, t->ctx.gs_base);
+        s = take_stack(a, r, t, e);
+        if (r->gone) s = INL_OK;
+    }
+    return s;
+}
+
+static void unmap_near(ask *a)
+{
+    const move_ask *q = a->asked;
+    move_told_range *areas = calloc(q->area_count + 1, sizeof *areas);
+    if (areas && remote_read(leader(a), q->areas, areas, q->area_count * sizeof *areas, &(inl_error){0}) == INL_OK)
+        for (uint64_t i = 0; i < q->area_count; i++) unmap(a, areas[i].low, areas[i].high);
+    free(areas);
+    for (uint64_t i = 0; i < a->told.record->range_count; i++) unmap(a, a->told.ranges[i].low, a->told.ranges[i].high);
+}
+
+static void unmap_all(ask *a)
+{
+    unmap_near(a);
+    unmap(a, a->told.record->tool_low, inl_page_up(a->told.record->tool_high));
+    unmap(a, MOVE_LIVE_BASE, MOVE_REGION_HIGH);
+}
+
+static inl_status ask_now(ask *a, inl_error *e)
+{
+    inl_status s = stop_outside(a, e);
+    if (s != INL_OK) return s;
+    s = put_question(a, a->wish == LIVE_LEAVE ? MOVE_ASK_LEAVE : MOVE_ASK_REPORT, e);
+    if (s == INL_OK && !a->asked->done) s = refused(a, e);
+    inl_status copied = s == INL_OK ? copy_report(a, e) : s;
+    if (s == INL_OK && a->wish == LIVE_LEAVE) {
+        s = send_back(a, e);
+        if (s == INL_OK) unmap_all(a);
+    } else if (!leader(a)->gone) {
+        unmap(a, MOVE_ASK_BASE, stack_high(a) + INL_PAGE);
+    }
+    inl_status out = live_release(&a->process, s == INL_OK && copied == INL_OK ? e : &(inl_error){0});
+    return s != INL_OK ? s : copied != INL_OK ? copied : out;
+}
+
+inl_status live_ask(pid_t pid, live_wish wish, int out, inl_error *e)
+{
+    ask a = {.wish = wish, .out = out};
+    inl_status s = live_record_read(pid, &a.told, e);
+    if (s != INL_OK) return s;
+    if (a.told.record->started != MOVE_TOLD_STARTED)
+        s = inl_fail(e, INL_ERR_NOT_FOUND, "the tool in process %d has not started", pid);
+    if (s == INL_OK) s = live_open_inside(pid, &a.process, e);
+    if (s == INL_OK) {
+        s = ask_now(&a, e);
+        live_close(&a.process);
+    }
+    live_told_free(&a.told);
+    free(a.asked);
+    return s;
+}

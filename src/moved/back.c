@@ -1,0 +1,227 @@
+/* When a tool is taken out, nothing of the process may lead to new code any more.
+ *
+ * Two kinds of addresses of new code get out of it: return addresses, which calls there have left on stacks, and those
+ * of copied jump tables, which compilers keep in registers over a loop, and callees save. Nothing else makes a word
+ * that is exactly the address behind a call in new code, or of a table's copy; so such words are what they seem to be,
+ * on whatever stack, in whatever saved context they lie, live or left over. All aligned words of the process's private
+ * memory are looked at, and those become the address of the same place in old code. The C library hides the addresses
+ * that setjmp saves; what such a word hides is looked at as well.
+ *
+ * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different. */
+#include "moved/private.h"
+#include "base/maps_line.h"
+#include "base/page.h"
+#include "base/search.h"
+#include "base/sys.h"
+#include "isa/isa.h"
+#include "move/live.h"
+#include INL_ARCH_HEADER(run, abi)
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static const move_told *record(void) { return (const move_told *)MOVE_TOLD_BASE; }
+
+/* --- one word --- */
+
+static uint64_t table_of(uint64_t word)
+{
+    const move_told_table *all = (const void *)record()->tables;
+    size_t n = record()->table_count, k = INL_FIRST(n, i, all[i].now >= word);
+    return k < n && all[k].now == word ? all[k].old : 0;
+}
+
+static bool decode(uint64_t at, isa_insn *in)
+{
+    return isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)at, 16, at, in) == ISA_OK;
+}
+
+static bool is_call(const isa_insn *in) { return in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND; }
+
+/* Is there a call that ends at `end`, in new code from `at` on? */
+static bool ends_with_call(uint64_t at, uint64_t end)
+{
+    isa_insn in = {0};
+    for (; at < end; at += in.len)
+        if (!decode(at, &in)) return false;
+    return at == end && is_call(&in);
+}
+
+/* While the jumps over old code are there still, only whether it is one. */
+static uint64_t return_of(uint64_t word)
+{
+    const moved_image *i = moved_at(word - 1);
+    moved_spot spot;
+    isa_insn in;
+    if (!i || !i->map || !i->map->states) return 0;
+    const move_carried_states *states = (const void *)((const char *)i->map + i->map->states);
+    if (!moved_states_find(states, (uint32_t)(word - 1 - i->text), &spot)) return 0;
+    if (!ends_with_call(i->text + spot.code_off, word)) return 0;
+    uint64_t call = i->map_base + spot.old_off;
+    return decode(call, &in) ? call + in.len : call;
+}
+
+uint64_t moved_back(uint64_t word)
+{
+    if (!moved_is_new(word - 1) && !moved_is_new(word)) return 0;
+    uint64_t old = table_of(word);
+    return old ? old : return_of(word);
+}
+
+/* --- jump tables --- */
+
+/* As it was before there were jumps over it. False: it is not known. */
+static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
+{
+    const move_told_patch *all = (const void *)record()->patches;
+    uint64_t n = record()->patch_count;
+    if (!run_read(out, at, size)) return false;
+    for (uint64_t k = INL_FIRST(n, i, all[i].at + all[i].size > at); k < n && all[k].at < at + size; k++)
+        for (uint64_t b = 0; b < all[k].size; b++)
+            if (all[k].at + b - at < size) out[all[k].at + b - at] = all[k].before[b];
+    return true;
+}
+
+static bool reads_copy(const isa_insn *in, const weave_context *c)
+{
+    isa_mem mem[ISA_MAX_MEM];
+    int n = isa_for_machine(RUN_ELF_MACHINE)->memory(in, mem);
+    for (int k = 0; k < n; k++)
+        if (mem[k].base != ISA_NO_REG && table_of(c->gpr[mem[k].base])) return true;
+    return false;
+}
+
+/* Behind the load of an entry and in front of the jump. An instruction is at most LONGEST bytes. */
+bool moved_is_about_to_jump(const weave_context *c)
+{
+    enum { MOST = 32, LONGEST = 16, BYTES = 512 };
+    uint8_t code[BYTES];
+    bool holds = false;
+    for (unsigned r = 0; r < sizeof c->gpr / sizeof *c->gpr; r++) holds = holds || moved_is_new(c->gpr[r]);
+    if (!holds || !old_code(c->pc, code, sizeof code)) return holds;
+    for (unsigned i = 0, at = 0; i < MOST && at + LONGEST <= BYTES; i++) {
+        isa_insn in;
+        if (isa_for_machine(RUN_ELF_MACHINE)->decode(code + at, LONGEST, c->pc + at, &in) != ISA_OK) return true;
+        if (reads_copy(&in, c)) return false;
+        if (in.flow != ISA_FLOW_NEXT) return in.flow == ISA_FLOW_JUMP_IND;
+        at += in.len;
+    }
+    return true;
+}
+
+/* --- all of them --- */
+
+typedef struct spans { /* what of the address space new code lies in, roughly */
+    uint64_t low[2], size[2];
+} spans;
+
+static void widen(spans *s, const move_told_range *r)
+{
+    const uint64_t far = 1ull << 36;
+    for (int k = 0; k < 2; k++) {
+        uint64_t high = s->low[k] + s->size[k];
+        bool near = s->size[k] && r->low < high + far && r->high + far > s->low[k];
+        if (s->size[k] && !near && k == 0) continue;
+        uint64_t low = s->size[k] && s->low[k] < r->low ? s->low[k] : r->low;
+        if (!s->size[k] || high < r->high) high = r->high;
+        s->low[k] = low;
+        s->size[k] = high - low + 1; /* what returns to behind the end */
+        return;
+    }
+}
+
+static spans find_spans(void)
+{
+    spans s = {0};
+    const move_told_range *ranges = (const void *)record()->ranges;
+    for (uint64_t i = 0; i < record()->range_count; i++) widen(&s, &ranges[i]);
+    return s;
+}
+
+static inline bool may_be(const spans *s, uint64_t word)
+{
+    return word - s->low[0] < s->size[0] || word - s->low[1] < s->size[1];
+}
+
+typedef struct search {
+    const moved_memory *memory;
+    spans spans;
+    uint64_t guard;
+} search;
+
+static void look_at(const search *s, uint64_t low, uint64_t high)
+{
+    uint64_t back;
+    for (uint64_t *word = (uint64_t *)low; word < (uint64_t *)high; word++) {
+        uint64_t hidden = moved_shown(*word, s->guard);
+        if (may_be(&s->spans, *word) && (back = moved_back(*word)) != 0) *word = back;
+        else if (may_be(&s->spans, hidden) && (back = moved_back(hidden)) != 0) *word = moved_hidden(back, s->guard);
+        else if (*word == moved_restorer_at() && (back = moved_restorer_of(word, high)) != 0) *word = back;
+    }
+}
+
+/* Pages that are not there hold nothing. */
+static void look_at_present(const search *s, uint64_t low, uint64_t high)
+{
+    enum { MOST = 512 };
+    const uint64_t there = 3ull << 62; /* present, swapped */
+    uint64_t pages[MOST];
+    for (uint64_t at = low; at < high;) {
+        uint64_t n = (high - at) / INL_PAGE < MOST ? (high - at) / INL_PAGE : MOST;
+        long got = sys_call4(SYS_pread64, s->memory->pages, (long)pages, (long)(n * sizeof *pages),
+                             (long)(at / INL_PAGE * sizeof *pages));
+        if (got != (long)(n * sizeof *pages)) memset(pages, 0xff, sizeof pages);
+        for (uint64_t k = 0; k < n; k++, at += INL_PAGE)
+            if (pages[k] & there) look_at(s, at, at + INL_PAGE);
+    }
+}
+
+static bool is_the_programs(const inl_maps_line *m)
+{
+    if (m->shared || (m->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE)) return false;
+    if (!strncmp(m->name, "/dev/", 5)) return false;
+    if (m->low >= MOVE_LIVE_BASE && m->high <= MOVE_REGION_HIGH) return false;
+    if (m->high > record()->tool_low && m->low < record()->tool_high) return false;
+    return !moved_is_new(m->low);
+}
+
+bool moved_memory_open(moved_memory *m)
+{
+    m->mem = (int)run_proc_open_memory();
+    m->maps = (int)run_proc_open("self/maps");
+    m->pages = (int)run_proc_open("self/pagemap");
+    if (!sys_failed(m->mem) && !sys_failed(m->maps)) return true;
+    moved_memory_close(m);
+    return false;
+}
+
+void moved_memory_close(const moved_memory *m)
+{
+    if (!sys_failed(m->mem)) sys_call1(SYS_close, m->mem);
+    if (!sys_failed(m->maps)) sys_call1(SYS_close, m->maps);
+    if (!sys_failed(m->pages)) sys_call1(SYS_close, m->pages);
+}
+
+/* Line by line as the kernel hands them out, never cut. */
+bool moved_bring_back(const moved_memory *memory, uint64_t tls_base)
+{
+    enum { ROOM = 16 << 10 };
+    static char text[ROOM + 1];
+    search s = {memory, find_spans(), moved_pointer_guard(tls_base)};
+    size_t have = 0;
+    for (long got; (got = sys_call3(SYS_read, memory->maps, (long)(text + have), (long)(ROOM - have))) > 0;) {
+        char *at = text, *end;
+        have += (size_t)got;
+        text[have] = 0;
+        for (; (end = strchr(at, '\n')); at = end + 1) {
+            inl_maps_line m;
+            *end = 0;
+            if (!inl_maps_line_read(at, &m)) return false;
+            if (is_the_programs(&m)) look_at_present(&s, m.low, m.high);
+        }
+        have = (size_t)(text + have - at);
+        memmove(text, at, have);
+    }
+    return have == 0;
+}

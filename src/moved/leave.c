@@ -1,0 +1,246 @@
+/* What whoever comes later asks of a tool in a process that ran already (move/live.h): all threads stand still, and the
+ * first one is sent here, on a stack made for that, in the middle of whatever it was doing.
+ *
+ *   LOOK      what each thread's registers are in the program's own terms; is it in the tool's code?
+ *   REPORT    the tool's report, now
+ *   LEAVE     the last report; then old code, handlers and descriptors are as they were, and nothing of the process's
+ *             leads to new code any more (back.c). Whoever asked sets the registers and unmaps.
+ *
+ * A look takes no lock and calls nothing of the tool's. The others are answered only when no thread is in the tool's
+ * code: so nobody holds a lock. */
+#include "moved/private.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include "move/live.h"
+#include "moved/pieces.h"
+#include INL_ARCH_HEADER(run, abi)
+
+#include <string.h>
+#include <sys/syscall.h>
+
+static move_ask *asked(void) { return (move_ask *)MOVE_ASK_BASE; }
+static const move_told *record(void) { return (const move_told *)MOVE_TOLD_BASE; }
+
+bool moved_is_new(uint64_t at)
+{
+    const move_told_range *ranges = (const void *)record()->ranges;
+    for (uint64_t i = 0; i < record()->range_count; i++)
+        if (at - ranges[i].low < ranges[i].high - ranges[i].low) return true;
+    uint64_t count = moved_site_areas(&ranges);
+    for (uint64_t i = 0; i < count; i++)
+        if (at - ranges[i].low < ranges[i].high - ranges[i].low) return true;
+    return false;
+}
+
+static run_thread *block_of(uint64_t tid)
+{
+    for (run_thread *t = run_here.threads; t; t = t->next)
+        if (t->tid == (int)tid) return t;
+    return NULL;
+}
+
+/* --- where a thread stands --- */
+
+/* In the gate, in front of a call that is to be made. */
+static bool take_from_gate(run_thread *t, weave_context *c, moved_where *at)
+{
+    uint64_t behind, old;
+    isa_regs junk;
+    if (!moved_gate_asks(c->pc, c, &behind, &junk)) return false;
+    if (moved_site_original(behind - 1, false, &old)) {
+        c->pc = old;
+        return old != 0;
+    }
+    moved_locate(c->pc, c, 0, false, at);
+    if (!at->known || !at->place) return false;
+    run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
+    c->pc = at->pc;
+    return true;
+}
+
+/* The registers become the program's. False: the thread is in what is not the program's. */
+static bool take_out(run_thread *t, weave_context *c, moved_where *at)
+{
+    uint64_t old;
+    *at = (moved_where){0};
+    if (t->where != RUN_IN_CODE || t->frame.in_tool || t->pending.present || t->unaligned || t->calls) return false;
+    if (moved_settle_registers(t, c) == MOVED_SETTLED_TELLS) return false;
+    if (moved_in_gate(c->pc)) return take_from_gate(t, c, at);
+    if (moved_site_original(c->pc, true, &old)) {
+        c->pc = old;
+        return old != 0;
+    }
+    moved_locate(c->pc, c, 0, false, at);
+    if (at->kind == MOVED_PLAIN) return !moved_is_new(c->pc);
+    if (!at->known || !at->image) return false;
+    run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
+    c->pc = at->pc;
+    return !moved_is_about_to_jump(c);
+}
+
+static bool is_ours(uint64_t pc)
+{
+    return moved_is_new(pc) || pc - record()->tool_low < record()->tool_high - record()->tool_low;
+}
+
+static bool is_inserted(const run_thread *t, uint64_t pc)
+{
+    return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
+}
+
+/* How many threads are not out. */
+static uint64_t look(void)
+{
+    uint64_t busy = 0;
+    for (uint64_t i = 0; i < asked()->thread_count; i++) {
+        move_ask_thread *as = &asked()->threads[i];
+        run_thread *t = block_of(as->tid);
+        moved_where at;
+        weave_context c = as->ctx;
+        bool out = t ? take_out(t, &c, &at) : !is_ours(c.pc);
+        as->busy = out ? MOVE_BUSY_NOT : t && is_inserted(t, as->ctx.pc) ? MOVE_BUSY_INSERTED : MOVE_BUSY_TOOL;
+        busy += !out;
+        if (!out) continue;
+        as->place = t ? at.place : 0;
+        as->before = at.before;
+        as->ctx = c;
+    }
+    return busy;
+}
+
+/* Is there one that shares this memory, and is no thread of this process? */
+static bool is_shared(void)
+{
+    for (const run_thread *t = run_here.threads; t; t = t->next) {
+        bool found = false;
+        for (uint64_t i = 0; i < asked()->thread_count; i++)
+            found = found || asked()->threads[i].tid == (uint64_t)t->tid;
+        if (!found && !t->has_ended) return true;
+    }
+    return false;
+}
+
+/* --- reports --- */
+
+static void report_there(void *arg)
+{
+    run_thread *t = arg;
+    t->where = RUN_IN_RUNTIME;
+    if (moved_now.hooks.report)
+        asked()->fd = moved_now.hooks.report(t, asked()->what == MOVE_ASK_LEAVE, asked()->captures);
+    t->where = RUN_IN_CODE;
+}
+
+/* --- the end --- */
+
+enum { WINDOW = 16 * INL_PAGE };
+
+/* So many patches, from the first on, lie close together, up to *high. */
+static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_t *high)
+{
+    uint64_t low = inl_page_down(p->at), n = 0;
+    for (*high = low; n < count && p[n].at >= low && p[n].at + p[n].size <= low + WINDOW; n++) {
+        if (p[n].at > inl_page_up(*high) + INL_PAGE) break;
+        *high = p[n].at + p[n].size;
+    }
+    return n;
+}
+
+/* What is not as it was left belongs to another image by now. */
+static void restore_text(int mem)
+{
+    static uint8_t bytes[WINDOW];
+    const move_told_patch *all = (const void *)record()->patches;
+    for (uint64_t i = 0, n, high; i < record()->patch_count; i += n ? n : 1) {
+        uint64_t low = inl_page_down(all[i].at);
+        n = close_together(&all[i], record()->patch_count - i, &high);
+        long size = (long)(high - low);
+        if (!n || sys_call4(SYS_pread64, mem, (long)bytes, size, (long)low) != size) continue;
+        for (uint64_t k = i; k < i + n; k++) {
+            uint8_t *there = bytes + (all[k].at - low);
+            if (!memcmp(there, all[k].now, all[k].size)) memcpy(there, all[k].before, all[k].size);
+        }
+        sys_call4(SYS_pwrite64, mem, (long)bytes, size, (long)low);
+    }
+    moved_sites_restore(mem);
+}
+
+/* What the kernel knows of threads: registers and alternate stacks, to be set by whoever asked. */
+static void hand_over(void)
+{
+    for (uint64_t i = 0; i < asked()->thread_count; i++) {
+        move_ask_thread *as = &asked()->threads[i];
+        const run_thread *t = block_of(as->tid);
+        for (unsigned r = 0; r < sizeof as->ctx.gpr / sizeof *as->ctx.gpr; r++) {
+            uint64_t old = moved_back(as->ctx.gpr[r]);
+            if (old) as->ctx.gpr[r] = old;
+        }
+        if (!t) continue;
+        as->ctx.gs_base = t->frame.app_gs_base;
+        as->knows_stack = 1;
+        as->stack = (uint64_t)(uintptr_t)t->altstack.ss_sp;
+        as->stack_flags = (uint64_t)(uint32_t)t->altstack.ss_flags;
+        as->stack_size = t->altstack.ss_size;
+    }
+}
+
+/* Counts are what has been executed, though threads stand in the middle of something. */
+static void report(run_thread *t)
+{
+    for (uint64_t i = 0; i < asked()->thread_count; i++) {
+        const move_ask_thread *as = &asked()->threads[i];
+        if (as->place) moved_leave_run(block_of(as->tid), as->place, as->before);
+    }
+    moved_on_tool_stack(t, report_there, t);
+    for (uint64_t i = 0; i < asked()->thread_count && asked()->what == MOVE_ASK_REPORT; i++) {
+        const move_ask_thread *as = &asked()->threads[i];
+        if (as->place) moved_enter_run(block_of(as->tid), as->place, as->before);
+    }
+}
+
+static void leave(run_thread *t, const moved_memory *m)
+{
+    report(t);
+    restore_text(m->mem);
+    asked()->refused = moved_bring_back(m, asked()->threads[0].ctx.tls_base) ? 0 : MOVE_ASK_NO_PROC;
+    hand_over();
+    run_signals_give_back(run_here.signals);
+    ((move_told *)MOVE_TOLD_BASE)->started = MOVE_TOLD_LEFT;
+    const move_told_range *areas;
+    asked()->area_count = moved_site_areas(&areas);
+    asked()->areas = (uint64_t)(uintptr_t)areas;
+    moved_memory_close(m);
+    run_fd_close_all((int)asked()->fd);
+}
+
+static bool is_confined(void)
+{
+    for (const run_thread *t = run_here.threads; t; t = t->next)
+        if (t->filters) return true;
+    return false;
+}
+
+/* Threads are counted out for good only when nothing can be refused any more. */
+static uint64_t refuses(const run_thread *t, moved_memory *m)
+{
+    if (!t || is_shared()) return MOVE_ASK_SHARED;
+    if (asked()->what != MOVE_ASK_LEAVE) return 0;
+    if (is_confined()) return MOVE_ASK_CONFINED;
+    if (moved_pieces_now.count) return MOVE_ASK_PIECES;
+    return moved_memory_open(m) ? 0 : MOVE_ASK_NO_PROC;
+}
+
+void moved_ask(void)
+{
+    run_thread *t = block_of(asked()->threads[0].tid);
+    moved_memory m;
+    asked()->fd = -1;
+    asked()->busy = look();
+    if (asked()->what != MOVE_ASK_LOOK && !asked()->busy) {
+        asked()->refused = refuses(t, &m);
+        if (asked()->refused) return;
+        if (asked()->what == MOVE_ASK_LEAVE) leave(t, &m);
+        else report(t);
+    }
+    asked()->done = !asked()->busy || asked()->what == MOVE_ASK_LOOK;
+}

@@ -1,0 +1,75 @@
+/* A report in the program's midst, or the last one when the tool is taken out: somebody has asked for it
+ * (moved/leave.c).
+ *
+ * It goes to a file in memory where it is to be read from outside: as the tool's result, and as its standard error, to
+ * which all else goes that the tool says. The other threads stand still, none is in the tool's code. */
+#include "tool/state.h"
+#include "base/sys.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef struct captured {
+    int file, err; /* what standard error was; its number is kept */
+    tool_output output;
+} captured;
+
+static bool begin_capture(captured *c)
+{
+    *c = (captured){.file = (int)sys_call2(SYS_memfd_create, (long)"inlay report", 1 /* MFD_CLOEXEC */),
+                    .err = -1,
+                    .output = tool_now->output};
+    if (c->file < 0) return false;
+    c->file = resident_hide(c->file);
+    fflush(stdout);
+    fflush(stderr);
+    c->err = resident_hide(fcntl(tool_handoff_data.fds.err, F_DUPFD_CLOEXEC, 3));
+    FILE *f = fdopen(c->file, "w");
+    if (!f || c->err < 0) {
+        if (f) fclose(f);
+        return false;
+    }
+    setvbuf(f, NULL, _IOFBF, 64 << 10);
+    dup3(c->file, tool_handoff_data.fds.err, O_CLOEXEC);
+    tool_now->output = (tool_output){.stream = f, .left_over = c->output.left_over};
+    return true;
+}
+
+/* The stream goes, its descriptor stays. */
+static void end_capture(captured *c)
+{
+    FILE *f = tool_now->output.stream;
+    fflush(stdout);
+    fflush(stderr);
+    fflush(f);
+    f->_fileno = -1;
+    fclose(f);
+    dup3(c->err, tool_handoff_data.fds.err, O_CLOEXEC);
+    run_fd_close(c->err);
+    tool_now->output = c->output;
+}
+
+int tool_report_on_request(run_thread *t, bool ends, bool captures)
+{
+    captured c;
+    if (ends) {
+        tool_buffers_flush_all();
+    } else {
+        tool_buffers_flush(t);
+        tool_buffers_flush_others(t);
+    }
+    tool_output_flush();
+    bool captured = captures && begin_capture(&c);
+    tool_sums_add();
+    tool_derive_report(true);
+    TOOL_CALL(ON_EXIT, void (*)(int, void *), 0);
+    tool_derive_report(false);
+    if (captured) end_capture(&c);
+    else tool_output_flush();
+    if (ends) tool_output_close();
+    fflush(stdout);
+    return captured ? c.file : -1;
+}

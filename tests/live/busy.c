@@ -1,0 +1,199 @@
+/* A program that is never at rest, for tools that come and go under it: threads that compute by way of jump tables,
+ * deep recursion, saved contexts of two kinds, handlers of a timer on a stack of their own, short-lived threads, calls
+ * that sleep. Each checks what it computes. Lines of standard input are answered by what has been done so far; at the
+ * end of it all must agree. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static volatile int ends;
+static volatile uint64_t turns[6], ticks;
+
+static void must(int holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "wrong: %s\n", what);
+    abort();
+}
+
+/* --- a machine with a jump table in a loop --- */
+
+__attribute__((noinline)) static uint64_t machine(const uint8_t *code, size_t n)
+{
+    uint64_t a = 1, b = 2;
+    for (size_t i = 0; i < n; i++) {
+        switch (code[i]) {
+        case 0: a += b; break;
+        case 1: b ^= a << 3; break;
+        case 2: a = a * 31 + 7; break;
+        case 3: b -= a >> 2; break;
+        case 4: a ^= b; break;
+        case 5: b = b << 5 | b >> 59; break;
+        case 6: a = ~a; break;
+        case 7: b += 0x9e3779b97f4a7c15u; break;
+        case 8: a -= 3; break;
+        case 9: b *= 5; break;
+        }
+    }
+    return a ^ b;
+}
+
+static void *computes(void *arg)
+{
+    static const uint64_t most = 997;
+    uint8_t code[997];
+    for (uint64_t i = 0; i < most; i++) code[i] = (uint8_t)(i * 7 % 10);
+    uint64_t first = machine(code, most);
+    while (!ends) {
+        must(machine(code, most) == first, "machine");
+        turns[0]++;
+    }
+    return arg;
+}
+
+/* --- recursion --- */
+
+__attribute__((noinline)) static uint64_t deep(uint64_t n) { return n ? deep(n - 1) * 3 + n : 1; }
+
+static void *recurses(void *arg)
+{
+    uint64_t first = deep(500);
+    while (!ends) {
+        must(deep(500) == first, "recursion");
+        turns[1]++;
+    }
+    return arg;
+}
+
+/* --- contexts --- */
+
+__attribute__((noinline, noreturn)) static void leap(jmp_buf at, int n) { longjmp(at, n); }
+
+static void *leaps(void *arg)
+{
+    jmp_buf outer;
+    volatile int count = 0;
+    int n = setjmp(outer); /* once, for days */
+    must(n == count, "setjmp");
+    count++;
+    turns[2]++;
+    if (!ends) {
+        if (count % 512 == 0) usleep(500);
+        count &= 0xffff;
+        leap(outer, count ? count : (count = 1));
+    }
+    return arg;
+}
+
+typedef struct pair {
+    ucontext_t main, other;
+    uint64_t sum;
+} pair;
+static __thread pair *mine;
+
+static void other(void)
+{
+    for (uint64_t i = 0;; i++) {
+        mine->sum += i;
+        swapcontext(&mine->other, &mine->main);
+    }
+}
+
+static void *swaps(void *arg)
+{
+    pair p = {0};
+    mine = &p;
+    size_t size = 64 << 10;
+    char *stack = malloc(size);
+    getcontext(&p.other);
+    p.other.uc_stack.ss_sp = stack;
+    p.other.uc_stack.ss_size = size;
+    makecontext(&p.other, other, 0);
+    for (uint64_t i = 0; !ends; i++) {
+        uint64_t before = p.sum;
+        swapcontext(&p.main, &p.other);
+        must(p.sum == before + i, "context");
+        turns[3]++;
+    }
+    free(stack);
+    return arg;
+}
+
+/* --- threads, calls that sleep --- */
+
+static void *adds(void *arg)
+{
+    uint64_t *n = arg;
+    for (int i = 0; i < 100; i++) *n += (uint64_t)i;
+    return arg;
+}
+
+static void *starts(void *arg)
+{
+    while (!ends) {
+        pthread_t t[2];
+        uint64_t n[2] = {0};
+        for (int i = 0; i < 2; i++) must(!pthread_create(&t[i], NULL, adds, &n[i]), "pthread_create");
+        for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+        must(n[0] == 4950 && n[1] == 4950, "threads");
+        turns[4]++;
+        usleep(2000);
+    }
+    return arg;
+}
+
+static void *sleeps(void *arg)
+{
+    int ends_of[2];
+    must(!pipe(ends_of), "pipe");
+    for (unsigned char i = 0; !ends; i++) {
+        unsigned char back = 0;
+        must(write(ends_of[1], &i, 1) == 1, "write");
+        must(read(ends_of[0], &back, 1) == 1 && back == i, "read");
+        turns[5]++;
+        usleep(300);
+    }
+    return arg;
+}
+
+/* --- signals --- */
+
+static void tick(int signo)
+{
+    volatile char room[512];
+    memset((char *)room, signo, sizeof room);
+    uint64_t n = deep(20);
+    must(n == deep(20), "handler");
+    ticks++;
+}
+
+int main(void)
+{
+    pthread_t t[6];
+    void *(*const works[6])(void *) = {computes, recurses, leaps, swaps, starts, sleeps};
+    stack_t s = {.ss_sp = malloc(64 << 10), .ss_size = 64 << 10};
+    struct sigaction a = {.sa_handler = tick, .sa_flags = SA_ONSTACK | SA_RESTART};
+    struct itimerval every = {{0, 3000}, {0, 3000}};
+    sigaltstack(&s, NULL);
+    sigaction(SIGALRM, &a, NULL);
+    for (int i = 0; i < 6; i++) must(!pthread_create(&t[i], NULL, works[i], NULL), "pthread_create");
+    setitimer(ITIMER_REAL, &every, NULL);
+    char line[64];
+    while (fgets(line, sizeof line, stdin)) {
+        for (int i = 0; i < 6; i++) printf("%lu ", (unsigned long)turns[i]);
+        printf("%lu\n", (unsigned long)ticks);
+        fflush(stdout);
+    }
+    ends = 1;
+    for (int i = 0; i < 6; i++) pthread_join(t[i], NULL);
+    puts("all is well");
+    return 0;
+}
