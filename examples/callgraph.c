@@ -1,66 +1,68 @@
-/* callgraph: who calls whom, how often, for dot. Calls through pointers are dashed; where they lead into a library that
- * is not instrumented, it is named all the same. inlay run ./callgraph --image ls -o ls.dot -- ls && dot -Tsvg ls.dot
- */
+/* callgraph: who calls whom, how often, for dot; a jump to another procedure's entry is a call too. Those through
+ * pointers are dashed; where they lead into a library that is not instrumented, it is named all the same.
+ *
+ *     inlay run ./callgraph --image ls -o ls.dot -- ls && dot -Tsvg ls.dot */
 #include <inlay.h>
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct edge {
-    struct edge *next;
+typedef struct edge { /* the record of two procedures' numbers */
     inlay_counter direct;
-    uint64_t from, to, indirect;
+    uint64_t indirect;
+    const char *from, *to;
 } edge;
 
-static struct shared {
-    inlay_mutex lock;
-    edge *edges;
-} * shared;
+static uint64_t number_of(const inlay_proc *p) { return p ? inlay_proc_id(p) + 1 : 0; }
 
-/* The record's key is made of both addresses: two edges of one key are in one list. */
-static edge *edge_of(uint64_t from, uint64_t to)
+/* Names are kept: their image may be gone when they are wanted. */
+static const char *name_of(const inlay_proc *p)
 {
-    edge **head = inlay_record((from ^ to * 0x9e3779b97f4a7c15) | 1, sizeof *head), *e;
-    if (!head) return NULL;
-    inlay_lock(&shared->lock);
-    for (e = *head; e && (e->from != from || e->to != to); e = e->next) {}
-    if (!e && (e = inlay_alloc(sizeof *e))) {
-        *e = (edge){.next = *head, .from = from, .to = to};
-        *head = e;
+    if (!p) return "?";
+    const char *name = inlay_proc_name(p), *image = inlay_image_name(inlay_proc_image(p));
+    char *kept = inlay_alloc(strlen(name) + strlen(image) + 2);
+    return kept ? sprintf(kept, "%s/%s", image, name), kept : "?";
+}
+
+static edge *edge_of(const inlay_proc *from, const inlay_proc *to)
+{
+    edge *e = inlay_record(number_of(from) << 32 | number_of(to), sizeof *e);
+    if (e && !e->from) {
+        e->to = name_of(to);
+        e->from = name_of(from);
     }
-    inlay_unlock(&shared->lock);
     return e;
 }
 
-static void goes(uint64_t from, uint64_t to)
+static void goes(const inlay_proc *from, uint64_t target, bool is_call)
 {
-    edge *e = edge_of(from, to);
+    const inlay_proc *to = inlay_proc_at(target);
+    edge *e = is_call || from != to ? edge_of(from, to) : NULL;
     if (e) __atomic_fetch_add(&e->indirect, 1, __ATOMIC_RELAXED);
 }
 
 static void each_insn(inlay_insn *insn, void *arg)
 {
     (void)arg;
-    const inlay_proc *from = inlay_insn_proc(insn);
-    if (!from || !inlay_insn_is_call(insn)) return;
+    bool is_call = inlay_insn_is_call(insn);
+    if (!inlay_insn_is_branch(insn) || inlay_insn_is_return(insn)) return;
+    const inlay_proc *from = inlay_insn_proc(insn), *to = inlay_proc_at(inlay_insn_target(insn));
     if (inlay_insn_is_indirect(insn)) {
-        inlay_insert(inlay_before(insn),
-                     inlay_call(goes, inlay_const(inlay_proc_address(from)), inlay_branch_target()));
+        inlay_expr call = inlay_call(goes, inlay_pointer(from), inlay_branch_target(), inlay_const(is_call));
+        inlay_insert(inlay_before(insn), call);
         return;
     }
-    edge *e = edge_of(inlay_proc_address(from), inlay_insn_target(insn));
-    if (e) inlay_insert(inlay_before(insn), inlay_count(&e->direct, 1));
+    bool at_entry = to && inlay_proc_address(to) == inlay_insn_target(insn);
+    edge *e = is_call || (at_entry && to != from) ? edge_of(from, to) : NULL;
+    if (e) inlay_insert(inlay_taken_edge(insn), inlay_count(&e->direct, 1));
 }
 
-static void put_name(uint64_t address)
+static void put_name(const char *kept)
 {
     char text[1024];
-    const inlay_proc *p = inlay_proc_at(address);
-    const inlay_image *i = inlay_image_at(address);
-    snprintf(text, sizeof text, "+%#" PRIx64, i ? address - inlay_image_bias(i) : address);
-    const char *name = p ? inlay_demangle(inlay_proc_name(p), text, sizeof text) : text;
-    fprintf(inlay_out(), "\"%s (%s)\"", name, i ? inlay_image_name(i) : "?");
+    size_t image = strcspn(kept, "/");
+    const char *name = kept[image] ? inlay_demangle(kept + image + 1, text, sizeof text) : "?";
+    fprintf(inlay_out(), "\"%s (%.*s)\"", name, (int)image, kept);
 }
 
 static void put_edge(const edge *e, uint64_t count, const char *style)
@@ -72,27 +74,25 @@ static void put_edge(const edge *e, uint64_t count, const char *style)
     fprintf(inlay_out(), " [label=%" PRIu64 "%s];\n", count, style);
 }
 
-static void each_list(uint64_t key, void *head, void *arg)
+static void each_edge(uint64_t key, void *record, void *arg)
 {
     (void)key, (void)arg;
-    for (const edge *e = *(edge **)head; e; e = e->next) {
-        put_edge(e, inlay_counter_sum(&e->direct), "");
-        put_edge(e, e->indirect, ", style=dashed");
-    }
+    const edge *e = record;
+    put_edge(e, inlay_counter_sum(&e->direct), "");
+    put_edge(e, e->indirect, ", style=dashed");
 }
 
 static void report(int status, void *arg)
 {
     (void)status, (void)arg;
     fprintf(inlay_out(), "digraph \"%s\" {\n", inlay_program());
-    inlay_records(each_list, NULL);
+    inlay_records(each_edge, NULL);
     fprintf(inlay_out(), "}\n");
 }
 
 int main(int argc, char **argv)
 {
     inlay_init(&argc, &argv, "a graph of calls, those through pointers included");
-    shared = inlay_alloc(sizeof *shared);
     inlay_on_insn(each_insn, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();

@@ -8,16 +8,17 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct module { /* what the report says of an image, which may be gone by then */
+typedef struct module { /* what the report says of an image, which may be gone by then; the record of its number */
     struct module *next;
     uint64_t low, high, entry;
     unsigned number;
-    char path[];
+    char path[512];
 } module;
-typedef struct block { /* the record of its address */
+typedef struct block { /* the record of its image and where it lies in there: another image may have the address later
+                        */
     const module *in;
+    uint32_t start;
     uint16_t size;
     bool executed;
 } block;
@@ -38,12 +39,11 @@ static struct list {
 static void image_loaded(inlay_image *image, void *arg)
 {
     (void)arg;
-    const char *path = inlay_image_path(image);
-    module *m = inlay_alloc(sizeof *m + strlen(path) + 1);
+    module *m = inlay_record(inlay_image_id(image), sizeof *m);
     if (!m) return;
     *m = (module){.low = inlay_image_low(image), .high = inlay_image_high(image), .number = shared->count++};
     m->entry = inlay_image_entry(image);
-    strcpy(m->path, path);
+    snprintf(m->path, sizeof m->path, "%s", inlay_image_path(image));
     if (!shared->end) shared->end = &shared->modules;
     *shared->end = m;
     shared->end = &m->next;
@@ -52,25 +52,23 @@ static void image_loaded(inlay_image *image, void *arg)
 static void each_block(inlay_block *b, void *arg)
 {
     (void)arg;
-    const module *m = shared->modules, *in = NULL;
-    uint64_t at = inlay_block_address(b);
-    for (; m; m = m->next)
-        if (at >= m->low && at < m->high) in = m; /* the last one loaded there */
-    block *r = in ? inlay_record(at, sizeof *r) : NULL;
+    const inlay_image *image = inlay_block_image(b);
+    const module *in = image ? inlay_record(inlay_image_id(image), sizeof *in) : NULL;
+    uint64_t start = in ? inlay_block_address(b) - in->low : 0;
+    block *r = in ? inlay_record((uint64_t)inlay_image_id(image) << 32 | start, sizeof *r) : NULL;
     if (!r) return;
-    r->in = in;
-    r->size = (uint16_t)inlay_block_size(b);
+    *r = (block){.in = in, .start = (uint32_t)start, .size = (uint16_t)inlay_block_size(b), .executed = r->executed};
     inlay_insert(inlay_block_anywhere(b), inlay_store(inlay_pointer(&r->executed), inlay_const(1), 1));
 }
 
-static void add(uint64_t at, void *record, void *arg)
+static void add(uint64_t key, void *record, void *arg)
 {
     (void)arg;
     const block *b = record;
-    if (!b->executed) return;
+    if (key <= UINT32_MAX || !b->executed) return; /* a module; never reached */
     if (list.count == list.room)
         list.items = realloc(list.items, (list.room = list.room * 2 + 1000) * sizeof *list.items);
-    if (list.items) list.items[list.count++] = (entry){(uint32_t)(at - b->in->low), b->size, (uint16_t)b->in->number};
+    if (list.items) list.items[list.count++] = (entry){b->start, b->size, (uint16_t)b->in->number};
 }
 
 static void report(int status, void *arg)

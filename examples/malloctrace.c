@@ -7,7 +7,8 @@
  *     inlay run ./malloctrace -- ls                          inlay rewrite ./malloctrace /bin/ls --with-libs new
  *
  * It needs the image in which `malloc` is (libc.so.6, or a static program) to be instrumented. What an allocator's
- * procedures call of each other is not shown. */
+ * procedures call of each other is not shown, nor what they jump to last: realloc(0, n) is one line, though malloc
+ * does the work and returns for it. A call is told by where its return address lies on the stack. */
 #include <inlay.h>
 
 #include <inttypes.h>
@@ -15,8 +16,9 @@
 typedef struct block { /* the record of an address: the block that is there */
     uint64_t number;
 } block;
-typedef struct pending { /* of a thread: the call under way, and how many are in one another */
-    uint64_t depth, a, b;
+typedef struct pending { /* of a thread: the call under way, if `stack` is not 0 */
+    uint64_t stack, kind, a, b;
+    bool left; /* by a return, or by a jump to what returns for it */
 } pending;
 
 static struct shared {
@@ -36,24 +38,32 @@ static uint64_t take(uint64_t address)
     return number;
 }
 
-static void enter(pending *p, uint64_t kind, uint64_t a, uint64_t b)
+static void enter(pending *p, uint64_t stack, uint64_t kind, uint64_t a, uint64_t b)
 {
-    if (p->depth++) return;
+    bool within = p->stack && stack <= p->stack && (!p->left || stack == p->stack);
+    p->left = false;
+    if (within) return;
     inlay_lock(&shared->lock);
-    p->a = kind >= 2 ? take(a) : a;
-    p->b = b;
+    *p = (pending){stack, kind, kind >= 2 ? take(a) : a, b, false};
     if (kind == 3 && p->a) fprintf(inlay_out(), "free(%" PRIu64 ")\n", p->a);
     inlay_unlock(&shared->lock);
 }
 
-static void leave(pending *p, uint64_t kind, uint64_t result)
+static void leave(pending *p, uint64_t stack)
 {
-    if (!p->depth || --p->depth || kind == 3) return;
+    if (stack == p->stack) p->left = true;
+}
+
+static void returns(pending *p, uint64_t stack, uint64_t result)
+{
+    if (stack != p->stack) return;
+    p->stack = 0;
+    if (p->kind == 3) return;
     inlay_lock(&shared->lock);
     block *made = result ? at(result) : NULL;
     if (made) made->number = ++shared->blocks;
-    fprintf(inlay_out(), "%s(%" PRIu64, names[kind], p->a);
-    if (kind) fprintf(inlay_out(), ", %" PRIu64, p->b);
+    fprintf(inlay_out(), "%s(%" PRIu64, names[p->kind], p->a);
+    if (p->kind) fprintf(inlay_out(), ", %" PRIu64, p->b);
     fprintf(inlay_out(), ") = %" PRIu64 "\n", made ? made->number : 0);
     inlay_unlock(&shared->lock);
 }
@@ -65,9 +75,10 @@ static void image_loaded(inlay_image *image, void *arg)
     for (unsigned kind = 0; kind < 4; kind++) {
         inlay_proc *p = inlay_image_proc_named(image, names[kind]);
         if (!p) continue;
-        inlay_expr mine = inlay_local_address(calls), which = inlay_const(kind);
-        inlay_insert(inlay_proc_entry(p), inlay_call(enter, mine, which, inlay_argument(0), inlay_argument(1)));
-        inlay_insert(inlay_proc_exit(p), inlay_call(leave, mine, which, inlay_return_value()));
+        inlay_expr mine = inlay_local_address(calls), stack = inlay_stack_pointer(), which = inlay_const(kind);
+        inlay_insert(inlay_proc_entry(p), inlay_call(enter, mine, stack, which, inlay_argument(0), inlay_argument(1)));
+        inlay_insert(inlay_proc_exit(p), inlay_call(leave, mine, stack));
+        inlay_insert(inlay_proc_return(p), inlay_call(returns, mine, stack, inlay_return_value()));
     }
 }
 

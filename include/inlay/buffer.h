@@ -24,7 +24,9 @@ typedef struct inlay_field {
 #define INLAY_FIELD(bytes, expr) ((inlay_field){(bytes), (expr)})
 #endif
 
-/* At most 16 buffers a tool. The callback runs in the thread that owns the records, in order. */
+/* At most 16 buffers a tool. The callback gets a thread's records in order; in that thread, but for those that other
+ * threads have left when the process ends, which the one that ends it hands out (before the callbacks of the end).
+ * inlay_local_now in it is always the owner's. A thread's last records come before the callbacks of its end. */
 inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records,
                                void (*full)(const void *records, size_t count, unsigned thread_id, void *arg),
                                void *arg);

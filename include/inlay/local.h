@@ -23,8 +23,11 @@ typedef struct inlay_local inlay_local;
  * message, later, or when memory is used up. */
 inlay_local *inlay_local_new(size_t bytes);
 inlay_expr inlay_local_address(const inlay_local *);
-void *inlay_local_of(const inlay_local *, const inlay_thread *); /* NULL: it has ended */
-/* Of the calling thread: in analysis routines, and callbacks of threads, system calls and signals. */
+/* NULL: it has ended. Threads that still run when the process ends have theirs in its callbacks
+ * (inlay_process_thread_first); the one that ends the process has had its own end by then. */
+void *inlay_local_of(const inlay_local *, const inlay_thread *);
+/* Of the calling thread: in analysis routines, and callbacks of threads, system calls and signals. In a buffer's
+ * function, of the thread whose records these are. */
 void *inlay_local_now(const inlay_local *);
 
 #ifdef __cplusplus

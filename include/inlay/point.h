@@ -16,10 +16,15 @@ inlay_point *inlay_taken_edge(inlay_insn *); /* of a branch, when it is taken */
 inlay_point *inlay_block_entry(inlay_block *);
 inlay_point *inlay_block_anywhere(inlay_block *); /* once an execution, where it costs least */
 /* Procedures: from a procedure or image callback. Entry: each time control reaches the first
- * instruction. Exit: before each return instruction in its range and each jump out of it to
- * another procedure's entry (a tail call). */
+ * instruction, which a loop may do again. Exit: before each return instruction in its range and each jump out of it to
+ * another procedure's entry (a tail call); there is no result yet before such a jump, it will be the other procedure's.
+ * Return: before its return instructions alone, where inlay_return_value is what the caller gets. What leaves by an
+ * exception or by longjmp meets neither. On x86-64 the stack pointer is the same at the entry and at a return, also at
+ * that of a procedure which was jumped to last: a routine can tell by it which call it is that ends.
+ * What is inserted at the entry runs before what is inserted at the procedure's first block or instruction. */
 inlay_point *inlay_proc_entry(inlay_proc *);
 inlay_point *inlay_proc_exit(inlay_proc *);
+inlay_point *inlay_proc_return(inlay_proc *);
 
 /* NULL: refused, with a message. The handle of what is inserted at a procedure, or at code of the static view
  * (code.h), lives as long as the image; of code that a callback of blocks or instructions is shown, during the

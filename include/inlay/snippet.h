@@ -92,20 +92,57 @@ inlay_expr inlay_counter_value(inlay_counter *c);
 
 /* Calls of analysis routines, with up to 12 integer or pointer arguments:
  *     inlay_call(record, inlay_pc(), inlay_effective_address(0))
- * Small leaf routines are inlined. A routine may use the tool's C library. */
+ * Small leaf routines are inlined. A routine may use the tool's C library. The value is what it returns, an integer of
+ * any size or a pointer; that of a routine which returns nothing cannot be used. As many arguments as the routine has
+ * parameters, or the compiler says so. inlay_call_array does not look: there a result is 64 bits. */
 inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments);
+/* What inlay_call is made of. `returns`: bytes, 0 for nothing, and whether they have a sign. */
+enum { INLAY_RETURNS_SIGNED = 0x100, INLAY_RETURNS_REAL = 0x200 };
+inlay_expr inlay_call_returning(void (*routine)(void), unsigned returns, unsigned count, const inlay_expr *arguments);
 #ifndef __cplusplus
 #define inlay_call(routine, ...)                                                                                       \
-    inlay_call_array((void (*)(void))(routine), sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,  \
-                     (inlay_expr[]){NULL, ##__VA_ARGS__} + 1)
+    inlay_call_returning((void (*)(void))(routine), INLAY_RETURNS((routine)INLAY_ZEROS(__VA_ARGS__)),                  \
+                         sizeof((inlay_expr[]){NULL, ##__VA_ARGS__}) / sizeof(inlay_expr) - 1,                         \
+                         (inlay_expr[]){NULL, ##__VA_ARGS__} + 1)
+/* (0, 0), a zero for each argument: a call with them, which is never made, has a type. */
+#define INLAY_ZEROS(...)                                                                                               \
+    INLAY_EIGHTEENTH(0, ##__VA_ARGS__, (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),                               \
+                     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),        \
+                     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),                    \
+                     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0, 0),   \
+                     (0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0),             \
+                     (0, 0, 0, 0), (0, 0, 0), (0, 0), (0), ())
+#define INLAY_EIGHTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, ...) r
+#define INLAY_RETURNS(call)                                                                                            \
+    (__builtin_types_compatible_p(__typeof__(call), void) ? 0 : sizeof(INLAY_VALUE(call)) | INLAY_SIGN(call))
+#define INLAY_VALUE(call)                                                                                              \
+    __builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), (unsigned char)0, call)
+#define INLAY_SIGN(call)                                                                                               \
+    _Generic(INLAY_VALUE(call), signed char                                                                            \
+             : INLAY_RETURNS_SIGNED, char                                                                              \
+             : (char)-1 < 0 ? INLAY_RETURNS_SIGNED : 0, short                                                          \
+             : INLAY_RETURNS_SIGNED, int                                                                               \
+             : INLAY_RETURNS_SIGNED, float                                                                             \
+             : INLAY_RETURNS_REAL, double                                                                              \
+             : INLAY_RETURNS_REAL, default : 0)
 #endif
 
 #ifdef __cplusplus
 }
-template <typename routine, typename... values> static inline inlay_expr inlay_call(routine f, values... arguments)
+#include <type_traits>
+template <typename type> struct inlay_size_of : std::integral_constant<unsigned, sizeof(type)> {
+};
+template <> struct inlay_size_of<void> : std::integral_constant<unsigned, 0> {
+};
+template <typename result, typename... parameters, typename... values>
+static inline inlay_expr inlay_call(result (*f)(parameters...), values... arguments)
 {
+    static_assert(sizeof...(parameters) == sizeof...(values), "the routine has another number of parameters");
     const inlay_expr list[] = {nullptr, arguments...};
-    return inlay_call_array((void (*)(void))f, sizeof...(arguments), list + 1);
+    const unsigned is_signed = std::is_integral<result>::value && std::is_signed<result>::value;
+    const unsigned returns = inlay_size_of<result>::value | (is_signed ? INLAY_RETURNS_SIGNED : 0) |
+                             (std::is_floating_point<result>::value ? INLAY_RETURNS_REAL : 0);
+    return inlay_call_returning((void (*)(void))f, returns, sizeof...(arguments), list + 1);
 }
 #endif
 

@@ -143,6 +143,12 @@ static const char *wrong_with(const char *path)
 
 bool cli_is_tool(const char *path) { return !wrong_with(path); }
 
+static bool is_source(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return access(path, F_OK) == 0 && ((dot && !strcmp(dot, ".c")) || cli_is_cxx(path));
+}
+
 bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX])
 {
     if (strchr(name, '/')) join(path, name, "");
@@ -150,9 +156,14 @@ bool cli_tool_find(const cli_place *p, const char *name, char path[PATH_MAX])
 
     if (!path[0] || access(path, F_OK) != 0) {
         if (strchr(name, '/')) cli_say("tool %s: %s", name, strerror(errno));
+        else if (is_source(name)) cli_say("%s is a tool's source: build it first (inlay cc %s -o TOOL)", name, name);
         else if (access(name, F_OK) == 0)
             cli_say("no tool named '%s' in %s (for a file write ./%s)", name, p->tools, name);
         else cli_say("no tool named '%s' in %s (see: inlay tools)", name, p->tools);
+        return false;
+    }
+    if (is_source(path)) {
+        cli_say("%s is a tool's source: build it first (inlay cc %s -o TOOL)", path, path);
         return false;
     }
     if (is_folder(path) || access(path, X_OK) != 0) {

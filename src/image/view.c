@@ -27,10 +27,21 @@ static void find_sections(image_view *v)
     v->section_names = h->e_shstrndx == SHN_XINDEX ? zero.sh_link : h->e_shstrndx;
 }
 
+/* "#! /bin/sh -e" */
+static inl_status refuse_script(const char *text, size_t size, const char *path, inl_error *e)
+{
+    size_t from = 2, n = 0;
+    while (from < size && text[from] == ' ') from++;
+    while (from + n < size && n < 200 && !strchr(" \t\n", text[from + n])) n++;
+    return inl_fail(e, INL_ERR_FORMAT, "%s: not an ELF file but a script: the program is its interpreter, %.*s", path,
+                    (int)n, text + from);
+}
+
 inl_status image_view_open(image_view *v, const void *data, size_t size, const char *path, inl_error *e)
 {
     Elf64_Ehdr *h = &v->header;
     *v = (image_view){.data = data, .size = size};
+    if (size > 2 && memcmp(data, "#!", 2) == 0) return refuse_script(data, size, path, e);
     if (size < SELFMAG || memcmp(data, ELFMAG, SELFMAG) != 0)
         return inl_fail(e, INL_ERR_FORMAT, "%s: not an ELF file", path);
     if (size < EI_NIDENT) return inl_fail(e, INL_ERR_FORMAT, "%s: cut short", path);

@@ -82,6 +82,23 @@ static const char *node_fault(const snippet *s)
     }
 }
 
+/* Asks for the value of a routine that has none. */
+static bool has_no_value(const snippet *s)
+{
+    while (s && (s->kind == SNIPPET_SEQ || s->kind == SNIPPET_LET)) s = s->b;
+    return s && s->kind == SNIPPET_CALL && s->no_value;
+}
+
+static bool asks_for_nothing(const snippet *s)
+{
+    bool a = s->kind != SNIPPET_SEQ,
+         b = a && s->kind != SNIPPET_IF && s->kind != SNIPPET_WHILE && s->kind != SNIPPET_LET;
+    if ((a && has_no_value(s->a)) || (b && has_no_value(s->b))) return true;
+    for (unsigned i = 0; s->args && i < s->nargs; i++)
+        if (has_no_value(s->args[i])) return true;
+    return false;
+}
+
 static bool is_for_calls(const snippet *s)
 {
     return s->kind == SNIPPET_REG_REF || s->kind == SNIPPET_CONTEXT || s->kind == SNIPPET_VEC_ARG ||
@@ -146,6 +163,7 @@ static const char *tree_fault(const snippet *s, const place *p)
 {
     const char *why = misplaced(s, p);
     if (!why) why = node_fault(s);
+    if (!why && asks_for_nothing(s)) why = "the value of a routine that returns nothing, or no integer, is asked for";
     return why ? why : kids_fault(s, p);
 }
 

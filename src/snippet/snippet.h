@@ -91,7 +91,8 @@ typedef struct snippet_buffer {
 typedef struct snippet {
     uint8_t kind, op, size, is_signed;
     uint8_t reg, nargs;
-    uint8_t role; /* of one with a type: snippet_role (typed.h) */
+    uint8_t role;     /* of one with a type: snippet_role (typed.h) */
+    uint8_t no_value; /* CALL: nobody may ask for what the routine returns, which is no integer */
     uint32_t index;
     uint64_t value;
     const struct snippet *a, *b, *c;

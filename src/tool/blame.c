@@ -127,6 +127,8 @@ static void put_line(const char *name, const char *line)
     sys_call3(SYS_write, inl_log_fd, (long)text, n < (int)sizeof text ? n : (int)sizeof text - 1);
 }
 
+static const char exit_with_0[] = "exit with status 0";
+
 /* What stands around main, and between the tool and the end of its process. */
 static bool is_around(const char *proc)
 {
@@ -162,7 +164,9 @@ static void tell(const char *name, const event *e, source_lookup *lookup, void *
         if (called && put_place(&at, end, &all[0], e->places[0])) at = stpcpy(at, ", called by ");
         put_place(&at, end, &all[own], e->places[own]);
     }
-    snprintf(at, 200, "%s%s%s%s", e->doing ? ", " : "", e->doing ? e->doing : "", e->what[0] ? ": " : "", e->what);
+    bool returned = own == e->count && e->doing && !strcmp(e->what, exit_with_0); /* from main */
+    snprintf(at, 200, "%s%s%s%s%s", e->doing ? ", " : "", e->doing ? e->doing : "", e->what[0] ? ": " : "", e->what,
+             returned ? " (a tool's main ends with `return inlay_start();`)" : "");
     put_line(name, line);
     for (unsigned i = own + 1; i < e->count; i++) {
         if (!all[i].file || (e->doing && all[i].owner != SOURCE_TOOL)) continue;

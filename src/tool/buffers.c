@@ -40,9 +40,11 @@ static void hand_out(run_thread *t, unsigned slot)
     weave_buffer_slot *s = &t->frame.buffers[slot];
     const inlay_buffer *b = &table()[slot];
     if (!s->base || s->next == s->base) return;
+    tool_here.owner = t;
     TOOL_DOING(ON_BUFFER_FULL)
     b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size, (unsigned)t->frame.thread_number,
             b->arg);
+    tool_here.owner = NULL;
     s->next = s->base;
 }
 

@@ -23,8 +23,8 @@ static bool note(inlay_counter *c, uint32_t index)
     if (!heap) return true;
     bool held = tool_heap_holds(c);
     if (!held && !tool_is_static(c)) {
-        tool_say_limited("a counter in memory from malloc does not travel into a rewritten program; use "
-                         "inlay_alloc");
+        tool_mistake("a counter in memory from malloc, or of a stack, does not travel into a rewritten program; use "
+                     "inlay_alloc, or make it static");
         return false;
     }
     heap->numbers[ROOT_COUNTERS] = index + 1;
@@ -52,7 +52,7 @@ static bool place(inlay_counter *c)
         __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
     }
     inl_lock_release(&tool_now->locks.small);
-    if (!c->index) tool_say_limited("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
+    if (!c->index) tool_mistake("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
     if (fresh && !note(c, c->index)) c->index = 0;
     return c->index != 0;
 }
@@ -77,6 +77,7 @@ uint32_t tool_counters_count(void) { return tool_now->next_counter; }
 
 static snippet *with_counter(snippet_kind kind, inlay_counter *c)
 {
+    if (!c) tool_mistake("a counter that is NULL");
     if (!c || (!c->index && !place(c))) return NULL;
     snippet *s = tool_snippet_alloc(sizeof *s);
     if (!s) return NULL;
@@ -87,6 +88,7 @@ static snippet *with_counter(snippet_kind kind, inlay_counter *c)
 
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount)
 {
+    if (!amount) tool_mistake("inlay_count_by: its amount is NULL");
     snippet *s = amount ? with_counter(SNIPPET_COUNT, c) : NULL;
     if (s) s->a = amount;
     return s;

@@ -121,8 +121,11 @@ void tool_images_begin(void)
 static inlay_image *adopt(const moved_mapped *m)
 {
     inlay_image *i = calloc(1, sizeof *i), **end = &tool_now->process->others;
-    char *path = i ? strdup(m->path) : NULL;
-    if (!path) {
+    char *path = i ? realpath(m->path, NULL) : NULL, *mapped = i ? strdup(m->path) : NULL;
+    if (mapped && !path) path = strdup(mapped); /* the vdso; another root */
+    if (!mapped || !path) {
+        free(path);
+        free(mapped);
         free(i);
         return NULL;
     }
@@ -131,6 +134,7 @@ static inlay_image *adopt(const moved_mapped *m)
     i->high = m->high;
     i->bias = m->bias;
     i->is_other = true;
+    i->mapped = mapped;
     stamp(path, &i->file_size, &i->file_time);
     unsigned id = 0;
     for (const inlay_image *k = first_carried(); k; k = k->next)
@@ -144,7 +148,7 @@ static inlay_image *adopt(const moved_mapped *m)
 static inlay_image *known_other(const moved_mapped *m)
 {
     inlay_image *i = tool_now->process->others;
-    while (i && (i->low != m->low || strcmp(i->path, m->path))) i = i->next;
+    while (i && (i->low != m->low || strcmp(i->mapped, m->path))) i = i->next;
     return i;
 }
 

@@ -35,6 +35,7 @@ inlay_local *inlay_local_new(size_t bytes)
 
 inlay_expr inlay_local_address(const inlay_local *l)
 {
+    if (!l) tool_mistake("inlay_local_address of NULL: inlay_local_new makes it, in main");
     snippet *s = l ? tool_snippet_alloc(sizeof *s) : NULL;
     if (!s) return NULL;
     s->kind = SNIPPET_THREAD_DATA;
@@ -49,7 +50,7 @@ void *inlay_local_of(const inlay_local *l, const inlay_thread *t)
 
 void *inlay_local_now(const inlay_local *l)
 {
-    run_thread *t = run_self();
+    const run_thread *t = tool_here.owner ? tool_here.owner : run_self();
     return t ? inlay_local_of(l, (const inlay_thread *)t) : NULL;
 }
 

@@ -43,8 +43,12 @@ const char *const *options_carried(int *count)
     return state()->carried.items;
 }
 
+/* The launcher has been through them then. */
 static void declare(option o)
 {
+    if (tool_now->blame.phase != BLAME_BEFORE_INIT)
+        tool_fail(TOOL_EXIT_FAILED, "--%s is declared too late: main declares options before it calls inlay_init",
+                  o.name);
     if (!inl_vec_push(&state()->own, o)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
 }
 
@@ -142,7 +146,12 @@ static void take_choice(const option *o, const char *value)
         *(int *)value_of(o) = i;
         return;
     }
-    wrong_usage("--%s: '%s' is not a choice", o->name, value);
+    char words[200] = "";
+    for (int i = 0; o->words[i]; i++) {
+        size_t n = strlen(words);
+        snprintf(words + n, sizeof words - n, "%s%s", i ? ", " : "", o->words[i]);
+    }
+    wrong_usage("--%s: '%s' is not one of %s", o->name, value, words);
 }
 
 static void take_uint(const option *o, const char *value)

@@ -19,10 +19,19 @@ static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay
 
 static inlay_point *code_point(point_kind kind, weave_insn *i) { return point(kind, i->run, i->index, NULL); }
 
+/* "before jz at 0x401234 in main (gzip)" */
+static void put_place(char *out, size_t size, const char *word, const weave_insn *i)
+{
+    const inlay_proc *p = inlay_proc_at(i->in.addr);
+    const inlay_image *in = inlay_image_at(i->in.addr);
+    snprintf(out, size, "%s %s at 0x%llx%s%.80s%s%.80s%s", word, i->run->isa->mnemonic(i->in.op),
+             (unsigned long long)i->in.addr, p ? " in " : "", p ? p->name : "", in ? " (" : "", in ? in->name : "",
+             in ? ")" : "");
+}
+
 static inlay_point *no_point(const weave_insn *i, const char *what)
 {
-    snprintf(tool_here.refusal, sizeof tool_here.refusal, "%s %s at 0x%llx", what, i->run->isa->mnemonic(i->in.op),
-             (unsigned long long)i->in.addr);
+    put_place(tool_here.refusal, sizeof tool_here.refusal, what, i);
     return NULL;
 }
 
@@ -63,6 +72,7 @@ inlay_point *inlay_block_anywhere(inlay_block *block)
 
 inlay_point *inlay_proc_entry(inlay_proc *p) { return point(POINT_PROC_ENTRY, NULL, 0, p); }
 inlay_point *inlay_proc_exit(inlay_proc *p) { return point(POINT_PROC_EXIT, NULL, 0, p); }
+inlay_point *inlay_proc_return(inlay_proc *p) { return point(POINT_PROC_RETURN, NULL, 0, p); }
 
 uint32_t tool_point_insn(const inlay_point *p)
 {
@@ -71,15 +81,14 @@ uint32_t tool_point_insn(const inlay_point *p)
 
 static const char *describe(const inlay_point *p, char *out, size_t size)
 {
-    static const char *const words[] = {"before",          "after",           "on the taken edge of", "in the block at",
-                                        "in the block at", "at the entry of", "at the exit of"};
+    static const char *const words[] = {"before",          "after",           "on the taken edge of",
+                                        "in the block at", "in the block at", "at the entry of",
+                                        "at the exit of",  "at the return of"};
     if (!p->run) {
-        snprintf(out, size, "%s %s", words[p->kind], p->proc->name);
+        snprintf(out, size, "%s %.80s (%.80s)", words[p->kind], p->proc->name, p->proc->image->name);
         return out;
     }
-    const weave_insn *i = &p->run->insns[tool_point_insn(p)];
-    snprintf(out, size, "%s %s at 0x%llx", words[p->kind], p->run->isa->mnemonic(i->in.op),
-             (unsigned long long)i->in.addr);
+    put_place(out, size, words[p->kind], &p->run->insns[tool_point_insn(p)]);
     return out;
 }
 
@@ -93,14 +102,14 @@ static bool say_refused(uint64_t address, const char *where, const char *why)
 {
     bool rewriting = tool_handoff_data.role == TOOL_INSTRUMENTOR;
     if (rewriting) rewriter_note_refusal(address, where ? where : "no point", why);
-    tool_say_limited("cannot insert%s%s: %s", where ? " " : "", where ? where : "", why);
+    tool_say_refused(where, why);
     if (tool_now->options.strict && !rewriting) tool_fail(TOOL_EXIT_FAILED, "the program is ended (--strict)");
     return false;
 }
 
 static bool refuse(const inlay_point *p, const char *why)
 {
-    char where[200];
+    char where[320];
     return say_refused(address_of(p), describe(p, where, sizeof where), why);
 }
 
@@ -150,12 +159,20 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated, 
     if (!n) return refuse(p, "out of memory");
     n->code = code;
     n->predicated = predicated;
+    n->returns_only = p->kind == POINT_PROC_RETURN;
     proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
     while (*end) end = &(*end)->next;
     *end = n;
     to->kept = n;
     tool_now->process->proc_points = true;
     return true;
+}
+
+/* Nobody asks for the value of the whole. */
+static inlay_expr without_extension(inlay_expr code)
+{
+    while (code && code->kind == SNIPPET_UNARY && code->op == SNIPPET_EXTEND) code = code->a;
+    return code;
 }
 
 static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
@@ -176,8 +193,10 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
         return NULL;
     }
     *to = (inlay_insertion){.at = p};
+    code = without_extension(code);
     bool done = p->run ? insert_code(p, code, predicated, to) : insert_proc(p, code, predicated, to);
     if (!done) to->at = NULL;
+    tool_here.mistake[0] = '\0'; /* of an expression that was not wanted after all */
     return done ? to : NULL;
 }
 
@@ -219,6 +238,7 @@ static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
     }
     inlay_point p = {.kind = kind, .run = run, .index = index, .proc = proc};
     for (proc_insert *n = proc->exit; n; n = n->next) {
+        if (n->returns_only && in->flow != ISA_FLOW_RETURN) continue;
         inlay_expr code = guard ? guarded(proc, n->code) : n->code;
         if (code) insert_code(&p, code, n->predicated, &p.first);
     }

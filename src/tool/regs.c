@@ -66,6 +66,7 @@ static inlay_expr refuse(inlay_reg reg, const char *what, const char *way)
 {
     if (inlay_reg_kind_of(reg) == INLAY_REG_NONE) way = "there is no such register";
     tool_say_limited("register %s (0x%x) cannot be %s: %s", inlay_reg_name(reg), reg, what, way);
+    tool_mistake("register %s cannot be %s", inlay_reg_name(reg), what);
     return NULL;
 }
 
@@ -93,6 +94,7 @@ inlay_expr inlay_register(inlay_reg reg)
 inlay_expr inlay_set_register(inlay_reg reg, inlay_expr value)
 {
     unsigned shift, bits = inlay_reg_bits(reg);
+    if (!value) tool_mistake("inlay_set_register: its value is NULL");
     if (!value) return NULL;
     if (inlay_reg_kind_of(reg) != INLAY_REG_GENERAL)
         return refuse(reg, "set", "only general registers and parts of them can");

@@ -199,6 +199,18 @@ uint64_t rewriter_refused(const rewriter *r)
     return n;
 }
 
+/* Calls, signals and the like may be all that a tool wants to see. */
+static void say_if_empty(const rewriter *r)
+{
+    uint64_t points = rewriter_refused(r);
+    for (size_t k = 0; k < r->count; k++) points += sum_up(&r->images[k]).points;
+    bool only_code = !tool_now->callbacks[ON_SYSCALL_ENTRY] && !tool_now->callbacks[ON_SYSCALL_EXIT];
+    if (points || !only_code || !r->client.instrument) return;
+    bool libs = tool_now->options.with_libs;
+    tool_say("nothing was inserted%s%s%s", libs ? "" : " in ", libs ? "" : r->images[0].name,
+             libs ? "" : ": if what the tool looks for lies in a library, rewrite that too (--with-libs DIR)");
+}
+
 void rewriter_summary(const rewriter *r)
 {
     struct timespec t;
@@ -223,4 +235,5 @@ void rewriter_summary(const rewriter *r)
     sums of = sum_up(&r->images[0]);
     if (r->client.instrument && !of.moved && !of.unwanted)
         tool_say("nothing of %s can be instrumented: it may run and end without the tool", r->images[0].name);
+    else say_if_empty(r);
 }

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *tool_name(void) { return program_invocation_short_name; }
 
@@ -55,6 +56,36 @@ void tool_say_limited(const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     tool_say("%s%s", line, n == MOST - 1 ? " (further messages of this kind are left out)" : "");
+}
+
+/* How often a reason has been met, this time included; 0: there are too many different ones. What stands behind an
+ * address does not make it another one. */
+static unsigned times_met(const char *reason)
+{
+    tool_reasons *r = &tool_now->reasons;
+    const char *address = strstr(reason, "0x");
+    uint64_t key = 14695981039346656037u; /* FNV-1a */
+    for (const char *c = reason; *c && c != address; c++) key = (key ^ (uint8_t)*c) * 1099511628211;
+    unsigned i = 0, n = 0;
+    inl_lock_take(&tool_now->locks.small);
+    while (i < TOOL_REASONS && r->met[i] && r->key[i] != key) i++;
+    if (i < TOOL_REASONS) {
+        r->key[i] = key;
+        n = ++r->met[i];
+    }
+    inl_lock_release(&tool_now->locks.small);
+    return n;
+}
+
+void tool_say_refused(const char *where, const char *why)
+{
+    enum { MOST = 3 };
+    unsigned n = times_met(why);
+    const char *space = where ? " " : "";
+    if (!n) tool_say_limited("cannot insert%s%s: %s", space, where ? where : "", why);
+    if (!n || n > MOST) return;
+    tool_say("cannot insert%s%s: %s%s", space, where ? where : "", why,
+             n == MOST ? " (more points that are refused for this reason are not told)" : "");
 }
 
 void tool_mistake(const char *fmt, ...)

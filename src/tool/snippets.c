@@ -24,6 +24,13 @@ static inlay_expr leaf(snippet_kind kind, uint32_t index)
     return s;
 }
 
+/* False, and the first mistake is noted, which is the cause of those that follow. */
+static bool are_there(const char *who, const char *first, inlay_expr a, const char *second, inlay_expr b)
+{
+    if (!a || !b) tool_mistake("%s: its %s is NULL", who, a ? second : first);
+    return a && b;
+}
+
 static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr c)
 {
     snippet *s = node(kind);
@@ -60,7 +67,8 @@ static bool travels(const void *p)
 inlay_expr inlay_pointer(const void *p)
 {
     if (travels(p)) return inlay_const((uint64_t)(uintptr_t)p);
-    tool_say_limited("memory from malloc does not travel into a rewritten program; use inlay_alloc");
+    tool_mistake(
+        "%p is memory from malloc or of a stack, which does not travel into a rewritten program; use inlay_alloc", p);
     return NULL;
 }
 inlay_expr inlay_stack_pointer(void) { return tool_register(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
@@ -140,8 +148,8 @@ _Static_assert((int)INLAY_ADD == (int)SNIPPET_ADD && (int)INLAY_SAR == (int)SNIP
 inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 {
     if (op > INLAY_LOR) tool_mistake("inlay_binary: %d is no operator of two values", (int)op);
-    else if (!a || !b) tool_mistake("inlay_binary lacks its %s value", a ? "second" : "first");
-    snippet *s = a && b && op <= INLAY_LOR ? node(SNIPPET_BINARY) : NULL;
+    bool good = are_there("inlay_binary", "first value", a, "second value", b);
+    snippet *s = good && op <= INLAY_LOR ? node(SNIPPET_BINARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
     s->is_signed = op == INLAY_DIV || op == INLAY_MOD;
@@ -152,8 +160,9 @@ inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 
 inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 {
-    if (op < INLAY_NEG || op > INLAY_LNOT) tool_mistake("inlay_unary: %d is no operator of one value", (int)op);
-    snippet *s = a && op >= INLAY_NEG && op <= INLAY_LNOT ? node(SNIPPET_UNARY) : NULL;
+    bool good = op >= INLAY_NEG && op <= INLAY_LNOT;
+    if (!good) tool_mistake("inlay_unary: %d is no operator of one value", (int)op);
+    snippet *s = are_there("inlay_unary", "value", a, "", a) && good ? node(SNIPPET_UNARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
     s->a = a;
@@ -162,7 +171,7 @@ inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 
 inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
 {
-    snippet *s = a ? node(SNIPPET_UNARY) : NULL;
+    snippet *s = are_there("inlay_extend", "value", a, "", a) ? node(SNIPPET_UNARY) : NULL;
     if (!s) return NULL;
     s->op = SNIPPET_EXTEND;
     s->size = (uint8_t)size;
@@ -173,12 +182,14 @@ inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
 
 inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise)
 {
-    return condition && then ? kids(SNIPPET_IF, condition, then, otherwise) : NULL;
+    if (!are_there("inlay_if", "condition", condition, "`then`", then)) return NULL;
+    return kids(SNIPPET_IF, condition, then, otherwise);
 }
 
 inlay_expr inlay_while(inlay_expr condition, inlay_expr body)
 {
-    return condition && body ? kids(SNIPPET_WHILE, condition, body, NULL) : NULL;
+    if (!are_there("inlay_while", "condition", condition, "body", body)) return NULL;
+    return kids(SNIPPET_WHILE, condition, body, NULL);
 }
 
 inlay_expr inlay_break(void) { return leaf(SNIPPET_BREAK, 0); }
@@ -195,17 +206,18 @@ static inlay_expr let(snippet_kind kind, unsigned number, inlay_expr a, inlay_ex
 
 inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body)
 {
-    return value && body ? let(SNIPPET_LET, number, value, body) : NULL;
+    return are_there("inlay_let", "value", value, "body", body) ? let(SNIPPET_LET, number, value, body) : NULL;
 }
 inlay_expr inlay_let_value(unsigned number) { return leaf(SNIPPET_LOCAL, number); }
 inlay_expr inlay_let_set(unsigned number, inlay_expr value)
 {
-    return value ? let(SNIPPET_SET_LOCAL, number, value, NULL) : NULL;
+    return are_there("inlay_let_set", "value", value, "", value) ? let(SNIPPET_SET_LOCAL, number, value, NULL) : NULL;
 }
 
 inlay_expr inlay_sequence(inlay_expr first, inlay_expr second)
 {
-    return first && second ? kids(SNIPPET_SEQ, first, second, NULL) : NULL;
+    if (!are_there("inlay_sequence", "first part", first, "second part", second)) return NULL;
+    return kids(SNIPPET_SEQ, first, second, NULL);
 }
 
 static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
@@ -224,7 +236,7 @@ static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
     return true;
 }
 
-inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments)
+static snippet *call(void (*routine)(void), unsigned count, const inlay_expr *arguments)
 {
     if (!routine) tool_mistake("a call of no routine");
     if (count > SNIPPET_MAX_ARGS)
@@ -234,4 +246,19 @@ inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_e
     if (!s) return NULL;
     s->fn = routine;
     return copy_arguments(s, count, arguments) ? s : NULL;
+}
+
+inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments)
+{
+    return call(routine, count, arguments);
+}
+
+inlay_expr inlay_call_returning(void (*routine)(void), unsigned returns, unsigned count, const inlay_expr *arguments)
+{
+    unsigned size = returns & 0xff;
+    bool is_value = !(returns & INLAY_RETURNS_REAL) && returns < 0x200 && !(size & (size - 1)) && size <= 8;
+    snippet *s = call(routine, count, arguments);
+    if (s) s->no_value = !is_value || !size;
+    if (!s || s->no_value || size == 8) return s;
+    return inlay_extend(s, size, returns & INLAY_RETURNS_SIGNED);
 }

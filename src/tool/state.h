@@ -32,13 +32,14 @@
 
 /* --- what a thread does at this moment --- */
 typedef struct tool_thread_now {
-    bool holds_lock;      /* the engine's */
-    bool sees_code;       /* a callback of procedures, blocks or instructions is under way */
-    inl_arena *run_arena; /* a run is shown to the tool: what is made dies with it; NULL: it stays */
-    char **exec_options;  /* of the exec that callbacks are asked about: one block; NULL: this process's */
-    unsigned doing;       /* 1 + the kind of the callback that runs; 0: none (blame.h) */
-    char refusal[160];    /* why there is no point, for the message of inlay_insert */
-    char mistake[160];    /* what was wrong with an expression, which is NULL then, likewise */
+    bool holds_lock;                /* the engine's */
+    bool sees_code;                 /* a callback of procedures, blocks or instructions is under way */
+    inl_arena *run_arena;           /* a run is shown to the tool: what is made dies with it; NULL: it stays */
+    char **exec_options;            /* of the exec that callbacks are asked about: one block; NULL: this process's */
+    const struct run_thread *owner; /* of the records that a buffer's function has now; NULL: it has none */
+    unsigned doing;                 /* 1 + the kind of the callback that runs; 0: none (blame.h) */
+    char refusal[320];              /* why there is no point, for the message of inlay_insert */
+    char mistake[240];              /* what was wrong with an expression, which is NULL then, likewise */
 } tool_thread_now;
 extern __thread tool_thread_now tool_here;
 
@@ -191,12 +192,14 @@ typedef enum point_kind {
     POINT_ANYWHERE,
     POINT_HEAD, /* of a block that control falls into as well; index is the block */
     POINT_PROC_ENTRY,
-    POINT_PROC_EXIT
+    POINT_PROC_EXIT,
+    POINT_PROC_RETURN
 } point_kind;
 typedef struct proc_insert { /* kept, and applied whenever the code is translated */
     struct proc_insert *next;
     inlay_expr code;
     bool predicated;
+    bool returns_only; /* at an exit: not before jumps */
 } proc_insert;
 void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
 struct inlay_insertion { /* where it is kept, for inlay_remove (process.c) */
@@ -244,6 +247,7 @@ struct inlay_image {
     int64_t file_size, file_time; /* as they were */
     image *file;
     bool file_asked;
+    const char *mapped; /* of one that was not rewritten: the path by which the linker knows it */
 };
 struct inlay_proc {
     inlay_image *image;
@@ -401,6 +405,13 @@ void tool_mistake(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* It, once; or what is said where nothing is known. */
 const char *tool_mistaken(char *out, size_t size);
 void tool_say_limited(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "cannot insert WHERE: WHY", the first few times that there is this reason; `where` may be NULL. */
+enum { TOOL_REASONS = 32 };
+typedef struct tool_reasons { /* of what was refused */
+    uint64_t key[TOOL_REASONS];
+    unsigned met[TOOL_REASONS];
+} tool_reasons;
+void tool_say_refused(const char *where, const char *why);
 
 /* --- exec.c --- */
 typedef struct tool_command { /* that started the tool: argv[1 .. options_end) are options */
@@ -471,7 +482,8 @@ typedef struct tool_state {
     callback *callbacks[ON_KINDS];
     const weave_block *block_shown; /* to a callback, now; NULL: none is */
     tool_insn_details insn;
-    unsigned said;   /* by tool_say_limited */
+    unsigned said; /* by tool_say_limited */
+    tool_reasons reasons;
     unsigned checks; /* that were due (check.c) */
     bool is_forked;
     uint32_t next_counter;

@@ -290,7 +290,7 @@ static void split_inserts(work *w, proc_insert *i)
         for (unsigned k = 1; k < n; k++) {
             proc_insert *more = tool_alloc(sizeof *more);
             if (!more) tool_fail(TOOL_EXIT_FAILED, "out of memory");
-            *more = (proc_insert){.next = i->next, .code = parts[k]};
+            *more = (proc_insert){.next = i->next, .code = parts[k], .returns_only = i->returns_only};
             i->next = more;
             i = more;
         }

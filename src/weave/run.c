@@ -63,8 +63,10 @@ static const char *tree_fault(point *p, const snippet *s)
 
 static const char *place_fault(const weave_run *run, weave_where where, uint32_t index)
 {
-    if (where == WEAVE_ANYWHERE || where == WEAVE_HEAD) return index < run->block_count ? NULL : "no such block";
-    if (index >= run->insn_count) return "no such instruction";
+    static const char gone[] =
+        "its handle is gone: those of blocks and instructions end with the callback that got them";
+    if (where == WEAVE_ANYWHERE || where == WEAVE_HEAD) return index < run->block_count ? NULL : gone;
+    if (index >= run->insn_count) return gone;
     unsigned flow = run->insns[index].in.flow;
     if (where == WEAVE_AFTER && flow != ISA_FLOW_NEXT)
         return "nothing can be inserted after an instruction that does not fall through";

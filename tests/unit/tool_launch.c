@@ -87,7 +87,7 @@ static void wrong_use(void **state)
     REFUSES(2, "no program named", "--");
     REFUSES(2, "unknown option '--nonsense'", "--nonsense", "ls");
     REFUSES(2, "lacks its value", "-o");
-    REFUSES(2, "not a choice", "--format=verse", "ls");
+    REFUSES(2, "is not one of text, json", "--format=verse", "ls");
     REFUSES(2, "unknown domain", "--log=nonsense", "ls");
     REFUSES(1, "not found", "no-such-program");
     REFUSES(1, "is a directory", "/tmp");
