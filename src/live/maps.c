@@ -234,17 +234,36 @@ static uint64_t blocked_from(const live_process *p, uint64_t low, uint64_t high)
     return from;
 }
 
-/* Below first: above a program its heap grows. */
+static bool is_promised(const live_process *p, uint64_t low)
+{
+    for (size_t i = 0; i < p->taken.count; i++)
+        if (p->taken.items[i].low == low) return true;
+    return false;
+}
+
+/* 0: none. */
+static uint64_t room_below(const live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach,
+                           uint64_t apart)
+{
+    uint64_t next;
+    for (uint64_t end = inl_page_down(low) - apart; end > size + LOWEST && end < low && high - (end - size) < reach;
+         end = next - (is_promised(p, next) ? INL_PAGE : apart)) {
+        next = blocked_from(p, end - size, end);
+        if (!next) return end - size;
+    }
+    return 0;
+}
+
+/* Below first: above a program its heap grows. And not close below others, where there is a choice: the kernel puts
+ * what the program maps next there, and until the process stands still it runs on. */
 uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
 {
     enum { HEAP_ROOM = 64 << 20 };
+    static const uint64_t apart[] = {512 << 20, 64 << 20, INL_PAGE};
     uint64_t at = 0, next;
     size = inl_page_up(size);
-    for (uint64_t end = inl_page_down(low) - INL_PAGE; !at && end > size + LOWEST && high - (end - size) < reach;
-         end = next - INL_PAGE) {
-        next = blocked_from(p, end - size, end);
-        if (!next) at = end - size;
-    }
+    for (size_t i = 0; !at && i < sizeof apart / sizeof *apart; i++)
+        at = room_below(p, low, high, size, reach, apart[i]);
     for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach; from = next + HEAP_ROOM) {
         next = blocked_until(p, from, from + size);
         if (!next) at = from;

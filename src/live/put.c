@@ -53,8 +53,9 @@ static inl_status map(put *p, uint64_t at, uint64_t size, int prot, inl_error *e
     if (s != INL_OK) return s;
     if (answer == (long)at) return INL_OK;
     return inl_fail_at(e, INL_ERR_NO_MEMORY, at,
-                       "process %d has no room at 0x%llx, where the tool's things must lie: %s", p->process->pid,
-                       (unsigned long long)at, sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+                       "process %d has mapped something at 0x%llx meanwhile, or cannot map more (%s); try again",
+                       p->process->pid, (unsigned long long)at,
+                       sys_failed(answer) ? strerror((int)-answer) : "something else is there");
 }
 
 static inl_status map_with(put *p, uint64_t at, const void *bytes, uint64_t size, int prot, inl_error *e)

@@ -22,9 +22,10 @@ inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *
     if (st != INL_OK) return st;
     uint64_t used = inl_page_up(b->addr + bias + b->size) - t->room;
     if (used > t->room_size)
-        return inl_fail(e, INL_ERR_RANGE, "%s: its new code takes %llu MB, and there are %llu free in its reach",
-                        image_path(t->module->image), (unsigned long long)(used >> 20),
-                        (unsigned long long)(t->room_size >> 20));
+        return inl_fail(
+            e, INL_ERR_RANGE,
+            "%s: its new code takes %llu MB, and there are %llu free in its reach (--image instruments fewer images)",
+            image_path(t->module->image), (unsigned long long)(used >> 20), (unsigned long long)(t->room_size >> 20));
     live_keep_room(t->process, t->room, used);
     t->room_size = used;
     t->unwind = header ? header + bias : 0;

@@ -233,6 +233,24 @@ class Live:
         if answers != b"one\ntwo\n" or status != 3 or not os.path.getsize(f"{folder}/report"):
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
+    def maps(self):
+        """It maps memory, 400 MB in all, also between the moment when room is looked for and the one when it is taken."""
+        program, source, folder = f"{self.folder}/maps", f"{self.folder}/maps.c", driver.fresh(f"{self.folder}/in-maps")
+        with open(source, "w") as f:
+            f.write("#include <sys/mman.h>\n#include <unistd.h>\n"
+                    "int main(void) {\n    write(1, \"x\\n\", 2);\n    for (int n = 0; access(\"stop\", 0); n++) {\n"
+                    "        char *p = n < 200 ? mmap(0, 2 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : (char[1]){0};\n"
+                    "        if (p == MAP_FAILED || *p) return 1;\n        *p = 1;\n        usleep(5000);\n    }\n    return 3;\n}\n")
+        if driver.build("dynamic", source, program):
+            return
+        with Conversation([program], folder) as c:
+            c.has_answered(1)
+            self.attach("inscount", c.process.pid, "-o", f"{folder}/report")
+            open(f"{folder}/stop", "w").close()
+            answers, status = c.end()
+        if answers != b"x\n" or status != 3:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
     def loop(self):
         """A frame that was there before, below another, comes into new code with the next turn of its loop."""
         self.computing("sleeps", 'usleep(500); if (!access("stop", 0)) break;', 200)
@@ -390,7 +408,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "crowded", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+    for name in ("throws", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
         yield name, getattr(live, name)
 
 
