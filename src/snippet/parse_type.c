@@ -29,9 +29,18 @@ static const image_ctype *named(parser *p, const char *name)
     return t || parser_failed(p) ? t : image_ctype_basic(name);
 }
 
+/* Nobody need look for these. */
+static bool is_reserved(const parser *p)
+{
+    static const char *const words[] = {"if", "else", "while", "for", "break", "static", "sizeof"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (parser_word(p, words[i])) return true;
+    return false;
+}
+
 bool parser_at_type(parser *p)
 {
-    if (p->now.kind != TOKEN_NAME || parser_failed(p)) return false;
+    if (p->now.kind != TOKEN_NAME || parser_failed(p) || is_reserved(p)) return false;
     if (is_qualifier(p) || is_tag_word(p) || is_basic_word(p->now.name)) return true;
     /* A name that is a variable hides a type of its name. */
     return !parser_find(p, p->now.name) && !parser_failed(p) && named(p, p->now.name) && !parser_failed(p);

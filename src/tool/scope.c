@@ -47,7 +47,8 @@ bool inlay_scope_routine(inlay_scope *s, const char *prototype, void (*routine)(
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
-    bool added = t && scope_add(s, &s->given->names, name, typed_routine(&s->maker, routine, t));
+    const snippet *meaning = t ? typed_routine(&s->maker, routine, t) : NULL;
+    bool added = meaning && scope_add(s, &s->given->names, name, meaning);
     tool_leave(entered);
     return added;
 }
@@ -59,7 +60,8 @@ bool inlay_scope_variable(inlay_scope *s, const char *name, const char *type, vo
     bool entered = tool_enter();
     snippet_names names = scope_names(s);
     const image_ctype *t = snippet_parse_type(maker(s), &names, type);
-    bool added = t && scope_add(s, &s->given->names, name, typed_object(&s->maker, t, address));
+    const snippet *meaning = t ? typed_object(&s->maker, t, address) : NULL;
+    bool added = meaning && scope_add(s, &s->given->names, name, meaning);
     tool_leave(entered);
     return added;
 }

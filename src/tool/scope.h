@@ -31,7 +31,7 @@ struct inlay_scope {
 
 /* scope_names.c */
 snippet_names scope_names(inlay_scope *);
-/* To one of the two lists. */
+/* To one of the two lists. Without a meaning: it is known that there is none. */
 bool scope_add(inlay_scope *, scope_name **list, const char *name, const snippet *meaning);
 
 #endif

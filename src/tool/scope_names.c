@@ -22,14 +22,14 @@ static scope_name *known(inlay_scope *s, const char *name)
 
 bool scope_add(inlay_scope *s, scope_name **list, const char *name, const snippet *meaning)
 {
-    scope_name *n = meaning && strlen(name) < SCOPE_NAME ? tool_alloc(sizeof *n) : NULL;
+    scope_name *n = strlen(name) < SCOPE_NAME ? tool_alloc(sizeof *n) : NULL;
     if (!n) {
         typed_refuse(&s->maker, "out of memory, or a name that is too long");
         return false;
     }
     strcpy(n->name, name);
     n->meaning = meaning;
-    n->type = meaning->type;
+    n->type = meaning ? meaning->type : NULL;
     n->next = *list;
     *list = n;
     return true;
@@ -159,7 +159,7 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     scope_name *n = known(s, name);
     if (n) return n->meaning;
     const snippet *found = search(s, name);
-    if (found && !m->why[0]) scope_add(s, &s->found, name, found);
+    if (!m->why[0]) scope_add(s, &s->found, name, found); /* that there is none, too */
     return m->why[0] ? NULL : found;
 }
 

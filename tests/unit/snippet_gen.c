@@ -10,24 +10,24 @@
 
 #include <cmocka.h>
 
-static const char header[] =
+static const char types[] =
     "#include <stdbool.h>\n#include <stdint.h>\n"
     "struct point { int x; short y; unsigned char z; double w; };\n"
     "struct all { signed char c; unsigned char uc; short s; unsigned short us; int i; unsigned int ui; long l;\n"
     "    unsigned long ul; bool b; float f; double d; int arr[8]; unsigned short half[4]; struct point pt, other;\n"
-    "    struct point *pp; int *ip; struct { unsigned lo : 5; int hi : 9; unsigned long wide : 40; } bits;\n"
-    "    enum { NONE, SOME, MANY = 9 } kind; long k; };\n"
-    "struct all prototype;\n"
+    "    struct point *pp; int *ip; struct all_bits { unsigned lo : 5; int hi : 9; unsigned long wide : 40; } bits;\n"
+    "    enum all_kind { NONE, SOME, MANY = 9 } kind; long k; };\n";
+static const char routines[] =
     "double mixed(int a, double b, float c, long d) { return a * 0.5 + b - c + d % 7; }\n"
     "float half_of(float a, unsigned char b) { return a / 2 + b; }\n"
     "short nearest(double a) { return a > 30000 ? 30000 : a < -30000 ? -30000 : a == a ? (short)a : 7; }\n"
     "bool same(float a, double b) { return a == b; }\n"
     "long many(int a, long b, short c, unsigned d, signed char e, long f, unsigned short g, double h, long i, float "
     "j,\n"
-    "    bool k) { return a + 3 * b + 5 * c + 7l * d + 11 * e + 13 * f + 17 * g + (h > j) * 19 + 23 * i + k; }\n"
-    "#define min(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ < y_ ? x_ : y_; })\n"
-    "#define max(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ > y_ ? x_ : y_; })\n"
-    "#define V(n) (v->n)\n";
+    "    bool k) { return a + 3 * b + 5 * c + 7l * d + 11 * e + 13 * f + 17 * g + (h > j) * 19 + 23 * i + k; }\n";
+static const char macros[] = "#define min(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ < y_ ? x_ : y_; })\n"
+                             "#define max(a, b) ({ __typeof__((a) + (b)) x_ = (a), y_ = (b); x_ > y_ ? x_ : y_; })\n"
+                             "#define V(n) (v->n)\n";
 static const char *const fields[] = {"c", "uc",  "s",    "us", "i",     "ui", "l",  "ul",   "b",    "f",
                                      "d", "arr", "half", "pt", "other", "pp", "ip", "bits", "kind", "k"};
 
@@ -298,22 +298,29 @@ static void statement(text *t, unsigned depth)
 }
 
 /* The text, with the names of variables made macros' for the compiler. */
+static void put_functions(text *out, unsigned count, uint32_t seed, char (*texts)[GEN_TEXT])
+{
+    put(out, "%s", macros);
+    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) put(out, "#define %s V(%s)\n", fields[i], fields[i]);
+    for (unsigned i = 0; i < count; i++) {
+        state = (seed + i) * 2654435761u + 1;
+        text t = {texts[i], GEN_TEXT};
+        statement(&t, 3);
+        put(out, "void f%u(struct all *v) { %s }\n", i, texts[i]);
+    }
+}
+
+static size_t room_for(unsigned count) { return 8192 + (size_t)count * (GEN_TEXT + 500); }
+
 void gen_build(gen_library *g, unsigned count, uint32_t seed)
 {
-    size_t room = sizeof header + 4096 + (size_t)count * 4600;
-    char *source = malloc(room), flags[200];
-    text out = {source, room};
+    char *source = malloc(room_for(count)), flags[200];
+    text out = {source, room_for(count)};
     g->texts = calloc(count, sizeof *g->texts);
     g->count = count;
     assert_non_null(source);
-    put(&out, "%s", header);
-    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) put(&out, "#define %s V(%s)\n", fields[i], fields[i]);
-    for (unsigned i = 0; i < count; i++) {
-        state = (seed + i) * 2654435761u + 1;
-        text t = {g->texts[i], sizeof g->texts[i]};
-        statement(&t, 3);
-        put(&out, "void f%u(struct all *v) { %s }\n", i, g->texts[i]);
-    }
+    put(&out, "%sstruct all prototype;\n%s", types, routines);
+    put_functions(&out, count, seed, g->texts);
     snprintf(flags, sizeof flags, "-g -O0 -w -fwrapv -ffp-contract=off -shared -fPIC -std=gnu11");
     const char *path = sample_build(SAMPLE_CC, "generated.so", "c", source, flags);
     free(source);
@@ -323,6 +330,43 @@ void gen_build(gen_library *g, unsigned count, uint32_t seed)
     g->all = image_ctype_named(g->im, 0, "struct all");
     assert_non_null(g->all);
     assert_in_range(g->all->size, 1, GEN_BYTES);
+}
+
+static void write_file(const char *folder, const char *name, const char *content)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+void gen_write(const char *folder, unsigned count, uint32_t seed)
+{
+    char *source = malloc(room_for(count)), *lines = malloc(room_for(count));
+    char(*texts)[GEN_TEXT] = calloc(count, sizeof *texts);
+    text out = {source, room_for(count)}, list = {lines, room_for(count)};
+    assert_true(source && lines && texts);
+    put(&out, "#include \"all.h\"\n#include \"routines.h\"\n");
+    put_functions(&out, count, seed, texts);
+    put(&out, "void (*const functions[])(struct all *) = {");
+    for (unsigned i = 0; i < count; i++) put(&out, "f%u, ", i);
+    put(&out, "};\nconst unsigned function_count = %u;\n", count);
+    for (unsigned i = 0; i < count; i++) put(&list, "%s\n", texts[i]);
+    write_file(folder, "functions.c", source);
+    write_file(folder, "texts", lines);
+    write_file(folder, "all.h", types);
+    out = (text){source, room_for(count)};
+    put(&out, "#include \"all.h\"\n%s", routines);
+    write_file(folder, "routines.c", source);
+    out = (text){source, room_for(count)};
+    put(&out,
+        "double mixed(int, double, float, long);\nfloat half_of(float, unsigned char);\nshort nearest(double);\n"
+        "bool same(float, double);\nlong many(int, long, short, unsigned, signed char, long, unsigned short, double, "
+        "long, float, bool);\n");
+    write_file(folder, "routines.h", source);
+    free(source), free(lines), free(texts);
 }
 
 void gen_close(gen_library *g)

@@ -1,0 +1,29 @@
+/* A processor's state before and after a procedure, as the files of each instruction set have it. */
+#ifndef STATE_H
+#define STATE_H
+
+#include <stdint.h>
+
+#ifdef __x86_64__
+enum { REGS = 16, VECTORS = 16, VECTOR_BYTES = 32, BELOW = 128 };
+#else
+enum { REGS = 32, VECTORS = 32, VECTOR_BYTES = 16, BELOW = 128 };
+#endif
+enum { PLAIN = 4 };
+
+struct state { /* the assembly knows it */
+    uint64_t reg[REGS];
+    uint64_t flags, real_flags;
+    uint8_t vector[VECTORS][VECTOR_BYTES];
+    uint8_t below[BELOW]; /* the stack: of x86-64, the red zone */
+};
+
+extern void (*const points[])(void);
+extern void (*const plain[PLAIN])(void);
+/* Calls it with all of the state, and takes all of it back. */
+void run_point(struct state *, void (*point)(void));
+/* What can be in a state, of what was filled in at random. */
+void state_settle(struct state *);
+void state_learn(void); /* about the processor, once */
+
+#endif
