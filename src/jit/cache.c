@@ -274,8 +274,8 @@ void jit_cache_retire(void)
     jit.cache.dropped = 0;
 }
 
-/* The oldest epoch that a thread may still be in. */
-static uint64_t oldest_epoch(void)
+/* The oldest epoch that a thread may still be in; or (back) come back to, which may take long. */
+static uint64_t oldest_epoch(bool back)
 {
     uint64_t oldest = jit.epoch;
     for (const run_thread *t = run_here.threads; t; t = t->next) {
@@ -283,16 +283,18 @@ static uint64_t oldest_epoch(void)
         bool holds = e && !__atomic_load_n(&jit_of(t)->in_gate, __ATOMIC_ACQUIRE);
         if (jit_of(t)->unlinked) return 0;
         if (holds && e < oldest) oldest = e;
+        uint64_t held = back ? __atomic_load_n(&jit_of(t)->held, __ATOMIC_ACQUIRE) : 0;
+        if (held && held < oldest) oldest = held;
     }
     return oldest;
 }
 
-bool jit_cache_is_held(void) { return jit.cache.something_retired && oldest_epoch() < jit.epoch; }
+bool jit_cache_is_held(void) { return jit.cache.something_retired && oldest_epoch(false) < jit.epoch; }
 
 void jit_cache_reclaim(void)
 {
     if (!jit.cache.something_retired) return;
-    uint64_t before = oldest_epoch();
+    uint64_t before = oldest_epoch(true);
     for (jit_arena **link = &jit.retired; *link;) {
         jit_arena *a = *link;
         if (a->epoch < before) {

@@ -65,7 +65,9 @@ typedef struct run_call {
     uint64_t entry;
     const uint64_t *stack; /* arguments behind those in registers, so many */
     unsigned words;
-    bool waits;            /* it is under way */
+    bool waits;   /* it is under way */
+    bool goes_on; /* behind it the routine goes on to the code that called it; the engine keeps of that: */
+    uint64_t kept[2];
     uint64_t begin_sp, sp; /* the stack pointer with which it begins, and comes back */
 } run_call;
 

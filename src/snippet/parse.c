@@ -195,6 +195,26 @@ static const snippet *statics(parser *p)
     return nothing(p);
 }
 
+/* extern long f(int, const char *, ...); of a procedure, extern int v; of a variable: something of the program's of
+ * which the type is not known, or is another. */
+static const snippet *externs(parser *p)
+{
+    char name[PARSE_NAME];
+    const image_ctype *base = parser_type(p), *t = NULL;
+    const char *at = p->now.at;
+    if (base) t = parser_declarator(p, base, name);
+    if (t && !name[0]) parser_refuse(p, "a name is missing here");
+    if (t && parser_is(p, MARK1('('))) t = parser_parameters(p, t);
+    if (!t || parser_failed(p)) return NULL;
+    const snippet *known = p->names->find ? p->names->find(p->names->arg, p->m, name) : NULL;
+    if (!known && !parser_failed(p)) typed_refuse(p->m, "the program has no '%s'", name);
+    const snippet *address = known ? typed_address(p->m, known) : NULL;
+    if (!address) parser_place(p, at);
+    if (!address || !declare(p, name, typed_object(p->m, t, address), at)) return NULL;
+    if (p->now.kind != TOKEN_END && !parser_want(p, MARK1(';'), "';'")) return NULL;
+    return nothing(p);
+}
+
 static const snippet *declaration(parser *p, bool in_for)
 {
     const image_ctype *base = parser_type(p);
@@ -236,7 +256,8 @@ static const snippet *statement(parser *p)
     else if (parser_take_word(p, "if")) s = if_statement(p);
     else if (parser_take_word(p, "while")) s = while_statement(p);
     else if (parser_take_word(p, "for")) s = for_statement(p);
-    else if (parser_word(p, "static") || parser_at_type(p)) s = parser_refuse(p, "a declaration stands in a block");
+    else if (parser_word(p, "static") || parser_word(p, "extern") || parser_at_type(p))
+        s = parser_refuse(p, "a declaration stands in a block");
     else s = simple(p);
     p->depth--;
     return parser_failed(p) ? NULL : s;
@@ -251,6 +272,7 @@ static const snippet *list(parser *p)
         const snippet *one;
         bool local = false;
         if (parser_take_word(p, "static")) one = statics(p);
+        else if (parser_take_word(p, "extern")) one = externs(p);
         else if ((local = parser_at_type(p))) one = declaration(p, false);
         else one = statement(p);
         if (!one) break;

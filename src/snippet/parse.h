@@ -6,6 +6,7 @@
  *   statement    expression ; | { ... } | if (e) s [else s] | while (e) s | for (e; e; e) s | break ; | ;
  *   declaration  [static] type name [= expression], ... ;      static: a new variable of the program, there for all
  *                executions and threads; else one of this execution
+ *                extern type name [(parameters)] ;     of the program, with another type than is known, or without one
  *   expression   C's, with assignments, ?:, casts, sizeof, ++ and --; min(a, b), max(a, b); calls of routines
  *   $name        what belongs to the point: $arg0, $ret, $pc ... and registers (the names' owner knows them)
  *

@@ -32,7 +32,7 @@ static const image_ctype *named(parser *p, const char *name)
 /* Nobody need look for these. */
 static bool is_reserved(const parser *p)
 {
-    static const char *const words[] = {"if", "else", "while", "for", "break", "static", "sizeof"};
+    static const char *const words[] = {"if", "else", "while", "for", "break", "static", "extern", "sizeof"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (parser_word(p, words[i])) return true;
     return false;
@@ -213,6 +213,20 @@ static bool parameters(parser *p, image_ctype *f, image_member *list)
     return parser_want(p, MARK1(')'), "')'");
 }
 
+const image_ctype *parser_parameters(parser *p, const image_ctype *result)
+{
+    image_ctype *f = p->m->alloc(p->m->arg, sizeof *f);
+    image_member *list = p->m->alloc(p->m->arg, MOST_PARAMETERS * sizeof *list);
+    if (!result || !f || !list) {
+        parser_refuse(p, "out of memory");
+        return NULL;
+    }
+    f->kind = IMAGE_CTYPE_FUNCTION;
+    f->of = result;
+    f->members = list;
+    return parser_want(p, MARK1('('), "'('") && parameters(p, f, list) ? f : NULL;
+}
+
 const image_ctype *snippet_parse_prototype(snippet_maker *m, const snippet_names *names, const char *text, char *name,
                                            size_t size)
 {
@@ -221,17 +235,9 @@ const image_ctype *snippet_parse_prototype(snippet_maker *m, const snippet_names
     parser_begin(&p, m, names, text);
     const image_ctype *result = parser_type(&p);
     result = result ? parser_declarator(&p, result, its) : NULL;
-    image_ctype *f = m->alloc(m->arg, sizeof *f);
-    image_member *list = m->alloc(m->arg, MOST_PARAMETERS * sizeof *list);
-    if (!result || !f || !list) {
-        parser_refuse(&p, "out of memory");
-        return NULL;
-    }
-    if (!its[0]) parser_refuse(&p, "the routine's name is missing here");
-    f->kind = IMAGE_CTYPE_FUNCTION;
-    f->of = result;
-    f->members = list;
-    if (!parser_want(&p, MARK1('('), "'('") || !parameters(&p, f, list)) return NULL;
+    if (result && !its[0]) parser_refuse(&p, "the routine's name is missing here");
+    const image_ctype *f = result && !parser_failed(&p) ? parser_parameters(&p, result) : NULL;
+    if (!f) return NULL;
     if (p.now.kind != TOKEN_END && !parser_take(&p, MARK1(';'))) parser_refuse(&p, "the declaration should end here");
     snprintf(name, size, "%s", its);
     return parser_failed(&p) ? NULL : f;

@@ -72,6 +72,8 @@ const image_ctype *parser_type(parser *); /* the part in front of declarators */
 /* A declarator's pointers, name (may be absent: "") and dimensions. */
 const image_ctype *parser_declarator(parser *, const image_ctype *base, char name[PARSE_NAME]);
 const image_ctype *parser_type_name(parser *); /* as in a cast */
+/* What follows a procedure's result and name, from its parenthesis on; NULL: an error. */
+const image_ctype *parser_parameters(parser *, const image_ctype *result);
 /* parse.c */
 const snippet *parser_find(parser *, const char *name); /* NULL: not known, or an error */
 

@@ -66,7 +66,7 @@ static const char *node_fault(const snippet *s)
     case SNIPPET_CALL:
         if (!s->fn) return "a call without a routine";
         if (s->size && s->size != 4 && s->size != 8) return "a routine's floating-point result has 4 or 8 bytes";
-        return s->nargs <= SNIPPET_MAX_ARGS ? NULL : "a call has too many arguments";
+        return s->nargs <= SNIPPET_MAX_PASSED ? NULL : "a call has too many arguments";
     case SNIPPET_APPEND: {
         if (!s->buffer || (s->nargs && !s->arg_sizes)) return "an append without a buffer";
         if (s->nargs > SNIPPET_MAX_ARGS) return "a buffer record has too many fields";

@@ -77,7 +77,8 @@ typedef enum snippet_op {
 /* clang-format on */
 
 enum {
-    SNIPPET_MAX_ARGS = 12,
+    SNIPPET_MAX_ARGS = 12,   /* that a tool may pass, */
+    SNIPPET_MAX_PASSED = 15, /* and a call can have */
     SNIPPET_MAX_LOCALS = 12, /* that one place of a tree sees */
 };
 

@@ -33,6 +33,10 @@ typedef enum snippet_role {
 
 typedef struct snippet_maker {
     void *(*alloc)(void *arg, size_t bytes); /* zeroed; NULL: memory is used up */
+    /* A call of a procedure of the program's; arguments are values of the types that are passed. Its own value is the
+     * result's 64 bits, a double's where that is floating point. NULL: there can be none. */
+    const snippet *(*procedure)(struct snippet_maker *, const image_ctype *, const snippet *address, unsigned count,
+                                const snippet *const *arguments);
     void *arg;
     char why[300]; /* the first error */
     bool placed;   /* it says where in a text it is */

@@ -233,30 +233,44 @@ static const snippet *argument(snippet_maker *m, const image_ctype *f, unsigned 
 {
     const image_member *parameters;
     size_t known = image_ctype_members(f, &parameters);
-    const image_ctype *t = i < known ? parameters[i].type : NULL;
-    a = t ? typed_convert(m, t, a, "pass") : typed_value(m, a);
-    if (!a || typed_type(a)->kind != IMAGE_CTYPE_FLOAT) return a;
-    if (!t) return typed_refuse(m, "floating point cannot be passed for '...'");
+    if (i < known) return typed_convert(m, parameters[i].type, a, "pass");
+    a = typed_value(m, a);
+    if (!a) return NULL;
+    const image_ctype *t = typed_type(a);
+    if (!image_ctype_is_arithmetic(t)) return a;
+    return typed_convert(m, t->kind == IMAGE_CTYPE_FLOAT ? image_ctype_float(8) : typed_common(t, t), a, "pass");
+}
+
+static const snippet **arguments_of(snippet_maker *m, const image_ctype *f, unsigned count,
+                                    const snippet *const *arguments)
+{
+    const image_member *parameters;
+    size_t wanted = image_ctype_members(f, &parameters);
+    const snippet **args = m->alloc(m->arg, (count + 1) * sizeof *args);
+    if (count < wanted || (count > wanted && !f->variadic))
+        typed_refuse(m, "the routine has %zu parameters, not %u", wanted, count);
+    else if (count > SNIPPET_MAX_ARGS) typed_refuse(m, "a call has at most %u arguments", SNIPPET_MAX_ARGS);
+    else if (!args) typed_refuse(m, "out of memory");
+    for (unsigned i = 0; i < count && !m->why[0]; i++) args[i] = argument(m, f, i, arguments[i]);
+    return m->why[0] ? NULL : args;
+}
+
+/* In vector registers; where any number may follow, none can be. */
+static const snippet *real_argument(snippet_maker *m, const image_ctype *f, unsigned i, const snippet *a)
+{
+    const image_ctype *t = typed_type(a);
+    if (t->kind != IMAGE_CTYPE_FLOAT) return a;
+    if (i >= f->member_count) return typed_refuse(m, "floating point cannot be passed for '...'");
     return typed_node(m, SNIPPET_REAL_ARG, t, typed_to_memory(m, t, a), NULL);
 }
 
-const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned count, const snippet *const *arguments)
+static const snippet *call_routine(snippet_maker *m, const snippet *routine, unsigned count, const snippet **args)
 {
-    if (!routine) return NULL;
-    const image_member *parameters;
     const image_ctype *f = typed_type(routine);
-    if (f->kind != IMAGE_CTYPE_FUNCTION || routine->role != TYPED_ROUTINE)
-        return typed_refuse(m, f->kind == IMAGE_CTYPE_FUNCTION ? "procedures of the program cannot be called yet"
-                                                               : "only routines can be called");
-    size_t wanted = image_ctype_members(f, &parameters);
-    if (count < wanted || (count > wanted && !f->variadic))
-        return typed_refuse(m, "the routine has %zu parameters, not %u", wanted, count);
-    if (count > SNIPPET_MAX_ARGS) return typed_refuse(m, "a call has at most %u arguments", SNIPPET_MAX_ARGS);
-    const snippet **args = m->alloc(m->arg, (count + 1) * sizeof *args);
     snippet *call = typed_node(m, SNIPPET_CALL, &image_ctype_void, NULL, NULL);
-    if (!args || !call) return typed_refuse(m, "out of memory");
+    if (!call) return NULL;
     for (unsigned i = 0; i < count; i++)
-        if (!(args[i] = argument(m, f, i, arguments[i]))) return NULL;
+        if (!(args[i] = real_argument(m, f, i, args[i]))) return NULL;
     call->fn = routine->fn;
     call->args = args;
     call->nargs = (uint8_t)count;
@@ -264,4 +278,41 @@ const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned cou
     if (f->of->kind != IMAGE_CTYPE_FLOAT) return typed_as(m, f->of, call);
     call->size = (uint8_t)f->of->size;
     return typed_from_memory(m, f->of, call);
+}
+
+static const snippet *call_procedure(snippet_maker *m, const image_ctype *f, const snippet *address, unsigned count,
+                                     const snippet **args)
+{
+    char text[100];
+    if (!m->procedure) return typed_refuse(m, "procedures of the program cannot be called here");
+    bool simple = f->of->kind == IMAGE_CTYPE_VOID || image_ctype_is_scalar(f->of);
+    if (!simple)
+        return typed_refuse(m, "a procedure that gives a '%s' cannot be called",
+                            image_ctype_text(f->of, text, sizeof text));
+    const snippet *s = m->procedure(m, f, address, count, args);
+    snippet *typed = s ? typed_node(m, SNIPPET_CONST, NULL, NULL, NULL) : NULL;
+    if (!typed) return NULL;
+    if (f->of->kind != IMAGE_CTYPE_VOID && f->of->kind != IMAGE_CTYPE_FLOAT) return typed_as(m, f->of, s);
+    *typed = *s;
+    typed->type = f->of;
+    return typed;
+}
+
+const snippet *typed_call(snippet_maker *m, const snippet *routine, unsigned count, const snippet *const *arguments)
+{
+    if (!routine) return NULL;
+    const image_ctype *f = typed_type(routine);
+    const snippet *address = routine->kind == SNIPPET_LOAD && routine->role == TYPED_OBJECT ? routine->a : NULL;
+    if (f->kind == IMAGE_CTYPE_POINTER && f->of->kind == IMAGE_CTYPE_FUNCTION) {
+        address = typed_value(m, routine);
+        f = f->of;
+        if (!address) return NULL;
+    }
+    if (f->kind == IMAGE_CTYPE_VOID && address)
+        return typed_refuse(m, "the type of this is not known: declare it first, as in extern int f(long)");
+    if (f->kind != IMAGE_CTYPE_FUNCTION) return typed_refuse(m, "only routines and procedures can be called");
+    const snippet **args = arguments_of(m, f, count, arguments);
+    if (!args) return NULL;
+    if (routine->role == TYPED_ROUTINE) return call_routine(m, routine, count, args);
+    return address ? call_procedure(m, f, address, count, args) : typed_refuse(m, "this cannot be called");
 }

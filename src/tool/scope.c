@@ -1,5 +1,6 @@
 /* Scopes and typed snippets, as the public header has them. */
 #include "tool/scope.h"
+#include "tool/call.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ static inlay_scope *new_scope(inlay_image *image, uint64_t address, struct scope
     s->whole = !address || !image;
     s->address = s->whole ? 0 : address - image->bias;
     s->maker.alloc = alloc;
+    s->maker.procedure = tool_call_make;
     return s;
 }
 

@@ -127,6 +127,25 @@ static const snippet *local_of(inlay_scope *s, image *file, const char *name, co
     return found ? variable_of(s, s->image, &v) : NULL;
 }
 
+/* A symbol's; of a procedure with its type, where debug information tells it. */
+static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *file, const char *name, uint64_t address)
+{
+    const image_code_symbol *list;
+    const image_ctype *known = image_proc_type(file, address);
+    image_ctype *named = known ? s->maker.alloc(s->maker.arg, sizeof *named) : NULL;
+    for (size_t k = 0, n = image_code_symbols(file, &list); k < n; k++)
+        if (list[k].resolver && list[k].addr == address)
+            return typed_refuse(&s->maker, "'%s' is one of several procedures, chosen when the program starts", name);
+    if (named) {
+        *named = *known;
+        named->member_count = image_ctype_members(known, &named->members);
+        char *copy = s->maker.alloc(s->maker.arg, strlen(name) + 1);
+        named->name = copy ? strcpy(copy, name) : NULL;
+        named->fill = NULL;
+    }
+    return typed_object(&s->maker, named ? named : &image_ctype_void, in_image(&s->maker, i, address));
+}
+
 static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, const char *name, const char **why)
 {
     image_variable v;
@@ -137,7 +156,7 @@ static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, con
     if (!*why && image_enumerator(file, pc, name, &address))
         return typed_constant(&s->maker, image_ctype_int((int64_t)address == (int32_t)address ? 4 : 8, true), address);
     if (*why || !image_symbol(file, name, &address, &size)) return NULL;
-    return typed_object(&s->maker, &image_ctype_void, in_image(&s->maker, i, address));
+    return symbol_of(s, i, file, name, address);
 }
 
 static const snippet *search(inlay_scope *s, const char *name)

@@ -36,6 +36,7 @@ typedef struct wrapped { /* on the thread's private stack */
     bool has_begun;    /* the original, that it waits for */
     tool_wrap_values *values;
     uint64_t in_tool; /* of the thread's frame, while the routine runs */
+    uint64_t mask;    /* of a call behind which the routine goes on: of signals, when it has come back */
 } wrapped;
 
 static wrapped *innermost(const run_thread *t) { return (wrapped *)t->calls; }
@@ -192,16 +193,80 @@ void tool_wrap_returned(void *arg, run_thread *t, bool is_intact)
     while (t->calls != back) drop(t);
     wrapped *w = innermost(t);
     w->call.waits = false;
+    if (w->call.goes_on) w->mask = run_kernel_mask_all(); /* till all of the frame is as it was */
     if (run_here.engine->called) run_here.engine->called(t, &w->call);
     w->now = t->ctx;
     w->now.vectors = t->frame.vector_area;
     tool_wrap_take(&w->now, w->values, WRAP_RESULTS);
     set_stack(t, (wrapped *)w->call.outer);
-    ((uint64_t *)t->frame.tool_stack)[-(int64_t)w->in_tool] = 0; /* where `entered` was called is no place any more */
+    if (!w->call.goes_on) /* where `entered` was called is no place any more */
+        ((uint64_t *)t->frame.tool_stack)[-(int64_t)w->in_tool] = 0;
     t->frame.app_tls_base = t->ctx.tls_base;
     t->frame.in_tool = w->in_tool;
     t->where = RUN_IN_CODE;
     tool_wrap_back(w->values);
+}
+
+/* --- other procedures of the program's --- */
+
+/* Where the routine that runs returns to, which has been exchanged where a signal waits for that. */
+static uint64_t returns_to(const run_thread *t, const uint64_t *slot)
+{
+    uint64_t there = *(const volatile uint64_t *)slot;
+    return run_here.engine->is_native && *(const volatile bool *)&t->pending.present ? t->leave_arg : there;
+}
+
+/* All signals are blocked. One that came between the procedure and the routine waits for nobody: once more. */
+static void let_signals_in(run_thread *t, uint64_t mask)
+{
+    if (t->pending.present) {
+        run_hung_end(t);
+        t->pending.present = t->mask_is_ours = false;
+        run_signal_send_back(&t->pending.info);
+        mask = t->pending.mask;
+    }
+    run_kernel_mask_set(mask);
+}
+
+/* What calls that were left by a jump past them have of the stack, when it gets short. The routine that runs stays
+ * where it is, so its return address is so much further below the end. */
+static void take_back_left(run_thread *t, uint64_t sp)
+{
+    uint64_t before = t->frame.tool_stack;
+    if (room_of(t) > 2 * LEAST_ROOM) return;
+    uint64_t mask = run_kernel_mask_all();
+    while (t->calls && t->calls->waits && t->calls->frame < sp) drop(t);
+    t->frame.in_tool += (t->frame.tool_stack - before) / sizeof before;
+    run_kernel_mask_set(mask);
+}
+
+unsigned tool_wrap_depth(const run_thread *t, const weave_context *c)
+{
+    unsigned n = 0;
+    for (const run_call *k = t->calls; k; k = k->outer) n += k->goes_on && k->frame >= run_sp(c);
+    return n;
+}
+
+bool tool_wrap_program(const tool_wrap *of, const weave_context *c, tool_wrap_values *values, const uint64_t *stack)
+{
+    run_thread *t = run_self();
+    size_t bytes = run_vector_room();
+    if (room_of(t) < LEAST_ROOM + bytes) return false;
+    take_back_left(t, run_sp(c));
+    wrapped w = {.of = of, .now = *c, .call = {.entry = of->entry, .goes_on = true, .outer = t->calls}};
+    uint64_t *slot = (uint64_t *)t->frame.tool_stack - t->frame.in_tool, behind = returns_to(t, slot);
+    weave_frame before = t->frame;
+    uint8_t vectors[bytes];
+    memcpy(vectors, c->vectors, bytes);
+    w.call.frame = tool_wrap_fresh(&w.now, of->words);
+    t->calls = &w.call;
+    tool_wrap_call(tool_wrap_original, values, stack, of->words);
+    t->calls = w.call.outer;
+    memcpy(t->frame.vector_area, vectors, bytes);
+    tool_wrap_put_frame(t, &before);
+    *slot = behind;
+    let_signals_in(t, w.mask);
+    return true;
 }
 
 void tool_wrap_leave(run_thread *t)

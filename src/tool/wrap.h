@@ -40,6 +40,12 @@ typedef struct tool_wrap_values {
 } tool_wrap_values;
 typedef enum tool_wrap_part { WRAP_ARGUMENTS, WRAP_RESULTS } tool_wrap_part;
 
+/* A procedure of the program's is called by a routine that goes on to what called it; `of` is made for this one call.
+ * False: there is no room on the stack. */
+/* How many such calls are under way: those that the program has not left. */
+unsigned tool_wrap_depth(const run_thread *, const weave_context *);
+bool tool_wrap_program(const tool_wrap *of, const weave_context *, tool_wrap_values *, const uint64_t *stack);
+
 /* For assembly: a routine has called the original; `stack`: where further arguments are. `values` stand at the stack's
  * end, and what is below them is free. */
 void tool_wrap_begin(tool_wrap_values *, const uint64_t *stack) __attribute__((noreturn));
@@ -53,5 +59,10 @@ void tool_wrap_back(tool_wrap_values *) __attribute__((noreturn)); /* to behind 
 void tool_wrap_take(const weave_context *, tool_wrap_values *, tool_wrap_part);
 /* Those of `which` alone. */
 void tool_wrap_put(weave_context *, const tool_wrap_values *, tool_wrap_part, cfg_changed which);
+/* What a procedure may expect of flags and floating point, whatever is at the place of the program's that it is called
+ * from; and where its return address may be. */
+uint64_t tool_wrap_fresh(weave_context *, unsigned words);
+/* The frame as the code knows it that called a routine before, but for what is the thread's own. */
+void tool_wrap_put_frame(run_thread *, const weave_frame *before);
 
 #endif

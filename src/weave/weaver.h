@@ -235,15 +235,15 @@ struct weave_call_plan {
     bool whole, tls, fp, flags, far; /* saved: all vectors, the thread pointer, the floating-point environment, flags
                                         that arithmetic does not change; the routine is out of a call's reach */
     isa_regs refs;                   /* registers handed over by reference */
-    const snippet *ints[SNIPPET_MAX_ARGS]; /* arguments in general registers and on the stack */
-    uint8_t vecs[8];                       /* vector registers that go to the first ones, */
-    const snippet *reals[8];               /* or else what is computed, */
-    uint8_t real_temp[8];                  /* and where it waits */
+    const snippet *ints[SNIPPET_MAX_PASSED]; /* arguments in general registers and on the stack */
+    uint8_t vecs[8];                         /* vector registers that go to the first ones, */
+    const snippet *reals[8];                 /* or else what is computed, */
+    uint8_t real_temp[8];                    /* and where it waits */
     unsigned int_count, vec_count;
     uint32_t vec_saved; /* vector registers that are saved one by one */
     uint8_t outer_lock[WEAVE_MAX_REGS], outer_temp[WEAVE_MAX_REGS];
     isa_regs outer, outer_prog; /* pending values kept over the call, and those in_reg */
-    uint8_t stack_temp[SNIPPET_MAX_ARGS];
+    uint8_t stack_temp[SNIPPET_MAX_PASSED];
     unsigned stack_args, fp_temp;
 };
 weave_val weave_call(weaver *, const snippet *, bool wanted);

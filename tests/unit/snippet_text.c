@@ -237,7 +237,7 @@ static void errors_say_where_and_why(void **state)
         {"int a[4]", "5: a variable of one execution has a simple type, not 'int [4]' (others: static)"},
         {"if (1) int a", "8: a declaration stands in a block"},
         {"number = see", "8: a routine of the tool can only be called"},
-        {"number()", "7: only routines can be called"},
+        {"number()", "7: only routines and procedures can be called"},
         {"&5", "1: only what lies in memory has an address"},
         {"(struct whole)number", "1: a 'int' cannot become a 'struct whole'"},
         {"unsigned float f", "16: there is no such type"},

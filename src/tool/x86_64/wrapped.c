@@ -3,6 +3,8 @@
 #include "tool/wrap.h"
 #include "isa/x86_64/x86.h"
 
+#include "run/x86_64/abi.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -48,4 +50,29 @@ void tool_wrap_put(weave_context *c, const tool_wrap_values *v, tool_wrap_part p
     use_vectors(c);
     for (size_t i = 0; i < (in ? VECTOR_ARGUMENTS : RESULTS); i++)
         if (which.vectors >> i & 1) memcpy((char *)c->vectors + XMM_AT + i * BYTES, v->vector[i], BYTES);
+}
+
+enum { X87_STATUS = 2, X87_IN_USE = 4, X87 = 1, DIRECTION = 0x400, RED_ZONE = 128, ALIGN = 16 };
+
+uint64_t tool_wrap_fresh(weave_context *c, unsigned words)
+{
+    uint8_t *area = c->vectors;
+    if (*components(c) & X87) { /* no number is on its stack */
+        memset(area + X87_STATUS, 0, 2);
+        area[X87_IN_USE] = 0;
+    }
+    c->flags &= ~(uint64_t)DIRECTION;
+    uint64_t sp = run_sp(c) - RED_ZONE - (uint64_t)words * sizeof(uint64_t);
+    return (sp & -(uint64_t)ALIGN) - sizeof(uint64_t);
+}
+
+void tool_wrap_put_frame(run_thread *t, const weave_frame *before)
+{
+    weave_frame f = *before;
+    memcpy(f.buffers, t->frame.buffers, sizeof f.buffers);
+    f.heap_cache = t->frame.heap_cache;
+    f.locals = t->frame.locals;
+    f.app_tls_base = t->frame.app_tls_base;
+    f.app_gs_base = t->frame.app_gs_base;
+    t->frame = f;
 }
