@@ -93,20 +93,20 @@ enum { JIT_KIND_RETURN, JIT_KIND_CALL, JIT_KIND_JUMP, JIT_KIND_SYSCALL /* the wa
 
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
-    uint64_t ibl_table2;     /* second-level hash table of the whole process (see ibl.c) */
-    uint64_t ibl_miss;       /* address of the miss routine */
-    uint64_t in_gate;        /* 1 while a system call is made: the thread then holds no address of the
-                                cache, and number and arguments are in the registers' slots */
-    uint64_t syscall_resume; /* application address behind the syscall that runs natively */
-    uint64_t epoch;          /* the cache epoch this thread entered the cache in; 0: it is not in
-                                the cache (kept under the process's lock) */
-    uint64_t held;           /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
+    uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
+    uint64_t ibl_miss;             /* address of the miss routine */
+    uint64_t in_gate;              /* 1 while a system call is made: the thread then holds no address of the
+                                      cache, and number and arguments are in the registers' slots */
+    uint64_t syscall_resume;       /* application address behind the syscall that runs natively */
+    uint64_t epoch;                /* the cache epoch this thread entered the cache in; 0: it is not in
+                                      the cache (kept under the process's lock) */
     struct jit_fragment *unlinked; /* fragment whose exits were unlinked for a pending signal */
     bool ibl_blocked;              /* the IBL table is PROT_NONE for a pending signal */
     bool ibl_stale;                /* entries could not be removed while it was: clear all of it */
     uint64_t kind, scratch;        /* with jit_options.stats: of the last indirect branch; the miss routine's */
     uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
     uint64_t cycles_before; /* of own_cycles: told already */
+    uint64_t held;          /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }

@@ -103,8 +103,9 @@ static const char *difference(const struct all *x, const struct all *y)
     WHOLE(ui)
     WHOLE(l)
     WHOLE(ul)
-    WHOLE(b) WHOLE(arr) WHOLE(half) WHOLE(kind) WHOLE(k) if (x->bits.lo != y->bits.lo || x->bits.hi != y->bits.hi ||
-                                                             x->bits.wide != y->bits.wide) return "bits";
+    WHOLE(b)
+    WHOLE(arr) WHOLE(half) WHOLE(kind) WHOLE(k) if (x->bits.lo != y->bits.lo || x->bits.hi != y->bits.hi ||
+                                                    x->bits.wide != y->bits.wide) return "bits";
     if (!same_real(x->f, y->f) || !same_real(x->d, y->d)) return "f or d";
     if (!same_point(&x->pt, &y->pt) || !same_point(&x->other, &y->other)) return "pt or other";
     if ((x->pp == &x->pt) != (y->pp == &y->pt) || x->ip - x->arr != y->ip - y->arr) return "pp or ip";
