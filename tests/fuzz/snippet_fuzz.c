@@ -40,6 +40,9 @@ static const image_ctype bits = {.kind = IMAGE_CTYPE_BITS, .size = 2, .bit_offse
 static image_ctype bits_of_int, pointer = {.kind = IMAGE_CTYPE_POINTER, .size = 8, .of = &record};
 static image_member members[3];
 static const image_member parameters[] = {{"", &pointer, 0}};
+static image_member mixed[3];
+static image_ctype with_reals = {.kind = IMAGE_CTYPE_FUNCTION, .members = mixed, .member_count = 3};
+static image_ctype procedure = {.kind = IMAGE_CTYPE_FUNCTION, .members = mixed, .member_count = 2, .variadic = true};
 static const image_ctype routine = {
     .kind = IMAGE_CTYPE_FUNCTION, .of = &pointer, .members = parameters, .member_count = 1, .variadic = true};
 
@@ -53,6 +56,8 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
     if (!strcmp(name, "r")) return typed_object(m, &record, at);
     if (!strcmp(name, "p")) return typed_object(m, &pointer, at);
     if (!strcmp(name, "f")) return typed_routine(m, (void (*)(void))find, &routine);
+    if (!strcmp(name, "m")) return typed_routine(m, (void (*)(void))find, &with_reals);
+    if (!strcmp(name, "g")) return typed_object(m, &procedure, at);
     return strcmp(name, "v") ? NULL : typed_object(m, &image_ctype_void, at);
 }
 
@@ -84,6 +89,20 @@ static const snippet *string(void *arg, snippet_maker *m, const char *bytes, siz
     return typed_constant(m, image_ctype_int(8, false), (uint64_t)(uintptr_t)copy);
 }
 
+static const snippet *call_procedure(snippet_maker *m, const image_ctype *f, const snippet *address, unsigned count,
+                                     const snippet *const *arguments)
+{
+    const snippet **args = alloc(NULL, (count + 1) * sizeof *args);
+    snippet *s = typed_node(m, SNIPPET_CALL, image_ctype_int(8, false), NULL, NULL);
+    if (f->kind != IMAGE_CTYPE_FUNCTION) fail("a call of what is no procedure");
+    if (count >= SNIPPET_MAX_PASSED) return typed_refuse(m, "too many arguments");
+    args[0] = address;
+    for (unsigned i = 0; i < count; i++) args[1 + i] = arguments[i];
+    s->fn = (void (*)(void))find;
+    s->args = args, s->nargs = (uint8_t)(1 + count);
+    return s;
+}
+
 static const snippet_names names = {
     .find = find, .special = special, .type = type, .variable = variable, .string = string};
 
@@ -95,6 +114,9 @@ static void make_world(void)
     members[1] = (image_member){"b", &bits_of_int, 8};
     members[2] = (image_member){"d", image_ctype_float(4), 16};
     record.members = members, record.member_count = 3;
+    mixed[0].type = image_ctype_float(4), mixed[1].type = image_ctype_int(2, true),
+    mixed[2].type = image_ctype_float(8);
+    with_reals.of = image_ctype_float(4), procedure.of = image_ctype_float(8);
 }
 
 /* --- texts --- */
@@ -112,6 +134,11 @@ static const char *const pieces[] = {
     "r",
     "p",
     "f(p)",
+    "m(d, i, 2)",
+    "g(1, c)",
+    "g(",
+    "extern long v(int, float); ",
+    "extern ",
     "v",
     "r.next",
     "p->b",
@@ -194,6 +221,9 @@ static const char *const sound[] = {"i = i + 1; ",
                                     "int a = 1, b = a ? sizeof(record) : max(1, 2); c = a += b; ",
                                     "d = r.d = (float)c % 3 == 1 ? p->b : 0x10; ",
                                     "*(short *)((char *)&r + 3) ^= (unsigned char)i--; ",
+                                    "d += m(i, c, r.d) + g(d, 2, p, 1.5, i); ",
+                                    "extern float v(struct record *, char, ...); d = v(&r, i) * v(p, 1, 2.5f); ",
+                                    "extern int g; g++; ",
                                     "c = !p || &r == p && p != 0; "};
 
 static void compose(void)
@@ -225,7 +255,7 @@ static void run_one(void)
 {
     char printed[400];
     const char *why;
-    snippet_maker m = {.alloc = alloc};
+    snippet_maker m = {.alloc = alloc, .procedure = call_procedure};
     const snippet *s = snippet_parse(&m, &names, text);
     if (!s) {
         if (!(m.why[0] >= '1' && m.why[0] <= '9') || !strstr(m.why, ": ")) fail(m.why[0] ? m.why : "no cause");

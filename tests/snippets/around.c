@@ -8,6 +8,7 @@
 #include "all.h"
 #include "state.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,19 +94,17 @@ static bool same_point(const struct point *x, const struct point *y)
 
 static const char *difference(const struct all *x, const struct all *y)
 {
-#define WHOLE(name)                                                                                                    \
-    if (memcmp(&x->name, &y->name, sizeof x->name)) return #name;
-    WHOLE(c)
-    WHOLE(uc)
-    WHOLE(s)
-    WHOLE(us)
-    WHOLE(i)
-    WHOLE(ui)
-    WHOLE(l)
-    WHOLE(ul)
-    WHOLE(b)
-    WHOLE(arr) WHOLE(half) WHOLE(kind) WHOLE(k) if (x->bits.lo != y->bits.lo || x->bits.hi != y->bits.hi ||
-                                                    x->bits.wide != y->bits.wide) return "bits";
+    static const struct {
+        const char *name;
+        size_t at, size;
+    } whole[] = {
+#define WHOLE(name) {#name, offsetof(struct all, name), sizeof x->name},
+        WHOLE(c) WHOLE(uc) WHOLE(s) WHOLE(us) WHOLE(i) WHOLE(ui) WHOLE(l) WHOLE(ul) WHOLE(b) WHOLE(arr) WHOLE(half)
+            WHOLE(kind) WHOLE(k)};
+    for (size_t n = 0; n < sizeof whole / sizeof *whole; n++)
+        if (memcmp((const char *)x + whole[n].at, (const char *)y + whole[n].at, whole[n].size)) return whole[n].name;
+    bool same_bits = x->bits.lo == y->bits.lo && x->bits.hi == y->bits.hi && x->bits.wide == y->bits.wide;
+    if (!same_bits) return "bits";
     if (!same_real(x->f, y->f) || !same_real(x->d, y->d)) return "f or d";
     if (!same_point(&x->pt, &y->pt) || !same_point(&x->other, &y->other)) return "pt or other";
     if ((x->pp == &x->pt) != (y->pp == &y->pt) || x->ip - x->arr != y->ip - y->arr) return "pp or ip";

@@ -9,7 +9,6 @@ registers, flags, vector registers and the red zone.
 """
 
 import os
-import platform
 import subprocess
 import sys
 
@@ -21,26 +20,21 @@ import driver  # noqa: E402
 ENGINES = ("jit", "rewrite", "attach")
 PART = 500
 LIMIT = 600
-PLAIN = {"x86_64": ("adc %rbx, %rax; inc %rcx", "mov %rax, %rdx; lea 5(%rdx), %rdx",
-                    "addps %xmm1, %xmm0; cmp %rsi, %rdi; setl %al",
-                    "lea (%rax, %rbx, 2), %r8; test %r9, %r10; cmovs %r11, %r12"),
-         "aarch64": ("adcs x0, x0, x1; add x2, x2, #1", "mov x3, x4; add x3, x3, #5",
-                     "fadd v0.2d, v0.2d, v1.2d; cmp x5, x6; cset x7, lt", "add x8, x9, x10, lsl #2; csel x11, x12, x13, mi")}
+PLAIN = ("adc %rbx, %rax; inc %rcx", "mov %rax, %rdx; lea 5(%rdx), %rdx", "addps %xmm1, %xmm0; cmp %rsi, %rdi; setl %al",
+         "lea (%rax, %rbx, 2), %r8; test %r9, %r10; cmovs %r11, %r12")
 
 
-def points(machine, count):
+def points(count):
     """Assembly: the procedures that have the snippets, and what each would be without."""
-    word = ".quad" if machine == "x86_64" else ".xword"
-    kind = "@function" if machine == "x86_64" else "%function"
     lines = [".text"]
     names = [f"p{n}" for n in range(count)] + [f"q{n}" for n in range(4)]
     for n, name in enumerate(names):
-        body = PLAIN[machine][int(name[1:]) % 4]
-        lines += [".p2align 4", f".globl {name}", f".type {name}, {kind}", f"{name}: {body}; ret", ".skip 8, 0xcc",
+        body = PLAIN[int(name[1:]) % 4]
+        lines += [".p2align 4", f".globl {name}", f".type {name}, @function", f"{name}: {body}; ret", ".skip 8, 0xcc",
                   f".size {name}, . - {name} - 8"]
     lines += [".section .data.rel.ro, \"aw\"", ".globl points, plain", "points:"]
-    lines += [f"{word} p{n}" for n in range(count)] + ["plain:"] + [f"{word} q{n}" for n in range(4)]
-    lines += [".section .note.GNU-stack, \"\"" + (", @progbits" if machine == "x86_64" else ", %progbits")]
+    lines += [f".quad p{n}" for n in range(count)] + ["plain:"] + [f".quad q{n}" for n in range(4)]
+    lines += [".section .note.GNU-stack, \"\", @progbits"]
     return "\n".join(lines) + "\n"
 
 
@@ -48,13 +42,12 @@ class Part:
     def __init__(self, options, folder, seed, count):
         self.options, self.folder, self.count = options, f"{folder}/{seed}", count
         self.inlay = f"{options.build}/inlay"
-        machine = platform.machine()
         os.mkdir(self.folder)
         self.call(f"{options.build}/tests/unit/snippet_generate", self.folder, str(count), str(seed))
         with open(f"{self.folder}/points.S", "w", encoding="utf-8") as f:
-            f.write(points(machine, count))
+            f.write(points(count))
         flags = ["-g", "-w", "-fwrapv", "-ffp-contract=off", "-std=gnu11", f"-I{self.folder}", f"-I{HERE}"]
-        parts = [f"{HERE}/around.c", f"{HERE}/state_{machine}.c", f"{HERE}/state_{machine}.S", f"{self.folder}/points.S",
+        parts = [f"{HERE}/around.c", f"{HERE}/state_x86_64.c", f"{HERE}/state_x86_64.S", f"{self.folder}/points.S",
                  f"{self.folder}/routines.c", f"{self.folder}/functions.c"]
         self.call("cc", "-O0", *flags, *parts, "-o", f"{self.folder}/around")
         self.call(self.inlay, "cc", "-O1", "-w", f"-I{self.folder}", f"{HERE}/random_tool.c", f"{self.folder}/routines.c",

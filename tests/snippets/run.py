@@ -43,6 +43,9 @@ ROWS = [
     ("result_real", "area:exit", "static double last; last = $ret", {"last": None}),
     ("arguments", "count", "static long a, b; a += (short)$arg1; b += *(char *)$arg3 == 'x'",
      {"a": str(-15), "b": "4"}),
+    ("divisions", "count", "static int q, r, z, y; static long l; int m = -1, none = seen - seen; long w = -1;"
+     " q = (-2147483647 - 1 + none) / m; r = (-2147483647 - 1 + none) % m; z = tag / none; y = 7 % none;"
+     " l = (-9223372036854775807 - 1 + none) / w", {"q": str(-2**31), "r": "0", "z": "0", "y": "0", "l": str(-2**63)}),
     ("enumerators", "count", "static int n; static long m; if (paint == BLUE) n++; m = RED * 10 + GREEN", {"n": "10", "m": "-21"}),
     ("sizes", "count", "static long s; s = sizeof(struct figure) + sizeof first.corners + sizeof *text", {"s": "97"}),
     ("copies", "area", "static struct figure copy; static long k; copy = *f; copy.kind = 5; k += copy.kind + f->kind + copy.level;",

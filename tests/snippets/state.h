@@ -1,21 +1,16 @@
-/* A processor's state before and after a procedure, as the files of each instruction set have it. */
+/* A processor's state before and after a procedure. */
 #ifndef STATE_H
 #define STATE_H
 
 #include <stdint.h>
 
-#ifdef __x86_64__
-enum { REGS = 16, VECTORS = 16, VECTOR_BYTES = 32, BELOW = 128 };
-#else
-enum { REGS = 32, VECTORS = 32, VECTOR_BYTES = 16, BELOW = 128 };
-#endif
-enum { PLAIN = 4 };
+enum { REGS = 16, VECTORS = 16, VECTOR_BYTES = 32, BELOW = 128, PLAIN = 4 };
 
 struct state { /* the assembly knows it */
     uint64_t reg[REGS];
     uint64_t flags, real_flags;
     uint8_t vector[VECTORS][VECTOR_BYTES];
-    uint8_t below[BELOW]; /* the stack: of x86-64, the red zone */
+    uint8_t below[BELOW]; /* the red zone */
 };
 
 extern void (*const points[])(void);
