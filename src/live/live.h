@@ -73,6 +73,8 @@ inl_status live_stop(live_process *, inl_error *);
 /* Those of the stopped threads that `which` says (by index) run for some nanoseconds. Threads that have ended meanwhile
  * are gone from the list, new ones are in it. */
 inl_status live_run_some(live_process *, const bool *which, long nanoseconds, inl_error *);
+/* As the thread itself sees it: it may be in another namespace of processes. */
+pid_t live_inner_tid(pid_t tid);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
 

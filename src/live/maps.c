@@ -78,12 +78,12 @@ bool live_find_syscall(live_process *p)
 static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
 
 /* A word of /proc/PID/status. */
-static bool status_of(const live_process *p, const char *key, char out[32])
+static bool status_of(pid_t pid, const char *key, char out[32])
 {
     char path[64], line[256];
     size_t n = strlen(key);
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/status", p->pid);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
     FILE *f = fopen(path, "re");
     while (f && !found && fgets(line, sizeof line, f))
         found = !strncmp(line, key, n) && sscanf(line + n, " %31s", out) == 1;
@@ -91,16 +91,26 @@ static bool status_of(const live_process *p, const char *key, char out[32])
     return found;
 }
 
+/* Filters of system calls are inherited and never taken away. As many as the first process has are those of a
+ * container, if this process has them too: it makes the same calls. */
+static bool is_containers(pid_t pid)
+{
+    static const char key[] = "Seccomp_filters:";
+    char its[32], first[32], own[32];
+    return status_of(pid, key, its) && status_of(1, key, first) && status_of(getpid(), key, own) &&
+           !strcmp(its, first) && !strcmp(its, own);
+}
+
 /* What can be known before anything is touched. */
 static inl_status check(const live_process *p, inl_error *e)
 {
     char word[32];
-    if (!status_of(p, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
+    if (!status_of(p->pid, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
     if (atoi(word) != p->pid)
         return inl_fail(e, INL_ERR_USAGE, "%d is a thread of process %s; name that one", p->pid, word);
-    if (status_of(p, "State:", word) && (*word == 'Z' || *word == 'X'))
+    if (status_of(p->pid, "State:", word) && (*word == 'Z' || *word == 'X'))
         return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
-    if (status_of(p, "TracerPid:", word) && strcmp(word, "0"))
+    if (status_of(p->pid, "TracerPid:", word) && strcmp(word, "0"))
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
     return INL_OK;
 }
@@ -109,7 +119,7 @@ static inl_status check(const live_process *p, inl_error *e)
 static inl_status check_empty(const live_process *p, inl_error *e)
 {
     char word[32];
-    if (status_of(p, "Seccomp:", word) && strcmp(word, "0"))
+    if (status_of(p->pid, "Seccomp:", word) && strcmp(word, "0") && !is_containers(p->pid))
         return inl_fail(
             e, INL_ERR_UNSUPPORTED,
             "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
@@ -151,20 +161,27 @@ void live_close(live_process *p)
 
 /* --- images --- */
 
-/* Its own path, or by the process's root where that is another one. */
+static bool is_file(const char *path, const struct stat *which)
+{
+    struct stat here;
+    return stat(path, &here) == 0 && (!which || (here.st_dev == which->st_dev && here.st_ino == which->st_ino));
+}
+
+/* Its own path, or by the process's root where that is another one, or by the mapping, if it has no
+ * name any more. */
 static bool openable(const live_process *p, const live_mapping *m, char out[LINE])
 {
-    struct stat here, there;
-    snprintf(out, LINE, "/proc/%d/map_files/%llx-%llx", p->pid, (unsigned long long)m->low,
+    struct stat there;
+    char file[96];
+    snprintf(file, sizeof file, "/proc/%d/map_files/%llx-%llx", p->pid, (unsigned long long)m->low,
              (unsigned long long)m->high);
-    bool known = stat(out, &there) == 0;
-    if (stat(m->name, &here) == 0 && (!known || (here.st_dev == there.st_dev && here.st_ino == there.st_ino))) {
-        snprintf(out, LINE, "%s", m->name);
-        return true;
-    }
-    if (known) return true;
+    bool known = stat(file, &there) == 0;
+    snprintf(out, LINE, "%s", m->name);
+    if (is_file(out, known ? &there : NULL)) return true;
     snprintf(out, LINE, "/proc/%d/root%s", p->pid, m->name);
-    return stat(out, &here) == 0;
+    if (is_file(out, known ? &there : NULL)) return true;
+    snprintf(out, LINE, "%s", file);
+    return known;
 }
 
 static bool is_of_file(const live_process *p, uint64_t at, const char *name)

@@ -292,7 +292,7 @@ static inl_status put_threads(put *p, inl_error *e)
                         .helper = p->process->is_ours ? (uint64_t)getpid() : 0};
     for (size_t i = 0; i < n && s == INL_OK; i++) {
         remote *r = &p->process->threads.items[i];
-        live->threads[i].tid = (uint64_t)r->pid;
+        live->threads[i].tid = (uint64_t)live_inner_tid(r->pid);
         live->threads[i].sigmask = r->sigmask;
         remote_context(r, &live->threads[i].ctx);
         s = read_alternate(p, r, &live->threads[i], e);

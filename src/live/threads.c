@@ -96,6 +96,21 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
                     p->pid);
 }
 
+pid_t live_inner_tid(pid_t tid)
+{
+    char path[64], line[512];
+    pid_t inner = tid;
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "NSpid:", 6)) continue;
+        line[strcspn(line, "\n")] = 0;
+        inner = atoi(strrchr(line, '\t') + 1); /* the innermost is the last */
+    }
+    if (f) fclose(f);
+    return inner;
+}
+
 /* In front of all that were there: a thread is released by remote_give_back or, before it was taken, by this. */
 static void let_all_go(live_process *p)
 {

@@ -309,11 +309,12 @@ void attacher_run(void)
     a->instrumented = a->r.count;
     for (module *m = module_first(run_here.modules); m; m = m->next)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
-    if (a->fresh) report(a); /* before it can end */
+    if (a->fresh) report(a); /* before it can end, or say something */
+    if (a->fresh) say(a);
     if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
     rewriter_end_progress(&a->r);
     tool_filter_warn();
     if (!a->fresh) report(a);
-    say(a);
+    if (!a->fresh) say(a);
     exit(0);
 }

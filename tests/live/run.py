@@ -49,6 +49,21 @@ PROGRAMS = {
              ["hello"], ["world", "and some more", "zzz"]),
     "bc": (["bc", "-q"], ["1+1"], ["2^300", "scale=30; 4*a(1)", "sqrt(2)"]),
 }
+# The first process of a container: a filter that allows everything is on all that it starts. It puts a tool into one.
+CONTAINER = r"""
+import ctypes, struct, subprocess, sys
+c = ctypes.CDLL(None)
+code = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 1, ctypes.addressof(code)))
+assert c.prctl(38, 1, 0, 0, 0) == 0 and c.prctl(22, 2, program, 0, 0) == 0
+p = subprocess.Popen([sys.argv[2]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+p.stdin.write(b"work 9\nwake\n")
+p.stdin.flush()
+p.stdout.readline()
+a = subprocess.run([sys.argv[1], "attach", "calls", "-o", sys.argv[3], str(p.pid)])
+p.communicate(b"work 300\nthreads 8\nsignal\nfork\n")
+print("\n%d %d" % (a.returncode, p.returncode))
+"""
 TOOLS = ("inscount", "calls", "bbcount", "branches", "opcodemix", "prof")
 
 
@@ -366,6 +381,51 @@ class Live:
             c.has_answered(1)
             self.refused(c.process.pid, "is confined")
 
+    def contained(self):
+        """The first process of a container confines all that it starts."""
+        if os.geteuid():
+            return
+        folder = driver.fresh(f"{self.folder}/contained")
+        program = f"{self.folder}/talks-contained"
+        if driver.build("dynamic", f"{HERE}/talks.c", program):
+            return
+        command = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]
+        if subprocess.run([*command, "true"], capture_output=True).returncode:
+            return  # no right to do so
+        done = driver.run([*command, "python3", "-c", CONTAINER, self.inlay, program, f"{folder}/report"], LIMIT)
+        if done.status or not done.stdout.endswith(b"\n0 9\n"):
+            raise driver.Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr)[-12:])
+        with open(f"{folder}/report") as f:
+            counted = re.search(r"^ *(\d+) +work\b", f.read(), re.M)
+        if not counted or int(counted[1]) != 300 + 8 * 20:
+            raise driver.Failed("work was called otherwise", counted and counted[0])
+
+    def elsewhere(self):
+        """From outside of its namespaces: its file is at no path that is known here, its threads have other numbers."""
+        if os.geteuid():
+            return
+        folder = driver.fresh(f"{self.folder}/elsewhere")
+        program = f"{self.folder}/talks-elsewhere"
+        if driver.build("dynamic", f"{HERE}/talks.c", program):
+            return
+        command = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+                   f"mount -t tmpfs none /mnt && cp {program} /mnt/talks && exec /mnt/talks"]
+        with Conversation(command, folder) as c:
+            c.say("work 9", "wake")
+            try:
+                c.has_answered(1)
+            except driver.Failed:
+                return  # no right to do so
+            with open(f"/proc/{c.process.pid}/task/{c.process.pid}/children") as f:
+                child = int(f.read().split()[0])
+            self.attach("calls", child, "-o", f"{folder}/report")
+            c.say("work 300", "threads 8", "signal", "fork")
+            answers, status = c.end()
+        with open(f"{folder}/report") as f:
+            counted = re.search(r"^ *(\d+) +work\b", f.read(), re.M)
+        if status != 9 or not counted or int(counted[1]) != 300 + 8 * 20:
+            raise driver.Failed(f"status {status}", counted and counted[0], *driver.as_lines(answers)[-12:])
+
     def stopped(self):
         """A process that job control has stopped stays stopped, and goes on with the tool in it."""
         folder = driver.fresh(f"{self.folder}/stopped")
@@ -408,7 +468,8 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "stopped", "killed"):
+    for name in ("throws", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+                 "stopped", "killed"):
         yield name, getattr(live, name)
 
 
