@@ -38,6 +38,19 @@ int main(void)
     return 7;
 }
 """
+# The tool handles faults in any case, which /proc tells; the program is told of its own action.
+IGNORES = """#include <signal.h>
+#include <stdio.h>
+int main(void)
+{
+    struct sigaction a;
+    sigset_t blocked;
+    sigaction(SIGSEGV, NULL, &a);
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    printf("%d %d\\n", a.sa_handler == SIG_IGN, sigismember(&blocked, SIGSEGV));
+    return 0;
+}
+"""
 # All that may come before main: a resolver of each image, initialisers of each, before the program's own the library's.
 LIBRARY = """static int one(void) { return 1; }
 static int (*choose_library(void))(void) { return one; }
@@ -95,7 +108,10 @@ class Started:
             signal.signal(signal.SIGSEGV, signal.SIG_IGN)
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGSEGV, signal.SIGUSR1])
+        program = f"{self.folder}/ignores"
+        driver.build("dynamic", self.source("ignores.c", IGNORES), program)
         for before in (None, ignore):
+            self.same([program], before)
             native = self.same(["grep", "-E", "^(Sig(Ign|Blk|Pnd)|ShdPnd|TracerPid|Threads)", "/proc/self/status"], before)
         if b"TracerPid:\t0" not in native.stdout:
             raise Failed("nothing was shown")
