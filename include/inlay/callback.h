@@ -32,7 +32,8 @@ unsigned inlay_thread_number_now(void);             /* of the calling thread, in
  * routines may ask: differences of inlay_cycles() less differences of this are the program's time. */
 uint64_t inlay_thread_own_cycles(const inlay_thread *);
 
-/* System calls (any thread). Arguments and number may be changed on entry, the result on exit. */
+/* System calls (any thread). Arguments and number may be changed on entry, the result on exit, where they are still
+ * those that the call was made with. What does not come back (exit_group) has no exit. */
 typedef struct inlay_syscall {
     long number, args[6], result; /* result: on exit; -errno on failure */
     bool skip;                    /* on entry: do not make the call, `result` is its answer */
@@ -46,7 +47,8 @@ long inlay_syscall_number(const char *name);
 /* A signal is about to be delivered to the program's handler, or to end it (any thread). */
 void inlay_on_signal(void (*f)(inlay_thread *, int signo, const siginfo_t *, const inlay_context *, void *arg),
                      void *arg);
-/* After fork, in the child: counters are zero again; other threads are gone. */
+/* After fork, in the child: counters are zero again, all other memory of the tool's is as it was in the parent; other
+ * threads are gone. */
 void inlay_on_fork_child(void (*f)(void *arg), void *arg);
 /* Before exec. Return false to run the new program without the tool: then this process's exit callbacks run first,
  * since it has no other end. What --follow and --no-follow leave out is left out whatever is returned. */

@@ -29,6 +29,7 @@ inlay_image *inlay_image_first(void);
 inlay_image *inlay_image_next(const inlay_image *);
 inlay_image *inlay_image_at(uint64_t address);     /* NULL: none */
 inlay_proc *inlay_image_proc_first(inlay_image *); /* in order of address */
+/* By any of its symbols, as they are (mangled), or "sub_1234"; the first of several with one name. NULL: none. */
 inlay_proc *inlay_image_proc_named(inlay_image *, const char *name);
 /* Address of a data or function symbol, 0 when absent. */
 uint64_t inlay_image_symbol(inlay_image *, const char *name);

@@ -44,7 +44,7 @@ uint64_t inlay_insn_target(const inlay_insn *);    /* direct branch; 0 otherwise
  * instance) is not masked. Of any other operand, element 0 is the whole. */
 typedef struct inlay_memory {
     bool read, write, prefetch;
-    bool implicit, repeated; /* repeated: once for each iteration of REP */
+    bool implicit, repeated; /* repeated: for each iteration of REP (inlay_rep_count); its points are met once */
     unsigned size;           /* bytes; of one element when masked; 0: depends on state (xsave) */
     unsigned elements;       /* 1 unless masked */
     bool masked;

@@ -30,14 +30,14 @@ inlay_expr inlay_element_active(unsigned k, unsigned element);  /* 1 when the ma
                                                      mask before the instruction, after it too */
 inlay_expr inlay_access_size(unsigned k);                       /* bytes, known at run time even for xsave */
 inlay_expr inlay_memory_value(unsigned k);                      /* what is there now, up to 8 bytes */
-inlay_expr inlay_rep_count(void);                               /* iterations a REP instruction has left; 1 otherwise */
-inlay_expr inlay_executes(void);                                /* 1 when the instruction's predicate holds */
-inlay_expr inlay_taken(void);                                   /* 1 when the branch will be taken */
-inlay_expr inlay_branch_target(void);                           /* original address it goes to when taken */
-inlay_expr inlay_fall_through(void);                            /* original address behind the instruction */
-inlay_expr inlay_argument(unsigned n); /* integer argument 0.. at a procedure's entry or a call */
-inlay_expr inlay_return_value(void);   /* at a procedure's exit */
-inlay_expr inlay_return_address(void); /* at a procedure's entry */
+inlay_expr inlay_rep_count(void);     /* iterations that a REP instruction may make, before and after it; 1 otherwise */
+inlay_expr inlay_executes(void);      /* 1 when the instruction's predicate holds */
+inlay_expr inlay_taken(void);         /* 1 when the branch will be taken */
+inlay_expr inlay_branch_target(void); /* original address it goes to when taken */
+inlay_expr inlay_fall_through(void);  /* original address behind the instruction */
+inlay_expr inlay_argument(unsigned n); /* integer argument 0.. at a procedure's entry or a call, on the stack too */
+inlay_expr inlay_return_value(void);   /* at a procedure's return (point.h); elsewhere what its register has */
+inlay_expr inlay_return_address(void); /* at a procedure's entry or return, as the tool is shown it */
 inlay_expr inlay_thread_id(void);      /* 0 for the first thread, then 1, 2, ... */
 inlay_expr inlay_cycles(void);         /* time-stamp counter */
 inlay_expr inlay_stack_pointer(void);

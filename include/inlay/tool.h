@@ -32,7 +32,8 @@ int inlay_start(void);
 /* Memory that analysis code may use, zeroed; never freed. NULL when there is none. */
 void *inlay_alloc(size_t bytes);
 /* The record of `size` zeroed bytes kept for an application address (or any other key), the same one
- * whenever the same key is asked for: code is instrumented anew when it is translated again. */
+ * whenever the same key is asked for: code is instrumented anew when it is translated again. All keys of a tool are in
+ * one table. */
 void *inlay_record(uint64_t key, size_t size);
 /* Calls `each` for every record in ascending order of key. */
 void inlay_records(void (*each)(uint64_t key, void *record, void *arg), void *arg);

@@ -190,15 +190,8 @@ class Example:
             raise Failed("not what is known of the sample (rewritten)", text.decode(errors="replace")[:300])
         # Under the JIT the tool is there before the dynamic linker is.
         good = here[-len(there):] == there and len(there) > 3 if self.tool == "calltrace" else here == there
-        if self.tool == "cachesim":
-            good = nearly(here, there)
         if not (good or (program in LOOSE and are_alike(here, there))):
             raise Failed("the engines differ", *[str(x)[:150] for x in first_difference(here, there)])
-
-
-def nearly(a, b):
-    """An access that crosses a line counts twice: whether one does depends on where the program's stack lies."""
-    return [p for p, _ in a] == [p for p, _ in b] and all(abs(m - n) <= 2 + m / 10 for (_, m), (_, n) in zip(a, b))
 
 
 def are_alike(a, b):
