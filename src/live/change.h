@@ -34,6 +34,7 @@ typedef struct live_patch {
 typedef struct live_gone {
     uint64_t low, high;
     uint64_t code_low, code_high; /* of it, where a thread may be */
+    uint64_t clears;              /* a word that becomes 0 then; 0: none */
     bool done;                    /* answer */
 } live_gone;
 

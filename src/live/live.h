@@ -63,7 +63,7 @@ bool live_find_syscall(live_process *);
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
 uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
-/* Of the room that begins there, so many bytes are needed. */
+/* Of the room that begins there, so many bytes are needed; 0: it is not needed. */
 void live_keep_room(live_process *, uint64_t at, uint64_t size);
 /* Its auxiliary vector, AT_NULL last: to be freed. NULL: it cannot be read. */
 void *live_auxv(const live_process *, size_t *size, inl_error *);

@@ -291,8 +291,12 @@ uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t s
 
 void live_keep_room(live_process *p, uint64_t at, uint64_t size)
 {
-    for (size_t i = 0; i < p->taken.count; i++)
-        if (p->taken.items[i].low == at) p->taken.items[i].high = at + inl_page_up(size);
+    for (size_t i = 0; i < p->taken.count; i++) {
+        if (p->taken.items[i].low != at) continue;
+        p->taken.items[i].high = at + inl_page_up(size);
+        if (!size) p->taken.items[i] = p->taken.items[--p->taken.count];
+        return;
+    }
 }
 
 void *live_auxv(const live_process *p, size_t *size, inl_error *e)

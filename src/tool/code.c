@@ -112,6 +112,7 @@ static code_view *make_view(tool_code *c, inlay_proc *p)
 
 static code_view *view_of(inlay_proc *p)
 {
+    tool_process_mean(p->image->process);
     tool_code *c = code_of(p->image);
     if (!c || !c->cfg) return NULL;
     if (!c->views) c->views = calloc(p->image->proc_count + 1, sizeof *c->views);

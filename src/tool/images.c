@@ -236,7 +236,7 @@ bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
 
 inlay_image *inlay_process_image_first(inlay_process *p)
 {
-    (void)p;
+    tool_process_mean(p);
     bool entered = tool_enter();
     inlay_image *i = first_carried();
     if (!i && run_here.modules) i = tool_image_of(module_first(run_here.modules));
@@ -254,7 +254,7 @@ inlay_image *inlay_image_next(const inlay_image *i)
 
 inlay_image *inlay_process_image_at(inlay_process *p, uint64_t address)
 {
-    (void)p;
+    tool_process_mean(p);
     bool entered = tool_enter();
     inlay_image *i = tool_image_at(address);
     tool_leave(entered);

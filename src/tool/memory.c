@@ -82,6 +82,7 @@ void tool_heap_attach(void)
 {
     tool_heap_root *r = (tool_heap_root *)MOVE_HEAP_BASE;
     if (r->magic != MAGIC) tool_fail(TOOL_EXIT_FAILED, "the carried heap is damaged");
+    if (r->next_there) r->next = r->next_there;
     state()->mapped = inl_page_up(r->next);
     state()->replay = r->replay;
     state()->heap = r;

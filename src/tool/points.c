@@ -3,7 +3,7 @@
  * Points of code belong to the run that is being shown; their snippets go straight into it. Points of
  * a procedure belong to the procedure: their snippets are kept and put into every run that holds the
  * procedure's first instruction, or a way out of it. */
-#include "tool/rewriter.h"
+#include "tool/mutator.h"
 
 #include <inlay/point.h>
 
@@ -100,6 +100,8 @@ static uint64_t address_of(const inlay_point *p)
 /* The rewriter goes on, to say all that is refused. */
 static bool say_refused(uint64_t address, const char *where, const char *why)
 {
+    if (tool_now->options.mutating && tool_handoff_data.role == TOOL_INSTRUMENTOR)
+        return mutator_refuse(INL_ERR_UNSUPPORTED, "cannot insert%s%s: %s", where ? " " : "", where ? where : "", why);
     bool rewriting = tool_handoff_data.role == TOOL_INSTRUMENTOR;
     if (rewriting) rewriter_note_refusal(address, where ? where : "no point", why);
     tool_say_refused(where, why);

@@ -117,6 +117,7 @@ typedef struct tool_heap_root {
     void *roots[ROOTS];
     uint64_t numbers[ROOTS]; /* next counter, next procedure id ... */
     const char *program;     /* as it was named */
+    uint64_t next_there;     /* where the carried tool's free memory begins, 0: behind this */
     const struct source_table *sources;
 } tool_heap_root;
 /* clang-format on */
@@ -471,6 +472,14 @@ typedef struct tool_refusal { /* of an insertion */
     const char *what, *why;
 } tool_refusal;
 
+/* --- mutator.c --- */
+typedef struct tool_mutating {
+    inl_error error; /* of the last call that failed */
+    struct mutatee *first;
+} tool_mutating;
+/* From now on calls that name no process mean this one. */
+void tool_process_mean(inlay_process *);
+
 typedef struct tool_state {
     tool_command_line command_line;
     tool_options options;
@@ -500,6 +509,7 @@ typedef struct tool_state {
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
     struct live_process *held;      /* instrumentor: it has not begun, and ends with this process; or NULL */
     inlay_process own, *process;    /* the present one; the one that is meant */
+    tool_mutating mutating;
     tool_blame blame;
     struct debug_info *debug_info; /* NULL: not asked for */
 } tool_state;

@@ -87,6 +87,7 @@ typedef struct tool_options {
     tool_globs images, procs, libs, follow;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */
+    bool mutating;   /* a mutator, or its file in a process that it changes */
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
     const char *result; /* -o of the program that is written */

@@ -1,0 +1,200 @@
+#include "tool/mutator.h"
+
+#include <inlay/process.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- roles --- */
+
+void inlay_mutator(int *argc, char ***argv)
+{
+    tool_handoff *h = &tool_handoff_data;
+    inl_error e = {0};
+    (void)argc;
+    if (h->role == TOOL_CARRIED) mutator_resident();
+    if (h->role == TOOL_LAUNCHER) {
+        fflush(NULL);
+        blame_unwatch(); /* the copy watches for itself */
+        load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, *argv, environ, &e);
+        tool_fail(TOOL_EXIT_FAILED, "cannot start: %s", e.text);
+    }
+    blame_unwatch();
+    tool_now->options.mutating = true;
+    tool_now->blame.phase = BLAME_STARTED;
+    tool_heap_begin();
+    tool_heap()->program = tool_handle_string(tool_name());
+}
+
+/* --- errors --- */
+
+bool mutator_fail(const inl_error *e)
+{
+    tool_now->mutating.error = *e;
+    return false;
+}
+
+bool mutator_refuse(inl_status code, const char *fmt, ...)
+{
+    inl_error *e = &tool_now->mutating.error;
+    va_list args;
+    va_start(args, fmt);
+    *e = (inl_error){.code = code};
+    vsnprintf(e->text, sizeof e->text, fmt, args);
+    va_end(args);
+    return false;
+}
+
+const char *inlay_process_error(void) { return tool_now->mutating.error.text; }
+
+/* --- which one is meant --- */
+
+void tool_process_mean(inlay_process *p)
+{
+    if (p == tool_now->process) return;
+    mutatee *m = mutatee_of(p);
+    tool_now->process = p;
+    run_here.modules = m ? m->modules : NULL;
+}
+
+/* --- the beginning --- */
+
+static mutatee *new_mutatee(void)
+{
+    mutatee *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->process.is_other = true;
+    m->status = -1;
+    m->pidfd = -1;
+    m->modules = module_set_new();
+    if (!m->modules) {
+        free(m);
+        return NULL;
+    }
+    m->next = tool_now->mutating.first;
+    tool_now->mutating.first = m;
+    return m;
+}
+
+static void forget_pieces(mutator_piece *list)
+{
+    for (mutator_piece *next; list; list = next) {
+        next = list->next;
+        mutator_piece_free(list);
+    }
+}
+
+static void free_saved(mutatee *m)
+{
+    uint64_t key, value;
+    for (size_t at = 0; inl_map_next(&m->saved, &at, &key, &value);) free((void *)(uintptr_t)value);
+    inl_map_free(&m->saved);
+    inl_map_free(&m->owners);
+    inl_map_free(&m->restored);
+}
+
+static void forget(mutatee *m)
+{
+    mutatee **at = (mutatee **)&tool_now->mutating.first;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    tool_process_mean(&m->process);
+    forget_pieces(m->pieces);
+    forget_pieces(m->dead);
+    for (mutated_image *i = m->images, *next; i; i = next) {
+        next = i->next;
+        free(i->wanted);
+        free(i->now);
+        free(i->in);
+        free(i->why);
+        free(i);
+    }
+    for (module *x = module_first(m->modules); x; x = x->next)
+        if (x->user) tool_image_forget(x->user);
+    module_set_free(m->modules);
+    free_saved(m);
+    live_change_end(&m->change);
+    live_close(&m->live);
+    if (m->pidfd >= 0) close(m->pidfd);
+    free(m);
+    tool_process_mean(&tool_now->own);
+}
+
+/* It is there, and its images are known. */
+static inl_status open_process(mutatee *m, pid_t pid, inl_error *e)
+{
+    inl_status s = live_open(pid, &m->live, e);
+    if (s != INL_OK) return s;
+    tool_process_mean(&m->process);
+    m->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (m->pidfd < 0) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
+    return live_find_images(&m->live, m->modules, e);
+}
+
+inlay_process *inlay_process_attach(int pid)
+{
+    inl_error e = {0};
+    if (!tool_now->options.mutating) {
+        mutator_refuse(INL_ERR_USAGE, "main does not begin with inlay_mutator");
+        return NULL;
+    }
+    mutatee *m = new_mutatee();
+    if (!m) {
+        mutator_refuse(INL_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    if (open_process(m, pid, &e) == INL_OK) return &m->process;
+    forget(m);
+    mutator_fail(&e);
+    return NULL;
+}
+
+bool inlay_process_is_running(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    int status;
+    if (!m || m->has_ended) return !m;
+    if (m->is_child && waitpid(m->live.pid, &status, WNOHANG) == m->live.pid) {
+        m->has_ended = true;
+        m->status = status;
+    }
+    if (!m->is_child && syscall(SYS_pidfd_send_signal, m->pidfd, 0, NULL, 0) != 0 && errno == ESRCH) m->has_ended = true;
+    return !m->has_ended;
+}
+
+int inlay_process_status(const inlay_process *p)
+{
+    const mutatee *m = mutatee_of((inlay_process *)p);
+    return m && m->has_ended ? m->status : -1;
+}
+
+/* --- the end --- */
+
+bool inlay_process_terminate(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (syscall(SYS_pidfd_send_signal, m->pidfd, SIGKILL, NULL, 0) != 0 && errno != ESRCH)
+        return mutator_refuse(INL_ERR_ACCESS, "cannot end process %d: %s", m->live.pid, strerror(errno));
+    int status;
+    if (m->is_child && !m->has_ended && waitpid(m->live.pid, &status, 0) == m->live.pid) m->status = status;
+    forget(m);
+    return true;
+}
+
+bool inlay_process_let_go(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    inl_status s = m->is_stopped && !m->has_ended ? live_release(&m->live, &e) : INL_OK;
+    forget(m);
+    return s == INL_OK || mutator_fail(&e);
+}

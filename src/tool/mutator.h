@@ -1,0 +1,111 @@
+/* Mutators: programs that change others while these run (include/inlay/process.h).
+ *
+ * A mutator is a tool's file too. Started, it goes on at MOVE_TOOL_BASE, with the carried heap (as the instrumentor of a
+ * program does, rewriter.c); what lives in a process that it changes is the same file, as the carried tool, whose main
+ * gets no further than inlay_mutator. So what snippets name, routines, variables, memory of inlay_alloc, lies at the
+ * same address here and there, and the process goes on, instrumented as it is, when the mutator ends.
+ *
+ *     mutator.c          roles; attaching and letting go; what is meant by `tool_now->process`
+ *     mutator_hold.c     stopping, and working on a process that stands still
+ *     mutator_put.c      the tool gets into the process, before anything else
+ *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
+ *     mutator_piece.c    plans of these: a piece of new code, recorded as a change
+ *     mutator_commit.c   the change is made
+ *     mutator_memory.c   memory and values
+ *
+ * All is for one thread of the mutator's. */
+#ifndef INL_TOOL_MUTATOR_H
+#define INL_TOOL_MUTATOR_H
+
+#include "tool/state.h"
+#include "live/change.h"
+#include "tool/rewriter.h"
+#include "base/bytes.h"
+#include "moved/pieces.h"
+
+struct tool_code;
+typedef struct mutatee mutatee;
+
+/* Fixed places in the process, between what live_put_in puts there and the carried heap. */
+enum { MUTATOR_PIECES = 8192, MUTATOR_ASKED = 4 << 20, MUTATOR_STACK = 256 << 10 };
+#define MUTATOR_AREA       (MOVE_LIVE_BASE + 0x80000000ull)
+#define MUTATOR_ASKED_AT   (MUTATOR_AREA + inl_page_up(MUTATOR_PIECES * sizeof(moved_piece)))
+#define MUTATOR_STACK_TOP  (MUTATOR_ASKED_AT + MUTATOR_ASKED + MUTATOR_STACK)
+#define MUTATOR_HEAP_THERE (MOVE_HEAP_BASE + 0x800000000ull) /* where the carried tool's own memory begins */
+
+typedef struct mutator_piece {
+    struct mutator_piece *next;
+    mutatee *of;
+    inlay_image *image;
+    live_target live; /* for its place, and the file's bytes */
+    move_target target;
+    move_plan *plan;
+    move_applied *applied;
+    uint8_t *text;          /* as it is to be there */
+    bool is_there;          /* it has been written */
+    inl_bytes ro;           /* map, unwind table, behind them `in` */
+    size_t in_at, in_count; /* offset in ro */
+    uint64_t unwind;        /* 0: none */
+    uint32_t slot, procs;   /* in the table; so many are in force */
+    moved_piece told;       /* what is there */
+} mutator_piece;
+
+typedef struct mutated_image { /* by procedure of the analysis */
+    struct mutated_image *next;
+    inlay_image *image;
+    cfg_program *cfg;
+    uint64_t *wanted, *now; /* what is inserted; what of it is in force: 0: nothing */
+    mutator_piece **in;     /* where it is in force */
+    const char **why;       /* it is not, though it is wanted */
+    const move_plan *fixed; /* procedures that have moved for good (finders); NULL: none */
+} mutated_image;
+
+struct mutatee {
+    inlay_process process; /* first */
+    mutatee *next;
+    live_process live;
+    module_set *modules;
+    int pidfd;
+    bool is_child, is_stopped, has_tool, has_ended, is_broken;
+    int status; /* as from waitpid, once it has ended; -1: not known */
+    uint64_t heap_sent, heap_mapped;
+    mutated_image *images;
+    mutator_piece *pieces, *dead; /* dead: nothing of them is in force, threads may be in them */
+    uint32_t slots;               /* of the table, that were in use */
+    inl_map saved;                /* place of a patch in force -> mutator_saved */
+    inl_map owners;               /* byte of a patch in force -> mutated procedure's address */
+    inl_map restored;             /* byte of a patch that the change in work takes away -> what it becomes */
+    live_change change;           /* in work */
+};
+typedef struct mutator_saved {
+    uint8_t size, bytes[MOVE_MOST_PATCH];
+} mutator_saved;
+
+static inline mutatee *mutatee_of(inlay_process *p) { return p && p->is_other ? (mutatee *)p : NULL; }
+/* The error of the last call that failed; false. */
+bool mutator_fail(const inl_error *);
+bool mutator_refuse(inl_status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- mutator_hold.c --- */
+/* On the stopped process: as it is held, or else in a child that stops it and lets it go. */
+inl_status mutator_work(mutatee *, inl_status (*)(mutatee *, void *arg, void *answer, inl_error *), void *arg,
+                        void *answer, size_t size, inl_error *);
+
+/* --- mutator_put.c --- */
+inl_status mutator_put(mutatee *, inl_error *);
+
+/* --- mutator_wanted.c --- */
+/* NULL: out of memory, or the image has not been analysed. */
+mutated_image *mutator_image(mutatee *, inlay_image *);
+/* Reads what is inserted in all images into `wanted`. */
+inl_status mutator_read_wanted(mutatee *, inl_error *);
+
+/* --- mutator_piece.c --- */
+/* Takes `marked` procedures of the image out where they are in force, and puts them in with what is wanted of them. */
+inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl_error *);
+void mutator_piece_free(mutator_piece *);
+
+/* --- mutator_events.c --- */
+void mutator_resident(void) __attribute__((noreturn)); /* the carried tool's main */
+
+#endif

@@ -1,0 +1,254 @@
+/* What is inserted and removed in a mutator becomes so in the process, all at once: prepared while it runs, and made while
+ * it stands still. */
+#include "tool/mutator.h"
+#include "base/page.h"
+#include "tool/code.h"
+
+#include <inlay/process.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* So many pieces that nobody needs are worth a search for who is still in them. */
+enum { ENOUGH_DEAD = 16 };
+
+static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
+
+/* --- what changes --- */
+
+static inl_status change_images(mutatee *m, bool *changed, inl_error *e)
+{
+    inl_status s = INL_OK;
+    *changed = false;
+    for (mutated_image *mi = m->images; mi && s == INL_OK; mi = mi->next) {
+        bool any = false;
+        uint8_t *marked = calloc(mi->cfg->proc_count + 1u, 1);
+        if (!marked) return no_memory(e);
+        for (uint32_t i = 0; i < mi->cfg->proc_count; i++) any |= marked[i] = mi->wanted[i] != mi->now[i];
+        if (any) s = mutator_change_image(m, mi, marked, e);
+        *changed |= any;
+        free(marked);
+    }
+    return s;
+}
+
+static bool anything_changes(const mutatee *m)
+{
+    for (const mutated_image *mi = m->images; mi; mi = mi->next)
+        if (memcmp(mi->wanted, mi->now, mi->cfg->proc_count * sizeof *mi->now)) return true;
+    return false;
+}
+
+static bool push_data(mutatee *m, uint64_t at, const void *bytes, size_t size)
+{
+    return inl_vec_push(&m->change.data, (live_data){at, bytes, size});
+}
+
+/* What of the carried heap has been allocated since. */
+static inl_status send_heap(mutatee *m, inl_error *e)
+{
+    uint64_t now = tool_heap()->next, high = inl_page_up(now);
+    bool good = true;
+    if (high > m->heap_mapped)
+        good = inl_vec_push(&m->change.texts, (live_text){.at = m->heap_mapped,
+                                                           .room = high - m->heap_mapped,
+                                                           .prot = PROT_READ | PROT_WRITE});
+    if (good && now > m->heap_sent)
+        good = push_data(m, m->heap_sent, (const void *)(uintptr_t)m->heap_sent, now - m->heap_sent);
+    return good ? INL_OK : no_memory(e);
+}
+
+static uint64_t slot_at(const mutator_piece *p) { return MUTATOR_AREA + p->slot * sizeof(moved_piece); }
+
+/* The first place of the table that no piece has. */
+static inl_status give_slot(mutatee *m, mutator_piece *p, inl_error *e)
+{
+    bool *used = calloc(m->slots + 2u, sizeof *used);
+    if (!used) return no_memory(e);
+    for (const mutator_piece *x = m->pieces; x; x = x->next)
+        if (x->is_there) used[x->slot] = true;
+    for (const mutator_piece *x = m->dead; x; x = x->next) used[x->slot] = true;
+    for (p->slot = 0; used[p->slot];) p->slot++;
+    free(used);
+    if (p->slot >= m->slots) m->slots = p->slot + 1;
+    if (m->slots > MUTATOR_PIECES)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has too many pieces of new code", m->live.pid);
+    p->is_there = true;
+    return INL_OK;
+}
+
+static void note_blocks(mutated_image *mi, mutator_piece *p)
+{
+    const move_carried_map *map = (const void *)p->ro.data;
+    const image_segment *s;
+    image_segments(p->image->m->image, &s);
+    for (size_t k = 0; k < p->in_count; k++) {
+        uint32_t b = cfg_block_covering(mi->cfg, s[0].addr + map->entries[k].old_off);
+        p->ro.data[p->in_at + k] = b != CFG_NONE && mi->in[mi->cfg->blocks[b].proc] == p;
+    }
+}
+
+/* A new piece: its code, its tables, its place in the process's table. */
+static inl_status send_new(mutatee *m, mutator_piece *p, inl_error *e)
+{
+    const image_segment *s;
+    uint64_t bias = p->plan->bias, ro = p->ro.addr + bias;
+    image_segments(p->image->m->image, &s);
+    inl_status st = give_slot(m, p, e);
+    if (st != INL_OK) return st;
+    moved_piece *told = &p->told;
+    told->image = (moved_image){.bias = bias,
+                                .text = p->plan->text_addr,
+                                .text_size = p->plan->text_size,
+                                .map = (const void *)ro,
+                                .map_base = bias + s[0].addr};
+    told->unwind = p->unwind;
+    told->in = (const uint8_t *)ro + p->in_at;
+    live_text text = {.at = p->plan->text_addr,
+                      .bytes = p->text,
+                      .size = p->plan->text_size,
+                      .prot = PROT_READ | PROT_EXEC};
+    live_text tables = {.at = ro, .bytes = p->ro.data, .size = p->ro.size, .prot = PROT_READ};
+    bool good = inl_vec_push(&m->change.texts, text) && inl_vec_push(&m->change.texts, tables) &&
+                push_data(m, slot_at(p), told, sizeof *told);
+    return good ? INL_OK : no_memory(e);
+}
+
+static inl_status send_pieces(mutatee *m, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (mutator_piece *p = m->pieces; p && s == INL_OK; p = p->next) {
+        mutated_image *mi = mutator_image(m, p->image);
+        bool fresh = !p->is_there;
+        note_blocks(mi, p);
+        if (fresh) s = send_new(m, p, e);
+        else if (!push_data(m, p->ro.addr + p->plan->bias + p->in_at, p->ro.data + p->in_at, p->in_count))
+            s = no_memory(e);
+    }
+    return s;
+}
+
+/* --- what is not needed any more --- */
+
+static void bury(mutatee *m)
+{
+    for (mutator_piece **at = &m->pieces; *at;) {
+        mutator_piece *p = *at;
+        if (p->procs) {
+            at = &p->next;
+            continue;
+        }
+        *at = p->next;
+        p->next = m->dead;
+        m->dead = p;
+    }
+}
+
+static inl_status send_dead(mutatee *m, unsigned enough, inl_error *e)
+{
+    unsigned n = 0;
+    for (const mutator_piece *p = m->dead; p; p = p->next) n++;
+    for (const mutator_piece *p = m->dead; p && n >= enough; p = p->next) {
+        live_gone gone = {.low = p->plan->text_addr,
+                          .high = inl_page_up(inl_bytes_here(&p->ro) + p->plan->bias),
+                          .code_low = p->plan->text_addr,
+                          .code_high = p->plan->text_addr + p->plan->text_size,
+                          .clears = slot_at(p) + offsetof(moved_piece, image.text_size)};
+        if (!inl_vec_push(&m->change.gone, gone)) return no_memory(e);
+    }
+    return INL_OK;
+}
+
+static void drop_dead(mutatee *m, const bool *done)
+{
+    size_t k = 0, count = m->change.gone.count;
+    for (mutator_piece **at = &m->dead; *at && k < count; k++) {
+        mutator_piece *p = *at;
+        if (!done[k]) {
+            at = &p->next;
+            continue;
+        }
+        *at = p->next;
+        mutator_piece_free(p);
+    }
+}
+
+/* --- the whole --- */
+
+static inl_status make(mutatee *m, void *arg, void *answer, inl_error *e)
+{
+    bool *done = answer;
+    (void)arg;
+    inl_status s = live_change_make(&m->live, &m->change, e);
+    for (size_t k = 0; k < m->change.gone.count; k++) done[k] = m->change.gone.items[k].done;
+    return s;
+}
+
+/* The change in work is complete but for what goes. */
+static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
+{
+    moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, m->slots, (move_live *)MUTATOR_ASKED_AT};
+    m->change.places = (uint64_t)(uintptr_t)moved_pieces_places;
+    m->change.asked = MUTATOR_ASKED_AT;
+    m->change.asked_size = MUTATOR_ASKED;
+    m->change.stack = MUTATOR_STACK_TOP;
+    inl_status s = send_dead(m, enough, e);
+    if (s == INL_OK && !push_data(m, (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces)) s = no_memory(e);
+    bool *done = calloc(m->change.gone.count + 1, sizeof *done);
+    if (s == INL_OK && !done) s = no_memory(e);
+    if (s == INL_OK) s = mutator_work(m, make, NULL, done, m->change.gone.count * sizeof *done, e);
+    if (s == INL_OK) drop_dead(m, done);
+    free(done);
+    return s;
+}
+
+static void begin_change(mutatee *m)
+{
+    live_change_end(&m->change);
+    m->change = (live_change){0};
+    inl_map_clear(&m->restored);
+}
+
+static inl_status commit(mutatee *m, inl_error *e)
+{
+    bool changed;
+    inl_status s = mutator_read_wanted(m, e);
+    if (s != INL_OK || !anything_changes(m)) return s;
+    if (!m->has_tool) s = mutator_put(m, e);
+    if (s == INL_OK) s = live_read_maps(&m->live, e);
+    if (s != INL_OK) return s;
+    begin_change(m);
+    m->is_broken = true; /* until all is done */
+    s = change_images(m, &changed, e);
+    if (s == INL_OK) s = send_pieces(m, e);
+    if (s == INL_OK) s = send_heap(m, e);
+    if (s == INL_OK) bury(m);
+    if (s == INL_OK) s = carry_out(m, ENOUGH_DEAD, e);
+    if (s != INL_OK) return s;
+    m->is_broken = false;
+    m->heap_sent = tool_heap()->next;
+    if (inl_page_up(m->heap_sent) > m->heap_mapped) m->heap_mapped = inl_page_up(m->heap_sent);
+    for (mutated_image *mi = m->images; mi; mi = mi->next)
+        memcpy(mi->now, mi->wanted, mi->cfg->proc_count * sizeof *mi->now);
+    return INL_OK;
+}
+
+bool inlay_process_commit(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (m->is_broken)
+        return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go", m->live.pid);
+    tool_process_mean(p);
+    return commit(m, &e) == INL_OK || mutator_fail(&e);
+}
+
+const char *inlay_proc_refused(const inlay_proc *p)
+{
+    mutatee *m = mutatee_of(p->image->process);
+    mutated_image *mi = m ? mutator_image(m, p->image) : NULL;
+    uint32_t k = mi ? cfg_proc_covering(mi->cfg, p->low - mi->image->bias) : CFG_NONE;
+    return k == CFG_NONE ? NULL : mi->why[k];
+}

@@ -1,0 +1,53 @@
+#include "tool/mutator.h"
+
+#include <inlay/process.h>
+
+bool inlay_process_stop(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (m->is_stopped) return true;
+    if (live_stop(&m->live, &e) != INL_OK) return mutator_fail(&e);
+    return m->is_stopped = true;
+}
+
+bool inlay_process_continue(inlay_process *p)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (!m->is_stopped) return true;
+    m->is_stopped = false;
+    return live_release(&m->live, &e) == INL_OK || mutator_fail(&e);
+}
+
+bool inlay_process_is_stopped(const inlay_process *p)
+{
+    const mutatee *m = mutatee_of((inlay_process *)p);
+    return m && m->is_stopped;
+}
+
+typedef struct work {
+    mutatee *m;
+    inl_status (*f)(mutatee *, void *arg, void *answer, inl_error *);
+    void *arg;
+} work;
+
+static inl_status apart(void *arg, void *answer, inl_error *e)
+{
+    work *w = arg;
+    inl_status s = live_stop(&w->m->live, e);
+    if (s != INL_OK) return s;
+    s = w->f(w->m, w->arg, answer, e);
+    inl_status out = live_release(&w->m->live, s == INL_OK ? e : NULL);
+    return s == INL_OK ? out : s;
+}
+
+inl_status mutator_work(mutatee *m, inl_status (*f)(mutatee *, void *arg, void *answer, inl_error *), void *arg,
+                        void *answer, size_t size, inl_error *e)
+{
+    work w = {m, f, arg};
+    if (m->has_ended) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
+    return m->is_stopped ? f(m, arg, answer, e) : live_apart(m->live.pid, apart, &w, answer, size, e);
+}

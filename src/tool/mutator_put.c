@@ -1,0 +1,135 @@
+/* The tool gets into a process: with no code of its own yet but the procedures that must know of new code (finders.h).
+ * They stay for good. */
+#include "tool/mutator.h"
+#include "base/page.h"
+#include "tool/finders.h"
+#include "tool/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct putting {
+    mutatee *m;
+    rewriter_image *images;
+    size_t count;
+    live_image *list;
+    elf_carry carry;
+    bool by_list;
+} putting;
+
+static inl_status add_image(putting *p, module *x, inl_error *e)
+{
+    inlay_image *image = tool_image_of(x);
+    tool_code *code = image ? code_of(image) : NULL;
+    rewriter_image *i = &p->images[p->count];
+    if (!code) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (!code->cfg) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s cannot be analysed", image->path);
+    *i = (rewriter_image){.path = (char *)image->path,
+                          .name = (char *)image->name,
+                          .out = (char *)image->path,
+                          .im = x->image,
+                          .m = x,
+                          .bias = x->bias,
+                          .cfg = code->cfg,
+                          .is_program = x->is_main};
+    p->count++;
+    live_target_begin(&i->live, &p->m->live, x);
+    i->target = &i->live.target;
+    inl_status s = live_compare(&i->live, e);
+    return s == INL_OK ? finders_plan(i, p->by_list, e) : s;
+}
+
+/* The program first, whose links the tool is started by. */
+static inl_status add_images(putting *p, inl_error *e)
+{
+    size_t n = 1;
+    for (module *x = module_first(p->m->modules); x; x = x->next) n++;
+    p->images = calloc(n, sizeof *p->images);
+    inl_status s = p->images ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (int main = 1; main >= 0; main--)
+        for (module *x = module_first(p->m->modules); x && s == INL_OK; x = x->next)
+            if (!x->is_vdso && x->is_main == main && (main || finders_are_in(x->image, p->by_list)))
+                s = add_image(p, x, e);
+    if (s == INL_OK && (!p->count || !p->images[0].is_program))
+        s = inl_fail(e, INL_ERR_UNSUPPORTED, "the program of process %d is not among what is mapped", p->m->live.pid);
+    return s;
+}
+
+static inl_status pack(putting *p, inl_error *e)
+{
+    elf_pack_image *images = calloc(p->count, sizeof *images);
+    const char *argv[] = {tool_name(), "--"};
+    tool_heap_root *heap = tool_heap();
+    if (!images) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (size_t k = 0; k < p->count; k++) {
+        const rewriter_image *i = &p->images[k];
+        images[k] = (elf_pack_image){.path = i->path, .soname = k ? i->name : NULL, .bias = i->bias};
+        rewriter_extent(i->im, &images[k].link_low, &images[k].link_high);
+    }
+    heap->next_there = MUTATOR_HEAP_THERE;
+    elf_pack what = {.tool_path = "/proc/self/exe",
+                     .heap = heap,
+                     .heap_size = tool_heap_size(),
+                     .argc = 2,
+                     .argv = argv,
+                     .images = images,
+                     .image_count = p->count};
+    inl_status s = elf_carry_pack(&what, &p->carry, e);
+    p->m->heap_sent = heap->next;
+    p->m->heap_mapped = MOVE_HEAP_BASE + tool_heap_size();
+    free(images);
+    return s;
+}
+
+static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
+{
+    putting *p = arg;
+    (void)answer;
+    live_carry c = {.boot = p->carry.boot,
+                    .boot_size = p->carry.boot_size,
+                    .entry_at = p->carry.entry_at,
+                    .data = p->carry.data,
+                    .data_size = p->carry.data_size};
+    const live_text area = {
+        .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
+    moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};
+    inl_status s = live_put_in(&m->live, p->list, p->count, &c, e);
+    if (s == INL_OK) s = live_map(&m->live, &area, e);
+    if (s != INL_OK) return s;
+    return remote_write(&m->live.threads.items[0], (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces, e);
+}
+
+/* What has moved stays so; no other patch may lie over these. */
+static inl_status keep(mutatee *m, rewriter_image *i, inl_error *e)
+{
+    mutated_image *mi = mutator_image(m, tool_image_of(i->m));
+    if (!mi) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    mi->fixed = i->plan;
+    for (size_t k = 0; k < i->live.patches.count; k++)
+        for (unsigned b = 0; b < i->live.patches.items[k].size; b++)
+            if (!inl_map_put(&m->owners, i->live.patches.items[k].at.at + b, 0))
+                return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    return INL_OK;
+}
+
+inl_status mutator_put(mutatee *m, inl_error *e)
+{
+    putting p = {.m = m, .by_list = finders_go_by_list()};
+    inl_status s = add_images(&p, e);
+    if (s == INL_OK) s = finders_list(p.images, p.count, p.by_list, &p.list, e);
+    if (s == INL_OK) s = pack(&p, e);
+    if (s == INL_OK) s = mutator_work(m, put_in, &p, NULL, 0, e);
+    if (s == INL_OK) {
+        m->has_tool = true;
+        for (size_t k = 0; k < p.count && s == INL_OK; k++) s = keep(m, &p.images[k], e);
+    }
+    for (size_t k = 0; k < p.count; k++) {
+        live_target_end(&p.images[k].live);
+        if (s != INL_OK && !m->has_tool) move_plan_free(p.images[k].plan);
+    }
+    if (p.carry.data) elf_carry_free(&p.carry);
+    free(p.list);
+    free(p.images);
+    return s;
+}
