@@ -1,0 +1,144 @@
+/* A mutator that does what it is told, line by line, and answers each line with one of its own: "ok ...", or "no WHY".
+ *
+ *     attach PID | start PATH ARGS... | use N          processes are numbered from 0; the last one is in use
+ *     insert POINT PROC CODE | remove N | commit       POINT: entry exit block insn call; insertions are numbered, too
+ *     read NAME | names                                variables of `static` declarations in CODE
+ *     why PROC | stop | continue | status | leave | terminate */
+#include <inlay.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 4096, LINE = 4096 };
+static inlay_process *processes[64], *now;
+static inlay_insertion *insertions[MOST];
+static struct {
+    const char *name;
+    char *at;
+    size_t size;
+} variables[MOST];
+static unsigned process_count, insertion_count, variable_count;
+
+static void answer(bool good, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs(good ? "ok " : "no ", stdout);
+    vprintf(fmt, args);
+    putchar('\n');
+    fflush(stdout);
+    va_end(args);
+}
+
+static void done(bool good) { answer(good, "%s", good ? "" : inlay_process_error()); }
+
+static inlay_proc *proc_named(const char *name)
+{
+    for (inlay_image *i = inlay_process_image_first(now); i; i = inlay_image_next(i)) {
+        inlay_proc *p = inlay_image_proc_named(i, name);
+        if (p) return p;
+    }
+    return NULL;
+}
+
+static void note_static(const inlay_scope_static *s, void *arg)
+{
+    (void)arg;
+    for (unsigned k = 0; k < variable_count; k++)
+        if (variables[k].at == s->at) return;
+    variables[variable_count].name = s->name;
+    variables[variable_count].at = s->at;
+    variables[variable_count++].size = s->size;
+}
+
+static void keep(inlay_insertion *i)
+{
+    if (i) insertions[insertion_count++] = i;
+}
+
+/* At one place, or at all of a kind in the procedure. */
+static void insert_at(inlay_proc *p, const char *point, inlay_expr code)
+{
+    if (!strcmp(point, "entry")) keep(inlay_insert(inlay_proc_entry(p), code));
+    if (!strcmp(point, "exit")) keep(inlay_insert(inlay_proc_exit(p), code));
+    for (inlay_block *b = inlay_proc_block_first(p); b && *point != 'e'; b = inlay_block_next(b)) {
+        if (!strcmp(point, "block")) keep(inlay_insert(inlay_block_entry(b), code));
+        for (inlay_insn *i = inlay_block_first(b); i; i = inlay_insn_next(i))
+            if (!strcmp(point, "insn") || (!strcmp(point, "call") && inlay_insn_is_call(i)))
+                keep(inlay_insert(inlay_before(i), code));
+    }
+}
+
+static void insert(const char *point, const char *name, const char *text)
+{
+    inlay_proc *p = proc_named(name);
+    inlay_scope *names = p ? inlay_scope_new(inlay_proc_image(p), inlay_proc_address(p)) : NULL;
+    inlay_expr code = names ? inlay_scope_parse(names, text) : NULL;
+    unsigned from = insertion_count;
+    if (!p) {
+        answer(false, "no procedure %s", name);
+    } else if (!code) {
+        answer(false, "%s", inlay_scope_error(names));
+    } else {
+        insert_at(p, point, code);
+        inlay_scope_statics(names, note_static, NULL);
+        if (insertion_count > from) answer(true, "%u %u", from, insertion_count);
+        else done(false);
+    }
+}
+
+static void read_variable(const char *name)
+{
+    for (unsigned k = variable_count; k-- > 0;) {
+        if (strcmp(variables[k].name, name)) continue;
+        long value = 0;
+        if (inlay_process_read(now, &value, (uintptr_t)variables[k].at, variables[k].size) != variables[k].size)
+            return done(false);
+        return answer(true, "%ld", value);
+    }
+    answer(false, "no variable %s", name);
+}
+
+static void begun(inlay_process *p)
+{
+    if (p) processes[process_count++] = now = p;
+    done(p);
+}
+
+static void obey(const char *word, char *rest)
+{
+    char *first = strsep(&rest, " "), *second = rest ? strsep(&rest, " ") : NULL;
+    unsigned number = first ? (unsigned)atoi(first) : 0;
+    inlay_proc *p;
+    if (!strcmp(word, "attach")) begun(inlay_process_attach(atoi(first)));
+    else if (!strcmp(word, "use")) done((now = processes[number]) != NULL);
+    else if (!strcmp(word, "insert")) insert(first, second, rest);
+    else if (!strcmp(word, "remove")) done(inlay_remove(insertions[number]));
+    else if (!strcmp(word, "commit")) done(inlay_process_commit(now));
+    else if (!strcmp(word, "read")) read_variable(first);
+    else if (!strcmp(word, "why") && (p = proc_named(first)))
+        answer(true, "%s", inlay_proc_refused(p) ? inlay_proc_refused(p) : "");
+    else if (!strcmp(word, "stop")) done(inlay_process_stop(now));
+    else if (!strcmp(word, "continue")) done(inlay_process_continue(now));
+    else if (!strcmp(word, "status"))
+        answer(true, "%s %d", inlay_process_is_running(now) ? "runs" : "ended", inlay_process_status(now));
+    else if (!strcmp(word, "leave")) done(inlay_process_let_go(now));
+    else if (!strcmp(word, "terminate")) done(inlay_process_terminate(now));
+    else answer(false, "what is %s?", word);
+}
+
+int main(int argc, char **argv)
+{
+    static char line[LINE];
+    inlay_mutator(&argc, &argv);
+    while (fgets(line, sizeof line, stdin)) {
+        char *rest = line;
+        line[strcspn(line, "\n")] = 0;
+        char *word = strsep(&rest, " ");
+        obey(word, rest);
+    }
+    return 0;
+}

@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+"""Mutators (include/inlay/process.h): what they insert in processes that run counts what happens, what they remove is
+gone, and the processes answer as they do natively.
+
+  tests/live/mutators.py [--build DIR] [--only PATTERN] [--keep]
+
+The mutator (mutator.c) obeys lines; the processes are conversations as in run.py.
+"""
+
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support", HERE]
+import driver  # noqa: E402
+from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
+
+# Procedures that are at work between two lines.
+BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
+        "awk": ("malloc", "memchr", "fflush"), "sqlite": ("sqlite3_step", "malloc", "sqlite3_prepare_v2"),
+        "perl": ("Perl_runops_standard", "malloc", "Perl_sv_setsv_flags"), "bc": ("malloc", "read", "write")}
+
+
+class Mutator:
+    """One that waits for orders."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=driver.ENVIRONMENT, bufsize=1)
+
+    def asks(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().rstrip("\n")
+        if not answer:
+            raise driver.Failed(f"the mutator has ended at '{line}' with {self.process.wait(LIMIT)}")
+        return answer
+
+    def does(self, *lines):
+        """The last answer."""
+        for line in lines:
+            answer = self.asks(line)
+            if not answer.startswith("ok"):
+                raise driver.Failed(f"'{line}' is refused", answer)
+        return answer[3:]
+
+    def number(self, name):
+        return int(self.does(f"read {name}"))
+
+    def inserts(self, point, proc, code):
+        """The handles; or why not."""
+        answer = self.asks(f"insert {point} {proc} {code}")
+        return range(*map(int, answer.split()[1:])) if answer.startswith("ok") else answer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def text_of(pid):
+    """The code of files in a process, by mapping."""
+    found = {}
+    with open(f"/proc/{pid}/maps") as f, open(f"/proc/{pid}/mem", "rb") as mem:
+        for line in f:
+            m = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ [1-9]\d* +(/.*)", line)
+            if not m:
+                continue
+            mem.seek(int(m[1], 16))
+            found[m[0]] = mem.read(int(m[2], 16) - int(m[1], 16))
+    return found
+
+
+def mappings_of(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        return sum(1 for _ in f)
+
+
+class Mutators:
+    def __init__(self, options, folder):
+        self.folder, self.program = folder, f"{folder}/mutator"
+        done = subprocess.run([f"{options.build}/inlay", "cc", "-O2", "-Wall", "-Wextra", "-Werror",
+                               f"{HERE}/mutator.c", "-o", self.program], capture_output=True, text=True,
+                              env=driver.ENVIRONMENT)
+        if done.returncode:
+            raise driver.Failed("the mutator is not compiled", done.stderr[-600:])
+
+    def native(self, command, lines, folder):
+        with Conversation(command, folder, "native") as c:
+            c.say(*lines)
+            return c.end()
+
+    def same(self, name, command, first, second, between, after=lambda m, c: None):
+        """`between` happens between the lines, `after` when all have been answered, before the end."""
+        folder = driver.fresh(f"{self.folder}/{name}")
+        expected = self.native(command, first + second, folder)
+        lines = self.native(command, first, folder)[0]
+        lines = lines.count(b"\n") - lines.count(b"end 0\n")
+        with Conversation(command, folder) as c, Mutator(self.program) as m:
+            c.say(*first)
+            c.has_answered(lines)
+            m.does(f"attach {c.process.pid}")
+            between(m, c)
+            c.say(*second)
+            if second[-1] != "exit 4":
+                c.has_answered(expected[0].count(b"\n") - expected[0].count(b"end 0\n"))  # which comes at the end
+                after(m, c)
+            here = c.end()
+        if here != expected:
+            raise driver.Failed(f"status {expected[1]}, with a mutator {here[1]}; natively and then:",
+                                *expected[0].decode(errors="replace").splitlines()[-20:], "---",
+                                *here[0].decode(errors="replace").splitlines()[-20:])
+
+    # --- what is to hold
+
+    def build(self, form):
+        program = f"{self.folder}/talks-{form}"
+        return program if os.path.exists(program) or not driver.build(form, f"{HERE}/talks.c", program) else None
+
+    def talks(self, form):
+        """Calls are counted at entries and exits, in the loop of a frame that was there, by one thread of many."""
+        program = self.build(form)
+        if not program:
+            return
+
+        def between(m, _):
+            m.inserts("entry", "work", "static long in; if ($thread == 0) in++")
+            m.inserts("exit", "work", "static long out; if ($thread == 0) out++")
+            m.inserts("block", "work", "static long blocks; if ($thread == 0) blocks++")
+            m.does("commit")
+
+        def after(m, _):
+            seen = [m.number(name) for name in ("in", "out", "blocks")]
+            if seen[:2] != [1000, 1000] or seen[2] < 50000:
+                raise driver.Failed("work was called 1000 times", repr(seen))
+
+        self.same(f"talking-{form}", [program], TALK[0], TALK[1], between, after)
+
+    def program_is(self, name):
+        """Several procedures, at entries and exits; then removed, while it goes on."""
+        command, first, second = PROGRAMS[name]
+
+        def between(m, _):
+            for k, proc in enumerate(BUSY[name]):
+                m.inserts("entry", proc, f"static long in{k}; in{k}++")
+                m.inserts("exit", proc, f"static long out{k}; out{k}++")
+            m.does("commit")
+
+        def after(m, c):
+            seen = [m.asks(f"read {way}{k}") for k in range(len(BUSY[name])) for way in ("in", "out")]
+            if not any(re.match("ok [1-9]", answer) for answer in seen):
+                raise driver.Failed("nothing was counted", *seen)
+
+        self.same(f"program-{name}", command, first, second, between, after)
+
+    def removed(self):
+        """Insertions come and go while it works: at the end its code is what it was when the tool had come, and mappings
+        have not become more."""
+        program = self.build("dynamic")
+        if not program:
+            return
+
+        def between(m, c):
+            pid = c.process.pid
+            for i in m.inserts("entry", "work", "static long n; n++"):
+                m.does("commit", f"remove {i}", "commit")
+            before, many = text_of(pid), mappings_of(pid)
+            for turn in range(40):
+                here = [*m.inserts("entry", "work", "static long n; n++"),
+                        *m.inserts("block", "on_signal", "static long s; s++"),
+                        *m.inserts("insn", "malloc" if turn % 2 else "write", "static long w; w++")]
+                m.does("commit")
+                if turn == 20 and text_of(pid) == before:
+                    raise driver.Failed("nothing was inserted")
+                c.process.send_signal(signal.SIGURG)
+                m.does(*(f"remove {i}" for i in here), "commit")
+            if text_of(pid) != before:
+                raise driver.Failed("the code is not what it was")
+            if mappings_of(pid) > many + 50:
+                raise driver.Failed(f"{many} mappings have become {mappings_of(pid)}")
+
+        self.same("removed", [program], TALK[0], TALK[1], between)
+
+    def order(self):
+        """Snippets of one point run in the order of their insertion, also when the first comes last."""
+        def between(m, _):
+            one, = m.inserts("entry", "work", "static long a; a = a * 2 + 1")
+            m.does("commit")
+            m.inserts("entry", "work", "static long b; b++")
+            m.does("commit", f"remove {one}", "commit")
+
+        def after(m, _):
+            if m.number("a") or m.number("b") != 100:
+                raise driver.Failed("a is 0 and b 100", str(m.number("a")), str(m.number("b")))
+
+        program = self.build("dynamic")
+        if program:
+            self.same("order", [program], ("settings",), ("work 100",), between, after)
+
+    def stopped(self):
+        """A change of a process that stands still; it goes on when it is told to."""
+        program = self.build("dynamic")
+
+        def between(m, c):
+            m.does("stop")
+            with open(f"/proc/{c.process.pid}/stat") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] != "t":
+                    raise driver.Failed("it does not stand still")
+            m.inserts("entry", "work", "static long n; n++")
+            m.does("commit", "continue")
+
+        def after(m, _):
+            if m.number("n") != 60:
+                raise driver.Failed("work was called 60 times", str(m.number("n")))
+
+        if program:
+            self.same("stopped", [program], ("work 3", "settings"), ("work 60",), between, after)
+
+    def left(self):
+        """The mutator is killed: the process goes on, and what was inserted goes on counting (as its own memory shows)."""
+        program, folder = self.build("dynamic"), driver.fresh(f"{self.folder}/left")
+        if not program:
+            return
+        expected = self.native([program], TALK[0] + TALK[1], folder)
+        with Conversation([program], folder) as c, Mutator(self.program) as m:
+            c.say(*TALK[0])
+            c.has_answered(self.native([program], TALK[0], folder)[0].count(b"\n") - 1)
+            m.does(f"attach {c.process.pid}")
+            m.inserts("insn", "work", "static long n; n++")
+            m.does("commit")
+            m.process.kill()
+            c.say(*TALK[1])
+            here = c.end()
+        if here != expected:
+            raise driver.Failed("it does not go on as it was", *here[0].decode(errors="replace").splitlines()[-10:])
+
+    def several(self):
+        """Two processes of one mutator, and the same procedure in both."""
+        program, folder = self.build("dynamic"), driver.fresh(f"{self.folder}/several")
+        if not program:
+            return
+        with Conversation([program], folder, "a") as a, Conversation([program], folder, "b") as b, \
+                Mutator(self.program) as m:
+            for c in (a, b):
+                c.say("settings")
+                c.has_answered(1)
+                m.does(f"attach {c.process.pid}")
+                m.inserts("entry", "work", "static long n; n++")
+                m.does("commit")
+            a.say("work 10")
+            b.say("work 20")
+            for c in (a, b):
+                c.has_answered(2)
+            m.does("use 1")
+            second = m.number("n")
+            a.end()
+            m.does("use 0")
+            end = time.monotonic() + LIMIT
+            while not m.does("status").startswith("ended") and time.monotonic() < end:
+                time.sleep(0.05)
+            if second != 20:
+                raise driver.Failed("b has worked 20 times", str(second))
+            if b.end()[1]:
+                raise driver.Failed("b has failed")
+
+    def wrong(self):
+        with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
+            c.say("x")
+            c.has_answered(1)
+            for line, says in (("attach 4194305", "there is no process"), (f"attach {m.process.pid}", "tool inside already|traced"),
+                               (f"attach {c.process.pid}", None), ("insert entry nothing 1", "no procedure"),
+                               ("insert entry write nothing++", "nothing"), ("commit", None)):
+                answer = m.asks(line)
+                if not (answer.startswith("ok") if says is None else re.search(says, answer)):
+                    raise driver.Failed(f"'{line}' is answered by", answer)
+
+
+def tests(of):
+    for form in ("dynamic", "no-pie", "static", "static-pie"):
+        yield f"talks-{form}", lambda form=form: of.talks(form)
+    for name in PROGRAMS:
+        yield name, lambda name=name: of.program_is(name)
+    for name in ("removed", "order", "stopped", "left", "several", "wrong"):
+        yield name, getattr(of, name)
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("mutators", options) as results:
+        of = Mutators(options, results.folder)
+        for name, function in tests(of):
+            if driver.chosen(name, options):
+                results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
