@@ -36,23 +36,21 @@ bool inlay_process_show_again(inlay_process *, uint64_t low, uint64_t high);
  *         inlay_process *p = inlay_process_attach(atoi(argv[1]));
  *         long *calls = inlay_alloc(sizeof *calls);
  *         inlay_proc *of = inlay_image_proc_named(inlay_process_image_first(p), argv[2]);
- *         inlay_insertion *i = inlay_insert(inlay_proc_entry(of), inlay_atomic_add(inlay_pointer(calls), inlay_const(1), 8));
- *         inlay_process_commit(p);
- *         sleep(10);
- *         inlay_process_read(p, calls, (uintptr_t)calls, sizeof *calls);
- *         inlay_remove(i);
- *         inlay_process_commit(p);
+ *         inlay_insertion *i = inlay_insert(inlay_proc_entry(of), inlay_atomic_add(inlay_pointer(calls),
+ * inlay_const(1), 8)); inlay_process_commit(p); sleep(10); inlay_process_read(p, calls, (uintptr_t)calls, sizeof
+ * *calls); inlay_remove(i); inlay_process_commit(p);
  *     }
  *
- * A mutator is linked as a tool is (`inlay cc`). What snippets name, its variables, memory of inlay_alloc, its routines,
- * has a copy in each process that it changes, at the same address. A routine that a snippet calls runs in the process,
- * on the process's copies. Processes go on, instrumented as they are, when the mutator ends or is killed.
+ * A mutator is linked as a tool is (`inlay cc`). What snippets name, its variables, memory of inlay_alloc, its
+ * routines, has a copy in each process that it changes, at the same address. A routine that a snippet calls runs in the
+ * process, on the process's copies. Processes go on, instrumented as they are, when the mutator ends or is killed.
  *
  * Images, procedures, blocks and instructions of another process are asked for by the functions of image.h, proc.h,
  * code.h and point.h, beginning with one of those above. Calls that name no process and get nothing that belongs to one
  * mean the mutator itself. Handles live as long as the process's does. All calls are for one thread of the mutator.
  *
- * What fails answers false, NULL or 0, and inlay_process_error() says why. Not on AArch64 yet: attaching fails there. */
+ * What fails answers false, NULL or 0, and inlay_process_error() says why. Not on AArch64 yet: attaching fails there.
+ */
 
 /* main's first call. In a process that the mutator changes main runs too, up to here. */
 void inlay_mutator(int *argc, char ***argv);
@@ -60,8 +58,8 @@ const char *inlay_process_error(void); /* of the last call that failed; until th
 
 /* A process that runs: another one's handle until it is let go. It is not stopped. */
 inlay_process *inlay_process_attach(int pid);
-/* All threads of it stand still, held by this process, and go on. While they do, a change is made by the mutator itself:
- * who kills it in the midst of one may damage the process. */
+/* All threads of it stand still, held by this process, and go on. While they do, a change is made by the mutator
+ * itself: who kills it in the midst of one may damage the process. */
 bool inlay_process_stop(inlay_process *);
 bool inlay_process_continue(inlay_process *);
 bool inlay_process_is_stopped(const inlay_process *);
@@ -74,13 +72,14 @@ bool inlay_process_let_go(inlay_process *);
 bool inlay_process_terminate(inlay_process *);
 
 /* What has been inserted and removed (point.h) since the last commit becomes so in the process, at all points at once,
- * in one stop, also where it is stopped anyway. Snippets at a point run in the order in which they were inserted. Threads
- * that stand in a procedure come into its new code at once, or, where the instruction has no new place, at the next
- * branch to a place that has room for a jump. What is removed runs to its end where a thread is in it just then.
+ * in one stop, also where it is stopped anyway. Snippets at a point run in the order in which they were inserted.
+ * Threads that stand in a procedure come into its new code at once, or, where the instruction has no new place, at the
+ * next branch to a place that has room for a jump. What is removed runs to its end where a thread is in it just then.
  *
  * The first commit puts the mutator's file into the process besides, once. It stays. */
 bool inlay_process_commit(inlay_process *);
-/* Why nothing could be inserted in a procedure, though it was asked for (static text); NULL: it could. After a commit. */
+/* Why nothing could be inserted in a procedure, though it was asked for (static text); NULL: it could. After a commit.
+ */
 const char *inlay_proc_refused(const inlay_proc *);
 
 /* Memory, also of code; for that of the present process as in memory.h. How many bytes. */

@@ -85,7 +85,8 @@ static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
     for (size_t k = 0; k < c->gone.count && s == INL_OK; k++) {
         if (used[k]) continue;
         const uint64_t none = 0;
-        if (c->gone.items[k].clears) s = remote_write(&p->threads.items[0], c->gone.items[k].clears, &none, sizeof none, e);
+        if (c->gone.items[k].clears)
+            s = remote_write(&p->threads.items[0], c->gone.items[k].clears, &none, sizeof none, e);
         if (s != INL_OK) break;
         unmap(&p->threads.items[0], c->gone.items[k].low, c->gone.items[k].high);
         c->gone.items[k].done = true;

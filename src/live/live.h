@@ -62,6 +62,8 @@ bool live_find_syscall(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
+/* Less than a displacement, for what moved code itself spans. */
+#define LIVE_REACH 0x60000000ull
 uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t size, uint64_t reach);
 /* Of the room that begins there, so many bytes are needed; 0: it is not needed. */
 void live_keep_room(live_process *, uint64_t at, uint64_t size);

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 enum { TIMES = 96, ROOM_AT_LEAST = 1 << 20 };
-/* Less than a displacement, for what moved code itself spans. */
-static const uint64_t reach = 0x60000000;
+static const uint64_t reach = LIVE_REACH;
 
 static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
 {

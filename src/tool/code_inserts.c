@@ -20,7 +20,7 @@ bool tool_code_touched(const inlay_image *i, uint32_t proc)
 bool tool_code_note(weave_insn *insn)
 {
     tool_code *c = code_view_behind(insn->run)->code;
-    tool_now->process->code_inserted = true;
+    c->image->process->code_inserted = true;
     touch(c, insn->in.addr, 1);
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
@@ -71,7 +71,7 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
         bool whole = inlay_proc_known(p, &why) == INLAY_WHOLE;
         good = whole ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code, code, 0);
     }
-    if (good) tool_now->process->code_inserted = true;
+    if (good) c->image->process->code_inserted = true;
     else tool_say_limited("cannot replace %s: %s", p->name, why);
     tool_leave(entered);
     return good;

@@ -165,7 +165,8 @@ bool inlay_process_is_running(inlay_process *p)
         m->has_ended = true;
         m->status = status;
     }
-    if (!m->is_child && syscall(SYS_pidfd_send_signal, m->pidfd, 0, NULL, 0) != 0 && errno == ESRCH) m->has_ended = true;
+    if (!m->is_child && syscall(SYS_pidfd_send_signal, m->pidfd, 0, NULL, 0) != 0 && errno == ESRCH)
+        m->has_ended = true;
     return !m->has_ended;
 }
 

@@ -1,9 +1,9 @@
 /* Mutators: programs that change others while these run (include/inlay/process.h).
  *
- * A mutator is a tool's file too. Started, it goes on at MOVE_TOOL_BASE, with the carried heap (as the instrumentor of a
- * program does, rewriter.c); what lives in a process that it changes is the same file, as the carried tool, whose main
- * gets no further than inlay_mutator. So what snippets name, routines, variables, memory of inlay_alloc, lies at the
- * same address here and there, and the process goes on, instrumented as it is, when the mutator ends.
+ * A mutator is a tool's file too. Started, it goes on at MOVE_TOOL_BASE, with the carried heap (as the instrumentor of
+ * a program does, rewriter.c); what lives in a process that it changes is the same file, as the carried tool, whose
+ * main gets no further than inlay_mutator. So what snippets name, routines, variables, memory of inlay_alloc, lies at
+ * the same address here and there, and the process goes on, instrumented as it is, when the mutator ends.
  *
  *     mutator.c          roles; attaching and letting go; what is meant by `tool_now->process`
  *     mutator_hold.c     stopping, and working on a process that stands still
@@ -38,6 +38,7 @@ typedef struct mutator_piece {
     mutatee *of;
     inlay_image *image;
     live_target live; /* for its place, and the file's bytes */
+    uint64_t bytes;   /* of the old code */
     move_target target;
     move_plan *plan;
     move_applied *applied;

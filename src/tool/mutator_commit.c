@@ -1,5 +1,5 @@
-/* What is inserted and removed in a mutator becomes so in the process, all at once: prepared while it runs, and made while
- * it stands still. */
+/* What is inserted and removed in a mutator becomes so in the process, all at once: prepared while it runs, and made
+ * while it stands still. */
 #include "tool/mutator.h"
 #include "base/page.h"
 #include "tool/code.h"
@@ -51,9 +51,9 @@ static inl_status send_heap(mutatee *m, inl_error *e)
     uint64_t now = tool_heap()->next, high = inl_page_up(now);
     bool good = true;
     if (high > m->heap_mapped)
-        good = inl_vec_push(&m->change.texts, (live_text){.at = m->heap_mapped,
-                                                           .room = high - m->heap_mapped,
-                                                           .prot = PROT_READ | PROT_WRITE});
+        good = inl_vec_push(
+            &m->change.texts,
+            (live_text){.at = m->heap_mapped, .room = high - m->heap_mapped, .prot = PROT_READ | PROT_WRITE});
     if (good && now > m->heap_sent)
         good = push_data(m, m->heap_sent, (const void *)(uintptr_t)m->heap_sent, now - m->heap_sent);
     return good ? INL_OK : no_memory(e);
@@ -105,10 +105,8 @@ static inl_status send_new(mutatee *m, mutator_piece *p, inl_error *e)
                                 .map_base = bias + s[0].addr};
     told->unwind = p->unwind;
     told->in = (const uint8_t *)ro + p->in_at;
-    live_text text = {.at = p->plan->text_addr,
-                      .bytes = p->text,
-                      .size = p->plan->text_size,
-                      .prot = PROT_READ | PROT_EXEC};
+    live_text text = {
+        .at = p->plan->text_addr, .bytes = p->text, .size = p->plan->text_size, .prot = PROT_READ | PROT_EXEC};
     live_text tables = {.at = ro, .bytes = p->ro.data, .size = p->ro.size, .prot = PROT_READ};
     bool good = inl_vec_push(&m->change.texts, text) && inl_vec_push(&m->change.texts, tables) &&
                 push_data(m, slot_at(p), told, sizeof *told);
@@ -240,7 +238,8 @@ bool inlay_process_commit(inlay_process *p)
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     if (m->is_broken)
-        return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go", m->live.pid);
+        return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
+                              m->live.pid);
     tool_process_mean(p);
     return commit(m, &e) == INL_OK || mutator_fail(&e);
 }

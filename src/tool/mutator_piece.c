@@ -1,6 +1,6 @@
-/* Pieces of new code: a plan of the procedures that are to be instrumented otherwise, put together with what is in force
- * already by the deltas of move/target.h. Nothing is written here: what the target is asked to do becomes a change
- * (live/change.h).
+/* Pieces of new code: a plan of the procedures that are to be instrumented otherwise, put together with what is in
+ * force already by the deltas of move/target.h. Nothing is written here: what the target is asked to do becomes a
+ * change (live/change.h).
  *
  * A procedure that is made anew is taken out of the piece that it is in, and goes into another; threads leave the first
  * one by themselves. Where the jumps of two procedures would lie over the same bytes (both take the padding between
@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+
+enum { TIMES = 128, ROOM_AT_LEAST = 128 << 10 };
 
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
@@ -42,10 +44,16 @@ static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
     return p->live.target.read(&p->live, at, bytes);
 }
 
+/* As much as its procedures' code may become: what is not needed is given back. */
 static link_addr room(void *arg)
 {
     mutator_piece *p = arg;
-    return p->live.target.room(&p->live);
+    live_target *t = &p->live;
+    if (!t->room) {
+        t->room_size = inl_page_up(p->bytes * TIMES + ROOM_AT_LEAST);
+        t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, LIVE_REACH);
+    }
+    return (link_addr){t->room ? t->room - t->module->bias : 0};
 }
 
 static bool may_overwrite(void *arg, const cfg_program *cfg, uint32_t block)
@@ -179,6 +187,14 @@ static mutator_piece *new_piece(mutatee *m, mutated_image *mi)
     return p;
 }
 
+static uint64_t bytes_of(const cfg_program *cfg, uint32_t proc)
+{
+    const cfg_proc *p = &cfg->procs[proc];
+    uint64_t sum = 0;
+    for (uint32_t b = p->first_block; b < p->first_block + p->block_count; b++) sum += cfg->blocks[b].size;
+    return sum;
+}
+
 static inl_status plan_piece(mutatee *m, mutated_image *mi, const uint8_t *marked, mutator_piece **out, inl_error *e)
 {
     planning of = {mi, marked};
@@ -188,6 +204,8 @@ static inl_status plan_piece(mutatee *m, mutated_image *mi, const uint8_t *marke
                           .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters}};
     mutator_piece *p = *out = new_piece(m, mi);
     if (!p) return no_memory(e);
+    for (uint32_t i = 0; i < mi->cfg->proc_count; i++)
+        if (is_wanted(&of, mi->cfg, i)) p->bytes += bytes_of(mi->cfg, i);
     inl_status s = move_plan_make(mi->cfg, mi->image->bias, &p->target, &client, &p->plan, e);
     p->text = s == INL_OK ? malloc(p->plan->text_size + 1) : NULL;
     if (s == INL_OK && !p->text) s = no_memory(e);

@@ -166,7 +166,7 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated, 
     while (*end) end = &(*end)->next;
     *end = n;
     to->kept = n;
-    tool_now->process->proc_points = true;
+    p->proc->image->process->proc_points = true;
     return true;
 }
 

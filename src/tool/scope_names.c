@@ -44,7 +44,7 @@ static const snippet *word(snippet_maker *m, uint64_t value)
 static const snippet *in_image(snippet_maker *m, const inlay_image *i, uint64_t address)
 {
     const snippet *at = word(m, address + i->bias);
-    if (tool_handoff_data.role != TOOL_INSTRUMENTOR) return at;
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_now->options.mutating) return at;
     const snippet *shift = typed_object(m, image_ctype_int(8, false), word(m, (uint64_t)(uintptr_t)&i->shift));
     return typed_binary(m, SNIPPET_ADD, shift, at);
 }
@@ -159,6 +159,12 @@ static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, con
     return symbol_of(s, i, file, name, address);
 }
 
+/* Of the process whose code the scope sees. */
+static inlay_image *image_first(const inlay_scope *s)
+{
+    return inlay_process_image_first(s->image ? s->image->process : inlay_process_self());
+}
+
 static const snippet *search(inlay_scope *s, const char *name)
 {
     const char *why = NULL;
@@ -166,7 +172,7 @@ static const snippet *search(inlay_scope *s, const char *name)
     image *file = s->image ? tool_image_file(s->image) : NULL;
     if (file && !s->whole) found = local_of(s, file, name, &why);
     if (file && !found && !why && !s->maker.why[0]) found = global_of(s, s->image, s->address, name, &why);
-    for (inlay_image *i = inlay_image_first(); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
+    for (inlay_image *i = image_first(s); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
         if (i != s->image) found = global_of(s, i, 0, name, &why);
     if (why) typed_refuse(&s->maker, "'%s' cannot be reached here: %s", name, why);
     return found;
@@ -221,7 +227,7 @@ static const snippet *general_register(inlay_scope *s, const char *name)
 static const snippet *real_address(snippet_maker *m, const snippet *shown)
 {
     const image_ctype *word_type = image_ctype_int(8, false);
-    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || !shown) return shown;
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_now->options.mutating || !shown) return shown;
     const snippet **args = m->alloc(m->arg, sizeof *args);
     snippet *call = typed_node(m, SNIPPET_CALL, word_type, NULL, NULL);
     if (!args || !call) return typed_refuse(m, "out of memory");
@@ -266,7 +272,7 @@ static const image_ctype *type(void *arg, snippet_maker *m, const char *name)
     inlay_scope *s = arg;
     image *file = s->image ? tool_image_file(s->image) : NULL;
     const image_ctype *t = file ? image_ctype_named(file, s->address, name) : NULL;
-    for (inlay_image *i = inlay_image_first(); i && !t && strchr(name, ' '); i = inlay_image_next(i))
+    for (inlay_image *i = image_first(s); i && !t && strchr(name, ' '); i = inlay_image_next(i))
         if (i != s->image && (file = tool_image_file(i))) t = image_ctype_named(file, 0, name);
     return t;
 }

@@ -270,7 +270,7 @@ class Mutators:
                 time.sleep(0.05)
             if second != 20:
                 raise driver.Failed("b has worked 20 times", str(second))
-            if b.end()[1]:
+            if b.end()[1] != 9:
                 raise driver.Failed("b has failed")
 
     def wrong(self):
