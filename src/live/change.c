@@ -81,7 +81,7 @@ static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
     if (!c->gone.count) return INL_OK;
     bool *used = calloc(c->gone.count, sizeof *used);
     if (!used) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    inl_status s = live_find_users(p, c->gone.items, c->gone.count, used, e);
+    inl_status s = live_find_users(p, c, used, e);
     for (size_t k = 0; k < c->gone.count && s == INL_OK; k++) {
         if (used[k]) continue;
         const uint64_t none = 0;

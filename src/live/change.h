@@ -46,6 +46,7 @@ typedef struct live_change {
     uint64_t places;            /* the routine; 0: nobody is moved */
     uint64_t asked, asked_size; /* where the move_live for it goes */
     uint64_t stack;             /* its top */
+    uint64_t own_low, own_high; /* memory of ours in the process, which leads nobody anywhere */
 } live_change;
 void live_change_end(live_change *);
 
@@ -56,8 +57,8 @@ inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_
 /* --- change.c; all threads are stopped --- */
 inl_status live_change_make(live_process *, live_change *, inl_error *);
 inl_status live_map(live_process *, const live_text *, inl_error *);
-/* Sets used[k] where a register of a thread, or a word of memory that it can write to, leads into ranges[k]. */
-inl_status live_find_users(live_process *, live_gone *ranges, size_t count, bool *used, inl_error *);
+/* Sets used[k] where a register of a thread, or a word of memory that it can write to, leads into gone[k]. */
+inl_status live_find_users(live_process *, const live_change *, bool *used, inl_error *);
 
 /* --- call.c --- */
 /* Runs a routine of the tool's, without arguments, on the first thread, with the stack below `stack`. */

@@ -37,15 +37,47 @@ static bool set_registers(const remote *r, struct user_regs_struct *u)
     return ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all) == 0;
 }
 
+/* Has it ended? A first thread cannot be waited for then as long as others, which are traced, have not been. */
+static bool has_ended(pid_t tid)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", tid);
+    FILE *f = fopen(path, "re");
+    if (f && !fgets(line, sizeof line, f)) *line = 0;
+    if (f) fclose(f);
+    const char *behind = strrchr(line, ')');
+    return !behind || behind[2] == 'Z' || behind[2] == 'X';
+}
+
+/* As waitpid; *status is that of an end where there is none to be had. 0: nothing for so many seconds (0: for ever). */
+static pid_t wait_for_stop(remote *r, int *status, unsigned patience)
+{
+    enum { SPINS = 200, LOOKS = 1000 };
+    const struct timespec nap = {.tv_nsec = 100000};
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const time_t end = t.tv_sec + patience + 1;
+    for (unsigned n = 0;; n++) {
+        pid_t got = waitpid(r->pid, status, __WALL | WNOHANG);
+        if (got > 0 || (got < 0 && errno != EINTR)) return got;
+        if (n % LOOKS == LOOKS - 1 && has_ended(r->pid)) {
+            *status = 0;
+            return r->pid;
+        }
+        if (n < SPINS) continue;
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        if (patience && t.tv_sec >= end) return 0;
+    }
+}
+
 /* Goes on to the next stop, a stop signal's excepted: with everything blocked no other comes through, and it is kept
  * for the end. */
 static inl_status go_on_with(remote *r, enum __ptrace_request how, int signo, int *status, inl_error *e)
 {
     for (;;) {
         if (ptrace(how, r->pid, 0, (long)signo) != 0) return fail_ptrace(r, "letting it go on", e);
-        pid_t got;
-        do got = waitpid(r->pid, status, __WALL);
-        while (got < 0 && errno == EINTR);
+        pid_t got = wait_for_stop(r, status, 0);
         if (got < 0) return fail_ptrace(r, "waitpid", e);
         if (!WIFSTOPPED(*status)) {
             r->gone = true;
@@ -218,19 +250,12 @@ static inl_status let_faults_in(remote *r, bool in, inl_error *e)
 /* The next stop, or none in time: then the thread is stopped, wherever it is. */
 static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error *e)
 {
-    const struct timespec nap = {.tv_nsec = 200000};
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    for (time_t end = t.tv_sec + patience + 1;; clock_gettime(CLOCK_MONOTONIC, &t)) {
-        pid_t got = waitpid(r->pid, status, patience ? __WALL | WNOHANG : __WALL);
-        if (got < 0 && errno != EINTR) return fail_ptrace(r, "waitpid", e);
-        if (got > 0 && WIFSTOPPED(*status)) return INL_OK;
-        if (got > 0) {
-            r->gone = true;
-            return inl_fail(e, INL_ERR_SYSTEM, "process %d ended in the procedure that was called", r->pid);
-        }
-        if (t.tv_sec < end) nanosleep(&nap, NULL);
-        else break;
+    pid_t got = wait_for_stop(r, status, patience);
+    if (got < 0) return fail_ptrace(r, "waitpid", e);
+    if (got > 0 && WIFSTOPPED(*status)) return INL_OK;
+    if (got > 0) {
+        r->gone = true;
+        return inl_fail(e, INL_ERR_SYSTEM, "process %d ended in the procedure that was called", r->pid);
     }
     ptrace(PTRACE_INTERRUPT, r->pid, 0, 0);
     while (waitpid(r->pid, status, __WALL) < 0 && errno == EINTR) {}

@@ -16,10 +16,9 @@ const moved_piece *moved_piece_at(uint64_t pc)
 static uint64_t place_in(const moved_piece *p, uint64_t pc)
 {
     const moved_image *i = &p->image;
-    const move_carried_states *s = i->map && i->map->states ? (const void *)((const char *)i->map + i->map->states)
-                                                            : NULL;
     moved_spot spot;
-    if (!i->text_size || !s || pc - i->map_base > UINT32_MAX) return 0;
+    if (!i->text_size || !i->map->states || pc - i->map_base > UINT32_MAX) return 0;
+    const move_carried_states *s = (const void *)((const char *)i->map + i->map->states);
     if (!moved_states_find_old(s, (uint32_t)(pc - i->map_base), &spot)) return 0;
     uint32_t block = moved_block_of(i, spot.new_off);
     return block != UINT32_MAX && p->in[block] ? i->text + spot.new_off : 0;

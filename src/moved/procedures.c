@@ -155,6 +155,13 @@ void moved_procedures_done(void)
     memset(&moved_now.analysed, 0, sizeof moved_now.analysed);
 }
 
+/* In a process that ran already the program's old code is asked about, too. */
+static const char *path_of(const moved_image *i)
+{
+    if (i->name[0]) return i->name;
+    return moved_is_live() ? "/proc/self/exe" : NULL;
+}
+
 static const cfg_program *analysis_of(const moved_image *i)
 {
     inl_error e = {0};
@@ -162,7 +169,7 @@ static const cfg_program *analysis_of(const moved_image *i)
     if (moved_now.analysed.of == i) return moved_now.analysed.program;
     moved_procedures_done();
     moved_now.analysed.of = i;
-    if (image_open(i->name, &moved_now.analysed.im, &e) != INL_OK) return NULL;
+    if (image_open(path_of(i), &moved_now.analysed.im, &e) != INL_OK) return NULL;
     if (cfg_program_analyse(moved_now.analysed.im, NULL, &p, &e) == INL_OK) moved_now.analysed.program = p;
     return moved_now.analysed.program;
 }
@@ -170,7 +177,7 @@ static const cfg_program *analysis_of(const moved_image *i)
 static bool by_analysis(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
     enum { HARDLY_ANY = 64 };
-    if (!i->name[0] || find_index(i).count >= HARDLY_ANY) return false;
+    if (!path_of(i) || find_index(i).count >= HARDLY_ANY) return false;
     const cfg_program *p = analysis_of(i);
     uint32_t k = p ? cfg_proc_covering(p, at - i->bias) : CFG_NONE;
     if (k == CFG_NONE) return false;

@@ -191,6 +191,8 @@ static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
     m->change.asked = MUTATOR_ASKED_AT;
     m->change.asked_size = MUTATOR_ASKED;
     m->change.stack = MUTATOR_STACK_TOP;
+    m->change.own_low = MUTATOR_AREA;
+    m->change.own_high = MUTATOR_STACK_TOP;
     inl_status s = send_dead(m, enough, e);
     if (s == INL_OK && !push_data(m, (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces)) s = no_memory(e);
     bool *done = calloc(m->change.gone.count + 1, sizeof *done);

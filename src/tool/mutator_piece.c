@@ -174,13 +174,14 @@ static mutator_piece *new_piece(mutatee *m, mutated_image *mi)
     if (!p) return NULL;
     p->of = m;
     p->image = mi->image;
-    live_target_begin(&p->live, &m->live, mi->image->m);
+    live_target_begin(&p->live, &m->live, mi->image->m, false);
     p->target = (move_target){.arg = p,
                               .read = read_bytes,
                               .room = room,
                               .may_overwrite = may_overwrite,
                               .one_by_one = true,
                               .has_frames = true,
+                              .outside_stays = true,
                               .place = place,
                               .commit = commit,
                               .take_back = take_back};

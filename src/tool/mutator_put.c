@@ -34,7 +34,7 @@ static inl_status add_image(putting *p, module *x, inl_error *e)
                           .cfg = code->cfg,
                           .is_program = x->is_main};
     p->count++;
-    live_target_begin(&i->live, &p->m->live, x);
+    live_target_begin(&i->live, &p->m->live, x, false);
     i->target = &i->live.target;
     inl_status s = live_compare(&i->live, e);
     return s == INL_OK ? finders_plan(i, p->by_list, e) : s;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 4096, LINE = 4096 };
+enum { MOST = 1 << 17, LINE = 4096 };
 static inlay_process *processes[64], *now;
 static inlay_insertion *insertions[MOST];
 static struct {
@@ -56,7 +56,7 @@ static void note_static(const inlay_scope_static *s, void *arg)
 
 static void keep(inlay_insertion *i)
 {
-    if (i) insertions[insertion_count++] = i;
+    if (i && insertion_count < MOST) insertions[insertion_count++] = i;
 }
 
 /* At one place, or at all of a kind in the procedure. */
