@@ -160,7 +160,7 @@ static void put_cie(elf_frames *f, uint32_t index)
     inl_bytes_number(b, IMAGE_PE_PCREL | IMAGE_PE_SDATA4, 1);
     uint8_t augmentation = (uint8_t)(b->size - size_at - 1);
     inl_bytes_set(b, size_at, &augmentation, 1);
-    inl_bytes_put(b, cie->program, cie->program_size);
+    inl_bytes_put(b, cie->program.at, (size_t)(cie->program.end - cie->program.at));
     inl_bytes_align(b, 8);
     uint32_t size = (uint32_t)(b->size - start - 4);
     inl_bytes_set(b, start, &size, 4);

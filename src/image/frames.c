@@ -13,69 +13,6 @@
 #include "image/frames.h"
 #include "image/reader.h"
 
-static bool open_record(const image *im, uint64_t addr, image_reader *r, uint64_t *id_addr, uint32_t *id)
-{
-    *r = image_reader_at(im, addr);
-    if (r->bad || image_reader_left(r) < 8) return false;
-    uint64_t size = image_next(r, 4);
-    if (size == 0xffffffff) size = image_next(r, 8);
-    if (r->bad || size < 4 || size > image_reader_left(r)) return false;
-    r->c.end = r->c.at + size;
-    *id_addr = r->c.addr;
-    *id = (uint32_t)image_next(r, 4);
-    return true;
-}
-
-static bool read_letters(image_cie *cie, image_reader *r, const char *letters)
-{
-    if (letters[0] == 0) return true;
-    if (letters[0] != 'z') return false;
-    cie->has_augmentation = true;
-    uint64_t size = image_next_uleb(r);
-    image_reader inner = *r;
-    image_next_skip(r, size);
-    if (r->bad) return false;
-    inner.c.end = r->c.at;
-    for (letters++; *letters; letters++) {
-        switch (*letters) {
-        case 'R': cie->encoding = (uint8_t)image_next(&inner, 1); break;
-        case 'L': cie->lsda_encoding = (uint8_t)image_next(&inner, 1); break;
-        case 'P':
-            cie->personality_encoding = (uint8_t)image_next(&inner, 1);
-            cie->personality = image_next_pointer(&inner, cie->personality_encoding);
-            break;
-        case 'S': cie->signal = true; break;
-        default: return false;
-        }
-    }
-    return !inner.bad;
-}
-
-static bool read_cie(const image *im, uint64_t addr, image_cie *out)
-{
-    image_reader r;
-    uint64_t id_addr;
-    uint32_t id;
-    char letters[16];
-    *out = (image_cie){.addr = addr, .lsda_encoding = IMAGE_PE_OMIT, .personality_encoding = IMAGE_PE_OMIT};
-    if (!open_record(im, addr, &r, &id_addr, &id) || id != 0) return false;
-    uint8_t version = (uint8_t)image_next(&r, 1);
-    if (version != 1 && version != 3 && version != 4) return false;
-    for (size_t i = 0;; i++) {
-        if (i == sizeof letters || r.bad) return false;
-        letters[i] = (char)image_next(&r, 1);
-        if (letters[i] == 0) break;
-    }
-    if (version == 4) image_next_skip(&r, 2); /* address and segment selector size */
-    out->code_align = image_next_uleb(&r);
-    out->data_align = image_next_sleb(&r);
-    out->return_reg = version == 1 ? image_next(&r, 1) : image_next_uleb(&r);
-    if (!read_letters(out, &r, letters) || r.bad) return false;
-    out->program = r.c.at;
-    out->program_size = (size_t)(r.c.end - r.c.at);
-    return true;
-}
-
 /* False: it is not understood, or there is no memory. */
 static bool find_cie(image_frames *f, uint64_t addr, uint32_t *index, bool *memory)
 {
@@ -85,7 +22,7 @@ static bool find_cie(image_frames *f, uint64_t addr, uint32_t *index, bool *memo
         return true;
     }
     image_cie cie;
-    if (!read_cie(f->im, addr, &cie)) return false;
+    if (!image_cie_at(image_reader_at(f->im, addr).c, &cie) || cie.odd) return false;
     *index = (uint32_t)f->cies.count;
     return *memory = inl_vec_push(&f->cies, cie) && inl_map_put(&f->cie_at, addr, *index);
 }
@@ -103,28 +40,18 @@ static const char odd_entry[] = "its unwind entry is not understood";
 /* What is wrong with it; NULL: nothing. */
 static const char *read_fde(image_frames *f, const image_unwind_range *range, image_fde *fde, bool *memory)
 {
-    image_reader r;
-    uint64_t id_addr;
-    uint32_t id;
-    if (!open_record(f->im, range->fde, &r, &id_addr, &id) || id == 0) return odd_entry;
-    if (!find_cie(f, id_addr - id, &fde->cie, memory)) return odd_entry;
+    image_record record;
+    image_range_entry entry;
+    if (!image_record_at(image_reader_at(f->im, range->fde).c, &record) || !record.whole || record.is_common)
+        return odd_entry;
+    if (!find_cie(f, record.common, &fde->cie, memory)) return odd_entry;
     const image_cie *cie = &f->cies.items[fde->cie];
     if (is_relocated(f->im, cie->encoding) || is_relocated(f->im, cie->personality_encoding) ||
         is_relocated(f->im, cie->lsda_encoding))
         return "its unwind entry holds addresses to be relocated";
-    image_next_pointer(&r, cie->encoding);
-    image_next_format(&r, cie->encoding);
-    if (cie->has_augmentation) {
-        uint64_t size = image_next_uleb(&r);
-        image_reader inner = r;
-        image_next_skip(&r, size);
-        inner.c.end = r.c.at;
-        if (size && !r.bad) fde->lsda = image_next_pointer(&inner, cie->lsda_encoding);
-        r.bad = r.bad || inner.bad || (fde->lsda && cie->lsda_encoding & IMAGE_PE_INDIRECT);
-    }
-    if (r.bad) return odd_entry;
-    fde->program = r.c.at;
-    fde->program_size = (size_t)(r.c.end - r.c.at);
+    if (!image_entry_read(&record, cie, f->im->unwind_header.p_vaddr, &entry) || entry.odd) return odd_entry;
+    fde->lsda = entry.lsda;
+    fde->program = entry.program;
     return NULL;
 }
 
@@ -182,7 +109,7 @@ static bool advance(image_reader *r, const image_cie *cie, uint8_t op, uint64_t 
 /* Adds the rows; false when the program makes no sense. Trailing padding goes with the last row. */
 static bool cut_rows(image_frames *f, const image_fde *fde, const image_cie *cie, bool *memory)
 {
-    image_reader r = {{fde->program, fde->program + fde->program_size, 0}, false};
+    image_reader r = {fde->program, false};
     image_row row = {fde->addr, r.c.at, 0};
     uint64_t addr = fde->addr;
     while (image_reader_more(&r)) {

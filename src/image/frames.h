@@ -5,26 +5,14 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "image/image.h"
-
-typedef struct image_cie {
-    uint64_t addr; /* where it stands */
-    uint64_t code_align, return_reg;
-    int64_t data_align;
-    uint64_t personality; /* address of it, or of the pointer to it; 0: none */
-    uint8_t personality_encoding, lsda_encoding, encoding;
-    bool has_augmentation, signal;
-    const uint8_t *program;
-    size_t program_size;
-} image_cie;
+#include "image/entries.h"
 
 typedef struct image_fde {
     uint64_t addr, size, lsda; /* lsda 0: none */
     uint64_t record;           /* where it stands */
     const char *fault;         /* why it cannot be written anew: static text, or NULL */
     uint32_t cie;
-    const uint8_t *program; /* call frame instructions */
-    size_t program_size;
+    image_cursor program; /* call frame instructions */
 } image_fde;
 
 typedef struct image_row { /* call frame instructions that hold from `addr` on */

@@ -1,125 +1,49 @@
-/* The ranges of .eh_frame, read without section headers where need be.
- *
- *     length  id      body                     id 0: a CIE; else an FDE, its CIE stands at
- *     4       4       length - 4               (address of id) - id
+/* The ranges of .eh_frame (entries.h), read without section headers where need be.
  *
  * The section is read from its start to its end. Where sections are stripped, .eh_frame_hdr
  * (PT_GNU_EH_FRAME) leads to its start, and a zero length ends it. Should that give fewer entries
- * than the header's search table counts, the table's entries are read as well. Only what is needed
- * for ranges is decoded: pointer encodings and the address of the exception table.
+ * than the header's search table counts, the table's entries are read as well.
  */
-#include "image/file.h"
+#include "image/entries.h"
 #include "base/search.h"
 
 #include <stdlib.h>
-
-typedef struct cie {
-    uint64_t addr; /* 0: none cached */
-    uint8_t pointer_encoding, lsda_encoding;
-    bool has_augmentation, usable;
-    uint64_t code_align, data_align; /* the second one is signed */
-    image_cursor program;
-} cie;
 
 typedef struct reader {
     image *im;
     uint64_t header;      /* address of .eh_frame_hdr, base of data-relative pointers */
     uint64_t start, size; /* .eh_frame */
-    cie last;
+    bool has_last, usable;
+    image_cie last; /* the common entry that was read last */
 } reader;
 
-/* The record at `addr`: its body after the id. False at the end or when it does not fit. */
-static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_cursor *body, uint64_t *id,
-                      uint64_t *id_addr)
+/* The bytes from an address on. */
+static image_cursor bytes_at(const image *im, uint64_t addr, uint64_t limit)
 {
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     size_t have = image_bytes(im, addr, &bytes);
     if (have > limit) have = limit;
-    image_cursor c = {bytes, bytes + have, addr};
-    uint32_t length;
-    uint64_t size, value = 0;
-    if (have == 0 || !image_take(&c, &length, 4)) return false;
-    size = length;
-    if (length == 0xffffffff && !image_take(&c, &size, 8)) return false;
-    if (size < 4 || size > (uint64_t)(c.end - c.at)) return false;
-    c.end = c.at + size;
-    *id_addr = c.addr;
-    if (!image_take(&c, &value, 4)) return false; /* four bytes in the long form too */
-    *id = value;
-    *body = c;
-    return true;
+    return (image_cursor){bytes, bytes ? bytes + have : bytes, addr};
 }
 
-/* The letters that may stand in an augmentation string after 'z'. */
-static bool read_augmentation(const reader *r, image_cursor *c, const char *letters, cie *out)
+/* False at the end or when it does not fit. */
+static bool record_at(const image *im, uint64_t addr, uint64_t limit, image_record *out)
 {
-    uint64_t size, personality;
-    if (!image_take_leb(c, false, &size) || size > (uint64_t)(c->end - c->at)) return false;
-    out->has_augmentation = true;
-    out->program = *c;
-    image_skip(&out->program, size);
-    for (; *letters; letters++) {
-        uint8_t encoding;
-        switch (*letters) {
-        case 'R':
-            if (!image_take(c, &out->pointer_encoding, 1)) return false;
-            break;
-        case 'L':
-            if (!image_take(c, &out->lsda_encoding, 1)) return false;
-            break;
-        case 'P':
-            if (!image_take(c, &encoding, 1)) return false;
-            image_take_pointer(c, encoding, r->header, &personality); /* its value is of no use */
-            break;
-        case 'S': /* a signal frame */
-        case 'B': /* AArch64: return addresses are signed */
-        case 'G': break;
-        default: return false;
-        }
+    return image_record_at(bytes_at(im, addr, limit), out) && out->whole;
+}
+
+static bool add_entry(reader *r, uint64_t at, const image_record *record)
+{
+    image_range_entry entry;
+    uint64_t end;
+    if (!r->has_last || r->last.addr != record->common) {
+        r->has_last = true;
+        r->usable = image_cie_at(bytes_at(r->im, record->common, ~0ull), &r->last);
     }
-    return true;
-}
-
-static bool read_cie(const reader *r, uint64_t addr, cie *out)
-{
-    image_cursor c;
-    uint64_t id, id_addr, number;
-    uint8_t version;
-    char letters[16] = "";
-    *out = (cie){.addr = addr, .lsda_encoding = IMAGE_PE_OMIT};
-    if (!record_at(r->im, addr, ~0ull, &c, &id, &id_addr) || id != 0) return false;
-    if (!image_take(&c, &version, 1) || (version != 1 && version != 3 && version != 4)) return false;
-    for (size_t i = 0;; i++) {
-        if (i == sizeof letters || !image_take(&c, &letters[i], 1)) return false;
-        if (!letters[i]) break;
-    }
-    if (version == 4 && !image_skip(&c, 2)) return false; /* address and segment selector size */
-    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &out->data_align)) return false;
-    if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
-    out->program = c;
-    if (letters[0] == 0) return out->usable = true;
-    if (letters[0] != 'z') return false;
-    return out->usable = read_augmentation(r, &c, letters + 1, out);
-}
-
-static bool add_fde(reader *r, uint64_t fde, image_cursor c, uint64_t cie_addr)
-{
-    image_unwind_range range = {.fde = fde};
-    if (r->last.addr != cie_addr) read_cie(r, cie_addr, &r->last);
-    if (!r->last.usable) return true;
-    uint8_t encoding = r->last.pointer_encoding;
-    uint64_t size, end;
-    if (!image_take_pointer(&c, encoding, r->header, &range.addr) || !image_take_format(&c, encoding, &range.size))
-        return true;
+    if (!r->usable || !image_entry_read(record, &r->last, r->header, &entry)) return true;
+    image_unwind_range range = {.addr = entry.addr, .size = entry.size, .lsda = entry.lsda, .fde = at};
     if (range.size == 0 || !image_executable(r->im, range.addr, &end)) return true;
     if (range.size > end - range.addr) range.size = end - range.addr;
-    if (r->last.has_augmentation && image_take_leb(&c, false, &size) && size <= (uint64_t)(c.end - c.at) && size > 0) {
-        image_cursor raw = c; /* a zero stands for no table, whatever it would be relative to */
-        uint64_t zero;
-        if (image_take_format(&raw, r->last.lsda_encoding, &zero) && zero != 0 &&
-            !image_take_pointer(&c, r->last.lsda_encoding, r->header, &range.lsda))
-            range.lsda = 0;
-    }
     return inl_vec_push(&r->im->unwind, range);
 }
 
@@ -127,60 +51,34 @@ static void read_section(reader *r, bool stops_at_zero)
 {
     uint64_t addr = r->start, left = r->size;
     while (left >= 4) {
-        image_cursor body;
-        uint64_t id, id_addr;
-        if (!record_at(r->im, addr, left, &body, &id, &id_addr)) {
+        image_record record;
+        if (!record_at(r->im, addr, left, &record)) {
             uint32_t length = 1;
             image_read(r->im, addr, &length, 4);
             if (length != 0 || stops_at_zero) return;
             addr += 4, left -= 4; /* a terminator between the parts of several objects */
             continue;
         }
-        if (id != 0 && !add_fde(r, addr, body, id_addr - id)) return;
-        uint64_t size = body.addr - addr + (uint64_t)(body.end - body.at);
-        addr += size;
-        left -= size;
+        if (!record.is_common && !add_entry(r, addr, &record)) return;
+        left -= record.next - addr;
+        addr = record.next;
     }
 }
 
-/* .eh_frame_hdr: version 1, three encodings, the address of .eh_frame, a count, and a table. */
-typedef struct search_header {
-    uint64_t frame, count;
-    image_cursor table;
-    uint8_t encoding;
-} search_header;
-
-static bool read_search_header(reader *r, search_header *out)
+static bool read_search_header(reader *r, image_search *out)
 {
-    const uint8_t *bytes;
-    uint8_t head[4];
-    *out = (search_header){0};
     r->header = r->im->unwind_header.p_vaddr;
     if (r->im->unwind_header.p_memsz == 0) return false;
-    size_t have = image_bytes(r->im, r->header, &bytes);
-    if (have == 0) return false;
-    image_cursor c = {bytes, bytes + have, r->header};
-    if (!image_take(&c, head, 4) || head[0] != 1 || !image_take_pointer(&c, head[1], r->header, &out->frame))
-        return false;
-    if (image_take_pointer(&c, head[2], r->header, &out->count)) {
-        out->table = c;
-        out->encoding = head[3];
-    } else {
-        out->count = 0;
-    }
-    return true;
+    return image_search_at(bytes_at(r->im, r->header, ~0ull), out);
 }
 
-static void read_table(reader *r, search_header *h)
+static void read_table(reader *r, image_search *h)
 {
     for (uint64_t i = 0; i < h->count; i++) {
-        uint64_t addr, fde, id, id_addr;
-        image_cursor body;
-        if (!image_take_pointer(&h->table, h->encoding, r->header, &addr) ||
-            !image_take_pointer(&h->table, h->encoding, r->header, &fde))
-            return;
-        if (record_at(r->im, fde, ~0ull, &body, &id, &id_addr) && id != 0 && !add_fde(r, fde, body, id_addr - id))
-            return;
+        uint64_t addr, at;
+        image_record record;
+        if (!image_search_next(h, &addr, &at)) return;
+        if (record_at(r->im, at, ~0ull, &record) && !record.is_common && !add_entry(r, at, &record)) return;
     }
 }
 
@@ -202,14 +100,12 @@ static void sort_ranges(image_range_list *v)
     v->count = kept + 1;
 }
 
-static void read_rest(reader *r, search_header *h)
+static void read_rest(reader *r, image_search *h)
 {
     for (uint64_t i = 0; i < h->count; i++) {
         image_unwind_range range = {0};
         uint64_t end;
-        if (!image_take_pointer(&h->table, h->encoding, r->header, &range.addr) ||
-            !image_take_pointer(&h->table, h->encoding, r->header, &range.fde))
-            break;
+        if (!image_search_next(h, &range.addr, &range.fde)) break;
         const image_unwind_range *known = image_unwind_at(r->im, range.addr);
         if ((known && known->addr == range.addr) || !image_executable(r->im, range.addr, &end)) continue;
         if (!inl_vec_push(&r->im->unread, range)) break;
@@ -222,7 +118,7 @@ size_t image_unwind_unread(image *im, const image_unwind_range **out)
     if (!im->has_unread) {
         im->has_unread = true;
         reader r = {.im = im};
-        search_header h;
+        image_search h;
         if (read_search_header(&r, &h)) read_rest(&r, &h);
     }
     *out = im->unread.items;
@@ -234,7 +130,7 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out)
     if (!im->has_unwind) {
         im->has_unwind = true;
         reader r = {.im = im};
-        search_header h;
+        image_search h;
         Elf64_Shdr s;
         const uint8_t *bytes;
         bool searchable = read_search_header(&r, &h);
@@ -257,16 +153,13 @@ size_t image_unwind_ranges(image *im, const image_unwind_range **out)
 
 bool image_frame_code(image *im, const image_unwind_range *range, image_frame *out)
 {
-    reader r = {.im = im, .header = im->unwind_header.p_vaddr};
-    image_cursor c;
-    uint64_t id, id_addr, value;
-    cie from;
-    if (!record_at(im, range->fde, ~0ull, &c, &id, &id_addr) || id == 0) return false;
-    if (!read_cie(&r, id_addr - id, &from)) return false;
-    if (!image_take_format(&c, from.pointer_encoding, &value) || !image_take_format(&c, from.pointer_encoding, &value))
-        return false;
-    if (from.has_augmentation && (!image_take_leb(&c, false, &value) || !image_skip(&c, value))) return false;
-    *out = (image_frame){from.program, c, from.code_align, (int64_t)from.data_align};
+    image_record record;
+    image_cie from;
+    image_range_entry entry;
+    if (!record_at(im, range->fde, ~0ull, &record) || record.is_common) return false;
+    if (!image_cie_at(bytes_at(im, record.common, ~0ull), &from)) return false;
+    if (!image_entry_read(&record, &from, im->unwind_header.p_vaddr, &entry)) return false;
+    *out = (image_frame){from.program, entry.program, from.code_align, from.data_align};
     return true;
 }
 

@@ -2,83 +2,73 @@
  * symbols; and where there is no such index (musl's C library) by analysing the file. Tables may be damaged: nothing is
  * read outside the image (mapped.c). */
 #include "moved/private.h"
-#include "base/search.h"
+#include "image/entries.h"
 
 #include <elf.h>
 #include <string.h>
 
 /* --- from the unwind table --- */
 
-typedef struct table_row {
-    int32_t start, fde;
-} table_row;
-typedef struct unwind_index {
-    const char *base;
-    const table_row *rows;
-    uint32_t count;
-} unwind_index;
-
-static unwind_index find_index(const moved_image *i)
+static image_search find_index(const moved_image *i)
 {
-    enum { PCREL_SDATA4 = 0x1b, UDATA4 = 3, DATAREL_SDATA4 = 0x3b };
-    unwind_index x = {0};
     const Elf64_Phdr *ph = i->phdr;
     for (unsigned k = 0; k < i->phnum; k++) {
-        const uint8_t *h = (const uint8_t *)(i->bias + ph[k].p_vaddr);
-        if (ph[k].p_type != PT_GNU_EH_FRAME || ph[k].p_filesz < 12) continue;
-        if (!moved_is_mapped(i, (uint64_t)(uintptr_t)h, ph[k].p_filesz)) continue;
-        if (h[0] != 1 || h[1] != PCREL_SDATA4 || h[2] != UDATA4 || h[3] != DATAREL_SDATA4) continue;
-        memcpy(&x.count, h + 8, sizeof x.count);
-        if (x.count > (ph[k].p_filesz - 12) / sizeof(table_row)) x.count = 0;
-        x.base = (const char *)h;
-        x.rows = (const void *)(h + 12);
+        uint64_t at = i->bias + ph[k].p_vaddr;
+        const uint8_t *bytes = (const uint8_t *)at;
+        image_search x;
+        if (ph[k].p_type != PT_GNU_EH_FRAME || !moved_is_mapped(i, at, ph[k].p_filesz)) continue;
+        if (image_search_at((image_cursor){bytes, bytes + ph[k].p_filesz, at}, &x)) return x;
     }
-    return x;
+    return (image_search){0};
 }
 
-/* A handler's return: it begins a byte before its code, for the unwinders' sake. */
-static bool is_signal_frame(const char *cie)
+/* A record's begin, which holds what is asked for. */
+typedef struct record_bytes {
+    uint8_t at[128];
+} record_bytes;
+
+static image_cursor record_from(const moved_image *i, uint64_t at, record_bytes *b)
 {
-    char augmentation[8] = {0};
-    return !run_read(augmentation, (uint64_t)(uintptr_t)(cie + 9), sizeof augmentation - 1) ||
-           strchr(augmentation, 'S');
+    uint64_t have = moved_mapped_from(i, at);
+    if (have > sizeof b->at) have = sizeof b->at;
+    if (!run_read(b->at, at, have)) have = 0;
+    return (image_cursor){b->at, b->at + have, at};
 }
 
-/* The FDE's own range, when it is written the usual way. */
-static bool fde_range(const unwind_index *x, const table_row *row, uint64_t *start, uint64_t *end)
+/* The range that a record describes, which must begin where the index says. */
+static bool range_of(const moved_image *i, const image_search *x, uint64_t at, uint64_t begin, uint64_t *start,
+                     uint64_t *end)
 {
-    struct {
-        uint32_t length, cie;
-        int32_t pc;
-        uint32_t size;
-    } fde;
-    const char *at = x->base + row->fde;
-    if (!run_read(&fde, (uint64_t)(uintptr_t)at, sizeof fde) || fde.length < 12) return false;
-    *start = (uint64_t)(uintptr_t)(at + 8) + (uint64_t)(int64_t)fde.pc;
-    *end = *start + fde.size;
-    bool good = *start == (uint64_t)(uintptr_t)(x->base + row->start);
-    if (is_signal_frame(at + 4 - fde.cie)) ++*start;
-    return good && *start < *end;
+    record_bytes own, common;
+    image_record record;
+    image_cie cie;
+    image_range_entry entry;
+    if (!image_record_at(record_from(i, at, &own), &record) || record.is_common) return false;
+    if (!image_cie_at(record_from(i, record.common, &common), &cie)) return false;
+    if (!image_entry_read(&record, &cie, x->header, &entry) || entry.addr != begin) return false;
+    /* A handler's return: it begins a byte before its code, for the unwinders' sake. */
+    *start = entry.addr + cie.signal;
+    *end = entry.addr + entry.size;
+    return *start < *end;
 }
 
 /* The unwind tables say nothing of the end of procedures that make a thread, from the call itself on: what
  * follows is theirs up to the next procedure. (Of moved code, what runs before the tool makes no threads.) */
-static uint64_t end_of_last(const unwind_index *x, size_t next, uint64_t end)
+static uint64_t end_of_last(uint64_t next, uint64_t end)
 {
     enum { REST = 64 };
-    uint64_t limit = end + REST;
-    if (next == x->count) return end;
-    uint64_t start = (uint64_t)(uintptr_t)(x->base + x->rows[next].start);
-    return start < limit ? start : limit;
+    if (!next) return end;
+    return next < end + REST ? next : end + REST;
 }
 
 static bool by_unwind(const moved_image *i, uint64_t at, uint64_t *start, uint64_t *end)
 {
-    unwind_index x = find_index(i);
-    size_t behind = INL_FIRST(x.count, k, (uint64_t)(uintptr_t)(x.base + x.rows[k].start) > at);
-    if (!behind || !fde_range(&x, &x.rows[behind - 1], start, end)) return false;
+    image_search x = find_index(i);
+    uint64_t record, begin, next;
+    if (!image_search_find(&x, at, &record, &begin, &next)) return false;
+    if (!range_of(i, &x, record, begin, start, end)) return false;
     bool moved = at - i->text < i->text_size; /* there, jump tables may follow */
-    if (at >= *end && !moved) *end = end_of_last(&x, behind, *end);
+    if (at >= *end && !moved) *end = end_of_last(next, *end);
     return at < *end;
 }
 

@@ -1,21 +1,11 @@
 /* Up the stack by .eh_frame: see trace.h. */
 #include "tool/trace.h"
 #include "tool/glibc.h"
-#include "base/search.h"
 #include "base/sys.h"
+#include "image/entries.h"
 
 #include <sys/syscall.h>
 #include <sys/uio.h>
-
-typedef struct search_table { /* .eh_frame_hdr, as linkers write it */
-    uint8_t version, frame_encoding, count_encoding, table_encoding;
-    int32_t frame;
-    uint32_t count;
-    struct {
-        int32_t code, fde; /* from the header's address */
-    } rows[];
-} search_table;
-enum { TABLE_ENCODING = IMAGE_PE_DATAREL | IMAGE_PE_SDATA4, FDE_LONGEST = 1 << 16 };
 
 static uint64_t base(void) { return (uint64_t)(uintptr_t)&__ehdr_start; }
 bool trace_is_own(uint64_t address) { return address >= base() && address < (uint64_t)(uintptr_t)end; }
@@ -26,81 +16,35 @@ bool trace_read(void *to, uint64_t from, size_t size)
     return sys_call(SYS_process_vm_readv, sys_call0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0) == (long)size;
 }
 
-static const search_table *find_table(void)
+/* The bytes of the tool's image from there on. */
+static image_cursor bytes_at(uint64_t at)
+{
+    const uint8_t *from = (const uint8_t *)at, *to = (const uint8_t *)(uintptr_t)end;
+    return (image_cursor){from, trace_is_own(at) ? to : from, at};
+}
+
+static bool find_table(image_search *out)
 {
     const Elf64_Phdr *ph = (const Elf64_Phdr *)(base() + __ehdr_start.e_phoff);
-    for (unsigned i = 0; i < __ehdr_start.e_phnum; i++) {
-        const search_table *t = (const search_table *)(base() + ph[i].p_vaddr);
-        if (ph[i].p_type == PT_GNU_EH_FRAME && t->table_encoding == TABLE_ENCODING) return t;
-    }
-    return NULL;
-}
-
-/* The body of the record at `at`, with the word that tells what it is. */
-static image_cursor record(uint64_t at)
-{
-    uint32_t size = *(const uint32_t *)at;
-    const uint8_t *body = (const uint8_t *)at + 4;
-    if (size > FDE_LONGEST) size = 0; /* the long form, which no compiler writes for code */
-    return (image_cursor){body, body + size, at + 4};
-}
-
-typedef struct common {
-    uint8_t encoding;
-    bool has_augmentation;
-    uint64_t code_align, data_align;
-    image_cursor program;
-} common;
-
-static bool read_common(uint64_t at, common *out)
-{
-    image_cursor c = record(at);
-    uint32_t id;
-    uint8_t version;
-    uint64_t number;
-    char letters[8] = "";
-    *out = (common){0};
-    if (!image_take(&c, &id, 4) || id || !image_take(&c, &version, 1)) return false;
-    for (size_t i = 0;; i++) {
-        if (i == sizeof letters || !image_take(&c, &letters[i], 1)) return false;
-        if (!letters[i]) break;
-    }
-    if (!image_take_leb(&c, false, &out->code_align) || !image_take_leb(&c, true, &out->data_align)) return false;
-    if (version == 1 ? !image_skip(&c, 1) : !image_take_leb(&c, false, &number)) return false;
-    out->program = c;
-    if (letters[0] != 'z') return letters[0] == 0;
-    out->has_augmentation = true;
-    if (!image_take_leb(&c, false, &number)) return false;
-    out->program = c;
-    if (!image_skip(&out->program, number)) return false;
-    for (const char *l = letters + 1; *l; l++) {
-        uint8_t encoding;
-        if (*l == 'S' || *l == 'B') continue;
-        if (!image_take(&c, &encoding, 1)) return false;
-        if (*l == 'R') out->encoding = encoding;
-        if (*l == 'P' && !image_take_format(&c, encoding, &number)) return false;
-    }
-    return true;
+    for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
+        if (ph[i].p_type == PT_GNU_EH_FRAME) return image_search_at(bytes_at(base() + ph[i].p_vaddr), out);
+    return false;
 }
 
 /* The entry that describes the code at `pc`. */
 static bool find_frame(uint64_t pc, image_frame *f, uint64_t *start)
 {
-    const search_table *t = find_table();
-    uint64_t header = (uint64_t)(uintptr_t)t, size, id_at;
-    if (!t) return false;
-    size_t behind = INL_FIRST(t->count, i, header + (uint64_t)(int64_t)t->rows[i].code > pc);
-    if (!behind) return false;
-    image_cursor c = record(header + (uint64_t)(int64_t)t->rows[behind - 1].fde);
-    uint32_t back;
-    common from;
-    id_at = c.addr;
-    if (!image_take(&c, &back, 4) || !back || !read_common(id_at - back, &from)) return false;
-    if (!image_take_pointer(&c, from.encoding, header, start) || !image_take_format(&c, from.encoding, &size))
-        return false;
-    if (pc < *start || pc - *start >= size) return false;
-    if (from.has_augmentation && (!image_take_leb(&c, false, &size) || !image_skip(&c, size))) return false;
-    *f = (image_frame){from.program, c, from.code_align, (int64_t)from.data_align};
+    image_search table;
+    image_record record;
+    image_cie from;
+    image_range_entry entry;
+    uint64_t at, behind;
+    if (!find_table(&table) || !image_search_find(&table, pc, &at, start, &behind)) return false;
+    if (!image_record_at(bytes_at(at), &record) || record.is_common) return false;
+    if (!image_cie_at(bytes_at(record.common), &from)) return false;
+    if (!image_entry_read(&record, &from, table.header, &entry) || pc - entry.addr >= entry.size) return false;
+    *start = entry.addr;
+    *f = (image_frame){from.program, entry.program, from.code_align, from.data_align};
     return true;
 }
 

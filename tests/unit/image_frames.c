@@ -1,6 +1,6 @@
 /* Call frame instructions and the numbers that they are made of: where the frame begins at each place of a
  * procedure whose rows lie as far apart as each way of advancing allows. */
-#include "image/file.h"
+#include "image/entries.h"
 
 #include "image_sample.h"
 
@@ -132,13 +132,79 @@ static void rules_of_the_frame(void **state)
     assert_false(image_frame_at(im, 1, &reg, &offset));
 }
 
+/* Bytes of the sample from an address on. */
+static image_cursor sample_bytes(uint64_t addr)
+{
+    const uint8_t *bytes = NULL;
+    size_t have = image_bytes(im, addr, &bytes);
+    return (image_cursor){bytes, bytes ? bytes + have : bytes, addr};
+}
+
+/* What a row of the search table leads to is what the section says. */
+static void expect_found(const image_search *s, const image_unwind_range *r, uint64_t next)
+{
+    uint64_t record, begin, behind;
+    image_record of;
+    image_cie cie;
+    image_range_entry entry;
+    assert_true(image_search_find(s, r->addr + r->size - 1, &record, &begin, &behind));
+    assert_true(record == r->fde && begin == r->addr && behind == next);
+    assert_true(image_record_at(sample_bytes(record), &of) && of.whole && !of.is_common);
+    assert_true(image_cie_at(sample_bytes(of.common), &cie));
+    assert_false(cie.signal || cie.odd);
+    assert_true(image_entry_read(&of, &cie, s->header, &entry));
+    assert_true(entry.addr == r->addr && entry.size == r->size && entry.lsda == 0);
+}
+
+static void found_by_the_table(void **state)
+{
+    const image_unwind_range *r;
+    size_t count = image_unwind_ranges(im, &r);
+    uint64_t record, begin, behind;
+    image_search s;
+    (void)state;
+    assert_int_equal(count, 2);
+    assert_true(image_search_at(sample_bytes(im->unwind_header.p_vaddr), &s));
+    assert_int_equal(s.count, count);
+    for (size_t i = 0; i < count; i++) expect_found(&s, &r[i], i + 1 < count ? r[i + 1].addr : 0);
+    assert_false(image_search_find(&s, r[0].addr - 1, &record, &begin, &behind));
+    assert_true(behind == r[0].addr);
+    s.count = 1000; /* a table that promises more than there is ends with its bytes */
+    s.table.end = s.table.at + 8;
+    assert_true(image_search_find(&s, ~0ull, &record, &begin, &behind));
+    assert_true(record == r[0].fde && behind == 0);
+}
+
+/* A common entry byte by byte; what it refers to need not be there. */
+static const uint8_t common[] = {0x1c, 0,    0,    0,         0, 0, 0, 0, 1,    'z',  'P',       'L', 'R', 'S',  0, 1,
+                                 0x78, 0x10, 0x07, /**/ 0x9b, 4, 0, 0, 0, 0x1b, 0x1b, /**/ 0x0c, 7,   8,   0x90, 1, 0};
+
+static void common_entries(void **state)
+{
+    image_cie cie;
+    uint8_t bytes[sizeof common];
+    (void)state;
+    memcpy(bytes, common, sizeof bytes);
+    assert_true(image_cie_at((image_cursor){bytes, bytes + sizeof bytes, 0x1000}, &cie));
+    assert_true(cie.signal && !cie.odd && cie.has_augmentation);
+    assert_int_equal(cie.personality, 0x1000 + 20 + 4); /* where the pointer to it stands */
+    assert_int_equal(cie.data_align, -8);
+    assert_int_equal(cie.return_reg, 16);
+    assert_true(cie.encoding == 0x1b && cie.lsda_encoding == 0x1b && cie.program.at == bytes + 26);
+    for (size_t cut = 0; cut < sizeof bytes; cut++)
+        assert_false(image_cie_at((image_cursor){bytes, bytes + cut, 0x1000}, &cie));
+    bytes[13] = 'B'; /* not written anew, but the ranges are known */
+    assert_true(image_cie_at((image_cursor){bytes, bytes + sizeof bytes, 0x1000}, &cie));
+    assert_true(cie.odd && !cie.signal);
+    bytes[13] = 'Q';
+    assert_false(image_cie_at((image_cursor){bytes, bytes + sizeof bytes, 0x1000}, &cie));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variable_numbers),
-        cmocka_unit_test(fixed_numbers),
-        cmocka_unit_test(rows_far_apart),
-        cmocka_unit_test(rules_of_the_frame),
+        cmocka_unit_test(variable_numbers),   cmocka_unit_test(fixed_numbers),      cmocka_unit_test(rows_far_apart),
+        cmocka_unit_test(rules_of_the_frame), cmocka_unit_test(found_by_the_table), cmocka_unit_test(common_entries),
     };
     im = sample_open(sample_build("gcc", "frames", "s", source, "-shared -nostdlib"));
     int status = cmocka_run_group_tests(tests, NULL, NULL);
