@@ -232,16 +232,19 @@ def check_format():
 
 
 def check_ways():
-    """Lines of docs/design.md of the form `name   src/file  ...`: the function is defined in that file."""
+    """Lines of docs/design.md of the form `name   src/part/file  ...`: the function is defined in that file. A file
+    without a folder is in that of the part named last."""
     with open(f"{ROOT}/docs/design.md", encoding="utf-8") as f:
         lines = f.read().split("\n")
-    found = 0
+    found, folder = 0, ""
     for number, line in enumerate(lines, 1):
-        match = re.match(r" {4,}(\w+)(?:\s{2,})(src/[\w./]+\.[chS])\b", line)
+        match = re.match(r" {4,}(\w+)(?:\s{2,})(src/[\w./]+\.[chS]|\w+\.[chS])\b", line)
         if not match:
             continue
         found += 1
         name, path = match.groups()
+        folder = "/".join(path.split("/")[:2]) if "/" in path else folder
+        path = path if "/" in path else f"{folder}/{path}"
         if not os.path.exists(f"{ROOT}/{path}"):
             yield f"docs/design.md:{number}: {path} is not there"
             continue
