@@ -4,6 +4,7 @@
 #include "moved/private.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "moved/sites.h"
 #include "run/confine.h"
 #include INL_ARCH_HEADER(run, abi)
 
@@ -30,6 +31,7 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
 /* clang-format on */
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
 
+/* By number: does the gate have to know of it; only if its arguments say so (descriptors; what is unmapped)? */
 uint64_t moved_gated[NUMBERS / 64], moved_gated_fds[NUMBERS / 64];
 bool moved_gated_others;
 
@@ -47,7 +49,7 @@ bool moved_watches_syscalls(void) { return moved_now.watches; }
 bool moved_syscall_matters(long nr)
 {
     return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 ||
-           moved_waits(nr);
+           moved_waits(nr) || (MOVED_NEEDS_GROUND && nr == SYS_munmap);
 }
 
 void moved_gate_init(void)
@@ -57,7 +59,8 @@ void moved_gate_init(void)
     moved_gated[MOVED_IMAGES_CALL / 64] |= 1ull << MOVED_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
         if (moved_syscall_matters(nr)) moved_gated[nr / 64] |= 1ull << nr % 64;
-        if (HAS(descriptors, nr) && !moved_now.watches) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
+        bool by_arguments = HAS(descriptors, nr) || nr == SYS_munmap;
+        if (by_arguments && !moved_now.watches) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
     }
 }
 
@@ -107,6 +110,7 @@ static bool is_refused(const weave_context *c, long nr)
 static bool is_served(const weave_context *c, long nr)
 {
     if (HAS(life, nr) || is_refused(c, nr)) return true;
+    if (nr == SYS_munmap) return moved_loses_ground(c);
     return nr == SYS_getdents64 && run_lists_descriptors((int)run_arg(c, 0));
 }
 
@@ -133,6 +137,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_seccomp: return run_confine_seccomp(t, c);
     case SYS_close_range: return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
     case SYS_getdents64: return run_list_descriptors(t, c);
+    case SYS_munmap: return moved_unmap_ground(t, c);
     default: return -EBADF; /* is_refused */
     }
 }

@@ -180,6 +180,10 @@ void moved_call_returned(run_thread *) __attribute__((noreturn));
 /* --- <isa>/prctl.c --- */
 long moved_arch_prctl(run_thread *, weave_context *);
 
+/* --- <isa>/ground.c: a thread that unmaps what its ways to the gate need; the call, made for it --- */
+bool moved_loses_ground(const weave_context *);
+long moved_unmap_ground(run_thread *, weave_context *);
+
 /* --- deliver.c, <isa>/step.c --- */
 bool moved_in_gate(uint64_t pc);
 bool moved_in_delivery(uint64_t pc);

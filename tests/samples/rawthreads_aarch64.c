@@ -1,7 +1,8 @@
 /* A static program without a libc that makes its own threads: raw clone with stacks of its own, futex to wait, signals
  * on alternate stacks, a timer that interrupts all of it. First, as Go's runtime does, without any thread pointer; then
- * with one that the program sets, and clone for its threads. */
+ * with one that the program sets, and clone for its threads; these unmap their stacks before they exit. */
 #include <linux/futex.h>
+#include <linux/mman.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/time.h>
@@ -17,9 +18,9 @@ static long call(long nr, long a, long b, long c, long d, long e, long f)
     return x0;
 }
 
-static char stacks[THREADS][STACK] __attribute__((aligned(4096)));
+static char first_stacks[THREADS][STACK] __attribute__((aligned(4096))), *stacks[THREADS];
 static char signal_stacks[THREADS + 1][32768] __attribute__((aligned(64)));
-static long tls[THREADS + 1][8] __attribute__((aligned(16)));
+static long first_tls[THREADS + 1][8] __attribute__((aligned(16))), *tls[THREADS + 1];
 static int alive[THREADS];
 static long total, with_tls;
 static volatile long ticks;
@@ -42,6 +43,22 @@ static void use_signal_stack(int id)
     call(SYS_sigaltstack, (long)&s, 0, 0, 0, 0, 0);
 }
 
+/* As musl ends a detached thread: once its stack and what the thread pointer leads to are gone, only registers are
+ * left.
+ */
+__attribute__((noreturn)) static void exit_without_stack(void *stack)
+{
+    register long x8 __asm__("x8") = SYS_munmap, x0 __asm__("x0") = (long)stack, x1 __asm__("x1") = STACK;
+    __asm__ volatile("svc 0\n"
+                     "mov x8, %3\n"
+                     "mov x0, xzr\n"
+                     "svc 0\n"
+                     : "+r"(x0), "+r"(x8)
+                     : "r"(x1), "i"(SYS_exit)
+                     : "memory");
+    __builtin_unreachable();
+}
+
 /* Runs on a new stack; never returns. The kernel clears alive[id] and wakes its waiters. */
 __attribute__((noreturn, used)) static void thread_body(long id)
 {
@@ -49,14 +66,24 @@ __attribute__((noreturn, used)) static void thread_body(long id)
     long sum = 0;
     for (int i = 0; i < TURNS; i++) sum += !with_tls || own() == id ? 1 : 1000000;
     __atomic_fetch_add(&total, sum, __ATOMIC_RELAXED);
+    if (with_tls) exit_without_stack(stacks[id]);
     call(SYS_exit, 0, 0, 0, 0, 0, 0);
     __builtin_unreachable();
+}
+
+/* Threads with a thread pointer have what it leads to at the low end of a stack that they unmap. */
+static char *new_stack(int id)
+{
+    if (!with_tls) return first_stacks[id];
+    return (char *)call(SYS_mmap, 0, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static long start_thread(int id, long more)
 {
     long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_SYSVSEM | CLONE_THREAD |
                  CLONE_CHILD_CLEARTID | more;
+    stacks[id] = new_stack(id);
+    tls[id] = with_tls ? (long *)(void *)stacks[id] : first_tls[id];
     tls[id][0] = id;
     alive[id] = 1;
     register long x8 __asm__("x8") = SYS_clone, x0 __asm__("x0") = flags, x2 __asm__("x2") = 0;
@@ -119,6 +146,7 @@ __attribute__((noreturn, used)) static void program(void)
 
     run_threads(0);
     print_number("without ", total);
+    tls[THREADS] = first_tls[THREADS];
     tls[THREADS][0] = THREADS;
     __asm__ volatile("msr tpidr_el0, %0" : : "r"(tls[THREADS]));
     with_tls = 1;

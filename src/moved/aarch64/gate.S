@@ -27,6 +27,7 @@
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
 #define NR_RT_SIGPROCMASK 135
+#define NR_MUNMAP 215
 #define NR_RT_SIGRETURN 139
 #define SIG_SETMASK 2
 #define SYSCALL_LIMIT_BITS 9    /* numbers below 512 are told apart */
@@ -57,6 +58,13 @@
         lsr     w30, w8, 6
         ldr     x16, [x16, x30, lsl 3]
         lsr     x16, x16, x8
+.endm
+/* No flag is free: x16 - x0 in [0, x1)? x16 and x30 are used up. */
+.macro  CONCERNED_IF_UNMAPPED
+        sub     x16, x16, x0
+        sub     x30, x16, x1
+        bic     x30, x30, x16
+        tbnz    x30, 63, moved_gate_concerns
 .endm
 .macro  SET_MASK
         mov     x0, SIG_SETMASK
@@ -141,6 +149,8 @@ moved_gate_noted:
         tbz     x16, 0, 1f
         LOOK_UP moved_gated_fds
         tbz     x16, 0, moved_gate_concerns
+        sub     w16, w8, NR_MUNMAP
+        cbz     w16, 2f
         adrp    x16, run_fd_base        /* of interest only when it is one of Inlay's descriptors */
         ldr     w16, [x16, :lo12:run_fd_base]
         sub     w30, w0, w16
@@ -149,6 +159,11 @@ moved_gate_noted:
         sub     w30, w1, w16            /* dup3 */
         lsr     w30, w30, FD_PLACES_BITS
         cbz     w30, moved_gate_concerns
+        b       1f
+2:      mov     x16, sp                 /* of interest only when it takes what the way back needs (ground.c) */
+        CONCERNED_IF_UNMAPPED
+        mrs     x16, tpidr_el0
+        CONCERNED_IF_UNMAPPED
         b       1f
 3:      adrp    x16, moved_gated_others
         ldrb    w16, [x16, :lo12:moved_gated_others]
