@@ -10,6 +10,7 @@
  *                                   many calls, no unwind                  unwind table describes, in a file where
  *                                   table (V8's built-ins)                 most is: made by other tools, with
  *                                                                          tables that need not be addresses
+ *                                                                          (stretches.c)
  *
  *     cmp 16(%r14),%rsp ; jbe more        code, close together, that compares the stack pointer with a limit that
  *                                         hangs on a register nobody sets: a run time with stacks of its own, with
@@ -19,7 +20,6 @@
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections
  */
 #include "move/isa.h"
-#include "base/search.h"
 
 #include <elf.h>
 #include <string.h>
@@ -143,60 +143,6 @@ static uint32_t look_at_words(move_work *w, bool note)
     return found;
 }
 
-/* --- stretches that nothing describes --- */
-
-typedef struct stretch {
-    uint64_t addr, end;
-} stretch;
-
-static uint32_t first_proc_behind(const cfg_program *p, uint64_t addr)
-{
-    return (uint32_t)INL_FIRST(p->proc_count, k, p->procs[k].addr >= addr);
-}
-
-/* Large, with calls in it: what linkers and C libraries put between procedures is not. */
-static void judge_stretch(move_work *w, stretch s)
-{
-    enum { large = 4096, many = 16, sparse = 220 }; /* bytes a call; what is written by hand for speed has fewer */
-    const cfg_program *p = move_cfg(w);
-    uint32_t first = first_proc_behind(p, s.addr), end = first;
-    uint64_t calls = 0, bytes = 0;
-    if (s.end - s.addr < large) return;
-    for (; end < p->proc_count && p->procs[end].addr < s.end; end++) {
-        const cfg_proc *of = &p->procs[end];
-        if (of->flags & CFG_PROC_PLT) return;
-        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
-            calls += p->blocks[k].flags & CFG_BLOCK_CALL ? 1 : 0;
-            bytes += p->blocks[k].size;
-        }
-    }
-    if (calls < many || bytes > calls * sparse) return;
-    for (uint32_t i = first; i < end; i++)
-        if (!w->looked_up[i]) w->looked_up[i] = BY_STRETCH;
-}
-
-static bool mostly_described(const cfg_program *p, const image_unwind_range *r, size_t count)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) sum += r[i].size;
-    return sum * 2 >= p->text_bytes;
-}
-
-static void look_between_ranges(move_work *w)
-{
-    const cfg_program *p = move_cfg(w);
-    const image_unwind_range *r;
-    size_t count = image_unwind_ranges(p->image, &r);
-    if (p->proc_count == 0 || !mostly_described(p, r, count)) return;
-    uint64_t at = p->procs[0].addr;
-    for (size_t i = 0; i < count; i++) {
-        if (r[i].addr > at) judge_stretch(w, (stretch){at, r[i].addr});
-        if (r[i].addr + r[i].size > at) at = r[i].addr + r[i].size;
-    }
-    const cfg_proc *last = &p->procs[p->proc_count - 1];
-    if (last->addr + last->size > at) judge_stretch(w, (stretch){at, last->addr + last->size});
-}
-
 /* --- stacks of its own --- */
 
 typedef struct check {
@@ -228,38 +174,16 @@ static bool find_checks(const move_work *w, uint32_t proc, checks *out)
     return true;
 }
 
-/* Does the procedure use what the register leads to, and never set it? */
-static bool relies_on(const cfg_program *p, uint32_t proc, unsigned base)
-{
-    const cfg_proc *of = &p->procs[proc];
-    bool used = false;
-    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
-        const cfg_block *b = &p->blocks[k];
-        const uint8_t *bytes;
-        isa_insn in;
-        if (image_bytes(p->image, b->addr, &bytes) < b->size) return false;
-        for (uint32_t at = 0; at < b->size; at += in.len) {
-            isa_mem mem[ISA_MAX_MEM];
-            isa_effects fx;
-            if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return false;
-            p->isa->effects(&in, &fx);
-            if (fx.writes >> base & 1) return false;
-            int count = in.bits & ISA_BIT_MEM ? p->isa->memory(&in, mem) : 0;
-            for (int i = 0; i < count; i++) used |= mem[i].base == base;
-        }
-    }
-    return used;
-}
-
 /* Goes on from a procedure while others rely on the register, in one direction; the last that does. */
-static uint32_t spread(const cfg_program *p, uint32_t from, int step, unsigned base)
+static uint32_t spread(const move_work *w, uint32_t from, int step, unsigned base)
 {
+    const cfg_program *p = move_cfg(w);
     enum { few = 16 }; /* calling procedures between that do not */
     uint32_t last = from;
     unsigned others = 0;
     for (uint32_t i = from + (uint32_t)step; i < p->proc_count && others <= few; i += (uint32_t)step) {
         if (!has_call(p, i)) continue;
-        if (!relies_on(p, i, base)) {
+        if (!(move_relied_on(w, i) >> base & 1)) {
             others++;
         } else {
             last = i;
@@ -281,8 +205,8 @@ static bool look_for_stacks(move_work *w)
         for (end = i + 1; end < found.count && found.items[end].base == base; end++)
             if (p->procs[found.items[end].proc].addr - p->procs[found.items[end - 1].proc].addr > near) break;
         if (end - i < many) continue;
-        uint32_t first = spread(p, found.items[i].proc, -1, base);
-        uint32_t last = spread(p, found.items[end - 1].proc, 1, base);
+        uint32_t first = spread(w, found.items[i].proc, -1, base);
+        uint32_t last = spread(w, found.items[end - 1].proc, 1, base);
         for (uint32_t k = first; k <= last; k++) w->looked_up[k] = BY_STACK;
     }
     inl_vec_free(&found);
@@ -308,8 +232,7 @@ bool move_find_lookups(move_work *w)
     if (p->proc_count == 0) return true;
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
-    look_between_ranges(w);
-    return look_for_stacks(w);
+    return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
 }
 
 const char *move_lookups_of_proc(const move_work *w, uint32_t proc)

@@ -2,7 +2,7 @@
  *
  *   plan.c      the order of work; layout of the new text
  *   choose.c    which procedures move, and where old code must be caught for them
- *   lookups.c   code whose return addresses something looks up stays
+ *   lookups.c   code whose return addresses something looks up stays; stretches.c: where no unwind table describes it
  *   sequences.c code whose addresses the kernel compares stays
  *   faults.c    what is not understood of their tables keeps them where they are
  *   catch.c     jumps over old code: room, springboards, the patches
@@ -147,6 +147,9 @@ bool move_choose(move_work *);
 bool move_find_lookups(move_work *);
 const char *move_lookups_of_image(image *);
 const char *move_lookups_of_proc(const move_work *, uint32_t proc);
+/* stretches.c: marks procedures in code that nothing describes and that seems made by other tools. False: no memory. */
+bool move_judge_stretches(move_work *, uint8_t mark);
+isa_regs move_relied_on(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
 bool move_catch_is_needed(const move_work *, uint32_t block);
 /* faults.c: false: no memory. */

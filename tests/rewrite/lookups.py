@@ -5,13 +5,16 @@
 
   ocaml      frames are described in caml_frametable; dynamic, fixed, static, stripped
   records    the same by hand: addresses behind calls in data, one a record
-  offsets    offsets of return addresses, in code that no unwind table describes
+  offsets    offsets of return addresses, in code that no unwind table describes: that shows by the table; where it is
+             not in order, by a register of the run time's own (roots), by calls through pointers alone (apart)
+  compiled   C code without unwind tables, linked with a C library that has them, is as good as any other
   stacks     the same in a program without unwind tables, whose code checks a stack of its own
   node       (with --large) V8's built-ins, in a node that was stripped
 
 Prints N passed, N failed at the end.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -67,31 +70,35 @@ static int ordinary(int n) { return n < 2 ? n : ordinary(n - 1) + ordinary(n - 2
 int plain(const char *s) { int n = 0; while (*s) n = n * 31 + *s++; return n + ordinary(n & 7); }
 int main(int argc, char **argv) { all(); printf("%d known, %d lost, %d\\n", known, lost, plain("some text")); return 0; }
 """
-COUNT = 90
+COUNT = 120
 
 
-def routines(check):
-    """Procedures that call walk and each other, and `all`, which calls them. They rely on r15 where they check."""
+def routines(kind=""):
+    """Procedures that call walk and each other, and `all`, which calls them. They rely on r15 where it leads to the
+    stack's limit (stacks) or to something else (roots)."""
     text, places = ".text\n.p2align 6\n.globl all\ncode:\n.globl code\n", []
     for i in range(COUNT):
-        limit = f"  cmp 16(%r15), %rsp\n  jb 8f\n  incq 24(%r15)\n" if check else ""
+        limit = {"stacks": "  cmp 16(%r15), %rsp\n  jb 8f\n  incq 24(%r15)\n", "roots": "  incq 24(%r15)\n"}.get(kind, "")
+        walk = "*walk_at(%rip)" if kind == "apart" else "walk@PLT"
         inner = f"  call part{i + 1}\n.Lb{i}:\n" if i % 3 == 0 and i + 1 < COUNT else "  nop\n"
-        text += (f".p2align 6, 0xcc\npart{i}:\n  push %rbx\n{limit}  lea limits(%rip), %rbx\n  call walk@PLT\n.La{i}:\n"
-                 f"{inner}  call walk@PLT\n.Lc{i}:\n8: pop %rbx\n  ret\n")
+        gap = 4 * (i * i % 7 + i % 3 + 2)  # equal distances are in many tables
+        text += (f".p2align 2, 0xcc\n.skip {gap}, 0xcc\npart{i}:\n  push %rbx\n{limit}  lea limits(%rip), %rbx\n  call {walk}\n.La{i}:\n"
+                 f"{inner}  call {walk}\n.Lc{i}:\n8: pop %rbx\n  ret\n")
         places += [f".La{i}", f".Lc{i}"]
     calls = "".join(f"  call part{i}\n" for i in range(COUNT))
-    return text + f".p2align 6, 0xcc\nall:\n  push %r15\n  lea limits(%rip), %r15\n{calls}  pop %r15\n  ret\n", places
+    text += f".p2align 6, 0xcc\nall:\n  push %r15\n  lea limits(%rip), %r15\n{calls}  pop %r15\n  ret\n"
+    return text + (".data\n.p2align 3\nwalk_at: .quad walk\n" if kind == "apart" else ""), places
 
 
 def by_records():
-    text, places = routines(False)
+    text, places = routines()
     data = "".join(f"  .quad {place}\n  .quad 16\n" for place in places)
     return described(text) + f".data\n.p2align 3\n.globl records\nrecords:\n{data}" + counted(places)
 
 
-def by_offsets(check):
-    text, places = routines(check)
-    data = "".join(f"  .long {place} - code\n" for place in places)
+def by_offsets(kind="", ordered=True):
+    text, places = routines(kind)
+    data = "".join(f"  .long {place} - code\n" for place in (places if ordered else reversed(places)))
     return text + f".section .rodata\n.p2align 3\n.globl offsets\noffsets:\n{data}" + counted(places)
 
 
@@ -102,6 +109,32 @@ def counted(places):
 
 def described(text):
     return text.replace("code:\n", "code:\n.cfi_startproc\n", 1) + ".cfi_endproc\n"
+
+
+# Without unwind tables; the rest has some.
+COMPILED = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int total;
+#define STEP(n, next) __attribute__((noinline)) static void step##n(char *s, int k) { \\
+    char line[80]; \\
+    if (k <= 0) return; \\
+    snprintf(line, sizeof line, "%s %d %d", s, n, k); \\
+    char *copy = strdup(line), *digit = strpbrk(copy, "0123456789"); \\
+    if (digit) total += (int)strtol(digit, NULL, 10) * (int)strlen(copy); \\
+    memmove(copy, copy + strlen(copy) / 2, strlen(copy) / 2 + 1); \\
+    next(copy, k - 1); \\
+    free(copy); }
+static void last(char *s, int k) { total += (int)strlen(s) + k; }
+@steps@
+int main(int argc, char **argv) { for (int i = 0; i < 60; i++) step0("text", i + argc); printf("%d\\n", total); return 0; }
+"""
+
+
+def compiled():
+    steps = [f"STEP({i}, {f'step{i + 1}' if i < 39 else 'last'})" for i in range(40)]
+    return COMPILED.replace("@steps@", "\n".join(reversed(steps)))
 
 
 NODE = """
@@ -166,6 +199,17 @@ class Test:
         if " 0 lost" not in said:
             raise Failed(f"natively: {said}")
 
+    def c_code(self, name, flags):
+        """All of it moves."""
+        self.run("gcc", "-O2", *flags, self.write(f"{name}.c", compiled()), "-o", name)
+        for tool in ("null", "inscount"):
+            self.same(name, tool, "")
+        with open(f"{self.root}/{name}.json") as f:
+            left = [p for p in json.load(f)["images"][0]["list"] if p["status"] != "moved"]
+        told = [f"{p['name']}: {p['reason']}" for p in left if p["name"].startswith("step") or "unwind" in p["reason"]]
+        if told:
+            raise Failed(f"{len(told)} procedures are left", *told[:4])
+
     def node(self):
         node = os.path.realpath(shutil.which("node"))
         self.run("strip", node, "-o", f"{self.root}/node")
@@ -184,9 +228,13 @@ def cases(test):
     for form, flags in (("", []), ("_fixed", ["-no-pie"])):
         yield f"records{form}", lambda f=flags, n=f"records{form}": test.by_hand(n, by_records(), f, "data hold return")
         yield f"offsets{form}", lambda f=flags, n=f"offsets{form}": test.by_hand(
-            n, by_offsets(False), [*f, "-static"], "no unwind table describes")
+            n, by_offsets(), [*f, "-static"], "no unwind table describes")
+        for kind in ("roots", "apart"):
+            yield f"{kind}{form}", lambda f=flags, n=f"{kind}{form}", k=kind: test.by_hand(
+                n, by_offsets(k, ordered=False), [*f, "-static"], "no unwind table describes")
+        yield f"compiled{form}", lambda f=flags, n=f"compiled{form}": test.c_code(n, [*f, *bare, "-static"])
         yield f"stacks{form}", lambda f=flags, n=f"stacks{form}": test.by_hand(
-            n, by_offsets(True), [*f, *bare], "stacks of its own")
+            n, by_offsets("stacks"), [*f, *bare], "stacks of its own")
     if test.results.options.large and shutil.which("node"):
         yield "node", test.node
 

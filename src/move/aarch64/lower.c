@@ -149,6 +149,7 @@ const move_isa move_isa_here = {
     .needs_weaver = needs_weaver,
     .asks_where = asks_where,
     .checks_stack = move_a64_checks_stack,
+    .kept = 0x1ff80000, /* x19 to x28 */
     .table_fits = move_a64_table_fits,
     .names_table_only = move_a64_names_table_only,
     .reaim = move_a64_reaim,
