@@ -13,9 +13,14 @@ for job in /jobs/*; do
     rm -rf /tmp/work
     mkdir /tmp/work
     cd /tmp/work || exit
+    echo 2 >/proc/sys/kernel/randomize_va_space
+    read -r began _ </proc/uptime
+    echo "@$name at $began s"
     env -i PATH=/bin LC_ALL=C TZ=UTC HOME=/root OUT="/out/$name" timeout "$(cat /limit)" sh "$job" \
         >"/out/$name/stdout" 2>"/out/$name/stderr" </dev/null
     echo $? >"/out/$name/status"
+    read -r ended _ </proc/uptime
+    echo "$began $ended" >"/out/$name/seconds"
     cd /
 done
 tar -C /out -cf /dev/nvme0n1 . && sync && echo "@DONE"

@@ -39,6 +39,7 @@ class Machine:
     def __init__(self, folder, arm64, model="max", job_limit=120):
         self.folder, self.arm64, self.model = driver.fresh(folder), arm64, model
         self.root = f"{folder}/root"
+        self.added = {}  # source: where it is; the same file under several names is packed and unpacked once
         for name in ("bin", "jobs"):
             os.makedirs(f"{self.root}/{name}")
         self.add(f"{arm64}/programs/bin/busybox", "bin/busybox")
@@ -48,8 +49,12 @@ class Machine:
     def add(self, source, target):
         path = f"{self.root}/{target}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        shutil.copy(source, path)
-        os.chmod(path, 0o755)
+        first = self.added.setdefault(source, path)
+        if not os.path.exists(first):
+            shutil.copy(source, first)
+            os.chmod(first, 0o755)
+        elif not os.path.exists(path):
+            os.link(first, path)
 
     def write(self, name, text):
         os.makedirs(os.path.dirname(f"{self.root}/{name}"), exist_ok=True)

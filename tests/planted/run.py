@@ -25,6 +25,8 @@ What can be named after `test`:
     rewrite SCRIPT PATTERN  a script of tests/rewrite
     cli                     tests/cli/run.sh
     python SCRIPT [ARGS]    another script that takes --build
+    aarch64 unit NAME...    unit tests of the AArch64 build, under qemu-aarch64
+    aarch64 user PATTERN    tests/aarch64/run.py --user: programs rewritten by it
 """
 
 import concurrent.futures
@@ -89,28 +91,39 @@ def read(path):
     return faults
 
 
+def unit_targets(names):
+    return [f"tests/{kind}/{prefix}{name}" for name in names for kind, prefix in (("unit", "unit_"), ("fuzz", ""))]
+
+
+def unit_tests(build, names):
+    return ["meson", "test", "-C", build, "--no-rebuild", "--quiet", *names]
+
+
 def command(test, folder):
-    """What to build and what to run for a test, in a copy of the tree."""
+    """What to build, in which build folder, and what to run for a test, in a copy of the tree."""
     stage, *words = test.split()
-    build = f"{folder}/build"
+    build, cross = f"{folder}/build", f"{folder}/build-aarch64"
     scripts = f"{folder}/tests"
     if stage == "unit":
-        targets = [f"tests/{kind}/{prefix}{w}" for w in words for kind, prefix in (("unit", "unit_"), ("fuzz", ""))]
-        return targets, ["meson", "test", "-C", build, "--no-rebuild", "--quiet", *words]
+        return "build", unit_targets(words), unit_tests(build, words)
+    if stage == "aarch64" and words[0] == "unit":
+        return "build-aarch64", unit_targets(words[1:]), unit_tests(cross, words[1:])
+    if stage == "aarch64" and words[0] == "user":
+        return "build-aarch64", TOOLS, [f"{scripts}/aarch64/run.py", "--build", cross, "--user", "--only", words[1]]
     if stage == "system":
-        return TOOLS, [f"{scripts}/system/run.py", "--build", build, "--only", words[0], "--tools",
-                       words[1] if len(words) > 1 else "null,inscount"]
+        return "build", TOOLS, [f"{scripts}/system/run.py", "--build", build, "--only", words[0], "--tools",
+                                words[1] if len(words) > 1 else "null,inscount"]
     if stage == "stress":
-        return TOOLS, ["env", f"INLAY_STRESS={words[0]}", f"{scripts}/system/run.py", "--build", build,
-                       "--only", words[1], "--tools", "inscount"]
+        return "build", TOOLS, ["env", f"INLAY_STRESS={words[0]}", f"{scripts}/system/run.py", "--build", build,
+                                "--only", words[1], "--tools", "inscount"]
     if stage == "rewrite":
-        return TOOLS, [f"{scripts}/rewrite/{words[0]}", "--build", build, "--only", *words[1:]]
+        return "build", TOOLS, [f"{scripts}/rewrite/{words[0]}", "--build", build, "--only", *words[1:]]
     if stage in ("exact", "atom"):
-        return TOOLS, [f"{scripts}/{stage}/run.py", "--build", build, "--only", *(words or [""])]
+        return "build", TOOLS, [f"{scripts}/{stage}/run.py", "--build", build, "--only", *(words or [""])]
     if stage == "cli":
-        return TOOLS, [f"{scripts}/cli/run.sh", build]
+        return "build", TOOLS, [f"{scripts}/cli/run.sh", build]
     if stage == "python":
-        return TOOLS, [f"{scripts}/{words[0]}", "--build", build, *words[1:]]
+        return "build", TOOLS, [f"{scripts}/{words[0]}", "--build", build, *words[1:]]
     sys.exit(f"no stage {stage} ({test})")
 
 
@@ -158,21 +171,29 @@ class Copy:
             if os.path.lexists(f"{ROOT}/{name}"):
                 shutil.copy2(f"{ROOT}/{name}", f"{folder}/{name}", follow_symlinks=False)
         os.environ["CCACHE_NOHASHDIR"] = "1"
-        for argv in (["meson", "setup", "build"], ["ninja", "-C", "build"]):
-            status, said = run(argv, folder, 1800)
+        self.targets = {}  # by build folder
+        self.configure("build")
+
+    def configure(self, build):
+        """Builds all of it once; what there is to be built."""
+        ways = {"build": ["make"], "build-aarch64": ["make", "aarch64"]}
+        if build not in self.targets:
+            status, said = run(ways[build], self.folder, 1800)
             if status != 0:
                 sys.exit(f"planted: the tree does not build: {said[-3000:]}")
-        known = subprocess.run(["ninja", "-C", f"{folder}/build", "-t", "targets", "all"], check=True,
-                               capture_output=True, text=True).stdout
-        self.targets = {line.split(":")[0] for line in known.splitlines()}
+            known = subprocess.run(["ninja", "-C", f"{self.folder}/{build}", "-t", "targets", "all"], check=True,
+                                   capture_output=True, text=True).stdout
+            self.targets[build] = {line.split(":")[0] for line in known.splitlines()}
+        return self.targets[build]
 
-    def build(self, targets):
-        chosen = [t for t in targets if t in self.targets]
-        return run(["ninja", "-C", "build", *chosen], self.folder, 900)
+    def build(self, build, targets):
+        chosen = [t for t in targets if t in self.configure(build)]
+        return run(["ninja", "-C", build, *chosen], self.folder, 900)
 
     def passes(self, test):
         """(Has it passed, what it said.) A run of nothing has not passed."""
-        _, argv = command(test, self.folder)
+        build, _, argv = command(test, self.folder)
+        self.configure(build)
         status, said = run(argv, self.folder, LIMIT)
         nothing = re.search(r"^0 passed, 0 failed", said, re.M) or "No suitable tests" in said
         return status == 0 and not nothing, said
@@ -189,8 +210,8 @@ class Copy:
             return f"its lines stand {text.count(fault.before)} times in {fault.file}"
         self.put(fault.file, text.replace(fault.before, fault.after))
         try:
-            targets = command(fault.test, self.folder)[0] if fault.test else ["inlay"]
-            status, said = self.build(targets)
+            build, targets = command(fault.test, self.folder)[:2] if fault.test else ("build", ["inlay"])
+            status, said = self.build(build, targets)
             if status != 0:
                 return f"does not compile: {said[-800:]}"
             if fault.test and self.passes(fault.test)[0]:
