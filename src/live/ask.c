@@ -208,7 +208,7 @@ static inl_status send_back(ask *a, inl_error *e)
         remote *r = &a->process.threads.items[i];
         const move_ask_thread *t = &a->asked->threads[i];
         remote_set_context(r, &t->ctx);
-        remote_registers_set_block(&r->regs, t->ctx.gs_base);
+        if (t->knows_stack) remote_registers_set_block(&r->regs, t->block);
         s = take_stack(a, r, t, e);
         if (r->gone) s = INL_OK;
     }

@@ -67,6 +67,7 @@ typedef struct move_ask_thread {
     uint64_t busy;          /* answer: MOVE_BUSY_ */
     uint64_t place, before; /* answer: of the run of instructions that it leaves, 0: none */
     uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
+    uint64_t block; /* with it: what the register that leads to a thread's block holds natively */
 } move_ask_thread;
 typedef struct move_ask {
     uint64_t what;              /* MOVE_ASK_ */

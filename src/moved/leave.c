@@ -176,7 +176,7 @@ static void hand_over(void)
             if (old) as->ctx.gpr[r] = old;
         }
         if (!t) continue;
-        as->ctx.gs_base = t->frame.app_gs_base;
+        as->block = moved_block_register(t);
         as->knows_stack = 1;
         as->stack = (uint64_t)(uintptr_t)t->altstack.ss_sp;
         as->stack_flags = (uint64_t)(uint32_t)t->altstack.ss_flags;

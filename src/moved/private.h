@@ -251,6 +251,8 @@ void moved_memory_close(const moved_memory *);
 bool moved_is_about_to_jump(const weave_context *);
 bool moved_bring_back(const moved_memory *, uint64_t tls_base); /* false: what is mapped cannot be read */
 /* --- <isa>/back.c --- */
+/* What the program has in the register that leads to a thread's block. */
+uint64_t moved_block_register(const run_thread *);
 uint64_t moved_pointer_guard(uint64_t tls_base);
 /* The program's own restorer, where a frame of the kernel's at `word` returns to Inlay's; 0: there is no frame. */
 uint64_t moved_restorer_of(const uint64_t *word, uint64_t high);

@@ -38,7 +38,7 @@ static const image_fde *entry_at(const image_frames *f, uint64_t addr)
 
 static bool cie_of(debug_frames *d, const image_cie *c, size_t *index)
 {
-    uint64_t known, key = (uint64_t)(uintptr_t)c->program;
+    uint64_t known, key = (uint64_t)(uintptr_t)c->program.at;
     if (inl_map_get(&d->cie_of, key, &known)) {
         *index = known - 1;
         return true;
@@ -47,8 +47,8 @@ static bool cie_of(debug_frames *d, const image_cie *c, size_t *index)
                       .return_reg = c->return_reg,
                       .signal = c->signal,
                       .at = d->programs.size,
-                      .bytes = c->program_size};
-    inl_bytes_put(&d->programs, c->program, c->program_size);
+                      .bytes = (size_t)(c->program.end - c->program.at)};
+    inl_bytes_put(&d->programs, c->program.at, mine.bytes);
     *index = d->cies.count;
     return inl_vec_push(&d->cies, mine) && inl_map_put(&d->cie_of, key, d->cies.count);
 }

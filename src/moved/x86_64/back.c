@@ -22,3 +22,5 @@ uint64_t moved_restorer_of(const uint64_t *word, uint64_t high)
     const run_action *a = &run_here.signals->action[info.si_signo];
     return a->flags & SA_RESTORER ? a->restorer : 0;
 }
+
+uint64_t moved_block_register(const run_thread *t) { return t->frame.app_gs_base; }
