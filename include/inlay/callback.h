@@ -60,6 +60,8 @@ bool inlay_exec_options(const char *const *options);
 /* The program starts (before its first instruction), ends (once, whatever ends it but SIGKILL). */
 void inlay_on_start(void (*f)(void *arg), void *arg);
 void inlay_on_exit(void (*f)(int status, void *arg), void *arg); /* status as from waitpid */
+/* The callbacks at the end are also called for a report in the program's midst (inlay report, or an exec that may yet
+ * fail), with status 0, and when the tool is taken out: they report, and free nothing that the tool still needs. */
 
 /* Called in main: a promise that what analysis routines write is looked at by other analysis routines and by
  * callbacks of start and end, and by nobody else: no callback of threads, signals, fork or exec, no thread or

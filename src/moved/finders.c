@@ -44,8 +44,29 @@ static uint64_t unwind_of(const moved_image *i, uint64_t pc)
     return 0;
 }
 
+/* Whoever takes the tool out must know that a thread has still to come back here. One that leaves otherwise, by an
+ * exception or a jump, has a higher stack pointer. */
+typedef struct passage {
+    run_thread *t;
+    uint64_t before;
+} passage;
+
+static inline passage enter(uint64_t frame)
+{
+    passage p = {run_self(), 0};
+    p.before = moved_of(p.t)->finds;
+    moved_of(p.t)->finds = frame;
+    return p;
+}
+
+static inline void leave(const passage *p) { moved_of(p->t)->finds = p->before; }
+
+#define PASSES                                                                                                         \
+    __attribute__((cleanup(leave), unused)) const passage here = enter((uint64_t)(uintptr_t)__builtin_frame_address(0))
+
 static int find_object(void *pc, found_object *out)
 {
+    PASSES;
     const moved_image *i = moved_at((uint64_t)(uintptr_t)pc);
     uint64_t unwind = i ? unwind_of(i, (uint64_t)(uintptr_t)pc) : 0;
     if (!unwind) return next_object(pc, out);
@@ -59,6 +80,7 @@ static int find_object(void *pc, found_object *out)
 
 static void *find_image(uint64_t pc)
 {
+    PASSES;
     const moved_image *i = moved_at(pc);
     return next_image(i ? i->map_base : pc);
 }
@@ -72,11 +94,13 @@ static uint64_t old_address(uint64_t at)
 
 static void *find_symbol(void *handle, const char *name, uint64_t caller)
 {
+    PASSES;
     return next_symbol(handle, name, old_address(caller));
 }
 
 static void *find_version(void *handle, const char *name, const char *version, uint64_t caller)
 {
+    PASSES;
     return next_version(handle, name, version, old_address(caller));
 }
 
@@ -85,10 +109,15 @@ static const void *old_place(const void *address)
     return (const void *)(uintptr_t)old_address((uint64_t)(uintptr_t)address);
 }
 
-static int find_name(const void *address, Dl_info *info) { return next_name(old_place(address), info); }
+static int find_name(const void *address, Dl_info *info)
+{
+    PASSES;
+    return next_name(old_place(address), info);
+}
 
 static int find_name_and(const void *address, Dl_info *info, void **more, int what)
 {
+    PASSES;
     return next_name_and(old_place(address), info, more, what);
 }
 
@@ -103,12 +132,14 @@ static void *const *old_places(void *const *from, int count, void *room[MOST_FRA
 
 static char **find_names(void *const *addresses, int count)
 {
+    PASSES;
     void *room[MOST_FRAMES];
     return next_names(old_places(addresses, count, room), count);
 }
 
 static void find_names_to(void *const *addresses, int count, int fd)
 {
+    PASSES;
     void *room[MOST_FRAMES];
     next_names_to(old_places(addresses, count, room), count, fd);
 }
@@ -137,6 +168,7 @@ static int show_image(const move_live_image *told, int (*each)(struct dl_phdr_in
 
 static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
+    PASSES;
     const move_live_image *images;
     uint64_t count = moved_live_images(&images);
     int answer = next_phdr(each, arg);

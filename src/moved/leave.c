@@ -64,6 +64,7 @@ static bool take_out(run_thread *t, weave_context *c, moved_where *at)
     uint64_t old;
     *at = (moved_where){0};
     if (t->where != RUN_IN_CODE || t->frame.in_tool || t->pending.present || t->unaligned || t->calls) return false;
+    if (moved_of(t)->finds && run_sp(c) < moved_of(t)->finds) return false;
     if (moved_settle_registers(t, c) == MOVED_SETTLED_TELLS) return false;
     if (moved_in_gate(c->pc)) return take_from_gate(t, c, at);
     if (moved_site_original(c->pc, true, &old)) {

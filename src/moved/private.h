@@ -23,6 +23,7 @@ typedef struct moved_own {
     uint32_t steps;
     bool forced, stepped;
     uint64_t last;
+    uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
     moved_step step;
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&

@@ -1,0 +1,312 @@
+#!/usr/bin/python3
+"""Tools come out of processes that run: what the process does afterwards is what it does natively, its code is what its
+files hold, and nothing of Inlay's is left in it.
+
+  tests/live/out.py [--build DIR] [--only PATTERN] [--all] [--keep]
+
+--all: every program with every tool, 1,000 cycles under load, the process killed at every step.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support"]
+import driver  # noqa: E402
+import run as live  # noqa: E402
+
+OURS = (0x70000000, 0x74000000), (0x650000000000, 0x660000000000)  # move/boot.h
+
+
+def mappings(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        for line in f:
+            fields = line.split(None, 5)
+            low, high = (int(x, 16) for x in fields[0].split("-"))
+            yield low, high, fields[1], int(fields[2], 16), fields[5].strip() if len(fields) > 5 else ""
+
+
+def wrong_code(pid):
+    """What of its code is not as in the file, or of no file."""
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for low, high, how, offset, name in mappings(pid):
+            if "x" not in how or name.startswith("["):
+                continue
+            if not name.startswith("/"):
+                return f"code at {low:#x} that is of no file"
+            with open(name, "rb") as f:
+                f.seek(offset)
+                bytes_there = f.read(high - low)
+            memory.seek(low)
+            here = memory.read(len(bytes_there))
+            if here != bytes_there:
+                at = next(i for i in range(len(here)) if here[i] != bytes_there[i])
+                return f"{name}: other code at {low + at:#x}"
+    return None
+
+
+def clean(pid, before):
+    """`before`: its descriptors and signals when there was no tool."""
+    for low, high, _, _, name in mappings(pid):
+        if any(low < b and high > a for a, b in OURS):
+            raise driver.Failed(f"still mapped: {low:#x}-{high:#x} {name}")
+    wrong = wrong_code(pid)
+    if wrong:
+        raise driver.Failed(wrong)
+    after = visible(pid)
+    if before != after:
+        raise driver.Failed("something stays behind", repr(before), repr(after))
+
+
+def visible(pid):
+    with open(f"/proc/{pid}/status") as f:
+        signals = [line for line in f if re.match("Sig(Blk|Ign|Cgt)", line)]
+    return sorted(os.listdir(f"/proc/{pid}/fd")), signals
+
+
+class Out(live.Live):
+    def __init__(self, options, folder):
+        super().__init__(options, folder)
+        self.all = options.all
+
+    def inside(self, command, pid, *options, status=0):
+        done = subprocess.run([self.inlay, command, *options, str(pid)], capture_output=True, text=True,
+                              timeout=live.LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode != status:
+            raise driver.Failed(f"{command} ended with {done.returncode}", done.stderr[-600:])
+        return done.stderr if status else done.stdout
+
+    def program(self, name, tool):
+        """Lines before the tool comes, while it is there, and when it has gone."""
+        command, first, second = live.PROGRAMS[name]
+        folder = driver.fresh(f"{self.folder}/{name}-{tool}")
+        before, answers, status = self.native(command, first, second + first, folder)
+        with live.Conversation(command, folder) as c:
+            c.say(*first)
+            c.has_answered(before)
+            state = visible(c.process.pid)
+            self.attach(tool, c.process.pid, "-o", f"{folder}/report")
+            half = len(second) // 2
+            c.say(*second[:half])
+            self.count_of(c, first)
+            early = self.inside("report", c.process.pid)
+            self.inside("detach", c.process.pid)
+            with open(f"{folder}/report") as f:
+                report = f.read()
+            clean(c.process.pid, state)
+            self.say_rest(c, second[half:] + first)
+            here, ended = c.end()
+        if (answers, status) != (here, ended):
+            raise driver.Failed(f"status {status}, with {tool} {ended}; natively and then:",
+                                *answers.decode(errors="replace").splitlines()[-30:], "---",
+                                *here.decode(errors="replace").splitlines()[-30:])
+        if not re.search(r"\d", early) or not re.search(r"\d", report):
+            raise driver.Failed("there is no report", early[:300], report[:300])
+
+    def counts(self):
+        """What is called while the tool is there is counted; a report in its midst is one of then."""
+        folder, program = driver.fresh(f"{self.folder}/counts"), f"{self.folder}/talks"
+        if driver.build("dynamic", f"{HERE}/talks.c", program):
+            return
+        with live.Conversation([program], folder) as c:
+            c.say("work 5")
+            self.count_of(c, [1])
+            state = visible(c.process.pid)
+            for _ in range(2):  # another tool comes when one has gone
+                self.attach("calls", c.process.pid, "-o", f"{folder}/report")
+                for expected in (300, 700):
+                    c.say("work 300" if expected == 300 else "work 400")
+                    self.count_of(c, [1])
+                    self.counted(self.inside("report", c.process.pid), expected)
+                listed = subprocess.run([self.inlay, "ps"], capture_output=True, text=True).stdout
+                if not re.search(rf"^ *{c.process.pid} .* talks +calls .*report", listed, re.M):
+                    raise driver.Failed("inlay ps does not list it", listed)
+                if self.inside("detach", c.process.pid):
+                    raise driver.Failed("the report should have gone to the file")
+                with open(f"{folder}/report") as f:
+                    self.counted(f.read(), 700)
+                clean(c.process.pid, state)
+                c.say("work 50")
+                self.count_of(c, [1])
+                os.remove(f"{folder}/report")
+            if c.end()[1] != 9:
+                raise driver.Failed("its status is another")
+
+    @staticmethod
+    def counted(report, expected):
+        found = re.search(r"^ *(\d+) +work\b", report, re.M)
+        if not found or int(found[1]) != expected:
+            raise driver.Failed(f"work was called {expected} times", *report.splitlines()[:12])
+
+    def busy(self, cycles, tools):
+        """Tools come and go under a program that is never at rest and checks itself."""
+        program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-busy")
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        with live.Conversation([program], folder) as c:
+            c.say("begin")
+            c.has_answered(1)
+            pid, state = c.process.pid, None
+            for k in range(cycles):
+                if k == 1:  # the C library has what it keeps, the kernel its larger table of descriptors
+                    state = self.size(pid)
+                self.attach(tools[k % len(tools)], pid, "-o", f"{folder}/report")
+                self.inside("detach", pid)
+                wrong = wrong_code(pid)
+                if wrong:
+                    raise driver.Failed(f"after {k + 1} cycles: {wrong}")
+            c.say("end")
+            now = self.size(pid)
+            answers, status = c.end()
+        if status or not answers.endswith(b"all is well\n"):
+            raise driver.Failed(f"status {status}", *driver.as_lines(answers)[-5:])
+        if state and (now[0] > state[0] + 2 or now[1] != state[1] or now[2] > 2 * state[2] + 4096):
+            raise driver.Failed(f"it grows: mappings, descriptors, kB: {state} {now}")
+
+    @staticmethod
+    def size(pid):
+        with open(f"/proc/{pid}/status") as f:
+            kilobytes = int(re.search(r"VmRSS:\s*(\d+)", f.read())[1])
+        return len(list(mappings(pid))), len(os.listdir(f"/proc/{pid}/fd")), kilobytes
+
+    def refused_inside(self, command, pid, says, status=1):
+        said = self.inside(command, pid, status=status)
+        if not re.search(says, said):
+            raise driver.Failed(f"does not say '{says}'", said)
+
+    def refusals(self):
+        self.refused_inside("detach", 4194305, "there is no process")
+        self.refused_inside("report", "x", "not the number of a process", status=2)
+        with live.Conversation(["cat"], driver.fresh(f"{self.folder}/none")) as c:
+            c.say("one")
+            c.has_answered(1)
+            self.refused_inside("detach", c.process.pid, "has no tool inside")
+            self.attach("inscount", c.process.pid, "-o", f"{self.folder}/none/report")
+            tracer = subprocess.Popen(["strace", "-o", "/dev/null", "-p", str(c.process.pid)], stderr=subprocess.PIPE)
+            tracer.stderr.readline()
+            self.refused_inside("detach", c.process.pid, "is traced by process")
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait()
+            self.inside("detach", c.process.pid)
+            c.say("two")
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
+    def stopped(self):
+        """A process that job control has stopped stays so."""
+        with live.Conversation(["cat"], driver.fresh(f"{self.folder}/stopped")) as c:
+            c.say("one")
+            c.has_answered(1)
+            self.attach("calls", c.process.pid)
+            c.process.send_signal(signal.SIGSTOP)
+            self.inside("detach", c.process.pid)
+            c.say("two")
+            time.sleep(0.2)
+            if c.answers() != b"one\n":
+                raise driver.Failed("it was set going")
+            c.process.send_signal(signal.SIGCONT)
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
+    def dies(self, each):
+        """The process is killed at one step after the other of its tool's leaving: whoever takes it out says so and ends.
+        Steps are what the other process is changed by, as strace sees them."""
+        folder = driver.fresh(f"{self.folder}/dies")
+        steps, tried, step = None, 0, 1
+        while steps is None or step <= steps:
+            with live.Conversation(["cat"], folder) as c:
+                c.say("one")
+                c.has_answered(1)
+                self.attach("calls", c.process.pid, "-o", f"{folder}/report")
+                kill = [] if steps is None else ["-e", f"inject=ptrace,process_vm_writev:delay_enter=1:when={step}"]
+                trace = subprocess.Popen(["strace", "-f", "-o", f"{folder}/trace", "-e",
+                                          "trace=ptrace,process_vm_writev", *kill, self.inlay, "detach",
+                                          str(c.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                         text=True)
+                if steps is not None:
+                    self.wait_for_lines(f"{folder}/trace", step, trace)
+                    c.process.kill()
+                said = trace.communicate(timeout=live.LIMIT)[1]
+                if steps is None:
+                    with open(f"{folder}/trace") as f:
+                        steps = sum("ptrace(" in line or "process_vm_writev(" in line for line in f)
+                    continue
+                if trace.returncode not in (0, 1) or "inlay: " not in said:
+                    raise driver.Failed(f"step {step} of {steps}: status {trace.returncode}", said[-300:])
+            tried += 1
+            step += each
+        return f"{tried} of {steps} steps"
+
+    @staticmethod
+    def wait_for_lines(path, count, process):
+        end = time.monotonic() + live.LIMIT
+        while process.poll() is None and time.monotonic() < end:
+            with open(path) as f:
+                if sum(1 for _ in f) >= count:
+                    return
+            time.sleep(0.0002)
+
+    def server(self, cycles):
+        """redis-server under redis-benchmark: no request is lost while tools come and go."""
+        folder = driver.fresh(f"{self.folder}/redis")
+        socket = f"{folder}/socket"
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder],
+                                  stdout=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(socket):
+                time.sleep(0.05)
+            load = subprocess.Popen(["redis-benchmark", "-s", socket, "-n", "100000000", "-t", "set,get,lpush", "-q"],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(0.3)
+            for k in range(cycles):
+                self.attach(live.TOOLS[k % 2], server.pid, "-o", f"{folder}/report")
+                self.inside("detach", server.pid)
+                if load.poll() is not None:
+                    raise driver.Failed(f"after {k + 1} cycles redis-benchmark ended", load.stderr.read()[-300:])
+            load.kill()
+            load.wait()
+            wrong = wrong_code(server.pid)
+            if wrong:
+                raise driver.Failed(wrong)
+            answer = subprocess.run(["redis-cli", "-s", socket, "ping"], capture_output=True, text=True).stdout
+            if answer != "PONG\n":
+                raise driver.Failed("it does not answer", answer)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def tests(out):
+    for n, name in enumerate(live.PROGRAMS):
+        if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
+            for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
+                yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
+    for name in ("counts", "refusals", "stopped"):
+        yield name, getattr(out, name)
+    yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
+    if shutil.which("strace"):
+        yield "dies", lambda: print("dies:", out.dies(1 if out.all else 37))
+    if out.all and shutil.which("redis-server"):
+        yield "redis", lambda: out.server(1000)
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    with driver.Results("live-out", options) as results:
+        for name, function in tests(Out(options, results.folder)):
+            results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
