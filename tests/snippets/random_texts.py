@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Random snippets, in a program, under every engine: what a C compiler says they do, and nothing else.
 
-  tests/snippets/random_texts.py [--build DIR] [--count N] [--seed N] [--engines jit,rewrite,attach]
+  tests/snippets/random_texts.py [--build DIR] [--count N] [--seed N] [--engines jit,rewrite,attach,live]
 
 Each part makes a program of 500 texts (around.c) and runs it natively from the compiler's functions, with the snippets
-beside: under the JIT, rewritten, and with the tool attached while it waits for its first line. It compares variables,
-registers, flags, vector registers and the red zone.
+beside: under the JIT, rewritten, by the live engine from its start on, and with the tool attached while it waits for its
+first line. It compares variables, registers, flags, vector registers and the red zone.
 """
 
 import os
@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 
-ENGINES = ("jit", "rewrite", "attach")
+ENGINES = ("jit", "rewrite", "attach", "live")
 PART = 500
 LIMIT = 600
 PLAIN = ("adc %rbx, %rax; inc %rcx", "mov %rax, %rdx; lea 5(%rdx), %rdx", "addps %xmm1, %xmm0; cmp %rsi, %rdi; setl %al",
@@ -82,6 +82,9 @@ class Part:
     def rewrite(self):
         self.call(*self.tool("rewrite"), f"{self.folder}/around", "-o", f"{self.folder}/written")
         self.run([f"{self.folder}/written"])
+
+    def live(self):
+        self.run([*self.tool("run", "--engine=live"), "--", f"{self.folder}/around"])
 
     def attach(self):
         with subprocess.Popen([f"{self.folder}/around"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

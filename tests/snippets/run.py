@@ -187,6 +187,39 @@ def check_prints(args):
                 raise Failure(f"{lines} are written, not {wanted}")
 
 
+def check_forms(args):
+    """The functions of typed.h make what texts do."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    inlay, sample = os.path.join(args.build, "inlay"), os.path.join(args.build, "tests", "samples", "figures")
+    with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
+        tool, out, written = (os.path.join(scratch, name) for name in ("forms", "out", "written"))
+        steps = [[inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O1", os.path.join(here, "forms_tool.c"), "-o", tool],
+                 [inlay, "run", "-o", out, tool, "--", sample],
+                 [inlay, "rewrite", tool, "--result", out + "2", sample, "-o", written], [written]]
+        for step in steps:
+            done = run(step)
+            if done.returncode:
+                raise Failure(f"{step}: {done.stderr.decode(errors='replace')[-600:]}")
+        for file in (out, out + "2"):
+            with open(file, encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            if len(lines) != 1 or not lines[0] or len(set(lines[0].split(" of "))) != 1:
+                raise Failure(f"{lines}")
+
+
+def check_blame(args):
+    """A snippet that follows a wrong pointer ends the program, and is said to be what did it."""
+    inlay, sample = os.path.join(args.build, "inlay"), os.path.join(args.build, "tests", "samples", "figures")
+    code = "static int x; x = ((struct figure *)0)->kind"
+    with tempfile.TemporaryDirectory(prefix="inlay-snippets-") as scratch:
+        written = os.path.join(scratch, "written")
+        run([inlay, "rewrite", "snippet", "--at=count", f"--code={code}", sample, "-o", written])
+        for engine, command in (("jit", [inlay, "snippet", "count", code, "--", sample]), ("rewrite", [written])):
+            done = run(command)
+            if done.returncode != -11 or b"an expression inserted into the program's code" not in done.stderr:
+                raise Failure(f"{engine}: {done.returncode}, {done.stderr[-300:]}")
+
+
 def cases(args):
     samples = os.path.join(args.build, "tests", "samples")
     for sample in FIGURES:
@@ -211,8 +244,9 @@ def main():
     failed = passed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         todo = {}
-        if fnmatch.fnmatch("prints", args.only) or args.only == "*":
-            todo[pool.submit(check_prints, args)] = "prints"
+        for title, function in (("prints", check_prints), ("forms", check_forms), ("blame", check_blame)):
+            if any(fnmatch.fnmatch(title, p) for p in args.only.split(",")):
+                todo[pool.submit(function, args)] = title
         for title, *rest in cases(args):
             if any(fnmatch.fnmatch(title, p) for p in args.only.split(",")):
                 todo[pool.submit(check, args, *rest)] = title
