@@ -215,6 +215,28 @@ class Checks:
         if not done.status or os.path.exists(out) or not lines or not lines[0].endswith(said):
             raise driver.Failed(f"status {done.status}", *lines[:4])
 
+    def put_snippet(self, code, out):
+        words = ["--inlay-rewrite", "--at=area", f"--code={code}", f"--result={out}.report", f"{self.samples}/figures_static"]
+        return driver.run(self.emulator(f"{self.options.build}/tools/snippet", *words, "-o", out), LIMIT,
+                          env={"PATH": driver.PATH})
+
+    def snippets_with_reals(self):
+        """Floating point passed to a snippet's routines and answered by them; calls of procedures are refused."""
+        out = f"{self.folder}/figures.snippet"
+        made = self.put_snippet("static double s, t; static float u; s += factor * 2; t += extra; u = factor / 3;"
+                                " print_real(-extra * 8)", out)
+        done = driver.run(self.emulator(out), LIMIT)
+        if made.status or done.status:
+            raise driver.Failed(f"status {made.status}, {done.status}", *driver.as_lines(made.stderr + done.stderr)[:4])
+        with open(f"{out}.report", encoding="utf-8") as f:
+            lines = [line.strip() for line in f]
+        wanted = [f"{-n:.0f}" for n in range(10)] + ["area: s = 90", "area: t = 5.625", "area: u = 3"]
+        if [lines[0].lstrip("-"), *lines[1:10], *lines[11:]] != wanted:
+            raise driver.Failed("other values", *lines)
+        refused = self.put_snippet("count(1, 2, 3, \"x\")", f"{out}.2").stderr
+        if b"6: procedures of the program cannot be called on this processor yet" not in refused:
+            raise driver.Failed("a call is not refused", *driver.as_lines(refused)[:4])
+
     def tells_of(self, file, isa):
         done = self.inlay("info", file)
         lines = driver.as_lines(done.stdout)
@@ -294,6 +316,7 @@ class Checks:
             self.refuses_to_rewrite, "it is for another architecture", "/bin/true"))
         results.count("what no build has is refused", driver.problem(
             self.refuses_to_rewrite, "unknown option '--precise'", "--precise", self.file("plain")))
+        results.count("snippets with floating point", driver.problem(self.snippets_with_reals))
         results.count("info of an AArch64 program", driver.problem(self.tells_of, self.file("bash"), "aarch64"))
         results.count("info of a program of this machine", driver.problem(self.tells_of, "/bin/true", platform.machine()))
 
