@@ -28,7 +28,8 @@ static double twice(double a, float b, int c) { return 2 * a + b + c; }
     {                                                                                                                  \
         (void)s;                                                                                                       \
         return value;                                                                                                  \
-    }
+    }                                                                                                                  \
+    _Static_assert(1, #name)
 
 static inlay_expr call_of(inlay_scope *s, const char *name, unsigned n, const inlay_expr *arguments)
 {
@@ -37,45 +38,45 @@ static inlay_expr call_of(inlay_scope *s, const char *name, unsigned n, const in
 #define CALL(name, ...)                                                                                                \
     call_of(s, name, sizeof(inlay_expr[]){__VA_ARGS__} / sizeof(inlay_expr), (inlay_expr[]){__VA_ARGS__})
 
-FORM(sum, BOTH(INLAY_ADD, FIND("deep"), FIND("width")))
-FORM(difference, BOTH(INLAY_SUB, FIND("width"), FIND("tag")))
-FORM(product, BOTH(INLAY_MUL, FIND("deep"), inlay_const(7)))
-FORM(quotient, BOTH(INLAY_DIV, FIND("deep"), inlay_const(3)))
-FORM(rest, BOTH(INLAY_MOD, FIND("width"), inlay_const(1000)))
-FORM(shifted, BOTH(INLAY_SHL, FIND("deep"), inlay_const(4)))
-FORM(least, BOTH(INLAY_MIN, FIND("deep"), inlay_const(5)))
-FORM(most, BOTH(INLAY_MAX, FIND("tag"), inlay_const(3)))
-FORM(minus, inlay_typed_unary(s, INLAY_NEG, FIND("deep")))
-FORM(inverse, inlay_typed_unary(s, INLAY_NOT, FIND("width")))
-FORM(negation, inlay_typed_unary(s, INLAY_LNOT, FIND("tag")))
-FORM(less, BOTH(INLAY_LT, FIND("tag"), inlay_const(0)))
-FORM(both, BOTH(INLAY_LAND, FIND("deep"), FIND("width")))
-FORM(either, BOTH(INLAY_LOR, FIND("tag"), FIND("deep")))
-FORM(chosen, inlay_typed_if(s, BOTH(INLAY_GT, FIND("deep"), inlay_const(9)), FIND("deep"), inlay_const(77)))
-FORM(element, inlay_typed_index(s, FIND("text"), inlay_const(0)))
-FORM(followed, inlay_typed_deref(s, FIND("text")))
+FORM(sum, BOTH(INLAY_ADD, FIND("deep"), FIND("width")));
+FORM(difference, BOTH(INLAY_SUB, FIND("width"), FIND("tag")));
+FORM(product, BOTH(INLAY_MUL, FIND("deep"), inlay_const(7)));
+FORM(quotient, BOTH(INLAY_DIV, FIND("deep"), inlay_const(3)));
+FORM(rest, BOTH(INLAY_MOD, FIND("width"), inlay_const(1000)));
+FORM(shifted, BOTH(INLAY_SHL, FIND("deep"), inlay_const(4)));
+FORM(least, BOTH(INLAY_MIN, FIND("deep"), inlay_const(5)));
+FORM(most, BOTH(INLAY_MAX, FIND("tag"), inlay_const(3)));
+FORM(minus, inlay_typed_unary(s, INLAY_NEG, FIND("deep")));
+FORM(inverse, inlay_typed_unary(s, INLAY_NOT, FIND("width")));
+FORM(negation, inlay_typed_unary(s, INLAY_LNOT, FIND("tag")));
+FORM(less, BOTH(INLAY_LT, FIND("tag"), inlay_const(0)));
+FORM(both, BOTH(INLAY_LAND, FIND("deep"), FIND("width")));
+FORM(either, BOTH(INLAY_LOR, FIND("tag"), FIND("deep")));
+FORM(chosen, inlay_typed_if(s, BOTH(INLAY_GT, FIND("deep"), inlay_const(9)), FIND("deep"), inlay_const(77)));
+FORM(element, inlay_typed_index(s, FIND("text"), inlay_const(0)));
+FORM(followed, inlay_typed_deref(s, FIND("text")));
 FORM(address, BOTH(INLAY_SUB,
                    inlay_scope_cast(s, "char *", inlay_typed_address(s, inlay_typed_member(s, FIND("first"), "scale"))),
-                   inlay_scope_cast(s, "char *", inlay_typed_address(s, FIND("first")))))
-FORM(bits, inlay_typed_member(s, inlay_typed_deref(s, FIND("f")), "level"))
+                   inlay_scope_cast(s, "char *", inlay_typed_address(s, FIND("first")))));
+FORM(bits, inlay_typed_member(s, inlay_typed_deref(s, FIND("f")), "level"));
 FORM(corner_of, inlay_typed_index(s, inlay_typed_member(s, inlay_typed_deref(s, FIND("f")), "corners"),
-                                  BOTH(INLAY_AND, FIND("corner"), inlay_const(3))))
-FORM(global, FIND("seen"))
-FORM(local_static, FIND("total"))
-FORM(enumerator, FIND("BLUE"))
-FORM(narrowed, inlay_scope_cast(s, "signed char", FIND("width")))
-FORM(real, BOTH(INLAY_MUL, FIND("factor"), inlay_typed_real(s, 2.5)))
-FORM(string, inlay_typed_index(s, inlay_typed_string(s, "text"), inlay_const(2)))
-FORM(routine, CALL("twice", FIND("extra"), FIND("factor"), FIND("corner")))
-FORM(procedure, CALL("count", inlay_const(1), inlay_const(2), FIND("corner"), inlay_typed_string(s, "abc")))
-FORM(argument, inlay_argument(2))
-FORM(returned, inlay_return_value())
-FORM(ea, inlay_effective_address(0))
-FORM(size, inlay_access_size(0))
-FORM(content, inlay_memory_value(0))
-FORM(taken, inlay_taken())
-FORM(stack, inlay_stack_pointer())
-FORM(thread, BOTH(INLAY_ADD, inlay_thread_id(), inlay_const(1)))
+                                  BOTH(INLAY_AND, FIND("corner"), inlay_const(3))));
+FORM(global, FIND("seen"));
+FORM(local_static, FIND("total"));
+FORM(enumerator, FIND("BLUE"));
+FORM(narrowed, inlay_scope_cast(s, "signed char", FIND("width")));
+FORM(real, BOTH(INLAY_MUL, FIND("factor"), inlay_typed_real(s, 2.5)));
+FORM(string, inlay_typed_index(s, inlay_typed_string(s, "text"), inlay_const(2)));
+FORM(routine, CALL("twice", FIND("extra"), FIND("factor"), FIND("corner")));
+FORM(procedure, CALL("count", inlay_const(1), inlay_const(2), FIND("corner"), inlay_typed_string(s, "abc")));
+FORM(argument, inlay_argument(2));
+FORM(returned, inlay_return_value());
+FORM(ea, inlay_effective_address(0));
+FORM(size, inlay_access_size(0));
+FORM(content, inlay_memory_value(0));
+FORM(taken, inlay_taken());
+FORM(stack, inlay_stack_pointer());
+FORM(thread, BOTH(INLAY_ADD, inlay_thread_id(), inlay_const(1)));
 
 static const row rows[] = {
     {"count", "long", "deep + width", sum, AT_ENTRY},
