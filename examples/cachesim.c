@@ -23,7 +23,7 @@ static inlay_buffer *buffer;
 static site **list;
 static size_t count;
 
-static bool is_miss(uint64_t (*c)[WAYS], uint64_t tag)
+static uint64_t is_miss(uint64_t (*c)[WAYS], uint64_t tag)
 {
     uint64_t *set = c[tag % SETS], k = 0;
     while (k < WAYS - 1 && set[k] != tag) k++;
