@@ -136,12 +136,13 @@ static void report_there(void *arg)
 
 enum { WINDOW = 16 * INL_PAGE };
 
-/* So many patches, from the first on, lie close together, up to *high. */
+/* So many patches, from the first on, lie in a stretch of pages all of which have one, up to *high: nothing between is
+ * unmapped. */
 static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_t *high)
 {
     uint64_t low = inl_page_down(p->at), n = 0;
-    for (*high = low; n < count && p[n].at >= low && p[n].at + p[n].size <= low + WINDOW; n++) {
-        if (p[n].at > inl_page_up(*high) + INL_PAGE) break;
+    for (*high = low; n < count && p[n].at + p[n].size <= low + WINDOW; n++) {
+        if (inl_page_down(p[n].at) > inl_page_up(*high)) break;
         *high = p[n].at + p[n].size;
     }
     return n;
