@@ -34,13 +34,15 @@ static void carry(const char *argument)
 
 const char *const *options_carried(int *count)
 {
-    if (tool_now->options.result) {
+    tool_command_line *all = state();
+    bool whole = all->carried.count && !strcmp(all->carried.items[all->carried.count - 1], "--");
+    if (!whole && tool_now->options.result) {
         carry("--output");
         carry(tool_now->options.result);
     }
-    carry("--");
-    *count = (int)state()->carried.count;
-    return state()->carried.items;
+    if (!whole) carry("--");
+    *count = (int)all->carried.count;
+    return all->carried.items;
 }
 
 /* The launcher has been through them then. */
