@@ -138,6 +138,34 @@ class Out(live.Live):
             if c.end()[1] != 9:
                 raise driver.Failed("its status is another")
 
+    def hole(self):
+        """Its code is in two pieces, a page between them that is not mapped, as node's is."""
+        folder, program = driver.fresh(f"{self.folder}/in-hole"), f"{self.folder}/hole"
+        with open(f"{program}.c", "w") as f:
+            f.write("#include <stdio.h>\n__attribute__((noinline, section(\".far\"))) int far(int n) {\n"
+                    "    __asm__ volatile(\"nop; nop; nop; nop; nop; nop\");\n    return n * 3 + 1;\n}\n"
+                    "int main(void) {\n    char s[99];\n    int n = 0;\n    while (fgets(s, sizeof s, stdin)) "
+                    "printf(\"%d\\n\", n = far(n)), fflush(stdout);\n    return 0;\n}\n")
+        where = [f"-Wl,--section-start={at}" for at in (".far=0x403000", ".rodata=0x405000", ".eh_frame_hdr=0x406000")]
+        done = subprocess.run(["gcc", "-O2", "-fno-pie", "-no-pie", *where, f"{program}.c", "-o", program],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        with live.Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            if [at for at, *_ in mappings(c.process.pid) if 0x402000 <= at < 0x404000] != [0x403000]:
+                raise driver.Failed("the linker has left no hole")
+            state = visible(c.process.pid)
+            self.attach("calls", c.process.pid, "-o", f"{folder}/report")
+            c.say("two")
+            c.has_answered(2)
+            self.inside("detach", c.process.pid)
+            clean(c.process.pid, state)
+            c.say("three")
+            if c.end() != (b"1\n4\n13\n", 0):
+                raise driver.Failed("it does not go on")
+
     @staticmethod
     def counted(report, expected):
         found = re.search(r"^ *(\d+) +work\b", report, re.M)
@@ -289,7 +317,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "refusals", "stopped"):
+    for name in ("counts", "hole", "refusals", "stopped"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     if shutil.which("strace"):
