@@ -8,6 +8,7 @@
  * Under the JIT the program has started, in Inlay's sense, when its image is shown; no instruction of it
  * has run. In a rewritten program only start and end remain. */
 #include "atom/state.h"
+#include "tool/blame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,16 +57,6 @@ static char **instrumentation_args(int *argc)
     return argv;
 }
 
-/* The instrumentation file ends the tool: that must not look as if it had done its work. */
-static void ended_early(int status, void *arg)
-{
-    (void)arg;
-    if (!atom_now.instrumenting) return;
-    inlay_warn("%s ended with status %d while it instrumented; nothing is written or run", atom_now.tool->name, status);
-    fflush(NULL);
-    _exit(status ? status : 1);
-}
-
 static void run_tool(void)
 {
     const atom_tool *t = atom_now.tool;
@@ -82,14 +73,6 @@ static void run_tool(void)
     }
     atom_now.object = NULL;
     if (t->fini) t->fini();
-}
-
-static void instrument(void)
-{
-    on_exit(ended_early, NULL);
-    atom_now.instrumenting = true;
-    run_tool();
-    atom_now.instrumenting = false;
 }
 
 /* --- calls of the whole program --- */
@@ -119,7 +102,8 @@ static void image_loaded(inlay_image *i, void *arg)
     (void)arg;
     if (!inlay_image_is_main(i) || atom_now.travels->instrumented) return;
     atom_now.travels->instrumented = true;
-    instrument();
+    blame_name_images("the instrumentation file");
+    run_tool();
     if (atom_now.started) begin();
 }
 

@@ -103,7 +103,6 @@ typedef struct atom_context {
     const atom_tool *tool; /* as generated (cli/atom.c) */
     atom_state *travels;
     Obj *object;              /* that Instrument was called for */
-    bool instrumenting;       /* the instrumentation file is running */
     bool started, ran, ended; /* ended: before an exec that then failed files are closed, there is no second end */
     atom_proto *protos;
     struct {

@@ -61,6 +61,8 @@ static const char *signal_name(int signo)
     return name ? name : "a signal";
 }
 
+void blame_name_images(const char *name) { state()->image_callback = name; }
+
 static const char *callback_name(unsigned kind)
 {
     static const char *const names[] = {
@@ -80,6 +82,7 @@ static const char *callback_name(unsigned kind)
         [ON_EXIT] = "an exit callback",
         [ON_KINDS] = "a buffer's function",
     };
+    if (kind == ON_IMAGE_LOAD && state()->image_callback) return state()->image_callback;
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "a callback";
 }
 
@@ -337,9 +340,9 @@ void blame_watch(void)
     sigfillset(&now.sa_mask);
     sigemptyset(&ours);
     for (unsigned i = 0; i < BLAME_SIGNALS; i++) {
-        sigaction(watched[i], NULL, &b->before[i]);
+        libc_sigaction(watched[i], NULL, &b->before[i]);
         if (b->before[i].sa_handler != SIG_DFL) continue;
-        sigaction(watched[i], &now, NULL);
+        libc_sigaction(watched[i], &now, NULL);
         sigaddset(&ours, watched[i]);
     }
     if (tool_handoff_data.role == TOOL_CARRIED) let_in(&ours);
@@ -350,7 +353,7 @@ void blame_unwatch(void)
     tool_blame *b = state();
     stack_t none = {.ss_flags = SS_DISABLE};
     if (!b->stack) return;
-    for (unsigned i = 0; i < BLAME_SIGNALS; i++) sigaction(watched[i], &b->before[i], NULL);
+    for (unsigned i = 0; i < BLAME_SIGNALS; i++) libc_sigaction(watched[i], &b->before[i], NULL);
     sigaltstack(&none, NULL);
     munmap(b->stack, STACK);
     b->stack = NULL;

@@ -25,6 +25,7 @@ typedef struct tool_blame {
     int pid;   /* of the process that is the tool's: children that it has made are not */
     struct sigaction before[BLAME_SIGNALS];
     void *stack;                        /* for handlers */
+    const char *image_callback;         /* what the tool calls it; NULL: that */
     const struct source_table *sources; /* carried */
 } tool_blame;
 
@@ -32,6 +33,8 @@ typedef struct tool_blame {
  * handlers do that later on; before it takes over, and before an exec, the kernel's actions are as they were. */
 void blame_watch(void);
 void blame_unwatch(void);
+/* What the tool calls its image callback. Static text. */
+void blame_name_images(const char *);
 
 /* run_client.crashed */
 void blame_crash(void *arg, run_thread *, const run_crash *);

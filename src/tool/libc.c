@@ -6,6 +6,8 @@
  *   tool's own region, so that the program's addresses are what they are natively and one range
  *   tells what is the tool's. Should the place be taken, the kernel chooses another.
  * - Its ends of the process, of which the tool is not to make use.
+ * - Actions for signals are the program's: a handler of the tool's would run in the place of Inlay's, on any stack and
+ *   with whatever thread-local storage, and the program would not die of what it does not handle.
  * - Its stdio must not write to descriptors 0 to 2: those are the program's.
  *
  * The linker takes these definitions instead of the library's because each of them defines every
@@ -15,10 +17,14 @@
 #include "tool/tool.h"
 #include "base/region.h"
 #include "base/sys.h"
+#include "run/kernel.h"
+#include "tool/state.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -59,6 +65,37 @@ EXPORT __attribute__((weak, noreturn)) void _Exit(int status)
 
 EXPORT __attribute__((weak)) void *__abort_msg; /* for debuggers; assert stores there */
 EXPORT __attribute__((weak, noreturn)) void abort(void) { blame_abort(__builtin_return_address(0)); }
+
+/* The C library's structure is not the kernel's. */
+int libc_sigaction(int signo, const struct sigaction *a, struct sigaction *old)
+{
+    run_action to = {0}, was = {0};
+    if (a) {
+        to.handler = (uint64_t)(uintptr_t)a->sa_handler;
+        to.flags = (uint32_t)a->sa_flags | SA_RESTORER;
+        to.restorer = (uint64_t)(uintptr_t)run_signal_restorer;
+        memcpy(&to.mask, &a->sa_mask, sizeof to.mask);
+    }
+    long r = sys_call4(SYS_rt_sigaction, signo, (long)(a ? &to : NULL), (long)&was, sizeof to.mask);
+    if (sys_failed(r)) return errno = (int)-r, -1;
+    if (!old) return 0;
+    memset(old, 0, sizeof *old);
+    old->sa_handler = (sighandler_t)(uintptr_t)was.handler;
+    old->sa_flags = (int)(was.flags & ~(uint64_t)SA_RESTORER);
+    memcpy(&old->sa_mask, &was.mask, sizeof was.mask);
+    return 0;
+}
+
+EXPORT __attribute__((weak)) int __sigaction(int signo, const struct sigaction *a, struct sigaction *old)
+{
+    if (!a || !tool_handoff_data.resident) return libc_sigaction(signo, a, old);
+    tool_say_limited("the tool cannot change the action for signal %d: in the program, actions are the program's "
+                     "(inlay_on_signal sees its signals)",
+                     signo);
+    return errno = EPERM, -1;
+}
+EXPORT __attribute__((weak)) int sigaction(int, const struct sigaction *, struct sigaction *)
+    __attribute__((alias("__sigaction")));
 
 static void *answer(long r)
 {

@@ -193,6 +193,8 @@ void carried_begin(void); /* before main */
 void carried_run(void);   /* inlay_start */
 
 /* --- libc.c --- */
-void libc_redirect_stdio(int fd); /* standard output and error of the tool */
+struct sigaction;
+int libc_sigaction(int signo, const struct sigaction *, struct sigaction *); /* sigaction is refused in programs */
+void libc_redirect_stdio(int fd);                                            /* standard output and error of the tool */
 
 #endif

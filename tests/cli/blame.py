@@ -16,11 +16,12 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 
-TOOL = f"{HERE}/blame_tool.c"
+TOOL, SOURCE = f"{HERE}/blame_tool.c", f"{HERE}/blame_ways.h"
 # Where the tool's code runs, and what that is called. In main the program has not begun.
 MAIN = {"constructor": "before inlay_init", "before": "before inlay_init",
         "after": "between inlay_init and inlay_start"}
@@ -29,6 +30,7 @@ SHOWN = {"image": "an image callback", "proc": "a procedure callback", "block": 
 RUNS = {"start": "a start callback", "routine": "an analysis routine", "thread": "a thread start callback",
         "threadend": "a thread end callback", "syscall": "a system call callback", "buffer": "a buffer's function",
         "fork": "a fork callback", "exit": "an exit callback"}
+ATOM = {"instrument": "the instrumentation file", "analysis": "an analysis routine"}
 PLACES = MAIN | SHOWN | RUNS
 # What is said to have been done, the rest of the line, the status.
 WAYS = {
@@ -47,9 +49,12 @@ Case = collections.namedtuple("Case", "name engine place way")
 
 
 def marks():
-    """The lines of the tool's source by their marks."""
-    with open(TOOL) as f:
-        return {m[1]: n for n, text in enumerate(f, 1) for m in [re.search(r"/\* mark: (\w+) \*/", text)] if m}
+    """The lines of the tool's sources by their marks."""
+    found = {}
+    for name in (TOOL, SOURCE):
+        with open(name, encoding="utf-8") as f:
+            found |= {m[1]: n for n, text in enumerate(f, 1) for m in [re.search(r"/\* mark: (\w+) \*/", text)] if m}
+    return found
 
 
 def cases(everything):
@@ -66,9 +71,23 @@ def cases(everything):
                     yield Case(f"{engine}-{place}-{way}", engine, place, way)
 
 
+def atom_cases(everything):
+    """ATOM's files: one instruments, under the JIT at the program's beginning; the other runs."""
+    for place, engines in (("instrument", ("rewriting", "jit")), ("analysis", ("rewritten", "jit"))):
+        for engine in engines:
+            for way in WAYS:
+                if everything or way in ("null", "exit", "assert"):
+                    yield Case(f"atom-{engine}-{place}-{way}", engine, place, way)
+
+
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
         return [int(word) for word in f.read().split()]
+
+
+def below(case):
+    """The tool is in a child of the command."""
+    return case.place == "fork" or (case.place == "instrument" and case.engine == "rewriting")
 
 
 class Blame:
@@ -79,7 +98,7 @@ class Blame:
         driver_flags = ["-O1", "-pthread", f"{HERE}/blame_program.c", "-o", self.program]
         subprocess.run(["cc", *driver_flags], check=True)
         self.written = {}
-        for place in [*PLACES, "inlined", "expression"]:
+        for place in [*PLACES, "inlined", "expression", "handlers"]:
             out = self.written[place] = f"{folder}/program.{place}"
             driver.rewrite(self.inlay, [self.tool, f"--insert={place}", self.program, "-o", out], env=driver.ENVIRONMENT)
 
@@ -88,7 +107,25 @@ class Blame:
         if done.returncode:
             raise Failed("the tool is not compiled", done.stderr)
 
+    def make_atom(self):
+        """ATOM's tools, where they are there before they go wrong."""
+        for engine in ("jit", "rewritten"):
+            made = driver.run(self.atom_command(engine, f"{self.folder}/program.{engine}"), 120, env=driver.ENVIRONMENT)
+            if made.status:
+                raise Failed("ATOM's tool is not made", *driver.as_lines(made.stderr))
+
+    def atom_command(self, engine, out):
+        return [self.inlay, "atom", self.program, f"{HERE}/blame_ways.inst.c", f"{HERE}/blame_ways.anal.c", "-O1",
+                f"-I{HERE}", "-o", out, f"--engine={'jit' if engine == 'jit' else 'rewrite'}"]
+
+    def atom(self, case):
+        if case.engine == "rewriting":
+            return self.atom_command(case.engine, f"{self.folder}/{case.name}")
+        return [f"{self.folder}/program.{case.engine}"]
+
     def command(self, case, tool=None):
+        if case.place in ATOM:
+            return self.atom(case)
         more = ["fork"] if case.place == "fork" else []
         if case.engine == "rewritten":
             return [self.written[case.place], *more]
@@ -106,7 +143,7 @@ class Blame:
             try:
                 process.wait(2 if case.way == "loop" else 60)
             except subprocess.TimeoutExpired:
-                for pid in children_of(process.pid) if case.place == "fork" else [process.pid]:
+                for pid in children_of(process.pid) if below(case) else [process.pid]:
                     os.kill(pid, signal.SIGTERM)
             try:
                 process.wait(60)
@@ -135,18 +172,18 @@ class Blame:
         called = r"[\w.]+, called by " if case.way == "library" and case.engine != "rewritten" else ""
         line = self.lines[case.way]
         lines = f"({line - 1}|{line})" if case.way == "overflow" else line
-        place = rf"{called}{proc} \(\S*blame_tool\.c:{lines}\)"
-        return rf"bt\S*: the tool {did} in {place}, {PLACES[case.place]}" + (f": {what}" if what else "")
+        place = rf"{called}{proc} \(\S*blame_ways\.h:{lines}\)"
+        return rf"\S+: the tool {did} in {place}, {(PLACES | ATOM)[case.place]}" + (f": {what}" if what else "")
 
     def goes_wrong(self, case):
         status, said = self.run(case, self.command(case), f"{case.place}:{case.way}")
         lines = said.splitlines()
-        wanted = [self.headline(case), rf"bt\S*: {self.ending(case)}"]
+        wanted = [self.headline(case), rf"\S+: {self.ending(case)}"]
         found = [[i for i, text in enumerate(lines) if re.fullmatch(w, text)] for w in wanted]
         if [len(f) for f in found] != [1, 1] or found[0] > found[1]:
             raise Failed(f"not once each, in order: {wanted}", *lines)
         wanted = WAYS[case.way][2]
-        if case.place == "fork" and wanted < 0:
+        if below(case) and wanted < 0:
             wanted = 128 - wanted  # as the parent says it
         if status != wanted:
             raise Failed(f"status {status} instead of {wanted}", *lines)
@@ -175,6 +212,30 @@ class Blame:
         status, said = self.run(case, self.command(case, f"{self.folder}/bare"), "block:null")
         if "bare: the tool has crashed in go_wrong, a block callback: SIGSEGV, address 0x10\n" not in said:
             raise Failed(f"status {status}", *said.splitlines())
+
+    def handlers(self, engine):
+        """A tool that would handle signals is told that it cannot, and the program dies as it does by itself."""
+        case = Case(f"{engine}-handlers", engine, "handlers", "null")
+        status, said = self.run(case, [*self.command(case), "twice"], None)
+        if status != -signal.SIGABRT or "bt: the tool cannot change the action for signal 11: " not in said or \
+           "double free" not in said:
+            raise Failed(f"status {status}", *said.splitlines())
+
+    def internal(self, engine):
+        """What is the fault of neither the tool nor the program."""
+        tool = f"{self.folder}/spoils"
+        self.compile(tool, f"{HERE}/blame_inlay.c", "-O1", f"-I{ROOT}/src", f"-DINL_ARCH={os.uname().machine}")
+        argv = [self.inlay, "run", tool, "--", self.program]
+        if engine == "rewritten":
+            driver.rewrite(self.inlay, [tool, self.program, "-o", f"{tool}.new"], env=driver.ENVIRONMENT)
+            argv = [f"{tool}.new"]
+        status, said = self.run(Case(f"{engine}-internal", engine, "start", "null"), [*argv, "handled"], None)
+        where, then = r"its code at offset 0x[0-9a-f]+", ""
+        if engine == "jit":
+            where, then = r"\S+ \(\S*src/\S+:\d+\)", r"spoils:   called by run_sys_sigaction \(\S*src/run/signal\.c:\d+\)\n"
+        wanted = rf"spoils: internal error of Inlay: its code has crashed in {where}: SIGSEGV, address 0x[0-9a-f]+\n{then}"
+        if status != -signal.SIGSEGV or not re.search(wanted, said) or "ends by it with SIGSEGV" not in said:
+            raise Failed(f"status {status}, and no line like {wanted}", *said.splitlines())
 
     def programs_fault(self, engine, argument):
         """With routines, inlined ones and callbacks all around it."""
@@ -253,11 +314,15 @@ def main():
     options = parser.parse_args()
     with driver.Results("blame", options) as results:
         tests = Blame(options.build, results.folder)
-        rows = [c for c in cases(options.all) if driver.chosen(c.name, options)]
+        rows = [c for c in (*cases(options.all), *atom_cases(options.all)) if driver.chosen(c.name, options)]
+        if any(c.place in ATOM for c in rows):
+            results.count("atom", driver.problem(tests.make_atom))
         results.check_rows(rows, lambda c: (None, [(c.name, driver.problem(tests.goes_wrong, c))]))
         for engine in ("jit", "rewritten"):
             results.check(f"{engine}-inlined", lambda: tests.inlined_routine(engine))
             results.check(f"{engine}-expression", lambda: tests.expression(engine))
+            results.check(f"{engine}-handlers", lambda: tests.handlers(engine))
+            results.check(f"{engine}-internal", lambda: tests.internal(engine))
             for argument in ("fault", "handled"):
                 results.check(f"{engine}-programs-{argument}", lambda: tests.programs_fault(engine, argument))
         results.check("without-lines", tests.without_lines)

@@ -110,7 +110,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("wrap", options) as results:
         w = Wraps(options, results.folder)
-        results.check("compile", w.compile)
+        results.count("compile", driver.problem(w.compile))
         for engine in ("jit", "rewritten"):
             for sample in ("wrapped", "wrapped_static"):
                 results.check(f"{engine} {sample}", lambda e=engine, s=sample: w.right(e, s))
