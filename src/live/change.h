@@ -63,11 +63,6 @@ inl_status live_find_users(live_process *, const live_change *, bool *used, inl_
 /* --- call.c --- */
 /* Runs a routine of the tool's, without arguments, on the first thread, with the stack below `stack`. */
 inl_status live_call_tool(live_process *, uint64_t routine, uint64_t stack, inl_error *);
-/* Calls a procedure of the program's in a thread that is stopped, on its own stack; *result: the integer that it
- * returns. `patience`: seconds. What faults or does not come back is given up: the thread goes on where it was. */
-enum { LIVE_MOST_ARGS = 6 };
-inl_status live_call(remote *, uint64_t procedure, const uint64_t *args, unsigned count, unsigned patience,
-                     uint64_t *result, inl_error *);
 
 /* --- apart.c --- */
 /* Calls `work` in a child of its own session, deaf to signals: whoever ends this process, by whatever means, does not

@@ -86,7 +86,9 @@ static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     putting *p = arg;
     (void)answer;
-    live_carry c = {.boot = p->carry.boot,
+    live_carry c = {.tool = tool_name(),
+                    .options = "",
+                    .boot = p->carry.boot,
                     .boot_size = p->carry.boot_size,
                     .entry_at = p->carry.entry_at,
                     .data = p->carry.data,

@@ -19,7 +19,7 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,removed,order,stopped,left,several,wrong"
+QUICK = "talks-dynamic,talks-static,python,removed,order,stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
         "awk": ("malloc", "memchr", "fflush"), "sqlite": ("sqlite3_step", "malloc", "sqlite3_prepare_v2"),
@@ -87,7 +87,7 @@ def mappings_of(pid):
 
 class Mutators:
     def __init__(self, options, folder):
-        self.folder, self.program = folder, f"{folder}/mutator"
+        self.folder, self.program, self.inlay = folder, f"{folder}/mutator", f"{options.build}/inlay"
         done = subprocess.run([f"{options.build}/inlay", "cc", "-O2", "-Wall", "-Wextra", "-Werror",
                                f"{HERE}/mutator.c", "-o", self.program], capture_output=True, text=True,
                               env=driver.ENVIRONMENT)
@@ -271,6 +271,29 @@ class Mutators:
             if b.end()[1] != 9:
                 raise driver.Failed("b has failed")
 
+    def example(self):
+        """examples/live/count.c, on a program of the distribution."""
+        count, folder = f"{self.folder}/count", driver.fresh(f"{self.folder}/example")
+        done = subprocess.run([self.inlay, "cc", "-O2", "-Wall", "-Wextra", "-Werror",
+                               f"{HERE}/../../examples/live/count.c", "-o", count], capture_output=True, text=True,
+                              env=driver.ENVIRONMENT)
+        if done.returncode:
+            raise driver.Failed("it is not compiled", done.stderr[-600:])
+        code = "while True:\n    print(len([str(i) for i in range(50)]), flush=True)\n    input()\n"
+        with Conversation(["/usr/bin/python3", "-c", code], folder) as c:
+            c.has_answered(1)
+            counting = subprocess.Popen([count, str(c.process.pid), "4", "read", "no_such"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT)
+            while counting.poll() is None:
+                c.say("x")
+                time.sleep(0.05)
+            out, err = counting.communicate()
+            if counting.returncode or "no procedure no_such" not in err or not re.search(r"[1-9]\d* +read", out):
+                raise driver.Failed(f"it ends with {counting.returncode}", out, err)
+            before = c.answers().count(b"\n")
+            c.say("x")
+            c.has_answered(before + 1)
+
     def wrong(self):
         with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
@@ -288,7 +311,7 @@ def tests(of):
         yield f"talks-{form}", lambda form=form: of.talks(form)
     for name in PROGRAMS:
         yield name, lambda name=name: of.program_is(name)
-    for name in ("removed", "order", "stopped", "left", "several", "wrong"):
+    for name in ("removed", "order", "stopped", "left", "several", "example", "wrong"):
         yield name, getattr(of, name)
 
 
