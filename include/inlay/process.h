@@ -23,6 +23,27 @@ inlay_thread *inlay_process_thread_first(inlay_process *);
 inlay_thread *inlay_process_thread_next(inlay_process *, const inlay_thread *);
 inlay_process *inlay_thread_process(const inlay_thread *);
 
+/* Instrumentation that changes while the program runs: translations go, and the tool is shown the code again where it
+ * runs again, by its callbacks of blocks and instructions, which insert then what they want. Of an instruction, of a
+ * procedure, an image or everything in the present process. False, with a message, where code is shown once only (a
+ * rewritten program), and in callbacks that are shown code. Threads that are in such code run it to their next exit. */
+bool inlay_reinstrument_insn(uint64_t address);
+bool inlay_reinstrument_proc(const inlay_proc *);
+bool inlay_reinstrument_image(const inlay_image *);
+bool inlay_reinstrument_all(void);
+
+/* Versions: the same code, instrumented in several ways, between which each thread goes to and fro without anything
+ * being made anew. A callback that is shown code asks which one it is for. Threads, new ones too, begin in version 0:
+ * what inserts nothing into that costs nothing while a thread is in it. What is inserted at procedures, and at code of
+ * the static view, is in all of them.
+ *
+ * The calling thread (in an analysis routine, or in a callback that is not shown code) goes on in another one from its
+ * next jump out of the superblock on; or at once, if the routine goes on by inlay_resume with the context that it got:
+ * the point is executed once more then, in the other version. False, with a message, where there is one only. */
+enum { INLAY_VERSIONS = 8 };
+bool inlay_code_version_switch(unsigned version);
+unsigned inlay_code_version(void); /* of what is shown; elsewhere: of the calling thread */
+
 /* The engine shows the code of [low, high) anew, when it runs again: callbacks of blocks and instructions, which insert
  * or do not. What is in there leaves what it was before. False, with a message, where code is shown once only (a
  * rewritten program). From anywhere but callbacks that are shown code. */

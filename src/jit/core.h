@@ -70,7 +70,7 @@ static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec) { retur
 
 /* --- fragment.c --- */
 bool jit_fragment_publish(jit_fragment *f); /* by application address */
-jit_fragment *jit_fragment_find(uint64_t app, bool continues);
+jit_fragment *jit_fragment_find(uint64_t app, bool continues, unsigned version);
 /* Tells handlers that [at, next piece) of the arena's code (or stubs) is of `f`. */
 bool jit_piece_add(jit_arena *, jit_fragment *f, uint32_t at, bool stubs);
 void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
@@ -83,7 +83,7 @@ jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool cont
                             int *fault_code);
 
 /* One instruction, for one execution, from a page that is not guarded. */
-jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code);
+jit_fragment *jit_translate_once(run_thread *, uint64_t app, int *fault_signo, int *fault_code);
 
 /* --- stats.c --- */
 void jit_stats_begin(void);
@@ -206,6 +206,7 @@ typedef struct jit_translation { /* translate.c: the one in the making; used aga
     jit_build build;
     uint32_t source_size; /* bytes in build.source */
     bool undefined;       /* the instruction that was fetched: it will fault */
+    uint8_t version;
     uint8_t map_room[JIT_MAX_INSNS * 16 + JIT_MAX_MARKS * 12 + 64];
 } jit_translation;
 
@@ -217,8 +218,8 @@ typedef struct jit_state {
     jit_arena *arenas, *retired;
     uint8_t *meta_base;
     jit_cache cache;
-    inl_map by_app;            /* fragments; key: application address, top bit: continues */
-    struct jit_table2 *second; /* of indirect branches: ibl.c */
+    inl_map by_app;                          /* fragments; key: application address, top bit: continues */
+    struct jit_table2 *second[RUN_VERSIONS]; /* of indirect branches: ibl.c; NULL: that version is not in use */
     jit_memory memory;
     jit_guards guards;
     jit_translation now;

@@ -17,6 +17,13 @@ jit_state jit;
 
 enum { CHECK_EVERY = 0xff };
 
+static void take_version(run_thread *t)
+{
+    if (jit_ibl_take_version(t)) return;
+    jit_of(t)->wanted = jit_of(t)->version;
+    inl_log(INL_LOG_CACHE, "no memory for another version of the code: the thread stays in the one that it is in");
+}
+
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
 static void arrive(run_thread *t)
 {
@@ -26,6 +33,7 @@ static void arrive(run_thread *t)
         jit_of(t)->unlinked = NULL;
     }
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
+    if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
 }
 
 /* Has a call of the tool's come back? Then it goes on there. (Other branches may lead to the same place.) */
@@ -72,7 +80,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     if (jit.options.stress) stress();
     bool once = t->leave == RUN_LEAVE_STEP;
     t->leave = RUN_LEAVE_START;
-    jit_fragment *f = once ? jit_translate_once(t->ctx.pc, &signo, &code)
+    jit_fragment *f = once ? jit_translate_once(t, t->ctx.pc, &signo, &code)
                            : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     run_rights_close(rights);
     if (f) return f;
@@ -87,9 +95,9 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 static uint64_t cycles(const run_thread *t) { return t->no_cycles ? 0 : run_cycles(); }
 
 /* It found its code changed. Another thread may have replaced it by now: that is done twice then. */
-static void drop_stale(uint64_t app, bool continues)
+static void drop_stale(const run_thread *t, uint64_t app, bool continues)
 {
-    jit_fragment *f = jit_fragment_find(app, continues);
+    jit_fragment *f = jit_fragment_find(app, continues, jit_of(t)->version);
     if (f) jit_drop_fragment(f);
 }
 
@@ -117,13 +125,14 @@ uint64_t jit_dispatch(run_thread *t)
         continues = from->continues;
     } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
-        drop_stale(t->ctx.pc, continues);
+        drop_stale(t, t->ctx.pc, continues);
     } else if (!indirect) {
         inl_lock_release(&run_here.lock);
         uint64_t before = cycles(t);
         serve(t);
         begun += cycles(t) - before;
         inl_lock_take(&run_here.lock);
+        if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
     }
     if (indirect && t->calls) come_back(t);
     uint64_t pc = t->ctx.pc;
@@ -133,7 +142,8 @@ uint64_t jit_dispatch(run_thread *t)
         indirect = false;
         f = next_fragment(t, false, continues && t->ctx.pc == pc);
     }
-    if (from && epoch == jit.epoch) jit_link(from, f); /* what has been flushed may be gone */
+    if (from && epoch == jit.epoch && from->from->version == f->version)
+        jit_link(from, f); /* what has been flushed may be gone */
     if (indirect && f->landing) jit_ibl_enter(t, f);
     __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
@@ -170,6 +180,8 @@ static inl_status set_up_tables(inl_error *e)
 }
 
 static const char *const program_calls[] = {jit_gate_after, NULL};
+
+static unsigned version_of(const run_thread *t) { return t ? jit_of(t)->wanted : jit.now.version; }
 
 static void thread_made(run_thread *t)
 {
@@ -212,6 +224,8 @@ static const run_engine engine = {
     .signal = jit_signal,
     .gate = jit_syscall_gate,
     .resume = resume,
+    .switch_version = jit_switch_version,
+    .version = version_of,
     .call = jit_call,
     .called = jit_called,
     .program_calls = program_calls,

@@ -25,21 +25,22 @@
 
 enum { DELTA = 15, SNIPPETS = 0x10, STATE = 0x20, SAME = 0x40, LAST = 0x80 };
 
-static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)continues << 63; }
+static uint64_t key_of(uint64_t app, bool continues, unsigned version)
+{
+    return app ^ (uint64_t)continues << 63 ^ (uint64_t)version << 60;
+}
 
 static uint64_t start_of(const jit_fragment *f) { return f->exec - f->start_to_exec; }
 
-jit_fragment *jit_fragment_find(uint64_t app, bool continues)
+jit_fragment *jit_fragment_find(uint64_t app, bool continues, unsigned version)
 {
     uint64_t value;
-    return inl_map_get(&jit.by_app, key_of(app, continues), &value) ? (jit_fragment *)value : NULL;
+    return inl_map_get(&jit.by_app, key_of(app, continues, version), &value) ? (jit_fragment *)value : NULL;
 }
-
-jit_fragment *jit_fragment_at(uint64_t app) { return jit_fragment_find(app, false); }
 
 bool jit_fragment_publish(jit_fragment *f)
 {
-    return inl_map_put(&jit.by_app, key_of(f->app, f->continues), (uint64_t)f);
+    return inl_map_put(&jit.by_app, key_of(f->app, f->continues, f->version), (uint64_t)f);
 }
 
 /* --- by cache address --- */
@@ -132,7 +133,8 @@ void jit_drop_fragment(jit_fragment *f)
     /* A thread inside must not go round in it, nor stay among what is dropped with it. */
     for (uint32_t i = 0; i < f->exit_count; i++) patch(&f->exits[i], stub_of(&f->exits[i]));
     if (f->landing) jit_ibl_remove(f);
-    if (jit_fragment_find(f->app, f->continues) == f) inl_map_remove(&jit.by_app, key_of(f->app, f->continues));
+    if (jit_fragment_find(f->app, f->continues, f->version) == f)
+        inl_map_remove(&jit.by_app, key_of(f->app, f->continues, f->version));
 }
 
 void jit_flush_all(void)

@@ -70,34 +70,35 @@ static void put(jit_table2 *t, uint64_t app, uint64_t landing)
     __atomic_store_n(&p->app, app, __ATOMIC_RELEASE);
 }
 
-static void grow(void)
+static void grow(unsigned version)
 {
-    jit_table2 *t = table_new((jit.second->mask + 1) * 4);
+    const jit_table2 *old = jit.second[version];
+    jit_table2 *t = table_new((old->mask + 1) * 4);
     if (!t) return; /* still works while there is an empty pair */
-    for (uint64_t i = 0; i <= jit.second->mask; i++)
-        if (jit.second->pairs[i].landing) put(t, jit.second->pairs[i].app, jit.second->pairs[i].landing);
-    jit.second = t;
+    for (uint64_t i = 0; i <= old->mask; i++)
+        if (old->pairs[i].landing) put(t, old->pairs[i].app, old->pairs[i].landing);
+    jit.second[version] = t;
     for (run_thread *u = run_here.threads; u; u = u->next)
-        __atomic_store_n(&jit_of(u)->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
+        if (jit_of(u)->version == version) __atomic_store_n(&jit_of(u)->ibl_table2, (uint64_t)t, __ATOMIC_RELEASE);
 }
 
 bool jit_ibl_init(void)
 {
     jit.miss = (uint64_t)(jit.options.stats ? jit_ibl_miss_counted : jit_ibl_miss);
-    jit.second = table_new(FIRST_SIZE);
-    return jit.second != NULL;
+    jit.second[0] = table_new(FIRST_SIZE);
+    return jit.second[0] != NULL;
 }
 
 void jit_ibl_add(jit_fragment *f)
 {
     if (!f->app) return; /* 0 marks an empty pair */
-    if (jit.second->count * 2 > jit.second->mask) grow();
-    if (jit.second->count < jit.second->mask) put(jit.second, f->app, f->landing);
+    if (jit.second[f->version]->count * 2 > jit.second[f->version]->mask) grow(f->version);
+    if (jit.second[f->version]->count < jit.second[f->version]->mask) put(jit.second[f->version], f->app, f->landing);
 }
 
 void jit_ibl_enter(run_thread *t, const jit_fragment *f)
 {
-    jit_of(t)->ibl_table2 = (uint64_t)jit.second; /* it may have grown before the thread was in the list */
+    jit_of(t)->ibl_table2 = (uint64_t)jit.second[f->version]; /* it may have grown before the thread was in the list */
     if (*entry_of(t, f->app) != (uint64_t)jit_ibl_watched) *entry_of(t, f->app) = f->landing;
 }
 
@@ -122,7 +123,7 @@ static void forget(run_thread *u, const jit_fragment *f)
 
 void jit_ibl_remove(jit_fragment *f)
 {
-    pair *p = find(jit.second, f->app);
+    pair *p = find(jit.second[f->version], f->app);
     if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
     for (run_thread *u = run_here.threads; u; u = u->next) forget(u, f);
 }
@@ -158,23 +159,41 @@ stale:
 
 void jit_ibl_clear(void)
 {
-    memset(jit.second->pairs, 0, (jit.second->mask + 1) * sizeof(pair));
-    jit.second->count = 0;
+    for (unsigned v = 0; v < RUN_VERSIONS; v++) {
+        if (!jit.second[v]) continue;
+        memset(jit.second[v]->pairs, 0, (jit.second[v]->mask + 1) * sizeof(pair));
+        jit.second[v]->count = 0;
+    }
     for (run_thread *u = run_here.threads; u; u = u->next) empty(u);
+}
+
+/* Landings of one version only are in a thread's own table. */
+bool jit_ibl_take_version(run_thread *t)
+{
+    unsigned wanted = jit_of(t)->wanted;
+    if (!jit.second[wanted]) jit.second[wanted] = table_new(FIRST_SIZE);
+    if (!jit.second[wanted]) return false;
+    jit_of(t)->version = wanted;
+    jit_of(t)->ibl_table2 = (uint64_t)jit.second[wanted];
+    empty(t);
+    return true;
 }
 
 void jit_ibl_end(void)
 {
-    size_t bytes = sizeof(jit_table2) + (jit.second->mask + 1) * sizeof(pair);
-    run_own_locked((uint64_t)jit.second, (uint64_t)jit.second + bytes, false);
-    sys_call2(SYS_munmap, (long)jit.second, (long)bytes);
-    jit.second = NULL;
+    for (unsigned v = 0; v < RUN_VERSIONS; v++) {
+        if (!jit.second[v]) continue;
+        size_t bytes = sizeof(jit_table2) + (jit.second[v]->mask + 1) * sizeof(pair);
+        run_own_locked((uint64_t)jit.second[v], (uint64_t)jit.second[v] + bytes, false);
+        sys_call2(SYS_munmap, (long)jit.second[v], (long)bytes);
+        jit.second[v] = NULL;
+    }
 }
 
 void jit_ibl_init_thread(run_thread *t)
 {
     fill(t, false);
-    jit_of(t)->ibl_table2 = (uint64_t)jit.second;
+    jit_of(t)->ibl_table2 = (uint64_t)jit.second[0];
     jit_of(t)->ibl_miss = jit.miss;
     t->dispatch_entry = (uint64_t)run_leave_code;
 }

@@ -86,6 +86,7 @@ typedef struct jit_fragment {
     uint16_t check_bytes; /* of code at its entry which compares: between it and the body proper */
     bool dropped;
     bool continues; /* entered by an exit of a run that was cut for length */
+    uint8_t version;
 } jit_fragment;
 
 /* Indirect branches, by what they are. */
@@ -107,6 +108,7 @@ typedef struct jit_own {
     uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
     uint64_t cycles_before; /* of own_cycles: told already */
     uint64_t held;          /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
+    uint32_t version, wanted; /* of the translations that it runs in, and is to run in from its next exit on */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -134,7 +136,6 @@ typedef struct jit_stats {
 void jit_stats_take(jit_stats *out); /* lock not held */
 
 /* --- fragment.c --- */
-jit_fragment *jit_fragment_at(uint64_t app);        /* or NULL; lock held */
 jit_fragment *jit_fragment_of_cache(uint64_t exec); /* async-signal-safe; NULL: not in a fragment */
 /* What the program's state is at cache address `exec` of `f`: index of the instruction, filled entry.
  * `*in_snippet`: code of snippets before the instruction is running. async-signal-safe. */
@@ -153,8 +154,9 @@ void jit_flush_all(void);                         /* lock held */
 
 /* --- ibl.c --- */
 void jit_ibl_init_thread(run_thread *);
-void jit_ibl_add(jit_fragment *);    /* lock held: to the second-level table */
-void jit_ibl_remove(jit_fragment *); /* lock held: from both, in all threads */
+bool jit_ibl_take_version(run_thread *); /* the one that it wants (lock held); false: no memory */
+void jit_ibl_add(jit_fragment *);        /* lock held: to the second-level table */
+void jit_ibl_remove(jit_fragment *);     /* lock held: from both, in all threads */
 /* For a pending signal: make every indirect branch of this thread trap; undo. async-signal-safe. */
 void jit_ibl_block(run_thread *);
 void jit_ibl_unblock(run_thread *);
@@ -196,6 +198,8 @@ void jit_guard_no_more(void);                   /* the kernel may write at any t
 void jit_guard_thread_end(const run_thread *t); /* likewise for what the kernel writes when a thread has ended */
 
 /* --- signal.c --- */
+/* run_engine.switch_version: the calling thread goes on in other translations, from its next exit on. */
+void jit_switch_version(run_thread *t, unsigned version);
 /* run_engine.signal: on the thread's own signal stack, all but the faults blocked. */
 void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
 

@@ -44,7 +44,7 @@ static void redispatch(run_thread *t, void *uc, uint64_t leave)
     run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_redispatch);
 }
 
-/* --- signals that were sent --- */
+/* --- signals that were sent, and other versions of the code --- */
 
 static jit_fragment *running_fragment(run_thread *t, uint64_t pc)
 {
@@ -59,6 +59,16 @@ static void stop_at_next_boundary(run_thread *t, uint64_t pc)
     jit_of(t)->unlinked = f;
     if (f) jit_unlink_exits(f);
     jit_ibl_block(t);
+}
+
+/* From an analysis routine: its fragment is left as for a signal. From a callback the dispatcher is near. */
+void jit_switch_version(run_thread *t, unsigned version)
+{
+    uint64_t mask = run_kernel_mask_faults(); /* a signal's handler would do the same */
+    jit_of(t)->wanted = version;
+    if (t->where == RUN_IN_CODE && t->frame.in_tool && !jit_of(t)->unlinked && !jit_of(t)->ibl_blocked)
+        stop_at_next_boundary(t, 0);
+    run_kernel_mask_set(mask);
 }
 
 static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls_base)

@@ -121,7 +121,7 @@ static bool is_own_block(uint64_t at)
 /* May the run go on with a block at `at`? */
 static bool follows(uint64_t at, unsigned max_blocks)
 {
-    return jit.now.run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_at(at);
+    return jit.now.run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_find(at, false, jit.now.version);
 }
 
 /* Ends a block; where the next one begins, or 0: the run ends. */
@@ -319,6 +319,7 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->exit_count = jit.now.build.exit_count;
     f->insn_count = jit.now.run.insn_count;
     f->continues = continues;
+    f->version = jit.now.version;
     f->exits = (jit_exit *)(f + 1);
     f->dropped = jit.now.build.once;
     if (!jit_fragment_encode_map(f, out, jit.now.build.marks, jit.now.build.mark_count) ||
@@ -332,7 +333,7 @@ static void link_known(jit_fragment *f)
 {
     for (uint32_t i = 0; i < f->exit_count; i++) {
         jit_exit *e = &f->exits[i];
-        jit_fragment *to = jit_fragment_find(e->target, e->continues);
+        jit_fragment *to = jit_fragment_find(e->target, e->continues, f->version);
         if (to) jit_link(e, to);
     }
 }
@@ -435,11 +436,12 @@ static void add_landing(jit_fragment *f)
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
-jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code)
+jit_fragment *jit_translate_once(run_thread *t, uint64_t app, int *fault_signo, int *fault_code)
 {
     jit_fragment *f = NULL;
     inl_arena_reset(&jit.now.arena);
     jit.now.build.once = true;
+    jit.now.version = (uint8_t)jit_of(t)->version;
     if (build_run(app, true)) f = translate(app, true, false);
     else jit_memory_fault(app, fault_signo, fault_code);
     jit.now.build.once = false;
@@ -449,7 +451,9 @@ jit_fragment *jit_translate_once(uint64_t app, int *fault_signo, int *fault_code
 jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code)
 {
-    jit_fragment *f = jit_fragment_find(app, continues);
+    unsigned version = jit_of(t)->version;
+    jit_fragment *f = jit_fragment_find(app, continues, version);
+    jit.now.version = (uint8_t)version;
     if (!f) {
         bool timed = jit.options.stats && !t->no_cycles;
         uint64_t begun = timed ? run_cycles() : 0;

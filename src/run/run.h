@@ -28,6 +28,7 @@
 #include "run/thread.h"
 
 enum { RUN_SYSCALLS = 512 }; /* numbers that are told apart */
+enum { RUN_VERSIONS = 8 };   /* of instrumented code, at most */
 
 typedef struct run_exec_plan {
     int fd;      /* of the tool's file, for execveat(AT_EMPTY_PATH) */
@@ -137,6 +138,9 @@ typedef struct run_engine {
     /* The analysis routine that runs is given up, with what called it: the program goes on with t->ctx. Returns only
      * where that cannot be. */
     void (*resume)(run_thread *t);
+    /* Code may be instrumented in several ways: the calling thread goes on in another one. NULL: there is one. */
+    void (*switch_version)(run_thread *t, unsigned version);
+    unsigned (*version)(const run_thread *t); /* that it runs in; NULL, with lock held: being translated */
     /* An analysis routine calls a procedure of the program's: t->ctx, which has its arguments in registers and its
      * address, becomes what it begins with, for `resume`. When it returns, run_client.returned is called. False: it
      * cannot be. `called`: it is over, however; NULL: nothing to do. */

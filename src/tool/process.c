@@ -80,6 +80,45 @@ bool inlay_process_show_again(inlay_process *p, uint64_t low, uint64_t high)
     return true;
 }
 
+bool inlay_reinstrument_insn(uint64_t address)
+{
+    return inlay_process_show_again(inlay_process_self(), address, address + 1);
+}
+
+bool inlay_reinstrument_proc(const inlay_proc *p)
+{
+    return inlay_process_show_again(inlay_process_self(), p->low, p->high);
+}
+
+bool inlay_reinstrument_image(const inlay_image *i)
+{
+    return inlay_process_show_again(inlay_process_self(), i->low, i->high);
+}
+
+bool inlay_reinstrument_all(void) { return inlay_process_show_again(inlay_process_self(), 0, UINT64_MAX); }
+
+_Static_assert((int)INLAY_VERSIONS == (int)RUN_VERSIONS, "the engine has as many");
+
+bool inlay_code_version_switch(unsigned version)
+{
+    const run_engine *engine = run_here.engine;
+    const char *why = version >= RUN_VERSIONS              ? "there are eight"
+                      : !engine || !engine->switch_version ? "code is instrumented once here"
+                      : tool_here.sees_code                ? "this is for callbacks that are not shown code, and for "
+                                                             "analysis routines"
+                                                           : NULL;
+    if (why) tool_say_limited("cannot go on in version %u of the code: %s", version, why);
+    else engine->switch_version(run_self(), version);
+    return !why;
+}
+
+unsigned inlay_code_version(void)
+{
+    const run_engine *engine = run_here.engine;
+    if (!engine || !engine->version) return 0;
+    return engine->version(tool_here.sees_code ? NULL : run_self());
+}
+
 static const char *remove_from_procedure(const inlay_insertion *i)
 {
     const char *why = too_late();
