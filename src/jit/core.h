@@ -82,7 +82,8 @@ void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
 jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool continues, int *fault_signo,
                             int *fault_code);
 
-/* One instruction, for one execution, from a page that is not guarded. */
+/* One instruction, for one execution: with what stands before it, and without, from a page that is not guarded. */
+jit_fragment *jit_translate_step(run_thread *, uint64_t app, bool continues, int *fault_signo, int *fault_code);
 jit_fragment *jit_translate_once(run_thread *, uint64_t app, int *fault_signo, int *fault_code);
 
 /* --- stats.c --- */
@@ -90,6 +91,16 @@ void jit_stats_begin(void);
 void jit_stats_thread_made(run_thread *);
 void jit_stats_thread_ends(run_thread *);
 void jit_stats_forked(void); /* in the child, lock held */
+
+/* --- step.c, <isa>/step.c --- */
+bool jit_steps(const weave_context *); /* does the program trap behind each instruction? */
+bool jit_step_end(run_thread *);
+void jit_step_begin(run_thread *, const jit_fragment *);
+void jit_step_prepare(run_thread *, jit_stepping *);
+void jit_step_restore(run_thread *, jit_stepping *, bool done); /* done: the instruction has been executed */
+/* Is cache address `pc` where the translation of the instruction at `app` has found that it would? async-signal-safe.
+ */
+bool jit_step_guards(uint64_t pc, uint64_t app);
 
 /* --- check.c --- */
 void jit_check(void);
@@ -152,7 +163,8 @@ typedef struct jit_build {
     isa_code *code;
     const weave_run *run;
     bool cut;      /* the run ends because of its length */
-    bool once;     /* one instruction, not to be found again */
+    bool once;     /* one instruction, not to be found again, and without snippets before it */
+    bool step;     /* likewise, but with them */
     bool checked;  /* it compares its code with the program's at each entry: `source` */
     unsigned most; /* instructions, or 0 */
     unsigned exit_count, const_count, mark_count, check_bytes;

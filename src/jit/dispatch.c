@@ -11,6 +11,7 @@
 #include "run/kernel.h"
 #include INL_ARCH_HEADER(run, abi)
 
+#include <signal.h>
 #include <string.h>
 
 jit_state jit;
@@ -59,6 +60,7 @@ static void serve(run_thread *t)
 {
     switch (t->leave) {
     case RUN_LEAVE_SYSCALL: run_syscall(t); break;
+    case RUN_LEAVE_FLAGS:
     case RUN_LEAVE_SPECIAL: run_special(t); break;
     default: break;
     }
@@ -78,13 +80,15 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
-    bool once = t->leave == RUN_LEAVE_STEP;
+    bool steps = jit_steps(&t->ctx), again = steps && jit_of(t)->stepping.again;
+    bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;
-    jit_fragment *f = once ? jit_translate_once(t, t->ctx.pc, &signo, &code)
-                           : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
+    jit_fragment *f = once    ? jit_translate_once(t, t->ctx.pc, &signo, &code)
+                      : steps ? jit_translate_step(t, t->ctx.pc, continues, &signo, &code)
+                              : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     run_rights_close(rights);
     if (f) return f;
-    if (once && !signo) t->leave = RUN_LEAVE_STEP;
+    if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);
     if (signo) run_signal_raise(t, signo, code, t->ctx.pc); /* otherwise others must leave the cache first */
     inl_lock_take(&run_here.lock);
@@ -109,9 +113,18 @@ static void resume(run_thread *t)
     run_dispatch_again();
 }
 
+/* Behind an instruction of a program that steps itself. Lock held, and released meanwhile. */
+static void raise_trap(run_thread *t)
+{
+    inl_lock_release(&run_here.lock);
+    run_signal_raise(t, SIGTRAP, TRAP_TRACE, t->ctx.pc);
+    inl_lock_take(&run_here.lock);
+}
+
 uint64_t jit_dispatch(run_thread *t)
 {
     uint64_t begun = cycles(t);
+    bool trap = jit_step_end(t);
     jit_exit *from = NULL;
     inl_lock_take(&run_here.lock);
     uint64_t epoch = jit_of(t)->epoch; /* of what the thread comes from */
@@ -121,7 +134,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
-        t->ctx.pc = from->target;
+        if (!jit_of(t)->stepping.again || !trap) t->ctx.pc = from->target;
         continues = from->continues;
     } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
@@ -129,6 +142,7 @@ uint64_t jit_dispatch(run_thread *t)
     } else if (!indirect) {
         inl_lock_release(&run_here.lock);
         uint64_t before = cycles(t);
+        continues = t->leave == RUN_LEAVE_FLAGS; /* no block ends there */
         serve(t);
         begun += cycles(t) - before;
         inl_lock_take(&run_here.lock);
@@ -136,7 +150,8 @@ uint64_t jit_dispatch(run_thread *t)
     }
     if (indirect && t->calls) come_back(t);
     uint64_t pc = t->ctx.pc;
-    jit_fragment *f = next_fragment(t, indirect, continues);
+    if (trap) raise_trap(t);
+    jit_fragment *f = next_fragment(t, indirect && !trap, continues && t->ctx.pc == pc);
     while (!f) {
         from = NULL;
         indirect = false;
@@ -145,6 +160,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (from && epoch == jit.epoch && from->from->version == f->version)
         jit_link(from, f); /* what has been flushed may be gone */
     if (indirect && f->landing) jit_ibl_enter(t, f);
+    if (jit_steps(&t->ctx)) jit_step_begin(t, f);
     __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
     if (inl_debug && !(++jit.dispatches & CHECK_EVERY)) jit_check();
@@ -239,7 +255,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     jit.guards.low = UINT64_MAX;
     jit.isa = isa_for_machine(RUN_ELF_MACHINE);
     if (options) jit.options = *options;
-    jit.options.weave.cold_exits = true;
+    jit.options.weave.cold_exits = jit.options.weave.stops_stepping = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
     inl_status st = run_begin(&engine, client, start, e);

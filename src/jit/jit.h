@@ -92,6 +92,19 @@ typedef struct jit_fragment {
 /* Indirect branches, by what they are. */
 enum { JIT_KIND_RETURN, JIT_KIND_CALL, JIT_KIND_JUMP, JIT_KIND_SYSCALL /* the way back from one */, JIT_KINDS };
 
+/* The instruction that a program executes which steps itself: step.c. */
+enum {
+    JIT_STEP_INDIRECT = 1, /* leaves by the table of indirect branches */
+    JIT_STEP_CALLS = 2,    /* a system call */
+    JIT_STEP_POPS = 4,     /* loads the flags */
+    JIT_STEP_PUSHES = 8,   /* stores them */
+};
+typedef struct jit_stepping {
+    bool on, again; /* again: the same instruction goes on, and what stands before it has run */
+    uint8_t kind;
+    uint64_t pc, rest; /* rest: repetitions that are still to come */
+} jit_stepping;
+
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
     uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
@@ -106,6 +119,7 @@ typedef struct jit_own {
     bool ibl_stale;                /* entries could not be removed while it was: clear all of it */
     uint64_t kind, scratch;        /* with jit_options.stats: of the last indirect branch; the miss routine's */
     uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
+    jit_stepping stepping;
     uint64_t cycles_before; /* of own_cycles: told already */
     uint64_t held;          /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
     uint32_t version, wanted; /* of the translations that it runs in, and is to run in from its next exit on */
@@ -122,7 +136,7 @@ void jit_run(void) __attribute__((noreturn));
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
 /* --- stats.c --- */
-enum { JIT_REASONS = RUN_LEAVE_STEP + 1 };
+enum { JIT_REASONS = RUN_LEAVE_FLAGS + 1 };
 typedef struct jit_stats {
     uint64_t superblocks, cut, checked, blocks, instructions, code_bytes, stub_bytes, landings;
     uint64_t links, drops, flushes, writes; /* writes: to guarded pages */

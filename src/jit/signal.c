@@ -211,11 +211,23 @@ static run_crash crash_of(run_thread *t, const siginfo_t *info, const void *uc)
     return c;
 }
 
+/* Translated code has found that the program is about to step itself: the runtime carries the instruction out. */
+static bool begins_stepping(run_thread *t, int signo, void *uc, uint64_t tls_base)
+{
+    weave_map_entry entry;
+    uint64_t pc = run_uc_pc(uc);
+    if (signo != SIGILL || t->where != RUN_IN_CODE || t->frame.in_tool) return false;
+    if (!program_insn(pc, &entry) || !jit_step_guards(pc, entry.app)) return false;
+    fault_context(t, signo, uc, tls_base, true);
+    redispatch(t, uc, RUN_LEAVE_FLAGS);
+    return true;
+}
+
 static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uint64_t tls_base)
 {
     uint64_t pc = run_uc_pc(uc), addr = (uint64_t)(uintptr_t)info->si_addr;
     if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, tls_base)) return;
-    if (run_stepped_over(t, signo, info, uc)) return;
+    if (run_stepped_over(t, signo, info, uc) || begins_stepping(t, signo, uc, tls_base)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
     const run_crash crash = crash_of(t, info, uc);
     if (t->where == RUN_IN_RUNTIME) {

@@ -169,7 +169,7 @@ static bool build_run(uint64_t app, bool continues)
     unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
     unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
-    if (jit.now.build.once) max_insns = 1;
+    if (jit.now.build.once || jit.now.build.step) max_insns = 1;
     if (jit.now.build.most) max_insns = jit.now.build.most;
     jit.now.build.checked = false;
     jit.now.source_size = 0;
@@ -321,12 +321,12 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->continues = continues;
     f->version = jit.now.version;
     f->exits = (jit_exit *)(f + 1);
-    f->dropped = jit.now.build.once;
+    f->dropped = jit.now.build.once || jit.now.build.step;
     if (!jit_fragment_encode_map(f, out, jit.now.build.marks, jit.now.build.mark_count) ||
         !jit_piece_add(a, f, (uint32_t)a->code_at, false) || !make_stubs(a, f, c, out->cold_at))
         return NULL;
     a->code_at += (c->at + 7) & ~(size_t)7;
-    return jit.now.build.once || (cover(f) && jit_fragment_publish(f)) ? f : NULL;
+    return f->dropped || (cover(f) && jit_fragment_publish(f)) ? f : NULL;
 }
 
 static void link_known(jit_fragment *f)
@@ -434,6 +434,19 @@ static void add_landing(jit_fragment *f)
     jit.stats.landings++;
     jit.stats.code_bytes += c.at;
     a->code_at += (c.at + 7) & ~(size_t)7;
+}
+
+jit_fragment *jit_translate_step(run_thread *t, uint64_t app, bool continues, int *fault_signo, int *fault_code)
+{
+    jit_fragment *f = NULL;
+    inl_arena_reset(&jit.now.arena);
+    jit.now.build.step = true;
+    jit.now.version = (uint8_t)jit_of(t)->version;
+    if (build_run(app, continues)) f = translate(app, continues, false);
+    else jit_memory_fault(app, fault_signo, fault_code);
+    jit.now.build.step = false;
+    if (f) jit_cache_dropped(f);
+    return f;
 }
 
 jit_fragment *jit_translate_once(run_thread *t, uint64_t app, int *fault_signo, int *fault_code)

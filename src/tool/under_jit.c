@@ -60,8 +60,10 @@ static void show_dispatches(const jit_stats *s)
         [RUN_LEAVE_SYSCALL] = "dispatched: system calls", [RUN_LEAVE_SIGNAL] = "dispatched: signals",
         [RUN_LEAVE_START] = "dispatched: beginnings",     [RUN_LEAVE_SPECIAL] = "dispatched: instructions",
         [RUN_LEAVE_STALE] = "dispatched: stale code",     [RUN_LEAVE_STEP] = "dispatched: writes to own code",
+        [RUN_LEAVE_FLAGS] = "dispatched: steps begun",
     };
-    for (unsigned k = 0; k < JIT_REASONS; k++) row(reasons[k], s->dispatches[k]);
+    for (unsigned k = 0; k < JIT_REASONS; k++)
+        if (reasons[k]) row(reasons[k], s->dispatches[k]);
 }
 
 void tool_jit_ends(void)

@@ -15,6 +15,8 @@ uint32_t x86_cond_flags(unsigned cond)
 
 bool x86_is_syscall(const isa_insn *in) { return in->op == X86_OP_SYSCALL; }
 
+bool x86_is_popf(const isa_insn *in) { return in->raw[in->opcode_at] == 0x9d && x86_encoding_of(in) == X86_LEGACY; }
+
 bool x86_is_int80(const isa_insn *in) { return in->op == X86_OP_INT && in->raw[in->imm_at] == 0x80; }
 
 /* F3 0F AE /0../3 with a register. */

@@ -122,8 +122,11 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
 
 void run_trap_set(run_thread *t, int signo, uint64_t addr)
 {
-    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, USER_FETCH = 0x14 };
-    if (signo == SIGILL) {
+    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, DEBUG = 1, USER_FETCH = 0x14 };
+    if (signo == SIGTRAP) {
+        t->trapno = DEBUG;
+        t->trap_err = 0;
+    } else if (signo == SIGILL) {
         t->trapno = INVALID_OPCODE;
         t->trap_err = 0;
     } else if (addr) {

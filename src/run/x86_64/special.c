@@ -108,7 +108,7 @@ static uint64_t slot_at(const uint64_t *words, unsigned width, unsigned k)
 static bool has_rex_w(const isa_insn *in) { return in->opcode_at && (in->raw[in->opcode_at - 1] & 0xf8) == 0x48; }
 
 /* What user code may change of the flags. */
-enum { USER_FLAGS = X86_ARITH | X86_DF | X86_AC | X86_ID | 1 << 14 /* NT */ };
+enum { USER_FLAGS = X86_ARITH | X86_DF | X86_AC | X86_ID | 1 << 8 /* TF */ | 1 << 14 /* NT */ };
 
 /* iret: rip, cs, flags, rsp, ss; retf: rip, cs. False: it leaves 64-bit mode, or cannot be read. */
 static bool far_return(run_thread *t, const isa_insn *in)
@@ -128,6 +128,19 @@ static bool far_return(run_thread *t, const isa_insn *in)
     }
     run_set_sp(c, sp);
     c->pc = pc;
+    return true;
+}
+
+/* popf, where it sets the flag that makes the program step itself. */
+static bool load_flags(run_thread *t, const isa_insn *in)
+{
+    weave_context *c = &t->ctx;
+    bool is_short = memchr(in->raw, 0x66, in->opcode_at) && !has_rex_w(in);
+    uint64_t width = is_short ? 2 : 8, value = 0, changed = is_short ? USER_FLAGS & 0xffff : USER_FLAGS;
+    if (!run_read(&value, run_sp(c), width)) return false;
+    c->flags = (c->flags & ~changed) | (value & changed);
+    run_set_sp(c, run_sp(c) + width);
+    c->pc += in->len;
     return true;
 }
 
@@ -152,6 +165,7 @@ void run_special(run_thread *t)
     isa_x86_64.decode(bytes, sizeof bytes - left, t->ctx.pc, &in);
     unsigned op = opcode(&in);
     if (x86_is_int80(&in)) int80(t, in.len);
+    else if (x86_is_popf(&in) && load_flags(t, &in)) return;
     else if (!(in.flow == ISA_FLOW_FAR && (op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM) && far_return(t, &in)))
         refuse(t, &in);
 }

@@ -202,16 +202,26 @@ static bool copy_gs_register(weaver *w, const isa_insn *in)
 static inline bool maybe_special(const isa_insn *in)
 {
     uint8_t op = in->raw[in->opcode_at];
-    if (op == 0x8e || op == 0xa9 || op == 0xae) return true;
+    if (op == 0x8e || op == 0xa9 || op == 0xae || op == 0x9d) return true;
     for (unsigned i = 0; i < in->opcode_at; i++)
         if (in->raw[i] == 0x65) return true;
     return false;
+}
+
+/* In front of popf: would it set TF? The flags that this changes it sets anew. */
+static void stop_stepping(x86_code *c)
+{
+    static const uint8_t code[] = {0xf6, 0x44, 0x24, 0x01, 0x01, /* test byte ptr [rsp + 1], 1 */
+                                   0x74, 0x02,                   /* jz */
+                                   0x0f, 0x0b};                  /* ud2 */
+    x86_bytes(c, code, sizeof code);
 }
 
 int weave_x86_copy_special(weaver *w, const isa_insn *in, weave_map_entry *entry, bool plain)
 {
     isa_mem room[ISA_MAX_MEM];
     if (!maybe_special(in)) return 0;
+    if (w->opt->stops_stepping && x86_is_popf(in)) stop_stepping(w->c);
     const isa_mem *m = gs_operand(w, in, room);
     if (in->bits & ISA_BIT_UNKNOWN) {
         if (m) refuse(w, "an unknown instruction with a GS-relative operand cannot be moved");
