@@ -120,8 +120,8 @@ typedef struct jit_own {
     uint64_t kind, scratch;        /* with jit_options.stats: of the last indirect branch; the miss routine's */
     uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
     jit_stepping stepping;
-    uint64_t cycles_before; /* of own_cycles: told already */
-    uint64_t held;          /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
+    uint64_t cycles_before;   /* of own_cycles: told already */
+    uint64_t held;            /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
     uint32_t version, wanted; /* of the translations that it runs in, and is to run in from its next exit on */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");

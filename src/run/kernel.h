@@ -45,6 +45,7 @@ typedef struct run_syscall_row {
 extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_signal_syscalls[], run_process_syscalls[],
     run_sending_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
 void run_syscalls_init(void);
+void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_file.c */
 /* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
 long run_pass(run_thread *t, const weave_context *c);
 long run_pass_args(run_thread *t, long nr, const long args[6]);

@@ -170,6 +170,7 @@ typedef struct run_process {
     inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
     struct run_signals *signals;
     bool exiting, born_traced;
+    bool memory_opened; /* syscall_file.c: its own memory as a file, for writing */
     int pid;
     int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened */
     inl_ranges owned; /* own.c */

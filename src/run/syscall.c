@@ -52,6 +52,7 @@ void run_syscalls_init(void)
         make_direct(SYS_readlink);
         make_direct(SYS_readlinkat);
     }
+    run_memory_writers_direct(make_direct);
     for (long nr = 0; nr < RUN_SYSCALLS; nr++)
         if (writes_later(nr)) run_direct_calls[nr / 64] &= ~(1ull << nr % 64);
     if (run_here.client.wants_syscalls) memset(run_direct_calls, 0, sizeof run_direct_calls);

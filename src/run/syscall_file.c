@@ -111,12 +111,55 @@ static long do_readlinkat(run_thread *t, weave_context *c)
     return link_of(t, c, run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
 }
 
+/* --- the process's own memory as a file: what is written there goes past every protection --- */
+
+static bool is_own_memory(int fd)
+{
+    char path[64];
+    if (!run_here.engine->watch || !run_proc_own_path(fd, path, sizeof path)) return false;
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    return !strcmp(last, "mem");
+}
+
+static const long memory_writers[] = {SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2};
+
+/* From now on such calls are looked at. */
+static void note_memory(int fd)
+{
+    if (run_here.memory_opened || !is_own_memory(fd)) return;
+    run_here.memory_opened = true;
+    for (size_t i = 0; i < sizeof memory_writers / sizeof *memory_writers; i++) run_syscall_keep(memory_writers[i]);
+}
+
+static long do_write(run_thread *t, weave_context *c)
+{
+    long nr = run_number(c), fd = (int)run_arg(c, 0);
+    uint64_t at = run_arg(c, 3);
+    bool here = nr == SYS_write || nr == SYS_writev || (nr == SYS_pwritev2 && at == UINT64_MAX);
+    long written = run_pass(t, c);
+    if (written <= 0 || !run_here.memory_opened || !is_own_memory((int)fd)) return written;
+    if (here) at = (uint64_t)(sys_call3(SYS_lseek, fd, 0, SEEK_CUR) - written);
+    inl_lock_take(&run_here.lock);
+    run_here.engine->watch->changed(at, at + (uint64_t)written);
+    inl_lock_release(&run_here.lock);
+    return written;
+}
+
+void run_memory_writers_direct(void (*make_direct)(unsigned nr))
+{
+    for (size_t i = 0; i < sizeof memory_writers / sizeof *memory_writers; i++)
+        make_direct((unsigned)memory_writers[i]);
+}
+
+/* --- opening --- */
+
 static long open_path(run_thread *t, weave_context *c, uint64_t path, uint64_t flags)
 {
     char name[256];
     bool may_be = !(flags & O_PATH) && run_read_string(name, path, sizeof name) > 0;
     int kind = may_be ? run_proc_kind(name) : -1;
     long fd = run_pass(t, c);
+    if (may_be && fd >= 0 && (flags & O_ACCMODE) != O_RDONLY) note_memory((int)fd);
     return kind < 0 || fd < 0 ? fd : run_proc_replace((int)fd, kind, (int)flags);
 }
 
@@ -141,5 +184,10 @@ const run_syscall_row run_file_syscalls[] = {
     {SYS_open, "open", do_open},
     {SYS_openat, "openat", do_openat},
     {SYS_openat2, "openat2", do_openat2},
+    {SYS_write, "write", do_write},
+    {SYS_writev, "writev", do_write},
+    {SYS_pwrite64, "pwrite64", do_write},
+    {SYS_pwritev, "pwritev", do_write},
+    {SYS_pwritev2, "pwritev2", do_write},
     {0, NULL, NULL},
 };

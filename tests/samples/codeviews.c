@@ -1,10 +1,12 @@
 /* Code that is changed while it is translated, in ways other than a plain store to a page that nobody
  * executes from: an instruction that rewrites the next one, memory mapped twice (writable here,
  * executable there), the kernel writing code for a read call, and code on the stack. */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef long (*function)(long);
@@ -92,6 +94,43 @@ static long read_from_pipe(void)
     return (long)sum;
 }
 
+/* Past the page's protection. */
+static long written_as_file(void)
+{
+    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), code[6];
+    unsigned long sum = 0;
+    int fd = open("/proc/self/mem", O_RDWR);
+    if (fd < 0) return -1;
+    for (int i = 0; i < 60; i++) {
+        returns(code, i);
+        if (i % 2) {
+            if (pwrite(fd, code, sizeof code, (off_t)(uintptr_t)p) != sizeof code) return -2;
+        } else {
+            lseek(fd, (off_t)(uintptr_t)p, SEEK_SET);
+            if (write(fd, code, sizeof code) != sizeof code) return -3;
+        }
+        sum = sum * 7 + (unsigned long)as_function(p)(0);
+    }
+    close(fd);
+    return (long)sum;
+}
+
+static long written_by_another_process(void)
+{
+    uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned long sum = 0;
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (!child) {
+            returns(p, i);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        sum = sum * 7 + (unsigned long)as_function(p)(0);
+    }
+    return (long)sum;
+}
+
 static long on_stack(void)
 {
     uint8_t room[2 * PAGE];
@@ -113,6 +152,8 @@ int main(void)
     printf("a fresh view each time %ld\n", two_views(1));
     printf("a view made by mremap %ld\n", moved_view());
     printf("read by the kernel %ld\n", read_from_pipe());
+    printf("written as a file %ld\n", written_as_file());
+    printf("written by another process %ld\n", written_by_another_process());
     printf("on the stack %ld\n", on_stack());
     return 0;
 }
