@@ -246,8 +246,8 @@ static char *read_file(merge *m, const char *path, size_t *size)
     bool failed = ferror(f) || !text;
     fclose(f);
     if (!failed) return text;
-    m->failed = true;
-    cli_say("cannot read %s", path);
+    m->failed = !text;
+    if (text) cli_say("cannot read %s: %s", path, strerror(errno));
     free(text);
     return NULL;
 }

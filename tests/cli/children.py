@@ -160,6 +160,8 @@ class Children:
                     f.write('{"tool": "%s", "n": 1}' % name)
             if said not in self.merge(*words, status=1):
                 raise Failed(f"{words}")
+        if self.merge("/", status=1) != "inlay: cannot read /: Is a directory\n":
+            raise Failed("a folder")
         if "no report" not in self.merge(status=2):
             raise Failed("no files")
 
