@@ -96,6 +96,10 @@ __attribute__((noinline, noclone)) static void all(void)
     show(n == 5 && d == to + 3 ? "found" : "not found");
     __asm__ volatile(BEGIN "xor %%ebx, %%ebx\n mov (%%rbx), %%rax\n nop\n" END : : : "rax", "rbx", "memory", "cc");
     show("fault");
+    __asm__ volatile("movq $0x100, -8(%%rsp)\n sub $8, %%rsp\n cmp %0, %0\n setge %b0\n setl %b0\n add $8, %%rsp\n"
+                     : "+r"(a)
+                     :
+                     : "memory", "cc"); /* opcodes that look like popf and pushf */
     __asm__ volatile(BEGIN "pushfq\n pop %0\n" END : "=r"(a) : : "memory", "cc");
     show(a & TF ? "pushed" : "not pushed");
     raise(SIGUSR1); /* its handler's return sets the flag */

@@ -15,7 +15,13 @@ uint32_t x86_cond_flags(unsigned cond)
 
 bool x86_is_syscall(const isa_insn *in) { return in->op == X86_OP_SYSCALL; }
 
-bool x86_is_popf(const isa_insn *in) { return in->raw[in->opcode_at] == 0x9d && x86_encoding_of(in) == X86_LEGACY; }
+bool x86_is_one_byte(const isa_insn *in, uint8_t opcode)
+{
+    bool alone = !in->opcode_at || (in->raw[in->opcode_at - 1] != 0x0f && in->raw[0] != 0x0f);
+    return in->raw[in->opcode_at] == opcode && alone && x86_encoding_of(in) == X86_LEGACY;
+}
+
+bool x86_is_popf(const isa_insn *in) { return x86_is_one_byte(in, 0x9d) && !in->modrm_at; }
 
 bool x86_is_int80(const isa_insn *in) { return in->op == X86_OP_INT && in->raw[in->imm_at] == 0x80; }
 

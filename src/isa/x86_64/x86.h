@@ -32,6 +32,7 @@ uint32_t x86_cond_flags(unsigned cond);
 bool x86_is_syscall(const isa_insn *);  /* the 64-bit syscall instruction */
 bool x86_is_int80(const isa_insn *);
 bool x86_is_popf(const isa_insn *);
+bool x86_is_one_byte(const isa_insn *, uint8_t opcode); /* of the first table: no escape before it */
 bool x86_is_rdfsbase_family(const isa_insn *); /* rd/wr fs/gs base */
 /* How the instruction is encoded; all but legacy forms clear a vector register above what they write. */
 enum x86_encoding { X86_LEGACY, X86_VEX, X86_EVEX, X86_XOP };

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { TF = 0x100, ZF = 0x40, OP_PUSHF = 0x9c, OP_POPF = 0x9d, REP = 0xf3, REPNE = 0xf2 };
+enum { TF = 0x100, ZF = 0x40, OP_PUSHF = 0x9c, REP = 0xf3, REPNE = 0xf2 };
 
 bool jit_steps(const weave_context *c) { return c->flags & TF; }
 
@@ -37,7 +37,7 @@ static uint8_t repeats(const isa_insn *in)
     bool is_string = (op >= 0x6c && op <= 0x6f) || (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf);
     for (unsigned i = 0; i < in->opcode_at; i++)
         if (in->raw[i] == REP || in->raw[i] == REPNE) prefix = in->raw[i];
-    return is_string && x86_encoding_of(in) == X86_LEGACY ? prefix : 0;
+    return is_string && x86_is_one_byte(in, op) ? prefix : 0;
 }
 
 static bool by_ecx(const isa_insn *in) { return memchr(in->raw, 0x67, in->opcode_at) != NULL; }
@@ -59,7 +59,7 @@ void jit_step_prepare(run_thread *t, jit_stepping *s)
     default: break;
     }
     if (x86_is_popf(&in)) s->kind |= JIT_STEP_POPS;
-    if (x86_encoding_of(&in) == X86_LEGACY && in.raw[in.opcode_at] == OP_PUSHF) s->kind |= JIT_STEP_PUSHES;
+    if (x86_is_one_byte(&in, OP_PUSHF)) s->kind |= JIT_STEP_PUSHES;
     uint64_t count = by_ecx(&in) ? (uint32_t)c->gpr[RUN_RCX] : c->gpr[RUN_RCX];
     if (!repeats(&in) || count < 2) return;
     s->rest = count - 1;
