@@ -54,7 +54,7 @@ static void end_capture(captured *c)
 
 int tool_report_on_request(run_thread *t, bool ends, bool captures)
 {
-    captured c;
+    captured c = {.file = -1, .err = -1};
     if (ends) {
         tool_buffers_flush_all();
     } else {
