@@ -132,6 +132,29 @@ static void take_over_jumps(cfg_work *w, size_t at)
     if (!before->sized && before->jumps) p->jumps = p->dirty = true;
 }
 
+/* Of an instruction of the procedure's that ends a block: a way back, or a way to another procedure that may come back?
+ */
+static void look_for_return(cfg_work *w, uint32_t number, uint64_t addr)
+{
+    const cfg_region *r = cfg_region_at(w, addr);
+    isa_insn in;
+    if (w->isa->decode(r->bytes + (addr - r->addr), r->end - addr, addr, &in) != ISA_OK) return;
+    if (in.flow == ISA_FLOW_RETURN) cfg_returns(w, number);
+    if (in.flow != ISA_FLOW_JUMP && in.flow != ISA_FLOW_COND && in.flow != ISA_FLOW_COND_REG) return;
+    uint32_t to = cfg_inside(&w->procs.items[number], in.target) ? CFG_NONE : cfg_proc_near(w, in.target);
+    if (to != CFG_NONE && to != number) cfg_wait_for(w, to, (cfg_wait){.proc = number});
+}
+
+/* Its code was explored as the procedure's before it: what that one was told of returns is for it to know. */
+static void take_over_returns(cfg_work *w, uint32_t number)
+{
+    const cfg_draft *p = &w->procs.items[number];
+    for (uint64_t addr = p->addr; addr < p->end && !w->procs.items[number].returns; addr++) {
+        const uint8_t *m = cfg_mark(w, addr);
+        if (m && (*m & (MARK_INSN | MARK_TERM)) == (MARK_INSN | MARK_TERM)) look_for_return(w, number, addr);
+    }
+}
+
 /* The list grows from its end, so that each part of it moves once. */
 static void insert(cfg_work *w, place *places, size_t count)
 {
@@ -152,6 +175,7 @@ static void insert(cfg_work *w, place *places, size_t count)
         if (at) take_over_jumps(w, at);
         cut_off(w, at);
     }
+    for (size_t k = 0; k < count; k++) take_over_returns(w, places[k].number);
 }
 
 /* Lists what is new by address, and cuts procedures off where the next one begins. There are many rounds of this,

@@ -67,6 +67,22 @@ static void test_found_late(void **state)
     drop(&s);
 }
 
+/* What `leads` goes to is its own, until `front` is called, rounds later: then the way back in it is that one's. */
+static const char split_late_s[] =
+    ".globl _start\n.text\n_start: call leads; call one; mov $60,%eax; xor %edi,%edi; syscall; hlt\n.balign 64,0\n"
+    "leads: test %edi,%edi; je inner; ret\n.p2align 4\nfront: nop; inner: mov $1,%eax; ret\n.balign 64,0\n"
+    "one: call two; ret\n.p2align 4\ntwo: call asks; ret\n.balign 64,0\nasks: call front; mov $2,%eax; ret\n"
+    ".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_split_late(void **state)
+{
+    (void)state;
+    sample s = analyse("split", split_late_s);
+    check_edges(&s);
+    assert_int_equal(proc_at(&s, image_entry(s.image) + 192)->block_count, 2);
+    drop(&s);
+}
+
 /* Procedures of one call depth each, filled up with zeros; one does not come back, one has instructions
  * that overlap. */
 static const char called_s[] =
@@ -126,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_found_late),
+        cmocka_unit_test(test_split_late),
         cmocka_unit_test(test_called),
         cmocka_unit_test(test_reused_register),
     };
