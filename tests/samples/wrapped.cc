@@ -15,7 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define ONE __attribute__((noinline))
+#define PROCEDURE extern "C" __attribute__((noinline, optnone))
+#else
+#define ONE __attribute__((noinline, noclone))
 #define PROCEDURE extern "C" __attribute__((noinline, noclone, noipa))
+#endif
 
 struct mixed {
     double a;
@@ -84,7 +90,7 @@ PROCEDURE int traced()
 }
 /* Callers of its file know that it leaves every register but one alone. */
 static long modest(long n) __asm__("modest");
-static __attribute__((noinline, noclone)) long modest(long n)
+static ONE long modest(long n)
 {
     return n + n;
 }
