@@ -345,8 +345,17 @@ static int print(const request *r, const cfg_program *p)
     return bad ? EXIT_FAILED : EXIT_OK;
 }
 
+static const char usage[] =
+    "usage: inlay info PROGRAM [--proc PATTERN] [--blocks] [--format=json] [-o FILE]\n"
+    "What the analysis of a whole program finds: procedures, blocks, edges, jump tables, and which procedures are not\n"
+    "wholly understood, with the reason. --proc lists those procedures, --blocks their blocks too.\n";
+
 int cli_info(int argc, char **argv)
 {
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(usage, stdout);
+        return 0;
+    }
     request r = {0};
     image *im;
     cfg_program *p;

@@ -317,8 +317,16 @@ static int write_sum(const json *sum, const char *path)
     return EXIT_FAILED;
 }
 
+static const char usage[] =
+    "usage: inlay merge [-o OUT] FILE...\n"
+    "Adds up reports that a tool has written with --format=json, one a process, to OUT or standard output.\n";
+
 int cli_merge(int argc, char **argv)
 {
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(usage, stdout);
+        return 0;
+    }
     merge m = {0};
     const char *out = NULL;
     int first = 1;

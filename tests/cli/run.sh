@@ -51,6 +51,8 @@ check 'help'                   0 'usage: inlay'              "$inlay" help
 check 'no command'             2 'usage: inlay'              "$inlay"
 check 'version'                0 '^inlay [0-9]'              "$inlay" --version
 check 'tools lists inscount'   0 '^inscount .*instructions'  "$inlay" tools
+check 'help of info'           0 'usage: inlay info'         "$inlay" info --help
+check 'help of merge'          0 'usage: inlay merge'        "$inlay" merge --help
 check 'help of a tool'         0 'REP'                       "$inlay" run inscount --help
 check 'common options in help' 0 '--proc'                    "$inlay" run null --help
 
