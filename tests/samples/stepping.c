@@ -68,7 +68,13 @@ static void show(const char *what)
 #define BEGIN "cmp %%rsp, %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n"
 #define END   "pushfq\n andq $~0x100, (%%rsp)\n popfq\n"
 
-__attribute__((noinline, noclone)) static void all(void)
+#ifdef __clang__
+__attribute__((noinline)) /* it knows no clones */
+#else
+__attribute__((noinline, noclone)) /* its labels stand once */
+#endif
+static void
+all(void)
 {
     uint64_t a = 0, from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {0};
     __asm__ volatile("first: nop");
