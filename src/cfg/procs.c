@@ -145,7 +145,8 @@ static void look_for_return(cfg_work *w, uint32_t number, uint64_t addr)
     if (to != CFG_NONE && to != number) cfg_wait_for(w, to, (cfg_wait){.proc = number});
 }
 
-/* Its code was explored as the procedure's before it: what that one was told of returns is for it to know. */
+/* Its code may have been explored as the procedure's before it, whose end nobody had declared: what that one was told
+ * of returns is for it to know. */
 static void take_over_returns(cfg_work *w, uint32_t number)
 {
     const cfg_draft *p = &w->procs.items[number];
@@ -175,7 +176,10 @@ static void insert(cfg_work *w, place *places, size_t count)
         if (at) take_over_jumps(w, at);
         cut_off(w, at);
     }
-    for (size_t k = 0; k < count; k++) take_over_returns(w, places[k].number);
+    for (size_t k = 0; k < count; k++) {
+        size_t at = places[k].addr;
+        if (at && !w->procs.items[w->order.items[at - 1]].sized) take_over_returns(w, places[k].number);
+    }
 }
 
 /* Lists what is new by address, and cuts procedures off where the next one begins. There are many rounds of this,
