@@ -5,8 +5,8 @@
  *                                      knows whether the program's code, a routine, a snippet or the runtime was
  *                                      interrupted (run_client.crashed)
  *     abort, a failed assertion, exit  the C library's last functions are Inlay's (libc.c)
- *     no end                           SIGINT, SIGTERM, SIGHUP, SIGQUIT come while the tool's code runs: the handler
- *                                      below; else hung.c
+ *     no end                           SIGINT, SIGTERM, SIGHUP, SIGQUIT come when the tool's code has run for long: the
+ *                                      handler below; else hung.c
  *
  *     sg: the tool has crashed in each_block (sg.c:5), a block callback: SIGSEGV, address 0x10
  *     sg:   called by helper (sg.c:9)
@@ -34,9 +34,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 
 enum { PLACES = 24, STACK = 64 << 10, WORDS = 7, NEAR_STACK = 64 << 10 };
+enum { LONG_RUNNING = 1000, LONG_WAITING = 10000 }; /* milliseconds */
 static const int watched[BLAME_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const char answer_option[] = "--inlay-blame";
 
@@ -300,6 +302,20 @@ static void die_by(int signo)
     sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
 }
 
+static int64_t milliseconds(clockid_t clock)
+{
+    struct timespec now = {0};
+    sys_call2(SYS_clock_gettime, clock, (long)&now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A program that ends a child which it has just made is no sign that the tool hangs in the child's beginning. */
+static bool for_long(void)
+{
+    return milliseconds(CLOCK_THREAD_CPUTIME_ID) - state()->began_cpu >= LONG_RUNNING ||
+           milliseconds(CLOCK_MONOTONIC) - state()->began >= LONG_WAITING;
+}
+
 /* What asks to end while Inlay itself works is no mistake of anybody's. */
 static void arrived(int signo, siginfo_t *info, void *uc)
 {
@@ -307,7 +323,7 @@ static void arrived(int signo, siginfo_t *info, void *uc)
     event e = {.doing = doing_now()};
     bool fault = info->si_code > 0 && signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT;
     if (fault) tell_fault(&e, signo, info->si_code, (uint64_t)(uintptr_t)info->si_addr, uc);
-    else if (e.doing) tell_hung(&e, signo, uc, -1);
+    else if (e.doing && for_long()) tell_hung(&e, signo, uc, -1);
     if (fault) run_signal_default(signo); /* it happens again */
     else die_by(signo);
     errno = error;
@@ -331,6 +347,8 @@ void blame_watch(void)
     tool_blame *b = state();
     struct sigaction now = {.sa_sigaction = arrived, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     b->pid = (int)sys_call0(SYS_getpid);
+    b->began = milliseconds(CLOCK_MONOTONIC);
+    b->began_cpu = milliseconds(CLOCK_THREAD_CPUTIME_ID);
     b->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (b->stack == MAP_FAILED) b->stack = NULL;
     if (!b->stack) return;

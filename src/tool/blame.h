@@ -9,6 +9,7 @@
 #include "run/run.h"
 
 #include <signal.h>
+#include <stdint.h>
 
 typedef enum blame_phase {
     BLAME_BEFORE_INIT, /* main, or constructors */
@@ -20,9 +21,10 @@ typedef enum blame_phase {
 enum { BLAME_SIGNALS = 8 };
 typedef struct tool_blame {
     blame_phase phase;
-    bool told; /* by one thread; others wait for the end */
-    bool ends; /* Inlay itself ends the process, with a message of its own */
-    int pid;   /* of the process that is the tool's: children that it has made are not */
+    bool told;                /* by one thread; others wait for the end */
+    bool ends;                /* Inlay itself ends the process, with a message of its own */
+    int pid;                  /* of the process that is the tool's: children that it has made are not */
+    int64_t began, began_cpu; /* when it began to watch, and the thread's time then: milliseconds */
     struct sigaction before[BLAME_SIGNALS];
     void *stack;                        /* for handlers */
     const char *image_callback;         /* what the tool calls it; NULL: that */

@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -85,6 +86,26 @@ def children_of(pid):
         return [int(word) for word in f.read().split()]
 
 
+def seconds_run(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            times = f.read().rpartition(")")[2].split()[11:13]
+    except (OSError, ValueError):
+        return 0
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def looping(process, in_child):
+    """The processes that have come to the loop: they have used more time than all before it takes."""
+    end = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < end:
+        pids = children_of(process.pid) if in_child else [process.pid]
+        if pids and all(seconds_run(pid) > 2 for pid in pids):
+            return pids
+        time.sleep(0.1)
+    return []
+
+
 def below(case):
     """The tool is in a child of the command."""
     return case.place == "fork" or (case.place == "instrument" and case.engine == "rewriting")
@@ -135,15 +156,13 @@ class Blame:
         return [self.inlay, "rewrite", tool, insert, self.program, "-o", f"{self.folder}/{case.name}"]
 
     def run(self, case, argv, blame):
-        """A loop is ended by SIGTERM."""
+        """A loop is ended by SIGTERM, when it has run for a while."""
         env = driver.ENVIRONMENT | ({"BLAME": blame} if blame else {})
         with open(f"{self.folder}/{case.name}.err", "w+") as err:
             process = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err,
                                        cwd=self.folder, start_new_session=True)
-            try:
-                process.wait(2 if case.way == "loop" else 60)
-            except subprocess.TimeoutExpired:
-                for pid in children_of(process.pid) if below(case) else [process.pid]:
+            if case.way == "loop":
+                for pid in looping(process, below(case)):
                     os.kill(pid, signal.SIGTERM)
             try:
                 process.wait(60)
@@ -189,6 +208,13 @@ class Blame:
             raise Failed(f"status {status} instead of {wanted}", *lines)
         if case.engine == "rewriting" and os.path.exists(f"{self.folder}/{case.name}"):
             raise Failed("a file is there all the same")
+
+    def early(self, engine):
+        """Who ends a child that it has just made ends it as without the tool."""
+        case = Case(f"{engine}-early", engine, "after", "early")
+        status, said = self.run(case, self.command(case), "after:early")
+        if status != -signal.SIGTERM or said:
+            raise Failed(f"status {status}", *said.splitlines())
 
     def inserted(self, engine, place, wanted):
         """What is inserted goes wrong by itself."""
@@ -322,6 +348,7 @@ def main():
             results.check(f"{engine}-inlined", lambda: tests.inlined_routine(engine))
             results.check(f"{engine}-expression", lambda: tests.expression(engine))
             results.check(f"{engine}-handlers", lambda: tests.handlers(engine))
+            results.check(f"{engine}-early", lambda: tests.early(engine))
             results.check(f"{engine}-internal", lambda: tests.internal(engine))
             for argument in ("fault", "handled"):
                 results.check(f"{engine}-programs-{argument}", lambda: tests.programs_fault(engine, argument))

@@ -1,9 +1,11 @@
 /* How a tool goes wrong: wrong_at(PLACE) does in the way that the environment says, BLAME=PLACE:WAY. blame.py knows
  * what is to be said of it; it finds the lines by their marks. */
 #include <assert.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile int zero;
 
@@ -25,6 +27,7 @@ static __attribute__((noinline)) void go_wrong(void)
     if (!strcmp(way, "zero")) exit(0);                 /* mark: zero */
     if (!strcmp(way, "loop"))
         for (;;) zero = 0; /* mark: loop */
+    if (!strcmp(way, "early")) kill(getpid(), SIGTERM);
     if (!strcmp(way, "overflow")) deeper(0);
     if (!strcmp(way, "assert")) assert(zero);                         /* mark: assert */
     if (!strcmp(way, "divide")) zero = 1000 / zero;                   /* mark: divide */
