@@ -77,6 +77,11 @@ bool inlay_process_show_again(inlay_process *, uint64_t low, uint64_t high);
 void inlay_mutator(int *argc, char ***argv);
 const char *inlay_process_error(void); /* of the last call that failed; until the next one does */
 
+/* A program, started and stopped before its first instruction, its libraries' included (the dynamic linker has mapped
+ * them, and has not yet relocated everything); inlay_process_continue lets it run, and until then it ends with this
+ * process. It is a child of this one. `path` is looked for in PATH. NULL: this process's environment, its descriptors
+ * 0, 1 and 2. Rights that its file would give to it (setuid) it does not get. */
+inlay_process *inlay_process_create(const char *path, const char *const *argv, const char *const *envp, const int *fds);
 /* A process that runs: another one's handle until it is let go. It is not stopped. */
 inlay_process *inlay_process_attach(int pid);
 /* All threads of it stand still, held by this process, and go on. While they do, a change is made by the mutator

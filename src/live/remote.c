@@ -113,6 +113,20 @@ static inl_status hold_signals(remote *r, inl_error *e)
     return fail_ptrace(r, "holding signals back", e);
 }
 
+bool remote_wait_for_exec(pid_t pid)
+{
+    for (;;) {
+        int status;
+        pid_t got = waitpid(pid, &status, __WALL);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || !WIFSTOPPED(status)) return false;
+        int event = status >> 16, sig = WSTOPSIG(status);
+        if (event == PTRACE_EVENT_EXEC) return true;
+        if (event == PTRACE_EVENT_STOP) ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
+        else ptrace(PTRACE_CONT, pid, 0, (long)sig);
+    }
+}
+
 inl_status remote_begin_at(remote *r, pid_t pid, inl_error *e)
 {
     *r = (remote){.pid = pid};

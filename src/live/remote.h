@@ -26,6 +26,8 @@ typedef struct remote {
     bool gone;       /* it died */
 } remote;
 
+/* A child that was seized with PTRACE_O_TRACEEXEC: up to its exec. False: it has ended instead. */
+bool remote_wait_for_exec(pid_t pid);
 /* `pid` is at PTRACE_EVENT_EXEC. */
 inl_status remote_begin(remote *, pid_t pid, inl_error *);
 /* The same, with nothing written to the process: it stands at its first instruction then. */

@@ -226,7 +226,8 @@ inl_status live_start(pid_t pid, live_process *p, inl_error *e)
     if (s == INL_OK) s = live_read_maps(p, e);
     if (t.r.gone) s = inl_fail(e, INL_ERR_NOT_FOUND, "the program has ended before its first instruction");
     inl_vec_free(&t.all);
-    if (!inl_vec_push(&p->threads, t.r) && s == INL_OK) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    bool good = inl_vec_push(&p->threads, t.r) && inl_vec_push(&p->seized, pid);
+    if (!good && s == INL_OK) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return s;
 }
 

@@ -19,6 +19,7 @@
 #include "tool/state.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "live/remote.h"
 
 #include <inlay/tool.h>
 
@@ -121,21 +122,6 @@ static void close_all_but(int a, int b, int c)
         for (int fd = from; fd < 4096; fd++) close(fd);
 }
 
-/* Waits until the launcher is the program; false when that did not happen. */
-static bool wait_for_exec(pid_t pid)
-{
-    for (;;) {
-        int status;
-        pid_t got = waitpid(pid, &status, __WALL);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0 || !WIFSTOPPED(status)) return false;
-        int event = status >> 16, sig = WSTOPSIG(status);
-        if (event == PTRACE_EVENT_EXEC) return true;
-        if (event == PTRACE_EVENT_STOP) ptrace(sig == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, pid, 0, 0);
-        else ptrace(PTRACE_CONT, pid, 0, (long)sig);
-    }
-}
-
 static void helper_main(pid_t target, const helper_pipes *p, char **argv)
 {
     sigset_t all;
@@ -152,7 +138,7 @@ static void helper_main(pid_t target, const helper_pipes *p, char **argv)
     bool told = write(p->to_launcher[1], &word, sizeof word) == sizeof word;
     close(p->to_launcher[1]);
     close(p->to_helper[0]);
-    if (word != 0 || !told || !wait_for_exec(target)) _exit(word != 0);
+    if (word != 0 || !told || !remote_wait_for_exec(target)) _exit(word != 0);
     if (tool_now->options.engine == ENGINE_LIVE) attacher_enter_at_exec(target, argv);
     inject_job job = {target, tool_handoff_data.fds.tool, argv, environ};
     inl_error e = {0};

@@ -66,18 +66,22 @@ void tool_process_mean(inlay_process *p)
 
 /* --- the beginning --- */
 
-static mutatee *new_mutatee(void)
+mutatee *mutator_new(void)
 {
+    if (!tool_now->options.mutating) {
+        mutator_refuse(INL_ERR_USAGE, "main does not begin with inlay_mutator");
+        return NULL;
+    }
     mutatee *m = calloc(1, sizeof *m);
-    if (!m) return NULL;
+    if (m) m->modules = module_set_new();
+    if (!m || !m->modules) {
+        free(m);
+        mutator_refuse(INL_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
     m->process.is_other = true;
     m->status = -1;
     m->pidfd = -1;
-    m->modules = module_set_new();
-    if (!m->modules) {
-        free(m);
-        return NULL;
-    }
     m->next = tool_now->mutating.first;
     tool_now->mutating.first = m;
     return m;
@@ -100,7 +104,7 @@ static void free_saved(mutatee *m)
     inl_map_free(&m->restored);
 }
 
-static void forget(mutatee *m)
+void mutator_forget(mutatee *m)
 {
     mutatee **at = (mutatee **)&tool_now->mutating.first;
     while (*at != m) at = &(*at)->next;
@@ -127,11 +131,8 @@ static void forget(mutatee *m)
     tool_process_mean(&tool_now->own);
 }
 
-/* It is there, and its images are known. */
-static inl_status open_process(mutatee *m, pid_t pid, inl_error *e)
+inl_status mutator_open(mutatee *m, pid_t pid, inl_error *e)
 {
-    inl_status s = live_open(pid, &m->live, e);
-    if (s != INL_OK) return s;
     tool_process_mean(&m->process);
     m->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (m->pidfd < 0) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
@@ -141,17 +142,12 @@ static inl_status open_process(mutatee *m, pid_t pid, inl_error *e)
 inlay_process *inlay_process_attach(int pid)
 {
     inl_error e = {0};
-    if (!tool_now->options.mutating) {
-        mutator_refuse(INL_ERR_USAGE, "main does not begin with inlay_mutator");
-        return NULL;
-    }
-    mutatee *m = new_mutatee();
-    if (!m) {
-        mutator_refuse(INL_ERR_NO_MEMORY, "out of memory");
-        return NULL;
-    }
-    if (open_process(m, pid, &e) == INL_OK) return &m->process;
-    forget(m);
+    mutatee *m = mutator_new();
+    if (!m) return NULL;
+    inl_status s = live_open(pid, &m->live, &e);
+    if (s == INL_OK) s = mutator_open(m, pid, &e);
+    if (s == INL_OK) return &m->process;
+    mutator_forget(m);
     mutator_fail(&e);
     return NULL;
 }
@@ -170,6 +166,15 @@ bool inlay_process_is_running(inlay_process *p)
     return !m->has_ended;
 }
 
+int mutator_pid(const inlay_process *p) { return ((const mutatee *)p)->live.pid; }
+
+const char *mutator_program(const inlay_process *p)
+{
+    for (module *x = module_first(((const mutatee *)p)->modules); x; x = x->next)
+        if (x->is_main) return image_name(x->image);
+    return "";
+}
+
 int inlay_process_status(const inlay_process *p)
 {
     const mutatee *m = mutatee_of((inlay_process *)p);
@@ -186,7 +191,7 @@ bool inlay_process_terminate(inlay_process *p)
         return mutator_refuse(INL_ERR_ACCESS, "cannot end process %d: %s", m->live.pid, strerror(errno));
     int status;
     if (m->is_child && !m->has_ended && waitpid(m->live.pid, &status, 0) == m->live.pid) m->status = status;
-    forget(m);
+    mutator_forget(m);
     return true;
 }
 
@@ -196,6 +201,6 @@ bool inlay_process_let_go(inlay_process *p)
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     inl_status s = m->is_stopped && !m->has_ended ? live_release(&m->live, &e) : INL_OK;
-    forget(m);
+    mutator_forget(m);
     return s == INL_OK || mutator_fail(&e);
 }

@@ -6,6 +6,7 @@
  * the same address here and there, and the process goes on, instrumented as it is, when the mutator ends.
  *
  *     mutator.c          roles; attaching and letting go; what is meant by `tool_now->process`
+ *     mutator_create.c   a program that it starts
  *     mutator_hold.c     stopping, and working on a process that stands still
  *     mutator_put.c      the tool gets into the process, before anything else
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
@@ -86,6 +87,11 @@ static inline mutatee *mutatee_of(inlay_process *p) { return p && p->is_other ? 
 /* The error of the last call that failed; false. */
 bool mutator_fail(const inl_error *);
 bool mutator_refuse(inl_status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* --- mutator.c --- */
+mutatee *mutator_new(void); /* NULL, with an error */
+void mutator_forget(mutatee *);
+/* m->live is open: its images become known. */
+inl_status mutator_open(mutatee *, pid_t, inl_error *);
 
 /* --- mutator_hold.c --- */
 /* On the stopped process: as it is held, or else in a child that stops it and lets it go. */

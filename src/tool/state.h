@@ -479,6 +479,8 @@ typedef struct tool_mutating {
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 void tool_process_mean(inlay_process *);
+int mutator_pid(const inlay_process *); /* of another process */
+const char *mutator_program(const inlay_process *);
 
 typedef struct tool_state {
     tool_command_line command_line;

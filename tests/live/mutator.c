@@ -1,11 +1,12 @@
 /* A mutator that does what it is told, line by line, and answers each line with one of its own: "ok ...", or "no WHY".
  *
- *     attach PID | start PATH ARGS... | use N          processes are numbered from 0; the last one is in use
+ *     attach PID | start OUTPUT PATH ARGS... | use N   processes are numbered from 0; the last one is in use
  *     insert POINT PROC CODE | remove N | commit       POINT: entry exit block insn call; insertions are numbered, too
  *     read NAME | names                                variables of `static` declarations in CODE
- *     why PROC | stop | continue | status | leave | terminate */
+ *     why PROC | stop | continue | status | pid | leave | terminate */
 #include <inlay.h>
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,12 +109,30 @@ static void begun(inlay_process *p)
     done(p);
 }
 
+/* Its words by spaces; its output goes to a file, its input comes from FILE.in, if there is one. */
+static void start(char *path, char *rest, const char *out)
+{
+    const char *argv[64] = {path}, *const envp[] = {"PATH=/usr/bin:/bin", "STARTED=yes", NULL};
+    unsigned n = 1;
+    while (rest && n < 63) argv[n++] = strsep(&rest, " ");
+    int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), in;
+    char from[LINE];
+    snprintf(from, sizeof from, "%s.in", out);
+    in = open(access(from, R_OK) ? "/dev/null" : from, O_RDONLY | O_CLOEXEC);
+    int fds[3] = {in, fd, fd};
+    begun(inlay_process_create(path, argv, envp, fds));
+    close(fd);
+    close(in);
+}
+
 static void obey(const char *word, char *rest)
 {
     char *first = strsep(&rest, " "), *second = rest ? strsep(&rest, " ") : NULL;
     unsigned number = first ? (unsigned)atoi(first) : 0;
     inlay_proc *p;
     if (!strcmp(word, "attach")) begun(inlay_process_attach(atoi(first)));
+    else if (!strcmp(word, "start")) start(second, rest, first);
+    else if (!strcmp(word, "pid")) answer(true, "%d %s", inlay_process_pid(now), inlay_process_program(now));
     else if (!strcmp(word, "use")) done((now = processes[number]) != NULL);
     else if (!strcmp(word, "insert")) insert(first, second, rest);
     else if (!strcmp(word, "remove")) done(inlay_remove(insertions[number]));

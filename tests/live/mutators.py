@@ -9,6 +9,7 @@ The mutator (mutator.c) obeys lines; the processes are conversations as in run.p
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,8 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,removed,order,stopped,left,several,example,wrong"
+QUICK = "talks-dynamic,talks-static,python,create,create-killed,create-wrong,create-dynamic,create-static,removed,order," \
+        "stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
         "awk": ("malloc", "memchr", "fflush"), "sqlite": ("sqlite3_step", "malloc", "sqlite3_prepare_v2"),
@@ -78,6 +80,11 @@ def text_of(pid):
             mem.seek(int(m[1], 16))
             found[m[0]] = mem.read(int(m[2], 16) - int(m[1], 16))
     return found
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def mappings_of(pid):
@@ -211,9 +218,8 @@ class Mutators:
 
         def between(m, c):
             m.does("stop")
-            with open(f"/proc/{c.process.pid}/stat") as f:
-                if f.read().rsplit(")", 1)[1].split()[0] != "t":
-                    raise driver.Failed("it does not stand still")
+            if state_of(c.process.pid) != "t":
+                raise driver.Failed("it does not stand still")
             m.inserts("entry", "work", "static long n; n++")
             m.does("commit", "continue")
 
@@ -294,6 +300,96 @@ class Mutators:
             c.say("x")
             c.has_answered(before + 1)
 
+    # --- programs that the mutator starts
+
+    @staticmethod
+    def ended(m):
+        """Its status as from waitpid."""
+        end = time.monotonic() + LIMIT
+        while m.asks("status").startswith("ok runs"):
+            if time.monotonic() > end:
+                raise driver.Failed("it does not end")
+            time.sleep(0.02)
+        return int(m.asks("status").split()[2])
+
+    def create(self):
+        """Programs from their first instruction on: arguments, environment, descriptors, status."""
+        out = f"{self.folder}/create.out"
+        for command, status, says in ((["sh", "-c", "echo${IFS}$STARTED;exit${IFS}7"], 7, "yes\n"),
+                                      (["/bin/echo", "a", "b"], 0, "a b\n"), (["seq", "3"], 0, "1\n2\n3\n"),
+                                      (["sort", "/etc/hostname", "/no/such"], 2, None)):
+            with Mutator(self.program) as m:
+                m.does(f"start {out} {' '.join(command)}")
+                m.inserts("entry", "write", "static long n; n++")
+                m.does("commit")
+                if m.asks("status") != "ok runs -1" or os.path.getsize(out):
+                    raise driver.Failed(f"{command} does not stand still")
+                m.does("continue")
+                got = self.ended(m)
+                with open(out, encoding="utf-8") as f:
+                    text = f.read()
+                if got != status << 8 or (says is not None and text != says):
+                    raise driver.Failed(f"{command} ends with {got}", text)
+
+    def create_counts(self, form):
+        """main is counted, which has run once, and is alone; what it answers is what it answers natively."""
+        program, folder = self.build(form), driver.fresh(f"{self.folder}/create-{form}")
+        if not program:
+            return
+        expected, _ = self.native([program], TALK[0] + TALK[1], folder)
+        os.mkfifo(f"{folder}/out.in")
+        with open(f"{folder}/out.in", "rb+", buffering=0) as line, Mutator(self.program) as m:
+            m.does(f"start {folder}/out {program}")
+            m.inserts("entry", "main", "static long mains; mains++")
+            m.inserts("entry", "work", "static long works; if ($thread == 0) works++")
+            m.does("commit", "continue")
+            line.write("".join(f"{x}\n" for x in TALK[0] + TALK[1]).encode())
+            end = time.monotonic() + LIMIT
+            while open(f"{folder}/out", "rb").read().count(b"\n") < expected.count(b"\n") - 1:
+                if time.monotonic() > end:
+                    raise driver.Failed("it does not answer")
+                time.sleep(0.02)
+            seen = m.number("mains"), m.number("works")
+            m.does("terminate")
+            with open(f"{folder}/out", "rb") as f:
+                if f.read() != expected[:expected.rindex(b"end ")] or seen != (1, 1009):
+                    raise driver.Failed("mains and works are 1 and 1009", repr(seen))
+
+    def create_killed(self):
+        """The mutator is killed: before the program was let run both end, afterwards it goes on."""
+        out = f"{self.folder}/killed.out"
+        with Mutator(self.program) as m:
+            m.does(f"start {out} sleep 1000")
+            pid = int(m.does("pid").split()[0])
+            m.process.kill()
+            m.process.wait()
+            end = time.monotonic() + LIMIT
+            while os.path.exists(f"/proc/{pid}") and state_of(pid) != "Z":
+                if time.monotonic() > end:
+                    raise driver.Failed("it has not ended with the mutator")
+                time.sleep(0.02)
+        with Mutator(self.program) as m:
+            m.does(f"start {out} sleep 1000")
+            pid = int(m.does("pid").split()[0])
+            m.inserts("entry", "clock_nanosleep", "static long n; n++")
+            m.does("commit", "continue")
+            m.process.kill()
+            m.process.wait()
+            time.sleep(0.2)
+            state = state_of(pid)
+            os.kill(pid, signal.SIGKILL)
+            if state not in "SR":
+                raise driver.Failed(f"it does not go on: {state}")
+
+    def create_wrong(self):
+        with Mutator(self.program) as m:
+            for line, says in ((f"start {self.folder}/x /no/such", "no such|No such"),
+                               (f"start {self.folder}/x /etc/passwd", "denied|cannot"),
+                               (f"start {self.folder}/x no-such-command", "no-such-command")):
+                answer = m.asks(line)
+                if not re.match(f"no .*({says})", answer):
+                    raise driver.Failed(f"'{line}' is answered by", answer)
+
     def wrong(self):
         with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
@@ -311,6 +407,11 @@ def tests(of):
         yield f"talks-{form}", lambda form=form: of.talks(form)
     for name in PROGRAMS:
         yield name, lambda name=name: of.program_is(name)
+    yield "create", of.create
+    yield "create-killed", of.create_killed
+    yield "create-wrong", of.create_wrong
+    for form in ("dynamic", "no-pie", "static", "static-pie"):
+        yield f"create-{form}", lambda form=form: of.create_counts(form)
     for name in ("removed", "order", "stopped", "left", "several", "example", "wrong"):
         yield name, getattr(of, name)
 
