@@ -15,7 +15,7 @@ struct large {
 };
 /* clang-format off */
 enum { MIX, PAIR, WIDE, MANY, SUM, FACTORIAL, JUMP, THROWER, BETWEEN, COMPARE, ON_SIGNAL, RAISES, FORKS, ENDS, TRACED,
-       MODEST, DEEP, QSORT, SETJMP, KINDS };
+       MODEST, WITHIN, DEEP, QSORT, SETJMP, KINDS };
 /* clang-format on */
 
 static struct {
@@ -60,7 +60,7 @@ STAND_IN(RAISES, raises, int, (int n), LIST(n), (void)0)
 STAND_IN(FORKS, forks, int, (long n), LIST(n), (void)0)
 STAND_IN(ENDS, ends, void *, (void *how), LIST(how), (void)0)
 STAND_IN(TRACED, traced, int, (long n), LIST(n), (void)0)
-STAND_IN(MODEST, modest, long, (long n), LIST(n), (void)0)
+STAND_IN(WITHIN, within, long, (long n), LIST(n), (void)0)
 STAND_IN(DEEP, deep, long, (long n), LIST(n), (void)0)
 STAND_IN_VOID(QSORT, sort, (void *a, size_t n, size_t size, void *f), LIST(a, n, size, f))
 STAND_IN(SETJMP, set_jump, int, (void *to), LIST(to), (void)0)
@@ -73,6 +73,17 @@ static int sum(int n, long a, double b, long c, double d)
     int r = ((int (*)(int, ...))inlay_original())(n, a, b, c, d);
     add(&seen->returns[SUM]);
     return r;
+}
+
+/* Uses all registers that arguments may be in: callers of this one know that it leaves most of them alone. */
+static long modest(long n)
+{
+    typedef long wide_type(long, long, long, long, long, long, double, double, double, double, double, double, double,
+                           double);
+    add(&seen->calls[MODEST]);
+    long r = ((wide_type *)inlay_original())(n + 1, 2, 3, 4, 5, 6, .1, .2, .3, .4, .5, .6, .7, .8);
+    add(&seen->returns[MODEST]);
+    return r - 2;
 }
 
 static long crash(long n)
@@ -92,7 +103,7 @@ static const struct {
     {"sum", sum, 0},         {"factorial", factorial, 0}, {"jump", jump, 0},           {"thrower", thrower, 0},
     {"between", between, 0}, {"compare", compare, 0},     {"on_signal", on_signal, 0}, {"raises", raises, 0},
     {"forks", forks, 0},     {"ends", ends, 0},           {"traced", traced, 0},       {"modest", modest, 0},
-    {"deep", deep, 0},       {"qsort", sort, 0},          {"_setjmp", set_jump, 0}};
+    {"within", within, 0},   {"deep", deep, 0},           {"qsort", sort, 0},          {"_setjmp", set_jump, 0}};
 
 /* What the program imports is its stub, where it has one. */
 static inlay_proc *named(inlay_image *image, const char *name)

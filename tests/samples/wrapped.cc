@@ -95,6 +95,16 @@ static ONE long modest(long n)
     return n + n;
 }
 
+/* One place of the code from which procedures of either kind are called: those that are stood in for, and others. */
+PROCEDURE long through(long (*f)(long), long n) { return f(n) + 1; }
+PROCEDURE long leaf(long n) { return n & 1; }
+PROCEDURE long within(long n)
+{
+    long total = 0;
+    for (long i = 0; i < n; i++) total += through(leaf, i);
+    return total;
+}
+
 static void on_alarm(int) { alarms = alarms + 1; }
 
 static void types()
@@ -114,7 +124,9 @@ static void calls()
         total += modest(i) + i;
         half += kept;
     }
-    printf("calls: %ld %ld %g\n", factorial(10), total, half);
+    long nested = 0;
+    for (long i = 0; i < 40; i++) nested += through(within, i);
+    printf("calls: %ld %ld %g %ld\n", factorial(10), total, half, nested);
 }
 
 static void leaves()
