@@ -62,14 +62,22 @@ static bool has_static_cxx(const char *compiler)
 
 int cli_cc(int argc, char **argv)
 {
+    static const char usage[] = "inlay cc FILE.c -o TOOL [compiler's options]";
     enum {
         N_BEFORE = sizeof before / sizeof *before,
         N_AFTER = sizeof after / sizeof *after,
         N_DEMANGLER = sizeof demangler / sizeof *demangler
     };
     if (argc < 2) {
-        cli_say("nothing to compile (usage: inlay cc FILE.c -o TOOL [compiler's options])");
+        cli_say("nothing to compile (usage: %s)", usage);
         return EXIT_USAGE;
+    }
+    if (argc == 2 && cli_asks_for_help(argv + 1)) {
+        printf("usage: %s\nCompiles a tool, a static PIE, with the C compiler ($CC), or, FILE.cc and FILE.cpp, with "
+               "the C++ "
+               "compiler ($CXX).\n",
+               usage);
+        return EXIT_OK;
     }
     cli_place place;
     if (!cli_place_find(&place)) return EXIT_FAILED;

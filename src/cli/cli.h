@@ -47,6 +47,8 @@ int cli_ps(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_tools(int argc, char **argv);
+bool cli_asks_for_help(char **argv);        /* in front of "--" */
+int cli_help_with_tools(const char *usage); /* of a command that takes a tool; its status */
 int cli_cc(int argc, char **argv);
 int cli_atom(int argc, char **argv);
 bool cli_is_cxx(const char *file); /* by its name */

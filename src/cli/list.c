@@ -1,4 +1,5 @@
-/* inlay tools: the tools folder, each tool with the first line of its own --help. */
+/* inlay tools, and the help of commands that take one: the tools folder, each tool with the first line of its own
+ * --help. */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -49,13 +50,8 @@ static void first_line(const char *path, const char *name, char *line, int size)
 
 static int is_visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
-int cli_tools(int argc, char **argv)
+static int list_tools(void)
 {
-    (void)argv;
-    if (argc > 1) {
-        cli_say("tools takes no arguments");
-        return EXIT_USAGE;
-    }
     cli_place place;
     if (!cli_place_find(&place)) return EXIT_FAILED;
     struct dirent **list;
@@ -75,4 +71,31 @@ int cli_tools(int argc, char **argv)
     }
     free(list);
     return EXIT_OK;
+}
+
+bool cli_asks_for_help(char **argv)
+{
+    for (; *argv && strcmp(*argv, "--") != 0; argv++)
+        if (strcmp(*argv, "--help") == 0) return true;
+    return false;
+}
+
+int cli_help_with_tools(const char *usage)
+{
+    printf("usage: %s\n`inlay run TOOL --help` shows a tool's options. The tools that are installed:\n\n", usage);
+    return list_tools();
+}
+
+int cli_tools(int argc, char **argv)
+{
+    static const char usage[] =
+        "usage: inlay tools\nLists the tools that are installed, each with what it does: names for `inlay run`, `inlay "
+        "rewrite` and\n`inlay attach`, which take the path of any other tool as well.\n";
+    if (argc == 1) return list_tools();
+    if (argc == 2 && cli_asks_for_help(argv + 1)) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    cli_say("tools takes no arguments");
+    return EXIT_USAGE;
 }

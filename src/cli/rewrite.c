@@ -13,15 +13,8 @@
 #include <unistd.h>
 
 static const char rewrite_usage[] =
-    "(usage: inlay rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT, or --with-libs DIR [--lib PATTERN])";
-static const char attach_usage[] = "(usage: inlay attach TOOL [TOOL OPTIONS] PID)";
-
-static bool asks_for_help(char **argv)
-{
-    for (; *argv && strcmp(*argv, "--") != 0; argv++)
-        if (strcmp(*argv, "--help") == 0) return true;
-    return false;
-}
+    "inlay rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT, or --with-libs DIR [--lib PATTERN]";
+static const char attach_usage[] = "inlay attach TOOL [TOOL OPTIONS] PID";
 
 /* The index of the tool's name, or -1 with a message. */
 static int find_tool(int argc, char **argv, const char *usage)
@@ -36,18 +29,18 @@ static int find_tool(int argc, char **argv, const char *usage)
         tool += width;
     }
     if (tool < argc && strcmp(argv[tool], "--") != 0) return tool;
-    cli_say("no tool named %s", usage);
+    cli_say("no tool named (usage: %s)", usage);
     return -1;
 }
 
 /* The tool itself does it, told by its first argument. */
 static int become(int argc, char **argv, const char *what, const char *usage, const char *lacks)
 {
-    if (asks_for_help(argv + 1) && argc == 2) return cli_tools(0, NULL);
+    if (cli_asks_for_help(argv + 1) && argc == 2) return cli_help_with_tools(usage);
     int tool = find_tool(argc, argv, usage);
     if (tool < 0) return EXIT_USAGE;
     if (tool + 1 == argc) {
-        cli_say("%s %s", lacks, usage);
+        cli_say("%s (usage: %s)", lacks, usage);
         return EXIT_USAGE;
     }
     cli_place place;

@@ -36,14 +36,6 @@ int cli_option_width(char **argv)
     return 0;
 }
 
-static bool asks_for_help(char **argv)
-{
-    for (; *argv && strcmp(*argv, "--") != 0; argv++) {
-        if (strcmp(*argv, "--help") == 0) return true;
-    }
-    return false;
-}
-
 static bool names_program(char **argv)
 {
     while (*argv && strcmp(*argv, "--") != 0) argv++;
@@ -52,6 +44,7 @@ static bool names_program(char **argv)
 
 int cli_run(int argc, char **argv)
 {
+    static const char usage[] = "inlay run TOOL [OPTIONS] -- PROGRAM [ARGS]";
     int tool = 1;
     while (tool < argc && argv[tool][0] == '-' && strcmp(argv[tool], "--") != 0) {
         int width = cli_option_width(argv + tool);
@@ -62,11 +55,11 @@ int cli_run(int argc, char **argv)
         tool += width;
     }
     if (tool >= argc || strcmp(argv[tool], "--") == 0) {
-        if (asks_for_help(argv + 1)) return cli_tools(0, NULL);
-        cli_say("no tool named (usage: inlay run TOOL [OPTIONS] -- PROGRAM [ARGS])");
+        if (cli_asks_for_help(argv + 1)) return cli_help_with_tools(usage);
+        cli_say("no tool named (usage: %s)", usage);
         return EXIT_USAGE;
     }
-    if (!names_program(argv + tool + 1) && !asks_for_help(argv + 1)) {
+    if (!names_program(argv + tool + 1) && !cli_asks_for_help(argv + 1)) {
         cli_say("no program named: it stands after '--' (inlay run %s -- PROGRAM [ARGS])", argv[tool]);
         return EXIT_USAGE;
     }

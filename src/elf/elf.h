@@ -49,6 +49,8 @@ inl_status elf_write(elf_target *, const move_plan *, const elf_write_options *,
  * .eh_frame_hdr is, 0: there are none. */
 struct inl_bytes;
 inl_status elf_unwind_table(const move_plan *, struct inl_bytes *to, uint64_t *header, inl_error *);
+/* Likewise the entry of what procedures of the program's return to that the tool has called, in the boot code. */
+inl_status elf_unwind_boot(const elf_carry *, uint64_t boot, struct inl_bytes *to, uint64_t *header, inl_error *);
 
 /* --- what it carries (boot.c) --- */
 

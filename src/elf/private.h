@@ -125,6 +125,7 @@ inl_status elf_clear_marks(elf_writer *w, inl_error *e);
 
 /* unwind.c */
 inl_status elf_unwind(elf_writer *w, inl_error *e);
+inl_status elf_unwind_of_return(elf_writer *w, inl_error *e); /* the entry of what the tool's calls return to, alone */
 
 /* symtab.c, elf_sections.c: into the tail */
 inl_status elf_sections(elf_writer *w, inl_error *e);

@@ -1,4 +1,5 @@
-/* What of a written file a running process needs as well: the unwind table of moved code. */
+/* What of a written file a running process needs as well: the unwind table of moved code, and the one of the boot code.
+ */
 #include "elf/private.h"
 
 inl_status elf_unwind_table(const move_plan *plan, inl_bytes *to, uint64_t *header, inl_error *e)
@@ -17,5 +18,15 @@ inl_status elf_unwind_table(const move_plan *plan, inl_bytes *to, uint64_t *head
     *header = w.hdr_addr;
     inl_vec_free(&w.areas);
     inl_arena_free(&w.arena);
+    return s;
+}
+
+inl_status elf_unwind_boot(const elf_carry *carry, uint64_t boot, inl_bytes *to, uint64_t *header, inl_error *e)
+{
+    elf_write_options options = {.carry = carry};
+    elf_writer w = {.isa = &elf_isa_here, .options = &options, .boot = {.addr = boot}, .ro = *to};
+    inl_status s = elf_unwind_of_return(&w, e);
+    *to = w.ro;
+    *header = w.hdr_addr;
     return s;
 }

@@ -415,6 +415,18 @@ static inl_status write_frames(elf_frames *f, inl_error *e)
     return st ? st : put_all(f, e);
 }
 
+inl_status elf_unwind_of_return(elf_writer *w, inl_error *e)
+{
+    elf_frames f = {.w = w};
+    search_entry entry;
+    size_t count;
+    inl_status st = put_frames(&f, &entry, &count, e);
+    if (st) return st;
+    note_records(w, &entry);
+    put_header(w, &entry, count);
+    return elf_check_bytes(w, &w->ro, e);
+}
+
 inl_status elf_unwind(elf_writer *w, inl_error *e)
 {
     elf_frames f = {.w = w};

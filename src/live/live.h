@@ -121,9 +121,9 @@ typedef struct live_image {
     const live_hook *hooks;
     size_t hook_count;
 } live_image;
-typedef struct live_carry { /* elf_carry_pack has made it */
-    const void *boot, *data;
-    size_t boot_size, data_size, entry_at;
+struct elf_carry;
+typedef struct live_carry {
+    const struct elf_carry *packed;
     const char *tool, *options; /* to be told: the tool's file, its arguments */
     bool has_output;
 } live_carry;

@@ -2,7 +2,7 @@
  *
  *     each image's room:  | new code | its map |
  *     MOVE_TOLD_BASE:   | what is told of the tool
- *     MOVE_LIVE_BASE:     | boot code, a system call | the carried data | move_live, links, a stack |
+ *     MOVE_LIVE_BASE:     | boot code, a system call, its unwind table | the carried data | move_live, links, a stack |
  *
  * The first thread starts the tool, as the boot code of a rewritten program does: it is given a first stack as the
  * kernel makes one, goes through the tool's main, and ends at the system call behind the boot code. The tool has made
@@ -36,6 +36,7 @@ typedef struct put {
     const live_carry *carry;
     live_process there;    /* its mappings as they were */
     move_live_image *told; /* by image */
+    move_live_image told_boot;
     INL_VEC(move_told_range) new;
     bool full;
     uint64_t boot, until, data, own, stack_high;
@@ -215,29 +216,36 @@ static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
     return st;
 }
 
+/* The boot code's pages, but for the links that they begin with; *until: of the system call. */
+static inl_status make_boot(put *p, inl_bytes *b, uint64_t *until, inl_error *e)
+{
+    const elf_carry *c = p->carry->packed;
+    inl_bytes_put(b, c->boot, c->boot_size);
+    inl_bytes_align(b, 16);
+    *until = inl_bytes_here(b);
+    inl_bytes_put(b, remote_syscall_insn, sizeof remote_syscall_insn);
+    p->told_boot.links = (move_boot_links){.text = b->addr, .text_size = c->boot_size};
+    if (b->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    return c->return_size ? elf_unwind_boot(c, b->addr, b, &p->told_boot.unwind, e) : INL_OK;
+}
+
 /* In front of the boot code are the program's links, whether it is instrumented or not. */
 static inl_status put_boot(put *p, inl_error *e)
 {
-    const live_carry *c = p->carry;
-    uint64_t bias = p->process->bias;
-    size_t size = (c->boot_size + 15) & ~(size_t)15;
-    uint8_t *code = calloc(1, size + sizeof remote_syscall_insn);
+    const elf_carry *c = p->carry->packed;
+    uint64_t bias = p->process->bias, until = 0;
+    inl_bytes b = {.addr = MOVE_LIVE_BASE};
+    inl_status s = make_boot(p, &b, &until, e);
     move_carry_head head;
-    if (!code) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    memcpy(code, c->boot, c->boot_size);
-    memcpy(code + size, remote_syscall_insn, sizeof remote_syscall_insn);
-    p->boot = MOVE_LIVE_BASE;
-    p->until = p->boot + size + remote_syscall_size;
-    p->data = p->boot + inl_page_up(size + sizeof remote_syscall_insn);
+    p->boot = b.addr;
+    p->until = until + remote_syscall_size;
+    p->data = p->boot + inl_page_up(b.size);
     p->own = p->data + inl_page_up(c->data_size);
-    move_boot_links links = {.self = p->boot - bias,
-                             .data = p->data - bias,
-                             .data_size = c->data_size,
-                             .entry = p->boot + size - bias,
-                             .bias = bias};
-    memcpy(code, &links, sizeof links);
-    inl_status s = map_with(p, p->boot, code, size + sizeof remote_syscall_insn, PROT_READ | PROT_EXEC, e);
-    free(code);
+    move_boot_links links = {
+        .self = p->boot - bias, .data = p->data - bias, .data_size = c->data_size, .entry = until - bias, .bias = bias};
+    if (s == INL_OK) inl_bytes_set(&b, 0, &links, sizeof links);
+    if (s == INL_OK) s = map_with(p, p->boot, b.data, b.size, PROT_READ | PROT_EXEC, e);
+    inl_bytes_free(&b);
     if (s == INL_OK) s = map_with(p, p->data, c->data, c->data_size, PROT_READ, e);
     memcpy(&head, c->data, sizeof head);
     head.live = p->own;
@@ -288,6 +296,7 @@ static inl_status put_threads(put *p, inl_error *e)
     if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     *live = (move_live){.image_count = p->count,
                         .images = p->own + p->live_size,
+                        .boot = p->told_boot,
                         .thread_count = n,
                         .helper = p->process->is_ours ? (uint64_t)getpid() : 0};
     for (size_t i = 0; i < n && s == INL_OK; i++) {
@@ -399,7 +408,7 @@ static inl_status start_tool(put *p, inl_error *e)
     if (s == INL_OK) s = remember(p, &was, e);
     if (s == INL_OK) s = remote_vectors(p->leader, &vectors, &size, e);
     if (s == INL_OK) {
-        s = remote_run(p->leader, p->boot + p->carry->entry_at, sp, p->until, e);
+        s = remote_run(p->leader, p->boot + p->carry->packed->entry_at, sp, p->until, e);
         inl_status back = p->leader->gone ? s : remote_set_vectors(p->leader, vectors, size, e);
         if (s != INL_OK && !p->leader->gone) take_back(p, &was);
         if (s == INL_OK) s = back;

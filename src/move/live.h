@@ -85,8 +85,9 @@ typedef struct move_ask {
 typedef struct move_live {
     uint64_t image_count, images; /* address of a move_live_image each */
     uint64_t thread_count;
-    uint64_t started; /* answer: the tool is there */
-    uint64_t helper;  /* process id of whoever puts the tool in, where that is a child of this process; else 0 */
+    uint64_t started;     /* answer: the tool is there */
+    uint64_t helper;      /* process id of whoever puts the tool in, where that is a child of this process; else 0 */
+    move_live_image boot; /* as if it were one: the boot code, where procedures return to that the tool has called */
     move_live_thread threads[];
 } move_live;
 

@@ -64,18 +64,29 @@ static inline void leave(const passage *p) { moved_of(p->t)->finds = p->before; 
 #define PASSES                                                                                                         \
     __attribute__((cleanup(leave), unused)) const passage here = enter((uint64_t)(uintptr_t)__builtin_frame_address(0))
 
+/* What the linker would say of an image, but with this code and its table. */
+static int object_like(uint64_t in_image, uint64_t text, uint64_t size, uint64_t unwind, found_object *out)
+{
+    int answer = next_object((void *)(uintptr_t)in_image, out);
+    if (answer) return answer;
+    out->low = (void *)(uintptr_t)text;
+    out->high = (void *)(uintptr_t)(text + size);
+    out->unwind = (void *)(uintptr_t)unwind;
+    return 0;
+}
+
+/* The boot code belongs to no image: it is taken for a piece of the first. */
 static int find_object(void *pc, found_object *out)
 {
     PASSES;
-    const moved_image *i = moved_at((uint64_t)(uintptr_t)pc);
-    uint64_t unwind = i ? unwind_of(i, (uint64_t)(uintptr_t)pc) : 0;
-    if (!unwind) return next_object(pc, out);
-    int answer = next_object((void *)(uintptr_t)i->map_base, out);
-    if (answer) return answer;
-    out->low = (void *)(uintptr_t)i->text;
-    out->high = (void *)(uintptr_t)(i->text + i->text_size);
-    out->unwind = (void *)(uintptr_t)unwind;
-    return 0;
+    uint64_t at = (uint64_t)(uintptr_t)pc;
+    const move_live_image *boot = moved_live_boot(), *images;
+    if (boot->unwind && at - boot->links.text < boot->links.text_size && moved_live_images(&images))
+        return object_like(images->links.low + images->links.bias, boot->links.text, boot->links.text_size,
+                           boot->unwind, out);
+    const moved_image *i = moved_at(at);
+    uint64_t unwind = i ? unwind_of(i, at) : 0;
+    return unwind ? object_like(i->map_base, i->text, i->text_size, unwind, out) : next_object(pc, out);
 }
 
 static void *find_image(uint64_t pc)
@@ -172,6 +183,7 @@ static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg
     const move_live_image *images;
     uint64_t count = moved_live_images(&images);
     int answer = next_phdr(each, arg);
+    if (!answer && moved_live_boot()->unwind) answer = show_image(moved_live_boot(), each, arg);
     for (uint64_t k = 0; k < count && !answer; k++)
         if (images[k].unwind) answer = show_image(&images[k], each, arg);
     for (uint64_t k = 0; k < moved_pieces_now.count && !answer; k++) {

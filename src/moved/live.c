@@ -18,6 +18,8 @@ uint64_t moved_live_images(const move_live_image **images)
     return found()->image_count;
 }
 
+const move_live_image *moved_live_boot(void) { return &found()->boot; }
+
 const move_boot_links *moved_live_links(uint64_t bias)
 {
     const move_live *live = found();

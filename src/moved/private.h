@@ -233,7 +233,8 @@ uint64_t moved_site_areas(const struct move_told_range **);
 const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */
-int moved_live_helper(void);                                 /* process id, to be reaped; 0: none */
+const struct move_live_image *moved_live_boot(void);
+int moved_live_helper(void); /* process id, to be reaped; 0: none */
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);

@@ -186,14 +186,8 @@ static inl_status put_in_now(void *arg, void *answer, inl_error *e)
     char tool[PATH_MAX] = "", options[1024];
     if (readlink("/proc/self/exe", tool, sizeof tool - 1) < 0) *tool = 0;
     join_options(options, sizeof options);
-    live_carry c = {.boot = w->carry->boot,
-                    .boot_size = w->carry->boot_size,
-                    .entry_at = w->carry->entry_at,
-                    .data = w->carry->data,
-                    .data_size = w->carry->data_size,
-                    .tool = tool,
-                    .options = options,
-                    .has_output = tool_now->options.result != NULL};
+    live_carry c = {
+        .packed = w->carry, .tool = tool, .options = options, .has_output = tool_now->options.result != NULL};
     inl_status s = w->a->fresh ? INL_OK : live_stop(p, e);
     if (s != INL_OK) return s;
     s = live_put_in(p, w->images, w->a->r.count, &c, e);

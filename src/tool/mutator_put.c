@@ -86,13 +86,7 @@ static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     putting *p = arg;
     (void)answer;
-    live_carry c = {.tool = tool_name(),
-                    .options = "",
-                    .boot = p->carry.boot,
-                    .boot_size = p->carry.boot_size,
-                    .entry_at = p->carry.entry_at,
-                    .data = p->carry.data,
-                    .data_size = p->carry.data_size};
+    live_carry c = {.packed = &p->carry, .tool = tool_name(), .options = ""};
     const live_text area = {
         .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
     moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};

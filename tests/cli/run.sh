@@ -51,6 +51,13 @@ check 'help'                   0 'usage: inlay'              "$inlay" help
 check 'no command'             2 'usage: inlay'              "$inlay"
 check 'version'                0 '^inlay [0-9]'              "$inlay" --version
 check 'tools lists inscount'   0 '^inscount .*instructions'  "$inlay" tools
+check 'help of tools'          0 'usage: inlay tools'        "$inlay" tools --help
+check 'help of run: tools'     0 '^inscount .*instructions'  "$inlay" run --help
+check 'help of run'            0 'usage: inlay run'          "$inlay" run --help
+check 'help of rewrite'        0 'usage: inlay rewrite'      "$inlay" rewrite --help
+check 'help of attach'         0 'usage: inlay attach'       "$inlay" attach --help
+check 'help of cc'             0 'usage: inlay cc'           "$inlay" cc --help
+error 'tools with an argument' 2 'takes no arguments'       "$inlay" tools all
 check 'help of info'           0 'usage: inlay info'         "$inlay" info --help
 check 'help of merge'          0 'usage: inlay merge'        "$inlay" merge --help
 check 'help of a tool'         0 'REP'                       "$inlay" run inscount --help

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A tool's routines stand in for procedures and call them (inlay_proc_wrap), under both engines: the results are the
+"""A tool's routines stand in for procedures and call them (inlay_proc_wrap), under every engine: the results are the
 routines', each is called and comes back as often as it should, what is counted in the program is counted as without them,
 and the program is left by jumps, exceptions and the end of threads as it is natively; with signals all the time too, and
 under the stress switches. What cannot be is refused, and a crash is the routine's.
@@ -52,8 +52,8 @@ class Wraps:
     def argv(self, engine, sample, options):
         """The command that runs the sample with the tool."""
         program = f"{self.samples}/{sample}"
-        if engine == "jit":
-            return [self.inlay, "run", self.tool, "--image=wrapped*", *options, "-o", self.report, "--", program]
+        if engine != "rewritten":
+            return [self.inlay, "run", f"--engine={engine}", self.tool, "--image=wrapped*", *options, "-o", self.report, "--", program]
         driver.rewrite(self.inlay, [self.tool, "--image=wrapped*", *options, program, "-o", self.new], LIMIT)
         return [self.new]
 
@@ -111,7 +111,7 @@ def main():
     with driver.Results("wrap", options) as results:
         w = Wraps(options, results.folder)
         results.count("compile", driver.problem(w.compile))
-        for engine in ("jit", "rewritten"):
+        for engine in ("jit", "rewritten", "live"):
             for sample in ("wrapped", "wrapped_static"):
                 results.check(f"{engine} {sample}", lambda e=engine, s=sample: w.right(e, s))
             results.check(f"{engine} signals", lambda e=engine: w.right(e, "wrapped", ("signals",)))

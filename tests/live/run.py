@@ -203,6 +203,20 @@ class Live:
         for tool in ("inscount", "branches"):
             self.same(f"throws-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
 
+    def wraps(self):
+        """Tools' functions stand in for procedures, which are left by exceptions, jumps and the end of threads too."""
+        tool, program = f"{self.folder}/wrap_tool", f"{os.path.dirname(self.inlay)}/tests/samples/wrapped"
+        made = driver.run([self.inlay, "cc", "-O2", f"{HERE}/../cli/wrap_tool.c", "-o", tool], LIMIT)
+        if made.status:
+            raise driver.Failed("compile", *driver.as_lines(made.stderr)[-6:])
+        options = "--no-changes", "--image=wrapped*"
+        for name in (program, f"{program}_static"):
+            report, _ = self.same("wraps", tool, [name, "waits"], [""], [""], *options)
+            seen = {words[0]: words[1:] for words in map(str.split, report.splitlines())}
+            known = {"jump": ["3000", "0"], "between": ["99", "66"], "ends": ["2", "1"], "many": ["1201", "1201"]}
+            if any(seen[k] != known[k] for k in known):
+                raise driver.Failed("calls and returns", *report.splitlines())
+
     def computing(self, name, work, means):
         """A program of one thread that works until it is told to stop, with the report of prof on its main."""
         program, source, folder = f"{self.folder}/{name}", f"{self.folder}/{name}.c", driver.fresh(f"{self.folder}/in-{name}")
@@ -468,7 +482,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "wraps", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

@@ -1,7 +1,7 @@
 // Procedures that a tool stands in for, of every kind of type, that are left by returns, jumps, exceptions and the end of
 // their thread, in which signals arrive and processes begin; and they call each other, and themselves. Every line says
 // what is right, with the tool's changes or without. Arguments: signals (they come all the time), deep N (N calls one in
-// another), twice (one that returns twice).
+// another), waits (for two lines, first).
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -197,6 +197,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
     bool alarmed = !strcmp(what, "signals");
+    if (!strcmp(what, "waits")) getchar(), puts("waits"), fflush(stdout), getchar();
     signal(SIGALRM, on_alarm);
     if (alarmed) setitimer(ITIMER_REAL, &often, nullptr);
     if (!strcmp(what, "deep")) printf("deep: %ld\n", deep(atol(argv[2])));
