@@ -61,6 +61,8 @@ inl_status live_read_maps(live_process *, inl_error *);
 bool live_find_syscall(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
 inl_status live_find_images(live_process *, module_set *, inl_error *);
+/* The same for what is mapped in [low, high) alone; INL_ERR_NOT_FOUND: no image is. */
+inl_status live_find_image(live_process *, uint64_t low, uint64_t high, module_set *, inl_error *);
 /* `size` bytes that nobody has within `reach` of [low, high), outside of what others were promised; 0: none. */
 /* Less than a displacement, for what moved code itself spans. */
 #define LIVE_REACH 0x60000000ull

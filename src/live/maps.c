@@ -206,6 +206,23 @@ static bool is_whole(const live_process *p, const module *m, const char *name)
     return true;
 }
 
+static module *add_image(live_process *p, const live_mapping *m, module_set *set, char path[LINE])
+{
+    if (*m->name != '/' || !(m->prot & PROT_EXEC) || m->prot & PROT_WRITE || !openable(p, m, path)) return NULL;
+    module *found = module_set_mapped(set, path, m->low, m->high - m->low, m->offset, m->prot);
+    if (!found || is_whole(p, found, m->name)) return found;
+    module_set_unmapped(set, m->low, m->high - m->low, NULL, NULL);
+    return NULL;
+}
+
+inl_status live_find_image(live_process *p, uint64_t low, uint64_t high, module_set *set, inl_error *e)
+{
+    char path[LINE];
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (overlaps(low, high, &p->mappings.items[i]) && add_image(p, &p->mappings.items[i], set, path)) return INL_OK;
+    return inl_fail(e, INL_ERR_NOT_FOUND, "its file cannot be read");
+}
+
 inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
 {
     char path[LINE], exe[64];
@@ -213,13 +230,7 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
     snprintf(exe, sizeof exe, "/proc/%d/exe", p->pid);
     if (stat(exe, &main) != 0) return inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", exe, strerror(errno));
     for (size_t i = 0; i < p->mappings.count; i++) {
-        const live_mapping *m = &p->mappings.items[i];
-        if (*m->name != '/' || !(m->prot & PROT_EXEC) || m->prot & PROT_WRITE || !openable(p, m, path)) continue;
-        module *found = module_set_mapped(set, path, m->low, m->high - m->low, m->offset, m->prot);
-        if (found && !is_whole(p, found, m->name)) {
-            module_set_unmapped(set, m->low, m->high - m->low, NULL, NULL);
-            continue;
-        }
+        module *found = add_image(p, &p->mappings.items[i], set, path);
         if (!found) continue;
         found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
         if (found->is_main) p->bias = found->bias;

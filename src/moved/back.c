@@ -25,11 +25,18 @@ static const move_told *record(void) { return (const move_told *)MOVE_TOLD_BASE;
 
 /* --- one word --- */
 
+static uint64_t table_among(const move_told_table *all, size_t n, uint64_t word)
+{
+    size_t k = INL_FIRST(n, i, all[i].now >= word);
+    return k < n && all[k].now == word ? all[k].old : 0;
+}
+
 static uint64_t table_of(uint64_t word)
 {
-    const move_told_table *all = (const void *)record()->tables;
-    size_t n = record()->table_count, k = INL_FIRST(n, i, all[i].now >= word);
-    return k < n && all[k].now == word ? all[k].old : 0;
+    uint64_t old = table_among((const void *)record()->tables, record()->table_count, word);
+    for (const moved_later *l = moved_later_first(); l && !old; l = l->next)
+        old = table_among(l->tables, l->table_count, word);
+    return old;
 }
 
 static bool decode(uint64_t at, isa_insn *in)
@@ -71,15 +78,19 @@ uint64_t moved_back(uint64_t word)
 
 /* --- jump tables --- */
 
-/* As it was before there were jumps over it. False: it is not known. */
-static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
+static void put_old(const move_told_patch *all, uint64_t n, uint64_t at, uint8_t *out, uint64_t size)
 {
-    const move_told_patch *all = (const void *)record()->patches;
-    uint64_t n = record()->patch_count;
-    if (!run_read(out, at, size)) return false;
     for (uint64_t k = INL_FIRST(n, i, all[i].at + all[i].size > at); k < n && all[k].at < at + size; k++)
         for (uint64_t b = 0; b < all[k].size; b++)
             if (all[k].at + b - at < size) out[all[k].at + b - at] = all[k].before[b];
+}
+
+/* As it was before there were jumps over it. False: it is not known. */
+static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
+{
+    if (!run_read(out, at, size)) return false;
+    put_old((const void *)record()->patches, record()->patch_count, at, out, size);
+    for (const moved_later *l = moved_later_first(); l; l = l->next) put_old(l->patches, l->patch_count, at, out, size);
     return true;
 }
 
@@ -136,6 +147,8 @@ static spans find_spans(void)
     spans s = {0};
     const move_told_range *ranges = (const void *)record()->ranges;
     for (uint64_t i = 0; i < record()->range_count; i++) widen(&s, &ranges[i]);
+    for (const moved_later *l = moved_later_first(); l; l = l->next)
+        if (l->high) widen(&s, &(move_told_range){l->low, l->high});
     return s;
 }
 

@@ -41,7 +41,8 @@ static uint64_t unwind_of(const moved_image *i, uint64_t pc)
     if (piece) return piece->unwind;
     for (uint64_t k = 0; k < count; k++)
         if (images[k].links.bias == i->bias) return images[k].unwind;
-    return 0;
+    const moved_later *later = moved_later_of(i->bias);
+    return later ? later->told.unwind : 0;
 }
 
 /* Whoever takes the tool out must know that a thread has still to come back here. One that leaves otherwise, by an
@@ -186,6 +187,8 @@ static int iterate(int (*each)(struct dl_phdr_info *, size_t, void *), void *arg
     if (!answer && moved_live_boot()->unwind) answer = show_image(moved_live_boot(), each, arg);
     for (uint64_t k = 0; k < count && !answer; k++)
         if (images[k].unwind) answer = show_image(&images[k], each, arg);
+    for (const moved_later *l = moved_later_first(); l && !answer; l = l->next)
+        if (l->told.unwind) answer = show_image(&l->told, each, arg);
     for (uint64_t k = 0; k < moved_pieces_now.count && !answer; k++) {
         const moved_piece *p = &moved_pieces_now.all[k];
         if (p->image.text_size && p->unwind)

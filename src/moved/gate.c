@@ -157,7 +157,7 @@ static uint64_t begin_call(run_thread *t)
     long nr = run_number(c);
     moved_reap_now(nr);
     if (nr == MOVED_IMAGES_CALL && c->pc == moved_now.linker_call) {
-        moved_images_changed();
+        moved_images_changed(t);
         return (uint64_t)(uintptr_t)moved_gate_leave;
     }
     bool skipped = moved_now.watches && run_here.client.syscall_enter &&

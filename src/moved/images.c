@@ -195,8 +195,25 @@ static void compare_list(const struct link_map *first)
         if (!known(m)) add_library(m);
         if (known(m)) known(m)->is_there = true;
     }
-    for (size_t k = 1; k < moved_now.image_count; k++)
-        if (!moved_now.images[k].is_there) moved_now.images[k] = (moved_image){0};
+}
+
+static void forget_gone(run_thread *t)
+{
+    for (size_t k = 1; k < moved_now.image_count; k++) {
+        moved_image *i = &moved_now.images[k];
+        if (i->is_there) continue;
+        if (i->phdr && moved_is_live()) moved_later_close(t, i);
+        *i = (moved_image){0};
+    }
+}
+
+static void open_new(run_thread *t)
+{
+    for (size_t k = 1; k < moved_now.image_count; k++) {
+        moved_image *i = &moved_now.images[k];
+        const moved_later *l = i->phdr && i->is_new && !i->text_size ? moved_later_open(t, i) : NULL;
+        if (l) adopt_links(i, &l->told.links);
+    }
 }
 
 void moved_images_find(void)
@@ -204,12 +221,15 @@ void moved_images_find(void)
     struct r_debug debug;
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
     if (linker_state(&debug)) compare_list(debug.r_map);
+    forget_gone(NULL);
 }
 
-void moved_images_changed(void)
+void moved_images_changed(run_thread *t)
 {
     struct r_debug debug;
     if (!linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
     compare_list(debug.r_map);
+    forget_gone(t);
+    if (moved_is_live()) open_new(t);
     moved_patch_sites();
 }

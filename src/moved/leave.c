@@ -15,6 +15,7 @@
 #include "moved/pieces.h"
 #include INL_ARCH_HEADER(run, abi)
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -29,7 +30,7 @@ bool moved_is_new(uint64_t at)
     uint64_t count = moved_site_areas(&ranges);
     for (uint64_t i = 0; i < count; i++)
         if (at - ranges[i].low < ranges[i].high - ranges[i].low) return true;
-    return false;
+    return moved_later_has(at);
 }
 
 static run_thread *block_of(uint64_t tid)
@@ -149,13 +150,12 @@ static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_
 }
 
 /* What is not as it was left belongs to another image by now. */
-static void restore_text(int mem)
+static void restore(int mem, const move_told_patch *all, uint64_t count)
 {
     static uint8_t bytes[WINDOW];
-    const move_told_patch *all = (const void *)record()->patches;
-    for (uint64_t i = 0, n, high; i < record()->patch_count; i += n ? n : 1) {
+    for (uint64_t i = 0, n, high; i < count; i += n ? n : 1) {
         uint64_t low = inl_page_down(all[i].at);
-        n = close_together(&all[i], record()->patch_count - i, &high);
+        n = close_together(&all[i], count - i, &high);
         long size = (long)(high - low);
         if (!n || sys_call4(SYS_pread64, mem, (long)bytes, size, (long)low) != size) continue;
         for (uint64_t k = i; k < i + n; k++) {
@@ -164,7 +164,28 @@ static void restore_text(int mem)
         }
         sys_call4(SYS_pwrite64, mem, (long)bytes, size, (long)low);
     }
+}
+
+static void restore_text(int mem)
+{
+    restore(mem, (const void *)record()->patches, record()->patch_count);
+    for (const moved_later *l = moved_later_first(); l; l = l->next) restore(mem, l->patches, l->patch_count);
     moved_sites_restore(mem);
+}
+
+/* What is to be unmapped, and is not told of in the record. */
+static void tell_areas(void)
+{
+    const move_told_range *sites;
+    uint64_t n = moved_site_areas(&sites), count = n;
+    for (const moved_later *l = moved_later_first(); l; l = l->next) count++;
+    move_told_range *all = calloc(count + 1, sizeof *all);
+    if (!all) return; /* what is left leads nowhere */
+    memcpy(all, sites, n * sizeof *all);
+    for (const moved_later *l = moved_later_first(); l; l = l->next)
+        if (l->high) all[n++] = (move_told_range){l->low, l->high};
+    asked()->area_count = n;
+    asked()->areas = (uint64_t)(uintptr_t)all;
 }
 
 /* What the kernel knows of threads: registers and alternate stacks, to be set by whoever asked. */
@@ -208,9 +229,7 @@ static void leave(run_thread *t, const moved_memory *m)
     hand_over();
     run_signals_give_back(run_here.signals);
     ((move_told *)MOVE_TOLD_BASE)->started = MOVE_TOLD_LEFT;
-    const move_told_range *areas;
-    asked()->area_count = moved_site_areas(&areas);
-    asked()->areas = (uint64_t)(uintptr_t)areas;
+    tell_areas();
     moved_memory_close(m);
     run_fd_close_all((int)asked()->fd);
 }

@@ -12,6 +12,8 @@ bool moved_is_live(void) { return moved_handoff_data.carried && moved_handoff_da
 
 int moved_live_helper(void) { return (int)found()->helper; }
 
+bool moved_began_here(void) { return moved_is_live() && moved_live_helper() != 0; }
+
 uint64_t moved_live_images(const move_live_image **images)
 {
     *images = (const move_live_image *)found()->images;
@@ -27,6 +29,17 @@ const move_boot_links *moved_live_links(uint64_t bias)
     for (uint64_t i = 0; i < live->image_count; i++)
         if (images[i].links.bias == bias) return &images[i].links;
     return NULL;
+}
+
+/* Another may be mapped there one day. */
+void moved_live_forget(uint64_t bias)
+{
+    move_live_image *images = (move_live_image *)found()->images;
+    for (uint64_t i = 0; i < found()->image_count; i++) {
+        if (images[i].links.bias != bias) continue;
+        images[i].unwind = 0;
+        images[i].links.bias = ~0ull;
+    }
 }
 
 static stack_t alternate_of(const move_live_thread *t)

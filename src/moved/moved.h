@@ -11,6 +11,7 @@
  *   reap.c        the helper of a program that was started for this
  *   locate.c      where a signal found the thread, by states.c; undo.c what counters are there
  *   live.c, leave.c, back.c  a tool in a process that ran already comes, and goes; finders.c
+ *   later.c       images that such a process maps later
  *   sites.c       system calls of code that is not rewritten, patched in memory; numbers.c: which they are
  */
 #ifndef INL_MOVED_MOVED_H
@@ -18,7 +19,7 @@
 
 #include "base/addr.h"
 #include "base/error.h"
-#include "move/boot.h"
+#include "move/live.h"
 #include "run/thread.h"
 
 #include <stdbool.h>
@@ -60,6 +61,8 @@ bool moved_others(size_t k, moved_mapped *out);
 /* --- for whoever puts a tool into a process that runs --- */
 /* Was this tool put into one? */
 bool moved_is_live(void);
+/* ... before anything of the program ran? */
+bool moved_began_here(void);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
  * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
 typedef struct moved_finder {
@@ -68,6 +71,24 @@ typedef struct moved_finder {
     bool unwinds;
 } moved_finder;
 extern const moved_finder moved_finders[];
+
+/* --- images that are mapped later (later.c) --- */
+/* What has been made for one: by whoever serves moved_hooks.opened. The lists are ascending. */
+typedef struct moved_later {
+    struct moved_later *next;
+    move_live_image told;
+    uint64_t low, high; /* of the mapping that holds its new code; high 0: it has gone */
+    const move_told_patch *patches;
+    const move_told_table *tables;
+    uint64_t patch_count, table_count;
+} moved_later;
+typedef struct moved_later_bytes { /* text, and from the begin of a page on what goes with it */
+    const void *text, *tables;
+    uint64_t text_size, tables_at, tables_size;
+} moved_later_bytes;
+/* At `low`, which nobody has; *high is filled in. And away again. */
+inl_status moved_later_place(moved_later *, const moved_later_bytes *, inl_error *);
+void moved_later_drop(moved_later *);
 
 /* --- for src/tool/carried.c --- */
 
@@ -83,6 +104,10 @@ typedef struct moved_hooks {
     /* The report is wanted now: in a file without a name, whose descriptor is answered, or (-1) where it always goes.
      * `ends`: it is the last one. All other threads stand still in the program's code. */
     int (*report)(run_thread *, bool ends, bool captures);
+    /* The dynamic linker has mapped an image; nothing of it has run. Its new code is in its place; NULL: it stays as it
+     * is. And one has gone, of whatever time; it has no path any more. */
+    moved_later *(*opened)(run_thread *, const moved_mapped *);
+    void (*closed)(run_thread *, const moved_mapped *);
 } moved_hooks;
 void moved_hook(moved_hooks);
 

@@ -50,7 +50,7 @@ void moved_images_find(void);
 /* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
  * be done then, on the tool's stack. */
 uint64_t moved_linker_tells(void);
-void moved_images_changed(void);
+void moved_images_changed(run_thread *);
 /* The number of the call that says so, made at `linker_call` only. */
 enum { MOVED_IMAGES_CALL = 511 };
 const moved_image *moved_image_at(uint64_t pc);
@@ -87,6 +87,7 @@ typedef struct moved_state {
     } analysed;
     size_t image_count;
     moved_image images[MOVED_MAX_IMAGES]; /* the program first */
+    moved_later *later;
 } moved_state;
 extern moved_state moved_now;
 
@@ -238,6 +239,15 @@ int moved_live_helper(void); /* process id, to be reaped; 0: none */
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);
+
+void moved_live_forget(uint64_t bias); /* the image has gone */
+
+/* --- later.c --- */
+const moved_later *moved_later_first(void);
+const moved_later *moved_later_of(uint64_t bias); /* or NULL */
+bool moved_later_has(uint64_t at);                /* in new code of one, or what goes with it? */
+const moved_later *moved_later_open(run_thread *, const moved_image *);
+void moved_later_close(run_thread *, const moved_image *);
 
 /* --- leave.c, back.c, <isa>/ask.S: taking the tool out --- */
 extern const char moved_ask_entry[], moved_ask_until[];

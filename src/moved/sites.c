@@ -71,6 +71,9 @@ static bool has_moved(const moved_image *i, uint64_t at)
     return k < count && i->map->entries[k].old_off == off;
 }
 
+/* Threads stand in it, or frames lead there. */
+static bool may_run_old(const moved_image *i) { return moved_is_live() && !moved_later_of(i->bias); }
+
 static bool is_direct(const isa_insn *in)
 {
     return in->flow == ISA_FLOW_JUMP || in->flow == ISA_FLOW_COND || in->flow == ISA_FLOW_COND_REG ||
@@ -82,7 +85,7 @@ static bool decode(const moved_image *i, moved_code *p, uint64_t at)
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
     if (!moved_procedure_at(i, at, &p->start, &p->end)) return false;
     p->count = p->branch_count = 0;
-    if (p->end > i->high || (!moved_is_live() && has_moved(i, p->start))) return false;
+    if (p->end > i->high || (!may_run_old(i) && has_moved(i, p->start))) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {
         isa_insn *in = &p->insns[p->count];
         isa_result r = isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)pc, p->end - pc, pc, in);

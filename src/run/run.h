@@ -76,7 +76,7 @@ typedef struct run_client {
     /* The process ends: once, in the thread that ends it; signo != 0: dies by it. */
     void (*exit)(void *arg, run_thread *t, int status, int signo);
     bool wants_syscalls; /* syscall_enter/exit for every call, no native gate */
-    uint32_t counters;   /* so many are used from the start; more only under the JIT */
+    uint32_t counters;   /* so many are used from the start; more only under the JIT, or by run_counters_extend */
     /* The private libc's thread-local block for one more thread (made in the parent), its FS base. */
     void *(*tls_new)(void *arg);
     void (*tls_free)(void *arg, void *tls);
@@ -245,6 +245,8 @@ static inline uint64_t run_counter_of(const run_thread *t, uint32_t index)
 /* `addr` lies behind the counters of `t` that are mapped: now they go as far. async-signal-safe; false: it does
  * not, or there is no memory. */
 bool run_counters_reach(run_thread *t, uint64_t addr);
+/* Lock held: the first `count` are mapped, in all blocks that there are and will be. */
+bool run_counters_extend(uint32_t count);
 void run_counters_reset(void); /* all to zero (fork child) */
 
 /* --- process.c --- */

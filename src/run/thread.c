@@ -66,6 +66,20 @@ bool run_counters_reach(run_thread *t, uint64_t addr)
     return true;
 }
 
+static bool has_counters(run_thread *t, uint32_t count)
+{
+    return t->counter_room >= count || run_counters_reach(t, (uint64_t)(uintptr_t)(counters_of(t) + count - 1));
+}
+
+bool run_counters_extend(uint32_t count)
+{
+    bool good = true;
+    if (count > run_here.client.counters) run_here.client.counters = count;
+    for (run_thread *t = run_here.threads; t; t = t->next) good = has_counters(t, count) && good;
+    for (run_thread *t = run_here.free_threads; t; t = t->next) good = has_counters(t, count) && good;
+    return good;
+}
+
 static run_thread *map_block(void)
 {
     size_t vectors = inl_page_up(run_vector_room());
@@ -191,6 +205,7 @@ void run_thread_free(run_thread *t)
 
 void run_thread_link(run_thread *t)
 {
+    if (run_here.engine->is_native) has_counters(t, run_here.client.counters); /* there are more since it was made */
     t->next = run_here.threads;
     run_here.threads = t;
     if (!t->is_vfork_child) run_here.thread_count++;

@@ -117,7 +117,7 @@ static rewriter_image *add_image(attacher *a, module *m)
     return i;
 }
 
-/* The program first. */
+/* The program first. It may be that only images that are mapped later are wanted. */
 static void list_images(attacher *a)
 {
     make_room(a);
@@ -125,7 +125,7 @@ static void list_images(attacher *a)
         for (module *m = module_first(run_here.modules); m; m = m->next) {
             if (m->is_main != main || !is_taken(m, a->linker)) continue;
             if (!tool_image_of(m)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
-            if (!tool_filter_images() || tool_image_of(m)->wanted) add_image(a, m);
+            if (!tool_filter_images() || tool_image_of(m)->wanted || (a->fresh && main)) add_image(a, m);
         }
     if (!a->r.count) tool_fail(TOOL_EXIT_FAILED, "process %d has no image that --image names", a->process.pid);
 }
@@ -234,7 +234,7 @@ static void refuse_nothing(const attacher *a)
     for (size_t k = 0; k < r->count; k++) {
         share s = share_of(&r->images[k]);
         moved += s.moved;
-        left += s.left;
+        left += tool_filter_images() && !tool_image_of(r->images[k].m)->wanted ? 0 : s.left;
     }
     if (moved || !left || !rewriter_needs_tool(r)) return;
     for (size_t k = 0; k < r->count; k++) rewriter_say_left(&r->images[k]);

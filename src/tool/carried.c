@@ -85,7 +85,9 @@ void carried_run(void)
     moved_hook((moved_hooks){.exec = before_exec,
                              .exec_failed = tool_exec_failed,
                              .flow_ends = tool_derive_flow_ends,
-                             .report = tool_report_on_request});
+                             .report = tool_report_on_request,
+                             .opened = tool_later_opened,
+                             .closed = tool_later_closed});
     open_output();
     blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)

@@ -3,6 +3,7 @@
 #include "tool/state.h"
 #include "tool/wrap.h"
 #include "base/sys.h"
+#include "moved/moved.h"
 #include "run/kernel.h"
 
 #include <stdio.h>
@@ -51,6 +52,7 @@ static void look_at_block(weave_run *run, weave_block *b)
 static void instrument(void *arg, weave_run *run)
 {
     (void)arg;
+    bool held = tool_here.holds_lock;
     tool_here.holds_lock = true;
     tool_here.run_arena = run->arena;
     tool_here.sees_code = true;
@@ -66,16 +68,18 @@ static void instrument(void *arg, weave_run *run)
     if (replacement) tool_code_replace(run, &cut, replacement);
     tool_check_sometimes();
     tool_here.run_arena = NULL;
-    tool_here.sees_code = tool_here.holds_lock = false;
+    tool_here.sees_code = false;
+    tool_here.holds_lock = held;
 }
 
 static void module_loaded(void *arg, module *m)
 {
     (void)arg;
+    bool held = tool_here.holds_lock;
     tool_here.holds_lock = true;
     inlay_image *i = tool_image_of(m);
     if (i) TOOL_CALL(ON_IMAGE_LOAD, void (*)(inlay_image *, void *), i);
-    tool_here.holds_lock = false;
+    tool_here.holds_lock = held;
 }
 
 /* The same for the instrumentor. */
@@ -221,6 +225,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     tool_jit_ends();
     bool first = tool_handoff_data.role == TOOL_RESIDENT && !tool_now->options.followed && !tool_now->is_forked;
     if (first) tool_filter_warn();
+    if (moved_began_here() && !tool_now->is_forked) tool_filter_warn_images();
     tool_output_close();
     fflush(stdout);
 }

@@ -5,6 +5,9 @@
 #include "cfg/changes.h"
 #include "weave/isa.h"
 
+/* Runs hold procedures as a whole, not what is executed next. */
+static bool shows_whole(void) { return tool_handoff_data.role == TOOL_INSTRUMENTOR || tool_here.plans; }
+
 static void touch(tool_code *c, uint64_t address, int times)
 {
     uint32_t b = c->cfg ? cfg_block_covering(c->cfg, address - c->image->bias) : CFG_NONE;
@@ -121,7 +124,7 @@ const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
     while (k < run->insn_count && !(found = replacement_at(&image, run->insns[k].in.addr, 0))) k++;
     if (!found) return NULL;
     weave_block *b = &run->blocks[run->insns[k].block];
-    bool whole = tool_handoff_data.role == TOOL_INSTRUMENTOR;
+    bool whole = shows_whole();
     cut->index = k;
     cut->insn_count = whole ? run->insn_count : k + 1;
     cut->block_count = whole ? run->block_count : run->insns[k].block + 1;
@@ -174,7 +177,7 @@ void tool_code_replace_calls(weave_run *run)
         if (!code) continue;
         bool ends = i->in.flow == ISA_FLOW_JUMP;
         replace_call(run, i, code);
-        if (!ends || tool_handoff_data.role == TOOL_INSTRUMENTOR) continue;
+        if (!ends || shows_whole()) continue;
         run->insn_count = k + 1; /* the JIT may have followed the jump */
         run->block_count = i->block + 1;
     }
@@ -192,7 +195,7 @@ bool tool_code_wrap(inlay_proc *p, tool_wrap *w, const char **why)
     if (b != CFG_NONE) w->changes = cfg_proc_changes(c->cfg, c->cfg->blocks[b].proc);
     w->has_loop = first && inlay_block_flags(first) & INLAY_BLOCK_TARGET;
     tool_now->process->code_inserted = true;
-    if (whole || tool_handoff_data.role != TOOL_INSTRUMENTOR) {
+    if (whole || !shows_whole()) {
         const snippet *code = tool_wrap_code(w, WRAP_ENTRY);
         return code && replace_at(c, p->low, code, IS_WRAP);
     }

@@ -78,12 +78,21 @@ static void tell_missed(const tool_globs *g, const char *option, const char *wha
         if (!g->hit[i]) tool_say("warning: --%s '%s' matches no %s", option, g->items[i], what);
 }
 
+void tool_filter_warn_images(void)
+{
+    const tool_globs *g = &tool_now->options.images;
+    for (inlay_image *i = has_missed(g) ? inlay_image_first() : NULL; i; i = inlay_image_next(i))
+        tool_image_matches(i->path, i->name);
+    tell_missed(g, "image", "image of the program");
+}
+
+/* Of a program that is only beginning, images may be mapped later: it warns itself when it ends (client.c). */
 void tool_filter_warn(void)
 {
     if (!has_missed(&tool_now->options.images) && !has_missed(&tool_now->options.procs)) return;
     for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i))
         if (has_missed(&tool_now->options.procs)) try_procs(i);
-    tell_missed(&tool_now->options.images, "image", "image of the program");
+    if (!tool_handoff_data.target) tool_filter_warn_images();
     tell_missed(&tool_now->options.procs, "proc", "procedure of the images that are looked at");
 }
 

@@ -110,6 +110,39 @@ void tool_images_attach(void)
     }
 }
 
+unsigned tool_image_fresh_id(void)
+{
+    unsigned id = 0;
+    for (const inlay_image *i = first_carried(); i; i = i->next)
+        if (i->id > id) id = i->id;
+    for (const inlay_image *i = tool_now->process->others; i; i = i->next)
+        if (i->id > id) id = i->id;
+    return id + 1;
+}
+
+/* As those that travelled are found: what its module knew is asked of the file again. */
+void tool_image_settle(inlay_image *i)
+{
+    tool_code_forget(i);
+    if (i->m) i->m->user = NULL;
+    i->m = NULL;
+    i->procs = NULL;
+    i->procs_asked = false;
+}
+
+inlay_image *tool_image_carried(uint64_t low)
+{
+    inlay_image *i = first_carried();
+    while (i && (i->low != low || i->is_gone)) i = i->next;
+    return i;
+}
+
+void tool_image_gone(inlay_image *i)
+{
+    i->is_gone = true;
+    if (i->process->last_found == i) i->process->last_found = NULL;
+}
+
 void tool_images_begin(void)
 {
     for (inlay_image *i = first_carried(); i; i = i->next) i->shift = moved_shift((assumed_addr){i->low});
@@ -136,12 +169,8 @@ static inlay_image *adopt(const moved_mapped *m)
     i->is_other = true;
     i->mapped = mapped;
     stamp(path, &i->file_size, &i->file_time);
-    unsigned id = 0;
-    for (const inlay_image *k = first_carried(); k; k = k->next)
-        if (k->id > id) id = k->id;
-    for (; *end; end = &(*end)->next)
-        if ((*end)->id > id) id = (*end)->id;
-    i->id = id + 1;
+    i->id = tool_image_fresh_id();
+    while (*end) end = &(*end)->next;
     return *end = i;
 }
 
@@ -203,7 +232,7 @@ inlay_image *tool_image_at(uint64_t address)
     if (p->last_found && !p->last_found->is_other && address >= p->last_found->low && address < p->last_found->high)
         return p->last_found;
     inlay_image *i = first_carried();
-    while (i && (address < i->low || address >= i->high)) i = i->next;
+    while (i && (i->is_gone || address < i->low || address >= i->high)) i = i->next;
     if (!i) i = tool_image_of(run_here.modules ? module_at(run_here.modules, address) : NULL);
     if (!i) i = other_at(address);
     return p->last_found = i;
@@ -247,7 +276,7 @@ inlay_image *inlay_process_image_first(inlay_process *p)
 inlay_image *inlay_image_next(const inlay_image *i)
 {
     bool entered = tool_enter();
-    inlay_image *next = i->m ? tool_image_of(i->m->next) : next_of(i);
+    inlay_image *next = i->m && !tool_here.plans ? tool_image_of(i->m->next) : next_of(i);
     tool_leave(entered);
     return next;
 }

@@ -190,18 +190,22 @@ static void decide_sums(const rewriter *r)
     free(images);
 }
 
-static void make_plan(rewriter *r, rewriter_image *i)
+inl_status rewriter_plan_image(rewriter *r, rewriter_image *i, inl_error *e)
 {
-    inl_error e = {0};
     cfg_options options = {rewriter_progress, r};
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
-    if (!i->cfg && cfg_program_analyse(i->im, &options, &i->cfg, &e) != INL_OK)
-        rewriter_give_up_for(r, "cannot analyse %s: %s", i->path, &e);
-    if (move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, &e) != INL_OK ||
-        move_commit(i->plan, i->target, &e) != INL_OK ||
-        (i->target == &i->live.target && live_target_settle(&i->live, i->plan, &e) != INL_OK))
-        rewriter_give_up_for(r, "cannot rewrite %s: %s", i->path, &e);
+    inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, &options, &i->cfg, e);
+    if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, e);
+    if (s == INL_OK) s = move_commit(i->plan, i->target, e);
+    return s == INL_OK && i->target == &i->live.target ? live_target_settle(&i->live, i->plan, e) : s;
+}
+
+static void make_plan(rewriter *r, rewriter_image *i)
+{
+    inl_error e = {0};
+    if (rewriter_plan_image(r, i, &e) != INL_OK)
+        rewriter_give_up_for(r, i->cfg ? "cannot rewrite %s: %s" : "cannot analyse %s: %s", i->path, &e);
 }
 
 static bool registered_something(void)
@@ -305,30 +309,41 @@ static bool keeps_entry(void *arg, const cfg_program *p, uint32_t proc)
     return finders_is_one(r->now, p->procs[proc].addr);
 }
 
-/* In a process that runs, frames on its stacks come back into the middle of procedures: what follows from flows would
- * not be right there, nor what waits for the end. So counts stay where they are. */
-void rewriter_plan(rewriter *r)
+bool rewriter_watches_syscalls(void)
 {
-    bool watches = tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
-    moved_watch_syscalls(watches);
-    if (tool_handoff_data.target) moved_reaps(getpid());
+    return tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
+}
+
+void rewriter_set_client(rewriter *r)
+{
+    bool shows = tool_client_sees_code() || rewriter_watches_syscalls() || tool_handoff_data.target;
     r->client = (move_client){
         .arg = r,
         .wanted = wanted,
         .empty = shows_code() ? NULL : is_empty,
-        .instrument = tool_client_sees_code() || watches || tool_handoff_data.target ? instrument : NULL,
+        .instrument = shows ? instrument : NULL,
         .progress = rewriter_progress,
         .keeps_entry = r->images[0].live.process ? keeps_entry : NULL,
         .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
     if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
-    if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE) && !tool_now->options.attaching) {
+    if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE) && !r->counts_stay) {
         r->client.new_counter = tool_derive_counter;
         r->client.placed = tool_derive_placed;
     }
+}
+
+/* In a process that runs, frames on its stacks come back into the middle of procedures: what follows from flows would
+ * not be right there, nor what waits for the end. So counts stay where they are. */
+void rewriter_plan(rewriter *r)
+{
+    moved_watch_syscalls(rewriter_watches_syscalls());
+    if (tool_handoff_data.target) moved_reaps(getpid());
+    r->counts_stay = tool_now->options.attaching;
+    rewriter_set_client(r);
     for (size_t k = 0; k < r->count; k++) tool_client_image(r->images[k].m);
     tool_now->plans = true;
-    if (!tool_now->options.attaching) decide_sums(r);
+    if (!r->counts_stay) decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
     if (tool_derive_failed())
         rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,

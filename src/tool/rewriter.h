@@ -32,6 +32,7 @@ typedef struct rewriter {
     bool watched;          /* by a person: standard error is a terminal */
     rewriter_image *now;   /* being analysed or woven */
     bool made_folder;      /* of --with-libs */
+    bool counts_stay;      /* where they are inserted: what would follow from flows is not known */
 } rewriter;
 
 /* --- rewriter.c --- */
@@ -42,9 +43,13 @@ void rewriter_give_up_for(const rewriter *, const char *fmt, const char *path, c
     __attribute__((noreturn));
 /* The images are opened and placed: the tool is shown them, what it inserts is planned and committed to the targets. */
 void rewriter_plan(rewriter *);
+/* The same in pieces: what the plans ask for (of all images; targets are set), and one image's plan. */
+void rewriter_set_client(rewriter *);
+inl_status rewriter_plan_image(rewriter *, rewriter_image *, inl_error *);
 /* What goes with the code. The tool must be there (rewriter_needs_tool). */
 void rewriter_pack(const rewriter *, elf_carry *);
 bool rewriter_needs_tool(const rewriter *);
+bool rewriter_watches_syscalls(void);
 void rewriter_end_progress(const rewriter *);
 double rewriter_now(void);
 char *rewriter_must(char *); /* what is not NULL, or the end */

@@ -34,6 +34,7 @@
 typedef struct tool_thread_now {
     bool holds_lock;                /* the engine's */
     bool sees_code;                 /* a callback of procedures, blocks or instructions is under way */
+    bool plans;                     /* carried: an image that was mapped later is instrumented, procedures as a whole */
     inl_arena *run_arena;           /* a run is shown to the tool: what is made dies with it; NULL: it stays */
     char **exec_options;            /* of the exec that callbacks are asked about: one block; NULL: this process's */
     const struct run_thread *owner; /* of the records that a buffer's function has now; NULL: it has none */
@@ -266,8 +267,14 @@ inlay_image *tool_image_of(module *);
 inlay_image *tool_image_at(uint64_t address); /* lock held */
 inlay_proc *tool_proc_at(uint64_t address);   /* lock held */
 void tool_image_forget(inlay_image *);
-image *tool_image_file(inlay_image *); /* NULL: gone */
-void *tool_handle_alloc(size_t bytes); /* zeroed; travels where there is a carried heap */
+/* Carried, for an image that is mapped later (later.c): a number that none has; its module is about to go; it has gone
+ * itself, and is not found any more. */
+unsigned tool_image_fresh_id(void);
+void tool_image_settle(inlay_image *);
+void tool_image_gone(inlay_image *);
+inlay_image *tool_image_carried(uint64_t low); /* that begins there, or NULL */
+image *tool_image_file(inlay_image *);         /* NULL: gone */
+void *tool_handle_alloc(size_t bytes);         /* zeroed; travels where there is a carried heap */
 void tool_handle_free(void *);
 const char *tool_handle_string(const char *); /* likewise; or the string itself */
 void tool_images_attach(void);                /* carried, before main */
@@ -300,6 +307,7 @@ void tool_code_forget(inlay_image *);
 
 /* --- filter.c --- */
 void tool_filter_warn(void);                /* of patterns that match nothing in any image that is loaded */
+void tool_filter_warn_images(void);         /* the half of it that is of images */
 bool tool_filter_follows(const char *path); /* a program that is exec'ed */
 bool tool_filter_images(void);              /* is there a filter? */
 bool tool_filter_procs(void);
@@ -386,6 +394,13 @@ void tool_output_end(tool_output *);
 /* moved_hooks.report */
 int tool_report_on_request(struct run_thread *, bool ends, bool captures);
 void tool_output_fork_child(void);
+
+/* --- later.c --- */
+struct moved_later;
+struct moved_mapped;
+/* moved_hooks.opened, .closed */
+struct moved_later *tool_later_opened(struct run_thread *, const struct moved_mapped *);
+void tool_later_closed(struct run_thread *, const struct moved_mapped *);
 
 /* --- client.c, say.c --- */
 void tool_client_fill(run_client *);

@@ -1,0 +1,125 @@
+/* Images that the dynamic linker maps when the tool is there already (dlopen), in a process that it was put into: the
+ * tool makes their new code itself (moved_hooks.opened), at the moment when the linker says that all of it is mapped.
+ * Nothing of it has been relocated or executed then, and no other thread knows of it: so springboards may lie anywhere
+ * in old code, and nobody is to be stopped.
+ *
+ *     linker's list has changed (images.c)
+ *       moved_later_open         the tool plans, moved_later_place puts the text near the image
+ *         jumps over old code    here
+ *       moved_later_close        the image has gone: so does its new code
+ *
+ * What whoever takes the tool out must know of such an image (old bytes, copied jump tables, ranges) is beside what was
+ * told of those that were there before (move/live.h). Readers take no lock: a record stays when its image goes. */
+#include "moved/private.h"
+#include "base/page.h"
+#include "base/search.h"
+#include "base/sys.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+const moved_later *moved_later_first(void) { return __atomic_load_n(&moved_now.later, __ATOMIC_ACQUIRE); }
+
+const moved_later *moved_later_of(uint64_t bias)
+{
+    const moved_later *l = moved_later_first();
+    while (l && (!l->high || l->told.links.bias != bias)) l = l->next;
+    return l;
+}
+
+bool moved_later_has(uint64_t at)
+{
+    for (const moved_later *l = moved_later_first(); l; l = l->next)
+        if (at - l->low < l->high - l->low) return true;
+    return false;
+}
+
+/* --- new code --- */
+
+static bool put(uint64_t at, const void *bytes, uint64_t size, uint64_t room, int prot)
+{
+    memcpy((void *)at, bytes, size);
+    __builtin___clear_cache((char *)at, (char *)at + size);
+    return !sys_call3(SYS_mprotect, (long)at, (long)room, prot);
+}
+
+inl_status moved_later_place(moved_later *l, const moved_later_bytes *b, inl_error *e)
+{
+    uint64_t text = l->low, tables = b->tables_at, high = inl_page_up(tables + b->tables_size);
+    long got = sys_call(SYS_mmap, (long)text, (long)(high - text), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != (long)text) {
+        if (!sys_failed(got)) sys_call2(SYS_munmap, got, (long)(high - text));
+        return inl_fail_at(e, INL_ERR_NO_MEMORY, text, "there is no room for its new code any more");
+    }
+    l->high = high;
+    bool good = put(text, b->text, b->text_size, tables - text, PROT_READ | PROT_EXEC) &&
+                (tables == high || put(tables, b->tables, b->tables_size, high - tables, PROT_READ));
+    if (good) return INL_OK;
+    moved_later_drop(l);
+    return inl_fail_at(e, INL_ERR_ACCESS, text, "memory that was written to cannot become code here");
+}
+
+void moved_later_drop(moved_later *l)
+{
+    uint64_t low = l->low, high = l->high;
+    __atomic_store_n(&l->high, 0, __ATOMIC_RELEASE);
+    l->low = l->patch_count = l->table_count = l->told.unwind = 0;
+    if (high) sys_call2(SYS_munmap, (long)low, (long)(high - low));
+}
+
+/* --- old code --- */
+
+/* Patches ascend, and none lies across two segments. */
+static bool put_jumps_in(const moved_later *l, uint64_t low, uint64_t high)
+{
+    uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
+    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return false;
+    size_t k = INL_FIRST(l->patch_count, n, l->patches[n].at >= low);
+    for (; k < l->patch_count && l->patches[k].at < high; k++)
+        memcpy((void *)l->patches[k].at, l->patches[k].now, l->patches[k].size);
+    __builtin___clear_cache((char *)low, (char *)high);
+    return !sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
+}
+
+static bool put_jumps(const moved_image *i, const moved_later *l)
+{
+    const Elf64_Phdr *ph = i->phdr;
+    for (unsigned k = 0; k < i->phnum; k++) {
+        uint64_t low = i->bias + ph[k].p_vaddr;
+        if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X || !ph[k].p_filesz) continue;
+        if (!put_jumps_in(l, low, low + ph[k].p_filesz)) return false;
+    }
+    return true;
+}
+
+/* --- opening and closing --- */
+
+static moved_mapped named(const moved_image *i) { return (moved_mapped){i->name, i->low, i->high, i->bias}; }
+
+const moved_later *moved_later_open(run_thread *t, const moved_image *i)
+{
+    moved_mapped m = named(i);
+    moved_later *l = moved_now.hooks.opened ? moved_now.hooks.opened(t, &m) : NULL;
+    if (!l) return NULL;
+    if (!put_jumps(i, l)) { /* those that were written lead to code that works */
+        run_say("%s: not all jumps to its instrumented code could be written", i->name);
+        l->patch_count = 0;
+    }
+    l->next = moved_now.later;
+    __atomic_store_n(&moved_now.later, l, __ATOMIC_RELEASE);
+    return l;
+}
+
+void moved_later_close(run_thread *t, const moved_image *i)
+{
+    moved_mapped m = named(i);
+    moved_later *l = (moved_later *)moved_later_of(i->bias);
+    m.path = NULL; /* it has gone with the image */
+    if (moved_now.hooks.closed) moved_now.hooks.closed(t, &m);
+    if (l) moved_later_drop(l);
+    else moved_live_forget(i->bias);
+}
