@@ -44,6 +44,8 @@ int cli_attach(int argc, char **argv);
 int cli_detach(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_ps(int argc, char **argv);
+int cli_live(int argc, char **argv); /* a command that is a mutator of its own: tools/live */
+bool cli_names_process(char **argv); /* has it -p, in front of `--`? */
 int cli_info(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_tools(int argc, char **argv);

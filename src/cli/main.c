@@ -18,6 +18,7 @@ static const char usage[] =
     "  detach PID            take it out again, with its report (-o FILE)\n"
     "  report PID            its report now (-o FILE); it stays\n"
     "  ps                    which processes have a tool inside, and who put it there\n"
+    "  count -p PID PROC...  count the calls of procedures in a process that runs\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
@@ -75,7 +76,7 @@ static const struct command {
     {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
     {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
     {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"atom", cli_atom, "atom"},
-    {"merge", cli_merge, "base"},   {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
+    {"count", cli_live, "live"},    {"merge", cli_merge, "base"},   {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
     {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},
     {"--version", version, "base"}, {"-V", version, "base"},
 };

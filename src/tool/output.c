@@ -64,7 +64,7 @@ static FILE *open_locked(void)
 
 FILE *inlay_out(void)
 {
-    if (!tool_handoff_data.resident) return stderr;
+    if (!tool_handoff_data.resident) return tool_now->options.mutating ? stdout : stderr;
     inl_lock_take(&tool_now->locks.output);
     FILE *f = open_locked();
     inl_lock_release(&tool_now->locks.output);

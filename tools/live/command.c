@@ -1,0 +1,201 @@
+#include "command.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t asked_to_end;
+
+void command_say(const live_command *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fflush(stdout);
+    fprintf(stderr, "inlay %s: ", c->name);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+void command_fail(const live_command *c, const char *what)
+{
+    command_say(c, "%s: %s", what, inlay_process_error());
+    if (c->process && !c->pid) inlay_process_terminate(c->process);
+    exit(LIVE_FAILED);
+}
+
+/* --- arguments --- */
+
+static void wrong(const live_command *c, const char *fmt, const char *what)
+{
+    command_say(c, fmt, what);
+    fputs(c->usage, stderr);
+    exit(LIVE_USAGE);
+}
+
+/* The value of argv[*at], where that is `name`, `name VALUE` or `name=VALUE`. */
+static const char *value_of(const live_command *c, char **argv, int *at, const char *name)
+{
+    size_t n = strlen(name);
+    if (strncmp(argv[*at], name, n) != 0) return NULL;
+    if (argv[*at][n] == '=') return argv[*at] + n + 1;
+    if (argv[*at][n]) return NULL;
+    if (!argv[*at + 1]) wrong(c, "%s lacks its value", name);
+    return argv[++*at];
+}
+
+static int number_of(const live_command *c, const char *text)
+{
+    char *end;
+    long pid = strtol(text, &end, 10);
+    if (*end || pid <= 0 || pid > 0x7fffffff) wrong(c, "%s is not the number of a process", text);
+    return (int)pid;
+}
+
+static bool own_option(const live_command *c, char **argv, int *at)
+{
+    for (const live_option *o = c->options; o && o->name; o++) {
+        const char *value = NULL;
+        if (o->flag && !strcmp(argv[*at], o->name)) return *o->flag = true;
+        if (o->value && (value = value_of(c, argv, at, o->name))) {
+            *o->value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void common_option(live_command *c, char **argv, int *at)
+{
+    const char *value;
+    char *end;
+    if (!strcmp(argv[*at], "--help")) {
+        fputs(c->usage, stdout);
+        exit(LIVE_OK);
+    }
+    if ((value = value_of(c, argv, at, "-p"))) {
+        c->pid = number_of(c, value);
+    } else if ((value = value_of(c, argv, at, "--for"))) {
+        c->seconds = strtod(value, &end);
+        if (*end || !(c->seconds > 0)) wrong(c, "%s is not a number of seconds", value);
+    } else if ((value = value_of(c, argv, at, "--format"))) {
+        c->json = !strcmp(value, "json");
+        if (!c->json && strcmp(value, "text")) wrong(c, "the format is text or json, not %s", value);
+    } else if ((value = value_of(c, argv, at, "-o"))) {
+        if (freopen(value, "we", stdout)) return;
+        command_say(c, "cannot write %s: %s", value, strerror(errno));
+        exit(LIVE_FAILED);
+    } else {
+        wrong(c, "option %s is not known", argv[*at]);
+    }
+}
+
+static void read_arguments(live_command *c, int argc, char **argv)
+{
+    int at = 1;
+    c->words = calloc((size_t)argc + 1, sizeof *c->words);
+    if (!c->words) exit(LIVE_FAILED);
+    for (; at < argc && strcmp(argv[at], "--"); at++) {
+        if (argv[at][0] != '-' || !argv[at][1]) c->words[c->word_count++] = argv[at];
+        else if (!own_option(c, argv, &at)) common_option(c, argv, &at);
+    }
+    if (at < argc) c->program = argv + at + 1;
+    if (c->program && !*c->program) wrong(c, "no program stands behind %s", "--");
+    if (c->process_first && !c->pid && !c->program && c->word_count) {
+        c->pid = number_of(c, c->words[0]);
+        c->words++, c->word_count--;
+    }
+    if (!c->pid == !c->program) wrong(c, "%s", c->pid ? "a process and a program are named" : "no process is named");
+    if (c->word_count < c->least) wrong(c, "%s", "something is missing");
+    if (c->most && c->word_count > c->most) wrong(c, "'%s' is too much", c->words[c->most]);
+}
+
+static void on_end(int signo)
+{
+    (void)signo;
+    asked_to_end = 1;
+}
+
+void command_begin(live_command *c, int argc, char **argv)
+{
+    struct sigaction end = {.sa_handler = on_end}, ignore = {.sa_handler = SIG_IGN};
+    read_arguments(c, argc, argv);
+    /* The terminal's are the program's: the command ends when that has. */
+    sigaction(SIGINT, c->program ? &ignore : &end, NULL);
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGHUP, &end, NULL);
+    c->process = inlay_process_attach(c->pid);
+    if (!c->process) command_fail(c, "cannot attach");
+}
+
+void command_commit(live_command *c)
+{
+    if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
+}
+
+/* --- the wait --- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
+{
+    double end = now() + c->seconds;
+    const struct timespec step = {.tv_nsec = 100 * 1000 * 1000};
+    while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
+        c->has_ended = !inlay_process_is_running(c->process);
+        if (c->has_ended || (each && !each(arg))) return;
+        nanosleep(&step, NULL);
+    }
+}
+
+int command_end(live_command *c, int status)
+{
+    fflush(stdout);
+    if (ferror(stdout)) command_say(c, "cannot write: %s", strerror(errno));
+    if (!inlay_process_is_running(c->process)) return status;
+    if (!inlay_process_let_go(c->process)) command_fail(c, "cannot let go");
+    return status;
+}
+
+/* --- procedures --- */
+
+static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; }
+
+static unsigned each_in_image(inlay_image *i, const char *name, void (*each)(inlay_proc *, void *), void *arg)
+{
+    unsigned count = 0;
+    inlay_proc *one = is_pattern(name) ? NULL : inlay_image_proc_named(i, name);
+    if (one) each(one, arg);
+    if (one) return 1;
+    for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
+        if (fnmatch(name, inlay_proc_name(p), 0) && fnmatch(name, inlay_proc_display_name(p), 0)) continue;
+        each(p, arg);
+        count++;
+    }
+    return count;
+}
+
+unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay_proc *, void *), void *arg)
+{
+    unsigned count = 0;
+    const char *colon = strchr(name, ':');
+    char image[256] = "*";
+    if (colon && colon > name && colon[1] != ':') {
+        snprintf(image, sizeof image, "%.*s", (int)(colon - name), name);
+        name = colon + 1;
+    }
+    for (inlay_image *i = inlay_process_image_first(c->process); i; i = inlay_image_next(i))
+        if (!fnmatch(image, inlay_image_name(i), 0)) count += each_in_image(i, name, each, arg);
+    return count;
+}

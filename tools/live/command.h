@@ -1,0 +1,58 @@
+/* What commands on running processes share: their options, the process that is meant, and the wait.
+ *
+ *     inlay COMMAND [OPTIONS] -p PID WORD...
+ *     inlay COMMAND [OPTIONS] WORD... -- PROGRAM [ARGS]
+ *
+ * Each is a mutator (inlay/process.h), a program of its own that the inlay command becomes. Results go to standard
+ * output or to the file of -o, what is said besides to standard error. Status 0, 1: it could not be done, 2: wrong
+ * usage; with a program that it starts, that one's. */
+#ifndef LIVE_COMMAND_H
+#define LIVE_COMMAND_H
+
+#include <inlay.h>
+
+#include <stdbool.h>
+
+typedef struct live_option { /* of one command; ends with a NULL name */
+    const char *name;        /* "--then" */
+    const char **value;      /* NULL: it has none, and sets *flag */
+    bool *flag;
+} live_option;
+
+typedef struct live_command {
+    const char *name, *usage;
+    const live_option *options; /* may be NULL */
+    int least, most;            /* words; most 0: any number */
+    bool process_first;         /* the process may be named by the first word */
+    /* answers of command_begin */
+    int pid; /* 0: a program is started */
+    double seconds; /* 0: no end */
+    bool json;
+    char **words, **program;
+    int word_count;
+    inlay_process *process;
+    bool has_ended; /* answer of command_wait: the process has */
+} live_command;
+
+enum { LIVE_OK, LIVE_FAILED, LIVE_USAGE };
+
+/* Reads the arguments and attaches, or starts the program, which stands before its first instruction. Wrong usage and
+ * what fails end the command with a message. */
+void command_begin(live_command *, int argc, char **argv);
+/* A message in the command's name. */
+void command_say(const live_command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same, with why the last call failed; ends the command. */
+void command_fail(const live_command *, const char *what) __attribute__((noreturn));
+/* What was inserted is put in; the program that was started runs from now on. */
+void command_commit(live_command *);
+/* Until SIGINT or SIGTERM, the end of --for, or the process's; `each` is called about ten times a second, and ends the
+ * wait by false. May be NULL. */
+void command_wait(live_command *, bool (*each)(void *arg), void *arg);
+/* All that was inserted goes, and the process goes on. The command's status. */
+int command_end(live_command *, int status);
+
+/* Calls `each` for the procedures of that name, or that match the pattern; in one image where the name is IMAGE:NAME.
+ * How many. */
+unsigned command_each_proc(live_command *, const char *name, void (*each)(inlay_proc *, void *arg), void *arg);
+
+#endif
