@@ -25,6 +25,7 @@
 #include <inlay/process.h>
 #include <inlay/reg.h>
 #include <inlay/snippet.h>
+#include <inlay/switch.h>
 #include <inlay/tool.h>
 #include <inlay/typed.h>
 #include <inlay/wrap.h>

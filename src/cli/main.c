@@ -76,9 +76,9 @@ static const struct command {
     {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
     {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
     {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"atom", cli_atom, "atom"},
-    {"count", cli_live, "live"},    {"merge", cli_merge, "base"},   {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
-    {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},
-    {"--version", version, "base"}, {"-V", version, "base"},
+    {"count", cli_live, "live"},    {"merge", cli_merge, "base"},    {"tools", cli_tools, "tool"},
+    {"cc", cli_cc, "tool"},         {"help", help, "base"},          {"--help", help, "base"},
+    {"-h", help, "base"},           {"--version", version, "base"},  {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -11,6 +11,7 @@
 
 static const char usage[] =
     "usage: inlay snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
+    "       inlay snippet -p PID [--for SECONDS] [-o FILE] [--format=json] POINT CODE\n"
     "\n"
     "POINT is one of\n"
     "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
@@ -24,9 +25,9 @@ static const char usage[] =
     "\n"
     "  inlay snippet write 'static long calls; if ($arg0 == 1) calls++' -- ls -l\n"
     "\n"
-    "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and "
-    "show(STRING)\n"
-    "write at once. OPTIONS are those that every tool has. The same for a file: inlay rewrite snippet --at=POINT "
+    "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and\n"
+    "show(STRING) write at once. With -p it is put into a process that runs, until Ctrl-C or its end, and taken out\n"
+    "again. OPTIONS are those that every tool has. The same for a file: inlay rewrite snippet --at=POINT\n"
     "--code=CODE.\n";
 
 static char *option(const char *name, const char *value)
@@ -39,6 +40,7 @@ static char *option(const char *name, const char *value)
 int cli_snippet(int argc, char **argv)
 {
     int at = 1;
+    if (cli_names_process(argv)) return cli_live(argc, argv);
     while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
         if (strcmp(argv[at], "--help") == 0) {
             fputs(usage, stdout);

@@ -340,6 +340,7 @@ static inl_status emit_blocks(move_work *w, uint32_t k, uint32_t blocks)
     uint32_t sites = w->sites;
     w->head_faults = w->faults.count;
     w->head_inlined = w->inlined.count;
+    w->head_switches = w->switches.count;
     if (!move_text_reserve(w, room)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");
     for (;;) {
         inl_error e = {0};
@@ -480,7 +481,7 @@ static inl_status emit_until_stable(move_work *w)
     w->plain = is_plain(w);
     if (!w->plain && !count_preds(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     for (unsigned pass = 0;;) {
-        w->plan.text_size = text, w->far.count = far, w->head_faults = w->head_inlined = 0;
+        w->plan.text_size = text, w->far.count = far, w->head_faults = w->head_inlined = w->head_switches = 0;
         move_map_cut(w, map);
         if (!set_cold(w, text, distance))
             return inl_fail(w->error, INL_ERR_NO_MEMORY, "the new code becomes too large");

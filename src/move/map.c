@@ -50,6 +50,11 @@ bool move_map_faults(move_work *w, const weave_output *out, uint32_t count)
         move_inlined to = {(uint32_t)(n->exec - w->plan.text_addr), first + n->index, n->routine};
         if (n->index < count && !inl_vec_push(&w->inlined, to)) return false;
     }
+    for (uint32_t i = 0; i < out->switch_count; i++) {
+        const weave_switch *n = &out->switches[i];
+        move_switch to = {(uint32_t)(n->exec - w->plan.text_addr), first + n->index, n->number, n->on, n->off};
+        if (n->index < count && !inl_vec_push(&w->switches, to)) return false;
+    }
     return true;
 }
 
@@ -102,6 +107,8 @@ void move_map_cut(move_work *w, size_t count)
     while (w->faults.count > w->head_faults && w->faults.items[w->faults.count - 1].index >= count) w->faults.count--;
     while (w->inlined.count > w->head_inlined && w->inlined.items[w->inlined.count - 1].index >= count)
         w->inlined.count--;
+    while (w->switches.count > w->head_switches && w->switches.items[w->switches.count - 1].index >= count)
+        w->switches.count--;
 }
 
 /* --- reading it --- */

@@ -110,6 +110,13 @@ typedef struct move_inlined {
     uint64_t routine;
 } move_inlined;
 
+/* A byte of the new code that switches something on or off (weave_switch). */
+typedef struct move_switch {
+    uint32_t at, index; /* in the new code; of the instruction, in the map */
+    uint32_t number;
+    uint8_t on, off;
+} move_switch;
+
 typedef struct move_placed {
     uint32_t proc, flows; /* the client's number */
 } move_placed;
@@ -131,6 +138,8 @@ typedef struct move_plan {
     size_t fault_count;
     move_inlined *inlined; /* ascending by `at` once the plan is made */
     size_t inlined_count;
+    move_switch *switches;
+    size_t switch_count;
     move_run_counts *runs; /* constant counts that were merged, in groups of runs: ascending by `first` */
     size_t run_count;
     uint8_t *counts; /* what they are, see records.h */

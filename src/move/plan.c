@@ -98,6 +98,7 @@ void move_plan_free(move_plan *plan)
     inl_vec_free(&w->states);
     inl_vec_free(&w->faults);
     inl_vec_free(&w->inlined);
+    inl_vec_free(&w->switches);
     inl_vec_free(&w->run_counts);
     inl_vec_free(&w->counts);
     inl_vec_free(&w->placed);
@@ -143,6 +144,8 @@ inl_status move_plan_make(const cfg_program *p, uint64_t bias, const move_target
     w->plan.faults = w->faults.items;
     w->plan.fault_count = w->faults.count;
     move_sort_inlined(w);
+    w->plan.switches = w->switches.items;
+    w->plan.switch_count = w->switches.count;
     w->plan.runs = w->run_counts.items;
     w->plan.run_count = w->run_counts.count;
     w->plan.counts = w->counts.items;

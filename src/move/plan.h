@@ -90,6 +90,7 @@ typedef struct move_work {
     INL_VEC(move_state) states;
     INL_VEC(move_fault) faults;
     INL_VEC(move_inlined) inlined;
+    INL_VEC(move_switch) switches;
     INL_VEC(move_run_counts) run_counts;
     move_counts_last counts_last;
     INL_VEC(uint8_t) counts;
@@ -125,7 +126,7 @@ typedef struct move_work {
     uint64_t head_of;               /* assumed address of a block whose head has just been emitted, or is; 0: none */
     uint32_t head_at;               /* where */
     bool in_head;
-    size_t head_inlined;
+    size_t head_inlined, head_switches;
     size_t head_faults; /* of them on, faults are of runs that may be made again */
     uint8_t *preds;     /* per block: ways in from the procedure's own blocks, at most 255 */
     isa_code cold;      /* code out of line, behind the procedure's other code */
@@ -196,7 +197,7 @@ uint32_t move_fix_target(const move_work *, const move_fixup *); /* offset in th
 bool move_map_add(move_work *, uint64_t old, uint32_t at, uint32_t code_at);
 /* What weaving has left for the last run, whose code begins at w->base. And of it, the loads that may fault, where
  * the instructions are those that will be added next. */
-bool move_map_faults(move_work *, const weave_output *, uint32_t count); /* and inlined routines' */
+bool move_map_faults(move_work *, const weave_output *, uint32_t count); /* and inlined routines', and switches */
 void move_sort_inlined(move_work *);
 bool move_map_woven(move_work *, const weave_output *, uint32_t count, uint32_t k, uint32_t blocks);
 /* undo.c: the constant counts of blocks [k, k + blocks) of the procedure, which stand together from entry `first` of

@@ -81,7 +81,7 @@ mutatee *mutator_new(void)
     }
     m->process.is_other = true;
     m->status = -1;
-    m->pidfd = -1;
+    m->pidfd = m->mem = -1;
     m->next = tool_now->mutating.first;
     tool_now->mutating.first = m;
     return m;
@@ -127,6 +127,8 @@ void mutator_forget(mutatee *m)
     live_change_end(&m->change);
     live_close(&m->live);
     if (m->pidfd >= 0) close(m->pidfd);
+    if (m->mem >= 0) close(m->mem);
+    tool_now->mutating.changes++;
     free(m);
     tool_process_mean(&tool_now->own);
 }

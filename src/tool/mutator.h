@@ -13,6 +13,7 @@
  *     mutator_piece.c    plans of these: a piece of new code, recorded as a change
  *     mutator_commit.c   the change is made
  *     mutator_memory.c   memory and values
+ *     switch.c           code that is switched off and on
  *
  * All is for one thread of the mutator's. */
 #ifndef INL_TOOL_MUTATOR_H
@@ -68,6 +69,7 @@ struct mutatee {
     live_process live;
     module_set *modules;
     int pidfd;
+    int mem; /* its memory, for switches; -1: not open */
     bool is_child, is_stopped, has_tool, has_ended, is_broken;
     int status; /* as from waitpid, once it has ended; -1: not known */
     uint64_t heap_sent, heap_mapped;

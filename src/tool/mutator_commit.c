@@ -199,6 +199,7 @@ static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
     if (s == INL_OK && !done) s = no_memory(e);
     if (s == INL_OK) s = mutator_work(m, make, NULL, done, m->change.gone.count * sizeof *done, e);
     if (s == INL_OK) drop_dead(m, done);
+    tool_now->mutating.changes++;
     free(done);
     return s;
 }
@@ -219,6 +220,7 @@ static inl_status commit(mutatee *m, inl_error *e)
     if (s == INL_OK) s = live_read_maps(&m->live, e);
     if (s != INL_OK) return s;
     begin_change(m);
+    tool_now->mutating.changes++;
     m->is_broken = true; /* until all is done */
     s = change_images(m, &changed, e);
     if (s == INL_OK) s = send_pieces(m, e);

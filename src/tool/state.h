@@ -491,6 +491,8 @@ typedef struct tool_refusal { /* of an insertion */
 typedef struct tool_mutating {
     inl_error error; /* of the last call that failed */
     struct mutatee *first;
+    uint32_t switches; /* that there are (switch.c) */
+    uint64_t changes;  /* of the pieces in processes */
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 void tool_process_mean(inlay_process *);

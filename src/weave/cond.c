@@ -12,8 +12,28 @@ static int direct_condition(weaver *w, const snippet *s)
     return -1;
 }
 
+static isa_label jump_if_off(weaver *w, const snippet *s)
+{
+    weave_output *out = w->out;
+    weave_switch n = {.number = s->index, .index = w->at};
+    if (!w->isa->jump_if_off) weave_fail(w, INL_ERR_UNSUPPORTED, "code cannot be switched on this processor");
+    if (out->switch_count == w->switch_room) {
+        uint32_t room = w->switch_room ? 2 * w->switch_room : 4;
+        weave_switch *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);
+        if (!bigger) weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
+        if (w->status) return (isa_label){0};
+        for (uint32_t i = 0; i < out->switch_count; i++) bigger[i] = out->switches[i];
+        out->switches = bigger;
+        w->switch_room = room;
+    }
+    isa_label off = w->isa->jump_if_off(w->c, *(const bool *)(uintptr_t)s->value, &n);
+    out->switches[out->switch_count++] = n;
+    return off;
+}
+
 isa_label weave_jump_unless(weaver *w, const snippet *cond)
 {
+    if (cond->kind == SNIPPET_SWITCH) return jump_if_off(w, cond);
     int code = direct_condition(w, cond);
     if (code >= 0) {
         weave_flags_to_hw(w);

@@ -102,6 +102,9 @@ typedef struct weave_isa {
     isa_label (*branch_unless)(isa_code *, unsigned cond, bool near);
     isa_label (*branch_if_zero)(weaver *, unsigned reg);
     isa_label (*jump)(isa_code *, bool near);
+    /* A jump that is taken while the byte at s->exec is `off`; fills in where it is, and both bytes. NULL: the set has
+     * none. */
+    isa_label (*jump_if_off)(isa_code *, bool on, weave_switch *s);
     void (*jump_to)(isa_code *, uint64_t target);
     void (*bind)(isa_code *, isa_label); /* to here */
     void (*bind_to)(isa_code *, isa_label, uint64_t target);

@@ -73,6 +73,14 @@ typedef struct weave_inlined {
     uint32_t index;   /* into map: at this instruction */
 } weave_inlined;
 
+/* Where a condition that can be switched (SNIPPET_SWITCH) decides: one byte, on or off. It is the displacement of a
+ * jump: whichever of the two a processor fetches while it is written, it executes one whole instruction. */
+typedef struct weave_switch {
+    uint64_t exec; /* the byte's address */
+    uint32_t index, number;
+    uint8_t on, off;
+} weave_switch;
+
 typedef struct weave_output {
     weave_map_entry *map; /* in run->arena, insn_count entries and a last one behind the last
                              instruction (PC = the address that follows it) */
@@ -83,6 +91,8 @@ typedef struct weave_output {
     uint32_t count_count;
     weave_inlined *inlined; /* in run->arena, in the order in which they were written */
     uint32_t inlined_count;
+    weave_switch *switches; /* likewise; `index` into map */
+    uint32_t switch_count;
     uint32_t cold_at;     /* where code out of line begins, behind the run's end */
     uint64_t entry_regs;  /* whose values at the run's entry may be read or seen; the others may */
     uint32_t entry_flags; /* hold anything (a live_at hook can hand these on) */

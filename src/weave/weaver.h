@@ -100,7 +100,7 @@ struct weaver {
     weave_add *adds;               /* of constants to counters, ascending by position */
     uint32_t add_count, next_add;  /* the first that is still to be emitted */
     uint32_t chain;                /* count.c: first record of the chain being planned */
-    uint32_t add_room, count_room, fault_room, inlined_room;
+    uint32_t add_room, count_room, fault_room, inlined_room, switch_room;
     weave_cold *cold, **cold_end;
     weave_arm *arms;
     bool out_of_line; /* an inlined routine's arm is being written there */

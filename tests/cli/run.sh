@@ -342,6 +342,21 @@ C
     check 'pkg-config: demangles'  0 '^deep(int)'             sh -c "export PKG_CONFIG_PATH='$prefix/lib/pkgconfig'; cc names.c -o names2 \$(pkg-config --cflags --libs --static inlay) && ./names2 --image throw -- '$throw'"
     check 'no static C++ library'  0 '^_ZL4deepi'             sh -c "CC='$scratch/plain-cc' '$inlay' cc names.c -o names3 && ./names3 --image throw -- '$throw'"
 fi
+cat >"$scratch/completes" <<SH
+#!/bin/bash
+. "$prefix/share/bash-completion/completions/inlay"
+COMP_WORDS=("$prefix/bin/inlay" "\$@")
+COMP_CWORD=\$#
+_inlay
+echo "\${COMPREPLY[@]}"
+SH
+chmod +x "$scratch/completes"
+check 'completion: commands'   0 '^count$'                   "$scratch/completes" cou
+check 'completion: tools'      0 '^inscount$'                "$scratch/completes" run insc
+check 'completion: options'    0 '^--format$'                "$scratch/completes" count --form
+check 'completion: processes'  0 " $$ \\|^$$ "              "$scratch/completes" count -p ''
+check 'help of count'          0 'usage: inlay count'        "$inlay" count --help
+check 'installed count'        2 'no process is named'       "$prefix/bin/inlay" count malloc
 check 'man page'               0 'INLAY'                     sh -c "man -l '$tests/../docs/inlay.1' 2>/dev/null || cat '$tests/../docs/inlay.1'"
 
 echo "$passed passed, $failed failed"

@@ -99,7 +99,8 @@ def check_tools():
     for path, text in sources("tools", "examples"):
         for quoted, angled in includes(text):
             name = quoted or angled
-            if quoted or name.split("/")[0] in RANK:
+            shared = quoted and os.path.exists(os.path.join(ROOT, os.path.dirname(path), quoted))
+            if (quoted and not shared) or name.split("/")[0] in RANK:
                 yield f"{path}: {name} is not public"
 
 

@@ -25,7 +25,7 @@ typedef struct live_command {
     int least, most;            /* words; most 0: any number */
     bool process_first;         /* the process may be named by the first word */
     /* answers of command_begin */
-    int pid; /* 0: a program is started */
+    int pid;        /* 0: a program is started */
     double seconds; /* 0: no end */
     bool json;
     char **words, **program;

@@ -10,17 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] =
-    "usage: inlay count [OPTIONS] -p PID PROC...\n"
-    "       inlay count [OPTIONS] PROC... -- PROGRAM [ARGS]\n"
-    "\n"
-    "Counts the calls of procedures in a process that runs, until Ctrl-C, or its end, or for --for SECONDS; then nothing\n"
-    "of it is left there. PROC is a name or a pattern ('SSL_*'), in all images or, IMAGE:PROC, in one ('libc.so.6:mem*').\n"
-    "\n"
-    "  -p PID                the process\n"
-    "  --for SECONDS         so long\n"
-    "  -o FILE               the result goes there instead of standard output\n"
-    "  --format=text|json    how it is written\n";
+static const char usage[] = "usage: inlay count [OPTIONS] -p PID PROC...\n"
+                            "       inlay count [OPTIONS] PROC... -- PROGRAM [ARGS]\n"
+                            "\n"
+                            "Counts the calls of procedures in a process that runs, until Ctrl-C, or its end, or for "
+                            "--for SECONDS; then nothing\n"
+                            "of it is left there. PROC is a name or a pattern ('SSL_*'), in all images or, IMAGE:PROC, "
+                            "in one ('libc.so.6:mem*').\n"
+                            "\n"
+                            "  -p PID                the process\n"
+                            "  --for SECONDS         so long\n"
+                            "  -o FILE               the result goes there instead of standard output\n"
+                            "  --format=text|json    how it is written\n";
 
 typedef struct row {
     inlay_proc *proc;
@@ -48,8 +49,7 @@ static void count_proc(inlay_proc *p, void *arg)
     if (!more) exit(LIVE_FAILED);
     rows = more;
     row r = {.proc = p, .calls = inlay_alloc(sizeof *r.calls)};
-    if (r.calls)
-        r.at = inlay_insert(inlay_proc_entry(p), inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8));
+    if (r.calls) r.at = inlay_insert(inlay_proc_entry(p), inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8));
     rows[row_count++] = r;
 }
 
@@ -57,7 +57,8 @@ static bool read_counts(void *arg)
 {
     (void)arg;
     for (unsigned k = 0; k < row_count; k++)
-        if (rows[k].at) inlay_process_read(command.process, &rows[k].seen, (uintptr_t)rows[k].calls, sizeof rows[k].seen);
+        if (rows[k].at)
+            inlay_process_read(command.process, &rows[k].seen, (uintptr_t)rows[k].calls, sizeof rows[k].seen);
     return true;
 }
 
@@ -68,7 +69,10 @@ static int by_calls(const void *a, const void *b)
     return inlay_proc_id(x->proc) < inlay_proc_id(y->proc) ? -1 : 1;
 }
 
-static const char *refused(const row *r) { return r->at ? inlay_proc_refused(r->proc) : "nothing can be inserted there"; }
+static const char *refused(const row *r)
+{
+    return r->at ? inlay_proc_refused(r->proc) : "nothing can be inserted there";
+}
 
 static void report_text(void)
 {

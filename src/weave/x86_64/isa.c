@@ -57,6 +57,17 @@ static isa_label branch_if_zero(weaver *w, unsigned reg)
 
 static isa_label jump(isa_code *c, bool near) { return x86_jmp_label(c, near ? 1 : 4); }
 
+/* A short jump to what follows it, which leads away, or over that. */
+static isa_label jump_if_off(isa_code *c, bool on, weave_switch *s)
+{
+    enum { LONG_JUMP = 5 };
+    const uint8_t jump[] = {0xeb, on ? LONG_JUMP : 0};
+    isa_put(c, jump, sizeof jump);
+    s->exec = isa_here(c) - 1;
+    s->on = LONG_JUMP, s->off = 0;
+    return x86_jmp_label(c, 4);
+}
+
 static void jump_to(isa_code *c, uint64_t target) { x86_jmp_to(c, target); }
 
 static void bind(isa_code *c, isa_label l) { x86_bind(c, l); }
@@ -125,6 +136,7 @@ const weave_isa weave_isa_x86_64 = {
     .branch_unless = branch_unless,
     .branch_if_zero = branch_if_zero,
     .jump = jump,
+    .jump_if_off = jump_if_off,
     .jump_to = jump_to,
     .bind = bind,
     .bind_to = bind_to,

@@ -1,0 +1,36 @@
+# Completion of the inlay command for bash: commands, tools, options, processes; elsewhere files and programs.
+
+_inlay_pids() { ps -e -o pid= 2>/dev/null; }
+
+_inlay_tools() { "${COMP_WORDS[0]}" tools 2>/dev/null | cut -d' ' -f1; }
+
+# Options of a command, as its own help has them.
+_inlay_options() { "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | grep -oE -e '(^|[ [])--?[a-z][a-z-]*' | tr -d ' ['; }
+
+_inlay_commands() { "${COMP_WORDS[0]}" help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'; }
+
+_inlay() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i words=
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        [ "${COMP_WORDS[i]}" = -- ] && return 1 # the program's own words
+    done
+    if [ "$COMP_CWORD" = 1 ]; then
+        words=$(_inlay_commands)
+    elif [ "$before" = -p ]; then
+        words=$(_inlay_pids)
+    elif [ "$before" = --format ]; then
+        words='text json'
+    elif [[ $word == -* ]]; then
+        words=$(_inlay_options "$command")
+    else
+        case $command:$COMP_CWORD in
+        detach:2 | report:2 | tee:2) words=$(_inlay_pids) ;;
+        run:2 | rewrite:2 | attach:2) words=$(_inlay_tools) ;;
+        attach:*) words=$(_inlay_pids) ;;
+        esac
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    [ ${#COMPREPLY[@]} -gt 0 ]
+}
+
+complete -o bashdefault -o default -F _inlay inlay

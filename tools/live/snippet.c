@@ -1,0 +1,148 @@
+/* snippet: code, given as text, at points of a process that runs, for a while.
+ *
+ *     inlay snippet -p PID write:entry 'static long calls; if ($arg0 == 1) calls++'
+ *
+ * Points and language are those of the tool of that name (tools/snippet.c). What the code declares static is printed at
+ * the end, and the code is taken out again. */
+#include "../text_code.h"
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "usage: inlay snippet [OPTIONS] -p PID POINT CODE\n"
+    "       inlay snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
+    "\n"
+    "Runs CODE, a small C, at POINT of a process, until Ctrl-C, or its end, or for --for SECONDS; then variables that "
+    "it\n"
+    "declares static are printed, and nothing of it is left there. POINT is one of\n"
+    "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
+    "  NAME:exit             before each return and each jump to another procedure\n"
+    "  NAME:return           before each return, where $ret is the result\n"
+    "  NAME:KIND             within it: calls, blocks, loops (their heads), loads, stores, branches, syscalls,\n"
+    "                        instructions\n"
+    "  FILE:LINE             where a line's code begins (with debug information)\n"
+    "  0xADDRESS             an instruction of the program, by its address in the file; IMAGE:0xADDRESS of a library\n"
+    "\n"
+    "  inlay snippet -p PID write 'static long calls; if ($arg0 == 1) calls++'\n"
+    "\n"
+    "  -p PID                the process\n"
+    "  --for SECONDS         so long\n"
+    "  -o FILE               the result goes there instead of standard output\n"
+    "  --format=text|json    how it is written\n"
+    "Without -p the program runs under the JIT, and OPTIONS are those that every tool has.\n";
+
+enum { MOST_BYTES = 256 };
+typedef struct row {
+    const char *where;
+    inlay_scope_static v;
+    unsigned char value[MOST_BYTES]; /* as it was when it was read last */
+} row;
+
+static row *rows;
+static inlay_insertion **inserted;
+static unsigned row_count, inserted_count;
+static uint64_t places, refused;
+static live_command command = {.name = "snippet", .usage = usage, .least = 2, .most = 2};
+
+/* Room for one more in a list of `count`. */
+static void *grown(void *list, unsigned count, size_t size)
+{
+    void *more = count & (count - 1) ? list : realloc(list, (count ? count * 2 : 1) * size);
+    if (!more) exit(LIVE_FAILED);
+    return more;
+}
+
+static void no_names(inlay_scope *names) { (void)names; }
+
+static void note_inserted(inlay_insertion *i)
+{
+    inserted = grown(inserted, inserted_count, sizeof *inserted);
+    inserted[inserted_count++] = i;
+}
+
+static void note_variable(const inlay_scope_static *v, const char *where)
+{
+    rows = grown(rows, row_count, sizeof *rows);
+    rows[row_count++] = (row){.where = where, .v = *v};
+}
+
+static text_code code = {
+    .names = no_names, .inserted = note_inserted, .variable = note_variable, .places = &places, .refused = &refused};
+
+static void insert(void)
+{
+    bool by_image = text_code_is_by_image(&code);
+    for (inlay_image *i = inlay_process_image_first(command.process); i; i = inlay_image_next(i)) {
+        if (by_image) text_code_in_image(&code, i);
+        for (inlay_proc *p = by_image ? NULL : inlay_image_proc_first(i); p; p = inlay_proc_next(p))
+            text_code_in_proc(&code, p);
+    }
+}
+
+static bool read_values(void *arg)
+{
+    (void)arg;
+    for (unsigned k = 0; k < row_count; k++) {
+        row *r = &rows[k];
+        size_t size = r->v.size < MOST_BYTES ? r->v.size : MOST_BYTES;
+        inlay_process_read(command.process, r->value, (uintptr_t)r->v.at, size);
+    }
+    return true;
+}
+
+static void report_text(void)
+{
+    char text[4 * MOST_BYTES];
+    printf("%s: code at %llu places, refused at %llu\n", inlay_process_program(command.process),
+           (unsigned long long)places, (unsigned long long)refused);
+    for (unsigned k = 0; k < row_count; k++) {
+        text_value(&rows[k].v, rows[k].value, text, sizeof text);
+        printf("%s: %s = %s\n", rows[k].where, rows[k].v.name, text);
+    }
+}
+
+static void report_json(void)
+{
+    char text[4 * MOST_BYTES];
+    inlay_json_begin(NULL, '{');
+    inlay_json_string("command", "snippet");
+    inlay_json_uint("pid", (uint64_t)inlay_process_pid(command.process));
+    inlay_json_uint("places", places);
+    inlay_json_begin("variables", '[');
+    for (unsigned k = 0; k < row_count; k++) {
+        text_value(&rows[k].v, rows[k].value, text, sizeof text);
+        inlay_json_begin(NULL, '{');
+        inlay_json_string("procedure", rows[k].where);
+        inlay_json_string("name", rows[k].v.name);
+        inlay_json_string("type", rows[k].v.type);
+        inlay_json_string("value", text);
+        inlay_json_end();
+    }
+    inlay_json_end();
+    inlay_json_end();
+}
+
+int main(int argc, char **argv)
+{
+    inlay_mutator(&argc, &argv);
+    command_begin(&command, argc, argv);
+    code.point = command.words[0];
+    code.code = command.words[1];
+    if (!text_code_begin(&code)) return LIVE_FAILED;
+    insert();
+    if (!places) {
+        command_say(&command, refused ? "the code can be put nowhere" : "there is no point '%s'", code.point);
+        return command_end(&command, LIVE_FAILED);
+    }
+    command_commit(&command);
+    command_say(&command, "code at %llu places of process %d", (unsigned long long)places,
+                inlay_process_pid(command.process));
+    command_wait(&command, read_values, NULL);
+    read_values(NULL);
+    if (command.json) report_json();
+    else report_text();
+    for (unsigned k = 0; k < inserted_count; k++) inlay_remove(inserted[k]);
+    return command_end(&command, LIVE_OK);
+}
