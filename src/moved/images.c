@@ -186,14 +186,22 @@ static moved_image *known(const struct link_map *m)
     return NULL;
 }
 
+/* The linker has given back the name of one that is gone. */
+static void tell(const moved_image *i, bool gone)
+{
+    if (moved_now.hooks.listed && i) moved_now.hooks.listed(gone ? NULL : i->name, i->bias, gone);
+}
+
 /* The linker's list is as it shall be: what is new in it, and what has gone. */
 static void compare_list(const struct link_map *first)
 {
     for (size_t k = 1; k < moved_now.image_count; k++) moved_now.images[k].is_there = false;
     for (const struct link_map *m = first; m; m = m->l_next) {
         if (m == first || m->l_addr == aux(AT_SYSINFO_EHDR)) continue; /* the first is the program */
-        if (!known(m)) add_library(m);
+        bool is_new = !known(m);
+        if (is_new) add_library(m);
         if (known(m)) known(m)->is_there = true;
+        if (is_new) tell(known(m), false);
     }
 }
 
@@ -202,6 +210,7 @@ static void forget_gone(run_thread *t)
     for (size_t k = 1; k < moved_now.image_count; k++) {
         moved_image *i = &moved_now.images[k];
         if (i->is_there) continue;
+        if (i->phdr) tell(i, true);
         if (i->phdr && moved_is_live()) moved_later_close(t, i);
         *i = (moved_image){0};
     }

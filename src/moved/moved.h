@@ -108,6 +108,8 @@ typedef struct moved_hooks {
      * is. And one has gone, of whatever time; it has no path any more. */
     moved_later *(*opened)(run_thread *, const moved_mapped *);
     void (*closed)(run_thread *, const moved_mapped *);
+    /* The dynamic linker has loaded an image, or it is gone (without a name). In the gate. */
+    void (*listed)(const char *name, uint64_t bias, bool gone);
 } moved_hooks;
 void moved_hook(moved_hooks);
 

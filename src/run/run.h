@@ -66,7 +66,7 @@ typedef struct run_client {
     void (*syscall_exit)(void *arg, run_thread *t, weave_context *ctx, long nr);
     void (*signal)(void *arg, run_thread *t, int signo, const siginfo_t *info, weave_context *ctx);
     void (*fork_before)(void *arg, run_thread *t);
-    void (*fork_parent)(void *arg, run_thread *t, int child);
+    void (*fork_parent)(void *arg, run_thread *t, int child); /* child: or -errno; of vfork: when that is over */
     void (*fork_child)(void *arg, run_thread *t);
     /* The program is about to exec `path`. Fills in how to run it under the tool (see run_exec_plan);
      * false: run it natively. */

@@ -411,6 +411,8 @@ static long start_thread(run_thread *t, const run_clone_args *a, size_t size)
     } else if (waits) {
         take_back(t, child);
     }
+    if (own_process && !sys_failed(answer) && run_here.client.fork_parent)
+        run_here.client.fork_parent(run_here.client.arg, t, (int)answer);
     run_quiet_end(t);
     return answer;
 }

@@ -82,12 +82,15 @@ void carried_run(void)
     client.module_loaded = client.module_gone = NULL;
     client.exec = NULL;
     client.counters = tool_counters_count();
+    bool mutated = tool_now->options.mutating;
+    client.fork_parent = mutated ? mutator_forked : NULL;
     moved_hook((moved_hooks){.exec = before_exec,
                              .exec_failed = tool_exec_failed,
                              .flow_ends = tool_derive_flow_ends,
                              .report = tool_report_on_request,
                              .opened = tool_later_opened,
-                             .closed = tool_later_closed});
+                             .closed = tool_later_closed,
+                             .listed = mutated ? mutator_listed : NULL});
     open_output();
     blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)

@@ -81,7 +81,7 @@ mutatee *mutator_new(void)
     }
     m->process.is_other = true;
     m->status = -1;
-    m->pidfd = m->mem = -1;
+    m->pidfd = m->mem = m->socket = -1;
     m->next = tool_now->mutating.first;
     tool_now->mutating.first = m;
     return m;
@@ -125,6 +125,7 @@ void mutator_forget(mutatee *m)
     module_set_free(m->modules);
     free_saved(m);
     live_change_end(&m->change);
+    mutator_watch_end(m);
     live_close(&m->live);
     if (m->pidfd >= 0) close(m->pidfd);
     if (m->mem >= 0) close(m->mem);
@@ -154,20 +155,6 @@ inlay_process *inlay_process_attach(int pid)
     return NULL;
 }
 
-bool inlay_process_is_running(inlay_process *p)
-{
-    mutatee *m = mutatee_of(p);
-    int status;
-    if (!m || m->has_ended) return !m;
-    if (m->is_child && waitpid(m->live.pid, &status, WNOHANG) == m->live.pid) {
-        m->has_ended = true;
-        m->status = status;
-    }
-    if (!m->is_child && syscall(SYS_pidfd_send_signal, m->pidfd, 0, NULL, 0) != 0 && errno == ESRCH)
-        m->has_ended = true;
-    return !m->has_ended;
-}
-
 int mutator_pid(const inlay_process *p) { return ((const mutatee *)p)->live.pid; }
 
 const char *mutator_program(const inlay_process *p)
@@ -175,12 +162,6 @@ const char *mutator_program(const inlay_process *p)
     for (module *x = module_first(((const mutatee *)p)->modules); x; x = x->next)
         if (x->is_main) return image_name(x->image);
     return "";
-}
-
-int inlay_process_status(const inlay_process *p)
-{
-    const mutatee *m = mutatee_of((inlay_process *)p);
-    return m && m->has_ended ? m->status : -1;
 }
 
 /* --- the end --- */

@@ -7,6 +7,7 @@
  *
  *     mutator.c          roles; attaching and letting go; what is meant by `tool_now->process`
  *     mutator_create.c   a program that it starts
+ *     mutator_end.c      has one ended, and how?
  *     mutator_hold.c     stopping, and working on a process that stands still
  *     mutator_put.c      the tool gets into the process, before anything else
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
@@ -14,6 +15,9 @@
  *     mutator_commit.c   the change is made
  *     mutator_memory.c   memory and values
  *     switch.c           code that is switched off and on
+ *     mutator_watch.c    memory that both have, through which a process tells of events (mutator_ring.h)
+ *     mutator_next.c     events as the mutator gets them
+ *     mutator_events.c   as the process tells them
  *
  * All is for one thread of the mutator's. */
 #ifndef INL_TOOL_MUTATOR_H
@@ -23,16 +27,25 @@
 #include "live/change.h"
 #include "tool/rewriter.h"
 #include "base/bytes.h"
+#include "base/page.h"
 #include "moved/pieces.h"
+#include "tool/mutator_ring.h"
+
+#include <inlay/event.h>
 
 struct tool_code;
 typedef struct mutatee mutatee;
 
 /* Fixed places in the process, between what live_put_in puts there and the carried heap. */
 enum { MUTATOR_PIECES = 8192, MUTATOR_ASKED = 4 << 20, MUTATOR_STACK = 256 << 10 };
-#define MUTATOR_AREA       (MOVE_LIVE_BASE + 0x80000000ull)
-#define MUTATOR_ASKED_AT   (MUTATOR_AREA + inl_page_up(MUTATOR_PIECES * sizeof(moved_piece)))
-#define MUTATOR_STACK_TOP  (MUTATOR_ASKED_AT + MUTATOR_ASKED + MUTATOR_STACK)
+#define MUTATOR_AREA         (MOVE_LIVE_BASE + 0x80000000ull)
+#define MUTATOR_ASKED_AT     (MUTATOR_AREA + inl_page_up(MUTATOR_PIECES * sizeof(moved_piece)))
+#define MUTATOR_STACK_TOP    (MUTATOR_ASKED_AT + MUTATOR_ASKED + MUTATOR_STACK)
+/* What a process and its mutator have both (mutator_watch.c): | ring | memory of inlay_process_share |. One for each
+ * handle, below what is told of tools (MOVE_TOLD_BASE). */
+#define MUTATOR_CHANNELS     (MOVE_LIVE_BASE + 0x100000000ull)
+#define MUTATOR_CHANNEL_SIZE 0x8000000ull
+enum { MUTATOR_CHANNEL_COUNT = 128, MUTATOR_SHARE = 64 << 20 };
 #define MUTATOR_HEAP_THERE (MOVE_HEAP_BASE + 0x800000000ull) /* where the carried tool's own memory begins */
 
 typedef struct mutator_piece {
@@ -80,6 +93,14 @@ struct mutatee {
     inl_map owners;               /* byte of a patch in force -> mutated procedure's address */
     inl_map restored;             /* byte of a patch that the change in work takes away -> what it becomes */
     live_change change;           /* in work */
+    /* mutator_watch.c, mutator_next.c */
+    unsigned number;    /* of its channel */
+    mutator_ring *ring; /* NULL: there is none */
+    int socket;         /* readable: something is in the ring; ends with the program that runs in the process */
+    uint64_t share_next, lost_seen;
+    uint32_t kinds;
+    bool end_watched, end_told, has_execed;
+    char *exec_path;
 };
 typedef struct mutator_saved {
     uint8_t size, bytes[MOVE_MOST_PATCH];
@@ -114,7 +135,33 @@ inl_status mutator_read_wanted(mutatee *, inl_error *);
 inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl_error *);
 void mutator_piece_free(mutator_piece *);
 
+/* --- mutator_watch.c --- */
+typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_connect */
+    uint64_t at;               /* where the ring is */
+    int32_t socket, done, pair[2];
+    char name[8];
+} mutator_joint;
+typedef struct mutator_listener {
+    struct mutator_listener *next;
+    unsigned kinds;
+    void (*f)(const inlay_event *, void *);
+    void *arg;
+} mutator_listener;
+typedef struct mutator_watching {
+    int descriptor; /* of epoll */
+    mutator_listener *listeners;
+    void *kept; /* what the last event points to */
+} mutator_watching;
+mutator_watching *mutator_watching_now(void); /* NULL: out of memory, or descriptors */
+void mutator_watch_end(mutatee *);            /* the handle goes */
+void mutator_unwatch(int fd);
+
+/* --- mutator_end.c --- */
+/* Has it ended? Then m->status is known, as far as it can be. */
+bool mutator_has_ended(mutatee *);
+
 /* --- mutator_events.c --- */
+void mutator_connect(void);
 void mutator_resident(void) __attribute__((noreturn)); /* the carried tool's main */
 
 #endif

@@ -244,6 +244,9 @@ bool inlay_process_commit(inlay_process *p)
     if (m->is_broken)
         return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
                               m->live.pid);
+    if (m->has_execed)
+        return mutator_refuse(INL_ERR_USAGE, "process %d has executed another program; let it go, and attach anew",
+                              m->live.pid);
     tool_process_mean(p);
     return commit(m, &e) == INL_OK || mutator_fail(&e);
 }

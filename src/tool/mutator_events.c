@@ -1,11 +1,182 @@
-/* The mutator's file in a process that it changes. */
+/* The mutator's file in a process that it changes: what happens there is told to the mutator.
+ *
+ * All of it runs on the process's threads, some of it in signal handlers: no lock, no C library, and nothing that could
+ * hurt the process when the mutator is gone: the socket by which the mutator is woken makes no signal. */
 #include "tool/mutator.h"
+#include "base/sys.h"
 
 #include <inlay/tool.h>
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* --- telling --- */
+
+static mutator_ring *ring_for(inlay_event_kind kind)
+{
+    mutator_ring *r = tool_now->mutating.ring;
+    return r && __atomic_load_n(&r->kinds, __ATOMIC_RELAXED) >> kind & 1 ? r : NULL;
+}
+
+static void wake(mutator_ring *r)
+{
+    if (__atomic_exchange_n(&r->told, 1, __ATOMIC_ACQ_REL)) return;
+    sys_call(SYS_sendto, tool_now->mutating.socket, (long)"", 1, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+}
+
+static bool tell(ring_record what, const void *data)
+{
+    mutator_ring *r = ring_for((inlay_event_kind)what.kind);
+    bool told = r && ring_put(r, &what, data);
+    if (r) wake(r);
+    return told;
+}
+
+static int32_t tid_now(void) { return (int32_t)sys_call0(SYS_gettid); }
+
+static uint32_t length(const char *name)
+{
+    enum { MOST = 4096 };
+    uint32_t n = 0;
+    while (name && n < MOST - 1 && name[n]) n++;
+    return n;
+}
+
+static void tell_named(inlay_event_kind kind, uint64_t number, const char *name)
+{
+    tell((ring_record){.kind = (uint16_t)kind, .tid = tid_now(), .number = number, .bytes = length(name)}, name);
+}
+
+bool inlay_message(uint64_t number, const void *data, size_t size)
+{
+    ring_record m = {.kind = INLAY_EVENT_MESSAGE, .tid = tid_now(), .number = number, .bytes = (uint32_t)size};
+    mutator_ring *r = ring_for(INLAY_EVENT_MESSAGE);
+    if (r && size > INLAY_MESSAGE_MOST) __atomic_fetch_add(&r->lost, 1, __ATOMIC_RELAXED);
+    return size <= INLAY_MESSAGE_MOST && tell(m, data);
+}
+
+/* --- breakpoints --- */
+
+/* The other end of the socket is closed when the mutator has ended. */
+static bool is_mutator_there(void)
+{
+    char byte;
+    long got = sys_call(SYS_recvfrom, tool_now->mutating.socket, (long)&byte, 1, MSG_DONTWAIT | MSG_PEEK, 0, 0);
+    return got == -EAGAIN || got == -EINTR || got > 0;
+}
+
+static uint32_t *take_place(mutator_ring *r, uint32_t tid, uint16_t *place)
+{
+    for (*place = 0; *place < RING_WAITERS; ++*place) {
+        uint32_t none = 0;
+        if (__atomic_compare_exchange_n(&r->waits[*place], &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &r->waits[*place];
+    }
+    return NULL;
+}
+
+void inlay_break_here(uint64_t number, const inlay_context *c)
+{
+    const struct timespec look = {.tv_nsec = 200000000};
+    mutator_ring *r = ring_for(INLAY_EVENT_BREAK);
+    ring_record b = {.kind = INLAY_EVENT_BREAK, .tid = tid_now(), .number = number, .bytes = c ? sizeof *c : 0};
+    uint32_t tid = (uint32_t)b.tid, *word = r ? take_place(r, tid, &b.place) : NULL;
+    if (!word) return;
+    bool waits = tell(b, c);
+    while (waits && __atomic_load_n(word, __ATOMIC_ACQUIRE) == tid && is_mutator_there() && ring_for(INLAY_EVENT_BREAK))
+        sys_call(SYS_futex, (long)word, FUTEX_WAIT, tid, (long)&look, 0, 0);
+    __atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+/* --- what happens --- */
+
+static void thread_begins(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    tell((ring_record){.kind = INLAY_EVENT_THREAD_BEGIN, .tid = inlay_thread_tid(t), .number = inlay_thread_number(t)},
+         NULL);
+}
+
+static void thread_ends(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    tell((ring_record){.kind = INLAY_EVENT_THREAD_END, .tid = inlay_thread_tid(t), .number = inlay_thread_number(t)},
+         NULL);
+}
+
+static void signal_comes(inlay_thread *t, int signo, const siginfo_t *info, const inlay_context *c, void *arg)
+{
+    (void)c, (void)arg;
+    tell((ring_record){.kind = INLAY_EVENT_SIGNAL,
+                       .tid = inlay_thread_tid(t),
+                       .number = (uint64_t)signo,
+                       .bytes = info ? sizeof *info : 0},
+         info);
+}
+
+/* Of a child of vfork the memory is this process's, and nobody is told. */
+static bool executes(const char *path, char *const argv[], void *arg)
+{
+    (void)argv, (void)arg;
+    if (!run_self()->is_vfork_child) tell_named(INLAY_EVENT_EXEC, 0, path);
+    return true;
+}
+
+/* Its memory has the ring, too: what it would tell is not this process's. */
+static void child_begins(void *arg)
+{
+    (void)arg;
+    tool_mutating *m = &tool_now->mutating;
+    if (m->ring) run_fd_close(m->socket);
+    m->ring = NULL;
+}
+
+static void ends(int status, void *arg)
+{
+    (void)arg;
+    mutator_ring *r = tool_now->mutating.ring;
+    if (!r) return;
+    r->status = (uint32_t)status;
+    __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
+}
+
+void mutator_forked(void *arg, run_thread *t, int child)
+{
+    (void)arg, (void)t;
+    if (child > 0) tell((ring_record){.kind = INLAY_EVENT_FORK, .tid = tid_now(), .number = (uint64_t)child}, NULL);
+}
+
+void mutator_listed(const char *name, uint64_t bias, bool gone)
+{
+    tell_named(gone ? INLAY_EVENT_LIBRARY_UNLOADED : INLAY_EVENT_LIBRARY_LOADED, bias, name);
+}
+
+/* --- the beginning --- */
+
+/* By live_call_tool: what mutator_watch.c has made is taken over. */
+void mutator_connect(void)
+{
+    mutator_joint *j = (mutator_joint *)MUTATOR_ASKED_AT;
+    int hidden = run_fd_hide(j->socket);
+    tool_now->mutating.socket = hidden < 0 ? j->socket : hidden;
+    tool_now->mutating.ring = (mutator_ring *)j->at;
+    j->done = 1;
+}
 
 void mutator_resident(void)
 {
     tool_now->options.mutating = true;
+    inlay_on_thread_start(thread_begins, NULL);
+    inlay_on_thread_end(thread_ends, NULL);
+    inlay_on_signal(signal_comes, NULL);
+    inlay_on_exec(executes, NULL);
+    inlay_on_fork_child(child_begins, NULL);
+    inlay_on_exit(ends, NULL);
     inlay_start();
     __builtin_unreachable();
 }

@@ -57,11 +57,12 @@ inlay_expr inlay_const(uint64_t value)
     return s;
 }
 
-/* Only what lies in the tool's image or in the carried heap is there when the program runs. */
+/* Only what lies in the tool's image or in the carried heap is there when the program runs, or what a mutator shares
+ * with it. */
 static bool travels(const void *p)
 {
     return tool_handoff_data.role != TOOL_INSTRUMENTOR || (uint64_t)(uintptr_t)p < INL_PAGE || tool_is_static(p) ||
-           tool_heap_holds(p);
+           tool_heap_holds(p) || mutator_shares(p);
 }
 
 inlay_expr inlay_pointer(const void *p)

@@ -491,13 +491,21 @@ typedef struct tool_refusal { /* of an insertion */
 typedef struct tool_mutating {
     inl_error error; /* of the last call that failed */
     struct mutatee *first;
-    uint32_t switches; /* that there are (switch.c) */
-    uint64_t changes;  /* of the pieces in processes */
+    uint32_t switches;                 /* that there are (switch.c) */
+    uint64_t changes;                  /* of the pieces in processes */
+    struct mutator_watching *watching; /* mutator_watch.c */
+    /* in the process (mutator_events.c): NULL: nobody is told */
+    struct mutator_ring *ring;
+    int socket;
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 void tool_process_mean(inlay_process *);
 int mutator_pid(const inlay_process *); /* of another process */
 const char *mutator_program(const inlay_process *);
+bool mutator_shares(const void *); /* is it memory of inlay_process_share? */
+/* In the process: what callbacks do not tell. */
+void mutator_forked(void *arg, run_thread *, int child);
+void mutator_listed(const char *name, uint64_t bias, bool gone);
 
 typedef struct tool_state {
     tool_command_line command_line;

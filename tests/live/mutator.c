@@ -3,10 +3,16 @@
  *     attach PID | start OUTPUT PATH ARGS... | use N   processes are numbered from 0; the last one is in use
  *     insert POINT PROC CODE | remove N | commit       POINT: entry exit block insn call; insertions are numbered, too
  *     read NAME | names                                variables of `static` declarations in CODE
- *     why PROC | stop | continue | status | pid | leave | terminate */
+ *     why PROC | stop | continue | status | pid | leave | terminate
+ *     watch KIND... | poll MS | next MS                the event: kind, process, tid, number, lost, name or text
+ *     message PROC | break PROC                        a snippet at its entry tells of it, or waits: number 7
+ *     resume                                           of the last event
+ *     share PROC                                       counted at its entry in memory that both have; the value: shared
+ */
 #include <inlay.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,9 +131,86 @@ static void start(char *path, char *rest, const char *out)
     close(in);
 }
 
+/* --- events */
+
+static const char *const kinds[INLAY_EVENT_KINDS] = {"exit",       "signal", "fork",     "exec",    "thread-begin",
+                                                     "thread-end", "loaded", "unloaded", "message", "break"};
+static inlay_event event;
+static unsigned called; /* by callbacks */
+static volatile long *shared;
+
+static void count_event(const inlay_event *e, void *arg) { *(unsigned *)arg += e->kind < INLAY_EVENT_KINDS; }
+
+static void watch(char *first, char *rest)
+{
+    unsigned set = 0;
+    for (const char *word = first; word; word = strsep(&rest, " "))
+        for (unsigned k = 0; k < INLAY_EVENT_KINDS; k++)
+            if (!strcmp(word, kinds[k]) || !strcmp(word, "all")) set |= 1u << k;
+    if (!inlay_process_watch(now, set)) return done(false);
+    inlay_on_event(set, count_event, &called);
+    done(true);
+}
+
+static void tell_event(int milliseconds)
+{
+    if (!inlay_event_next(&event, milliseconds)) return answer(false, "nothing");
+    unsigned which = 0;
+    while (which < process_count && processes[which] != event.process) which++;
+    int n = event.kind == INLAY_EVENT_MESSAGE ? (int)event.size : 0;
+    answer(true, "%s %u %d %lld %llu %s%.*s", kinds[event.kind], which, event.tid, (long long)event.number,
+           (unsigned long long)event.lost, event.name ? event.name : "", n, n ? (const char *)event.data : "");
+}
+
+static void wait_readable(int milliseconds)
+{
+    struct pollfd of = {.fd = inlay_events_descriptor(), .events = POLLIN};
+    answer(poll(&of, 1, milliseconds) == 1, "%u", called);
+}
+
+static void tell_of(const char *name, bool waits)
+{
+    static const char text[] = "entered";
+    inlay_proc *p = proc_named(name);
+    char *there = inlay_alloc(sizeof text);
+    memcpy(there, text, sizeof text);
+    inlay_expr number = inlay_const(7);
+    inlay_expr call = waits ? inlay_call(inlay_break_here, number, inlay_context_arg())
+                            : inlay_call(inlay_message, number, inlay_pointer(there), inlay_const(7));
+    unsigned from = insertion_count;
+    if (p) keep(inlay_insert(inlay_proc_entry(p), call));
+    answer(insertion_count > from, "%u", from);
+}
+
+static void share(const char *name)
+{
+    inlay_proc *p = proc_named(name);
+    shared = p ? inlay_process_share(now, sizeof *shared) : NULL;
+    if (!shared) return done(false);
+    keep(inlay_insert(inlay_proc_entry(p), inlay_atomic_add(inlay_pointer((const void *)shared), inlay_const(1), 8)));
+    done(true);
+}
+
+static bool obey_events(const char *word, char *first, char *rest)
+{
+    int number = first ? atoi(first) : 0;
+    if (!strcmp(word, "watch")) watch(first, rest);
+    else if (!strcmp(word, "next")) tell_event(number);
+    else if (!strcmp(word, "poll")) wait_readable(number);
+    else if (!strcmp(word, "message")) tell_of(first, false);
+    else if (!strcmp(word, "break")) tell_of(first, true);
+    else if (!strcmp(word, "resume")) done(inlay_event_resume(&event));
+    else if (!strcmp(word, "share")) share(first);
+    else if (!strcmp(word, "shared")) answer(true, "%ld", *shared);
+    else return false;
+    return true;
+}
+
 static void obey(const char *word, char *rest)
 {
-    char *first = strsep(&rest, " "), *second = rest ? strsep(&rest, " ") : NULL;
+    char *first = strsep(&rest, " ");
+    if (obey_events(word, first, rest)) return;
+    char *second = rest ? strsep(&rest, " ") : NULL;
     unsigned number = first ? (unsigned)atoi(first) : 0;
     inlay_proc *p;
     if (!strcmp(word, "attach")) begun(inlay_process_attach(atoi(first)));

@@ -20,8 +20,8 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,create,create-killed,create-wrong,create-dynamic,create-static,removed,order," \
-        "stopped,left,several,example,wrong"
+QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,breakpoint,lost,create,create-killed," \
+        "create-wrong,create-dynamic,create-static,removed,order,stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
         "awk": ("malloc", "memchr", "fflush"), "sqlite": ("sqlite3_step", "malloc", "sqlite3_prepare_v2"),
@@ -53,6 +53,13 @@ class Mutator:
 
     def number(self, name):
         return int(self.does(f"read {name}"))
+
+    def number_of(self, line, answer="ok"):
+        """What it is answered."""
+        words = self.asks(line).split()
+        if words[0] != answer:
+            raise driver.Failed(f"'{line}' is answered by", " ".join(words))
+        return int(words[1])
 
     def inserts(self, point, proc, code):
         """The handles; or why not."""
@@ -390,6 +397,148 @@ class Mutators:
                 if not re.match(f"no .*({says})", answer):
                     raise driver.Failed(f"'{line}' is answered by", answer)
 
+    # --- events
+
+    @staticmethod
+    def events(m, until, limit=LIMIT):
+        """[kind, process, tid, number, lost, name or text] each, up to one of kind `until`."""
+        seen = []
+        while not seen or seen[-1][0] != until:
+            answer = m.asks(f"next {limit * 1000}")
+            if not answer.startswith("ok"):
+                raise driver.Failed(f"{until} does not come", *map(repr, seen[-20:]))
+            kind, *numbers, name = answer[3:].split(" ", 5)
+            seen.append([kind, *map(int, numbers), name])
+        return seen
+
+    def events_of_threads(self):
+        """What a program does that everybody sees: signals, forks, threads, messages, its end; by descriptor and callback."""
+        program, folder = self.build("dynamic"), driver.fresh(f"{self.folder}/events")
+        if not program:
+            return
+        with Conversation([program], folder) as c, Mutator(self.program) as m:
+            c.say("work 9")
+            c.has_answered(1)
+            m.does(f"attach {c.process.pid}", "watch all", "message work", "share work", "commit")
+            if m.asks("poll 0").startswith("ok"):
+                raise driver.Failed("something is there before anything happens", m.asks("next 0"))
+            c.say("signal", "work 50", "fork", "spawn", "threads 2", "settings")
+            c.has_answered(6)
+            if not m.asks("poll 60000").startswith("ok"):
+                raise driver.Failed("the descriptor is not readable")
+            c.say("exit 3")
+            seen = self.events(m, "exit")
+            of = {kind: [e for e in seen if e[0] == kind] for kind in {e[0] for e in seen}}
+            counts = {kind: len(of[kind]) for kind in of}
+            expected = {"signal": 1, "message": 90, "fork": 2, "thread-begin": 2, "thread-end": 3, "exit": 1}
+            main = c.process.pid
+            c.end()
+            if counts != expected or any(e[4] for e in seen):
+                raise driver.Failed(f"events are {expected}", repr(counts))
+            if of["signal"][0][2:4] != [main, signal.SIGUSR1] or {e[5] for e in of["message"]} != {"entered"}:
+                raise driver.Failed("the signal or the messages are wrong", repr(of["signal"]))
+            if of["exit"][0][3] != 3 << 8 or {e[2] for e in of["thread-begin"]} - {e[2] for e in of["thread-end"]}:
+                raise driver.Failed("threads or the end are wrong", repr(seen[-4:]))
+            if m.number_of("shared") != 91:  # the child of fork has it too
+                raise driver.Failed("work was entered 91 times", m.asks("shared"))
+            if m.number_of("poll 0", "no") != len(seen):
+                raise driver.Failed(f"{len(seen)} were called", m.asks("poll 0"))
+
+    def events_of_exec(self):
+        """Another program in the process, one that ends by a signal: what nobody's code in it can tell."""
+        for command, says in ((["bash", "-c", "echo; read x; exec sleep 1000"], "exec"),
+                              (["bash", "-c", "echo; read x; kill -KILL $$"], "exit"),
+                              (["bash", "-c", "echo; read x; exec /no/such; read x"], "none")):
+            with Conversation(command, driver.fresh(f"{self.folder}/exec")) as c, Mutator(self.program) as m:
+                c.has_answered(1)
+                m.does(f"attach {c.process.pid}", "watch exec exit")
+                c.say("x")
+                if says == "none":
+                    c.process.wait(LIMIT)
+                last = self.events(m, "exit" if says == "none" else says)[-1]
+                if says == "exec":
+                    if not last[5].endswith("sleep"):
+                        raise driver.Failed("exec of sleep", repr(last))
+                    answer = m.asks("commit")
+                    if "another program" not in answer:
+                        raise driver.Failed("a commit is answered by", answer)
+                    m.does("terminate")
+                elif says == "exit" and last[3] != signal.SIGKILL:
+                    raise driver.Failed("it was killed", repr(last))
+                c.process.kill()
+
+    def events_of_libraries(self):
+        """A library that comes and goes; what is inserted in it counts."""
+        code = ("import ctypes, _ctypes, sys\nprint(flush=True)\n"
+                "for line in sys.stdin:\n"
+                "    if line == 'load\\n': h = ctypes.CDLL('libbz2.so.1.0')\n"
+                "    elif line == 'call\\n': h.BZ2_bzlibVersion.restype = ctypes.c_char_p; h.BZ2_bzlibVersion()\n"
+                "    else: _ctypes.dlclose(h._handle)\n"
+                "    print(line.strip(), flush=True)\n")
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/library")) as c, \
+                Mutator(self.program) as m:
+            c.has_answered(1)
+            m.does(f"attach {c.process.pid}", "watch loaded unloaded exit")
+            c.say("load")
+            if "libbz2" not in self.events(m, "loaded")[-1][5]:
+                raise driver.Failed("libbz2 is loaded")
+            m.does("share BZ2_bzlibVersion", "commit")
+            c.say("call", "call")
+            c.has_answered(4)
+            if m.number_of("shared") != 2:
+                raise driver.Failed("BZ2_bzlibVersion was called twice", m.asks("shared"))
+            c.say("unload")
+            if "libbz2" not in self.events(m, "unloaded")[-1][5]:
+                raise driver.Failed("libbz2 is unloaded")
+            c.end()
+            self.events(m, "exit")
+
+    def breakpoint(self):
+        """A thread waits, is told of, and goes on; other threads run meanwhile. When the mutator is killed it goes on by
+        itself."""
+        program, folder = self.build("dynamic"), driver.fresh(f"{self.folder}/break")
+        if not program:
+            return
+        expected = self.native([program], ("work 3", "settings"), folder)
+        with Conversation([program], folder) as c, Mutator(self.program) as m:
+            m.does(f"attach {c.process.pid}", "watch break", "break work", "commit")
+            c.say("work 3", "settings")
+            for turn in range(2):
+                hit = self.events(m, "break")[-1]
+                if hit[2:4] != [c.process.pid, 7]:
+                    raise driver.Failed("thread and number", repr(hit))
+                if m.asks("next 100") != "no nothing" or c.answers():
+                    raise driver.Failed("it does not wait")
+                if turn:
+                    m.does("stop", "continue")
+                m.does("resume")
+            self.events(m, "break")
+            m.process.kill()
+            if c.end() != expected:
+                raise driver.Failed("it does not go on as it was")
+
+    def lost(self):
+        """More messages than there is room for are counted: none is lost in silence."""
+        program, folder = self.build("dynamic"), driver.fresh(f"{self.folder}/lost")
+        if not program:
+            return
+        with Conversation([program], folder) as c, Mutator(self.program) as m:
+            m.does(f"attach {c.process.pid}", "watch message", "message work", "commit")
+            c.say("work 200000")
+            c.has_answered(1)
+            got = lost = 0
+            asked = 0
+            while got + lost < 200000 and asked < 300000:
+                asked += 1
+                answer = m.asks("next 0")
+                if not answer.startswith("ok"):
+                    c.say("work 1")
+                    answer = m.asks(f"next {LIMIT * 1000}")
+                    got -= 1
+                got, lost = got + 1, lost + int(answer.split()[5])
+            if got + lost != 200000 or not lost:
+                raise driver.Failed(f"{got} messages and {lost} lost are not 200000")
+
     def wrong(self):
         with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
@@ -407,6 +556,10 @@ def tests(of):
         yield f"talks-{form}", lambda form=form: of.talks(form)
     for name in PROGRAMS:
         yield name, lambda name=name: of.program_is(name)
+    for name in ("threads", "exec", "libraries"):
+        yield f"events-{name}", getattr(of, f"events_of_{name}")
+    yield "breakpoint", of.breakpoint
+    yield "lost", of.lost
     yield "create", of.create
     yield "create-killed", of.create_killed
     yield "create-wrong", of.create_wrong
