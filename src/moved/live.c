@@ -14,6 +14,8 @@ int moved_live_helper(void) { return (int)found()->helper; }
 
 bool moved_began_here(void) { return moved_is_live() && moved_live_helper() != 0; }
 
+const char *moved_live_tool(void) { return (const char *)((const move_told *)MOVE_TOLD_BASE)->tool; }
+
 uint64_t moved_live_images(const move_live_image **images)
 {
     *images = (const move_live_image *)found()->images;

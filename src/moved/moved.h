@@ -63,6 +63,8 @@ bool moved_others(size_t k, moved_mapped *out);
 bool moved_is_live(void);
 /* ... before anything of the program ran? */
 bool moved_began_here(void);
+/* Then: the tool's file, as whoever put it in has named it. */
+const char *moved_live_tool(void);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
  * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
 typedef struct moved_finder {

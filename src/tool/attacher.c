@@ -272,6 +272,7 @@ static void open_process(attacher *a, pid_t pid)
     inl_error e = {0};
     if (a->fresh) tool_now->held = &a->process;
     inl_status s = a->fresh ? live_start(pid, &a->process, &e) : live_open(pid, &a->process, &e);
+    tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
     if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
     if (!a->fresh) refuse_jit(&a->process);
@@ -283,7 +284,7 @@ void attacher_run(void)
     inl_error e = {0};
     elf_carry carry;
     pid_t pid = a->fresh ? tool_handoff_data.target : (pid_t)strtol(tool_now->command_line.program, NULL, 10);
-    a->doing = a->fresh ? "start the program" : "attach";
+    a->doing = !a->fresh ? "attach" : tool_now->options.followed ? "follow the program" : "start the program";
     tool_now->blame.phase = BLAME_STARTED;
     a->r.started = rewriter_now();
     tool_heap_begin();

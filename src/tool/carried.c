@@ -32,10 +32,30 @@ void carried_begin(void)
     if (r->data->heap_size) tool_heap_attach();
 }
 
+/* Those that a program has which another one has started, under the tool as well. */
+static void take_inherited(tool_fds *f, const tool_fds *from)
+{
+    f->tool = resident_hide(from->tool);
+    f->out = resident_hide(from->out);
+    f->out_dir = resident_hide(from->out_dir);
+    f->shared = resident_hide(from->shared);
+    if (from->err < 0) return;
+    dup3(from->err, f->err, O_CLOEXEC);
+    close(from->err);
+}
+
+/* Programs that this one starts are followed where it has itself been started for the tool. */
+static void open_own(tool_fds *f)
+{
+    const tool_fds *from = &tool_now->options.fds;
+    if (from->tool >= 0) take_inherited(f, from);
+    else f->tool = resident_hide(open(moved_live_tool(), O_RDONLY | O_CLOEXEC));
+}
+
 static void open_output(void)
 {
     tool_fds *f = &tool_handoff_data.fds;
-    if (!tool_now->options.output) return;
+    if (!tool_now->options.output || f->out_dir >= 0) return;
     launch_open_output(f, tool_now->options.output);
     f->out = resident_hide(f->out);
     f->out_dir = resident_hide(f->out_dir);
@@ -80,17 +100,18 @@ void carried_run(void)
     inl_error e = {0};
     tool_client_fill(&client);
     client.module_loaded = client.module_gone = NULL;
-    client.exec = NULL;
+    bool mutated = tool_now->options.mutating, follows = moved_began_here() && !mutated;
+    if (!follows) client.exec = NULL;
     client.counters = tool_counters_count();
-    bool mutated = tool_now->options.mutating;
     client.fork_parent = mutated ? mutator_forked : NULL;
-    moved_hook((moved_hooks){.exec = before_exec,
-                             .exec_failed = tool_exec_failed,
+    moved_hook((moved_hooks){.exec = follows ? NULL : before_exec,
+                             .exec_failed = follows ? NULL : tool_exec_failed,
                              .flow_ends = tool_derive_flow_ends,
                              .report = tool_report_on_request,
                              .opened = tool_later_opened,
                              .closed = tool_later_closed,
                              .listed = mutated ? mutator_listed : NULL});
+    if (follows) open_own(&tool_handoff_data.fds);
     open_output();
     blame_unwatch();
     if (moved_begin(&client, &e) != INL_OK)

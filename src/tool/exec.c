@@ -8,6 +8,7 @@
 #include "tool/state.h"
 
 #include "base/log.h"
+#include "moved/moved.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -95,6 +96,7 @@ static void fill(list *l, const char *path, const char *fds, char *const *argv)
     add(l, "--inlay-exec-path=", path);
     add(l, "--inlay-fds=", fds);
     add(l, "--inlay-began=", began);
+    if (moved_began_here()) add(l, "--engine=live", "");
     add_options(l, first);
     if (tool_now->options.no_ptrace) add(l, "--no-ptrace", "");
     add(l, "--", "");
@@ -145,6 +147,10 @@ static bool names_descriptor(const char *path)
 bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *plan)
 {
     inl_error e = {0};
+    if (tool_handoff_data.fds.tool < 0) {
+        tool_say("%s runs without the tool, whose file cannot be read here", path);
+        return false;
+    }
     program_kind kind = program_check(path, &e);
     if (kind == PROGRAM_REFUSED) return false;
     if (kind == PROGRAM_FOREIGN) {

@@ -60,7 +60,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
         tool_launch(path, *argv + program, *argv);
         resident_begin(); /* without ptrace: the program is loaded beside us */
     }
-    if (h->role == TOOL_RESIDENT) tool_exec_remember(*argc, *argv, program);
+    if (h->role == TOOL_RESIDENT || h->role == TOOL_CARRIED) tool_exec_remember(*argc, *argv, program);
     strip_options(argc, argv, program);
     tool_now->blame.phase = BLAME_BEFORE_START;
 }

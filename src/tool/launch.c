@@ -185,10 +185,22 @@ static int arrange_tracing(char **argv)
     return word;
 }
 
+/* A program that another has started, which goes on as natively. */
+static void run_natively(const char *path, char **argv, int error)
+{
+    const tool_fds *f = &tool_now->options.fds;
+    tool_say("%s runs without the tool: ptrace is not possible here (%s)", path, strerror(error));
+    fflush(NULL);
+    const int all[] = {f->tool, f->err, f->out, f->out_dir, f->shared};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] >= 0) fcntl(all[i], F_SETFD, FD_CLOEXEC);
+    execve(path, argv, environ);
+}
+
 void tool_launch(const char *path, char **argv, char **launcher_argv)
 {
     if (tool_now->options.fds.err >= 0) libc_redirect_stdio(tool_now->options.fds.err);
-    if (tool_now->options.engine == ENGINE_JIT) prepare_fds();
+    if (tool_now->options.engine == ENGINE_JIT || tool_now->options.followed) prepare_fds();
     strcpy(tool_handoff_data.program, path);
     if (!tool_now->options.no_ptrace) {
         int error = arrange_tracing(launcher_argv);
@@ -198,6 +210,7 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
             execve(path, argv, environ);
             tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s", path, strerror(errno));
         }
+        if (tool_now->options.engine == ENGINE_LIVE && tool_now->options.followed) run_natively(path, argv, error);
         if (tool_now->options.engine == ENGINE_LIVE)
             tool_fail(TOOL_EXIT_FAILED,
                       "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "

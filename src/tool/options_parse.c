@@ -275,14 +275,16 @@ static int parse(int argc, char **argv, const char *help)
     return i;
 }
 
-/* What the JIT engine alone can do. */
-static void check_translating(void)
+/* What the JIT engine alone can do, and what can be done to a program that is run. */
+static void check_running(void)
 {
     const tool_options *o = &tool_now->options;
-    const char *of_it = o->debug_info ? "--debug-info" : o->stats ? "--stats" : o->no_follow ? "--no-follow" : NULL;
-    bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs || o->engine != ENGINE_JIT;
-    if (!of_it && o->follow.count) of_it = "--follow";
-    if (of_it && other) wrong_usage("%s is for programs that are translated (inlay run, --engine=jit)", of_it);
+    const char *of_it = o->debug_info ? "--debug-info" : o->stats ? "--stats" : NULL;
+    const char *follows = o->no_follow ? "--no-follow" : o->follow.count ? "--follow" : NULL;
+    bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs;
+    if (of_it && (other || o->engine != ENGINE_JIT))
+        wrong_usage("%s is for programs that are translated (inlay run, --engine=jit)", of_it);
+    if (follows && other) wrong_usage("%s is for programs that are run (inlay run)", follows);
     if (o->no_follow && o->follow.count) wrong_usage("--follow and --no-follow exclude each other");
 }
 
@@ -364,7 +366,7 @@ int options_parse(int argc, char **argv, const char *help)
         name_output(o);
         return i;
     }
-    check_translating();
+    check_running();
     if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
     else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();

@@ -23,7 +23,7 @@ COMMANDS = "ls / >/dev/null; echo b | sort; cat /dev/null; exec head -c3 /etc/pa
 
 class Children:
     def __init__(self, build, folder):
-        self.inlay, self.folder = f"{build}/inlay", folder
+        self.inlay, self.folder, self.engine = f"{build}/inlay", folder, "jit"
         self.tool = f"{folder}/children"
         made = driver.run([self.inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", f"{HERE}/children_tool.c", "-o", self.tool],
                           LIMIT)
@@ -35,7 +35,7 @@ class Children:
         """All that is written, by the program's name."""
         for old in glob.glob(f"{self.folder}/out*"):
             os.unlink(old)
-        done = driver.run([self.inlay, "run", *words, tool, "--format=json", "-o", "out", "--", "bash", "-c", commands],
+        done = driver.run([self.inlay, "run", f"--engine={self.engine}", *words, tool, "--format=json", "-o", "out", "--", "bash", "-c", commands],
                           LIMIT, cwd=self.folder, env=driver.ENVIRONMENT)
         if commands == COMMANDS and (done.status, done.stdout, done.stderr) != (self.native.status, self.native.stdout, b""):
             raise Failed(f"status {done.status}", done.stdout.decode(), done.stderr.decode())
@@ -181,6 +181,7 @@ class Children:
 TESTS = ("follows_all", "follows_none", "follows_some", "follows_below", "the_tool_chooses", "failed_exec",
          "both_exclude_each_other", "merged_sums", "merged_again", "merged_procedures", "merged_places", "wrong_files",
          "any_values")
+UNDER_LIVE = ("follows_all", "follows_some", "the_tool_chooses", "failed_exec")
 
 
 def main():
@@ -189,6 +190,9 @@ def main():
         tests = Children(options.build, results.folder)
         for name in TESTS:
             results.check(name, getattr(tests, name))
+        tests.engine = "live"
+        for name in UNDER_LIVE:
+            results.check(f"live-{name}", getattr(tests, name))
     return results.status
 
 

@@ -156,6 +156,14 @@ class Started:
         if done.status != 1 or done.stdout or b"cannot write" not in done.stderr:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def follows(self):
+        """A program that is executed is instrumented in its place, not translated: its code runs near where it lies. One
+        that cannot be had runs without the tool."""
+        look = "cat /proc/self/maps | grep -cE '^65[0-9a-f]{10}-'; exec sed -n '/^65[0-9a-f]*-/p' /proc/self/maps"
+        done = self.run(["bash", "-c", look])
+        if done.status or not int(done.stdout.split()[0]) or b"r-xp" not in done.stdout:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def unknown_image(self):
         """It might be opened later; when none was, that is said at the end."""
         done = self.run(["echo", "it runs"], options=["--image", "nothing*"])
@@ -167,7 +175,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "state", "ends", "linker_fails", "before_main", "fails", "unknown_image"):
+        for name in ("waits", "state", "ends", "linker_fails", "before_main", "fails", "follows", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
