@@ -20,9 +20,8 @@ extern "C" {
 /* How many bytes were copied: fewer where the rest is not mapped, or may not be read. */
 size_t inlay_memory_read(void *to, uint64_t from, size_t bytes);
 /* Likewise: what may not be written, and what is Inlay's own, stays as it is. Code that is written to is met anew by
- * engines that run it from copies (jit); in a rewritten program what has been moved does not change. Not from callbacks
- * of images, procedures, blocks and instructions, during which the engine knows of no writes (its lock is held, and
- * code that is written to must be dropped under it): 0, with a message. */
+ * engines that run it from copies (jit), also what a callback is just being shown; in a rewritten program what has been
+ * moved does not change. */
 size_t inlay_memory_write(uint64_t to, const void *from, size_t bytes);
 /* A string, cut where it does not fit in `size` bytes, with a zero at its end always. Its length in `out`, or -1 and
  * nothing where it leads to no memory before it ends. */

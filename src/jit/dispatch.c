@@ -87,6 +87,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
                       : steps ? jit_translate_step(t, t->ctx.pc, continues, &signo, &code)
                               : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     run_rights_close(rights);
+    if (f && !once && !steps && jit.guards.written) return NULL; /* the client has written to code, maybe to this */
     if (f) return f;
     if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);

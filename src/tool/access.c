@@ -40,11 +40,8 @@ static bool is_own(uint64_t low, uint64_t high)
 
 size_t inlay_memory_write(uint64_t to, const void *from, size_t bytes)
 {
-    const char *why = NULL;
-    if (tool_handoff_data.role == TOOL_INSTRUMENTOR) why = "the program does not run yet";
-    else if (tool_here.holds_lock) why = "this is not for callbacks that are shown code or images";
-    if (why) {
-        tool_say_limited("cannot write to memory at 0x%llx: %s", (unsigned long long)to, why);
+    if (tool_handoff_data.role == TOOL_INSTRUMENTOR) {
+        tool_say_limited("cannot write to memory at 0x%llx: the program does not run yet", (unsigned long long)to);
         return 0;
     }
     if (!bytes || to + bytes < to || is_own(to, to + bytes)) return 0;

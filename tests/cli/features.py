@@ -65,6 +65,21 @@ def check_locks(argv):
         raise Failed(f"status {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[:4])
 
 
+def check_writes(inlay, folder):
+    """Callbacks that are shown images and code write to the program: what they write is what is used and executed, from
+    the first time on, in memory that is guarded and in memory that is checked."""
+    tool, program = f"{folder}/writes_tool", f"{folder}/writes_program"
+    made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", f"{HERE}/writes_tool.c", "-o", tool], LIMIT)
+    if made.status:
+        raise Failed(*driver.as_lines(made.stderr)[-6:])
+    driver.build("dynamic", f"{HERE}/writes_program.c", program)
+    for stress in ("", "check", "tiny-cache", "flush"):
+        env = driver.ENVIRONMENT | ({"INLAY_STRESS": stress} if stress else {})
+        done = driver.run([inlay, "run", tool, "--", program], LIMIT, env=env)
+        if (done.status, done.stdout) != (0, b"9 2000 2000\n") or done.stderr:
+            raise Failed(f"{stress}: status {done.status}, {done.stdout}", *driver.as_lines(done.stderr)[:4])
+
+
 def check_times(argv, report, native, env=driver.ENVIRONMENT):
     """A stub has not the time of who called it (all of that is in what was charged wrongly; a few turns of other
     processes may be in what is right, but not each time), and threads have data however many there have been."""
@@ -131,6 +146,7 @@ def main():
                 if driver.chosen(f"{name} {how}", options):
                     results.check(f"{name} {how}", lambda f=function, h=how, e=expected: f(h, e))
         for name, function in (("rewritten late", too_late), ("jit locks", locks_under_jit),
+                               ("jit writes", lambda: check_writes(inlay, results.folder)),
                                ("rewritten locks", locks_rewritten), ("jit times", times_under_jit),
                                ("rewritten times", times_rewritten)):
             if driver.chosen(name, options):
