@@ -1,7 +1,7 @@
 /* inlay cc: the C compiler with what a tool needs. $CC and $CXX are obeyed.
  *
  *     inlay cc mytool.c -o mytool
- *  -> cc -I<include> -fPIE -fno-stack-protector -g -Wall mytool.c -o mytool -L<lib> -static-pie -linlay ...
+ *  -> cc -I<include> -fPIE -fno-stack-protector ... mytool.c -o mytool -L<lib> -static-pie -linlay ...
  *
  * The C++ library is added for its demangler, where the compiler knows a static one. inlay.pc says the
  * same to other build systems. */
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-g", "-Wall"};
+static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-g", "-Wall"};
 static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz"};
 static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 

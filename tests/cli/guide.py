@@ -54,6 +54,8 @@ MISTAKES = {
                     REFUSED + "an empty snippet"),
     "vector": ("inlay_insert(p, inlay_count_by(&c, inlay_register(INLAY_XMM0)))", START, None,
                r"register xmm0 .*inlay_vector_register[^\n]*\n[^\n]*" + REFUSED + "register xmm0 cannot be read"),
+    "bad string at the end": ("fputs((const char *)(uintptr_t)inlay_block_insn_count(b), stderr)", START, None,
+                              r"has crashed in \w+, called by block \(\S+mistake\S*:6\), a block callback: SIGSEGV"),
     "no start": ("", "return 0;", None, r"has ended, between inlay_init and inlay_start.*return inlay_start\(\)"),
     "late option": ("", 'inlay_option_uint(&number, "number", 0, "late"); ' + START, None,
                     "--number is declared too late.*before it calls inlay_init"),
@@ -137,7 +139,7 @@ class Guide:
         source, tool = f"{self.folder}/mistake{suffix}", f"{self.folder}/mistake"
         with open(source, "w", encoding="utf-8") as f:
             f.write(TOOL.replace("BLOCK", block).replace("MAIN", main))
-        made = driver.run([self.inlay, "cc", "-O1", source, "-o", tool], LIMIT)
+        made = driver.run([self.inlay, "cc", "-O2", source, "-o", tool], LIMIT)
         if (made.status != 0) != bool(compiler) or not re.search(compiler or "^$", made.stderr.decode()):
             raise Failed(f"the compiler's status is {made.status}", *driver.as_lines(made.stderr)[:6])
         for argv in ([], ["run", tool, "--", self.program], ["rewrite", tool, self.program, "-o", f"{self.folder}/out"]):
