@@ -185,8 +185,9 @@ static bool compile(const job *j, const char *source, const char *object, bool g
         return join(j, &one, object);
     }
     const char *const fixed[] = {wanted && *wanted ? wanted : cxx ? "c++" : "cc", "-O2", "-g", "-fPIE",
-                                 "-fno-stack-protector", "-fno-optimize-sibling-calls", "-fno-common", "-fcf-protection=none",
-                                 "-fno-tree-vectorize", "-w", "-Wno-return-type", cxx ? "-std=gnu++17" : "-std=gnu89"};
+                                 "-fno-stack-protector", "-fno-optimize-sibling-calls", "-fno-common",
+                                 "-fcf-protection=none", "-fno-tree-vectorize", "-w", "-Wno-return-type",
+                                 cxx ? "-std=gnu++17" : "-std=gnu89"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) cli_words_add(&w, fixed[i]);
     add_includes(j, &w);
     for (int i = 0; i < j->tool.compile.count && !generated; i++) cli_words_add(&w, j->tool.compile.items[i]);
