@@ -50,7 +50,8 @@ typedef struct live_change {
 } live_change;
 void live_change_end(live_change *);
 
-/* --- patches.c; all threads are stopped --- */
+/* --- patches.c; all threads are stopped, or (prepare, which puts them in order) they need not be --- */
+void live_patch_prepare(const live_process *, live_patch *, size_t count);
 /* Any number of them, in any order (they are put in order), none over another. */
 inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_error *);
 

@@ -14,7 +14,7 @@
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
  *   tables.c    what lies behind its new code
- *   put.c       putting in
+ *   put.c       putting in; ready.c: what can be written before
  *   patches.c   many small writes
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *   record.c    what is told in the process of the tool in it, written and read
@@ -134,8 +134,18 @@ struct move_live_thread;
 inl_status live_settle(remote *, const struct move_live_thread *, inl_error *);
 /* What stands at a hooked procedure's entry. False: it does not reach. */
 bool live_hook_jump(const live_image *, size_t hook, uint8_t jump[MOVE_MOST_PATCH]);
-/* All threads are stopped. */
+/* All at once, while all threads are stopped. */
 inl_status live_put_in(live_process *, const live_image *, size_t count, const live_carry *, inl_error *);
+
+/* The same in steps, of which the first and the third need no thread stopped. */
+typedef struct live_put live_put;
+inl_status live_put_begin(live_process *, const live_image *, size_t count, const live_carry *, live_put **,
+                          inl_error *);
+inl_status live_put_map(live_put *, bool runs_on, inl_error *); /* stopped; then it may run */
+inl_status live_put_fill(live_put *, inl_error *);
+inl_status live_put_finish(live_put *, inl_error *); /* stopped again */
+void live_put_give_up(live_put *);                   /* instead: what was mapped goes */
+void live_put_end(live_put *);                       /* in any case */
 
 /* --- record.c --- */
 enum { LIVE_TOOL_MOST = 64 << 20 }; /* bytes of a tool's image */

@@ -38,6 +38,21 @@ static bool write_together(int mem, const live_patch *p, size_t count, uint8_t *
     return pwrite(mem, bytes, size, (off_t)low) == (ssize_t)size;
 }
 
+/* One byte of each, as it is: the kernel makes the process's own copy of the page now and not when all wait for it. */
+void live_patch_prepare(const live_process *process, live_patch *patches, size_t count)
+{
+    char path[64];
+    uint8_t byte;
+    snprintf(path, sizeof path, "/proc/%d/mem", process->pid);
+    int mem = open(path, O_RDWR | O_CLOEXEC);
+    qsort(patches, count, sizeof *patches, by_address);
+    for (size_t i = 0, n; i < count && mem >= 0; i += n) {
+        for (n = 1; i + n < count && inl_page_down(patches[i + n].at) == inl_page_down(patches[i].at);) n++;
+        if (pread(mem, &byte, 1, (off_t)patches[i].at) != 1 || pwrite(mem, &byte, 1, (off_t)patches[i].at) != 1) break;
+    }
+    if (mem >= 0) close(mem);
+}
+
 inl_status live_patch_all(const live_process *process, live_patch *patches, size_t count, inl_error *e)
 {
     char path[64];

@@ -8,7 +8,7 @@
  * kernel makes one, goes through the tool's main, and ends at the system call behind the boot code. The tool has made
  * blocks for all threads then and says where each goes on (moved/live.c). Last come the jumps over old code: until then
  * nobody executes anything new. */
-#include "live/change.h"
+#include "live/ready.h"
 #include "base/bytes.h"
 #include "base/first_stack.h"
 #include "base/page.h"
@@ -28,8 +28,9 @@
 
 enum { STACK_ROOM = 256 << 10 };
 
-typedef struct put {
+typedef struct live_put {
     live_process *process;
+    live_ready ready;
     remote *leader;
     const live_image *images;
     size_t count;
@@ -59,10 +60,10 @@ static inl_status map(put *p, uint64_t at, uint64_t size, int prot, inl_error *e
                        sys_failed(answer) ? strerror((int)-answer) : "something else is there");
 }
 
+/* As soon as it stands still; until then the bytes are made. */
 static inl_status map_with(put *p, uint64_t at, const void *bytes, uint64_t size, int prot, inl_error *e)
 {
-    inl_status s = map(p, at, size, prot, e);
-    return s == INL_OK ? remote_patch(p->leader, at, bytes, size, e) : s;
+    return live_ready_add(&p->ready, &(live_text){.at = at, .bytes = bytes, .size = size, .prot = prot}, e);
 }
 
 static void unmap(put *p, uint64_t low, uint64_t high)
@@ -247,9 +248,11 @@ static inl_status put_boot(put *p, inl_error *e)
     if (s == INL_OK) s = map_with(p, p->boot, b.data, b.size, PROT_READ | PROT_EXEC, e);
     inl_bytes_free(&b);
     if (s == INL_OK) s = map_with(p, p->data, c->data, c->data_size, PROT_READ, e);
+    if (s != INL_OK) return s;
     memcpy(&head, c->data, sizeof head);
     head.live = p->own;
-    return s == INL_OK ? remote_patch(p->leader, p->data, &head, sizeof head, e) : s;
+    memcpy((void *)p->ready.pieces.items[p->ready.pieces.count - 1].bytes, &head, sizeof head);
+    return INL_OK;
 }
 
 /* What is told of it to whoever comes later. */
@@ -420,15 +423,21 @@ static inl_status start_tool(put *p, inl_error *e)
 
 /* --- old code --- */
 
-static inl_status put_jumps(put *p, const live_target *t, inl_error *e)
+static live_patch *jumps_of(const live_target *t)
 {
     live_patch *all = calloc(t->patches.count + 1, sizeof *all);
-    if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < t->patches.count; i++) {
+    for (size_t i = 0; all && i < t->patches.count; i++) {
         const move_patch *x = &t->patches.items[i];
         all[i] = (live_patch){.at = x->at.at, .size = x->size};
         memcpy(all[i].bytes, x->now, x->size);
     }
+    return all;
+}
+
+static inl_status put_jumps(put *p, const live_target *t, inl_error *e)
+{
+    live_patch *all = jumps_of(t);
+    if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     inl_status s = live_patch_all(p->process, all, t->patches.count, e);
     free(all);
     return s;
@@ -464,29 +473,78 @@ static inl_status put_patches(put *p, inl_error *e)
     return s;
 }
 
+static inl_status make(put *p, inl_error *e)
+{
+    inl_status s = p->told ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (size_t k = 0; k < p->count && s == INL_OK; k++) s = put_image(p, k, e);
+    if (s == INL_OK) s = put_boot(p, e);
+    return s == INL_OK ? put_record(p, e) : s;
+}
+
+inl_status live_put_begin(live_process *process, const live_image *images, size_t count, const live_carry *carry,
+                          live_put **out, inl_error *e)
+{
+    put *p = *out = calloc(1, sizeof *p);
+    if (!p) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    *p = (put){.process = process,
+               .images = images,
+               .count = count,
+               .carry = carry,
+               .there = {.pid = process->pid},
+               .told = calloc(count, sizeof(move_live_image))};
+    return make(p, e);
+}
+
+void live_put_end(live_put *p)
+{
+    if (!p) return;
+    live_ready_end(&p->ready);
+    live_close(&p->there);
+    free(p->told);
+    inl_vec_free(&p->new);
+    free(p);
+}
+
+inl_status live_put_map(live_put *p, bool runs_on, inl_error *e)
+{
+    return live_ready_map(&p->ready, p->process, runs_on, e);
+}
+
+inl_status live_put_fill(live_put *p, inl_error *e)
+{
+    for (size_t k = 0; k < p->count && p->ready.is_apart; k++) {
+        const live_target *t = p->images[k].target;
+        live_patch *all = jumps_of(t);
+        if (all) live_patch_prepare(p->process, all, t->patches.count);
+        free(all);
+    }
+    return live_ready_fill(&p->ready, p->process, e);
+}
+
+void live_put_give_up(live_put *p) { live_ready_unmap(&p->ready, p->process); }
+
+inl_status live_put_finish(live_put *p, inl_error *e)
+{
+    p->leader = &p->process->threads.items[0];
+    inl_status s = live_read_maps(&p->there, e);
+    if (s == INL_OK) s = live_ready_take(&p->ready, p->process, &p->there, e);
+    if (s != INL_OK) return s;
+    s = put_threads(p, e);
+    if (s == INL_OK) s = start_tool(p, e);
+    if (s != INL_OK && !p->leader->gone) unmap_all(p);
+    if (s == INL_OK) s = tell_of_new(p, e);
+    if (s == INL_OK) s = settle_threads(p, e);
+    return s == INL_OK ? put_patches(p, e) : s;
+}
+
 inl_status live_put_in(live_process *process, const live_image *images, size_t count, const live_carry *carry,
                        inl_error *e)
 {
-    put p = {.process = process,
-             .leader = &process->threads.items[0],
-             .images = images,
-             .count = count,
-             .carry = carry,
-             .there = {.pid = process->pid},
-             .told = calloc(count, sizeof(move_live_image))};
-    inl_status s = p.told ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    if (s == INL_OK) s = live_read_maps(&p.there, e);
-    for (size_t k = 0; k < count && s == INL_OK; k++) s = put_image(&p, k, e);
-    if (s == INL_OK) s = put_boot(&p, e);
-    if (s == INL_OK) s = put_record(&p, e);
-    if (s == INL_OK) s = put_threads(&p, e);
-    if (s == INL_OK) s = start_tool(&p, e);
-    if (s != INL_OK && !p.leader->gone) unmap_all(&p);
-    if (s == INL_OK) s = tell_of_new(&p, e);
-    if (s == INL_OK) s = settle_threads(&p, e);
-    if (s == INL_OK) s = put_patches(&p, e);
-    live_close(&p.there);
-    free(p.told);
-    inl_vec_free(&p.new);
+    live_put *p = NULL;
+    inl_status s = live_put_begin(process, images, count, carry, &p, e);
+    if (s == INL_OK) s = live_put_map(p, false, e);
+    if (s == INL_OK) s = live_put_fill(p, e);
+    if (s == INL_OK) s = live_put_finish(p, e);
+    live_put_end(p);
     return s;
 }

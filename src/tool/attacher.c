@@ -177,24 +177,49 @@ typedef struct put_work {
     const elf_carry *carry;
 } put_work;
 
+/* First only for what needs a thread of the process, then for the rest. */
+static inl_status stop_twice(live_process *p, live_put *put, double *stopped, inl_error *e)
+{
+    double began = rewriter_now(), first;
+    inl_status s = live_stop(p, e);
+    if (s != INL_OK) return s;
+    s = live_put_map(put, true, e);
+    inl_status out = live_release(p, s == INL_OK ? e : NULL);
+    first = rewriter_now() - began;
+    if (s == INL_OK) s = out;
+    if (s != INL_OK) return s;
+    inl_status filled = live_put_fill(put, e);
+    began = rewriter_now();
+    s = live_stop(p, filled == INL_OK ? e : NULL);
+    if (s != INL_OK) return filled != INL_OK ? filled : s;
+    s = filled;
+    if (s == INL_OK) s = live_put_finish(put, e);
+    else live_put_give_up(put);
+    out = live_release(p, s == INL_OK ? e : NULL);
+    *stopped = first + rewriter_now() - began;
+    return s == INL_OK ? out : s;
+}
+
 /* *answer: how long the process has stood still. */
 static inl_status put_in_now(void *arg, void *answer, inl_error *e)
 {
     put_work *w = arg;
-    double began = rewriter_now();
     live_process *p = &w->a->process;
     char tool[PATH_MAX] = "", options[1024];
     if (readlink("/proc/self/exe", tool, sizeof tool - 1) < 0) *tool = 0;
     join_options(options, sizeof options);
     live_carry c = {
         .packed = w->carry, .tool = tool, .options = options, .has_output = tool_now->options.result != NULL};
-    inl_status s = w->a->fresh ? INL_OK : live_stop(p, e);
-    if (s != INL_OK) return s;
-    s = live_put_in(p, w->images, w->a->r.count, &c, e);
-    if (s != INL_OK && w->a->fresh) return s; /* it ends with this process */
-    inl_status out = live_release(p, s == INL_OK ? e : NULL);
-    *(double *)answer = rewriter_now() - began;
-    return s == INL_OK ? out : s;
+    live_put *put = NULL;
+    inl_status s;
+    if (w->a->fresh) {
+        s = live_put_in(p, w->images, w->a->r.count, &c, e);
+        return s == INL_OK ? live_release(p, e) : s; /* it ends with this process */
+    }
+    s = live_put_begin(p, w->images, w->a->r.count, &c, &put, e);
+    if (s == INL_OK) s = stop_twice(p, put, answer, e);
+    live_put_end(put);
+    return s;
 }
 
 /* A process that has not begun may end with this one; any other goes on, whatever becomes of this one. */
