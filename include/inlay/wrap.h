@@ -24,9 +24,12 @@
  * inside of originals may have routines given up whose original returns later; the program itself goes on as without
  * the tool.
  *
- * Routines stand in for each other up to the depth that their stack of 1 MB allows, some hundred calls; what goes
- * deeper ends the program with a message. Not for procedures that return twice (setjmp, vfork), nor for long double and
- * vectors of more than 16 bytes, as arguments or results. */
+ * Under the JIT an original that was left so is taken to have returned when the same indirect call, in the same frame
+ * of its caller, calls a procedure next that nothing stands in for: what the routine does behind its call happens then.
+ *
+ * Some ten thousand calls may wait for each other in a thread; what goes deeper ends the program with a message. Not
+ * for procedures that return twice (setjmp, vfork), nor for long double and vectors of more than 16 bytes, as arguments
+ * or results. */
 #ifndef INLAY_WRAP_H
 #define INLAY_WRAP_H
 

@@ -37,6 +37,7 @@ void attacher_enter(const char *process, char **argv)
                   errno == ENOENT && access("/proc/self", F_OK) == 0 ? "there is none, or it is the kernel's"
                                                                      : strerror(errno));
     fflush(NULL);
+    blame_unwatch(); /* the copy watches for itself */
     load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }

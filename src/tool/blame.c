@@ -102,10 +102,17 @@ static const char *doing_now(void)
     return engine && run_self()->frame.in_tool ? "an analysis routine" : NULL;
 }
 
+/* By the instrumentor. */
+static const char *left_as_it_was(void)
+{
+    if (tool_handoff_data.target) return "the program has not run";
+    return tool_now->options.attaching ? "nothing is put into the process" : "nothing is written";
+}
+
 static void set_end(event *e, const char *how)
 {
     const char *program = inlay_program();
-    if (tool_handoff_data.role == TOOL_INSTRUMENTOR) snprintf(e->end, sizeof e->end, "nothing is written");
+    if (tool_handoff_data.role == TOOL_INSTRUMENTOR) snprintf(e->end, sizeof e->end, "%s", left_as_it_was());
     else if (state()->phase != BLAME_STARTED) snprintf(e->end, sizeof e->end, "the program has not run");
     else if (tool_here.doing == ON_EXIT + 1)
         snprintf(e->end, sizeof e->end, "%s was about to end; it ends by this with %s, and the report is not whole",
@@ -364,6 +371,7 @@ void blame_watch(void)
         sigaddset(&ours, watched[i]);
     }
     if (tool_handoff_data.role == TOOL_CARRIED) let_in(&ours);
+    if (tool_handoff_data.target) run_kernel_mask_faults(); /* this instrumentor has blocked all */
 }
 
 void blame_unwatch(void)

@@ -314,16 +314,19 @@ bool rewriter_watches_syscalls(void)
     return tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
 }
 
+/* A tool in a process has to know all that has moved, and the system calls in it, whatever it is there for. */
 void rewriter_set_client(rewriter *r)
 {
-    bool shows = tool_client_sees_code() || rewriter_watches_syscalls() || tool_handoff_data.target;
+    bool in_process = r->images[0].live.process != NULL;
+    bool shows = tool_client_sees_code() || rewriter_watches_syscalls() || tool_handoff_data.target ||
+                 (in_process && registered_something());
     r->client = (move_client){
         .arg = r,
         .wanted = wanted,
         .empty = shows_code() ? NULL : is_empty,
         .instrument = shows ? instrument : NULL,
         .progress = rewriter_progress,
-        .keeps_entry = r->images[0].live.process ? keeps_entry : NULL,
+        .keeps_entry = in_process ? keeps_entry : NULL,
         .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
     if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;

@@ -338,7 +338,8 @@ typedef struct tool_thread {
     bool done;           /* emptied for the last time */
     unsigned held_count; /* locks that it holds, is about to take, or has just given back */
     inlay_mutex *held[TOOL_HELD_LOCKS];
-    void *locals; /* its piece of locals.c; NULL: none, or the spare one */
+    void *locals;               /* its piece of locals.c; NULL: none, or the spare one */
+    struct tool_stacks *stacks; /* wrap_stacks.c; NULL: there is one */
 } tool_thread;
 typedef void tool_full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
 struct inlay_buffer {

@@ -1,6 +1,7 @@
 /* Threads: the public handle is the engine's own; what the tool part keeps for one hangs on it, and
  * in a list of tool_now->process->threads. */
 #include "tool/state.h"
+#include "tool/wrap.h"
 
 unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
 
@@ -35,7 +36,7 @@ tool_thread *tool_thread_of(run_thread *t)
     return t->client = own;
 }
 
-static void release(tool_thread *own) { *own = (tool_thread){.next = own->next}; }
+static void release(tool_thread *own) { *own = (tool_thread){.next = own->next, .stacks = own->stacks}; }
 
 void tool_thread_end(run_thread *t)
 {
@@ -43,6 +44,7 @@ void tool_thread_end(run_thread *t)
     if (!own) return;
     t->client = NULL;
     tool_locals_end(own);
+    tool_wrap_stacks_end(t, own->stacks);
     inl_lock_take(&tool_now->locks.small);
     release(own);
     inl_lock_release(&tool_now->locks.small);
@@ -56,6 +58,7 @@ void tool_threads_fork_child(run_thread *survivor)
         tool_locks_give_back(own, survivor->client);
         own->owner = NULL; /* its block is gone */
         tool_locals_end(own);
+        tool_wrap_stacks_end(NULL, own->stacks);
         release(own);
     }
 }

@@ -11,6 +11,8 @@
  * back, and the call in the routine returns. Between two instructions of the program's nothing of it is in the frame
  * but the registers, which go to and fro in `now`; the vector state is in the thread's vector area all the time.
  *
+ * Where that stack gets short another one goes on (wrap_stacks.c).
+ *
  * Who stands in for a procedure is in a list that hangs on the thread, the innermost first; all but the innermost wait.
  * A routine whose original is left by a jump past it is never come back to. It is taken out when its place on the
  * program's stack is used again, when an outer one returns, or when room runs out; till then it does no harm. */
@@ -36,6 +38,8 @@ typedef struct wrapped { /* on the thread's private stack */
     bool has_begun;    /* the original, that it waits for */
     tool_wrap_values *values;
     uint64_t in_tool; /* of the thread's frame, while the routine runs */
+    uint64_t end;     /* what was free of the stack when it began */
+    uint64_t lowest;  /* `frame` of it and all outer ones */
     uint64_t mask;    /* of a call behind which the routine goes on: of signals, when it has come back */
 } wrapped;
 
@@ -43,15 +47,24 @@ static wrapped *innermost(const run_thread *t) { return (wrapped *)t->calls; }
 
 /* --- the stack --- */
 
-/* What is free of it below `w`, which waits. */
-static void set_stack(run_thread *t, const wrapped *w)
+/* What is below is free. */
+static void set_stack(run_thread *t, uint64_t end)
 {
-    uint64_t end = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
-    if (w) end = ((uint64_t)(uintptr_t)w->values - BELOW_VALUES) & -(uint64_t)STACK_ALIGN;
+    tool_wrap_stack_at(t, end);
     t->frame.tool_stack = t->runtime_stack = end;
 }
 
+static uint64_t below(const wrapped *w)
+{
+    return ((uint64_t)(uintptr_t)w->values - BELOW_VALUES) & -(uint64_t)STACK_ALIGN;
+}
+
 static uint64_t room_of(const run_thread *t) { return t->frame.tool_stack - (uint64_t)(uintptr_t)t->stack_low; }
+
+static uint64_t lowest_of(const run_thread *t, uint64_t frame)
+{
+    return t->calls && innermost(t)->lowest < frame ? innermost(t)->lowest : frame;
+}
 
 static void drop(run_thread *t)
 {
@@ -59,7 +72,7 @@ static void drop(run_thread *t)
     inl_log(INL_LOG_THREAD, "thread %d: the routine in place of %s is given up", t->tid, w->of->name);
     t->calls = w->call.outer;
     if (w->call.waits && run_here.engine->called) run_here.engine->called(t, &w->call);
-    set_stack(t, innermost(t));
+    set_stack(t, w->end);
 }
 
 /* Whose place on the program's stack is used again has been left, and so have those within. When room gets short those
@@ -67,7 +80,7 @@ static void drop(run_thread *t)
 static bool forget_left(run_thread *t, uint64_t frame)
 {
     const run_call *before = t->calls, *same = before;
-    while (same && same->frame != frame) same = same->outer;
+    while (same && same->frame != frame) same = frame < ((const wrapped *)same)->lowest ? NULL : same->outer;
     while (same && t->calls != same->outer) drop(t);
     while (t->calls && t->calls->frame < frame && room_of(t) < 2 * LEAST_ROOM) drop(t);
     return t->calls != before;
@@ -82,31 +95,43 @@ static void go_on(run_thread *t)
     tool_fail(TOOL_EXIT_FAILED, "the program cannot go on: not on this processor");
 }
 
+/* Room for one more: another stack, where need be. */
+static bool made_room(run_thread *t, const tool_wrap *of)
+{
+    if (room_of(t) >= LEAST_ROOM) return false;
+    if (!tool_wrap_stack_more(t))
+        tool_fail(TOOL_EXIT_FAILED, "%s cannot be stood in for: too many routines that do so are under way at once",
+                  of->name);
+    t->frame.tool_stack = t->runtime_stack = (uint64_t)(uintptr_t)t->stack_low + t->stack_size;
+    return true;
+}
+
 static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame, uint64_t behind)
     __attribute__((noreturn));
 static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame, uint64_t behind)
 {
     run_thread *t = run_self();
-    wrapped w = {.of = of, .now = *c, .call = {.frame = frame, .behind = behind, .entry = of->entry}};
+    wrapped w = {.of = of,
+                 .now = *c,
+                 .call = {.frame = frame, .behind = behind, .entry = of->entry},
+                 .end = t->frame.tool_stack};
     tool_wrap_values values, before;
     uint64_t stack[MOST_WORDS];
-    if (forget_left(t, frame)) { /* once more, with all of the stack that is free now */
+    if (forget_left(t, frame) || made_room(t, of)) { /* once more, with all of the stack that is free now */
         t->ctx = *c;
         t->ctx.pc = inlay_address_real(c->pc);
         go_on(t);
     }
-    if (room_of(t) < LEAST_ROOM)
-        tool_fail(TOOL_EXIT_FAILED, "%s cannot be stood in for: too many routines that do so are under way at once",
-                  of->name);
     if (!run_read(stack, frame + sizeof(uint64_t), of->words * sizeof *stack))
         tool_fail(TOOL_EXIT_FAILED, "the arguments of %s cannot be read", of->name);
     w.call.outer = t->calls;
+    w.lowest = lowest_of(t, frame);
     t->calls = &w.call;
     tool_wrap_take(c, &values, WRAP_ARGUMENTS);
     before = values;
     tool_wrap_call(of->routine, &values, stack, of->words);
     t->calls = w.call.outer;
-    set_stack(t, innermost(t));
+    set_stack(t, w.end);
     const cfg_changed alone = {~of->changes.regs, ~of->changes.vectors};
     tool_wrap_put(&w.now, &before, WRAP_ARGUMENTS, alone);
     tool_wrap_put(&w.now, &values, WRAP_RESULTS, of->changes);
@@ -179,7 +204,7 @@ void tool_wrap_begin(tool_wrap_values *values, const uint64_t *stack)
     w->call.waits = true;
     if (!run_here.engine->call(t, &w->call))
         tool_fail(TOOL_EXIT_FAILED, "what stands in for %s cannot call it here", w->of->name);
-    set_stack(t, w);
+    set_stack(t, below(w));
     go_on(t);
 }
 
@@ -198,7 +223,7 @@ void tool_wrap_returned(void *arg, run_thread *t, bool is_intact)
     w->now = t->ctx;
     w->now.vectors = t->frame.vector_area;
     tool_wrap_take(&w->now, w->values, WRAP_RESULTS);
-    set_stack(t, (wrapped *)w->call.outer);
+    set_stack(t, w->end);
     if (!w->call.goes_on) /* where `entered` was called is no place any more */
         ((uint64_t *)t->frame.tool_stack)[-(int64_t)w->in_tool] = 0;
     t->frame.app_tls_base = t->ctx.tls_base;
@@ -228,14 +253,19 @@ static void let_signals_in(run_thread *t, uint64_t mask)
     run_kernel_mask_set(mask);
 }
 
-/* What calls that were left by a jump past them have of the stack, when it gets short. The routine that runs stays
- * where it is, so its return address is so much further below the end. */
+static bool is_here(const run_thread *t, const wrapped *w)
+{
+    return w->end - 1 - (uint64_t)(uintptr_t)t->stack_low < t->stack_size;
+}
+
+/* What calls that were left by a jump past them have of the stack in use, when it gets short. The routine that runs
+ * stays where it is, so its return address is so much further below the end. */
 static void take_back_left(run_thread *t, uint64_t sp)
 {
     uint64_t before = t->frame.tool_stack;
     if (room_of(t) > 2 * LEAST_ROOM) return;
     uint64_t mask = run_kernel_mask_all();
-    while (t->calls && t->calls->waits && t->calls->frame < sp) drop(t);
+    while (t->calls && t->calls->waits && t->calls->frame < sp && is_here(t, innermost(t))) drop(t);
     t->frame.in_tool += (t->frame.tool_stack - before) / sizeof before;
     run_kernel_mask_set(mask);
 }
@@ -253,12 +283,16 @@ bool tool_wrap_program(const tool_wrap *of, const weave_context *c, tool_wrap_va
     size_t bytes = run_vector_room();
     if (room_of(t) < LEAST_ROOM + bytes) return false;
     take_back_left(t, run_sp(c));
-    wrapped w = {.of = of, .now = *c, .call = {.entry = of->entry, .goes_on = true, .outer = t->calls}};
+    wrapped w = {.of = of,
+                 .now = *c,
+                 .call = {.entry = of->entry, .goes_on = true, .outer = t->calls},
+                 .end = t->frame.tool_stack};
     uint64_t *slot = (uint64_t *)t->frame.tool_stack - t->frame.in_tool, behind = returns_to(t, slot);
     weave_frame before = t->frame;
     uint8_t vectors[bytes];
     memcpy(vectors, c->vectors, bytes);
     w.call.frame = tool_wrap_fresh(&w.now, of->words);
+    w.lowest = lowest_of(t, w.call.frame);
     t->calls = &w.call;
     tool_wrap_call(tool_wrap_original, values, stack, of->words);
     t->calls = w.call.outer;

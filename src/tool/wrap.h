@@ -33,6 +33,14 @@ void tool_wrap_returned(void *arg, run_thread *, bool is_intact);
 /* The routine that runs is given up, if it stands in for a procedure. */
 void tool_wrap_leave(run_thread *);
 
+/* --- wrap_stacks.c --- */
+struct tool_stacks;
+/* The thread's next stack is in use, empty. False: no memory, or too many. */
+bool tool_wrap_stack_more(run_thread *);
+/* The one that `end` is the end of something on is in use. */
+void tool_wrap_stack_at(run_thread *, uint64_t end);
+void tool_wrap_stacks_end(run_thread *, struct tool_stacks *);
+
 /* Registers of a call: arguments, or results. */
 typedef struct tool_wrap_values {
     uint64_t integer[8], answer[2];

@@ -86,11 +86,14 @@ class Wraps:
             raise Failed(f"{found} instructions; {self.instructions}")
 
     def deep(self, engine):
-        """Some hundred may wait; what is too deep is told."""
+        """Thousands may wait, more than fit on one stack, and again and again; what is too deep is told."""
         argv = self.argv(engine, "wrapped", ("--no-changes",))
-        check([*argv, "deep", "400"], 0, f"deep: 400\n{NATIVE}", env={"INLAY_OUT": self.report})
-        if self.found()[0]["deep"] != (401, 401):
+        check([*argv, "deep", "20000"], 0, f"deep: 20000\n{NATIVE}", env={"INLAY_OUT": self.report})
+        if self.found()[0]["deep"] != (20001, 20001):
             raise Failed(f"{self.found()[0]['deep']}: calls and returns")
+        check([*argv, "depths", "3000"], 0, f"deep: 3000\n{NATIVE}", env={"INLAY_OUT": self.report})
+        if self.found()[0]["deep"] != (16 * 3001, 2 * 3001):
+            raise Failed(f"{self.found()[0]['deep']}: calls and returns of what is left from within")
         check([*argv, "deep", "100000"], 1, "", "deep cannot be stood in for: too many")
 
     def refused(self):

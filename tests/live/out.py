@@ -138,6 +138,28 @@ class Out(live.Live):
             if c.end()[1] != 9:
                 raise driver.Failed("its status is another")
 
+    def only_exit(self):
+        """A tool that inserts nothing is told of the end, and comes out again."""
+        folder = driver.fresh(f"{self.folder}/only-exit")
+        self.make_tool(f"{folder}/tool", "static void last(int s, void *a) { fprintf(inlay_out(), \"last\\n\"); }",
+                       "inlay_on_exit(last, NULL);")
+        for leaves in (True, False):
+            with live.Conversation(["python3", "-u", "-c", "import sys\nfor line in sys.stdin: print(eval(line))"], folder) as c:
+                c.say("1 + 1")
+                c.has_answered(1)
+                self.attach(f"{folder}/tool", c.process.pid, "-o", f"{folder}/report")
+                c.say("len(sorted(str(i) for i in range(300)))")
+                c.has_answered(2)
+                if leaves:
+                    self.inside("detach", c.process.pid)
+                c.say("sum(range(2000))")
+                answers, status = c.end()
+            with open(f"{folder}/report", encoding="utf-8") as f:
+                report = f.read()
+            if (answers, status, report) != (b"2\n300\n1999000\n", 0, "last\n"):
+                raise driver.Failed(f"status {status}, {answers}, report: {report}")
+            os.remove(f"{folder}/report")
+
     def hole(self):
         """Its code is in two pieces, a page between them that is not mapped, as node's is."""
         folder, program = driver.fresh(f"{self.folder}/in-hole"), f"{self.folder}/hole"
@@ -317,7 +339,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "hole", "refusals", "stopped"):
+    for name in ("counts", "only_exit", "hole", "refusals", "stopped"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     if shutil.which("strace"):

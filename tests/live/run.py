@@ -203,6 +203,33 @@ class Live:
         for tool in ("inscount", "branches"):
             self.same(f"throws-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
 
+    def make_tool(self, path, functions, main):
+        with open(f"{path}.c", "w", encoding="utf-8") as f:
+            f.write(f"#include <inlay.h>\n{functions}\nint main(int n, char **w) {{ inlay_init(&n, &w, \"a test\"); {main}\n"
+                    "    return inlay_start(); }\n")
+        made = driver.run([self.inlay, "cc", "-w", f"{path}.c", "-o", path], LIMIT)
+        if made.status:
+            raise driver.Failed("compile", *driver.as_lines(made.stderr)[-6:])
+
+    def blamed(self):
+        """A tool that crashes while the process is being looked at is told, with its line, and the process is as it was."""
+        folder = driver.fresh(f"{self.folder}/blamed")
+        self.make_tool(f"{folder}/tool", "static void each(inlay_block *b, void *a) { *(volatile int *)16 = 1; }",
+                       "inlay_on_block(each, NULL);")
+        with Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            before = self.state(c.process.pid)
+            said = self.attach(f"{folder}/tool", c.process.pid, status=-signal.SIGSEGV)
+            after = self.state(c.process.pid)
+            c.say("two")
+            answers, status = c.end()
+        if not re.search(r"crashed in each \(\S*tool\.c:2\), a block callback: SIGSEGV", said) or \
+           "nothing is put into the process" not in said:
+            raise driver.Failed("is not blamed", said)
+        if before != after or answers != b"one\ntwo\n" or status:
+            raise driver.Failed(f"something stays behind; status {status}", repr((before, after, answers)))
+
     def wraps(self):
         """Tools' functions stand in for procedures, which are left by exceptions, jumps and the end of threads too."""
         tool, program = f"{self.folder}/wrap_tool", f"{os.path.dirname(self.inlay)}/tests/samples/wrapped"
@@ -482,7 +509,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "wraps", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "wraps", "blamed", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

@@ -1,7 +1,7 @@
 // Procedures that a tool stands in for, of every kind of type, that are left by returns, jumps, exceptions and the end of
 // their thread, in which signals arrive and processes begin; and they call each other, and themselves. Every line says
 // what is right, with the tool's changes or without. Arguments: signals (they come all the time), deep N (N calls one in
-// another), waits (for two lines, first).
+// another), depths N (and out of all of them), waits (for two lines, first).
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -185,11 +185,36 @@ static void processes()
            traced() > 2);
 }
 
+static enum { COMES_BACK, LEAPS, ENDS, THROWS } bottom;
 PROCEDURE long deep(long n)
 {
+    if (!n && bottom == LEAPS) longjmp(here, 1);
+    if (!n && bottom == ENDS) pthread_exit(nullptr);
+    if (!n && bottom == THROWS) throw 1;
     long r = n ? deep(n - 1) : -1;
     __asm__ volatile("" : "+r"(r));
     return r + 1;
+}
+
+static void *goes_deep(void *n) { return (void *)deep((long)n); }
+
+/* From the bottom in all ways. */
+static void leave_deep(long n)
+{
+    pthread_t id;
+    for (volatile int i = 0; i < 5; i++) {
+        bottom = LEAPS;
+        if (!setjmp(here)) deep(n);
+        bottom = THROWS;
+        try {
+            deep(n);
+        } catch (int) {
+        }
+        bottom = i < 4 ? ENDS : COMES_BACK;
+        pthread_create(&id, nullptr, goes_deep, (void *)n);
+        pthread_join(id, nullptr);
+    }
+    printf("deep: %ld\n", deep(n));
 }
 
 int main(int argc, char **argv)
@@ -201,6 +226,7 @@ int main(int argc, char **argv)
     signal(SIGALRM, on_alarm);
     if (alarmed) setitimer(ITIMER_REAL, &often, nullptr);
     if (!strcmp(what, "deep")) printf("deep: %ld\n", deep(atol(argv[2])));
+    if (!strcmp(what, "depths")) leave_deep(atol(argv[2]));
     types();
     calls();
     leaves();
