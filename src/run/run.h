@@ -166,6 +166,7 @@ typedef struct run_process {
     run_thread *free_threads; /* blocks to reuse */
     uint32_t thread_count, next_thread_number;
     uint64_t dead_counters_high; /* counters in use: [0, high) */
+    uint64_t banked_high;        /* of those with banks */
     uint64_t *dead_counters;     /* sums of ended threads */
     inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
     struct run_signals *signals;
@@ -239,8 +240,13 @@ void run_thread_exit(run_thread *t, int status) __attribute__((noreturn)); /* th
 uint64_t run_counter_sum_now(uint32_t index); /* over live and ended threads; the lock is held, or nobody else runs */
 static inline uint64_t run_counter_of(const run_thread *t, uint32_t index)
 {
-    const uint64_t *counters = (const uint64_t *)((const char *)t + WEAVE_COUNTERS);
-    return index < t->counter_room ? __atomic_load_n(&counters[index], __ATOMIC_RELAXED) : 0;
+    unsigned banks = index >= t->counter_room ? 0 : index < WEAVE_BANKED ? WEAVE_BANKS : 1;
+    uint64_t sum = 0;
+    for (unsigned bank = 0; bank < banks; bank++) {
+        const char *at = (const char *)t + weave_counter_at(WEAVE_COUNTERS, index, bank);
+        sum += __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+    }
+    return sum;
 }
 /* `addr` lies behind the counters of `t` that are mapped: now they go as far. async-signal-safe; false: it does
  * not, or there is no memory. */

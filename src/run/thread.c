@@ -120,6 +120,13 @@ static uint64_t counters_used(const run_thread *t)
     return t->counter_room < run_here.dead_counters_high ? t->counter_room : run_here.dead_counters_high;
 }
 
+static void forget_counts(run_thread *t)
+{
+    uint64_t groups = (run_here.banked_high + WEAVE_BANK_GROUP - 1) / WEAVE_BANK_GROUP;
+    memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
+    memset((char *)counters_of(t) - WEAVE_BANKS_SIZE, 0, groups * WEAVE_GROUP_SIZE);
+}
+
 /* A block whose last owner has left it for good. */
 static run_thread *reuse_block(void)
 {
@@ -141,7 +148,7 @@ static run_thread *reuse_block(void)
     kept.frame.heap_cache = t->frame.heap_cache;
     memcpy(t, &kept, sizeof kept);
     memset(t->frame.vector_area, 0, run_vector_room());
-    memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
+    forget_counts(t);
     return t;
 }
 
@@ -240,13 +247,12 @@ static void unlink_locked(run_thread *t)
 /* Lock held. Its counts are kept, its block can be used again once it is not busy. */
 static void retire_locked(run_thread *t)
 {
-    const uint64_t *counters = counters_of(t);
     uint64_t used = counters_used(t);
     if (!inl_room_grow(&run_here.dead_room, used * sizeof(uint64_t))) {
         run_say("no memory for the counts of a thread that has ended: results lack them");
         used = run_here.dead_room.mapped / sizeof(uint64_t);
     }
-    for (uint64_t i = 0; i < used; i++) run_here.dead_counters[i] += counters[i];
+    for (uint64_t i = 0; i < used; i++) run_here.dead_counters[i] += run_counter_of(t, (uint32_t)i);
     unlink_locked(t);
     t->next = run_here.free_threads;
     run_here.free_threads = t;
@@ -283,8 +289,7 @@ void run_counters_reset(void)
 {
     inl_lock_take(&run_here.lock);
     if (run_here.dead_counters) memset(run_here.dead_counters, 0, run_here.dead_room.mapped);
-    for (run_thread *t = run_here.threads; t; t = t->next)
-        memset(counters_of(t), 0, counters_used(t) * sizeof(uint64_t));
+    for (run_thread *t = run_here.threads; t; t = t->next) forget_counts(t);
     inl_lock_release(&run_here.lock);
 }
 

@@ -50,7 +50,7 @@ static void print_leaf(text *t, const snippet *s)
     case SNIPPET_MEM_VALUE:
     case SNIPPET_ARG:
     case SNIPPET_LOCAL:
-    case SNIPPET_COUNTER: put(t, "(%s %u)", kind_names[s->kind], s->index); break;
+    case SNIPPET_COUNTER: put(t, "(%s %u.%u)", kind_names[s->kind], s->index, (unsigned)s->value); break;
     default: put(t, "%s", kind_names[s->kind]); break;
     }
 }

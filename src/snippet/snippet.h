@@ -52,7 +52,7 @@ typedef enum snippet_kind {
     SNIPPET_WHILE,     /* while a do b */
     SNIPPET_SEQ,       /* a; b; value is b's */
     SNIPPET_COUNT,     /* thread-private counter `index` += a */
-    SNIPPET_COUNTER,   /* this thread's value of counter `index` */
+    SNIPPET_COUNTER,   /* this thread's value of counter `index`, in bank `value` */
     SNIPPET_CALL,      /* analysis routine `fn` with args[0..nargs); `value`: a mask of the instructions of its
                           inlined body that are left out (bit k: the k-th); such a call must be inlined. `size`: 4 or 8,
                           it answers a float or a double, whose bits are the value; else 0 */

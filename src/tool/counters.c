@@ -16,6 +16,14 @@ typedef struct placed { /* in the carried heap */
 
 bool tool_is_static(const void *p) { return (const char *)p >= (const char *)&__ehdr_start && (const char *)p < end; }
 
+static void note_numbers(void)
+{
+    tool_heap_root *heap = tool_heap();
+    if (!heap) return;
+    heap->numbers[ROOT_COUNTERS] = tool_now->next_counter;
+    heap->numbers[ROOT_BANKED] = tool_now->next_banked;
+}
+
 /* False when the tool that is carried could not find it again. */
 static bool note(inlay_counter *c, uint32_t index)
 {
@@ -27,7 +35,7 @@ static bool note(inlay_counter *c, uint32_t index)
                      "inlay_alloc, or make it static");
         return false;
     }
-    heap->numbers[ROOT_COUNTERS] = index + 1;
+    note_numbers();
     if (held && heap->start && (uint64_t)(uintptr_t)c >= heap->start) return true;
     placed *p = tool_carried_alloc(sizeof *p);
     if (!p) return false;
@@ -41,15 +49,30 @@ void tool_counters_restore(void)
     tool_heap_root *heap = tool_heap();
     for (placed *p = heap->roots[ROOT_COUNTERS]; p; p = p->next) p->counter->index = p->index;
     tool_now->next_counter = (uint32_t)heap->numbers[ROOT_COUNTERS];
+    tool_now->next_banked = (uint32_t)heap->numbers[ROOT_BANKED];
 }
 
-static bool place(inlay_counter *c)
+static void publish(void)
+{
+    __atomic_store_n(&run_here.banked_high, tool_now->next_banked, __ATOMIC_RELEASE);
+    __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
+}
+
+/* A number that nobody has; 0: none is left. The lock is held. */
+static uint32_t fresh_number(bool with_banks)
+{
+    if (with_banks && tool_now->next_banked < WEAVE_BANKED) return tool_now->next_banked++;
+    return tool_now->next_counter < WEAVE_MAX_COUNTERS ? tool_now->next_counter++ : 0;
+}
+
+static bool place(inlay_counter *c, bool with_banks)
 {
     inl_lock_take(&tool_now->locks.small);
-    bool fresh = !c->index && tool_now->next_counter < WEAVE_MAX_COUNTERS;
+    uint32_t index = c->index ? 0 : fresh_number(with_banks);
+    bool fresh = index;
     if (fresh) {
-        c->index = tool_now->next_counter++;
-        __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
+        c->index = index;
+        publish();
     }
     inl_lock_release(&tool_now->locks.small);
     if (!c->index) tool_mistake("all %d counters are in use", WEAVE_MAX_COUNTERS - 1);
@@ -57,28 +80,22 @@ static bool place(inlay_counter *c)
     return c->index != 0;
 }
 
-/* A counter of the engine's own; 0: none is left. */
-uint32_t tool_counter_fresh(void)
+uint32_t tool_counter_fresh(bool with_banks)
 {
     inl_lock_take(&tool_now->locks.small);
-    uint32_t index = tool_now->next_counter < WEAVE_MAX_COUNTERS ? tool_now->next_counter++ : 0;
-    if (index && tool_heap()) tool_heap()->numbers[ROOT_COUNTERS] = tool_now->next_counter;
+    uint32_t index = fresh_number(with_banks);
+    if (index) note_numbers();
     inl_lock_release(&tool_now->locks.small);
     return index;
 }
 
 /* The engine has been set up since the first counters were made. */
-void tool_counters_begin(void)
-{
-    __atomic_store_n(&run_here.dead_counters_high, tool_now->next_counter, __ATOMIC_RELEASE);
-}
+void tool_counters_begin(void) { publish(); }
 
 uint32_t tool_counters_count(void) { return tool_now->next_counter; }
 
-static snippet *with_counter(snippet_kind kind, inlay_counter *c)
+static snippet *with_counter(snippet_kind kind, const inlay_counter *c)
 {
-    if (!c) tool_mistake("a counter that is NULL");
-    if (!c || (!c->index && !place(c))) return NULL;
     snippet *s = tool_snippet_alloc(sizeof *s);
     if (!s) return NULL;
     s->kind = (uint8_t)kind;
@@ -86,10 +103,17 @@ static snippet *with_counter(snippet_kind kind, inlay_counter *c)
     return s;
 }
 
+/* One that snippets look at before anything counts has no banks. */
+static bool has_place(inlay_counter *c, bool with_banks)
+{
+    if (!c) tool_mistake("a counter that is NULL");
+    return c && (c->index || place(c, with_banks));
+}
+
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount)
 {
     if (!amount) tool_mistake("inlay_count_by: its amount is NULL");
-    snippet *s = amount ? with_counter(SNIPPET_COUNT, c) : NULL;
+    snippet *s = amount && has_place(c, true) ? with_counter(SNIPPET_COUNT, c) : NULL;
     if (s) s->a = amount;
     return s;
 }
@@ -99,7 +123,14 @@ inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_b
 /* Where it runs, such a snippet wants the counter itself: counts are left where they were inserted. */
 inlay_expr inlay_counter_value(inlay_counter *c)
 {
-    return tool_counter_value_wanted() ? with_counter(SNIPPET_COUNTER, c) : NULL;
+    if (!tool_counter_value_wanted() || !has_place(c, false)) return NULL;
+    inlay_expr sum = with_counter(SNIPPET_COUNTER, c);
+    for (unsigned bank = 1; c->index < WEAVE_BANKED && bank < WEAVE_BANKS; bank++) {
+        snippet *part = with_counter(SNIPPET_COUNTER, c);
+        if (part) part->value = bank;
+        sum = inlay_binary(INLAY_ADD, sum, part);
+    }
+    return sum;
 }
 
 static uint64_t value_in(const void *thread, uint32_t index) { return run_counter_of(thread, index); }

@@ -34,7 +34,7 @@ bool tool_derive_used(void)
 uint32_t tool_derive_counter(void *arg)
 {
     (void)arg;
-    return state()->values_wanted ? 0 : tool_counter_fresh();
+    return state()->values_wanted ? 0 : tool_counter_fresh(false);
 }
 
 uint32_t tool_derive_placed(void *arg, const move_flows *flows)

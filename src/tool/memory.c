@@ -74,7 +74,8 @@ bool tool_heap_create(void)
     state()->heap = heap;
     heap->magic = MAGIC;
     heap->next = MOVE_HEAP_BASE + sizeof *heap;
-    heap->numbers[ROOT_COUNTERS] = 1;
+    heap->numbers[ROOT_COUNTERS] = WEAVE_BANKED;
+    heap->numbers[ROOT_BANKED] = 1;
     return true;
 }
 

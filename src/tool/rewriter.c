@@ -329,6 +329,7 @@ void rewriter_set_client(rewriter *r)
         .keeps_entry = in_process ? keeps_entry : NULL,
         .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
+    r->client.weave.places = &tool_now->places;
     if (tool_now->options.stress & JIT_STRESS_RANDOM_REGS) r->client.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     if (!(tool_now->options.stress & TOOL_STRESS_IN_PLACE) && !r->counts_stay) {
         r->client.new_counter = tool_derive_counter;

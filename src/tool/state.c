@@ -10,7 +10,8 @@
     }
 #define BEGINNING(s)                                                                                                   \
     {                                                                                                                  \
-        .options.fds = NO_FDS, .next_counter = 1, .output.left_over = -1, .process = &(s).own                          \
+        .options.fds = NO_FDS, .next_counter = WEAVE_BANKED, .next_banked = 1, .output.left_over = -1,                 \
+        .process = &(s).own                                                                                            \
     }
 
 /* The process's first state is there before anything runs: options may be declared by constructors. */

@@ -110,7 +110,7 @@ bool tool_heap_holds(const void *);                      /* in the carried heap?
 /* The instrumentor's pointers to what must be found again, by number. */
 /* clang-format off */
 typedef enum tool_root { ROOT_RECORDS, ROOT_COUNTERS, ROOT_IMAGES, ROOT_BUFFERS, ROOT_PROCS, ROOT_FLOWS,
-                       ROOT_SUMS, ROOTS } tool_root;
+                       ROOT_SUMS, ROOT_BANKED, ROOTS } tool_root;
 typedef struct tool_heap_root {
     uint64_t magic, next; /* where free memory begins */
     uint64_t start;       /* where it began at inlay_start */
@@ -139,7 +139,7 @@ void *tool_snippet_alloc(size_t bytes);
 inlay_expr tool_register(snippet_kind, unsigned reg, inlay_expr); /* a whole general one */
 
 /* --- counters.c --- */
-uint32_t tool_counter_fresh(void);
+uint32_t tool_counter_fresh(bool with_banks); /* of the engine's own; 0: none is left */
 void tool_counters_begin(void);
 uint32_t tool_counters_count(void);
 void tool_counters_restore(void);                            /* carried: indices as they were given at rewriting time */
@@ -523,7 +523,8 @@ typedef struct tool_state {
     tool_reasons reasons;
     unsigned checks; /* that were due (check.c) */
     bool is_forked;
-    uint32_t next_counter;
+    uint32_t next_counter, next_banked; /* those below WEAVE_BANKED have banks */
+    weave_places places;
     unsigned tid_offset; /* where the C library keeps a thread's id (tls.c) */
     tool_records records;
     tool_buffers buffers;

@@ -176,7 +176,7 @@ static sum *new_sum(work *w, const sum_cell *c)
 {
     if (!alias_is_private(&w->alias, c, w->accesses.items, w->accesses.count)) return NULL;
     sum *s = tool_carried_alloc(sizeof *s);
-    uint32_t counter = s ? tool_counter_fresh() : 0;
+    uint32_t counter = s ? tool_counter_fresh(true) : 0;
     if (!counter) return NULL;
     *s = (sum){.next = tool_heap()->roots[ROOT_SUMS], .cell = *c, .counter = counter};
     tool_heap()->roots[ROOT_SUMS] = s;

@@ -22,6 +22,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
         options.made = debug_info_made;
         options.flushed = debug_info_flushed;
     }
+    options.weave.places = &tool_now->places;
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     inl_status s = jit_init(client, &options, start, e);
     if (!s && o->debug_info && !debug_info_begin()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");

@@ -291,6 +291,27 @@ static bool plan_block(weaver *w, const weave_block *block)
     return true;
 }
 
+/* --- banks --- */
+
+static unsigned next_bank(const weaver *w, uint32_t counter)
+{
+    const weave_places *places = w->opt->places;
+    return places && counter < WEAVE_BANKED ? places->next[counter] % WEAVE_BANKS : 0;
+}
+
+/* Each place adds to another bank than the place before; side exits, of which few are taken, do not count. */
+static unsigned take_bank(weaver *w, uint32_t counter)
+{
+    unsigned bank = next_bank(w, counter);
+    if (w->opt->places && counter < WEAVE_BANKED) w->opt->places->next[counter]++;
+    return bank;
+}
+
+static void add_const(weaver *w, uint32_t counter, int64_t amount, unsigned bank)
+{
+    if (amount) w->isa->count(w, weave_counter_at(w->isa->frame.counters, counter, bank), amount);
+}
+
 /* What the counter of record k lacks (negative: has too much) where side exit i is taken; 0 when an
  * earlier record speaks for the counter. A record is a whole stretch, before the exit or behind it. */
 static int64_t side_amount(const weave_output *out, uint32_t k, uint32_t i)
@@ -323,7 +344,8 @@ void weave_emit_side_counts(weaver *w, uint32_t insn)
 {
     const weave_output *out = w->out;
     for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn)) weave_count_const(w, out->counts[k].counter, side_amount(out, k, insn));
+        if (spans(&out->counts[k], insn))
+            add_const(w, out->counts[k].counter, side_amount(out, k, insn), next_bank(w, out->counts[k].counter));
 }
 
 /* Where the block's other anywhere snippets go: they are not taken back after a fault, so no
@@ -377,7 +399,7 @@ void weave_emit_counts(weaver *w, uint32_t insn)
 
 void weave_count_const(weaver *w, uint32_t counter, int64_t amount)
 {
-    if (amount) w->isa->count(w, counter, amount);
+    add_const(w, counter, amount, take_bank(w, counter));
 }
 
 void weave_count_add(weaver *w, const snippet *s)
@@ -388,5 +410,5 @@ void weave_count_add(weaver *w, const snippet *s)
     }
     weave_val v = weave_eval(w, s->a, ISA_NO_REG);
     weave_in_reg(w, &v, 0);
-    w->isa->count_value(w, s->index, v);
+    w->isa->count_value(w, weave_counter_at(w->isa->frame.counters, s->index, take_bank(w, s->index)), v);
 }

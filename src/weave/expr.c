@@ -161,7 +161,8 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_FALLTHROUGH: return weave_imm(in->addr + in->len);
     case SNIPPET_THREAD_DATA: return load_frame(w, w->isa->frame.locals, hint);
     case SNIPPET_THREAD: return load_frame(w, w->isa->frame.thread_number, hint);
-    case SNIPPET_COUNTER: return load_frame(w, w->isa->frame.counters + 8 * (int32_t)s->index, hint);
+    case SNIPPET_COUNTER:
+        return load_frame(w, weave_counter_at(w->isa->frame.counters, s->index, (unsigned)s->value), hint);
     case SNIPPET_RETVAL: return weave_reg_value(w, w->isa->abi.result, hint);
     case SNIPPET_SYSCALL_NR: return weave_reg_value(w, w->isa->abi.syscall_number, hint);
     case SNIPPET_RETADDR: return w->isa->return_address(w, hint);

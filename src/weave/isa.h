@@ -127,8 +127,8 @@ typedef struct weave_isa {
     weave_val (*cycles)(weaver *);
 
     /* --- counters and buffers (count.c) --- */
-    void (*count)(weaver *, uint32_t counter, int64_t amount);
-    void (*count_value)(weaver *, uint32_t counter, weave_val); /* which is in a register; drops it */
+    void (*count)(weaver *, int32_t at, int64_t amount);  /* `at` in the frame */
+    void (*count_value)(weaver *, int32_t at, weave_val); /* which is in a register; drops it */
     /* Where a register and 8 bytes of the frame are equal. What had to be borrowed is *held until behind. */
     isa_label (*branch_if_full)(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
     isa_regs full_borrows;

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "isa/code.h"
+#include "weave/banks.h"
 #include "weave/run.h"
 
 /* One entry of the map, for each program instruction, in code order. At cache offset `code_at` (the
@@ -134,17 +135,18 @@ enum {                               /* weave_options.stress */
 typedef struct weave_options {
     uint32_t stress;
     uint32_t seed;
-    bool save_all;       /* save the whole vector state around every analysis call */
-    bool cold_exits;     /* a side exit may restore registers out of line: exit_to is then called
-                            for it behind the run's end, at offsets from weave_output.cold_at on.
-                            Such code has entries in weave_output.faults: the state there is that
-                            of the branch, not yet executed */
-    bool hide_dead;      /* what the program will not read again counts as dead, even where a fault
-                            handler could look at it */
-    bool stops_stepping; /* an instruction that would make the program step itself (x86-64: popf) faults as undefined
-                            instead */
-    bool pc_relative;    /* the code may run elsewhere than it was made for, together with what it
-                            was made from: addresses of PC-relative operands are computed there */
+    bool save_all;        /* save the whole vector state around every analysis call */
+    bool cold_exits;      /* a side exit may restore registers out of line: exit_to is then called
+                             for it behind the run's end, at offsets from weave_output.cold_at on.
+                             Such code has entries in weave_output.faults: the state there is that
+                             of the branch, not yet executed */
+    bool hide_dead;       /* what the program will not read again counts as dead, even where a fault
+                             handler could look at it */
+    bool stops_stepping;  /* an instruction that would make the program step itself (x86-64: popf) faults as undefined
+                             instead */
+    bool pc_relative;     /* the code may run elsewhere than it was made for, together with what it
+                             was made from: addresses of PC-relative operands are computed there */
+    weave_places *places; /* what adds to counters is divided among their banks; NULL: all to the first */
 } weave_options;
 
 /* Registers and flags of the program that the snippets of a list at `insn` read. */

@@ -153,7 +153,7 @@ static void check_checks(inlay_image *i)
 static void check_beginning(const tool_state *s)
 {
     for (int k = 0; k < ON_KINDS; k++) CHECK(!s->callbacks[k]);
-    CHECK(s->next_counter == 1);
+    CHECK(s->next_counter == WEAVE_BANKED && s->next_banked == 1);
     CHECK(s->buffers.count == 0);
     CHECK(s->records.by_key.count == 0);
     CHECK(s->options.images.count == 0);

@@ -10,6 +10,7 @@
 enum { BLOCKS = 0, INSNS = 1, ONCE = 2, LEAVES = 4 }; /* counters; value of rdi that leaves nowhere */
 
 static machine start, native, woven;
+static weave_places *places; /* NULL: counters have one bank */
 
 /* Three blocks, each left when rdi says so, a load in the last of them, and an end. */
 static weave_run *program(bool back)
@@ -36,7 +37,7 @@ static void insert_count(weave_run *run, weave_where where, uint32_t i, unsigned
 
 static void weave_counts(weave_run *run, bool cold)
 {
-    weave_options options = {.cold_exits = cold};
+    weave_options options = {.cold_exits = cold, .places = places};
     inl_error e;
     for (uint32_t b = 0; b < run->block_count; b++) insert_count(run, WEAVE_ANYWHERE, b, BLOCKS, 1);
     for (uint32_t i = 0; i < run->insn_count; i++) insert_count(run, WEAVE_BEFORE, i, INSNS, 1);
@@ -49,7 +50,7 @@ static void run_with(const weave_run *run, uint64_t rdi, uint64_t rsi)
     harness_random_state(&start);
     start.gpr[X86_RDI] = rdi;
     start.gpr[X86_RSI] = rsi;
-    memset(bench.counters, 0, GEN_COUNTERS * 8);
+    memset((char *)bench.counters - WEAVE_BANKS_SIZE, 0, WEAVE_BANKS_SIZE + GEN_COUNTERS * 8);
     native = woven = start;
     harness_native(run, run->insn_count, &native);
     harness_woven(&woven);
@@ -59,11 +60,23 @@ static void run_with(const weave_run *run, uint64_t rdi, uint64_t rsi)
     assert_int_equal(native.exit, woven.exit);
 }
 
+static uint64_t in_bank(unsigned counter, unsigned bank)
+{
+    return *(uint64_t *)((char *)bench.counters + weave_counter_at(0, counter, bank));
+}
+
+static uint64_t counted(unsigned counter)
+{
+    uint64_t sum = 0;
+    for (unsigned bank = 0; bank < WEAVE_BANKS; bank++) sum += in_bank(counter, bank);
+    return sum;
+}
+
 static void same_counts(uint64_t blocks, uint64_t insns, uint64_t once)
 {
-    assert_int_equal(bench.counters[BLOCKS], blocks);
-    assert_int_equal(bench.counters[INSNS], insns);
-    assert_int_equal(bench.counters[ONCE], once);
+    assert_int_equal(counted(BLOCKS), blocks);
+    assert_int_equal(counted(INSNS), insns);
+    assert_int_equal(counted(ONCE), once);
 }
 
 static void every_way_out(const weave_run *run)
@@ -108,6 +121,43 @@ static void none_without_cold_exits(void **state)
     weave_counts(run, false);
     assert_int_equal(additions(BLOCKS), 4);
     every_way_out(run);
+}
+
+/* What one place after the other adds to goes to one bank after the other, and back to the first. */
+static void banks(void **state)
+{
+    enum { TIMES = 11, LAST = WEAVE_BANKED - 1 };
+    weave_places all = {0};
+    unsigned filled = 0;
+    (void)state;
+    harness_catch_faults();
+    places = &all;
+    for (unsigned i = 0; i < TIMES; i++) {
+        weave_run *run = program(false);
+        weave_counts(run, true);
+        every_way_out(run);
+        for (unsigned bank = 0; bank < WEAVE_BANKS; bank++) filled |= (in_bank(BLOCKS, bank) != 0) << bank;
+    }
+    places = NULL;
+    assert_int_equal(filled, (1u << WEAVE_BANKS) - 1);
+    assert_int_equal(weave_counter_at(WEAVE_COUNTERS, LAST, WEAVE_BANKS - 1), WEAVE_COUNTERS - 8);
+    assert_int_equal(weave_counter_at(WEAVE_COUNTERS, 0, 1), WEAVE_COUNTERS - WEAVE_BANKS_SIZE);
+}
+
+/* A fault takes off what was not executed, whichever bank it has been added to. */
+static void fault_with_banks(void **state)
+{
+    weave_places all = {0};
+    (void)state;
+    harness_catch_faults();
+    places = &all;
+    for (unsigned i = 0; i < WEAVE_BANKS; i++) {
+        weave_run *run = program(false);
+        weave_counts(run, true);
+        run_with(run, LEAVES, (uintptr_t)bench.bad);
+        same_counts(2, 4, 10);
+    }
+    places = NULL;
 }
 
 /* A branch back ends a chain. */
@@ -227,8 +277,14 @@ int main(void)
 {
     if (!harness_open()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_addition),  cmocka_unit_test(none_without_cold_exits),   cmocka_unit_test(back_edge),
-        cmocka_unit_test(fault_within),  cmocka_unit_test(taken_snippets_see_counts), cmocka_unit_test(taken_counts),
+        cmocka_unit_test(one_addition),
+        cmocka_unit_test(none_without_cold_exits),
+        cmocka_unit_test(banks),
+        cmocka_unit_test(fault_with_banks),
+        cmocka_unit_test(back_edge),
+        cmocka_unit_test(fault_within),
+        cmocka_unit_test(taken_snippets_see_counts),
+        cmocka_unit_test(taken_counts),
         cmocka_unit_test(followed_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

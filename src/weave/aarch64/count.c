@@ -1,15 +1,13 @@
 /* Counters and buffers in the frame. No flags take part. */
 #include "weave/aarch64/machine.h"
 
-static int32_t counter_at(uint32_t counter) { return WEAVE_COUNTERS + 8 * (int32_t)counter; }
-
-void weave_a64_count(weaver *w, uint32_t counter, int64_t amount)
+void weave_a64_count(weaver *w, int32_t offset, int64_t amount)
 {
     isa_code *c = w->c;
     unsigned base = weave_take(w, 0, ISA_NO_REG), t = weave_take(w, 0, ISA_NO_REG);
     bool small = amount > -(1 << 24) && amount < 1 << 24;
     unsigned by = small ? ISA_NO_REG : weave_take(w, 0, ISA_NO_REG);
-    a64_addr at = a64_at(base, weave_a64_frame(c, base, counter_at(counter)));
+    a64_addr at = a64_at(base, weave_a64_frame(c, base, offset));
     a64_load(c, 8, t, at);
     if (small) {
         a64_add_ri(c, t, t, amount);
@@ -23,11 +21,11 @@ void weave_a64_count(weaver *w, uint32_t counter, int64_t amount)
     weave_unlock(w, base);
 }
 
-void weave_a64_count_value(weaver *w, uint32_t counter, weave_val v)
+void weave_a64_count_value(weaver *w, int32_t offset, weave_val v)
 {
     isa_code *c = w->c;
     unsigned base = weave_take(w, 0, ISA_NO_REG), t = weave_take(w, 0, ISA_NO_REG);
-    a64_addr at = a64_at(base, weave_a64_frame(c, base, counter_at(counter)));
+    a64_addr at = a64_at(base, weave_a64_frame(c, base, offset));
     a64_load(c, 8, t, at);
     a64_arith_rr(c, A64_ARITH_ADD, 8, t, t, v.reg, 0);
     a64_store(c, 8, at, t);

@@ -13,7 +13,7 @@
  *   frame + 16..     spill slots, one for each general register and the stack pointer
  *   ...              flags, temporaries, stacks, context
  *   frame + 0x1000   the engine's own
- *   frame + WEAVE_COUNTERS   the thread's counters, 8 bytes each
+ *   frame + WEAVE_COUNTERS   the thread's counters, 8 bytes each; in front of them their banks (weave/banks.h)
  */
 #ifndef INL_WEAVE_AARCH64_FRAME_H
 #define INL_WEAVE_AARCH64_FRAME_H
@@ -21,14 +21,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weave/banks.h"
 #include "weave/buffer.h"
 
 enum {
     WEAVE_TEMPS = 24, /* temporaries of expression evaluation and argument slots */
     WEAVE_BUFFERS = 16,
     WEAVE_FRAME_SIZE = 0x1000,
-    WEAVE_IBL = 0x4000,       /* the engine's indirect-branch table: 65536 pointers */
-    WEAVE_COUNTERS = 0x84000, /* first counter */
+    WEAVE_IBL = 0x4000, /* the engine's indirect-branch table: 65536 pointers */
+    WEAVE_COUNTERS = 0x84000 + WEAVE_BANKS_SIZE,
     WEAVE_MAX_COUNTERS = 1 << 22,
     WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
     WEAVE_STOP = 0x1a1,

@@ -38,9 +38,9 @@ weave_val weave_a64_unary(weaver *, unsigned op, weave_val a, unsigned hint);
 unsigned weave_a64_compare(weaver *, unsigned op, weave_val a, weave_val b);
 weave_val weave_a64_cycles(weaver *);
 
-void weave_a64_count(weaver *, uint32_t counter, int64_t amount);
+void weave_a64_count(weaver *, int32_t at, int64_t amount);
 void weave_a64_add_to(weaver *, unsigned size, unsigned base, unsigned reg);
-void weave_a64_count_value(weaver *, uint32_t counter, weave_val);
+void weave_a64_count_value(weaver *, int32_t at, weave_val);
 isa_label weave_a64_branch_if_full(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
 
 bool weave_a64_may_fault(const isa_insn *);

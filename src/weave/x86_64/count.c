@@ -2,11 +2,9 @@
  * lea do. */
 #include "weave/x86_64/machine.h"
 
-static x86_addr counter_addr(uint32_t counter) { return x86_gs(WEAVE_COUNTERS + 8 * (int32_t)counter); }
-
-void weave_x86_count(weaver *w, uint32_t counter, int64_t amount)
+void weave_x86_count(weaver *w, int32_t offset, int64_t amount)
 {
-    x86_addr at = counter_addr(counter);
+    x86_addr at = x86_gs(offset);
     if (amount == (int32_t)amount && weave_flags_free(w)) {
         weave_flags_clobber(w);
         if (amount == 1) x86_inc_m(w->c, 8, at);
@@ -26,9 +24,9 @@ void weave_x86_count(weaver *w, uint32_t counter, int64_t amount)
     weave_unlock(w, t);
 }
 
-void weave_x86_count_value(weaver *w, uint32_t counter, weave_val v)
+void weave_x86_count_value(weaver *w, int32_t offset, weave_val v)
 {
-    x86_addr at = counter_addr(counter);
+    x86_addr at = x86_gs(offset);
     if (weave_flags_free(w)) {
         weave_flags_clobber(w);
         x86_alu_mr(w->c, X86_ADD, 8, at, v.reg);

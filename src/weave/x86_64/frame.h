@@ -8,7 +8,7 @@
  *   gs:16..   spill slots, one for each general register: register r always waits in slot[r]
  *   ...       flags, temporaries, argument slots, bases, stacks
  *   gs:0x1000 the engine's own (struct run_thread follows the frame)
- *   gs:WEAVE_COUNTERS  the thread's counters, 8 bytes each
+ *   gs:WEAVE_COUNTERS  the thread's counters, 8 bytes each; in front of them their banks (weave/banks.h)
  */
 #ifndef INL_WEAVE_X86_64_FRAME_H
 #define INL_WEAVE_X86_64_FRAME_H
@@ -16,14 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weave/banks.h"
 #include "weave/buffer.h"
 
 enum {
     WEAVE_TEMPS = 24, /* temporaries of expression evaluation and argument slots */
     WEAVE_BUFFERS = 16,
     WEAVE_FRAME_SIZE = 0x1000,
-    WEAVE_IBL = 0x4000,       /* the engine's indirect-branch table: 65536 pointers */
-    WEAVE_COUNTERS = 0x84000, /* first counter */
+    WEAVE_IBL = 0x4000, /* the engine's indirect-branch table: 65536 pointers */
+    WEAVE_COUNTERS = 0x84000 + WEAVE_BANKS_SIZE,
     WEAVE_MAX_COUNTERS = 1 << 22,
     WEAVE_BLOCK_SIZE = WEAVE_COUNTERS + WEAVE_MAX_COUNTERS * 8, /* room; mapped as far as needed */
 };

@@ -25,9 +25,9 @@ weave_val weave_x86_unary(weaver *, unsigned op, weave_val a, unsigned hint);
 unsigned weave_x86_compare(weaver *, unsigned op, weave_val a, weave_val b);
 weave_val weave_x86_cycles(weaver *);
 
-void weave_x86_count(weaver *, uint32_t counter, int64_t amount);
+void weave_x86_count(weaver *, int32_t at, int64_t amount);
 void weave_x86_add_to(weaver *, unsigned size, unsigned base, unsigned reg);
-void weave_x86_count_value(weaver *, uint32_t counter, weave_val);
+void weave_x86_count_value(weaver *, int32_t at, weave_val);
 isa_label weave_x86_branch_if_full(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
 
 bool weave_x86_may_fault(const isa_insn *);
