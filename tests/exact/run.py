@@ -433,10 +433,17 @@ def check_vfork(checker):
 
 
 def check_turns(checker):
-    """Trace records of threads that live at the same time, after one that has ended: each has memory of its own."""
+    """Trace records and counts of threads that live at the same time, after one that has ended: each has memory of its
+    own."""
     found, size = traced_marks(checker, "inturns")
     if sorted(found) != list(range(size)):
         raise Failed(f"{len(found)} stores to {len(set(found))} places instead of one to each of {size}")
+    alone = checker.sample(["inturns", "alone"])
+    once = Truth(checker.stepper, alone, checker.scratch).procedures()["inturns", "mark"]
+    report = checker.json("prof", checker.sample(["inturns"]))
+    marked = sum(r["instructions"] for r in report["procedures"] if r["name"] == "mark")
+    if marked != 7 * once:
+        raise Failed(f"{marked} instructions in mark() instead of {7 * once}")
 
 
 def tests(checker, results, everything):
