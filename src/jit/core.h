@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/ranges.h"
+#include "base/vec.h"
 #include "jit/jit.h"
 #include INL_ARCH_HEADER(jit, sizes)
 
@@ -102,6 +103,46 @@ void jit_step_restore(run_thread *, jit_stepping *, bool done); /* done: the ins
  */
 bool jit_step_guards(uint64_t pc, uint64_t app);
 
+/* --- sections.c, <isa>/sections.c: restartable sequences --- */
+enum { JIT_SIGNATURES = 16 };
+#define JIT_USUAL_SIGNATURE                                                                                            \
+    0x53053053u /* the C library's; sections of another are known once it has been registered                          \
+                 */
+typedef struct jit_signature {
+    uint32_t value;
+    uint64_t abort_code; /* where the kernel leads to, with the signature in front of it */
+} jit_signature;
+typedef struct jit_sections {
+    INL_VEC(jit_section *) all; /* also those that are gone: code may name them */
+    uint64_t low, high;         /* all lie in here */
+    jit_signature signatures[JIT_SIGNATURES];
+    unsigned signature_count;
+} jit_sections;
+const jit_section *jit_section_at(uint64_t app);         /* lock held */
+void jit_sections_named(const isa_insn *);               /* lock held: does it name a descriptor? */
+void jit_sections_unmapped(uint64_t low, uint64_t high); /* lock held */
+bool jit_sections_area_on(uint64_t page);                /* lock held: the kernel writes to it at any time */
+bool jit_sections_abort_code(uint64_t pc);               /* is it there? async-signal-safe */
+long jit_sequences(run_thread *, const weave_context *); /* run_watch.sequences */
+void jit_sections_interrupted(run_thread *);             /* run_watch.interrupted */
+/* May the kernel have found a descriptor that is none, and sent a SIGSEGV wherever the thread was? async-signal-safe */
+bool jit_sections_refused(const run_thread *);
+/* In the dispatcher, lock held: on RUN_LEAVE_SECTION (true: into the fragment behind what enters the section); when a
+ * thread comes that has registered itself; before it goes. */
+bool jit_sections_serve(run_thread *);
+void jit_sections_arrive(run_thread *);
+void jit_sections_depart(run_thread *);
+void jit_sections_end(void);
+/* signal.c: the registers are those at the guard of cache address `exec`; ctx gets the program's. */
+void jit_section_context(run_thread *, uint64_t exec);
+void jit_section_aborted(void);               /* dispatch.S */
+uint64_t jit_section_named(const isa_insn *); /* the address that it makes or stores, 0: none */
+bool jit_emit_section_entry(isa_code *, const jit_section *, uint64_t app, bool continues);
+bool jit_emit_section_exit(isa_code *, bool done); /* done: the last instruction has been guarded */
+void jit_emit_section_abort(isa_code *);
+bool jit_guard_begin(void *build, isa_code *, const weave_run *, uint32_t i); /* weave_engine.guard, */
+bool jit_guard_end(void *build, isa_code *, const weave_run *, uint32_t i);   /* .guard_ends */
+
 /* --- check.c --- */
 void jit_check(void);
 
@@ -162,12 +203,15 @@ typedef struct jit_build {
     jit_arena *arena;
     isa_code *code;
     const weave_run *run;
-    bool cut;      /* the run ends because of its length */
-    bool once;     /* one instruction, not to be found again, and without snippets before it */
-    bool step;     /* likewise, but with them */
-    bool checked;  /* it compares its code with the program's at each entry: `source` */
-    unsigned most; /* instructions, or 0 */
-    unsigned exit_count, const_count, mark_count, check_bytes;
+    bool cut;                   /* the run ends because of its length */
+    bool once;                  /* one instruction, not to be found again, and without snippets before it */
+    bool step;                  /* likewise, but with them */
+    bool checked;               /* it compares its code with the program's at each entry: `source` */
+    unsigned most;              /* instructions, or 0 */
+    const jit_section *section; /* that the run lies in, or NULL */
+    bool done;                  /* the run's last instruction has just been guarded */
+    uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
+    unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];
     jit_mark marks[JIT_MAX_MARKS];
@@ -235,6 +279,7 @@ typedef struct jit_state {
     jit_memory memory;
     jit_guards guards;
     jit_translation now;
+    jit_sections sections;
     unsigned since_flush, flushes; /* under stress */
     unsigned dispatches;           /* under --debug */
     jit_stats stats;               /* but for what threads that run have in their blocks */

@@ -130,7 +130,7 @@ uint64_t jit_dispatch(run_thread *t)
     inl_lock_take(&run_here.lock);
     uint64_t epoch = jit_of(t)->epoch; /* of what the thread comes from */
     arrive(t);
-    bool indirect = t->leave == RUN_LEAVE_INDIRECT, continues = false;
+    bool indirect = t->leave == RUN_LEAVE_INDIRECT, continues = false, entered = false;
     jit.stats.dispatches[t->leave]++;
     if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
@@ -140,6 +140,9 @@ uint64_t jit_dispatch(run_thread *t)
     } else if (t->leave == RUN_LEAVE_STALE) {
         continues = t->leave_arg;
         drop_stale(t, t->ctx.pc, continues);
+    } else if (t->leave == RUN_LEAVE_SECTION) {
+        continues = t->leave_arg == JIT_SECTION_ENTERED + 1;
+        entered = jit_sections_serve(t);
     } else if (!indirect) {
         inl_lock_release(&run_here.lock);
         uint64_t before = cycles(t);
@@ -149,6 +152,7 @@ uint64_t jit_dispatch(run_thread *t)
         inl_lock_take(&run_here.lock);
         if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
     }
+    if (jit_of(t)->sequence_field) jit_sections_arrive(t);
     if (indirect && t->calls) come_back(t);
     uint64_t pc = t->ctx.pc;
     if (trap) raise_trap(t);
@@ -165,7 +169,8 @@ uint64_t jit_dispatch(run_thread *t)
     __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
     if (inl_debug && !(++jit.dispatches & CHECK_EVERY)) jit_check();
-    uint64_t exec = f->exec;
+    if (jit_of(t)->section) jit_sections_depart(t);
+    uint64_t exec = f->exec + (entered && t->ctx.pc == pc ? f->section_bytes : 0);
     inl_lock_release(&run_here.lock);
     if (!t->no_cycles) t->own_cycles += run_cycles() - begun;
     return exec;
@@ -203,6 +208,7 @@ static unsigned version_of(const run_thread *t) { return t ? jit_of(t)->wanted :
 static void thread_made(run_thread *t)
 {
     jit_ibl_init_thread(t);
+    jit_of(t)->section_abort = (uint64_t)(uintptr_t)jit_section_aborted;
     jit_stats_thread_made(t);
 }
 
@@ -231,6 +237,8 @@ static const run_watch watch = {
     .call_ends = jit_guard_call_end,
     .no_more = jit_guard_no_more,
     .thread_ends = thread_ends,
+    .sequences = jit_sequences,
+    .interrupted = jit_sections_interrupted,
     .fork_prepare = jit_cache_fork_prepare,
     .fork_parent = jit_cache_fork_parent,
     .fork_child = fork_child,
@@ -278,6 +286,7 @@ void jit_end(void)
     jit_ibl_end();
     jit_cache_end();
     jit_memory_end();
+    jit_sections_end();
     inl_map_free(&jit.by_app);
     inl_arena_free(&jit.now.arena);
     module_set_free(run_here.modules);

@@ -9,6 +9,7 @@
  *                   of a program whose nested functions have trampolines there;
  *                 - when the code that runs writes to its own page;
  *                 - when a call that another thread is in may write there;
+ *                 - when an area of rseq is there, which the kernel writes to at any time;
  *                 - when the memory is shared: somebody may write to it at another address, or in another process;
  *                 - always, once the kernel may write at any time (io_uring, asynchronous I/O).
  *
@@ -124,6 +125,7 @@ void jit_guard_keys(void) { jit.guards.keys_used = true; }
 bool jit_guard(uint64_t page, int prot, bool shared)
 {
     if (jit.guards.always_checked || shared || jit.options.stress & JIT_STRESS_CHECK) return false;
+    if (jit_sections_area_on(page)) return false;
     uint64_t *e = make_entry(page);
     if (prot_of(*e)) return true;
     if (*e & CHECKED && !jit.guards.keys_used) return false;

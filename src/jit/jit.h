@@ -11,6 +11,7 @@
  *     guard.c       who writes to code, and what must be dropped
  *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
+ *     sections.c    restartable sequences (rseq)
  *     signal.c      a signal in translated code: how the thread gets to a boundary; faults' contexts
  *
  * All of it is under the process's lock unless said otherwise.
@@ -82,8 +83,9 @@ typedef struct jit_fragment {
     const weave_count *counts;
     const weave_inlined *inlined; /* index: what the instruction's address is more than `app` */
     uint16_t fault_count, count_count, inlined_count;
-    uint32_t hold;        /* threads that wait for it to be left: its exits stay unlinked */
-    uint16_t check_bytes; /* of code at its entry which compares: between it and the body proper */
+    uint32_t hold;          /* threads that wait for it to be left: its exits stay unlinked */
+    uint16_t check_bytes;   /* of code at its entry which compares: between it and the body proper, */
+    uint16_t section_bytes; /* of which the first are what enters a restartable sequence */
     bool dropped;
     bool continues; /* entered by an exit of a run that was cut for length */
     uint8_t version;
@@ -91,6 +93,19 @@ typedef struct jit_fragment {
 
 /* Indirect branches, by what they are. */
 enum { JIT_KIND_RETURN, JIT_KIND_CALL, JIT_KIND_JUMP, JIT_KIND_SYSCALL /* the way back from one */, JIT_KINDS };
+
+/* A critical section of the program's (rseq), and what the kernel reads of one: sections.c. */
+typedef struct jit_section {
+    uint64_t descriptor, low, high, abort;
+    bool gone; /* the program has something else there now */
+} jit_section;
+typedef struct jit_sequence {
+    uint32_t version, flags;
+    uint64_t start, length, abort;
+} jit_sequence;
+/* With RUN_LEAVE_SECTION, leave_arg: by the kernel's hand or at a guard; at an exit; at an entry, 1 more where the
+ * fragment `continues`. */
+enum { JIT_SECTION_ABORTED, JIT_SECTION_LEFT, JIT_SECTION_ENTERED };
 
 /* The instruction that a program executes which steps itself: step.c. */
 enum {
@@ -119,6 +134,15 @@ typedef struct jit_own {
     bool ibl_stale;                /* entries could not be removed while it was: clear all of it */
     uint64_t kind, scratch;        /* with jit_options.stats: of the last indirect branch; the miss routine's */
     uint64_t executed[JIT_KINDS], missed[JIT_KINDS];
+    /* Restartable sequences: where the program's pointer to a descriptor is, 0: not registered; the thread's own
+     * descriptor, its address and the opposite of that. */
+    uint64_t sequence_field, sequence_self, sequence_minus;
+    jit_sequence sequence;
+    const jit_section *section, *armed; /* that it is in, if armed; the last that it has armed */
+    uint64_t section_abort;             /* where its abort code goes on */
+    uint64_t whole;                     /* at the guard all registers are in their slots */
+    uint64_t sequence_seen;             /* the last descriptor of another that was found in the program's pointer */
+    uint32_t signature;
     jit_stepping stepping;
     uint64_t cycles_before;   /* of own_cycles: told already */
     uint64_t held;            /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
@@ -136,7 +160,7 @@ void jit_run(void) __attribute__((noreturn));
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
 /* --- stats.c --- */
-enum { JIT_REASONS = RUN_LEAVE_FLAGS + 1 };
+enum { JIT_REASONS = RUN_LEAVE_SECTION + 1 };
 typedef struct jit_stats {
     uint64_t superblocks, cut, checked, blocks, instructions, code_bytes, stub_bytes, landings;
     uint64_t links, drops, flushes, writes; /* writes: to guarded pages */
@@ -145,6 +169,7 @@ typedef struct jit_stats {
     uint64_t missed[JIT_KINDS];             /* of which the thread's own table did not know the target, */
     uint64_t unknown[JIT_KINDS];            /* nor the process's */
     uint64_t sent, faults;                  /* signals that arrived */
+    uint64_t aborted;                       /* restartable sequences */
     uint64_t dispatcher_cycles, translation_cycles, cycles;
 } jit_stats;
 void jit_stats_take(jit_stats *out); /* lock not held */

@@ -254,6 +254,7 @@ void jit_memory_unmapped(uint64_t addr, uint64_t size)
     size = inl_page_up(size);
     forget_range(addr, addr + size);
     inl_ranges_cut(&jit.memory.regions, addr, addr + size);
+    if (jit.sections.all.count) jit_sections_unmapped(addr, addr + size);
     if (run_here.modules) module_set_unmapped(run_here.modules, addr, size, module_went, NULL);
 }
 

@@ -16,6 +16,7 @@
 #include "run/confine.h"
 #include "jit/core.h"
 #include "run/kernel.h"
+#include "weave/isa.h"
 
 #include <errno.h>
 #include <string.h>
@@ -124,6 +125,18 @@ static jit_fragment *program_insn(uint64_t pc, weave_map_entry *entry)
     return f && jit_fragment_map(f, pc, entry, &in_snippet) && !in_snippet ? f : NULL;
 }
 
+void jit_section_context(run_thread *t, uint64_t exec)
+{
+    const weave_isa *w = weave_isa_of(jit.isa);
+    weave_map_entry entry;
+    jit_fragment *f = program_insn(exec, &entry);
+    if (!f) return;
+    bool whole = jit_of(t)->whole;
+    run_uc_unspill(t, &t->ctx, whole ? w->all & ~w->reserved : entry.spilled | jit_landing_spills, entry.flags_saved);
+    t->ctx.pc = entry.app;
+    jit_fragment_undo(f, exec, false, subtract, t);
+}
+
 /* The program's state at the fault, into t->ctx; false when it is not the program's fault. `begun`: snippets before
  * the instruction have run, and will not run again. */
 static bool fault_context(run_thread *t, int signo, void *uc, uint64_t tls_base, bool begun)
@@ -137,6 +150,11 @@ static bool fault_context(run_thread *t, int signo, void *uc, uint64_t tls_base,
         run_uc_unspill(t, &t->ctx, entry.spilled, entry.flags_saved);
         t->ctx.pc = trap ? run_after_trap(entry.app) : entry.app;
         if (!trap) jit_fragment_undo(f, pc, begun, subtract, t);
+        return true;
+    }
+    if (jit_sections_abort_code(pc)) { /* the kernel has aborted the sequence in which it faulted */
+        run_uc_context(uc, t, tls_base, &t->ctx);
+        jit_section_context(t, jit_of(t)->sequence.start);
         return true;
     }
     if (is_at(pc, jit_gate_after)) { /* SIGSYS */
@@ -229,6 +247,10 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
     if (run_own_call_failed(signo, info, uc) || arranged(t, signo, addr, uc, tls_base)) return;
     if (run_stepped_over(t, signo, info, uc) || begins_stepping(t, signo, uc, tls_base)) return;
     if (!is_programs(t, pc) && run_settings_fault(t, signo, uc)) return;
+    if (signo == SIGSEGV && info->si_code == SI_KERNEL && !is_programs(t, pc) && jit_sections_refused(t)) {
+        arrived(t, info, uc, tls_base);
+        return;
+    }
     const run_crash crash = crash_of(t, info, uc);
     if (t->where == RUN_IN_RUNTIME) {
         if (signo != SIGSYS) {

@@ -97,6 +97,8 @@ static weave_insn *commit_insn(reader *r)
     w->block = jit.now.run.block_count - 1;
     w->before = w->after = w->taken = (weave_list){0};
     w->elided = 0;
+    w->guarded = jit.now.build.section && w->in.flow == ISA_FLOW_NEXT && w->in.bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN);
+    jit_sections_named(&w->in);
     jit.now.extents[jit.now.extent_count - 1].high = r->at + bytes;
     r->at += w->in.len;
     jit.now.blocks[w->block].count++;
@@ -118,10 +120,14 @@ static bool is_own_block(uint64_t at)
     return false;
 }
 
+/* Is it in the same restartable sequence, or likewise in none? */
+static bool stays(uint64_t at) { return jit_section_at(at) == jit.now.build.section; }
+
 /* May the run go on with a block at `at`? */
 static bool follows(uint64_t at, unsigned max_blocks)
 {
-    return jit.now.run.block_count < max_blocks && !is_own_block(at) && !jit_fragment_find(at, false, jit.now.version);
+    return jit.now.run.block_count < max_blocks && !is_own_block(at) && stays(at) &&
+           !jit_fragment_find(at, false, jit.now.version);
 }
 
 /* Ends a block; where the next one begins, or 0: the run ends. */
@@ -171,7 +177,8 @@ static bool build_run(uint64_t app, bool continues)
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
     if (jit.now.build.once || jit.now.build.step) max_insns = 1;
     if (jit.now.build.most) max_insns = jit.now.build.most;
-    jit.now.build.checked = false;
+    jit.now.build.checked = jit.now.build.done = false;
+    jit.now.build.section = jit_section_at(app);
     jit.now.source_size = 0;
     reader r = {.at = app, .code = jit.now.build.once ? jit_memory_peek : jit_memory_code};
     weave_insn *last = NULL;
@@ -180,7 +187,7 @@ static bool build_run(uint64_t app, bool continues)
     jit.now.run = (weave_run){
         .isa = jit.isa, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
     jit.now.extent_count = 0;
-    while (jit.now.run.insn_count < max_insns && fetch_insn(&r) && !begins_checked(&was_checked)) {
+    while (jit.now.run.insn_count < max_insns && stays(r.at) && fetch_insn(&r) && !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;
@@ -243,14 +250,24 @@ static inl_status bring_back(isa_code *c, isa_fixups *list, inl_error *e)
 static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start_to_exec, weave_output *out,
                         inl_error *e)
 {
-    weave_engine engine = {.lower = jit_lower, .exit_to = jit_lower_exit, .arg = &jit.now.build};
+    const jit_section *section = jit.now.build.section;
+    uint64_t app = jit.now.run.insns[0].in.addr;
+    weave_engine engine = {.lower = jit_lower,
+                           .exit_to = jit_lower_exit,
+                           .guard = jit_guard_begin,
+                           .guard_ends = jit_guard_end,
+                           .arg = &jit.now.build};
     isa_fixups list;
     *c = window(a);
     bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
     jit.now.build.arena = a;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
-    if (landing) jit_emit_landing(c, a, jit.now.run.insns[0].in.addr);
+    if (landing) jit_emit_landing(c, a, app);
     *start_to_exec = (uint32_t)c->at;
+    if (section && !jit_emit_section_entry(c, section, app, !jit.now.run.blocks[0].head) && !c->full)
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "at %#llx: the restartable sequence cannot be entered",
+                        (unsigned long long)app);
+    jit.now.build.section_bytes = (uint32_t)c->at - *start_to_exec;
     if (jit.now.build.checked) emit_check(c);
     jit.now.build.check_bytes = (uint32_t)c->at - *start_to_exec;
     *out = (weave_output){0};
@@ -316,6 +333,7 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     f->size = (uint32_t)c->at;
     f->start_to_exec = start_to_exec;
     f->check_bytes = (uint16_t)jit.now.build.check_bytes;
+    f->section_bytes = (uint16_t)jit.now.build.section_bytes;
     f->exit_count = jit.now.build.exit_count;
     f->insn_count = jit.now.run.insn_count;
     f->continues = continues;

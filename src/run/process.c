@@ -134,13 +134,12 @@ static long do_set_robust_list(run_thread *t, weave_context *c)
     return answer;
 }
 
-/* A critical section of rseq is known by its code addresses, and the kernel compares them with where
- * the thread really stands: in the cache. It would never be restarted, so there must be none. */
+/* The kernel knows critical sections by the program's addresses, and compares them with where the thread stands: an
+ * engine with copies of the program's code must see to them. */
 static long do_rseq(run_thread *t, weave_context *c)
 {
-    (void)t;
-    (void)c;
-    return -ENOSYS;
+    const run_watch *watch = run_here.engine->watch;
+    return watch ? watch->sequences(t, c) : run_pass(t, c);
 }
 
 static long do_prctl(run_thread *t, weave_context *c)

@@ -123,6 +123,9 @@ typedef struct run_watch {
     void (*call_ends)(run_thread *t, long answer);
     void (*no_more)(void);             /* from now on the kernel may write at any time */
     void (*thread_ends)(run_thread *); /* the kernel writes when a thread has ended */
+    /* The call rseq, and a signal is about to be delivered: a restartable sequence that it finds is aborted. */
+    long (*sequences)(run_thread *, const weave_context *);
+    void (*interrupted)(run_thread *);
     /* Around a fork (L): in the parent before it and after it, in the child. */
     void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
 } run_watch;

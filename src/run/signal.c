@@ -263,6 +263,7 @@ static void deliver(run_thread *t, const siginfo_t *info, uint64_t base, bool fa
         act_by_default(t, info, fault);
         return;
     }
+    if (run_here.engine->watch) run_here.engine->watch->interrupted(t);
     if (run_here.client.signal) run_here.client.signal(run_here.client.arg, t, signo, info, &t->ctx);
     inl_log(INL_LOG_SIGNAL, "signal %d code %d at %#lx goes to %#lx", signo, info->si_code, (long)t->ctx.pc,
             (long)a.handler);

@@ -25,7 +25,7 @@
 
 enum { RUN_IN_CODE = 0, RUN_IN_RUNTIME = 1 };
 enum { RUN_HELD = 6 };
-enum { RUN_ENGINE_BYTES = 256 };
+enum { RUN_ENGINE_BYTES = 384 };
 
 /* Why the cache was left; set by the stub that leaves it (see dispatch.S). */
 enum run_leave {
@@ -39,7 +39,8 @@ enum run_leave {
     RUN_LEAVE_STEP,         /* the instruction at ctx.pc writes to a page whose translations, its own among
                                them, have been dropped for it: it runs alone */
     RUN_LEAVE_SYSCALL_DONE, /* without a cache: the call of the number in r11's slot has been made */
-    RUN_LEAVE_FLAGS, /* the instruction at ctx.pc would make the program step itself: the runtime carries it out */
+    RUN_LEAVE_FLAGS,   /* the instruction at ctx.pc would make the program step itself: the runtime carries it out */
+    RUN_LEAVE_SECTION, /* about a restartable sequence (jit/sections.c); leave_arg: what */
 };
 
 typedef struct run_pending { /* one asynchronous signal, taken by our handler, not yet delivered */

@@ -4,11 +4,16 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The linker's: where the tool's own file begins in memory, and its data end; its first instruction. */
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 extern char end[] __attribute__((visibility("hidden")));
 extern void _start(void);
+
+/* The area that it has registered for restartable sequences, from the thread pointer on; it may be older than these. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
 
 /* Thread-local storage of one more thread. */
 void *_dl_allocate_tls(void *);

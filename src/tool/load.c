@@ -273,6 +273,14 @@ static void fill_start(uint64_t pc, uint64_t sp, uint64_t stack_low)
     h->resident = h->loaded = 1;
 }
 
+/* A thread can have one area of rseq, and it is the program's to register. */
+static void unregister_sequences(void)
+{
+    enum { AREA = 32, UNREGISTER = 1, SIGNATURE = 0x53053053 };
+    if (!&__rseq_size || !__rseq_size) return;
+    sys_call4(SYS_rseq, (long)(tls_block_own() + __rseq_offset), AREA, UNREGISTER, SIGNATURE);
+}
+
 inl_status load_program(const char *path, char **argv, char **envp, inl_error *e)
 {
     char file[HEAD];
@@ -293,6 +301,7 @@ inl_status load_program(const char *path, char **argv, char **envp, inl_error *e
     if (!tool_now->real_path) tool_now->real_path = strdup(file);
     const char *slash = strrchr(path, '/');
     prctl(PR_SET_NAME, slash ? slash + 1 : path);
+    unregister_sequences();
     fill_start(dynamic ? interp.entry : program.entry, sp, top);
     tool_handoff_data.start.brk_emulated = place_break(&program);
     return INL_OK;

@@ -61,7 +61,7 @@ static void show_dispatches(const jit_stats *s)
         [RUN_LEAVE_SYSCALL] = "dispatched: system calls", [RUN_LEAVE_SIGNAL] = "dispatched: signals",
         [RUN_LEAVE_START] = "dispatched: beginnings",     [RUN_LEAVE_SPECIAL] = "dispatched: instructions",
         [RUN_LEAVE_STALE] = "dispatched: stale code",     [RUN_LEAVE_STEP] = "dispatched: writes to own code",
-        [RUN_LEAVE_FLAGS] = "dispatched: steps begun",
+        [RUN_LEAVE_FLAGS] = "dispatched: steps begun",    [RUN_LEAVE_SECTION] = "dispatched: restartable sequences",
     };
     for (unsigned k = 0; k < JIT_REASONS; k++)
         if (reasons[k]) row(reasons[k], s->dispatches[k]);
@@ -89,6 +89,7 @@ void tool_jit_ends(void)
     show_dispatches(&s);
     row("signals that were sent", s.sent);
     row("faults", s.faults);
+    row("restartable sequences aborted", s.aborted);
     row("cycles in the dispatcher", s.dispatcher_cycles);
     row("cycles of them for translation", s.translation_cycles);
     row("cycles since the start", s.cycles);

@@ -267,7 +267,8 @@ void weave_prepare(weaver *w, uint32_t i)
     const cfg_live *behind = &w->live[w->step[i] + 1];
     const weave_fx *fx = &w->fx[i];
     at_instruction(w, i);
-    if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) {
+    if (w->run->insns[i].guarded) w->living = w->need;
+    if (w->run->insns[i].in.flow != ISA_FLOW_NEXT || w->run->insns[i].guarded) {
         weave_restore_all(w);
         return;
     }

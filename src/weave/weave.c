@@ -31,6 +31,19 @@ static void lower(weaver *w, uint32_t i)
         weave_fail(w, INL_ERR_UNSUPPORTED, "the engine cannot translate a control transfer");
 }
 
+/* The map tells of the guard and of the instruction in it as one. False: it has failed. */
+static bool copy_guarded(weaver *w, uint32_t i, weave_map_entry *entry, bool plain)
+{
+    const weave_engine *e = w->engine;
+    const weave_insn *insn = &w->run->insns[i];
+    uint32_t code_at = entry->code_at;
+    bool copied = e->guard(e->arg, w->c, w->run, i);
+    if (!copied) weave_fail(w, INL_ERR_UNSUPPORTED, "the engine cannot guard an instruction");
+    copied = copied && (plain ? weave_copy_plain(w, insn, entry) : weave_copy(w, i, entry));
+    entry->code_at = code_at;
+    return copied && e->guard_ends(e->arg, w->c, w->run, i);
+}
+
 static void exit_to(weaver *w, uint64_t target)
 {
     if (!w->engine->exit_to(w->engine->arg, w->c, target))
@@ -61,7 +74,7 @@ static void weave_plainly(weaver *w)
         entry->scratch = ISA_NO_REG;
         if (insn->elided) continue;
         if (insn->in.flow != ISA_FLOW_NEXT) lower(w, i);
-        else if (!weave_copy_plain(w, insn, entry)) {
+        else if (!(insn->guarded ? copy_guarded(w, i, entry, true) : weave_copy_plain(w, insn, entry))) {
             w->at = i;
             return;
         }
@@ -221,7 +234,7 @@ static void emit_insn(weaver *w, uint32_t i, weave_map_entry *entry)
     if (insn->in.flow == ISA_FLOW_COND && insn->taken.first && w->opt->cold_exits) emit_side(w, i);
     else if (conditional && insn->taken.first) emit_taken_edge(w, i);
     else if (transfers) lower(w, i);
-    else if (!weave_copy(w, i, entry)) return;
+    else if (!(insn->guarded ? copy_guarded(w, i, entry, false) : weave_copy(w, i, entry))) return;
     weave_executed(w, i);
     if (insn->after.first) emit_after(w, i);
 }

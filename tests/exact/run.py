@@ -56,8 +56,7 @@ MORE_PROGRAMS = {  # not lua, which hashes with the time of day
     "sqlite3": ["/usr/bin/sqlite3", ":memory:", "select 6 * 7"],
 }
 IN_ORDER = {"masked"}  # accesses of one instruction too are compared in their order
-# Inlay refuses restartable sequences, as older kernels do; the C library then takes another path.
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
 def execute(argv, what, limit=LIMIT, cwd=None):

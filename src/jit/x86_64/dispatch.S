@@ -3,6 +3,7 @@
  *   jit_ibl_miss_counted   the same, counted by kind (--stats)
  *   jit_ibl_miss      second-level lookup of an indirect branch
  *   jit_ibl_watched   an indirect branch, perhaps to where a call of the tool's returns
+ *   jit_section_aborted  a restartable sequence is aborted
  *   jit_syscall_gate  a system call made right here when it needs no care
  */
 #include "jit/x86_64/layout.h"
@@ -142,5 +143,16 @@ jit_gate_after:
         mov     %gs:OFF_SLOT_RSP, %rsp
         jmp     run_leave_code
         .size   jit_syscall_gate, . - jit_syscall_gate
+
+/* A restartable sequence is to be aborted at a guard: rcx and rdx are in their slots. */
+        .globl  jit_section_aborted
+        .hidden jit_section_aborted
+        .type   jit_section_aborted, @function
+        .p2align 4
+jit_section_aborted:
+        movq    $LEAVE_SECTION, %gs:OFF_LEAVE
+        movq    $0, %gs:OFF_LEAVE_ARG
+        jmp     run_leave_code
+        .size   jit_section_aborted, . - jit_section_aborted
 
         .section .note.GNU-stack, "", @progbits

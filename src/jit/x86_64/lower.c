@@ -41,6 +41,31 @@ static bool jump_to(jit_build *b, uint64_t target)
     return want_exit(b, target, x86_jmp_rel32(b->code, x86_here(b->code), true));
 }
 
+static bool is_outside(const jit_build *b, uint64_t target)
+{
+    return b->section && (target < b->section->low || target >= b->section->high);
+}
+
+/* The same, at an exit from the run: the restartable sequence that it is in is perhaps left. */
+static bool go_to(jit_build *b, uint64_t target)
+{
+    bool done = b->done;
+    b->done = false;
+    return (!is_outside(b, target) || jit_emit_section_exit(b->code, done)) && jump_to(b, target);
+}
+
+/* Where it goes is not known. */
+static bool leave_section(jit_build *b) { return !b->section || jit_emit_section_exit(b->code, false); }
+
+static bool lower_cond(jit_build *b, const isa_insn *in)
+{
+    if (!is_outside(b, in->target))
+        return want_exit(b, in->target, x86_jcc_rel32(b->code, in->cond, x86_here(b->code), true));
+    x86_label past = x86_jcc_label(b->code, in->cond ^ 1, 4);
+    bool ok = go_to(b, in->target);
+    return x86_bind(b->code, past) && ok;
+}
+
 static bool push_constant(jit_build *b, uint64_t value)
 {
     static const uint8_t push_rip[] = {0xff, 0x35, 0, 0, 0, 0};
@@ -181,10 +206,10 @@ static bool lower_cond_reg(jit_build *b, const isa_insn *in)
     x86_code *c = b->code;
     uint8_t own[ISA_MAX_INSN];
     memcpy(own, in->raw, in->len);
-    own[in->len - 1] = 2; /* over the short jump */
+    own[in->len - 1] = b->section ? 5 : 2; /* over the jump */
     x86_bytes(c, own, in->len);
-    x86_label past = x86_jmp_label(c, 1);
-    bool ok = jump_to(b, in->target);
+    x86_label past = x86_jmp_label(c, b->section ? 4 : 1);
+    bool ok = go_to(b, in->target);
     return x86_bind(c, past) && ok;
 }
 
@@ -213,15 +238,10 @@ static bool lower_transaction(jit_build *b, const isa_insn *in)
     return jump_to(b, in->target);
 }
 
-bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
+/* Control leaves the run for good, or for the runtime. */
+static bool lower_for_good(jit_build *b, x86_code *c, const isa_insn *in, uint32_t i)
 {
-    jit_build *b = build;
-    const isa_insn *in = &run->insns[i].in;
-    b->code = c;
     switch (in->flow) {
-    case ISA_FLOW_JUMP: return jump_to(b, in->target);
-    case ISA_FLOW_COND: return want_exit(b, in->target, x86_jcc_rel32(c, in->cond, x86_here(c), true));
-    case ISA_FLOW_COND_REG: return lower_cond_reg(b, in);
     case ISA_FLOW_CALL: return push_constant(b, in->addr + in->len) && jump_to(b, in->target);
     case ISA_FLOW_JUMP_IND:
     case ISA_FLOW_CALL_IND: return lower_indirect(b, in, i);
@@ -245,9 +265,22 @@ bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
     }
 }
 
+bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
+{
+    jit_build *b = build;
+    const isa_insn *in = &run->insns[i].in;
+    b->code = c;
+    switch (in->flow) {
+    case ISA_FLOW_JUMP: return go_to(b, in->target);
+    case ISA_FLOW_COND: return lower_cond(b, in);
+    case ISA_FLOW_COND_REG: return lower_cond_reg(b, in);
+    default: return leave_section(b) && lower_for_good(b, c, in, i);
+    }
+}
+
 bool jit_lower_exit(void *build, x86_code *c, uint64_t target)
 {
     jit_build *b = build;
     b->code = c;
-    return jump_to(b, target);
+    return go_to(b, target);
 }
