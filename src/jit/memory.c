@@ -225,10 +225,15 @@ static void forget_range(uint64_t low, uint64_t high)
     jit_unguard_range(low, high);
 }
 
+/* Memory rather than a file: who writes to it writes to private mappings of it too, as long as they have not. */
+static bool is_memory(const char *path) { return !strncmp(path, "/memfd:", 7) || !strncmp(path, "/dev/shm/", 9); }
+
 static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_t offset)
 {
     char path[4096];
     if (!run_proc_fd_path(fd, path, sizeof path)) return;
+    if (is_memory(path))
+        inl_ranges_put(&jit.memory.regions, (inl_range){addr, addr + size, ((unsigned)prot & PROT) | SHARED});
     module *m = module_set_mapped(run_here.modules, path, addr, size, offset, prot);
     if (m && run_here.client.module_loaded) run_here.client.module_loaded(run_here.client.arg, m);
 }

@@ -66,6 +66,24 @@ static long two_views(int always_fresh)
     return (long)sum;
 }
 
+/* A private mapping that has not been written to is the file's memory. */
+static long private_view(void)
+{
+    int fd = memfd_create("code", 0);
+    if (fd < 0 || ftruncate(fd, PAGE)) return -1;
+    uint8_t *w = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    uint8_t *x = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    unsigned long sum = 0;
+    for (int i = 0; i < 100; i++) {
+        returns(w, i);
+        sum = sum * 7 + (unsigned long)as_function(x)(0);
+    }
+    munmap(w, PAGE);
+    munmap(x, PAGE);
+    close(fd);
+    return (long)sum;
+}
+
 static long moved_view(void)
 {
     uint8_t *w = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -151,6 +169,7 @@ int main(void)
     printf("two views %ld\n", two_views(0));
     printf("a fresh view each time %ld\n", two_views(1));
     printf("a view made by mremap %ld\n", moved_view());
+    printf("a private view %ld\n", private_view());
     printf("read by the kernel %ld\n", read_from_pipe());
     printf("written as a file %ld\n", written_as_file());
     printf("written by another process %ld\n", written_by_another_process());

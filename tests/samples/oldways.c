@@ -1,4 +1,4 @@
-/* Instructions of older days in 64-bit code: int 0x80, iretq, a far return. With an argument: those that
+/* Instructions of older days in 64-bit code: int 0x80, iretq, far returns, jumps and calls. With an argument: those that
  * Inlay refuses. */
 #include <signal.h>
 #include <stdint.h>
@@ -66,6 +66,35 @@ static void returns(void)
            (unsigned long long)flags_after & 0x41);
 }
 
+/* Through memory, with addresses of 32 bits: what goes there lies low. */
+static void far_transfers(void)
+{
+    static const uint8_t code[] = {
+        0x83, 0xc0, 0x05, 0x41, 0xff, 0xe0, /* add $5, %eax ; jmp *%r8 */
+        0x83, 0xc0, 0x07, 0xcb,             /* add $7, %eax ; lret (two words of 32 bits) */
+        0xff, 0x1a, 0x41, 0xff, 0xe0,       /* lcall *(%rdx) ; jmp *%r8 */
+    };
+    struct {
+        uint32_t at;
+        uint16_t selector;
+    } jump, call;
+    uint8_t *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    uint64_t a = 1, moved;
+    memcpy(low, code, sizeof code);
+    mprotect(low, 4096, PROT_READ | PROT_EXEC);
+    __asm__("mov %%cs, %0" : "=r"(jump.selector));
+    jump.at = (uint32_t)(uintptr_t)low;
+    call = jump;
+    call.at += 6;
+    __asm__ volatile("mov %%rsp, %%rbx\n lea 1f(%%rip), %%r8\n ljmp *(%[jump])\n ud2\n"
+                     "1: lea 2f(%%rip), %%r8\n jmp *%[calls]\n ud2\n"
+                     "2: sub %%rsp, %%rbx\n mov %%rbx, %[moved]\n"
+                     : "+a"(a), [moved] "=r"(moved)
+                     : [jump] "r"(&jump), "d"(&call), [calls] "r"(low + 10)
+                     : "rbx", "r8", "memory", "cc");
+    printf("far %llu, stack %lld\n", (unsigned long long)a, (long long)moved);
+}
+
 /* A call whose structures differ; then out of 64-bit mode. */
 static void refused(void)
 {
@@ -87,6 +116,7 @@ int main(int argc, char **argv)
     } else {
         calls();
         returns();
+        far_transfers();
     }
     return 0;
 }

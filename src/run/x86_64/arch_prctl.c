@@ -12,9 +12,9 @@
 #ifndef ARCH_REQ_XCOMP_PERM
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #endif
-#define SHADOW_STACK_FIRST 0x5001
-#define SHADOW_STACK_LAST  0x5005
-#define USER_END           0x7ffffffff000ull
+#define SHADOW_STACK_ENABLE 0x5001
+#define SHADOW_STACK_STATUS 0x5005
+#define USER_END            0x7ffffffff000ull
 
 /* Components of the vector state that must be asked for: threads save them from now on. */
 static long request_state(int option, uint64_t value)
@@ -22,6 +22,15 @@ static long request_state(int option, uint64_t value)
     long answer = sys_call2(SYS_arch_prctl, option, (long)value);
     if (!answer) run_vectors_permitted();
     return answer;
+}
+
+/* Calls push return addresses that differ from where they return to. So where the kernel has shadow stacks the answer
+ * is that of a processor without them; the other requests are harmless then, and the kernel's. */
+static long refuse_shadow_stack(void)
+{
+    uint64_t features;
+    long answer = sys_call2(SYS_arch_prctl, SHADOW_STACK_STATUS, (long)&features);
+    return answer < 0 ? answer : -EOPNOTSUPP;
 }
 
 long run_arch_prctl(run_thread *t, int option, uint64_t value)
@@ -39,8 +48,7 @@ long run_arch_prctl(run_thread *t, int option, uint64_t value)
     case ARCH_REQ_XCOMP_PERM: return request_state(option, value);
     default: break;
     }
-    /* Calls push return addresses that differ from where they return to. */
-    if (option >= SHADOW_STACK_FIRST && option <= SHADOW_STACK_LAST) return -EOPNOTSUPP;
+    if (option == SHADOW_STACK_ENABLE) return refuse_shadow_stack();
     return sys_call2(SYS_arch_prctl, option, (long)value);
 }
 

@@ -6,8 +6,10 @@
  *                   that differ, memory, signals and processes it says that they are not carried out,
  *                   and answers ENOSYS.
  *   iret, retf      carried out when they stay in 64-bit mode
+ *   far jmp, call   (only through memory) likewise
  *   other far transfers, sysenter      SIGILL
  */
+#include <cpuid.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -131,6 +133,49 @@ static bool far_return(run_thread *t, const isa_insn *in)
     return true;
 }
 
+/* --- far jumps and calls --- */
+
+enum { OP_GROUP = 0xff, GROUP_CALL = 3, GROUP_JUMP = 5 };
+
+static uint64_t address_of(const weave_context *c, const isa_mem *m)
+{
+    uint64_t a = (uint64_t)m->disp;
+    if (m->base != ISA_NO_REG) a += c->gpr[m->base];
+    if (m->index != ISA_NO_REG) a += c->gpr[m->index] * m->scale;
+    if (m->bits & ISA_MEM_ADDR32) a = (uint32_t)a;
+    return a + (m->segment == X86_SEG_FS ? c->tls_base : m->segment == X86_SEG_GS ? c->gs_base : 0);
+}
+
+/* Processors of AMD's kind have no form with 64 bits. */
+static bool far_is_wide(const isa_insn *in)
+{
+    unsigned a, b, c, d;
+    return has_rex_w(in) && __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx;
+}
+
+/* Address, then selector; a call pushes its own first. False: it leaves 64-bit mode, or memory cannot be accessed. */
+static bool far_transfer(run_thread *t, const isa_insn *in)
+{
+    weave_context *c = &t->ctx;
+    unsigned kind = in->raw[in->modrm_at] >> 3 & 7, width = far_is_wide(in) ? 8 : 4;
+    isa_mem mem[ISA_MAX_MEM] = {0};
+    uint64_t pc = 0, sp = run_sp(c) - 2 * width, back[2] = {c->pc + in->len, code_selector()};
+    uint32_t narrow[2] = {(uint32_t)back[0], (uint32_t)back[1]};
+    uint16_t selector;
+    if ((kind != GROUP_CALL && kind != GROUP_JUMP) || memchr(in->raw, 0x66, in->opcode_at)) return false;
+    int count = isa_x86_64.memory(in, mem), i = 0;
+    while (i < count && mem[i].bits & ISA_MEM_IMPLICIT) i++;
+    if (i == count) return false;
+    uint64_t at = address_of(c, &mem[i]);
+    if (!run_read(&pc, at, width) || !run_read(&selector, at + width, 2) || selector != code_selector()) return false;
+    if (kind == GROUP_CALL) {
+        if (!run_write(sp, width == 8 ? (const void *)back : narrow, 2 * width)) return false;
+        run_set_sp(c, sp);
+    }
+    c->pc = pc;
+    return true;
+}
+
 /* popf, where it sets the flag that makes the program step itself. */
 static bool load_flags(run_thread *t, const isa_insn *in)
 {
@@ -145,6 +190,17 @@ static bool load_flags(run_thread *t, const isa_insn *in)
 }
 
 /* --- the whole --- */
+
+static bool is_far_return(unsigned op) { return op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM; }
+
+/* False: it cannot be followed. */
+static bool far(run_thread *t, const isa_insn *in)
+{
+    unsigned op = opcode(in);
+    if (in->flow != ISA_FLOW_FAR) return false;
+    if (is_far_return(op)) return far_return(t, in);
+    return x86_is_one_byte(in, OP_GROUP) && far_transfer(t, in);
+}
 
 static void refuse(run_thread *t, const isa_insn *in)
 {
@@ -163,9 +219,7 @@ void run_special(run_thread *t)
     isa_insn in = {0};
     size_t left = run_safe_copy(bytes, (const void *)t->ctx.pc, sizeof bytes);
     isa_x86_64.decode(bytes, sizeof bytes - left, t->ctx.pc, &in);
-    unsigned op = opcode(&in);
     if (x86_is_int80(&in)) int80(t, in.len);
     else if (x86_is_popf(&in) && load_flags(t, &in)) return;
-    else if (!(in.flow == ISA_FLOW_FAR && (op == OP_IRET || op == OP_RETF || op == OP_RETF_IMM) && far_return(t, &in)))
-        refuse(t, &in);
+    else if (!far(t, &in)) refuse(t, &in);
 }
