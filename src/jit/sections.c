@@ -29,7 +29,9 @@
  *
  * Which code is a section is known before it is translated: instructions that make or store the address of a descriptor
  * tell (jit_sections_named), and what a thread's area holds when it comes to the dispatcher. Runs neither begin outside
- * and go on inside nor the other way round. */
+ * and go on inside nor the other way round. Whoever keeps translations beyond a process must leave out those of
+ * sections (they hold addresses of this one's structures), and ask jit_sections_named of the instructions of those that
+ * it brings back. */
 #include "jit/core.h"
 #include "run/kernel.h"
 #include "weave/isa.h"
