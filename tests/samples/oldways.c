@@ -1,5 +1,5 @@
-/* Instructions of older days in 64-bit code: int 0x80, iretq, far returns, jumps and calls. With an argument: those that
- * Inlay refuses. */
+/* Instructions of older days in 64-bit code: int 0x80, iretq, far returns, jumps and calls. With an argument: those
+ * that Inlay refuses. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
