@@ -9,7 +9,7 @@
  * handler that finds the thread in there may send it back to run_enter_begin, where it sees that a
  * signal waits and turns to the dispatcher instead.
  */
-#include "run/x86_64/offsets.h"
+#include "run/x86_64/save.h"
 
 #define WHERE_RUNTIME 1
 #define LEAVE_START 4
@@ -79,28 +79,7 @@
 run_leave_code:
         mov     %rsp, %gs:CTX_RSP
         RUNTIME_STACK
-        mov     %rax, %gs:CTX_RAX
-        mov     %rcx, %gs:CTX_RCX
-        mov     %rdx, %gs:CTX_RDX
-        mov     %rbx, %gs:CTX_RBX
-        mov     %rbp, %gs:CTX_RBP
-        mov     %rsi, %gs:CTX_RSI
-        mov     %rdi, %gs:CTX_RDI
-        mov     %r8, %gs:CTX_R8
-        mov     %r9, %gs:CTX_R9
-        mov     %r10, %gs:CTX_R10
-        mov     %r11, %gs:CTX_R11
-        mov     %r12, %gs:CTX_R12
-        mov     %r13, %gs:CTX_R13
-        mov     %r14, %gs:CTX_R14
-        mov     %r15, %gs:CTX_R15
-        pushfq
-        pop     %rax
-        mov     %rax, %gs:CTX_FLAGS
-        rdfsbase %rax
-        mov     %rax, %gs:CTX_FS
-        mov     %gs:OFF_APP_GS, %rax
-        mov     %rax, %gs:CTX_GS
+        SAVE_GENERAL
         SAVE_VECTORS
         DISPATCH
         .size   run_leave_code, . - run_leave_code
