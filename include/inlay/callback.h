@@ -18,6 +18,9 @@ extern "C" {
 void inlay_on_image_load(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_image_unload(void (*f)(inlay_image *, void *arg), void *arg);
 void inlay_on_proc(void (*f)(inlay_proc *, void *arg), void *arg); /* before its code first runs */
+/* Engines that move code (rewrite, live) leave alone what they do not know whole, or find no way into: for each such
+ * procedure, before the program is written, and behind its own callback where it got that far. */
+void inlay_on_proc_left(void (*f)(inlay_proc *, const char *why, void *arg), void *arg);
 void inlay_on_block(void (*f)(inlay_block *, void *arg), void *arg);
 void inlay_on_insn(void (*f)(inlay_insn *, void *arg), void *arg);
 
@@ -31,6 +34,8 @@ unsigned inlay_thread_number_now(void);             /* of the calling thread, in
  * the callbacks that see code; not in what was inserted, nor in the program's system calls. Analysis
  * routines may ask: differences of inlay_cycles() less differences of this are the program's time. */
 uint64_t inlay_thread_own_cycles(const inlay_thread *);
+uint64_t inlay_cycles_now(void);     /* what inlay_cycles() would be here */
+uint64_t inlay_own_cycles_now(void); /* that of the calling thread; 0: it is none of the program's */
 
 /* System calls (any thread). Arguments and number may be changed on entry, the result on exit, where they are still
  * those that the call was made with. What does not come back (exit_group) has no exit. */

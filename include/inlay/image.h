@@ -25,6 +25,7 @@ bool inlay_image_is_instrumented(const inlay_image *);
 uint64_t inlay_image_entry(const inlay_image *); /* where it is started; 0: it is a library */
 /* Does the user's --image filter (every image without one) take it? */
 bool inlay_image_wanted(const inlay_image *);
+bool inlay_image_chosen(const inlay_image *); /* ... by one of its patterns, that is: false without any */
 inlay_image *inlay_image_first(void);
 inlay_image *inlay_image_next(const inlay_image *);
 inlay_image *inlay_image_at(uint64_t address);     /* NULL: none */

@@ -40,6 +40,7 @@ inlay_expr inlay_return_value(void);   /* at a procedure's return (point.h); els
 inlay_expr inlay_return_address(void); /* at a procedure's entry or return, as the tool is shown it */
 inlay_expr inlay_thread_id(void);      /* 0 for the first thread, then 1, 2, ... */
 inlay_expr inlay_cycles(void);         /* time-stamp counter */
+inlay_expr inlay_own_cycles(void);     /* of these what the thread has spent in Inlay (inlay_thread_own_cycles) */
 inlay_expr inlay_stack_pointer(void);
 /* As arguments of calls: pointers valid during the call. */
 inlay_expr inlay_context_arg(void);           /* const inlay_context *, the whole register state */

@@ -13,6 +13,9 @@ static const char usage[] =
     "                        write OUT, a program that carries TOOL inside\n"
     "  snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
     "                        run CODE, a small C, at a procedure's entry or exit (NAME, NAME:exit)\n"
+    "  trace [OPTIONS] -- PROGRAM [ARGS]\n"
+    "                        record entry and exit of procedures with their times (trace --help);\n"
+    "                        trace report|tree|graph|diff|export FILE show them\n"
     "  attach TOOL [TOOL OPTIONS] PID\n"
     "                        put TOOL into a process that runs\n"
     "  detach PID            take it out again, with its report (-o FILE)\n"
@@ -73,12 +76,16 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *part;
 } commands[] = {
-    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
-    {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
-    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"atom", cli_atom, "atom"},
-    {"count", cli_live, "live"},    {"merge", cli_merge, "base"},    {"tools", cli_tools, "tool"},
-    {"cc", cli_cc, "tool"},         {"help", help, "base"},          {"--help", help, "base"},
-    {"-h", help, "base"},           {"--version", version, "base"},  {"-V", version, "base"},
+    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"},
+    {"attach", cli_attach, "live"}, {"detach", cli_detach, "live"},
+    {"report", cli_report, "live"}, {"ps", cli_ps, "live"},
+    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"},
+    {"atom", cli_atom, "atom"},     {"count", cli_live, "live"},
+    {"merge", cli_merge, "base"},   {"trace", cli_trace, "tool"},
+    {"tools", cli_tools, "tool"},   {"cc", cli_cc, "tool"},
+    {"help", help, "base"},         {"--help", help, "base"},
+    {"-h", help, "base"},           {"--version", version, "base"},
+    {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

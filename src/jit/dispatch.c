@@ -172,7 +172,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (jit_of(t)->section) jit_sections_depart(t);
     uint64_t exec = f->exec + (entered && t->ctx.pc == pc ? f->section_bytes : 0);
     inl_lock_release(&run_here.lock);
-    if (!t->no_cycles) t->own_cycles += run_cycles() - begun;
+    if (!t->no_cycles) t->frame.own_cycles += run_cycles() - begun;
     return exec;
 }
 

@@ -16,7 +16,7 @@ static void add_thread(jit_stats *to, const run_thread *t)
         to->executed[k] += own->executed[k];
         to->missed[k] += own->missed[k];
     }
-    to->dispatcher_cycles += t->own_cycles - own->cycles_before;
+    to->dispatcher_cycles += t->frame.own_cycles - own->cycles_before;
 }
 
 void jit_stats_thread_made(run_thread *t)
@@ -24,7 +24,7 @@ void jit_stats_thread_made(run_thread *t)
     jit_own *own = jit_of(t);
     memset(own->executed, 0, sizeof own->executed);
     memset(own->missed, 0, sizeof own->missed);
-    own->cycles_before = t->own_cycles;
+    own->cycles_before = t->frame.own_cycles;
 }
 
 /* It stays in the list a little longer. */

@@ -128,10 +128,9 @@ typedef struct run_thread {
     bool parent_waits;                    /* vfork: the parent sleeps and takes the block back afterwards */
     void *exec_argv;                      /* of an exec in a process that shares memory, freed by the parent */
 
-    uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
-    bool no_cycles;      /* the program has the time-stamp counter switched off: they are not counted */
-    uint64_t dynamic;    /* features that must be asked for and that the thread has used */
-    bool unaligned;      /* an unaligned access is stepped over; the mask before */
+    bool no_cycles;   /* the program has the time-stamp counter switched off: they are not counted */
+    uint64_t dynamic; /* features that must be asked for and that the thread has used */
+    bool unaligned;   /* an unaligned access is stepped over; the mask before */
     uint64_t unaligned_mask;
 } run_thread;
 

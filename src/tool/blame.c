@@ -71,6 +71,7 @@ static const char *callback_name(unsigned kind)
         [ON_IMAGE_LOAD] = "an image callback",
         [ON_IMAGE_UNLOAD] = "an image unload callback",
         [ON_PROC] = "a procedure callback",
+        [ON_PROC_LEFT] = "a callback of a procedure that is left alone",
         [ON_BLOCK] = "a block callback",
         [ON_INSN] = "an instruction callback",
         [ON_THREAD_START] = "a thread start callback",

@@ -7,8 +7,11 @@
  * At the end of the process the thread that ends it empties the buffers of all others, which may
  * still run: `flushing` keeps both from handing out the same records, and after `done` is set a
  * thread's further records are dropped.
+ *
+ * A buffer that is fed has its memory from the tool, which keeps what is in it: nothing is handed out.
  */
 #include "tool/state.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <inlay/buffer.h>
 
@@ -39,7 +42,7 @@ static void hand_out(run_thread *t, unsigned slot)
 {
     weave_buffer_slot *s = &t->frame.buffers[slot];
     const inlay_buffer *b = &table()[slot];
-    if (!s->base || s->next == s->base) return;
+    if (!s->base || s->next == s->base || b->next) return;
     tool_here.owner = t;
     TOOL_DOING(ON_BUFFER_FULL)
     b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size, (unsigned)t->frame.thread_number,
@@ -48,11 +51,44 @@ static void hand_out(run_thread *t, unsigned slot)
     s->next = s->base;
 }
 
+static size_t count_of(const weave_buffer_slot *s, const inlay_buffer *b)
+{
+    return (s->next - s->base) / b->woven.record_size;
+}
+
+static void feed(run_thread *t, unsigned slot)
+{
+    weave_buffer_slot *s = &t->frame.buffers[slot];
+    const inlay_buffer *b = &table()[slot];
+    size_t room = 0;
+    uint64_t begun = run_cycles();
+    TOOL_DOING(ON_BUFFER_FULL)
+    s->base = (uint64_t)(uintptr_t)b->next((void *)s->base, count_of(s, b), (unsigned)t->frame.thread_number, &room,
+                                           b->arg);
+    if (!s->base || !room) tool_fail(TOOL_EXIT_FAILED, "no memory for a trace buffer");
+    s->next = s->base;
+    s->limit = s->base + room * b->woven.record_size;
+    if (!t->no_cycles) t->frame.own_cycles += run_cycles() - begun;
+}
+
+/* The thread ends. */
+static void take_back(run_thread *t, unsigned slot)
+{
+    weave_buffer_slot *s = &t->frame.buffers[slot];
+    const inlay_buffer *b = &table()[slot];
+    TOOL_DOING(ON_BUFFER_FULL)
+    b->next((void *)s->base, count_of(s, b), (unsigned)t->frame.thread_number, NULL, b->arg);
+}
+
 /* Called by woven code, in the thread. */
 static void when_full(uint32_t slot)
 {
     run_thread *t = run_self();
     weave_buffer_slot *s = &t->frame.buffers[slot];
+    if (table()[slot].next) {
+        feed(t, slot);
+        return;
+    }
     tool_thread *own = tool_thread_of(t);
     if (!s->base) {
         s->base = s->next = take_memory(slot);
@@ -88,9 +124,9 @@ static bool make_table_travel(void)
     return true;
 }
 
-inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full_callback *full, void *arg)
+static inlay_buffer *make(unsigned record_size, unsigned records, bool is_whole, void *arg)
 {
-    if (!record_size || !records || !full || state()->count == WEAVE_BUFFERS) {
+    if (!record_size || !records || !is_whole || state()->count == WEAVE_BUFFERS) {
         tool_say(state()->count == WEAVE_BUFFERS ? "more than %d trace buffers"
                                                  : "a trace buffer of nothing (at most %d)",
                  WEAVE_BUFFERS);
@@ -100,10 +136,25 @@ inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full
     inlay_buffer *b = &table()[state()->count];
     b->woven = (snippet_buffer){state()->count++, record_size, when_full};
     b->bytes = (size_t)record_size * (records > 8 ? records : 8);
-    b->full = full;
+    b->full = NULL;
+    b->next = NULL;
     b->arg = arg;
     if (tool_heap() && tool_heap()->numbers[ROOT_BUFFERS] < state()->count)
         tool_heap()->numbers[ROOT_BUFFERS] = state()->count;
+    return b;
+}
+
+inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full_callback *full, void *arg)
+{
+    inlay_buffer *b = make(record_size, records, full, arg);
+    if (b) b->full = full;
+    return b;
+}
+
+inlay_buffer *inlay_buffer_fed(unsigned record_size, tool_next_callback *next, void *arg)
+{
+    inlay_buffer *b = make(record_size, 1, next, arg);
+    if (b) b->next = next;
     return b;
 }
 
@@ -182,7 +233,8 @@ void tool_buffers_end(run_thread *t)
     flush(t, false);
     for (unsigned i = 0; i < state()->count; i++) {
         weave_buffer_slot *s = &t->frame.buffers[i];
-        if (s->base) give_memory(i, s->base);
+        if (s->base && table()[i].next) take_back(t, i);
+        else if (s->base) give_memory(i, s->base);
         *s = (weave_buffer_slot){0};
     }
 }
@@ -190,7 +242,11 @@ void tool_buffers_end(run_thread *t)
 /* What the parent's thread had not handed out is the parent's. */
 void tool_buffers_fork_child(run_thread *t)
 {
-    for (unsigned i = 0; i < state()->count; i++) t->frame.buffers[i].next = t->frame.buffers[i].base;
+    for (unsigned i = 0; i < state()->count; i++) {
+        weave_buffer_slot *s = &t->frame.buffers[i];
+        if (table()[i].next) *s = (weave_buffer_slot){0}; /* the parent's, too, if it is shared */
+        else s->next = s->base;
+    }
     tool_thread *own = t->client;
     if (own) inl_lock_reset(&own->flushing);
 }

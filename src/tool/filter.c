@@ -1,11 +1,11 @@
-/* --image and --proc. Every pattern is tried, so that those which match nothing can be told. */
+/* --image, --proc and --not-proc. Every pattern is tried, so that those which match nothing can be told. */
 #include "tool/state.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
 bool tool_filter_images(void) { return tool_now->options.images.count != 0; }
-bool tool_filter_procs(void) { return tool_now->options.procs.count != 0; }
+bool tool_filter_procs(void) { return tool_now->options.procs.count || tool_now->options.not_procs.count; }
 
 bool tool_image_matches(const char *path, const char *name)
 {
@@ -44,16 +44,22 @@ static bool name_matches(const char *pattern, const char *name)
     return demangled == plain && fnmatch(pattern, plain, 0) == 0;
 }
 
-bool tool_proc_matches(const char *name, const char *const *aliases)
+static bool any_matches(const tool_globs *g, const char *name, const char *const *aliases)
 {
-    const tool_globs *g = &tool_now->options.procs;
-    bool any = g->count == 0;
+    bool any = false;
     for (unsigned i = 0; i < g->count; i++) {
         bool hit = name_matches(g->items[i], name);
         for (const char *const *a = aliases; a && *a && !hit; a++) hit = name_matches(g->items[i], *a);
         if (hit) any = g->hit[i] = true;
     }
     return any;
+}
+
+bool tool_proc_matches(const char *name, const char *const *aliases)
+{
+    const tool_globs *g = &tool_now->options.procs;
+    bool any = any_matches(g, name, aliases) || g->count == 0;
+    return !any_matches(&tool_now->options.not_procs, name, aliases) && any;
 }
 
 static bool has_missed(const tool_globs *g)
@@ -89,11 +95,14 @@ void tool_filter_warn_images(void)
 /* Of a program that is only beginning, images may be mapped later: it warns itself when it ends (client.c). */
 void tool_filter_warn(void)
 {
-    if (!has_missed(&tool_now->options.images) && !has_missed(&tool_now->options.procs)) return;
+    const tool_options *o = &tool_now->options;
+    bool procs = has_missed(&o->procs) || has_missed(&o->not_procs);
+    if (!has_missed(&o->images) && !procs) return;
     for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i))
-        if (has_missed(&tool_now->options.procs)) try_procs(i);
+        if (procs) try_procs(i);
     if (!tool_handoff_data.target) tool_filter_warn_images();
-    tell_missed(&tool_now->options.procs, "proc", "procedure of the images that are looked at");
+    tell_missed(&o->procs, "proc", "procedure of the images that are looked at");
+    tell_missed(&o->not_procs, "not-proc", "procedure of the images that are looked at");
 }
 
 bool tool_address_wanted(uint64_t address)

@@ -262,6 +262,7 @@ unsigned inlay_image_id(const inlay_image *i) { return i->id; }
 bool inlay_image_is_instrumented(const inlay_image *i) { return !i->is_other; }
 uint64_t inlay_image_entry(const inlay_image *i) { return i->entry; }
 bool inlay_image_wanted(const inlay_image *i) { return i->wanted; }
+bool inlay_image_chosen(const inlay_image *i) { return i->wanted && tool_filter_images(); }
 
 inlay_image *inlay_process_image_first(inlay_process *p)
 {

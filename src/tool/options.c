@@ -102,6 +102,7 @@ const tool_option options_common[] = {
     {OPTION_CHOICE, "format", 0, AT(format), "form of the result", .words = options_formats},
     {OPTION_GLOB, "image", 0, AT(images), "only images whose name matches", .what = "PATTERN"},
     {OPTION_GLOB, "proc", 0, AT(procs), "only procedures whose name matches", .what = "PATTERN"},
+    {OPTION_GLOB, "not-proc", 0, AT(not_procs), "no procedures whose name matches", .what = "PATTERN"},
     {OPTION_CHOICE, "engine", 0, AT(engine), "who instruments the program that is run", .words = engines},
     {OPTION_GLOB, "follow", 0, AT(follow), "of programs that are exec'ed follow only those whose name matches",
      .what = "PATTERN"},

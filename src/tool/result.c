@@ -71,16 +71,25 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
 }
 
+/* To read as well where it is a file: a tool may map it. (A pipe that were opened so would have a reader.) */
+static int open_existing(int folder, const char *path, int flags)
+{
+    struct stat st;
+    int fd = -1;
+    if (fstatat(folder, path, &st, 0) == 0 && S_ISREG(st.st_mode)) fd = openat(folder, path, flags | O_RDWR, 0666);
+    return fd >= 0 ? fd : openat(folder, path, flags | O_WRONLY, 0666);
+}
+
 /* -1 with errno EWOULDBLOCK: it is taken. What is not a file, or cannot be locked, is nobody's. */
 static int open_free(int folder, const char *path, int more, bool of_this_run)
 {
     struct stat st;
     bool fresh = true;
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | more;
-    int fd = openat(folder, path, flags | O_EXCL, 0666);
+    int flags = O_CREAT | O_CLOEXEC | O_NOCTTY | more;
+    int fd = openat(folder, path, flags | O_RDWR | O_EXCL, 0666);
     if (fd < 0 && errno == EEXIST) {
         fresh = false;
-        fd = openat(folder, path, flags, 0666);
+        fd = open_existing(folder, path, flags);
     }
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return fd;
     bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;

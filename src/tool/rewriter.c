@@ -309,6 +309,15 @@ static bool keeps_entry(void *arg, const cfg_program *p, uint32_t proc)
     return finders_is_one(r->now, p->procs[proc].addr);
 }
 
+static void tell_left(const rewriter_image *i)
+{
+    for (uint32_t k = 0; k < i->cfg->proc_count; k++) {
+        const char *why = i->plan->procs[k].how == MOVE_LEFT ? rewriter_reason(i, k) : NULL;
+        inlay_proc *p = why ? inlay_proc_at(i->cfg->procs[k].addr + i->bias) : NULL;
+        if (p && p->wanted) TOOL_CALL(ON_PROC_LEFT, void (*)(inlay_proc *, const char *, void *), p, why);
+    }
+}
+
 bool rewriter_watches_syscalls(void)
 {
     return tool_now->callbacks[ON_SYSCALL_ENTRY] || tool_now->callbacks[ON_SYSCALL_EXIT];
@@ -349,6 +358,7 @@ void rewriter_plan(rewriter *r)
     tool_now->plans = true;
     if (!r->counts_stay) decide_sums(r);
     for (size_t k = 0; k < r->count; k++) make_plan(r, &r->images[k]);
+    for (size_t k = 0; k < r->count && tool_now->callbacks[ON_PROC_LEFT]; k++) tell_left(&r->images[k]);
     if (tool_derive_failed())
         rewriter_give_up(r, "cannot rewrite %s: %s", r->images[0].path,
                          "the tool first asked for a counter's value (inlay_counter_value) when procedures with counts "

@@ -108,6 +108,7 @@ inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
 inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
 inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
+inlay_expr inlay_own_cycles(void) { return leaf(SNIPPET_OWN_CYCLES, 0); }
 inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
 static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)

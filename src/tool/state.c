@@ -35,7 +35,8 @@ static void end_process(inlay_process *p)
 
 static void end_options(tool_state *s)
 {
-    tool_globs *globs[] = {&s->options.images, &s->options.procs, &s->options.libs, &s->options.follow};
+    tool_globs *globs[] = {&s->options.images, &s->options.procs, &s->options.not_procs, &s->options.libs,
+                           &s->options.follow};
     for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
         free(globs[i]->items);
         free(globs[i]->hit);

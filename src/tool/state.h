@@ -49,6 +49,7 @@ typedef enum callback_kind {
     ON_IMAGE_LOAD,
     ON_IMAGE_UNLOAD,
     ON_PROC,
+    ON_PROC_LEFT,
     ON_BLOCK,
     ON_INSN,
     ON_THREAD_START,
@@ -342,10 +343,12 @@ typedef struct tool_thread {
     struct tool_stacks *stacks; /* wrap_stacks.c; NULL: there is one */
 } tool_thread;
 typedef void tool_full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
+typedef void *tool_next_callback(void *filled, size_t count, unsigned thread_id, size_t *room, void *arg);
 struct inlay_buffer {
     snippet_buffer woven;
     size_t bytes;
     tool_full_callback *full;
+    tool_next_callback *next; /* fed: the memory is the tool's, and nothing is handed out */
     void *arg;
 };
 typedef struct tool_buffers {

@@ -2,6 +2,7 @@
  * in a list of tool_now->process->threads. */
 #include "tool/state.h"
 #include "tool/wrap.h"
+#include INL_ARCH_HEADER(run, abi)
 
 unsigned inlay_thread_number(const inlay_thread *t) { return (unsigned)((const run_thread *)t)->frame.thread_number; }
 
@@ -9,7 +10,14 @@ unsigned inlay_thread_number_now(void) { return (unsigned)run_self()->frame.thre
 
 int inlay_thread_tid(const inlay_thread *t) { return ((const run_thread *)t)->tid; }
 
-uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thread *)t)->own_cycles; }
+uint64_t inlay_cycles_now(void) { return run_cycles(); }
+uint64_t inlay_thread_own_cycles(const inlay_thread *t) { return ((const run_thread *)t)->frame.own_cycles; }
+
+uint64_t inlay_own_cycles_now(void)
+{
+    const run_thread *t = run_self();
+    return t ? t->frame.own_cycles : 0;
+}
 
 static tool_thread *reuse_locked(run_thread *t)
 {

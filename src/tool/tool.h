@@ -84,7 +84,7 @@ typedef struct tool_options {
     bool json, no_ptrace, no_sums, strict, debug, no_follow, stats;
     int format; /* index in options_formats */
     int engine; /* tool_engine */
-    tool_globs images, procs, libs, follow;
+    tool_globs images, procs, not_procs, libs, follow;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */
     bool mutating;   /* a mutator, or its file in a process that it changes */

@@ -23,7 +23,7 @@ struct weave_cold {
     uint8_t lock[WEAVE_MAX_REGS];
     isa_regs locked;
     uint32_t temps, at;
-    bool after;
+    bool after, in_cold; /* it is itself in code out of line: on a taken edge */
     cfg_need need, living;
 };
 
@@ -48,6 +48,7 @@ static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, isa_
                          .temps = w->temps,
                          .at = w->at,
                          .after = w->after,
+                         .in_cold = w->main != NULL,
                          .need = w->need,
                          .living = w->living};
     for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) cold->lock[r] = w->lock[r];
@@ -67,7 +68,8 @@ void weave_emit_cold(weaver *w)
         for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) w->lock[r] = k->lock[r];
         w->locked = k->locked;
         weave_unlock(w, k->reg);
-        weave_bind_cold(w, k->from);
+        if (k->in_cold) w->isa->bind(w->c, k->from);
+        else weave_bind_cold(w, k->from);
         weave_drop(w, weave_call(w, &full, false));
         weave_arm_end(w, k->st);
         w->isa->frame_load(w, k->reg, field(w, k->buffer, offsetof(weave_buffer_slot, next)));

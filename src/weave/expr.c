@@ -160,6 +160,7 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_PC: return weave_imm(in->addr);
     case SNIPPET_FALLTHROUGH: return weave_imm(in->addr + in->len);
     case SNIPPET_THREAD_DATA: return load_frame(w, w->isa->frame.locals, hint);
+    case SNIPPET_OWN_CYCLES: return load_frame(w, w->isa->frame.own_cycles, hint);
     case SNIPPET_THREAD: return load_frame(w, w->isa->frame.thread_number, hint);
     case SNIPPET_COUNTER:
         return load_frame(w, weave_counter_at(w->isa->frame.counters, s->index, (unsigned)s->value), hint);

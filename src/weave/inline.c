@@ -40,6 +40,7 @@ static bool has_effect(const snippet *s)
     case SNIPPET_FALLTHROUGH:
     case SNIPPET_ARG:
     case SNIPPET_THREAD_DATA:
+    case SNIPPET_OWN_CYCLES:
     case SNIPPET_THREAD: return false;
     default: return true;
     }

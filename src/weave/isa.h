@@ -38,7 +38,7 @@ enum { WEAVE_MAX_REGS = 32, WEAVE_MAX_ARGS = 8 };
 
 /* Offsets in the frame. Register r waits in slot + 8 * r. */
 typedef struct weave_layout {
-    int32_t thread_number, slot, temp, buffers, counters, locals;
+    int32_t thread_number, slot, temp, buffers, counters, locals, own_cycles;
     unsigned temps, buffer_count;
 } weave_layout;
 

@@ -5,7 +5,7 @@
 
   includes   a part includes only itself and earlier parts
   public     public headers include public headers and the C library only
-  tools      shipped tools and examples include public headers and the C library only
+  tools      shipped tools and examples include public headers, the C library and what is beside them
   arch       no architecture is asked for, included from or named outside the architectures' own folders
   private    private headers (private.h, *_private.h, core.h) are included by their own part only
   layers     no two headers include each other, on whatever way; an architecture's folder includes no other's
@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # Earliest first; what shares a line does not know each other.
 ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "move"], ["moved", "elf"],
          ["live"],
-         ["tool"], ["atom", "pin", "dyninst"], ["cli"]]
+         ["tool"], ["atom", "pin", "dyninst", "trace"], ["cli"]]
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ARCHITECTURES = ("x86_64", "aarch64")
 

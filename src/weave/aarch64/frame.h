@@ -66,6 +66,7 @@ typedef struct weave_frame {
     uint64_t first_tls[2]; /* what tpidr_el0 points to until the program sets it; the second word is the frame */
     uint64_t stops; /* nonzero: the thread is to stop behind the analysis routine that it runs, by brk WEAVE_STOP */
     void *locals;   /* the tool's data of this thread (tool/locals.c) */
+    uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

@@ -61,6 +61,7 @@ const weave_isa weave_isa_aarch64 = {
               .temp = WEAVE_OFF(temp),
               .buffers = WEAVE_OFF(buffers),
               .locals = WEAVE_OFF(locals),
+              .own_cycles = WEAVE_OFF(own_cycles),
               .counters = WEAVE_COUNTERS,
               .temps = WEAVE_TEMPS,
               .buffer_count = WEAVE_BUFFERS},

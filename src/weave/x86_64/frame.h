@@ -60,8 +60,9 @@ typedef struct weave_frame {
     void *heap_cache;                      /* the tool's allocator's, of this thread; NULL: none yet */
     /* Ways to save and load the whole vector state on this very processor (vectors.S), called by woven code. */
     void (*save_vectors)(void), (*load_vectors)(void);
-    uint64_t no_xsave; /* nonzero: it is FXSAVE's */
-    void *locals;      /* the tool's data of this thread (tool/locals.c) */
+    uint64_t no_xsave;   /* nonzero: it is FXSAVE's */
+    void *locals;        /* the tool's data of this thread (tool/locals.c) */
+    uint64_t own_cycles; /* spent in the dispatcher and below, the program's system calls excepted */
 } weave_frame;
 
 _Static_assert(offsetof(weave_frame, slot) == 0x10, "frame layout");

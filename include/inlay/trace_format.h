@@ -1,0 +1,89 @@
+/* The files that the tool `trace` writes, for those who read them: docs/trace-format.md tells it in words.
+ *
+ * A file is a sequence of chunks, each with a head; all numbers are little-endian, and what is said to be text ends
+ * with a zero byte. A file that has grown under a program that was killed is read as far as it goes. */
+#ifndef INLAY_TRACE_FORMAT_H
+#define INLAY_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+enum {
+    INLAY_TRACE_MAGIC = 0x31545249, /* "IRT1" */
+    INLAY_TRACE_VERSION = 1,
+    INLAY_TRACE_PAGE = 4096, /* chunks are whole numbers of these */
+};
+
+typedef enum inlay_trace_kind {
+    INLAY_TRACE_SESSION = 1, /* a program begins: an inlay_trace_session */
+    INLAY_TRACE_EVENTS,      /* a thread's records */
+    INLAY_TRACE_NOTES,       /* what is to be known of them: a sequence of inlay_trace_note */
+    INLAY_TRACE_FREE,        /* nothing in it (any more) */
+} inlay_trace_kind;
+
+typedef struct inlay_trace_chunk {
+    uint32_t magic;
+    uint32_t kind;
+    uint32_t bytes;  /* of the chunk, head included */
+    uint32_t used;   /* bytes behind the head; 0: not told, up to the first record or note of zeros */
+    uint32_t thread; /* Inlay's number: events */
+    uint32_t tid;    /* the kernel's */
+    uint64_t
+        sequence;  /* counts a session's chunks as they were begun; of two with one number the first is out of date */
+    uint64_t time; /* the clock when it was begun, all of its bits, nothing taken off */
+    uint64_t monotonic; /* CLOCK_MONOTONIC then, in ns */
+    uint64_t lost;      /* records of this thread that found no room, so far */
+    uint64_t again;     /* --last: chunks of the process that had been written over by then */
+} inlay_trace_chunk;
+_Static_assert(sizeof(inlay_trace_chunk) == 64, "the format on disk");
+
+typedef enum inlay_trace_clock {
+    INLAY_TRACE_COUNTS, /* no records: calls are counted alone */
+    INLAY_TRACE_CYCLES, /* the processor's time-stamp counter */
+    INLAY_TRACE_MONOTONIC,
+} inlay_trace_clock;
+
+typedef struct inlay_trace_session {
+    uint32_t version, clock;
+    uint64_t frequency; /* of the clock, in Hz, as measured at the start; chunks' pairs of times are better */
+    uint64_t time, monotonic, realtime;
+    uint64_t overhead; /* of a record, in 1/1000 of the clock's ticks */
+    int32_t pid, parent;
+    char program[]; /* text, up to `used` */
+} inlay_trace_session;
+
+/* An entry or an exit. The order of the fields is that in which they are written: one that is cut off has no `what`. */
+typedef struct inlay_trace_record {
+    uint64_t when; /* time << 16 | stack pointer >> 32; of both, the low 48 bits */
+    uint32_t stack;
+    uint32_t what; /* the procedure's number, from 1, << 1 | 1 at an exit */
+} inlay_trace_record;
+_Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
+
+typedef enum inlay_trace_note_kind {
+    INLAY_TRACE_IMAGE = 1,
+    INLAY_TRACE_PROC,
+    INLAY_TRACE_THREAD_BEGINS,
+    INLAY_TRACE_THREAD_ENDS,
+    INLAY_TRACE_COUNT,
+    INLAY_TRACE_END, /* the process's */
+} inlay_trace_note_kind;
+
+typedef struct inlay_trace_note {
+    uint32_t kind;
+    uint32_t bytes;  /* of the whole, a multiple of 8 */
+    uint32_t number; /* of the image, procedure, thread */
+    uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid */
+    uint64_t a,
+        b;      /* image: low, high; procedure: address, size; thread: time; count: calls; end: time, CLOCK_MONOTONIC */
+    uint64_t c; /* image: bias; procedure: inlay_trace_how; end: cycles that threads have spent in Inlay */
+    char text[]; /* image: path; procedure: its name, and why it was not instrumented */
+} inlay_trace_note;
+
+typedef enum inlay_trace_how {
+    INLAY_TRACE_DONE,  /* its entry and its exits */
+    INLAY_TRACE_STUB,  /* likewise: an import's */
+    INLAY_TRACE_UNMET, /* asked for, and its code has not been met */
+    INLAY_TRACE_REFUSED,
+} inlay_trace_how;
+
+#endif

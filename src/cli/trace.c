@@ -1,0 +1,166 @@
+/* inlay trace: records, by the tool of that name, and shows what has been recorded.
+ *
+ *     inlay trace -F 'parse*' --clock=none -- app x     ->  inlay run -o app.trace --proc 'parse*' trace --clock=none
+ * -- app x inlay trace -p 123 -o f                           ->  inlay attach -o f trace 123 inlay trace report
+ * app.trace                          trace_read.c */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: inlay trace [OPTIONS] -- PROGRAM [ARGS]\n"
+    "       inlay trace [OPTIONS] -p PID\n"
+    "       inlay trace report|tree|graph|diff|export ... FILE    (inlay trace report --help)\n"
+    "       inlay rewrite --result FILE trace [OPTIONS] PROGRAM -o OUT\n"
+    "\n"
+    "Records when procedures are entered and left, to a file. PROGRAM's other processes write FILE.PID.\n"
+    "\n"
+    "  -o FILE               the recording (PROGRAM.trace; with -p, PID.trace)\n"
+    "  -F PATTERN            only procedures whose name matches (repeatable); C++ names as people write them\n"
+    "  -N PATTERN            none whose name matches (repeatable)\n"
+    "  --libs                procedures of libraries, too; otherwise the program's own and its imports' stubs\n"
+    "  --image PATTERN       only these images, libraries or not (repeatable)\n"
+    "  --min-size=BYTES      only procedures of at least so many bytes\n"
+    "  --clock=cycles|monotonic|none\n"
+    "                        the processor's clock, CLOCK_MONOTONIC, or calls counted alone\n"
+    "  --last=MB             keep the last so many MB of records\n"
+    "  --engine=jit|live     translate code as it is met (works on most programs), or instrument the program where it\n"
+    "                        lies before it begins (disturbs least); rewrite: see inlay rewrite\n"
+    "  -p PID                a process that runs, until inlay detach PID or its end\n"
+    "and the options that every tool has (inlay help).\n";
+
+typedef struct request {
+    char **before, **behind; /* of the tool's name */
+    int before_count, behind_count;
+    const char *output, *pid;
+    int program; /* index of "--"; 0: none */
+} request;
+
+static bool is_or_begins(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && (text[n] == 0 || text[n] == '=');
+}
+
+/* -F PATTERN, -FPATTERN: the tools' own word for it. How many arguments; 0: it is not this one. */
+static int take_letter(request *r, char **argv, const char *letter, const char *name)
+{
+    if (strncmp(argv[0], letter, 2) != 0) return 0;
+    char *value = argv[0][2] ? argv[0] + 2 : argv[1];
+    if (!value) return 0;
+    r->before[r->before_count++] = (char *)name;
+    r->before[r->before_count++] = value;
+    return argv[0][2] ? 1 : 2;
+}
+
+/* The tool's: it says itself what is wrong with a value. */
+static int take_tools(request *r, char **argv)
+{
+    static const char *const names[] = {"--libs", "--no-libs", "--min-size", "--clock", "--last"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!is_or_begins(argv[0], names[i])) continue;
+        bool has_value = i >= 2 && argv[0][strlen(names[i])] == 0 && argv[1];
+        r->behind[r->behind_count++] = argv[0];
+        if (has_value) r->behind[r->behind_count++] = argv[1];
+        return 1 + has_value;
+    }
+    return 0;
+}
+
+static int take_output(request *r, char **argv)
+{
+    bool is_letter = strncmp(argv[0], "-o", 2) == 0;
+    if (!is_letter && !is_or_begins(argv[0], "--output")) return 0;
+    const char *joined = is_letter ? argv[0] + 2 : argv[0] + strlen("--output") + (argv[0][strlen("--output")] == '=');
+    r->output = *joined ? joined : argv[1];
+    return r->output ? 1 + !*joined : 0;
+}
+
+static int take_common(request *r, char **argv)
+{
+    int width = cli_option_width(argv);
+    for (int i = 0; i < width; i++) r->before[r->before_count++] = argv[i];
+    return width;
+}
+
+static int take(request *r, char **argv)
+{
+    int n = take_letter(r, argv, "-F", "--proc");
+    if (!n) n = take_letter(r, argv, "-N", "--not-proc");
+    if (!n) n = take_tools(r, argv);
+    if (!n) n = take_output(r, argv);
+    if (!n && strncmp(argv[0], "-p", 2) == 0) {
+        r->pid = argv[0][2] ? argv[0] + 2 : argv[1];
+        n = r->pid ? 1 + !argv[0][2] : 0;
+    }
+    return n ? n : take_common(r, argv);
+}
+
+/* 0: go on. */
+static int parse(request *r, int argc, char **argv)
+{
+    int at = 1;
+    while (at < argc && strcmp(argv[at], "--") != 0) {
+        if (strcmp(argv[at], "--help") == 0) {
+            fputs(usage, stdout);
+            exit(EXIT_OK);
+        }
+        int n = argv[at][0] == '-' ? take(r, argv + at) : 0;
+        if (!n) {
+            cli_say(argv[at][0] == '-' ? "option '%s' is not known to inlay trace, or lacks its value"
+                                       : "'%s': the program stands after '--' (see: inlay trace --help)",
+                    argv[at]);
+            return EXIT_USAGE;
+        }
+        at += n;
+    }
+    r->program = at < argc ? at : 0;
+    if ((r->pid != NULL) != (r->program && at + 1 < argc)) return 0;
+    cli_say(r->pid ? "a process (-p) or a program, not both"
+                   : "no program named: it stands after '--' (see: inlay trace --help)");
+    return EXIT_USAGE;
+}
+
+static char *default_output(const char *of)
+{
+    const char *slash = strrchr(of, '/'), *name = slash && slash[1] ? slash + 1 : of;
+    char *text = malloc(strlen(name) + sizeof ".trace");
+    if (text) strcat(strcpy(text, name), ".trace");
+    return text;
+}
+
+static int run(request *r, int argc, char **argv)
+{
+    char **args = calloc((size_t)argc * 2 + 10, sizeof *args);
+    const char *output = r->output ? r->output : default_output(r->pid ? r->pid : argv[r->program + 1]);
+    if (!args || !output) {
+        cli_say("out of memory");
+        return EXIT_FAILED;
+    }
+    int n = 0;
+    args[n++] = argv[0];
+    args[n++] = "-o";
+    args[n++] = (char *)output;
+    for (int i = 0; i < r->before_count; i++) args[n++] = r->before[i];
+    args[n++] = "trace";
+    for (int i = 0; i < r->behind_count; i++) args[n++] = r->behind[i];
+    if (r->pid) args[n++] = (char *)r->pid;
+    for (int i = r->program; i && i < argc; i++) args[n++] = argv[i];
+    return r->pid ? cli_attach(n, args) : cli_run(n, args);
+}
+
+int cli_trace(int argc, char **argv)
+{
+    int status = cli_trace_read(argc, argv);
+    if (status >= 0) return status;
+    request r = {.before = calloc((size_t)argc * 2 + 2, sizeof(char *)),
+                 .behind = calloc((size_t)argc + 2, sizeof(char *))};
+    if (argc < 2 || !r.before || !r.behind) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    status = parse(&r, argc, argv);
+    return status ? status : run(&r, argc, argv);
+}

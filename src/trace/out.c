@@ -1,0 +1,35 @@
+#include "trace/out.h"
+
+void trace_put_string(FILE *f, const char *s)
+{
+    fputc('"', f);
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
+        else fputc(c, f);
+    }
+    fputc('"', f);
+}
+
+void trace_put_time(FILE *f, int width, double ns)
+{
+    static const struct {
+        double from, unit;
+        const char *name;
+    } units[] = {{1e9, 1e9, "s "}, {1e6, 1e6, "ms"}, {1e3, 1e3, "us"}, {-1e300, 1, "ns"}};
+    double size = ns < 0 ? -ns : ns;
+    int k = 0;
+    while (size < units[k].from) k++;
+    fprintf(f, "%*.*f %s", width - 3, k == 3 ? 0 : 3, ns / units[k].unit, units[k].name);
+}
+
+const char *trace_name(const trace_proc *p) { return p->shown; }
+
+inl_status trace_refuse_counts(const trace_session *s, inl_error *e)
+{
+    if (s->clock != INLAY_TRACE_COUNTS) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "%s was recorded with --clock=none: how often each procedure was called, not by whom and when",
+                    s->program);
+}

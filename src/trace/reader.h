@@ -1,0 +1,91 @@
+/* Recordings of the tool `trace`, read: docs/trace-format.md, inlay/trace_format.h.
+ *
+ *     trace_file f;
+ *     if (trace_open("app.trace", &f, &e) != INL_OK) ...
+ *     for (size_t i = 0; i < f.sessions.count; i++) use(&f.sessions.items[i]);
+ *     trace_close(&f);
+ *
+ * The file is mapped and may hold anything; nothing of it is believed that has not been checked here: what is in a
+ * trace_file lies in the file's bytes, ends where it says, and numbers have what they name. A chunk that makes no sense
+ * is left out, and counted. */
+#ifndef INL_TRACE_READER_H
+#define INL_TRACE_READER_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <inlay/trace_format.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct trace_image {
+    const char *path, *name; /* the whole, the last component; "?" */
+    uint64_t low, high, bias;
+} trace_image;
+
+typedef struct trace_proc {
+    const char *name, *shown; /* as the symbol is; as people write it */
+    const char *why;          /* TRACE_REFUSED */
+    const trace_image *image;
+    uint64_t address, size;
+    inlay_trace_how how;
+    bool known;               /* a note tells of it */
+    uint64_t count;           /* clock "none": its calls */
+    uint64_t steps, step_sum; /* from its entries to exits right behind them, if short: how many, and ticks */
+} trace_proc;
+
+typedef struct trace_piece {
+    const inlay_trace_record *records;
+    size_t count;
+    uint64_t sequence, time, lost;
+    bool is_window; /* it was not closed */
+} trace_piece;
+
+typedef struct trace_thread {
+    uint32_t number, tid;
+    INL_VEC(trace_piece) pieces; /* in order */
+    uint64_t records, lost;
+    uint64_t begins, ends; /* 0: not told */
+} trace_thread;
+
+typedef struct trace_session {
+    const char *program;
+    inlay_trace_clock clock;
+    int32_t pid, parent;
+    uint64_t frequency; /* Hz */
+    double measured;    /* seconds that the frequency was measured over; 0: at the start alone */
+    uint64_t overhead;  /* of a record, 1/1000 ticks: as calibrated, or as the shortest procedure tells */
+    uint64_t time, monotonic, realtime;
+    uint64_t last; /* the latest time known */
+    uint64_t own;  /* ticks that the thread which ended the process had spent in Inlay */
+    bool has_ended;
+    int status;
+    INL_VEC(trace_proc) procs;     /* by number - 1 */
+    INL_VEC(trace_thread) threads; /* by number */
+    inl_map image_numbers, thread_numbers;
+    uint64_t pair_time, pair_monotonic; /* the last pair of times */
+    uint64_t overwritten;               /* chunks, --last */
+} trace_session;
+
+typedef struct trace_file {
+    const char *path;
+    const uint8_t *bytes;
+    size_t size;
+    bool is_mapped;
+    inl_arena arena;
+    INL_VEC(trace_session) sessions;
+    uint64_t senseless; /* chunks and notes that were left out */
+} trace_file;
+
+inl_status trace_open(const char *path, trace_file *, inl_error *);
+/* Of bytes in memory, which must stay. */
+inl_status trace_read(const void *bytes, size_t size, const char *path, trace_file *, inl_error *);
+void trace_close(trace_file *);
+
+/* Ticks as nanoseconds. */
+double trace_ns(const trace_session *, uint64_t ticks);
+
+#endif

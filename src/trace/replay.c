@@ -1,0 +1,93 @@
+/* Records to entered and closed frames. */
+#include "trace/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEPTH = 1 << 20 };
+
+typedef struct clock_state {
+    const trace_session *s;
+    uint64_t last; /* ticks of the last record, all bits */
+    bool begun;
+    double at; /* ns, without what records cost */
+    double cost, tick;
+} clock_state;
+
+static void when_closed(inlay_frames *f, const inlay_frame *frame, uint64_t now, void *arg)
+{
+    trace_replay *r = arg;
+    (void)f;
+    if (r->closed) r->closed(r, frame, now);
+}
+
+/* Records have the low 48 bits; what is near is meant. */
+static uint64_t near(uint64_t whole, uint64_t low)
+{
+    int64_t apart = (int64_t)((low - whole) << 16) >> 16;
+    return whole + (uint64_t)apart;
+}
+
+static uint64_t advance(clock_state *c, uint64_t ticks, double cost)
+{
+    if (!c->begun) {
+        c->begun = true;
+        c->last = ticks;
+        double since = (double)(int64_t)(ticks - c->s->time) * c->tick;
+        c->at = since > 0 ? since : 0;
+    }
+    double step = (double)(int64_t)(ticks - c->last) * c->tick - cost;
+    if (step > 0) c->at += step;
+    if ((int64_t)(ticks - c->last) > 0) c->last = ticks;
+    return (uint64_t)c->at;
+}
+
+static void take(trace_replay *r, const inlay_trace_record *record, uint64_t now)
+{
+    uint32_t number = record->what >> 1;
+    const trace_proc *p = number && number <= r->s->procs.count ? &r->s->procs.items[number - 1] : NULL;
+    uint64_t sp = (record->when & 0xffff) << 32 | record->stack;
+    if (!p) {
+        r->strange++;
+        return;
+    }
+    if (record->what & 1) {
+        r->exits++;
+        inlay_frames_leave(&r->frames, number, p->how == INLAY_TRACE_STUB, sp, now);
+        return;
+    }
+    r->entries++;
+    inlay_frame *frame = inlay_frames_enter(&r->frames, number, sp, now);
+    if (frame && r->entered) r->entered(r, frame, now);
+}
+
+static void take_pieces(trace_replay *r, clock_state *c)
+{
+    uint64_t whole = 0;
+    for (size_t i = 0; i < r->t->pieces.count; i++) {
+        const trace_piece *p = &r->t->pieces.items[i];
+        if (!i || p->time > whole) whole = p->time;
+        for (size_t k = 0; k < p->count; k++) {
+            whole = near(whole, p->records[k].when >> 16);
+            take(r, &p->records[k], advance(c, whole, c->begun ? c->cost : 0));
+        }
+    }
+}
+
+/* What is open when a thread ends is closed then; a killed process's, at the thread's last record. */
+inl_status trace_replay_run(trace_replay *r, inl_error *e)
+{
+    inlay_frame *frames = calloc(MOST_DEPTH, sizeof *frames);
+    if (!frames) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    clock_state c = {.s = r->s, .tick = 1e9 / (double)r->s->frequency};
+    c.cost = r->raw ? 0 : (double)r->s->overhead / 1000 * c.tick;
+    inlay_frames_init(&r->frames, frames, MOST_DEPTH, when_closed, r);
+    take_pieces(r, &c);
+    uint64_t ends = r->t->ends ? r->t->ends : r->s->last;
+    bool later = c.begun && ends && (int64_t)(ends - c.last) > 0;
+    r->end = later ? advance(&c, ends, c.cost) : (uint64_t)c.at;
+    inlay_frames_end(&r->frames, r->end);
+    r->frames.frames = NULL;
+    free(frames);
+    return INL_OK;
+}

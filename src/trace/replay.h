@@ -1,0 +1,29 @@
+/* A thread's records, one after the other: which procedures are entered and left, and when.
+ *
+ * Times are nanoseconds since the session began, on a clock that stands still while records are made: from each step
+ * between two records what one costs is taken off, as calibrated (`raw`: nothing is). So whatever is computed from them
+ * is without it. */
+#ifndef INL_TRACE_REPLAY_H
+#define INL_TRACE_REPLAY_H
+
+#include "trace/reader.h"
+
+#include <inlay/frames.h>
+
+typedef struct trace_replay {
+    const trace_session *s;
+    const trace_thread *t;
+    bool raw;
+    /* `frame` has been entered; its `user` may be set. */
+    void (*entered)(struct trace_replay *, inlay_frame *frame, uint64_t now);
+    void (*closed)(struct trace_replay *, const inlay_frame *frame, uint64_t now);
+    void *arg;
+    inlay_frames frames;
+    uint64_t entries, exits; /* records */
+    uint64_t strange;        /* of procedures that nothing is known of */
+    uint64_t end;            /* the time of the last */
+} trace_replay;
+
+inl_status trace_replay_run(trace_replay *, inl_error *);
+
+#endif

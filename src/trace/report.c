@@ -1,0 +1,252 @@
+/* The flat report: each procedure's calls and times, and which procedures were asked for and not instrumented. */
+#include "trace/out.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const clocks[] = {
+    [INLAY_TRACE_COUNTS] = "none", [INLAY_TRACE_CYCLES] = "cycles", [INLAY_TRACE_MONOTONIC] = "monotonic"};
+static const char *const hows[] = {[INLAY_TRACE_DONE] = "entry and exits",
+                                   [INLAY_TRACE_STUB] = "entry and exits",
+                                   [INLAY_TRACE_UNMET] = "its code was not run",
+                                   [INLAY_TRACE_REFUSED] = "left alone"};
+
+static const char *image_name(const trace_proc *p) { return p->image ? p->image->name : "?"; }
+
+/* --- text --- */
+
+static void put_clock(FILE *f, const trace_session *s, bool raw)
+{
+    if (s->clock == INLAY_TRACE_COUNTS) {
+        fprintf(f, "calls are counted, no times\n");
+        return;
+    }
+    if (s->clock == INLAY_TRACE_MONOTONIC) fprintf(f, "clock: CLOCK_MONOTONIC");
+    else fprintf(f, "clock: the processor's, %.3f MHz (measured over ", (double)s->frequency / 1e6);
+    if (s->clock == INLAY_TRACE_CYCLES && s->measured > 0) fprintf(f, "%.2f s)", s->measured);
+    else if (s->clock == INLAY_TRACE_CYCLES) fprintf(f, "1 ms)");
+    fprintf(f, "; a record costs %.1f ns, %s\n", trace_ns(s, s->overhead) / 1000, raw ? "left in" : "taken off");
+}
+
+static void put_status(FILE *f, const trace_session *s)
+{
+    if (!s->has_ended) fprintf(f, "; the end is not in the recording\n");
+    else if (s->status & 0x7f) fprintf(f, "; ended by signal %d\n", s->status & 0x7f);
+    else fprintf(f, "; status %d\n", s->status >> 8 & 0xff);
+}
+
+static void put_losses(FILE *f, const trace_profile *p, const trace_file *file)
+{
+    if (p->lost) fprintf(f, "%" PRIu64 " records were lost: there was no room for the file\n", p->lost);
+    if (p->overwritten)
+        fprintf(f, "%" PRIu64 " chunks of records have been written over (--last): earlier times are not there\n",
+                p->overwritten);
+    if (p->unmatched) fprintf(f, "%" PRIu64 " exits of calls that began before\n", p->unmatched);
+    if (p->full) fprintf(f, "%" PRIu64 " calls were nested too deep to be told\n", p->full);
+    if (p->strange) fprintf(f, "%" PRIu64 " records of procedures that nothing is known of\n", p->strange);
+    if (file->senseless)
+        fprintf(f, "%" PRIu64 " pieces of the file make no sense and were left out\n", file->senseless);
+}
+
+static void put_row(FILE *f, const trace_profile *p, const trace_row *r)
+{
+    const trace_proc *proc = trace_profile_proc(p, r->proc);
+    fprintf(f, "%12" PRIu64, r->calls);
+    if (p->s->clock != INLAY_TRACE_COUNTS) {
+        const double times[] = {(double)r->self,   (double)r->total, (double)r->least,
+                                trace_row_mean(r), (double)r->most,  trace_row_deviation(r)};
+        for (size_t k = 0; k < sizeof times / sizeof *times; k++) trace_put_time(f, k < 2 ? 13 : 12, times[k]);
+    }
+    fprintf(f, "  %s (%s)\n", trace_name(proc), image_name(proc));
+}
+
+static void put_rows(FILE *f, const trace_profile *p, const trace_view *v)
+{
+    size_t count, shown;
+    trace_row **rows = trace_profile_rows(p, &count, v->order ? v->order : trace_by_self);
+    shown = rows && v->top && v->top < count ? (size_t)v->top : count;
+    if (p->s->clock == INLAY_TRACE_COUNTS) fprintf(f, "%12s  procedure\n", "calls");
+    else
+        fprintf(f, "%12s%13s%13s%12s%12s%12s%12s  procedure\n", "calls", "self", "total", "least", "average", "most",
+                "deviation");
+    for (size_t i = 0; rows && i < shown; i++) put_row(f, p, rows[i]);
+    if (shown < count) fprintf(f, "  ... %zu more (--top=0 shows all)\n", count - shown);
+    free(rows);
+}
+
+static int by_reason(const void *a, const void *b)
+{
+    const trace_proc *x = *(trace_proc *const *)a, *y = *(trace_proc *const *)b;
+    int order = strcmp(x->why ? x->why : "?", y->why ? y->why : "?");
+    return order ? order : x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* What was asked for: by what became of it. */
+static void put_coverage(FILE *f, const trace_session *s)
+{
+    size_t done = 0, unmet = 0, n = 0;
+    const trace_proc **refused = calloc(s->procs.count + 1, sizeof *refused);
+    for (size_t i = 0; refused && i < s->procs.count; i++) {
+        const trace_proc *p = &s->procs.items[i];
+        done += p->known && p->how <= INLAY_TRACE_STUB;
+        unmet += p->known && p->how == INLAY_TRACE_UNMET;
+        if (p->known && p->how == INLAY_TRACE_REFUSED) refused[n++] = p;
+    }
+    fprintf(f, "\n%zu procedures instrumented at their entry and exits", done);
+    if (unmet) fprintf(f, ", %zu whose code was not run", unmet);
+    fprintf(f, ", %zu not instrumented%s\n", n, n ? ":" : "");
+    if (n) qsort(refused, n, sizeof *refused, by_reason);
+    for (size_t i = 0; i < n; i++)
+        fprintf(f, "  %s (%s): %s\n", trace_name(refused[i]), image_name(refused[i]),
+                refused[i]->why ? refused[i]->why : "?");
+    free(refused);
+}
+
+static void put_text(FILE *f, const trace_file *file, const trace_profile *p, const trace_thread *t,
+                     const trace_view *v)
+{
+    const trace_session *s = p->s;
+    if (t) {
+        fprintf(f, "\nthread %u (%u): %" PRIu64 " records\n", t->number, t->tid, p->records);
+    } else {
+        fprintf(f, "%s, process %d: %" PRIu64 " records of %zu thread%s", s->program, s->pid, p->records,
+                s->threads.count, s->threads.count == 1 ? "" : "s");
+        put_status(f, s);
+        put_clock(f, s, v->raw);
+    }
+    put_losses(f, p, file);
+    if (!t) fputc('\n', f);
+    put_rows(f, p, v);
+}
+
+/* --- JSON --- */
+
+static void put_json_row(FILE *f, const trace_profile *p, const trace_row *r, bool first)
+{
+    const trace_proc *proc = trace_profile_proc(p, r->proc);
+    fprintf(f, "%s\n      {\"name\": ", first ? "" : ",");
+    trace_put_string(f, trace_name(proc));
+    fprintf(f, ", \"symbol\": ");
+    trace_put_string(f, proc->name);
+    fprintf(f, ", \"image\": ");
+    trace_put_string(f, image_name(proc));
+    fprintf(f, ", \"address\": %" PRIu64 ", \"calls\": %" PRIu64, proc->address, r->calls);
+    if (p->s->clock != INLAY_TRACE_COUNTS)
+        fprintf(f,
+                ", \"self_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
+                ", \"average_ns\": %.1f, \"max_ns\": %" PRIu64 ", \"deviation_ns\": %.1f",
+                r->self, r->total, r->least, trace_row_mean(r), r->most, trace_row_deviation(r));
+    fputc('}', f);
+}
+
+static void put_json_rows(FILE *f, const trace_profile *p, const trace_view *v)
+{
+    size_t count;
+    trace_row **rows = trace_profile_rows(p, &count, v->order ? v->order : trace_by_self);
+    fprintf(f, "[");
+    for (size_t i = 0; rows && i < count; i++) put_json_row(f, p, rows[i], i == 0);
+    fprintf(f, "]");
+    free(rows);
+}
+
+static void put_json_coverage(FILE *f, const trace_session *s)
+{
+    bool first = true;
+    fprintf(f, ",\n    \"asked_for\": [");
+    for (size_t i = 0; i < s->procs.count; i++) {
+        const trace_proc *p = &s->procs.items[i];
+        if (!p->known) continue;
+        fprintf(f, "%s\n      {\"name\": ", first ? "" : ",");
+        first = false;
+        trace_put_string(f, trace_name(p));
+        fprintf(f, ", \"image\": ");
+        trace_put_string(f, image_name(p));
+        fprintf(f, ", \"instrumented\": %s, \"how\": ", p->how <= INLAY_TRACE_STUB ? "true" : "false");
+        trace_put_string(f, p->how == INLAY_TRACE_REFUSED && p->why ? p->why : hows[p->how]);
+        fputc('}', f);
+    }
+    fputc(']', f);
+}
+
+static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
+{
+    const trace_session *s = p->s;
+    fprintf(f, "  {\"program\": ");
+    trace_put_string(f, s->program);
+    fprintf(f, ", \"pid\": %d, \"clock\": \"%s\", \"frequency\": %" PRIu64 ", \"record_ns\": %.2f, \"subtracted\": %s",
+            s->pid, clocks[s->clock], s->frequency, trace_ns(s, s->overhead) / 1000, v->raw ? "false" : "true");
+    fprintf(f, ",\n    \"ended\": %s, \"status\": %d", s->has_ended ? "true" : "false", s->status);
+    fprintf(f,
+            ", \"records\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"overwritten\": %" PRIu64 ", \"unmatched\": %" PRIu64
+            ", \"left\": %" PRIu64,
+            p->records, p->lost, p->overwritten, p->unmatched, p->left);
+    fprintf(f, ",\n    \"procedures\": ");
+}
+
+/* --- the whole --- */
+
+static trace_profile empty(const trace_view *v)
+{
+    return (trace_profile){.raw = v->raw, .threshold = v->threshold, .depth = v->depth};
+}
+
+static inl_status put_thread(FILE *f, const trace_file *file, const trace_session *s, const trace_thread *t,
+                             const trace_view *v, inl_error *e)
+{
+    trace_profile p = empty(v);
+    inl_status st = trace_profile_add(&p, s, t, e);
+    if (st == INL_OK && v->json) {
+        fprintf(f, "%s\n    {\"thread\": %u, \"tid\": %u, \"procedures\": ", t == s->threads.items ? "" : ",",
+                t->number, t->tid);
+        put_json_rows(f, &p, v);
+        fputc('}', f);
+    } else if (st == INL_OK) {
+        put_text(f, file, &p, t, v);
+    }
+    trace_profile_free(&p);
+    return st;
+}
+
+static inl_status put_threads(FILE *f, const trace_file *file, const trace_session *s, const trace_view *v,
+                              inl_error *e)
+{
+    inl_status st = INL_OK;
+    if (v->json) fprintf(f, ",\n    \"threads\": [");
+    for (size_t i = 0; i < s->threads.count && st == INL_OK; i++)
+        st = put_thread(f, file, s, &s->threads.items[i], v, e);
+    if (v->json) fputc(']', f);
+    return st;
+}
+
+static inl_status put_session(FILE *f, const trace_file *file, const trace_session *s, const trace_view *v,
+                              inl_error *e)
+{
+    trace_profile p = empty(v);
+    inl_status st = trace_profile_add(&p, s, NULL, e);
+    p.overwritten = s->overwritten;
+    if (st == INL_OK && v->json) {
+        put_json_head(f, &p, v);
+        put_json_rows(f, &p, v);
+    } else if (st == INL_OK) {
+        put_text(f, file, &p, NULL, v);
+    }
+    if (st == INL_OK && v->threads) st = put_threads(f, file, s, v, e);
+    if (st == INL_OK && v->json) put_json_coverage(f, s);
+    else if (st == INL_OK) put_coverage(f, s);
+    if (v->json) fputc('}', f);
+    trace_profile_free(&p);
+    return st;
+}
+
+inl_status trace_put_report(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
+{
+    inl_status st = INL_OK;
+    if (v->json) fprintf(f, "[\n");
+    for (size_t i = 0; i < file->sessions.count && st == INL_OK; i++) {
+        if (i) fputs(v->json ? ",\n" : "\n", f);
+        st = put_session(f, file, &file->sessions.items[i], v, e);
+    }
+    if (v->json) fprintf(f, "\n]\n");
+    return st;
+}

@@ -1,0 +1,390 @@
+#!/usr/bin/python3
+"""inlay trace: what is recorded is what the program did, under each engine; and what is made of it holds together.
+
+  tests/trace/run.py [--build DIR] [--only PATTERN] [--keep]
+
+The program (sample.cc) calls procedures in ways that are known: tail calls, recursion, exceptions and longjmp through
+frames, signals, threads of which one is cancelled, coroutines, fork, exec. Each way's tree of calls stands below, with how
+often each is called. How often each procedure is entered is compared with a single-stepper, too."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 300
+ENGINES = ("jit", "live", "rewrite")
+NAMES = ("main leaf first second third down thrower catcher jumper lands after handler raiser worker endless threads "
+         "yields body resumes coroutines spin inner outer").split()
+
+AFTER = {"main/after": 1, "main/after/leaf": 1}
+
+
+def chain(under, name, length):
+    return {"/".join([under] + [name] * n): 1 for n in range(1, length + 1)}
+
+
+TREES = {
+    "tail": {"main/first": 2, "main/second": 2, "main/third": 2, "main/third/leaf": 2, "main/leaf": 1},
+    "recursion": chain("main", "down", 51) | {"main/leaf": 1},
+    "throw": {"main/catcher": 1, "main/catcher/leaf": 1} | chain("main/catcher", "thrower", 10) | AFTER,
+    "longjmp": {"main/lands": 1, "main/lands/leaf": 1} | chain("main/lands", "jumper", 5) | AFTER,
+    "signal": {"main/raiser": 1, "main/raiser/handler": 1, "main/raiser/handler/leaf": 1, "main/raiser/leaf": 1} | AFTER,
+    "threads": {"main/threads": 1, "worker": 3, "worker/leaf": 600, "endless": 1, "endless/leaf": 1} | AFTER,
+    "coroutines": {"main/coroutines": 1, "main/coroutines/resumes": 8, "main/coroutines/resumes/body": 2,
+                   "main/coroutines/resumes/body/leaf": 6, "main/coroutines/resumes/body/yields": 6} | AFTER,
+    "time": {"main/outer": 1, "main/outer/inner": 2, "main/outer/inner/spin": 2, "main/outer/spin": 1},
+}
+TREES["stack"] = TREES["signal"]
+
+
+class Traced:
+    def __init__(self, options, folder):
+        self.inlay, self.folder, self.build = f"{options.build}/inlay", folder, options.build
+        self.program, self.rewritten = f"{folder}/sample", {}
+        self.command(["g++", "-O2", "-pthread", f"{HERE}/sample.cc", "-o", self.program])
+
+    def command(self, argv, status=0, **more):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, cwd=self.folder, **more)
+        if done.returncode != status:
+            raise Failed(f"{' '.join(argv)}: status {done.returncode}", *done.stderr.splitlines()[-5:])
+        return done
+
+    def record(self, engine, mode, options=(), status=0, names=NAMES):
+        """The recording's path."""
+        out = f"{self.folder}/{engine}-{mode[0]}.trace"
+        only = [word for name in names for word in ("-F", name)]
+        if engine != "rewrite":
+            self.command([self.inlay, "trace", "-o", out, f"--engine={engine}", *only, *options, "--", self.program, *mode],
+                         status)
+            return out
+        key = (*options, *names)
+        if key not in self.rewritten:
+            path = self.rewritten[key] = f"{self.folder}/sample{len(self.rewritten)}"
+            only = [word.replace("-F", "--proc") for word in only]
+            options = [word.replace("-N", "--not-proc") for word in options]
+            self.command([self.inlay, "rewrite", *only, "trace", *options, self.program, "-o", path])
+        self.command([self.rewritten[key], *mode], status, env=os.environ | {"INLAY_OUT": out})
+        return out
+
+    def read(self, what, *argv):
+        return self.command([self.inlay, "trace", what, *argv]).stdout
+
+    def json(self, what, *argv):
+        return json.loads(self.read(what, "--format=json", "--top=0", *argv))
+
+    def report(self, path):
+        return self.json("report", path)[-1]
+
+
+def calls(report):
+    return {row["name"]: row["calls"] for row in report["procedures"]}
+
+
+def paths(nodes, under=()):
+    found = collections.Counter()
+    for node in nodes:
+        way = (*under, node["name"])
+        found["/".join(way)] += node["calls"]
+        found.update(paths(node["callees"], way))
+    return found
+
+
+def same(found, wanted, what):
+    if found != wanted:
+        lines = [f"{key}: {found.get(key)}, not {wanted.get(key)}" for key in sorted({*found, *wanted})
+                 if found.get(key) != wanted.get(key)]
+        raise Failed(what, *lines[:12])
+
+
+def need(good, what, *more):
+    if not good:
+        raise Failed(what, *map(str, more))
+
+
+# --- what was called, by whom
+
+def check_tree(t, engine, mode):
+    path = t.record(engine, [mode])
+    tree = paths(t.json("tree", path)[0]["tree"])
+    wanted = {"main": 1} | TREES[mode]
+    same(dict(tree), wanted, "the tree of calls")
+    by_name = collections.Counter()
+    for way, count in wanted.items():
+        by_name[way.split("/")[-1]] += count
+    report = t.report(path)
+    same(calls(report), dict(by_name), "the report's calls")
+    need(not report["unmatched"] and not report["lost"], "unmatched or lost records", report["unmatched"])
+    need(report["ended"] and report["status"] == 0, "the end is not told")
+
+
+def check_counts(t, engine):
+    report = t.report(t.record(engine, ["threads"], ["--clock=none"]))
+    same({k: v for k, v in calls(report).items() if v},
+         {"main": 1, "threads": 1, "worker": 3, "endless": 1, "leaf": 602, "after": 1}, "counts alone")
+    t.command([t.inlay, "trace", "tree", f"{t.folder}/{engine}-threads.trace"], 1)
+
+
+def symbols(program):
+    done = subprocess.run(["nm", program], capture_output=True, text=True, check=True)
+    return {line.split()[2]: int(line.split()[0], 16) for line in done.stdout.splitlines() if len(line.split()) == 3}
+
+
+def check_steps(t, engine, mode):
+    """Each procedure of the program is called as often as a single-stepper comes to its first instruction."""
+    out = f"{t.folder}/steps"
+    t.command([f"{t.build}/tests/support/stepper", "-o", out, "--", t.program, mode])
+    low, counts = None, {}
+    for line in open(out, encoding="utf-8"):
+        word = line.split()
+        if word[0] == "map" and word[4] == t.program and low is None:
+            low = int(word[1], 16) - int(word[3], 16)
+        if word[0] == "pc":
+            counts[int(word[1], 16)] = int(word[2])
+    report = t.report(t.record(engine, [mode], names=()))
+    image = {row["symbol"]: row["calls"] for row in report["procedures"] if row["symbol"] in symbols(t.program)}
+    wanted = {name: counts[low + at] for name, at in symbols(t.program).items() if low + at in counts and name in image}
+    need(len(wanted) > 5, "few procedures", wanted)
+    same(image, wanted, "calls as single-stepped")
+
+
+# --- times
+
+def check_times(t, engine):
+    path = t.record(engine, ["time"])
+    rows = {row["name"]: row for row in t.report(path)["procedures"]}
+    for name, ms in (("spin", 20), ("inner", 10), ("outer", 20), ("main", 20)):
+        need(rows[name]["total_ns"] >= ms * 0.99e6, f"{name} took less than it waits", rows[name]["total_ns"])
+    need(rows["spin"]["self_ns"] >= 19.8e6, "the loop's own time is not its own", rows["spin"])
+    need(rows["spin"]["min_ns"] >= 4.95e6 and rows["spin"]["max_ns"] >= 9.9e6, "least and most", rows["spin"])
+    whole = sum(row["self_ns"] for row in rows.values())
+    need(abs(whole - rows["main"]["total_ns"]) < 1000, "own times do not add up to the whole", whole, rows["main"])
+    need(rows["outer"]["total_ns"] - rows["outer"]["self_ns"] >= 19.8e6, "the caller has its callees' time", rows["outer"])
+    raw = {row["name"]: row for row in t.json("report", "--raw", path)[0]["procedures"]}
+    need(raw["main"]["total_ns"] >= rows["main"]["total_ns"], "less with the records' cost than without")
+
+
+# --- processes
+
+def check_killed(t, engine):
+    report = t.report(t.record(engine, ["killed"], status=-9))
+    same(calls(report), {"main": 1, "leaf": 20000}, "calls before SIGKILL")
+    need(not report["ended"], "its end is told")
+
+
+def check_fork(t, engine):
+    for name in os.listdir(t.folder):
+        if name.startswith(f"{engine}-fork.trace"):
+            os.unlink(f"{t.folder}/{name}")
+    path = t.record(engine, ["fork"])
+    same(calls(t.report(path)), {"main": 1, "leaf": 2}, "the parent's calls")
+    others = [name for name in os.listdir(t.folder) if name.startswith(f"{engine}-fork.trace.")]
+    need(len(others) == 1, "the child's file", others)
+    child = t.report(f"{t.folder}/{others[0]}")
+    same(calls(child), {"after": 1, "leaf": 1}, "the child's calls")
+    need(child["status"] == 3 << 8, "the child's status", child["status"])
+
+
+def check_exec(t, engine):
+    """The JIT follows into the new program. A process that was instrumented in place goes on natively. A rewritten program
+    that runs itself again writes its file anew."""
+    programs = [calls(one) for one in t.json("report", t.record(engine, ["exec", "tail"]))]
+    first, second = {"main": 1, "leaf": 1}, {"main": 1, "first": 2, "second": 2, "third": 2, "leaf": 3}
+    need(programs == {"jit": [first, second], "live": [first], "rewrite": [second]}[engine], "calls about exec", programs)
+
+
+def check_attach(t):
+    process = subprocess.Popen([t.program, "endless"], stdout=subprocess.PIPE, cwd=t.folder)
+    try:
+        process.stdout.readline()
+        out = f"{t.folder}/attached.trace"
+        t.command([t.inlay, "trace", "-p", str(process.pid), "-o", out, "-F", "leaf"])
+        for _ in range(600):
+            if calls(t.report(out)).get("leaf", 0) >= 20:
+                break
+            time.sleep(0.1)
+        t.command([t.inlay, "detach", str(process.pid)])
+        need(process.poll() is None, "the process has ended")
+        report = t.report(out)
+        need(calls(report).get("leaf", 0) >= 20, "calls in a process that runs", report)
+        need(report["ended"], "taking the tool out is not told")
+    finally:
+        process.kill()
+        process.wait()
+
+
+# --- what is kept
+
+def check_last(t, engine):
+    path = t.record(engine, ["many"], ["--last=1"])
+    report = t.report(path)
+    need(report["overwritten"] > 0, "nothing was written over")
+    need(20000 < calls(report)["leaf"] < 70000, "calls in 1 MB", calls(report))
+    need(os.path.getsize(path) < 2 << 20, "the file's size", os.path.getsize(path))
+    need(calls(report)["after"] == 1, "the last calls are not there")
+    whole = t.report(t.record(engine, ["many"]))
+    need(calls(whole)["leaf"] == 200001 and not whole["overwritten"], "without --last", calls(whole))
+
+
+def check_no_room(t):
+    """Records that the file has no room for are counted, and the program is none the wiser."""
+    out = f"{t.folder}/small.trace"
+    done = t.command(["bash", "-c", f"ulimit -f 1024; exec {t.inlay} trace --engine=live -F leaf -o {out} -- "
+                                    f"{t.program} many"])
+    need(re.search(r"records found no room", done.stderr), "the loss is not said", done.stderr)
+    report = t.report(out)
+    need(report["records"] and report["lost"] and report["records"] + report["lost"] <= 400010, "lost records", report)
+
+
+# --- selection
+
+def check_selection(t, engine):
+    report = t.report(t.record(engine, ["tail"], ["-N", "leaf"], names=("leaf", "third", "fir*")))
+    same(calls(report), {"first": 2, "third": 2}, "-F and -N")
+    report = t.report(t.record(engine, ["tail"], ["--min-size=40"], names=("leaf", "main")))
+    same(calls(report), {"main": 1}, "--min-size")
+    report = t.report(t.record(engine, ["tail"], names=("modes::{lambda()#1}::_FUN()",)))
+    same(calls(report), {"modes::{lambda()#1}::_FUN()": 1}, "a C++ name")
+
+
+def check_asked_for(t, engine):
+    report = t.report(t.record(engine, ["tail"], names=("unclear", "leaf", "body")))
+    state = {row["name"]: (row["instrumented"], row["how"]) for row in report["asked_for"]}
+    need(set(state) == {"unclear", "leaf", "body"}, "who was asked for", state)
+    need(state["leaf"][0], "leaf", state)
+    if engine == "jit":
+        need(state["body"] == (False, "its code was not run"), "what was not run", state)
+        need(state["unclear"][0], "what runs under the JIT is instrumented", state)
+    else:
+        need(state["body"][0], "what could have run", state)
+        need(not state["unclear"][0] and len(state["unclear"][1]) > 5, "why not", state)
+
+
+def check_libs(t, engine):
+    report = t.report(t.record(engine, ["tail"], ["--image", "libc.so*"], names=()))
+    images = {row["image"] for row in report["procedures"]}
+    need(images == {"libc.so.6"} or len(images) == 1 and "libc" in next(iter(images)), "--image", images)
+    report = t.report(t.record(engine, ["tail"], ["--libs"], names=("leaf", "printf")))
+    need(calls(report).get("leaf") == 3 and calls(report).get("printf", 0) >= 1, "--libs", calls(report))
+
+
+# --- what is made of it
+
+def check_forms(t):
+    path = t.record("jit", ["coroutines"])
+    report = t.report(path)
+    total = sum(row["self_ns"] for row in report["procedures"])
+    folded = t.read("export", "folded", path).splitlines()
+    need(sum(int(line.rsplit(" ", 1)[1]) for line in folded) == total, "folded stacks' sum", total)
+    need(any(line.startswith("main;coroutines;resumes;body ") for line in folded), "folded stacks", folded[:5])
+    events = json.loads(t.read("export", "chrome", path))["traceEvents"]
+    spans = collections.Counter(e["name"] for e in events if e["ph"] == "X")
+    same(dict(spans), calls(report), "Chrome's events")
+    graph = t.json("graph", "body", path)[0]
+    same({row["name"]: row["calls"] for row in graph["callees"]}, {"leaf": 6, "yields": 6}, "callees")
+    same({row["name"]: row["calls"] for row in graph["callers"]}, {"resumes": 2}, "callers")
+    text = t.read("report", path)
+    need(re.search(r"^ +6 .* leaf \(sample\)$|^ +7 .* leaf \(sample\)$", text, re.M), "the report as text", text)
+    need("coroutines" in t.read("tree", path) and "body" in t.read("graph", "body", path), "text of tree and graph")
+    deep = paths(t.json("tree", "--depth=2", path)[0]["tree"])
+    same(dict(deep), {"main": 1, "main/coroutines": 1, "main/after": 1}, "--depth")
+
+
+def check_threads(t):
+    path = t.record("jit", ["threads"])
+    threads = t.json("report", "--threads", path)[0]["threads"]
+    leaves = sorted(calls(one).get("leaf", 0) for one in threads)
+    need(leaves == [1, 1, 100, 200, 300], "each thread's calls", leaves)
+
+
+def check_diff(t):
+    before, after = t.record("jit", ["throw"]), t.record("jit", ["tail"])
+    rows = {row["name"]: row["calls"] for row in t.json("diff", before, after)}
+    need(rows["leaf"] == [2, 3] and rows["thrower"] == [10, 0] and rows["third"] == [0, 2], "what has changed", rows)
+    need("third" in t.read("diff", before, after), "as text")
+
+
+def check_threshold(t):
+    path = t.record("jit", ["time"])
+    rows = calls({"procedures": t.json("report", "--threshold=4ms", path)[0]["procedures"]})
+    same(rows, {"main": 1, "outer": 1, "inner": 2, "spin": 3}, "--threshold")
+    rows = calls({"procedures": t.json("report", "--threshold=9ms", path)[0]["procedures"]})
+    need(rows.get("main") == rows.get("outer") == 1, "--threshold", rows)
+
+
+def check_callgrind(t):
+    path = t.record("jit", ["time"])
+    out = f"{t.folder}/callgrind.out.1"
+    t.read("export", "callgrind", "-o", out, path)
+    done = t.command(["callgrind_annotate", "--inclusive=no", "--threshold=100", out])
+    match = re.search(r"([\d,]+) .*PROGRAM TOTALS", done.stdout)
+    total = sum(row["self_ns"] for row in t.report(path)["procedures"])
+    need(match and int(match[1].replace(",", "")) == total, "its total", match and match[1], total)
+    own = {row["name"]: row["self_ns"] for row in t.report(path)["procedures"]}
+    for name in ("spin", "outer"):
+        match = re.search(rf"^ *([\d,]+) .*:{name}\b", done.stdout, re.M)
+        need(match and int(match[1].replace(",", "")) == own[name], f"{name}'s own time", own[name], done.stdout)
+
+
+# --- what is no recording
+
+def check_refusals(t):
+    path = t.record("jit", ["tail"])
+    whole = open(path, "rb").read()
+    cases = {"empty": b"", "text": b"hello\n" * 2000, "short": whole[:100], "magic": b"IRT1" + bytes(9000),
+             "version": whole[:64] + b"\x63" + whole[65:]}
+    for name, content in cases.items():
+        bad = f"{t.folder}/bad-{name}"
+        with open(bad, "wb") as f:
+            f.write(content)
+        done = t.command([t.inlay, "trace", "report", bad], 1)
+        need(f"bad-{name}" in done.stderr and len(done.stderr.splitlines()) == 1, f"{name}: the message", done.stderr)
+    for argv, text in ((["report", "/none"], "cannot read"), (["graph", "nobody", path], "no procedure 'nobody'")):
+        need(text in t.command([t.inlay, "trace", *argv], 1).stderr, text)
+    for argv in (["report"], ["export", "wave", path], ["report", "--top=x", path], ["-F"], ["--", ], ["tail"], []):
+        t.command([t.inlay, "trace", *argv], 2)
+
+
+def tests(t):
+    for engine in ENGINES:
+        for mode in TREES:
+            yield f"{mode} {engine}", lambda e=engine, m=mode: check_tree(t, e, m)
+        for name, check in (("counts", check_counts), ("times", check_times), ("killed", check_killed),
+                            ("fork", check_fork), ("exec", check_exec), ("last", check_last),
+                            ("selection", check_selection), ("asked-for", check_asked_for)):
+            yield f"{name} {engine}", lambda e=engine, c=check: c(t, e)
+        if engine != "rewrite":
+            yield f"libs {engine}", lambda e=engine: check_libs(t, e)
+    for mode, engine in (("tail", "jit"), ("throw", "live"), ("recursion", "rewrite")):
+        yield f"steps {mode} {engine}", lambda e=engine, m=mode: check_steps(t, e, m)
+    for name, check in (("attach", check_attach), ("no-room", check_no_room), ("forms", check_forms), ("threads", check_threads),
+                        ("diff", check_diff), ("threshold", check_threshold), ("refusals", check_refusals)):
+        yield name, lambda c=check: c(t)
+    if shutil.which("callgrind_annotate"):
+        yield "callgrind", lambda: check_callgrind(t)
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("trace", options) as results:
+        t = Traced(options, results.folder)
+        for name, function in tests(t):
+            results.check(name, function)
+        if not shutil.which("callgrind_annotate"):
+            results.skip("callgrind", "callgrind_annotate is not there")
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

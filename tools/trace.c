@@ -1,0 +1,210 @@
+/* trace: entry and exit of procedures with their times, into a file (docs/trace-format.md) that `inlay trace` reads.
+ *
+ * At each entry and exit one record of 16 bytes goes to memory of the thread's own: the clock, the stack pointer, the
+ * procedure's number. That memory is a piece of the file, mapped, so that nothing is copied, and what was recorded is
+ * there whatever becomes of the process. An exit is a return or a jump to another procedure; what leaves otherwise is
+ * told by the stack pointers of later records (inlay/frames.h), by whoever reads the file.
+ *
+ * The clock is the time-stamp counter less what the thread has spent in Inlay. With --clock=none calls are counted, and
+ * that is all. */
+#include "trace.h"
+
+#include <string.h>
+
+static trace_found *found; /* travels into a rewritten program */
+static trace_settings settings = {.clock = INLAY_TRACE_CYCLES};
+static inlay_buffer *records;
+static bool with_libs, began;
+static uint64_t min_size;
+static inlay_mutex lock;
+
+static const char *keep(const char *s)
+{
+    char *copy = inlay_alloc(strlen(s) + 1);
+    return copy ? strcpy(copy, s) : "?";
+}
+
+/* --- what is inserted --- */
+
+static inlay_expr now(void)
+{
+    if (settings.clock == INLAY_TRACE_MONOTONIC) return inlay_call(trace_monotonic);
+    return inlay_binary(INLAY_SUB, inlay_cycles(), inlay_own_cycles());
+}
+
+static inlay_expr record_of(uint32_t what)
+{
+    inlay_expr high = inlay_binary(INLAY_SHR, inlay_stack_pointer(), inlay_const(32));
+    inlay_expr when = inlay_binary(INLAY_OR, inlay_binary(INLAY_SHL, now(), inlay_const(16)), high);
+    return inlay_append(records, INLAY_FIELD(8, when), INLAY_FIELD(4, inlay_stack_pointer()),
+                        INLAY_FIELD(4, inlay_const(what)));
+}
+
+static void insert(inlay_proc *proc, trace_proc *p)
+{
+    if (settings.clock == INLAY_TRACE_COUNTS) {
+        inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
+        return;
+    }
+    inlay_insert(inlay_proc_entry(proc), record_of(p->number << 1));
+    inlay_insert(inlay_proc_exit(proc), record_of(p->number << 1 | 1));
+}
+
+/* --- which procedures --- */
+
+static trace_image *image_of(inlay_image *image)
+{
+    for (trace_image *i = found->images; i; i = i->next)
+        if (i->id == inlay_image_id(image)) return i;
+    trace_image *i = inlay_alloc(sizeof *i);
+    if (!i) return NULL;
+    *i = (trace_image){.next = found->images,
+                       .path = keep(inlay_image_path(image)),
+                       .id = inlay_image_id(image),
+                       .is_main = inlay_image_is_main(image),
+                       .low = inlay_image_low(image),
+                       .high = inlay_image_high(image),
+                       .bias = inlay_image_bias(image)};
+    found->images = i;
+    if (began) trace_note_image(i);
+    return i;
+}
+
+/* Without --libs and --image, those of the program itself. */
+static bool is_asked_for(const inlay_proc *proc)
+{
+    const inlay_image *image = inlay_proc_image(proc);
+    bool here = with_libs || inlay_image_chosen(image) || inlay_image_is_main(image);
+    return here && inlay_proc_wanted(proc) && inlay_proc_size(proc) >= min_size;
+}
+
+/* An import's, or what those of imports that are not found yet go through. */
+static bool is_stub(const inlay_proc *proc)
+{
+    const char *name = inlay_proc_name(proc), *at = strrchr(name, '@');
+    inlay_section s;
+    if (at && !strcmp(at, "@plt")) return true;
+    bool has = inlay_image_section_named(inlay_proc_image(proc), ".plt", &s);
+    return has && inlay_proc_address(proc) - s.address < s.size;
+}
+
+/* NULL: not asked for, or out of memory. */
+static trace_proc *proc_of(inlay_proc *proc)
+{
+    if (!is_asked_for(proc)) return NULL;
+    trace_proc *p = inlay_proc_record(proc, sizeof *p);
+    if (!p || p->number) return p;
+    const trace_image *image = image_of(inlay_proc_image(proc));
+    if (!image) return NULL;
+    p->name = keep(inlay_proc_name(proc));
+    p->address = inlay_proc_address(proc);
+    p->size = inlay_proc_size(proc);
+    p->image = image->id;
+    p->how = is_stub(proc) ? INLAY_TRACE_STUB : INLAY_TRACE_DONE;
+    inlay_lock(&lock); /* the last look at the end of the process may meet another thread's new code */
+    p->number = ++found->count;
+    *found->end = p;
+    found->end = &p->next;
+    inlay_unlock(&lock);
+    return p;
+}
+
+static void each_proc(inlay_proc *proc, void *arg)
+{
+    (void)arg;
+    trace_proc *p = proc_of(proc);
+    if (!p) return;
+    insert(proc, p);
+    if (began) trace_note_proc(p);
+}
+
+static void left_alone(inlay_proc *proc, const char *why, void *arg)
+{
+    (void)arg;
+    trace_proc *p = proc_of(proc);
+    if (!p) return;
+    p->how = INLAY_TRACE_REFUSED;
+    p->why = keep(why);
+}
+
+/* --- the program's life --- */
+
+static void starts(void *arg)
+{
+    (void)arg;
+    began = trace_file_begin(&settings, found);
+}
+
+static void thread_starts(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    if (began) trace_note_thread(INLAY_TRACE_THREAD_BEGINS, inlay_thread_number(t), inlay_thread_tid(t));
+}
+
+static void thread_ends(inlay_thread *t, void *arg)
+{
+    (void)arg;
+    if (began) trace_note_thread(INLAY_TRACE_THREAD_ENDS, inlay_thread_number(t), inlay_thread_tid(t));
+}
+
+static void fork_child(void *arg)
+{
+    (void)arg;
+    trace_file_forked();
+    began = trace_file_begin(&settings, found);
+    if (began) trace_note_thread(INLAY_TRACE_THREAD_BEGINS, inlay_thread_number_now(), inlay_pid());
+}
+
+/* Procedures whose code has not been met: engines that move code have met all, or have said why not. */
+static void note_unmet(void)
+{
+    for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i)) {
+        if (!inlay_image_is_instrumented(i)) continue;
+        for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
+            uint32_t before = found->count;
+            trace_proc *of = proc_of(p);
+            if (!of || found->count == before) continue;
+            of->how = INLAY_TRACE_UNMET;
+            trace_note_proc(of);
+        }
+    }
+}
+
+static void ends(int status, void *arg)
+{
+    (void)arg;
+    if (!began) return;
+    note_unmet();
+    for (trace_proc *p = found->procs; p && settings.clock == INLAY_TRACE_COUNTS; p = p->next)
+        trace_note_count(p, inlay_counter_sum(&p->calls));
+    trace_note_end(status);
+    uint64_t lost = trace_file_lost();
+    if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const clocks[] = {"none", "cycles", "monotonic", NULL};
+    int clock = INLAY_TRACE_CYCLES;
+    inlay_option_choice(&clock, clocks, "clock", "what is read at each entry and exit; none: calls are counted alone");
+    inlay_option_flag(&with_libs, "libs", 0, "procedures of libraries too (and --image PATTERN: of these)");
+    inlay_option_uint(&min_size, "min-size", 0, "only procedures of at least so many bytes");
+    inlay_option_uint(&settings.last, "last", 0, "keep the last so many MB of records alone");
+    inlay_init(&argc, &argv, "entry and exit of procedures with their times, for inlay trace report");
+    settings.clock = (inlay_trace_clock)clock;
+    found = inlay_alloc(sizeof *found);
+    if (!found) return 1;
+    if (!found->end) found->end = &found->procs;
+    if (settings.clock != INLAY_TRACE_COUNTS) {
+        records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);
+        if (!records || !trace_file_prepare()) return 1;
+        inlay_on_thread_start(thread_starts, NULL);
+        inlay_on_thread_end(thread_ends, NULL);
+    }
+    inlay_on_proc(each_proc, NULL);
+    inlay_on_proc_left(left_alone, NULL);
+    inlay_on_start(starts, NULL);
+    inlay_on_fork_child(fork_child, NULL);
+    inlay_on_exit(ends, NULL);
+    return inlay_start();
+}

@@ -1,0 +1,58 @@
+/* trace: what its files share. The recorder's state is of this process alone; what instrumentation finds out travels.
+ */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include <inlay.h>
+#include <inlay/trace_format.h>
+
+/* A procedure that was asked for. */
+typedef struct trace_proc {
+    struct trace_proc *next;
+    inlay_counter calls;
+    const char *name, *why; /* why: it was not instrumented */
+    uint64_t address, size;
+    uint32_t number, image; /* from 1; an image that is a trace_image's */
+    inlay_trace_how how;
+} trace_proc;
+
+typedef struct trace_image {
+    struct trace_image *next;
+    const char *path;
+    uint32_t id;
+    bool is_main;
+    uint64_t low, high, bias;
+} trace_image;
+
+typedef struct trace_found {
+    trace_image *images;
+    trace_proc *procs, **end; /* in order of their numbers */
+    uint32_t count;
+} trace_found;
+
+typedef struct trace_settings {
+    inlay_trace_clock clock;
+    uint64_t last; /* MB that are kept, 0: all */
+} trace_settings;
+
+/* --- trace_clock.c --- */
+uint64_t trace_monotonic(void);
+uint64_t trace_raw(inlay_trace_clock); /* as it is */
+uint64_t trace_now(inlay_trace_clock); /* of the calling thread, without what it has spent in Inlay */
+uint64_t trace_frequency(inlay_trace_clock);
+uint64_t trace_overhead(inlay_trace_clock); /* of one record, in 1/1000 ticks */
+
+/* --- trace_file.c --- */
+bool trace_file_prepare(void); /* between inlay_init and inlay_start */
+/* The file of this process, opened when first needed; false: there is none (it has been said). */
+bool trace_file_begin(const trace_settings *, const trace_found *);
+void *trace_file_next(void *filled, size_t count, unsigned thread, size_t *room, void *arg);
+void trace_note_image(const trace_image *);
+void trace_note_proc(const trace_proc *);
+void trace_note_thread(inlay_trace_note_kind, unsigned thread, int tid);
+void trace_note_count(const trace_proc *, uint64_t calls);
+void trace_note_end(int status);
+void trace_file_forked(void);
+uint64_t trace_file_lost(void);
+
+#endif

@@ -1,0 +1,343 @@
+/* The recorder's file (docs/trace-format.md).
+ *
+ * Each thread has a window: a chunk of the file that is mapped, where its records are written. A full one is written to
+ * the file's end, by a system call (which costs a tenth of what faults on as many pages of a mapped file do), and used
+ * again. So nothing needs to be closed: what a process that is killed has not written to the end is in its windows, up
+ * to where zeros begin. A window has the number (`sequence`) of the chunk that it will be; should both be in the file,
+ * the window has been written already.
+ *
+ * Where the file cannot grow, records are lost, and counted. With --last=MB the oldest chunk's place is used again. */
+#define _GNU_SOURCE
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WINDOW = 64 << 10, NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20 };
+
+typedef struct thread_piece {
+    inlay_trace_chunk *window; /* NULL: it has none, or writes to `spare` */
+    uint64_t lost;
+    _Alignas(16) char spare[SPARE];
+} thread_piece;
+
+/* Of this process's file. */
+static struct {
+    inlay_mutex lock;
+    int file;
+    uint64_t size, sequence, lost, again;
+    inlay_trace_chunk *free; /* windows of threads that have ended; each begins with the next one's address */
+    inlay_trace_chunk *notes;
+    uint32_t notes_used;
+    inlay_trace_clock clock;
+    uint64_t *places; /* --last: of chunks, the oldest first, from `first` on */
+    size_t ring, first, count;
+} here = {.file = -1};
+static inlay_local *pieces;
+
+bool trace_file_prepare(void) { return (pieces = inlay_local_new(sizeof(thread_piece))) != NULL; }
+
+/* --- room in the file --- */
+
+static bool may_grow(uint64_t size)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + INLAY_TRACE_PAGE - 1) / INLAY_TRACE_PAGE * INLAY_TRACE_PAGE;
+}
+
+static void begin_chunk_locked(inlay_trace_chunk *c)
+{
+    c->time = trace_raw(here.clock);
+    c->monotonic = trace_monotonic();
+    c->sequence = here.sequence++;
+}
+
+/* A chunk that stays mapped. Its blocks are there before it is written to: a full disk shows here, and not as a signal
+ * in the program. */
+static inlay_trace_chunk *map_locked(uint32_t bytes)
+{
+    if (here.file < 0 || !may_grow(here.size + bytes)) return NULL;
+    if (fallocate(here.file, 0, (off_t)here.size, bytes) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT || ftruncate(here.file, (off_t)(here.size + bytes)) != 0))
+        return NULL;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, here.file, (off_t)here.size);
+    if (p == MAP_FAILED) return NULL;
+    here.size += bytes;
+    inlay_trace_chunk *c = p;
+    c->kind = INLAY_TRACE_FREE;
+    c->bytes = bytes;
+    begin_chunk_locked(c);
+    __atomic_store_n(&c->magic, INLAY_TRACE_MAGIC, __ATOMIC_RELEASE);
+    return c;
+}
+
+/* Where a chunk that is written goes; *again: over an older one. */
+static bool place(uint64_t bytes, uint64_t *at, bool *again)
+{
+    inlay_lock(&here.lock);
+    *again = here.ring && here.count == here.ring && bytes == WINDOW;
+    bool good = *again || may_grow(here.size + bytes);
+    if (*again) {
+        *at = here.places[here.first];
+        here.first = (here.first + 1) % here.ring;
+    } else if (good) {
+        *at = here.size;
+        here.size += bytes;
+        if (here.ring && bytes == WINDOW) here.places[here.count++] = *at;
+    }
+    inlay_unlock(&here.lock);
+    return good;
+}
+
+static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *records, size_t bytes)
+{
+    struct iovec v[2] = {{(void *)head, sizeof *head}, {(void *)records, bytes}};
+    ssize_t n;
+    do n = pwritev(here.file, v, 2, (off_t)at);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)(sizeof *head + bytes);
+}
+
+/* An older chunk is marked as free while it is written over. */
+static bool write_out(const inlay_trace_chunk *window, uint32_t used)
+{
+    inlay_trace_chunk head = *window;
+    uint64_t at;
+    bool again;
+    head.bytes = (uint32_t)whole_pages(sizeof head + used);
+    head.used = used;
+    if (!place(head.bytes, &at, &again)) return false;
+    head.again = __atomic_add_fetch(&here.again, again, __ATOMIC_RELAXED);
+    if (!again) return write_all(at, &head, window + 1, used);
+    head.kind = INLAY_TRACE_FREE;
+    bool good = write_all(at, &head, window + 1, used);
+    head.kind = INLAY_TRACE_EVENTS;
+    return write_all(at, &head, NULL, 0) && good;
+}
+
+/* --- records --- */
+
+static void count_lost(thread_piece *t, size_t count)
+{
+    t->lost += count;
+    __atomic_fetch_add(&here.lost, count, __ATOMIC_RELAXED);
+}
+
+/* The number comes last: until it is another one, the window counts as what has been written. */
+static void use_again(inlay_trace_chunk *window, size_t used, uint64_t lost)
+{
+    memset(window + 1, 0, used);
+    window->lost = lost;
+    inlay_lock(&here.lock);
+    begin_chunk_locked(window);
+    inlay_unlock(&here.lock);
+}
+
+static void put_away(thread_piece *t, size_t count)
+{
+    size_t used = count * sizeof(inlay_trace_record);
+    if (!t->window || (used && !write_out(t->window, (uint32_t)used))) count_lost(t, count);
+    if (t->window) use_again(t->window, used, t->lost);
+}
+
+static void give_window(thread_piece *t)
+{
+    if (!t->window) return;
+    inlay_lock(&here.lock);
+    t->window->kind = INLAY_TRACE_FREE;
+    *(inlay_trace_chunk **)(t->window + 1) = here.free;
+    here.free = t->window;
+    t->window = NULL;
+    inlay_unlock(&here.lock);
+}
+
+static void take_window(thread_piece *t, unsigned thread)
+{
+    inlay_lock(&here.lock);
+    inlay_trace_chunk *w = here.free;
+    if (w) here.free = *(inlay_trace_chunk **)(w + 1);
+    if (!w) w = map_locked(WINDOW);
+    else begin_chunk_locked(w);
+    inlay_unlock(&here.lock);
+    t->window = w;
+    if (!w) return;
+    *(inlay_trace_chunk **)(w + 1) = NULL;
+    w->thread = thread;
+    w->tid = (uint32_t)gettid();
+    w->lost = t->lost;
+    w->kind = INLAY_TRACE_EVENTS;
+}
+
+void *trace_file_next(void *filled, size_t count, unsigned thread, size_t *room, void *arg)
+{
+    (void)arg;
+    thread_piece *t = inlay_local_now(pieces);
+    if (!t) return NULL;
+    if (filled) put_away(t, count);
+    if (!room) give_window(t);
+    else if (!t->window) take_window(t, thread);
+    if (!room) return NULL;
+    *room = (t->window ? WINDOW - sizeof *t->window : SPARE) / sizeof(inlay_trace_record);
+    return t->window ? (void *)(t->window + 1) : t->spare;
+}
+
+uint64_t trace_file_lost(void) { return here.lost; }
+
+/* --- notes --- */
+
+static bool renew_notes_locked(void)
+{
+    if (here.notes) {
+        here.notes->used = here.notes_used;
+        munmap(here.notes, NOTES);
+    }
+    here.notes_used = 0;
+    here.notes = map_locked(NOTES);
+    if (here.notes) here.notes->kind = INLAY_TRACE_NOTES;
+    return here.notes != NULL;
+}
+
+/* Two texts, of which the second may be NULL; the first is cut where it is longer than anybody's name. The kind comes
+ * last: a note without one is not there. */
+static void note(const inlay_trace_note *n, const char *text, const char *more)
+{
+    enum { MOST = 8192 };
+    size_t first = text ? strnlen(text, MOST) : 0, second = more ? strnlen(more, MOST) : 0;
+    uint32_t bytes = (uint32_t)(sizeof *n + first + second + 2 + 7) & ~7u;
+    inlay_lock(&here.lock);
+    bool room = here.notes && here.notes_used + bytes <= NOTES - sizeof(inlay_trace_chunk);
+    if (here.file >= 0 && (room || renew_notes_locked())) {
+        inlay_trace_note *to = (inlay_trace_note *)((char *)(here.notes + 1) + here.notes_used);
+        *to = *n;
+        to->kind = 0;
+        to->bytes = bytes;
+        memcpy(to->text, text ? text : "", first);
+        memcpy(to->text + first + 1, more ? more : "", second);
+        __atomic_store_n(&to->kind, n->kind, __ATOMIC_RELEASE);
+        here.notes_used += bytes;
+    }
+    inlay_unlock(&here.lock);
+}
+
+void trace_note_image(const trace_image *i)
+{
+    note(&(inlay_trace_note){INLAY_TRACE_IMAGE, 0, i->id, i->is_main, i->low, i->high, i->bias}, i->path, NULL);
+}
+
+void trace_note_proc(const trace_proc *p)
+{
+    note(&(inlay_trace_note){INLAY_TRACE_PROC, 0, p->number, p->image, p->address, p->size, p->how}, p->name, p->why);
+}
+
+void trace_note_thread(inlay_trace_note_kind kind, unsigned thread, int tid)
+{
+    note(&(inlay_trace_note){kind, 0, thread, (uint32_t)tid, trace_now(here.clock), 0, 0}, NULL, NULL);
+}
+
+void trace_note_count(const trace_proc *p, uint64_t calls)
+{
+    note(&(inlay_trace_note){INLAY_TRACE_COUNT, 0, p->number, 0, calls, 0, 0}, NULL, NULL);
+}
+
+void trace_note_end(int status)
+{
+    uint64_t now = trace_now(here.clock);
+    note(&(inlay_trace_note){INLAY_TRACE_END, 0, 0, (uint32_t)status, now, trace_monotonic(), inlay_own_cycles_now()},
+         NULL, NULL);
+}
+
+/* --- a process --- */
+
+static uint64_t realtime(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool put_session(void)
+{
+    const char *program = inlay_program();
+    size_t length = strnlen(program, 2048);
+    inlay_trace_chunk *c = map_locked(INLAY_TRACE_PAGE);
+    if (!c) return false;
+    inlay_trace_session *s = (inlay_trace_session *)(c + 1);
+    *s = (inlay_trace_session){.version = INLAY_TRACE_VERSION,
+                               .clock = here.clock,
+                               .frequency = trace_frequency(here.clock),
+                               .overhead = trace_overhead(here.clock),
+                               .pid = inlay_pid(),
+                               .parent = getppid()};
+    s->realtime = realtime();
+    s->monotonic = trace_monotonic();
+    s->time = trace_raw(here.clock);
+    memcpy(s->program, program, length);
+    c->used = (uint32_t)(sizeof *s + length + 1);
+    c->kind = INLAY_TRACE_SESSION;
+    munmap(c, INLAY_TRACE_PAGE);
+    return true;
+}
+
+static bool open_file(void)
+{
+    struct stat st;
+    int fd = fileno(inlay_out()), flags = fcntl(fd, F_GETFL);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
+        inlay_warn("nothing is recorded: a trace is written to a file, which must be there to be read too; -o FILE "
+                   "names it (rewriting: --result=FILE; a rewritten program: INLAY_OUT=FILE)");
+        return false;
+    }
+    fcntl(fd, F_SETFL, flags & ~O_APPEND); /* places are chosen here */
+    here.file = fd;
+    here.size = whole_pages((uint64_t)st.st_size);
+    return true;
+}
+
+static bool make_ring(uint64_t last)
+{
+    here.ring = last ? last * MB / WINDOW : 0;
+    if (here.ring && !here.places) here.places = inlay_alloc(here.ring * sizeof *here.places);
+    if (!here.ring || here.places) return true;
+    inlay_warn("nothing is recorded: out of memory");
+    return false;
+}
+
+bool trace_file_begin(const trace_settings *settings, const trace_found *found)
+{
+    here.clock = settings->clock;
+    if (!open_file() || !make_ring(settings->last)) return false;
+    if (!put_session()) {
+        inlay_warn("nothing is recorded: the file cannot be written: %s", strerror(errno));
+        here.file = -1;
+        return false;
+    }
+    for (const trace_image *i = found->images; i; i = i->next) trace_note_image(i);
+    for (const trace_proc *p = found->procs; p; p = p->next) trace_note_proc(p);
+    return true;
+}
+
+/* What is mapped is the parent's file. */
+void trace_file_forked(void)
+{
+    thread_piece *t = pieces ? inlay_local_now(pieces) : NULL;
+    if (t && t->window) munmap(t->window, WINDOW);
+    if (t) *t = (thread_piece){0};
+    if (here.notes) munmap(here.notes, NOTES);
+    here.notes = here.free = NULL;
+    here.notes_used = 0;
+    here.file = -1;
+    here.size = here.sequence = here.lost = here.again = 0;
+    here.first = here.count = 0;
+}
