@@ -1,23 +1,23 @@
 /* calls: how often each procedure is called; with --time also the cycles spent in it and in what it
  * calls.
  *
- * A call is each time control reaches the procedure's first instruction. Time is kept by a shadow
- * stack for each thread: a frame is pushed at entry and popped at exit, and frames that a longjmp or
- * an exception has left behind are told by the stack pointer: whoever calls has a higher one than whoever is
- * called. An import stub that asks for its target first leaves with words on the stack. A recursive procedure's time
- * is that of its outermost frame: a thread counts how often each procedure is open. What is still open when a
- * thread or the process ends is closed at the time of the thread's last entry or exit.
+ * A call is each time control reaches the procedure's first instruction. Time is kept by the frames of each thread
+ * (inlay/frames.h), which know exceptions and longjmp by the stack pointers, and stacks beside the thread's. An import
+ * stub is left when it jumps to the imported procedure. A recursive procedure's time is that of its outermost frame: a
+ * thread counts how often each procedure is open. What is still open when a thread or the process ends is closed at the
+ * time of the thread's last entry or exit.
  *
  * The clock is the time-stamp counter less what the thread has spent in Inlay, which would otherwise
  * be charged to whoever first meets new code. What stays in: the two analysis routines of each call
  * (100 to 300 cycles a call, charged to the callers), waiting, and other processes' turns. */
 #include <inlay.h>
+#include <inlay/frames.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 1 << 16, MAX_ROWS = 1 << 20, STUB_WORDS = 2 };
+enum { MAX_DEPTH = 1 << 16, MAX_ROWS = 1 << 20, OUTERMOST = 1 };
 
 typedef struct row {
     struct row *next;
@@ -25,21 +25,16 @@ typedef struct row {
     const char *proc, *image;
     uint64_t address, call_sum, cycle_sum;
     size_t index; /* from 0 */
+    bool is_stub;
 } row;
-
-typedef struct frame {
-    row *r;
-    uint64_t start, sp;
-    bool outermost;
-} frame;
 
 typedef struct shadow {
     const inlay_thread *thread;
-    unsigned depth;
     uint64_t last; /* time of the last entry or exit */
-    frame frames[MAX_DEPTH];
-    uint32_t open[MAX_ROWS]; /* by row: how many of its frames are on the stack */
-} shadow;                    /* large, but only what is touched takes memory */
+    inlay_frames frames;
+    inlay_frame room[MAX_DEPTH]; /* each with its row in `user`, and OUTERMOST where it is that */
+    uint32_t open[MAX_ROWS];     /* by row: how many of its frames are there */
+} shadow;                        /* large, but only what is touched takes memory */
 
 static inlay_local *shadows;
 /* What instrumentation leaves for the report, in memory that travels into a rewritten program. */
@@ -58,76 +53,81 @@ static const char *keep(const char *s)
 
 /* --- analysis --- */
 
+static row *row_of(const inlay_frame *f) { return (row *)(uintptr_t)(f->user & ~(uint64_t)OUTERMOST); }
+
 /* The outermost frame of a procedure adds its time to the total, which threads share. */
-static void add_time(const frame *f, uint64_t now)
+static void add_time(const inlay_frame *f, uint64_t now)
 {
-    if (f->outermost && now > f->start) __atomic_fetch_add(&f->r->cycle_sum, now - f->start, __ATOMIC_RELAXED);
+    if (f->user & OUTERMOST && now > f->start)
+        __atomic_fetch_add(&row_of(f)->cycle_sum, now - f->start, __ATOMIC_RELAXED);
 }
 
-/* Takes the top frame off. */
-static void close_frame(shadow *s, uint64_t now)
+static void closed(inlay_frames *frames, const inlay_frame *f, uint64_t now, void *arg)
 {
-    const frame *f = &s->frames[--s->depth];
-    s->open[f->r->index]--;
+    (void)frames;
+    ((shadow *)arg)->open[row_of(f)->index]--;
     add_time(f, now);
-}
-
-/* Whoever has begun with the stack pointer below `sp`, or at it, is not there any more. */
-static void drop_left_behind(shadow *s, uint64_t sp, uint64_t now)
-{
-    while (s->depth && s->frames[s->depth - 1].sp < sp) close_frame(s, now);
 }
 
 static void enter(row *r, shadow *s, uint64_t sp, uint64_t now)
 {
     s->last = now -= inlay_thread_own_cycles(s->thread);
-    drop_left_behind(s, sp + 1, now);
-    if (s->depth == MAX_DEPTH || r->index >= MAX_ROWS) return; /* the time is the caller's */
-    s->frames[s->depth++] = (frame){r, now, sp, s->open[r->index]++ == 0};
+    if (r->index >= MAX_ROWS) return; /* the time is the caller's */
+    inlay_frame *f = inlay_frames_enter(&s->frames, (uint32_t)r->index + 1, sp, now);
+    if (f) f->user = (uint64_t)(uintptr_t)r | (s->open[r->index]++ == 0 ? OUTERMOST : 0);
 }
 
-/* At a return SP is what it was at entry; at a tail call too, and a little lower in a stub. */
 static void leave(row *r, shadow *s, uint64_t sp, uint64_t now)
 {
     s->last = now -= inlay_thread_own_cycles(s->thread);
-    drop_left_behind(s, sp, now);
-    if (!s->depth) return;
-    const frame *f = &s->frames[s->depth - 1];
-    if (f->r == r && f->sp - sp <= STUB_WORDS * sizeof(void *)) close_frame(s, now);
+    inlay_frames_leave(&s->frames, (uint32_t)r->index + 1, r->is_stub, sp, now);
 }
 
-static void close_all(shadow *s)
-{
-    while (s->depth) close_frame(s, s->last);
-}
-
-/* For the report: other threads may still run, so their stacks are only read. */
+/* For the report: other threads may still run, so their frames are only read. */
 static void add_open(const shadow *s)
 {
-    for (unsigned i = 0, depth = s ? s->depth : 0; i < depth; i++) add_time(&s->frames[i], s->last);
+    for (uint32_t n = 0; s && n < s->frames.seen; n++) {
+        const inlay_frame_stack *stack = &s->frames.stacks[n];
+        for (uint32_t at = stack->top; at; at = s->room[at].below)
+            add_time(&s->room[at], stack->runs ? s->last : stack->since);
+    }
 }
 
 static void thread_starts(inlay_thread *t, void *arg)
 {
     (void)arg;
-    ((shadow *)inlay_local_of(shadows, t))->thread = t;
+    shadow *s = inlay_local_of(shadows, t);
+    s->thread = t;
+    inlay_frames_init(&s->frames, s->room, MAX_DEPTH, closed, s);
 }
 
 static void thread_ends(inlay_thread *t, void *arg)
 {
     (void)arg;
-    close_all(inlay_local_of(shadows, t));
+    shadow *s = inlay_local_of(shadows, t);
+    inlay_frames_end(&s->frames, s->last);
 }
 
 /* The parent reports what was before, and what is open in it. */
 static void fork_child(void *arg)
 {
     (void)arg;
-    close_all(inlay_local_now(shadows));
+    shadow *s = inlay_local_now(shadows);
+    inlay_frames_end(&s->frames, s->last);
     for (row *r = found->rows; r; r = r->next) r->cycle_sum = 0;
 }
 
 /* --- instrumentation --- */
+
+/* An import's, or what those of imports that are not found yet go through. */
+static bool is_stub(const inlay_proc *proc)
+{
+    const char *at = strrchr(inlay_proc_name(proc), '@');
+    inlay_section s;
+    if (at && !strcmp(at, "@plt")) return true;
+    bool has = inlay_image_section_named(inlay_proc_image(proc), ".plt", &s);
+    return has && inlay_proc_address(proc) - s.address < s.size;
+}
 
 static void each_proc(inlay_proc *proc, void *arg)
 {
@@ -137,6 +137,7 @@ static void each_proc(inlay_proc *proc, void *arg)
     r->proc = keep(inlay_proc_name(proc));
     r->image = keep(inlay_image_name(inlay_proc_image(proc)));
     r->address = inlay_proc_address(proc);
+    r->is_stub = with_time && is_stub(proc);
     r->next = found->rows;
     r->index = found->row_count++;
     found->rows = r;

@@ -77,11 +77,12 @@ static void take_pieces(trace_replay *r, clock_state *c)
 /* What is open when a thread ends is closed then; a killed process's, at the thread's last record. */
 inl_status trace_replay_run(trace_replay *r, inl_error *e)
 {
-    inlay_frame *frames = calloc(MOST_DEPTH, sizeof *frames);
+    uint32_t room = r->t->records < MOST_DEPTH ? (uint32_t)r->t->records + 2 : MOST_DEPTH;
+    inlay_frame *frames = calloc(room, sizeof *frames);
     if (!frames) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     clock_state c = {.s = r->s, .tick = 1e9 / (double)r->s->frequency};
     c.cost = r->raw ? 0 : (double)r->s->overhead / 1000 * c.tick;
-    inlay_frames_init(&r->frames, frames, MOST_DEPTH, when_closed, r);
+    inlay_frames_init(&r->frames, frames, room, when_closed, r);
     take_pieces(r, &c);
     uint64_t ends = r->t->ends ? r->t->ends : r->s->last;
     bool later = c.begun && ends && (int64_t)(ends - c.last) > 0;

@@ -172,6 +172,23 @@ def check_times(t, engine):
     need(raw["main"]["total_ns"] >= rows["main"]["total_ns"], "less with the records' cost than without")
 
 
+def check_stubs(t, report):
+    """`calls --time` and recordings alike: stubs are left when they jump, and what their caller does then is its own."""
+    program = f"{t.folder}/stubs"
+    t.command(["gcc", "-O1", "-Wl,-z,lazy", f"{HERE}/stubs.c", "-o", program])
+    if report == "calls":
+        t.command([t.inlay, "run", "calls", "--time", "--format=json", "--image", "stubs", "-o", f"{t.folder}/stubs.json",
+                   "--", program])
+        with open(f"{t.folder}/stubs.json", encoding="utf-8") as f:
+            times = {row["name"]: row["cycles"] for row in json.load(f)["procedures"]}
+    else:
+        t.command([t.inlay, "trace", "-o", f"{t.folder}/stubs.trace", "--", program])
+        times = {row["name"]: row["total_ns"] for row in t.report(f"{t.folder}/stubs.trace")["procedures"]}
+    stubs = {name: time for name, time in times.items() if name.endswith("@plt") or name.startswith("sub_")}
+    need("getenv@plt" in stubs and len(stubs) >= 2, "the stubs", times)
+    need(max(stubs.values()) < times["outer"] / 2, "a stub has its caller's time", times)
+
+
 # --- processes
 
 def check_killed(t, engine):
@@ -365,6 +382,8 @@ def tests(t):
             yield f"libs {engine}", lambda e=engine: check_libs(t, e)
         if engine != "live": # which does not take static programs that may throw
             yield f"steps {engine}", lambda e=engine: check_steps(t, e)
+    for report in ("calls", "trace"):
+        yield f"stubs {report}", lambda r=report: check_stubs(t, r)
     for name, check in (("attach", check_attach), ("no-room", check_no_room), ("forms", check_forms), ("threads", check_threads),
                         ("diff", check_diff), ("threshold", check_threshold), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
