@@ -14,6 +14,7 @@
 #include <inlay/code.h>
 #include <inlay/context.h>
 #include <inlay/counter.h>
+#include <inlay/evaluate.h>
 #include <inlay/event.h>
 #include <inlay/image.h>
 #include <inlay/insn.h>

@@ -1,6 +1,7 @@
 #include "live/change.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 inl_status live_call_tool(live_process *p, uint64_t routine, uint64_t stack, inl_error *e)
 {
@@ -14,6 +15,41 @@ inl_status live_call_tool(live_process *p, uint64_t routine, uint64_t stack, inl
     if (s == INL_OK) {
         s = remote_run_call(r, &frame, sp, 0, NULL, e);
         inl_status back = r->gone ? s : remote_set_vectors(r, vectors, size, e);
+        if (s == INL_OK) s = back;
+    }
+    free(vectors);
+    return s;
+}
+
+/* Below what the interrupted procedure may have there. */
+static inl_status run(live_process *p, remote *r, live_call *c, const void *vectors, size_t size, inl_error *e)
+{
+    enum { BELOW = 1024 };
+    uint64_t sp, top = (remote_registers_sp(&r->regs) - c->below - BELOW) & ~15ull;
+    remote_call_frame frame = {.pc = c->pc, .back = p->syscall_at, .count = c->int_count, .reals = c->real_count};
+    void *mine = malloc(size), *after = NULL;
+    memcpy(frame.args, c->ints, sizeof frame.args);
+    if (!mine) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    memcpy(mine, vectors, size);
+    for (unsigned n = 0; n < c->real_count; n++) remote_vectors_set_real(mine, n, c->reals[n]);
+    inl_status s = remote_set_vectors(r, mine, size, e);
+    free(mine);
+    if (s == INL_OK) s = remote_put_frame(r, &frame, top, &sp, e);
+    if (s == INL_OK) s = remote_run_call(r, &frame, sp, c->patience, &c->result, e);
+    if (s == INL_OK) s = remote_vectors(r, &after, &size, e);
+    if (s == INL_OK) c->real = remote_vectors_real(after, 0);
+    free(after);
+    return s;
+}
+
+inl_status live_call_program(live_process *p, remote *r, live_call *c, inl_error *e)
+{
+    void *vectors = NULL;
+    size_t size = 0;
+    inl_status s = remote_vectors(r, &vectors, &size, e);
+    if (s == INL_OK) {
+        s = run(p, r, c, vectors, size, e);
+        inl_status back = r->gone ? s : remote_set_vectors(r, vectors, size, s == INL_OK ? e : NULL);
         if (s == INL_OK) s = back;
     }
     free(vectors);

@@ -65,6 +65,15 @@ inl_status live_find_users(live_process *, const live_change *, bool *used, inl_
 /* Runs a routine of the tool's, without arguments, on the first thread, with the stack below `stack`. */
 inl_status live_call_tool(live_process *, uint64_t routine, uint64_t stack, inl_error *);
 
+/* Runs a procedure of the program's on a stopped thread, on its own stack. */
+typedef struct live_call {
+    uint64_t pc, ints[6], reals[8]; /* reals: 64 bits, as they are in registers */
+    unsigned int_count, real_count, patience;
+    uint64_t below; /* so many bytes below the stack pointer are the caller's */
+    uint64_t result, real;
+} live_call;
+inl_status live_call_program(live_process *, remote *, live_call *, inl_error *);
+
 /* --- apart.c --- */
 /* Calls `work` in a child of its own session, deaf to signals: whoever ends this process, by whatever means, does not
  * leave the other one's threads in the middle of it. `answer` is what work leaves there. */

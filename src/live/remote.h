@@ -48,7 +48,7 @@ inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_er
 typedef struct remote_call_frame {
     uint64_t pc, back; /* back: a system call instruction, which is not made */
     uint64_t args[6];
-    unsigned count;
+    unsigned count, reals; /* reals: so many vector registers hold arguments */
 } remote_call_frame;
 inl_status remote_put_frame(remote *, const remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
@@ -117,6 +117,11 @@ uint64_t remote_registers_result(const struct user_regs_struct *);
 enum { REMOTE_STEP_BYTES = 2 };
 /* What an instruction with these bytes has left of the step itself. */
 void remote_after_step(remote *, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES]);
+/* Of remote_vectors' state: the low 64 bits of the register for floating-point argument n; 0: the result's, too. */
+uint64_t remote_vectors_real(const void *state, unsigned n);
+void remote_vectors_set_real(void *state, unsigned n, uint64_t bits);
+/* Of the call that is about to be made (again). */
+long remote_registers_wanted(const struct user_regs_struct *);
 extern const uint8_t remote_syscall_insn[8];
 extern const unsigned remote_syscall_size;
 extern const int remote_vector_set; /* of PTRACE_GETREGSET */

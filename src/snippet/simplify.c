@@ -14,7 +14,7 @@ static uint64_t divide(uint64_t a, uint64_t b, bool is_signed, bool remainder)
     return (uint64_t)(remainder ? (int64_t)a % (int64_t)b : (int64_t)a / (int64_t)b);
 }
 
-static uint64_t fold(unsigned op, uint64_t a, uint64_t b, bool is_signed)
+uint64_t snippet_compute(unsigned op, uint64_t a, uint64_t b, bool is_signed)
 {
     int64_t sa = (int64_t)a, sb = (int64_t)b;
     switch (op) {
@@ -97,7 +97,7 @@ static const snippet *simplify_kids(inl_arena *arena, const snippet *s)
 static const snippet *simplify_binary(inl_arena *arena, const snippet *s)
 {
     if (is_const(s->a) && is_const(s->b))
-        return constant(arena, fold(s->op, s->a->value, s->b->value, s->is_signed), s);
+        return constant(arena, snippet_compute(s->op, s->a->value, s->b->value, s->is_signed), s);
     if (is_const(s->a) && (s->op == SNIPPET_LAND || s->op == SNIPPET_LOR)) {
         bool decides = (s->op == SNIPPET_LOR) == (s->a->value != 0);
         return decides ? constant(arena, s->op == SNIPPET_LOR, s) : s;
@@ -152,7 +152,7 @@ static const snippet *simplify_unary(inl_arena *arena, const snippet *s)
     if (!is_const(s->a)) return is_extension(s) ? simplify_extension(arena, s) : s;
     uint64_t v = s->a->value;
     if (s->op == SNIPPET_EXTEND) v = snippet_extend(v, s->size, s->is_signed);
-    else v = fold(s->op, v, 0, false);
+    else v = snippet_compute(s->op, v, 0, false);
     return constant(arena, v, s);
 }
 

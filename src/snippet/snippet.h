@@ -127,6 +127,8 @@ bool snippet_call_is_plain(const snippet *call);
 /* Constant folding where the value is known without a point; returns the node or a simpler one. */
 const snippet *snippet_simplify(inl_arena *, const snippet *);
 uint64_t snippet_extend(uint64_t value, unsigned size, bool is_signed); /* what SNIPPET_EXTEND computes */
+/* What SNIPPET_BINARY and SNIPPET_UNARY compute (SNIPPET_EXTEND excepted). */
+uint64_t snippet_compute(unsigned op, uint64_t a, uint64_t b, bool is_signed);
 /* Prints a tree as text for dumps. */
 void snippet_print(const snippet *, char *out, size_t size);
 

@@ -59,6 +59,12 @@ static uint64_t call(const tool_call *of, const weave_context *c, uint64_t addre
 
 /* --- the node --- */
 
+const tool_call *tool_call_of(const snippet *s)
+{
+    bool is = s->kind == SNIPPET_CALL && s->fn == (void (*)(void))call;
+    return is ? (const tool_call *)(uintptr_t)s->args[0]->value : NULL;
+}
+
 static char kind_of(const image_ctype *t) { return t->kind != IMAGE_CTYPE_FLOAT ? 'i' : t->size == 4 ? 'f' : 'd'; }
 
 static const snippet *pointer(snippet_maker *m, const void *p)

@@ -13,7 +13,10 @@
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
  *     mutator_piece.c    plans of these: a piece of new code, recorded as a change
  *     mutator_commit.c   the change is made
- *     mutator_memory.c   memory and values
+ *     mutator_memory.c   memory
+ *     mutator_once.c     what is executed once: snippets, procedures; values
+ *     mutator_run.c      a snippet computed by the mutator
+ *     mutator_calm.c     threads, and where one may call a procedure
  *     switch.c           code that is switched off and on
  *     mutator_watch.c    memory that both have, through which a process tells of events (mutator_ring.h)
  *     mutator_next.c     events as the mutator gets them
@@ -155,6 +158,22 @@ typedef struct mutator_watching {
 mutator_watching *mutator_watching_now(void); /* NULL: out of memory, or descriptors */
 void mutator_watch_end(mutatee *);            /* the handle goes */
 void mutator_unwatch(int fd);
+
+/* --- mutator_calm.c --- */
+/* A thread of the held process at a place where procedures may be called: it runs until it is; not in one that the
+ * caller holds. */
+inl_status mutator_calm(mutatee *, int tid, remote **, inl_error *);
+/* The thread; 0: the first. NULL: there is none. */
+remote *mutator_thread(mutatee *, int tid, inl_error *);
+/* Does it stand in code of the program's own, with its own registers? */
+bool mutator_in_program(const mutatee *, const remote *);
+int mutator_thread_number(const mutatee *, int tid); /* -1: not known */
+
+/* --- mutator_run.c --- */
+/* The value of a tree, computed here, on a process that is held. `r` may be NULL where nothing asks for a thread. */
+inl_status mutator_run(mutatee *, remote *r, const snippet *, uint64_t *value, inl_error *);
+/* Why it cannot be (NULL: it can); *calls: procedures. */
+const char *mutator_run_refuses(const snippet *, bool *calls);
 
 /* --- mutator_end.c --- */
 /* Has it ended? Then m->status is known, as far as it can be. */

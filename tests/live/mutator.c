@@ -7,6 +7,9 @@
  *     watch KIND... | poll MS | next MS                the event: kind, process, tid, number, lost, name or text
  *     message PROC | break PROC                        a snippet at its entry tells of it, or waits: number 7
  *     resume                                           of the last event
+ *     value THREAD TEXT | load THREAD PATH             "TYPE|FORMAT|VALUE|ADDRESS"; THREAD: which of them; @NAME
+ *     call THREAD PROC KIND:VALUE...                   KINDs i f (float) d; the first is the result's, without value
+ *     threads                                          tid:number of each
  *     share PROC                                       counted at its entry in memory that both have; the value: shared
  */
 #include <inlay.h>
@@ -191,6 +194,79 @@ static void share(const char *name)
     done(true);
 }
 
+/* --- once --- */
+
+static int thread_of(const char *number)
+{
+    inlay_process_thread all[256];
+    unsigned n = inlay_process_threads(now, all, 256), k = (unsigned)atoi(number);
+    return k < n ? all[k].tid : -1;
+}
+
+static void tell_threads(void)
+{
+    inlay_process_thread all[256];
+    char line[LINE] = "";
+    unsigned n = inlay_process_threads(now, all, 256);
+    for (unsigned k = 0; k < n; k++) sprintf(line + strlen(line), "%d:%d ", all[k].tid, all[k].number);
+    answer(true, "%s", line);
+}
+
+static void tell_value(const inlay_value *v)
+{
+    char text[64] = "-";
+    if (v->format == 'i') snprintf(text, sizeof text, "%lld", (long long)v->i);
+    if (v->format == 'u' || v->format == 'p') snprintf(text, sizeof text, "%llu", (unsigned long long)v->u);
+    if (v->format == 'f') snprintf(text, sizeof text, "%.17g", v->f);
+    answer(true, "%s|%c|%s|%llx", v->type, v->format ? v->format : '0', text, (unsigned long long)v->address);
+}
+
+static void evaluate(const char *thread, const char *text)
+{
+    inlay_scope *names = inlay_scope_new(inlay_process_image_first(now), 0);
+    inlay_expr code = *text == '@' ? inlay_scope_find(names, text + 1) : inlay_scope_parse(names, text);
+    inlay_value v;
+    if (!code) return answer(false, "%s", inlay_scope_error(names));
+    if (!inlay_process_evaluate(now, thread_of(thread), code, &v)) return done(false);
+    tell_value(&v);
+}
+
+static void call_procedure(const char *thread, char *rest)
+{
+    inlay_value given[16] = {{0}}, result = {0};
+    const char *name = strsep(&rest, " "), *word = strsep(&rest, " ");
+    inlay_proc *p = proc_named(name);
+    unsigned n = 0;
+    result.format = *word == 'i' ? 'i' : 'f';
+    result.size = *word == 'f' ? 4 : 8;
+    while ((word = strsep(&rest, " ")) && n < 16) {
+        given[n].format = *word == 'i' ? 'i' : 'f';
+        given[n].size = *word == 'f' ? 4 : 8;
+        if (*word == 'i') given[n++].i = atoll(word + 2);
+        else given[n++].f = atof(word + 2);
+    }
+    if (!p) return answer(false, "no procedure %s", name);
+    if (!inlay_process_call(now, thread_of(thread), inlay_proc_address(p), n, given, &result)) return done(false);
+    tell_value(&result);
+}
+
+static void load(const char *thread, const char *path)
+{
+    uint64_t handle = inlay_process_load(now, thread_of(thread), path);
+    if (handle) answer(true, "%llx", (unsigned long long)handle);
+    else done(false);
+}
+
+static bool obey_once(const char *word, const char *first, char *rest)
+{
+    if (!strcmp(word, "value")) evaluate(first, rest);
+    else if (!strcmp(word, "call")) call_procedure(first, rest);
+    else if (!strcmp(word, "load")) load(first, rest);
+    else if (!strcmp(word, "threads")) tell_threads();
+    else return false;
+    return true;
+}
+
 static bool obey_events(const char *word, char *first, char *rest)
 {
     int number = first ? atoi(first) : 0;
@@ -209,7 +285,7 @@ static bool obey_events(const char *word, char *first, char *rest)
 static void obey(const char *word, char *rest)
 {
     char *first = strsep(&rest, " ");
-    if (obey_events(word, first, rest)) return;
+    if (obey_events(word, first, rest) || obey_once(word, first, rest)) return;
     char *second = rest ? strsep(&rest, " ") : NULL;
     unsigned number = first ? (unsigned)atoi(first) : 0;
     inlay_proc *p;

@@ -20,7 +20,7 @@ sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from run import LIMIT, PROGRAMS, TALK, Conversation  # noqa: E402
 
-QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,breakpoint,lost,create,create-killed," \
+QUICK = "talks-dynamic,talks-static,python,events-threads,events-exec,events-libraries,breakpoint,lost,once-dynamic,once-static,once-python,create,create-killed," \
         "create-wrong,create-dynamic,create-static,removed,order,stopped,left,several,example,wrong"
 # Procedures that are at work between two lines.
 BUSY = {"python": ("PyObject_Malloc", "PyList_Append", "malloc"), "bash": ("xmalloc", "fork", "malloc"),
@@ -307,6 +307,86 @@ class Mutators:
             c.say("x")
             c.has_answered(before + 1)
 
+    # --- once
+
+    def once(self, form):
+        """Values by name and type, read and written; snippets and calls, in threads that wait and one that computes."""
+        program = f"{self.folder}/once-{form}"
+        if driver.build(form, f"{HERE}/once.c", program, "-g"):
+            return
+        with Conversation([program], driver.fresh(f"{self.folder}/once")) as c, Mutator(self.program) as m:
+            c.has_answered(1)
+            m.does(f"attach {c.process.pid}")
+            for text, expected in (
+                    ("config.limit", "int|i|42|"), ("*config.name", "char|i|104|"), ("config.ratio", "float|f|0.5|"),
+                    ("config.in[1].a", "short|i|-4|"), ("config.in[1].d", "double|f|6.25|"),
+                    ("config.in", "struct inner *|p|"), ("config.bits", "int|i|17|"), ("config.neg", "int|i|-3|"),
+                    ("color", "enum color|u|5|"), ("@config", "struct config|s|-|"), ("@array", "int [10]|s|-|"),
+                    ("@counter", "long|i|1000|"), ("counter = 77", "long|i|77|"), ("counter", "long|i|77|"),
+                    ("config.in[1].d = 2.5", "double|f|2.5|"), ("config.limit += 8", "int|i|50|"),
+                    ("config.bits = 3", "void|0|"), ("config.bits", "int|i|3|"), ("config.neg", "int|i|-3|"),
+                    ("{ long s = 0; for (long i = 0; i < 8; i++) s += array[i]; counter = s; }", "void|0|"),
+                    ("counter", "long|i|31|"), ("mix(2, 3.5, 0.25, 100, 1.5)", "double|f|30.5|"),
+                    ("half(5)", "float|f|2.5|"), ("*(greet(\"you\") + 3)", "char|i|121|"),
+                    ("six(1, 2, 3, 4, 5, 6)", "long|i|654321|"), ("min(counter, 9) ? 5 : six(1, 1, 1, 1, 1, 1)", "long|i|5|")):
+                self.answers(m, f"value 0 {text}", "ok " + expected)
+            for line, says in (("value 0 $arg0", "point"), ("value 0 nothing", "not known"), ("value 77 1", "no thread"),
+                               ("value 0 *(long *)8", "nothing to read"), ("value 0 *(long *)&half = 1", "cannot write"),
+                               ("value 0 { while (1) ; }", "does not come to its end")):
+                answer = m.asks(line)
+                if not (answer.startswith("no ") and says in answer):
+                    raise driver.Failed(f"'{line}' is answered by", answer)
+            static = form.startswith("static")  # where the C library is not told from the program: threads that wait
+            if static:
+                self.answers(m, "value 2 half(3)", "no thread")
+            for thread in range(2 if static else 3):
+                self.answers(m, f"value {thread} half(3)", "ok float|f|1.5|")
+                self.answers(m, f"call {thread} half f f:7", "ok |f|3.5|")
+            self.answers(m, "call 0 mix d i:2 d:3.5 f:0.25 i:100 d:1.5", "ok |f|30.5|")
+            self.answers(m, "call 1 six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
+            self.loads(m, form)
+            m.inserts("entry", "six", "static long n; n++")
+            m.does("commit")
+            for turn in (0, 1, 0 if static else 2):
+                self.answers(m, f"call {turn} six i i:1 i:2 i:3 i:4 i:5 i:6", "ok |i|654321|")
+            if m.number("n") != 3 or ":2 " not in m.does("threads"):
+                raise driver.Failed("six was called three times", m.asks("read n"), m.asks("threads"))
+            c.say("x")
+            if c.end() != (b"ready\n31 50 2.500\n", 8):
+                raise driver.Failed("it does not go on with what was written", *map(repr, c.end()))
+
+    @staticmethod
+    def answers(m, line, expected):
+        answer = m.asks(line)
+        if not answer.startswith(expected):
+            raise driver.Failed(f"'{line}' is '{expected}', not", answer)
+
+    def loads(self, m, form):
+        """A library comes at once, or there is a reason why not."""
+        if form.startswith("static"):
+            self.answers(m, "load 0 libbz2.so.1.0", "no ")
+            if "static" not in m.asks("load 0 libbz2.so.1.0"):
+                raise driver.Failed("of a static program it is refused", m.asks("load 0 libbz2.so.1.0"))
+            return
+        m.does("load 0 libbz2.so.1.0")
+        self.answers(m, "value 0 extern char *BZ2_bzlibVersion(); *BZ2_bzlibVersion()", "ok char|i|49|")
+        if "no such" not in m.asks("load 0 /no/such.so").lower():
+            raise driver.Failed("there is none", m.asks("load 0 /no/such.so"))
+
+    def once_python(self):
+        """Calls in a program of the distribution; it goes on."""
+        command, first, second = PROGRAMS["python"]
+
+        def between(m, c):
+            self.answers(m, "call 0 getpid i", f"ok |i|{c.process.pid}|")
+            self.answers(m, "value 0 extern long PyLong_AsLong(void *); extern void *PyLong_FromLong(long); "
+                            "PyLong_AsLong(PyLong_FromLong(123456789))", "ok long|i|123456789|")
+            m.does("load 0 libbz2.so.1.0")
+            for _ in range(20):
+                self.answers(m, "value 0 extern void *malloc(unsigned long); malloc(100) != 0", "ok int|i|1|")
+
+        self.same("once-python", command, first, second, between)
+
     # --- programs that the mutator starts
 
     @staticmethod
@@ -558,6 +638,9 @@ def tests(of):
         yield name, lambda name=name: of.program_is(name)
     for name in ("threads", "exec", "libraries"):
         yield f"events-{name}", getattr(of, f"events_of_{name}")
+    for form in ("dynamic", "no-pie", "static", "static-pie"):
+        yield f"once-{form}", lambda form=form: of.once(form)
+    yield "once-python", of.once_python
     yield "breakpoint", of.breakpoint
     yield "lost", of.lost
     yield "create", of.create

@@ -189,12 +189,12 @@ FORMS = {
 }
 
 
-def build(form, source, program):
+def build(form, source, program, *options):
     """Answers why it cannot be tried, or None. Fails when the source does not compile."""
     command = FORMS[form]
     if not shutil.which(command[0]):
         return f"there is no {command[0]}"
-    done = run([*command, "-w", "-pthread", source, "-o", program], 120, env=ENVIRONMENT)
+    done = run([*command, "-w", "-pthread", *options, source, "-o", program], 120, env=ENVIRONMENT)
     if done.status:
         raise Failed(f"{form}: compile", *as_lines(done.stderr)[-6:])
     return None

@@ -79,6 +79,22 @@ void remote_skip_call(const remote *r)
     ptrace(PTRACE_SETREGSET, r->pid, NT_ARM_SYSTEM_CALL, &all);
 }
 
+enum { VECTOR_BYTES = 16 };
+
+uint64_t remote_vectors_real(const void *state, unsigned n)
+{
+    uint64_t bits;
+    memcpy(&bits, (const char *)state + VECTOR_BYTES * n, sizeof bits);
+    return bits;
+}
+
+void remote_vectors_set_real(void *state, unsigned n, uint64_t bits)
+{
+    memcpy((char *)state + VECTOR_BYTES * n, &bits, sizeof bits);
+}
+
+long remote_registers_wanted(const struct user_regs_struct *u) { return (long)u->regs[8]; }
+
 void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame *f, uint64_t sp)
 {
     enum { LINK = 30 };

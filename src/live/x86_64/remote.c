@@ -112,7 +112,7 @@ void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame 
     unsigned long long *at[] = {&u->rdi, &u->rsi, &u->rdx, &u->rcx, &u->r8, &u->r9};
     for (unsigned i = 0; i < f->count; i++) *at[i] = f->args[i];
     remote_registers_jump(u, f->pc, sp);
-    u->rax = 0; /* no vector registers hold arguments */
+    u->rax = f->reals;
 }
 
 /* The return address. */
@@ -124,6 +124,31 @@ size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[16])
 
 /* The kernel has put its own answer into RAX. */
 uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->orig_rax; }
+
+enum { XMM_AT = 160, XMM_BYTES = 16, XSAVE_PRESENT_AT = 512, XSAVE_SSE = 2 };
+
+uint64_t remote_vectors_real(const void *state, unsigned n)
+{
+    uint64_t bits, present;
+    memcpy(&present, (const char *)state + XSAVE_PRESENT_AT, sizeof present);
+    memcpy(&bits, (const char *)state + XMM_AT + XMM_BYTES * n, sizeof bits);
+    return present & XSAVE_SSE ? bits : 0;
+}
+
+/* Registers that are not present are zero. */
+void remote_vectors_set_real(void *state, unsigned n, uint64_t bits)
+{
+    enum { REGISTERS = 16 };
+    uint64_t present;
+    char *at = state;
+    memcpy(&present, at + XSAVE_PRESENT_AT, sizeof present);
+    if (!(present & XSAVE_SSE)) memset(at + XMM_AT, 0, REGISTERS * XMM_BYTES);
+    present |= XSAVE_SSE;
+    memcpy(at + XSAVE_PRESENT_AT, &present, sizeof present);
+    memcpy(at + XMM_AT + XMM_BYTES * n, &bits, sizeof bits);
+}
+
+long remote_registers_wanted(const struct user_regs_struct *u) { return (long)u->rax; }
 
 /* glibc's: in the thread's control block, PTR_MANGLE. */
 uint64_t remote_guard(remote *r)

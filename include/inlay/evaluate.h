@@ -1,0 +1,64 @@
+/* What a mutator (process.h) has executed once, now, in a process: snippets, procedures, the loading of a library; and
+ * values of variables by name and type.
+ *
+ *     inlay_scope *names = inlay_scope_new(inlay_process_image_first(p), 0);
+ *     inlay_value v;
+ *     inlay_process_evaluate(p, 0, inlay_scope_parse(names, "config.limit"), &v)            v.i, v.type
+ *     inlay_process_evaluate(p, 0, inlay_scope_parse(names, "config.limit = 7"), NULL)
+ *
+ * All threads stand still meanwhile, unless they do already; what a procedure waits for on another thread it waits for
+ * in vain, and it is given up after some seconds. */
+#ifndef INLAY_EVALUATE_H
+#define INLAY_EVALUATE_H
+
+#include <inlay/process.h>
+#include <inlay/typed.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct inlay_value {
+    char format; /* 'i', 'u': an integer; 'f': floating point; 'p': a pointer; 's': a structure or an array, of which
+                  * `address` is known alone; 0: none */
+    size_t size; /* in memory; 0: not known */
+    union {
+        int64_t i;
+        uint64_t u;
+        double f;
+    };
+    uint64_t address; /* of what lies in memory; else 0 */
+    char type[96];    /* as C writes it */
+} inlay_value;
+
+/* The snippet's value, as if it were executed at the place where the thread is (0: the first one); its effects are
+ * there when this returns. `value` may be NULL. Registers are those of the thread where it stands in the program's own
+ * code. Refused, with nothing done: what belongs to a point (arguments, effective addresses ...), counters, routines of
+ * the mutator's. Where memory cannot be read or written it stops there. A snippet that calls waits for a safe place
+ * (inlay_process_call). */
+bool inlay_process_evaluate(inlay_process *, int tid, inlay_expr, inlay_value *value);
+
+/* Calls a procedure of the process in a thread (0: the first one), which must be at a safe place: in code of the
+ * program or of a library other than the C library and the dynamic linker, or waiting in the kernel for input, time or
+ * a child. Of a running process it is let run until it is, for some seconds. At most six arguments that are integers or
+ * pointers and eight of type double (format 'f'; size 4: float). Before the call result->format and ->size say what is
+ * returned
+ * ('i' or 'u' with 1, 2, 4 or 8 bytes, 'p', 'f'). NULL: nothing. */
+bool inlay_process_call(inlay_process *, int tid, uint64_t procedure, unsigned count, const inlay_value *arguments,
+                        inlay_value *result);
+/* Has a thread (0: the first one) load a library, by dlopen (RTLD_NOW), likewise. Its image is among the process's
+ * afterwards. `path`: as the process sees it. Answer: dlopen's; 0: it failed. Of a static program it is refused. */
+uint64_t inlay_process_load(inlay_process *, int tid, const char *path);
+
+/* Threads that run now; `number` as inlay_thread_id() has it, -1 as long as nothing has been committed. How many there
+ * are, of which at most `most` are told. */
+typedef struct inlay_process_thread {
+    int tid, number;
+} inlay_process_thread;
+unsigned inlay_process_threads(inlay_process *, inlay_process_thread *, unsigned most);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,264 @@
+/* A snippet that is executed once, by the mutator: it walks the tree, and reads, writes and calls in the process, which
+ * stands still. So nothing has to be put into the process for it. */
+#include "tool/mutator.h"
+#include "snippet/real.h"
+#include "tool/call.h"
+
+#include <string.h>
+
+enum { STEPS = 1 << 24, PATIENCE = 10 };
+
+typedef struct local {
+    const struct local *outer;
+    uint32_t index;
+    uint64_t *value;
+} local;
+
+typedef struct once {
+    mutatee *m;
+    remote *r;
+    const local *locals;
+    uint64_t steps;
+    bool breaks; /* out of the innermost loop */
+    inl_status s;
+    inl_error *e;
+} once;
+
+static uint64_t value_of(once *o, const snippet *s);
+
+/* --- what can be --- */
+
+typedef uint64_t real_routine(uint64_t a, uint64_t b);
+
+/* Routines that only compute. */
+static bool is_pure(void (*fn)(void))
+{
+#define F(name) (void (*)(void)) real_##name
+    static void (*const all[])(void) = {F(add),
+                                        F(sub),
+                                        F(mul),
+                                        F(div),
+                                        F(min),
+                                        F(max),
+                                        F(eq),
+                                        F(ne),
+                                        F(lt),
+                                        F(le),
+                                        F(true),
+                                        F(round),
+                                        F(widen),
+                                        F(narrow),
+                                        F(from_int),
+                                        F(from_uint),
+                                        F(float_from_int),
+                                        F(float_from_uint),
+                                        F(to_int),
+                                        F(to_uint)};
+#undef F
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] == fn) return true;
+    return false;
+}
+
+static const char *refuses_call(const snippet *s, bool *calls)
+{
+    const tool_call *of = tool_call_of(s);
+    if (!of) return is_pure(s->fn) ? NULL : "a routine of the mutator's is not executed once: insert it";
+    unsigned reals = 0;
+    for (unsigned i = 0; i < of->count; i++) reals += of->kinds[i] != 'i';
+    *calls = true;
+    return reals > 8 || of->count - reals > 6 ? "at most six integers and eight floating-point values are passed"
+                                              : NULL;
+}
+
+const char *mutator_run_refuses(const snippet *s, bool *calls)
+{
+    const char *why = NULL;
+    if (!s) return NULL;
+    if (s->kind == SNIPPET_CALL) why = refuses_call(s, calls);
+    else if (s->kind < SNIPPET_LOAD && s->kind != SNIPPET_CONST && s->kind != SNIPPET_REG && s->kind != SNIPPET_FLAGS &&
+             s->kind != SNIPPET_PC && s->kind != SNIPPET_THREAD)
+        why = "it has something that belongs to a point";
+    else if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_COUNTER || s->kind == SNIPPET_APPEND)
+        why = "it has counters or buffers, which belong to inserted code";
+    if (!why) why = mutator_run_refuses(s->a, calls);
+    if (!why) why = mutator_run_refuses(s->b, calls);
+    if (!why) why = mutator_run_refuses(s->c, calls);
+    for (unsigned i = tool_call_of(s) ? 2 : 0; i < s->nargs && !why; i++) why = mutator_run_refuses(s->args[i], calls);
+    return why;
+}
+
+/* --- memory and registers --- */
+
+static uint64_t load(once *o, uint64_t from, unsigned size, bool is_signed)
+{
+    uint64_t value = 0;
+    if (o->s == INL_OK && inlay_process_read(&o->m->process, &value, from, size) != size)
+        o->s = inl_fail_at(o->e, INL_ERR_USAGE, from, "process %d has nothing to read at 0x%llx", o->m->live.pid,
+                           (unsigned long long)from);
+    return snippet_extend(value, size, is_signed);
+}
+
+static uint64_t store(once *o, uint64_t to, uint64_t value, unsigned size)
+{
+    if (o->s == INL_OK && inlay_process_write(&o->m->process, to, &value, size) != size)
+        o->s = inl_fail_at(o->e, INL_ERR_USAGE, to, "process %d cannot write at 0x%llx", o->m->live.pid,
+                           (unsigned long long)to);
+    return value;
+}
+
+static bool has_registers(once *o)
+{
+    if (o->s == INL_OK && (!o->r || !mutator_in_program(o->m, o->r)))
+        o->s = inl_fail(o->e, INL_ERR_UNSUPPORTED,
+                        "the thread's registers are not at hand: it does not stand in the program's own code");
+    return o->s == INL_OK;
+}
+
+static uint64_t from_thread(once *o, const snippet *s)
+{
+    weave_context c;
+    if (!has_registers(o)) return 0;
+    remote_context(o->r, &c);
+    return s->kind == SNIPPET_REG ? c.gpr[s->reg] : s->kind == SNIPPET_PC ? c.pc : c.flags;
+}
+
+static uint64_t set_register(once *o, const snippet *s)
+{
+    weave_context c;
+    uint64_t value = value_of(o, s->a);
+    if (!has_registers(o)) return 0;
+    remote_context(o->r, &c);
+    c.gpr[s->reg] = value;
+    remote_set_context(o->r, &c);
+    return value;
+}
+
+/* --- calls --- */
+
+static uint64_t call_program(once *o, const snippet *s, const tool_call *of)
+{
+    live_call c = {.pc = value_of(o, s->args[2]), .patience = PATIENCE};
+    for (unsigned i = 0; i < of->count; i++) {
+        uint64_t v = value_of(o, s->args[3 + i]);
+        if (of->kinds[i] == 'i') c.ints[c.int_count++] = v;
+        else c.reals[c.real_count++] = of->kinds[i] == 'f' ? real_narrow(v) : v;
+    }
+    if (o->s == INL_OK) o->s = live_call_program(&o->m->live, o->r, &c, o->e);
+    if (of->result == 'i') return c.result;
+    return of->result == 'f' ? real_widen(c.real & UINT32_MAX) : c.real;
+}
+
+static uint64_t call(once *o, const snippet *s)
+{
+    const tool_call *of = tool_call_of(s);
+    if (of) return call_program(o, s, of);
+    uint64_t a = s->nargs > 0 ? value_of(o, s->args[0]) : 0, b = s->nargs > 1 ? value_of(o, s->args[1]) : 0;
+    return ((real_routine *)s->fn)(a, b);
+}
+
+/* --- the tree --- */
+
+static uint64_t binary(once *o, const snippet *s)
+{
+    uint64_t a = value_of(o, s->a);
+    if (s->op == SNIPPET_LAND || s->op == SNIPPET_LOR)
+        return (s->op == SNIPPET_LOR) == (a != 0) ? a != 0 : value_of(o, s->b) != 0;
+    return snippet_compute(s->op, a, value_of(o, s->b), s->is_signed);
+}
+
+static uint64_t unary(once *o, const snippet *s)
+{
+    uint64_t a = value_of(o, s->a);
+    return s->op == SNIPPET_EXTEND ? snippet_extend(a, s->size, s->is_signed)
+                                   : snippet_compute(s->op, a, 0, s->is_signed);
+}
+
+static void loop(once *o, const snippet *s)
+{
+    while (o->s == INL_OK && value_of(o, s->a) && o->s == INL_OK && !o->breaks) value_of(o, s->b);
+    o->breaks = false;
+}
+
+static uint64_t let(once *o, const snippet *s)
+{
+    uint64_t value = value_of(o, s->a);
+    local mine = {o->locals, s->index, &value};
+    o->locals = &mine;
+    uint64_t answer = value_of(o, s->b);
+    o->locals = mine.outer;
+    return answer;
+}
+
+static uint64_t *local_of(const once *o, uint32_t index)
+{
+    const local *l = o->locals;
+    while (l && l->index != index) l = l->outer;
+    return l ? l->value : NULL;
+}
+
+static uint64_t set_local(once *o, const snippet *s)
+{
+    uint64_t value = value_of(o, s->a), *at = local_of(o, s->index);
+    if (at) *at = value;
+    return value;
+}
+
+static uint64_t in_order(once *o, const snippet *s)
+{
+    uint64_t first = value_of(o, s->a);
+    return o->breaks ? first : value_of(o, s->b);
+}
+
+static uint64_t add_to(once *o, const snippet *s)
+{
+    uint64_t at = value_of(o, s->a), by = value_of(o, s->b), was = load(o, at, s->size, false);
+    store(o, at, was + by, s->size);
+    return was;
+}
+
+static uint64_t compute(once *o, const snippet *s)
+{
+    switch (s->kind) {
+    case SNIPPET_CONST: return s->value;
+    case SNIPPET_REG:
+    case SNIPPET_PC:
+    case SNIPPET_FLAGS: return from_thread(o, s);
+    case SNIPPET_THREAD: return o->r ? (uint64_t)mutator_thread_number(o->m, o->r->pid) : 0;
+    case SNIPPET_LOAD: return load(o, value_of(o, s->a), s->size, s->is_signed);
+    case SNIPPET_STORE: {
+        uint64_t at = value_of(o, s->a);
+        return store(o, at, value_of(o, s->b), s->size);
+    }
+    case SNIPPET_ADD_TO: return add_to(o, s);
+    case SNIPPET_SET_REG: return set_register(o, s);
+    case SNIPPET_BINARY: return binary(o, s);
+    case SNIPPET_UNARY: return unary(o, s);
+    case SNIPPET_IF: return value_of(o, value_of(o, s->a) ? s->b : s->c);
+    case SNIPPET_WHILE: loop(o, s); return 0;
+    case SNIPPET_BREAK: o->breaks = true; return 0;
+    case SNIPPET_SEQ: return in_order(o, s);
+    case SNIPPET_CALL: return call(o, s);
+    case SNIPPET_LET: return let(o, s);
+    case SNIPPET_LOCAL: return local_of(o, s->index) ? *local_of(o, s->index) : 0;
+    case SNIPPET_SET_LOCAL: return set_local(o, s);
+    default: break;
+    }
+    o->s = inl_fail(o->e, INL_ERR_UNSUPPORTED, "this is not executed once: insert it");
+    return 0;
+}
+
+static uint64_t value_of(once *o, const snippet *s)
+{
+    if (!s || o->s != INL_OK) return 0;
+    if (o->steps++ < STEPS) return compute(o, s);
+    o->s = inl_fail(o->e, INL_ERR_RANGE, "the snippet does not come to its end");
+    return 0;
+}
+
+inl_status mutator_run(mutatee *m, remote *r, const snippet *s, uint64_t *value, inl_error *e)
+{
+    once o = {.m = m, .r = r, .e = e};
+    *value = value_of(&o, s);
+    return o.s;
+}

@@ -1,0 +1,65 @@
+/* Variables, procedures and threads to look at and call from outside: `once` in mutators.py. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+struct inner {
+    short a;
+    unsigned char b;
+    double d;
+};
+struct config {
+    int limit;
+    const char *name;
+    float ratio;
+    struct inner in[3];
+    unsigned bits : 5;
+    int neg : 4;
+} config = {42, "hello", 0.5f, {{1, 2, 3.5}, {-4, 5, 6.25}, {7, 8, 9}}, 17, -3};
+enum color { RED, GREEN = 5 } color = GREEN;
+long counter = 1000;
+int array[10] = {3, 1, 4, 1, 5, 9, 2, 6};
+double mix(int a, double b, float c, long d, double e) { return a * b + c * d - e; }
+float half(float x) { return x / 2; }
+long six(long a, long b, long c, long d, long e, long f)
+{
+    return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f;
+}
+const char *greet(const char *who)
+{
+    static char buf[100];
+    snprintf(buf, 100, "hi %s %ld", who, counter);
+    return buf;
+}
+static void *waits(void *p)
+{
+    char c;
+    while (read(*(int *)p, &c, 1) == 1) {}
+    return NULL;
+}
+volatile int spins;
+static void *works(void *p)
+{
+    while (!*(volatile int *)p) spins++;
+    return NULL;
+}
+int main(void)
+{
+    int p[2], stop = 0;
+    char line[100];
+    pthread_t t[2];
+    if (pipe(p)) return 1;
+    pthread_create(&t[0], NULL, waits, &p[0]);
+    pthread_create(&t[1], NULL, works, &stop);
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, 100, stdin)) {
+        printf("%ld %d %.3f\n", counter, config.limit, config.in[1].d);
+        fflush(stdout);
+    }
+    stop = 1;
+    close(p[1]);
+    pthread_join(t[0], NULL);
+    pthread_join(t[1], NULL);
+    return config.in[2].b;
+}
