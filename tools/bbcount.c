@@ -6,15 +6,19 @@
 static inlay_counter executed;
 static uint64_t *discovered; /* in memory that travels into a rewritten program */
 
-static void each_block(inlay_block *block, void *arg)
+static void discover(uint64_t address, bool head, void *arg)
 {
     (void)arg;
+    bool *seen = head ? inlay_record(address, sizeof *seen) : NULL;
+    if (!seen || *seen) return;
+    *seen = true;
+    ++*discovered;
+}
+
+static void each_block(inlay_block *block, void *arg)
+{
     if (!inlay_block_is_head(block)) return; /* a further part of a block already counted */
-    bool *seen = inlay_record(inlay_block_address(block), sizeof *seen);
-    if (seen && !*seen) {
-        *seen = true;
-        ++*discovered;
-    }
+    discover(inlay_block_address(block), true, arg);
     inlay_insert(inlay_block_anywhere(block), inlay_count(&executed, 1));
 }
 
@@ -42,7 +46,9 @@ int main(int argc, char **argv)
     inlay_init(&argc, &argv, "counts executed basic blocks");
     discovered = inlay_alloc(sizeof *discovered);
     if (!discovered) return 1;
+    inlay_counter_reserve(&executed);
     inlay_on_block(each_block, NULL);
+    inlay_on_kept_block(discover, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();
 }

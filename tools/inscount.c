@@ -37,7 +37,9 @@ static void report(int status, void *arg)
 int main(int argc, char **argv)
 {
     inlay_init(&argc, &argv, "counts executed instructions (a REP-prefixed string instruction counts once)");
+    inlay_counter_reserve(&instructions);
     inlay_on_block(each_block, NULL);
+    inlay_on_kept_block(NULL, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();
 }

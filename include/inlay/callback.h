@@ -24,6 +24,14 @@ void inlay_on_proc_left(void (*f)(inlay_proc *, const char *why, void *arg), voi
 void inlay_on_block(void (*f)(inlay_block *, void *arg), void *arg);
 void inlay_on_insn(void (*f)(inlay_insn *, void *arg), void *arg);
 
+/* Called in main: a promise that what block callbacks insert depends on nothing but the block's code, its place in its
+ * image and the tool's options. With --cache, translations of blocks into which nothing but counts of reserved counters
+ * (inlay_counter_reserve) was inserted are then kept on disk, and a later run of the same tool takes them from there
+ * and does not show those blocks to block callbacks. For each it calls `f` (which may be NULL), where whatever else
+ * such a callback would have done belongs; `head` as inlay_block_is_head() has it. A tool that has callbacks of
+ * procedures or instructions as well, or inserts through the static view, keeps nothing. */
+void inlay_on_kept_block(void (*f)(uint64_t address, bool head, void *arg), void *arg);
+
 /* Threads (any thread). */
 void inlay_on_thread_start(void (*f)(inlay_thread *, void *arg), void *arg);
 void inlay_on_thread_end(void (*f)(inlay_thread *, void *arg), void *arg);

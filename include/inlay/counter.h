@@ -13,6 +13,10 @@ typedef struct inlay_counter {
     uint32_t index; /* 0: no place given yet */
 } inlay_counter;
 
+/* Gives it its place now, in main, and not when it is first used: its number is then the same in each run, which
+ * translations that are kept on disk need (inlay_on_kept_block). */
+void inlay_counter_reserve(inlay_counter *);
+
 uint64_t inlay_counter_sum(const inlay_counter *);                      /* over all threads */
 uint64_t inlay_counter_of(const inlay_counter *, const inlay_thread *); /* one live thread */
 

@@ -4,12 +4,14 @@
  * leaves a TOMB, unless the next slot is EMPTY anyway. Slots in use (LIVE and TOMB together) stay
  * below three quarters, so that every probe ends; a rebuild drops the tombs.
  */
+#include "base/ahead.h"
 #include "base/map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { EMPTY, LIVE, TOMB };
+enum { LARGE = 4096 }; /* slots: they will all be touched, here and there */
 
 struct inl_map_slot {
     uint64_t key, value;
@@ -50,6 +52,7 @@ static bool rebuild(inl_map *m)
     if (m->count >= capacity / 2) capacity *= 2;
     inl_map fresh = {calloc(capacity, sizeof *m->slots), 0, 0, capacity};
     if (!fresh.slots) return false;
+    if (capacity >= LARGE) inl_pages_want((uint64_t)(uintptr_t)fresh.slots, capacity * sizeof *m->slots, true);
     for (size_t i = 0; i < m->capacity; i++)
         if (m->slots[i].state == LIVE) insert(&fresh, m->slots[i].key, m->slots[i].value);
     free(m->slots);

@@ -26,6 +26,7 @@ typedef struct isa_fixup {
 typedef struct isa_fixups {
     isa_fixup *items;
     uint32_t count, room; /* without room for one more the code becomes full */
+    bool absolute;        /* the code holds addresses of the program as numbers as well */
 } isa_fixups;
 
 typedef struct isa_code {
@@ -52,6 +53,12 @@ static inline void isa_fix_later(isa_code *c, size_t at, unsigned kind, uint64_t
 {
     if (c->fixups && !c->full && !isa_moves_along(c, target))
         isa_keep_fixup(c, (isa_fixup){(uint32_t)at, (uint8_t)kind, target});
+}
+
+/* What was or will be written holds an address of the program's that does not depend on where the code is. */
+static inline void isa_note_absolute(isa_code *c)
+{
+    if (c->fixups) c->fixups->absolute = true;
 }
 
 /* A jump forward whose target is said later; `kind` is the emitter's: how far it reaches, and how it is encoded. */

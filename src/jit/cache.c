@@ -11,7 +11,7 @@
  *
  * The tables of arenas and chunks are fixed arrays, so that a signal handler may walk them at any time.
  */
-#include "base/page.h"
+#include "base/ahead.h"
 #include "base/log.h"
 #include "base/region.h"
 #include "base/sys.h"
@@ -117,6 +117,7 @@ static jit_arena *arena_new(uint64_t app, size_t size, inl_error *e)
     *a = (jit_arena){.write = (uint8_t *)write,
                      .size = size,
                      .stub_at = size,
+                     .stub_ready = size,
                      .code = (jit_piece *)index,
                      .stubs = (jit_piece *)index + pieces,
                      .max_pieces = pieces,
@@ -165,6 +166,28 @@ size_t jit_cache_bytes(void)
 
 void jit_cache_dropped(const jit_fragment *f) { jit.cache.dropped += f->size + f->exit_count * (size_t)JIT_STUB_BYTES; }
 
+/* Both views, before they are written and run. */
+static void want(const jit_arena *a, size_t low, size_t high)
+{
+    inl_pages_want((uint64_t)a->write + low, high - low, true);
+    inl_pages_want(a->exec + low, high - low, false);
+}
+
+static void want_ahead(jit_arena *a)
+{
+    size_t step = inl_pages_ahead(used(a));
+    size_t code = a->code_at + INL_PAGE, stub = a->stub_at - INL_PAGE;
+    if (a->stub_at - a->code_at < 4 * step) return;
+    if (code > a->code_ready) {
+        want(a, a->code_at, a->code_at + step);
+        a->code_ready = a->code_at + step;
+    }
+    if (stub < a->stub_ready) {
+        want(a, a->stub_at - step, a->stub_at);
+        a->stub_ready = a->stub_at - step;
+    }
+}
+
 static bool has_room(const jit_arena *a, size_t room)
 {
     return a->stub_at - a->code_at >= room && a->code_count + 2 < a->max_pieces && a->stub_count + 2 < a->max_pieces;
@@ -173,7 +196,10 @@ static bool has_room(const jit_arena *a, size_t room)
 static jit_arena *find_arena(uint64_t app, size_t room)
 {
     for (jit_arena *a = jit.arenas; a; a = a->next)
-        if (has_room(a, room) && in_reach(a->exec, a->exec + a->size, app)) return a;
+        if (has_room(a, room) && in_reach(a->exec, a->exec + a->size, app)) {
+            want_ahead(a);
+            return a;
+        }
     return NULL;
 }
 
@@ -231,6 +257,7 @@ static bool next_chunk(void)
         jit.cache.chunk_state[i] = CHUNK_LIVE;
         jit.cache.meta_chunk = i;
         jit.cache.meta_at = i ? 0 : 8; /* reference 0 is no object */
+        jit.cache.meta_ready = 0;
         return true;
     }
     return false;
@@ -241,8 +268,14 @@ void *jit_meta_alloc(size_t bytes)
     bytes = (bytes + 7) & ~(size_t)7;
     if (bytes > CHUNK / 4) return NULL;
     if (jit.cache.meta_at + bytes > CHUNK && !next_chunk()) return NULL;
-    void *p = jit.meta_base + (size_t)jit.cache.meta_chunk * CHUNK + jit.cache.meta_at;
+    uint8_t *chunk = jit.meta_base + (size_t)jit.cache.meta_chunk * CHUNK, *p = chunk + jit.cache.meta_at;
     jit.cache.meta_at += bytes;
+    if (jit.cache.meta_at > jit.cache.meta_ready && jit.cache.meta_ready < CHUNK) {
+        size_t step = inl_pages_ahead(jit.cache.meta_chunk * (size_t)CHUNK + jit.cache.meta_ready);
+        if (step > CHUNK - jit.cache.meta_ready) step = CHUNK - jit.cache.meta_ready;
+        inl_pages_want((uint64_t)chunk + jit.cache.meta_ready, step, true);
+        jit.cache.meta_ready += step;
+    }
     return p;
 }
 

@@ -23,6 +23,7 @@
 #include "base/ranges.h"
 #include "base/vec.h"
 #include "jit/jit.h"
+#include "jit/kept.h"
 #include INL_ARCH_HEADER(jit, sizes)
 
 enum {
@@ -30,7 +31,8 @@ enum {
     JIT_MAX_BLOCKS = 64,
     JIT_MAX_EXITS = JIT_MAX_INSNS + JIT_MAX_INSNS / 2,
     JIT_MAX_MARKS = 2 * JIT_MAX_INSNS,
-    JIT_CHECKED_INSNS = 32, /* in a run whose code is checked at each entry */
+    JIT_CHECKED_INSNS = 32,         /* in a run whose code is checked at each entry */
+    JIT_FIXUPS = 4 * JIT_MAX_INSNS, /* of a translation that is to be kept */
 };
 
 /* A piece of an arena's code and the fragment it belongs to. */
@@ -45,6 +47,7 @@ typedef struct jit_arena {
     uint8_t *write;
     size_t size;
     size_t code_at, stub_at;
+    size_t code_ready, stub_ready;     /* the kernel has been asked for the memory up to here, and from here on */
     uint32_t exit_tail, indirect_miss; /* offsets of the shared tails */
     uint64_t fork_copy;                /* 0, or the memory that a child about to be forked gets */
     uint64_t epoch;                    /* retired at the end of this epoch */
@@ -86,6 +89,19 @@ jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool cont
 /* One instruction, for one execution: with what stands before it, and without, from a page that is not guarded. */
 jit_fragment *jit_translate_step(run_thread *, uint64_t app, bool continues, int *fault_signo, int *fault_code);
 jit_fragment *jit_translate_once(run_thread *, uint64_t app, int *fault_signo, int *fault_code);
+
+/* Likewise from what was kept: jit.now says what it is, kept.c has looked at it. NULL: no room, or out of reach. */
+jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kept_entry *);
+
+/* --- kept.c --- */
+void jit_kept_begin(void);
+void jit_kept_end(void);
+void jit_kept_forked(void); /* in the child: it keeps nothing */
+void jit_kept_module_gone(const module *);
+bool jit_kept_wanted(void); /* the translation in the making: then its fix-ups are listed */
+void jit_kept_record(const jit_fragment *, const weave_output *, const isa_fixups *);
+/* A translation of version 0, with others behind it; NULL: there is none that fits. */
+jit_fragment *jit_kept_take(uint64_t app, bool continues, bool landing);
 
 /* --- stats.c --- */
 void jit_stats_begin(void);
@@ -153,6 +169,7 @@ void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o
 void jit_memory_end(void);
 /* As jit_memory_code, but later writes are not noticed; `check` stays as it is. */
 size_t jit_memory_peek(uint64_t addr, bool *check);
+bool jit_memory_is_fixed(uint64_t low, uint64_t high); /* code that can be read, and that nobody can write to */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
 bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f translates [low, high) */
@@ -212,6 +229,8 @@ typedef struct jit_build {
     bool done;                  /* the run's last instruction has just been guarded */
     uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
     unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
+    const kept_entry *kept; /* it was made from this; NULL: woven */
+    uint32_t landing_at;    /* in the code, where there is one */
     jit_wanted_exit exits[JIT_MAX_EXITS];
     jit_wanted_const consts[JIT_MAX_INSNS];
     jit_mark marks[JIT_MAX_MARKS];
@@ -232,6 +251,7 @@ typedef struct jit_cache { /* cache.c; fixed arrays, so that a signal handler ma
     uint64_t chunk_state[JIT_MAX_CHUNKS];
     uint32_t meta_chunk; /* being filled */
     size_t meta_at;      /* in it; the size of a chunk when there is none */
+    size_t meta_ready;   /* in it: asked of the kernel up to here */
 } jit_cache;
 
 typedef struct jit_memory { /* memory.c */
@@ -263,6 +283,8 @@ typedef struct jit_translation { /* translate.c: the one in the making; used aga
     uint32_t source_size; /* bytes in build.source */
     bool undefined;       /* the instruction that was fetched: it will fault */
     uint8_t version;
+    isa_fixups fixups; /* of one that is to be kept, or was */
+    isa_fixup fixup_room[JIT_FIXUPS];
     uint8_t map_room[JIT_MAX_INSNS * 16 + JIT_MAX_MARKS * 12 + 64];
 } jit_translation;
 
@@ -280,6 +302,7 @@ typedef struct jit_state {
     jit_guards guards;
     jit_translation now;
     jit_sections sections;
+    jit_kept kept;
     unsigned since_flush, flushes; /* under stress */
     unsigned dispatches;           /* under --debug */
     jit_stats stats;               /* but for what threads that run have in their blocks */
@@ -302,6 +325,7 @@ void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app);
 /* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */
 extern const isa_regs jit_landing_spills;
+void jit_processor(char *out, size_t size); /* what this processor can do, as text */
 /* The displacement at `at`, written through `where`, is one to `target` now; false: that is too far. */
 bool jit_patch(uint8_t *where, uint64_t at, uint64_t target);
 void jit_emit_jump(isa_code *, uint64_t target);

@@ -222,6 +222,7 @@ static void fork_child(void)
 {
     jit_cache_fork_child();
     jit_stats_forked();
+    jit_kept_forked();
 }
 
 static const run_watch watch = {
@@ -267,6 +268,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     jit.options.weave.cold_exits = jit.options.weave.stops_stepping = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
+    jit_kept_begin();
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
     return st ? st : run_first_thread(e);
@@ -287,6 +289,7 @@ void jit_end(void)
     jit_cache_end();
     jit_memory_end();
     jit_sections_end();
+    jit_kept_end();
     inl_map_free(&jit.by_app);
     inl_arena_free(&jit.now.arena);
     module_set_free(run_here.modules);

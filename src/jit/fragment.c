@@ -250,12 +250,13 @@ static void copy_inlined(jit_fragment *f, const weave_output *out)
 
 bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count)
 {
+    const kept_entry *kept = jit.now.build.kept;
     uint8_t *room = jit.now.map_room;
     sink s = {room, room + sizeof jit.now.map_room};
-    put_map(&s, f, out, marks, mark_count);
-    size_t bytes = (size_t)(s.at - room);
+    if (!kept) put_map(&s, f, out, marks, mark_count);
+    size_t bytes = kept ? kept->head->map_size : (size_t)(s.at - room);
     if (bytes > sizeof jit.now.map_room) return false;
-    f->map = copy_of(room, bytes);
+    f->map = copy_of(kept ? kept->map : room, bytes);
     f->map_bytes = (uint32_t)bytes;
     if (out->fault_count) f->faults = copy_of(out->faults, out->fault_count * sizeof *out->faults);
     f->fault_count = f->faults ? (uint16_t)out->fault_count : 0;

@@ -16,6 +16,7 @@
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
  * unblocks it, which happens under the process's lock.
  */
+#include "base/ahead.h"
 #include "base/region.h"
 #include "base/sys.h"
 #include "jit/core.h"
@@ -48,6 +49,7 @@ static jit_table2 *table_new(uint64_t size)
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(p)) return NULL;
     run_own_locked((uint64_t)p, (uint64_t)p + bytes, true);
+    if (bytes > 64 << 10) inl_pages_want((uint64_t)p, bytes, true); /* hashing touches all of it */
     jit_table2 *t = (jit_table2 *)p;
     t->mask = size - 1;
     return t;
@@ -192,6 +194,7 @@ void jit_ibl_end(void)
 
 void jit_ibl_init_thread(run_thread *t)
 {
+    inl_pages_want((uint64_t)entry_of(t, 0), ENTRIES * sizeof(uint64_t), true);
     fill(t, false);
     jit_of(t)->ibl_table2 = (uint64_t)jit.second[0];
     jit_of(t)->ibl_miss = jit.miss;

@@ -8,6 +8,7 @@
  *     fragment.c    fragments: by application address, by cache address; links; map lookup
  *     ibl.c         the two tables of indirect-branch targets
  *     memory.c      what of the address space is executable
+ *     kept.c       translations of earlier runs; kept_file.c: their files
  *     guard.c       who writes to code, and what must be dropped
  *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
@@ -24,6 +25,14 @@
 #include "weave/weave.h"
 
 struct jit_fragment;
+/* Translations from earlier runs (kept.c). arg: the client's; lock held. */
+typedef struct jit_keeping {
+    const char *key; /* all that translations depend on and the engine does not know of; NULL: none are kept */
+    int folder;      /* its descriptor: the user's own, and nobody else's to write to */
+    uint32_t counters, banked;  /* those below are the same in each run; banked: of those with banks */
+    bool (*allowed)(void *arg); /* at this moment: may the client's part in a translation be left out? */
+    void (*taken)(void *arg, uint64_t block, bool head); /* or NULL. A block's translation comes from there */
+} jit_keeping;
 typedef struct jit_options {
     void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
     uint32_t stress;                               /* JIT_STRESS_* */
@@ -38,6 +47,7 @@ typedef struct jit_options {
     /* Lock held; arg: the client's; or NULL. A translation stands; all of them are gone. */
     void (*made)(void *arg, const struct jit_fragment *, const weave_run *, const weave_output *);
     void (*flushed)(void *arg);
+    jit_keeping keeping;
     bool stats; /* indirect branches are counted, and translation is timed */
 } jit_options;
 enum {
@@ -159,10 +169,12 @@ inl_status jit_init(const run_client *, const jit_options *, const run_start_sta
 void jit_run(void) __attribute__((noreturn));
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
+/* --- kept.c --- */
+void jit_kept_save(void); /* lock not held: at the end of the process */
 /* --- stats.c --- */
 enum { JIT_REASONS = RUN_LEAVE_SECTION + 1 };
 typedef struct jit_stats {
-    uint64_t superblocks, cut, checked, blocks, instructions, code_bytes, stub_bytes, landings;
+    uint64_t superblocks, kept, cut, checked, blocks, instructions, code_bytes, stub_bytes, landings;
     uint64_t links, drops, flushes, writes; /* writes: to guarded pages */
     uint64_t dispatches[JIT_REASONS];       /* by RUN_LEAVE_* */
     uint64_t executed[JIT_KINDS];           /* indirect branches (JIT_KIND_SYSCALL: not counted), */

@@ -120,6 +120,16 @@ static const inl_range *find_region(uint64_t addr)
     return region_at(addr);
 }
 
+/* A file may be shorter than its mapping. */
+static bool can_read(uint64_t page)
+{
+    char byte;
+    if (page == jit.memory.readable) return true;
+    if (run_safe_copy(&byte, (const void *)page, 1)) return false;
+    jit.memory.readable = page;
+    return true;
+}
+
 static size_t code_at(uint64_t addr, bool *check)
 {
     const inl_range *r = find_region(addr);
@@ -127,11 +137,7 @@ static size_t code_at(uint64_t addr, bool *check)
     uint64_t page = inl_page_down(addr);
     if (!(prot_of(r) & PROT_READ)) sys_call3(SYS_mprotect, (long)page, INL_PAGE, prot_of(r) | PROT_READ);
     if (check && (prot_of(r) & PROT_WRITE || is_shared(r)) && !jit_guard(page, prot_of(r), is_shared(r))) *check = true;
-    if (page != jit.memory.readable) {
-        char byte;
-        if (run_safe_copy(&byte, (const void *)addr, 1)) return 0;
-        jit.memory.readable = page;
-    }
+    if (!can_read(page)) return 0;
     return page + INL_PAGE - addr;
 }
 
@@ -141,6 +147,15 @@ size_t jit_memory_peek(uint64_t addr, bool *check)
 {
     (void)check;
     return code_at(addr, NULL);
+}
+
+bool jit_memory_is_fixed(uint64_t low, uint64_t high)
+{
+    const inl_range *r = find_region(low);
+    if (!r || high > r->high || (r->kind & (PROT | SHARED)) != (PROT_READ | PROT_EXEC)) return false;
+    for (uint64_t page = inl_page_down(low); page < high; page += INL_PAGE)
+        if (!can_read(page)) return false;
+    return true;
 }
 
 uint64_t jit_memory_mapped_behind(uint64_t addr)
@@ -241,6 +256,7 @@ static void track_module(uint64_t addr, uint64_t size, int prot, int fd, uint64_
 static void module_went(module *m, void *arg)
 {
     (void)arg;
+    jit_kept_module_gone(m);
     if (run_here.client.module_gone) run_here.client.module_gone(run_here.client.arg, m);
 }
 

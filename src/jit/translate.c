@@ -260,7 +260,10 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     isa_fixups list;
     *c = window(a);
     bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
+    bool keep = !away && jit_kept_wanted();
     jit.now.build.arena = a;
+    jit.now.build.kept = NULL;
+    jit.now.build.landing_at = 0;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
     if (landing) jit_emit_landing(c, a, app);
     *start_to_exec = (uint32_t)c->at;
@@ -271,7 +274,10 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     if (jit.now.build.checked) emit_check(c);
     jit.now.build.check_bytes = (uint32_t)c->at - *start_to_exec;
     *out = (weave_output){0};
+    jit.now.fixups = (isa_fixups){.items = jit.now.fixup_room, .room = keep ? JIT_FIXUPS : 0};
+    if (keep) c->fixups = &jit.now.fixups;
     inl_status status = weave_compile(&jit.now.run, &engine, &jit.options.weave, c, out, e);
+    if (keep) c->fixups = NULL;
     return status || !away ? status : bring_back(c, &list, e);
 }
 
@@ -328,7 +334,7 @@ static jit_fragment *new_fragment(jit_arena *a, uint64_t app, bool continues, bo
     if (!f) return NULL;
     f->app = app;
     f->exec = c->exec + start_to_exec;
-    f->landing = landing ? c->exec : 0;
+    f->landing = landing ? c->exec + jit.now.build.landing_at : 0;
     f->arena = a;
     f->size = (uint32_t)c->at;
     f->start_to_exec = start_to_exec;
@@ -369,6 +375,7 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
         inl_fail(e, INL_ERR_NO_MEMORY, "no room for the code cache's tables");
         return NULL;
     }
+    if (jit.now.fixups.room) jit_kept_record(f, &out, &jit.now.fixups);
     if (jit.options.dump) jit_dump(f, &jit.now.run, &out);
     if (jit.options.made) jit.options.made(run_here.client.arg, f, &jit.now.run, &out);
     return f;
@@ -439,6 +446,56 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
     return NULL;
 }
 
+/* The body is to have the place in its 8 bytes that it had, for the sake of displacements that are patched. */
+static void emit_landing(isa_code *c, const jit_arena *a, uint64_t app, bool landing, unsigned phase)
+{
+    if (landing) jit_emit_landing(c, a, app);
+    unsigned pad = (phase - (unsigned)isa_here(c)) & 7;
+    jit.now.build.landing_at = pad;
+    if (!pad) return;
+    memset(c->write, 0, pad);
+    c->at = pad;
+    if (landing) jit_emit_landing(c, a, app);
+}
+
+static void shift(kept_entry *k, uint32_t start)
+{
+    jit_build *b = &jit.now.build;
+    for (unsigned i = 0; i < b->exit_count; i++) b->exits[i].rel32_at += start;
+    for (unsigned i = 0; i < b->const_count; i++) b->consts[i].disp_at += start;
+    for (uint32_t i = 0; i < jit.now.fixups.count; i++) jit.now.fixups.items[i].at += start;
+    for (unsigned i = 0; i < k->head->faults; i++) {
+        k->faults[i].from += start;
+        k->faults[i].to += start;
+    }
+}
+
+jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kept_entry *k)
+{
+    inl_error e = {0};
+    jit_arena *a = jit_arena_for(app, k->head->code_size + (size_t)STUB_ROOM + JIT_LANDING_ROOM + 16, &e);
+    if (!a) return NULL;
+    isa_code c = window(a);
+    jit.now.build.arena = a;
+    emit_landing(&c, a, app, landing, k->head->phase);
+    uint32_t start = (uint32_t)c.at;
+    shift(k, start);
+    isa_put(&c, k->code, k->head->code_size);
+    if (c.full || c.unreachable || !weave_isa_of(jit.isa)->place(&jit.now.fixups, c.write, c.exec, 0, 0)) return NULL;
+    weave_output out = {.faults = k->faults,
+                        .fault_count = k->head->faults,
+                        .counts = k->counts,
+                        .count_count = k->head->counts,
+                        .cold_at = k->head->cold_at + start};
+    jit.now.build.kept = k;
+    jit_fragment *f = new_fragment(a, app, continues, landing, &c, start, &out);
+    jit.now.build.kept = NULL;
+    if (!f) return NULL;
+    count(f);
+    link_known(f);
+    return f;
+}
+
 /* A landing apart from the body of a fragment that was not made for indirect entry. */
 static void add_landing(jit_fragment *f)
 {
@@ -488,12 +545,15 @@ jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool con
     if (!f) {
         bool timed = jit.options.stats && !t->no_cycles;
         uint64_t begun = timed ? run_cycles() : 0;
-        inl_arena_reset(&jit.now.arena);
-        if (!build_run(app, continues)) {
-            jit_memory_fault(app, fault_signo, fault_code);
-            return NULL;
+        f = jit_kept_take(app, continues, indirect);
+        if (!f) {
+            inl_arena_reset(&jit.now.arena);
+            if (!build_run(app, continues)) {
+                jit_memory_fault(app, fault_signo, fault_code);
+                return NULL;
+            }
+            f = translate(app, continues, indirect);
         }
-        f = translate(app, continues, indirect);
         if (timed) jit.stats.translation_cycles += run_cycles() - begun;
         if (f && f->landing) jit_ibl_add(f);
     } else if (indirect && !f->landing) {

@@ -32,3 +32,9 @@ ADDER(fork_child, ON_FORK_CHILD, void (*f)(void *))
 ADDER(exec, ON_EXEC, bool (*f)(const char *, char *const[], void *))
 ADDER(start, ON_START, void (*f)(void *))
 ADDER(exit, ON_EXIT, void (*f)(int, void *))
+
+void inlay_on_kept_block(void (*f)(uint64_t, bool, void *), void *arg)
+{
+    tool_now->kept.promised = true;
+    add(ON_KEPT_BLOCK, (void (*)(void))f, arg);
+}

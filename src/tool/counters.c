@@ -94,6 +94,13 @@ void tool_counters_begin(void) { publish(); }
 
 uint32_t tool_counters_count(void) { return tool_now->next_counter; }
 
+void inlay_counter_reserve(inlay_counter *c)
+{
+    if (!c || c->index || !place(c, true)) return;
+    uint64_t where = (uint64_t)(uintptr_t)c - (uint64_t)(uintptr_t)&__ehdr_start;
+    tool_now->kept.counters_hash = (tool_now->kept.counters_hash * 31 + c->index) * 0x9e3779b97f4a7c15u + where;
+}
+
 static snippet *with_counter(snippet_kind kind, const inlay_counter *c)
 {
     snippet *s = tool_snippet_alloc(sizeof *s);

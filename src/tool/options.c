@@ -120,6 +120,9 @@ const tool_option options_common[] = {
     {OPTION_ACTION, "dump-at", 0, .what = "ADDR[-ADDR]", .action = take_dump_at,
      .help = "only those of code in there (hexadecimal); all stages unless --dump says"},
     {OPTION_FLAG, "stats", 0, AT(stats), "at the end, tell in numbers what the translator has done", .words = NULL},
+    {OPTION_FLAG, "cache", 0, AT(cache),
+     "keep translations for the next run, where the tool allows it (~/.cache/inlay)", .words = NULL},
+    {OPTION_FLAG, "no-cache", 0, AT(no_cache), "... keep none and use none", .words = NULL},
     {OPTION_MAYBE, "debug-info", 0, AT(debug_info), .words = debug_folder, .what = "DIR",
      .help =
          "for gdb and perf: names and lines of translated code; files inlay-PID.gdb and perf-PID.map in DIR (/tmp)"},

@@ -194,10 +194,17 @@ static void take(const option *o, const char *value)
     }
 }
 
-/* Notes the arguments [from, to) for the carried tool. */
+static bool is_own(const option *o)
+{
+    return state()->own.count && o >= state()->own.items && o < state()->own.items + state()->own.count;
+}
+
+/* Notes the arguments [from, to) for the carried tool, and the tool's own for the key of kept translations. */
 static int taken(const option *o, char **argv, int from, int to)
 {
     for (int i = from; i < to && !options_is_for_rewriting(o); i++) carry(argv[i]);
+    for (int i = from; i < to && is_own(o); i++)
+        if (!inl_vec_push(&tool_now->kept.options, argv[i])) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     return to;
 }
 
@@ -279,7 +286,7 @@ static int parse(int argc, char **argv, const char *help)
 static void check_running(void)
 {
     const tool_options *o = &tool_now->options;
-    const char *of_it = o->debug_info ? "--debug-info" : o->stats ? "--stats" : NULL;
+    const char *of_it = o->debug_info ? "--debug-info" : o->cache ? "--cache" : o->stats ? "--stats" : NULL;
     const char *follows = o->no_follow ? "--no-follow" : o->follow.count ? "--follow" : NULL;
     bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs;
     if (of_it && (other || o->engine != ENGINE_JIT))

@@ -47,6 +47,7 @@ inlay_thread *inlay_process_thread_next(inlay_process *p, const inlay_thread *of
 static void code_changed(uint64_t low, uint64_t high)
 {
     const run_watch *watch = run_here.engine ? run_here.engine->watch : NULL;
+    tool_now->kept.changed = true;
     if (watch && high > low) watch->changed(low, high);
 }
 

@@ -43,6 +43,7 @@ static void end_options(tool_state *s)
     }
     inl_vec_free(&s->command_line.own);
     inl_vec_free(&s->command_line.carried);
+    inl_vec_free(&s->kept.options);
     free(s->real_path);
 }
 

@@ -61,6 +61,7 @@ typedef enum callback_kind {
     ON_EXEC,
     ON_START,
     ON_EXIT,
+    ON_KEPT_BLOCK,
     ON_KINDS,
     ON_BUFFER_FULL = ON_KINDS /* registered elsewhere */
 } callback_kind;
@@ -511,6 +512,13 @@ bool mutator_shares(const void *); /* is it memory of inlay_process_share? */
 void mutator_forked(void *arg, run_thread *, int child);
 void mutator_listed(const char *name, uint64_t bias, bool gone);
 
+typedef struct tool_kept {         /* translations from run to run (kept.c) */
+    bool promised;                 /* block callbacks may be left out */
+    bool changed;                  /* what is inserted is not what was inserted before */
+    uint64_t counters_hash;        /* which variables have which numbers */
+    INL_VEC(const char *) options; /* the tool's own, as they were given */
+} tool_kept;
+
 typedef struct tool_state {
     tool_command_line command_line;
     tool_options options;
@@ -544,6 +552,7 @@ typedef struct tool_state {
     inlay_process own, *process;    /* the present one; the one that is meant */
     tool_mutating mutating;
     tool_blame blame;
+    tool_kept kept;
     struct debug_info *debug_info; /* NULL: not asked for */
 } tool_state;
 extern tool_state *tool_now;

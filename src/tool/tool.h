@@ -82,8 +82,9 @@ typedef struct tool_options {
     const char *output;       /* -o */
     const char *output_given; /* ... before the process's rank was added */
     bool json, no_ptrace, no_sums, strict, debug, no_follow, stats;
-    int format; /* index in options_formats */
-    int engine; /* tool_engine */
+    bool cache, no_cache; /* translations are kept from run to run */
+    int format;           /* index in options_formats */
+    int engine;           /* tool_engine */
     tool_globs images, procs, not_procs, libs, follow;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */

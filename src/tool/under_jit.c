@@ -1,5 +1,6 @@
 /* The JIT engine under a tool, in a build that has it; the others have without_jit.c. */
 #include "tool/debug_info.h"
+#include "tool/kept.h"
 #include "tool/state.h"
 
 #include <inttypes.h>
@@ -23,6 +24,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
         options.flushed = debug_info_flushed;
     }
     options.weave.places = &tool_now->places;
+    tool_kept_fill(&options.keeping);
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     inl_status s = jit_init(client, &options, start, e);
     if (!s && o->debug_info && !debug_info_begin()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
@@ -70,10 +72,12 @@ static void show_dispatches(const jit_stats *s)
 void tool_jit_ends(void)
 {
     jit_stats s;
+    if (tool_handoff_data.role == TOOL_RESIDENT) jit_kept_save();
     if (!tool_now->options.stats || tool_handoff_data.role != TOOL_RESIDENT) return;
     jit_stats_take(&s);
     fprintf(stderr, "%s: stats of %s, process %d\n", tool_name(), inlay_program(), inlay_pid());
     row("superblocks", s.superblocks);
+    row("superblocks taken from disk", s.kept);
     row("superblocks cut for length", s.cut);
     row("superblocks that are checked", s.checked);
     row("blocks", s.blocks);

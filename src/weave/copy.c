@@ -53,6 +53,7 @@ static bool copy_far(weaver *w, const isa_insn *in, weave_map_entry *entry, bool
     weave_scratch s = weave_scratch_begin(w, in, w->isa->all, plain);
     if (s.reg == ISA_NO_REG) return false;
     w->isa->set(w->c, s.reg, in->target);
+    isa_note_absolute(w->c);
     uint8_t out[ISA_MAX_INSN + 1], len;
     if (!w->run->isa->rebase(in, s.reg, out, &len)) {
         weave_fail(w, INL_ERR_UNSUPPORTED, "a PC-relative instruction cannot be moved that far");

@@ -30,6 +30,9 @@ sys.dont_write_bytecode = True
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/games"
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "LANG": "C", "TZ": "UTC", "TERM": "dumb", "USER": "tester",
                "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "1"}
+# INLAY_CACHE in the test's own environment: a folder for kept translations, so that a second run of a test finds them.
+KEPT = {name: os.environ[name] for name in ("INLAY_CACHE",) if name in os.environ}
+ENVIRONMENT |= KEPT
 
 
 class Failed(Exception):

@@ -17,7 +17,7 @@ static isa_fixups list;
 static x86_code begin(unsigned room)
 {
     memset(bytes, 0, sizeof bytes);
-    list = (isa_fixups){items, 0, room};
+    list = (isa_fixups){.items = items, .room = room};
     return (x86_code){.write = bytes, .exec = FIRST, .size = ROOM, .fixups = &list};
 }
 

@@ -316,7 +316,7 @@ enum { FIXUPS = 4096 };
 static void send_away(isa_fixups lists[2])
 {
     static isa_fixup room[2][FIXUPS];
-    for (unsigned i = 0; i < 2; i++) lists[i] = (isa_fixups){room[i], 0, FIXUPS};
+    for (unsigned i = 0; i < 2; i++) lists[i] = (isa_fixups){.items = room[i], .room = FIXUPS};
     bench.code.exec += (uint64_t)bench.moved_by, bench.cold.exec += (uint64_t)bench.moved_by;
     bench.code.fixups = &lists[0], bench.cold.fixups = &lists[1];
 }

@@ -42,10 +42,17 @@ void jit_emit_tails(jit_arena *a)
     a->code_at = JIT_TAILS_ROOM;
 }
 
+/* There are two of them a translation: the bytes are those of
+ *          mov dword ptr gs:[OFF_LEAVE_ARG], exit ; jmp exit_tail */
 void jit_emit_stub(x86_code *c, const jit_arena *a, const jit_exit *e)
 {
-    x86_store_imm(c, 4, x86_gs(OFF_LEAVE_ARG), (int32_t)jit_meta_ref(e));
-    x86_jmp_rel32(c, a->exec + a->exit_tail, false);
+    uint8_t stub[JIT_STUB_BYTES] = {0x65, 0xc7, 0x04, 0x25, [12] = 0xe9};
+    uint32_t field = OFF_LEAVE_ARG, ref = jit_meta_ref(e);
+    uint32_t distance = (uint32_t)(a->exec + a->exit_tail - (x86_here(c) + sizeof stub));
+    memcpy(stub + 4, &field, 4);
+    memcpy(stub + 8, &ref, 4);
+    memcpy(stub + 13, &distance, 4);
+    x86_bytes(c, stub, sizeof stub);
 }
 
 void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)

@@ -69,7 +69,10 @@ static bool lower_cond(jit_build *b, const isa_insn *in)
 static bool push_constant(jit_build *b, uint64_t value)
 {
     static const uint8_t push_rip[] = {0xff, 0x35, 0, 0, 0, 0};
-    if ((int64_t)value == (int32_t)value) return x86_push_i(b->code, (int64_t)value);
+    if ((int64_t)value == (int32_t)value) {
+        isa_note_absolute(b->code);
+        return x86_push_i(b->code, (int64_t)value);
+    }
     if (b->const_count == JIT_MAX_INSNS) return false;
     x86_bytes(b->code, push_rip, sizeof push_rip);
     b->consts[b->const_count++] = (jit_wanted_const){value, (uint32_t)(b->code->at - 4)};
@@ -143,6 +146,7 @@ static bool reaches(uint64_t from, uint64_t to)
 /* The program's GS base is a field of the frame; its RIP-relative and plain forms alike. */
 static void load_from_gs(x86_code *c, const isa_insn *in)
 {
+    isa_note_absolute(c);
     if (in->bits & ISA_BIT_PCREL_MEM) x86_mov_ri(c, X86_RCX, in->target);
     else rcx_from_operand(c, in, 0x8d, false);
     x86_store(c, 8, slot(X86_RDX), X86_RDX);
@@ -170,6 +174,7 @@ static void load_target(jit_build *b, const isa_insn *in, uint32_t i)
             x86_load(c, 8, X86_RCX, x86_rip(in->target));
         } else {
             x86_mov_ri(c, X86_RCX, in->target);
+            isa_note_absolute(c);
             mark(b, i, 1u << X86_RCX);
             x86_load(c, 8, X86_RCX, (x86_addr){X86_RCX, ISA_NO_REG, 1, (uint8_t)segment, false, 0});
         }
@@ -216,6 +221,7 @@ static bool lower_cond_reg(jit_build *b, const isa_insn *in)
 static void lower_syscall(x86_code *c, const isa_insn *in)
 {
     x86_mov_ri(c, X86_RCX, in->addr + in->len);
+    isa_note_absolute(c);
     x86_store(c, 8, x86_gs(OFF_SYSCALL_RESUME), X86_RCX);
     note_kind(c, JIT_KIND_SYSCALL);
     x86_jmp_m(c, x86_gs(OFF_SYSCALL_GATE));
@@ -224,6 +230,7 @@ static void lower_syscall(x86_code *c, const isa_insn *in)
 /* The runtime is told the instruction's address. */
 static void lower_special(x86_code *c, const isa_insn *in)
 {
+    isa_note_absolute(c);
     x86_store_imm(c, 4, x86_gs(CTX_PC), (int32_t)in->addr);
     x86_store_imm(c, 4, x86_gs(CTX_PC + 4), (int32_t)(in->addr >> 32));
     x86_store_imm(c, 8, x86_gs(OFF_LEAVE), RUN_LEAVE_SPECIAL);

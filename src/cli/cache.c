@@ -1,0 +1,109 @@
+/* inlay cache: the translations that are kept from run to run (src/jit/kept_file.h), listed or removed. */
+#include "cli/cli.h"
+#include "jit/kept_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct found {
+    unsigned files, bad;
+    unsigned long long bytes, translations;
+} found;
+
+/* -1: there is no folder (*missing), or it is not this user's own. */
+static int open_folder(char path[PATH_MAX], bool *missing)
+{
+    char parent[PATH_MAX];
+    *missing = false;
+    if (!kept_folder_name(path, parent, PATH_MAX)) {
+        cli_say("there is no folder for translations: neither INLAY_CACHE, XDG_CACHE_HOME nor HOME names one");
+        return -1;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    *missing = fd < 0 && errno == ENOENT;
+    if (fd >= 0 && kept_folder_is_private(fd)) return fd;
+    if (fd >= 0) cli_say("%s: not used, it is not this user's own folder that nobody else may enter", path);
+    else if (!*missing) cli_say("%s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* The word or rest of a line that begins with `what` in the key. */
+static void from_key(const char *key, const char *what, char *out, size_t size)
+{
+    const char *at = strstr(key, what);
+    *out = 0;
+    if (!at) return;
+    at += strlen(what);
+    size_t n = strcspn(at, "\n");
+    if (n >= size) n = size - 1;
+    memcpy(out, at, n);
+    out[n] = 0;
+}
+
+static void list_file(int folder, const char *name, found *sum)
+{
+    kept_file_head h;
+    char key[8192], module[PATH_MAX], tool[64];
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return;
+    ssize_t n = -1;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, &h, sizeof h) == (ssize_t)sizeof h &&
+                memcmp(h.magic, KEPT_MAGIC, sizeof h.magic) == 0 && h.key_size < sizeof key &&
+                (n = read(fd, key, h.key_size)) == (ssize_t)h.key_size;
+    close(fd);
+    sum->files++;
+    sum->bytes += good ? (unsigned long long)st.st_size : 0;
+    if (!good) {
+        sum->bad++;
+        printf("%s  damaged, or not whole yet\n", name);
+        return;
+    }
+    key[n] = 0;
+    sum->translations += h.entries;
+    from_key(key, "module ", module, sizeof module);
+    from_key(key, "tool build-id ", tool, sizeof tool);
+    printf("%9u translations  %8lld KB  tool %.12s  %s\n", h.entries, (long long)st.st_size >> 10, tool, module);
+}
+
+static int each(bool clears)
+{
+    char path[PATH_MAX];
+    bool missing;
+    found sum = {0};
+    int folder = open_folder(path, &missing), failed = 0;
+    if (folder < 0) {
+        if (missing) printf("%s: nothing is kept\n", path);
+        return missing ? EXIT_OK : EXIT_FAILED;
+    }
+    DIR *dir = fdopendir(folder);
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        if (!kept_folder_has(d->d_name)) continue;
+        if (!clears) {
+            list_file(folder, d->d_name, &sum);
+        } else if (unlinkat(folder, d->d_name, 0) == 0) {
+            sum.files++;
+        } else {
+            cli_say("%s/%s: %s", path, d->d_name, strerror(errno));
+            failed++;
+        }
+    }
+    if (dir) closedir(dir);
+    if (clears) printf("%s: %u files removed\n", path, sum.files);
+    else printf("%s: %llu translations in %u files, %llu KB\n", path, sum.translations, sum.files, sum.bytes >> 10);
+    return failed ? EXIT_FAILED : EXIT_OK;
+}
+
+int cli_cache(int argc, char **argv)
+{
+    bool lists = argc == 2 && !strcmp(argv[1], "--list"), clears = argc == 2 && !strcmp(argv[1], "--clear");
+    if (lists || clears) return each(clears);
+    cli_say("usage: inlay cache --list | --clear");
+    return EXIT_USAGE;
+}

@@ -1,0 +1,28 @@
+/* Translations kept from run to run: kept.c, and kept_file.c for the files. */
+#ifndef INL_JIT_KEPT_H
+#define INL_JIT_KEPT_H
+
+#include "base/vec.h"
+#include "image/module.h"
+#include "jit/kept_file.h"
+
+typedef struct kept_module {
+    const module *m; /* while it is mapped */
+    char *key;       /* NULL: nothing of it is kept */
+    kept_map map;
+    INL_VEC(uint8_t) fresh; /* entries that the file lacks */
+    uint32_t fresh_count;
+    uint8_t *told; /* a bit for each byte of the module: a block that begins there has been told of */
+} kept_module;
+
+typedef struct jit_kept {
+    bool on;      /* the folder is used at all */
+    bool records; /* not in a forked child */
+    long user;    /* whose folder it is */
+    char processor[256];
+    size_t in_memory; /* bytes of fresh entries */
+    INL_VEC(kept_module) modules;
+    uint64_t room[KEPT_ENTRY / 8]; /* the entry that is looked at, or made */
+} jit_kept;
+
+#endif

@@ -1,0 +1,133 @@
+/* Translations that are kept from run to run: where, of which tools, and under which key.
+ *
+ * The folder is $INLAY_CACHE, or inlay in $XDG_CACHE_HOME or ~/.cache. It is used only when it is a folder (no link) of
+ * this user's own which nobody else may enter, and its files likewise (jit/kept_file.c). Whatever is amiss with it, the
+ * program runs all the same, and is translated.
+ *
+ * A tool whose callbacks see code is asked whether they may be left out: inlay_on_kept_block is its promise. */
+#include "tool/glibc.h"
+#include "tool/kept.h"
+#include "tool/state.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "image/file.h"
+#include "jit/kept_file.h"
+#include "version.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { KEY_ROOM = 2048 };
+
+/* --- the folder --- */
+
+/* -1: there is none that can be used. */
+static int open_folder(void)
+{
+    char path[PATH_MAX], parent[PATH_MAX];
+    if (getuid() != geteuid() || !kept_folder_name(path, parent, sizeof path)) return -1;
+    if (mkdir(path, 0700) != 0 && errno == ENOENT && *parent && mkdir(parent, 0700) == 0) mkdir(path, 0700);
+    int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && kept_folder_is_private(fd)) return resident_hide(fd);
+    inl_log(INL_LOG_CACHE, "%s is not used: %s", path,
+            fd < 0 ? strerror(errno) : "it is not this user's own folder that nobody else may enter");
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* --- the key --- */
+
+static void put_build_id(char *out, size_t size)
+{
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)((uintptr_t)&__ehdr_start + __ehdr_start.e_phoff);
+    uint8_t id[64];
+    *out = 0;
+    for (unsigned i = 0; i < __ehdr_start.e_phnum && !*out; i++) {
+        if (ph[i].p_type != PT_NOTE) continue;
+        size_t n = image_find_build_id((const uint8_t *)&__ehdr_start + ph[i].p_vaddr, ph[i].p_filesz, id);
+        for (size_t k = 0; k < n && 2 * k + 3 < size; k++) snprintf(out + 2 * k, 3, "%02x", id[k]);
+    }
+}
+
+static uint64_t hashed(uint64_t hash, const char *text)
+{
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 1099511628211ull;
+    return (hash ^ 0xff) * 1099511628211ull;
+}
+
+/* The tool's own options: those that were given, in their order. */
+static uint64_t hash_options(void)
+{
+    uint64_t hash = 1469598103934665603ull;
+    for (size_t i = 0; i < tool_now->kept.options.count; i++) hash = hashed(hash, tool_now->kept.options.items[i]);
+    return hash;
+}
+
+/* Both what the linker has called the tool and which file it is: it is not to be enough that somebody has patched one.
+ */
+static char *make_key(void)
+{
+    char id[130];
+    struct stat st;
+    char *key = malloc(KEY_ROOM);
+    if (!key || fstat(tool_handoff_data.fds.tool, &st) != 0) {
+        free(key);
+        return NULL;
+    }
+    put_build_id(id, sizeof id);
+    snprintf(key, KEY_ROOM,
+             "inlay %s\ntool build-id %s\ntool file %llx:%llx size %llx changed %llx.%lx %llx.%lx\n"
+             "options %016llx\ncounters at %016llx\n",
+             INLAY_VERSION, id, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+             (unsigned long long)st.st_size, (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec,
+             (unsigned long long)st.st_ctim.tv_sec, (unsigned long)st.st_ctim.tv_nsec,
+             (unsigned long long)hash_options(), (unsigned long long)tool_now->kept.counters_hash);
+    return key;
+}
+
+/* --- what the engine asks --- */
+
+static bool allowed(void *arg)
+{
+    callback **on = tool_now->callbacks;
+    const inlay_process *p = tool_now->process;
+    (void)arg;
+    return !tool_now->kept.changed && !on[ON_PROC] && !on[ON_INSN] && (!on[ON_BLOCK] || tool_now->kept.promised) &&
+           !p->proc_points && !p->code_inserted;
+}
+
+static void taken(void *arg, uint64_t block, bool head)
+{
+    (void)arg;
+    tool_here.holds_lock = true;
+    TOOL_CALL(ON_KEPT_BLOCK, void (*)(uint64_t, bool, void *), block, head);
+    tool_here.holds_lock = false;
+}
+
+static bool is_wanted(void)
+{
+    const tool_options *o = &tool_now->options;
+    const char *folder = getenv("INLAY_CACHE");
+    bool asked = o->cache || (folder && *folder);
+    return asked && !o->no_cache && !o->dump && !o->debug_info && !tool_filter_images() && !tool_filter_procs();
+}
+
+void tool_kept_fill(jit_keeping *k)
+{
+    int folder = is_wanted() && allowed(NULL) ? open_folder() : -1;
+    char *key = folder < 0 ? NULL : make_key();
+    *k = (jit_keeping){.key = key,
+                       .folder = folder,
+                       .counters = tool_now->next_counter,
+                       .banked = tool_now->next_banked,
+                       .allowed = allowed,
+                       .taken = tool_now->callbacks[ON_KEPT_BLOCK] ? taken : NULL};
+}

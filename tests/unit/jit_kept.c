@@ -1,0 +1,273 @@
+/* Files of kept translations: what is written comes back, and whatever happens to a file, what comes back is what was
+ * written or nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jit/kept_file.h"
+#include "weave/weave.h"
+
+enum { ENTRIES = 5, ROOM = 64 << 10 };
+static const char key[] = "inlay test\nmodule /some/file\ncounters 2\n";
+static char path[] = "/tmp/inlay-kept.XXXXXX";
+static int folder;
+static uint64_t room[KEPT_ENTRY / 8];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(path)) return -1;
+    folder = open(path, O_RDONLY | O_DIRECTORY);
+    return folder < 0 ? -1 : 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    kept_folder_trim(folder, 0);
+    close(folder);
+    return rmdir(path);
+}
+
+static uint64_t app_of(unsigned i) { return 0x1000 + 0x123u * i; }
+
+/* One of each kind of part, filled with what tells entries apart. */
+static size_t make_entry(uint64_t *memory, unsigned i)
+{
+    kept_head *h = (kept_head *)memory;
+    kept_entry e;
+    memset(memory, 0, KEPT_ENTRY);
+    *h = (kept_head){.app = app_of(i), .continues = i % 2, .phase = (uint8_t)i, .insn_count = i + 1, .cold_at = 2};
+    h->exits = (uint16_t)(1 + i), h->consts = 1, h->fixups = (uint16_t)i, h->extents = 1, h->blocks = 2, h->faults = 1;
+    h->counts = 1, h->weights = (uint16_t)(2 * i);
+    h->code_size = 20 + i, h->map_size = 3, h->source_size = 9 + i;
+    h->size = (uint32_t)kept_entry_lay(memory, &e);
+    memset((uint8_t *)(h + 1), (int)(0x40 + i), h->size - sizeof *h);
+    kept_entry_seal(memory);
+    return h->size;
+}
+
+static size_t make_all(uint8_t *to, unsigned first, unsigned count)
+{
+    static uint64_t one[KEPT_ENTRY / 8];
+    size_t at = 0;
+    for (unsigned i = first; i < first + count; i++) {
+        size_t n = make_entry(one, i);
+        memcpy(to + at, one, n);
+        at += n;
+    }
+    return at;
+}
+
+/* Found and as it was written; a wrong one ends the test. */
+static bool is_there(const kept_map *m, unsigned i)
+{
+    static uint64_t expected[KEPT_ENTRY / 8];
+    kept_entry e;
+    if (!kept_find(m, app_of(i), i % 2, room, &e)) return false;
+    size_t n = make_entry(expected, i);
+    assert_memory_equal(room, expected, n);
+    assert_int_equal(e.head->exits, 1 + i);
+    assert_ptr_equal(e.code + e.head->code_size, (const uint8_t *)room + sizeof(kept_head) +
+                                                     ((const uint8_t *)e.code - (const uint8_t *)(e.head + 1)) +
+                                                     e.head->code_size);
+    return true;
+}
+
+static void write_entries(const kept_map *old, unsigned first, unsigned count)
+{
+    static uint8_t fresh[ROOM];
+    size_t n = make_all(fresh, first, count);
+    assert_true(kept_write(old, fresh, n, folder, key, geteuid()));
+}
+
+static void file_path(char out[128])
+{
+    char name[KEPT_NAME];
+    kept_name(key, name);
+    snprintf(out, 128, "%s/%s", path, name);
+}
+
+static void comes_back(void **state)
+{
+    (void)state;
+    kept_map m, none = {0};
+    struct stat st;
+    char file[128];
+    kept_entry e;
+    assert_false(kept_open(&m, folder, key));
+    write_entries(&none, 0, 3);
+    file_path(file);
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_true(kept_open(&m, folder, key));
+    assert_int_equal(m.entries, 3);
+    for (unsigned i = 0; i < ENTRIES; i++) assert_int_equal(is_there(&m, i), i < 3);
+    assert_false(kept_find(&m, app_of(1), false, room, &e)); /* it is one that continues */
+    assert_false(kept_find(&m, app_of(0) + (1ull << 32), false, room, &e));
+    write_entries(&m, 3, 2); /* beside the old ones */
+    kept_close(&m);
+    assert_true(kept_open(&m, folder, key));
+    assert_int_equal(m.entries, ENTRIES);
+    for (unsigned i = 0; i < ENTRIES; i++) assert_true(is_there(&m, i));
+    kept_close(&m);
+}
+
+/* The file of another key has another name; under this one's it is not taken either. */
+static void belongs_to_its_key(void **state)
+{
+    (void)state;
+    static const char other[] = "inlay test\nmodule /some/file\ncounters 3\n";
+    char from[128], name[KEPT_NAME], to[128];
+    kept_map m;
+    file_path(from);
+    kept_name(other, name);
+    snprintf(to, sizeof to, "%s/%s", path, name);
+    assert_string_not_equal(from, to);
+    assert_int_equal(link(from, to), 0);
+    assert_false(kept_open(&m, folder, other));
+    assert_int_equal(unlink(to), 0);
+    assert_true(kept_open(&m, folder, key));
+    kept_close(&m);
+}
+
+static void own_and_private(void **state)
+{
+    (void)state;
+    char file[128], aside[140];
+    kept_map m, none = {0};
+    file_path(file);
+    snprintf(aside, sizeof aside, "%s.x", file);
+    assert_int_equal(chmod(file, 0640), 0);
+    assert_false(kept_open(&m, folder, key));
+    assert_int_equal(chmod(file, 0600), 0);
+    assert_int_equal(rename(file, aside), 0);
+    assert_int_equal(symlink(aside, file), 0);
+    assert_false(kept_open(&m, folder, key));
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkfifo(file, 0600), 0); /* nor is a pipe waited for */
+    assert_false(kept_open(&m, folder, key));
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rename(aside, file), 0);
+    assert_true(kept_open(&m, folder, key));
+    kept_close(&m);
+    assert_false(kept_write(&none, (const uint8_t *)room, 0, folder, key, (long)geteuid() + 1));
+}
+
+static size_t read_file(uint8_t *to)
+{
+    char file[128];
+    file_path(file);
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    size_t n = fread(to, 1, ROOM, f);
+    fclose(f);
+    return n;
+}
+
+static void put_file(const uint8_t *bytes, size_t n)
+{
+    char file[128];
+    file_path(file);
+    int fd = open(file, O_WRONLY); /* emptied first, it would be written to disk each time */
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, n), n);
+    assert_int_equal(ftruncate(fd, (off_t)n), 0);
+    close(fd);
+}
+
+/* How many are still found; what is found is right. */
+static unsigned look(void)
+{
+    kept_map m;
+    unsigned found = 0;
+    if (!kept_open(&m, folder, key)) return 0;
+    for (unsigned i = 0; i < ENTRIES; i++) found += is_there(&m, i);
+    kept_close(&m);
+    return found;
+}
+
+static void flipped_bits(void **state)
+{
+    (void)state;
+    static uint8_t bytes[ROOM];
+    size_t n = read_file(bytes);
+    unsigned lost = 0;
+    assert_int_equal(look(), ENTRIES);
+    for (size_t at = 0; at < n; at++) {
+        uint8_t bit = (uint8_t)(1 << at % 8);
+        bytes[at] ^= bit;
+        put_file(bytes, n);
+        lost += look() < ENTRIES;
+        bytes[at] ^= bit;
+    }
+    assert_true(lost > n / 3);
+    put_file(bytes, n);
+    assert_int_equal(look(), ENTRIES);
+}
+
+static void cut_short(void **state)
+{
+    (void)state;
+    static uint8_t bytes[ROOM];
+    size_t n = read_file(bytes);
+    for (size_t size = 0; size < n; size += 1 + size / 64) {
+        put_file(bytes, size);
+        assert_int_equal(look(), 0);
+    }
+    put_file(bytes, n);
+    assert_int_equal(look(), ENTRIES);
+}
+
+/* What is damaged is left out when the file is written anew, and no more than what stands behind it. */
+static void damage_is_not_handed_on(void **state)
+{
+    (void)state;
+    static uint8_t bytes[ROOM];
+    kept_map m;
+    size_t n = read_file(bytes);
+    bytes[n - 20] ^= 4;
+    put_file(bytes, n);
+    assert_true(kept_open(&m, folder, key));
+    write_entries(&m, ENTRIES - 1, 1);
+    kept_close(&m);
+    assert_int_equal(look(), ENTRIES);
+}
+
+static void the_oldest_go(void **state)
+{
+    (void)state;
+    char file[128], other[160];
+    struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    file_path(file);
+    snprintf(other, sizeof other, "%s/00000000000000000000000000000000", path);
+    int fd = open(other, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(ftruncate(fd, 1 << 20), 0);
+    assert_int_equal(futimens(fd, old), 0);
+    close(fd);
+    kept_folder_trim(folder, 2 << 20);
+    assert_int_equal(access(other, F_OK), 0);
+    kept_folder_trim(folder, 1 << 20);
+    assert_int_equal(access(other, F_OK), -1);
+    assert_int_equal(access(file, F_OK), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back),      cmocka_unit_test(belongs_to_its_key),
+        cmocka_unit_test(own_and_private), cmocka_unit_test(flipped_bits),
+        cmocka_unit_test(cut_short),       cmocka_unit_test(damage_is_not_handed_on),
+        cmocka_unit_test(the_oldest_go),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
