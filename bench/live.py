@@ -9,6 +9,9 @@ something):
   attach python3     `inlay attach calls`: every procedure of python3 and its libraries
   stopped            of that, how long all threads stand still
   entry              a counter at the entry of an empty procedure, called in a loop: nanoseconds a call more than natively
+  breakpoint         `inlay break` at that procedure with a condition that is false (it compares an argument): nanoseconds a
+                     call more than natively; and the same of gdb's
+  toggle             inserted code is switched off or on while it is executed: nanoseconds
   start ls           `inlay run --engine=live calls -- ls` in an empty folder, and the same by the JIT
 """
 
@@ -23,25 +26,29 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 CALLS = 200_000_000
-TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2}
+TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2,
+           "false breakpoint, ns": 15, "toggle, ns": 2000}
 PROGRAM = """#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
-__attribute__((noipa)) void empty(void) { __asm__ volatile("nop; nop; nop; nop"); }
-static double now(void)
+__attribute__((noipa)) void empty(long i) { __asm__ volatile("nop; nop; nop; nop" : : "r"(i)); }
+static double now(int elapsed)
 {
     struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    clock_gettime(elapsed ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-int main(void)
+int main(int argc, char **argv)
 {
     double best = 1e9;
+    long calls = argc > 1 ? atol(argv[1]) : %d;
     for (int turn = 0; turn < 5; turn++) {
-        double began = now();
-        for (long i = 0; i < %d; i++) empty();
-        if (now() - began < best) best = now() - began;
+        double began = now(argc > 1);
+        for (long i = 0; i < calls; i++) empty(i);
+        if (now(argc > 1) - began < best) best = now(argc > 1) - began;
     }
     printf("%%.9f\\n", best);
 }
@@ -85,6 +92,42 @@ def entry(inlay, folder):
     return times
 
 
+def breakpoint_costs(inlay, folder):
+    """Nanoseconds a call more, by `inlay break` and by gdb (None: it is not there). After `entry`."""
+    program, calls = f"{folder}/empty", 4000
+    native = float(subprocess.run([program], check=True, capture_output=True).stdout) / (CALLS // 5) * 1e9
+    found = subprocess.run([inlay, "break", "empty if $arg0 == 77777777777", "--", program], check=True, capture_output=True)
+    mine = float(found.stdout) / (CALLS // 5) * 1e9 - native
+    if not shutil.which("gdb"):
+        return mine, None
+    found = subprocess.run(["gdb", "-nx", "-batch", "-ex", "break empty if $rdi == 77777777777", "-ex", f"run {calls}", program],
+                           check=True, capture_output=True, text=True)
+    seconds = float(re.search(r"^(\d+\.\d+)$", found.stdout, re.M)[1])
+    return mine, seconds / calls * 1e9 - native
+
+
+def toggle(inlay, folder):
+    """Nanoseconds of the mutator's processor time, while the code is executed all the time."""
+    live, talks, switches = f"{HERE}/../tests/live", f"{folder}/talks", f"{folder}/switches"
+    if not os.path.exists(talks):
+        subprocess.run(["gcc", "-O2", "-pthread", "-w", f"{live}/talks.c", "-o", talks], check=True)
+        subprocess.run([inlay, "cc", "-O2", f"{live}/switches.c", "-o", switches], check=True)
+    def as_others():  # or it would leave no processor to the mutator
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+    with subprocess.Popen([talks], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                          preexec_fn=as_others) as target:
+        target.stdin.write("work 3\n")
+        target.stdout.readline()
+        lines = "entry on\nblocks on\ntoggle 1000000\n"
+        with subprocess.Popen([switches, str(target.pid), "work"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as m:
+            m.stdout.readline()
+            target.stdin.write("work 100000000\n")
+            out, _ = m.communicate(lines)
+        target.kill()
+    return float(out.split()[-1])
+
+
 def start(inlay, engine, folder):
     empty = f"{folder}/empty-folder"
     os.makedirs(empty, exist_ok=True)
@@ -108,6 +151,11 @@ def main():
                  "stopped, ms": min(a[2] for a in attached),
                  "entry, ns": min(e[1] for e in entries) - min(e[0] for e in entries),
                  "entry where all is instrumented, ns": min(e[2] for e in entries) - min(e[0] for e in entries)}
+        costs = [breakpoint_costs(inlay, folder) for _ in range(options.runs)]
+        found["false breakpoint, ns"] = min(mine for mine, _ in costs)
+        if costs[0][1]:
+            found["false breakpoint, gdb, ns"] = min(gdb for _, gdb in costs)
+        found["toggle, ns"] = min(toggle(inlay, folder) for _ in range(options.runs))
         for engine in ("live", "jit"):
             found[f"start ls, {engine}, elapsed s"] = min(start(inlay, engine, folder) for _ in range(options.runs))
     finally:

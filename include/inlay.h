@@ -27,6 +27,7 @@
 #include <inlay/process.h>
 #include <inlay/reg.h>
 #include <inlay/snippet.h>
+#include <inlay/stack.h>
 #include <inlay/switch.h>
 #include <inlay/tool.h>
 #include <inlay/typed.h>

@@ -73,12 +73,13 @@ static void show_error(const text_code *t, inlay_image *image, const char *why)
     inlay_warn("    %*s", (int)column, "^");
 }
 
-static void one(text_code *t, inlay_scope *names, inlay_point *at, inlay_image *image)
+static void one(text_code *t, inlay_scope *names, inlay_point *at, inlay_image *image, uint64_t address)
 {
     inlay_expr e = inlay_scope_parse(names, t->code);
     bool is_new = !e && strcmp(t->said, inlay_scope_error(names));
     if (is_new) snprintf(t->said, sizeof t->said, "%s", inlay_scope_error(names));
     if (is_new) show_error(t, image, t->said);
+    if (e && t->made) e = t->made(names, e, address);
     inlay_insertion *i = e ? inlay_insert(at, e) : NULL;
     if (i && t->inserted) t->inserted(i);
     ++*(i ? t->places : t->refused);
@@ -101,9 +102,11 @@ static void at_block(text_code *t, inlay_scope *names, inlay_block *b, inlay_ima
 {
     bool whole = t->place.kind == AT_BLOCKS || t->place.kind == AT_LOOPS;
     bool wanted = t->place.kind == AT_BLOCKS || inlay_block_flags(b) & INLAY_BLOCK_LOOP_HEAD;
-    if (whole && wanted) one(t, inlay_scope_at(names, inlay_block_address(b)), inlay_block_entry(b), image);
+    if (whole && wanted)
+        one(t, inlay_scope_at(names, inlay_block_address(b)), inlay_block_entry(b), image, inlay_block_address(b));
     for (inlay_insn *i = whole ? NULL : inlay_block_first(b); i; i = inlay_insn_next(i))
-        if (is_kind(t, i)) one(t, inlay_scope_at(names, inlay_insn_address(i)), inlay_before(i), image);
+        if (is_kind(t, i))
+            one(t, inlay_scope_at(names, inlay_insn_address(i)), inlay_before(i), image, inlay_insn_address(i));
 }
 
 static const char *copy_of(const char *text)
@@ -126,9 +129,9 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     t->where = inlay_proc_name(proc);
     if (!is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
-    if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image);
-    else if (t->place.kind == AT_EXIT) one(t, names, inlay_proc_exit(proc), image);
-    else if (t->place.kind == AT_RETURN) one(t, names, inlay_proc_return(proc), image);
+    if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
+    else if (t->place.kind == AT_EXIT) one(t, names, inlay_proc_exit(proc), image, inlay_proc_address(proc));
+    else if (t->place.kind == AT_RETURN) one(t, names, inlay_proc_return(proc), image, inlay_proc_address(proc));
     else
         for (inlay_block *b = inlay_proc_block_first(proc); b; b = inlay_block_next(b)) at_block(t, names, b, image);
     report_variables(t, names, before);
@@ -157,7 +160,7 @@ static void at_address(text_code *t, inlay_image *image, uint64_t address)
         return;
     }
     inlay_scope *names = new_names(t, image, address);
-    one(t, names, inlay_before(insn), image);
+    one(t, names, inlay_before(insn), image, address);
     report_variables(t, names, before);
 }
 

@@ -27,8 +27,10 @@ typedef enum point_kind {
 
 typedef struct text_code {
     const char *point, *code;
-    void (*names)(inlay_scope *);                                    /* gives routines to each scope */
-    void (*inserted)(inlay_insertion *);                             /* may be NULL */
+    void (*names)(inlay_scope *);        /* gives routines to each scope */
+    void (*inserted)(inlay_insertion *); /* may be NULL */
+    /* What becomes of the code, as the scope sees it at `address`; may be NULL. */
+    inlay_expr (*made)(inlay_scope *, inlay_expr, uint64_t address);
     void (*variable)(const inlay_scope_static *, const char *where); /* one that the code declares static, at a place */
     uint64_t *places, *refused;                                      /* are counted there */
     /* its own */

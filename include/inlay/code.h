@@ -91,6 +91,13 @@ inlay_address inlay_insn_address_of(const inlay_insn *, unsigned k);
  * are at hand), becomes the integer return value, and control goes back to the caller. Nothing of the
  * procedure's own code runs or is shown. From an image or procedure callback. */
 bool inlay_proc_replace(inlay_proc *, inlay_expr result);
+/* The same for one call, an instruction of the static view: it is `result` (which may call another procedure, as texts
+ * do, typed.h), or, NULL, nothing: the register for results stays as it was. */
+bool inlay_call_replace(inlay_insn *call, inlay_expr result);
+/* It is itself again, with a mutator's next commit (process.h). False, with a message, elsewhere, or where nothing is
+ * replaced. */
+bool inlay_proc_restore(inlay_proc *);
+bool inlay_call_restore(inlay_insn *call);
 
 #ifdef __cplusplus
 }

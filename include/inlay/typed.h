@@ -52,6 +52,10 @@ typedef struct inlay_scope_static {
 } inlay_scope_static;
 void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
 
+/* The parameters of the procedure at the scope's address, in their order, where debug information has them; `at` is
+ * NULL. A scope finds each by its name (inlay_scope_find), perhaps. */
+void inlay_scope_parameters(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
+
 /* C's operators. Of INLAY_DIV, INLAY_LT, INLAY_SHR, INLAY_MIN and their like the types say which it is. */
 inlay_expr inlay_typed_binary(inlay_scope *, inlay_op, inlay_expr, inlay_expr);
 inlay_expr inlay_typed_unary(inlay_scope *, inlay_op, inlay_expr);

@@ -22,6 +22,9 @@ static const char usage[] =
     "  report PID            its report now (-o FILE); it stays\n"
     "  ps                    which processes have a tool inside, and who put it there\n"
     "  count -p PID PROC...  count the calls of procedures in a process that runs\n"
+    "  break -p PID 'POINT if CONDITION'\n"
+    "                        registers, parameters and stack of threads that come there while it holds\n"
+    "  tee PID FILE          what a process writes to standard output goes to FILE too\n"
     "  info PROGRAM          what the analysis finds: procedures, blocks, jump tables\n"
     "                        (--proc PATTERN, --blocks, --format=json, -o FILE)\n"
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
@@ -77,12 +80,16 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *part;
 } commands[] = {
-    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
-    {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
-    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"cache", cli_cache, "jit"},
-    {"atom", cli_atom, "atom"},     {"count", cli_live, "live"},     {"merge", cli_merge, "base"},
-    {"trace", cli_trace, "tool"},   {"tools", cli_tools, "tool"},    {"cc", cli_cc, "tool"},
-    {"help", help, "base"},         {"--help", help, "base"},        {"-h", help, "base"},
+    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"},
+    {"attach", cli_attach, "live"}, {"detach", cli_detach, "live"},
+    {"report", cli_report, "live"}, {"ps", cli_ps, "live"},
+    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"},
+    {"cache", cli_cache, "jit"},    {"atom", cli_atom, "atom"},
+    {"count", cli_live, "live"},    {"break", cli_live, "live"},
+    {"tee", cli_live, "live"},      {"merge", cli_merge, "base"},
+    {"trace", cli_trace, "tool"},   {"tools", cli_tools, "tool"},
+    {"cc", cli_cc, "tool"},         {"help", help, "base"},
+    {"--help", help, "base"},       {"-h", help, "base"},
     {"--version", version, "base"}, {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -80,6 +80,47 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
     return good;
 }
 
+bool inlay_call_replace(inlay_insn *call, inlay_expr result)
+{
+    const weave_insn *i = (const weave_insn *)call;
+    const char *why = "out of memory";
+    bool entered = tool_enter(), good = false;
+    if (tool_here.run_arena) {
+        why = "this is for procedure and image callbacks";
+    } else if (!i || i->in.flow != ISA_FLOW_CALL) {
+        why = "it is no call";
+    } else if (!code_nothing(i->in.len).size) {
+        why = "it is of unusual length";
+    } else if (!result || snippet_check(result, &why)) {
+        tool_code *c = code_view_behind(i->run)->code;
+        const snippet *code = result ? inlay_set_register((inlay_reg)result_register(), result) : inlay_const(0);
+        good = code && replace_at(c, i->in.addr, code, AT_CALL);
+        if (good) c->image->process->code_inserted = true;
+    }
+    if (!good) tool_say_limited("cannot replace a call at 0x%llx: %s", i ? (unsigned long long)i->in.addr : 0, why);
+    tool_leave(entered);
+    return good;
+}
+
+static bool restore_at(tool_code *c, uint64_t at)
+{
+    uint64_t found;
+    const char *why = tool_now->options.mutating ? "nothing is replaced there" : "only mutators take it back";
+    bool good = tool_now->options.mutating && c && inl_map_get(&c->replaced, at, &found);
+    if (good) inl_map_remove(&c->replaced, at);
+    if (good) touch(c, at, -1);
+    else tool_say_limited("cannot restore what is at 0x%llx: %s", (unsigned long long)at, why);
+    return good;
+}
+
+bool inlay_proc_restore(inlay_proc *p) { return restore_at(code_of(p->image), p->low); }
+
+bool inlay_call_restore(inlay_insn *call)
+{
+    const weave_insn *i = (const weave_insn *)call;
+    return i && restore_at(code_view_behind(i->run)->code, i->in.addr);
+}
+
 static void append(weave_run *run, weave_insn *to, weave_where where, const weave_list *from)
 {
     const char *why;

@@ -17,6 +17,7 @@
  *     mutator_once.c     what is executed once: snippets, procedures; values
  *     mutator_run.c      a snippet computed by the mutator
  *     mutator_calm.c     threads, and where one may call a procedure
+ *     mutator_stack.c   up the stack of a thread
  *     switch.c           code that is switched off and on
  *     mutator_watch.c    memory that both have, through which a process tells of events (mutator_ring.h)
  *     mutator_next.c     events as the mutator gets them

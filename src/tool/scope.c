@@ -118,19 +118,35 @@ static char format_of(const image_ctype *t)
     return t->is_signed ? 'i' : 'u';
 }
 
+/* With copies of the texts. False: out of memory. */
+static bool describe(const char *its_name, const image_ctype *t, void *at, inlay_scope_static *out)
+{
+    char text[200];
+    size_t size = strlen(image_ctype_text(t, text, sizeof text)) + 1;
+    char *type = tool_carried_alloc(size), *name = tool_carried_alloc(strlen(its_name) + 1);
+    if (!type || !name) return false;
+    memcpy(type, text, size);
+    strcpy(name, its_name);
+    *out = (inlay_scope_static){name, type, at, t->size, format_of(t)};
+    return true;
+}
+
 void inlay_scope_statics(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
 {
-    for (scope_name *n = s ? s->given->names : NULL; n; n = n->next) {
-        char text[200];
-        if (!n->is_static) continue;
-        size_t size = strlen(image_ctype_text(n->type, text, sizeof text)) + 1;
-        char *type = tool_carried_alloc(size), *name = tool_carried_alloc(strlen(n->name) + 1);
-        if (!type || !name) return;
-        memcpy(type, text, size);
-        strcpy(name, n->name);
-        inlay_scope_static v = {name, type, n->at, n->type->size, format_of(n->type)};
-        each(&v, arg);
-    }
+    inlay_scope_static v;
+    for (scope_name *n = s ? s->given->names : NULL; n; n = n->next)
+        if (n->is_static && describe(n->name, n->type, n->at, &v)) each(&v, arg);
+}
+
+void inlay_scope_parameters(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
+{
+    image *file = s && s->image && !s->whole ? tool_image_file(s->image) : NULL;
+    const image_proc *p = file ? image_proc_at(file, s->address) : NULL;
+    const image_ctype *t = p ? image_proc_type(file, p->addr) : NULL;
+    const image_member *list;
+    inlay_scope_static v;
+    for (size_t k = 0, n = t ? image_ctype_members(t, &list) : 0; k < n; k++)
+        if (*list[k].name && describe(list[k].name, list[k].type, NULL, &v)) each(&v, arg);
 }
 
 inlay_expr inlay_typed_binary(inlay_scope *s, inlay_op op, inlay_expr a, inlay_expr b)

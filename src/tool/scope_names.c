@@ -6,6 +6,7 @@
 #include "tool/rewriter.h"
 #include "tool/scope.h"
 
+#include <inlay/event.h>
 #include <inlay/image.h>
 
 #include <stdlib.h>
@@ -292,7 +293,8 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     scope_name *n = known(s, name);
     if (n && n->is_static && image_ctype_same(n->type, t)) return n->meaning;
     if (n && n->is_static) return typed_refuse(m, "'%s' has been declared with another type", name);
-    void *at = tool_carried_alloc(t->size);
+    bool is_shared = tool_now->options.mutating && s->image && s->image->process->is_other;
+    void *at = is_shared ? inlay_process_share(s->image->process, t->size) : tool_carried_alloc(t->size);
     if (!at) return typed_refuse(m, "out of memory");
     if (!scope_add(s, &s->given->names, name, typed_object(m, t, word(m, (uint64_t)(uintptr_t)at)))) return NULL;
     s->given->names->is_static = true;

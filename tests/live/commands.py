@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -138,6 +139,152 @@ class Commands:
             self.same_text(c, before)
             self.asks(c, "2 + 2")
 
+    def started(self):
+        """On programs that they start: from the first instruction to the end, with its status."""
+        code = "import os; [os.getppid() for _ in range(123)]; os.write(1, b'this\\n'); os._exit(4)"
+        with Command(self.inlay, "count", "-o", f"{self.folder}/started", "getppid", "--", "/usr/bin/python3", "-c", code) as command:
+            if command.end(signo=None, status=4) != "this\n":
+                raise driver.Failed("the program has written 'this'")
+        with open(f"{self.folder}/started", encoding="utf-8") as f:
+            found = f.read()
+        if not re.search(r"^ *123  getppid", found, re.M):
+            raise driver.Failed("getppid was called 123 times", found)
+        with Command(self.inlay, "tee", f"{self.folder}/teed", "--", "/usr/bin/seq", "200000") as command:
+            out = command.end(signo=None)
+        with open(f"{self.folder}/teed", encoding="utf-8") as f:
+            if f.read() != out or out.count("\n") != 200000:
+                raise driver.Failed("the file is not what was written")
+
+    def killed(self):
+        """What was counted when the process was killed is told."""
+        with self.talk("killed") as c:
+            with Command(self.inlay, "count", "-p", c.process.pid, "getppid", ready="are counted") as command:
+                self.asks(c, "[os.getppid() for _ in range(61)][0] > 0")
+                c.process.kill()
+                out = command.end(signo=None)
+            if not re.search(r"^ *61  getppid", out, re.M):
+                raise driver.Failed("getppid was called 61 times", out)
+
+    def break_at(self):
+        """Registers, the stack and, with debug information, parameters; other threads and false conditions go on."""
+        program = f"{self.folder}/breaks"
+        subprocess.run(["gcc", "-g", "-O1", f"{HERE}/breaks.c", "-o", program], check=True)
+        with Conversation([program], driver.fresh(f"{self.folder}/break")) as c:
+            c.say("poke 1")
+            c.has_answered(1)
+            with Command(self.inlay, "break", "-p", c.process.pid, "poke if n == 7 && p->a > 1", ready="breakpoints") as command:
+                self.asks(c, "poke 10")
+                self.asks(c, "poke 10")
+                out = command.end()
+            self.asks(c, "poke 8")
+        for line in (r"hit 2: thread \d+ in poke \(breaks\)", r"  n: int = 7$", r'  name: char \* = 0x\w+ "it is\\n"$',
+                     r"  x: double = 3.5$", r"  f: float = 0.25$", r"  p: struct pair \* = 0x\w+$", r"  whole: struct pair = \?$",
+                     r"  rax [0-9a-f]{16}  rcx", r"  #0  \w+ poke", r"  #1  \w+ outer", r"  #2  \w+ main"):
+            if len(re.findall(line, out, re.M)) != (1 if "hit" in line else 2):
+                raise driver.Failed(f"twice there is '{line}'", out)
+        if c.end()[0].decode() != "poke 1\npoke 10\npoke 10\npoke 8\n":
+            raise driver.Failed("the program's answers differ")
+
+    def break_then(self):
+        """A program without debug information: --then=detach, =stop, --hits."""
+        with self.talk("break-then") as c:
+            with Command(self.inlay, "break", "-p", c.process.pid, "--then=detach", "--format=json", "getpgid if $arg0 == 3",
+                         ready="breakpoints") as command:
+                self.asks(c, "[os.getpgid(0) for _ in range(50)][0] > 0")
+                self.asks(c, "print(__import__('ctypes').CDLL(None).getpgid(3) < 99999999) or 1")
+                found = json.loads(command.end(signo=None))
+            if (found["registers"]["rdi"] != 3 or not found["stack"][0]["place"].startswith("getpgid")):
+                raise driver.Failed("getpgid(3) is met", repr(found))
+            self.asks(c, "5 + 5")
+
+    def break_stops(self):
+        with self.talk("break-stops") as c:
+            with Command(self.inlay, "break", "-p", c.process.pid, "--then=stop", "--hits", "2", "getpgid if $arg0 == 0",
+                         ready="breakpoints") as command:
+                c.say("[os.getpgid(0) for _ in range(2)][0] > 0")
+                end = time.monotonic() + LIMIT
+                while not any("is stopped" in line for line in command.said) and time.monotonic() < end:
+                    time.sleep(0.02)
+                self.has_state(c, "T")
+                os.kill(c.process.pid, signal.SIGCONT)
+                out = command.end(signo=None)
+                os.kill(c.process.pid, signal.SIGCONT)
+            c.has_answered(2)
+            if out.count("hit ") != 2:
+                raise driver.Failed("two hits", out)
+
+    @staticmethod
+    def has_state(conversation, state):
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            with open(f"/proc/{conversation.process.pid}/stat", encoding="utf-8") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] == state:
+                    return
+            time.sleep(0.02)
+        raise driver.Failed(f"its state is not {state}")
+
+    def tee(self):
+        """From now on, what goes to descriptor 1 alone, in its order; several ways to write."""
+        with self.talk("tee") as c:
+            path = f"{self.folder}/tee.out"
+            with Command(self.inlay, "tee", c.process.pid, path, ready="goes to") as command:
+                at = len(c.answers())
+                self.asks(c, "os.write(1, b'one\\n')")
+                self.asks(c, "os.writev(1, [b't', b'w', b'o\\n'])")
+                self.asks(c, "os.write(2, b'') + os.write(1, b'x' * 100000)")
+                self.asks(c, "[t.start() or t.join() for t in [__import__('threading').Thread(target=lambda: "
+                             "os.write(1, b'thread\\n')) for _ in range(4)]]")
+                self.asks(c, "os.fork() or os._exit(0) or 1")
+                until = len(c.answers())
+                command.end()
+            self.asks(c, "'not any more'")
+            with open(path, "rb") as f:
+                found = f.read()
+            if found != c.answers()[at:until]:
+                raise driver.Failed("the file is not what was written", repr(found[-300:]), repr(c.answers()[at:until][-300:]))
+
+    def example(self, name):
+        program = f"{self.folder}/{name}"
+        done = subprocess.run([self.inlay, "cc", "-O2", "-Wall", "-Wextra", "-Werror",
+                               f"{HERE}/../../examples/live/{name}.c", "-o", program], capture_output=True, text=True,
+                              env=driver.ENVIRONMENT)
+        with open(f"{HERE}/../../examples/live/{name}.c", encoding="utf-8") as f:
+            lines = f.read().count("\n")
+        if done.returncode or lines >= 150:
+            raise driver.Failed(f"{name}.c has {lines} lines", done.stderr[-600:])
+        return program
+
+    def examples(self):
+        """The paper's second and third application, on bash."""
+        folder = driver.fresh(f"{self.folder}/examples")
+        with Conversation(["/usr/bin/bash"], folder) as c:
+            c.say("echo before")
+            c.has_answered(1)
+            with Command(self.example("retee"), c.process.pid, f"{folder}/teed", ready="is followed") as retee:
+                c.say("echo one; echo error >&2; echo two")
+                c.has_answered(4)
+                end = time.monotonic() + LIMIT
+                while os.path.getsize(f"{folder}/teed") < len("one\ntwo\n") and time.monotonic() < end:
+                    time.sleep(0.05)
+                retee.end()
+            with open(f"{folder}/teed", encoding="utf-8") as f:
+                found = f.read()
+            if not re.fullmatch("one\n(error\n)?two\n", found) or c.answers() != b"before\none\nerror\ntwo\n":
+                raise driver.Failed("what bash wrote to descriptor 1", found, c.answers().decode())
+        with Conversation(["/usr/bin/bash"], folder, "second") as c:
+            c.say("echo before")
+            c.has_answered(1)
+            condition = "$arg0 == 1 && $arg2 == 7"
+            with Command(self.example("condbreak"), c.process.pid, "write", condition, 2, ready="set") as command:
+                c.say("echo short; echo 123456; echo again; echo abcdef")
+                c.has_answered(5)
+                out = command.end(signo=None)
+            c.say("echo 123456")
+            c.has_answered(6)
+        if out.count("thread ") != 2 or len(re.findall("0x[0-9a-f]+  write$", out, re.M)) != 2 or \
+                not re.search("0x[0-9a-f]+  execute_command", out):
+            raise driver.Failed("two hits, with the stack", out)
+
     def wrong(self):
         """Messages and status; the process is as it was."""
         with self.talk("wrong") as c:
@@ -149,6 +296,10 @@ class Commands:
                     (["count", "-p", pid, "--from", "malloc"], 2, "option --from is not known"),
                     (["count", "-p", 4194305, "malloc"], 1, "no process 4194305"),
                     (["count", "-p", pid, "no_such"], 1, "no procedure no_such"),
+                    (["break", "-p", pid, "--then=wait", "write"], 2, "not wait"),
+                    (["break", "-p", pid, "write if fdd == 1"], 1, "'fdd' is not known"),
+                    (["tee", pid, f"{self.folder}/none/such"], 1, "cannot write"), (["tee", pid], 2, "something is missing"),
+                    (["count", "getppid", "--", "/no/such"], 1, "cannot start"),
                     (["snippet", "-p", pid, "write", "lon x"], 1, "'lon'|lon"),
                     (["snippet", "-p", pid, "wrote", "1"], 1, "no point 'wrote'")):
                 done = subprocess.run([self.inlay, *map(str, words)], capture_output=True, text=True, timeout=LIMIT,
@@ -159,7 +310,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "count_for", "snippet", "wrong"):
+    for name in ("count", "count_for", "snippet", "started", "killed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

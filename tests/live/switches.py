@@ -21,7 +21,7 @@ TURNS = 50  # of the loop in `work`
 
 class Switches:
     def __init__(self, options, folder):
-        self.folder, self.switches, self.program = folder, f"{folder}/switches", f"{folder}/talks"
+        self.inlay, self.folder, self.switches, self.program = f"{options.build}/inlay", folder, f"{folder}/switches", f"{folder}/talks"
         done = subprocess.run([f"{options.build}/inlay", "cc", "-O2", "-Wall", "-Wextra", "-Werror",
                                f"{HERE}/switches.c", "-o", self.switches], capture_output=True, text=True,
                               env=driver.ENVIRONMENT)
@@ -78,6 +78,36 @@ class Switches:
         is_on = {"entry": False, "blocks": False}
         self.with_both("exact", between)
 
+    def replaced(self):
+        """A procedure, and calls of it in one other, are something else; then they are themselves."""
+        program, mutator = f"{self.folder}/breaks", f"{self.folder}/replaces"
+        subprocess.run(["gcc", "-g", "-O1", "-DSUMS", f"{HERE}/breaks.c", "-o", program], check=True)
+        subprocess.run([self.inlay, "cc", "-O2", "-Wall", "-Wextra", "-Werror", f"{HERE}/replaces.c", "-o", mutator],
+                       check=True, capture_output=True, env=driver.ENVIRONMENT)
+        with Conversation([program], driver.fresh(f"{self.folder}/replaced")) as c, \
+                subprocess.Popen([mutator, str(c.process.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 env=driver.ENVIRONMENT) as m:
+            try:
+                for order, sum_of_ten in ((None, 190), ("proc poke 1000 + n", 10045), ("restore poke", 190),
+                                          ("calls outer poke 7", 70), ("back outer poke", 190),
+                                          ("proc poke extern int abs(int); abs(-n)", 45), ("restore poke", 190),
+                                          ("calls outer poke -", None), ("back outer poke", 190)):
+                    if order:
+                        m.stdin.write(order + "\n")
+                        m.stdin.flush()
+                        answer = m.stdout.readline()
+                        if answer != "ok\n":
+                            raise driver.Failed(f"'{order}' is answered by '{answer}'")
+                    before = c.answers().count(b"\n")
+                    c.say("poke 10")
+                    c.has_answered(before + 1)
+                    found = int(c.answers().split()[-1])
+                    if found == sum_of_ten or (sum_of_ten is None and found != 190):
+                        continue
+                    raise driver.Failed(f"after '{order}' the sum is {found}, not {sum_of_ten}")
+            finally:
+                m.kill()
+
     def hot(self):
         """Toggled while it is executed all the time, and exact again afterwards."""
         turns = 8_000_000
@@ -105,6 +135,7 @@ class Switches:
 
 def tests(of):
     yield "exact", of.exact
+    yield "replaced", of.replaced
     yield "hot", of.hot
 
 

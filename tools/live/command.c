@@ -1,12 +1,15 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,6 +91,7 @@ static void common_option(live_command *c, char **argv, int *at)
         c->json = !strcmp(value, "json");
         if (!c->json && strcmp(value, "text")) wrong(c, "the format is text or json, not %s", value);
     } else if ((value = value_of(c, argv, at, "-o"))) {
+        c->program_out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
         if (freopen(value, "we", stdout)) return;
         command_say(c, "cannot write %s: %s", value, strerror(errno));
         exit(LIVE_FAILED);
@@ -122,21 +126,54 @@ static void on_end(int signo)
     asked_to_end = 1;
 }
 
-void command_begin(live_command *c, int argc, char **argv)
+static void handle_signals(const live_command *c)
 {
     struct sigaction end = {.sa_handler = on_end}, ignore = {.sa_handler = SIG_IGN};
-    read_arguments(c, argc, argv);
     /* The terminal's are the program's: the command ends when that has. */
     sigaction(SIGINT, c->program ? &ignore : &end, NULL);
     sigaction(SIGTERM, &end, NULL);
     sigaction(SIGHUP, &end, NULL);
-    c->process = inlay_process_attach(c->pid);
-    if (!c->process) command_fail(c, "cannot attach");
+}
+
+void command_begin(live_command *c, int argc, char **argv)
+{
+    read_arguments(c, argc, argv);
+    if (c->pid) c->process = inlay_process_attach(c->pid);
+    const int fds[] = {STDIN_FILENO, c->program_out > 0 ? c->program_out : STDOUT_FILENO, STDERR_FILENO};
+    if (!c->pid) c->process = inlay_process_create(c->program[0], (const char *const *)c->program, NULL, fds);
+    if (!c->process) command_fail(c, c->pid ? "cannot attach" : "cannot start it");
+    handle_signals(c);
 }
 
 void command_commit(live_command *c)
 {
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
+    if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
+}
+
+void command_note(live_command *c, inlay_insertion *i)
+{
+    unsigned n = c->inserted_count;
+    if (!(n & (n - 1))) c->inserted = realloc(c->inserted, (n ? n * 2 : 1) * sizeof *c->inserted);
+    if (!c->inserted) exit(LIVE_FAILED);
+    c->inserted[c->inserted_count++] = i;
+}
+
+bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
+{
+    inlay_insertion *i = inlay_insert(at, code);
+    if (i) command_note(c, i);
+    return i;
+}
+
+void command_remove(live_command *c)
+{
+    for (unsigned k = 0; k < c->inserted_count; k++) inlay_remove(c->inserted[k]);
+    bool any = c->inserted_count;
+    c->inserted_count = 0;
+    if (any && inlay_process_is_running(c->process) && !inlay_process_commit(c->process) &&
+        inlay_process_is_running(c->process))
+        command_fail(c, "cannot take it out");
 }
 
 /* --- the wait --- */
@@ -151,20 +188,34 @@ static double now(void)
 void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
 {
     double end = now() + c->seconds;
-    const struct timespec step = {.tv_nsec = 100 * 1000 * 1000};
+    struct pollfd events = {.fd = inlay_events_descriptor(), .events = POLLIN};
     while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
         c->has_ended = !inlay_process_is_running(c->process);
-        if (c->has_ended || (each && !each(arg))) return;
-        nanosleep(&step, NULL);
+        if ((each && !each(arg)) || c->has_ended) return;
+        poll(&events, 1, 100);
     }
+}
+
+/* Ends as the program did. */
+static void end_as(int status)
+{
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    exit(WEXITSTATUS(status));
 }
 
 int command_end(live_command *c, int status)
 {
     fflush(stdout);
     if (ferror(stdout)) command_say(c, "cannot write: %s", strerror(errno));
-    if (!inlay_process_is_running(c->process)) return status;
-    if (!inlay_process_let_go(c->process)) command_fail(c, "cannot let go");
+    command_remove(c);
+    bool runs = inlay_process_is_running(c->process);
+    int its = inlay_process_status(c->process);
+    if (runs && c->program && inlay_process_is_stopped(c->process)) inlay_process_terminate(c->process);
+    else if (runs && !inlay_process_let_go(c->process)) command_fail(c, "cannot let go");
+    if (!runs && c->program && status == LIVE_OK && its >= 0) end_as(its);
     return status;
 }
 

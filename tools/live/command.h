@@ -30,8 +30,11 @@ typedef struct live_command {
     bool json;
     char **words, **program;
     int word_count;
+    int program_out; /* what standard output was, where results go elsewhere; 0: they do not */
     inlay_process *process;
     bool has_ended; /* answer of command_wait: the process has */
+    inlay_insertion **inserted;
+    unsigned inserted_count;
 } live_command;
 
 enum { LIVE_OK, LIVE_FAILED, LIVE_USAGE };
@@ -45,10 +48,16 @@ void command_say(const live_command *, const char *fmt, ...) __attribute__((form
 void command_fail(const live_command *, const char *what) __attribute__((noreturn));
 /* What was inserted is put in; the program that was started runs from now on. */
 void command_commit(live_command *);
-/* Until SIGINT or SIGTERM, the end of --for, or the process's; `each` is called about ten times a second, and ends the
- * wait by false. May be NULL. */
+/* As inlay_insert; false: refused. What is refused nobody has to be told of again. */
+bool command_insert(live_command *, inlay_point *, inlay_expr);
+void command_note(live_command *, inlay_insertion *); /* one that was made elsewhere */
+/* All that was inserted and noted goes, at once. */
+void command_remove(live_command *);
+/* Until SIGINT or SIGTERM, the end of --for, or the process's; `each` is called ten times a second, and when there is
+ * an event; it ends the wait by false. May be NULL. */
 void command_wait(live_command *, bool (*each)(void *arg), void *arg);
-/* All that was inserted goes, and the process goes on. The command's status. */
+/* The same as command_remove, if that was not called; and the process goes on. `status`, or that of the program that
+ * was started, once it has ended. */
 int command_end(live_command *, int status);
 
 /* Calls `each` for the procedures of that name, or that match the pattern; in one image where the name is IMAGE:NAME.

@@ -41,8 +41,7 @@ typedef struct row {
 } row;
 
 static row *rows;
-static inlay_insertion **inserted;
-static unsigned row_count, inserted_count;
+static unsigned row_count;
 static uint64_t places, refused;
 static live_command command = {.name = "snippet", .usage = usage, .least = 2, .most = 2};
 
@@ -56,11 +55,7 @@ static void *grown(void *list, unsigned count, size_t size)
 
 static void no_names(inlay_scope *names) { (void)names; }
 
-static void note_inserted(inlay_insertion *i)
-{
-    inserted = grown(inserted, inserted_count, sizeof *inserted);
-    inserted[inserted_count++] = i;
-}
+static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
 
 static void note_variable(const inlay_scope_static *v, const char *where)
 {
@@ -143,6 +138,5 @@ int main(int argc, char **argv)
     read_values(NULL);
     if (command.json) report_json();
     else report_text();
-    for (unsigned k = 0; k < inserted_count; k++) inlay_remove(inserted[k]);
     return command_end(&command, LIVE_OK);
 }

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* For assembly: the program's general registers, flags and bases go to ctx, but for rsp, which is there already. On a
  * stack of Inlay's; rax is free then. */
 #ifndef INL_RUN_X86_64_SAVE_H

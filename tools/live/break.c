@@ -1,0 +1,317 @@
+/* break: breakpoints whose condition is evaluated inside the process.
+ *
+ *     inlay break -p PID 'write if fd == 1 && count > 4096'
+ *
+ * While the condition is false it costs what its instructions do. Where it holds, the thread tells its parameters in
+ * messages, one each, and then waits (inlay/event.h); the others run on. */
+#include "../text_code.h"
+#include "command.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: inlay break [OPTIONS] -p PID 'POINT [if CONDITION]'\n"
+    "       inlay break [OPTIONS] 'POINT [if CONDITION]' -- PROGRAM [ARGS]\n"
+    "\n"
+    "Waits for a thread of a process that comes to POINT while CONDITION holds, and prints its registers, the "
+    "procedure's\n"
+    "parameters by name and type, and its stack; until Ctrl-C, or the process's end, or for --for SECONDS. Then "
+    "nothing of\n"
+    "it is left there. POINT and CONDITION are as for inlay snippet (see its --help): NAME, NAME:return, FILE:LINE,\n"
+    "0xADDRESS; a C expression with parameters, $arg0, registers.\n"
+    "\n"
+    "  inlay break -p PID --then=detach 'write if $arg0 == 2'\n"
+    "\n"
+    "  -p PID                the process\n"
+    "  --then=WHAT           behind a hit: continue (the default), stop the process as SIGSTOP does, or detach\n"
+    "  --hits N              so many, then detach\n"
+    "  --for SECONDS         so long\n"
+    "  -o FILE               hits go there instead of standard output\n"
+    "  --format=text|json    how they are written: a JSON object a line\n";
+
+enum { MOST_PARAMETERS = 12, MOST_FRAMES = 64, MOST_TEXT = 80, PARAMETER_BITS = 8 };
+typedef struct place {
+    const char *where;
+    inlay_scope_static parameters[MOST_PARAMETERS];
+    bool told[MOST_PARAMETERS]; /* its value comes in a message */
+    unsigned count;
+} place;
+typedef struct teller { /* a thread that tells values */
+    struct teller *next;
+    int tid;
+    uint64_t values[MOST_PARAMETERS];
+} teller;
+
+static place *places;
+static unsigned place_count;
+static teller *tellers;
+static uint64_t good, refused, hits;
+static const char *then = "continue", *most_hits;
+static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_hits, NULL}, {NULL, NULL, NULL}};
+static live_command command = {.name = "break", .usage = usage, .options = options, .least = 1, .most = 1};
+
+/* --- in the process --- */
+
+static void tell_word(uint64_t which, uint64_t value) { inlay_message(which, &value, sizeof value); }
+static void tell_real(uint64_t which, double value) { inlay_message(which, &value, sizeof value); }
+
+/* --- what is inserted --- */
+
+static void give_names(inlay_scope *names)
+{
+    inlay_scope_routine(names, "void inlay_tell_word(unsigned long, unsigned long)", (void (*)(void))tell_word);
+    inlay_scope_routine(names, "void inlay_tell_real(unsigned long, double)", (void (*)(void))tell_real);
+}
+
+static void note_parameter(const inlay_scope_static *v, void *arg)
+{
+    place *p = arg;
+    if (p->count < MOST_PARAMETERS) p->parameters[p->count++] = *v;
+}
+
+/* NULL: it cannot be reached from here, or is passed as a whole. */
+static inlay_expr tell(inlay_scope *names, const place *p, unsigned k)
+{
+    const inlay_scope_static *v = &p->parameters[k];
+    inlay_expr value = v->format ? inlay_scope_find(names, v->name) : NULL;
+    if (v->format != 'f') value = inlay_scope_cast(names, "unsigned long", value);
+    inlay_expr which = inlay_const((uint64_t)(p - places) << PARAMETER_BITS | k);
+    const inlay_expr arguments[] = {which, value};
+    inlay_expr routine = inlay_scope_find(names, v->format == 'f' ? "inlay_tell_real" : "inlay_tell_word");
+    return value ? inlay_typed_call(names, routine, 2, arguments) : NULL;
+}
+
+static inlay_expr make_hit(inlay_scope *names, inlay_expr condition, uint64_t address)
+{
+    (void)address;
+    if (!(place_count & (place_count - 1))) {
+        places = realloc(places, (place_count ? place_count * 2 : 1) * sizeof *places);
+        if (!places) exit(LIVE_FAILED);
+    }
+    place *p = &places[place_count];
+    *p = (place){0};
+    inlay_scope_parameters(names, note_parameter, p);
+    inlay_expr hit = inlay_call(inlay_break_here, inlay_const(place_count++), inlay_context_arg());
+    for (unsigned k = p->count; k--;) {
+        inlay_expr one = tell(names, p, k);
+        p->told[k] = one;
+        if (one) hit = inlay_sequence(one, hit);
+    }
+    return inlay_typed_if(names, condition, hit, NULL);
+}
+
+static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
+
+static void no_variable(const inlay_scope_static *v, const char *where) { (void)v, (void)where; }
+
+static text_code code = {.names = give_names,
+                         .made = make_hit,
+                         .inserted = note_inserted,
+                         .variable = no_variable,
+                         .places = &good,
+                         .refused = &refused};
+
+/* 'POINT if CONDITION' */
+static void read_words(char *text)
+{
+    char *condition = strstr(text, " if ");
+    code.point = text;
+    code.code = condition ? condition + 4 : "1";
+    if (condition) *condition = 0;
+    while (*code.point == ' ') code.point++;
+    size_t n = strlen(code.point);
+    while (n && code.point[n - 1] == ' ') text[(size_t)(code.point - text) + --n] = 0;
+}
+
+static void insert(void)
+{
+    if (!text_code_begin(&code)) exit(LIVE_FAILED);
+    bool by_image = text_code_is_by_image(&code);
+    for (inlay_image *i = inlay_process_image_first(command.process); i; i = inlay_image_next(i)) {
+        if (by_image) text_code_in_image(&code, i);
+        for (inlay_proc *p = by_image ? NULL : inlay_image_proc_first(i); p; p = inlay_proc_next(p))
+            text_code_in_proc(&code, p);
+    }
+}
+
+/* --- what is printed --- */
+
+static teller *teller_of(int tid)
+{
+    teller *t = tellers;
+    while (t && t->tid != tid) t = t->next;
+    if (t) return t;
+    t = calloc(1, sizeof *t);
+    if (!t) exit(LIVE_FAILED);
+    *t = (teller){.next = tellers, .tid = tid};
+    return tellers = t;
+}
+
+static void note_value(const inlay_event *e)
+{
+    unsigned k = e->number & ((1u << PARAMETER_BITS) - 1);
+    if (e->size == sizeof(uint64_t) && k < MOST_PARAMETERS)
+        memcpy(&teller_of(e->tid)->values[k], e->data, sizeof(uint64_t));
+}
+
+/* The characters that a pointer leads to, as C writes them; "" where they are none. */
+static void text_at(uint64_t at, char *out, size_t size)
+{
+    unsigned char bytes[MOST_TEXT / 4];
+    size_t have = inlay_process_read(command.process, bytes, at, sizeof bytes), n = 0;
+    out[n++] = '"';
+    for (size_t i = 0; i < have && bytes[i] && n + 6 < size; i++) {
+        if (bytes[i] == '\n') n += (size_t)sprintf(out + n, "\\n");
+        else if (bytes[i] == '"' || bytes[i] == '\\') n += (size_t)sprintf(out + n, "\\%c", bytes[i]);
+        else if (bytes[i] < ' ' || bytes[i] > '~') n += (size_t)sprintf(out + n, "\\%03o", bytes[i]);
+        else out[n++] = (char)bytes[i];
+    }
+    strcpy(out + n, "\"");
+    if (!have) *out = 0;
+}
+
+static void value_text(const inlay_scope_static *v, uint64_t value, char *out, size_t size)
+{
+    char text[MOST_TEXT + 2] = "";
+    inlay_scope_static whole = *v;
+    if (v->format == 'f') whole.size = sizeof(double);
+    text_value(&whole, &value, out, size);
+    bool is_text = v->format == 'p' && (strstr(v->type, "char *") || !strcmp(v->type, "void *"));
+    if (is_text && !strstr(v->type, "**")) text_at(value, text, sizeof text);
+    size_t n = strlen(out);
+    if (*text) snprintf(out + n, size - n, " %s", text);
+}
+
+static void place_text(uint64_t address, char *out, size_t size)
+{
+    inlay_proc *p = inlay_process_proc_at(command.process, address);
+    inlay_image *i = inlay_process_image_at(command.process, address);
+    const char *file;
+    unsigned line;
+    int n = snprintf(out, size, "%s", p ? inlay_proc_display_name(p) : "?");
+    if (p && address != inlay_proc_address(p) && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, "+%#" PRIx64, address - inlay_proc_address(p));
+    if (i && (size_t)n < size) n += snprintf(out + n, size - (size_t)n, " (%s)", inlay_image_name(i));
+    if (inlay_line_at(address, &file, &line) && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, " at %s:%u", file, line);
+}
+
+static void print_text(const inlay_event *e, const inlay_stack_frame *frames, unsigned count)
+{
+    char text[512];
+    const place *p = &places[e->number];
+    const teller *t = teller_of(e->tid);
+    place_text(e->context->pc, text, sizeof text);
+    printf("hit %" PRIu64 ": thread %d in %s\n", hits, e->tid, text);
+    for (unsigned k = 0; k < p->count; k++) {
+        if (p->told[k]) value_text(&p->parameters[k], t->values[k], text, sizeof text);
+        printf("  %s: %s = %s\n", p->parameters[k].name, p->parameters[k].type, p->told[k] ? text : "?");
+    }
+    for (unsigned r = 0; r < sizeof e->context->gpr / sizeof *e->context->gpr; r++)
+        printf("  %-4s%016" PRIx64 "%s", inlay_reg_name(r), e->context->gpr[r], r % 4 == 3 ? "\n" : "");
+    printf("  pc  %016" PRIx64 "  flags %" PRIx64 "\n", e->context->pc, e->context->flags);
+    for (unsigned k = 0; k < count; k++) {
+        place_text(frames[k].address, text, sizeof text);
+        printf("  #%-2u %016" PRIx64 " %s\n", k, frames[k].address, text);
+    }
+    fflush(stdout);
+}
+
+static void json_parameters(const inlay_event *e)
+{
+    char text[512];
+    const place *p = &places[e->number];
+    inlay_json_begin("parameters", '[');
+    for (unsigned k = 0; k < p->count; k++) {
+        if (p->told[k]) value_text(&p->parameters[k], teller_of(e->tid)->values[k], text, sizeof text);
+        inlay_json_begin(NULL, '{');
+        inlay_json_string("name", p->parameters[k].name);
+        inlay_json_string("type", p->parameters[k].type);
+        inlay_json_string("value", p->told[k] ? text : NULL);
+        inlay_json_end();
+    }
+    inlay_json_end();
+}
+
+static void print_json(const inlay_event *e, const inlay_stack_frame *frames, unsigned count)
+{
+    char text[512];
+    inlay_json_begin(NULL, '{');
+    inlay_json_uint("hit", hits);
+    inlay_json_uint("thread", (uint64_t)e->tid);
+    json_parameters(e);
+    inlay_json_begin("registers", '{');
+    for (unsigned r = 0; r < sizeof e->context->gpr / sizeof *e->context->gpr; r++)
+        inlay_json_uint(inlay_reg_name(r), e->context->gpr[r]);
+    inlay_json_uint("pc", e->context->pc);
+    inlay_json_uint("flags", e->context->flags);
+    inlay_json_end();
+    inlay_json_begin("stack", '[');
+    for (unsigned k = 0; k < count; k++) {
+        place_text(frames[k].address, text, sizeof text);
+        inlay_json_begin(NULL, '{');
+        inlay_json_uint("address", frames[k].address);
+        inlay_json_string("place", text);
+        inlay_json_end();
+    }
+    inlay_json_end();
+    inlay_json_end();
+    fflush(stdout);
+}
+
+/* False: no more are wanted. */
+static bool is_hit(const inlay_event *e)
+{
+    inlay_stack_frame frames[MOST_FRAMES];
+    if (e->kind == INLAY_EVENT_MESSAGE) note_value(e);
+    if (e->kind != INLAY_EVENT_BREAK || e->number >= place_count) return true;
+    unsigned count = inlay_process_stack(command.process, e->context, frames, MOST_FRAMES);
+    hits++;
+    (command.json ? print_json : print_text)(e, frames, count);
+    bool goes_on = strcmp(then, "detach") && !(most_hits && hits >= strtoull(most_hits, NULL, 10));
+    if (!strcmp(then, "stop") && kill(inlay_process_pid(command.process), SIGSTOP) == 0)
+        command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", inlay_process_pid(command.process),
+                    inlay_process_pid(command.process));
+    if (goes_on) inlay_event_resume(e);
+    return goes_on; /* letting the process go lets the thread go */
+}
+
+static bool take_events(void *arg)
+{
+    inlay_event e;
+    (void)arg;
+    while (inlay_event_next(&e, 0))
+        if (!is_hit(&e)) {
+            command_remove(&command);
+            inlay_event_resume(&e);
+            return false;
+        }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    inlay_mutator(&argc, &argv);
+    command_begin(&command, argc, argv);
+    if (strcmp(then, "continue") && strcmp(then, "stop") && strcmp(then, "detach")) {
+        command_say(&command, "--then is continue, stop or detach, not %s", then);
+        return LIVE_USAGE;
+    }
+    read_words(command.words[0]);
+    insert();
+    if (!good) {
+        command_say(&command, refused ? "there can be no breakpoint" : "there is no point '%s'", code.point);
+        return command_end(&command, LIVE_FAILED);
+    }
+    if (!inlay_process_watch(command.process, INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK)))
+        command_fail(&command, "cannot watch");
+    command_commit(&command);
+    command_say(&command, "breakpoints in process %d: %" PRIu64, inlay_process_pid(command.process), good);
+    command_wait(&command, take_events, NULL);
+    take_events(NULL);
+    return command_end(&command, LIVE_OK);
+}
