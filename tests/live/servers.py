@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+"""Tools come and go in servers under load: no request is lost or wrong, what is entered is left, and when the tool has gone
+the code is what the files hold.
+
+  tests/live/servers.py [--build DIR] [--only PATTERN] [--cycles N] [--keep]
+
+redis-server under redis-benchmark, nginx under ab, PostgreSQL's back ends under pgbench. In each cycle a tool with counters
+at the entry and the exits of each procedure of the program and of the C library (balance_tool.c) is put in, its report is
+read, and it is taken out. Before and behind all cycles the server is at rest; for the last time the tool is in it from one
+rest to the other.
+"""
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support", f"{HERE}/../servers"]
+import driver  # noqa: E402
+import importlib.util  # noqa: E402
+import out as outside  # noqa: E402
+import run as live  # noqa: E402
+from driver import Failed  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("servers_run", f"{HERE}/../servers/run.py")
+servers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(servers)
+
+# Left otherwise than by a return or a jump: what does not come back, what makes or ends threads and processes, and, in the
+# C library, what falls into the procedure behind it.
+NEVER_LEFT = re.compile(r"longjmp|_exit|abort|unwind|start_thread|clone|_start|setcontext|Fork|sigreturn|restore_rt|"
+                        r"^__strn?casecmp_")
+
+
+def lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Load:
+    """A client that asks all the time, started again when it has come to its end."""
+
+    def __init__(self, command, is_good, folder):
+        self.command, self.is_good, self.path, self.rounds = command, is_good, f"{folder}/load", 0
+        self.process = None
+
+    def begin(self):
+        self.file = open(self.path, "w+")
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.file, stderr=self.file,
+                                        env=driver.ENVIRONMENT)
+
+    def look(self, wait=False):
+        """Ended ones must have been served well."""
+        if self.process is None or (self.process.poll() is None and not wait):
+            return
+        self.process.wait(live.LIMIT)
+        self.file.seek(0)
+        said = self.file.read()
+        self.file.close()
+        self.rounds += 1
+        if self.process.returncode or not self.is_good(said):
+            raise Failed(f"the client ends with {self.process.returncode} in round {self.rounds}", *said.splitlines()[-25:])
+        self.process = None
+
+
+class Servers(outside.Out):
+    def __init__(self, options, folder):
+        options.all = False
+        super().__init__(options, folder)
+        self.cycles, self.counted_cycles, self.whole_cycles = options.cycles, 0, 0
+        self.tool = f"{folder}/balance"
+        made = driver.run([self.inlay, "cc", "-O2", f"{HERE}/balance_tool.c", "-o", self.tool], live.LIMIT)
+        if made.status:
+            raise Failed("compile", *driver.as_lines(made.stderr))
+
+    def report_of(self, pid):
+        os.makedirs(f"{self.folder}/reports", exist_ok=True)
+        os.chmod(f"{self.folder}/reports", 0o777)  # the server writes it, whoever it runs as
+        return f"{self.folder}/reports/{pid}"
+
+    def put_in(self, pid, image):
+        self.attach(self.tool, pid, "--image", image, "--image", "libc.so*", "-o", self.report_of(pid))
+
+    def take_out(self, pid):
+        self.inside("detach", pid)
+        path = self.report_of(pid)
+        with open(path) as f:
+            report = f.read()
+        os.unlink(path)
+        return report
+
+    def under_load(self, load, pids, image):
+        """`pids` are asked for each time: back ends come and go."""
+        self.counted_cycles = self.whole_cycles = 0
+        for k in range(self.cycles):
+            if load.process is None:
+                load.begin()
+            for pid in pids(k):
+                self.cycle(pid, image)
+            load.look()
+        load.look(wait=True)
+        print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {self.counted_cycles} counted, {load.rounds} rounds")
+        if 2 * self.whole_cycles < self.cycles or not self.counted_cycles:
+            raise Failed("too few cycles could be made")
+
+    def cycle(self, pid, image):
+        """Back ends may end at any time, and then cannot be asked."""
+        try:
+            self.put_in(pid, image)
+            self.counted_cycles += int(re.search(r"^sums (\d+)", self.inside("report", pid), re.M)[1]) > 0
+            self.take_out(pid)
+            self.whole_cycles += 1
+        except (Failed, FileNotFoundError):
+            if lives(pid):
+                raise
+
+    def at_rest(self, load, pid, image):
+        """Entries are exits, but for the frames that one rest begins with and the other ends with."""
+        self.put_in(pid, image)
+        load.begin()
+        load.look(wait=True)
+        time.sleep(1)
+        report = self.take_out(pid)
+        wrong = []
+        for line in report.splitlines():
+            name, entries, exits = line.rsplit(" ", 2)
+            if name != "sums" and abs(int(entries) - int(exits)) > 1 and not NEVER_LEFT.search(name):
+                wrong.append(line)
+        sums = re.search(r"^sums (\d+) (\d+)", report, re.M)
+        print(f"at rest: {sums[1]} entries, {sums[2]} exits, {load.rounds} rounds of the client")
+        if wrong or int(sums[1]) < 1000:
+            raise Failed(f"{len(wrong)} procedures are not balanced ({sums[0]})", *wrong[:20])
+        self.untouched(pid)
+
+    def untouched(self, pid):
+        wrong = outside.wrong_code(pid)
+        if wrong:
+            raise Failed(wrong)
+
+    # --- each server
+
+    def redis(self):
+        folder = driver.fresh(f"{self.folder}/redis")
+        socket = f"{folder}/socket"
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder],
+                                  stdout=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(socket):
+                time.sleep(0.05)
+            # each turn of the script reads what the turn before has written: a wrong answer is an error
+            script = ("local n = redis.call('incr', KEYS[1]); local k = KEYS[1] .. n % 50; local was = redis.call('get', k); "
+                      "if was and tonumber(was) ~= n - 50 then return redis.error_reply('wrong') end; "
+                      "redis.call('set', k, n); return n")
+            load = Load(["redis-benchmark", "-s", socket, "-n", "60000", "-q", "-c", "20", "eval", script, "1", "key"],
+                        lambda said: "requests per second" in said, folder)
+            self.under_load(load, lambda k: [server.pid], "redis-server")
+            self.at_rest(load, server.pid, "redis-server")
+            count = subprocess.run(["redis-cli", "-s", socket, "get", "key"], capture_output=True, text=True).stdout
+            if int(count) != 60000 * load.rounds:
+                raise Failed(f"{count.strip()} requests of {60000 * load.rounds} were served")
+        finally:
+            server.kill()
+            server.wait()
+
+    def nginx(self):
+        folder = driver.fresh(f"{self.folder}/nginx")
+        port, user = servers.free_port(), servers.account_for_tests()
+        os.chmod(self.folder, 0o755)
+        os.chmod(folder, 0o755)
+        with open(f"{folder}/conf", "w") as f:
+            f.write(servers.NGINX.format(folder=folder, port=port, user=f"user {user} nogroup;" if user else ""))
+        with open(f"{folder}/page.html", "w") as f:
+            f.write("<p>a page\n" * 500)
+        server = subprocess.Popen(["/usr/sbin/nginx", "-p", folder, "-c", f"{folder}/conf"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        try:
+            while not servers.answers(port):
+                time.sleep(0.05)
+            load = Load(["ab", "-q", "-n", "20000", "-c", "10", f"http://127.0.0.1:{port}/page.html"],
+                        lambda said: re.search(r"Complete requests: +20000\b", said) and "Failed requests:        0" in said and
+                        "Non-2xx" not in said and "HTML transferred:       100000000 bytes" in said, folder)
+            workers = servers.children_of(server.pid)
+            self.under_load(load, lambda k: [workers[k % len(workers)]], "nginx")
+            self.at_rest(load, workers[0], "nginx")
+            self.untouched(workers[1])
+            if sorted(servers.children_of(server.pid)) != sorted(workers):
+                raise Failed("a worker has ended")
+        finally:
+            server.send_signal(signal.SIGQUIT)
+            server.wait()
+
+    def postgres(self):
+        binaries, user = servers.postgres_folder(), "postgres" if os.geteuid() == 0 else None
+        folder = driver.fresh(f"{self.folder}/postgres")
+        os.chmod(self.folder, 0o755)
+        if user:
+            shutil.chown(folder, user)
+        as_user = ["runuser", "-u", user, "--"] if user else []
+        made = servers.output_of(as_user + [f"{binaries}/initdb", "-D", f"{folder}/data", "-A", "trust", "-N"])
+        if not made.endswith("status 0"):
+            raise Failed("initdb", made[-1000:])
+        server = subprocess.Popen([f"{binaries}/postgres", "-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-c",
+                                   "fsync=off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user,
+                                  group=user and pwd.getpwnam(user).pw_gid, extra_groups=[] if user else None)
+        at = ["-h", folder]
+        try:
+            while not servers.output_of(as_user + [f"{binaries}/pg_isready", "-q"] + at).endswith("status 0"):
+                time.sleep(0.1)
+            servers.output_of(as_user + [f"{binaries}/pgbench", "-i", "-q"] + at + ["postgres"])
+            load = Load(as_user + [f"{binaries}/pgbench", "-n", "-c", "3", "-t", "20000"] + at + ["postgres"],
+                        lambda said: "actually processed: 60000/60000" in said and "failed transactions: 0 " in said, folder)
+            helpers = set(servers.children_of(server.pid))
+            self.under_load(load, lambda k: self.back_end(server, helpers, k), "postgres")
+            wrong = self.sums(as_user, binaries, at, load.rounds * 60000)
+            if wrong:
+                raise Failed(wrong)
+            self.untouched(server.pid)
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait()
+
+    @staticmethod
+    def back_end(server, helpers, k):
+        """The postmaster itself now and then: its next children have the tool from the beginning."""
+        if k % 10 == 9:
+            return [server.pid]
+        for _ in range(100):
+            found = [pid for pid in servers.children_of(server.pid) if pid not in helpers]
+            if found:
+                return [found[k % len(found)]]
+            time.sleep(0.02)
+        return []
+
+    @staticmethod
+    def sums(as_user, binaries, at, transactions):
+        query = ("select (select sum(abalance) from pgbench_accounts) = (select sum(delta) from pgbench_history) and "
+                 "(select sum(tbalance) from pgbench_tellers) = (select sum(bbalance) from pgbench_branches), "
+                 "(select count(*) from pgbench_history)")
+        told = servers.output_of(as_user + [f"{binaries}/psql"] + at + ["-Atc", query, "postgres"])
+        return None if told == f"t|{transactions}\nstatus 0" else f"the accounts are wrong: {told} of {transactions}"
+
+
+NEEDS = {"redis": ["/usr/bin/redis-server", "/usr/bin/redis-benchmark"], "nginx": ["/usr/sbin/nginx", "/usr/bin/ab"],
+         "postgres": [f"{servers.postgres_folder()}/initdb"]}
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--cycles", type=int, default=1000)
+    options = parser.parse_args()
+    with driver.Results("live-servers", options) as results:
+        tests = Servers(options, results.folder)
+        for name, needs in NEEDS.items():
+            lacking = [path for path in needs if not os.path.exists(path)]
+            if driver.chosen(name, options) and lacking:
+                results.skip(name, f"needs {lacking[0]}")
+            elif driver.chosen(name, options):
+                results.check(name, getattr(tests, name))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
