@@ -117,7 +117,7 @@ static inl_status run_busy(ask *a, long nanoseconds, inl_error *e)
         if (a->process.threads.items[i].gone) s = INL_OK;
         stepped = true;
     }
-    if (s == INL_OK && !stepped) s = live_run_some(&a->process, which, nanoseconds, e);
+    if (s == INL_OK && !stepped) s = live_run_some(&a->process, which, nanoseconds, stack_high(a), e);
     free(which);
     return s;
 }

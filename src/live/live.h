@@ -75,8 +75,9 @@ void *live_auxv(const live_process *, size_t *size, inl_error *);
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);
 /* Those of the stopped threads that `which` says (by index) run for some nanoseconds. Threads that have ended meanwhile
- * are gone from the list, new ones are in it. */
-inl_status live_run_some(live_process *, const bool *which, long nanoseconds, inl_error *);
+ * are gone from the list, new ones are in it. A thread that gets a signal for the second time stops there at once, and
+ * gets it when it is let go. scratch: memory of the process's for a siginfo_t. */
+inl_status live_run_some(live_process *, const bool *which, long nanoseconds, uint64_t scratch, inl_error *);
 /* As the thread itself sees it: it may be in another namespace of processes. */
 pid_t live_inner_tid(pid_t tid);
 /* With the registers that the threads' `regs` hold. */

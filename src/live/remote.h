@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +25,9 @@ typedef struct remote {
     uint64_t sigmask;
     int stop_signal; /* a stop signal that came meanwhile; given at the end */
     bool gone;       /* it died */
+    int let_in;      /* threads.c: a sent signal that it has got, to be held when it comes again; 0: none */
+    bool is_held;    /* it stands where it gets one, */
+    siginfo_t held;  /* this one */
 } remote;
 
 /* A child that was seized with PTRACE_O_TRACEEXEC: up to its exec. False: it has ended instead. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,33 +165,66 @@ static void forget(live_process *p, size_t i)
     p->seized.count--;
 }
 
-static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e)
+/* A signal that was sent: the kernel has it from a fault or a step otherwise. Of those that queue, the order stays. */
+static bool is_sent(pid_t tid, int signo, siginfo_t *info)
 {
-    remote *r = &p->threads.items[i];
-    pid_t tid = r->pid;
-    int stop = r->stop_signal;
-    ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-    inl_status s = wait_for(p, tid, gone, e);
-    if (s != INL_OK || *gone) return s;
-    s = remote_take(r, tid, p->syscall_at, e);
-    r->stop_signal = stop;
-    return s;
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGSTOP};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (signo == faults[i]) return false;
+    return signo < __SIGRTMIN && ptrace(PTRACE_GETSIGINFO, tid, 0, info) == 0;
 }
 
-/* Signals go to those that run. */
-static void let_run(const live_process *p, const bool *which, long nanoseconds)
+/* Signals go to those that run: each for the first time. What comes again has waited for a place where the program's
+ * own state can be had (moved/deliver.c), so there the thread is held. */
+static void go_on_with(remote *r, int status)
+{
+    siginfo_t info;
+    int signo = status >> 16 ? 0 : WSTOPSIG(status);
+    if (signo && is_sent(r->pid, signo, &info)) {
+        r->is_held = r->let_in == signo;
+        r->let_in = r->is_held ? 0 : signo;
+    }
+    if (r->is_held) r->held = info;
+    else ptrace(PTRACE_CONT, r->pid, 0, (long)signo);
+}
+
+static void let_run(live_process *p, const bool *which, long nanoseconds)
 {
     const struct timespec nap = {.tv_nsec = 20000};
     for (double end = now() + 1e-9 * (double)nanoseconds; now() < end; nanosleep(&nap, NULL))
         for (size_t i = 0; i < p->threads.count; i++) {
             int status;
-            pid_t tid = p->threads.items[i].pid;
-            if (which[i] && waitpid(tid, &status, __WALL | WNOHANG) == tid && WIFSTOPPED(status))
-                ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
+            remote *r = &p->threads.items[i];
+            if (which[i] && !r->is_held && waitpid(r->pid, &status, __WALL | WNOHANG) == r->pid && WIFSTOPPED(status))
+                go_on_with(r, status);
         }
 }
 
-inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, inl_error *e)
+/* The signal is the kernel's again, until the thread is let go. */
+static inl_status send_back(live_process *p, remote *r, uint64_t scratch, inl_error *e)
+{
+    long answer, tid = live_inner_tid(r->pid), pid = live_inner_tid(p->pid);
+    siginfo_t info = r->held;
+    inl_status s = remote_write(r, scratch, &info, sizeof info, e);
+    if (s == INL_OK)
+        s = remote_call(r, &answer, SYS_rt_tgsigqueueinfo, (long[6]){pid, tid, info.si_signo, (long)scratch}, e);
+    return s;
+}
+
+static inl_status stop_again(live_process *p, size_t i, uint64_t scratch, bool *gone, inl_error *e)
+{
+    remote *r = &p->threads.items[i], was = *r;
+    if (!was.is_held) ptrace(PTRACE_INTERRUPT, was.pid, 0, 0);
+    inl_status s = was.is_held ? INL_OK : wait_for(p, was.pid, gone, e);
+    if (s != INL_OK || *gone) return s;
+    s = remote_take(r, was.pid, p->syscall_at, e);
+    r->stop_signal = was.stop_signal;
+    r->let_in = was.let_in;
+    r->held = was.held;
+    return s == INL_OK && was.is_held ? send_back(p, r, scratch, e) : s;
+}
+
+inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, uint64_t scratch, inl_error *e)
 {
     inl_status s = INL_OK;
     for (size_t i = 0; i < p->threads.count; i++)
@@ -199,7 +233,7 @@ inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, i
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
         if (!which[i]) continue;
-        s = stop_again(p, i, &gone, e);
+        s = stop_again(p, i, scratch, &gone, e);
         if (s == INL_OK && gone) forget(p, i);
     }
     if (s != INL_OK) let_all_go(p);

@@ -188,6 +188,26 @@ class Out(live.Live):
             if c.end() != (b"1\n4\n13\n", 0):
                 raise driver.Failed("it does not go on")
 
+    def signalled(self):
+        """A process that gets signals all the time, with a tool whose routines take nearly all of its time."""
+        folder, program = driver.fresh(f"{self.folder}/in-signalled"), f"{self.folder}/signalled"
+        if driver.build("dynamic", f"{HERE}/signalled.c", program):
+            return
+        with live.Conversation([program], folder) as c:
+            c.has_answered(1)
+            state = visible(c.process.pid)
+            for _ in range(20 if self.all else 3):
+                self.attach("memtrace", c.process.pid, "--image", "signalled", "-o", f"{folder}/report")
+                time.sleep(0.05)
+                self.inside("detach", c.process.pid)
+                clean(c.process.pid, state)
+                if not os.path.getsize(f"{folder}/report"):
+                    raise driver.Failed("nothing was traced")
+            c.process.send_signal(signal.SIGTERM)
+            answers, status = c.end()
+            if status or not answers.endswith(b"the same\n"):
+                raise driver.Failed(f"status {status}", *driver.as_lines(answers))
+
     @staticmethod
     def counted(report, expected):
         found = re.search(r"^ *(\d+) +work\b", report, re.M)
@@ -339,7 +359,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "hole", "refusals", "stopped"):
+    for name in ("counts", "only_exit", "hole", "refusals", "stopped", "signalled"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     if shutil.which("strace"):
