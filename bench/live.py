@@ -12,6 +12,8 @@ something):
   breakpoint         `inlay break` at that procedure with a condition that is false (it compares an argument): nanoseconds a
                      call more than natively; and the same of gdb's
   toggle             inserted code is switched off or on while it is executed: nanoseconds
+  points             a mutator (points.c) inserts 10,000 additions at entries of python3 and its libraries, from the attach to the
+                     commit's end; and the longest time meanwhile that python3, which looks at the clock all the time, did not
   start ls           `inlay run --engine=live calls -- ls` in an empty folder, and the same by the JIT
 """
 
@@ -29,8 +31,17 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 CALLS = 200_000_000
-TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2,
+POINTS = 10_000
+TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2, "points, elapsed s": 0.5, "points, longest gap, ms": 10,
            "false breakpoint, ns": 15, "toggle, ns": 2000}
+CLOCK = """import select, sys, time
+print(1, flush=True)
+last, worst = time.perf_counter(), 0
+while not select.select([0], [], [], 0)[0]:
+    now = time.perf_counter()
+    worst, last = max(worst, now - last), now
+print(worst)
+"""
 PROGRAM = """#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -128,6 +139,18 @@ def toggle(inlay, folder):
     return float(out.split()[-1])
 
 
+def points(inlay, folder):
+    """(elapsed seconds, milliseconds of the longest gap)"""
+    mutator, here = f"{folder}/points", os.path.dirname(os.path.abspath(__file__))
+    subprocess.run([inlay, "cc", "-O2", f"{here}/points.c", "-o", mutator], check=True)
+    target = subprocess.Popen(["/usr/bin/python3", "-S", "-c", CLOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    count, elapsed = subprocess.run([mutator, str(target.pid), str(POINTS)], check=True, capture_output=True, text=True).stdout.split()
+    if int(count) != POINTS:
+        sys.exit(f"bench/live: {count} points instead of {POINTS}")
+    return float(elapsed), 1e3 * float(target.communicate("\n")[0])
+
+
 def start(inlay, engine, folder):
     empty = f"{folder}/empty-folder"
     os.makedirs(empty, exist_ok=True)
@@ -156,6 +179,8 @@ def main():
         if costs[0][1]:
             found["false breakpoint, gdb, ns"] = min(gdb for _, gdb in costs)
         found["toggle, ns"] = min(toggle(inlay, folder) for _ in range(options.runs))
+        inserted = [points(inlay, folder) for _ in range(options.runs)]
+        found["points, elapsed s"], found["points, longest gap, ms"] = (min(p[k] for p in inserted) for k in (0, 1))
         for engine in ("live", "jit"):
             found[f"start ls, {engine}, elapsed s"] = min(start(inlay, engine, folder) for _ in range(options.runs))
     finally:

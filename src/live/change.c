@@ -97,14 +97,6 @@ static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
 
 /* --- the whole --- */
 
-static inl_status write_patches(live_process *p, const live_patch *items, size_t count, inl_error *e)
-{
-    inl_status s = INL_OK;
-    for (size_t i = 0; i < count && s == INL_OK; i++)
-        s = remote_patch(&p->threads.items[0], items[i].at, items[i].bytes, items[i].size, e);
-    return s;
-}
-
 inl_status live_change_make(live_process *p, live_change *c, inl_error *e)
 {
     inl_status s = INL_OK;
@@ -120,9 +112,9 @@ inl_status live_change_make(live_process *p, live_change *c, inl_error *e)
     }
     for (size_t i = 0; i < c->data.count && s == INL_OK; i++)
         s = remote_patch(&p->threads.items[0], c->data.items[i].at, c->data.items[i].bytes, c->data.items[i].size, e);
-    if (s == INL_OK) s = write_patches(p, c->links.items, c->links.count, e);
+    if (s == INL_OK) s = live_patch_all(p, c->links.items, c->links.count, e);
     if (s == INL_OK && c->places) s = move_threads(p, c, e);
-    if (s == INL_OK) s = write_patches(p, c->patches.items, c->patches.count, e);
+    if (s == INL_OK) s = live_patch_all(p, c->patches.items, c->patches.count, e);
     if (s == INL_OK) s = drop_unused(p, c, e);
     return s;
 }

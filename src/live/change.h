@@ -30,6 +30,7 @@ typedef struct live_data {
 typedef struct live_patch {
     uint64_t at;
     uint8_t size, bytes[MOVE_MOST_PATCH];
+    uint32_t order; /* patches.c: its number among those that are written together */
 } live_patch;
 typedef struct live_gone {
     uint64_t low, high;
@@ -52,7 +53,7 @@ void live_change_end(live_change *);
 
 /* --- patches.c; all threads are stopped, or (prepare, which puts them in order) they need not be --- */
 void live_patch_prepare(const live_process *, live_patch *, size_t count);
-/* Any number of them, in any order (they are put in order), none over another. */
+/* Any number of them, in any order (they are put in order): where one lies over another, the later one stays. */
 inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_error *);
 
 /* --- change.c; all threads are stopped --- */

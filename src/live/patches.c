@@ -18,22 +18,33 @@ static int by_address(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* How many of them lie in the same stretch of pages, all of which have one. */
-static size_t together(const live_patch *p, size_t count)
+static int by_order(const void *a, const void *b)
 {
-    uint64_t low = inl_page_down(p[0].at);
+    const live_patch *x = a, *y = b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* How many of them lie in the same stretch of pages, all of which have one, up to *high. What lies over another stays
+ * with it, in the room that is left for that. */
+static size_t together(const live_patch *p, size_t count, uint64_t *high)
+{
+    uint64_t low = inl_page_down(p[0].at), end = p[0].at + p[0].size;
     size_t n = 1;
-    while (n < count && inl_page_down(p[n].at) <= inl_page_up(p[n - 1].at + p[n - 1].size) &&
-           inl_page_up(p[n].at + p[n].size) - low <= WINDOW)
-        n++;
+    for (; n < count && inl_page_down(p[n].at) <= inl_page_up(end); n++) {
+        bool fits = inl_page_up(p[n].at + p[n].size) - low <= WINDOW;
+        if (!fits && p[n].at >= end) break;
+        if (p[n].at + p[n].size > end) end = p[n].at + p[n].size;
+    }
+    *high = inl_page_up(end);
     return n;
 }
 
-static bool write_together(int mem, const live_patch *p, size_t count, uint8_t *bytes)
+static bool write_together(int mem, live_patch *p, size_t count, uint64_t high, uint8_t *bytes)
 {
-    uint64_t low = inl_page_down(p[0].at), high = inl_page_up(p[count - 1].at + p[count - 1].size);
+    uint64_t low = inl_page_down(p[0].at);
     size_t size = high - low;
-    if (pread(mem, bytes, size, (off_t)low) != (ssize_t)size) return false;
+    if (size > WINDOW + INL_PAGE || pread(mem, bytes, size, (off_t)low) != (ssize_t)size) return false;
+    qsort(p, count, sizeof *p, by_order);
     for (size_t i = 0; i < count; i++) memcpy(bytes + (p[i].at - low), p[i].bytes, p[i].size);
     return pwrite(mem, bytes, size, (off_t)low) == (ssize_t)size;
 }
@@ -59,12 +70,14 @@ inl_status live_patch_all(const live_process *process, live_patch *patches, size
     size_t done = 0;
     snprintf(path, sizeof path, "/proc/%d/mem", process->pid);
     int mem = open(path, O_RDWR | O_CLOEXEC);
-    uint8_t *bytes = malloc(WINDOW);
+    uint8_t *bytes = malloc(WINDOW + INL_PAGE);
     bool good = mem >= 0 && bytes;
+    for (size_t i = 0; i < count; i++) patches[i].order = (uint32_t)i;
     qsort(patches, count, sizeof *patches, by_address);
     for (size_t n; done < count && good; done += n) {
-        n = together(patches + done, count - done);
-        good = write_together(mem, patches + done, n, bytes);
+        uint64_t high;
+        n = together(patches + done, count - done, &high);
+        good = write_together(mem, patches + done, n, high, bytes);
     }
     int error = errno;
     free(bytes);
