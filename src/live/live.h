@@ -76,7 +76,8 @@ void *live_auxv(const live_process *, size_t *size, inl_error *);
 inl_status live_stop(live_process *, inl_error *);
 /* Those of the stopped threads that `which` says (by index) run for some nanoseconds. Threads that have ended meanwhile
  * are gone from the list, new ones are in it. A thread that gets a signal for the second time stops there at once, and
- * gets it when it is let go. scratch: memory of the process's for a siginfo_t. */
+ * gets it when it is let go. scratch: memory of the process's for a siginfo_t; 0: it gets them all at
+ * once. */
 inl_status live_run_some(live_process *, const bool *which, long nanoseconds, uint64_t scratch, inl_error *);
 /* As the thread itself sees it: it may be in another namespace of processes. */
 pid_t live_inner_tid(pid_t tid);

@@ -176,11 +176,11 @@ static bool is_sent(pid_t tid, int signo, siginfo_t *info)
 
 /* Signals go to those that run: each for the first time. What comes again has waited for a place where the program's
  * own state can be had (moved/deliver.c), so there the thread is held. */
-static void go_on_with(remote *r, int status)
+static void go_on_with(remote *r, int status, bool may_hold)
 {
     siginfo_t info;
     int signo = status >> 16 ? 0 : WSTOPSIG(status);
-    if (signo && is_sent(r->pid, signo, &info)) {
+    if (signo && may_hold && is_sent(r->pid, signo, &info)) {
         r->is_held = r->let_in == signo;
         r->let_in = r->is_held ? 0 : signo;
     }
@@ -188,7 +188,7 @@ static void go_on_with(remote *r, int status)
     else ptrace(PTRACE_CONT, r->pid, 0, (long)signo);
 }
 
-static void let_run(live_process *p, const bool *which, long nanoseconds)
+static void let_run(live_process *p, const bool *which, long nanoseconds, bool may_hold)
 {
     const struct timespec nap = {.tv_nsec = 20000};
     for (double end = now() + 1e-9 * (double)nanoseconds; now() < end; nanosleep(&nap, NULL))
@@ -196,7 +196,7 @@ static void let_run(live_process *p, const bool *which, long nanoseconds)
             int status;
             remote *r = &p->threads.items[i];
             if (which[i] && !r->is_held && waitpid(r->pid, &status, __WALL | WNOHANG) == r->pid && WIFSTOPPED(status))
-                go_on_with(r, status);
+                go_on_with(r, status, may_hold);
         }
 }
 
@@ -229,7 +229,7 @@ inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, u
     inl_status s = INL_OK;
     for (size_t i = 0; i < p->threads.count; i++)
         if (which[i]) remote_continue(&p->threads.items[i]);
-    let_run(p, which, nanoseconds);
+    let_run(p, which, nanoseconds, scratch != 0);
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
         if (!which[i]) continue;

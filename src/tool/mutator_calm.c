@@ -137,7 +137,7 @@ static inl_status run_a_little(mutatee *m, inl_error *e)
     bool *all = malloc(m->live.threads.count * sizeof *all + 1);
     if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     memset(all, 1, m->live.threads.count);
-    inl_status s = live_run_some(&m->live, all, NAP, e);
+    inl_status s = live_run_some(&m->live, all, NAP, 0, e);
     free(all);
     return s;
 }
