@@ -63,8 +63,8 @@ void inlay_on_event(unsigned kinds, void (*f)(const inlay_event *, void *arg), v
 bool inlay_event_resume(const inlay_event *);
 
 /* Memory that the process and the mutator have both, at the same address, zeroed: a variable of snippets that can be
- * looked at here at any time, also when the process has ended. At most 64 MiB a process. Children of fork have it too.
- * It goes with the handle. NULL: inlay_process_error() says why. */
+ * looked at here at any time, also when the process has ended. At most 64 MiB a process. A child of fork has a copy of
+ * its own. It goes with the handle. NULL: inlay_process_error() says why. */
 void *inlay_process_share(inlay_process *, size_t bytes);
 
 /* --- in the process: called from snippets (inlay_call) and from the mutator's routines there --- */

@@ -3,6 +3,7 @@
  * All of it runs on the process's threads, some of it in signal handlers: no lock, no C library, and nothing that could
  * hurt the process when the mutator is gone: the socket by which the mutator is woken makes no signal. */
 #include "tool/mutator.h"
+#include "base/page.h"
 #include "base/sys.h"
 
 #include <inlay/tool.h>
@@ -11,6 +12,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -127,12 +129,27 @@ static bool executes(const char *path, char *const argv[], void *arg)
     return true;
 }
 
+/* What the mutator and the process share is the child's own from now on: it counts for itself. */
+static void own_shared(mutator_ring *r)
+{
+    uint64_t at = inl_page_up((uint64_t)(uintptr_t)r + sizeof *r), size = inl_page_up(r->shared);
+    long flags = MAP_PRIVATE | MAP_ANONYMOUS, to = MREMAP_MAYMOVE | MREMAP_FIXED;
+    if (!size) return;
+    long copy = sys_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (sys_failed(copy)) return;
+    memcpy((void *)copy, (const void *)at, size);
+    sys_call(SYS_mremap, copy, (long)size, (long)size, to, (long)at, 0);
+}
+
 /* Its memory has the ring, too: what it would tell is not this process's. */
 static void child_begins(void *arg)
 {
     (void)arg;
     tool_mutating *m = &tool_now->mutating;
-    if (m->ring) run_fd_close(m->socket);
+    if (m->ring) {
+        own_shared(m->ring);
+        run_fd_close(m->socket);
+    }
     m->ring = NULL;
 }
 

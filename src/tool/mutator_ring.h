@@ -25,9 +25,10 @@ typedef struct ring_record {
 
 typedef struct mutator_ring {
     uint64_t head, tail, lost;
-    uint32_t told;  /* the mutator has been woken, and has not seen all yet */
-    uint32_t kinds; /* that are wanted */
-    uint32_t ended; /* 1: `status` is the process's own last word */
+    uint64_t shared; /* bytes behind it, from the next page on, that are in use */
+    uint32_t told;   /* the mutator has been woken, and has not seen all yet */
+    uint32_t kinds;  /* that are wanted */
+    uint32_t ended;  /* 1: `status` is the process's own last word */
     uint32_t status;
     uint32_t waits[RING_WAITERS]; /* the thread that waits at a place; 0: none; to be woken: RING_WOKEN */
     char bytes[RING_BYTES] __attribute__((aligned(64)));

@@ -242,6 +242,8 @@ void *inlay_process_share(inlay_process *p, size_t bytes)
         return NULL;
     }
     m->share_next += (bytes + 63) & ~(uint64_t)63;
+    uint64_t low = inl_page_up((uint64_t)(uintptr_t)m->ring + sizeof(mutator_ring));
+    __atomic_store_n(&m->ring->shared, m->share_next - low, __ATOMIC_RELEASE);
     return (void *)at;
 }
 
