@@ -80,7 +80,8 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
     a->asked = q;
     *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
     for (size_t i = 0; i < n; i++) {
-        q->threads[i].tid = (uint64_t)a->process.threads.items[i].pid;
+        q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
+        q->threads[i].slot = a->process.threads.items[i].slot;
         remote_context(&a->process.threads.items[i], &q->threads[i].ctx);
     }
     inl_status s = map_question(a, e);
@@ -95,10 +96,13 @@ static inl_status put_question(ask *a, uint64_t what, inl_error *e)
     inl_status s = write_question(a, what, e);
     if (s == INL_OK) s = remote_vectors(r, &vectors, &size, e);
     if (s != INL_OK) return s;
-    s = remote_run(r, a->told.record->ask_entry, stack_high(a), a->told.record->ask_until, e);
+    s = live_goes(&a->process, MOVE_ASK_BASE, stack_high(a) + INL_PAGE, e);
+    if (s == INL_OK) s = live_works(&a->process, true, e);
+    if (s == INL_OK) s = remote_run(r, a->told.record->ask_entry, stack_high(a), a->told.record->ask_until, e);
     if (s == INL_OK) s = remote_set_vectors(r, vectors, size, e);
     else if (!r->gone) remote_set_vectors(r, vectors, size, &(inl_error){0});
     free(vectors);
+    if (what != MOVE_ASK_LEAVE && s == INL_OK) s = live_works(&a->process, false, e);
     return s == INL_OK ? remote_read(r, MOVE_ASK_BASE, a->asked, a->asked_size, e) : s;
 }
 
@@ -249,16 +253,36 @@ static inl_status ask_now(ask *a, inl_error *e)
     return s != INL_OK ? s : copied != INL_OK ? copied : out;
 }
 
+/* Somebody was killed who was about to put a tool in: what he has mapped leads nowhere. */
+static inl_status clear_left(ask *a, inl_error *e)
+{
+    uint64_t started = 0, at = MOVE_TOLD_BASE + offsetof(move_told, started);
+    inl_status s = live_stop(&a->process, e);
+    if (s == INL_OK && remote_read(leader(a), at, &started, sizeof started, e) == INL_OK &&
+        started == MOVE_TOLD_STARTED) {
+        s = live_release(&a->process, e); /* meanwhile, by itself */
+        live_told_free(&a->told);
+        if (s == INL_OK) s = live_record_read(a->process.pid, &a->told, e);
+        return s == INL_OK ? ask_now(a, e) : s;
+    }
+    if (s != INL_OK) return s;
+    for (uint64_t i = 0; i < a->told.record->range_count; i++) unmap(a, a->told.ranges[i].low, a->told.ranges[i].high);
+    unmap(a, MOVE_LIVE_BASE, MOVE_REGION_HIGH);
+    return live_release(&a->process, e);
+}
+
+static bool has_started(const ask *a) { return a->told.record->started == MOVE_TOLD_STARTED; }
+
 inl_status live_ask(pid_t pid, live_wish wish, int out, inl_error *e)
 {
     ask a = {.wish = wish, .out = out};
     inl_status s = live_record_read(pid, &a.told, e);
     if (s != INL_OK) return s;
-    if (a.told.record->started != MOVE_TOLD_STARTED)
+    if (!has_started(&a) && wish != LIVE_LEAVE)
         s = inl_fail(e, INL_ERR_NOT_FOUND, "the tool in process %d has not started", pid);
     if (s == INL_OK) s = live_open_inside(pid, &a.process, e);
     if (s == INL_OK) {
-        s = ask_now(&a, e);
+        s = has_started(&a) ? ask_now(&a, e) : clear_left(&a, e);
         live_close(&a.process);
     }
     live_told_free(&a.told);

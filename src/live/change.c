@@ -31,8 +31,10 @@ inl_status live_map(live_process *p, const live_text *t, inl_error *e)
     long answer,
         args[6] = {(long)t->at, (long)size, t->prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                    -1,          0};
-    inl_status s = remote_call(r, &answer, SYS_mmap, args, e);
+    inl_status s = live_goes(p, t->at, t->at + size, e);
+    if (s == INL_OK) s = remote_call(r, &answer, SYS_mmap, args, e);
     if (s != INL_OK) return s;
+    if (answer != (long)t->at) live_works(p, false, e);
     if (answer != (long)t->at) {
         if (!sys_failed(answer)) unmap(r, (uint64_t)answer, (uint64_t)answer + size);
         return inl_fail_at(e, INL_ERR_NO_MEMORY, t->at, "process %d has no room at 0x%llx any more: %s", p->pid,
@@ -48,7 +50,7 @@ static inl_status tell_threads(live_process *p, const live_change *c, move_live 
 {
     live->thread_count = p->threads.count;
     for (size_t i = 0; i < p->threads.count; i++) {
-        live->threads[i].tid = (uint64_t)p->threads.items[i].pid;
+        live->threads[i].tid = (uint64_t)live_inner_tid(p->threads.items[i].pid);
         remote_context(&p->threads.items[i], &live->threads[i].ctx);
     }
     inl_status s = remote_write(&p->threads.items[0], c->asked, live, size, e);
@@ -110,10 +112,12 @@ inl_status live_change_make(live_process *p, live_change *c, inl_error *e)
                                                          : c->texts.items[i].size));
         return s;
     }
+    s = live_works(p, false, e); /* all that is mapped stays */
     for (size_t i = 0; i < c->data.count && s == INL_OK; i++)
         s = remote_patch(&p->threads.items[0], c->data.items[i].at, c->data.items[i].bytes, c->data.items[i].size, e);
     if (s == INL_OK) s = live_patch_all(p, c->links.items, c->links.count, e);
     if (s == INL_OK && c->places) s = move_threads(p, c, e);
+    if (s == INL_OK && c->places) s = live_frames_tell(p, e); /* before there are jumps over where they stood */
     if (s == INL_OK) s = live_patch_all(p, c->patches.items, c->patches.count, e);
     if (s == INL_OK) s = drop_unused(p, c, e);
     return s;

@@ -4,6 +4,7 @@
  * buffers of the C library hold their addresses scrambled with the thread's guard: they are unscrambled. */
 #include "live/change.h"
 #include "base/page.h"
+#include "move/live.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,7 +66,8 @@ static void search_memory(const search *s, pid_t pid, int pagemap, uint64_t low,
 
 static bool is_searched(const live_mapping *m, const live_change *c)
 {
-    return m->prot & PROT_WRITE && m->prot & PROT_READ && (m->low >= c->own_high || m->high <= c->own_low);
+    return m->prot & PROT_WRITE && m->prot & PROT_READ && m->low != MOVE_PARK_DATA &&
+           (m->low >= c->own_high || m->high <= c->own_low);
 }
 
 inl_status live_find_users(live_process *p, const live_change *c, bool *used, inl_error *e)

@@ -10,12 +10,13 @@
  *
  *   maps.c      what is mapped where, and where there is room
  *   threads.c   stopping and releasing
+ *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
  *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
  *   tables.c    what lies behind its new code
  *   put.c       putting in; ready.c: what can be written before
- *   patches.c   many small writes
+ *   patches.c   pages that will be written to
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *   record.c    what is told in the process of the tool in it, written and read
  *   ask.c       the tool in a process is asked for its report, or to leave
@@ -46,8 +47,11 @@ typedef struct live_process {
     INL_VEC(pid_t) seized;
     INL_VEC(live_mapping) taken; /* room that has been promised to plans */
     uint64_t syscall_at;         /* a system call instruction of its */
-    uint64_t bias;               /* of the program itself; known with its images */
-    bool is_ours;                /* it has been started for this, and is the parent of this process */
+    uint64_t returns_at;         /* a way to rt_sigreturn, while one is needed */
+    bool has_park, is_busy;      /* park.c: there is an area; another's work is still going on there */
+    size_t slots, slots_used, gone;
+    uint64_t bias; /* of the program itself; known with its images */
+    bool is_ours;  /* it has been started for this, and is the parent of this process */
 } live_process;
 
 /* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
@@ -59,6 +63,9 @@ void live_close(live_process *);
 /* --- maps.c --- */
 inl_status live_read_maps(live_process *, inl_error *);
 bool live_find_syscall(live_process *);
+/* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's. And it goes. */
+bool live_put_return(live_process *);
+void live_take_return(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */
 inl_status live_find_images(live_process *, module_set *, inl_error *);
 /* The same for what is mapped in [low, high) alone; INL_ERR_NOT_FOUND: no image is. */
@@ -83,6 +90,16 @@ inl_status live_run_some(live_process *, const bool *which, long nanoseconds, ui
 pid_t live_inner_tid(pid_t tid);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
+
+/* --- park.c; live_stop parks, live_release unparks --- */
+inl_status live_park(live_process *, inl_error *); /* all that are not */
+void live_unpark(live_process *);                  /* they stand where their registers say, stopped */
+/* The threads' registers have changed: from now on they go on with these, whatever happens. */
+inl_status live_frames_tell(live_process *, inl_error *);
+/* The first thread is sent into the tool's code: should the caller die, the others wait until it has come back. */
+inl_status live_works(live_process *, bool works, inl_error *);
+/* Should the caller die before live_works(false), the process unmaps this. */
+inl_status live_goes(live_process *, uint64_t low, uint64_t high, inl_error *);
 
 /* --- start.c --- */
 /* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec.
@@ -156,7 +173,7 @@ struct move_told_range;
 /* The record's bytes, for MOVE_TOLD_BASE; and once the tool has started, at most live_record_room ranges. */
 inl_status live_record_make(const live_image *, size_t count, const live_carry *, struct inl_bytes *out, inl_error *);
 size_t live_record_room(size_t images);
-inl_status live_record_tell(remote *, const struct move_told_range *, size_t count, inl_error *);
+inl_status live_record_tell(remote *, const struct move_told_range *, size_t count, size_t room, inl_error *);
 typedef struct live_told { /* of a process with a tool inside */
     struct move_told *record;
     struct move_told_range *ranges;

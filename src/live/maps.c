@@ -46,23 +46,24 @@ inl_status live_read_maps(live_process *p, inl_error *e)
                     p->pid);
 }
 
-/* Of the vdso, of anything else that is executed. */
-static uint64_t find_in(const live_process *p, const live_mapping *m)
+/* Where these bytes are in it, 0: nowhere. */
+static uint64_t find_in(const live_process *p, const live_mapping *m, const uint8_t *what, size_t size)
 {
     static uint8_t bytes[64 << 10];
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint64_t found = 0;
-    for (uint64_t at = m->low; fd >= 0 && at < m->high && !found; at += sizeof bytes) {
-        ssize_t n = pread(fd, bytes, sizeof bytes, (off_t)at);
-        for (ssize_t i = 0; i + (ssize_t)remote_syscall_size <= n && !found; i++)
-            if (!memcmp(bytes + i, remote_syscall_insn, remote_syscall_size)) found = at + (uint64_t)i;
+    for (uint64_t at = m->low; fd >= 0 && at < m->high && !found; at += sizeof bytes - size + 1) {
+        ssize_t n = pread(fd, bytes, m->high - at < sizeof bytes ? m->high - at : sizeof bytes, (off_t)at);
+        const uint8_t *is = n > 0 ? memmem(bytes, (size_t)n, what, size) : NULL;
+        if (is) found = at + (uint64_t)(is - bytes);
     }
     if (fd >= 0) close(fd);
     return found;
 }
 
+/* Of the vdso, of anything else that is executed. */
 bool live_find_syscall(live_process *p)
 {
     p->syscall_at = 0;
@@ -70,9 +71,68 @@ bool live_find_syscall(live_process *p)
         for (size_t i = 0; i < p->mappings.count && !p->syscall_at; i++) {
             const live_mapping *m = &p->mappings.items[i];
             if (m->prot & PROT_EXEC && strcmp(m->name, "[vsyscall]") && (any || !strcmp(m->name, "[vdso]")))
-                p->syscall_at = find_in(p, m);
+                p->syscall_at = find_in(p, m, remote_syscall_insn, remote_syscall_size);
         }
     return p->syscall_at != 0;
+}
+
+/* The last bytes of the vdso are nobody's. */
+enum { LAST = 16 };
+static uint64_t end_of_vdso(const live_process *p)
+{
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (!strcmp(p->mappings.items[i].name, "[vdso]")) return p->mappings.items[i].high - LAST;
+    return 0;
+}
+
+static int open_memory(const live_process *p)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static uint64_t put_return(const live_process *p)
+{
+    static const uint8_t nothing[LAST];
+    uint8_t there[LAST];
+    const remote_pattern *what = remote_returns;
+    uint64_t at = what->size ? end_of_vdso(p) : 0;
+    int fd = open_memory(p);
+    bool good = at && fd >= 0 && pread(fd, there, LAST, (off_t)at) == LAST &&
+                (!memcmp(there, nothing, LAST) || !memcmp(there, what->bytes, what->size)) &&
+                pwrite(fd, what->bytes, what->size, (off_t)at) == (ssize_t)what->size;
+    if (fd >= 0) close(fd);
+    return good ? at : 0;
+}
+
+/* Not one of Inlay's own, which comes and goes. */
+static bool may_hold_return(const live_mapping *m)
+{
+    return m->prot & PROT_EXEC && *m->name == '/' &&
+           (m->high <= MOVE_TOOL_BASE || m->low >= MOVE_TOOL_BASE + LIVE_TOOL_MOST);
+}
+
+bool live_put_return(live_process *p)
+{
+    p->returns_at = put_return(p);
+    for (size_t i = 0; i < p->mappings.count && !p->returns_at; i++)
+        for (const remote_pattern *k = remote_returns; k->size && !p->returns_at; k++)
+            if (may_hold_return(&p->mappings.items[i]))
+                p->returns_at = find_in(p, &p->mappings.items[i], k->bytes, k->size);
+    return p->returns_at != 0;
+}
+
+void live_take_return(live_process *p)
+{
+    static const uint8_t nothing[LAST];
+    int fd = open_memory(p);
+    if (fd >= 0 && p->returns_at && p->returns_at == end_of_vdso(p)) {
+        ssize_t n = pwrite(fd, nothing, LAST, (off_t)p->returns_at);
+        (void)n; /* it has ended */
+    }
+    if (fd >= 0) close(fd);
+    p->returns_at = 0;
 }
 
 static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
@@ -129,7 +189,8 @@ static inl_status check_empty(const live_process *p, inl_error *e)
         if (overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + INL_PAGE, &p->mappings.items[i]) ||
             overlaps(MOVE_LIVE_BASE, MOVE_REGION_HIGH, &p->mappings.items[i]))
             return inl_fail(e, INL_ERR_UNSUPPORTED,
-                            "process %d has a tool inside already, or something else at 0x%llx, where it would lie",
+                            "process %d has a tool inside already, or something else at 0x%llx, where it would lie; "
+                            "inlay detach takes a tool out, and what is left of one",
                             p->pid, (unsigned long long)p->mappings.items[i].low);
     return INL_OK;
 }

@@ -6,8 +6,8 @@
  *
  * The first thread starts the tool, as the boot code of a rewritten program does: it is given a first stack as the
  * kernel makes one, goes through the tool's main, and ends at the system call behind the boot code. The tool has made
- * blocks for all threads then and says where each goes on (moved/live.c). Last come the jumps over old code: until then
- * nobody executes anything new. */
+ * blocks for all threads then, says where each goes on (moved/live.c), and has written the jumps over old code: should
+ * whoever puts it in have died meanwhile, it is in all the same. */
 #include "live/ready.h"
 #include "base/bytes.h"
 #include "base/first_stack.h"
@@ -18,6 +18,7 @@
 #include "move/live.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,18 +47,29 @@ typedef struct live_put {
 
 /* --- memory --- */
 
+static inl_status is_taken(const put *p, uint64_t at, long answer, inl_error *e)
+{
+    return inl_fail_at(e, INL_ERR_NO_MEMORY, at,
+                       "process %d has mapped something at 0x%llx meanwhile, or cannot map more (%s); try again",
+                       p->process->pid, (unsigned long long)at,
+                       sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+}
+
+/* Nothing of the process's own is there: should this process die, it goes. */
 static inl_status map(put *p, uint64_t at, uint64_t size, int prot, inl_error *e)
 {
     long answer, args[6] = {(long)at, (long)inl_page_up(size),
                             prot,     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                             -1,       0};
-    inl_status s = remote_call(p->leader, &answer, SYS_mmap, args, e);
+    for (size_t i = 0; i < p->there.mappings.count; i++) {
+        const live_mapping *m = &p->there.mappings.items[i];
+        if (m->low < at + inl_page_up(size) && m->high > at) return is_taken(p, at, -EEXIST, e);
+    }
+    inl_status s = live_goes(p->process, at, at + size, e);
+    if (s == INL_OK) s = remote_call(p->leader, &answer, SYS_mmap, args, e);
     if (s != INL_OK) return s;
     if (answer == (long)at) return INL_OK;
-    return inl_fail_at(e, INL_ERR_NO_MEMORY, at,
-                       "process %d has mapped something at 0x%llx meanwhile, or cannot map more (%s); try again",
-                       p->process->pid, (unsigned long long)at,
-                       sys_failed(answer) ? strerror((int)-answer) : "something else is there");
+    return is_taken(p, at, answer, e);
 }
 
 /* As soon as it stands still; until then the bytes are made. */
@@ -107,10 +119,10 @@ static void note(put *p, uint64_t low, uint64_t high)
 /* Besides new code: pieces for system calls, what the tool's C library has made before anybody could tell it where. */
 static inl_status tell_of_new(put *p, inl_error *e)
 {
+    p->new.count = 0;
     each_new(p, note);
-    if (p->full || p->new.count > live_record_room(p->count))
-        return inl_fail(e, INL_ERR_NO_MEMORY, "too many mappings were made");
-    return live_record_tell(p->leader, p->new.items, p->new.count, e);
+    if (p->full) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    return live_record_tell(p->leader, p->new.items, p->new.count, live_record_room(p->count), e);
 }
 
 /* --- new code --- */
@@ -224,7 +236,7 @@ static inl_status make_boot(put *p, inl_bytes *b, uint64_t *until, inl_error *e)
     inl_bytes_put(b, c->boot, c->boot_size);
     inl_bytes_align(b, 16);
     *until = inl_bytes_here(b);
-    inl_bytes_put(b, remote_syscall_insn, sizeof remote_syscall_insn);
+    inl_bytes_put(b, remote_tail, remote_tail_size);
     p->told_boot.links = (move_boot_links){.text = b->addr, .text_size = c->boot_size};
     if (b->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return c->return_size ? elf_unwind_boot(c, b->addr, b, &p->told_boot.unwind, e) : INL_OK;
@@ -239,7 +251,7 @@ static inl_status put_boot(put *p, inl_error *e)
     inl_status s = make_boot(p, &b, &until, e);
     move_carry_head head;
     p->boot = b.addr;
-    p->until = until + remote_syscall_size;
+    p->until = until + remote_tail_until;
     p->data = p->boot + inl_page_up(b.size);
     p->own = p->data + inl_page_up(c->data_size);
     move_boot_links links = {
@@ -255,17 +267,39 @@ static inl_status put_boot(put *p, inl_error *e)
     return INL_OK;
 }
 
-/* What is told of it to whoever comes later. */
+/* New code is known before anything starts: whoever comes later can take it away. */
+static inl_status tell_of_pieces(put *p, inl_bytes *b, inl_error *e)
+{
+    move_told *told = (move_told *)b->data;
+    for (size_t i = 0; i < p->ready.pieces.count; i++) {
+        const live_text *t = &p->ready.pieces.items[i];
+        note(p, t->at, t->at + inl_page_up(t->size));
+    }
+    if (p->full || p->new.count > live_record_room(p->count))
+        return inl_fail(e, INL_ERR_NO_MEMORY, "too many mappings are needed");
+    memcpy(b->data + (told->ranges - b->addr), p->new.items, p->new.count * sizeof *p->new.items);
+    told->range_count = p->new.count;
+    return INL_OK;
+}
+
+/* What is told of it to whoever comes later. It is the last piece. */
 static inl_status put_record(put *p, inl_error *e)
 {
     inl_bytes b = {.addr = MOVE_TOLD_BASE};
     inl_status s = live_record_make(p->images, p->count, p->carry, &b, e);
+    if (s == INL_OK) s = tell_of_pieces(p, &b, e);
     if (s == INL_OK) s = map_with(p, MOVE_TOLD_BASE, b.data, b.size, PROT_READ | PROT_WRITE, e);
     inl_bytes_free(&b);
     return s;
 }
 
 /* --- threads --- */
+
+bool live_hook_jump(const live_image *i, size_t k, uint8_t jump[MOVE_MOST_PATCH])
+{
+    uint64_t at = i->hooks[k].at;
+    return move_isa_here.jump(at, live_hook_at(i->plan, k), move_isa_here.far_jump, jump);
+}
 
 static inl_status read_alternate(put *p, remote *r, move_live_thread *t, inl_error *e)
 {
@@ -288,16 +322,36 @@ static inl_status set_alternate(put *p, remote *r, const move_live_thread *t, in
     return s == INL_OK ? remote_call(r, &answer, SYS_sigaltstack, (long[6]){(long)p->stack_high}, e) : s;
 }
 
-/* The move_live, and behind it what is told of the images. */
+/* The jump at a hooked procedure's entry leads to the hook, which knows the moved one. */
+static inl_status put_hooks(put *p, uint64_t at, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->images[i].hook_count && s == INL_OK; k++, at += sizeof(move_live_hook)) {
+            const live_hook *h = &p->images[i].hooks[k];
+            const move_live_hook one = {h->next_at, h->next};
+            uint8_t jump[MOVE_MOST_PATCH];
+            if (!live_hook_jump(&p->images[i], k, jump))
+                return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
+            s = remote_write(p->leader, at, &one, sizeof one, e);
+        }
+    return s;
+}
+
+/* The move_live, and behind it what is told of the images, and hooks. */
 static inl_status put_threads(put *p, inl_error *e)
 {
     size_t n = p->process->threads.count, told = p->count * sizeof(move_live_image);
     p->live_size = sizeof(move_live) + n * sizeof(move_live_thread);
-    p->stack_high = p->own + inl_page_up(p->live_size + told) + STACK_ROOM;
+    uint64_t hooks = p->own + p->live_size + told, count = 0;
+    for (size_t k = 0; k < p->count; k++) count += p->images[k].hook_count;
+    p->stack_high = inl_page_up(hooks + count * sizeof(move_live_hook)) + STACK_ROOM;
     inl_status s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
     move_live *live = calloc(1, p->live_size);
     if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    *live = (move_live){.image_count = p->count,
+    *live = (move_live){.hook_count = count,
+                        .hooks = hooks,
+                        .image_count = p->count,
                         .images = p->own + p->live_size,
                         .boot = p->told_boot,
                         .thread_count = n,
@@ -306,13 +360,14 @@ static inl_status put_threads(put *p, inl_error *e)
         remote *r = &p->process->threads.items[i];
         live->threads[i].tid = (uint64_t)live_inner_tid(r->pid);
         live->threads[i].sigmask = r->sigmask;
+        live->threads[i].slot = r->slot;
         remote_context(r, &live->threads[i].ctx);
         s = read_alternate(p, r, &live->threads[i], e);
     }
     if (s == INL_OK) s = remote_write(p->leader, p->own, live, p->live_size, e);
     if (s == INL_OK) s = remote_write(p->leader, live->images, p->told, told, e);
     free(live);
-    return s;
+    return s == INL_OK ? put_hooks(p, hooks, e) : s;
 }
 
 /* The slots of its frame hold what its registers do, wherever it goes on. */
@@ -330,8 +385,9 @@ inl_status live_settle(remote *r, const move_live_thread *t, inl_error *e)
 /* As the tool says. */
 static inl_status settle_thread(put *p, remote *r, const move_live_thread *t, inl_error *e)
 {
-    inl_status s = live_settle(r, t, e);
-    return s == INL_OK && t->tells_stack ? set_alternate(p, r, t, e) : s;
+    remote_registers_set_block(&r->regs, t->block);
+    remote_set_context(r, &t->ctx);
+    return t->tells_stack ? set_alternate(p, r, t, e) : INL_OK;
 }
 
 static inl_status settle_threads(put *p, inl_error *e)
@@ -343,6 +399,8 @@ static inl_status settle_threads(put *p, inl_error *e)
         s = inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", p->process->pid);
     for (size_t i = 0; i < p->process->threads.count && s == INL_OK; i++)
         s = settle_thread(p, &p->process->threads.items[i], &live->threads[i], e);
+    if (s == INL_OK && live->started == MOVE_LIVE_WITHOUT_JUMPS)
+        s = inl_fail(e, INL_ERR_SYSTEM, "writing over code of process %d failed", p->process->pid);
     free(live);
     return s;
 }
@@ -411,7 +469,8 @@ static inl_status start_tool(put *p, inl_error *e)
     if (s == INL_OK) s = remember(p, &was, e);
     if (s == INL_OK) s = remote_vectors(p->leader, &vectors, &size, e);
     if (s == INL_OK) {
-        s = remote_run(p->leader, p->boot + p->carry->packed->entry_at, sp, p->until, e);
+        s = live_works(p->process, true, e);
+        if (s == INL_OK) s = remote_run(p->leader, p->boot + p->carry->packed->entry_at, sp, p->until, e);
         inl_status back = p->leader->gone ? s : remote_set_vectors(p->leader, vectors, size, e);
         if (s != INL_OK && !p->leader->gone) take_back(p, &was);
         if (s == INL_OK) s = back;
@@ -432,45 +491,6 @@ static live_patch *jumps_of(const live_target *t)
         memcpy(all[i].bytes, x->now, x->size);
     }
     return all;
-}
-
-static inl_status put_jumps(put *p, const live_target *t, inl_error *e)
-{
-    live_patch *all = jumps_of(t);
-    if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    inl_status s = live_patch_all(p->process, all, t->patches.count, e);
-    free(all);
-    return s;
-}
-
-bool live_hook_jump(const live_image *i, size_t k, uint8_t jump[MOVE_MOST_PATCH])
-{
-    uint64_t at = i->hooks[k].at;
-    return move_isa_here.jump(at, live_hook_at(i->plan, k), move_isa_here.far_jump, jump);
-}
-
-/* The jump at a hooked procedure's entry leads to the hook, which knows the moved one. */
-static inl_status put_hooks(put *p, const live_image *i, inl_error *e)
-{
-    inl_status s = INL_OK;
-    for (size_t k = 0; k < i->hook_count && s == INL_OK; k++) {
-        const live_hook *h = &i->hooks[k];
-        uint8_t jump[MOVE_MOST_PATCH];
-        if (!live_hook_jump(i, k, jump)) return inl_fail_at(e, INL_ERR_RANGE, h->at, "there is no way to a hook");
-        s = remote_write(p->leader, h->next_at, &h->next, sizeof h->next, e);
-        if (s == INL_OK) s = remote_patch(p->leader, h->at, jump, move_isa_here.far_jump, e);
-    }
-    return s;
-}
-
-static inl_status put_patches(put *p, inl_error *e)
-{
-    inl_status s = INL_OK;
-    for (size_t k = 0; k < p->count && s == INL_OK; k++) {
-        s = put_jumps(p, p->images[k].target, e);
-        if (s == INL_OK) s = put_hooks(p, &p->images[k], e);
-    }
-    return s;
 }
 
 static inl_status make(put *p, inl_error *e)
@@ -532,9 +552,9 @@ inl_status live_put_finish(live_put *p, inl_error *e)
     s = put_threads(p, e);
     if (s == INL_OK) s = start_tool(p, e);
     if (s != INL_OK && !p->leader->gone) unmap_all(p);
+    if (s == INL_OK) s = live_works(p->process, false, e); /* it is in, whatever happens */
     if (s == INL_OK) s = tell_of_new(p, e);
-    if (s == INL_OK) s = settle_threads(p, e);
-    return s == INL_OK ? put_patches(p, e) : s;
+    return s == INL_OK ? settle_threads(p, e) : s;
 }
 
 inl_status live_put_in(live_process *process, const live_image *images, size_t count, const live_carry *carry,

@@ -82,6 +82,10 @@ inl_status live_ready_map(live_ready *r, live_process *p, bool runs_on, inl_erro
         if (s != INL_OK) break;
     }
     r->is_apart = runs_on;
+    if (s == INL_OK && runs_on && r->pieces.count) {
+        const live_text *last = &r->pieces.items[r->pieces.count - 1]; /* which tells of the others */
+        s = remote_patch(&p->threads.items[0], last->at, last->bytes, last->size, e);
+    }
     if (s != INL_OK) live_ready_unmap(r, p);
     else if (runs_on) advise(r, p, MADV_DONTFORK);
     return s;
@@ -133,7 +137,12 @@ inl_status live_ready_take(live_ready *r, live_process *p, live_process *there, 
                             "process %d has become another program meanwhile, or has unmapped what it was "
                             "given",
                             p->pid);
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < r->pieces.count && s == INL_OK;) {
+        live_text t = stretch(r, &i);
+        s = live_goes(p, t.at, t.at + t.size, e);
+    }
     if (r->is_apart) advise(r, p, MADV_DOFORK);
     r->is_apart = false;
-    return INL_OK;
+    return s;
 }

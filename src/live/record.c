@@ -66,15 +66,18 @@ static void put_tables(inl_bytes *b, const live_image *images, size_t count, mov
     free(tables);
 }
 
-size_t live_record_room(size_t images) { return 8 * images + 64; }
+size_t live_record_room(size_t images) { return 12 * images + 64; }
 
-inl_status live_record_tell(remote *r, const move_told_range *ranges, size_t count, inl_error *e)
+/* Behind those that it tells of; both words at once, so that whoever reads it finds the old ones or the new. */
+inl_status live_record_tell(remote *r, const move_told_range *ranges, size_t count, size_t room, inl_error *e)
 {
     move_told told;
     inl_status s = remote_read(r, MOVE_TOLD_BASE, &told, sizeof told, e);
-    if (s == INL_OK) s = remote_write(r, told.ranges, ranges, count * sizeof *ranges, e);
-    uint64_t n = count;
-    return s == INL_OK ? remote_write(r, MOVE_TOLD_BASE + offsetof(move_told, range_count), &n, sizeof n, e) : s;
+    if (s != INL_OK) return s;
+    if (told.range_count + count > room) return inl_fail(e, INL_ERR_NO_MEMORY, "too many mappings were made");
+    const uint64_t words[2] = {count, told.ranges + told.range_count * sizeof *ranges};
+    s = remote_write(r, words[1], ranges, count * sizeof *ranges, e);
+    return s == INL_OK ? remote_write(r, MOVE_TOLD_BASE + offsetof(move_told, range_count), words, sizeof words, e) : s;
 }
 
 inl_status live_record_make(const live_image *images, size_t count, const live_carry *carry, inl_bytes *b, inl_error *e)

@@ -1,4 +1,7 @@
 #include "live/remote.h"
+#include "base/arch.h"
+
+#include INL_ARCH_HEADER(move, park)
 
 #include <elf.h>
 #include <errno.h>
@@ -94,14 +97,22 @@ static inl_status go_on(remote *r, enum __ptrace_request how, int *status, inl_e
     return go_on_with(r, how, 0, status, e);
 }
 
+static bool is_fault(int signo)
+{
+    return signo == SIGSEGV || signo == SIGBUS || signo == SIGILL || signo == SIGFPE || signo == SIGTRAP;
+}
+
 /* Runs to the next entry to or exit from a system call. */
 static inl_status run_to_syscall(remote *r, inl_error *e)
 {
     int status;
-    inl_status s;
-    do s = go_on(r, PTRACE_SYSCALL, &status, e);
-    while (s == INL_OK && WSTOPSIG(status) != SYSCALL_STOP);
-    return s;
+    for (;;) {
+        inl_status s = go_on(r, PTRACE_SYSCALL, &status, e);
+        if (s != INL_OK || WSTOPSIG(status) == SYSCALL_STOP) return s;
+        if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP && is_fault(WSTOPSIG(status)))
+            return inl_fail(e, INL_ERR_SYSTEM, "a call in process %d has failed: %s", r->pid,
+                            strsignal(WSTOPSIG(status)));
+    }
 }
 
 static inl_status hold_signals(remote *r, inl_error *e)
@@ -155,26 +166,37 @@ inl_status remote_begin(remote *r, pid_t pid, inl_error *e)
     return INL_OK;
 }
 
-inl_status remote_take(remote *r, pid_t tid, uint64_t code, inl_error *e)
+inl_status remote_take(remote *r, pid_t tid, inl_error *e)
 {
-    *r = (remote){.pid = tid, .code_at = code};
+    *r = (remote){.pid = tid, .slot = r->slot, .is_first = r->is_first};
     if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
     if (!remote_is_ours(r)) return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d is not of this architecture", tid);
+    long nr = remote_registers_number(&r->regs);
+    r->restarts = nr > 0 ? (uint64_t)nr : 0;
     remote_registers_restart(&r->regs);
-    return hold_signals(r, e);
+    if (!set_registers(r, &r->regs)) return fail_ptrace(r, "writing registers", e);
+    if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0) return INL_OK;
+    return fail_ptrace(r, "reading the mask of signals", e);
+}
+
+/* Registers and memory are as a call needs them. */
+static inl_status call_now(remote *r, struct user_regs_struct *u, long *answer, inl_error *e)
+{
+    if (!set_registers(r, u)) return fail_ptrace(r, "writing registers", e);
+    inl_status s = run_to_syscall(r, e);
+    if (s == INL_OK) s = run_to_syscall(r, e);
+    if (s != INL_OK) return s;
+    if (!get_registers(r, u)) return fail_ptrace(r, "reading registers", e);
+    *answer = remote_registers_answer(u);
+    return INL_OK;
 }
 
 inl_status remote_call(remote *r, long *answer, long nr, const long args[6], inl_error *e)
 {
     struct user_regs_struct u = r->regs;
-    remote_registers_call(&u, r->code_at, nr, args);
-    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
-    inl_status s = run_to_syscall(r, e);
-    if (s == INL_OK) s = run_to_syscall(r, e);
-    if (s != INL_OK) return s;
-    if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
-    *answer = remote_registers_answer(&u);
-    return INL_OK;
+    remote_registers_call(&u, r->slot ? MOVE_PARK_CALL : r->code_at, nr, args);
+    if (r->slot) remote_registers_set_sp(&u, r->slot);
+    return call_now(r, &u, answer, e);
 }
 
 inl_status remote_read(remote *r, uint64_t from, void *to, size_t size, inl_error *e)
@@ -238,17 +260,14 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
 
 /* --- calls --- */
 
-inl_status remote_put_frame(remote *r, const remote_call_frame *f, uint64_t top, uint64_t *sp, inl_error *e)
+inl_status remote_put_frame(remote *r, remote_call_frame *f, uint64_t top, uint64_t *sp, inl_error *e)
 {
-    uint8_t bytes[16];
+    uint8_t bytes[32];
+    f->back = MOVE_PARK_BACK;
+    f->slot = r->slot;
     size_t size = remote_frame_bytes(f, bytes);
     *sp = top - size;
     return size ? remote_write(r, *sp, bytes, size, e) : INL_OK;
-}
-
-static bool is_fault(int signo)
-{
-    return signo == SIGSEGV || signo == SIGBUS || signo == SIGILL || signo == SIGFPE || signo == SIGTRAP;
 }
 
 /* Faults come through, others wait as ever: a procedure may have faults that its process's handlers resolve. */
@@ -281,7 +300,7 @@ static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error
         r->pid, patience);
 }
 
-/* Up to the call at `back`; of faults the second at one place is the last. */
+/* Up to the call that ends at `until`; of faults the second at one place is the last. */
 static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_t *result, inl_error *e)
 {
     struct user_regs_struct u;
@@ -315,7 +334,7 @@ inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, u
     remote_registers_frame(&u, f, sp);
     inl_status s = let_faults_in(r, true, e);
     if (s == INL_OK && !set_registers(r, &u)) s = fail_ptrace(r, "writing registers", e);
-    if (s == INL_OK) s = run_call(r, f->back + remote_syscall_size, patience, result, e);
+    if (s == INL_OK) s = run_call(r, MOVE_PARK_AFTER, patience, result, e);
     inl_error ignored;
     if (!r->gone) let_faults_in(r, false, &ignored);
     return s;
@@ -372,39 +391,125 @@ inl_status remote_set_vectors(remote *r, const void *state, size_t size, inl_err
     return fail_ptrace(r, "writing vector registers", e);
 }
 
+static bool set_mask(const remote *r, uint64_t mask)
+{
+    return ptrace(PTRACE_SETSIGMASK, r->pid, sizeof mask, &mask) == 0;
+}
+
+/* --- parked --- */
+
+inl_status remote_tell(remote *r, inl_error *e)
+{
+    size_t size = remote_slot_size();
+    void *bytes = malloc(size);
+    if (!bytes) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = remote_slot_make(r, r->slot, bytes, e);
+    if (s == INL_OK) s = remote_write(r, r->slot, bytes, size, e);
+    free(bytes);
+    return s;
+}
+
+/* In this order: whenever the holder dies, the thread's own mask is its mask or the frame's. */
+inl_status remote_park(remote *r, inl_error *e)
+{
+    struct user_regs_struct u = r->regs;
+    inl_status s = remote_tell(r, e);
+    if (s != INL_OK) return s;
+    remote_registers_jump(&u, MOVE_PARK_AFTER, r->slot);
+    if (!set_registers(r, &u) || !set_mask(r, ~0ull)) return fail_ptrace(r, "holding signals back", e);
+    r->is_parked = true;
+    return INL_OK;
+}
+
+inl_status remote_unpark(remote *r, inl_error *e)
+{
+    if ((r->is_parked && !set_mask(r, r->sigmask)) || !set_registers(r, &r->regs))
+        return fail_ptrace(r, "writing registers", e);
+    r->is_parked = false;
+    return INL_OK;
+}
+
+/* The thread stands at the way to rt_sigreturn, with its own mask if it was not told of it yet. */
+static inl_status call_instead(remote *r, uint64_t returns, long *answer, long nr, const long args[6], inl_error *e)
+{
+    struct user_regs_struct u;
+    inl_status s = set_mask(r, ~0ull) ? run_to_syscall(r, e) : fail_ptrace(r, "holding signals back", e);
+    if (s != INL_OK) return s;
+    if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
+    remote_registers_instead(&u, returns, nr, args);
+    if (!set_registers(r, &u)) return fail_ptrace(r, "writing registers", e);
+    s = run_to_syscall(r, e);
+    if (s == INL_OK && !get_registers(r, &u)) s = fail_ptrace(r, "reading registers", e);
+    if (s == INL_OK) *answer = remote_registers_answer(&u);
+    return s;
+}
+
+/* What lay below the stack is put back: the thread may be on one that is smaller than it says. */
+inl_status remote_call_alone(remote *r, uint64_t returns, long *answer, long nr, const long args[6], inl_error *e)
+{
+    size_t size = remote_slot_size();
+    uint64_t at = remote_below_stack(&r->regs, size);
+    struct user_regs_struct u = r->regs;
+    uint8_t *frame = malloc(2 * size), *before = frame ? frame + size : NULL;
+    inl_error ignored;
+    if (!frame) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status s = remote_slot_make(r, at, frame, e);
+    if (s == INL_OK && remote_read(r, at, before, size, e) != INL_OK) s = INL_ERR_RANGE;
+    if (s == INL_OK && remote_write(r, at, frame, size, e) != INL_OK) s = INL_ERR_RANGE;
+    if (s == INL_OK) {
+        remote_registers_return(&u, returns, at);
+        s = set_registers(r, &u) ? call_instead(r, returns, answer, nr, args, e)
+                                 : fail_ptrace(r, "writing registers", e);
+        if (!r->gone && !(set_mask(r, r->sigmask) && set_registers(r, &r->regs)))
+            s = fail_ptrace(r, "writing registers", e);
+        if (!r->gone) remote_write(r, at, before, size, &ignored);
+    }
+    free(frame);
+    return s;
+}
+
+/* --- on its way --- */
+
 void remote_continue(remote *r)
 {
-    if (set_registers(r, &r->regs)) ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask);
+    inl_error ignored;
+    remote_unpark(r, &ignored);
     ptrace(PTRACE_CONT, r->pid, 0, 0L);
 }
 
-/* A fault of its own goes to its handler. The trap at the end must not find its signal blocked: the kernel would take
- * the handler away. */
+/* With its own mask, since it must be able to go on alone: a signal that comes takes it to the first instruction of a
+ * handler. But the trap at the end must not find its signal blocked: the kernel would take the handler away. */
 inl_status remote_step(remote *r, inl_error *e)
 {
     int status, signo = 0;
-    uint64_t but_trap = ~(1ull << (SIGTRAP - 1));
+    bool entered = false;
     uint8_t code[REMOTE_STEP_BYTES] = {0};
     struct user_regs_struct before = r->regs;
     inl_error ignored;
     remote_read(r, remote_registers_pc(&r->regs), code, sizeof code, &ignored);
-    if (!set_registers(r, &r->regs) || ptrace(PTRACE_SETSIGMASK, r->pid, sizeof but_trap, &but_trap) != 0)
-        return fail_ptrace(r, "writing registers", e);
+    const uint64_t trap = r->sigmask & 1ull << (SIGTRAP - 1);
+    inl_status s = remote_unpark(r, e);
+    if (s == INL_OK && trap && !set_mask(r, r->sigmask & ~trap)) s = fail_ptrace(r, "setting the mask of signals", e);
+    if (s != INL_OK) return s;
     do {
-        inl_status s = go_on_with(r, PTRACE_SINGLESTEP, signo, &status, e);
+        s = go_on_with(r, PTRACE_SINGLESTEP, signo, &status, e);
         if (s != INL_OK) return s;
         signo = status >> 16 ? 0 : WSTOPSIG(status);
+        entered = entered || (signo && signo != SIGTRAP);
     } while (signo != SIGTRAP);
-    if (!get_registers(r, &r->regs)) return fail_ptrace(r, "reading registers", e);
-    remote_after_step(r, &before, code);
-    return INL_OK;
+    int stop = r->stop_signal;
+    s = remote_take(r, r->pid, e);
+    r->stop_signal = stop;
+    r->sigmask |= trap;
+    if (s != INL_OK) return s;
+    remote_after_step(r, &before, entered ? (const uint8_t[REMOTE_STEP_BYTES]){0} : code);
+    return remote_park(r, e);
 }
 
 inl_status remote_give_back(remote *r, inl_error *e)
 {
-    if (set_registers(r, &r->regs) && ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0 &&
-        ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0)
-        return INL_OK;
+    if (r->slot ? remote_unpark(r, e) == INL_OK : set_registers(r, &r->regs) && set_mask(r, r->sigmask))
+        if (ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0) return INL_OK;
     return fail_ptrace(r, "letting it go", e);
 }
 

@@ -1,8 +1,9 @@
 /* A thread that ptrace holds stopped: system calls made in it, its memory read and written, sent on its way. It stands
  * at its exec (remote_begin), or anywhere (remote_take).
  *
- * From then to remote_go or remote_give_back all its signals are held back, so that the only stops are those of our own
- * system calls. Bodies: remote.c, and <isa>/remote.c for what touches registers. */
+ * From then (a thread that stands anywhere: from remote_park) to remote_go or remote_give_back all its signals are held
+ * back, so that the only stops are those of our own system calls. Bodies: remote.c, and <isa>/remote.c for what touches
+ * registers. */
 #ifndef INL_LIVE_REMOTE_H
 #define INL_LIVE_REMOTE_H
 
@@ -23,6 +24,10 @@ typedef struct remote {
     long code_word;               /* what stood there, where one was put */
     bool code_put;
     uint64_t sigmask;
+    uint64_t slot;     /* its place in the parking area (park.c), 0: none yet */
+    uint64_t restarts; /* the number of the call that its stop has interrupted */
+    bool is_parked;    /* it stands there, and all its signals are held back */
+    bool is_first;
     int stop_signal; /* a stop signal that came meanwhile; given at the end */
     bool gone;       /* it died */
     int let_in;      /* threads.c: a sent signal that it has got, to be held when it comes again; 0: none */
@@ -36,8 +41,16 @@ bool remote_wait_for_exec(pid_t pid);
 inl_status remote_begin(remote *, pid_t pid, inl_error *);
 /* The same, with nothing written to the process: it stands at its first instruction then. */
 inl_status remote_begin_at(remote *, pid_t pid, inl_error *);
-/* The thread stands in a stop that is no signal's; there is a system call instruction at `code`. */
-inl_status remote_take(remote *, pid_t tid, uint64_t code, inl_error *);
+/* The thread stands in a stop that is no signal's. Its slot is kept. */
+inl_status remote_take(remote *, pid_t tid, inl_error *);
+/* Whoever holds it may be killed from now on: it goes on by itself, as `regs` say. remote_tell: they have changed. */
+inl_status remote_park(remote *, inl_error *);
+inl_status remote_tell(remote *, inl_error *);
+/* The opposite: it stands where `regs` say, still held. */
+inl_status remote_unpark(remote *, inl_error *);
+/* A call of a thread that stands where it was stopped, with a frame below its stack: `returns` is a way to
+ * rt_sigreturn. INL_ERR_RANGE: its stack has no room. */
+inl_status remote_call_alone(remote *, uint64_t returns, long *answer, long nr, const long args[6], inl_error *);
 /* The kernel's answer in *answer, -errno on failure. */
 inl_status remote_call(remote *, long *answer, long nr, const long args[6], inl_error *);
 inl_status remote_read(remote *, uint64_t from, void *to, size_t size, inl_error *);
@@ -50,11 +63,12 @@ inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_er
 /* Calls code in the thread: registers for `frame` with the stack at `sp`, up to where it returns. The stack has room
  * from remote_put_frame. patience: seconds, 0: for ever. *result (NULL: not wanted) is the integer that it returns. */
 typedef struct remote_call_frame {
-    uint64_t pc, back; /* back: a system call instruction, which is not made */
+    uint64_t pc;
+    uint64_t back, slot; /* remote_put_frame fills these in: what it returns to, in the parking area */
     uint64_t args[6];
     unsigned count, reals; /* reals: so many vector registers hold arguments */
 } remote_call_frame;
-inl_status remote_put_frame(remote *, const remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
+inl_status remote_put_frame(remote *, remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
                            inl_error *);
 /* Goes on by itself, up to the next stop: *stop says which. `signo`: of the signal that has stopped it, if it is to
@@ -77,7 +91,7 @@ inl_status remote_set_vectors(remote *, const void *state, size_t size, inl_erro
 inl_status remote_go(remote *, uint64_t pc, uint64_t sp, inl_error *);
 /* It runs on, still held by us, with the registers and mask that it had. */
 void remote_continue(remote *);
-/* One step, with all signals held back; `regs` are those behind it. */
+/* One step, or into a signal's handler; `regs` are those behind it, and it is parked again. */
 inl_status remote_step(remote *, inl_error *);
 /* Registers and mask as they are in `r` (`regs` may have been changed), free of us. */
 inl_status remote_give_back(remote *, inl_error *);
@@ -113,10 +127,10 @@ void remote_put_jump(uint8_t *at, uint64_t target);
 /* What the C library scrambles addresses in jump buffers with, 0: not known; and one that it has scrambled. */
 uint64_t remote_guard(remote *);
 uint64_t remote_unscrambled(uint64_t word, uint64_t guard);
-/* What a call's frame is, for remote.c: registers; bytes on the stack (at most 16), below its top; where the result is
+/* What a call's frame is, for remote.c: registers; bytes on the stack (at most 32), below its top; where the result is
  * when the thread is about to make the system call that it has returned to. */
 void remote_registers_frame(struct user_regs_struct *, const remote_call_frame *, uint64_t sp);
-size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[16]);
+size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[32]);
 uint64_t remote_registers_result(const struct user_regs_struct *);
 enum { REMOTE_STEP_BYTES = 2 };
 /* What an instruction with these bytes has left of the step itself. */
@@ -126,8 +140,25 @@ uint64_t remote_vectors_real(const void *state, unsigned n);
 void remote_vectors_set_real(void *state, unsigned n, uint64_t bits);
 /* Of the call that is about to be made (again). */
 long remote_registers_wanted(const struct user_regs_struct *);
+void remote_registers_set_sp(struct user_regs_struct *, uint64_t sp);
+/* Of the parking area: its code; a slot that lies at `at`, from `regs`, mask and vector state; ways to rt_sigreturn. */
+const uint8_t *remote_park_code(size_t *size);
+size_t remote_slot_size(void);
+inl_status remote_slot_make(remote *, uint64_t at, void *bytes, inl_error *);
+typedef struct remote_pattern {
+    unsigned size; /* 0: the last */
+    uint8_t bytes[12];
+} remote_pattern;
+extern const remote_pattern remote_returns[];
+void remote_registers_return(struct user_regs_struct *, uint64_t from, uint64_t slot);
+void remote_registers_instead(struct user_regs_struct *, uint64_t from, long nr, const long args[6]);
+uint64_t remote_below_stack(const struct user_regs_struct *, size_t size); /* where nothing of the thread's is */
 extern const uint8_t remote_syscall_insn[8];
 extern const unsigned remote_syscall_size;
+/* Code that ends with a call that is not made, up to `until` in it; without whoever holds the thread, to the parking
+ * area. */
+extern const uint8_t remote_tail[];
+extern const size_t remote_tail_size, remote_tail_until;
 extern const int remote_vector_set; /* of PTRACE_GETREGSET */
 
 #endif

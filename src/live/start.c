@@ -228,7 +228,7 @@ inl_status live_start(pid_t pid, live_process *p, inl_error *e)
     inl_vec_free(&t.all);
     bool good = inl_vec_push(&p->threads, t.r) && inl_vec_push(&p->seized, pid);
     if (!good && s == INL_OK) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    return s;
+    return s == INL_OK ? live_park(p, e) : s;
 }
 
 void live_end(live_process *p, int status)

@@ -116,6 +116,7 @@ pid_t live_inner_tid(pid_t tid)
 static void let_all_go(live_process *p)
 {
     inl_error ignored;
+    live_unpark(p);
     for (size_t i = 0; i < p->threads.count; i++) remote_give_back(&p->threads.items[i], &ignored);
     for (size_t i = p->threads.count; i < p->seized.count; i++) {
         pid_t tid = p->seized.items[i];
@@ -134,7 +135,7 @@ static inl_status take_all(live_process *p, inl_error *e)
     inl_status s = seize_new(p, &fresh, e);
     while (s == INL_OK && fresh) {
         for (size_t i = p->threads.count; s == INL_OK && i < p->seized.count; i++) {
-            remote r;
+            remote r = {0};
             s = wait_for(p, p->seized.items[i], &gone, e);
             if (s == INL_OK && gone) {
                 memmove(&p->seized.items[i], &p->seized.items[i + 1],
@@ -143,18 +144,28 @@ static inl_status take_all(live_process *p, inl_error *e)
                 i--;
                 continue;
             }
-            if (s == INL_OK) s = remote_take(&r, p->seized.items[i], p->syscall_at, e);
+            if (s == INL_OK) s = remote_take(&r, p->seized.items[i], e);
             if (s == INL_OK && !inl_vec_push(&p->threads, r)) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
         }
         if (s == INL_OK) s = seize_new(p, &fresh, e);
     }
     if (s == INL_OK && (!p->threads.count || p->threads.items[0].pid != p->pid))
         s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or its first thread has", p->pid);
+    if (s == INL_OK) s = live_park(p, e);
     if (s != INL_OK) let_all_go(p);
     return s;
 }
 
-inl_status live_stop(live_process *p, inl_error *e) { return take_all(p, e); }
+/* What somebody who was killed has begun here ends soon. */
+inl_status live_stop(live_process *p, inl_error *e)
+{
+    const struct timespec nap = {.tv_nsec = 20000000};
+    for (double end = now() + PATIENCE;; nanosleep(&nap, NULL)) {
+        p->is_busy = false;
+        inl_status s = take_all(p, e);
+        if (s == INL_OK || !p->is_busy || now() > end) return s;
+    }
+}
 
 static void forget(live_process *p, size_t i)
 {
@@ -200,28 +211,34 @@ static void let_run(live_process *p, const bool *which, long nanoseconds, bool m
         }
 }
 
-/* The signal is the kernel's again, until the thread is let go. */
-static inl_status send_back(live_process *p, remote *r, uint64_t scratch, inl_error *e)
-{
-    long answer, tid = live_inner_tid(r->pid), pid = live_inner_tid(p->pid);
-    siginfo_t info = r->held;
-    inl_status s = remote_write(r, scratch, &info, sizeof info, e);
-    if (s == INL_OK)
-        s = remote_call(r, &answer, SYS_rt_tgsigqueueinfo, (long[6]){pid, tid, info.si_signo, (long)scratch}, e);
-    return s;
-}
-
-static inl_status stop_again(live_process *p, size_t i, uint64_t scratch, bool *gone, inl_error *e)
+static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e)
 {
     remote *r = &p->threads.items[i], was = *r;
     if (!was.is_held) ptrace(PTRACE_INTERRUPT, was.pid, 0, 0);
     inl_status s = was.is_held ? INL_OK : wait_for(p, was.pid, gone, e);
     if (s != INL_OK || *gone) return s;
-    s = remote_take(r, was.pid, p->syscall_at, e);
+    s = remote_take(r, was.pid, e);
     r->stop_signal = was.stop_signal;
     r->let_in = was.let_in;
+    r->is_held = was.is_held;
     r->held = was.held;
-    return s == INL_OK && was.is_held ? send_back(p, r, scratch, e) : s;
+    return s;
+}
+
+/* The signals that threads are held with are the kernel's again, until they are let go. */
+static inl_status send_back(live_process *p, uint64_t scratch, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < p->threads.count && s == INL_OK; i++) {
+        remote *r = &p->threads.items[i];
+        long answer, tid = live_inner_tid(r->pid), pid = live_inner_tid(p->pid);
+        if (!r->is_held) continue;
+        r->is_held = false;
+        s = remote_write(r, scratch, &r->held, sizeof r->held, e);
+        long args[6] = {pid, tid, r->held.si_signo, (long)scratch};
+        if (s == INL_OK) s = remote_call(r, &answer, SYS_rt_tgsigqueueinfo, args, e);
+    }
+    return s;
 }
 
 inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, uint64_t scratch, inl_error *e)
@@ -233,16 +250,19 @@ inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, u
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
         if (!which[i]) continue;
-        s = stop_again(p, i, scratch, &gone, e);
+        s = stop_again(p, i, &gone, e);
         if (s == INL_OK && gone) forget(p, i);
     }
     if (s != INL_OK) let_all_go(p);
-    return s == INL_OK ? take_all(p, e) : s;
+    if (s == INL_OK) s = take_all(p, e);
+    if (s == INL_OK && (s = send_back(p, scratch, e)) != INL_OK) let_all_go(p);
+    return s;
 }
 
 inl_status live_release(live_process *p, inl_error *e)
 {
     inl_status s = INL_OK;
+    live_unpark(p);
     for (size_t i = 0; i < p->threads.count; i++) {
         inl_status one = remote_give_back(&p->threads.items[i], e);
         if (one != INL_OK && !p->threads.items[i].gone) s = one;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include INL_ARCH_HEADER(weave, frame)
+#include INL_ARCH_HEADER(move, park)
 
 typedef struct move_live_image {
     move_boot_links links;
@@ -22,6 +23,7 @@ typedef struct move_live_thread {
     weave_context ctx;                       /* as it stands; answer: pc where it is to go on */
     uint64_t block;                          /* answer: its thread block */
     uint64_t tells_stack;                    /* answer: is it to be told? */
+    uint64_t slot;                           /* its place in the parking area; 0: none */
 } move_live_thread;
 
 /* --- what tells of a tool in a process, for whoever comes later --- */
@@ -32,6 +34,21 @@ typedef struct move_live_thread {
 typedef struct move_told_range {
     uint64_t low, high;
 } move_told_range;
+/* --- where threads of a held process stand (live/park.c) ---
+ *
+ *     MOVE_PARK_BASE: code | move_park | a move_park_slot for each thread
+ *
+ * Should whoever holds the process die, each thread goes on as its slot's frame says; while `works` is not 0, when the
+ * first one has come back from what it was sent to do. That one unmaps what is `gone` before. */
+enum { MOVE_PARK_GONE_MOST = 4000, MOVE_PARK_DATA_SIZE = 0x10000 };
+#define MOVE_PARK_MAGIC 0x316b7261706c6e69ull
+typedef struct move_park {
+    uint64_t magic;
+    uint64_t works, gone_count; /* written together */
+    uint64_t first;             /* the first thread's slot */
+    move_told_range gone[MOVE_PARK_GONE_MOST];
+} move_park;
+
 typedef struct move_told_patch { /* of old code; ascending */
     uint64_t at, size;
     uint8_t now[16], before[16];
@@ -67,7 +84,8 @@ typedef struct move_ask_thread {
     uint64_t busy;          /* answer: MOVE_BUSY_ */
     uint64_t place, before; /* answer: of the run of instructions that it leaves, 0: none */
     uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
-    uint64_t block; /* with it: what the register that leads to a thread's block holds natively */
+    uint64_t slot;                                        /* its place in the parking area */
+    uint64_t block; /* with knows_stack: what the register that leads to a thread's block holds natively */
 } move_ask_thread;
 typedef struct move_ask {
     uint64_t what;              /* MOVE_ASK_ */
@@ -82,10 +100,15 @@ typedef struct move_ask {
 } move_ask;
 
 /* The first thread is the one that starts the tool. */
+enum { MOVE_LIVE_STARTED = 1, MOVE_LIVE_WITHOUT_JUMPS /* or without some: where there is none, old code runs */ };
+typedef struct move_live_hook { /* a variable in the tool that gets a value (live_hook) */
+    uint64_t at, value;
+} move_live_hook;
 typedef struct move_live {
+    uint64_t hook_count, hooks;   /* address of a move_live_hook each */
     uint64_t image_count, images; /* address of a move_live_image each */
     uint64_t thread_count;
-    uint64_t started;     /* answer: the tool is there */
+    uint64_t started;     /* answer: MOVE_LIVE_ */
     uint64_t helper;      /* process id of whoever puts the tool in, where that is a child of this process; else 0 */
     move_live_image boot; /* as if it were one: the boot code, where procedures return to that the tool has called */
     move_live_thread threads[];

@@ -194,7 +194,7 @@ static bool is_the_programs(const inl_maps_line *m)
 {
     if (m->shared || (m->prot & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE)) return false;
     if (!strncmp(m->name, "/dev/", 5)) return false;
-    if (m->low >= MOVE_LIVE_BASE && m->high <= MOVE_REGION_HIGH) return false;
+    if (m->low >= MOVE_PARK_BASE && m->high <= MOVE_REGION_HIGH) return false;
     if (m->high > record()->tool_low && m->low < record()->tool_high) return false;
     return !moved_is_new(m->low);
 }

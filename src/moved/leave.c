@@ -135,44 +135,6 @@ static void report_there(void *arg)
 
 /* --- the end --- */
 
-enum { WINDOW = 16 * INL_PAGE };
-
-/* So many patches, from the first on, lie in a stretch of pages all of which have one, up to *high: nothing between is
- * unmapped. */
-static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_t *high)
-{
-    uint64_t low = inl_page_down(p->at), n = 0;
-    for (*high = low; n < count && p[n].at + p[n].size <= low + WINDOW; n++) {
-        if (inl_page_down(p[n].at) > inl_page_up(*high)) break;
-        *high = p[n].at + p[n].size;
-    }
-    return n;
-}
-
-/* What is not as it was left belongs to another image by now. */
-static void restore(int mem, const move_told_patch *all, uint64_t count)
-{
-    static uint8_t bytes[WINDOW];
-    for (uint64_t i = 0, n, high; i < count; i += n ? n : 1) {
-        uint64_t low = inl_page_down(all[i].at);
-        n = close_together(&all[i], count - i, &high);
-        long size = (long)(high - low);
-        if (!n || sys_call4(SYS_pread64, mem, (long)bytes, size, (long)low) != size) continue;
-        for (uint64_t k = i; k < i + n; k++) {
-            uint8_t *there = bytes + (all[k].at - low);
-            if (!memcmp(there, all[k].now, all[k].size)) memcpy(there, all[k].before, all[k].size);
-        }
-        sys_call4(SYS_pwrite64, mem, (long)bytes, size, (long)low);
-    }
-}
-
-static void restore_text(int mem)
-{
-    restore(mem, (const void *)record()->patches, record()->patch_count);
-    for (const moved_later *l = moved_later_first(); l; l = l->next) restore(mem, l->patches, l->patch_count);
-    moved_sites_restore(mem);
-}
-
 /* What is to be unmapped, and is not told of in the record. */
 static void tell_areas(void)
 {
@@ -198,13 +160,30 @@ static void hand_over(void)
             uint64_t old = moved_back(as->ctx.gpr[r]);
             if (old) as->ctx.gpr[r] = old;
         }
+        moved_park_settle(as->slot, &as->ctx);
         if (!t) continue;
         as->block = moved_block_register(t);
         as->knows_stack = 1;
         as->stack = (uint64_t)(uintptr_t)t->altstack.ss_sp;
         as->stack_flags = (uint64_t)(uint32_t)t->altstack.ss_flags;
         as->stack_size = t->altstack.ss_size;
+        moved_park_block(as->slot, as->block);
+        moved_park_stack(as->slot, as->stack, as->stack_size ? as->stack_flags : SS_DISABLE, as->stack_size);
     }
+}
+
+/* Should whoever asked have died, the process unmaps it itself. */
+static void list_gone(void)
+{
+    move_park *park = (move_park *)MOVE_PARK_DATA;
+    const move_told *r = record();
+    const move_told_range *areas = (const void *)asked()->areas, *ranges = (const void *)r->ranges;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < asked()->area_count && n < MOVE_PARK_GONE_MOST - 2; i++) park->gone[n++] = areas[i];
+    for (uint64_t i = 0; i < r->range_count && n < MOVE_PARK_GONE_MOST - 2; i++) park->gone[n++] = ranges[i];
+    park->gone[n++] = (move_told_range){r->tool_low, inl_page_up(r->tool_high)};
+    park->gone[n++] = (move_told_range){MOVE_LIVE_BASE, MOVE_REGION_HIGH};
+    park->gone_count = n;
 }
 
 /* Counts are what has been executed, though threads stand in the middle of something. */
@@ -224,12 +203,13 @@ static void report(run_thread *t)
 static void leave(run_thread *t, const moved_memory *m)
 {
     report(t);
-    restore_text(m->mem);
+    moved_jumps_take_back(m->mem);
     asked()->refused = moved_bring_back(m, asked()->threads[0].ctx.tls_base) ? 0 : MOVE_ASK_NO_PROC;
     hand_over();
     run_signals_give_back(run_here.signals);
     ((move_told *)MOVE_TOLD_BASE)->started = MOVE_TOLD_LEFT;
     tell_areas();
+    list_gone();
     moved_memory_close(m);
     run_fd_close_all((int)asked()->fd);
 }

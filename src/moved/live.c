@@ -84,6 +84,27 @@ inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg,
     return INL_OK;
 }
 
+static void put_hooks(const move_live *live)
+{
+    const move_live_hook *hooks = (const move_live_hook *)live->hooks;
+    for (uint64_t i = 0; i < live->hook_count; i++) *(uint64_t *)hooks[i].at = hooks[i].value;
+}
+
+/* All other threads stand still. From here on the process is as it is with the tool, whoever may have died. */
+static void settle(move_live *live)
+{
+    for (uint64_t i = 0; i < live->thread_count; i++) {
+        const move_live_thread *as = &live->threads[i];
+        moved_fill_slots((run_thread *)as->block, &as->ctx);
+        moved_park_settle(as->slot, &as->ctx);
+        moved_park_block(as->slot, as->block);
+        if (as->tells_stack) moved_park_stack(as->slot, as->stack, as->stack_flags, as->stack_size);
+    }
+    put_hooks(live);
+    live->started = moved_jumps_put() ? MOVE_LIVE_STARTED : MOVE_LIVE_WITHOUT_JUMPS;
+    if (live->threads[0].slot) ((move_park *)MOVE_PARK_DATA)->gone_count = 0;
+}
+
 void moved_live_places(void)
 {
     move_live *live = found();
@@ -100,5 +121,5 @@ void moved_live_places(void)
     r->ask_entry = (uint64_t)(uintptr_t)moved_ask_entry;
     r->ask_until = (uint64_t)(uintptr_t)moved_ask_until;
     r->started = MOVE_TOLD_STARTED;
-    live->started = 1;
+    settle(live);
 }

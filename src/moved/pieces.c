@@ -51,5 +51,5 @@ void moved_pieces_places(void)
         as->block = (uint64_t)(uintptr_t)t;
         as->ctx.pc = to;
     }
-    asked->started = 1;
+    asked->started = MOVE_LIVE_STARTED;
 }

@@ -249,6 +249,14 @@ bool moved_later_has(uint64_t at);                /* in new code of one, or what
 const moved_later *moved_later_open(run_thread *, const moved_image *);
 void moved_later_close(run_thread *, const moved_image *);
 
+/* --- over.c --- */
+bool moved_jumps_put(void); /* false: some could not be written */
+void moved_jumps_take_back(int mem);
+/* --- <isa>/park.c: where a thread goes on by itself, in its slot; 0: it has none --- */
+void moved_park_settle(uint64_t slot, const weave_context *);
+void moved_park_block(uint64_t slot, uint64_t block); /* what leads to the thread's block */
+void moved_park_stack(uint64_t slot, uint64_t stack, uint64_t flags, uint64_t size);
+
 /* --- leave.c, back.c, <isa>/ask.S: taking the tool out --- */
 extern const char moved_ask_entry[], moved_ask_until[];
 void moved_ask(void); /* what the entry calls */

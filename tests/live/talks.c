@@ -1,12 +1,14 @@
 /* Does what it is told, line by line, and answers: so that a tool can be put into it between two lines. What it
  * has set up before (handlers, a second stack, places to jump to, threads that wait and threads that compute, registers
  * in use) must be as it was afterwards. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,14 +80,17 @@ static void *waits(void *arg)
     return NULL;
 }
 
-/* Interrupted by nothing that the program knows of, it must not come back before something is there. */
+/* Interrupted by nothing that the program knows of, it must not come back before something is there; save, `patient`,
+ * where whoever traces it is killed right when it has stopped: that is as after SIGSTOP and SIGCONT. */
 static void *polls(void *arg)
 {
     struct epoll_event e = {.events = EPOLLIN}, got;
-    int set = epoll_create1(0);
-    (void)arg;
+    int set = epoll_create1(0), n;
+    bool patient = arg != NULL;
     epoll_ctl(set, EPOLL_CTL_ADD, never[0], &e);
-    if (epoll_wait(set, &got, 1, -1) != 1 && !ends) wrong++;
+    do n = epoll_wait(set, &got, 1, -1);
+    while (n != 1 && patient && errno == EINTR);
+    if (n != 1 && !ends) wrong++;
     return NULL;
 }
 
@@ -211,7 +216,7 @@ static void set_up(void)
     map_again();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t t[4];
     char line[256];
@@ -219,7 +224,7 @@ int main(void)
     pthread_create(&t[0], NULL, computes, NULL);
     pthread_create(&t[1], NULL, computes, NULL);
     pthread_create(&t[2], NULL, waits, NULL);
-    pthread_create(&t[3], NULL, polls, NULL);
+    pthread_create(&t[3], NULL, polls, argc > 1 ? argv[1] : NULL);
     if (sigsetjmp(before, 1)) printf("jumped\n");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {

@@ -103,7 +103,7 @@ void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame 
     remote_registers_jump(u, f->pc, sp);
 }
 
-size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[16])
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[32])
 {
     (void)f, (void)out;
     return 0;
@@ -142,6 +142,38 @@ void remote_put_jump(uint8_t *at, uint64_t target)
     memcpy(at, jump, sizeof jump);
     memcpy(at + sizeof jump, &target, sizeof target);
 }
+
+/* There is no parking area yet: nothing holds processes here (remote_check). */
+const remote_pattern remote_returns[] = {{0}};
+const uint8_t remote_tail[] = {0x01, 0, 0, 0xd4, 0, 0, 0x20, 0xd4}; /* svc 0 ; brk 0 */
+const size_t remote_tail_size = sizeof remote_tail, remote_tail_until = 4;
+void remote_registers_set_sp(struct user_regs_struct *u, uint64_t sp) { u->sp = sp; }
+
+const uint8_t *remote_park_code(size_t *size)
+{
+    *size = 0;
+    return NULL;
+}
+
+size_t remote_slot_size(void) { return 1; }
+
+inl_status remote_slot_make(remote *r, uint64_t at, void *bytes, inl_error *e)
+{
+    (void)r, (void)at, (void)bytes;
+    return remote_check(e);
+}
+
+void remote_registers_return(struct user_regs_struct *u, uint64_t from, uint64_t slot)
+{
+    remote_registers_jump(u, from, slot);
+}
+
+void remote_registers_instead(struct user_regs_struct *u, uint64_t from, long nr, const long args[6])
+{
+    remote_registers_call(u, from, nr, args);
+}
+
+uint64_t remote_below_stack(const struct user_regs_struct *u, size_t size) { return (u->sp - size) & ~(uint64_t)15; }
 
 inl_status remote_check(inl_error *e)
 {

@@ -115,15 +115,18 @@ void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame 
     u->rax = f->reals;
 }
 
-/* The return address. */
-size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[16])
+/* The return address, and above it what park.S takes from there; the stack's alignment stays that of a call. */
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[32])
 {
-    memcpy(out, &f->back, sizeof f->back);
-    return sizeof f->back;
+    const uint64_t words[3] = {f->back, f->slot};
+    memcpy(out, words, sizeof words);
+    return sizeof words;
 }
 
-/* The kernel has put its own answer into RAX. */
-uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->orig_rax; }
+/* park.S has kept it from the kernel's own answer. */
+uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->rdi; }
+
+void remote_registers_set_sp(struct user_regs_struct *u, uint64_t sp) { u->rsp = sp; }
 
 enum { XMM_AT = 160, XMM_BYTES = 16, XSAVE_PRESENT_AT = 512, XSAVE_SSE = 2 };
 

@@ -1,0 +1,80 @@
+/* What threads of a held process stand in (live/park.c), copied there. Nobody runs here but threads that whoever holds
+ * the process makes calls with, each up to the stop behind it; and all of them once the holder has died. Then each
+ * waits for what the first one was sent to do, and goes on as its slot's frame says. `rsp` is the thread's slot. */
+#include "move/x86_64/park.h"
+
+#define NR_MUNMAP       11
+#define NR_RT_SIGRETURN 15
+#define NR_GETPID       39
+#define NR_ARCH_PRCTL   158
+#define NR_FUTEX        202
+#define ARCH_SET_GS     0x1001
+#define ARCH_SET_FS     0x1002
+#define FUTEX_WAIT      0
+#define FUTEX_WAKE      1
+
+        .text
+        .globl  live_park_code, live_park_code_end
+        .hidden live_park_code, live_park_code_end
+        .p2align 5
+live_park_code:
+        movabs  $MOVE_PARK_DATA, %rax
+        mov     MOVE_PARK_FIRST(%rax), %rsp
+        jmp     after
+        .org    live_park_code + 32
+        mov     %rax, %rdi              /* what it has returned, to be read there */
+        mov     (%rsp), %rsp
+        mov     $NR_GETPID, %eax
+        .org    live_park_code + 44
+        syscall
+after:  movabs  $MOVE_PARK_DATA, %rbx
+        cmpq    $0, MOVE_SLOT_IS_FIRST(%rsp)
+        je      others
+
+/* What was mapped and is of no use goes. */
+        mov     MOVE_PARK_GONE_COUNT(%rbx), %r12
+        lea     MOVE_PARK_GONE(%rbx), %r13
+1:      test    %r12, %r12
+        jz      2f
+        mov     (%r13), %rdi
+        mov     8(%r13), %rsi
+        sub     %rdi, %rsi
+        mov     $NR_MUNMAP, %eax
+        syscall
+        add     $16, %r13
+        dec     %r12
+        jmp     1b
+2:      movq    $0, MOVE_PARK_GONE_COUNT(%rbx)
+        movq    $0, MOVE_PARK_WORKS(%rbx)
+        lea     MOVE_PARK_WORKS(%rbx), %rdi
+        mov     $FUTEX_WAKE, %esi
+        mov     $0x7fffffff, %edx
+        mov     $NR_FUTEX, %eax
+        syscall
+        jmp     restore
+
+others: cmpl    $0, MOVE_PARK_WORKS(%rbx)
+        je      restore
+        lea     MOVE_PARK_WORKS(%rbx), %rdi
+        mov     $FUTEX_WAIT, %esi
+        mov     $1, %edx
+        xor     %r10d, %r10d
+        mov     $NR_FUTEX, %eax
+        syscall
+        jmp     others
+
+restore:
+        mov     $ARCH_SET_FS, %edi
+        mov     MOVE_SLOT_TLS(%rsp), %rsi
+        mov     $NR_ARCH_PRCTL, %eax
+        syscall
+        mov     $ARCH_SET_GS, %edi
+        mov     MOVE_SLOT_GS(%rsp), %rsi
+        mov     $NR_ARCH_PRCTL, %eax
+        syscall
+        add     $MOVE_SLOT_CONTEXT, %rsp
+        mov     $NR_RT_SIGRETURN, %eax
+        syscall
+        ud2
+live_park_code_end:
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,38 @@
+/* A held thread's place in the parking area (move/live.h), and where its code has its entries (live/x86_64/park.S). */
+#ifndef INL_MOVE_X86_64_PARK_H
+#define INL_MOVE_X86_64_PARK_H
+
+#define MOVE_PARK_BASE      0x64f000000000
+/* Entries: from whatever the first thread was sent to; what a call returns to; a system call, and behind it. */
+#define MOVE_PARK_FROM_TOOL MOVE_PARK_BASE
+#define MOVE_PARK_BACK      (MOVE_PARK_BASE + 32)
+#define MOVE_PARK_CALL      (MOVE_PARK_BASE + 44)
+#define MOVE_PARK_AFTER     (MOVE_PARK_BASE + 46)
+
+/* Of move_park, and of a slot. */
+#define MOVE_PARK_DATA       (MOVE_PARK_BASE + 0x1000)
+#define MOVE_PARK_WORKS      8
+#define MOVE_PARK_GONE_COUNT 16
+#define MOVE_PARK_FIRST      24
+#define MOVE_PARK_GONE       32
+#define MOVE_SLOT_IS_FIRST   0
+#define MOVE_SLOT_TLS        8
+#define MOVE_SLOT_GS         16
+#define MOVE_SLOT_CONTEXT    40
+#define MOVE_SLOT_VECTORS    512
+
+#ifndef __ASSEMBLER__
+#include "run/x86_64/sigframe.h"
+
+typedef struct move_park_slot {
+    uint64_t is_first;          /* the thread that works for whoever holds the process */
+    uint64_t tls_base, gs_base; /* rt_sigreturn does not know these */
+    uint64_t restarts;          /* the number of a call that the kernel alone can go on with */
+    run_frame frame;            /* at MOVE_SLOT_VECTORS the vector state that it leads to */
+} move_park_slot;
+_Static_assert(offsetof(move_park_slot, frame) + RUN_FRAME_CONTEXT == MOVE_SLOT_CONTEXT &&
+                   sizeof(move_park_slot) <= MOVE_SLOT_VECTORS && offsetof(move_park_slot, gs_base) == MOVE_SLOT_GS,
+               "known to assembly");
+#endif
+
+#endif

@@ -1,0 +1,82 @@
+/* Jumps over old code of a process that ran already, and the bytes that were under them: both are in the record of the
+ * tool (move/live.h). They are written while all other threads stand still, by the process itself, so that nobody's
+ * death leaves them half written. */
+#include "moved/private.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include "move/live.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { WINDOW = 16 * INL_PAGE };
+
+static const move_told *record(void) { return (const move_told *)MOVE_TOLD_BASE; }
+
+/* So many patches, from the first on, lie in a stretch of pages all of which have one, up to *high: nothing between is
+ * unmapped. */
+static uint64_t close_together(const move_told_patch *p, uint64_t count, uint64_t *high)
+{
+    uint64_t low = inl_page_down(p->at), n = 0;
+    for (*high = low; n < count && p[n].at + p[n].size <= low + WINDOW; n++) {
+        if (inl_page_down(p[n].at) > inl_page_up(*high)) break;
+        *high = p[n].at + p[n].size;
+    }
+    return n;
+}
+
+/* Pages of code; a process may have no /proc. */
+static bool write_code(int mem, uint64_t at, const uint8_t *bytes, uint64_t size)
+{
+    if (!sys_failed(mem)) return sys_call4(SYS_pwrite64, mem, (long)bytes, (long)size, (long)at) == (long)size;
+    uint64_t low = inl_page_down(at), pages = inl_page_up(at + size) - low;
+    if (sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_WRITE)) return false;
+    memcpy((void *)at, bytes, size);
+    return !sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_EXEC);
+}
+
+static bool read_code(int mem, uint64_t at, uint8_t *bytes, uint64_t size)
+{
+    if (!sys_failed(mem)) return sys_call4(SYS_pread64, mem, (long)bytes, (long)size, (long)at) == (long)size;
+    return run_read(bytes, at, size);
+}
+
+/* What is to be taken back and is not as it was left belongs to another image by now. */
+static void change(uint8_t *there, const move_told_patch *p, bool in)
+{
+    if (in) memcpy(there, p->now, p->size);
+    else if (!memcmp(there, p->now, p->size)) memcpy(there, p->before, p->size);
+}
+
+static bool change_all(int mem, const move_told_patch *all, uint64_t count, bool in)
+{
+    static uint8_t bytes[WINDOW];
+    bool good = true;
+    for (uint64_t i = 0, n, high; i < count; i += n ? n : 1) {
+        uint64_t low = inl_page_down(all[i].at);
+        n = close_together(&all[i], count - i, &high);
+        if (!n || !read_code(mem, low, bytes, high - low)) {
+            good = false;
+            continue;
+        }
+        for (uint64_t k = i; k < i + n; k++) change(bytes + (all[k].at - low), &all[k], in);
+        good = write_code(mem, low, bytes, high - low) && good;
+    }
+    return good;
+}
+
+bool moved_jumps_put(void)
+{
+    int mem = (int)run_proc_open_memory();
+    bool good = change_all(mem, (const void *)record()->patches, record()->patch_count, true);
+    if (!sys_failed(mem)) sys_call1(SYS_close, mem);
+    return good;
+}
+
+void moved_jumps_take_back(int mem)
+{
+    change_all(mem, (const void *)record()->patches, record()->patch_count, false);
+    for (const moved_later *l = moved_later_first(); l; l = l->next) change_all(mem, l->patches, l->patch_count, false);
+    moved_sites_restore(mem);
+}

@@ -1,0 +1,97 @@
+/* Ends somebody at one step of a command that changes another process:
+ *
+ *   killer STEP self|all|target PID FILE COMMAND...
+ *
+ * A step is a call that changes process PID, made by any process of the command: ptrace, process_vm_writev, a write to
+ * /proc/PID/mem. When so many have begun (STEP 0: never), before the last one is made, SIGKILL comes: to the process
+ * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE. The command's status
+ * is this one's, 137 where a signal has ended it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 64, SYSCALL_STOP = SIGTRAP | 0x80 };
+static pid_t all[MOST];
+static unsigned count, steps;
+
+static void note(pid_t pid, bool there)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (all[i] == pid && !there) all[i] = all[--count];
+        else if (all[i] == pid) return;
+    if (there && count < MOST) all[count++] = pid;
+}
+
+static bool is_memory(pid_t pid, long fd)
+{
+    char link[64], path[64] = "";
+    snprintf(link, sizeof link, "/proc/%d/fd/%ld", pid, fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    return n > 4 && !strncmp(path, "/proc/", 6) && !strcmp(path + n - 4, "/mem");
+}
+
+static bool is_step(pid_t pid)
+{
+    struct __ptrace_syscall_info call;
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof call, &call) <= 0 || call.op != PTRACE_SYSCALL_INFO_ENTRY)
+        return false;
+    return call.entry.nr == SYS_ptrace || call.entry.nr == SYS_process_vm_writev ||
+           (call.entry.nr == SYS_pwrite64 && is_memory(pid, (long)call.entry.args[0]));
+}
+
+static void end(const char *whom, pid_t pid, pid_t target)
+{
+    if (!strcmp(whom, "target")) kill(target, SIGKILL);
+    if (!strcmp(whom, "self")) kill(pid, SIGKILL);
+    for (unsigned i = 0; i < count && !strcmp(whom, "all"); i++) kill(all[i], SIGKILL);
+}
+
+static pid_t start(char **argv)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        raise(SIGSTOP);
+        execv(argv[0], argv);
+        perror(argv[0]);
+        _exit(127);
+    }
+    int status;
+    waitpid(pid, &status, __WALL);
+    long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                   PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+    ptrace(PTRACE_SETOPTIONS, pid, 0, options);
+    note(pid, true);
+    ptrace(PTRACE_SYSCALL, pid, 0, 0);
+    return pid;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 6) return 2;
+    unsigned when = (unsigned)atoi(argv[1]);
+    pid_t target = atoi(argv[3]), first = start(argv + 5);
+    int status, result = 0;
+    for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0 || errno == EINTR;) {
+        if (!WIFSTOPPED(status)) {
+            note(pid, false);
+            if (pid == first) result = WIFEXITED(status) ? WEXITSTATUS(status) : 137;
+            continue;
+        }
+        note(pid, true);
+        int signo = WSTOPSIG(status);
+        if (signo == SYSCALL_STOP && is_step(pid) && ++steps == when) end(argv[2], pid, target);
+        bool own = signo == SYSCALL_STOP || status >> 16 || signo == SIGSTOP;
+        ptrace(PTRACE_SYSCALL, pid, 0, own ? 0L : (long)signo);
+    }
+    FILE *f = fopen(argv[4], "w");
+    if (f) fprintf(f, "%u\n", steps);
+    return f && !fclose(f) ? result : 2;
+}
