@@ -13,6 +13,13 @@ const moved_piece *moved_piece_at(uint64_t pc)
     return NULL;
 }
 
+bool moved_pieces_in_force(void)
+{
+    for (uint64_t k = 0; k < moved_pieces_now.count; k++)
+        if (moved_pieces_now.all[k].image.text_size) return true;
+    return false;
+}
+
 static uint64_t place_in(const moved_piece *p, uint64_t pc)
 {
     const moved_image *i = &p->image;

@@ -24,6 +24,7 @@ typedef struct moved_pieces {
 } moved_pieces;
 extern moved_pieces moved_pieces_now;
 
+bool moved_pieces_in_force(void); /* is there any, or one that a thread may be in still? */
 const moved_piece *moved_piece_at(uint64_t pc); /* whose text it is in, or NULL */
 /* Where an old place is in the piece in which it is in force; 0: in none. */
 uint64_t moved_piece_to(uint64_t pc);

@@ -125,6 +125,10 @@ inl_status mutator_open(mutatee *, pid_t, inl_error *);
 inl_status mutator_work(mutatee *, inl_status (*)(mutatee *, void *arg, void *answer, inl_error *), void *arg,
                         void *answer, size_t size, inl_error *);
 
+/* --- mutator_commit.c --- */
+/* Pieces that nobody needs go, as far as no thread is in them. */
+inl_status mutator_drop_dead(mutatee *, inl_error *);
+
 /* --- mutator_put.c --- */
 inl_status mutator_put(mutatee *, inl_error *);
 

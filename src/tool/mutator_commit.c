@@ -236,6 +236,14 @@ static inl_status commit(mutatee *m, inl_error *e)
     return INL_OK;
 }
 
+inl_status mutator_drop_dead(mutatee *m, inl_error *e)
+{
+    inl_status s = live_read_maps(&m->live, e);
+    if (s != INL_OK) return s;
+    begin_change(m);
+    return carry_out(m, 1, e);
+}
+
 bool inlay_process_commit(inlay_process *p)
 {
     mutatee *m = mutatee_of(p);

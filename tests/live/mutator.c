@@ -304,6 +304,7 @@ static void obey(const char *word, char *rest)
     else if (!strcmp(word, "status"))
         answer(true, "%s %d", inlay_process_is_running(now) ? "runs" : "ended", inlay_process_status(now));
     else if (!strcmp(word, "leave")) done(inlay_process_let_go(now));
+    else if (!strcmp(word, "out")) done(inlay_process_take_out(now));
     else if (!strcmp(word, "terminate")) done(inlay_process_terminate(now));
     else answer(false, "what is %s?", word);
 }
