@@ -96,7 +96,7 @@ int inlay_process_status(const inlay_process *);
 /* The handle goes, with all that hangs on it: the process goes on as it is, instrumented; or is killed. */
 bool inlay_process_let_go(inlay_process *);
 /* Likewise, and nothing of the mutator's stays in it: when all that was inserted has been removed, by a commit, and the
- * process is not stopped. Threads have some seconds to come out of what was removed. False: all is as before. */
+ * process is not stopped. False: all is as before. */
 bool inlay_process_take_out(inlay_process *);
 bool inlay_process_terminate(inlay_process *);
 

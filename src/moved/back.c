@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "isa/isa.h"
 #include "move/live.h"
+#include "moved/pieces.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <string.h>
@@ -36,6 +37,8 @@ static uint64_t table_of(uint64_t word)
     uint64_t old = table_among((const void *)record()->tables, record()->table_count, word);
     for (const moved_later *l = moved_later_first(); l && !old; l = l->next)
         old = table_among(l->tables, l->table_count, word);
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end && !old; p++)
+        if (p->image.text_size) old = table_among(p->tables, p->table_count, word);
     return old;
 }
 
@@ -149,6 +152,8 @@ static spans find_spans(void)
     for (uint64_t i = 0; i < record()->range_count; i++) widen(&s, &ranges[i]);
     for (const moved_later *l = moved_later_first(); l; l = l->next)
         if (l->high) widen(&s, &(move_told_range){l->low, l->high});
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
+        if (p->image.text_size) widen(&s, &(move_told_range){p->low, p->high});
     return s;
 }
 

@@ -30,7 +30,7 @@ bool moved_is_new(uint64_t at)
     uint64_t count = moved_site_areas(&ranges);
     for (uint64_t i = 0; i < count; i++)
         if (at - ranges[i].low < ranges[i].high - ranges[i].low) return true;
-    return moved_later_has(at);
+    return moved_later_has(at) || moved_pieces_have(at);
 }
 
 static run_thread *block_of(uint64_t tid)
@@ -139,13 +139,15 @@ static void report_there(void *arg)
 static void tell_areas(void)
 {
     const move_told_range *sites;
-    uint64_t n = moved_site_areas(&sites), count = n;
+    uint64_t n = moved_site_areas(&sites), count = n + moved_pieces_now.count;
     for (const moved_later *l = moved_later_first(); l; l = l->next) count++;
     move_told_range *all = calloc(count + 1, sizeof *all);
     if (!all) return; /* what is left leads nowhere */
     memcpy(all, sites, n * sizeof *all);
     for (const moved_later *l = moved_later_first(); l; l = l->next)
         if (l->high) all[n++] = (move_told_range){l->low, l->high};
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
+        if (p->image.text_size) all[n++] = (move_told_range){p->low, p->high};
     asked()->area_count = n;
     asked()->areas = (uint64_t)(uintptr_t)all;
 }

@@ -11,9 +11,12 @@
 #include "move/live.h"
 
 typedef struct moved_piece {
-    moved_image image; /* low = high = 0: it is no image of its own; text_size 0: the place is free */
-    uint64_t unwind;   /* as in move_live_image */
-    const uint8_t *in; /* by block of the map: is its procedure in force here? */
+    moved_image image;  /* low = high = 0: it is no image of its own; text_size 0: the place is free */
+    uint64_t unwind;    /* as in move_live_image */
+    const uint8_t *in;  /* by block of the map: is its procedure in force here? */
+    uint64_t low, high; /* what is mapped for it */
+    uint64_t table_count;
+    const move_told_table *tables; /* its copies of jump tables, ascending */
 } moved_piece;
 
 /* In the tool's own image, so that the mutator, which is the same file at the same place, knows where they are. */
@@ -24,7 +27,8 @@ typedef struct moved_pieces {
 } moved_pieces;
 extern moved_pieces moved_pieces_now;
 
-bool moved_pieces_in_force(void); /* is there any, or one that a thread may be in still? */
+bool moved_pieces_in_force(void);
+bool moved_pieces_have(uint64_t at);            /* in what is mapped for one */
 const moved_piece *moved_piece_at(uint64_t pc); /* whose text it is in, or NULL */
 /* Where an old place is in the piece in which it is in force; 0: in none. */
 uint64_t moved_piece_to(uint64_t pc);

@@ -239,6 +239,22 @@ static bool mark_neighbours(const mutatee *m, const mutated_image *mi, const mov
     return any;
 }
 
+/* What leads back from copies of jump tables, when the mutator's file leaves the process. */
+static void put_copies(mutator_piece *p)
+{
+    size_t n = move_table_copies(p->plan, NULL, 0);
+    move_table_copy *copies = calloc(n + 1, sizeof *copies);
+    p->table_count = copies ? move_table_copies(p->plan, copies, n) : 0;
+    inl_bytes_align(&p->ro, sizeof(uint64_t));
+    p->tables_at = p->ro.size;
+    for (size_t k = 0; k < p->table_count; k++) {
+        move_told_table t = {copies[k].now.at, copies[k].old.at};
+        inl_bytes_put(&p->ro, &t, sizeof t);
+    }
+    if (!copies) p->ro.failed = true;
+    free(copies);
+}
+
 /* Code that is reached through the file's tables or names is told of when the piece is asked by its address. */
 static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_error *e)
 {
@@ -255,6 +271,7 @@ static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_erro
     if (st != INL_OK) return st;
     p->unwind = header ? header + bias : 0;
     p->in_at = inl_bytes_reserve(&p->ro, p->in_count + 1);
+    put_copies(p);
     if (p->ro.failed) return no_memory(e);
     uint64_t end = inl_bytes_here(&p->ro) + bias;
     if (end > p->live.room + p->live.room_size)

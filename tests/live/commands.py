@@ -50,7 +50,8 @@ class Command:
     def end(self, signo=signal.SIGINT, status=0):
         if signo:
             self.process.send_signal(signo)
-        out, _ = self.process.communicate(timeout=LIMIT)
+        out = self.process.stdout.read()
+        self.process.wait(LIMIT)
         self.reader.join()
         if self.process.returncode != status:
             raise driver.Failed(f"the command ends with {self.process.returncode}", out, *self.said)
