@@ -84,7 +84,10 @@ uint32_t tool_counter_fresh(bool with_banks)
 {
     inl_lock_take(&tool_now->locks.small);
     uint32_t index = fresh_number(with_banks);
-    if (index) note_numbers();
+    if (index) {
+        note_numbers();
+        publish(); /* images are planned while threads come and go, too (later.c) */
+    }
     inl_lock_release(&tool_now->locks.small);
     return index;
 }

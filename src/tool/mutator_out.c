@@ -32,7 +32,10 @@ bool inlay_process_take_out(inlay_process *p)
     if (m->pieces)
         return mutator_refuse(INL_ERR_USAGE, "what was inserted in process %d is still there; remove it, and commit",
                               m->live.pid);
-    inl_status s = m->has_ended || m->has_execed || m->is_broken ? INL_OK : take_out(m, &e);
+    if (m->is_broken && !mutator_has_ended(m))
+        return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
+                              m->live.pid);
+    inl_status s = m->has_ended || m->has_execed ? INL_OK : take_out(m, &e);
     if (s != INL_OK && !mutator_has_ended(m)) return mutator_fail(&e);
     mutator_forget(m);
     return true;
