@@ -19,8 +19,12 @@ static const char usage[] =
     "  --sort=self|total|calls\n"
     "  --top=N             so many lines (40; 0: all)\n"
     "  --threads           report: each thread by itself, too\n"
+    "  --asked-for         report: each procedure that was asked for: how it is instrumented, or why not\n"
     "  --depth=N           calls nested deeper belong to who called them\n"
     "  --threshold=TIME    leave out calls shorter than TIME: 500ns, 2us, 1.5ms, 1s\n"
+    "  --inside=PATTERN    only these procedures and what they call (repeatable, as the next two)\n"
+    "  --outside=PATTERN   neither these nor what they call\n"
+    "  --leading=PATTERN   only these, what they call, and the calls that lead to them\n"
     "  --raw               do not take off what the recording itself costs\n";
 
 typedef struct request {
@@ -88,12 +92,23 @@ static bool take_format(trace_view *v, const char *word)
     return v->json || strcmp(word, "text") == 0;
 }
 
+static const char *filter_value(const char *arg, trace_filter_kind *kind)
+{
+    static const char *const names[] = {"--inside", "--outside", "--leading"};
+    for (*kind = 0; *kind < TRACE_FILTERS; ++*kind) {
+        const char *value = value_of(arg, names[*kind]);
+        if (value) return value;
+    }
+    return NULL;
+}
+
 /* False: it is no option, or its value is none. */
 static bool take_option(request *r, const char *arg)
 {
     trace_view *v = &r->view;
     const char *value;
     uint64_t number = 0;
+    trace_filter_kind kind;
     bool good = false;
     if ((value = value_of(arg, "--format"))) good = take_format(v, value);
     else if ((value = value_of(arg, "--sort"))) good = take_order(v, value);
@@ -102,7 +117,9 @@ static bool take_option(request *r, const char *arg)
         good = read_number(value, 1 << 20, &number) && number;
         v->depth = (uint32_t)number;
     } else if ((value = value_of(arg, "--threshold"))) good = read_time(value, &v->threshold);
+    else if ((value = filter_value(arg, &kind))) good = trace_filter_add(&v->filter, kind, value);
     else if (strcmp(arg, "--threads") == 0) good = v->threads = true;
+    else if (strcmp(arg, "--asked-for") == 0) good = v->asked = true;
     else if (strcmp(arg, "--raw") == 0) good = v->raw = true;
     return good;
 }

@@ -19,10 +19,12 @@ inl_status trace_refuse_counts(const trace_session *, inl_error *);
 /* One procedure to a line, those with most time of their own first. */
 typedef struct trace_view {
     bool json, threads, raw;
+    bool asked;   /* each procedure that was asked for, with what became of it */
     uint64_t top; /* lines, 0: all */
     uint64_t threshold;
     uint32_t depth;
     int (*order)(const void *, const void *);
+    trace_filter filter;
 } trace_view;
 
 inl_status trace_put_report(FILE *, const trace_file *, const trace_view *, inl_error *);
