@@ -122,6 +122,9 @@ typedef struct live_target {
 /* `fresh`: nothing of the image has run yet. */
 void live_target_begin(live_target *, live_process *, const module *, bool fresh);
 void live_target_end(live_target *);
+/* Where new code of so many bytes of old code may lie, with what is put behind it; link-time, 0: nowhere. Once found it
+ * stays. */
+link_addr live_target_room(live_target *, uint64_t code);
 /* The plan is made: tables.c. */
 inl_status live_target_settle(live_target *, const move_plan *, inl_error *);
 /* Is the code in memory what the file says? */

@@ -16,8 +16,6 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-enum { TIMES = 128, ROOM_AT_LEAST = 128 << 10 };
-
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
 /* --- the target: everything is recorded --- */
@@ -44,22 +42,10 @@ static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
     return p->live.target.read(&p->live, at, bytes);
 }
 
-/* As much as its procedures' code may become: what is not needed is given back. */
 static link_addr room(void *arg)
 {
     mutator_piece *p = arg;
-    live_target *t = &p->live;
-    if (!t->room) {
-        t->room_size = inl_page_up(p->bytes * TIMES + ROOM_AT_LEAST);
-        t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, LIVE_REACH);
-    }
-    return (link_addr){t->room ? t->room - t->module->bias : 0};
-}
-
-static bool may_overwrite(void *arg, const cfg_program *cfg, uint32_t block)
-{
-    (void)arg, (void)cfg, (void)block;
-    return false;
+    return live_target_room(&p->live, p->bytes);
 }
 
 static inl_status place(void *arg, const move_delta *d, inl_error *e)
@@ -175,16 +161,14 @@ static mutator_piece *new_piece(mutatee *m, mutated_image *mi)
     p->of = m;
     p->image = mi->image;
     live_target_begin(&p->live, &m->live, mi->image->m, false);
-    p->target = (move_target){.arg = p,
-                              .read = read_bytes,
-                              .room = room,
-                              .may_overwrite = may_overwrite,
-                              .one_by_one = true,
-                              .has_frames = true,
-                              .outside_stays = true,
-                              .place = place,
-                              .commit = commit,
-                              .take_back = take_back};
+    p->target = p->live.target;
+    p->target.arg = p;
+    p->target.read = read_bytes;
+    p->target.room = room;
+    p->target.one_by_one = true;
+    p->target.place = place;
+    p->target.commit = commit;
+    p->target.take_back = take_back;
     return p;
 }
 

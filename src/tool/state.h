@@ -220,10 +220,13 @@ struct inlay_point {
     uint32_t index;
     weave_run *run;   /* code points */
     inlay_proc *proc; /* procedure points */
+    inlay_expr guard; /* NULL: none; an edge without a place of its own: when control will take it */
     inlay_insertion first;
 };
 weave_where tool_point_where(const inlay_point *);
 uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
+/* NULL, and what is inserted there is refused with "WHAT jz at 0x...". */
+inlay_point *tool_no_point(const weave_insn *, const char *what);
 
 /* --- images.c, procs.c --- */
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is
