@@ -65,10 +65,11 @@ typedef struct mutator_piece {
     bool is_there;          /* it has been written */
     inl_bytes ro;           /* map, unwind table, behind them `in` */
     size_t in_at, in_count; /* offset in ro */
-    size_t tables_at, table_count;
-    uint64_t unwind;      /* 0: none */
-    uint32_t slot, procs; /* in the table; so many are in force */
-    moved_piece told;     /* what is there */
+    size_t tables_at, table_count, patches_at;
+    INL_VEC(move_told_patch) patches; /* all that it was ever put in with */
+    uint64_t unwind;                  /* 0: none */
+    uint32_t slot, procs;             /* in the table; so many are in force */
+    moved_piece told;                 /* what is there */
 } mutator_piece;
 
 typedef struct mutated_image { /* by procedure of the analysis */

@@ -84,7 +84,10 @@ static inl_status put_patch(mutator_piece *p, const move_patch *x, inl_error *e)
     bool good = inl_map_put(&m->saved, x->at.at, (uint64_t)(uintptr_t)saved) && inl_vec_push(&m->change.patches, one);
     uint64_t owner = p->plan->cfg->procs[x->proc].addr + p->plan->bias;
     for (unsigned i = 0; i < x->size && good; i++) good = inl_map_put(&m->owners, x->at.at + i, owner);
-    return good ? INL_OK : no_memory(e);
+    move_told_patch told = {.at = x->at.at, .size = x->size};
+    memcpy(told.now, x->now, x->size);
+    memcpy(told.before, saved->bytes, x->size);
+    return good && inl_vec_push(&p->patches, told) ? INL_OK : no_memory(e);
 }
 
 static inl_status commit(void *arg, const move_delta *d, inl_error *e)
@@ -129,6 +132,7 @@ void mutator_piece_free(mutator_piece *p)
     live_keep_room(&p->of->live, p->live.room, 0);
     live_target_end(&p->live);
     inl_bytes_free(&p->ro);
+    inl_vec_free(&p->patches);
     free(p->text);
     free(p);
 }
@@ -239,6 +243,22 @@ static void put_copies(mutator_piece *p)
     free(copies);
 }
 
+static int by_address(const void *x, const void *y)
+{
+    const move_told_patch *a = x, *b = y;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* What is under its jumps: whoever takes the mutator's file out when the mutator has ended puts it back. */
+static void put_patches(mutator_piece *p)
+{
+    inl_bytes_align(&p->ro, sizeof(uint64_t));
+    p->patches_at = p->ro.size;
+    if (!p->patches.count) return;
+    qsort(p->patches.items, p->patches.count, sizeof *p->patches.items, by_address);
+    inl_bytes_put(&p->ro, p->patches.items, p->patches.count * sizeof *p->patches.items);
+}
+
 /* Code that is reached through the file's tables or names is told of when the piece is asked by its address. */
 static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_error *e)
 {
@@ -256,6 +276,7 @@ static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_erro
     p->unwind = header ? header + bias : 0;
     p->in_at = inl_bytes_reserve(&p->ro, p->in_count + 1);
     put_copies(p);
+    put_patches(p);
     if (p->ro.failed) return no_memory(e);
     uint64_t end = inl_bytes_here(&p->ro) + bias;
     if (end > p->live.room + p->live.room_size)

@@ -25,6 +25,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "isa/isa.h"
+#include "move/live.h"
 
 #include <inlay.h>
 
@@ -499,6 +500,8 @@ typedef struct tool_refusal { /* of an insertion */
 typedef struct tool_mutating {
     inl_error error; /* of the last call that failed */
     struct mutatee *first;
+    move_told_holder self;             /* this mutator */
+    const char *arguments;             /* it was started with */
     uint32_t switches;                 /* that there are (switch.c) */
     uint64_t changes;                  /* of the pieces in processes */
     struct mutator_watching *watching; /* mutator_watch.c */
