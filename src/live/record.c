@@ -126,7 +126,7 @@ static char *read_string(int mem, uint64_t at)
 static inl_status nothing(pid_t pid, inl_error *e)
 {
     if (kill(pid, 0) != 0 && errno == ESRCH) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool or mutator's code inside", pid);
+    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside, and no mutator's code", pid);
 }
 
 static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
