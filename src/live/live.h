@@ -100,8 +100,14 @@ void live_unpark(live_process *);                  /* they stand where their reg
 inl_status live_frames_tell(live_process *, inl_error *);
 /* The first thread is sent into the tool's code: should the caller die, the others wait until it has come back. */
 inl_status live_works(live_process *, bool works, inl_error *);
+/* The thread is sent into a procedure of the program's, and comes back: the area stays until then. */
+inl_status live_calls(live_process *, remote *, bool calls, inl_error *);
 /* Should the caller die before live_works(false), the process unmaps this. */
 inl_status live_goes(live_process *, uint64_t low, uint64_t high, inl_error *);
+/* The same for several at once, while nothing else goes; and with the same call a word of each becomes 0 (its address;
+ * 0: none does). */
+enum { LIVE_GO_MOST = 64 };
+inl_status live_go_all(live_process *, const move_told_range *, const uint64_t *clears, size_t count, inl_error *);
 
 /* --- start.c --- */
 /* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec.

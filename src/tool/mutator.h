@@ -146,10 +146,10 @@ inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl
 void mutator_piece_free(mutator_piece *);
 
 /* --- mutator_watch.c --- */
-typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_connect */
+typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_offer and mutator_connect */
     uint64_t at;               /* where the ring is */
-    int32_t socket, done, pair[2];
-    char name[8];
+    int32_t memory, pair[2];   /* answer of the first: hidden descriptors */
+    int32_t error;             /* answer: 0: it is done */
 } mutator_joint;
 typedef struct mutator_listener {
     struct mutator_listener *next;
@@ -187,6 +187,7 @@ const char *mutator_run_refuses(const snippet *, bool *calls);
 bool mutator_has_ended(mutatee *);
 
 /* --- mutator_events.c --- */
+void mutator_offer(void);
 void mutator_connect(void);
 void mutator_resident(void) __attribute__((noreturn)); /* the carried tool's main */
 
