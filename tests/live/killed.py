@@ -82,13 +82,18 @@ class Killed(out.Out):
     def has_tool(pid):
         return any(low == out.OURS[1][0] for low, *_ in out.mappings(pid))
 
+    @staticmethod
+    def ours(pid):
+        """What is mapped of Inlay's but the parking area."""
+        return [(low, high) for low, high, *_ in out.mappings(pid)
+                if low not in (PARK, PARK + 0x1000) and any(low < b and high > a for a, b in out.OURS)]
+
     def free(self, pid):
         """What is in comes out; then nothing is left, and all code is as in the files."""
-        if self.has_tool(pid):
+        if self.ours(pid):
             self.inside("detach", pid)
-        for low, high, *_ in out.mappings(pid):
-            if low != PARK and low != PARK + 0x1000 and any(low < b and high > a for a, b in out.OURS):
-                raise driver.Failed(f"still mapped: {low:#x}-{high:#x}")
+        if self.ours(pid):
+            raise driver.Failed("still mapped: " + ", ".join(f"{low:#x}-{high:#x}" for low, high in self.ours(pid)))
         wrong = out.wrong_code(pid, but=PARK)
         if wrong:
             raise driver.Failed(wrong)
