@@ -12,7 +12,8 @@ static const char usage[] =
     "       inlay trace tree FILE            who called whom\n"
     "       inlay trace graph PATTERN FILE   callers and callees of the procedures that match\n"
     "       inlay trace diff BEFORE AFTER    two recordings\n"
-    "       inlay trace export chrome|folded|callgrind FILE\n"
+    "       inlay trace export chrome|folded|callgrind|perfetto|pprof|html [-o OUT] FILE\n"
+    "       inlay trace export uftrace -o DIRECTORY FILE\n"
     "\n"
     "  -o FILE             write there\n"
     "  --format=text|json\n"
@@ -151,8 +152,9 @@ static trace_exporter *exporter(const char *name)
     static const struct {
         const char *name;
         trace_exporter *export;
-    } exporters[] = {
-        {"chrome", trace_export_chrome}, {"folded", trace_export_folded}, {"callgrind", trace_export_callgrind}};
+    } exporters[] = {{"chrome", trace_export_chrome},       {"folded", trace_export_folded},
+                     {"callgrind", trace_export_callgrind}, {"perfetto", trace_export_perfetto},
+                     {"pprof", trace_export_pprof},         {"html", trace_export_html}};
     for (size_t i = 0; i < sizeof exporters / sizeof *exporters; i++)
         if (strcmp(name, exporters[i].name) == 0) return exporters[i].export;
     return NULL;
@@ -179,8 +181,12 @@ static inl_status show(FILE *f, what w, const request *r, const trace_file *file
     }
 }
 
+/* uftrace reads a directory. */
+static bool is_folder(what w, const request *r) { return w == EXPORT && strcmp(r->words[0], "uftrace") == 0; }
+
 static inl_status write_out(what w, const request *r, const trace_file *file, inl_error *e)
 {
+    if (is_folder(w, r)) return trace_export_uftrace(r->output, file, &r->view, e);
     FILE *f = r->output ? fopen(r->output, "we") : stdout;
     if (!f) return inl_fail(e, INL_ERR_ACCESS, "cannot write %s: %s", r->output, strerror(errno));
     inl_status s = show(f, w, r, file, e);
@@ -211,8 +217,12 @@ int cli_trace_read(int argc, char **argv)
     request r = {.view = {.top = 40}};
     int status = parse(&r, w, argc, argv);
     if (status) return status;
-    if (w == EXPORT && !exporter(r.words[0])) {
-        cli_say("trace export: no form '%s' (chrome, folded, callgrind)", r.words[0]);
+    if (is_folder(w, &r) && !r.output) {
+        cli_say("trace export uftrace: -o DIRECTORY, where it goes");
+        return EXIT_USAGE;
+    }
+    if (w == EXPORT && !is_folder(w, &r) && !exporter(r.words[0])) {
+        cli_say("trace export: no form '%s' (chrome, folded, callgrind, perfetto, pprof, uftrace, html)", r.words[0]);
         return EXIT_USAGE;
     }
     return act(w, &r);

@@ -196,9 +196,12 @@ static inl_status put_callgrind(FILE *f, trace_profile *p, inl_error *e)
 
 inl_status trace_export_callgrind(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
 {
-    if (file->sessions.count > 1)
-        return inl_fail(e, INL_ERR_UNSUPPORTED,
-                        "%s has %zu programs, one after the other, and a callgrind file has one", file->path,
-                        file->sessions.count);
-    return each_profile(f, file, v, put_callgrind, e);
+    inl_status st = trace_refuse_many(file, "a callgrind file", e);
+    return st == INL_OK ? each_profile(f, file, v, put_callgrind, e) : st;
+}
+
+inl_status trace_export_pprof(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
+{
+    inl_status st = trace_refuse_many(file, "a profile of pprof's", e);
+    return st == INL_OK ? each_profile(f, file, v, trace_export_pprof_one, e) : st;
 }

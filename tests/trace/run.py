@@ -19,9 +19,11 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [f"{HERE}/../support"]
+sys.path[:0] = [HERE, f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
+import exports  # noqa: E402
+from exports import calls  # noqa: E402
 
 LIMIT = 300
 ENGINES = ("jit", "live", "rewrite")
@@ -88,10 +90,6 @@ class Traced:
 
     def report(self, path):
         return self.json("report", path)[-1]
-
-
-def calls(report):
-    return {row["name"]: row["calls"] for row in report["procedures"]}
 
 
 def paths(nodes, under=()):
@@ -435,6 +433,9 @@ def tests(t):
     for name, check in (("attach", check_attach), ("no-room", check_no_room), ("forms", check_forms), ("threads", check_threads),
                         ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
+    for name, check, program in exports.CHECKS:
+        if shutil.which(program):
+            yield name, lambda c=check: c(t, need, same)
     if shutil.which("callgrind_annotate"):
         yield "callgrind", lambda: check_callgrind(t)
 
@@ -445,8 +446,9 @@ def main():
         t = Traced(options.build, results.folder)
         for name, function in tests(t):
             results.check(name, function)
-        if not shutil.which("callgrind_annotate"):
-            results.skip("callgrind", "callgrind_annotate is not there")
+        for name, program in [("callgrind", "callgrind_annotate")] + [(name, program) for name, _, program in exports.CHECKS]:
+            if not shutil.which(program):
+                results.skip(name, f"{program} is not there")
     return results.status
 
 
