@@ -422,6 +422,7 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
 void tool_jit_ends(void);   /* after the exit callbacks */
+bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */

@@ -15,6 +15,8 @@ void run_uc_set_pc(void *uc, uint64_t pc)
     registers(uc)->pstate &= ~(uint64_t)(BRANCH_KIND | STEP);
 }
 
+long run_uc_answer(const void *uc) { return (long)registers(uc)->regs[0]; }
+
 void run_uc_set_answer(void *uc, long answer) { registers(uc)->regs[0] = (uint64_t)answer; }
 
 uint64_t *run_uc_mask(void *uc) { return (uint64_t *)&((ucontext_t *)uc)->uc_sigmask; }

@@ -20,6 +20,8 @@ void run_uc_set_pc(void *uc, uint64_t pc)
     g[REG_EFL] &= ~(greg_t)(DF | TF);
 }
 
+long run_uc_answer(const void *uc) { return (long)registers(uc)[REG_RAX]; }
+
 void run_uc_set_answer(void *uc, long answer) { registers(uc)[REG_RAX] = answer; }
 
 uint64_t *run_uc_mask(void *uc) { return (uint64_t *)&((ucontext_t *)uc)->uc_sigmask; }
