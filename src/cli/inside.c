@@ -44,7 +44,8 @@ static void usage(FILE *to, live_wish wish)
     if (wish == LIVE_LEAVE)
         fputs("Takes out of a process what inlay attach has put into it, or a mutator (inlay count, break, tee,\n"
               "snippet) that has ended without taking it out. A tool's report goes to FILE, or to the file that was\n"
-              "named then, or to standard output.\n",
+              "named then, or to standard output. One that runs a program (inlay run) leaves it likewise; its report\n"
+              "goes where that command was told.\n",
               to);
     else fputs("The report of the tool in process PID, as of now, to FILE or standard output. The tool stays.\n", to);
 }
@@ -92,6 +93,21 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static bool runs_jit(const live_told *told)
+{
+    return told->record->started == MOVE_TOLD_RUNS_JIT || told->record->started == MOVE_TOLD_LEFT;
+}
+
+/* It was started, or put in, under the JIT engine, whose report goes where that was told. */
+static inl_status ask_jit(const wanted *w, const live_told *told, inl_error *e)
+{
+    if (w->wish == LIVE_LEAVE && !w->output) return live_ask_jit(w->pid, told, e);
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "the tool in process %d runs it under the JIT engine: its report comes when it leaves or the process "
+                    "ends, and goes where inlay run was told (-o)",
+                    w->pid);
+}
+
 static int ask_for(int argc, char **argv, live_wish wish)
 {
     wanted w = {.wish = wish};
@@ -100,7 +116,8 @@ static int ask_for(int argc, char **argv, live_wish wish)
     int wrong = read_arguments(argc, argv, &w);
     if (wrong) return wrong;
     inl_status s = look(&w, &told, &e);
-    if (s == INL_OK) s = live_apart(w.pid, ask, &w, NULL, 0, &e);
+    if (s == INL_OK && runs_jit(&told)) s = ask_jit(&w, &told, &e);
+    else if (s == INL_OK) s = live_apart(w.pid, ask, &w, NULL, 0, &e);
     if (s != INL_OK) cli_say("%s: %s", names[wish], e.text);
     else if (wish == LIVE_LEAVE) cli_say("%s has left process %d", last_part(told.tool), w.pid);
     live_told_free(&told);
@@ -160,7 +177,7 @@ int cli_ps(int argc, char **argv)
 {
     if (argc > 1) {
         bool help = argc == 2 && !strcmp(argv[1], "--help");
-        fputs("usage: inlay ps\nProcesses with a tool inside that inlay attach has put there, or code of a mutator "
+        fputs("usage: inlay ps\nProcesses with a tool inside that inlay attach or inlay run has put there, or code of a mutator "
               "(inlay count,\n"
               "break, tee, snippet), as far as you may look at them: the process, who did it, when, the program, the "
               "tool\n"

@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,7 +31,7 @@
 #include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
 
-enum { FUTEX_WAIT = 128, FUTEX_WAKE = 129, LONG = 5000, NAP = 1000000, CLEAR_OUT = 1000 };
+enum { FUTEX_WAIT = 128, FUTEX_WAKE = 129, LONG = 5000, NAP = 1000000, ASKING = 1000, AGAIN = 5 };
 enum { GATHERING, ENDING, GOING }; /* jit_leaving.stage */
 
 static int64_t milliseconds(void)
@@ -73,7 +74,8 @@ void jit_leave_nudged(void)
 static void nudge_all(const run_thread *but)
 {
     for (const run_thread *t = run_here.threads; t; t = t->next)
-        if (t != but && t->tid && !t->is_vfork_child && !t->has_ended) nudge(t->tid);
+        if (t != but && t->tid && !jit_of(t)->leaves && !t->is_vfork_child && !t->has_ended) nudge(t->tid);
+    jit.leaving.next_nudge = milliseconds() + AGAIN;
 }
 
 /* --- is everybody there? --- */
@@ -146,11 +148,37 @@ static jit_way find_way(void)
 
 /* --- the end --- */
 
+/* The number in a line of /proc/self/status, which is about the first thread. */
+static uint64_t status_of(const char *text, const char *name, int base)
+{
+    const char *at = strstr(text, name);
+    return at ? strtoull(at + strlen(name), NULL, base) : 0;
+}
+
+/* Whoever asks from outside holds the first thread while he sends it a nudge (live/ask_jit.c): that must arrive here. A
+ * tracer that stays is none of those. */
+static void wait_for_askers(void)
+{
+    char text[4096];
+    const struct timespec nap = {.tv_nsec = NAP};
+    for (int64_t end = milliseconds() + ASKING; milliseconds() < end;) {
+        int fd = (int)run_proc_open("self/status");
+        long n = sys_failed(fd) ? fd : sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
+        if (!sys_failed(fd)) sys_call1(SYS_close, fd);
+        if (n <= 0) return;
+        text[n] = 0;
+        uint64_t waits = status_of(text, "SigPnd:", 16) | status_of(text, "ShdPnd:", 16);
+        if (!status_of(text, "TracerPid:", 10) && !(waits & RUN_BIT(SIGSYS))) return;
+        sys_call2(SYS_nanosleep, (long)&nap, 0);
+    }
+}
+
 /* The last that is done with the tool's callbacks and descriptors; the thread has all its signals blocked then. */
 static void end_here(run_thread *t)
 {
     jit_leaving *l = &jit.leaving;
     run_process_end(t, 0, 0);
+    wait_for_askers();
     jit_guard_no_more();
     run_signals_give_back(t->signals);
     l->out = l->way.call ? (int)sys_call2(SYS_eventfd2, 0, O_CLOEXEC) : -1;
@@ -219,6 +247,7 @@ static uint32_t gather(run_thread *t)
             return ENDING;
         }
         if (late && milliseconds() - l->since > LONG) give_up(late);
+        else if (late && milliseconds() > l->next_nudge) nudge_all(t);
         inl_lock_release(&run_here.lock);
         sys_call4(SYS_futex, (long)&l->stage, FUTEX_WAIT, (long)l->stage, (long)&nap);
         inl_lock_take(&run_here.lock);

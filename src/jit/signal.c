@@ -47,6 +47,12 @@ static void redispatch(run_thread *t, void *uc, uint64_t leave)
 
 /* --- signals that were sent, and other versions of the code --- */
 
+/* Of Inlay's own. */
+static bool in_handler(const run_thread *t, const void *uc)
+{
+    return run_uc_sp(uc) - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
+}
+
 /* No handler of the program's will run: a call that the kernel ends with EINTR for one is made anew. */
 static bool interrupted_by_nudge(run_thread *t, void *uc, uint64_t tls_base)
 {
@@ -299,7 +305,11 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
     bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (run_signal_is_nudge(info)) {
         jit_leave_nudged();
-        if (t->pending.present) return; /* it comes to a boundary anyway */
+        if (in_handler(t, uc)) return; /* which may be about to note a signal; there will be another nudge */
+        if (t->pending.present) {      /* it comes to a boundary anyway */
+            interrupted_by_nudge(t, uc, tls_base);
+            return;
+        }
     }
     __atomic_fetch_add(is_fault ? &jit.stats.faults : &jit.stats.sent, 1, __ATOMIC_RELAXED);
     if (is_fault) fault(t, signo, info, uc, tls_base);

@@ -20,7 +20,7 @@
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *   record.c    what is told in the process of the tool in it, written and read
  *   holder.c    the mutator that looks after what is in it
- *   ask.c       the tool in a process is asked for its report, or to leave
+ *   ask.c       the tool in a process is asked for its report, or to leave; ask_jit.c: one under the JIT engine
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
  * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
@@ -209,5 +209,9 @@ typedef enum live_wish { LIVE_REPORT, LIVE_LEAVE } live_wish;
 /* The report goes to `out`, or, -1, where the tool's output goes. With all threads stopped for the while. self: the
  * mutator that asks, NULL: none does. INL_ERR_NOT_FOUND: there is no tool inside, or another's. */
 inl_status live_ask(pid_t, live_wish, int out, const move_told_holder *self, inl_error *);
+
+/* --- ask_jit.c --- */
+/* A tool under the JIT engine is asked to leave; when this returns it has, and its report is where it was to go. */
+inl_status live_ask_jit(pid_t, const live_told *, inl_error *);
 
 #endif

@@ -133,7 +133,9 @@ static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
 {
     enum { MOST = 1 << 16 };
     move_told *r = t->record;
-    if (!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) return nothing(pid, e);
+    if ((!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) &&
+        (!read_at(mem, MOVE_TOLD_JIT, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC))
+        return nothing(pid, e);
     if (r->layout != sizeof *r || r->range_count > MOST)
         return inl_fail(e, INL_ERR_UNSUPPORTED,
                         "the tool in process %d was put in by another version of Inlay; use that one's inlay", pid);

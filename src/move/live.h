@@ -28,6 +28,7 @@ typedef struct move_live_thread {
 
 /* --- what tells of a tool in a process, for whoever comes later --- */
 #define MOVE_TOLD_BASE  0x650800000000ull /* a move_told */
+#define MOVE_TOLD_JIT   0x7ee000000000ull /* one of a tool under the JIT engine: above where such lie (tool/places.c) */
 #define MOVE_ASK_BASE   0x650c00000000ull /* a move_ask, while somebody asks */
 #define MOVE_TOLD_MAGIC 0x31766c79616c6e69ull
 
@@ -78,7 +79,7 @@ typedef struct move_told {
     uint64_t ask_entry, ask_until; /* a thread that is sent here, on a stack of its own, answers what is asked */
     uint64_t started;              /* MOVE_TOLD_STARTED, or _LEFT */
 } move_told;
-enum { MOVE_TOLD_STARTED = 1, MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */ };
+enum { MOVE_TOLD_STARTED = 1, MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */, MOVE_TOLD_RUNS_JIT };
 
 enum { MOVE_ASK_LOOK = 1, MOVE_ASK_REPORT, MOVE_ASK_LEAVE };
 enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };

@@ -235,6 +235,7 @@ bool run_altstack_active(const run_thread *t, uint64_t sp);
 void run_trap_set(run_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
 
 uint64_t run_uc_pc(const void *uc);
+uint64_t run_uc_sp(const void *uc);
 void run_uc_set_pc(void *uc, uint64_t pc);
 uint64_t *run_uc_mask(void *uc);
 long run_uc_answer(const void *uc);

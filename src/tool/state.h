@@ -422,6 +422,8 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
 void tool_jit_ends(void);   /* after the exit callbacks */
+void tool_told_begin(void); /* told.c */
+void tool_told_end(void);
 bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
@@ -532,6 +534,7 @@ typedef struct tool_state {
     tool_command command;
     struct timespec began; /* the run (result.c) */
     char *real_path;       /* of the program, where it was loaded beside the tool (load.c) */
+    bool is_told;          /* told.c: there is a record */
     tool_memory memory;
     tool_locks locks;
     callback *callbacks[ON_KINDS];

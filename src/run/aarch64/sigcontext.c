@@ -8,6 +8,8 @@ static mcontext_t *registers(const void *uc) { return &((ucontext_t *)(uintptr_t
 
 uint64_t run_uc_pc(const void *uc) { return registers(uc)->pc; }
 
+uint64_t run_uc_sp(const void *uc) { return registers(uc)->sp; }
+
 void run_uc_set_pc(void *uc, uint64_t pc)
 {
     enum { BRANCH_KIND = 3 << 10, STEP = 1 << 21 };
