@@ -95,17 +95,18 @@ static const char *last_part(const char *path)
 
 static bool runs_jit(const live_told *told)
 {
-    return told->record->started == MOVE_TOLD_RUNS_JIT || told->record->started == MOVE_TOLD_LEFT;
+    return told->record->started == MOVE_TOLD_RUNS_JIT || told->record->started == MOVE_TOLD_LEAVES_JIT;
 }
 
 /* It was started, or put in, under the JIT engine, whose report goes where that was told. */
 static inl_status ask_jit(const wanted *w, const live_told *told, inl_error *e)
 {
     if (w->wish == LIVE_LEAVE && !w->output) return live_ask_jit(w->pid, told, e);
-    return inl_fail(e, INL_ERR_UNSUPPORTED,
-                    "the tool in process %d runs it under the JIT engine: its report comes when it leaves or the process "
-                    "ends, and goes where inlay run was told (-o)",
-                    w->pid);
+    return inl_fail(
+        e, INL_ERR_UNSUPPORTED,
+        "the tool in process %d runs it under the JIT engine: its report comes when it leaves or the process "
+        "ends, and goes where inlay run was told (-o)",
+        w->pid);
 }
 
 static int ask_for(int argc, char **argv, live_wish wish)

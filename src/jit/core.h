@@ -174,7 +174,7 @@ typedef struct jit_last_call {
 } jit_last_call;
 typedef struct jit_leaving {
     bool wanted, nudged, way_known;
-    uint32_t stage; /* a futex */
+    uint32_t stage;            /* a futex */
     int64_t since, next_nudge; /* milliseconds */
     jit_way way;
     int out; /* an eventfd, which each of so many others writes to when it is out; -1: there is no way to tell */

@@ -1,7 +1,7 @@
 /* All threads go back to the program's own code, and Inlay is out of the process.
  *
- * Handlers are the process's, the program's or Inlay's for all threads at once. So the threads come together first: each
- * that is asked (by a signal of Inlay's own, a nudge) comes to a boundary of the program's instructions as for any
+ * Handlers are the process's, the program's or Inlay's for all threads at once. So the threads come together first:
+ * each that is asked (by a signal of Inlay's own, a nudge) comes to a boundary of the program's instructions as for any
  * signal, a sleeping call is begun anew, and there it waits, its registers, mask and alternate stack in a frame such as
  * the kernel makes. When all are there, one of them ends the tool, gives back handlers and descriptors, and lets the
  * others go: each leaves by rt_sigreturn. Then nobody is in Inlay's memory but that one, which unmaps it on its way.
@@ -109,7 +109,8 @@ static void give_up(const run_thread *late)
     jit.leaving.wanted = false;
     run_say("process %ld: the tool stays: %s %d does not come out of %s", sys_call0(SYS_getpid),
             late->is_vfork_child ? "process" : "thread", late->tid,
-            late->calls ? "a procedure that a function of the tool's stands in for" : "a system call or the tool's code");
+            late->calls ? "a procedure that a function of the tool's stands in for"
+                        : "a system call or the tool's code");
 }
 
 /* --- the way out --- */
@@ -226,10 +227,7 @@ static void go(run_thread *t, bool is_last)
 
 /* --- each thread --- */
 
-static void wake_all(void)
-{
-    sys_call3(SYS_futex, (long)&jit.leaving.stage, FUTEX_WAKE, INT32_MAX);
-}
+static void wake_all(void) { sys_call3(SYS_futex, (long)&jit.leaving.stage, FUTEX_WAKE, INT32_MAX); }
 
 /* Lock held, and released meanwhile. GATHERING: it will not be. */
 static uint32_t gather(run_thread *t)

@@ -42,8 +42,9 @@ static inl_status stop(pid_t pid, inl_error *e)
 {
     int status;
     if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0)
-        return inl_fail(e, INL_ERR_ACCESS, "cannot hold process %d for a moment: %s; end a tracer that it has, or be root",
-                        pid, strerror(errno));
+        return inl_fail(e, INL_ERR_ACCESS,
+                        "cannot hold process %d for a moment: %s; end a tracer that it has, or be root", pid,
+                        strerror(errno));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0);
     while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {}
     for (; WIFSTOPPED(status) && status >> 16 != PTRACE_EVENT_STOP;) { /* a signal, which it gets */
@@ -84,7 +85,8 @@ inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
     if (s != INL_OK) return s;
     s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, e) : INL_OK;
     ptrace(PTRACE_DETACH, pid, 0, 0);
-    for (double end = now() + PATIENCE; s == INL_OK && (state_of(pid) || is_mapped(pid, r->tool_low, r->tool_high)); nanosleep(&nap, NULL))
+    for (double end = now() + PATIENCE; s == INL_OK && (state_of(pid) || is_mapped(pid, r->tool_low, r->tool_high));
+         nanosleep(&nap, NULL))
         if (now() > end)
             s = inl_fail(e, INL_ERR_SYSTEM, "the tool stays in process %d: it has said why where its messages go", pid);
     return s;

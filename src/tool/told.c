@@ -56,5 +56,5 @@ void tool_told_begin(void)
 
 void tool_told_end(void)
 {
-    if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEFT, __ATOMIC_SEQ_CST);
+    if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);
 }
