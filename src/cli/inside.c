@@ -178,7 +178,8 @@ int cli_ps(int argc, char **argv)
 {
     if (argc > 1) {
         bool help = argc == 2 && !strcmp(argv[1], "--help");
-        fputs("usage: inlay ps\nProcesses with a tool inside that inlay attach or inlay run has put there, or code of a mutator "
+        fputs("usage: inlay ps\nProcesses with a tool inside that inlay attach or inlay run has put there, or code of "
+              "a mutator "
               "(inlay count,\n"
               "break, tee, snippet), as far as you may look at them: the process, who did it, when, the program, the "
               "tool\n"

@@ -79,8 +79,12 @@ typedef struct move_told {
     uint64_t ask_entry, ask_until; /* a thread that is sent here, on a stack of its own, answers what is asked */
     uint64_t started;              /* MOVE_TOLD_STARTED, or _LEFT */
 } move_told;
-enum { MOVE_TOLD_STARTED = 1, MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */,
-       MOVE_TOLD_RUNS_JIT, MOVE_TOLD_LEAVES_JIT /* under that engine; it is about to be out */ };
+enum {
+    MOVE_TOLD_STARTED = 1,
+    MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */,
+    MOVE_TOLD_RUNS_JIT,
+    MOVE_TOLD_LEAVES_JIT /* under that engine; it is about to be out */
+};
 
 enum { MOVE_ASK_LOOK = 1, MOVE_ASK_REPORT, MOVE_ASK_LEAVE };
 enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };
