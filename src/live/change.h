@@ -21,6 +21,7 @@ typedef struct live_text {
     const void *bytes;
     size_t size, room; /* of the bytes, of the mapping; 0: the bytes' */
     int prot;
+    size_t first; /* of the bytes, those that must be there as soon as it is mapped (ready.c) */
 } live_text;
 typedef struct live_data {
     uint64_t at;

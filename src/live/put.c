@@ -156,7 +156,9 @@ static inl_status put_image(put *p, size_t k, inl_error *e)
                                              .map = ro->addr,
                                              .bias = bias,
                                              .low = s[0].addr},
-                                   .unwind = t->unwind};
+                                   .unwind = t->unwind,
+                                   .site_count = t->site_count,
+                                   .sites = t->sites};
     inl_status st = put_text(p, i, e);
     return st == INL_OK ? map_with(p, ro->addr + bias, ro->data, ro->size, PROT_READ, e) : st;
 }
@@ -288,7 +290,9 @@ static inl_status put_record(put *p, inl_error *e)
     inl_bytes b = {.addr = MOVE_TOLD_BASE};
     inl_status s = live_record_make(p->images, p->count, p->carry, &b, e);
     if (s == INL_OK) s = tell_of_pieces(p, &b, e);
-    if (s == INL_OK) s = map_with(p, MOVE_TOLD_BASE, b.data, b.size, PROT_READ | PROT_WRITE, e);
+    live_text told = {.at = MOVE_TOLD_BASE, .bytes = b.data, .size = b.size, .prot = PROT_READ | PROT_WRITE};
+    if (s == INL_OK) told.first = ((move_told *)b.data)->patches - b.addr; /* there are none in force yet */
+    if (s == INL_OK) s = live_ready_add(&p->ready, &told, e);
     inl_bytes_free(&b);
     return s;
 }

@@ -84,7 +84,7 @@ inl_status live_ready_map(live_ready *r, live_process *p, bool runs_on, inl_erro
     r->is_apart = runs_on;
     if (s == INL_OK && runs_on && r->pieces.count) {
         const live_text *last = &r->pieces.items[r->pieces.count - 1]; /* which tells of the others */
-        s = remote_patch(&p->threads.items[0], last->at, last->bytes, last->size, e);
+        s = remote_patch(&p->threads.items[0], last->at, last->bytes, last->first, e);
     }
     if (s != INL_OK) live_ready_unmap(r, p);
     else if (runs_on) advise(r, p, MADV_DONTFORK);

@@ -86,12 +86,13 @@ inl_status live_record_make(const live_image *images, size_t count, const live_c
                    .layout = sizeof r,
                    .user = getuid(),
                    .seconds = (uint64_t)time(NULL),
-                   .has_output = carry->has_output,
-                   .is_mutators = carry->holder != NULL};
-    if (carry->holder) r.holder = *carry->holder;
+                   .has_output = carry->has_output};
     inl_bytes_put(b, &r, sizeof r);
     r.ranges = inl_bytes_here(b);
     inl_bytes_reserve(b, live_record_room(count) * sizeof(move_told_range));
+    r.tool = put_string(b, carry->tool);
+    r.options = put_string(b, carry->options);
+    inl_bytes_align(b, 8);
     r.patches = inl_bytes_here(b);
     for (size_t k = 0; k < count; k++) {
         const live_target *t = images[k].target;
@@ -100,8 +101,6 @@ inl_status live_record_make(const live_image *images, size_t count, const live_c
     }
     if (!b->failed) qsort(b->data + (r.patches - b->addr), r.patch_count, sizeof(move_told_patch), by_address);
     put_tables(b, images, count, &r);
-    r.tool = put_string(b, carry->tool);
-    r.options = put_string(b, carry->options);
     r.size = b->size;
     if (b->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     inl_bytes_set(b, 0, &r, sizeof r);
@@ -126,16 +125,14 @@ static char *read_string(int mem, uint64_t at)
 static inl_status nothing(pid_t pid, inl_error *e)
 {
     if (kill(pid, 0) != 0 && errno == ESRCH) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside, and no mutator's code", pid);
+    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside that was put in by inlay attach", pid);
 }
 
 static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
 {
     enum { MOST = 1 << 16 };
     move_told *r = t->record;
-    if ((!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) &&
-        (!read_at(mem, MOVE_TOLD_JIT, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC))
-        return nothing(pid, e);
+    if (!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) return nothing(pid, e);
     if (r->layout != sizeof *r || r->range_count > MOST)
         return inl_fail(e, INL_ERR_UNSUPPORTED,
                         "the tool in process %d was put in by another version of Inlay; use that one's inlay", pid);

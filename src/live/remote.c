@@ -1,5 +1,6 @@
 #include "live/remote.h"
 #include "base/arch.h"
+#include "move/live.h"
 
 #include INL_ARCH_HEADER(move, park)
 
@@ -213,14 +214,6 @@ inl_status remote_write(remote *r, uint64_t to, const void *from, size_t size, i
     return fail_ptrace(r, "writing memory", e);
 }
 
-inl_status remote_write_words(remote *r, const uint64_t *at, const uint64_t *values, size_t count, inl_error *e)
-{
-    struct iovec here = {(void *)values, count * sizeof *values}, there[REMOTE_WORDS_MOST];
-    for (size_t i = 0; i < count; i++) there[i] = (struct iovec){(void *)at[i], sizeof *values};
-    if (!count || process_vm_writev(r->pid, &here, 1, there, count, 0) == (ssize_t)here.iov_len) return INL_OK;
-    return fail_ptrace(r, "writing memory", e);
-}
-
 /* Pages that the process may only execute are written to as well, its own copies. */
 inl_status remote_patch(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
 {
@@ -242,6 +235,67 @@ static void skip_call(remote *r)
     go_on(r, PTRACE_SYSCALL, &status, &ignored);
 }
 
+/* A stretch that the tool has begun by that call: its word's address, or 0. */
+static uint64_t begins_alone(const remote *r, long nr)
+{
+    struct __ptrace_syscall_info call;
+    if (nr != SYS_getpid || ptrace(PTRACE_GET_SYSCALL_INFO, r->pid, sizeof call, &call) <= 0) return 0;
+    return call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.args[0] == MOVE_ALONE_MAGIC ? call.entry.args[1] : 0;
+}
+
+/* A signal's stop is no end: it goes on. *held: the stop is the one that was asked for, or that of a process which job
+ * control has stopped. */
+static inl_status pass_stop(remote *r, int status, bool *held, inl_error *e)
+{
+    int signo = status >> 16 ? 0 : WSTOPSIG(status);
+    r->gone = !WIFSTOPPED(status);
+    if (r->gone) return inl_fail(e, INL_ERR_SYSTEM, "process %d ended while the tool was at work in it", r->pid);
+    bool holds = held && status >> 16 == PTRACE_EVENT_STOP;
+    if (held) *held = holds;
+    if (holds) return INL_OK;
+    if (signo == SIGSTOP) r->stop_signal = signo;
+    if (ptrace(PTRACE_CONT, r->pid, 0, signo == SIGSTOP ? 0L : (long)signo) == 0) return INL_OK;
+    return fail_ptrace(r, "letting it go on", e);
+}
+
+/* Until the word says that it waits. */
+static inl_status await_end(remote *r, uint64_t word, uint64_t *state, inl_error *e)
+{
+    enum { LOOKS = 1000 };
+    const struct timespec nap = {.tv_nsec = 20000};
+    inl_status s = INL_OK;
+    for (unsigned n = 1; s == INL_OK && *state == MOVE_ALONE_GOES; n++) {
+        int status = 0;
+        pid_t got = waitpid(r->pid, &status, __WALL | WNOHANG);
+        if (got > 0 || (n % LOOKS == 0 && has_ended(r->pid))) s = pass_stop(r, status, NULL, e);
+        else nanosleep(&nap, NULL);
+        if (s == INL_OK) s = remote_read(r, word, state, sizeof *state, e);
+    }
+    return s;
+}
+
+/* The thread stands at the call that begins a stretch, and is stopped at its end. */
+static inl_status leave_alone(remote *r, uint64_t word, inl_error *e)
+{
+    uint64_t state = MOVE_ALONE_GOES;
+    inl_status s = remote_write(r, word, &state, sizeof state, e);
+    if (s == INL_OK && ptrace(PTRACE_CONT, r->pid, 0, 0L) != 0) s = fail_ptrace(r, "letting it go on", e);
+    if (s == INL_OK) s = await_end(r, word, &state, e);
+    if (s == INL_OK && ptrace(PTRACE_INTERRUPT, r->pid, 0, 0L) != 0) s = fail_ptrace(r, "stopping it", e);
+    for (bool held = false; s == INL_OK && !held;) {
+        int status = 0;
+        pid_t got = wait_for_stop(r, &status, 0);
+        s = got < 0 ? fail_ptrace(r, "waitpid", e) : pass_stop(r, status, &held, e);
+    }
+    if (s == INL_OK) s = remote_read(r, word, &state, sizeof state, e);
+    if (s == INL_OK && state != MOVE_ALONE_DONE) {
+        r->gone = true; /* as if this process had been killed */
+        return inl_fail(e, INL_ERR_SYSTEM, "process %d has waited too long, and goes on by itself", r->pid);
+    }
+    state = MOVE_ALONE_SEEN;
+    return s == INL_OK ? remote_write(r, word, &state, sizeof state, e) : s;
+}
+
 inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_error *e)
 {
     struct user_regs_struct u = r->regs;
@@ -259,6 +313,12 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
         if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
         long nr = remote_registers_number(&u);
         bool there = remote_registers_pc(&u) == until, ends = nr == SYS_exit_group || nr == SYS_exit;
+        uint64_t word = begins_alone(r, nr);
+        if (word) {
+            s = leave_alone(r, word, e);
+            if (s != INL_OK) return s;
+            inside = false;
+        }
         if (!there && !ends) continue;
         skip_call(r);
         if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
@@ -328,7 +388,13 @@ static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_
             return inl_fail_at(e, INL_ERR_SYSTEM, faulted, "the procedure that was called has failed at 0x%llx: %s",
                                (unsigned long long)faulted, strsignal(signo));
         if (signo) faulted = remote_registers_pc(&u);
-        if (!call || !inside || remote_registers_pc(&u) != until) continue;
+        uint64_t word = call && inside ? begins_alone(r, remote_registers_number(&u)) : 0;
+        if (word) {
+            s = leave_alone(r, word, e);
+            if (s != INL_OK) return s;
+            inside = false;
+        }
+        if (word || !call || !inside || remote_registers_pc(&u) != until) continue;
         if (result) *result = remote_registers_result(&u);
         skip_call(r);
         return INL_OK;

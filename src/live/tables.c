@@ -3,10 +3,29 @@
 #include "live/live.h"
 #include "base/page.h"
 #include "elf/elf.h"
+#include "moved/moved.h"
 
 uint64_t live_hook_at(const move_plan *plan, size_t n)
 {
     return plan->text_addr + ((plan->text_size + 15) & ~(size_t)15) + n * LIVE_HOOK_SIZE;
+}
+
+/* What the tool would have to look for while everybody waits. */
+static void put_sites(live_target *t, inl_bytes *b)
+{
+    const image *im = t->module->image;
+    const image_segment *s;
+    size_t n = image_segments(im, &s);
+    inl_bytes_align(b, 8);
+    t->sites = inl_bytes_here(b) + t->module->bias;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *bytes, *end, *at;
+        if (!s[i].exec || s[i].write || image_bytes(im, s[i].addr, &bytes) < s[i].file_size) continue;
+        for (at = bytes, end = bytes + s[i].file_size; (at = moved_next_site(at, end)); at++, t->site_count++) {
+            uint64_t addr = s[i].addr + (uint64_t)(at - bytes);
+            inl_bytes_put(b, &addr, sizeof addr);
+        }
+    }
 }
 
 inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *e)
@@ -20,6 +39,8 @@ inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *
     inl_bytes_align(b, 16);
     inl_status st = b->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory") : elf_unwind_table(plan, b, &header, e);
     if (st != INL_OK) return st;
+    if (t->lists_sites) put_sites(t, b);
+    if (b->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     uint64_t used = inl_page_up(b->addr + bias + b->size) - t->room;
     if (used > t->room_size)
         return inl_fail(

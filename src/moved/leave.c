@@ -205,6 +205,7 @@ static void report(run_thread *t)
 static void leave(run_thread *t, const moved_memory *m)
 {
     report(t);
+    moved_alone_begin();
     moved_jumps_take_back(m->mem);
     asked()->refused = moved_bring_back(m, asked()->threads[0].ctx.tls_base) ? 0 : MOVE_ASK_NO_PROC;
     hand_over();
@@ -213,6 +214,7 @@ static void leave(run_thread *t, const moved_memory *m)
     tell_areas();
     list_gone();
     moved_memory_close(m);
+    moved_alone_end();
     run_fd_close_all((int)asked()->fd);
 }
 
@@ -229,6 +231,7 @@ static uint64_t refuses(const run_thread *t, moved_memory *m)
     if (!t || is_shared()) return MOVE_ASK_SHARED;
     if (asked()->what != MOVE_ASK_LEAVE) return 0;
     if (is_confined()) return MOVE_ASK_CONFINED;
+    if (moved_pieces_in_force()) return MOVE_ASK_PIECES;
     return moved_memory_open(m) ? 0 : MOVE_ASK_NO_PROC;
 }
 

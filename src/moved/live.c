@@ -33,13 +33,25 @@ const move_boot_links *moved_live_links(uint64_t bias)
     return NULL;
 }
 
+uint64_t moved_live_sites(uint64_t bias, const uint64_t **sites)
+{
+    const move_live *live = moved_is_live() ? found() : NULL;
+    const move_live_image *images = live ? (const move_live_image *)live->images : NULL;
+    for (uint64_t i = 0; live && i < live->image_count; i++) {
+        if (images[i].links.bias != bias || !images[i].sites) continue;
+        *sites = (const uint64_t *)images[i].sites;
+        return images[i].site_count;
+    }
+    return 0;
+}
+
 /* Another may be mapped there one day. */
 void moved_live_forget(uint64_t bias)
 {
     move_live_image *images = (move_live_image *)found()->images;
     for (uint64_t i = 0; i < found()->image_count; i++) {
         if (images[i].links.bias != bias) continue;
-        images[i].unwind = 0;
+        images[i].unwind = images[i].sites = 0;
         images[i].links.bias = ~0ull;
     }
 }

@@ -59,12 +59,19 @@ typedef struct moved_mapped {
 bool moved_others(size_t k, moved_mapped *out);
 
 /* --- for whoever puts a tool into a process that runs --- */
+/* alone.c: what is done in between needs nobody who looks at system calls. Nothing happens where nobody does, or at an
+ * end without a begin. */
+void moved_alone_begin(void);
+void moved_alone_end(void);
 /* Was this tool put into one? */
 bool moved_is_live(void);
 /* ... before anything of the program ran? */
 bool moved_began_here(void);
 /* Then: the tool's file, as whoever put it in has named it. */
 const char *moved_live_tool(void);
+/* The next system call in bytes that may be anything, or what else must be replaced because it sets that by which the
+ * thread's frame is found; NULL: none. Whoever puts a tool in lists them beforehand (move_live_image). */
+const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end);
 /* A procedure of the C library's or the dynamic linker's that must know of moved code: `function` takes its place, and
  * calls the original by what is put into *next. `unwinds`: exceptions need one such. NULL ends them (finders.c). */
 typedef struct moved_finder {

@@ -1,11 +1,10 @@
 /* Jumps over old code of a process that ran already, and the bytes that were under them: both are in the record of the
- * tool (move/live.h), and with each piece of a mutator's (pieces.h). They are written while all other threads stand
- * still, by the process itself, so that nobody's death leaves them half written. */
+ * tool (move/live.h). They are written while all other threads stand still, by the process itself, so that nobody's
+ * death leaves them half written. */
 #include "moved/private.h"
 #include "base/page.h"
 #include "base/sys.h"
 #include "move/live.h"
-#include "moved/pieces.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -50,19 +49,33 @@ static void change(uint8_t *there, const move_told_patch *p, bool in)
     else if (!memcmp(there, p->now, p->size)) memcpy(there, p->before, p->size);
 }
 
-static bool change_all(int mem, const move_told_patch *all, uint64_t count, bool in)
+/* Where the code is: nobody else runs it now. False: it may not be made writable. Only of what is surely there: a page
+ * that is another's by now would lose its rights. */
+static bool change_there(uint64_t low, uint64_t high, const move_told_patch *p, uint64_t count, bool in)
+{
+    uint64_t pages = inl_page_up(high) - low;
+    if (sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_WRITE)) return false;
+    for (uint64_t k = 0; k < count; k++) change((uint8_t *)p[k].at, &p[k], in);
+    return !sys_call3(SYS_mprotect, (long)low, (long)pages, PROT_READ | PROT_EXEC);
+}
+
+static bool change_copy(int mem, uint64_t low, uint64_t high, const move_told_patch *p, uint64_t count, bool in)
 {
     static uint8_t bytes[WINDOW];
+    if (!read_code(mem, low, bytes, high - low)) return false;
+    for (uint64_t k = 0; k < count; k++) change(bytes + (p[k].at - low), &p[k], in);
+    return write_code(mem, low, bytes, high - low);
+}
+
+static bool change_all(int mem, const move_told_patch *all, uint64_t count, bool in)
+{
     bool good = true;
     for (uint64_t i = 0, n, high; i < count; i += n ? n : 1) {
         uint64_t low = inl_page_down(all[i].at);
         n = close_together(&all[i], count - i, &high);
-        if (!n || !read_code(mem, low, bytes, high - low)) {
-            good = false;
-            continue;
-        }
-        for (uint64_t k = i; k < i + n; k++) change(bytes + (all[k].at - low), &all[k], in);
-        good = write_code(mem, low, bytes, high - low) && good;
+        bool done = n && in && change_there(low, high, &all[i], n, in);
+        if (!done) done = n && change_copy(mem, low, high, &all[i], n, in);
+        good = good && done;
     }
     return good;
 }
@@ -79,7 +92,5 @@ void moved_jumps_take_back(int mem)
 {
     change_all(mem, (const void *)record()->patches, record()->patch_count, false);
     for (const moved_later *l = moved_later_first(); l; l = l->next) change_all(mem, l->patches, l->patch_count, false);
-    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
-        if (p->image.text_size) change_all(mem, p->patches, p->patch_count, false);
     moved_sites_restore(mem);
 }

@@ -74,8 +74,10 @@ uint64_t moved_dynamic_address(const moved_image *, int64_t tag); /* 0: there is
  * numbers, which its assembly names. */
 typedef struct moved_state {
     moved_hooks hooks;
-    bool watches; /* all system calls, for the tool */
-    struct {      /* reap.c; 0: nobody is to be reaped */
+    bool watches;      /* all system calls, for the tool */
+    uint64_t alone;    /* alone.c: the word, */
+    bool knows_holder; /* and can it be seen whether the holder lives? */
+    struct {           /* reap.c; 0: nobody is to be reaped */
         int helper, parent;
     } reaps;
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
@@ -232,6 +234,9 @@ uint64_t moved_site_areas(const struct move_told_range **);
 
 /* --- live.c --- */
 const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL */
+/* Where system calls may be in its old code, as image-relative addresses: how many. *sites stays NULL if that is not
+ * known. */
+uint64_t moved_live_sites(uint64_t bias, const uint64_t **sites);
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */
 const struct move_live_image *moved_live_boot(void);

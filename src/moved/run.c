@@ -50,11 +50,15 @@ inl_status moved_begin(const run_client *client, inl_error *e)
     moved_images_find();
     inl_status s = run_begin(&engine, client, &start, e);
     if (s == INL_OK) s = run_first_thread(e);
+    moved_alone_end();
     if (s == INL_OK && moved_is_live()) {
         moved_live_first(run_self());
         s = moved_live_others(client->thread_start, client->arg, e);
     }
-    if (s == INL_OK) moved_patch_sites();
-    if (s == INL_OK && moved_is_live()) moved_live_places();
-    return s;
+    if (s != INL_OK) return s;
+    moved_alone_begin();
+    moved_patch_sites();
+    if (moved_is_live()) moved_live_places();
+    moved_alone_end();
+    return INL_OK;
 }

@@ -226,7 +226,11 @@ static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, mov
     uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
     if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
     const uint8_t *at = (const uint8_t *)low, *end = (const uint8_t *)high;
-    for (; (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
+    const uint64_t *listed = NULL;
+    const uint64_t count = moved_live_sites(i->bias, &listed);
+    for (uint64_t k = 0; k < count; k++)
+        if (i->bias + listed[k] - low < high - low) patch_site(i, p, i->bias + listed[k], a);
+    for (; !listed && (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
     sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_EXEC);
 }
 

@@ -5,6 +5,7 @@
 #include "base/arch.h"
 #include "isa/code.h"
 #include "isa/isa.h"
+#include "moved/moved.h"
 #include INL_ARCH_HEADER(moved, sites)
 
 /* A procedure in memory, decoded. */
@@ -18,9 +19,7 @@ typedef struct moved_code {
 /* numbers.c: may the number of the call that instruction `site` makes be one that matters? */
 bool moved_number_may_matter(const moved_code *, int site);
 
-/* <isa>/sites.c: the next system call in bytes that may be anything, or what else must be replaced because it sets that
- * by which the thread's frame is found; NULL: none. */
-const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end);
+/* <isa>/sites.c; moved_next_site: moved.h. */
 bool moved_is_site(const isa_insn *);
 /* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it
  * does something else. */

@@ -168,7 +168,7 @@ void run_proc_end(void)
 static long open_below(const char *below, int flags)
 {
     char path[64];
-    if (run_here.proc_root >= 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, flags | O_CLOEXEC, 0);
+    if (run_here.proc_root > 0) return sys_call4(SYS_openat, run_here.proc_root, (long)below, flags | O_CLOEXEC, 0);
     snprintf(path, sizeof path, "/proc/%s", below);
     return sys_call4(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
 }

@@ -176,7 +176,7 @@ typedef struct run_process {
     bool exiting, born_traced;
     bool memory_opened; /* syscall_file.c: its own memory as a file, for writing */
     int pid;
-    int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened */
+    int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
     inl_ranges owned; /* own.c */
     inl_lock owned_lock;
     uint64_t guarded_calls[RUN_SYSCALLS / 64]; /* syscall.c */

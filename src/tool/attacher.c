@@ -135,6 +135,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
 {
     inl_error e = {0};
     live_target_begin(&i->live, &a->process, i->m, fresh);
+    i->live.lists_sites = true;
     i->target = &i->live.target;
     finders_note(i, a->by_list);
     if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);

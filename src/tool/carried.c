@@ -111,6 +111,7 @@ void carried_run(void)
                              .opened = tool_later_opened,
                              .closed = tool_later_closed,
                              .listed = mutated ? mutator_listed : NULL});
+    moved_alone_begin(); /* ends in moved_begin, or where the tool gives up */
     if (follows) open_own(&tool_handoff_data.fds);
     open_output();
     blame_unwatch();

@@ -35,6 +35,7 @@ static inl_status add_image(putting *p, module *x, inl_error *e)
                           .is_program = x->is_main};
     p->count++;
     live_target_begin(&i->live, &p->m->live, x, false);
+    i->live.lists_sites = true;
     i->target = &i->live.target;
     inl_status s = live_compare(&i->live, e);
     return s == INL_OK ? finders_plan(i, p->by_list, e) : s;
@@ -86,10 +87,7 @@ static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     putting *p = arg;
     (void)answer;
-    live_carry c = {.packed = &p->carry,
-                    .tool = tool_name(),
-                    .options = tool_now->mutating.arguments,
-                    .holder = &tool_now->mutating.self};
+    live_carry c = {.packed = &p->carry, .tool = tool_name(), .options = ""};
     const live_text area = {
         .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
     moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};

@@ -1,6 +1,7 @@
 /* What a tool says to the person who runs it: lines to the tool's own standard error. */
 #include "tool/state.h"
 #include "live/live.h"
+#include "moved/moved.h"
 
 #include <inlay/tool.h>
 
@@ -42,6 +43,7 @@ void tool_exit(int status)
     if (tool_now->held && tool_now->held_goes_on) live_release(tool_now->held, NULL);
     else if (tool_now->held) live_end(tool_now->held, status);
     fflush(NULL);
+    moved_alone_end(); /* whoever puts it in lets the process go on without it */
     _Exit(status);
 }
 

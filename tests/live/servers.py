@@ -46,6 +46,17 @@ def lives(pid):
         return False
 
 
+def footprint(pid):
+    """(mappings, descriptors, megabytes in memory)"""
+    with open(f"/proc/{pid}/status") as f:
+        resident = int(re.search(r"^VmRSS:\s+(\d+)", f.read(), re.M)[1])
+    return len(list(outside.mappings(pid))), len(os.listdir(f"/proc/{pid}/fd")), resident >> 10
+
+
+WARM = 20  # cycles
+MAY_GROW = 10, 25, 16
+
+
 class Load:
     """A client that asks all the time, started again when it has come to its end."""
 
@@ -98,19 +109,32 @@ class Servers(outside.Out):
         os.unlink(path)
         return report
 
-    def under_load(self, load, pids, image):
-        """`pids` are asked for each time: back ends come and go."""
+    def under_load(self, load, pids, image, stays=None):
+        """`pids` are asked for each time: back ends come and go. `stays`: a process that does not."""
         self.counted_cycles = self.whole_cycles = 0
+        began, early = time.monotonic(), None
         for k in range(self.cycles):
             if load.process is None:
                 load.begin()
             for pid in pids(k):
                 self.cycle(pid, image)
             load.look()
+            if k == min(WARM, self.cycles // 2) and stays:
+                early = footprint(stays)
+        print(f"{(time.monotonic() - began) / self.cycles:.2f} s a cycle")
+        if stays:
+            self.has_not_grown(early, footprint(stays))
         load.look(wait=True)
         print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {self.counted_cycles} counted, {load.rounds} rounds")
         if 2 * self.whole_cycles < self.cycles or not self.counted_cycles:
             raise Failed("too few cycles could be made")
+
+    @staticmethod
+    def has_not_grown(early, late):
+        """The load has a hand in both: it may have mapped a little, and its connections come and go."""
+        print(f"mappings, descriptors, MB: {early}, {late}")
+        if any(more > less + may for less, more, may in zip(early, late, MAY_GROW)):
+            raise Failed(f"it grows from cycle to cycle: mappings, descriptors, MB were {early} and are {late}")
 
     def cycle(self, pid, image):
         """Back ends may end at any time, and then cannot be asked."""
@@ -118,6 +142,7 @@ class Servers(outside.Out):
             self.put_in(pid, image)
             self.counted_cycles += int(re.search(r"^sums (\d+)", self.inside("report", pid), re.M)[1]) > 0
             self.take_out(pid)
+            self.untouched(pid)
             self.whole_cycles += 1
         except (Failed, FileNotFoundError):
             if lives(pid):
@@ -162,7 +187,7 @@ class Servers(outside.Out):
                       "redis.call('set', k, n); return n")
             load = Load(["redis-benchmark", "-s", socket, "-n", "60000", "-q", "-c", "20", "eval", script, "1", "key"],
                         lambda said: "requests per second" in said, folder)
-            self.under_load(load, lambda k: [server.pid], "redis-server")
+            self.under_load(load, lambda k: [server.pid], "redis-server", server.pid)
             self.at_rest(load, server.pid, "redis-server")
             count = subprocess.run(["redis-cli", "-s", socket, "get", "key"], capture_output=True, text=True).stdout
             if int(count) != 60000 * load.rounds:
@@ -189,7 +214,7 @@ class Servers(outside.Out):
                         lambda said: re.search(r"Complete requests: +20000\b", said) and "Failed requests:        0" in said and
                         "Non-2xx" not in said and "HTML transferred:       100000000 bytes" in said, folder)
             workers = servers.children_of(server.pid)
-            self.under_load(load, lambda k: [workers[k % len(workers)]], "nginx")
+            self.under_load(load, lambda k: [workers[k % len(workers)]], "nginx", workers[0])
             self.at_rest(load, workers[0], "nginx")
             self.untouched(workers[1])
             if sorted(servers.children_of(server.pid)) != sorted(workers):
@@ -219,7 +244,7 @@ class Servers(outside.Out):
             load = Load(as_user + [f"{binaries}/pgbench", "-n", "-c", "3", "-t", "20000"] + at + ["postgres"],
                         lambda said: "actually processed: 60000/60000" in said and "failed transactions: 0 " in said, folder)
             helpers = set(servers.children_of(server.pid))
-            self.under_load(load, lambda k: self.back_end(server, helpers, k), "postgres")
+            self.under_load(load, lambda k: self.back_end(server, helpers, k), "postgres", server.pid)
             wrong = self.sums(as_user, binaries, at, load.rounds * 60000)
             if wrong:
                 raise Failed(wrong)

@@ -118,14 +118,26 @@ static void protect(uint64_t at, uint64_t size, int prot)
     if (sys_call3(SYS_mprotect, (long)at, (long)size, prot)) fail(no_room, "");
 }
 
+/* Pages of the data that are this process's own and are wanted nowhere else, as the tool's headers are: they go there
+ * themselves. */
+static bool move_pages(const boot *b, uint64_t at, uint64_t offset, uint64_t size)
+{
+    uint64_t from = (uint64_t)b->data + offset;
+    if (!b->head->live || !size || offset == b->head->tool || inl_page_down(from) != from) return false;
+    return sys_call(SYS_mremap, (long)from, (long)size, (long)size, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0) ==
+           (long)at;
+}
+
 /* `size` bytes of the data go to `at`, which has been taken; the rest of the last page is zero. */
 static void fill(const boot *b, uint64_t at, uint64_t offset, uint64_t size, int prot)
 {
     uint64_t pages = inl_page_up(size);
     bool mapped = map_file(b, at, pages, prot, offset);
     if (!mapped) {
+        uint64_t whole = inl_page_down(size); /* the rest may be the begin of the next segment as well */
+        uint64_t done = move_pages(b, at, offset, whole) ? whole : 0;
         protect(at, pages, PROT_READ | PROT_WRITE);
-        boot_copy((void *)at, b->data + offset, size);
+        boot_copy((void *)(at + done), b->data + offset + done, size - done);
         protect(at, pages, prot);
         return;
     }
