@@ -19,6 +19,7 @@
 #include <inlay/image.h>
 #include <inlay/insn.h>
 #include <inlay/local.h>
+#include <inlay/loop.h>
 #include <inlay/memory.h>
 #include <inlay/option.h>
 #include <inlay/output.h>

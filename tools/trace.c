@@ -9,6 +9,7 @@
  * that is all. */
 #include "trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static trace_found *found; /* travels into a rewritten program */
@@ -46,8 +47,8 @@ static void insert(inlay_proc *proc, trace_proc *p)
         inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
         return;
     }
-    inlay_insert(inlay_proc_entry(proc), record_of(p->number << 1));
-    inlay_insert(inlay_proc_exit(proc), record_of(p->number << 1 | 1));
+    inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, record_of(p->number << 1)));
+    inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, record_of(p->number << 1 | 1)));
 }
 
 /* --- which procedures --- */
@@ -100,6 +101,7 @@ static trace_proc *proc_of(inlay_proc *proc)
     p->address = inlay_proc_address(proc);
     p->size = inlay_proc_size(proc);
     p->image = image->id;
+    p->is_trigger = trace_select_is_trigger(proc);
     p->how = is_stub(proc) ? INLAY_TRACE_STUB : INLAY_TRACE_DONE;
     inlay_lock(&lock); /* the last look at the end of the process may meet another thread's new code */
     p->number = ++found->count;
@@ -170,30 +172,77 @@ static void note_unmet(void)
     }
 }
 
+/* How often each procedure was called is told at the end. */
+static bool counts(void) { return settings.clock == INLAY_TRACE_COUNTS || trace_select_samples(&settings); }
+
 static void ends(int status, void *arg)
 {
     (void)arg;
     if (!began) return;
     note_unmet();
-    for (trace_proc *p = found->procs; p && settings.clock == INLAY_TRACE_COUNTS; p = p->next)
-        trace_note_count(p, inlay_counter_sum(&p->calls));
+    for (trace_proc *p = found->procs; p && counts(); p = p->next) trace_note_count(p, inlay_counter_sum(&p->calls));
     trace_note_end(status);
     uint64_t lost = trace_file_lost();
     if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
+}
+
+static bool read_time(const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    char *end;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != text && value >= 0 && value < 1e9; i++) {
+        if (strcmp(end, units[i].name) != 0) continue;
+        *ns = (uint64_t)(value * units[i].ns);
+        return true;
+    }
+    return false;
+}
+
+static bool settings_agree(const char *threshold)
+{
+    if (threshold && !read_time(threshold, &settings.threshold)) {
+        inlay_warn("--threshold=%s is no time: 500ns, 2us, 1.5ms, 1s", threshold);
+        return false;
+    }
+    bool chooses = settings.inside || settings.every || settings.thin || settings.depth || threshold;
+    if (settings.clock == INLAY_TRACE_COUNTS && chooses) {
+        inlay_warn("--clock=none counts all calls: --inside, --every, --thin, --depth, --threshold need another clock");
+        return false;
+    }
+    if (settings.every && settings.thin) {
+        inlay_warn("--every and --thin: one of them");
+        return false;
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     static const char *const clocks[] = {"none", "cycles", "monotonic", NULL};
     int clock = INLAY_TRACE_CYCLES;
+    const char *threshold = NULL;
     inlay_option_choice(&clock, clocks, "clock", "what is read at each entry and exit; none: calls are counted alone");
     inlay_option_flag(&with_libs, "libs", 0, "procedures of libraries too (and --image PATTERN: of these)");
     inlay_option_uint(&min_size, "min-size", 0, "only procedures of at least so many bytes");
     inlay_option_uint(&settings.last, "last", 0, "keep the last so many MB of records alone");
+    inlay_option_string(&settings.inside, "inside", 0,
+                        "only calls of the procedures that match, and what they call; A|B: several");
+    inlay_option_uint(&settings.every, "every", 0, "record one call in so many of each procedure, and count all");
+    inlay_option_uint(
+        &settings.thin, "thin", 0,
+        "of a procedure called more often than so, record one call in 10, behind as many again one in 100, "
+        "and so on; all are counted");
+    inlay_option_uint(&settings.depth, "depth", 0, "reports: calls nested deeper belong to who called them");
+    inlay_option_string(&threshold, "threshold", 0, "reports: leave out calls shorter than 500ns, 2us, 1.5ms, 1s");
     inlay_init(&argc, &argv, "entry and exit of procedures with their times, for inlay trace report");
     settings.clock = (inlay_trace_clock)clock;
+    if (!settings_agree(threshold)) return 1;
     found = inlay_alloc(sizeof *found);
-    if (!found) return 1;
+    if (!found || !trace_select_prepare(&settings)) return 1;
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {
         records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);

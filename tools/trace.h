@@ -14,6 +14,7 @@ typedef struct trace_proc {
     uint64_t address, size;
     uint32_t number, image; /* from 1; an image that is a trace_image's */
     inlay_trace_how how;
+    bool is_trigger;
 } trace_proc;
 
 typedef struct trace_image {
@@ -32,7 +33,10 @@ typedef struct trace_found {
 
 typedef struct trace_settings {
     inlay_trace_clock clock;
-    uint64_t last; /* MB that are kept, 0: all */
+    uint64_t last;             /* MB that are kept, 0: all */
+    const char *inside;        /* patterns of triggers, divided by '|'; NULL: none */
+    uint64_t every, thin;      /* one call in so many; of those called more than so often, fewer */
+    uint64_t depth, threshold; /* for the reports: frames, ns */
 } trace_settings;
 
 /* --- trace_clock.c --- */
@@ -41,6 +45,14 @@ uint64_t trace_raw(inlay_trace_clock); /* as it is */
 uint64_t trace_now(inlay_trace_clock); /* of the calling thread, without what it has spent in Inlay */
 uint64_t trace_frequency(inlay_trace_clock);
 uint64_t trace_overhead(inlay_trace_clock); /* of one record, in 1/1000 ticks */
+
+/* --- trace_select.c --- */
+bool trace_select_prepare(const trace_settings *); /* between inlay_init and inlay_start; they must stay */
+bool trace_select_is_trigger(const inlay_proc *);
+bool trace_select_samples(const trace_settings *); /* not all calls are recorded, and all are counted */
+/* `record`, under the conditions that hold at the procedure's entry or exit. */
+inlay_expr trace_select_entry(trace_proc *, inlay_expr record);
+inlay_expr trace_select_exit(trace_proc *, inlay_expr record);
 
 /* --- trace_file.c --- */
 bool trace_file_prepare(void); /* between inlay_init and inlay_start */
@@ -52,6 +64,7 @@ void trace_note_proc(const trace_proc *);
 void trace_note_thread(inlay_trace_note_kind, unsigned thread, int tid);
 void trace_note_count(const trace_proc *, uint64_t calls);
 void trace_note_end(int status);
+void trace_note_view(const trace_settings *);
 void trace_file_forked(void);
 uint64_t trace_file_lost(void);
 

@@ -238,7 +238,8 @@ void trace_note_image(const trace_image *i)
 
 void trace_note_proc(const trace_proc *p)
 {
-    note(&(inlay_trace_note){INLAY_TRACE_PROC, 0, p->number, p->image, p->address, p->size, p->how}, p->name, p->why);
+    uint64_t how = (uint64_t)p->how | (p->is_trigger ? INLAY_TRACE_TRIGGER : 0);
+    note(&(inlay_trace_note){INLAY_TRACE_PROC, 0, p->number, p->image, p->address, p->size, how}, p->name, p->why);
 }
 
 void trace_note_thread(inlay_trace_note_kind kind, unsigned thread, int tid)
@@ -256,6 +257,12 @@ void trace_note_end(int status)
     uint64_t now = trace_now(here.clock);
     note(&(inlay_trace_note){INLAY_TRACE_END, 0, 0, (uint32_t)status, now, trace_monotonic(), inlay_own_cycles_now()},
          NULL, NULL);
+}
+
+void trace_note_view(const trace_settings *s)
+{
+    uint64_t fewer = s->thin ? s->thin | (uint64_t)1 << 63 : s->every;
+    note(&(inlay_trace_note){INLAY_TRACE_VIEW, 0, 0, 0, s->threshold, s->depth, fewer}, NULL, NULL);
 }
 
 /* --- a process --- */
@@ -323,6 +330,7 @@ bool trace_file_begin(const trace_settings *settings, const trace_found *found)
         here.file = -1;
         return false;
     }
+    trace_note_view(settings);
     for (const trace_image *i = found->images; i; i = i->next) trace_note_image(i);
     for (const trace_proc *p = found->procs; p; p = p->next) trace_note_proc(p);
     return true;

@@ -1,4 +1,5 @@
-/* Points: the places where snippets go. Several snippets at one point run in the order inserted. */
+/* Points: the places where snippets go. Several snippets at one point run in the order inserted, or, inserted first,
+ * before those that are there (edges and loops: loop.h). */
 #ifndef INLAY_POINT_H
 #define INLAY_POINT_H
 
@@ -30,6 +31,9 @@ inlay_point *inlay_proc_return(inlay_proc *);
  * (code.h), lives as long as the image; of code that a callback of blocks or instructions is shown, during the
  * callback: there the callback is asked again when the code is shown again (inlay_process_show_again). */
 inlay_insertion *inlay_insert(inlay_point *, inlay_expr code);
+/* Before what has been inserted there already: of a procedure's points among what is inserted at these, of others among
+ * all that is at the instruction. */
+inlay_insertion *inlay_insert_first(inlay_point *, inlay_expr code);
 /* Only when the instruction really executes: cmov with its condition, REP with a count. */
 inlay_insertion *inlay_insert_predicated(inlay_point *, inlay_expr code);
 

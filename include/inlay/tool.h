@@ -46,6 +46,13 @@ typedef struct inlay_mutex {
 void inlay_lock(inlay_mutex *);
 void inlay_unlock(inlay_mutex *);
 
+/* The tool leaves the process, under the JIT engine: soon all threads are at boundaries of the program's instructions,
+ * exit callbacks are called (with status 0), and the program goes on natively from there, with its own code, registers,
+ * masks and handlers; nothing of Inlay's stays. From callbacks and analysis routines, which go on for the moment.
+ * False, and a line of warning: it cannot be here (other engines; a program that was loaded without ptrace). Where a
+ * thread does not come out of the tool's code or a system call within some seconds the tool stays, which is said. */
+bool inlay_detach(void);
+
 /* The name of the program and its process id. */
 const char *inlay_program(void);
 int inlay_pid(void);

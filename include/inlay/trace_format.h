@@ -65,7 +65,8 @@ typedef enum inlay_trace_note_kind {
     INLAY_TRACE_THREAD_BEGINS,
     INLAY_TRACE_THREAD_ENDS,
     INLAY_TRACE_COUNT,
-    INLAY_TRACE_END, /* the process's */
+    INLAY_TRACE_END,  /* the process's */
+    INLAY_TRACE_VIEW, /* what the report is asked for, and what was not recorded */
 } inlay_trace_note_kind;
 
 typedef struct inlay_trace_note {
@@ -74,8 +75,10 @@ typedef struct inlay_trace_note {
     uint32_t number; /* of the image, procedure, thread */
     uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid */
     uint64_t a,
-        b;      /* image: low, high; procedure: address, size; thread: time; count: calls; end: time, CLOCK_MONOTONIC */
-    uint64_t c; /* image: bias; procedure: inlay_trace_how; end: cycles that threads have spent in Inlay */
+        b;       /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
+                    CLOCK_MONOTONIC; view: calls shorter than so many ns and deeper than so many frames are left out */
+    uint64_t c;  /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
+                    view: one call in so many was recorded | 1 << 63: only of those called more than so often */
     char text[]; /* image: path; procedure: its name, and why it was not instrumented */
 } inlay_trace_note;
 
@@ -84,6 +87,8 @@ typedef enum inlay_trace_how {
     INLAY_TRACE_STUB,  /* likewise: an import's */
     INLAY_TRACE_UNMET, /* asked for, and its code has not been met */
     INLAY_TRACE_REFUSED,
+    INLAY_TRACE_HOW = 0xff,       /* the bits of these; and flags: */
+    INLAY_TRACE_TRIGGER = 1 << 8, /* only what such call is wanted */
 } inlay_trace_how;
 
 #endif

@@ -1,6 +1,6 @@
 /* inlay detach, report, ps: tools in processes that run.
  *
- *     detach PID [-o FILE]   the tool's report, and it is taken out
+ *     detach PID [-o FILE]   the tool's report, and it is taken out; so is what a mutator has left
  *     report PID [-o FILE]   the report now; the tool stays
  *     ps                     which processes have a tool inside, who put it there, and when
  *
@@ -35,15 +35,17 @@ static inl_status ask(void *arg, void *answer, inl_error *e)
 {
     (void)answer;
     const wanted *w = arg;
-    return live_ask(w->pid, w->wish, w->out, e);
+    return live_ask(w->pid, w->wish, w->out, NULL, e);
 }
 
 static void usage(FILE *to, live_wish wish)
 {
     fprintf(to, "usage: inlay %s [-o FILE] PID\n", names[wish]);
     if (wish == LIVE_LEAVE)
-        fputs("Takes the tool out of a process that it was put into by inlay attach. Its report goes to FILE, or\n"
-              "to the file that was named then, or to standard output.\n",
+        fputs("Takes out of a process what inlay attach has put into it, or a mutator (inlay count, break, tee,\n"
+              "snippet) that has ended without taking it out. A tool's report goes to FILE, or to the file that was\n"
+              "named then, or to standard output. One that runs a program (inlay run) leaves it likewise; its report\n"
+              "goes where that command was told.\n",
               to);
     else fputs("The report of the tool in process PID, as of now, to FILE or standard output. The tool stays.\n", to);
 }
@@ -91,6 +93,22 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static bool runs_jit(const live_told *told)
+{
+    return told->record->started == MOVE_TOLD_RUNS_JIT || told->record->started == MOVE_TOLD_LEAVES_JIT;
+}
+
+/* It was started, or put in, under the JIT engine, whose report goes where that was told. */
+static inl_status ask_jit(const wanted *w, const live_told *told, inl_error *e)
+{
+    if (w->wish == LIVE_LEAVE && !w->output) return live_ask_jit(w->pid, told, e);
+    return inl_fail(
+        e, INL_ERR_UNSUPPORTED,
+        "the tool in process %d runs it under the JIT engine: its report comes when it leaves or the process "
+        "ends, and goes where inlay run was told (-o)",
+        w->pid);
+}
+
 static int ask_for(int argc, char **argv, live_wish wish)
 {
     wanted w = {.wish = wish};
@@ -99,7 +117,8 @@ static int ask_for(int argc, char **argv, live_wish wish)
     int wrong = read_arguments(argc, argv, &w);
     if (wrong) return wrong;
     inl_status s = look(&w, &told, &e);
-    if (s == INL_OK) s = live_apart(w.pid, ask, &w, NULL, 0, &e);
+    if (s == INL_OK && runs_jit(&told)) s = ask_jit(&w, &told, &e);
+    else if (s == INL_OK) s = live_apart(w.pid, ask, &w, NULL, 0, &e);
     if (s != INL_OK) cli_say("%s: %s", names[wish], e.text);
     else if (wish == LIVE_LEAVE) cli_say("%s has left process %d", last_part(told.tool), w.pid);
     live_told_free(&told);
@@ -140,6 +159,15 @@ static void put_program(pid_t pid)
     printf("%-16s ", last_part(name));
 }
 
+static void put_tool(const live_told *told)
+{
+    char who[128];
+    live_holder_say(told, who, sizeof who);
+    printf("%s%s%s", last_part(told->tool), *told->options ? " " : "", told->options);
+    if (told->record->is_mutators) printf("%s", who + strlen(last_part(told->tool)));
+    putchar('\n');
+}
+
 static int is_number(const struct dirent *d) { return isdigit((unsigned char)d->d_name[0]); }
 static int by_number(const struct dirent **a, const struct dirent **b)
 {
@@ -150,10 +178,14 @@ int cli_ps(int argc, char **argv)
 {
     if (argc > 1) {
         bool help = argc == 2 && !strcmp(argv[1], "--help");
-        fputs(
-            "usage: inlay ps\nProcesses with a tool inside that inlay attach has put there, as far as you may look at\n"
-            "them: the process, who did it, when, the program, the tool and its options.\n",
-            help ? stdout : stderr);
+        fputs("usage: inlay ps\nProcesses with a tool inside that inlay attach or inlay run has put there, or code of "
+              "a mutator "
+              "(inlay count,\n"
+              "break, tee, snippet), as far as you may look at them: the process, who did it, when, the program, the "
+              "tool\n"
+              "and its options; of mutators their process, and whether it has ended. inlay detach takes out what is "
+              "left.\n",
+              help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }
     struct dirent **list;
@@ -173,7 +205,7 @@ int cli_ps(int argc, char **argv)
         put_user(told.record->user);
         put_time(told.record->seconds);
         put_program(pid);
-        printf("%s%s%s\n", last_part(told.tool), *told.options ? " " : "", told.options);
+        put_tool(&told);
         live_told_free(&told);
     }
     free(list);

@@ -23,6 +23,13 @@ static const char usage[] =
     "  --libs                procedures of libraries, too; otherwise the program's own and its imports' stubs\n"
     "  --image PATTERN       only these images, libraries or not (repeatable)\n"
     "  --min-size=BYTES      only procedures of at least so many bytes\n"
+    "  --inside=PATTERN      only calls of these procedures and what they call (A|B: several)\n"
+    "  --every=N             one call in N of each procedure; all are counted\n"
+    "  --thin=N              of a procedure called more than N times one call in 10, behind N more one in 100, and so "
+    "on;\n"
+    "                        the report says of which\n"
+    "  --depth=N, --threshold=TIME\n"
+    "                        what reports leave out, if they are not asked for something else\n"
     "  --clock=cycles|monotonic|none\n"
     "                        the processor's clock, CLOCK_MONOTONIC, or calls counted alone\n"
     "  --last=MB             keep the last so many MB of records\n"
@@ -58,7 +65,8 @@ static int take_letter(request *r, char **argv, const char *letter, const char *
 /* The tool's: it says itself what is wrong with a value. */
 static int take_tools(request *r, char **argv)
 {
-    static const char *const names[] = {"--libs", "--no-libs", "--min-size", "--clock", "--last"};
+    static const char *const names[] = {"--libs",   "--no-libs", "--min-size", "--clock", "--last",
+                                        "--inside", "--every",   "--thin",     "--depth", "--threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_or_begins(argv[0], names[i])) continue;
         bool has_value = i >= 2 && argv[0][strlen(names[i])] == 0 && argv[1];

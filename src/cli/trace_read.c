@@ -12,15 +12,20 @@ static const char usage[] =
     "       inlay trace tree FILE            who called whom\n"
     "       inlay trace graph PATTERN FILE   callers and callees of the procedures that match\n"
     "       inlay trace diff BEFORE AFTER    two recordings\n"
-    "       inlay trace export chrome|folded|callgrind FILE\n"
+    "       inlay trace export chrome|folded|callgrind|perfetto|pprof|html [-o OUT] FILE\n"
+    "       inlay trace export uftrace -o DIRECTORY FILE\n"
     "\n"
     "  -o FILE             write there\n"
     "  --format=text|json\n"
     "  --sort=self|total|calls\n"
     "  --top=N             so many lines (40; 0: all)\n"
     "  --threads           report: each thread by itself, too\n"
+    "  --asked-for         report: each procedure that was asked for: how it is instrumented, or why not\n"
     "  --depth=N           calls nested deeper belong to who called them\n"
     "  --threshold=TIME    leave out calls shorter than TIME: 500ns, 2us, 1.5ms, 1s\n"
+    "  --inside=PATTERN    only these procedures and what they call (repeatable, as the next two)\n"
+    "  --outside=PATTERN   neither these nor what they call\n"
+    "  --leading=PATTERN   only these, what they call, and the calls that lead to them\n"
     "  --raw               do not take off what the recording itself costs\n";
 
 typedef struct request {
@@ -88,12 +93,23 @@ static bool take_format(trace_view *v, const char *word)
     return v->json || strcmp(word, "text") == 0;
 }
 
+static const char *filter_value(const char *arg, trace_filter_kind *kind)
+{
+    static const char *const names[] = {"--inside", "--outside", "--leading"};
+    for (*kind = 0; *kind < TRACE_FILTERS; ++*kind) {
+        const char *value = value_of(arg, names[*kind]);
+        if (value) return value;
+    }
+    return NULL;
+}
+
 /* False: it is no option, or its value is none. */
 static bool take_option(request *r, const char *arg)
 {
     trace_view *v = &r->view;
     const char *value;
     uint64_t number = 0;
+    trace_filter_kind kind;
     bool good = false;
     if ((value = value_of(arg, "--format"))) good = take_format(v, value);
     else if ((value = value_of(arg, "--sort"))) good = take_order(v, value);
@@ -102,7 +118,9 @@ static bool take_option(request *r, const char *arg)
         good = read_number(value, 1 << 20, &number) && number;
         v->depth = (uint32_t)number;
     } else if ((value = value_of(arg, "--threshold"))) good = read_time(value, &v->threshold);
+    else if ((value = filter_value(arg, &kind))) good = trace_filter_add(&v->filter, kind, value);
     else if (strcmp(arg, "--threads") == 0) good = v->threads = true;
+    else if (strcmp(arg, "--asked-for") == 0) good = v->asked = true;
     else if (strcmp(arg, "--raw") == 0) good = v->raw = true;
     return good;
 }
@@ -134,8 +152,9 @@ static trace_exporter *exporter(const char *name)
     static const struct {
         const char *name;
         trace_exporter *export;
-    } exporters[] = {
-        {"chrome", trace_export_chrome}, {"folded", trace_export_folded}, {"callgrind", trace_export_callgrind}};
+    } exporters[] = {{"chrome", trace_export_chrome},       {"folded", trace_export_folded},
+                     {"callgrind", trace_export_callgrind}, {"perfetto", trace_export_perfetto},
+                     {"pprof", trace_export_pprof},         {"html", trace_export_html}};
     for (size_t i = 0; i < sizeof exporters / sizeof *exporters; i++)
         if (strcmp(name, exporters[i].name) == 0) return exporters[i].export;
     return NULL;
@@ -162,8 +181,12 @@ static inl_status show(FILE *f, what w, const request *r, const trace_file *file
     }
 }
 
+/* uftrace reads a directory. */
+static bool is_folder(what w, const request *r) { return w == EXPORT && strcmp(r->words[0], "uftrace") == 0; }
+
 static inl_status write_out(what w, const request *r, const trace_file *file, inl_error *e)
 {
+    if (is_folder(w, r)) return trace_export_uftrace(r->output, file, &r->view, e);
     FILE *f = r->output ? fopen(r->output, "we") : stdout;
     if (!f) return inl_fail(e, INL_ERR_ACCESS, "cannot write %s: %s", r->output, strerror(errno));
     inl_status s = show(f, w, r, file, e);
@@ -194,8 +217,12 @@ int cli_trace_read(int argc, char **argv)
     request r = {.view = {.top = 40}};
     int status = parse(&r, w, argc, argv);
     if (status) return status;
-    if (w == EXPORT && !exporter(r.words[0])) {
-        cli_say("trace export: no form '%s' (chrome, folded, callgrind)", r.words[0]);
+    if (is_folder(w, &r) && !r.output) {
+        cli_say("trace export uftrace: -o DIRECTORY, where it goes");
+        return EXIT_USAGE;
+    }
+    if (w == EXPORT && !is_folder(w, &r) && !exporter(r.words[0])) {
+        cli_say("trace export: no form '%s' (chrome, folded, callgrind, perfetto, pprof, uftrace, html)", r.words[0]);
         return EXIT_USAGE;
     }
     return act(w, &r);

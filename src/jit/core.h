@@ -148,6 +148,7 @@ bool jit_sections_refused(const run_thread *);
 bool jit_sections_serve(run_thread *);
 void jit_sections_arrive(run_thread *);
 void jit_sections_depart(run_thread *);
+bool jit_sections_leave(run_thread *); /* the program's area is as natively; false: a signal is to be delivered first */
 void jit_sections_end(void);
 /* signal.c: the registers are those at the guard of cache address `exec`; ctx gets the program's. */
 void jit_section_context(run_thread *, uint64_t exec);
@@ -158,6 +159,33 @@ bool jit_emit_section_exit(isa_code *, bool done); /* done: the last instruction
 void jit_emit_section_abort(isa_code *);
 bool jit_guard_begin(void *build, isa_code *, const weave_run *, uint32_t i); /* weave_engine.guard, */
 bool jit_guard_end(void *build, isa_code *, const weave_run *, uint32_t i);   /* .guard_ends */
+
+/* --- leave.c, <isa>/leave.c: all threads go back to the program's own code --- */
+typedef struct jit_way { /* in the program's own code; 0: it has none */
+    uint64_t call;       /* a system call, and a return behind it */
+    uint64_t back;       /* rt_sigreturn */
+} jit_way;
+typedef struct jit_way_bytes {
+    uint8_t size, bytes[15];
+} jit_way_bytes;
+extern const jit_way_bytes jit_ways_to_call[], jit_ways_back[]; /* each ends with one of size 0 */
+typedef struct jit_last_call {
+    long nr, args[3];
+} jit_last_call;
+typedef struct jit_leaving {
+    bool wanted, nudged, way_known;
+    uint32_t stage;            /* a futex */
+    int64_t since, next_nudge; /* milliseconds */
+    jit_way way;
+    int out; /* an eventfd, which each of so many others writes to when it is out; -1: there is no way to tell */
+    uint64_t others;
+} jit_leaving;
+void jit_leave_nudged(void);                /* async-signal-safe */
+bool jit_leave_wanted(const run_thread *t); /* is this thread to come? */
+void jit_leave_come(run_thread *t);         /* at a boundary, lock not held; returns where it does not go after all */
+/* The bases are those of `before`, the stack pointer is sp: the call is made at `at`, which returns by the stack. */
+void jit_leave_by(uint64_t sp, const weave_context *before, const jit_last_call *, uint64_t at)
+    __attribute__((noreturn));
 
 /* --- check.c --- */
 void jit_check(void);
@@ -292,6 +320,7 @@ struct jit_table2;
 typedef struct jit_state {
     const isa *isa; /* of this process */
     jit_options options;
+    jit_leaving leaving;
     uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
     jit_arena *arenas, *retired;
     uint8_t *meta_base;

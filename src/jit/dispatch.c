@@ -77,6 +77,12 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
         inl_lock_take(&run_here.lock);
         return NULL;
     }
+    if (jit_leave_wanted(t)) {
+        inl_lock_release(&run_here.lock);
+        jit_leave_come(t);
+        inl_lock_take(&run_here.lock);
+        return NULL;
+    }
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();

@@ -13,6 +13,7 @@
  *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
  *     sections.c    restartable sequences (rseq)
+ *     leave.c       out of the process again
  *     signal.c      a signal in translated code: how the thread gets to a boundary; faults' contexts
  *
  * All of it is under the process's lock unless said otherwise.
@@ -157,6 +158,8 @@ typedef struct jit_own {
     uint64_t cycles_before;   /* of own_cycles: told already */
     uint64_t held;            /* the oldest of epochs whose code it goes back to behind calls of the tool's; 0: none */
     uint32_t version, wanted; /* of the translations that it runs in, and is to run in from its next exit on */
+    bool leaves;              /* it waits for the others to leave Inlay; under the process's lock */
+    uint64_t leave_sp;        /* of the frame by which it will */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -169,6 +172,11 @@ inl_status jit_init(const run_client *, const jit_options *, const run_start_sta
 void jit_run(void) __attribute__((noreturn));
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
+/* --- leave.c --- */
+const char *jit_leave_barred(void); /* why it cannot be; NULL: it can */
+/* All threads are to go back to the program's own code, soon; the tool's exit callbacks are called, and nothing of
+ * Inlay's is left. From anywhere. */
+void jit_leave_ask(void);
 /* --- kept.c --- */
 void jit_kept_save(void); /* lock not held: at the end of the process */
 /* --- stats.c --- */

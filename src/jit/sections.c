@@ -274,6 +274,17 @@ void jit_sections_interrupted(run_thread *t)
     inl_lock_release(&run_here.lock);
 }
 
+bool jit_sections_leave(run_thread *t)
+{
+    jit_own *o = jit_of(t);
+    uint64_t none = 0;
+    jit_sections_interrupted(t);
+    if (t->fault.present) return false;
+    if (o->sequence_field && pointer(o) == o->sequence_self) run_write(o->sequence_field, &none, sizeof none);
+    o->section = NULL;
+    return true;
+}
+
 bool jit_sections_refused(const run_thread *t)
 {
     const jit_own *o = jit_of(t);

@@ -47,6 +47,29 @@ static void redispatch(run_thread *t, void *uc, uint64_t leave)
 
 /* --- signals that were sent, and other versions of the code --- */
 
+/* Of Inlay's own. */
+static bool in_handler(const run_thread *t, const void *uc)
+{
+    return run_uc_sp(uc) - (uint64_t)(uintptr_t)t->signal_stack < t->signal_stack_size;
+}
+
+/* No handler of the program's will run: a call that the kernel ends with EINTR for one is made anew. */
+static bool interrupted_by_nudge(run_thread *t, void *uc, uint64_t tls_base)
+{
+    uint64_t pc = run_uc_pc(uc);
+    if (run_uc_answer(uc) != -EINTR) return false;
+    if (is_at(pc, run_blocking_after)) {
+        run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_blocking_interrupted);
+        return true;
+    }
+    if (t->where != RUN_IN_CODE || !is_at(pc, jit_gate_after)) return false;
+    uint64_t args[6];
+    jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
+    run_set_answer(&t->ctx, run_call_made(t, args)); /* its number is where its answer would be */
+    redispatch(t, uc, RUN_LEAVE_SIGNAL);
+    return true;
+}
+
 static jit_fragment *running_fragment(run_thread *t, uint64_t pc)
 {
     jit_fragment *f = jit_fragment_of_cache(pc);
@@ -90,7 +113,11 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
     t->pending.present = true;
     t->mask_is_ours = true;
     *run_uc_mask(uc) |= ~RUN_FAULTS;
-    if (in_tool) run_hung_watch(t, run_uc_mask(uc));
+    if (run_signal_is_nudge(info)) {
+        if (interrupted_by_nudge(t, uc, tls_base)) return;
+    } else if (in_tool) {
+        run_hung_watch(t, run_uc_mask(uc));
+    }
 
     if (between(pc, run_blocking_check, run_blocking_insn)) {
         run_uc_set_pc(uc, (uint64_t)(uintptr_t)run_blocking_interrupted);
@@ -276,6 +303,14 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
 void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base)
 {
     bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
+    if (run_signal_is_nudge(info)) {
+        jit_leave_nudged();
+        if (in_handler(t, uc)) return; /* which may be about to note a signal; there will be another nudge */
+        if (t->pending.present) {      /* it comes to a boundary anyway */
+            interrupted_by_nudge(t, uc, tls_base);
+            return;
+        }
+    }
     __atomic_fetch_add(is_fault ? &jit.stats.faults : &jit.stats.sent, 1, __ATOMIC_RELAXED);
     if (is_fault) fault(t, signo, info, uc, tls_base);
     else arrived(t, info, uc, tls_base);

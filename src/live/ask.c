@@ -169,7 +169,6 @@ static inl_status refused(const ask *a, inl_error *e)
         [MOVE_ASK_SHARED] = "another process shares its memory, a child of vfork perhaps",
         [MOVE_ASK_NO_PROC] = "its own /proc/self cannot be read, so its stacks cannot be searched",
         [MOVE_ASK_CONFINED] = "it has confined itself (seccomp) since, which the tool takes care of",
-        [MOVE_ASK_PIECES] = "a mutator has added code to it, and must take that out first",
     };
     uint64_t n = a->asked->refused < sizeof why / sizeof *why ? a->asked->refused : 0;
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d: %s; the tool stays", a->process.pid, why[n]);
@@ -273,11 +272,30 @@ static inl_status clear_left(ask *a, inl_error *e)
 
 static bool has_started(const ask *a) { return a->told.record->started == MOVE_TOLD_STARTED; }
 
-inl_status live_ask(pid_t pid, live_wish wish, int out, inl_error *e)
+/* A mutator's code is its own as long as it is there. */
+static inl_status may_ask(const ask *a, pid_t pid, const move_told_holder *self, inl_error *e)
+{
+    const move_told *r = a->told.record;
+    char who[128];
+    if (self && memcmp(self, &r->holder, sizeof *self) != 0)
+        return inl_fail(e, INL_ERR_NOT_FOUND, "process %d: what was inserted has been taken out by inlay detach", pid);
+    if (self || !r->is_mutators) return INL_OK;
+    live_holder_say(&a->told, who, sizeof who);
+    if (a->wish == LIVE_REPORT)
+        return inl_fail(e, INL_ERR_USAGE, "what is in process %d is code of %s, which has no report", pid, who);
+    if (!live_holder(&r->holder)) return INL_OK;
+    return inl_fail(e, INL_ERR_USAGE, "%s is at work on process %d; end that one first", who, pid);
+}
+
+inl_status live_ask(pid_t pid, live_wish wish, int out, const move_told_holder *self, inl_error *e)
 {
     ask a = {.wish = wish, .out = out};
     inl_status s = live_record_read(pid, &a.told, e);
-    if (s != INL_OK) return s;
+    if (s == INL_OK) s = may_ask(&a, pid, self, e);
+    if (s != INL_OK) {
+        live_told_free(&a.told);
+        return s;
+    }
     if (!has_started(&a) && wish != LIVE_LEAVE)
         s = inl_fail(e, INL_ERR_NOT_FOUND, "the tool in process %d has not started", pid);
     if (s == INL_OK) s = live_open_inside(pid, &a.process, e);

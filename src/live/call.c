@@ -50,7 +50,9 @@ inl_status live_call_program(live_process *p, remote *r, live_call *c, inl_error
     size_t size = 0;
     inl_status s = remote_vectors(r, &vectors, &size, e);
     if (s == INL_OK) {
-        s = run(p, r, c, vectors, size, e);
+        s = live_calls(p, r, true, e);
+        if (s == INL_OK) s = run(p, r, c, vectors, size, e);
+        if (!r->gone) live_calls(p, r, false, &(inl_error){0});
         inl_status back = r->gone ? s : remote_set_vectors(r, vectors, size, s == INL_OK ? e : NULL);
         if (s == INL_OK) s = back;
     }

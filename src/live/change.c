@@ -78,21 +78,32 @@ static inl_status move_threads(live_process *p, const live_change *c, inl_error 
 
 /* --- what goes --- */
 
+/* From *k on. They are listed as going and struck off the table by one call, so whoever is killed leaves none of them
+ * mapped that nobody knows of. */
+static inl_status drop_some(live_process *p, live_change *c, const bool *used, size_t *k, inl_error *e)
+{
+    move_told_range ranges[LIVE_GO_MOST];
+    uint64_t clears[LIVE_GO_MOST];
+    size_t n = 0, first = *k;
+    for (; *k < c->gone.count && n < LIVE_GO_MOST; ++*k) {
+        if (used[*k]) continue;
+        ranges[n] = (move_told_range){c->gone.items[*k].low, c->gone.items[*k].high};
+        clears[n++] = c->gone.items[*k].clears;
+    }
+    inl_status s = n ? live_go_all(p, ranges, clears, n, e) : INL_OK;
+    if (!n || s != INL_OK) return s;
+    for (size_t i = 0; i < n; i++) unmap(&p->threads.items[0], ranges[i].low, ranges[i].high);
+    for (size_t i = first; i < *k; i++) c->gone.items[i].done = !used[i];
+    return live_works(p, false, e);
+}
+
 static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
 {
     if (!c->gone.count) return INL_OK;
     bool *used = calloc(c->gone.count, sizeof *used);
     if (!used) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     inl_status s = live_find_users(p, c, used, e);
-    for (size_t k = 0; k < c->gone.count && s == INL_OK; k++) {
-        if (used[k]) continue;
-        const uint64_t none = 0;
-        if (c->gone.items[k].clears)
-            s = remote_write(&p->threads.items[0], c->gone.items[k].clears, &none, sizeof none, e);
-        if (s != INL_OK) break;
-        unmap(&p->threads.items[0], c->gone.items[k].low, c->gone.items[k].high);
-        c->gone.items[k].done = true;
-    }
+    for (size_t k = 0; k < c->gone.count && s == INL_OK;) s = drop_some(p, c, used, &k, e);
     free(used);
     return s;
 }

@@ -19,7 +19,8 @@
  *   patches.c   pages that will be written to
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
  *   record.c    what is told in the process of the tool in it, written and read
- *   ask.c       the tool in a process is asked for its report, or to leave
+ *   holder.c    the mutator that looks after what is in it
+ *   ask.c       the tool in a process is asked for its report, or to leave; ask_jit.c: one under the JIT engine
  *
  * A process that cannot be had is left as it was, and so is one in which the tool does not start. Once it has started
  * it stays: should a jump over old code fail then, those that were written lead to new code, and the others' old code
@@ -32,6 +33,7 @@
 #include "image/module.h"
 #include "live/remote.h"
 #include "move/boot.h"
+#include "move/live.h"
 #include "move/move.h"
 
 typedef struct live_mapping {
@@ -98,8 +100,14 @@ void live_unpark(live_process *);                  /* they stand where their reg
 inl_status live_frames_tell(live_process *, inl_error *);
 /* The first thread is sent into the tool's code: should the caller die, the others wait until it has come back. */
 inl_status live_works(live_process *, bool works, inl_error *);
+/* The thread is sent into a procedure of the program's, and comes back: the area stays until then. */
+inl_status live_calls(live_process *, remote *, bool calls, inl_error *);
 /* Should the caller die before live_works(false), the process unmaps this. */
 inl_status live_goes(live_process *, uint64_t low, uint64_t high, inl_error *);
+/* The same for several at once, while nothing else goes; and with the same call a word of each becomes 0 (its address;
+ * 0: none does). */
+enum { LIVE_GO_MOST = 64 };
+inl_status live_go_all(live_process *, const move_told_range *, const uint64_t *clears, size_t count, inl_error *);
 
 /* --- start.c --- */
 /* Instead of live_open and live_stop: `pid` is the caller's, seized with PTRACE_O_TRACESYSGOOD, and stands at its exec.
@@ -124,6 +132,9 @@ typedef struct live_target {
 /* `fresh`: nothing of the image has run yet. */
 void live_target_begin(live_target *, live_process *, const module *, bool fresh);
 void live_target_end(live_target *);
+/* Where new code of so many bytes of old code may lie, with what is put behind it; link-time, 0: nowhere. Once found it
+ * stays. */
+link_addr live_target_room(live_target *, uint64_t code);
 /* The plan is made: tables.c. */
 inl_status live_target_settle(live_target *, const move_plan *, inl_error *);
 /* Is the code in memory what the file says? */
@@ -149,10 +160,10 @@ typedef struct live_carry {
     const struct elf_carry *packed;
     const char *tool, *options; /* to be told: the tool's file, its arguments */
     bool has_output;
+    const move_told_holder *holder; /* NULL: it is no mutator's */
 } live_carry;
-struct move_live_thread;
 /* A stopped thread goes on where the tool says. */
-inl_status live_settle(remote *, const struct move_live_thread *, inl_error *);
+inl_status live_settle(remote *, const move_live_thread *, inl_error *);
 /* What stands at a hooked procedure's entry. False: it does not reach. */
 bool live_hook_jump(const live_image *, size_t hook, uint8_t jump[MOVE_MOST_PATCH]);
 /* All at once, while all threads are stopped. */
@@ -171,23 +182,38 @@ void live_put_end(live_put *);                       /* in any case */
 /* --- record.c --- */
 enum { LIVE_TOOL_MOST = 64 << 20 }; /* bytes of a tool's image */
 struct inl_bytes;
-struct move_told_range;
 /* The record's bytes, for MOVE_TOLD_BASE; and once the tool has started, at most live_record_room ranges. */
 inl_status live_record_make(const live_image *, size_t count, const live_carry *, struct inl_bytes *out, inl_error *);
 size_t live_record_room(size_t images);
-inl_status live_record_tell(remote *, const struct move_told_range *, size_t count, size_t room, inl_error *);
+inl_status live_record_tell(remote *, const move_told_range *, size_t count, size_t room, inl_error *);
 typedef struct live_told { /* of a process with a tool inside */
-    struct move_told *record;
-    struct move_told_range *ranges;
+    move_told *record;
+    move_told_range *ranges;
     char *tool, *options;
 } live_told;
 /* INL_ERR_NOT_FOUND: it has none, or one that was not put in by this version. */
 inl_status live_record_read(pid_t, live_told *, inl_error *);
 void live_told_free(live_told *);
 
+/* --- holder.c --- */
+void live_holder_self(move_told_holder *); /* the caller, as a mutator */
+/* Its process, as this one numbers it. 0: there is none, it has ended, or it cannot be seen from here. */
+pid_t live_holder(const move_told_holder *);
+/* The tool's name, and, of a mutator, its process, and whether that has ended. */
+void live_holder_say(const live_told *, char *out, size_t size);
+/* What is in the process is still this one's: nobody has taken it out meanwhile. */
+bool live_is_held_by(pid_t, const move_told_holder *);
+/* It is let go as it is. */
+void live_holder_leaves(pid_t, const move_told_holder *);
+
 /* --- ask.c --- */
 typedef enum live_wish { LIVE_REPORT, LIVE_LEAVE } live_wish;
-/* The report goes to `out`, or, -1, where the tool's output goes. With all threads stopped for the while. */
-inl_status live_ask(pid_t, live_wish, int out, inl_error *);
+/* The report goes to `out`, or, -1, where the tool's output goes. With all threads stopped for the while. self: the
+ * mutator that asks, NULL: none does. INL_ERR_NOT_FOUND: there is no tool inside, or another's. */
+inl_status live_ask(pid_t, live_wish, int out, const move_told_holder *self, inl_error *);
+
+/* --- ask_jit.c --- */
+/* A tool under the JIT engine is asked to leave; when this returns it has, and its report is where it was to go. */
+inl_status live_ask_jit(pid_t, const live_told *, inl_error *);
 
 #endif

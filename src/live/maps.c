@@ -175,6 +175,23 @@ static inl_status check(const live_process *p, inl_error *e)
     return INL_OK;
 }
 
+static inl_status refuse_full(const live_process *p, uint64_t at, inl_error *e)
+{
+    live_told t;
+    inl_error ignored;
+    char who[128];
+    if (live_record_read(p->pid, &t, &ignored) != INL_OK)
+        return inl_fail(e, INL_ERR_UNSUPPORTED,
+                        "process %d has something at 0x%llx, where a tool would lie: it runs under Inlay, or was "
+                        "rewritten; if neither, inlay detach %d takes out what is left of a tool",
+                        p->pid, (unsigned long long)at, p->pid);
+    live_holder_say(&t, who, sizeof who);
+    bool held = live_holder(&t.record->holder) != 0;
+    live_told_free(&t);
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has a tool inside already, %s; %sinlay detach %d takes it out",
+                    p->pid, who, held ? "once that has ended, " : "", p->pid);
+}
+
 /* Before a tool is put in. */
 static inl_status check_empty(const live_process *p, inl_error *e)
 {
@@ -188,10 +205,7 @@ static inl_status check_empty(const live_process *p, inl_error *e)
     for (size_t i = 0; i < p->mappings.count; i++)
         if (overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + INL_PAGE, &p->mappings.items[i]) ||
             overlaps(MOVE_LIVE_BASE, MOVE_REGION_HIGH, &p->mappings.items[i]))
-            return inl_fail(e, INL_ERR_UNSUPPORTED,
-                            "process %d has a tool inside already, or something else at 0x%llx, where it would lie; "
-                            "inlay detach takes a tool out, and what is left of one",
-                            p->pid, (unsigned long long)p->mappings.items[i].low);
+            return refuse_full(p, p->mappings.items[i].low, e);
     return INL_OK;
 }
 

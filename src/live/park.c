@@ -56,6 +56,17 @@ static inl_status unmap_area(live_process *p, uint64_t size, inl_error *e)
     return call_alone(p, &answer, SYS_munmap, (const long[6]){(long)MOVE_PARK_BASE, (long)size}, e);
 }
 
+/* Will somebody come back who was sent into a procedure? */
+static bool any_calls(live_process *p, uint64_t end)
+{
+    inl_error ignored;
+    for (size_t n = 0; slot_at(n) < end; n++) {
+        uint64_t calls = 0, at = slot_at(n) + offsetof(move_park_slot, calls);
+        if (remote_read(&p->threads.items[0], at, &calls, sizeof calls, &ignored) == INL_OK && calls) return true;
+    }
+    return false;
+}
+
 /* What somebody who was killed has left: nobody is in it any more, or soon. */
 static inl_status clear_left(live_process *p, inl_error *e)
 {
@@ -69,6 +80,7 @@ static inl_status clear_left(live_process *p, inl_error *e)
     if (s == INL_OK) s = live_read_maps(p, e);
     for (size_t i = 0; i < p->mappings.count; i++)
         if (p->mappings.items[i].low == end) end = p->mappings.items[i].high;
+    used = used || any_calls(p, end);
     for (size_t i = 0; i < p->threads.count; i++) {
         const struct user_regs_struct *u = &p->threads.items[i].regs;
         used = used || remote_registers_pc(u) - MOVE_PARK_BASE < end - MOVE_PARK_BASE ||
@@ -162,6 +174,13 @@ inl_status live_works(live_process *p, bool works, inl_error *e)
     return remote_write(&p->threads.items[0], MOVE_PARK_DATA + offsetof(move_park, works), words, sizeof words, e);
 }
 
+inl_status live_calls(live_process *p, remote *r, bool calls, inl_error *e)
+{
+    const uint64_t word = calls;
+    if (!p->has_park) return INL_OK;
+    return remote_write(r, r->slot + offsetof(move_park_slot, calls), &word, sizeof word, e);
+}
+
 inl_status live_goes(live_process *p, uint64_t low, uint64_t high, inl_error *e)
 {
     const move_told_range range = {low, inl_page_up(high)};
@@ -174,4 +193,21 @@ inl_status live_goes(live_process *p, uint64_t low, uint64_t high, inl_error *e)
     if (s == INL_OK) s = remote_write(r, MOVE_PARK_DATA + offsetof(move_park, gone_count), &count, sizeof count, e);
     if (s == INL_OK) p->gone = count;
     return s;
+}
+
+inl_status live_go_all(live_process *p, const move_told_range *ranges, const uint64_t *clears, size_t count,
+                       inl_error *e)
+{
+    uint64_t at[LIVE_GO_MOST + 1], values[LIVE_GO_MOST + 1] = {0};
+    size_t n = 0;
+    remote *r = &p->threads.items[0];
+    inl_status s = INL_OK;
+    if (p->has_park) {
+        s = remote_write(r, MOVE_PARK_DATA + offsetof(move_park, gone), ranges, count * sizeof *ranges, e);
+        at[n] = MOVE_PARK_DATA + offsetof(move_park, gone_count);
+        values[n++] = count;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (clears[i]) at[n++] = clears[i];
+    return s == INL_OK ? remote_write_words(r, at, values, n, e) : s;
 }

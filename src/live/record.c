@@ -86,7 +86,9 @@ inl_status live_record_make(const live_image *images, size_t count, const live_c
                    .layout = sizeof r,
                    .user = getuid(),
                    .seconds = (uint64_t)time(NULL),
-                   .has_output = carry->has_output};
+                   .has_output = carry->has_output,
+                   .is_mutators = carry->holder != NULL};
+    if (carry->holder) r.holder = *carry->holder;
     inl_bytes_put(b, &r, sizeof r);
     r.ranges = inl_bytes_here(b);
     inl_bytes_reserve(b, live_record_room(count) * sizeof(move_told_range));
@@ -125,14 +127,16 @@ static char *read_string(int mem, uint64_t at)
 static inl_status nothing(pid_t pid, inl_error *e)
 {
     if (kill(pid, 0) != 0 && errno == ESRCH) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside that was put in by inlay attach", pid);
+    return inl_fail(e, INL_ERR_NOT_FOUND, "process %d has no tool inside, and no mutator's code", pid);
 }
 
 static inl_status read_all(int mem, pid_t pid, live_told *t, inl_error *e)
 {
     enum { MOST = 1 << 16 };
     move_told *r = t->record;
-    if (!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) return nothing(pid, e);
+    if ((!read_at(mem, MOVE_TOLD_BASE, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC) &&
+        (!read_at(mem, MOVE_TOLD_JIT, r, sizeof *r) || r->magic != MOVE_TOLD_MAGIC))
+        return nothing(pid, e);
     if (r->layout != sizeof *r || r->range_count > MOST)
         return inl_fail(e, INL_ERR_UNSUPPORTED,
                         "the tool in process %d was put in by another version of Inlay; use that one's inlay", pid);

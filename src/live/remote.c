@@ -214,6 +214,14 @@ inl_status remote_write(remote *r, uint64_t to, const void *from, size_t size, i
     return fail_ptrace(r, "writing memory", e);
 }
 
+inl_status remote_write_words(remote *r, const uint64_t *at, const uint64_t *values, size_t count, inl_error *e)
+{
+    struct iovec here = {(void *)values, count * sizeof *values}, there[REMOTE_WORDS_MOST];
+    for (size_t i = 0; i < count; i++) there[i] = (struct iovec){(void *)at[i], sizeof *values};
+    if (!count || process_vm_writev(r->pid, &here, 1, there, count, 0) == (ssize_t)here.iov_len) return INL_OK;
+    return fail_ptrace(r, "writing memory", e);
+}
+
 /* Pages that the process may only execute are written to as well, its own copies. */
 inl_status remote_patch(remote *r, uint64_t to, const void *from, size_t size, inl_error *e)
 {

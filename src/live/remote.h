@@ -55,6 +55,9 @@ inl_status remote_call_alone(remote *, uint64_t returns, long *answer, long nr, 
 inl_status remote_call(remote *, long *answer, long nr, const long args[6], inl_error *);
 inl_status remote_read(remote *, uint64_t from, void *to, size_t size, inl_error *);
 inl_status remote_write(remote *, uint64_t to, const void *from, size_t size, inl_error *);
+/* Several words by one call: all of them, or, of a process that has ended, any. At most REMOTE_WORDS_MOST. */
+enum { REMOTE_WORDS_MOST = 128 };
+inl_status remote_write_words(remote *, const uint64_t *at, const uint64_t *values, size_t count, inl_error *);
 /* Over memory that the process itself may not write to. */
 inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, inl_error *);
 /* Runs from `pc` on, with its own registers else and the stack at `sp`, up to the system call that ends at `until`,

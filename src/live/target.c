@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* As much as code may become; where there is less room, less: few need all of it, and what is not needed is given back.
+ */
 enum { TIMES = 96, ROOM_AT_LEAST = 1 << 20 };
 static const uint64_t reach = LIVE_REACH;
 
@@ -29,16 +31,19 @@ static uint64_t code_size(const image *im)
     return sum;
 }
 
+link_addr live_target_room(live_target *t, uint64_t code)
+{
+    for (unsigned times = TIMES; !t->room && times; times /= 2) {
+        t->room_size = inl_page_up(code * times + (uint64_t)ROOM_AT_LEAST * times / TIMES);
+        t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, reach);
+    }
+    return (link_addr){t->room ? t->room - t->module->bias : 0};
+}
+
 static link_addr room(void *arg)
 {
     live_target *t = arg;
-    if (!t->room) {
-        for (unsigned times = TIMES; !t->room && times; times /= 2) {
-            t->room_size = inl_page_up(code_size(t->module->image) * times + ROOM_AT_LEAST);
-            t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, reach);
-        }
-    }
-    return (link_addr){t->room ? t->room - t->module->bias : 0};
+    return live_target_room(t, code_size(t->module->image));
 }
 
 static bool may_overwrite(void *arg, const cfg_program *p, uint32_t block)

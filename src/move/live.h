@@ -30,6 +30,7 @@ typedef struct move_live_thread {
 
 /* --- what tells of a tool in a process, for whoever comes later --- */
 #define MOVE_TOLD_BASE  0x650800000000ull /* a move_told */
+#define MOVE_TOLD_JIT   0x7ee000000000ull /* one of a tool under the JIT engine: above where such lie (tool/places.c) */
 #define MOVE_ASK_BASE   0x650c00000000ull /* a move_ask, while somebody asks */
 #define MOVE_TOLD_MAGIC 0x31766c79616c6e69ull
 
@@ -43,7 +44,7 @@ typedef struct move_told_range {
  * Should whoever holds the process die, each thread goes on as its slot's frame says; while `works` is not 0, when the
  * first one has come back from what it was sent to do. That one unmaps what is `gone` before. */
 enum { MOVE_PARK_GONE_MOST = 4000, MOVE_PARK_DATA_SIZE = 0x10000 };
-#define MOVE_PARK_MAGIC 0x316b7261706c6e69ull
+#define MOVE_PARK_MAGIC 0x326b7261706c6e69ull
 typedef struct move_park {
     uint64_t magic;
     uint64_t works, gone_count; /* written together */
@@ -64,6 +65,13 @@ typedef struct move_told_table { /* a jump table's address in new code, and in o
     uint64_t now, old;
 } move_told_table;
 
+/* Whoever looks after what is in the process from outside, a mutator (tool/mutator.h): it may add to it and remove it.
+ */
+typedef struct move_told_holder {
+    uint64_t pid, started; /* its process, as /proc has it; pid 0: nobody does any more */
+    uint64_t names;        /* the namespace of processes that pid is a number of */
+} move_told_holder;
+
 /* Addresses of lists are in the process. What is marked with an answer is filled in by the tool when it has started. */
 typedef struct move_told {
     uint64_t magic, layout; /* bytes of this struct: another is another version's */
@@ -71,15 +79,22 @@ typedef struct move_told {
     uint64_t user, seconds; /* who put it in, and when (since the epoch) */
     uint64_t tool, options; /* strings: the tool's file, its arguments */
     uint64_t has_output;    /* the report goes to a file that was named (-o) */
+    uint64_t is_mutators;   /* it is a mutator's file: there is no report */
+    move_told_holder holder;
     uint64_t range_count, ranges, patch_count, patches, table_count, tables; /* ranges: mappings near images */
     uint64_t tool_low, tool_high;                                            /* answer, as are all that follow */
     uint64_t ask_entry, ask_until; /* a thread that is sent here, on a stack of its own, answers what is asked */
     uint64_t started;              /* MOVE_TOLD_STARTED, or _LEFT */
 } move_told;
-enum { MOVE_TOLD_STARTED = 1, MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */ };
+enum {
+    MOVE_TOLD_STARTED = 1,
+    MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */,
+    MOVE_TOLD_RUNS_JIT,
+    MOVE_TOLD_LEAVES_JIT /* under that engine; it is about to be out */
+};
 
 enum { MOVE_ASK_LOOK = 1, MOVE_ASK_REPORT, MOVE_ASK_LEAVE };
-enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED, MOVE_ASK_PIECES };
+enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };
 enum { /* what a thread does */
        MOVE_BUSY_NOT,
        MOVE_BUSY_INSERTED, /* it is in what was inserted: a few steps lead out of it */

@@ -94,6 +94,8 @@ static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
     if (!run_read(out, at, size)) return false;
     put_old((const void *)record()->patches, record()->patch_count, at, out, size);
     for (const moved_later *l = moved_later_first(); l; l = l->next) put_old(l->patches, l->patch_count, at, out, size);
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
+        if (p->image.text_size) put_old(p->patches, p->patch_count, at, out, size);
     return true;
 }
 

@@ -231,7 +231,6 @@ static uint64_t refuses(const run_thread *t, moved_memory *m)
     if (!t || is_shared()) return MOVE_ASK_SHARED;
     if (asked()->what != MOVE_ASK_LEAVE) return 0;
     if (is_confined()) return MOVE_ASK_CONFINED;
-    if (moved_pieces_in_force()) return MOVE_ASK_PIECES;
     return moved_memory_open(m) ? 0 : MOVE_ASK_NO_PROC;
 }
 

@@ -1,10 +1,11 @@
 /* Jumps over old code of a process that ran already, and the bytes that were under them: both are in the record of the
- * tool (move/live.h). They are written while all other threads stand still, by the process itself, so that nobody's
- * death leaves them half written. */
+ * tool (move/live.h), and with each piece of a mutator's (pieces.h). They are written while all other threads stand
+ * still, by the process itself, so that nobody's death leaves them half written. */
 #include "moved/private.h"
 #include "base/page.h"
 #include "base/sys.h"
 #include "move/live.h"
+#include "moved/pieces.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -92,5 +93,7 @@ void moved_jumps_take_back(int mem)
 {
     change_all(mem, (const void *)record()->patches, record()->patch_count, false);
     for (const moved_later *l = moved_later_first(); l; l = l->next) change_all(mem, l->patches, l->patch_count, false);
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
+        if (p->image.text_size) change_all(mem, p->patches, p->patch_count, false);
     moved_sites_restore(mem);
 }

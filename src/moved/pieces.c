@@ -13,20 +13,6 @@ const moved_piece *moved_piece_at(uint64_t pc)
     return NULL;
 }
 
-static bool in_force(const moved_piece *p)
-{
-    for (uint32_t b = 0; p->image.text_size && b < p->image.map->count; b++)
-        if (p->in[b]) return true;
-    return false;
-}
-
-bool moved_pieces_in_force(void)
-{
-    for (uint64_t k = 0; k < moved_pieces_now.count; k++)
-        if (in_force(&moved_pieces_now.all[k])) return true;
-    return false;
-}
-
 bool moved_pieces_have(uint64_t at)
 {
     for (uint64_t k = 0; k < moved_pieces_now.count; k++) {

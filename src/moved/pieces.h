@@ -17,6 +17,8 @@ typedef struct moved_piece {
     uint64_t low, high; /* what is mapped for it */
     uint64_t table_count;
     const move_told_table *tables; /* its copies of jump tables, ascending */
+    uint64_t patch_count;
+    const move_told_patch *patches; /* its jumps over old code, ascending; what is in force of them is there */
 } moved_piece;
 
 /* In the tool's own image, so that the mutator, which is the same file at the same place, knows where they are. */
@@ -27,7 +29,6 @@ typedef struct moved_pieces {
 } moved_pieces;
 extern moved_pieces moved_pieces_now;
 
-bool moved_pieces_in_force(void);
 bool moved_pieces_have(uint64_t at);            /* in what is mapped for one */
 const moved_piece *moved_piece_at(uint64_t pc); /* whose text it is in, or NULL */
 /* Where an old place is in the piece in which it is in force; 0: in none. */

@@ -96,6 +96,13 @@ bool run_signal_mark(siginfo_t *info);
 bool run_signal_unmark(siginfo_t *info);
 long run_sys_queue(run_thread *t, weave_context *c); /* the calls that send one */
 
+/* Inlay's own, from a thread or another process: it only brings a thread to the engine (jit/leave.c). */
+enum { RUN_NUDGE = -0x1ea7e };
+static inline bool run_signal_is_nudge(const siginfo_t *info)
+{
+    return info->si_signo == SIGSYS && info->si_code == RUN_NUDGE;
+}
+
 /* Something is to be delivered before the program goes on. */
 static inline bool run_signal_waits(const run_thread *t)
 {
@@ -132,6 +139,7 @@ void run_process_end(run_thread *t, int status, int signo);
 /* --- letgo.c --- */
 /* The process goes on natively from `ctx`; returns only where that is not possible. */
 void run_let_go(run_thread *t);
+void run_signals_queue(run_thread *t); /* what waits in the runtime is the kernel's to deliver */
 
 /* --- exec.c --- */
 bool run_is_traced(void); /* somebody has attached to this process by ptrace */
@@ -227,8 +235,10 @@ bool run_altstack_active(const run_thread *t, uint64_t sp);
 void run_trap_set(run_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
 
 uint64_t run_uc_pc(const void *uc);
+uint64_t run_uc_sp(const void *uc);
 void run_uc_set_pc(void *uc, uint64_t pc);
 uint64_t *run_uc_mask(void *uc);
+long run_uc_answer(const void *uc);
 void run_uc_set_answer(void *uc, long answer); /* of the system call that was trapped */
 bool run_uc_is_write(const void *uc);          /* the page fault was a write */
 void run_uc_keep_trap(run_thread *t, const void *uc);

@@ -21,10 +21,11 @@ static bool is_alone(const run_thread *t)
 
 static void queue(const siginfo_t *info)
 {
+    if (run_signal_is_nudge(info)) return;
     sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), sys_call0(SYS_gettid), info->si_signo, (long)info);
 }
 
-static void give_back_signals(run_thread *t)
+void run_signals_queue(run_thread *t)
 {
     if (t->pending.present) queue(&t->pending.info);
     t->pending.present = false;
@@ -49,7 +50,7 @@ void run_let_go(run_thread *t)
     uint64_t sp = run_sp(&t->ctx);
     if (!t->is_vfork_child) run_process_end(t, 0, 0);
     if (run_here.engine->watch) run_here.engine->watch->no_more();
-    give_back_signals(t);
+    run_signals_queue(t);
     run_signals_give_back(t->signals);
     run_sigreturn_for_good(sp + RUN_HANDLER_POPS, &before);
 }

@@ -299,6 +299,7 @@ static void deliver_one(run_thread *t, const run_pending *p)
 {
     int signo = p->info.si_signo;
     uint64_t base = p->temporary ? p->mask : t->sigmask;
+    if (run_signal_is_nudge(&p->info)) return;
     if (!(base & RUN_BIT(signo))) {
         deliver(t, &p->info, base, false);
     } else if (RUN_BIT(signo) & RUN_FAULTS) {

@@ -218,6 +218,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
 {
     (void)arg;
     (void)t;
+    tool_told_end();
     tool_buffers_flush_all();
     tool_sums_add();
     int wait_status = signo ? signo & 0x7f : (status & 0xff) << 8;

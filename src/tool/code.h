@@ -9,7 +9,9 @@ typedef struct code_view { /* of a procedure */
     weave_run run;         /* run.view points here */
     struct tool_code *code;
     inlay_proc *proc;
-    uint32_t first; /* block, in the analysis */
+    uint32_t first;           /* block, in the analysis */
+    struct inlay_loop *loops; /* once asked for (loops.c), those around others first */
+    bool loops_found;
 } code_view;
 
 typedef struct tool_code {

@@ -14,11 +14,20 @@
 
 /* --- roles --- */
 
+/* To be told in processes. */
+static const char *join(int argc, char **argv)
+{
+    char text[1024] = "";
+    size_t n = 0;
+    for (int i = 1; i < argc && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i > 1 ? " " : "", argv[i]);
+    return tool_handle_string(text);
+}
+
 void inlay_mutator(int *argc, char ***argv)
 {
     tool_handoff *h = &tool_handoff_data;
     inl_error e = {0};
-    (void)argc;
     if (h->role == TOOL_CARRIED) mutator_resident();
     if (h->role == TOOL_LAUNCHER) {
         fflush(NULL);
@@ -31,6 +40,8 @@ void inlay_mutator(int *argc, char ***argv)
     tool_now->blame.phase = BLAME_STARTED;
     tool_heap_begin();
     tool_heap()->program = tool_handle_string(tool_name());
+    live_holder_self(&tool_now->mutating.self);
+    tool_now->mutating.arguments = join(*argc, *argv);
 }
 
 /* --- errors --- */
@@ -183,6 +194,7 @@ bool inlay_process_let_go(inlay_process *p)
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    if (m->has_tool && !m->has_ended) live_holder_leaves(m->live.pid, &tool_now->mutating.self);
     inl_status s = m->is_stopped && !m->has_ended ? live_release(&m->live, &e) : INL_OK;
     mutator_forget(m);
     return s == INL_OK || mutator_fail(&e);

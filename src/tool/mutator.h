@@ -65,10 +65,11 @@ typedef struct mutator_piece {
     bool is_there;          /* it has been written */
     inl_bytes ro;           /* map, unwind table, behind them `in` */
     size_t in_at, in_count; /* offset in ro */
-    size_t tables_at, table_count;
-    uint64_t unwind;      /* 0: none */
-    uint32_t slot, procs; /* in the table; so many are in force */
-    moved_piece told;     /* what is there */
+    size_t tables_at, table_count, patches_at;
+    INL_VEC(move_told_patch) patches; /* all that it was ever put in with */
+    uint64_t unwind;                  /* 0: none */
+    uint32_t slot, procs;             /* in the table; so many are in force */
+    moved_piece told;                 /* what is there */
 } mutator_piece;
 
 typedef struct mutated_image { /* by procedure of the analysis */
@@ -145,10 +146,10 @@ inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl
 void mutator_piece_free(mutator_piece *);
 
 /* --- mutator_watch.c --- */
-typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_connect */
+typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_offer and mutator_connect */
     uint64_t at;               /* where the ring is */
-    int32_t socket, done, pair[2];
-    char name[8];
+    int32_t memory, pair[2];   /* answer of the first: hidden descriptors */
+    int32_t error;             /* answer: 0: it is done */
 } mutator_joint;
 typedef struct mutator_listener {
     struct mutator_listener *next;
@@ -186,6 +187,7 @@ const char *mutator_run_refuses(const snippet *, bool *calls);
 bool mutator_has_ended(mutatee *);
 
 /* --- mutator_events.c --- */
+void mutator_offer(void);
 void mutator_connect(void);
 void mutator_resident(void) __attribute__((noreturn)); /* the carried tool's main */
 

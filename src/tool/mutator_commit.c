@@ -109,6 +109,8 @@ static inl_status send_new(mutatee *m, mutator_piece *p, inl_error *e)
     told->high = inl_page_up(inl_bytes_here(&p->ro) + bias);
     told->tables = (const void *)(ro + p->tables_at);
     told->table_count = p->table_count;
+    told->patches = (const void *)(ro + p->patches_at);
+    told->patch_count = p->patches.count;
     live_text text = {
         .at = p->plan->text_addr, .bytes = p->text, .size = p->plan->text_size, .prot = PROT_READ | PROT_EXEC};
     live_text tables = {.at = ro, .bytes = p->ro.data, .size = p->ro.size, .prot = PROT_READ};

@@ -175,14 +175,45 @@ void mutator_listed(const char *name, uint64_t bias, bool gone)
 
 /* --- the beginning --- */
 
-/* By live_call_tool: what mutator_watch.c has made is taken over. */
+/* A descriptor of a call becomes a hidden one; *error is the first that there was. */
+static int32_t hide(long fd, int32_t *error)
+{
+    long hidden = sys_failed(fd) ? fd : run_fd_hide((int)fd);
+    if (hidden < 0 && fd >= 0) sys_call1(SYS_close, fd);
+    if (hidden < 0 && !*error) *error = (int32_t)-hidden;
+    return (int32_t)hidden;
+}
+
+/* Both by live_call_tool, which comes to its end whoever is killed: nothing of what is open is in the program's way,
+ * and all of it is closed when the mutator's file leaves. */
+void mutator_offer(void)
+{
+    mutator_joint *j = (mutator_joint *)MUTATOR_ASKED_AT;
+    int pair[2] = {-1, -1};
+    long type = SOCK_STREAM | SOCK_CLOEXEC;
+    j->error = 0;
+    j->memory = hide(sys_call2(SYS_memfd_create, (long)"inlay", MFD_CLOEXEC), &j->error);
+    long made = sys_call4(SYS_socketpair, AF_UNIX, type, 0, (long)pair);
+    for (int i = 0; i < 2; i++) j->pair[i] = hide(made ? made : pair[i], &j->error);
+    for (int i = 0; i < 2 && j->error; i++)
+        if (j->pair[i] >= 0) run_fd_close(j->pair[i]);
+    if (j->error && j->memory >= 0) run_fd_close(j->memory);
+}
+
 void mutator_connect(void)
 {
     mutator_joint *j = (mutator_joint *)MUTATOR_ASKED_AT;
-    int hidden = run_fd_hide(j->socket);
-    tool_now->mutating.socket = hidden < 0 ? j->socket : hidden;
+    long flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, size = (long)MUTATOR_CHANNEL_SIZE;
+    long at = sys_call(SYS_mmap, (long)j->at, size, PROT_READ | PROT_WRITE, flags, j->memory, 0);
+    run_fd_close(j->memory);
+    run_fd_close(j->pair[0]);
+    j->error = sys_failed(at) ? (int32_t)-at : 0;
+    if (j->error) {
+        run_fd_close(j->pair[1]);
+        return;
+    }
+    tool_now->mutating.socket = j->pair[1];
     tool_now->mutating.ring = (mutator_ring *)j->at;
-    j->done = 1;
 }
 
 void mutator_resident(void)

@@ -28,6 +28,16 @@ bool inlay_process_is_stopped(const inlay_process *p)
     return m && m->is_stopped;
 }
 
+/* What is in it may be known to this mutator alone. */
+static inl_status is_ours(const mutatee *m, inl_error *e)
+{
+    if (!m->has_tool || live_is_held_by(m->live.pid, &tool_now->mutating.self)) return INL_OK;
+    return inl_fail(e, INL_ERR_USAGE,
+                    "what was inserted in process %d is not there any more (inlay detach, or another program was "
+                    "executed); let it go, and attach anew",
+                    m->live.pid);
+}
+
 typedef struct work {
     mutatee *m;
     inl_status (*f)(mutatee *, void *arg, void *answer, inl_error *);
@@ -39,7 +49,8 @@ static inl_status apart(void *arg, void *answer, inl_error *e)
     work *w = arg;
     inl_status s = live_stop(&w->m->live, e);
     if (s != INL_OK) return s;
-    s = w->f(w->m, w->arg, answer, e);
+    s = is_ours(w->m, e);
+    if (s == INL_OK) s = w->f(w->m, w->arg, answer, e);
     inl_status out = live_release(&w->m->live, s == INL_OK ? e : NULL);
     return s == INL_OK ? out : s;
 }

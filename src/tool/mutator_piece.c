@@ -16,8 +16,6 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-enum { TIMES = 128, ROOM_AT_LEAST = 128 << 10 };
-
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
 /* --- the target: everything is recorded --- */
@@ -44,22 +42,10 @@ static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
     return p->live.target.read(&p->live, at, bytes);
 }
 
-/* As much as its procedures' code may become: what is not needed is given back. */
 static link_addr room(void *arg)
 {
     mutator_piece *p = arg;
-    live_target *t = &p->live;
-    if (!t->room) {
-        t->room_size = inl_page_up(p->bytes * TIMES + ROOM_AT_LEAST);
-        t->room = live_find_room(t->process, t->module->low, t->module->high, t->room_size, LIVE_REACH);
-    }
-    return (link_addr){t->room ? t->room - t->module->bias : 0};
-}
-
-static bool may_overwrite(void *arg, const cfg_program *cfg, uint32_t block)
-{
-    (void)arg, (void)cfg, (void)block;
-    return false;
+    return live_target_room(&p->live, p->bytes);
 }
 
 static inl_status place(void *arg, const move_delta *d, inl_error *e)
@@ -98,7 +84,10 @@ static inl_status put_patch(mutator_piece *p, const move_patch *x, inl_error *e)
     bool good = inl_map_put(&m->saved, x->at.at, (uint64_t)(uintptr_t)saved) && inl_vec_push(&m->change.patches, one);
     uint64_t owner = p->plan->cfg->procs[x->proc].addr + p->plan->bias;
     for (unsigned i = 0; i < x->size && good; i++) good = inl_map_put(&m->owners, x->at.at + i, owner);
-    return good ? INL_OK : no_memory(e);
+    move_told_patch told = {.at = x->at.at, .size = x->size};
+    memcpy(told.now, x->now, x->size);
+    memcpy(told.before, saved->bytes, x->size);
+    return good && inl_vec_push(&p->patches, told) ? INL_OK : no_memory(e);
 }
 
 static inl_status commit(void *arg, const move_delta *d, inl_error *e)
@@ -143,6 +132,7 @@ void mutator_piece_free(mutator_piece *p)
     live_keep_room(&p->of->live, p->live.room, 0);
     live_target_end(&p->live);
     inl_bytes_free(&p->ro);
+    inl_vec_free(&p->patches);
     free(p->text);
     free(p);
 }
@@ -175,16 +165,14 @@ static mutator_piece *new_piece(mutatee *m, mutated_image *mi)
     p->of = m;
     p->image = mi->image;
     live_target_begin(&p->live, &m->live, mi->image->m, false);
-    p->target = (move_target){.arg = p,
-                              .read = read_bytes,
-                              .room = room,
-                              .may_overwrite = may_overwrite,
-                              .one_by_one = true,
-                              .has_frames = true,
-                              .outside_stays = true,
-                              .place = place,
-                              .commit = commit,
-                              .take_back = take_back};
+    p->target = p->live.target;
+    p->target.arg = p;
+    p->target.read = read_bytes;
+    p->target.room = room;
+    p->target.one_by_one = true;
+    p->target.place = place;
+    p->target.commit = commit;
+    p->target.take_back = take_back;
     return p;
 }
 
@@ -255,6 +243,22 @@ static void put_copies(mutator_piece *p)
     free(copies);
 }
 
+static int by_address(const void *x, const void *y)
+{
+    const move_told_patch *a = x, *b = y;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* What is under its jumps: whoever takes the mutator's file out when the mutator has ended puts it back. */
+static void put_patches(mutator_piece *p)
+{
+    inl_bytes_align(&p->ro, sizeof(uint64_t));
+    p->patches_at = p->ro.size;
+    if (!p->patches.count) return;
+    qsort(p->patches.items, p->patches.count, sizeof *p->patches.items, by_address);
+    inl_bytes_put(&p->ro, p->patches.items, p->patches.count * sizeof *p->patches.items);
+}
+
 /* Code that is reached through the file's tables or names is told of when the piece is asked by its address. */
 static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_error *e)
 {
@@ -272,6 +276,7 @@ static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_erro
     p->unwind = header ? header + bias : 0;
     p->in_at = inl_bytes_reserve(&p->ro, p->in_count + 1);
     put_copies(p);
+    put_patches(p);
     if (p->ro.failed) return no_memory(e);
     uint64_t end = inl_bytes_here(&p->ro) + bias;
     if (end > p->live.room + p->live.room_size)

@@ -87,7 +87,10 @@ static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     putting *p = arg;
     (void)answer;
-    live_carry c = {.packed = &p->carry, .tool = tool_name(), .options = ""};
+    live_carry c = {.packed = &p->carry,
+                    .tool = tool_name(),
+                    .options = tool_now->mutating.arguments,
+                    .holder = &tool_now->mutating.self};
     const live_text area = {
         .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
     moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};

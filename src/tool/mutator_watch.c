@@ -29,14 +29,6 @@ typedef struct joining {
 
 /* --- with the process held --- */
 
-static inl_status call(remote *r, const char *what, long *answer, long nr, const long args[6], inl_error *e)
-{
-    inl_status s = remote_call(r, answer, nr, args, e);
-    if (s == INL_OK && sys_failed(*answer))
-        return inl_fail(e, INL_ERR_SYSTEM, "process %d: %s: %s", r->pid, what, strerror((int)-*answer));
-    return s;
-}
-
 /* A descriptor of the process's, here as well. */
 static inl_status fetch(const joining *j, long fd, int *here, inl_error *e)
 {
@@ -59,52 +51,39 @@ static inl_status pass(const joining *j, const int fds[2], inl_error *e)
     return inl_fail(e, INL_ERR_SYSTEM, "passing descriptors: %s", strerror(errno));
 }
 
-/* Descriptors in the process: memory, and both ends of the socket. */
-static inl_status make(const joining *j, remote *r, long *memory, mutator_joint *of, inl_error *e)
+/* What its part there has answered. */
+static inl_status call(const joining *j, void (*routine)(void), mutator_joint *of, inl_error *e)
 {
-    long answer, at = (long)MUTATOR_ASKED_AT, pair = at + (long)offsetof(mutator_joint, pair),
-                 name = at + (long)offsetof(mutator_joint, name);
-    *of = (mutator_joint){.at = j->at, .name = "inlay"};
-    inl_status s = remote_write(r, MUTATOR_ASKED_AT, of, sizeof *of, e);
-    if (s == INL_OK) s = call(r, "memfd_create", memory, SYS_memfd_create, (long[6]){name, MFD_CLOEXEC}, e);
-    long ends[6] = {AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair};
-    if (s == INL_OK) s = call(r, "socketpair", &answer, SYS_socketpair, ends, e);
-    if (s == INL_OK) s = remote_read(r, MUTATOR_ASKED_AT, of, sizeof *of, e);
-    of->socket = of->pair[1];
-    return s == INL_OK ? remote_write(r, MUTATOR_ASKED_AT, of, sizeof *of, e) : s;
+    live_process *p = &j->m->live;
+    inl_status s = live_call_tool(p, (uint64_t)(uintptr_t)routine, MUTATOR_STACK_TOP, e);
+    if (s == INL_OK) s = remote_read(&p->threads.items[0], MUTATOR_ASKED_AT, of, sizeof *of, e);
+    if (s == INL_OK && of->error)
+        s = inl_fail(e, INL_ERR_SYSTEM, "process %d cannot share memory and a socket with its mutator: %s", p->pid,
+                     strerror(of->error));
+    return s;
 }
 
 /* The size is set here: the process may have a limit. */
-static inl_status map_there(const joining *j, remote *r, long memory, int here, inl_error *e)
+static inl_status give_size(const joining *j, int memory, inl_error *e)
 {
-    long answer, args[6] = {(long)j->at,
-                            (long)MUTATOR_CHANNEL_SIZE,
-                            PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                            memory,
-                            0};
-    if (ftruncate(here, (off_t)MUTATOR_CHANNEL_SIZE) != 0)
-        return inl_fail(e, INL_ERR_SYSTEM, "memory for process %d: %s", r->pid, strerror(errno));
-    return call(r, "mmap", &answer, SYS_mmap, args, e);
+    if (ftruncate(memory, (off_t)MUTATOR_CHANNEL_SIZE) == 0) return INL_OK;
+    return inl_fail(e, INL_ERR_SYSTEM, "memory for process %d: %s", j->m->live.pid, strerror(errno));
 }
 
 static inl_status join(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     const joining *j = arg;
-    remote *r = &m->live.threads.items[0];
-    mutator_joint of;
-    long memory = -1, ignored;
+    mutator_joint of = {.at = j->at};
     int here[2] = {-1, -1};
     (void)answer;
-    inl_status s = make(j, r, &memory, &of, e);
-    if (s == INL_OK) s = fetch(j, memory, &here[0], e);
+    inl_status s = remote_write(&m->live.threads.items[0], MUTATOR_ASKED_AT, &of, sizeof of, e);
+    if (s == INL_OK) s = call(j, mutator_offer, &of, e);
+    if (s != INL_OK) return s;
+    s = fetch(j, of.memory, &here[0], e);
     if (s == INL_OK) s = fetch(j, of.pair[0], &here[1], e);
-    if (s == INL_OK) s = map_there(j, r, memory, here[0], e);
+    if (s == INL_OK) s = give_size(j, here[0], e);
+    if (s == INL_OK) s = call(j, mutator_connect, &of, e);
     if (s == INL_OK) s = pass(j, here, e);
-    inl_error closing;
-    if (memory >= 0) remote_call(r, &ignored, SYS_close, (long[6]){memory}, &closing);
-    if (s == INL_OK) s = call(r, "close", &ignored, SYS_close, (long[6]){of.pair[0]}, e);
-    if (s == INL_OK) s = live_call_tool(&m->live, (uint64_t)(uintptr_t)mutator_connect, MUTATOR_STACK_TOP, e);
     for (int i = 0; i < 2; i++)
         if (here[i] >= 0) close(here[i]);
     return s;

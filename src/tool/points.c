@@ -29,7 +29,7 @@ static void put_place(char *out, size_t size, const char *word, const weave_insn
              in ? ")" : "");
 }
 
-static inlay_point *no_point(const weave_insn *i, const char *what)
+inlay_point *tool_no_point(const weave_insn *i, const char *what)
 {
     put_place(tool_here.refusal, sizeof tool_here.refusal, what, i);
     return NULL;
@@ -40,14 +40,14 @@ inlay_point *inlay_before(inlay_insn *insn) { return code_point(POINT_BEFORE, (w
 inlay_point *inlay_after(inlay_insn *insn)
 {
     weave_insn *i = (weave_insn *)insn;
-    if (i->in.flow != ISA_FLOW_NEXT) return no_point(i, "there is no point after");
+    if (i->in.flow != ISA_FLOW_NEXT) return tool_no_point(i, "there is no point after");
     return code_point(POINT_AFTER, i);
 }
 
 inlay_point *inlay_taken_edge(inlay_insn *insn)
 {
     weave_insn *i = (weave_insn *)insn;
-    if (!inlay_insn_is_branch(insn)) return no_point(i, "there is no taken edge of");
+    if (!inlay_insn_is_branch(insn)) return tool_no_point(i, "there is no taken edge of");
     return code_point(POINT_TAKEN, i);
 }
 
@@ -133,7 +133,9 @@ weave_where tool_point_where(const inlay_point *p)
     return where[p->kind];
 }
 
-static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated, inlay_insertion *to)
+typedef enum manner { LAST, PREDICATED, FIRST } manner;
+
+static bool insert_code(const inlay_point *p, inlay_expr code, manner how, inlay_insertion *to)
 {
     const char *why = "out of memory";
     if (is_shown_again(p)) return true;
@@ -144,15 +146,16 @@ static bool insert_code(const inlay_point *p, inlay_expr code, bool predicated, 
         code = snippet_simplify(p->run->arena, code);
         if (!code) return refuse(p, "out of memory");
     }
-    to->node = weave_insert_at(p->run, tool_point_where(p), p->index, code, predicated, &why);
+    to->node = weave_insert_at(p->run, tool_point_where(p), p->index, code, how == PREDICATED, &why);
     if (!to->node) return refuse(p, why);
+    if (how == FIRST) weave_put_first(weave_list_at(p->run, tool_point_where(p), p->index), to->node);
     if (!p->run->view) return true;
     return tool_code_note(&p->run->insns[tool_point_insn(p)]) || refuse(p, "out of memory");
 }
 
 /* An expression made while a run was shown dies with it; one for a procedure must not. Procedure and
  * image callbacks build theirs for ever (client.c), so there is nothing to copy. */
-static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated, inlay_insertion *to)
+static bool insert_proc(const inlay_point *p, inlay_expr code, manner how, inlay_insertion *to)
 {
     const char *why;
     if (tool_here.run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
@@ -160,10 +163,11 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, bool predicated, 
     proc_insert *n = tool_alloc(sizeof *n);
     if (!n) return refuse(p, "out of memory");
     n->code = code;
-    n->predicated = predicated;
+    n->predicated = how == PREDICATED;
     n->returns_only = p->kind == POINT_PROC_RETURN;
     proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
-    while (*end) end = &(*end)->next;
+    while (how != FIRST && *end) end = &(*end)->next;
+    n->next = *end;
     *end = n;
     to->kept = n;
     p->proc->image->process->proc_points = true;
@@ -177,7 +181,7 @@ static inlay_expr without_extension(inlay_expr code)
     return code;
 }
 
-static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
+static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
 {
     if (!p) {
         say_refused(0, NULL, tool_here.refusal[0] ? tool_here.refusal : "a point that does not exist");
@@ -196,14 +200,16 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, bool predicated)
     }
     *to = (inlay_insertion){.at = p};
     code = without_extension(code);
-    bool done = p->run ? insert_code(p, code, predicated, to) : insert_proc(p, code, predicated, to);
+    if (p->guard) code = inlay_if(p->guard, code, NULL);
+    bool done = p->run ? insert_code(p, code, how, to) : insert_proc(p, code, how, to);
     if (!done) to->at = NULL;
     tool_here.mistake[0] = '\0'; /* of an expression that was not wanted after all */
     return done ? to : NULL;
 }
 
-inlay_insertion *inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, false); }
-inlay_insertion *inlay_insert_predicated(inlay_point *p, inlay_expr code) { return insert(p, code, true); }
+inlay_insertion *inlay_insert(inlay_point *p, inlay_expr code) { return insert(p, code, LAST); }
+inlay_insertion *inlay_insert_first(inlay_point *p, inlay_expr code) { return insert(p, code, FIRST); }
+inlay_insertion *inlay_insert_predicated(inlay_point *p, inlay_expr code) { return insert(p, code, PREDICATED); }
 
 /* --- procedure points in a run --- */
 
@@ -242,7 +248,7 @@ static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
     for (proc_insert *n = proc->exit; n; n = n->next) {
         if (n->returns_only && in->flow != ISA_FLOW_RETURN) continue;
         inlay_expr code = guard ? guarded(proc, n->code) : n->code;
-        if (code) insert_code(&p, code, n->predicated, &p.first);
+        if (code) insert_code(&p, code, n->predicated ? PREDICATED : LAST, &p.first);
     }
 }
 
@@ -250,7 +256,8 @@ void tool_points_apply(weave_run *run, uint32_t index, inlay_proc *proc)
 {
     if (proc->entry && run->insns[index].in.addr == proc->low) {
         inlay_point p = {.kind = POINT_BEFORE, .run = run, .index = index, .proc = proc};
-        for (proc_insert *n = proc->entry; n; n = n->next) insert_code(&p, n->code, n->predicated, &p.first);
+        for (proc_insert *n = proc->entry; n; n = n->next)
+            insert_code(&p, n->code, n->predicated ? PREDICATED : LAST, &p.first);
     }
     if (proc->exit) apply_exit(run, index, proc);
 }

@@ -129,6 +129,7 @@ int inlay_start(void)
         tool_fail(TOOL_EXIT_FAILED, "cannot run %s: %s%s", h->program, e.text,
                   e.code == INL_ERR_NO_MEMORY ? " (out of address space; see ulimit -v)" : "");
     tool_counters_begin();
+    if (!h->loaded) tool_told_begin();
     run_own_locked(h->region_low, h->region_high, true);
     tool_now->blame.phase = BLAME_STARTED;
     TOOL_CALL_BARE(ON_START);

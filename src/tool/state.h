@@ -25,6 +25,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "isa/isa.h"
+#include "move/live.h"
 
 #include <inlay.h>
 
@@ -220,10 +221,13 @@ struct inlay_point {
     uint32_t index;
     weave_run *run;   /* code points */
     inlay_proc *proc; /* procedure points */
+    inlay_expr guard; /* NULL: none; an edge without a place of its own: when control will take it */
     inlay_insertion first;
 };
 weave_where tool_point_where(const inlay_point *);
 uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
+/* NULL, and what is inserted there is refused with "WHAT jz at 0x...". */
+inlay_point *tool_no_point(const weave_insn *, const char *what);
 
 /* --- images.c, procs.c --- */
 /* In a carried tool there is no module: the handles are what the instrumentor left, and the file is
@@ -418,6 +422,9 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
 void tool_jit_ends(void);   /* after the exit callbacks */
+void tool_told_begin(void); /* told.c */
+void tool_told_end(void);
+bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);
 bool tool_client_sees_code(void); /* does any callback look at code? */
@@ -496,6 +503,8 @@ typedef struct tool_refusal { /* of an insertion */
 typedef struct tool_mutating {
     inl_error error; /* of the last call that failed */
     struct mutatee *first;
+    move_told_holder self;             /* this mutator */
+    const char *arguments;             /* it was started with */
     uint32_t switches;                 /* that there are (switch.c) */
     uint64_t changes;                  /* of the pieces in processes */
     struct mutator_watching *watching; /* mutator_watch.c */
@@ -525,6 +534,7 @@ typedef struct tool_state {
     tool_command command;
     struct timespec began; /* the run (result.c) */
     char *real_path;       /* of the program, where it was loaded beside the tool (load.c) */
+    bool is_told;          /* told.c: there is a record */
     tool_memory memory;
     tool_locks locks;
     callback *callbacks[ON_KINDS];

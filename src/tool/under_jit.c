@@ -33,6 +33,13 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
 
 void tool_jit_run(void) { jit_run(); }
 
+bool tool_jit_leave(const char **why)
+{
+    *why = jit_leave_barred();
+    if (!*why) jit_leave_ask();
+    return !*why;
+}
+
 void tool_jit_image_gone(const image *im) { debug_info_image_gone(im); }
 
 void tool_jit_forked(void) { debug_info_forked(); }

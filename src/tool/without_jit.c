@@ -15,6 +15,12 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
 
 void tool_jit_run(void) { tool_fail(TOOL_EXIT_FAILED, "%s", tool_jit_missing()); }
 
+bool tool_jit_leave(const char **why)
+{
+    *why = tool_jit_missing();
+    return false;
+}
+
 void tool_jit_image_gone(const image *im) { (void)im; }
 
 void tool_jit_forked(void) {}

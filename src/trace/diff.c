@@ -32,7 +32,7 @@ static inl_status collect(const trace_file *file, int side, const trace_view *v,
 {
     for (size_t i = 0; i < file->sessions.count; i++) {
         const trace_session *s = &file->sessions.items[i];
-        trace_profile p = {.raw = v->raw, .threshold = v->threshold, .depth = v->depth};
+        trace_profile p = {.raw = v->raw, .threshold = v->threshold, .depth = v->depth, .filter = &v->filter};
         inl_status st = trace_profile_add(&p, s, NULL, e);
         for (size_t k = 0; k < s->procs.count && st == INL_OK; k++) {
             const trace_row *r = &p.rows[k];

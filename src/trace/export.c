@@ -12,11 +12,11 @@ typedef struct chrome {
     uint64_t threshold, events;
 } chrome;
 
-static void put_call(trace_replay *r, const inlay_frame *frame, uint64_t now)
+static void put_call(trace_replay *r, const inlay_frame *frame, uint64_t now, bool kept)
 {
     chrome *c = r->arg;
     uint64_t length = now > frame->start ? now - frame->start : 0;
-    if (length < c->threshold) return;
+    if (!kept || length < c->threshold) return;
     fprintf(c->f, "%s\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"name\":",
             c->events++ ? "," : "", r->s->pid, r->t->tid, frame->start / 1000, (unsigned)(frame->start % 1000),
             length / 1000, (unsigned)(length % 1000));
@@ -44,6 +44,7 @@ inl_status trace_export_chrome(FILE *f, const trace_file *file, const trace_view
         put_process(&c, s);
         for (size_t k = 0; k < s->threads.count && st == INL_OK; k++) {
             trace_replay r = {.s = s, .t = &s->threads.items[k], .raw = true, .closed = put_call, .arg = &c};
+            r.filter = &v->filter;
             st = trace_replay_run(&r, e);
         }
     }
@@ -58,7 +59,7 @@ static inl_status each_profile(FILE *f, const trace_file *file, const trace_view
 {
     inl_status st = INL_OK;
     for (size_t i = 0; i < file->sessions.count && st == INL_OK; i++) {
-        trace_profile p = {.raw = v->raw, .threshold = v->threshold, .depth = v->depth};
+        trace_profile p = {.raw = v->raw, .threshold = v->threshold, .depth = v->depth, .filter = &v->filter};
         st = trace_refuse_counts(&file->sessions.items[i], e);
         if (st == INL_OK) st = trace_profile_add(&p, &file->sessions.items[i], NULL, e);
         if (st == INL_OK) st = put(f, &p, e);
@@ -122,7 +123,7 @@ static edge *edges_of(const trace_profile *p, size_t *count)
     for (size_t i = 1; i < p->nodes.count && list; i++) {
         const trace_node *node = &p->nodes.items[i];
         uint32_t caller = p->nodes.items[node->parent].proc;
-        if (caller) list[n++] = (edge){caller, node->proc, node->calls, node->total};
+        if (caller && node->calls) list[n++] = (edge){caller, node->proc, node->calls, node->total};
     }
     if (n) qsort(list, n, sizeof *list, by_caller);
     size_t kept = 0;
@@ -195,9 +196,12 @@ static inl_status put_callgrind(FILE *f, trace_profile *p, inl_error *e)
 
 inl_status trace_export_callgrind(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
 {
-    if (file->sessions.count > 1)
-        return inl_fail(e, INL_ERR_UNSUPPORTED,
-                        "%s has %zu programs, one after the other, and a callgrind file has one", file->path,
-                        file->sessions.count);
-    return each_profile(f, file, v, put_callgrind, e);
+    inl_status st = trace_refuse_many(file, "a callgrind file", e);
+    return st == INL_OK ? each_profile(f, file, v, put_callgrind, e) : st;
+}
+
+inl_status trace_export_pprof(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
+{
+    inl_status st = trace_refuse_many(file, "a profile of pprof's", e);
+    return st == INL_OK ? each_profile(f, file, v, trace_export_pprof_one, e) : st;
 }

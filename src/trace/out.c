@@ -26,6 +26,13 @@ void trace_put_time(FILE *f, int width, double ns)
 
 const char *trace_name(const trace_proc *p) { return p->shown; }
 
+inl_status trace_refuse_many(const trace_file *f, const char *form, inl_error *e)
+{
+    if (f->sessions.count == 1) return INL_OK;
+    return inl_fail(e, INL_ERR_UNSUPPORTED, "%s has %zu programs, one after the other, and %s has one", f->path,
+                    f->sessions.count, form);
+}
+
 inl_status trace_refuse_counts(const trace_session *s, inl_error *e)
 {
     if (s->clock != INLAY_TRACE_COUNTS) return INL_OK;

@@ -15,14 +15,18 @@ const char *trace_name(const trace_proc *);
 
 /* What needs records says so of one that has none. */
 inl_status trace_refuse_counts(const trace_session *, inl_error *);
+/* And what is made of one program of a file that has several. */
+inl_status trace_refuse_many(const trace_file *, const char *form, inl_error *);
 
 /* One procedure to a line, those with most time of their own first. */
 typedef struct trace_view {
     bool json, threads, raw;
+    bool asked;   /* each procedure that was asked for, with what became of it */
     uint64_t top; /* lines, 0: all */
     uint64_t threshold;
     uint32_t depth;
     int (*order)(const void *, const void *);
+    trace_filter filter;
 } trace_view;
 
 inl_status trace_put_report(FILE *, const trace_file *, const trace_view *, inl_error *);
@@ -31,6 +35,10 @@ inl_status trace_put_graph(FILE *, const trace_file *, const char *pattern, cons
 inl_status trace_put_diff(FILE *, const trace_file *, const trace_file *, const trace_view *, inl_error *);
 
 typedef inl_status trace_exporter(FILE *, const trace_file *, const trace_view *, inl_error *);
-trace_exporter trace_export_chrome, trace_export_folded, trace_export_callgrind;
+trace_exporter trace_export_chrome, trace_export_folded, trace_export_callgrind, trace_export_perfetto,
+    trace_export_pprof, trace_export_html;
+inl_status trace_export_pprof_one(FILE *, trace_profile *, inl_error *);
+/* Into a directory, which is made. */
+inl_status trace_export_uftrace(const char *path, const trace_file *, const trace_view *, inl_error *);
 
 #endif

@@ -32,6 +32,7 @@ static void entered(trace_replay *r, inlay_frame *frame, uint64_t now)
     (void)now;
     trace_profile *p = r->arg;
     const inlay_frame *below = inlay_frames_below(&r->frames, frame);
+    p->entered[frame->proc - 1]++;
     uint32_t parent = below ? (uint32_t)below->user : 0, depth = below ? (uint32_t)(below->user >> 32) + 1 : 1;
     bool deep = p->depth && depth > p->depth;
     frame->user = (uint64_t)depth << 32 | (deep || p->failed ? parent : child(p, parent, frame->proc));
@@ -49,7 +50,7 @@ static void add_call(trace_row *row, uint64_t total, uint64_t self, bool is_oute
     row->squares += (double)total * (double)total;
 }
 
-static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now)
+static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool kept)
 {
     trace_profile *p = r->arg;
     uint64_t total = now > frame->start ? now - frame->start : 0,
@@ -57,6 +58,7 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now)
     uint32_t depth = (uint32_t)(frame->user >> 32), at = (uint32_t)frame->user;
     trace_node *node = &p->nodes.items[at];
     bool is_outermost = --p->open[frame->proc - 1] == 0;
+    if (!kept) return;
     if (p->depth && depth > p->depth) {
         if (at) node->self += self;
         if (at) p->rows[node->proc - 1].self += self;
@@ -73,14 +75,17 @@ static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
 {
     if (p->s) return INL_OK;
     p->s = s;
+    if (!p->depth) p->depth = (uint32_t)s->depth;
+    if (!p->threshold) p->threshold = s->threshold;
     size_t count = s->procs.count + 1;
     p->rows = calloc(count, sizeof *p->rows);
     p->open = calloc(count, sizeof *p->open);
-    if (!p->rows || !p->open || !inl_vec_push(&p->nodes, (trace_node){0}))
+    p->entered = calloc(count, sizeof *p->entered);
+    if (!p->rows || !p->open || !p->entered || !inl_vec_push(&p->nodes, (trace_node){0}))
         return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (uint32_t i = 0; i < s->procs.count; i++) {
         p->rows[i].proc = i + 1;
-        p->rows[i].calls = s->procs.items[i].count;
+        if (s->clock == INLAY_TRACE_COUNTS) p->rows[i].calls = s->procs.items[i].count;
     }
     return INL_OK;
 }
@@ -88,6 +93,7 @@ static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
 static inl_status add(trace_profile *p, const trace_thread *t, inl_error *e)
 {
     trace_replay r = {.s = p->s, .t = t, .raw = p->raw, .entered = entered, .closed = closed, .arg = p};
+    r.filter = p->filter;
     inl_status s = trace_replay_run(&r, e);
     if (s != INL_OK) return s;
     p->records += t->records;
@@ -114,6 +120,7 @@ void trace_profile_free(trace_profile *p)
     inl_map_free(&p->children);
     free(p->rows);
     free(p->open);
+    free(p->entered);
 }
 
 double trace_row_mean(const trace_row *r) { return r->calls ? r->sum / (double)r->calls : 0; }
@@ -184,6 +191,7 @@ bool trace_profile_sort(trace_profile *p)
     if (count > 1) qsort_r(list + 1, count - 1, sizeof *list, by_parent, p);
     for (size_t i = count; i-- > 1;) { /* each is put in front of those behind it */
         trace_node *n = &p->nodes.items[list[i]], *parent = &p->nodes.items[n->parent];
+        if (!n->calls) continue; /* left out */
         n->next = parent->first;
         parent->first = list[i];
     }

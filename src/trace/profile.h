@@ -24,9 +24,11 @@ typedef struct trace_profile {
     inl_map children;          /* parent << 32 | procedure -> node */
     trace_row *rows;           /* by number - 1 */
     uint32_t *open;            /* frames of a procedure that are there now */
+    uint64_t *entered;         /* records of a procedure's entry */
     uint64_t threshold;        /* ns: shorter calls are left out */
     uint32_t depth;            /* deeper ones, too; 0: none */
     bool raw, failed;
+    const trace_filter *filter; /* NULL: all */
     uint64_t records, lost, overwritten, unmatched, left, full, strange, time;
 } trace_profile;
 

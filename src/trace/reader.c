@@ -81,13 +81,16 @@ static trace_proc *proc_of(reading *r, uint32_t number)
 static bool take_proc(reading *r, const inlay_trace_note *n, const char *name, const char *why)
 {
     trace_proc *p = proc_of(r, n->number);
-    if (!p || n->c > INLAY_TRACE_REFUSED) return false;
+    uint64_t how = n->c & INLAY_TRACE_HOW;
+    if (!p || how > INLAY_TRACE_REFUSED) return false;
     const trace_image *image = image_of(r, n->more);
-    *p = (trace_proc){.name = name, .shown = shown_name(r, name), .why = why, .image = image};
+    *p = (trace_proc){.name = name, .shown = shown_name(r, name), .why = why, .image = image, .count = p->count};
     p->address = n->a;
     p->size = n->b;
-    p->how = (inlay_trace_how)n->c;
+    p->how = (inlay_trace_how)how;
     p->known = true;
+    p->is_trigger = n->c & INLAY_TRACE_TRIGGER;
+    r->s->has_triggers |= p->is_trigger;
     return true;
 }
 
@@ -130,6 +133,16 @@ static bool take_thread(reading *r, const inlay_trace_note *n)
     return true;
 }
 
+static bool take_view(trace_session *s, const inlay_trace_note *n)
+{
+    const uint64_t thins = (uint64_t)1 << 63;
+    s->threshold = n->a;
+    s->depth = n->b < UINT32_MAX ? n->b : UINT32_MAX;
+    s->every = n->c & thins ? 0 : n->c;
+    s->thin = n->c & thins ? n->c & ~thins : 0;
+    return true;
+}
+
 static bool take_note(reading *r, const inlay_trace_note *n)
 {
     size_t room = n->bytes - sizeof *n;
@@ -149,6 +162,7 @@ static bool take_note(reading *r, const inlay_trace_note *n)
         if (p) p->count = n->a;
         return p != NULL;
     case INLAY_TRACE_END: return take_end(r->s, n);
+    case INLAY_TRACE_VIEW: return take_view(r->s, n);
     default: return true; /* a later version's */
     }
 }

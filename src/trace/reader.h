@@ -33,7 +33,8 @@ typedef struct trace_proc {
     uint64_t address, size;
     inlay_trace_how how;
     bool known;               /* a note tells of it */
-    uint64_t count;           /* clock "none": its calls */
+    bool is_trigger;          /* only what is called by such is looked at */
+    uint64_t count;           /* its calls, where they were counted */
     uint64_t steps, step_sum; /* from its entries to exits right behind them, if short: how many, and ticks */
 } trace_proc;
 
@@ -59,9 +60,10 @@ typedef struct trace_session {
     double measured;    /* seconds that the frequency was measured over; 0: at the start alone */
     uint64_t overhead;  /* of a record, 1/1000 ticks: as calibrated, or as the shortest procedure tells */
     uint64_t time, monotonic, realtime;
-    uint64_t last; /* the latest time known */
-    uint64_t own;  /* ticks that the thread which ended the process had spent in Inlay */
-    bool has_ended;
+    uint64_t last;                          /* the latest time known */
+    uint64_t threshold, depth, every, thin; /* what was asked for: ns, frames; one call in so many, more than so many */
+    uint64_t own;                           /* ticks that the thread which ended the process had spent in Inlay */
+    bool has_ended, has_triggers;
     int status;
     INL_VEC(trace_proc) procs;     /* by number - 1 */
     INL_VEC(trace_thread) threads; /* by number */

@@ -14,11 +14,21 @@ typedef struct clock_state {
     double cost, tick;
 } clock_state;
 
+static uint32_t index_of(const inlay_frames *f, const inlay_frame *frame) { return (uint32_t)(frame - f->frames); }
+
+/* The index of the frame below; 0: there is none. */
+static uint32_t below(const trace_replay *r, const inlay_frame *frame)
+{
+    const inlay_frame *found = r->sieve.procs ? inlay_frames_below(&r->frames, frame) : NULL;
+    return found ? index_of(&r->frames, found) : 0;
+}
+
 static void when_closed(inlay_frames *f, const inlay_frame *frame, uint64_t now, void *arg)
 {
     trace_replay *r = arg;
-    (void)f;
-    if (r->closed) r->closed(r, frame, now);
+    uint32_t at = index_of(f, frame);
+    bool passes = trace_sieve_passes(&r->sieve, at), kept = trace_sieve_close(&r->sieve, at, below(r, frame));
+    if (r->closed && passes) r->closed(r, frame, now, kept);
 }
 
 /* Records have the low 48 bits; what is near is meant. */
@@ -58,7 +68,9 @@ static void take(trace_replay *r, const inlay_trace_record *record, uint64_t now
     }
     r->entries++;
     inlay_frame *frame = inlay_frames_enter(&r->frames, number, sp, now);
-    if (frame && r->entered) r->entered(r, frame, now);
+    if (!frame) return;
+    bool passes = trace_sieve_enter(&r->sieve, number, index_of(&r->frames, frame), below(r, frame));
+    if (passes && r->entered) r->entered(r, frame, now);
 }
 
 static void take_pieces(trace_replay *r, clock_state *c)
@@ -80,6 +92,11 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
     uint32_t room = r->t->records < MOST_DEPTH ? (uint32_t)r->t->records + 2 : MOST_DEPTH;
     inlay_frame *frames = calloc(room, sizeof *frames);
     if (!frames) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_status st = trace_sieve_begin(&r->sieve, r->filter, r->s, room, e);
+    if (st != INL_OK) {
+        free(frames);
+        return st;
+    }
     clock_state c = {.s = r->s, .tick = 1e9 / (double)r->s->frequency};
     c.cost = r->raw ? 0 : (double)r->s->overhead / 1000 * c.tick;
     inlay_frames_init(&r->frames, frames, room, when_closed, r);
@@ -89,6 +106,7 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
     r->end = later ? advance(&c, ends, c.cost) : (uint64_t)c.at;
     inlay_frames_end(&r->frames, r->end);
     r->frames.frames = NULL;
+    trace_sieve_end(&r->sieve);
     free(frames);
     return INL_OK;
 }

@@ -6,7 +6,7 @@
 #ifndef INL_TRACE_REPLAY_H
 #define INL_TRACE_REPLAY_H
 
-#include "trace/reader.h"
+#include "trace/filter.h"
 
 #include <inlay/frames.h>
 
@@ -14,11 +14,14 @@ typedef struct trace_replay {
     const trace_session *s;
     const trace_thread *t;
     bool raw;
-    /* `frame` has been entered; its `user` may be set. */
+    const trace_filter *filter; /* NULL: all calls; those that it leaves out are not told */
+    /* `frame` has been entered; its `user`, at first 0, may be set. */
     void (*entered)(struct trace_replay *, inlay_frame *frame, uint64_t now);
-    void (*closed)(struct trace_replay *, const inlay_frame *frame, uint64_t now);
+    /* Each that was entered; `kept` is false where only now it is known that the filter leaves it out. */
+    void (*closed)(struct trace_replay *, const inlay_frame *frame, uint64_t now, bool kept);
     void *arg;
     inlay_frames frames;
+    trace_sieve sieve;
     uint64_t entries, exits; /* records */
     uint64_t strange;        /* of procedures that nothing is known of */
     uint64_t end;            /* the time of the last */

@@ -8,7 +8,7 @@
 static const char *const clocks[] = {
     [INLAY_TRACE_COUNTS] = "none", [INLAY_TRACE_CYCLES] = "cycles", [INLAY_TRACE_MONOTONIC] = "monotonic"};
 static const char *const hows[] = {[INLAY_TRACE_DONE] = "entry and exits",
-                                   [INLAY_TRACE_STUB] = "entry and exits",
+                                   [INLAY_TRACE_STUB] = "entry and its jump to the import",
                                    [INLAY_TRACE_UNMET] = "its code was not run",
                                    [INLAY_TRACE_REFUSED] = "left alone"};
 
@@ -42,11 +42,28 @@ static void put_losses(FILE *f, const trace_profile *p, const trace_file *file)
     if (p->overwritten)
         fprintf(f, "%" PRIu64 " chunks of records have been written over (--last): earlier times are not there\n",
                 p->overwritten);
-    if (p->unmatched) fprintf(f, "%" PRIu64 " exits of calls that began before\n", p->unmatched);
+    if (p->unmatched && !p->s->has_triggers && !p->s->thin)
+        fprintf(f, "%" PRIu64 " exits of calls that began before\n", p->unmatched);
     if (p->full) fprintf(f, "%" PRIu64 " calls were nested too deep to be told\n", p->full);
     if (p->strange) fprintf(f, "%" PRIu64 " records of procedures that nothing is known of\n", p->strange);
     if (file->senseless)
         fprintf(f, "%" PRIu64 " pieces of the file make no sense and were left out\n", file->senseless);
+}
+
+/* Procedures of which not all calls are in the recording. */
+static void put_thinned(FILE *f, const trace_profile *p)
+{
+    const trace_session *s = p->s;
+    if (!s->every && !s->thin) return;
+    if (s->every) fprintf(f, "one call in %" PRIu64 " of each procedure was recorded", s->every);
+    else fprintf(f, "of procedures called more than %" PRIu64 " times fewer calls were recorded", s->thin);
+    fprintf(f, "; times are those of recorded calls, and of their callers\n");
+    for (size_t i = 0; i < s->procs.count; i++) {
+        uint64_t all = s->procs.items[i].count, recorded = p->entered[i];
+        if (all > recorded)
+            fprintf(f, "  %" PRIu64 " calls, %" PRIu64 " recorded: %s (%s)\n", all, recorded,
+                    trace_name(&s->procs.items[i]), image_name(&s->procs.items[i]));
+    }
 }
 
 static void put_row(FILE *f, const trace_profile *p, const trace_row *r)
@@ -82,8 +99,19 @@ static int by_reason(const void *a, const void *b)
     return order ? order : x->address < y->address ? -1 : x->address > y->address;
 }
 
+static void put_asked(FILE *f, const trace_session *s)
+{
+    fprintf(f, "\nasked for:\n");
+    for (size_t i = 0; i < s->procs.count; i++) {
+        const trace_proc *p = &s->procs.items[i];
+        if (!p->known) continue;
+        fprintf(f, "  %s (%s): %s%s%s\n", trace_name(p), image_name(p), hows[p->how], p->why ? ": " : "",
+                p->why ? p->why : "");
+    }
+}
+
 /* What was asked for: by what became of it. */
-static void put_coverage(FILE *f, const trace_session *s)
+static void put_coverage(FILE *f, const trace_session *s, const trace_view *v)
 {
     size_t done = 0, unmet = 0, n = 0;
     const trace_proc **refused = calloc(s->procs.count + 1, sizeof *refused);
@@ -101,6 +129,7 @@ static void put_coverage(FILE *f, const trace_session *s)
         fprintf(f, "  %s (%s): %s\n", trace_name(refused[i]), image_name(refused[i]),
                 refused[i]->why ? refused[i]->why : "?");
     free(refused);
+    if (v->asked) put_asked(f, s);
 }
 
 static void put_text(FILE *f, const trace_file *file, const trace_profile *p, const trace_thread *t,
@@ -116,6 +145,7 @@ static void put_text(FILE *f, const trace_file *file, const trace_profile *p, co
         put_clock(f, s, v->raw);
     }
     put_losses(f, p, file);
+    if (!t) put_thinned(f, p);
     if (!t) fputc('\n', f);
     put_rows(f, p, v);
 }
@@ -132,6 +162,7 @@ static void put_json_row(FILE *f, const trace_profile *p, const trace_row *r, bo
     fprintf(f, ", \"image\": ");
     trace_put_string(f, image_name(proc));
     fprintf(f, ", \"address\": %" PRIu64 ", \"calls\": %" PRIu64, proc->address, r->calls);
+    if (p->s->every || p->s->thin) fprintf(f, ", \"counted\": %" PRIu64, proc->count);
     if (p->s->clock != INLAY_TRACE_COUNTS)
         fprintf(f,
                 ", \"self_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
@@ -188,7 +219,7 @@ static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
 
 static trace_profile empty(const trace_view *v)
 {
-    return (trace_profile){.raw = v->raw, .threshold = v->threshold, .depth = v->depth};
+    return (trace_profile){.raw = v->raw, .threshold = v->threshold, .depth = v->depth, .filter = &v->filter};
 }
 
 static inl_status put_thread(FILE *f, const trace_file *file, const trace_session *s, const trace_thread *t,
@@ -233,7 +264,7 @@ static inl_status put_session(FILE *f, const trace_file *file, const trace_sessi
     }
     if (st == INL_OK && v->threads) st = put_threads(f, file, s, v, e);
     if (st == INL_OK && v->json) put_json_coverage(f, s);
-    else if (st == INL_OK) put_coverage(f, s);
+    else if (st == INL_OK) put_coverage(f, s, v);
     if (v->json) fputc('}', f);
     trace_profile_free(&p);
     return st;

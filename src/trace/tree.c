@@ -1,14 +1,13 @@
 /* The tree of calls, and one procedure's callers and callees. */
 #include "trace/out.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 static inl_status make(trace_profile *p, const trace_session *s, const trace_view *v, inl_error *e)
 {
-    *p = (trace_profile){.raw = v->raw, .threshold = v->threshold, .depth = v->depth};
+    *p = (trace_profile){.raw = v->raw, .threshold = v->threshold, .depth = v->depth, .filter = &v->filter};
     inl_status st = trace_profile_add(p, s, NULL, e);
     if (st == INL_OK && !trace_profile_sort(p)) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return st;
@@ -138,6 +137,7 @@ static bool find_edges(const trace_profile *p, uint32_t proc, edges *callers, ed
         const trace_node *n = &p->nodes.items[i];
         uint32_t caller = p->nodes.items[n->parent].proc;
         uint64_t total = n->is_again ? 0 : n->total;
+        if (!n->calls) continue;
         if (n->proc == proc) good = add_edge(callers, caller, n->calls, total);
         if (caller == proc && good) good = add_edge(callees, n->proc, n->calls, total);
     }
@@ -170,24 +170,13 @@ static inl_status put_proc(FILE *f, const trace_profile *p, const trace_row *row
     return good ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
 }
 
-/* "f" stands for "f(int)", too. */
-static bool matches(const char *pattern, const trace_proc *p)
-{
-    size_t n = strcspn(p->shown, "(");
-    if (!fnmatch(pattern, p->shown, 0) || !fnmatch(pattern, p->name, 0)) return true;
-    char *bare = p->shown[n] ? strndup(p->shown, n) : NULL;
-    bool good = bare && !fnmatch(pattern, bare, 0);
-    free(bare);
-    return good;
-}
-
 static inl_status put_graph(FILE *f, const trace_session *s, const char *pattern, const trace_view *v, bool *found,
                             inl_error *e)
 {
     trace_profile p = {0};
     inl_status st = make(&p, s, v, e);
     for (size_t i = 0; i < s->procs.count && st == INL_OK; i++) {
-        if (!p.rows[i].calls || !matches(pattern, &s->procs.items[i])) continue;
+        if (!p.rows[i].calls || !trace_matches(pattern, &s->procs.items[i])) continue;
         if (!*found && !v->json) put_head(f, s, "       total       calls  procedure");
         st = put_proc(f, &p, &p.rows[i], v->json, !*found, e);
         *found = true;

@@ -100,6 +100,14 @@ bool weave_remove(weave_list *list, const weave_insert *which)
     return true;
 }
 
+void weave_put_first(weave_list *list, weave_insert *i)
+{
+    if (!weave_remove(list, i)) return;
+    i->next = list->first;
+    list->first = i;
+    if (!list->last) list->last = i;
+}
+
 weave_insert *weave_insert_at(weave_run *run, weave_where where, uint32_t index, const snippet *code, bool predicated,
                               const char **why)
 {

@@ -72,5 +72,6 @@ weave_insert *weave_insert_at(weave_run *, weave_where, uint32_t index, const sn
                               const char **why);
 weave_list *weave_list_at(weave_run *, weave_where, uint32_t index); /* of a point that there is */
 bool weave_remove(weave_list *, const weave_insert *);               /* false: it is not in it */
+void weave_put_first(weave_list *, weave_insert *);                  /* one that is in the list */
 
 #endif

@@ -104,6 +104,11 @@ static void show(const trace_file *f, FILE *to)
         trace_export_chrome(to, f, &v, &e);
         trace_export_folded(to, f, &v, &e);
         trace_export_callgrind(to, f, &v, &e);
+        if (k & 1) trace_filter_add(&v.filter, k == 1 ? TRACE_LEADING : TRACE_OUTSIDE, "[fg]");
+        trace_put_tree(to, f, &v, &e);
+        trace_export_perfetto(to, f, &v, &e);
+        trace_export_pprof(to, f, &v, &e);
+        trace_export_html(to, f, &v, &e);
     }
 }
 

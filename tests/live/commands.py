@@ -251,6 +251,8 @@ class Commands:
                 self.asks(c, "os.write(1, b'one\\n')")
                 self.asks(c, "os.writev(1, [b't', b'w', b'o\\n'])")
                 self.asks(c, "os.write(2, b'') + os.write(1, b'x' * 100000)")
+                # a write of nothing, and then calls whose third argument is 1
+                self.asks(c, "os.write(1, b'') + [os.getpgid(0) for r, w in [os.pipe()] if os.write(w, b'z') and os.read(r, 1)][0] * 0")
                 self.asks(c, "[t.start() or t.join() for t in [__import__('threading').Thread(target=lambda: "
                              "os.write(1, b'thread\\n')) for _ in range(4)]]")
                 self.asks(c, "os.fork() or os._exit(0) or 1")

@@ -3,15 +3,19 @@
 and each write is one. Whoever is left is well: the process answers as it does natively, with the tool in or out, and
 can be given it and freed of it again; a command says what has happened and ends with status 1.
 
-  tests/live/killed.py [--build DIR] [--only PATTERN] [--all] [--keep]
+  tests/live/killed.py [--build DIR] [--only PATTERN] [--all] [--stride N] [--seconds S] [--seed N] [--jobs N] [--keep]
 
---all: every step of every row; else some of some. A table says how many.
+--all: every step of every row; --stride N: one of N; --seconds S: as many of a row as there is time for, in an order by
+chance; else some of some rows. A table says how many steps there are, and how many were tried.
 """
 
 import os
+import queue
+import random
 import re
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -24,10 +28,16 @@ from run import LIMIT, Conversation  # noqa: E402
 PARK = 0x64f000000000  # move/live.h
 WORK = ("work 40", "wake", "signal", "settings")
 ALL = WORK + ("threads 8", "fork", "jump", "fault")
-SAMPLE, SAMPLED = 3, ("attach-self", "detach-all", "remove-self", "attach-target")  # steps and rows without --all
+SAMPLE = 3  # steps, without --all; of these rows:
+SAMPLED = "attach-self", "detach-all", "remove-self", "attach-target", "watch-all", "once-self", "out-self"
 LAST = 20  # steps, at which the work is done already
-ROWS = [(what, whom) for what in ("attach", "detach", "report", "insert", "remove")
-        for whom in ("self", "all", "target")]
+LIVES = 24  # steps that one process lives through
+MUTATORS = {"insert": ("insert entry work static long n; n++", "commit"),
+            "remove": ("insert entry work static long n; n++", "commit", "remove 0", "commit"),
+            "watch": ("watch all", "share work", "commit"),
+            "once": ("value 0 *(int *)&wakes + 1", "call 0 getppid i", "call 0 abs i i:-5"),
+            "out": ("insert entry work static long n; n++", "commit", "remove 0", "commit", "out")}
+ROWS = [(what, whom) for what in ("attach", "detach", "report", *MUTATORS) for whom in ("self", "all", "target")]
 
 
 class Killed(out.Out):
@@ -35,7 +45,7 @@ class Killed(out.Out):
         super().__init__(options, folder)
         self.program, self.killer = f"{folder}/talks", f"{folder}/killer"
         self.mutator = f"{folder}/mutator"
-        self.table = []
+        self.options, self.table = options, []
         for source, program in ((f"{HERE}/talks.c", self.program), (f"{HERE}/killer.c", self.killer)):
             if driver.build("dynamic", source, program):
                 raise driver.Failed(f"{source} cannot be built")
@@ -46,22 +56,21 @@ class Killed(out.Out):
 
     # --- what is done to the process
 
-    def prepare(self, what, pid):
+    def prepare(self, what, pid, folder):
         """(command, its input): what is done to the process under the killer."""
-        tool = [self.inlay, "attach", "calls", "--image", "talks", "-o", f"{self.folder}/report", str(pid)]
-        orders = f"attach {pid}\ninsert entry work static long n; n++\ncommit\n"
-        if what in ("detach", "report"):
+        tool = [self.inlay, "attach", "calls", "--image", "talks", "-o", f"{folder}/report", str(pid)]
+        if what in ("detach", "report") and not self.has_tool(pid):
             subprocess.run(tool, check=True, capture_output=True, timeout=LIMIT)
         if what == "attach":
             return tool, ""
         if what in ("detach", "report"):
             return [self.inlay, what, str(pid)], ""
-        return [self.mutator], orders + ("remove 0\ncommit\n" if what == "remove" else "")
+        return [self.mutator], "\n".join((f"attach {pid}", *MUTATORS[what], ""))
 
-    def kill(self, what, whom, step, pid):
+    def kill(self, what, whom, step, pid, folder):
         """(how many steps there were, status, what it has said)."""
-        command, orders = self.prepare(what, pid)
-        counted = f"{self.folder}/steps"
+        command, orders = self.prepare(what, pid, folder)
+        counted = f"{folder}/steps"
         done = subprocess.run([self.killer, str(step), whom, str(pid), counted, *command], input=orders,
                               capture_output=True, text=True, timeout=LIMIT, env=driver.ENVIRONMENT)
         with open(counted) as f:
@@ -73,12 +82,18 @@ class Killed(out.Out):
     def has_tool(pid):
         return any(low == out.OURS[1][0] for low, *_ in out.mappings(pid))
 
-    def free(self, pid, mutated):
-        """The tool comes out, where it is in; then nothing is left, and all code is as in the files."""
-        if self.has_tool(pid) and not mutated:
+    @staticmethod
+    def ours(pid):
+        """What is mapped of Inlay's but the parking area."""
+        return [(low, high) for low, high, *_ in out.mappings(pid)
+                if low not in (PARK, PARK + 0x1000) and any(low < b and high > a for a, b in out.OURS)]
+
+    def free(self, pid):
+        """What is in comes out; then nothing is left, and all code is as in the files."""
+        if self.ours(pid):
             self.inside("detach", pid)
-        if self.has_tool(pid):
-            return  # of mutators
+        if self.ours(pid):
+            raise driver.Failed("still mapped: " + ", ".join(f"{low:#x}-{high:#x}" for low, high in self.ours(pid)))
         wrong = out.wrong_code(pid, but=PARK)
         if wrong:
             raise driver.Failed(wrong)
@@ -86,105 +101,143 @@ class Killed(out.Out):
     def says(self, what, whom, status, said):
         if whom == "all":
             good = status == 137
-        elif what in ("insert", "remove"):
-            good = re.search(r"^no .", said, re.M) or said.count("ok") >= 3
+        elif what in MUTATORS:
+            good = re.search(r"^no .", said, re.M) or said.count("ok") >= len(MUTATORS[what])
         else:
             good = status == 1 and re.search(r"^\w+: .", said, re.M)
         if not good:
             raise driver.Failed(f"status {status}", said[-600:])
 
-    def settings(self, pid):
-        return out.visible(pid)[1]
+    def is_as_it_was(self, pid, before):
+        after = out.visible(pid)
+        if before != after:
+            raise driver.Failed("other descriptors or signals", repr(before), repr(after))
 
     # --- rows
 
-    def survivor(self, what, whom, steps):
-        """One process lives through them, up to the first that leaves a mutator's file in it. How many that are; how many
-        were reached."""
-        folder = driver.fresh(f"{self.folder}/{what}-{whom}")
-        begun, tried, lines, mutated = 0, 0, [], what in ("insert", "remove")
+    def survivor(self, what, whom, steps, folder):
+        """One process lives through them. How many were reached."""
+        driver.fresh(folder)
+        tried, lines, step = 0, list(WORK), 0
         with Conversation([self.program, "patient"], folder) as c:
             pid = c.process.pid
             c.say(*WORK)
             c.has_answered(len(WORK))
-            before = self.settings(pid)
-            lines += WORK
-            for step in steps:
-                if mutated and self.has_tool(pid):  # it stays, for good
-                    break
-                begun += 1
-                count, status, said = self.kill(what, whom, step, pid)
-                if count < step:  # there were not so many
-                    self.free(pid, mutated)
-                    continue
-                self.says(what, whom, status, said)
-                tried += 1
-                more = ALL if tried % 8 == 1 else WORK
-                c.say(*more)
-                lines += more
-                c.has_answered(len(lines))
-                self.free(pid, mutated)
-                if not self.has_tool(pid) and before != self.settings(pid):
-                    raise driver.Failed(f"step {step}: other signals", repr(before), repr(self.settings(pid)))
+            before = out.visible(pid)
+            try:
+                for step in steps:
+                    count, status, said = self.kill(what, whom, step, pid, folder)
+                    if count >= step:  # there were as many
+                        self.says(what, whom, status, said)
+                        tried += 1
+                    more = ALL if tried % 8 == 1 else WORK
+                    c.say(*more)
+                    lines += more
+                    c.has_answered(len(lines))
+                    if what != "report" or step == steps[-1] or tried % 8 == 0:
+                        self.free(pid)
+                        self.is_as_it_was(pid, before)
+            except (driver.Failed, subprocess.SubprocessError) as e:
+                raise driver.Failed(f"step {step}: {e}; the process: {c.process.poll()}") from None
             answers, ended = c.end()
         with Conversation([self.program, "patient"], driver.fresh(f"{folder}-native")) as c:
             c.say(*lines)
             native = c.end()
         if (answers, ended) != native:
-            raise driver.Failed(f"step {step}: status {ended}, natively {native[1]}; answers",
+            raise driver.Failed(f"steps {steps}: status {ended}, natively {native[1]}; answers",
                                 *native[0].decode().splitlines()[-12:], "---", *answers.decode().splitlines()[-12:])
-        return begun, tried
+        return tried
 
     def row(self, what, whom):
         with Conversation([self.program, "patient"], driver.fresh(f"{self.folder}/count")) as c:
             c.say("work 9")
             c.has_answered(1)
-            count, status, said = self.kill(what, "self", 0, c.process.pid)
-            if status or not count:
+            count, status, said = self.kill(what, "self", 0, c.process.pid, f"{self.folder}/count")
+            if status or not count or re.search("^no ", said, re.M):
                 raise driver.Failed(f"{what}: status {status}, {count} steps", said)
-        every = list(range(1, count + 1)) if self.all else sorted({1 + k * (count - 1) // (SAMPLE - 1)
-                                                                    for k in range(SAMPLE)})
-        tried = 0
-        while every:
-            if whom == "target":
-                self.dies(what, every[0], count)
-                tried, every = tried + 1, every[1:]
-                continue
-            begun, done = self.survivor(what, whom, every)
-            tried, every = tried + done, every[begun:]
+        tried = self.try_all(what, whom, count, self.chosen(count))
         self.table.append((what, whom, count, tried))
 
-    def dies(self, what, step, count):
-        with Conversation([self.program, "patient"], driver.fresh(f"{self.folder}/dies")) as c:
+    def chosen(self, count):
+        every = list(range(1, count + 1))
+        if self.options.seconds:
+            random.Random(self.options.seed).shuffle(every)
+            return every
+        if self.options.stride:
+            return every[self.options.seed % self.options.stride::self.options.stride]
+        if self.all:
+            return every
+        return sorted({1 + k * (count - 1) // (SAMPLE - 1) for k in range(SAMPLE)})
+
+    def try_all(self, what, whom, count, steps):
+        """By several at a time. How many were tried."""
+        size = 1 if whom == "target" else LIVES
+        work, wrong, tried = queue.SimpleQueue(), [], []
+        for k in range(0, len(steps), size):
+            work.put(steps[k:k + size])
+        end = time.monotonic() + (self.options.seconds or 1e9)
+
+        def one(number):
+            folder = f"{self.folder}/{what}-{whom}-{number}"
+            while time.monotonic() < end and not wrong:
+                try:
+                    some = work.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    tried.append(self.dies(what, some[0], count, folder) if whom == "target" else
+                                 self.survivor(what, whom, some, folder))
+                except Exception as e:  # pylint: disable=broad-except
+                    wrong.append(e)
+
+        threads = [threading.Thread(target=one, args=(n,)) for n in range(self.options.jobs)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        if wrong:
+            raise wrong[0]
+        return sum(tried)
+
+    def dies(self, what, step, count, folder):
+        """1: the step was reached."""
+        with Conversation([self.program, "patient"], driver.fresh(folder)) as c:
             c.say("work 9")
             c.has_answered(1)
-            begun, status, said = self.kill(what, "target", step, c.process.pid)
+            begun, status, said = self.kill(what, "target", step, c.process.pid, folder)
             if begun < step:
-                return
+                return 0
             if c.process.wait(LIMIT) != -9:
                 raise driver.Failed(f"step {step} of {count}: the process has ended with {c.process.returncode}")
-            if what in ("insert", "remove"):
+            if what in MUTATORS:
                 good = status == 0 and re.search("^no .", said, re.M)
             else:
                 good = status == 1 and re.search(r"^\w+: .", said, re.M)
             good = good or (status == 0 and step > count - LAST)
             if not good:
                 raise driver.Failed(f"step {step} of {count}: status {status}", said[-600:])
+            return 1
 
 
 def main():
     parser = driver.parser(__doc__)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--stride", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     with driver.Results("live-killed", options) as results:
         killed = Killed(options, results.folder)
         for what, whom in ROWS:
-            if not options.all and options.only == "*" and f"{what}-{whom}" not in SAMPLED:
+            some = not (options.all or options.stride or options.seconds)
+            if some and options.only == "*" and f"{what}-{whom}" not in SAMPLED:
                 continue
             results.check(f"{what}-{whom}", lambda what=what, whom=whom: killed.row(what, whom))
         print(f"{'killed in':10} {'who':8} {'steps':>6} {'tried':>6}")
         for row in killed.table:
             print("{:10} {:8} {:6} {:6}".format(*row))
+        print(f"{'in all':19} {sum(r[2] for r in killed.table):6} {sum(r[3] for r in killed.table):6}")
     return results.status
 
 

@@ -7,17 +7,21 @@
  * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE. The command's status
  * is this one's, 137 where a signal has ended it. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 64, SYSCALL_STOP = SIGTRAP | 0x80 };
+enum { MOST = 64 };
 static pid_t all[MOST];
 static unsigned count, steps;
 
@@ -37,13 +41,28 @@ static bool is_memory(pid_t pid, long fd)
     return n > 4 && !strncmp(path, "/proc/", 6) && !strcmp(path + n - 4, "/mem");
 }
 
+/* The thread is about to make one of the calls of `filter`. */
 static bool is_step(pid_t pid)
 {
     struct __ptrace_syscall_info call;
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof call, &call) <= 0 || call.op != PTRACE_SYSCALL_INFO_ENTRY)
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof call, &call) <= 0 || call.op != PTRACE_SYSCALL_INFO_SECCOMP)
         return false;
-    return call.entry.nr == SYS_ptrace || call.entry.nr == SYS_process_vm_writev ||
-           (call.entry.nr == SYS_pwrite64 && is_memory(pid, (long)call.entry.args[0]));
+    return call.seccomp.nr != SYS_pwrite64 || is_memory(pid, (long)call.seccomp.args[0]);
+}
+
+/* All other calls are made without a stop. */
+static void stop_at_steps(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(126);
 }
 
 static void end(const char *whom, pid_t pid, pid_t target)
@@ -59,17 +78,18 @@ static pid_t start(char **argv)
     if (pid == 0) {
         ptrace(PTRACE_TRACEME, 0, 0, 0);
         raise(SIGSTOP);
+        stop_at_steps();
         execv(argv[0], argv);
         perror(argv[0]);
         _exit(127);
     }
     int status;
     waitpid(pid, &status, __WALL);
-    long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+    long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
                    PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
     ptrace(PTRACE_SETOPTIONS, pid, 0, options);
     note(pid, true);
-    ptrace(PTRACE_SYSCALL, pid, 0, 0);
+    ptrace(PTRACE_CONT, pid, 0, 0);
     return pid;
 }
 
@@ -87,9 +107,9 @@ int main(int argc, char **argv)
         }
         note(pid, true);
         int signo = WSTOPSIG(status);
-        if (signo == SYSCALL_STOP && is_step(pid) && ++steps == when) end(argv[2], pid, target);
-        bool own = signo == SYSCALL_STOP || status >> 16 || signo == SIGSTOP;
-        ptrace(PTRACE_SYSCALL, pid, 0, own ? 0L : (long)signo);
+        if (status >> 16 == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == when) end(argv[2], pid, target);
+        bool own = status >> 16 || signo == SIGSTOP;
+        ptrace(PTRACE_CONT, pid, 0, own ? 0L : (long)signo);
     }
     FILE *f = fopen(argv[4], "w");
     if (f) fprintf(f, "%u\n", steps);

@@ -4,7 +4,8 @@
  * For each text there are a function of a table, which the compiler has made of it, and a procedure p0, p1 ... of a few
  * instructions (state_<isa>.S), which has the snippet. The function runs on a copy of the variables; the procedure runs
  * once as it is, as plain[n], and once with the snippet, from the same registers, flags and vectors. Begins when a line
- * comes, and tells "N agree" at the end; each that does not is told by its number. */
+ * comes ("own": the routines that snippets call are the tool's, so the program rounds as it likes; its own procedures
+ * round as it does), and tells "N agree" at the end; each that does not is told by its number. */
 #include "all.h"
 #include "state.h"
 
@@ -112,6 +113,7 @@ static const char *difference(const struct all *x, const struct all *y)
 }
 
 static unsigned differ;
+static bool rounds_any_way;
 
 static void one(unsigned n)
 {
@@ -124,7 +126,7 @@ static void one(unsigned n)
     native.pp = &native.pt, native.ip = native.arr + (before.ip - before.arr);
     functions[n](&native);
     fill(&state, sizeof state);
-    state_settle(&state);
+    state_settle(&state, rounds_any_way);
     plain_state = state;
     run_point(&plain_state, plain[n % PLAIN]);
     run_point(&state, points[n]);
@@ -145,6 +147,7 @@ int main(void)
     puts("ready");
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 2;
+    rounds_any_way = !strcmp(line, "own\n");
     state_learn();
     for (unsigned n = 0; n < function_count; n++) one(n);
     printf("%u agree\n", function_count - differ);

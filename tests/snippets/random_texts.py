@@ -41,7 +41,7 @@ def points(count):
 class Part:
     def __init__(self, options, folder, seed, count):
         self.options, self.folder, self.count = options, f"{folder}/{seed}", count
-        self.inlay = f"{options.build}/inlay"
+        self.inlay, self.line = f"{options.build}/inlay", b"own\n" if options.own else b"go\n"
         os.mkdir(self.folder)
         self.call(f"{options.build}/tests/unit/snippet_generate", self.folder, str(count), str(seed))
         with open(f"{self.folder}/points.S", "w", encoding="utf-8") as f:
@@ -73,7 +73,7 @@ class Part:
         return [self.inlay, *before, f"{self.folder}/random", f"--texts={self.folder}/texts", *more]
 
     def run(self, command):
-        done = subprocess.run(command, input=b"go\n", capture_output=True, timeout=LIMIT, check=False)
+        done = subprocess.run(command, input=self.line, capture_output=True, timeout=LIMIT, check=False)
         self.check(done.stdout, done.stderr.decode(errors="replace"))
 
     def jit(self):
@@ -91,7 +91,7 @@ class Part:
             try:
                 first = process.stdout.readline()
                 self.call(*self.tool("attach"), str(process.pid))
-                rest, _ = process.communicate(b"go\n", LIMIT)
+                rest, _ = process.communicate(self.line, LIMIT)
             finally:
                 process.kill()
         self.check(first + rest)

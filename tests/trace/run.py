@@ -19,9 +19,11 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [f"{HERE}/../support"]
+sys.path[:0] = [HERE, f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
+import exports  # noqa: E402
+from exports import calls  # noqa: E402
 
 LIMIT = 300
 ENGINES = ("jit", "live", "rewrite")
@@ -88,10 +90,6 @@ class Traced:
 
     def report(self, path):
         return self.json("report", path)[-1]
-
-
-def calls(report):
-    return {row["name"]: row["calls"] for row in report["procedures"]}
 
 
 def paths(nodes, under=()):
@@ -285,6 +283,53 @@ def check_asked_for(t, engine):
         need(not state["unclear"][0] and len(state["unclear"][1]) > 5, "why not", state)
 
 
+def check_inside(t, engine):
+    """Only what triggers call: also when exceptions and longjmp leave them, and on each stack."""
+    inside = {way[5:]: count for way, count in TREES["throw"].items()}
+    for mode, trigger, wanted in (("throw", "catcher", {way: n for way, n in inside.items() if way.startswith("catcher")}),
+                                  ("throw", "thr*|after", {"/".join(["thrower"] * n): 1 for n in range(1, 11)} |
+                                   {"after": 1, "after/leaf": 1}),
+                                  ("longjmp", "jumper", {"/".join(["jumper"] * n): 1 for n in range(1, 6)}),
+                                  ("stack", "handler", {"handler": 1, "handler/leaf": 1})):
+        path = t.record(engine, [mode], [f"--inside={trigger}"])
+        same(dict(paths(t.json("tree", path)[0]["tree"])), wanted, f"inside {trigger} of {mode}")
+    records = [t.report(t.record(engine, ["many"], more))["records"] for more in ([], ["--inside=after"])]
+    need(records[0] > 400000 and records[1] == 4, "what is not asked for is recorded", records)
+
+
+def check_fewer(t, engine):
+    rows = {row["name"]: row for row in t.report(t.record(engine, ["many"], ["--every=100"]))["procedures"]}
+    need(rows["leaf"]["counted"] == 200001 and rows["leaf"]["calls"] == 2001, "one in 100", rows["leaf"])
+    need(rows["main"]["calls"] == rows["main"]["counted"] == 1, "what is called once", rows["main"])
+    path = t.record(engine, ["many"], ["--thin=1000"])
+    rows = {row["name"]: row for row in t.report(path)["procedures"]}
+    # 1,000 and, of what is behind, 1,000 of each ten and each hundred, and what there is of each thousand
+    need(rows["leaf"]["counted"] == 200001 and 3080 <= rows["leaf"]["calls"] <= 3100, "fewer and fewer", rows["leaf"])
+    need(re.search(r"200001 calls, 30\d\d recorded: leaf", t.read("report", path)), "it is not said")
+    rows = {row["name"]: row for row in t.report(t.record(engine, ["recursion"], ["--thin=5"]))["procedures"]}
+    need(rows["down"]["counted"] == 51 and rows["down"]["calls"] == 5, "recursion", rows["down"])
+    need(rows["down"]["max_ns"] <= rows["main"]["total_ns"], "a call of main's is longer than main", rows)
+
+
+def check_filters(t):
+    path = t.record("jit", ["throw"])
+    tree = lambda *more: dict(paths(t.json("tree", *more, path)[0]["tree"]))
+    same(tree("--inside=after", "--inside=leaf"), {"after": 1, "after/leaf": 1, "leaf": 1}, "--inside")
+    same(tree("--outside=catcher"), {"main": 1} | AFTER, "--outside")
+    same(tree("--leading=leaf"), {"main": 1, "main/catcher": 1, "main/catcher/leaf": 1} | AFTER, "--leading")
+    same(tree("--leading=after"), {"main": 1} | AFTER, "--leading")
+    spans = json.loads(t.read("export", "chrome", "--leading=after", path))["traceEvents"]
+    same(dict(collections.Counter(e["name"] for e in spans if e["ph"] == "X")), {"main": 1, "after": 1, "leaf": 1}, "exported")
+    path = t.record("jit", ["tail"], ["--depth=1"])
+    same(tree(), {"main": 1}, "the recording's own depth")
+    same(tree("--depth=2"), {"main": 1, "main/first": 2, "main/second": 2, "main/third": 2, "main/leaf": 1}, "another one")
+    asked = t.read("report", "--asked-for", path)
+    need("  leaf (sample): entry and exits" in asked and "body (sample): its code was not run" in asked, "--asked-for", asked)
+    t.command([t.inlay, "trace", "--every=2", "--thin=2", "--", t.program], 1)
+    t.command([t.inlay, "trace", "--clock=none", "--inside=x", "--", t.program], 1)
+    t.command([t.inlay, "trace", "--threshold=5", "--", t.program], 1)
+
+
 def check_libs(t, engine):
     report = t.report(t.record(engine, ["tail"], ["--image", "libc.so*"], names=()))
     images = {row["image"] for row in report["procedures"]}
@@ -376,7 +421,8 @@ def tests(t):
             yield f"{mode} {engine}", lambda e=engine, m=mode: check_tree(t, e, m)
         for name, check in (("counts", check_counts), ("times", check_times), ("killed", check_killed),
                             ("fork", check_fork), ("exec", check_exec), ("last", check_last),
-                            ("selection", check_selection), ("asked-for", check_asked_for)):
+                            ("selection", check_selection), ("inside", check_inside), ("fewer", check_fewer),
+                            ("asked-for", check_asked_for)):
             yield f"{name} {engine}", lambda e=engine, c=check: c(t, e)
         if engine != "rewrite":
             yield f"libs {engine}", lambda e=engine: check_libs(t, e)
@@ -385,8 +431,11 @@ def tests(t):
     for report in ("calls", "trace"):
         yield f"stubs {report}", lambda r=report: check_stubs(t, r)
     for name, check in (("attach", check_attach), ("no-room", check_no_room), ("forms", check_forms), ("threads", check_threads),
-                        ("diff", check_diff), ("threshold", check_threshold), ("refusals", check_refusals)):
+                        ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
+    for name, check, program in exports.CHECKS:
+        if shutil.which(program):
+            yield name, lambda c=check: c(t, need, same)
     if shutil.which("callgrind_annotate"):
         yield "callgrind", lambda: check_callgrind(t)
 
@@ -397,8 +446,9 @@ def main():
         t = Traced(options.build, results.folder)
         for name, function in tests(t):
             results.check(name, function)
-        if not shutil.which("callgrind_annotate"):
-            results.skip("callgrind", "callgrind_annotate is not there")
+        for name, program in [("callgrind", "callgrind_annotate")] + [(name, program) for name, _, program in exports.CHECKS]:
+            if not shutil.which(program):
+                results.skip(name, f"{program} is not there")
     return results.status
 
 

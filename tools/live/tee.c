@@ -136,7 +136,7 @@ static inlay_expr behind(const uint64_t *numbers, const shared *with, uint64_t f
     inlay_expr forget = inlay_store(number_of(numbers), inlay_const(UINT64_MAX), 8);
     inlay_expr has_written = inlay_binary(INLAY_GT, answer, inlay_const(0));
     inlay_expr it_is = inlay_binary(INLAY_LOR, is_for(INLAY_RDI, fd), is_for(INLAY_RDX, fd));
-    return inlay_if(it_is, inlay_if(has_written, inlay_sequence(call, forget), NULL), NULL);
+    return inlay_if(it_is, inlay_sequence(inlay_if(has_written, call, NULL), forget), NULL);
 }
 
 /* Where it goes on. */

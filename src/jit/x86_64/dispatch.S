@@ -4,6 +4,7 @@
  *   jit_ibl_miss      second-level lookup of an indirect branch
  *   jit_ibl_watched   an indirect branch, perhaps to where a call of the tool's returns
  *   jit_section_aborted  a restartable sequence is aborted
+ *   jit_leave_by      the last instructions of a thread that leaves Inlay
  *   jit_syscall_gate  a system call made right here when it needs no care
  */
 #include "jit/x86_64/layout.h"
@@ -154,5 +155,24 @@ jit_section_aborted:
         movq    $0, %gs:OFF_LEAVE_ARG
         jmp     run_leave_code
         .size   jit_section_aborted, . - jit_section_aborted
+
+/* void jit_leave_by(uint64_t sp, const weave_context *before, const jit_last_call *call, uint64_t at) */
+        .globl  jit_leave_by
+        .hidden jit_leave_by
+        .type   jit_leave_by, @function
+        .p2align 4
+jit_leave_by:
+        mov     CTX_GS - OFF_CTX(%rsi), %rax
+        wrgsbase %rax
+        mov     CTX_FS - OFF_CTX(%rsi), %rax
+        wrfsbase %rax
+        mov     %rdi, %rsp
+        mov     %rcx, %r8
+        mov     (%rdx), %rax
+        mov     8(%rdx), %rdi
+        mov     16(%rdx), %rsi
+        mov     24(%rdx), %rdx
+        jmp     *%r8
+        .size   jit_leave_by, . - jit_leave_by
 
         .section .note.GNU-stack, "", @progbits

@@ -28,6 +28,7 @@ live_park_code:
         .org    live_park_code + 44
         syscall
 after:  movabs  $MOVE_PARK_DATA, %rbx
+        movq    $0, MOVE_SLOT_CALLS(%rsp)
         cmpq    $0, MOVE_SLOT_IS_FIRST(%rsp)
         je      others
 

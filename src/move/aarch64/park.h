@@ -8,4 +8,8 @@
 #define MOVE_PARK_CALL  MOVE_PARK_BASE
 #define MOVE_PARK_AFTER MOVE_PARK_BASE
 
+typedef struct move_park_slot {
+    uint64_t calls;
+} move_park_slot;
+
 #endif

@@ -18,7 +18,8 @@
 #define MOVE_SLOT_IS_FIRST   0
 #define MOVE_SLOT_TLS        8
 #define MOVE_SLOT_GS         16
-#define MOVE_SLOT_CONTEXT    40
+#define MOVE_SLOT_CALLS      24
+#define MOVE_SLOT_CONTEXT    48
 #define MOVE_SLOT_VECTORS    512
 
 #ifndef __ASSEMBLER__
@@ -27,11 +28,13 @@
 typedef struct move_park_slot {
     uint64_t is_first;          /* the thread that works for whoever holds the process */
     uint64_t tls_base, gs_base; /* rt_sigreturn does not know these */
+    uint64_t calls;             /* it is in a procedure that was called for the holder, and comes back here */
     uint64_t restarts;          /* the number of a call that the kernel alone can go on with */
     run_frame frame;            /* at MOVE_SLOT_VECTORS the vector state that it leads to */
 } move_park_slot;
 _Static_assert(offsetof(move_park_slot, frame) + RUN_FRAME_CONTEXT == MOVE_SLOT_CONTEXT &&
-                   sizeof(move_park_slot) <= MOVE_SLOT_VECTORS && offsetof(move_park_slot, gs_base) == MOVE_SLOT_GS,
+                   sizeof(move_park_slot) <= MOVE_SLOT_VECTORS && offsetof(move_park_slot, gs_base) == MOVE_SLOT_GS &&
+                   offsetof(move_park_slot, calls) == MOVE_SLOT_CALLS,
                "known to assembly");
 #endif
 

@@ -8,12 +8,16 @@ static mcontext_t *registers(const void *uc) { return &((ucontext_t *)(uintptr_t
 
 uint64_t run_uc_pc(const void *uc) { return registers(uc)->pc; }
 
+uint64_t run_uc_sp(const void *uc) { return registers(uc)->sp; }
+
 void run_uc_set_pc(void *uc, uint64_t pc)
 {
     enum { BRANCH_KIND = 3 << 10, STEP = 1 << 21 };
     registers(uc)->pc = pc;
     registers(uc)->pstate &= ~(uint64_t)(BRANCH_KIND | STEP);
 }
+
+long run_uc_answer(const void *uc) { return (long)registers(uc)->regs[0]; }
 
 void run_uc_set_answer(void *uc, long answer) { registers(uc)->regs[0] = (uint64_t)answer; }
 

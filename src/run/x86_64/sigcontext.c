@@ -12,6 +12,8 @@ static greg_t *registers(const void *uc) { return ((ucontext_t *)(uintptr_t)uc)-
 
 uint64_t run_uc_pc(const void *uc) { return (uint64_t)registers(uc)[REG_RIP]; }
 
+uint64_t run_uc_sp(const void *uc) { return (uint64_t)registers(uc)[REG_RSP]; }
+
 void run_uc_set_pc(void *uc, uint64_t pc)
 {
     enum { DF = 0x400, TF = 0x100 };
@@ -19,6 +21,8 @@ void run_uc_set_pc(void *uc, uint64_t pc)
     g[REG_RIP] = (greg_t)pc;
     g[REG_EFL] &= ~(greg_t)(DF | TF);
 }
+
+long run_uc_answer(const void *uc) { return (long)registers(uc)[REG_RAX]; }
 
 void run_uc_set_answer(void *uc, long answer) { registers(uc)[REG_RAX] = answer; }
 

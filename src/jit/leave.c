@@ -1,0 +1,299 @@
+/* All threads go back to the program's own code, and Inlay is out of the process.
+ *
+ * Handlers are the process's, the program's or Inlay's for all threads at once. So the threads come together first:
+ * each that is asked (by a signal of Inlay's own, a nudge) comes to a boundary of the program's instructions as for any
+ * signal, a sleeping call is begun anew, and there it waits, its registers, mask and alternate stack in a frame such as
+ * the kernel makes. When all are there, one of them ends the tool, gives back handlers and descriptors, and lets the
+ * others go: each leaves by rt_sigreturn. Then nobody is in Inlay's memory but that one, which unmaps it on its way.
+ *
+ * Who waits has done nothing that cannot be undone: when somebody does not come, all go on under the tool.
+ *
+ *     jit_leave_ask           from anywhere; or a nudge from another process
+ *       jit_leave_come        each thread, at a boundary
+ *         gather              is everybody there?
+ *           end_here          one of them, once
+ *         go                  and off
+ *
+ * Behind a thread's last instruction of Inlay's there is one of the program's (a system call and a return): a thread
+ * that has made a call there is out, and nothing else would tell (jit_leave_by). */
+#include "jit/core.h"
+#include "run/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/page.h"
+#include "base/sys.h"
+#include INL_ARCH_HEADER(run, abi)
+
+enum { FUTEX_WAIT = 128, FUTEX_WAKE = 129, LONG = 5000, NAP = 1000000, ASKING = 1000, AGAIN = 5 };
+enum { GATHERING, ENDING, GOING }; /* jit_leaving.stage */
+
+static int64_t milliseconds(void)
+{
+    struct timespec now = {0};
+    sys_call2(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- the request --- */
+
+bool jit_leave_wanted(const run_thread *t)
+{
+    return __atomic_load_n(&jit.leaving.wanted, __ATOMIC_ACQUIRE) && !t->is_vfork_child && !t->calls &&
+           !jit_of(t)->stepping.again;
+}
+
+static void nudge(int tid)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = SIGSYS;
+    info.si_code = RUN_NUDGE;
+    sys_call4(SYS_rt_tgsigqueueinfo, sys_call0(SYS_getpid), tid, SIGSYS, (long)&info);
+}
+
+const char *jit_leave_barred(void)
+{
+    return run_here.start.brk_emulated ? "it was loaded without ptrace, beside the tool" : NULL;
+}
+
+void jit_leave_ask(void) { nudge((int)sys_call0(SYS_gettid)); }
+
+void jit_leave_nudged(void)
+{
+    if (!jit_leave_barred()) __atomic_store_n(&jit.leaving.wanted, true, __ATOMIC_SEQ_CST);
+}
+
+/* Lock held. New threads find by themselves that it is wanted. */
+static void nudge_all(const run_thread *but)
+{
+    for (const run_thread *t = run_here.threads; t; t = t->next)
+        if (t != but && t->tid && !jit_of(t)->leaves && !t->is_vfork_child && !t->has_ended) nudge(t->tid);
+    jit.leaving.next_nudge = milliseconds() + AGAIN;
+}
+
+/* --- is everybody there? --- */
+
+static bool has_thread(int tid)
+{
+    for (const run_thread *t = run_here.threads; t; t = t->next)
+        if (t->tid == tid) return true;
+    return false;
+}
+
+/* The last of a thread that has ended is an instruction of Inlay's. */
+static bool is_gone(const run_thread *t)
+{
+    if (!t->tid || has_thread(t->tid)) return true;
+    return sys_call3(SYS_tgkill, sys_call0(SYS_getpid), t->tid, 0) == -ESRCH;
+}
+
+/* Lock held. NULL: all are. */
+static const run_thread *missing(void)
+{
+    for (const run_thread *t = run_here.threads; t; t = t->next)
+        if (!jit_of(t)->leaves) return t;
+    for (const run_thread *t = run_here.free_threads; t; t = t->next)
+        if (!is_gone(t)) return t;
+    return NULL;
+}
+
+static void give_up(const run_thread *late)
+{
+    jit.leaving.wanted = false;
+    run_say("process %ld: the tool stays: %s %d does not come out of %s", sys_call0(SYS_getpid),
+            late->is_vfork_child ? "process" : "thread", late->tid,
+            late->calls ? "a procedure that a function of the tool's stands in for"
+                        : "a system call or the tool's code");
+}
+
+/* --- the way out --- */
+
+static bool search(const uint8_t *in, size_t size, const jit_way_bytes *wanted, uint64_t *at)
+{
+    for (; !*at && wanted->size; wanted++) {
+        const uint8_t *found = memmem(in, size, wanted->bytes, wanted->size);
+        if (found) *at = (uint64_t)(uintptr_t)found;
+    }
+    return *at;
+}
+
+/* In code of the program's files, which nobody can write to. */
+static void search_in(const module *m, jit_way *way)
+{
+    const image_segment *s;
+    size_t n = image_segments(m->image, &s);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = s[i].addr + m->bias;
+        size_t size = s[i].file_size;
+        if (!jit_memory_is_fixed(at, at + size)) continue;
+        search((const uint8_t *)at, size, jit_ways_to_call, &way->call);
+        search((const uint8_t *)at, size, jit_ways_back, &way->back);
+    }
+}
+
+/* Lock held. */
+static jit_way find_way(void)
+{
+    jit_way way = {0};
+    for (const module *m = module_first(run_here.modules); m && !(way.call && way.back); m = m->next)
+        search_in(m, &way);
+    return way.call && way.back ? way : (jit_way){0};
+}
+
+/* --- the end --- */
+
+/* The number in a line of /proc/self/status, which is about the first thread. */
+static uint64_t status_of(const char *text, const char *name, int base)
+{
+    const char *at = strstr(text, name);
+    return at ? strtoull(at + strlen(name), NULL, base) : 0;
+}
+
+/* Whoever asks from outside holds the first thread while he sends it a nudge (live/ask_jit.c): that must arrive here. A
+ * tracer that stays is none of those. */
+static void wait_for_askers(void)
+{
+    char text[4096];
+    const struct timespec nap = {.tv_nsec = NAP};
+    for (int64_t end = milliseconds() + ASKING; milliseconds() < end;) {
+        int fd = (int)run_proc_open("self/status");
+        long n = sys_failed(fd) ? fd : sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
+        if (!sys_failed(fd)) sys_call1(SYS_close, fd);
+        if (n <= 0) return;
+        text[n] = 0;
+        uint64_t waits = status_of(text, "SigPnd:", 16) | status_of(text, "ShdPnd:", 16);
+        if (!status_of(text, "TracerPid:", 10) && !(waits & RUN_BIT(SIGSYS))) return;
+        sys_call2(SYS_nanosleep, (long)&nap, 0);
+    }
+}
+
+/* The last that is done with the tool's callbacks and descriptors; the thread has all its signals blocked then. */
+static void end_here(run_thread *t)
+{
+    jit_leaving *l = &jit.leaving;
+    run_process_end(t, 0, 0);
+    wait_for_askers();
+    jit_guard_no_more();
+    run_signals_give_back(t->signals);
+    l->out = l->way.call ? (int)sys_call2(SYS_eventfd2, 0, O_CLOEXEC) : -1;
+    if (l->out >= 0) l->out = run_fd_hide(l->out);
+    l->others = 0;
+    for (const run_thread *o = run_here.threads; o; o = o->next) l->others += o != t;
+    run_fd_close_all(l->out);
+}
+
+/* What is Inlay's elsewhere than around the tool itself: none of this code, and no stack. */
+static void unmap_apart(uint64_t low, uint64_t high)
+{
+    for (size_t i = 0; i < run_here.owned.count; i++) {
+        const inl_range *r = &run_here.owned.items[i];
+        if (r->low < low || r->high > high) sys_call2(SYS_munmap, (long)r->low, (long)(r->high - r->low));
+    }
+}
+
+/* Until each other thread has written to the descriptor, from the program's code. */
+static void wait_for_others(const jit_leaving *l)
+{
+    for (uint64_t seen = 0, n; seen < l->others; seen += n) {
+        n = 0;
+        if (sys_call3(SYS_read, l->out, (long)&n, sizeof n) == -EINTR) n = 0;
+    }
+    sys_call1(SYS_close, l->out);
+}
+
+static void go(run_thread *t, bool is_last)
+{
+    jit_leaving *l = &jit.leaving;
+    static const uint64_t one = 1;
+    weave_context before = t->ctx;
+    jit_last_call call = {SYS_write, {l->out, (long)&one, sizeof one}};
+    run_signals_queue(t);
+    if (l->out < 0) run_sigreturn_for_good(jit_of(t)->leave_sp + RUN_HANDLER_POPS, &before);
+    if (is_last) {
+        uint64_t low = run_here.start.tool_low, high = run_here.start.tool_high;
+        wait_for_others(l);
+        unmap_apart(low, high);
+        call = (jit_last_call){SYS_munmap, {(long)low, (long)(high - low)}};
+    }
+    jit_leave_by(jit_of(t)->leave_sp, &before, &call, l->way.call);
+}
+
+/* --- each thread --- */
+
+static void wake_all(void) { sys_call3(SYS_futex, (long)&jit.leaving.stage, FUTEX_WAKE, INT32_MAX); }
+
+/* Lock held, and released meanwhile. GATHERING: it will not be. */
+static uint32_t gather(run_thread *t)
+{
+    const struct timespec nap = {.tv_nsec = NAP};
+    jit_leaving *l = &jit.leaving;
+    while (l->wanted && l->stage != GOING) {
+        const run_thread *late = l->stage == GATHERING ? missing() : NULL;
+        if (l->stage == GATHERING && !late) {
+            l->stage = ENDING;
+            inl_lock_release(&run_here.lock);
+            end_here(t);
+            __atomic_store_n(&l->stage, GOING, __ATOMIC_SEQ_CST);
+            wake_all();
+            return ENDING;
+        }
+        if (late && milliseconds() - l->since > LONG) give_up(late);
+        else if (late && milliseconds() > l->next_nudge) nudge_all(t);
+        inl_lock_release(&run_here.lock);
+        sys_call4(SYS_futex, (long)&l->stage, FUTEX_WAIT, (long)l->stage, (long)&nap);
+        inl_lock_take(&run_here.lock);
+    }
+    bool goes = l->wanted;
+    if (!goes) jit_of(t)->leaves = false;
+    inl_lock_release(&run_here.lock);
+    return goes ? GOING : GATHERING;
+}
+
+/* The frame of the last return. */
+static bool push_frame(run_thread *t)
+{
+    run_action a = {.flags = SA_RESTORER | SA_ONSTACK, .restorer = jit.leaving.way.back};
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    weave_context before = t->ctx;
+    bool good = run_sigframe_push(t, SIGSYS, &info, &a, t->sigmask);
+    jit_of(t)->leave_sp = run_sp(&t->ctx);
+    t->ctx = before;
+    return good;
+}
+
+void jit_leave_come(run_thread *t)
+{
+    uint64_t mask;
+    if (!jit_sections_leave(t)) return; /* something is to be delivered first */
+    inl_lock_take(&run_here.lock);
+    if (!jit.leaving.way_known) jit.leaving.way = t->filters ? (jit_way){0} : find_way();
+    jit.leaving.way_known = true;
+    inl_lock_release(&run_here.lock);
+    if (!push_frame(t)) {
+        jit.leaving.wanted = false;
+        run_say("process %ld: the tool stays: thread %d has no room on its stack", sys_call0(SYS_getpid), t->tid);
+        return;
+    }
+    run_kernel_mask_all();
+    inl_lock_take(&run_here.lock);
+    jit_of(t)->leaves = true;
+    if (!jit.leaving.nudged) {
+        jit.leaving.nudged = true;
+        jit.leaving.since = milliseconds();
+        nudge_all(t);
+    }
+    uint32_t stage = gather(t);
+    if (stage != GATHERING) go(t, stage == ENDING);
+    jit.leaving.nudged = false;
+    run_set_sp(&t->ctx, jit_of(t)->leave_sp + RUN_HANDLER_POPS);
+    run_sigframe_pop(t, &mask);
+    run_mask_apply(t);
+}

@@ -1,0 +1,49 @@
+/* Edges as points (loop.h). Most have a place that nothing else leads through: behind the last instruction, on a
+ * branch's taken side. The other sides of branches and the targets of jump tables have one with a condition, in front.
+ */
+#include "tool/code.h"
+
+#include <inlay/loop.h>
+
+static inlay_point *guarded(inlay_insn *last, inlay_expr condition)
+{
+    inlay_point *p = condition ? inlay_before(last) : NULL;
+    if (p) p->guard = condition;
+    return p;
+}
+
+/* The block's beginning, if there is no other way to it. */
+static inlay_point *at_beginning(inlay_block *to, const weave_insn *from)
+{
+    enum { OTHERS = INLAY_BLOCK_TARGET | INLAY_BLOCK_LANDING | INLAY_BLOCK_ADDRESS_TAKEN | INLAY_BLOCK_OUTSIDE };
+    if (to && !(inlay_block_flags(to) & (OTHERS | INLAY_BLOCK_ENTRY))) return inlay_before(inlay_block_first(to));
+    return tool_no_point(from, to ? "code is branched to from elsewhere as well, where control comes back of"
+                                  : "nothing is known of the code behind");
+}
+
+inlay_point *inlay_edge_point(inlay_block *from, unsigned k)
+{
+    inlay_insn *last = inlay_block_last(from);
+    const weave_insn *insn = (const weave_insn *)last;
+    if (k >= inlay_block_successor_count(from)) return tool_no_point(insn, "there is no such edge behind");
+    inlay_edge edge = inlay_block_successor(from, k);
+    switch (edge.kind) {
+    case INLAY_EDGE_FALL: return insn->in.flow == ISA_FLOW_NEXT ? inlay_after(last) : at_beginning(edge.to, insn);
+    case INLAY_EDGE_RETURNED: return at_beginning(edge.to, insn);
+    case INLAY_EDGE_NOT_TAKEN: return guarded(last, inlay_unary(INLAY_LNOT, inlay_taken()));
+    case INLAY_EDGE_TABLE:
+        return guarded(last, inlay_binary(INLAY_EQ, inlay_branch_target(), inlay_const(edge.target)));
+    default: return inlay_taken_edge(last);
+    }
+}
+
+inlay_point *inlay_call_return(inlay_insn *call)
+{
+    const weave_insn *i = (const weave_insn *)call;
+    if (!inlay_insn_is_call(call)) return tool_no_point(i, "it is no call:");
+    if (!i->run->view) return tool_no_point(i, "only the static view knows where control comes back of");
+    inlay_block *b = (inlay_block *)&i->run->blocks[i->block];
+    for (unsigned k = 0; k < inlay_block_successor_count(b); k++)
+        if (inlay_block_successor(b, k).kind == INLAY_EDGE_RETURNED) return inlay_edge_point(b, k);
+    return tool_no_point(i, "control does not come back of");
+}

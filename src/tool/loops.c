@@ -1,0 +1,211 @@
+/* Loops of a procedure (loop.h), from the edges that the analysis has marked as leading back: for each head the blocks
+ * from which one of these is reached without passing it.
+ *
+ * A procedure is the range of blocks of its view, and edges that leave the range are no part of a loop. All of a
+ * procedure's loops are made when they are first asked for, and live as long as its view. */
+#include "tool/code.h"
+
+#include <inlay/loop.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct inlay_loop {
+    inlay_loop *next, *parent;
+    code_view *view;
+    uint32_t head, count; /* in the analysis */
+    uint32_t *blocks;     /* ascending */
+};
+
+typedef struct finding {
+    code_view *view;
+    const cfg_program *cfg;
+    uint32_t first, end;     /* blocks */
+    uint32_t *into, *starts; /* edges by where they lead: those to block b are into[starts[b] .. starts[b + 1]) */
+    uint32_t *stack, depth;
+    uint8_t *in; /* the loop at hand */
+} finding;
+
+static bool holds(const finding *f, uint32_t block) { return block >= f->first && block < f->end; }
+
+static uint32_t edges_low(const finding *f) { return f->cfg->blocks[f->first].first_edge; }
+static uint32_t edges_high(const finding *f)
+{
+    const cfg_block *last = &f->cfg->blocks[f->end - 1];
+    return last->first_edge + last->edge_count;
+}
+
+/* Edges are told by where they begin; here they are put in order of where they lead. */
+static bool turn_edges(finding *f)
+{
+    uint32_t n = f->end - f->first, low = edges_low(f), high = edges_high(f);
+    f->starts = calloc(n + 2u, sizeof *f->starts);
+    f->into = malloc((high - low + 1u) * sizeof *f->into);
+    f->stack = malloc((n + 1u) * sizeof *f->stack);
+    f->in = malloc(n + 1u);
+    if (!f->starts || !f->into || !f->stack || !f->in) return false;
+    for (uint32_t e = low; e < high; e++)
+        if (holds(f, f->cfg->edges[e].to)) f->starts[f->cfg->edges[e].to - f->first + 2]++;
+    for (uint32_t b = 0; b < n; b++) f->starts[b + 2] += f->starts[b + 1];
+    for (uint32_t e = low; e < high; e++)
+        if (holds(f, f->cfg->edges[e].to)) f->into[f->starts[f->cfg->edges[e].to - f->first + 1]++] = e;
+    return true;
+}
+
+static void finding_end(finding *f)
+{
+    free(f->starts);
+    free(f->into);
+    free(f->stack);
+    free(f->in);
+}
+
+static uint32_t add(finding *f, uint32_t block)
+{
+    if (f->in[block - f->first]) return 0;
+    f->in[block - f->first] = 1;
+    f->stack[f->depth++] = block;
+    return 1;
+}
+
+/* Marks the loop of a head; how many blocks it has, 0: it is none's. */
+static uint32_t mark(finding *f, uint32_t head)
+{
+    uint32_t count = 0;
+    memset(f->in, 0, f->end - f->first);
+    f->depth = 0;
+    for (uint32_t i = f->starts[head - f->first]; i < f->starts[head - f->first + 1]; i++) {
+        const cfg_edge *e = &f->cfg->edges[f->into[i]];
+        if (!e->back) continue;
+        if (!f->in[head - f->first]) f->in[head - f->first] = 1, count++;
+        count += add(f, e->from);
+    }
+    while (f->depth) {
+        uint32_t b = f->stack[--f->depth] - f->first;
+        for (uint32_t i = f->starts[b]; i < f->starts[b + 1]; i++) count += add(f, f->cfg->edges[f->into[i]].from);
+    }
+    return count;
+}
+
+static inlay_loop *keep(const finding *f, uint32_t head, uint32_t count)
+{
+    inl_arena *arena = &f->view->code->arena;
+    inlay_loop *l = inl_arena_alloc(arena, sizeof *l);
+    if (!l) return NULL;
+    *l = (inlay_loop){.view = f->view, .head = head, .blocks = inl_arena_alloc(arena, count * sizeof *l->blocks)};
+    for (uint32_t b = f->first; l->blocks && b < f->end; b++)
+        if (f->in[b - f->first]) l->blocks[l->count++] = b;
+    return l;
+}
+
+static bool has(const inlay_loop *l, uint32_t block)
+{
+    uint32_t low = 0, high = l->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (l->blocks[middle] < block) low = middle + 1;
+        else high = middle;
+    }
+    return low < l->count && l->blocks[low] == block;
+}
+
+/* The larger come first, so the last one that holds a head is the innermost. */
+static void put_in(inlay_loop **list, inlay_loop *l)
+{
+    while (*list && (*list)->count >= l->count) list = &(*list)->next;
+    l->next = *list;
+    *list = l;
+}
+
+static void find_parents(inlay_loop *list)
+{
+    for (inlay_loop *l = list; l; l = l->next)
+        for (inlay_loop *around = list; around != l; around = around->next)
+            if (has(around, l->head)) l->parent = around;
+}
+
+static void find(code_view *v)
+{
+    finding f = {.view = v, .cfg = v->code->cfg, .first = v->first, .end = v->first + v->run.block_count};
+    bool good = f.end > f.first && turn_edges(&f);
+    for (uint32_t b = f.first; good && b < f.end; b++) {
+        uint32_t count = f.cfg->blocks[b].flags & CFG_BLOCK_LOOP_HEAD ? mark(&f, b) : 0;
+        inlay_loop *l = count ? keep(&f, b, count) : NULL;
+        if (l) put_in(&v->loops, l);
+    }
+    find_parents(v->loops);
+    v->loops_found = true;
+    finding_end(&f);
+}
+
+/* --- what is asked --- */
+
+inlay_loop *inlay_proc_loop_first(inlay_proc *p)
+{
+    inlay_block *first = inlay_proc_block_first(p);
+    bool entered = tool_enter();
+    code_view *v = first ? code_view_behind(((const weave_block *)first)->run) : NULL;
+    if (v && !v->loops_found) find(v);
+    tool_leave(entered);
+    return v ? v->loops : NULL;
+}
+
+inlay_loop *inlay_loop_next(const inlay_loop *l) { return l->next; }
+inlay_loop *inlay_loop_parent(const inlay_loop *l) { return l->parent; }
+
+unsigned inlay_loop_depth(const inlay_loop *l)
+{
+    unsigned n = 1;
+    while ((l = l->parent)) n++;
+    return n;
+}
+
+static inlay_block *block(const inlay_loop *l, uint32_t b)
+{
+    return (inlay_block *)&l->view->run.blocks[b - l->view->first];
+}
+
+inlay_block *inlay_loop_head(const inlay_loop *l) { return block(l, l->head); }
+inlay_block *inlay_loop_block(const inlay_loop *l, unsigned k) { return k < l->count ? block(l, l->blocks[k]) : NULL; }
+
+bool inlay_loop_holds(const inlay_loop *l, const inlay_block *b)
+{
+    const weave_block *of = (const weave_block *)b;
+    return of->run == &l->view->run && has(l, l->view->first + (uint32_t)(of - of->run->blocks));
+}
+
+/* --- its edges --- */
+
+static bool is_way(const inlay_loop *l, inlay_loop_way way, const cfg_edge *e)
+{
+    bool from = has(l, e->from), to = e->to != CFG_NONE && has(l, e->to), head = e->to == l->head;
+    if (way == INLAY_LOOP_ENTER) return !from && head;
+    return way == INLAY_LOOP_AGAIN ? from && head : from && !to;
+}
+
+/* The k-th of all edges of the procedure's blocks that is such a one; how many came before it. */
+static unsigned look(const inlay_loop *l, inlay_loop_way way, unsigned k, inlay_loop_edge *out)
+{
+    const cfg_program *cfg = l->view->code->cfg;
+    unsigned n = 0;
+    for (uint32_t b = l->view->first; b < l->view->first + l->view->run.block_count; b++)
+        for (unsigned s = 0; s < cfg->blocks[b].edge_count; s++) {
+            if (!is_way(l, way, &cfg->edges[cfg->blocks[b].first_edge + s]) || n++ != k) continue;
+            *out = (inlay_loop_edge){block(l, b), s};
+            return n;
+        }
+    return n;
+}
+
+unsigned inlay_loop_edge_count(const inlay_loop *l, inlay_loop_way way)
+{
+    inlay_loop_edge none;
+    return look(l, way, ~0u, &none);
+}
+
+inlay_loop_edge inlay_loop_edge_at(const inlay_loop *l, inlay_loop_way way, unsigned k)
+{
+    inlay_loop_edge out = {0};
+    look(l, way, k, &out);
+    return out;
+}

@@ -1,0 +1,60 @@
+/* What is told in a program's process of the tool that runs it (move_told), for inlay detach and inlay ps. */
+#include "base/page.h"
+#include "base/sys.h"
+#include "jit/jit.h"
+#include "move/live.h"
+#include "tool/state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SIZE = 8192 };
+
+static move_told *told(void) { return (move_told *)MOVE_TOLD_JIT; }
+
+/* The tool's options, as they would be typed. */
+static void join_options(char *out, size_t room)
+{
+    const tool_command *c = &tool_now->command;
+    size_t n = 0;
+    *out = 0;
+    for (int i = 1; i < c->options_end && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%s", n ? " " : "", c->argv[i]);
+}
+
+/* Where the place is taken there is none, and the tool stays. */
+void tool_told_begin(void)
+{
+    long at = sys_call(SYS_mmap, (long)MOVE_TOLD_JIT, SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != (long)MOVE_TOLD_JIT) return;
+    run_own_locked(MOVE_TOLD_JIT, MOVE_TOLD_JIT + SIZE, true);
+    char *tool = (char *)(told() + 1), path[32];
+    size_t room = SIZE / 2 - sizeof(move_told);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", tool_handoff_data.fds.tool);
+    ssize_t n = readlink(path, tool, room - 1);
+    if (n <= 0) snprintf(tool, room, "%s", tool_name());
+    char *options = (char *)MOVE_TOLD_JIT + SIZE / 2;
+    join_options(options, SIZE / 2);
+    *told() = (move_told){.layout = sizeof(move_told),
+                          .size = SIZE,
+                          .user = getuid(),
+                          .seconds = (uint64_t)time(NULL),
+                          .tool = (uint64_t)(uintptr_t)tool,
+                          .options = (uint64_t)(uintptr_t)options,
+                          .has_output = tool_now->options.output != NULL,
+                          .tool_low = tool_handoff_data.start.tool_low,
+                          .tool_high = tool_handoff_data.start.tool_high,
+                          .started = MOVE_TOLD_RUNS_JIT};
+    told()->magic = MOVE_TOLD_MAGIC;
+    tool_now->is_told = true;
+}
+
+void tool_told_end(void)
+{
+    if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,137 @@
+/* Perfetto's traces: TracePackets, one after the other, of which ui.perfetto.dev makes a picture.
+ *
+ * A track for each process and each thread, and on it a packet where a call begins and one where it ends. Names are
+ * told once and then by number (interned). Field numbers are those of Perfetto's protos/perfetto/trace. */
+#include "trace/calls.h"
+#include "trace/message.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { PACKET = 1 }; /* of Trace */
+enum {
+    TIMESTAMP = 8,
+    SEQUENCE = 10,
+    TRACK_EVENT = 11,
+    INTERNED = 12,
+    SEQUENCE_FLAGS = 13,
+    TRACK = 60
+};                                                                              /* TracePacket */
+enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };                                    /* its sequence_flags */
+enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 }; /* TrackDescriptor */
+enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum { EVENT_TYPE = 9, EVENT_NAME = 10, EVENT_TRACK = 11, BEGIN = 1, END = 2 }; /* TrackEvent */
+enum { INTERNED_NAMES = 2, NAME_NUMBER = 1, NAME_TEXT = 2 };                    /* InternedData, EventName */
+
+typedef struct perfetto {
+    FILE *f;
+    const trace_session *s;
+    trace_message whole, packet, a, b;
+    bool *told; /* names, by number - 1 */
+    uint32_t sequence;
+    uint64_t track;
+    bool is_first;
+} perfetto;
+
+static void put_packet(perfetto *p)
+{
+    trace_message_number(&p->packet, SEQUENCE, p->sequence);
+    trace_message_put(&p->whole, PACKET, &p->packet);
+    if (!p->whole.failed) fwrite(p->whole.bytes.items, 1, p->whole.bytes.count, p->f);
+    p->whole.bytes.count = 0;
+}
+
+static void put_process(perfetto *p, uint64_t uuid)
+{
+    trace_message_number(&p->a, TRACK_UUID, uuid);
+    trace_message_number(&p->b, PROCESS_PID, (uint64_t)p->s->pid);
+    trace_message_text(&p->b, PROCESS_NAME, p->s->program);
+    trace_message_put(&p->a, TRACK_PROCESS, &p->b);
+    trace_message_put(&p->packet, TRACK, &p->a);
+    put_packet(p);
+}
+
+static void put_thread(perfetto *p, const trace_thread *t, uint64_t parent)
+{
+    char name[32];
+    snprintf(name, sizeof name, "thread %u", t->number);
+    trace_message_number(&p->a, TRACK_UUID, p->track);
+    trace_message_number(&p->a, TRACK_PARENT, parent);
+    trace_message_number(&p->b, THREAD_PID, (uint64_t)p->s->pid);
+    trace_message_number(&p->b, THREAD_TID, t->tid);
+    trace_message_text(&p->b, THREAD_NAME, name);
+    trace_message_put(&p->a, TRACK_THREAD, &p->b);
+    trace_message_put(&p->packet, TRACK, &p->a);
+    put_packet(p);
+}
+
+static void tell_name(perfetto *p, uint32_t proc)
+{
+    if (p->told[proc - 1]) return;
+    p->told[proc - 1] = true;
+    trace_message_number(&p->b, NAME_NUMBER, proc);
+    trace_message_text(&p->b, NAME_TEXT, trace_name(&p->s->procs.items[proc - 1]));
+    trace_message_put(&p->a, INTERNED_NAMES, &p->b);
+    trace_message_put(&p->packet, INTERNED, &p->a);
+}
+
+static void put_event(perfetto *p, const trace_call *c, bool begins)
+{
+    trace_message_number(&p->packet, TIMESTAMP, p->s->monotonic + (begins ? c->start : c->end));
+    trace_message_number(&p->packet, SEQUENCE_FLAGS, p->is_first ? STATE_CLEARED | NEEDS_STATE : NEEDS_STATE);
+    p->is_first = false;
+    if (begins) tell_name(p, c->proc);
+    trace_message_number(&p->a, EVENT_TYPE, begins ? BEGIN : END);
+    if (begins) trace_message_number(&p->a, EVENT_NAME, c->proc);
+    trace_message_number(&p->a, EVENT_TRACK, p->track);
+    trace_message_put(&p->packet, TRACK_EVENT, &p->a);
+    put_packet(p);
+}
+
+static void begins(const trace_call *c, void *arg) { put_event(arg, c, true); }
+static void ends(const trace_call *c, void *arg) { put_event(arg, c, false); }
+
+static inl_status put_calls(perfetto *p, const trace_thread *t, const trace_view *v, inl_error *e)
+{
+    trace_calls calls = {0};
+    const trace_call_teller teller = {begins, ends, p};
+    inl_status st = trace_calls_of(&calls, p->s, t, v, e);
+    if (st == INL_OK) st = trace_calls_tell(&calls, &teller, e);
+    trace_calls_free(&calls);
+    return st;
+}
+
+/* Numbers of names hold within a sequence of packets: each program has one. */
+static inl_status put_session(perfetto *p, const trace_view *v, inl_error *e)
+{
+    const trace_session *s = p->s;
+    uint64_t process = (uint64_t)++p->sequence << 32;
+    inl_status st = trace_refuse_counts(s, e);
+    p->told = calloc(s->procs.count + 1, sizeof *p->told);
+    p->is_first = true;
+    if (st == INL_OK && !p->told) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (st == INL_OK) put_process(p, process);
+    for (size_t i = 0; i < s->threads.count && st == INL_OK; i++) {
+        p->track = process + 1 + i;
+        put_thread(p, &s->threads.items[i], process);
+        st = put_calls(p, &s->threads.items[i], v, e);
+    }
+    free(p->told);
+    return st;
+}
+
+inl_status trace_export_perfetto(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
+{
+    perfetto p = {.f = f};
+    inl_status st = INL_OK;
+    for (size_t i = 0; i < file->sessions.count && st == INL_OK; i++) {
+        p.s = &file->sessions.items[i];
+        st = put_session(&p, v, e);
+    }
+    if (st == INL_OK && p.whole.failed) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    trace_message_free(&p.whole);
+    trace_message_free(&p.packet);
+    trace_message_free(&p.a);
+    trace_message_free(&p.b);
+    return st;
+}

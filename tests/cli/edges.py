@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""Edges, loops, calls that come back and the order of insertions (inlay/loop.h, inlay_insert_first): edges_tool.c counts
+them in programs of the distribution under each engine. What leaves a block has entered it, and the engines agree
+where the program does the same each time.
+
+  tests/cli/edges.py [--build DIR] [--only PATTERN] [--keep]
+"""
+
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+LIMIT = 240
+TEXT = "".join(f"line {n} of {n % 7} and {n * n}\n" for n in range(3000))
+PROGRAMS = {
+    "sort": ["/usr/bin/sort", "-k3n"],
+    "sed": ["/usr/bin/sed", "-E", r"s/([0-9]+) of/<\1>/; /9$/d"],
+    "grep": ["/usr/bin/grep", "-c", "1.*2"],
+    "gzip": ["/usr/bin/gzip", "-c", "-n"],
+    "bc": ["/usr/bin/bc", "-q"],
+    "bash": ["/usr/bin/bash", "-c", "while read a b c; do ((n += b)); done; echo $n"],
+    "perl": ["/usr/bin/perl", "-ne", "$n += length; END {print $n}"],
+}
+QUICK = "sort,sed"
+SAME = ("sort", "sed", "bc")  # the others look at their names, environment, addresses
+
+
+def check(argv, native, report, data, env=driver.ENVIRONMENT):
+    done = driver.run(argv, LIMIT, env=env, stdin=data)
+    if (done.status, done.stdout) != (native.status, native.stdout):
+        raise Failed(f"status {done.status}", *driver.as_lines(done.stderr)[:4])
+    with open(report, encoding="utf-8") as f:
+        found = json.load(f)
+    if found["wrong"] or found["disorder"] or not found["loops"] or not found["turns"] or not found["returns"]:
+        raise Failed(repr(found), *driver.as_lines(done.stderr)[:4])
+    return found
+
+
+def program(inlay, tool, folder, name):
+    command, report = PROGRAMS[name], f"{folder}/{name}.json"
+    data = f"{folder}/{name}.in"
+    with open(data, "w", encoding="utf-8") as f:
+        f.write("".join(f"{n}*{n}+3\n" for n in range(500)) if name == "bc" else TEXT)
+    native = driver.run(command, LIMIT, env=driver.ENVIRONMENT, stdin=data)
+    jit = check([inlay, "run", tool, "-o", report, "--", *command], native, report, data)
+    live = check([inlay, "run", "--engine=live", tool, "-o", report, "--", *command], native, report, data)
+    driver.rewrite(inlay, [tool, command[0], "-o", f"{folder}/{name}"], LIMIT)
+    written = check([f"{folder}/{name}", *command[1:]], native, report, data, driver.ENVIRONMENT | {"INLAY_OUT": report})
+    if name in SAME and not jit == live == written:
+        raise Failed("the engines do not agree", f"jit {jit}", f"live {live}", f"rewrite {written}")
+
+
+def main():
+    options = driver.parser(__doc__, only=QUICK).parse_args()
+    inlay = f"{options.build}/inlay"
+    with driver.Results("edges", options) as results:
+        tool = f"{results.folder}/edges_tool"
+        made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", f"{HERE}/edges_tool.c", "-o", tool], LIMIT)
+        if made.status:
+            results.count("compile", driver.as_lines(made.stderr)[-6:])
+            return results.status
+        for name in PROGRAMS:
+            if driver.chosen(name, options) and os.path.exists(PROGRAMS[name][0]):
+                results.check(name, lambda n=name: program(inlay, tool, results.folder, n))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

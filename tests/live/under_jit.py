@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""Tools leave programs that they run under the JIT engine: what the program does from then on is what it does natively,
+and nothing of Inlay's is left in it.
+
+  tests/live/under_jit.py [--build DIR] [--only PATTERN] [--all] [--keep]
+
+--all: every program, and many times.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support"]
+import driver  # noqa: E402
+import out  # noqa: E402
+import run as live  # noqa: E402
+
+ZONE = 0x7e8000000000, 0x7ee000010000  # tool/x86_64/places.c, move/live.h
+LEAVES = """
+
+static void enters(inlay_thread *t, inlay_syscall *s, void *a)
+{
+    if (s->number == 1 && __atomic_add_fetch((long *)a, 1, __ATOMIC_SEQ_CST) == 3) inlay_detach();
+}
+static void last(int status, void *a) { fprintf(inlay_out(), "%ld writes, status %d\\n", *(long *)a, status); }
+"""
+
+
+class UnderJit(out.Out):
+    def started(self, command, folder, tool="bbcount"):
+        return live.Conversation([self.inlay, "run", tool, "-o", f"{folder}/report", "--", *command], folder)
+
+    @staticmethod
+    def clean(pid, before):
+        """`before`: descriptors and signals of a process that never had a tool; None: not known."""
+        for low, high, _, _, name in out.mappings(pid):
+            if low < ZONE[1] and high > ZONE[0]:
+                raise driver.Failed(f"still mapped: {low:#x}-{high:#x} {name}")
+        wrong = out.wrong_code(pid)
+        if wrong:
+            raise driver.Failed(wrong)
+        if before and before != out.visible(pid):
+            raise driver.Failed("something stays behind", repr(before), repr(out.visible(pid)))
+
+    def leaves(self, name):
+        command, first, second = live.PROGRAMS[name]
+        folder = driver.fresh(f"{self.folder}/{name}")
+        before, answers, status = self.native(command, first, second + first, folder)
+        with live.Conversation(command, folder, "other") as c:
+            c.say(*first)
+            c.has_answered(before)
+            state = out.visible(c.process.pid)
+        with self.started(command, folder) as c:
+            c.say(*first)
+            c.has_answered(before)
+            self.inside("detach", c.process.pid)
+            self.clean(c.process.pid, state)
+            self.reported(folder)
+            self.say_rest(c, second + first)
+            here, ended = c.end()
+        if (answers, status) != (here, ended):
+            raise driver.Failed(f"status {status}, here {ended}", *here.decode(errors="replace").splitlines()[-30:])
+
+    @staticmethod
+    def reported(folder):
+        with open(f"{folder}/report", encoding="utf-8") as f:
+            report = f.read()
+        if not re.search(r"[1-9]\d* blocks executed", report):
+            raise driver.Failed("there is no report", report)
+        os.remove(f"{folder}/report")
+
+    def talks(self):
+        """Handlers, a stack of their own for them, threads that wait and such that compute, places to jump to."""
+        program, folder = f"{self.folder}/talks", driver.fresh(f"{self.folder}/in-talks")
+        if driver.build("dynamic", f"{HERE}/talks.c", program):
+            return
+        first, second = live.TALK
+        before, answers, status = self.native([program], first, second, folder)
+        with self.started([program], folder) as c:
+            c.say(*first)
+            c.has_answered(before)
+            self.inside("detach", c.process.pid)
+            self.clean(c.process.pid, None)
+            self.reported(folder)
+            self.say_rest(c, second)
+            here, ended = c.end()
+        if (answers, status) != (here, ended):
+            raise driver.Failed(f"status {status}, here {ended}", *here.decode(errors="replace").splitlines()[-30:])
+
+    def busy_leaves(self, times):
+        program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-busy")
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        for k in range(times):
+            with self.started([program], folder, ("bbcount", "null", "memtrace")[k % 3]) as c:
+                c.say("begin")
+                c.has_answered(1)
+                time.sleep(0.02 * (k % 5))
+                self.inside("detach", c.process.pid)
+                self.clean(c.process.pid, None)
+                c.say("more")
+                c.has_answered(2)
+                c.say("end")
+                answers, status = c.end()
+            if status or not answers.endswith(b"all is well\n"):
+                raise driver.Failed(f"time {k}: status {status}", *driver.as_lines(answers)[-5:])
+
+    def by_itself(self):
+        """inlay_detach, from a callback."""
+        folder = driver.fresh(f"{self.folder}/by-itself")
+        self.make_tool(f"{folder}/tool", LEAVES,
+                       "long *k = inlay_alloc(8); inlay_on_syscall_entry(enters, k); inlay_on_exit(last, k);")
+        with self.started(["cat"], folder, f"{folder}/tool") as c:
+            for n in range(1, 6):
+                c.say(f"line {n}")
+                c.has_answered(n)
+                if n < 3:
+                    continue
+                end = time.monotonic() + live.LIMIT
+                while any(low < ZONE[1] and high > ZONE[0] for low, high, *_ in out.mappings(c.process.pid)):
+                    if time.monotonic() > end:
+                        raise driver.Failed("the tool is still there")
+                    time.sleep(0.01)
+            self.clean(c.process.pid, None)
+            answers, status = c.end()
+        with open(f"{folder}/report", encoding="utf-8") as f:
+            report = f.read()
+        if (answers.count(b"\n"), status, report) != (5, 0, "3 writes, status 0\n"):
+            raise driver.Failed(f"status {status}, report {report}", answers.decode())
+
+    def refusals(self):
+        folder = driver.fresh(f"{self.folder}/refusals")
+        with self.started(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            self.refused_inside("report", c.process.pid, "under the JIT engine")
+            said = self.attach("calls", c.process.pid, status=1)
+            if "under a tool" not in said:
+                raise driver.Failed("attach says", said)
+            listed = subprocess.run([self.inlay, "ps"], capture_output=True, text=True).stdout
+            if not re.search(rf"^ *{c.process.pid} .* cat +bbcount -o .*report", listed, re.M):
+                raise driver.Failed("inlay ps does not list it", listed)
+            self.inside("detach", c.process.pid)
+            self.refused_inside("detach", c.process.pid, "has no tool inside")
+            c.say("two")
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
+
+def tests(t):
+    for name in live.PROGRAMS:
+        if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
+            yield name, lambda name=name: t.leaves(name)
+    for name in ("talks", "by_itself", "refusals"):
+        yield name, getattr(t, name)
+    yield "busy", lambda: t.busy_leaves(1000 if t.all else 6)
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    with driver.Results("live-under-jit", options) as results:
+        for name, function in tests(UnderJit(options, results.folder)):
+            results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Recordings in other programs' forms, read by these programs: each tells the calls and times that the report tells."""
+import collections
+import gzip
+import html
+import json
+import os
+import re
+import shutil
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def calls(report):
+    return {row["name"]: row["calls"] for row in report["procedures"]}
+
+
+def packets(text):
+    """Of protoc's text form: each packet's fields, by their ways, in order."""
+    found, way = [], []
+    for line in text.splitlines():
+        word = line.split()
+        if line == "packet {":
+            found.append([])
+        elif word[-1] == "{":
+            way.append(word[0])
+        elif word[0] == "}":
+            way[-1:] = []
+        else:
+            key, value = line.strip().split(": ", 1)
+            found[-1].append((".".join([*way, key]), json.loads(value) if value[0] == '"' else value))
+    return found
+
+
+def check_perfetto(t, need, same):
+    """Tracks, names told before they are used, beginnings and ends in pairs, times in order."""
+    path, out = t.record("jit", ["coroutines"]), f"{t.folder}/out.perfetto"
+    t.read("export", "perfetto", "-o", out, path)
+    with open(out, "rb") as f:
+        text = t.command(["protoc", f"--proto_path={HERE}", "--decode=Trace", f"{HERE}/perfetto.proto"], stdin=f).stdout
+    need(not re.search(r"^ *\d+[: ]", text, re.M), "fields that Perfetto does not have", text[:400])
+    names, tracks, open_on, spans = {}, {}, collections.defaultdict(list), collections.Counter()
+    last = collections.defaultdict(int)
+    for one in packets(text):
+        fields = dict(one)
+        if "interned_data.event_names.iid" in fields:
+            names[fields["interned_data.event_names.iid"]] = fields["interned_data.event_names.name"]
+        if "track_descriptor.uuid" in fields:
+            tracks[fields["track_descriptor.uuid"]] = fields
+        kind, track = fields.get("track_event.type"), fields.get("track_event.track_uuid")
+        if not kind:
+            continue
+        need(track in tracks, "a track that was not told", one)
+        need(int(fields["timestamp"]) >= last[track], "times run backwards", one)
+        last[track] = int(fields["timestamp"])
+        if kind == "TYPE_SLICE_BEGIN":
+            open_on[track].append(names[fields["track_event.name_iid"]])
+        else:
+            spans[open_on[track].pop()] += 1
+    need(not any(open_on.values()), "calls without an end", open_on)
+    same(dict(spans), calls(t.report(path)), "Perfetto's slices")
+    need(sum("track_descriptor.thread.tid" in track for track in tracks.values()) == 1, "threads", tracks)
+
+
+def check_pprof(t, need, same):
+    path, out = t.record("jit", ["throw"]), f"{t.folder}/out.pprof"
+    t.read("export", "pprof", "-o", out, path)
+    with gzip.open(out) as f:
+        need(len(f.read()) > 500, "what is in the envelope")
+    text = t.command(["go", "tool", "pprof", "-raw", out], env=os.environ | {"HOME": t.folder}).stdout
+    report = t.report(path)
+    values = [tuple(map(int, m)) for m in re.findall(r"^ +(\d+) +(\d+): ", text, re.M)]
+    need(sum(n for n, _ in values) == sum(calls(report).values()), "calls", values)
+    need(sum(ns for _, ns in values) == sum(row["self_ns"] for row in report["procedures"]), "own times", values)
+    top = t.command(["go", "tool", "pprof", "-top", "-sample_index=calls", "-nodecount=100", "-nodefraction=0", out],
+                    env=os.environ | {"HOME": t.folder}).stdout
+    found = {line.split()[5]: int(line.split()[0]) for line in top.splitlines() if re.match(r" +\d+ .*%", line)}
+    same(found, calls(report), "pprof's calls")
+
+
+def check_uftrace(t, need, same):
+    path, out = t.record("jit", ["threads"]), f"{t.folder}/uftrace.data"
+    shutil.rmtree(out, ignore_errors=True)
+    t.read("export", "uftrace", "-o", out, path)
+    report = t.report(path)
+    rows = t.command(["uftrace", "report", "-d", out, "--format=normal", "-f", "total,self,call"]).stdout.splitlines()
+    same({line.split()[-1]: int(line.split()[-2]) for line in rows[2:]}, calls(report), "uftrace report")
+    replay = t.command(["uftrace", "replay", "-d", out, "--no-pager"]).stdout
+    need(len(re.findall(r"\bleaf\(\);", replay)) == calls(report)["leaf"], "uftrace replay", replay[:300])
+    graph = t.command(["uftrace", "graph", "-d", out, "main", "--no-pager"]).stdout
+    need(re.search(r"\(1\) threads\b", graph), "uftrace graph", graph[:600])
+    done = t.command([t.inlay, "trace", "export", "uftrace", path], 2)
+    need("-o DIRECTORY" in done.stderr, "without a directory", done.stderr)
+
+
+def page(t, at, more=""):
+    done = t.command(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,900",
+                      f"--user-data-dir={t.folder}/chromium", "--virtual-time-budget=20000", "--dump-dom", f"file://{at}{more}"])
+    return done.stdout
+
+
+def flames(text):
+    """Each box's procedure, with its width."""
+    boxes = re.findall(r'<div [^>]*data-node[^>]*>', text)
+    read = lambda box, pattern: re.search(pattern, box)[1]
+    return [(html.unescape(read(box, r'title="(.*?): ')), float(read(box, r"width: ?([\d.]+)px"))) for box in boxes]
+
+
+def check_html(t, need, same):
+    """The page in a browser: its totals are the report's; it zooms, and finds procedures."""
+    path, out = t.record("jit", ["throw"]), f"{t.folder}/out.html"
+    t.read("export", "html", "-o", out, path)
+    with open(out, encoding="utf-8") as f:
+        source = f.read()
+    need(not re.search(r"(src|href) *=|https?:|import ", source), "something from the network")
+    whole, report = page(t, out), t.report(path)
+    need('data-ready="yes"' in whole, "the page's script has not come to its end", whole[-600:])
+    rows = re.findall(r'<tr data-self="(\d+)" data-total="(\d+)" data-calls="(\d+)">.*?<td>([^<]*)</td></tr>', whole)
+    same({html.unescape(name): tuple(map(int, one)) for *one, name in rows},
+         {row["name"]: (row["self_ns"], row["total_ns"], row["calls"]) for row in report["procedures"]}, "the table")
+    boxes = flames(whole)
+    need(boxes[0][0] == "all" and boxes[0][1] > 1000, "the widest", boxes[:3])
+    need(sum(name == "thrower" for name, _ in boxes) >= 5, "a tower of calls", boxes)
+    nodes = json.loads(re.search(r'id="data">(.*?)</script>', source, re.S)[1])[0]
+    catcher = next(i for i, n in enumerate(nodes["nodes"]) if n[0] >= 0 and nodes["names"][n[0]] == "catcher")
+    looked = page(t, out, f"#search=/%5Ethrower$/&zoom={catcher}&from=0&to=1000")
+    zoomed = dict(flames(looked))
+    need(zoomed["catcher"] == boxes[0][1] and "after" not in zoomed, "zoomed to a call", zoomed)
+    need(looked.count('class="match"') >= 5, "boxes of what is searched for")
+    total = next(row["total_ns"] for row in report["procedures"] if row["name"] == "thrower")
+    need(re.search(r"1 procedure match", looked) and f"{total / 1e3:.3f} us" in looked, "what matches", total)
+    need("0 ns to 1.000 us" in looked, "the timeline's part")
+
+
+CHECKS = (("perfetto", check_perfetto, "protoc"), ("pprof", check_pprof, "go"), ("uftrace", check_uftrace, "uftrace"),
+          ("html", check_html, "chromium"))
