@@ -12,7 +12,7 @@
 static const char usage[] =
     "usage: inlay trace [OPTIONS] -- PROGRAM [ARGS]\n"
     "       inlay trace [OPTIONS] -p PID\n"
-    "       inlay trace report|tree|graph|diff|export ... FILE    (inlay trace report --help)\n"
+    "       inlay trace report|tree|browse|graph|diff|export ... FILE    (inlay trace report --help)\n"
     "       inlay rewrite --result FILE trace [OPTIONS] PROGRAM -o OUT\n"
     "\n"
     "Records when procedures are entered and left, to a file. PROGRAM's other processes write FILE.PID.\n"

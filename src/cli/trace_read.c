@@ -11,6 +11,7 @@ static const char usage[] =
     "usage: inlay trace report FILE          each procedure's calls and times, and what was not instrumented\n"
     "       inlay trace tree FILE            who called whom\n"
     "       inlay trace graph PATTERN FILE   callers and callees of the procedures that match\n"
+    "       inlay trace browse FILE          the tree in a terminal: lines open and close\n"
     "       inlay trace diff BEFORE AFTER    two recordings\n"
     "       inlay trace export chrome|folded|callgrind|perfetto|pprof|html [-o OUT] FILE\n"
     "       inlay trace export uftrace -o DIRECTORY FILE\n"
@@ -35,11 +36,11 @@ typedef struct request {
     const char *output;
 } request;
 
-typedef enum what { REPORT, TREE, GRAPH, DIFF, EXPORT, COMMANDS } what;
+typedef enum what { REPORT, TREE, GRAPH, DIFF, EXPORT, BROWSE, COMMANDS } what;
 static const struct {
     const char *name;
     int words;
-} commands[COMMANDS] = {{"report", 1}, {"tree", 1}, {"graph", 2}, {"diff", 2}, {"export", 2}};
+} commands[COMMANDS] = {{"report", 1}, {"tree", 1}, {"graph", 2}, {"diff", 2}, {"export", 2}, {"browse", 1}};
 
 /* "1.5ms" in ns; false: it is none. */
 static bool read_time(const char *text, uint64_t *ns)
@@ -186,6 +187,7 @@ static bool is_folder(what w, const request *r) { return w == EXPORT && strcmp(r
 
 static inl_status write_out(what w, const request *r, const trace_file *file, inl_error *e)
 {
+    if (w == BROWSE) return trace_browse(file, &r->view, e);
     if (is_folder(w, r)) return trace_export_uftrace(r->output, file, &r->view, e);
     FILE *f = r->output ? fopen(r->output, "we") : stdout;
     if (!f) return inl_fail(e, INL_ERR_ACCESS, "cannot write %s: %s", r->output, strerror(errno));

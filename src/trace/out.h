@@ -34,6 +34,9 @@ inl_status trace_put_tree(FILE *, const trace_file *, const trace_view *, inl_er
 inl_status trace_put_graph(FILE *, const trace_file *, const char *pattern, const trace_view *, inl_error *);
 inl_status trace_put_diff(FILE *, const trace_file *, const trace_file *, const trace_view *, inl_error *);
 
+/* In the terminal that standard input and output are. */
+inl_status trace_browse(const trace_file *, const trace_view *, inl_error *);
+
 typedef inl_status trace_exporter(FILE *, const trace_file *, const trace_view *, inl_error *);
 trace_exporter trace_export_chrome, trace_export_folded, trace_export_callgrind, trace_export_perfetto,
     trace_export_pprof, trace_export_html;

@@ -121,6 +121,7 @@ void trace_profile_free(trace_profile *p)
     free(p->rows);
     free(p->open);
     free(p->entered);
+    *p = (trace_profile){0};
 }
 
 double trace_row_mean(const trace_row *r) { return r->calls ? r->sum / (double)r->calls : 0; }
