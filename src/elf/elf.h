@@ -45,10 +45,13 @@ typedef struct elf_write_options {
 /* Writes `out` (a temporary name, then renamed; the input's mode, never the input itself). */
 inl_status elf_write(elf_target *, const move_plan *, const elf_write_options *, const char *out, inl_error *);
 
-/* Appends the entries of moved code at the link-time address that `to` has; *header: where their
- * .eh_frame_hdr is, 0: there are none. */
+/* Appends the entries of moved code at the link-time address that `to` has; where these are, and their .eh_frame_hdr
+ * (0: there are none). */
 struct inl_bytes;
-inl_status elf_unwind_table(const move_plan *, struct inl_bytes *to, uint64_t *header, inl_error *);
+typedef struct elf_unwind_place {
+    uint64_t header, frames, frames_size;
+} elf_unwind_place;
+inl_status elf_unwind_table(const move_plan *, struct inl_bytes *to, elf_unwind_place *, inl_error *);
 /* Likewise the entry of what procedures of the program's return to that the tool has called, in the boot code. */
 inl_status elf_unwind_boot(const elf_carry *, uint64_t boot, struct inl_bytes *to, uint64_t *header, inl_error *);
 

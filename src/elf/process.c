@@ -2,7 +2,7 @@
  */
 #include "elf/private.h"
 
-inl_status elf_unwind_table(const move_plan *plan, inl_bytes *to, uint64_t *header, inl_error *e)
+inl_status elf_unwind_table(const move_plan *plan, inl_bytes *to, elf_unwind_place *place, inl_error *e)
 {
     static const elf_write_options none;
     elf_writer w = {.plan = plan,
@@ -15,7 +15,9 @@ inl_status elf_unwind_table(const move_plan *plan, inl_bytes *to, uint64_t *head
     inl_status s = elf_unwind(&w, e);
     if (!s) s = elf_check_bytes(&w, &w.ro, e);
     *to = w.ro;
-    *header = w.hdr_addr;
+    *place = (elf_unwind_place){.header = w.hdr_addr, .frames = w.eh_frame_addr};
+    for (size_t i = 0; i < w.areas.count; i++)
+        if (w.areas.items[i].addr == w.eh_frame_addr) place->frames_size = w.areas.items[i].size;
     inl_vec_free(&w.areas);
     inl_arena_free(&w.arena);
     return s;

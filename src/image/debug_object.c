@@ -159,8 +159,14 @@ static void add_unit(object *o, const inl_bytes *ranges)
     debug_unit_end(o->out, begin);
     end_section(o, ".debug_info", at, (Elf64_Shdr){0});
     if (d->frames) add_bytes(o, ".debug_frame", d->frames, (Elf64_Shdr){0});
-    if (d->eh_frame)
-        add_bytes(o, ".eh_frame", d->eh_frame, (Elf64_Shdr){.sh_flags = SHF_ALLOC, .sh_addr = d->eh_frame->addr});
+    if (d->eh_frame_size)
+        add_section(o, ".eh_frame",
+                    (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+                                 .sh_flags = SHF_ALLOC,
+                                 .sh_addr = d->eh_frame_addr,
+                                 .sh_offset = d->eh_frame_at - o->begin,
+                                 .sh_size = d->eh_frame_size,
+                                 .sh_addralign = 1});
 }
 
 /* --- the file --- */
@@ -191,11 +197,12 @@ static void put_headers(object *o)
     if (!o->out->failed) inl_bytes_set(o->out, o->begin, &h, sizeof h);
 }
 
-bool debug_object_put(const debug_object *d, inl_bytes *out)
+size_t debug_object_begin(inl_bytes *out) { return inl_bytes_reserve(out, sizeof(Elf64_Ehdr)); }
+
+bool debug_object_end(const debug_object *d, size_t begin, inl_bytes *out)
 {
-    object o = {.from = d, .out = out, .begin = out->size};
+    object o = {.from = d, .out = out, .begin = begin};
     inl_bytes ranges = {0};
-    inl_bytes_reserve(out, sizeof(Elf64_Ehdr));
     add_section(&o, "", (Elf64_Shdr){0});
     add_text(&o, &ranges);
     add_symbols(&o);
@@ -207,3 +214,5 @@ bool debug_object_put(const debug_object *d, inl_bytes *out)
     inl_bytes_free(&o.names);
     return good;
 }
+
+bool debug_object_put(const debug_object *d, inl_bytes *out) { return debug_object_end(d, debug_object_begin(out), out); }

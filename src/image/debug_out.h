@@ -59,10 +59,14 @@ typedef struct debug_object {
     size_t code_count;
     const debug_row *rows; /* ascending; the last one has no file */
     size_t row_count;
-    const inl_bytes *frames;   /* .debug_frame; NULL: none */
-    const inl_bytes *eh_frame; /* .eh_frame that is mapped at its `addr`; NULL: none */
+    const inl_bytes *frames; /* .debug_frame; NULL: none */
+    size_t eh_frame_at, eh_frame_size; /* .eh_frame is in `out` already, behind where the file begins, from this offset on */
+    uint64_t eh_frame_addr;
 } debug_object;
 /* Appends an ELF file; false: no memory. */
 bool debug_object_put(const debug_object *, inl_bytes *out);
+/* The same in two steps: between them a part of it is appended that is of use by itself, at the address that it has. */
+size_t debug_object_begin(inl_bytes *out);
+bool debug_object_end(const debug_object *, size_t begin, inl_bytes *out);
 
 #endif

@@ -78,6 +78,20 @@ static inl_status move_threads(live_process *p, const live_change *c, inl_error 
 
 /* --- what goes --- */
 
+/* First nobody is told of it any more. */
+static inl_status hide(live_process *p, const live_change *c, const bool *used, inl_error *e)
+{
+    const uint64_t none = 0;
+    inl_status s = INL_OK;
+    bool any = false;
+    for (size_t k = 0; k < c->gone.count && s == INL_OK; k++) {
+        if (used[k] || !c->gone.items[k].hides) continue;
+        s = remote_write(&p->threads.items[0], c->gone.items[k].hides, &none, sizeof none, e);
+        any = true;
+    }
+    return s == INL_OK && any && c->hides ? live_call_tool(p, c->hides, c->stack, e) : s;
+}
+
 /* From *k on. They are listed as going and struck off the table by one call, so whoever is killed leaves none of them
  * mapped that nobody knows of. */
 static inl_status drop_some(live_process *p, live_change *c, const bool *used, size_t *k, inl_error *e)
@@ -103,6 +117,7 @@ static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
     bool *used = calloc(c->gone.count, sizeof *used);
     if (!used) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     inl_status s = live_find_users(p, c, used, e);
+    if (s == INL_OK) s = hide(p, c, used, e);
     for (size_t k = 0; k < c->gone.count && s == INL_OK;) s = drop_some(p, c, used, &k, e);
     free(used);
     return s;

@@ -37,6 +37,7 @@ typedef struct live_gone {
     uint64_t low, high;
     uint64_t code_low, code_high; /* of it, where a thread may be */
     uint64_t clears;              /* a word that becomes 0 then; 0: none */
+    uint64_t hides;               /* a word that becomes 0 before; 0: none */
     bool done;                    /* answer */
 } live_gone;
 
@@ -46,6 +47,7 @@ typedef struct live_change {
     INL_VEC(live_patch) links, patches;
     INL_VEC(live_gone) gone;
     uint64_t places;            /* the routine; 0: nobody is moved */
+    uint64_t hides;             /* a routine that is called before anything goes; 0: none */
     uint64_t asked, asked_size; /* where the move_live for it goes */
     uint64_t stack;             /* its top */
     uint64_t own_low, own_high; /* memory of ours in the process, which leads nobody anywhere */

@@ -14,7 +14,7 @@
  *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
  *   target.c    an image as a plan's target
- *   tables.c    what lies behind its new code
+ *   tables.c    what lies behind its new code; shown.c: of it, what unwinders and debuggers need
  *   put.c       putting in; ready.c: what can be written before
  *   patches.c   pages that will be written to
  *   change.h    what changes later: change.c, call.c, in_use.c, apart.c
@@ -117,6 +117,14 @@ inl_status live_start(pid_t pid, live_process *, inl_error *);
 /* Ends a process that is held, with a status; nothing of it has run. */
 void live_end(live_process *, int status);
 
+/* --- shown.c: addresses in the process --- */
+typedef struct live_unwind {
+    uint64_t header;   /* .eh_frame_hdr of moved code; 0: there is none */
+    uint64_t at, size; /* the ELF file around the table that tells debuggers of the code */
+} live_unwind;
+/* Both are appended, at the link-time address that `to` has. */
+inl_status live_unwind_put(const move_plan *, inl_bytes *to, live_unwind *, inl_error *);
+
 /* --- target.c --- */
 typedef struct live_target {
     move_target target; /* its `arg` is this struct, which stays where it is */
@@ -124,7 +132,7 @@ typedef struct live_target {
     const module *module;
     uint64_t room, room_size;    /* real */
     inl_bytes tables;            /* map and unwind table, behind the text; live_target_settle has made them */
-    uint64_t unwind;             /* real; 0: there is none */
+    live_unwind unwind;
     bool lists_sites;            /* set it before the plan is made: system calls are listed, */
     uint64_t site_count, sites;  /* here (real) */
     INL_VEC(move_patch) patches; /* over old code */

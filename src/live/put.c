@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +157,8 @@ static inl_status put_image(put *p, size_t k, inl_error *e)
                                              .map = ro->addr,
                                              .bias = bias,
                                              .low = s[0].addr},
-                                   .unwind = t->unwind,
+                                   .unwind = t->unwind.header,
+                                   .shown = {.at = t->unwind.at, .size = t->unwind.size},
                                    .site_count = t->site_count,
                                    .sites = t->sites};
     inl_status st = put_text(p, i, e);
@@ -342,14 +344,23 @@ static inl_status put_hooks(put *p, uint64_t at, inl_error *e)
     return s;
 }
 
-/* The move_live, and behind it what is told of the images, and hooks. */
+/* Of the file that runs here, and is to run there. */
+static inl_status put_path(put *p, uint64_t at, inl_error *e)
+{
+    char path[PATH_MAX] = "";
+    return readlink("/proc/self/exe", path, sizeof path - 1) > 0 ? remote_write(p->leader, at, path, sizeof path, e)
+                                                                 : INL_OK;
+}
+
+/* The move_live, and behind it what is told of the images, hooks, and the tool's path. */
 static inl_status put_threads(put *p, inl_error *e)
 {
     size_t n = p->process->threads.count, told = p->count * sizeof(move_live_image);
     p->live_size = sizeof(move_live) + n * sizeof(move_live_thread);
     uint64_t hooks = p->own + p->live_size + told, count = 0;
     for (size_t k = 0; k < p->count; k++) count += p->images[k].hook_count;
-    p->stack_high = inl_page_up(hooks + count * sizeof(move_live_hook)) + STACK_ROOM;
+    uint64_t path = hooks + count * sizeof(move_live_hook);
+    p->stack_high = inl_page_up(path + PATH_MAX) + STACK_ROOM;
     inl_status s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
     move_live *live = calloc(1, p->live_size);
     if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
@@ -358,6 +369,7 @@ static inl_status put_threads(put *p, inl_error *e)
                         .image_count = p->count,
                         .images = p->own + p->live_size,
                         .boot = p->told_boot,
+                        .tool = path,
                         .thread_count = n,
                         .helper = p->process->is_ours ? (uint64_t)getpid() : 0};
     for (size_t i = 0; i < n && s == INL_OK; i++) {
@@ -371,6 +383,7 @@ static inl_status put_threads(put *p, inl_error *e)
     if (s == INL_OK) s = remote_write(p->leader, p->own, live, p->live_size, e);
     if (s == INL_OK) s = remote_write(p->leader, live->images, p->told, told, e);
     free(live);
+    if (s == INL_OK) s = put_path(p, path, e);
     return s == INL_OK ? put_hooks(p, hooks, e) : s;
 }
 

@@ -1,8 +1,7 @@
-/* What lies behind an image's new code: hooks, map, unwind table. Made as soon as the plan is, so that room for the
+/* What lies behind an image's new code: hooks, map, unwind table and what debuggers are told. Made as soon as the plan is, so that room for the
  * next image begins where this one's ends. */
 #include "live/live.h"
 #include "base/page.h"
-#include "elf/elf.h"
 #include "moved/moved.h"
 
 uint64_t live_hook_at(const move_plan *plan, size_t n)
@@ -31,13 +30,12 @@ static void put_sites(live_target *t, inl_bytes *b)
 inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *e)
 {
     const image_segment *s;
-    uint64_t bias = t->module->bias, header = 0;
+    uint64_t bias = t->module->bias;
     inl_bytes *b = &t->tables;
     *b = (inl_bytes){.addr = inl_page_up(live_hook_at(plan, LIVE_HOOKS)) - bias};
     image_segments(t->module->image, &s);
     move_map_put(plan, s[0].addr, b);
-    inl_bytes_align(b, 16);
-    inl_status st = b->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory") : elf_unwind_table(plan, b, &header, e);
+    inl_status st = live_unwind_put(plan, b, &t->unwind, e);
     if (st != INL_OK) return st;
     if (t->lists_sites) put_sites(t, b);
     if (b->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
@@ -49,6 +47,5 @@ inl_status live_target_settle(live_target *t, const move_plan *plan, inl_error *
             image_path(t->module->image), (unsigned long long)(used >> 20), (unsigned long long)(t->room_size >> 20));
     live_keep_room(t->process, t->room, used);
     t->room_size = used;
-    t->unwind = header ? header + bias : 0;
     return INL_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/arch.h"
 
 #include "move/boot.h"
+#include "run/debugger.h"
 
 #include <stdint.h>
 
@@ -14,7 +15,8 @@
 
 typedef struct move_live_image {
     move_boot_links links;
-    uint64_t unwind; /* address of the .eh_frame_hdr of its moved code, 0: it has none */
+    uint64_t unwind;      /* address of the .eh_frame_hdr of its moved code, 0: it has none */
+    run_debug_file shown; /* what tells debuggers of that code; size 0: nothing does */
     uint64_t site_count,
         sites; /* what may be a system call in its old code: link-time addresses, ascending; 0: not listed */
 } move_live_image;
@@ -76,6 +78,7 @@ typedef struct move_told_holder {
 typedef struct move_told {
     uint64_t magic, layout; /* bytes of this struct: another is another version's */
     uint64_t size;          /* of all, from MOVE_TOLD_BASE on */
+    uint64_t threads;       /* answer: where the list of thread blocks begins (run_here.threads), for debuggers */
     uint64_t user, seconds; /* who put it in, and when (since the epoch) */
     uint64_t tool, options; /* strings: the tool's file, its arguments */
     uint64_t has_output;    /* the report goes to a file that was named (-o) */
@@ -131,6 +134,7 @@ typedef struct move_live {
     uint64_t image_count, images; /* address of a move_live_image each */
     uint64_t thread_count;
     uint64_t started;     /* answer: MOVE_LIVE_ */
+    uint64_t tool;        /* address of a string: the tool's file; 0: it is not known */
     uint64_t helper;      /* process id of whoever puts the tool in, where that is a child of this process; else 0 */
     move_live_image boot; /* as if it were one: the boot code, where procedures return to that the tool has called */
     move_live_thread threads[];

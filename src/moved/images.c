@@ -152,18 +152,20 @@ static uint64_t aux(uint64_t type)
     return 0;
 }
 
-static bool linker_state(struct r_debug *out)
+uint64_t moved_linker_state(struct r_debug *out)
 {
     uint64_t at;
     /* 0: a static program, which has none yet */
     return moved_now.image_count && moved_dynamic_value(&moved_now.images[0], DT_DEBUG, &at) && at &&
-           run_read(out, at, sizeof *out);
+                   run_read(out, at, sizeof *out)
+               ? at
+               : 0;
 }
 
 uint64_t moved_linker_tells(void)
 {
     struct r_debug debug;
-    return linker_state(&debug) ? debug.r_brk : 0;
+    return moved_linker_state(&debug) ? debug.r_brk : 0;
 }
 
 /* Its program headers are at the same distance as in the file, behind everything perhaps. */
@@ -229,14 +231,14 @@ void moved_images_find(void)
 {
     struct r_debug debug;
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
-    if (linker_state(&debug)) compare_list(debug.r_map);
+    if (moved_linker_state(&debug)) compare_list(debug.r_map);
     forget_gone(NULL);
 }
 
 void moved_images_changed(run_thread *t)
 {
     struct r_debug debug;
-    if (!linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
+    if (!moved_linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
     compare_list(debug.r_map);
     forget_gone(t);
     if (moved_is_live()) open_new(t);

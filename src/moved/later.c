@@ -67,6 +67,8 @@ void moved_later_drop(moved_later *l)
 {
     uint64_t low = l->low, high = l->high;
     __atomic_store_n(&l->high, 0, __ATOMIC_RELEASE);
+    if (l->told.shown.size && l->is_shown) run_debugger_tell(&l->told.shown, false);
+    l->is_shown = false;
     l->low = l->patch_count = l->table_count = l->told.unwind = 0;
     if (high) sys_call2(SYS_munmap, (long)low, (long)(high - low));
 }
@@ -109,6 +111,7 @@ const moved_later *moved_later_open(run_thread *t, const moved_image *i)
         run_say("%s: not all jumps to its instrumented code could be written", i->name);
         l->patch_count = 0;
     }
+    if (l->told.shown.size) run_debugger_tell(&l->told.shown, l->is_shown = true);
     l->next = moved_now.later;
     __atomic_store_n(&moved_now.later, l, __ATOMIC_RELEASE);
     return l;

@@ -210,6 +210,7 @@ static void leave(run_thread *t, const moved_memory *m)
     asked()->refused = moved_bring_back(m, asked()->threads[0].ctx.tls_base) ? 0 : MOVE_ASK_NO_PROC;
     hand_over();
     run_signals_give_back(run_here.signals);
+    moved_shown_end();
     ((move_told *)MOVE_TOLD_BASE)->started = MOVE_TOLD_LEFT;
     tell_areas();
     list_gone();

@@ -22,6 +22,10 @@ uint64_t moved_live_images(const move_live_image **images)
     return found()->image_count;
 }
 
+move_live_image *moved_live_shown(void) { return (move_live_image *)found()->images; }
+
+const char *moved_live_file(void) { return (const char *)found()->tool; }
+
 const move_live_image *moved_live_boot(void) { return &found()->boot; }
 
 const move_boot_links *moved_live_links(uint64_t bias)
@@ -51,7 +55,8 @@ void moved_live_forget(uint64_t bias)
     move_live_image *images = (move_live_image *)found()->images;
     for (uint64_t i = 0; i < found()->image_count; i++) {
         if (images[i].links.bias != bias) continue;
-        images[i].unwind = images[i].sites = 0;
+        if (images[i].shown.size) run_debugger_tell(&images[i].shown, false);
+        images[i].unwind = images[i].shown.size = images[i].sites = 0;
         images[i].links.bias = ~0ull;
     }
 }
@@ -132,6 +137,7 @@ void moved_live_places(void)
     r->tool_high = moved_handoff_data.tool_high;
     r->ask_entry = (uint64_t)(uintptr_t)moved_ask_entry;
     r->ask_until = (uint64_t)(uintptr_t)moved_ask_until;
+    moved_shown_begin();
     r->started = MOVE_TOLD_STARTED;
     settle(live);
 }

@@ -87,6 +87,7 @@ typedef struct moved_later {
     struct moved_later *next;
     move_live_image told;
     uint64_t low, high; /* of the mapping that holds its new code; high 0: it has gone */
+    bool is_shown;      /* told.shown is told to debuggers */
     const move_told_patch *patches;
     const move_told_table *tables;
     uint64_t patch_count, table_count;

@@ -60,5 +60,6 @@ void moved_pieces_places(void)
         as->block = (uint64_t)(uintptr_t)t;
         as->ctx.pc = to;
     }
+    moved_pieces_shown();
     asked->started = MOVE_LIVE_STARTED;
 }

@@ -13,6 +13,8 @@
 typedef struct moved_piece {
     moved_image image;  /* low = high = 0: it is no image of its own; text_size 0: the place is free */
     uint64_t unwind;    /* as in move_live_image */
+    run_debug_file shown;
+    bool is_shown;      /* told to debuggers */
     const uint8_t *in;  /* by block of the map: is its procedure in force here? */
     uint64_t low, high; /* what is mapped for it */
     uint64_t table_count;
@@ -36,5 +38,7 @@ uint64_t moved_piece_to(uint64_t pc);
 /* For live_call_tool: the threads of moved_pieces_now.asked are told where to go on: those that stand in old code of a
  * procedure that is in force in a piece. Answer: their pc, and their block; 0: they go on where they are. */
 void moved_pieces_places(void);
+/* Likewise: debuggers are told of those that are in the table, and of no others (shown.c). */
+void moved_pieces_shown(void);
 
 #endif

@@ -9,6 +9,8 @@
 #include "moved/moved.h"
 #include INL_ARCH_HEADER(moved, frames)
 
+#include <link.h>
+
 /* What a thread has under this engine. In the runtime all signals but faults are blocked; the program's mask waits in
  * t->sigmask, and here for the gate. */
 typedef struct moved_step { /* one that is made elsewhere, of so many instructions: <isa>/step.c */
@@ -72,6 +74,17 @@ uint64_t moved_dynamic_address(const moved_image *, int64_t tag); /* 0: there is
 /* In one fixed place: signals' handlers, which know no thread yet, and woven code's calls must find it, and there is
  * one carried tool in a process. Outside of it are the handoff, which is filled in from outside, and the gate's sets of
  * numbers, which its assembly names. */
+/* shown.c: glibc's struct r_debug_extended; the tool's file in a list of its own. */
+typedef struct moved_namespace {
+    struct r_debug debug;
+    struct moved_namespace *next;
+} moved_namespace;
+typedef struct moved_entered {
+    struct link_map map;
+    moved_namespace own, *first, **before; /* first: the dynamic linker's, NULL: it is not entered */
+    bool first_alone;                      /* it had no successor, and an older version */
+} moved_entered;
+
 typedef struct moved_state {
     moved_hooks hooks;
     bool watches;      /* all system calls, for the tool */
@@ -90,6 +103,7 @@ typedef struct moved_state {
     size_t image_count;
     moved_image images[MOVED_MAX_IMAGES]; /* the program first */
     moved_later *later;
+    moved_entered entered;
 } moved_state;
 extern moved_state moved_now;
 
@@ -239,13 +253,22 @@ const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL 
 uint64_t moved_live_sites(uint64_t bias, const uint64_t **sites);
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */
+struct move_live_image *moved_live_shown(void);              /* the same, for what is written there */
 const struct move_live_image *moved_live_boot(void);
+const char *moved_live_file(void); /* the tool's, as a path; NULL: it is not known */
 int moved_live_helper(void); /* process id, to be reaped; 0: none */
 void moved_live_first(run_thread *);
 inl_status moved_live_others(void (*begins)(void *arg, run_thread *), void *arg, inl_error *);
 void moved_live_places(void);
 
 void moved_live_forget(uint64_t bias); /* the image has gone */
+
+/* --- images.c: the dynamic linker's word for debuggers, and its address; 0: there is none --- */
+uint64_t moved_linker_state(struct r_debug *);
+
+/* --- shown.c: all threads stand still --- */
+void moved_shown_begin(void);
+void moved_shown_end(void);
 
 /* --- later.c --- */
 const moved_later *moved_later_first(void);

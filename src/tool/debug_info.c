@@ -1,65 +1,24 @@
 /* --debug-info: translated code is told to gdb, by its JIT interface, and to perf, by its map file.
  *
- * gdb finds two symbols of the tool, whose names are prescribed: a list of ELF files in memory, and a function in which
- * it has a breakpoint. A file for each translation would make gdb slow; so those of several translations are put
+ * gdb finds a list of ELF files in memory (run/debugger.h). A file for each translation would make gdb slow; so those of several translations are put
  * together, eight of one level into one of the next, and each piece of code is written anew a few times only.
  *
  * All that is known is in arrays in the order of making; a group (a file) is a range of each.
  */
 #include "tool/debug_info.h"
+#include "run/debugger.h"
 #include "tool/state.h"
 #include INL_ARCH_HEADER(run, abi)
 
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what gdb prescribes --- */
-
-struct jit_code_entry {
-    struct jit_code_entry *next_entry, *prev_entry;
-    const char *symfile_addr;
-    uint64_t symfile_size;
-};
-struct jit_descriptor {
-    uint32_t version, action_flag;
-    struct jit_code_entry *relevant_entry, *first_entry;
-};
-enum { JIT_NO_ACTION, JIT_REGISTER, JIT_UNREGISTER };
-
-extern struct jit_descriptor __jit_debug_descriptor;
-void __jit_debug_register_code(void);
-
-__attribute__((visibility("default"), used)) struct jit_descriptor __jit_debug_descriptor = {.version = 1};
-__attribute__((visibility("default"), used, noinline)) void __jit_debug_register_code(void)
-{
-    __asm__ volatile("" ::: "memory");
-}
-
-static void tell(struct jit_code_entry *e, uint32_t action)
-{
-    struct jit_descriptor *d = &__jit_debug_descriptor;
-    struct jit_code_entry **to_it = e->prev_entry ? &e->prev_entry->next_entry : &d->first_entry;
-    if (action == JIT_REGISTER) {
-        e->next_entry = d->first_entry;
-        if (e->next_entry) e->next_entry->prev_entry = e;
-        d->first_entry = e;
-    } else {
-        *to_it = e->next_entry;
-        if (e->next_entry) e->next_entry->prev_entry = e->prev_entry;
-    }
-    d->relevant_entry = e;
-    d->action_flag = action;
-    __jit_debug_register_code();
-    d->action_flag = JIT_NO_ACTION;
-    d->relevant_entry = NULL;
-}
-
 /* --- groups --- */
 
 enum { TOGETHER = 8 };
 
 typedef struct group {
-    struct jit_code_entry entry;
+    run_debug_file entry;
     inl_bytes file;
     unsigned level;
     size_t code, rows, frames; /* where its ranges begin; they end where the next one's do */
@@ -115,9 +74,9 @@ static void write_file(debug_info *d, group *g)
     debug_frames_put(&d->frames, g->frames, d->frames.frames.count, &frames);
     if (frames.failed) o.frames = NULL;
     if (code && rows && debug_object_put(&o, &g->file)) {
-        g->entry.symfile_addr = (const char *)g->file.data;
-        g->entry.symfile_size = g->file.size;
-        tell(&g->entry, JIT_REGISTER);
+        g->entry.at = (uint64_t)(uintptr_t)g->file.data;
+        g->entry.size = g->file.size;
+        run_debugger_tell(&g->entry, true);
     }
     free(code);
     free(rows);
@@ -127,8 +86,7 @@ static void write_file(debug_info *d, group *g)
 static void drop_last(debug_info *d)
 {
     group *g = d->groups.items[--d->groups.count];
-    if (g->entry.symfile_addr) tell(&g->entry, JIT_UNREGISTER);
-
+    if (g->entry.at) run_debugger_tell(&g->entry, false);
     inl_bytes_free(&g->file);
     free(g);
 }

@@ -85,7 +85,8 @@ static inl_status make_answer(later *l, inl_error *e)
                                                   .map = i->live.tables.addr,
                                                   .bias = i->bias,
                                                   .low = s[0].addr},
-                                        .unwind = i->live.unwind};
+                                        .unwind = i->live.unwind.header,
+                                        .shown = {.at = i->live.unwind.at, .size = i->live.unwind.size}};
     moved_later_bytes b = {.text = plan->text,
                            .text_size = plan->text_size,
                            .tables = i->live.tables.data,

@@ -67,7 +67,7 @@ typedef struct mutator_piece {
     size_t in_at, in_count; /* offset in ro */
     size_t tables_at, table_count, patches_at;
     INL_VEC(move_told_patch) patches; /* all that it was ever put in with */
-    uint64_t unwind;                  /* 0: none */
+    live_unwind unwind;
     uint32_t slot, procs;             /* in the table; so many are in force */
     moved_piece told;                 /* what is there */
 } mutator_piece;

@@ -103,7 +103,8 @@ static inl_status send_new(mutatee *m, mutator_piece *p, inl_error *e)
                                 .text_size = p->plan->text_size,
                                 .map = (const void *)ro,
                                 .map_base = bias + s[0].addr};
-    told->unwind = p->unwind;
+    told->unwind = p->unwind.header;
+    told->shown = (run_debug_file){.at = p->unwind.at, .size = p->unwind.size};
     told->in = (const uint8_t *)ro + p->in_at;
     told->low = p->plan->text_addr;
     told->high = inl_page_up(inl_bytes_here(&p->ro) + bias);
@@ -158,7 +159,8 @@ static inl_status send_dead(mutatee *m, unsigned enough, inl_error *e)
                           .high = inl_page_up(inl_bytes_here(&p->ro) + p->plan->bias),
                           .code_low = p->plan->text_addr,
                           .code_high = p->plan->text_addr + p->plan->text_size,
-                          .clears = slot_at(p) + offsetof(moved_piece, image.text_size)};
+                          .clears = slot_at(p) + offsetof(moved_piece, image.text_size),
+                          .hides = slot_at(p) + offsetof(moved_piece, shown.size)};
         if (!inl_vec_push(&m->change.gone, gone)) return no_memory(e);
     }
     return INL_OK;
@@ -194,6 +196,7 @@ static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
 {
     moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, m->slots, (move_live *)MUTATOR_ASKED_AT};
     m->change.places = (uint64_t)(uintptr_t)moved_pieces_places;
+    m->change.hides = (uint64_t)(uintptr_t)moved_pieces_shown;
     m->change.asked = MUTATOR_ASKED_AT;
     m->change.asked_size = MUTATOR_ASKED;
     m->change.stack = MUTATOR_STACK_TOP;

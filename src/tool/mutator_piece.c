@@ -9,8 +9,6 @@
 #include "base/page.h"
 #include "tool/code.h"
 
-#include "elf/elf.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -263,17 +261,15 @@ static void put_patches(mutator_piece *p)
 static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_error *e)
 {
     const image_segment *s;
-    uint64_t bias = p->plan->bias, header = 0;
+    uint64_t bias = p->plan->bias;
     image_segments(p->image->m->image, &s);
     p->ro = (inl_bytes){.addr = inl_page_up(p->plan->text_addr + p->plan->text_size) - bias};
     move_map_put(p->plan, s[0].addr, &p->ro);
     const move_carried_map *map = (const void *)p->ro.data;
     if (p->ro.failed) return no_memory(e);
     p->in_count = map->count;
-    inl_bytes_align(&p->ro, 16);
-    inl_status st = elf_unwind_table(p->plan, &p->ro, &header, e);
+    inl_status st = live_unwind_put(p->plan, &p->ro, &p->unwind, e);
     if (st != INL_OK) return st;
-    p->unwind = header ? header + bias : 0;
     p->in_at = inl_bytes_reserve(&p->ro, p->in_count + 1);
     put_copies(p);
     put_patches(p);

@@ -11,7 +11,7 @@
  *
  *     moved_gate_begin .. moved_gate_end      slots hold what is to go on with
  */
-#include "run/x86_64/offsets.h"
+#include "run/x86_64/unwind.h"
 #include "moved/x86_64/frames.h"
 #include "run/x86_64/sigframe.h"
 
@@ -26,6 +26,7 @@
 #define TRAP_FLAG 0x100
 
         .text
+        .cfi_sections .debug_frame
 
 .macro  UNSAVE_FLAGS
         mov     %gs:OFF_FLAGS, %rax
@@ -74,8 +75,15 @@
 \label:
         RESTORE_ARGUMENTS
 .endm
+/* For debuggers: the program's stack, and where it goes on in rcx's slot. */
+.macro  FRAME_IN_SLOTS
+        .cfi_def_cfa %rsp, 0
+        UNWIND_REGISTER(16, OFF_SLOT_RSP, OFF_SLOT_RCX)
+.endm
+
 /* On the way back from the runtime. */
 .macro  FROM_RUNTIME label
+        mov     %rsp, %gs:OFF_SLOT_RSP
         mov     %gs:CTX_PC, %rcx
         mov     %rcx, %gs:OFF_SLOT_RCX
         ALLOW_SIGNALS \label
@@ -95,7 +103,12 @@
         .p2align 4
 moved_gate_begin:
 moved_gate:
+        .cfi_startproc
+        .cfi_def_cfa %rsp, 0
+        .cfi_register %rip, %rcx
         mov     %rcx, %gs:OFF_SLOT_RCX
+        mov     %rsp, %gs:OFF_SLOT_RSP
+        FRAME_IN_SLOTS
         mov     %rax, %gs:OFF_SLOT_RAX
         mov     %rdx, %gs:OFF_SLOT_RDX
         lahf
@@ -136,29 +149,38 @@ moved_gate_direct:
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL, %gs:OFF_LEAVE
         jmp     run_leave_code
+        .cfi_endproc
         .size   moved_gate, . - moved_gate
 
         .type   moved_gate_leave, @function
         .p2align 4
 moved_gate_leave:
+        .cfi_startproc
+        FRAME_IN_SLOTS
         FROM_RUNTIME moved_leave_allowed
         jmp     *%rcx
+        .cfi_endproc
         .size   moved_gate_leave, . - moved_gate_leave
 
         .type   moved_gate_pass, @function
         .p2align 4
 moved_gate_pass:
+        .cfi_startproc
+        FRAME_IN_SLOTS
         FROM_RUNTIME moved_pass_allowed
         syscall
 moved_gate_passed:
         mov     %gs:OFF_SLOT_RCX, %rcx
         jmp     *%rcx
+        .cfi_endproc
         .size   moved_gate_pass, . - moved_gate_pass
 
 /* The number that the program asked for waits in r11's slot. */
         .type   moved_gate_call, @function
         .p2align 4
 moved_gate_call:
+        .cfi_startproc
+        FRAME_IN_SLOTS
         FROM_RUNTIME moved_call_allowed
         syscall
 moved_gate_called:
@@ -166,6 +188,7 @@ moved_gate_called:
         mov     %rcx, %gs:CTX_PC
         movq    $LEAVE_SYSCALL_DONE, %gs:OFF_LEAVE
         jmp     run_leave_code
+        .cfi_endproc
         .size   moved_gate_call, . - moved_gate_call
 moved_gate_end:
 

@@ -9,6 +9,9 @@
 
 #include "moved/private.h"
 #include "run/x86_64/abi.h"
+#include "run/x86_64/unwind.h"
+
+_Static_assert(RUN_UNWIND_THREADS == MOVE_TOLD_BASE + offsetof(move_told, threads), "debuggers look there");
 
 enum { CALL_SIZE = RUN_SYSCALL_BYTES };
 

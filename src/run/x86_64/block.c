@@ -29,6 +29,7 @@ AT(run_thread, leave_arg, OFF_LEAVE_ARG);
 AT(run_thread, runtime_stack, OFF_RUNTIME_STACK);
 AT(run_thread, dispatch_entry, OFF_DISPATCH_ENTRY);
 AT(run_thread, enter_pc, OFF_ENTER_PC);
+AT(run_thread, next, OFF_NEXT);
 AT(run_thread, syscall_gate, OFF_SYSCALL_GATE);
 AT(run_thread, pending.present, OFF_PENDING);
 AT(run_thread, engine, OFF_ENGINE);

@@ -10,11 +10,13 @@
  * signal waits and turns to the dispatcher instead.
  */
 #include "run/x86_64/save.h"
+#include "run/x86_64/unwind.h"
 
 #define WHERE_RUNTIME 1
 #define LEAVE_START 4
 
         .text
+        .cfi_sections .debug_frame
 
 /* Takes the tool's FS base, and C's view of the flags and the floating-point state: no direction, no checks of
  * alignment. Needs no register kept. */
@@ -40,6 +42,27 @@
         call    run_dispatch
         mov     %rax, %gs:OFF_ENTER_PC
         jmp     run_enter_begin
+.endm
+
+/* On the private stack, the program's registers in ctx. */
+.macro  FRAME_IN_CTX
+        UNWIND_STACK(OFF_RUNTIME_STACK, CTX_RSP)
+        UNWIND_REGISTER(0, OFF_RUNTIME_STACK, CTX_RAX)
+        UNWIND_REGISTER(1, OFF_RUNTIME_STACK, CTX_RDX)
+        UNWIND_REGISTER(2, OFF_RUNTIME_STACK, CTX_RCX)
+        UNWIND_REGISTER(3, OFF_RUNTIME_STACK, CTX_RBX)
+        UNWIND_REGISTER(4, OFF_RUNTIME_STACK, CTX_RSI)
+        UNWIND_REGISTER(5, OFF_RUNTIME_STACK, CTX_RDI)
+        UNWIND_REGISTER(6, OFF_RUNTIME_STACK, CTX_RBP)
+        UNWIND_REGISTER(8, OFF_RUNTIME_STACK, CTX_R8)
+        UNWIND_REGISTER(9, OFF_RUNTIME_STACK, CTX_R9)
+        UNWIND_REGISTER(10, OFF_RUNTIME_STACK, CTX_R10)
+        UNWIND_REGISTER(11, OFF_RUNTIME_STACK, CTX_R11)
+        UNWIND_REGISTER(12, OFF_RUNTIME_STACK, CTX_R12)
+        UNWIND_REGISTER(13, OFF_RUNTIME_STACK, CTX_R13)
+        UNWIND_REGISTER(14, OFF_RUNTIME_STACK, CTX_R14)
+        UNWIND_REGISTER(15, OFF_RUNTIME_STACK, CTX_R15)
+        UNWIND_REGISTER(16, OFF_RUNTIME_STACK, CTX_PC)
 .endm
 
 /* The vector state goes to the xsave area; an x87 stack in use is emptied for C. Without XSAVE there is no word
@@ -77,11 +100,14 @@
         .type   run_leave_code, @function
         .p2align 4
 run_leave_code:
+        .cfi_startproc
+        FRAME_IN_CTX
         mov     %rsp, %gs:CTX_RSP
         RUNTIME_STACK
         SAVE_GENERAL
         SAVE_VECTORS
         DISPATCH
+        .cfi_endproc
         .size   run_leave_code, . - run_leave_code
 
 /* From a signal handler: ctx, leave and leave_arg are filled; only the vector state is the program's. */
@@ -90,9 +116,12 @@ run_leave_code:
         .type   run_redispatch, @function
         .p2align 4
 run_redispatch:
+        .cfi_startproc
+        FRAME_IN_CTX
         RUNTIME_STACK
         SAVE_VECTORS
         DISPATCH
+        .cfi_endproc
         .size   run_redispatch, . - run_redispatch
 
 /* A signal came after the dispatcher looked, or ctx has been filled in otherwise: once more, from ctx. */
@@ -101,9 +130,12 @@ run_redispatch:
         .type   run_dispatch_again, @function
         .p2align 4
 run_dispatch_again:
+        .cfi_startproc
+        FRAME_IN_CTX
         RUNTIME_STACK
         movq    $LEAVE_START, %gs:OFF_LEAVE
         DISPATCH
+        .cfi_endproc
         .size   run_dispatch_again, . - run_dispatch_again
 
         .globl  run_enter_code, run_enter_begin, run_enter_end

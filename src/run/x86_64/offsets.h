@@ -51,6 +51,7 @@
 #define OFF_RUNTIME_STACK  0x10c0
 #define OFF_DISPATCH_ENTRY 0x10c8
 #define OFF_ENTER_PC       0x10d0
+#define OFF_NEXT           0x10d8
 #define OFF_SYSCALL_GATE   0x10f0
 #define OFF_PENDING        0x10f8
 #define OFF_ENGINE         0x1190
