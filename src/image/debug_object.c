@@ -215,4 +215,7 @@ bool debug_object_end(const debug_object *d, size_t begin, inl_bytes *out)
     return good;
 }
 
-bool debug_object_put(const debug_object *d, inl_bytes *out) { return debug_object_end(d, debug_object_begin(out), out); }
+bool debug_object_put(const debug_object *d, inl_bytes *out)
+{
+    return debug_object_end(d, debug_object_begin(out), out);
+}

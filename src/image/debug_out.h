@@ -60,7 +60,8 @@ typedef struct debug_object {
     const debug_row *rows; /* ascending; the last one has no file */
     size_t row_count;
     const inl_bytes *frames; /* .debug_frame; NULL: none */
-    size_t eh_frame_at, eh_frame_size; /* .eh_frame is in `out` already, behind where the file begins, from this offset on */
+    size_t eh_frame_at,
+        eh_frame_size; /* .eh_frame is in `out` already, behind where the file begins, from this offset on */
     uint64_t eh_frame_addr;
 } debug_object;
 /* Appends an ELF file; false: no memory. */

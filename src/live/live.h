@@ -130,8 +130,8 @@ typedef struct live_target {
     move_target target; /* its `arg` is this struct, which stays where it is */
     live_process *process;
     const module *module;
-    uint64_t room, room_size;    /* real */
-    inl_bytes tables;            /* map and unwind table, behind the text; live_target_settle has made them */
+    uint64_t room, room_size; /* real */
+    inl_bytes tables;         /* map and unwind table, behind the text; live_target_settle has made them */
     live_unwind unwind;
     bool lists_sites;            /* set it before the plan is made: system calls are listed, */
     uint64_t site_count, sites;  /* here (real) */

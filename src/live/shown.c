@@ -1,5 +1,5 @@
-/* What debuggers are told of moved code: an ELF file in the process's memory, in the form that gdb's JIT interface takes
- * (run/debugger.h). Its .eh_frame is the very table by which the process itself unwinds:
+/* What debuggers are told of moved code: an ELF file in the process's memory, in the form that gdb's JIT interface
+ * takes (run/debugger.h). Its .eh_frame is the very table by which the process itself unwinds:
  *
  *     ELF header | unwind table | section headers' contents: names, lines where the image has some, ...
  */
@@ -57,7 +57,8 @@ static void list_rows(shown *s, const move_plan *p)
         s->failed = !inl_vec_push(&s->rows, row);
         last = row;
     }
-    if (last.file && !s->failed) s->failed = !inl_vec_push(&s->rows, ((debug_row){.addr = p->text_addr + p->text_size}));
+    if (last.file && !s->failed)
+        s->failed = !inl_vec_push(&s->rows, ((debug_row){.addr = p->text_addr + p->text_size}));
 }
 
 inl_status live_unwind_put(const move_plan *p, inl_bytes *to, live_unwind *out, inl_error *e)

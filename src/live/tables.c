@@ -1,5 +1,5 @@
-/* What lies behind an image's new code: hooks, map, unwind table and what debuggers are told. Made as soon as the plan is, so that room for the
- * next image begins where this one's ends. */
+/* What lies behind an image's new code: hooks, map, unwind table and what debuggers are told. Made as soon as the plan
+ * is, so that room for the next image begins where this one's ends. */
 #include "live/live.h"
 #include "base/page.h"
 #include "moved/moved.h"

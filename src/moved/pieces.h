@@ -11,8 +11,8 @@
 #include "move/live.h"
 
 typedef struct moved_piece {
-    moved_image image;  /* low = high = 0: it is no image of its own; text_size 0: the place is free */
-    uint64_t unwind;    /* as in move_live_image */
+    moved_image image; /* low = high = 0: it is no image of its own; text_size 0: the place is free */
+    uint64_t unwind;   /* as in move_live_image */
     run_debug_file shown;
     bool is_shown;      /* told to debuggers */
     const uint8_t *in;  /* by block of the map: is its procedure in force here? */

@@ -1,9 +1,9 @@
 /* What debuggers that come later see of a tool in a process that ran already, and of moved code.
  *
  * gdb knows of an image what the dynamic linker's list says, and of code that no image holds what an image tells by
- * gdb's JIT interface (run/debugger.h). So the tool's file is in such a list: one of its own, which glibc keeps for each
- * namespace (dlmopen), and chains behind its main one (r_next, since 2.35). The dynamic linker itself finds images by
- * other lists, and so does all that the program can ask it; it follows this chain when it adds a namespace, only.
+ * gdb's JIT interface (run/debugger.h). So the tool's file is in such a list: one of its own, which glibc keeps for
+ * each namespace (dlmopen), and chains behind its main one (r_next, since 2.35). The dynamic linker itself finds images
+ * by other lists, and so does all that the program can ask it; it follows this chain when it adds a namespace, only.
  *
  * Other dynamic linkers have one list, which they go by themselves: nothing is entered there. */
 #include "moved/pieces.h"

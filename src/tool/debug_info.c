@@ -1,7 +1,8 @@
 /* --debug-info: translated code is told to gdb, by its JIT interface, and to perf, by its map file.
  *
- * gdb finds a list of ELF files in memory (run/debugger.h). A file for each translation would make gdb slow; so those of several translations are put
- * together, eight of one level into one of the next, and each piece of code is written anew a few times only.
+ * gdb finds a list of ELF files in memory (run/debugger.h). A file for each translation would make gdb slow; so those
+ * of several translations are put together, eight of one level into one of the next, and each piece of code is written
+ * anew a few times only.
  *
  * All that is known is in arrays in the order of making; a group (a file) is a range of each.
  */

@@ -81,6 +81,27 @@
         UNWIND_REGISTER(16, OFF_SLOT_RSP, OFF_SLOT_RCX)
 .endm
 
+/* Likewise behind a handler: in the kernel's frame. */
+.macro  FRAME_IN_CONTEXT
+        UNWIND_CONTEXT_STACK
+        UNWIND_NEAR(8, 40)
+        UNWIND_NEAR(9, 48)
+        UNWIND_NEAR(10, 56)
+        UNWIND_FAR(11, 64)
+        UNWIND_FAR(12, 72)
+        UNWIND_FAR(13, 80)
+        UNWIND_FAR(14, 88)
+        UNWIND_FAR(15, 96)
+        UNWIND_FAR(5, 104)
+        UNWIND_FAR(4, 112)
+        UNWIND_FAR(6, 120)
+        UNWIND_FAR(3, 128)
+        UNWIND_FAR(1, 136)
+        UNWIND_FAR(0, 144)
+        UNWIND_FAR(2, 152)
+        UNWIND_FAR(16, 168)
+.endm
+
 /* On the way back from the runtime. */
 .macro  FROM_RUNTIME label
         mov     %rsp, %gs:OFF_SLOT_RSP
@@ -231,12 +252,16 @@ moved_signal_entered:
         .hidden moved_restorer
         .type   moved_restorer, @function
         .p2align 4
+        .cfi_startproc
+        .cfi_signal_frame
+        FRAME_IN_CONTEXT
         nop                             /* unwinders look one byte before the return address */
 moved_restorer:
         mov     $NR_RT_SIGRETURN, %eax
         lea     1f(%rip), %rcx
         jmp     moved_gate
 1:      ud2
+        .cfi_endproc
         .size   moved_restorer, . - moved_restorer
 
 /* The return address of an analysis routine during which a signal came: goes on where the routine
