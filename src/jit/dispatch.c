@@ -271,7 +271,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     jit.guards.low = UINT64_MAX;
     jit.isa = isa_for_machine(RUN_ELF_MACHINE);
     if (options) jit.options = *options;
-    jit.options.weave.cold_exits = jit.options.weave.stops_stepping = true;
+    jit.options.weave.cold_exits = jit.options.weave.stops_stepping = jit.options.weave.appends_ahead = true;
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
     jit_kept_begin();

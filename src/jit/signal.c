@@ -139,8 +139,12 @@ static bool is_page_fault(int signo) { return signo == SIGSEGV || signo == SIGBU
 
 static void subtract(void *thread, uint32_t counter, int64_t amount)
 {
-    int64_t *at = &((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter];
     run_thread *t = thread;
+    if (weave_is_next(counter)) {
+        t->frame.buffers[counter - WEAVE_NEXT_OF].next -= (uint64_t)amount;
+        return;
+    }
+    int64_t *at = &((int64_t *)((char *)thread + WEAVE_COUNTERS))[counter];
     if (counter < t->counter_room || run_counters_reach(t, (uint64_t)at)) *at -= amount;
 }
 

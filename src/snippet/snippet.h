@@ -90,6 +90,7 @@ typedef struct snippet_buffer {
     uint32_t slot;               /* index of the buffer: its pointers are frame.buffers[slot] */
     uint32_t record_size;        /* bytes */
     void (*full)(uint32_t slot); /* called (as an analysis routine) when the next record would not fit */
+    uint32_t slack;              /* so many records fit behind the end, for who looks less often (weave/append.c) */
 } snippet_buffer;
 
 typedef struct snippet {

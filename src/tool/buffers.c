@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_AHEAD = 8192, MOST_RECORDS_AHEAD = 255 }; /* bytes and records that a stretch of code may append at once */
+
 static tool_buffers *state(void) { return &tool_now->buffers; }
 static inlay_buffer *table(void) { return state()->table ? state()->table : state()->own; }
 
@@ -27,7 +29,8 @@ static uint64_t take_memory(unsigned slot)
     uint64_t *spare = state()->spare, p = spare[slot];
     if (p) spare[slot] = *(uint64_t *)p;
     inl_lock_release(&tool_now->locks.small);
-    return p ? p : (uint64_t)(uintptr_t)tool_alloc(table()[slot].bytes);
+    const inlay_buffer *b = &table()[slot];
+    return p ? p : (uint64_t)(uintptr_t)tool_alloc(b->bytes + (size_t)b->woven.slack * b->woven.record_size);
 }
 
 static void give_memory(unsigned slot, uint64_t p)
@@ -38,17 +41,22 @@ static void give_memory(unsigned slot, uint64_t p)
     inl_lock_release(&tool_now->locks.small);
 }
 
-static void hand_out(run_thread *t, unsigned slot)
+/* As many records at once as the buffer was made for, which leaves those behind its end; `all`: these, too. */
+static void hand_out(run_thread *t, unsigned slot, bool all)
 {
     weave_buffer_slot *s = &t->frame.buffers[slot];
     const inlay_buffer *b = &table()[slot];
     if (!s->base || s->next == s->base || b->next) return;
     tool_here.owner = t;
+    uint64_t left = s->next - s->base;
     TOOL_DOING(ON_BUFFER_FULL)
-    b->full((const void *)s->base, (s->next - s->base) / b->woven.record_size, (unsigned)t->frame.thread_number,
-            b->arg);
+    for (; left >= b->bytes || (left && all); left = s->next - s->base) {
+        uint64_t bytes = left < b->bytes ? left : b->bytes;
+        b->full((const void *)s->base, bytes / b->woven.record_size, (unsigned)t->frame.thread_number, b->arg);
+        s->next = s->base + left - bytes;
+        memmove((void *)s->base, (const void *)(s->base + bytes), left - bytes);
+    }
     tool_here.owner = NULL;
-    s->next = s->base;
 }
 
 static size_t count_of(const weave_buffer_slot *s, const inlay_buffer *b)
@@ -98,7 +106,7 @@ static void when_full(uint32_t slot)
     }
     inl_lock_take(&own->flushing);
     if (own->done) s->next = s->base;
-    else hand_out(t, slot);
+    else hand_out(t, slot, false);
     inl_lock_release(&own->flushing);
 }
 
@@ -134,7 +142,7 @@ static inlay_buffer *make(unsigned record_size, unsigned records, bool is_whole,
     }
     if (!make_table_travel()) return NULL;
     inlay_buffer *b = &table()[state()->count];
-    b->woven = (snippet_buffer){state()->count++, record_size, when_full};
+    b->woven = (snippet_buffer){state()->count++, record_size, when_full, 0};
     b->bytes = (size_t)record_size * (records > 8 ? records : 8);
     b->full = NULL;
     b->next = NULL;
@@ -147,7 +155,9 @@ static inlay_buffer *make(unsigned record_size, unsigned records, bool is_whole,
 inlay_buffer *inlay_buffer_new(unsigned record_size, unsigned records, tool_full_callback *full, void *arg)
 {
     inlay_buffer *b = make(record_size, records, full, arg);
-    if (b) b->full = full;
+    if (!b) return NULL;
+    b->full = full;
+    b->woven.slack = MOST_AHEAD / record_size < MOST_RECORDS_AHEAD ? MOST_AHEAD / record_size : MOST_RECORDS_AHEAD;
     return b;
 }
 
@@ -195,7 +205,7 @@ static void flush(run_thread *t, bool last)
     tool_thread *own = state()->count ? tool_thread_of(t) : NULL;
     if (!own) return;
     inl_lock_take(&own->flushing);
-    for (unsigned i = 0; i < state()->count && !own->done; i++) hand_out(t, i);
+    for (unsigned i = 0; i < state()->count && !own->done; i++) hand_out(t, i, true);
     own->done = last;
     inl_lock_release(&own->flushing);
 }

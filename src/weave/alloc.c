@@ -42,6 +42,7 @@ void weave_to_reg(weaver *w, unsigned reg)
     isa_regs bit = WEAVE_BIT(reg);
     if (w->st.in_reg & bit) return;
     if (!(w->st.in_slot & bit)) return;
+    weave_forget_reg(w, reg);
     weave_slot_load(w, reg, reg);
     w->st.in_reg |= bit;
 }
@@ -49,6 +50,7 @@ void weave_to_reg(weaver *w, unsigned reg)
 void weave_claim(weaver *w, unsigned reg)
 {
     isa_regs bit = WEAVE_BIT(reg);
+    weave_forget_reg(w, reg);
     if (w->st.in_reg & bit && w->need.regs & bit) weave_to_slot(w, reg);
     w->st.in_reg &= ~bit;
 }
@@ -91,8 +93,11 @@ static unsigned choose(weaver *w, isa_regs set)
 {
     isa_regs cheap;
     if (w->opt->stress & WEAVE_STRESS_RANDOM_REGS) return random_of(w, set);
-    if ((cheap = set & ~w->st.in_reg)) return first_of(cheap);
+    isa_regs junk = set & ~w->st.in_reg;
+    set &= w->st.in_reg;
+    if ((cheap = junk & ~w->known_regs)) return first_of(cheap);
     if ((cheap = set & ~w->need.regs)) return first_of(cheap);
+    if (junk) return weave_longest_known(w, junk);
     if ((cheap = set & ~w->living.regs)) return first_of(cheap);
     if ((cheap = set & w->st.in_slot)) return farthest_use(w, cheap);
     return farthest_use(w, set);

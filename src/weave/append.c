@@ -33,7 +33,7 @@ static int32_t field(const weaver *w, const snippet_buffer *b, size_t offset)
     return w->isa->frame.buffers + (int32_t)(b->slot * sizeof(weave_buffer_slot) + offset);
 }
 
-static void add_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, isa_label from)
+void weave_append_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, isa_label from)
 {
     weave_cold *cold = inl_arena_alloc(w->run->arena, sizeof *cold);
     if (!cold) {
@@ -80,9 +80,14 @@ void weave_emit_cold(weaver *w)
 /* Jumps to the cold code when the buffer that r points into is full. */
 static void check_limit(weaver *w, const snippet_buffer *buffer, unsigned r)
 {
+    int32_t limit = field(w, buffer, offsetof(weave_buffer_slot, limit));
+    if (w->opt->appends_ahead && w->isa->branch_if_beyond && buffer->slack) { /* others may have gone behind it */
+        weave_append_cold(w, buffer, r, w->isa->branch_if_beyond(w, r, limit));
+        return;
+    }
     weave_fixed held;
-    isa_label full = w->isa->branch_if_full(w, r, field(w, buffer, offsetof(weave_buffer_slot, limit)), &held);
-    add_cold(w, buffer, r, full);
+    isa_label full = w->isa->branch_if_full(w, r, limit, &held);
+    weave_append_cold(w, buffer, r, full);
     if (held.reg != ISA_NO_REG) weave_fixed_end(w, held);
 }
 

@@ -34,9 +34,15 @@ static bool looks_at_counters(const weave_list *list)
     return false;
 }
 
+/* In front of an instruction. Records that are appended ahead are counts of their buffer's `next`. */
+static bool looks_before(const weaver *w, uint32_t insn)
+{
+    return !(w->ahead && w->ahead[insn]) && looks_at_counters(&w->run->insns[insn].before);
+}
+
 bool weave_count_merged(const weaver *w, uint32_t insn, const weave_insert *n)
 {
-    return is_const_count(n) && !looks_at_counters(&w->run->insns[insn].before);
+    return is_const_count(n) && !looks_before(w, insn);
 }
 
 static weave_count *new_group(weaver *w, uint32_t counter, uint32_t first, uint32_t last)
@@ -162,11 +168,18 @@ static bool new_add(weaver *w, uint32_t counter, uint32_t position, int64_t amou
 /* At most so many counters of a chain are added in one place: each costs code at every side exit. */
 enum { MAX_JOINED = 2 };
 
+/* `next` of a buffer is added to when all records are written: another thread may look at it. */
+static uint32_t position_of(const weaver *w, const weave_count *first, const weave_count *last)
+{
+    if (weave_is_next(first->counter)) return last->last;
+    return first == last ? best_position(w, first->first, first->last) : late_position(w, first->first, last->last);
+}
+
 /* One addition for all records of the counter in the chain. */
 static bool join(weaver *w, uint32_t first, uint32_t last)
 {
     weave_count *counts = w->out->counts;
-    uint32_t position = late_position(w, counts[first].first, counts[last].last);
+    uint32_t position = position_of(w, &counts[first], &counts[last]);
     int64_t amount = 0;
     for (uint32_t i = first; i <= last; i++) {
         if (counts[i].counter != counts[first].counter) continue;
@@ -190,6 +203,21 @@ static uint32_t last_of(const weaver *w, uint32_t first)
     return last;
 }
 
+/* Before a chain appends to a buffer. */
+static bool look_for_room(weaver *w)
+{
+    const weave_output *out = w->out;
+    bool alone = true;
+    for (uint32_t i = w->chain; i < out->count_count; i++) alone &= weave_is_next(out->counts[i].counter);
+    for (uint32_t i = w->chain; i < out->count_count; i++) {
+        const weave_count *g = &out->counts[i];
+        if (!weave_is_next(g->counter) || last_of(w, i) == UINT32_MAX) continue;
+        if (!weave_ahead_look(w, g->counter - WEAVE_NEXT_OF, out->counts[w->chain].first, g->first, alone))
+            return false;
+    }
+    return true;
+}
+
 /* Decides where the counts of the chain are added, and begins the next one. */
 static bool close_chain(weaver *w)
 {
@@ -197,17 +225,19 @@ static bool close_chain(weaver *w)
     weave_output *out = w->out;
     bool several = w->chain < out->count_count &&
                    out->counts[w->chain].first != out->counts[out->count_count - 1].first;
-    for (uint32_t i = w->chain; i < out->count_count && several && joined < MAX_JOINED; i++) {
+    if (!look_for_room(w)) return false;
+    for (uint32_t i = w->chain; i < out->count_count && several; i++) {
         uint32_t last = last_of(w, i);
-        if (last == UINT32_MAX || last == i) continue;
+        bool next = weave_is_next(out->counts[i].counter);
+        if (last == UINT32_MAX || last == i || (joined == MAX_JOINED && !next)) continue;
         if (!join(w, i, last)) return false;
-        joined++;
+        joined += !next;
     }
     for (uint32_t i = w->chain; i < out->count_count; i++) {
         weave_count *g = &out->counts[i];
         if (g->position != UINT32_MAX) continue;
         bool same = i > w->chain && g[-1].last == g->last && g[-1].from == g->first && g[-1].to == g->last;
-        g->position = same ? g[-1].position : best_position(w, g->first, g->last);
+        g->position = same && !weave_is_next(g[-1].counter) ? g[-1].position : position_of(w, g, g);
         g->from = g->first;
         g->to = g->last;
         if (!new_add(w, g->counter, g->position, g->total)) return false;
@@ -240,9 +270,13 @@ static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, ui
         if (i == block->first && !in_place) lists[1] = &block->anywhere;
         for (unsigned l = 0; l < 2 && lists[l]; l++)
             for (const weave_insert *n = lists[l]->first; n; n = n->next) {
-                if (!is_const_count(n)) continue;
-                weave_count *g = group_of(w, from, n->code->index, first, last);
-                if (!g || !add_weight(w, g, i - first, (int64_t)n->code->a->value)) return false;
+                const snippet *code = n->code;
+                bool appends = l == 0 && code->kind == SNIPPET_APPEND && w->ahead && w->ahead[i];
+                if (!is_const_count(n) && !appends) continue;
+                uint32_t counter = appends ? WEAVE_NEXT_OF + code->buffer->slot : code->index;
+                weave_count *g = group_of(w, from, counter, first, last);
+                uint64_t amount = appends ? code->buffer->record_size : code->a->value;
+                if (!g || !add_weight(w, g, i - first, (int64_t)amount)) return false;
             }
     }
     for (uint32_t i = from; i < w->out->count_count; i++) {
@@ -272,13 +306,23 @@ static bool plan_entry_counts(weaver *w, const weave_block *block)
     return close_chain(w);
 }
 
+static uint32_t chain_begins(const weaver *w, uint32_t first)
+{
+    return w->chain < w->out->count_count ? w->out->counts[w->chain].first : first;
+}
+
 static bool plan_block(weaver *w, const weave_block *block)
 {
     uint32_t end = block->first + block->count, first = block->first;
-    if (looks_at_counters(&w->run->insns[first].before) && !plan_entry_counts(w, block)) return false;
+    if (looks_before(w, first) && !plan_entry_counts(w, block)) return false;
     for (uint32_t i = first; i < end; i++) {
         const weave_insn *insn = &w->run->insns[i];
-        bool looks = looks_at_counters(&insn->before);
+        bool looks = looks_before(w, i);
+        if (weave_ahead_is_full(w, chain_begins(w, first), i)) {
+            if (first < i && !plan_stretch(w, block, first, i - 1, false)) return false;
+            if (!close_chain(w)) return false;
+            first = i;
+        }
         if (looks) {
             if (first < i && !plan_stretch(w, block, first, i - 1, false)) return false;
             if (!plan_stretch(w, block, i, i, true)) return false;
@@ -309,7 +353,9 @@ static unsigned take_bank(weaver *w, uint32_t counter)
 
 static void add_const(weaver *w, uint32_t counter, int64_t amount, unsigned bank)
 {
-    if (amount) w->isa->count(w, weave_counter_at(w->isa->frame.counters, counter, bank), amount);
+    bool next = weave_is_next(counter);
+    int32_t at = next ? weave_next_at(w, counter) : weave_counter_at(w->isa->frame.counters, counter, bank);
+    if (amount) w->isa->count(w, at, amount);
 }
 
 /* What the counter of record k lacks (negative: has too much) where side exit i is taken; 0 when an
@@ -393,7 +439,8 @@ void weave_emit_counts(weaver *w, uint32_t insn)
 {
     while (w->next_add < w->add_count && w->adds[w->next_add].position <= insn) {
         const weave_add *a = &w->adds[w->next_add++];
-        weave_count_const(w, a->counter, a->amount);
+        if (weave_is_next(a->counter)) weave_ahead_advance(w, a->counter - WEAVE_NEXT_OF, a->amount);
+        else weave_count_const(w, a->counter, a->amount);
     }
 }
 

@@ -131,6 +131,8 @@ typedef struct weave_isa {
     void (*count_value)(weaver *, int32_t at, weave_val); /* which is in a register; drops it */
     /* Where a register and 8 bytes of the frame are equal. What had to be borrowed is *held until behind. */
     isa_label (*branch_if_full)(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
+    /* Where it is not below; NULL: the set has none, and nothing is appended ahead. */
+    isa_label (*branch_if_beyond)(weaver *, unsigned reg, int32_t limit);
     isa_regs full_borrows;
 
     /* --- what the program's instructions say (insnval.c) --- */

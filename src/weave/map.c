@@ -1,5 +1,6 @@
 /* Reading what the weaver left for the engine: places in the code, and counts to take back. */
 #include "weave/weave.h"
+#include "weave/buffer.h"
 
 #include "base/search.h"
 
@@ -34,7 +35,8 @@ void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
         const weave_count *g = &out->counts[i];
         if (map_index < g->from || map_index > g->to) continue;
         int64_t surplus = map_index >= g->position ? g->total : 0;
-        for (uint32_t k = g->first; k < map_index + begun && k <= g->last; k++) surplus -= weight(g, k - g->first);
+        bool due = begun || weave_is_next(g->counter); /* a record is appended before its instruction */
+        for (uint32_t k = g->first; k < map_index + due && k <= g->last; k++) surplus -= weight(g, k - g->first);
         if (surplus) subtract(arg, g->counter, surplus);
     }
 }

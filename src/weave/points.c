@@ -284,8 +284,10 @@ void weave_executed(weaver *w, uint32_t i)
     const weave_fx *fx = &w->fx[i];
     if (w->run->insns[i].in.flow != ISA_FLOW_NEXT) { /* the engine's code may use the slots */
         w->st = (weave_state){w->isa->all, 0, true, false};
+        weave_forget(w);
         return;
     }
+    weave_forget_written(w, fx->writes);
     w->st.in_reg |= fx->writes;
     w->st.in_slot &= ~fx->writes;
     if (fx->flags_touched) {

@@ -37,6 +37,7 @@ static bool copy_guarded(weaver *w, uint32_t i, weave_map_entry *entry, bool pla
     const weave_engine *e = w->engine;
     const weave_insn *insn = &w->run->insns[i];
     uint32_t code_at = entry->code_at;
+    weave_forget(w);
     bool copied = e->guard(e->arg, w->c, w->run, i);
     if (!copied) weave_fail(w, INL_ERR_UNSUPPORTED, "the engine cannot guard an instruction");
     copied = copied && (plain ? weave_copy_plain(w, insn, entry) : weave_copy(w, i, entry));
@@ -87,6 +88,7 @@ static void weave_plainly(weaver *w)
 
 static void emit_insert(weaver *w, const weave_insert *n)
 {
+    weave_forget(w);
     w->sets_regs = snippet_has(n->code, SNIPPET_SET_REG);
     if (n->predicated) weave_predicated(w, n->code);
     else weave_run_for_effect(w, n->code);
@@ -98,9 +100,13 @@ static void emit_before(weaver *w, uint32_t i)
     weave_set_point(w, i, false);
     weave_save_elements(w, i);
     weave_emit_anywhere(w, i);
+    weave_ahead_emit_looks(w, i);
     weave_emit_counts(w, i);
-    for (const weave_insert *n = insn->before.first; n; n = n->next)
-        if (!weave_count_merged(w, i, n)) emit_insert(w, n);
+    for (const weave_insert *n = insn->before.first; n; n = n->next) {
+        if (weave_count_merged(w, i, n)) continue;
+        if (w->ahead && w->ahead[i]) weave_ahead_append(w, n->code);
+        else emit_insert(w, n);
+    }
     if (!insn->elided) return;
     for (const weave_insert *n = insn->taken.first; n; n = n->next) emit_insert(w, n);
 }
@@ -174,6 +180,7 @@ void weave_bind_cold(weaver *w, isa_label l)
 
 static void emit_sides(weaver *w)
 {
+    weave_forget(w);
     for (const weave_side *s = w->sides; s && !w->status; s = s->next) {
         uint32_t from = (uint32_t)w->c->at;
         weave_set_point(w, s->index, false);
@@ -243,7 +250,7 @@ static void weave_fully(weaver *w)
 {
     const weave_run *run = w->run;
     weave_map_entry *entry = w->out->map;
-    if (!weave_analyse(w) || !weave_plan_counts(w)) {
+    if (!weave_analyse(w) || !weave_ahead_begin(w) || !weave_plan_counts(w)) {
         weave_fail(w, INL_ERR_NO_MEMORY, "memory is used up while weaving");
         return;
     }

@@ -148,6 +148,8 @@ typedef struct weave_options {
                              handler could look at it */
     bool stops_stepping;  /* an instruction that would make the program step itself (x86-64: popf) faults as undefined
                              instead */
+    bool appends_ahead;   /* records of a stretch are appended with one look at the buffer's end. Nobody may enter the
+                             code in its middle */
     bool pc_relative;     /* the code may run elsewhere than it was made for, together with what it
                              was made from: addresses of PC-relative operands are computed there */
     weave_places *places; /* what adds to counters is divided among their banks; NULL: all to the first */

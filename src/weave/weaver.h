@@ -6,6 +6,7 @@
  *   alloc.c    registers and flags: who holds what, spills, restores, temporaries
  *   expr.c, arith.c, cond.c, insnval.c, elements.c   the expression compiler
  *   call.c, clobber.c, append.c   analysis routines and buffers
+ *   ahead.c, known.c   records of a whole stretch, and what scratch registers still hold
  *   body.c, fold.c, inline.c, copied.c   small routines in place of their calls
  *   copy.c     the program's own instructions, moved
  *
@@ -19,6 +20,7 @@
 #ifndef INL_WEAVE_WEAVER_H
 #define INL_WEAVE_WEAVER_H
 
+#include "weave/buffer.h"
 #include "weave/isa.h"
 
 typedef struct weave_state {
@@ -45,6 +47,20 @@ typedef struct weave_saved {
     uint64_t value;
 } weave_saved;
 enum { WEAVE_MAX_SAVED = 8 };
+
+/* What a scratch register holds (known.c). */
+typedef enum weave_held_kind { WEAVE_HELD_CONSTANT, WEAVE_HELD_NEXT, WEAVE_HELD_ADDRESS } weave_held_kind;
+typedef struct weave_held {
+    uint8_t kind, base, index, scale;
+    uint32_t since;
+    uint64_t value; /* the constant; the buffer's slot; the displacement */
+} weave_held;
+
+/* A look whether a buffer has room for a whole stretch, in front of instruction `position`. */
+typedef struct weave_look {
+    uint32_t position;
+    const snippet_buffer *buffer;
+} weave_look;
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
 typedef struct weave_add {
@@ -106,6 +122,17 @@ struct weaver {
     bool out_of_line; /* an inlined routine's arm is being written there */
     isa_code *main;   /* while code out of line goes elsewhere: the run's own */
     weave_side *sides, **sides_end;
+
+    uint8_t *ahead; /* append.c: for each instruction, how many records its before-snippets append ahead; NULL: none */
+    weave_look *looks; /* ascending by position */
+    uint32_t look_count, next_look;
+    /* Of each buffer, since the run began: bytes of records; what `next` has got of them; that when it was in the
+       register of which WEAVE_HELD_NEXT is known. */
+    int64_t *due, *added, *pointed;
+    uint32_t *ahead_sum, ahead_room; /* records in front of each instruction, and how many a chain may have */
+    weave_held known[WEAVE_MAX_REGS];
+    isa_regs known_regs; /* of which something is known */
+    uint32_t known_clock;
 };
 
 static inline const weave_insn *weave_here(const weaver *w) { return &w->run->insns[w->at]; }
@@ -249,6 +276,26 @@ struct weave_call_plan {
 weave_val weave_call(weaver *, const snippet *, bool wanted);
 /* append.c */
 void weave_append(weaver *, const snippet *);
+void weave_append_cold(weaver *, const snippet_buffer *, unsigned reg, isa_label from); /* reg := `next`, emptied */
+/* ahead.c; false: no memory */
+bool weave_ahead_begin(weaver *); /* before counts are planned */
+bool weave_ahead_look(weaver *, uint32_t slot, uint32_t chain, uint32_t first, bool alone);
+bool weave_ahead_is_full(const weaver *, uint32_t first, uint32_t insn); /* a chain can hold no more there */
+void weave_ahead_emit_looks(weaver *, uint32_t insn);
+void weave_ahead_append(weaver *, const snippet *);
+void weave_ahead_advance(weaver *, uint32_t slot, int64_t bytes); /* `next` gets what is due */
+static inline int32_t weave_next_at(const weaver *w, uint32_t counter)
+{
+    return w->isa->frame.buffers + (int32_t)((counter - WEAVE_NEXT_OF) * sizeof(weave_buffer_slot));
+}
+/* known.c */
+void weave_forget(weaver *);
+void weave_forget_reg(weaver *, unsigned reg);
+void weave_forget_written(weaver *, isa_regs); /* by the program */
+void weave_remember(weaver *, unsigned reg, weave_held);
+unsigned weave_recall(weaver *, const weave_held *);                              /* or ISA_NO_REG */
+unsigned weave_recall_near(const weaver *, uint64_t constant, int32_t *distance); /* likewise */
+unsigned weave_longest_known(const weaver *, isa_regs set);
 void weave_bind_cold(weaver *, isa_label); /* of the run's code, to here in the code out of line */
 void weave_emit_cold(weaver *);
 /* copy.c */

@@ -431,6 +431,14 @@ def check_vfork(checker):
         raise Failed(f"{len(found)} stores instead of {size}, the first difference at {wrong}")
 
 
+def check_faults(checker):
+    """Trace records where an instruction faults in the middle of a stretch: those before it are there, none behind it."""
+    found, size = traced_marks(checker, "faultmarks")
+    if found != list(range(size)):
+        wrong = next((i for i, at in enumerate(found) if i != at), len(found))
+        raise Failed(f"{len(found)} stores instead of {size}, the first difference at {wrong}")
+
+
 def check_turns(checker):
     """Trace records and counts of threads that live at the same time, after one that has ended: each has memory of its
     own."""
@@ -458,6 +466,7 @@ def tests(checker, results, everything):
             yield f"{name} forms", lambda p=program: check_forms(checker, native(p), p)
     checker.options = []
     yield "vfork", lambda: check_vfork(checker)
+    yield "faults amid records", lambda: check_faults(checker)
     yield "threads in turns", lambda: check_turns(checker)
     yield "eight threads", lambda: check_threads(checker)
     folder = make_inputs(f"{checker.scratch}/in")

@@ -163,7 +163,7 @@ static void records_must_fit(void **state)
     (void)state;
     const char *why;
     static const uint8_t sizes[] = {8, 4};
-    snippet_buffer buffer = {0, 8, NULL};
+    snippet_buffer buffer = {0, 8, NULL, 0};
     const snippet *args[] = {number(1), number(2)};
     snippet *append = node(SNIPPET_APPEND, NULL, NULL);
     append->buffer = &buffer, append->args = args, append->nargs = 2, append->arg_sizes = sizes;

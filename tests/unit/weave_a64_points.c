@@ -458,7 +458,7 @@ static void on_full(uint32_t slot)
 static void records(void **state)
 {
     (void)state;
-    static const snippet_buffer b = {2, RECORD, on_full};
+    static const snippet_buffer b = {2, RECORD, on_full, 0};
     static const uint8_t sizes[] = {8, 4, 4};
     for (unsigned apart = 0; apart < 2; apart++) {
         weave_run *run = program(sums);

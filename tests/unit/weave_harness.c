@@ -1,6 +1,8 @@
 /* See the header. Faults: the handler takes the state out of the signal frame (for woven code,
  * through the map that the weaver left), and goes to the way out. */
 #include "weave_harness.h"
+
+#include "weave/buffer.h"
 #include "weave/isa.h"
 #include "weave/x86_64/vectors.h"
 
@@ -80,7 +82,8 @@ static void take_state(ucontext_t *u, machine *m)
 static void subtract(void *arg, uint32_t counter, int64_t amount)
 {
     (void)arg;
-    bench.counters[counter] -= (uint64_t)amount;
+    if (weave_is_next(counter)) bench.frame->buffers[counter - WEAVE_NEXT_OF].next -= (uint64_t)amount;
+    else bench.counters[counter] -= (uint64_t)amount;
 }
 
 static void on_fault(int sig, siginfo_t *info, void *context)

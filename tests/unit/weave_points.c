@@ -278,7 +278,7 @@ static void touch_memory(x86_code *c)
 static void appended_records(void **state)
 {
     (void)state;
-    static const snippet_buffer b = {2, RECORD, on_full};
+    static const snippet_buffer b = {2, RECORD, on_full, 0};
     static const uint8_t sizes[] = {8, 8, 4};
     weave_run *run = program(touch_memory);
     harness_random_state(&start);
@@ -320,7 +320,7 @@ static void look_when_full(uint32_t slot)
 static void counts_before_a_full_buffer(void **state)
 {
     (void)state;
-    static const snippet_buffer b = {2, RECORD, look_when_full};
+    static const snippet_buffer b = {2, RECORD, look_when_full, 0};
     static const uint8_t sizes[] = {8, 8, 4};
     weave_run *run = program(touch_memory);
     harness_random_state(&start);

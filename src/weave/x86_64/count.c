@@ -70,3 +70,10 @@ isa_label weave_x86_branch_if_full(weaver *w, unsigned reg, int32_t limit, weave
     x86_bind(w->c, on);
     return full;
 }
+
+isa_label weave_x86_branch_if_beyond(weaver *w, unsigned reg, int32_t limit)
+{
+    weave_flags_clobber(w);
+    x86_alu_rm(w->c, X86_CMP, 8, reg, x86_gs(limit));
+    return x86_jcc_label(w->c, X86_AE, 4);
+}

@@ -154,6 +154,7 @@ const weave_isa weave_isa_x86_64 = {
     .count = weave_x86_count,
     .count_value = weave_x86_count_value,
     .branch_if_full = weave_x86_branch_if_full,
+    .branch_if_beyond = weave_x86_branch_if_beyond,
     .full_borrows = WEAVE_BIT(X86_RCX),
     .may_fault = weave_x86_may_fault,
     .branch_reads = weave_x86_branch_reads,

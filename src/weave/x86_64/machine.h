@@ -28,6 +28,7 @@ weave_val weave_x86_cycles(weaver *);
 void weave_x86_count(weaver *, int32_t at, int64_t amount);
 void weave_x86_add_to(weaver *, unsigned size, unsigned base, unsigned reg);
 void weave_x86_count_value(weaver *, int32_t at, weave_val);
+isa_label weave_x86_branch_if_beyond(weaver *, unsigned reg, int32_t limit);
 isa_label weave_x86_branch_if_full(weaver *, unsigned reg, int32_t limit, weave_fixed *held);
 
 bool weave_x86_may_fault(const isa_insn *);
