@@ -47,7 +47,11 @@ static void insert(inlay_proc *proc, trace_proc *p)
         inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
         return;
     }
-    inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, record_of(p->number << 1)));
+    inlay_expr entry = record_of(p->number << 1), arguments = trace_values_arguments(proc, records);
+    inlay_expr result = trace_values_result(proc, records);
+    if (arguments) entry = inlay_sequence(entry, arguments);
+    inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, entry));
+    if (result) inlay_insert(inlay_proc_return(proc), trace_select_result(p, result)); /* before its exit */
     inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, record_of(p->number << 1 | 1)));
 }
 
@@ -208,9 +212,11 @@ static bool settings_agree(const char *threshold)
         inlay_warn("--threshold=%s is no time: 500ns, 2us, 1.5ms, 1s", threshold);
         return false;
     }
-    bool chooses = settings.inside || settings.every || settings.thin || settings.depth || threshold;
+    bool chooses = settings.inside || settings.every || settings.thin || settings.depth || threshold ||
+                   settings.arguments || settings.results;
     if (settings.clock == INLAY_TRACE_COUNTS && chooses) {
-        inlay_warn("--clock=none counts all calls: --inside, --every, --thin, --depth, --threshold need another clock");
+        inlay_warn("--clock=none counts all calls and no more: --inside, --every, --thin, --depth, --threshold, -A, -R "
+                   "need another clock");
         return false;
     }
     if (settings.every && settings.thin) {
@@ -236,13 +242,15 @@ int main(int argc, char **argv)
         &settings.thin, "thin", 0,
         "of a procedure called more often than so, record one call in 10, behind as many again one in 100, "
         "and so on; all are counted");
+    inlay_option_string(&settings.arguments, "args", 'A', "arguments: NAME@arg1/u,arg2/s;NAME (by debug information)");
+    inlay_option_string(&settings.results, "results", 'R', "results: NAME/p;NAME");
     inlay_option_uint(&settings.depth, "depth", 0, "reports: calls nested deeper belong to who called them");
     inlay_option_string(&threshold, "threshold", 0, "reports: leave out calls shorter than 500ns, 2us, 1.5ms, 1s");
     inlay_init(&argc, &argv, "entry and exit of procedures with their times, for inlay trace report");
     settings.clock = (inlay_trace_clock)clock;
     if (!settings_agree(threshold)) return 1;
     found = inlay_alloc(sizeof *found);
-    if (!found || !trace_select_prepare(&settings)) return 1;
+    if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings)) return 1;
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {
         records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);

@@ -33,10 +33,11 @@ typedef struct trace_found {
 
 typedef struct trace_settings {
     inlay_trace_clock clock;
-    uint64_t last;             /* MB that are kept, 0: all */
-    const char *inside;        /* patterns of triggers, divided by '|'; NULL: none */
-    uint64_t every, thin;      /* one call in so many; of those called more than so often, fewer */
-    uint64_t depth, threshold; /* for the reports: frames, ns */
+    uint64_t last;                   /* MB that are kept, 0: all */
+    const char *inside;              /* patterns of triggers, divided by '|'; NULL: none */
+    uint64_t every, thin;            /* one call in so many; of those called more than so often, fewer */
+    const char *arguments, *results; /* -A, -R */
+    uint64_t depth, threshold;       /* for the reports: frames, ns */
 } trace_settings;
 
 /* --- trace_clock.c --- */
@@ -48,11 +49,20 @@ uint64_t trace_overhead(inlay_trace_clock); /* of one record, in 1/1000 ticks */
 
 /* --- trace_select.c --- */
 bool trace_select_prepare(const trace_settings *); /* between inlay_init and inlay_start; they must stay */
-bool trace_select_is_trigger(const inlay_proc *);
+/* The name, as it is or as people write it, with its parameters or without. */
+bool trace_select_matches(const char *pattern, inlay_proc *);
+bool trace_select_is_trigger(inlay_proc *);
 bool trace_select_samples(const trace_settings *); /* not all calls are recorded, and all are counted */
 /* `record`, under the conditions that hold at the procedure's entry or exit. */
 inlay_expr trace_select_entry(trace_proc *, inlay_expr record);
 inlay_expr trace_select_exit(trace_proc *, inlay_expr record);
+inlay_expr trace_select_result(trace_proc *, inlay_expr result); /* before the exit's */
+
+/* --- trace_values.c --- */
+bool trace_values_prepare(const trace_settings *); /* between inlay_init and inlay_start; false: said why */
+/* What records a procedure's arguments, at its entry, or its result, at its return; NULL: nothing is asked for. */
+inlay_expr trace_values_arguments(inlay_proc *, inlay_buffer *);
+inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
 
 /* --- trace_file.c --- */
 bool trace_file_prepare(void); /* between inlay_init and inlay_start */

@@ -52,7 +52,12 @@ static bool name_matches(const char *pattern, const char *name)
     return fnmatch(pattern, bare, 0) == 0;
 }
 
-bool trace_select_is_trigger(const inlay_proc *proc)
+bool trace_select_matches(const char *pattern, inlay_proc *proc)
+{
+    return name_matches(pattern, inlay_proc_name(proc)) || name_matches(pattern, inlay_proc_display_name(proc));
+}
+
+bool trace_select_is_trigger(inlay_proc *proc)
 {
     char pattern[1024];
     for (const char *at = asked->inside; at && *at;) {
@@ -60,8 +65,7 @@ bool trace_select_is_trigger(const inlay_proc *proc)
         if (n < sizeof pattern) {
             memcpy(pattern, at, n);
             pattern[n] = 0;
-            if (name_matches(pattern, inlay_proc_name(proc)) || name_matches(pattern, inlay_proc_display_name(proc)))
-                return true;
+            if (trace_select_matches(pattern, proc)) return true;
         }
         at += n + (at[n] == '|');
     }
@@ -143,6 +147,12 @@ static uint64_t leaves(slot *s, uint64_t sp, uint64_t stub)
     return 1;
 }
 
+/* The same beforehand, and nothing changes. */
+static uint64_t will_leave(const slot *s, uint64_t sp)
+{
+    return s->sp == sp || !s->every || (asked->thin && sp > s->base);
+}
+
 static inlay_expr sampled_entry(size_t slot_at, inlay_expr record)
 {
     size_t left = slot_at + offsetof(slot, left);
@@ -175,4 +185,10 @@ inlay_expr trace_select_exit(trace_proc *p, inlay_expr record)
     if (p->is_trigger) record = inlay_sequence(record, inlay_call(leave_trigger, at(0), inlay_stack_pointer(), stub));
     if (has_slot(p)) return sampled_exit(slot_of(p), stub, record);
     return asked->inside && !p->is_trigger ? only_inside(record) : record;
+}
+
+inlay_expr trace_select_result(trace_proc *p, inlay_expr result)
+{
+    if (has_slot(p)) return inlay_if(inlay_call(will_leave, at(slot_of(p)), inlay_stack_pointer()), result, NULL);
+    return asked->inside && !p->is_trigger ? only_inside(result) : result;
 }

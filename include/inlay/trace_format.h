@@ -59,6 +59,17 @@ typedef struct inlay_trace_record {
 } inlay_trace_record;
 _Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
 
+/* A record whose `what` is INLAY_TRACE_VALUE is an argument of the call whose entry stands before it, or the result of
+ * the one whose exit comes next: the value is in `when`. `stack` tells its number (from 1; 0: a result), << 8 its form
+ * (d signed, u unsigned, x, p hexadecimal, c a character, s a string), << 16 its bytes, and flags. A string is several
+ * such, of 8 bytes each, and ends at a zero. */
+enum {
+    INLAY_TRACE_VALUE = -1, /* 0xffffffff */
+    INLAY_TRACE_GOES_ON = 1 << 24,
+    INLAY_TRACE_CUT = 1 << 25,        /* the string goes on in memory */
+    INLAY_TRACE_UNREADABLE = 1 << 26, /* no memory is there: the value is the address */
+};
+
 typedef enum inlay_trace_note_kind {
     INLAY_TRACE_IMAGE = 1,
     INLAY_TRACE_PROC,

@@ -12,7 +12,7 @@
 static const char usage[] =
     "usage: inlay trace [OPTIONS] -- PROGRAM [ARGS]\n"
     "       inlay trace [OPTIONS] -p PID\n"
-    "       inlay trace report|tree|browse|graph|diff|export ... FILE    (inlay trace report --help)\n"
+    "       inlay trace report|list|tree|browse|graph|diff|export ... FILE    (inlay trace report --help)\n"
     "       inlay rewrite --result FILE trace [OPTIONS] PROGRAM -o OUT\n"
     "\n"
     "Records when procedures are entered and left, to a file. PROGRAM's other processes write FILE.PID.\n"
@@ -28,6 +28,11 @@ static const char usage[] =
     "  --thin=N              of a procedure called more than N times one call in 10, behind N more one in 100, and so "
     "on;\n"
     "                        the report says of which\n"
+    "  -A 'NAME@arg1/u,arg2/s;NAME'\n"
+    "                        arguments: in forms d u x (8, 16, 32, 64 bits), p, c, s (a string); without '@' by the "
+    "types that\n"
+    "                        debug information has (repeatable, as the next)\n"
+    "  -R 'NAME/p'           results\n"
     "  --depth=N, --threshold=TIME\n"
     "                        what reports leave out, if they are not asked for something else\n"
     "  --clock=cycles|monotonic|none\n"
@@ -42,7 +47,8 @@ typedef struct request {
     char **before, **behind; /* of the tool's name */
     int before_count, behind_count;
     const char *output, *pid;
-    int program; /* index of "--"; 0: none */
+    char *values[2]; /* -A, -R: all, with ';' between them */
+    int program;     /* index of "--"; 0: none */
 } request;
 
 static bool is_or_begins(const char *text, const char *name)
@@ -59,6 +65,22 @@ static int take_letter(request *r, char **argv, const char *letter, const char *
     if (!value) return 0;
     r->before[r->before_count++] = (char *)name;
     r->before[r->before_count++] = value;
+    return argv[0][2] ? 1 : 2;
+}
+
+/* -A LIST, -ALIST. */
+static int take_joined(char **all, char **argv, const char *letter)
+{
+    if (strncmp(argv[0], letter, 2) != 0) return 0;
+    const char *value = argv[0][2] ? argv[0] + 2 : argv[1];
+    if (!value) return 0;
+    size_t before = *all ? strlen(*all) + 1 : 0;
+    char *text = malloc(before + strlen(value) + 1);
+    if (!text) return 0;
+    if (before) sprintf(text, "%s;%s", *all, value);
+    else strcpy(text, value);
+    free(*all);
+    *all = text;
     return argv[0][2] ? 1 : 2;
 }
 
@@ -97,6 +119,8 @@ static int take(request *r, char **argv)
 {
     int n = take_letter(r, argv, "-F", "--proc");
     if (!n) n = take_letter(r, argv, "-N", "--not-proc");
+    if (!n) n = take_joined(r->values, argv, "-A");
+    if (!n) n = take_joined(r->values + 1, argv, "-R");
     if (!n) n = take_tools(r, argv);
     if (!n) n = take_output(r, argv);
     if (!n && strncmp(argv[0], "-p", 2) == 0) {
@@ -141,7 +165,7 @@ static char *default_output(const char *of)
 
 static int run(request *r, int argc, char **argv)
 {
-    char **args = calloc((size_t)argc * 2 + 10, sizeof *args);
+    char **args = calloc((size_t)argc * 2 + 14, sizeof *args);
     const char *output = r->output ? r->output : default_output(r->pid ? r->pid : argv[r->program + 1]);
     if (!args || !output) {
         cli_say("out of memory");
@@ -154,6 +178,11 @@ static int run(request *r, int argc, char **argv)
     for (int i = 0; i < r->before_count; i++) args[n++] = r->before[i];
     args[n++] = "trace";
     for (int i = 0; i < r->behind_count; i++) args[n++] = r->behind[i];
+    for (int i = 0; i < 2; i++) {
+        if (!r->values[i]) continue;
+        args[n++] = i ? "-R" : "-A";
+        args[n++] = r->values[i];
+    }
     if (r->pid) args[n++] = (char *)r->pid;
     for (int i = r->program; i && i < argc; i++) args[n++] = argv[i];
     return r->pid ? cli_attach(n, args) : cli_run(n, args);

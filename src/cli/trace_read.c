@@ -12,6 +12,7 @@ static const char usage[] =
     "       inlay trace tree FILE            who called whom\n"
     "       inlay trace graph PATTERN FILE   callers and callees of the procedures that match\n"
     "       inlay trace browse FILE          the tree in a terminal: lines open and close\n"
+    "       inlay trace list FILE            each call: when, how long, with which arguments and result\n"
     "       inlay trace diff BEFORE AFTER    two recordings\n"
     "       inlay trace export chrome|folded|callgrind|perfetto|pprof|html [-o OUT] FILE\n"
     "       inlay trace export uftrace -o DIRECTORY FILE\n"
@@ -36,11 +37,12 @@ typedef struct request {
     const char *output;
 } request;
 
-typedef enum what { REPORT, TREE, GRAPH, DIFF, EXPORT, BROWSE, COMMANDS } what;
+typedef enum what { REPORT, TREE, GRAPH, DIFF, EXPORT, BROWSE, LIST, COMMANDS } what;
 static const struct {
     const char *name;
     int words;
-} commands[COMMANDS] = {{"report", 1}, {"tree", 1}, {"graph", 2}, {"diff", 2}, {"export", 2}, {"browse", 1}};
+} commands[COMMANDS] = {{"report", 1}, {"tree", 1},   {"graph", 2}, {"diff", 2},
+                        {"export", 2}, {"browse", 1}, {"list", 1}};
 
 /* "1.5ms" in ns; false: it is none. */
 static bool read_time(const char *text, uint64_t *ns)
@@ -177,6 +179,7 @@ static inl_status show(FILE *f, what w, const request *r, const trace_file *file
     case REPORT: return trace_put_report(f, file, &r->view, e);
     case TREE: return trace_put_tree(f, file, &r->view, e);
     case GRAPH: return trace_put_graph(f, file, r->words[0], &r->view, e);
+    case LIST: return trace_put_list(f, file, &r->view, e);
     case DIFF: return show_diff(f, r, file, e);
     default: return exporter(r->words[0])(f, file, &r->view, e);
     }

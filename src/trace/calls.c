@@ -15,6 +15,23 @@ static void entered(trace_replay *r, inlay_frame *frame, uint64_t now)
     else frame->user = (uint64_t)c->list.count << DEPTH_BITS | (depth & ((1 << DEPTH_BITS) - 1));
 }
 
+/* The first begins a list, which a record of zeros ends. */
+static void add_value(trace_calls *c, uint32_t *first, const inlay_trace_record *v)
+{
+    const inlay_trace_record end = {0};
+    if (*first) c->values.count--;
+    if (c->failed || c->values.count > UINT32_MAX - 2 || !inl_vec_push(&c->values, *v)) c->failed = true;
+    else if (!*first) *first = (uint32_t)c->values.count;
+    if (!c->failed && !inl_vec_push(&c->values, end)) c->failed = true;
+}
+
+static void valued(trace_replay *r, const inlay_frame *frame, const inlay_trace_record *v)
+{
+    trace_calls *c = r->arg;
+    size_t at = (size_t)(frame->user >> DEPTH_BITS);
+    if (at) add_value(c, &c->list.items[at - 1].arguments, v);
+}
+
 static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool kept)
 {
     trace_calls *c = r->arg;
@@ -22,6 +39,7 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     if (!at) return;
     trace_call *call = &c->list.items[at - 1];
     if (now > call->start) call->end = now;
+    for (uint32_t i = 0; i < r->result_count; i++) add_value(c, &call->results, &r->results[i]);
     bool deep = c->depth && call->depth >= c->depth;
     if (!kept || deep || call->end - call->start < c->threshold) call->proc = 0;
 }
@@ -90,6 +108,7 @@ inl_status trace_calls_of(trace_calls *c, const trace_session *s, const trace_th
     trace_replay r = {.s = s, .t = t, .raw = true, .filter = &v->filter};
     r.entered = entered;
     r.closed = closed;
+    r.valued = valued;
     r.arg = c;
     inl_status st = trace_replay_run(&r, e);
     if (st == INL_OK && c->failed) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
@@ -98,7 +117,11 @@ inl_status trace_calls_of(trace_calls *c, const trace_session *s, const trace_th
     return nest_calls(c, e);
 }
 
-void trace_calls_free(trace_calls *c) { inl_vec_free(&c->list); }
+void trace_calls_free(trace_calls *c)
+{
+    inl_vec_free(&c->list);
+    inl_vec_free(&c->values);
+}
 
 inl_status trace_calls_tell(const trace_calls *c, const trace_call_teller *t, inl_error *e)
 {

@@ -9,12 +9,14 @@
 #include "trace/out.h"
 
 typedef struct trace_call {
-    uint64_t start, end;  /* ns since the session began */
-    uint32_t proc, depth; /* depth from 0 */
+    uint64_t start, end;         /* ns since the session began */
+    uint32_t proc, depth;        /* depth from 0 */
+    uint32_t arguments, results; /* indices of values, from 1; 0: none */
 } trace_call;
 
 typedef struct trace_calls {
     INL_VEC(trace_call) list;
+    INL_VEC(inlay_trace_record) values; /* of a call those that follow each other; a record of zeros ends them */
     bool failed;
     uint64_t threshold;
     uint32_t depth; /* 0: all; deeper ones are left out */
@@ -23,6 +25,9 @@ typedef struct trace_calls {
 /* Into zeroed memory; the caller frees it, whatever the answer. */
 inl_status trace_calls_of(trace_calls *, const trace_session *, const trace_thread *, const trace_view *, inl_error *);
 void trace_calls_free(trace_calls *);
+
+/* Arguments as "1, \"two\"", a result as "3"; cut where `out` ends. Empty: there are none. */
+const char *trace_calls_values(const trace_calls *, uint32_t first, char *out, size_t size);
 
 /* For those who tell beginnings and ends in order of time. */
 typedef struct trace_call_teller {

@@ -1,5 +1,5 @@
 /* Recordings in other programs' forms: Chrome's trace events, folded stacks (for flame graphs), callgrind's. */
-#include "trace/out.h"
+#include "trace/calls.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,19 +9,36 @@
 
 typedef struct chrome {
     FILE *f;
-    uint64_t threshold, events;
+    uint64_t events;
 } chrome;
 
-static void put_call(trace_replay *r, const inlay_frame *frame, uint64_t now, bool kept)
+static void put_call(chrome *c, const trace_session *s, const trace_thread *t, const trace_calls *of,
+                     const trace_call *call)
 {
-    chrome *c = r->arg;
-    uint64_t length = now > frame->start ? now - frame->start : 0;
-    if (!kept || length < c->threshold) return;
+    char values[1024];
+    uint64_t length = call->end - call->start;
     fprintf(c->f, "%s\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"name\":",
-            c->events++ ? "," : "", r->s->pid, r->t->tid, frame->start / 1000, (unsigned)(frame->start % 1000),
-            length / 1000, (unsigned)(length % 1000));
-    trace_put_string(c->f, trace_name(&r->s->procs.items[frame->proc - 1]));
+            c->events++ ? "," : "", s->pid, t->tid, call->start / 1000, (unsigned)(call->start % 1000), length / 1000,
+            (unsigned)(length % 1000));
+    trace_put_string(c->f, trace_name(&s->procs.items[call->proc - 1]));
+    if (call->arguments || call->results) {
+        fputs(",\"args\":{\"arguments\":", c->f);
+        trace_put_string(c->f, trace_calls_values(of, call->arguments, values, sizeof values));
+        fputs(",\"result\":", c->f);
+        trace_put_string(c->f, trace_calls_values(of, call->results, values, sizeof values));
+        fputc('}', c->f);
+    }
     fputc('}', c->f);
+}
+
+static inl_status put_thread(chrome *c, const trace_session *s, const trace_thread *t, const trace_view *v,
+                             inl_error *e)
+{
+    trace_calls calls = {0};
+    inl_status st = trace_calls_of(&calls, s, t, v, e);
+    for (size_t i = 0; i < calls.list.count && st == INL_OK; i++) put_call(c, s, t, &calls, &calls.list.items[i]);
+    trace_calls_free(&calls);
+    return st;
 }
 
 static void put_process(chrome *c, const trace_session *s)
@@ -35,18 +52,15 @@ static void put_process(chrome *c, const trace_session *s)
 /* Threads stand beside each other, so their times stay as they were recorded. */
 inl_status trace_export_chrome(FILE *f, const trace_file *file, const trace_view *v, inl_error *e)
 {
-    chrome c = {.f = f, .threshold = v->threshold};
+    chrome c = {.f = f};
     inl_status st = INL_OK;
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", f);
     for (size_t i = 0; i < file->sessions.count && st == INL_OK; i++) {
         const trace_session *s = &file->sessions.items[i];
         st = trace_refuse_counts(s, e);
         put_process(&c, s);
-        for (size_t k = 0; k < s->threads.count && st == INL_OK; k++) {
-            trace_replay r = {.s = s, .t = &s->threads.items[k], .raw = true, .closed = put_call, .arg = &c};
-            r.filter = &v->filter;
-            st = trace_replay_run(&r, e);
-        }
+        for (size_t k = 0; k < s->threads.count && st == INL_OK; k++)
+            st = put_thread(&c, s, &s->threads.items[k], v, e);
     }
     fputs("\n]}\n", f);
     return st;

@@ -34,6 +34,7 @@ inl_status trace_put_tree(FILE *, const trace_file *, const trace_view *, inl_er
 inl_status trace_put_graph(FILE *, const trace_file *, const char *pattern, const trace_view *, inl_error *);
 inl_status trace_put_diff(FILE *, const trace_file *, const trace_file *, const trace_view *, inl_error *);
 
+inl_status trace_put_list(FILE *, const trace_file *, const trace_view *, inl_error *);
 /* In the terminal that standard input and output are. */
 inl_status trace_browse(const trace_file *, const trace_view *, inl_error *);
 

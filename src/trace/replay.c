@@ -28,6 +28,10 @@ static void when_closed(inlay_frames *f, const inlay_frame *frame, uint64_t now,
     trace_replay *r = arg;
     uint32_t at = index_of(f, frame);
     bool passes = trace_sieve_passes(&r->sieve, at), kept = trace_sieve_close(&r->sieve, at, below(r, frame));
+    bool returns = r->exit_sp && frame->sp - r->exit_sp <= INLAY_FRAME_STUB;
+    r->results = r->pending;
+    r->result_count = returns ? r->pending_count : 0;
+    if (at == r->last) r->last = 0;
     if (r->closed && passes) r->closed(r, frame, now, kept);
 }
 
@@ -63,14 +67,30 @@ static void take(trace_replay *r, const inlay_trace_record *record, uint64_t now
     }
     if (record->what & 1) {
         r->exits++;
+        r->exit_sp = sp;
         inlay_frames_leave(&r->frames, number, p->how == INLAY_TRACE_STUB, sp, now);
+        r->exit_sp = 0;
+        r->pending_count = 0;
         return;
     }
+    r->pending_count = 0;
+    r->last = 0;
     r->entries++;
     inlay_frame *frame = inlay_frames_enter(&r->frames, number, sp, now);
     if (!frame) return;
     bool passes = trace_sieve_enter(&r->sieve, number, index_of(&r->frames, frame), below(r, frame));
+    if (passes) r->last = index_of(&r->frames, frame);
     if (passes && r->entered) r->entered(r, frame, now);
+}
+
+/* Values have no time. */
+static void take_value(trace_replay *r, const inlay_trace_record *v)
+{
+    if (v->stack & 0xff) {
+        if (r->last && r->valued) r->valued(r, &r->frames.frames[r->last], v);
+    } else if (r->pending_count < TRACE_RESULT_MOST) {
+        r->pending[r->pending_count++] = *v;
+    }
 }
 
 static void take_pieces(trace_replay *r, clock_state *c)
@@ -80,6 +100,10 @@ static void take_pieces(trace_replay *r, clock_state *c)
         const trace_piece *p = &r->t->pieces.items[i];
         if (!i || p->time > whole) whole = p->time;
         for (size_t k = 0; k < p->count; k++) {
+            if (p->records[k].what == (uint32_t)INLAY_TRACE_VALUE) {
+                take_value(r, &p->records[k]);
+                continue;
+            }
             whole = near(whole, p->records[k].when >> 16);
             take(r, &p->records[k], advance(c, whole, c->begun ? c->cost : 0));
         }

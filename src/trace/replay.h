@@ -10,6 +10,8 @@
 
 #include <inlay/frames.h>
 
+enum { TRACE_RESULT_MOST = 8 }; /* records of a result */
+
 typedef struct trace_replay {
     const trace_session *s;
     const trace_thread *t;
@@ -19,12 +21,21 @@ typedef struct trace_replay {
     void (*entered)(struct trace_replay *, inlay_frame *frame, uint64_t now);
     /* Each that was entered; `kept` is false where only now it is known that the filter leaves it out. */
     void (*closed)(struct trace_replay *, const inlay_frame *frame, uint64_t now, bool kept);
+    /* An argument of the call that has been entered last, perhaps a piece of it. */
+    void (*valued)(struct trace_replay *, const inlay_frame *frame, const inlay_trace_record *);
+    /* While `closed` is told of a call: its result. */
+    const inlay_trace_record *results;
+    uint32_t result_count;
     void *arg;
     inlay_frames frames;
     trace_sieve sieve;
     uint64_t entries, exits; /* records */
     uint64_t strange;        /* of procedures that nothing is known of */
     uint64_t end;            /* the time of the last */
+    uint32_t last;           /* the frame entered last, by index; 0: none that is looked at */
+    inlay_trace_record pending[TRACE_RESULT_MOST];
+    uint32_t pending_count;
+    uint64_t exit_sp; /* of the exit that is being looked at */
 } trace_replay;
 
 inl_status trace_replay_run(trace_replay *, inl_error *);

@@ -55,6 +55,12 @@ static void put_records(uint8_t *out, unsigned page)
     uint64_t time = c->time, sp = 0x7ffd00010000;
     uint32_t open[RECORDS], depth = 0;
     for (unsigned i = 0; i < RECORDS; i++) {
+        if (fuzz_below(5) == 0) { /* an argument or a result */
+            uint32_t tag = (uint32_t)fuzz_below(3) | (uint32_t) "duxpsc"[fuzz_below(6)] << 8 | 8 << 16;
+            tag |= (uint32_t)fuzz_below(8) << 24;
+            r[i] = (inlay_trace_record){fuzz_next(), tag, (uint32_t)INLAY_TRACE_VALUE};
+            continue;
+        }
         bool enters = !depth || (depth < 20 && fuzz_below(2));
         uint32_t number = enters ? 1 + (uint32_t)fuzz_below(PROCS) : open[depth - 1];
         if (enters) sp -= 32;
@@ -106,6 +112,7 @@ static void show(const trace_file *f, FILE *to)
         trace_export_callgrind(to, f, &v, &e);
         if (k & 1) trace_filter_add(&v.filter, k == 1 ? TRACE_LEADING : TRACE_OUTSIDE, "[fg]");
         trace_put_tree(to, f, &v, &e);
+        trace_put_list(to, f, &v, &e);
         trace_export_perfetto(to, f, &v, &e);
         trace_export_pprof(to, f, &v, &e);
         trace_export_html(to, f, &v, &e);

@@ -331,6 +331,28 @@ def check_filters(t):
     t.command([t.inlay, "trace", "--threshold=5", "--", t.program], 1)
 
 
+def check_values(t, engine):
+    """Arguments by their places and by their types, results; strings are cut, and never read where no memory is."""
+    s = Traced(t.build, t.folder, "values.c", ["-g"])
+    names = ("main", "add", "name", "reads", "down")
+    options = ["-A", "add;reads@arg1/s", "-A", "name@arg1/x32;down@arg1/u8", "-R", "add;name/s;reads/d32", "-R", "down/c"]
+    if engine == "rewrite":
+        options = ["-A", ";".join(options[1:4:2]), "-R", ";".join(options[5:8:2])]
+    found = [(c["name"], c.get("arguments"), c.get("result")) for c in t.json("list", s.record(engine, ["values"], options, names=names))[0]["calls"]]
+    wanted = [("main", None, None), ("add", '-5, "short", 120, 7000000000', "7000000122"),
+              ("add", '6, "a string that is much longer than what is record"..., 1, -1', "62"), ("add", "7, NULL, 2, 0", "9"),
+              ("add", '8, "", 3, 1', "13"), ("name", "0x0", "NULL"), ("name", "0x1", '"a \\"name\\""'),
+              ("reads", '"tab\\x09"', "116"), ("reads", "0x1 (no memory)", "-1"),
+              ("down", "3", "'\\x06'")]
+    need(sorted(map(str, found)) == sorted(map(str, wanted)), "values", *[one for one in found if one not in wanted])
+    sampled = s.record(engine, ["values"], ["--every=4", "-R", "down/u"], names=names)
+    results = [(c["name"], c.get("result")) for c in t.json("list", sampled)[0]["calls"]]
+    need(("down", "6") in results and ("main", None) in results, "results of calls that are not recorded", results)
+    if engine == "jit":
+        for wrong in ("add@arg0/u", "add@arg1/z", "add@arg1/u31", ";x", "add@arg1/u,"):
+            t.command([t.inlay, "trace", "-A", wrong, "--", s.program], 1)
+
+
 def check_libs(t, engine):
     report = t.report(t.record(engine, ["tail"], ["--image", "libc.so*"], names=()))
     images = {row["image"] for row in report["procedures"]}
@@ -422,7 +444,7 @@ def tests(t):
             yield f"{mode} {engine}", lambda e=engine, m=mode: check_tree(t, e, m)
         for name, check in (("counts", check_counts), ("times", check_times), ("killed", check_killed),
                             ("fork", check_fork), ("exec", check_exec), ("last", check_last),
-                            ("selection", check_selection), ("inside", check_inside), ("fewer", check_fewer),
+                            ("selection", check_selection), ("inside", check_inside), ("fewer", check_fewer), ("values", check_values),
                             ("asked-for", check_asked_for)):
             yield f"{name} {engine}", lambda e=engine, c=check: c(t, e)
         if engine != "rewrite":
