@@ -18,7 +18,8 @@ inlay_point *inlay_block_entry(inlay_block *);
 inlay_point *inlay_block_anywhere(inlay_block *); /* once an execution, where it costs least */
 /* Procedures: from a procedure or image callback. Entry: each time control reaches the first
  * instruction, which a loop may do again. Exit: before each return instruction in its range and each jump out of it to
- * another procedure's entry (a tail call); there is no result yet before such a jump, it will be the other procedure's.
+ * another procedure's entry (a tail call), and where it runs on into the procedure behind it (as hand-written ones do);
+ * there is no result yet at such an exit, it will be the other procedure's.
  * Return: before its return instructions alone, where inlay_return_value is what the caller gets. What leaves by an
  * exception or by longjmp meets neither. On x86-64 the stack pointer is the same at the entry and at a return, also at
  * that of a procedure which was jumped to last: a routine can tell by it which call it is that ends.

@@ -234,6 +234,10 @@ static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
     bool guard = false;
     switch (in->flow) {
     case ISA_FLOW_RETURN: break;
+    case ISA_FLOW_NEXT: /* hand-written: what is behind it is the rest of both */
+        if (in->addr + in->len < proc->high || !is_other_entry(proc, in->addr + in->len)) return;
+        kind = POINT_AFTER;
+        break;
     case ISA_FLOW_JUMP:
         if (!is_other_entry(proc, in->target)) return;
         break;

@@ -32,10 +32,8 @@ spec = importlib.util.spec_from_file_location("servers_run", f"{HERE}/../servers
 servers = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(servers)
 
-# Left otherwise than by a return or a jump: what does not come back, what makes or ends threads and processes, and, in the
-# C library, what falls into the procedure behind it.
-NEVER_LEFT = re.compile(r"longjmp|_exit|abort|unwind|start_thread|clone|_start|setcontext|Fork|sigreturn|restore_rt|"
-                        r"^__strn?casecmp_")
+# Left otherwise than by a return or a jump: what does not come back, and what makes or ends threads and processes.
+NEVER_LEFT = re.compile(r"longjmp|_exit|abort|unwind|start_thread|clone|_start|setcontext|Fork|sigreturn|restore_rt")
 
 
 def lives(pid):
