@@ -3,10 +3,14 @@
 #include "base/sys.h"
 #include "move/live.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 void live_change_end(live_change *c)
 {
@@ -15,6 +19,8 @@ void live_change_end(live_change *c)
     inl_vec_free(&c->links);
     inl_vec_free(&c->patches);
     inl_vec_free(&c->gone);
+    if (c->has_memory) close(c->memory);
+    c->has_memory = false;
 }
 
 static void unmap(remote *r, uint64_t low, uint64_t high)
@@ -125,20 +131,62 @@ static inl_status drop_unused(live_process *p, live_change *c, inl_error *e)
 
 /* --- the whole --- */
 
+static uint64_t room_of(const live_text *t) { return inl_page_up(t->room > t->size ? t->room : t->size); }
+
+void live_change_unmap(live_process *p, const live_change *c)
+{
+    for (size_t i = 0; i < c->mapped; i++)
+        unmap(&p->threads.items[0], c->texts.items[i].at, c->texts.items[i].at + room_of(&c->texts.items[i]));
+}
+
+static inl_status open_memory(live_process *p, live_change *c, inl_error *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", p->pid);
+    c->memory = open(path, O_RDWR | O_CLOEXEC);
+    c->has_memory = c->memory >= 0;
+    if (c->has_memory) return INL_OK;
+    return inl_fail(e, INL_ERR_ACCESS, "cannot open the memory of process %d: %s", p->pid, strerror(errno));
+}
+
+/* The memory that is written to later is this one, even if the process becomes another program. */
+inl_status live_change_map(live_process *p, live_change *c, inl_error *e)
+{
+    inl_status s = open_memory(p, c, e);
+    for (c->mapped = 0; c->mapped < c->texts.count && s == INL_OK; c->mapped += s == INL_OK) {
+        live_text room = c->texts.items[c->mapped];
+        room.room = room_of(&room);
+        room.size = 0;
+        s = live_map(p, &room, e);
+    }
+    if (s == INL_OK) s = live_works(p, false, e); /* all that is mapped stays */
+    else live_change_unmap(p, c);
+    return s;
+}
+
+inl_status live_change_fill(const live_process *p, const live_change *c, inl_error *e)
+{
+    bool good = true;
+    for (size_t i = 0; i < c->texts.count && good; i++) {
+        const live_text *t = &c->texts.items[i];
+        good = !t->size || pwrite(c->memory, t->bytes, t->size, (off_t)t->at) == (ssize_t)t->size;
+    }
+    if (!good) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or has become another program", p->pid);
+    live_patch_prepare(p, c->patches.items, c->patches.count);
+    return INL_OK;
+}
+
+/* What was mapped is there, and is this process's. */
+static inl_status is_same(const live_process *p, const live_change *c, inl_error *e)
+{
+    uint8_t byte;
+    if (!c->mapped || pread(c->memory, &byte, 1, (off_t)c->texts.items[0].at) == 1) return INL_OK;
+    return inl_fail(e, INL_ERR_SYSTEM, "process %d has become another program meanwhile", p->pid);
+}
+
 inl_status live_change_make(live_process *p, live_change *c, inl_error *e)
 {
-    inl_status s = INL_OK;
-    size_t mapped = 0;
-    for (; mapped < c->texts.count && s == INL_OK; mapped++) s = live_map(p, &c->texts.items[mapped], e);
-    if (s != INL_OK) {
-        for (size_t i = 0; i + 1 < mapped; i++)
-            unmap(&p->threads.items[0], c->texts.items[i].at,
-                  c->texts.items[i].at + inl_page_up(c->texts.items[i].room > c->texts.items[i].size
-                                                         ? c->texts.items[i].room
-                                                         : c->texts.items[i].size));
-        return s;
-    }
-    s = live_works(p, false, e); /* all that is mapped stays */
+    inl_status s = is_same(p, c, e);
     for (size_t i = 0; i < c->data.count && s == INL_OK; i++)
         s = remote_patch(&p->threads.items[0], c->data.items[i].at, c->data.items[i].bytes, c->data.items[i].size, e);
     if (s == INL_OK) s = live_patch_all(p, c->links.items, c->links.count, e);

@@ -1,5 +1,6 @@
 /* A change of a process that has the tool already (put.c): more new code, other jumps over old code, some of it gone.
- * It is prepared while the process runs, and made while all its threads stand still:
+ * It is prepared while the process runs, and made while all its threads stand still; what leads nobody anywhere yet may
+ * be mapped before, in a stop of its own, and is written while it runs again (live_change_map, live_change_fill):
  *
  *     texts     mappings that did not exist
  *     data      what the tool is told, in memory of its
@@ -51,6 +52,9 @@ typedef struct live_change {
     uint64_t asked, asked_size; /* where the move_live for it goes */
     uint64_t stack;             /* its top */
     uint64_t own_low, own_high; /* memory of ours in the process, which leads nobody anywhere */
+    size_t mapped;              /* of the texts */
+    bool has_memory;            /* the process's is open: */
+    int memory;
 } live_change;
 void live_change_end(live_change *);
 
@@ -59,7 +63,10 @@ void live_patch_prepare(const live_process *, live_patch *, size_t count);
 /* Any number of them, in any order (they are put in order): where one lies over another, the later one stays. */
 inl_status live_patch_all(const live_process *, live_patch *, size_t count, inl_error *);
 
-/* --- change.c; all threads are stopped --- */
+/* --- change.c; all threads are stopped but for live_change_fill --- */
+inl_status live_change_map(live_process *, live_change *, inl_error *);
+void live_change_unmap(live_process *, const live_change *); /* instead of making it */
+inl_status live_change_fill(const live_process *, const live_change *, inl_error *);
 inl_status live_change_make(live_process *, live_change *, inl_error *);
 inl_status live_map(live_process *, const live_text *, inl_error *);
 /* Sets used[k] where a register of a thread, or a word of memory that it can write to, leads into gone[k]. */

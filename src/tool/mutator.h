@@ -126,6 +126,15 @@ inl_status mutator_open(mutatee *, pid_t, inl_error *);
 /* On the stopped process: as it is held, or else in a child that stops it and lets it go. */
 inl_status mutator_work(mutatee *, inl_status (*)(mutatee *, void *arg, void *answer, inl_error *), void *arg,
                         void *answer, size_t size, inl_error *);
+/* The same, with something before: `first` in a stop of its own, `meanwhile` while it runs, or, where it is held, is
+ * not to run. give_up: stopped again, since that has failed. */
+typedef struct mutator_steps {
+    inl_status (*first)(mutatee *, void *arg, bool runs, inl_error *); /* NULL: nothing before */
+    inl_status (*meanwhile)(mutatee *, void *arg, inl_error *);
+    void (*give_up)(mutatee *, void *arg);
+    inl_status (*then)(mutatee *, void *arg, void *answer, inl_error *);
+} mutator_steps;
+inl_status mutator_work_in_steps(mutatee *, const mutator_steps *, void *arg, void *answer, size_t size, inl_error *);
 
 /* --- mutator_commit.c --- */
 /* Pieces that nobody needs go, as far as no thread is in them. */

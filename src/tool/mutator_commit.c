@@ -182,6 +182,25 @@ static void drop_dead(mutatee *m, const bool *done)
 
 /* --- the whole --- */
 
+static inl_status map(mutatee *m, void *arg, bool runs_on, inl_error *e)
+{
+    (void)arg;
+    (void)runs_on;
+    return live_change_map(&m->live, &m->change, e);
+}
+
+static inl_status fill(mutatee *m, void *arg, inl_error *e)
+{
+    (void)arg;
+    return live_change_fill(&m->live, &m->change, e);
+}
+
+static void unmap(mutatee *m, void *arg)
+{
+    (void)arg;
+    live_change_unmap(&m->live, &m->change);
+}
+
 static inl_status make(mutatee *m, void *arg, void *answer, inl_error *e)
 {
     bool *done = answer;
@@ -206,7 +225,9 @@ static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
     if (s == INL_OK && !push_data(m, (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces)) s = no_memory(e);
     bool *done = calloc(m->change.gone.count + 1, sizeof *done);
     if (s == INL_OK && !done) s = no_memory(e);
-    if (s == INL_OK) s = mutator_work(m, make, NULL, done, m->change.gone.count * sizeof *done, e);
+    static const mutator_steps with_texts = {map, fill, unmap, make}, without = {.then = make};
+    const mutator_steps *steps = m->change.texts.count ? &with_texts : &without;
+    if (s == INL_OK) s = mutator_work_in_steps(m, steps, NULL, done, m->change.gone.count * sizeof *done, e);
     if (s == INL_OK) drop_dead(m, done);
     tool_now->mutating.changes++;
     free(done);

@@ -40,25 +40,55 @@ static inl_status is_ours(const mutatee *m, inl_error *e)
 
 typedef struct work {
     mutatee *m;
-    inl_status (*f)(mutatee *, void *arg, void *answer, inl_error *);
+    const mutator_steps *steps;
     void *arg;
 } work;
+
+/* First a short stop, then as much as can be done while it runs. */
+static inl_status prepare(work *w, bool runs, inl_error *e)
+{
+    mutatee *m = w->m;
+    inl_status s = runs ? live_stop(&m->live, e) : INL_OK;
+    if (s != INL_OK) return s;
+    s = runs ? is_ours(m, e) : INL_OK;
+    if (s == INL_OK) s = w->steps->first(m, w->arg, runs, e);
+    inl_status out = runs ? live_release(&m->live, s == INL_OK ? e : NULL) : INL_OK;
+    if (s == INL_OK) s = out;
+    if (s != INL_OK) return s;
+    s = w->steps->meanwhile(m, w->arg, e);
+    if (s == INL_OK) return s;
+    if (runs && live_stop(&m->live, NULL) != INL_OK) return s;
+    w->steps->give_up(m, w->arg);
+    if (runs) live_release(&m->live, NULL);
+    return s;
+}
 
 static inl_status apart(void *arg, void *answer, inl_error *e)
 {
     work *w = arg;
-    inl_status s = live_stop(&w->m->live, e);
+    inl_status s = w->steps->first ? prepare(w, true, e) : INL_OK;
+    if (s == INL_OK) s = live_stop(&w->m->live, e);
     if (s != INL_OK) return s;
     s = is_ours(w->m, e);
-    if (s == INL_OK) s = w->f(w->m, w->arg, answer, e);
+    if (s != INL_OK && w->steps->first) w->steps->give_up(w->m, w->arg);
+    if (s == INL_OK) s = w->steps->then(w->m, w->arg, answer, e);
     inl_status out = live_release(&w->m->live, s == INL_OK ? e : NULL);
     return s == INL_OK ? out : s;
+}
+
+inl_status mutator_work_in_steps(mutatee *m, const mutator_steps *steps, void *arg, void *answer, size_t size,
+                                 inl_error *e)
+{
+    work w = {m, steps, arg};
+    if (m->has_ended) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
+    if (!m->is_stopped) return live_apart(m->live.pid, apart, &w, answer, size, e);
+    inl_status s = steps->first ? prepare(&w, false, e) : INL_OK;
+    return s == INL_OK ? steps->then(m, arg, answer, e) : s;
 }
 
 inl_status mutator_work(mutatee *m, inl_status (*f)(mutatee *, void *arg, void *answer, inl_error *), void *arg,
                         void *answer, size_t size, inl_error *e)
 {
-    work w = {m, f, arg};
-    if (m->has_ended) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
-    return m->is_stopped ? f(m, arg, answer, e) : live_apart(m->live.pid, apart, &w, answer, size, e);
+    const mutator_steps steps = {.then = f};
+    return mutator_work_in_steps(m, &steps, arg, answer, size, e);
 }

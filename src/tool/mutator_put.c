@@ -16,6 +16,7 @@ typedef struct putting {
     live_image *list;
     elf_carry carry;
     bool by_list;
+    live_put *put;
 } putting;
 
 static inl_status add_image(putting *p, module *x, inl_error *e)
@@ -83,21 +84,47 @@ static inl_status pack(putting *p, inl_error *e)
     return s;
 }
 
-static inl_status put_in(mutatee *m, void *arg, void *answer, inl_error *e)
+static inl_status map(mutatee *m, void *arg, bool runs_on, inl_error *e)
 {
-    putting *p = arg;
+    (void)m;
+    return live_put_map(((putting *)arg)->put, runs_on, e);
+}
+
+static inl_status fill(mutatee *m, void *arg, inl_error *e)
+{
+    (void)m;
+    return live_put_fill(((putting *)arg)->put, e);
+}
+
+static void give_up(mutatee *m, void *arg)
+{
+    (void)m;
+    live_put_give_up(((putting *)arg)->put);
+}
+
+static inl_status finish(mutatee *m, void *arg, void *answer, inl_error *e)
+{
     (void)answer;
+    const live_text area = {
+        .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
+    moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};
+    inl_status s = live_put_finish(((putting *)arg)->put, e);
+    if (s == INL_OK) s = live_map(&m->live, &area, e);
+    if (s != INL_OK) return s;
+    return remote_write(&m->live.threads.items[0], (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces, e);
+}
+
+static inl_status put_in(mutatee *m, putting *p, inl_error *e)
+{
+    static const mutator_steps steps = {map, fill, give_up, finish};
     live_carry c = {.packed = &p->carry,
                     .tool = tool_name(),
                     .options = tool_now->mutating.arguments,
                     .holder = &tool_now->mutating.self};
-    const live_text area = {
-        .at = MUTATOR_AREA, .room = MUTATOR_STACK_TOP - MUTATOR_AREA, .prot = PROT_READ | PROT_WRITE};
-    moved_pieces pieces = {(const moved_piece *)MUTATOR_AREA, 0, (move_live *)MUTATOR_ASKED_AT};
-    inl_status s = live_put_in(&m->live, p->list, p->count, &c, e);
-    if (s == INL_OK) s = live_map(&m->live, &area, e);
-    if (s != INL_OK) return s;
-    return remote_write(&m->live.threads.items[0], (uint64_t)(uintptr_t)&moved_pieces_now, &pieces, sizeof pieces, e);
+    inl_status s = live_put_begin(&m->live, p->list, p->count, &c, &p->put, e);
+    if (s == INL_OK) s = mutator_work_in_steps(m, &steps, p, NULL, 0, e);
+    live_put_end(p->put);
+    return s;
 }
 
 /* What has moved stays so; no other patch may lie over these. */
@@ -119,7 +146,7 @@ inl_status mutator_put(mutatee *m, inl_error *e)
     inl_status s = add_images(&p, e);
     if (s == INL_OK) s = finders_list(p.images, p.count, p.by_list, &p.list, e);
     if (s == INL_OK) s = pack(&p, e);
-    if (s == INL_OK) s = mutator_work(m, put_in, &p, NULL, 0, e);
+    if (s == INL_OK) s = put_in(m, &p, e);
     if (s == INL_OK) {
         m->has_tool = true;
         for (size_t k = 0; k < p.count && s == INL_OK; k++) s = keep(m, &p.images[k], e);
