@@ -21,7 +21,7 @@ static const struct common {
     {"--not-proc", VALUE},  {"--follow", VALUE},   {"--log", VALUE},    {"--stress", VALUE},     {"--dump", VALUE},
     {"--dump-at", VALUE},   {"--no-follow", NONE}, {"--strict", NONE},  {"--debug-info", MAYBE}, {"--rewrite", VALUE},
     {"--with-libs", VALUE}, {"--no-ptrace", NONE}, {"--lib", VALUE},    {"--result", VALUE},     {"--report", VALUE},
-    {"--map", VALUE},       {"--no-sums", NONE},   {"--stats", NONE},   {"--engine", VALUE},     {"--help", NONE},
+    {"--attach", VALUE}, {"--map", VALUE},       {"--no-sums", NONE},   {"--stats", NONE},   {"--engine", VALUE},     {"--help", NONE},
 };
 
 int cli_option_width(char **argv)
@@ -34,6 +34,13 @@ int cli_option_width(char **argv)
         if (c->value != NONE && (argv[0][n] == '=' || n == 2)) return 1;
     }
     return 0;
+}
+
+static bool names_process(char **argv)
+{
+    while (*argv && strcmp(*argv, "--") != 0 && strcmp(*argv, "--attach") != 0 && strncmp(*argv, "--attach=", 9) != 0)
+        argv++;
+    return *argv && strcmp(*argv, "--") != 0;
 }
 
 static bool names_program(char **argv)
@@ -59,7 +66,7 @@ int cli_run(int argc, char **argv)
         cli_say("no tool named (usage: %s)", usage);
         return EXIT_USAGE;
     }
-    if (!names_program(argv + tool + 1) && !cli_asks_for_help(argv + 1)) {
+    if (!names_program(argv + tool + 1) && !names_process(argv + 1) && !cli_asks_for_help(argv + 1)) {
         cli_say("no program named: it stands after '--' (inlay run %s -- PROGRAM [ARGS])", argv[tool]);
         return EXIT_USAGE;
     }

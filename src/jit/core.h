@@ -148,6 +148,8 @@ bool jit_sections_refused(const run_thread *);
 bool jit_sections_serve(run_thread *);
 void jit_sections_arrive(run_thread *);
 void jit_sections_depart(run_thread *);
+/* The thread, which ran natively, has registered its area; false: no memory. */
+bool jit_sections_take(run_thread *, uint64_t area, uint32_t signature);
 bool jit_sections_leave(run_thread *); /* the program's area is as natively; false: a signal is to be delivered first */
 void jit_sections_end(void);
 /* signal.c: the registers are those at the guard of cache address `exec`; ctx gets the program's. */
@@ -186,6 +188,10 @@ void jit_leave_come(run_thread *t);         /* at a boundary, lock not held; ret
 /* The bases are those of `before`, the stack pointer is sp: the call is made at `at`, which returns by the stack. */
 void jit_leave_by(uint64_t sp, const weave_context *before, const jit_last_call *, uint64_t at)
     __attribute__((noreturn));
+
+/* --- join.c --- */
+void jit_join_begin(run_thread *);   /* a thread comes for the first time; lock not held */
+void jit_join_restart(run_thread *); /* it is about to leave */
 
 /* --- check.c --- */
 void jit_check(void);

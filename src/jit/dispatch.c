@@ -131,6 +131,7 @@ static void raise_trap(run_thread *t)
 uint64_t jit_dispatch(run_thread *t)
 {
     uint64_t begun = cycles(t);
+    if (jit_of(t)->begins) jit_join_begin(t);
     bool trap = jit_step_end(t);
     jit_exit *from = NULL;
     inl_lock_take(&run_here.lock);

@@ -13,6 +13,7 @@
  *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
  *     sections.c    restartable sequences (rseq)
+ *     join.c        a process that ran before
  *     leave.c       out of the process again
  *     signal.c      a signal in translated code: how the thread gets to a boundary; faults' contexts
  *
@@ -160,6 +161,8 @@ typedef struct jit_own {
     uint32_t version, wanted; /* of the translations that it runs in, and is to run in from its next exit on */
     bool leaves;              /* it waits for the others to leave Inlay; under the process's lock */
     uint64_t leave_sp;        /* of the frame by which it will */
+    bool begins;              /* the tool is to be told of it, by itself (join.c) */
+    uint64_t restarts;        /* join.c: what restart_syscall goes on with */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -170,6 +173,19 @@ uint64_t jit_dispatch(run_thread *t); /* run_engine.dispatch */
  * the tool's FS base. Then jit_run never returns. */
 inl_status jit_init(const run_client *, const jit_options *, const run_start_state *, inl_error *);
 void jit_run(void) __attribute__((noreturn));
+/* Instead of jit_run, in a process that ran before: for each thread, the caller first. It stands still at `ctx`, and
+ * will go on at run_leave_code, with these registers and its block. NULL with the error filled: no memory. */
+typedef struct jit_joining {
+    int tid;
+    uint64_t sigmask, clear_tid, robust;
+    stack_t alternate;
+    uint64_t rseq; /* its area, registered with this signature; 0: none */
+    uint32_t rseq_signature;
+    uint64_t restarts; /* the number of the call that it goes on with by restart_syscall */
+    const weave_context *ctx;
+} jit_joining;
+run_thread *jit_join(const jit_joining *, bool first, inl_error *);
+void jit_joined(void); /* all are there */
 /* The opposite of jit_init, with run_end: nothing of the engine is left in the process. */
 void jit_end(void);
 /* --- leave.c --- */

@@ -273,6 +273,7 @@ void jit_leave_come(run_thread *t)
 {
     uint64_t mask;
     if (!jit_sections_leave(t)) return; /* something is to be delivered first */
+    jit_join_restart(t);
     inl_lock_take(&run_here.lock);
     if (!jit.leaving.way_known) jit.leaving.way = t->filters ? (jit_way){0} : find_way();
     jit.leaving.way_known = true;

@@ -188,6 +188,16 @@ static void clear_pointer(uint64_t field)
     if (run_read(&now, field, sizeof now) && now && run_is_ours(now, now + 1)) run_write(field, &none, sizeof none);
 }
 
+static void take(jit_own *o, uint64_t field, uint32_t signature, uint64_t code)
+{
+    o->sequence = (jit_sequence){.abort = code};
+    o->signature = signature;
+    o->section = o->armed = NULL;
+    o->sequence_self = (uint64_t)(uintptr_t)&o->sequence;
+    o->sequence_minus = -o->sequence_self;
+    o->sequence_field = field;
+}
+
 long jit_sequences(run_thread *t, const weave_context *c)
 {
     uint64_t field = run_arg(c, 0) + POINTER_AT;
@@ -204,14 +214,17 @@ long jit_sequences(run_thread *t, const weave_context *c)
     if (!code) return -ENOMEM;
     if (!o->sequence_field) clear_pointer(field);
     long answer = run_pass(t, c);
-    if (answer) return answer;
-    o->sequence = (jit_sequence){.abort = code};
-    o->signature = signature;
-    o->section = o->armed = NULL;
-    o->sequence_self = (uint64_t)(uintptr_t)&o->sequence;
-    o->sequence_minus = -o->sequence_self;
-    o->sequence_field = field;
-    return 0;
+    if (!answer) take(o, field, signature, code);
+    return answer;
+}
+
+bool jit_sections_take(run_thread *t, uint64_t area, uint32_t signature)
+{
+    inl_lock_take(&run_here.lock);
+    uint64_t code = abort_code(signature);
+    inl_lock_release(&run_here.lock);
+    if (code) take(jit_of(t), area + POINTER_AT, signature, code);
+    return code != 0;
 }
 
 bool jit_sections_area_on(uint64_t page)

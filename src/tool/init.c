@@ -44,6 +44,7 @@ void inlay_init(int *argc, char ***argv, const char *help)
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
     if (h->role == TOOL_LAUNCHER && tool_now->options.attaching) attacher_enter((*argv)[program], *argv);
+    if (h->role == TOOL_LAUNCHER && tool_now->options.join) join_process(tool_now->options.join, *argv);
     if (h->role == TOOL_LAUNCHER && tool_now->options.rewriting) rewriter_enter((*argv)[program], *argv);
     if (h->role == TOOL_LAUNCHER) {
         char path[sizeof tool_handoff_data.program];

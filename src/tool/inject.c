@@ -15,8 +15,8 @@
  * replaced by what describes the tool.
  */
 #include "tool/glibc.h"
+#include "tool/injection.h"
 #include "tool/tool.h"
-#include "live/remote.h"
 #include "base/first_stack.h"
 #include "base/page.h"
 #include "base/region.h"
@@ -31,7 +31,7 @@
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
-enum { STACK_ROOM = 256 << 10, MAX_AUXV = 64, TRIES = 16 };
+enum { STACK_ROOM = 256 << 10, TRIES = 16 };
 
 static uint64_t here(void) { return (uint64_t)(uintptr_t)&__ehdr_start; }
 
@@ -58,14 +58,6 @@ void inject_choose_region(uint64_t *low, uint64_t *high)
     *high = *low + tool_places.zone_size;
 }
 
-typedef struct injection {
-    remote r;
-    const inject_job *job;
-    uint64_t low, high;
-    uint64_t stack_low, stack_high, image;
-    Elf64_auxv_t auxv[MAX_AUXV];
-    unsigned auxv_count;
-} injection;
 
 static inl_status map(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
                       long *answer, inl_error *e)
@@ -74,7 +66,7 @@ static inl_status map(injection *in, uint64_t at, uint64_t size, int prot, int f
     return remote_call(&in->r, answer, SYS_mmap, args, e);
 }
 
-static inl_status map_or_fail(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
+inl_status inject_map_or_fail(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
                               inl_error *e)
 {
     long answer;
@@ -86,7 +78,7 @@ static inl_status map_or_fail(injection *in, uint64_t at, uint64_t size, int pro
 }
 
 /* Reserves the first part of a region: stack, guards, image. */
-static inl_status reserve(injection *in, uint64_t stack_size, inl_error *e)
+inl_status inject_reserve(injection *in, uint64_t stack_size, inl_error *e)
 {
     uint64_t size = INL_PAGE + stack_size + INL_PAGE + image_size();
     long answer = 0;
@@ -115,19 +107,19 @@ static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
     uint64_t start = in->image + inl_page_down(p->p_vaddr);
     uint64_t file_end = in->image + p->p_vaddr + p->p_filesz;
     uint64_t end = inl_page_up(in->image + p->p_vaddr + p->p_memsz);
-    inl_status s = map_or_fail(in, start, inl_page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
+    inl_status s = inject_map_or_fail(in, start, inl_page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
                                in->job->tool_fd, inl_page_down(p->p_offset), e);
     if (s != INL_OK || !(p->p_flags & PF_W)) return s;
     static const uint8_t zeros[INL_PAGE];
     if (inl_page_up(file_end) != file_end)
         s = remote_write(&in->r, file_end, zeros, inl_page_up(file_end) - file_end, e);
     if (s == INL_OK && end > inl_page_up(file_end))
-        s = map_or_fail(in, inl_page_up(file_end), end - inl_page_up(file_end), prot,
+        s = inject_map_or_fail(in, inl_page_up(file_end), end - inl_page_up(file_end), prot,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, e);
     return s;
 }
 
-static inl_status map_image(injection *in, inl_error *e)
+inl_status inject_map_image(injection *in, inl_error *e)
 {
     const Elf64_Phdr *ph = program_headers();
     inl_status s = INL_OK;
@@ -147,7 +139,7 @@ static inl_status read_auxv(injection *in, inl_error *e)
         at += 8;
         if (word == 0) break;
     }
-    while (s == INL_OK && in->auxv_count < MAX_AUXV) {
+    while (s == INL_OK && in->auxv_count < INJECT_AUXV) {
         Elf64_auxv_t *a = &in->auxv[in->auxv_count++];
         s = remote_read(&in->r, at, a, sizeof *a, e);
         if (a->a_type == AT_NULL) return s;
@@ -168,11 +160,11 @@ static size_t strings_size(const inject_job *job)
     size_t n = strlen(inl_environment_tunables) + 1 + INL_STACK_RANDOM + 64;
     for (char **p = job->argv; *p; p++) n += strlen(*p) + 1;
     for (char **p = job->envp; *p; p++) n += strlen(*p) + 1;
-    return n + 8 * (count(job->argv) + count(job->envp) + 8) + sizeof(Elf64_auxv_t) * MAX_AUXV;
+    return n + 8 * (count(job->argv) + count(job->envp) + 8) + sizeof(Elf64_auxv_t) * INJECT_AUXV;
 }
 
 /* *sp is set. */
-static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
+inl_status inject_build_stack(injection *in, uint64_t *sp, inl_error *e)
 {
     const char **envp = calloc(count(in->job->envp) + 2, sizeof *envp);
     if (!envp) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
@@ -196,15 +188,16 @@ static inl_status build_stack(injection *in, uint64_t *sp, inl_error *e)
     return st;
 }
 
-/* Where a variable of ours is in the program. */
-static uint64_t there(const injection *in, const void *variable)
+uint64_t inject_entry(void) { return __ehdr_start.e_entry; }
+
+uint64_t inject_there(const injection *in, const void *variable)
 {
     return (uint64_t)(uintptr_t)variable - here() + in->image;
 }
 
-static inl_status hand_over(injection *in, inl_error *e)
+inl_status inject_hand_over(injection *in, const tool_handoff *more, inl_error *e)
 {
-    tool_handoff h = tool_handoff_data;
+    tool_handoff h = *more;
     h.role = TOOL_RESIDENT;
     h.resident = 1;
     remote_context(&in->r, &h.start.ctx);
@@ -215,26 +208,33 @@ static inl_status hand_over(injection *in, inl_error *e)
     h.start.stack_high = in->stack_high;
     h.region_low = in->image + image_size() + INL_PAGE;
     h.region_high = in->high;
-    h.helper = (int32_t)sys_call0(SYS_getpid);
     inl_region region = {h.region_low, h.region_high, h.region_low};
-    inl_status s = remote_write(&in->r, there(in, &inl_region_now), &region, sizeof region, e);
-    if (s == INL_OK) s = remote_write(&in->r, there(in, &tool_handoff_data), &h, sizeof h, e);
+    inl_status s = remote_write(&in->r, inject_there(in, &inl_region_now), &region, sizeof region, e);
+    if (s == INL_OK) s = remote_write(&in->r, inject_there(in, &tool_handoff_data), &h, sizeof h, e);
     return s;
+}
+
+uint64_t inject_stack_size(const inject_job *job) { return STACK_ROOM + inl_page_up(2 * strings_size(job)); }
+
+inl_status inject_map_stack(injection *in, uint64_t size, inl_error *e)
+{
+    return inject_map_or_fail(in, in->stack_low, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0, e);
 }
 
 inl_status inject_tool(const inject_job *job, inl_error *e)
 {
     injection in = {.job = job};
-    uint64_t stack_size = STACK_ROOM + inl_page_up(2 * strings_size(job)), sp = 0;
+    uint64_t stack_size = inject_stack_size(job), sp = 0;
     inl_status s = remote_begin(&in.r, job->pid, e);
     if (s == INL_OK) s = read_auxv(&in, e);
-    if (s == INL_OK) s = reserve(&in, stack_size, e);
-    if (s == INL_OK)
-        s = map_or_fail(&in, in.stack_low, stack_size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0, e);
-    if (s == INL_OK) s = map_image(&in, e);
-    if (s == INL_OK) s = build_stack(&in, &sp, e);
-    if (s == INL_OK) s = hand_over(&in, e);
+    if (s == INL_OK) s = inject_reserve(&in, stack_size, e);
+    if (s == INL_OK) s = inject_map_stack(&in, stack_size, e);
+    if (s == INL_OK) s = inject_map_image(&in, e);
+    if (s == INL_OK) s = inject_build_stack(&in, &sp, e);
+    tool_handoff h = tool_handoff_data;
+    h.helper = (int32_t)sys_call0(SYS_getpid);
+    if (s == INL_OK) s = inject_hand_over(&in, &h, e);
     if (s == INL_OK) s = remote_go(&in.r, in.image + __ehdr_start.e_entry, sp, e);
     if (s != INL_OK) remote_end(&in.r, TOOL_EXIT_FAILED);
     return s;

@@ -104,6 +104,8 @@ const tool_option options_common[] = {
     {OPTION_GLOB, "proc", 0, AT(procs), "only procedures whose name matches", .what = "PATTERN"},
     {OPTION_GLOB, "not-proc", 0, AT(not_procs), "no procedures whose name matches", .what = "PATTERN"},
     {OPTION_CHOICE, "engine", 0, AT(engine), "who instruments the program that is run", .words = engines},
+    {OPTION_STRING, "attach", 0, AT(join), "run no PROGRAM: process PID, which runs already, goes on under the tool",
+     .what = "PID"},
     {OPTION_GLOB, "follow", 0, AT(follow), "of programs that are exec'ed follow only those whose name matches",
      .what = "PATTERN"},
     {OPTION_FLAG, "no-follow", 0, AT(no_follow), "... follow none: they run natively", .words = NULL},

@@ -324,6 +324,15 @@ static void name_result(tool_options *o)
     slash[1] = kept;
 }
 
+/* `inlay run --attach` */
+static void check_joining(bool has_program)
+{
+    tool_options *o = &tool_now->options;
+    if (has_program) wrong_usage("--attach takes a process that runs, and no program");
+    if (o->engine != ENGINE_JIT || o->attaching || state()->by_command || o->no_ptrace)
+        wrong_usage("--attach is for the JIT engine, and puts the tool in by ptrace");
+}
+
 static void check_attaching(void)
 {
     tool_options *o = &tool_now->options;
@@ -374,7 +383,9 @@ int options_parse(int argc, char **argv, const char *help)
         return i;
     }
     check_running();
-    if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
+    if (o->join) check_joining(i < argc);
+    else if (i >= argc && !o->exec_path)
+        wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
     else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();
     else check_rewriting();

@@ -60,7 +60,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
         inject_choose_region(&h->region_low, &h->region_high);
         inl_region_set(h->region_low, h->region_high);
     }
-    if (!moved_is_live()) blame_watch(); /* there the handlers are the program's */
+    if (!moved_is_live() && !h->joined) blame_watch(); /* there the handlers are the program's */
 }
 
 void resident_begin(void)
@@ -122,7 +122,8 @@ int inlay_start(void)
     sigset_t now;
     sigprocmask(SIG_BLOCK, NULL, &now);
     memcpy(&h->start.sigmask, &now, sizeof h->start.sigmask);
-    forget_thread_registrations();
+    if (h->joined) join_begin();
+    else forget_thread_registrations();
     log_places(h);
     blame_unwatch();
     if (tool_jit_set_up(&client, &h->start, &e) != INL_OK)
@@ -133,6 +134,7 @@ int inlay_start(void)
     run_own_locked(h->region_low, h->region_high, true);
     tool_now->blame.phase = BLAME_STARTED;
     TOOL_CALL_BARE(ON_START);
+    if (h->joined) join_end();
     tool_jit_run();
 }
 

@@ -422,6 +422,8 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
 void tool_jit_ends(void);   /* after the exit callbacks */
+run_thread *tool_jit_join(const jit_joining *, bool first, inl_error *);
+void tool_jit_joined(void);
 void tool_told_begin(void); /* told.c */
 void tool_told_end(void);
 bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */

@@ -54,6 +54,18 @@ typedef enum tool_role {
     TOOL_CARRIED,      /* inside such a program (carried.c) */
 } tool_role;
 
+/* A thread of a process that ran before the tool came to it (join.c); it stands still. */
+typedef struct tool_joined {
+    uint64_t tid, sigmask;
+    uint64_t stack, stack_flags, stack_size; /* its alternate one; answer: that the kernel is to know */
+    uint64_t clear_tid, robust, robust_size; /* what the kernel knows of it */
+    uint64_t rseq, rseq_signature;           /* its area; 0: none */
+    uint64_t restarts; /* it is about to go on with a call that the kernel has interrupted: that one's number */
+    uint64_t slot;     /* its place in the parking area */
+    weave_context ctx;
+    uint64_t block; /* answer */
+} tool_joined;
+
 typedef struct tool_handoff {
     uint64_t role;     /* tool_role */
     uint64_t resident; /* nonzero: this copy runs inside the program (TOOL_RESIDENT, TOOL_CARRIED) */
@@ -62,6 +74,7 @@ typedef struct tool_handoff {
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
     int32_t helper;     /* process id of the helper, to be reaped */
+    uint64_t joined, joined_count; /* tool_joined each, the first is the thread that starts the tool; 0: it is an exec */
     int32_t target;     /* instrumentor: a process that stands at its exec, traced by it; 0: none does */
     char program[4096]; /* path of the program, as found */
 } tool_handoff;
@@ -88,6 +101,7 @@ typedef struct tool_options {
     tool_globs images, procs, not_procs, libs, follow;
     uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
     bool attaching;  /* into a process that runs: `inlay attach` */
+    const char *join; /* likewise, to run it under the JIT engine */
     bool mutating;   /* a mutator, or its file in a process that it changes */
     bool rewriting;  /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
@@ -147,12 +161,26 @@ typedef struct inject_job {
     int pid;             /* the process, stopped at its exec */
     int tool_fd;         /* as numbered in the process */
     char **argv, **envp; /* the launcher's */
+    const char *output;  /* inject_join: of -o, from the root on; NULL: none */
 } inject_job;
 /* Maps the tool into the stopped process and points it at the tool's start. */
 inl_status inject_tool(const inject_job *, inl_error *);
+/* The same for a process that runs, whose threads are parked: `leader` starts the tool in it, and all are sent to the
+ * engine. job->tool_fd: -1, it is opened there. */
+struct live_process;
+inl_status inject_join(struct live_process *, const inject_job *, inl_error *);
 /* Where a tool's mappings go in an address space: random like the kernel's own choices, fixed where
  * the user switched randomisation off. */
 void inject_choose_region(uint64_t *low, uint64_t *high);
+
+/* --- join.c, <isa>/join.S --- */
+/* `inlay run --attach PID`: the tool is put into that process. */
+void join_process(const char *process, char **argv) __attribute__((noreturn));
+/* In the process: the engine is there, all threads are known to it, and the first waits to be sent to it as well. */
+void join_begin(void);                            /* before the engine is set up */
+void join_end(void) __attribute__((noreturn));    /* after it */
+void join_wait(void) __attribute__((noreturn));   /* the call that ends at join_until is not made */
+extern const char join_until[];
 
 /* --- <isa>/places.c --- */
 typedef struct tool_address_places {

@@ -33,6 +33,10 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
 
 void tool_jit_run(void) { jit_run(); }
 
+run_thread *tool_jit_join(const jit_joining *j, bool first, inl_error *e) { return jit_join(j, first, e); }
+
+void tool_jit_joined(void) { jit_joined(); }
+
 bool tool_jit_leave(const char **why)
 {
     *why = jit_leave_barred();

@@ -21,6 +21,15 @@ bool tool_jit_leave(const char **why)
     return false;
 }
 
+void join_process(const char *process, char **argv)
+{
+    (void)process, (void)argv;
+    tool_fail(TOOL_EXIT_FAILED, "%s", tool_jit_missing());
+}
+
+void join_begin(void) {}
+void join_end(void) { tool_fail(TOOL_EXIT_FAILED, "%s", tool_jit_missing()); }
+
 void tool_jit_image_gone(const image *im) { (void)im; }
 
 void tool_jit_forked(void) {}
