@@ -8,7 +8,7 @@ static const char usage[] =
     "usage: inlay COMMAND [...]\n"
     "\n"
     "  run [OPTIONS] TOOL [TOOL OPTIONS] -- PROGRAM [ARGS]\n"
-    "                        run PROGRAM with TOOL woven into it\n"
+    "                        run PROGRAM with TOOL woven into it (--attach PID: a process that runs)\n"
     "  rewrite TOOL [TOOL OPTIONS] PROGRAM -o OUT\n"
     "                        write OUT, a program that carries TOOL inside\n"
     "  snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"

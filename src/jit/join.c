@@ -1,5 +1,5 @@
-/* A process that has run natively goes on under the engine. Its threads stand still, and each will come as from the cache,
- * by run_leave_code, which takes all registers as they are: so there is nothing to bring but a block.
+/* A process that has run natively goes on under the engine. Its threads stand still, and each will come as from the
+ * cache, by run_leave_code, which takes all registers as they are: so there is nothing to bring but a block.
  *
  * What a thread's call has left in the kernel to go on with (restart_syscall) stays there until the thread returns from
  * a signal's handler, which leaving Inlay is: then the call itself is made (jit_join_restart). */

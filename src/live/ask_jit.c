@@ -6,6 +6,7 @@
 #include "move/live.h"
 #include "run/kernel.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,6 +78,25 @@ static bool is_mapped(pid_t pid, uint64_t low, uint64_t high)
     return found;
 }
 
+/* A thread that is about to leave has all its signals blocked, but for the one that Inlay may raise. */
+static bool is_leaving(pid_t pid)
+{
+    const uint64_t blocked = ~(RUN_BIT(SIGSYS) | RUN_UNBLOCKABLE);
+    char path[300], line[128];
+    unsigned long long mask;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", pid, entry->d_name);
+        FILE *f = *entry->d_name == '.' ? NULL : fopen(path, "re");
+        while (f && fgets(line, sizeof line, f)) found |= sscanf(line, "SigBlk: %llx", &mask) == 1 && mask == blocked;
+        if (f) fclose(f);
+    }
+    if (d) closedir(d);
+    return found;
+}
+
 inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 500000};
@@ -85,9 +105,11 @@ inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
     if (s != INL_OK) return s;
     s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, e) : INL_OK;
     ptrace(PTRACE_DETACH, pid, 0, 0);
-    for (double end = now() + PATIENCE; s == INL_OK && (state_of(pid) || is_mapped(pid, r->tool_low, r->tool_high));
-         nanosleep(&nap, NULL))
+    double end = now() + PATIENCE;
+    for (; s == INL_OK && (state_of(pid) || is_mapped(pid, r->tool_low, r->tool_high)); nanosleep(&nap, NULL))
         if (now() > end)
             s = inl_fail(e, INL_ERR_SYSTEM, "the tool stays in process %d: it has said why where its messages go", pid);
+    for (end = now() + 1; s == INL_OK && now() < end && is_leaving(pid);)
+        nanosleep(&nap, NULL); /* it is but one call */
     return s;
 }

@@ -58,7 +58,6 @@ void inject_choose_region(uint64_t *low, uint64_t *high)
     *high = *low + tool_places.zone_size;
 }
 
-
 static inl_status map(injection *in, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
                       long *answer, inl_error *e)
 {
@@ -108,14 +107,14 @@ static inl_status map_segment(injection *in, const Elf64_Phdr *p, inl_error *e)
     uint64_t file_end = in->image + p->p_vaddr + p->p_filesz;
     uint64_t end = inl_page_up(in->image + p->p_vaddr + p->p_memsz);
     inl_status s = inject_map_or_fail(in, start, inl_page_up(file_end) - start, prot, MAP_PRIVATE | MAP_FIXED,
-                               in->job->tool_fd, inl_page_down(p->p_offset), e);
+                                      in->job->tool_fd, inl_page_down(p->p_offset), e);
     if (s != INL_OK || !(p->p_flags & PF_W)) return s;
     static const uint8_t zeros[INL_PAGE];
     if (inl_page_up(file_end) != file_end)
         s = remote_write(&in->r, file_end, zeros, inl_page_up(file_end) - file_end, e);
     if (s == INL_OK && end > inl_page_up(file_end))
         s = inject_map_or_fail(in, inl_page_up(file_end), end - inl_page_up(file_end), prot,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, e);
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, e);
     return s;
 }
 

@@ -243,8 +243,7 @@ static inl_status settle_all(joining *j, inl_error *e)
     size_t n = j->p->threads.count;
     inl_status s = remote_read(j->leader, j->table, j->threads, n * sizeof *j->threads, e);
     uint64_t at = inject_there(&j->in, (const void *)run_leave_code);
-    for (size_t i = 0; i < n && s == INL_OK; i++)
-        s = settle(j, &j->p->threads.items[i], &j->threads[i], at, e);
+    for (size_t i = 0; i < n && s == INL_OK; i++) s = settle(j, &j->p->threads.items[i], &j->threads[i], at, e);
     return s == INL_OK ? live_frames_tell(j->p, e) : s;
 }
 
@@ -280,7 +279,7 @@ static inl_status start_tool(joining *j, uint64_t sp, inl_error *e)
     inl_status s = remote_vectors(r, &vectors, &size, e);
     if (s == INL_OK) s = live_works(j->p, true, e);
     if (s == INL_OK) {
-        remote_registers_jump(&r->regs, j->in.image + inject_entry(), sp);
+        remote_registers_start(&r->regs, j->in.image + inject_entry(), sp);
         s = remote_set_registers(r, e);
         if (s == INL_OK) s = run_to(r, inject_there(&j->in, join_until), e);
         was.gone = r->gone;
@@ -325,7 +324,8 @@ static void take_back(joining *j)
     call(j, j->leader, &answer, SYS_set_tid_address, (long[6]){(long)t->clear_tid}, &ignored);
     call(j, j->leader, &answer, SYS_set_robust_list, (long[6]){(long)t->robust, (long)t->robust_size}, &ignored);
     list_fds(j, close_new);
-    if (j->in.high) call(j, j->leader, &answer, SYS_munmap, (long[6]){(long)j->in.low, (long)(j->in.high - j->in.low)}, &ignored);
+    if (j->in.high)
+        call(j, j->leader, &answer, SYS_munmap, (long[6]){(long)j->in.low, (long)(j->in.high - j->in.low)}, &ignored);
 }
 
 inl_status inject_join(live_process *p, const inject_job *job, inl_error *e)

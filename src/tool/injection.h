@@ -28,7 +28,7 @@ inl_status inject_hand_over(injection *, const tool_handoff *more, inl_error *);
 
 inl_status inject_map_or_fail(injection *, uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset,
                               inl_error *);
-uint64_t inject_entry(void); /* of its file, from its begin */
+uint64_t inject_entry(void);                                    /* of its file, from its begin */
 uint64_t inject_there(const injection *, const void *variable); /* where a variable of ours is in the process */
 
 #endif

@@ -80,7 +80,8 @@ static void refuse_others(const live_process *p)
     bool read_it = fd >= 0 && read(fd, &head, sizeof head) == (ssize_t)sizeof head;
     if (fd >= 0) close(fd);
     if (!read_it || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != tool_isa()->elf_machine)
-        tool_fail(TOOL_EXIT_FAILED, "cannot attach: process %d runs a program of another architecture, or one that cannot be read",
+        tool_fail(TOOL_EXIT_FAILED,
+                  "cannot attach: process %d runs a program of another architecture, or one that cannot be read",
                   p->pid);
     uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
     for (size_t i = 0; i < p->mappings.count; i++)
@@ -115,11 +116,8 @@ void join_process(const char *process, char **argv)
     snprintf(link, sizeof link, "/proc/%ld/exe", pid);
     ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
     if (n > 0) path[n] = 0;
-    j.inject = (inject_job){.pid = (int)pid,
-                            .tool_fd = -1,
-                            .argv = arguments(argv, path),
-                            .envp = environ,
-                            .output = whole_output()};
+    j.inject = (inject_job){
+        .pid = (int)pid, .tool_fd = -1, .argv = arguments(argv, path), .envp = environ, .output = whole_output()};
     blame_unwatch();
     inl_status s = live_apart((pid_t)pid, put_in, &j, &stopped, sizeof stopped, &e);
     if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);

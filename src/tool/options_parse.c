@@ -384,8 +384,7 @@ int options_parse(int argc, char **argv, const char *help)
     }
     check_running();
     if (o->join) check_joining(i < argc);
-    else if (i >= argc && !o->exec_path)
-        wrong_usage(o->attaching ? "no process named" : "no program named");
+    else if (i >= argc && !o->exec_path) wrong_usage(o->attaching ? "no process named" : "no program named");
     if (o->attaching) check_attaching();
     else if (o->engine != ENGINE_JIT && !state()->by_command) check_live();
     else check_rewriting();

@@ -73,8 +73,9 @@ typedef struct tool_handoff {
     run_start_state start;
     uint64_t region_low, region_high; /* where the tool's own later mappings go */
     tool_fds fds;
-    int32_t helper;     /* process id of the helper, to be reaped */
-    uint64_t joined, joined_count; /* tool_joined each, the first is the thread that starts the tool; 0: it is an exec */
+    int32_t helper; /* process id of the helper, to be reaped */
+    uint64_t joined,
+        joined_count;   /* tool_joined each, the first is the thread that starts the tool; 0: it is an exec */
     int32_t target;     /* instrumentor: a process that stands at its exec, traced by it; 0: none does */
     char program[4096]; /* path of the program, as found */
 } tool_handoff;
@@ -99,11 +100,11 @@ typedef struct tool_options {
     int format;           /* index in options_formats */
     int engine;           /* tool_engine */
     tool_globs images, procs, not_procs, libs, follow;
-    uint32_t stress; /* JIT_STRESS_*, TOOL_STRESS_* */
-    bool attaching;  /* into a process that runs: `inlay attach` */
+    uint32_t stress;  /* JIT_STRESS_*, TOOL_STRESS_* */
+    bool attaching;   /* into a process that runs: `inlay attach` */
     const char *join; /* likewise, to run it under the JIT engine */
-    bool mutating;   /* a mutator, or its file in a process that it changes */
-    bool rewriting;  /* write a program, do not run one: */
+    bool mutating;    /* a mutator, or its file in a process that it changes */
+    bool rewriting;   /* write a program, do not run one: */
     const char *rewrite_out, *with_libs, *report, *map;
     const char *result; /* -o of the program that is written */
     uint32_t dump;      /* JIT_DUMP_* */
@@ -157,6 +158,7 @@ const char *result_take_beginning(const char *text); /* NULL, or what is wrong w
 void result_tell_beginning(char *out, size_t size);
 
 /* --- inject.c --- */
+struct live_process;
 typedef struct inject_job {
     int pid;             /* the process, stopped at its exec */
     int tool_fd;         /* as numbered in the process */
@@ -167,7 +169,6 @@ typedef struct inject_job {
 inl_status inject_tool(const inject_job *, inl_error *);
 /* The same for a process that runs, whose threads are parked: `leader` starts the tool in it, and all are sent to the
  * engine. job->tool_fd: -1, it is opened there. */
-struct live_process;
 inl_status inject_join(struct live_process *, const inject_job *, inl_error *);
 /* Where a tool's mappings go in an address space: random like the kernel's own choices, fixed where
  * the user switched randomisation off. */
@@ -177,9 +178,9 @@ void inject_choose_region(uint64_t *low, uint64_t *high);
 /* `inlay run --attach PID`: the tool is put into that process. */
 void join_process(const char *process, char **argv) __attribute__((noreturn));
 /* In the process: the engine is there, all threads are known to it, and the first waits to be sent to it as well. */
-void join_begin(void);                            /* before the engine is set up */
-void join_end(void) __attribute__((noreturn));    /* after it */
-void join_wait(void) __attribute__((noreturn));   /* the call that ends at join_until is not made */
+void join_begin(void);                          /* before the engine is set up */
+void join_end(void) __attribute__((noreturn));  /* after it */
+void join_wait(void) __attribute__((noreturn)); /* the call that ends at join_until is not made */
 extern const char join_until[];
 
 /* --- <isa>/places.c --- */

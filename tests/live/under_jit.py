@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Tools leave programs that they run under the JIT engine: what the program does from then on is what it does natively,
-and nothing of Inlay's is left in it.
+"""Tools leave programs that they run under the JIT engine, and come to programs that run already: what the program does is
+what it does natively, and nothing of Inlay's is left in it.
 
   tests/live/under_jit.py [--build DIR] [--only PATTERN] [--all] [--keep]
 
@@ -93,6 +93,102 @@ class UnderJit(out.Out):
         if (answers, status) != (here, ended):
             raise driver.Failed(f"status {status}, here {ended}", *here.decode(errors="replace").splitlines()[-30:])
 
+    def join(self, tool, pid, *options, status=0):
+        done = subprocess.run([self.inlay, "run", *options, "--attach", str(pid), tool], capture_output=True, text=True,
+                              timeout=live.LIMIT, env=driver.ENVIRONMENT)
+        if done.returncode != status:
+            raise driver.Failed(f"run --attach ended with {done.returncode}", done.stderr[-600:])
+        return done.stderr
+
+    def comes_and_goes(self, name, command, first, second):
+        """Lines before the tool comes, while it is there, and when it has gone."""
+        folder = driver.fresh(f"{self.folder}/joined-{name}")
+        before, answers, status = self.native(command, first, second + first, folder)
+        with live.Conversation(command, folder) as c:
+            c.say(*first)
+            c.has_answered(before)
+            state, threads = out.visible(c.process.pid), os.listdir(f"/proc/{c.process.pid}/task")
+            self.join("bbcount", c.process.pid, "-o", f"{folder}/report")
+            half = len(second) // 2
+            c.say(*second[:half])
+            self.count_of(c, first)
+            self.inside("detach", c.process.pid)
+            self.clean(c.process.pid, state if len(threads) == 1 else None)
+            self.reported(folder)
+            self.say_rest(c, second[half:] + first)
+            here, ended = c.end()
+        if (answers, status) != (here, ended):
+            raise driver.Failed(f"status {status}, here {ended}", *here.decode(errors="replace").splitlines()[-30:])
+
+    def talks_joined(self):
+        program = f"{self.folder}/talks"
+        if not driver.build("dynamic", f"{HERE}/talks.c", program):
+            self.comes_and_goes("talks", [program], list(live.TALK[0]), list(live.TALK[1]))
+
+    def sleeps(self):
+        """A call that sleeps for a time sleeps no longer for a tool that comes, and is no shorter for one that goes."""
+        folder, program = driver.fresh(f"{self.folder}/sleeps"), f"{self.folder}/sleeper"
+        with open(f"{program}.c", "w", encoding="utf-8") as f:
+            f.write("#include <stdio.h>\n#include <time.h>\nint main(void) { struct timespec t = {3, 0}, a, b;\n"
+                    "puts(\"begin\"); fflush(stdout); clock_gettime(CLOCK_MONOTONIC, &a);\n"
+                    "int r = nanosleep(&t, 0); clock_gettime(CLOCK_MONOTONIC, &b);\n"
+                    "printf(\"%d %d\\n\", r, b.tv_sec * 10 + b.tv_nsec / 100000000 - a.tv_sec * 10 - "
+                    "a.tv_nsec / 100000000 >= 29); return 0; }\n")
+        done = subprocess.run(["gcc", "-O2", f"{program}.c", "-o", program], capture_output=True, text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        for goes in (False, True):
+            with live.Conversation([program], folder) as c:
+                c.has_answered(1)
+                self.join("null", c.process.pid)
+                if goes:
+                    self.inside("detach", c.process.pid)
+                answers, status = c.end()
+            if (answers, status) != (b"begin\n0 1\n", 0):
+                raise driver.Failed(f"status {status}", answers.decode())
+
+    def cycles(self, times):
+        """Tools come and go under a program that is never at rest and checks itself."""
+        program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-cycles")
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        with live.Conversation([program], folder) as c:
+            c.say("begin")
+            c.has_answered(1)
+            for k in range(times):
+                self.join(("bbcount", "null", "inscount")[k % 3], c.process.pid, "-o", f"{folder}/report")
+                self.inside("detach", c.process.pid)
+                self.clean(c.process.pid, None)
+            c.say("end")
+            answers, status = c.end()
+        if status or not answers.endswith(b"all is well\n"):
+            raise driver.Failed(f"status {status}", *driver.as_lines(answers)[-5:])
+
+    def fails(self):
+        """A tool that ends or crashes before it begins, or whose output cannot be had: the process is as it was."""
+        folder = driver.fresh(f"{self.folder}/fails")
+        self.make_tool(f"{folder}/ends", "", "if (*inlay_program()) return 3;")
+        self.make_tool(f"{folder}/crashes", "", "*(volatile int *)16 = 1;")
+        with live.Conversation(["cat"], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            state = out.visible(c.process.pid)
+            for tool, options, says in ((f"{folder}/ends", (), "did not start"), (f"{folder}/crashes", (), "has crashed"),
+                                        ("null", ("-o", "/nowhere/at/all"), "cannot write /nowhere/at/all")):
+                said = self.join(tool, c.process.pid, *options, status=1)
+                if says not in said:
+                    raise driver.Failed(f"does not say '{says}'", said)
+                self.clean(c.process.pid, state)
+            self.join("null", c.process.pid)
+            said = self.join("null", c.process.pid, status=1)
+            if "under a tool" not in said:
+                raise driver.Failed("twice", said)
+            c.say("two")
+            if c.end() != (b"one\ntwo\n", 0):
+                raise driver.Failed("it does not go on")
+
     def busy_leaves(self, times):
         program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-busy")
         done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
@@ -159,9 +255,11 @@ def tests(t):
     for name in live.PROGRAMS:
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
-    for name in ("talks", "by_itself", "refusals"):
+            yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
+    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals"):
         yield name, getattr(t, name)
     yield "busy", lambda: t.busy_leaves(1000 if t.all else 6)
+    yield "cycles", lambda: t.cycles(1000 if t.all else 4)
 
 
 def main():
