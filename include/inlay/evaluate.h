@@ -40,8 +40,9 @@ bool inlay_process_evaluate(inlay_process *, int tid, inlay_expr, inlay_value *v
 
 /* Calls a procedure of the process in a thread (0: the first one), which must be at a safe place: in code of the
  * program or of a library other than the C library and the dynamic linker, or waiting in the kernel for input, time or
- * a child. Of a running process it is let run until it is, for some seconds. At most six arguments that are integers or
- * pointers and eight of type double (format 'f'; size 4: float). Before the call result->format and ->size say what is
+ * a child. Of a running process it is let run until it is, for some seconds. Arguments are integers,
+ * pointers and doubles (format 'f'; size 4: float), 14 behind those that are passed in registers at most; structures
+ * are neither passed nor returned. Before the call result->format and ->size say what is
  * returned
  * ('i' or 'u' with 1, 2, 4 or 8 bytes, 'p', 'f'). NULL: nothing. */
 bool inlay_process_call(inlay_process *, int tid, uint64_t procedure, unsigned count, const inlay_value *arguments,

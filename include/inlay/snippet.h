@@ -39,6 +39,7 @@ inlay_expr inlay_argument(unsigned n); /* integer argument 0.. at a procedure's 
 inlay_expr inlay_return_value(void);   /* at a procedure's return (point.h); elsewhere what its register has */
 inlay_expr inlay_return_address(void); /* at a procedure's entry or return, as the tool is shown it */
 inlay_expr inlay_thread_id(void);      /* 0 for the first thread, then 1, 2, ... */
+inlay_expr inlay_thread_pointer(void); /* the program's, from which its thread-local variables are counted */
 inlay_expr inlay_cycles(void);         /* time-stamp counter */
 inlay_expr inlay_own_cycles(void);     /* of these what the thread has spent in Inlay (inlay_thread_own_cycles) */
 inlay_expr inlay_stack_pointer(void);

@@ -90,7 +90,7 @@ struct image {
     inl_arena arena;    /* strings and alias lists */
 
     INL_VEC(image_segment) segments;
-    Elf64_Phdr dynamic_header, unwind_header; /* p_memsz 0 when absent */
+    Elf64_Phdr dynamic_header, unwind_header, tls_header; /* p_memsz 0 when absent */
     uint64_t phdr_addr;
     const char *interp, *build_id;
     uint8_t build_id_bytes[64];
@@ -117,6 +117,8 @@ struct image {
 typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
+    uint32_t tls_offset;                                 /* R_*: a distance from the thread pointer */
+    uint32_t tls_above; /* blocks lie so far above the thread pointer, behind its own words; 0: below it */
     const uint8_t *registers;                            /* by DWARF's numbers: those of isa.h, of the general ones */
     unsigned register_count;
     unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */

@@ -85,6 +85,7 @@ static inl_status read_segments(image *im, const uint8_t *table, inl_error *e)
         Elf64_Phdr p;
         memcpy(&p, table + i * sizeof p, sizeof p);
         if (p.p_type == PT_DYNAMIC) im->dynamic_header = p;
+        if (p.p_type == PT_TLS) im->tls_header = p;
         if (p.p_type == PT_GNU_EH_FRAME) im->unwind_header = p;
         if (p.p_type != PT_LOAD) continue;
         inl_status st = add_segment(im, &p, e);

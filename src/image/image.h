@@ -149,6 +149,12 @@ typedef struct image_reloc {
 } image_reloc;
 size_t image_relocs(image *, const image_reloc **out);
 const image_reloc *image_reloc_at(image *, uint64_t addr); /* of what stands there; or NULL */
+typedef struct image_tls {
+    int64_t program;  /* from the thread pointer to its block, if it is the program itself */
+    uint64_t slot;    /* a word that has the distance of the variable at slot_of in its block, once it is loaded; 0: */
+    int64_t slot_of;  /* none */
+} image_tls;
+bool image_tls_place(image *, image_tls *); /* false: it has no thread-local variables */
 
 /* The function symbols of all tables as they stand there, sorted by address. */
 typedef struct image_code_symbol {
@@ -188,6 +194,7 @@ bool image_variable_at(image *, uint64_t addr, uint64_t *start, uint64_t *size);
 /* Types and variables, by debug information: that of the file itself or of its separate debug file. */
 typedef enum image_place_kind {
     IMAGE_PLACE_ADDRESS,  /* it lies at `offset`, a link-time address, */
+    IMAGE_PLACE_TLS,      /* or there in the image's block of each thread (image_tls_place), */
     IMAGE_PLACE_RELATIVE, /* or so far from what the register has */
     IMAGE_PLACE_REGISTER, /* it is in the register */
     IMAGE_PLACE_VALUE,    /* it is `offset`; has no place */

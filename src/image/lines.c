@@ -82,6 +82,15 @@ Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
     return &l->units.items[l->ranges.items[behind - 1].unit];
 }
 
+int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
+{
+    Dwarf_Die *unit = image_unit_at(l, addr), *scopes = NULL;
+    *out = NULL;
+    int n = unit && dwarf_getscopes(unit, addr, &scopes) > 0 ? dwarf_getscopes_die(&scopes[0], out) : 0;
+    free(scopes);
+    return n > 0 ? n : 0;
+}
+
 image_lines *image_units(image *im)
 {
     if (!im->has_lines) {

@@ -358,9 +358,9 @@ bool image_has_types(image *im) { return image_units(im) != NULL; }
 const image_ctype *image_proc_type(image *im, uint64_t pc)
 {
     image_lines *l = image_units(im);
-    Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL, *scopes = NULL;
+    Dwarf_Die *scopes = NULL;
     const image_ctype *found = NULL;
-    int n = unit ? dwarf_getscopes(unit, pc, &scopes) : 0;
+    int n = l ? image_scopes_at(l, pc, &scopes) : 0;
     for (int i = 0; i < n && !found; i++)
         if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram) found = type_at(im, &scopes[i]);
     free(scopes);

@@ -26,6 +26,10 @@ struct image_lines {
 image_lines *image_units(image *);
 Dwarf_Die *image_unit_at(image_lines *, uint64_t addr); /* NULL: none covers it */
 
+/* The entries around an address, by where its code lies: the innermost first, the unit last. To be freed; how many, 0:
+ * none. (Of what is inlined libdw's own list goes on with where that was written.) */
+int image_scopes_at(image_lines *, uint64_t addr, Dwarf_Die **out);
+
 /* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. */
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 

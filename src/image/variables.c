@@ -1,8 +1,8 @@
 /* Where variables are, read from debug information through libdw.
  *
  * Of location expressions those are understood that compilers write for nearly everything: a register, a place so far
- * from a register or from the frame's beginning, a fixed address, a constant. The others (pieces, what has been
- * optimised away, thread-local variables) are refused by name. */
+ * from a register or from the frame's beginning, a fixed address, one in a thread's block, a constant. The others
+ * (pieces, what has been optimised away) are refused by name. */
 #include "image/units.h"
 
 #include <dwarf.h>
@@ -97,13 +97,23 @@ static bool constant(const Dwarf_Op *op, int64_t *value)
     return true;
 }
 
+/* A constant, and that it is counted from the beginning of the image's block. */
+static bool in_block(reader *r, const Dwarf_Op *ops, size_t n, image_variable *v)
+{
+    bool known = n == 2 && (constant(ops, &v->offset) || ops[0].atom == DW_OP_addr);
+    if (!known) return refuse(r, "it is thread-local, in a block that is told by an expression");
+    if (ops[0].atom == DW_OP_addr) v->offset = (int64_t)ops[0].number;
+    v->kind = IMAGE_PLACE_TLS;
+    return true;
+}
+
 static bool understand(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n, image_variable *v)
 {
     bool is_value = n == 2 && ops[1].atom == DW_OP_stack_value;
     unsigned op = n ? ops[0].atom : DW_OP_piece;
     if (op == DW_OP_GNU_push_tls_address ||
         (n == 2 && (ops[1].atom == DW_OP_form_tls_address || ops[1].atom == DW_OP_GNU_push_tls_address)))
-        return refuse(r, "it is thread-local");
+        return in_block(r, ops, n, v);
     if ((op == DW_OP_entry_value || op == DW_OP_GNU_entry_value) && is_value) return entry_value(r, ops, attr, v);
     if (is_value && constant(ops, &v->offset)) {
         v->kind = IMAGE_PLACE_VALUE;
@@ -165,8 +175,7 @@ static bool named_in(Dwarf_Die *scope, const char *name, Dwarf_Die *out, unsigne
 
 static bool open_scopes(reader *r, image_lines *l)
 {
-    Dwarf_Die *unit = image_unit_at(l, r->pc);
-    r->count = unit ? dwarf_getscopes(unit, r->pc, &r->scopes) : 0;
+    r->count = image_scopes_at(l, r->pc, &r->scopes);
     r->proc = -1;
     for (int i = 0; i < r->count; i++) {
         Dwarf_Addr base, low, high;
@@ -187,7 +196,8 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
     bool found = false, there = false;
     *out = (image_variable){0};
     if (l && open_scopes(&r, l)) {
-        for (int i = 0; i <= r.proc && !found; i++) {
+        /* What is inlined at the very beginning comes behind the procedure's own parameters. */
+        for (int i = pc == r.entry ? r.proc : 0; i <= r.proc && !found; i++) {
             found = named_in(&r.scopes[i], name, &die, &out->parameter);
             if (i < r.proc) out->parameter = 0; /* of what is inlined */
         }

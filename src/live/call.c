@@ -23,6 +23,16 @@ inl_status live_call_tool(live_process *p, uint64_t routine, uint64_t stack, inl
     return s;
 }
 
+bool live_call_pass(live_call *c, bool real, uint64_t bits)
+{
+    unsigned room = real ? sizeof c->reals / sizeof *c->reals : sizeof c->ints / sizeof *c->ints;
+    unsigned *count = real ? &c->real_count : &c->int_count;
+    if (*count < room) (real ? c->reals : c->ints)[(*count)++] = bits;
+    else if (c->word_count < REMOTE_WORDS) c->words[c->word_count++] = bits;
+    else return false;
+    return true;
+}
+
 /* Below what the interrupted procedure may have there. */
 static inl_status run(live_process *p, remote *r, live_call *c, const void *vectors, size_t size, inl_error *e)
 {
@@ -31,6 +41,8 @@ static inl_status run(live_process *p, remote *r, live_call *c, const void *vect
     remote_call_frame frame = {.pc = c->pc, .back = p->syscall_at, .count = c->int_count, .reals = c->real_count};
     void *mine = malloc(size), *after = NULL;
     memcpy(frame.args, c->ints, sizeof frame.args);
+    memcpy(frame.words, c->words, sizeof frame.words);
+    frame.word_count = c->word_count;
     if (!mine) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     memcpy(mine, vectors, size);
     for (unsigned n = 0; n < c->real_count; n++) remote_vectors_set_real(mine, n, c->reals[n]);

@@ -79,10 +79,13 @@ inl_status live_call_tool(live_process *, uint64_t routine, uint64_t stack, inl_
 /* Runs a procedure of the program's on a stopped thread, on its own stack. */
 typedef struct live_call {
     uint64_t pc, ints[6], reals[8]; /* reals: 64 bits, as they are in registers */
-    unsigned int_count, real_count, patience;
+    uint64_t words[REMOTE_WORDS];   /* what finds no register, on the stack */
+    unsigned int_count, real_count, word_count, patience;
     uint64_t below; /* so many bytes below the stack pointer are the caller's */
     uint64_t result, real;
 } live_call;
+/* The next argument. False: there are too many. */
+bool live_call_pass(live_call *, bool real, uint64_t bits);
 inl_status live_call_program(live_process *, remote *, live_call *, inl_error *);
 
 /* --- apart.c --- */

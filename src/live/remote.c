@@ -338,7 +338,7 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
 
 inl_status remote_put_frame(remote *r, remote_call_frame *f, uint64_t top, uint64_t *sp, inl_error *e)
 {
-    uint8_t bytes[32];
+    uint8_t bytes[REMOTE_FRAME_BYTES];
     f->back = MOVE_PARK_BACK;
     f->slot = r->slot;
     size_t size = remote_frame_bytes(f, bytes);

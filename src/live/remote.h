@@ -65,11 +65,14 @@ inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, in
 inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_error *);
 /* Calls code in the thread: registers for `frame` with the stack at `sp`, up to where it returns. The stack has room
  * from remote_put_frame. patience: seconds, 0: for ever. *result (NULL: not wanted) is the integer that it returns. */
+enum { REMOTE_WORDS = 14 };
 typedef struct remote_call_frame {
     uint64_t pc;
     uint64_t back, slot; /* remote_put_frame fills these in: what it returns to, in the parking area */
     uint64_t args[6];
     unsigned count, reals; /* reals: so many vector registers hold arguments */
+    uint64_t words[REMOTE_WORDS]; /* arguments on the stack, the first lowest */
+    unsigned word_count;
 } remote_call_frame;
 inl_status remote_put_frame(remote *, remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
@@ -130,10 +133,11 @@ void remote_put_jump(uint8_t *at, uint64_t target);
 /* What the C library scrambles addresses in jump buffers with, 0: not known; and one that it has scrambled. */
 uint64_t remote_guard(remote *);
 uint64_t remote_unscrambled(uint64_t word, uint64_t guard);
-/* What a call's frame is, for remote.c: registers; bytes on the stack (at most 32), below its top; where the result is
+/* What a call's frame is, for remote.c: registers; bytes on the stack, below its top; where the result is
  * when the thread is about to make the system call that it has returned to. */
 void remote_registers_frame(struct user_regs_struct *, const remote_call_frame *, uint64_t sp);
-size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[32]);
+enum { REMOTE_FRAME_BYTES = 32 + 8 * REMOTE_WORDS };
+size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[REMOTE_FRAME_BYTES]);
 uint64_t remote_registers_result(const struct user_regs_struct *);
 enum { REMOTE_STEP_BYTES = 2 };
 /* What an instruction with these bytes has left of the step itself. */

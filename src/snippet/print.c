@@ -14,7 +14,7 @@ static const char *const kind_names[] = {
     "const",      "reg",         "flags",     "pc",        "ea",         "access-size", "mem-value",      "taken",
     "target",     "fallthrough", "arg",       "retval",    "retaddr",    "thread",      "cycles",         "context",
     "reg-ref",    "vec-arg",     "executes",  "rep-count", "syscall-nr", "element-ea",  "element-active", "thread-data",
-    "own-cycles", "switch",      "load",      "store",     "add-to",     "set-reg",     "binary",         "unary",
+    "own-cycles", "thread-pointer", "switch",      "load",      "store",     "add-to",     "set-reg",     "binary",         "unary",
     "if",         "while",       "seq",       "count",     "counter",    "call",        "append",         "break",
     "let",        "local",       "set-local", "real-arg",
 };

@@ -40,6 +40,7 @@ typedef enum snippet_kind {
     SNIPPET_ELEMENT_ACTIVE, /* 1 when the mask, as it is before the instruction, lets it through */
     SNIPPET_THREAD_DATA,    /* where the thread's own data of the tool begins */
     SNIPPET_OWN_CYCLES,     /* what the thread has spent in the engine so far */
+    SNIPPET_THREAD_POINTER, /* the program's own, from which its thread-local variables are counted */
     SNIPPET_SWITCH,         /* as a condition: what the byte at address `value` says when it is woven; the code can be
                                switched later (weave_switch), by `index` */
     /* inner nodes: kids a, b, c */

@@ -175,12 +175,10 @@ static bool set_arguments(live_call *c, unsigned count, const inlay_value *argum
     for (unsigned i = 0; i < count; i++) {
         const inlay_value *v = &arguments[i];
         bool real = v->format == 'f';
-        if (real ? c->real_count == 8 : c->int_count == 6)
-            return mutator_refuse(INL_ERR_UNSUPPORTED,
-                                  "at most six integers and eight floating-point values are passed");
-        uint64_t bits = real_bits(v->f);
-        if (real) c->reals[c->real_count++] = v->size == sizeof(float) ? real_narrow(bits) : bits;
-        else c->ints[c->int_count++] = v->u;
+        uint64_t bits = !real ? v->u : v->size == sizeof(float) ? real_narrow(real_bits(v->f)) : real_bits(v->f);
+        if (!live_call_pass(c, real, bits))
+            return mutator_refuse(INL_ERR_UNSUPPORTED, "a procedure is called with at most %d arguments behind those in "
+                                                       "registers", REMOTE_WORDS);
     }
     return true;
 }

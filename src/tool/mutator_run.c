@@ -64,11 +64,8 @@ static const char *refuses_call(const snippet *s, bool *calls)
 {
     const tool_call *of = tool_call_of(s);
     if (!of) return is_pure(s->fn) ? NULL : "a routine of the mutator's is not executed once: insert it";
-    unsigned reals = 0;
-    for (unsigned i = 0; i < of->count; i++) reals += of->kinds[i] != 'i';
     *calls = true;
-    return reals > 8 || of->count - reals > 6 ? "at most six integers and eight floating-point values are passed"
-                                              : NULL;
+    return NULL;
 }
 
 const char *mutator_run_refuses(const snippet *s, bool *calls)
@@ -77,7 +74,7 @@ const char *mutator_run_refuses(const snippet *s, bool *calls)
     if (!s) return NULL;
     if (s->kind == SNIPPET_CALL) why = refuses_call(s, calls);
     else if (s->kind < SNIPPET_LOAD && s->kind != SNIPPET_CONST && s->kind != SNIPPET_REG && s->kind != SNIPPET_FLAGS &&
-             s->kind != SNIPPET_PC && s->kind != SNIPPET_THREAD)
+             s->kind != SNIPPET_PC && s->kind != SNIPPET_THREAD && s->kind != SNIPPET_THREAD_POINTER)
         why = "it has something that belongs to a point";
     else if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_COUNTER || s->kind == SNIPPET_APPEND)
         why = "it has counters or buffers, which belong to inserted code";
@@ -123,6 +120,14 @@ static uint64_t from_thread(once *o, const snippet *s)
     return s->kind == SNIPPET_REG ? c.gpr[s->reg] : s->kind == SNIPPET_PC ? c.pc : c.flags;
 }
 
+/* Wherever the thread stands. */
+static uint64_t thread_pointer(once *o)
+{
+    weave_context c = {0};
+    if (o->r) remote_context(o->r, &c);
+    return c.tls_base;
+}
+
 static uint64_t set_register(once *o, const snippet *s)
 {
     weave_context c;
@@ -141,8 +146,7 @@ static uint64_t call_program(once *o, const snippet *s, const tool_call *of)
     live_call c = {.pc = value_of(o, s->args[2]), .patience = PATIENCE};
     for (unsigned i = 0; i < of->count; i++) {
         uint64_t v = value_of(o, s->args[3 + i]);
-        if (of->kinds[i] == 'i') c.ints[c.int_count++] = v;
-        else c.reals[c.real_count++] = of->kinds[i] == 'f' ? real_narrow(v) : v;
+        live_call_pass(&c, of->kinds[i] != 'i', of->kinds[i] == 'f' ? real_narrow(v) : v); /* as many as there are */
     }
     if (o->s == INL_OK) o->s = live_call_program(&o->m->live, o->r, &c, o->e);
     if (of->result == 'i') return c.result;
@@ -225,6 +229,7 @@ static uint64_t compute(once *o, const snippet *s)
     case SNIPPET_PC:
     case SNIPPET_FLAGS: return from_thread(o, s);
     case SNIPPET_THREAD: return o->r ? (uint64_t)mutator_thread_number(o->m, o->r->pid) : 0;
+    case SNIPPET_THREAD_POINTER: return thread_pointer(o);
     case SNIPPET_LOAD: return load(o, value_of(o, s->a), s->size, s->is_signed);
     case SNIPPET_STORE: {
         uint64_t at = value_of(o, s->a);

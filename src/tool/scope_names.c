@@ -102,12 +102,30 @@ static snippet *register_object(snippet_maker *m, const image_ctype *t, unsigned
     return s;
 }
 
+/* In the block that the thread has of the image's variables. */
+static const snippet *in_block(inlay_scope *s, const inlay_image *i, const image_variable *v)
+{
+    snippet_maker *m = &s->maker;
+    image_tls t;
+    image *file = tool_image_file((inlay_image *)i);
+    const snippet *pointer = typed_node(m, SNIPPET_THREAD_POINTER, image_ctype_int(8, false), NULL, NULL), *from;
+    if (!file || !image_tls_place(file, &t)) return typed_refuse(m, "%s has no thread-local variables", i->name);
+    if (!i->is_main && !t.slot)
+        return typed_refuse(m, "%s asks the dynamic linker each time where its thread-local variables are", i->name);
+    if (i->is_main) from = word(m, (uint64_t)(t.program + v->offset));
+    else
+        from = typed_binary(m, SNIPPET_ADD, typed_object(m, image_ctype_int(8, false), in_image(m, i, t.slot)),
+                            word(m, (uint64_t)(v->offset - t.slot_of)));
+    return pointer && from ? typed_object(m, v->type, typed_binary(m, SNIPPET_ADD, pointer, from)) : NULL;
+}
+
 static const snippet *variable_of(inlay_scope *s, const inlay_image *i, const image_variable *v)
 {
     snippet_maker *m = &s->maker;
     const snippet *base;
     switch (v->kind) {
     case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, in_image(m, i, (uint64_t)v->offset));
+    case IMAGE_PLACE_TLS: return in_block(s, i, v);
     case IMAGE_PLACE_REGISTER: return register_object(m, v->type, v->reg);
     case IMAGE_PLACE_VALUE: return typed_constant(m, v->type, (uint64_t)v->offset);
     default: break;

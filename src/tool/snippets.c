@@ -107,6 +107,7 @@ inlay_expr inlay_argument(unsigned n) { return leaf(SNIPPET_ARG, n); }
 inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
 inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
 inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
+inlay_expr inlay_thread_pointer(void) { return leaf(SNIPPET_THREAD_POINTER, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
 inlay_expr inlay_own_cycles(void) { return leaf(SNIPPET_OWN_CYCLES, 0); }
 inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }

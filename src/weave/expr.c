@@ -75,6 +75,13 @@ static weave_val load_frame(weaver *w, int32_t offset, unsigned hint)
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
+static weave_val thread_pointer(weaver *w, unsigned hint)
+{
+    unsigned r = weave_take(w, 0, hint);
+    w->isa->thread_pointer(w->c, r);
+    return weave_owned(r);
+}
+
 weave_val weave_load(weaver *w, weave_val at, int32_t disp, unsigned size, bool is_signed, unsigned hint)
 {
     weave_in_reg(w, &at, 0);
@@ -168,6 +175,7 @@ static weave_val eval_leaf(weaver *w, const snippet *s, unsigned hint)
     case SNIPPET_SYSCALL_NR: return weave_reg_value(w, w->isa->abi.syscall_number, hint);
     case SNIPPET_RETADDR: return w->isa->return_address(w, hint);
     case SNIPPET_CYCLES: return w->isa->cycles(w);
+    case SNIPPET_THREAD_POINTER: return thread_pointer(w, hint);
     case SNIPPET_FLAGS: return w->isa->flags_value(w, hint);
     case SNIPPET_EA: return weave_ea(w, s->index, hint);
     case SNIPPET_ELEMENT_EA: return weave_element_ea(w, s, hint);

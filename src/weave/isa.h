@@ -125,6 +125,7 @@ typedef struct weave_isa {
     unsigned (*compare)(weaver *, unsigned op, weave_val a, weave_val b);
     void (*condition)(isa_code *, unsigned cond, unsigned reg); /* 0 or 1; leaves the flags alone */
     weave_val (*cycles)(weaver *);
+    void (*thread_pointer)(isa_code *, unsigned reg); /* the program's */
 
     /* --- counters and buffers (count.c) --- */
     void (*count)(weaver *, int32_t at, int64_t amount);  /* `at` in the frame */

@@ -328,7 +328,9 @@ class Mutators:
                     ("{ long s = 0; for (long i = 0; i < 8; i++) s += array[i]; counter = s; }", "void|0|"),
                     ("counter", "long|i|31|"), ("mix(2, 3.5, 0.25, 100, 1.5)", "double|f|30.5|"),
                     ("half(5)", "float|f|2.5|"), ("*(greet(\"you\") + 3)", "char|i|121|"),
-                    ("six(1, 2, 3, 4, 5, 6)", "long|i|654321|"), ("min(counter, 9) ? 5 : six(1, 1, 1, 1, 1, 1)", "long|i|5|")):
+                    ("six(1, 2, 3, 4, 5, 6)", "long|i|654321|"),
+                    ("eight(1, 2, 3, 4, 5, 6, 7, 8)", "long|i|654265|"), ("eight(0, 0, 0, 0, 0, 0, six(1,0,0,0,0,0), -9)", "long|i|9|"),
+                    ("twelve(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5)", "double|f|656|"), ("min(counter, 9) ? 5 : six(1, 1, 1, 1, 1, 1)", "long|i|5|")):
                 self.answers(m, f"value 0 {text}", "ok " + expected)
             for line, says in (("value 0 $arg0", "point"), ("value 0 nothing", "not known"), ("value 77 1", "no thread"),
                                ("value 0 *(long *)8", "nothing to read"), ("value 0 *(long *)&half = 1", "cannot write"),

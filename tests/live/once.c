@@ -25,6 +25,13 @@ long six(long a, long b, long c, long d, long e, long f)
 {
     return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f;
 }
+/* Not all find a register. */
+long eight(long a, long b, long c, long d, long e, long f, long g, long h) { return six(a, b, c, d, e, f) - g * h; }
+double twelve(int a, double b, float c, double d, short e, double f, double g, double h, float i, double j, double k,
+              double l)
+{
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j + 11 * k + 12 * l;
+}
 const char *greet(const char *who)
 {
     static char buf[100];

@@ -24,6 +24,7 @@ const image_processor image_processor_x86_64 = {
     .absolute = R_X86_64_64,
     .symbol = R_X86_64_GLOB_DAT,
     .slot = R_X86_64_JUMP_SLOT,
+    .tls_offset = R_X86_64_TPOFF64,
     .registers = registers,
     .register_count = sizeof registers,
     .stub_step = 8,

@@ -103,7 +103,7 @@ void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame 
     remote_registers_jump(u, f->pc, sp);
 }
 
-size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[32])
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[REMOTE_FRAME_BYTES])
 {
     (void)f, (void)out;
     return 0;

@@ -77,5 +77,13 @@ restore:
         mov     $NR_RT_SIGRETURN, %eax
         syscall
         ud2
+        .org    live_park_code + MOVE_PARK_POPS_AT
+        .set    words, 2
+        .rept   MOVE_PARK_POPS_MOST
+        add     $(8 * words), %rsp
+        jmp     live_park_code + 32
+        .p2align 4
+        .set    words, words + 2
+        .endr
 live_park_code_end:
         .section .note.GNU-stack, "", @progbits

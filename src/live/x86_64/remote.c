@@ -8,6 +8,7 @@
 
 #include "run/kernel.h"
 #include "run/x86_64/abi.h"
+#include "move/x86_64/park.h"
 #include "run/x86_64/sigframe.h"
 
 #include <elf.h>
@@ -116,11 +117,19 @@ void remote_registers_frame(struct user_regs_struct *u, const remote_call_frame 
 }
 
 /* The return address, and above it what park.S takes from there; the stack's alignment stays that of a call. */
-size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[32])
+_Static_assert(REMOTE_WORDS == 2 * MOVE_PARK_POPS_MOST, "as many as it pops");
+
+/* | where it returns to | arguments, an even number of words | slot | - | */
+size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[REMOTE_FRAME_BYTES])
 {
-    const uint64_t words[3] = {f->back, f->slot};
-    memcpy(out, words, sizeof words);
-    return sizeof words;
+    unsigned pairs = (f->word_count + 1) / 2;
+    uint64_t words[REMOTE_FRAME_BYTES / sizeof(uint64_t)] = {f->back};
+    if (pairs) words[0] = MOVE_PARK_POPS + (pairs - 1) * MOVE_PARK_POPS_SIZE;
+    memcpy(words + 1, f->words, f->word_count * sizeof *words);
+    words[1 + 2 * pairs] = f->slot;
+    size_t size = (3 + 2 * pairs) * sizeof *words;
+    memcpy(out, words, size);
+    return size;
 }
 
 /* park.S has kept it from the kernel's own answer. */

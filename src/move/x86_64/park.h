@@ -8,6 +8,11 @@
 #define MOVE_PARK_BACK      (MOVE_PARK_BASE + 32)
 #define MOVE_PARK_CALL      (MOVE_PARK_BASE + 44)
 #define MOVE_PARK_AFTER     (MOVE_PARK_BASE + 46)
+/* What a call returns to that has 2, 4 ... words of arguments on the stack, in front of the slot: so many pops. */
+#define MOVE_PARK_POPS      (MOVE_PARK_BASE + MOVE_PARK_POPS_AT)
+#define MOVE_PARK_POPS_AT   0x200
+#define MOVE_PARK_POPS_SIZE 16
+#define MOVE_PARK_POPS_MOST 7
 
 /* Of move_park, and of a slot. */
 #define MOVE_PARK_DATA       (MOVE_PARK_BASE + 0x1000)

@@ -106,6 +106,7 @@ const weave_isa weave_isa_aarch64 = {
     .compare = weave_a64_compare,
     .condition = condition,
     .cycles = weave_a64_cycles,
+    .thread_pointer = a64_read_tls,
     .count = weave_a64_count,
     .count_value = weave_a64_count_value,
     .branch_if_full = weave_a64_branch_if_full,

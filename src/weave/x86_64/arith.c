@@ -184,6 +184,12 @@ weave_val weave_x86_unary(weaver *w, unsigned op, weave_val a, unsigned hint)
     return a;
 }
 
+/* What lies there is its own address, as the ABI has it. */
+void weave_x86_thread_pointer(x86_code *c, unsigned reg)
+{
+    x86_load(c, 8, reg, (x86_addr){ISA_NO_REG, ISA_NO_REG, 1, X86_SEG_FS, false, 0});
+}
+
 /* The time-stamp counter. */
 weave_val weave_x86_cycles(weaver *w)
 {

@@ -151,6 +151,7 @@ const weave_isa weave_isa_x86_64 = {
     .compare = weave_x86_compare,
     .condition = condition,
     .cycles = weave_x86_cycles,
+    .thread_pointer = weave_x86_thread_pointer,
     .count = weave_x86_count,
     .count_value = weave_x86_count_value,
     .branch_if_full = weave_x86_branch_if_full,

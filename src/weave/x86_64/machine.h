@@ -24,6 +24,7 @@ weave_val weave_x86_binary(weaver *, const snippet *, weave_val a, weave_val b, 
 weave_val weave_x86_unary(weaver *, unsigned op, weave_val a, unsigned hint);
 unsigned weave_x86_compare(weaver *, unsigned op, weave_val a, weave_val b);
 weave_val weave_x86_cycles(weaver *);
+void weave_x86_thread_pointer(x86_code *, unsigned reg);
 
 void weave_x86_count(weaver *, int32_t at, int64_t amount);
 void weave_x86_add_to(weaver *, unsigned size, unsigned base, unsigned reg);
