@@ -35,8 +35,11 @@ bool text_code_begin(text_code *t)
 
 bool text_code_is_by_image(const text_code *t) { return t->place.kind == AT_LINE || t->place.kind == AT_ADDRESS; }
 
+/* A name of C++ may be given without its parameters. */
 static bool is_wanted(const text_code *t, const char *name)
 {
+    size_t n = strlen(t->place.name);
+    if (!strncmp(name, t->place.name, n) && name[n] == '(' && !strstr(name, "[clone")) return true;
     return strpbrk(t->place.name, "*?") ? !fnmatch(t->place.name, name, 0) : !strcmp(name, t->place.name);
 }
 

@@ -73,18 +73,20 @@ size_t image_ctype_members(const image_ctype *type, const image_member **out)
     return type->member_count;
 }
 
+/* Its own come before those of what has no name: classes hide what their bases have. */
 static const image_member *find_member(const image_ctype *t, const char *name, uint64_t *offset, unsigned depth)
 {
     const image_member *m;
     size_t n = image_ctype_members(t, &m);
-    for (size_t i = 0; i < n; i++, m++) {
-        uint64_t inside;
-        if (!strcmp(m->name, name)) {
-            *offset = m->offset;
-            return m;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(m[i].name, name)) {
+            *offset = m[i].offset;
+            return &m[i];
         }
+    for (size_t i = 0; i < n && depth; i++, m++) {
+        uint64_t inside;
         bool nameless = !m->name[0] && (m->type->kind == IMAGE_CTYPE_STRUCT || m->type->kind == IMAGE_CTYPE_UNION);
-        const image_member *found = nameless && depth ? find_member(m->type, name, &inside, depth - 1) : NULL;
+        const image_member *found = nameless ? find_member(m->type, name, &inside, depth - 1) : NULL;
         if (!found) continue;
         *offset = m->offset + inside;
         return found;

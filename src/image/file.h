@@ -118,8 +118,8 @@ typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
     uint32_t tls_offset;                                 /* R_*: a distance from the thread pointer */
-    uint32_t tls_above; /* blocks lie so far above the thread pointer, behind its own words; 0: below it */
-    const uint8_t *registers;                            /* by DWARF's numbers: those of isa.h, of the general ones */
+    uint32_t tls_above;       /* blocks lie so far above the thread pointer, behind its own words; 0: below it */
+    const uint8_t *registers; /* by DWARF's numbers: those of isa.h, of the general ones */
     unsigned register_count;
     unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */
     /* The slot that the import stub at `p` jumps through; false when it is none. */

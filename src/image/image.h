@@ -150,9 +150,9 @@ typedef struct image_reloc {
 size_t image_relocs(image *, const image_reloc **out);
 const image_reloc *image_reloc_at(image *, uint64_t addr); /* of what stands there; or NULL */
 typedef struct image_tls {
-    int64_t program;  /* from the thread pointer to its block, if it is the program itself */
-    uint64_t slot;    /* a word that has the distance of the variable at slot_of in its block, once it is loaded; 0: */
-    int64_t slot_of;  /* none */
+    int64_t program; /* from the thread pointer to its block, if it is the program itself */
+    uint64_t slot;   /* a word that has the distance of the variable at slot_of in its block, once it is loaded; 0: */
+    int64_t slot_of; /* none */
 } image_tls;
 bool image_tls_place(image *, image_tls *); /* false: it has no thread-local variables */
 
@@ -217,6 +217,8 @@ const struct image_ctype *image_ctype_named(image *, uint64_t pc, const char *na
 const struct image_ctype *image_proc_type(image *, uint64_t pc);
 /* A constant of an enumeration, one of the source file around `pc` first. */
 bool image_enumerator(image *, uint64_t pc, const char *name, uint64_t *value);
+/* Has the source file around `pc` left its debug information in one of its own? */
+bool image_debug_is_elsewhere(image *, uint64_t pc);
 bool image_has_types(image *); /* is there debug information? */
 
 /* Demangled C++/Rust name into out (returns out), or the name itself when it is not mangled.

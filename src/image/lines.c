@@ -82,12 +82,29 @@ Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
     return &l->units.items[l->ranges.items[behind - 1].unit];
 }
 
+/* libdw's own search stays out of namespaces, which have no addresses themselves. */
+static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, Dwarf_Die *found)
+{
+    Dwarf_Die kid;
+    if (!depth || dwarf_child(parent, &kid)) return false;
+    do {
+        if (image_is_space(&kid, true)) {
+            if (find_scope(&kid, addr, depth - 1, found)) return true;
+        } else if (dwarf_haspc(&kid, addr) > 0) {
+            *found = kid;
+            find_scope(&kid, addr, depth - 1, found);
+            return true;
+        }
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+    return false;
+}
+
 int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
 {
-    Dwarf_Die *unit = image_unit_at(l, addr), *scopes = NULL;
+    enum { DEPTH = 64 };
+    Dwarf_Die *unit = image_unit_at(l, addr), found;
     *out = NULL;
-    int n = unit && dwarf_getscopes(unit, addr, &scopes) > 0 ? dwarf_getscopes_die(&scopes[0], out) : 0;
-    free(scopes);
+    int n = unit && find_scope(unit, addr, DEPTH, &found) ? dwarf_getscopes_die(&found, out) : 0;
     return n > 0 ? n : 0;
 }
 

@@ -105,12 +105,21 @@ static bool read_member(image *im, Dwarf_Die *die, int tag, image_member *m)
     return m->type && m->name;
 }
 
+/* A base of a class is a member without a name. Where a virtual one lies is known at run time alone; data of the class
+ * is declared in it, and lies elsewhere. */
+static bool is_member(Dwarf_Die *die, int tag)
+{
+    int its = dwarf_tag(die);
+    if (tag == DW_TAG_member && its == DW_TAG_inheritance) return !dwarf_hasattr(die, DW_AT_virtuality);
+    return its == tag && !(tag == DW_TAG_member && dwarf_hasattr(die, DW_AT_declaration));
+}
+
 static size_t count_tags(Dwarf_Die *parent, int tag)
 {
     Dwarf_Die kid;
     size_t n = 0;
     if (dwarf_child(parent, &kid)) return 0;
-    do n += dwarf_tag(&kid) == tag;
+    do n += is_member(&kid, tag);
     while (n < MEMBERS && dwarf_siblingof(&kid, &kid) == 0);
     return n;
 }
@@ -122,7 +131,7 @@ static void read_members(image *im, Dwarf_Die *die, int tag, image_ctype *t)
     image_member *m = n ? inl_arena_alloc(&im->arena, n * sizeof *m) : NULL;
     if (!m || dwarf_child(die, &kid)) return;
     do
-        if (dwarf_tag(&kid) == tag && read_member(im, &kid, tag, &m[i])) i++;
+        if (is_member(&kid, tag) && read_member(im, &kid, tag, &m[i])) i++;
     while (i < n && dwarf_siblingof(&kid, &kid) == 0);
     t->members = m;
     t->member_count = i;
@@ -299,19 +308,31 @@ static const char *tagged_name(const char *name, int *tag)
     return name;
 }
 
-static bool is_type(int tag, int wanted)
+/* Of C++ and others the words are not needed. */
+static bool is_type(int tag, int wanted, bool is_c)
 {
+    bool whole = tag == DW_TAG_structure_type || tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
+    if (!wanted && !is_c && whole) return true;
     if (wanted) return tag == wanted || (wanted == DW_TAG_structure_type && tag == DW_TAG_class_type);
     return tag == DW_TAG_typedef || tag == DW_TAG_base_type || tag == DW_TAG_class_type;
 }
 
-static const image_ctype *named_in(image *im, Dwarf_Die *unit, const char *name, int tag)
+typedef struct type_name {
+    const char *name;
+    int tag; /* 0: any that needs no word before it */
+    bool is_c;
+} type_name;
+
+/* deep: in namespaces and types as well. */
+static const image_ctype *named_in(image *im, Dwarf_Die *parent, const type_name *n, unsigned deep)
 {
     Dwarf_Die kid;
-    if (dwarf_child(unit, &kid)) return NULL;
+    if (dwarf_child(parent, &kid)) return NULL;
     do {
-        const char *its = is_type(dwarf_tag(&kid), tag) ? dwarf_diename(&kid) : NULL;
-        if (!its || (strcmp(its, name) && strcmp(basic_name(its), name))) continue;
+        const image_ctype *inner = deep && image_is_space(&kid, true) ? named_in(im, &kid, n, deep - 1) : NULL;
+        if (inner) return inner;
+        const char *its = is_type(dwarf_tag(&kid), n->tag, n->is_c) ? dwarf_diename(&kid) : NULL;
+        if (!its || (!image_is_named(&kid, n->name) && strcmp(basic_name(its), n->name))) continue;
         Dwarf_Die found = kid;
         if (!dwarf_hasattr(&found, DW_AT_declaration)) return type_at(im, &found);
     } while (dwarf_siblingof(&kid, &kid) == 0);
@@ -322,23 +343,30 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
 {
     int tag;
     image_lines *l = image_units(im);
-    name = tagged_name(name, &tag);
+    type_name n = {.name = tagged_name(name, &tag)};
     if (!l) return NULL;
     Dwarf_Die *own = image_unit_at(l, pc);
-    const image_ctype *found = own ? named_in(im, own, name, tag) : NULL;
-    for (size_t i = 0; !found && i < l->units.count; i++) found = named_in(im, &l->units.items[i], name, tag);
+    n.tag = tag;
+    n.is_c = !own || image_is_c(own);
+    const image_ctype *found = NULL;
+    for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
+        found = own ? named_in(im, own, &n, deep) : NULL;
+        for (size_t i = 0; !found && i < l->units.count; i++)
+            if (!deep || !image_is_c(&l->units.items[i])) found = named_in(im, &l->units.items[i], &n, deep);
+    }
     return found;
 }
 
-static bool enumerator_in(Dwarf_Die *unit, const char *name, uint64_t *value)
+static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, uint64_t *value)
 {
     Dwarf_Die kid, constant;
-    if (dwarf_child(unit, &kid)) return false;
+    if (dwarf_child(parent, &kid)) return false;
     do {
+        if (deep && image_is_space(&kid, true) && enumerator_in(&kid, name, deep - 1, value)) return true;
         if (dwarf_tag(&kid) != DW_TAG_enumeration_type || dwarf_child(&kid, &constant)) continue;
         do {
-            const char *its = dwarf_tag(&constant) == DW_TAG_enumerator ? dwarf_diename(&constant) : NULL;
-            if (its && !strcmp(its, name)) return number_of(&constant, DW_AT_const_value, value);
+            bool is_it = dwarf_tag(&constant) == DW_TAG_enumerator && image_is_constant_named(&constant, &kid, name);
+            if (is_it) return number_of(&constant, DW_AT_const_value, value);
         } while (dwarf_siblingof(&constant, &constant) == 0);
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;
@@ -348,9 +376,20 @@ bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
 {
     image_lines *l = image_units(im);
     Dwarf_Die *own = l ? image_unit_at(l, pc) : NULL;
-    bool found = own && enumerator_in(own, name, value);
-    for (size_t i = 0; l && !found && i < l->units.count; i++) found = enumerator_in(&l->units.items[i], name, value);
+    bool found = false;
+    for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
+        found = own && enumerator_in(own, name, deep, value);
+        for (size_t i = 0; l && !found && i < l->units.count; i++)
+            found = !(deep && image_is_c(&l->units.items[i])) && enumerator_in(&l->units.items[i], name, deep, value);
+    }
     return found;
+}
+
+bool image_debug_is_elsewhere(image *im, uint64_t pc)
+{
+    image_lines *l = image_units(im);
+    Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL;
+    return unit && (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
 }
 
 bool image_has_types(image *im) { return image_units(im) != NULL; }

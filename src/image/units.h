@@ -27,8 +27,16 @@ image_lines *image_units(image *);
 Dwarf_Die *image_unit_at(image_lines *, uint64_t addr); /* NULL: none covers it */
 
 /* The entries around an address, by where its code lies: the innermost first, the unit last. To be freed; how many, 0:
- * none. (Of what is inlined libdw's own list goes on with where that was written.) */
+ * none. */
 int image_scopes_at(image_lines *, uint64_t addr, Dwarf_Die **out);
+
+/* names.c: is that the entry's name, or the end of its qualified one? Does it hold others, as namespaces do (types
+ * too)? Is the unit's language one in which types have words before their names? */
+enum { IMAGE_SPACES = 16 }; /* so many are looked into, one in the other */
+bool image_is_named(Dwarf_Die *, const char *name);
+bool image_is_constant_named(Dwarf_Die *, Dwarf_Die *of, const char *name); /* of an enumeration */
+bool image_is_space(Dwarf_Die *, bool types_too);
+bool image_is_c(Dwarf_Die *unit);
 
 /* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. */
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);

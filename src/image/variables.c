@@ -153,8 +153,7 @@ static bool is_variable(Dwarf_Die *die, const char *name)
 {
     int tag = dwarf_tag(die);
     if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) return false;
-    const char *its = dwarf_diename(die);
-    return its && !strcmp(its, name);
+    return image_is_named(die, name);
 }
 
 /* The variable in that scope; *parameter: its number. */
@@ -204,19 +203,21 @@ bool image_local(image *im, uint64_t pc, const char *name, image_variable *out, 
         if (found) there = locate(&r, &die, out);
     }
     free(r.scopes);
-    *why = r.why;
+    *why = found ? r.why : NULL;
     return there;
 }
 
-static bool global_in(reader *r, Dwarf_Die *unit, const char *name, image_variable *out)
+/* deep: in namespaces as well, so many levels of them. */
+static bool global_in(reader *r, Dwarf_Die *parent, const char *name, unsigned deep, image_variable *out)
 {
     Dwarf_Die kid;
-    if (dwarf_child(unit, &kid)) return false;
+    if (dwarf_child(parent, &kid)) return false;
     do {
         /* What is only declared is somewhere else. A definition may leave name and type to its declaration. */
         bool is_it = dwarf_tag(&kid) == DW_TAG_variable && !dwarf_hasattr(&kid, DW_AT_declaration) &&
                      is_variable(&kid, name);
         if (is_it && locate(r, &kid, out)) return true;
+        if (deep && image_is_space(&kid, false) && global_in(r, &kid, name, deep - 1, out)) return true;
     } while (dwarf_siblingof(&kid, &kid) == 0);
     return false;
 }
@@ -227,8 +228,12 @@ bool image_global(image *im, uint64_t pc, const char *name, image_variable *out,
     image_lines *l = image_units(im);
     *out = (image_variable){0};
     Dwarf_Die *own = l ? image_unit_at(l, pc) : NULL;
-    bool found = own && global_in(&r, own, name, out);
-    for (size_t i = 0; l && !found && i < l->units.count; i++) found = global_in(&r, &l->units.items[i], name, out);
+    bool found = false;
+    for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
+        found = own && global_in(&r, own, name, deep, out);
+        for (size_t i = 0; l && !found && i < l->units.count; i++)
+            found = !(deep && image_is_c(&l->units.items[i])) && global_in(&r, &l->units.items[i], name, deep, out);
+    }
     *why = found ? NULL : r.why;
     return found;
 }

@@ -70,7 +70,7 @@ typedef struct remote_call_frame {
     uint64_t pc;
     uint64_t back, slot; /* remote_put_frame fills these in: what it returns to, in the parking area */
     uint64_t args[6];
-    unsigned count, reals; /* reals: so many vector registers hold arguments */
+    unsigned count, reals;        /* reals: so many vector registers hold arguments */
     uint64_t words[REMOTE_WORDS]; /* arguments on the stack, the first lowest */
     unsigned word_count;
 } remote_call_frame;

@@ -51,15 +51,30 @@ static bool is_name(char c, bool first)
     return isalpha((unsigned char)c) || c == '_' || (!first && isdigit((unsigned char)c));
 }
 
+static const char *keep_name(parser *p, token *t, const char *from, const char *end)
+{
+    size_t n = (size_t)(end - from);
+    if (n == 0) bad(p, from, "a name must stand here");
+    else if (n >= PARSE_NAME) bad(p, from, "this name is too long");
+    else memcpy(t->name, from, n), t->name[n] = 0;
+    return end;
+}
+
+/* With the spaces that it is in: a::b::c. */
 static const char *read_name(parser *p, token *t, const char *c)
 {
     const char *from = c;
-    while (is_name(*c, c == from)) c++;
-    size_t n = (size_t)(c - from);
-    if (n == 0) bad(p, from, "a name must follow '$'");
-    else if (n >= PARSE_NAME) bad(p, from, "this name is too long");
-    else memcpy(t->name, from, n), t->name[n] = 0;
-    return c;
+    while (is_name(*c, c == from) || (c > from && c[0] == ':' && c[1] == ':' && is_name(c[2], true)))
+        c += *c == ':' ? 2 : 1;
+    return keep_name(p, t, from, c);
+}
+
+/* `any text`: a name as a demangler writes it, with its types. */
+static const char *read_marked_name(parser *p, token *t, const char *c)
+{
+    const char *end = strchr(++c, '`');
+    if (!end) bad(p, t->at, "this name does not end");
+    return end ? keep_name(p, t, c, end) + 1 : c;
 }
 
 static const char *skip_space(parser *p, const char *c)
@@ -218,6 +233,7 @@ static token read_token(parser *p, const char *c)
     token t = {.at = c, .end = c};
     if (!*c) return t;
     if (is_name(*c, true)) t.kind = TOKEN_NAME, t.end = read_name(p, &t, c);
+    else if (*c == '`') t.kind = TOKEN_NAME, t.end = read_marked_name(p, &t, c);
     else if (*c == '$') t.kind = TOKEN_SPECIAL, t.end = read_name(p, &t, c + 1);
     else if (isdigit((unsigned char)*c) || (*c == '.' && isdigit((unsigned char)c[1]))) t.end = read_number(p, &t, c);
     else if (*c == '"' || *c == '\'') t.end = read_quoted(p, &t, c);

@@ -4,7 +4,7 @@
 
 #include "snippet/parse.h"
 
-enum { PARSE_NAME = 64, PARSE_DEPTH = 60, PARSE_SCOPE = 64 };
+enum { PARSE_NAME = 160, PARSE_DEPTH = 60, PARSE_SCOPE = 64 };
 
 typedef enum token_kind {
     TOKEN_END,

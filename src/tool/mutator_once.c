@@ -177,8 +177,10 @@ static bool set_arguments(live_call *c, unsigned count, const inlay_value *argum
         bool real = v->format == 'f';
         uint64_t bits = !real ? v->u : v->size == sizeof(float) ? real_narrow(real_bits(v->f)) : real_bits(v->f);
         if (!live_call_pass(c, real, bits))
-            return mutator_refuse(INL_ERR_UNSUPPORTED, "a procedure is called with at most %d arguments behind those in "
-                                                       "registers", REMOTE_WORDS);
+            return mutator_refuse(INL_ERR_UNSUPPORTED,
+                                  "a procedure is called with at most %d arguments behind those in "
+                                  "registers",
+                                  REMOTE_WORDS);
     }
     return true;
 }

@@ -7,7 +7,7 @@
 
 #include <inlay/typed.h>
 
-enum { SCOPE_NAME = 64 };
+enum { SCOPE_NAME = 160 };
 
 typedef struct scope_name { /* given by the tool, declared by a text, or found once */
     struct scope_name *next;

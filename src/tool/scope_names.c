@@ -9,6 +9,7 @@
 #include <inlay/event.h>
 #include <inlay/image.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,32 @@ static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *fil
     return typed_object(&s->maker, named ? named : &image_ctype_void, in_image(&s->maker, i, address));
 }
 
+/* "f", "space::f" or "space::f(int)", as it is shown to people. */
+static bool is_shown_as(const char *shown, const char *name)
+{
+    size_t n = strlen(name);
+    return !strncmp(shown, name, n) && (!shown[n] || (shown[n] == '(' && !strchr(name, '('))) &&
+           !strstr(shown, "[clone");
+}
+
+/* A procedure by the name that people write. Of several that it may be none is taken. */
+static const snippet *shown_as(inlay_scope *s, inlay_image *i, image *file, const char *name)
+{
+    const char *last = strrchr(name, ':');
+    char part[SCOPE_NAME];
+    inlay_proc *found = NULL;
+    snprintf(part, sizeof part, "%.*s", (int)strcspn(last ? last + 1 : name, "(<"), last ? last + 1 : name);
+    for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
+        if (strncmp(p->name, "_Z", 2) || !strstr(p->name, part) || !is_shown_as(inlay_proc_display_name(p), name))
+            continue;
+        if (found)
+            return typed_refuse(&s->maker, "there are several of that name: `%s`, `%s`", inlay_proc_display_name(found),
+                                inlay_proc_display_name(p));
+        found = p;
+    }
+    return found ? symbol_of(s, i, file, name, found->low - i->bias) : NULL;
+}
+
 static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, const char *name, const char **why)
 {
     image_variable v;
@@ -174,7 +201,8 @@ static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, con
     if (image_global(file, pc, name, &v, why)) return variable_of(s, i, &v);
     if (!*why && image_enumerator(file, pc, name, &address))
         return typed_constant(&s->maker, image_ctype_int((int64_t)address == (int32_t)address ? 4 : 8, true), address);
-    if (*why || !image_symbol(file, name, &address, &size)) return NULL;
+    if (*why) return NULL;
+    if (!image_symbol(file, name, &address, &size)) return shown_as(s, i, file, name);
     return symbol_of(s, i, file, name, address);
 }
 
@@ -184,12 +212,27 @@ static inlay_image *image_first(const inlay_scope *s)
     return inlay_process_image_first(s->image ? s->image->process : inlay_process_self());
 }
 
+/* Of the object that the procedure is called for: `this->name`. */
+static const snippet *own_member(inlay_scope *s, image *file, const char *name)
+{
+    const char *why = NULL;
+    uint64_t offset;
+    const image_ctype *t = image_proc_type(file, s->address);
+    const image_member *list;
+    if (!t || !image_ctype_members(t, &list) || strcmp(list[0].name, "this")) return NULL;
+    if (list[0].type->kind != IMAGE_CTYPE_POINTER || !image_ctype_member(list[0].type->of, name, &offset)) return NULL;
+    const snippet *object = local_of(s, file, "this", &why);
+    if (!object) return why ? typed_refuse(&s->maker, "'%s' cannot be reached here: `this`: %s", name, why) : NULL;
+    return typed_member(&s->maker, typed_deref(&s->maker, object), name);
+}
+
 static const snippet *search(inlay_scope *s, const char *name)
 {
     const char *why = NULL;
     const snippet *found = NULL;
     image *file = s->image ? tool_image_file(s->image) : NULL;
     if (file && !s->whole) found = local_of(s, file, name, &why);
+    if (file && !s->whole && !found && !why && !s->maker.why[0]) found = own_member(s, file, name);
     if (file && !found && !why && !s->maker.why[0]) found = global_of(s, s->image, s->address, name, &why);
     for (inlay_image *i = image_first(s); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
         if (i != s->image) found = global_of(s, i, 0, name, &why);
@@ -320,8 +363,23 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     return s->given->names->meaning;
 }
 
+static const char *unknown(void *arg)
+{
+    const inlay_scope *s = arg;
+    image *file = s->image ? tool_image_file(s->image) : NULL;
+    if (!file || s->whole) return NULL;
+    return !image_has_types(file)                       ? "the file has no debug information"
+           : image_debug_is_elsewhere(file, s->address) ? "debug information in .dwo files (-gsplit-dwarf) is not read"
+                                                        : NULL;
+}
+
 snippet_names scope_names(inlay_scope *s)
 {
-    return (snippet_names){
-        .arg = s, .find = find, .special = special, .type = type, .variable = variable, .string = string};
+    return (snippet_names){.arg = s,
+                           .find = find,
+                           .special = special,
+                           .type = type,
+                           .variable = variable,
+                           .string = string,
+                           .unknown = unknown};
 }

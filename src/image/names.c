@@ -1,0 +1,79 @@
+/* Names as C++ and Rust qualify them, "space::kind::name", in debug information: an entry's own is the last part, those
+ * before are the entries around it, or around what it defines. Spaces without a name, inline ones and enumerations need
+ * not be said. */
+#include "image/units.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* Where the last part begins; what stands in brackets has parts of its own. */
+static const char *last_part(const char *name, const char *end)
+{
+    int depth = 0;
+    for (const char *c = end; c > name; c--) {
+        if (c[-1] == '>' || c[-1] == ')') depth++;
+        if (c[-1] == '<' || c[-1] == '(') depth--;
+        if (depth == 0 && c - name >= 2 && c[-1] == ':' && c[-2] == ':') return c;
+    }
+    return name;
+}
+
+static bool is_part(const char *its, const char *from, const char *end)
+{
+    size_t n = (size_t)(end - from);
+    return its && strlen(its) == n && !strncmp(its, from, n);
+}
+
+static bool may_be_left_out(Dwarf_Die *scope)
+{
+    int tag = dwarf_tag(scope);
+    return !dwarf_diename(scope) || dwarf_hasattr(scope, DW_AT_export_symbols) || tag == DW_TAG_enumeration_type ||
+           tag == DW_TAG_lexical_block;
+}
+
+/* first: 0, the entry itself is one of those around, or 1. */
+static bool is_around(Dwarf_Die *die, int first, const char *name, const char *end)
+{
+    Dwarf_Attribute attr;
+    Dwarf_Die *scopes = NULL, declared = *die;
+    while (dwarf_attr(&declared, DW_AT_specification, &attr) && dwarf_formref_die(&attr, &declared)) {}
+    int n = dwarf_getscopes_die(&declared, &scopes);
+    for (int k = first; k < n && end > name; k++) {
+        const char *from = last_part(name, end);
+        if (is_part(dwarf_diename(&scopes[k]), from, end)) end = from > name ? from - 2 : name;
+        else if (!may_be_left_out(&scopes[k])) break;
+    }
+    free(scopes);
+    return end <= name;
+}
+
+bool image_is_named(Dwarf_Die *die, const char *name)
+{
+    if (!strncmp(name, "::", 2)) name += 2;
+    const char *end = name + strlen(name), *last = last_part(name, end);
+    return is_part(dwarf_diename(die), last, end) && (last == name || is_around(die, 1, name, last - 2));
+}
+
+bool image_is_constant_named(Dwarf_Die *constant, Dwarf_Die *of, const char *name)
+{
+    const char *end = name + strlen(name), *last = last_part(name, end);
+    return is_part(dwarf_diename(constant), last, end) && (last == name || is_around(of, 0, name, last - 2));
+}
+
+bool image_is_space(Dwarf_Die *die, bool types_too)
+{
+    int tag = dwarf_tag(die);
+    return tag == DW_TAG_namespace || tag == DW_TAG_module ||
+           (types_too && (tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type));
+}
+
+bool image_is_c(Dwarf_Die *unit)
+{
+    switch (dwarf_srclang(unit)) {
+    case DW_LANG_C89:
+    case DW_LANG_C:
+    case DW_LANG_C99:
+    case DW_LANG_C11: return true;
+    default: return false;
+    }
+}
