@@ -64,6 +64,10 @@ bool trace_values_prepare(const trace_settings *); /* between inlay_init and inl
 inlay_expr trace_values_arguments(inlay_proc *, inlay_buffer *);
 inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
 
+/* --- trace_pack.c --- */
+/* How many bytes were written to `out`; 0: there is not enough room. */
+size_t trace_pack(uint32_t *out, size_t room, const inlay_trace_record *, size_t count);
+
 /* --- trace_file.c --- */
 bool trace_file_prepare(void); /* between inlay_init and inlay_start */
 /* The file of this process, opened when first needed; false: there is none (it has been said). */

@@ -20,12 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* As many records as fill four pages when all are packed in the short form. */
+enum { WINDOW_RECORDS = (4 * INLAY_TRACE_PAGE - sizeof(inlay_trace_chunk)) / sizeof(uint32_t) };
 enum { WINDOW = 64 << 10, NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20 };
 
 typedef struct thread_piece {
     inlay_trace_chunk *window; /* NULL: it has none, or writes to `spare` */
     uint64_t lost;
     _Alignas(16) char spare[SPARE];
+    uint32_t packed[WINDOW / sizeof(uint32_t)];
 } thread_piece;
 
 /* Of this process's file. */
@@ -111,18 +114,26 @@ static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *re
 }
 
 /* An older chunk is marked as free while it is written over. */
-static bool write_out(const inlay_trace_chunk *window, uint32_t used)
+static bool write_out(thread_piece *t, uint32_t used)
 {
+    const inlay_trace_chunk *window = t->window;
+    const void *records = window + 1;
     inlay_trace_chunk head = *window;
     uint64_t at;
     bool again;
+    size_t packed = here.ring ? 0 : trace_pack(t->packed, used, records, used / sizeof(inlay_trace_record));
+    if (packed) { /* --last needs places of one size */
+        head.kind = INLAY_TRACE_PACKED;
+        records = t->packed;
+        used = (uint32_t)packed;
+    }
     head.bytes = (uint32_t)whole_pages(sizeof head + used);
     head.used = used;
     if (!place(head.bytes, &at, &again)) return false;
     head.again = __atomic_add_fetch(&here.again, again, __ATOMIC_RELAXED);
-    if (!again) return write_all(at, &head, window + 1, used);
+    if (!again) return write_all(at, &head, records, used);
     head.kind = INLAY_TRACE_FREE;
-    bool good = write_all(at, &head, window + 1, used);
+    bool good = write_all(at, &head, records, used);
     head.kind = INLAY_TRACE_EVENTS;
     return write_all(at, &head, NULL, 0) && good;
 }
@@ -148,7 +159,7 @@ static void use_again(inlay_trace_chunk *window, size_t used, uint64_t lost)
 static void put_away(thread_piece *t, size_t count)
 {
     size_t used = count * sizeof(inlay_trace_record);
-    if (!t->window || (used && !write_out(t->window, (uint32_t)used))) count_lost(t, count);
+    if (!t->window || (used && !write_out(t, (uint32_t)used))) count_lost(t, count);
     if (t->window) use_again(t->window, used, t->lost);
 }
 
@@ -189,7 +200,7 @@ void *trace_file_next(void *filled, size_t count, unsigned thread, size_t *room,
     if (!room) give_window(t);
     else if (!t->window) take_window(t, thread);
     if (!room) return NULL;
-    *room = (t->window ? WINDOW - sizeof *t->window : SPARE) / sizeof(inlay_trace_record);
+    *room = t->window ? WINDOW_RECORDS : SPARE / sizeof(inlay_trace_record);
     return t->window ? (void *)(t->window + 1) : t->spare;
 }
 

@@ -18,6 +18,7 @@ typedef enum inlay_trace_kind {
     INLAY_TRACE_EVENTS,      /* a thread's records */
     INLAY_TRACE_NOTES,       /* what is to be known of them: a sequence of inlay_trace_note */
     INLAY_TRACE_FREE,        /* nothing in it (any more) */
+    INLAY_TRACE_PACKED,      /* a thread's records, packed; `used` is told */
 } inlay_trace_kind;
 
 typedef struct inlay_trace_chunk {
@@ -69,6 +70,21 @@ enum {
     INLAY_TRACE_CUT = 1 << 25,        /* the string goes on in memory */
     INLAY_TRACE_UNREADABLE = 1 << 26, /* no memory is there: the value is the address */
 };
+
+/* Packed records are words of 32 bits, the lowest byte first. Each record tells how far its time and its stack pointer
+ * are from those of the one before (0 at the chunk's beginning); D is the stack pointer's way up, from half of what
+ * there is room for: 0 what:10 D/16:6 time:15                          4 bytes 1 0 what:20 D/8:10 (low) | D/8:6 (high)
+ * time:26   8 1 1 0...                 | the record as it is   20 */
+enum {
+    INLAY_TRACE_SHORT_TIME = 1 << 15,
+    INLAY_TRACE_SHORT_SP = 64 * 16,
+    INLAY_TRACE_SHORT_WHAT = 1 << 10,
+    INLAY_TRACE_LONG_TIME = 1 << 26,
+    INLAY_TRACE_LONG_SP = 65536 * 8,
+    INLAY_TRACE_LONG_WHAT = 1 << 20,
+};
+#define INLAY_TRACE_IS_LONG  0x80000000u
+#define INLAY_TRACE_IS_WHOLE 0xc0000000u
 
 typedef enum inlay_trace_note_kind {
     INLAY_TRACE_IMAGE = 1,

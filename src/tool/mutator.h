@@ -68,8 +68,8 @@ typedef struct mutator_piece {
     size_t tables_at, table_count, patches_at;
     INL_VEC(move_told_patch) patches; /* all that it was ever put in with */
     live_unwind unwind;
-    uint32_t slot, procs;             /* in the table; so many are in force */
-    moved_piece told;                 /* what is there */
+    uint32_t slot, procs; /* in the table; so many are in force */
+    moved_piece told;     /* what is there */
 } mutator_piece;
 
 typedef struct mutated_image { /* by procedure of the analysis */

@@ -190,7 +190,10 @@ static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
 {
     const inlay_trace_record *records = (const inlay_trace_record *)(c + 1);
     size_t count = 0, most = (c->used && c->used < room ? c->used : room) / sizeof *records;
-    if (c->used) count = most;
+    bool packed = c->kind == INLAY_TRACE_PACKED;
+    size_t bytes = c->used && c->used < room ? c->used : room;
+    if (packed) count = c->used ? trace_unpack(records, bytes, NULL) : 0;
+    else if (c->used) count = most;
     else
         while (count < most && records[count].what) count++;
     trace_thread *t = thread_of(r, c->thread);
@@ -198,7 +201,14 @@ static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
     t->tid = c->tid;
     if (c->lost > t->lost) t->lost = c->lost;
     if (c->again > r->s->overwritten) r->s->overwritten = c->again;
-    trace_piece piece = {records, count, c->sequence, c->time, c->lost, !c->used};
+    trace_piece piece = {packed ? NULL : records,
+                         packed ? (const void *)records : NULL,
+                         bytes,
+                         count,
+                         c->sequence,
+                         c->time,
+                         c->lost,
+                         !c->used};
     if (count && !inl_vec_push(&t->pieces, piece)) r->no_memory = true;
     see_pair(r->s, c->time, c->monotonic);
 }
@@ -250,7 +260,7 @@ static bool take_chunks(reading *r, inl_error *e)
         if (c->magic == INLAY_TRACE_MAGIC && !good) r->f->senseless++;
         size_t whole = good ? c->bytes : INLAY_TRACE_PAGE, room = (whole < left ? whole : left) - HEAD;
         if (good && c->kind == INLAY_TRACE_SESSION && !take_session(r, c, room, e)) return false;
-        if (good && r->s && c->kind == INLAY_TRACE_EVENTS) take_records(r, c, room);
+        if (good && r->s && (c->kind == INLAY_TRACE_EVENTS || c->kind == INLAY_TRACE_PACKED)) take_records(r, c, room);
         if (good && r->s && c->kind == INLAY_TRACE_NOTES) take_notes(r, c, room);
         if (whole >= left) break;
         at += whole;
@@ -299,11 +309,13 @@ static void measure(trace_session *s)
     s->measured = (double)ns / 1e9;
 }
 
-static void see_steps(trace_session *s, const trace_piece *p)
+static void see_steps(trace_session *s, const trace_piece *p, trace_unpacked *room)
 {
     enum { SHORT = 1024 };
+    const inlay_trace_record *records = trace_piece_records(p, room);
+    if (!records) return;
     for (size_t i = 1; i < p->count; i++) {
-        const inlay_trace_record *enters = &p->records[i - 1], *leaves = &p->records[i];
+        const inlay_trace_record *enters = &records[i - 1], *leaves = &records[i];
         uint32_t number = leaves->what >> 1;
         uint64_t step = (leaves->when >> 16) - (enters->when >> 16);
         if (leaves->what != enters->what + 1 || !(leaves->what & 1) || step >= SHORT) continue;
@@ -318,9 +330,11 @@ static void see_steps(trace_session *s, const trace_piece *p)
 static void limit_overhead(trace_session *s)
 {
     enum { ENOUGH = 100 };
+    trace_unpacked room = {0};
     for (size_t i = 0; i < s->threads.count; i++)
         for (size_t k = 0; k < s->threads.items[i].pieces.count; k++)
-            see_steps(s, &s->threads.items[i].pieces.items[k]);
+            see_steps(s, &s->threads.items[i].pieces.items[k], &room);
+    inl_vec_free(&room);
     for (size_t i = 0; i < s->procs.count; i++) {
         const trace_proc *p = &s->procs.items[i];
         if (p->steps < ENOUGH) continue;

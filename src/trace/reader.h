@@ -39,8 +39,9 @@ typedef struct trace_proc {
 } trace_proc;
 
 typedef struct trace_piece {
-    const inlay_trace_record *records;
-    size_t count;
+    const inlay_trace_record *records; /* NULL: they are packed */
+    const void *packed;
+    size_t packed_bytes, count;
     uint64_t sequence, time, lost;
     bool is_window; /* it was not closed */
 } trace_piece;
@@ -86,6 +87,12 @@ inl_status trace_open(const char *path, trace_file *, inl_error *);
 /* Of bytes in memory, which must stay. */
 inl_status trace_read(const void *bytes, size_t size, const char *path, trace_file *, inl_error *);
 void trace_close(trace_file *);
+
+/* How many records there are; with `out`, they are put there. What is cut off at the end is none. */
+size_t trace_unpack(const void *from, size_t bytes, inlay_trace_record *out);
+/* A piece's records, unpacked where they are packed: valid until the next ones are. NULL: out of memory. */
+typedef INL_VEC(inlay_trace_record) trace_unpacked;
+const inlay_trace_record *trace_piece_records(const trace_piece *, trace_unpacked *);
 
 /* Ticks as nanoseconds. */
 double trace_ns(const trace_session *, uint64_t ticks);

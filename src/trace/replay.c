@@ -93,21 +93,27 @@ static void take_value(trace_replay *r, const inlay_trace_record *v)
     }
 }
 
-static void take_pieces(trace_replay *r, clock_state *c)
+static bool take_pieces(trace_replay *r, clock_state *c)
 {
     uint64_t whole = 0;
-    for (size_t i = 0; i < r->t->pieces.count; i++) {
+    trace_unpacked room = {0};
+    bool good = true;
+    for (size_t i = 0; i < r->t->pieces.count && good; i++) {
         const trace_piece *p = &r->t->pieces.items[i];
+        const inlay_trace_record *records = trace_piece_records(p, &room);
+        good = records != NULL;
         if (!i || p->time > whole) whole = p->time;
-        for (size_t k = 0; k < p->count; k++) {
-            if (p->records[k].what == (uint32_t)INLAY_TRACE_VALUE) {
-                take_value(r, &p->records[k]);
+        for (size_t k = 0; k < p->count && good; k++) {
+            if (records[k].what == (uint32_t)INLAY_TRACE_VALUE) {
+                take_value(r, &records[k]);
                 continue;
             }
-            whole = near(whole, p->records[k].when >> 16);
-            take(r, &p->records[k], advance(c, whole, c->begun ? c->cost : 0));
+            whole = near(whole, records[k].when >> 16);
+            take(r, &records[k], advance(c, whole, c->begun ? c->cost : 0));
         }
     }
+    inl_vec_free(&room);
+    return good;
 }
 
 /* What is open when a thread ends is closed then; a killed process's, at the thread's last record. */
@@ -124,7 +130,7 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
     clock_state c = {.s = r->s, .tick = 1e9 / (double)r->s->frequency};
     c.cost = r->raw ? 0 : (double)r->s->overhead / 1000 * c.tick;
     inlay_frames_init(&r->frames, frames, room, when_closed, r);
-    take_pieces(r, &c);
+    bool good = take_pieces(r, &c);
     uint64_t ends = r->t->ends ? r->t->ends : r->s->last;
     bool later = c.begun && ends && (int64_t)(ends - c.last) > 0;
     r->end = later ? advance(&c, ends, c.cost) : (uint64_t)c.at;
@@ -132,5 +138,5 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
     r->frames.frames = NULL;
     trace_sieve_end(&r->sieve);
     free(frames);
-    return INL_OK;
+    return good ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
 }

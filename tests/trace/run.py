@@ -250,6 +250,19 @@ def check_last(t, engine):
     need(calls(whole)["leaf"] == 200001 and not whole["overwritten"], "without --last", calls(whole))
 
 
+def check_packed(t):
+    """The same calls from records that were packed and from those that were not."""
+    found = []
+    for more in ([], ["--last=64"]):
+        path = t.record("live", ["packs"], more, names=(*NAMES, "packs", "far*_away"))
+        report = t.report(path)
+        need(not report["unmatched"] and not report["overwritten"] and not report["lost"], "records", report)
+        found.append((dict(paths(t.json("tree", path)[0]["tree"])), os.path.getsize(path)))
+    same(found[0][0], found[1][0], "the tree of calls")
+    need(found[0][0]["main/packs/far_away/leaf"] == 2 * found[0][0]["main/packs/farther_away/leaf"] == 200 and found[0][0]["main/packs/leaf"] == 20000, "calls", found[0][0])
+    need(found[0][1] * 2 < found[1][1], "the file is not shorter", found[0][1], found[1][1])
+
+
 def check_no_room(t):
     """Records that the file has no room for are counted, and the program is none the wiser."""
     out = f"{t.folder}/small.trace"
@@ -453,7 +466,7 @@ def tests(t):
             yield f"steps {engine}", lambda e=engine: check_steps(t, e)
     for report in ("calls", "trace"):
         yield f"stubs {report}", lambda r=report: check_stubs(t, r)
-    for name, check in (("attach", check_attach), ("no-room", check_no_room), ("forms", check_forms), ("threads", check_threads),
+    for name, check in (("attach", check_attach), ("no-room", check_no_room), ("packed", check_packed), ("forms", check_forms), ("threads", check_threads),
                         ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
     yield "browse", lambda: browse.check_browse(t, need, same)

@@ -134,6 +134,32 @@ ALONE void coroutines()
         for (int k = 0; k < 2; k++) resumes(k);
 }
 
+/* --- much to record: near and far stack pointers, short and long waits --- */
+ALONE void far_away()
+{
+    volatile char room[100000];
+    room[0] = 1;
+    leaf();
+    sink = sink + room[0];
+}
+ALONE void farther_away()
+{
+    volatile char room[700000];
+    room[0] = 1;
+    leaf();
+    sink = sink + room[0];
+}
+ALONE void packs()
+{
+    for (int i = 0; i < 20000; i++) {
+        leaf();
+        if (i % 100 == 0) far_away();
+        if (i % 200 == 0) farther_away();
+        if (i % 1000 == 0) usleep(100);
+        if (i % 4000 == 0) sink = down(200);
+    }
+}
+
 /* --- time that is known --- */
 ALONE void spin(long ms)
 {
@@ -163,6 +189,7 @@ static const struct {
     {"stack", [] { raiser(1); after(); }},
     {"threads", [] { threads(); after(); }},
     {"coroutines", [] { coroutines(); after(); }},
+    {"packs", [] { packs(); after(); }},
     {"time", [] { outer(); }},
     {"killed", [] { for (int i = 0; i < 20000; i++) leaf(); raise(SIGKILL); }},
     {"endless", [] { puts("ready"); fflush(stdout); for (;;) { leaf(); usleep(1000); } }},
