@@ -140,6 +140,7 @@ static void lay_out(packer *p, const elf_pack *in, const tool_file *t, move_carr
     h->heap = add(p, in->heap, h->heap_size);
     p->at = inl_page_up(p->at);
     h->tool_size = t->size;
+    h->tool_base = in->tool_base;
     h->tool = add(p, t->bytes, t->size);
     p->at = inl_page_up(p->at);
     h->size = p->at;

@@ -66,6 +66,7 @@ typedef struct elf_pack_image {   /* one of the images that were rewritten toget
 
 typedef struct elf_pack {
     const char *tool_path; /* the tool's file; /proc/self/exe for the one that runs */
+    uint64_t tool_base;    /* where it is to lie */
     const void *heap;      /* content for MOVE_HEAP_BASE; NULL: none */
     size_t heap_size;      /* bytes used; stored in whole pages */
     /* argv of the carried tool's main: its name, its options and "--"; the program's own argv, as it is

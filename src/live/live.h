@@ -63,6 +63,8 @@ inl_status live_open_inside(pid_t, live_process *, inl_error *);
 void live_close(live_process *);
 
 /* --- maps.c --- */
+/* Where a tool's file is to lie that goes into it. */
+uint64_t live_tool_place(pid_t);
 inl_status live_read_maps(live_process *, inl_error *);
 bool live_find_syscall(live_process *);
 /* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's. And it goes. */

@@ -1,6 +1,7 @@
 /* What is mapped in another process: its images, its system call instruction, room for more. */
 #include "live/live.h"
 #include "base/maps_line.h"
+#include "base/own.h"
 #include "base/page.h"
 
 #include <elf.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 enum { LINE = 4608, LOWEST = 1 << 16 };
+
+static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
 
 static void forget(live_process *p)
 {
@@ -109,8 +112,8 @@ static uint64_t put_return(const live_process *p)
 /* Not one of Inlay's own, which comes and goes. */
 static bool may_hold_return(const live_mapping *m)
 {
-    return m->prot & PROT_EXEC && *m->name == '/' &&
-           (m->high <= MOVE_TOOL_BASE || m->low >= MOVE_TOOL_BASE + LIVE_TOOL_MOST);
+    return m->prot & PROT_EXEC && *m->name == '/' && !overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, m) &&
+           !overlaps(MOVE_TOOL_HIGH, MOVE_TOOL_HIGH + LIVE_TOOL_MOST, m);
 }
 
 bool live_put_return(live_process *p)
@@ -134,8 +137,6 @@ void live_take_return(live_process *p)
     if (fd >= 0) close(fd);
     p->returns_at = 0;
 }
-
-static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
 
 /* A word of /proc/PID/status. */
 static bool status_of(pid_t pid, const char *key, char out[32])
@@ -175,6 +176,18 @@ static inl_status check(const live_process *p, inl_error *e)
     return INL_OK;
 }
 
+uint64_t live_tool_place(pid_t pid)
+{
+    live_process p = {.pid = pid};
+    inl_error ignored;
+    uint64_t place = MOVE_TOOL_BASE;
+    if (live_read_maps(&p, &ignored) == INL_OK)
+        for (size_t i = 0; i < p.mappings.count; i++)
+            if (overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, &p.mappings.items[i])) place = MOVE_TOOL_HIGH;
+    live_close(&p);
+    return place;
+}
+
 static inl_status refuse_full(const live_process *p, uint64_t at, inl_error *e)
 {
     live_told t;
@@ -202,8 +215,9 @@ static inl_status check_empty(const live_process *p, inl_error *e)
             "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
             "would end it; start it under the tool instead (inlay run, inlay rewrite)",
             p->pid);
+    uint64_t base = inl_own_base();
     for (size_t i = 0; i < p->mappings.count; i++)
-        if (overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + INL_PAGE, &p->mappings.items[i]) ||
+        if (overlaps(base, base + INL_PAGE, &p->mappings.items[i]) ||
             overlaps(MOVE_LIVE_BASE, MOVE_REGION_HIGH, &p->mappings.items[i]))
             return refuse_full(p, p->mappings.items[i].low, e);
     return INL_OK;

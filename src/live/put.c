@@ -11,6 +11,7 @@
 #include "live/ready.h"
 #include "base/bytes.h"
 #include "base/first_stack.h"
+#include "base/own.h"
 #include "base/page.h"
 #include "base/sys.h"
 #include "elf/elf.h"
@@ -112,7 +113,7 @@ static void note(put *p, uint64_t low, uint64_t high)
 {
     move_told_range *last = p->new.count ? &p->new.items[p->new.count - 1] : NULL;
     bool fixed = low < MOVE_REGION_HIGH && high > MOVE_LIVE_BASE;
-    if (fixed || (low >= MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + LIVE_TOOL_MOST)) return;
+    if (fixed || low - inl_own_base() < LIVE_TOOL_MOST) return;
     if (last && last->high == low) last->high = high;
     else p->full = !inl_vec_push(&p->new, ((move_told_range){low, high})) || p->full;
 }

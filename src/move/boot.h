@@ -17,8 +17,10 @@
 #include <stdint.h>
 
 /* Where the carried tool lies in every rewritten program's process, and in the instrumentor: so low that its
- * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. */
+ * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. In a process
+ * that has something of its own there it lies higher, and so does the instrumentor; mutators always do. */
 #define MOVE_TOOL_BASE   0x70000000ull
+#define MOVE_TOOL_HIGH   0x651c00000000ull
 #define MOVE_HEAP_BASE   0x651000000000ull /* the carried heap */
 #define MOVE_LIVE_BASE   0x650000000000ull /* what a process that ran already was given (live.h) */
 #define MOVE_REGION_LOW  0x652000000000ull /* the tool's later mappings */
@@ -43,6 +45,7 @@ typedef struct move_carry_head { /* offsets are from the start of the data */
     uint64_t magic, size;
     uint64_t id; /* of this very content */
     uint64_t tool, tool_size;
+    uint64_t tool_base; /* where it is to lie */
     uint64_t heap, heap_size;
     uint64_t argv, argc;          /* offsets of strings */
     uint64_t images, image_count; /* move_carry_image */
@@ -56,7 +59,7 @@ typedef struct move_handoff {
     const move_boot_links *links; /* in memory */
     const move_carry_head *data;
     uint64_t bias;                  /* the program's real bias: address of links - links->self */
-    uint64_t tool_high;             /* end of its image, which begins at MOVE_TOOL_BASE */
+    uint64_t tool_high;             /* end of its image */
     uint64_t stack_low, stack_high; /* its first stack */
     int64_t argc;                   /* the program's, in its own memory */
     char **argv, **envp;

@@ -1,6 +1,7 @@
 /* The tool was put into a process that ran already (src/live): its other threads, which stand still, get their blocks,
  * and each is told where to go on: in moved code, or in the piece that has taken a system call's place. */
 #include "moved/private.h"
+#include "base/own.h"
 #include "move/live.h"
 #include INL_ARCH_HEADER(run, abi)
 
@@ -133,7 +134,7 @@ void moved_live_places(void)
         if (to) as->ctx.pc = to;
     }
     move_told *r = (move_told *)MOVE_TOLD_BASE;
-    r->tool_low = MOVE_TOOL_BASE;
+    r->tool_low = inl_own_base();
     r->tool_high = moved_handoff_data.tool_high;
     r->ask_entry = (uint64_t)(uintptr_t)moved_ask_entry;
     r->ask_until = (uint64_t)(uintptr_t)moved_ask_until;

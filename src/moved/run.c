@@ -1,6 +1,7 @@
 /* The beginning of a rewritten program's run time. */
 #include "moved/private.h"
 #include "base/log.h"
+#include "base/own.h"
 #include INL_ARCH_HEADER(run, abi)
 
 /* In the data segment: the boot code fills it in before the tool's _start. */
@@ -34,7 +35,7 @@ static const run_engine engine = {
 inl_status moved_begin(const run_client *client, inl_error *e)
 {
     const move_handoff *h = &moved_handoff_data;
-    run_start_state start = {.tool_low = MOVE_TOOL_BASE,
+    run_start_state start = {.tool_low = inl_own_base(),
                              .tool_high = h->tool_high,
                              .stack_low = h->stack_low,
                              .stack_high = h->stack_high,

@@ -7,6 +7,7 @@
  *
  * Other dynamic linkers have one list, which they go by themselves: nothing is entered there. */
 #include "moved/pieces.h"
+#include "base/own.h"
 #include "run/run.h"
 
 #include <elf.h>
@@ -29,7 +30,7 @@ static uint64_t dynamic_of(const Elf64_Ehdr *h)
 {
     const Elf64_Phdr *ph = (const void *)((const char *)h + h->e_phoff);
     for (unsigned k = 0; k < h->e_phnum; k++)
-        if (ph[k].p_type == PT_DYNAMIC) return MOVE_TOOL_BASE + ph[k].p_vaddr;
+        if (ph[k].p_type == PT_DYNAMIC) return inl_own_base() + ph[k].p_vaddr;
     return 0;
 }
 
@@ -38,9 +39,9 @@ static void enter(moved_namespace *first, const char *file)
 {
     moved_entered *s = &moved_now.entered;
     moved_namespace copy, **last = &first->next;
-    s->map = (struct link_map){.l_addr = MOVE_TOOL_BASE,
+    s->map = (struct link_map){.l_addr = inl_own_base(),
                                .l_name = (char *)file,
-                               .l_ld = (void *)dynamic_of((const Elf64_Ehdr *)MOVE_TOOL_BASE)};
+                               .l_ld = (void *)dynamic_of((const Elf64_Ehdr *)inl_own_base())};
     s->own.debug = (struct r_debug){.r_version = 2, .r_map = &s->map, .r_state = RT_CONSISTENT};
     if (first->debug.r_version > 1)
         for (unsigned n = 0; *last && n < 64; n++) {

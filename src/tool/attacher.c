@@ -7,8 +7,9 @@
  *                                    the process's images -> analysis -> plans, asking the callbacks
  *                                    stop, put in, let go
  *
- * As in a program that is written, the tool lies at MOVE_TOOL_BASE and its heap at MOVE_HEAP_BASE, here and in the
- * process. Images have the addresses that they have there, so assumed addresses are real ones. */
+ * As in a program that is written, the tool lies at MOVE_TOOL_BASE (or MOVE_TOOL_HIGH, where that is taken) and its
+ * heap at MOVE_HEAP_BASE, here and in the process. Images have the addresses that they have there, so assumed addresses
+ * are real ones. */
 #include "tool/finders.h"
 #include "live/change.h"
 #include "moved/moved.h"
@@ -38,7 +39,7 @@ void attacher_enter(const char *process, char **argv)
                                                                      : strerror(errno));
     fflush(NULL);
     blame_unwatch(); /* the copy watches for itself */
-    load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
+    load_self(live_tool_place((pid_t)pid), MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
     tool_fail(TOOL_EXIT_FAILED, "cannot start the instrumentor: %s", e.text);
 }
 

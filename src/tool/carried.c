@@ -7,6 +7,7 @@
  * If it fails after all, what the report has added to the output is taken back, and the final one follows. */
 #include "tool/state.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/sys.h"
 #include "run/kernel.h"
 #include "move/boot.h"
@@ -23,7 +24,7 @@ void carried_begin(void)
     const move_handoff *r = &moved_handoff_data;
     h->role = TOOL_CARRIED;
     h->resident = 1;
-    h->start.tool_low = MOVE_TOOL_BASE;
+    h->start.tool_low = inl_own_base();
     h->start.tool_high = r->tool_high;
     h->region_low = MOVE_REGION_LOW;
     h->region_high = MOVE_REGION_HIGH;

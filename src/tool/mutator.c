@@ -32,7 +32,7 @@ void inlay_mutator(int *argc, char ***argv)
     if (h->role == TOOL_LAUNCHER) {
         fflush(NULL);
         blame_unwatch(); /* the copy watches for itself */
-        load_self(MOVE_TOOL_BASE, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, *argv, environ, &e);
+        load_self(MOVE_TOOL_HIGH, MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, *argv, environ, &e);
         tool_fail(TOOL_EXIT_FAILED, "cannot start: %s", e.text);
     }
     blame_unwatch();

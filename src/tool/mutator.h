@@ -1,6 +1,7 @@
 /* Mutators: programs that change others while these run (include/inlay/process.h).
  *
- * A mutator is a tool's file too. Started, it goes on at MOVE_TOOL_BASE, with the carried heap (as the instrumentor of
+ * A mutator is a tool's file too. Started, it goes on at MOVE_TOOL_HIGH, which processes of all kinds
+ * have free, with the carried heap (as the instrumentor of
  * a program does, rewriter.c); what lives in a process that it changes is the same file, as the carried tool, whose
  * main gets no further than inlay_mutator. So what snippets name, routines, variables, memory of inlay_alloc, lies at
  * the same address here and there, and the process goes on, instrumented as it is, when the mutator ends.

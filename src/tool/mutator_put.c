@@ -1,6 +1,7 @@
 /* The tool gets into a process: with no code of its own yet but the procedures that must know of new code (finders.h).
  * They stay for good. */
 #include "tool/mutator.h"
+#include "base/own.h"
 #include "base/page.h"
 #include "tool/finders.h"
 #include "tool/code.h"
@@ -71,6 +72,7 @@ static inl_status pack(putting *p, inl_error *e)
     }
     heap->next_there = MUTATOR_HEAP_THERE;
     elf_pack what = {.tool_path = "/proc/self/exe",
+                     .tool_base = inl_own_base(),
                      .heap = heap,
                      .heap_size = tool_heap_size(),
                      .argc = 2,

@@ -22,6 +22,7 @@
 #include "elf/elf.h"
 #include "move/boot.h"
 #include "moved/moved.h"
+#include "base/own.h"
 #include "base/region.h"
 
 #include <elf.h>
@@ -239,8 +240,8 @@ bool rewriter_needs_tool(const rewriter *r)
 static void check_place(const rewriter *r, const rewriter_image *i, const elf_pack_image *p)
 {
     enum { ROOM = 64 << 20 }; /* of the tool; of what the writer adds behind moved code */
-    uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM;
-    if (high > MOVE_TOOL_BASE && low < MOVE_TOOL_BASE + ROOM)
+    uint64_t low = p->link_low + p->bias, high = p->link_high + p->bias + ROOM, base = inl_own_base();
+    if (high > base && low < base + ROOM)
         rewriter_give_up(r, "cannot rewrite %s: %s", i->path,
                          "it is linked to addresses from 0x70000000 on, which the tool inside needs; use inlay run");
 }
@@ -266,6 +267,7 @@ void rewriter_pack(const rewriter *r, elf_carry *carry)
     }
     elf_pack p = {
         .tool_path = "/proc/self/exe",
+        .tool_base = inl_own_base(),
         .heap = tool_heap(),
         .heap_size = tool_heap_size(),
         .argc = argc + 1,

@@ -625,7 +625,7 @@ class Mutators:
         with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
             c.has_answered(1)
-            for line, says in (("attach 4194305", "there is no process"), (f"attach {m.process.pid}", "tool inside already|traced"),
+            for line, says in (("attach 4194305", "there is no process"), (f"attach {m.process.pid}", "tool inside already|traced|runs under Inlay"),
                                (f"attach {c.process.pid}", None), ("insert entry nothing 1", "no procedure"),
                                ("insert entry write nothing++", "nothing"), ("commit", None)):
                 answer = m.asks(line)

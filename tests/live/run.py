@@ -289,6 +289,43 @@ class Live:
         if answers != b"one\ntwo\n" or status != 3 or not os.path.getsize(f"{folder}/report"):
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
+    def reserved(self):
+        """The lowest 4 GB are the program's, where a tool lies otherwise; it is reached all the same, and leaves."""
+        program, source, folder = f"{self.folder}/reserved", f"{self.folder}/reserved.c", driver.fresh(f"{self.folder}/low")
+        with open(source, "w") as f:
+            f.write("#define _GNU_SOURCE\n#include <stdio.h>\n#include <stdint.h>\n#include <sys/mman.h>\n"
+                    "__attribute__((noinline)) static int doubled(int n) { __asm__ volatile(\".fill 16, 1, 0x90\" : \"+r\"(n)); return 2 * n; }\n"
+                    "int main(void) {\n    char line[99];\n    void *low = (void *)(uintptr_t)0x10000;\n    int sum = 0;\n"
+                    "    if (mmap(low, 0x100000000, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,\n"
+                    "             -1, 0) != low) return 9;\n"
+                    "    while (fgets(line, sizeof line, stdin)) {\n        for (int i = 0; i < 1000; i++) sum += doubled(i);\n"
+                    "        printf(\"%d\\n\", sum), fflush(stdout);\n    }\n    return 3;\n}\n")
+        why = driver.build("dynamic", source, program)
+        if why:
+            return
+        tools = (("calls", r"^ *1000 +doubled\b"), ("memtrace", r"^[0-9a-f]+ W "), ("branches", r"\d"))
+        with Conversation([program], folder) as c:
+            c.say("one")
+            c.has_answered(1)
+            before = self.state(c.process.pid)
+            for k, (tool, reports) in enumerate(tools):
+                self.attach(tool, c.process.pid, "-o", f"{folder}/report")
+                c.say("two")
+                c.has_answered(k + 2)
+                done = driver.run([self.inlay, "detach", str(c.process.pid)], LIMIT)
+                if done.status:
+                    raise driver.Failed("detach", *driver.as_lines(done.stderr))
+                with open(f"{folder}/report") as f:
+                    if not re.search(reports, f.read(), re.M):
+                        raise driver.Failed(f"{tool} does not report {reports}")
+            after = self.state(c.process.pid)
+            answers, status = c.end()
+        if answers.split() != [b"%d" % (999000 * n) for n in range(1, 5)] or status != 3:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+        if before[1:] != after[1:] or [m for m in after[0].splitlines() if m.startswith(("00010000", "7000", "65"))] != \
+                [m for m in before[0].splitlines() if m.startswith(("00010000", "7000", "65"))]:
+            raise driver.Failed("something stays behind", repr(after))
+
     def maps(self):
         """It maps memory, 400 MB in all, also between the moment when room is looked for and the one when it is taken."""
         program, source, folder = f"{self.folder}/maps", f"{self.folder}/maps.c", driver.fresh(f"{self.folder}/in-maps")
@@ -509,7 +546,7 @@ def tests(live):
     for form, tool in (("dynamic", "calls"), ("dynamic", "inscount"), ("no-pie", "bbcount"), ("static", "calls"),
                        ("static-pie", "branches"), ("musl", "calls"), ("dynamic", "memtrace")):
         yield f"talks-{form}-{tool}", lambda form=form, tool=tool: live.talks(form, tool)
-    for name in ("throws", "wraps", "blamed", "crowded", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
+    for name in ("throws", "wraps", "blamed", "crowded", "reserved", "maps", "loop", "leader", "untouched", "nothing_moves", "cannot_start", "numbers", "traced", "under_jit", "confined", "contained", "elsewhere",
                  "stopped", "killed"):
         yield name, getattr(live, name)
 

@@ -5,7 +5,7 @@
  * /proc/self/exe is that file and the data is page-aligned in it; else copied from memory. The tool then
  * finds a stack as the kernel would have made it, its own handoff filled in, and all signals blocked.
  *
- *     MOVE_TOOL_BASE     the tool's segments
+ *     tool_base          the tool's segments (MOVE_TOOL_BASE)
  *     MOVE_HEAP_BASE     the carried heap
  *     MOVE_REGION_LOW    guard, first stack, guard; later mappings of the tool
  *
@@ -149,7 +149,7 @@ static void map_segment(const boot *b, const Elf64_Phdr *p)
 {
     int prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
                (p->p_flags & PF_X ? PROT_EXEC : 0);
-    uint64_t start = MOVE_TOOL_BASE + inl_page_down(p->p_vaddr), slack = p->p_vaddr & (INL_PAGE - 1);
+    uint64_t start = b->head->tool_base + inl_page_down(p->p_vaddr), slack = p->p_vaddr & (INL_PAGE - 1);
     uint64_t file_pages = inl_page_up(slack + p->p_filesz), pages = inl_page_up(slack + p->p_memsz);
     fill(b, start, b->head->tool + p->p_offset - slack, slack + p->p_filesz, prot);
     if (pages > file_pages) protect(start + file_pages, pages - file_pages, prot);
@@ -161,8 +161,8 @@ static void map_tool(boot *b)
     uint64_t end = 0;
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end) end = ph[i].p_vaddr + ph[i].p_memsz;
-    b->tool_end = MOVE_TOOL_BASE + inl_page_up(end);
-    take(MOVE_TOOL_BASE, inl_page_up(end), PROT_NONE, "the tool's own");
+    b->tool_end = b->head->tool_base + inl_page_up(end);
+    take(b->head->tool_base, inl_page_up(end), PROT_NONE, "the tool's own");
     for (unsigned i = 0; i < b->tool->e_phnum; i++)
         if (ph[i].p_type == PT_LOAD) map_segment(b, &ph[i]);
     if (!b->head->heap_size) return;
@@ -272,7 +272,7 @@ static uint64_t build_stack(boot *b)
     take_stack(b, 2 * words * 8 + 2 * strings_size(b) + INL_STACK_RANDOM + 64);
     inl_first_stack s;
     list_strings(b, &s);
-    inl_first_stack_image(&s, b->tool, MOVE_TOOL_BASE);
+    inl_first_stack_image(&s, b->tool, b->head->tool_base);
     sys_call3(SYS_getrandom, (long)s.random, sizeof s.random, 0);
     uint64_t sp = inl_first_stack_sp(&s);
     inl_first_stack_build(&s, (void *)sp);
@@ -283,8 +283,8 @@ static uint64_t build_stack(boot *b)
 
 static void hand_over(const boot *b, uint64_t sp, uint64_t pc, uint64_t mask)
 {
-    move_handoff *h = (move_handoff *)(MOVE_TOOL_BASE + b->head->handoff);
-    inl_region *r = (inl_region *)(MOVE_TOOL_BASE + b->head->region);
+    move_handoff *h = (move_handoff *)(b->head->tool_base + b->head->handoff);
+    inl_region *r = (inl_region *)(b->head->tool_base + b->head->region);
     h->links = b->links;
     h->data = b->head;
     h->bias = b->bias;
@@ -342,5 +342,5 @@ __attribute__((used)) boot_answer boot_prepare(const move_boot_links *links, int
     uint64_t tool_sp = build_stack(&b);
     hand_over(&b, sp, pc, mask);
     if (!links->dynamic) restore_entry(&b);
-    return (boot_answer){MOVE_TOOL_BASE + b.tool->e_entry, tool_sp};
+    return (boot_answer){b.head->tool_base + b.tool->e_entry, tool_sp};
 }
