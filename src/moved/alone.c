@@ -13,11 +13,10 @@
 #include "base/sys.h"
 #include "move/live.h"
 
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { LOOK_NS = 50000000, LOOKS = 200 };
+enum { NAP_NS = 200000, NAPS = 50000, NAPS_A_LOOK = 100 };
 
 void moved_alone_begin(void)
 {
@@ -29,16 +28,26 @@ void moved_alone_begin(void)
 
 /* The holder is not seen from another namespace of processes, or without /proc: then for how long it did not come
  * counts. */
-static bool is_lost(unsigned looks) { return moved_now.knows_holder ? !run_is_traced() : looks >= LOOKS; }
+static bool is_lost(unsigned naps)
+{
+    return moved_now.knows_holder ? naps % NAPS_A_LOOK == 0 && !run_is_traced() : naps >= NAPS;
+}
+
+/* By a call that leaves nothing in the kernel to be restarted when it is interrupted: there is what the program's own
+ * call, which this thread will go on with, has left. */
+static void nap(void)
+{
+    struct timespec some = {.tv_nsec = NAP_NS};
+    sys_call4(SYS_ppoll, 0, 0, (long)&some, 0);
+}
 
 void moved_alone_end(void)
 {
     uint64_t *word = &moved_now.alone, done = MOVE_ALONE_DONE;
-    const struct timespec some = {.tv_nsec = LOOK_NS};
     if (!moved_is_live() || __atomic_load_n(word, __ATOMIC_ACQUIRE) != MOVE_ALONE_GOES) return;
     __atomic_store_n(word, done, __ATOMIC_RELEASE);
-    for (unsigned n = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) == MOVE_ALONE_DONE; n++) {
-        sys_call4(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, MOVE_ALONE_DONE, (long)&some);
+    for (unsigned n = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) == MOVE_ALONE_DONE; n++) {
+        nap();
         if (is_lost(n))
             __atomic_compare_exchange_n(word, &done, MOVE_ALONE_LOST, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
