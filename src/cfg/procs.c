@@ -259,15 +259,15 @@ void cfg_procs_merge(cfg_work *w)
 
 /* --- what the file says --- */
 
-static bool never_returns(const image_proc *p)
+bool cfg_name_returns(const char *name)
 {
-    const char *const *list = cfg_no_return;
-    size_t n = strcspn(p->name, "@");
-    if (p->source != IMAGE_PROC_PLT) return false;
-    for (; *list; list++)
-        if (strncmp(*list, p->name, n) == 0 && (*list)[n] == 0) return true;
-    return false;
+    size_t n = strcspn(name, "@");
+    for (const char *const *list = cfg_no_return; *list; list++)
+        if (strncmp(*list, name, n) == 0 && (*list)[n] == 0) return false;
+    return true;
 }
+
+static bool never_returns(const image_proc *p) { return p->source == IMAGE_PROC_PLT && !cfg_name_returns(p->name); }
 
 static void seed_symbols(cfg_work *w)
 {

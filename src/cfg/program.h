@@ -141,6 +141,8 @@ uint32_t cfg_proc_covering(const cfg_program *, uint64_t addr);
 const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
 /* Stretch i of the text, ascending: text_bytes is the sum of all. False: there are not so many. */
 bool cfg_text_stretch(const cfg_program *, size_t i, uint64_t *addr, uint64_t *end);
+/* False: a procedure of another image that is known, by its name, never to return. */
+bool cfg_name_returns(const char *name);
 /* The distinct targets of a table, in table order: entry i's target address. */
 uint64_t cfg_table_target(const cfg_program *, const cfg_table *, uint32_t i);
 

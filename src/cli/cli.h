@@ -51,6 +51,8 @@ int cli_merge(int argc, char **argv);
 int cli_trace(int argc, char **argv);
 /* Of a recording; -1: it is no such command. */
 int cli_trace_read(int argc, char **argv);
+int cli_object(int argc, char **argv);
+int cli_wrap(int argc, char **argv);
 int cli_cache(int argc, char **argv);
 int cli_tools(int argc, char **argv);
 bool cli_asks_for_help(char **argv);        /* in front of "--" */

@@ -30,6 +30,9 @@ static const char usage[] =
     "  atom PROGRAM INST.c ANAL.c -o OUT\n"
     "                        the same for a tool made of ATOM's pair of files\n"
     "                        (--engine=jit: run it, or make OUT run it, under the JIT)\n"
+    "  object -fn NAME,... FILE.o... -o DIR\n"
+    "                        objects whose procedures' entries and exits are recorded\n"
+    "  wrap COMPILER [ARGS]  a step of a build that makes such objects and links with the recorder\n"
     "  merge [-o OUT] FILE...  add up the reports of many processes (--format=json)\n"
     "  cache --list|--clear  translations that are kept for the next run (--cache)\n"
     "  tools                 list the tools that are installed\n"
@@ -80,17 +83,14 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *part;
 } commands[] = {
-    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"},
-    {"attach", cli_attach, "live"}, {"detach", cli_detach, "live"},
-    {"report", cli_report, "live"}, {"ps", cli_ps, "live"},
-    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"},
-    {"cache", cli_cache, "jit"},    {"atom", cli_atom, "atom"},
-    {"count", cli_live, "live"},    {"break", cli_live, "live"},
-    {"tee", cli_live, "live"},      {"merge", cli_merge, "base"},
-    {"trace", cli_trace, "tool"},   {"tools", cli_tools, "tool"},
-    {"cc", cli_cc, "tool"},         {"help", help, "base"},
-    {"--help", help, "base"},       {"-h", help, "base"},
-    {"--version", version, "base"}, {"-V", version, "base"},
+    {"run", cli_run, "jit"},        {"rewrite", cli_rewrite, "elf"}, {"attach", cli_attach, "live"},
+    {"detach", cli_detach, "live"}, {"report", cli_report, "live"},  {"ps", cli_ps, "live"},
+    {"info", cli_info, "cfg"},      {"snippet", cli_snippet, "jit"}, {"cache", cli_cache, "jit"},
+    {"atom", cli_atom, "atom"},     {"count", cli_live, "live"},     {"break", cli_live, "live"},
+    {"tee", cli_live, "live"},      {"merge", cli_merge, "base"},    {"trace", cli_trace, "tool"},
+    {"tools", cli_tools, "tool"},   {"cc", cli_cc, "tool"},          {"object", cli_object, "cfg"},
+    {"wrap", cli_wrap, "cfg"},      {"help", help, "base"},          {"--help", help, "base"},
+    {"-h", help, "base"},           {"--version", version, "base"},  {"-V", version, "base"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

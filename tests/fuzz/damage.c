@@ -1,6 +1,6 @@
 #include "damage.h"
 
-#include "image/image.h"
+#include "image/file.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -67,38 +67,37 @@ static void add_region(fuzz_file *f, uint64_t offset, uint64_t size, fuzz_kind k
     f->regions[f->region_count++] = (fuzz_region){offset, size, kind};
 }
 
-static fuzz_kind kind_of(const image_section *s)
+static fuzz_kind kind_of(const Elf64_Shdr *s, const char *name)
 {
-    if (s->type == SHT_RELA) return FUZZ_RELOCS;
-    if (s->type == SHT_DYNAMIC) return FUZZ_DYNAMIC;
-    if (s->type == SHT_NOTE) return FUZZ_NOTES;
-    if (strcmp(s->name, ".eh_frame") == 0) return FUZZ_FRAMES;
-    return strncmp(s->name, ".gcc_except", 11) == 0 ? FUZZ_EXCEPT : FUZZ_BYTES;
+    if (s->sh_type == SHT_RELA) return FUZZ_RELOCS;
+    if (s->sh_type == SHT_DYNAMIC) return FUZZ_DYNAMIC;
+    if (s->sh_type == SHT_NOTE) return FUZZ_NOTES;
+    if (strcmp(name, ".eh_frame") == 0) return FUZZ_FRAMES;
+    return strncmp(name, ".gcc_except", 11) == 0 ? FUZZ_EXCEPT : FUZZ_BYTES;
 }
 
 void fuzz_load(fuzz_file *f, const char *path, bool code)
 {
     FILE *in = fopen(path, "rb");
-    image *im;
-    *f = (fuzz_file){0};
-    if (!in || image_open(path, &im, NULL) != INL_OK) {
+    image_view v;
+    *f = (fuzz_file){.bytes = malloc(FUZZ_FILE_SIZE)};
+    if (in && f->bytes) f->size = fread(f->bytes, 1, FUZZ_FILE_SIZE, in);
+    if (in) fclose(in);
+    if (!f->size || image_view_open(&v, f->bytes, f->size, path, NULL) != INL_OK) {
         fprintf(stderr, "%s: %s: not usable\n", fuzz_input.fuzzer, path);
         exit(2);
     }
-    f->bytes = malloc(FUZZ_FILE_SIZE);
-    f->size = fread(f->bytes, 1, FUZZ_FILE_SIZE, in);
-    fclose(in);
-    Elf64_Ehdr h;
-    memcpy(&h, f->bytes, sizeof h);
-    add_region(f, 0, sizeof h, FUZZ_BYTES);
-    add_region(f, h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), FUZZ_BYTES);
-    add_region(f, h.e_shoff, (uint64_t)h.e_shnum * sizeof(Elf64_Shdr), FUZZ_BYTES);
-    const image_section *s;
-    size_t count = image_sections(im, &s);
-    for (size_t i = 0; i < count; i++)
-        if (s[i].type != SHT_NOBITS && (code || strcmp(s[i].name, ".text") != 0))
-            add_region(f, s[i].file_offset, s[i].size, kind_of(&s[i]));
-    image_close(im);
+    const Elf64_Ehdr *h = &v.header;
+    add_region(f, 0, sizeof *h, FUZZ_BYTES);
+    add_region(f, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr), FUZZ_BYTES);
+    add_region(f, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr), FUZZ_BYTES);
+    for (uint32_t i = 1; i < v.section_count; i++) {
+        Elf64_Shdr s;
+        image_view_section(&v, i, &s);
+        const char *name = image_view_section_name(&v, &s);
+        if (s.sh_type != SHT_NOBITS && (code || strcmp(name, ".text") != 0))
+            add_region(f, s.sh_offset, s.sh_size, kind_of(&s, name));
+    }
 }
 
 /* clang-format off */

@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # Earliest first; what shares a line does not know each other.
 ORDER = [["base"], ["isa"], ["image"], ["cfg"], ["snippet"], ["weave"], ["run"], ["jit", "move"], ["moved", "elf"],
          ["live"],
-         ["tool"], ["atom", "pin", "dyninst", "trace"], ["cli"]]
+         ["tool"], ["atom", "pin", "dyninst", "trace", "record"], ["object"], ["cli"]]
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 ARCHITECTURES = ("x86_64", "aarch64")
 
@@ -40,7 +40,8 @@ MOST_LINES, MOST_FUNCTION, MOST_COLUMNS = 700, 60, 120
 
 # The places that know all architectures: where a part chooses between its folders.
 ARCH_SWITCHES = {"include/inlay/arch.h", "src/base/sys.h", "src/isa/isa.h", "src/isa/isa.c",
-                 "src/cfg/work.h", "src/cfg/isas.c", "src/image/file.h", "src/image/isas.c"}
+                 "src/cfg/work.h", "src/cfg/isas.c", "src/image/file.h", "src/image/isas.c",
+                 "src/object/file.h", "src/object/isas.c"}
 ARCH_NAME = re.compile(r"\b(?:x86_(?!64\b)\w+|X86_\w+|a64_\w+|A64_\w+|\w+_x86_64|\w+_aarch64)\b|\b(?:x86_64|aarch64)/")
 PRIVATE = re.compile(r"(?:^|/)(?:core|private|\w+_private)\.h$")
 PROTOTYPE = re.compile(r"^(?!static|typedef|return|_Static_assert)[A-Za-z_][\w \*]*[ \*](?!__attribute__)(\w+)\([^;{]*\)[^;{=]*;", re.M)

@@ -1,0 +1,139 @@
+/* x86-64: relocations of object files, and the few instructions that stubs are made of. */
+#include "object/file.h"
+
+static object_value reloc(uint32_t type, unsigned *size)
+{
+    *size = 4;
+    switch (type) {
+    case R_X86_64_NONE: return OBJECT_NOTHING;
+    case R_X86_64_64:
+    case R_X86_64_SIZE64: *size = 8; return OBJECT_ABSOLUTE;
+    case R_X86_64_32:
+    case R_X86_64_32S:
+    case R_X86_64_SIZE32: return OBJECT_ABSOLUTE;
+    case R_X86_64_16: *size = 2; return OBJECT_ABSOLUTE;
+    case R_X86_64_8: *size = 1; return OBJECT_ABSOLUTE;
+    case R_X86_64_PC32:
+    case R_X86_64_PLT32: return OBJECT_RELATIVE;
+    case R_X86_64_PC64: *size = 8; return OBJECT_RELATIVE;
+    case R_X86_64_PC16: *size = 2; return OBJECT_RELATIVE;
+    case R_X86_64_PC8: *size = 1; return OBJECT_RELATIVE;
+    case R_X86_64_GOTPCREL:
+    case R_X86_64_GOTPCRELX:
+    case R_X86_64_REX_GOTPCRELX:
+    case R_X86_64_TLSGD:
+    case R_X86_64_TLSLD:
+    case R_X86_64_GOTTPOFF:
+    case R_X86_64_GOTPC32_TLSDESC: return OBJECT_SLOT;
+    case R_X86_64_DTPMOD64:
+    case R_X86_64_DTPOFF64:
+    case R_X86_64_TPOFF64: *size = 8; return OBJECT_THREAD;
+    case R_X86_64_DTPOFF32:
+    case R_X86_64_TPOFF32:
+    case R_X86_64_TLSDESC_CALL: return OBJECT_THREAD;
+    default: return OBJECT_UNKNOWN;
+    }
+}
+
+/* lea x@tlsgd(%rip), %rdi; call __tls_get_addr */
+static bool glues(uint32_t type) { return type == R_X86_64_TLSGD || type == R_X86_64_TLSLD; }
+
+static void dummy(uint8_t *to, bool returns)
+{
+    memset(to, 0xcc, 16);
+    if (returns) to[0] = 0xc3;
+    else to[0] = 0x0f, to[1] = 0x0b;
+}
+
+static bool is_padding(const uint8_t *at, size_t have, unsigned *size)
+{
+    isa_insn in;
+    *size = 1;
+    if (at[0] == 0xcc) return true;
+    if (isa_x86_64.decode(at, have, 0, &in) != ISA_OK) return false;
+    *size = in.len;
+    return strcmp(isa_x86_64.mnemonic(in.op), "nop") == 0;
+}
+
+static void fill(uint8_t *at, size_t size) { memset(at, 0xcc, size); }
+
+/* Displacements of 4 bytes stand at the end. */
+static bool reaches(const isa_insn *in, unsigned *field)
+{
+    const uint8_t *p = in->raw + in->opcode_at;
+    *field = in->len - 4u;
+    return p[0] == 0xe9 || (p[0] == 0x0f && (p[1] & 0xf0) == 0x80);
+}
+
+static const char *fixed(const isa_insn *in)
+{
+    if (in->flow == ISA_FLOW_COND_REG || in->flow == ISA_FLOW_TX || in->flow == ISA_FLOW_FAR)
+        return "it has a branch of an odd kind where a jump must stand";
+    return in->bits & ISA_BIT_UNKNOWN ? "it has an unknown instruction where a jump must stand" : NULL;
+}
+
+static bool is_landing(const isa_insn *in)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    return in->len == 4 && memcmp(in->raw, endbr64, 4) == 0;
+}
+
+static void jump(inl_bytes *b, size_t *field)
+{
+    inl_bytes_number(b, 0xe9, 1);
+    *field = inl_bytes_reserve(b, 4);
+}
+
+static void branch(inl_bytes *b, const isa_insn *in, size_t *field)
+{
+    if (in->flow == ISA_FLOW_COND) inl_bytes_number(b, 0x800fu | (unsigned)in->cond << 8, 2);
+    else inl_bytes_number(b, 0xe9, 1);
+    *field = inl_bytes_reserve(b, 4);
+}
+
+static void skip_unless(inl_bytes *b, const isa_insn *in, size_t *from)
+{
+    inl_bytes_number(b, 0x70u | (in->cond ^ 1u), 1);
+    *from = inl_bytes_reserve(b, 1);
+}
+
+static void skip_here(inl_bytes *b, size_t from)
+{
+    uint8_t distance = (uint8_t)(b->size - from - 1);
+    inl_bytes_set(b, from, &distance, 1);
+}
+
+/* call *recorder@GOTPCREL(%rip), which no lazy binding comes in between of and linkers make a direct call of; nop whose
+ * displacement is the distance from here to what tells of the procedure */
+static void record(inl_bytes *b, size_t *call, size_t *tells, size_t *base)
+{
+    static const uint8_t nop[] = {0x0f, 0x1f, 0x80};
+    inl_bytes_number(b, 0x15ff, 2);
+    *call = inl_bytes_reserve(b, 4);
+    *base = b->size;
+    inl_bytes_put(b, nop, sizeof nop);
+    *tells = inl_bytes_reserve(b, 4);
+}
+
+const object_isa object_isa_x86_64 = {
+    .isa = &isa_x86_64,
+    .jump_size = 5,
+    .field_end = 4,
+    .relative32 = R_X86_64_PC32,
+    .call32 = R_X86_64_GOTPCRELX,
+    .relative64 = R_X86_64_PC64,
+    .none = R_X86_64_NONE,
+    .reloc = reloc,
+    .glues = glues,
+    .dummy = dummy,
+    .is_padding = is_padding,
+    .fill = fill,
+    .reaches = reaches,
+    .fixed = fixed,
+    .is_landing = is_landing,
+    .jump = jump,
+    .branch = branch,
+    .skip_unless = skip_unless,
+    .skip_here = skip_here,
+    .record = record,
+};

@@ -1,0 +1,99 @@
+/* Of the public headers, what the writers of the trace's file use (tools/trace_file.c, trace_clock.c), for an ordinary
+ * program: memory, locks, words on standard error, the clock. */
+#define _GNU_SOURCE
+#include "record/recorder.h"
+#include "../tools/trace.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* --- memory: never the program's allocator, which may be what is recorded --- */
+
+void *record_memory(size_t bytes)
+{
+    enum { CHUNK = 256 << 10, ALIGN = 16 };
+    static inlay_mutex lock;
+    static char *at, *end;
+    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    inlay_lock(&lock);
+    if ((size_t)(end - at) < bytes) {
+        size_t size = bytes > CHUNK ? (bytes + 4095) & ~4095ul : CHUNK;
+        char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at = p == MAP_FAILED ? NULL : p;
+        end = at ? at + size : NULL;
+    }
+    char *out = at;
+    if (at) at += bytes;
+    inlay_unlock(&lock);
+    return out;
+}
+
+void *inlay_alloc(size_t bytes) { return record_memory(bytes); }
+
+struct inlay_local {
+    size_t bytes;
+};
+
+inlay_local *inlay_local_new(size_t bytes)
+{
+    static struct inlay_local one; /* the file's writers have one */
+    one.bytes = bytes;
+    return &one;
+}
+
+void *inlay_local_now(const inlay_local *l)
+{
+    if (!record_me.local) record_me.local = record_memory(l->bytes);
+    return record_me.local;
+}
+
+/* --- locks: 0 free, 1 taken, 2 and somebody waits --- */
+
+void inlay_lock(inlay_mutex *m)
+{
+    uint32_t free = 0;
+    if (__atomic_compare_exchange_n(&m->word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &m->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void inlay_unlock(inlay_mutex *m)
+{
+    if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2)
+        syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* --- the process --- */
+
+const char *inlay_program(void)
+{
+    static char path[4096];
+    ssize_t n = path[0] ? 1 : readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) strncpy(path, program_invocation_name, sizeof path - 1);
+    return path;
+}
+
+int inlay_pid(void) { return (int)getpid(); }
+
+void inlay_warn(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    dprintf(STDERR_FILENO, "%s: inlay: ", program_invocation_short_name);
+    vdprintf(STDERR_FILENO, fmt, ap);
+    dprintf(STDERR_FILENO, "\n");
+    va_end(ap);
+}
+
+uint64_t inlay_cycles_now(void) { return __builtin_ia32_rdtsc(); }
+uint64_t inlay_own_cycles_now(void) { return record_me.own; }
+
+/* The writers ask for a stream's descriptor, and for nothing else of it. */
+FILE *inlay_out(void) { return NULL; }
+int record_fileno(FILE *f) { return f ? -1 : record_output_open(); }

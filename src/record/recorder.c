@@ -1,0 +1,230 @@
+/* What is rare about recording: a thread's first record, a procedure's, a full window, the beginning, a fork. */
+#define _GNU_SOURCE
+#include "record/recorder.h"
+#include "../tools/trace.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+__thread record_thread record_me;
+
+/* Of this process. */
+static struct {
+    inlay_mutex lock; /* of what is found */
+    trace_found found;
+    uint32_t images, threads;
+    bool tried, good; /* to begin */
+    pthread_key_t key;
+} here;
+
+static const trace_settings settings = {.clock = INLAY_TRACE_CYCLES};
+
+/* --- signals stay away --- */
+
+static void block(uint64_t *before)
+{
+    uint64_t all = ~0ull;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, before, sizeof all);
+}
+
+static void unblock(const uint64_t *before) { syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before); }
+
+/* --- windows --- */
+
+static void take_window(record_thread *t, size_t filled)
+{
+    size_t room = 0;
+    t->begin = trace_file_next(t->begin, filled, t->number, &room, NULL);
+    t->end = t->begin ? t->begin + room * sizeof(inlay_trace_record) : NULL;
+    __atomic_store_n(&t->cursor, t->begin, __ATOMIC_RELEASE);
+}
+
+static size_t filled(const record_thread *t)
+{
+    const char *last = t->cursor < t->end ? t->cursor : t->end;
+    return t->begin ? (size_t)(last - t->begin) / sizeof(inlay_trace_record) : 0;
+}
+
+/* Destructors of other keys may record again, and then this one runs again. */
+static void thread_ends(void *arg)
+{
+    record_thread *t = &record_me;
+    uint64_t before;
+    (void)arg;
+    block(&before);
+    t->inside = true;
+    trace_file_next(t->begin, filled(t), t->number, NULL, NULL);
+    trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
+    t->begin = t->cursor = t->end = NULL;
+    t->number = 0;
+    t->inside = false;
+    unblock(&before);
+}
+
+static void thread_begins(record_thread *t)
+{
+    t->number = __atomic_add_fetch(&here.threads, 1, __ATOMIC_RELAXED);
+    pthread_setspecific(here.key, t);
+    trace_note_thread(INLAY_TRACE_THREAD_BEGINS, t->number, gettid());
+}
+
+/* --- procedures --- */
+
+typedef struct search {
+    uint64_t addr, low, high, bias;
+    const char *name;
+} search;
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    search *s = arg;
+    bool holds = false;
+    (void)size;
+    s->low = UINT64_MAX;
+    s->high = 0;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uint64_t at = info->dlpi_addr + p->p_vaddr;
+        if (p->p_type != PT_LOAD) continue;
+        holds |= s->addr - at < p->p_memsz;
+        if (at < s->low) s->low = at;
+        if (at + p->p_memsz > s->high) s->high = at + p->p_memsz;
+    }
+    s->bias = info->dlpi_addr;
+    s->name = info->dlpi_name;
+    return holds;
+}
+
+static trace_image *image_of(uint64_t addr)
+{
+    for (trace_image *i = here.found.images; i; i = i->next)
+        if (addr - i->low < i->high - i->low) return i;
+    search s = {.addr = addr};
+    trace_image *i = record_memory(sizeof *i);
+    if (!i || !dl_iterate_phdr(look, &s)) return NULL;
+    bool is_main = !s.name || !*s.name;
+    const char *path = is_main ? inlay_program() : s.name;
+    char *copy = record_memory(strlen(path) + 1);
+    *i = (trace_image){.next = here.found.images,
+                       .path = copy ? strcpy(copy, path) : "?",
+                       .id = ++here.images,
+                       .is_main = is_main,
+                       .low = s.low,
+                       .high = s.high,
+                       .bias = s.bias};
+    here.found.images = i;
+    if (here.good) trace_note_image(i);
+    return i;
+}
+
+static void number(record_tells *t)
+{
+    inlay_lock(&here.lock);
+    trace_proc *p = t->number ? NULL : record_memory(sizeof *p);
+    uint64_t addr = (uint64_t)(uintptr_t)&t->code + (uint64_t)t->code;
+    const trace_image *image = p ? image_of(addr) : NULL;
+    if (image) {
+        *p = (trace_proc){.name = (const char *)t + t->name,
+                          .address = addr,
+                          .size = t->size,
+                          .image = image->id,
+                          .number = ++here.found.count,
+                          .how = INLAY_TRACE_DONE};
+        if (!here.found.end) here.found.end = &here.found.procs;
+        *here.found.end = p;
+        here.found.end = &p->next;
+        if (here.good) trace_note_proc(p);
+        __atomic_store_n(&t->number, p->number, __ATOMIC_RELEASE);
+    }
+    inlay_unlock(&here.lock);
+}
+
+/* --- the process --- */
+
+static void process_ends(int status, void *arg)
+{
+    record_thread *t = &record_me;
+    (void)arg;
+    bool before = t->inside;
+    t->inside = true;
+    if (here.good) trace_note_end(W_EXITCODE(status & 255, 0));
+    t->inside = before;
+}
+
+/* The child's own file begins with its first record. */
+static void forked(void)
+{
+    record_thread *t = &record_me;
+    if (here.good) trace_file_forked();
+    record_output_close();
+    t->begin = t->cursor = t->end = NULL;
+    t->number = 0;
+    t->inside = here.tried = here.good = false;
+    here.lock.word = 0;
+}
+
+static void before_fork(void)
+{
+    record_me.inside = true;
+    inlay_lock(&here.lock);
+}
+
+static void after_fork(void)
+{
+    inlay_unlock(&here.lock);
+    record_me.inside = false;
+}
+
+static void begin(void)
+{
+    static bool prepared;
+    inlay_lock(&here.lock);
+    if (!here.tried) {
+        if (!prepared && pthread_key_create(&here.key, thread_ends) == 0 && trace_file_prepare()) {
+            prepared = true;
+            pthread_atfork(before_fork, after_fork, forked);
+            on_exit(process_ends, NULL);
+        }
+        here.good = prepared && record_output_open() >= 0 && trace_file_begin(&settings, &here.found);
+        here.tried = true;
+    }
+    inlay_unlock(&here.lock);
+}
+
+/* --- a record --- */
+
+static void put(record_thread *t, const record_tells *tells, unsigned leaves, uint64_t sp, uint64_t when)
+{
+    if (t->cursor >= t->end) take_window(t, filled(t));
+    if (!t->cursor) return;
+    inlay_trace_record *r = (inlay_trace_record *)t->cursor;
+    t->cursor += sizeof *r;
+    r->when = when << 16 | (sp >> 32 & 0xffff);
+    r->stack = (uint32_t)sp;
+    r->what = tells->number << 1 | leaves;
+}
+
+void record_slow(record_tells *tells, unsigned leaves, uint64_t sp)
+{
+    record_thread *t = &record_me;
+    int cause = errno;
+    uint64_t before, begun = inlay_cycles_now();
+    if (t->inside) return;
+    block(&before);
+    t->inside = true;
+    if (!here.tried) begin();
+    if (here.good && !t->number) thread_begins(t);
+    if (here.good && !tells->number) number(tells);
+    if (here.good && tells->number) put(t, tells, leaves, sp, begun - t->own);
+    t->inside = false;
+    t->own += inlay_cycles_now() - begun;
+    unblock(&before);
+    errno = cause;
+}

@@ -1,0 +1,44 @@
+/* What the recorder's files share: libinlay-trace.a, which programs are linked with whose objects are instrumented.
+ *
+ *     <isa>/stub.S   an entry or exit: a record, in some 25 instructions
+ *     recorder.c     what is rare: a new thread, a procedure's first record, a full window, a fork
+ *     program.c      of the public headers, what the file's writers (tools/trace_*.c) use, for an ordinary program
+ *     output.c       the file: its name, and that it stays this process's alone
+ *
+ * It is a part of somebody's program: its symbols are its own (but the two that objects call), it takes no memory by
+ * malloc, holds one descriptor, and leaves registers, errno and signals as they were. */
+#ifndef INL_RECORD_RECORDER_H
+#define INL_RECORD_RECORDER_H
+
+#include "record/tells.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A thread's. <isa>/stub.S knows the first three. */
+typedef struct record_thread {
+    char *cursor, *end; /* where the next record goes; the window's end. Both NULL: it has none */
+    uint64_t own;       /* cycles it has spent here */
+    char *begin;
+    void *local; /* of inlay_local_now */
+    uint32_t number;
+    bool inside; /* here; a handler that interrupts it, and what it calls itself, record nothing */
+} record_thread;
+extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
+
+/* What is rare, with all registers saved and `sp` as it is at the entry or exit. */
+void record_slow(record_tells *, unsigned leaves, uint64_t sp);
+
+/* --- output.c --- */
+int record_output_open(void); /* the descriptor; -1: none, said once */
+void record_output_close(void);
+/* Does the descriptor still lead to the file? Opened again where a program has closed it. */
+bool record_output_check(void);
+
+/* --- program.c --- */
+void *record_memory(size_t bytes); /* zeroed, never given back; NULL */
+int record_fileno(FILE *);
+
+#endif

@@ -1,0 +1,319 @@
+#!/usr/bin/python3
+"""inlay object and inlay wrap: what is recorded is what the program did, and objects stay good for whoever reads them.
+
+  tests/object/run.py [--build DIR] [--only PATTERN] [--keep]
+
+The sample of tests/trace, whose trees of calls are known, is built by `inlay wrap` in several ways; a library of the
+distribution is instrumented whole, and its counts compared with those of the JIT; debuggers, linkers, archivers read the
+objects; what cannot be done is refused."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRACE = f"{HERE}/../trace"
+sys.path[:0] = [TRACE, f"{HERE}/../support"]
+import driver  # noqa: E402
+import run as traced  # noqa: E402
+from driver import Failed  # noqa: E402
+from exports import calls  # noqa: E402
+from run import AFTER, NAMES, TREES, need, paths, same  # noqa: E402
+
+ONLY = [word for name in NAMES for word in ("-F", name)]
+TAILS = "-foptimize-sibling-calls"
+WAYS = {"O0": ["-O0"], "O2": ["-O2", "-g"], "Os": ["-Os"], "static": ["-O1", TAILS, "-static"],
+        "sections": ["-O1", TAILS, "-ffunction-sections", "-Wl,--gc-sections"],
+        "no-pie": ["-O2", "-fno-pie", "-no-pie", "-mcmodel=small"]}
+
+
+class Objects(traced.Traced):
+    """Programs made of instrumented objects, in place of an engine."""
+
+    def __init__(self, build, folder):
+        self.inlay, self.folder, self.build = f"{build}/inlay", folder, build
+        self.program = self.rewritten = None
+
+    def make(self, name, flags, compiler="g++", only=ONLY):
+        program = f"{self.folder}/sample-{name}"
+        self.command([self.inlay, "wrap", *only, compiler, "-pthread", "-w", *flags, f"{TRACE}/sample.cc", "-o", program])
+        return program
+
+    def record(self, engine, mode, options=(), status=0, names=()):
+        out = f"{self.folder}/{engine}-{mode[0]}.trace"
+        for name in os.listdir(self.folder):
+            if name.startswith(os.path.basename(out)):
+                os.unlink(f"{self.folder}/{name}")
+        self.command([self.program, *mode], status, env=os.environ | {"INLAY_OUT": out})
+        return out
+
+    def object(self, *argv, status=0):
+        return self.command([self.inlay, "object", *argv], status)
+
+    def compile(self, text, name, *flags, compiler="gcc"):
+        source = f"{self.folder}/{name}.{'cc' if compiler.endswith('++') else 'c'}"
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(text)
+        self.command([compiler, "-c", *flags, source, "-o", f"{self.folder}/{name}.o"])
+        return f"{self.folder}/{name}.o"
+
+    def link(self, program, *inputs, compiler="gcc"):
+        self.command([compiler, *inputs, f"-L{self.build}", "-linlay-trace", "-o", f"{self.folder}/{program}"])
+        return f"{self.folder}/{program}"
+
+
+def check_trees(t, way, compiler):
+    t.program = t.make(f"{compiler}-{way}", WAYS[way], compiler)
+    for mode in TREES:
+        if mode != "time" and (mode, way) != ("tail", "O0"): # without optimization there are no tail calls
+            traced.check_tree(t, f"{compiler}-{way}", mode)
+
+
+def check_processes(t):
+    t.program = t.make("processes", ["-O2"])
+    traced.check_killed(t, "object")
+    path = t.record("object", ["fork"])
+    same(calls(t.report(path)), {"main": 1, "leaf": 2}, "the parent's calls")
+    others = [name for name in os.listdir(t.folder) if name.startswith("object-fork.trace.")]
+    need(len(others) == 1, "the child's file", others)
+    same(calls(t.report(f"{t.folder}/{others[0]}")), {"after": 1, "leaf": 1}, "the child's calls")
+    programs = [calls(one) for one in t.json("report", t.record("object", ["exec", "tail"]))]
+    same(programs[-1], {"main": 1, "first": 2, "second": 2, "third": 2, "leaf": 3}, "calls behind exec")
+    traced.check_times(t, "object")
+
+
+# --- a library nobody here wrote
+
+SQUEEZE = r"""
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+static unsigned char from[200000], to[220000], back[200000];
+int main(void)
+{
+    unsigned long size, whole;
+    for (unsigned i = 0, x = 1; i < sizeof from; i++) from[i] = (x = x * 1103515245 + 12345) >> 16 & (i & 1024 ? 15 : 255);
+    for (int level = 0; level < 10; level += 3) {
+        size = sizeof to;
+        compress2(to, &size, from, sizeof from, level);
+        whole = sizeof back;
+        int r = uncompress(back, &whole, to, size);
+        printf("%d %lu %d %d %lx\n", level, size, r, memcmp(from, back, whole), crc32(0, to, size));
+    }
+    return 0;
+}
+"""
+
+
+def check_library(t):
+    """All of zlib: the output is what it is natively, the calls are those that the JIT counts."""
+    library = t.command(["gcc", "-print-file-name=libz.a"]).stdout.strip()
+    need(os.path.exists(library), "no libz.a")
+    main = t.compile(SQUEEZE, "squeeze", "-O1")
+    report = t.object("--all", main, library, "-o", f"{t.folder}/made", "--format=json", "--report=-").stdout
+    need('"instrumented": true' in report and re.search(r'"refused": 0\b', report), "not all of it", report[-300:])
+    t.command(["gcc", main, library, "-o", f"{t.folder}/plain"])
+    program = t.link("squeezed", f"{t.folder}/made/squeeze.o", f"{t.folder}/made/libz.a")
+    native = t.command([f"{t.folder}/plain"]).stdout
+    out = f"{t.folder}/squeezed.trace"
+    same(t.command([program], env=os.environ | {"INLAY_OUT": out}).stdout.splitlines(), native.splitlines(), "the output")
+    t.command([t.inlay, "trace", "--clock=none", "-o", f"{t.folder}/jit.trace", "--", f"{t.folder}/plain"])
+    ours, jits = calls(t.report(out)), calls(t.report(f"{t.folder}/jit.trace"))
+    jits = {name: count for name, count in jits.items() if count and name in ours}
+    same(ours, jits, "calls, beside the JIT's")
+    need(len(ours) > 25, "few procedures", len(ours))
+
+
+# --- who reads objects
+
+THROWS = r"""
+#include <stdio.h>
+#include <string>
+struct guard { int n; guard(int n) : n(n) {} ~guard() { printf("~%d ", n); } };
+__attribute__((noinline)) int deep(int n) { guard g(n); if (!n) throw std::string("deep"); return deep(n - 1) + n; }
+template <class T> __attribute__((noinline)) T twice(T x) { return x + x; }
+__attribute__((noinline)) int choose(int n)
+{
+    switch (n) { case 0: return 3; case 1: puts("one"); return 5; case 2: return twice(n); case 3: return twice(7) + 1;
+                 case 4: return 9; case 5: return 2; default: return n; }
+}
+static __thread int mine;
+__attribute__((noinline)) int *where() { mine++; return &mine; }
+int main()
+{
+    int sum = twice(1.5) > 2;
+    for (int i = 0; i < 9; i++) sum += choose(i) + *where();
+    try { deep(6); } catch (const std::string &s) { printf("%s\n", s.c_str()); }
+    printf("%d\n", sum);
+}
+"""
+
+
+def check_readers(t, flags, compiler):
+    """Exceptions, destructors, tables of jumps, COMDAT groups, threads' data: as natively. Tools of the trade read it."""
+    name = "throws" + re.sub(r"\W", "", "".join([compiler, *flags]))
+    made = t.compile(THROWS, name, "-g", *flags, compiler=compiler)
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    shared = ["-shared"] if "-fPIC" in flags else []
+    t.command([compiler, made, "-o", f"{t.folder}/native"])
+    native = t.command([f"{t.folder}/native"]).stdout
+    program = t.link(name, f"{t.folder}/made/{name}.o", compiler=compiler)
+    same(t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}).stdout, native, "the output")
+    found = calls(t.report(f"{program}.trace"))
+    need(found.get("deep(int)") == 7 and found.get("choose(int)") == 9 and found.get("main") == 1, "calls", found)
+    for argv in (["readelf", "-aW"], ["objdump", "-dr"], ["objdump", "--dwarf=decodedline"], ["objdump", "--dwarf=frames"]):
+        done = t.command([*argv, f"{t.folder}/made/{name}.o"])
+        need(not re.search(r"(?i)warning|error|corrupt", done.stderr), f"{argv}", done.stderr)
+    if shared:
+        t.command([compiler, "-shared", f"{t.folder}/made/{name}.o", f"-L{t.build}", "-linlay-trace", "-o",
+                   f"{t.folder}/lib{name}.so"])
+
+
+def check_debugger(t):
+    """Breakpoints on every line of the program hit without harm."""
+    made = t.compile(THROWS, "bugs", "-g", "-O1", compiler="g++")
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    program = t.link("bugs", f"{t.folder}/made/bugs.o", compiler="g++")
+    native = t.command([program], env=os.environ | {"INLAY_OUT": "/dev/null"}).stdout
+    lines = [n for n, line in enumerate(THROWS.splitlines(), 1) if "return" in line or "for (" in line or "try" in line]
+    with open(f"{t.folder}/script", "w", encoding="utf-8") as f:
+        f.write("set breakpoint pending off\n" + "".join(f"break bugs.cc:{n}\n" for n in lines) +
+                "run\nbt\nwhile $_isvoid($_exitcode)\ncontinue\nend\n")
+    done = t.command(["gdb", "-nx", "-batch", "-x", f"{t.folder}/script", program],
+                     env=os.environ | {"INLAY_OUT": f"{t.folder}/bugs.trace"})
+    need("exited normally" in done.stdout, "the program's end", done.stdout[-600:])
+    need(done.stdout.count("Breakpoint") > 20, "few stops", done.stdout[-600:])
+    for line in native.splitlines():
+        need(line in done.stdout, "the output", line)
+
+
+def check_rows(t):
+    """No row of the line table lies within a jump; all others are there."""
+    made = t.compile(THROWS, "rows", "-g", "-O2", compiler="g++")
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    new = f"{t.folder}/made/rows.o"
+    sections = t.command(["objdump", "-dr", "-j", ".text", new]).stdout
+    jumps = {int(a, 16) for a in re.findall(r"^ +([0-9a-f]+):\te9 .*\n\s+[0-9a-f]+: R_X86_64_PC32\s+\.text\.inlay", sections, re.M)}
+    need(len(jumps) > 8, "few jumps", sections[:300])
+    rows = [set(), set()]
+    for k, path in enumerate((made, new)):
+        part = re.split(r"\n\s*\n", t.command(["objdump", "--dwarf=decodedline", path]).stdout)
+        for block in part:
+            found = [int(a, 16) for a in re.findall(r"^rows\.cc +\d+ +(0x[0-9a-f]+|0)\b", block, re.M)]
+            rows[k].update(found)
+    inside = {row for row in rows[1] for jump in jumps if jump < row < jump + 5}
+    # of other sections too, whose addresses begin at 0 as well: these have jumps at the same places only by chance
+    need(len(rows[1]) > 0.5 * len(rows[0]), "rows are lost", len(rows[0]), len(rows[1]))
+    need(len(inside) <= len({row for row in rows[0] for jump in jumps if jump < row < jump + 5}) / 2, "rows in jumps", inside)
+
+
+def check_archive(t):
+    one = t.compile("int one(int x) { return x * 3 + 1; }", "a-member-with-a-long-name", "-O1")
+    two = t.compile("int two(int x) { return x * 5 + 1; }", "two", "-O1")
+    old, new = f"{t.folder}/libold.a", f"{t.folder}/made/libold.a"
+    t.command(["ar", "rcs", old, one, two])
+    before = open(old, "rb").read()
+    t.object("-fn", "one,two", old, "-o", f"{t.folder}/made")
+    need(open(old, "rb").read() == before, "the archive has changed")
+    same(t.command(["ar", "t", new]).stdout, t.command(["ar", "t", old]).stdout, "members")
+    main = t.compile("int one(int); int two(int); int main(void) { return one(2) + two(one(1)) - 28; }", "uses", "-O0")
+    program = t.link("archived", main, new)
+    t.command([program], env=os.environ | {"INLAY_OUT": f"{t.folder}/archived.trace"})
+    same(calls(t.report(f"{t.folder}/archived.trace")), {"one": 2, "two": 1}, "calls")
+
+
+# --- a build
+
+def check_wrap(t):
+    """A library, shared, and a program that uses it: one recording. Statuses and outputs are the compiler's."""
+    folder = f"{t.folder}/build"
+    os.makedirs(folder)
+    texts = {"part.c": "int part(int x) { return x * 3 + 1; }\nint again(int x) { return part(x) + part(x + 1); }\n",
+             "main.c": "int again(int);\nint helper(int x) { return again(x) + 1; }\nint main(void) { return helper(1) - 12; }\n",
+             "bad.c": "int f( { }\n",
+             "Makefile": "app: main.o libpart.so\n\t$(CC) main.o -L. -lpart -Wl,-rpath,$(CURDIR) -o $@\n"
+                         "libpart.so: part.c\n\t$(CC) -O2 -fPIC -shared part.c -o $@\n"
+                         "main.o: main.c\n\t$(CC) -O2 -fno-inline -c main.c\n"}
+    for name, text in texts.items():
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+    report = f"{folder}/report"
+    t.command(["make", "-C", folder, f"CC={t.inlay} wrap --report={report} gcc"])
+    done = subprocess.run([f"{folder}/app"], env=os.environ | {"INLAY_OUT": f"{folder}/app.trace"}, check=False)
+    need(done.returncode == 0, "the program's status", done.returncode)
+    same(calls(t.report(f"{folder}/app.trace")), {"main": 1, "helper": 1, "again": 1, "part": 2}, "calls")
+    need(sorted(name for name in os.listdir(folder) if "trace" in name) == ["app.trace"], "files", os.listdir(folder))
+    need(t.command([t.inlay, "wrap", "gcc", "-c", f"{folder}/bad.c"], 1).stderr.count("bad.c") >= 1, "the compiler's words")
+    need("gcc" in t.command([t.inlay, "wrap", "gcc", "--version"]).stdout.lower(), "--version")
+    t.command([t.inlay, "wrap", "gcc", f"{folder}/main.c", f"{folder}/part.c", "-o", f"{folder}/both"])
+    subprocess.run([f"{folder}/both"], env=os.environ | {"INLAY_OUT": f"{folder}/both.trace"}, check=True)
+    need(calls(t.report(f"{folder}/both.trace"))["main"] == 1, "compiled and linked in one step")
+
+
+# --- what is not done
+
+def check_refusals(t):
+    made = t.compile("int f(int x) { return x + 1; }\n", "plain", "-O1")
+    whole = open(made, "rb").read()
+    slim = t.compile("int f(int x) { return x + 1; }\n", "slim", "-O1", "-flto")
+    fat = t.compile("int f(int x) { return x + 1; }\n", "fat", "-O1", "-flto", "-ffat-lto-objects")
+    shutil.copy(made, f"{t.folder}/stripped.o")
+    t.command(["strip", "-s", f"{t.folder}/stripped.o"])
+    cases = {"empty": b"", "text": b"hello\n", "short": whole[:100], "arm": whole[:18] + b"\xb7\x00" + whole[20:],
+             "cut": whole[:len(whole) // 2]}
+    for name, content in cases.items():
+        with open(f"{t.folder}/{name}.o", "wb") as f:
+            f.write(content)
+    out = f"{t.folder}/refused"
+    wanted = {"empty": "empty", "text": "not an ELF", "short": "cut short|no sections|outside", "arm": "processor", "cut": "",
+              "slim": "-flto", "fat": "-flto", "stripped": "stripped"}
+    for name, text in wanted.items():
+        done = t.object("--all", f"{t.folder}/{name}.o", "-o", out, "--report=/dev/null", status=1)
+        need(re.search(text, done.stderr) and f"{name}.o" in done.stderr, f"{name}: the message", done.stderr)
+        need(not os.path.exists(f"{out}/{name}.o"), f"{name}: something was written", os.listdir(out))
+    need("not a relocatable" in t.object("--all", "/bin/true", "-o", out, status=1).stderr, "a program")
+    need("nobody" in t.object("-fn", "nobody", made, "-o", out, status=1).stderr, "a name that is not there")
+    need(open(made, "rb").read() == whole, "the object has changed")
+    for argv in ([], ["--all"], [made, "-o", out], ["--all", made], ["--all", "--wave", made, "-o", out],
+                 ["--all", "--min-size=x", made, "-o", out]):
+        t.object(*argv, status=2)
+    t.command([t.inlay, "wrap"], 2)
+    need("-flto" in t.command([t.inlay, "wrap", "gcc", "-flto", "-c", f"{t.folder}/plain.c", "-o", f"{t.folder}/l.o"], 1).stderr,
+         "wrap: -flto")
+    need(not os.path.exists(f"{t.folder}/l.o"), "an object that is not instrumented stays")
+    tiny = t.compile("void f(void) { }\nvoid g(void) { }\n", "tiny", "-Os", "-fcf-protection=none")
+    report = t.object("--all", tiny, "-o", out, "--report=-").stdout
+    need(re.search(r"tiny\.o: f: not instrumented: there is no room", report), "a procedure without room", report)
+
+
+def tests(t):
+    for way in WAYS:
+        yield f"trees {way}", lambda w=way: check_trees(t, w, "g++")
+    yield "trees clang", lambda: check_trees(t, "O2", "clang++")
+    yield "processes", lambda: check_processes(t)
+    yield "library", lambda: check_library(t)
+    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection"], ["-Os", "-ffunction-sections"]):
+        yield f"readers {' '.join(flags)}", lambda f=flags: check_readers(t, f, "g++")
+    yield "readers clang", lambda: check_readers(t, ["-O2"], "clang++")
+    yield "debugger", lambda: check_debugger(t)
+    yield "rows", lambda: check_rows(t)
+    yield "archive", lambda: check_archive(t)
+    yield "wrap", lambda: check_wrap(t)
+    yield "refusals", lambda: check_refusals(t)
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("object", options) as results:
+        t = Objects(options.build, results.folder)
+        for name, function in tests(t):
+            if driver.chosen(name, options):
+                results.check(name, function)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
