@@ -28,12 +28,14 @@ static void take_version(run_thread *t)
 /* The thread is outside the cache now: what a handler did to get it here is undone. Lock held. */
 static void arrive(run_thread *t)
 {
+    uint64_t epoch = jit_of(t)->epoch;
     __atomic_store_n(&jit_of(t)->epoch, 0, __ATOMIC_RELEASE);
     if (jit_of(t)->unlinked) {
         jit_relink(jit_of(t)->unlinked);
         jit_of(t)->unlinked = NULL;
     }
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
+    if (epoch && epoch != jit.epoch && jit.paired.ever) jit_ibl_empty(t);
     if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
 }
 
@@ -86,6 +88,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
+    jit_paired_consider(t);
     bool steps = jit_steps(&t->ctx), again = steps && jit_of(t)->stepping.again;
     bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;
@@ -276,6 +279,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
     jit_kept_begin();
+    jit_paired_begin();
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
     return st ? st : run_first_thread(e);

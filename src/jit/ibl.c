@@ -109,6 +109,7 @@ void jit_ibl_watch(run_thread *t, uint64_t app, bool on)
     t->where = RUN_IN_RUNTIME; /* nobody blocks the table now */
     inl_lock_take(&run_here.lock);
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
+    jit_paired_end();
     *entry_of(t, app) = on ? (uint64_t)jit_ibl_watched : jit.miss;
     inl_lock_release(&run_here.lock);
 }
@@ -158,6 +159,10 @@ static void empty(run_thread *u)
 stale:
     jit_of(u)->ibl_stale = true;
 }
+
+void jit_ibl_empty(run_thread *t) { empty(t); }
+
+uint64_t jit_ibl_targets(unsigned version) { return jit.second[version] ? jit.second[version]->count : 0; }
 
 void jit_ibl_clear(void)
 {

@@ -65,6 +65,7 @@ enum {
     JIT_STRESS_NO_LINK = 8,        /* every exit goes through the dispatcher */
     JIT_STRESS_ONE_BLOCK = 16,     /* no superblocks */
     JIT_STRESS_CHECK = 1 << 8,     /* code that could be written to is checked, never guarded */
+    JIT_STRESS_PAIRED = 1 << 10,   /* calls and returns are paired from the first, in each program */
     JIT_STRESS_ELSEWHERE = 1 << 9, /* woven for another place, and brought to its own by its fix-ups */
 };
 
@@ -291,5 +292,11 @@ extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on sp 
 void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t tls_base, uint64_t pc, weave_context *out);
 /* An indirect branch that hit the blocked table: the program's context at the branch's target. */
 void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out);
+/* Paired calls and returns (paired.c). Between the two last instructions of a return the thread goes back to the first
+ * of them, which finds the table blocked. Is it at that one? A call that was about to write to the blocked table goes
+ * on without. */
+void jit_uc_back_in_return(void *uc);
+bool jit_uc_in_return(const void *uc);
+bool jit_uc_skip_landing(void *uc);
 
 #endif

@@ -129,6 +129,7 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
         jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_SIGNAL);
     } else {
+        jit_uc_back_in_return(uc);
         stop_at_next_boundary(t, pc);
     }
 }
@@ -210,7 +211,11 @@ static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t
 {
     uint64_t pc = run_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
-    if (signo == SIGSEGV && t->where == RUN_IN_CODE && addr - table < IBL_BYTES && jit_of(t)->ibl_blocked) {
+    bool in_code = t->where == RUN_IN_CODE && is_page_fault(signo);
+    bool blocked = in_code && addr - table < IBL_BYTES && jit_of(t)->ibl_blocked;
+    if (blocked && jit_uc_skip_landing(uc)) return true;
+    /* Or the stack cannot be written to: natively a return writes nothing. */
+    if (blocked || (in_code && jit_uc_in_return(uc))) {
         jit_uc_ibl_context(uc, t, tls_base, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_INDIRECT);
         return true;

@@ -260,7 +260,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     isa_fixups list;
     *c = window(a);
     bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
-    bool keep = !away && jit_kept_wanted();
+    bool keep = !away && !jit.paired.on && jit_kept_wanted();
     jit.now.build.arena = a;
     jit.now.build.kept = NULL;
     jit.now.build.landing_at = 0;
@@ -424,6 +424,7 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
     inl_error e = {0};
     size_t room = ROOM_FIRST + (size_t)jit.now.run.insn_count * BYTES_PER_INSN;
     if (jit.options.instrument) jit.options.instrument(run_here.client.arg, &jit.now.run);
+    jit_paired_heed(&jit.now.run);
     if (jit.now.build.once) { /* that has been done where it faulted */
         jit.now.insns[0].before = (weave_list){0};
         jit.now.blocks[0].anywhere = (weave_list){0};
@@ -545,7 +546,7 @@ jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool con
     if (!f) {
         bool timed = jit.options.stats && !t->no_cycles;
         uint64_t begun = timed ? run_cycles() : 0;
-        f = jit_kept_take(app, continues, indirect);
+        f = jit.paired.on ? NULL : jit_kept_take(app, continues, indirect);
         if (!f) {
             inl_arena_reset(&jit.now.arena);
             if (!build_run(app, continues)) {

@@ -41,11 +41,13 @@ static const char *enable_stress(const char *names)
         {"count-in-place", TOOL_STRESS_IN_PLACE},
         {"check", JIT_STRESS_CHECK},
         {"elsewhere", JIT_STRESS_ELSEWHERE},
+        {"paired", JIT_STRESS_PAIRED},
         {NULL, 0},
     };
     return take_words(switches, names, &tool_now->options.stress)
                ? NULL
-               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check, elsewhere";
+               : "must be of tiny-cache, flush, random-regs, no-link, one-block, count-in-place, check, elsewhere, "
+                 "paired";
 }
 
 static const char *enable_dump(const char *names)

@@ -36,6 +36,8 @@ SAMPLES = {
     "dynamic": ["plain"],
     "musl": ["plain_musl", "1"],  # its heap asks how far apart addresses are
     "jumps": ["jumps_static"],
+    "jumps, paired": ["jumps_static"],
+    "dynamic, paired": ["plain"],
     "masked": ["masked"],
     "vectors": ["vectors_static"],
     "changing": ["trampolines", "1"],
@@ -45,7 +47,8 @@ SAMPLES = {
 # A block that changes its own page is left in its middle, the first time, and the rest of it is a block of its own:
 # what counts blocks counts both. Checked code is never left.
 BY_INSTRUCTION = {"changing"}
-OPTIONS = {"changing, checked": ["--stress=check"]}
+OPTIONS = {"changing, checked": ["--stress=check"], "jumps, paired": ["--stress=paired"],
+           "dynamic, paired": ["--stress=paired"]}
 # A step costs some microseconds: what these do is little.
 PROGRAMS = {
     "ls": ["/usr/bin/ls", "{in}"],

@@ -7,6 +7,7 @@
  *   indirect        target into rcx (and the return address pushed), rdx = low 16 bits of it, jump
  *                   through the thread's table; what stands there checks, see ibl.c
  *   ret             pop into rcx, then the same
+ *   paired          (paired.c) a call and a `ret` of the processor's own take part
  *   syscall         rcx = address behind it, jump to the gate
  *
  * Flags are never touched, nothing is stored below the program's stack pointer, and at every
@@ -79,6 +80,31 @@ static bool push_constant(jit_build *b, uint64_t value)
     return true;
 }
 
+/* A call of the processor's own, in the program's stack's place; behind it, where its return stack leads, the landing.
+ *
+ *          call on
+ *          landing of the return address ; jmp there
+ *     on:  pop gs:[the return address's entry] ; push the return address
+ */
+static bool pair_call(jit_build *b, uint64_t back)
+{
+    x86_code *c = b->code;
+    static const uint8_t call[] = {0xe8, 0, 0, 0, 0};
+    x86_bytes(c, call, sizeof call);
+    size_t behind = c->at;
+    jit_emit_landing(c, b->arena, back);
+    if (!jump_to(b, back)) return false;
+    int32_t distance = (int32_t)(c->at - behind);
+    if (!c->full) memcpy(c->write + behind - sizeof distance, &distance, sizeof distance);
+    x86_pop_m(c, x86_gs(OFF_IBL + 8 * (int32_t)(back & 0xffff)));
+    return push_constant(b, back);
+}
+
+static bool push_return(jit_build *b, uint64_t back)
+{
+    return jit_paired_wanted(b) ? pair_call(b, back) : push_constant(b, back);
+}
+
 static void note_kind(x86_code *c, unsigned kind)
 {
     if (jit.options.stats) x86_store_imm(c, 8, x86_gs(OFF_KIND), kind);
@@ -95,13 +121,19 @@ static void count_indirect(x86_code *c, unsigned kind)
 }
 
 /* rcx is the target, the program's rcx is in its slot. */
-static void jump_through_table(x86_code *c, unsigned kind)
+static void jump_through_table(x86_code *c, unsigned kind, bool paired)
 {
     static const uint8_t movzx_edx_cx[] = {0x0f, 0xb7, 0xd1};
     x86_store(c, 8, slot(X86_RDX), X86_RDX);
     count_indirect(c, kind);
     x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
-    x86_jmp_m(c, (x86_addr){ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL});
+    x86_addr entry = {ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL};
+    if (paired) {
+        x86_push_m(c, entry);
+        x86_ret(c);
+    } else {
+        x86_jmp_m(c, entry);
+    }
 }
 
 /* --- targets from registers and memory --- */
@@ -188,8 +220,8 @@ static bool lower_indirect(jit_build *b, const isa_insn *in, uint32_t i)
 {
     load_target(b, in, i);
     bool calls = in->flow == ISA_FLOW_CALL_IND;
-    if (calls && !push_constant(b, in->addr + in->len)) return false;
-    jump_through_table(b->code, calls ? JIT_KIND_CALL : JIT_KIND_JUMP);
+    if (calls && !push_return(b, in->addr + in->len)) return false;
+    jump_through_table(b->code, calls ? JIT_KIND_CALL : JIT_KIND_JUMP, false);
     return true;
 }
 
@@ -200,7 +232,7 @@ static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
     if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
-    jump_through_table(c, JIT_KIND_RETURN);
+    jump_through_table(c, JIT_KIND_RETURN, jit_paired_wanted(b));
     return true;
 }
 
@@ -249,7 +281,7 @@ static bool lower_transaction(jit_build *b, const isa_insn *in)
 static bool lower_for_good(jit_build *b, x86_code *c, const isa_insn *in, uint32_t i)
 {
     switch (in->flow) {
-    case ISA_FLOW_CALL: return push_constant(b, in->addr + in->len) && jump_to(b, in->target);
+    case ISA_FLOW_CALL: return push_return(b, in->addr + in->len) && jump_to(b, in->target);
     case ISA_FLOW_JUMP_IND:
     case ISA_FLOW_CALL_IND: return lower_indirect(b, in, i);
     case ISA_FLOW_RETURN: return lower_return(b, in, i);
