@@ -136,6 +136,7 @@ typedef struct jit_sections {
 } jit_sections;
 const jit_section *jit_section_at(uint64_t app);         /* lock held */
 void jit_sections_named(const isa_insn *);               /* lock held: does it name a descriptor? */
+void jit_sections_see(uint64_t address);                 /* lock held: is one there? */
 void jit_sections_unmapped(uint64_t low, uint64_t high); /* lock held */
 bool jit_sections_area_on(uint64_t page);                /* lock held: the kernel writes to it at any time */
 bool jit_sections_abort_code(uint64_t pc);               /* is it there? async-signal-safe */

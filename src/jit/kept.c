@@ -138,7 +138,6 @@ static bool is_plain(const weave_run *run)
         if (!only_counts(&run->blocks[i].anywhere) || run->blocks[i].entry.first) return false;
     for (uint32_t i = 0; i < run->insn_count; i++) {
         const weave_insn *w = &run->insns[i];
-        if (jit_section_named(&w->in)) return false; /* is to be asked each time it is translated */
         if (w->in.flow == ISA_FLOW_TRAP || w->in.bits & ISA_BIT_UNKNOWN)
             return false; /* longer than it seems, perhaps */
         if (!only_counts(&w->before) || !only_counts(&w->after) || !only_counts(&w->taken)) return false;
@@ -163,6 +162,27 @@ bool jit_kept_wanted(void)
 
 /* --- recording --- */
 
+/* Those that could be a descriptor's, as long as the module lies at a page's start. */
+static bool may_be_descriptor(uint64_t address) { return address && address % 8 == 0; }
+
+static uint16_t count_named(void)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < jit.now.run.insn_count; i++)
+        n += may_be_descriptor(jit_section_named(&jit.now.run.insns[i].in));
+    return (uint16_t)n;
+}
+
+static void fill_named(kept_entry *e, const module *m)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < jit.now.run.insn_count; i++) {
+        const isa_insn *in = &jit.now.run.insns[i].in;
+        uint64_t address = jit_section_named(in), moves = (in->bits & ISA_BIT_PCREL_MEM) != 0;
+        if (may_be_descriptor(address)) e->named[n++] = (kept_named){address - (moves ? m->bias : 0), moves};
+    }
+}
+
 static bool set_sizes(kept_head *h, const jit_fragment *f, const weave_output *out, const isa_fixups *fixups)
 {
     const jit_build *b = &jit.now.build;
@@ -179,6 +199,7 @@ static bool set_sizes(kept_head *h, const jit_fragment *f, const weave_output *o
     h->faults = (uint16_t)out->fault_count;
     h->counts = (uint16_t)out->count_count;
     h->weights = (uint16_t)weights;
+    h->named = count_named();
     h->source_size = source;
     h->map_size = f->map_bytes;
     h->code_size = f->size - f->start_to_exec;
@@ -209,6 +230,7 @@ static bool fill_addresses(kept_entry *e, const module *m, const isa_fixups *fix
         e->extents[i] = (kept_extent){jit.now.extents[i].low - m->bias, jit.now.extents[i].high - m->bias};
     for (unsigned i = 0; i < jit.now.run.block_count; i++)
         e->blocks[i] = jit.now.insns[jit.now.blocks[i].first].in.addr - m->bias;
+    fill_named(e, m);
     return good;
 }
 
@@ -285,6 +307,13 @@ void jit_kept_record(const jit_fragment *f, const weave_output *out, const isa_f
 }
 
 /* --- taking --- */
+
+/* What the program's instructions name is looked at as when they are translated. */
+static void look_at_named(const kept_entry *e, const module *m)
+{
+    for (unsigned i = 0; i < e->head->named; i++)
+        jit_sections_see(e->named[i].address + (e->named[i].moves ? m->bias : 0));
+}
 
 /* A restartable sequence that is known; kept translations know nothing of them. */
 static bool has_section(uint64_t low, uint64_t high)
@@ -391,8 +420,9 @@ static jit_fragment *take(uint64_t app, bool continues, bool landing, uint64_t *
     kept_entry e;
     if (!k || !kept_find(&k->map, app - k->m->bias, continues, kept()->room, &e)) return NULL;
     const module *m = k->m;
-    if ((e.head->fixed && e.head->bias != m->bias) || !fits(&e) || !is_same_code(&e, m) || !take_counts(&e))
-        return NULL;
+    if ((e.head->fixed && e.head->bias != m->bias) || !fits(&e)) return NULL;
+    look_at_named(&e, m);
+    if (!is_same_code(&e, m) || !take_counts(&e)) return NULL;
     take_build(&e, m);
     jit_fragment *f = jit_translate_kept(app, continues, landing, &e);
     if (!f) return NULL;
@@ -433,6 +463,7 @@ jit_fragment *jit_kept_take(uint64_t app, bool continues, bool landing)
     if (!is_usable()) return NULL;
     jit_fragment *f = take(app, continues, landing, &back);
     uint64_t epoch = jit.epoch;
+    size_t sections = jit.sections.all.count;
     if (!f) return NULL;
     want_all(&q, f, back);
     for (unsigned i = 0; i < q.count; i++) {
@@ -440,7 +471,10 @@ jit_fragment *jit_kept_take(uint64_t app, bool continues, bool landing)
         bool goes_on = w.from && w.from->continues;
         jit_fragment *g = jit_fragment_find(w.app, goes_on, 0);
         if (!g && (g = take(w.app, goes_on, !w.from, &back)) && jit.epoch == epoch) want_all(&q, g, back);
-        if (jit.epoch != epoch) return take(app, continues, landing, &back); /* all has been flushed meanwhile */
+        if (jit.epoch != epoch || jit.sections.all.count != sections) { /* all has been flushed meanwhile, or some */
+            f = jit_fragment_find(app, continues, 0);
+            return f ? f : take(app, continues, landing, &back);
+        }
         if (g && w.from) jit_link(w.from, g);
     }
     return f;

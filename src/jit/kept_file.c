@@ -72,6 +72,7 @@ size_t kept_entry_lay(void *memory, kept_entry *out)
     PART(fixups, h->fixups);
     PART(extents, h->extents);
     PART(blocks, h->blocks);
+    PART(named, h->named);
     PART(faults, h->faults);
     PART(counts, h->counts);
     PART(weights, h->weights);

@@ -44,6 +44,11 @@ typedef struct kept_fixup {
     uint64_t target;
     uint32_t at, kind;
 } kept_fixup;
+/* An address that an instruction makes, where a descriptor could be (sections.c). */
+typedef struct kept_named {
+    uint64_t address;
+    uint64_t moves; /* with the module; else it is a number in the code */
+} kept_named;
 typedef struct kept_extent {
     uint64_t low, high;
 } kept_extent;
@@ -56,10 +61,10 @@ typedef struct kept_head {
     uint64_t bias; /* where the module was, of one that can be used there only (`fixed`) */
     uint32_t size; /* of the entry, a multiple of 8 */
     uint32_t code_size, map_size, source_size, cold_at, insn_count;
-    uint16_t exits, consts, fixups, extents, blocks, faults, counts, weights;
+    uint16_t exits, consts, fixups, extents, blocks, faults, counts, weights, named;
     uint8_t phase; /* of the body's address modulo 8 */
     uint8_t continues, fixed, cut, runs_on;
-    uint8_t unused[3];
+    uint8_t unused;
 } kept_head;
 _Static_assert(sizeof(kept_head) % 8 == 0, "what follows is aligned");
 
@@ -71,6 +76,7 @@ typedef struct kept_entry {
     kept_fixup *fixups;
     kept_extent *extents;
     uint64_t *blocks; /* where they begin */
+    kept_named *named;
     struct weave_fault *faults;
     struct weave_count *counts; /* `weights`: 1 where it has some, which are the next ones of */
     int64_t *weights;

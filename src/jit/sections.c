@@ -30,8 +30,8 @@
  * Which code is a section is known before it is translated: instructions that make or store the address of a descriptor
  * tell (jit_sections_named), and what a thread's area holds when it comes to the dispatcher. Runs neither begin outside
  * and go on inside nor the other way round. Whoever keeps translations beyond a process must leave out those of
- * sections (they hold addresses of this one's structures), and ask jit_sections_named of the instructions of those that
- * it brings back. */
+ * sections (they hold addresses of this one's structures), and have a look (jit_sections_see) at the addresses that the
+ * instructions of those which it brings back name. */
 #include "jit/core.h"
 #include "run/kernel.h"
 #include "weave/isa.h"
@@ -113,7 +113,7 @@ static void add(uint64_t address, const descriptor *d)
             (long)s->abort);
 }
 
-static void see(uint64_t address)
+void jit_sections_see(uint64_t address)
 {
     descriptor d;
     if (address % ALIGNED || !run_read(&d, address, sizeof d) || !describes(&d)) return;
@@ -126,7 +126,7 @@ static void see(uint64_t address)
 void jit_sections_named(const isa_insn *in)
 {
     uint64_t address = jit_section_named(in);
-    if (address) see(address);
+    if (address) jit_sections_see(address);
 }
 
 void jit_sections_unmapped(uint64_t low, uint64_t high)
@@ -343,7 +343,7 @@ void jit_sections_arrive(run_thread *t)
     uint64_t now = pointer(o);
     if (!now || now == o->sequence_self || now == o->sequence_seen) return;
     o->sequence_seen = now;
-    see(now);
+    jit_sections_see(now);
 }
 
 void jit_sections_depart(run_thread *t)

@@ -101,6 +101,26 @@ class Cache:
                     if warm[2] < 200:
                         raise Failed(f"{tool} {program[0]}: {warm[2]} taken")
 
+    def nearly_all(self):
+        """Of a run's superblocks, few have to be made anew: those outside of modules, and a handful beside."""
+        self.warm(tool="null")
+        done, _, taken = self.run(tool="null")
+        made = int(re.search(rb"  superblocks +([0-9]+)", done.stderr)[1])
+        if taken < 0.9 * made:
+            raise Failed(f"{taken} of {made} taken")
+
+    def restartable_sequences(self):
+        """A program that has some, and does the same whether their neighbours come from disk or not."""
+        native = driver.run([f"{self.samples}/restartable"], LIMIT, env=driver.ENVIRONMENT)
+        self.empty()
+        for i in range(2):
+            done = self.run(program=("restartable",), tool="null", prefix=())[0]
+            taken = max(int(n) for n in re.findall(rf"  {TAKEN} +([0-9]+)", done.stderr.decode()))
+            if (done.status, done.stdout) != (native.status, native.stdout):
+                raise Failed(f"run {i}: {done.status}", done.stdout.decode()[-400:])
+        if not taken:
+            raise Failed("none taken")
+
     def elsewhere_each_time(self):
         """With its modules at other addresses in each run."""
         native = driver.run([f"{self.samples}/plain", "1"], LIMIT, env=driver.ENVIRONMENT)
@@ -350,7 +370,7 @@ class Cache:
             raise Failed("no folder")
 
 
-TESTS = ("off_cold_warm", "elsewhere_each_time", "threads_and_forks", "another_build", "without_build_id",
+TESTS = ("off_cold_warm", "nearly_all", "restartable_sequences", "elsewhere_each_time", "threads_and_forks", "another_build", "without_build_id",
          "options_and_tools", "switches", "damaged", "cut_while_in_use", "whose_folder_it_is", "no_place", "no_room",
          "at_the_same_time", "command")
 
