@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { READ = 1, WRITE = 2, CHUNK = 4096 };
+enum { READ = 1, WRITE = 2, CHUNK = 8192 };
 
 typedef struct access {
     uint64_t pc, address;
