@@ -27,7 +27,8 @@ static const char usage[] =
     "\n"
     "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and\n"
     "show(STRING) write at once. With -p it is put into a process that runs, until Ctrl-C or its end, and taken out\n"
-    "again. OPTIONS are those that every tool has. The same for a file: inlay rewrite snippet --at=POINT\n"
+    "again. OPTIONS are those that every tool has (--engine=live: the program is patched, not translated). For a file: "
+    "inlay rewrite snippet --at=POINT\n"
     "--code=CODE.\n";
 
 static char *option(const char *name, const char *value)

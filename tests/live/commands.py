@@ -184,6 +184,23 @@ class Commands:
             if not re.search(r"^ *61  getppid", out, re.M):
                 raise driver.Failed("getppid was called 61 times", out)
 
+    def executed(self):
+        """What was counted before the process executed another program is told, and that it did."""
+        for words, says in ((["count", "-p", "xmalloc"], r"^ *[1-9]\d*  xmalloc"),
+                            (["snippet", "-p", "xmalloc", "static long n; n++"], r"xmalloc: n = [1-9]")):
+            with Conversation(["bash", "-c", "echo; read x; : $(echo a b c); exec sleep 1000"],
+                              driver.fresh(f"{self.folder}/executed")) as c:
+                c.has_answered(1)
+                with Command(self.inlay, *words[:2], c.process.pid, *words[2:], ready="are counted|code at") as command:
+                    c.say("x")
+                    out = command.end(signo=None)
+                if not re.search(says, out, re.M) or not any("has executed" in line for line in command.said):
+                    raise driver.Failed(f"{words[0]} says", out, *command.said)
+                c.process.kill()
+        done = driver.run([self.inlay, "count", "xmalloc", "--", "bash", "-c", ": $(echo a); exec sh -c 'exit 5'"], LIMIT)
+        if done.status != 5 or b"  xmalloc (bash)" not in done.stdout:
+            raise driver.Failed(f"status {done.status}", done.stdout.decode(), *driver.as_lines(done.stderr))
+
     def break_at(self):
         """Registers, the stack and, with debug information, parameters; other threads and false conditions go on."""
         program = f"{self.folder}/breaks"
@@ -331,7 +348,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "started", "killed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "started", "killed", "executed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

@@ -52,7 +52,12 @@ static teller *tellers;
 static uint64_t good, refused, hits;
 static const char *then = "continue", *most_hits;
 static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_hits, NULL}, {NULL, NULL, NULL}};
-static live_command command = {.name = "break", .usage = usage, .options = options, .least = 1, .most = 1};
+static live_command command = {.name = "break",
+                               .kinds = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK),
+                               .usage = usage,
+                               .options = options,
+                               .least = 1,
+                               .most = 1};
 
 /* --- in the process --- */
 
@@ -307,8 +312,6 @@ int main(int argc, char **argv)
         command_say(&command, refused ? "there can be no breakpoint" : "there is no point '%s'", code.point);
         return command_end(&command, LIVE_FAILED);
     }
-    if (!inlay_process_watch(command.process, INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK)))
-        command_fail(&command, "cannot watch");
     command_commit(&command);
     command_say(&command, "breakpoints in process %d: %" PRIu64, inlay_process_pid(command.process), good);
     command_wait(&command, take_events, NULL);

@@ -145,8 +145,17 @@ void command_begin(live_command *c, int argc, char **argv)
     handle_signals(c);
 }
 
+static void note_exec(const inlay_event *e, void *arg)
+{
+    live_command *c = arg;
+    snprintf(c->executed, sizeof c->executed, "%s", e->name ? e->name : "another program");
+    command_say(c, "process %d has executed %s: what follows is of before", inlay_process_pid(c->process), c->executed);
+}
+
 void command_commit(live_command *c)
 {
+    if (!inlay_process_watch(c->process, c->kinds | INLAY_EVENTS(EXEC))) command_fail(c, "cannot watch");
+    inlay_on_event(INLAY_EVENTS(EXEC), note_exec, c);
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
     if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
 }
@@ -169,7 +178,7 @@ bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
 void command_remove(live_command *c)
 {
     for (unsigned k = 0; k < c->inserted_count; k++) inlay_remove(c->inserted[k]);
-    bool any = c->inserted_count;
+    bool any = c->inserted_count && !*c->executed;
     c->inserted_count = 0;
     if (any && inlay_process_is_running(c->process) && !inlay_process_commit(c->process) &&
         inlay_process_is_running(c->process))
@@ -185,13 +194,20 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static bool take_events(void)
+{
+    inlay_event e;
+    while (inlay_event_next(&e, 0)) {}
+    return true;
+}
+
 void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
 {
     double end = now() + c->seconds;
     struct pollfd events = {.fd = inlay_events_descriptor(), .events = POLLIN};
     while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
         c->has_ended = !inlay_process_is_running(c->process);
-        if ((each && !each(arg)) || c->has_ended) return;
+        if ((each ? !each(arg) : !take_events()) || c->has_ended || (*c->executed && !c->program)) return;
         poll(&events, 1, 100);
     }
 }
@@ -221,6 +237,7 @@ int command_end(live_command *c, int status)
     bool runs = inlay_process_is_running(c->process);
     int its = inlay_process_status(c->process);
     if (runs && c->program && inlay_process_is_stopped(c->process)) inlay_process_terminate(c->process);
+    else if (runs && *c->executed) inlay_process_let_go(c->process);
     else if (runs && !inlay_process_take_out(c->process)) let_go(c);
     if (!runs && c->program && status == LIVE_OK && its >= 0) end_as(its);
     return status;

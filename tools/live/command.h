@@ -32,7 +32,9 @@ typedef struct live_command {
     int word_count;
     int program_out; /* what standard output was, where results go elsewhere; 0: they do not */
     inlay_process *process;
-    bool has_ended; /* answer of command_wait: the process has */
+    unsigned kinds;     /* events that are watched for, besides */
+    bool has_ended;     /* answer of command_wait: the process has */
+    char executed[256]; /* it has become this program, with nothing of what was inserted; "": it has not */
     inlay_insertion **inserted;
     unsigned inserted_count;
 } live_command;
@@ -46,15 +48,16 @@ void command_begin(live_command *, int argc, char **argv);
 void command_say(const live_command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same, with why the last call failed; ends the command. */
 void command_fail(const live_command *, const char *what) __attribute__((noreturn));
-/* What was inserted is put in; the program that was started runs from now on. */
+/* What was inserted is put in, and events are watched for; the program that was started runs from now on. */
 void command_commit(live_command *);
 /* As inlay_insert; false: refused. What is refused nobody has to be told of again. */
 bool command_insert(live_command *, inlay_point *, inlay_expr);
 void command_note(live_command *, inlay_insertion *); /* one that was made elsewhere */
 /* All that was inserted and noted goes, at once. */
 void command_remove(live_command *);
-/* Until SIGINT or SIGTERM, the end of --for, or the process's; `each` is called ten times a second, and when there is
- * an event; it ends the wait by false. May be NULL. */
+/* Until SIGINT or SIGTERM, the end of --for, or the process's, which is also that it executes another program (where it
+ * was started, it is waited for). `each` is called ten times a second, and when there is an event; it takes events, and
+ * ends the wait by false. May be NULL. */
 void command_wait(live_command *, bool (*each)(void *arg), void *arg);
 /* The same as command_remove, if that was not called; and the process goes on. `status`, or that of the program that
  * was started, once it has ended. */

@@ -44,8 +44,13 @@ typedef struct shared {
 static bool appends;
 static const char *descriptor = "1";
 static const live_option options[] = {{"-a", NULL, &appends}, {"--fd", &descriptor, NULL}, {NULL, NULL, NULL}};
-static live_command command = {
-    .name = "tee", .usage = usage, .options = options, .least = 1, .most = 1, .process_first = true};
+static live_command command = {.name = "tee",
+                               .kinds = INLAY_EVENTS(MESSAGE),
+                               .usage = usage,
+                               .options = options,
+                               .least = 1,
+                               .most = 1,
+                               .process_first = true};
 static int out;
 static uint64_t written, unseen;
 static bool failed;
@@ -233,7 +238,6 @@ int main(int argc, char **argv)
                     inlay_process_error());
         return command_end(&command, LIVE_FAILED);
     }
-    if (!inlay_process_watch(command.process, INLAY_EVENTS(MESSAGE))) command_fail(&command, "cannot watch");
     command_commit(&command);
     command_say(&command, "descriptor %s of process %d goes to %s", descriptor, inlay_process_pid(command.process),
                 command.words[0]);
