@@ -71,6 +71,8 @@ def check_browse(t, need, _same):
             terminal.press(keys)
             need(terminal.shows(wanted), f"after {keys!r}: no {wanted!r}", *terminal.screen())
         need(not terminal.shows("leaf", 1), "what is closed is shown", *terminal.screen())
+        terminal.press("/leaf\r")
+        need(terminal.shows(r"^>.* 1 +leaf$"), "what is found in a closed part is not shown", *terminal.screen())
         terminal.press("q")
         need(terminal.ends() == 0, "its end")
     finally:

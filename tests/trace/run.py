@@ -356,7 +356,7 @@ def check_values(t, engine):
               ("add", '6, "a string that is much longer than what is record"..., 1, -1', "62"), ("add", "7, NULL, 2, 0", "9"),
               ("add", '8, "", 3, 1', "13"), ("name", "0x0", "NULL"), ("name", "0x1", '"a \\"name\\""'),
               ("reads", '"tab\\x09"', "116"), ("reads", "0x1 (no memory)", "-1"),
-              ("down", "3", "'\\x06'")]
+              ("down", "3", "'\\x06'"), ("down", "4", "'\\x0a'")]
     need(sorted(map(str, found)) == sorted(map(str, wanted)), "values", *[one for one in found if one not in wanted])
     sampled = s.record(engine, ["values"], ["--every=4", "-R", "down/u"], names=names)
     results = [(c["name"], c.get("result")) for c in t.json("list", sampled)[0]["calls"]]

@@ -20,6 +20,7 @@ int main(void)
     long x = add(-5, "short", 'x', 2.5, 7000000000LL);
     x += add(6, "a string that is much longer than what is recorded of it", 1, 0, -1) + add(7, NULL, 2, 0, 0);
     x += add(8, "", 3, 1, 1) + !name(0) + name(1)[0] + reads("tab\t") + reads((const char *)1) + down(3);
+    x += down(4);
     printf("%ld\n", x);
     return 0;
 }
