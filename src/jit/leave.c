@@ -174,6 +174,15 @@ static void wait_for_askers(void)
     }
 }
 
+/* What is Inlay's elsewhere than around the tool itself: none of this code, and no stack. */
+static void unmap_apart(uint64_t low, uint64_t high)
+{
+    for (size_t i = 0; i < run_here.owned.count; i++) {
+        const inl_range *r = &run_here.owned.items[i];
+        if (r->low < low || r->high > high) sys_call2(SYS_munmap, (long)r->low, (long)(r->high - r->low));
+    }
+}
+
 /* The last that is done with the tool's callbacks and descriptors; the thread has all its signals blocked then. */
 static void end_here(run_thread *t)
 {
@@ -187,15 +196,7 @@ static void end_here(run_thread *t)
     l->others = 0;
     for (const run_thread *o = run_here.threads; o; o = o->next) l->others += o != t;
     run_fd_close_all(l->out);
-}
-
-/* What is Inlay's elsewhere than around the tool itself: none of this code, and no stack. */
-static void unmap_apart(uint64_t low, uint64_t high)
-{
-    for (size_t i = 0; i < run_here.owned.count; i++) {
-        const inl_range *r = &run_here.owned.items[i];
-        if (r->low < low || r->high > high) sys_call2(SYS_munmap, (long)r->low, (long)(r->high - r->low));
-    }
+    if (l->out < 0) unmap_apart(run_here.start.tool_low, run_here.start.tool_high);
 }
 
 /* Until each other thread has written to the descriptor, from the program's code. */

@@ -105,10 +105,11 @@ inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
     if (s != INL_OK) return s;
     s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, e) : INL_OK;
     ptrace(PTRACE_DETACH, pid, 0, 0);
-    double end = now() + PATIENCE;
-    for (; s == INL_OK && (state_of(pid) || is_mapped(pid, r->tool_low, r->tool_high)); nanosleep(&nap, NULL))
+    for (double end = now() + PATIENCE; s == INL_OK && state_of(pid); nanosleep(&nap, NULL))
         if (now() > end)
             s = inl_fail(e, INL_ERR_SYSTEM, "the tool stays in process %d: it has said why where its messages go", pid);
+    double end = now() + 1; /* where its memory stays, nothing leads there */
+    while (s == INL_OK && now() < end && is_mapped(pid, r->tool_low, r->tool_high)) nanosleep(&nap, NULL);
     for (end = now() + 1; s == INL_OK && now() < end && is_leaving(pid);)
         nanosleep(&nap, NULL); /* it is but one call */
     return s;
