@@ -51,6 +51,20 @@ def children(pid):
         return [int(word) for word in f.read().split()]
 
 
+def linker_word(pid):
+    """What the dynamic linker has for debuggers, and what is chained behind it (48 bytes in all); None: other linkers."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as f:
+        lines = [line.split() for line in f if "/ld-linux" in line]
+    named = subprocess.run(["readelf", "--dyn-syms", "-W", lines[0][5]], capture_output=True, text=True, check=False).stdout \
+        if lines else ""
+    at = re.search(r"([0-9a-f]+) .* _r_debug@", named)
+    if not at:
+        return None
+    with open(f"/proc/{pid}/mem", "rb", 0) as f:
+        f.seek(int(lines[0][0].split("-")[0], 16) + int(at[1], 16))
+        return f.read(48)
+
+
 class Gdb:
     """What gdb says of a process: its threads' stacks, the names of procedures alone."""
 
@@ -151,10 +165,13 @@ class View:
         """In all places, with lines; up and finish; and nothing of it afterwards."""
         with Conversation([self.sample], driver.fresh(f"{self.folder}/{tool}")) as c:
             self.visit(c, "read")
+            before = linker_word(c.process.pid)
             self.must([self.inlay, "attach", tool, "-o", f"{self.folder}/report", str(c.process.pid)])
             self.places(c, PLACES)
             self.finishes(c)
             self.must([self.inlay, "detach", str(c.process.pid)])
+            if linker_word(c.process.pid) != before:
+                raise Failed("the dynamic linker's word for debuggers is not as it was", repr(before))
             self.gone(c.process.pid)
             self.places(c, ["handler"])
 
