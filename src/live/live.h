@@ -118,6 +118,9 @@ inl_status live_go_all(live_process *, const move_told_range *, const uint64_t *
 inl_status live_start(pid_t pid, live_process *, inl_error *);
 /* Ends a process that is held, with a status; nothing of it has run. */
 void live_end(live_process *, int status);
+void live_end_by(live_process *, int signo); /* or by a signal */
+/* Likewise, of one that stands at its exec, before live_start: by the signal, or (0) with the status. */
+void live_end_begun(pid_t, int status, int signo);
 
 /* --- shown.c: addresses in the process --- */
 typedef struct live_unwind {

@@ -67,12 +67,26 @@ static bool any_calls(live_process *p, uint64_t end)
     return false;
 }
 
+/* It is empty, or has the code alone. */
+static bool is_begun(live_process *p)
+{
+    inl_error ignored;
+    size_t size;
+    const uint8_t *code = remote_park_code(&size);
+    uint8_t *there = malloc(INL_PAGE);
+    bool good = there && remote_read(&p->threads.items[0], MOVE_PARK_BASE, there, INL_PAGE, &ignored) == INL_OK;
+    bool has_code = good && !memcmp(there, code, size);
+    for (size_t i = has_code ? size : 0; i < INL_PAGE && good; i++) good = !there[i];
+    free(there);
+    return good;
+}
+
 /* What somebody who was killed has left: nobody is in it any more, or soon. */
 static inl_status clear_left(live_process *p, inl_error *e)
 {
     move_park old;
     inl_status s = remote_read(&p->threads.items[0], MOVE_PARK_DATA, &old, offsetof(move_park, gone), e);
-    if (s == INL_OK && old.magic != MOVE_PARK_MAGIC)
+    if (s == INL_OK && old.magic != MOVE_PARK_MAGIC && !(old.magic == 0 && is_begun(p)))
         return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has something at 0x%llx, where Inlay needs room", p->pid,
                         (unsigned long long)MOVE_PARK_BASE);
     bool used = s == INL_OK && old.works;

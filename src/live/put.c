@@ -427,6 +427,7 @@ static inl_status settle_threads(put *p, inl_error *e)
  * and descriptors. */
 typedef struct before {
     uint64_t clear_tid, robust, robust_size;
+    move_live_thread stack; /* its alternate one */
     INL_VEC(int) fds;
 } before;
 
@@ -453,6 +454,8 @@ static inl_status remember(put *p, before *b, inl_error *e)
     b->robust = words[1];
     b->robust_size = words[2];
     list_fds(p, b);
+    if (s == INL_OK) s = read_alternate(p, p->leader, &b->stack, e);
+    b->stack.stack_flags &= ~(uint64_t)SS_ONSTACK;
     return s;
 }
 
@@ -470,6 +473,7 @@ static void take_back(put *p, const before *b)
     long answer;
     remote_call(p->leader, &answer, SYS_set_tid_address, (long[6]){(long)b->clear_tid}, &ignored);
     remote_call(p->leader, &answer, SYS_set_robust_list, (long[6]){(long)b->robust, (long)b->robust_size}, &ignored);
+    set_alternate(p, p->leader, &b->stack, &ignored);
     list_fds(p, &now);
     for (size_t i = 0; i < now.fds.count; i++)
         if (!was_open(b, now.fds.items[i]))

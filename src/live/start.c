@@ -239,3 +239,22 @@ void live_end(live_process *p, int status)
     remote_registers_call(&r->regs, p->syscall_at, SYS_exit_group, (long[6]){status});
     if (remote_give_back(r, &ignored) != INL_OK) kill(p->pid, SIGKILL);
 }
+
+void live_end_begun(pid_t pid, int status, int signo)
+{
+    remote r;
+    inl_error ignored;
+    if (remote_begin(&r, pid, &ignored) != INL_OK) r.code_put = false;
+    uint64_t mask = r.sigmask & ~(1ull << (signo - 1));
+    if (signo && ptrace(PTRACE_SETSIGMASK, pid, sizeof mask, &mask) == 0) kill(pid, signo);
+    remote_end(&r, signo ? 128 + signo : status);
+}
+
+/* The signal waits for the thread; where it is ignored there is the status that a shell shows for it. */
+void live_end_by(live_process *p, int signo)
+{
+    if (!p->threads.count || p->threads.items[0].gone) return;
+    p->threads.items[0].sigmask &= ~(1ull << (signo - 1));
+    kill(p->pid, signo);
+    live_end(p, 128 + signo);
+}

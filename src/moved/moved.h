@@ -67,6 +67,7 @@ void moved_alone_end(void);
 bool moved_is_live(void);
 /* ... before anything of the program ran? */
 bool moved_began_here(void);
+bool moved_is_being_put(void); /* into a process that ran already; it has not started yet */
 /* Then: the tool's file, as whoever put it in has named it. */
 const char *moved_live_tool(void);
 /* The next system call in bytes that may be anything, or what else must be replaced because it sets that by which the

@@ -23,6 +23,7 @@
 #include "tool/trace.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "live/live.h"
 #include "moved/moved.h"
 #include "run/kernel.h"
 
@@ -111,10 +112,21 @@ static const char *left_as_it_was(void)
     return tool_now->options.attaching ? "nothing is put into the process" : "nothing is written";
 }
 
+/* A process that ran already goes on without the tool (live/put.c, which sees that it would end). */
+static bool leaves_process(void) { return tool_handoff_data.role == TOOL_CARRIED && moved_is_being_put(); }
+
+void blame_leave(void)
+{
+    if (!leaves_process()) return;
+    blame_unwatch();
+    if (run_here.signals) run_signals_give_back(run_here.signals);
+}
+
 static void set_end(event *e, const char *how)
 {
     const char *program = inlay_program();
     if (tool_handoff_data.role == TOOL_INSTRUMENTOR) snprintf(e->end, sizeof e->end, "%s", left_as_it_was());
+    else if (leaves_process()) snprintf(e->end, sizeof e->end, "nothing is put into the process");
     else if (state()->phase != BLAME_STARTED) snprintf(e->end, sizeof e->end, "the program has not run");
     else if (tool_here.doing == ON_EXIT + 1)
         snprintf(e->end, sizeof e->end, "%s was about to end; it ends by this with %s, and the report is not whole",
@@ -280,6 +292,12 @@ static void tell_hung(event *e, int signo, const void *uc, long waited)
     report(e);
 }
 
+static void end_before_it_began(void)
+{
+    blame_leave();
+    if (leaves_process()) sys_call1(SYS_exit_group, TOOL_EXIT_FAILED);
+}
+
 void blame_crash(void *arg, run_thread *t, const run_crash *c)
 {
     (void)arg, (void)t;
@@ -301,12 +319,31 @@ void blame_crash(void *arg, run_thread *t, const run_crash *c)
     }
     if (c->waited >= 0) tell_hung(&e, c->signo, c->uc, c->waited);
     else tell_fault(&e, c->signo, c->code, c->addr, c->uc);
+    end_before_it_began();
 }
 
 /* --- main and the instrumentor --- */
 
+/* The program that the instrumentor holds, which has not begun, ends as it would with the tool in it. */
+static void end_program(int status, int signo)
+{
+    live_process *held = tool_now->held;
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR) return;
+    tool_now->held = NULL;
+    if (held && signo) live_end_by(held, signo);
+    else if (held) live_end(held, status);
+    else if (tool_handoff_data.target) live_end_begun(tool_handoff_data.target, status, signo);
+}
+
+static void end_held(int signo)
+{
+    end_before_it_began();
+    end_program(128 + signo, signo);
+}
+
 static void die_by(int signo)
 {
+    end_held(signo);
     run_signal_default(signo);
     sys_call3(SYS_tgkill, sys_call0(SYS_getpid), sys_call0(SYS_gettid), signo);
 }
@@ -333,6 +370,7 @@ static void arrived(int signo, siginfo_t *info, void *uc)
     bool fault = info->si_code > 0 && signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT;
     if (fault) tell_fault(&e, signo, info->si_code, (uint64_t)(uintptr_t)info->si_addr, uc);
     else if (e.doing && for_long()) tell_hung(&e, signo, uc, -1);
+    if (fault) end_held(signo);
     if (fault) run_signal_default(signo); /* it happens again */
     else die_by(signo);
     errno = error;
@@ -425,6 +463,8 @@ void blame_exit(int *status, const void *from)
     set_end(&e, how);
     set_caller(&e, from);
     report(&e);
+    end_program(*status, 0);
+    blame_leave();
 }
 
 void blame_abort(const void *from)

@@ -35,6 +35,7 @@ typedef struct tool_blame {
  * handlers do that later on; before it takes over, and before an exec, the kernel's actions are as they were. */
 void blame_watch(void);
 void blame_unwatch(void);
+void blame_leave(void); /* the kernel has the signals of a process that the tool does not stay in */
 /* What the tool calls its image callback. Static text. */
 void blame_name_images(const char *);
 

@@ -40,6 +40,7 @@ void tool_fail(int status, const char *fmt, ...)
 void tool_exit(int status)
 {
     tool_now->blame.ends = true;
+    blame_leave();
     if (tool_now->held && tool_now->held_goes_on) live_release(tool_now->held, NULL);
     else if (tool_now->held) live_end(tool_now->held, status);
     fflush(NULL);
