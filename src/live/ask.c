@@ -98,7 +98,7 @@ static inl_status put_question(ask *a, uint64_t what, inl_error *e)
     if (s != INL_OK) return s;
     s = live_goes(&a->process, MOVE_ASK_BASE, stack_high(a) + INL_PAGE, e);
     if (s == INL_OK) s = live_works(&a->process, true, e);
-    if (s == INL_OK) s = remote_run(r, a->told.record->ask_entry, stack_high(a), a->told.record->ask_until, e);
+    if (s == INL_OK) s = remote_run(r, a->told.record->ask_entry, stack_high(a), a->told.record->ask_until, false, e);
     if (s == INL_OK) s = remote_set_vectors(r, vectors, size, e);
     else if (!r->gone) remote_set_vectors(r, vectors, size, &(inl_error){0});
     free(vectors);

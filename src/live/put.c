@@ -428,8 +428,33 @@ static inl_status settle_threads(put *p, inl_error *e)
 typedef struct before {
     uint64_t clear_tid, robust, robust_size;
     move_live_thread stack; /* its alternate one */
+    uint64_t actions[5][4]; /* of `faults`, as the kernel has them */
     INL_VEC(int) fds;
 } before;
+
+/* Those that end the process where they are held back, and their handler is not the program's any more then. */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
+
+static inl_status read_actions(put *p, before *b, inl_error *e)
+{
+    inl_status s = INL_OK;
+    long answer, at = (long)p->stack_high;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults && s == INL_OK; i++) {
+        s = remote_call(p->leader, &answer, SYS_rt_sigaction, (long[6]){faults[i], 0, at, sizeof(uint64_t)}, e);
+        if (s == INL_OK) s = remote_read(p->leader, p->stack_high, b->actions[i], sizeof b->actions[i], e);
+    }
+    return s;
+}
+
+static void set_actions(put *p, const before *b)
+{
+    inl_error ignored;
+    long answer, at = (long)p->stack_high;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        if (remote_write(p->leader, p->stack_high, b->actions[i], sizeof b->actions[i], &ignored) != INL_OK) return;
+        remote_call(p->leader, &answer, SYS_rt_sigaction, (long[6]){faults[i], at, 0, sizeof(uint64_t)}, &ignored);
+    }
+}
 
 static void list_fds(const put *p, before *b)
 {
@@ -456,7 +481,7 @@ static inl_status remember(put *p, before *b, inl_error *e)
     list_fds(p, b);
     if (s == INL_OK) s = read_alternate(p, p->leader, &b->stack, e);
     b->stack.stack_flags &= ~(uint64_t)SS_ONSTACK;
-    return s;
+    return s == INL_OK ? read_actions(p, b, e) : s;
 }
 
 static bool was_open(const before *b, int fd)
@@ -474,6 +499,7 @@ static void take_back(put *p, const before *b)
     remote_call(p->leader, &answer, SYS_set_tid_address, (long[6]){(long)b->clear_tid}, &ignored);
     remote_call(p->leader, &answer, SYS_set_robust_list, (long[6]){(long)b->robust, (long)b->robust_size}, &ignored);
     set_alternate(p, p->leader, &b->stack, &ignored);
+    set_actions(p, b);
     list_fds(p, &now);
     for (size_t i = 0; i < now.fds.count; i++)
         if (!was_open(b, now.fds.items[i]))
@@ -492,7 +518,8 @@ static inl_status start_tool(put *p, inl_error *e)
     if (s == INL_OK) s = remote_vectors(p->leader, &vectors, &size, e);
     if (s == INL_OK) {
         s = live_works(p->process, true, e);
-        if (s == INL_OK) s = remote_run(p->leader, p->boot + p->carry->packed->entry_at, sp, p->until, e);
+        if (s == INL_OK)
+            s = remote_run(p->leader, p->boot + p->carry->packed->entry_at, sp, p->until, !p->process->is_ours, e);
         inl_status back = p->leader->gone ? s : remote_set_vectors(p->leader, vectors, size, e);
         if (s != INL_OK && !p->leader->gone) take_back(p, &was);
         if (s == INL_OK) s = back;

@@ -304,7 +304,32 @@ static inl_status leave_alone(remote *r, uint64_t word, inl_error *e)
     return s == INL_OK ? remote_write(r, word, &state, sizeof state, e) : s;
 }
 
-inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_error *e)
+/* A fault that ends it: nobody handles it. The kernel has seen to that where it was held back. */
+static bool is_deadly(const remote *r, int signo)
+{
+    char path[64], line[128];
+    unsigned long long caught = ~0ull;
+    if (!is_fault(signo)) return false;
+    snprintf(path, sizeof path, "/proc/%d/status", r->pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "SigCgt: %llx", &caught);
+    if (f) fclose(f);
+    return !(caught >> (signo - 1) & 1);
+}
+
+static inl_status has_crashed(remote *r, int signo, inl_error *e)
+{
+    struct user_regs_struct u = {0};
+    siginfo_t why = {0};
+    get_registers(r, &u);
+    ptrace(PTRACE_GETSIGINFO, r->pid, 0, &why);
+    uint64_t pc = remote_registers_pc(&u);
+    return inl_fail_at(e, INL_ERR_SYSTEM, pc,
+                       "the tool did not start in process %d: %s in its code at 0x%llx, address %p", r->pid,
+                       strsignal(signo), (unsigned long long)pc, why.si_addr);
+}
+
+inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, bool spared, inl_error *e)
 {
     struct user_regs_struct u = r->regs;
     int status, signo = 0;
@@ -315,6 +340,7 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
         inl_status s = go_on_with(r, PTRACE_SYSCALL, signo, &status, e);
         if (s != INL_OK) return s;
         signo = WSTOPSIG(status) == SYSCALL_STOP ? 0 : status >> 16 ? 0 : WSTOPSIG(status);
+        if (spared && is_deadly(r, signo)) return has_crashed(r, signo, e);
         if (WSTOPSIG(status) != SYSCALL_STOP) continue;
         inside = !inside;
         if (!inside) continue;
@@ -328,6 +354,7 @@ inl_status remote_run(remote *r, uint64_t pc, uint64_t sp, uint64_t until, inl_e
             inside = false;
         }
         if (!there && !ends) continue;
+        if (!there) r->status = (int)remote_registers_first(&u);
         skip_call(r);
         if (!there) return inl_fail(e, INL_ERR_SYSTEM, "the tool did not start in process %d", r->pid);
         return INL_OK;

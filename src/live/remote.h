@@ -30,6 +30,7 @@ typedef struct remote {
     bool is_first;
     int stop_signal; /* a stop signal that came meanwhile; given at the end */
     bool gone;       /* it died */
+    int status;      /* remote_run */
     int let_in;      /* threads.c: a sent signal that it has got, to be held when it comes again; 0: none */
     bool is_held;    /* it stands where it gets one, */
     siginfo_t held;  /* this one */
@@ -61,8 +62,9 @@ inl_status remote_write_words(remote *, const uint64_t *at, const uint64_t *valu
 /* Over memory that the process itself may not write to. */
 inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, inl_error *);
 /* Runs from `pc` on, with its own registers else and the stack at `sp`, up to the system call that ends at `until`,
- * which is not made. Where it would end instead it does not, and this fails. */
-inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, inl_error *);
+ * which is not made. Where it would end instead it does not, and this fails (`status` is what it would have ended
+ * with). spared: nor by a fault. */
+inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, bool spared, inl_error *);
 /* Calls code in the thread: registers for `frame` with the stack at `sp`, up to where it returns. The stack has room
  * from remote_put_frame. patience: seconds, 0: for ever. *result (NULL: not wanted) is the integer that it returns. */
 enum { REMOTE_WORDS = 14 };
@@ -120,6 +122,7 @@ void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp)
 void remote_registers_restart(struct user_regs_struct *);
 void remote_registers_jump(struct user_regs_struct *, uint64_t pc, uint64_t sp);
 long remote_registers_answer(const struct user_regs_struct *);
+uint64_t remote_registers_first(const struct user_regs_struct *); /* argument of the call that begins */
 uint64_t remote_registers_pc(const struct user_regs_struct *);
 uint64_t remote_registers_sp(const struct user_regs_struct *);
 /* The register that leads to a thread's block; what of the registers the block holds where woven code looks for it. */

@@ -306,6 +306,13 @@ static void open_process(attacher *a, pid_t pid)
     if (!a->fresh) refuse_jit(&a->process);
 }
 
+/* A tool that ends the program before it begins does so with its own status. */
+static int status_of(const attacher *a)
+{
+    int its = a->fresh && a->process.threads.count ? a->process.threads.items[0].status & 0xff : 0;
+    return its ? its : TOOL_EXIT_FAILED;
+}
+
 void attacher_run(void)
 {
     attacher whole = {.r = {.watched = isatty(STDERR_FILENO)}, .fresh = tool_handoff_data.target != 0}, *a = &whole;
@@ -334,7 +341,7 @@ void attacher_run(void)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
     if (a->fresh) report(a); /* before it can end, or say something */
     if (a->fresh) say(a);
-    if (put_in(a, &carry, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
+    if (put_in(a, &carry, &e) != INL_OK) tool_fail(status_of(a), "cannot %s: %s", a->doing, e.text);
     rewriter_end_progress(&a->r);
     tool_filter_warn();
     if (!a->fresh) report(a);

@@ -60,7 +60,8 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
         inject_choose_region(&h->region_low, &h->region_high);
         inl_region_set(h->region_low, h->region_high);
     }
-    if (!moved_is_live() && !h->joined) blame_watch(); /* there the handlers are the program's */
+    bool joins = (moved_is_live() && !moved_began_here()) || h->joined; /* there the handlers are the program's */
+    if (!joins) blame_watch();
 }
 
 void resident_begin(void)

@@ -110,7 +110,8 @@ class Killed(out.Out):
     def is_as_it_was(self, pid, before):
         after = out.visible(pid)
         if before != after:
-            raise driver.Failed("other descriptors or signals", repr(before), repr(after))
+            more = [f"{fd}: {os.readlink(f'/proc/{pid}/fd/{fd}')}" for fd in after[0] if fd not in before[0]]
+            raise driver.Failed("other descriptors or signals", repr(before), repr(after), *more)
 
     # --- rows
 

@@ -184,6 +184,24 @@ class Left:
             clean(pid, state)
             self.is_as_native("taken", c, 2)
 
+    def begun(self):
+        """The area in which threads wait, of whoever was killed before anything was in it; and what is somebody else's."""
+        code = ("import ctypes, os, sys\nc = ctypes.CDLL(None)\nc.mmap.restype = ctypes.c_void_p\n"
+                "at = c.mmap(ctypes.c_void_p(0x64f000000000), ctypes.c_size_t(0x20000), 3, 0x22 | 0x100000, -1, ctypes.c_size_t(0))\n"
+                "assert at == 0x64f000000000\nfor line in sys.stdin: print(eval(line), flush=True)\n")
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/begun")) as c:
+            pid = c.process.pid
+            c.say("ctypes.memset(at, 7, 9) == at")
+            c.has_answered(1)
+            self.runs("count", "-p", pid, "getppid", "--for", "0.2", status=1, says="has something at 0x64f000000000")
+            c.say("ctypes.memset(at, 0, 9) == at")
+            c.has_answered(2)
+            state = visible(pid)
+            self.runs("count", "-p", pid, "getppid", "--for", "0.2", says="0  getppid")
+            clean(pid, state)
+            if c.end() != (b"True\nTrue\n", 0):
+                raise driver.Failed("it does not go on", repr(c.answers()))
+
     # --- in the midst of work
 
     def midst(self):
@@ -231,7 +249,7 @@ def main():
     options = parser.parse_args()
     with driver.Results("left", options) as results:
         of = Left(options, results.folder)
-        for name in ("commands", "rest", "let_go", "taken", "midst"):
+        for name in ("commands", "rest", "let_go", "taken", "begun", "midst"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status

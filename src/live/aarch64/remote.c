@@ -37,6 +37,7 @@ void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp
 }
 
 long remote_registers_answer(const struct user_regs_struct *u) { return (long)u->regs[0]; }
+uint64_t remote_registers_first(const struct user_regs_struct *u) { return u->regs[0]; }
 uint64_t remote_registers_pc(const struct user_regs_struct *u) { return u->pc; }
 uint64_t remote_registers_sp(const struct user_regs_struct *u) { return u->sp; }
 

@@ -57,6 +57,7 @@ void remote_registers_start(struct user_regs_struct *u, uint64_t pc, uint64_t sp
 }
 
 long remote_registers_answer(const struct user_regs_struct *u) { return (long)u->rax; }
+uint64_t remote_registers_first(const struct user_regs_struct *u) { return u->rdi; }
 uint64_t remote_registers_pc(const struct user_regs_struct *u) { return u->rip; }
 uint64_t remote_registers_sp(const struct user_regs_struct *u) { return u->rsp; }
 
