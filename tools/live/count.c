@@ -55,9 +55,9 @@ static void count_proc(inlay_proc *p, void *arg)
     if (!more) exit(LIVE_FAILED);
     rows = more;
     row r = {.proc = p, .calls = inlay_process_share(command.process, sizeof *r.calls)};
-    if (r.calls)
-        r.is_in = command_insert(&command, inlay_proc_entry(p),
-                                 inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8));
+    if (!r.calls) command_fail(&command, "cannot count");
+    r.is_in = command_insert(&command, inlay_proc_entry(p),
+                             inlay_atomic_add(inlay_pointer(r.calls), inlay_const(1), 8));
     rows[row_count++] = r;
 }
 
