@@ -190,6 +190,7 @@ static inl_status copy_report(ask *a, inl_error *e)
     inl_status s = good ? INL_OK : inl_fail(e, INL_ERR_SYSTEM, "cannot write the report: %s", strerror(errno));
     close(fd);
     remote_call(leader(a), &answer, SYS_close, (long[6]){(long)a->asked->fd}, &(inl_error){0});
+    live_closed(&a->process, &(inl_error){0});
     return s;
 }
 

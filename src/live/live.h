@@ -104,6 +104,8 @@ inl_status live_frames_tell(live_process *, inl_error *);
 inl_status live_works(live_process *, bool works, inl_error *);
 /* The thread is sent into a procedure of the program's, and comes back: the area stays until then. */
 inl_status live_calls(live_process *, remote *, bool calls, inl_error *);
+/* The descriptor that the process would close (move_park.closes) is closed. */
+inl_status live_closed(live_process *, inl_error *);
 /* Should the caller die before live_works(false), the process unmaps this. */
 inl_status live_goes(live_process *, uint64_t low, uint64_t high, inl_error *);
 /* The same for several at once, while nothing else goes; and with the same call a word of each becomes 0 (its address;

@@ -195,6 +195,13 @@ inl_status live_calls(live_process *p, remote *r, bool calls, inl_error *e)
     return remote_write(r, r->slot + offsetof(move_park_slot, calls), &word, sizeof word, e);
 }
 
+inl_status live_closed(live_process *p, inl_error *e)
+{
+    const uint64_t none = 0;
+    if (!p->has_park) return INL_OK;
+    return remote_write(&p->threads.items[0], MOVE_PARK_DATA + offsetof(move_park, closes), &none, sizeof none, e);
+}
+
 inl_status live_goes(live_process *p, uint64_t low, uint64_t high, inl_error *e)
 {
     const move_told_range range = {low, inl_page_up(high)};

@@ -130,6 +130,7 @@ static void report_there(void *arg)
     t->where = RUN_IN_RUNTIME;
     if (moved_now.hooks.report)
         asked()->fd = moved_now.hooks.report(t, asked()->what == MOVE_ASK_LEAVE, asked()->captures);
+    if (asked()->fd >= 0) ((move_park *)MOVE_PARK_DATA)->closes = (uint64_t)asked()->fd + 1;
     t->where = RUN_IN_CODE;
 }
 

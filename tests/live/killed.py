@@ -123,6 +123,8 @@ class Killed(out.Out):
             pid = c.process.pid
             c.say(*WORK)
             c.has_answered(len(WORK))
+            while not any("eventpoll" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
+                time.sleep(0.01)  # one of its threads makes it
             before = out.visible(pid)
             try:
                 for step in steps:

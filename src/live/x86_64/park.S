@@ -3,6 +3,7 @@
  * waits for what the first one was sent to do, and goes on as its slot's frame says. `rsp` is the thread's slot. */
 #include "move/x86_64/park.h"
 
+#define NR_CLOSE        3
 #define NR_MUNMAP       11
 #define NR_RT_SIGRETURN 15
 #define NR_GETPID       39
@@ -45,7 +46,13 @@ after:  movabs  $MOVE_PARK_DATA, %rbx
         add     $16, %r13
         dec     %r12
         jmp     1b
-2:      movq    $0, MOVE_PARK_GONE_COUNT(%rbx)
+2:      mov     MOVE_PARK_CLOSES(%rbx), %rdi
+        sub     $1, %rdi
+        jb      3f
+        mov     $NR_CLOSE, %eax
+        syscall
+        movq    $0, MOVE_PARK_CLOSES(%rbx)
+3:      movq    $0, MOVE_PARK_GONE_COUNT(%rbx)
         movq    $0, MOVE_PARK_WORKS(%rbx)
         lea     MOVE_PARK_WORKS(%rbx), %rdi
         mov     $FUTEX_WAKE, %esi

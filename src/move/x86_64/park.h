@@ -19,7 +19,8 @@
 #define MOVE_PARK_WORKS      8
 #define MOVE_PARK_GONE_COUNT 16
 #define MOVE_PARK_FIRST      24
-#define MOVE_PARK_GONE       32
+#define MOVE_PARK_CLOSES     32
+#define MOVE_PARK_GONE       40
 #define MOVE_SLOT_IS_FIRST   0
 #define MOVE_SLOT_TLS        8
 #define MOVE_SLOT_GS         16
