@@ -84,8 +84,10 @@ static long in_condition(void)
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += seconds;
     pthread_mutex_lock(&mutex);
-    errno = pthread_cond_timedwait(&never, &mutex, &t);
-    return -errno;
+    int error = pthread_cond_timedwait(&never, &mutex, &t);
+    pthread_mutex_unlock(&mutex);
+    errno = error;
+    return -error;
 }
 
 /* --- those that a stop ends with EINTR, or begins anew --- */
