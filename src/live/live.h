@@ -13,6 +13,7 @@
  *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
  *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
+ *   sequence.c  a thread that was stopped in a restartable sequence
  *   target.c    an image as a plan's target
  *   tables.c    what lies behind its new code; shown.c: of it, what unwinders and debuggers need
  *   put.c       putting in; ready.c: what can be written before

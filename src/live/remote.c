@@ -175,6 +175,7 @@ inl_status remote_take(remote *r, pid_t tid, inl_error *e)
     long nr = remote_registers_number(&r->regs);
     r->restarts = nr > 0 ? (uint64_t)nr : 0;
     remote_registers_restart(&r->regs);
+    remote_leave_sequence(r);
     if (!set_registers(r, &r->regs)) return fail_ptrace(r, "writing registers", e);
     if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->sigmask, &r->sigmask) == 0) return INL_OK;
     return fail_ptrace(r, "reading the mask of signals", e);

@@ -105,6 +105,15 @@ inl_status remote_step(remote *, inl_error *);
 inl_status remote_give_back(remote *, inl_error *);
 /* Ends the process with a status, before it ran an instruction. */
 void remote_end(remote *, int status);
+/* sequence.c: what the kernel was told of the thread's restartable sequences (its struct ptrace_rseq_configuration).
+ * False: nothing. */
+typedef struct remote_rseq {
+    uint64_t area;
+    uint32_t size, signature, flags, pad;
+} remote_rseq;
+bool remote_sequences(const remote *, remote_rseq *);
+/* Where `regs` are in one they are at its abort handler then. */
+void remote_leave_sequence(remote *);
 /* Its registers at the stop; those of a context into them. */
 void remote_context(const remote *, weave_context *);
 void remote_set_context(remote *, const weave_context *);

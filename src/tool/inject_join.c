@@ -150,38 +150,12 @@ static inl_status open_others(joining *j, const char *output, inl_error *e)
 
 /* --- threads --- */
 
-typedef struct rseq_configuration { /* the kernel's struct ptrace_rseq_configuration */
-    uint64_t pointer;
-    uint32_t size, signature, flags, pad;
-} rseq_configuration;
-
-/* It was preempted: in a restartable sequence it goes on at the abort handler. */
-static void abort_sequence(joining *j, remote *r, const tool_joined *t)
+static void look_at_sequences(const remote *r, tool_joined *t)
 {
-    uint64_t at = 0, none = 0;
-    struct {
-        uint32_t version, flags;
-        uint64_t start, length, abort;
-    } d;
-    inl_error ignored;
-    weave_context c;
-    (void)j;
-    if (!t->rseq || remote_read(r, t->rseq + 8, &at, sizeof at, &ignored) != INL_OK || !at) return;
-    if (remote_read(r, at, &d, sizeof d, &ignored) != INL_OK) return;
-    remote_context(r, &c);
-    if (c.pc - d.start >= d.length) return;
-    c.pc = d.abort;
-    remote_set_context(r, &c);
-    remote_write(r, t->rseq + 8, &none, sizeof none, &ignored);
-}
-
-static void look_at_sequences(joining *j, remote *r, tool_joined *t)
-{
-    rseq_configuration c = {0};
-    if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, r->pid, sizeof c, &c) <= 0 || !c.pointer) return;
-    t->rseq = c.pointer;
-    t->rseq_signature = c.signature;
-    abort_sequence(j, r, t);
+    remote_rseq known;
+    if (!remote_sequences(r, &known)) return;
+    t->rseq = known.area;
+    t->rseq_signature = known.signature;
 }
 
 static inl_status ask_thread(joining *j, remote *r, tool_joined *t, inl_error *e)
@@ -213,7 +187,7 @@ static inl_status tell_threads(joining *j, inl_error *e)
         t->tid = (uint64_t)live_inner_tid(r->pid);
         t->sigmask = r->sigmask;
         t->slot = r->slot;
-        look_at_sequences(j, r, t);
+        look_at_sequences(r, t);
         remote_context(r, &t->ctx);
         if (remote_registers_wanted(&r->regs) == SYS_restart_syscall) t->restarts = r->restarts;
         s = ask_thread(j, r, t, e);

@@ -160,6 +160,23 @@ class Out(live.Live):
                 raise driver.Failed(f"status {status}, {answers}, report: {report}")
             os.remove(f"{folder}/report")
 
+    def sequence(self):
+        """A thread that is stopped in a restartable sequence goes on at its abort handler, as the kernel would have it."""
+        folder, program = driver.fresh(f"{self.folder}/in-sequence"), f"{self.folder}/sequence"
+        if driver.build("dynamic", f"{HERE}/sequence.c", program):
+            return
+        with live.Conversation([program], folder) as c:
+            c.has_answered(1)
+            if c.answers() != b"begun\n":
+                return print("there are none")
+            for _ in range(3):
+                self.attach("inscount", c.process.pid, "-o", f"{folder}/report")
+                self.inside("detach", c.process.pid)
+                os.remove(f"{folder}/report")
+            answers, status = c.end()
+            if status:
+                raise driver.Failed(f"status {status}", answers.decode())
+
     def hole(self):
         """Its code is in two pieces, a page between them that is not mapped, as node's is."""
         folder, program = driver.fresh(f"{self.folder}/in-hole"), f"{self.folder}/hole"
@@ -359,7 +376,7 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "hole", "refusals", "stopped", "signalled"):
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     if shutil.which("strace"):
