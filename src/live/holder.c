@@ -43,10 +43,13 @@ void live_holder_self(move_told_holder *h)
     *h = (move_told_holder){(uint64_t)getpid(), started("self"), names_of("self")};
 }
 
+/* Another user's namespace is not to be seen; its number and when it was started tell enough where that is this one. */
 static bool is_it(const char *process, const move_told_holder *h)
 {
     pid_t pid = (pid_t)strtol(process, NULL, 10);
-    return names_of(process) == h->names && (uint64_t)live_inner_tid(pid) == h->pid && started(process) == h->started;
+    uint64_t names = names_of(process);
+    return (names ? names : names_of("self")) == h->names && (uint64_t)live_inner_tid(pid) == h->pid &&
+           started(process) == h->started;
 }
 
 pid_t live_holder(const move_told_holder *h)

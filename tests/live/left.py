@@ -11,6 +11,7 @@ natively.
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -141,6 +142,22 @@ class Left:
             clean(pid, state)
             self.is_as_native("rest", c, 4)
 
+    def alive(self):
+        """A command of root's is at work on another user's process: that user is told so, and cannot take it out."""
+        folder = driver.fresh(f"{self.folder}/alive")
+        for path in (self.folder, folder):
+            os.chmod(path, 0o755)
+        inlay = shutil.copy(self.inlay, folder)
+        user = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        with Conversation([*user, *PYTHON], folder) as c:
+            pid = c.process.pid
+            c.say("1")
+            c.has_answered(1)
+            with Command(self.inlay, "count", "-p", pid, "getppid", ready="are counted"):
+                done = subprocess.run([*user, inlay, "detach", str(pid)], capture_output=True, text=True, timeout=LIMIT)
+                if done.returncode != 1 or not re.search(r"count \(process \d+\) is at work", done.stderr):
+                    raise driver.Failed(f"detach ends with {done.returncode}", done.stdout, done.stderr)
+
     def let_go(self):
         """What a mutator has left on purpose: it is nobody's, and comes out while the mutator is still there."""
         with self.conversation("let-go") as c:
@@ -249,7 +266,7 @@ def main():
     options = parser.parse_args()
     with driver.Results("left", options) as results:
         of = Left(options, results.folder)
-        for name in ("commands", "rest", "let_go", "taken", "begun", "midst"):
+        for name in ("commands", "rest", "alive", "let_go", "taken", "begun", "midst"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status
