@@ -35,7 +35,7 @@ static void arrive(run_thread *t)
         jit_of(t)->unlinked = NULL;
     }
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
-    if (epoch && epoch != jit.epoch && jit.paired.ever) jit_ibl_empty(t);
+    if (epoch && epoch != jit.epoch) jit_ibl_empty(t); /* the miss routine may have had a landing in its hands */
     if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
 }
 

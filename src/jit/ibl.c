@@ -14,7 +14,9 @@
  *
  * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
- * unblocks it, which happens under the process's lock.
+ * unblocks it, which happens under the process's lock. Where calls are paired (paired.c) a flush blocks the tables of
+ * all threads that are in the cache: code that is flushed writes landings of its own there, and the thread could go on
+ * in new code, make a system call, during which the old is unmapped, and return to it.
  */
 #include "base/ahead.h"
 #include "base/region.h"
@@ -108,8 +110,8 @@ void jit_ibl_watch(run_thread *t, uint64_t app, bool on)
 {
     t->where = RUN_IN_RUNTIME; /* nobody blocks the table now */
     inl_lock_take(&run_here.lock);
+    jit_paired_end(); /* which may block it */
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
-    jit_paired_end();
     *entry_of(t, app) = on ? (uint64_t)jit_ibl_watched : jit.miss;
     inl_lock_release(&run_here.lock);
 }
@@ -171,7 +173,10 @@ void jit_ibl_clear(void)
         memset(jit.second[v]->pairs, 0, (jit.second[v]->mask + 1) * sizeof(pair));
         jit.second[v]->count = 0;
     }
-    for (run_thread *u = run_here.threads; u; u = u->next) empty(u);
+    for (run_thread *u = run_here.threads; u; u = u->next) {
+        if (jit.paired.ever && __atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
+        empty(u);
+    }
 }
 
 /* Landings of one version only are in a thread's own table. */
@@ -208,8 +213,8 @@ void jit_ibl_init_thread(run_thread *t)
 
 void jit_ibl_block(run_thread *t)
 {
+    __atomic_store_n(&jit_of(t)->ibl_blocked, true, __ATOMIC_SEQ_CST); /* first: the thread may be in the cache */
     sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_NONE);
-    jit_of(t)->ibl_blocked = true;
 }
 
 void jit_ibl_unblock(run_thread *t)

@@ -11,7 +11,7 @@
  * A paired call puts its landing into the thread's own table, and nowhere else. So
  *   - an entry of that table may lead into any fragment that the thread has run in, dropped ones included: the landing
  *     goes on by a direct exit, which is right as long as there is memory;
- *   - who comes from code that was flushed empties its table (dispatch.c);
+ *   - who comes from code that was flushed empties its table (dispatch.c), and a flush blocks it until then (ibl.c);
  *   - an entry that must stay (watched, ibl.c) could be overwritten: once a tool calls procedures of the program's, or
  *     inserts calls that could, nothing is paired any more.
  */

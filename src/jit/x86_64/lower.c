@@ -10,8 +10,9 @@
  *   paired          (paired.c) a call and a `ret` of the processor's own take part
  *   syscall         rcx = address behind it, jump to the gate
  *
- * Flags are never touched, nothing is stored below the program's stack pointer, and at every
- * instruction that may fault the program's registers are its own or in their slots (jit_mark says so).
+ * Flags are never touched, and at every instruction that may fault the program's registers are its own or in their
+ * slots (jit_mark says so). Nothing is stored below the program's stack pointer but by a paired return, where the
+ * return address was: a landing stays there.
  * A return address is pushed by one 64-bit store, since the return's load must be served by it.
  */
 #include "isa/x86_64/emit.h"
@@ -231,8 +232,9 @@ static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
     x86_store(c, 8, slot(X86_RCX), X86_RCX);
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
-    if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
-    jump_through_table(c, JIT_KIND_RETURN, jit_paired_wanted(b));
+    bool drops = in->imm_len == 2; /* arguments, which the program may still read: no pair */
+    if (drops) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
+    jump_through_table(c, JIT_KIND_RETURN, !drops && jit_paired_wanted(b));
     return true;
 }
 
