@@ -227,18 +227,15 @@ void jit_ibl_enter(run_thread *, const jit_fragment *); /* into the thread's own
  * then. */
 void jit_ibl_watch(run_thread *, uint64_t app, bool on);
 bool jit_ibl_same_entry(uint64_t a, uint64_t b);
-uint64_t jit_ibl_targets(unsigned version); /* addresses that indirect branches have led to, since the last flush */
-void jit_ibl_empty(run_thread *);           /* its own table; lock held, not blocked */
+void jit_ibl_empty(run_thread *); /* its own table; lock held, not blocked */
 
 /* --- paired.c; lock held --- */
 typedef struct jit_paired {
     bool on, never, ever; /* ever: entries of threads' own tables may lead to what they came from */
-    uint64_t since;       /* the processor's clock when the engine began */
 } jit_paired;
 void jit_paired_begin(void);
-bool jit_paired_consider(const run_thread *); /* the thread is in the dispatcher; true: everything has been flushed */
-void jit_paired_end(void);                    /* never again */
-void jit_paired_heed(const weave_run *);      /* what a tool has inserted: may there be pairs? */
+void jit_paired_end(void);               /* never again */
+void jit_paired_heed(const weave_run *); /* what a tool has inserted: may there be pairs? */
 struct jit_build;
 bool jit_paired_wanted(const struct jit_build *);
 

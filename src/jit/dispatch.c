@@ -88,7 +88,6 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
-    jit_paired_consider(t);
     bool steps = jit_steps(&t->ctx), again = steps && jit_of(t)->stepping.again;
     bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;

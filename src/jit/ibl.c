@@ -164,8 +164,6 @@ stale:
 
 void jit_ibl_empty(run_thread *t) { empty(t); }
 
-uint64_t jit_ibl_targets(unsigned version) { return jit.second[version] ? jit.second[version]->count : 0; }
-
 void jit_ibl_clear(void)
 {
     for (unsigned v = 0; v < RUN_VERSIONS; v++) {

@@ -3,10 +3,10 @@
  * A translated return is an indirect jump, predicted like any other; a program that returns to very many places has
  * many of them predicted wrongly. Paired, the translation of a call contains one of the processor's own, behind which
  * there is a landing for the original return address, and a return ends with `ret`: the processor's return stack knows
- * where it leads (x86_64/lower.c). This costs some instructions a call, so it is for programs
- *   - that return to many addresses, and
- *   - that have run long enough for everything to be translated once more: translations of both kinds work together,
- *     but each return of the one kind to a call of the other is predicted wrongly.
+ * where it leads (x86_64/lower.c). It pays in programs that return to some 10,000 addresses and more. But a paired
+ * return leaves an address of the cache below the stack pointer, where the program may look: so there are pairs only
+ * where
+ * --stress=paired asks for them.
  *
  * A paired call puts its landing into the thread's own table, and nowhere else. So
  *   - an entry of that table may lead into any fragment that the thread has run in, dropped ones included: the landing
@@ -15,25 +15,9 @@
  *   - an entry that must stay (watched, ibl.c) could be overwritten: once a tool calls procedures of the program's, or
  *     inserts calls that could, nothing is paired any more.
  */
-#include "base/log.h"
 #include "jit/core.h"
-#include INL_ARCH_HEADER(run, abi)
-
-enum { MANY_TARGETS = 10000, TIMES_THE_WORK = 16 };
 
 void jit_paired_begin(void) { jit.paired.on = jit.paired.ever = jit.options.stress & JIT_STRESS_PAIRED; }
-
-bool jit_paired_consider(const run_thread *t)
-{
-    if (jit.paired.on || jit.paired.never || t->no_cycles) return false;
-    if (!jit.paired.since) jit.paired.since = run_cycles();
-    if (jit_ibl_targets(jit_of(t)->version) < MANY_TARGETS) return false;
-    if (run_cycles() - jit.paired.since < TIMES_THE_WORK * t->frame.own_cycles) return false;
-    inl_log(INL_LOG_CACHE, "calls and returns are paired from now on");
-    jit.paired.on = jit.paired.ever = true;
-    jit_flush_all();
-    return true;
-}
 
 void jit_paired_end(void)
 {
