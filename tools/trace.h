@@ -38,6 +38,7 @@ typedef struct trace_settings {
     uint64_t every, thin;            /* one call in so many; of those called more than so often, fewer */
     const char *arguments, *results; /* -A, -R */
     uint64_t depth, threshold;       /* for the reports: frames, ns */
+    int (*file)(void);               /* the descriptor, asked before each use, -1: none now; NULL: it stays as it is */
 } trace_settings;
 
 /* --- trace_clock.c --- */

@@ -40,7 +40,8 @@ static struct {
     inlay_trace_chunk *notes;
     uint32_t notes_used;
     inlay_trace_clock clock;
-    uint64_t *places; /* --last: of chunks, the oldest first, from `first` on */
+    int (*file_now)(void); /* where the descriptor is not ours alone */
+    uint64_t *places;      /* --last: of chunks, the oldest first, from `first` on */
     size_t ring, first, count;
 } here = {.file = -1};
 static inlay_local *pieces;
@@ -48,6 +49,8 @@ static inlay_local *pieces;
 bool trace_file_prepare(void) { return (pieces = inlay_local_new(sizeof(thread_piece))) != NULL; }
 
 /* --- room in the file --- */
+
+static int file_now(void) { return here.file >= 0 && here.file_now ? here.file_now() : here.file; }
 
 static bool may_grow(uint64_t size)
 {
@@ -71,11 +74,12 @@ static void begin_chunk_locked(inlay_trace_chunk *c)
  * in the program. */
 static inlay_trace_chunk *map_locked(uint32_t bytes)
 {
-    if (here.file < 0 || !may_grow(here.size + bytes)) return NULL;
-    if (fallocate(here.file, 0, (off_t)here.size, bytes) != 0 &&
-        (errno == ENOSPC || errno == EDQUOT || ftruncate(here.file, (off_t)(here.size + bytes)) != 0))
+    int file = file_now();
+    if (file < 0 || !may_grow(here.size + bytes)) return NULL;
+    if (fallocate(file, 0, (off_t)here.size, bytes) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT || ftruncate(file, (off_t)(here.size + bytes)) != 0))
         return NULL;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, here.file, (off_t)here.size);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)here.size);
     if (p == MAP_FAILED) return NULL;
     here.size += bytes;
     inlay_trace_chunk *c = p;
@@ -108,7 +112,7 @@ static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *re
 {
     struct iovec v[2] = {{(void *)head, sizeof *head}, {(void *)records, bytes}};
     ssize_t n;
-    do n = pwritev(here.file, v, 2, (off_t)at);
+    do n = pwritev(file_now(), v, 2, (off_t)at);
     while (n < 0 && errno == EINTR);
     return n == (ssize_t)(sizeof *head + bytes);
 }
@@ -335,6 +339,7 @@ static bool make_ring(uint64_t last)
 bool trace_file_begin(const trace_settings *settings, const trace_found *found)
 {
     here.clock = settings->clock;
+    here.file_now = settings->file;
     if (!open_file() || !make_ring(settings->last)) return false;
     if (!put_session()) {
         inlay_warn("nothing is recorded: the file cannot be written: %s", strerror(errno));
@@ -354,6 +359,7 @@ void trace_file_forked(void)
     if (t && t->window) munmap(t->window, WINDOW);
     if (t) *t = (thread_piece){0};
     if (here.notes) munmap(here.notes, NOTES);
+    here.lock.word = 0; /* a thread that is not here may have held it */
     here.notes = here.free = NULL;
     here.notes_used = 0;
     here.file = -1;

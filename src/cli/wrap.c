@@ -107,6 +107,15 @@ static bool only_passes(const char *word)
            strncmp(word, "--help=", 7) == 0;
 }
 
+/* ccache gcc ...: the compiler is the second word. */
+static int first_argument(const command *c)
+{
+    static const char *const list[] = {"ccache", "sccache", "distcc", "icecc", NULL};
+    const char *slash = strrchr(c->argv[0], '/');
+    bool another = is_one_of(slash ? slash + 1 : c->argv[0], list) && c->argc > 1 && c->argv[1][0] != '-';
+    return another ? 2 : 1;
+}
+
 static bool is_source(const char *word)
 {
     static const char *const ends[] = {".c",   ".cc",  ".cp",  ".cxx", ".cpp", ".c++", ".C",   ".i",   ".ii",
@@ -119,7 +128,7 @@ static bool is_source(const char *word)
 static void read_command(command *c)
 {
     bool compiles = false, passes = c->argc < 2, has_input = false;
-    for (int i = 1; i < c->argc; i++) {
+    for (int i = first_argument(c); i < c->argc; i++) {
         const char *w = c->argv[i];
         if (strncmp(w, "-o", 2) == 0 && strncmp(w, "-objc", 5) != 0) {
             c->output_at = i;
@@ -210,7 +219,7 @@ static int compile_one(const command *c, int source, const char *object, object_
     for (int i = 0; i < c->argc; i++) {
         bool output = c->output && i >= c->output_at && i < c->output_at + c->output_words;
         bool library = strncmp(c->argv[i], "-l", 2) == 0 || strncmp(c->argv[i], "-Wl,", 4) == 0;
-        bool input = c->argv[i][0] != '-' && (i == 0 || !takes_value(c->argv[i - 1])) && i;
+        bool input = c->argv[i][0] != '-' && (i == 0 || !takes_value(c->argv[i - 1])) && i >= first_argument(c);
         if (output || library || (input && i != source)) continue;
         good = good && cli_words_add(&words, c->argv[i]);
     }
@@ -221,16 +230,19 @@ static int compile_one(const command *c, int source, const char *object, object_
 
 static int link_all(const command *c, char *const *objects)
 {
+    static const char *const relocates[] = {"-r", "-Wl,-r", "-Wl,-i", "-Wl,--relocatable", "--relocatable", NULL};
     static char lib[PATH_MAX + 2];
     cli_words words = {0};
     cli_place place;
-    bool good = true, relocatable = false;
+    bool good = true, relocatable = false, shared = false;
     if (!cli_place_find(&place)) return EXIT_FAILED;
     snprintf(lib, sizeof lib, "-L%s", place.lib);
     for (int i = 0, k = 0; i < c->argc; i++) {
-        relocatable |= strcmp(c->argv[i], "-r") == 0 || strcmp(c->argv[i], "-Wl,-r") == 0;
+        relocatable |= is_one_of(c->argv[i], relocates);
+        shared |= strcmp(c->argv[i], "-shared") == 0;
         good = good && cli_words_add(&words, source_at(c, i) ? objects[k++] : c->argv[i]);
     }
+    if (shared) good = good && cli_words_add(&words, "-Wl,-z,nodelete"); /* it holds threads' windows */
     if (!relocatable) good = good && cli_words_add(&words, lib) && cli_words_add(&words, "-linlay-trace");
     return good ? cli_status(&words) : EXIT_FAILED;
 }

@@ -1,5 +1,6 @@
 /* An object file, read: sections with their bytes, symbols, relocations by the section that they are for. */
 #include "object/file.h"
+#include "record/tells.h"
 
 #include <stdlib.h>
 
@@ -41,6 +42,14 @@ static inl_status refuse_lto(const object_file *o, inl_error *e)
                     o->path);
 }
 
+static inl_status refuse_split(const object_file *o, inl_error *e)
+{
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "%s: its stacks are split: __morestack reads the code behind its call; compile without "
+                    "-fsplit-stack",
+                    o->path);
+}
+
 static inl_status read_sections(object_file *o, inl_error *e)
 {
     for (uint32_t i = 0; i < o->view.section_count; i++) {
@@ -49,6 +58,7 @@ static inl_status read_sections(object_file *o, inl_error *e)
         image_view_section(&o->view, i, &s.h);
         s.name = image_view_section_name(&o->view, &s.h);
         if (strncmp(s.name, ".gnu.lto_", 9) == 0 || strcmp(s.name, ".llvm.lto") == 0) return refuse_lto(o, e);
+        if (strcmp(s.name, ".note.GNU-split-stack") == 0) return refuse_split(o, e);
         if (s.h.sh_addralign & (s.h.sh_addralign - 1) || s.h.sh_addralign > 1 << 24)
             return inl_fail(e, INL_ERR_FORMAT, "%s: section %u (%s) has an alignment of %lu", o->path, i, s.name,
                             s.h.sh_addralign);
@@ -107,6 +117,8 @@ static inl_status read_symbols(object_file *o, inl_error *e)
         if (ELF64_ST_TYPE(s.s.st_info) == STT_SECTION && in && in < SHN_LORESERVE)
             o->sections.items[in].symbol = (uint32_t)i;
         if (strcmp((char *)o->strings.data + s.s.st_name, "__gnu_lto_slim") == 0) return refuse_lto(o, e);
+        if (strcmp((char *)o->strings.data + s.s.st_name, RECORD_ENTER) == 0)
+            return inl_fail(e, INL_ERR_USAGE, "%s: it is instrumented already", o->path);
     }
     if (o->symbols.count == 0 || t->h.sh_info > o->symbols.count)
         return inl_fail(e, INL_ERR_FORMAT, "%s: the symbol table makes no sense", o->path);
@@ -131,7 +143,8 @@ static inl_status read_relas_of(object_file *o, uint32_t number, inl_error *e)
     for (size_t at = 0; at + sizeof(Elf64_Rela) <= r->data.size; at += sizeof(Elf64_Rela)) {
         Elf64_Rela one;
         memcpy(&one, r->data.data + at, sizeof one);
-        if (ELF64_R_SYM(one.r_info) >= o->symbols.count || one.r_offset > s->h.sh_size)
+        if (ELF64_R_SYM(one.r_info) >= o->symbols.count ||
+            (one.r_offset > s->h.sh_size && !(s->h.sh_flags & SHF_COMPRESSED)))
             return inl_fail(e, INL_ERR_FORMAT, "%s: a relocation of %s makes no sense", o->path, s->name);
         if (!inl_vec_push(&s->relas, one)) return object_no_memory(o, e);
     }

@@ -71,6 +71,7 @@ struct object_isa {
     bool (*reaches)(const isa_insn *, unsigned *field);
     /* Code that cannot be displaced: why. */
     const char *(*fixed)(const isa_insn *);
+    bool (*may_fault)(const isa_insn *);  /* where a handler of signals may throw */
     bool (*is_landing)(const isa_insn *); /* marks where indirect jumps may lead, stays in front */
 
     /* These append to the code. Fields that follow from others' places are put in by relocations of `stubs`, or
@@ -104,7 +105,7 @@ inl_status object_link(object_file *, inl_error *);
 /* The section that an address of the analysis lies in, 0: none; *offset within. */
 uint32_t object_section_at(const object_file *, uint64_t addr, uint64_t *offset);
 
-/* --- plan.c, room.c --- */
+/* --- plan.c, named.c, room.c --- */
 typedef struct object_region { /* displaced code, one or more whole blocks but for the first's beginning */
     uint64_t from, end;
     uint64_t room; /* up to here nothing is executed behind it */
@@ -122,12 +123,15 @@ typedef struct object_plan {
     INL_VEC(uint64_t) aimed;        /* branches in place that get another target */
     INL_VEC(object_region) regions; /* ascending */
     INL_VEC(uint32_t) undo;         /* private */
+    INL_VEC(uint64_t) named;        /* ascending: code that tables of the program's own name (named.c) */
 } object_plan;
 inl_status object_plan_make(object_file *, const object_options *, object_plan *, inl_error *);
 void object_plan_free(object_plan *);
 bool object_was_asked(const object_plan *, uint32_t proc);
 
-bool object_index_edges(object_plan *); /* false: no memory */
+bool object_find_named(object_plan *);                                  /* false: no memory */
+bool object_is_named(const object_plan *, uint64_t from, uint64_t end); /* anything in a range */
+bool object_index_edges(object_plan *);                                 /* false: no memory */
 /* Finds room for a procedure's entry and exits; why there is none, and then nothing has changed. */
 const char *object_displace(object_plan *, uint32_t proc);
 uint64_t object_first_movable(const object_plan *, const cfg_block *);

@@ -118,7 +118,8 @@ inl_status object_plan_make(object_file *o, const object_options *options, objec
     p->covered = calloc(blocks, 1);
     p->why = calloc(procs, sizeof *p->why);
     p->parent = calloc(procs, sizeof *p->parent);
-    if (!p->from || !p->head || !p->covered || !p->why || !p->parent || !object_index_edges(p) || !find_parts(p))
+    if (!p->from || !p->head || !p->covered || !p->why || !p->parent || !object_index_edges(p) || !find_parts(p) ||
+        !object_find_named(p))
         return object_no_memory(o, e);
     choose(p, options);
     return find_regions(p) ? INL_OK : object_no_memory(o, e);
@@ -136,5 +137,6 @@ void object_plan_free(object_plan *p)
     inl_vec_free(&p->aimed);
     inl_vec_free(&p->regions);
     inl_vec_free(&p->undo);
+    inl_vec_free(&p->named);
     inl_vec_free(&p->parts);
 }

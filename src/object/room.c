@@ -146,19 +146,23 @@ static void change(object_plan *p, uint32_t b, uint64_t from)
     inl_vec_push(&p->undo, b);
 }
 
-/* Displacing a call moves its return address out of the exception table's sight. */
-static bool may_move_call(const object_plan *p, const cfg_block *b, const isa_insn *in)
+/* What throws is not displaced out of the exception table's sight: a call that it catches, or does not name (then
+ * nothing may pass); another instruction that it catches, since a handler of signals may throw. */
+static bool may_move_thrower(const object_plan *p, const cfg_block *b, const isa_insn *in)
 {
     const image_unwind_range *r = image_unwind_at(p->o->im, b->addr);
-    if (in->flow != ISA_FLOW_CALL && in->flow != ISA_FLOW_CALL_IND) return true;
-    if (!r || !r->lsda) return true;
+    bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
+    if (!r || !r->lsda || (!call && !p->o->isa->may_fault(in))) return true;
     image_lsda l = {0};
-    bool may = false;
-    if (image_lsda_read(p->o->im, r->lsda, r->addr, &l))
-        for (size_t i = 0; i < l.count; i++)
-            may |= in->addr - l.sites[i].start < l.sites[i].length && l.sites[i].landing_pad == 0;
+    bool named = false, caught = false;
+    if (!image_lsda_read(p->o->im, r->lsda, r->addr, &l)) caught = true;
+    for (size_t i = 0; i < l.count; i++) {
+        bool here = in->addr - l.sites[i].start < l.sites[i].length;
+        named |= here;
+        caught |= here && l.sites[i].landing_pad;
+    }
     image_lsda_free(&l);
-    return may;
+    return !caught && (named || !call);
 }
 
 typedef struct moving { /* what its relocations say of an instruction */
@@ -185,9 +189,9 @@ static bool may_move(const object_plan *p, const cfg_block *b, uint64_t from, ui
 {
     isa_insn in;
     bool glued = from > b->addr && insn_before(p->o, b, from, &in) && look_at(p, &in).glued;
-    if (glued) return false;
+    if (glued || object_is_named(p, from + 1, end)) return false;
     for (uint64_t at = from; at < end; at += in.len) {
-        if (!object_insn_at(p->o, at, &in) || p->o->isa->fixed(&in) || !may_move_call(p, b, &in)) return false;
+        if (!object_insn_at(p->o, at, &in) || p->o->isa->fixed(&in) || !may_move_thrower(p, b, &in)) return false;
         moving m = look_at(p, &in);
         if (m.unknown) return false;
         glued = m.glued;
@@ -203,7 +207,8 @@ static bool catch_all(object_plan *p, uint32_t number, unsigned depth)
     const cfg_program *c = p->o->cfg;
     const cfg_block *b = block_of(p, number);
     enum { HIDDEN = CFG_BLOCK_ENTRY | CFG_BLOCK_TABLE | CFG_BLOCK_LANDING | CFG_BLOCK_ADDRESS_TAKEN };
-    if (b->flags & HIDDEN || p->in_at[number] == p->in_at[number + 1]) return false;
+    if (b->flags & HIDDEN || object_is_named(p, b->addr, b->addr + 1) || p->in_at[number] == p->in_at[number + 1])
+        return false;
     p->covered[number] = 1;
     inl_vec_push(&p->undo, number);
     for (uint32_t i = p->in_at[number]; i < p->in_at[number + 1]; i++) {

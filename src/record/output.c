@@ -1,7 +1,8 @@
 /* The recording's file: INLAY_OUT, or PROGRAM.trace in the folder where the program was started; while another process
  * writes that one, or after a fork, NAME.PID. A lock on the file tells that somebody writes.
  *
- * The descriptor has a high number; a program that closes all there are finds it opened again. */
+ * The descriptor has a high number. A program may close it all the same, and have another file under that number:
+ * before each use it is looked at, and opened again where it is not ours any more. */
 #define _GNU_SOURCE
 #include "record/recorder.h"
 #include "../tools/trace.h"
@@ -18,10 +19,12 @@
 #include <stdlib.h>
 
 static struct {
+    inlay_mutex lock;                         /* of the descriptor */
     char base[PATH_MAX], path[PATH_MAX + 32]; /* as asked for; of this process */
     int file;
     dev_t device;
     ino_t inode;
+    pid_t pid;
 } out = {.file = -1};
 
 static int lift(int fd)
@@ -74,6 +77,7 @@ static int try_open(const char *path)
     if (!cause) {
         out.device = st.st_dev;
         out.inode = st.st_ino;
+        out.pid = getpid();
         return lift(fd);
     }
     close(fd);
@@ -98,14 +102,35 @@ int record_output_open(void)
     return out.file = fd < 0 ? -1 : fd;
 }
 
-void record_output_close(void)
-{
-    if (out.file >= 0 && record_output_check()) close(out.file);
-    out.file = -1;
-}
-
-bool record_output_check(void)
+static bool is_ours(int fd)
 {
     struct stat st;
-    return out.file >= 0 && fstat(out.file, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode &&
+           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+void record_output_close(void)
+{
+    if (is_ours(out.file)) close(out.file);
+    out.file = -1;
+    out.lock.word = 0;
+}
+
+/* The lock is still there: it stays with what is mapped. A child of vfork has descriptors of its own, but its parent's
+ * memory: it changes nothing. */
+static int open_again(void)
+{
+    int fd = getpid() == out.pid ? open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0) return -1;
+    if (is_ours(fd)) return out.file = lift(fd);
+    close(fd);
+    return -1;
+}
+
+int record_output_now(void)
+{
+    inlay_lock(&out.lock);
+    int fd = out.file < 0 || is_ours(out.file) ? out.file : open_again();
+    inlay_unlock(&out.lock);
+    return fd;
 }

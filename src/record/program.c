@@ -15,10 +15,13 @@
 
 /* --- memory: never the program's allocator, which may be what is recorded --- */
 
+static inlay_mutex lock;
+
+void record_memory_forked(void) { lock.word = 0; }
+
 void *record_memory(size_t bytes)
 {
     enum { CHUNK = 256 << 10, ALIGN = 16 };
-    static inlay_mutex lock;
     static char *at, *end;
     bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     inlay_lock(&lock);

@@ -21,10 +21,11 @@ static struct {
     trace_found found;
     uint32_t images, threads;
     bool tried, good; /* to begin */
+    bool keyless;
     pthread_key_t key;
 } here;
 
-static const trace_settings settings = {.clock = INLAY_TRACE_CYCLES};
+static const trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .file = record_output_now};
 
 /* --- signals stay away --- */
 
@@ -71,7 +72,7 @@ static void thread_ends(void *arg)
 static void thread_begins(record_thread *t)
 {
     t->number = __atomic_add_fetch(&here.threads, 1, __ATOMIC_RELAXED);
-    pthread_setspecific(here.key, t);
+    if (!here.keyless) pthread_setspecific(here.key, t);
     trace_note_thread(INLAY_TRACE_THREAD_BEGINS, t->number, gettid());
 }
 
@@ -102,6 +103,12 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
     return holds;
 }
 
+static char *copy_of(const char *text)
+{
+    char *copy = record_memory(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
 static trace_image *image_of(uint64_t addr)
 {
     for (trace_image *i = here.found.images; i; i = i->next)
@@ -111,9 +118,9 @@ static trace_image *image_of(uint64_t addr)
     if (!i || !dl_iterate_phdr(look, &s)) return NULL;
     bool is_main = !s.name || !*s.name;
     const char *path = is_main ? inlay_program() : s.name;
-    char *copy = record_memory(strlen(path) + 1);
+    char *copy = copy_of(path);
     *i = (trace_image){.next = here.found.images,
-                       .path = copy ? strcpy(copy, path) : "?",
+                       .path = copy ? copy : "?",
                        .id = ++here.images,
                        .is_main = is_main,
                        .low = s.low,
@@ -130,8 +137,9 @@ static void number(record_tells *t)
     trace_proc *p = t->number ? NULL : record_memory(sizeof *p);
     uint64_t addr = (uint64_t)(uintptr_t)&t->code + (uint64_t)t->code;
     const trace_image *image = p ? image_of(addr) : NULL;
-    if (image) {
-        *p = (trace_proc){.name = (const char *)t + t->name,
+    char *name = image ? copy_of((const char *)t + t->name) : NULL; /* a plug-in's may be gone at a fork */
+    if (name) {
+        *p = (trace_proc){.name = name,
                           .address = addr,
                           .size = t->size,
                           .image = image->id,
@@ -162,6 +170,7 @@ static void process_ends(int status, void *arg)
 static void forked(void)
 {
     record_thread *t = &record_me;
+    record_memory_forked();
     if (here.good) trace_file_forked();
     record_output_close();
     t->begin = t->cursor = t->end = NULL;
@@ -182,6 +191,21 @@ static void after_fork(void)
     record_me.inside = false;
 }
 
+/* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */
+static void library_ends(void)
+{
+    here.keyless = true;
+    pthread_key_delete(here.key);
+    process_ends(0, NULL);
+}
+
+static void call_at_end(void)
+{
+    search s = {.addr = (uint64_t)(uintptr_t)&thread_ends};
+    if (dl_iterate_phdr(look, &s) && s.name && *s.name) atexit(library_ends);
+    else on_exit(process_ends, NULL);
+}
+
 static void begin(void)
 {
     static bool prepared;
@@ -190,7 +214,7 @@ static void begin(void)
         if (!prepared && pthread_key_create(&here.key, thread_ends) == 0 && trace_file_prepare()) {
             prepared = true;
             pthread_atfork(before_fork, after_fork, forked);
-            on_exit(process_ends, NULL);
+            call_at_end();
         }
         here.good = prepared && record_output_open() >= 0 && trace_file_begin(&settings, &here.found);
         here.tried = true;

@@ -34,11 +34,11 @@ void record_slow(record_tells *, unsigned leaves, uint64_t sp);
 /* --- output.c --- */
 int record_output_open(void); /* the descriptor; -1: none, said once */
 void record_output_close(void);
-/* Does the descriptor still lead to the file? Opened again where a program has closed it. */
-bool record_output_check(void);
+int record_output_now(void); /* the descriptor, opened again where the program has closed it; -1: it cannot be had */
 
 /* --- program.c --- */
 void *record_memory(size_t bytes); /* zeroed, never given back; NULL */
+void record_memory_forked(void);   /* in the child */
 int record_fileno(FILE *);
 
 #endif

@@ -225,6 +225,126 @@ def check_archive(t):
     same(calls(t.report(f"{t.folder}/archived.trace")), {"one": 2, "two": 1}, "calls")
 
 
+# --- what else is in a process
+
+DESCRIPTORS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int leaf(volatile int x) { return x + 1; }
+__attribute__((noinline)) int many(void) { int sum = 0; for (int i = 0; i < 20000; i++) sum += leaf(i); return sum; }
+int main(int argc, char **argv)
+{
+    struct stat st;
+    leaf(0);
+    if (argc > 2 && vfork() == 0) {
+        close_range(3, ~0u, 0);
+        _exit(0);
+    }
+    close_range(3, ~0u, 0);
+    int fd = open(argv[1], O_RDWR | O_CREAT, 0666);
+    for (int at = 100; at < 1060; at++) dup2(fd, at);
+    many();
+    if (fstat(fd, &st) != 0 || st.st_size != 0) return 1;
+    for (int at = 100; at < 1060; at++)
+        if (fstat(at, &st) != 0 || st.st_size != 0) return 2;
+    return 0;
+}
+"""
+
+PLUG_IN = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int own(volatile int x) { return x; }
+static const char *file;
+static void *load(void *arg)
+{
+    void *library = dlopen(file, RTLD_NOW);
+    if (!library || ((int (*)(int))dlsym(library, "plug"))(3) != 10) abort();
+    dlclose(library);
+    return arg;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t;
+    int status = argc;
+    file = argv[1];
+    load(0);
+    if (pthread_create(&t, 0, load, 0) != 0 || pthread_join(t, 0) != 0) return 1;
+    if (fork() == 0) _exit(own(0));
+    wait(&status);
+    return own(status);
+}
+"""
+
+
+def check_descriptors(t):
+    """A program that closes all descriptors, and has files of its own under their numbers, finds nothing in these."""
+    made = t.compile(DESCRIPTORS, "descriptors", "-O1")
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    program, own = t.link("descriptors", f"{t.folder}/made/descriptors.o"), f"{t.folder}/own"
+    t.command([program, own], env=os.environ | {"INLAY_OUT": f"{program}.trace"})
+    same(calls(t.report(f"{program}.trace")), {"main": 1, "leaf": 20001, "many": 1}, "calls")
+    t.command([program, own, "vfork"], env=os.environ | {"INLAY_OUT": f"{program}.trace"})
+    need(os.path.getsize(own) == 0, "the program's file")
+
+
+def check_plug_in(t):
+    """A plug-in that records by itself, or by its program, comes and goes."""
+    made = t.compile("int plug(int x) { return x * 3 + 1; }", "plug", "-O1", "-fPIC")
+    host = t.compile(PLUG_IN, "host", "-O1")
+    t.object("--all", made, host, "-o", f"{t.folder}/made")
+    plug = f"{t.folder}/plug.so"
+    t.command(["gcc", "-shared", f"{t.folder}/made/plug.o", f"-L{t.build}", "-linlay-trace", "-o", plug])
+    t.command(["gcc", host, "-pthread", "-o", f"{t.folder}/host"])
+    t.link("own-host", f"{t.folder}/made/host.o", "-pthread")
+    t.link("open-host", f"{t.folder}/made/host.o", "-pthread", "-rdynamic")
+    for name in ("host", "own-host", "open-host"):
+        t.command([f"{t.folder}/{name}", plug], env=os.environ | {"INLAY_OUT": f"{t.folder}/{name}.trace"})
+    t.command([t.inlay, "wrap", "gcc", "-shared", made, "-o", plug])
+    need("NODELETE" in t.command(["readelf", "-dW", plug]).stdout, "inlay wrap: a library that stays")
+
+
+PLACES = r"""
+#include <stdio.h>
+extern const unsigned char *const __start_places[], *const __stop_places[];
+__attribute__((noinline)) int f(int x)
+{
+    __asm__ volatile("lea 1(%%rdi),%%eax\n1: nop\n.pushsection places,\"aw\"\n.quad 1b\n.popsection" ::: "eax");
+    return x * 3 + 1;
+}
+int main(void)
+{
+    f(2);
+    for (const unsigned char *const *p = __start_places; p < __stop_places; p++) printf("%02x\n", **p);
+    return 0;
+}
+"""
+
+FAULTS = r"""
+#include <signal.h>
+static void caught(int) { sigset_t s; sigfillset(&s); sigprocmask(SIG_UNBLOCK, &s, 0); throw 1; }
+__attribute__((noinline)) int get(int *p) { try { return *p; } catch (int) { return -1; } }
+int main() { int x = 1; signal(SIGSEGV, caught); return get(&x) + get(nullptr); }
+"""
+
+
+def check_places(t):
+    """Instructions that tables name stay in their places, as do those whose faults an exception table catches."""
+    t.object("--all", t.compile(PLACES, "places", "-O1"), "-o", f"{t.folder}/made", "--report=/dev/null")
+    program = t.link("places", f"{t.folder}/made/places.o")
+    same(t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}).stdout, "90\n", "the instruction there")
+    t.object("--all", t.compile(FAULTS, "faults", "-O2", "-fnon-call-exceptions", compiler="g++"), "-o", f"{t.folder}/made",
+             "--report=/dev/null")
+    program = t.link("faults", f"{t.folder}/made/faults.o", compiler="g++")
+    t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"})
+
+
 # --- a build
 
 def check_wrap(t):
@@ -284,6 +404,10 @@ def check_refusals(t):
     need("-flto" in t.command([t.inlay, "wrap", "gcc", "-flto", "-c", f"{t.folder}/plain.c", "-o", f"{t.folder}/l.o"], 1).stderr,
          "wrap: -flto")
     need(not os.path.exists(f"{t.folder}/l.o"), "an object that is not instrumented stays")
+    split = t.compile("int f(int x) { return x + 1; }\n", "split", "-O1", "-fsplit-stack")
+    need("-fsplit-stack" in t.object("--all", split, "-o", out, status=1).stderr, "split stacks")
+    t.object("--all", made, "-o", f"{t.folder}/twice.o")
+    need("already" in t.object("--all", f"{t.folder}/twice.o", "-o", out, status=1).stderr, "an instrumented object")
     tiny = t.compile("void f(void) { }\nvoid g(void) { }\n", "tiny", "-Os", "-fcf-protection=none")
     report = t.object("--all", tiny, "-o", out, "--report=-").stdout
     need(re.search(r"tiny\.o: f: not instrumented: there is no room", report), "a procedure without room", report)
@@ -295,12 +419,15 @@ def tests(t):
     yield "trees clang", lambda: check_trees(t, "O2", "clang++")
     yield "processes", lambda: check_processes(t)
     yield "library", lambda: check_library(t)
-    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection"], ["-Os", "-ffunction-sections"]):
+    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os", "-ffunction-sections"]):
         yield f"readers {' '.join(flags)}", lambda f=flags: check_readers(t, f, "g++")
     yield "readers clang", lambda: check_readers(t, ["-O2"], "clang++")
     yield "debugger", lambda: check_debugger(t)
     yield "rows", lambda: check_rows(t)
     yield "archive", lambda: check_archive(t)
+    yield "descriptors", lambda: check_descriptors(t)
+    yield "plug-in", lambda: check_plug_in(t)
+    yield "places", lambda: check_places(t)
     yield "wrap", lambda: check_wrap(t)
     yield "refusals", lambda: check_refusals(t)
 

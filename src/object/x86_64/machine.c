@@ -72,6 +72,17 @@ static const char *fixed(const isa_insn *in)
     return in->bits & ISA_BIT_UNKNOWN ? "it has an unknown instruction where a jump must stand" : NULL;
 }
 
+/* Divisions, and memory but for the stack and what has an address of its own. */
+static bool may_fault(const isa_insn *in)
+{
+    if (!in->modrm_at) return in->bits & ISA_BIT_REP;
+    const uint8_t *p = in->raw + in->modrm_at;
+    bool divides = (in->raw[in->opcode_at] & 0xfe) == 0xf6 && (p[0] >> 3 & 7) >= 6;
+    if (p[0] >> 6 == 3 || !(in->bits & ISA_BIT_MEM) || in->bits & ISA_BIT_PCREL_MEM) return divides;
+    bool extended = in->opcode_at && (in->raw[in->opcode_at - 1] & 0xf1) == 0x41;
+    return divides || (p[0] & 7) != 4 || (p[1] & 7) != 4 || extended;
+}
+
 static bool is_landing(const isa_insn *in)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -130,6 +141,7 @@ const object_isa object_isa_x86_64 = {
     .fill = fill,
     .reaches = reaches,
     .fixed = fixed,
+    .may_fault = may_fault,
     .is_landing = is_landing,
     .jump = jump,
     .branch = branch,
