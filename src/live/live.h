@@ -57,6 +57,9 @@ typedef struct live_process {
     bool is_ours;  /* it has been started for this, and is the parent of this process */
 } live_process;
 
+/* What is said where it may not be traced, and what may be done. */
+inl_status live_no_right(pid_t, inl_error *);
+
 /* Fails where it is not there, is traced already, or may not be traced, or has a tool inside. */
 inl_status live_open(pid_t, live_process *, inl_error *);
 /* ... or has none. */

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/page.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { LINE = 4608, LOWEST = 1 << 16 };
+enum { LINE = 4608, LOWEST = 1 << 16, FILES_NEEDED = 8 };
 
 static bool overlaps(uint64_t low, uint64_t high, const live_mapping *m) { return low < m->high && high > m->low; }
 
@@ -25,6 +27,15 @@ static void forget(live_process *p)
     p->mappings.count = 0;
 }
 
+inl_status live_no_right(pid_t pid, inl_error *e)
+{
+    return inl_fail(e, INL_ERR_ACCESS,
+                    "no right to trace process %d: be its owner or root; /proc/sys/kernel/yama/ptrace_scope allows "
+                    "only root, or only one's own children, where it is not 0; a program that has had more rights "
+                    "than its owner belongs to root",
+                    pid);
+}
+
 inl_status live_read_maps(live_process *p, inl_error *e)
 {
     char path[64], line[LINE];
@@ -32,6 +43,7 @@ inl_status live_read_maps(live_process *p, inl_error *e)
     FILE *f = fopen(path, "re");
     inl_maps_line m;
     bool full = false;
+    if (!f && (errno == EACCES || errno == EPERM)) return live_no_right(p->pid, e);
     if (!f) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
     forget(p);
     while (!full && fgets(line, sizeof line, f)) {
@@ -169,8 +181,14 @@ static inl_status check(const live_process *p, inl_error *e)
     if (!status_of(p->pid, "Tgid:", word)) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", p->pid);
     if (atoi(word) != p->pid)
         return inl_fail(e, INL_ERR_USAGE, "%d is a thread of process %s; name that one", p->pid, word);
-    if (status_of(p->pid, "State:", word) && (*word == 'Z' || *word == 'X'))
-        return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
+    if (status_of(p->pid, "State:", word) && (*word == 'Z' || *word == 'X')) {
+        bool others = status_of(p->pid, "Threads:", word) && atoi(word) > 1;
+        return inl_fail(e, INL_ERR_SYSTEM,
+                        others ? "the first thread of process %d has ended, and a tool starts in that one; start the "
+                                 "program under the tool instead (inlay run)"
+                               : "process %d has ended",
+                        p->pid);
+    }
     if (status_of(p->pid, "TracerPid:", word) && strcmp(word, "0"))
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %s already; end that first", p->pid, word);
     return INL_OK;
@@ -205,11 +223,37 @@ static inl_status refuse_full(const live_process *p, uint64_t at, inl_error *e)
                     p->pid, who, held ? "once that has ended, " : "", p->pid);
 }
 
+static size_t open_files(pid_t pid)
+{
+    char path[64];
+    size_t n = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));) n += *entry->d_name != '.';
+    if (d) closedir(d);
+    return n;
+}
+
+/* The tool opens files there: one that could not would not start, or not be able to leave. */
+static inl_status check_files(pid_t pid, inl_error *e)
+{
+    struct rlimit most;
+    size_t n = open_files(pid);
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &most) != 0 || most.rlim_cur >= n + FILES_NEEDED) return INL_OK;
+    return inl_fail(
+        e, INL_ERR_UNSUPPORTED,
+        "process %d has %zu files open and may have %llu, and a tool needs %d; prlimit --pid %d --nofile=NUMBER "
+        "allows more",
+        pid, n, (unsigned long long)most.rlim_cur, FILES_NEEDED, pid);
+}
+
 /* Before a tool is put in. */
 static inl_status check_empty(const live_process *p, inl_error *e)
 {
-    char word[32];
-    if (status_of(p->pid, "Seccomp:", word) && strcmp(word, "0") && !is_containers(p->pid))
+    char word[32]; /* 1: strict, which is no filter */
+    inl_status s = check_files(p->pid, e);
+    if (s != INL_OK) return s;
+    if (status_of(p->pid, "Seccomp:", word) && strcmp(word, "0") && (!strcmp(word, "1") || !is_containers(p->pid)))
         return inl_fail(
             e, INL_ERR_UNSUPPORTED,
             "process %d is confined: its filter of system calls (seccomp) may forbid what a tool needs, which "
@@ -227,8 +271,8 @@ static inl_status open_with(pid_t pid, live_process *p, bool empty, inl_error *e
 {
     *p = (live_process){.pid = pid};
     inl_status s = remote_check(e);
-    if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK) s = check(p, e);
+    if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK && empty) s = check_empty(p, e);
     if (s == INL_OK && !live_find_syscall(p))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "process %d cannot be read, or holds no system call instruction", pid);

@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "move/live.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -112,14 +113,25 @@ static inl_status map_area(live_process *p, inl_error *e)
     p->slots = 2 * p->threads.count + SPARE;
     uint64_t size = area_end(p) - MOVE_PARK_BASE;
     inl_status s = map_at(p, MOVE_PARK_BASE, size, PROT_READ | PROT_WRITE, &answer, e);
-    if (s == INL_OK && answer != (long)MOVE_PARK_BASE) {
+    if (s == INL_OK && answer == -EEXIST) {
         s = clear_left(p, e);
         if (s == INL_OK) s = map_at(p, MOVE_PARK_BASE, size, PROT_READ | PROT_WRITE, &answer, e);
     }
     if (s == INL_OK && answer != (long)MOVE_PARK_BASE)
-        s = inl_fail(e, INL_ERR_NO_MEMORY, "process %d has no room at 0x%llx: %s", p->pid,
-                     (unsigned long long)MOVE_PARK_BASE, strerror((int)-answer));
+        s = inl_fail(e, INL_ERR_NO_MEMORY, "process %d has no room at 0x%llx: %s (its limits are in /proc/%d/limits)",
+                     p->pid, (unsigned long long)MOVE_PARK_BASE, strerror((int)-answer), p->pid);
     return s;
+}
+
+/* A program may have given up the right to make code. */
+static inl_status refuse_code(live_process *p, long answer, inl_error *e)
+{
+    inl_error ignored;
+    unmap_area(p, area_end(p) - MOVE_PARK_BASE, &ignored);
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "process %d may not make memory executable: %s (a security module, or PR_SET_MDWE, which a service "
+                    "manager sets); start it without, or under the tool (inlay rewrite)",
+                    p->pid, strerror((int)-answer));
 }
 
 static inl_status make_area(live_process *p, inl_error *e)
@@ -134,8 +146,7 @@ static inl_status make_area(live_process *p, inl_error *e)
     if (s == INL_OK) s = remote_write(r, MOVE_PARK_DATA, &park, offsetof(move_park, gone), e);
     const long args[6] = {(long)MOVE_PARK_BASE, (long)(MOVE_PARK_DATA - MOVE_PARK_BASE), PROT_READ | PROT_EXEC};
     if (s == INL_OK) s = call_alone(p, &answer, SYS_mprotect, args, e);
-    if (s == INL_OK && answer)
-        s = inl_fail(e, INL_ERR_SYSTEM, "process %d: mprotect: %s", p->pid, strerror((int)-answer));
+    if (s == INL_OK && answer) s = refuse_code(p, answer, e);
     if (s == INL_OK) p->has_park = true;
     return s;
 }

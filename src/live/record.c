@@ -157,6 +157,7 @@ inl_status live_record_read(pid_t pid, live_told *t, inl_error *e)
     int mem = open(path, O_RDONLY | O_CLOEXEC);
     inl_status s;
     if (mem >= 0) s = read_all(mem, pid, t, e);
+    else if (errno == ESRCH) s = inl_fail(e, INL_ERR_SYSTEM, "process %d has ended, or is the kernel's", pid);
     else if (errno == ENOENT) s = inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
     else s = inl_fail(e, INL_ERR_ACCESS, "no right to look at process %d: %s", pid, strerror(errno));
     if (mem >= 0) close(mem);

@@ -36,10 +36,7 @@ static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
     if (tracer)
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
                         tracer);
-    return inl_fail(e, INL_ERR_ACCESS,
-                    "no right to trace process %d: be its owner or root; /proc/sys/kernel/yama/ptrace_scope allows "
-                    "only root, or only one's own children, where it is not 0",
-                    p->pid);
+    return live_no_right(p->pid, e);
 }
 
 static inl_status seize(live_process *p, pid_t tid, inl_error *e)

@@ -11,6 +11,7 @@
  * heap at MOVE_HEAP_BASE, here and in the process. Images have the addresses that they have there, so assumed addresses
  * are real ones. */
 #include "tool/finders.h"
+#include "tool/injection.h"
 #include "live/change.h"
 #include "moved/moved.h"
 
@@ -33,10 +34,13 @@ void attacher_enter(const char *process, char **argv)
     snprintf(link, sizeof link, "/proc/%ld/exe", pid);
     char *path = tool_handoff_data.program;
     ssize_t n = readlink(link, path, sizeof tool_handoff_data.program - 1);
-    if (n <= 0)
-        tool_fail(TOOL_EXIT_FAILED, "cannot attach to process %ld: %s", pid,
-                  errno == ENOENT && access("/proc/self", F_OK) == 0 ? "there is none, or it is the kernel's"
-                                                                     : strerror(errno));
+    if (n <= 0) {
+        int cause = errno;
+        live_process p;
+        bool known = access("/proc/self", F_OK) == 0 && live_open((pid_t)pid, &p, &e) != INL_OK;
+        if (known) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
+        tool_fail(TOOL_EXIT_FAILED, "cannot attach to process %ld: /proc/%ld/exe: %s", pid, pid, strerror(cause));
+    }
     fflush(NULL);
     blame_unwatch(); /* the copy watches for itself */
     load_self(live_tool_place((pid_t)pid), MOVE_REGION_LOW, MOVE_REGION_HIGH, TOOL_INSTRUMENTOR, argv, environ, &e);
@@ -78,16 +82,6 @@ static uint64_t auxiliary(const live_process *p, uint64_t type)
         if (v[i].a_type == type) value = v[i].a_un.a_val;
     free(v);
     return value;
-}
-
-/* Its code is in a cache then. */
-static void refuse_jit(const live_process *p)
-{
-    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
-    for (size_t i = 0; i < p->mappings.count; i++)
-        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
-            tool_fail(TOOL_EXIT_FAILED, "cannot attach: process %d runs under a tool (%s) already", p->pid,
-                      p->mappings.items[i].name);
 }
 
 /* The dynamic linker stays as it is: other code of the process's finds it by its addresses. */
@@ -303,7 +297,8 @@ static void open_process(attacher *a, pid_t pid)
     tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
     if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
-    if (!a->fresh) refuse_jit(&a->process);
+    if (!a->fresh && inject_check_jit(&a->process, &e) != INL_OK)
+        tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
 }
 
 /* A tool that ends the program before it begins does so with its own status. */

@@ -2,6 +2,7 @@
 #ifndef INL_TOOL_INJECTION_H
 #define INL_TOOL_INJECTION_H
 
+#include "live/live.h"
 #include "live/remote.h"
 #include "tool/tool.h"
 
@@ -17,6 +18,8 @@ typedef struct injection {
     unsigned auxv_count;
 } injection;
 
+/* Fails where it runs under the JIT already: its code is in a cache then. */
+inl_status inject_check_jit(const live_process *, inl_error *);
 uint64_t inject_stack_size(const inject_job *);
 /* In this order. */
 inl_status inject_reserve(injection *, uint64_t stack_size, inl_error *);

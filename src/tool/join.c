@@ -14,6 +14,7 @@
 #include "live/change.h"
 #include "live/live.h"
 #include "run/kernel.h"
+#include "tool/injection.h"
 #include "tool/state.h"
 
 #include <elf.h>
@@ -71,6 +72,16 @@ static char **arguments(char **argv, const char *program)
     return out;
 }
 
+inl_status inject_check_jit(const live_process *p, inl_error *e)
+{
+    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
+            return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d runs under a tool (%s) already", p->pid,
+                            p->mappings.items[i].name);
+    return INL_OK;
+}
+
 static void refuse_others(const live_process *p)
 {
     char path[64];
@@ -83,11 +94,8 @@ static void refuse_others(const live_process *p)
         tool_fail(TOOL_EXIT_FAILED,
                   "cannot attach: process %d runs a program of another architecture, or one that cannot be read",
                   p->pid);
-    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
-    for (size_t i = 0; i < p->mappings.count; i++)
-        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
-            tool_fail(TOOL_EXIT_FAILED, "cannot attach: process %d runs under a tool (%s) already", p->pid,
-                      p->mappings.items[i].name);
+    inl_error e = {0};
+    if (inject_check_jit(p, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
 }
 
 /* Another folder is the process's: the file is named from the root. */

@@ -1,4 +1,5 @@
 #include "tool/mutator.h"
+#include "tool/injection.h"
 
 #include <inlay/process.h>
 
@@ -159,6 +160,7 @@ inlay_process *inlay_process_attach(int pid)
     mutatee *m = mutator_new();
     if (!m) return NULL;
     inl_status s = live_open(pid, &m->live, &e);
+    if (s == INL_OK) s = inject_check_jit(&m->live, &e);
     if (s == INL_OK) s = mutator_open(m, pid, &e);
     if (s == INL_OK) return &m->process;
     mutator_forget(m);

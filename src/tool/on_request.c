@@ -7,9 +7,11 @@
 #include "base/sys.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct captured {
@@ -52,7 +54,31 @@ static void end_capture(captured *c)
     tool_now->output = c->output;
 }
 
-int tool_report_on_request(run_thread *t, bool ends, bool captures)
+/* What is written beyond the program's limit of file size would end the program. */
+typedef struct big {
+    uint64_t mask, pending;
+} big;
+
+static const uint64_t big_bit = (uint64_t)1 << (SIGXFSZ - 1);
+
+static big hold_big(void)
+{
+    big b = {0};
+    sys_call2(SYS_rt_sigpending, (long)&b.pending, sizeof b.pending);
+    sys_call4(SYS_rt_sigprocmask, SIG_BLOCK, (long)&big_bit, (long)&b.mask, sizeof b.mask);
+    return b;
+}
+
+static void let_big(const big *b)
+{
+    const struct timespec now = {0};
+    uint64_t pending = 0;
+    sys_call2(SYS_rt_sigpending, (long)&pending, sizeof pending);
+    if (pending & ~b->pending & big_bit) sys_call4(SYS_rt_sigtimedwait, (long)&big_bit, 0, (long)&now, sizeof big_bit);
+    sys_call4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&b->mask, 0, sizeof b->mask);
+}
+
+static int report(run_thread *t, bool ends, bool captures)
 {
     captured c = {.file = -1, .err = -1};
     if (ends) {
@@ -72,4 +98,12 @@ int tool_report_on_request(run_thread *t, bool ends, bool captures)
     if (ends) tool_output_close();
     fflush(stdout);
     return captured ? c.file : -1;
+}
+
+int tool_report_on_request(run_thread *t, bool ends, bool captures)
+{
+    big b = hold_big();
+    int file = report(t, ends, captures);
+    let_big(&b);
+    return file;
 }

@@ -431,9 +431,9 @@ class Live:
             raise driver.Failed(f"status {status}, answers", repr(answers))
 
     def numbers(self):
-        self.refused(4194305, "there is none")
+        self.refused(4194305, "there is no process")
         self.refused("x", "not the number of a process", status=2)
-        self.refused(2, "none, or it is the kernel's")
+        self.refused(2, "is of the kernel's|no process 2$")
 
     def traced(self):
         with Conversation(["strace", "-o", "/dev/null", "cat"], driver.fresh(f"{self.folder}/traced")) as c:

@@ -30,6 +30,8 @@ void command_fail(const live_command *c, const char *what)
 {
     command_say(c, "%s: %s", what, inlay_process_error());
     if (c->process && !c->pid) inlay_process_terminate(c->process);
+    else if (c->process && !inlay_process_take_out(c->process))
+        command_say(c, "what has been put into process %d stays there; inlay detach %d takes it out", c->pid, c->pid);
     exit(LIVE_FAILED);
 }
 
@@ -226,7 +228,9 @@ static void end_as(int status)
 static void let_go(live_command *c)
 {
     if (inlay_process_is_running(c->process)) command_say(c, "not all could be taken out: %s", inlay_process_error());
-    if (!inlay_process_let_go(c->process)) command_fail(c, "cannot let go");
+    inlay_process *p = c->process;
+    c->process = NULL;
+    if (!inlay_process_let_go(p)) command_fail(c, "cannot let go");
 }
 
 int command_end(live_command *c, int status)

@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""Processes that cannot be had, or hardly: by somebody who has no right to, confined ones, such as have no descriptor or no
+memory left, such as are no processes any more. What is in the way is said in one line that names the process, and it goes on
+as it was; or it works. The kernel of the machine that tests may have no Yama: its refusal is the same error as another
+user's.
+
+  tests/live/rights.py [--build DIR] [--only PATTERN] [--keep]
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support", HERE]
+import driver  # noqa: E402
+from out import clean, visible  # noqa: E402
+from run import LIMIT, Conversation  # noqa: E402
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+NO_RIGHT = r"no right to trace process \d+: be its owner or root"
+
+
+class Rights:
+    def __init__(self, options, folder):
+        self.inlay, self.folder, self.program = os.path.abspath(f"{options.build}/inlay"), folder, f"{folder}/rights"
+        os.chmod(folder, 0o755)
+        if driver.build("dynamic", f"{HERE}/rights.c", self.program, "-pthread"):
+            raise driver.Failed("the program cannot be built")
+
+    def command(self, pid, *words, says="", status=1, by=()):
+        done = subprocess.run([*by, self.inlay, *words], capture_output=True, text=True, timeout=LIMIT,
+                              env=driver.ENVIRONMENT)
+        said = done.stderr
+        if done.returncode != status or not re.search(says, said) or (status and (said.count("\n") != 1 or str(pid) not in said)):
+            raise driver.Failed(f"{words}: status {done.returncode}, does not say '{says}' in a line", said)
+
+    def both(self, pid, says, **more):
+        self.command(pid, "attach", "inscount", str(pid), says=says, **more)
+        self.command(pid, "count", "-p", str(pid), "read", says=says, **more)
+
+    def refused(self, what, says, before=(), **more):
+        """It goes on as it was."""
+        with Conversation([*before, self.program, what], driver.fresh(f"{self.folder}/in-{what or 'plain'}")) as c:
+            c.say("one")
+            c.has_answered(1)
+            if c.answers() == b"cannot\n":
+                return
+            pid = c.process.pid
+            state = None if what == "first" or before else visible(pid)
+            self.both(pid, says, **more)
+            if state:
+                clean(pid, state)
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status != 5:
+            raise driver.Failed(f"{what}: status {status}, answers", repr(answers))
+
+    def confined(self):
+        self.refused("strict", "is confined")
+
+    def no_files(self):
+        self.refused("files", r"has 3 files open and may have 4, and a tool needs .*prlimit --pid")
+
+    def no_memory(self):
+        self.refused("memory", r"has no room at 0x\w+: .*limits")
+
+    def no_code(self):
+        self.refused("code", "may not make memory executable")
+
+    def no_first_thread(self):
+        self.refused("first", "the first thread of process .* has ended")
+
+    def under_jit(self):
+        self.refused("", "runs under a tool .* already",
+                     before=[self.inlay, "run", "inscount", "-o", "/dev/null", "--"])
+
+    def others(self):
+        """As an ordinary user; and his own, one that hides and one that does not."""
+        if os.geteuid():
+            return
+        self.refused("", NO_RIGHT, by=NOBODY)
+        self.refused("hidden", NO_RIGHT, before=NOBODY, by=NOBODY)
+        with Conversation([*NOBODY, self.program], driver.fresh(f"{self.folder}/own")) as c:
+            self.comes_and_goes(c, by=NOBODY)
+
+    def comes_and_goes(self, c, by=()):
+        pid = str(c.process.pid)
+        c.say("one")
+        c.has_answered(1)
+        self.command(pid, "attach", "inscount", pid, status=0, by=by)
+        self.command(pid, "report", pid, status=0, by=by)
+        c.say("two")
+        c.has_answered(2)
+        self.command(pid, "detach", pid, status=0, by=by)
+        c.say("three")
+        answers, status = c.end()
+        if not re.fullmatch(rb"(?s)one\n.*two\n.*three\n", answers) or status != 5:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
+    def no_large_files(self):
+        """A report that is larger than what the process may write does not end it."""
+        process = subprocess.Popen([self.program, "size"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        pid = str(process.pid)
+        try:
+            for words in ((), ("attach", "inscount", pid), ("report", pid), ("detach", pid)):
+                if words:
+                    self.command(pid, *words, status=0)
+                process.stdin.write(b"x\n")
+                process.stdin.flush()
+                while process.stdout.readline() != b"x\n":
+                    if process.poll() is not None:
+                        raise driver.Failed(f"{words}: status {process.returncode}")
+            process.stdin.close()
+            if process.wait(LIMIT) != 5:
+                raise driver.Failed(f"status {process.returncode}")
+        finally:
+            process.kill()
+            process.wait()
+
+    def ended(self):
+        """A zombie, and one that is a thread of another."""
+        ended = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        self.both(ended.pid, "has ended")
+        ended.wait()
+        with Conversation([self.program, "first"], driver.fresh(f"{self.folder}/thread")) as c:
+            c.say("one")
+            c.has_answered(1)
+            other = max(int(t) for t in os.listdir(f"/proc/{c.process.pid}/task"))
+            self.both(other, f"{other} is a thread of process {c.process.pid}")
+
+
+def main():
+    options = driver.parser(__doc__).parse_args()
+    with driver.Results("rights", options) as results:
+        of = Rights(options, results.folder)
+        for name in ("confined", "no_files", "no_memory", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended"):
+            if driver.chosen(name, options):
+                results.check(name, getattr(of, name))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
