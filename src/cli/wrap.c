@@ -125,6 +125,27 @@ static bool is_source(const char *word)
     return dot && is_one_of(dot, ends);
 }
 
+/* What a file of arguments says of compiling would be missed. */
+static bool holds_compilation(const char *word)
+{
+    char text[4096];
+    bool holds = false;
+    FILE *f = word[0] == '@' ? fopen(word + 1, "re") : NULL;
+    while (f && !holds && fscanf(f, "%4095s", text) == 1) holds = strcmp(text, "-c") == 0 || is_source(text);
+    if (f) fclose(f);
+    return holds;
+}
+
+static bool is_understood(const command *c)
+{
+    for (int i = first_argument(c); i < c->argc; i++) {
+        if (!holds_compilation(c->argv[i])) continue;
+        cli_say("%s: -c and sources are to be named on the command line itself", c->argv[i]);
+        return false;
+    }
+    return true;
+}
+
 static void read_command(command *c)
 {
     bool compiles = false, passes = c->argc < 2, has_input = false;
@@ -134,7 +155,11 @@ static void read_command(command *c)
             c->output_at = i;
             c->output_words = w[2] ? 1 : 2;
             c->output = w[2] ? w + 2 : c->argv[++i];
-        } else if (strcmp(w, "-c") == 0) {
+        } else if (strncmp(w, "--output=", 9) == 0 || strcmp(w, "--output") == 0) {
+            c->output_at = i;
+            c->output_words = w[8] ? 1 : 2;
+            c->output = w[8] ? w + 9 : c->argv[++i];
+        } else if (strcmp(w, "-c") == 0 || strcmp(w, "--compile") == 0) {
             compiles = true;
         } else if (only_passes(w)) {
             passes = true;
@@ -308,7 +333,7 @@ int cli_wrap(int argc, char **argv)
         cli_say("%s: cannot be written: %s", report, strerror(errno));
         return EXIT_FAILED;
     }
-    if (!c.sources) return EXIT_FAILED;
+    if (!c.sources || !is_understood(&c)) return EXIT_FAILED;
     read_command(&c);
     int status = c.kind == PASSES     ? become(&c)
                  : c.kind == COMPILES ? compile(&c, &choice, &log)

@@ -368,6 +368,13 @@ def check_wrap(t):
     need(sorted(name for name in os.listdir(folder) if "trace" in name) == ["app.trace"], "files", os.listdir(folder))
     need(t.command([t.inlay, "wrap", "gcc", "-c", f"{folder}/bad.c"], 1).stderr.count("bad.c") >= 1, "the compiler's words")
     need("gcc" in t.command([t.inlay, "wrap", "gcc", "--version"]).stdout.lower(), "--version")
+    with open(f"{folder}/words", "w", encoding="utf-8") as f:
+        f.write(f"-O1 -c {folder}/part.c")
+    need("words" in t.command([t.inlay, "wrap", "gcc", f"@{folder}/words"], 1).stderr, "a file of arguments")
+    with open(f"{folder}/words", "w", encoding="utf-8") as f:
+        f.write("-O1 -fno-inline")
+    t.command([t.inlay, "wrap", "gcc", f"@{folder}/words", "-c", f"{folder}/part.c", f"--output={folder}/named.o"])
+    need("inlay" in t.command(["nm", f"{folder}/named.o"]).stdout, "--output=")
     t.command([t.inlay, "wrap", "gcc", f"{folder}/main.c", f"{folder}/part.c", "-o", f"{folder}/both"])
     subprocess.run([f"{folder}/both"], env=os.environ | {"INLAY_OUT": f"{folder}/both.trace"}, check=True)
     need(calls(t.report(f"{folder}/both.trace"))["main"] == 1, "compiled and linked in one step")
