@@ -199,14 +199,18 @@ static void end_here(run_thread *t)
     if (l->out < 0) unmap_apart(run_here.start.tool_low, run_here.start.tool_high);
 }
 
-/* Until each other thread has written to the descriptor, from the program's code. */
-static void wait_for_others(const jit_leaving *l)
+/* Until each other thread has written to the descriptor, from the program's code. false: nobody can tell, since one
+ * that is out has closed it. */
+static bool wait_for_others(const jit_leaving *l)
 {
     for (uint64_t seen = 0, n; seen < l->others; seen += n) {
         n = 0;
-        if (sys_call3(SYS_read, l->out, (long)&n, sizeof n) == -EINTR) n = 0;
+        long answer = sys_call3(SYS_read, l->out, (long)&n, sizeof n);
+        if (sys_failed(answer) && answer != -EINTR) return false;
+        if (answer != sizeof n) n = 0;
     }
     sys_call1(SYS_close, l->out);
+    return true;
 }
 
 static void go(run_thread *t, bool is_last)
@@ -219,9 +223,9 @@ static void go(run_thread *t, bool is_last)
     if (l->out < 0) run_sigreturn_for_good(jit_of(t)->leave_sp + RUN_HANDLER_POPS, &before);
     if (is_last) {
         uint64_t low = run_here.start.tool_low, high = run_here.start.tool_high;
-        wait_for_others(l);
-        unmap_apart(low, high);
-        call = (jit_last_call){SYS_munmap, {(long)low, (long)(high - low)}};
+        bool alone = wait_for_others(l); /* otherwise all memory stays */
+        if (alone) unmap_apart(low, high);
+        call = (jit_last_call){alone ? SYS_munmap : SYS_getpid, {(long)low, (long)(high - low)}};
     }
     jit_leave_by(jit_of(t)->leave_sp, &before, &call, l->way.call);
 }
