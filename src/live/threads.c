@@ -27,12 +27,16 @@ static bool is_seized(const live_process *p, pid_t tid)
 static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
 {
     if (errno != EPERM) return inl_fail(e, INL_ERR_SYSTEM, "cannot trace process %d: %s", p->pid, strerror(errno));
-    char path[64], line[128];
+    char path[64], line[128], state = 0;
     int tracer = 0;
     snprintf(path, sizeof path, "/proc/%d/status", tid);
     FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) sscanf(line, "TracerPid: %d", &tracer);
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "TracerPid: %d", &tracer);
+        sscanf(line, "State: %c", &state);
+    }
     if (f) fclose(f);
+    if (!f || state == 'Z' || state == 'X') return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
     if (tracer)
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
                         tracer);

@@ -30,7 +30,7 @@ void command_fail(const live_command *c, const char *what)
 {
     command_say(c, "%s: %s", what, inlay_process_error());
     if (c->process && !c->pid) inlay_process_terminate(c->process);
-    else if (c->process && !inlay_process_take_out(c->process))
+    else if (c->process && !inlay_process_take_out(c->process) && inlay_process_is_running(c->process))
         command_say(c, "what has been put into process %d stays there; inlay detach %d takes it out", c->pid, c->pid);
     exit(LIVE_FAILED);
 }
