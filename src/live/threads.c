@@ -36,7 +36,7 @@ static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
         sscanf(line, "State: %c", &state);
     }
     if (f) fclose(f);
-    if (!f || state == 'Z' || state == 'X') return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", p->pid);
+    if (!f || state == 'Z' || state == 'X') return INL_OK; /* it has ended */
     if (tracer)
         return inl_fail(e, INL_ERR_ACCESS, "process %d is traced by process %d already; end that first", p->pid,
                         tracer);
