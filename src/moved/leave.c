@@ -148,7 +148,7 @@ static void tell_areas(void)
     for (const moved_later *l = moved_later_first(); l; l = l->next)
         if (l->high) all[n++] = (move_told_range){l->low, l->high};
     for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
-        if (p->image.text_size) all[n++] = (move_told_range){p->low, p->high};
+        if (p->image.text_size || p->comes) all[n++] = (move_told_range){p->low, p->high};
     asked()->area_count = n;
     asked()->areas = (uint64_t)(uintptr_t)all;
 }

@@ -17,6 +17,7 @@ typedef struct moved_piece {
     bool is_shown;      /* told to debuggers */
     const uint8_t *in;  /* by block of the map: is its procedure in force here? */
     uint64_t low, high; /* what is mapped for it */
+    uint64_t comes;     /* not 0: that is mapped, and nothing else of it is there yet */
     uint64_t table_count;
     const move_told_table *tables; /* its copies of jump tables, ascending */
     uint64_t patch_count;

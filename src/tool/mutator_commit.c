@@ -182,11 +182,26 @@ static void drop_dead(mutatee *m, const bool *done)
 
 /* --- the whole --- */
 
+/* What is mapped for new pieces is told in the process, so that it goes with the rest, should this process be killed
+ * before they are there. comes false: it is not mapped any more. */
+static inl_status tell_rooms(mutatee *m, const moved_pieces *all, bool comes, inl_error *e)
+{
+    remote *r = &m->live.threads.items[0];
+    inl_status s = comes ? remote_write(r, (uint64_t)(uintptr_t)&moved_pieces_now, all, sizeof *all, e) : INL_OK;
+    size_t k = 0; /* as send_pieces has listed them: two mappings each */
+    for (const mutator_piece *p = m->pieces; p && s == INL_OK && k < m->change.texts.count; p = p->next) {
+        moved_piece room = {.low = p->told.low, .high = p->told.high, .comes = comes};
+        if (m->change.texts.items[k].at != room.low) continue;
+        s = remote_write(r, slot_at(p), &room, sizeof room, e);
+        k += 2;
+    }
+    return s;
+}
+
 static inl_status map(mutatee *m, void *arg, bool runs_on, inl_error *e)
 {
-    (void)arg;
-    (void)runs_on;
-    return live_change_map(&m->live, &m->change, e);
+    inl_status s = live_change_map(&m->live, &m->change, e);
+    return s == INL_OK && runs_on ? tell_rooms(m, arg, true, e) : s;
 }
 
 static inl_status fill(mutatee *m, void *arg, inl_error *e)
@@ -197,7 +212,7 @@ static inl_status fill(mutatee *m, void *arg, inl_error *e)
 
 static void unmap(mutatee *m, void *arg)
 {
-    (void)arg;
+    tell_rooms(m, arg, false, &(inl_error){0});
     live_change_unmap(&m->live, &m->change);
 }
 
@@ -227,7 +242,7 @@ static inl_status carry_out(mutatee *m, unsigned enough, inl_error *e)
     if (s == INL_OK && !done) s = no_memory(e);
     static const mutator_steps with_texts = {map, fill, unmap, make}, without = {.then = make};
     const mutator_steps *steps = m->change.texts.count ? &with_texts : &without;
-    if (s == INL_OK) s = mutator_work_in_steps(m, steps, NULL, done, m->change.gone.count * sizeof *done, e);
+    if (s == INL_OK) s = mutator_work_in_steps(m, steps, &pieces, done, m->change.gone.count * sizeof *done, e);
     if (s == INL_OK) drop_dead(m, done);
     tool_now->mutating.changes++;
     free(done);

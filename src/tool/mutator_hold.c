@@ -70,7 +70,6 @@ static inl_status apart(void *arg, void *answer, inl_error *e)
     if (s == INL_OK) s = live_stop(&w->m->live, e);
     if (s != INL_OK) return s;
     s = is_ours(w->m, e);
-    if (s != INL_OK && w->steps->first) w->steps->give_up(w->m, w->arg);
     if (s == INL_OK) s = w->steps->then(w->m, w->arg, answer, e);
     inl_status out = live_release(&w->m->live, s == INL_OK ? e : NULL);
     return s == INL_OK ? out : s;
