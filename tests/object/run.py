@@ -312,16 +312,16 @@ def check_plug_in(t):
 
 PLACES = r"""
 #include <stdio.h>
-extern const unsigned char *const __start_places[], *const __stop_places[];
+extern const int __start_places[], __stop_places[];
 __attribute__((noinline)) int f(int x)
 {
-    __asm__ volatile("lea 1(%%rdi),%%eax\n1: nop\n.pushsection places,\"aw\"\n.quad 1b\n.popsection" ::: "eax");
+    __asm__ volatile("lea 1(%%rdi),%%eax\n1: nop\n.pushsection places,\"aw\"\n.long 1b - .\n.popsection" ::: "eax");
     return x * 3 + 1;
 }
 int main(void)
 {
     f(2);
-    for (const unsigned char *const *p = __start_places; p < __stop_places; p++) printf("%02x\n", **p);
+    for (const int *p = __start_places; p < __stop_places; p++) printf("%02x\n", ((const unsigned char *)p)[*p]);
     return 0;
 }
 """
@@ -338,7 +338,8 @@ def check_places(t):
     """Instructions that tables name stay in their places, as do those whose faults an exception table catches."""
     t.object("--all", t.compile(PLACES, "places", "-O1"), "-o", f"{t.folder}/made", "--report=/dev/null")
     program = t.link("places", f"{t.folder}/made/places.o")
-    same(t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}).stdout, "90\n", "the instruction there")
+    there = t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}).stdout
+    need(there == "90\n", "the instruction that a table names", there)
     t.object("--all", t.compile(FAULTS, "faults", "-O2", "-fnon-call-exceptions", compiler="g++"), "-o", f"{t.folder}/made",
              "--report=/dev/null")
     program = t.link("faults", f"{t.folder}/made/faults.o", compiler="g++")
