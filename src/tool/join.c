@@ -72,16 +72,6 @@ static char **arguments(char **argv, const char *program)
     return out;
 }
 
-inl_status inject_check_jit(const live_process *p, inl_error *e)
-{
-    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
-    for (size_t i = 0; i < p->mappings.count; i++)
-        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
-            return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d runs under a tool (%s) already", p->pid,
-                            p->mappings.items[i].name);
-    return INL_OK;
-}
-
 static void refuse_others(const live_process *p)
 {
     char path[64];

@@ -3,6 +3,7 @@
 #include "base/sys.h"
 #include "jit/jit.h"
 #include "move/live.h"
+#include "tool/injection.h"
 #include "tool/state.h"
 
 #include <stdio.h>
@@ -57,4 +58,14 @@ void tool_told_begin(void)
 void tool_told_end(void)
 {
     if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);
+}
+
+inl_status inject_check_jit(const live_process *p, inl_error *e)
+{
+    uint64_t low = tool_places.zone_low, high = low + tool_places.zone_random + tool_places.zone_size;
+    for (size_t i = 0; i < p->mappings.count; i++)
+        if (*p->mappings.items[i].name == '/' && p->mappings.items[i].low >= low && p->mappings.items[i].high <= high)
+            return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d runs under a tool (%s) already", p->pid,
+                            p->mappings.items[i].name);
+    return INL_OK;
 }

@@ -15,6 +15,7 @@
   functions  none has 60 lines or more
   width      no line of the source has more than 120 columns
   ways       what the design's ways through the source name is there
+  scripts    what tests/run starts is there and can be executed
   planted    every planted fault can still be put in (tests/planted)
   format     the source is as clang-format lays it out (scripts/format)
 
@@ -258,6 +259,16 @@ def check_ways():
         yield "docs/design.md names no function with its file"
 
 
+def check_scripts():
+    with open(f"{ROOT}/tests/run", encoding="utf-8") as f:
+        named = set(re.findall(r"tests/[\w/-]+\.(?:py|sh)", f.read()))
+    for path in sorted(named):
+        if not os.access(f"{ROOT}/{path}", os.X_OK):
+            yield f"{path}: cannot be executed"
+    if len(named) < 20:
+        yield "tests/run names few scripts"
+
+
 def check_planted():
     result = subprocess.run([f"{ROOT}/tests/planted/run.py", "--check"], capture_output=True, text=True)
     if result.returncode:
@@ -267,7 +278,7 @@ def check_planted():
 def main():
     checks = [check_includes, check_public, check_tools, check_arch, check_private, check_layers, check_prototypes,
               check_bodies, check_size, check_functions,
-              check_width, check_ways, check_planted, check_format]
+              check_width, check_ways, check_scripts, check_planted, check_format]
     failed = 0
     for check in checks:
         told = list(check())
