@@ -76,7 +76,9 @@ void moved_shown_begin(void)
         if (images[k].shown.size) run_debugger_tell(&images[k].shown, true);
     ((move_told *)MOVE_TOLD_BASE)->threads = (uint64_t)(uintptr_t)&run_here.threads;
     const char *file = moved_live_file();
-    if (at && file && has_namespaces(&debug)) enter((moved_namespace *)at, file);
+    /* A program that looks at the word itself sees another version in it. One that runs under the tool from its first
+     * instruction on has no debugger that comes later and knows nothing of the tool. */
+    if (at && file && !moved_began_here() && has_namespaces(&debug)) enter((moved_namespace *)at, file);
 }
 
 void moved_shown_end(void) { leave(); }

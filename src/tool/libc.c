@@ -72,8 +72,11 @@ int libc_sigaction(int signo, const struct sigaction *a, struct sigaction *old)
     run_action to = {0}, was = {0};
     if (a) {
         to.handler = (uint64_t)(uintptr_t)a->sa_handler;
-        to.flags = (uint32_t)a->sa_flags | SA_RESTORER;
-        to.restorer = (uint64_t)(uintptr_t)run_signal_restorer;
+        to.flags = (uint32_t)a->sa_flags;
+        if (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN) { /* else the program would see a flag */
+            to.flags |= SA_RESTORER;
+            to.restorer = (uint64_t)(uintptr_t)run_signal_restorer;
+        }
         memcpy(&to.mask, &a->sa_mask, sizeof to.mask);
     }
     long r = sys_call4(SYS_rt_sigaction, signo, (long)(a ? &to : NULL), (long)&was, sizeof to.mask);
