@@ -200,7 +200,7 @@ error 'live: a file'           2 'is another file'          "$inlay" run --engin
 error 'live: no ptrace'        2 'by ptrace'                "$inlay" run --engine=live --no-ptrace inscount -- true
 error 'live: for rewriting'    2 'are for rewriting'        "$inlay" run --engine=live --with-libs "$scratch/r" inscount -- true
 error 'live: attach'           2 'is for running'           "$inlay" attach inscount --engine=live 1
-error 'attach: no such'        1 'there is none'            "$inlay" attach inscount 4194305
+error 'attach: no such'        1 'there is no process'      "$inlay" attach inscount 4194305
 check 'rewrite: nothing left'  0 'clean'                     sh -c "cmp /bin/true '$scratch/program' && ls '$scratch' | grep -q '^x' || echo clean"
 check 'rewrite: report, map'   0 'procedures moved'          "$inlay" rewrite bbcount "$scratch/program" -o "$scratch/out1" --report "$scratch/r" --map "$scratch/m"
 error 'rewrite: two outputs'   1 'named for two outputs'     "$inlay" rewrite null "$scratch/program" -o "$scratch/x" --report "$scratch/./x"
