@@ -134,6 +134,7 @@ THROWS = r"""
 #include <string>
 struct guard { int n; guard(int n) : n(n) {} ~guard() { printf("~%d ", n); } };
 __attribute__((noinline)) int deep(int n) { guard g(n); if (!n) throw std::string("deep"); return deep(n - 1) + n; }
+__attribute__((noinline)) int both(int n) { return deep(n) + n; } /* too little room behind the call, unless padded */
 template <class T> __attribute__((noinline)) T twice(T x) { return x + x; }
 __attribute__((noinline)) int choose(int n)
 {
@@ -141,12 +142,14 @@ __attribute__((noinline)) int choose(int n)
                  case 4: return 9; case 5: return 2; default: return n; }
 }
 static __thread int mine;
-__attribute__((noinline)) int *where() { mine++; return &mine; }
+__thread int ours;
+__attribute__((noinline)) int *where() { return &mine; }
+__attribute__((noinline)) int *here() { return &ours; }
 int main()
 {
     int sum = twice(1.5) > 2;
-    for (int i = 0; i < 9; i++) sum += choose(i) + *where();
-    try { deep(6); } catch (const std::string &s) { printf("%s\n", s.c_str()); }
+    for (int i = 0; i < 9; i++) sum += choose(i) + ++*where() + ++*here();
+    try { both(6); } catch (const std::string &s) { printf("%s\n", s.c_str()); }
     printf("%d\n", sum);
 }
 """
@@ -170,6 +173,28 @@ def check_readers(t, flags, compiler):
     if shared:
         t.command([compiler, "-shared", f"{t.folder}/made/{name}.o", f"-L{t.build}", "-linlay-trace", "-o",
                    f"{t.folder}/lib{name}.so"])
+
+
+LEAVES = r"""
+int sink;
+__attribute__((noinline)) int more(int n) { sink += n; return n * 3; }
+__attribute__((noinline)) int other(int n) { sink -= n; return n + 1; }
+__attribute__((noinline)) int tail(int n) { if (n > 3) return more(n); return other(n); }
+__attribute__((noinline)) int maybe(int n) { if (n > 3) return more(n); sink = n; return 4; }
+__attribute__((noinline)) int through(int (*f)(int), int n) { sink++; return f(n); }
+int main(void) { for (int i = 0; i < 8; i++) tail(i), maybe(i), through(more, i); return 0; }
+"""
+
+
+def check_exits(t, compiler):
+    """Each call is left by a record of its own: returns, jumps to other procedures, conditional ones and through pointers."""
+    made = t.compile(LEAVES, f"leaves-{compiler}", "-Os" if compiler == "clang" else "-O2", compiler=compiler) # conditional jumps
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    program = t.link(f"leaves-{compiler}", f"{t.folder}/made/leaves-{compiler}.o", compiler=compiler)
+    t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"})
+    report = t.report(f"{program}.trace")
+    same(calls(report), {"main": 1, "tail": 8, "maybe": 8, "through": 8, "more": 16, "other": 4}, "calls")
+    need(report["records"] == 2 * 45 and not report["left"] and not report["unmatched"], "exits", report["records"])
 
 
 def check_debugger(t):
@@ -427,9 +452,11 @@ def tests(t):
     yield "trees clang", lambda: check_trees(t, "O2", "clang++")
     yield "processes", lambda: check_processes(t)
     yield "library", lambda: check_library(t)
-    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os", "-ffunction-sections"]):
+    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os"], ["-Os", "-ffunction-sections"]):
         yield f"readers {' '.join(flags)}", lambda f=flags: check_readers(t, f, "g++")
     yield "readers clang", lambda: check_readers(t, ["-O2"], "clang++")
+    for compiler in ("gcc", "clang"):
+        yield f"exits {compiler}", lambda c=compiler: check_exits(t, c)
     yield "debugger", lambda: check_debugger(t)
     yield "rows", lambda: check_rows(t)
     yield "archive", lambda: check_archive(t)
