@@ -117,6 +117,7 @@ static bool renumber(const archive *a, const member *m, inl_bytes *out)
     if (count > (m->size - width) / width) return false;
     for (uint64_t i = 1; i <= count; i++) {
         uint64_t place = new_place(a, number_at(p + i * width, width));
+        if (width == 4 && place > UINT32_MAX) return false;
         uint8_t big[8];
         for (unsigned k = 0; k < width; k++) big[k] = (uint8_t)(place >> 8 * (width - 1 - k));
         inl_bytes_set(out, m->now + HEAD + i * width, big, width);

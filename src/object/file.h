@@ -140,6 +140,8 @@ uint64_t object_dead_end(const object_plan *, uint64_t from);
 /* Does control leave the procedure behind the block's last instruction? By a jump that is not always taken:
  * *conditional. */
 bool object_block_leaves(const object_plan *, uint32_t block, bool *conditional);
+/* May control come to what stands behind the instruction? */
+bool object_goes_on(const isa_insn *);
 bool object_insn_at(const object_file *, uint64_t addr, isa_insn *);
 bool object_last_insn(const object_file *, const cfg_block *, isa_insn *);
 

@@ -113,14 +113,18 @@ uint64_t object_dead_end(const object_plan *p, uint64_t from)
     return at == end ? end + 16 : at; /* a section may grow */
 }
 
+bool object_goes_on(const isa_insn *in)
+{
+    return in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_JUMP_IND && in->flow != ISA_FLOW_RETURN &&
+           in->flow != ISA_FLOW_TRAP;
+}
+
 static bool falls_through(const object_plan *p, uint32_t number)
 {
     const cfg_block *b = block_of(p, number);
     isa_insn in;
     if (!object_last_insn(p->o, b, &in)) return true;
-    bool leaves = in.flow == ISA_FLOW_JUMP || in.flow == ISA_FLOW_JUMP_IND || in.flow == ISA_FLOW_RETURN ||
-                  in.flow == ISA_FLOW_TRAP;
-    return !leaves && !(b->flags & CFG_BLOCK_NO_RETURN);
+    return object_goes_on(&in) && !(b->flags & CFG_BLOCK_NO_RETURN);
 }
 
 /* Where what is displaced from `from` on ends, with the blocks behind that it takes along, and the room there is. */

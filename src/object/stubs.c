@@ -208,12 +208,6 @@ static void put_one(maker *m, object_stub *s, uint32_t section, const isa_insn *
     if (leaves && conditional) m->o->isa->skip_here(bytes_of(m, s->section), over);
 }
 
-static bool goes_on(const isa_insn *in)
-{
-    return in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_JUMP_IND && in->flow != ISA_FLOW_RETURN &&
-           in->flow != ISA_FLOW_TRAP;
-}
-
 /* For debuggers and profilers. */
 static void name_stub(maker *m, const object_stub *s)
 {
@@ -243,7 +237,7 @@ static void put_stub(maker *m, uint32_t number)
         need(m, object_insn_at(m->o, at, &in));
         if (!m->failed) put_one(m, &s, section, &in);
     }
-    if (goes_on(&in)) {
+    if (object_goes_on(&in)) {
         size_t field;
         need(m, inl_vec_push(&s.places, (object_place){r->end, bytes_of(m, s.section)->size}));
         m->o->isa->jump(bytes_of(m, s.section), &field);
