@@ -3,6 +3,7 @@
 #include "record/recorder.h"
 #include "../tools/trace.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -20,7 +21,9 @@ static struct {
     inlay_mutex lock; /* of what is found */
     trace_found found;
     uint32_t images, threads;
-    bool tried, good; /* to begin */
+    uint32_t old;            /* images up to this one were found before something was unloaded, */
+    unsigned long long gone; /* of which so many have been */
+    bool tried, good;        /* to begin */
     bool keyless;
     pthread_key_t key;
 } here;
@@ -109,9 +112,26 @@ static char *copy_of(const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
+static int look_gone(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *(unsigned long long *)arg = info->dlpi_subs;
+    return 1;
+}
+
+/* Where an image was that has been unloaded since, another one may be. */
+static void forget_gone(void)
+{
+    unsigned long long gone = 0;
+    dl_iterate_phdr(look_gone, &gone);
+    if (gone != here.gone) here.old = here.images;
+    here.gone = gone;
+}
+
 static trace_image *image_of(uint64_t addr)
 {
-    for (trace_image *i = here.found.images; i; i = i->next)
+    forget_gone();
+    for (trace_image *i = here.found.images; i && i->id > here.old; i = i->next)
         if (addr - i->low < i->high - i->low) return i;
     search s = {.addr = addr};
     trace_image *i = record_memory(sizeof *i);
@@ -189,6 +209,16 @@ static void after_fork(void)
 {
     inlay_unlock(&here.lock);
     record_me.inside = false;
+}
+
+/* A library stays loaded: threads have their records' place in it. This is called while it is being loaded, when the
+ * dynamic linker is this thread's. A program that is linked statically has no dlopen. */
+extern __typeof(dlopen) dlopen __attribute__((weak));
+__attribute__((constructor)) static void stay(void)
+{
+    search s = {.addr = (uint64_t)(uintptr_t)&thread_ends};
+    bool library = dl_iterate_phdr(look, &s) && s.name && *s.name;
+    if (library && dlopen) dlopen(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 /* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -335,6 +336,73 @@ def check_plug_in(t):
     need("NODELETE" in t.command(["readelf", "-dW", plug]).stdout, "inlay wrap: a library that stays")
 
 
+SUCCESSION = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+__attribute__((noinline)) int own(volatile int x) { return x; }
+static int mappings(void) { char line[256]; int n = 0; FILE *f = fopen("/proc/self/maps", "r"); while (fgets(line, 256, f)) n++; fclose(f); return n; }
+int main(int argc, char **argv)
+{
+    int sum = own(0), before = 0;
+    for (int i = 1; i <= 150 * (argc - 1); i++) {
+        void *library = dlopen(argv[(i - 1) % (argc - 1) + 1], RTLD_NOW);
+        int (*plug)(int) = library ? (int (*)(int))dlsym(library, "plug") : 0;
+        if (!plug) return printf("%s\\n", dlerror()), 1;
+        sum += plug(i);
+        dlclose(library);
+        if (i == 10) before = mappings();
+    }
+    return sum == 0 || mappings() > before + 5;
+}
+"""
+
+
+def check_succession(t):
+    """Plug-ins in one another's place are told apart; one that records by itself stays loaded, and nothing grows."""
+    host = t.compile(SUCCESSION, "succession", "-O1")
+    plugs = [t.compile("int plug(int x) { return x * 3 + 1; }", f"plug{k}", "-O1", "-fPIC") for k in (1, 2)]
+    t.object("--all", host, *plugs, "-o", f"{t.folder}/made")
+    own, guests = f"{t.folder}/own-plug.so", [f"{t.folder}/guest{k}.so" for k in (1, 2)]
+    for k in (0, 1):
+        t.command(["gcc", "-shared", f"{t.folder}/made/plug{k + 1}.o", "-o", guests[k]])
+    t.command(["gcc", "-shared", f"{t.folder}/made/plug1.o", f"-L{t.build}", "-linlay-trace", "-o", own])
+    t.command(["gcc", host, "-o", f"{t.folder}/plain-host"])
+    out = f"{t.folder}/succession.trace"
+    t.command([f"{t.folder}/plain-host", own], env=os.environ | {"INLAY_OUT": out})
+    same(calls(t.report(out)), {"plug": 150}, "calls of a plug-in that records by itself")
+    program = t.link("open-succession", f"{t.folder}/made/succession.o", "-rdynamic")
+    t.command([program, *guests], env=os.environ | {"INLAY_OUT": out})
+    rows = [row for row in t.report(out)["procedures"] if row["name"] == "plug"]
+    found = {os.path.basename(row["image"]): 0 for row in rows}
+    for row in rows:
+        found[os.path.basename(row["image"])] += row["calls"]
+    same(found, {"guest1.so": 150, "guest2.so": 150}, "calls by plug-in")
+
+
+def check_output(t):
+    """A file that is no recording stays as it is; a recording of an earlier process of the same number does not go on."""
+    made = t.compile("int main(int argc, char **argv) { return argc > 9; }", "writes", "-O1")
+    t.object("--all", made, "-o", f"{t.folder}/made")
+    program, out = t.link("writes", f"{t.folder}/made/writes.o"), f"{t.folder}/writes.out"
+    with open(out, "w", encoding="utf-8") as f:
+        f.write("somebody's notes\n")
+    done = t.command([program], env=os.environ | {"INLAY_OUT": out})
+    others = [name for name in os.listdir(t.folder) if name.startswith("writes.out.")]
+    need(open(out, encoding="utf-8").read() == "somebody's notes\n", "the file has changed")
+    need(len(others) == 1 and "is no recording" in done.stderr and others[0] in done.stderr, "the other file", others, done.stderr)
+    same(calls(t.report(f"{t.folder}/{others[0]}")), {"main": 1}, "calls")
+    os.unlink(out)
+    t.command([program], env=os.environ | {"INLAY_OUT": out})
+    before = t.report(out)["pid"]
+    time.sleep(0.05) # a process's beginning is known to a hundredth of a second
+    same_number = ("import os, struct, sys; f = open(sys.argv[1], 'r+b'); text = f.read(512); "
+                   f"at = text.index(struct.pack('<I', {before})); f.seek(at); f.write(struct.pack('<I', os.getpid())); "
+                   "f.close(); os.execv(sys.argv[2], sys.argv[2:])")
+    t.command([sys.executable, "-c", same_number, out, program], env=os.environ | {"INLAY_OUT": out})
+    need(len(t.json("report", out)) == 1, "two processes of one number in one file")
+
+
 PLACES = r"""
 #include <stdio.h>
 extern const int __start_places[], __stop_places[];
@@ -395,15 +463,33 @@ def check_wrap(t):
     need(t.command([t.inlay, "wrap", "gcc", "-c", f"{folder}/bad.c"], 1).stderr.count("bad.c") >= 1, "the compiler's words")
     need("gcc" in t.command([t.inlay, "wrap", "gcc", "--version"]).stdout.lower(), "--version")
     with open(f"{folder}/words", "w", encoding="utf-8") as f:
-        f.write(f"-O1 -c {folder}/part.c")
-    need("words" in t.command([t.inlay, "wrap", "gcc", f"@{folder}/words"], 1).stderr, "a file of arguments")
-    with open(f"{folder}/words", "w", encoding="utf-8") as f:
-        f.write("-O1 -fno-inline")
-    t.command([t.inlay, "wrap", "gcc", f"@{folder}/words", "-c", f"{folder}/part.c", f"--output={folder}/named.o"])
-    need("inlay" in t.command(["nm", f"{folder}/named.o"]).stdout, "--output=")
-    t.command([t.inlay, "wrap", "gcc", f"{folder}/main.c", f"{folder}/part.c", "-o", f"{folder}/both"])
-    subprocess.run([f"{folder}/both"], env=os.environ | {"INLAY_OUT": f"{folder}/both.trace"}, check=True)
-    need(calls(t.report(f"{folder}/both.trace"))["main"] == 1, "compiled and linked in one step")
+        f.write(f"-O1 '-c' \"{folder}/part.c\"\n--output={folder}/named\\.o")
+    t.command([t.inlay, "wrap", "gcc", f"@{folder}/words"])
+    need("inlay" in t.command(["nm", f"{folder}/named.o"]).stdout, "words in a file")
+
+
+def check_one_step(t, compiler, *flags):
+    """Compiled and linked in one step: all sources are instrumented, what is linked besides is not, and each file that the
+    compiler writes is where it writes it alone."""
+    folder, files = f"{t.folder}/one-step", []
+    for name in ("native", "ours"):
+        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+        os.makedirs(f"{folder}/{name}/sub")
+        for path, text in (("main.c", "int part(int); int other(int);\nint main(void) { return part(1) + other(2) - 7; }\n"),
+                           ("sub/part.c", "int part(int x) { return x * 3 + 1; }\n"),
+                           ("other.c", "int other(int x) { return x + 1; }\n")):
+            with open(f"{folder}/{name}/{path}", "w", encoding="utf-8") as f:
+                f.write(text)
+        t.command([compiler, "-c", "other.c"], cwd=f"{folder}/{name}")
+        front = [] if name == "native" else [t.inlay, "wrap"]
+        t.command([*front, compiler, "main.c", "sub/part.c", "other.o", *flags, "-o", "app"], cwd=f"{folder}/{name}")
+        files.append(sorted(os.path.relpath(f"{at}/{one}", f"{folder}/{name}") for at, _, some in os.walk(f"{folder}/{name}")
+                            for one in some))
+    same(files[1], files[0], "files")
+    t.command([f"{folder}/ours/app"], env=os.environ | {"INLAY_OUT": f"{folder}/app.trace"})
+    found = calls(t.report(f"{folder}/app.trace"))
+    same({name: found.get(name) for name in ("main", "part", "other")}, {"main": 1, "part": 1, "other": None}, "calls")
+    need("inlay" not in t.command(["nm", f"{folder}/ours/other.o"]).stdout, "an object that was there")
 
 
 # --- what is not done
@@ -462,8 +548,13 @@ def tests(t):
     yield "archive", lambda: check_archive(t)
     yield "descriptors", lambda: check_descriptors(t)
     yield "plug-in", lambda: check_plug_in(t)
+    yield "succession", lambda: check_succession(t)
+    yield "output", lambda: check_output(t)
     yield "places", lambda: check_places(t)
     yield "wrap", lambda: check_wrap(t)
+    for compiler, flags in (("gcc", ["-MD", "--coverage", "-g", "-gsplit-dwarf"]), ("gcc", ["-save-temps", "-fuse-ld=gold"]),
+                            ("clang", ["-MMD", "-save-temps=obj"]), ("clang", ["--ld-path=/usr/bin/ld"])):
+        yield f"one step {compiler} {' '.join(flags)}", lambda c=compiler, f=flags: check_one_step(t, c, *f)
     yield "refusals", lambda: check_refusals(t)
 
 

@@ -61,7 +61,7 @@ class Traced:
             self.command([compiler, "-O2", "-pthread", *flags, f"{HERE}/{source}", "-o", self.program])
 
     def command(self, argv, status=0, **more):
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, cwd=self.folder, **more)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, **{"cwd": self.folder} | more)
         if done.returncode != status:
             raise Failed(f"{' '.join(argv)}: status {done.returncode}", *done.stderr.splitlines()[-5:])
         return done

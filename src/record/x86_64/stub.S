@@ -10,21 +10,23 @@
 #define OWN    16
 
         .text
+        .macro  done
+        .irp    register, rdi, rsi, rdx, rcx, rax
+        pop     %\register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        ret
+        .endm
+
         .macro  begin name, leaves
         .globl  \name
         .type   \name, @function
         .p2align 4
 \name:  .cfi_startproc
-        push    %rax
+        .irp    register, rax, rcx, rdx, rsi, rdi
+        push    %\register
         .cfi_adjust_cfa_offset 8
-        push    %rcx
-        .cfi_adjust_cfa_offset 8
-        push    %rdx
-        .cfi_adjust_cfa_offset 8
-        push    %rsi
-        .cfi_adjust_cfa_offset 8
-        push    %rdi
-        .cfi_adjust_cfa_offset 8
+        .endr
         mov     40(%rsp), %rcx
         movslq  3(%rcx), %rax
         mov     (%rcx,%rax), %eax       /* the procedure's number */
@@ -49,17 +51,7 @@
         mov     %rax, (%rdi)
         mov     %edx, 8(%rdi)
         mov     %esi, 12(%rdi)
-        pop     %rdi
-        .cfi_adjust_cfa_offset -8
-        pop     %rsi
-        .cfi_adjust_cfa_offset -8
-        pop     %rdx
-        .cfi_adjust_cfa_offset -8
-        pop     %rcx
-        .cfi_adjust_cfa_offset -8
-        pop     %rax
-        .cfi_adjust_cfa_offset -8
-        ret
+        done
         .cfi_adjust_cfa_offset 40
 1:      mov     $\leaves, %esi
         jmp     slow
@@ -131,17 +123,7 @@ slow:   .cfi_startproc
         pop     %r8
         pop     %rbp
         .cfi_def_cfa %rsp, 56
-        pop     %rdi
-        .cfi_adjust_cfa_offset -8
-        pop     %rsi
-        .cfi_adjust_cfa_offset -8
-        pop     %rdx
-        .cfi_adjust_cfa_offset -8
-        pop     %rcx
-        .cfi_adjust_cfa_offset -8
-        pop     %rax
-        .cfi_adjust_cfa_offset -8
-        ret
+        done
         .cfi_endproc
         .size   slow, . - slow
 
