@@ -58,6 +58,18 @@ typedef struct inlay_process_thread {
 } inlay_process_thread;
 unsigned inlay_process_threads(inlay_process *, inlay_process_thread *, unsigned most);
 
+/* One thread, by its tid, for snippets that it alone executes (inlay_on_thread): its number, for which the mutator's
+ * file is put into the process, as by a commit. Numbers are not given twice. -1: inlay_process_error() says why. */
+int inlay_process_thread_number(inlay_process *, int tid);
+/* One thread stands still while the others run, and goes on. It stays so behind inlay_process_stop and _continue, and
+ * commits can be made meanwhile; these are then made by the mutator itself, as while all stand still. A call that it
+ * waits in is made once more. The others may wait for it. It goes on when the handle is let go, or the mutator ends.
+ * One that is killed, or ends because another thread executes a program, is waited for by inlay_event_next, and by
+ * inlay_process_is_running; until then its process does not end. */
+bool inlay_process_thread_stop(inlay_process *, int tid);
+bool inlay_process_thread_continue(inlay_process *, int tid);
+bool inlay_process_thread_is_stopped(const inlay_process *, int tid);
+
 #ifdef __cplusplus
 }
 #endif

@@ -78,6 +78,9 @@ inlay_expr inlay_while(inlay_expr condition, inlay_expr body);
 inlay_expr inlay_break(void); /* leaves the innermost loop; a statement of it, not part of a value */
 inlay_expr inlay_sequence(inlay_expr first, inlay_expr second);
 
+/* `code`, where that thread executes it: a number as inlay_thread_id() has it (a negative one: NULL). No value. */
+inlay_expr inlay_on_thread(int number, inlay_expr code);
+
 /* A value that is computed once and looked at (and set) several times in `body`, whose value is the whole's: a variable
  * of this one execution. At most 12 may be in sight at a place; an inner one hides an outer one of its number. */
 inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body);

@@ -9,7 +9,7 @@
  *     live_close
  *
  *   maps.c      what is mapped where, and where there is room
- *   threads.c   stopping and releasing
+ *   threads.c   stopping and releasing; keep.c: single threads
  *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
  *   start.c     from an exec to the first instruction
  *   remote.c    one thread: system calls made in it, memory, registers; <isa>/remote.c
@@ -48,6 +48,7 @@ typedef struct live_process {
     INL_VEC(live_mapping) mappings; /* ascending */
     INL_VEC(remote) threads;        /* the first one leads; while they are stopped */
     INL_VEC(pid_t) seized;
+    INL_VEC(pid_t) kept;         /* stand still also when the others are released (keep.c) */
     INL_VEC(live_mapping) taken; /* room that has been promised to plans */
     uint64_t syscall_at;         /* a system call instruction of its */
     uint64_t returns_at;         /* a way to rt_sigreturn, while one is needed */
@@ -94,10 +95,25 @@ inl_status live_stop(live_process *, inl_error *);
  * gets it when it is let go. scratch: memory of the process's for a siginfo_t; 0: it gets them all at
  * once. */
 inl_status live_run_some(live_process *, const bool *which, long nanoseconds, uint64_t scratch, inl_error *);
+/* For keep.c: one thread is seized, and waited for. *gone: it has ended. */
+inl_status live_seize(live_process *, pid_t tid, bool *gone, inl_error *);
 /* As the thread itself sees it: it may be in another namespace of processes. */
 pid_t live_inner_tid(pid_t tid);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
+
+/* --- keep.c: single threads that stand still while the others run --- */
+/* Those are this process's tracees until they go on, or it ends. Stopping and releasing all of them is still possible;
+ * from the same thread of the caller's alone, not in a child of it. */
+inl_status live_keep(live_process *, pid_t tid, inl_error *);
+inl_status live_keep_no_more(live_process *, pid_t tid, inl_error *);
+bool live_is_kept(const live_process *, pid_t tid);
+/* Threads that this process traces and that have been killed are waited for, as their process does not end before;
+ * at_rest: also those that live_stop holds. Has the first thread ended, and with it all? *status is its own then. */
+bool live_reap(live_process *, bool at_rest, int *status);
+/* It has been sent SIGKILL: the same, but until they have ended. */
+bool live_reap_killed(live_process *, bool at_rest, int *status);
+void live_keep_none(live_process *);
 
 /* --- park.c; live_stop parks, live_release unparks --- */
 inl_status live_park(live_process *, inl_error *); /* all that are not */

@@ -290,6 +290,7 @@ void live_close(live_process *p)
     inl_vec_free(&p->threads);
     inl_vec_free(&p->seized);
     inl_vec_free(&p->taken);
+    inl_vec_free(&p->kept);
 }
 
 /* --- images --- */

@@ -616,11 +616,23 @@ inl_status remote_step(remote *r, inl_error *e)
     return remote_park(r, e);
 }
 
+static bool stands_where_it_was(remote *r, inl_error *e)
+{
+    return r->slot ? remote_unpark(r, e) == INL_OK : set_registers(r, &r->regs) && set_mask(r, r->sigmask);
+}
+
 inl_status remote_give_back(remote *r, inl_error *e)
 {
-    if (r->slot ? remote_unpark(r, e) == INL_OK : set_registers(r, &r->regs) && set_mask(r, r->sigmask))
-        if (ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0) return INL_OK;
+    if (stands_where_it_was(r, e) && ptrace(PTRACE_DETACH, r->pid, 0, (long)r->stop_signal) == 0) return INL_OK;
     return fail_ptrace(r, "letting it go", e);
+}
+
+inl_status remote_keep(remote *r, inl_error *e)
+{
+    if (r->stop_signal) syscall(SYS_tkill, r->pid, r->stop_signal); /* waits until it goes on */
+    r->stop_signal = 0;
+    if (stands_where_it_was(r, e) && ptrace(PTRACE_SETOPTIONS, r->pid, 0, PTRACE_O_TRACESYSGOOD) == 0) return INL_OK;
+    return fail_ptrace(r, "keeping it", e);
 }
 
 inl_status remote_go(remote *r, uint64_t pc, uint64_t sp, inl_error *e)

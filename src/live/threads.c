@@ -45,10 +45,11 @@ static inl_status refuse(const live_process *p, pid_t tid, inl_error *e)
 
 static inl_status seize(live_process *p, pid_t tid, inl_error *e)
 {
-    if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
+    bool is_kept = live_is_kept(p, tid);
+    if (!is_kept && ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
         return errno == ESRCH ? INL_OK : refuse(p, tid, e); /* it ended */
     if (!inl_vec_push(&p->seized, tid)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    if (!is_kept) ptrace(PTRACE_INTERRUPT, tid, 0, 0);
     return INL_OK;
 }
 
@@ -83,6 +84,10 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
 {
     const struct timespec nap = {.tv_nsec = 50000};
     int status;
+    if (live_is_kept(p, tid)) {
+        *gone = waitpid(tid, &status, __WALL | WNOHANG) == tid && !WIFSTOPPED(status);
+        return INL_OK;
+    }
     for (double end = now() + PATIENCE; now() < end;) {
         pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == 0 || (got < 0 && errno == EINTR)) {
@@ -113,15 +118,31 @@ pid_t live_inner_tid(pid_t tid)
     return inner;
 }
 
+inl_status live_seize(live_process *p, pid_t tid, bool *gone, inl_error *e)
+{
+    inl_status s = seize(p, tid, e);
+    *gone = s == INL_OK && !is_seized(p, tid);
+    if (s == INL_OK && !*gone) s = wait_for(p, tid, gone, e);
+    if (s != INL_OK) ptrace(PTRACE_DETACH, tid, 0, 0);
+    p->seized.count = 0;
+    return s;
+}
+
+static inl_status give_back(live_process *p, remote *r, inl_error *e)
+{
+    return live_is_kept(p, r->pid) ? remote_keep(r, e) : remote_give_back(r, e);
+}
+
 /* In front of all that were there: a thread is released by remote_give_back or, before it was taken, by this. */
 static void let_all_go(live_process *p)
 {
     inl_error ignored;
     live_unpark(p);
-    for (size_t i = 0; i < p->threads.count; i++) remote_give_back(&p->threads.items[i], &ignored);
+    for (size_t i = 0; i < p->threads.count; i++) give_back(p, &p->threads.items[i], &ignored);
     for (size_t i = p->threads.count; i < p->seized.count; i++) {
         pid_t tid = p->seized.items[i];
         int status;
+        if (live_is_kept(p, tid)) continue;
         ptrace(PTRACE_INTERRUPT, tid, 0, 0);
         waitpid(tid, &status, __WALL | WNOHANG);
         ptrace(PTRACE_DETACH, tid, 0, 0);
@@ -265,7 +286,7 @@ inl_status live_release(live_process *p, inl_error *e)
     inl_status s = INL_OK;
     live_unpark(p);
     for (size_t i = 0; i < p->threads.count; i++) {
-        inl_status one = remote_give_back(&p->threads.items[i], e);
+        inl_status one = give_back(p, &p->threads.items[i], e);
         if (one != INL_OK && !p->threads.items[i].gone) s = one;
     }
     p->threads.count = p->seized.count = 0;

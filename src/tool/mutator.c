@@ -186,6 +186,7 @@ bool inlay_process_terminate(inlay_process *p)
     if (syscall(SYS_pidfd_send_signal, m->pidfd, SIGKILL, NULL, 0) != 0 && errno != ESRCH)
         return mutator_refuse(INL_ERR_ACCESS, "cannot end process %d: %s", m->live.pid, strerror(errno));
     int status;
+    if (!m->has_ended) m->has_ended = live_reap_killed(&m->live, m->is_stopped, &status);
     if (m->is_child && !m->has_ended && waitpid(m->live.pid, &status, 0) == m->live.pid) m->status = status;
     mutator_forget(m);
     return true;
@@ -197,6 +198,7 @@ bool inlay_process_let_go(inlay_process *p)
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     if (m->has_tool && !m->has_ended) live_holder_leaves(m->live.pid, &tool_now->mutating.self);
+    live_keep_none(&m->live);
     inl_status s = m->is_stopped && !m->has_ended ? live_release(&m->live, &e) : INL_OK;
     mutator_forget(m);
     return s == INL_OK || mutator_fail(&e);

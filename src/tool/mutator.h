@@ -9,7 +9,7 @@
  *     mutator.c          roles; attaching and letting go; what is meant by `tool_now->process`
  *     mutator_create.c   a program that it starts
  *     mutator_end.c      has one ended, and how?
- *     mutator_hold.c     stopping, and working on a process that stands still
+ *     mutator_hold.c     stopping, threads one by one too, and working on a process that stands still
  *     mutator_put.c      the tool gets into the process, before anything else
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
  *     mutator_piece.c    plans of these: a piece of new code, recorded as a change

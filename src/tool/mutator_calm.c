@@ -136,7 +136,7 @@ static inl_status run_a_little(mutatee *m, inl_error *e)
 {
     bool *all = malloc(m->live.threads.count * sizeof *all + 1);
     if (!all) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-    memset(all, 1, m->live.threads.count);
+    for (size_t i = 0; i < m->live.threads.count; i++) all[i] = !live_is_kept(&m->live, m->live.threads.items[i].pid);
     inl_status s = live_run_some(&m->live, all, NAP, 0, e);
     free(all);
     return s;
@@ -151,7 +151,7 @@ inl_status mutator_calm(mutatee *m, int tid, remote **out, inl_error *e)
         if (!r) return INL_ERR_NOT_FOUND;
         if (is_calm(m, r)) return INL_OK;
         clock_gettime(CLOCK_MONOTONIC, &t);
-        if (m->is_stopped || t.tv_sec > end) return refuse(m, r, e);
+        if (m->is_stopped || live_is_kept(&m->live, r->pid) || t.tv_sec > end) return refuse(m, r, e);
         inl_status s = run_a_little(m, e);
         if (s != INL_OK) return s;
     }

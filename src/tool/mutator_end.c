@@ -52,6 +52,11 @@ bool mutator_has_ended(mutatee *m)
     struct pollfd of = {.fd = m->pidfd, .events = POLLIN};
     int status = -1;
     if (m->has_ended) return true;
+    m->has_ended = live_reap(&m->live, m->is_stopped, &status);
+    if (m->has_ended) {
+        m->status = status;
+        return true;
+    }
     if (m->is_child) {
         m->has_ended = waitpid(m->live.pid, &status, WNOHANG | __WALL) == m->live.pid && !WIFSTOPPED(status);
     } else if (poll(&of, 1, 0) == 1) {

@@ -1,6 +1,9 @@
 #include "tool/mutator.h"
 
-#include <inlay/process.h>
+#include <inlay/evaluate.h>
+
+#include <stdio.h>
+#include <unistd.h>
 
 bool inlay_process_stop(inlay_process *p)
 {
@@ -26,6 +29,58 @@ bool inlay_process_is_stopped(const inlay_process *p)
 {
     const mutatee *m = mutatee_of((inlay_process *)p);
     return m && m->is_stopped;
+}
+
+/* --- single threads --- */
+
+static bool is_thread_of(const mutatee *m, int tid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d", m->live.pid, tid);
+    return access(path, F_OK) == 0;
+}
+
+static mutatee *with_thread(inlay_process *p, int tid)
+{
+    mutatee *m = mutatee_of(p);
+    if (!m) mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    else if (mutator_has_ended(m)) mutator_refuse(INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
+    else if (!is_thread_of(m, tid)) mutator_refuse(INL_ERR_NOT_FOUND, "process %d has no thread %d", m->live.pid, tid);
+    else return m;
+    return NULL;
+}
+
+bool inlay_process_thread_stop(inlay_process *p, int tid)
+{
+    inl_error e = {0};
+    mutatee *m = with_thread(p, tid);
+    return m && (live_keep(&m->live, tid, &e) == INL_OK || mutator_fail(&e));
+}
+
+bool inlay_process_thread_continue(inlay_process *p, int tid)
+{
+    inl_error e = {0};
+    mutatee *m = with_thread(p, tid);
+    return m && (live_keep_no_more(&m->live, tid, &e) == INL_OK || mutator_fail(&e));
+}
+
+bool inlay_process_thread_is_stopped(const inlay_process *p, int tid)
+{
+    const mutatee *m = mutatee_of((inlay_process *)p);
+    return m && (m->is_stopped || live_is_kept(&m->live, tid));
+}
+
+int inlay_process_thread_number(inlay_process *p, int tid)
+{
+    inl_error e = {0};
+    mutatee *m = with_thread(p, tid);
+    if (!m) return -1;
+    tool_process_mean(p);
+    if (!m->has_tool && mutator_put(m, &e) != INL_OK) return mutator_fail(&e) - 1;
+    int number = mutator_thread_number(m, tid);
+    if (number < 0)
+        mutator_refuse(INL_ERR_NOT_FOUND, "thread %d of process %d has only begun, or ends", tid, m->live.pid);
+    return number;
 }
 
 /* What is in it may be known to this mutator alone. */
@@ -80,6 +135,7 @@ inl_status mutator_work_in_steps(mutatee *m, const mutator_steps *steps, void *a
 {
     work w = {m, steps, arg};
     if (m->has_ended) return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", m->live.pid);
+    if (!m->is_stopped && m->live.kept.count) return apart(&w, answer, e); /* threads are traced from here */
     if (!m->is_stopped) return live_apart(m->live.pid, apart, &w, answer, size, e);
     inl_status s = steps->first ? prepare(&w, false, e) : INL_OK;
     return s == INL_OK ? steps->then(m, arg, answer, e) : s;

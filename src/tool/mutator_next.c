@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LOOK = 100 }; /* milliseconds */
+
 /* --- a record --- */
 
 /* What the event points to is kept here until the next one. */
@@ -165,6 +167,14 @@ static bool any_left(void)
     return false;
 }
 
+/* Threads that are kept end without a sign that could be waited for. */
+static bool any_kept(void)
+{
+    const mutatee *m = tool_now->mutating.first;
+    while (m && !m->live.kept.count) m = m->next;
+    return m != NULL;
+}
+
 /* Each gets its turn. */
 static bool next_of_any(mutator_watching *w, inlay_event *v)
 {
@@ -210,6 +220,7 @@ bool inlay_event_next(inlay_event *v, int milliseconds)
         int64_t left = milliseconds < 0 ? -1 : end - milliseconds_now();
         if (milliseconds >= 0 && left <= 0) return false;
         if (milliseconds < 0 && !any_left()) return false;
+        if (any_kept() && (left < 0 || left > LOOK)) left = LOOK;
         struct pollfd of = {.fd = w->descriptor, .events = POLLIN};
         if (poll(&of, 1, (int)left) < 0 && errno != EINTR) return false;
     }

@@ -29,6 +29,9 @@ bool inlay_process_take_out(inlay_process *p)
     inl_error e = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     if (m->is_stopped) return mutator_refuse(INL_ERR_USAGE, "process %d is stopped; let it go on first", m->live.pid);
+    if (m->live.kept.count)
+        return mutator_refuse(INL_ERR_USAGE, "thread %d of process %d is stopped; let it go on first",
+                              m->live.kept.items[0], m->live.pid);
     if (m->pieces)
         return mutator_refuse(INL_ERR_USAGE, "what was inserted in process %d is still there; remove it, and commit",
                               m->live.pid);

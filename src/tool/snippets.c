@@ -107,6 +107,13 @@ inlay_expr inlay_argument(unsigned n) { return leaf(SNIPPET_ARG, n); }
 inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
 inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
 inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
+inlay_expr inlay_on_thread(int number, inlay_expr code)
+{
+    if (number >= 0)
+        return inlay_if(inlay_binary(INLAY_EQ, inlay_thread_id(), inlay_const((uint64_t)number)), code, NULL);
+    tool_mistake("inlay_on_thread: there is no thread %d", number);
+    return NULL;
+}
 inlay_expr inlay_thread_pointer(void) { return leaf(SNIPPET_THREAD_POINTER, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
 inlay_expr inlay_own_cycles(void) { return leaf(SNIPPET_OWN_CYCLES, 0); }
