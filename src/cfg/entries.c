@@ -73,6 +73,20 @@ static entry_kind kind_of(const cfg_view *v, const cfg_table *t, uint64_t target
     return is_part(&w->procs.items[other]) ? ENTRY_GOES : ENTRY_ELSEWHERE;
 }
 
+uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own)
+{
+    enum { furthest = 128 };
+    for (uint32_t i = 0; i <= furthest; i++) {
+        bool ok;
+        uint64_t target = cfg_read_target(v->work->image, t, i, &ok);
+        if (!ok && i == 0) break;
+        if (!ok || kind_of(v, t, target, false) == ENTRY_ELSEWHERE) continue;
+        *own = cfg_inside(&v->work->procs.items[v->proc], target);
+        return i;
+    }
+    return CFG_NONE;
+}
+
 /* The code that an entry leads to. False, and nothing is changed, when it is none. */
 static bool follow_entry(cfg_view *v, uint64_t target, bool firm)
 {
@@ -122,7 +136,7 @@ static void judge_end(const cfg_work *w, cfg_table *t, entry_kind why)
 cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit limit)
 {
     uint64_t end = t->table + limit.count * t->entry_size;
-    if (limit.kind == CFG_LIMIT_COMPARED && end > cfg_next_name(w, t->table, true)) limit.kind = CFG_LIMIT_MOST;
+    if (limit.kind == CFG_LIMIT_COMPARED && end > cfg_next_name(w, t->table, true)) limit.kind = CFG_LIMIT_DISPUTED;
     return limit;
 }
 
@@ -144,6 +158,7 @@ bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit)
     t->broken = firm && t->count < most && why == ENTRY_WRONG;
     if (t->count == most) t->exact = most < longest;
     else if (t->count) judge_end(w, t, why);
+    if (limit.kind == CFG_LIMIT_DISPUTED && t->count < most) t->exact = false;
     return t->count != 0 && (inner || t->kind == CFG_TABLE_RELATIVE);
 }
 

@@ -13,6 +13,8 @@
  *
  *     jmp *table(,%rdi,8)                  absolute table, or loaded first
  *
+ *     movslq -16(%rdx,%rax,4),%rax         the index is known to be 4 at least: the table begins at the base
+ *
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
  *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
  *
@@ -24,8 +26,10 @@ typedef enum form_kind { FORM_RELATIVE, FORM_ABSOLUTE, FORM_LOADED, FORM_POINTER
 typedef struct form {
     form_kind kind;
     uint64_t table, base, named_at;
-    cfg_point load; /* where the table is read */
-    uint8_t index;  /* register, ISA_NO_REG: not known */
+    cfg_point load;   /* where the table is read */
+    uint32_t skipped; /* values of the index below the table's first entry, which it never has */
+    bool displaced;   /* the table's address is a named one and a displacement, which may be for such an index */
+    uint8_t index;    /* register, ISA_NO_REG: not known */
     uint8_t entry_size, shift;
     bool unsigned_entry;
     bool single; /* always the same entry is read */
@@ -66,6 +70,7 @@ static bool find_table(cfg_view *v, const isa_mem *m, unsigned size, cfg_point a
         return false;
     }
     f->table += c.value;
+    f->displaced = m->disp != 0;
     f->named_at = m->disp ? 0 : c.named_at;
     return true;
 }
@@ -153,6 +158,18 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *u
     return f->single || find_table(v, &s.mem, s.mem.size, d.at, f);
 }
 
+/* Entries count from the table itself: one that seems to begin a little before its base is read with an index that is
+ * never that small. What stands there is another table's. */
+static void begin_at_base(form *f)
+{
+    enum { furthest = 256 };
+    uint64_t before = f->base - f->table;
+    if (!f->displaced || before > furthest || before % f->entry_size) return;
+    f->skipped = (uint32_t)(before / f->entry_size);
+    f->table = f->base;
+    f->displaced = false;
+}
+
 /* The sum of a base and an entry; which is which shows, unless the entry is scaled or extended by the way. */
 static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
 {
@@ -163,6 +180,7 @@ static form relative(cfg_view *v, const isa_mem *sum, cfg_point at)
         unsigned entry = i ? sum->index : sum->base, base = i ? sum->base : sum->index;
         if (!cfg_constant_of(v, base, at, &c) || !entry_load(v, entry, at, sum, &f)) continue;
         f.base = c.value;
+        begin_at_base(&f);
         if (f.base == f.table && f.named_at != c.named_at) f.named_at = 0;
         return f;
     }
@@ -292,6 +310,24 @@ static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, form_ki
     }
 }
 
+/* `jmp *table-32(,%rax,8)`, where 4 may be the least that the index is: what stands before the first entry that leads
+ * into the procedure is another's then. */
+static void begin_inside(const cfg_view *v, form *f)
+{
+    if (f->kind != FORM_ABSOLUTE || f->displaced) return;
+    const cfg_table t = {.table = f->table,
+                         .kind = CFG_TABLE_ABSOLUTE,
+                         .entry_size = 8,
+                         .relocated = image_reloc_at(v->work->image, f->table) != NULL};
+    bool own = false;
+    f->skipped = cfg_first_inside(v, &t, &own);
+    f->displaced = !own;
+    if (f->skipped == CFG_NONE) f->skipped = 0;
+    if (f->skipped == 0) return;
+    f->table += (uint64_t)t.entry_size * f->skipped;
+    f->named_at = 0;
+}
+
 /* False: not yet. */
 static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, bool open_ended)
 {
@@ -307,6 +343,10 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .unsigned_entry = f->unsigned_entry};
     cfg_limit limit = f->single ? (cfg_limit){1, CFG_LIMIT_COMPARED} : (cfg_limit){0};
     if (f->index < 64) limit = cfg_bound(v, f->index, 4, f->load);
+    if (limit.kind != CFG_LIMIT_NONE && f->skipped) {
+        if (limit.count > f->skipped) limit.count -= f->skipped;
+        else limit = (cfg_limit){0};
+    }
     limit = cfg_limit_of_table(w, &t, limit);
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
     if (!cfg_read_table(v, &t, limit)) {
@@ -336,7 +376,8 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
         cfg_indirect now = *i; /* more of them are found while tables are read */
         form f = form_of(v, b);
         if (f.kind == FORM_RELATIVE || f.kind == FORM_ABSOLUTE) {
-            cfg_name_data(w, f.table, !f.single);
+            begin_inside(v, &f);
+            cfg_name_data(w, f.table, !f.single && !f.displaced);
             if (!settle_table(v, &now, b, &f, open_ended)) {
                 w->procs.items[proc].put_off = true;
                 continue;

@@ -357,6 +357,7 @@ bool cfg_constant_of(cfg_view *v, unsigned reg, cfg_point at, cfg_constant *out)
 typedef enum cfg_limit_kind {
     CFG_LIMIT_NONE,
     CFG_LIMIT_MOST,     /* all that a mask, a shift or the type leaves: the table may be shorter */
+    CFG_LIMIT_DISPUTED, /* what a comparison lets pass, but something else begins before that: one of them is wrong */
     CFG_LIMIT_COMPARED, /* what a comparison lets pass: the table's length, as a rule */
 } cfg_limit_kind;
 typedef struct cfg_limit {
@@ -370,6 +371,9 @@ cfg_limit cfg_limit_of_table(const cfg_work *w, const cfg_table *t, cfg_limit li
 /* Reads as many as there may be; false when it is no table. */
 bool cfg_read_table(cfg_view *v, cfg_table *t, cfg_limit limit);
 uint64_t cfg_read_target(image *im, const cfg_table *t, uint32_t i, bool *ok);
+/* The first of a table's entries that leads into the view's procedure or what may be a part of it (*own: not a part),
+ * or CFG_NONE: none that is near. */
+uint32_t cfg_first_inside(const cfg_view *v, const cfg_table *t, bool *own);
 /* An entry that no index leads to: compilers that know so let it lead to the end of the procedure's code. */
 bool cfg_is_hole(const cfg_work *w, uint32_t proc, uint64_t target);
 /* What is no jump table: may it be one of pointers to procedures? */
