@@ -23,6 +23,7 @@
 #include <inlay/memory.h>
 #include <inlay/option.h>
 #include <inlay/output.h>
+#include <inlay/perf.h>
 #include <inlay/point.h>
 #include <inlay/proc.h>
 #include <inlay/process.h>

@@ -41,18 +41,25 @@ static inlay_expr record_of(uint32_t what)
                         INLAY_FIELD(4, inlay_const(what)));
 }
 
+/* With what counters have then. */
+static inlay_expr step(uint32_t what)
+{
+    inlay_expr counted = trace_events_record(records), record = record_of(what);
+    return counted ? inlay_sequence(counted, record) : record;
+}
+
 static void insert(inlay_proc *proc, trace_proc *p)
 {
     if (settings.clock == INLAY_TRACE_COUNTS) {
         inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
         return;
     }
-    inlay_expr entry = record_of(p->number << 1), arguments = trace_values_arguments(proc, records);
+    inlay_expr entry = step(p->number << 1), arguments = trace_values_arguments(proc, records);
     inlay_expr result = trace_values_result(proc, records);
     if (arguments) entry = inlay_sequence(entry, arguments);
     inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, entry));
     if (result) inlay_insert(inlay_proc_return(proc), trace_select_result(p, result)); /* before its exit */
-    inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, record_of(p->number << 1 | 1)));
+    inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, step(p->number << 1 | 1)));
 }
 
 /* --- which procedures --- */
@@ -135,10 +142,16 @@ static void left_alone(inlay_proc *proc, const char *why, void *arg)
 
 /* --- the program's life --- */
 
+static void begin(void)
+{
+    began = trace_file_begin(&settings, found);
+    if (began) trace_events_begin();
+}
+
 static void starts(void *arg)
 {
     (void)arg;
-    began = trace_file_begin(&settings, found);
+    begin();
 }
 
 static void thread_starts(inlay_thread *t, void *arg)
@@ -150,6 +163,7 @@ static void thread_starts(inlay_thread *t, void *arg)
 static void thread_ends(inlay_thread *t, void *arg)
 {
     (void)arg;
+    if (began) trace_events_thread_ends(inlay_thread_number(t));
     if (began) trace_note_thread(INLAY_TRACE_THREAD_ENDS, inlay_thread_number(t), inlay_thread_tid(t));
 }
 
@@ -157,7 +171,8 @@ static void fork_child(void *arg)
 {
     (void)arg;
     trace_file_forked();
-    began = trace_file_begin(&settings, found);
+    trace_events_forked();
+    begin();
     if (began) trace_note_thread(INLAY_TRACE_THREAD_BEGINS, inlay_thread_number_now(), inlay_pid());
 }
 
@@ -185,6 +200,7 @@ static void ends(int status, void *arg)
     if (!began) return;
     note_unmet();
     for (trace_proc *p = found->procs; p && counts(); p = p->next) trace_note_count(p, inlay_counter_sum(&p->calls));
+    trace_events_end();
     trace_note_end(status);
     uint64_t lost = trace_file_lost();
     if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
@@ -213,10 +229,11 @@ static bool settings_agree(const char *threshold)
         return false;
     }
     bool chooses = settings.inside || settings.every || settings.thin || settings.depth || threshold ||
-                   settings.arguments || settings.results;
+                   settings.arguments || settings.results || settings.events;
     if (settings.clock == INLAY_TRACE_COUNTS && chooses) {
-        inlay_warn("--clock=none counts all calls and no more: --inside, --every, --thin, --depth, --threshold, -A, -R "
-                   "need another clock");
+        inlay_warn(
+            "--clock=none counts all calls and no more: --inside, --every, --thin, --depth, --threshold, -A, -R, "
+            "--event need another clock");
         return false;
     }
     if (settings.every && settings.thin) {
@@ -244,13 +261,16 @@ int main(int argc, char **argv)
         "and so on; all are counted");
     inlay_option_string(&settings.arguments, "args", 'A', "arguments: NAME@arg1/u,arg2/s;NAME (by debug information)");
     inlay_option_string(&settings.results, "results", 'R', "results: NAME/p;NAME");
+    inlay_option_string(&settings.events, "event", 0, "count these, too: page-faults,cycles:u,{instructions,rHEX}");
     inlay_option_uint(&settings.depth, "depth", 0, "reports: calls nested deeper belong to who called them");
     inlay_option_string(&threshold, "threshold", 0, "reports: leave out calls shorter than 500ns, 2us, 1.5ms, 1s");
     inlay_init(&argc, &argv, "entry and exit of procedures with their times, for inlay trace report");
     settings.clock = (inlay_trace_clock)clock;
     if (!settings_agree(threshold)) return 1;
     found = inlay_alloc(sizeof *found);
-    if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings)) return 1;
+    if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings) ||
+        !trace_events_prepare(&settings))
+        return 1;
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {
         records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);

@@ -37,9 +37,15 @@ typedef struct trace_settings {
     const char *inside;              /* patterns of triggers, divided by '|'; NULL: none */
     uint64_t every, thin;            /* one call in so many; of those called more than so often, fewer */
     const char *arguments, *results; /* -A, -R */
+    const char *events;              /* --event; NULL: none */
     uint64_t depth, threshold;       /* for the reports: frames, ns */
     int (*file)(void);               /* the descriptor, asked before each use, -1: none now; NULL: it stays as it is */
 } trace_settings;
+
+/* Of a reading of counters, in 1/1000: what the event itself counts then, and ticks, in the first event's. */
+typedef struct trace_cost {
+    uint64_t counts, ticks;
+} trace_cost;
 
 /* --- trace_clock.c --- */
 uint64_t trace_monotonic(void);
@@ -65,6 +71,14 @@ bool trace_values_prepare(const trace_settings *); /* between inlay_init and inl
 inlay_expr trace_values_arguments(inlay_proc *, inlay_buffer *);
 inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
 
+/* --- trace_events.c --- */
+bool trace_events_prepare(const trace_settings *); /* between inlay_init and inlay_start; false: said why */
+inlay_expr trace_events_record(inlay_buffer *);    /* their values, before an entry or exit; NULL: none are asked for */
+void trace_events_begin(void);                     /* the file is there */
+void trace_events_thread_ends(unsigned thread);
+void trace_events_end(void);
+void trace_events_forked(void);
+
 /* --- trace_pack.c --- */
 /* How many bytes were written to `out`; 0: there is not enough room. */
 size_t trace_pack(uint32_t *out, size_t room, const inlay_trace_record *, size_t count);
@@ -80,6 +94,8 @@ void trace_note_thread(inlay_trace_note_kind, unsigned thread, int tid);
 void trace_note_count(const trace_proc *, uint64_t calls);
 void trace_note_end(int status);
 void trace_note_view(const trace_settings *);
+void trace_note_event(unsigned event, unsigned how, const trace_cost *, const char *name, const char *why);
+void trace_note_event_total(unsigned thread, unsigned event, uint64_t value, uint64_t enabled, uint64_t running);
 void trace_file_forked(void);
 uint64_t trace_file_lost(void);
 

@@ -280,6 +280,16 @@ void trace_note_view(const trace_settings *s)
     note(&(inlay_trace_note){INLAY_TRACE_VIEW, 0, 0, 0, s->threshold, s->depth, fewer}, NULL, NULL);
 }
 
+void trace_note_event(unsigned event, unsigned how, const trace_cost *c, const char *name, const char *why)
+{
+    note(&(inlay_trace_note){INLAY_TRACE_EVENT, 0, event, how, c->counts, c->ticks, 0}, name, why);
+}
+
+void trace_note_event_total(unsigned thread, unsigned event, uint64_t value, uint64_t enabled, uint64_t running)
+{
+    note(&(inlay_trace_note){INLAY_TRACE_EVENT_TOTAL, 0, thread, event, value, enabled, running}, NULL, NULL);
+}
+
 /* --- a process --- */
 
 static uint64_t realtime(void)

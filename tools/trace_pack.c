@@ -5,6 +5,7 @@
 typedef struct packing {
     uint32_t *to, *end;
     uint64_t time, sp; /* of the record before */
+    uint64_t counted[INLAY_TRACE_EVENTS_MOST];
 } packing;
 
 static bool put_short(packing *p, uint64_t dt, int64_t ds, uint32_t what)
@@ -27,6 +28,24 @@ static bool put_long(packing *p, uint64_t dt, int64_t ds, uint32_t what)
     return true;
 }
 
+/* A counter's value. */
+static bool put_more(packing *p, const inlay_trace_record *r)
+{
+    uint32_t event = r->stack & 0xff;
+    if ((r->stack >> 8 & 0xff) != 'e' || r->stack >> 16 != sizeof(uint64_t) || event >= INLAY_TRACE_EVENTS_MOST)
+        return false;
+    uint64_t more = r->when - p->counted[event];
+    if (more >= INLAY_TRACE_MUCH) return false;
+    p->counted[event] = r->when;
+    if (more < INLAY_TRACE_SHORT_MORE) {
+        *p->to++ = INLAY_TRACE_IS_MORE | event << 24 | (uint32_t)more;
+        return true;
+    }
+    *p->to++ = INLAY_TRACE_IS_MUCH | event << 24 | (uint32_t)(more >> 32);
+    *p->to++ = (uint32_t)more;
+    return true;
+}
+
 static void put_whole(packing *p, const inlay_trace_record *r)
 {
     *p->to++ = INLAY_TRACE_IS_WHOLE;
@@ -43,7 +62,7 @@ size_t trace_pack(uint32_t *out, size_t room, const inlay_trace_record *r, size_
     for (const inlay_trace_record *end = r + count; r < end; r++) {
         if (p.end - p.to < MOST) return 0;
         if (r->what == (uint32_t)INLAY_TRACE_VALUE) {
-            put_whole(&p, r);
+            if (!put_more(&p, r)) put_whole(&p, r);
             continue;
         }
         uint64_t time = r->when >> 16, sp = (r->when & 0xffff) << 32 | r->stack, dt = time - p.time;

@@ -9,7 +9,7 @@
 
 enum {
     INLAY_TRACE_MAGIC = 0x31545249, /* "IRT1" */
-    INLAY_TRACE_VERSION = 1,
+    INLAY_TRACE_VERSION = 2,
     INLAY_TRACE_PAGE = 4096, /* chunks are whole numbers of these */
 };
 
@@ -19,6 +19,7 @@ typedef enum inlay_trace_kind {
     INLAY_TRACE_NOTES,       /* what is to be known of them: a sequence of inlay_trace_note */
     INLAY_TRACE_FREE,        /* nothing in it (any more) */
     INLAY_TRACE_PACKED,      /* a thread's records, packed; `used` is told */
+    INLAY_TRACE_ZSTD,        /* what a packed one has, as a frame of zstd's, which tells its length */
 } inlay_trace_kind;
 
 typedef struct inlay_trace_chunk {
@@ -63,7 +64,10 @@ _Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
 /* A record whose `what` is INLAY_TRACE_VALUE is an argument of the call whose entry stands before it, or the result of
  * the one whose exit comes next: the value is in `when`. `stack` tells its number (from 1; 0: a result), << 8 its form
  * (d signed, u unsigned, x, p hexadecimal, c a character, s a string), << 16 its bytes, and flags. A string is several
- * such, of 8 bytes each, and ends at a zero. */
+ * such, of 8 bytes each, and ends at a zero.
+ *
+ * With form 'e' it is what a counter had at the entry or exit that comes next, and the number is the event's, from 0.
+ */
 enum {
     INLAY_TRACE_VALUE = -1, /* 0xffffffff */
     INLAY_TRACE_GOES_ON = 1 << 24,
@@ -72,9 +76,15 @@ enum {
 };
 
 /* Packed records are words of 32 bits, the lowest byte first. Each record tells how far its time and its stack pointer
- * are from those of the one before (0 at the chunk's beginning); D is the stack pointer's way up, from half of what
- * there is room for: 0 what:10 D/16:6 time:15                          4 bytes 1 0 what:20 D/8:10 (low) | D/8:6 (high)
- * time:26   8 1 1 0...                 | the record as it is   20 */
+ * are from those of the one before, and a counter's value from the same counter's before (0 at the chunk's beginning);
+ * D is the stack pointer's way up, from half of what there is room for: */
+/* clang-format off */
+/*   0 what:10 D/16:6 time:15                                 4 bytes
+ *   1 0 what:20 D/8:10 (low) | D/8:6 (high) time:26          8
+ *   1 1 0...                 | the record as it is          20
+ *   1 1 1 1 event:4 more:24                                  4
+ *   1 1 1 0 event:4 more:24 (high) | more:32 (low)           8 */
+/* clang-format on */
 enum {
     INLAY_TRACE_SHORT_TIME = 1 << 15,
     INLAY_TRACE_SHORT_SP = 64 * 16,
@@ -82,9 +92,14 @@ enum {
     INLAY_TRACE_LONG_TIME = 1 << 26,
     INLAY_TRACE_LONG_SP = 65536 * 8,
     INLAY_TRACE_LONG_WHAT = 1 << 20,
+    INLAY_TRACE_EVENTS_MOST = 16,
+    INLAY_TRACE_SHORT_MORE = 1 << 24,
 };
 #define INLAY_TRACE_IS_LONG  0x80000000u
 #define INLAY_TRACE_IS_WHOLE 0xc0000000u
+#define INLAY_TRACE_IS_MUCH  0xe0000000u
+#define INLAY_TRACE_IS_MORE  0xf0000000u
+#define INLAY_TRACE_MUCH     ((uint64_t)1 << 56)
 
 typedef enum inlay_trace_note_kind {
     INLAY_TRACE_IMAGE = 1,
@@ -92,21 +107,26 @@ typedef enum inlay_trace_note_kind {
     INLAY_TRACE_THREAD_BEGINS,
     INLAY_TRACE_THREAD_ENDS,
     INLAY_TRACE_COUNT,
-    INLAY_TRACE_END,  /* the process's */
-    INLAY_TRACE_VIEW, /* what the report is asked for, and what was not recorded */
+    INLAY_TRACE_END,         /* the process's */
+    INLAY_TRACE_VIEW,        /* what the report is asked for, and what was not recorded */
+    INLAY_TRACE_EVENT,       /* what is counted beside the clock: its name, and why it is not */
+    INLAY_TRACE_EVENT_TOTAL, /* at a thread's end */
 } inlay_trace_note_kind;
 
 typedef struct inlay_trace_note {
     uint32_t kind;
     uint32_t bytes;  /* of the whole, a multiple of 8 */
-    uint32_t number; /* of the image, procedure, thread */
-    uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid */
-    uint64_t a,
-        b;       /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
-                    CLOCK_MONOTONIC; view: calls shorter than so many ns and deeper than so many frames are left out */
-    uint64_t c;  /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
-                    view: one call in so many was recorded | 1 << 63: only of those called more than so often */
-    char text[]; /* image: path; procedure: its name, and why it was not instrumented */
+    uint32_t number; /* of the image, procedure, thread, event (from 0); total: of the thread */
+    uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid; event: inlay_perf_how;
+                        total: the event's number */
+    uint64_t a, b;   /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
+                        CLOCK_MONOTONIC; view: calls shorter than so many ns and deeper than so many frames are left out;
+                        event: what a reading itself counts, and its ticks, in 1/1000; total: its value,
+                    ns enabled */
+    uint64_t c;      /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
+                        view: one call in so many was recorded | 1 << 63: only of those called more than so often;
+                        total: ns that it was counted */
+    char text[];     /* image: path; procedure: its name, and why it was not instrumented */
 } inlay_trace_note;
 
 typedef enum inlay_trace_how {

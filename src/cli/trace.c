@@ -33,6 +33,8 @@ static const char usage[] =
     "types that\n"
     "                        debug information has (repeatable, as the next)\n"
     "  -R 'NAME/p'           results\n"
+    "  --event=LIST          counters, too (repeatable): page-faults,context-switches,cycles:u,{instructions,r1b2};\n"
+    "                        names as perf list and PAPI have them\n"
     "  --depth=N, --threshold=TIME\n"
     "                        what reports leave out, if they are not asked for something else\n"
     "  --clock=cycles|monotonic|none\n"
@@ -48,6 +50,7 @@ typedef struct request {
     int before_count, behind_count;
     const char *output, *pid;
     char *values[2]; /* -A, -R: all, with ';' between them */
+    char *events;    /* --event: all, with ',' */
     int program;     /* index of "--"; 0: none */
 } request;
 
@@ -69,7 +72,7 @@ static int take_letter(request *r, char **argv, const char *letter, const char *
 }
 
 /* -A LIST, -ALIST. */
-static int take_joined(char **all, char **argv, const char *letter)
+static int take_joined(char **all, char **argv, const char *letter, char between)
 {
     if (strncmp(argv[0], letter, 2) != 0) return 0;
     const char *value = argv[0][2] ? argv[0] + 2 : argv[1];
@@ -77,11 +80,22 @@ static int take_joined(char **all, char **argv, const char *letter)
     size_t before = *all ? strlen(*all) + 1 : 0;
     char *text = malloc(before + strlen(value) + 1);
     if (!text) return 0;
-    if (before) sprintf(text, "%s;%s", *all, value);
+    if (before) sprintf(text, "%s%c%s", *all, between, value);
     else strcpy(text, value);
     free(*all);
     *all = text;
     return argv[0][2] ? 1 : 2;
+}
+
+/* --event LIST, --event=LIST. */
+static int take_event(request *r, char **argv)
+{
+    static const char name[] = "--event";
+    size_t n = sizeof name - 1;
+    if (!is_or_begins(argv[0], name)) return 0;
+    char *joined[] = {argv[0][n] ? argv[0] + n - 1 : (char *)"--", argv[1], NULL};
+    if (joined[0] != argv[0] + n - 1) return take_joined(&r->events, joined, "--", ',');
+    return take_joined(&r->events, joined, "t=", ',');
 }
 
 /* The tool's: it says itself what is wrong with a value. */
@@ -119,8 +133,9 @@ static int take(request *r, char **argv)
 {
     int n = take_letter(r, argv, "-F", "--proc");
     if (!n) n = take_letter(r, argv, "-N", "--not-proc");
-    if (!n) n = take_joined(r->values, argv, "-A");
-    if (!n) n = take_joined(r->values + 1, argv, "-R");
+    if (!n) n = take_joined(r->values, argv, "-A", ';');
+    if (!n) n = take_joined(r->values + 1, argv, "-R", ';');
+    if (!n) n = take_event(r, argv);
     if (!n) n = take_tools(r, argv);
     if (!n) n = take_output(r, argv);
     if (!n && strncmp(argv[0], "-p", 2) == 0) {
@@ -165,7 +180,7 @@ static char *default_output(const char *of)
 
 static int run(request *r, int argc, char **argv)
 {
-    char **args = calloc((size_t)argc * 2 + 14, sizeof *args);
+    char **args = calloc((size_t)argc * 2 + 16, sizeof *args);
     const char *output = r->output ? r->output : default_output(r->pid ? r->pid : argv[r->program + 1]);
     if (!args || !output) {
         cli_say("out of memory");
@@ -183,6 +198,8 @@ static int run(request *r, int argc, char **argv)
         args[n++] = i ? "-R" : "-A";
         args[n++] = r->values[i];
     }
+    if (r->events) args[n++] = "--event";
+    if (r->events) args[n++] = r->events;
     if (r->pid) args[n++] = (char *)r->pid;
     for (int i = r->program; i && i < argc; i++) args[n++] = argv[i];
     return r->pid ? cli_attach(n, args) : cli_run(n, args);

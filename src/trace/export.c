@@ -38,7 +38,7 @@ static inl_status put_thread(chrome *c, const trace_session *s, const trace_thre
     inl_status st = trace_calls_of(&calls, s, t, v, e);
     for (size_t i = 0; i < calls.list.count && st == INL_OK; i++) put_call(c, s, t, &calls, &calls.list.items[i]);
     trace_calls_free(&calls);
-    return st;
+    return st == INL_OK ? trace_chrome_counters(c->f, s, t, v, e) : st;
 }
 
 static void put_process(chrome *c, const trace_session *s)
@@ -120,7 +120,7 @@ inl_status trace_export_folded(FILE *f, const trace_file *file, const trace_view
 /* A call from one to another, over all ways. */
 typedef struct edge {
     uint32_t caller, callee;
-    uint64_t calls, total;
+    uint64_t calls, total, counted[INLAY_TRACE_EVENTS_MOST];
 } edge;
 
 static int by_caller(const void *a, const void *b)
@@ -137,7 +137,10 @@ static edge *edges_of(const trace_profile *p, size_t *count)
     for (size_t i = 1; i < p->nodes.count && list; i++) {
         const trace_node *node = &p->nodes.items[i];
         uint32_t caller = p->nodes.items[node->parent].proc;
-        if (caller && node->calls) list[n++] = (edge){caller, node->proc, node->calls, node->total};
+        if (!caller || !node->calls) continue;
+        list[n] = (edge){caller, node->proc, node->calls, node->total, {0}};
+        for (uint32_t k = 0; k < p->s->event_count; k++) list[n].counted[k] = p->events[k].nodes.items[i].total;
+        n++;
     }
     if (n) qsort(list, n, sizeof *list, by_caller);
     size_t kept = 0;
@@ -145,6 +148,7 @@ static edge *edges_of(const trace_profile *p, size_t *count)
         if (kept && !by_caller(&list[kept - 1], &list[i])) {
             list[kept - 1].calls += list[i].calls;
             list[kept - 1].total += list[i].total;
+            for (uint32_t k = 0; k < p->s->event_count; k++) list[kept - 1].counted[k] += list[i].counted[k];
         } else {
             list[kept++] = list[i];
         }
@@ -176,12 +180,30 @@ static void put_cost(FILE *f, const trace_profile *p, uint32_t proc, const edge 
     put_image(f, "ob", trace_profile_proc(p, proc));
     fprintf(f, "fl=???\n");
     put_name(f, "fn", p, proc, named);
-    fprintf(f, "0 %" PRIu64 "\n", p->rows[proc - 1].self);
+    fprintf(f, "0 %" PRIu64, p->rows[proc - 1].self);
+    for (uint32_t k = 0; k < p->s->event_count; k++) fprintf(f, " %" PRIu64, p->events[k].rows[proc - 1].self);
+    fputc('\n', f);
     for (size_t i = 0; i < count; i++) {
         put_image(f, "cob", trace_profile_proc(p, edges[i].callee));
         put_name(f, "cfn", p, edges[i].callee, named);
-        fprintf(f, "calls=%" PRIu64 " 0\n0 %" PRIu64 "\n", edges[i].calls, edges[i].total);
+        fprintf(f, "calls=%" PRIu64 " 0\n0 %" PRIu64, edges[i].calls, edges[i].total);
+        for (uint32_t k = 0; k < p->s->event_count; k++) fprintf(f, " %" PRIu64, edges[i].counted[k]);
+        fputc('\n', f);
     }
+    fputc('\n', f);
+}
+
+static uint64_t sum_of(const trace_profile *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->s->procs.count; i++) sum += p->rows[i].self;
+    return sum;
+}
+
+static void put_sums(FILE *f, const char *key, const trace_profile *p)
+{
+    fprintf(f, "%s: %" PRIu64, key, sum_of(p));
+    for (uint32_t k = 0; k < p->s->event_count; k++) fprintf(f, " %" PRIu64, sum_of(&p->events[k]));
     fputc('\n', f);
 }
 
@@ -190,18 +212,23 @@ static inl_status put_callgrind(FILE *f, trace_profile *p, inl_error *e)
     size_t count, at = 0;
     edge *edges = edges_of(p, &count);
     bool *named = calloc(p->s->procs.count + 2, sizeof *named);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < p->s->procs.count; i++) sum += p->rows[i].self;
     fprintf(f,
             "# callgrind format\nversion: 1\ncreator: inlay trace\npid: %d\ncmd: %s\npart: 1\n\npositions: line\n"
-            "events: ns\nsummary: %" PRIu64 "\n\n",
-            p->s->pid, p->s->program, sum);
+            "events: ns",
+            p->s->pid, p->s->program);
+    for (uint32_t k = 0; k < p->s->event_count; k++) {
+        fputc(' ', f);
+        trace_put_event(f, &p->s->events[k]);
+    }
+    fputc('\n', f);
+    put_sums(f, "summary", p);
+    fputc('\n', f);
     for (uint32_t proc = 1; proc <= p->s->procs.count && edges && named; proc++) {
         size_t first = at;
         while (at < count && edges[at].caller == proc) at++;
         if (p->rows[proc - 1].calls) put_cost(f, p, proc, edges + first, at - first, named);
     }
-    fprintf(f, "totals: %" PRIu64 "\n", sum);
+    put_sums(f, "totals", p);
     bool good = edges && named;
     free(edges);
     free(named);

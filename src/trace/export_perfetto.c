@@ -3,6 +3,7 @@
  * A track for each process and each thread, and on it a packet where a call begins and one where it ends. Names are
  * told once and then by number (interned). Field numbers are those of Perfetto's protos/perfetto/trace. */
 #include "trace/calls.h"
+#include "trace/counters.h"
 #include "trace/message.h"
 
 #include <inttypes.h>
@@ -16,11 +17,20 @@ enum {
     INTERNED = 12,
     SEQUENCE_FLAGS = 13,
     TRACK = 60
-};                                                                              /* TracePacket */
-enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };                                    /* its sequence_flags */
-enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 }; /* TrackDescriptor */
+};                                           /* TracePacket */
+enum { STATE_CLEARED = 1, NEEDS_STATE = 2 }; /* its sequence_flags */
+enum {
+    TRACK_UUID = 1,
+    TRACK_PROCESS = 3,
+    TRACK_THREAD = 4,
+    TRACK_PARENT = 5,
+    TRACK_NAME = 2,
+    TRACK_COUNTER = 8
+}; /* TrackDescriptor */
 enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { EVENT_TYPE = 9, EVENT_NAME = 10, EVENT_TRACK = 11, BEGIN = 1, END = 2 }; /* TrackEvent */
+enum { COUNTER = 4, EVENT_VALUE = 30 };                                         /* a type; counter_value */
+enum { COUNTER_UNIT = 3, UNIT_NS = 1, UNIT_COUNT = 2 };                         /* CounterDescriptor */
 enum { INTERNED_NAMES = 2, NAME_NUMBER = 1, NAME_TEXT = 2 };                    /* InternedData, EventName */
 
 typedef struct perfetto {
@@ -101,6 +111,37 @@ static inl_status put_calls(perfetto *p, const trace_thread *t, const trace_view
     return st;
 }
 
+/* --- counters: a track each, below the thread's --- */
+
+static uint64_t counter_track(const perfetto *p, uint32_t event) { return p->track | (uint64_t)(event + 1) << 24; }
+
+static void put_counter(uint32_t event, uint64_t now, uint64_t value, void *arg)
+{
+    perfetto *p = arg;
+    trace_message_number(&p->packet, TIMESTAMP, p->s->monotonic + now);
+    trace_message_number(&p->a, EVENT_TYPE, COUNTER);
+    trace_message_number(&p->a, EVENT_TRACK, counter_track(p, event));
+    trace_message_number(&p->a, EVENT_VALUE, value);
+    trace_message_put(&p->packet, TRACK_EVENT, &p->a);
+    put_packet(p);
+}
+
+static inl_status put_counters(perfetto *p, const trace_thread *t, const trace_view *v, inl_error *e)
+{
+    const trace_counter_teller teller = {put_counter, p};
+    for (uint32_t k = 0; k < p->s->event_count; k++) {
+        bool is_time = trace_event_is_time(&p->s->events[k]);
+        trace_message_number(&p->a, TRACK_UUID, counter_track(p, k));
+        trace_message_number(&p->a, TRACK_PARENT, p->track);
+        trace_message_text(&p->a, TRACK_NAME, p->s->events[k].name);
+        trace_message_number(&p->b, COUNTER_UNIT, is_time ? UNIT_NS : UNIT_COUNT);
+        trace_message_put(&p->a, TRACK_COUNTER, &p->b);
+        trace_message_put(&p->packet, TRACK, &p->a);
+        put_packet(p);
+    }
+    return trace_counters_tell(p->s, t, v, &teller, e);
+}
+
 /* Numbers of names hold within a sequence of packets: each program has one. */
 static inl_status put_session(perfetto *p, const trace_view *v, inl_error *e)
 {
@@ -115,6 +156,7 @@ static inl_status put_session(perfetto *p, const trace_view *v, inl_error *e)
         p->track = process + 1 + i;
         put_thread(p, &s->threads.items[i], process);
         st = put_calls(p, &s->threads.items[i], v, e);
+        if (st == INL_OK) st = put_counters(p, &s->threads.items[i], v, e);
     }
     free(p->told);
     return st;

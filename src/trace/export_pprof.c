@@ -42,6 +42,8 @@ static void put_sample(pprof *o, uint32_t at)
     trace_message_put(&o->a, SAMPLE_LOCATIONS, &o->b);
     trace_message_varint(&o->b, n->calls);
     trace_message_varint(&o->b, n->self);
+    for (uint32_t k = 0; k < o->p->s->event_count; k++)
+        trace_message_varint(&o->b, o->p->events[k].nodes.items[at].self);
     trace_message_put(&o->a, SAMPLE_VALUES, &o->b);
     trace_message_put(&o->whole, SAMPLE, &o->a);
 }
@@ -81,6 +83,10 @@ static void make(pprof *o)
     string(o, "");
     put_type(o, "calls", "count");
     put_type(o, "time", "nanoseconds");
+    for (uint32_t k = 0; k < o->p->s->event_count; k++) {
+        const trace_event *event = &o->p->s->events[k];
+        put_type(o, event->name, trace_event_is_time(event) ? "nanoseconds" : "count");
+    }
     for (uint32_t i = 1; i < o->p->nodes.count; i++)
         if (o->p->nodes.items[i].calls) put_sample(o, i);
     for (uint32_t i = 0; i < o->p->s->procs.count; i++)

@@ -1,5 +1,8 @@
 #include "trace/out.h"
 
+#include <ctype.h>
+#include <string.h>
+
 void trace_put_string(FILE *f, const char *s)
 {
     fputc('"', f);
@@ -25,6 +28,16 @@ void trace_put_time(FILE *f, int width, double ns)
 }
 
 const char *trace_name(const trace_proc *p) { return p->shown; }
+
+void trace_put_event(FILE *f, const trace_event *event)
+{
+    for (const char *c = event->name; *c; c++) fputc(isalnum((unsigned char)*c) ? *c : '_', f);
+}
+
+bool trace_event_is_time(const trace_event *e)
+{
+    return strcmp(e->name, "task-clock") == 0 || strcmp(e->name, "cpu-clock") == 0;
+}
 
 inl_status trace_refuse_many(const trace_file *f, const char *form, inl_error *e)
 {

@@ -13,6 +13,11 @@ void trace_put_time(FILE *, int width, double ns);
 /* The name that people write, but for clashes the same for the same procedure; "?" with nothing known. */
 const char *trace_name(const trace_proc *);
 
+/* An event's name, of letters, digits and '_' alone. */
+void trace_put_event(FILE *, const trace_event *);
+/* Nanoseconds, not a number of times? */
+bool trace_event_is_time(const trace_event *);
+
 /* What needs records says so of one that has none. */
 inl_status trace_refuse_counts(const trace_session *, inl_error *);
 /* And what is made of one program of a file that has several. */
@@ -41,6 +46,8 @@ inl_status trace_browse(const trace_file *, const trace_view *, inl_error *);
 typedef inl_status trace_exporter(FILE *, const trace_file *, const trace_view *, inl_error *);
 trace_exporter trace_export_chrome, trace_export_folded, trace_export_callgrind, trace_export_perfetto,
     trace_export_pprof, trace_export_html;
+/* What counters had at each entry and exit, in these forms (export_counters.c). */
+inl_status trace_chrome_counters(FILE *, const trace_session *, const trace_thread *, const trace_view *, inl_error *);
 inl_status trace_export_pprof_one(FILE *, trace_profile *, inl_error *);
 /* Into a directory, which is made. */
 inl_status trace_export_uftrace(const char *path, const trace_file *, const trace_view *, inl_error *);

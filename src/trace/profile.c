@@ -71,16 +71,26 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     add_call(&p->rows[frame->proc - 1], total, self, is_outermost);
 }
 
+/* They are of all calls, long or short. */
+static bool begin_events(trace_profile *p)
+{
+    p->events = calloc(p->s->event_count, sizeof *p->events);
+    for (uint32_t k = 0; p->events && k < p->s->event_count; k++)
+        p->events[k] = (trace_profile){.raw = p->raw, .depth = p->depth, .filter = p->filter, .event = k + 1};
+    return p->events;
+}
+
 static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
 {
     if (p->s) return INL_OK;
     p->s = s;
     if (!p->depth) p->depth = (uint32_t)s->depth;
-    if (!p->threshold) p->threshold = s->threshold;
+    if (!p->threshold && !p->event) p->threshold = s->threshold;
     size_t count = s->procs.count + 1;
     p->rows = calloc(count, sizeof *p->rows);
     p->open = calloc(count, sizeof *p->open);
     p->entered = calloc(count, sizeof *p->entered);
+    if (s->event_count && !p->event && !begin_events(p)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (!p->rows || !p->open || !p->entered || !inl_vec_push(&p->nodes, (trace_node){0}))
         return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (uint32_t i = 0; i < s->procs.count; i++) {
@@ -92,7 +102,12 @@ static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
 
 static inl_status add(trace_profile *p, const trace_thread *t, inl_error *e)
 {
-    trace_replay r = {.s = p->s, .t = t, .raw = p->raw, .entered = entered, .closed = closed, .arg = p};
+    for (uint32_t k = 0; p->events && k < p->s->event_count; k++) {
+        inl_status st = trace_profile_add(&p->events[k], p->s, t, e);
+        if (st != INL_OK) return st;
+    }
+    trace_replay r = {
+        .s = p->s, .t = t, .raw = p->raw, .event = p->event, .entered = entered, .closed = closed, .arg = p};
     r.filter = p->filter;
     inl_status s = trace_replay_run(&r, e);
     if (s != INL_OK) return s;
@@ -116,6 +131,8 @@ inl_status trace_profile_add(trace_profile *p, const trace_session *s, const tra
 
 void trace_profile_free(trace_profile *p)
 {
+    for (uint32_t k = 0; p->events && k < p->s->event_count; k++) trace_profile_free(&p->events[k]);
+    free(p->events);
     inl_vec_free(&p->nodes);
     inl_map_free(&p->children);
     free(p->rows);

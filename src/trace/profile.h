@@ -28,7 +28,9 @@ typedef struct trace_profile {
     uint64_t threshold;        /* ns: shorter calls are left out */
     uint32_t depth;            /* deeper ones, too; 0: none */
     bool raw, failed;
-    const trace_filter *filter; /* NULL: all */
+    uint32_t event;               /* not 0: in place of times, what this one of the events, from 1, counted */
+    const trace_filter *filter;   /* NULL: all */
+    struct trace_profile *events; /* one for each event of the session, with the same nodes; NULL: it has none */
     uint64_t records, lost, overwritten, unmatched, left, full, strange, time;
 } trace_profile;
 

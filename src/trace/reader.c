@@ -2,6 +2,8 @@
 #include "trace/reader.h"
 #include "image/image.h"
 
+#include <inlay/perf.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -143,6 +145,25 @@ static bool take_view(trace_session *s, const inlay_trace_note *n)
     return true;
 }
 
+static bool take_event(trace_session *s, const inlay_trace_note *n, const char *name, const char *why)
+{
+    if (n->number >= INLAY_TRACE_EVENTS_MOST || n->number > s->event_count || n->more > INLAY_PERF_USAGE) return false;
+    s->events[n->number] = (trace_event){.name = name, .why = why, .how = n->more, .overhead = n->a};
+    if (n->number == s->event_count) s->event_count++;
+    if (n->number == 0) s->overhead += n->b; /* all are read together */
+    return true;
+}
+
+static bool take_event_total(reading *r, const inlay_trace_note *n)
+{
+    trace_thread *t = n->more < r->s->event_count ? thread_of(r, n->number) : NULL;
+    if (!t) return false;
+    t->counted[n->more] = n->a;
+    r->s->events[n->more].enabled += n->b;
+    r->s->events[n->more].running += n->c;
+    return true;
+}
+
 static bool take_note(reading *r, const inlay_trace_note *n)
 {
     size_t room = n->bytes - sizeof *n;
@@ -163,6 +184,8 @@ static bool take_note(reading *r, const inlay_trace_note *n)
         return p != NULL;
     case INLAY_TRACE_END: return take_end(r->s, n);
     case INLAY_TRACE_VIEW: return take_view(r->s, n);
+    case INLAY_TRACE_EVENT: return take_event(r->s, n, text, more);
+    case INLAY_TRACE_EVENT_TOTAL: return take_event_total(r, n);
     default: return true; /* a later version's */
     }
 }
@@ -309,16 +332,25 @@ static void measure(trace_session *s)
     s->measured = (double)ns / 1e9;
 }
 
+static bool is_counted(const inlay_trace_record *r)
+{
+    return r->what == (uint32_t)INLAY_TRACE_VALUE && (r->stack >> 8 & 0xff) == 'e';
+}
+
 static void see_steps(trace_session *s, const trace_piece *p, trace_unpacked *room)
 {
     enum { SHORT = 1024 };
     const inlay_trace_record *records = trace_piece_records(p, room);
     if (!records) return;
+    const inlay_trace_record *enters = p->count ? records : NULL;
     for (size_t i = 1; i < p->count; i++) {
-        const inlay_trace_record *enters = &records[i - 1], *leaves = &records[i];
+        const inlay_trace_record *leaves = &records[i];
+        if (is_counted(leaves)) continue;
         uint32_t number = leaves->what >> 1;
         uint64_t step = (leaves->when >> 16) - (enters->when >> 16);
-        if (leaves->what != enters->what + 1 || !(leaves->what & 1) || step >= SHORT) continue;
+        bool follows = leaves->what == enters->what + 1;
+        enters = leaves;
+        if (!follows || !(leaves->what & 1) || step >= SHORT) continue;
         if (!number || number > s->procs.count) continue;
         s->procs.items[number - 1].steps++;
         s->procs.items[number - 1].step_sum += step;

@@ -46,11 +46,19 @@ typedef struct trace_piece {
     bool is_window; /* it was not closed */
 } trace_piece;
 
+typedef struct trace_event {   /* what was counted beside the clock */
+    const char *name, *why;    /* why: it was not */
+    unsigned how;              /* inlay_perf_how */
+    uint64_t overhead;         /* of a reading, 1/1000 */
+    uint64_t enabled, running; /* ns, of all threads that have ended */
+} trace_event;
+
 typedef struct trace_thread {
     uint32_t number, tid;
     INL_VEC(trace_piece) pieces; /* in order */
     uint64_t records, lost;
-    uint64_t begins, ends; /* 0: not told */
+    uint64_t begins, ends;                     /* 0: not told */
+    uint64_t counted[INLAY_TRACE_EVENTS_MOST]; /* events, at its end; 0: not told */
 } trace_thread;
 
 typedef struct trace_session {
@@ -71,6 +79,8 @@ typedef struct trace_session {
     inl_map image_numbers, thread_numbers;
     uint64_t pair_time, pair_monotonic; /* the last pair of times */
     uint64_t overwritten;               /* chunks, --last */
+    trace_event events[INLAY_TRACE_EVENTS_MOST];
+    uint32_t event_count;
 } trace_session;
 
 typedef struct trace_file {

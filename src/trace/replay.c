@@ -8,9 +8,9 @@ enum { MOST_DEPTH = 1 << 20 };
 
 typedef struct clock_state {
     const trace_session *s;
-    uint64_t last; /* ticks of the last record, all bits */
-    bool begun;
-    double at; /* ns, without what records cost */
+    uint64_t last;      /* ticks of the last record, all bits */
+    bool begun, counts; /* counts: of an event */
+    double at;          /* ns, without what records cost */
     double cost, tick;
 } clock_state;
 
@@ -47,7 +47,7 @@ static uint64_t advance(clock_state *c, uint64_t ticks, double cost)
     if (!c->begun) {
         c->begun = true;
         c->last = ticks;
-        double since = (double)(int64_t)(ticks - c->s->time) * c->tick;
+        double since = c->counts ? 0 : (double)(int64_t)(ticks - c->s->time) * c->tick;
         c->at = since > 0 ? since : 0;
     }
     double step = (double)(int64_t)(ticks - c->last) * c->tick - cost;
@@ -86,7 +86,9 @@ static void take(trace_replay *r, const inlay_trace_record *record, uint64_t now
 /* Values have no time. */
 static void take_value(trace_replay *r, const inlay_trace_record *v)
 {
-    if (v->stack & 0xff) {
+    if ((v->stack >> 8 & 0xff) == 'e') {
+        if ((v->stack & 0xff) < INLAY_TRACE_EVENTS_MOST) r->counted[v->stack & 0xff] = v->when;
+    } else if (v->stack & 0xff) {
         if (r->last && r->valued) r->valued(r, &r->frames.frames[r->last], v);
     } else if (r->pending_count < TRACE_RESULT_MOST) {
         r->pending[r->pending_count++] = *v;
@@ -109,11 +111,19 @@ static bool take_pieces(trace_replay *r, clock_state *c)
                 continue;
             }
             whole = near(whole, records[k].when >> 16);
-            take(r, &records[k], advance(c, whole, c->begun ? c->cost : 0));
+            take(r, &records[k], advance(c, r->event ? r->counted[r->event - 1] : whole, c->begun ? c->cost : 0));
         }
     }
     inl_vec_free(&room);
     return good;
+}
+
+static clock_state clock_of(const trace_replay *r)
+{
+    clock_state c = {.s = r->s, .counts = r->event != 0, .tick = r->event ? 1 : 1e9 / (double)r->s->frequency};
+    uint64_t overhead = r->event ? r->s->events[r->event - 1].overhead : r->s->overhead;
+    c.cost = r->raw ? 0 : (double)overhead / 1000 * c.tick;
+    return c;
 }
 
 /* What is open when a thread ends is closed then; a killed process's, at the thread's last record. */
@@ -127,11 +137,10 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
         free(frames);
         return st;
     }
-    clock_state c = {.s = r->s, .tick = 1e9 / (double)r->s->frequency};
-    c.cost = r->raw ? 0 : (double)r->s->overhead / 1000 * c.tick;
+    clock_state c = clock_of(r);
     inlay_frames_init(&r->frames, frames, room, when_closed, r);
     bool good = take_pieces(r, &c);
-    uint64_t ends = r->t->ends ? r->t->ends : r->s->last;
+    uint64_t ends = r->event ? r->t->counted[r->event - 1] : r->t->ends ? r->t->ends : r->s->last;
     bool later = c.begun && ends && (int64_t)(ends - c.last) > 0;
     r->end = later ? advance(&c, ends, c.cost) : (uint64_t)c.at;
     inlay_frames_end(&r->frames, r->end);

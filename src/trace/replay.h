@@ -16,6 +16,7 @@ typedef struct trace_replay {
     const trace_session *s;
     const trace_thread *t;
     bool raw;
+    uint32_t event;             /* not 0: `now` is what this one of the events, from 1, has counted, not a time */
     const trace_filter *filter; /* NULL: all calls; those that it leaves out are not told */
     /* `frame` has been entered; its `user`, at first 0, may be set. */
     void (*entered)(struct trace_replay *, inlay_frame *frame, uint64_t now);
@@ -35,7 +36,8 @@ typedef struct trace_replay {
     uint32_t last;           /* the frame entered last, by index; 0: none that is looked at */
     inlay_trace_record pending[TRACE_RESULT_MOST];
     uint32_t pending_count;
-    uint64_t exit_sp; /* of the exit that is being looked at */
+    uint64_t counted[INLAY_TRACE_EVENTS_MOST]; /* values of events at the present record */
+    uint64_t exit_sp;                          /* of the exit that is being looked at */
 } trace_replay;
 
 inl_status trace_replay_run(trace_replay *, inl_error *);

@@ -1,6 +1,8 @@
 /* The flat report: each procedure's calls and times, and which procedures were asked for and not instrumented. */
 #include "trace/out.h"
 
+#include <inlay/perf.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,11 @@ static const char *const hows[] = {[INLAY_TRACE_DONE] = "entry and exits",
                                    [INLAY_TRACE_STUB] = "entry and its jump to the import",
                                    [INLAY_TRACE_UNMET] = "its code was not run",
                                    [INLAY_TRACE_REFUSED] = "left alone"};
+
+static const char *const ways[] = {[INLAY_PERF_NOT] = "not",
+                                   [INLAY_PERF_USER] = "in user space (rdpmc)",
+                                   [INLAY_PERF_CALL] = "by a system call",
+                                   [INLAY_PERF_USAGE] = "from the thread's usage (perf_event_open is not allowed)"};
 
 static const char *image_name(const trace_proc *p) { return p->image ? p->image->name : "?"; }
 
@@ -66,6 +73,32 @@ static void put_thinned(FILE *f, const trace_profile *p)
     }
 }
 
+static int event_width(const trace_event *e)
+{
+    int n = (int)strlen(e->name) + 2;
+    return n > 12 ? n : 12;
+}
+
+/* How events were counted, where there is something to be said. */
+static void put_events(FILE *f, const trace_session *s)
+{
+    for (uint32_t k = 0; k < s->event_count; k++) {
+        const trace_event *e = &s->events[k];
+        if (e->how == INLAY_PERF_NOT) {
+            fprintf(f, "%s was not counted: %s\n", e->name, e->why ? e->why : "?");
+            continue;
+        }
+        fprintf(f, "%s: read %s; a reading counts %.1f itself, taken off\n", e->name, ways[e->how],
+                (double)e->overhead / 1000);
+        if (e->running < e->enabled && e->enabled)
+            fprintf(f,
+                    "%s was counted %.1f %% of the time: there are fewer counters than events; all of it would be "
+                    "about %.2f times as much\n",
+                    e->name, (double)e->running * 100 / (double)e->enabled,
+                    e->running ? (double)e->enabled / (double)e->running : 0);
+    }
+}
+
 static void put_row(FILE *f, const trace_profile *p, const trace_row *r)
 {
     const trace_proc *proc = trace_profile_proc(p, r->proc);
@@ -75,7 +108,22 @@ static void put_row(FILE *f, const trace_profile *p, const trace_row *r)
                                 trace_row_mean(r), (double)r->most,  trace_row_deviation(r)};
         for (size_t k = 0; k < sizeof times / sizeof *times; k++) trace_put_time(f, k < 2 ? 13 : 12, times[k]);
     }
+    for (uint32_t k = 0; k < p->s->event_count; k++) {
+        const trace_row *counted = &p->events[k].rows[r->proc - 1];
+        fprintf(f, "%*" PRIu64 "%14" PRIu64, event_width(&p->s->events[k]), counted->self, counted->total);
+    }
     fprintf(f, "  %s (%s)\n", trace_name(proc), image_name(proc));
+}
+
+/* An event's own column and that with what was called. */
+static void put_columns(FILE *f, const trace_profile *p)
+{
+    fprintf(f, "%12s", "calls");
+    if (p->s->clock != INLAY_TRACE_COUNTS)
+        fprintf(f, "%13s%13s%12s%12s%12s%12s", "self", "total", "least", "average", "most", "deviation");
+    for (uint32_t k = 0; k < p->s->event_count; k++)
+        fprintf(f, "%*s%14s", event_width(&p->s->events[k]), p->s->events[k].name, "with callees");
+    fprintf(f, "  procedure\n");
 }
 
 static void put_rows(FILE *f, const trace_profile *p, const trace_view *v)
@@ -83,10 +131,7 @@ static void put_rows(FILE *f, const trace_profile *p, const trace_view *v)
     size_t count, shown;
     trace_row **rows = trace_profile_rows(p, &count, v->order ? v->order : trace_by_self);
     shown = rows && v->top && v->top < count ? (size_t)v->top : count;
-    if (p->s->clock == INLAY_TRACE_COUNTS) fprintf(f, "%12s  procedure\n", "calls");
-    else
-        fprintf(f, "%12s%13s%13s%12s%12s%12s%12s  procedure\n", "calls", "self", "total", "least", "average", "most",
-                "deviation");
+    put_columns(f, p);
     for (size_t i = 0; rows && i < shown; i++) put_row(f, p, rows[i]);
     if (shown < count) fprintf(f, "  ... %zu more (--top=0 shows all)\n", count - shown);
     free(rows);
@@ -145,12 +190,42 @@ static void put_text(FILE *f, const trace_file *file, const trace_profile *p, co
         put_clock(f, s, v->raw);
     }
     put_losses(f, p, file);
+    if (!t) put_events(f, s);
     if (!t) put_thinned(f, p);
     if (!t) fputc('\n', f);
     put_rows(f, p, v);
 }
 
 /* --- JSON --- */
+
+static void put_json_counted(FILE *f, const trace_profile *p, uint32_t proc)
+{
+    fprintf(f, ", \"events\": {");
+    for (uint32_t k = 0; k < p->s->event_count; k++) {
+        const trace_row *counted = &p->events[k].rows[proc - 1];
+        if (k) fputs(", ", f);
+        trace_put_string(f, p->s->events[k].name);
+        fprintf(f, ": {\"self\": %" PRIu64 ", \"total\": %" PRIu64 "}", counted->self, counted->total);
+    }
+    fputc('}', f);
+}
+
+static void put_json_events(FILE *f, const trace_session *s)
+{
+    static const char *const words[] = {"not", "user", "call", "usage"};
+    fprintf(f, ",\n    \"events\": [");
+    for (uint32_t k = 0; k < s->event_count; k++) {
+        const trace_event *e = &s->events[k];
+        fprintf(f, "%s{\"name\": ", k ? ", " : "");
+        trace_put_string(f, e->name);
+        fprintf(f, ", \"read\": \"%s\", \"overhead\": %.3f, \"enabled_ns\": %" PRIu64 ", \"running_ns\": %" PRIu64,
+                words[e->how], (double)e->overhead / 1000, e->enabled, e->running);
+        if (e->why) fputs(", \"why\": ", f);
+        if (e->why) trace_put_string(f, e->why);
+        fputc('}', f);
+    }
+    fputc(']', f);
+}
 
 static void put_json_row(FILE *f, const trace_profile *p, const trace_row *r, bool first)
 {
@@ -168,6 +243,7 @@ static void put_json_row(FILE *f, const trace_profile *p, const trace_row *r, bo
                 ", \"self_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"min_ns\": %" PRIu64
                 ", \"average_ns\": %.1f, \"max_ns\": %" PRIu64 ", \"deviation_ns\": %.1f",
                 r->self, r->total, r->least, trace_row_mean(r), r->most, trace_row_deviation(r));
+    if (p->s->event_count) put_json_counted(f, p, r->proc);
     fputc('}', f);
 }
 
@@ -212,6 +288,7 @@ static void put_json_head(FILE *f, const trace_profile *p, const trace_view *v)
             ", \"records\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"overwritten\": %" PRIu64 ", \"unmatched\": %" PRIu64
             ", \"left\": %" PRIu64,
             p->records, p->lost, p->overwritten, p->unmatched, p->left);
+    if (s->event_count) put_json_events(f, s);
     fprintf(f, ",\n    \"procedures\": ");
 }
 

@@ -23,6 +23,7 @@ sys.path[:0] = [HERE, f"{HERE}/../support"]
 import driver  # noqa: E402
 from driver import Failed  # noqa: E402
 import browse  # noqa: E402
+import events  # noqa: E402
 import exports  # noqa: E402
 from exports import calls  # noqa: E402
 
@@ -469,6 +470,7 @@ def tests(t):
     for name, check in (("attach", check_attach), ("no-room", check_no_room), ("packed", check_packed), ("forms", check_forms), ("threads", check_threads),
                         ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
+    yield from events.tests(t, need, same)
     yield "browse", lambda: browse.check_browse(t, need, same)
     for name, check, program in exports.CHECKS:
         if shutil.which(program):
