@@ -112,8 +112,7 @@ static void free_saved(mutatee *m)
     uint64_t key, value;
     for (size_t at = 0; inl_map_next(&m->saved, &at, &key, &value);) free((void *)(uintptr_t)value);
     inl_map_free(&m->saved);
-    inl_map_free(&m->owners);
-    inl_map_free(&m->restored);
+    mutator_bytes_free(m);
 }
 
 void mutator_forget(mutatee *m)

@@ -12,7 +12,9 @@
  *     mutator_hold.c     stopping, threads one by one too, and working on a process that stands still
  *     mutator_put.c      the tool gets into the process, before anything else
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
+ *     mutator_again.c    what was removed comes back
  *     mutator_piece.c    plans of these: a piece of new code, recorded as a change
+ *     mutator_bytes.c    what is under jumps, and whose they are
  *     mutator_commit.c   the change is made
  *     mutator_memory.c   memory
  *     mutator_once.c     what is executed once: snippets, procedures; values
@@ -64,8 +66,10 @@ typedef struct mutator_piece {
     move_applied *applied;
     uint8_t *text;          /* as it is to be there */
     bool is_there;          /* it has been written */
+    uint64_t keys[2];       /* what it was to hold, and what it does (mutator_again.c) */
     inl_bytes ro;           /* map, unwind table, behind them `in` */
     size_t in_at, in_count; /* offset in ro */
+    uint32_t *in_procs;     /* of each */
     size_t tables_at, table_count, patches_at;
     INL_VEC(move_told_patch) patches; /* all that it was ever put in with */
     live_unwind unwind;
@@ -83,6 +87,12 @@ typedef struct mutated_image { /* by procedure of the analysis */
     const move_plan *fixed; /* procedures that have moved for good (finders); NULL: none */
 } mutated_image;
 
+typedef struct mutator_seen { /* a piece of the process's memory */
+    uint64_t at;
+    size_t size; /* 0: none */
+    uint8_t bytes[1 << 16];
+} mutator_seen;
+
 struct mutatee {
     inlay_process process; /* first */
     mutatee *next;
@@ -97,9 +107,12 @@ struct mutatee {
     mutator_piece *pieces, *dead; /* dead: nothing of them is in force, threads may be in them */
     uint32_t slots;               /* of the table, that were in use */
     inl_map saved;                /* place of a patch in force -> mutator_saved */
-    inl_map owners;               /* byte of a patch in force -> mutated procedure's address */
-    inl_map restored;             /* byte of a patch that the change in work takes away -> what it becomes */
-    live_change change;           /* in work */
+    inl_map granules;             /* whose patch lies over which bytes, what they become (mutator_bytes.c) */
+    inl_arena granule_memory;
+    mutator_seen seen; /* of what is read while a change is prepared */
+    uint64_t change_number;
+    bool restored;      /* some are, by the change in work */
+    live_change change; /* in work */
     /* mutator_watch.c, mutator_next.c */
     unsigned number;    /* of its channel */
     mutator_ring *ring; /* NULL: there is none */
@@ -150,10 +163,36 @@ mutated_image *mutator_image(mutatee *, inlay_image *);
 /* Reads what is inserted in all images into `wanted`. */
 inl_status mutator_read_wanted(mutatee *, inl_error *);
 
+/* By content: `contents` by procedure. */
+void mutator_read_contents(mutated_image *, uint64_t *contents);
+
+/* --- mutator_again.c --- */
+uint64_t mutator_mix(uint64_t, uint64_t);
+uint64_t mutator_content(const snippet *); /* equal where the trees are */
+/* *out: NULL where what is inserted is not all that may be woven; else to be freed. false: out of memory. */
+bool mutator_contents(mutated_image *, uint64_t **out);
+/* Of what the marked procedures are to hold; 0: not known. */
+uint64_t mutator_key(const mutated_image *, const uint64_t *contents, const uint8_t *marked);
+/* A piece that was made for this key, and of which nothing is in force. NULL: there is none. */
+mutator_piece *mutator_find_dead(const mutatee *, const mutated_image *, uint64_t key, const uint8_t *marked);
+void mutator_revive(mutatee *, mutator_piece *); /* out of the list of these */
+
 /* --- mutator_piece.c --- */
 /* Takes `marked` procedures of the image out where they are in force, and puts them in with what is wanted of them. */
 inl_status mutator_change_image(mutatee *, mutated_image *, uint8_t *marked, inl_error *);
 void mutator_piece_free(mutator_piece *);
+
+/* --- mutator_bytes.c --- */
+/* What is there when nothing of the mutator's is, by the end of the change in work. false: it cannot be read. */
+bool mutator_original(mutatee *, uint64_t from, uint8_t *to, size_t);
+/* A patch of a procedure's lies over these bytes. false: out of memory. */
+#define MUTATOR_FINDERS CFG_NONE /* of those that stay (finders.h) */
+bool mutator_own(mutatee *, uint64_t at, size_t, uint32_t owner);
+void mutator_disown(mutatee *, uint64_t at, const uint8_t *bytes, size_t); /* `bytes` are there again */
+/* The first byte from *at on and before `end` that is owned; *at is then behind it. */
+bool mutator_next_owner(const mutatee *, uint64_t *at, uint64_t end, uint32_t *owner);
+void mutator_bytes_begin(mutatee *); /* a change */
+void mutator_bytes_free(mutatee *);
 
 /* --- mutator_watch.c --- */
 typedef struct mutator_joint { /* at MUTATOR_ASKED_AT, for mutator_offer and mutator_connect */

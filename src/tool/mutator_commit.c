@@ -78,15 +78,26 @@ static inl_status give_slot(mutatee *m, mutator_piece *p, inl_error *e)
     return INL_OK;
 }
 
-static void note_blocks(mutated_image *mi, mutator_piece *p)
+/* The procedures of its map's entries. */
+static bool list_procs(const mutated_image *mi, mutator_piece *p)
 {
     const move_carried_map *map = (const void *)p->ro.data;
     const image_segment *s;
     image_segments(p->image->m->image, &s);
-    for (size_t k = 0; k < p->in_count; k++) {
+    p->in_procs = malloc((p->in_count + 1) * sizeof *p->in_procs);
+    for (size_t k = 0; p->in_procs && k < p->in_count; k++) {
         uint32_t b = cfg_block_covering(mi->cfg, s[0].addr + map->entries[k].old_off);
-        p->ro.data[p->in_at + k] = b != CFG_NONE && mi->in[mi->cfg->blocks[b].proc] == p;
+        p->in_procs[k] = b == CFG_NONE ? CFG_NONE : mi->cfg->blocks[b].proc;
     }
+    return p->in_procs != NULL;
+}
+
+static bool note_blocks(mutated_image *mi, mutator_piece *p)
+{
+    if (!p->in_procs && !list_procs(mi, p)) return false;
+    for (size_t k = 0; k < p->in_count; k++)
+        p->ro.data[p->in_at + k] = p->in_procs[k] != CFG_NONE && mi->in[p->in_procs[k]] == p;
+    return true;
 }
 
 /* A new piece: its code, its tables, its place in the process's table. */
@@ -126,8 +137,8 @@ static inl_status send_pieces(mutatee *m, inl_error *e)
     for (mutator_piece *p = m->pieces; p && s == INL_OK; p = p->next) {
         mutated_image *mi = mutator_image(m, p->image);
         bool fresh = !p->is_there;
-        note_blocks(mi, p);
-        if (fresh) s = send_new(m, p, e);
+        if (!note_blocks(mi, p)) s = no_memory(e);
+        else if (fresh) s = send_new(m, p, e);
         else if (!push_data(m, p->ro.addr + p->plan->bias + p->in_at, p->ro.data + p->in_at, p->in_count))
             s = no_memory(e);
     }
@@ -253,7 +264,7 @@ static void begin_change(mutatee *m)
 {
     live_change_end(&m->change);
     m->change = (live_change){0};
-    inl_map_clear(&m->restored);
+    mutator_bytes_begin(m);
 }
 
 static inl_status commit(mutatee *m, inl_error *e)

@@ -12,27 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 static inl_status no_memory(inl_error *e) { return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory"); }
 
 /* --- the target: everything is recorded --- */
-
-static bool read_process(const mutatee *m, uint64_t from, void *to, size_t size)
-{
-    struct iovec here = {to, size}, there = {(void *)from, size};
-    return process_vm_readv(m->live.pid, &here, 1, &there, 1, 0) == (ssize_t)size;
-}
-
-/* What is there when nothing of ours is. */
-static bool read_original(const mutatee *m, uint64_t from, uint8_t *to, size_t size)
-{
-    uint64_t byte;
-    if (!read_process(m, from, to, size)) return false;
-    for (size_t i = 0; i < size; i++)
-        if (inl_map_get(&m->restored, from + i, &byte)) to[i] = (uint8_t)byte;
-    return true;
-}
 
 static size_t read_bytes(void *arg, link_addr at, const uint8_t **bytes)
 {
@@ -74,14 +57,14 @@ static inl_status put_patch(mutator_piece *p, const move_patch *x, inl_error *e)
     memcpy(one.bytes, x->now, x->size);
     if (!saved) return no_memory(e);
     saved->size = x->size;
-    if (!read_original(m, x->at.at, saved->bytes, x->size)) {
+    if (!mutator_original(m, x->at.at, saved->bytes, x->size)) {
         free(saved);
         return inl_fail_at(e, INL_ERR_SYSTEM, x->at.at, "process %d cannot be read at 0x%llx: it has ended, perhaps",
                            m->live.pid, (unsigned long long)x->at.at);
     }
     bool good = inl_map_put(&m->saved, x->at.at, (uint64_t)(uintptr_t)saved) && inl_vec_push(&m->change.patches, one);
-    uint64_t owner = p->plan->cfg->procs[x->proc].addr + p->plan->bias;
-    for (unsigned i = 0; i < x->size && good; i++) good = inl_map_put(&m->owners, x->at.at + i, owner);
+    if (good) good = mutator_own(m, x->at.at, x->size, x->proc);
+    if (p->is_there) return good ? INL_OK : no_memory(e); /* it has been told of this one */
     move_told_patch told = {.at = x->at.at, .size = x->size};
     memcpy(told.now, x->now, x->size);
     memcpy(told.before, saved->bytes, x->size);
@@ -104,10 +87,7 @@ static inl_status restore(mutatee *m, const move_patch *x, inl_error *e)
     live_patch one = {.at = x->at.at, .size = saved->size};
     memcpy(one.bytes, saved->bytes, saved->size);
     bool good = inl_vec_push(&m->change.patches, one);
-    for (unsigned i = 0; i < saved->size && good; i++) {
-        inl_map_remove(&m->owners, x->at.at + i);
-        good = inl_map_put(&m->restored, x->at.at + i, saved->bytes[i]);
-    }
+    mutator_disown(m, x->at.at, saved->bytes, saved->size);
     inl_map_remove(&m->saved, x->at.at);
     free(saved);
     return good ? INL_OK : no_memory(e);
@@ -131,6 +111,7 @@ void mutator_piece_free(mutator_piece *p)
     live_target_end(&p->live);
     inl_bytes_free(&p->ro);
     inl_vec_free(&p->patches);
+    free(p->in_procs);
     free(p->text);
     free(p);
 }
@@ -206,22 +187,23 @@ static inl_status plan_piece(mutatee *m, mutated_image *mi, const uint8_t *marke
 }
 
 /* Whoever has patches where the plan's lie is planned with it. True: there are such. */
-static bool mark_neighbours(const mutatee *m, const mutated_image *mi, const move_plan *plan, uint8_t *marked)
+static bool mark_neighbours(const mutatee *m, const move_plan *plan, uint8_t *marked)
 {
     bool any = false;
-    for (size_t i = 0; i < plan->patch_count; i++)
-        for (unsigned b = 0; b < plan->patches[i].size; b++) {
-            uint64_t owner;
-            if (!inl_map_get(&m->owners, plan->patches[i].at.at + b, &owner)) continue;
-            uint32_t proc = owner ? cfg_proc_covering(mi->cfg, owner - mi->image->bias) : CFG_NONE;
-            if (proc == CFG_NONE) { /* a finder's: it stays, this one does */
-                any = any || marked[plan->patches[i].proc];
-                marked[plan->patches[i].proc] = 0;
+    for (size_t i = 0; i < plan->patch_count; i++) {
+        const move_patch *x = &plan->patches[i];
+        uint64_t at = x->at.at;
+        uint32_t proc;
+        while (mutator_next_owner(m, &at, x->at.at + x->size, &proc)) {
+            if (proc == MUTATOR_FINDERS) { /* a finder's: it stays, this one does */
+                any = any || marked[x->proc];
+                marked[x->proc] = 0;
             } else if (!marked[proc]) {
                 marked[proc] = 1;
                 any = true;
             }
         }
+    }
     return any;
 }
 
@@ -333,34 +315,63 @@ static void say_why(mutated_image *mi, const mutator_piece *p, const uint8_t *ma
 
 static inl_status put_piece(mutatee *m, mutated_image *mi, mutator_piece *p, inl_error *e)
 {
-    inl_status s = move_applied_begin(p->plan, &p->target, &p->applied, e);
+    inl_status s = INL_OK;
+    if (p->is_there) mutator_revive(m, p);
+    else s = move_applied_begin(p->plan, &p->target, &p->applied, e);
     if (s == INL_OK) s = with_all(mi, p, NULL, true, e);
-    if (s == INL_OK) s = put_tables(p, mi, e);
+    if (s == INL_OK && !p->is_there) s = put_tables(p, mi, e);
     p->next = m->pieces;
     m->pieces = p;
     return s;
 }
 
-inl_status mutator_change_image(mutatee *m, mutated_image *mi, uint8_t *marked, inl_error *e)
+/* What nothing was led to yet. */
+static void drop(mutator_piece **p)
+{
+    if (*p && !(*p)->is_there) mutator_piece_free(*p);
+    *p = NULL;
+}
+
+/* In a piece that is in the process already, or in a new one. */
+static inl_status find_piece(mutatee *m, mutated_image *mi, const uint8_t *marked, const uint64_t key[2],
+                             mutator_piece **p, inl_error *e)
+{
+    *p = mutator_find_dead(m, mi, key[1], marked);
+    if (*p) return INL_OK;
+    inl_status s = plan_piece(m, mi, marked, p, e);
+    if (s == INL_OK) memcpy((*p)->keys, key, sizeof(*p)->keys);
+    return s;
+}
+
+/* Until those are marked whose jumps would lie over each other. */
+static inl_status choose_piece(mutatee *m, mutated_image *mi, uint8_t *marked, const uint64_t *contents,
+                               mutator_piece **p, inl_error *e)
 {
     enum { ROUNDS = 16 };
-    mutator_piece *p = NULL;
     inl_status s = INL_OK;
+    uint64_t key[2] = {mutator_key(mi, contents, marked), 0};
     bool again = true;
     for (int round = 0; again && s == INL_OK; round++) {
-        if (p) mutator_piece_free(p);
-        p = NULL;
+        drop(p);
         if (round == ROUNDS) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: no room for jumps", mi->image->path);
         again = false;
-        if (any_wanted(mi, marked)) s = plan_piece(m, mi, marked, &p, e);
-        if (s == INL_OK && p) again = mark_neighbours(m, mi, p->plan, marked);
+        key[1] = mutator_key(mi, contents, marked);
+        if (any_wanted(mi, marked)) s = find_piece(m, mi, marked, key, p, e);
+        if (s == INL_OK && *p) again = mark_neighbours(m, (*p)->plan, marked);
         if (s == INL_OK && !again) s = take_out(m, mi, marked, &again, e);
     }
+    return s;
+}
+
+inl_status mutator_change_image(mutatee *m, mutated_image *mi, uint8_t *marked, inl_error *e)
+{
+    mutator_piece *p = NULL;
+    uint64_t *contents = NULL;
+    if (any_wanted(mi, marked) && !mutator_contents(mi, &contents)) return no_memory(e);
+    inl_status s = choose_piece(m, mi, marked, contents, &p, e);
+    free(contents);
     if (s == INL_OK) say_why(mi, p, marked);
-    if (s == INL_OK && p && !p->plan->text_size) { /* none could move */
-        mutator_piece_free(p);
-        p = NULL;
-    }
+    if (s == INL_OK && p && !p->plan->text_size) drop(&p); /* none could move */
     if (s == INL_OK && p) s = put_piece(m, mi, p, e);
     return s;
 }

@@ -136,9 +136,8 @@ static inl_status keep(mutatee *m, rewriter_image *i, inl_error *e)
     if (!mi) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     mi->fixed = i->plan;
     for (size_t k = 0; k < i->live.patches.count; k++)
-        for (unsigned b = 0; b < i->live.patches.items[k].size; b++)
-            if (!inl_map_put(&m->owners, i->live.patches.items[k].at.at + b, 0))
-                return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+        if (!mutator_own(m, i->live.patches.items[k].at.at, i->live.patches.items[k].size, MUTATOR_FINDERS))
+            return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     return INL_OK;
 }
 

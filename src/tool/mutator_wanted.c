@@ -1,11 +1,18 @@
 /* What is inserted, and what of it is in force: a number for each procedure of the analysis, made from all that lies at
- * its points. Where it has changed, the procedure is made anew; 0: nothing lies there. */
+ * its points. Where it has changed, the procedure is made anew; 0: nothing lies there. A second number, of what would
+ * be woven alone, is the same where the same has been inserted again (mutator_again.c). */
 #include "tool/mutator.h"
 #include "base/search.h"
 #include "tool/code.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct numbers {
+    mutated_image *mi;
+    uint64_t *of; /* by procedure */
+    bool by_content;
+} numbers;
 
 mutated_image *mutator_image(mutatee *m, inlay_image *image)
 {
@@ -28,17 +35,11 @@ mutated_image *mutator_image(mutatee *m, inlay_image *image)
 
 static bool is_whole(const mutated_image *mi) { return mi->wanted && mi->now && mi->in && mi->why; }
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ b * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
-    return x ^ x >> 32;
-}
-
-static void note(mutated_image *mi, uint32_t proc, uint64_t what)
+static void note(const numbers *n, uint32_t proc, uint64_t what)
 {
     if (proc == CFG_NONE) return;
-    mi->wanted[proc] += what;
-    if (!mi->wanted[proc]) mi->wanted[proc] = 1;
+    n->of[proc] += what;
+    if (!n->of[proc]) n->of[proc] = 1;
 }
 
 static uint32_t proc_of(const mutated_image *mi, uint64_t address)
@@ -48,53 +49,67 @@ static uint32_t proc_of(const mutated_image *mi, uint64_t address)
 }
 
 /* Handles of what is inserted are not used twice, nor is their order of no account. */
-static uint64_t number_of(const weave_list *l, uint64_t where)
+static uint64_t number_of(const numbers *n, const weave_list *l, uint64_t where)
 {
     uint64_t sum = 0, order = where;
-    for (const weave_insert *i = l->first; i; i = i->next)
-        sum += mix(order++, (uint64_t)(uintptr_t)i + (uint64_t)i->predicated);
+    for (const weave_insert *i = l->first; i; i = i->next) {
+        uint64_t what = n->by_content ? mutator_content(i->code) * 2 : (uint64_t)(uintptr_t)i;
+        sum += mutator_mix(order++, what + (uint64_t)i->predicated);
+    }
     return sum;
 }
 
-static void note_insn(mutated_image *mi, const weave_insn *i)
+static void note_insn(const numbers *n, const weave_insn *i)
 {
     const weave_block *b = &i->run->blocks[i->block];
-    uint64_t at = i->in.addr * 16, sum = number_of(&i->before, at) + number_of(&i->after, at << 20);
-    sum += number_of(&i->taken, at << 24);
-    if (i->index == b->first) sum += number_of(&b->anywhere, at << 28) + number_of(&b->entry, at << 30);
-    if (sum) note(mi, proc_of(mi, i->in.addr), sum);
+    uint64_t at = i->in.addr * 16, sum = number_of(n, &i->before, at) + number_of(n, &i->after, at << 20);
+    sum += number_of(n, &i->taken, at << 24);
+    if (i->index == b->first) sum += number_of(n, &b->anywhere, at << 28) + number_of(n, &b->entry, at << 30);
+    if (sum) note(n, proc_of(n->mi, i->in.addr), sum);
 }
 
-static uint64_t number_of_kept(const proc_insert *n, uint64_t where)
+static uint64_t number_of_kept(const numbers *of, const proc_insert *n, uint64_t where)
 {
     uint64_t sum = 0;
-    for (uint64_t order = where; n; n = n->next) sum += mix(order++, (uint64_t)(uintptr_t)n);
+    for (uint64_t order = where; n; n = n->next) {
+        uint64_t content = of->by_content ? mutator_content(n->code) * 4 + n->predicated * 2u + n->returns_only : 0;
+        sum += mutator_mix(order++, of->by_content ? content : (uint64_t)(uintptr_t)n);
+    }
     return sum;
 }
 
 /* Ways out are wherever its blocks are. */
-static void note_proc(mutated_image *mi, const inlay_proc *p)
+static void note_proc(const numbers *n, const inlay_proc *p)
 {
-    uint64_t low = p->low - mi->image->bias, high = p->high - mi->image->bias, out = number_of_kept(p->exit, 8);
-    if (p->entry) note(mi, proc_of(mi, p->low), number_of_kept(p->entry, 1));
+    const mutated_image *mi = n->mi;
+    uint64_t low = p->low - mi->image->bias, high = p->high - mi->image->bias, out = number_of_kept(n, p->exit, 8);
+    if (p->entry) note(n, proc_of(mi, p->low), number_of_kept(n, p->entry, 1));
     const cfg_program *cfg = mi->cfg;
     for (uint32_t b = (uint32_t)INL_FIRST(cfg->block_count, k, cfg->blocks[k].addr >= low);
          out && b < cfg->block_count && cfg->blocks[b].addr < high; b++)
-        note(mi, cfg->blocks[b].proc, mix(out, b));
+        note(n, cfg->blocks[b].proc, mutator_mix(out, b));
 }
 
-static void read_image(mutated_image *mi)
+static void read_image(const numbers *n)
 {
+    const mutated_image *mi = n->mi;
     const tool_code *c = mi->image->code;
     uint64_t key, value;
-    memset(mi->wanted, 0, mi->cfg->proc_count * sizeof *mi->wanted);
+    memset(n->of, 0, mi->cfg->proc_count * sizeof *n->of);
     for (size_t at = 0; inl_map_next(&c->inserts, &at, &key, &value);)
-        note_insn(mi, (const weave_insn *)(uintptr_t)value);
-    for (size_t at = 0; inl_map_next(&c->replaced, &at, &key, &value);) note(mi, proc_of(mi, key), mix(key, value));
+        note_insn(n, (const weave_insn *)(uintptr_t)value);
+    for (size_t at = 0; inl_map_next(&c->replaced, &at, &key, &value);)
+        note(n, proc_of(mi, key), mutator_mix(key, value));
     for (size_t k = 0; mi->image->made && k < mi->image->proc_count; k++) {
         const inlay_proc *p = mi->image->made[k];
-        if (p && (p->entry || p->exit)) note_proc(mi, p);
+        if (p && (p->entry || p->exit)) note_proc(n, p);
     }
+}
+
+void mutator_read_contents(mutated_image *mi, uint64_t *contents)
+{
+    const numbers n = {mi, contents, true};
+    read_image(&n);
 }
 
 static bool has_something(const inlay_image *i)
@@ -115,7 +130,8 @@ inl_status mutator_read_wanted(mutatee *m, inl_error *e)
     }
     for (mutated_image *mi = m->images; mi; mi = mi->next) {
         if (!is_whole(mi)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
-        read_image(mi);
+        const numbers n = {mi, mi->wanted, false};
+        read_image(&n);
     }
     return INL_OK;
 }

@@ -32,11 +32,12 @@ def mappings(pid):
             yield low, high, fields[1], int(fields[2], 16), fields[5].strip() if len(fields) > 5 else ""
 
 
-def wrong_code(pid, but=None):
-    """What of its code is not as in the file, or of no file. `but`: an address where there may be such."""
+def wrong_code(pid, but=None, only=""):
+    """What of its code is not as in the file, or of no file. `but`: an address where there may be such. `only`: what a
+    file's name ends with."""
     with open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for low, high, how, offset, name in mappings(pid):
-            if "x" not in how or name.startswith("[") or low == but:
+            if "x" not in how or name.startswith("[") or low == but or not name.endswith(only):
                 continue
             if not name.startswith("/"):
                 return f"code at {low:#x} that is of no file"

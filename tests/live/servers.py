@@ -82,6 +82,8 @@ class Load:
 
 
 class Servers(outside.Out):
+    transactions = 20000, []  # of each of pgbench's clients; its options
+
     def __init__(self, options, folder):
         options.all = False
         super().__init__(options, folder)
@@ -239,11 +241,13 @@ class Servers(outside.Out):
             while not servers.output_of(as_user + [f"{binaries}/pg_isready", "-q"] + at).endswith("status 0"):
                 time.sleep(0.1)
             servers.output_of(as_user + [f"{binaries}/pgbench", "-i", "-q"] + at + ["postgres"])
-            load = Load(as_user + [f"{binaries}/pgbench", "-n", "-c", "3", "-t", "20000"] + at + ["postgres"],
-                        lambda said: "actually processed: 60000/60000" in said and "failed transactions: 0 " in said, folder)
+            each, more = self.transactions
+            load = Load(as_user + [f"{binaries}/pgbench", "-n", "-c", "3", "-t", str(each)] + more + at + ["postgres"],
+                        lambda said: f"actually processed: {3 * each}/{3 * each}\n" in said and
+                        "failed transactions: 0 " in said, folder)
             helpers = set(servers.children_of(server.pid))
             self.under_load(load, lambda k: self.back_end(server, helpers, k), "postgres", server.pid)
-            wrong = self.sums(as_user, binaries, at, load.rounds * 60000)
+            wrong = self.sums(as_user, binaries, at, load.rounds * 3 * each)
             if wrong:
                 raise Failed(wrong)
             self.untouched(server.pid)
@@ -276,18 +280,21 @@ NEEDS = {"redis": ["/usr/bin/redis-server", "/usr/bin/redis-benchmark"], "nginx"
          "postgres": [f"{servers.postgres_folder()}/initdb"]}
 
 
+def check_all(tests, options, results):
+    for name, needs in NEEDS.items():
+        lacking = [path for path in needs if not os.path.exists(path)]
+        if driver.chosen(name, options) and lacking:
+            results.skip(name, f"needs {lacking[0]}")
+        elif driver.chosen(name, options):
+            results.check(name, getattr(tests, name))
+
+
 def main():
     parser = driver.parser(__doc__)
     parser.add_argument("--cycles", type=int, default=1000)
     options = parser.parse_args()
     with driver.Results("live-servers", options) as results:
-        tests = Servers(options, results.folder)
-        for name, needs in NEEDS.items():
-            lacking = [path for path in needs if not os.path.exists(path)]
-            if driver.chosen(name, options) and lacking:
-                results.skip(name, f"needs {lacking[0]}")
-            elif driver.chosen(name, options):
-                results.check(name, getattr(tests, name))
+        check_all(Servers(options, results.folder), options, results)
     return results.status
 
 

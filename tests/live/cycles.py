@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""A mutator inserts and removes in servers under load, a thousand times in a row: counters at the entry and the exits of each
+procedure of the program and of the C library (cycles.c). No request is lost or wrong, what is entered is left, what was
+removed is what the file holds, and when the mutator has left, all is. A hot point is switched a million times.
+
+  tests/live/cycles.py [--build DIR] [--only PATTERN] [--cycles N] [--toggles N] [--keep]
+
+Servers and clients are those of servers.py, in which tools come and go instead.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support"]
+import driver  # noqa: E402
+import out as outside  # noqa: E402
+import servers  # noqa: E402
+from driver import Failed  # noqa: E402
+
+AT_ONE = 100  # cycles in one process, before the mutator leaves it
+
+
+class Mutator:
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.pid = None  # whose handle it has
+
+    def say(self, line):
+        """Its answer; None: the process is not there any more."""
+        self.process.stdin.write(line + "\n")
+        answer = self.process.stdout.readline().rstrip("\n")
+        if answer == "gone" or (answer.startswith("no ") and not servers.lives(self.pid)):
+            self.pid = None
+            return None
+        if answer.startswith("no ") or not answer:
+            raise Failed(f"{line.split()[0]}, process {self.pid}: {answer or self.process.wait(60)}")
+        return answer
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait(60):
+            raise Failed(f"the mutator ends with {self.process.returncode}")
+
+
+class Cycles(servers.Servers):
+    transactions = 60000, ["-R", "500"]  # back ends that stay for a while
+
+    def __init__(self, options, folder):
+        super().__init__(options, folder)
+        self.toggles, self.program = options.toggles, f"{folder}/cycles"
+        made = subprocess.run([self.inlay, "cc", "-O2", f"{HERE}/cycles.c", "-o", self.program], capture_output=True, text=True)
+        if made.returncode:
+            raise Failed("compile", *made.stderr.splitlines())
+
+    def under_load(self, load, pids, image, stays=None):
+        m, early = Mutator(self.program), None
+        self.counted_cycles = self.whole_cycles = 0
+        began = time.monotonic()
+        for k in range(self.cycles):
+            if load.process is None:
+                load.begin()
+            if not m.pid or not servers.lives(m.pid) or k % AT_ONE == 0:
+                self.leave(m)
+                m.pid = (pids(k) or [None])[0]
+            if m.pid:
+                self.one(m, image)
+            load.look()
+            if k == min(servers.WARM, self.cycles // 2) and stays:
+                early = servers.footprint(stays)
+        print(f"{(time.monotonic() - began) / self.cycles:.2f} s a cycle", flush=True)
+        late = stays and servers.footprint(stays)
+        if self.toggles:
+            self.toggle(m, load, pids, image)
+        self.leave(m)
+        m.end()
+        if stays and early:
+            self.has_not_grown(early, late)
+        load.look(wait=True)
+        print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {self.counted_cycles} counted, {load.rounds} rounds")
+        if 2 * self.whole_cycles < self.cycles or not self.counted_cycles:
+            raise Failed("too few cycles could be made")
+
+    def one(self, m, image):
+        pid = m.pid
+        if m.say(f"in {pid} {image} libc.so") is None:
+            return
+        time.sleep(0.02)
+        sums = m.say("sums")
+        self.counted_cycles += sums is not None and int(sums.split()[0]) > 0
+        if sums is None or m.say("off") is None:
+            return
+        try:
+            wrong = outside.wrong_code(pid, only=f"/{image}")
+        except OSError:
+            return
+        if wrong and servers.lives(pid):
+            raise Failed(wrong)
+        self.whole_cycles += 1
+
+    def leave(self, m):
+        pid, m.pid = m.pid, None
+        if not pid:
+            return
+        m.pid = pid
+        went = m.say("out")
+        m.pid = None
+        try:
+            if went and servers.lives(pid):
+                self.untouched(pid)
+        except OSError:
+            pass
+
+    def toggle(self, m, load, pids, image):
+        """In a process that is there all the time."""
+        for k in range(50):
+            if load.process is None:
+                load.begin()
+            if not m.pid:
+                m.pid = (pids(k) or [None])[0]
+            if not m.pid or m.say(f"in {m.pid} {image} libc.so") is None:
+                continue
+            time.sleep(0.5)
+            answer = m.say(f"toggle {self.toggles}")
+            if answer is None or m.say("off") is None:
+                continue
+            each, name, off, on = answer.split()
+            print(f"{self.toggles} toggles of {name}, {each} ns each; entries while off {off}, while on {on}", flush=True)
+            if int(off) or not int(on):
+                raise Failed("a switch does not do what it says: " + answer)
+            return
+        raise Failed("no process stayed long enough to be toggled in")
+
+    def at_rest(self, load, pid, image):
+        m = Mutator(self.program)
+        m.pid = pid
+        m.say(f"in {pid} {image} libc.so")
+        load.begin()
+        load.look(wait=True)
+        time.sleep(1)
+        entries, exits, *unbalanced = m.say("sums").split()
+        m.say("off")
+        self.leave(m)
+        m.end()
+        print(f"at rest: {entries} entries, {exits} exits, {load.rounds} rounds of the client")
+        wrong = [one for one in unbalanced if not servers.NEVER_LEFT.search(one)]
+        if wrong or int(entries) < 1000:
+            raise Failed(f"{len(wrong)} procedures are not balanced ({entries}, {exits})", *wrong[:20])
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--cycles", type=int, default=1000)
+    parser.add_argument("--toggles", type=int, default=1000000)
+    options = parser.parse_args()
+    with driver.Results("live-cycles", options) as results:
+        servers.check_all(Cycles(options, results.folder), options, results)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
