@@ -9,6 +9,7 @@
  *     live_close
  *
  *   maps.c      what is mapped where, and where there is room
+ *   roles.c     which image is the program, which the dynamic linker
  *   threads.c   stopping and releasing; keep.c: single threads
  *   park.c      where threads stand meanwhile, so that whoever holds them may be killed; <isa>/park.c, park.S
  *   start.c     from an exec to the first instruction
@@ -43,6 +44,10 @@ typedef struct live_mapping {
     char *name; /* "": none */
 } live_mapping;
 
+typedef struct live_aux_change { /* of an auxiliary vector */
+    uint64_t type, value;
+} live_aux_change;
+
 typedef struct live_process {
     pid_t pid;
     INL_VEC(live_mapping) mappings; /* ascending */
@@ -54,8 +59,17 @@ typedef struct live_process {
     uint64_t returns_at;         /* a way to rt_sigreturn, while one is needed */
     bool has_park, is_busy;      /* park.c: there is an area; another's work is still going on there */
     size_t slots, slots_used, gone;
-    uint64_t bias; /* of the program itself; known with its images */
-    bool is_ours;  /* it has been started for this, and is the parent of this process */
+    bool is_ours; /* it has been started for this, and is the parent of this process */
+    /* roles.c; known with its images */
+    uint64_t bias;   /* of the program itself */
+    uint64_t linker; /* an address in the dynamic linker; 0: there is none */
+    bool by_linker;  /* the linker was executed, with the program for an argument */
+    uint64_t word,
+        tells; /* the linker's word for debuggers, where the program does not lead to it, and what it calls */
+    live_aux_change changes[4]; /* to what the kernel has told the process */
+    size_t change_count;
+    INL_VEC(uint64_t) listed;       /* biases of what is in the linker's first list; none: it is not known */
+    INL_VEC(move_told_range) early; /* start.c: code that has run before the first instruction */
 } live_process;
 
 /* What is said where it may not be traced, and what may be done. */
@@ -87,6 +101,16 @@ uint64_t live_find_room(live_process *, uint64_t low, uint64_t high, uint64_t si
 void live_keep_room(live_process *, uint64_t at, uint64_t size);
 /* Its auxiliary vector, AT_NULL last: to be freed. NULL: it cannot be read. */
 void *live_auxv(const live_process *, size_t *size, inl_error *);
+
+/* --- roles.c --- */
+uint64_t live_auxiliary(const live_process *, uint64_t type); /* 0: there is none */
+void live_roles_find(live_process *, const module_set *, module *executed);
+/* Has it another C library or linker beside it than the program: is it in another namespace (dlmopen, an auditor), or
+ * opened by a static program? */
+bool live_is_apart(const live_process *, const module *);
+/* Has the linker told the program of its word for debuggers? Until then it may run others' code (LD_AUDIT), but has not
+ * begun to load what the program needs. True also where that is not known. */
+bool live_tells_program(const live_process *, const module *linker);
 
 /* --- threads.c --- */
 inl_status live_stop(live_process *, inl_error *);

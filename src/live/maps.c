@@ -291,6 +291,8 @@ void live_close(live_process *p)
     inl_vec_free(&p->seized);
     inl_vec_free(&p->taken);
     inl_vec_free(&p->kept);
+    inl_vec_free(&p->listed);
+    inl_vec_free(&p->early);
 }
 
 /* --- images --- */
@@ -361,14 +363,16 @@ inl_status live_find_images(live_process *p, module_set *set, inl_error *e)
 {
     char path[LINE], exe[64];
     struct stat main, one;
+    module *executed = NULL;
     snprintf(exe, sizeof exe, "/proc/%d/exe", p->pid);
     if (stat(exe, &main) != 0) return inl_fail(e, INL_ERR_ACCESS, "cannot read %s: %s", exe, strerror(errno));
     for (size_t i = 0; i < p->mappings.count; i++) {
         module *found = add_image(p, &p->mappings.items[i], set, path);
         if (!found) continue;
         found->is_main = stat(path, &one) == 0 && one.st_dev == main.st_dev && one.st_ino == main.st_ino;
-        if (found->is_main) p->bias = found->bias;
+        if (found->is_main) executed = found;
     }
+    if (executed) live_roles_find(p, set, executed);
     if (module_first(set)) return INL_OK;
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d has no code of a file that can be read", p->pid);
 }

@@ -217,7 +217,10 @@ static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
                          .argv = (const char *const *)argv,
                          .envp = (const char *const *)envp,
                          .name = argv && argv[0] ? argv[0] : "",
-                         .auxv = auxv};
+                         .auxv = auxv,
+                         .change_count = p->process->change_count};
+    for (size_t i = 0; i < s.change_count; i++)
+        s.changes[i] = (Elf64_auxv_t){p->process->changes[i].type, {p->process->changes[i].value}};
     inl_status st = envp ? INL_OK : INL_ERR_ACCESS;
     if (envp) {
         *sp = inl_first_stack_sp(&s);
@@ -372,6 +375,8 @@ static inl_status put_threads(put *p, inl_error *e)
                         .boot = p->told_boot,
                         .tool = path,
                         .thread_count = n,
+                        .word = p->process->word,
+                        .tells = p->process->tells,
                         .helper = p->process->is_ours ? (uint64_t)getpid() : 0};
     for (size_t i = 0; i < n && s == INL_OK; i++) {
         remote *r = &p->process->threads.items[i];

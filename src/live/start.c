@@ -29,6 +29,7 @@ typedef struct hidden { /* what cannot be executed yet; `prot` as it is to be */
 
 typedef struct start {
     live_process *process;
+    const module *linker;
     remote r;
     INL_VEC(hidden) all;
     remote_stop call; /* the one that is being made */
@@ -62,11 +63,11 @@ static bool forget(start *t, uint64_t low, uint64_t high)
     return good;
 }
 
-static bool is_hidden(const start *t, uint64_t at)
+static hidden *hidden_at(const start *t, uint64_t at)
 {
     for (size_t i = 0; i < t->all.count; i++)
-        if (at >= t->all.items[i].low && at < t->all.items[i].high) return true;
-    return false;
+        if (at >= t->all.items[i].low && at < t->all.items[i].high) return &t->all.items[i];
+    return NULL;
 }
 
 static inl_status protect(start *t, const hidden *h, int prot, inl_error *e)
@@ -80,8 +81,9 @@ static inl_status protect(start *t, const hidden *h, int prot, inl_error *e)
 }
 
 /* The program's own code, as the kernel has mapped it. The linker and the vdso stay: they run now. */
-static inl_status hide_program(start *t, const module *linker, inl_error *e)
+static inl_status hide_program(start *t, inl_error *e)
 {
+    const module *linker = t->linker;
     const live_process *p = t->process;
     inl_status s = INL_OK;
     for (size_t i = 0; i < p->mappings.count && s == INL_OK; i++) {
@@ -92,6 +94,16 @@ static inl_status hide_program(start *t, const module *linker, inl_error *e)
                                           : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     }
     return s;
+}
+
+/* What the linker runs before it loads what the program needs is none of the program's. */
+static inl_status show_early(start *t, hidden *h, inl_error *e)
+{
+    move_told_range r = {h->low, h->high};
+    inl_status s = protect(t, h, h->prot, e);
+    h->high = h->low;
+    if (s == INL_OK) s = remote_set_registers(&t->r, e);
+    return s == INL_OK && !inl_vec_push(&t->process->early, r) ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory") : s;
 }
 
 static inl_status show_all(start *t, inl_error *e)
@@ -143,9 +155,10 @@ static inl_status run_linker(start *t, inl_error *e)
         if (s == INL_OK && stop.kind == REMOTE_CALL_BEGINS) s = call_begins(t, &stop, e);
         else if (s == INL_OK && stop.kind == REMOTE_CALL_ENDS) s = call_ends(t, stop.answer, e);
         else if (s == INL_OK && stop.signo == SIGSEGV && stop.fault == remote_registers_pc(&t->r.regs) &&
-                 is_hidden(t, stop.fault))
-            return INL_OK;
-        else signo = stop.signo; /* a fault of the linker's own */
+                 hidden_at(t, stop.fault)) {
+            if (live_tells_program(t->process, t->linker)) return INL_OK;
+            s = show_early(t, hidden_at(t, stop.fault), e);
+        } else signo = stop.signo; /* a fault of the linker's own */
         if (s != INL_OK) return s;
     }
 }
@@ -163,44 +176,13 @@ static inl_status action(start *t, kernel_action *a, bool put, inl_error *e)
     return s == INL_OK && !put ? remote_read(&t->r, (uint64_t)at, a, sizeof *a, e) : s;
 }
 
-static uint64_t auxiliary(const live_process *p, uint64_t type, inl_error *e)
-{
-    size_t size;
-    Elf64_auxv_t *v = live_auxv(p, &size, e);
-    uint64_t value = 0;
-    for (size_t i = 0; v && (i + 1) * sizeof *v <= size && v[i].a_type; i++)
-        if (v[i].a_type == type) value = v[i].a_un.a_val;
-    free(v);
-    return value;
-}
-
-/* What is mapped around the linker's first address from its file. */
-static module linker_at(const live_process *p, uint64_t base)
-{
-    module m = {0};
-    const char *name = NULL;
-    for (size_t i = 0; base && i < p->mappings.count; i++) {
-        const live_mapping *k = &p->mappings.items[i];
-        if (base >= k->low && base < k->high) name = k->name;
-    }
-    for (size_t i = 0; name && i < p->mappings.count; i++) {
-        const live_mapping *k = &p->mappings.items[i];
-        if (strcmp(k->name, name)) continue;
-        if (!m.low) m.low = k->low;
-        m.high = k->high;
-    }
-    return m;
-}
-
 static inl_status go_to_first(start *t, inl_error *e)
 {
     live_process *p = t->process;
     kernel_action segv;
-    module linker = linker_at(p, auxiliary(p, AT_BASE, e));
-    if (!linker.low) return INL_OK; /* it stands there */
     uint64_t mask = t->r.sigmask, all = ~0ull;
     inl_status s = action(t, &segv, false, e);
-    if (s == INL_OK) s = hide_program(t, &linker, e);
+    if (s == INL_OK) s = hide_program(t, e);
     if (s == INL_OK) s = remote_set_registers(&t->r, e);
     if (s == INL_OK) s = run_linker(t, e);
     if (s == INL_OK) s = live_read_maps(p, e);
@@ -222,8 +204,13 @@ inl_status live_start(pid_t pid, live_process *p, inl_error *e)
     if (s == INL_OK) s = live_read_maps(p, e);
     if (s == INL_OK && !live_find_syscall(p)) s = inl_fail(e, INL_ERR_UNSUPPORTED, "no system call instruction");
     t.r.code_at = p->syscall_at;
-    if (s == INL_OK) s = go_to_first(&t, e);
+    module_set *now = module_set_new();
+    if (s == INL_OK && !now) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (s == INL_OK) s = live_find_images(p, now, e);
+    if (s == INL_OK && p->linker) t.linker = module_at(now, p->linker);
+    if (s == INL_OK && t.linker) s = go_to_first(&t, e); /* else it stands there */
     if (s == INL_OK) s = live_read_maps(p, e);
+    if (now) module_set_free(now);
     if (t.r.gone) s = inl_fail(e, INL_ERR_NOT_FOUND, "the program has ended before its first instruction");
     inl_vec_free(&t.all);
     bool good = inl_vec_push(&p->threads, t.r) && inl_vec_push(&p->seized, pid);

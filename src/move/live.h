@@ -136,6 +136,8 @@ typedef struct move_live {
     uint64_t thread_count;
     uint64_t started;     /* answer: MOVE_LIVE_ */
     uint64_t tool;        /* address of a string: the tool's file; 0: it is not known */
+    uint64_t word, tells; /* the dynamic linker's word for debuggers, and the procedure that it calls then; 0: the
+                             program's dynamic section leads there, or nothing does */
     uint64_t helper;      /* process id of whoever puts the tool in, where that is a child of this process; else 0 */
     move_live_image boot; /* as if it were one: the boot code, where procedures return to that the tool has called */
     move_live_thread threads[];

@@ -154,7 +154,8 @@ static uint64_t aux(uint64_t type)
 
 uint64_t moved_linker_state(struct r_debug *out)
 {
-    uint64_t at;
+    uint64_t at, ignored;
+    if (moved_is_live() && (at = moved_live_word(&ignored)) != 0) return run_read(out, at, sizeof *out) ? at : 0;
     /* 0: a static program, which has none yet */
     return moved_now.image_count && moved_dynamic_value(&moved_now.images[0], DT_DEBUG, &at) && at &&
                    run_read(out, at, sizeof *out)
@@ -165,6 +166,8 @@ uint64_t moved_linker_state(struct r_debug *out)
 uint64_t moved_linker_tells(void)
 {
     struct r_debug debug;
+    uint64_t tells = 0;
+    if (moved_is_live() && moved_live_word(&tells) && tells) return tells; /* the word may be empty yet */
     return moved_linker_state(&debug) ? debug.r_brk : 0;
 }
 
@@ -194,16 +197,50 @@ static void tell(const moved_image *i, bool gone)
     if (moved_now.hooks.listed && i) moved_now.hooks.listed(gone ? NULL : i->name, i->bias, gone);
 }
 
-/* The linker's list is as it shall be: what is new in it, and what has gone. */
-static void compare_list(const struct link_map *first)
+/* While the linker changes a list, what is new in it is not all mapped, and what goes is still there. */
+static void compare_list(const struct r_debug *debug, const struct link_map *program)
 {
-    for (size_t k = 1; k < moved_now.image_count; k++) moved_now.images[k].is_there = false;
-    for (const struct link_map *m = first; m; m = m->l_next) {
-        if (m == first || m->l_addr == aux(AT_SYSINFO_EHDR)) continue; /* the first is the program */
-        bool is_new = !known(m);
+    for (const struct link_map *m = debug->r_map; m; m = m->l_next) {
+        if (m == program || m->l_addr == aux(AT_SYSINFO_EHDR)) continue;
+        bool is_new = !known(m) && debug->r_state == RT_CONSISTENT;
         if (is_new) add_library(m);
         if (known(m)) known(m)->is_there = true;
         if (is_new) tell(known(m), false);
+    }
+}
+
+/* A list for each namespace (dlmopen, auditors): glibc chains them behind the first, since 2.35. One of them may be the
+ * tool's own (shown.c). */
+static bool compare_lists(void)
+{
+    enum { MOST = 64 };
+    struct r_debug first;
+    moved_namespace n;
+    uint64_t at = moved_linker_state(&first);
+    if (!at) return false;
+    for (size_t k = 1; k < moved_now.image_count; k++) moved_now.images[k].is_there = false;
+    compare_list(&first, first.r_map);
+    n.next = NULL;
+    if (first.r_version > 1 && !run_read(&n, at, sizeof n)) n.next = NULL;
+    for (unsigned k = 0; k < MOST && n.next; k++) {
+        bool own = n.next == &moved_now.entered.own;
+        if (!run_read(&n, (uint64_t)(uintptr_t)n.next, sizeof n)) break;
+        if (!own) compare_list(&n.debug, NULL);
+    }
+    return true;
+}
+
+/* Of what was mapped when the tool came, some is in no list that can be found: a namespace of an older linker's, or
+ * what a static program without names has opened. It stays known. */
+static void add_unlisted(void)
+{
+    const move_live_image *told;
+    uint64_t count = moved_is_live() ? moved_live_images(&told) : 0;
+    for (uint64_t k = 0; k < count; k++) {
+        struct link_map m = {.l_addr = told[k].links.bias, .l_name = ""};
+        if (m.l_addr == moved_now.images[0].bias || known(&m)) continue;
+        add_library(&m);
+        if (known(&m)) known(&m)->is_there = known(&m)->is_unlisted = true;
     }
 }
 
@@ -211,7 +248,7 @@ static void forget_gone(run_thread *t)
 {
     for (size_t k = 1; k < moved_now.image_count; k++) {
         moved_image *i = &moved_now.images[k];
-        if (i->is_there) continue;
+        if (i->is_there || i->is_unlisted) continue;
         if (i->phdr) tell(i, true);
         if (i->phdr && moved_is_live()) moved_later_close(t, i);
         *i = (moved_image){0};
@@ -229,17 +266,15 @@ static void open_new(run_thread *t)
 
 void moved_images_find(void)
 {
-    struct r_debug debug;
     add((const void *)aux(AT_PHDR), (unsigned)aux(AT_PHNUM), moved_handoff_data.bias, "", true);
-    if (moved_linker_state(&debug)) compare_list(debug.r_map);
+    compare_lists();
+    add_unlisted();
     forget_gone(NULL);
 }
 
 void moved_images_changed(run_thread *t)
 {
-    struct r_debug debug;
-    if (!moved_linker_state(&debug) || debug.r_state != RT_CONSISTENT) return;
-    compare_list(debug.r_map);
+    if (!compare_lists()) return;
     forget_gone(t);
     if (moved_is_live()) open_new(t);
     moved_patch_sites();

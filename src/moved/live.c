@@ -22,6 +22,12 @@ bool moved_began_here(void) { return moved_is_live() && moved_live_helper() != 0
 
 const char *moved_live_tool(void) { return (const char *)((const move_told *)MOVE_TOLD_BASE)->tool; }
 
+uint64_t moved_live_word(uint64_t *tells)
+{
+    *tells = found()->tells;
+    return found()->word;
+}
+
 uint64_t moved_live_images(const move_live_image **images)
 {
     *images = (const move_live_image *)found()->images;

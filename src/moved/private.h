@@ -46,7 +46,7 @@ typedef struct moved_image {
     unsigned phnum;
     const char *name;
     bool is_new; /* its system calls have not been looked at */
-    bool is_there;
+    bool is_there, is_unlisted;
 } moved_image;
 void moved_images_find(void);
 /* The dynamic linker calls this address when its list is about to change, and when it has; 0: none. And what is to
@@ -251,6 +251,8 @@ const move_boot_links *moved_live_links(uint64_t bias); /* of an image, or NULL 
 /* Where system calls may be in its old code, as image-relative addresses: how many. *sites stays NULL if that is not
  * known. */
 uint64_t moved_live_sites(uint64_t bias, const uint64_t **sites);
+/* The dynamic linker's word for debuggers, and what it calls, where the program does not lead there; 0: it does. */
+uint64_t moved_live_word(uint64_t *tells);
 struct move_live_image;
 uint64_t moved_live_images(const struct move_live_image **); /* how many */
 struct move_live_image *moved_live_shown(void);              /* the same, for what is written there */

@@ -66,28 +66,21 @@ typedef struct attacher {
     rewriter r;        /* its images: those that are instrumented, then others that must know of them */
     size_t instrumented;
     live_process process;
-    bool by_list;    /* see finders.h */
-    uint64_t linker; /* where the dynamic linker lies, 0: there is none */
+    bool by_list; /* see finders.h */
 } attacher;
 
 /* --- what is there --- */
 
-static uint64_t auxiliary(const live_process *p, uint64_t type)
+static bool is_linker(const attacher *a, const module *m)
 {
-    inl_error e = {0};
-    size_t size;
-    Elf64_auxv_t *v = live_auxv(p, &size, &e);
-    uint64_t value = 0;
-    for (size_t i = 0; v && (i + 1) * sizeof *v <= size && v[i].a_type; i++)
-        if (v[i].a_type == type) value = v[i].a_un.a_val;
-    free(v);
-    return value;
+    uint64_t linker = a->process.linker;
+    return linker && linker >= m->low && linker < m->high;
 }
 
-/* The dynamic linker stays as it is: other code of the process's finds it by its addresses. */
-static bool is_taken(const module *m, uint64_t linker)
+/* The dynamic linker only where it is asked for: it has run for a while before the tool can come. */
+static bool is_taken(const attacher *a, const module *m)
 {
-    if (m->is_vdso || (linker && linker >= m->low && linker < m->high)) return false;
+    if (m->is_vdso || (is_linker(a, m) && !tool_filter_images())) return false;
     return image_machine(m->image) == tool_isa()->elf_machine;
 }
 
@@ -119,11 +112,20 @@ static void list_images(attacher *a)
     make_room(a);
     for (int main = 1; main >= 0; main--)
         for (module *m = module_first(run_here.modules); m; m = m->next) {
-            if (m->is_main != main || !is_taken(m, a->linker)) continue;
+            if (m->is_main != main || !is_taken(a, m)) continue;
             if (!tool_image_of(m)) tool_fail(TOOL_EXIT_FAILED, "out of memory");
             if (!tool_filter_images() || tool_image_of(m)->wanted || (a->fresh && main)) add_image(a, m);
         }
     if (!a->r.count) tool_fail(TOOL_EXIT_FAILED, "process %d has no image that --image names", a->process.pid);
+}
+
+/* ... at all, though the program has not begun. */
+static bool has_run(const attacher *a, const module *m)
+{
+    bool early = is_linker(a, m);
+    for (size_t k = 0; k < a->process.early.count && !early; k++)
+        early = a->process.early.items[k].low < m->high && a->process.early.items[k].high > m->low;
+    return early;
 }
 
 static void set_target(attacher *a, rewriter_image *i, bool fresh)
@@ -141,7 +143,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
 static void plan_finders(attacher *a, module *m)
 {
     inl_error e = {0};
-    if (!finders_are_in(m->image, a->by_list)) return;
+    if (!finders_are_in(&a->process, m, a->by_list)) return;
     rewriter_image *i = add_image(a, m);
     set_target(a, i, false); /* the dynamic linker runs already */
     if (finders_plan(i, a->by_list, &e) != INL_OK)
@@ -322,10 +324,9 @@ void attacher_run(void)
     run_here.modules = module_set_new();
     if (!run_here.modules) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     open_process(a, pid);
-    a->linker = auxiliary(&a->process, AT_BASE);
     a->by_list = finders_go_by_list();
     list_images(a);
-    for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh);
+    for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh && !has_run(a, a->r.images[k].m));
     rewriter_plan(&a->r);
     if (!a->fresh && !rewriter_needs_tool(&a->r))
         tool_fail(TOOL_EXIT_FAILED, "this tool inserts nothing in process %d", pid);

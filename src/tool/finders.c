@@ -28,16 +28,18 @@ static uint64_t place_of(image *im, const moved_finder *f, bool by_list)
     return image_symbol(im, f->name, &at, &size) ? at : 0;
 }
 
-bool finders_are_in(image *im, bool by_list)
+/* Each has one place where it leads on: those of the program's own libraries are hooked. */
+bool finders_are_in(const live_process *p, const module *m, bool by_list)
 {
-    for (const moved_finder *f = moved_finders; f->name; f++)
-        if (place_of(im, f, by_list)) return true;
+    for (const moved_finder *f = moved_finders; f->name && !live_is_apart(p, m); f++)
+        if (place_of(m->image, f, by_list)) return true;
     return false;
 }
 
 void finders_note(rewriter_image *i, bool by_list)
 {
     size_t n = 0;
+    if (live_is_apart(i->live.process, i->m)) return;
     for (const moved_finder *f = moved_finders; f->name && n < REWRITER_FINDERS; f++)
         i->finders[n++] = place_of(i->im, f, by_list);
 }
@@ -68,6 +70,7 @@ inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
 static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bool *unwinds)
 {
     size_t n = 0;
+    if (live_is_apart(i->live.process, i->m)) return 0;
     for (const moved_finder *f = moved_finders; f->name; f++) {
         uint64_t at = place_of(i->im, f, by_list);
         uint32_t k = at ? cfg_proc_covering(i->cfg, at) : CFG_NONE;

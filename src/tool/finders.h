@@ -10,7 +10,7 @@ bool finders_go_by_list(void);
 /* Where they are in the image; is one at a link-time address? Moved code is to call it by its old entry. */
 void finders_note(rewriter_image *, bool by_list);
 bool finders_is_one(const rewriter_image *, uint64_t at);
-bool finders_are_in(image *, bool by_list);
+bool finders_are_in(const live_process *, const module *, bool by_list);
 /* For an image that is not instrumented: these procedures of it move as they are. The target is set. */
 inl_status finders_plan(rewriter_image *, bool by_list, inl_error *);
 /* What live_put_in is given: to be freed with free, hooks and all. Refused, where exceptions would not find their way.

@@ -52,7 +52,7 @@ static inl_status add_images(putting *p, inl_error *e)
     inl_status s = p->images ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (int main = 1; main >= 0; main--)
         for (module *x = module_first(p->m->modules); x && s == INL_OK; x = x->next)
-            if (!x->is_vdso && x->is_main == main && (main || finders_are_in(x->image, p->by_list)))
+            if (!x->is_vdso && x->is_main == main && (main || finders_are_in(&p->m->live, x, p->by_list)))
                 s = add_image(p, x, e);
     if (s == INL_OK && (!p->count || !p->images[0].is_program))
         s = inl_fail(e, INL_ERR_UNSUPPORTED, "the program of process %d is not among what is mapped", p->m->live.pid);

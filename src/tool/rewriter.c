@@ -162,7 +162,10 @@ static bool wanted(void *arg, const cfg_program *p, uint32_t index)
 {
     const rewriter *r = arg;
     const cfg_proc *proc = &p->procs[index];
+    if (r->now->live.process && proc->addr + r->now->bias == r->now->live.process->tells)
+        return false; /* it is hooked */
     if (!tool_filter_images() && !tool_filter_procs()) return true;
+    if (finders_is_one(r->now, proc->addr)) return true;
     for (uint32_t b = proc->first_block; b < proc->first_block + proc->block_count; b++)
         if (tool_address_wanted(p->blocks[b].addr + r->now->bias)) return true;
     return false;
