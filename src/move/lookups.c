@@ -17,7 +17,8 @@
  *                                         what lies around it and uses the register alike (V8 in programs without
  *                                         unwind tables)
  *
- *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections
+ *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
+ *     mono_aot_file_info, _kDart...                  or by what they look up by its name
  */
 #include "move/isa.h"
 
@@ -63,11 +64,19 @@ const char *move_lookups_of_image(image *im)
         {"__managedcode", ".NET's runtime looks return addresses up in its own tables"},
         {".svm_heap", "GraalVM's runtime looks return addresses up in its own tables"},
     };
+    static const struct exported {
+        const char *name, *reason;
+    } exported[] = {
+        {"mono_aot_file_info", "Mono's runtime looks return addresses up in its own tables"},
+        {"_kDartIsolateSnapshotInstructions", "Dart's runtime looks return addresses up in its own tables"},
+    };
     const image_section *sections;
     size_t count = image_sections(im, &sections);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
             if (!strcmp(sections[i].name, known[k].section)) return known[k].reason;
+    for (size_t k = 0; k < sizeof exported / sizeof *exported; k++)
+        if (image_symbol(im, exported[k].name, NULL, NULL)) return exported[k].reason;
     return count == 0 && has_go_table(im) ? go : NULL;
 }
 

@@ -235,6 +235,9 @@ def cases(test):
         yield f"compiled{form}", lambda f=flags, n=f"compiled{form}": test.c_code(n, [*f, *bare, "-static"])
         yield f"stacks{form}", lambda f=flags, n=f"stacks{form}": test.by_hand(
             n, by_offsets("stacks"), [*f, *bare], "stacks of its own")
+    named = ".data\n.globl mono_aot_file_info\n.type mono_aot_file_info, @object\nmono_aot_file_info: .quad 1\n"
+    yield "mono", lambda: test.by_hand(
+        "mono", by_offsets() + named, ["-Wl,--export-dynamic-symbol=mono_aot_file_info"], "Mono's runtime")
     if test.results.options.large and shutil.which("node"):
         yield "node", test.node
 
