@@ -21,6 +21,7 @@
 #include <inlay/local.h>
 #include <inlay/loop.h>
 #include <inlay/memory.h>
+#include <inlay/module.h>
 #include <inlay/option.h>
 #include <inlay/output.h>
 #include <inlay/perf.h>

@@ -12,6 +12,7 @@ extern "C" {
 
 typedef struct inlay_image inlay_image;         /* a mapped ELF file; until its unload callback returns */
 typedef struct inlay_proc inlay_proc;           /* a procedure; as long as its image */
+typedef struct inlay_module inlay_module;       /* what it was compiled from; as long as its image */
 typedef struct inlay_block inlay_block;         /* a basic block; during the callback that got it */
 typedef struct inlay_insn inlay_insn;           /* an instruction; during the callback that got it */
 typedef struct inlay_point inlay_point;         /* a place to insert; as long as what it belongs to */

@@ -184,6 +184,10 @@ typedef struct image_line {
     unsigned line;
 } image_line;
 bool image_source_at(image *, uint64_t addr, image_source *out);
+/* Each by its number, also of those without code; that of the one an address belongs to, or how many there are. */
+size_t image_unit_count(image *);
+image_source image_unit(image *, size_t k);
+size_t image_unit_number_at(image *, uint64_t addr);
 void image_sources(image *, void (*each)(void *arg, const image_source *, const image_line *, size_t), void *arg);
 
 /* Address of a data or function symbol (dynsym or symtab); false when absent. */

@@ -75,11 +75,18 @@ static void open_lines(image *im)
     if (l->dwarf) read_units(l);
 }
 
-Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
+/* How many there are: none covers it. */
+static size_t number_at(const image_lines *l, uint64_t addr)
 {
     size_t behind = INL_FIRST(l->ranges.count, k, l->ranges.items[k].low > addr);
-    if (behind == 0 || addr >= l->ranges.items[behind - 1].high) return NULL;
-    return &l->units.items[l->ranges.items[behind - 1].unit];
+    if (behind == 0 || addr >= l->ranges.items[behind - 1].high) return l->units.count;
+    return l->ranges.items[behind - 1].unit;
+}
+
+Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
+{
+    size_t k = number_at(l, addr);
+    return k < l->units.count ? &l->units.items[k] : NULL;
 }
 
 /* libdw's own search stays out of namespaces, which have no addresses themselves. */
@@ -143,6 +150,20 @@ static const char *text_of(Dwarf_Die *unit, unsigned name)
 static image_source source_of(Dwarf_Die *die)
 {
     return (image_source){text_of(die, DW_AT_name), text_of(die, DW_AT_comp_dir)};
+}
+
+size_t image_unit_count(image *im)
+{
+    image_lines *l = image_units(im);
+    return l ? l->units.count : 0;
+}
+
+image_source image_unit(image *im, size_t k) { return source_of(&image_units(im)->units.items[k]); }
+
+size_t image_unit_number_at(image *im, uint64_t addr)
+{
+    image_lines *l = image_units(im);
+    return l ? number_at(l, addr) : 0;
 }
 
 bool image_source_at(image *im, uint64_t addr, image_source *out)

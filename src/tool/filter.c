@@ -30,19 +30,23 @@ bool tool_filter_follows(const char *path)
     return o->follow.count == 0;
 }
 
-static bool name_matches(const char *pattern, const char *name)
+bool tool_name_is(const char *name, bool (*is)(const char *name, const void *arg), const void *arg)
 {
     char plain[1024];
-    if (fnmatch(pattern, name, 0) == 0) return true;
+    if (is(name, arg)) return true;
     const char *demangled = image_demangle(name, plain, sizeof plain);
     if (demangled == name) return false;
-    if (fnmatch(pattern, demangled, 0) == 0) return true;
+    if (is(demangled, arg)) return true;
     /* "f" stands for "f(int, char)", too */
     size_t n = strcspn(demangled, "(");
     if (demangled[n] != '(' || n >= sizeof plain) return false;
     plain[n] = '\0';
-    return demangled == plain && fnmatch(pattern, plain, 0) == 0;
+    return demangled == plain && is(plain, arg);
 }
+
+static bool is_like(const char *name, const void *pattern) { return fnmatch(pattern, name, 0) == 0; }
+
+static bool name_matches(const char *pattern, const char *name) { return tool_name_is(name, is_like, pattern); }
 
 static bool any_matches(const tool_globs *g, const char *name, const char *const *aliases)
 {

@@ -249,6 +249,8 @@ struct inlay_image {
     inlay_proc **made;      /* handles, by index in procs */
     size_t last;            /* the last procedure found */
     struct tool_code *code; /* once asked for (code.c) */
+    inlay_module *modules;  /* likewise (units.c), module_count of them */
+    size_t module_count;
     /* carried: */
     inlay_image *next;
     uint64_t shift;               /* real address - assumed, once the program runs */
@@ -319,6 +321,8 @@ bool tool_filter_images(void);              /* is there a filter? */
 bool tool_filter_procs(void);
 bool tool_image_matches(const char *path, const char *name);
 bool tool_proc_matches(const char *name, const char *const *aliases);
+/* Does `is` hold for the name, demangled too, with its parameters or without? */
+bool tool_name_is(const char *name, bool (*is)(const char *name, const void *arg), const void *arg);
 bool tool_address_wanted(uint64_t address); /* lock held */
 
 /* --- insns.c --- */

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""What mutators can ask of a process besides inserting (mutators.py): single threads.
+"""What mutators can ask of a process besides inserting (mutators.py): single threads, modules, names by pattern.
 
   tests/live/points.py [--build DIR] [--only PATTERN] [--keep]
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -34,9 +35,33 @@ class Points:
 
     def many(self):
         program = f"{self.folder}/many"
-        if not os.path.exists(program) and driver.build("dynamic", f"{HERE}/many.c", program, "-pthread"):
+        if not os.path.exists(program) and driver.build("dynamic", f"{HERE}/many.c", program, "-pthread", "-g"):
             raise driver.Failed("many.c is not compiled")
         return program
+
+    # --- modules, names
+
+    def modules(self):
+        """Source files of a program, of one without debug information and of C++; patterns, mangled and not."""
+        bare, cpp = f"{self.folder}/bare", f"{self.folder}/throws"
+        subprocess.run(["strip", "-g", "-o", bare, self.many()], check=True)
+        if subprocess.run(["g++", "-O1", "-g", "-o", cpp, f"{HERE}/throws.cc"]).returncode:
+            raise driver.Failed("throws.cc is not compiled")
+        for program, name, patterns, expected in (
+                (self.many(), "live/many.c", ("t*n", "/^ma.n$/", "/no such/", "/(/"),
+                 ("many: 2 modules, 1 rest, .*live/many.c", "of it: goes_round in .*many.c", "of it: turn in .*many.c",
+                  "t[*]n turn in", "t[*]n: 1", r"/\^ma.n\$/ main in", "/no such/: 0", "/[(]/: -1", "of it: main in .*many.c")),
+                (bare, "*", ("turn",), ("bare: 1 modules, 1 rest, bare", "turn turn in bare", "turn: 1",
+                                        "of it: _start in bare")),
+                (cpp, "throws.cc", ("main", "/^_Z/"), ("throws: 2 modules, 1 rest", "main: 1",
+                                                       r"/\^_Z/ .*[(].* in .*throws.cc"))):
+            with Conversation([program], driver.fresh(f"{self.folder}/modules")) as c:
+                c.has_answered(1 if program != cpp else 0)
+                m = self.start("looks", c.process.pid, os.path.basename(program), name, *patterns)
+                out, status = self.ends(m)
+                missing = [line for line in expected if not re.search(line, out)]
+                if status or missing or "some are" in out:
+                    raise driver.Failed(f"{program}: {status}", *missing, "---", *out.splitlines()[:20])
 
     # --- single threads
 
@@ -79,11 +104,12 @@ class Points:
                 raise driver.Failed(f"the program ends with {its}")
 
 
-QUICK = "one-by-one"
+QUICK = "one-by-one,modules"
 
 
 def tests(of):
     yield "one-by-one", of.one_by_one
+    yield "modules", of.modules
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
 

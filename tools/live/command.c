@@ -249,20 +249,14 @@ int command_end(live_command *c, int status)
 
 /* --- procedures --- */
 
-static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; }
+static bool is_pattern(const char *name) { return *name == '/' || strpbrk(name, "*?["); }
 
 static unsigned each_in_image(inlay_image *i, const char *name, void (*each)(inlay_proc *, void *), void *arg)
 {
-    unsigned count = 0;
     inlay_proc *one = is_pattern(name) ? NULL : inlay_image_proc_named(i, name);
     if (one) each(one, arg);
-    if (one) return 1;
-    for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
-        if (fnmatch(name, inlay_proc_name(p), 0) && fnmatch(name, inlay_proc_display_name(p), 0)) continue;
-        each(p, arg);
-        count++;
-    }
-    return count;
+    int count = one ? 1 : inlay_image_procs_matching(i, name, each, arg);
+    return count > 0 ? (unsigned)count : 0;
 }
 
 unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay_proc *, void *), void *arg)
@@ -270,7 +264,7 @@ unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay
     unsigned count = 0;
     const char *colon = strchr(name, ':');
     char image[256] = "*";
-    if (colon && colon > name && colon[1] != ':') {
+    if (*name != '/' && colon && colon > name && colon[1] != ':') {
         snprintf(image, sizeof image, "%.*s", (int)(colon - name), name);
         name = colon + 1;
     }
