@@ -66,6 +66,10 @@ bool inlay_event_resume(const inlay_event *);
  * looked at here at any time, also when the process has ended. At most 64 MiB a process. A child of fork has a copy of
  * its own. It goes with the handle. NULL: inlay_process_error() says why. */
 void *inlay_process_share(inlay_process *, size_t bytes);
+/* From now on children of fork, and theirs, go on with the same memory: counters in it count what they do, too. What is
+ * inserted stays in them until they end or execute another program; inlay detach takes it out when the mutator has
+ * ended. */
+bool inlay_process_share_with_children(inlay_process *, bool yes);
 
 /* --- in the process: called from snippets (inlay_call) and from the mutator's routines there --- */
 

@@ -129,7 +129,8 @@ static bool executes(const char *path, char *const argv[], void *arg)
     return true;
 }
 
-/* What the mutator and the process share is the child's own from now on: it counts for itself. */
+/* What the mutator and the process share is the child's own from now on: it counts for itself, if nobody has asked for
+ * its counts as well. */
 static void own_shared(mutator_ring *r)
 {
     uint64_t at = inl_page_up((uint64_t)(uintptr_t)r + sizeof *r), size = inl_page_up(r->shared);
@@ -147,7 +148,7 @@ static void child_begins(void *arg)
     (void)arg;
     tool_mutating *m = &tool_now->mutating;
     if (m->ring) {
-        own_shared(m->ring);
+        if (!__atomic_load_n(&m->ring->children, __ATOMIC_RELAXED)) own_shared(m->ring);
         run_fd_close(m->socket);
     }
     m->ring = NULL;

@@ -226,6 +226,17 @@ void *inlay_process_share(inlay_process *p, size_t bytes)
     return (void *)at;
 }
 
+bool inlay_process_share_with_children(inlay_process *p, bool yes)
+{
+    mutatee *m = mutatee_of(p);
+    inl_error e = {0};
+    if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
+    tool_process_mean(p);
+    if (open_channel(m, &e) != INL_OK) return mutator_fail(&e);
+    __atomic_store_n(&m->ring->children, yes, __ATOMIC_RELEASE);
+    return true;
+}
+
 bool mutator_shares(const void *p)
 {
     uint64_t at = (uint64_t)(uintptr_t)p;

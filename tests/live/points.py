@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
+from commands import Command  # noqa: E402
 from run import LIMIT, Conversation  # noqa: E402
 
 
@@ -76,6 +77,33 @@ class Points:
                 raise driver.Failed(f"the mutator ends with {status}, the program with {its}",
                                     *out.splitlines()[-4:], repr(answers))
 
+    # --- commands
+
+    def commands(self):
+        """count with children, and for one thread; the code of one thread, in the commands."""
+        code = ("import os, sys, threading\nfor line in sys.stdin: print(eval(line), flush=True)\n")
+        forks = "[os.getppid() and 1 for _ in range(3)] and [os.waitpid(os.fork() or " \
+                "os._exit([os.getppid() for _ in range(5)] == 0), 0)[1] for _ in range(2)]"
+        many = "[t.start() or t.join() for t in [threading.Thread(target=lambda: [os.getppid() for _ in range(50)])]] " \
+               "and [os.getppid() and 1 for _ in range(7)]"
+        for words, line, expected in (
+                (["count", "getppid"], forks, r"^ *3  getppid"), (["count", "--children", "getppid"], forks, r"^ *13  getppid"),
+                (["count", "getppid"], many, r"^ *57  getppid"),
+                (["count", "--thread", "PID", "getppid"], many, r"^ *7  getppid"),
+                (["snippet", "--thread", "PID", "getppid", "static long n; n++"], many, r"n = 7"),
+                (["break", "--thread", "PID", "getppid"], many, r"^hit 7:(?!.*hit 8:)")):
+            with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/commands")) as c:
+                c.say("1")
+                c.has_answered(1)
+                pid = str(c.process.pid)
+                words = [pid if w == "PID" else w for w in words]
+                with Command(self.inlay, words[0], "-p", pid, *words[1:], ready="of process|in process") as command:
+                    c.say(line)
+                    c.has_answered(2)
+                    out = command.end()
+                if not re.search(expected, out, re.M | re.S):
+                    raise driver.Failed(f"{words}: {expected}", *out.splitlines()[:20])
+
     @staticmethod
     def ends(process):
         try:
@@ -110,6 +138,7 @@ QUICK = "one-by-one,modules"
 def tests(of):
     yield "one-by-one", of.one_by_one
     yield "modules", of.modules
+    yield "commands", of.commands
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
 

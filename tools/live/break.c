@@ -22,12 +22,16 @@ static const char usage[] =
     "parameters by name and type, and its stack; until Ctrl-C, or the process's end, or for --for SECONDS. Then "
     "nothing of\n"
     "it is left there. POINT and CONDITION are as for inlay snippet (see its --help): NAME, NAME:return, FILE:LINE,\n"
-    "0xADDRESS; a C expression with parameters, $arg0, registers.\n"
+    "0xADDRESS; a C expression with parameters, $arg0, registers. Processes that it forks meanwhile go on with a copy "
+    "that "
+    "stops\n"
+    "nowhere; name them by -p of their own.\n"
     "\n"
     "  inlay break -p PID --then=detach 'write if $arg0 == 2'\n"
     "\n"
     "  -p PID                the process\n"
     "  --then=WHAT           behind a hit: continue (the default), stop the process as SIGSTOP does, or detach\n"
+    "  --thread TID          where this thread of it comes, alone\n"
     "  --hits N              so many, then detach\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               hits go there instead of standard output\n"
@@ -55,6 +59,7 @@ static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_
 static live_command command = {.name = "break",
                                .kinds = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK),
                                .usage = usage,
+                               .by_thread = true,
                                .options = options,
                                .least = 1,
                                .most = 1};
@@ -106,7 +111,7 @@ static inlay_expr make_hit(inlay_scope *names, inlay_expr condition, uint64_t ad
         p->told[k] = one;
         if (one) hit = inlay_sequence(one, hit);
     }
-    return inlay_typed_if(names, condition, hit, NULL);
+    return command_for_thread(&command, inlay_typed_if(names, condition, hit, NULL));
 }
 
 static void note_inserted(inlay_insertion *i) { command_note(&command, i); }

@@ -86,6 +86,8 @@ static void common_option(live_command *c, char **argv, int *at)
     }
     if ((value = value_of(c, argv, at, "-p"))) {
         c->pid = number_of(c, value);
+    } else if (c->by_thread && (value = value_of(c, argv, at, "--thread"))) {
+        c->thread = number_of(c, value);
     } else if ((value = value_of(c, argv, at, "--for"))) {
         c->seconds = strtod(value, &end);
         if (*end || !(c->seconds > 0)) wrong(c, "%s is not a number of seconds", value);
@@ -117,6 +119,7 @@ static void read_arguments(live_command *c, int argc, char **argv)
         c->pid = number_of(c, c->words[0]);
         c->words++, c->word_count--;
     }
+    if (c->thread && !c->pid) wrong(c, "%s", "--thread names a thread of a process that runs (-p)");
     if (!c->pid == !c->program) wrong(c, "%s", c->pid ? "a process and a program are named" : "no process is named");
     if (c->word_count < c->least) wrong(c, "%s", "something is missing");
     if (c->most && c->word_count > c->most) wrong(c, "'%s' is too much", c->words[c->most]);
@@ -144,7 +147,14 @@ void command_begin(live_command *c, int argc, char **argv)
     const int fds[] = {STDIN_FILENO, c->program_out > 0 ? c->program_out : STDOUT_FILENO, STDERR_FILENO};
     if (!c->pid) c->process = inlay_process_create(c->program[0], (const char *const *)c->program, NULL, fds);
     if (!c->process) command_fail(c, c->pid ? "cannot attach" : "cannot start it");
+    if (c->thread && (c->thread_number = inlay_process_thread_number(c->process, c->thread)) < 0)
+        command_fail(c, "there can be no code for one thread");
     handle_signals(c);
+}
+
+inlay_expr command_for_thread(const live_command *c, inlay_expr code)
+{
+    return c->thread ? inlay_on_thread(c->thread_number, code) : code;
 }
 
 static void note_exec(const inlay_event *e, void *arg)

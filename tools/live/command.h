@@ -24,9 +24,11 @@ typedef struct live_command {
     const live_option *options; /* may be NULL */
     int least, most;            /* words; most 0: any number */
     bool process_first;         /* the process may be named by the first word */
+    bool by_thread;             /* --thread is an option */
     /* answers of command_begin */
-    int pid;        /* 0: a program is started */
-    double seconds; /* 0: no end */
+    int pid;                   /* 0: a program is started */
+    int thread, thread_number; /* the code is for it alone; thread 0: for all */
+    double seconds;            /* 0: no end */
     bool json;
     char **words, **program;
     int word_count;
@@ -48,6 +50,8 @@ void command_begin(live_command *, int argc, char **argv);
 void command_say(const live_command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same, with why the last call failed; ends the command. */
 void command_fail(const live_command *, const char *what) __attribute__((noreturn));
+/* The code, as --thread has it. */
+inlay_expr command_for_thread(const live_command *, inlay_expr code);
 /* What was inserted is put in, and events are watched for; the program that was started runs from now on. */
 void command_commit(live_command *);
 /* As inlay_insert; false: refused. What is refused nobody has to be told of again. */

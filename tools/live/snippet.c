@@ -29,6 +29,7 @@ static const char usage[] =
     "  inlay snippet -p PID write 'static long calls; if ($arg0 == 1) calls++'\n"
     "\n"
     "  -p PID                the process\n"
+    "  --thread TID          what this thread of it does, alone\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               the result goes there instead of standard output\n"
     "  --format=text|json    how it is written\n"
@@ -44,7 +45,7 @@ typedef struct row {
 static row *rows;
 static unsigned row_count;
 static uint64_t places, refused;
-static live_command command = {.name = "snippet", .usage = usage, .least = 2, .most = 2};
+static live_command command = {.name = "snippet", .usage = usage, .least = 2, .most = 2, .by_thread = true};
 
 /* Room for one more in a list of `count`. */
 static void *grown(void *list, unsigned count, size_t size)
@@ -64,8 +65,18 @@ static void note_variable(const inlay_scope_static *v, const char *where)
     rows[row_count++] = (row){.where = where, .v = *v};
 }
 
-static text_code code = {
-    .names = no_names, .inserted = note_inserted, .variable = note_variable, .places = &places, .refused = &refused};
+static inlay_expr for_thread(inlay_scope *names, inlay_expr e, uint64_t address)
+{
+    (void)names, (void)address;
+    return command_for_thread(&command, e);
+}
+
+static text_code code = {.names = no_names,
+                         .made = for_thread,
+                         .inserted = note_inserted,
+                         .variable = note_variable,
+                         .places = &places,
+                         .refused = &refused};
 
 static void insert(void)
 {
