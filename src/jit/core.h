@@ -48,7 +48,7 @@ typedef struct jit_arena {
     size_t size;
     size_t code_at, stub_at;
     size_t code_ready, stub_ready;     /* the kernel has been asked for the memory up to here, and from here on */
-    uint32_t exit_tail, indirect_miss; /* offsets of the shared tails */
+    uint32_t exit_tail, indirect_miss, return_miss; /* offsets of the shared tails */
     uint64_t fork_copy;                /* 0, or the memory that a child about to be forked gets */
     uint64_t epoch;                    /* retired at the end of this epoch */
     /* Index for signal handlers: append-only, counts stored with release. `code` ascends by offset;
@@ -230,11 +230,17 @@ bool jit_ibl_same_entry(uint64_t a, uint64_t b);
 void jit_ibl_empty(run_thread *); /* its own table; lock held, not blocked */
 
 /* --- paired.c; lock held --- */
+enum { JIT_ENTRIES = 1 << 16, JIT_RETURNS_BYTES = JIT_ENTRIES * sizeof(uint64_t) };
 typedef struct jit_paired {
-    bool on, never, ever; /* ever: entries of threads' own tables may lead to what they came from */
+    bool on, never;
 } jit_paired;
 void jit_paired_begin(void);
+/* The thread is about to be given a fragment: are calls to be paired from now on (then all is flushed), and has it what
+ * that needs? */
+void jit_paired_look(run_thread *);
 void jit_paired_end(void);               /* never again */
+void jit_paired_empty(run_thread *);     /* its table of returns, which is not blocked or */
+void jit_paired_protect(run_thread *, int prot); /* no table: nothing happens; async-signal-safe */
 void jit_paired_heed(const weave_run *); /* what a tool has inserted: may there be pairs? */
 struct jit_build;
 bool jit_paired_wanted(const struct jit_build *);
@@ -371,6 +377,7 @@ void jit_emit_tails(jit_arena *);
 void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
 void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app);
+void jit_emit_return_landing(isa_code *, const jit_arena *, uint64_t app);
 /* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */
 extern const isa_regs jit_landing_spills;
 void jit_processor(char *out, size_t size); /* what this processor can do, as text */

@@ -88,6 +88,7 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
+    jit_paired_look(t);
     bool steps = jit_steps(&t->ctx), again = steps && jit_of(t)->stepping.again;
     bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;
@@ -265,6 +266,7 @@ static const run_engine engine = {
     .called = jit_called,
     .program_calls = program_calls,
     .thread_made = thread_made,
+    .room = JIT_RETURNS_BYTES,
     .watch = &watch,
 };
 

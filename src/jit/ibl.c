@@ -28,7 +28,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { ENTRIES = 1 << 16, FIRST_SIZE = 4096 };
+enum { ENTRIES = JIT_ENTRIES, FIRST_SIZE = 4096 };
 
 typedef struct pair {
     uint64_t app, landing;
@@ -138,6 +138,7 @@ static bool is_kept(uint64_t entry) { return entry == (uint64_t)jit_ibl_watched;
 
 static void fill(run_thread *t, bool keeps)
 {
+    jit_paired_empty(t);
     uint64_t *entries = entry_of(t, 0), miss = jit.miss;
     for (unsigned i = 0; i < ENTRIES; i++)
         if (!keeps || !is_kept(entries[i])) entries[i] = miss;
@@ -157,6 +158,8 @@ static void empty(run_thread *u)
         }
         if (dirty && run_safe_copy(entry_of(u, i), page, sizeof page)) goto stale;
     }
+    if (!jit_of(u)->ibl_blocked) jit_paired_empty(u);
+    else jit_of(u)->ibl_stale = true;
     return;
 stale:
     jit_of(u)->ibl_stale = true;
@@ -172,7 +175,7 @@ void jit_ibl_clear(void)
         jit.second[v]->count = 0;
     }
     for (run_thread *u = run_here.threads; u; u = u->next) {
-        if (jit.paired.ever && __atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
+        if (__atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
         empty(u);
     }
 }
@@ -213,11 +216,13 @@ void jit_ibl_block(run_thread *t)
 {
     __atomic_store_n(&jit_of(t)->ibl_blocked, true, __ATOMIC_SEQ_CST); /* first: the thread may be in the cache */
     sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_NONE);
+    jit_paired_protect(t, PROT_NONE);
 }
 
 void jit_ibl_unblock(run_thread *t)
 {
     sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
+    jit_paired_protect(t, PROT_READ | PROT_WRITE);
     jit_of(t)->ibl_blocked = false;
     if (!jit_of(t)->ibl_stale) return;
     jit_of(t)->ibl_stale = false;

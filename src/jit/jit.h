@@ -164,6 +164,7 @@ typedef struct jit_own {
     uint64_t leave_sp;        /* of the frame by which it will */
     bool begins;              /* the tool is to be told of it, by itself (join.c) */
     uint64_t restarts;        /* join.c: what restart_syscall goes on with */
+    uint64_t *returns;        /* its table of paired returns (paired.c); NULL: none */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -282,6 +283,7 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
 /* --- <isa>/dispatch.S --- */
 void jit_ibl_watched(void);
 void jit_ibl_miss_counted(void);
+void jit_return_miss(void);
 void jit_ibl_miss(void); /* the target and the program's registers lie as x86_64/dispatch.S says */
 void jit_syscall_gate(void);
 extern const char jit_gate_check[], jit_gate_syscall[], jit_gate_after[]; /* the gate's window */
@@ -290,13 +292,9 @@ extern const char jit_gate_stack[], jit_gate_flags[]; /* in it: from here on sp 
 /* --- <isa>/context.c --- */
 /* At the gate, before or right after the system call: the program's context at `pc`. */
 void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t tls_base, uint64_t pc, weave_context *out);
-/* An indirect branch that hit the blocked table: the program's context at the branch's target. */
+/* An indirect branch or a paired return that hit a blocked table: the program's context at the branch's target. */
 void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out);
-/* Paired calls and returns (paired.c). Between the two last instructions of a return the thread goes back to the first
- * of them, which finds the table blocked. Is it at that one? A call that was about to write to the blocked table goes
- * on without. */
-void jit_uc_back_in_return(void *uc);
-bool jit_uc_in_return(const void *uc);
+/* A paired call (paired.c) that was about to write to the blocked table goes on without; false: it is none. */
 bool jit_uc_skip_landing(void *uc);
 
 #endif

@@ -3,21 +3,30 @@
  * A translated return is an indirect jump, predicted like any other; a program that returns to very many places has
  * many of them predicted wrongly. Paired, the translation of a call contains one of the processor's own, behind which
  * there is a landing for the original return address, and a return ends with `ret`: the processor's return stack knows
- * where it leads (x86_64/lower.c). It pays in programs that return to some 10,000 addresses and more. But a paired
- * return leaves an address of the cache below the stack pointer, where the program may look: so there are pairs only
- * where
- * --stress=paired asks for them.
+ * where it leads (x86_64/lower.c). Both take the thread's table of returns for their stack: the call writes its landing
+ * into the entry of the return address, and the `ret` takes it from there, while the program's stack pointer waits in
+ * its slot. So nothing on the program's stack nor below it is other than natively.
  *
- * A paired call puts its landing into the thread's own table, and nowhere else. So
- *   - an entry of that table may lead into any fragment that the thread has run in, dropped ones included: the landing
- *     goes on by a direct exit, which is right as long as there is memory;
- *   - who comes from code that was flushed empties its table (dispatch.c), and a flush blocks it until then (ibl.c);
- *   - an entry that must stay (watched, ibl.c) could be overwritten: once a tool calls procedures of the program's, or
- *     inserts calls that could, nothing is paired any more.
+ * Where indirect jumps are predicted well a pair costs more than it gives. So a program begins without; when it has
+ * returned to so many places (WORTH_IT) everything is flushed, and made anew with pairs.
+ *
+ *   - An entry may lead into any fragment that the thread has run in, dropped ones included: the landing goes on by a
+ *     direct exit, which is right as long as there is memory. Who comes from code that was flushed empties its table
+ *     (dispatch.c), and a flush blocks it until then (ibl.c).
+ *   - An entry that is empty, or another address's, leads to the table of indirect branches: so what returns without a
+ *     paired call finds its way, and pairs and others may be mixed.
+ *   - Of that table an entry may have to stay (watched, ibl.c), past which a pair would lead: once a tool calls
+ *     procedures of the program's, or inserts calls that could, nothing is paired any more.
  */
+#include "base/sys.h"
 #include "jit/core.h"
 
-void jit_paired_begin(void) { jit.paired.on = jit.paired.ever = jit.options.stress & JIT_STRESS_PAIRED; }
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { WORTH_IT = 8192 };
+
+void jit_paired_begin(void) { jit.paired.on = jit.options.stress & JIT_STRESS_PAIRED; }
 
 void jit_paired_end(void)
 {
@@ -49,4 +58,41 @@ void jit_paired_heed(const weave_run *run)
 bool jit_paired_wanted(const jit_build *b)
 {
     return jit.paired.on && !b->once && !b->step && !b->checked && !b->section;
+}
+
+/* --- a thread's table of returns --- */
+
+void jit_paired_empty(run_thread *t)
+{
+    uint64_t *entries = jit_of(t)->returns;
+    for (unsigned i = 0; entries && i < JIT_ENTRIES; i++) entries[i] = (uint64_t)jit_return_miss;
+}
+
+void jit_paired_protect(run_thread *t, int prot)
+{
+    if (jit_of(t)->returns) sys_call3(SYS_mprotect, (long)jit_of(t)->returns, JIT_RETURNS_BYTES, prot);
+}
+
+static bool make(run_thread *t)
+{
+    long p = sys_call(SYS_mmap, (long)((char *)t + WEAVE_BLOCK_SIZE), JIT_RETURNS_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (sys_failed(p)) return false;
+    jit_of(t)->returns = (uint64_t *)p;
+    jit_paired_empty(t);
+    return true;
+}
+
+static bool is_worth_it(void)
+{
+    return jit.stats.landings >= WORTH_IT && !jit.paired.on && !jit.paired.never && !jit.kept.on;
+}
+
+void jit_paired_look(run_thread *t)
+{
+    if (is_worth_it()) {
+        jit.paired.on = true;
+        jit_flush_all();
+    }
+    if (jit.paired.on && !jit_of(t)->returns && !make(t)) jit_paired_end();
 }

@@ -27,8 +27,6 @@
 #include "base/sys.h"
 #include INL_ARCH_HEADER(run, abi)
 
-enum { IBL_BYTES = 65536 * 8 };
-
 static bool between(uint64_t pc, const char *from, const char *to)
 {
     return pc >= (uint64_t)(uintptr_t)from && pc <= (uint64_t)(uintptr_t)to;
@@ -90,7 +88,7 @@ void jit_switch_version(run_thread *t, unsigned version)
 {
     uint64_t mask = run_kernel_mask_faults(); /* a signal's handler would do the same */
     jit_of(t)->wanted = version;
-    if (t->where == RUN_IN_CODE && t->frame.in_tool && !jit_of(t)->unlinked && !jit_of(t)->ibl_blocked)
+    if (t->where == RUN_IN_CODE && t->frame.in_tool && !jit_of(t)->unlinked)
         stop_at_next_boundary(t, 0);
     run_kernel_mask_set(mask);
 }
@@ -129,7 +127,6 @@ static void arrived(run_thread *t, const siginfo_t *info, void *uc, uint64_t tls
         jit_uc_gate_context(uc, t, tls_base, jit_of(t)->syscall_resume - RUN_SYSCALL_BYTES, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_SIGNAL);
     } else {
-        jit_uc_back_in_return(uc);
         stop_at_next_boundary(t, pc);
     }
 }
@@ -212,10 +209,10 @@ static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t
     uint64_t pc = run_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
     bool in_code = t->where == RUN_IN_CODE && is_page_fault(signo);
-    bool blocked = in_code && addr - table < IBL_BYTES && jit_of(t)->ibl_blocked;
-    if (blocked && jit_uc_skip_landing(uc)) return true;
-    /* Or the stack cannot be written to: natively a return writes nothing. */
-    if (blocked || (in_code && jit_uc_in_return(uc))) {
+    bool of_returns = addr - (uint64_t)(uintptr_t)jit_of(t)->returns < JIT_RETURNS_BYTES;
+    bool blocked = in_code && (addr - table < JIT_RETURNS_BYTES || of_returns) && jit_of(t)->ibl_blocked;
+    if (blocked && of_returns && jit_uc_skip_landing(uc)) return true;
+    if (blocked) {
         jit_uc_ibl_context(uc, t, tls_base, &t->ctx);
         redispatch(t, uc, RUN_LEAVE_INDIRECT);
         return true;

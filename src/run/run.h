@@ -151,6 +151,7 @@ typedef struct run_engine {
     void (*called)(run_thread *t, const run_call *);
     const char *const *program_calls;  /* behind its system calls that are the program's; NULL ends them */
     void (*thread_made)(run_thread *); /* a block is about to be used; NULL: nothing to do */
+    size_t room;                       /* behind each block, of its own, not mapped unless the engine does */
     const run_watch *watch;            /* NULL: it has no copies of the program's code */
     /* The program's code runs natively. In the runtime all signals but faults are blocked then, counters are all
      * known from the start, and a process cannot be let go. */

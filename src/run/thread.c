@@ -85,7 +85,8 @@ static run_thread *map_block(void)
     size_t vectors = inl_page_up(run_vector_room());
     size_t before = GUARD + STACK + GUARD + SIGNAL_STACK + vectors;
     inl_room room;
-    if (!inl_room_take(&room, before + WEAVE_BLOCK_SIZE, before + bytes_up_to_counter(run_here.dead_counters_high)))
+    if (!inl_room_take(&room, before + WEAVE_BLOCK_SIZE + run_here.engine->room,
+                       before + bytes_up_to_counter(run_here.dead_counters_high)))
         return NULL;
     sys_call3(SYS_madvise, (long)room.at, (long)room.mapped, MADV_NOHUGEPAGE);
     run_own(room.at, room.size, true);
@@ -111,6 +112,7 @@ static void unmap_block(run_thread *t)
 {
     inl_room room = t->room;
     run_own(room.at, room.size, false);
+    if (run_here.engine->room) sys_call2(SYS_munmap, (long)((char *)t + WEAVE_BLOCK_SIZE), (long)run_here.engine->room);
     inl_room_give_back(&room);
 }
 

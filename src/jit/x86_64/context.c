@@ -22,55 +22,30 @@ void jit_uc_gate_context(const void *uc, run_thread *t, uint64_t tls_base, uint6
     out->pc = pc;
 }
 
+enum { CALL = 0xe8, RET = 0xc3, CALL_BYTES = 5 };
+
+/* A paired return's, on the thread's table: of the program's own instructions none is one. */
+static bool is_return(uint64_t pc) { return jit_cache_contains(pc) && *(const uint8_t *)pc == RET; }
+
 /* RCX is the target; RCX and RDX of the program are in their slots. The miss routine's store into the
- * table is the one place where more is: RAX, RBX and the flags. */
+ * table is the one place where more is: RAX, RBX and the flags; a paired return has RSP there. */
 void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out)
 {
     run_uc_context(uc, t, tls_base, out);
     uint64_t target = out->gpr[RUN_RCX];
     bool storing = run_uc_is_write(uc) && !jit_cache_contains(run_uc_pc(uc));
     run_uc_unspill(t, out, 1u << RUN_RCX | 1u << RUN_RDX | (storing ? 1u << RUN_RAX | 1u << RUN_RBX : 0), storing);
+    if (is_return(run_uc_pc(uc))) run_set_sp(out, t->frame.slot[RUN_RSP]);
     out->pc = target;
-}
-
-/* --- paired calls and returns: what lower.c has written --- */
-
-enum { SLOT = 8, RET = 0xc3, PUSH_ENTRY = 4, WITH_DISPLACEMENT = 8 };
-static const uint8_t push_entry[PUSH_ENTRY] = {0x65, 0xff, 0x34, 0xd5}; /* push gs:[disp32 + rdx*8] */
-static const uint8_t pop_entry[PUSH_ENTRY] = {0x65, 0x8f, 0x04, 0x25};  /* pop gs:[disp32] */
-
-static bool is_push(uint64_t at)
-{
-    int32_t field;
-    memcpy(&field, (const uint8_t *)at + PUSH_ENTRY, sizeof field);
-    return !memcmp((const void *)at, push_entry, PUSH_ENTRY) && field == OFF_IBL;
-}
-
-/* The window: instruction at `at` begins there, and none of the program's can look like one of these. */
-bool jit_uc_in_return(const void *uc)
-{
-    uint64_t pc = run_uc_pc(uc);
-    return jit_cache_contains(pc) && is_push(pc);
-}
-
-static void move(void *uc, int64_t instruction)
-{
-    greg_t *g = ((ucontext_t *)uc)->uc_mcontext.gregs;
-    g[REG_RSP] += SLOT;
-    g[REG_RIP] += instruction;
-}
-
-void jit_uc_back_in_return(void *uc)
-{
-    uint64_t pc = run_uc_pc(uc);
-    if (jit_cache_contains(pc) && *(const uint8_t *)pc == RET && is_push(pc - WITH_DISPLACEMENT))
-        move(uc, -WITH_DISPLACEMENT);
 }
 
 bool jit_uc_skip_landing(void *uc)
 {
-    uint64_t pc = run_uc_pc(uc);
-    if (!jit_cache_contains(pc) || memcmp((const void *)pc, pop_entry, PUSH_ENTRY)) return false;
-    move(uc, WITH_DISPLACEMENT);
+    greg_t *pc = &((ucontext_t *)uc)->uc_mcontext.gregs[REG_RIP];
+    const uint8_t *at = (const uint8_t *)*pc;
+    int32_t distance;
+    if (!jit_cache_contains((uint64_t)*pc) || *at != CALL) return false;
+    memcpy(&distance, at + CALL_BYTES - sizeof distance, sizeof distance);
+    *pc += CALL_BYTES + distance;
     return true;
 }

@@ -2,6 +2,7 @@
  *
  *   jit_ibl_miss_counted   the same, counted by kind (--stats)
  *   jit_ibl_miss      second-level lookup of an indirect branch
+ *   jit_return_miss   a paired return that its own table does not know
  *   jit_ibl_watched   an indirect branch, perhaps to where a call of the tool's returns
  *   jit_section_aborted  a restartable sequence is aborted
  *   jit_leave_by      the last instructions of a thread that leaves Inlay
@@ -32,6 +33,17 @@ jit_ibl_miss_counted:
         mov     %gs:OFF_SCRATCH, %rcx
         jmp     jit_ibl_miss
         .size   jit_ibl_miss_counted, . - jit_ibl_miss_counted
+
+/* From an empty entry of the thread's table of paired returns: rcx is the target, rdx its low 16 bits; the program's
+ * rcx, rdx and rsp are in their slots. */
+        .globl  jit_return_miss
+        .hidden jit_return_miss
+        .type   jit_return_miss, @function
+        .p2align 4
+jit_return_miss:
+        mov     %gs:OFF_SLOT_RSP, %rsp
+        jmp     *%gs:OFF_IBL(, %rdx, 8)
+        .size   jit_return_miss, . - jit_return_miss
 
         .globl  jit_ibl_miss
         .hidden jit_ibl_miss

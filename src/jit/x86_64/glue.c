@@ -26,10 +26,12 @@ AT(kind, OFF_KIND);
 AT(scratch, OFF_SCRATCH);
 AT(executed, OFF_EXECUTED);
 AT(missed, OFF_MISSED);
+AT(returns, OFF_RETURNS);
 _Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
 
 void jit_emit_tails(jit_arena *a)
 {
+    static const uint8_t movzx_edx_cx[] = {0x0f, 0xb7, 0xd1};
     x86_code c = {.write = a->write, .exec = a->exec, .size = JIT_TAILS_ROOM};
     a->exit_tail = (uint32_t)c.at;
     x86_store_imm(&c, 8, x86_gs(OFF_LEAVE), RUN_LEAVE_EXIT);
@@ -39,6 +41,13 @@ void jit_emit_tails(jit_arena *a)
     x86_not(&c, 8, X86_RDX); /* rdx = A - 1 */
     x86_lea(&c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 1));
     x86_jmp_m(&c, x86_gs(OFF_IBL_MISS));
+    x86_align(&c, 16);
+    a->return_miss = (uint32_t)c.at;
+    x86_not(&c, 8, X86_RDX);
+    x86_lea(&c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 1));
+    x86_bytes(&c, movzx_edx_cx, sizeof movzx_edx_cx);
+    x86_load(&c, 8, X86_RSP, x86_gs(OFF_SLOT_RSP));
+    x86_jmp_m(&c, (x86_addr){ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL});
     a->code_at = JIT_TAILS_ROOM;
 }
 
@@ -55,13 +64,27 @@ void jit_emit_stub(x86_code *c, const jit_arena *a, const jit_exit *e)
     x86_bytes(c, stub, sizeof stub);
 }
 
-void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
+static void check_target(x86_code *c, uint64_t app, uint64_t otherwise)
 {
     x86_mov_ri(c, X86_RDX, -app);
     x86_lea(c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 0));
     x86_label ours = x86_jrcxz_label(c);
-    x86_jmp_rel32(c, a->exec + a->indirect_miss, false);
+    x86_jmp_rel32(c, otherwise, false);
     x86_bind(c, ours);
+}
+
+void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
+{
+    check_target(c, app, a->exec + a->indirect_miss);
+    x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
+    x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
+}
+
+/* Where a paired return comes: the program's stack pointer is in its slot too. */
+void jit_emit_return_landing(x86_code *c, const jit_arena *a, uint64_t app)
+{
+    check_target(c, app, a->exec + a->return_miss);
+    x86_load(c, 8, X86_RSP, x86_gs(OFF_SLOT_RSP));
     x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }

@@ -25,6 +25,8 @@
 #define OFF_SECTION_ABORT   (OFF_ENGINE + 0xd0)
 #define OFF_SECTION_WHOLE   (OFF_ENGINE + 0xd8)
 #define LEAVE_SECTION       10
+/* Paired returns: */
+#define OFF_RETURNS         (OFF_ENGINE + 0x140)
 #define OFF_IBL             0x4000
 
 /* The second-level table: a mask, then pairs of application address and landing. */

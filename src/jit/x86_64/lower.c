@@ -7,12 +7,11 @@
  *   indirect        target into rcx (and the return address pushed), rdx = low 16 bits of it, jump
  *                   through the thread's table; what stands there checks, see ibl.c
  *   ret             pop into rcx, then the same
- *   paired          (paired.c) a call and a `ret` of the processor's own take part
+ *   paired          (paired.c) a call and a `ret` of the processor's own take part, on the thread's table of returns
  *   syscall         rcx = address behind it, jump to the gate
  *
  * Flags are never touched, and at every instruction that may fault the program's registers are its own or in their
- * slots (jit_mark says so). Nothing is stored below the program's stack pointer but by a paired return, where the
- * return address was: a landing stays there.
+ * slots (jit_mark says so). Nothing is stored below the program's stack pointer.
  * A return address is pushed by one 64-bit store, since the return's load must be served by it.
  */
 #include "isa/x86_64/emit.h"
@@ -81,29 +80,34 @@ static bool push_constant(jit_build *b, uint64_t value)
     return true;
 }
 
-/* A call of the processor's own, in the program's stack's place; behind it, where its return stack leads, the landing.
+/* A call of the processor's own, whose stack is the thread's table of returns; behind it, where the processor's return
+ * stack leads, the landing.
  *
+ *          mov gs:slot[rsp], rsp ; rsp = the end of the return address's entry
  *          call on
  *          landing of the return address ; jmp there
- *     on:  pop gs:[the return address's entry] ; push the return address
+ *     on:  mov rsp, gs:slot[rsp]
  */
 static bool pair_call(jit_build *b, uint64_t back)
 {
     x86_code *c = b->code;
     static const uint8_t call[] = {0xe8, 0, 0, 0, 0};
+    x86_store(c, 8, slot(X86_RSP), X86_RSP);
+    x86_load(c, 8, X86_RSP, x86_gs(OFF_RETURNS));
+    x86_lea(c, X86_RSP, x86_at(X86_RSP, 8 * (int32_t)(back & 0xffff) + 8));
     x86_bytes(c, call, sizeof call);
     size_t behind = c->at;
-    jit_emit_landing(c, b->arena, back);
+    jit_emit_return_landing(c, b->arena, back);
     if (!jump_to(b, back)) return false;
     int32_t distance = (int32_t)(c->at - behind);
     if (!c->full) memcpy(c->write + behind - sizeof distance, &distance, sizeof distance);
-    x86_pop_m(c, x86_gs(OFF_IBL + 8 * (int32_t)(back & 0xffff)));
-    return push_constant(b, back);
+    x86_load(c, 8, X86_RSP, slot(X86_RSP));
+    return true;
 }
 
 static bool push_return(jit_build *b, uint64_t back)
 {
-    return jit_paired_wanted(b) ? pair_call(b, back) : push_constant(b, back);
+    return push_constant(b, back) && (!jit_paired_wanted(b) || pair_call(b, back));
 }
 
 static void note_kind(x86_code *c, unsigned kind)
@@ -130,7 +134,9 @@ static void jump_through_table(x86_code *c, unsigned kind, bool paired)
     x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
     x86_addr entry = {ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL};
     if (paired) {
-        x86_push_m(c, entry);
+        x86_store(c, 8, slot(X86_RSP), X86_RSP);
+        x86_load(c, 8, X86_RSP, x86_gs(OFF_RETURNS));
+        x86_lea(c, X86_RSP, x86_indexed(X86_RSP, X86_RDX, 8, 0));
         x86_ret(c);
     } else {
         x86_jmp_m(c, entry);
@@ -232,9 +238,8 @@ static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
     x86_store(c, 8, slot(X86_RCX), X86_RCX);
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
-    bool drops = in->imm_len == 2; /* arguments, which the program may still read: no pair */
-    if (drops) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
-    jump_through_table(c, JIT_KIND_RETURN, !drops && jit_paired_wanted(b));
+    if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
+    jump_through_table(c, JIT_KIND_RETURN, jit_paired_wanted(b));
     return true;
 }
 
