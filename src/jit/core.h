@@ -47,10 +47,10 @@ typedef struct jit_arena {
     uint8_t *write;
     size_t size;
     size_t code_at, stub_at;
-    size_t code_ready, stub_ready;     /* the kernel has been asked for the memory up to here, and from here on */
+    size_t code_ready, stub_ready; /* the kernel has been asked for the memory up to here, and from here on */
     uint32_t exit_tail, indirect_miss, return_miss; /* offsets of the shared tails */
-    uint64_t fork_copy;                /* 0, or the memory that a child about to be forked gets */
-    uint64_t epoch;                    /* retired at the end of this epoch */
+    uint64_t fork_copy;                             /* 0, or the memory that a child about to be forked gets */
+    uint64_t epoch;                                 /* retired at the end of this epoch */
     /* Index for signal handlers: append-only, counts stored with release. `code` ascends by offset;
      * `stubs` descends. */
     jit_piece *code, *stubs;
@@ -234,14 +234,13 @@ enum { JIT_ENTRIES = 1 << 16, JIT_RETURNS_BYTES = JIT_ENTRIES * sizeof(uint64_t)
 typedef struct jit_paired {
     bool on, never;
 } jit_paired;
-void jit_paired_begin(void);
 /* The thread is about to be given a fragment: are calls to be paired from now on (then all is flushed), and has it what
  * that needs? */
 void jit_paired_look(run_thread *);
-void jit_paired_end(void);               /* never again */
-void jit_paired_empty(run_thread *);     /* its table of returns, which is not blocked or */
+void jit_paired_end(void);                       /* never again */
+void jit_paired_empty(run_thread *);             /* its table of returns, which is not blocked or */
 void jit_paired_protect(run_thread *, int prot); /* no table: nothing happens; async-signal-safe */
-void jit_paired_heed(const weave_run *); /* what a tool has inserted: may there be pairs? */
+void jit_paired_heed(const weave_run *);         /* what a tool has inserted: may there be pairs? */
 struct jit_build;
 bool jit_paired_wanted(const struct jit_build *);
 

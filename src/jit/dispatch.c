@@ -280,7 +280,6 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
     jit_kept_begin();
-    jit_paired_begin();
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
     return st ? st : run_first_thread(e);

@@ -65,7 +65,7 @@ enum {
     JIT_STRESS_NO_LINK = 8,        /* every exit goes through the dispatcher */
     JIT_STRESS_ONE_BLOCK = 16,     /* no superblocks */
     JIT_STRESS_CHECK = 1 << 8,     /* code that could be written to is checked, never guarded */
-    JIT_STRESS_PAIRED = 1 << 10,   /* calls and returns are paired from the first, in each program */
+    JIT_STRESS_PAIRED = 1 << 10,   /* calls and returns are paired in each program */
     JIT_STRESS_ELSEWHERE = 1 << 9, /* woven for another place, and brought to its own by its fix-ups */
 };
 

@@ -5,10 +5,11 @@
  * there is a landing for the original return address, and a return ends with `ret`: the processor's return stack knows
  * where it leads (x86_64/lower.c). Both take the thread's table of returns for their stack: the call writes its landing
  * into the entry of the return address, and the `ret` takes it from there, while the program's stack pointer waits in
- * its slot. So nothing on the program's stack nor below it is other than natively.
+ * a register. So nothing on the program's stack nor below it is other than natively.
  *
  * Where indirect jumps are predicted well a pair costs more than it gives. So a program begins without; when it has
- * returned to so many places (WORTH_IT) everything is flushed, and made anew with pairs.
+ * returned to so many places (WORTH_IT) everything is flushed, and made anew with pairs;
+ * unless translations are kept on disk, where there are no pairs.
  *
  *   - An entry may lead into any fragment that the thread has run in, dropped ones included: the landing goes on by a
  *     direct exit, which is right as long as there is memory. Who comes from code that was flushed empties its table
@@ -24,9 +25,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { WORTH_IT = 8192 };
-
-void jit_paired_begin(void) { jit.paired.on = jit.options.stress & JIT_STRESS_PAIRED; }
+enum { WORTH_IT = 8192, UNDER_STRESS = 16 };
 
 void jit_paired_end(void)
 {
@@ -85,7 +84,9 @@ static bool make(run_thread *t)
 
 static bool is_worth_it(void)
 {
-    return jit.stats.landings >= WORTH_IT && !jit.paired.on && !jit.paired.never && !jit.kept.on;
+    bool stress = jit.options.stress & JIT_STRESS_PAIRED;
+    if (jit.paired.on || jit.paired.never || (jit.kept.on && !stress)) return false;
+    return jit.stats.landings >= (stress ? UNDER_STRESS : WORTH_IT);
 }
 
 void jit_paired_look(run_thread *t)

@@ -88,8 +88,7 @@ void jit_switch_version(run_thread *t, unsigned version)
 {
     uint64_t mask = run_kernel_mask_faults(); /* a signal's handler would do the same */
     jit_of(t)->wanted = version;
-    if (t->where == RUN_IN_CODE && t->frame.in_tool && !jit_of(t)->unlinked)
-        stop_at_next_boundary(t, 0);
+    if (t->where == RUN_IN_CODE && t->frame.in_tool && !jit_of(t)->unlinked) stop_at_next_boundary(t, 0);
     run_kernel_mask_set(mask);
 }
 

@@ -28,14 +28,17 @@ enum { CALL = 0xe8, RET = 0xc3, CALL_BYTES = 5 };
 static bool is_return(uint64_t pc) { return jit_cache_contains(pc) && *(const uint8_t *)pc == RET; }
 
 /* RCX is the target; RCX and RDX of the program are in their slots. The miss routine's store into the
- * table is the one place where more is: RAX, RBX and the flags; a paired return has RSP there. */
+ * table is the one place where more is: RAX, RBX and the flags. Of a paired return R11 is in its slot too, and RSP in
+ * R11. */
 void jit_uc_ibl_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out)
 {
     run_uc_context(uc, t, tls_base, out);
     uint64_t target = out->gpr[RUN_RCX];
     bool storing = run_uc_is_write(uc) && !jit_cache_contains(run_uc_pc(uc));
-    run_uc_unspill(t, out, 1u << RUN_RCX | 1u << RUN_RDX | (storing ? 1u << RUN_RAX | 1u << RUN_RBX : 0), storing);
-    if (is_return(run_uc_pc(uc))) run_set_sp(out, t->frame.slot[RUN_RSP]);
+    bool returning = is_return(run_uc_pc(uc));
+    if (returning) run_set_sp(out, out->gpr[RUN_R11]);
+    isa_regs more = returning ? 1u << RUN_R11 : storing ? 1u << RUN_RAX | 1u << RUN_RBX : 0;
+    run_uc_unspill(t, out, 1u << RUN_RCX | 1u << RUN_RDX | more, storing);
     out->pc = target;
 }
 

@@ -35,13 +35,14 @@ jit_ibl_miss_counted:
         .size   jit_ibl_miss_counted, . - jit_ibl_miss_counted
 
 /* From an empty entry of the thread's table of paired returns: rcx is the target, rdx its low 16 bits; the program's
- * rcx, rdx and rsp are in their slots. */
+ * rcx, rdx and r11 are in their slots, and rsp in r11. */
         .globl  jit_return_miss
         .hidden jit_return_miss
         .type   jit_return_miss, @function
         .p2align 4
 jit_return_miss:
-        mov     %gs:OFF_SLOT_RSP, %rsp
+        mov     %r11, %rsp
+        mov     %gs:OFF_SLOT_R11, %r11
         jmp     *%gs:OFF_IBL(, %rdx, 8)
         .size   jit_return_miss, . - jit_return_miss
 

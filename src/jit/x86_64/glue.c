@@ -46,7 +46,8 @@ void jit_emit_tails(jit_arena *a)
     x86_not(&c, 8, X86_RDX);
     x86_lea(&c, X86_RCX, x86_indexed(X86_RCX, X86_RDX, 1, 1));
     x86_bytes(&c, movzx_edx_cx, sizeof movzx_edx_cx);
-    x86_load(&c, 8, X86_RSP, x86_gs(OFF_SLOT_RSP));
+    x86_mov_rr(&c, 8, X86_RSP, X86_R11);
+    x86_load(&c, 8, X86_R11, x86_gs(OFF_SLOT_R11));
     x86_jmp_m(&c, (x86_addr){ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL});
     a->code_at = JIT_TAILS_ROOM;
 }
@@ -80,11 +81,12 @@ void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }
 
-/* Where a paired return comes: the program's stack pointer is in its slot too. */
+/* Where a paired return comes: R11 is in its slot too, and the program's stack pointer in it. */
 void jit_emit_return_landing(x86_code *c, const jit_arena *a, uint64_t app)
 {
     check_target(c, app, a->exec + a->return_miss);
-    x86_load(c, 8, X86_RSP, x86_gs(OFF_SLOT_RSP));
+    x86_mov_rr(c, 8, X86_RSP, X86_R11);
+    x86_load(c, 8, X86_R11, x86_gs(OFF_SLOT_R11));
     x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
     x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }

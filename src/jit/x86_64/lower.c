@@ -83,16 +83,19 @@ static bool push_constant(jit_build *b, uint64_t value)
 /* A call of the processor's own, whose stack is the thread's table of returns; behind it, where the processor's return
  * stack leads, the landing.
  *
- *          mov gs:slot[rsp], rsp ; rsp = the end of the return address's entry
+ *          mov gs:slot[r10], r10 ; mov r10, rsp ; rsp = the end of the return address's entry
  *          call on
  *          landing of the return address ; jmp there
- *     on:  mov rsp, gs:slot[rsp]
+ *     on:  mov rsp, r10 ; mov r10, gs:slot[r10]
+ *
+ * (A register waits rather than rsp: its own store and load would delay all that follows.)
  */
 static bool pair_call(jit_build *b, uint64_t back)
 {
     x86_code *c = b->code;
     static const uint8_t call[] = {0xe8, 0, 0, 0, 0};
-    x86_store(c, 8, slot(X86_RSP), X86_RSP);
+    x86_store(c, 8, slot(X86_R10), X86_R10);
+    x86_mov_rr(c, 8, X86_R10, X86_RSP);
     x86_load(c, 8, X86_RSP, x86_gs(OFF_RETURNS));
     x86_lea(c, X86_RSP, x86_at(X86_RSP, 8 * (int32_t)(back & 0xffff) + 8));
     x86_bytes(c, call, sizeof call);
@@ -101,7 +104,8 @@ static bool pair_call(jit_build *b, uint64_t back)
     if (!jump_to(b, back)) return false;
     int32_t distance = (int32_t)(c->at - behind);
     if (!c->full) memcpy(c->write + behind - sizeof distance, &distance, sizeof distance);
-    x86_load(c, 8, X86_RSP, slot(X86_RSP));
+    x86_mov_rr(c, 8, X86_RSP, X86_R10);
+    x86_load(c, 8, X86_R10, slot(X86_R10));
     return true;
 }
 
@@ -134,7 +138,8 @@ static void jump_through_table(x86_code *c, unsigned kind, bool paired)
     x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
     x86_addr entry = {ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL};
     if (paired) {
-        x86_store(c, 8, slot(X86_RSP), X86_RSP);
+        x86_store(c, 8, slot(X86_R11), X86_R11);
+        x86_mov_rr(c, 8, X86_R11, X86_RSP);
         x86_load(c, 8, X86_RSP, x86_gs(OFF_RETURNS));
         x86_lea(c, X86_RSP, x86_indexed(X86_RSP, X86_RDX, 8, 0));
         x86_ret(c);

@@ -3,7 +3,7 @@
 #define INL_JIT_X86_64_SIZES_H
 
 enum {
-    JIT_TAILS_ROOM = 128,
+    JIT_TAILS_ROOM = 160,
     JIT_STUB_BYTES = 17,
     JIT_LANDING_ROOM = 64,
 };

@@ -14,6 +14,7 @@
 #define OFF_SLOT_R8    0x050
 #define OFF_SLOT_R9    0x058
 #define OFF_SLOT_R10   0x060
+#define OFF_SLOT_R11   0x068
 #define OFF_FLAGS      0x090
 #define OFF_TOOL_FS    0x168
 #define OFF_APP_GS     0x170
