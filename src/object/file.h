@@ -61,7 +61,7 @@ struct object_isa {
     bool (*glues)(uint32_t type); /* linkers change its instruction and the next as one */
     uint32_t relative32;          /* the type: 4 bytes, relative to their place; */
     uint32_t call32;              /* the same, of the slot with a procedure's address, as `record` calls it; */
-    uint32_t relative64, none;
+    uint32_t relative64, absolute64, absolute32, none;
     /* A procedure that returns, or that never does, in 16 bytes. */
     void (*dummy)(uint8_t *to, bool returns);
     /* Bytes that are never executed by those who fall or jump where they should. */
@@ -96,6 +96,7 @@ uint32_t object_add_section(object_file *, const char *name, uint32_t type, uint
                             uint32_t group);                            /* 0: no memory */
 uint32_t object_add_symbol(object_file *, const char *name, Elf64_Sym); /* likewise */
 uint32_t object_section_symbol(object_file *, uint32_t section);        /* likewise */
+uint32_t object_section_named(const object_file *, const char *name);   /* that has bytes as they are; 0: none */
 bool object_add_rela(object_file *, uint32_t section, uint64_t offset, uint32_t type, uint32_t symbol, int64_t addend);
 Elf64_Rela *object_rela_in(object_section *, uint64_t from, uint64_t end); /* the first in a range, or NULL */
 inl_status object_write(object_file *, inl_bytes *out, inl_error *);
@@ -145,7 +146,7 @@ bool object_goes_on(const isa_insn *);
 bool object_insn_at(const object_file *, uint64_t addr, isa_insn *);
 bool object_last_insn(const object_file *, const cfg_block *, isa_insn *);
 
-/* --- stubs.c, frames.c, lines.c --- */
+/* --- stubs.c, frames.c, lines.c, shown.c --- */
 typedef struct object_place {
     uint64_t old;    /* of an instruction */
     uint64_t offset; /* of its stub code, a record in front of it included */
@@ -153,6 +154,7 @@ typedef struct object_place {
 typedef struct object_stub { /* of one region, in their order */
     uint32_t section, home;  /* where it is, and whose code is displaced */
     uint32_t region;
+    uint32_t symbol;              /* that names it */
     uint64_t begin, end;          /* offsets */
     INL_VEC(object_place) places; /* ascending */
 } object_stub;
@@ -162,6 +164,6 @@ void object_stubs_free(object_stubs *);
 /* Where a displaced instruction is now; false: it is where it was. */
 bool object_new_place(const object_plan *, const object_stubs *, uint64_t addr, uint32_t *section, uint64_t *offset);
 inl_status object_put_frames(object_plan *, const object_stubs *, inl_error *);
-inl_status object_put_lines(object_plan *, inl_error *);
+inl_status object_put_lines(object_plan *, const object_stubs *, inl_error *);
 
 #endif

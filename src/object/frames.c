@@ -12,14 +12,6 @@ typedef struct frame_maker {
     size_t *cie_at; /* by common entry: offset + 1 */
 } frame_maker;
 
-static uint32_t find_table(const object_file *o)
-{
-    for (uint32_t i = 1; i < o->sections.count; i++)
-        if (strcmp(o->sections.items[i].name, ".eh_frame") == 0 && o->sections.items[i].h.sh_type != SHT_NOBITS)
-            return i;
-    return 0;
-}
-
 static void put_length(inl_bytes *b, size_t start)
 {
     inl_bytes_align(b, 8);
@@ -93,7 +85,7 @@ static inl_status put_entry(frame_maker *f, const object_stub *s, inl_error *e)
 
 inl_status object_put_frames(object_plan *p, const object_stubs *s, inl_error *e)
 {
-    frame_maker f = {.p = p, .section = find_table(p->o)};
+    frame_maker f = {.p = p, .section = object_section_named(p->o, ".eh_frame")};
     if (!f.section || s->count == 0) return INL_OK;
     inl_status st = image_frames_read(p->o->im, &f.old) ? INL_OK : object_no_memory(p->o, e);
     f.cie_at = inl_arena_alloc(&p->o->arena, (f.old.cies.count + 1) * sizeof *f.cie_at);

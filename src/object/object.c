@@ -52,7 +52,7 @@ static inl_status instrument(object_file *o, const object_options *options, obje
     if (!st && !report(&p, r)) st = object_no_memory(o, e);
     if (!st) st = object_put_stubs(&p, &stubs, e);
     if (!st) st = object_put_frames(&p, &stubs, e);
-    if (!st) st = object_put_lines(&p, e);
+    if (!st) st = object_put_lines(&p, &stubs, e);
     object_stubs_free(&stubs);
     object_plan_free(&p);
     return st;

@@ -7,7 +7,8 @@
  *     room.c    which code is displaced, so that a jump has room at each entry and exit
  *     stubs.c   the stubs: displaced code, calls of the recorder, the jumps
  *     frames.c  unwind entries of stubs
- *     lines.c   rows of line tables that would lie inside a jump
+ *     lines.c   line tables: rows that would lie inside a jump, those of stubs (rows.c)
+ *     shown.c   units of debug information that say which lines stubs have
  *     archive.c archives of objects
  *     <isa>/    relocations and encodings
  *

@@ -209,7 +209,7 @@ static void put_one(maker *m, object_stub *s, uint32_t section, const isa_insn *
 }
 
 /* For debuggers and profilers. */
-static void name_stub(maker *m, const object_stub *s)
+static void name_stub(maker *m, object_stub *s)
 {
     uint32_t proc = cfg_proc_covering(m->o->cfg, s->places.items[0].old);
     char name[2048];
@@ -218,7 +218,8 @@ static void name_stub(maker *m, const object_stub *s)
                         .st_shndx = (uint16_t)s->section,
                         .st_value = s->begin,
                         .st_size = s->end - s->begin};
-    need(m, object_add_symbol(m->o, name, symbol));
+    s->symbol = object_add_symbol(m->o, name, symbol);
+    need(m, s->symbol != 0);
 }
 
 static void put_stub(maker *m, uint32_t number)

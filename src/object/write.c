@@ -41,6 +41,15 @@ uint32_t object_section_symbol(object_file *o, uint32_t section)
     return s->symbol;
 }
 
+uint32_t object_section_named(const object_file *o, const char *name)
+{
+    for (uint32_t i = 1; i < o->sections.count; i++) {
+        const object_section *s = &o->sections.items[i];
+        if (strcmp(s->name, name) == 0 && s->h.sh_type != SHT_NOBITS && !(s->h.sh_flags & SHF_COMPRESSED)) return i;
+    }
+    return 0;
+}
+
 bool object_add_rela(object_file *o, uint32_t section, uint64_t offset, uint32_t type, uint32_t symbol, int64_t addend)
 {
     Elf64_Rela r = {.r_offset = offset, .r_info = ELF64_R_INFO((uint64_t)symbol, type), .r_addend = addend};

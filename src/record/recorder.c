@@ -212,13 +212,17 @@ static void after_fork(void)
 }
 
 /* A library stays loaded: threads have their records' place in it. This is called while it is being loaded, when the
- * dynamic linker is this thread's. A program that is linked statically has no dlopen. */
-extern __typeof(dlopen) dlopen __attribute__((weak));
+ * dynamic linker is this thread's. A program that is linked statically need not have dlsym, and linkers warn of its
+ * dlopen.
+ */
+extern __typeof(dlsym) dlsym __attribute__((weak));
 __attribute__((constructor)) static void stay(void)
 {
     search s = {.addr = (uint64_t)(uintptr_t)&thread_ends};
     bool library = dl_iterate_phdr(look, &s) && s.name && *s.name;
-    if (library && dlopen) dlopen(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    void *(*open)(const char *, int) = library && dlsym ? (void *(*)(const char *, int))dlsym(RTLD_DEFAULT, "dlopen")
+                                                        : NULL;
+    if (open) open(s.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 /* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */

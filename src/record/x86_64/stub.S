@@ -69,7 +69,7 @@
         .type   slow, @function
         .p2align 4
 slow:   .cfi_startproc
-        .cfi_def_cfa_offset 56
+        .cfi_def_cfa_offset 48
         push    %rbp
         .cfi_adjust_cfa_offset 8
         .cfi_offset %rbp, -56
@@ -122,7 +122,7 @@ slow:   .cfi_startproc
         pop     %r9
         pop     %r8
         pop     %rbp
-        .cfi_def_cfa %rsp, 56
+        .cfi_def_cfa %rsp, 48
         done
         .cfi_endproc
         .size   slow, . - slow
