@@ -84,13 +84,24 @@ static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bo
     return n;
 }
 
+/* Tables of cleanups alone are C's: they are for threads that are cancelled, and nothing is caught by them. */
+static bool catches(image *im, const image_unwind_range *range, image_lsda *l)
+{
+    if (!image_lsda_read(im, range->lsda, range->addr, l)) return true;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->sites[i].landing_pad && l->sites[i].action) return true;
+    return false;
+}
+
 static bool has_handlers(const rewriter_image *i)
 {
     const image_unwind_range *ranges;
     size_t n = image_unwind_ranges(i->im, &ranges);
-    for (size_t k = 0; k < n; k++)
-        if (ranges[k].lsda) return true;
-    return false;
+    image_lsda l = {0};
+    bool any = false;
+    for (size_t k = 0; k < n && !any; k++) any = ranges[k].lsda && catches(i->im, &ranges[k], &l);
+    image_lsda_free(&l);
+    return any;
 }
 
 inl_status finders_list(const rewriter_image *images, size_t count, bool by_list, live_image **out, inl_error *e)

@@ -52,6 +52,9 @@ int main(void)
 }
 """
 # All that may come before main: a resolver of each image, initialisers of each, before the program's own the library's.
+CATCHES = """int main(int argc, char **argv) { try { throw argc; } catch (int n) { return n + 3; } }
+"""
+
 LIBRARY = """static int one(void) { return 1; }
 static int (*choose_library(void))(void) { return one; }
 int from_library(void) __attribute__((ifunc("choose_library")));
@@ -117,6 +120,17 @@ class Started:
             raise Failed("nothing was shown")
         self.same(["ls", "/proc/self/fd"])
 
+    def nameless(self):
+        """A static program without names is had where it catches nothing; else nobody would lead its exceptions on."""
+        program = f"{self.folder}/nameless"
+        driver.build("static", self.source("nameless.c", WAITS), program, "-s")
+        self.same([program])
+        if driver.run(["g++", "-static", "-s", self.source("catches.cc", CATCHES), "-o", program], LIMIT).status:
+            raise Failed("compile")
+        done = self.run([program])
+        if done.status != 1 or b"neither _dl_find_object nor dl_iterate_phdr" not in done.stderr:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def ends(self):
         for script in ("exit 9", "kill -TERM $$", "kill -SEGV $$", "echo a; echo b >&2; (exit 3); echo $?"):
             self.same(["sh", "-c", script])
@@ -175,7 +189,7 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "state", "ends", "linker_fails", "before_main", "fails", "follows", "unknown_image"):
+        for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main", "fails", "follows", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
