@@ -17,12 +17,12 @@ static const struct common {
     const char *name;
     enum value value;
 } common_options[] = {
-    {"-o", VALUE},          {"--output", VALUE},   {"--format", VALUE}, {"--image", VALUE},      {"--proc", VALUE},
-    {"--not-proc", VALUE},  {"--follow", VALUE},   {"--log", VALUE},    {"--stress", VALUE},     {"--dump", VALUE},
-    {"--dump-at", VALUE},   {"--no-follow", NONE}, {"--strict", NONE},  {"--debug-info", MAYBE}, {"--rewrite", VALUE},
-    {"--with-libs", VALUE}, {"--no-ptrace", NONE}, {"--lib", VALUE},    {"--result", VALUE},     {"--report", VALUE},
-    {"--attach", VALUE},    {"--map", VALUE},      {"--no-sums", NONE}, {"--stats", NONE},       {"--engine", VALUE},
-    {"--help", NONE},
+    {"-o", VALUE},         {"--output", VALUE},    {"--format", VALUE},   {"--image", VALUE},      {"--proc", VALUE},
+    {"--not-proc", VALUE}, {"--follow", VALUE},    {"--log", VALUE},      {"--stress", VALUE},     {"--dump", VALUE},
+    {"--dump-at", VALUE},  {"--no-follow", NONE},  {"--strict", NONE},    {"--debug-info", MAYBE}, {"--gdb", MAYBE},
+    {"--rewrite", VALUE},  {"--with-libs", VALUE}, {"--no-ptrace", NONE}, {"--lib", VALUE},        {"--result", VALUE},
+    {"--report", VALUE},   {"--attach", VALUE},    {"--map", VALUE},      {"--no-sums", NONE},     {"--stats", NONE},
+    {"--engine", VALUE},   {"--help", NONE},
 };
 
 int cli_option_width(char **argv)

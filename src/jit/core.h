@@ -190,6 +190,38 @@ void jit_leave_come(run_thread *t);         /* at a boundary, lock not held; ret
 void jit_leave_by(uint64_t sp, const weave_context *before, const jit_last_call *, uint64_t at)
     __attribute__((noreturn));
 
+/* --- stops.c --- */
+enum { JIT_WATCHES = 16, JIT_WATCH_BYTES = 64 };
+typedef struct jit_watch {
+    uint64_t low;
+    uint32_t size;
+    uint8_t before[JIT_WATCH_BYTES];
+} jit_watch;
+typedef struct jit_stops {
+    bool on;
+    uint32_t stage, turns; /* turns: a futex on which threads wait */
+    int asked, answered;   /* the last request for a stop; the last that has led to one */
+    uint64_t passed;       /* signals */
+    inl_map points;        /* addresses of the program's code */
+    jit_watch watches[JIT_WATCHES];
+    unsigned watch_count;
+    jit_debugger debugger;
+} jit_stops;
+void jit_stops_begin(const jit_debugger *);
+void jit_stops_free(void);
+void jit_stops_forked(void);
+void jit_stops_nudged(int value); /* async-signal-safe */
+/* Lock held: must the thread stop at the boundary where it is? Does it go on by single instructions? Must a run not
+ * go on over this address? */
+bool jit_stops_due(const run_thread *);
+bool jit_stops_step(const run_thread *);
+bool jit_stops_at(uint64_t app);
+void jit_stops_come(run_thread *);                /* lock not held */
+bool jit_stops_signal(run_thread *, siginfo_t *); /* run_engine.delivers */
+void jit_stops_entered(run_thread *);             /* it is about to enter the cache, */
+void jit_stops_left(run_thread *);                /* and has come out again: maybe without having done anything */
+void jit_stops_delivered(run_thread *, uint64_t before); /* signals have been, the counter was `before` */
+
 /* --- join.c --- */
 void jit_join_begin(run_thread *);   /* a thread comes for the first time; lock not held */
 void jit_join_restart(run_thread *); /* it is about to leave */
@@ -344,6 +376,7 @@ typedef struct jit_state {
     const isa *isa; /* of this process */
     jit_options options;
     jit_leaving leaving;
+    jit_stops stops;
     uint64_t epoch; /* grows with each flush; arenas of an older epoch are freed when no thread is in it */
     jit_arena *arenas, *retired;
     uint8_t *meta_base;

@@ -68,14 +68,29 @@ static void serve(run_thread *t)
     }
 }
 
+static bool steps(const run_thread *t) { return jit_steps(&t->ctx) || jit_stops_step(t); }
+
+static void deliver(run_thread *t)
+{
+    uint64_t before = t->ctx.pc;
+    inl_lock_release(&run_here.lock);
+    run_signal_deliver_pending(t);
+    inl_lock_take(&run_here.lock);
+    jit_stops_delivered(t, before);
+}
+
 /* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
  * delivery of signals. */
 static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 {
     int signo = 0, code = 0;
     if (run_signal_waits(t)) {
+        deliver(t);
+        return NULL;
+    }
+    if (jit_stops_due(t)) {
         inl_lock_release(&run_here.lock);
-        run_signal_deliver_pending(t);
+        jit_stops_come(t);
         inl_lock_take(&run_here.lock);
         return NULL;
     }
@@ -89,14 +104,14 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
     jit_paired_look(t);
-    bool steps = jit_steps(&t->ctx), again = steps && jit_of(t)->stepping.again;
+    bool alone = steps(t), again = alone && jit_of(t)->stepping.again;
     bool once = t->leave == RUN_LEAVE_STEP || again;
     t->leave = RUN_LEAVE_START;
     jit_fragment *f = once    ? jit_translate_once(t, t->ctx.pc, &signo, &code)
-                      : steps ? jit_translate_step(t, t->ctx.pc, continues, &signo, &code)
+                      : alone ? jit_translate_step(t, t->ctx.pc, continues, &signo, &code)
                               : jit_translate(t, t->ctx.pc, indirect, continues, &signo, &code);
     run_rights_close(rights);
-    if (f && !once && !steps && jit.guards.written) return NULL; /* the client has written to code, maybe to this */
+    if (f && !once && !alone && jit.guards.written) return NULL; /* the client has written to code, maybe to this */
     if (f) return f;
     if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);
@@ -142,6 +157,7 @@ uint64_t jit_dispatch(run_thread *t)
     arrive(t);
     bool indirect = t->leave == RUN_LEAVE_INDIRECT, continues = false, entered = false;
     jit.stats.dispatches[t->leave]++;
+    jit_stops_left(t);
     if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
@@ -175,7 +191,8 @@ uint64_t jit_dispatch(run_thread *t)
     if (from && epoch == jit.epoch && from->from->version == f->version)
         jit_link(from, f); /* what has been flushed may be gone */
     if (indirect && f->landing) jit_ibl_enter(t, f);
-    if (jit_steps(&t->ctx)) jit_step_begin(t, f);
+    if (steps(t)) jit_step_begin(t, f);
+    jit_stops_entered(t);
     __atomic_store_n(&jit_of(t)->epoch, jit.epoch, __ATOMIC_RELEASE);
     jit_cache_reclaim();
     if (inl_debug && !(++jit.dispatches & CHECK_EVERY)) jit_check();
@@ -233,6 +250,7 @@ static void fork_child(void)
     jit_cache_fork_child();
     jit_stats_forked();
     jit_kept_forked();
+    jit_stops_forked();
 }
 
 static const run_watch watch = {
@@ -258,6 +276,7 @@ static const run_watch watch = {
 static const run_engine engine = {
     .dispatch = jit_dispatch,
     .signal = jit_signal,
+    .delivers = jit_stops_signal,
     .gate = jit_syscall_gate,
     .resume = resume,
     .switch_version = jit_switch_version,
@@ -280,6 +299,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     if (jit.options.stress & JIT_STRESS_RANDOM_REGS) jit.options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     jit_stats_begin();
     jit_kept_begin();
+    jit_stops_begin(&jit.options.debugger);
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
     return st ? st : run_first_thread(e);
@@ -301,6 +321,7 @@ void jit_end(void)
     jit_memory_end();
     jit_sections_end();
     jit_kept_end();
+    jit_stops_free();
     inl_map_free(&jit.by_app);
     inl_arena_free(&jit.now.arena);
     module_set_free(run_here.modules);

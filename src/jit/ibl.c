@@ -14,9 +14,10 @@
  *
  * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
  * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
- * unblocks it, which happens under the process's lock. Where calls are paired (paired.c) a flush blocks the tables of
- * all threads that are in the cache: code that is flushed writes landings of its own there, and the thread could go on
- * in new code, make a system call, during which the old is unmapped, and return to it.
+ * unblocks it, which happens under the process's lock. A flush blocks the tables of all threads that are in the cache:
+ * the miss routine may have found a landing before the flush and store it behind it, and code with paired calls
+ * (paired.c) writes landings of its own there. The thread could go on in new code, make a system call, during which the
+ * old is unmapped, and return to it.
  */
 #include "base/ahead.h"
 #include "base/region.h"

@@ -15,6 +15,7 @@
  *     sections.c    restartable sequences (rseq)
  *     join.c        a process that ran before
  *     leave.c       out of the process again
+ *     stops.c       a debugger's breakpoints, steps and signals
  *     signal.c      a signal in translated code: how the thread gets to a boundary; faults' contexts
  *
  * All of it is under the process's lock unless said otherwise.
@@ -35,6 +36,28 @@ typedef struct jit_keeping {
     bool (*allowed)(void *arg); /* at this moment: may the client's part in a translation be left out? */
     void (*taken)(void *arg, uint64_t block, bool head); /* or NULL. A block's translation comes from there */
 } jit_keeping;
+/* A debugger (stops.c). A stop is at a boundary: all of the thread's registers are in its context. */
+enum jit_stop_why {
+    JIT_STOP_NONE,
+    JIT_STOP_BEGIN, /* before the first instruction */
+    JIT_STOP_ASKED,
+    JIT_STOP_POINT,
+    JIT_STOP_WATCH,  /* what is at `addr` has changed */
+    JIT_STOP_STEP,   /* the step is done */
+    JIT_STOP_SIGNAL, /* it is about to be delivered */
+};
+typedef struct jit_stop {
+    enum jit_stop_why why;
+    const siginfo_t *info;
+    uint64_t addr;
+} jit_stop;
+typedef struct jit_debugger {
+    /* Thread `t` has stopped, and so have all the others but for those that do not come; the lock is not held. Returns
+     * when all are to go on as jit_stops_go has it; threads that nothing is said of do what they did. */
+    void (*stopped)(void *arg, run_thread *t, const jit_stop *);
+    void *arg;
+} jit_debugger;
+
 typedef struct jit_options {
     void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
     uint32_t stress;                               /* JIT_STRESS_* */
@@ -50,7 +73,8 @@ typedef struct jit_options {
     void (*made)(void *arg, const struct jit_fragment *, const weave_run *, const weave_output *);
     void (*flushed)(void *arg);
     jit_keeping keeping;
-    bool stats; /* indirect branches are counted, and translation is timed */
+    jit_debugger debugger; /* `stopped` NULL: there is none */
+    bool stats;            /* indirect branches are counted, and translation is timed */
 } jit_options;
 enum {
     JIT_DUMP_DECODED = 1,
@@ -129,6 +153,7 @@ enum {
 };
 typedef struct jit_stepping {
     bool on, again; /* again: the same instruction goes on, and what stands before it has run */
+    bool program;   /* the program wants to be told, not only a debugger */
     uint8_t kind;
     uint64_t pc, rest; /* rest: repetitions that are still to come */
 } jit_stepping;
@@ -165,6 +190,9 @@ typedef struct jit_own {
     bool begins;              /* the tool is to be told of it, by itself (join.c) */
     uint64_t restarts;        /* join.c: what restart_syscall goes on with */
     uint64_t *returns;        /* its table of paired returns (paired.c); NULL: none */
+    uint64_t step_low, step_size; /* stops.c: a step goes on while the counter is in there */
+    uint8_t go, signo;            /* jit_go; the signal that it gets on its way */
+    bool parked, stepped;         /* it waits at a boundary; it has been in the cache since it was let go */
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -195,6 +223,23 @@ const char *jit_leave_barred(void); /* why it cannot be; NULL: it can */
 /* All threads are to go back to the program's own code, soon; the tool's exit callbacks are called, and nothing of
  * Inlay's is left. From anywhere. */
 void jit_leave_ask(void);
+/* --- stops.c: for the debugger while it is told of a stop --- */
+enum jit_go { JIT_GO_RUN, JIT_GO_STEP, JIT_GO_HOLD };
+/* A step ends where the counter is not in [low, high); signo: what the thread gets first, or 0. */
+void jit_stops_go(run_thread *t, enum jit_go, int signo, uint64_t low, uint64_t high);
+bool jit_stops_point(uint64_t app, bool on); /* false: no memory */
+/* Stops behind the instruction or call with which these bytes change. False: too many, too large, or there is none. */
+bool jit_stops_watch(uint64_t low, uint32_t size, bool on);
+void jit_stops_pass(uint64_t signals);               /* it is not told of these */
+void jit_stops_written(uint64_t low, uint64_t high); /* the debugger has changed the program's memory */
+run_thread *jit_stops_thread(int tid);               /* NULL: there is none */
+unsigned jit_stops_threads(int *tids, unsigned room);
+void jit_stops_end(void); /* there is no debugger any more */
+/* From a thread that is not at a boundary: while another's stop lasts. */
+void jit_stops_quiet(run_thread *t);
+/* What a nudge's value may be; from JIT_NUDGE_FIRST on: a stop is asked for, and a greater number is another request.
+ */
+enum { JIT_NUDGE_LEAVE, JIT_NUDGE_COME = -1, JIT_NUDGE_FIRST = 2 };
 /* --- kept.c --- */
 void jit_kept_save(void); /* lock not held: at the end of the process */
 /* --- stats.c --- */

@@ -60,6 +60,7 @@ static void nudge(int tid)
 
 const char *jit_leave_barred(void)
 {
+    if (jit.stops.on) return "it is run under a debugger (--gdb)";
     return run_here.start.brk_emulated ? "it was loaded without ptrace, beside the tool" : NULL;
 }
 

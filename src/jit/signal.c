@@ -309,7 +309,9 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
 {
     bool is_fault = !run_signal_unmark(info) && run_signal_is_fault(signo, info);
     if (run_signal_is_nudge(info)) {
-        jit_leave_nudged();
+        int value = info->si_value.sival_int;
+        if (value == JIT_NUDGE_LEAVE) jit_leave_nudged();
+        else jit_stops_nudged(value);
         if (in_handler(t, uc)) return; /* which may be about to note a signal; there will be another nudge */
         if (t->pending.present) {      /* it comes to a boundary anyway */
             interrupted_by_nudge(t, uc, tls_base);

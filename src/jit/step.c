@@ -7,6 +7,8 @@
  * As natively: the instruction that sets the flag is not followed by a trap, the one that clears it is; none follows a
  * system call, at which the processor forgets; a repeated string instruction traps behind each repetition, and snippets
  * run before the first one only.
+ *
+ * A debugger's steps (stops.c) go the same way, without the flag: then the program is told nothing.
  */
 #include "jit/core.h"
 #include "run/kernel.h"
@@ -19,6 +21,7 @@ bool jit_step_end(run_thread *t)
     s->on = false;
     bool left = t->leave == RUN_LEAVE_EXIT || t->leave == RUN_LEAVE_INDIRECT;
     jit_step_restore(t, s, left);
+    if (!s->program) return false;
     if (t->leave == RUN_LEAVE_FLAGS) return true;
     return (left || t->leave == RUN_LEAVE_SPECIAL) && !(s->kind & JIT_STEP_CALLS);
 }

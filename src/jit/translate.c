@@ -6,7 +6,7 @@
  *   - at every other control transfer,
  *   - where a fragment exists already at the next block's head (no code is translated twice that way),
  *   - when it comes back to a block of its own, at the limits of instructions and blocks,
- *   - before the first byte that cannot be executed.
+ *   - before the first byte that cannot be executed, and before a debugger's breakpoint.
  * A run that is cut for length within a block goes on in a fragment of its own kind (`continues`), whose
  * first block is not a head; so what counts block heads stays exact.
  *
@@ -187,7 +187,8 @@ static bool build_run(uint64_t app, bool continues)
     jit.now.run = (weave_run){
         .isa = jit.isa, .arena = &jit.now.arena, .insns = jit.now.insns, .blocks = jit.now.blocks};
     jit.now.extent_count = 0;
-    while (jit.now.run.insn_count < max_insns && stays(r.at) && fetch_insn(&r) && !begins_checked(&was_checked)) {
+    while (jit.now.run.insn_count < max_insns && stays(r.at) && !(last && jit_stops_at(r.at)) && fetch_insn(&r) &&
+           !begins_checked(&was_checked)) {
         if (between) begin_block(r.at, last || !continues);
         last = commit_insn(&r);
         between = last->in.flow != ISA_FLOW_NEXT;

@@ -136,6 +136,8 @@ typedef struct run_engine {
     /* Inlay's handler has been called, on the thread's own signal stack, all but the faults blocked. NULL: the engine
      * has handlers of its own, by `install`. */
     void (*signal)(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tls_base);
+    /* The signal is about to be delivered; it may be changed. False: it is not. NULL: always. */
+    bool (*delivers)(run_thread *t, siginfo_t *info);
     void (*install)(int signo, const struct run_action *); /* tells the kernel what it comes down to; NULL: the usual */
     void (*gate)(void);                                    /* goes into t->syscall_gate */
     /* The analysis routine that runs is given up, with what called it: the program goes on with t->ctx. Returns only
@@ -229,6 +231,7 @@ void run_signals_init_thread(run_thread *t);
 bool run_signal_deliver_pending(run_thread *t);
 /* Delivers a fault that the runtime found out itself (no code at pc, bad frame...). */
 void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr);
+void run_signal_give(run_thread *t, int signo); /* as if it had arrived; run_engine.delivers is not asked */
 long run_sys_sigaction(run_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size);
 long run_sys_sigaltstack(run_thread *t, uint64_t ss, uint64_t old);
 void run_sys_sigreturn(run_thread *t);

@@ -252,8 +252,7 @@ static void act_by_default(run_thread *t, const siginfo_t *info, bool fault)
     if (STOPS_BY_DEFAULT & RUN_BIT(signo)) run_signal_send_back(info);
 }
 
-/* `base` is the mask on top of which the handler runs. */
-static void deliver(run_thread *t, const siginfo_t *info, uint64_t base, bool fault)
+static void deliver_now(run_thread *t, const siginfo_t *info, uint64_t base, bool fault)
 {
     int signo = info->si_signo;
     run_action a = take_action(t, signo);
@@ -274,6 +273,14 @@ static void deliver(run_thread *t, const siginfo_t *info, uint64_t base, bool fa
     }
     t->sigmask = (base | a.mask | (a.flags & SA_NODEFER ? 0 : RUN_BIT(signo))) & ~RUN_UNBLOCKABLE;
     if (t->altstack.ss_flags & (int)SS_AUTODISARM) t->altstack = (stack_t){.ss_flags = SS_DISABLE};
+}
+
+/* `base` is the mask on top of which the handler runs. */
+static void deliver(run_thread *t, const siginfo_t *info, uint64_t base, bool fault)
+{
+    siginfo_t seen = *info;
+    if (run_here.engine->delivers && !run_here.engine->delivers(t, &seen)) return;
+    deliver_now(t, &seen, base, fault && seen.si_signo == info->si_signo);
 }
 
 static int held_index(int signo) { return __builtin_popcountll(RUN_FAULTS & (RUN_BIT(signo) - 1)); }
@@ -346,6 +353,17 @@ void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr)
     info.si_addr = (void *)addr;
     run_trap_set(t, signo, addr);
     deliver(t, &info, t->sigmask, true);
+    if (!t->pending.present) run_mask_apply(t);
+}
+
+void run_signal_give(run_thread *t, int signo)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = signo;
+    info.si_code = SI_USER;
+    info.si_pid = run_here.pid;
+    deliver_now(t, &info, t->sigmask, false);
     if (!t->pending.present) run_mask_apply(t);
 }
 

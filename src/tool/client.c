@@ -192,7 +192,7 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
 {
     (void)arg;
     (void)envp;
-    bool follow = tool_filter_follows(path);
+    bool follow = tool_filter_follows(path), plan_made = false;
     free(tool_here.exec_options);
     tool_here.exec_options = NULL;
     TOOL_DOING(ON_EXEC)
@@ -201,7 +201,9 @@ static bool on_exec(void *arg, run_thread *t, const char *path, char *const *arg
     tool_buffers_flush(t);
     if (!t->is_vfork_child) tool_buffers_flush_others(t);
     tool_output_flush();
-    if (follow && tool_exec_plan(path, argv, t->is_vfork_child, plan)) return true;
+    if (follow) plan_made = tool_exec_plan(path, argv, t->is_vfork_child, plan);
+    tool_jit_gdb_execs(t, plan_made);
+    if (plan_made) return true;
     uint64_t before = run_kernel_mask_faults();
     tool_exec_report(t);
     run_kernel_mask_set(before);
@@ -217,7 +219,6 @@ static void exec_failed(void *arg, run_thread *t)
 static void ends(void *arg, run_thread *t, int status, int signo)
 {
     (void)arg;
-    (void)t;
     tool_told_end();
     tool_buffers_flush_all();
     tool_sums_add();
@@ -229,6 +230,7 @@ static void ends(void *arg, run_thread *t, int status, int signo)
     if (moved_began_here() && !tool_now->is_forked) tool_filter_warn_images();
     tool_output_close();
     fflush(stdout);
+    tool_jit_gdb_ended(t, status, signo);
 }
 
 static void *new_tls(void *arg)

@@ -1,7 +1,7 @@
 /* The program execs another: the tool's file is executed instead, as a launcher for it, with the
  * options of the first launcher:
  *
- *     TOOL --inlay-exec-path=PATH --inlay-fds=A,B,C,D,E OPTIONS -- ARGV...
+ *     TOOL --inlay-exec-path=PATH --inlay-fds=A,B,C,D,E,F OPTIONS -- ARGV...
  *
  * What the kernel would refuse is left to it, so that the program sees the natural error; what cannot
  * carry a tool runs natively, with a notice. */
@@ -89,13 +89,14 @@ static void add_options(list *l, const tool_command *first)
 static void fill(list *l, const char *path, const char *fds, char *const *argv)
 {
     const tool_command *first = &tool_now->command;
-    char began[48];
+    char began[48], gdb[64];
     result_tell_beginning(began, sizeof began);
     l->count = 0;
     add(l, first->argv[0], "");
     add(l, "--inlay-exec-path=", path);
     add(l, "--inlay-fds=", fds);
     add(l, "--inlay-began=", began);
+    if (tool_jit_gdb_state(gdb, sizeof gdb)) add(l, "--inlay-gdb=", gdb);
     if (moved_began_here()) add(l, "--engine=live", "");
     add_options(l, first);
     if (tool_now->options.no_ptrace) add(l, "--no-ptrace", "");
@@ -172,7 +173,8 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec
         snprintf(held, sizeof held, "/proc/self/fd/%d", high);
         path = held;
     }
-    snprintf(fds, sizeof fds, "%d,%d,%d,%d,%d", f->tool, f->err, out, f->out_dir, f->shared);
+    int gdb = is_other ? -1 : f->gdb;
+    snprintf(fds, sizeof fds, "%d,%d,%d,%d,%d,%d", f->tool, f->err, out, f->out_dir, f->shared, gdb);
     plan->argv = build(path, fds, argv);
     if (!plan->argv) return false;
     plan->fd = f->tool;
@@ -181,5 +183,6 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec
     keep_across_exec(out);
     keep_across_exec(f->out_dir);
     keep_across_exec(f->shared);
+    keep_across_exec(gdb);
     return true;
 }

@@ -11,7 +11,7 @@
 /* In the data segment even while it is all zero: the helper writes to its place in the file's
  * mapping. */
 tool_handoff tool_handoff_data __attribute__((section(".data"))) = {
-    .fds = {-1, -1, -1, -1, -1},
+    .fds = {-1, -1, -1, -1, -1, -1},
 };
 
 #define TEXT_OF(number) #number

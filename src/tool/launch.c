@@ -97,6 +97,7 @@ static void prepare_fds(void)
     keep(f->out);
     keep(f->out_dir);
     keep(f->shared);
+    keep(f->gdb);
     tool_handoff_data.fds = *f;
 }
 
@@ -191,7 +192,7 @@ static void run_natively(const char *path, char **argv, int error)
     const tool_fds *f = &tool_now->options.fds;
     tool_say("%s runs without the tool: ptrace is not possible here (%s)", path, strerror(error));
     fflush(NULL);
-    const int all[] = {f->tool, f->err, f->out, f->out_dir, f->shared};
+    const int all[] = {f->tool, f->err, f->out, f->out_dir, f->shared, f->gdb};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] >= 0) fcntl(all[i], F_SETFD, FD_CLOEXEC);
     execve(path, argv, environ);
@@ -200,6 +201,7 @@ static void run_natively(const char *path, char **argv, int error)
 void tool_launch(const char *path, char **argv, char **launcher_argv)
 {
     if (tool_now->options.fds.err >= 0) libc_redirect_stdio(tool_now->options.fds.err);
+    if (tool_now->options.gdb && !tool_now->options.followed) tool_now->options.fds.gdb = lift(tool_jit_gdb_launch());
     if (tool_now->options.engine == ENGINE_JIT || tool_now->options.followed) prepare_fds();
     strcpy(tool_handoff_data.program, path);
     if (!tool_now->options.no_ptrace) {
@@ -216,6 +218,8 @@ void tool_launch(const char *path, char **argv, char **launcher_argv)
                       "ptrace is not possible here (%s), by which --engine=live puts the tool in; use "
                       "--engine=jit",
                       strerror(error));
+        if (tool_now->options.gdb)
+            tool_fail(TOOL_EXIT_FAILED, "--gdb: ptrace is not possible here (%s)", strerror(error));
         tool_say("ptrace is not possible here (%s); loading the program into the tool's process", strerror(error));
         tool_now->options.no_ptrace = true;
     }

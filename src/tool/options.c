@@ -89,7 +89,7 @@ static const char *take_exec_path(const char *path)
 static const char *take_fds(const char *text)
 {
     tool_fds *f = &tool_now->options.fds;
-    int n = sscanf(text, "%d,%d,%d,%d,%d", &f->tool, &f->err, &f->out, &f->out_dir, &f->shared);
+    int n = sscanf(text, "%d,%d,%d,%d,%d,%d", &f->tool, &f->err, &f->out, &f->out_dir, &f->shared, &f->gdb);
     return n == TOOL_FDS ? NULL : "must be a number for each descriptor";
 }
 
@@ -97,6 +97,7 @@ const char *const options_formats[] = {"text", "json", NULL};
 static const char *const engines[] = {"jit", "live", "rewrite", NULL}; /* tool_engine */
 
 static const char *const debug_folder[] = {"/tmp", NULL};
+static const char *const own_gdb[] = {"", NULL};
 
 #define AT(field) NULL, offsetof(tool_options, field)
 const tool_option options_common[] = {
@@ -127,6 +128,8 @@ const tool_option options_common[] = {
     {OPTION_FLAG, "cache", 0, AT(cache),
      "keep translations for the next run, where the tool allows it (~/.cache/inlay)", .words = NULL},
     {OPTION_FLAG, "no-cache", 0, AT(no_cache), "... keep none and use none", .words = NULL},
+    {OPTION_MAYBE, "gdb", 0, AT(gdb), .words = own_gdb, .what = "PORT|unix:PATH",
+     .help = "stop at the first instruction: gdb is started, or comes from there"},
     {OPTION_MAYBE, "debug-info", 0, AT(debug_info), .words = debug_folder, .what = "DIR",
      .help =
          "for gdb and perf: names and lines of translated code; files inlay-PID.gdb and perf-PID.map in DIR (/tmp)"},
@@ -145,6 +148,7 @@ const tool_option options_common[] = {
      "... and make every addition of an analysis routine at once, none at the end", .words = NULL},
     {OPTION_ACTION, "inlay-exec-path", 0, .action = take_exec_path},
     {OPTION_ACTION, "inlay-fds", 0, .action = take_fds},
+    {OPTION_ACTION, "inlay-gdb", 0, .action = tool_jit_take_gdb},
     {OPTION_ACTION, "inlay-began", 0, .action = result_take_beginning},
 };
 const unsigned options_common_count = sizeof options_common / sizeof *options_common;

@@ -286,12 +286,18 @@ static int parse(int argc, char **argv, const char *help)
 static void check_running(void)
 {
     const tool_options *o = &tool_now->options;
-    const char *of_it = o->debug_info ? "--debug-info" : o->cache ? "--cache" : o->stats ? "--stats" : NULL;
+    const char *of_it = o->gdb          ? "--gdb"
+                        : o->debug_info ? "--debug-info"
+                        : o->cache      ? "--cache"
+                        : o->stats      ? "--stats"
+                                        : NULL;
     const char *follows = o->no_follow ? "--no-follow" : o->follow.count ? "--follow" : NULL;
     bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs;
     if (of_it && (other || o->engine != ENGINE_JIT))
         wrong_usage("%s is for programs that are translated (inlay run, --engine=jit)", of_it);
     if (follows && other) wrong_usage("%s is for programs that are run (inlay run)", follows);
+    if (o->gdb && (o->join || o->no_ptrace))
+        wrong_usage("--gdb is for a program that is started, and into which the tool is put by ptrace");
     if (o->no_follow && o->follow.count) wrong_usage("--follow and --no-follow exclude each other");
 }
 

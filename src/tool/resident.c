@@ -74,6 +74,7 @@ void resident_begin(void)
     h->fds.out = resident_hide(h->fds.out);
     h->fds.out_dir = resident_hide(h->fds.out_dir);
     h->fds.shared = resident_hide(h->fds.shared);
+    h->fds.gdb = resident_hide(h->fds.gdb);
     libc_redirect_stdio(h->fds.err);
     tls_prepare();
     inl_log_fd = h->fds.err;

@@ -6,7 +6,7 @@
 
 #define NO_FDS                                                                                                         \
     {                                                                                                                  \
-        -1, -1, -1, -1, -1                                                                                             \
+        -1, -1, -1, -1, -1, -1                                                                                         \
     }
 #define BEGINNING(s)                                                                                                   \
     {                                                                                                                  \

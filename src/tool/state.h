@@ -426,6 +426,13 @@ void tool_jit_run(void) __attribute__((noreturn));
 void tool_jit_image_gone(const image *);
 void tool_jit_forked(void); /* in the child */
 void tool_jit_ends(void);   /* after the exit callbacks */
+/* --gdb: starts it, or waits for it, in a process of its own (the descriptor by which the program speaks with it); what
+ * the launcher of a program that is exec'ed is told; the process's life. */
+int tool_jit_gdb_launch(void);
+size_t tool_jit_gdb_state(char *out, size_t size); /* 0: there is no gdb */
+const char *tool_jit_take_gdb(const char *state);  /* NULL: good */
+void tool_jit_gdb_ended(run_thread *, int status, int signo);
+void tool_jit_gdb_execs(run_thread *, bool follows);
 run_thread *tool_jit_join(const jit_joining *, bool first, inl_error *);
 void tool_jit_joined(void);
 void tool_told_begin(void); /* told.c */
@@ -569,6 +576,7 @@ typedef struct tool_state {
     tool_mutating mutating;
     tool_blame blame;
     tool_kept kept;
+    struct tool_gdb *gdb;          /* NULL: there is none */
     struct debug_info *debug_info; /* NULL: not asked for */
 } tool_state;
 extern tool_state *tool_now;

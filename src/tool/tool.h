@@ -38,13 +38,14 @@ enum { TOOL_EXIT_FAILED = 1, TOOL_EXIT_USAGE = 2 };
 
 /* Descriptors that a tool keeps out of the program's sight; -1 where there is none. They pass from
  * launcher to resident, and through the program's own execs to the next launcher. */
-enum { TOOL_FDS = 5 };
+enum { TOOL_FDS = 6 };
 typedef struct tool_fds {
     int32_t tool;    /* the tool's own file */
     int32_t err;     /* standard error as the first launcher had it */
     int32_t out;     /* the file of -o, only in the process that writes to it */
     int32_t out_dir; /* the folder of the file of -o, for reports of other processes */
     int32_t shared;  /* the first process's file again, for others that may not make their own */
+    int32_t gdb;     /* the way to the debugger of --gdb, only in the process that it looks at */
 } tool_fds;
 
 typedef enum tool_role {
@@ -109,6 +110,7 @@ typedef struct tool_options {
     const char *result; /* -o of the program that is written */
     uint32_t dump;      /* JIT_DUMP_* */
     uint64_t dump_low, dump_high;
+    const char *gdb;        /* where gdb comes from; "": it is started; NULL: no gdb */
     const char *debug_info; /* the folder for its files; NULL: not wanted */
     /* Internal, from a tool's resident to the next launcher when the program execs. */
     const char *exec_path; /* run this file; argv[0] stays as the program gave it */

@@ -1,5 +1,6 @@
 /* The JIT engine under a tool, in a build that has it; the others have without_jit.c. */
 #include "tool/debug_info.h"
+#include "tool/gdb.h"
 #include "tool/kept.h"
 #include "tool/state.h"
 
@@ -19,6 +20,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
                            .dump_high = o->dump_high,
                            .stats = o->stats,
                            .dump_wanted = tool_filter_images() || tool_filter_procs() ? tool_address_wanted : NULL};
+    if (!gdb_begin(&options.debugger)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (o->debug_info) {
         options.made = debug_info_made;
         options.flushed = debug_info_flushed;
@@ -46,7 +48,23 @@ bool tool_jit_leave(const char **why)
 
 void tool_jit_image_gone(const image *im) { debug_info_image_gone(im); }
 
-void tool_jit_forked(void) { debug_info_forked(); }
+void tool_jit_forked(void)
+{
+    debug_info_forked();
+    gdb_forked();
+}
+
+/* --- --gdb --- */
+
+int tool_jit_gdb_launch(void) { return gdb_launch(tool_now->options.gdb); }
+
+size_t tool_jit_gdb_state(char *out, size_t size) { return gdb_handed_on(out, size); }
+
+const char *tool_jit_take_gdb(const char *state) { return gdb_take_handed_on(state); }
+
+void tool_jit_gdb_ended(run_thread *t, int status, int signo) { gdb_ended(t, status, signo); }
+
+void tool_jit_gdb_execs(run_thread *t, bool follows) { gdb_execs(t, follows); }
 
 /* --- --stats --- */
 

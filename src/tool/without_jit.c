@@ -34,4 +34,18 @@ void tool_jit_image_gone(const image *im) { (void)im; }
 
 void tool_jit_forked(void) {}
 
+int tool_jit_gdb_launch(void) { tool_fail(TOOL_EXIT_FAILED, "--gdb: %s", tool_jit_missing()); }
+size_t tool_jit_gdb_state(char *out, size_t size)
+{
+    (void)out, (void)size;
+    return 0;
+}
+const char *tool_jit_take_gdb(const char *state)
+{
+    (void)state;
+    return tool_jit_missing();
+}
+void tool_jit_gdb_ended(run_thread *t, int status, int signo) { (void)t, (void)status, (void)signo; }
+void tool_jit_gdb_execs(run_thread *t, bool follows) { (void)t, (void)follows; }
+
 void tool_jit_ends(void) {}

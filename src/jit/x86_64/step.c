@@ -46,6 +46,7 @@ void jit_step_prepare(run_thread *t, jit_stepping *s)
 {
     isa_insn in = {0};
     weave_context *c = &t->ctx;
+    s->program = c->flags & TF;
     c->flags &= ~(uint64_t)TF;
     s->kind = 0;
     s->rest = 0;
@@ -61,7 +62,7 @@ void jit_step_prepare(run_thread *t, jit_stepping *s)
     if (x86_is_popf(&in)) s->kind |= JIT_STEP_POPS;
     if (x86_is_one_byte(&in, OP_PUSHF)) s->kind |= JIT_STEP_PUSHES;
     uint64_t count = by_ecx(&in) ? (uint32_t)c->gpr[RUN_RCX] : c->gpr[RUN_RCX];
-    if (!repeats(&in) || count < 2) return;
+    if (!s->program || !repeats(&in) || count < 2) return;
     s->rest = count - 1;
     c->gpr[RUN_RCX] = 1;
 }
@@ -72,6 +73,7 @@ void jit_step_restore(run_thread *t, jit_stepping *s, bool done)
     weave_context *c = &t->ctx;
     uint8_t byte;
     isa_insn in;
+    if (!s->program) return;
     if (!(done && s->kind & JIT_STEP_POPS)) c->flags |= TF;
     if (done && s->kind & JIT_STEP_CALLS) c->gpr[RUN_R11] |= TF;
     if (done && s->kind & JIT_STEP_PUSHES && run_read(&byte, run_sp(c) + 1, 1)) {
