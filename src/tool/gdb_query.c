@@ -21,16 +21,22 @@ static void list_threads(tool_gdb *g)
     for (unsigned i = 0; i < count; i++) gdb_say(g, "%s%x", i ? "," : "", (unsigned)tids[i]);
 }
 
-static void name_thread(tool_gdb *g, const char *q)
+/* As an attribute's value in XML. */
+static size_t put_name(char *out, int tid)
 {
     char path[64], name[64];
-    unsigned tid = (unsigned)gdb_take_number(&q);
-    snprintf(path, sizeof path, "self/task/%u/comm", tid);
+    snprintf(path, sizeof path, "self/task/%d/comm", tid);
     long fd = run_proc_open(path);
     long n = sys_failed(fd) ? 0 : sys_call3(SYS_read, fd, (long)name, sizeof name);
     if (!sys_failed(fd)) sys_call1(SYS_close, fd);
-    while (n > 0 && name[n - 1] == '\n') n--;
-    if (n > 0) gdb_say_bytes(g, name, (size_t)n);
+    size_t at = 0;
+    for (long i = 0; i < n && name[i] != '\n'; i++) {
+        if (strchr("<>&\"", name[i]) || (uint8_t)name[i] < ' ')
+            at += (size_t)sprintf(out + at, "&#%d;", (uint8_t)name[i]);
+        else out[at++] = name[i];
+    }
+    out[at] = 0;
+    return at;
 }
 
 /* --- pieces of longer texts: qXfer:NAME:read:ANNEX:OFFSET,LENGTH --- */
@@ -46,6 +52,27 @@ static void piece(tool_gdb *g, const char *data, size_t size, uint64_t offset, u
     g->answer[0] = n == size - offset ? 'l' : 'm';
     memcpy(g->answer + 1, data + offset, n);
     g->answer_size = n + 1;
+}
+
+static void send_threads(tool_gdb *g, uint64_t offset, uint64_t length)
+{
+    enum { MOST = 4096, EACH = 512 };
+    int *tids = malloc(MOST * sizeof *tids);
+    unsigned count = tids ? jit_stops_threads(tids, MOST) : 0;
+    char *text = malloc(64 + count * (size_t)EACH), name[384];
+    if (!text || !tids) {
+        gdb_say(g, "E01");
+    } else {
+        size_t n = (size_t)sprintf(text, "<?xml version=\"1.0\"?><threads>");
+        for (unsigned i = 0; i < count; i++) {
+            put_name(name, tids[i]);
+            n += (size_t)sprintf(text + n, "<thread id=\"%x\" name=\"%s\"/>", (unsigned)tids[i], name);
+        }
+        n += (size_t)sprintf(text + n, "</threads>");
+        piece(g, text, n, offset, length);
+    }
+    free(text);
+    free(tids);
 }
 
 static void send_features(tool_gdb *g, uint64_t offset, uint64_t length)
@@ -87,6 +114,7 @@ static void transfer(tool_gdb *g, const char *q)
     uint64_t offset = gdb_take_number(&numbers), length = (numbers += *numbers == ',', gdb_take_number(&numbers));
     if (begins(q, "features:") && begins(read + 6, "target.xml:")) send_features(g, offset, length);
     else if (begins(q, "features:")) gdb_say(g, "E00");
+    else if (begins(q, "threads:")) send_threads(g, offset, length);
     else if (begins(q, "auxv:")) send_auxv(g, offset, length);
     else if (begins(q, "exec-file:")) send_file(g, offset, length);
     else if (begins(q, "siginfo:") && g->why.why != JIT_STOP_SIGNAL) gdb_say(g, "E01");
@@ -112,7 +140,7 @@ static void tell_features(tool_gdb *g, const char *q)
     g->knows_exec = strstr(q, "exec-events+") != NULL;
     gdb_say(g,
             "PacketSize=%x;QStartNoAckMode+;QPassSignals+;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
-            "qXfer:siginfo:read+;vContSupported+;swbreak+;hwbreak+%s",
+            "qXfer:siginfo:read+;qXfer:threads:read+;vContSupported+;swbreak+;hwbreak+%s",
             GDB_PACKET, g->knows_exec ? ";exec-events+" : "");
 }
 
@@ -124,7 +152,6 @@ void gdb_query(tool_gdb *g, const char *q)
     else if (begins(q, "qXfer:")) transfer(g, q + 6);
     else if (!strcmp(q, "qfThreadInfo")) list_threads(g);
     else if (!strcmp(q, "qsThreadInfo")) gdb_say(g, "l");
-    else if (begins(q, "qThreadExtraInfo,")) name_thread(g, q + 17);
     else if (!strcmp(q, "qC")) gdb_say(g, "QC%x", (unsigned)g->stopped->tid);
     else if (begins(q, "qAttached")) gdb_say(g, "0");
     else if (begins(q, "qSymbol:")) gdb_say(g, "OK");

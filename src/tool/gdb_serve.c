@@ -37,9 +37,10 @@ void gdb_say_bytes(tool_gdb *g, const void *bytes, size_t size)
 
 static void say_exec(tool_gdb *g)
 {
-    const char *path = tool_handoff_data.program;
+    char path[4096];
+    long n = sys_readlink("/proc/self/exe", path, sizeof path);
     gdb_say(g, "exec:");
-    gdb_say_bytes(g, path, strlen(path));
+    if (n > 0) gdb_say_bytes(g, path, (size_t)n);
     gdb_say(g, ";");
 }
 

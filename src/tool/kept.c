@@ -117,8 +117,8 @@ static bool is_wanted(void)
     const tool_options *o = &tool_now->options;
     const char *folder = getenv("INLAY_CACHE");
     bool asked = o->cache || (folder && *folder);
-    return asked && !o->no_cache && !o->dump && !o->debug_info && !o->gdb && !tool_filter_images() &&
-           !tool_filter_procs();
+    bool alone = !o->dump && !o->debug_info && !o->gdb;
+    return asked && !o->no_cache && alone && !tool_filter_images() && !tool_filter_procs();
 }
 
 void tool_kept_fill(jit_keeping *k)
