@@ -13,7 +13,7 @@
 #include <string.h>
 
 static trace_found *found; /* travels into a rewritten program */
-static trace_settings settings = {.clock = INLAY_TRACE_CYCLES};
+static trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .compress = true};
 static inlay_buffer *records;
 static bool with_libs, began;
 static uint64_t min_size;
@@ -252,6 +252,7 @@ int main(int argc, char **argv)
     inlay_option_flag(&with_libs, "libs", 0, "procedures of libraries too (and --image PATTERN: of these)");
     inlay_option_uint(&min_size, "min-size", 0, "only procedures of at least so many bytes");
     inlay_option_uint(&settings.last, "last", 0, "keep the last so many MB of records alone");
+    inlay_option_flag(&settings.compress, "compress", 0, "(--no-compress: do not) compress what is written");
     inlay_option_string(&settings.inside, "inside", 0,
                         "only calls of the procedures that match, and what they call; A|B: several");
     inlay_option_uint(&settings.every, "every", 0, "record one call in so many of each procedure, and count all");
@@ -274,7 +275,7 @@ int main(int argc, char **argv)
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {
         records = inlay_buffer_fed(sizeof(inlay_trace_record), trace_file_next, NULL);
-        if (!records || !trace_file_prepare()) return 1;
+        if (!records || !trace_file_prepare() || !trace_squeeze_prepare(settings.compress)) return 1;
         inlay_on_thread_start(thread_starts, NULL);
         inlay_on_thread_end(thread_ends, NULL);
     }

@@ -33,7 +33,8 @@ typedef struct trace_found {
 
 typedef struct trace_settings {
     inlay_trace_clock clock;
-    uint64_t last;                   /* MB that are kept, 0: all */
+    uint64_t last; /* MB that are kept, 0: all */
+    bool compress;
     const char *inside;              /* patterns of triggers, divided by '|'; NULL: none */
     uint64_t every, thin;            /* one call in so many; of those called more than so often, fewer */
     const char *arguments, *results; /* -A, -R */
@@ -82,6 +83,11 @@ void trace_events_forked(void);
 /* --- trace_pack.c --- */
 /* How many bytes were written to `out`; 0: there is not enough room. */
 size_t trace_pack(uint32_t *out, size_t room, const inlay_trace_record *, size_t count);
+
+/* --- trace_zstd.c, or trace_no_zstd.c --- */
+bool trace_squeeze_prepare(bool wanted); /* between inlay_init and inlay_start */
+/* Packed records, compressed, in the thread's own memory until the next ones are; 0: it does not pay. */
+size_t trace_squeeze(const void *records, size_t bytes, const void **out);
 
 /* --- trace_file.c --- */
 bool trace_file_prepare(void); /* between inlay_init and inlay_start */

@@ -58,10 +58,7 @@ static bool may_grow(uint64_t size)
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
-static uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + INLAY_TRACE_PAGE - 1) / INLAY_TRACE_PAGE * INLAY_TRACE_PAGE;
-}
+static uint64_t whole(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 static void begin_chunk_locked(inlay_trace_chunk *c)
 {
@@ -75,6 +72,7 @@ static void begin_chunk_locked(inlay_trace_chunk *c)
 static inlay_trace_chunk *map_locked(uint32_t bytes)
 {
     int file = file_now();
+    here.size = whole(here.size, INLAY_TRACE_PAGE);
     if (file < 0 || !may_grow(here.size + bytes)) return NULL;
     if (fallocate(file, 0, (off_t)here.size, bytes) != 0 &&
         (errno == ENOSPC || errno == EDQUOT || ftruncate(file, (off_t)(here.size + bytes)) != 0))
@@ -131,7 +129,14 @@ static bool write_out(thread_piece *t, uint32_t used)
         records = t->packed;
         used = (uint32_t)packed;
     }
-    head.bytes = (uint32_t)whole_pages(sizeof head + used);
+    size_t squeezed = packed ? trace_squeeze(t->packed, packed, &records) : 0;
+    if (squeezed) {
+        head.kind = INLAY_TRACE_ZSTD;
+        used = (uint32_t)squeezed;
+    } else if (packed) {
+        records = t->packed;
+    }
+    head.bytes = (uint32_t)whole(sizeof head + used, here.ring ? INLAY_TRACE_PAGE : INLAY_TRACE_STEP);
     head.used = used;
     if (!place(head.bytes, &at, &again)) return false;
     head.again = __atomic_add_fetch(&here.again, again, __ATOMIC_RELAXED);
@@ -333,7 +338,7 @@ static bool open_file(void)
     }
     fcntl(fd, F_SETFL, flags & ~O_APPEND); /* places are chosen here */
     here.file = fd;
-    here.size = whole_pages((uint64_t)st.st_size);
+    here.size = whole((uint64_t)st.st_size, INLAY_TRACE_PAGE);
     return true;
 }
 

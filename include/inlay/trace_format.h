@@ -10,7 +10,8 @@
 enum {
     INLAY_TRACE_MAGIC = 0x31545249, /* "IRT1" */
     INLAY_TRACE_VERSION = 2,
-    INLAY_TRACE_PAGE = 4096, /* chunks are whole numbers of these */
+    INLAY_TRACE_PAGE = 4096, /* chunks that stay mapped are whole numbers of these, and begin at one */
+    INLAY_TRACE_STEP = 256,  /* others, of these */
 };
 
 typedef enum inlay_trace_kind {
@@ -19,7 +20,7 @@ typedef enum inlay_trace_kind {
     INLAY_TRACE_NOTES,       /* what is to be known of them: a sequence of inlay_trace_note */
     INLAY_TRACE_FREE,        /* nothing in it (any more) */
     INLAY_TRACE_PACKED,      /* a thread's records, packed; `used` is told */
-    INLAY_TRACE_ZSTD,        /* what a packed one has, as a frame of zstd's, which tells its length */
+    INLAY_TRACE_ZSTD,        /* what a packed one has, as one frame of zstd's that tells how long that is */
 } inlay_trace_kind;
 
 typedef struct inlay_trace_chunk {
@@ -121,8 +122,7 @@ typedef struct inlay_trace_note {
                         total: the event's number */
     uint64_t a, b;   /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
                         CLOCK_MONOTONIC; view: calls shorter than so many ns and deeper than so many frames are left out;
-                        event: what a reading itself counts, and its ticks, in 1/1000; total: its value,
-                    ns enabled */
+                        event: what a reading itself counts, and its ticks, in 1/1000; total: its value, ns */
     uint64_t c;      /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
                         view: one call in so many was recorded | 1 << 63: only of those called more than so often;
                         total: ns that it was counted */

@@ -40,6 +40,7 @@ static const char usage[] =
     "  --clock=cycles|monotonic|none\n"
     "                        the processor's clock, CLOCK_MONOTONIC, or calls counted alone\n"
     "  --last=MB             keep the last so many MB of records\n"
+    "  --no-compress         do not compress the recording\n"
     "  --engine=jit|live     translate code as it is met (works on most programs), or instrument the program where it\n"
     "                        lies before it begins (disturbs least); rewrite: see inlay rewrite\n"
     "  -p PID                a process that runs, until inlay detach PID or its end\n"
@@ -101,11 +102,13 @@ static int take_event(request *r, char **argv)
 /* The tool's: it says itself what is wrong with a value. */
 static int take_tools(request *r, char **argv)
 {
-    static const char *const names[] = {"--libs",   "--no-libs", "--min-size", "--clock", "--last",
-                                        "--inside", "--every",   "--thin",     "--depth", "--threshold"};
+    enum { FLAGS = 4 }; /* the others have values */
+    static const char *const names[] = {"--libs",     "--no-libs", "--compress", "--no-compress",
+                                        "--min-size", "--clock",   "--last",     "--inside",
+                                        "--every",    "--thin",    "--depth",    "--threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_or_begins(argv[0], names[i])) continue;
-        bool has_value = i >= 2 && argv[0][strlen(names[i])] == 0 && argv[1];
+        bool has_value = i >= FLAGS && argv[0][strlen(names[i])] == 0 && argv[1];
         r->behind[r->behind_count++] = argv[0];
         if (has_value) r->behind[r->behind_count++] = argv[1];
         return 1 + has_value;

@@ -71,13 +71,18 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     add_call(&p->rows[frame->proc - 1], total, self, is_outermost);
 }
 
+static inl_status begin(trace_profile *, const trace_session *, inl_error *);
+
 /* They are of all calls, long or short. */
-static bool begin_events(trace_profile *p)
+static inl_status begin_events(trace_profile *p, inl_error *e)
 {
     p->events = calloc(p->s->event_count, sizeof *p->events);
-    for (uint32_t k = 0; p->events && k < p->s->event_count; k++)
+    inl_status st = p->events ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    for (uint32_t k = 0; p->events && k < p->s->event_count && st == INL_OK; k++) {
         p->events[k] = (trace_profile){.raw = p->raw, .depth = p->depth, .filter = p->filter, .event = k + 1};
-    return p->events;
+        st = begin(&p->events[k], p->s, e);
+    }
+    return st;
 }
 
 static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
@@ -90,14 +95,13 @@ static inl_status begin(trace_profile *p, const trace_session *s, inl_error *e)
     p->rows = calloc(count, sizeof *p->rows);
     p->open = calloc(count, sizeof *p->open);
     p->entered = calloc(count, sizeof *p->entered);
-    if (s->event_count && !p->event && !begin_events(p)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (!p->rows || !p->open || !p->entered || !inl_vec_push(&p->nodes, (trace_node){0}))
         return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (uint32_t i = 0; i < s->procs.count; i++) {
         p->rows[i].proc = i + 1;
         if (s->clock == INLAY_TRACE_COUNTS) p->rows[i].calls = s->procs.items[i].count;
     }
-    return INL_OK;
+    return s->event_count && !p->event ? begin_events(p, e) : INL_OK;
 }
 
 static inl_status add(trace_profile *p, const trace_thread *t, inl_error *e)

@@ -209,15 +209,28 @@ static void take_notes(reading *r, const inlay_trace_chunk *c, size_t room)
 
 /* --- records --- */
 
+static bool count_squeezed(const void *from, size_t bytes, size_t *count)
+{
+    size_t size;
+    void *packed = trace_inflate(from, bytes, &size);
+    if (packed) *count = trace_unpack(packed, size, NULL);
+    free(packed);
+    return packed != NULL;
+}
+
 static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
 {
     const inlay_trace_record *records = (const inlay_trace_record *)(c + 1);
     size_t count = 0, most = (c->used && c->used < room ? c->used : room) / sizeof *records;
-    bool packed = c->kind == INLAY_TRACE_PACKED;
+    bool squeezed = c->kind == INLAY_TRACE_ZSTD, packed = squeezed || c->kind == INLAY_TRACE_PACKED;
     size_t bytes = c->used && c->used < room ? c->used : room;
-    if (packed) count = c->used ? trace_unpack(records, bytes, NULL) : 0;
-    else if (c->used) count = most;
-    else
+    if (squeezed && !count_squeezed(records, bytes, &count)) {
+        r->f->senseless++;
+        return;
+    }
+    if (packed && !squeezed) count = c->used ? trace_unpack(records, bytes, NULL) : 0;
+    else if (c->used && !packed) count = most;
+    else if (!packed)
         while (count < most && records[count].what) count++;
     trace_thread *t = thread_of(r, c->thread);
     if (!t) return;
@@ -225,6 +238,7 @@ static void take_records(reading *r, const inlay_trace_chunk *c, size_t room)
     if (c->lost > t->lost) t->lost = c->lost;
     if (c->again > r->s->overwritten) r->s->overwritten = c->again;
     trace_piece piece = {packed ? NULL : records,
+                         squeezed,
                          packed ? (const void *)records : NULL,
                          bytes,
                          count,
@@ -268,11 +282,11 @@ static bool take_session(reading *r, const inlay_trace_chunk *c, size_t room, in
 
 static bool makes_sense(const inlay_trace_chunk *c, size_t left)
 {
-    return c->bytes >= INLAY_TRACE_PAGE && c->bytes % INLAY_TRACE_PAGE == 0 && c->used <= c->bytes - HEAD &&
+    return c->bytes >= INLAY_TRACE_STEP && c->bytes % INLAY_TRACE_STEP == 0 && c->used <= c->bytes - HEAD &&
            (c->bytes <= left || HEAD + (size_t)c->used <= left);
 }
 
-/* Where no chunk begins, the next page is looked at: one that was being written may be missing. */
+/* Where no chunk begins, the next place is looked at: one that was being written may be missing. */
 static bool take_chunks(reading *r, inl_error *e)
 {
     size_t at = 0;
@@ -281,9 +295,11 @@ static bool take_chunks(reading *r, inl_error *e)
         size_t left = r->f->size - at;
         bool good = c->magic == INLAY_TRACE_MAGIC && makes_sense(c, left);
         if (c->magic == INLAY_TRACE_MAGIC && !good) r->f->senseless++;
-        size_t whole = good ? c->bytes : INLAY_TRACE_PAGE, room = (whole < left ? whole : left) - HEAD;
+        size_t whole = good ? c->bytes : INLAY_TRACE_STEP, room = (whole < left ? whole : left) - HEAD;
         if (good && c->kind == INLAY_TRACE_SESSION && !take_session(r, c, room, e)) return false;
-        if (good && r->s && (c->kind == INLAY_TRACE_EVENTS || c->kind == INLAY_TRACE_PACKED)) take_records(r, c, room);
+        bool has_records = c->kind == INLAY_TRACE_EVENTS || c->kind == INLAY_TRACE_PACKED ||
+                           c->kind == INLAY_TRACE_ZSTD;
+        if (good && r->s && has_records) take_records(r, c, room);
         if (good && r->s && c->kind == INLAY_TRACE_NOTES) take_notes(r, c, room);
         if (whole >= left) break;
         at += whole;

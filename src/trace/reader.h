@@ -40,6 +40,7 @@ typedef struct trace_proc {
 
 typedef struct trace_piece {
     const inlay_trace_record *records; /* NULL: they are packed */
+    bool is_compressed;                /* and that is compressed */
     const void *packed;
     size_t packed_bytes, count;
     uint64_t sequence, time, lost;
@@ -100,6 +101,8 @@ void trace_close(trace_file *);
 
 /* How many records there are; with `out`, they are put there. What is cut off at the end is none. */
 size_t trace_unpack(const void *from, size_t bytes, inlay_trace_record *out);
+/* What a compressed chunk holds, to be freed; NULL: nothing that makes sense, or no memory. */
+void *trace_inflate(const void *from, size_t bytes, size_t *size);
 /* A piece's records, unpacked where they are packed: valid until the next ones are. NULL: out of memory. */
 typedef INL_VEC(inlay_trace_record) trace_unpacked;
 const inlay_trace_record *trace_piece_records(const trace_piece *, trace_unpacked *);

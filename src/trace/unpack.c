@@ -1,6 +1,7 @@
 /* Packed records to whole ones: the opposite of tools/trace_pack.c. */
 #include "trace/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct unpacking {
@@ -81,6 +82,10 @@ const inlay_trace_record *trace_piece_records(const trace_piece *p, trace_unpack
     if (!p->packed) return p->records;
     to->count = 0;
     if (!inl_vec_reserve(to, p->count + 1)) return NULL;
-    trace_unpack(p->packed, p->packed_bytes, to->items);
+    size_t size = p->packed_bytes;
+    void *inflated = p->is_compressed ? trace_inflate(p->packed, p->packed_bytes, &size) : NULL;
+    if (p->is_compressed && !inflated) return NULL;
+    trace_unpack(inflated ? inflated : p->packed, size, to->items);
+    free(inflated);
     return to->items;
 }

@@ -45,6 +45,8 @@ static void put_notes(uint8_t *out, unsigned page)
     for (uint32_t i = 0; i < PROCS; i++)
         at += put_note(at, INLAY_TRACE_PROC, i + 1, i == 6 ? 3 : i == 5, names[i], i == 6 ? "why" : "");
     at += put_note(at, INLAY_TRACE_THREAD_ENDS, 1, 0, "", "");
+    at += put_note(at, INLAY_TRACE_EVENT, 0, 0, "page-faults", "");
+    at += put_note(at, INLAY_TRACE_EVENT, 1, 0, "task-clock", "");
     put_note(at, INLAY_TRACE_END, 0, 0, "", "");
 }
 
@@ -56,7 +58,7 @@ static void put_records(uint8_t *out, unsigned page)
     uint32_t open[RECORDS], depth = 0;
     for (unsigned i = 0; i < RECORDS; i++) {
         if (fuzz_below(5) == 0) { /* an argument or a result */
-            uint32_t tag = (uint32_t)fuzz_below(3) | (uint32_t) "duxpsc"[fuzz_below(6)] << 8 | 8 << 16;
+            uint32_t tag = (uint32_t)fuzz_below(3) | (uint32_t) "duxpscef"[fuzz_below(8)] << 8 | 8 << 16;
             tag |= (uint32_t)fuzz_below(8) << 24;
             r[i] = (inlay_trace_record){fuzz_next(), tag, (uint32_t)INLAY_TRACE_VALUE};
             continue;
@@ -70,6 +72,34 @@ static void put_records(uint8_t *out, unsigned page)
     }
 }
 
+/* Packed records, in a frame of zstd's with one block that is as it is. */
+static void put_squeezed(uint8_t *out, unsigned page)
+{
+    enum { HEAD = 4 + 1 + 4, BLOCK = 3, BYTES = RECORDS * 4 };
+    inlay_trace_chunk *c = chunk(out, page, INLAY_TRACE_ZSTD, PAGE, HEAD + BLOCK + BYTES);
+    uint8_t *at = (uint8_t *)(c + 1);
+    const uint32_t magic = 0xfd2fb528, size = BYTES, block = BYTES << 3 | 1;
+    memcpy(at, &magic, 4);
+    at[4] = 0xa0; /* one segment, its length in four bytes */
+    memcpy(at + 5, &size, 4);
+    memcpy(at + HEAD, &block, BLOCK);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        uint32_t step = (uint32_t)(1 + fuzz_below(2 * PROCS)) << 21 | 32u << 15 | (uint32_t)fuzz_below(300);
+        uint32_t counted = INLAY_TRACE_IS_MORE | (uint32_t)fuzz_below(3) << 24 | (uint32_t)fuzz_below(99);
+        memcpy(at + HEAD + BLOCK + i * 4, fuzz_below(3) ? &step : &counted, 4);
+    }
+}
+
+/* Built without libzstd it is no record. */
+static unsigned squeezed_records(const uint8_t *whole)
+{
+    size_t size = 0;
+    const inlay_trace_chunk *c = (const inlay_trace_chunk *)(whole + (PAGES - 1) * PAGE);
+    void *p = trace_inflate(c + 1, c->used, &size);
+    free(p);
+    return p ? RECORDS : 0;
+}
+
 static void make(uint8_t *out)
 {
     memset(out, 0, SIZE);
@@ -80,7 +110,8 @@ static void make(uint8_t *out)
     s->overhead = 20000;
     memcpy(s->program, "app", 4);
     put_notes(out, 1);
-    for (unsigned page = 2; page < PAGES; page++) put_records(out, page);
+    for (unsigned page = 2; page < PAGES - 1; page++) put_records(out, page);
+    put_squeezed(out, PAGES - 1);
 }
 
 /* Heads and notes are where sizes are. */
@@ -146,7 +177,8 @@ int main(int argc, char **argv)
     fuzz_begin("trace_fuzz", argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
     if (!to || !whole) return 2;
     make(whole);
-    if (!look(whole, SIZE, to, &records) || records != (PAGES - 2) * RECORDS) fuzz_fail("the whole one is not read");
+    if (!look(whole, SIZE, to, &records) || records != (PAGES - 3) * RECORDS + squeezed_records(whole))
+        fuzz_fail("the whole one is not read");
     for (unsigned long i = 0; i < count; i++) {
         make(whole);
         size_t size = damage(whole);
