@@ -2,6 +2,8 @@
  *
  *     malloc@arg1/u;open@arg1/s,arg2/x32     of these procedures these arguments, each in a form
  *     solver::*                              of these all that debug information tells the types of
+ *     pow@fparg1/f,fparg2/f                  floating point, counted apart
+ *     double pow(double x, double y)         by a prototype: arguments and the result
  *     malloc/p;read/d                        results
  *
  * Each is a record like those of entries, behind the entry or before the exit. A string is copied where the call
@@ -14,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARGUMENT = 12, PIECES = 6, MOST_TEXT = PIECES * 8 };
+enum { MOST_ARGUMENT = 12, MOST_REAL = 8, PIECES = 6, MOST_TEXT = PIECES * 8 };
 
 /* A string in pieces, as records have them. */
 typedef struct copied {
@@ -32,7 +34,7 @@ static const trace_settings *asked;
 static bool read_form(const char *at, const char *end, unsigned *form, unsigned *size)
 {
     unsigned long bits = 64;
-    if (at == end || !strchr("diuxpsc", *at)) return false;
+    if (at == end || !strchr("diuxpscf", *at)) return false;
     *form = (unsigned char)(*at == 'i' ? 'd' : *at);
     if (at + 1 < end) {
         char *stop;
@@ -41,19 +43,23 @@ static bool read_form(const char *at, const char *end, unsigned *form, unsigned 
     }
     if (*form == 'c') bits = 8;
     *size = (unsigned)bits / 8;
+    if (*form == 'f' && bits < 32) return false;
     return bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
-/* "arg2/s", or "arg2". */
+/* "arg2/s", or "arg2"; "fparg1/f": numbered apart. */
 static bool read_argument(const char *at, const char *end, unsigned *number, unsigned *form, unsigned *size)
 {
+    bool real = end - at > 2 && at[0] == 'f' && at[1] == 'p';
+    if (real) at += 2;
     if (end - at < 4 || strncmp(at, "arg", 3) != 0 || !isdigit((unsigned char)at[3])) return false;
     char *stop;
     *number = (unsigned)strtoul(at + 3, &stop, 10);
-    *form = 'd';
+    *form = real ? 'f' : 'd';
     *size = 8;
-    if (!*number || *number > MOST_ARGUMENT || stop > end) return false;
-    return stop == end || (*stop == '/' && read_form(stop + 1, end, form, size));
+    if (!*number || *number > (real ? MOST_REAL : MOST_ARGUMENT) || stop > end) return false;
+    bool good = stop == end || (*stop == '/' && read_form(stop + 1, end, form, size));
+    return good && real == (*form == 'f');
 }
 
 static const char *end_of(const char *at, const char *marks) { return at + strcspn(at, marks); }
@@ -67,7 +73,21 @@ static const char *find(const char *at, const char *end, char what)
 static const char *list_of(const char *at, const char *end)
 {
     const char *list = find(at, end, '@');
-    return list && end - list > 3 && strncmp(list + 1, "arg", 3) == 0 ? list : NULL;
+    if (!list || end - list < 4) return NULL;
+    return !strncmp(list + 1, "arg", 3) || !strncmp(list + 1, "fparg", 5) ? list : NULL;
+}
+
+/* The name in "double pow(double x, double y)"; NULL: it is no prototype, but a pattern, perhaps of a C++ name. */
+static const char *prototype_name(const char *at, const char *end, const char **behind)
+{
+    const char *open = memchr(at, '(', (size_t)(end - at));
+    if (!open || end[-1] != ')' || !strncmp(at, "operator", 8)) return NULL;
+    *behind = open;
+    while (*behind > at && (*behind)[-1] == ' ') --*behind;
+    const char *name = *behind;
+    while (name > at && (isalnum((unsigned char)name[-1]) || name[-1] == '_')) name--;
+    bool has_type = name > at && (name[-1] == ' ' || name[-1] == '*') && isalpha((unsigned char)*at);
+    return has_type && name < *behind && !memchr(at, '<', (size_t)(name - at)) ? name : NULL;
 }
 
 static bool arguments_agree(const char *text)
@@ -100,13 +120,13 @@ bool trace_values_prepare(const trace_settings *s)
 {
     asked = s;
     if (s->arguments && !arguments_agree(s->arguments)) {
-        inlay_warn("-A '%s': NAME@arg1/FORM,arg2/FORM;NAME, with forms d i u x (and 8, 16, 32, 64 bits), p, c, s (a "
-                   "string); floating point is not recorded",
+        inlay_warn("-A '%s': NAME@arg1/FORM,fparg1/f;NAME;double f(int, double), with forms d i u x (and 8, 16, 32, 64 "
+                   "bits), p, c, s (a string), f (f32: a float)",
                    s->arguments);
         return false;
     }
     if (s->results && !results_agree(s->results)) {
-        inlay_warn("-R '%s': NAME/FORM;NAME, with forms d i u x (and 8, 16, 32, 64 bits), p, c, s (a string)",
+        inlay_warn("-R '%s': NAME/FORM;NAME, with forms d i u x (and 8, 16, 32, 64 bits), p, c, s (a string), f, f32",
                    s->results);
         return false;
     }
@@ -168,35 +188,83 @@ static inlay_expr record_value(inlay_buffer *records, inlay_expr value, unsigned
     return append(records, value, inlay_const(tag));
 }
 
-/* --- by the types that debug information has --- */
+/* A vector register's low bits. */
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inlay_expr real_at(unsigned number) { return inlay_call(bits_of, inlay_vector_register(number)); }
+
+/* --- by the types that debug information or a prototype has --- */
 
 typedef struct typed {
     inlay_buffer *records;
     inlay_expr all;
-    unsigned number;
-    bool unclear; /* where the next parameters are is not known */
+    const char *name;
+    unsigned number, reals; /* so far, in all; of floating point */
+    bool unclear;           /* where the next parameters are is not known */
 } typed;
 
-/* Floating point has registers of its own; where a structure is depends on what is in it. */
+static unsigned form_of(const inlay_scope_static *s)
+{
+    size_t n = strlen(s->type);
+    if (s->format == 'p' && n >= 6 && !strcmp(s->type + n - 6, "char *")) return 's';
+    return s->format == 'i' ? 'd' : (unsigned char)s->format;
+}
+
+static bool is_recorded(const inlay_scope_static *s) { return s->format && s->size <= sizeof(uint64_t); }
+
+/* Floating point has registers of its own; where what is passed as a whole is depends on what is in it, and so where
+ * the next one is. A long double lies on the stack. */
 static void each_parameter(const inlay_scope_static *s, void *arg)
 {
     typed *t = arg;
-    if (t->unclear || s->format == 'f') return;
-    t->unclear = !s->format || s->size > sizeof(uint64_t) || t->number == MOST_ARGUMENT;
+    bool real = s->format == 'f';
     if (t->unclear) return;
-    size_t n = strlen(s->type);
-    bool is_text = s->format == 'p' && n >= 6 && !strcmp(s->type + n - 6, "char *");
-    unsigned form = is_text ? 's' : s->format == 'i' ? 'd' : (unsigned char)s->format;
-    inlay_expr value = inlay_argument(t->number++);
-    t->all = then(t->all, record_value(t->records, value, t->number, form, (unsigned)s->size));
+    if (!is_recorded(s) || (real ? t->reals == MOST_REAL : t->number - t->reals == MOST_ARGUMENT)) {
+        t->unclear = true;
+        inlay_warn("%s: from its argument %u on ('%s') none are recorded: it is passed in a way that is not known",
+                   t->name, t->number + 1, s->type);
+        return;
+    }
+    inlay_expr value = real ? real_at(t->reals) : inlay_argument(t->number - t->reals);
+    t->reals += real;
+    t->number++;
+    t->all = then(t->all, record_value(t->records, value, t->number, form_of(s), (unsigned)s->size));
 }
 
-static inlay_expr by_types(inlay_proc *proc, inlay_buffer *records)
+/* `prototype`: NULL, or what to go by. */
+static inlay_expr by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
 {
-    typed t = {.records = records};
+    typed t = {.records = records, .name = inlay_proc_name(proc)};
     inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
-    if (scope) inlay_scope_parameters(scope, each_parameter, &t);
+    inlay_scope_static result;
+    if (scope && inlay_scope_result(scope, prototype, &result) && !result.format) { /* its address may be the first */
+        inlay_warn("%s: its arguments are not recorded: its result ('%s') is returned as a whole", t.name, result.type);
+        return NULL;
+    }
+    if (scope && !prototype) inlay_scope_parameters(scope, each_parameter, &t);
+    else if (scope && !inlay_scope_prototype(scope, prototype, each_parameter, &t))
+        inlay_warn("-A '%s': %s", prototype, inlay_scope_error(scope));
     return t.all;
+}
+
+static inlay_expr result_by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
+{
+    inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
+    inlay_scope_static s;
+    if (!scope || !inlay_scope_result(scope, prototype, &s)) {
+        if (prototype) return NULL;
+        return record_value(records, inlay_return_value(), 0, 'd', sizeof(uint64_t));
+    }
+    if (is_recorded(&s))
+        return record_value(records, s.format == 'f' ? real_at(0) : inlay_return_value(), 0, form_of(&s),
+                            (unsigned)s.size);
+    inlay_warn("%s: its result ('%s') is not recorded: it is returned as a whole", inlay_proc_name(proc), s.type);
+    return NULL;
 }
 
 /* --- a procedure's --- */
@@ -208,7 +276,8 @@ static inlay_expr listed(inlay_buffer *records, const char *at, const char *end)
         unsigned number, form, size;
         stop = end_of(at, ",;");
         if (read_argument(at, stop, &number, &form, &size))
-            all = then(all, record_value(records, inlay_argument(number - 1), number, form, size));
+            all = then(all, record_value(records, form == 'f' ? real_at(number - 1) : inlay_argument(number - 1),
+                                         number, form, size));
     }
     return all;
 }
@@ -223,17 +292,52 @@ static bool is_for(inlay_proc *proc, const char *at, const char *end)
     return trace_select_matches(pattern, proc);
 }
 
+/* For a moment, as text of its own; NULL: too long. */
+static const char *cut_out(const char *at, const char *end, char *room, size_t size)
+{
+    size_t n = (size_t)(end - at);
+    if (n >= size) return NULL;
+    memcpy(room, at, n);
+    room[n] = 0;
+    return room;
+}
+
+/* The arguments that an entry of -A asks for; NULL: not of this procedure. */
+static inlay_expr arguments_by(inlay_proc *proc, inlay_buffer *records, const char *at, const char *end)
+{
+    char text[1024];
+    const char *behind, *name = prototype_name(at, end, &behind);
+    if (name) {
+        const char *prototype = cut_out(at, end, text, sizeof text);
+        return prototype && is_for(proc, name, behind) ? by_types(proc, records, prototype) : NULL;
+    }
+    const char *list = list_of(at, end);
+    if (!is_for(proc, at, list ? list : end)) return NULL;
+    return list ? listed(records, list + 1, end) : by_types(proc, records, NULL);
+}
+
 inlay_expr trace_values_arguments(inlay_proc *proc, inlay_buffer *records)
 {
     inlay_expr all = NULL;
     for (const char *at = asked->arguments, *end; at && *at; at = *end ? end + 1 : end) {
         end = end_of(at, ";");
-        const char *list = list_of(at, end);
-        if (!is_for(proc, at, list ? list : end)) continue;
-        inlay_expr these = list ? listed(records, list + 1, end) : by_types(proc, records);
+        inlay_expr these = arguments_by(proc, records, at, end);
         if (these) all = then(all, these);
     }
     return all;
+}
+
+/* By a prototype among the arguments. */
+static inlay_expr result_by_prototype(inlay_proc *proc, inlay_buffer *records)
+{
+    char text[1024];
+    for (const char *at = asked->arguments, *end; at && *at; at = *end ? end + 1 : end) {
+        end = end_of(at, ";");
+        const char *behind, *name = prototype_name(at, end, &behind);
+        const char *prototype = name ? cut_out(at, end, text, sizeof text) : NULL;
+        if (prototype && is_for(proc, name, behind)) return result_by_types(proc, records, prototype);
+    }
+    return NULL;
 }
 
 inlay_expr trace_values_result(inlay_proc *proc, inlay_buffer *records)
@@ -243,8 +347,9 @@ inlay_expr trace_values_result(inlay_proc *proc, inlay_buffer *records)
         const char *slash = find(at, end, '/');
         unsigned form = 'd', size = 8;
         if (!is_for(proc, at, slash ? slash : end)) continue;
-        if (slash) read_form(slash + 1, end, &form, &size);
-        return record_value(records, inlay_return_value(), 0, form, size);
+        if (!slash) return result_by_types(proc, records, NULL);
+        read_form(slash + 1, end, &form, &size);
+        return record_value(records, form == 'f' ? real_at(0) : inlay_return_value(), 0, form, size);
     }
-    return NULL;
+    return result_by_prototype(proc, records);
 }

@@ -64,8 +64,8 @@ _Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
 
 /* A record whose `what` is INLAY_TRACE_VALUE is an argument of the call whose entry stands before it, or the result of
  * the one whose exit comes next: the value is in `when`. `stack` tells its number (from 1; 0: a result), << 8 its form
- * (d signed, u unsigned, x, p hexadecimal, c a character, s a string), << 16 its bytes, and flags. A string is several
- * such, of 8 bytes each, and ends at a zero.
+ * (d signed, u unsigned, x, p hexadecimal, c a character, s a string, f a float of 4 or a double of 8 bytes), << 16 its
+ * bytes, and flags. A string is several such, of 8 bytes each, and ends at a zero.
  *
  * With form 'e' it is what a counter had at the entry or exit that comes next, and the number is the event's, from 0.
  */
@@ -121,7 +121,7 @@ typedef struct inlay_trace_note {
     uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid; event: inlay_perf_how;
                         total: the event's number */
     uint64_t a, b;   /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
-                        CLOCK_MONOTONIC; view: calls shorter than so many ns and deeper than so many frames are left out;
+                        CLOCK_MONOTONIC; view: calls shorter than so many ns, deeper than so many frames are left out;
                         event: what a reading itself counts, and its ticks, in 1/1000; total: its value, ns */
     uint64_t c;      /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
                         view: one call in so many was recorded | 1 << 63: only of those called more than so often;

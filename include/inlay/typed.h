@@ -56,6 +56,13 @@ void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *,
  * NULL. A scope finds each by its name (inlay_scope_find), perhaps. */
 void inlay_scope_parameters(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
 
+/* The same by a prototype as text: "double pow(double x, double y)". False: it is none, and nothing is told. */
+bool inlay_scope_prototype(inlay_scope *, const char *prototype, void (*each)(const inlay_scope_static *, void *arg),
+                           void *arg);
+/* What the procedure at the scope's address returns, or by a prototype, if that is not NULL. False: nothing, or it is
+ * not known. */
+bool inlay_scope_result(inlay_scope *, const char *prototype, inlay_scope_static *out);
+
 /* C's operators. Of INLAY_DIV, INLAY_LT, INLAY_SHR, INLAY_MIN and their like the types say which it is. */
 inlay_expr inlay_typed_binary(inlay_scope *, inlay_op, inlay_expr, inlay_expr);
 inlay_expr inlay_typed_unary(inlay_scope *, inlay_op, inlay_expr);

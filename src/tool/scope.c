@@ -138,15 +138,55 @@ void inlay_scope_statics(inlay_scope *s, void (*each)(const inlay_scope_static *
         if (n->is_static && describe(n->name, n->type, n->at, &v)) each(&v, arg);
 }
 
-void inlay_scope_parameters(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
+/* The type of the procedure at the scope's address; NULL: not known. */
+static const image_ctype *own_type(const inlay_scope *s)
 {
     image *file = s && s->image && !s->whole ? tool_image_file(s->image) : NULL;
     const image_proc *p = file ? image_proc_at(file, s->address) : NULL;
-    const image_ctype *t = p ? image_proc_type(file, p->addr) : NULL;
+    return p ? image_proc_type(file, p->addr) : NULL;
+}
+
+static const image_ctype *type_by(inlay_scope *s, const char *prototype)
+{
+    char name[SCOPE_NAME];
+    if (!s) return NULL;
+    bool entered = tool_enter();
+    snippet_names names = scope_names(s);
+    const image_ctype *t = snippet_parse_prototype(maker(s), &names, prototype, name, sizeof name);
+    tool_leave(entered);
+    return t;
+}
+
+/* By a prototype parameters may have no names. */
+static void each_parameter(const image_ctype *t, bool unnamed, void (*each)(const inlay_scope_static *, void *arg),
+                           void *arg)
+{
     const image_member *list;
     inlay_scope_static v;
-    for (size_t k = 0, n = t ? image_ctype_members(t, &list) : 0; k < n; k++)
-        if (*list[k].name && describe(list[k].name, list[k].type, NULL, &v)) each(&v, arg);
+    for (size_t k = 0, n = image_ctype_members(t, &list); k < n; k++) {
+        const char *name = list[k].name ? list[k].name : "";
+        if ((unnamed || *name) && describe(name, list[k].type, NULL, &v)) each(&v, arg);
+    }
+}
+
+void inlay_scope_parameters(inlay_scope *s, void (*each)(const inlay_scope_static *, void *arg), void *arg)
+{
+    const image_ctype *t = own_type(s);
+    if (t) each_parameter(t, false, each, arg);
+}
+
+bool inlay_scope_prototype(inlay_scope *s, const char *prototype, void (*each)(const inlay_scope_static *, void *arg),
+                           void *arg)
+{
+    const image_ctype *t = type_by(s, prototype);
+    if (t) each_parameter(t, true, each, arg);
+    return t;
+}
+
+bool inlay_scope_result(inlay_scope *s, const char *prototype, inlay_scope_static *out)
+{
+    const image_ctype *t = prototype ? type_by(s, prototype) : own_type(s);
+    return t && t->of && t->of->kind != IMAGE_CTYPE_VOID && describe("", t->of, NULL, out);
 }
 
 inlay_expr inlay_typed_binary(inlay_scope *s, inlay_op op, inlay_expr a, inlay_expr b)

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct text {
@@ -46,11 +48,28 @@ static const inlay_trace_record *put_string(text *t, const inlay_trace_record *v
     return v + 1;
 }
 
+/* As many digits as tell it from its neighbours. */
+static void put_real(text *t, uint64_t bits, unsigned size)
+{
+    double value;
+    float narrow;
+    uint32_t low = (uint32_t)bits;
+    memcpy(&value, &bits, sizeof value);
+    memcpy(&narrow, &low, sizeof narrow);
+    char digits[40];
+    for (int n = 6; n <= 17; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, size == 4 ? (double)narrow : value);
+        if (size == 4 ? strtof(digits, NULL) == narrow : strtod(digits, NULL) == value) break;
+    }
+    put(t, "%s", digits);
+}
+
 static void put_number(text *t, const inlay_trace_record *v)
 {
     unsigned form = v->stack >> 8 & 0xff, size = v->stack >> 16 & 0xff, unused = size < 8 ? 64 - size * 8 : 0;
     uint64_t value = unused < 64 ? v->when << unused >> unused : 0;
-    if (form == 'd') put(t, "%" PRId64, unused < 64 ? (int64_t)(v->when << unused) >> unused : 0);
+    if (form == 'f') put_real(t, v->when, size);
+    else if (form == 'd') put(t, "%" PRId64, unused < 64 ? (int64_t)(v->when << unused) >> unused : 0);
     else if (form == 'u') put(t, "%" PRIu64, value);
     else if (form != 'c') put(t, "0x%" PRIx64, value);
     else {

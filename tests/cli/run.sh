@@ -354,6 +354,10 @@ chmod +x "$scratch/completes"
 check 'completion: commands'   0 '^count$'                   "$scratch/completes" cou
 check 'completion: tools'      0 '^inscount$'                "$scratch/completes" run insc
 check 'completion: options'    0 '^--format$'                "$scratch/completes" count --form
+check 'completion: trace'      0 '^report$'                  "$scratch/completes" trace rep
+check 'completion: events'     0 '^page-faults$'             "$scratch/completes" trace --event page
+check 'completion: reports'    0 '^--asked-for$'             "$scratch/completes" trace report --ask
+check 'completion: forms'      0 '^perfetto$'                "$scratch/completes" trace export perf
 check 'completion: processes'  0 " $$ \\|^$$ "              "$scratch/completes" count -p ''
 check 'help of count'          0 'usage: inlay count'        "$inlay" count --help
 check 'installed count'        2 'no process is named'       "$prefix/bin/inlay" count malloc

@@ -349,22 +349,27 @@ def check_filters(t):
 def check_values(t, engine):
     """Arguments by their places and by their types, results; strings are cut, and never read where no memory is."""
     s = Traced(t.build, t.folder, "values.c", ["-g"])
-    names = ("main", "add", "name", "reads", "down")
-    options = ["-A", "add;reads@arg1/s", "-A", "name@arg1/x32;down@arg1/u8", "-R", "add;name/s;reads/d32", "-R", "down/c"]
+    names = ("main", "add", "name", "reads", "down", "half", "third", "swaps", "sums")
+    options = ["-A", "add;swaps;sums;reads@arg1/s;double third(double)", "-A", "name@arg1/x32;down@arg1/u8;half@fparg1/f32,arg1/d32,fparg2/f",
+               "-R", "add;half;name/s;reads/d32", "-R", "down/c;swaps"]
     if engine == "rewrite":
         options = ["-A", ";".join(options[1:4:2]), "-R", ";".join(options[5:8:2])]
     found = [(c["name"], c.get("arguments"), c.get("result")) for c in t.json("list", s.record(engine, ["values"], options, names=names))[0]["calls"]]
-    wanted = [("main", None, None), ("add", '-5, "short", 120, 7000000000', "7000000122"),
-              ("add", '6, "a string that is much longer than what is record"..., 1, -1', "62"), ("add", "7, NULL, 2, 0", "9"),
-              ("add", '8, "", 3, 1', "13"), ("name", "0x0", "NULL"), ("name", "0x1", '"a \\"name\\""'),
+    wanted = [("main", None, None), ("add", '-5, "short", 120, 2.5, 7000000000', "7000000122"),
+              ("add", '6, "a string that is much longer than what is record"..., 1, 0, -1', "62"), ("add", "7, NULL, 2, 0, 0", "9"),
+              ("add", '8, "", 3, 1, 1', "13"), ("name", "0x0", "NULL"), ("name", "0x1", '"a \\"name\\""'),
               ("reads", '"tab\\x09"', "116"), ("reads", "0x1 (no memory)", "-1"),
-              ("down", "3", "'\\x06'"), ("down", "4", "'\\x0a'")]
+              ("down", "3", "'\\x06'"), ("down", "4", "'\\x0a'"), ("half", "2.5, 3, -1e+300", "-inf"),
+              ("third", "1", "0.3333333333333333"), ("swaps", None, None), ("sums", "1", None)]
     need(sorted(map(str, found)) == sorted(map(str, wanted)), "values", *[one for one in found if one not in wanted])
     sampled = s.record(engine, ["values"], ["--every=4", "-R", "down/u"], names=names)
     results = [(c["name"], c.get("result")) for c in t.json("list", sampled)[0]["calls"]]
     need(("down", "6") in results and ("main", None) in results, "results of calls that are not recorded", results)
     if engine == "jit":
-        for wrong in ("add@arg0/u", "add@arg1/z", "add@arg1/u31", ";x", "add@arg1/u,"):
+        done = t.command([t.inlay, "trace", "-o", f"{t.folder}/wrong.trace", "-A", "swaps;sums;int down(strange)", "-R", "swaps", "--", s.program])
+        for text in ("sums: from its argument 2 on ('struct whole')", "swaps: its arguments are not recorded: its result ('struct whole')", "swaps: its result ('struct whole')", "-A 'int down(strange)': "):
+            need(text in done.stderr, text, done.stderr)
+        for wrong in ("add@arg0/u", "add@fparg1/d", "add@fparg9/f", "add@arg1/f", "add@fparg1/f16", "add@arg1/z", "add@arg1/u31", ";x", "add@arg1/u,"):
             t.command([t.inlay, "trace", "-A", wrong, "--", s.program], 1)
 
 

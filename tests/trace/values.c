@@ -15,12 +15,24 @@ ALONE int reads(const char *text) { return (unsigned long)text == 1 ? -1 : text[
 
 ALONE long down(long n) { return n * (n + 1) / 2; }
 
+ALONE float half(float x, int k, double y) { return x / 2 + (float)k + (float)y; }
+
+ALONE double third(double x) { return x / 3; }
+
+struct whole {
+    long a, b, c;
+};
+ALONE struct whole swaps(int first) { return (struct whole){first, first, 2}; }
+
+ALONE long sums(int first, struct whole w, int last) { return w.c + first + w.b + w.a + last; }
+
 int main(void)
 {
     long x = add(-5, "short", 'x', 2.5, 7000000000LL);
     x += add(6, "a string that is much longer than what is recorded of it", 1, 0, -1) + add(7, NULL, 2, 0, 0);
     x += add(8, "", 3, 1, 1) + !name(0) + name(1)[0] + reads("tab\t") + reads((const char *)1) + down(3);
     x += down(4);
+    x += (long)half(2.5f, 3, -1e300) + (long)third(1) + swaps(1).a + sums(1, (struct whole){1, 2, 3}, 4);
     printf("%ld\n", x);
     return 0;
 }
