@@ -159,8 +159,7 @@ inl_status live_change_map(live_process *p, live_change *c, inl_error *e)
         room.size = 0;
         s = live_map(p, &room, e);
     }
-    if (s == INL_OK) s = live_works(p, false, e); /* all that is mapped stays */
-    else live_change_unmap(p, c);
+    if (s != INL_OK) live_change_unmap(p, c);
     return s;
 }
 

@@ -146,6 +146,8 @@ void live_unpark(live_process *);                  /* they stand where their reg
 inl_status live_frames_tell(live_process *, inl_error *);
 /* The first thread is sent into the tool's code: should the caller die, the others wait until it has come back. */
 inl_status live_works(live_process *, bool works, inl_error *);
+/* As live_works(false), and at the same moment each of these words becomes 1. */
+inl_status live_stays(live_process *, const uint64_t *words, size_t count, inl_error *);
 /* The thread is sent into a procedure of the program's, and comes back: the area stays until then. */
 inl_status live_calls(live_process *, remote *, bool calls, inl_error *);
 /* The descriptor that the process would close (move_park.closes) is closed. */

@@ -199,6 +199,26 @@ inl_status live_works(live_process *p, bool works, inl_error *e)
     return remote_write(&p->threads.items[0], MOVE_PARK_DATA + offsetof(move_park, works), words, sizeof words, e);
 }
 
+inl_status live_stays(live_process *p, const uint64_t *words, size_t count, inl_error *e)
+{
+    uint64_t at[REMOTE_WORDS_MOST], values[REMOTE_WORDS_MOST];
+    remote *r = &p->threads.items[0];
+    size_t n = 0;
+    inl_status s = INL_OK;
+    for (size_t i = 0; i < count && s == INL_OK; i++) {
+        at[n] = words[i], values[n++] = 1;
+        if (n < REMOTE_WORDS_MOST - 2) continue;
+        s = remote_write_words(r, at, values, n, e); /* so many at a time */
+        n = 0;
+    }
+    if (p->has_park) {
+        at[n] = MOVE_PARK_DATA + offsetof(move_park, works), values[n++] = 0;
+        at[n] = MOVE_PARK_DATA + offsetof(move_park, gone_count), values[n++] = 0;
+    }
+    p->gone = 0;
+    return s == INL_OK ? remote_write_words(r, at, values, n, e) : s;
+}
+
 inl_status live_calls(live_process *p, remote *r, bool calls, inl_error *e)
 {
     const uint64_t word = calls;

@@ -194,25 +194,33 @@ static void drop_dead(mutatee *m, const bool *done)
 /* --- the whole --- */
 
 /* What is mapped for new pieces is told in the process, so that it goes with the rest, should this process be killed
- * before they are there. comes false: it is not mapped any more. */
-static inl_status tell_rooms(mutatee *m, const moved_pieces *all, bool comes, inl_error *e)
+ * before they are there: *comes: words that have to become 1, at the moment from which on it stays. */
+static inl_status tell_rooms(mutatee *m, const moved_pieces *all, uint64_t *comes, size_t *count, inl_error *e)
 {
     remote *r = &m->live.threads.items[0];
-    inl_status s = comes ? remote_write(r, (uint64_t)(uintptr_t)&moved_pieces_now, all, sizeof *all, e) : INL_OK;
+    inl_status s = all ? remote_write(r, (uint64_t)(uintptr_t)&moved_pieces_now, all, sizeof *all, e) : INL_OK;
     size_t k = 0; /* as send_pieces has listed them: two mappings each */
     for (const mutator_piece *p = m->pieces; p && s == INL_OK && k < m->change.texts.count; p = p->next) {
-        moved_piece room = {.low = p->told.low, .high = p->told.high, .comes = comes};
+        moved_piece room = {.low = p->told.low, .high = p->told.high};
         if (m->change.texts.items[k].at != room.low) continue;
         s = remote_write(r, slot_at(p), &room, sizeof room, e);
+        if (comes) comes[k / 2] = slot_at(p) + offsetof(moved_piece, comes);
         k += 2;
     }
+    *count = k / 2;
     return s;
 }
 
 static inl_status map(mutatee *m, void *arg, bool runs_on, inl_error *e)
 {
+    size_t count = 0;
+    uint64_t *comes = calloc(m->change.texts.count / 2 + 1, sizeof *comes);
+    if (!comes) return no_memory(e);
     inl_status s = live_change_map(&m->live, &m->change, e);
-    return s == INL_OK && runs_on ? tell_rooms(m, arg, true, e) : s;
+    if (s == INL_OK && runs_on) s = tell_rooms(m, arg, comes, &count, e);
+    if (s == INL_OK) s = live_stays(&m->live, comes, count, e); /* all that is mapped */
+    free(comes);
+    return s;
 }
 
 static inl_status fill(mutatee *m, void *arg, inl_error *e)
@@ -223,7 +231,8 @@ static inl_status fill(mutatee *m, void *arg, inl_error *e)
 
 static void unmap(mutatee *m, void *arg)
 {
-    tell_rooms(m, arg, false, &(inl_error){0});
+    (void)arg;
+    tell_rooms(m, NULL, NULL, &(size_t){0}, &(inl_error){0});
     live_change_unmap(&m->live, &m->change);
 }
 

@@ -3,7 +3,7 @@
 procedure of the program and of the C library (cycles.c). No request is lost or wrong, what is entered is left, what was
 removed is what the file holds, and when the mutator has left, all is. A hot point is switched a million times.
 
-  tests/live/cycles.py [--build DIR] [--only PATTERN] [--cycles N] [--toggles N] [--keep]
+  tests/live/cycles.py [--build DIR] [--only PATTERN] [--cycles N] [--seconds S] [--toggles N] [--keep]
 
 Servers and clients are those of servers.py, in which tools come and go instead.
 """
@@ -54,6 +54,7 @@ class Cycles(servers.Servers):
     def __init__(self, options, folder):
         super().__init__(options, folder)
         self.toggles, self.program = options.toggles, f"{folder}/cycles"
+        self.most_cycles, self.seconds = options.cycles, options.seconds
         made = subprocess.run([self.inlay, "cc", "-O2", f"{HERE}/cycles.c", "-o", self.program], capture_output=True, text=True)
         if made.returncode:
             raise Failed("compile", *made.stderr.splitlines())
@@ -62,7 +63,10 @@ class Cycles(servers.Servers):
         m, early = Mutator(self.program), None
         self.counted_cycles = self.whole_cycles = 0
         began = time.monotonic()
-        for k in range(self.cycles):
+        self.cycles = 0
+        for k in range(self.most_cycles):
+            if time.monotonic() - began > self.seconds:
+                break
             if load.process is None:
                 load.begin()
             if not m.pid or not servers.lives(m.pid) or k % AT_ONE == 0:
@@ -71,7 +75,10 @@ class Cycles(servers.Servers):
             if m.pid:
                 self.one(m, image)
             load.look()
-            if k == min(servers.WARM, self.cycles // 2) and stays:
+            self.cycles += 1
+            if k % AT_ONE == AT_ONE - 1:
+                print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {load.rounds} rounds", flush=True)
+            if k == min(servers.WARM, self.most_cycles // 2) and stays:
                 early = servers.footprint(stays)
         print(f"{(time.monotonic() - began) / self.cycles:.2f} s a cycle", flush=True)
         late = stays and servers.footprint(stays)
@@ -116,6 +123,10 @@ class Cycles(servers.Servers):
         except OSError:
             pass
 
+    def back_end(self, server, helpers, k):
+        """Not the postmaster: what it would start meanwhile has a copy of what is inserted, and no mutator."""
+        return super().back_end(server, helpers, 10 * k)
+
     def toggle(self, m, load, pids, image):
         """In a process that is there all the time."""
         for k in range(50):
@@ -157,6 +168,7 @@ def main():
     parser = driver.parser(__doc__)
     parser.add_argument("--cycles", type=int, default=1000)
     parser.add_argument("--toggles", type=int, default=1000000)
+    parser.add_argument("--seconds", type=float, default=1e9, help="no more cycles of a server after so many")
     options = parser.parse_args()
     with driver.Results("live-cycles", options) as results:
         servers.check_all(Cycles(options, results.folder), options, results)
