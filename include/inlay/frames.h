@@ -9,7 +9,9 @@
  * Whoever calls has a higher stack pointer than whoever is called, so an entry closes all frames that are not above it;
  * it is the same at an exit as at the entry that belongs to it. (An import stub that asks for its target first leaves
  * with up to two words more.) A stack pointer far from those of the frames is another stack's: frames on it begin on
- * top of what runs, and go on where they were when it comes back, without the time between. */
+ * top of what runs, and go on where they were when it comes back, without the time between. Stacks of coroutines may lie
+ * close to each other, so one that waits is taken for the one that goes on only where it is very near. Where the frame
+ * that a stack runs on top of is left without an exit (longjmp out of a handler), all frames on it are gone, too. */
 #ifndef INLAY_FRAMES_H
 #define INLAY_FRAMES_H
 
@@ -29,11 +31,12 @@ typedef struct inlay_frame {
     uint32_t below; /* the frame below on its stack, by index; 0: it is the lowest */
 } inlay_frame;
 
-enum { INLAY_FRAME_STACKS = 32, INLAY_FRAME_NEAR = 1 << 20, INLAY_FRAME_STUB = 16 };
+enum { INLAY_FRAME_STACKS = 32, INLAY_FRAME_NEAR = 1 << 20, INLAY_FRAME_NEXT = 1 << 14, INLAY_FRAME_STUB = 16 };
 
 typedef struct inlay_frame_stack {
     uint32_t top;   /* 0: no frames, the place is free */
     uint32_t under; /* the stack, from 1, that it runs on top of; 0: none, or it does not run */
+    uint32_t on;    /* the frame that it ran on top of last, by index; 0: none */
     uint64_t high;  /* the highest stack pointer seen on it */
     uint64_t since; /* it runs, or waits, since then */
     bool runs;

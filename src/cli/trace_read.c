@@ -23,6 +23,7 @@ static const char usage[] =
     "  --top=N             so many lines (40; 0: all)\n"
     "  --threads           report: each thread by itself, too\n"
     "  --asked-for         report: each procedure that was asked for: how it is instrumented, or why not\n"
+    "  --entries           list: each entry and each exit, in the order of the records\n"
     "  --depth=N           calls nested deeper belong to who called them\n"
     "  --threshold=TIME    leave out calls shorter than TIME: 500ns, 2us, 1.5ms, 1s\n"
     "  --inside=PATTERN    only these procedures and what they call (repeatable, as the next two)\n"
@@ -124,6 +125,7 @@ static bool take_option(request *r, const char *arg)
     else if ((value = filter_value(arg, &kind))) good = trace_filter_add(&v->filter, kind, value);
     else if (strcmp(arg, "--threads") == 0) good = v->threads = true;
     else if (strcmp(arg, "--asked-for") == 0) good = v->asked = true;
+    else if (strcmp(arg, "--entries") == 0) good = v->entries = true;
     else if (strcmp(arg, "--raw") == 0) good = v->raw = true;
     return good;
 }
@@ -179,7 +181,7 @@ static inl_status show(FILE *f, what w, const request *r, const trace_file *file
     case REPORT: return trace_put_report(f, file, &r->view, e);
     case TREE: return trace_put_tree(f, file, &r->view, e);
     case GRAPH: return trace_put_graph(f, file, r->words[0], &r->view, e);
-    case LIST: return trace_put_list(f, file, &r->view, e);
+    case LIST: return (r->view.entries ? trace_put_entries : trace_put_list)(f, file, &r->view, e);
     case DIFF: return show_diff(f, r, file, e);
     default: return exporter(r->words[0])(f, file, &r->view, e);
     }

@@ -49,10 +49,30 @@ static void pop(inlay_frames *f, inlay_frame_stack *s, uint64_t now)
     f->spare = at;
 }
 
+/* What waits is closed as of then. */
+static void close_waiting(inlay_frames *f, inlay_frame_stack *s)
+{
+    while (s->top) {
+        pop(f, s, s->since);
+        f->left++;
+    }
+}
+
+/* Stacks that ran on top of a frame which is left: nothing comes back to them. A frame of the same number that began
+ * after they had begun to wait is another one. */
+static void abandon_above(inlay_frames *f, uint32_t at)
+{
+    for (uint32_t n = 1; n <= f->seen; n++) {
+        inlay_frame_stack *s = stack(f, n);
+        if (s->on == at && !s->runs && f->frames[at].start < s->since) close_waiting(f, s);
+    }
+}
+
 /* Frames whose procedure began at `sp` or below it are not there any more. */
 static void drop_up_to(inlay_frames *f, inlay_frame_stack *s, uint64_t sp, uint64_t now)
 {
     while (s->top && top_of(f, s)->sp <= sp) {
+        abandon_above(f, s->top);
         pop(f, s, now);
         f->left++;
     }
@@ -65,7 +85,7 @@ static uint64_t distance(inlay_frames *f, const inlay_frame_stack *s, uint64_t s
 {
     uint64_t low = s->top ? top_of(f, s)->sp : s->high;
     if (sp >= low) return sp <= s->high ? 0 : UINT64_MAX;
-    return low - sp <= INLAY_FRAME_NEAR ? low - sp : UINT64_MAX;
+    return low - sp <= (s->runs ? INLAY_FRAME_NEAR : INLAY_FRAME_NEXT) ? low - sp : UINT64_MAX;
 }
 
 /* --- stacks --- */
@@ -88,6 +108,7 @@ static void begin(inlay_frames *f, uint32_t number, uint64_t now)
     inlay_frame_stack *s = stack(f, number);
     for (uint32_t at = s->top; at; at = f->frames[at].below) f->frames[at].start += now - s->since;
     s->under = f->now;
+    s->on = f->now ? stack(f, f->now)->top : 0;
     s->since = now;
     s->runs = true;
     f->now = number;
@@ -99,15 +120,6 @@ static void switch_to(inlay_frames *f, uint32_t number, uint64_t now)
     if (stack(f, number)->runs)
         while (f->now != number) stop(f, now);
     else begin(f, number, now);
-}
-
-/* What waits is closed as of then. */
-static void close_waiting(inlay_frames *f, inlay_frame_stack *s)
-{
-    while (s->top) {
-        pop(f, s, s->since);
-        f->left++;
-    }
 }
 
 /* A place that has not been used, one without frames, or that of the stack that has waited longest; 0: all run. */

@@ -27,6 +27,8 @@ void trace_put_time(FILE *f, int width, double ns)
     fprintf(f, "%*.*f %s", width - 3, k == 3 ? 0 : 3, ns / units[k].unit, units[k].name);
 }
 
+uint64_t trace_file_address(const trace_proc *p) { return p->address - (p->image ? p->image->bias : 0); }
+
 const char *trace_name(const trace_proc *p) { return p->shown; }
 
 void trace_put_event(FILE *f, const trace_event *event)

@@ -12,6 +12,8 @@ void trace_put_string(FILE *, const char *);
 void trace_put_time(FILE *, int width, double ns);
 /* The name that people write, but for clashes the same for the same procedure; "?" with nothing known. */
 const char *trace_name(const trace_proc *);
+/* Where it is by its file's own addresses. */
+uint64_t trace_file_address(const trace_proc *);
 
 /* An event's name, of letters, digits and '_' alone. */
 void trace_put_event(FILE *, const trace_event *);
@@ -26,6 +28,7 @@ inl_status trace_refuse_many(const trace_file *, const char *form, inl_error *);
 /* One procedure to a line, those with most time of their own first. */
 typedef struct trace_view {
     bool json, threads, raw;
+    bool entries; /* each entry and exit, instead of calls */
     bool asked;   /* each procedure that was asked for, with what became of it */
     uint64_t top; /* lines, 0: all */
     uint64_t threshold;
@@ -40,6 +43,7 @@ inl_status trace_put_graph(FILE *, const trace_file *, const char *pattern, cons
 inl_status trace_put_diff(FILE *, const trace_file *, const trace_file *, const trace_view *, inl_error *);
 
 inl_status trace_put_list(FILE *, const trace_file *, const trace_view *, inl_error *);
+inl_status trace_put_entries(FILE *, const trace_file *, const trace_view *, inl_error *);
 /* In the terminal that standard input and output are. */
 inl_status trace_browse(const trace_file *, const trace_view *, inl_error *);
 

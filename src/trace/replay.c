@@ -28,9 +28,9 @@ static void when_closed(inlay_frames *f, const inlay_frame *frame, uint64_t now,
     trace_replay *r = arg;
     uint32_t at = index_of(f, frame);
     bool passes = trace_sieve_passes(&r->sieve, at), kept = trace_sieve_close(&r->sieve, at, below(r, frame));
-    bool returns = r->exit_sp && frame->sp - r->exit_sp <= INLAY_FRAME_STUB;
+    r->returns = r->exit_sp && frame->sp - r->exit_sp <= INLAY_FRAME_STUB;
     r->results = r->pending;
-    r->result_count = returns ? r->pending_count : 0;
+    r->result_count = r->returns ? r->pending_count : 0;
     if (at == r->last) r->last = 0;
     if (r->closed && passes) r->closed(r, frame, now, kept);
 }

@@ -27,6 +27,7 @@ typedef struct trace_replay {
     /* While `closed` is told of a call: its result. */
     const inlay_trace_record *results;
     uint32_t result_count;
+    bool returns; /* while `closed` is told: by an exit of its own */
     void *arg;
     inlay_frames frames;
     trace_sieve sieve;

@@ -269,6 +269,7 @@ static void put_json_coverage(FILE *f, const trace_session *s)
         trace_put_string(f, trace_name(p));
         fprintf(f, ", \"image\": ");
         trace_put_string(f, image_name(p));
+        fprintf(f, ", \"file_address\": %" PRIu64 ", \"size\": %" PRIu64, trace_file_address(p), p->size);
         fprintf(f, ", \"instrumented\": %s, \"how\": ", p->how <= INLAY_TRACE_STUB ? "true" : "false");
         trace_put_string(f, p->how == INLAY_TRACE_REFUSED && p->why ? p->why : hows[p->how]);
         fputc('}', f);

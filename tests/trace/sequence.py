@@ -1,0 +1,224 @@
+#!/usr/bin/python3
+"""Entries and exits in their order: what is recorded of each thread is what a single-stepper saw.
+
+  tests/trace/sequence.py [--build DIR] [--only PATTERN] [--all] [--keep]
+
+follower.c steps through a program natively and knows nothing but symbols, calls, returns and the stack pointer. A
+recording of the same program (all its procedures) has to tell the same, entry by entry and exit by exit, of each thread
+of each process: of samples (sample.cc, ways.cc) and, with --all, of more of them and of programs of the distribution,
+under each engine and in instrumented objects."""
+
+import collections
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/../support", f"{HERE}/../exact"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+from elf import Elf  # noqa: E402
+import json  # noqa: E402
+
+LIMIT = 600
+STUB = 16  # a stub for an import may push its number, and its image's, before it jumps
+ENGINES = ("jit", "live", "rewrite", "object")
+WAYS = "jumps recursion exceptions longjmp signals on-stack threads contexts hands fork vfork exec callbacks".split()
+SIGNS = {"enter": "+", "leave": "-", "left": "x"}
+SOME = {"jit": ("jumps", "on-stack"), "live": ("exceptions", "hands"), "rewrite": ("jumps", "contexts", "signals"),
+        "object": ("longjmp",)}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "USER": "tester"} | driver.KEPT
+
+
+def symbols(path):
+    """{address: (size, name)}: the longest of those that begin at one place."""
+    found = {}
+    for (address, size), names in Elf(path).functions().items():
+        name = sorted(names)[0]
+        if size > found.get(address, (0, ""))[0]:
+            found[address] = (size, name)
+    return found
+
+
+def stacks(path):
+    return [place for place, names in Elf(path).objects().items() if any("stack_" in name for name in names)]
+
+
+class Program:
+    """A program, with where its procedures are: {address: (size, name, what a stub leaves on the stack)}."""
+
+    def __init__(self, path, procs, beside=()):
+        self.path, self.procs, self.beside = path, procs, beside
+        self.known = {name for _, name, _ in procs.values()}
+
+    def ranges(self, at, parts):
+        with open(at, "w", encoding="utf-8") as f:
+            print(f"b {min(vaddr - vaddr % 4096 for _, vaddr, _ in Elf(self.path).loads):x}", file=f)
+            for address, (size, name, stub) in self.procs.items():
+                whole = name.split(".cold")[0]
+                is_part = parts and whole != name and whole in self.known
+                print(f"{'c' if is_part else 'p'} {address:x} {size:x} {stub:x} {whole if is_part else name}", file=f)
+            for address, size in self.beside:
+                print(f"s {address:x} {size:x}", file=f)
+
+
+def run(argv, cwd, **more):
+    done = subprocess.run(argv, capture_output=True, timeout=LIMIT, cwd=cwd, env=ENVIRONMENT | more, check=False)
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+
+class Sequences:
+    def __init__(self, build, folder):
+        self.inlay, self.folder, self.truths, self.rewritten = f"{build}/inlay", folder, {}, {}
+        self.build, self.objects = build, {}
+        self.follower = self.compiled("follower.c", "gcc", "-O2", "-Wall", "-Wextra", "-Werror")
+
+    def compiled(self, source, compiler, *flags, out=None):
+        path = f"{self.folder}/{out or source.split('.')[0]}"
+        status, _, text = run([compiler, *flags, f"{HERE}/{source}", "-o", path], self.folder)
+        if status:
+            raise Failed(f"{source} is not compiled", text)
+        return path
+
+    def sample(self, name):
+        path = f"{self.folder}/{name}"
+        if not os.path.exists(path):
+            self.compiled(f"{name}.cc", "g++", "-O2", "-pthread", "-Wl,-z,now")
+        return Program(path, {at: (size, symbol, 0) for at, (size, symbol) in symbols(path).items()}, stacks(path))
+
+    def truth(self, program, argv, label, parts=False):
+        """(what it answered and wrote, {(process, thread): [sign and name]}). `parts`: NAME.cold belongs to NAME."""
+        key = (program.path, parts, *argv)
+        if key not in self.truths:
+            ranges, out = f"{self.folder}/ranges", f"{self.folder}/{label}.truth"
+            program.ranges(ranges, parts)
+            status, text, wrong = run([self.follower, "-r", ranges, "-o", out, "--", program.path, *argv], self.folder)
+            found = collections.defaultdict(list)
+            with open(out, encoding="utf-8") as f:
+                for line in f:
+                    pid, tid, rest = line.rstrip("\n").split(" ", 2)
+                    found[pid, tid].append(rest)
+            if not found:
+                raise Failed("nothing was seen", wrong[-400:])
+            self.truths[key] = ((status, text), dict(found))
+        return self.truths[key]
+
+    # --- recordings
+
+    def start(self, engine, program, argv, out):
+        more = {}
+        if engine in ("jit", "live"):
+            command = [self.inlay, "trace", f"--engine={engine}", "-o", out, "--", program.path, *argv]
+        elif engine == "object":
+            command, more = [self.built_of_objects(program), *argv], {"INLAY_OUT": out}
+        else:
+            if program.path not in self.rewritten:
+                path = self.rewritten[program.path] = f"{self.folder}/{os.path.basename(program.path)}.rewritten"
+                status, _, wrong = run([self.inlay, "rewrite", "trace", program.path, "-o", path], self.folder)
+                if status:
+                    raise Failed("it is not rewritten", wrong[-400:])
+            command, more = [self.rewritten[program.path], *argv], {"INLAY_OUT": out}
+        return run(command, self.folder, **more)
+
+    def built_of_objects(self, program):
+        if program.path not in self.objects:
+            name = os.path.basename(program.path)
+            path = self.objects[program.path] = f"{self.folder}/{name}.objects"
+            status, _, wrong = run([self.inlay, "wrap", "g++", "-O2", "-pthread", f"{HERE}/{name}.cc", "-o", path], self.folder)
+            if status:
+                raise Failed("it is not built", wrong[-400:])
+        return self.objects[program.path]
+
+    def read(self, what, path):
+        status, text, wrong = run([self.inlay, "trace", *what, "--format=json", "--top=0", path], self.folder)
+        if status:
+            raise Failed("the recording cannot be read", wrong)
+        return json.loads(text)
+
+    def name(self, engine, program, entry):
+        """A procedure's name as the truth has it; None: it knows nothing of it."""
+        if engine == "object":  # another program's addresses
+            return entry["symbol"] if entry["symbol"] in program.known else None
+        return program.procs.get(entry["file_address"], (0, None))[1]
+
+    def left_alone(self, engine, program, sessions):
+        """Names of procedures that are not instrumented."""
+        if engine == "object":
+            ways = subprocess.run(["nm", self.objects[program.path]], capture_output=True, text=True, check=True).stdout
+            done = {line.split()[-1][:-len(".inlay")] for line in ways.splitlines() if line.endswith(".inlay")}
+            return {name for name in program.known if name.split(".cold")[0] not in done}
+        gone = {p["file_address"] for one in sessions for p in one["asked_for"]
+                if not p["instrumented"] and p["how"] != "its code was not run"}
+        return {name for at, (_, name, _) in program.procs.items() if at in gone}
+
+    def recorded(self, engine, program, argv, label):
+        base = f"{self.folder}/{label}.{engine}"
+        for old in files(base):
+            os.unlink(old)
+        result = self.start(engine, program, argv, base)
+        found, gone = {}, set()
+        for path in files(base):
+            sessions = self.read(["report", "--asked-for"], path)
+            wanted = os.path.basename(program.path)
+            for one in self.read(["list", "--entries"], path):
+                if engine in ("jit", "live") and os.path.basename(one["program"]) != wanted:
+                    continue
+                entries = [(SIGNS[e["event"]], self.name(engine, program, e)) for e in one["entries"]]
+                found[len(found)] = [f"{sign} {name}" for sign, name in entries if name]
+            gone |= self.left_alone(engine, program, sessions)
+        return result, found, gone
+
+
+def files(base):
+    folder, name = os.path.split(base)
+    return sorted(f"{folder}/{one}" for one in os.listdir(folder) if one == name or re.fullmatch(rf"{re.escape(name)}\.\d+", one))
+
+
+def first_difference(found, wanted):
+    at = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), min(len(found), len(wanted)))
+    show = lambda what, list_: f"{what}: ...{' | '.join(list_[max(at - 4, 0):at])} >>> {' | '.join(list_[at:at + 5])}"
+    return [f"{len(found)} entries and exits, not {len(wanted)}; the first that differs is {at}",
+            show("recorded", found), show("stepped ", wanted)]
+
+
+def compare(found, wanted):
+    """Threads that are in one only; each list once."""
+    left, right = collections.Counter(map(tuple, found)), collections.Counter(map(tuple, wanted))
+    only, missing = list((left - right).elements()), list((right - left).elements())
+    wrong = []
+    for one in missing:
+        near = max(only, key=lambda o: (sum(a == b for a, b in zip(o, one)), -abs(len(o) - len(one))), default=())
+        if near in only:
+            only.remove(near)
+        wrong += first_difference(list(near), list(one))
+    wrong += [f"a thread that was not there: {' | '.join(one[:8])}" for one in only]
+    return wrong
+
+
+def check(s, engine, program, argv, label):
+    result, threads = s.truth(program, argv, label, engine == "object")
+    done, found, gone = s.recorded(engine, program, argv, label)
+    if result != done[:2]:
+        raise Failed(f"status {done[0]} instead of {result[0]}, or other output", done[2][-300:])
+    keep = lambda list_: [e for e in list_ if e[2:] not in gone]
+    wrong = compare([v for v in map(keep, found.values()) if v], [v for v in map(keep, threads.values()) if v])
+    if wrong:
+        raise Failed(wrong[0], *wrong[1:12])
+
+
+def main():
+    parser = driver.parser(__doc__)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    with driver.Results("sequence", options) as results:
+        s = Sequences(options.build, results.folder)
+        for engine in ENGINES:
+            for way in WAYS if options.all else SOME[engine]:
+                results.check(f"{way} {engine}", lambda e=engine, w=way: check(s, e, s.sample("ways"), [w], w))
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
