@@ -9,9 +9,10 @@
  * Whoever calls has a higher stack pointer than whoever is called, so an entry closes all frames that are not above it;
  * it is the same at an exit as at the entry that belongs to it. (An import stub that asks for its target first leaves
  * with up to two words more.) A stack pointer far from those of the frames is another stack's: frames on it begin on
- * top of what runs, and go on where they were when it comes back, without the time between. Stacks of coroutines may lie
- * close to each other, so one that waits is taken for the one that goes on only where it is very near. Where the frame
- * that a stack runs on top of is left without an exit (longjmp out of a handler), all frames on it are gone, too. */
+ * top of what runs, and go on where they were when it comes back, without the time between. Stacks of coroutines may
+ * lie close to each other, so one that waits is taken for the one that goes on only where it is very near. Where the
+ * frame that a stack runs on top of is left without an exit (longjmp out of a handler), all frames on it are gone, too.
+ */
 #ifndef INLAY_FRAMES_H
 #define INLAY_FRAMES_H
 

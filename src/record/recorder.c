@@ -56,7 +56,7 @@ static size_t filled(const record_thread *t)
     return t->begin ? (size_t)(last - t->begin) / sizeof(inlay_trace_record) : 0;
 }
 
-/* Destructors of other keys may record again, and then this one runs again. */
+/* Destructors of other keys may record again, under the same number, and then this one runs again. */
 static void thread_ends(void *arg)
 {
     record_thread *t = &record_me;
@@ -67,6 +67,7 @@ static void thread_ends(void *arg)
     trace_file_next(t->begin, filled(t), t->number, NULL, NULL);
     trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
     t->begin = t->cursor = t->end = NULL;
+    t->ended = t->number;
     t->number = 0;
     t->inside = false;
     unblock(&before);
@@ -74,9 +75,11 @@ static void thread_ends(void *arg)
 
 static void thread_begins(record_thread *t)
 {
-    t->number = __atomic_add_fetch(&here.threads, 1, __ATOMIC_RELAXED);
+    bool again = t->ended != 0;
+    t->number = again ? t->ended : __atomic_add_fetch(&here.threads, 1, __ATOMIC_RELAXED);
+    t->ended = 0;
     if (!here.keyless) pthread_setspecific(here.key, t);
-    trace_note_thread(INLAY_TRACE_THREAD_BEGINS, t->number, gettid());
+    if (!again) trace_note_thread(INLAY_TRACE_THREAD_BEGINS, t->number, gettid());
 }
 
 /* --- procedures --- */
@@ -194,7 +197,7 @@ static void forked(void)
     if (here.good) trace_file_forked();
     record_output_close();
     t->begin = t->cursor = t->end = NULL;
-    t->number = 0;
+    t->number = t->ended = 0;
     t->inside = here.tried = here.good = false;
     here.lock.word = 0;
 }

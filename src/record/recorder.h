@@ -22,9 +22,9 @@ typedef struct record_thread {
     char *cursor, *end; /* where the next record goes; the window's end. Both NULL: it has none */
     uint64_t own;       /* cycles it has spent here */
     char *begin;
-    void *local; /* of inlay_local_now */
-    uint32_t number;
-    bool inside; /* here; a handler that interrupts it, and what it calls itself, record nothing */
+    void *local;            /* of inlay_local_now */
+    uint32_t number, ended; /* 0: it has none now; the one that it had before it ended */
+    bool inside;            /* here; a handler that interrupts it, and what it calls itself, record nothing */
 } record_thread;
 extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
 

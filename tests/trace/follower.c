@@ -1,13 +1,12 @@
 /* follower -r RANGES -o OUT [--] PROGRAM [ARGS]
  *
- * Runs PROGRAM, its threads and its children of fork and vfork one instruction at a time, and writes each entry and exit
- * of the procedures in RANGES, a line each, as they come:
+ * Runs PROGRAM, its threads and its children of fork and vfork one instruction at a time, and writes each entry and
+ * exit of the procedures in RANGES, a line each, as they come:
  *
  *     PID TID + NAME      its first instruction is reached: by a call, a jump, a return, from above, as a handler
- *     PID TID - NAME      it is left by a return, or by a jump to another one's first instruction, or to code that nothing
- *                         is known of, with the stack as it found it
- *     PID TID x NAME      it is not there any more: the stack pointer is above where it was entered, or something
- *                         is entered in its place, or the thread is over
+ *     PID TID - NAME      it is left by a return, or by a jump to another one's first instruction, or to code that
+ * nothing is known of, with the stack as it found it PID TID x NAME      it is not there any more: the stack pointer is
+ * above where it was entered, or something is entered in its place, or the thread is over
  *
  * RANGES tells of the program's own file, addresses as in the file:
  *
@@ -20,8 +19,8 @@
  * vfork has its parent's memory, and so its parent's entries and exits are those of both.
  *
  * What runs before the program's entry point (the dynamic linker) is not stepped through, and of a program that another
- * one is replaced by nothing is told. Knows nothing of recordings, nor what code does: of an instruction only whether it
- * is a call, a return, a system call or anything else. */
+ * one is replaced by nothing is told. Knows nothing of recordings, nor what code does: of an instruction only whether
+ * it is a call, a return, a system call or anything else. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -65,12 +64,12 @@ typedef struct thread {
     bool watched, begun;
     int deliver;
     uint64_t base, pc, sp;
-    frames stacks[MOST_STACKS + 1]; /* the last: its own */
+    frames stacks[MOST_STACKS + 1];     /* the last: its own */
     int running[MOST_STACKS + 1], runs; /* stacks, each on top of the one before */
     struct {
         int stack;
-        size_t count; /* of its frames; 0: nothing */
-    } on[MOST_STACKS + 1]; /* what each was begun on top of */
+        size_t count;               /* of its frames; 0: nothing */
+    } on[MOST_STACKS + 1];          /* what each was begun on top of */
     int seen[MOST_STACKS + 1], saw; /* in this order */
 } thread;
 
@@ -104,7 +103,8 @@ static void read_ranges(const char *path)
     while (getline(&line, &size, f) > 0) {
         range r = {0};
         char what;
-        if (sscanf(line, "%c %" SCNx64 " %" SCNx64 " %" SCNx64 " %4095[^\n]", &what, &r.low, &r.size, &r.stub, name) == 5) {
+        if (sscanf(line, "%c %" SCNx64 " %" SCNx64 " %" SCNx64 " %4095[^\n]", &what, &r.low, &r.size, &r.stub, name) ==
+            5) {
             r.name = strdup(name);
             r.is_part = what == 'c';
             procs = realloc(procs, (size_t)(proc_count + 1) * sizeof *procs);
@@ -215,7 +215,8 @@ static void leave(thread *t, int proc, uint64_t sp)
     const frame *top = s->count ? &s->at[s->count - 1] : NULL;
     if (top && (top->sp == sp || (top->proc == proc && top->sp - sp <= procs[proc].stub))) {
         for (int i = 0; i <= MOST_STACKS; i++)
-            if (&owner(t)->stacks[owner(t)->on[i].stack] == s && owner(t)->on[i].count == s->count) owner(t)->on[i].count = 0;
+            if (&owner(t)->stacks[owner(t)->on[i].stack] == s && owner(t)->on[i].count == s->count)
+                owner(t)->on[i].count = 0;
         pop(t, s, '-');
     }
 }
@@ -471,7 +472,8 @@ static pid_t start(char **argv)
     int status;
     if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) exit(127);
     ptrace(PTRACE_SETOPTIONS, pid, NULL,
-           (long)(PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC));
+           (long)(PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                  PTRACE_O_TRACEEXEC));
     return pid;
 }
 

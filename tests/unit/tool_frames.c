@@ -67,6 +67,39 @@ static void what_unwinds_closes_what_it_leaves(void **state)
     assert_int_equal(top(), 0);
 }
 
+/* Two coroutines, the second one's stack right below the first one's. */
+static void stacks_may_lie_close_to_each_other(void **state)
+{
+    enum { STACK = 64 << 10 };
+    (void)state;
+    inlay_frames_enter(&frames, 1, MAIN, 0);
+    inlay_frames_enter(&frames, 2, MAIN - FAR, 10);
+    inlay_frames_enter(&frames, 3, MAIN - FAR - 64, 11);
+    inlay_frames_enter(&frames, 4, MAIN - 16, 20); /* they wait */
+    inlay_frames_enter(&frames, 5, MAIN - FAR - STACK, 30);
+    inlay_frames_leave(&frames, 4, false, MAIN - 16, 40);
+    inlay_frames_leave(&frames, 3, false, MAIN - FAR - 64, 50); /* goes on */
+    assert_int_equal(top(), 2);
+    inlay_frames_leave(&frames, 5, false, MAIN - FAR - STACK, 60);
+    assert_int_equal(frames.left + frames.unmatched, 0);
+}
+
+/* A handler on a stack of its own that jumps out, past the frame that it interrupted. */
+static void what_is_on_top_of_a_frame_that_is_left_is_gone(void **state)
+{
+    (void)state;
+    inlay_frames_enter(&frames, 1, MAIN, 0);
+    inlay_frames_enter(&frames, 2, MAIN - 64, 10);
+    inlay_frames_enter(&frames, 3, MAIN - FAR, 20);
+    inlay_frames_enter(&frames, 4, MAIN - 32, 30);
+    assert_int_equal(all.count, 2);
+    assert_int_equal(all.order[0], 3);
+    assert_int_equal(all.order[1], 2);
+    inlay_frames_enter(&frames, 5, MAIN - FAR - 400,
+                       40); /* the next handler, somewhat lower: not called by the first */
+    assert_int_equal(inlay_frames_below(&frames, inlay_frames_top(&frames))->proc, 4);
+}
+
 /* A tail call: the same stack pointer for the next one, whose exit is the caller's. */
 static void jumps_go_on_at_the_same_place(void **state)
 {
@@ -185,6 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(calls_nest, begin),
         cmocka_unit_test_setup(what_unwinds_closes_what_it_leaves, begin),
+        cmocka_unit_test_setup(stacks_may_lie_close_to_each_other, begin),
+        cmocka_unit_test_setup(what_is_on_top_of_a_frame_that_is_left_is_gone, begin),
         cmocka_unit_test_setup(jumps_go_on_at_the_same_place, begin),
         cmocka_unit_test_setup(stubs_leave_with_words_on_the_stack, begin),
         cmocka_unit_test_setup(another_stack_is_on_top, begin),
