@@ -8,12 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
 from commands import Command  # noqa: E402
+from mutators import text_of  # noqa: E402
 from run import LIMIT, Conversation  # noqa: E402
 
 
@@ -104,6 +106,46 @@ class Points:
                 if not re.search(expected, out, re.M | re.S):
                     raise driver.Failed(f"{words}: {expected}", *out.splitlines()[:20])
 
+    # --- examples
+
+    def example(self, name):
+        program, source = f"{self.folder}/{name}", f"{HERE}/../../examples/live/{name}.c"
+        done = subprocess.run([self.inlay, "cc", "-O2", "-Wall", "-Wextra", "-Werror", source, "-o", program],
+                              capture_output=True, text=True, env=driver.ENVIRONMENT)
+        with open(source, encoding="utf-8") as f:
+            lines = f.read().count("\n")
+        if done.returncode or lines >= 150:
+            raise driver.Failed(f"{name}.c has {lines} lines", done.stderr[-600:])
+        return program
+
+    def examples(self):
+        """Coverage, arguments and accesses of bash, which goes on as it was."""
+        with Conversation(["/usr/bin/bash"], driver.fresh(f"{self.folder}/examples")) as c:
+            c.say("echo 1")
+            c.has_answered(1)
+            before, said = text_of(c.process.pid), 1
+            for name, words, expected in (
+                    ("coverage", ["3", "execute*"], (r"[1-9]\d*/ *\d+  execute_command", r"[1-9][.]\d % of .* blocks: bash")),
+                    ("arguments", ["3", "write:dpd", "setenv:ss"], (r"write\(1, 0x\w+, 7\) from ",)),
+                    ("accesses", ["execute_command", "5"], (r"writes  8 at +0x\w+", r"reads +\d at"))):
+                process = subprocess.Popen([self.example(name), str(c.process.pid), *words], stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT)
+                process.stderr.readline()  # it is in
+                while process.poll() is None and said < 500:
+                    c.say("echo twelve")
+                    said += 1
+                    c.has_answered(said)
+                    time.sleep(0.1)
+                out, status = self.ends(process)
+                missing = [one for one in expected if not re.search(one, out)]
+                if status or missing:
+                    raise driver.Failed(f"{name} ends with {status}", *missing, *out.splitlines()[-10:])
+                if text_of(c.process.pid) != before:
+                    raise driver.Failed(f"{name}: the code is not what it was")
+            c.say("exit 3")
+            if c.end()[1] != 3:
+                raise driver.Failed("bash does not go on")
+
     @staticmethod
     def ends(process):
         try:
@@ -138,6 +180,7 @@ QUICK = "one-by-one,modules"
 def tests(of):
     yield "one-by-one", of.one_by_one
     yield "modules", of.modules
+    yield "examples", of.examples
     yield "commands", of.commands
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
