@@ -181,7 +181,11 @@ static bool occupy(cfg_work *w, uint8_t *m, unsigned len, bool ends_block)
     return clear;
 }
 
-static const char overlap[] = "instructions overlap";
+static void blame_overlap(cfg_work *w)
+{
+    w->trial_overlaps = true;
+    cfg_blame(w, w->current, "instructions overlap");
+}
 
 /* Control has come to the procedure's end. */
 static void run_out(cfg_work *w, uint64_t addr)
@@ -222,7 +226,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     uint8_t *m = w->marks + r->base + (addr - r->addr);
     cfg_trail trail;
     trail.known = 0;
-    if (*m & MARK_BODY && !(*m & MARK_INSN)) cfg_blame(w, w->current, overlap);
+    if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w);
     set_mark(w, m, MARK_BLOCK);
     while (addr < end && !w->failed) {
         const uint8_t *bytes = r->bytes + (addr - r->addr);
@@ -242,7 +246,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         }
         bool goes_on = passes(w, &in, bytes + in.len, end - addr - in.len);
         if (!occupy(w, m, in.len, !goes_on)) {
-            cfg_blame(w, w->current, overlap);
+            blame_overlap(w);
             return;
         }
         if (in.bits & ISA_BIT_PCREL_MEM && (in.target < w->least || in.target > w->most)) {
@@ -311,7 +315,7 @@ bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr)
 {
     size_t before = w->todo.count;
     w->trying = true;
-    w->trial_failed = false;
+    w->trial_failed = w->trial_overlaps = false;
     w->trial.count = w->events.count = 0;
     cfg_keep(w, &w->todo, addr);
     while (w->todo.count > before && !w->trial_failed && !w->failed) {

@@ -212,6 +212,11 @@ static void use_pointer(cfg_work *w, cfg_pointer *q, uint32_t number)
     *m |= MARK_BLOCK;
 }
 
+enum { alignment = 16 }; /* of procedures, where nothing else shows that one begins */
+
+/* Numbers that look like addresses may be anything, as the end of a text; procedures are aligned. */
+static bool is_likely(const cfg_pointer *q) { return q->sure || q->to % alignment == 0; }
+
 static bool follow(cfg_work *w, cfg_pointer *q)
 {
     uint8_t *m = cfg_mark(w, q->to);
@@ -226,12 +231,13 @@ static bool follow(cfg_work *w, cfg_pointer *q)
         if (q->sure) cfg_blame(w, number, "an address inside an instruction is taken");
         return false;
     }
-    if (!cfg_try(w, number, q->to)) return false;
+    if (!cfg_try(w, number, q->to)) {
+        if (w->trial_overlaps && is_likely(q)) cfg_blame(w, number, "instructions overlap");
+        return false;
+    }
     use_pointer(w, q, number);
     return true;
 }
-
-enum { alignment = 16 }; /* of procedures, where nothing else shows that one begins */
 
 /* May a procedure begin where only a number that looks like an address leads? Bytes from the middle of
  * another one's code often make sense too, and that one may not be known. */
@@ -290,7 +296,9 @@ bool cfg_follow_pointers(cfg_work *w)
     for (size_t i = 0; i < found; i++) w->pointers.items[w->pointers.count++] = w->found.items[i];
     for (size_t i = found; i < w->found.count; i++) w->found.items[i - found] = w->found.items[i];
     w->found.count -= found;
-    for (size_t i = old; i < w->pointers.count && !w->failed; i++) new |= follow(w, &w->pointers.items[i]);
+    for (int likely = 1; likely >= 0; likely--) /* code of the others must not take their place */
+        for (size_t i = old; i < w->pointers.count && !w->failed; i++)
+            if (is_likely(&w->pointers.items[i]) == likely) new |= follow(w, &w->pointers.items[i]);
     if (w->pointers.count != old) qsort(w->pointers.items, w->pointers.count, sizeof(cfg_pointer), by_target);
     return new || w->todo.count || w->fresh.count || w->found.count;
 }

@@ -216,7 +216,7 @@ struct cfg_work {
     INL_VEC(uint64_t) todo;
     INL_VEC(cfg_event) events; /* held back while trying */
     INL_VEC(uint64_t) trial;   /* places whose marks are new in this trial */
-    bool trying, trial_failed;
+    bool trying, trial_failed, trial_overlaps;
 
     INL_VEC(cfg_note) notes;
     INL_VEC(uint64_t) skips;       /* branch targets behind such a prefix */

@@ -129,6 +129,56 @@ int main() { int n = 0; for (int i = 0; i < 7; i++) n += catches(i); return n; }
 """
 
 
+# Words of data that look like addresses: the end of a text leads into an instruction of a procedure that only later
+# words lead to. Without names and unwind tables nothing else tells where that begins.
+LIKE_ADDRESS = r"""
+    .section .note.GNU-stack,"",@progbits
+    .text
+    .globl _start
+_start:
+    xor %ebx, %ebx
+1:  mov table(,%rbx,8), %rax
+    mov %ebx, %edi
+    call *%rax
+    add %eax, total(%rip)
+    inc %ebx
+    cmp $3, %ebx
+    jne 1b
+    mov total(%rip), %edi
+    mov $231, %eax
+    syscall
+    hlt
+    .p2align 4, 0
+first:
+    lea 5(%rdi), %eax
+    ret
+    .p2align 4, 0
+second:
+    push %rbx
+    push %r12
+    lea -8(%rsp), %rsp
+inside = . - 3
+    mov %edi, %ebx
+    xor %r12d, %r12d
+    lea 9(%rbx), %eax
+    lea 8(%rsp), %rsp
+    pop %r12
+    pop %rbx
+    ret
+    .p2align 4, 0
+third:
+    lea 11(%rdi,%rdi), %eax
+    ret
+    .data
+    .p2align 3
+    .quad inside
+table:
+    .quad first, second, third
+total:
+    .long 0
+"""
+
+
 def odd_sites(text):
     """Call sites out of order at the end of each exception table: harmless, and not understood."""
     return re.sub(r"^(\.LLSDACSE\d+:)", "\t.uleb128 0\n" * 4 + r"\1", text, flags=re.M)
@@ -147,6 +197,7 @@ CASES = {
     "odd exception tables": (("cc", THROWS), None, "g++ -O2", odd_sites, "exception table is not understood"),
     "odd exception tables of fixed programs": (("cc", THROWS), None, "g++ -O2 -no-pie", odd_sites,
                                                "exception table is not understood"),
+    "numbers like addresses": (("s", LIKE_ADDRESS), None, "gcc -nostdlib -static -no-pie -s", None, None),
     "absolute unwind tables": (("cc", THROWS), None, "g++ -O2 -Wl,-z,notext", absolute_entries,
                                "addresses to be relocated"),
 }
