@@ -123,7 +123,8 @@ bool jit_ibl_same_entry(uint64_t a, uint64_t b) { return (a & (ENTRIES - 1)) == 
 static void forget(run_thread *u, const jit_fragment *f)
 {
     uint64_t landing, miss = jit.miss, *entry = entry_of(u, f->app);
-    if (run_safe_copy(&landing, entry, sizeof landing)) jit_of(u)->ibl_stale = true;
+    /* This thread may have faults blocked: what is known to be out of reach is not touched. */
+    if (jit_of(u)->ibl_blocked || run_safe_copy(&landing, entry, sizeof landing)) jit_of(u)->ibl_stale = true;
     else if (landing == f->landing && run_safe_copy(entry, &miss, sizeof miss)) jit_of(u)->ibl_stale = true;
 }
 
@@ -151,6 +152,7 @@ static void empty(run_thread *u)
     uint64_t page[512], miss = jit.miss;
     for (unsigned i = 0; i < ENTRIES; i += 512) {
         bool dirty = false;
+        if (jit_of(u)->ibl_blocked) goto stale;
         if (run_safe_copy(page, entry_of(u, i), sizeof page)) goto stale;
         for (unsigned k = 0; k < 512; k++) {
             if (is_kept(page[k])) continue;
@@ -175,8 +177,9 @@ void jit_ibl_clear(void)
         memset(jit.second[v]->pairs, 0, (jit.second[v]->mask + 1) * sizeof(pair));
         jit.second[v]->count = 0;
     }
+    bool pairs = jit.paired.on || jit.paired.never; /* there are, or may have been */
     for (run_thread *u = run_here.threads; u; u = u->next) {
-        if (__atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
+        if (pairs && __atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
         empty(u);
     }
 }

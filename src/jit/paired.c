@@ -25,7 +25,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-enum { WORTH_IT = 8192, UNDER_STRESS = 16 };
+enum { WORTH_IT = 16384, UNDER_STRESS = 16 };
 
 void jit_paired_end(void)
 {

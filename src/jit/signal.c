@@ -208,7 +208,7 @@ static bool arranged(run_thread *t, int signo, uint64_t addr, void *uc, uint64_t
     uint64_t pc = run_uc_pc(uc);
     uint64_t table = (uint64_t)(uintptr_t)t + WEAVE_IBL;
     bool in_code = t->where == RUN_IN_CODE && is_page_fault(signo);
-    bool of_returns = addr - (uint64_t)(uintptr_t)jit_of(t)->returns < JIT_RETURNS_BYTES;
+    bool of_returns = jit_of(t)->returns && addr - (uint64_t)(uintptr_t)jit_of(t)->returns < JIT_RETURNS_BYTES;
     bool blocked = in_code && (addr - table < JIT_RETURNS_BYTES || of_returns) && jit_of(t)->ibl_blocked;
     if (blocked && of_returns && jit_uc_skip_landing(uc)) return true;
     if (blocked) {
