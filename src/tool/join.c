@@ -164,5 +164,6 @@ void join_end(void)
 {
     for (uint64_t i = 0; i < tool_handoff_data.joined_count; i++) join_thread(&threads()[i], i == 0);
     tool_jit_joined();
+    join_settle(threads(), tool_handoff_data.joined_count);
     join_wait();
 }

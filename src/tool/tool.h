@@ -180,8 +180,9 @@ void inject_choose_region(uint64_t *low, uint64_t *high);
 /* `inlay run --attach PID`: the tool is put into that process. */
 void join_process(const char *process, char **argv) __attribute__((noreturn));
 /* In the process: the engine is there, all threads are known to it, and the first waits to be sent to it as well. */
-void join_begin(void);                          /* before the engine is set up */
-void join_end(void) __attribute__((noreturn));  /* after it */
+void join_begin(void);                         /* before the engine is set up */
+void join_end(void) __attribute__((noreturn)); /* after it */
+void join_settle(const tool_joined *, size_t count);
 void join_wait(void) __attribute__((noreturn)); /* the call that ends at join_until is not made */
 extern const char join_until[];
 

@@ -10,6 +10,7 @@ what it does natively, and nothing of Inlay's is left in it.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ import out  # noqa: E402
 import run as live  # noqa: E402
 
 ZONE = 0x7e8000000000, 0x7ee000010000  # tool/x86_64/places.c, move/live.h
+PARKED = 0x64f000000000  # move/x86_64/park.h: where threads stood, until somebody comes again
 LEAVES = """
 
 static void enters(inlay_thread *t, inlay_syscall *s, void *a)
@@ -37,12 +39,12 @@ class UnderJit(out.Out):
         return live.Conversation([self.inlay, "run", tool, "-o", f"{folder}/report", "--", *command], folder)
 
     @staticmethod
-    def clean(pid, before):
+    def clean(pid, before, but=None):
         """`before`: descriptors and signals of a process that never had a tool; None: not known."""
         for low, high, _, _, name in out.mappings(pid):
             if low < ZONE[1] and high > ZONE[0]:
                 raise driver.Failed(f"still mapped: {low:#x}-{high:#x} {name}")
-        wrong = out.wrong_code(pid)
+        wrong = out.wrong_code(pid, but)
         if wrong:
             raise driver.Failed(wrong)
         if before and before != out.visible(pid):
@@ -189,6 +191,39 @@ class UnderJit(out.Out):
             if c.end() != (b"one\ntwo\n", 0):
                 raise driver.Failed("it does not go on")
 
+    def killed(self):
+        """Whoever brings the tool is killed while its main runs: the process goes on, under the tool, which can be asked
+        to leave."""
+        folder = driver.fresh(f"{self.folder}/killed")
+        self.make_tool(f"{folder}/slow", "#include <unistd.h>\n", "usleep(1500000);")
+        program = f"{self.folder}/busy"
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        with live.Conversation([program], folder) as c:
+            c.say("begin")
+            c.has_answered(1)
+            bringer = subprocess.Popen([self.inlay, "run", "--attach", str(c.process.pid), f"{folder}/slow"],
+                                       start_new_session=True, stderr=subprocess.DEVNULL, env=driver.ENVIRONMENT)
+            end = time.monotonic() + live.LIMIT
+            while not any("slow" in name for *_, name in out.mappings(c.process.pid)):
+                if time.monotonic() > end or bringer.poll() is not None:
+                    raise driver.Failed("the tool does not come")
+                time.sleep(0.01)
+            time.sleep(0.2)
+            with open(f"/proc/{c.process.pid}/status", encoding="utf-8") as f:
+                os.kill(int(re.search(r"TracerPid:\t(\d+)", f.read()).group(1)), signal.SIGKILL)
+            bringer.wait()
+            c.say("more")
+            c.has_answered(2)
+            self.inside("detach", c.process.pid)
+            self.clean(c.process.pid, None, PARKED)
+            c.say("end")
+            answers, status = c.end()
+        if status or not answers.endswith(b"all is well\n"):
+            raise driver.Failed(f"status {status}", *driver.as_lines(answers)[-5:])
+
     def busy_leaves(self, times):
         program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-busy")
         done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
@@ -256,7 +291,7 @@ def tests(t):
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
-    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals"):
+    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals", "killed"):
         yield name, getattr(t, name)
     yield "busy", lambda: t.busy_leaves(1000 if t.all else 6)
     yield "cycles", lambda: t.cycles(1000 if t.all else 4)
