@@ -96,7 +96,7 @@ static weave_insn *commit_insn(reader *r)
     w->index = jit.now.run.insn_count++;
     w->block = jit.now.run.block_count - 1;
     w->before = w->after = w->taken = (weave_list){0};
-    w->elided = 0;
+    w->elided = w->was_call = 0;
     w->guarded = jit.now.build.section && w->in.flow == ISA_FLOW_NEXT && w->in.bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN);
     jit_sections_named(&w->in);
     jit.now.extents[jit.now.extent_count - 1].high = r->at + bytes;

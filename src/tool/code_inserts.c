@@ -83,10 +83,13 @@ bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
 bool inlay_call_replace(inlay_insn *call, inlay_expr result)
 {
     const weave_insn *i = (const weave_insn *)call;
+    char mistake[sizeof tool_here.mistake];
     const char *why = "out of memory";
     bool entered = tool_enter(), good = false;
     if (tool_here.run_arena) {
         why = "this is for procedure and image callbacks";
+    } else if (!result && tool_here.mistake[0]) { /* what was to be something is not made nothing */
+        why = tool_mistaken(mistake, sizeof mistake);
     } else if (!i || i->in.flow != ISA_FLOW_CALL) {
         why = "it is no call";
     } else if (!code_nothing(i->in.len).size) {
@@ -202,6 +205,7 @@ static void replace_call(weave_run *run, weave_insn *i, const snippet *code)
     code_bytes nothing = code_nothing(i->in.len);
     weave_list taken = i->taken;
     i->taken = (weave_list){0};
+    i->was_call = i->in.flow == ISA_FLOW_CALL;
     append(run, i, WEAVE_BEFORE, &taken);
     if (i->in.flow == ISA_FLOW_JUMP) become(run, i, code, code_return);
     else if (nothing.size) become(run, i, code, nothing);

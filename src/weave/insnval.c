@@ -146,6 +146,6 @@ weave_val weave_arg(weaver *w, const snippet *s, unsigned hint)
     const weave_abi *abi = &w->isa->abi;
     if (s->index < abi->arg_count) return weave_reg_value(w, abi->args[s->index], hint);
     unsigned flow = weave_here(w)->in.flow;
-    return w->isa->stack_argument(w, s->index - abi->arg_count, flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND,
-                                  hint);
+    bool at_call = flow == ISA_FLOW_CALL || flow == ISA_FLOW_CALL_IND || weave_here(w)->was_call;
+    return w->isa->stack_argument(w, s->index - abi->arg_count, at_call, hint);
 }

@@ -37,6 +37,7 @@ typedef struct weave_insn {
     uint32_t index, block;
     weave_list before, after, taken;
     uint8_t elided;    /* a direct jump that the run follows: no code, snippets still woven */
+    uint8_t was_call;  /* a call that is replaced: arguments are where the call would find them */
     uint8_t guarded;   /* falls through, and the engine has code around it: weave_engine.guard */
     isa_regs unwanted; /* of a return: registers that no caller counts on, where an engine asks */
 } weave_insn;
