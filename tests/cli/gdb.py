@@ -151,10 +151,9 @@ class Gdb:
     def interrupt(self):
         """^C, steps of one thread while others run, all of them seen, and off."""
         later = "python import threading, os, signal; threading.Timer(1, lambda: os.kill(os.getpid(), 2)).start()"
-        said, output, status = self.spin("tbreak tick if spins[0] > 0", "continue", later, "continue", "info threads", "print spins[0] > 0",
-                                         "break tick if n == 1",
-                                         "continue", "next", "delete", later, "continue", "thread apply all bt 1",
-                                         "print stop = 1", "continue")
+        said, output, status = self.spin("tbreak tick if spins[0] > 0", "continue", later, "continue", "info threads",
+                                         "print spins[0] > 0", "break tick if n == 1", "continue", "next",
+                                         "delete", later, "continue", "thread apply all bt 1", "print stop = 1", "continue")
         for wanted in ("received signal SIGINT", "$1 = 1", "hit Breakpoint 2, tick (n=", "$2 = 1"):
             if wanted not in said:
                 raise driver.Failed(f"gdb does not say '{wanted}'", *said.splitlines()[-40:])
