@@ -38,6 +38,7 @@ PLAIN = ("break main", "continue", "bt", "info registers eflags cs", "next", "ne
 QUIET = "handle SIGUSR1 nostop noprint pass"
 CASES = {  # name -> (arguments, commands)
     "plain": ((), PLAIN),
+    "middle": ((), ("break gdb_program.c:19", "continue", "print x", "bt", "continue", "continue", "info breakpoints")),
     "signal": ((), ("handle SIGUSR1 stop print", "continue", "signal 0", "print got")),
     "passed": ((), ("handle SIGUSR1 stop print", "continue", "print got", "continue")),
     "fault": (("x",), (QUIET, "continue", "bt", "print $_siginfo.si_signo", "print $_siginfo._sifields._sigfault.si_addr",
