@@ -12,12 +12,12 @@
  *
  * The entry of an address that a call of the tool's returns to (watched) leads to the dispatcher, whatever the target.
  *
- * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block); who must remove
- * an entry then, from another thread, marks the table stale instead, and it is emptied when the thread
- * unblocks it, which happens under the process's lock. A flush blocks the tables of all threads that are in the cache:
- * the miss routine may have found a landing before the flush and store it behind it, and code with paired calls
- * (paired.c) writes landings of its own there. The thread could go on in new code, make a system call, during which the
- * old is unmapped, and return to it.
+ * A thread's own table becomes inaccessible while a signal waits for it (jit_ibl_block): at any moment while the thread
+ * is in the cache, so that no other touches it then. Who drops a fragment makes its landing one that nobody passes. A
+ * flush blocks the tables of all threads that are in the cache and marks them stale, and each is emptied when the
+ * thread unblocks it, which happens under the process's lock: the miss routine may have found a landing before the
+ * flush and store it behind it, and code with paired calls (paired.c) writes landings of its own there. The thread
+ * could go on in new code, make a system call, during which the old is unmapped, and return to it.
  */
 #include "base/ahead.h"
 #include "base/region.h"
@@ -119,20 +119,14 @@ void jit_ibl_watch(run_thread *t, uint64_t app, bool on)
 
 bool jit_ibl_same_entry(uint64_t a, uint64_t b) { return (a & (ENTRIES - 1)) == (b & (ENTRIES - 1)); }
 
-/* The entry of another thread may be out of reach. */
-static void forget(run_thread *u, const jit_fragment *f)
-{
-    uint64_t landing, miss = jit.miss, *entry = entry_of(u, f->app);
-    /* This thread may have faults blocked: what is known to be out of reach is not touched. */
-    if (jit_of(u)->ibl_blocked || run_safe_copy(&landing, entry, sizeof landing)) jit_of(u)->ibl_stale = true;
-    else if (landing == f->landing && run_safe_copy(entry, &miss, sizeof miss)) jit_of(u)->ibl_stale = true;
-}
-
+/* Tables of other threads may become inaccessible at any moment, and this thread may have faults blocked: so what they
+ * hold of the fragment stays there. Its landing sends whoever comes back to the miss routine, also one who has found it
+ * in the second table just now. */
 void jit_ibl_remove(jit_fragment *f)
 {
     pair *p = find(jit.second[f->version], f->app);
     if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
-    for (run_thread *u = run_here.threads; u; u = u->next) forget(u, f);
+    jit_spoil_landing(jit_write_view(f->arena, f->landing));
 }
 
 /* What is watched stays so. */
@@ -177,9 +171,8 @@ void jit_ibl_clear(void)
         memset(jit.second[v]->pairs, 0, (jit.second[v]->mask + 1) * sizeof(pair));
         jit.second[v]->count = 0;
     }
-    bool pairs = jit.paired.on || jit.paired.never; /* there are, or may have been */
     for (run_thread *u = run_here.threads; u; u = u->next) {
-        if (pairs && __atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
+        if (__atomic_load_n(&jit_of(u)->epoch, __ATOMIC_ACQUIRE)) jit_ibl_block(u);
         empty(u);
     }
 }
