@@ -202,6 +202,9 @@ void jit_ibl_end(void)
 
 void jit_ibl_init_thread(run_thread *t)
 {
+    /* The block may be that of a thread that was in the cache, with its table blocked, when another forked this
+     * process. */
+    sys_call3(SYS_mprotect, (long)entry_of(t, 0), ENTRIES * sizeof(uint64_t), PROT_READ | PROT_WRITE);
     inl_pages_want((uint64_t)entry_of(t, 0), ENTRIES * sizeof(uint64_t), true);
     fill(t, false);
     jit_of(t)->ibl_table2 = (uint64_t)jit.second[0];
