@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""CPython's own test suite: what passes natively passes under a tool.
+
+  tests/cpython/run.py [--build DIR] [--tools null,inscount] [--only PATTERN] [--jobs 2] [--keep]
+
+Each of its files of tests is run natively and under each tool, as the suite's own driver runs it, and its results are
+compared test by test. What fails natively is left out. What fails here alone is run once more on both sides, since some
+of the tests go by the clock; it counts when it fails again, and passes natively again. Files are named as `python3 -m
+test --list-tests` names them. Distributions have the suite in a package of its own (Debian: libpython3.11-testsuite);
+without it all is skipped, aloud. Prints N passed, N failed at the end.
+"""
+
+import collections
+import os
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../support"]
+import driver  # noqa: E402
+from driver import Failed  # noqa: E402
+
+PYTHON = "python3.11"
+Row = collections.namedtuple("Row", "name")
+LIMIT, FACTOR = 900, 4  # seconds natively, and how much longer it may take here
+# Tests that look at what is not the program's own doing: the time that something takes, or who traces whom.
+LEFT_OUT = {
+    "test_gdb": "gdb's view is tested by itself",
+    "test_regrtest": "the driver itself, which runs everything once more",
+}
+
+
+def suite():
+    done = driver.run([PYTHON, "-m", "test", "--list-tests"], LIMIT)
+    return [] if done.status else [n for n in done.stdout.decode().split() if n.split(".")[-1] not in LEFT_OUT]
+
+
+class File:
+    """One file of tests."""
+
+    def __init__(self, options, folder, name):
+        self.inlay, self.name = f"{options.build}/inlay", name
+        self.folder = driver.fresh(f"{folder}/{name}")
+
+    def results(self, before, names=()):
+        """{test: whether it passed} of one run behind the words `before`; only these tests, if any are given."""
+        out = f"{self.folder}/results.xml"
+        if os.path.exists(out):
+            os.remove(out)
+        only = [word for n in names for word in ("-m", n)]
+        done = driver.run([*before, PYTHON, "-m", "test", "--junit-xml", out, *only, self.name],
+                          LIMIT * (FACTOR if before else 1), cwd=self.folder,
+                          env=driver.ENVIRONMENT | {"HOME": self.folder})
+        if not os.path.exists(out):
+            return {}, done
+        cases = ElementTree.parse(out).getroot().iter("testcase")
+        return {c.get("name"): c.find("failure") is None and c.find("error") is None for c in cases}, done
+
+    def lost(self, native, tool, names=()):
+        here, done = self.results([self.inlay, "run", tool, "-o", "/dev/null", "--"] if tool != "null" else
+                                  [self.inlay, "run", tool, "--"], names)
+        if native and not here:
+            return sorted(native), done
+        return sorted(n for n, passed in native.items() if passed and not here.get(n)), done
+
+    def check(self, tool):
+        native, _ = self.results([])
+        lost, done = self.lost(native, tool)
+        if not lost:
+            return
+        again, _ = self.results([], lost)
+        lost, done = self.lost({n: again.get(n, False) for n in lost}, tool, lost)
+        if lost:
+            said = [line for line in driver.as_lines(done.stdout + done.stderr) if not re.match(r"\d+:\d\d:\d\d ", line)]
+            raise Failed(f"{len(lost)} tests fail here alone (status {done.status})", *lost[:8], *said[-12:])
+
+
+def main():
+    options = driver.parser(__doc__, tools="null,inscount", jobs=True).parse_args()
+    with driver.Results("cpython", options) as results:
+        names = suite()
+        if not names:
+            results.skip("all of it", f"there is no suite of {PYTHON}'s")
+
+        def run(row):
+            files = File(options, results.folder, row.name)
+            return None, [(f"{row.name} {tool}", driver.problem(files.check, tool)) for tool in options.tools.split(",")]
+
+        results.check_rows([Row(name) for name in names if driver.chosen(name, options)], run)
+    return results.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
