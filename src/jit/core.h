@@ -409,7 +409,7 @@ void jit_emit_tails(jit_arena *);
 void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
 void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app);
-void jit_spoil_landing(uint8_t *landing); /* in the write view: who comes goes on to the miss routine; once */
+void jit_spoil_landing(uint8_t *landing, uint64_t app); /* in the write view: who comes goes on to the miss routine */
 void jit_emit_return_landing(isa_code *, const jit_arena *, uint64_t app);
 /* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */
 extern const isa_regs jit_landing_spills;

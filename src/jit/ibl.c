@@ -126,7 +126,7 @@ void jit_ibl_remove(jit_fragment *f)
 {
     pair *p = find(jit.second[f->version], f->app);
     if (p->app && p->landing == f->landing) __atomic_store_n(&p->landing, 0, __ATOMIC_RELEASE);
-    jit_spoil_landing(jit_write_view(f->arena, f->landing));
+    jit_spoil_landing(jit_write_view(f->arena, f->landing), f->app);
 }
 
 /* What is watched stays so. */

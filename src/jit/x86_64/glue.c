@@ -83,11 +83,11 @@ void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
 
 /* Nobody passes the check any more: its constant is another, by a store of one byte, of an address that differs in the
  * low 16 bits, to which no entry of a table leads here. */
-void jit_spoil_landing(uint8_t *landing)
+void jit_spoil_landing(uint8_t *landing, uint64_t app)
 {
     enum { REX_W = 0x48, MOV_SIGNED = 0xc7 };
     unsigned constant = landing[0] != REX_W ? 1 : landing[1] == MOV_SIGNED ? 3 : 2; /* as x86_mov_ri has it */
-    __atomic_store_n(&landing[constant], (uint8_t)(landing[constant] ^ 1), __ATOMIC_RELEASE);
+    __atomic_store_n(&landing[constant], (uint8_t)(-app ^ 1), __ATOMIC_RELEASE);    /* as often as one likes */
 }
 
 /* Where a paired return comes: R11 is in its slot too, and the program's stack pointer in it. */
