@@ -10,6 +10,7 @@
 #include "tool/options.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "moved/moved.h"
 #include "version.h"
 
 #include <inlay/option.h>
@@ -383,7 +384,7 @@ int options_parse(int argc, char **argv, const char *help)
     inl_debug = o->debug;
     o->json = !strcmp(options_formats[o->format], "json");
     if (tool_handoff_data.role == TOOL_CARRIED) {
-        const char *result = getenv("INLAY_OUT");
+        const char *result = moved_is_live() ? NULL : getenv("INLAY_OUT"); /* for files: a run's -o says more */
         if (result && *result) o->output = result;
         name_output(o);
         return i;
