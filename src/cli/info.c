@@ -4,6 +4,7 @@
  * procedures whose names match are listed as well, and with --blocks their blocks and edges. */
 #include "cli/cli.h"
 
+#include "base/utf8.h"
 #include "cfg/program.h"
 
 #include <elf.h>
@@ -180,11 +181,13 @@ static void print_text(FILE *f, const request *r, const cfg_program *p, const su
 static void json_string(FILE *f, const char *s)
 {
     fputc('"', f);
-    for (; *s; s++) {
+    for (size_t n; *s; s += n ? n : 1) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
+        n = inl_utf8(s);
+        if (!n) fputs("\\ufffd", f);
+        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
+        else fwrite(s, 1, n, f);
     }
     fputc('"', f);
 }

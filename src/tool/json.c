@@ -1,5 +1,6 @@
 /* JSON, written as it comes. Bit k of `begun` says that the level k has an element already. */
 #include "tool/rewriter.h"
+#include "base/utf8.h"
 
 #include <inlay/output.h>
 
@@ -13,13 +14,15 @@ static FILE *out(void) { return tool_now->json.target ? tool_now->json.target : 
 static void put_string(FILE *f, const char *s)
 {
     fputc('"', f);
-    for (; *s; s++) {
+    for (size_t n; *s; s += n ? n : 1) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
+        n = inl_utf8(s);
+        if (!n) fputs("\\ufffd", f);
+        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
         else if (c == '\n') fputs("\\n", f);
         else if (c == '\t') fputs("\\t", f);
         else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
+        else fwrite(s, 1, n, f);
     }
     fputc('"', f);
 }

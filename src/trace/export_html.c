@@ -4,6 +4,7 @@
  * Numbers as the page reads them: nodes are [procedure, parent, calls, total, self], rows [procedure, calls, self,
  * total, least, most, average], calls of the timeline [start, length, procedure, depth]; procedures are indices of
  * names. */
+#include "base/utf8.h"
 #include "trace/calls.h"
 #include "trace_page.h"
 
@@ -16,10 +17,12 @@ enum { MOST_CALLS = 200 * 1000 }; /* of the timeline: more are slow to draw; the
 static void put_text(FILE *f, const char *s)
 {
     fputc('"', f);
-    for (; *s; s++) {
+    for (size_t n; *s; s += n ? n : 1) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\' || c == '<' || c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
+        n = inl_utf8(s);
+        if (!n) fputs("\\ufffd", f);
+        else if (c == '"' || c == '\\' || c == '<' || c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
+        else fwrite(s, 1, n, f);
     }
     fputc('"', f);
 }

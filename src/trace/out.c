@@ -1,4 +1,5 @@
 #include "trace/out.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -6,11 +7,13 @@
 void trace_put_string(FILE *f, const char *s)
 {
     fputc('"', f);
-    for (; *s; s++) {
+    for (size_t n; *s; s += n ? n : 1) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
+        n = inl_utf8(s);
+        if (!n) fputs("\\ufffd", f);
+        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
         else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
+        else fwrite(s, 1, n, f);
     }
     fputc('"', f);
 }
