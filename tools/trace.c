@@ -15,7 +15,7 @@
 static trace_found *found; /* travels into a rewritten program */
 static trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .compress = true};
 static inlay_buffer *records;
-static bool with_libs, began;
+static bool with_libs, began, is_child;
 static uint64_t min_size;
 static inlay_mutex lock;
 
@@ -170,6 +170,7 @@ static void thread_ends(inlay_thread *t, void *arg)
 static void fork_child(void *arg)
 {
     (void)arg;
+    is_child = true;
     trace_file_forked();
     trace_events_forked();
     begin();
@@ -203,6 +204,7 @@ static void ends(int status, void *arg)
     trace_events_end();
     trace_note_end(status);
     uint64_t lost = trace_file_lost();
+    if (!is_child) trace_values_warn(is_asked_for);
     if (lost) inlay_warn("%llu records found no room in the file and are lost", (unsigned long long)lost);
 }
 

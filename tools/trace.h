@@ -71,6 +71,7 @@ bool trace_values_prepare(const trace_settings *); /* between inlay_init and inl
 /* What records a procedure's arguments, at its entry, or its result, at its return; NULL: nothing is asked for. */
 inlay_expr trace_values_arguments(inlay_proc *, inlay_buffer *);
 inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
+void trace_values_warn(bool (*is_asked_for)(const inlay_proc *)); /* of entries that nothing has matched */
 
 /* --- trace_events.c --- */
 bool trace_events_prepare(const trace_settings *); /* between inlay_init and inlay_start; false: said why */

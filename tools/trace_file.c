@@ -106,13 +106,19 @@ static bool place(uint64_t bytes, uint64_t *at, bool *again)
     return good;
 }
 
+/* What there was room for alone is made a chunk with nothing in it. */
 static bool write_all(uint64_t at, const inlay_trace_chunk *head, const void *records, size_t bytes)
 {
     struct iovec v[2] = {{(void *)head, sizeof *head}, {(void *)records, bytes}};
+    inlay_trace_chunk none = *head;
     ssize_t n;
     do n = pwritev(file_now(), v, 2, (off_t)at);
     while (n < 0 && errno == EINTR);
-    return n == (ssize_t)(sizeof *head + bytes);
+    if (n == (ssize_t)(sizeof *head + bytes)) return true;
+    none.kind = INLAY_TRACE_FREE;
+    none.used = 0;
+    if (n > 0) (void)!pwrite(file_now(), &none, sizeof none, (off_t)at);
+    return false;
 }
 
 /* An older chunk is marked as free while it is written over. */
@@ -275,8 +281,10 @@ void trace_note_count(const trace_proc *p, uint64_t calls)
 void trace_note_end(int status)
 {
     uint64_t now = trace_now(here.clock);
-    note(&(inlay_trace_note){INLAY_TRACE_END, 0, 0, (uint32_t)status, now, trace_monotonic(), inlay_own_cycles_now()},
-         NULL, NULL);
+    uint32_t lost = here.lost < UINT32_MAX ? (uint32_t)here.lost : UINT32_MAX;
+    note(
+        &(inlay_trace_note){INLAY_TRACE_END, 0, lost, (uint32_t)status, now, trace_monotonic(), inlay_own_cycles_now()},
+        NULL, NULL);
 }
 
 void trace_note_view(const trace_settings *s)

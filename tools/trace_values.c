@@ -353,3 +353,37 @@ inlay_expr trace_values_result(inlay_proc *proc, inlay_buffer *records)
     }
     return result_by_prototype(proc, records);
 }
+
+/* --- entries that are in vain --- */
+
+/* `divider`: what stands between the name and what is wanted of it. */
+static bool asks_for(inlay_proc *proc, const char *at, const char *end, char divider)
+{
+    const char *behind, *name = divider == '@' ? prototype_name(at, end, &behind) : NULL;
+    const char *list = divider == '@' ? list_of(at, end) : find(at, end, divider);
+    return name ? is_for(proc, name, behind) : is_for(proc, at, list ? list : end);
+}
+
+static bool has_any(bool (*is_asked_for)(const inlay_proc *), const char *at, const char *end, char divider)
+{
+    for (inlay_image *i = inlay_image_first(); i; i = inlay_image_next(i))
+        for (inlay_proc *p = inlay_image_is_instrumented(i) ? inlay_image_proc_first(i) : NULL; p;
+             p = inlay_proc_next(p))
+            if (is_asked_for(p) && asks_for(p, at, end, divider)) return true;
+    return false;
+}
+
+static void warn_of(const char *option, const char *at, char divider, bool (*is_asked_for)(const inlay_proc *))
+{
+    for (const char *end; at && *at; at = *end ? end + 1 : end) {
+        end = end_of(at, ";");
+        if (!has_any(is_asked_for, at, end, divider))
+            inlay_warn("%s '%.*s' matches no procedure that is recorded", option, (int)(end - at), at);
+    }
+}
+
+void trace_values_warn(bool (*is_asked_for)(const inlay_proc *))
+{
+    warn_of("-A", asked->arguments, '@', is_asked_for);
+    warn_of("-R", asked->results, '/', is_asked_for);
+}

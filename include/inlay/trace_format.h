@@ -117,7 +117,8 @@ typedef enum inlay_trace_note_kind {
 typedef struct inlay_trace_note {
     uint32_t kind;
     uint32_t bytes;  /* of the whole, a multiple of 8 */
-    uint32_t number; /* of the image, procedure, thread, event (from 0); total: of the thread */
+    uint32_t number; /* of the image, procedure, thread, event (from 0); total: of the thread; end: records of all
+                        threads that found no room, UINT32_MAX: or more */
     uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid; event: inlay_perf_how;
                         total: the event's number */
     uint64_t a, b;   /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,

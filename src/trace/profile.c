@@ -130,6 +130,7 @@ inl_status trace_profile_add(trace_profile *p, const trace_session *s, const tra
     inl_status st = begin(p, s, e);
     if (t) return st == INL_OK ? add(p, t, e) : st;
     for (size_t i = 0; i < s->threads.count && st == INL_OK; i++) st = add(p, &s->threads.items[i], e);
+    if (s->lost > p->lost) p->lost = s->lost; /* a thread that has ended had no room to tell */
     return st;
 }
 

@@ -120,6 +120,7 @@ static bool take_end(trace_session *s, const inlay_trace_note *n)
     s->has_ended = true;
     s->status = (int)n->more;
     s->own = n->c;
+    s->lost = n->number;
     see_time(s, n->a);
     return true;
 }

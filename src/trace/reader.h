@@ -80,6 +80,7 @@ typedef struct trace_session {
     inl_map image_numbers, thread_numbers;
     uint64_t pair_time, pair_monotonic; /* the last pair of times */
     uint64_t overwritten;               /* chunks, --last */
+    uint64_t lost;                      /* records, of all threads, as the end tells */
     trace_event events[INLAY_TRACE_EVENTS_MOST];
     uint32_t event_count;
 } trace_session;

@@ -267,12 +267,25 @@ def check_packed(t):
 
 def check_no_room(t):
     """Records that the file has no room for are counted, and the program is none the wiser."""
-    out = f"{t.folder}/small.trace"
-    done = t.command(["bash", "-c", f"ulimit -f 1024; exec {t.inlay} trace --no-compress --engine=live -F leaf -o {out} -- "
-                                    f"{t.program} many"])
-    need(re.search(r"records found no room", done.stderr), "the loss is not said", done.stderr)
-    report = t.report(out)
-    need(report["records"] and report["lost"] and report["records"] + report["lost"] <= 400010, "lost records", report)
+    def records(folder, limit, *options):
+        out = f"{folder}/small.trace"
+        done = t.command(["bash", "-c", f"ulimit -f {limit}; exec {t.inlay} trace {' '.join(options)} -F leaf -o {out} -- "
+                                        f"{t.program} many"])
+        said = re.search(r"(\d+) records found no room", done.stderr)
+        need(said, "the loss is not said", done.stderr)
+        need("make no sense" not in t.read("report", out), "the recording has pieces that make no sense")
+        report = t.report(out)
+        need(report["records"] and report["lost"] == int(said[1]) and report["records"] + report["lost"] <= 400010, "lost records", said[1], report)
+
+    records(t.folder, 1024, "--no-compress", "--engine=live")
+    records(t.folder, 150)
+    disk = f"{t.folder}/disk"
+    os.makedirs(disk, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", disk], capture_output=True, check=False).returncode == 0:
+        try:
+            records(disk, "unlimited")
+        finally:
+            subprocess.run(["umount", disk], check=True)
 
 
 # --- selection
@@ -366,7 +379,10 @@ def check_values(t, engine):
     results = [(c["name"], c.get("result")) for c in t.json("list", sampled)[0]["calls"]]
     need(("down", "6") in results and ("main", None) in results, "results of calls that are not recorded", results)
     if engine == "jit":
-        done = t.command([t.inlay, "trace", "-o", f"{t.folder}/wrong.trace", "-A", "swaps;sums;int down(strange)", "-R", "swaps", "--", s.program])
+        done = t.command([t.inlay, "trace", "-o", f"{t.folder}/wrong.trace", "-A", "swaps;sums;int down(strange)", "-A", "nobody@arg1/d;int add(",
+                          "-R", "swaps;noone/p", "--", s.program])
+        vain = re.findall(r"(-[AR] '.*') matches no procedure that is recorded", done.stderr)
+        need(vain == ["-A 'nobody@arg1/d'", "-A 'int add('", "-R 'noone/p'"], "patterns in vain", done.stderr)
         for text in ("sums: from its argument 2 on ('struct whole')", "swaps: its arguments are not recorded: its result ('struct whole')", "swaps: its result ('struct whole')", "-A 'int down(strange)': "):
             need(text in done.stderr, text, done.stderr)
         for wrong in ("add@arg0/u", "add@fparg1/d", "add@fparg9/f", "add@arg1/f", "add@fparg1/f16", "add@arg1/z", "add@arg1/u31", ";x", "add@arg1/u,"):
