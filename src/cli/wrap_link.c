@@ -16,16 +16,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- in the linker's place --- */
 
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
+/* Written since the folder was filled? Where files have times in seconds only, those of the same second may be. */
 static bool is_younger(const char *path, const char *folder)
 {
     struct stat a, b;
     if (stat(path, &a) != 0 || stat(folder, &b) != 0) return false;
-    return a.st_mtim.tv_sec > b.st_mtim.tv_sec ||
-           (a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec);
+    return is_later(a.st_mtim, b.st_mtim) || (a.st_mtim.tv_nsec == 0 && a.st_mtim.tv_sec == b.st_mtim.tv_sec);
+}
+
+/* Times of files are those of the last tick of the clock: what the compiler makes is to be later than the folder. */
+static void wait_for_tick(const char *folder)
+{
+    enum { most = 100 };
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct timespec now;
+    struct stat st;
+    if (stat(folder, &st) != 0) return;
+    for (int i = 0; i < most; i++) {
+        if (clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0 && is_later(now, st.st_mtim)) return;
+        nanosleep(&pause, NULL);
+    }
 }
 
 int wrap_as_linker(const wrap_command *c, const char *folder, bool kept)
@@ -177,6 +197,7 @@ static int run_compiler(const wrap_command *c, const named_linker *l, const char
     if (says(c, shared)) good = good && cli_words_add(&words, "-Wl,-z,nodelete"); /* it holds threads' windows */
     if (!says(c, relocates))
         good = good && cli_words_add(&words, joined("-L", place.lib, "")) && cli_words_add(&words, "-linlay-trace");
+    wait_for_tick(folder);
     return good ? cli_status(&words) : EXIT_FAILED;
 }
 
