@@ -41,25 +41,35 @@ static inlay_expr record_of(uint32_t what)
                         INLAY_FIELD(4, inlay_const(what)));
 }
 
-/* With what counters have then. */
-static inlay_expr step(uint32_t what)
+/* With what counters, and routines of the user's, have then. */
+static inlay_expr step(trace_proc *p, bool leaves)
 {
-    inlay_expr counted = trace_events_record(records), record = record_of(what);
-    return counted ? inlay_sequence(counted, record) : record;
+    inlay_expr own = trace_woven_record(p, leaves, records), counted = trace_events_record(records);
+    inlay_expr record = record_of(p->number << 1 | leaves);
+    if (counted) record = inlay_sequence(counted, record);
+    return own ? inlay_sequence(own, record) : record;
+}
+
+static void insert_count(inlay_proc *proc, trace_proc *p)
+{
+    inlay_expr entry = trace_woven_call(p, false), leaves = trace_woven_call(p, true);
+    inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
+    if (entry) inlay_insert(inlay_proc_entry(proc), entry);
+    if (leaves) inlay_insert(inlay_proc_exit(proc), leaves);
 }
 
 static void insert(inlay_proc *proc, trace_proc *p)
 {
     if (settings.clock == INLAY_TRACE_COUNTS) {
-        inlay_insert(inlay_proc_entry(proc), inlay_count(&p->calls, 1));
+        insert_count(proc, p);
         return;
     }
-    inlay_expr entry = step(p->number << 1), arguments = trace_values_arguments(proc, records);
+    inlay_expr entry = step(p, false), arguments = trace_values_arguments(proc, records);
     inlay_expr result = trace_values_result(proc, records);
     if (arguments) entry = inlay_sequence(entry, arguments);
     inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, entry));
     if (result) inlay_insert(inlay_proc_return(proc), trace_select_result(p, result)); /* before its exit */
-    inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, step(p->number << 1 | 1)));
+    inlay_insert(inlay_proc_exit(proc), trace_select_exit(p, step(p, true)));
 }
 
 /* --- which procedures --- */
@@ -119,6 +129,7 @@ static trace_proc *proc_of(inlay_proc *proc)
     *found->end = p;
     found->end = &p->next;
     inlay_unlock(&lock);
+    p->told = (inlay_trace_proc){p->name, image->path, p->address, p->size, p->number, NULL};
     return p;
 }
 
@@ -145,6 +156,7 @@ static void left_alone(inlay_proc *proc, const char *why, void *arg)
 static void begin(void)
 {
     began = trace_file_begin(&settings, found);
+    if (began) trace_routine_begin();
     if (began) trace_events_begin();
 }
 
@@ -272,7 +284,7 @@ int main(int argc, char **argv)
     if (!settings_agree(threshold)) return 1;
     found = inlay_alloc(sizeof *found);
     if (!found || !trace_select_prepare(&settings) || !trace_values_prepare(&settings) ||
-        !trace_events_prepare(&settings))
+        !trace_events_prepare(&settings) || !trace_woven_prepare())
         return 1;
     if (!found->end) found->end = &found->procs;
     if (settings.clock != INLAY_TRACE_COUNTS) {

@@ -4,6 +4,7 @@
 #define TRACE_H
 
 #include <inlay.h>
+#include <inlay/trace.h>
 #include <inlay/trace_format.h>
 
 /* A procedure that was asked for. */
@@ -15,6 +16,7 @@ typedef struct trace_proc {
     uint32_t number, image; /* from 1; an image that is a trace_image's */
     inlay_trace_how how;
     bool is_trigger;
+    inlay_trace_proc told; /* to the user's routines */
 } trace_proc;
 
 typedef struct trace_image {
@@ -80,6 +82,22 @@ void trace_events_begin(void);                     /* the file is there */
 void trace_events_thread_ends(unsigned thread);
 void trace_events_end(void);
 void trace_events_forked(void);
+
+/* A value of an event, before the entry or exit. */
+inlay_expr trace_event_value(inlay_buffer *, unsigned event, inlay_expr value);
+
+/* --- trace_routine.c --- */
+bool trace_routine_is_there(bool leaves); /* the user's, for exits or entries */
+unsigned trace_routine_values(void);      /* how many events they store, from 0 */
+bool trace_routine_agrees(void);          /* false: said why */
+void trace_routine_begin(void);           /* the file is there */
+void trace_routine_call(bool leaves, const inlay_trace_at *);
+
+/* --- trace_woven.c --- */
+bool trace_woven_prepare(void); /* between inlay_init and inlay_start; false: said why */
+/* The call of the user's routine; with the records of what it stores. NULL: there is nothing to be done. */
+inlay_expr trace_woven_call(trace_proc *, bool leaving);
+inlay_expr trace_woven_record(trace_proc *, bool leaving, inlay_buffer *);
 
 /* --- trace_pack.c --- */
 /* How many bytes were written to `out`; 0: there is not enough room. */

@@ -11,6 +11,7 @@
 
 static inlay_perf *counters; /* NULL: none are asked for */
 static inlay_local *values;
+static unsigned first; /* of their numbers */
 static inlay_trace_clock clock_read;
 static trace_cost costs[INLAY_PERF_MOST]; /* of the process that was the first */
 static bool measured, told;               /* `costs` are known; the present file has them */
@@ -21,6 +22,12 @@ bool trace_events_prepare(const trace_settings *s)
     clock_read = s->clock;
     if (!s->events) return true;
     counters = inlay_perf_new(s->events);
+    first = trace_routine_values();
+    if (counters && first + inlay_perf_count(counters) > INLAY_TRACE_EVENTS_MOST) {
+        inlay_warn("--event: %u events, with %u values of the tool's own: a recording has %d",
+                   inlay_perf_count(counters), first, INLAY_TRACE_EVENTS_MOST);
+        return false;
+    }
     values = counters ? inlay_local_new(INLAY_PERF_MOST * sizeof(uint64_t)) : NULL;
     return values != NULL;
 }
@@ -29,15 +36,15 @@ bool trace_events_prepare(const trace_settings *s)
 static void measure(void)
 {
     enum { ROUNDS = 9, READINGS = 32 };
-    uint64_t first[INLAY_PERF_MOST], last[INLAY_PERF_MOST];
+    uint64_t before[INLAY_PERF_MOST], last[INLAY_PERF_MOST];
     memset(costs, -1, sizeof costs);
     for (unsigned round = 0; round < ROUNDS; round++) {
-        inlay_perf_read(counters, first);
+        inlay_perf_read(counters, before);
         uint64_t begun = trace_raw(clock_read);
         for (unsigned i = 0; i < READINGS; i++) inlay_perf_read(counters, last);
         uint64_t took = (trace_raw(clock_read) - begun) * 1000 / READINGS;
         for (unsigned k = 0; k < inlay_perf_count(counters); k++) {
-            uint64_t counts = (last[k] - first[k]) * 1000 / READINGS;
+            uint64_t counts = (last[k] - before[k]) * 1000 / READINGS;
             if (counts < costs[k].counts) costs[k].counts = counts;
             if (took < costs[k].ticks) costs[k].ticks = took;
         }
@@ -47,14 +54,14 @@ static void measure(void)
 static void tell(void)
 {
     inlay_lock(&lock);
-    bool first = !measured;
-    if (first) measure();
+    bool begins = !measured;
+    if (begins) measure();
     measured = true;
     for (unsigned k = 0; !told && k < inlay_perf_count(counters); k++) {
         const char *why, *name = inlay_perf_name(counters, k);
         inlay_perf_how how = inlay_perf_state(counters, k, &why);
-        trace_note_event(k, how, &costs[k], name, why);
-        if (why && first) inlay_warn("event %s is not counted: %s", name, why);
+        trace_note_event(first + k, how, &costs[k], name, why);
+        if (why && begins) inlay_warn("event %s is not counted: %s", name, why);
     }
     __atomic_store_n(&told, true, __ATOMIC_RELEASE);
     inlay_unlock(&lock);
@@ -66,15 +73,19 @@ static void read_all(uint64_t *to)
     inlay_perf_read(counters, to);
 }
 
+inlay_expr trace_event_value(inlay_buffer *records, unsigned event, inlay_expr value)
+{
+    return inlay_append(records, INLAY_FIELD(8, value),
+                        INLAY_FIELD(4, inlay_const(event | 'e' << 8 | sizeof(uint64_t) << 16)),
+                        INLAY_FIELD(4, inlay_const(INLAY_TRACE_VALUE)));
+}
+
 inlay_expr trace_events_record(inlay_buffer *records)
 {
     inlay_expr all = counters ? inlay_call(read_all, inlay_local_address(values)) : NULL;
     for (unsigned i = 0; counters && i < inlay_perf_count(counters); i++) {
         inlay_expr at = inlay_binary(INLAY_ADD, inlay_local_address(values), inlay_const(i * sizeof(uint64_t)));
-        inlay_expr one = inlay_append(records, INLAY_FIELD(8, inlay_load(at, 8)),
-                                      INLAY_FIELD(4, inlay_const(i | 'e' << 8 | sizeof(uint64_t) << 16)),
-                                      INLAY_FIELD(4, inlay_const(INLAY_TRACE_VALUE)));
-        all = inlay_sequence(all, one);
+        all = inlay_sequence(all, trace_event_value(records, first + i, inlay_load(at, 8)));
     }
     return all;
 }
@@ -86,7 +97,7 @@ void trace_events_thread_ends(unsigned thread)
     inlay_perf_total totals[INLAY_PERF_MOST];
     if (!counters || !inlay_perf_end(counters, totals)) return;
     for (unsigned k = 0; k < inlay_perf_count(counters); k++)
-        trace_note_event_total(thread, k, totals[k].value, totals[k].enabled, totals[k].running);
+        trace_note_event_total(thread, first + k, totals[k].value, totals[k].enabled, totals[k].running);
 }
 
 void trace_events_end(void)

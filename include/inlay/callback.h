@@ -42,8 +42,9 @@ unsigned inlay_thread_number_now(void);             /* of the calling thread, in
  * the callbacks that see code; not in what was inserted, nor in the program's system calls. Analysis
  * routines may ask: differences of inlay_cycles() less differences of this are the program's time. */
 uint64_t inlay_thread_own_cycles(const inlay_thread *);
-uint64_t inlay_cycles_now(void);     /* what inlay_cycles() would be here */
-uint64_t inlay_own_cycles_now(void); /* that of the calling thread; 0: it is none of the program's */
+uint64_t inlay_cycles_now(void);            /* what inlay_cycles() would be here */
+void inlay_own_cycles_add(uint64_t cycles); /* what an analysis routine has taken counts, too: of the calling thread */
+uint64_t inlay_own_cycles_now(void);        /* that of the calling thread; 0: it is none of the program's */
 
 /* System calls (any thread). Arguments and number may be changed on entry, the result on exit, where they are still
  * those that the call was made with. What does not come back (exit_group) has no exit. */

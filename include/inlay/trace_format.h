@@ -94,6 +94,7 @@ enum {
     INLAY_TRACE_LONG_SP = 65536 * 8,
     INLAY_TRACE_LONG_WHAT = 1 << 20,
     INLAY_TRACE_EVENTS_MOST = 16,
+    INLAY_TRACE_BY_ROUTINE = 16, /* an event: what a routine of the user's stores */
     INLAY_TRACE_SHORT_MORE = 1 << 24,
 };
 #define INLAY_TRACE_IS_LONG  0x80000000u
@@ -119,15 +120,16 @@ typedef struct inlay_trace_note {
     uint32_t bytes;  /* of the whole, a multiple of 8 */
     uint32_t number; /* of the image, procedure, thread, event (from 0); total: of the thread; end: records of all
                         threads that found no room, UINT32_MAX: or more */
-    uint32_t more;   /* procedure: its image; thread: its tid; end: the status as from waitpid; event: inlay_perf_how;
-                        total: the event's number */
-    uint64_t a, b;   /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
-                        CLOCK_MONOTONIC; view: calls shorter than so many ns, deeper than so many frames are left out;
-                        event: what a reading itself counts, and its ticks, in 1/1000; total: its value, ns */
-    uint64_t c;      /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
-                        view: one call in so many was recorded | 1 << 63: only of those called more than so often;
-                        total: ns that it was counted */
-    char text[];     /* image: path; procedure: its name, and why it was not instrumented */
+    uint32_t more; /* procedure: its image; thread: its tid; end: the status as from waitpid; event: inlay_perf_how, or
+                      INLAY_TRACE_BY_ROUTINE;
+                      total: the event's number */
+    uint64_t a, b; /* image: low, high; procedure: address, size; thread: time; count: calls; end: time,
+                      CLOCK_MONOTONIC; view: calls shorter than so many ns, deeper than so many frames are left out;
+                      event: what a reading itself counts, and its ticks, in 1/1000; total: its value, ns */
+    uint64_t c;    /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
+                      view: one call in so many was recorded | 1 << 63: only of those called more than so often;
+                      total: ns that it was counted */
+    char text[];   /* image: path; procedure: its name, and why it was not instrumented */
 } inlay_trace_note;
 
 typedef enum inlay_trace_how {

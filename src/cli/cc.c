@@ -16,6 +16,7 @@
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-g", "-Wall"};
 static const char *const after[] = {"-static-pie", "-linlay", "-ldw", "-lelf", "-llzma", "-lbz2", "-lz"};
+static const char *const trace[] = {"-linlay-tracetool", INLAY_ZSTD};
 static const char *const demangler[] = {"-Wl,-u,__cxa_demangle", "-lstdc++"};
 
 bool cli_is_cxx(const char *file)
@@ -32,6 +33,20 @@ static const char *pick_compiler(int argc, char **argv)
     const char *wanted = getenv(cxx ? "CXX" : "CC");
     if (wanted && *wanted) return wanted;
     return cxx ? "c++" : "cc";
+}
+
+/* --trace: the tool `trace`, for which the file has routines (inlay/trace.h). It is taken out of the arguments. */
+static bool take_trace(int *argc, char **argv)
+{
+    int n = 1;
+    bool found = false;
+    for (int i = 1; i < *argc; i++) {
+        bool here = strcmp(argv[i], "--trace") == 0;
+        found |= here;
+        if (!here) argv[n++] = argv[i];
+    }
+    *argc = n;
+    return found;
 }
 
 /* Asks the compiler for a file of its libraries: it answers the bare name when it has none. */
@@ -62,12 +77,14 @@ static bool has_static_cxx(const char *compiler)
 
 int cli_cc(int argc, char **argv)
 {
-    static const char usage[] = "inlay cc FILE.c -o TOOL [compiler's options]";
+    static const char usage[] = "inlay cc [--trace] FILE.c -o TOOL [compiler's options]";
     enum {
         N_BEFORE = sizeof before / sizeof *before,
         N_AFTER = sizeof after / sizeof *after,
-        N_DEMANGLER = sizeof demangler / sizeof *demangler
+        N_DEMANGLER = sizeof demangler / sizeof *demangler,
+        N_TRACE = sizeof trace / sizeof *trace
     };
+    bool traces = take_trace(&argc, argv);
     if (argc < 2) {
         cli_say("nothing to compile (usage: %s)", usage);
         return EXIT_USAGE;
@@ -75,7 +92,9 @@ int cli_cc(int argc, char **argv)
     if (argc == 2 && cli_asks_for_help(argv + 1)) {
         printf("usage: %s\nCompiles a tool, a static PIE, with the C compiler ($CC), or, FILE.cc and FILE.cpp, with "
                "the C++ "
-               "compiler ($CXX).\n",
+               "compiler ($CXX).\n"
+               "--trace: the tool is `trace`, with the file's own inlay_trace_enter and inlay_trace_exit "
+               "(inlay/trace.h).\n",
                usage);
         return EXIT_OK;
     }
@@ -85,7 +104,7 @@ int cli_cc(int argc, char **argv)
     snprintf(include, sizeof include, "-I%s", place.include);
     snprintf(lib, sizeof lib, "-L%s", place.lib);
 
-    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + 3, sizeof *args);
+    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + N_TRACE + 3, sizeof *args);
     if (!args) {
         cli_say("out of memory");
         return EXIT_FAILED;
@@ -96,6 +115,7 @@ int cli_cc(int argc, char **argv)
     for (int i = 0; i < N_BEFORE; i++) args[n++] = before[i];
     for (int i = 1; i < argc; i++) args[n++] = argv[i];
     args[n++] = lib;
+    for (int i = 0; i < N_TRACE && traces; i++) args[n++] = trace[i];
     for (int i = 0; i < N_AFTER; i++) args[n++] = after[i];
     bool demangles = has_static_cxx(args[0]);
     for (int i = 0; i < N_DEMANGLER && demangles; i++) args[n++] = demangler[i];

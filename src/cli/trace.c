@@ -35,6 +35,7 @@ static const char usage[] =
     "  -R 'NAME/p'           results\n"
     "  --event=LIST          counters, too (repeatable): page-faults,context-switches,cycles:u,{instructions,r1b2};\n"
     "                        names as perf list has them\n"
+    "  --tool=FILE           the tool, where it has routines of yours at entries and exits (inlay cc --trace)\n"
     "  --depth=N, --threshold=TIME\n"
     "                        what reports leave out, if they are not asked for something else\n"
     "  --clock=cycles|monotonic|none\n"
@@ -49,7 +50,7 @@ static const char usage[] =
 typedef struct request {
     char **before, **behind; /* of the tool's name */
     int before_count, behind_count;
-    const char *output, *pid;
+    const char *output, *pid, *tool;
     char *values[2]; /* -A, -R: all, with ';' between them */
     char *events;    /* --event: all, with ',' */
     int program;     /* index of "--"; 0: none */
@@ -125,6 +126,15 @@ static int take_output(request *r, char **argv)
     return r->output ? 1 + !*joined : 0;
 }
 
+static int take_tool(request *r, char **argv)
+{
+    static const char name[] = "--tool";
+    if (!is_or_begins(argv[0], name)) return 0;
+    bool joined = argv[0][sizeof name - 1] == '=';
+    r->tool = joined ? argv[0] + sizeof name : argv[1];
+    return r->tool ? 1 + !joined : 0;
+}
+
 static int take_common(request *r, char **argv)
 {
     int width = cli_option_width(argv);
@@ -140,6 +150,7 @@ static int take(request *r, char **argv)
     if (!n) n = take_joined(r->values + 1, argv, "-R", ';');
     if (!n) n = take_event(r, argv);
     if (!n) n = take_tools(r, argv);
+    if (!n) n = take_tool(r, argv);
     if (!n) n = take_output(r, argv);
     if (!n && strncmp(argv[0], "-p", 2) == 0) {
         r->pid = argv[0][2] ? argv[0] + 2 : argv[1];
@@ -194,7 +205,7 @@ static int run(request *r, int argc, char **argv)
     args[n++] = "-o";
     args[n++] = (char *)output;
     for (int i = 0; i < r->before_count; i++) args[n++] = r->before[i];
-    args[n++] = "trace";
+    args[n++] = r->tool ? (char *)r->tool : "trace";
     for (int i = 0; i < r->behind_count; i++) args[n++] = r->behind[i];
     for (int i = 0; i < 2; i++) {
         if (!r->values[i]) continue;

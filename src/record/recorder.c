@@ -42,17 +42,23 @@ static void unblock(const uint64_t *before) { syscall(SYS_rt_sigprocmask, SIG_SE
 
 /* --- windows --- */
 
+/* Where the user has routines, the way that is short has no room ever, and each entry and exit comes here. */
+static bool has_routines(void) { return trace_routine_is_there(false) || trace_routine_is_there(true); }
+
 static void take_window(record_thread *t, size_t filled)
 {
     size_t room = 0;
     t->begin = trace_file_next(t->begin, filled, t->number, &room, NULL);
-    t->end = t->begin ? t->begin + room * sizeof(inlay_trace_record) : NULL;
+    t->next = t->begin;
+    t->limit = t->begin ? t->begin + room * sizeof(inlay_trace_record) : NULL;
+    if (has_routines()) return;
+    t->end = t->limit;
     __atomic_store_n(&t->cursor, t->begin, __ATOMIC_RELEASE);
 }
 
 static size_t filled(const record_thread *t)
 {
-    const char *last = t->cursor < t->end ? t->cursor : t->end;
+    const char *last = has_routines() ? t->next : t->cursor < t->end ? t->cursor : t->end;
     return t->begin ? (size_t)(last - t->begin) / sizeof(inlay_trace_record) : 0;
 }
 
@@ -66,7 +72,7 @@ static void thread_ends(void *arg)
     t->inside = true;
     trace_file_next(t->begin, filled(t), t->number, NULL, NULL);
     trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
-    t->begin = t->cursor = t->end = NULL;
+    t->begin = t->cursor = t->end = t->next = t->limit = NULL;
     t->ended = t->number;
     t->number = 0;
     t->inside = false;
@@ -154,6 +160,24 @@ static trace_image *image_of(uint64_t addr)
     return i;
 }
 
+/* By their numbers, for the user's routines. */
+static trace_proc **place_of(uint32_t number)
+{
+    enum { PIECE = 1024, PIECES = 4096 };
+    static trace_proc **pieces[PIECES];
+    uint32_t at = number / PIECE;
+    if (at >= PIECES) return NULL;
+    if (!pieces[at]) pieces[at] = record_memory(PIECE * sizeof **pieces);
+    return pieces[at] ? &pieces[at][number % PIECE] : NULL;
+}
+
+static void note_told(trace_proc *p, const trace_image *image)
+{
+    trace_proc **place = has_routines() ? place_of(p->number) : NULL;
+    p->told = (inlay_trace_proc){p->name, image->path, p->address, p->size, p->number, NULL};
+    if (place) __atomic_store_n(place, p, __ATOMIC_RELEASE);
+}
+
 static void number(record_tells *t)
 {
     inlay_lock(&here.lock);
@@ -172,6 +196,7 @@ static void number(record_tells *t)
         *here.found.end = p;
         here.found.end = &p->next;
         if (here.good) trace_note_proc(p);
+        note_told(p, image);
         __atomic_store_n(&t->number, p->number, __ATOMIC_RELEASE);
     }
     inlay_unlock(&here.lock);
@@ -196,7 +221,7 @@ static void forked(void)
     record_memory_forked();
     if (here.good) trace_file_forked();
     record_output_close();
-    t->begin = t->cursor = t->end = NULL;
+    t->begin = t->cursor = t->end = t->next = t->limit = NULL;
     t->number = t->ended = 0;
     t->inside = here.tried = here.good = false;
     here.lock.word = 0;
@@ -248,12 +273,14 @@ static void begin(void)
     static bool prepared;
     inlay_lock(&here.lock);
     if (!here.tried) {
-        if (!prepared && pthread_key_create(&here.key, thread_ends) == 0 && trace_file_prepare()) {
+        if (!prepared && trace_routine_agrees() && pthread_key_create(&here.key, thread_ends) == 0 &&
+            trace_file_prepare()) {
             prepared = true;
             pthread_atfork(before_fork, after_fork, forked);
             call_at_end();
         }
         here.good = prepared && record_output_open() >= 0 && trace_file_begin(&settings, &here.found);
+        if (here.good) trace_routine_begin();
         here.tried = true;
     }
     inlay_unlock(&here.lock);
@@ -261,18 +288,37 @@ static void begin(void)
 
 /* --- a record --- */
 
-static void put(record_thread *t, const record_tells *tells, unsigned leaves, uint64_t sp, uint64_t when)
+static void put(record_thread *t, uint64_t when, uint32_t stack, uint32_t what)
 {
-    if (t->cursor >= t->end) take_window(t, filled(t));
-    if (!t->cursor) return;
-    inlay_trace_record *r = (inlay_trace_record *)t->cursor;
-    t->cursor += sizeof *r;
-    r->when = when << 16 | (sp >> 32 & 0xffff);
-    r->stack = (uint32_t)sp;
-    r->what = tells->number << 1 | leaves;
+    bool all = has_routines();
+    if (all ? t->next >= t->limit : t->cursor >= t->end) take_window(t, filled(t));
+    char **next = all ? &t->next : &t->cursor;
+    if (!*next) return;
+    inlay_trace_record *r = (inlay_trace_record *)*next;
+    *next += sizeof *r;
+    r->when = when;
+    r->stack = stack;
+    r->what = what;
 }
 
-void record_slow(record_tells *tells, unsigned leaves, uint64_t sp)
+/* The user's routine, and what it stores. */
+static void call_routine(record_thread *t, uint32_t number, bool leaves, uint64_t sp, const uint64_t *saved)
+{
+    const uint64_t arguments[] = {saved[1], saved[2], saved[3], saved[4], saved[-1], saved[-2]};
+    trace_proc **place = place_of(number);
+    if (trace_routine_is_there(leaves) && place && *place)
+        trace_routine_call(leaves,
+                           &(inlay_trace_at){&(*place)->told, sp, leaves ? NULL : arguments, t->values, t->number});
+    for (unsigned k = 0; k < trace_routine_values(); k++)
+        put(t, t->values[k], k | 'e' << 8 | sizeof(uint64_t) << 16, INLAY_TRACE_VALUE);
+}
+
+static void put_step(record_thread *t, uint32_t number, bool leaves, uint64_t sp, uint64_t when)
+{
+    put(t, when << 16 | (sp >> 32 & 0xffff), (uint32_t)sp, number << 1 | leaves);
+}
+
+void record_slow(record_tells *tells, unsigned leaves, uint64_t sp, const uint64_t *saved)
 {
     record_thread *t = &record_me;
     int cause = errno;
@@ -283,7 +329,9 @@ void record_slow(record_tells *tells, unsigned leaves, uint64_t sp)
     if (!here.tried) begin();
     if (here.good && !t->number) thread_begins(t);
     if (here.good && !tells->number) number(tells);
-    if (here.good && tells->number) put(t, tells, leaves, sp, begun - t->own);
+    bool good = here.good && tells->number;
+    if (good && has_routines()) call_routine(t, tells->number, leaves, sp, saved);
+    if (good) put_step(t, tells->number, leaves, sp, begun - t->own);
     t->inside = false;
     t->own += inlay_cycles_now() - begun;
     unblock(&before);

@@ -12,6 +12,8 @@
 
 #include "record/tells.h"
 
+#include <inlay/trace.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,14 +24,17 @@ typedef struct record_thread {
     char *cursor, *end; /* where the next record goes; the window's end. Both NULL: it has none */
     uint64_t own;       /* cycles it has spent here */
     char *begin;
-    void *local;            /* of inlay_local_now */
-    uint32_t number, ended; /* 0: it has none now; the one that it had before it ended */
-    bool inside;            /* here; a handler that interrupts it, and what it calls itself, record nothing */
+    char *next, *limit; /* instead of the first two where the program has routines (inlay/trace.h): all come here */
+    uint64_t values[INLAY_TRACE_VALUES_MOST]; /* that these store */
+    void *local;                              /* of inlay_local_now */
+    uint32_t number, ended;                   /* 0: it has none now; the one that it had before it ended */
+    bool inside; /* here; a handler that interrupts it, and what it calls itself, record nothing */
 } record_thread;
 extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
 
-/* What is rare, with all registers saved and `sp` as it is at the entry or exit. */
-void record_slow(record_tells *, unsigned leaves, uint64_t sp);
+/* What is rare, with all registers saved and `sp` as it is at the entry or exit; those that have arguments are
+ * saved[1] to saved[4], saved[-1], saved[-2]. */
+void record_slow(record_tells *, unsigned leaves, uint64_t sp, const uint64_t *saved);
 
 /* --- output.c --- */
 int record_output_open(void); /* the descriptor; -1: none, said once */

@@ -19,6 +19,12 @@ uint64_t inlay_own_cycles_now(void)
     return t ? t->frame.own_cycles : 0;
 }
 
+void inlay_own_cycles_add(uint64_t cycles)
+{
+    run_thread *t = run_self();
+    if (t && !t->no_cycles) t->frame.own_cycles += cycles;
+}
+
 static tool_thread *reuse_locked(run_thread *t)
 {
     tool_thread *own = tool_now->process->threads;

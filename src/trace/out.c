@@ -41,7 +41,9 @@ void trace_put_event(FILE *f, const trace_event *event)
 
 bool trace_event_is_time(const trace_event *e)
 {
-    return strcmp(e->name, "task-clock") == 0 || strcmp(e->name, "cpu-clock") == 0;
+    size_t n = strlen(e->name);
+    bool is_own = e->how == INLAY_TRACE_BY_ROUTINE && n > 3 && strcmp(e->name + n - 3, "-ns") == 0;
+    return is_own || strcmp(e->name, "task-clock") == 0 || strcmp(e->name, "cpu-clock") == 0;
 }
 
 inl_status trace_refuse_many(const trace_file *f, const char *form, inl_error *e)

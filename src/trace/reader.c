@@ -148,7 +148,9 @@ static bool take_view(trace_session *s, const inlay_trace_note *n)
 
 static bool take_event(trace_session *s, const inlay_trace_note *n, const char *name, const char *why)
 {
-    if (n->number >= INLAY_TRACE_EVENTS_MOST || n->number > s->event_count || n->more > INLAY_PERF_USAGE) return false;
+    if (n->number >= INLAY_TRACE_EVENTS_MOST || n->number > s->event_count ||
+        (n->more > INLAY_PERF_USAGE && n->more != INLAY_TRACE_BY_ROUTINE))
+        return false;
     s->events[n->number] = (trace_event){.name = name, .why = why, .how = n->more, .overhead = n->a};
     if (n->number == s->event_count) s->event_count++;
     if (n->number == 0) s->overhead += n->b; /* all are read together */

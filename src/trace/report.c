@@ -88,6 +88,10 @@ static void put_events(FILE *f, const trace_session *s)
             fprintf(f, "%s was not counted: %s\n", e->name, e->why ? e->why : "?");
             continue;
         }
+        if (e->how == INLAY_TRACE_BY_ROUTINE) {
+            fprintf(f, "%s: stored by the tool's own routine\n", e->name);
+            continue;
+        }
         fprintf(f, "%s: read %s; a reading counts %.1f itself, taken off\n", e->name, ways[e->how],
                 (double)e->overhead / 1000);
         if (e->running < e->enabled && e->enabled)
@@ -219,7 +223,8 @@ static void put_json_events(FILE *f, const trace_session *s)
         fprintf(f, "%s{\"name\": ", k ? ", " : "");
         trace_put_string(f, e->name);
         fprintf(f, ", \"read\": \"%s\", \"overhead\": %.3f, \"enabled_ns\": %" PRIu64 ", \"running_ns\": %" PRIu64,
-                words[e->how], (double)e->overhead / 1000, e->enabled, e->running);
+                e->how == INLAY_TRACE_BY_ROUTINE ? "routine" : words[e->how], (double)e->overhead / 1000, e->enabled,
+                e->running);
         if (e->why) fputs(", \"why\": ", f);
         if (e->why) trace_put_string(f, e->why);
         fputc('}', f);

@@ -25,6 +25,7 @@ from driver import Failed  # noqa: E402
 import browse  # noqa: E402
 import events  # noqa: E402
 import exports  # noqa: E402
+import routines  # noqa: E402
 from exports import calls  # noqa: E402
 
 LIMIT = 300
@@ -493,6 +494,7 @@ def tests(t):
                         ("diff", check_diff), ("threshold", check_threshold), ("filters", check_filters), ("refusals", check_refusals)):
         yield name, lambda c=check: c(t)
     yield from events.tests(t, need, same)
+    yield from routines.tests(t, need, same)
     yield "browse", lambda: browse.check_browse(t, need, same)
     for name, check, program in exports.CHECKS:
         if shutil.which(program):

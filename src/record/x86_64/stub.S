@@ -106,6 +106,7 @@ slow:   .cfi_startproc
         xor     %edx, %edx
         xsave64 (%rsp)
         mov     %r8, %rdx
+        mov     %rbp, %rcx
         call    record_slow
         mov     $STATES, %eax
         xor     %edx, %edx
@@ -113,6 +114,7 @@ slow:   .cfi_startproc
         jmp     4f
 3:      fxsave64 (%rsp)
         mov     %r8, %rdx
+        mov     %rbp, %rcx
         call    record_slow
         fxrstor64 (%rsp)
 4:      lea     -40(%rbp), %rsp
