@@ -13,6 +13,7 @@
 
 #include <inlay/context.h>
 #include <inlay/snippet.h>
+#include <inlay/stack.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +40,7 @@ enum { INLAY_EVENTS_ALL = (1 << INLAY_EVENT_KINDS) - 1 };
 typedef struct inlay_event {
     inlay_event_kind kind;
     inlay_process *process;
-    int tid; /* as the process sees it */
+    int pid, tid; /* who tells it, as it sees itself: the process, or a child (inlay_process_share_with_children) */
     uint64_t number;
     const char *name; /* NULL: of kinds that have none, and not known */
     const void *data;
@@ -66,10 +67,20 @@ bool inlay_event_resume(const inlay_event *);
  * looked at here at any time, also when the process has ended. At most 64 MiB a process. A child of fork has a copy of
  * its own. It goes with the handle. NULL: inlay_process_error() says why. */
 void *inlay_process_share(inlay_process *, size_t bytes);
-/* From now on children of fork, and theirs, go on with the same memory: counters in it count what they do, too. What is
- * inserted stays in them until they end or execute another program; inlay detach takes it out when the mutator has
- * ended. */
+/* From now on children of fork, and theirs, go on with the same memory: counters in it count what they do, too. Their
+ * messages, breakpoints and forks are events of this process, with a `pid` of their own. What is inserted stays in them
+ * until they end or execute another program, or inlay_process_take_out takes it out of them as well; inlay detach does
+ * when the mutator has ended. */
 bool inlay_process_share_with_children(inlay_process *, bool yes);
+
+/* --- of the process that tells an event, which may be a child --- */
+
+/* Its number as this process sees it; 0: it is not there any more. */
+int inlay_event_pid(const inlay_event *);
+/* Its memory. How many bytes. */
+size_t inlay_event_read(const inlay_event *, void *to, uint64_t from, size_t bytes);
+/* The frames of the thread that waits (inlay_break_here), as inlay_process_stack has them (stack.h). */
+unsigned inlay_event_stack(const inlay_event *, inlay_stack_frame *out, unsigned most);
 
 /* --- in the process: called from snippets (inlay_call) and from the mutator's routines there --- */
 

@@ -2,6 +2,15 @@
 
 _inlay_pids() { ps -e -o pid= 2>/dev/null; }
 
+# Of the process that stands behind -p, or of all.
+_inlay_threads() {
+    local i which=-e
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        [ "${COMP_WORDS[i]}" = -p ] && which="-p ${COMP_WORDS[i + 1]}"
+    done
+    ps $which -L -o lwp= 2>/dev/null
+}
+
 _inlay_tools() { "${COMP_WORDS[0]}" tools 2>/dev/null | cut -d' ' -f1; }
 
 # Options of a command, as its own help has them; inlay trace report and its like have others than inlay trace.
@@ -30,6 +39,10 @@ _inlay() {
         words=$(_inlay_pids)
     elif [ "$before" = --format ]; then
         words='text json'
+    elif [ "$before" = --thread ]; then
+        words=$(_inlay_threads)
+    elif [ "$command:$before" = break:--then ]; then
+        words='continue stop detach'
     elif [ "$command:$before" = trace:--event ]; then
         words=$_inlay_events
     elif [ "$command:$before" = trace:export ]; then

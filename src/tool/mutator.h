@@ -25,6 +25,7 @@
  *     mutator_watch.c    memory that both have, through which a process tells of events (mutator_ring.h)
  *     mutator_next.c     events as the mutator gets them
  *     mutator_events.c   as the process tells them
+ *     mutator_children.c children of fork that tell events, too
  *
  * All is for one thread of the mutator's. */
 #ifndef INL_TOOL_MUTATOR_H
@@ -121,6 +122,11 @@ struct mutatee {
     uint32_t kinds;
     bool end_watched, end_told, has_execed;
     char *exec_path;
+    /* mutator_children.c */
+    bool shares;           /* with children of fork */
+    INL_VEC(int) children; /* that are known, as they see themselves */
+    uint64_t pid_space;    /* the namespace of all these numbers */
+    pid_t reads;           /* the child whose memory is meant; 0: its own */
 };
 typedef struct mutator_saved {
     uint8_t size, bytes[MOVE_MOST_PATCH];
@@ -214,6 +220,19 @@ typedef struct mutator_watching {
 mutator_watching *mutator_watching_now(void); /* NULL: out of memory, or descriptors */
 void mutator_watch_end(mutatee *);            /* the handle goes */
 void mutator_unwatch(int fd);
+void mutator_quiet(mutatee *); /* nobody tells anything any more, and who waits goes on */
+
+/* --- mutator_out.c --- */
+/* For live_apart, of a pid_t: what is inserted comes out of the process. */
+inl_status mutator_leave(void *pid, void *answer, inl_error *e);
+
+/* --- mutator_children.c --- */
+void mutator_share_begins(mutatee *);
+/* The process that sees itself as `inner` in that one's namespace. 0: there is none. */
+pid_t mutator_pid_here(const mutatee *, int inner);
+void mutator_note_child(mutatee *, int inner);
+/* What is inserted comes out of all children that have it. */
+inl_status mutator_children_out(mutatee *, inl_error *);
 
 /* --- mutator_calm.c --- */
 /* A thread of the held process at a place where procedures may be called: it runs until it is; not in one that the

@@ -19,9 +19,13 @@
 
 /* --- telling --- */
 
+/* What children tell: the rest would be taken for the process's own. */
+enum { CHILDREN_TELL = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK) | INLAY_EVENTS(FORK) };
+
 static mutator_ring *ring_for(inlay_event_kind kind)
 {
     mutator_ring *r = tool_now->mutating.ring;
+    if (tool_now->mutating.is_child && !(CHILDREN_TELL >> kind & 1)) return NULL;
     return r && __atomic_load_n(&r->kinds, __ATOMIC_RELAXED) >> kind & 1 ? r : NULL;
 }
 
@@ -34,6 +38,7 @@ static void wake(mutator_ring *r)
 static bool tell(ring_record what, const void *data)
 {
     mutator_ring *r = ring_for((inlay_event_kind)what.kind);
+    what.pid = (int32_t)sys_call0(SYS_getpid);
     bool told = r && ring_put(r, &what, data);
     if (r) wake(r);
     return told;
@@ -142,15 +147,16 @@ static void own_shared(mutator_ring *r)
     sys_call(SYS_mremap, copy, (long)size, (long)size, to, (long)at, 0);
 }
 
-/* Its memory has the ring, too: what it would tell is not this process's. */
+/* Its memory has the ring, too, and its descriptors the socket. */
 static void child_begins(void *arg)
 {
     (void)arg;
     tool_mutating *m = &tool_now->mutating;
-    if (m->ring) {
-        if (!__atomic_load_n(&m->ring->children, __ATOMIC_RELAXED)) own_shared(m->ring);
-        run_fd_close(m->socket);
-    }
+    if (!m->ring) return;
+    m->is_child = true;
+    if (__atomic_load_n(&m->ring->children, __ATOMIC_RELAXED)) return;
+    own_shared(m->ring);
+    run_fd_close(m->socket);
     m->ring = NULL;
 }
 
@@ -158,7 +164,7 @@ static void ends(int status, void *arg)
 {
     (void)arg;
     mutator_ring *r = tool_now->mutating.ring;
-    if (!r) return;
+    if (!r || tool_now->mutating.is_child) return;
     r->status = (uint32_t)status;
     __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
 }

@@ -13,7 +13,7 @@ size_t inlay_process_read(inlay_process *p, void *to, uint64_t from, size_t byte
     mutatee *m = mutatee_of(p);
     if (!m) return inlay_memory_read(to, from, bytes);
     struct iovec here = {to, bytes}, there = {(void *)from, bytes};
-    ssize_t n = process_vm_readv(m->live.pid, &here, 1, &there, 1, 0);
+    ssize_t n = process_vm_readv(m->reads ? m->reads : m->live.pid, &here, 1, &there, 1, 0);
     if (n < 0) mutator_refuse(INL_ERR_SYSTEM, "cannot read process %d: %s", m->live.pid, strerror(errno));
     return n < 0 ? 0 : (size_t)n;
 }

@@ -49,6 +49,7 @@ static void fill(inlay_event *v, mutatee *m, const ring_record *r, mutator_watch
     bool good = keep(w, r + 1, r->bytes);
     *v = (inlay_event){.kind = (inlay_event_kind)r->kind,
                        .process = &m->process,
+                       .pid = r->pid,
                        .tid = r->tid,
                        .number = r->number,
                        .place = r->place};
@@ -81,6 +82,7 @@ static bool take_record(mutatee *m, const ring_record *r, mutator_watching *w, i
     fill(v, m, r, w);
     ring_drop(m->ring);
     if (v->kind == INLAY_EVENT_LIBRARY_LOADED) note_library(m);
+    if (v->kind == INLAY_EVENT_FORK && m->shares) mutator_note_child(m, (int)v->number);
     if (v->kind == INLAY_EVENT_EXEC) { /* perhaps: the socket's end tells */
         free(m->exec_path);
         m->exec_path = v->name ? strdup(v->name) : NULL;
@@ -118,14 +120,25 @@ static bool has_memory(const mutatee *m)
     return process_vm_readv(m->live.pid, &here, 1, &there, 1, 0) >= 0 || errno == EFAULT;
 }
 
-static bool find_exec(mutatee *m, mutator_watching *w, inlay_event *v)
+static void close_socket(mutatee *m)
 {
     mutator_unwatch(m->socket);
     close(m->socket);
     m->socket = -1;
-    if (!has_memory(m)) return false;
+}
+
+/* It has told that it would be, and children hold the socket's other end open. */
+static bool is_another(const mutatee *m)
+{
+    return m->shares && m->exec_path && !m->has_execed && has_memory(m) &&
+           !live_is_held_by(m->live.pid, &tool_now->mutating.self);
+}
+
+static bool find_exec(mutatee *m, mutator_watching *w, inlay_event *v)
+{
+    if (!has_memory(m) || m->has_execed) return false;
     m->has_execed = true;
-    *v = (inlay_event){.kind = INLAY_EVENT_EXEC, .process = &m->process, .tid = m->live.pid};
+    *v = (inlay_event){.kind = INLAY_EVENT_EXEC, .process = &m->process, .pid = m->live.pid, .tid = m->live.pid};
     if (m->exec_path && keep(w, m->exec_path, strlen(m->exec_path))) v->name = w->kept;
     return m->kinds & INLAY_EVENTS(EXEC);
 }
@@ -139,6 +152,7 @@ static bool find_end(mutatee *m, inlay_event *v)
     m->end_told = true;
     *v = (inlay_event){.kind = INLAY_EVENT_EXIT,
                        .process = &m->process,
+                       .pid = m->live.pid,
                        .tid = m->live.pid,
                        .number = m->status == -1 ? ~0ull : (uint64_t)(uint32_t)m->status};
     return m->kinds & INLAY_EVENTS(EXIT);
@@ -153,7 +167,8 @@ static bool next_of(mutatee *m, mutator_watching *w, inlay_event *v)
         bool is_open = drain(m);
         if (m->ring) __atomic_store_n(&m->ring->told, 0, __ATOMIC_SEQ_CST);
         if (from_ring(m, w, v)) return true;
-        if (!is_open && find_exec(m, w, v)) return true;
+        if (!is_open) close_socket(m);
+        if ((!is_open || is_another(m)) && find_exec(m, w, v)) return true;
     }
     return ended && find_end(m, v);
 }
@@ -167,11 +182,12 @@ static bool any_left(void)
     return false;
 }
 
-/* Threads that are kept end without a sign that could be waited for. */
-static bool any_kept(void)
+/* Threads that are kept end without a sign that could be waited for, and so does a program where children hold the
+ * socket's other end. */
+static bool any_silent(void)
 {
     const mutatee *m = tool_now->mutating.first;
-    while (m && !m->live.kept.count) m = m->next;
+    while (m && !m->live.kept.count && !m->shares) m = m->next;
     return m != NULL;
 }
 
@@ -220,7 +236,7 @@ bool inlay_event_next(inlay_event *v, int milliseconds)
         int64_t left = milliseconds < 0 ? -1 : end - milliseconds_now();
         if (milliseconds >= 0 && left <= 0) return false;
         if (milliseconds < 0 && !any_left()) return false;
-        if (any_kept() && (left < 0 || left > LOOK)) left = LOOK;
+        if (any_silent() && (left < 0 || left > LOOK)) left = LOOK;
         struct pollfd of = {.fd = w->descriptor, .events = POLLIN};
         if (poll(&of, 1, (int)left) < 0 && errno != EINTR) return false;
     }

@@ -7,12 +7,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static inl_status leave(void *arg, void *answer, inl_error *e)
+inl_status mutator_leave(void *pid, void *answer, inl_error *e)
 {
-    const mutatee *m = arg;
     (void)answer;
     int out = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it has nothing to say */
-    inl_status s = live_ask(m->live.pid, LIVE_LEAVE, out, &tool_now->mutating.self, e);
+    inl_status s = live_ask(*(const pid_t *)pid, LIVE_LEAVE, out, &tool_now->mutating.self, e);
     close(out);
     return s == INL_ERR_NOT_FOUND ? INL_OK : s; /* somebody else has done it */
 }
@@ -20,7 +19,7 @@ static inl_status leave(void *arg, void *answer, inl_error *e)
 static inl_status take_out(mutatee *m, inl_error *e)
 {
     inl_status s = m->dead ? mutator_drop_dead(m, e) : INL_OK;
-    return s == INL_OK && m->has_tool ? live_apart(m->live.pid, leave, m, NULL, 0, e) : s;
+    return s == INL_OK && m->has_tool ? live_apart(m->live.pid, mutator_leave, &m->live.pid, NULL, 0, e) : s;
 }
 
 bool inlay_process_take_out(inlay_process *p)
@@ -40,6 +39,8 @@ bool inlay_process_take_out(inlay_process *p)
                               m->live.pid);
     inl_status s = m->has_ended || m->has_execed ? INL_OK : take_out(m, &e);
     if (s != INL_OK && !mutator_has_ended(m)) return mutator_fail(&e);
+    m->has_tool = false;
+    if (mutator_children_out(m, &e) != INL_OK) return mutator_fail(&e);
     mutator_forget(m);
     return true;
 }

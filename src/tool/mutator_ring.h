@@ -20,7 +20,8 @@ typedef struct ring_record {
     uint16_t kind, place;
     int32_t tid;
     uint64_t number;
-    uint32_t bytes, room; /* of what follows */
+    uint32_t bytes; /* of what follows */
+    int32_t pid;    /* the process that tells it: a child of fork may have the ring as well */
 } ring_record;
 
 typedef struct mutator_ring {
@@ -30,7 +31,7 @@ typedef struct mutator_ring {
     uint32_t kinds;  /* that are wanted */
     uint32_t ended;  /* 1: `status` is the process's own last word */
     uint32_t status;
-    uint32_t children;            /* 1: what is shared is so with children of fork as well */
+    uint32_t children;            /* 1: what is shared is so with children of fork as well, and they tell */
     uint32_t waits[RING_WAITERS]; /* the thread that waits at a place; 0: none; to be woken: RING_WOKEN */
     char bytes[RING_BYTES] __attribute__((aligned(64)));
 } mutator_ring;

@@ -12,6 +12,7 @@
 #include <inlay/process.h>
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,13 @@ static inl_status watch_end(mutatee *m, inl_error *e)
     return INL_OK;
 }
 
+/* Of children the mutator itself has to hear. */
+static void tell_kinds(mutatee *m)
+{
+    unsigned kinds = m->kinds | (m->shares ? INLAY_EVENTS(FORK) : 0u);
+    if (m->ring) __atomic_store_n(&m->ring->kinds, kinds, __ATOMIC_RELEASE);
+}
+
 bool inlay_process_watch(inlay_process *p, unsigned kinds)
 {
     mutatee *m = mutatee_of(p);
@@ -199,7 +207,7 @@ bool inlay_process_watch(inlay_process *p, unsigned kinds)
     if (s == INL_OK && kinds & ~INLAY_EVENTS(EXIT)) s = open_channel(m, &e);
     if (s != INL_OK) return mutator_fail(&e);
     m->kinds = kinds;
-    if (m->ring) __atomic_store_n(&m->ring->kinds, kinds, __ATOMIC_RELEASE);
+    tell_kinds(m);
     return true;
 }
 
@@ -233,7 +241,10 @@ bool inlay_process_share_with_children(inlay_process *p, bool yes)
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     tool_process_mean(p);
     if (open_channel(m, &e) != INL_OK) return mutator_fail(&e);
+    m->shares = yes;
+    mutator_share_begins(m);
     __atomic_store_n(&m->ring->children, yes, __ATOMIC_RELEASE);
+    tell_kinds(m);
     return true;
 }
 
@@ -243,7 +254,16 @@ bool mutator_shares(const void *p)
     return at - MUTATOR_CHANNELS < MUTATOR_CHANNEL_COUNT * MUTATOR_CHANNEL_SIZE;
 }
 
-/* Who waits there goes on. */
+void mutator_quiet(mutatee *m)
+{
+    if (!m->ring) return;
+    __atomic_store_n(&m->ring->kinds, 0, __ATOMIC_RELEASE);
+    for (unsigned k = 0; k < RING_WAITERS; k++) {
+        uint32_t *word = &m->ring->waits[k], tid = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        if (tid && tid != RING_WOKEN) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
 void mutator_watch_end(mutatee *m)
 {
     if (m->end_watched) mutator_unwatch(m->pidfd);
@@ -252,7 +272,8 @@ void mutator_watch_end(mutatee *m)
         close(m->socket);
     }
     free(m->exec_path);
+    inl_vec_free(&m->children);
     if (!m->ring) return;
-    __atomic_store_n(&m->ring->kinds, 0, __ATOMIC_RELEASE);
+    mutator_quiet(m);
     munmap(m->ring, MUTATOR_CHANNEL_SIZE);
 }

@@ -524,6 +524,7 @@ typedef struct tool_mutating {
     /* in the process (mutator_events.c): NULL: nobody is told */
     struct mutator_ring *ring;
     int socket;
+    bool is_child; /* the ring is that of a process which this one was forked by, or by whose children */
 } tool_mutating;
 /* From now on calls that name no process mean this one. */
 void tool_process_mean(inlay_process *);

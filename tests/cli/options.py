@@ -114,6 +114,9 @@ class Options:
         """What --help shows, and what the environment can say."""
         done = driver.run([self.inlay, "run", "null", "--help"], 60, cwd=self.folder, env=driver.ENVIRONMENT)
         options = re.findall(r"^ +(?:-\w, )?--([a-z-]+)", done.stdout.decode(), re.M)
+        for command in ("count", "break", "tee", "attach", "detach", "report"):
+            done = driver.run([self.inlay, command, "--help"], 60, cwd=self.folder, env=driver.ENVIRONMENT)
+            options += re.findall(r"(?<![\w-])--([a-z][a-z-]*)", done.stdout.decode())
         with open(f"{HERE}/../../docs/inlay.1", encoding="utf-8") as f:
             manual = f.read().replace("\\", "")
         with open(f"{HERE}/../../src/tool/options.c", encoding="utf-8") as f:

@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../support", HERE]
 import driver  # noqa: E402
+import out as outside  # noqa: E402
 from commands import Command  # noqa: E402
 from mutators import text_of  # noqa: E402
 from run import LIMIT, Conversation  # noqa: E402
@@ -93,7 +94,10 @@ class Points:
                 (["count", "getppid"], many, r"^ *57  getppid"),
                 (["count", "--thread", "PID", "getppid"], many, r"^ *7  getppid"),
                 (["snippet", "--thread", "PID", "getppid", "static long n; n++"], many, r"n = 7"),
-                (["break", "--thread", "PID", "getppid"], many, r"^hit 7:(?!.*hit 8:)")):
+                (["break", "--thread", "PID", "getppid"], many, r"^hit 7:(?!.*hit 8:)"),
+                (["snippet", "--children", "getppid", "static long n; n++"], forks, r"n = 13"),
+                (["break", "--children", "getppid"], forks, r"^hit 13: thread (\d+) of process \1 in getppid"
+                                                            r"(?=.*getppid.*_Py)(?!.*hit 14:)")):
             with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/commands")) as c:
                 c.say("1")
                 c.has_answered(1)
@@ -105,6 +109,27 @@ class Points:
                     out = command.end()
                 if not re.search(expected, out, re.M | re.S):
                     raise driver.Failed(f"{words}: {expected}", *out.splitlines()[:20])
+
+    def children(self):
+        """What they write is teed; what is inserted has come out of one that runs on."""
+        code = ("import os, sys\ndef child():\n  print('child', flush=True)\n  while not os.getppid() == 1: pass\n"
+                "for line in sys.stdin: print(eval(line), flush=True)\n")
+        path = f"{self.folder}/teed"
+        with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/children")) as c:
+            c.say("1")
+            c.has_answered(1)
+            with Command(self.inlay, "tee", "--children", c.process.pid, path, ready="of process") as command:
+                c.say("os.fork() or child()")
+                c.has_answered(3)
+                command.end()
+            child = max(int(line) for line in c.answers().split() if line.isdigit())
+            state = subprocess.run([self.inlay, "report", str(child)], capture_output=True, text=True)
+            wrong = outside.wrong_code(child)
+            os.kill(child, 9)
+        with open(path, encoding="utf-8") as f:
+            teed = f.read()
+        if sorted(teed.split()) != sorted(["child", str(child)]) or state.returncode != 1 or wrong:
+            raise driver.Failed(f"teed {teed!r}", state.stderr, wrong or "")
 
     # --- examples
 
@@ -182,6 +207,7 @@ def tests(of):
     yield "modules", of.modules
     yield "examples", of.examples
     yield "commands", of.commands
+    yield "children", of.children
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
 

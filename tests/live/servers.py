@@ -37,9 +37,10 @@ NEVER_LEFT = re.compile(r"longjmp|_exit|abort|unwind|start_thread|clone|_start|s
 
 
 def lives(pid):
+    """One that ends has no memory any more while it is not yet seen to have ended."""
     try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        with open(f"/proc/{pid}/stat") as f, open(f"/proc/{pid}/maps") as maps:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX" and bool(maps.read(1))
     except OSError:
         return False
 

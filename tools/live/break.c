@@ -22,15 +22,14 @@ static const char usage[] =
     "parameters by name and type, and its stack; until Ctrl-C, or the process's end, or for --for SECONDS. Then "
     "nothing of\n"
     "it is left there. POINT and CONDITION are as for inlay snippet (see its --help): NAME, NAME:return, FILE:LINE,\n"
-    "0xADDRESS; a C expression with parameters, $arg0, registers. Processes that it forks meanwhile go on with a copy "
-    "that "
-    "stops\n"
-    "nowhere; name them by -p of their own.\n"
+    "0xADDRESS; a C expression with parameters, $arg0, registers. Processes that it forks meanwhile stop nowhere, if\n"
+    "--children is not given.\n"
     "\n"
     "  inlay break -p PID --then=detach 'write if $arg0 == 2'\n"
     "\n"
     "  -p PID                the process\n"
     "  --then=WHAT           behind a hit: continue (the default), stop the process as SIGSTOP does, or detach\n"
+    "  --children            where processes come that it forks from now on, too\n"
     "  --thread TID          where this thread of it comes, alone\n"
     "  --hits N              so many, then detach\n"
     "  --for SECONDS         so long\n"
@@ -169,10 +168,10 @@ static void note_value(const inlay_event *e)
 }
 
 /* The characters that a pointer leads to, as C writes them; "" where they are none. */
-static void text_at(uint64_t at, char *out, size_t size)
+static void text_at(const inlay_event *e, uint64_t at, char *out, size_t size)
 {
     unsigned char bytes[MOST_TEXT / 4];
-    size_t have = inlay_process_read(command.process, bytes, at, sizeof bytes), n = 0;
+    size_t have = inlay_event_read(e, bytes, at, sizeof bytes), n = 0;
     out[n++] = '"';
     for (size_t i = 0; i < have && bytes[i] && n + 6 < size; i++) {
         if (bytes[i] == '\n') n += (size_t)sprintf(out + n, "\\n");
@@ -184,14 +183,14 @@ static void text_at(uint64_t at, char *out, size_t size)
     if (!have) *out = 0;
 }
 
-static void value_text(const inlay_scope_static *v, uint64_t value, char *out, size_t size)
+static void value_text(const inlay_event *e, const inlay_scope_static *v, uint64_t value, char *out, size_t size)
 {
     char text[MOST_TEXT + 2] = "";
     inlay_scope_static whole = *v;
     if (v->format == 'f') whole.size = sizeof(double);
     text_value(&whole, &value, out, size);
     bool is_text = v->format == 'p' && (strstr(v->type, "char *") || !strcmp(v->type, "void *"));
-    if (is_text && !strstr(v->type, "**")) text_at(value, text, sizeof text);
+    if (is_text && !strstr(v->type, "**")) text_at(e, value, text, sizeof text);
     size_t n = strlen(out);
     if (*text) snprintf(out + n, size - n, " %s", text);
 }
@@ -216,9 +215,11 @@ static void print_text(const inlay_event *e, const inlay_stack_frame *frames, un
     const place *p = &places[e->number];
     const teller *t = teller_of(e->tid);
     place_text(e->context->pc, text, sizeof text);
-    printf("hit %" PRIu64 ": thread %d in %s\n", hits, e->tid, text);
+    printf("hit %" PRIu64 ": thread %d", hits, e->tid);
+    if (command.children) printf(" of process %d", inlay_event_pid(e));
+    printf(" in %s\n", text);
     for (unsigned k = 0; k < p->count; k++) {
-        if (p->told[k]) value_text(&p->parameters[k], t->values[k], text, sizeof text);
+        if (p->told[k]) value_text(e, &p->parameters[k], t->values[k], text, sizeof text);
         printf("  %s: %s = %s\n", p->parameters[k].name, p->parameters[k].type, p->told[k] ? text : "?");
     }
     for (unsigned r = 0; r < sizeof e->context->gpr / sizeof *e->context->gpr; r++)
@@ -237,7 +238,7 @@ static void json_parameters(const inlay_event *e)
     const place *p = &places[e->number];
     inlay_json_begin("parameters", '[');
     for (unsigned k = 0; k < p->count; k++) {
-        if (p->told[k]) value_text(&p->parameters[k], teller_of(e->tid)->values[k], text, sizeof text);
+        if (p->told[k]) value_text(e, &p->parameters[k], teller_of(e->tid)->values[k], text, sizeof text);
         inlay_json_begin(NULL, '{');
         inlay_json_string("name", p->parameters[k].name);
         inlay_json_string("type", p->parameters[k].type);
@@ -252,6 +253,7 @@ static void print_json(const inlay_event *e, const inlay_stack_frame *frames, un
     char text[512];
     inlay_json_begin(NULL, '{');
     inlay_json_uint("hit", hits);
+    inlay_json_uint("pid", (uint64_t)inlay_event_pid(e));
     inlay_json_uint("thread", (uint64_t)e->tid);
     json_parameters(e);
     inlay_json_begin("registers", '{');
@@ -279,13 +281,13 @@ static bool is_hit(const inlay_event *e)
     inlay_stack_frame frames[MOST_FRAMES];
     if (e->kind == INLAY_EVENT_MESSAGE) note_value(e);
     if (e->kind != INLAY_EVENT_BREAK || e->number >= place_count) return true;
-    unsigned count = inlay_process_stack(command.process, e->context, frames, MOST_FRAMES);
+    unsigned count = inlay_event_stack(e, frames, MOST_FRAMES);
+    int pid = inlay_event_pid(e);
     hits++;
     (command.json ? print_json : print_text)(e, frames, count);
     bool goes_on = strcmp(then, "detach") && !(most_hits && hits >= strtoull(most_hits, NULL, 10));
-    if (!strcmp(then, "stop") && kill(inlay_process_pid(command.process), SIGSTOP) == 0)
-        command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", inlay_process_pid(command.process),
-                    inlay_process_pid(command.process));
+    if (!strcmp(then, "stop") && pid && kill(pid, SIGSTOP) == 0)
+        command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", pid, pid);
     if (goes_on) inlay_event_resume(e);
     return goes_on; /* letting the process go lets the thread go */
 }

@@ -88,6 +88,8 @@ static void common_option(live_command *c, char **argv, int *at)
         c->pid = number_of(c, value);
     } else if (c->by_thread && (value = value_of(c, argv, at, "--thread"))) {
         c->thread = number_of(c, value);
+    } else if (!strcmp(argv[*at], "--children")) {
+        c->children = true;
     } else if ((value = value_of(c, argv, at, "--for"))) {
         c->seconds = strtod(value, &end);
         if (*end || !(c->seconds > 0)) wrong(c, "%s is not a number of seconds", value);
@@ -120,6 +122,8 @@ static void read_arguments(live_command *c, int argc, char **argv)
         c->words++, c->word_count--;
     }
     if (c->thread && !c->pid) wrong(c, "%s", "--thread names a thread of a process that runs (-p)");
+    if (c->thread && c->children)
+        wrong(c, "%s", "--thread is for one thread, of the process alone: not with --children");
     if (!c->pid == !c->program) wrong(c, "%s", c->pid ? "a process and a program are named" : "no process is named");
     if (c->word_count < c->least) wrong(c, "%s", "something is missing");
     if (c->most && c->word_count > c->most) wrong(c, "'%s' is too much", c->words[c->most]);
@@ -168,6 +172,7 @@ void command_commit(live_command *c)
 {
     if (!inlay_process_watch(c->process, c->kinds | INLAY_EVENTS(EXEC))) command_fail(c, "cannot watch");
     inlay_on_event(INLAY_EVENTS(EXEC), note_exec, c);
+    if (c->children && !inlay_process_share_with_children(c->process, true)) command_fail(c, "children cannot be had");
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
     if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
 }

@@ -28,6 +28,7 @@ typedef struct live_command {
     /* answers of command_begin */
     int pid;                   /* 0: a program is started */
     int thread, thread_number; /* the code is for it alone; thread 0: for all */
+    bool children;             /* those of fork as well */
     double seconds;            /* 0: no end */
     bool json;
     char **words, **program;

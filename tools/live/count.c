@@ -21,9 +21,7 @@ static const char usage[] = "usage: inlay count [OPTIONS] -p PID PROC...\n"
                             "in one ('libc.so.6:mem*').\n"
                             "\n"
                             "  -p PID                the process\n"
-                            "  --children            what processes do that it forks from now on counts, too; the "
-                            "code stays in them\n"
-                            "                        until they end, execute a program, or inlay detach takes it out\n"
+                            "  --children            what processes do that it forks from now on counts, too\n"
                             "  --thread TID          what this thread of it does, alone\n"
                             "  --for SECONDS         so long\n"
                             "  -o FILE               the result goes there instead of standard output\n"
@@ -39,9 +37,7 @@ typedef struct row {
 static row *rows;
 static unsigned row_count;
 static bool wants_stubs; /* they have been named */
-static bool children;
-static const live_option options[] = {{"--children", NULL, &children}, {NULL, NULL, NULL}};
-static live_command command = {.name = "count", .usage = usage, .options = options, .least = 1, .by_thread = true};
+static live_command command = {.name = "count", .usage = usage, .least = 1, .by_thread = true};
 
 /* Names of one procedure are many, and patterns may meet it again. */
 static bool is_there(const inlay_proc *p)
@@ -119,8 +115,6 @@ int main(int argc, char **argv)
         if (!command_each_proc(&command, command.words[k], count_proc, NULL))
             command_say(&command, "there is no procedure %s", command.words[k]);
     if (!row_count) return command_end(&command, LIVE_FAILED);
-    if (children && !inlay_process_share_with_children(command.process, true))
-        command_fail(&command, "children cannot be counted");
     command_commit(&command);
     for (unsigned k = 0; k < row_count; k++) counted += !(rows[k].why = why_not(&rows[k]));
     command_say(&command, "%u procedures of process %d are counted", counted, inlay_process_pid(command.process));

@@ -29,6 +29,7 @@ static const char usage[] =
     "  inlay snippet -p PID write 'static long calls; if ($arg0 == 1) calls++'\n"
     "\n"
     "  -p PID                the process\n"
+    "  --children            what processes do that it forks from now on, too: static variables are one for all\n"
     "  --thread TID          what this thread of it does, alone\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               the result goes there instead of standard output\n"

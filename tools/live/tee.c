@@ -26,10 +26,12 @@ static const char usage[] =
     "\n"
     "What the process writes to its standard output is written to FILE as well, from now on until Ctrl-C, or its end, "
     "or\n"
-    "for --for SECONDS; then nothing of it is left there. What its children write does not go there. What is written\n"
+    "for --for SECONDS; then nothing of it is left there. What its children write does not go there, if\n"
+    "--children is not given. What is written\n"
     "through mapped memory, io_uring, sendfile, splice and copy_file_range is not seen; of the last three it is said.\n"
     "\n"
     "  -a                    FILE is added to\n"
+    "  --children            what processes write that it forks from now on, too\n"
     "  --fd N                another descriptor than 1\n"
     "  --for SECONDS         so long\n";
 
@@ -38,7 +40,7 @@ enum { TELLS_BYTES, TELLS_UNSEEN };
 
 typedef struct shared {
     uint64_t heart; /* beats while messages are taken */
-    int pid;        /* as the process sees itself */
+    int pid;        /* as the process sees itself; 0: what children write counts, too */
 } shared;
 
 static bool appends;
@@ -62,7 +64,7 @@ static void post(uint64_t kind, const void *data, size_t size, const volatile sh
 {
     const struct timespec step = {.tv_nsec = 1000 * 1000};
     uint64_t beat = with->heart;
-    if (inlay_pid() != with->pid) return; /* a child, whose messages nobody takes */
+    if (with->pid && inlay_pid() != with->pid) return; /* a child, whose messages nobody takes */
     for (int tries = 0; !inlay_message(kind, data, size) && tries < TRIES; tries++) {
         nanosleep(&step, NULL);
         if (with->heart != beat) tries = 0;
@@ -231,7 +233,7 @@ int main(int argc, char **argv)
     }
     shared *with = inlay_process_share(command.process, sizeof *with);
     if (!with) command_fail(&command, "cannot share memory");
-    with->pid = inner_pid(inlay_process_pid(command.process));
+    if (!command.children) with->pid = inner_pid(inlay_process_pid(command.process));
     unsigned calls = insert(with);
     if (!calls) {
         command_say(&command, "no system call of process %d can be followed: %s", inlay_process_pid(command.process),
