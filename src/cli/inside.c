@@ -98,14 +98,15 @@ static bool runs_jit(const live_told *told)
     return told->record->started == MOVE_TOLD_RUNS_JIT || told->record->started == MOVE_TOLD_LEAVES_JIT;
 }
 
-/* It was started, or put in, under the JIT engine, whose report goes where that was told. */
+/* It was started, or put in, under the JIT engine, whose last report goes where that was told. */
 static inl_status ask_jit(const wanted *w, const live_told *told, inl_error *e)
 {
-    if (w->wish == LIVE_LEAVE && !w->output) return live_ask_jit(w->pid, told, e);
+    if (w->wish == LIVE_REPORT) return live_ask_jit_report(w->pid, w->out, e);
+    if (!w->output) return live_ask_jit(w->pid, told, e);
     return inl_fail(
         e, INL_ERR_UNSUPPORTED,
-        "the tool in process %d runs it under the JIT engine: its report comes when it leaves or the process "
-        "ends, and goes where inlay run was told (-o)",
+        "the tool in process %d runs it under the JIT engine: its last report goes where inlay run was told "
+        "(-o); inlay report has one now",
         w->pid);
 }
 

@@ -58,6 +58,14 @@ typedef struct jit_debugger {
     void *arg;
 } jit_debugger;
 
+/* Somebody asks for the tool's report while the program runs (live/ask_jit.c). */
+typedef struct jit_reporter {
+    /* Makes it, in thread `t`; no other is in the tool's code. With `late` one does not come out of it, or of a
+     * procedure that a function of the tool's stands in for: there is to be none. The lock is not held. */
+    void (*make)(run_thread *t, uint32_t who, const run_thread *late);
+    void (*taken)(void); /* who asked has it */
+} jit_reporter;
+
 typedef struct jit_options {
     void (*instrument)(void *arg, weave_run *run); /* adds snippets; lock held; arg: the client's */
     uint32_t stress;                               /* JIT_STRESS_* */
@@ -74,6 +82,7 @@ typedef struct jit_options {
     void (*flushed)(void *arg);
     jit_keeping keeping;
     jit_debugger debugger; /* `stopped` NULL: there is none */
+    jit_reporter reporter; /* `make` NULL: likewise */
     bool stats;            /* indirect branches are counted, and translation is timed */
 } jit_options;
 enum {
@@ -237,9 +246,9 @@ unsigned jit_stops_threads(int *tids, unsigned room);
 void jit_stops_end(void); /* there is no debugger any more */
 /* From a thread that is not at a boundary: while another's stop lasts. */
 void jit_stops_quiet(run_thread *t);
-/* What a nudge's value may be; from JIT_NUDGE_FIRST on: a stop is asked for, and a greater number is another request.
- */
-enum { JIT_NUDGE_LEAVE, JIT_NUDGE_COME = -1, JIT_NUDGE_FIRST = 2 };
+/* What a nudge's value may be, in its low 32 bits; from JIT_NUDGE_FIRST on: a stop is asked for, and a greater number
+ * is another request. With _REPORT the high ones are who asks, which is not 0. */
+enum { JIT_NUDGE_TAKEN = -2, JIT_NUDGE_COME, JIT_NUDGE_LEAVE, JIT_NUDGE_REPORT, JIT_NUDGE_FIRST };
 /* --- kept.c --- */
 void jit_kept_save(void); /* lock not held: at the end of the process */
 /* --- stats.c --- */

@@ -311,6 +311,8 @@ void jit_signal(run_thread *t, int signo, siginfo_t *info, void *uc, uint64_t tl
     if (run_signal_is_nudge(info)) {
         int value = info->si_value.sival_int;
         if (value == JIT_NUDGE_LEAVE) jit_leave_nudged();
+        else if (value == JIT_NUDGE_TAKEN) jit_stops_report(0);
+        else if (value == JIT_NUDGE_REPORT) jit_stops_report((uint32_t)((uint64_t)info->si_value.sival_ptr >> 32));
         else jit_stops_nudged(value);
         if (in_handler(t, uc)) return; /* which may be about to note a signal; there will be another nudge */
         if (t->pending.present) {      /* it comes to a boundary anyway */

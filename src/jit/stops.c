@@ -1,4 +1,4 @@
-/* A debugger's stops: breakpoints, steps and signals at the program's own instructions.
+/* A debugger's stops: breakpoints, steps and signals at the program's own instructions; and reports in the midst.
  *
  * A stop is at a boundary, where a thread has all its registers in its context. So a breakpoint is nothing but a rule
  * for translation: no run goes on over its address and none that begins there is kept, so that whoever comes there
@@ -13,7 +13,11 @@
  * and looks again afterwards whether it still has. A thread that does not come within some time (it sleeps in the
  * kernel until its child has done an exec) goes on sleeping, and waits when it comes.
  *
- * All of it is under the process's lock, `asked` apart. */
+ * A report that is asked for from outside is made in such a stop too, with a debugger or without one, by whichever
+ * thread comes first; it is told to the tool instead. A thread within a procedure that a function of the tool's stands
+ * in for may have what the report needs, and is waited for.
+ *
+ * All of it is under the process's lock, what nudges set apart. */
 #include "jit/core.h"
 #include "run/kernel.h"
 
@@ -72,10 +76,17 @@ static enum jit_stop_why reason(const run_thread *t)
     return JIT_STOP_NONE;
 }
 
+static uint32_t reports_to(void) { return __atomic_load_n(&jit.stops.reports_to, __ATOMIC_ACQUIRE); }
+static bool is_taken(void) { return __atomic_load_n(&jit.stops.taken, __ATOMIC_ACQUIRE); }
+
+/* Is there a stop that the thread is to wait for? */
+static bool must_wait(const run_thread *t) { return jit.stops.stage != RUNNING && !(jit.stops.reports && t->calls); }
+
 bool jit_stops_due(const run_thread *t)
 {
-    if (!jit.stops.on || t->is_vfork_child) return false;
-    return jit.stops.stage != RUNNING || jit_of(t)->go == JIT_GO_HOLD || reason(t) != JIT_STOP_NONE;
+    if (t->is_vfork_child) return false;
+    if (must_wait(t) || (!t->calls && (reports_to() || is_taken()))) return true;
+    return jit.stops.on && (jit_of(t)->go == JIT_GO_HOLD || reason(t) != JIT_STOP_NONE);
 }
 
 bool jit_stops_step(const run_thread *t)
@@ -135,15 +146,18 @@ static bool is_asked(void) { return __atomic_load_n(&jit.stops.asked, __ATOMIC_A
 static void wait_turn(run_thread *t)
 {
     jit_own *o = jit_of(t);
-    if (jit.stops.stage == RUNNING && o->go != JIT_GO_HOLD) return;
+    if (!must_wait(t) && o->go != JIT_GO_HOLD) return;
     o->parked = true;
     wake_all();
-    while (jit.stops.on && (jit.stops.stage != RUNNING || (o->go == JIT_GO_HOLD && !is_asked())))
+    while (must_wait(t) || (jit.stops.on && o->go == JIT_GO_HOLD && !is_asked() && !reports_to()))
         sleep_a_little(1000000000);
     o->parked = false;
 }
 
-/* All the others are at a boundary and wait there; or it has taken too long. */
+/* It is at a boundary and waits there, for the same or for all to leave. */
+static bool has_come(const run_thread *t) { return jit_of(t)->parked || jit_of(t)->leaves; }
+
+/* All the others have come; or it has taken too long. */
 static void gather(const run_thread *me)
 {
     int64_t begin = milliseconds(), next = 0;
@@ -152,14 +166,48 @@ static void gather(const run_thread *me)
         int64_t now = milliseconds();
         for (const run_thread *t = run_here.threads; t; t = t->next) {
             in_vfork |= t->is_vfork_child;
-            if (t == me || !counts(t) || jit_of(t)->parked) continue;
+            if (t == me || !counts(t) || has_come(t)) continue;
             missing = true;
-            if (now >= next) nudge(t->tid);
+            if (now >= next && !(jit.stops.reports && t->calls)) nudge(t->tid);
         }
         if (now >= next) next = now + AGAIN;
         if (!missing || now - begin > (in_vfork ? LONG_IN_VFORK : LONG)) return;
         sleep_a_little(NAP);
     }
+}
+
+/* One that has not come and may have what a report needs; others sleep in the kernel. */
+static const run_thread *in_tool(const run_thread *me)
+{
+    const run_thread *t = run_here.threads;
+    while (t && (t == me || !counts(t) || has_come(t) || !(t->frame.in_tool || t->calls))) t = t->next;
+    return t;
+}
+
+/* Lock held, and released meanwhile. */
+static void report(run_thread *t)
+{
+    jit_stops *s = &jit.stops;
+    const jit_reporter *r = &jit.options.reporter;
+    if (__atomic_exchange_n(&s->taken, false, __ATOMIC_ACQ_REL)) {
+        inl_lock_release(&run_here.lock);
+        r->taken();
+        inl_lock_take(&run_here.lock);
+    }
+    uint32_t who = t->calls ? 0 : reports_to();
+    if (!who) return;
+    s->stage = STOPPING;
+    s->reports = true;
+    gather(t);
+    s->stage = STOPPED;
+    const run_thread *late = in_tool(t);
+    inl_lock_release(&run_here.lock);
+    r->make(t, who, late);
+    inl_lock_take(&run_here.lock);
+    __atomic_compare_exchange_n(&s->reports_to, &who, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    s->reports = false;
+    s->stage = RUNNING;
+    wake_all();
 }
 
 static void go_on(void)
@@ -194,7 +242,8 @@ static int stop(run_thread *t, const siginfo_t *info)
     run_kernel_mask_set(~RUN_FAULTS); /* what comes now waits in the kernel */
     inl_lock_take(&run_here.lock);
     wait_turn(t);
-    enum jit_stop_why why = info ? JIT_STOP_SIGNAL : reason(t);
+    report(t);
+    enum jit_stop_why why = info ? JIT_STOP_SIGNAL : jit.stops.on ? reason(t) : JIT_STOP_NONE;
     if (jit.stops.on && why != JIT_STOP_NONE) {
         o->signo = 0;
         tell(t, why, info);
@@ -234,6 +283,13 @@ void jit_stops_nudged(int number)
 {
     if (jit.stops.on && number > __atomic_load_n(&jit.stops.asked, __ATOMIC_ACQUIRE))
         __atomic_store_n(&jit.stops.asked, number, __ATOMIC_RELEASE);
+}
+
+void jit_stops_report(uint32_t who)
+{
+    if (!jit.options.reporter.make) return;
+    if (who) __atomic_store_n(&jit.stops.reports_to, who, __ATOMIC_RELEASE);
+    else __atomic_store_n(&jit.stops.taken, true, __ATOMIC_RELEASE);
 }
 
 /* --- what the debugger asks for; all threads have stopped, and the lock is not held --- */
@@ -333,7 +389,14 @@ void jit_stops_quiet(run_thread *t)
     inl_lock_release(&run_here.lock);
 }
 
-void jit_stops_forked(void) { forget(); }
+/* Another thread, which the child does not have, may have been about to stop. */
+void jit_stops_forked(void)
+{
+    forget();
+    jit.stops.stage = RUNNING;
+    jit.stops.reports = jit.stops.taken = false;
+    jit.stops.reports_to = 0;
+}
 
 void jit_stops_free(void) { inl_map_free(&jit.stops.points); }
 

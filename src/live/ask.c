@@ -174,21 +174,32 @@ static inl_status refused(const ask *a, inl_error *e)
     return inl_fail(e, INL_ERR_UNSUPPORTED, "process %d: %s; the tool stays", a->process.pid, why[n]);
 }
 
-/* To where the user wants it. */
-static inl_status copy_report(ask *a, inl_error *e)
+int live_open_report(pid_t pid, int number)
 {
-    char path[64], bytes[16 << 10];
-    long answer;
-    if (a->asked->fd < 0) return INL_OK;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", a->process.pid, (int)a->asked->fd);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return inl_fail(e, INL_ERR_SYSTEM, "cannot read the report: %s: %s", path, strerror(errno));
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+inl_status live_copy_report(int fd, int out, inl_error *e)
+{
+    char bytes[16 << 10];
+    if (fd < 0) return inl_fail(e, INL_ERR_SYSTEM, "cannot read the report: %s", strerror(errno));
     bool good = true;
     for (ssize_t n; good && (n = read(fd, bytes, sizeof bytes)) > 0;)
         for (ssize_t done = 0, m; good && done < n; done += m)
-            if ((m = write(a->out, bytes + done, (size_t)(n - done))) <= 0) m = 0, good = false;
+            if ((m = write(out, bytes + done, (size_t)(n - done))) <= 0) m = 0, good = false;
     inl_status s = good ? INL_OK : inl_fail(e, INL_ERR_SYSTEM, "cannot write the report: %s", strerror(errno));
     close(fd);
+    return s;
+}
+
+/* To where the user wants it. */
+static inl_status take_report(ask *a, inl_error *e)
+{
+    long answer;
+    if (a->asked->fd < 0) return INL_OK;
+    inl_status s = live_copy_report(live_open_report(a->process.pid, (int)a->asked->fd), a->out, e);
     remote_call(leader(a), &answer, SYS_close, (long[6]){(long)a->asked->fd}, &(inl_error){0});
     live_closed(&a->process, &(inl_error){0});
     return s;
@@ -242,7 +253,7 @@ static inl_status ask_now(ask *a, inl_error *e)
     if (s != INL_OK) return s;
     s = put_question(a, a->wish == LIVE_LEAVE ? MOVE_ASK_LEAVE : MOVE_ASK_REPORT, e);
     if (s == INL_OK && !a->asked->done) s = refused(a, e);
-    inl_status copied = s == INL_OK ? copy_report(a, e) : s;
+    inl_status copied = s == INL_OK ? take_report(a, e) : s;
     if (s == INL_OK && a->wish == LIVE_LEAVE) {
         s = send_back(a, e);
         if (s == INL_OK) unmap_all(a);

@@ -1,7 +1,11 @@
-/* A tool that runs a program under the JIT engine is asked to leave it. The engine does all of it (jit/leave.c); what
- * comes from outside is a signal of Inlay's own, which would end a process that Inlay is not in. So the first thread
- * stands still, held by ptrace, while it is looked whether it is, and the signal sent: the engine, before it goes for
- * good, waits while somebody holds that thread. */
+/* A tool that runs a program under the JIT engine is asked to leave it, or for its report. The engine does all of it
+ * (jit/leave.c, stops.c); what comes from outside is a signal of Inlay's own, which would end a process that Inlay is
+ * not in. So the first thread stands still, held by ptrace, while it is looked whether it is, and the signal sent: the
+ * engine, before it goes for good, waits while somebody holds that thread.
+ *
+ * A report is a file in memory, of which a descriptor and for whom it was made is told (move_told). Of two who ask at
+ * the same time one may get the other's, or has to ask again. */
+#include "jit/jit.h"
 #include "live/live.h"
 #include "move/live.h"
 #include "run/kernel.h"
@@ -26,23 +30,37 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* 0: no tool is there. */
-static uint64_t state_of(pid_t pid)
+/* `started` is 0: no tool is there. */
+static move_told told_of(pid_t pid)
 {
     char path[32];
     move_told r = {0};
     snprintf(path, sizeof path, "/proc/%d/mem", pid);
     int mem = open(path, O_RDONLY | O_CLOEXEC);
-    if (mem < 0) return 0;
+    if (mem < 0) return r;
     bool good = pread(mem, &r, sizeof r, (off_t)MOVE_TOLD_JIT) == (ssize_t)sizeof r;
     close(mem);
-    return good && r.magic == MOVE_TOLD_MAGIC ? r.started : 0;
+    return good && r.magic == MOVE_TOLD_MAGIC ? r : (move_told){0};
+}
+
+static uint64_t state_of(pid_t pid) { return told_of(pid).started; }
+
+/* Somebody else who asks holds it for a moment only. */
+static bool seize(pid_t pid)
+{
+    const struct timespec nap = {.tv_nsec = 500000};
+    double end = now() + 1;
+    while (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0) {
+        if (errno != EPERM || now() > end) return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
 }
 
 static inl_status stop(pid_t pid, inl_error *e)
 {
     int status;
-    if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0)
+    if (!seize(pid))
         return inl_fail(e, INL_ERR_ACCESS,
                         "cannot hold process %d for a moment: %s; end a tracer that it has, or be root", pid,
                         strerror(errno));
@@ -56,12 +74,13 @@ static inl_status stop(pid_t pid, inl_error *e)
     return inl_fail(e, INL_ERR_SYSTEM, "process %d has ended", pid);
 }
 
-static inl_status send_nudge(pid_t pid, inl_error *e)
+static inl_status send_nudge(pid_t pid, int what, uint32_t who, inl_error *e)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
     info.si_signo = SIGSYS;
     info.si_code = RUN_NUDGE;
+    info.si_value.sival_ptr = (void *)((uint64_t)who << 32 | (uint32_t)what);
     if (syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGSYS, &info) == 0) return INL_OK;
     return inl_fail(e, INL_ERR_SYSTEM, "cannot ask process %d: %s", pid, strerror(errno));
 }
@@ -97,14 +116,21 @@ static bool is_leaving(pid_t pid)
     return found;
 }
 
+/* Nothing is sent where no tool is any more. */
+static inl_status ask(pid_t pid, int what, uint32_t who, inl_error *e)
+{
+    inl_status s = stop(pid, e);
+    if (s != INL_OK) return s;
+    s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, what, who, e) : INL_OK;
+    ptrace(PTRACE_DETACH, pid, 0, 0);
+    return s;
+}
+
 inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 500000};
     const move_told *r = told->record;
-    inl_status s = stop(pid, e);
-    if (s != INL_OK) return s;
-    s = state_of(pid) == MOVE_TOLD_RUNS_JIT ? send_nudge(pid, e) : INL_OK;
-    ptrace(PTRACE_DETACH, pid, 0, 0);
+    inl_status s = ask(pid, JIT_NUDGE_LEAVE, 0, e);
     for (double end = now() + PATIENCE; s == INL_OK && state_of(pid); nanosleep(&nap, NULL))
         if (now() > end)
             s = inl_fail(e, INL_ERR_SYSTEM, "the tool stays in process %d: it has said why where its messages go", pid);
@@ -113,4 +139,70 @@ inl_status live_ask_jit(pid_t pid, const live_told *told, inl_error *e)
     for (end = now() + 1; s == INL_OK && now() < end && is_leaving(pid);)
         nanosleep(&nap, NULL); /* it is but one call */
     return s;
+}
+
+/* --- a report --- */
+
+/* false: there is none for this one yet. */
+static bool await_report(pid_t pid, uint32_t who, move_told *r, double seconds)
+{
+    const struct timespec nap = {.tv_nsec = 500000};
+    for (double end = now() + seconds; now() < end; nanosleep(&nap, NULL)) {
+        *r = told_of(pid);
+        if (!r->started || (r->report && r->report_to == who)) return true;
+    }
+    return false;
+}
+
+/* What was opened is it: no other has taken its place since. */
+static bool is_for(pid_t pid, uint32_t who, const move_told *r)
+{
+    move_told now = told_of(pid);
+    return now.report == r->report && now.report_to == who && now.report_fd == r->report_fd;
+}
+
+/* false: there is another one instead. */
+static bool take_report(pid_t pid, uint32_t who, const move_told *r, int out, inl_status *s, inl_error *e)
+{
+    int report = live_open_report(pid, (int)r->report_fd);
+    if (is_for(pid, who, r)) {
+        *s = live_copy_report(report, out, e);
+        ask(pid, JIT_NUDGE_TAKEN, 0, &(inl_error){0});
+        return true;
+    }
+    if (report >= 0) close(report);
+    return false;
+}
+
+static inl_status no_report(pid_t pid, const move_told *r, inl_error *e)
+{
+    switch (r->started ? r->report : 0) {
+    case MOVE_REPORT_LATE:
+        return inl_fail(e, INL_ERR_SYSTEM, "thread %d of process %d does not come out of the tool's code",
+                        (int)r->report_late, pid);
+    case MOVE_REPORT_ELSEWHERE:
+        return inl_fail(e, INL_ERR_SYSTEM,
+                        "process %d has no descriptors or memory left for it, so it went where inlay run was told (-o)",
+                        pid);
+    default: return inl_fail(e, INL_ERR_SYSTEM, "the tool has left process %d", pid);
+    }
+}
+
+inl_status live_ask_jit_report(pid_t pid, int out, inl_error *e)
+{
+    enum { FIRST = 1 };
+    uint32_t who = (uint32_t)getpid();
+    move_told r;
+    for (double end = now() + PATIENCE; now() < end;) {
+        inl_status s = ask(pid, JIT_NUDGE_REPORT, who, e);
+        if (s != INL_OK) return s;
+        if (!await_report(pid, who, &r, FIRST)) continue;
+        if (!r.started || r.report != MOVE_REPORT_MADE) return no_report(pid, &r, e);
+        if (take_report(pid, who, &r, out, &s, e)) return s;
+    }
+    return inl_fail(
+        e, INL_ERR_SYSTEM,
+        "process %d makes no report: its first thread does not come out of the tool's code, waits for a child "
+        "that shares its memory (vfork), or is stopped by a debugger (--gdb)",
+        pid);
 }

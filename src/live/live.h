@@ -276,5 +276,9 @@ inl_status live_ask(pid_t, live_wish, int out, const move_told_holder *self, inl
 /* --- ask_jit.c --- */
 /* A tool under the JIT engine is asked to leave; when this returns it has, and its report is where it was to go. */
 inl_status live_ask_jit(pid_t, const live_told *, inl_error *);
+/* It is asked for its report, which goes to `out`. */
+inl_status live_ask_jit_report(pid_t, int out, inl_error *);
+int live_open_report(pid_t, int fd); /* what the process's descriptor leads to; or -1, errno */
+inl_status live_copy_report(int report, int out, inl_error *); /* which is closed */
 
 #endif

@@ -89,7 +89,11 @@ typedef struct move_told {
     uint64_t tool_low, tool_high;                                            /* answer, as are all that follow */
     uint64_t ask_entry, ask_until; /* a thread that is sent here, on a stack of its own, answers what is asked */
     uint64_t started;              /* MOVE_TOLD_STARTED, or _LEFT */
+    uint64_t report_to, report; /* under the JIT engine: for whom the last report was made, MOVE_REPORT_; it is read */
+    int64_t report_fd;          /* by this descriptor, which stays open until he says that he has it; */
+    uint64_t report_late;       /* or why there is none: the thread */
 } move_told;
+enum { MOVE_REPORT_MADE = 1, MOVE_REPORT_LATE, MOVE_REPORT_ELSEWHERE /* it has gone where the tool's output goes */ };
 enum {
     MOVE_TOLD_STARTED = 1,
     MOVE_TOLD_LEFT /* nothing leads here any more, the rest can go */,

@@ -437,6 +437,9 @@ run_thread *tool_jit_join(const jit_joining *, bool first, inl_error *);
 void tool_jit_joined(void);
 void tool_told_begin(void); /* told.c */
 void tool_told_end(void);
+/* A report while the program runs, as jit_reporter has it: what becomes of it is told there. */
+void tool_told_report(struct run_thread *, uint32_t who, const struct run_thread *late);
+void tool_told_taken(void);
 bool tool_jit_leave(const char **why); /* the tool is to leave the process; false: *why it cannot */
 void tool_client_instrument(weave_run *);
 void tool_client_image(module *);

@@ -55,6 +55,30 @@ void tool_told_begin(void)
     tool_now->is_told = true;
 }
 
+/* The last report's descriptor has done its duty. */
+static void forget_report(move_told *r)
+{
+    uint64_t before = __atomic_exchange_n(&r->report, 0, __ATOMIC_SEQ_CST);
+    if (before == MOVE_REPORT_MADE) run_fd_close((int)r->report_fd);
+}
+
+void tool_told_taken(void)
+{
+    if (tool_now->is_told) forget_report(told());
+}
+
+void tool_told_report(run_thread *t, uint32_t who, const run_thread *late)
+{
+    if (!tool_now->is_told) return;
+    move_told *r = told();
+    forget_report(r);
+    r->report_fd = late ? -1 : tool_report_on_request(t, false, true);
+    r->report_late = late ? (uint64_t)late->tid : 0;
+    r->report_to = who;
+    uint64_t what = late ? MOVE_REPORT_LATE : r->report_fd >= 0 ? MOVE_REPORT_MADE : MOVE_REPORT_ELSEWHERE;
+    __atomic_store_n(&r->report, what, __ATOMIC_SEQ_CST);
+}
+
 void tool_told_end(void)
 {
     if (tool_now->is_told) __atomic_store_n(&told()->started, MOVE_TOLD_LEAVES_JIT, __ATOMIC_SEQ_CST);

@@ -25,6 +25,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
         options.made = debug_info_made;
         options.flushed = debug_info_flushed;
     }
+    options.reporter = (jit_reporter){.make = tool_told_report, .taken = tool_told_taken};
     options.weave.places = &tool_now->places;
     tool_kept_fill(&options.keeping);
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;

@@ -43,6 +43,7 @@ class File:
     def __init__(self, options, folder, name):
         self.inlay, self.name = f"{options.build}/inlay", name
         self.folder = driver.fresh(f"{folder}/{name}")
+        self.native = None  # results, once it has run
 
     def results(self, before, names=()):
         """{test: whether it passed} of one run behind the words `before`; only these tests, if any are given."""
@@ -66,8 +67,9 @@ class File:
         return sorted(n for n, passed in native.items() if passed and not here.get(n)), done
 
     def check(self, tool):
-        native, _ = self.results([])
-        lost, done = self.lost(native, tool)
+        if self.native is None:
+            self.native, _ = self.results([])
+        lost, done = self.lost(self.native, tool)
         if not lost:
             return
         again, _ = self.results([], lost)

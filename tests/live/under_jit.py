@@ -32,6 +32,15 @@ static void enters(inlay_thread *t, inlay_syscall *s, void *a)
 }
 static void last(int status, void *a) { fprintf(inlay_out(), "%ld writes, status %d\\n", *(long *)a, status); }
 """
+SLOW = """
+#include <time.h>
+
+static void enters(inlay_thread *t, inlay_syscall *s, void *a)
+{
+    for (time_t end = time(NULL) + 15; s->number == 1 && time(NULL) < end;) {}
+}
+static void last(int status, void *a) { fprintf(inlay_out(), "in the midst\\n"); }
+"""
 
 
 class UnderJit(out.Out):
@@ -267,12 +276,73 @@ class UnderJit(out.Out):
         if (answers.count(b"\n"), status, report) != (5, 0, "3 writes, status 0\n"):
             raise driver.Failed(f"status {status}, report {report}", answers.decode())
 
+    @staticmethod
+    def blocks_of(report):
+        found = re.fullmatch(r"\w+: (\d+) blocks executed, \d+ instrumented\n", report)
+        if not found:
+            raise driver.Failed("there is no report", report)
+        return int(found[1])
+
+    def reports(self):
+        """Reports in the midst, also of several who ask at once: they count on, nothing of them stays open, and the
+        program, which checks itself, notices nothing."""
+        program, folder = f"{self.folder}/busy", driver.fresh(f"{self.folder}/in-reports")
+        done = subprocess.run(["gcc", "-O2", "-pthread", f"{HERE}/busy.c", "-o", program], capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise driver.Failed("compile", done.stderr[-300:])
+        with self.started([program], folder) as c:
+            c.say("begin")
+            c.has_answered(1)
+            before = 0
+            for _ in range(8 if self.all else 2):
+                asking = [subprocess.Popen([self.inlay, "report", str(c.process.pid)], text=True, env=driver.ENVIRONMENT,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+                said = [p.communicate(timeout=live.LIMIT) for p in asking]
+                if any(p.returncode for p in asking):
+                    raise driver.Failed("nothing is reported", *(text for pair in said for text in pair))
+                counts = [self.blocks_of(text) for text, _ in said]
+                if min(counts) <= before:
+                    raise driver.Failed(f"it reported {before} before, and now {counts}")
+                before = max(counts)
+            self.closed(c.process.pid)
+            c.say("end")
+            answers, status = c.end()
+        with open(f"{folder}/report", encoding="utf-8") as f:
+            last = self.blocks_of(f.read())
+        if status or not answers.endswith(b"all is well\n") or last <= before:
+            raise driver.Failed(f"status {status}, {before} blocks and then {last}", *driver.as_lines(answers)[-5:])
+
+    @staticmethod
+    def closed(pid):
+        end = time.monotonic() + live.LIMIT
+        while any("inlay report" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
+            if time.monotonic() > end:
+                raise driver.Failed("the file of a report stays open")
+            time.sleep(0.01)
+
+    def reports_late(self):
+        """A thread that stays in the tool's code has perhaps what the report needs: there is none, and soon there is."""
+        folder = driver.fresh(f"{self.folder}/late")
+        self.make_tool(f"{folder}/tool", SLOW, "inlay_on_syscall_entry(enters, NULL); inlay_on_exit(last, NULL);")
+        with self.started(["cat"], folder, f"{folder}/tool") as c:
+            c.say("one")
+            time.sleep(0.5)
+            self.refused_inside("report", c.process.pid, "makes no report|does not come out of the tool's code")
+            c.has_answered(1)
+            if self.inside("report", c.process.pid) != "in the midst\n":
+                raise driver.Failed("there is no report")
+            if c.end() != (b"one\n", 0):
+                raise driver.Failed("it does not go on")
+
     def refusals(self):
         folder = driver.fresh(f"{self.folder}/refusals")
         with self.started(["cat"], folder) as c:
             c.say("one")
             c.has_answered(1)
-            self.refused_inside("report", c.process.pid, "under the JIT engine")
+            said = self.inside("detach", c.process.pid, "-o", f"{folder}/elsewhere", status=1)
+            if "under the JIT engine" not in said:
+                raise driver.Failed("detach -o says", said)
             said = self.attach("calls", c.process.pid, status=1)
             if "under a tool" not in said:
                 raise driver.Failed("attach says", said)
@@ -291,8 +361,10 @@ def tests(t):
         if shutil.which(live.PROGRAMS[name][0][0]) and (t.all or name in ("python", "bash")):
             yield name, lambda name=name: t.leaves(name)
             yield f"{name}-joined", lambda name=name: t.comes_and_goes(name, *live.PROGRAMS[name])
-    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals", "killed"):
+    for name in ("talks", "talks_joined", "sleeps", "fails", "by_itself", "refusals", "reports", "killed"):
         yield name, getattr(t, name)
+    if t.all:
+        yield "reports_late", t.reports_late
     yield "busy", lambda: t.busy_leaves(1000 if t.all else 6)
     yield "cycles", lambda: t.cycles(1000 if t.all else 4)
 
