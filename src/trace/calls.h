@@ -29,6 +29,18 @@ void trace_calls_free(trace_calls *);
 /* Arguments as "1, \"two\"", a result as "3"; cut where `out` ends. Empty: there are none. */
 const char *trace_calls_values(const trace_calls *, uint32_t first, char *out, size_t size);
 
+/* The same one by one, up to a record whose `what` is 0: trace_value_text answers with the next. */
+const inlay_trace_record *trace_calls_first(const trace_calls *, uint32_t first);
+const inlay_trace_record *trace_value_text(const inlay_trace_record *, char *out, size_t size);
+/* A string's bytes (TRACE_STRING_MOST at most, no zero), where it is not INLAY_TRACE_UNREADABLE. */
+enum { TRACE_STRING_MOST = 256 };
+const inlay_trace_record *trace_value_string(const inlay_trace_record *, char *out, size_t *length, bool *cut);
+/* A number with its sign; `real`: of form f. */
+void trace_value_bits(const inlay_trace_record *, uint64_t *bits, double *real);
+static inline unsigned trace_value_number(const inlay_trace_record *v) { return v->stack & 0xff; }
+static inline unsigned trace_value_form(const inlay_trace_record *v) { return v->stack >> 8 & 0xff; }
+static inline unsigned trace_value_size(const inlay_trace_record *v) { return v->stack >> 16 & 0xff; }
+
 /* For those who tell beginnings and ends in order of time. */
 typedef struct trace_call_teller {
     void (*begins)(const trace_call *, void *arg);

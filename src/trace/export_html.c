@@ -2,8 +2,8 @@
  * and the table of procedures.
  *
  * Numbers as the page reads them: nodes are [procedure, parent, calls, total, self], rows [procedure, calls, self,
- * total, least, most, average], calls of the timeline [start, length, procedure, depth]; procedures are indices of
- * names. */
+ * total, least, most, average], calls of the timeline [start, length, procedure, depth] and, where they were recorded,
+ * the arguments and the result as text; procedures are indices of names. */
 #include "base/utf8.h"
 #include "trace/calls.h"
 #include "trace_page.h"
@@ -86,14 +86,26 @@ static inl_status find_least(const trace_calls *threads, size_t count, uint64_t 
     return INL_OK;
 }
 
+static void put_values(FILE *f, const trace_calls *c, const trace_call *call)
+{
+    char values[2048];
+    if (!call->arguments && !call->results) return;
+    fputc(',', f);
+    put_text(f, trace_calls_values(c, call->arguments, values, sizeof values));
+    fputc(',', f);
+    put_text(f, trace_calls_values(c, call->results, values, sizeof values));
+}
+
 static uint64_t put_calls(FILE *f, const trace_calls *c, uint64_t least)
 {
     uint64_t shown = 0;
     for (size_t i = 0; i < c->list.count; i++) {
         const trace_call *call = &c->list.items[i];
         if (call->end - call->start < least) continue;
-        fprintf(f, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 "]", shown++ ? "," : "", call->start,
+        fprintf(f, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32, shown++ ? "," : "", call->start,
                 call->end - call->start, call->proc - 1, call->depth);
+        put_values(f, c, call);
+        fputc(']', f);
     }
     return shown;
 }

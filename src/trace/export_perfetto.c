@@ -28,6 +28,15 @@ enum {
     TRACK_COUNTER = 8
 }; /* TrackDescriptor */
 enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum {
+    EVENT_NOTE = 4,
+    NOTE_UNSIGNED = 3,
+    NOTE_SIGNED,
+    NOTE_REAL,
+    NOTE_TEXT,
+    NOTE_POINTER,
+    NOTE_NAME = 10
+};                                                                              /* debug_annotations */
 enum { EVENT_TYPE = 9, EVENT_NAME = 10, EVENT_TRACK = 11, BEGIN = 1, END = 2 }; /* TrackEvent */
 enum { COUNTER = 4, EVENT_VALUE = 30 };                                         /* a type; counter_value */
 enum { COUNTER_UNIT = 3, UNIT_NS = 1, UNIT_COUNT = 2 };                         /* CounterDescriptor */
@@ -36,6 +45,7 @@ enum { INTERNED_NAMES = 2, NAME_NUMBER = 1, NAME_TEXT = 2 };                    
 typedef struct perfetto {
     FILE *f;
     const trace_session *s;
+    const trace_calls *calls; /* the thread's that is being told */
     trace_message whole, packet, a, b;
     bool *told; /* names, by number - 1 */
     uint32_t sequence;
@@ -85,6 +95,26 @@ static void tell_name(perfetto *p, uint32_t proc)
     trace_message_put(&p->packet, INTERNED, &p->a);
 }
 
+/* A value as it was, or what it is shown as. */
+static const inlay_trace_record *put_annotation(perfetto *p, const inlay_trace_record *v)
+{
+    char name[16], shown[1024];
+    uint64_t bits;
+    double real;
+    unsigned number = trace_value_number(v), form = trace_value_form(v);
+    snprintf(name, sizeof name, number ? "arg%u" : "result", number);
+    trace_message_text(&p->b, NOTE_NAME, name);
+    trace_value_bits(v, &bits, &real);
+    const inlay_trace_record *next = trace_value_text(v, shown, sizeof shown);
+    if (form == 'd') trace_message_number(&p->b, NOTE_SIGNED, bits);
+    else if (form == 'u') trace_message_number(&p->b, NOTE_UNSIGNED, bits);
+    else if (form == 'x' || form == 'p') trace_message_number(&p->b, NOTE_POINTER, bits);
+    else if (form == 'f') trace_message_real(&p->b, NOTE_REAL, real);
+    else trace_message_text(&p->b, NOTE_TEXT, shown);
+    trace_message_put(&p->a, EVENT_NOTE, &p->b);
+    return next;
+}
+
 static void put_event(perfetto *p, const trace_call *c, bool begins)
 {
     trace_message_number(&p->packet, TIMESTAMP, p->s->monotonic + (begins ? c->start : c->end));
@@ -94,6 +124,8 @@ static void put_event(perfetto *p, const trace_call *c, bool begins)
     trace_message_number(&p->a, EVENT_TYPE, begins ? BEGIN : END);
     if (begins) trace_message_number(&p->a, EVENT_NAME, c->proc);
     trace_message_number(&p->a, EVENT_TRACK, p->track);
+    const inlay_trace_record *value = trace_calls_first(p->calls, begins ? c->arguments : c->results);
+    while (value->what) value = put_annotation(p, value);
     trace_message_put(&p->packet, TRACK_EVENT, &p->a);
     put_packet(p);
 }
@@ -105,6 +137,7 @@ static inl_status put_calls(perfetto *p, const trace_thread *t, const trace_view
 {
     trace_calls calls = {0};
     const trace_call_teller teller = {begins, ends, p};
+    p->calls = &calls;
     inl_status st = trace_calls_of(&calls, p->s, t, v, e);
     if (st == INL_OK) st = trace_calls_tell(&calls, &teller, e);
     trace_calls_free(&calls);

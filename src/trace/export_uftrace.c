@@ -2,9 +2,9 @@
  * file of records for each thread, 16 bytes each:
  *
  *     time, CLOCK_MONOTONIC in ns                        8 bytes
- *     address << 16 | depth << 6 | 5 << 3 | is an exit   8
+ *     address << 16 | depth << 6 | 5 << 3 | values follow << 2 | is an exit   8
  */
-#include "trace/calls.h"
+#include "trace/uftrace_values.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,14 +12,29 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAGIC = 5, DEEPEST = 1023, VERSION = 4, HEAD = 40, LITTLE = 1, CLASS_64 = 2 };
-enum { HAS_SESSIONS = 1 << 1, RELATIVE_SYMBOLS = 1 << 5, HAS_DEPTH = 1 << 6 };      /* feat_mask */
-enum { EXE_NAME = 1 << 0, EXIT_STATUS = 1 << 2, COMMAND = 1 << 3, TASKS = 1 << 7 }; /* info_mask */
+enum { MAGIC = 5, VALUES_FOLLOW = 1 << 2, DEEPEST = 1023, VERSION = 4, HEAD = 40, LITTLE = 1, CLASS_64 = 2 };
+enum {
+    HAS_SESSIONS = 1 << 1,
+    HAS_ARGUMENTS = 1 << 3,
+    HAS_RESULTS = 1 << 4,
+    RELATIVE_SYMBOLS = 1 << 5,
+    HAS_DEPTH = 1 << 6
+}; /* feat_mask */
+enum {
+    EXE_NAME = 1 << 0,
+    EXIT_STATUS = 1 << 2,
+    COMMAND = 1 << 3,
+    TASKS = 1 << 7,
+    ARGUMENT_LISTS = 1 << 10,
+    PATTERN_TYPE = 1 << 12
+}; /* info_mask */
 
 typedef struct folder {
     const char *path;
     const trace_session *s;
     FILE *records;
+    const trace_calls *calls; /* the thread's that is being told */
+    uftrace_values values;
     bool too_deep;
 } folder;
 
@@ -41,7 +56,7 @@ static inl_status close_good(FILE *f, const folder *d, inl_error *e)
 
 /* --- info --- */
 
-static void put_info_head(FILE *f)
+static void put_info_head(FILE *f, bool arguments, bool results)
 {
     struct {
         char magic[8];
@@ -54,6 +69,9 @@ static void put_info_head(FILE *f)
     _Static_assert(sizeof head == HEAD, "the format on disk");
     head.features = HAS_SESSIONS | RELATIVE_SYMBOLS | HAS_DEPTH;
     head.infos = EXE_NAME | EXIT_STATUS | COMMAND | TASKS;
+    if (arguments) head.features |= HAS_ARGUMENTS;
+    if (results) head.features |= HAS_RESULTS;
+    if (arguments || results) head.infos |= ARGUMENT_LISTS | PATTERN_TYPE;
     head.deepest = DEEPEST + 1;
     fwrite(&head, sizeof head, 1, f);
 }
@@ -62,11 +80,13 @@ static inl_status put_info(const folder *d, inl_error *e)
 {
     FILE *f = open_in(d, "info", e);
     if (!f) return INL_ERR_ACCESS;
-    put_info_head(f);
+    bool arguments = uftrace_values_any(&d->values, false), results = uftrace_values_any(&d->values, true);
+    put_info_head(f, arguments, results);
     fprintf(f, "exename:%s\nexit_status:%d\ncmdline:%s\n", d->s->program, d->s->status, d->s->program);
     fprintf(f, "taskinfo:lines=2\ntaskinfo:nr_tid=%zu\ntaskinfo:tids=", d->s->threads.count);
     for (size_t i = 0; i < d->s->threads.count; i++) fprintf(f, "%s%u", i ? "," : "", d->s->threads.items[i].tid);
     fputc('\n', f);
+    if (arguments || results) uftrace_values_put(f, &d->values);
     return close_good(f, d, e);
 }
 
@@ -97,6 +117,12 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Mangled, as uftrace wants it; where a list of values names it, as that does. */
+static const char *name_of(const folder *d, const trace_proc *p)
+{
+    return uftrace_values_has(&d->values, trace_name(p)) ? trace_name(p) : p->name;
+}
+
 static inl_status put_symbols(const folder *d, const trace_proc **procs, size_t count, inl_error *e)
 {
     const trace_image *image = procs[0]->image;
@@ -108,7 +134,7 @@ static inl_status put_symbols(const folder *d, const trace_proc **procs, size_t 
     if (!f) return INL_ERR_ACCESS;
     fprintf(f, "# symbols: %zu\n# path name: %s\n# build-id:\n", count + 1, image->path);
     for (size_t i = 0; i < count; i++)
-        fprintf(f, "%016" PRIx64 " T %s\n", procs[i]->address - image->low, procs[i]->name);
+        fprintf(f, "%016" PRIx64 " T %s\n", procs[i]->address - image->low, name_of(d, procs[i]));
     uint64_t end = procs[count - 1]->address + procs[count - 1]->size - image->low;
     fprintf(f, "%016" PRIx64 " ? __sym_end\n", end);
     return close_good(f, d, e);
@@ -161,9 +187,13 @@ static void put_record(folder *d, const trace_call *c, bool is_exit)
     uint64_t address = d->s->procs.items[c->proc - 1].address;
     uint64_t time = d->s->monotonic + (is_exit ? c->end : c->start);
     uint64_t what = address << 16 | (uint64_t)(c->depth & DEEPEST) << 6 | MAGIC << 3 | is_exit;
+    uint8_t values[UFTRACE_BYTES_MOST];
+    size_t follow = uftrace_values_of(&d->values, d->calls, c, is_exit, values);
+    if (follow) what |= VALUES_FOLLOW;
     if (c->depth > DEEPEST) d->too_deep = true;
     fwrite(&time, sizeof time, 1, d->records);
     fwrite(&what, sizeof what, 1, d->records);
+    fwrite(values, 1, follow, d->records);
 }
 
 static void begins(const trace_call *c, void *arg) { put_record(arg, c, false); }
@@ -174,6 +204,7 @@ static inl_status put_thread(folder *d, const trace_thread *t, const trace_view 
     char name[32];
     trace_calls calls = {0};
     const trace_call_teller teller = {begins, ends, d};
+    d->calls = &calls;
     snprintf(name, sizeof name, "%u.dat", t->tid);
     inl_status st = trace_calls_of(&calls, d->s, t, v, e);
     if (st == INL_OK && !(d->records = open_in(d, name, e))) st = INL_ERR_ACCESS;
@@ -193,13 +224,16 @@ static inl_status put_thread(folder *d, const trace_thread *t, const trace_view 
 inl_status trace_export_uftrace(const char *path, const trace_file *file, const trace_view *v, inl_error *e)
 {
     folder d = {.path = path, .s = &file->sessions.items[0]};
+    d.values.s = d.s;
     inl_status st = trace_refuse_counts(d.s, e);
     if (st == INL_OK) st = trace_refuse_many(file, "uftrace's directory", e);
     if (st == INL_OK && mkdir(path, 0777) != 0 && errno != EEXIST)
         st = inl_fail(e, INL_ERR_ACCESS, "cannot make the directory %s: %s", path, strerror(errno));
-    if (st == INL_OK) st = put_info(&d, e);
+    for (size_t i = 0; i < d.s->threads.count && st == INL_OK; i++) st = put_thread(&d, &d.s->threads.items[i], v, e);
+    if (st == INL_OK && d.values.failed) st = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    if (st == INL_OK) st = put_info(&d, e); /* which tells of values that have been met */
     if (st == INL_OK) st = put_tasks(&d, e);
     if (st == INL_OK) st = put_map(&d, e);
-    for (size_t i = 0; i < d.s->threads.count && st == INL_OK; i++) st = put_thread(&d, &d.s->threads.items[i], v, e);
+    uftrace_values_free(&d.values);
     return st;
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { VARINT = 0, LENGTH = 2 };
+enum { VARINT = 0, EIGHT = 1, LENGTH = 2 };
 
 static void add(trace_message *m, const void *bytes, size_t count)
 {
@@ -28,6 +28,12 @@ void trace_message_number(trace_message *m, unsigned field, uint64_t value)
 {
     trace_message_varint(m, field << 3 | VARINT);
     trace_message_varint(m, value);
+}
+
+void trace_message_real(trace_message *m, unsigned field, double value)
+{
+    trace_message_varint(m, field << 3 | EIGHT);
+    add(m, &value, sizeof value);
 }
 
 void trace_message_bytes(trace_message *m, unsigned field, const void *bytes, size_t count)

@@ -19,6 +19,7 @@ typedef struct trace_message {
 
 void trace_message_varint(trace_message *, uint64_t); /* bare: part of a packed field */
 void trace_message_number(trace_message *, unsigned field, uint64_t);
+void trace_message_real(trace_message *, unsigned field, double);
 void trace_message_bytes(trace_message *, unsigned field, const void *, size_t);
 void trace_message_text(trace_message *, unsigned field, const char *);
 void trace_message_put(trace_message *, unsigned field, trace_message *inner);

@@ -28,66 +28,106 @@ static void put_character(text *t, unsigned char c)
     else put(t, "%c", c);
 }
 
-/* Its pieces, up to a zero or the last; the answer is the record behind them. */
+const inlay_trace_record *trace_value_string(const inlay_trace_record *v, char *out, size_t *length, bool *cut)
+{
+    *length = 0;
+    for (bool more = true; more; v++) {
+        char bytes[sizeof v->when];
+        memcpy(bytes, &v->when, sizeof bytes);
+        size_t n = strnlen(bytes, sizeof bytes);
+        bool fits = *length + n <= TRACE_STRING_MOST;
+        if (fits) memcpy(out + *length, bytes, n);
+        if (fits) *length += n;
+        *cut = !fits || v->stack & INLAY_TRACE_CUT;
+        more = n == sizeof bytes && v->stack & INLAY_TRACE_GOES_ON && v[1].stack >> 8;
+    }
+    return v;
+}
+
 static const inlay_trace_record *put_string(text *t, const inlay_trace_record *v)
 {
+    char bytes[TRACE_STRING_MOST];
+    size_t length;
+    bool cut;
     if (v->stack & INLAY_TRACE_UNREADABLE) {
         if (v->when) put(t, "0x%" PRIx64 " (no memory)", v->when);
         else put(t, "NULL");
         return v + 1;
     }
+    v = trace_value_string(v, bytes, &length, &cut);
     put(t, "\"");
-    for (;; v++) {
-        char bytes[sizeof v->when];
-        memcpy(bytes, &v->when, sizeof bytes);
-        size_t n = strnlen(bytes, sizeof bytes);
-        for (size_t i = 0; i < n; i++) put_character(t, (unsigned char)bytes[i]);
-        if (n < sizeof bytes || !(v->stack & INLAY_TRACE_GOES_ON) || v[1].stack >> 8 == 0) break;
-    }
-    put(t, v->stack & INLAY_TRACE_CUT ? "\"..." : "\"");
-    return v + 1;
+    for (size_t i = 0; i < length; i++) put_character(t, (unsigned char)bytes[i]);
+    put(t, cut ? "\"..." : "\"");
+    return v;
+}
+
+void trace_value_bits(const inlay_trace_record *v, uint64_t *bits, double *real)
+{
+    unsigned size = trace_value_size(v), unused = size < 8 ? 64 - size * 8 : 0;
+    float narrow;
+    uint32_t low = (uint32_t)v->when;
+    memcpy(real, &v->when, sizeof *real);
+    memcpy(&narrow, &low, sizeof narrow);
+    if (size == sizeof narrow) *real = (double)narrow;
+    *bits = unused < 64 ? v->when << unused >> unused : 0;
+    if (trace_value_form(v) == 'd' && unused < 64) *bits = (uint64_t)((int64_t)(v->when << unused) >> unused);
 }
 
 /* As many digits as tell it from its neighbours. */
-static void put_real(text *t, uint64_t bits, unsigned size)
+static void put_real(text *t, double value, unsigned size)
 {
-    double value;
-    float narrow;
-    uint32_t low = (uint32_t)bits;
-    memcpy(&value, &bits, sizeof value);
-    memcpy(&narrow, &low, sizeof narrow);
     char digits[40];
     for (int n = 6; n <= 17; n++) {
-        snprintf(digits, sizeof digits, "%.*g", n, size == 4 ? (double)narrow : value);
-        if (size == 4 ? strtof(digits, NULL) == narrow : strtod(digits, NULL) == value) break;
+        snprintf(digits, sizeof digits, "%.*g", n, value);
+        if (size == 4 ? (double)strtof(digits, NULL) == value : strtod(digits, NULL) == value) break;
     }
     put(t, "%s", digits);
 }
 
 static void put_number(text *t, const inlay_trace_record *v)
 {
-    unsigned form = v->stack >> 8 & 0xff, size = v->stack >> 16 & 0xff, unused = size < 8 ? 64 - size * 8 : 0;
-    uint64_t value = unused < 64 ? v->when << unused >> unused : 0;
-    if (form == 'f') put_real(t, v->when, size);
-    else if (form == 'd') put(t, "%" PRId64, unused < 64 ? (int64_t)(v->when << unused) >> unused : 0);
-    else if (form == 'u') put(t, "%" PRIu64, value);
-    else if (form != 'c') put(t, "0x%" PRIx64, value);
+    unsigned form = trace_value_form(v);
+    uint64_t bits;
+    double real;
+    trace_value_bits(v, &bits, &real);
+    if (form == 'f') put_real(t, real, trace_value_size(v));
+    else if (form == 'd') put(t, "%" PRId64, (int64_t)bits);
+    else if (form == 'u') put(t, "%" PRIu64, bits);
+    else if (form != 'c') put(t, "0x%" PRIx64, bits);
     else {
         put(t, "'");
-        put_character(t, (unsigned char)value);
+        put_character(t, (unsigned char)bits);
         put(t, "'");
     }
+}
+
+const inlay_trace_record *trace_calls_first(const trace_calls *c, uint32_t first)
+{
+    static const inlay_trace_record none;
+    return first ? &c->values.items[first - 1] : &none;
+}
+
+static const inlay_trace_record *put_value(text *t, const inlay_trace_record *v)
+{
+    if (trace_value_form(v) == 's') return put_string(t, v);
+    put_number(t, v);
+    return v + 1;
+}
+
+const inlay_trace_record *trace_value_text(const inlay_trace_record *v, char *out, size_t size)
+{
+    text t = {out, size, 0};
+    out[0] = 0;
+    return put_value(&t, v);
 }
 
 const char *trace_calls_values(const trace_calls *c, uint32_t first, char *out, size_t size)
 {
     text t = {out, size, 0};
     out[0] = 0;
-    if (!first) return out;
-    for (const inlay_trace_record *v = &c->values.items[first - 1]; v->what;) {
-        if (v != &c->values.items[first - 1]) put(&t, ", ");
-        if ((v->stack >> 8 & 0xff) == 's') v = put_string(&t, v);
-        else put_number(&t, v++);
+    for (const inlay_trace_record *v = trace_calls_first(c, first); v->what;) {
+        if (t.used) put(&t, ", ");
+        v = put_value(&t, v);
     }
     return out;
 }

@@ -1,4 +1,5 @@
 """Recordings in other programs' forms, read by these programs: each tells the calls and times that the report tells."""
+import ast
 import collections
 import gzip
 import html
@@ -27,7 +28,7 @@ def packets(text):
             way[-1:] = []
         else:
             key, value = line.strip().split(": ", 1)
-            found[-1].append((".".join([*way, key]), json.loads(value) if value[0] == '"' else value))
+            found[-1].append((".".join([*way, key]), ast.literal_eval(value) if value[0] == '"' else value))
     return found
 
 
@@ -131,5 +132,77 @@ def check_html(t, need, same):
     need("0 ns to 1.000 us" in looked, "the timeline's part")
 
 
+# --- arguments and results in them
+
+LONG = "a string that is much longer than what is record..."
+VALUED = ("-A", "add;reads@arg1/s;name@arg1/x32;down@arg1/u8;half@fparg1/f32,arg1/d32", "-R", "add;half;name/s;down/c")
+
+
+def recorded(t):
+    path, program = f"{t.folder}/valued.trace", f"{t.folder}/valued"
+    if not os.path.exists(path):
+        t.command(["gcc", "-O2", "-g", f"{HERE}/values.c", "-o", program])
+        t.command([t.inlay, "trace", "-o", path, *VALUED, "-F", "*[a-z]", "--", program])
+    return path
+
+
+def annotations(text):
+    """Of each slice what its packets say of values, in order."""
+    found, open_calls, names = [], [], {}
+    for one in packets(text):
+        fields = dict(one)
+        if "interned_data.event_names.iid" in fields:
+            names[fields["interned_data.event_names.iid"]] = fields["interned_data.event_names.name"]
+        values = [(key.split(".")[-1], value) for key, value in one if key.startswith("track_event.debug_annotations.")]
+        if fields.get("track_event.type") == "TYPE_SLICE_BEGIN":
+            open_calls.append([names[fields["track_event.name_iid"]], values])
+        elif fields.get("track_event.type") == "TYPE_SLICE_END":
+            name, begun = open_calls.pop()
+            if begun or values:
+                pairs = [*zip(begun[::2], begun[1::2]), *zip(values[::2], values[1::2])]
+                found.append((name, [sorted([a, b], key=lambda x: x[0] != "name") for a, b in pairs]))
+    return {(name, *((a[1], b[0].split("_")[0], b[1]) for a, b in values)) for name, values in found}
+
+
+def check_perfetto_values(t, need, same):
+    out = f"{t.folder}/valued.perfetto"
+    t.read("export", "perfetto", "-o", out, recorded(t))
+    with open(out, "rb") as f:
+        text = t.command(["protoc", f"--proto_path={HERE}", "--decode=Trace", f"{HERE}/perfetto.proto"], stdin=f).stdout
+    need(not re.search(r"^ *\d+[: ]", text, re.M), "fields that Perfetto does not have", text[:400])
+    found = annotations(text)
+    for one in (("add", ("arg1", "int", "-5"), ("arg2", "string", '"short"'), ("arg3", "uint", "120"), ("arg4", "double", "2.5"),
+                 ("arg5", "int", "7000000000"), ("result", "int", "7000000122")),
+                ("down", ("arg1", "uint", "3"), ("result", "string", "'\\x06'")), ("name", ("arg1", "pointer", "0"), ("result", "string", "NULL")),
+                ("half", ("arg1", "double", "2.5"), ("arg1", "int", "3"), ("result", "double", "-inf"))):
+        need(one in found, f"{one} as Perfetto's annotations", *found)
+
+
+def check_uftrace_values(t, need, same):
+    out = f"{t.folder}/valued.data"
+    shutil.rmtree(out, ignore_errors=True)
+    t.read("export", "uftrace", "-o", out, recorded(t))
+    replay = t.command(["uftrace", "replay", "-d", out, "--no-pager"]).stdout
+    for line in ('add(-5, "short", 120, 2.500000, 0x1a13b8600)', '} = 0x1a13b867a; /* add */', f'add(6, "{LONG}", 1, 0.000000, -1)',
+                 'add(7, NULL, 2, 0.000000, 0) = 9;', 'name(0) = NULL;', 'down(3) = ', 'down(4) = ', 'half(2.500000, 3) = -inf;', 'reads("no memory")'):
+        need(line in replay, f"uftrace replay: {line}", replay)
+    same({line.split()[-1]: int(line.split()[-2]) for line in t.command(["uftrace", "report", "-d", out, "-f", "call"]).stdout.splitlines()[2:]},
+         calls(t.report(recorded(t))), "uftrace report")
+
+
+def check_html_values(t, need, same):
+    """They are in the page's data; what is searched for is found in them, and listed with its call."""
+    out = f"{t.folder}/valued.html"
+    t.read("export", "html", "-o", out, recorded(t))
+    shown = page(t, out, "#search=hort%22")
+    values = re.search(r'<div id="values">(.*?)</div>\s*<h2>', shown, re.S)[1]
+    lines = [html.unescape(line) for line in re.findall(r"<div>(.*?)</div>", values)]
+    need(len(lines) == 1 and lines[0].startswith('add(-5, "short", 120, 2.5, 7000000000) = 7000000122: '), "calls whose values match", *lines)
+    need("Calls with such a value: 1<" in shown, "how many there are")
+    chrome = json.loads(t.read("export", "chrome", recorded(t)))["traceEvents"]
+    need(any(e.get("args", {}).get("arguments") == '7, NULL, 2, 0, 0' and e["args"]["result"] == "9" for e in chrome), "Chrome's arguments")
+
+
 CHECKS = (("perfetto", check_perfetto, "protoc"), ("pprof", check_pprof, "go"), ("uftrace", check_uftrace, "uftrace"),
-          ("html", check_html, "chromium"))
+          ("html", check_html, "chromium"), ("perfetto values", check_perfetto_values, "protoc"), ("uftrace values", check_uftrace_values, "uftrace"),
+          ("html values", check_html_values, "chromium"))
