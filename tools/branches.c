@@ -1,5 +1,14 @@
 /* branches: for each branch: how often it was executed, how often taken, and where indirect ones
- * went (calls and returns included, unless left out). */
+ * went (calls and returns included, unless left out).
+ *
+ * Where indirect branches go is counted in a table of each thread's own, an entry for each pair of a branch and a place
+ * that it leads to. The entry that the pair's key asks for is looked at in line, without a change of flags, and counts;
+ * what is not there is looked for in the entries behind it, or takes a free one. A pair for which there is none turns
+ * another one out, whose count goes to the branch's own list, as all do when the thread ends.
+ *
+ * A key is the target and the branch's number in the bits above, which also moves the low ones: so different branches
+ * that go to the same place have different entries. Branches beyond the last number have their lists alone.
+ */
 #include <inlay.h>
 
 #include <inttypes.h>
@@ -11,22 +20,40 @@ typedef struct target {
 } target;
 
 typedef struct branch {
-    inlay_counter executed, taken;
+    inlay_counter executed, taken; /* of an indirect one neither */
     const char *kind, *proc, *image;
     bool conditional, indirect;
     uint64_t direct; /* target of a direct branch */
+    uint64_t mark;   /* of an indirect one: what is added to a target to make a key; 0: it has none */
     inlay_mutex lock;
     unsigned target_count, room;
-    uint64_t last; /* where it went last, and how often in a row: not in targets yet */
-    uint64_t last_count;
     target *targets;
 } branch;
+
+enum { PAIRS = 1 << 16, TRIES = 8, NUMBER_BIT = 48, MAX_NUMBER = (1 << 16) - 1 };
+
+/* For who adds the key: 0 where it is this one. */
+typedef struct pair {
+    uint64_t missing, count;
+} pair;
+
+typedef struct pairs {
+    pair pairs[PAIRS + TRIES];
+    branch *branches[PAIRS + TRIES];
+    uint64_t listed[PAIRS + TRIES]; /* of the count: what is in the branch's list already */
+    uint32_t used[PAIRS + TRIES], used_count;
+} pairs; /* large, but only what is touched takes memory */
 
 typedef struct line {
     uint64_t address, executed, taken;
     branch *b;
 } line;
 
+static inlay_local *tables;
+/* What instrumentation leaves, in memory that travels into a rewritten program. */
+static struct {
+    uint64_t numbers; /* given to branches */
+} * found;
 static uint64_t top = 40, top_targets = 4;
 static bool no_returns;
 static line *lines;
@@ -38,35 +65,96 @@ static const char *keep(const char *s)
     return copy ? strcpy(copy, s) : "?";
 }
 
-/* Adds what `last` has gathered to the target list. The caller holds the lock. */
-static void settle(branch *b)
+/* Not for analysis code: the list may grow. */
+static void add_to_list(branch *b, uint64_t address, uint64_t count)
 {
-    if (!b->last_count) return;
+    inlay_lock(&b->lock);
     unsigned i = 0;
-    while (i < b->target_count && b->targets[i].address != b->last) i++;
+    while (i < b->target_count && b->targets[i].address != address) i++;
     if (i == b->room) {
         unsigned room = b->room ? b->room * 2 : 4;
         target *more = realloc(b->targets, room * sizeof *more);
-        if (!more) return;
-        b->targets = more;
-        b->room = room;
+        if (more) b->targets = more, b->room = room;
     }
-    if (i == b->target_count) b->targets[b->target_count++] = (target){b->last, 0};
-    b->targets[i].count += b->last_count;
-    b->last_count = 0;
-}
-
-/* Analysis: an indirect branch goes to `address`. */
-static void went_to(branch *b, uint64_t address)
-{
-    inlay_lock(&b->lock);
-    if (address != b->last) {
-        settle(b);
-        b->last = address;
-    }
-    b->last_count++;
+    if (i < b->target_count) b->targets[i].count += count;
+    else if (i < b->room) b->targets[b->target_count++] = (target){address, count};
     inlay_unlock(&b->lock);
 }
+
+/* The thread may be counting meanwhile. */
+static void list(pairs *t, uint32_t at)
+{
+    const pair *p = &t->pairs[at];
+    branch *b = t->branches[at];
+    uint64_t count = p->count;
+    if (count != t->listed[at]) add_to_list(b, -p->missing - b->mark, count - t->listed[at]);
+    t->listed[at] = count;
+}
+
+/* --- analysis --- */
+
+static uint32_t place_of(uint64_t key) { return key & (PAIRS - 1); }
+
+static void take(pairs *t, uint32_t at, branch *b, uint64_t key)
+{
+    t->branches[at] = b;
+    t->pairs[at] = (pair){-key, 1};
+    t->listed[at] = 0;
+}
+
+/* Counts a pair that is not where its key asks for it, unless there is neither an entry of it nor a free one. */
+static bool finds_no_room(pairs *t, branch *b, uint64_t key)
+{
+    for (uint32_t at = place_of(key), end = at + TRIES; at < end; at++) {
+        pair *p = &t->pairs[at];
+        if (p->missing + key == 0) {
+            p->count++;
+            return false;
+        }
+        if (t->branches[at]) continue;
+        if (t->used_count < PAIRS + TRIES) t->used[t->used_count++] = at;
+        take(t, at, b, key);
+        return false;
+    }
+    return true;
+}
+
+static void turn_out(pairs *t, branch *b, uint64_t key)
+{
+    uint32_t at = place_of(key);
+    list(t, at);
+    take(t, at, b, key);
+}
+
+static void went_to(branch *b, uint64_t address) { add_to_list(b, address, 1); }
+
+/* --- threads --- */
+
+static void list_all(inlay_thread *thread, void *arg)
+{
+    (void)arg;
+    pairs *t = inlay_local_of(tables, thread);
+    for (uint32_t i = 0; t && i < t->used_count; i++) list(t, t->used[i]);
+}
+
+static void forget(uint64_t address, void *record, void *arg)
+{
+    (void)address;
+    (void)arg;
+    branch *b = record;
+    b->target_count = 0;
+    b->lock = (inlay_mutex){0}; /* another thread may have had it */
+}
+
+/* The parent reports what was before. */
+static void fork_child(void *arg)
+{
+    pairs *t = inlay_local_now(tables);
+    for (uint32_t i = 0; t && i < t->used_count; i++) t->listed[t->used[i]] = t->pairs[t->used[i]].count;
+    inlay_records(forget, arg);
+}
+
+/* --- instrumentation --- */
 
 static const char *kind_of(const inlay_insn *insn)
 {
@@ -87,6 +175,26 @@ static void describe(branch *b, const inlay_insn *insn)
     b->conditional = inlay_insn_is_conditional(insn);
     b->indirect = inlay_insn_is_indirect(insn);
     b->direct = inlay_insn_target(insn);
+    if (!b->indirect || found->numbers == MAX_NUMBER) return;
+    uint64_t number = ++found->numbers;
+    b->mark = number << NUMBER_BIT | (number * 0x9e5 & (PAIRS - 1));
+}
+
+/* The entry is looked at with additions and loads alone, so no flags need be saved. */
+static inlay_expr count_target(branch *b)
+{
+    if (!b->mark) return inlay_call(went_to, inlay_pointer(b), inlay_branch_target());
+    enum { KEY, ENTRY };
+    inlay_expr key = inlay_let_value(KEY), entry = inlay_let_value(ENTRY), table = inlay_local_address(tables);
+    inlay_expr offset = inlay_binary(INLAY_SHL, inlay_extend(key, 2, false), inlay_const(4));
+    inlay_expr count = inlay_binary(INLAY_ADD, entry, inlay_const(offsetof(pair, count)));
+    inlay_expr more = inlay_binary(INLAY_ADD, inlay_load(count, 8), inlay_const(1));
+    inlay_expr elsewhere = inlay_if(inlay_call(finds_no_room, table, inlay_pointer(b), key),
+                                    inlay_call(turn_out, table, inlay_pointer(b), key), NULL);
+    inlay_expr look = inlay_if(inlay_binary(INLAY_ADD, inlay_load(entry, 8), key), elsewhere,
+                               inlay_store(count, more, 8));
+    return inlay_let(KEY, inlay_binary(INLAY_ADD, inlay_branch_target(), inlay_const(b->mark)),
+                     inlay_let(ENTRY, inlay_binary(INLAY_ADD, table, offset), look));
 }
 
 static void each_block(inlay_block *block, void *arg)
@@ -98,9 +206,9 @@ static void each_block(inlay_block *block, void *arg)
     branch *b = inlay_record(inlay_insn_address(insn), sizeof *b);
     if (!b) return;
     if (!b->kind) describe(b, insn);
-    inlay_insert(inlay_block_anywhere(block), inlay_count(&b->executed, 1));
+    if (b->indirect) inlay_insert(inlay_before(insn), count_target(b));
+    else inlay_insert(inlay_block_anywhere(block), inlay_count(&b->executed, 1));
     if (b->conditional) inlay_insert(inlay_taken_edge(insn), inlay_count(&b->taken, 1));
-    if (b->indirect) { inlay_insert(inlay_before(insn), inlay_call(went_to, inlay_pointer(b), inlay_branch_target())); }
 }
 
 static int by_count(const void *a, const void *b)
@@ -121,7 +229,8 @@ static void collect(uint64_t address, void *record, void *arg)
 {
     (void)arg;
     branch *b = record;
-    uint64_t executed = inlay_counter_sum(&b->executed);
+    uint64_t executed = b->indirect ? 0 : inlay_counter_sum(&b->executed);
+    for (unsigned i = 0; i < b->target_count; i++) executed += b->targets[i].count;
     if (!executed) return;
     if (line_count == line_room) {
         size_t room = line_room ? line_room * 2 : 1024;
@@ -130,7 +239,6 @@ static void collect(uint64_t address, void *record, void *arg)
         lines = more;
         line_room = room;
     }
-    settle(b);
     if (b->target_count) qsort(b->targets, b->target_count, sizeof *b->targets, by_count);
     uint64_t taken = b->conditional ? inlay_counter_sum(&b->taken) : executed;
     lines[line_count++] = (line){address, executed, taken, b};
@@ -204,7 +312,9 @@ static void print_json(void)
 static void report(int status, void *arg)
 {
     (void)status;
-    (void)arg;
+    inlay_process *self = inlay_process_self();
+    for (inlay_thread *t = inlay_process_thread_first(self); t; t = inlay_process_thread_next(self, t))
+        list_all(t, arg);
     inlay_records(collect, NULL);
     if (line_count) qsort(lines, line_count, sizeof *lines, by_executed);
     if (inlay_format_is_json()) print_json();
@@ -217,6 +327,11 @@ int main(int argc, char **argv)
     inlay_option_uint(&top_targets, "targets", 't', "targets to show of each indirect branch (default 4)");
     inlay_option_flag(&no_returns, "no-returns", 0, "leave returns out");
     inlay_init(&argc, &argv, "each branch: executed, taken, targets of indirect ones");
+    found = inlay_alloc(sizeof *found);
+    tables = inlay_local_new(sizeof(pairs));
+    if (!found || !tables) return 1;
+    inlay_on_thread_end(list_all, NULL);
+    inlay_on_fork_child(fork_child, NULL);
     inlay_on_block(each_block, NULL);
     inlay_on_exit(report, NULL);
     return inlay_start();

@@ -19,12 +19,8 @@ struct weave_cold {
     isa_label from;
     uint64_t back;
     unsigned reg;
-    weave_state st;
-    uint8_t lock[WEAVE_MAX_REGS];
-    isa_regs locked;
-    uint32_t temps, at;
-    bool after, in_cold; /* it is itself in code out of line: on a taken edge */
-    cfg_need need, living;
+    bool in_cold; /* it is itself in code out of line: on a taken edge */
+    weave_spot spot;
 };
 
 /* Where a field of the buffer lies in the frame. */
@@ -44,15 +40,8 @@ void weave_append_cold(weaver *w, const snippet_buffer *buffer, unsigned reg, is
                          .from = from,
                          .back = isa_here(w->c),
                          .reg = reg,
-                         .st = w->st,
-                         .temps = w->temps,
-                         .at = w->at,
-                         .after = w->after,
                          .in_cold = w->main != NULL,
-                         .need = w->need,
-                         .living = w->living};
-    for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) cold->lock[r] = w->lock[r];
-    cold->locked = w->locked;
+                         .spot = weave_spot_of(w)};
     *w->cold_end = cold;
     w->cold_end = &cold->next;
 }
@@ -63,15 +52,12 @@ void weave_emit_cold(weaver *w)
         snippet slot = {.kind = SNIPPET_CONST, .value = k->buffer->slot};
         const snippet *args[] = {&slot};
         snippet full = {.kind = SNIPPET_CALL, .nargs = 1, .args = args, .fn = (void (*)(void))k->buffer->full};
-        w->st = k->st, w->temps = k->temps, w->at = k->at, w->after = k->after;
-        w->need = k->need, w->living = k->living;
-        for (unsigned r = 0; r < WEAVE_MAX_REGS; r++) w->lock[r] = k->lock[r];
-        w->locked = k->locked;
+        weave_spot_return(w, &k->spot);
         weave_unlock(w, k->reg);
         if (k->in_cold) w->isa->bind(w->c, k->from);
         else weave_bind_cold(w, k->from);
         weave_drop(w, weave_call(w, &full, false));
-        weave_arm_end(w, k->st);
+        weave_arm_end(w, k->spot.st);
         w->isa->frame_load(w, k->reg, field(w, k->buffer, offsetof(weave_buffer_slot, next)));
         w->isa->jump_to(w->c, k->back);
     }

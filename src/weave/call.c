@@ -54,6 +54,17 @@ static void plan(weaver *w, weave_call_plan *k)
     w->isa->call_plan(w, k);
 }
 
+/* Variables that were in register `from` (or, where that is none, in the temporary) are in `to` from now on. */
+static void move_locals(weaver *w, unsigned from, unsigned to, unsigned temp)
+{
+    for (unsigned i = 0; i < w->local_count; i++) {
+        struct weave_local *l = &w->locals[i];
+        if (l->reg != from || (from == ISA_NO_REG && l->temp != temp)) continue;
+        l->reg = (uint8_t)to;
+        l->temp = (uint8_t)temp;
+    }
+}
+
 /* Values that an enclosing expression still wants, out of the way. */
 static void set_outer_aside(weaver *w, weave_call_plan *k)
 {
@@ -62,6 +73,7 @@ static void set_outer_aside(weaver *w, weave_call_plan *k)
     for (isa_regs left = k->outer; left; left &= left - 1) {
         unsigned r = (unsigned)__builtin_ctzll(left), temp = weave_temp_take(w);
         weave_temp_store(w, temp, r);
+        move_locals(w, r, ISA_NO_REG, temp);
         k->outer_temp[r] = (uint8_t)temp;
         k->outer_lock[r] = w->lock[r];
         w->lock[r] = 0;
@@ -74,6 +86,7 @@ static void take_outer_back(weaver *w, weave_call_plan *k)
     for (isa_regs left = k->outer; left; left &= left - 1) {
         unsigned r = (unsigned)__builtin_ctzll(left);
         weave_temp_load(w, r, k->outer_temp[r]);
+        move_locals(w, ISA_NO_REG, r, k->outer_temp[r]);
         weave_temp_drop(w, k->outer_temp[r]);
         w->lock[r] = k->outer_lock[r];
     }

@@ -31,9 +31,20 @@ static isa_label jump_if_off(weaver *w, const snippet *s)
     return off;
 }
 
-isa_label weave_jump_unless(weaver *w, const snippet *cond)
+/* A value in a register that can be compared with zero at the least cost. */
+static weave_val for_zero(weaver *w, const snippet *cond)
 {
-    if (cond->kind == SNIPPET_SWITCH) return jump_if_off(w, cond);
+    unsigned best = w->isa->zero_reg;
+    bool asks = best < w->isa->reg_count && !weave_flags_free(w);
+    weave_val v = weave_eval(w, cond, asks ? best : ISA_NO_REG);
+    weave_in_reg(w, &v, 0);
+    if (asks && v.reg != best && !w->lock[best] && !weave_flags_free(w)) weave_into(w, &v, best);
+    return v;
+}
+
+/* A jump that is made where the condition holds, or where it does not. */
+static isa_label jump_where(weaver *w, const snippet *cond, bool holds)
+{
     int code = direct_condition(w, cond);
     if (code >= 0) {
         weave_flags_to_hw(w);
@@ -42,13 +53,18 @@ isa_label weave_jump_unless(weaver *w, const snippet *cond)
     } else if (cond->kind == SNIPPET_ELEMENT_ACTIVE && (code = weave_element_cond(w, cond)) >= 0) {
         /* the flags tell */
     } else {
-        weave_val v = weave_eval(w, cond, ISA_NO_REG);
-        weave_in_reg(w, &v, 0);
-        isa_label zero = w->isa->branch_if_zero(w, v.reg);
+        weave_val v = for_zero(w, cond);
+        isa_label to = holds ? w->isa->branch_if_not_zero(w, v.reg) : w->isa->branch_if_zero(w, v.reg);
         weave_drop(w, v);
-        return zero;
+        return to;
     }
+    if (holds) return w->isa->branch(w->c, (unsigned)code, false);
     return w->isa->branch_unless(w->c, (unsigned)code, false);
+}
+
+isa_label weave_jump_unless(weaver *w, const snippet *cond)
+{
+    return cond->kind == SNIPPET_SWITCH ? jump_if_off(w, cond) : jump_where(w, cond, false);
 }
 
 static void move_to(weaver *w, unsigned reg, const snippet *s)
@@ -99,7 +115,39 @@ weave_val weave_if(weaver *w, const snippet *s, unsigned hint)
     return weave_owned(reg);
 }
 
-void weave_if_for_effect(weaver *w, const snippet *s) { either(w, s, false, 0); }
+/* Is there a call in it that is not written in place? */
+static bool calls_out(const snippet *s)
+{
+    if (!s) return false;
+    const weave_routine *r = s->kind == SNIPPET_CALL ? weave_routine_of(s->fn) : NULL;
+    if (r && !r->body_len) return true;
+    for (unsigned i = 0; i < s->nargs; i++)
+        if (calls_out(s->args[i])) return true;
+    return calls_out(s->a) || calls_out(s->b) || calls_out(s->c);
+}
+
+/* An arm that calls goes behind the run where the other one does not: a condition is there to spare the call. */
+static bool goes_later(const weaver *w, const snippet *s)
+{
+    if (w->engine->cold || !w->opt->cold_exits || w->depth || w->loop || s->a->kind == SNIPPET_SWITCH) return false;
+    return !snippet_has(s->b, SNIPPET_SET_REG) && calls_out(s->b) && !calls_out(s->c);
+}
+
+void weave_if_for_effect(weaver *w, const snippet *s)
+{
+    if (!goes_later(w, s)) {
+        either(w, s, false, 0);
+        return;
+    }
+    isa_label yes = jump_where(w, s->a, true);
+    weave_later *later = weave_put_later(w, s->b, yes);
+    weave_state from = w->st;
+    weave_forget(w);
+    w->conditional++;
+    arm(w, s->c, false, 0, from);
+    w->conditional--;
+    if (later) later->back = isa_here(w->c);
+}
 
 /* A way out of a loop: a jump in front of it, which every `break` jumps back to, in the state in which the loop
  * is entered. */
@@ -169,6 +217,26 @@ static struct weave_local *find_local(weaver *w, uint32_t index)
     return &w->locals[0];
 }
 
+/* In the register it is computed in, where nobody assigns to it and few are pending. */
+static weave_val let_in_reg(weaver *w, const snippet *s, bool wanted, unsigned hint)
+{
+    weave_val v = weave_eval(w, s->a, ISA_NO_REG), result = weave_imm(0);
+    weave_in_reg(w, &v, 0);
+    w->locals[w->local_count++] = (struct weave_local){.index = s->index, .reg = v.reg};
+    if (wanted) result = weave_eval(w, s->b, hint);
+    else weave_run_for_effect(w, s->b);
+    w->local_count--;
+    weave_drop(w, v);
+    return result;
+}
+
+static bool lets_in_reg(const weaver *w, const snippet *s)
+{
+    enum { FEW = 3 };
+    return __builtin_popcountll(w->locked) < FEW && !w->depth && !snippet_has(s->b, SNIPPET_SET_LOCAL) &&
+           !snippet_has(s->b, SNIPPET_SET_REG) && !snippet_has(s->b, SNIPPET_APPEND);
+}
+
 static void store_local(weaver *w, unsigned temp, const snippet *value)
 {
     weave_val v = weave_eval(w, value, ISA_NO_REG);
@@ -179,12 +247,13 @@ static void store_local(weaver *w, unsigned temp, const snippet *value)
 
 weave_val weave_let(weaver *w, const snippet *s, bool wanted, unsigned hint)
 {
-    unsigned temp = weave_temp_take(w);
     if (w->local_count == SNIPPET_MAX_LOCALS)
         weave_fail(w, INL_ERR_UNSUPPORTED, "a snippet has too many local variables");
     if (w->status) return weave_imm(0);
+    if (lets_in_reg(w, s)) return let_in_reg(w, s, wanted, hint);
+    unsigned temp = weave_temp_take(w);
     store_local(w, temp, s->a);
-    w->locals[w->local_count++] = (struct weave_local){s->index, (uint8_t)temp};
+    w->locals[w->local_count++] = (struct weave_local){s->index, (uint8_t)temp, ISA_NO_REG};
     weave_val v = weave_imm(0);
     if (wanted) v = weave_eval(w, s->b, hint);
     else weave_run_for_effect(w, s->b);
@@ -195,8 +264,13 @@ weave_val weave_let(weaver *w, const snippet *s, bool wanted, unsigned hint)
 
 weave_val weave_local(weaver *w, const snippet *s, unsigned hint)
 {
+    const struct weave_local *l = find_local(w, s->index);
+    if (l->reg < w->isa->reg_count) {
+        weave_lock(w, l->reg);
+        return (weave_val){WEAVE_PROG, l->reg, 0, 0};
+    }
     unsigned reg = weave_take(w, 0, hint);
-    weave_temp_load(w, reg, find_local(w, s->index)->temp);
+    weave_temp_load(w, reg, l->temp);
     return weave_owned(reg);
 }
 

@@ -91,28 +91,33 @@ weave_val weave_load(weaver *w, weave_val at, int32_t disp, unsigned size, bool 
     return (weave_val){WEAVE_REG, (uint8_t)r, 0, 0};
 }
 
+/* An address as a displacement and what it is counted from. */
+static const snippet *split_address(const weaver *w, const snippet *at, int32_t *disp)
+{
+    bool splits = at->kind == SNIPPET_BINARY && at->op == SNIPPET_ADD && at->b->kind == SNIPPET_CONST &&
+                  w->isa->reaches((int64_t)at->b->value);
+    *disp = splits ? (int32_t)at->b->value : 0;
+    return splits ? at->a : at;
+}
+
 static weave_val eval_load(weaver *w, const snippet *s, unsigned hint)
 {
-    const snippet *at = s->a;
-    int32_t disp = 0;
-    if (at->kind == SNIPPET_BINARY && at->op == SNIPPET_ADD && at->b->kind == SNIPPET_CONST &&
-        w->isa->reaches((int64_t)at->b->value)) {
-        disp = (int32_t)at->b->value;
-        at = at->a;
-    }
+    int32_t disp;
+    const snippet *at = split_address(w, s->a, &disp);
     return weave_load(w, weave_eval(w, at, hint), disp, s->size, s->is_signed, hint);
 }
 
 static weave_val eval_store(weaver *w, const snippet *s)
 {
-    weave_val at = weave_eval(w, s->a, ISA_NO_REG);
+    int32_t disp;
+    weave_val at = weave_eval(w, split_address(w, s->a, &disp), ISA_NO_REG);
     if (s->b->kind != SNIPPET_CONST) weave_park(w, &at);
     weave_val v = weave_eval(w, s->b, ISA_NO_REG);
     weave_in_reg(w, &at, 0);
-    bool done = v.kind == WEAVE_IMM && w->isa->store_constant(w->c, s->size, at.reg, 0, v.imm);
+    bool done = v.kind == WEAVE_IMM && w->isa->store_constant(w->c, s->size, at.reg, disp, v.imm);
     if (!done) {
         weave_in_reg(w, &v, 0);
-        w->isa->store(w->c, s->size, at.reg, 0, v.reg);
+        w->isa->store(w->c, s->size, at.reg, disp, v.reg);
     }
     weave_drop(w, v);
     weave_drop(w, at);

@@ -68,6 +68,7 @@ typedef struct weave_isa {
     unsigned inline_regs;     /* and so many all that a routine's body and what is pending can have */
     int64_t pc_reach;         /* calls and operands relative to the program counter reach less than that */
     unsigned near_items;      /* a near label reaches over so many items of a body */
+    unsigned zero_reg;        /* the one that is compared with zero without flags; ISA_NO_REG: any is */
     uint32_t flags;           /* that arithmetic changes */
     uint32_t count_flags;     /* of these, what counting by a constant changes, */
     unsigned count_regs;      /* and how many registers it takes where these are dead */
@@ -100,7 +101,9 @@ typedef struct weave_isa {
     uint32_t (*condition_flags)(unsigned cond); /* that it reads */
     isa_label (*branch)(isa_code *, unsigned cond, bool near);
     isa_label (*branch_unless)(isa_code *, unsigned cond, bool near);
+    /* Without flags where these would have to be saved and the register is zero_reg. */
     isa_label (*branch_if_zero)(weaver *, unsigned reg);
+    isa_label (*branch_if_not_zero)(weaver *, unsigned reg);
     isa_label (*jump)(isa_code *, bool near);
     /* A jump that is taken while the byte at s->exec is `off`; fills in where it is, and both bytes. NULL: the set has
      * none. */

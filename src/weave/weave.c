@@ -276,6 +276,7 @@ static void weave_fully(weaver *w)
     w->main = w->engine->cold ? w->c : NULL;
     if (w->main) w->c = w->engine->cold;
     emit_sides(w);
+    weave_emit_later(w);
     weave_emit_cold(w);
     weave_emit_arms(w);
     if (w->main) w->c = w->main;
@@ -295,6 +296,7 @@ inl_status weave_compile(const weave_run *run, const weave_engine *engine, const
     w.opt = options ? options : &no_options;
     w.rng = w.opt->seed * 2654435761u | 1;
     w.cold_end = &w.cold;
+    w.later_end = &w.later;
     w.sides_end = &w.sides;
     if (run->insn_count == 0) return inl_fail(e, INL_ERR_USAGE, "a run without instructions");
     out->map_count = run->insn_count + 1;

@@ -31,7 +31,7 @@ typedef struct weave_state {
 typedef enum weave_val_kind {
     WEAVE_IMM,  /* a constant */
     WEAVE_REG,  /* a scratch register of our own */
-    WEAVE_PROG, /* a register of the program that holds its own value: read only */
+    WEAVE_PROG, /* read only: a register of the program that holds its own value, or one of a variable */
     WEAVE_TEMP, /* parked in a frame temporary */
 } weave_val_kind;
 struct weave_val {
@@ -106,7 +106,7 @@ struct weaver {
     unsigned saved_count;
     struct weave_local {
         uint32_t index;
-        uint8_t temp;
+        uint8_t temp, reg;        /* where it is: in the register, where that is one */
     } locals[SNIPPET_MAX_LOCALS]; /* in sight, the innermost last */
     unsigned local_count;
     const struct weave_loop *loop; /* the innermost (cond.c) */
@@ -119,6 +119,7 @@ struct weaver {
     uint32_t add_room, count_room, fault_room, inlined_room, switch_room;
     weave_cold *cold, **cold_end;
     weave_arm *arms;
+    struct weave_later *later, **later_end;
     bool out_of_line; /* an inlined routine's arm is being written there */
     isa_code *main;   /* while code out of line goes elsewhere: the run's own */
     weave_side *sides, **sides_end;
@@ -244,6 +245,31 @@ void weave_prepare(weaver *, uint32_t insn); /* restores what the instruction ne
 bool weave_prepare_side(weaver *, uint32_t insn);
 void weave_executed(weaver *, uint32_t insn); /* the instruction's effect on the state */
 void weave_restore_all(weaver *);             /* before control leaves */
+/* later.c: where the weaver was, for what is written out of line when the run itself has been written */
+typedef struct weave_spot {
+    weave_state st;
+    uint8_t lock[WEAVE_MAX_REGS];
+    isa_regs locked;
+    uint32_t temps, at;
+    bool after;
+    cfg_need need, living;
+} weave_spot;
+weave_spot weave_spot_of(const weaver *);
+void weave_spot_return(weaver *, const weave_spot *);
+typedef struct weave_later weave_later;
+struct weave_later {
+    weave_later *next;
+    const snippet *code;
+    isa_label from;
+    uint64_t back; /* where control goes on behind it: the caller's to say */
+    weave_spot spot;
+    struct weave_local locals[SNIPPET_MAX_LOCALS];
+    weave_saved saved[WEAVE_MAX_SAVED];
+    unsigned local_count, saved_count, conditional;
+};
+/* `code` in the present state, where the jump leads; NULL: it has failed. */
+weave_later *weave_put_later(weaver *, const snippet *code, isa_label from);
+void weave_emit_later(weaver *);
 /* count.c */
 bool weave_plan_counts(weaver *);
 void weave_emit_counts(weaver *, uint32_t insn);

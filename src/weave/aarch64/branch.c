@@ -24,6 +24,12 @@ isa_label weave_a64_branch_if_zero(weaver *w, unsigned reg)
     return a64_b_label(w->c);
 }
 
+isa_label weave_a64_branch_if_not_zero(weaver *w, unsigned reg)
+{
+    a64_cbz(w->c, false, 8, reg, isa_here(w->c) + 2 * INSN);
+    return a64_b_label(w->c);
+}
+
 isa_label weave_a64_jump(isa_code *c, bool near)
 {
     (void)near;

@@ -25,6 +25,7 @@ void weave_a64_frame_address(isa_code *, unsigned dst, int32_t offset);
 isa_label weave_a64_branch(isa_code *, unsigned cond, bool near);
 isa_label weave_a64_branch_unless(isa_code *, unsigned cond, bool near);
 isa_label weave_a64_branch_if_zero(weaver *, unsigned reg);
+isa_label weave_a64_branch_if_not_zero(weaver *, unsigned reg);
 isa_label weave_a64_jump(isa_code *, bool near);
 void weave_a64_bind_to(isa_code *, isa_label, uint64_t target);
 isa_label weave_a64_branch_unless_taken(weaver *, const isa_insn *);

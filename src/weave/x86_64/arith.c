@@ -57,9 +57,10 @@ static weave_val shift(weaver *w, x86_shift op, weave_val a, weave_val b, unsign
     if (b.kind == WEAVE_IMM) {
         weave_own(w, &a, 0, hint);
         unsigned count = b.imm & 63;
-        if (op == X86_SHL && count >= 1 && count <= 3) {
-            x86_lea(w->c, a.reg, x86_indexed(ISA_NO_REG, a.reg, 1u << count, 0));
-        } else if (count) {
+        bool scales = op == X86_SHL && count >= 1 && (count <= 3 || (count <= 6 && !weave_flags_free(w)));
+        for (unsigned left = count; scales && left; left -= left < 3 ? left : 3)
+            x86_lea(w->c, a.reg, x86_indexed(ISA_NO_REG, a.reg, 1u << (left < 3 ? left : 3), 0));
+        if (count && !scales) {
             weave_flags_clobber(w);
             x86_shift_ri(w->c, op, 8, a.reg, count);
         }

@@ -48,14 +48,38 @@ static isa_label branch(isa_code *c, unsigned cond, bool near) { return x86_jcc_
 
 static isa_label branch_unless(isa_code *c, unsigned cond, bool near) { return branch(c, cond ^ 1u, near); }
 
+static isa_label jump(isa_code *c, bool near) { return x86_jmp_label(c, near ? 1 : 4); }
+
+/*     test r, r ; jz zero                                   flags free
+ *     jrcxz hop ; jmp on ; hop: jmp zero ; on:              flags live
+ */
 static isa_label branch_if_zero(weaver *w, unsigned reg)
 {
-    weave_flags_clobber(w);
-    x86_test_rr(w->c, 8, reg, reg);
-    return branch(w->c, X86_E, false);
+    if (reg != X86_RCX || weave_flags_free(w)) {
+        weave_flags_clobber(w);
+        x86_test_rr(w->c, 8, reg, reg);
+        return branch(w->c, X86_E, false);
+    }
+    x86_label hop = x86_jrcxz_label(w->c);
+    x86_label on = x86_jmp_label(w->c, 1);
+    x86_bind(w->c, hop);
+    x86_label zero = x86_jmp_label(w->c, 4);
+    x86_bind(w->c, on);
+    return zero;
 }
 
-static isa_label jump(isa_code *c, bool near) { return x86_jmp_label(c, near ? 1 : 4); }
+static isa_label branch_if_not_zero(weaver *w, unsigned reg)
+{
+    if (reg != X86_RCX || weave_flags_free(w)) {
+        weave_flags_clobber(w);
+        x86_test_rr(w->c, 8, reg, reg);
+        return branch(w->c, X86_NE, false);
+    }
+    x86_label zero = x86_jrcxz_label(w->c);
+    x86_label other = x86_jmp_label(w->c, 4);
+    x86_bind(w->c, zero);
+    return other;
+}
 
 /* A short jump to what follows it, which leads away, or over that. */
 static isa_label jump_if_off(isa_code *c, bool on, weave_switch *s)
@@ -111,6 +135,7 @@ const weave_isa weave_isa_x86_64 = {
     .inline_regs = 13,
     .pc_reach = 0x7ff00000,
     .near_items = 8, /* of 15 bytes at most */
+    .zero_reg = X86_RCX,
     .flags = X86_ARITH,
     .count_flags = X86_ARITH,
     /* Multiplications, divisions and bit scans leave "undefined" flags as they were on some processors. (Logic and
@@ -136,6 +161,7 @@ const weave_isa weave_isa_x86_64 = {
     .branch = branch,
     .branch_unless = branch_unless,
     .branch_if_zero = branch_if_zero,
+    .branch_if_not_zero = branch_if_not_zero,
     .jump = jump,
     .jump_if_off = jump_if_off,
     .jump_to = jump_to,
