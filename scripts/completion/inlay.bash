@@ -54,7 +54,7 @@ _inlay() {
         detach:2 | report:2 | tee:2) words=$(_inlay_pids) ;;
         run:2 | rewrite:2 | attach:2) words=$(_inlay_tools) ;;
         attach:*) words=$(_inlay_pids) ;;
-        trace:2) words='report list tree browse graph diff export' ;;
+        trace:2) words='report list tree browse graph diff export encode' ;;
         esac
     fi
     COMPREPLY=($(compgen -W "$words" -- "$word"))

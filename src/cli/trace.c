@@ -4,6 +4,7 @@
  * -- app x inlay trace -p 123 -o f                           ->  inlay attach -o f trace 123 inlay trace report
  * app.trace                          trace_read.c */
 #include "cli/cli.h"
+#include "cli/events.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static const char usage[] =
     "                        debug information has (repeatable, as the next); 'double pow(double, double)': by these\n"
     "  -R 'NAME/p'           results\n"
     "  --event=LIST          counters, too (repeatable): page-faults,context-switches,cycles:u,{instructions,r1b2};\n"
-    "                        names as perf list has them\n"
+    "                        names as perf list has them, cpu/event=0x3c,umask=1/, PAPI's, libpfm4's\n"
+    "                        (inlay trace encode LIST: as numbers, for inlay rewrite)\n"
     "  --tool=FILE           the tool, where it has routines of yours at entries and exits (inlay cc --trace)\n"
     "  --depth=N, --threshold=TIME\n"
     "                        what reports leave out, if they are not asked for something else\n"
@@ -192,8 +194,38 @@ static char *default_output(const char *of)
     return text;
 }
 
+/* What the tool does not know by name it is told by number. */
+static bool translate_events(request *r)
+{
+    enum { ROOM = 8192 };
+    char why[512], *out = r->events ? malloc(ROOM) : NULL;
+    if (!r->events) return true;
+    if (!out || !events_translate(r->events, EVENTS_DEVICES, out, ROOM, why)) {
+        cli_say("--event: %s", out ? why : "out of memory");
+        return false;
+    }
+    free(r->events);
+    r->events = out;
+    return true;
+}
+
+/* inlay trace encode LIST: for inlay rewrite, and to be looked at. */
+static int encode(int argc, char **argv)
+{
+    request r = {.events = argc == 3 ? strdup(argv[2]) : NULL};
+    if (argc != 3) {
+        cli_say("inlay trace encode LIST, as --event has it");
+        return EXIT_USAGE;
+    }
+    if (!translate_events(&r)) return EXIT_FAILED;
+    puts(r.events);
+    free(r.events);
+    return EXIT_OK;
+}
+
 static int run(request *r, int argc, char **argv)
 {
+    if (!translate_events(r)) return EXIT_FAILED;
     char **args = calloc((size_t)argc * 2 + 16, sizeof *args);
     const char *output = r->output ? r->output : default_output(r->pid ? r->pid : argv[r->program + 1]);
     if (!args || !output) {
@@ -223,6 +255,7 @@ int cli_trace(int argc, char **argv)
 {
     int status = cli_trace_read(argc, argv);
     if (status >= 0) return status;
+    if (argc > 1 && strcmp(argv[1], "encode") == 0) return encode(argc, argv);
     request r = {.before = calloc((size_t)argc * 2 + 2, sizeof(char *)),
                  .behind = calloc((size_t)argc + 2, sizeof(char *))};
     if (argc < 2 || !r.before || !r.behind) {

@@ -132,7 +132,7 @@ static bool read_modifiers(const char *at, const char *end, perf_asked *out)
 static bool read_one(const char *at, const char *end, perf_asked *out)
 {
     size_t n = (size_t)(end - at);
-    const char *equals = memchr(at, '=', n), *colon = NULL;
+    const char *equals = memrchr(at, '=', n), *colon = NULL; /* "cpu/event=1/=4/1": a name may have some */
     if (!n || n >= sizeof out->name) return false;
     *out = (perf_asked){0};
     const char *from = equals ? equals : at;

@@ -113,13 +113,33 @@ def check_forbidden(t, engine, need, same):
 
 
 def check_wrong(t, need, same):
-    for events, text in (("nonsense", "'nonsense' is no event"), ("page-faults,", "'' is no event"),
-                         ("{page-faults", "braces"), ("page-faults:x", "is no event"), ("a=1", "is no event"),
+    for events, text in (("nonsense", "event 'nonsense' is not known: "), ("page-faults,", "'' is no event"),
+                         ("{page-faults", "braces"), ("page-faults:x", "event 'page-faults:x' is not known"), ("a=1", "event 'a=1' is not known"), ("none/event=1/", "there is no such device"),
                          (",".join(["faults"] * 17), "more than 16 events")):
         _, done = record(t, "jit", (f"--event={events}",), status=1)
         need(text in done.stderr, f"--event={events}", done.stderr)
     _, done = record(t, "jit", ("--event=faults", "--clock=none"), status=1)
     need("--clock=none" in done.stderr, "without records", done.stderr)
+
+
+def check_names(t, need, same):
+    """Events of the kernel's devices, of PAPI and of libpfm4 are told to the tool by number."""
+    encode = lambda text, status=0, **more: t.command([t.inlay, "trace", "encode", text], status, **more)
+    need(encode("PAPI_TOT_INS:u,{cycles,page-faults:u}").stdout == "PAPI_TOT_INS=0/1:u,{cycles,page-faults:u}\n", "what is known without libraries")
+    devices = "/sys/bus/event_source/devices"
+    if os.path.exists(f"{devices}/msr/events/tsc"):
+        with open(f"{devices}/msr/type", encoding="utf-8") as f:
+            need(encode("msr/tsc/").stdout.startswith(f"msr/tsc/={f.read().strip()}/0/"), "a device's event")
+    try:
+        ctypes.CDLL("libpfm.so.4")
+    except OSError:
+        need("libpfm4" in encode("SOME_EVENT:MASK", 1).stderr, "without libpfm4")
+        return
+    done = encode("LONGEST_LAT_CACHE:MISS,INST_RETIRED:ANY_P:u", env=os.environ | {"LIBPFM_FORCE_PMU": "skl"})
+    need(done.stdout == "LONGEST_LAT_CACHE:MISS=4/16686/0/0,INST_RETIRED:ANY_P:u=4/192/0/0:u\n", "libpfm4's", done.stdout)
+    out, _ = record(t, "live", ("--event=perf::PAGE-FAULTS:u",))
+    rows = by_name(t.json("report", out)[-1])
+    need(1000 <= rows["touches"]["perf::PAGE-FAULTS:u"]["self"] <= 1040, "counted by libpfm4's name", rows["touches"])
 
 
 def check_attached(t, need, same):
@@ -148,7 +168,7 @@ def check_attached(t, need, same):
 def tests(t, need, same):
     for engine in ("jit", "live", "rewrite"):
         yield f"events {engine}", lambda e=engine: check_events(t, e, need, same)
-    for name, check in (("text", check_text), ("wrong", check_wrong), ("attached", check_attached)):
+    for name, check in (("text", check_text), ("wrong", check_wrong), ("names", check_names), ("attached", check_attached)):
         yield f"events {name}", lambda c=check: c(t, need, same)
     for engine in ("jit", "live"):
         yield f"events forbidden {engine}", lambda e=engine: check_forbidden(t, e, need, same)
