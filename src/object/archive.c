@@ -142,6 +142,14 @@ static inl_status put_object(archive *a, member *m, const object_options *option
     return st;
 }
 
+/* Go's objects are archives whose members are of a form of its own, and its code moves its stacks. */
+static bool is_go(const archive *a)
+{
+    static const char head[] = "go object ";
+    const member *m = a->members;
+    return a->count && m->size >= sizeof head && memcmp(a->bytes + m->begin, head, sizeof head - 1) == 0;
+}
+
 inl_status object_archive(const void *bytes, size_t size, const char *path, const object_options *options,
                           void (*each)(void *arg, const char *member, const object_report *), void *arg, inl_bytes *out,
                           inl_error *e)
@@ -150,6 +158,9 @@ inl_status object_archive(const void *bytes, size_t size, const char *path, cons
     if (size >= MAGIC && memcmp(bytes, thin, MAGIC) == 0)
         return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: a thin archive, which holds no objects: instrument these", path);
     inl_status st = read_members(&a, e);
+    if (!st && is_go(&a))
+        st = inl_fail(e, INL_ERR_UNSUPPORTED, "%s: Go's own form of objects is not handled (its programs: inlay trace)",
+                      path);
     inl_bytes_put(out, bytes, MAGIC);
     for (size_t i = 0; i < a.count && !st; i++) {
         member *m = &a.members[i];

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_SECTIONS = SHN_LORESERVE - 256 };
+enum { MOST_SECTIONS = 1 << 24 };
 
 inl_status object_no_memory(const object_file *o, inl_error *e)
 {
@@ -27,10 +27,8 @@ static inl_status check_header(object_file *o, inl_error *e)
                         o->path, h->e_machine);
     if (o->view.section_count == 0) return inl_fail(e, INL_ERR_FORMAT, "%s: no sections", o->path);
     if (o->view.section_count > MOST_SECTIONS)
-        return inl_fail(e, INL_ERR_UNSUPPORTED,
-                        "%s: %u sections are more than are handled: compile without "
-                        "-ffunction-sections",
-                        o->path, o->view.section_count);
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: %u sections are more than are handled", o->path,
+                        o->view.section_count);
     return INL_OK;
 }
 
@@ -71,6 +69,7 @@ static inl_status read_sections(object_file *o, inl_error *e)
         }
         if (s.data.failed || !inl_vec_push(&o->sections, s)) return object_no_memory(o, e);
         if (s.h.sh_type == SHT_SYMTAB) o->symtab = i;
+        if (s.h.sh_type == SHT_SYMTAB_SHNDX) o->numbers = i;
     }
     return INL_OK;
 }
@@ -94,6 +93,17 @@ static inl_status read_groups(object_file *o, inl_error *e)
     return INL_OK;
 }
 
+/* Where a symbol lies; false: its table says nothing that makes sense. */
+static bool find_section(const object_file *o, size_t number, object_symbol *s)
+{
+    const inl_bytes *more = &o->sections.items[o->numbers].data;
+    uint16_t in = s->s.st_shndx;
+    if (in < SHN_LORESERVE) s->section = in;
+    else if (in == SHN_XINDEX && o->numbers && (number + 1) * sizeof s->section <= more->size)
+        memcpy(&s->section, more->data + number * sizeof s->section, sizeof s->section);
+    return s->section < o->sections.count && (in != SHN_XINDEX || s->section);
+}
+
 static inl_status read_symbols(object_file *o, inl_error *e)
 {
     if (!o->symtab) return inl_fail(e, INL_ERR_FORMAT, "%s: no symbol table (stripped)", o->path);
@@ -108,14 +118,10 @@ static inl_status read_symbols(object_file *o, inl_error *e)
     for (size_t i = 0; (i + 1) * sizeof(Elf64_Sym) <= t->data.size; i++) {
         object_symbol s = {0};
         memcpy(&s.s, t->data.data + i * sizeof s.s, sizeof s.s);
-        uint16_t in = s.s.st_shndx;
-        if (in == SHN_XINDEX)
-            return inl_fail(e, INL_ERR_UNSUPPORTED, "%s: symbols in more sections than are handled", o->path);
-        if (s.s.st_name >= names->data.size || (in < SHN_LORESERVE && in >= o->sections.count))
+        if (s.s.st_name >= names->data.size || !find_section(o, i, &s))
             return inl_fail(e, INL_ERR_FORMAT, "%s: symbol %zu makes no sense", o->path, i);
         if (!inl_vec_push(&o->symbols, s)) return object_no_memory(o, e);
-        if (ELF64_ST_TYPE(s.s.st_info) == STT_SECTION && in && in < SHN_LORESERVE)
-            o->sections.items[in].symbol = (uint32_t)i;
+        if (ELF64_ST_TYPE(s.s.st_info) == STT_SECTION && s.section) o->sections.items[s.section].symbol = (uint32_t)i;
         if (strcmp((char *)o->strings.data + s.s.st_name, "__gnu_lto_slim") == 0) return refuse_lto(o, e);
         if (strcmp((char *)o->strings.data + s.s.st_name, RECORD_ENTER) == 0)
             return inl_fail(e, INL_ERR_USAGE, "%s: it is instrumented already", o->path);
@@ -132,6 +138,13 @@ static int by_offset(const void *a, const void *b)
     return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
 }
 
+/* Its relocations are for what it holds when it is whole again: in SHF_COMPRESSED, and in .zdebug_NAME, the older way.
+ */
+static bool is_packed(const object_section *s)
+{
+    return s->h.sh_flags & SHF_COMPRESSED || strncmp(s->name, ".zdebug", 7) == 0;
+}
+
 static inl_status read_relas_of(object_file *o, uint32_t number, inl_error *e)
 {
     const object_section *r = &o->sections.items[number];
@@ -143,8 +156,7 @@ static inl_status read_relas_of(object_file *o, uint32_t number, inl_error *e)
     for (size_t at = 0; at + sizeof(Elf64_Rela) <= r->data.size; at += sizeof(Elf64_Rela)) {
         Elf64_Rela one;
         memcpy(&one, r->data.data + at, sizeof one);
-        if (ELF64_R_SYM(one.r_info) >= o->symbols.count ||
-            (one.r_offset > s->h.sh_size && !(s->h.sh_flags & SHF_COMPRESSED)))
+        if (ELF64_R_SYM(one.r_info) >= o->symbols.count || (one.r_offset > s->h.sh_size && !is_packed(s)))
             return inl_fail(e, INL_ERR_FORMAT, "%s: a relocation of %s makes no sense", o->path, s->name);
         if (!inl_vec_push(&s->relas, one)) return object_no_memory(o, e);
     }
@@ -195,6 +207,7 @@ void object_free(object_file *o)
     inl_vec_free(&o->symbols);
     inl_bytes_free(&o->strings);
     inl_bytes_free(&o->linked);
+    inl_vec_free(&o->laid_out);
     cfg_program_free(o->cfg);
     image_close(o->im);
     inl_arena_free(&o->arena);

@@ -24,7 +24,8 @@ typedef struct object_section {
 
 typedef struct object_symbol {
     Elf64_Sym s;
-    uint32_t number; /* in the new table */
+    uint32_t section; /* that it lies in, 0: none; whatever s.st_shndx has room for */
+    uint32_t number;  /* in the new table */
 } object_symbol;
 
 typedef struct object_isa object_isa;
@@ -37,8 +38,10 @@ typedef struct object_file {
     INL_VEC(object_section) sections;
     INL_VEC(object_symbol) symbols; /* as in the file, then what is added */
     uint32_t symtab, old_symbols;
-    inl_bytes strings; /* of symbols */
-    inl_bytes linked;  /* an image (link.c) */
+    uint32_t numbers;           /* the table of symbols' sections whose numbers want more than 16 bits, 0: none */
+    inl_bytes strings;          /* of symbols */
+    inl_bytes linked;           /* an image (link.c) */
+    INL_VEC(uint32_t) laid_out; /* sections that have addresses there, ascending by these */
     image *im;
     cfg_program *cfg;
     uint32_t enter, leave; /* the recorder's symbols, 0: not named yet */
@@ -93,10 +96,10 @@ inl_status object_read(object_file *, const void *bytes, size_t size, const char
 void object_free(object_file *);
 inl_status object_no_memory(const object_file *, inl_error *);
 uint32_t object_add_section(object_file *, const char *name, uint32_t type, uint64_t flags, uint64_t align,
-                            uint32_t group);                            /* 0: no memory */
-uint32_t object_add_symbol(object_file *, const char *name, Elf64_Sym); /* likewise */
-uint32_t object_section_symbol(object_file *, uint32_t section);        /* likewise */
-uint32_t object_section_named(const object_file *, const char *name);   /* that has bytes as they are; 0: none */
+                            uint32_t group);                                              /* 0: no memory */
+uint32_t object_add_symbol(object_file *, const char *name, Elf64_Sym, uint32_t section); /* likewise */
+uint32_t object_section_symbol(object_file *, uint32_t section);                          /* likewise */
+uint32_t object_section_named(const object_file *, const char *name); /* that has bytes as they are; 0: none */
 bool object_add_rela(object_file *, uint32_t section, uint64_t offset, uint32_t type, uint32_t symbol, int64_t addend);
 Elf64_Rela *object_rela_in(object_section *, uint64_t from, uint64_t end); /* the first in a range, or NULL */
 inl_status object_write(object_file *, inl_bytes *out, inl_error *);

@@ -120,9 +120,9 @@ static void set_address(lines *l, uint64_t at, uint64_t operand, uint64_t end)
 {
     const Elf64_Rela *r = object_rela_in(l->s, operand, end);
     uint32_t symbol = r ? (uint32_t)ELF64_R_SYM(r->r_info) : 0;
-    const Elf64_Sym *s = &l->p->o->symbols.items[symbol].s;
-    l->known = r && s->st_shndx && s->st_shndx < l->p->o->sections.count && l->p->o->sections.items[s->st_shndx].at;
-    l->addr = l->known ? l->p->o->sections.items[s->st_shndx].at + s->st_value + (uint64_t)r->r_addend : 0;
+    const object_symbol *s = &l->p->o->symbols.items[symbol];
+    l->known = r && s->section && l->p->o->sections.items[s->section].at;
+    l->addr = l->known ? l->p->o->sections.items[s->section].at + s->s.st_value + (uint64_t)r->r_addend : 0;
     l->put_addr = l->addr;
     l->behind = 0;
     copy(l, at, end);
@@ -244,9 +244,9 @@ static void aim_units(lines *l, uint32_t table)
         if (s->h.sh_flags & SHF_ALLOC) continue;
         for (size_t k = 0; k < s->relas.count; k++) {
             Elf64_Rela *r = &s->relas.items[k];
-            const Elf64_Sym *symbol = &o->symbols.items[ELF64_R_SYM(r->r_info)].s;
-            if (symbol->st_shndx != table) continue;
-            uint64_t to = symbol->st_value + (uint64_t)r->r_addend;
+            const object_symbol *symbol = &o->symbols.items[ELF64_R_SYM(r->r_info)];
+            if (symbol->section != table) continue;
+            uint64_t to = symbol->s.st_value + (uint64_t)r->r_addend;
             size_t u = INL_FIRST(l->units.count, n, l->units.items[n].from >= to);
             if (u < l->units.count && l->units.items[u].from == to)
                 r->r_addend += (int64_t)(l->units.items[u].to - l->units.items[u].from);

@@ -31,7 +31,7 @@ static enum pass pass_of(const object_section *s)
 }
 
 /* A gap behind each, so that no address belongs to two. */
-static void place(layout *l, enum pass pass)
+static bool place(layout *l, enum pass pass)
 {
     for (size_t i = 1; i < l->o->sections.count; i++) {
         object_section *s = &l->o->sections.items[i];
@@ -39,17 +39,19 @@ static void place(layout *l, enum pass pass)
         s->at = up(l->at, s->h.sh_addralign > 16 ? s->h.sh_addralign : 16);
         l->at = s->at + (pass == EMPTY ? s->h.sh_size : s->data.size) + 16;
         if (l->at > MOST) l->at = MOST;
+        if (l->at < MOST && !inl_vec_push(&l->o->laid_out, (uint32_t)i)) return false;
     }
+    return true;
 }
 
 /* --- symbols --- */
 
 static uint64_t symbol_address(const layout *l, uint32_t number)
 {
-    const Elf64_Sym *s = &l->o->symbols.items[number].s;
-    if (s->st_shndx == SHN_ABS) return s->st_value;
-    if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE) return l->dummies + (uint64_t)number * DUMMY;
-    return l->o->sections.items[s->st_shndx].at + s->st_value;
+    const object_symbol *s = &l->o->symbols.items[number];
+    if (s->s.st_shndx == SHN_ABS) return s->s.st_value;
+    if (!s->section) return l->dummies + (uint64_t)number * DUMMY;
+    return l->o->sections.items[s->section].at + s->s.st_value;
 }
 
 static void put_dummies(const layout *l)
@@ -135,18 +137,25 @@ static void put_headers(const layout *l, tables *t)
     add_header(t, ".dummies", dummies);
 }
 
+/* What the header and symbols have no room for stands in the first section's header; symbols that lie in a section of a
+ * higher number are told by their addresses alone. */
+static uint16_t short_number(uint32_t section) { return section < SHN_LORESERVE ? (uint16_t)section : SHN_ABS; }
+
 static void put_symbols(const layout *l, tables *t)
 {
     inl_bytes_reserve(&t->symbols, sizeof(Elf64_Sym));
     for (uint32_t i = 1; i < l->o->symbols.count; i++) {
         Elf64_Sym s = l->o->symbols.items[i].s;
         unsigned type = ELF64_ST_TYPE(s.st_info);
+        uint32_t section = l->o->symbols.items[i].section;
         if (s.st_shndx == SHN_UNDEF && s.st_name) {
-            s.st_shndx = (uint16_t)l->o->sections.count;
+            s.st_shndx = short_number((uint32_t)l->o->sections.count);
             s.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
             s.st_size = DUMMY;
-        } else if (s.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE || type == STT_TLS) {
+        } else if ((s.st_shndx && !section) || type == STT_SECTION || type == STT_FILE || type == STT_TLS) {
             continue;
+        } else {
+            s.st_shndx = short_number(section);
         }
         s.st_value = symbol_address(l, i);
         inl_bytes_put(&t->symbols, &s, sizeof s);
@@ -176,8 +185,8 @@ static void put_front(layout *l, const tables *t, uint64_t headers_at)
                     .e_phnum = 2,
                     .e_shoff = headers_at,
                     .e_shentsize = sizeof(Elf64_Shdr),
-                    .e_shnum = (uint16_t)t->count,
-                    .e_shstrndx = (uint16_t)(t->count - 2)};
+                    .e_shnum = t->count < SHN_LORESERVE ? (uint16_t)t->count : 0,
+                    .e_shstrndx = t->count < SHN_LORESERVE ? (uint16_t)(t->count - 2) : SHN_XINDEX};
     memcpy(h.e_ident, l->o->view.header.e_ident, EI_NIDENT);
     Elf64_Phdr p[2] = {segment(PF_R | PF_X, BASE, l->text_end, l->text_end),
                        segment(PF_R | PF_W, l->data, l->data_end, l->end)};
@@ -211,6 +220,8 @@ static bool put_tables(layout *l)
     Elf64_Shdr text = {.sh_type = SHT_STRTAB, .sh_offset = strings_at, .sh_size = strings.size};
     uint64_t headers_at = b->size;
     add_header(&t, "", text);
+    Elf64_Shdr zero = {.sh_type = SHT_NULL, .sh_size = t.count, .sh_link = t.count - 2};
+    if (t.count >= SHN_LORESERVE) inl_bytes_set(&t.headers, 0, &zero, sizeof zero);
     inl_bytes_put(b, t.headers.data, t.headers.size);
     put_front(l, &t, headers_at);
     bool good = !t.symbols.failed && !t.names.failed && !t.headers.failed && !b->failed;
@@ -225,11 +236,11 @@ static bool lay_out(layout *l)
 {
     object_file *o = l->o;
     l->at = BASE + PAGE;
-    place(l, CODE);
+    bool good = place(l, CODE);
     l->dummies = up(l->at, 16);
     l->text_end = l->dummies + o->symbols.count * DUMMY;
     l->at = l->data = up(l->text_end, PAGE);
-    place(l, DATA);
+    good = place(l, DATA) && good;
     l->slots = up(l->at, 16);
     l->data_end = l->slots + o->symbols.count * SLOT;
     if (l->data_end >= MOST) return false;
@@ -239,7 +250,7 @@ static bool lay_out(layout *l)
     l->at = up(l->data_end + o->symbols.count * (sizeof(Elf64_Sym) + 1) + o->strings.size + o->sections.count * 512 +
                    (1 << 20),
                PAGE);
-    place(l, EMPTY);
+    o->linked.failed |= !place(l, EMPTY) || !good;
     l->end = l->at;
     return l->end < MOST;
 }
@@ -259,12 +270,12 @@ inl_status object_link(object_file *o, inl_error *e)
 
 uint32_t object_section_at(const object_file *o, uint64_t addr, uint64_t *offset)
 {
-    for (uint32_t i = 1; i < o->sections.count; i++) {
-        const object_section *s = &o->sections.items[i];
-        uint64_t size = s->h.sh_type == SHT_NOBITS ? s->h.sh_size : s->data.size;
-        if (!s->at || addr < s->at || addr > s->at + size) continue;
-        *offset = addr - s->at;
-        return i;
-    }
-    return 0;
+    size_t behind = INL_FIRST(o->laid_out.count, k, o->sections.items[o->laid_out.items[k]].at > addr);
+    if (!behind) return 0;
+    uint32_t number = o->laid_out.items[behind - 1];
+    const object_section *s = &o->sections.items[number];
+    uint64_t size = s->h.sh_type == SHT_NOBITS ? s->h.sh_size : s->data.size;
+    if (addr > s->at + size) return 0;
+    *offset = addr - s->at;
+    return number;
 }

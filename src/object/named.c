@@ -18,18 +18,18 @@ static bool names_all(const object_section *s)
     return s->h.sh_flags & SHF_EXECINSTR;
 }
 
-static const object_section *code_of(const object_file *o, const Elf64_Sym *s)
+static const object_section *code_of(const object_file *o, const object_symbol *s)
 {
-    const object_section *in = s->st_shndx && s->st_shndx < o->sections.count ? &o->sections.items[s->st_shndx] : NULL;
+    const object_section *in = s->section ? &o->sections.items[s->section] : NULL;
     return in && in->at && in->h.sh_flags & SHF_EXECINSTR ? in : NULL;
 }
 
 static bool add_symbols(object_plan *p)
 {
     for (uint32_t i = 1; i < p->o->old_symbols; i++) {
-        const Elf64_Sym *s = &p->o->symbols.items[i].s;
+        const object_symbol *s = &p->o->symbols.items[i];
         const object_section *code = code_of(p->o, s);
-        if (code && ELF64_ST_TYPE(s->st_info) != STT_SECTION && !inl_vec_push(&p->named, code->at + s->st_value))
+        if (code && ELF64_ST_TYPE(s->s.st_info) != STT_SECTION && !inl_vec_push(&p->named, code->at + s->s.st_value))
             return false;
     }
     return true;
@@ -39,12 +39,12 @@ static bool add_targets(object_plan *p, const object_section *table)
 {
     for (size_t i = 0; i < table->relas.count; i++) {
         const Elf64_Rela *r = &table->relas.items[i];
-        const Elf64_Sym *s = &p->o->symbols.items[ELF64_R_SYM(r->r_info)].s;
+        const object_symbol *s = &p->o->symbols.items[ELF64_R_SYM(r->r_info)];
         const object_section *code = code_of(p->o, s);
         unsigned size;
         object_value how = p->o->isa->reloc(ELF64_R_TYPE(r->r_info), &size);
         if (code && (how == OBJECT_ABSOLUTE || how == OBJECT_RELATIVE) &&
-            !inl_vec_push(&p->named, code->at + s->st_value + (uint64_t)r->r_addend))
+            !inl_vec_push(&p->named, code->at + s->s.st_value + (uint64_t)r->r_addend))
             return false;
     }
     return true;

@@ -41,9 +41,9 @@ static const object_section *home_of(const object_plan *p, const cfg_proc *proc)
 static bool is_resolver(const object_file *o, const cfg_proc *proc)
 {
     for (uint32_t i = 1; i < o->old_symbols; i++) {
-        const Elf64_Sym *s = &o->symbols.items[i].s;
-        if (ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC && s->st_shndx < o->sections.count &&
-            o->sections.items[s->st_shndx].at + s->st_value == proc->addr)
+        const object_symbol *s = &o->symbols.items[i];
+        if (ELF64_ST_TYPE(s->s.st_info) == STT_GNU_IFUNC && s->section &&
+            o->sections.items[s->section].at + s->s.st_value == proc->addr)
             return true;
     }
     return false;

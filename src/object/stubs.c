@@ -104,7 +104,7 @@ static void put_record(maker *m, uint32_t stubs, uint32_t proc, bool leaves)
     object_file *o = m->o;
     uint32_t *symbol = leaves ? &o->leave : &o->enter;
     const Elf64_Sym undefined = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)};
-    if (!*symbol) *symbol = object_add_symbol(o, leaves ? RECORD_LEAVE : RECORD_ENTER, undefined);
+    if (!*symbol) *symbol = object_add_symbol(o, leaves ? RECORD_LEAVE : RECORD_ENTER, undefined, 0);
     uint32_t section;
     uint64_t at = descriptor(m, proc, &section);
     size_t call, tells, base;
@@ -214,11 +214,9 @@ static void name_stub(maker *m, object_stub *s)
     uint32_t proc = cfg_proc_covering(m->o->cfg, s->places.items[0].old);
     char name[2048];
     snprintf(name, sizeof name, "%.2000s.inlay", m->o->cfg->procs[m->p->parent[proc]].name);
-    Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
-                        .st_shndx = (uint16_t)s->section,
-                        .st_value = s->begin,
-                        .st_size = s->end - s->begin};
-    s->symbol = object_add_symbol(m->o, name, symbol);
+    Elf64_Sym symbol = {
+        .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_value = s->begin, .st_size = s->end - s->begin};
+    s->symbol = object_add_symbol(m->o, name, symbol, s->section);
     need(m, s->symbol != 0);
 }
 

@@ -19,25 +19,24 @@ uint32_t object_add_section(object_file *o, const char *name, uint32_t type, uin
                         .group = group};
     uint32_t number = (uint32_t)o->sections.count;
     s.name = inl_arena_strdup(&o->arena, name);
-    if (!s.name || number >= SHN_LORESERVE - 1 || !inl_vec_push(&o->sections, s)) return 0;
+    if (!s.name || number == UINT32_MAX || !inl_vec_push(&o->sections, s)) return 0;
     if (group) inl_bytes_number(&o->sections.items[group].data, number, 4);
     return group && o->sections.items[group].data.failed ? 0 : number;
 }
 
-uint32_t object_add_symbol(object_file *o, const char *name, Elf64_Sym s)
+uint32_t object_add_symbol(object_file *o, const char *name, Elf64_Sym s, uint32_t section)
 {
     s.st_name = name ? (uint32_t)o->strings.size : 0;
     if (name) inl_bytes_put(&o->strings, name, strlen(name) + 1);
-    if (o->strings.failed || !inl_vec_push(&o->symbols, (object_symbol){.s = s})) return 0;
+    if (o->strings.failed || !inl_vec_push(&o->symbols, (object_symbol){.s = s, .section = section})) return 0;
     return (uint32_t)o->symbols.count - 1;
 }
 
 uint32_t object_section_symbol(object_file *o, uint32_t section)
 {
     object_section *s = &o->sections.items[section];
-    if (!s->symbol)
-        s->symbol = object_add_symbol(
-            o, NULL, (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION), .st_shndx = (uint16_t)section});
+    const Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION)};
+    if (!s->symbol) s->symbol = object_add_symbol(o, NULL, symbol, section);
     return s->symbol;
 }
 
@@ -67,9 +66,30 @@ Elf64_Rela *object_rela_in(object_section *s, uint64_t from, uint64_t end)
 
 static bool is_local(const object_symbol *s) { return ELF64_ST_BIND(s->s.st_info) == STB_LOCAL; }
 
+/* Numbers of sections that symbols have no room for stand in a table beside theirs. */
+static bool make_numbers(object_file *o)
+{
+    if (o->numbers || o->sections.count < SHN_LORESERVE) return true;
+    o->numbers = object_add_section(o, ".symtab_shndx", SHT_SYMTAB_SHNDX, 0, sizeof(uint32_t), 0);
+    if (!o->numbers) return false;
+    o->sections.items[o->numbers].h.sh_link = o->symtab;
+    o->sections.items[o->numbers].h.sh_entsize = sizeof(uint32_t);
+    return true;
+}
+
+static void put_symbol(object_file *o, object_symbol *s)
+{
+    bool high = s->section >= SHN_LORESERVE;
+    uint32_t more = high ? s->section : 0;
+    if (s->section) s->s.st_shndx = high ? SHN_XINDEX : (uint16_t)s->section;
+    inl_bytes_put(&o->sections.items[o->symtab].data, &s->s, sizeof s->s);
+    if (o->numbers) inl_bytes_put(&o->sections.items[o->numbers].data, &more, sizeof more);
+}
+
 /* The first one stays the first: it stands for no symbol. */
 static void put_symbols(object_file *o)
 {
+    if (o->numbers) o->sections.items[o->numbers].data.size = 0;
     object_section *t = &o->sections.items[o->symtab];
     t->data.size = 0;
     uint32_t number = 0;
@@ -79,7 +99,7 @@ static void put_symbols(object_file *o)
             object_symbol *s = &o->symbols.items[i];
             if (is_local(s) == global) continue;
             s->number = number++;
-            inl_bytes_put(&t->data, &s->s, sizeof s->s);
+            put_symbol(o, s);
         }
     }
     inl_bytes *names = &o->sections.items[t->h.sh_link].data;
@@ -162,9 +182,21 @@ static void put_sections(object_file *o, inl_bytes *out)
     }
 }
 
+/* Numbers that the header has no room for stand in the first section's. */
+static void put_counts(object_file *o, Elf64_Ehdr *h)
+{
+    Elf64_Shdr *zero = &o->sections.items[0].h;
+    bool many = o->sections.count >= SHN_LORESERVE, high = o->view.section_names >= SHN_LORESERVE;
+    h->e_shnum = many ? 0 : (uint16_t)o->sections.count;
+    h->e_shstrndx = high ? SHN_XINDEX : (uint16_t)o->view.section_names;
+    zero->sh_size = many ? o->sections.count : 0;
+    zero->sh_link = high ? o->view.section_names : 0;
+}
+
 inl_status object_write(object_file *o, inl_bytes *out, inl_error *e)
 {
     Elf64_Ehdr h = o->view.header;
+    if (!make_numbers(o)) return object_no_memory(o, e);
     put_symbols(o);
     if (!o->view.section_names || o->view.section_names >= o->sections.count)
         return inl_fail(e, INL_ERR_FORMAT, "%s: sections have no names", o->path);
@@ -175,8 +207,7 @@ inl_status object_write(object_file *o, inl_bytes *out, inl_error *e)
     put_sections(o, out);
     inl_bytes_align(out, 8);
     h.e_shoff = out->size;
-    h.e_shnum = (uint16_t)o->sections.count;
-    h.e_shstrndx = (uint16_t)o->view.section_names;
+    put_counts(o, &h);
     for (uint32_t i = 0; i < o->sections.count; i++) inl_bytes_put(out, &o->sections.items[i].h, sizeof(Elf64_Shdr));
     if (!out->failed) inl_bytes_set(out, 0, &h, sizeof h);
     return out->failed || o->strings.failed ? object_no_memory(o, e) : INL_OK;

@@ -521,6 +521,33 @@ def check_one_step(t, compiler, *flags):
     need("inlay" not in t.command(["nm", f"{folder}/ours/other.o"]).stdout, "an object that was there")
 
 
+def check_numbers(t):
+    """More sections than 16 bits number, of which the last ones hold code."""
+    empty = "".join(f'asm(".section .data.d{i}, \\"aw\\"; .byte 1; .previous");\n' for i in range(65400))
+    text = empty + ("int printf(const char *, ...);\n__attribute__((section(\".text.z\"), noinline)) int last(int x) "
+                    "{ return x > 3 ? printf(\"%d\\n\", x) : x * 3; }\nint main(void) { return last(1) + last(10); }\n")
+    made = t.compile(text, "numbers", "-O1", "-ffunction-sections")
+    t.object("--all", made, "-o", f"{t.folder}/many.o", "--report=/dev/null")
+    head = t.command(["readelf", "-hW", f"{t.folder}/many.o"])
+    need(re.search(r"section headers:\s+0 \(65\d{3}\)", head.stdout), "numbers beyond 16 bits", head.stdout)
+    done = subprocess.run([t.link("many", f"{t.folder}/many.o")], capture_output=True, text=True, check=False,
+                          env=os.environ | {"INLAY_OUT": f"{t.folder}/many.trace"})
+    same((done.returncode, done.stdout), (6, "10\n"), "status and output")
+    same(calls(t.report(f"{t.folder}/many.trace")), {"main": 1, "last": 2}, "calls")
+    need(" last" in t.command(["nm", f"{t.folder}/many.o"]).stdout, "symbols")
+
+
+def check_compressed(t):
+    """Debug information that is compressed in the older way has its relocations' offsets beyond its end."""
+    text = "__attribute__((noinline)) int f(int x) { return x * 3 + 1; }\nint main(void) { return f(2) + 1; }\n"
+    made = t.compile(text, "older", "-O1", "-g")
+    t.command(["objcopy", "--compress-debug-sections=zlib-gnu", made])
+    need(".zdebug" in t.command(["readelf", "-SW", made]).stdout, "no .zdebug section")
+    t.object("--all", made, "-o", f"{t.folder}/packed.o", "--report=/dev/null")
+    t.command([t.link("packed", f"{t.folder}/packed.o")], 8, env=os.environ | {"INLAY_OUT": f"{t.folder}/packed.trace"})
+    same(calls(t.report(f"{t.folder}/packed.trace")), {"main": 1, "f": 1}, "calls")
+
+
 # --- what is not done
 
 def check_refusals(t):
@@ -542,6 +569,10 @@ def check_refusals(t):
         done = t.object("--all", f"{t.folder}/{name}.o", "-o", out, "--report=/dev/null", status=1)
         need(re.search(text, done.stderr) and f"{name}.o" in done.stderr, f"{name}: the message", done.stderr)
         need(not os.path.exists(f"{out}/{name}.o"), f"{name}: something was written", os.listdir(out))
+    with open(f"{t.folder}/gopher.o", "wb") as f:
+        text = b"go object linux amd64 go1.19  X\n"
+        f.write(b"!<arch>\n" + b"__.PKGDEF       0           0     0     644     %-10d`\n" % len(text) + text)
+    need("Go" in t.object("--all", f"{t.folder}/gopher.o", "-o", out, status=1).stderr, "Go's objects")
     need("not a relocatable" in t.object("--all", "/bin/true", "-o", out, status=1).stderr, "a program")
     need("nobody" in t.object("-fn", "nobody", made, "-o", out, status=1).stderr, "a name that is not there")
     need(open(made, "rb").read() == whole, "the object has changed")
@@ -582,6 +613,8 @@ def tests(t):
     yield "succession", lambda: check_succession(t)
     yield "output", lambda: check_output(t)
     yield "places", lambda: check_places(t)
+    yield "numbers", lambda: check_numbers(t)
+    yield "compressed", lambda: check_compressed(t)
     yield "wrap", lambda: check_wrap(t)
     for compiler, flags in (("gcc", ["-MD", "--coverage", "-g", "-gsplit-dwarf"]), ("gcc", ["-save-temps", "-fuse-ld=gold"]),
                             ("clang", ["-MMD", "-save-temps=obj"]), ("clang", ["--ld-path=/usr/bin/ld"])):
