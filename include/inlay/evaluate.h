@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 typedef struct inlay_value {
-    char format; /* 'i', 'u': an integer; 'f': floating point; 'p': a pointer; 's': a structure or an array, of which
-                  * `address` is known alone; 0: none */
+    char format; /* 'i', 'u': an integer; 'f': floating point; 'p': a pointer; 's': a structure, an array, a number of
+                  * 16 bytes, of which `address` is known alone; 0: none */
     size_t size; /* in memory; 0: not known */
     union {
         int64_t i;
@@ -38,11 +38,14 @@ typedef struct inlay_value {
  * (inlay_process_call). */
 bool inlay_process_evaluate(inlay_process *, int tid, inlay_expr, inlay_value *value);
 
+/* The same, and its bytes as they lie in memory, whatever its type is; false where these are more than `room`. */
+bool inlay_process_evaluate_bytes(inlay_process *, int tid, inlay_expr, inlay_value *value, void *bytes, size_t room);
+
 /* Calls a procedure of the process in a thread (0: the first one), which must be at a safe place: in code of the
  * program or of a library other than the C library and the dynamic linker, or waiting in the kernel for input, time or
  * a child. Of a running process it is let run until it is, for some seconds. Arguments are integers,
- * pointers and doubles (format 'f'; size 4: float), 14 behind those that are passed in registers at most; structures
- * are neither passed nor returned. Before the call result->format and ->size say what is
+ * pointers and doubles (format 'f'; size 4: float), 14 behind those that are passed in registers at most (snippets pass
+ * structures). Before the call result->format and ->size say what is
  * returned
  * ('i' or 'u' with 1, 2, 4 or 8 bytes, 'p', 'f'). NULL: nothing. */
 bool inlay_process_call(inlay_process *, int tid, uint64_t procedure, unsigned count, const inlay_value *arguments,

@@ -6,7 +6,9 @@
 const image_ctype image_ctype_void = {.kind = IMAGE_CTYPE_VOID, .name = "void"};
 const image_ctype image_ctype_bool = {.kind = IMAGE_CTYPE_BOOL, .size = 1, .name = "bool"};
 const image_ctype image_ctype_char = {.kind = IMAGE_CTYPE_INT, .is_signed = true, .size = 1, .name = "char"};
-const image_ctype image_ctype_long_double = {.kind = IMAGE_CTYPE_OTHER, .size = 16, .name = "long double"};
+const image_ctype image_ctype_long_double = {.kind = IMAGE_CTYPE_LONG_DOUBLE, .size = 16, .name = "long double"};
+static const image_ctype wide[2] = {{.kind = IMAGE_CTYPE_WIDE, .size = 16, .name = "unsigned __int128"},
+                                    {.kind = IMAGE_CTYPE_WIDE, .is_signed = true, .size = 16, .name = "__int128"}};
 
 static const image_ctype ints[2][4] = {
     {{.kind = IMAGE_CTYPE_INT, .size = 1, .name = "unsigned char"},
@@ -50,8 +52,9 @@ const image_ctype *image_ctype_basic(const char *name)
         {"ptrdiff_t", 8, true}, {"off_t", 8, true},
         {"unsigned", 4, false},
     };
-    static const image_ctype *const plain[] = {&image_ctype_void,        &image_ctype_bool, &image_ctype_char,
-                                               &image_ctype_long_double, &floats[0],        &floats[1]};
+    static const image_ctype *const plain[] = {
+        &image_ctype_void, &image_ctype_bool, &image_ctype_char, &image_ctype_long_double,
+        &floats[0],        &floats[1],        &wide[0],          &wide[1]};
     for (unsigned i = 0; i < 8; i++)
         if (!strcmp(name, ints[i / 4][i % 4].name)) return &ints[i / 4][i % 4];
     for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++)
@@ -115,6 +118,29 @@ bool image_ctype_is_scalar(const image_ctype *t)
     return image_ctype_is_arithmetic(t) || t->kind == IMAGE_CTYPE_POINTER;
 }
 
+bool image_ctype_is_whole(const image_ctype *t)
+{
+    return t->kind == IMAGE_CTYPE_STRUCT || t->kind == IMAGE_CTYPE_UNION || t->kind == IMAGE_CTYPE_WIDE ||
+           t->kind == IMAGE_CTYPE_LONG_DOUBLE;
+}
+
+static uint64_t alignment(const image_ctype *t, unsigned depth)
+{
+    const image_member *m;
+    uint64_t most = 1;
+    if (t->kind == IMAGE_CTYPE_ARRAY && depth) return alignment(t->of, depth - 1);
+    if (t->kind == IMAGE_CTYPE_BITS && depth) return alignment(t->of, depth - 1);
+    if (t->kind != IMAGE_CTYPE_STRUCT && t->kind != IMAGE_CTYPE_UNION) return t->size ? t->size & -t->size : 1;
+    for (size_t i = 0, n = image_ctype_members(t, &m); i < n && depth; i++) {
+        uint64_t its = alignment(m[i].type, depth - 1);
+        bool packed = m[i].type->kind != IMAGE_CTYPE_BITS && m[i].offset % its;
+        if (its > most && !packed) most = its;
+    }
+    return most;
+}
+
+uint64_t image_ctype_alignment(const image_ctype *t) { return alignment(t, 16); }
+
 static bool same_to(const image_ctype *a, const image_ctype *b, unsigned depth)
 {
     if (a == b) return true;
@@ -125,6 +151,8 @@ static bool same_to(const image_ctype *a, const image_ctype *b, unsigned depth)
     case IMAGE_CTYPE_FUNCTION: return a->member_count == b->member_count && same_to(a->of, b->of, depth - 1);
     case IMAGE_CTYPE_BITS: return false;
     case IMAGE_CTYPE_INT:
+    case IMAGE_CTYPE_WIDE:
+    case IMAGE_CTYPE_LONG_DOUBLE:
     case IMAGE_CTYPE_FLOAT: return a->size == b->size && a->is_signed == b->is_signed;
     /* One of the two may be a declaration alone. */
     default: return a->name && b->name && !strcmp(a->name, b->name) && (a->size == b->size || !a->size || !b->size);

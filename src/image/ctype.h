@@ -23,8 +23,10 @@ typedef enum image_ctype_kind {
     IMAGE_CTYPE_STRUCT, /* classes too */
     IMAGE_CTYPE_UNION,
     IMAGE_CTYPE_FUNCTION,
-    IMAGE_CTYPE_BITS,  /* of a member that is a bit field: `of` is what it is read as */
-    IMAGE_CTYPE_OTHER, /* known by its name and size alone */
+    IMAGE_CTYPE_BITS,        /* of a member that is a bit field: `of` is what it is read as */
+    IMAGE_CTYPE_WIDE,        /* an integer of 16 bytes */
+    IMAGE_CTYPE_LONG_DOUBLE, /* of 16 bytes, in the processor's own form */
+    IMAGE_CTYPE_OTHER,       /* known by its name and size alone */
 } image_ctype_kind;
 
 typedef struct image_ctype image_ctype;
@@ -37,8 +39,9 @@ typedef struct image_member { /* of a structure; of a function a parameter, of a
 
 struct image_ctype {
     uint8_t kind;
-    bool is_signed;                /* INT, ENUM */
+    bool is_signed;                /* INT, ENUM, WIDE */
     bool variadic;                 /* FUNCTION: more arguments may follow */
+    bool by_reference;             /* STRUCT, UNION: is never passed by value, but by the address of a copy (C++) */
     uint8_t bit_offset, bit_count; /* BITS: within `size` bytes, from the least significant one on */
     uint64_t size;                 /* in bytes; 0: not known */
     const char *name;              /* as in C: "unsigned int", "struct stat"; NULL: made of `of` */
@@ -65,6 +68,10 @@ const image_member *image_ctype_member(const image_ctype *, const char *name, ui
 bool image_ctype_is_integer(const image_ctype *);    /* BOOL, INT, ENUM */
 bool image_ctype_is_arithmetic(const image_ctype *); /* and FLOAT */
 bool image_ctype_is_scalar(const image_ctype *);     /* and POINTER */
+/* Structures, unions and numbers of 16 bytes: assigned, passed and returned as a whole. */
+bool image_ctype_is_whole(const image_ctype *);
+/* What its address is a multiple of, as its members say. */
+uint64_t image_ctype_alignment(const image_ctype *);
 /* Do two descriptions say the same type? Structures are the same by name and size. */
 bool image_ctype_same(const image_ctype *, const image_ctype *);
 /* As C writes it: "struct stat *", "char [16]". Returns out. */

@@ -118,9 +118,12 @@ typedef struct image_processor {
     uint16_t machine;                                    /* EM_* */
     uint32_t relative, resolver, absolute, symbol, slot; /* R_*, by image_reloc_kind */
     uint32_t tls_offset;                                 /* R_*: a distance from the thread pointer */
+    uint32_t tls_module;                                 /* R_*: an image's number */
+    uint32_t tls_table;                                  /* image_tls.table, with glibc */
     uint32_t tls_above;       /* blocks lie so far above the thread pointer, behind its own words; 0: below it */
     const uint8_t *registers; /* by DWARF's numbers: those of isa.h, of the general ones */
     unsigned register_count;
+    unsigned vectors, vector_count;   /* likewise the first one's number, and how many there are */
     unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */
     /* The slot that the import stub at `p` jumps through; false when it is none. */
     bool (*stub)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);

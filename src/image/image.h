@@ -153,7 +153,13 @@ typedef struct image_tls {
     int64_t program; /* from the thread pointer to its block, if it is the program itself */
     uint64_t slot;   /* a word that has the distance of the variable at slot_of in its block, once it is loaded; 0: */
     int64_t slot_of; /* none */
+    /* Two words, as __tls_get_addr takes them: the image's number, once it is loaded, and a distance in the block; 0:
+     * none. And where, from the thread pointer, the C library's table of the thread's blocks stands. */
+    uint64_t module;
+    uint32_t table;
 } image_tls;
+/* So many bytes of a block are not 0 at first; where in the image they stand. */
+uint64_t image_tls_initial(image *, uint64_t *start);
 bool image_tls_place(image *, image_tls *); /* false: it has no thread-local variables */
 
 /* The function symbols of all tables as they stand there, sorted by address. */
@@ -202,14 +208,46 @@ typedef enum image_place_kind {
     IMAGE_PLACE_RELATIVE, /* or so far from what the register has */
     IMAGE_PLACE_REGISTER, /* it is in the register */
     IMAGE_PLACE_VALUE,    /* it is `offset`; has no place */
+    IMAGE_PLACE_VECTOR,   /* it is in vector register `reg` */
+    IMAGE_PLACE_MEMORY,   /* it lies where `steps` end, */
+    IMAGE_PLACE_COMPUTED, /* or is what they end with */
+    IMAGE_PLACE_BYTES,    /* it is `bytes`; has no place */
+    IMAGE_PLACE_PIECES,   /* it is in pieces, one behind the other */
+    IMAGE_PLACE_NOWHERE,  /* of a piece: nobody knows it */
 } image_place_kind;
+/* A step of a computation on a stack of 64-bit words. Operators take the uppermost one or two. */
+/* clang-format off */
+typedef enum image_step_kind {
+    STEP_CONSTANT, STEP_ADDRESS, /* value: a number; a link-time address */
+    STEP_REGISTER,               /* what the register has, and value */
+    STEP_LOAD,                   /* value: bytes */
+    STEP_EXTEND,                 /* of the low `value` bytes; reg: 1: by the sign */
+    STEP_PICK, STEP_DROP, STEP_SWAP, STEP_ROTATE, /* value: how far below the top */
+    STEP_ADD, STEP_SUB, STEP_MUL, STEP_DIV, STEP_MOD, STEP_AND, STEP_OR, STEP_XOR, STEP_SHL, STEP_SHR, STEP_SAR,
+    STEP_EQ, STEP_NE, STEP_LT, STEP_LE, STEP_GT, STEP_GE, STEP_NEG, STEP_NOT
+} image_step_kind;
+/* clang-format on */
+typedef struct image_step {
+    image_step_kind kind;
+    unsigned reg; /* as in isa.h */
+    int64_t value;
+} image_step;
 typedef struct image_variable {
     const struct image_ctype *type;
     image_place_kind kind;
     unsigned reg; /* as in isa.h */
     int64_t offset;
     unsigned parameter; /* its number from 1 on; 0: none of the procedure around */
+    bool is_for_here;   /* the place is that of some addresses alone, so it is right at the very first, too */
+    unsigned count;     /* of steps, bytes, pieces */
+    const image_step *steps;
+    const uint8_t *bytes;
+    const struct image_piece *pieces;
 } image_variable;
+typedef struct image_piece {
+    image_variable where; /* but for its type */
+    uint64_t size;
+} image_piece;
 /* A variable or parameter of the procedure around `pc`, seen from there. False: there is none (*why NULL), or it
  * cannot be reached there (*why says so). */
 bool image_local(image *, uint64_t pc, const char *name, image_variable *out, const char **why);

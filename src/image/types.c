@@ -46,6 +46,7 @@ static const char *basic_name(const char *name)
         {"long long int", "long long"},
         {"long long unsigned int", "unsigned long long"},
         {"_Bool", "bool"},
+        {"__int128 unsigned", "unsigned __int128"},
     };
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i][0])) return names[i][1];
@@ -63,6 +64,9 @@ static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
     t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
     if (encoding == DW_ATE_boolean && small) t->kind = IMAGE_CTYPE_BOOL;
     if (encoding == DW_ATE_float) t->kind = t->size == 4 || t->size == 8 ? IMAGE_CTYPE_FLOAT : IMAGE_CTYPE_OTHER;
+    bool wide = t->size == 16 && (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
+    if (wide) t->kind = IMAGE_CTYPE_WIDE;
+    if (encoding == DW_ATE_float && t->size == 16 && !strcmp(t->name, "long double")) t->kind = IMAGE_CTYPE_LONG_DOUBLE;
     if (encoding == DW_ATE_complex_float || encoding == DW_ATE_imaginary_float) t->kind = IMAGE_CTYPE_OTHER;
 }
 
@@ -156,12 +160,27 @@ static void fill_members(image_ctype *t)
     read_members(im, &die, tag, t);
 }
 
+/* What C++ does not copy byte by byte: the compiler says so, or (before DWARF 5) a destructor that somebody wrote. */
+static bool is_by_reference(Dwarf_Die *die)
+{
+    Dwarf_Die kid;
+    uint64_t convention;
+    if (number_of(die, DW_AT_calling_convention, &convention)) return convention == DW_CC_pass_by_reference;
+    if (dwarf_child(die, &kid)) return false;
+    do {
+        const char *name = dwarf_tag(&kid) == DW_TAG_subprogram ? dwarf_diename(&kid) : NULL;
+        if (name && name[0] == '~') return true;
+    } while (dwarf_siblingof(&kid, &kid) == 0);
+    return false;
+}
+
 static void read_structure(image *im, Dwarf_Die *die, image_ctype *t, uint8_t kind, const char *word)
 {
     t->kind = kind;
     t->name = name_with(im, word, die);
     t->fill = fill_members;
     t->from = im;
+    t->by_reference = kind != IMAGE_CTYPE_ENUM && is_by_reference(die);
     Dwarf_Die *copy = inl_arena_alloc(&im->arena, sizeof *copy);
     if (copy) *copy = *die;
     else t->fill = NULL;

@@ -38,6 +38,16 @@ bool image_is_constant_named(Dwarf_Die *, Dwarf_Die *of, const char *name); /* o
 bool image_is_space(Dwarf_Die *, bool types_too);
 bool image_is_c(Dwarf_Die *unit);
 
+/* locations.c: where location expressions say that something is, seen from `pc`. */
+typedef struct image_reader {
+    image *im;
+    uint64_t pc, entry; /* entry: of the procedure around */
+    Dwarf_Die *scopes;  /* the innermost first */
+    int count, proc;    /* proc: which of them is the procedure; -1: none */
+    const char *why;    /* what could not be understood */
+} image_reader;
+bool image_location(image_reader *, Dwarf_Attribute *, const Dwarf_Op *, size_t count, image_variable *out);
+
 /* types.c: the type that an entry refers to (DW_AT_type); void where it has none. NULL: out of memory. */
 const image_ctype *image_ctype_of(image *, Dwarf_Die *);
 

@@ -1,20 +1,10 @@
-/* Where variables are, read from debug information through libdw.
- *
- * Of location expressions those are understood that compilers write for nearly everything: a register, a place so far
- * from a register or from the frame's beginning, a fixed address, one in a thread's block, a constant. The others
- * (pieces, what has been optimised away) are refused by name. */
+/* Variables by name, and where they are: read from debug information through libdw. */
 #include "image/units.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
 
-typedef struct reader {
-    image *im;
-    uint64_t pc, entry; /* entry: of the procedure around */
-    Dwarf_Die *scopes;  /* the innermost first */
-    int count, proc;    /* proc: which of them is the procedure; -1: none */
-    const char *why;
-} reader;
+typedef image_reader reader;
 
 static bool refuse(reader *r, const char *why)
 {
@@ -22,111 +12,16 @@ static bool refuse(reader *r, const char *why)
     return false;
 }
 
-static bool general_register(reader *r, uint64_t number, unsigned *reg)
+/* Floating point, a structure: as it would lie in memory. */
+static bool constant_bytes(reader *r, Dwarf_Attribute *attr, image_variable *v)
 {
-    const image_processor *m = image_processor_of(r->im);
-    if (!m || number >= m->register_count) return refuse(r, "it is in a register that is not a general one");
-    *reg = m->registers[number];
+    Dwarf_Block block;
+    if (dwarf_formblock(attr, &block) || !block.length || block.length < v->type->size)
+        return refuse(r, "it is a constant in a form that is not known");
+    v->kind = IMAGE_PLACE_BYTES;
+    v->bytes = block.data;
+    v->count = (unsigned)block.length;
     return true;
-}
-
-static bool relative(reader *r, uint64_t number, int64_t offset, image_variable *v)
-{
-    v->kind = IMAGE_PLACE_RELATIVE;
-    v->offset = offset;
-    return general_register(r, number, &v->reg);
-}
-
-static bool from_frame(reader *r, int64_t offset, image_variable *v)
-{
-    unsigned number;
-    int64_t up;
-    if (!image_frame_at(r->im, r->pc, &number, &up))
-        return refuse(r, "the unwind table does not say where its frame is");
-    return relative(r, number, up + offset, v);
-}
-
-static bool frame_base(reader *r, int64_t offset, image_variable *v)
-{
-    Dwarf_Attribute attr;
-    Dwarf_Op *ops;
-    size_t n;
-    if (r->proc < 0 || !dwarf_attr_integrate(&r->scopes[r->proc], DW_AT_frame_base, &attr) ||
-        dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) != 1 || n != 1)
-        return refuse(r, "its frame's beginning is not known");
-    if (ops[0].atom == DW_OP_call_frame_cfa) return from_frame(r, offset, v);
-    if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31)
-        return relative(r, ops[0].atom - DW_OP_breg0, (int64_t)ops[0].number + offset, v);
-    if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
-        return relative(r, ops[0].atom - DW_OP_reg0, offset, v);
-    return refuse(r, "its frame's beginning is told by an expression");
-}
-
-/* The value that a register had at the entry: still there. */
-static bool entry_value(reader *r, const Dwarf_Op *op, Dwarf_Attribute *attr, image_variable *v)
-{
-    Dwarf_Attribute block;
-    Dwarf_Op *inner;
-    size_t n;
-    bool understood = r->pc == r->entry && dwarf_getlocation_attr(attr, op, &block) == 0 &&
-                      dwarf_getlocation(&block, &inner, &n) == 0 && n == 1 && inner[0].atom >= DW_OP_reg0 &&
-                      inner[0].atom <= DW_OP_reg31;
-    if (!understood) return refuse(r, "its value is that of the procedure's entry, which is not kept");
-    v->kind = IMAGE_PLACE_REGISTER;
-    return general_register(r, inner[0].atom - DW_OP_reg0, &v->reg);
-}
-
-static bool fixed(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *op, image_variable *v)
-{
-    Dwarf_Attribute entry;
-    Dwarf_Addr at = op->number;
-    bool listed = op->atom == DW_OP_addrx || op->atom == DW_OP_GNU_addr_index;
-    if (listed && (dwarf_getlocation_attr(attr, op, &entry) || dwarf_formaddr(&entry, &at)))
-        return refuse(r, "its address is not where the debug information says");
-    if (!listed && op->atom != DW_OP_addr) return refuse(r, "its place is told by an expression");
-    v->kind = IMAGE_PLACE_ADDRESS;
-    v->offset = (int64_t)at;
-    return true;
-}
-
-static bool constant(const Dwarf_Op *op, int64_t *value)
-{
-    if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) *value = op->atom - DW_OP_lit0;
-    else if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts) *value = (int64_t)op->number;
-    else return false;
-    return true;
-}
-
-/* A constant, and that it is counted from the beginning of the image's block. */
-static bool in_block(reader *r, const Dwarf_Op *ops, size_t n, image_variable *v)
-{
-    bool known = n == 2 && (constant(ops, &v->offset) || ops[0].atom == DW_OP_addr);
-    if (!known) return refuse(r, "it is thread-local, in a block that is told by an expression");
-    if (ops[0].atom == DW_OP_addr) v->offset = (int64_t)ops[0].number;
-    v->kind = IMAGE_PLACE_TLS;
-    return true;
-}
-
-static bool understand(reader *r, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n, image_variable *v)
-{
-    bool is_value = n == 2 && ops[1].atom == DW_OP_stack_value;
-    unsigned op = n ? ops[0].atom : DW_OP_piece;
-    if (op == DW_OP_GNU_push_tls_address ||
-        (n == 2 && (ops[1].atom == DW_OP_form_tls_address || ops[1].atom == DW_OP_GNU_push_tls_address)))
-        return in_block(r, ops, n, v);
-    if ((op == DW_OP_entry_value || op == DW_OP_GNU_entry_value) && is_value) return entry_value(r, ops, attr, v);
-    if (is_value && constant(ops, &v->offset)) {
-        v->kind = IMAGE_PLACE_VALUE;
-        return true;
-    }
-    if (n != 1) return refuse(r, n ? "its place is told by an expression" : "it has been optimised away here");
-    if (op >= DW_OP_reg0 && op <= DW_OP_reg31) {
-        v->kind = IMAGE_PLACE_REGISTER;
-        return general_register(r, op - DW_OP_reg0, &v->reg);
-    }
-    if (op >= DW_OP_breg0 && op <= DW_OP_breg31) return relative(r, op - DW_OP_breg0, (int64_t)ops[0].number, v);
-    if (op == DW_OP_fbreg) return frame_base(r, (int64_t)ops[0].number, v);
-    return fixed(r, attr, ops, v);
 }
 
 static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
@@ -137,14 +32,19 @@ static bool locate(reader *r, Dwarf_Die *die, image_variable *v)
     Dwarf_Sword value;
     v->type = image_ctype_of(r->im, die);
     if (!v->type) return refuse(r, "out of memory");
-    if (dwarf_attr_integrate(die, DW_AT_const_value, &attr) && dwarf_formsdata(&attr, &value) == 0) {
+    if (dwarf_attr_integrate(die, DW_AT_const_value, &attr)) {
         v->kind = IMAGE_PLACE_VALUE;
+        v->offset = 0;
+        if (dwarf_formsdata(&attr, &value)) return constant_bytes(r, &attr, v);
         v->offset = value;
         return true;
     }
     if (!dwarf_attr_integrate(die, DW_AT_location, &attr)) return refuse(r, "it has been optimised away");
+    unsigned form = dwarf_whatform(&attr);
+    v->is_for_here = form == DW_FORM_loclistx || form == DW_FORM_sec_offset || form == DW_FORM_data4 ||
+                     form == DW_FORM_data8;
     if (dwarf_getlocation_addr(&attr, r->pc, &ops, &n, 1) != 1) return refuse(r, "it has been optimised away here");
-    return understand(r, &attr, ops, n, v);
+    return image_location(r, &attr, ops, n, v);
 }
 
 /* --- by name --- */

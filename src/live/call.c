@@ -49,9 +49,9 @@ static inl_status run(live_process *p, remote *r, live_call *c, const void *vect
     inl_status s = remote_set_vectors(r, mine, size, e);
     free(mine);
     if (s == INL_OK) s = remote_put_frame(r, &frame, top, &sp, e);
-    if (s == INL_OK) s = remote_run_call(r, &frame, sp, c->patience, &c->result, e);
+    if (s == INL_OK) s = remote_run_call(r, &frame, sp, c->patience, c->results, e);
     if (s == INL_OK) s = remote_vectors(r, &after, &size, e);
-    if (s == INL_OK) c->real = remote_vectors_real(after, 0);
+    for (unsigned n = 0; n < 2 && s == INL_OK; n++) c->real_results[n] = remote_vectors_real(after, n);
     free(after);
     return s;
 }

@@ -82,7 +82,7 @@ typedef struct live_call {
     uint64_t words[REMOTE_WORDS];   /* what finds no register, on the stack */
     unsigned int_count, real_count, word_count, patience;
     uint64_t below; /* so many bytes below the stack pointer are the caller's */
-    uint64_t result, real;
+    uint64_t results[2], real_results[2];
 } live_call;
 /* The next argument. False: there are too many. */
 bool live_call_pass(live_call *, bool real, uint64_t bits);

@@ -405,7 +405,7 @@ static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error
 }
 
 /* Up to the call that ends at `until`; of faults the second at one place is the last. */
-static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_t *result, inl_error *e)
+static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_t *results, inl_error *e)
 {
     struct user_regs_struct u;
     uint64_t faulted = 0;
@@ -431,20 +431,20 @@ static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_
             inside = false;
         }
         if (word || !call || !inside || remote_registers_pc(&u) != until) continue;
-        if (result) *result = remote_registers_result(&u);
+        if (results) remote_registers_results(&u, results);
         skip_call(r);
         return INL_OK;
     }
 }
 
-inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, unsigned patience, uint64_t *result,
+inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, unsigned patience, uint64_t results[2],
                            inl_error *e)
 {
     struct user_regs_struct u = r->regs;
     remote_registers_frame(&u, f, sp);
     inl_status s = let_faults_in(r, true, e);
     if (s == INL_OK && !set_registers(r, &u)) s = fail_ptrace(r, "writing registers", e);
-    if (s == INL_OK) s = run_call(r, MOVE_PARK_AFTER, patience, result, e);
+    if (s == INL_OK) s = run_call(r, MOVE_PARK_AFTER, patience, results, e);
     inl_error ignored;
     if (!r->gone) let_faults_in(r, false, &ignored);
     return s;

@@ -66,7 +66,8 @@ inl_status remote_patch(remote *, uint64_t to, const void *from, size_t size, in
  * with). spared: nor by a fault. */
 inl_status remote_run(remote *, uint64_t pc, uint64_t sp, uint64_t until, bool spared, inl_error *);
 /* Calls code in the thread: registers for `frame` with the stack at `sp`, up to where it returns. The stack has room
- * from remote_put_frame. patience: seconds, 0: for ever. *result (NULL: not wanted) is the integer that it returns. */
+ * from remote_put_frame. patience: seconds, 0: for ever. `results` (NULL: not wanted): the integers that it returns, of
+ * which there may be two. */
 enum { REMOTE_WORDS = 14 };
 typedef struct remote_call_frame {
     uint64_t pc;
@@ -77,7 +78,7 @@ typedef struct remote_call_frame {
     unsigned word_count;
 } remote_call_frame;
 inl_status remote_put_frame(remote *, remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
-inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t *result,
+inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t results[2],
                            inl_error *);
 /* Goes on by itself, up to the next stop: *stop says which. `signo`: of the signal that has stopped it, if it is to
  * come; 0: none. Its `regs` are those of the stop. */
@@ -151,11 +152,12 @@ uint64_t remote_unscrambled(uint64_t word, uint64_t guard);
 void remote_registers_frame(struct user_regs_struct *, const remote_call_frame *, uint64_t sp);
 enum { REMOTE_FRAME_BYTES = 32 + 8 * REMOTE_WORDS };
 size_t remote_frame_bytes(const remote_call_frame *, uint8_t out[REMOTE_FRAME_BYTES]);
-uint64_t remote_registers_result(const struct user_regs_struct *);
+void remote_registers_results(const struct user_regs_struct *, uint64_t out[2]);
 enum { REMOTE_STEP_BYTES = 2 };
 /* What an instruction with these bytes has left of the step itself. */
 void remote_after_step(remote *, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES]);
-/* Of remote_vectors' state: the low 64 bits of the register for floating-point argument n; 0: the result's, too. */
+/* Of remote_vectors' state: the low 64 bits of the register for floating-point argument n; 0 and 1: the results', too.
+ */
 uint64_t remote_vectors_real(const void *state, unsigned n);
 void remote_vectors_set_real(void *state, unsigned n, uint64_t bits);
 /* Of the call that is about to be made (again). */

@@ -44,7 +44,11 @@ static const snippet *effect(parser *p)
         parser_place(p, at);
         return NULL;
     }
-    if (s->role == TYPED_OBJECT) s = typed_value(p->m, s);
+    p->whole = s;
+    if (s->role == TYPED_PIECES) return p->whole_code = nothing(p);
+    bool whole = s->role == TYPED_OBJECT && s->kind == SNIPPET_LOAD && image_ctype_is_whole(typed_type(s));
+    if (s->role == TYPED_OBJECT) s = whole ? s->a : typed_value(p->m, s); /* what a call gives lies somewhere */
+    if (whole) p->whole_code = s;
     if (!s) parser_place(p, at);
     return s;
 }
@@ -293,6 +297,7 @@ const snippet *snippet_parse(snippet_maker *m, const snippet_names *names, const
     if (p.now.kind == TOKEN_END && !parser_failed(&p)) return parser_refuse(&p, "there is no code");
     const snippet *s = list(&p);
     if (s && p.now.kind != TOKEN_END) parser_refuse(&p, "this has no meaning here");
+    if (s && s == p.whole_code) s = p.whole; /* it is all that there is: for who asks for its value */
     if (!s) typed_refuse(m, "out of memory");
     parser_place(&p, p.now.at);
     return parser_failed(&p) ? NULL : s;

@@ -11,8 +11,8 @@ static bool is_qualifier(const parser *p)
 
 static bool is_basic_word(const char *name)
 {
-    static const char *const words[] = {"void", "bool",  "_Bool",  "char",   "short",   "int",
-                                        "long", "float", "double", "signed", "unsigned"};
+    static const char *const words[] = {"void", "bool",  "_Bool",  "char",   "short",    "int",
+                                        "long", "float", "double", "signed", "unsigned", "__int128"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return true;
     return false;
@@ -54,7 +54,7 @@ typedef struct words {
 
 static void take_word(parser *p, words *w)
 {
-    static const char *const others[] = {"void", "bool", "_Bool", "char", "int", "float", "double"};
+    static const char *const others[] = {"void", "bool", "_Bool", "char", "int", "float", "double", "__int128"};
     if (parser_word(p, "long")) w->is_long++;
     else if (parser_word(p, "short")) w->is_short++;
     else if (parser_word(p, "signed")) w->is_signed++;
@@ -67,16 +67,17 @@ static void take_word(parser *p, words *w)
 static const image_ctype *basic_of(parser *p, const words *w)
 {
     const char *other = w->other ? w->other : "int";
-    bool is_int = !strcmp(other, "int"), is_char = !strcmp(other, "char");
+    bool is_wide = !strcmp(other, "__int128"), is_int = !strcmp(other, "int"), is_char = !strcmp(other, "char");
     bool sized = w->is_long || w->is_short, with_sign = w->is_signed || w->is_unsigned;
     bool wrong = w->others > 1 || w->is_long > 2 || w->is_short > 1 || w->is_signed + w->is_unsigned > 1 ||
                  (w->is_long && w->is_short) || (sized && !is_int && strcmp(other, "double")) ||
-                 (with_sign && !is_int && !is_char);
+                 (with_sign && !is_int && !is_char && !is_wide);
     if (wrong) {
         parser_refuse(p, "there is no such type");
         return NULL;
     }
     if (!strcmp(other, "double") && sized) return &image_ctype_long_double;
+    if (is_wide && w->is_unsigned) return image_ctype_basic("unsigned __int128");
     if (is_char && !with_sign) return named(p, "char");
     if (is_char) return image_ctype_int(1, w->is_signed);
     if (is_int) return image_ctype_int(w->is_long ? 8 : w->is_short ? 2 : 4, !w->is_unsigned);

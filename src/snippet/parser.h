@@ -45,7 +45,8 @@ typedef struct parser {
     uint32_t locals;       /* numbers given so far */
     declared *in_sight;    /* PARSE_SCOPE of them */
     unsigned count;
-    const snippet *behind, *plain; /* the last x++ made, and the same as ++x, for where nobody asks for the value */
+    const snippet *whole, *whole_code; /* the last statement that names an object as a whole, and what it executes */
+    const snippet *behind, *plain;     /* the last x++ made, and the same as ++x, for where nobody asks for the value */
 } parser;
 
 /* lex.c */

@@ -55,3 +55,35 @@ uint64_t real_to_uint(uint64_t a)
 
 uint64_t real_of_register(double d) { return real_bits(d); }
 uint64_t real_of_register_low(double d) { return real_widen(real_bits(d)); }
+
+/* Bytes of no meaning are 0. */
+static void long_words(uint64_t a, uint64_t words[2])
+{
+    long double d = real_of(a);
+    size_t bytes = sizeof d < 16 ? sizeof d : 16;
+    words[0] = words[1] = 0;
+    memcpy(words, &d, bytes);
+    if (__LDBL_MANT_DIG__ == 64) words[1] &= 0xffff;
+}
+
+uint64_t real_from_long(uint64_t low, uint64_t high)
+{
+    const uint64_t words[2] = {low, high};
+    long double d;
+    memcpy(&d, words, sizeof d);
+    return real_bits((double)d);
+}
+
+uint64_t real_long_low(uint64_t a)
+{
+    uint64_t words[2];
+    long_words(a, words);
+    return words[0];
+}
+
+uint64_t real_long_high(uint64_t a)
+{
+    uint64_t words[2];
+    long_words(a, words);
+    return words[1];
+}

@@ -40,6 +40,10 @@ uint64_t real_float_from_int(uint64_t); /* rounded once */
 uint64_t real_float_from_uint(uint64_t);
 uint64_t real_to_int(uint64_t); /* the nearest where it does not fit; 0 of what is no number */
 uint64_t real_to_uint(uint64_t);
+/* The two words of a long double, to a double's bits and back. */
+uint64_t real_from_long(uint64_t low, uint64_t high);
+uint64_t real_long_low(uint64_t);
+uint64_t real_long_high(uint64_t);
 /* Of a vector register, handed over as routines' arguments of type double are. */
 uint64_t real_of_register(double);
 uint64_t real_of_register_low(double); /* its low half is a float */

@@ -137,11 +137,12 @@ static const snippet *retyped(snippet_maker *m, const image_ctype *type, const s
 const snippet *typed_address(snippet_maker *m, const snippet *object)
 {
     if (!object) return NULL;
+    if (object->role == TYPED_PIECES) return typed_refuse(m, "this is in registers, and has no address");
     if (object->role != TYPED_OBJECT || object->kind != SNIPPET_LOAD)
         return typed_refuse(m, object->role == TYPED_OBJECT ? "a register or local variable has no address"
                                                             : "only what lies in memory has an address");
     if (object->type->kind == IMAGE_CTYPE_BITS) return typed_refuse(m, "a bit field has no address");
-    return retyped(m, typed_pointer_to(m, object->type), object->a);
+    return retyped(m, typed_pointer_to(m, object->type), object->c ? object->c : object->a);
 }
 
 /* An address so much higher. */
@@ -172,11 +173,64 @@ const snippet *typed_member(snippet_maker *m, const snippet *object, const char 
         if (!known) return typed_refuse(m, "what is in '%s' is not known", text);
         return typed_refuse(m, "'%s' has no member '%s'", text, name);
     }
+    if (object->role == TYPED_PIECES) return typed_of_pieces(m, found->type, object, offset);
     if (object->kind != SNIPPET_LOAD) return typed_refuse(m, "a structure that is not in memory has no members");
-    return typed_object(m, found->type, address_plus(m, object->a, offset));
+    snippet *member = (snippet *)(uintptr_t)typed_object(m, found->type, address_plus(m, object->a, offset));
+    if (member && object->c) member->c = address_plus(m, object->c, offset);
+    return member;
+}
+
+/* Of an array in registers. */
+static const snippet *index_pieces(snippet_maker *m, const snippet *array, const snippet *index)
+{
+    const image_ctype *of = array->type->of;
+    index = typed_value(m, index);
+    if (!index) return NULL;
+    if (index->kind != SNIPPET_CONST || !image_ctype_is_integer(typed_type(index)))
+        return typed_refuse(m, "this array is in registers: its elements are had by constant numbers alone");
+    if (index->value >= array->type->count) return typed_refuse(m, "the array has not so many elements");
+    return typed_of_pieces(m, of, array, index->value * of->size);
 }
 
 const snippet *typed_index(snippet_maker *m, const snippet *array, const snippet *index)
 {
+    bool pieces = array && index && array->role == TYPED_PIECES && array->type->kind == IMAGE_CTYPE_ARRAY;
+    if (pieces) return index_pieces(m, array, index);
     return typed_deref(m, typed_binary(m, SNIPPET_ADD, array, index));
+}
+
+const snippet *typed_word(snippet_maker *m, snippet_op op, const snippet *a, uint64_t b)
+{
+    const image_ctype *t = image_ctype_int(8, false);
+    return a ? typed_binary(m, op, typed_as(m, t, a), typed_constant(m, t, b)) : NULL;
+}
+
+bool typed_is_cheap(const snippet *s)
+{
+    if (s->kind == SNIPPET_CONST || s->kind == SNIPPET_LOCAL || s->kind == SNIPPET_REG || s->kind == SNIPPET_ARG)
+        return true;
+    return s->kind == SNIPPET_BINARY && s->op == SNIPPET_ADD && typed_is_cheap(s->a) && s->b->kind == SNIPPET_CONST;
+}
+
+snippet *typed_let(snippet_maker *m, uint32_t number, const snippet *value, const snippet *body)
+{
+    snippet *s = value && body ? typed_node(m, SNIPPET_LET, body->type, value, body) : NULL;
+    if (!s) return NULL;
+    s->index = number;
+    s->role = body->role;
+    return s;
+}
+
+const snippet *typed_assigned(snippet_maker *m, const snippet *object)
+{
+    bool elsewhere = object->role == TYPED_OBJECT && object->kind == SNIPPET_LOAD && object->c;
+    return elsewhere ? typed_object(m, object->type, object->c) : object;
+}
+
+bool typed_is_object(const snippet *s) { return s->role == TYPED_OBJECT || s->role == TYPED_PIECES; }
+
+const snippet *typed_executed(const snippet *s)
+{
+    bool whole = s && s->role == TYPED_OBJECT && s->kind == SNIPPET_LOAD && image_ctype_is_whole(s->type);
+    return whole ? s->a : s;
 }

@@ -16,6 +16,16 @@
  * a whole structure or array is meant), a REG, or a LOCAL (which holds the value as above, not as in memory). It
  * becomes a value where one is asked for (typed_value): an array the address of its first element, a structure none.
  *
+ * An object may also be IN PIECES (role TYPED_PIECES): a structure that was passed in registers, or that a compiler has
+ * taken apart. Its node is never executed: args[] are the pieces, one behind the other, each the bits of arg_sizes[]
+ * bytes (NULL: nobody knows them); the object is what begins `value` bytes behind the first one's beginning. It has
+ * members, elements by constant numbers, and can be assigned to others and passed; it has no address.
+ *
+ * Where what is assigned lies elsewhere than what is read, kid c of an object is that address (a variable of a thread
+ * that has no room for it yet).
+ *
+ * Structures, and numbers of 16 bytes, are handled as a whole: by objects. A long double is computed with as a double.
+ *
  * Arithmetic wraps; division by zero gives 0; shifts count modulo the width; what does not fit an integer, or is no
  * number, becomes the nearest, or 0. A value without a type counts as `long`. */
 #ifndef INL_SNIPPET_TYPED_H
@@ -27,6 +37,7 @@
 typedef enum snippet_role {
     TYPED_VALUE,
     TYPED_OBJECT,
+    TYPED_PIECES,  /* an object that has no address */
     TYPED_DONE,    /* an assignment: its value is computed where one asks for it */
     TYPED_ROUTINE, /* a CONST, the address of a routine of the tool; type FUNCTION */
 } snippet_role;
@@ -34,12 +45,14 @@ typedef enum snippet_role {
 typedef struct snippet_maker {
     void *(*alloc)(void *arg, size_t bytes); /* zeroed; NULL: memory is used up */
     /* A call of a procedure of the program's; arguments are values of the types that are passed. Its own value is the
-     * result's 64 bits, a double's where that is floating point. NULL: there can be none. */
+     * result's 64 bits, a double's where that is floating point, the address of a whole one. NULL: there can be none.
+     * Arguments of such types are objects; their addresses may be computed more than once. */
     const snippet *(*procedure)(struct snippet_maker *, const image_ctype *, const snippet *address, unsigned count,
                                 const snippet *const *arguments);
     void *arg;
-    char why[300]; /* the first error */
-    bool placed;   /* it says where in a text it is */
+    unsigned rooms; /* procedure's own: how far it has come in the room for what is given as a whole */
+    char why[300];  /* the first error */
+    bool placed;    /* it says where in a text it is */
 } snippet_maker;
 
 /* NULL, and the text is kept when it is the first. */
@@ -61,6 +74,34 @@ const snippet *typed_index(snippet_maker *, const snippet *array, const snippet 
 const image_ctype *typed_pointer_to(snippet_maker *, const image_ctype *);
 const image_ctype *typed_array_of(snippet_maker *, const image_ctype *, uint64_t count);
 const image_ctype *typed_type(const snippet *); /* `long` of one without */
+
+const snippet *typed_word(snippet_maker *, snippet_op, const snippet *, uint64_t); /* of unsigned longs */
+/* Can it be computed twice, as well as once? */
+bool typed_is_cheap(const snippet *);
+/* number := value; body */
+snippet *typed_let(snippet_maker *, uint32_t number, const snippet *value, const snippet *body);
+const snippet *typed_assigned(snippet_maker *, const snippet *object); /* as where it is assigned */
+bool typed_is_object(const snippet *);                                 /* in memory, in a register, or in pieces */
+
+/* typed_pieces.c */
+const snippet *typed_in_pieces(snippet_maker *, const image_ctype *, unsigned count, const snippet *const *pieces,
+                               const uint8_t *sizes);
+/* So much further on in the same pieces. */
+const snippet *typed_of_pieces(snippet_maker *, const image_ctype *, const snippet *pieces, uint64_t offset);
+/* Up to 8 bytes of an object, as they lie there, as an unsigned long. */
+const snippet *typed_part(snippet_maker *, const snippet *object, uint64_t offset, unsigned size);
+/* The same of any number of bytes up to 8, each read once. */
+const snippet *typed_bytes(snippet_maker *, const snippet *object, uint64_t offset, unsigned size);
+/* Of what its two halves give; an object's address is computed once. */
+typedef const snippet *typed_of_halves(snippet_maker *, const snippet *low, const snippet *high);
+const snippet *typed_halves(snippet_maker *, const snippet *object, typed_of_halves *);
+/* A number of 16 bytes as one of 8, where that can be: a long double as a double. */
+const snippet *typed_narrow(snippet_maker *, const snippet *object);
+/* An object that has the value, of a type of 16 bytes. */
+const snippet *typed_widen(snippet_maker *, const image_ctype *, const snippet *value);
+
+/* What there is to execute of an object as a whole that nobody looks at: its address. Others as they are. */
+const snippet *typed_executed(const snippet *);
 
 /* typed_convert.c */
 const snippet *typed_value(snippet_maker *, const snippet *); /* what an object holds; other values as they are */

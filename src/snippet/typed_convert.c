@@ -71,16 +71,27 @@ const snippet *typed_to_memory(snippet_maker *m, const image_ctype *type, const 
     return type->kind == IMAGE_CTYPE_FLOAT && type->size == 4 ? real_call(m, type, real_narrow, value) : value;
 }
 
+static const snippet *pieces_value(snippet_maker *m, const snippet *s)
+{
+    const image_ctype *t = s->type;
+    const snippet *raw = typed_part(m, s, 0, (unsigned)t->size);
+    if (!raw || t->kind == IMAGE_CTYPE_BITS || t->kind == IMAGE_CTYPE_FLOAT) return typed_from_memory(m, t, raw);
+    return typed_as(m, t, raw);
+}
+
 static const snippet *object_value(snippet_maker *m, const snippet *s)
 {
     char text[100];
     const image_ctype *t = s->type;
-    if (t->kind == IMAGE_CTYPE_ARRAY && s->kind == SNIPPET_LOAD) return with_type(m, typed_pointer_to(m, t->of), s->a);
+    if (t->kind == IMAGE_CTYPE_WIDE || t->kind == IMAGE_CTYPE_LONG_DOUBLE) return typed_narrow(m, s);
+    if (t->kind == IMAGE_CTYPE_ARRAY && s->kind == SNIPPET_LOAD)
+        return with_type(m, typed_pointer_to(m, t->of), s->c ? s->c : s->a);
     if (t->kind == IMAGE_CTYPE_FUNCTION && s->kind == SNIPPET_LOAD) return with_type(m, typed_pointer_to(m, t), s->a);
     if (t->kind == IMAGE_CTYPE_VOID)
         return typed_refuse(m, "the type of this is not known (or it is void): say it, as in *(int *)&x");
     if (!image_ctype_is_scalar(t) && t->kind != IMAGE_CTYPE_BITS)
         return typed_refuse(m, "a '%s' is not a value", image_ctype_text(t, text, sizeof text));
+    if (s->role == TYPED_PIECES) return pieces_value(m, s);
     if (s->kind == SNIPPET_LOCAL) return with_type(m, t, s);
     if (s->kind == SNIPPET_REG) return typed_as(m, t, s);
     snippet *raw = typed_node(m, SNIPPET_LOAD, NULL, s->a, NULL);
@@ -118,7 +129,7 @@ const snippet *typed_value(snippet_maker *m, const snippet *s)
 {
     if (!s) return NULL;
     if (!s->type) return with_type(m, image_ctype_int(8, true), s);
-    if (s->role == TYPED_OBJECT) return object_value(m, s);
+    if (typed_is_object(s)) return object_value(m, s);
     if (s->role == TYPED_ROUTINE) return typed_refuse(m, "a routine of the tool can only be called");
     if (s->type->kind == IMAGE_CTYPE_VOID) return typed_refuse(m, "this has no value");
     return s->role == TYPED_DONE ? done_value(m, s) : s;
@@ -151,8 +162,16 @@ static const snippet *to_integer(snippet_maker *m, const image_ctype *to, const 
     return fits ? with_type(m, to, v) : extended(m, to, v);
 }
 
+static bool is_wide(const snippet *s) { return s && typed_is_object(s) && s->type->kind == IMAGE_CTYPE_WIDE; }
+
+static const snippet *either(snippet_maker *m, const snippet *low, const snippet *high)
+{
+    return typed_binary(m, SNIPPET_OR, low, high);
+}
+
 const snippet *typed_truth(snippet_maker *m, const snippet *s)
 {
+    if (is_wide(s)) s = typed_halves(m, s, either);
     s = typed_value(m, s);
     if (!s) return NULL;
     if (is_real(typed_type(s))) return real_call(m, image_ctype_int(4, true), real_true, s);
@@ -208,7 +227,9 @@ const snippet *typed_cast(snippet_maker *m, const image_ctype *to, const snippet
 {
     char a[100], b[100];
     if (to && v && to->kind == IMAGE_CTYPE_VOID)
-        return v->role == TYPED_OBJECT || v->role == TYPED_ROUTINE ? typed_constant(m, to, 0) : with_type(m, to, v);
+        return typed_is_object(v) || v->role == TYPED_ROUTINE ? typed_constant(m, to, 0) : with_type(m, to, v);
+    if (is_wide(v) && to && image_ctype_is_integer(to) && to->kind != IMAGE_CTYPE_BOOL) v = typed_part(m, v, 0, 8);
+    if (is_wide(v) && to && to->kind == IMAGE_CTYPE_BOOL) return to_bool(m, v);
     v = typed_value(m, v);
     if (!v || !to) return NULL;
     const image_ctype *from = typed_type(v);

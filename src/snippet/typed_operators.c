@@ -233,7 +233,12 @@ static const snippet *argument(snippet_maker *m, const image_ctype *f, unsigned 
 {
     const image_member *parameters;
     size_t known = image_ctype_members(f, &parameters);
-    if (i < known) return typed_convert(m, parameters[i].type, a, "pass");
+    const image_ctype *wanted = i < known ? parameters[i].type : typed_type(a);
+    bool whole = image_ctype_is_whole(wanted), given = whole && typed_is_object(a) && image_ctype_same(wanted, a->type);
+    if (given) return a;
+    if (whole && wanted->kind != IMAGE_CTYPE_STRUCT && wanted->kind != IMAGE_CTYPE_UNION)
+        return typed_widen(m, wanted, a);
+    if (i < known) return typed_convert(m, wanted, a, "pass");
     a = typed_value(m, a);
     if (!a) return NULL;
     const image_ctype *t = typed_type(a);
@@ -259,6 +264,10 @@ static const snippet **arguments_of(snippet_maker *m, const image_ctype *f, unsi
 static const snippet *real_argument(snippet_maker *m, const image_ctype *f, unsigned i, const snippet *a)
 {
     const image_ctype *t = typed_type(a);
+    char text[100];
+    if (image_ctype_is_whole(t))
+        return typed_refuse(m, "a routine of the tool takes a '%s' by its address alone",
+                            image_ctype_text(t, text, sizeof text));
     if (t->kind != IMAGE_CTYPE_FLOAT) return a;
     if (i >= f->member_count) return typed_refuse(m, "floating point cannot be passed for '...'");
     return typed_node(m, SNIPPET_REAL_ARG, t, typed_to_memory(m, t, a), NULL);
@@ -280,16 +289,48 @@ static const snippet *call_routine(snippet_maker *m, const snippet *routine, uns
     return typed_from_memory(m, f->of, call);
 }
 
+/* Where objects lie that are passed as a whole is computed once, beforehand. How many such there are. */
+static unsigned keep_addresses(snippet_maker *m, const snippet *address, unsigned count, const snippet **args,
+                               uint32_t *numbers, const snippet **addresses)
+{
+    uint32_t next = snippet_fresh_local(address, NULL);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t its = args[i]->role == TYPED_PIECES ? 0 : snippet_fresh_local(args[i], NULL);
+        for (unsigned k = 0; args[i]->role == TYPED_PIECES && k < args[i]->nargs; k++) {
+            uint32_t part = snippet_fresh_local(args[i]->args[k], NULL);
+            if (part > its) its = part;
+        }
+        if (its > next) next = its;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        bool whole = args[i]->role == TYPED_OBJECT && image_ctype_is_whole(args[i]->type);
+        if (!whole || args[i]->kind != SNIPPET_LOAD || typed_is_cheap(args[i]->a)) continue;
+        snippet *at = typed_node(m, SNIPPET_LOCAL, image_ctype_int(8, false), NULL, NULL);
+        if (!at) return kept;
+        at->index = numbers[kept] = next++;
+        addresses[kept++] = args[i]->a;
+        args[i] = typed_object(m, args[i]->type, at);
+        if (!args[i]) return kept;
+    }
+    return kept;
+}
+
 static const snippet *call_procedure(snippet_maker *m, const image_ctype *f, const snippet *address, unsigned count,
                                      const snippet **args)
 {
     char text[100];
     if (!m->procedure) return typed_refuse(m, "procedures of the program cannot be called here");
-    bool simple = f->of->kind == IMAGE_CTYPE_VOID || image_ctype_is_scalar(f->of);
-    if (!simple)
+    bool whole = image_ctype_is_whole(f->of);
+    if (f->of->kind != IMAGE_CTYPE_VOID && !image_ctype_is_scalar(f->of) && !whole)
         return typed_refuse(m, "a procedure that gives a '%s' cannot be called",
                             image_ctype_text(f->of, text, sizeof text));
+    const snippet *addresses[SNIPPET_MAX_ARGS];
+    uint32_t numbers[SNIPPET_MAX_ARGS];
+    unsigned kept = keep_addresses(m, address, count, args, numbers, addresses);
     const snippet *s = m->procedure(m, f, address, count, args);
+    while (s && kept--) s = typed_let(m, numbers[kept], addresses[kept], s);
+    if (whole) return typed_object(m, f->of, s);
     snippet *typed = s ? typed_node(m, SNIPPET_CONST, NULL, NULL, NULL) : NULL;
     if (!typed) return NULL;
     if (f->of->kind != IMAGE_CTYPE_VOID && f->of->kind != IMAGE_CTYPE_FLOAT) return typed_as(m, f->of, s);

@@ -245,8 +245,11 @@ bool mutator_in_program(const mutatee *, const remote *);
 int mutator_thread_number(const mutatee *, int tid); /* -1: not known */
 
 /* --- mutator_run.c --- */
-/* The value of a tree, computed here, on a process that is held. `r` may be NULL where nothing asks for a thread. */
-inl_status mutator_run(mutatee *, remote *r, const snippet *, uint64_t *value, inl_error *);
+/* The value of a tree, computed here, on a process that is held. `r` may be NULL where nothing asks for a thread.
+ * `room`: TOOL_CALL_ROOM bytes, for what procedures give as a whole. */
+inl_status mutator_run(mutatee *, remote *r, const snippet *, uint8_t *room, uint64_t *value, inl_error *);
+/* What an address means that is in the room, and not in the process: of so many bytes. NULL: it is not. */
+void *mutator_run_room(uint8_t *room, uint64_t at, uint64_t size);
 /* Why it cannot be (NULL: it can); *calls: procedures. */
 const char *mutator_run_refuses(const snippet *, bool *calls);
 

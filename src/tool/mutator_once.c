@@ -2,6 +2,7 @@
 #include "tool/mutator.h"
 #include "snippet/real.h"
 #include "snippet/typed.h"
+#include "tool/call.h"
 
 #include <inlay/evaluate.h>
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PATIENCE = 10, DLOPEN_NOW = 2, NAME = 4096 };
+enum { PATIENCE = 10, DLOPEN_NOW = 2, NAME = 4096, EVALUATED_PARTS = 16 };
 
 /* --- what the process must have for it --- */
 
@@ -67,10 +68,31 @@ typedef struct evaluation {
     const snippet *object; /* its address is asked for; NULL: it has none */
     const snippet *value;  /* NULL: a whole structure */
     bool calls, heap;
+    const snippet *parts[EVALUATED_PARTS]; /* of one in registers: 8 bytes each */
+    unsigned part_count;
+    size_t size; /* bytes that are asked for */
 } evaluation;
 typedef struct evaluated {
     uint64_t address, bits;
+    uint8_t room[TOOL_CALL_ROOM];
+    uint64_t bytes[];
 } evaluated;
+
+/* Its bytes, while all stands still. */
+static inl_status take_bytes(mutatee *m, remote *r, const evaluation *w, evaluated *out, inl_error *e)
+{
+    inl_status s = INL_OK;
+    for (unsigned i = 0; i < w->part_count && s == INL_OK; i++)
+        s = mutator_run(m, r, w->parts[i], out->room, &out->bytes[i], e);
+    if (s != INL_OK || w->part_count || !w->size || !w->object) return s;
+    const void *own = mutator_run_room(out->room, out->address, w->size);
+    if (own) memcpy(out->bytes, own, w->size);
+    else if (inlay_process_read(&m->process, out->bytes, out->address, w->size) != w->size)
+        return inl_fail_at(e, INL_ERR_USAGE, out->address, "process %d has nothing to read at 0x%llx", m->live.pid,
+                           (unsigned long long)out->address);
+    if (own) out->address = 0;
+    return s;
+}
 
 static inl_status evaluate(mutatee *m, void *arg, void *answer, inl_error *e)
 {
@@ -80,47 +102,86 @@ static inl_status evaluate(mutatee *m, void *arg, void *answer, inl_error *e)
     inl_status s = w->heap ? put_heap(m, e) : INL_OK;
     if (s == INL_OK && w->calls) s = mutator_calm(m, w->tid, &r, e);
     else if (s == INL_OK) s = (r = mutator_thread(m, w->tid, e)) ? INL_OK : INL_ERR_NOT_FOUND;
-    if (s == INL_OK && w->object) s = mutator_run(m, r, w->object, &out->address, e);
-    return s == INL_OK && w->value ? mutator_run(m, r, w->value, &out->bits, e) : s;
+    if (s == INL_OK && w->object) s = mutator_run(m, r, w->object, out->room, &out->address, e);
+    if (s == INL_OK && w->value) s = mutator_run(m, r, w->value, out->room, &out->bits, e);
+    return s == INL_OK ? take_bytes(m, r, w, out, e) : s;
 }
 
-static bool is_whole(const image_ctype *t)
-{
-    return t->kind == IMAGE_CTYPE_STRUCT || t->kind == IMAGE_CTYPE_UNION || t->kind == IMAGE_CTYPE_ARRAY;
-}
+static bool is_whole(const image_ctype *t) { return image_ctype_is_whole(t) || t->kind == IMAGE_CTYPE_ARRAY; }
 
 static inl_status run_once(mutatee *m, evaluation *w, evaluated *out, inl_error *e)
 {
     const char *why = mutator_run_refuses(w->object, &w->calls);
     if (!why) why = mutator_run_refuses(w->value, &w->calls);
-    if (why) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s", why);
     w->heap = in_heap(w->object) || in_heap(w->value);
+    for (unsigned i = 0; i < w->part_count && !why; i++) {
+        why = mutator_run_refuses(w->parts[i], &w->calls);
+        w->heap = w->heap || in_heap(w->parts[i]);
+    }
+    if (why) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s", why);
     inl_status s = w->heap && !m->has_tool ? mutator_put(m, e) : INL_OK;
-    if (s == INL_OK) s = mutator_work(m, evaluate, w, out, sizeof *out, e);
+    if (s == INL_OK) s = mutator_work(m, evaluate, w, out, sizeof *out + (w->size + 7) / 8 * 8, e);
     if (s == INL_OK && w->heap) heap_is_there(m);
     return s;
 }
 
-bool inlay_process_evaluate(inlay_process *p, int tid, inlay_expr code, inlay_value *value)
+/* What is computed: an address, a value, the parts of what has none. */
+static bool ask_for(evaluation *w, snippet_maker *maker, inlay_expr code, size_t room)
+{
+    const image_ctype *t = typed_type(code);
+    bool whole = typed_is_object(code) && is_whole(t), none = t->kind == IMAGE_CTYPE_VOID;
+    bool pieces = whole && code->role == TYPED_PIECES;
+    if (!whole) w->value = none ? code : typed_value(maker, code);
+    if (!w->value && !whole) return mutator_refuse(INL_ERR_USAGE, "%s", maker->why);
+    if (code->role == TYPED_OBJECT && code->kind == SNIPPET_LOAD) w->object = code->a;
+    if (!room) return true;
+    if (t->size > room || (pieces && t->size > sizeof w->parts))
+        return mutator_refuse(INL_ERR_USAGE, "it has %llu bytes", (unsigned long long)t->size);
+    w->size = (size_t)t->size;
+    for (uint64_t i = 0; pieces && i < t->size; i += 8) {
+        const snippet *part = typed_part(maker, code, i, (unsigned)(t->size - i < 8 ? t->size - i : 8));
+        if (!part) return mutator_refuse(INL_ERR_USAGE, "%s", maker->why);
+        w->parts[w->part_count++] = part;
+    }
+    return true;
+}
+
+/* Of what is a value: as it would lie in memory. */
+static void value_bytes(const inlay_value *v, void *bytes)
+{
+    uint64_t bits = v->format == 'f' && v->size == sizeof(float) ? real_narrow(v->u) : v->u;
+    if (v->format && v->size <= sizeof bits) memcpy(bytes, &bits, v->size);
+}
+
+bool inlay_process_evaluate_bytes(inlay_process *p, int tid, inlay_expr code, inlay_value *value, void *bytes,
+                                  size_t room)
 {
     mutatee *m = mutatee_of(p);
     inl_error e = {0};
+    inlay_value ours;
     snippet_maker maker = {.alloc = alloc};
-    evaluated out = {0};
     if (!m) return mutator_refuse(INL_ERR_USAGE, "this process is not another one");
     if (!code) return mutator_refuse(INL_ERR_USAGE, "there is no snippet");
     tool_process_mean(p);
-    const image_ctype *t = typed_type(code);
-    bool whole = code->role == TYPED_OBJECT && is_whole(t), none = t->kind == IMAGE_CTYPE_VOID;
-    evaluation w = {.tid = tid, .value = whole ? NULL : none ? code : typed_value(&maker, code)};
-    if (code->role == TYPED_OBJECT && code->kind == SNIPPET_LOAD) w.object = code->a;
-    if (!w.value && !whole) return mutator_refuse(INL_ERR_USAGE, "%s", maker.why);
-    if (run_once(m, &w, &out, &e) != INL_OK) return mutator_fail(&e);
-    if (!value) return true;
-    *value = (inlay_value){.address = out.address};
-    set_value(value, whole || none ? t : typed_type(w.value), out.bits);
-    if (whole) value->format = 's';
-    return true;
+    evaluation w = {.tid = tid};
+    if (!ask_for(&w, &maker, code, room)) return false;
+    evaluated *out = calloc(1, sizeof *out + w.size + 8);
+    if (!out) return mutator_refuse(INL_ERR_NO_MEMORY, "out of memory");
+    bool done = run_once(m, &w, out, &e) == INL_OK || mutator_fail(&e);
+    const image_ctype *t = w.value ? typed_type(w.value) : typed_type(code);
+    ours = (inlay_value){.address = out->address};
+    set_value(&ours, t, out->bits);
+    if (!w.value) ours.format = 's';
+    if (done && w.size && (!w.value || w.object)) memcpy(bytes, out->bytes, w.size);
+    else if (done && w.size) value_bytes(&ours, bytes);
+    if (done && value) *value = ours;
+    free(out);
+    return done;
+}
+
+bool inlay_process_evaluate(inlay_process *p, int tid, inlay_expr code, inlay_value *value)
+{
+    return inlay_process_evaluate_bytes(p, tid, code, value, NULL, 0);
 }
 
 /* --- procedures --- */
@@ -151,9 +212,9 @@ static void ask_why(mutatee *m, remote *r, uint64_t dlerror, called *out)
 {
     inl_error ignored;
     live_call c = {.pc = dlerror, .patience = PATIENCE};
-    if (live_call_program(&m->live, r, &c, &ignored) != INL_OK || !c.result) return;
+    if (live_call_program(&m->live, r, &c, &ignored) != INL_OK || !c.results[0]) return;
     for (size_t n = 0; n + 1 < sizeof out->why; n++)
-        if (inlay_process_read(&m->process, &out->why[n], c.result + n, 1) != 1 || !out->why[n]) break;
+        if (inlay_process_read(&m->process, &out->why[n], c.results[0] + n, 1) != 1 || !out->why[n]) break;
 }
 
 static inl_status call_now(mutatee *m, void *arg, void *answer, inl_error *e)
@@ -164,8 +225,8 @@ static inl_status call_now(mutatee *m, void *arg, void *answer, inl_error *e)
     inl_status s = mutator_calm(m, c.tid, &r, e);
     if (s == INL_OK && c.text) s = put_text(r, &c, e);
     if (s == INL_OK) s = live_call_program(&m->live, r, &c.call, e);
-    out->result = c.call.result;
-    out->real = c.call.real;
+    out->result = c.call.results[0];
+    out->real = c.call.real_results[0];
     if (s == INL_OK && !out->result && c.error) ask_why(m, r, c.error, out);
     return s;
 }

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { STEPS = 1 << 24, PATIENCE = 10 };
+enum { STEPS = 1 << 24, PATIENCE = 10, CALLERS = 1024 };
+static const uint64_t ROOM_AT = 0xfff1000000000000; /* where no process has memory */
 
 typedef struct local {
     const struct local *outer;
@@ -18,6 +19,7 @@ typedef struct once {
     mutatee *m;
     remote *r;
     const local *locals;
+    uint8_t *room; /* TOOL_CALL_ROOM bytes, which the snippet sees at ROOM_AT: what procedures have given as a whole */
     uint64_t steps;
     bool breaks; /* out of the innermost loop */
     inl_status s;
@@ -53,7 +55,10 @@ static bool is_pure(void (*fn)(void))
                                         F(float_from_int),
                                         F(float_from_uint),
                                         F(to_int),
-                                        F(to_uint)};
+                                        F(to_uint),
+                                        F(from_long),
+                                        F(long_low),
+                                        F(long_high)};
 #undef F
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] == fn) return true;
@@ -65,7 +70,7 @@ static const char *refuses_call(const snippet *s, bool *calls)
     const tool_call *of = tool_call_of(s);
     if (!of) return is_pure(s->fn) ? NULL : "a routine of the mutator's is not executed once: insert it";
     *calls = true;
-    return NULL;
+    return of->stack <= REMOTE_WORDS ? NULL : "it passes more on the stack than a call that is made once can have";
 }
 
 const char *mutator_run_refuses(const snippet *s, bool *calls)
@@ -87,10 +92,18 @@ const char *mutator_run_refuses(const snippet *s, bool *calls)
 
 /* --- memory and registers --- */
 
+void *mutator_run_room(uint8_t *room, uint64_t at, uint64_t size)
+{
+    uint64_t offset = at - ROOM_AT;
+    return offset < TOOL_CALL_ROOM && size <= TOOL_CALL_ROOM - offset ? room + offset : NULL;
+}
+
 static uint64_t load(once *o, uint64_t from, unsigned size, bool is_signed)
 {
     uint64_t value = 0;
-    if (o->s == INL_OK && inlay_process_read(&o->m->process, &value, from, size) != size)
+    const void *own = mutator_run_room(o->room, from, size);
+    if (own) memcpy(&value, own, size);
+    else if (o->s == INL_OK && inlay_process_read(&o->m->process, &value, from, size) != size)
         o->s = inl_fail_at(o->e, INL_ERR_USAGE, from, "process %d has nothing to read at 0x%llx", o->m->live.pid,
                            (unsigned long long)from);
     return snippet_extend(value, size, is_signed);
@@ -98,7 +111,9 @@ static uint64_t load(once *o, uint64_t from, unsigned size, bool is_signed)
 
 static uint64_t store(once *o, uint64_t to, uint64_t value, unsigned size)
 {
-    if (o->s == INL_OK && inlay_process_write(&o->m->process, to, &value, size) != size)
+    void *own = mutator_run_room(o->room, to, size);
+    if (own) memcpy(own, &value, size);
+    else if (o->s == INL_OK && inlay_process_write(&o->m->process, to, &value, size) != size)
         o->s = inl_fail_at(o->e, INL_ERR_USAGE, to, "process %d cannot write at 0x%llx", o->m->live.pid,
                            (unsigned long long)to);
     return value;
@@ -141,16 +156,47 @@ static uint64_t set_register(once *o, const snippet *s)
 
 /* --- calls --- */
 
+static void pass(once *o, live_call *c, const tool_call_word *w, uint64_t value)
+{
+    if (w->kind == 'f') value = real_narrow(value);
+    if (w->kind == 'm') {
+        for (unsigned i = 0, n; i < w->size; i += n) {
+            for (n = 8; n > w->size - i;) n /= 2;
+            uint64_t part = load(o, value + i, n, false);
+            memcpy((char *)&c->words[w->number] + i, &part, n);
+        }
+        return;
+    }
+    (w->to == CALL_INTEGER ? c->ints : w->to == CALL_VECTOR ? c->reals : c->words)[w->number] = value;
+    if (w->to == CALL_INTEGER && w->number >= c->int_count) c->int_count = w->number + 1u;
+}
+
+/* What the procedure writes there is fetched into the room, before the thread's own stack is used again. */
+static void make_call(once *o, live_call *c, const tool_call *of)
+{
+    uint8_t *to = o->room + of->place;
+    if (of->result == 'p') {
+        c->ints[0] = (remote_registers_sp(&o->r->regs) - CALLERS - of->size) & ~15ull;
+        c->below = remote_registers_sp(&o->r->regs) - c->ints[0];
+        if (!c->int_count) c->int_count = 1;
+    }
+    o->s = live_call_program(&o->m->live, o->r, c, o->e);
+    if (o->s == INL_OK && of->result == 'p') o->s = remote_read(o->r, c->ints[0], to, of->size, o->e);
+    for (unsigned i = 0; of->result == 'm' && i < of->piece_count; i++) {
+        const passed_piece *p = &of->pieces[i];
+        memcpy(to + 8 * i, &(p->vector ? c->real_results : c->results)[p->number], p->size);
+    }
+}
+
 static uint64_t call_program(once *o, const snippet *s, const tool_call *of)
 {
-    live_call c = {.pc = value_of(o, s->args[2]), .patience = PATIENCE};
-    for (unsigned i = 0; i < of->count; i++) {
-        uint64_t v = value_of(o, s->args[3 + i]);
-        live_call_pass(&c, of->kinds[i] != 'i', of->kinds[i] == 'f' ? real_narrow(v) : v); /* as many as there are */
-    }
-    if (o->s == INL_OK) o->s = live_call_program(&o->m->live, o->r, &c, o->e);
-    if (of->result == 'i') return c.result;
-    return of->result == 'f' ? real_widen(c.real & UINT32_MAX) : c.real;
+    live_call c = {
+        .pc = value_of(o, s->args[2]), .patience = PATIENCE, .real_count = of->vectors, .word_count = of->stack};
+    for (unsigned i = 0; i < of->count; i++) pass(o, &c, &of->words[i], value_of(o, s->args[3 + i]));
+    if (o->s == INL_OK) make_call(o, &c, of);
+    if (of->result == 'm' || of->result == 'p') return ROOM_AT + of->place;
+    if (of->result == 'i') return c.results[0];
+    return of->result == 'f' ? real_widen(c.real_results[0] & UINT32_MAX) : c.real_results[0];
 }
 
 static uint64_t call(once *o, const snippet *s)
@@ -261,9 +307,9 @@ static uint64_t value_of(once *o, const snippet *s)
     return 0;
 }
 
-inl_status mutator_run(mutatee *m, remote *r, const snippet *s, uint64_t *value, inl_error *e)
+inl_status mutator_run(mutatee *m, remote *r, const snippet *s, uint8_t *room, uint64_t *value, inl_error *e)
 {
-    once o = {.m = m, .r = r, .e = e};
+    once o = {.m = m, .r = r, .room = room, .e = e};
     *value = value_of(&o, s);
     return o.s;
 }

@@ -4,6 +4,7 @@
  * a procedure belong to the procedure: their snippets are kept and put into every run that holds the
  * procedure's first instruction, or a way out of it. */
 #include "tool/mutator.h"
+#include "snippet/typed.h"
 
 #include <inlay/point.h>
 
@@ -138,6 +139,7 @@ typedef enum manner { LAST, PREDICATED, FIRST } manner;
 static bool insert_code(const inlay_point *p, inlay_expr code, manner how, inlay_insertion *to)
 {
     const char *why = "out of memory";
+    code = typed_executed(code);
     if (is_shown_again(p)) return true;
     if (p->run->view && tool_here.run_arena)
         return refuse(p, "points of code that is not being shown are for procedure and image callbacks");
@@ -159,6 +161,7 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, manner how, inlay
 {
     const char *why;
     if (tool_here.run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
+    code = typed_executed(code);
     if (!snippet_check(code, &why)) return refuse(p, why);
     proc_insert *n = tool_alloc(sizeof *n);
     if (!n) return refuse(p, "out of memory");

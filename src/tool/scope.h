@@ -29,6 +29,19 @@ struct inlay_scope {
     snippet_maker maker;
 };
 
+/* scope_places.c */
+const snippet *scope_word(snippet_maker *, uint64_t);
+/* Something of an image, by its link-time address. */
+const snippet *scope_in_image(snippet_maker *, const inlay_image *, uint64_t address);
+snippet *scope_register(snippet_maker *, const image_ctype *, unsigned reg);
+const snippet *scope_variable(inlay_scope *, const inlay_image *, const image_variable *);
+/* A variable or parameter of the procedure. NULL: there is none, or *why or the maker says why it is not to be had. */
+const snippet *scope_local(inlay_scope *, image *, const char *name, const char **why);
+const snippet *scope_result_value(inlay_scope *);
+
+/* scope_tls.c */
+const snippet *scope_tls(inlay_scope *, const inlay_image *, const image_variable *);
+
 /* scope_names.c */
 snippet_names scope_names(inlay_scope *);
 /* To one of the two lists. Without a meaning: it is known that there is none. */

@@ -37,116 +37,6 @@ bool scope_add(inlay_scope *s, scope_name **list, const char *name, const snippe
     return true;
 }
 
-static const snippet *word(snippet_maker *m, uint64_t value)
-{
-    return typed_constant(m, image_ctype_int(8, false), value);
-}
-
-/* Something of an image, by its link-time address. */
-static const snippet *in_image(snippet_maker *m, const inlay_image *i, uint64_t address)
-{
-    const snippet *at = word(m, address + i->bias);
-    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_now->options.mutating) return at;
-    const snippet *shift = typed_object(m, image_ctype_int(8, false), word(m, (uint64_t)(uintptr_t)&i->shift));
-    return typed_binary(m, SNIPPET_ADD, shift, at);
-}
-
-/* --- parameters --- */
-
-static const snippet *from_vector(snippet_maker *m, const image_ctype *t, unsigned number)
-{
-    const snippet **args = m->alloc(m->arg, sizeof *args);
-    snippet *reg = typed_node(m, SNIPPET_VEC_ARG, NULL, NULL, NULL), *call = typed_node(m, SNIPPET_CALL, t, NULL, NULL);
-    if (!args || !reg || !call) return typed_refuse(m, "out of memory");
-    reg->reg = (uint8_t)number;
-    args[0] = reg;
-    call->fn = (void (*)(void))(t->size == 4 ? real_of_register_low : real_of_register);
-    call->args = args;
-    call->nargs = 1;
-    return call;
-}
-
-/* At the entry, where it was passed: integers and floating point are counted apart. */
-static const snippet *parameter(snippet_maker *m, const image_ctype *proc, unsigned number)
-{
-    const image_member *p;
-    unsigned ints = 0, reals = 0;
-    size_t n = image_ctype_members(proc, &p);
-    if (number > n) return NULL;
-    for (unsigned i = 0; i + 1 < number; i++) {
-        if (!image_ctype_is_scalar(p[i].type))
-            return typed_refuse(m, "it stands behind a parameter that is passed as a whole");
-        if (p[i].type->kind == IMAGE_CTYPE_FLOAT) reals++;
-        else ints++;
-    }
-    const image_ctype *t = p[number - 1].type;
-    if (t->kind == IMAGE_CTYPE_FLOAT && reals < 8) return from_vector(m, t, reals);
-    if (!image_ctype_is_scalar(t) || t->kind == IMAGE_CTYPE_FLOAT)
-        return typed_refuse(m, "it is passed in a way that is not known");
-    snippet *s = typed_node(m, SNIPPET_ARG, NULL, NULL, NULL);
-    if (s) s->index = ints;
-    return typed_as(m, t, s);
-}
-
-static bool is_entry(inlay_scope *s, image *file)
-{
-    const image_proc *p = s->whole ? NULL : image_proc_at(file, s->address);
-    return p && p->addr == s->address;
-}
-
-/* --- variables --- */
-
-static snippet *register_object(snippet_maker *m, const image_ctype *t, unsigned reg)
-{
-    snippet *s = typed_node(m, SNIPPET_REG, t, NULL, NULL);
-    if (s) s->reg = (uint8_t)reg, s->role = TYPED_OBJECT;
-    return s;
-}
-
-/* In the block that the thread has of the image's variables. */
-static const snippet *in_block(inlay_scope *s, const inlay_image *i, const image_variable *v)
-{
-    snippet_maker *m = &s->maker;
-    image_tls t;
-    image *file = tool_image_file((inlay_image *)i);
-    const snippet *pointer = typed_node(m, SNIPPET_THREAD_POINTER, image_ctype_int(8, false), NULL, NULL), *from;
-    if (!file || !image_tls_place(file, &t)) return typed_refuse(m, "%s has no thread-local variables", i->name);
-    if (!i->is_main && !t.slot)
-        return typed_refuse(m, "%s asks the dynamic linker each time where its thread-local variables are", i->name);
-    if (i->is_main) from = word(m, (uint64_t)(t.program + v->offset));
-    else
-        from = typed_binary(m, SNIPPET_ADD, typed_object(m, image_ctype_int(8, false), in_image(m, i, t.slot)),
-                            word(m, (uint64_t)(v->offset - t.slot_of)));
-    return pointer && from ? typed_object(m, v->type, typed_binary(m, SNIPPET_ADD, pointer, from)) : NULL;
-}
-
-static const snippet *variable_of(inlay_scope *s, const inlay_image *i, const image_variable *v)
-{
-    snippet_maker *m = &s->maker;
-    const snippet *base;
-    switch (v->kind) {
-    case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, in_image(m, i, (uint64_t)v->offset));
-    case IMAGE_PLACE_TLS: return in_block(s, i, v);
-    case IMAGE_PLACE_REGISTER: return register_object(m, v->type, v->reg);
-    case IMAGE_PLACE_VALUE: return typed_constant(m, v->type, (uint64_t)v->offset);
-    default: break;
-    }
-    base = register_object(m, image_ctype_int(8, false), v->reg);
-    return typed_object(m, v->type, typed_binary(m, SNIPPET_ADD, base, word(m, (uint64_t)v->offset)));
-}
-
-static const snippet *local_of(inlay_scope *s, image *file, const char *name, const char **why)
-{
-    image_variable v;
-    bool found = image_local(file, s->address, name, &v, why);
-    if (v.parameter && is_entry(s, file)) {
-        const image_ctype *proc = image_proc_type(file, s->address);
-        *why = NULL;
-        return proc ? parameter(&s->maker, proc, v.parameter) : NULL;
-    }
-    return found ? variable_of(s, s->image, &v) : NULL;
-}
-
 /* A symbol's; of a procedure with its type, where debug information tells it. */
 static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *file, const char *name, uint64_t address)
 {
@@ -163,7 +53,7 @@ static const snippet *symbol_of(inlay_scope *s, const inlay_image *i, image *fil
         named->name = copy ? strcpy(copy, name) : NULL;
         named->fill = NULL;
     }
-    return typed_object(&s->maker, named ? named : &image_ctype_void, in_image(&s->maker, i, address));
+    return typed_object(&s->maker, named ? named : &image_ctype_void, scope_in_image(&s->maker, i, address));
 }
 
 /* "f", "space::f" or "space::f(int)", as it is shown to people. */
@@ -198,7 +88,7 @@ static const snippet *global_of(inlay_scope *s, inlay_image *i, uint64_t pc, con
     uint64_t address, size;
     image *file = tool_image_file(i);
     if (!file) return NULL;
-    if (image_global(file, pc, name, &v, why)) return variable_of(s, i, &v);
+    if (image_global(file, pc, name, &v, why)) return scope_variable(s, i, &v);
     if (!*why && image_enumerator(file, pc, name, &address))
         return typed_constant(&s->maker, image_ctype_int((int64_t)address == (int32_t)address ? 4 : 8, true), address);
     if (*why) return NULL;
@@ -221,7 +111,7 @@ static const snippet *own_member(inlay_scope *s, image *file, const char *name)
     const image_member *list;
     if (!t || !image_ctype_members(t, &list) || strcmp(list[0].name, "this")) return NULL;
     if (list[0].type->kind != IMAGE_CTYPE_POINTER || !image_ctype_member(list[0].type->of, name, &offset)) return NULL;
-    const snippet *object = local_of(s, file, "this", &why);
+    const snippet *object = scope_local(s, file, "this", &why);
     if (!object) return why ? typed_refuse(&s->maker, "'%s' cannot be reached here: `this`: %s", name, why) : NULL;
     return typed_member(&s->maker, typed_deref(&s->maker, object), name);
 }
@@ -231,7 +121,7 @@ static const snippet *search(inlay_scope *s, const char *name)
     const char *why = NULL;
     const snippet *found = NULL;
     image *file = s->image ? tool_image_file(s->image) : NULL;
-    if (file && !s->whole) found = local_of(s, file, name, &why);
+    if (file && !s->whole) found = scope_local(s, file, name, &why);
     if (file && !s->whole && !found && !why && !s->maker.why[0]) found = own_member(s, file, name);
     if (file && !found && !why && !s->maker.why[0]) found = global_of(s, s->image, s->address, name, &why);
     for (inlay_image *i = image_first(s); i && !found && !why && !s->maker.why[0]; i = inlay_image_next(i))
@@ -252,17 +142,6 @@ static const snippet *find(void *arg, snippet_maker *m, const char *name)
 
 /* --- what belongs to the point --- */
 
-static const snippet *result(inlay_scope *s)
-{
-    image *file = s->image && !s->whole ? tool_image_file(s->image) : NULL;
-    const image_ctype *proc = file ? image_proc_type(file, s->address) : NULL;
-    const image_ctype *t = proc ? proc->of : NULL;
-    if (t && t->kind == IMAGE_CTYPE_FLOAT) return from_vector(&s->maker, t, 0);
-    snippet *value = typed_node(&s->maker, SNIPPET_RETVAL, NULL, NULL, NULL);
-    bool typed = t && image_ctype_is_scalar(t);
-    return typed ? typed_as(&s->maker, t, value) : value;
-}
-
 static const snippet *argument(inlay_scope *s, const char *digits)
 {
     char *end;
@@ -280,7 +159,7 @@ static const snippet *general_register(inlay_scope *s, const char *name)
         if (strcmp(inlay_reg_name(r), name) || !inlay_reg_is_value((inlay_reg)r)) continue;
         inlay_expr value = inlay_register((inlay_reg)r);
         bool whole = value && value->kind == SNIPPET_REG;
-        return whole ? register_object(&s->maker, image_ctype_int(8, true), value->reg) : value;
+        return whole ? scope_register(&s->maker, image_ctype_int(8, true), value->reg) : value;
     }
     return NULL;
 }
@@ -320,9 +199,9 @@ static const snippet *special(void *arg, snippet_maker *m, const char *name)
             const snippet *s = typed_node(m, kinds[i].kind, image_ctype_int(8, false), NULL, NULL);
             return is_address(kinds[i].kind) ? real_address(m, s) : s;
         }
-    if (!strcmp(name, "ret")) return result(arg);
+    if (!strcmp(name, "ret")) return scope_result_value(arg);
     if (!strncmp(name, "arg", 3)) return argument(arg, name + 3);
-    if (!strcmp(name, "sp")) return register_object(m, image_ctype_int(8, false), tool_isa()->stack_reg);
+    if (!strcmp(name, "sp")) return scope_register(m, image_ctype_int(8, false), tool_isa()->stack_reg);
     return general_register(arg, name);
 }
 
@@ -345,7 +224,7 @@ static const snippet *string(void *arg, snippet_maker *m, const char *bytes, siz
     void *copy = tool_carried_alloc(size);
     if (!copy) return typed_refuse(m, "out of memory");
     memcpy(copy, bytes, size);
-    return word(m, (uint64_t)(uintptr_t)copy);
+    return scope_word(m, (uint64_t)(uintptr_t)copy);
 }
 
 static const snippet *variable(void *arg, snippet_maker *m, const char *name, const image_ctype *t)
@@ -357,7 +236,7 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     bool is_shared = tool_now->options.mutating && s->image && s->image->process->is_other;
     void *at = is_shared ? inlay_process_share(s->image->process, t->size) : tool_carried_alloc(t->size);
     if (!at) return typed_refuse(m, "out of memory");
-    if (!scope_add(s, &s->given->names, name, typed_object(m, t, word(m, (uint64_t)(uintptr_t)at)))) return NULL;
+    if (!scope_add(s, &s->given->names, name, typed_object(m, t, scope_word(m, (uint64_t)(uintptr_t)at)))) return NULL;
     s->given->names->is_static = true;
     s->given->names->at = at;
     return s->given->names->meaning;

@@ -341,6 +341,7 @@ typedef struct tool_insn_details {
 
 /* --- threads.c, buffers.c --- */
 enum { TOOL_HELD_LOCKS = 8 };
+enum { TOOL_RETURNED_DEPTH = 8 };
 typedef struct tool_thread {
     struct tool_thread *next;
     run_thread *owner;   /* NULL: free */
@@ -348,8 +349,9 @@ typedef struct tool_thread {
     bool done;           /* emptied for the last time */
     unsigned held_count; /* locks that it holds, is about to take, or has just given back */
     inlay_mutex *held[TOOL_HELD_LOCKS];
-    void *locals;               /* its piece of locals.c; NULL: none, or the spare one */
-    struct tool_stacks *stacks; /* wrap_stacks.c; NULL: there is one */
+    void *locals;                           /* its piece of locals.c; NULL: none, or the spare one */
+    struct tool_stacks *stacks;             /* wrap_stacks.c; NULL: there is one */
+    uint8_t *returned[TOOL_RETURNED_DEPTH]; /* call.c: what procedures have given as a whole; NULL: nothing yet */
 } tool_thread;
 typedef void tool_full_callback(const void *records, size_t count, unsigned thread_id, void *arg);
 typedef void *tool_next_callback(void *filled, size_t count, unsigned thread_id, size_t *room, void *arg);

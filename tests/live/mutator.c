@@ -231,6 +231,20 @@ static void evaluate(const char *thread, const char *text)
     tell_value(&v);
 }
 
+/* The type, and the bytes as a number each. */
+static void tell_bytes(const char *thread, const char *text)
+{
+    inlay_scope *names = inlay_scope_new(inlay_process_image_first(now), 0);
+    inlay_expr code = inlay_scope_parse(names, text);
+    unsigned char bytes[128];
+    char line[4 * sizeof bytes] = "";
+    inlay_value v;
+    if (!code) return answer(false, "%s", inlay_scope_error(names));
+    if (!inlay_process_evaluate_bytes(now, thread_of(thread), code, &v, bytes, sizeof bytes)) return done(false);
+    for (size_t k = 0; k < v.size; k++) sprintf(line + strlen(line), "%x ", bytes[k]);
+    answer(true, "%s|%c|%s", v.type, v.format, line);
+}
+
 static void call_procedure(const char *thread, char *rest)
 {
     inlay_value given[16] = {{0}}, result = {0};
@@ -260,6 +274,7 @@ static void load(const char *thread, const char *path)
 static bool obey_once(const char *word, const char *first, char *rest)
 {
     if (!strcmp(word, "value")) evaluate(first, rest);
+    else if (!strcmp(word, "bytes")) tell_bytes(first, rest);
     else if (!strcmp(word, "call")) call_procedure(first, rest);
     else if (!strcmp(word, "load")) load(first, rest);
     else if (!strcmp(word, "threads")) tell_threads();

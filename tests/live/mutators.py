@@ -330,8 +330,19 @@ class Mutators:
                     ("half(5)", "float|f|2.5|"), ("*(greet(\"you\") + 3)", "char|i|121|"),
                     ("six(1, 2, 3, 4, 5, 6)", "long|i|654321|"),
                     ("eight(1, 2, 3, 4, 5, 6, 7, 8)", "long|i|654265|"), ("eight(0, 0, 0, 0, 0, 0, six(1,0,0,0,0,0), -9)", "long|i|9|"),
+                    ("swapped(pair).a", "long|i|4|"), ("of_mixed(mixed, 3)", "double|f|25.5|"),
+                    ("of_mixed(halved(mixed), swapped(swapped(pair)).a)", "double|f|8|"),
+                    ("moved(large, 10).v[4]", "long|i|15|"), ("moved(moved(large, 10), 100).v[0]", "long|i|111|"),
+                    ("pair = swapped(pair)", "void|0|"), ("pair.a", "long|i|4|"), ("(long)doubled(huge)", "long|i|10|"),
+                    ("huge = -3", "void|0|"), ("(int)huge", "int|i|-3|"),
                     ("twelve(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5)", "double|f|656|"), ("min(counter, 9) ? 5 : six(1, 1, 1, 1, 1, 1)", "long|i|5|")):
                 self.answers(m, f"value 0 {text}", "ok " + expected)
+            for text, expected in (
+                    ("pair", f"struct pair|s|4 {'0 ' * 7}3 {'0 ' * 7}"),
+                    ("swapped(pair)", f"struct pair|s|3 {'0 ' * 7}4 {'0 ' * 7}"),
+                    ("moved(large, 1)", "struct large|s|" + "".join(f"{k} {'0 ' * 7}" for k in (2, 3, 4, 5, 6))),
+                    ("huge", f"__int128|s|fd {'ff ' * 15}"), ("config.ratio", "float|f|0 0 0 3f ")):
+                self.answers(m, f"bytes 0 {text}", "ok " + expected)
             for line, says in (("value 0 $arg0", "point"), ("value 0 nothing", "not known"), ("value 77 1", "no thread"),
                                ("value 0 *(long *)8", "nothing to read"), ("value 0 *(long *)&half = 1", "cannot write"),
                                ("value 0 { while (1) ; }", "does not come to its end")):

@@ -17,6 +17,26 @@ struct config {
     int neg : 4;
 } config = {42, "hello", 0.5f, {{1, 2, 3.5}, {-4, 5, 6.25}, {7, 8, 9}}, 17, -3};
 enum color { RED, GREEN = 5 } color = GREEN;
+struct pair {
+    long a, b;
+} pair = {3, 4};
+struct mixed {
+    double d;
+    int i;
+} mixed = {2.5, 9};
+struct large {
+    long v[5];
+} large = {{1, 2, 3, 4, 5}};
+__int128 huge = ((__int128)7 << 64) + 5;
+struct pair swapped(struct pair p) { return (struct pair){p.b, p.a}; }
+double of_mixed(struct mixed m, long by) { return m.d * m.i + (double)by; }
+struct mixed halved(struct mixed m) { return (struct mixed){m.d / 2, m.i / 2}; }
+struct large moved(struct large l, long by)
+{
+    for (int i = 0; i < 5; i++) l.v[i] += by;
+    return l;
+}
+__int128 doubled(__int128 v) { return v * 2; }
 long counter = 1000;
 int array[10] = {3, 1, 4, 1, 5, 9, 2, 6};
 double mix(int a, double b, float c, long d, double e) { return a * b + c * d - e; }

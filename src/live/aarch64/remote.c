@@ -110,7 +110,10 @@ size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[REMOTE_FRAME_B
     return 0;
 }
 
-uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->regs[0]; }
+void remote_registers_results(const struct user_regs_struct *u, uint64_t out[2])
+{
+    out[0] = u->regs[0], out[1] = u->regs[1];
+}
 
 uint64_t remote_guard(remote *r)
 {

@@ -134,7 +134,7 @@ size_t remote_frame_bytes(const remote_call_frame *f, uint8_t out[REMOTE_FRAME_B
 }
 
 /* park.S has kept it from the kernel's own answer. */
-uint64_t remote_registers_result(const struct user_regs_struct *u) { return u->rdi; }
+void remote_registers_results(const struct user_regs_struct *u, uint64_t out[2]) { out[0] = u->rdi, out[1] = u->rdx; }
 
 void remote_registers_set_sp(struct user_regs_struct *u, uint64_t sp) { u->rsp = sp; }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-enum { ARGUMENTS = 16, ABOVE = 2, MOST = ABOVE + 1 + ARGUMENTS + 1 };
+enum { ARGUMENTS = 64, ABOVE = 2, MOST = ABOVE + 1 + ARGUMENTS + 1 };
 
 static uint64_t mark_of(uint64_t frame, uint64_t behind)
 {

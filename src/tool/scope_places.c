@@ -1,0 +1,356 @@
+/* Where parameters, variables and results are, as snippets: by the calling convention at a procedure's entry and
+ * return, by what the debug information says elsewhere.
+ *
+ * While a program is rewritten its images lie at assumed addresses; where they really are is added when the code runs
+ * (inlay_image.shift). */
+#include "snippet/real.h"
+#include "tool/passing.h"
+#include "tool/rewriter.h"
+#include "tool/scope.h"
+
+#include <string.h>
+
+enum { MOST_PIECES = 32, DEEP = 64, WORD = 8 };
+
+const snippet *scope_word(snippet_maker *m, uint64_t value)
+{
+    return typed_constant(m, image_ctype_int(8, false), value);
+}
+
+const snippet *scope_in_image(snippet_maker *m, const inlay_image *i, uint64_t address)
+{
+    const snippet *at = scope_word(m, address + i->bias);
+    if (tool_handoff_data.role != TOOL_INSTRUMENTOR || tool_now->options.mutating) return at;
+    const snippet *shift = typed_object(m, image_ctype_int(8, false), scope_word(m, (uint64_t)(uintptr_t)&i->shift));
+    return typed_binary(m, SNIPPET_ADD, shift, at);
+}
+
+snippet *scope_register(snippet_maker *m, const image_ctype *t, unsigned reg)
+{
+    snippet *s = typed_node(m, SNIPPET_REG, t, NULL, NULL);
+    if (s) s->reg = (uint8_t)reg, s->role = TYPED_OBJECT;
+    return s;
+}
+
+/* --- vector registers --- */
+
+static const snippet *vector_call(snippet_maker *m, const image_ctype *t, unsigned number, void (*fn)(void))
+{
+    const snippet **args = m->alloc(m->arg, sizeof *args);
+    snippet *reg = typed_node(m, SNIPPET_VEC_ARG, NULL, NULL, NULL), *call = typed_node(m, SNIPPET_CALL, t, NULL, NULL);
+    if (!args || !reg || !call) return typed_refuse(m, "out of memory");
+    reg->reg = (uint8_t)number;
+    args[0] = reg;
+    call->fn = fn;
+    call->args = args;
+    call->nargs = 1;
+    return call;
+}
+
+static const snippet *from_vector(snippet_maker *m, const image_ctype *t, unsigned number)
+{
+    return vector_call(m, t, number, (void (*)(void))(t->size == 4 ? real_of_register_low : real_of_register));
+}
+
+/* Its low 64 bits, as they are. */
+static const snippet *vector_bits(snippet_maker *m, unsigned number)
+{
+    return vector_call(m, image_ctype_int(8, false), number, (void (*)(void))real_of_register);
+}
+
+/* --- parameters, results --- */
+
+static const snippet *argument_register(snippet_maker *m, unsigned number)
+{
+    snippet *s = typed_node(m, SNIPPET_ARG, NULL, NULL, NULL);
+    if (s) s->index = number;
+    return typed_as(m, image_ctype_int(8, false), s);
+}
+
+static const snippet *result_register(snippet_maker *m, unsigned number)
+{
+    const image_ctype *u = image_ctype_int(8, false);
+    if (number) return typed_value(m, scope_register(m, u, tool_result_registers[number]));
+    return typed_as(m, u, typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL));
+}
+
+/* What is in registers, of a whole type. */
+static const snippet *in_registers(snippet_maker *m, const image_ctype *t, const passed *how,
+                                   const snippet *(*integer)(snippet_maker *, unsigned))
+{
+    const snippet *pieces[PASSED_MOST];
+    uint8_t sizes[PASSED_MOST];
+    for (unsigned i = 0; i < how->count; i++) {
+        const passed_piece *p = &how->pieces[i];
+        pieces[i] = p->vector ? vector_bits(m, p->number) : integer(m, p->number);
+        sizes[i] = p->size;
+        if (!pieces[i]) return NULL;
+    }
+    return typed_in_pieces(m, t, how->count, pieces, sizes);
+}
+
+static const snippet *passed_value(snippet_maker *m, const image_ctype *t, const passed *how)
+{
+    if (how->how == PASSED_STACK) {
+        const snippet *sp = scope_register(m, image_ctype_int(8, false), tool_isa()->stack_reg);
+        const snippet *at = typed_word(m, SNIPPET_ADD, typed_value(m, sp), tool_stack_arguments + how->offset);
+        const snippet *there = typed_object(m, t, at);
+        return image_ctype_is_whole(t) ? there : typed_value(m, there);
+    }
+    if (how->how == PASSED_POINTER) return typed_object(m, t, argument_register(m, how->pieces[0].number));
+    if (image_ctype_is_whole(t)) return in_registers(m, t, how, argument_register);
+    if (how->pieces[0].vector) return from_vector(m, t, how->pieces[0].number);
+    return typed_as(m, t, argument_register(m, how->pieces[0].number));
+}
+
+/* Is what the procedure returns written to where its caller says, in the first argument register? */
+static bool has_hidden_pointer(const image_ctype *result)
+{
+    passed how;
+    if (!tool_result_address || !image_ctype_is_whole(result)) return false;
+    return result->by_reference || (tool_pass_result(result, &how) && how.how == PASSED_POINTER);
+}
+
+/* At the entry, where it was passed. */
+static const snippet *parameter(snippet_maker *m, const image_ctype *proc, unsigned number)
+{
+    const image_member *p;
+    passed how;
+    tool_passing at = {.integers = has_hidden_pointer(proc->of)};
+    size_t n = image_ctype_members(proc, &p);
+    if (number > n) return NULL;
+    for (unsigned i = 0; i < number; i++)
+        if (!tool_pass(&at, p[i].type, &how))
+            return typed_refuse(m, i + 1 < number
+                                       ? "it stands behind a parameter that is passed in a way that is not known"
+                                       : "it is passed in a way that is not known");
+    return passed_value(m, p[number - 1].type, &how);
+}
+
+const snippet *scope_result_value(inlay_scope *s)
+{
+    snippet_maker *m = &s->maker;
+    image *file = s->image && !s->whole ? tool_image_file(s->image) : NULL;
+    const image_ctype *proc = file ? image_proc_type(file, s->address) : NULL, *t = proc ? proc->of : NULL;
+    passed how;
+    if (t && t->kind == IMAGE_CTYPE_FLOAT) return from_vector(m, t, 0);
+    snippet *value = typed_node(m, SNIPPET_RETVAL, NULL, NULL, NULL);
+    if (!t || !image_ctype_is_whole(t)) return t && image_ctype_is_scalar(t) ? typed_as(m, t, value) : value;
+    if (!t->by_reference && !tool_pass_result(t, &how))
+        return typed_refuse(m, "it is returned in a way that is not known");
+    bool pointer = t->by_reference || how.how == PASSED_POINTER;
+    if (!pointer) return in_registers(m, t, &how, result_register);
+    if (!tool_result_address) return typed_refuse(m, "where it was returned to is not known any more");
+    return typed_object(m, t, typed_as(m, image_ctype_int(8, false), value));
+}
+
+static bool is_entry(inlay_scope *s, image *file)
+{
+    const image_proc *p = s->whole ? NULL : image_proc_at(file, s->address);
+    return p && p->addr == s->address;
+}
+
+/* --- computations --- */
+
+typedef struct stack {
+    const snippet *items[DEEP];
+    unsigned count;
+} stack;
+
+static snippet_op operation(image_step_kind kind)
+{
+    static const uint8_t ops[] = {
+        [STEP_ADD] = SNIPPET_ADD, [STEP_SUB] = SNIPPET_SUB, [STEP_MUL] = SNIPPET_MUL, [STEP_DIV] = SNIPPET_DIV,
+        [STEP_MOD] = SNIPPET_MOD, [STEP_AND] = SNIPPET_AND, [STEP_OR] = SNIPPET_OR,   [STEP_XOR] = SNIPPET_XOR,
+        [STEP_SHL] = SNIPPET_SHL, [STEP_SHR] = SNIPPET_SHR, [STEP_SAR] = SNIPPET_SHR, [STEP_EQ] = SNIPPET_EQ,
+        [STEP_NE] = SNIPPET_NE,   [STEP_LT] = SNIPPET_LT,   [STEP_LE] = SNIPPET_LE,   [STEP_GT] = SNIPPET_GT,
+        [STEP_GE] = SNIPPET_GE,   [STEP_NEG] = SNIPPET_NEG, [STEP_NOT] = SNIPPET_NOT};
+    return (snippet_op)ops[kind];
+}
+
+/* Division and comparisons have signs, as DWARF says; the type does. */
+static const snippet *two(snippet_maker *m, image_step_kind kind, const snippet *a, const snippet *b)
+{
+    bool is_signed = kind == STEP_DIV || kind == STEP_SAR || (kind >= STEP_EQ && kind <= STEP_GE);
+    const image_ctype *t = image_ctype_int(8, is_signed);
+    const snippet *s = typed_binary(m, operation(kind), typed_as(m, t, a), typed_as(m, t, b));
+    return typed_as(m, image_ctype_int(8, false), s);
+}
+
+static const snippet *loaded(snippet_maker *m, const snippet *at, uint64_t size)
+{
+    if (size != 1 && size != 2 && size != 4 && size != 8)
+        return typed_refuse(m, "its place is told by a wrong expression");
+    return typed_as(m, image_ctype_int(8, false),
+                    typed_value(m, typed_object(m, image_ctype_int((unsigned)size, false), at)));
+}
+
+/* What is pushed; NULL: it has moved what is there (or is wrong, which m->why says). */
+static const snippet *step(inlay_scope *s, stack *k, const image_step *p)
+{
+    snippet_maker *m = &s->maker;
+    const image_ctype *u = image_ctype_int(8, false);
+    const snippet **top = &k->items[k->count];
+    unsigned needs = p->kind < STEP_LOAD                         ? 0
+                     : p->kind == STEP_ROTATE                    ? 3
+                     : p->kind == STEP_SWAP                      ? 2
+                     : p->kind >= STEP_ADD && p->kind <= STEP_GE ? 2
+                                                                 : 1;
+    if (k->count < needs || (p->kind == STEP_PICK && (uint64_t)p->value >= k->count))
+        return typed_refuse(m, "its place is told by a wrong expression");
+    switch (p->kind) {
+    case STEP_CONSTANT: return scope_word(m, (uint64_t)p->value);
+    case STEP_ADDRESS: return scope_in_image(m, s->image, (uint64_t)p->value);
+    case STEP_REGISTER:
+        return typed_word(m, SNIPPET_ADD, typed_value(m, scope_register(m, u, p->reg)), (uint64_t)p->value);
+    case STEP_PICK: return top[-1 - p->value];
+    case STEP_LOAD: k->count--; return loaded(m, top[-1], (uint64_t)p->value);
+    case STEP_EXTEND:
+        k->count--;
+        return typed_as(m, u, typed_as(m, image_ctype_int((unsigned)p->value, p->reg), top[-1]));
+    case STEP_DROP: k->count--; return NULL;
+    case STEP_SWAP:
+    case STEP_ROTATE: {
+        const snippet *first = top[-1];
+        top[-1] = top[-2];
+        if (p->kind == STEP_SWAP) top[-2] = first;
+        else top[-2] = top[-3], top[-3] = first;
+        return NULL;
+    }
+    case STEP_NEG:
+    case STEP_NOT: k->count--; return typed_as(m, u, typed_unary(m, operation(p->kind), top[-1]));
+    default: k->count -= 2; return two(m, p->kind, top[-2], top[-1]);
+    }
+}
+
+static const snippet *computed(inlay_scope *s, const image_variable *v)
+{
+    stack k = {.count = 0};
+    for (unsigned i = 0; i < v->count && !s->maker.why[0]; i++) {
+        const snippet *more = step(s, &k, &v->steps[i]);
+        if (more && k.count == DEEP) return typed_refuse(&s->maker, "its place is told by a long computation");
+        if (more) k.items[k.count++] = more;
+    }
+    if (s->maker.why[0]) return NULL;
+    return k.count ? k.items[k.count - 1] : typed_refuse(&s->maker, "its place is told by a wrong expression");
+}
+
+/* --- variables --- */
+
+/* Of 64 bits that are known: what the type says that they are. */
+static const snippet *of_bits(snippet_maker *m, const image_ctype *t, const snippet *bits)
+{
+    static const uint8_t word[] = {WORD};
+    if (!bits) return NULL;
+    if (t->kind == IMAGE_CTYPE_FLOAT) return typed_from_memory(m, t, bits);
+    if (image_ctype_is_scalar(t)) return typed_as(m, t, bits);
+    if (t->size && t->size <= WORD) return typed_in_pieces(m, t, 1, &bits, word);
+    return typed_refuse(m, "a part of it alone is known here");
+}
+
+static const snippet *of_bytes(snippet_maker *m, const image_ctype *t, const image_variable *v)
+{
+    const snippet *pieces[MOST_PIECES];
+    uint8_t sizes[MOST_PIECES];
+    unsigned n = 0;
+    for (unsigned i = 0; i < v->count && n < MOST_PIECES; i += WORD, n++) {
+        uint64_t bits = 0;
+        sizes[n] = (uint8_t)(v->count - i < WORD ? v->count - i : WORD);
+        memcpy(&bits, v->bytes + i, sizes[n]);
+        pieces[n] = scope_word(m, bits);
+    }
+    return n ? typed_in_pieces(m, t, n, pieces, sizes) : NULL;
+}
+
+/* A piece's first 8 bytes; of one that lies in memory more pieces are made. */
+static const snippet *piece_bits(inlay_scope *s, const image_variable *v, uint64_t offset, unsigned size)
+{
+    snippet_maker *m = &s->maker;
+    image_variable typed = *v;
+    const image_ctype *u = image_ctype_int(8, false);
+    if (v->kind == IMAGE_PLACE_NOWHERE) return NULL;
+    if (v->kind == IMAGE_PLACE_VECTOR) return offset ? NULL : vector_bits(m, v->reg);
+    if (v->kind == IMAGE_PLACE_REGISTER) return offset ? NULL : typed_value(m, scope_register(m, u, v->reg));
+    if (v->kind == IMAGE_PLACE_COMPUTED) return offset ? NULL : computed(s, v);
+    if (v->kind == IMAGE_PLACE_VALUE) return offset ? NULL : scope_word(m, (uint64_t)v->offset);
+    if (v->kind == IMAGE_PLACE_BYTES) {
+        const snippet *all = of_bytes(m, u, v);
+        return all && offset + size <= v->count ? typed_part(m, all, offset, size) : NULL;
+    }
+    typed.type = u;
+    const snippet *there = scope_variable(s, s->image, &typed);
+    return there ? typed_bytes(m, there, offset, size) : NULL;
+}
+
+static const snippet *of_pieces(inlay_scope *s, const image_variable *v)
+{
+    const snippet *pieces[MOST_PIECES];
+    uint8_t sizes[MOST_PIECES];
+    unsigned n = 0;
+    for (unsigned i = 0; i < v->count; i++)
+        for (uint64_t at = 0; at < v->pieces[i].size; at += WORD, n++) {
+            uint64_t left = v->pieces[i].size - at;
+            if (n == MOST_PIECES) return typed_refuse(&s->maker, "it is in too many pieces");
+            sizes[n] = (uint8_t)(left < WORD ? left : WORD);
+            pieces[n] = piece_bits(s, &v->pieces[i].where, at, sizes[n]);
+            if (s->maker.why[0]) return NULL;
+        }
+    return n ? typed_in_pieces(&s->maker, v->type, n, pieces, sizes) : NULL;
+}
+
+const snippet *scope_variable(inlay_scope *s, const inlay_image *i, const image_variable *v)
+{
+    snippet_maker *m = &s->maker;
+    const snippet *base;
+    bool scalar = image_ctype_is_scalar(v->type);
+    switch (v->kind) {
+    case IMAGE_PLACE_ADDRESS: return typed_object(m, v->type, scope_in_image(m, i, (uint64_t)v->offset));
+    case IMAGE_PLACE_TLS: return scope_tls(s, i, v);
+    case IMAGE_PLACE_REGISTER:
+        base = scope_register(m, scalar ? v->type : image_ctype_int(8, false), v->reg);
+        return scalar && v->type->kind != IMAGE_CTYPE_FLOAT
+                   ? base
+                   : of_bits(m, v->type, typed_as(m, image_ctype_int(8, false), base));
+    case IMAGE_PLACE_VECTOR:
+        return v->type->kind == IMAGE_CTYPE_FLOAT ? from_vector(m, v->type, v->reg)
+                                                  : of_bits(m, v->type, vector_bits(m, v->reg));
+    case IMAGE_PLACE_VALUE: return of_bits(m, v->type, scope_word(m, (uint64_t)v->offset));
+    case IMAGE_PLACE_MEMORY: return typed_object(m, v->type, computed(s, v));
+    case IMAGE_PLACE_COMPUTED: return of_bits(m, v->type, computed(s, v));
+    case IMAGE_PLACE_BYTES: return of_bytes(m, v->type, v);
+    case IMAGE_PLACE_PIECES: return of_pieces(s, v);
+    default: break;
+    }
+    base = scope_register(m, image_ctype_int(8, false), v->reg);
+    return typed_object(m, v->type, typed_binary(m, SNIPPET_ADD, base, scope_word(m, (uint64_t)v->offset)));
+}
+
+/* Compilers change what a procedure takes in copies of it that have such names. */
+static bool is_changed(image *file, uint64_t address)
+{
+    const image_proc *p = image_proc_at(file, address);
+    return p && p->name && (strstr(p->name, ".isra") || strstr(p->name, ".constprop") || strstr(p->name, ".part"));
+}
+
+/* At the entry a parameter is read: to where the debug information says, if that speaks of the entry itself. */
+static const snippet *entry_parameter(inlay_scope *s, image *file, const image_variable *v, bool found,
+                                      const char **why)
+{
+    const image_ctype *proc = image_proc_type(file, s->address);
+    if (found && v->is_for_here) {
+        const snippet *there = scope_variable(s, s->image, v);
+        bool whole = there && typed_is_object(there) && !image_ctype_is_scalar(there->type);
+        return whole ? there : typed_value(&s->maker, there);
+    }
+    if (is_changed(file, s->address)) return NULL;
+    *why = NULL;
+    return proc ? parameter(&s->maker, proc, v->parameter) : NULL;
+}
+
+const snippet *scope_local(inlay_scope *s, image *file, const char *name, const char **why)
+{
+    image_variable v;
+    bool found = image_local(file, s->address, name, &v, why);
+    if (v.parameter && is_entry(s, file)) return entry_parameter(s, file, &v, found, why);
+    return found ? scope_variable(s, s->image, &v) : NULL;
+}

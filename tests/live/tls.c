@@ -1,0 +1,38 @@
+/* A library's thread-local variables, by the general-dynamic model, and a program that opens it: walk.py. */
+#ifdef LIBRARY
+__thread long counted = 40;
+__thread struct {
+    int a, b;
+} both = {1, 2};
+long step(int n)
+{
+    counted += n;
+    both.b += n;
+    return counted;
+}
+#else
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static long (*step)(int);
+
+static void *work(void *unused)
+{
+    printf("%ld\n", step(1));
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    pthread_t t;
+    if (!library) return 1;
+    *(void **)&step = dlsym(library, "step");
+    step(2);
+    if (pthread_create(&t, NULL, work, NULL)) return 1;
+    pthread_join(t, NULL);
+    printf("%ld\n", step(0));
+    return 0;
+}
+#endif
