@@ -32,6 +32,9 @@ typedef enum inlay_event_kind {
     INLAY_EVENT_LIBRARY_UNLOADED, /* name; number */
     INLAY_EVENT_MESSAGE,          /* tid has called inlay_message. number, data, size */
     INLAY_EVENT_BREAK,            /* tid waits in inlay_break_here. number; context */
+    INLAY_EVENT_BEGIN,            /* a program that is followed (inlay_process_follow) begins: name; `process` is a new
+                                   * handle, of which nothing has run, as of inlay_process_create. NULL: none can be had,
+                                   * inlay_process_error() says why, and it runs */
     INLAY_EVENT_KINDS
 } inlay_event_kind;
 #define INLAY_EVENTS(kind) (1u << INLAY_EVENT_##kind)
@@ -72,6 +75,12 @@ void *inlay_process_share(inlay_process *, size_t bytes);
  * until they end or execute another program, or inlay_process_take_out takes it out of them as well; inlay detach does
  * when the mutator has ended. */
 bool inlay_process_share_with_children(inlay_process *, bool yes);
+
+/* From now on each program that the process executes, or a child of fork or vfork, comes as INLAY_EVENT_BEGIN, and is
+ * to be let run (inlay_process_continue). Its own children are not followed before it is asked for, of the new handle.
+ * Until the mutator has taken the event they wait in front of the exec; a program that has begun, and has not been let
+ * run, ends with the mutator. What gets rights from its file (setuid) is not followed. */
+bool inlay_process_follow(inlay_process *, bool yes);
 
 /* --- of the process that tells an event, which may be a child --- */
 

@@ -26,6 +26,7 @@
  *     mutator_next.c     events as the mutator gets them
  *     mutator_events.c   as the process tells them
  *     mutator_children.c children of fork that tell events, too
+ *     mutator_follow.c   programs that are executed
  *
  * All is for one thread of the mutator's. */
 #ifndef INL_TOOL_MUTATOR_H
@@ -123,7 +124,7 @@ struct mutatee {
     bool end_watched, end_told, has_execed;
     char *exec_path;
     /* mutator_children.c */
-    bool shares;           /* with children of fork */
+    bool shares, follows;  /* with children of fork; what is executed (mutator_follow.c) */
     INL_VEC(int) children; /* that are known, as they see themselves */
     uint64_t pid_space;    /* the namespace of all these numbers */
     pid_t reads;           /* the child whose memory is meant; 0: its own */
@@ -220,7 +221,8 @@ typedef struct mutator_watching {
 mutator_watching *mutator_watching_now(void); /* NULL: out of memory, or descriptors */
 void mutator_watch_end(mutatee *);            /* the handle goes */
 void mutator_unwatch(int fd);
-void mutator_quiet(mutatee *); /* nobody tells anything any more, and who waits goes on */
+void mutator_tell_kinds(mutatee *); /* the process is told which are wanted */
+void mutator_quiet(mutatee *);      /* nobody tells anything any more, and who waits goes on */
 
 /* --- mutator_out.c --- */
 /* For live_apart, of a pid_t: what is inserted comes out of the process. */
@@ -233,6 +235,11 @@ pid_t mutator_pid_here(const mutatee *, int inner);
 void mutator_note_child(mutatee *, int inner);
 /* What is inserted comes out of all children that have it. */
 inl_status mutator_children_out(mutatee *, inl_error *);
+
+/* --- mutator_follow.c --- */
+/* A thread waits in front of an exec: *new is the program's handle, or NULL, with an error. false: nothing has been
+ * executed. */
+bool mutator_follow(mutatee *, const ring_record *, const char *path, inlay_process **new);
 
 /* --- mutator_calm.c --- */
 /* A thread of the held process at a place where procedures may be called: it runs until it is; not in one that the

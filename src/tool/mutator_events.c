@@ -9,6 +9,7 @@
 #include <inlay/tool.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
@@ -19,13 +20,17 @@
 
 /* --- telling --- */
 
-/* What children tell: the rest would be taken for the process's own. */
-enum { CHILDREN_TELL = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK) | INLAY_EVENTS(FORK) };
+/* What children tell, which share all or are followed alone: the rest would be taken for the process's own. */
+static bool child_tells(const mutator_ring *r, inlay_event_kind kind)
+{
+    unsigned shared = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK) | INLAY_EVENTS(FORK);
+    return kind == RING_FOLLOW || (r->children && shared >> kind & 1);
+}
 
 static mutator_ring *ring_for(inlay_event_kind kind)
 {
     mutator_ring *r = tool_now->mutating.ring;
-    if (tool_now->mutating.is_child && !(CHILDREN_TELL >> kind & 1)) return NULL;
+    if (r && tool_now->mutating.is_child && !child_tells(r, kind)) return NULL;
     return r && __atomic_load_n(&r->kinds, __ATOMIC_RELAXED) >> kind & 1 ? r : NULL;
 }
 
@@ -87,17 +92,24 @@ static uint32_t *take_place(mutator_ring *r, uint32_t tid, uint16_t *place)
     return NULL;
 }
 
-void inlay_break_here(uint64_t number, const inlay_context *c)
+/* Until the mutator answers, or wants no more of the kind. */
+static void tell_and_wait(ring_record b, const void *data)
 {
     const struct timespec look = {.tv_nsec = 200000000};
-    mutator_ring *r = ring_for(INLAY_EVENT_BREAK);
-    ring_record b = {.kind = INLAY_EVENT_BREAK, .tid = tid_now(), .number = number, .bytes = c ? sizeof *c : 0};
+    inlay_event_kind kind = (inlay_event_kind)b.kind;
+    mutator_ring *r = ring_for(kind);
     uint32_t tid = (uint32_t)b.tid, *word = r ? take_place(r, tid, &b.place) : NULL;
     if (!word) return;
-    bool waits = tell(b, c);
-    while (waits && __atomic_load_n(word, __ATOMIC_ACQUIRE) == tid && is_mutator_there() && ring_for(INLAY_EVENT_BREAK))
+    bool waits = tell(b, data);
+    while (waits && __atomic_load_n(word, __ATOMIC_ACQUIRE) == tid && is_mutator_there() && ring_for(kind))
         sys_call(SYS_futex, (long)word, FUTEX_WAIT, tid, (long)&look, 0, 0);
     __atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+void inlay_break_here(uint64_t number, const inlay_context *c)
+{
+    ring_record b = {.kind = INLAY_EVENT_BREAK, .tid = tid_now(), .number = number, .bytes = c ? sizeof *c : 0};
+    tell_and_wait(b, c);
 }
 
 /* --- what happens --- */
@@ -126,11 +138,20 @@ static void signal_comes(inlay_thread *t, int signo, const siginfo_t *info, cons
          info);
 }
 
-/* Of a child of vfork the memory is this process's, and nobody is told. */
+/* What is not there needs no company: shells try all of PATH. */
+static void wait_to_be_followed(const char *path)
+{
+    enum { X = 1 };
+    ring_record b = {.kind = RING_FOLLOW, .tid = tid_now(), .bytes = length(path)};
+    if (ring_for(RING_FOLLOW) && sys_call(SYS_faccessat, AT_FDCWD, (long)path, X, 0, 0, 0) == 0) tell_and_wait(b, path);
+}
+
+/* Of a child of vfork the memory is this process's, and it is none of its programs. */
 static bool executes(const char *path, char *const argv[], void *arg)
 {
     (void)argv, (void)arg;
     if (!run_self()->is_vfork_child) tell_named(INLAY_EVENT_EXEC, 0, path);
+    wait_to_be_followed(path);
     return true;
 }
 
@@ -156,6 +177,7 @@ static void child_begins(void *arg)
     m->is_child = true;
     if (__atomic_load_n(&m->ring->children, __ATOMIC_RELAXED)) return;
     own_shared(m->ring);
+    if (ring_for(RING_FOLLOW)) return;
     run_fd_close(m->socket);
     m->ring = NULL;
 }

@@ -76,11 +76,22 @@ static uint64_t lost_since(mutatee *m)
     return since;
 }
 
+/* A program is about to be executed. */
+static bool take_begin(mutatee *m, const ring_record *r, const mutator_watching *w, inlay_event *v)
+{
+    *v = (inlay_event){.kind = INLAY_EVENT_BEGIN, .pid = r->pid, .tid = r->pid, .name = w->kept};
+    bool told = mutator_follow(m, r, w->kept, &v->process);
+    tool_process_mean(&m->process);
+    return told;
+}
+
 /* False: it was none for the caller. */
 static bool take_record(mutatee *m, const ring_record *r, mutator_watching *w, inlay_event *v)
 {
     fill(v, m, r, w);
+    ring_record record = *r;
     ring_drop(m->ring);
+    if (record.kind == RING_FOLLOW) return take_begin(m, &record, w, v);
     if (v->kind == INLAY_EVENT_LIBRARY_LOADED) note_library(m);
     if (v->kind == INLAY_EVENT_FORK && m->shares) mutator_note_child(m, (int)v->number);
     if (v->kind == INLAY_EVENT_EXEC) { /* perhaps: the socket's end tells */
@@ -130,7 +141,7 @@ static void close_socket(mutatee *m)
 /* It has told that it would be, and children hold the socket's other end open. */
 static bool is_another(const mutatee *m)
 {
-    return m->shares && m->exec_path && !m->has_execed && has_memory(m) &&
+    return (m->shares || m->follows) && m->exec_path && !m->has_execed && has_memory(m) &&
            !live_is_held_by(m->live.pid, &tool_now->mutating.self);
 }
 
@@ -187,7 +198,7 @@ static bool any_left(void)
 static bool any_silent(void)
 {
     const mutatee *m = tool_now->mutating.first;
-    while (m && !m->live.kept.count && !m->shares) m = m->next;
+    while (m && !m->live.kept.count && !m->shares && !m->follows) m = m->next;
     return m != NULL;
 }
 
@@ -198,6 +209,7 @@ static bool next_of_any(mutator_watching *w, inlay_event *v)
     for (mutatee *m = *first; m; m = m->next) {
         if (!next_of(m, w, v)) continue;
         v->lost = lost_since(m);
+        if (v->kind == INLAY_EVENT_BEGIN) return true; /* the list has changed */
         mutatee **end = first;
         while (*end != m) end = &(*end)->next;
         *end = m->next;

@@ -14,6 +14,9 @@
 
 enum { RING_BYTES = 4 << 20, RING_WAITERS = 256, RING_FILLER = 0xffff };
 
+/* A kind of its own, behind the events': a thread waits at `place` to be followed into the program of that name. */
+#define RING_FOLLOW INLAY_EVENT_KINDS
+
 typedef struct ring_record {
     uint32_t size;  /* of all of it; a multiple of 8 */
     uint32_t ready; /* 1: it is whole */

@@ -190,10 +190,10 @@ static inl_status watch_end(mutatee *m, inl_error *e)
     return INL_OK;
 }
 
-/* Of children the mutator itself has to hear. */
-static void tell_kinds(mutatee *m)
+/* Of some things the mutator itself has to hear. */
+void mutator_tell_kinds(mutatee *m)
 {
-    unsigned kinds = m->kinds | (m->shares ? INLAY_EVENTS(FORK) : 0u);
+    unsigned kinds = m->kinds | (m->shares ? INLAY_EVENTS(FORK) : 0u) | (m->follows ? 1u << RING_FOLLOW : 0u);
     if (m->ring) __atomic_store_n(&m->ring->kinds, kinds, __ATOMIC_RELEASE);
 }
 
@@ -207,7 +207,7 @@ bool inlay_process_watch(inlay_process *p, unsigned kinds)
     if (s == INL_OK && kinds & ~INLAY_EVENTS(EXIT)) s = open_channel(m, &e);
     if (s != INL_OK) return mutator_fail(&e);
     m->kinds = kinds;
-    tell_kinds(m);
+    mutator_tell_kinds(m);
     return true;
 }
 
@@ -244,7 +244,7 @@ bool inlay_process_share_with_children(inlay_process *p, bool yes)
     m->shares = yes;
     mutator_share_begins(m);
     __atomic_store_n(&m->ring->children, yes, __ATOMIC_RELEASE);
-    tell_kinds(m);
+    mutator_tell_kinds(m);
     return true;
 }
 

@@ -110,6 +110,26 @@ class Points:
                 if not re.search(expected, out, re.M | re.S):
                     raise driver.Failed(f"{words}: {expected}", *out.splitlines()[:20])
 
+    def followed(self):
+        """Programs that are executed, by children of fork and vfork and by the process itself, count from their first
+        instruction; what cannot be executed, and what has a file's rights, is as it is natively."""
+        script = f"{self.folder}/script"
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("echo none $(/usr/bin/env seq 3)\n")
+        os.chmod(script, 0o755)
+        words = ["bash", "-c", f"{script}; /no/such; sh -c '/usr/bin/seq 5; :'; (exec seq 6); exec seq 7"]
+        native = driver.run(words, LIMIT)
+        done = driver.run([self.inlay, "count", "--children", "-o", f"{self.folder}/counts", "__libc_start_main",
+                           "--", *words], LIMIT)
+        with open(f"{self.folder}/counts", encoding="utf-8") as f:
+            counts = dict(reversed(line.split(maxsplit=1)) for line in f.read().splitlines())
+        # bash, env, sh and four times seq; the script's interpreter is a fork of bash
+        want = {"__libc_start_main (libc.so.6)": "7"}
+        if (done.status, done.stdout) != (native.status, native.stdout) or \
+                any(counts.get(k) != v for k, v in want.items()):
+            raise driver.Failed(f"status {done.status}, natively {native.status}", repr(counts), done.stdout.decode(),
+                                done.stderr.decode()[-600:])
+
     def children(self):
         """What they write is teed; what is inserted has come out of one that runs on."""
         code = ("import os, sys\ndef child():\n  print('child', flush=True)\n  while not os.getppid() == 1: pass\n"
@@ -208,6 +228,7 @@ def tests(of):
     yield "examples", of.examples
     yield "commands", of.commands
     yield "children", of.children
+    yield "followed", of.followed
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
 

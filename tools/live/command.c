@@ -161,9 +161,76 @@ inlay_expr command_for_thread(const live_command *c, inlay_expr code)
     return c->thread ? inlay_on_thread(c->thread_number, code) : code;
 }
 
+/* --- programs that are followed --- */
+
+static live_one *one_of(live_command *c, const inlay_process *p)
+{
+    for (unsigned k = 0; k < c->one_count; k++)
+        if (c->ones[k].process == p) return &c->ones[k];
+    c->ones = realloc(c->ones, (c->one_count + 1) * sizeof *c->ones);
+    if (!c->ones) exit(LIVE_FAILED);
+    c->ones[c->one_count] = (live_one){.process = (inlay_process *)p};
+    return &c->ones[c->one_count++];
+}
+
+/* It has ended, or is another program. */
+static void forget(live_command *c, inlay_process *p)
+{
+    live_one *o = one_of(c, p);
+    c->ended(p);
+    free(o->inserted);
+    *o = c->ones[--c->one_count];
+    inlay_process_let_go(p);
+}
+
+static void begin(live_command *c, inlay_process *p)
+{
+    inlay_process *now = c->process;
+    one_of(c, p);
+    c->process = p;
+    c->begins();
+    bool good = inlay_process_share_with_children(p, true) && inlay_process_follow(p, true) && inlay_process_commit(p);
+    if (!good) command_say(c, "process %d: %s", inlay_process_pid(p), inlay_process_error());
+    inlay_process_continue(p);
+    c->process = now;
+}
+
+/* What the process was before; NULL: it has been none of these. */
+static inlay_process *former(const live_command *c, const inlay_process *p)
+{
+    for (unsigned k = 0; k < c->one_count; k++)
+        if (c->ones[k].process != p && inlay_process_pid(c->ones[k].process) == inlay_process_pid(p))
+            return c->ones[k].process;
+    return NULL;
+}
+
+static void note_begin(const inlay_event *e, void *arg)
+{
+    live_command *c = arg;
+    if (!e->process) command_say(c, "%s is not followed: %s", e->name, inlay_process_error());
+    if (!e->process) return;
+    inlay_process *was = former(c, e->process);
+    begin(c, e->process);
+    if (was == c->process) c->process = e->process;
+    if (was) forget(c, was);
+}
+
+/* True. */
+static bool forget_ended(live_command *c)
+{
+    for (unsigned k = c->one_count; c->ended && k-- > 0;)
+        if (c->ones[k].process != c->process && !inlay_process_is_running(c->ones[k].process))
+            forget(c, c->ones[k].process);
+    return true;
+}
+
 static void note_exec(const inlay_event *e, void *arg)
 {
     live_command *c = arg;
+    if (e->process != c->process) {
+        forget(c, e->process);
+        return;
+    }
     snprintf(c->executed, sizeof c->executed, "%s", e->name ? e->name : "another program");
     command_say(c, "process %d has executed %s: what follows is of before", inlay_process_pid(c->process), c->executed);
 }
@@ -173,16 +240,20 @@ void command_commit(live_command *c)
     if (!inlay_process_watch(c->process, c->kinds | INLAY_EVENTS(EXEC))) command_fail(c, "cannot watch");
     inlay_on_event(INLAY_EVENTS(EXEC), note_exec, c);
     if (c->children && !inlay_process_share_with_children(c->process, true)) command_fail(c, "children cannot be had");
+    one_of(c, c->process);
+    if (c->children && c->begins && !inlay_process_follow(c->process, true)) command_fail(c, "children cannot be had");
+    inlay_on_event(INLAY_EVENTS(BEGIN), note_begin, c);
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
     if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
 }
 
 void command_note(live_command *c, inlay_insertion *i)
 {
-    unsigned n = c->inserted_count;
-    if (!(n & (n - 1))) c->inserted = realloc(c->inserted, (n ? n * 2 : 1) * sizeof *c->inserted);
-    if (!c->inserted) exit(LIVE_FAILED);
-    c->inserted[c->inserted_count++] = i;
+    live_one *o = one_of(c, c->process);
+    unsigned n = o->count;
+    if (!(n & (n - 1))) o->inserted = realloc(o->inserted, (n ? n * 2 : 1) * sizeof *o->inserted);
+    if (!o->inserted) exit(LIVE_FAILED);
+    o->inserted[o->count++] = i;
 }
 
 bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
@@ -192,14 +263,24 @@ bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
     return i;
 }
 
+/* False: it could not be taken out. */
+static bool remove_from(live_command *c, live_one *o)
+{
+    for (unsigned k = 0; k < o->count; k++) inlay_remove(o->inserted[k]);
+    bool any = o->count && !(o->process == c->process && *c->executed);
+    o->count = 0;
+    return !any || !inlay_process_is_running(o->process) || inlay_process_commit(o->process) ||
+           !inlay_process_is_running(o->process);
+}
+
 void command_remove(live_command *c)
 {
-    for (unsigned k = 0; k < c->inserted_count; k++) inlay_remove(c->inserted[k]);
-    bool any = c->inserted_count && !*c->executed;
-    c->inserted_count = 0;
-    if (any && inlay_process_is_running(c->process) && !inlay_process_commit(c->process) &&
-        inlay_process_is_running(c->process))
-        command_fail(c, "cannot take it out");
+    for (unsigned k = 0; k < c->one_count; k++) {
+        live_one *o = &c->ones[k];
+        if (remove_from(c, o)) continue;
+        if (o->process == c->process) command_fail(c, "cannot take it out");
+        command_say(c, "cannot take it out of process %d: %s", inlay_process_pid(o->process), inlay_process_error());
+    }
 }
 
 /* --- the wait --- */
@@ -223,8 +304,9 @@ void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
     double end = now() + c->seconds;
     struct pollfd events = {.fd = inlay_events_descriptor(), .events = POLLIN};
     while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
-        c->has_ended = !inlay_process_is_running(c->process);
+        c->has_ended = !inlay_process_is_running(c->process) && forget_ended(c);
         if ((each ? !each(arg) : !take_events()) || c->has_ended || (*c->executed && !c->program)) return;
+        if (c->one_count > 1) forget_ended(c);
         poll(&events, 1, 100);
     }
 }
@@ -248,11 +330,23 @@ static void let_go(live_command *c)
     if (!inlay_process_let_go(p)) command_fail(c, "cannot let go");
 }
 
+static void leave_others(live_command *c)
+{
+    for (unsigned k = 0; k < c->one_count; k++) {
+        inlay_process *p = c->ones[k].process;
+        if (p == c->process || (inlay_process_is_running(p) && inlay_process_take_out(p))) continue;
+        if (inlay_process_is_running(p))
+            command_say(c, "not all could be taken out of process %d: %s", inlay_process_pid(p), inlay_process_error());
+        inlay_process_let_go(p);
+    }
+}
+
 int command_end(live_command *c, int status)
 {
     fflush(stdout);
     if (ferror(stdout)) command_say(c, "cannot write: %s", strerror(errno));
     command_remove(c);
+    leave_others(c);
     bool runs = inlay_process_is_running(c->process);
     int its = inlay_process_status(c->process);
     if (runs && c->program && inlay_process_is_stopped(c->process)) inlay_process_terminate(c->process);

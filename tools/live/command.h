@@ -19,12 +19,22 @@ typedef struct live_option { /* of one command; ends with a NULL name */
     bool *flag;
 } live_option;
 
+typedef struct live_one { /* what is inserted in a process */
+    inlay_process *process;
+    inlay_insertion **inserted;
+    unsigned count;
+} live_one;
+
 typedef struct live_command {
     const char *name, *usage;
     const live_option *options; /* may be NULL */
     int least, most;            /* words; most 0: any number */
     bool process_first;         /* the process may be named by the first word */
     bool by_thread;             /* --thread is an option */
+    /* With --children programs that are executed are followed, too, where there are these two: inserts in c->process;
+     * and it has ended, or has become another. */
+    void (*begins)(void);
+    void (*ended)(inlay_process *);
     /* answers of command_begin */
     int pid;                   /* 0: a program is started */
     int thread, thread_number; /* the code is for it alone; thread 0: for all */
@@ -38,8 +48,8 @@ typedef struct live_command {
     unsigned kinds;     /* events that are watched for, besides */
     bool has_ended;     /* answer of command_wait: the process has */
     char executed[256]; /* it has become this program, with nothing of what was inserted; "": it has not */
-    inlay_insertion **inserted;
-    unsigned inserted_count;
+    live_one *ones;     /* `process`, and programs that are followed */
+    unsigned one_count;
 } live_command;
 
 enum { LIVE_OK, LIVE_FAILED, LIVE_USAGE };
