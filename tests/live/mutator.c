@@ -136,8 +136,8 @@ static void start(char *path, char *rest, const char *out)
 
 /* --- events */
 
-static const char *const kinds[INLAY_EVENT_KINDS] = {"exit",       "signal", "fork",     "exec",    "thread-begin",
-                                                     "thread-end", "loaded", "unloaded", "message", "break"};
+static const char *const kinds[INLAY_EVENT_KINDS] = {
+    "exit", "signal", "fork", "exec", "thread-begin", "thread-end", "loaded", "unloaded", "message", "break", "begin"};
 static inlay_event event;
 static unsigned called; /* by callbacks */
 static volatile long *shared;
