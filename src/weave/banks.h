@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    WEAVE_BANKED = 512, /* counters below have banks */
+    WEAVE_BANKED = 4096, /* counters below have banks */
     WEAVE_BANKS = 8,
     WEAVE_BANK_GROUP = 64, /* counters whose banks lie together */
     WEAVE_GROUP_SIZE = (WEAVE_BANKS - 1) * WEAVE_BANK_GROUP * 8,
