@@ -56,7 +56,8 @@ typedef struct live_process {
     INL_VEC(pid_t) kept;         /* stand still also when the others are released (keep.c) */
     INL_VEC(live_mapping) taken; /* room that has been promised to plans */
     uint64_t syscall_at;         /* a system call instruction of its */
-    uint64_t returns_at;         /* a way to rt_sigreturn, while one is needed */
+    uint64_t returns_at;         /* a way to rt_sigreturn, while one is needed; */
+    bool return_is_put;          /* its bytes were nothing before */
     bool has_park, is_busy;      /* park.c: there is an area; another's work is still going on there */
     size_t slots, slots_used, gone;
     bool is_ours; /* it has been started for this, and is the parent of this process */
@@ -86,7 +87,8 @@ void live_close(live_process *);
 uint64_t live_tool_place(pid_t);
 inl_status live_read_maps(live_process *, inl_error *);
 bool live_find_syscall(live_process *);
-/* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's. And it goes. */
+/* A way to rt_sigreturn, returns_at: in the vdso, where there is room, or the C library's, or in what pads an image's
+ * text. And it goes. */
 bool live_put_return(live_process *);
 void live_take_return(live_process *);
 /* Adds its images: mapped files that hold code. The paths are those that this process can open them by. */

@@ -91,13 +91,19 @@ bool live_find_syscall(live_process *p)
     return p->syscall_at != 0;
 }
 
-/* The last bytes of the vdso are nobody's. */
-enum { LAST = 16 };
-static uint64_t end_of_vdso(const live_process *p)
+/* Not one of Inlay's own, which comes and goes. */
+static bool may_hold_return(const live_mapping *m)
 {
-    for (size_t i = 0; i < p->mappings.count; i++)
-        if (!strcmp(p->mappings.items[i].name, "[vdso]")) return p->mappings.items[i].high - LAST;
-    return 0;
+    return m->prot & PROT_EXEC && *m->name == '/' && !overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, m) &&
+           !overlaps(MOVE_TOOL_HIGH, MOVE_TOOL_HIGH + LIVE_TOOL_MOST, m);
+}
+
+/* The last bytes of the vdso are nobody's, nor are those behind an image's text, where they are nothing. */
+enum { LAST = 16 };
+static uint64_t end_of(const live_mapping *m, bool is_vdso)
+{
+    bool fits = is_vdso ? !strcmp(m->name, "[vdso]") : may_hold_return(m);
+    return fits ? m->high - LAST : 0;
 }
 
 static int open_memory(const live_process *p)
@@ -107,34 +113,39 @@ static int open_memory(const live_process *p)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static uint64_t put_return(const live_process *p)
+static bool put_at(int fd, uint64_t at)
 {
     static const uint8_t nothing[LAST];
     uint8_t there[LAST];
     const remote_pattern *what = remote_returns;
-    uint64_t at = what->size ? end_of_vdso(p) : 0;
-    int fd = open_memory(p);
-    bool good = at && fd >= 0 && pread(fd, there, LAST, (off_t)at) == LAST &&
-                (!memcmp(there, nothing, LAST) || !memcmp(there, what->bytes, what->size)) &&
-                pwrite(fd, what->bytes, what->size, (off_t)at) == (ssize_t)what->size;
-    if (fd >= 0) close(fd);
-    return good ? at : 0;
+    return pread(fd, there, LAST, (off_t)at) == LAST &&
+           (!memcmp(there, nothing, LAST) || !memcmp(there, what->bytes, what->size)) &&
+           pwrite(fd, what->bytes, what->size, (off_t)at) == (ssize_t)what->size;
 }
 
-/* Not one of Inlay's own, which comes and goes. */
-static bool may_hold_return(const live_mapping *m)
+static uint64_t put_return(const live_process *p, bool in_vdso)
 {
-    return m->prot & PROT_EXEC && *m->name == '/' && !overlaps(MOVE_TOOL_BASE, MOVE_TOOL_BASE + LIVE_TOOL_MOST, m) &&
-           !overlaps(MOVE_TOOL_HIGH, MOVE_TOOL_HIGH + LIVE_TOOL_MOST, m);
+    uint64_t put = 0;
+    int fd = remote_returns->size ? open_memory(p) : -1;
+    for (size_t i = 0; fd >= 0 && i < p->mappings.count && !put; i++) {
+        uint64_t at = end_of(&p->mappings.items[i], in_vdso);
+        if (at && put_at(fd, at)) put = at;
+    }
+    if (fd >= 0) close(fd);
+    return put;
 }
 
 bool live_put_return(live_process *p)
 {
-    p->returns_at = put_return(p);
+    p->returns_at = put_return(p, true);
+    p->return_is_put = p->returns_at != 0;
     for (size_t i = 0; i < p->mappings.count && !p->returns_at; i++)
         for (const remote_pattern *k = remote_returns; k->size && !p->returns_at; k++)
             if (may_hold_return(&p->mappings.items[i]))
                 p->returns_at = find_in(p, &p->mappings.items[i], k->bytes, k->size);
+    if (p->returns_at) return true;
+    p->returns_at = put_return(p, false);
+    p->return_is_put = p->returns_at != 0;
     return p->returns_at != 0;
 }
 
@@ -142,7 +153,7 @@ void live_take_return(live_process *p)
 {
     static const uint8_t nothing[LAST];
     int fd = open_memory(p);
-    if (fd >= 0 && p->returns_at && p->returns_at == end_of_vdso(p)) {
+    if (fd >= 0 && p->returns_at && p->return_is_put) {
         ssize_t n = pwrite(fd, nothing, LAST, (off_t)p->returns_at);
         (void)n; /* it has ended */
     }
@@ -420,6 +431,52 @@ static uint64_t room_below(const live_process *p, uint64_t low, uint64_t high, u
     return 0;
 }
 
+/* Where the program's heap begins, or will (brk); 0: it is not known. */
+static uint64_t heap_of(const live_process *p)
+{
+    enum { BEHIND_NAME = 44 }; /* fields between the name and this one */
+    char path[64], line[2048] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", p->pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f) fclose(f);
+    const char *at = n ? strrchr(line, ')') : NULL;
+    for (unsigned k = 0; at && k <= BEHIND_NAME; k++) at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* The lowest, or the highest; 0: none. */
+static uint64_t room_up(const live_process *p, uint64_t from, uint64_t until, uint64_t size)
+{
+    while (from + size <= until) {
+        uint64_t next = blocked_until(p, from, from + size);
+        if (!next) return from;
+        from = next;
+    }
+    return 0;
+}
+static uint64_t room_down(const live_process *p, uint64_t from, uint64_t until, uint64_t size)
+{
+    while (from + size <= until) {
+        uint64_t next = blocked_from(p, until - size, until);
+        if (!next) return until - size;
+        until = next;
+    }
+    return 0;
+}
+
+/* Of a program above which its heap grows: between the two, where the kernel has left room, or as far away as can be
+ * reached. The tool's own place is not mapped yet. */
+static uint64_t room_about_heap(const live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
+{
+    uint64_t heap = heap_of(p), from = inl_page_up(high) + INL_PAGE, until = inl_page_down(low + reach);
+    uint64_t tool = inl_own_base();
+    if (heap < high || heap >= until) return 0;
+    if (low < tool && until > tool) until = tool;
+    uint64_t at = room_up(p, from, inl_page_down(heap), size);
+    return at ? at : room_down(p, inl_page_up(heap), until, size);
+}
+
 /* Below first: above a program its heap grows. And not close below others, where there is a choice: the kernel puts
  * what the program maps next there, and until the process stands still it runs on. */
 uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
@@ -430,6 +487,7 @@ uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t s
     size = inl_page_up(size);
     for (size_t i = 0; !at && i < sizeof apart / sizeof *apart; i++)
         at = room_below(p, low, high, size, reach, apart[i]);
+    if (!at) at = room_about_heap(p, low, high, size, reach);
     for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach; from = next + HEAP_ROOM) {
         next = blocked_until(p, from, from + size);
         if (!next) at = from;
@@ -448,6 +506,16 @@ void live_keep_room(live_process *p, uint64_t at, uint64_t size)
     }
 }
 
+/* The process may have moved it since the kernel has told of it, or unmapped it. */
+static void tell_vdso(const live_process *p, Elf64_auxv_t *v, size_t size)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < p->mappings.count && !at; i++)
+        if (!strcmp(p->mappings.items[i].name, "[vdso]")) at = p->mappings.items[i].low;
+    for (size_t i = 0; p->mappings.count && (i + 1) * sizeof *v <= size && v[i].a_type; i++)
+        if (v[i].a_type == AT_SYSINFO_EHDR) v[i].a_un.a_val = at;
+}
+
 void *live_auxv(const live_process *p, size_t *size, inl_error *e)
 {
     enum { ROOM = 4096 };
@@ -459,6 +527,7 @@ void *live_auxv(const live_process *p, size_t *size, inl_error *e)
     if (fd >= 0) close(fd);
     if (n > 0) {
         *size = (size_t)n;
+        tell_vdso(p, (Elf64_auxv_t *)bytes, *size);
         return bytes;
     }
     free(bytes);

@@ -25,7 +25,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE };
 
 /* --- whole images --- */
 
@@ -239,6 +239,7 @@ bool move_find_lookups(move_work *w)
     w->looked_up = calloc(p->proc_count + 1u, 1);
     if (!w->looked_up) return false;
     if (p->proc_count == 0) return true;
+    move_find_fenced(w, w->looked_up, BY_FENCE);
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
@@ -253,6 +254,7 @@ const char *move_lookups_of_proc(const move_work *w, uint32_t proc)
     case BY_STRETCH:
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";
     case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
+    case BY_FENCE: return "it lies between fences of traps: something translates it for others to run";
     default: return NULL;
     }
 }

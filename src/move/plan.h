@@ -150,6 +150,8 @@ const char *move_lookups_of_image(image *);
 const char *move_lookups_of_proc(const move_work *, uint32_t proc);
 /* stretches.c: marks procedures in code that nothing describes and that seems made by other tools. False: no memory. */
 bool move_judge_stretches(move_work *, uint8_t mark);
+/* fenced.c: procedures between fences of traps are marked. */
+void move_find_fenced(const move_work *, uint8_t *marks, uint8_t with);
 isa_regs move_relied_on(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
 bool move_catch_is_needed(const move_work *, uint32_t block);

@@ -1,6 +1,6 @@
 /* System calls of a rewritten program that concern the tool: those that begin or end threads and
- * processes, set signals' actions, or could close Inlay's descriptors. All others never leave the program's
- * own code. Runs on the thread's private stack, all signals but faults blocked. */
+ * processes, set signals' actions, or could close Inlay's descriptors or take its memory away. All others never
+ * leave the program's own code. Runs on the thread's private stack, all signals but faults blocked. */
 #include "moved/private.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -30,8 +30,10 @@ static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_
                                 SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_prctl, SYS_seccomp};
 /* clang-format on */
 static const uint16_t descriptors[] = {SYS_close, SYS_dup2, SYS_dup3};
+static const uint16_t memory[] = {SYS_mmap, SYS_munmap, SYS_mremap};
 
-/* By number: does the gate have to know of it; only if its arguments say so (descriptors; what is unmapped)? */
+/* By number: does the gate have to know of it; only if its arguments say so (descriptors; what is unmapped or mapped
+ * over)? */
 uint64_t moved_gated[NUMBERS / 64], moved_gated_fds[NUMBERS / 64];
 bool moved_gated_others;
 
@@ -49,7 +51,7 @@ bool moved_watches_syscalls(void) { return moved_now.watches; }
 bool moved_syscall_matters(long nr)
 {
     return moved_now.watches || nr < 0 || HAS(life, nr) || HAS(descriptors, nr) || nr == SYS_getdents64 ||
-           moved_waits(nr) || (MOVED_NEEDS_GROUND && nr == SYS_munmap);
+           HAS(memory, nr) || moved_waits(nr);
 }
 
 void moved_gate_init(void)
@@ -59,7 +61,8 @@ void moved_gate_init(void)
     moved_gated[MOVED_IMAGES_CALL / 64] |= 1ull << MOVED_IMAGES_CALL % 64;
     for (long nr = 0; nr < NUMBERS; nr++) {
         if (moved_syscall_matters(nr)) moved_gated[nr / 64] |= 1ull << nr % 64;
-        bool by_arguments = HAS(descriptors, nr) || nr == SYS_munmap;
+        bool by_arguments = HAS(descriptors, nr) || (MOVED_NEEDS_GROUND && nr == SYS_munmap) ||
+                            (MOVED_SEES_FIXED && nr == SYS_mmap);
         if (by_arguments && !moved_now.watches) moved_gated_fds[nr / 64] |= 1ull << nr % 64;
     }
 }
@@ -106,10 +109,30 @@ static bool is_refused(const weave_context *c, long nr)
     return (nr == SYS_dup2 || nr == SYS_dup3) && run_fd_is_hidden((int)run_arg(c, 1));
 }
 
+/* New code near images, once it is told of. */
+static void own_new(void)
+{
+    const move_told *told = (const move_told *)MOVE_TOLD_BASE;
+    const move_told_range *areas;
+    uint64_t count = moved_site_areas(&areas);
+    if (__atomic_exchange_n(&moved_now.owns_new, true, __ATOMIC_RELAXED)) return;
+    for (uint64_t i = 0; i < count; i++) run_own(areas[i].low, areas[i].high - areas[i].low, true);
+    if (!moved_is_live()) return;
+    const move_told_range *ranges = (const void *)told->ranges;
+    for (uint64_t i = 0; i < told->range_count; i++) run_own(ranges[i].low, ranges[i].high - ranges[i].low, true);
+}
+
+static bool takes_memory(const weave_context *c)
+{
+    own_new();
+    return run_memory_concerns(c);
+}
+
 /* Is it made here? All others are made in the gate. */
 static bool is_served(const weave_context *c, long nr)
 {
     if (HAS(life, nr) || is_refused(c, nr)) return true;
+    if (HAS(memory, nr) && takes_memory(c)) return true;
     if (nr == SYS_munmap) return moved_loses_ground(c);
     return nr == SYS_getdents64 && run_lists_descriptors((int)run_arg(c, 0));
 }
@@ -137,7 +160,9 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_seccomp: return run_confine_seccomp(t, c);
     case SYS_close_range: return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
     case SYS_getdents64: return run_list_descriptors(t, c);
-    case SYS_munmap: return moved_unmap_ground(t, c);
+    case SYS_mmap:
+    case SYS_mremap: return run_memory_call(t, c);
+    case SYS_munmap: return run_memory_concerns(c) ? run_memory_call(t, c) : moved_unmap_ground(t, c);
     default: return -EBADF; /* is_refused */
     }
 }

@@ -4,11 +4,13 @@
 #include "moved/pieces.h"
 #include "base/page.h"
 #include "base/search.h"
+#include "base/sys.h"
 
 #include <elf.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 enum { NOTE_LINKS = 1 };
 
@@ -171,13 +173,20 @@ uint64_t moved_linker_tells(void)
     return moved_linker_state(&debug) ? debug.r_brk : 0;
 }
 
+/* The list may name what the process has unmapped or moved (its vdso), and no fault can be caught yet. */
+static bool is_mapped_there(uint64_t at)
+{
+    unsigned char in_core;
+    return !sys_call3(SYS_mincore, (long)inl_page_down(at), 1, (long)&in_core);
+}
+
 /* Its program headers are at the same distance as in the file, behind everything perhaps. */
 static void add_library(const struct link_map *m)
 {
     Elf64_Ehdr h;
     Elf64_Phdr last;
-    if (!m->l_addr || !run_read(&h, m->l_addr, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) ||
-        h.e_phentsize != sizeof last || !h.e_phnum)
+    if (!m->l_addr || !is_mapped_there(m->l_addr) || !run_read(&h, m->l_addr, sizeof h) ||
+        memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_phentsize != sizeof last || !h.e_phnum)
         return;
     uint64_t at = m->l_addr + h.e_phoff;
     if (run_read(&last, at + (h.e_phnum - 1) * sizeof last, sizeof last))

@@ -56,6 +56,7 @@ inl_status moved_later_place(moved_later *l, const moved_later_bytes *b, inl_err
         return inl_fail_at(e, INL_ERR_NO_MEMORY, text, "there is no room for its new code any more");
     }
     l->high = high;
+    run_own_locked(l->low, l->high, true);
     bool good = put(text, b->text, b->text_size, tables - text, PROT_READ | PROT_EXEC) &&
                 (tables == high || put(tables, b->tables, b->tables_size, high - tables, PROT_READ));
     if (good) return INL_OK;
@@ -70,7 +71,9 @@ void moved_later_drop(moved_later *l)
     if (l->told.shown.size && l->is_shown) run_debugger_tell(&l->told.shown, false);
     l->is_shown = false;
     l->low = l->patch_count = l->table_count = l->told.unwind = 0;
-    if (high) sys_call2(SYS_munmap, (long)low, (long)(high - low));
+    if (!high) return;
+    sys_call2(SYS_munmap, (long)low, (long)(high - low));
+    run_own_locked(low, high, false);
 }
 
 /* --- old code --- */

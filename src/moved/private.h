@@ -93,6 +93,7 @@ typedef struct moved_state {
     struct {           /* reap.c; 0: nobody is to be reaped */
         int helper, parent;
     } reaps;
+    bool owns_new;        /* gate.c */
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
     uint64_t linker_call; /* where it does */
     struct {              /* procedures.c: the image that was analysed last */

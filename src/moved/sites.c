@@ -115,23 +115,26 @@ static bool entered(const moved_code *p, uint64_t low, uint64_t high)
 
 /* --- pieces --- */
 
+static bool take_at(area *a, uint64_t at, uint64_t size)
+{
+    long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (!sys_failed(p) && p != (long)at) sys_call2(SYS_munmap, p, (long)size);
+    if (p != (long)at) return false;
+    *a = (area){at, at, at + size};
+    return true;
+}
+
+/* Below the image, close by; or far above it: between, a program's heap grows. */
 static bool take_area(area *a, const moved_image *i)
 {
     uint64_t size = (moved_watches_syscalls() ? PIECES_OF_ALL : PIECES) * MOVED_PIECE, limit = MOVED_NEAR;
-    for (uint64_t off = size; off < limit; off += 16 * size) {
-        for (int above = 0; above < 2; above++) {
-            uint64_t at = above ? inl_page_up(i->high) + off : i->low - off;
-            if (!above && off + (1 << 16) > i->low) continue;
-            long p = sys_call(SYS_mmap, (long)at, (long)size, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-            if (p == (long)at) {
-                *a = (area){at, at, at + size};
-                return !moved_is_live() || inl_vec_push(&areas, ((move_told_range){at, at + size}));
-            }
-            if (!sys_failed(p)) sys_call2(SYS_munmap, p, (long)size);
-        }
-    }
-    return false;
+    uint64_t step = 16 * size, far = (limit - 1 - size) / step;
+    bool taken = false;
+    for (uint64_t k = 0; !taken && k <= far && size + k * step + (1 << 16) <= i->low; k++)
+        taken = take_at(a, i->low - size - k * step, size);
+    for (uint64_t k = far + 1; !taken && k-- > 0;) taken = take_at(a, inl_page_up(i->high) + size + k * step, size);
+    return taken && (!moved_is_live() || inl_vec_push(&areas, ((move_told_range){a->at, a->end})));
 }
 
 static bool failed(const isa_code *c) { return c->full || c->unreachable; }

@@ -46,6 +46,10 @@ extern const run_syscall_row run_memory_syscalls[], run_file_syscalls[], run_sig
     run_sending_syscalls[], run_isa_syscalls[]; /* each ends with a row whose `run` is NULL */
 void run_syscalls_init(void);
 void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_file.c */
+/* syscall_memory.c. Would the call take memory of Inlay's away, or replace it, or the vdso? And makes it so that it
+ * does not, with the lock not held. */
+bool run_memory_concerns(const weave_context *c);
+long run_memory_call(run_thread *t, weave_context *c);
 /* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
 long run_pass(run_thread *t, const weave_context *c);
 long run_pass_args(run_thread *t, long nr, const long args[6]);

@@ -92,6 +92,10 @@ typedef struct run_client {
     /* A call that run_engine.call has made has perhaps come back: then it does not return. Otherwise the program goes
      * on behind it; not intact: its stack does not say where that is. Lock not held. */
     void (*returned)(void *arg, run_thread *t, bool is_intact);
+    /* The vdso, in which the client's C library reads clocks; vdso_high 0: it does not. The program is about to unmap
+     * or move it. (L) */
+    uint64_t vdso_low, vdso_high;
+    void (*vdso_goes)(void *arg);
     /* Says whose fault it is. On the thread's signal stack, with the tool's FS base, any lock may be held. */
     void (*crashed)(void *arg, run_thread *t, const run_crash *c);
 } run_client;
@@ -177,7 +181,8 @@ typedef struct run_process {
     inl_room dead_room;          /* they lie in; it has as many as a thread that has ended had */
     struct run_signals *signals;
     bool exiting, born_traced;
-    bool memory_opened; /* syscall_file.c: its own memory as a file, for writing */
+    bool memory_refused; /* syscall_memory.c: it has been said */
+    bool memory_opened;  /* syscall_file.c: its own memory as a file, for writing */
     int pid;
     int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
     inl_ranges owned; /* own.c */

@@ -1,6 +1,9 @@
 /* System calls that change the address space. Each is made under the process's lock, so that what the
  * engine knows of memory and what is true change together. The program can neither replace nor
- * unmap nor protect what is Inlay's: such parts of a range are left out.
+ * unmap nor protect what is Inlay's: such parts of a range are left out. Where its code runs natively nobody watches
+ * memory, and only calls come here that concern what is Inlay's (run_memory_concerns).
+ *
+ * The vdso is the program's, who may unmap it or move it, but the tool's C library reads clocks there.
  */
 #include "run/kernel.h"
 
@@ -21,8 +24,35 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* These calls come here only where somebody watches them. */
 static const run_watch *watch(void) { return run_here.engine->watch; }
+
+static void tell_mapped(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset)
+{
+    if (watch()) watch()->mapped(addr, size, prot, flags, fd, offset);
+}
+
+static void tell_unmapped(uint64_t addr, uint64_t size)
+{
+    if (watch()) watch()->unmapped(addr, size);
+}
+
+/* In front of the vdso lie the pages that it reads. */
+static bool has_vdso(uint64_t low, uint64_t size)
+{
+    enum { READ = 16 * INL_PAGE };
+    const run_client *c = &run_here.client;
+    return c->vdso_high && low < c->vdso_high && low + size > c->vdso_low - READ;
+}
+
+/* Before it does. */
+static void may_lose_vdso(uint64_t low, uint64_t size)
+{
+    run_client *c = &run_here.client;
+    if (!has_vdso(low, size) || !c->vdso_goes) return;
+    inl_log(INL_LOG_SYSCALL, "the vdso goes: the tool's clocks are the kernel's");
+    c->vdso_high = 0;
+    c->vdso_goes(c->arg);
+}
 
 static long pass_now(const weave_context *c)
 {
@@ -31,6 +61,16 @@ static long pass_now(const weave_context *c)
 }
 
 static bool overlaps_ours(uint64_t low, uint64_t size) { return low + size > low && run_is_ours(low, low + size); }
+
+/* A mapping over what is ours. Said once: the program may do without. */
+static long refuse(uint64_t low, uint64_t size)
+{
+    static const char format[] =
+        "the program wants memory at 0x%lx (0x%lx bytes), where Inlay has its own; it gets none";
+    if (!run_here.memory_refused) run_say(format, (long)low, (long)size);
+    run_here.memory_refused = true;
+    return -ENOMEM;
+}
 
 /* Calls `nr(addr, size, a, b)` for the parts of a range that are not ours. */
 static long on_own_parts(long nr, uint64_t low, uint64_t high, long a, long b)
@@ -60,13 +100,13 @@ static long do_mmap(run_thread *t, weave_context *c)
     bool replaces = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
     inl_lock_take(&run_here.lock);
     long answer;
+    if (replaces) may_lose_vdso(addr, inl_page_up(size));
     if (replaces && overlaps_ours(addr, inl_page_up(size))) {
-        inl_log(INL_LOG_SYSCALL, "mmap at %#lx size %#lx would replace Inlay's own memory", (long)addr, (long)size);
-        answer = -ENOMEM;
+        answer = refuse(addr, size);
     } else {
         answer = pass_now(c);
         if (!sys_failed(answer))
-            watch()->mapped((uint64_t)answer, inl_page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
+            tell_mapped((uint64_t)answer, inl_page_up(size), prot, flags, (int)run_arg(c, 4), run_arg(c, 5));
     }
     inl_lock_release(&run_here.lock);
     return answer;
@@ -76,8 +116,9 @@ static long do_munmap(run_thread *t, weave_context *c)
 {
     (void)t;
     inl_lock_take(&run_here.lock);
+    may_lose_vdso(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
     long answer = on_range(c);
-    if (!answer) watch()->unmapped(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
+    if (!answer) tell_unmapped(run_arg(c, 0), inl_page_up(run_arg(c, 1)));
     inl_lock_release(&run_here.lock);
     return answer;
 }
@@ -110,14 +151,16 @@ static long do_mremap(run_thread *t, weave_context *c)
     inl_lock_take(&run_here.lock);
     long answer = -EFAULT;
     if (flags & MREMAP_FIXED && overlaps_ours(run_arg(c, 4), size)) {
-        answer = -ENOMEM;
+        answer = refuse(run_arg(c, 4), size);
     } else if (!overlaps_ours(old, old_size)) {
-        int prot = watch()->prot(old);
-        int kind = watch()->is_shared(old) ? MAP_SHARED : MAP_PRIVATE;
+        int prot = watch() ? watch()->prot(old) : 0;
+        int kind = watch() && watch()->is_shared(old) ? MAP_SHARED : MAP_PRIVATE;
+        if (flags & MREMAP_MAYMOVE) may_lose_vdso(old, old_size);
+        if (flags & MREMAP_FIXED) may_lose_vdso(run_arg(c, 4), size);
         answer = pass_now(c);
         if (!sys_failed(answer)) {
-            if (old_size && !(flags & MREMAP_DONTUNMAP)) watch()->unmapped(old, old_size);
-            watch()->mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
+            if (old_size && !(flags & MREMAP_DONTUNMAP)) tell_unmapped(old, old_size);
+            tell_mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
         }
     }
     inl_lock_release(&run_here.lock);
@@ -229,3 +272,29 @@ const run_syscall_row run_memory_syscalls[] = {
     {SYS_remap_file_pages, "remap_file_pages", do_remap_file_pages},
     {0, NULL, NULL},
 };
+
+/* --- where nobody watches --- */
+
+static bool concerns(uint64_t low, uint64_t size)
+{
+    size = inl_page_up(size);
+    return overlaps_ours(low, size) || has_vdso(low, size);
+}
+
+bool run_memory_concerns(const weave_context *c)
+{
+    uint64_t low = run_arg(c, 0), size = run_arg(c, 1), flags = run_arg(c, 3);
+    switch (run_number(c)) {
+    case SYS_mmap: return flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE) && concerns(low, size);
+    case SYS_munmap: return concerns(low, size);
+    case SYS_mremap: return concerns(low, size) || (flags & MREMAP_FIXED && concerns(run_arg(c, 4), run_arg(c, 2)));
+    default: return false;
+    }
+}
+
+long run_memory_call(run_thread *t, weave_context *c)
+{
+    for (const run_syscall_row *row = run_memory_syscalls; row->run; row++)
+        if (row->nr == run_number(c)) return row->run(t, c);
+    return -ENOSYS;
+}

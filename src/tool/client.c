@@ -1,6 +1,7 @@
 /* What the tool hangs into the engine. A hook that no callback needs stays NULL: a tool that asks for
  * nothing costs nothing. */
 #include "tool/state.h"
+#include "tool/clocks.h"
 #include "tool/wrap.h"
 #include "base/sys.h"
 #include "moved/moved.h"
@@ -259,6 +260,7 @@ void tool_client_fill(run_client *c)
 {
     callback **on = tool_now->callbacks;
     *c = (run_client){
+        .vdso_goes = clocks_without_vdso,
         .module_loaded = on[ON_IMAGE_LOAD] ? module_loaded : NULL,
         .module_gone = module_gone,
         .thread_start = thread_start,
@@ -280,4 +282,5 @@ void tool_client_fill(run_client *c)
         .crashed = blame_crash,
         .proc_link = tool_handoff_data.loaded ? load_proc_link : NULL,
     };
+    clocks_vdso(&c->vdso_low, &c->vdso_high);
 }

@@ -15,6 +15,13 @@ extern void _start(void);
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned __rseq_size __attribute__((weak));
 
+/* Procedures of the vdso, found when it starts; NULL: it makes the system call. */
+extern void *_dl_vdso_clock_gettime64 __attribute__((weak));
+extern void *_dl_vdso_gettimeofday __attribute__((weak));
+extern void *_dl_vdso_time __attribute__((weak));
+extern void *_dl_vdso_getcpu __attribute__((weak));
+extern void *_dl_vdso_clock_getres_time64 __attribute__((weak));
+
 /* Thread-local storage of one more thread. */
 void *_dl_allocate_tls(void *);
 void _dl_deallocate_tls(void *, bool free_it);

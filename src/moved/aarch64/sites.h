@@ -10,6 +10,7 @@ enum {
     MOVED_NUMBER = 8,       /* the register of a call's number */
     MOVED_CALLEE_SAVED = 0x3ff80000,
     MOVED_SYSCALL_CLOBBERED = 1,
+    MOVED_SEES_FIXED = 0,   /* all mappings are looked at by the runtime */
     MOVED_NEEDS_GROUND = 1, /* ways to the gate push, and find the block by what the thread pointer leads to */
 };
 

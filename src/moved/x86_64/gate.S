@@ -18,12 +18,14 @@
 #define OFF_NATIVE_MASK OFF_ENGINE      /* moved_own.mask */
 #define LEAVE_SYSCALL 2
 #define LEAVE_SYSCALL_DONE 8
+#define NR_MMAP 9
 #define NR_RT_SIGPROCMASK 14
 #define NR_RT_SIGRETURN 15
 #define SIG_SETMASK 2
 #define SYSCALL_LIMIT 512
 #define FD_PLACES 64            /* RUN_FD_PLACES */
 #define TRAP_FLAG 0x100
+#define FIXED_FLAG 0x10         /* MAP_FIXED */
 
         .text
         .cfi_sections .debug_frame
@@ -144,6 +146,8 @@ moved_gate:
         lea     moved_gated_fds(%rip), %rdx
         bt      %rax, (%rdx)
         jnc     2f
+        cmp     $NR_MMAP, %eax
+        je      4f
         mov     run_fd_base(%rip), %edx /* of interest only when it is one of Inlay's descriptors */
         mov     %edi, %ecx
         sub     %edx, %ecx
@@ -154,6 +158,9 @@ moved_gate:
         cmp     $FD_PLACES, %ecx
         jb      2f
         jmp     1f
+4:      test    $FIXED_FLAG, %r10d      /* does it replace what is there? */
+        jz      1f
+        jmp     2f
 3:      cmpb    $0, moved_gated_others(%rip)
         jne     2f
 1:      UNSAVE_FLAGS

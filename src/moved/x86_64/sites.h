@@ -10,6 +10,7 @@ enum {
     MOVED_NUMBER = 0,        /* the register of a call's number */
     MOVED_CALLEE_SAVED = 0xf028,
     MOVED_SYSCALL_CLOBBERED = 0x803,
+    MOVED_SEES_FIXED = 1,   /* the gate passes mappings by that are for no fixed address */
     MOVED_NEEDS_GROUND = 0, /* ways to the gate use nothing of the program's memory */
 };
 
