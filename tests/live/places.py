@@ -54,7 +54,9 @@ class Places(outside.Out):
 
     def room(self, form):
         """The heap has room; what would lie over the tool is refused, and that is said."""
-        before = [self.inlay, "run", "--engine=live", "bbcount", "-o", "/dev/null", "--"]
+        fails = driver.run(["setarch", "-R", "true"], live.LIMIT).status
+        still = [] if fails else ["setarch", "-R"]  # the heap begins right behind the program
+        before = [*still, self.inlay, "run", "--engine=live", "bbcount", "-o", "/dev/null", "--"]
         answers, said = self.ask(before, form, ["work", "grow", "low", "work"])
         lines = answers.decode().splitlines()
         if lines[1:3] != ["the heap has grown by 512 MB", "refused"] or lines[0] != lines[3]:
