@@ -344,7 +344,10 @@ typedef struct jit_memory { /* memory.c */
     inl_ranges regions;
     inl_map pages;     /* page number -> page_use */
     uint64_t readable; /* the last page that was found to be */
+    bool pages_late;   /* reading one that is missing may take another thread, and so is not done with the lock held */
 } jit_memory;
+void jit_memory_late(void);
+void jit_memory_await(uint64_t addr); /* lock not held: what is translated first will be there */
 
 typedef struct jit_guards { /* guard.c, which says what an entry holds */
     uint64_t table[JIT_GUARDS];

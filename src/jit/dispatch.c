@@ -100,6 +100,11 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
         inl_lock_take(&run_here.lock);
         return NULL;
     }
+    if (jit.memory.pages_late) {
+        inl_lock_release(&run_here.lock);
+        jit_memory_await(t->ctx.pc);
+        inl_lock_take(&run_here.lock);
+    }
     uint32_t rights = run_rights_open();
     if (jit.guards.written) jit_memory_take_writes();
     if (jit.options.stress) stress();
@@ -262,6 +267,7 @@ static const run_watch watch = {
     .is_shared = jit_memory_shared,
     .mapped_behind = jit_memory_mapped_behind,
     .keys_used = jit_guard_keys,
+    .pages_late = jit_memory_late,
     .call_begins = jit_guard_call,
     .call_ends = jit_guard_call_end,
     .no_more = jit_guard_no_more,

@@ -120,11 +120,28 @@ static const inl_range *find_region(uint64_t addr)
     return region_at(addr);
 }
 
+void jit_memory_late(void) { jit.memory.pages_late = true; }
+
+void jit_memory_await(uint64_t addr)
+{
+    enum { LONGEST = 15 }; /* bytes of an instruction */
+    char byte;
+    run_safe_copy(&byte, (const void *)addr, 1);
+    if (inl_page_down(addr) != inl_page_down(addr + LONGEST)) run_safe_copy(&byte, (const void *)(addr + LONGEST), 1);
+}
+
+static bool is_there(uint64_t page)
+{
+    unsigned char there = 0;
+    return !sys_failed(sys_call3(SYS_mincore, (long)page, INL_PAGE, (long)&there)) && there & 1;
+}
+
 /* A file may be shorter than its mapping. */
 static bool can_read(uint64_t page)
 {
     char byte;
-    if (page == jit.memory.readable) return true;
+    if (page == jit.memory.readable && !jit.memory.pages_late) return true;
+    if (jit.memory.pages_late && !is_there(page)) return false;
     if (run_safe_copy(&byte, (const void *)page, 1)) return false;
     jit.memory.readable = page;
     return true;

@@ -122,6 +122,7 @@ typedef struct run_watch {
     bool (*is_shared)(uint64_t addr);
     uint64_t (*mapped_behind)(uint64_t addr); /* bytes up to the end of what is mapped there, 0: nothing is */
     void (*keys_used)(void);                  /* the program has protection keys (L) */
+    void (*pages_late)(void); /* a page of its memory may be there only when another thread has seen to it (L) */
     /* Around each call that the runtime makes for the program: what it may write must be writable. */
     void (*call_begins)(run_thread *t, const weave_context *c);
     void (*call_ends)(run_thread *t, long answer);

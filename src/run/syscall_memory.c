@@ -259,6 +259,17 @@ static long do_remap_file_pages(run_thread *t, weave_context *c)
     return answer;
 }
 
+/* Whoever reads a page that is missing waits for a thread of the program's. */
+static long do_userfaultfd(run_thread *t, weave_context *c)
+{
+    (void)t;
+    long answer = pass_now(c);
+    inl_lock_take(&run_here.lock);
+    if (!sys_failed(answer)) watch()->pages_late();
+    inl_lock_release(&run_here.lock);
+    return answer;
+}
+
 const run_syscall_row run_memory_syscalls[] = {
     {SYS_mmap, "mmap", do_mmap},
     {SYS_munmap, "munmap", do_munmap},
@@ -270,6 +281,7 @@ const run_syscall_row run_memory_syscalls[] = {
     {SYS_shmat, "shmat", do_shmat},
     {SYS_shmdt, "shmdt", do_shmdt},
     {SYS_remap_file_pages, "remap_file_pages", do_remap_file_pages},
+    {SYS_userfaultfd, "userfaultfd", do_userfaultfd},
     {0, NULL, NULL},
 };
 

@@ -3,7 +3,7 @@
 the same output, status and files.
 
   tests/system/run.py [--build DIR] [--tools null,inscount,memtrace] [--jobs 2] [--only PATTERN]
-                      [--keep] [--check-native]
+                      [--keep] [--check-native] [--table FILE]
 
 --check-native runs each command natively twice: what differs then is the table's fault.
 INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas; debug) becomes the
@@ -163,6 +163,7 @@ def main():
                            only=os.environ.get("INLAY_ONLY", "*"))
     parser.add_argument("--check-native", action="store_true")
     parser.add_argument("--no-ptrace", action="store_true", help="the tools load the program themselves")
+    parser.add_argument("--table", default=f"{HERE}/commands.table", help="another one of commands")
     parser.add_argument("--times", type=int, default=0, help="show the N longest native runs")
     options = parser.parse_args()
     with driver.Results("system", options) as results:
@@ -171,7 +172,7 @@ def main():
         os.chmod(f"{results.folder}/out", 0o1777)  # a program that gives up its user still reports
         place = Place(options.build, results.folder)
         jobs = [Job(Command(row), place, options) for row in
-                driver.read_table(f"{HERE}/commands.table", FLAGS, VALUES) if driver.chosen(row.name, options)]
+                driver.read_table(options.table, FLAGS, VALUES) if driver.chosen(row.name, options)]
         jobs.sort(key=lambda job: -job.limit)  # the longest first, so that they do not come last
         results.check_rows(jobs, Job.run)
         for job in sorted(jobs, key=lambda job: -job.seconds)[:options.times]:
