@@ -41,7 +41,7 @@ test: deps
 	@tests/run $(BUILD)
 
 test-all: deps-all test
-	@tests/run $(BUILD) live-all snippets-all blame-all stress-all kept-all exact-all trace-all cpython no-ptrace-all browser every-program large processors planted
+	@tests/run $(BUILD) live-all snippets-all blame-all stress-all kept-all exact-all trace-all cpython kinds no-ptrace-all browser every-program large processors planted
 
 # Puts one fault after the other into a copy of the tree: the tests must notice.
 test-planted: deps all
