@@ -29,6 +29,7 @@ static const char usage[] =
     "  --inside=PATTERN    only these procedures and what they call (repeatable, as the next two)\n"
     "  --outside=PATTERN   neither these nor what they call\n"
     "  --leading=PATTERN   only these, what they call, and the calls that lead to them\n"
+    "  --program=N         of a recording of several programs, one after the other, the Nth\n"
     "  --raw               do not take off what the recording itself costs\n";
 
 typedef struct request {
@@ -36,6 +37,7 @@ typedef struct request {
     const char *words[3];
     int count;
     const char *output;
+    uint64_t program; /* of a file that has several, from 1; 0: all */
 } request;
 
 typedef enum what { REPORT, TREE, GRAPH, DIFF, EXPORT, BROWSE, LIST, COMMANDS } what;
@@ -122,6 +124,7 @@ static bool take_option(request *r, const char *arg)
         good = read_number(value, 1 << 20, &number) && number;
         v->depth = (uint32_t)number;
     } else if ((value = value_of(arg, "--threshold"))) good = read_time(value, &v->threshold);
+    else if ((value = value_of(arg, "--program"))) good = read_number(value, UINT32_MAX, &r->program) && r->program;
     else if ((value = filter_value(arg, &kind))) good = trace_filter_add(&v->filter, kind, value);
     else if (strcmp(arg, "--threads") == 0) good = v->threads = true;
     else if (strcmp(arg, "--asked-for") == 0) good = v->asked = true;
@@ -165,10 +168,20 @@ static trace_exporter *exporter(const char *name)
     return NULL;
 }
 
+static inl_status open_file(const char *path, const request *r, trace_file *file, inl_error *e)
+{
+    inl_status s = trace_open(path, file, e);
+    if (s != INL_OK || trace_choose(file, r->program)) return s;
+    s = inl_fail(e, INL_ERR_NOT_FOUND, "%s has %zu program%s, and no %llu", path, file->sessions.count,
+                 file->sessions.count == 1 ? "" : "s", (unsigned long long)r->program);
+    trace_close(file);
+    return s;
+}
+
 static inl_status show_diff(FILE *f, const request *r, const trace_file *after, inl_error *e)
 {
     trace_file before;
-    inl_status s = trace_open(r->words[0], &before, e);
+    inl_status s = open_file(r->words[0], r, &before, e);
     if (s != INL_OK) return s;
     s = trace_put_diff(f, &before, after, &r->view, e);
     trace_close(&before);
@@ -207,7 +220,7 @@ static int act(what w, const request *r)
 {
     trace_file file;
     inl_error e = {0};
-    inl_status s = trace_open(r->words[commands[w].words - 1], &file, &e);
+    inl_status s = open_file(r->words[commands[w].words - 1], r, &file, &e);
     if (s == INL_OK) {
         s = write_out(w, r, &file, &e);
         trace_close(&file);

@@ -49,7 +49,8 @@ bool trace_event_is_time(const trace_event *e)
 inl_status trace_refuse_many(const trace_file *f, const char *form, inl_error *e)
 {
     if (f->sessions.count == 1) return INL_OK;
-    return inl_fail(e, INL_ERR_UNSUPPORTED, "%s has %zu programs, one after the other, and %s has one", f->path,
+    return inl_fail(e, INL_ERR_UNSUPPORTED,
+                    "%s has %zu programs, one after the other, and %s has one: --program=N takes one", f->path,
                     f->sessions.count, form);
 }
 

@@ -441,8 +441,32 @@ inl_status trace_open(const char *path, trace_file *f, inl_error *e)
     return s;
 }
 
+static void swap_sessions(trace_file *f, size_t with)
+{
+    trace_session first = f->sessions.items[0];
+    f->sessions.items[0] = f->sessions.items[with];
+    f->sessions.items[with] = first;
+}
+
+bool trace_choose(trace_file *f, uint64_t number)
+{
+    if (f->chosen) {
+        f->sessions.count = f->all;
+        swap_sessions(f, f->chosen - 1);
+        f->chosen = 0;
+    }
+    if (!number) return true;
+    if (number > f->sessions.count) return false;
+    f->chosen = (size_t)number;
+    f->all = f->sessions.count;
+    swap_sessions(f, f->chosen - 1);
+    f->sessions.count = 1;
+    return true;
+}
+
 void trace_close(trace_file *f)
 {
+    trace_choose(f, 0);
     for (size_t i = 0; i < f->sessions.count; i++) {
         trace_session *s = &f->sessions.items[i];
         for (size_t k = 0; k < s->threads.count; k++) inl_vec_free(&s->threads.items[k].pieces);

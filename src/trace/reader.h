@@ -92,12 +92,15 @@ typedef struct trace_file {
     bool is_mapped;
     inl_arena arena;
     INL_VEC(trace_session) sessions;
+    size_t chosen, all; /* 0: all are there; otherwise this one, and so many there were */
     uint64_t senseless; /* chunks and notes that were left out */
 } trace_file;
 
 inl_status trace_open(const char *path, trace_file *, inl_error *);
 /* Of bytes in memory, which must stay. */
 inl_status trace_read(const void *bytes, size_t size, const char *path, trace_file *, inl_error *);
+/* Only its program `number`, from 1, is there, up to trace_choose(f, 0) or its end; false: it has none such. */
+bool trace_choose(trace_file *, uint64_t number);
 void trace_close(trace_file *);
 
 /* How many records there are; with `out`, they are put there. What is cut off at the end is none. */

@@ -43,18 +43,27 @@ static void put_status(FILE *f, const trace_session *s)
     else fprintf(f, "; status %d\n", s->status >> 8 & 0xff);
 }
 
+static void put_number(FILE *f, uint64_t n, const char *one, const char *many)
+{
+    fprintf(f, "%" PRIu64 " %s", n, n == 1 ? one : many);
+}
+
 static void put_losses(FILE *f, const trace_profile *p, const trace_file *file)
 {
-    if (p->lost) fprintf(f, "%" PRIu64 " records were lost: there was no room for the file\n", p->lost);
-    if (p->overwritten)
-        fprintf(f, "%" PRIu64 " chunks of records have been written over (--last): earlier times are not there\n",
-                p->overwritten);
+    if (p->lost) put_number(f, p->lost, "record was", "records were");
+    if (p->lost) fprintf(f, " lost: there was no room for the file\n");
+    if (p->overwritten) put_number(f, p->overwritten, "chunk of records has", "chunks of records have");
+    if (p->overwritten) fprintf(f, " been written over (--last): earlier times are not there\n");
     if (p->unmatched && !p->s->has_triggers && !p->s->thin)
-        fprintf(f, "%" PRIu64 " exits of calls that began before\n", p->unmatched);
-    if (p->full) fprintf(f, "%" PRIu64 " calls were nested too deep to be told\n", p->full);
-    if (p->strange) fprintf(f, "%" PRIu64 " records of procedures that nothing is known of\n", p->strange);
+        put_number(f, p->unmatched, "exit of a call that began before\n", "exits of calls that began before\n");
+    if (p->full)
+        put_number(f, p->full, "call was nested too deep to be told\n", "calls were nested too deep to be told\n");
+    if (p->strange) put_number(f, p->strange, "record of a procedure", "records of procedures");
+    if (p->strange) fprintf(f, " that nothing is known of\n");
     if (file->senseless)
-        fprintf(f, "%" PRIu64 " pieces of the file make no sense and were left out\n", file->senseless);
+        put_number(f, file->senseless, "piece of the file makes no sense and was",
+                   "pieces of the file make no sense and were");
+    if (file->senseless) fprintf(f, " left out\n");
 }
 
 /* Procedures of which not all calls are in the recording. */
@@ -170,7 +179,9 @@ static void put_coverage(FILE *f, const trace_session *s, const trace_view *v)
         unmet += p->known && p->how == INLAY_TRACE_UNMET;
         if (p->known && p->how == INLAY_TRACE_REFUSED) refused[n++] = p;
     }
-    fprintf(f, "\n%zu procedures instrumented at their entry and exits", done);
+    fputc('\n', f);
+    put_number(f, done, "procedure instrumented at its entry and exits",
+               "procedures instrumented at their entry and exits");
     if (unmet) fprintf(f, ", %zu whose code was not run", unmet);
     fprintf(f, ", %zu not instrumented%s\n", n, n ? ":" : "");
     if (n) qsort(refused, n, sizeof *refused, by_reason);

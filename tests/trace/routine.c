@@ -32,7 +32,7 @@ void inlay_trace_enter(const inlay_trace_at *at)
     at->proc->user = (char *)at->proc->user + 1;
     if (!strcmp(at->proc->name, "down")) sum += at->arguments[0];
     if (!strcmp(at->proc->name, "six"))
-        for (int i = 0; i < INLAY_TRACE_ARGUMENTS; i++) sum += at->arguments[i] * 1000;
+        for (int i = 0; i < INLAY_TRACE_ARGUMENTS; i++) sum += at->arguments[i] * (uint64_t)(i + 1) * 1000;
     store(at->values);
 }
 

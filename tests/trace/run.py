@@ -217,6 +217,11 @@ def check_exec(t, engine):
     programs = [calls(one) for one in t.json("report", t.record(engine, ["exec", "tail"]))]
     first, second = {"main": 1, "leaf": 1}, {"main": 1, "first": 2, "second": 2, "third": 2, "leaf": 3}
     need(programs == {"jit": [first, second], "live": [first, second], "rewrite": [second]}[engine], "calls about exec", programs)
+    path = f"{t.folder}/{engine}-exec.trace"
+    for number, one in enumerate(programs, 1):
+        need([calls(p) for p in t.json("report", f"--program={number}", path)] == [one], f"--program={number}")
+    said = t.command([t.inlay, "trace", "export", "folded", f"--program={len(programs) + 1}", path], 1).stderr
+    need(f"has {len(programs)} program" in said, "a program that is not there", said)
 
 
 def check_attach(t):
