@@ -130,7 +130,8 @@ void text_code_in_proc(text_code *t, inlay_proc *proc)
     inlay_image *image = inlay_proc_image(proc);
     uint64_t before = *t->places;
     t->where = inlay_proc_name(proc);
-    if (!is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
+    bool is_it = inlay_image_proc_named(image, t->place.name) == proc; /* it has other names */
+    if (!is_it && !is_wanted(t, t->where) && !is_wanted(t, inlay_proc_display_name(proc))) return;
     inlay_scope *names = new_names(t, image, inlay_proc_address(proc));
     if (t->place.kind == AT_ENTRY) one(t, names, inlay_proc_entry(proc), image, inlay_proc_address(proc));
     else if (t->place.kind == AT_EXIT) one(t, names, inlay_proc_exit(proc), image, inlay_proc_address(proc));

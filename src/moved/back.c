@@ -20,6 +20,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 static const move_told *record(void) { return (const move_told *)MOVE_TOLD_BASE; }
@@ -206,7 +207,7 @@ static bool is_the_programs(const inl_maps_line *m)
     return !moved_is_new(m->low);
 }
 
-bool moved_memory_open(moved_memory *m)
+static bool open_all(moved_memory *m)
 {
     m->mem = (int)run_proc_open_memory();
     m->maps = (int)run_proc_open("self/maps");
@@ -214,6 +215,18 @@ bool moved_memory_open(moved_memory *m)
     if (!sys_failed(m->mem) && !sys_failed(m->maps)) return true;
     moved_memory_close(m);
     return false;
+}
+
+/* A process that has given rights away (a server, to an ordinary user) does not own its own files in /proc, as long as
+ * it is one that must not be dumped. It stands still meanwhile. */
+bool moved_memory_open(moved_memory *m)
+{
+    if (open_all(m)) return true;
+    if (sys_call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0) != 0) return false;
+    sys_call(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0);
+    bool opened = open_all(m);
+    sys_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+    return opened;
 }
 
 void moved_memory_close(const moved_memory *m)

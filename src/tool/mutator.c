@@ -158,7 +158,8 @@ inlay_process *inlay_process_attach(int pid)
     inl_error e = {0};
     mutatee *m = mutator_new();
     if (!m) return NULL;
-    inl_status s = live_open(pid, &m->live, &e);
+    inl_status s = pid == getpid() ? inl_fail(&e, INL_ERR_USAGE, "process %d is this one itself", pid) : INL_OK;
+    if (s == INL_OK) s = live_open(pid, &m->live, &e);
     if (s == INL_OK) s = inject_check_jit(&m->live, &e);
     if (s == INL_OK) s = mutator_open(m, pid, &e);
     if (s == INL_OK) return &m->process;

@@ -4,7 +4,8 @@ the code is what the files hold.
 
   tests/live/servers.py [--build DIR] [--only PATTERN] [--cycles N] [--keep]
 
-redis-server under redis-benchmark, nginx under ab, PostgreSQL's back ends under pgbench. In each cycle a tool with counters
+redis-server under redis-benchmark, nginx, haproxy and apache2 under ab (apache2 begins anew gracefully now and then),
+memcached under a client of its own, PostgreSQL's back ends under pgbench. In each cycle a tool with counters
 at the entry and the exits of each procedure of the program and of the C library (balance_tool.c) is put in, its report is
 read, and it is taken out. Before and behind all cycles the server is at rest; for the last time the tool is in it from one
 rest to the other.
@@ -224,6 +225,66 @@ class Servers(outside.Out):
             server.send_signal(signal.SIGQUIT)
             server.wait()
 
+    def memcached(self):
+        folder = driver.fresh(f"{self.folder}/memcached")
+        socket = f"{folder}/socket"
+        server = subprocess.Popen(["memcached", "-s", socket, "-t", "4", "-m", "64"] +
+                                  (["-u", servers.account_for_tests()] if os.geteuid() == 0 else []))
+        os.chmod(self.folder, 0o755)
+        os.chmod(folder, 0o777)
+        try:
+            while not os.path.exists(socket):
+                time.sleep(0.05)
+            load = Load([sys.executable, "-c", MEMCACHED_CLIENT, socket], lambda said: said == "40000 right\n", folder)
+            self.under_load(load, lambda k: [server.pid], "memcached", server.pid)
+            self.at_rest(load, server.pid, "memcached")
+        finally:
+            server.kill()
+            server.wait()
+
+    def web(self, name, command, folder, port, pids):
+        """One that answers with 5,000 bytes; `pids`: of its workers, asked for each time."""
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while not servers.answers(port):
+                time.sleep(0.05)
+            load = Load(["ab", "-q", "-n", "20000", "-c", "10", f"http://127.0.0.1:{port}/page.html"],
+                        lambda said: re.search(r"Complete requests: +20000\b", said) and "Failed requests:        0" in said and
+                        "Non-2xx" not in said and "HTML transferred:       100000000 bytes" in said, folder)
+            self.under_load(load, lambda k: pids(server, k), name)
+            self.at_rest(load, pids(server, 0)[0], name)
+        finally:
+            server.terminate()
+            server.wait()
+
+    def haproxy(self):
+        folder, port = driver.fresh(f"{self.folder}/haproxy"), servers.free_port()
+        with open(f"{folder}/page.html", "w") as f:
+            f.write("<p>a page\n" * 500)
+        with open(f"{folder}/conf", "w") as f:
+            f.write(HAPROXY.format(folder=folder, port=port))
+        self.web("haproxy", ["/usr/sbin/haproxy", "-db", "-f", f"{folder}/conf"], folder, port, lambda server, k: [server.pid])
+
+    def apache2(self):
+        """Its children end, and others begin, each time that it is asked to."""
+        folder, port = driver.fresh(f"{self.folder}/apache2"), servers.free_port()
+        os.chmod(self.folder, 0o755)
+        os.chmod(folder, 0o755)
+        user = servers.account_for_tests()
+        with open(f"{folder}/page.html", "w") as f:
+            f.write("<p>a page\n" * 500)
+        with open(f"{folder}/conf", "w") as f:
+            f.write(APACHE.format(folder=folder, port=port, user=f"User {user}\nGroup nogroup" if user else ""))
+
+        def child(server, k):
+            if k % 10 == 5:
+                server.send_signal(signal.SIGUSR1)
+                time.sleep(0.5)
+            found = servers.children_of(server.pid)
+            return [found[k % len(found)]] if found else []
+
+        self.web("apache2", ["/usr/sbin/apache2", "-DFOREGROUND", "-f", f"{folder}/conf"], folder, port, child)
+
     def postgres(self):
         binaries, user = servers.postgres_folder(), "postgres" if os.geteuid() == 0 else None
         folder = driver.fresh(f"{self.folder}/postgres")
@@ -277,7 +338,46 @@ class Servers(outside.Out):
         return None if told == f"t|{transactions}\nstatus 0" else f"the accounts are wrong: {told} of {transactions}"
 
 
-NEEDS = {"redis": ["/usr/bin/redis-server", "/usr/bin/redis-benchmark"], "nginx": ["/usr/sbin/nginx", "/usr/bin/ab"],
+MEMCACHED_CLIENT = """
+import socket, sys, threading
+right = []
+def one(number):
+    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rwb")
+    for k in range(5000):
+        key, value = b"%d-%d" % (number, k % 50), b"%d" % k * 20
+        f.write(b"set %s 0 0 %d\\r\\n%s\\r\\nget %s\\r\\n" % (key, len(value), value, key)); f.flush()
+        said = [f.readline() for _ in range(4)]
+        if said == [b"STORED\\r\\n", b"VALUE %s 0 %d\\r\\n" % (key, len(value)), value + b"\\r\\n", b"END\\r\\n"]:
+            right.append(1)
+threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(len(right), "right")
+"""
+HAPROXY = """global
+    nbthread 2
+defaults
+    mode http
+    timeout client 60s
+    timeout server 60s
+    timeout connect 60s
+frontend all
+    bind 127.0.0.1:{port}
+    http-request return status 200 content-type text/html file {folder}/page.html
+"""
+APACHE = """ServerRoot {folder}
+Listen 127.0.0.1:{port}
+ServerName localhost
+PidFile {folder}/pid
+ErrorLog {folder}/error
+{user}
+DocumentRoot {folder}
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+StartServers 2
+"""
+NEEDS = {"memcached": ["/usr/bin/memcached"], "haproxy": ["/usr/sbin/haproxy", "/usr/bin/ab"],
+         "apache2": ["/usr/sbin/apache2", "/usr/bin/ab"],
+         "redis": ["/usr/bin/redis-server", "/usr/bin/redis-benchmark"], "nginx": ["/usr/sbin/nginx", "/usr/bin/ab"],
          "postgres": [f"{servers.postgres_folder()}/initdb"]}
 
 
