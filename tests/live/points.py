@@ -95,6 +95,8 @@ class Points:
                 (["count", "--thread", "PID", "getppid"], many, r"^ *7  getppid"),
                 (["snippet", "--thread", "PID", "getppid", "static long n; n++"], many, r"n = 7"),
                 (["break", "--thread", "PID", "getppid"], many, r"^hit 7:(?!.*hit 8:)"),
+                (["snippet", "open64", "static long n; n++"],  # open has two names
+                 "[os.close(os.open('/dev/null', 0)) for _ in range(9)] and 1", r"n = 9"),
                 (["snippet", "--children", "getppid", "static long n; n++"], forks, r"n = 13"),
                 (["break", "--children", "getppid"], forks, r"^hit 13: thread (\d+) of process \1 in getppid"
                                                             r"(?=.*getppid.*_Py)(?!.*hit 14:)")):
@@ -150,6 +152,24 @@ class Points:
             teed = f.read()
         if sorted(teed.split()) != sorted(["child", str(child)]) or state.returncode != 1 or wrong:
             raise driver.Failed(f"teed {teed!r}", state.stderr, wrong or "")
+
+    def given_up(self):
+        """A server that has become an ordinary user's does not own its files in /proc; what is inserted comes out."""
+        code = ("import os, sys\nos.setresuid(65534, 65534, 65534)\nfor line in sys.stdin: print(eval(line), flush=True)\n")
+        with Conversation(["/usr/bin/python3", "-c", code], driver.fresh(f"{self.folder}/given")) as c:
+            c.say("os.access('/proc/self/mem', os.W_OK)")
+            c.has_answered(1)
+            with Command(self.inlay, "count", "-p", c.process.pid, "getppid", ready="of process") as command:
+                c.say("[os.getppid() and 1 for _ in range(5)]")
+                c.has_answered(2)
+                out = command.end()
+            wrong, said = outside.wrong_code(c.process.pid), "\n".join(command.said)
+            state = subprocess.run([self.inlay, "report", str(c.process.pid)], capture_output=True, text=True)
+            c.say("os.access('/proc/self/mem', os.W_OK)")
+            c.has_answered(3)
+            if not re.search("^ *5  getppid", out, re.M) or wrong or "not all" in said or "no tool" not in state.stderr or \
+                    c.answers() != b"False\n[1, 1, 1, 1, 1]\nFalse\n":
+                raise driver.Failed(out, said, wrong or "", state.stderr, repr(c.answers()))
 
     # --- examples
 
@@ -229,6 +249,7 @@ def tests(of):
     yield "commands", of.commands
     yield "children", of.children
     yield "followed", of.followed
+    yield "given-up", of.given_up
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)
 
@@ -238,7 +259,9 @@ def main():
     with driver.Results("points", options) as results:
         of = Points(options, results.folder)
         for name, function in tests(of):
-            if driver.chosen(name, options):
+            if driver.chosen(name, options) and name == "given-up" and os.geteuid() != 0:
+                results.skip(name, "needs root")
+            elif driver.chosen(name, options):
                 results.check(name, function)
     return results.status
 
