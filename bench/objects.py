@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+"""What recording calls costs in programs that are built from source: rewritten, in objects, and by -finstrument-functions.
+
+  bench/objects.py --sources DIR [--build DIR] [--runs 3] [--only NAME,NAME] [--work DIR] [--instructions]
+
+DIR holds folders of sources as `apt-get source` unpacks them (bzip2-*, gzip-*, gawk-*, lua5.4-*, sqlite3-*); a program whose
+folder is not there is left out, and said. Each is built natively, by `inlay wrap` with all procedures and with those of
+at least 120 bytes (some 30 instructions), and with -finstrument-functions, whose hooks put the same record into a ring in
+memory, and write no file. The native one is rewritten: all, large, counts alone. Processor time beside native, least of --runs,
+all ways in turns, and what the runs of the native one differ by; calls, ns a call in objects; with --instructions those executed, as
+inscount has it, on an input a twentieth as long. The last row is the geometric mean."""
+
+import argparse
+import glob
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, HERE)
+from trace import HOOKS, measured, seconds  # noqa: E402
+
+LARGE = "--min-size=120"
+# Once, natively; then with each compiler in a copy; the program.
+RECIPES = {
+    "bzip2": ("bzip2-*", "true", "make bzip2.o libbz2.a CC=\"$CC\" CFLAGS='-O2 -g' && $CC bzip2.o libbz2.a -o bzip2", "bzip2"),
+    "gzip": ("gzip-*", "./configure CFLAGS='-O2 -g'", "make CC=\"$CC\"", "gzip"),
+    "gawk": ("gawk-*", "./configure --disable-nls --disable-extensions CFLAGS='-O2 -g'", "make gawk CC=\"$CC\"", "gawk"),
+    "lua": ("lua5.4-*", "true", "make -C src generic CC=\"$CC -std=gnu99\" MYCFLAGS='-DLUA_USE_POSIX -g'", "src/lua"),
+    "sqlite3": ("sqlite3-*", "./configure --disable-tcl --disable-readline && make sqlite3.c shell.c",
+                "$CC -O2 -g shell.c sqlite3.c -lpthread -ldl -lm -o sqlite3", "sqlite3"),
+}
+
+
+def inputs(folder, count):
+    text, lua = f"{folder}/text-{count}", f"{folder}/work-{count}.lua"
+    with open(text, "w", encoding="utf-8") as f:
+        for i in range(count):
+            f.write(f"{i * 7919 % 10007} the quick brown fox {i} jumps over {i * i % 977}\n")
+    with open(lua, "w", encoding="utf-8") as f:
+        f.write(f"local t = {{}} for i = 1, {count} do t[#t + 1] = tostring(i * 7919 % 10007) end table.sort(t) "
+                "local s = 0 for i = 1, #t do s = s + #t[i]:gsub('1', 'one') end print(s)\n")
+    return {"bzip2": ["-kc", text], "gzip": ["-kc", text], "lua": [lua],
+            "gawk": ["{n[$1]++; s += length($0)} END {for (k in n) c++; print c, s}", text],
+            "sqlite3": [":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < "
+                        f"{count}) insert into t select x, x * 7919 % 10007 from c; create index i on t(b); "
+                        "select count(*), sum(a) from t where b < 500;"]}
+
+
+def shell(command, folder, **more):
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=os.environ | more, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{folder}: {command}: {(done.stdout + done.stderr)[-600:]}")
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.inlay, self.o, self.folder = f"{os.path.abspath(options.build)}/inlay", options, folder
+        self.hooks = f"{folder}/hooks.o"
+        with open(f"{folder}/hooks.c", "w", encoding="utf-8") as f:
+            f.write(HOOKS)
+        shell("gcc -O2 -c hooks.c -o hooks.o", folder)
+        self.result = f"{folder}/one.trace"
+
+    def built(self, name, source):
+        """Paths of the program, by how it was built; kept from one run of this script to the next in --work."""
+        _, prepare, build, program = RECIPES[name]
+        ways = {"native": "gcc", "objects": f"{self.inlay} wrap gcc", "objects, large": f"{self.inlay} wrap {LARGE} gcc",
+                "-finstrument": f"gcc -finstrument-functions {self.hooks}"}
+        ready, out = f"{self.folder}/{name}", {}
+        if not os.path.exists(ready):
+            shell(f"cp -a '{source}' '{ready}.part'", self.folder)
+            shell(prepare, f"{ready}.part")
+            os.rename(f"{ready}.part", ready)
+        for way, compiler in ways.items():
+            path = f"{ready}-{way.replace(', ', '-')}"
+            if not os.path.exists(path):
+                shell(f"cp -a '{ready}' '{path}.part'", self.folder)
+                shell(build, f"{path}.part", CC=compiler, INLAY_OUT=self.result)
+                os.rename(f"{path}.part", path)
+            out[way] = f"{path}/{program}"
+        for way, options in (("rewritten", []), ("rewritten, large", [LARGE]), ("rewritten, counts", ["--clock=none"])):
+            out[way] = f"{self.folder}/{name}-{way.replace(', ', '-')}"
+            subprocess.run([self.inlay, "rewrite", "--result", self.result, "trace", *options, out["native"], "-o", out[way]],
+                           check=True, stderr=subprocess.DEVNULL)
+        return out
+
+    def fresh(self, argv):
+        if os.path.exists(self.result):
+            os.remove(self.result)
+        return seconds(argv, env=os.environ | {"INLAY_OUT": self.result})
+
+    def calls(self):
+        text = subprocess.run([self.inlay, "trace", "report", "--format=json", self.result], check=True, capture_output=True,
+                              text=True).stdout
+        return sum(row["calls"] for row in json.loads(text)[0]["procedures"])
+
+    def instructions(self, argv):
+        done = subprocess.run([self.inlay, "run", "--follow=", "inscount", "--", *argv], check=True, capture_output=True, text=True,
+                              env=os.environ | {"INLAY_OUT": self.result}, errors="replace")
+        return max(int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", done.stderr))
+
+    def program(self, name, source, table):
+        programs, argv = self.built(name, source), inputs(self.folder, 200000)[name]
+        times = measured({way: lambda p=p: self.fresh([p, *argv]) for way, p in programs.items()}, self.o.runs)
+        base, most = times["native"]
+        self.fresh([programs["objects"], *argv])
+        calls = self.calls()
+        row = {way: times[way][0] / base for way in programs if way != "native"}
+        table.append(row)
+        ns = (times["objects"][0] - base) / max(calls, 1) * 1e9
+        print(f"{name:10}{base:7.2f}{(most - base) / base:8.1%}" + "".join(f"{row[way]:19.3f}" for way in row) +
+              f"{calls:12}{ns:8.1f}", flush=True)
+        if self.o.instructions:
+            argv = inputs(self.folder, 10000)[name]
+            count = {way: self.instructions([p, *argv]) for way, p in programs.items() if not way.startswith("rewritten")}
+            print("          instructions beside native: " +
+                  ", ".join(f"{way} {n / count['native']:.2f}" for way, n in count.items() if way != "native"), flush=True)
+
+    def all(self):
+        table, heads = [], ["objects", "objects, large", "-finstrument", "rewritten", "rewritten, large", "rewritten, counts"]
+        print(f"{'':10}{'native':>7}{'spread':>8}" + "".join(f"{head:>19}" for head in heads) + f"{'calls':>12}{'ns each':>8}")
+        for name in self.o.only.split(","):
+            found = [path for path in sorted(glob.glob(f"{self.o.sources}/{RECIPES[name][0]}")) if os.path.isdir(path)]
+            if found:
+                self.program(name, found[-1], table)
+            else:
+                print(f"{name:10} no {self.o.sources}/{RECIPES[name][0]}")
+        if table:
+            print(f"{'mean':25}" + "".join(
+                f"{math.exp(sum(math.log(row[head]) for row in table) / len(table)):19.3f}" for head in heads))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--sources", required=True)
+    p.add_argument("--build", default=f"{HERE}/../build")
+    p.add_argument("--runs", type=int, default=3)
+    p.add_argument("--only", default=",".join(RECIPES))
+    p.add_argument("--work", help="where what was built is kept, and found again")
+    p.add_argument("--instructions", action="store_true")
+    o = p.parse_args()
+    folder = os.path.abspath(o.work) if o.work else tempfile.mkdtemp(prefix="inlay-objects-")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        Bench(o, folder).all()
+    finally:
+        if not o.work:
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
