@@ -18,6 +18,7 @@ void image_lines_free(image_lines *l)
     if (l->dwarf) dwarf_end(l->dwarf);
     if (l->elf) elf_end(l->elf);
     inl_vec_free(&l->units);
+    inl_vec_free(&l->trees);
     inl_vec_free(&l->ranges);
     inl_map_free(&l->types);
     free(l);
@@ -40,10 +41,13 @@ static int by_low(const void *a, const void *b)
 static void read_units(image_lines *l)
 {
     Dwarf_CU *unit = NULL;
-    Dwarf_Die die;
-    while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
+    Dwarf_Die die, split;
+    /* libdw finds .dwo files by the unit's folder and their names, reads them and closes them. */
+    while (dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &die, &split) == 0) {
         Dwarf_Addr base, low, high;
         ptrdiff_t at = 0;
+        bool has_split = split.addr && dwarf_tag(&split) == DW_TAG_compile_unit && split.cu != die.cu;
+        if (!inl_vec_push(&l->trees, has_split ? split : die)) break;
         if (!inl_vec_push(&l->units, die)) break;
         while ((at = dwarf_ranges(&die, at, &base, &low, &high)) > 0)
             if (low < high && !inl_vec_push(&l->ranges, (image_unit_range){low, high, l->units.count - 1})) break;
@@ -89,6 +93,12 @@ Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
     return k < l->units.count ? &l->units.items[k] : NULL;
 }
 
+Dwarf_Die *image_tree_at(image_lines *l, uint64_t addr)
+{
+    size_t k = number_at(l, addr);
+    return k < l->units.count ? &l->trees.items[k] : NULL;
+}
+
 /* libdw's own search stays out of namespaces, which have no addresses themselves. */
 static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, Dwarf_Die *found)
 {
@@ -109,7 +119,7 @@ static bool find_scope(Dwarf_Die *parent, uint64_t addr, unsigned depth, Dwarf_D
 int image_scopes_at(image_lines *l, uint64_t addr, Dwarf_Die **out)
 {
     enum { DEPTH = 64 };
-    Dwarf_Die *unit = image_unit_at(l, addr), found;
+    Dwarf_Die *unit = image_tree_at(l, addr), found;
     *out = NULL;
     int n = unit && find_scope(unit, addr, DEPTH, &found) ? dwarf_getscopes_die(&found, out) : 0;
     return n > 0 ? n : 0;

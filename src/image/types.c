@@ -364,14 +364,14 @@ const image_ctype *image_ctype_named(image *im, uint64_t pc, const char *name)
     image_lines *l = image_units(im);
     type_name n = {.name = tagged_name(name, &tag)};
     if (!l) return NULL;
-    Dwarf_Die *own = image_unit_at(l, pc);
+    Dwarf_Die *own = image_tree_at(l, pc);
     n.tag = tag;
     n.is_c = !own || image_is_c(own);
     const image_ctype *found = NULL;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own ? named_in(im, own, &n, deep) : NULL;
         for (size_t i = 0; !found && i < l->units.count; i++)
-            if (!deep || !image_is_c(&l->units.items[i])) found = named_in(im, &l->units.items[i], &n, deep);
+            if (!deep || !image_is_c(&l->trees.items[i])) found = named_in(im, &l->trees.items[i], &n, deep);
     }
     return found;
 }
@@ -394,12 +394,12 @@ static bool enumerator_in(Dwarf_Die *parent, const char *name, unsigned deep, ui
 bool image_enumerator(image *im, uint64_t pc, const char *name, uint64_t *value)
 {
     image_lines *l = image_units(im);
-    Dwarf_Die *own = l ? image_unit_at(l, pc) : NULL;
+    Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && enumerator_in(own, name, deep, value);
         for (size_t i = 0; l && !found && i < l->units.count; i++)
-            found = !(deep && image_is_c(&l->units.items[i])) && enumerator_in(&l->units.items[i], name, deep, value);
+            found = !(deep && image_is_c(&l->trees.items[i])) && enumerator_in(&l->trees.items[i], name, deep, value);
     }
     return found;
 }
@@ -408,7 +408,8 @@ bool image_debug_is_elsewhere(image *im, uint64_t pc)
 {
     image_lines *l = image_units(im);
     Dwarf_Die *unit = l ? image_unit_at(l, pc) : NULL;
-    return unit && (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
+    return unit && image_tree_at(l, pc)->cu == unit->cu &&
+           (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
 }
 
 bool image_has_types(image *im) { return image_units(im) != NULL; }

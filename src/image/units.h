@@ -17,6 +17,7 @@ struct image_lines {
     Elf *elf;
     Dwarf *dwarf;
     INL_VEC(Dwarf_Die) units;
+    INL_VEC(Dwarf_Die) trees; /* of the same units, what holds types and variables: of one that has a .dwo file, that */
     INL_VEC(image_unit_range) ranges;
     inl_map types;  /* by the bytes of their entries: image_ctype */
     unsigned depth; /* of types that are being read */
@@ -25,6 +26,7 @@ struct image_lines {
 /* NULL: the image has no debug information, or it cannot be read. Opened when first asked for. */
 image_lines *image_units(image *);
 Dwarf_Die *image_unit_at(image_lines *, uint64_t addr); /* NULL: none covers it */
+Dwarf_Die *image_tree_at(image_lines *, uint64_t addr);
 
 /* The entries around an address, by where its code lies: the innermost first, the unit last. To be freed; how many, 0:
  * none. */

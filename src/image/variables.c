@@ -127,12 +127,12 @@ bool image_global(image *im, uint64_t pc, const char *name, image_variable *out,
     reader r = {.im = im, .proc = -1};
     image_lines *l = image_units(im);
     *out = (image_variable){0};
-    Dwarf_Die *own = l ? image_unit_at(l, pc) : NULL;
+    Dwarf_Die *own = l ? image_tree_at(l, pc) : NULL;
     bool found = false;
     for (unsigned deep = 0; !found && deep <= IMAGE_SPACES; deep += IMAGE_SPACES) {
         found = own && global_in(&r, own, name, deep, out);
         for (size_t i = 0; l && !found && i < l->units.count; i++)
-            found = !(deep && image_is_c(&l->units.items[i])) && global_in(&r, &l->units.items[i], name, deep, out);
+            found = !(deep && image_is_c(&l->trees.items[i])) && global_in(&r, &l->trees.items[i], name, deep, out);
     }
     *why = found ? NULL : r.why;
     return found;

@@ -247,9 +247,10 @@ static const char *unknown(void *arg)
     const inlay_scope *s = arg;
     image *file = s->image ? tool_image_file(s->image) : NULL;
     if (!file || s->whole) return NULL;
-    return !image_has_types(file)                       ? "the file has no debug information"
-           : image_debug_is_elsewhere(file, s->address) ? "debug information in .dwo files (-gsplit-dwarf) is not read"
-                                                        : NULL;
+    return !image_has_types(file) ? "the file has no debug information"
+           : image_debug_is_elsewhere(file, s->address)
+               ? "its debug information is in a .dwo file (-gsplit-dwarf) that is not there"
+               : NULL;
 }
 
 snippet_names scope_names(inlay_scope *s)

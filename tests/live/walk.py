@@ -149,7 +149,8 @@ ELSEWHERE = (
 MISSING = (
     ("a thread's variable of a library that is opened under --engine=live", "refused: the C library is not seen from there"),
     ("arithmetic of __int128", "refused, and long double is computed with as a double"),
-    ("debug information in .dwo files", "refused, with that reason"),
+    ("debug information in .dwp packages", "not read; .dwo files are"),
+    ("a parameter behind the entry that is told by its value there alone", "refused, with that reason"),
     ("break, tee, snippet in forked children", "a copy of the code runs there unheard"),
     ("a mutator's routine executed once", "refused: insert it"),
 )
@@ -193,6 +194,23 @@ class Walk:
         if wrong or done.returncode:
             raise driver.Failed(f"status {done.returncode}", *wrong, *said.splitlines()[-8:])
 
+    def split(self):
+        """Debug information in a .dwo file; and when that has gone."""
+        whole, self.program = self.program, f"{self.folder}/walk-split"
+        try:
+            words = ["gcc", "-g", "-gsplit-dwarf", "-O1", f"{HERE}/walk.c", "-o", self.program]
+            if subprocess.run(words, cwd=self.folder, check=False).returncode:
+                raise driver.Failed("walk.c is not compiled")
+            self.at("jit", "takes", SNIPPETS["takes"])
+            for name in os.listdir(self.folder):
+                if name.endswith(".dwo"):
+                    os.unlink(f"{self.folder}/{name}")
+            said = self.run("jit", "takes", "print(p.a)").stderr
+            if ".dwo file (-gsplit-dwarf) that is not there" not in said:
+                raise driver.Failed("that the .dwo file has gone is not said", said[-400:])
+        finally:
+            self.program = whole
+
     def threads(self, engine, opened):
         """Variables of threads by the general-dynamic model: of a thread that has none yet, too, and assigned there."""
         library, program = f"{self.folder}/walk-tls.so", f"{self.folder}/walk-tls-{opened}"
@@ -231,6 +249,7 @@ def tests(of, runs):
     for engine in ENGINES:
         for point, rows in SNIPPETS.items():
             yield f"{engine}-{point}", lambda e=engine, p=point, r=rows: of.at(e, p, r)
+    yield "jit-split", of.split
     for engine, opened in (("jit", True), ("jit", False), ("live", False)):
         yield f"{engine}-threads{'-opened' if opened else ''}", lambda e=engine, o=opened: of.threads(e, o)
     for row in WRONG:
