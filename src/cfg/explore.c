@@ -67,6 +67,7 @@ static void apply(cfg_work *w, const cfg_event *e)
               CFG_PROC_CALLED);
         return;
     case EVENT_AWAY: go_to(w, e, (cfg_wait){.proc = e->proc}, 0); return;
+    case EVENT_INSIDE: cfg_enter(w, e->to, CFG_BLOCK_OUTSIDE); return;
     case EVENT_NAMES: names(w, e); return;
     case EVENT_INDIRECT:
         w->procs.items[e->proc].jumps = true;
@@ -127,9 +128,24 @@ static void call(cfg_work *w, const isa_insn *in)
     if (in->flow == ISA_FLOW_CALL_IND || w->trying) cfg_keep(w, &w->todo, next);
 }
 
-/* The instruction ends its block: what comes next? True: also what follows it. */
-static bool transfer(cfg_work *w, const isa_insn *in)
+/* A call that only puts an address on the stack for a return nearby (thunks.c). What is behind it may be reached by
+ * processors that guess, and belongs to the procedure. */
+static void detour(cfg_work *w, const isa_insn *in)
 {
+    const cfg_draft *p = &w->procs.items[w->current];
+    if (cfg_inside(p, in->target)) happen(w, (cfg_event){.kind = EVENT_INSIDE, .from = in->addr, .to = in->target});
+    else happen(w, (cfg_event){.kind = EVENT_AWAY, .from = in->addr, .to = in->target});
+    if (in->addr + in->len < p->end) cfg_keep(w, &w->todo, in->addr + in->len);
+}
+
+/* The instruction ends its block: what comes next? True: also what follows it. */
+static bool transfer(cfg_work *w, const isa_insn *in, const isa_insn *before)
+{
+    cfg_leap leap;
+    cfg_detour way = cfg_leaps(w, in, before, &leap);
+    bool shared = way == CFG_LEAPS && leap.plain && cfg_inside(&w->procs.items[w->current], in->target);
+    if (way == CFG_LEAPS && !shared) happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr});
+    if (way == CFG_COMES_BACK) happen(w, (cfg_event){.kind = EVENT_RETURNS});
     switch (in->flow) {
     case ISA_FLOW_JUMP: branch(w, in, in->target); return false;
     case ISA_FLOW_COND:
@@ -137,7 +153,10 @@ static bool transfer(cfg_work *w, const isa_insn *in)
     case ISA_FLOW_TX: branch(w, in, in->target); return true;
     case ISA_FLOW_SYSCALL: return true;
     case ISA_FLOW_CALL:
-    case ISA_FLOW_CALL_IND: call(w, in); return false;
+    case ISA_FLOW_CALL_IND:
+        if (way == CFG_GOES_ON) call(w, in);
+        else detour(w, in);
+        return false;
     case ISA_FLOW_JUMP_IND: happen(w, (cfg_event){.kind = EVENT_INDIRECT, .from = in->addr}); return false;
     case ISA_FLOW_RETURN: happen(w, (cfg_event){.kind = EVENT_RETURNS}); return false;
     case ISA_FLOW_FAR: cfg_blame(w, w->current, "a far branch"); return false;
@@ -224,6 +243,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     const cfg_draft *p = &w->procs.items[w->current];
     uint64_t end = p->end < r->end ? p->end : r->end;
     uint8_t *m = w->marks + r->base + (addr - r->addr);
+    isa_insn before = {0};
     cfg_trail trail;
     trail.known = 0;
     if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w);
@@ -255,8 +275,12 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
         }
         look_for_names(w, &in, &trail);
         addr += in.len;
-        if (goes_on) continue;
-        if (!transfer(w, &in)) return;
+        if (goes_on) {
+            before = in;
+            continue;
+        }
+        if (!transfer(w, &in, before.len ? &before : NULL)) return;
+        before.len = 0;
         if (addr < end) set_mark(w, w->marks + r->base + (addr - r->addr), MARK_BLOCK);
         p = &w->procs.items[w->current];
     }

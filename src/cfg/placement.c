@@ -97,6 +97,15 @@ static bool ends_with_table(const cfg_program *cfg, const cfg_block *k)
     return false;
 }
 
+/* Behind a call that seems not to return: should it, control goes on there. */
+static void join_behind(builder *b, const cfg_block *k)
+{
+    uint64_t at;
+    if (!(k->flags & CFG_BLOCK_NO_RETURN) || cfg_look_at(b->cfg, k->addr + k->size, &at) != CFG_SEES_BLOCK) return;
+    uint32_t behind = cfg_block_at(b->cfg, at);
+    if (is_inside(b, behind)) merge(b->parent, 0, in_of(b, behind));
+}
+
 /* What cannot be counted on its way, or must be right there, is one node. */
 static void join_nodes(builder *b, const uint8_t *marks)
 {
@@ -107,9 +116,11 @@ static void join_nodes(builder *b, const uint8_t *marks)
         const cfg_block *k = &b->cfg->blocks[i];
         if (k->flags & entered || (marks && marks[i - b->first])) merge(b->parent, 0, in_of(b, i));
         if (k->flags & left || k->edge_count == 0) merge(b->parent, 0, out_of(b, i));
-        if (k->flags & left || !ends_with_table(b->cfg, k)) continue;
+        join_behind(b, k);
+        if (!ends_with_table(b->cfg, k)) continue;
         for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
             uint32_t to = b->cfg->edges[e].to;
+            if (b->cfg->edges[e].kind == CFG_EDGE_RETURNED) continue;
             merge(b->parent, out_of(b, i), is_inside(b, to) ? in_of(b, to) : 0);
         }
     }
@@ -135,6 +146,7 @@ static void add_transfers(builder *b, uint32_t block)
     if (!(k->flags & CFG_BLOCK_CALL) && ends_with_table(b->cfg, k)) return;
     for (uint32_t e = k->first_edge; e < k->first_edge + k->edge_count; e++) {
         const cfg_edge *edge = &b->cfg->edges[e];
+        if (edge->kind == CFG_EDGE_TABLE) continue;
         bool inside = is_inside(b, edge->to);
         uint32_t weight = often(b, block);
         bool only = edge->kind == CFG_EDGE_JUMP; /* executed as often as the block */

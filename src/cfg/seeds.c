@@ -21,6 +21,13 @@ static void point_at(cfg_work *w, uint64_t to, uint64_t at, bool sure)
     cfg_keep(w, &w->found, (cfg_pointer){.to = to, .at = at, .sure = sure});
 }
 
+/* What stands where a resolver's answer goes is never read: linkers leave the address of a stub's middle there. */
+static bool is_overwritten(const cfg_work *w, uint64_t at)
+{
+    const image_reloc *r = image_reloc_at(w->image, at);
+    return r && r->kind == IMAGE_RELOC_RESOLVER;
+}
+
 static void scan_words(cfg_work *w, uint64_t addr, uint64_t end)
 {
     const uint8_t *bytes;
@@ -30,7 +37,7 @@ static void scan_words(cfg_work *w, uint64_t addr, uint64_t end)
     for (uint64_t i = 0; i + 8 <= have; i += 8) {
         uint64_t word;
         __builtin_memcpy(&word, bytes + i, 8);
-        if (word - w->low < w->high - w->low) point_at(w, word, addr + i, false);
+        if (word - w->low < w->high - w->low && !is_overwritten(w, addr + i)) point_at(w, word, addr + i, false);
     }
 }
 

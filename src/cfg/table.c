@@ -32,7 +32,9 @@ typedef struct form {
     uint8_t index;    /* register, ISA_NO_REG: not known */
     uint8_t entry_size, shift;
     bool unsigned_entry;
-    bool single; /* always the same entry is read */
+    bool single;          /* always the same entry is read */
+    bool leaps;           /* the jump is written as something else (thunks.c) */
+    bool pushed, returns; /* ... its target is pushed first; it is a return */
 } form;
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
@@ -266,39 +268,76 @@ static form form_of_register(cfg_view *v, unsigned reg, cfg_point at)
     return form_of_several(v, &all);
 }
 
-static form form_of(cfg_view *v, uint32_t block)
+/* What the jump at the block's end leads to, as the operand `dst` there or where it was stored. */
+static bool jump_value(cfg_view *v, uint32_t block, cfg_shape *s, cfg_point *at, form *f)
 {
     uint32_t count;
+    cfg_leap leap;
     const isa_insn *in = cfg_view_insns(v, block, &count);
-    if (count == 0) return just(FORM_COMPUTED);
-    isa_insn jump = in[count - 1];
-    cfg_point at = {block, count - 1};
-    cfg_shape s;
-    cfg_shape_of(v->work, &jump, &s);
-    unsigned reg = s.dst.reg;
-    if (s.dst.kind == ISA_OPERAND_MEM) {
-        if (!stored_register(v, &s.mem, at, &reg, &at)) return absolute(v, &s.mem, at);
-    } else if (s.dst.kind != ISA_OPERAND_REG) {
+    if (count == 0) return false;
+    *at = (cfg_point){block, count - 1};
+    if (in[count - 1].flow == ISA_FLOW_JUMP_IND) {
+        cfg_shape_of(v->work, &in[count - 1], s);
+        return true;
+    }
+    const isa_insn *before = count > 1 ? &in[count - 2] : NULL;
+    if (cfg_leaps(v->work, &in[count - 1], before, &leap) != CFG_LEAPS) return false;
+    *s = (cfg_shape){.dst = leap.value, .mem = leap.mem};
+    at->index -= leap.before;
+    f->leaps = true;
+    f->pushed = leap.pushed;
+    f->returns = in[count - 1].flow == ISA_FLOW_RETURN;
+    return true;
+}
+
+static form form_of_value(cfg_view *v, const cfg_shape *s, cfg_point at)
+{
+    unsigned reg = s->dst.reg;
+    if (s->dst.kind == ISA_OPERAND_IMM) return just(FORM_POINTER);
+    if (s->dst.kind == ISA_OPERAND_MEM) {
+        if (!stored_register(v, &s->mem, at, &reg, &at)) return absolute(v, &s->mem, at);
+    } else if (s->dst.kind != ISA_OPERAND_REG) {
         return just(FORM_COMPUTED);
     }
     form f = form_of_register(v, reg, at);
-    bool tail = s.dst.kind == ISA_OPERAND_REG && v->work->machine->tail_regs >> s.dst.reg & 1;
+    bool tail = s->dst.kind == ISA_OPERAND_REG && v->work->machine->tail_regs >> s->dst.reg & 1;
     if (f.kind == FORM_COMPUTED && tail) f.kind = FORM_POINTER;
+    return f;
+}
+
+static form form_of(cfg_view *v, uint32_t block)
+{
+    form how = just(FORM_COMPUTED);
+    cfg_shape s;
+    cfg_point at;
+    if (!jump_value(v, block, &s, &at, &how)) return how;
+    form f = form_of_value(v, &s, at);
+    f.leaps = how.leaps;
+    f.pushed = how.pushed;
+    f.returns = how.returns;
     return f;
 }
 
 /* --- resolving --- */
 
-static bool leaves_here(cfg_view *v, uint32_t block)
+/* A few instructions that a procedure calls among its own: jmp 2f; 1: `jump`; 2: call 1b. */
+static bool is_only_called(const cfg_view *v, uint32_t block)
 {
-    int64_t height;
-    return cfg_stack_height(v, block, &height) && height == 0;
+    const cfg_view_block *b = &v->blocks.items[block];
+    return b->pred_count == 0 && *cfg_mark(v->work, b->addr) & MARK_ROOT;
 }
 
-static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, form_kind kind)
+static bool leaves_here(cfg_view *v, uint32_t block, const form *f)
+{
+    int64_t height;
+    if (f->returns || (f->leaps && is_only_called(v, block))) return true;
+    return cfg_stack_height(v, block, &height) && (height == 0 || (f->pushed && height == -8));
+}
+
+static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, form_kind kind)
 {
     const cfg_draft *p = &v->work->procs.items[v->proc];
-    bool leaves = kind != FORM_COMPUTED && leaves_here(v, block);
+    bool leaves = kind != FORM_COMPUTED && leaves_here(v, block, f);
     i->table = CFG_NONE;
     if (p->flags & CFG_PROC_PLT) {
         i->way = WAY_TAIL; /* for the imported procedure, or for the dynamic linker to find it */
@@ -351,7 +390,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
     if (limit.kind != CFG_LIMIT_COMPARED && !open_ended && i->way == WAY_NEW) return false;
     if (!cfg_read_table(v, &t, limit)) {
         bool pointers = !relative && cfg_may_be_pointers(v, &t);
-        settle_pointer(v, i, block, pointers ? FORM_LOADED : FORM_COMPUTED);
+        settle_pointer(v, i, block, f, pointers ? FORM_LOADED : FORM_COMPUTED);
         return true;
     }
     uint32_t number = i->spare;
@@ -383,7 +422,7 @@ static void resolve_proc(cfg_view *v, cfg_work *w, uint32_t proc, bool open_ende
                 continue;
             }
         } else {
-            settle_pointer(v, &now, b, f.kind);
+            settle_pointer(v, &now, b, &f, f.kind);
         }
         if ((i = cfg_indirect_at(w, now.site))) *i = now;
         if (now.way != WAY_TABLE) cfg_returns(w, proc);

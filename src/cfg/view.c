@@ -61,10 +61,9 @@ static void add_indirect_edges(cfg_view *v, const cfg_table *t, bool taken)
     free(targets);
 }
 
-static void indirect_edges(cfg_view *v, cfg_view_block *b)
+static void indirect_edges(cfg_view *v, cfg_view_block *b, const cfg_indirect *i)
 {
     const cfg_work *w = v->work;
-    const cfg_indirect *i = cfg_indirect_at(w, b->last);
     uint8_t way = i ? i->way : WAY_NEW;
     b->indirect = true;
     if (way == WAY_TABLE || way == WAY_GOTO)
@@ -95,7 +94,6 @@ static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_
         add_edge(v, b->end, CFG_EDGE_FALL);
         return;
     case ISA_FLOW_RETURN: b->flags |= CFG_BLOCK_RETURN; return;
-    case ISA_FLOW_JUMP_IND: indirect_edges(v, b); return;
     default: return;
     }
 }
@@ -107,7 +105,11 @@ static void close_block(cfg_view *v, uint8_t marks)
     b->first_edge = (uint32_t)v->edges.count;
     b->term = marks & MARK_TERM;
     if (!b->term) add_edge(v, b->end, CFG_EDGE_FALL);
-    else if (cfg_decode(v->work, b->last, b->end, &in)) end_edges(v, b, &in, marks);
+    else if (cfg_decode(v->work, b->last, b->end, &in)) {
+        const cfg_indirect *i = cfg_indirect_at(v->work, b->last);
+        end_edges(v, b, &in, marks);
+        if (i || in.flow == ISA_FLOW_JUMP_IND) indirect_edges(v, b, i);
+    }
     b = &v->blocks.items[v->blocks.count - 1];
     b->edge_count = (uint32_t)v->edges.count - b->first_edge;
 }

@@ -136,9 +136,10 @@ typedef struct cfg_wait {
 } cfg_wait;
 
 typedef enum cfg_event_kind {
-    EVENT_CALL,  /* `from` calls `to` */
-    EVENT_AWAY,  /* jumps (or falls) to another procedure */
-    EVENT_NAMES, /* names the address of code */
+    EVENT_CALL,   /* `from` calls `to` */
+    EVENT_AWAY,   /* jumps (or falls) to another procedure */
+    EVENT_INSIDE, /* calls a few instructions of the procedure's own, as if it jumped there */
+    EVENT_NAMES,  /* names the address of code */
     EVENT_INDIRECT,
     EVENT_RETURNS,
     EVENT_DATA, /* names something that is not code */
@@ -271,6 +272,22 @@ void cfg_enter(cfg_work *w, uint64_t addr, uint32_t flags); /* a way into code: 
 uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr);
 /* Explores from addr in `proc`; where that makes no sense everything is as before, and false. */
 bool cfg_try(cfg_work *w, uint32_t proc, uint64_t addr);
+
+/* thunks.c: an indirect jump that is written as a jump, call or return */
+typedef struct cfg_leap {
+    isa_operand value; /* what it leads to */
+    isa_mem mem;       /* ... if that is in memory */
+    bool before;       /* ... in the instruction before it, which stores it */
+    bool pushed;       /* ... below where the stack was */
+    bool plain;        /* the jump that it leads to is written as one */
+} cfg_leap;
+typedef enum cfg_detour {
+    CFG_GOES_ON,
+    CFG_LEAPS,
+    CFG_COMES_BACK, /* a call that has the effect of a return */
+} cfg_detour;
+/* `before`: the instruction that is executed before it, or NULL. *out is set where it leaps. */
+cfg_detour cfg_leaps(const cfg_work *w, const isa_insn *in, const isa_insn *before, cfg_leap *out);
 
 /* seeds.c */
 void cfg_seed_pointers(cfg_work *w);

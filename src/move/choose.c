@@ -56,6 +56,7 @@ static const char *refusal(move_work *w, uint32_t proc)
         if (!(b->flags & CFG_BLOCK_CALL)) continue;
         if (!last_insn(p, b, &in)) return "its bytes do not decode";
         if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
+        if (move_compares_return(p, b)) return "it compares return addresses of its calls with where they should lead";
         if (w->isa->asks_where(&in)) return "it calls the next instruction to learn its own address";
     }
     return NULL;

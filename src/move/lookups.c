@@ -17,6 +17,8 @@
  *                                         what lies around it and uses the register alike (V8 in programs without
  *                                         unwind tables)
  *
+ *     call ; 1: lea 1b ; cmp          code that compares where a call has come back to with where it should
+ *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
  *     mono_aot_file_info, _kDart...                  or by what they look up by its name
  */
@@ -243,6 +245,31 @@ bool move_find_lookups(move_work *w)
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
+}
+
+/* mov -8(%rsp),%rdx ; lea here(%rip),%rsi ; cmp %rsi,%rdx: code behind a call names its own first address, to see
+ * whether the call came back to where it was made (clang's speculative load hardening). */
+static bool names_itself(const cfg_program *p, const cfg_block *b)
+{
+    const uint8_t *bytes;
+    isa_insn in;
+    size_t have = image_bytes(p->image, b->addr, &bytes);
+    if (have < b->size) return false;
+    for (uint32_t at = 0; at < b->size; at += in.len) {
+        uint32_t number = 0;
+        if (p->isa->decode(bytes + at, b->size - at, b->addr + at, &in) > ISA_UNKNOWN) return false;
+        if (in.bits & ISA_BIT_PCREL_MEM && in.target == b->addr) return true;
+        if (in.imm_len == 4) memcpy(&number, in.raw + in.imm_at, 4);
+        if (number && number == b->addr) return true;
+    }
+    return false;
+}
+
+bool move_compares_return(const cfg_program *p, const cfg_block *call)
+{
+    uint32_t behind = cfg_block_at(p, call->addr + call->size);
+    return behind != CFG_NONE && p->blocks[behind].flags & CFG_BLOCK_ADDRESS_TAKEN &&
+           names_itself(p, &p->blocks[behind]);
 }
 
 const char *move_lookups_of_proc(const move_work *w, uint32_t proc)

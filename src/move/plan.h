@@ -148,6 +148,8 @@ bool move_choose(move_work *);
 bool move_find_lookups(move_work *);
 const char *move_lookups_of_image(image *);
 const char *move_lookups_of_proc(const move_work *, uint32_t proc);
+/* Does what is behind the block's call compare where it has come back to? */
+bool move_compares_return(const cfg_program *, const cfg_block *);
 /* stretches.c: marks procedures in code that nothing describes and that seems made by other tools. False: no memory. */
 bool move_judge_stretches(move_work *, uint8_t mark);
 /* fenced.c: procedures between fences of traps are marked. */

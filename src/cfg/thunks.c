@@ -1,0 +1,150 @@
+/* Jumps that are not written as such, so that a processor does not guess where they go (retpolines): an address is
+ * put where a return takes it from.
+ *
+ *     jmp thunk                      thunk: call 1f            both `jmp thunk` and `call 1f` are jumps to
+ *                                           pause; lfence ...  where the register leads; `call thunk` stays
+ *                                    1:     mov %rax,(%rsp)    a call
+ *                                           ret
+ *
+ *     push (%rdx,%rax,8)             back:  call 1f            a jump to what is pushed, as with `ret` itself
+ *     jmp back                              pause; lfence ...
+ *                                    1:     lea 8(%rsp),%rsp
+ *                                           ret
+ *
+ * A thunk may as well be `jmp *%rax`, with a fence before it. What these pieces do is read from their own few
+ * instructions, whatever their names are. */
+#include "cfg/work.h"
+
+/* What becomes of control in a piece: words on the stack since the instruction that leads there, and the register that
+ * has been stored over the last of them. */
+typedef struct piece {
+    const cfg_work *work;
+    unsigned words, reg;
+    bool called, plain; /* a call was met; an indirect jump */
+} piece;
+
+typedef enum outcome { GOES_ON, OTHER, TO_REGISTER, BACK } outcome;
+
+static bool is_register(const isa_operand *o) { return o->kind == ISA_OPERAND_REG && o->size == 8 && o->reg < 64; }
+
+static bool is_top(const cfg_work *w, const isa_mem *m)
+{
+    return m->base == w->machine->stack && m->index == ISA_NO_REG && m->disp == 0 && m->size == 8 && !m->segment;
+}
+
+/* mov %reg,(%rsp) */
+static bool stores_on_top(const cfg_work *w, const cfg_shape *s)
+{
+    return s->sem == SEM_MOV && s->has_mem && s->dst.kind == ISA_OPERAND_MEM && is_register(&s->src) &&
+           s->src.reg != w->machine->stack && is_top(w, &s->mem);
+}
+
+/* lea 8(%rsp),%rsp; add $8,%rsp; sub $8,%rsp: what is added to the stack pointer, 0: something else. */
+static int64_t moves_stack(const cfg_work *w, const cfg_shape *s)
+{
+    const unsigned stack = w->machine->stack;
+    bool by_number = s->has_src && s->src.kind == ISA_OPERAND_IMM;
+    if (!s->has_src || !is_register(&s->dst) || s->dst.reg != stack) return 0;
+    if (s->sem == SEM_ADD) return by_number ? s->src.imm : 0;
+    if (s->sem == SEM_SUB) return by_number ? -s->src.imm : 0;
+    return s->sem == SEM_LEA && s->mem.base == stack && s->mem.index == ISA_NO_REG ? s->mem.disp : 0;
+}
+
+static bool changes_nothing(const cfg_work *w, const isa_insn *in)
+{
+    isa_effects fx;
+    if (in->flow != ISA_FLOW_NEXT || w->sems[in->op] != SEM_OTHER || in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN))
+        return false;
+    w->isa->effects(in, &fx);
+    return !fx.writes;
+}
+
+static outcome of_return(const piece *p)
+{
+    if (p->reg != ISA_NO_REG) return p->words == 1 ? TO_REGISTER : OTHER;
+    return p->words == 0 ? BACK : OTHER;
+}
+
+/* One instruction of a piece, *at being where the next one is. */
+static outcome step(piece *p, const isa_insn *in, uint64_t *at)
+{
+    const cfg_work *w = p->work;
+    cfg_shape s;
+    *at = in->addr + in->len;
+    if (in->flow == ISA_FLOW_RETURN) return in->imm_len ? OTHER : of_return(p);
+    if (p->reg != ISA_NO_REG) return OTHER;
+    if (in->flow == ISA_FLOW_CALL && !p->called) {
+        p->called = true;
+        p->words++;
+        *at = in->target;
+        return GOES_ON;
+    }
+    if (w->sems[in->op] == SEM_NOP || changes_nothing(w, in)) return GOES_ON;
+    if (in->flow != ISA_FLOW_NEXT && in->flow != ISA_FLOW_JUMP_IND) return OTHER;
+    cfg_shape_of(w, in, &s);
+    if (in->flow == ISA_FLOW_JUMP_IND) {
+        p->reg = s.dst.reg;
+        p->plain = true;
+        return is_register(&s.dst) && p->words == 0 ? TO_REGISTER : OTHER;
+    }
+    if (stores_on_top(w, &s) && p->words) {
+        p->reg = s.src.reg;
+    } else if (s.sem == SEM_PUSH && is_register(&s.dst)) {
+        p->reg = s.dst.reg;
+        p->words++;
+    } else if (moves_stack(w, &s) == 8 && p->words) {
+        p->words--;
+    } else if (moves_stack(w, &s) == -8) {
+        p->words++;
+    } else {
+        return OTHER;
+    }
+    return GOES_ON;
+}
+
+static outcome follow(piece *p, uint64_t at)
+{
+    enum { longest = 12 };
+    for (unsigned i = 0; i < longest; i++) {
+        const cfg_region *r = cfg_region_at(p->work, at);
+        isa_insn in;
+        if (!r || !cfg_decode(p->work, at, r->end, &in)) return OTHER;
+        outcome o = step(p, &in, &at);
+        if (o != GOES_ON) return o;
+    }
+    return OTHER;
+}
+
+/* What becomes of control where `in` leads. */
+static outcome beyond(const cfg_work *w, const isa_insn *in, cfg_leap *leap)
+{
+    piece p = {.work = w, .reg = ISA_NO_REG};
+    outcome o = OTHER;
+    if (in->flow == ISA_FLOW_JUMP) {
+        o = follow(&p, in->target);
+    } else if (in->flow == ISA_FLOW_CALL) {
+        p.called = true;
+        p.words = 1;
+        o = follow(&p, in->target);
+    }
+    *leap = (cfg_leap){.value = {.kind = ISA_OPERAND_REG, .reg = (uint8_t)p.reg, .size = 8}, .plain = p.plain};
+    return o;
+}
+
+cfg_detour cfg_leaps(const cfg_work *w, const isa_insn *in, const isa_insn *before, cfg_leap *out)
+{
+    cfg_shape s = {0};
+    if (!w->machine->pushed) return CFG_GOES_ON;
+    if (before) cfg_shape_of(w, before, &s);
+    if (in->flow == ISA_FLOW_RETURN && stores_on_top(w, &s)) {
+        *out = (cfg_leap){.value = s.src, .before = true};
+        return CFG_LEAPS;
+    }
+    outcome o = in->flow == ISA_FLOW_RETURN && !in->imm_len ? BACK : beyond(w, in, out);
+    if (o == BACK && before && s.sem == SEM_PUSH && s.has_dst) {
+        *out = (cfg_leap){.value = s.dst, .mem = s.mem, .before = true, .pushed = true};
+        return CFG_LEAPS;
+    }
+    if (o == BACK && in->flow == ISA_FLOW_CALL) return CFG_COMES_BACK;
+    return o == TO_REGISTER ? CFG_LEAPS : CFG_GOES_ON;
+}
