@@ -1,6 +1,6 @@
 # The commands of the README. Meson and Ninja do the work, in build/.
 #
-#   make            build into build/; build/inlay runs from there
+#   make            build into build/; build/inlay runs from there; with WERROR=true a warning ends it
 #   make demo       install what is missing, build, and show a tool on a real program
 #   make test       install what is missing, build, run every test
 #   make test-all   the same, and what takes longer: every program of this machine, rewritten; all stress
@@ -15,12 +15,13 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 JOBS    ?= $(shell nproc)
+WERROR  ?= false
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) --prefix $(PREFIX) >$(BUILD).log 2>&1 \
+	@meson setup $(BUILD) --prefix $(PREFIX) -Dwerror=$(WERROR) >$(BUILD).log 2>&1 \
 	  && rm -f $(BUILD).log || { cat $(BUILD).log >&2; rm -f $(BUILD).log; exit 1; }
 
 deps-build:
