@@ -30,9 +30,10 @@ typedef struct branch {
     target *targets;
 } branch;
 
-enum { PAIRS = 1 << 16, TRIES = 8, NUMBER_BIT = 48, MAX_NUMBER = (1 << 16) - 1 };
+enum { PLACE_BITS = 14, PAIRS = 1 << PLACE_BITS, TRIES = 8, NUMBER_BIT = 48, MAX_NUMBER = (1 << 16) - 1 };
 
-/* For who adds the key: 0 where it is this one. */
+/* For who adds the key: 0 where it is this one. Of 1 << PAIR_BITS bytes. */
+enum { PAIR_BITS = 4 };
 typedef struct pair {
     uint64_t missing, count;
 } pair;
@@ -42,7 +43,7 @@ typedef struct pairs {
     branch *branches[PAIRS + TRIES];
     uint64_t listed[PAIRS + TRIES]; /* of the count: what is in the branch's list already */
     uint32_t used[PAIRS + TRIES], used_count;
-} pairs; /* large, but only what is touched takes memory */
+} pairs; /* large, but only what is touched takes memory: a thousand threads have half a gigabyte of addresses */
 
 typedef struct line {
     uint64_t address, executed, taken;
@@ -186,7 +187,8 @@ static inlay_expr count_target(branch *b)
     if (!b->mark) return inlay_call(went_to, inlay_pointer(b), inlay_branch_target());
     enum { KEY, ENTRY };
     inlay_expr key = inlay_let_value(KEY), entry = inlay_let_value(ENTRY), table = inlay_local_address(tables);
-    inlay_expr offset = inlay_binary(INLAY_SHL, inlay_extend(key, 2, false), inlay_const(4));
+    inlay_expr up = inlay_binary(INLAY_SHL, key, inlay_const(16 - PLACE_BITS)); /* 16 bits are cut without a mask */
+    inlay_expr offset = inlay_binary(INLAY_SHL, inlay_extend(up, 2, false), inlay_const(PAIR_BITS - (16 - PLACE_BITS)));
     inlay_expr count = inlay_binary(INLAY_ADD, entry, inlay_const(offsetof(pair, count)));
     inlay_expr more = inlay_binary(INLAY_ADD, inlay_load(count, 8), inlay_const(1));
     inlay_expr elsewhere = inlay_if(inlay_call(finds_no_room, table, inlay_pointer(b), key),
