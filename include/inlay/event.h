@@ -33,8 +33,8 @@ typedef enum inlay_event_kind {
     INLAY_EVENT_MESSAGE,          /* tid has called inlay_message. number, data, size */
     INLAY_EVENT_BREAK,            /* tid waits in inlay_break_here. number; context */
     INLAY_EVENT_BEGIN,            /* a program that is followed (inlay_process_follow) begins: name; `process` is a new
-                                   * handle, of which nothing has run, as of inlay_process_create. NULL: none can be had,
-                                   * inlay_process_error() says why, and it runs */
+                                   * handle, of which nothing has run, as of inlay_process_create. NULL: none can be
+                                   * had, inlay_process_error() says why, and it runs */
     INLAY_EVENT_KINDS
 } inlay_event_kind;
 #define INLAY_EVENTS(kind) (1u << INLAY_EVENT_##kind)

@@ -50,7 +50,9 @@ import driver  # noqa: E402
 LIMIT = 100             # seconds for one test; it hangs then, which is noticed
 MOST_WITH_REASON = 0.05
 TOOLS = ["inlay", "tools/null", "tools/inscount", "tools/bbcount", "tools/memtrace", "tools/prof", "tools/calls",
-         "tools/branches", "tools/opcodemix", "tools/snippet", "tools/trace", "libinlay-trace.a", "libinlay-tracetool.a", "inlay-events", "tests/support/stepper", "tests/unit/snippet_generate"]
+         "tools/branches", "tools/opcodemix", "tools/snippet", "tools/trace", "libinlay-trace.a", "libinlay-tracetool.a", "inlay-events",
+         "tools/live/count", "tools/live/break", "tools/live/snippet", "tools/live/tee", "tests/support/stepper",
+         "tests/unit/snippet_generate"]
 
 
 class Fault:
