@@ -97,7 +97,11 @@ static const snippet *call_procedure(snippet_maker *m, const image_ctype *f, con
     if (f->kind != IMAGE_CTYPE_FUNCTION) fail("a call of what is no procedure");
     if (count >= SNIPPET_MAX_PASSED) return typed_refuse(m, "too many arguments");
     args[0] = address;
-    for (unsigned i = 0; i < count; i++) args[1 + i] = arguments[i];
+    for (unsigned i = 0; i < count; i++) { /* of what is given as a whole the beginning */
+        const snippet *a = arguments[i];
+        args[1 + i] = typed_is_object(a) ? typed_bytes(m, a, 0, a->type->size < 8 ? (unsigned)a->type->size : 8) : a;
+        if (!args[1 + i]) return NULL;
+    }
     s->fn = (void (*)(void))find;
     s->args = args, s->nargs = (uint8_t)(1 + count);
     return s;
@@ -263,6 +267,7 @@ static void run_one(void)
         return;
     }
     if (m.why[0]) fail("taken, with an error");
+    s = typed_executed(s);
     bool deep = !snippet_check(s, &why);
     if (deep && !strstr(why, "too many local variables")) fail(why);
     snippet_print(s, printed, sizeof printed);
