@@ -78,6 +78,16 @@ inlay_expr inlay_typed_call(inlay_scope *, inlay_expr routine, unsigned count, c
 inlay_expr inlay_typed_real(inlay_scope *, double value);
 inlay_expr inlay_typed_string(inlay_scope *, const char *text); /* copied to where the program can see it */
 
+/* Of an object, a structure too that was passed in registers: its bytes; and up to 8 of them, from `offset` on, as they
+ * lie in memory (of fewer the low ones). */
+size_t inlay_typed_size(inlay_expr);
+inlay_expr inlay_typed_word(inlay_scope *, inlay_expr, size_t offset, unsigned size);
+/* A value of the expression's type as people read it: {x = 1, p = 0x5581 "abc", kind = RED}; "..." where the room ends.
+ * `bytes`: as it lies in memory, inlay_typed_size of them. `read` copies what a pointer leads to, and answers how many
+ * bytes; NULL: such are not looked at. */
+typedef size_t inlay_reader(void *arg, void *to, uint64_t from, size_t bytes);
+void inlay_typed_text(inlay_expr, const void *bytes, inlay_reader *read, void *arg, char *out, size_t room);
+
 #ifdef __cplusplus
 }
 #endif

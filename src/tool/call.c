@@ -162,7 +162,7 @@ static bool pass_one(layout *l, const snippet *a)
     char text[100];
     const image_ctype *t = typed_type(a);
     image_ctype_text(t, text, sizeof text);
-    if (t->by_reference || !tool_pass(&l->at, t, &how) || how.how == PASSED_POINTER) {
+    if (t->by_reference || !tool_pass(&l->at, t, &how) || how.how >= PASSED_POINTER) {
         typed_refuse(l->m, "a '%s' cannot be passed: %s", text,
                      t->by_reference ? "C++ makes copies of it by a procedure of its own"
                                      : "how that is done is not known");

@@ -7,9 +7,10 @@
 enum { PASSED_MOST = 4 };
 
 typedef enum passed_how {
-    PASSED_REGISTERS, /* in pieces, one in each register */
-    PASSED_STACK,     /* so many bytes above the first that is passed there */
-    PASSED_POINTER,   /* by the address of a copy, in the one register; of a result: where the caller wants it */
+    PASSED_REGISTERS,     /* in pieces, one in each register */
+    PASSED_STACK,         /* so many bytes above the first that is passed there */
+    PASSED_POINTER,       /* by the address of a copy, in the one register; of a result: where the caller wants it */
+    PASSED_STACK_POINTER, /* by the address of a copy, which lies on the stack as PASSED_STACK says */
 } passed_how;
 typedef struct passed_piece {
     bool vector;

@@ -228,6 +228,13 @@ inlay_expr inlay_typed_call(inlay_scope *s, inlay_expr routine, unsigned count, 
         if (!arguments[i]) return NULL;
     return s && routine ? typed_call(maker(s), routine, count, arguments) : NULL;
 }
+inlay_expr inlay_typed_word(inlay_scope *s, inlay_expr object, size_t offset, unsigned size)
+{
+    if (!s || !object || !size || size > sizeof(uint64_t)) return NULL;
+    bool whole = typed_is_object(object) && offset <= typed_type(object)->size &&
+                 size <= typed_type(object)->size - offset;
+    return whole ? typed_bytes(maker(s), object, offset, size) : typed_refuse(maker(s), "it has no such bytes");
+}
 inlay_expr inlay_typed_real(inlay_scope *s, double value) { return s ? typed_real(maker(s), value) : NULL; }
 
 inlay_expr inlay_typed_string(inlay_scope *s, const char *text)

@@ -91,9 +91,11 @@ static const snippet *in_registers(snippet_maker *m, const image_ctype *t, const
 
 static const snippet *passed_value(snippet_maker *m, const image_ctype *t, const passed *how)
 {
-    if (how->how == PASSED_STACK) {
-        const snippet *sp = scope_register(m, image_ctype_int(8, false), tool_isa()->stack_reg);
+    if (how->how == PASSED_STACK || how->how == PASSED_STACK_POINTER) {
+        const image_ctype *word = image_ctype_int(8, false);
+        const snippet *sp = scope_register(m, word, tool_isa()->stack_reg);
         const snippet *at = typed_word(m, SNIPPET_ADD, typed_value(m, sp), tool_stack_arguments + how->offset);
+        if (how->how == PASSED_STACK_POINTER) at = typed_value(m, typed_object(m, word, at));
         const snippet *there = typed_object(m, t, at);
         return image_ctype_is_whole(t) ? there : typed_value(m, there);
     }

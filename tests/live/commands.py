@@ -214,7 +214,9 @@ class Commands:
                 out = command.end()
             self.asks(c, "poke 8")
         for line in (r"hit 2: thread \d+ in poke \(breaks\)", r"  n: int = 7$", r'  name: char \* = 0x\w+ "it is\\n"$',
-                     r"  x: double = 3.5$", r"  f: float = 0.25$", r"  p: struct pair \* = 0x\w+$", r"  whole: struct pair = \?$",
+                     r"  x: double = 3.5$", r"  f: float = 0.25$", r"  p: struct pair \* = 0x\w+$",
+                     r'  whole: struct pair = \{a = 7, b = \{1, 2, 3, 4\}, text = 0x\w+ "te\\"xt", last = \{colour = GREEN, letter = 99 \'c\'\}\}$',
+                     r"  small: struct small = \{low = 9, high = -3, real = 1.5\}$",
                      r"  rax [0-9a-f]{16}  rcx", r"  #0  \w+ poke", r"  #1  \w+ outer", r"  #2  \w+ main"):
             if len(re.findall(line, out, re.M)) != (1 if "hit" in line else 2):
                 raise driver.Failed(f"twice there is '{line}'", out)

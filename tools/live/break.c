@@ -19,9 +19,11 @@ static const char usage[] =
     "\n"
     "Waits for a thread of a process that comes to POINT while CONDITION holds, and prints its registers, the "
     "procedure's\n"
-    "parameters by name and type, and its stack; until Ctrl-C, or the process's end, or for --for SECONDS. Then "
-    "nothing of\n"
-    "it is left there. POINT and CONDITION are as for inlay snippet (see its --help): NAME, NAME:return, FILE:LINE,\n"
+    "parameters by name and type (structures with their members), and its stack; until Ctrl-C, or the process's end, "
+    "or\n"
+    "for --for SECONDS. Then nothing of it is left there. POINT and CONDITION are as for inlay snippet (see its "
+    "--help):\n"
+    "NAME, NAME:return, FILE:LINE, "
     "0xADDRESS; a C expression with parameters, $arg0, registers. Processes that it forks meanwhile stop nowhere, if\n"
     "--children is not given.\n"
     "\n"
@@ -36,17 +38,20 @@ static const char usage[] =
     "  -o FILE               hits go there instead of standard output\n"
     "  --format=text|json    how they are written: a JSON object a line\n";
 
-enum { MOST_PARAMETERS = 12, MOST_FRAMES = 64, MOST_TEXT = 80, PARAMETER_BITS = 8 };
+enum { MOST_PARAMETERS = 32, MOST_WORDS = 8, MOST_FRAMES = 64, MOST_BYTES = 64 << 10, MOST_TEXT = 1024 };
+enum { PARAMETER_BITS = 8, WORD_BITS = 8, WORD = 8 }; /* of a message's number, from the lowest on */
+typedef enum told { NOT_TOLD, A_VALUE, AN_ADDRESS, IN_WORDS } told;
 typedef struct place {
     const char *where;
     inlay_scope_static parameters[MOST_PARAMETERS];
-    bool told[MOST_PARAMETERS]; /* its value comes in a message */
+    inlay_expr values[MOST_PARAMETERS];
+    told told[MOST_PARAMETERS]; /* what comes in messages */
     unsigned count;
 } place;
 typedef struct teller { /* a thread that tells values */
     struct teller *next;
     int tid;
-    uint64_t values[MOST_PARAMETERS];
+    uint64_t values[MOST_PARAMETERS][MOST_WORDS];
 } teller;
 
 static place *places;
@@ -82,16 +87,40 @@ static void note_parameter(const inlay_scope_static *v, void *arg)
     if (p->count < MOST_PARAMETERS) p->parameters[p->count++] = *v;
 }
 
-/* NULL: it cannot be reached from here, or is passed as a whole. */
-static inlay_expr tell(inlay_scope *names, const place *p, unsigned k)
+static inlay_expr tell_part(inlay_scope *names, const place *p, unsigned k, unsigned word, inlay_expr value)
 {
-    const inlay_scope_static *v = &p->parameters[k];
-    inlay_expr value = v->format ? inlay_scope_find(names, v->name) : NULL;
-    if (v->format != 'f') value = inlay_scope_cast(names, "unsigned long", value);
-    inlay_expr which = inlay_const((uint64_t)(p - places) << PARAMETER_BITS | k);
-    const inlay_expr arguments[] = {which, value};
-    inlay_expr routine = inlay_scope_find(names, v->format == 'f' ? "inlay_tell_real" : "inlay_tell_word");
+    bool real = p->parameters[k].format == 'f';
+    uint64_t number = ((uint64_t)(p - places) << WORD_BITS | word) << PARAMETER_BITS | k;
+    if (!real) value = inlay_scope_cast(names, "unsigned long", value);
+    const inlay_expr arguments[] = {inlay_const(number), value};
+    inlay_expr routine = inlay_scope_find(names, real ? "inlay_tell_real" : "inlay_tell_word");
     return value ? inlay_typed_call(names, routine, 2, arguments) : NULL;
+}
+
+/* What was passed as a whole: where it lies, or itself. */
+static inlay_expr tell_whole(inlay_scope *names, place *p, unsigned k)
+{
+    size_t size = p->parameters[k].size;
+    inlay_expr all = NULL, address = inlay_typed_address(names, p->values[k]);
+    p->told[k] = address ? AN_ADDRESS : IN_WORDS;
+    if (address) return tell_part(names, p, k, 0, address);
+    for (unsigned i = 0; i * WORD < size; i++) {
+        unsigned n = size - i * WORD < WORD ? (unsigned)(size - i * WORD) : WORD;
+        inlay_expr one = i < MOST_WORDS ? inlay_typed_word(names, p->values[k], i * WORD, n) : NULL;
+        one = one ? tell_part(names, p, k, i, one) : NULL;
+        if (!one) return NULL;
+        all = all ? inlay_sequence(all, one) : one;
+    }
+    return all;
+}
+
+/* NULL: it cannot be reached from here. */
+static inlay_expr tell(inlay_scope *names, place *p, unsigned k)
+{
+    p->values[k] = inlay_scope_find(names, p->parameters[k].name);
+    p->told[k] = A_VALUE;
+    if (!p->values[k]) return NULL;
+    return p->parameters[k].format ? tell_part(names, p, k, 0, p->values[k]) : tell_whole(names, p, k);
 }
 
 static inlay_expr make_hit(inlay_scope *names, inlay_expr condition, uint64_t address)
@@ -107,8 +136,8 @@ static inlay_expr make_hit(inlay_scope *names, inlay_expr condition, uint64_t ad
     inlay_expr hit = inlay_call(inlay_break_here, inlay_const(place_count++), inlay_context_arg());
     for (unsigned k = p->count; k--;) {
         inlay_expr one = tell(names, p, k);
-        p->told[k] = one;
         if (one) hit = inlay_sequence(one, hit);
+        else p->told[k] = NOT_TOLD;
     }
     return command_for_thread(&command, inlay_typed_if(names, condition, hit, NULL));
 }
@@ -162,37 +191,34 @@ static teller *teller_of(int tid)
 
 static void note_value(const inlay_event *e)
 {
-    unsigned k = e->number & ((1u << PARAMETER_BITS) - 1);
-    if (e->size == sizeof(uint64_t) && k < MOST_PARAMETERS)
-        memcpy(&teller_of(e->tid)->values[k], e->data, sizeof(uint64_t));
+    unsigned k = e->number & ((1u << PARAMETER_BITS) - 1), word = e->number >> PARAMETER_BITS & ((1u << WORD_BITS) - 1);
+    if (e->size == sizeof(uint64_t) && k < MOST_PARAMETERS && word < MOST_WORDS)
+        memcpy(&teller_of(e->tid)->values[k][word], e->data, sizeof(uint64_t));
 }
 
-/* The characters that a pointer leads to, as C writes them; "" where they are none. */
-static void text_at(const inlay_event *e, uint64_t at, char *out, size_t size)
+static size_t read_there(void *arg, void *to, uint64_t from, size_t bytes)
 {
-    unsigned char bytes[MOST_TEXT / 4];
-    size_t have = inlay_event_read(e, bytes, at, sizeof bytes), n = 0;
-    out[n++] = '"';
-    for (size_t i = 0; i < have && bytes[i] && n + 6 < size; i++) {
-        if (bytes[i] == '\n') n += (size_t)sprintf(out + n, "\\n");
-        else if (bytes[i] == '"' || bytes[i] == '\\') n += (size_t)sprintf(out + n, "\\%c", bytes[i]);
-        else if (bytes[i] < ' ' || bytes[i] > '~') n += (size_t)sprintf(out + n, "\\%03o", bytes[i]);
-        else out[n++] = (char)bytes[i];
+    return inlay_event_read(arg, to, from, bytes);
+}
+
+/* A parameter's; "?": it is not known. */
+static void value_text(const inlay_event *e, const place *p, unsigned k, char *out, size_t size)
+{
+    const inlay_scope_static *v = &p->parameters[k];
+    const uint64_t *values = teller_of(e->tid)->values[k];
+    void *event = (void *)(uintptr_t)e, *there = NULL;
+    const void *bytes = values;
+    double real;
+    memcpy(&real, values, sizeof real);
+    float narrow = (float)real;
+    strcpy(out, "?");
+    if (p->told[k] == A_VALUE && v->format == 'f' && v->size == sizeof narrow) bytes = &narrow;
+    if (p->told[k] == AN_ADDRESS) {
+        bytes = there = v->size && v->size <= MOST_BYTES ? malloc(v->size) : NULL;
+        if (there && inlay_event_read(e, there, *values, v->size) != v->size) bytes = NULL;
     }
-    strcpy(out + n, "\"");
-    if (!have) *out = 0;
-}
-
-static void value_text(const inlay_event *e, const inlay_scope_static *v, uint64_t value, char *out, size_t size)
-{
-    char text[MOST_TEXT + 2] = "";
-    inlay_scope_static whole = *v;
-    if (v->format == 'f') whole.size = sizeof(double);
-    text_value(&whole, &value, out, size);
-    bool is_text = v->format == 'p' && (strstr(v->type, "char *") || !strcmp(v->type, "void *"));
-    if (is_text && !strstr(v->type, "**")) text_at(e, value, text, sizeof text);
-    size_t n = strlen(out);
-    if (*text) snprintf(out + n, size - n, " %s", text);
+    if (p->told[k] && bytes) inlay_typed_text(p->values[k], bytes, read_there, event, out, size);
+    free(there);
 }
 
 static void place_text(uint64_t address, char *out, size_t size)
@@ -211,16 +237,15 @@ static void place_text(uint64_t address, char *out, size_t size)
 
 static void print_text(const inlay_event *e, const inlay_stack_frame *frames, unsigned count)
 {
-    char text[512];
+    char text[MOST_TEXT];
     const place *p = &places[e->number];
-    const teller *t = teller_of(e->tid);
     place_text(e->context->pc, text, sizeof text);
     printf("hit %" PRIu64 ": thread %d", hits, e->tid);
     if (command.children) printf(" of process %d", inlay_event_pid(e));
     printf(" in %s\n", text);
     for (unsigned k = 0; k < p->count; k++) {
-        if (p->told[k]) value_text(e, &p->parameters[k], t->values[k], text, sizeof text);
-        printf("  %s: %s = %s\n", p->parameters[k].name, p->parameters[k].type, p->told[k] ? text : "?");
+        value_text(e, p, k, text, sizeof text);
+        printf("  %s: %s = %s\n", p->parameters[k].name, p->parameters[k].type, text);
     }
     for (unsigned r = 0; r < sizeof e->context->gpr / sizeof *e->context->gpr; r++)
         printf("  %-4s%016" PRIx64 "%s", inlay_reg_name(r), e->context->gpr[r], r % 4 == 3 ? "\n" : "");
@@ -234,15 +259,15 @@ static void print_text(const inlay_event *e, const inlay_stack_frame *frames, un
 
 static void json_parameters(const inlay_event *e)
 {
-    char text[512];
+    char text[MOST_TEXT];
     const place *p = &places[e->number];
     inlay_json_begin("parameters", '[');
     for (unsigned k = 0; k < p->count; k++) {
-        if (p->told[k]) value_text(e, &p->parameters[k], teller_of(e->tid)->values[k], text, sizeof text);
+        value_text(e, p, k, text, sizeof text);
         inlay_json_begin(NULL, '{');
         inlay_json_string("name", p->parameters[k].name);
         inlay_json_string("type", p->parameters[k].type);
-        inlay_json_string("value", p->told[k] ? text : NULL);
+        inlay_json_string("value", strcmp(text, "?") ? text : NULL);
         inlay_json_end();
     }
     inlay_json_end();

@@ -66,14 +66,15 @@ static void on_stack(tool_passing *p, const image_ctype *t, passed *out)
 
 bool tool_pass(tool_passing *p, const image_ctype *t, passed *out)
 {
+    static const image_ctype word = {.kind = IMAGE_CTYPE_POINTER, .size = EIGHT};
     if (!in_registers(t, out)) return false;
     bool vector = out->pieces[0].vector, copy = out->how == PASSED_POINTER;
     unsigned *used = vector ? &p->vectors : &p->integers, most = vector ? VECTORS : INTEGERS;
     if (!vector && !copy && image_ctype_alignment(t) == LARGEST) *used += *used & 1;
     if (*used + out->count > most) {
         *used = most;
-        if (copy) return false; /* the address of a copy, on the stack */
-        on_stack(p, t, out);
+        on_stack(p, copy ? &word : t, out);
+        if (copy) out->how = PASSED_STACK_POINTER;
         return true;
     }
     for (unsigned i = 0; i < out->count; i++) out->pieces[i].number = (uint8_t)(*used)++;

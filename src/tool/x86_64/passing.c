@@ -77,7 +77,8 @@ bool tool_pass(tool_passing *p, const image_ctype *t, passed *out)
     bool fits = p->integers + integers <= INTEGERS && p->vectors + vectors <= VECTORS;
     if (out->how == PASSED_STACK || !fits) {
         on_stack(p, copy ? &word : t, out);
-        return !copy;
+        if (copy) out->how = PASSED_STACK_POINTER;
+        return true;
     }
     for (unsigned i = 0; i < out->count; i++)
         out->pieces[i].number = (uint8_t)(out->pieces[i].vector ? p->vectors++ : p->integers++);
