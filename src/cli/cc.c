@@ -8,10 +8,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const before[] = {"-fPIE", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-g", "-Wall"};
@@ -52,27 +52,9 @@ static bool take_trace(int *argc, char **argv)
 /* Asks the compiler for a file of its libraries: it answers the bare name when it has none. */
 static bool has_static_cxx(const char *compiler)
 {
-    int ends[2];
-    char path[PATH_MAX];
-    size_t n = 0;
-    ssize_t got;
-    if (pipe(ends)) return false;
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        execlp(compiler, compiler, "-print-file-name=libstdc++.a", (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    while (child > 0 && n < sizeof path - 1 && (got = read(ends[0], path + n, sizeof path - 1 - n)) > 0)
-        n += (size_t)got;
-    close(ends[0]);
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
-    path[n] = 0;
-    path[strcspn(path, "\n")] = 0;
-    return path[0] == '/' && access(path, R_OK) == 0;
+    char path[PATH_MAX], option[] = "-print-file-name=libstdc++.a";
+    char *const argv[] = {(char *)(uintptr_t)compiler, option, NULL};
+    return cli_answer(argv, false, path, sizeof path) && path[0] == '/' && access(path, R_OK) == 0;
 }
 
 int cli_cc(int argc, char **argv)

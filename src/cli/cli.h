@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     EXIT_OK = 0,
@@ -60,6 +61,9 @@ int cli_help_with_tools(const char *usage); /* of a command that takes a tool; i
 int cli_cc(int argc, char **argv);
 int cli_atom(int argc, char **argv);
 bool cli_is_cxx(const char *file); /* by its name */
+/* The first line that a program prints, found as a shell finds it; `quiet`: its messages are left out. false: it says
+ * nothing, or cannot be run. */
+bool cli_answer(char *const argv[], bool quiet, char *line, size_t size);
 
 /* "inlay: " and one line on standard error. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

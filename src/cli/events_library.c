@@ -5,33 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* What a program prints, with its messages left out; false: it cannot be run. */
-static bool ask(const char *path, const char *word, char *out, size_t size)
-{
-    int ends[2];
-    size_t n = 0;
-    ssize_t got;
-    if (pipe(ends)) return false;
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        if (!freopen("/dev/null", "w", stderr)) _exit(127);
-        execl(path, path, word, (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    while (child > 0 && n < size - 1 && (got = read(ends[0], out + n, size - 1 - n)) > 0) n += (size_t)got;
-    close(ends[0]);
-    if (child > 0) waitpid(child, NULL, 0);
-    out[n] = 0;
-    out[strcspn(out, "\n")] = 0;
-    return n > 0;
-}
 
 bool events_of_library(const char *word, events_code *out, char why[512])
 {
@@ -40,7 +13,8 @@ bool events_of_library(const char *word, events_code *out, char why[512])
     *out = (events_code){0};
     if (!cli_place_find(&place)) return false;
     snprintf(path, sizeof path, "%s/../inlay-events", place.tools);
-    if (!ask(path, word, answer, sizeof answer)) {
+    char *const argv[] = {path, (char *)(uintptr_t)word, NULL};
+    if (!cli_answer(argv, true, answer, sizeof answer)) {
         snprintf(why, 512, "it is none of the kernel's, and inlay-events, which asks libpfm4 and PAPI, cannot be run");
         return false;
     }
