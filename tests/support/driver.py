@@ -101,9 +101,11 @@ class Results:
             self.count(name, problem(function))
 
     def check_rows(self, rows, run):
-        """`run(row)` answers (why it is skipped, [(label, what is wrong)]); several at once."""
+        """`run(row)` answers (why it is skipped, [(label, what is wrong)]); several at once. What is ready is told."""
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            for row, (skipped, results) in zip(rows, pool.map(run, rows)):
+            begun = {pool.submit(run, row): row for row in rows}
+            for done in concurrent.futures.as_completed(begun):
+                row, (skipped, results) = begun[done], done.result()
                 if skipped:
                     self.skip(row.name, skipped)
                 for label, wrong in results:
