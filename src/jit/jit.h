@@ -159,6 +159,7 @@ enum {
     JIT_STEP_CALLS = 2,    /* a system call */
     JIT_STEP_POPS = 4,     /* loads the flags */
     JIT_STEP_PUSHES = 8,   /* stores them */
+    JIT_STEP_SILENT = 16,  /* no trap comes behind it */
 };
 typedef struct jit_stepping {
     bool on, again; /* again: the same instruction goes on, and what stands before it has run */

@@ -169,7 +169,7 @@ void jit_section_context(run_thread *t, uint64_t exec)
  * the instruction have run, and will not run again. */
 static bool fault_context(run_thread *t, int signo, void *uc, uint64_t tls_base, bool begun)
 {
-    bool trap = signo == SIGTRAP; /* the counter stands behind the instruction */
+    bool trap = run_uc_is_behind(uc, signo);
     uint64_t pc = run_uc_pc(uc) - trap;
     weave_map_entry entry;
     jit_fragment *f = program_insn(pc, &entry);
@@ -293,7 +293,7 @@ static void fault(run_thread *t, int signo, const siginfo_t *info, void *uc, uin
         t->fault.present = true;
         return;
     }
-    bool inserted = crash.where == RUN_CRASH_SNIPPET && signo != SIGTRAP;
+    bool inserted = crash.where == RUN_CRASH_SNIPPET && !run_uc_is_behind(uc, signo);
     if (t->frame.in_tool || inserted || !fault_context(t, signo, uc, tls_base, false)) {
         run_signal_die_of_bug(t, &crash);
         return;

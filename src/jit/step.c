@@ -5,8 +5,8 @@
  * is linked to; behind it the signal is raised in the dispatcher.
  *
  * As natively: the instruction that sets the flag is not followed by a trap, the one that clears it is; none follows a
- * system call, at which the processor forgets; a repeated string instruction traps behind each repetition, and snippets
- * run before the first one only.
+ * system call, at which the processor forgets, or a move to the stack's segment; a repeated string instruction traps
+ * behind each repetition, and snippets run before the first one only.
  *
  * A debugger's steps (stops.c) go the same way, without the flag: then the program is told nothing.
  */
@@ -23,7 +23,7 @@ bool jit_step_end(run_thread *t)
     jit_step_restore(t, s, left);
     if (!s->program) return false;
     if (t->leave == RUN_LEAVE_FLAGS) return true;
-    return (left || t->leave == RUN_LEAVE_SPECIAL) && !(s->kind & JIT_STEP_CALLS);
+    return (left || t->leave == RUN_LEAVE_SPECIAL) && !(s->kind & (JIT_STEP_CALLS | JIT_STEP_SILENT));
 }
 
 /* The thread is about to enter `f`, made by jit_translate_step or jit_translate_once. Lock held. */

@@ -157,10 +157,10 @@ static bool is_blocked_in_gate(const run_thread *t, int signo, uint64_t pc)
 
 static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, moved_where *at, weave_context *c)
 {
-    unsigned back = fault ? moved_fault_back(info) : 0;
+    unsigned back = fault ? moved_fault_back(info, uc) : 0;
     run_uc_context(uc, t, 0, c);
     moved_locate(c->pc, c, back, fault && !moved_is_step(info), at);
-    if (back && at->image) at->pc = info->si_signo == SIGTRAP ? run_after_trap(at->pc) : at->pc + back;
+    if (back && at->image) at->pc = info->si_signo == SIGSYS ? at->pc + back : run_after_trap(at->pc);
     at->is_fault = fault;
     run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
     c->pc = at->pc;

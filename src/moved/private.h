@@ -208,7 +208,7 @@ bool moved_in_gate(uint64_t pc);
 bool moved_in_delivery(uint64_t pc);
 uint64_t moved_restorer_at(void); /* where handlers return to */
 /* How far behind the instruction that is meant the address of a fault is. */
-unsigned moved_fault_back(const siginfo_t *);
+unsigned moved_fault_back(const siginfo_t *, const void *uc);
 void moved_install(int signo, const run_action *);
 void moved_signal_entry(int, siginfo_t *, void *);
 extern const char moved_signal_entered[]; /* where it has called */

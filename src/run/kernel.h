@@ -247,7 +247,9 @@ void run_uc_set_answer(void *uc, long answer); /* of the system call that was tr
 bool run_uc_is_write(const void *uc);          /* the page fault was a write */
 void run_uc_keep_trap(run_thread *t, const void *uc);
 void run_uc_context(const void *uc, run_thread *t, uint64_t tls_base, weave_context *out);
-/* The instruction that trapped at `app` is done when its signal comes: where the program goes on. */
+/* Does the counter stand behind the instruction that made the signal? */
+bool run_uc_is_behind(const void *uc, int signo);
+/* Such an instruction, at `app`, is done when its signal comes: where the program goes on. */
 uint64_t run_after_trap(uint64_t app);
 /* Registers of `spilled` and saved flags come from the thread's frame. */
 void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved);

@@ -523,6 +523,8 @@ void run_signal_die_of_bug(run_thread *t, const run_crash *c)
 bool run_signal_is_fault(int signo, const siginfo_t *info)
 {
     if (!(RUN_BIT(signo) & RUN_FAULTS) || info->si_code <= 0) return false;
+    enum { EVENT = 6 /* TRAP_PERF: of the kernel's counters, noticed somewhere behind what made it */ };
+    if (signo == SIGTRAP && info->si_code == EVENT) return false;
     return !(signo == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 

@@ -42,6 +42,13 @@ static uint8_t repeats(const isa_insn *in)
 
 static bool by_ecx(const isa_insn *in) { return memchr(in->raw, 0x67, in->opcode_at) != NULL; }
 
+/* mov %..., %ss: the processor holds back what would come behind it, since it is half of a change of stacks. */
+static bool loads_ss(const isa_insn *in)
+{
+    enum { OP_MOV_SEGMENT = 0x8e, SS = 2 };
+    return x86_is_one_byte(in, OP_MOV_SEGMENT) && (in->raw[in->opcode_at + 1] >> 3 & 7) == SS;
+}
+
 void jit_step_prepare(run_thread *t, jit_stepping *s)
 {
     isa_insn in = {0};
@@ -59,6 +66,7 @@ void jit_step_prepare(run_thread *t, jit_stepping *s)
     case ISA_FLOW_SYSCALL: s->kind = JIT_STEP_INDIRECT | JIT_STEP_CALLS; break;
     default: break;
     }
+    if (loads_ss(&in)) s->kind |= JIT_STEP_SILENT;
     if (x86_is_popf(&in)) s->kind |= JIT_STEP_POPS;
     if (x86_is_one_byte(&in, OP_PUSHF)) s->kind |= JIT_STEP_PUSHES;
     uint64_t count = by_ecx(&in) ? (uint32_t)c->gpr[RUN_RCX] : c->gpr[RUN_RCX];

@@ -180,4 +180,8 @@ bool moved_is_step(const siginfo_t *info)
 
 bool moved_is_syscall(uint64_t pc) { return *(const uint32_t *)pc == SVC; }
 
-unsigned moved_fault_back(const siginfo_t *info) { return info->si_signo == SIGSYS ? RUN_SYSCALL_BYTES : 0; }
+unsigned moved_fault_back(const siginfo_t *info, const void *uc)
+{
+    (void)uc;
+    return info->si_signo == SIGSYS ? RUN_SYSCALL_BYTES : 0;
+}

@@ -43,8 +43,8 @@ bool moved_is_syscall(uint64_t pc)
     return at[0] == 0x0f && at[1] == 0x05;
 }
 
-unsigned moved_fault_back(const siginfo_t *info)
+unsigned moved_fault_back(const siginfo_t *info, const void *uc)
 {
     if (info->si_signo == SIGSYS) return 2;
-    return info->si_signo == SIGTRAP && info->si_code != TRAP_TRACE ? 1 : 0;
+    return !moved_is_step(info) && run_uc_is_behind(uc, info->si_signo) ? 1 : 0;
 }

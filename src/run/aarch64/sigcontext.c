@@ -46,7 +46,13 @@ void run_uc_context(const void *uc, run_thread *t, uint64_t tls_base, weave_cont
     out->tls_base = tls_base == (uint64_t)(uintptr_t)t->frame.first_tls ? 0 : tls_base;
 }
 
-/* It is at the instruction itself. */
+/* It is always at the instruction itself. */
+bool run_uc_is_behind(const void *uc, int signo)
+{
+    (void)uc, (void)signo;
+    return false;
+}
+
 uint64_t run_after_trap(uint64_t app) { return app; }
 
 void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved)

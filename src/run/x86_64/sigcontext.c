@@ -6,7 +6,8 @@
 #include "run/x86_64/abi.h"
 #include "run/x86_64/sigframe.h"
 
-enum { PAGE_FAULT = 14, ERR_WRITE = 2 };
+enum { DEBUG = 1, OVERFLOW = 4, PAGE_FAULT = 14, ERR_WRITE = 2 };
+enum { REX = 0x40, INT3 = 0xcc, INT = 0xcd, INT1 = 0xf1 };
 
 static greg_t *registers(const void *uc) { return ((ucontext_t *)(uintptr_t)uc)->uc_mcontext.gregs; }
 
@@ -52,12 +53,37 @@ void run_uc_context(const void *uc, run_thread *t, uint64_t tls_base, weave_cont
     out->gs_base = t->frame.app_gs_base;
 }
 
+static uint8_t byte_at(uint64_t at)
+{
+    uint8_t byte = 0;
+    run_read(&byte, at, 1);
+    return byte;
+}
+
+/* The opcode of an instruction of one byte, behind whatever prefixes. */
+static uint64_t opcode_at(uint64_t at)
+{
+    static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3};
+    for (uint64_t end = at + ISA_MAX_INSN; at < end; at++) {
+        uint8_t byte = byte_at(at);
+        if ((byte & 0xf0) != REX && !memchr(prefixes, byte, sizeof prefixes)) break;
+    }
+    return at;
+}
+
+/* int1 is an instruction that traps, but not every hypervisor moves the counter behind it. */
+bool run_uc_is_behind(const void *uc, int signo)
+{
+    const greg_t *g = registers(uc);
+    if (signo == SIGTRAP) return g[REG_TRAPNO] != DEBUG || byte_at(opcode_at((uint64_t)g[REG_RIP])) != INT1;
+    return signo == SIGSEGV && g[REG_TRAPNO] == OVERFLOW;
+}
+
 uint64_t run_after_trap(uint64_t app)
 {
-    enum { INT3 = 0xcc, INT = 0xcd, INT1 = 0xf1 };
-    uint8_t opcode = 0;
-    run_read(&opcode, app, 1);
-    return app + (opcode == INT3 || opcode == INT1 ? 1 : opcode == INT ? 2 : 0);
+    uint64_t at = opcode_at(app);
+    uint8_t opcode = byte_at(at);
+    return opcode == INT3 || opcode == INT1 ? at + 1 : opcode == INT ? at + 2 : app;
 }
 
 void run_uc_unspill(const run_thread *t, weave_context *c, isa_regs spilled, bool flags_saved)
