@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARGUMENT = 12, MOST_REAL = 8, PIECES = 6, MOST_TEXT = PIECES * 8 };
+enum { MOST_ARGUMENT = 12, MOST_REAL = 8, PIECES = 6, MOST_TEXT = PIECES * 8, MOST_TYPED = 32, MOST_WORDS = 4 };
 
 /* A string in pieces, as records have them. */
 typedef struct copied {
@@ -200,14 +200,6 @@ static inlay_expr real_at(unsigned number) { return inlay_call(bits_of, inlay_ve
 
 /* --- by the types that debug information or a prototype has --- */
 
-typedef struct typed {
-    inlay_buffer *records;
-    inlay_expr all;
-    const char *name;
-    unsigned number, reals; /* so far, in all; of floating point */
-    bool unclear;           /* where the next parameters are is not known */
-} typed;
-
 static unsigned form_of(const inlay_scope_static *s)
 {
     size_t n = strlen(s->type);
@@ -215,41 +207,63 @@ static unsigned form_of(const inlay_scope_static *s)
     return s->format == 'i' ? 'd' : (unsigned char)s->format;
 }
 
-static bool is_recorded(const inlay_scope_static *s) { return s->format && s->size <= sizeof(uint64_t); }
-
-/* Floating point has registers of its own; where what is passed as a whole is depends on what is in it, and so where
- * the next one is. A long double lies on the stack. */
-static void each_parameter(const inlay_scope_static *s, void *arg)
+/* As a float has them, of a double's. */
+static uint64_t narrow_bits(uint64_t bits)
 {
-    typed *t = arg;
-    bool real = s->format == 'f';
-    if (t->unclear) return;
-    if (!is_recorded(s) || (real ? t->reals == MOST_REAL : t->number - t->reals == MOST_ARGUMENT)) {
-        t->unclear = true;
-        inlay_warn("%s: from its argument %u on ('%s') none are recorded: it is passed in a way that is not known",
-                   t->name, t->number + 1, s->type);
-        return;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    float narrow = (float)value;
+    uint32_t low;
+    memcpy(&low, &narrow, sizeof low);
+    return low;
+}
+
+/* What is passed as a whole: its first words; none where it is not known. */
+static inlay_expr record_words(inlay_buffer *records, inlay_scope *scope, inlay_expr whole, unsigned number)
+{
+    size_t size = whole ? inlay_typed_size(whole) : 0;
+    inlay_expr all = NULL;
+    for (size_t at = 0; at < size && at < MOST_WORDS * sizeof(uint64_t); at += sizeof(uint64_t)) {
+        unsigned n = (unsigned)(size - at < sizeof(uint64_t) ? size - at : sizeof(uint64_t));
+        bool last = at + n == size, cut = !last && at + n == MOST_WORDS * sizeof(uint64_t);
+        uint32_t tag = number | 'w' << 8 | n << 16;
+        if (cut) tag |= INLAY_TRACE_CUT;
+        else if (!last) tag |= INLAY_TRACE_GOES_ON;
+        inlay_expr word = inlay_typed_word(scope, whole, at, n);
+        all = word ? then(all, append(records, word, inlay_const(tag))) : NULL;
+        if (!word) break;
     }
-    inlay_expr value = real ? real_at(t->reals) : inlay_argument(t->number - t->reals);
-    t->reals += real;
-    t->number++;
-    t->all = then(t->all, record_value(t->records, value, t->number, form_of(s), (unsigned)s->size));
+    return all ? all : append(records, inlay_const(0), inlay_const(number | 'w' << 8));
+}
+
+/* A value of the type; NULL: it cannot be had, which is said. */
+static inlay_expr record_typed(inlay_buffer *records, inlay_scope *scope, const inlay_scope_static *s, inlay_expr value,
+                               unsigned number)
+{
+    bool is_long = value && !strcmp(s->type, "long double");
+    if (is_long) value = inlay_scope_cast(scope, "double", value);
+    if (value && is_long) return record_value(records, value, number, 'f', sizeof(double));
+    if (!value || !s->format || s->size > sizeof(uint64_t)) return record_words(records, scope, value, number);
+    if (s->format == 'f' && s->size == sizeof(float)) value = inlay_call(narrow_bits, value);
+    return record_value(records, value, number, form_of(s), (unsigned)s->size);
 }
 
 /* `prototype`: NULL, or what to go by. */
 static inlay_expr by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
 {
-    typed t = {.records = records, .name = inlay_proc_name(proc)};
     inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
-    inlay_scope_static result;
-    if (scope && inlay_scope_result(scope, prototype, &result) && !result.format) { /* its address may be the first */
-        inlay_warn("%s: its arguments are not recorded: its result ('%s') is returned as a whole", t.name, result.type);
-        return NULL;
+    inlay_scope_static s;
+    inlay_expr all = NULL, value;
+    unsigned number = 1;
+    for (; scope && number <= MOST_TYPED && inlay_scope_parameter(scope, prototype, number, &s, &value); number++) {
+        if (!value)
+            inlay_warn("%s: its argument %u ('%s') is not recorded: %s", inlay_proc_name(proc), number, s.type,
+                       inlay_scope_error(scope));
+        all = then(all, record_typed(records, scope, &s, value, number));
     }
-    if (scope && !prototype) inlay_scope_parameters(scope, each_parameter, &t);
-    else if (scope && !inlay_scope_prototype(scope, prototype, each_parameter, &t))
-        inlay_warn("-A '%s': %s", prototype, inlay_scope_error(scope));
-    return t.all;
+    bool is_wrong = scope && prototype && number == 1 && *inlay_scope_error(scope);
+    if (is_wrong) inlay_warn("-A '%s': %s", prototype, inlay_scope_error(scope));
+    return all;
 }
 
 static inlay_expr result_by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
@@ -260,11 +274,14 @@ static inlay_expr result_by_types(inlay_proc *proc, inlay_buffer *records, const
         if (prototype) return NULL;
         return record_value(records, inlay_return_value(), 0, 'd', sizeof(uint64_t));
     }
-    if (is_recorded(&s))
+    if (s.format && s.size <= sizeof(uint64_t))
         return record_value(records, s.format == 'f' ? real_at(0) : inlay_return_value(), 0, form_of(&s),
                             (unsigned)s.size);
-    inlay_warn("%s: its result ('%s') is not recorded: it is returned as a whole", inlay_proc_name(proc), s.type);
-    return NULL;
+    inlay_expr value = prototype ? NULL : inlay_scope_parse(scope, "$ret");
+    if (!value)
+        inlay_warn("%s: its result ('%s') is not recorded: it is returned in a way that is not known",
+                   inlay_proc_name(proc), s.type);
+    return record_typed(records, scope, &s, value, 0);
 }
 
 /* --- a procedure's --- */

@@ -64,8 +64,9 @@ _Static_assert(sizeof(inlay_trace_record) == 16, "the format on disk");
 
 /* A record whose `what` is INLAY_TRACE_VALUE is an argument of the call whose entry stands before it, or the result of
  * the one whose exit comes next: the value is in `when`. `stack` tells its number (from 1; 0: a result), << 8 its form
- * (d signed, u unsigned, x, p hexadecimal, c a character, s a string, f a float of 4 or a double of 8 bytes), << 16 its
- * bytes, and flags. A string is several such, of 8 bytes each, and ends at a zero.
+ * (d signed, u unsigned, x, p hexadecimal, c a character, s a string, f a float of 4 or a double of 8 bytes, w a word
+ * of a structure), << 16 its bytes, and flags. A string is several such, of 8 bytes each, and ends at a zero; a
+ * structure is several, the last of which does not go on, or one of 0 bytes where nothing is known of it.
  *
  * With form 'e' it is what a counter had at the entry or exit that comes next, and the number is the event's, from 0.
  */

@@ -59,6 +59,10 @@ void inlay_scope_parameters(inlay_scope *, void (*each)(const inlay_scope_static
 /* The same by a prototype as text: "double pow(double x, double y)". False: it is none, and nothing is told. */
 bool inlay_scope_prototype(inlay_scope *, const char *prototype, void (*each)(const inlay_scope_static *, void *arg),
                            void *arg);
+/* One of them, from 1 on, with or without a name; by a prototype, if that is not NULL. *value: where it is as the
+ * procedure begins, for its entry alone; NULL: inlay_scope_error says why not. False: there are not so many. */
+bool inlay_scope_parameter(inlay_scope *, const char *prototype, unsigned number, inlay_scope_static *out,
+                           inlay_expr *value);
 /* What the procedure at the scope's address returns, or by a prototype, if that is not NULL. False: nothing, or it is
  * not known. */
 bool inlay_scope_result(inlay_scope *, const char *prototype, inlay_scope_static *out);

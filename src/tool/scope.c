@@ -183,6 +183,20 @@ bool inlay_scope_prototype(inlay_scope *s, const char *prototype, void (*each)(c
     return t;
 }
 
+bool inlay_scope_parameter(inlay_scope *s, const char *prototype, unsigned number, inlay_scope_static *out,
+                           inlay_expr *value)
+{
+    const image_ctype *t = !s ? NULL : prototype ? type_by(s, prototype) : own_type(s);
+    const image_member *list;
+    if (!t || !number || number > image_ctype_members(t, &list)) return false;
+    const image_member *p = &list[number - 1];
+    bool entered = tool_enter();
+    maker(s);
+    *value = scope_parameter(s, t, prototype != NULL, number);
+    tool_leave(entered);
+    return describe(p->name ? p->name : "", p->type, NULL, out);
+}
+
 bool inlay_scope_result(inlay_scope *s, const char *prototype, inlay_scope_static *out)
 {
     const image_ctype *t = prototype ? type_by(s, prototype) : own_type(s);

@@ -38,6 +38,9 @@ const snippet *scope_variable(inlay_scope *, const inlay_image *, const image_va
 /* A variable or parameter of the procedure. NULL: there is none, or *why or the maker says why it is not to be had. */
 const snippet *scope_local(inlay_scope *, image *, const char *name, const char **why);
 const snippet *scope_result_value(inlay_scope *);
+/* Of the procedure that begins at the scope's address, from 1 on. `prototype`: its type is not from debug information.
+ */
+const snippet *scope_parameter(inlay_scope *, const image_ctype *proc, bool prototype, unsigned number);
 
 /* scope_tls.c */
 const snippet *scope_tls(inlay_scope *, const inlay_image *, const image_variable *);

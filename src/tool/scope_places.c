@@ -349,6 +349,20 @@ static const snippet *entry_parameter(inlay_scope *s, image *file, const image_v
     return proc ? parameter(&s->maker, proc, v->parameter) : NULL;
 }
 
+const snippet *scope_parameter(inlay_scope *s, const image_ctype *proc, bool prototype, unsigned number)
+{
+    const char *why = "it has been optimised away here";
+    const image_member *list;
+    image_variable v = {0};
+    image *file = prototype ? NULL : tool_image_file(s->image);
+    if (!file) return parameter(&s->maker, proc, number);
+    image_ctype_members(proc, &list);
+    bool found = *list[number - 1].name && image_local(file, s->address, list[number - 1].name, &v, &why);
+    v.parameter = number;
+    const snippet *value = entry_parameter(s, file, &v, found, &why);
+    return value ? value : typed_refuse(&s->maker, "%s", why ? why : "it has been optimised away here");
+}
+
 const snippet *scope_local(inlay_scope *s, image *file, const char *name, const char **why)
 {
     image_variable v;

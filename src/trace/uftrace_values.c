@@ -11,10 +11,13 @@ typedef struct uftrace_list {
     char text[UFTRACE_LIST_MOST];
 } uftrace_list;
 
+/* Structures are shown as texts. */
+static unsigned form_of(const inlay_trace_record *v) { return trace_value_form(v) == 'w' ? 's' : trace_value_form(v); }
+
 /* "arg1/d32"; the numbers only have to differ. False: uftrace has no such. */
 static bool put_spec(char *out, const inlay_trace_record *v, unsigned number, bool is_result)
 {
-    unsigned form = trace_value_form(v), bits = trace_value_size(v) * 8;
+    unsigned form = form_of(v), bits = trace_value_size(v) * 8;
     char kind[24] = "retval", size[8] = "";
     if (form != 's' && form != 'p' && form != 'c') snprintf(size, sizeof size, "%u", bits);
     if (!is_result) snprintf(kind, sizeof kind, form == 'f' ? "fparg%u" : "arg%u", number);
@@ -29,7 +32,8 @@ static size_t put_string(uint8_t *out, const inlay_trace_record *v)
     char text[TRACE_STRING_MOST + 4];
     size_t n;
     bool cut = false;
-    if (!(v->stack & INLAY_TRACE_UNREADABLE)) trace_value_string(v, text, &n, &cut);
+    if (trace_value_form(v) == 'w') trace_value_text(v, text, TRACE_STRING_MOST), n = strlen(text);
+    else if (!(v->stack & INLAY_TRACE_UNREADABLE)) trace_value_string(v, text, &n, &cut);
     else if (!v->when) memcpy(text, null, n = sizeof null);
     else n = strlen(memcpy(text, "no memory", sizeof "no memory"));
     if (cut) memcpy(text + n, "...", 3);
@@ -42,7 +46,7 @@ static size_t put_string(uint8_t *out, const inlay_trace_record *v)
 
 static size_t put_bytes(uint8_t *out, const inlay_trace_record *v)
 {
-    if (trace_value_form(v) == 's') return put_string(out, v);
+    if (form_of(v) == 's') return put_string(out, v);
     size_t size = trace_value_form(v) == 'p' ? sizeof v->when : trace_value_size(v);
     if (size > sizeof v->when) size = sizeof v->when;
     memcpy(out, &v->when, size);
@@ -54,6 +58,7 @@ static const inlay_trace_record *next_of(const inlay_trace_record *v)
     char text[TRACE_STRING_MOST];
     size_t n;
     bool cut;
+    if (trace_value_form(v) == 'w') return trace_value_text(v, text, sizeof text);
     if (trace_value_form(v) != 's' || v->stack & INLAY_TRACE_UNREADABLE) return v + 1;
     return trace_value_string(v, text, &n, &cut);
 }

@@ -107,8 +107,27 @@ const inlay_trace_record *trace_calls_first(const trace_calls *c, uint32_t first
     return first ? &c->values.items[first - 1] : &none;
 }
 
+static const inlay_trace_record *put_words(text *t, const inlay_trace_record *v)
+{
+    bool more = true;
+    put(t, "{");
+    for (; more; v++) {
+        uint64_t bits;
+        double real;
+        trace_value_bits(v, &bits, &real);
+        if (trace_value_size(v)) put(t, "0x%" PRIx64, bits);
+        more = v->stack & INLAY_TRACE_GOES_ON && trace_value_form(v + 1) == 'w';
+        if (more) put(t, ", ");
+        else if (!trace_value_size(v)) put(t, "...");
+        else if (v->stack & INLAY_TRACE_CUT) put(t, ", ...");
+    }
+    put(t, "}");
+    return v;
+}
+
 static const inlay_trace_record *put_value(text *t, const inlay_trace_record *v)
 {
+    if (trace_value_form(v) == 'w') return put_words(t, v);
     if (trace_value_form(v) == 's') return put_string(t, v);
     put_number(t, v);
     return v + 1;

@@ -6,13 +6,16 @@
 #include "damage.h"
 #include "trace/out.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAGE = INLAY_TRACE_PAGE, PROCS = 12, RECORDS = 200, PAGES = 8, SIZE = PAGES * PAGE };
 
-static unsigned long opened, shown; /* so that one sees that inputs get somewhere */
+static char folder[] = "/tmp/trace_fuzz.XXXXXX"; /* of uftrace's files */
+static unsigned long opened, shown;              /* so that one sees that inputs get somewhere */
 
 static inlay_trace_chunk *chunk(uint8_t *out, unsigned page, inlay_trace_kind kind, uint32_t bytes, uint32_t used)
 {
@@ -58,7 +61,7 @@ static void put_records(uint8_t *out, unsigned page)
     uint32_t open[RECORDS], depth = 0;
     for (unsigned i = 0; i < RECORDS; i++) {
         if (fuzz_below(5) == 0) { /* an argument or a result */
-            uint32_t tag = (uint32_t)fuzz_below(3) | (uint32_t) "duxpscef"[fuzz_below(8)] << 8 | 8 << 16;
+            uint32_t tag = (uint32_t)fuzz_below(3) | (uint32_t) "duxpscefw"[fuzz_below(9)] << 8 | 8 << 16;
             tag |= (uint32_t)fuzz_below(8) << 24;
             r[i] = (inlay_trace_record){fuzz_next(), tag, (uint32_t)INLAY_TRACE_VALUE};
             continue;
@@ -147,6 +150,7 @@ static void show(const trace_file *f, FILE *to)
         trace_export_perfetto(to, f, &v, &e);
         trace_export_pprof(to, f, &v, &e);
         trace_export_html(to, f, &v, &e);
+        if (k == 3) trace_export_uftrace(folder, f, &v, &e);
     }
 }
 
@@ -168,6 +172,14 @@ static bool look(const uint8_t *bytes, size_t size, FILE *to, uint64_t *records)
     return true;
 }
 
+static void empty_folder(void)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d);
+    rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
     unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
@@ -175,7 +187,7 @@ int main(int argc, char **argv)
     FILE *to = fopen("/dev/null", "w");
     uint8_t *whole = malloc(SIZE);
     fuzz_begin("trace_fuzz", argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
-    if (!to || !whole) return 2;
+    if (!to || !whole || !mkdtemp(folder)) return 2;
     make(whole);
     if (!look(whole, SIZE, to, &records) || records != (PAGES - 3) * RECORDS + squeezed_records(whole))
         fuzz_fail("the whole one is not read");
@@ -189,6 +201,7 @@ int main(int argc, char **argv)
         free(exact);
     }
     printf("%lu inputs, %lu read, %lu reports\n", count, opened, shown);
+    empty_folder();
     free(whole);
     fclose(to);
     return 0;
