@@ -51,6 +51,16 @@ static const char *keep(const char *s)
     return copy ? strcpy(copy, s) : "?";
 }
 
+/* Of several procedures one is chosen by the name: what chooses is not meant by it. */
+static const char *keep_name(const inlay_proc *proc)
+{
+    static const char mark[] = " (resolver)";
+    const char *name = inlay_proc_name(proc);
+    if (!inlay_proc_is_resolver(proc)) return keep(name);
+    char *text = inlay_alloc(strlen(name) + sizeof mark);
+    return text ? strcat(strcpy(text, name), mark) : keep(name);
+}
+
 /* --- analysis --- */
 
 static row *row_of(const inlay_frame *f) { return (row *)(uintptr_t)(f->user & ~(uint64_t)OUTERMOST); }
@@ -134,7 +144,7 @@ static void each_proc(inlay_proc *proc, void *arg)
     (void)arg;
     row *r = inlay_proc_record(proc, sizeof *r);
     if (!r) return;
-    r->proc = keep(inlay_proc_name(proc));
+    r->proc = keep_name(proc);
     r->image = keep(inlay_image_name(inlay_proc_image(proc)));
     r->address = inlay_proc_address(proc);
     r->is_stub = with_time && is_stub(proc);

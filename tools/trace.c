@@ -129,6 +129,10 @@ static trace_proc *proc_of(inlay_proc *proc)
     *found->end = p;
     found->end = &p->next;
     inlay_unlock(&lock);
+    if (inlay_proc_is_resolver(proc)) {
+        p->how = INLAY_TRACE_REFUSED;
+        p->why = keep("it chooses the procedure that its name stands for (a resolver)");
+    }
     p->told = (inlay_trace_proc){p->name, image->path, p->address, p->size, p->number, NULL};
     return p;
 }
@@ -138,7 +142,7 @@ static void each_proc(inlay_proc *proc, void *arg)
     (void)arg;
     trace_proc *p = proc_of(proc);
     if (!p) return;
-    insert(proc, p);
+    if (p->how != INLAY_TRACE_REFUSED) insert(proc, p);
     if (began) trace_note_proc(p);
 }
 
@@ -146,7 +150,7 @@ static void left_alone(inlay_proc *proc, const char *why, void *arg)
 {
     (void)arg;
     trace_proc *p = proc_of(proc);
-    if (!p) return;
+    if (!p || p->how == INLAY_TRACE_REFUSED) return;
     p->how = INLAY_TRACE_REFUSED;
     p->why = keep(why);
 }
@@ -198,7 +202,7 @@ static void note_unmet(void)
             uint32_t before = found->count;
             trace_proc *of = proc_of(p);
             if (!of || found->count == before) continue;
-            of->how = INLAY_TRACE_UNMET;
+            if (of->how != INLAY_TRACE_REFUSED) of->how = INLAY_TRACE_UNMET;
             trace_note_proc(of);
         }
     }

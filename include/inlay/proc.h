@@ -17,6 +17,9 @@ const char *inlay_proc_display_name(const inlay_proc *);
 const char *inlay_demangle(const char *name, char *out, size_t size);
 uint64_t inlay_proc_address(const inlay_proc *); /* mapped */
 uint64_t inlay_proc_size(const inlay_proc *);
+/* Does it choose, as the program starts, which of several procedures its name stands for (IFUNC)? Those have names of
+ * their own; a call by this name goes to one of them, and not here. */
+bool inlay_proc_is_resolver(const inlay_proc *);
 inlay_image *inlay_proc_image(const inlay_proc *);
 bool inlay_proc_wanted(const inlay_proc *); /* by --image and --proc */
 /* A source position; false when unknown. The strings live as long as the image. */

@@ -131,6 +131,23 @@ inlay_proc *inlay_image_proc_named(inlay_image *i, const char *name)
 
 const char *inlay_proc_name(const inlay_proc *p) { return p->name; }
 
+bool inlay_proc_is_resolver(const inlay_proc *p)
+{
+    const image_code_symbol *list;
+    bool entered = tool_enter(), is = false;
+    image *file = tool_image_file(p->image);
+    uint64_t address = p->low - p->image->bias;
+    size_t n = file ? image_code_symbols(file, &list) : 0, low = 0;
+    for (size_t high = n; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (list[middle].addr < address) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < n && list[low].addr == address && !is; low++) is = list[low].resolver;
+    tool_leave(entered);
+    return is;
+}
+
 const char *inlay_demangle(const char *name, char *out, size_t size) { return image_demangle(name, out, size); }
 
 const char *inlay_proc_display_name(const inlay_proc *p)

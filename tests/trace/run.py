@@ -368,12 +368,14 @@ def check_filters(t):
 def check_values(t, engine):
     """Arguments by their places and by their types, results; strings are cut, and never read where no memory is."""
     s = Traced(t.build, t.folder, "values.c", ["-g"])
-    names = ("main", "add", "name", "reads", "down", "half", "third", "swaps", "sums", "mixes", "turns", "makes", "fills")
-    options = ["-A", "mixes;turns;makes;fills;add;swaps;sums;reads@arg1/s;double third(double)", "-A", "name@arg1/x32;down@arg1/u8;half@fparg1/f32,arg1/d32,fparg2/f",
+    names = ("main", "add", "name", "reads", "down", "half", "third", "swaps", "sums", "mixes", "turns", "makes", "fills", "picked", "implementation")
+    options = ["-A", "picked;implementation;mixes;turns;makes;fills;add;swaps;sums;reads@arg1/s;double third(double)", "-A", "name@arg1/x32;down@arg1/u8;half@fparg1/f32,arg1/d32,fparg2/f",
                "-R", "add;half;name/s;reads/d32", "-R", "down/c;swaps;makes;fills"]
     if engine == "rewrite":
         options = ["-A", ";".join(options[1:4:2]), "-R", ";".join(options[5:8:2])]
-    found = [(c["name"], c.get("arguments"), c.get("result")) for c in t.json("list", s.record(engine, ["values"], options, names=names))[0]["calls"]]
+    recording = s.record(engine, ["values"], options, names=names)
+    found = [(c["name"], c.get("arguments"), c.get("result")) for c in t.json("list", recording)[0]["calls"]]
+    need("  picked (values): it chooses the procedure" in t.read("report", recording), "a resolver is left alone", t.read("report", recording))
     wanted = [("main", None, None), ("add", '-5, "short", 120, 2.5, 7000000000', "7000000122"),
               ("add", '6, "a string that is much longer than what is record"..., 1, 0, -1', "62"), ("add", "7, NULL, 2, 0, 0", "9"),
               ("add", '8, "", 3, 1, 1', "13"), ("name", "0x0", "NULL"), ("name", "0x1", '"a \\"name\\""'),
@@ -381,7 +383,7 @@ def check_values(t, engine):
               ("down", "3", "'\\x06'"), ("down", "4", "'\\x0a'"), ("half", "2.5, 3, -1e+300", "-inf"),
               ("third", "1", "0.3333333333333333"), ("swaps", "1", "{0x1, 0x1, 0x2}"), ("sums", "1, {0x1, 0x2, 0x3}, 4", None),
               ("mixes", "{0x1, 0x3fe0000000000000}, {0xfffffffffffffffe, 0xffffffffffffffff}, 1.25, {0x4, 0x5, 0x6}, 0.1, 99", None),
-              ("turns", "{...}, {...}", None), ("makes", "8", "{0x8, 0x3fe0000000000000}"), ("fills", "3, 2.5", "{0x3, 0x2, 0x2}")]
+              ("implementation", "41", None), ("turns", "{...}, {...}", None), ("makes", "8", "{0x8, 0x3fe0000000000000}"), ("fills", "3, 2.5", "{0x3, 0x2, 0x2}")]
     need(sorted(map(str, found)) == sorted(map(str, wanted)), "values", *[one for one in found if one not in wanted])
     sampled = s.record(engine, ["values"], ["--every=4", "-R", "down/u"], names=names)
     results = [(c["name"], c.get("result")) for c in t.json("list", sampled)[0]["calls"]]

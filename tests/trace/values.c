@@ -39,6 +39,15 @@ ALONE double turns(double _Complex z, int last) { return __real__ z + last; }
 ALONE struct pair makes(long a) { return (struct pair){a, 0.5}; }
 ALONE struct whole fills(int first, double second) { return (struct whole){first, (long)second, 2}; }
 
+/* One of several procedures, chosen as the program starts. */
+ALONE static long implementation(long n)
+{
+    for (long i = 0; i < 3; i++) __asm__ volatile("" : "+r"(n));
+    return n + 1;
+}
+static long (*resolver(void))(long) { return implementation; }
+long picked(long) __attribute__((ifunc("resolver")));
+
 int main(void)
 {
     long x = add(-5, "short", 'x', 2.5, 7000000000LL);
@@ -47,6 +56,7 @@ int main(void)
     x += down(4);
     x += (long)mixes((struct pair){1, 0.5}, -2, 1.25L, (struct whole){4, 5, 6}, 0.1f, 99) + (long)turns(3, 4) +
          makes(8).a + fills(3, 2.5).b;
+    x += picked(41);
     x += (long)half(2.5f, 3, -1e300) + (long)third(1) + swaps(1).a + sums(1, (struct whole){1, 2, 3}, 4);
     printf("%ld\n", x);
     return 0;

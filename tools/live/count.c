@@ -4,6 +4,7 @@
  *
  * A word of memory for each, which an instruction at its entry adds to in one piece: exact with any number of threads.
  * At the end the instructions are taken out again. */
+#define _GNU_SOURCE
 #include "command.h"
 
 #include <inttypes.h>
@@ -102,6 +103,15 @@ static char *copy(const char *text)
     return c;
 }
 
+/* What chooses a procedure is not called by the name. */
+static char *shown_name(const inlay_proc *p)
+{
+    char *text;
+    const char *mark = inlay_proc_is_resolver(p) ? " (resolver)" : "";
+    if (asprintf(&text, "%s%s", inlay_proc_display_name(p), mark) < 0) exit(LIVE_FAILED);
+    return text;
+}
+
 static total *total_of(const inlay_proc *p)
 {
     const inlay_image *i = inlay_proc_image(p);
@@ -111,7 +121,7 @@ static total *total_of(const inlay_proc *p)
             return &totals[k];
     totals = grown(totals, total_count, sizeof *totals);
     totals[total_count] = (total){.name = copy(inlay_proc_name(p)),
-                                  .shown = copy(inlay_proc_display_name(p)),
+                                  .shown = shown_name(p),
                                   .image = copy(inlay_image_name(i)),
                                   .path = copy(inlay_image_path(i)),
                                   .why = ""};
