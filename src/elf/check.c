@@ -41,11 +41,25 @@ uint64_t elf_new_base(const image *im)
     return placement(im, &text_at, &offset) ? text_at : 0;
 }
 
+/* A run that was saved as a program (unexec: GCL, old Emacs): what was its heap is now among its data, in sections that
+ * all have the name of the first. Such a program relies on its new heap's beginning right behind these. */
+static bool is_saved_run(image *im)
+{
+    const image_section *s;
+    size_t count = image_sections(im, &s), data = 0;
+    for (size_t i = 0; i < count; i++) data += s[i].flags & SHF_ALLOC && !strcmp(s[i].name, ".data");
+    return image_type(im) == ET_EXEC && data > 1;
+}
+
 const char *elf_refuses(image *im)
 {
     if (elf_isa_here.machine != image_machine(im)) return "it is for another architecture";
     if (!elf_isa_here.linked && (image_interp(im) || !image_is_program(im)))
         return "it is linked dynamically, and for this architecture only static programs can be rewritten yet";
+    if (is_saved_run(im))
+        return "it is a run that was saved as a program (several sections .data), whose heap must begin right behind "
+               "its "
+               "data, where new code would lie; use inlay run";
     return NULL;
 }
 

@@ -55,6 +55,8 @@ typedef struct move_isa {
     /* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
      * before it uses it? That register, or -1. */
     int (*checks_stack)(const uint8_t *bytes, uint32_t size);
+    /* Does a block ask where the piece of stack ends that it is on (-fsplit-stack)? NULL: no compiler's code does. */
+    bool (*asks_piece)(const uint8_t *bytes, uint32_t size);
     /* Registers that C code keeps across calls and sets before it uses them; not the stack pointer's and the frame's.
      */
     isa_regs kept;

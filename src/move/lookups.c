@@ -19,6 +19,9 @@
  *
  *     call ; 1: lea 1b ; cmp          code that compares where a call has come back to with where it should
  *
+ *     cmp %fs:112,%rsp ; jb 1f        a stack that grows by pieces (-fsplit-stack): what is called goes on a byte
+ *     1: call more ; ret              behind where it would return to, and returns to the one
+ *
  *     .gopclntab, __managedcode, .svm_heap           run times that are known by their sections,
  *     mono_aot_file_info, _kDart...                  or by what they look up by its name
  */
@@ -27,7 +30,7 @@
 #include <elf.h>
 #include <string.h>
 
-enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE };
+enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES };
 
 /* --- whole images --- */
 
@@ -224,6 +227,25 @@ static bool look_for_stacks(move_work *w)
     return ok;
 }
 
+/* Is the stack of the procedure's callers in pieces? */
+static bool asks_piece(const move_work *w, uint32_t proc)
+{
+    const cfg_program *p = move_cfg(w);
+    const cfg_proc *of = &p->procs[proc];
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) {
+        const cfg_block *b = &p->blocks[k];
+        const uint8_t *bytes;
+        if (image_bytes(p->image, b->addr, &bytes) >= b->size && w->isa->asks_piece(bytes, b->size)) return true;
+    }
+    return false;
+}
+
+static void look_for_pieces(move_work *w)
+{
+    for (uint32_t i = 0; w->isa->asks_piece && i < move_cfg(w)->proc_count; i++)
+        if (asks_piece(w, i)) w->looked_up[i] = BY_PIECES;
+}
+
 /* --- asking --- */
 
 /* So many words of data that lead behind calls are no accident. */
@@ -242,6 +264,7 @@ bool move_find_lookups(move_work *w)
     if (!w->looked_up) return false;
     if (p->proc_count == 0) return true;
     move_find_fenced(w, w->looked_up, BY_FENCE);
+    look_for_pieces(w);
     look_at_relocations(w);
     if (image_type(p->image) == ET_EXEC && look_at_words(w, false) >= by_chance(p)) look_at_words(w, true);
     return move_judge_stretches(w, BY_STRETCH) && look_for_stacks(w);
@@ -282,6 +305,9 @@ const char *move_lookups_of_proc(const move_work *w, uint32_t proc)
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";
     case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";
     case BY_FENCE: return "it lies between fences of traps: something translates it for others to run";
+    case BY_PIECES:
+        return "its stack grows by pieces (-fsplit-stack): what it calls for that goes on behind where it would return "
+               "to";
     default: return NULL;
     }
 }

@@ -9,6 +9,8 @@
              not in order, by a register of the run time's own (roots), by calls through pointers alone (apart)
   compiled   C code without unwind tables, linked with a C library that has them, is as good as any other
   stacks     the same in a program without unwind tables, whose code checks a stack of its own
+  pieces     stacks that grow by pieces (-fsplit-stack), which are left on a way of their own
+  saved      a run that was saved as a program (GCL's, old Emacs's) is refused: its heap must begin where new code would lie
   node       (with --large) V8's built-ins, in a node that was stripped
 
 Prints N passed, N failed at the end.
@@ -137,6 +139,39 @@ def compiled():
     return COMPILED.replace("@steps@", "\n".join(reversed(steps)))
 
 
+# A thread's stack and a loop's call, which need more pieces.
+PIECES = """
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+__attribute__((noinline)) static unsigned deep(unsigned n, unsigned s)
+{
+    volatile char room[3000];
+    memset((char *)room, (int)n, sizeof room);
+    if (n == 0) return s;
+    unsigned below = deep(n - 1, s * 31 + n);
+    return below ^ (unsigned char)room[n];
+}
+static void *run(void *from) { return (void *)(long)deep(1000, (unsigned)(long)from); }
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    void *result;
+    for (int i = 0; i < 5; i++) printf("%u\\n", deep(200u * i, (unsigned)argc));
+    pthread_create(&thread, 0, run, (void *)7);
+    pthread_join(thread, &result);
+    printf("%u\\n", (unsigned)(long)result);
+    return 0;
+}
+"""
+
+SAVED = """
+#include <stdio.h>
+__attribute__((section("heap"))) char saved[100] = "saved";
+int main(void) { return puts(saved) < 0; }
+"""
+
+
 NODE = """
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
 class Box { constructor(x) { this.x = x } get twice() { return this.x * 2 } }
@@ -210,6 +245,19 @@ class Test:
         if told:
             raise Failed(f"{len(told)} procedures are left", *told[:4])
 
+    def pieces(self, name, flags):
+        self.run("gcc", "-fsplit-stack", *flags, self.write(f"{name}.c", PIECES), "-o", name, "-lpthread")
+        for tool in ("null", "bbcount"):
+            self.same(name, tool, "its stack grows by pieces")
+
+    def saved(self):
+        self.run("gcc", "-no-pie", self.write("saved.c", SAVED), "-o", "run")
+        self.run("objcopy", "--rename-section", "heap=.data", "run", "saved")
+        self.same("run", "null", "")
+        done = driver.run([self.inlay, "rewrite", "null", "saved", "-o", "out"], LIMIT, cwd=self.root)
+        if done.status == 0 or b"saved as a program" not in done.stderr or os.path.exists(f"{self.root}/out"):
+            raise Failed(f"rewritten: status {done.status}", *driver.as_lines(done.stderr))
+
     def node(self):
         node = os.path.realpath(shutil.which("node"))
         self.run("strip", node, "-o", f"{self.root}/node")
@@ -238,6 +286,9 @@ def cases(test):
     named = ".data\n.globl mono_aot_file_info\n.type mono_aot_file_info, @object\nmono_aot_file_info: .quad 1\n"
     yield "mono", lambda: test.by_hand(
         "mono", by_offsets() + named, ["-Wl,--export-dynamic-symbol=mono_aot_file_info"], "Mono's runtime")
+    yield "pieces", lambda: test.pieces("pieces", ["-O2"])
+    yield "pieces_stripped", lambda: test.pieces("pieces_stripped", ["-O1", "-s"])
+    yield "saved", test.saved
     if test.results.options.large and shutil.which("node"):
         yield "node", test.node
 

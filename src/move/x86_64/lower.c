@@ -203,6 +203,7 @@ const move_isa move_isa_here = {
     .needs_weaver = needs_weaver,
     .asks_where = asks_where,
     .checks_stack = move_x86_checks_stack,
+    .asks_piece = move_x86_asks_piece,
     .kept = 0xf008, /* rbx, r12 to r15 */
     .table_fits = move_x86_table_fits,
     .names_table_only = move_x86_names_table_only,

@@ -1,4 +1,5 @@
-/* How run times with stacks of their own look whether there is room: cmp disp(%r13),%rsp, also by r12, r14, r15. */
+/* How run times with stacks of their own look whether there is room: cmp disp(%r13),%rsp, also by r12, r14, r15. And
+ * code whose stack grows by pieces (-fsplit-stack): cmp %fs:0x70,%rsp, a word that is kept for it. */
 #include "move/x86_64/machine.h"
 #include "isa/x86_64/x86.h"
 
@@ -24,4 +25,27 @@ int move_x86_checks_stack(const uint8_t *bytes, uint32_t size)
     for (p = bytes; found && p < found; p += in.len) /* not in the middle of another one */
         if (isa_x86_64.decode(p, (size_t)(end - p), 0, &in) > ISA_UNKNOWN) return -1;
     return found && p == found ? 8 + (found[2] & 7) : -1;
+}
+
+/* A ModRM byte and what follows it: memory at the absolute address 0x70. */
+static const uint8_t piece_end[] = {0x25, 0x70, 0, 0, 0};
+
+static bool names_piece_end(const isa_insn *in)
+{
+    enum { FS = 0x64, LAST = sizeof piece_end };
+    return in->raw[0] == FS && in->len > LAST + 2 && !memcmp(in->raw + in->len - LAST, piece_end, LAST) &&
+           (in->raw[in->len - LAST - 1] & 0xc7) == 4;
+}
+
+bool move_x86_asks_piece(const uint8_t *bytes, uint32_t size)
+{
+    bool likely = false;
+    isa_insn in;
+    for (uint32_t at = 0; at + sizeof piece_end <= size && !likely; at++)
+        likely = bytes[at] == piece_end[0] && !memcmp(bytes + at, piece_end, sizeof piece_end);
+    for (uint32_t at = 0; likely && at < size; at += in.len) {
+        if (isa_x86_64.decode(bytes + at, size - at, 0, &in) > ISA_UNKNOWN) return false;
+        if (names_piece_end(&in)) return true;
+    }
+    return false;
 }
