@@ -162,7 +162,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_getdents64: return run_list_descriptors(t, c);
     case SYS_mmap:
     case SYS_mremap: return run_memory_call(t, c);
-    case SYS_munmap: return run_memory_concerns(c) ? run_memory_call(t, c) : moved_unmap_ground(t, c);
+    case SYS_munmap: return moved_loses_ground(c) ? moved_unmap_ground(t, c) : run_memory_call(t, c);
     default: return -EBADF; /* is_refused */
     }
 }

@@ -636,8 +636,8 @@ class Mutators:
         with Mutator(self.program) as m, Conversation(["cat"], driver.fresh(f"{self.folder}/wrong")) as c:
             c.say("x")
             c.has_answered(1)
-            for line, says in (("attach 4194305", "there is no process"), (f"attach {m.process.pid}", "tool inside already|traced|runs under Inlay"),
-                               (f"attach {c.process.pid}", None), ("insert entry nothing 1", "no procedure"),
+            for line, says in (("attach 4194305", "there is no process"),
+                               (f"attach {m.process.pid}", "is this one itself"), (f"attach {c.process.pid}", None), ("insert entry nothing 1", "no procedure"),
                                ("insert entry write nothing++", "nothing"), ("commit", None)):
                 answer = m.asks(line)
                 if not (answer.startswith("ok") if says is None else re.search(says, answer)):

@@ -20,7 +20,8 @@ bool moved_loses_ground(const weave_context *c) { return loses_stack(c) || is_un
 
 long moved_unmap_ground(run_thread *t, weave_context *c)
 {
-    long answer = sys_call2(SYS_munmap, (long)run_arg(c, 0), (long)run_arg(c, 1));
+    long answer = run_memory_concerns(c) ? run_memory_call(t, c)
+                                         : sys_call2(SYS_munmap, (long)run_arg(c, 0), (long)run_arg(c, 1));
     if (answer) return answer;
     if (is_unmapped(c, c->tls_base)) c->tls_base = 0;
     if (loses_stack(c)) run_set_sp(c, (uint64_t)(uintptr_t)t->stack_low + ROOM);
