@@ -46,5 +46,5 @@ bool moved_is_syscall(uint64_t pc)
 unsigned moved_fault_back(const siginfo_t *info, const void *uc)
 {
     if (info->si_signo == SIGSYS) return 2;
-    return !moved_is_step(info) && run_uc_is_behind(uc, info->si_signo) ? 1 : 0;
+    return info->si_signo == SIGTRAP && !moved_is_step(info) && run_uc_is_behind(uc, SIGTRAP) ? 1 : 0;
 }
