@@ -12,7 +12,8 @@
  *         1:  jmp  behind the syscall
  *
  * A site is looked at only where the procedure that it lies in is known (procedures.c) and decoding from
- * that procedure's start finds the instruction there. Five bytes are taken that begin
+ * that procedure's start finds the instruction there; or where its number is loaded right in front of it: what begins
+ * threads has often no unwind entry, and in a stripped program no name. Five bytes are taken that begin
  * with an instruction, hold the call, and are entered by no branch except at their start.
  *
  * The dynamic linker calls a procedure that does nothing whenever it has changed its list of libraries, for debuggers:
@@ -83,7 +84,8 @@ static bool is_direct(const isa_insn *in)
 static bool decode(const moved_image *i, moved_code *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
-    if (!moved_procedure_at(i, at, &p->start, &p->end)) return false;
+    if (!moved_procedure_at(i, at, &p->start, &p->end) && !moved_lone_site(at, i->low, &p->start, &p->end))
+        return false;
     p->count = p->branch_count = 0;
     if (p->end > i->high || (!may_run_old(i) && has_moved(i, p->start))) return false;
     for (uint64_t pc = p->start; pc < p->end && p->count < MOST_INSNS;) {

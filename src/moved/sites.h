@@ -21,6 +21,8 @@ bool moved_number_may_matter(const moved_code *, int site);
 
 /* <isa>/sites.c; moved_next_site: moved.h. */
 bool moved_is_site(const isa_insn *);
+/* In no known procedure, but behind the load of its number, which the image has from `from` on: both of them. */
+bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high);
 /* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it
  * does something else. */
 long moved_constant_in(const isa_insn *, unsigned reg);

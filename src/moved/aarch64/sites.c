@@ -21,6 +21,12 @@ const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
     return NULL;
 }
 
+bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high)
+{
+    (void)at, (void)from, (void)low, (void)high;
+    return false;
+}
+
 bool moved_is_site(const isa_insn *in) { return in->flow == ISA_FLOW_SYSCALL || sets_tls(a64_word(in)); }
 
 /* msr tpidr_el0, reg */

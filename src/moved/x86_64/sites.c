@@ -12,6 +12,16 @@ const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
     return NULL;
 }
 
+bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high)
+{
+    enum { LOAD = 5, CALL = 2, MOV_EAX = 0xb8 };
+    const uint8_t *bytes = (const uint8_t *)at - LOAD;
+    if (at - from < LOAD || *bytes != MOV_EAX || bytes[3] || bytes[4]) return false;
+    *low = at - LOAD;
+    *high = at + CALL;
+    return true;
+}
+
 bool moved_is_site(const isa_insn *in) { return in->flow == ISA_FLOW_SYSCALL; }
 
 void moved_put_other(isa_code *c, const isa_insn *in)
