@@ -160,7 +160,7 @@ class Started:
             calls = {p["name"]: p["calls"] for p in json.load(f)["procedures"]}
         expected = {"one": 3, "two": 2, "library_begins": 1, "program_begins": 1, "before_all": 1, "main": 1}
         wrong = {name: calls.get(name) for name, n in expected.items() if calls.get(name) != n}
-        resolvers = ("from_library", "from_program")  # they begin where what they resolve is said to begin
+        resolvers = ("from_library (resolver)", "from_program (resolver)")
         if done.status != 3 or wrong or not all(calls.get(name) for name in resolvers):
             raise Failed(f"status {done.status}", f"otherwise than {expected}: {wrong}", repr(calls))
 
