@@ -60,6 +60,18 @@ static int (*choose_library(void))(void) { return one; }
 int from_library(void) __attribute__((ifunc("choose_library")));
 __attribute__((constructor)) void library_begins(void) { from_library(); }
 """
+THREADS = """#include <pthread.h>
+#include <stdio.h>
+static void *run(void *a) { return a; }
+int main(void) {
+    pthread_t threads[8];
+    long sum = 0;
+    for (long i = 0; i < 8; i++) pthread_create(&threads[i], NULL, run, (void *)i);
+    for (long i = 0; i < 8; i++) { void *r; pthread_join(threads[i], &r); sum += (long)r; }
+    printf("%ld\\n", sum);
+    return 0;
+}
+"""
 PROGRAM = """int from_library(void);
 static int two(void) { return 2; }
 static int (*choose_program(void))(void) { return two; }
@@ -164,6 +176,16 @@ class Started:
         if done.status != 3 or wrong or not all(calls.get(name) for name in resolvers):
             raise Failed(f"status {done.status}", f"otherwise than {expected}: {wrong}", repr(calls))
 
+    def threads_unnamed(self):
+        """What begins threads in a static program without names has no unwind entry either: no procedure is known there."""
+        program = f"{self.folder}/threads"
+        if driver.run(["gcc", "-O1", "-static", "-s", self.source("t.c", THREADS), "-o", program], LIMIT).status:
+            raise Failed("compile")
+        for tool in ("null", "inscount"):
+            done = self.run([program], tool=tool)
+            if done.status or done.stdout != b"28\n":
+                raise Failed(f"{tool}: status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def fails(self):
         """A tool that cannot start ends the program before it has begun."""
         done = self.run(["echo", "it runs"], options=["-o", "/no/folder/x"])
@@ -189,7 +211,8 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
-        for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main", "fails", "follows", "unknown_image"):
+        for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main",
+                     "threads_unnamed", "fails", "follows", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
