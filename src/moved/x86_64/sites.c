@@ -12,12 +12,22 @@ const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
     return NULL;
 }
 
+/* mov $N, %eax ; or, further up, as musl begins threads: xor %eax, %eax ; mov $N, %al */
+static bool loads_number(const uint8_t *bytes, uint64_t before)
+{
+    enum { LOAD = 5, MOV_EAX = 0xb8 };
+    static const uint8_t by_halves[] = {0x31, 0xc0, 0xb0};
+    if (before == LOAD && *bytes == MOV_EAX && !bytes[3] && !bytes[4]) return true;
+    return before >= LOAD && !memcmp(bytes, by_halves, sizeof by_halves);
+}
+
 bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high)
 {
-    enum { LOAD = 5, CALL = 2, MOV_EAX = 0xb8 };
-    const uint8_t *bytes = (const uint8_t *)at - LOAD;
-    if (at - from < LOAD || *bytes != MOV_EAX || bytes[3] || bytes[4]) return false;
-    *low = at - LOAD;
+    enum { CALL = 2, FURTHEST = 40 };
+    uint64_t before = 1;
+    while (before <= FURTHEST && before <= at - from && !loads_number((const uint8_t *)at - before, before)) before++;
+    if (before > FURTHEST || before > at - from) return false;
+    *low = at - before;
     *high = at + CALL;
     return true;
 }
