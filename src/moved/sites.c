@@ -84,7 +84,7 @@ static bool is_direct(const isa_insn *in)
 static bool decode(const moved_image *i, moved_code *p, uint64_t at)
 {
     if (at >= p->start && at < p->end && p->count) return true; /* the last one's */
-    if (!moved_procedure_at(i, at, &p->start, &p->end) && !moved_lone_site(at, i->low, &p->start, &p->end))
+    if (!moved_procedure_at(i, at, &p->start, &p->end) && !moved_lone_site(at, p->low, &p->start, &p->end))
         return false;
     p->count = p->branch_count = 0;
     if (p->end > i->high || (!may_run_old(i) && has_moved(i, p->start))) return false;
@@ -244,8 +244,8 @@ static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branche
     const Elf64_Phdr *ph = i->phdr;
     area a = {0};
     for (unsigned k = 0; k < i->phnum; k++) {
-        moved_code p = {.insns = insns, .branches = branches};
         uint64_t low = i->bias + ph[k].p_vaddr;
+        moved_code p = {.insns = insns, .branches = branches, .low = low};
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
         patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
     }

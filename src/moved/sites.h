@@ -14,6 +14,7 @@ typedef struct moved_code {
     isa_insn *insns;
     uint32_t *branches; /* those of insns that are direct branches */
     unsigned count, branch_count;
+    uint64_t low; /* where its segment begins: what is in front may not be mapped */
 } moved_code;
 
 /* numbers.c: may the number of the call that instruction `site` makes be one that matters? */
@@ -21,7 +22,7 @@ bool moved_number_may_matter(const moved_code *, int site);
 
 /* <isa>/sites.c; moved_next_site: moved.h. */
 bool moved_is_site(const isa_insn *);
-/* In no known procedure, but behind the load of its number, which the image has from `from` on: both of them. */
+/* In no known procedure, but behind the load of its number, which lies at `from` or above: both of them. */
 bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high);
 /* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it
  * does something else. */

@@ -46,9 +46,9 @@ static const snippet *effect(parser *p)
     }
     p->whole = s;
     if (s->role == TYPED_PIECES) return p->whole_code = nothing(p);
-    bool whole = s->role == TYPED_OBJECT && s->kind == SNIPPET_LOAD && image_ctype_is_whole(typed_type(s));
-    if (s->role == TYPED_OBJECT) s = whole ? s->a : typed_value(p->m, s); /* what a call gives lies somewhere */
-    if (whole) p->whole_code = s;
+    const snippet *code = typed_executed(s); /* what a call gives lies somewhere */
+    if (code != s) p->whole_code = s = code;
+    else if (s->role == TYPED_OBJECT) s = typed_value(p->m, s);
     if (!s) parser_place(p, at);
     return s;
 }

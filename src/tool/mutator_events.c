@@ -43,9 +43,10 @@ static void wake(mutator_ring *r)
 static bool tell(ring_record what, const void *data)
 {
     mutator_ring *r = ring_for((inlay_event_kind)what.kind);
+    if (!r) return false;
     what.pid = (int32_t)sys_call0(SYS_getpid);
-    bool told = r && ring_put(r, &what, data);
-    if (r) wake(r);
+    bool told = ring_put(r, &what, data);
+    wake(r);
     return told;
 }
 
