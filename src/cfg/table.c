@@ -18,6 +18,8 @@
  *     mov (%rdx,%rax,8),%rax; jmp *%rax    computed goto: any label whose address is taken
  *     mov 8(%rdi),%rax; jmp *%rax          a tail call when the stack is as it was at the entry
  *
+ *     mov %rcx,%rsp; pop %rcx; jmp *%rcx   a return, to another frame perhaps (__builtin_eh_return)
+ *
  * What is none of these is said to be unknown. */
 #include "cfg/work.h"
 
@@ -35,6 +37,7 @@ typedef struct form {
     bool single;          /* always the same entry is read */
     bool leaps;           /* the jump is written as something else (thunks.c) */
     bool pushed, returns; /* ... its target is pushed first; it is a return */
+    bool popped;          /* its target is what has just been on top of the stack, as a return's */
 } form;
 
 static form just(form_kind kind) { return (form){.kind = kind, .index = ISA_NO_REG}; }
@@ -268,6 +271,13 @@ static form form_of_register(cfg_view *v, unsigned reg, cfg_point at)
     return form_of_several(v, &all);
 }
 
+/* pop %reg */
+static bool takes_from_top(const cfg_work *w, const isa_insn *in, const isa_operand *target)
+{
+    return target->kind == ISA_OPERAND_REG && target->reg < 64 && w->sems[in->op] == SEM_POP &&
+           cfg_insn_writes(w, in) & 1ull << target->reg;
+}
+
 /* What the jump at the block's end leads to, as the operand `dst` there or where it was stored. */
 static bool jump_value(cfg_view *v, uint32_t block, cfg_shape *s, cfg_point *at, form *f)
 {
@@ -278,6 +288,7 @@ static bool jump_value(cfg_view *v, uint32_t block, cfg_shape *s, cfg_point *at,
     *at = (cfg_point){block, count - 1};
     if (in[count - 1].flow == ISA_FLOW_JUMP_IND) {
         cfg_shape_of(v->work, &in[count - 1], s);
+        f->popped = count > 1 && takes_from_top(v->work, &in[count - 2], &s->dst);
         return true;
     }
     const isa_insn *before = count > 1 ? &in[count - 2] : NULL;
@@ -315,6 +326,7 @@ static form form_of(cfg_view *v, uint32_t block)
     f.leaps = how.leaps;
     f.pushed = how.pushed;
     f.returns = how.returns;
+    f.popped = how.popped;
     return f;
 }
 
@@ -331,7 +343,8 @@ static bool leaves_here(cfg_view *v, uint32_t block, const form *f)
 {
     int64_t height;
     if (f->returns || (f->leaps && is_only_called(v, block))) return true;
-    return cfg_stack_height(v, block, &height) && (height == 0 || (f->pushed && height == -8));
+    if (!cfg_stack_height(v, block, &height)) return f->popped;
+    return height == 0 || (f->pushed && height == -8) || (f->popped && height == v->work->machine->pushed);
 }
 
 static void settle_pointer(cfg_view *v, cfg_indirect *i, uint32_t block, const form *f, form_kind kind)

@@ -32,6 +32,11 @@
     ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
     "mov 8(%rdi),%rax\njmp *%rax\n.size " name ",.-" name "\n"
 
+/* One that jumps to what it takes from the stack. */
+#define TAKES(name, before)                                                                                            \
+    ".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n" before                                 \
+    "pop %rcx\njmp *%rcx\n.size " name ",.-" name "\n"
+
 static const char source[] =
     /* conditions, one by one */
     PROC("above", "cmp $5,%edi\nja 9f\nmov %edi,%edi\n") PROC("not_below", "cmp $5,%edi\njae 9f\nmov %edi,%edi\n")
@@ -83,7 +88,11 @@ static const char source[] =
             JUMPS("pops_less", "push %rbx\npush %rcx\npop %rcx\n") JUMPS("pops_more", "push %rbx\npop %rbx\npop %rcx\n")
                 JUMPS("adds_less", "sub $24,%rsp\nadd $16,%rsp\n")
                     JUMPS("keeps_frame", "push %rbp\nmov %rsp,%rbp\nsub $40,%rsp\nmov %rbp,%rsp\n")
-                        JUMPS("pops_stack", "push %rsp\npop %rsp\n") ".section .note.GNU-stack,\"\",@progbits\n";
+                        JUMPS("pops_stack", "push %rsp\npop %rsp\n") JUMPS("far_frame", "mov %rdi,%rsp\npop %rcx\n")
+                            TAKES("returns", "") TAKES("far_return", "push %rbp\nmov %rdi,%rsp\n")
+                                TAKES("takes_less", "push %rbx\n"
+                                                    "push %rcx\n")
+                                    TAKES("takes_pushed", "push %rdi\n") ".section .note.GNU-stack,\"\",@progbits\n";
 
 typedef struct sample {
     image *image;
@@ -262,6 +271,11 @@ static void heights_of_the_stack(void **state)
     leaves(&s, "adds_less", false);
     leaves(&s, "keeps_frame", false);
     leaves(&s, "pops_stack", false);
+    leaves(&s, "far_frame", false);
+    leaves(&s, "returns", true);
+    leaves(&s, "far_return", true);
+    leaves(&s, "takes_less", false);
+    leaves(&s, "takes_pushed", true);
     drop(&s);
 }
 
