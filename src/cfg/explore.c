@@ -164,11 +164,15 @@ static bool transfer(cfg_work *w, const isa_insn *in, const isa_insn *before)
     }
 }
 
-/* Does control pass on to the next instruction, within the block? */
+/* Does control pass on to the next instruction, within the block? A handler may go on behind a trap; but a run of them
+ * up to the procedure's end is padding. */
 static bool passes(const cfg_work *w, const isa_insn *in, const uint8_t *next, size_t have)
 {
     if (in->flow == ISA_FLOW_NEXT) return true;
-    return in->flow == ISA_FLOW_TRAP && w->sems[in->op] == SEM_INT3 && have && next[0] != in->raw[0];
+    if (in->flow != ISA_FLOW_TRAP || w->sems[in->op] != SEM_INT3 || !have) return false;
+    if (!w->procs.items[w->current].sized) return next[0] != in->raw[0];
+    while (have && next[0] == in->raw[0]) next++, have--;
+    return have;
 }
 
 static bool in_text(const cfg_work *w, uint64_t addr)

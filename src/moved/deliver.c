@@ -160,7 +160,6 @@ static void locate(run_thread *t, void *uc, const siginfo_t *info, bool fault, m
     unsigned back = fault ? moved_fault_back(info, uc) : 0;
     run_uc_context(uc, t, 0, c);
     moved_locate(c->pc, c, back, fault && !moved_is_step(info), at);
-    if (back && at->image) at->pc = info->si_signo == SIGSYS ? at->pc + back : run_after_trap(at->pc);
     at->is_fault = fault;
     run_uc_unspill(t, c, at->state.spilled, at->state.flags_saved);
     c->pc = at->pc;

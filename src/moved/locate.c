@@ -9,7 +9,7 @@ static const move_carried_states *states_of(const moved_image *i)
 
 static bool is_clean(weave_parked p) { return !(p.spilled | p.junk | p.flags_saved | p.pending); }
 
-/* In moved code. `back`: so far behind the instruction that trapped. */
+/* In moved code. `back`: the instruction that trapped is over, and begins so far in front at the latest. */
 static void locate_moved(const moved_image *i, uint64_t pc, unsigned back, bool fault, moved_where *at)
 {
     const move_carried_states *s = states_of(i);
@@ -28,6 +28,8 @@ static void locate_moved(const moved_image *i, uint64_t pc, unsigned back, bool 
         at->state = at->before ? spot.before : spot.at;
         at->pc = i->map_base + spot.old_off;
         if (at->known) at->place = i->text + spot.new_off;
+        if (at->known && back)
+            at->pc += pc - (i->text + spot.code_off); /* as copied; the old bytes may be a jump by now */
     } else {
         at->known = false;
     }
