@@ -75,6 +75,10 @@ void *inlay_process_share(inlay_process *, size_t bytes);
  * until they end or execute another program, or inlay_process_take_out takes it out of them as well; inlay detach does
  * when the mutator has ended. */
 bool inlay_process_share_with_children(inlay_process *, bool yes);
+/* Such children that run now with what is inserted in them, those that have executed another program not: their numbers
+ * as this process sees them, `most` at most. How many there are. As long as there is one, a handle whose process has
+ * ended or has become another program still tells of it. */
+unsigned inlay_process_children(inlay_process *, int *pids, unsigned most);
 
 /* From now on each program that the process executes, or a child of fork or vfork, comes as INLAY_EVENT_BEGIN, and is
  * to be let run (inlay_process_continue). Its own children are not followed before it is asked for, of the new handle.

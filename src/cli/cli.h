@@ -46,7 +46,7 @@ int cli_detach(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_ps(int argc, char **argv);
 int cli_live(int argc, char **argv); /* a command that is a mutator of its own: tools/live */
-bool cli_names_process(char **argv); /* has it -p, in front of `--`? */
+bool cli_is_live(char **argv);       /* has it -p or --children, in front of `--`? */
 int cli_info(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_trace(int argc, char **argv);

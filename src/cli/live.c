@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-bool cli_names_process(char **argv)
+bool cli_is_live(char **argv)
 {
     for (; *argv && strcmp(*argv, "--") != 0; argv++)
-        if (!strcmp(*argv, "-p") || !strncmp(*argv, "-p=", 3)) return true;
+        if (!strcmp(*argv, "-p") || !strncmp(*argv, "-p=", 3) || !strcmp(*argv, "--children")) return true;
     return false;
 }
 

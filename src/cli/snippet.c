@@ -11,7 +11,8 @@
 
 static const char usage[] =
     "usage: inlay snippet [OPTIONS] POINT CODE -- PROGRAM [ARGS]\n"
-    "       inlay snippet -p PID [--for SECONDS] [-o FILE] [--format=json] POINT CODE\n"
+    "       inlay snippet -p PID [--children] [--for SECONDS] [-o FILE] [--format=json] POINT CODE\n"
+    "       inlay snippet --children [-o FILE] [--format=json] POINT CODE -- PROGRAM [ARGS]\n"
     "\n"
     "POINT is one of\n"
     "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
@@ -27,7 +28,8 @@ static const char usage[] =
     "\n"
     "Variables that it declares static are reported when the program ends; print(NUMBER), print_real(NUMBER) and\n"
     "show(STRING) write at once. With -p it is put into a process that runs, until Ctrl-C or its end, and taken out\n"
-    "again. OPTIONS are those that every tool has (--engine=live: the program is patched, not translated). For a file: "
+    "again; with --children also into what that forks and executes, which is reported once, with the process's end.\n"
+    "OPTIONS are those that every tool has (--engine=live: the program is patched, not translated). For a file: "
     "inlay rewrite snippet --at=POINT\n"
     "--code=CODE.\n";
 
@@ -41,7 +43,7 @@ static char *option(const char *name, const char *value)
 int cli_snippet(int argc, char **argv)
 {
     int at = 1;
-    if (cli_names_process(argv)) return cli_live(argc, argv);
+    if (cli_is_live(argv)) return cli_live(argc, argv);
     while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
         if (strcmp(argv[at], "--help") == 0) {
             fputs(usage, stdout);

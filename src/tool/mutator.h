@@ -122,6 +122,7 @@ struct mutatee {
     uint64_t share_next, lost_seen;
     uint32_t kinds;
     bool end_watched, end_told, has_execed;
+    bool is_former; /* the process is another program, which has a handle of its own (mutator_follow.c) */
     char *exec_path;
     /* mutator_children.c */
     bool shares, follows;  /* with children of fork; what is executed (mutator_follow.c) */

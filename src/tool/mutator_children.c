@@ -58,6 +58,29 @@ void mutator_note_child(mutatee *m, int inner)
     if (!inl_vec_push(&m->children, inner)) return;
 }
 
+/* A program that it has executed since has a handle of its own. */
+static bool has_handle(const mutatee *but, pid_t pid)
+{
+    const mutatee *m = tool_now->mutating.first;
+    while (m && (m == but || m->live.pid != pid)) m = m->next;
+    return m != NULL;
+}
+
+unsigned inlay_process_children(inlay_process *p, int *pids, unsigned most)
+{
+    mutatee *m = mutatee_of(p);
+    unsigned n = 0;
+    if (!m || !m->children.count) return 0;
+    forget_ended(m);
+    for (size_t k = 0; k < m->children.count; k++) {
+        pid_t pid = mutator_pid_here(m, m->children.items[k]);
+        if (!pid || has_handle(m, pid) || !live_is_held_by(pid, &tool_now->mutating.self)) continue;
+        if (n < most) pids[n] = pid;
+        n++;
+    }
+    return n;
+}
+
 /* --- the end --- */
 
 static inl_status child_out(pid_t pid, inl_error *e)

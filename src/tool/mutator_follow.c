@@ -141,7 +141,7 @@ static mutatee *adopt(const follow *f)
     bool is_own = f->pid == f->m->live.pid; /* it has become another, and so has its handle */
     n->is_child = is_own && f->m->is_child;
     if (begin(f, n, &e) == INL_OK) {
-        if (is_own) f->m->is_child = false;
+        if (is_own) f->m->is_child = false, f->m->is_former = true;
         return n;
     }
     if (n->is_stopped) live_release(&n->live, NULL);

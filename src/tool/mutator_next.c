@@ -142,7 +142,7 @@ static void close_socket(mutatee *m)
 static bool is_another(const mutatee *m)
 {
     return (m->shares || m->follows) && m->exec_path && !m->has_execed && has_memory(m) &&
-           !live_is_held_by(m->live.pid, &tool_now->mutating.self);
+           (m->is_former || !live_is_held_by(m->live.pid, &tool_now->mutating.self));
 }
 
 static bool find_exec(mutatee *m, mutator_watching *w, inlay_event *v)

@@ -31,13 +31,14 @@ bool inlay_process_take_out(inlay_process *p)
     if (m->live.kept.count)
         return mutator_refuse(INL_ERR_USAGE, "thread %d of process %d is stopped; let it go on first",
                               m->live.kept.items[0], m->live.pid);
-    if (m->pieces)
+    bool is_past = mutator_has_ended(m) || m->has_execed || m->is_former;
+    if (m->pieces && !is_past)
         return mutator_refuse(INL_ERR_USAGE, "what was inserted in process %d is still there; remove it, and commit",
                               m->live.pid);
-    if (m->is_broken && !mutator_has_ended(m))
+    if (m->is_broken && !is_past)
         return mutator_refuse(INL_ERR_USAGE, "process %d: an earlier change failed in its midst; let it go",
                               m->live.pid);
-    inl_status s = m->has_ended || m->has_execed ? INL_OK : take_out(m, &e);
+    inl_status s = is_past ? INL_OK : take_out(m, &e);
     if (s != INL_OK && !mutator_has_ended(m)) return mutator_fail(&e);
     m->has_tool = false;
     if (mutator_children_out(m, &e) != INL_OK) return mutator_fail(&e);

@@ -114,23 +114,53 @@ class Points:
 
     def followed(self):
         """Programs that are executed, by children of fork and vfork and by the process itself, count from their first
-        instruction; what cannot be executed, and what has a file's rights, is as it is natively."""
-        script = f"{self.folder}/script"
+        instruction, are teed, stop, run code; what cannot be executed, and what has a file's rights, is as it is natively."""
+        script, result = f"{self.folder}/script", f"{self.folder}/result"
         with open(script, "w", encoding="utf-8") as f:
             f.write("echo none $(/usr/bin/env seq 3)\n")
         os.chmod(script, 0o755)
         words = ["bash", "-c", f"{script}; /no/such; sh -c '/usr/bin/seq 5; :'; (exec seq 6); exec seq 7"]
         native = driver.run(words, LIMIT)
-        done = driver.run([self.inlay, "count", "--children", "-o", f"{self.folder}/counts", "__libc_start_main",
-                           "--", *words], LIMIT)
-        with open(f"{self.folder}/counts", encoding="utf-8") as f:
-            counts = dict(reversed(line.split(maxsplit=1)) for line in f.read().splitlines())
-        # bash, env, sh and four times seq; the script's interpreter is a fork of bash
-        want = {"__libc_start_main (libc.so.6)": "7"}
-        if (done.status, done.stdout) != (native.status, native.stdout) or \
-                any(counts.get(k) != v for k, v in want.items()):
-            raise driver.Failed(f"status {done.status}, natively {native.status}", repr(counts), done.stdout.decode(),
-                                done.stderr.decode()[-600:])
+        for command in (["count", "__libc_start_main"], ["break", "__libc_start_main"], ["tee"],
+                        ["snippet", "__libc_start_main", "static long n; n++"]):
+            at = [result] if command == ["tee"] else ["-o", result]
+            done = driver.run([self.inlay, command[0], "--children", *at, *command[1:], "--", *words], LIMIT)
+            with open(result, encoding="utf-8") as f:
+                found = f.read()
+            if (done.status, done.stdout) != (native.status, native.stdout) or not self.is_followed(command[0], found):
+                raise driver.Failed(f"{command[0]}: status {done.status}, natively {native.status}", found,
+                                    done.stdout.decode(), done.stderr.decode()[-600:])
+
+    @staticmethod
+    def is_followed(command, found):
+        """bash, env, sh and four times seq; the script's interpreter is a fork of bash, and the first seq is executed by env."""
+        if command == "count":
+            return re.search(r"^ *7  __libc_start_main \(libc", found, re.M)
+        if command == "break":
+            return len(re.findall(r"^hit \d+: thread (\d+) of process \1 in __libc_start_main \(libc", found, re.M)) == 7
+        if command == "tee":  # also what goes into the pipe of $(...)
+            return found.split() == [*"123", "none", *"123", *"12345", *"123456", *"1234567"]
+        return re.findall(r"^(\w+) \(process \d+\): code at 1", found, re.M) == ["bash", "env", "seq", "dash", "seq", "seq", "seq"]
+
+    def past(self):
+        """A fork of a program that has executed another, or has ended, is heard of, and freed, as well."""
+        code = ("import os, sys, time\nif os.fork() == 0:\n  print('child', os.getpid(), flush=True)\n"
+                "  while os.getppid() != 1: time.sleep(0.01)\n  [os.getpgid(0) for _ in range(50)]\n"
+                "  os.execlp('seq', 'seq', '3') if sys.argv[1] == 'seq' else os.close(1) or os.close(2) or time.sleep(1000)\n"
+                "os.execlp('sh', 'sh', '-c', 'sleep 3; echo $$') if sys.argv[2] == 'sh' else os._exit(0)\n")
+        for last, first in (("seq", "sh"), ("sleep", "sh")):
+            command = [self.inlay, "count", "--children", "-o", f"{self.folder}/past", "getpgid", "__libc_start_main", "--",
+                       "sh", "-c", "python3 -c \"$0\" $1 $2 & wait; sleep 4", code, last, first]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+                out, said = p.communicate(timeout=LIMIT)
+            child = int(re.search(r"child (\d+)", out)[1])
+            with open(f"{self.folder}/past", encoding="utf-8") as f:
+                found = f.read()
+            wrong = outside.wrong_code(child) if last == "sleep" else None
+            if last == "sleep":
+                os.kill(child, 9)
+            if not re.search(r"^ *50  getpgid", found, re.M) or wrong or (last == "seq" and "1\n2\n3\n" not in out):
+                raise driver.Failed(f"{last}, {first}", found, out, said, wrong or "")
 
     def children(self):
         """What they write is teed; what is inserted has come out of one that runs on."""
@@ -249,6 +279,7 @@ def tests(of):
     yield "commands", of.commands
     yield "children", of.children
     yield "followed", of.followed
+    yield "past", of.past
     yield "given-up", of.given_up
     for how in ("dies", "exec", "killed"):
         yield f"held-{how}", lambda how=how: of.held_at(how)

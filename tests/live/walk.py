@@ -142,6 +142,7 @@ ELSEWHERE = (
     ("one-shot snippets, calls, libraries", "mutators", "once-dynamic"), ("events", "mutators", "events-threads"),
     ("exec", "mutators", "events-exec"), ("libraries come and go", "mutators", "events-libraries"),
     ("breakpoint hit", "mutators", "breakpoint"), ("messages", "mutators", "lost"),
+    ("programs that are executed, in commands", "points", "followed"),
     ("examples", "points", "examples"), ("children, one thread in commands", "points", "commands"),
     ("attach, detach, report, ps", "out", ""), ("toggling", "switches", ""),
     ("count, tee, break, snippet", "commands", ""), ("replaced procedures and calls", "commands", ""),
@@ -151,7 +152,6 @@ MISSING = (
     ("arithmetic of __int128", "refused, and long double is computed with as a double"),
     ("debug information in .dwp packages", "not read; .dwo files are"),
     ("a parameter behind the entry that is told by its value there alone", "refused, with that reason"),
-    ("break, tee, snippet in forked children", "a copy of the code runs there unheard"),
     ("a mutator's routine executed once", "refused: insert it"),
 )
 

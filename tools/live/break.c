@@ -31,7 +31,8 @@ static const char usage[] =
     "\n"
     "  -p PID                the process\n"
     "  --then=WHAT           behind a hit: continue (the default), stop the process as SIGSTOP does, or detach\n"
-    "  --children            where processes come that it forks from now on, too\n"
+    "  --children            where processes come that it forks from now on, too, and programs that it\n"
+    "                        and they execute, from their first instruction\n"
     "  --thread TID          where this thread of it comes, alone\n"
     "  --hits N              so many, then detach\n"
     "  --for SECONDS         so long\n"
@@ -42,7 +43,6 @@ enum { MOST_PARAMETERS = 32, MOST_WORDS = 8, MOST_FRAMES = 64, MOST_BYTES = 64 <
 enum { PARAMETER_BITS = 8, WORD_BITS = 8, WORD = 8 }; /* of a message's number, from the lowest on */
 typedef enum told { NOT_TOLD, A_VALUE, AN_ADDRESS, IN_WORDS } told;
 typedef struct place {
-    const char *where;
     inlay_scope_static parameters[MOST_PARAMETERS];
     inlay_expr values[MOST_PARAMETERS];
     told told[MOST_PARAMETERS]; /* what comes in messages */
@@ -60,7 +60,11 @@ static teller *tellers;
 static uint64_t good, refused, hits;
 static const char *then = "continue", *most_hits;
 static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_hits, NULL}, {NULL, NULL, NULL}};
+static void begins(void);
+static void ended(inlay_process *p) { (void)p; }
 static live_command command = {.name = "break",
+                               .begins = begins,
+                               .ended = ended,
                                .kinds = INLAY_EVENTS(MESSAGE) | INLAY_EVENTS(BREAK),
                                .usage = usage,
                                .by_thread = true,
@@ -165,9 +169,8 @@ static void read_words(char *text)
     while (n && code.point[n - 1] == ' ') text[(size_t)(code.point - text) + --n] = 0;
 }
 
-static void insert(void)
+static void begins(void)
 {
-    if (!text_code_begin(&code)) exit(LIVE_FAILED);
     bool by_image = text_code_is_by_image(&code);
     for (inlay_image *i = inlay_process_image_first(command.process); i; i = inlay_image_next(i)) {
         if (by_image) text_code_in_image(&code, i);
@@ -221,10 +224,10 @@ static void value_text(const inlay_event *e, const place *p, unsigned k, char *o
     free(there);
 }
 
-static void place_text(uint64_t address, char *out, size_t size)
+static void place_text(const inlay_event *e, uint64_t address, char *out, size_t size)
 {
-    inlay_proc *p = inlay_process_proc_at(command.process, address);
-    inlay_image *i = inlay_process_image_at(command.process, address);
+    inlay_proc *p = inlay_process_proc_at(e->process, address);
+    inlay_image *i = inlay_process_image_at(e->process, address);
     const char *file;
     unsigned line;
     int n = snprintf(out, size, "%s", p ? inlay_proc_display_name(p) : "?");
@@ -239,7 +242,7 @@ static void print_text(const inlay_event *e, const inlay_stack_frame *frames, un
 {
     char text[MOST_TEXT];
     const place *p = &places[e->number];
-    place_text(e->context->pc, text, sizeof text);
+    place_text(e, e->context->pc, text, sizeof text);
     printf("hit %" PRIu64 ": thread %d", hits, e->tid);
     if (command.children) printf(" of process %d", inlay_event_pid(e));
     printf(" in %s\n", text);
@@ -251,7 +254,7 @@ static void print_text(const inlay_event *e, const inlay_stack_frame *frames, un
         printf("  %-4s%016" PRIx64 "%s", inlay_reg_name(r), e->context->gpr[r], r % 4 == 3 ? "\n" : "");
     printf("  pc  %016" PRIx64 "  flags %" PRIx64 "\n", e->context->pc, e->context->flags);
     for (unsigned k = 0; k < count; k++) {
-        place_text(frames[k].address, text, sizeof text);
+        place_text(e, frames[k].address, text, sizeof text);
         printf("  #%-2u %016" PRIx64 " %s\n", k, frames[k].address, text);
     }
     fflush(stdout);
@@ -289,7 +292,7 @@ static void print_json(const inlay_event *e, const inlay_stack_frame *frames, un
     inlay_json_end();
     inlay_json_begin("stack", '[');
     for (unsigned k = 0; k < count; k++) {
-        place_text(frames[k].address, text, sizeof text);
+        place_text(e, frames[k].address, text, sizeof text);
         inlay_json_begin(NULL, '{');
         inlay_json_uint("address", frames[k].address);
         inlay_json_string("place", text);
@@ -339,8 +342,9 @@ int main(int argc, char **argv)
         return LIVE_USAGE;
     }
     read_words(command.words[0]);
-    insert();
-    if (!good) {
+    if (!text_code_begin(&code)) return LIVE_FAILED;
+    begins();
+    if (!good && (refused || !command.children)) {
         command_say(&command, refused ? "there can be no breakpoint" : "there is no point '%s'", code.point);
         return command_end(&command, LIVE_FAILED);
     }
@@ -348,5 +352,6 @@ int main(int argc, char **argv)
     command_say(&command, "breakpoints in process %d: %" PRIu64, inlay_process_pid(command.process), good);
     command_wait(&command, take_events, NULL);
     take_events(NULL);
-    return command_end(&command, LIVE_OK);
+    if (!good) command_say(&command, "there was no point '%s'", code.point);
+    return command_end(&command, good ? LIVE_OK : LIVE_FAILED);
 }

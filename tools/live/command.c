@@ -173,14 +173,20 @@ static live_one *one_of(live_command *c, const inlay_process *p)
     return &c->ones[c->one_count++];
 }
 
-/* It has ended, or is another program. */
 static void forget(live_command *c, inlay_process *p)
 {
     live_one *o = one_of(c, p);
     c->ended(p);
     free(o->inserted);
     *o = c->ones[--c->one_count];
-    inlay_process_let_go(p);
+    if (!inlay_process_take_out(p)) inlay_process_let_go(p);
+}
+
+/* What has ended, or is another program, is heard of until none of its children has what it had. */
+static void forget_past(live_command *c)
+{
+    for (unsigned k = c->one_count; k-- > 0;)
+        if (c->ones[k].is_past && !inlay_process_children(c->ones[k].process, NULL, 0)) forget(c, c->ones[k].process);
 }
 
 static void begin(live_command *c, inlay_process *p)
@@ -188,19 +194,21 @@ static void begin(live_command *c, inlay_process *p)
     inlay_process *now = c->process;
     one_of(c, p);
     c->process = p;
-    c->begins();
-    bool good = inlay_process_share_with_children(p, true) && inlay_process_follow(p, true) && inlay_process_commit(p);
-    if (!good) command_say(c, "process %d: %s", inlay_process_pid(p), inlay_process_error());
+    bool good = inlay_process_watch(p, c->kinds | INLAY_EVENTS(EXEC) | INLAY_EVENTS(EXIT)) &&
+                inlay_process_share_with_children(p, true) && inlay_process_follow(p, true);
+    if (good) c->begins();
+    good = good && inlay_process_commit(p);
+    if (!good && inlay_process_is_running(p))
+        command_say(c, "process %d: %s", inlay_process_pid(p), inlay_process_error());
     inlay_process_continue(p);
     c->process = now;
 }
 
 /* What the process was before; NULL: it has been none of these. */
-static inlay_process *former(const live_command *c, const inlay_process *p)
+static live_one *former(const live_command *c, const inlay_process *p)
 {
-    for (unsigned k = 0; k < c->one_count; k++)
-        if (c->ones[k].process != p && inlay_process_pid(c->ones[k].process) == inlay_process_pid(p))
-            return c->ones[k].process;
+    for (live_one *o = c->ones; o < c->ones + c->one_count; o++)
+        if (o->process != p && !o->is_past && inlay_process_pid(o->process) == inlay_process_pid(p)) return o;
     return NULL;
 }
 
@@ -209,26 +217,24 @@ static void note_begin(const inlay_event *e, void *arg)
     live_command *c = arg;
     if (!e->process) command_say(c, "%s is not followed: %s", e->name, inlay_process_error());
     if (!e->process) return;
-    inlay_process *was = former(c, e->process);
+    live_one *was = former(c, e->process);
+    if (was) was->is_past = true;
+    if (was && was->process == c->process) c->process = e->process;
     begin(c, e->process);
-    if (was == c->process) c->process = e->process;
-    if (was) forget(c, was);
+    forget_past(c);
 }
 
-/* True. */
-static bool forget_ended(live_command *c)
+static void note_end(const inlay_event *e, void *arg)
 {
-    for (unsigned k = c->one_count; c->ended && k-- > 0;)
-        if (c->ones[k].process != c->process && !inlay_process_is_running(c->ones[k].process))
-            forget(c, c->ones[k].process);
-    return true;
+    live_command *c = arg;
+    if (e->process != c->process) one_of(c, e->process)->is_past = true;
 }
 
 static void note_exec(const inlay_event *e, void *arg)
 {
     live_command *c = arg;
     if (e->process != c->process) {
-        forget(c, e->process);
+        one_of(c, e->process)->is_past = true;
         return;
     }
     snprintf(c->executed, sizeof c->executed, "%s", e->name ? e->name : "another program");
@@ -243,6 +249,7 @@ void command_commit(live_command *c)
     one_of(c, c->process);
     if (c->children && c->begins && !inlay_process_follow(c->process, true)) command_fail(c, "children cannot be had");
     inlay_on_event(INLAY_EVENTS(BEGIN), note_begin, c);
+    inlay_on_event(INLAY_EVENTS(EXIT), note_end, c);
     if (!inlay_process_commit(c->process)) command_fail(c, "cannot insert");
     if (c->program && !inlay_process_continue(c->process)) command_fail(c, "cannot let it run");
 }
@@ -267,7 +274,7 @@ bool command_insert(live_command *c, inlay_point *at, inlay_expr code)
 static bool remove_from(live_command *c, live_one *o)
 {
     for (unsigned k = 0; k < o->count; k++) inlay_remove(o->inserted[k]);
-    bool any = o->count && !(o->process == c->process && *c->executed);
+    bool any = o->count && !o->is_past && !(o->process == c->process && *c->executed);
     o->count = 0;
     return !any || !inlay_process_is_running(o->process) || inlay_process_commit(o->process) ||
            !inlay_process_is_running(o->process);
@@ -304,9 +311,9 @@ void command_wait(live_command *c, bool (*each)(void *arg), void *arg)
     double end = now() + c->seconds;
     struct pollfd events = {.fd = inlay_events_descriptor(), .events = POLLIN};
     while (!asked_to_end && !(c->seconds > 0 && now() >= end)) {
-        c->has_ended = !inlay_process_is_running(c->process) && forget_ended(c);
+        c->has_ended = !inlay_process_is_running(c->process);
         if ((each ? !each(arg) : !take_events()) || c->has_ended || (*c->executed && !c->program)) return;
-        if (c->one_count > 1) forget_ended(c);
+        forget_past(c);
         poll(&events, 1, 100);
     }
 }
@@ -334,7 +341,7 @@ static void leave_others(live_command *c)
 {
     for (unsigned k = 0; k < c->one_count; k++) {
         inlay_process *p = c->ones[k].process;
-        if (p == c->process || (inlay_process_is_running(p) && inlay_process_take_out(p))) continue;
+        if (p == c->process || inlay_process_take_out(p)) continue;
         if (inlay_process_is_running(p))
             command_say(c, "not all could be taken out of process %d: %s", inlay_process_pid(p), inlay_process_error());
         inlay_process_let_go(p);

@@ -23,6 +23,7 @@ typedef struct live_one { /* what is inserted in a process */
     inlay_process *process;
     inlay_insertion **inserted;
     unsigned count;
+    bool is_past; /* it has ended, or is another program; its children may be what they were */
 } live_one;
 
 typedef struct live_command {
@@ -32,7 +33,7 @@ typedef struct live_command {
     bool process_first;         /* the process may be named by the first word */
     bool by_thread;             /* --thread is an option */
     /* With --children programs that are executed are followed, too, where there are these two: inserts in c->process;
-     * and it has ended, or has become another. */
+     * and nothing comes of it any more. */
     void (*begins)(void);
     void (*ended)(inlay_process *);
     /* answers of command_begin */

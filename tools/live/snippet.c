@@ -29,7 +29,8 @@ static const char usage[] =
     "  inlay snippet -p PID write 'static long calls; if ($arg0 == 1) calls++'\n"
     "\n"
     "  -p PID                the process\n"
-    "  --children            what processes do that it forks from now on, too: static variables are one for all\n"
+    "  --children            what processes do that it forks from now on, too: static variables are one for all; and\n"
+    "                        in programs that it and they execute, from their first instruction: each has its own\n"
     "  --thread TID          what this thread of it does, alone\n"
     "  --for SECONDS         so long\n"
     "  -o FILE               the result goes there instead of standard output\n"
@@ -38,15 +39,26 @@ static const char usage[] =
 
 enum { MOST_BYTES = 256 };
 typedef struct row {
+    unsigned program;
     const char *where;
     inlay_scope_static v;
     unsigned char value[MOST_BYTES]; /* as it was when it was read last */
 } row;
+typedef struct program {    /* one that is followed; the first one is what the command was given */
+    inlay_process *process; /* NULL: nothing comes of it any more */
+    char *name;
+    int pid;
+    uint64_t places, refused;
+} program;
 
 static row *rows;
-static unsigned row_count;
-static uint64_t places, refused;
-static live_command command = {.name = "snippet", .usage = usage, .least = 2, .most = 2, .by_thread = true};
+static program *programs;
+static unsigned row_count, program_count;
+static uint64_t places, refused; /* in the program that is looked at */
+static void begins(void);
+static void ended(inlay_process *);
+static live_command command = {
+    .name = "snippet", .usage = usage, .least = 2, .most = 2, .by_thread = true, .begins = begins, .ended = ended};
 
 /* Room for one more in a list of `count`. */
 static void *grown(void *list, unsigned count, size_t size)
@@ -63,7 +75,7 @@ static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
 static void note_variable(const inlay_scope_static *v, const char *where)
 {
     rows = grown(rows, row_count, sizeof *rows);
-    rows[row_count++] = (row){.where = where, .v = *v};
+    rows[row_count++] = (row){.program = program_count, .where = where, .v = *v};
 }
 
 static inlay_expr for_thread(inlay_scope *names, inlay_expr e, uint64_t address)
@@ -89,41 +101,62 @@ static void insert(void)
     }
 }
 
-/* They lie in memory that this process has as well, also when the other one has ended or is another program. */
-static void read_values(void)
+static void begins(void)
 {
-    for (unsigned k = 0; k < row_count; k++) {
-        row *r = &rows[k];
-        size_t size = r->v.size < MOST_BYTES ? r->v.size : MOST_BYTES;
-        memcpy(r->value, r->v.at, size);
-    }
+    places = refused = 0;
+    insert();
+    programs = grown(programs, program_count, sizeof *programs);
+    char *name = strdup(inlay_process_program(command.process));
+    if (!name) exit(LIVE_FAILED);
+    programs[program_count++] = (program){.process = command.process,
+                                          .name = name,
+                                          .pid = inlay_process_pid(command.process),
+                                          .places = places,
+                                          .refused = refused};
 }
 
-static void report_text(void)
+/* Variables lie in memory that this process has as well, until the handle goes. */
+static void ended(inlay_process *p)
+{
+    unsigned n = 0;
+    while (n < program_count && programs[n].process != p) n++;
+    for (row *r = rows; r < rows + row_count; r++)
+        if (r->program == n) memcpy(r->value, r->v.at, r->v.size < MOST_BYTES ? r->v.size : MOST_BYTES);
+    if (n < program_count) programs[n].process = NULL;
+}
+
+/* Of many that are followed only some have the point. */
+static bool is_told(const program *p) { return p == programs || p->places || p->refused; }
+
+static void report_text(const program *p)
 {
     char text[4 * MOST_BYTES];
-    printf("%s: code at %llu places, refused at %llu\n", inlay_process_program(command.process),
-           (unsigned long long)places, (unsigned long long)refused);
-    for (unsigned k = 0; k < row_count; k++) {
-        text_value(&rows[k].v, rows[k].value, text, sizeof text);
-        printf("%s: %s = %s\n", rows[k].where, rows[k].v.name, text);
+    printf("%s", p->name);
+    if (command.children) printf(" (process %d)", p->pid);
+    printf(": code at %llu places, refused at %llu\n", (unsigned long long)p->places, (unsigned long long)p->refused);
+    for (const row *r = rows; r < rows + row_count; r++) {
+        if (r->program != (unsigned)(p - programs)) continue;
+        text_value(&r->v, r->value, text, sizeof text);
+        printf("%s: %s = %s\n", r->where, r->v.name, text);
     }
 }
 
-static void report_json(void)
+static void report_json(const program *p)
 {
     char text[4 * MOST_BYTES];
     inlay_json_begin(NULL, '{');
     inlay_json_string("command", "snippet");
-    inlay_json_uint("pid", (uint64_t)inlay_process_pid(command.process));
-    inlay_json_uint("places", places);
+    inlay_json_string("program", p->name);
+    inlay_json_uint("pid", (uint64_t)p->pid);
+    inlay_json_uint("places", p->places);
     inlay_json_begin("variables", '[');
-    for (unsigned k = 0; k < row_count; k++) {
-        text_value(&rows[k].v, rows[k].value, text, sizeof text);
+    for (const row *r = rows; r < rows + row_count; r++) {
+        if (r->program != (unsigned)(p - programs)) continue;
+        text_value(&r->v, r->value, text, sizeof text);
         inlay_json_begin(NULL, '{');
-        inlay_json_string("procedure", rows[k].where);
-        inlay_json_string("name", rows[k].v.name);
-        inlay_json_string("type", rows[k].v.type);
+        inlay_json_string("procedure", r->where);
+        inlay_json_string("name", r->v.name);
+        inlay_json_string("type", r->v.type);
         inlay_json_string("value", text);
         inlay_json_end();
     }
@@ -138,8 +171,9 @@ int main(int argc, char **argv)
     code.point = command.words[0];
     code.code = command.words[1];
     if (!text_code_begin(&code)) return LIVE_FAILED;
-    insert();
-    if (!places) {
+    begins();
+    uint64_t all = places;
+    if (!places && (refused || !command.children)) {
         command_say(&command, refused ? "the code can be put nowhere" : "there is no point '%s'", code.point);
         return command_end(&command, LIVE_FAILED);
     }
@@ -148,8 +182,11 @@ int main(int argc, char **argv)
                 inlay_process_pid(command.process));
     command_wait(&command, NULL, NULL);
     command_remove(&command);
-    read_values();
-    if (command.json) report_json();
-    else report_text();
-    return command_end(&command, LIVE_OK);
+    for (const program *p = programs; p < programs + program_count; p++) {
+        if (p->process) ended(p->process);
+        if (is_told(p)) (command.json ? report_json : report_text)(p);
+        all += p->places;
+    }
+    if (!all) command_say(&command, "there is no point '%s'", code.point);
+    return command_end(&command, all ? LIVE_OK : LIVE_FAILED);
 }

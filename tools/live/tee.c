@@ -31,7 +31,8 @@ static const char usage[] =
     "through mapped memory, io_uring, sendfile, splice and copy_file_range is not seen; of the last three it is said.\n"
     "\n"
     "  -a                    FILE is added to\n"
-    "  --children            what processes write that it forks from now on, too\n"
+    "  --children            what processes write that it forks from now on, too, and programs that it and\n"
+    "                        they execute, from their first instruction\n"
     "  --fd N                another descriptor than 1\n"
     "  --for SECONDS         so long\n";
 
@@ -42,11 +43,19 @@ typedef struct shared {
     uint64_t heart; /* beats while messages are taken */
     int pid;        /* as the process sees itself; 0: what children write counts, too */
 } shared;
+typedef struct teed {
+    inlay_process *process;
+    shared *with;
+} teed;
 
 static bool appends;
 static const char *descriptor = "1";
 static const live_option options[] = {{"-a", NULL, &appends}, {"--fd", &descriptor, NULL}, {NULL, NULL, NULL}};
+static void begins(void);
+static void ended(inlay_process *);
 static live_command command = {.name = "tee",
+                               .begins = begins,
+                               .ended = ended,
                                .kinds = INLAY_EVENTS(MESSAGE),
                                .usage = usage,
                                .options = options,
@@ -54,7 +63,9 @@ static live_command command = {.name = "tee",
                                .most = 1,
                                .process_first = true};
 static int out;
-static uint64_t written, unseen;
+static teed *all;
+static unsigned count;
+static uint64_t written, unseen, calls;
 static bool failed;
 
 /* --- in the process --- */
@@ -170,10 +181,12 @@ static unsigned insert_in(inlay_proc *p, inlay_expr before, inlay_expr after)
 
 static unsigned insert(const shared *with)
 {
+    static uint64_t *numbers; /* each process has its own */
     unsigned n = 0;
-    uint64_t fd = strtoull(descriptor, NULL, 10), *numbers = inlay_alloc(THREADS * sizeof *numbers);
+    uint64_t fd = strtoull(descriptor, NULL, 10);
+    if (!numbers && (numbers = inlay_alloc(THREADS * sizeof *numbers)))
+        memset(numbers, 0xff, THREADS * sizeof *numbers);
     if (!numbers) return 0;
-    memset(numbers, 0xff, THREADS * sizeof *numbers);
     inlay_expr before = in_front(numbers, fd), after = behind(numbers, with, fd);
     for (inlay_image *i = inlay_process_image_first(command.process); i; i = inlay_image_next(i))
         for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) n += insert_in(p, before, after);
@@ -196,17 +209,29 @@ static void write_out(const char *at, size_t size)
     }
 }
 
+static void take_one(const inlay_event *e)
+{
+    uint64_t size;
+    if (e->kind != INLAY_EVENT_MESSAGE) return;
+    if (e->number == TELLS_BYTES) write_out(e->data, e->size);
+    else if (e->size == sizeof size) unseen += (memcpy(&size, e->data, sizeof size), size);
+}
+
 static bool take(void *arg)
 {
+    enum { BEAT = 1000 };
     inlay_event e;
-    ((shared *)arg)->heart++;
-    for (unsigned many = 0; many < 1000 && inlay_event_next(&e, 0); many++) {
-        if (e.kind != INLAY_EVENT_MESSAGE) continue;
-        uint64_t size;
-        if (e.number == TELLS_BYTES) write_out(e.data, e.size);
-        else if (e.size == sizeof size) unseen += (memcpy(&size, e.data, sizeof size), size);
-    }
+    (void)arg;
+    for (unsigned many = 0; many < BEAT && inlay_event_next(&e, 0); many++) take_one(&e);
+    for (unsigned k = 0; k < count; k++) all[k].with->heart++;
     return !failed;
+}
+
+/* Nothing more comes. */
+static void take_rest(void)
+{
+    inlay_event e;
+    while (inlay_event_next(&e, 0)) take_one(&e);
 }
 
 /* In its own namespace of processes. */
@@ -222,6 +247,26 @@ static int inner_pid(int pid)
     return inner;
 }
 
+static void begins(void)
+{
+    all = realloc(all, (count + 1) * sizeof *all);
+    shared *with = inlay_process_share(command.process, sizeof *with);
+    if (!with || !all) command_fail(&command, "cannot share memory");
+    if (!command.children) with->pid = inner_pid(inlay_process_pid(command.process));
+    all[count++] = (teed){command.process, with};
+    unsigned n = insert(with);
+    calls += n;
+    if (!n)
+        command_say(&command, "no system call of process %d can be followed: %s", inlay_process_pid(command.process),
+                    inlay_process_error());
+}
+
+static void ended(inlay_process *p)
+{
+    for (unsigned k = count; k-- > 0;)
+        if (all[k].process == p) all[k] = all[--count];
+}
+
 int main(int argc, char **argv)
 {
     inlay_mutator(&argc, &argv);
@@ -231,21 +276,14 @@ int main(int argc, char **argv)
         command_say(&command, "cannot write %s: %s", command.words[0], strerror(errno));
         return command_end(&command, LIVE_FAILED);
     }
-    shared *with = inlay_process_share(command.process, sizeof *with);
-    if (!with) command_fail(&command, "cannot share memory");
-    if (!command.children) with->pid = inner_pid(inlay_process_pid(command.process));
-    unsigned calls = insert(with);
-    if (!calls) {
-        command_say(&command, "no system call of process %d can be followed: %s", inlay_process_pid(command.process),
-                    inlay_process_error());
-        return command_end(&command, LIVE_FAILED);
-    }
+    begins();
+    if (!calls) return command_end(&command, LIVE_FAILED);
     command_commit(&command);
     command_say(&command, "descriptor %s of process %d goes to %s", descriptor, inlay_process_pid(command.process),
                 command.words[0]);
-    command_wait(&command, take, with);
+    command_wait(&command, take, NULL);
     command_remove(&command);
-    take(with);
+    take_rest();
     command_say(&command, "%" PRIu64 " bytes", written);
     if (unseen) command_say(&command, "%" PRIu64 " bytes more went by ways that are not seen", unseen);
     return command_end(&command, failed ? LIVE_FAILED : LIVE_OK);
