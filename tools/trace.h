@@ -42,6 +42,7 @@ typedef struct trace_settings {
     const char *arguments, *results; /* -A, -R */
     const char *events;              /* --event; NULL: none */
     uint64_t depth, threshold;       /* for the reports: frames, ns */
+    bool is_own;                     /* what reading counters takes is Inlay's own time already */
     int (*file)(void);               /* the descriptor, asked before each use, -1: none now; NULL: it stays as it is */
 } trace_settings;
 
@@ -76,15 +77,13 @@ inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
 void trace_values_warn(bool (*is_asked_for)(const inlay_proc *)); /* of entries that nothing has matched */
 
 /* --- trace_events.c --- */
-bool trace_events_prepare(const trace_settings *); /* between inlay_init and inlay_start; false: said why */
-inlay_expr trace_events_record(inlay_buffer *);    /* their values, before an entry or exit; NULL: none are asked for */
-void trace_events_begin(void);                     /* the file is there */
+bool trace_events_prepare(const trace_settings *);           /* between inlay_init and inlay_start; false: said why */
+unsigned trace_events_count(void), trace_events_first(void); /* 0: none are asked for; their numbers begin at */
+void trace_events_read(uint64_t *values);
+void trace_events_begin(void); /* the file is there */
 void trace_events_thread_ends(unsigned thread);
 void trace_events_end(void);
 void trace_events_forked(void);
-
-/* A value of an event, before the entry or exit. */
-inlay_expr trace_event_value(inlay_buffer *, unsigned event, inlay_expr value);
 
 /* --- trace_routine.c --- */
 bool trace_routine_is_there(bool leaves); /* the user's, for exits or entries */
@@ -98,6 +97,9 @@ bool trace_woven_prepare(void); /* between inlay_init and inlay_start; false: sa
 /* The call of the user's routine; with the records of what it stores. NULL: there is nothing to be done. */
 inlay_expr trace_woven_call(trace_proc *, bool leaving);
 inlay_expr trace_woven_record(trace_proc *, bool leaving, inlay_buffer *);
+/* An event's value, all counters' values, before an entry or exit; NULL: none are asked for. */
+inlay_expr trace_event_value(inlay_buffer *, unsigned event, inlay_expr value);
+inlay_expr trace_events_record(inlay_buffer *);
 
 /* --- trace_pack.c --- */
 /* How many bytes were written to `out`; 0: there is not enough room. */

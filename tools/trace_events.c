@@ -10,9 +10,9 @@
 #include <string.h>
 
 static inlay_perf *counters; /* NULL: none are asked for */
-static inlay_local *values;
-static unsigned first; /* of their numbers */
+static unsigned first;       /* of their numbers */
 static inlay_trace_clock clock_read;
+static bool is_own;                       /* the clock is without what a reading takes */
 static trace_cost costs[INLAY_PERF_MOST]; /* of the process that was the first */
 static bool measured, told;               /* `costs` are known; the present file has them */
 static inlay_mutex lock;
@@ -20,6 +20,7 @@ static inlay_mutex lock;
 bool trace_events_prepare(const trace_settings *s)
 {
     clock_read = s->clock;
+    is_own = s->is_own;
     if (!s->events) return true;
     counters = inlay_perf_new(s->events);
     first = trace_routine_values();
@@ -28,8 +29,7 @@ bool trace_events_prepare(const trace_settings *s)
                    inlay_perf_count(counters), first, INLAY_TRACE_EVENTS_MOST);
         return false;
     }
-    values = counters ? inlay_local_new(INLAY_PERF_MOST * sizeof(uint64_t)) : NULL;
-    return values != NULL;
+    return counters != NULL;
 }
 
 /* The least of several rounds, since others may run meanwhile. */
@@ -46,7 +46,8 @@ static void measure(void)
         for (unsigned k = 0; k < inlay_perf_count(counters); k++) {
             uint64_t counts = (last[k] - before[k]) * 1000 / READINGS;
             if (counts < costs[k].counts) costs[k].counts = counts;
-            if (took < costs[k].ticks) costs[k].ticks = took;
+            if (is_own) costs[k].ticks = 0;
+            else if (took < costs[k].ticks) costs[k].ticks = took;
         }
     }
 }
@@ -67,27 +68,13 @@ static void tell(void)
     inlay_unlock(&lock);
 }
 
-static void read_all(uint64_t *to)
+unsigned trace_events_count(void) { return counters ? inlay_perf_count(counters) : 0; }
+unsigned trace_events_first(void) { return first; }
+
+void trace_events_read(uint64_t *to)
 {
     if (!__atomic_load_n(&told, __ATOMIC_ACQUIRE)) tell();
     inlay_perf_read(counters, to);
-}
-
-inlay_expr trace_event_value(inlay_buffer *records, unsigned event, inlay_expr value)
-{
-    return inlay_append(records, INLAY_FIELD(8, value),
-                        INLAY_FIELD(4, inlay_const(event | 'e' << 8 | sizeof(uint64_t) << 16)),
-                        INLAY_FIELD(4, inlay_const(INLAY_TRACE_VALUE)));
-}
-
-inlay_expr trace_events_record(inlay_buffer *records)
-{
-    inlay_expr all = counters ? inlay_call(read_all, inlay_local_address(values)) : NULL;
-    for (unsigned i = 0; counters && i < inlay_perf_count(counters); i++) {
-        inlay_expr at = inlay_binary(INLAY_ADD, inlay_local_address(values), inlay_const(i * sizeof(uint64_t)));
-        all = inlay_sequence(all, trace_event_value(records, first + i, inlay_load(at, 8)));
-    }
-    return all;
 }
 
 void trace_events_begin(void) { told = false; }

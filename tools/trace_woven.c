@@ -1,15 +1,17 @@
-/* The calls of the user's routines that are inserted, and the records of what they store. */
+/* What is inserted for counters, and for the user's routines: the calls, and the records of what they store. */
 #include "trace.h"
 
+#include <inlay/perf.h>
 #include <inlay/trace.h>
 
-static inlay_local *values;
+static inlay_local *values, *counted;
 
 bool trace_woven_prepare(void)
 {
     if (!trace_routine_agrees()) return false;
     values = inlay_local_new(INLAY_TRACE_VALUES_MOST * sizeof(uint64_t));
-    return values != NULL;
+    counted = trace_events_count() ? inlay_local_new(INLAY_PERF_MOST * sizeof(uint64_t)) : NULL;
+    return values != NULL && (counted || !trace_events_count());
 }
 
 /* What a routine takes is no more the program's time than what Inlay takes itself. */
@@ -52,6 +54,25 @@ inlay_expr trace_woven_record(trace_proc *p, bool leaving, inlay_buffer *records
     for (unsigned k = 0; k < trace_routine_values(); k++) {
         inlay_expr at = inlay_binary(INLAY_ADD, inlay_local_address(values), inlay_const(k * sizeof(uint64_t)));
         all = sequence(all, trace_event_value(records, k, inlay_load(at, 8)));
+    }
+    return all;
+}
+
+/* --- counters --- */
+
+inlay_expr trace_event_value(inlay_buffer *records, unsigned event, inlay_expr value)
+{
+    return inlay_append(records, INLAY_FIELD(8, value),
+                        INLAY_FIELD(4, inlay_const(event | 'e' << 8 | sizeof(uint64_t) << 16)),
+                        INLAY_FIELD(4, inlay_const(INLAY_TRACE_VALUE)));
+}
+
+inlay_expr trace_events_record(inlay_buffer *records)
+{
+    inlay_expr all = counted ? inlay_call(trace_events_read, inlay_local_address(counted)) : NULL;
+    for (unsigned i = 0; i < trace_events_count(); i++) {
+        inlay_expr at = inlay_binary(INLAY_ADD, inlay_local_address(counted), inlay_const(i * sizeof(uint64_t)));
+        all = inlay_sequence(all, trace_event_value(records, trace_events_first() + i, inlay_load(at, 8)));
     }
     return all;
 }

@@ -22,6 +22,10 @@ static const char usage[] =
     "  -F PATTERN            those whose name matches (repeatable); C++ names as people write them\n"
     "  -N PATTERN            none whose name matches (repeatable)\n"
     "  --min-size=BYTES      only procedures of at least so many bytes\n"
+    "  --clock=, --every=N, --thin=N, --last=MB, --event=LIST, --depth=N, --threshold=TIME, --file=FILE\n"
+    "                        as inlay trace has them: what is recorded where INLAY_TRACE in the program's environment\n"
+    "                        does not say otherwise (counts,every=N,thin=N,last=MB,event=NAME,file=FILE,off ...).\n"
+    "                        --clock=none: exits are left alone, calls can be counted and no more\n"
     "  -o DIR                the folder that the new files go to, under their names; with one FILE, a new file's name\n"
     "                        is good as well, if it ends as FILE does\n"
     "  --report=FILE         what was done goes there (- is standard output) instead of standard error\n"
@@ -69,7 +73,7 @@ static int parse(request *r, int argc, char **argv)
                         : !r->output            ? "no output named: -o DIR"
                                                 : NULL;
     if (lacks) cli_say("%s (see: inlay object --help)", lacks);
-    return lacks ? EXIT_USAGE : EXIT_OK;
+    return lacks || !object_choice_agrees(&r->choice) ? EXIT_USAGE : EXIT_OK;
 }
 
 static const char *base_name(const char *path)

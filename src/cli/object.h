@@ -14,10 +14,18 @@ typedef struct object_choice {
     bool met[256];                     /* by `only`: something matched */
     unsigned only_count, not_count;
     uint64_t min_size;
+    char *settings; /* the recorder's, with commas; NULL: none */
+    bool counts;    /* calls are counted alone */
 } object_choice;
 
 /* Reads an option at argv[0]; how many words it took, 0: it is none of these, -1: wrong, said. */
 int object_choice_take(object_choice *, char **argv);
+/* All have been read; false: settings are wrong, said. */
+bool object_choice_agrees(object_choice *);
+
+/* --- object_settings.c --- */
+/* The same of settings alone. */
+int object_settings_take(object_choice *, char **argv);
 
 /* How the work on files is told. */
 typedef struct object_log {

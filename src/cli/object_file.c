@@ -46,7 +46,7 @@ int object_choice_take(object_choice *c, char **argv)
         cli_say("--min-size=%s: not a number of bytes", argv[0] + 11);
         return -1;
     }
-    return 0;
+    return object_settings_take(c, argv);
 }
 
 static bool matches(const char *pattern, const char *name, const char *shown)
@@ -159,7 +159,8 @@ inl_status object_do_file(const char *from, const char *to, object_choice *choic
     struct stat info;
     inl_bytes out = {0};
     object_report report = {0};
-    const object_options options = {.wanted = wanted, .arg = choice};
+    const object_options options = {
+        .wanted = wanted, .arg = choice, .entries = choice->counts, .settings = choice->settings};
     inl_status st = read_file(from, &bytes, &info, e);
     if (st) return st;
     size_t size = (size_t)info.st_size;

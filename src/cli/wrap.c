@@ -24,6 +24,8 @@ static const char usage[] =
     "\n"
     "  -fn NAME,...  --all  -F PATTERN  -N PATTERN  --min-size=BYTES\n"
     "                        which procedures, as inlay object has it\n"
+    "  --clock=  --every=N  --thin=N  --last=MB  --event=LIST  --depth=N  --threshold=TIME  --file=FILE\n"
+    "                        what is recorded where INLAY_TRACE does not say otherwise, likewise\n"
     "  --report=FILE         what was left alone, and why, is added to FILE\n";
 
 /* --- running it --- */
@@ -130,7 +132,7 @@ int cli_wrap(int argc, char **argv)
     for (int i = 1; i < argc; i++) /* lists of names are taken apart */
         if (!cli_words_add(&c.own, strdup(argv[i]))) return EXIT_FAILED;
     int at = parse(argc, argv, &c, &report, &as);
-    if (at < 0) return EXIT_USAGE;
+    if (at < 0 || !object_choice_agrees(&choice)) return EXIT_USAGE;
     c.own.count = at - 1;
     if (!choice.only_count) choice.only[choice.only_count++] = "*";
     c.argv = argv + at;

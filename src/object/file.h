@@ -57,6 +57,16 @@ typedef enum object_value {
     OBJECT_UNKNOWN,
 } object_value;
 
+/* What stands at an entry or exit, and is to be filled in: the recorder's routine, and distances to fields of what
+ * tells of the procedure, each from `base` on. */
+typedef struct object_hook {
+    size_t call;
+    unsigned count;
+    struct {
+        size_t at, base, member;
+    } fields[3];
+} object_hook;
+
 struct object_isa {
     const isa *isa;
     unsigned jump_size; /* of the jump to a stub */
@@ -83,9 +93,7 @@ struct object_isa {
     void (*branch)(inl_bytes *, const isa_insn *, size_t *field);     /* a direct one, likewise */
     void (*skip_unless)(inl_bytes *, const isa_insn *, size_t *from); /* over what is put before skip_here, */
     void (*skip_here)(inl_bytes *, size_t from);                      /* if the branch is not taken */
-    /* Calls the recorder; offsets of what is to be filled in: the call's, and that of the distance from it to what
-     * tells of the procedure, which counts from `base`. */
-    void (*record)(inl_bytes *, size_t *call, size_t *tells, size_t *base);
+    void (*record)(inl_bytes *, bool leaves, object_hook *); /* what stands at an entry or exit (record/tells.h) */
     unsigned field_end; /* displacements count from so many bytes behind their fields */
 };
 extern const object_isa object_isa_x86_64;
@@ -117,6 +125,7 @@ typedef struct object_region { /* displaced code, one or more whole blocks but f
 } object_region;
 typedef struct object_plan {
     object_file *o;
+    bool entries;                   /* exits are left alone */
     uint64_t *from;                 /* by block: displaced from this instruction to its end, 0: not */
     uint64_t *head;                 /* by block, of those that begin procedures: displaced up to here */
     uint8_t *covered;               /* by block: nobody comes to its old place */

@@ -1,5 +1,6 @@
 /* One object file: read, planned, made anew. */
 #include "object/file.h"
+#include "record/tells.h"
 
 #include <stdlib.h>
 
@@ -36,11 +37,23 @@ static bool report(const object_plan *p, object_report *out)
         object_proc *one = &out->procs[out->count++];
         *one = (object_proc){.name = at, .why = p->why[i], .size = k->size};
         at = stpcpy(at, k->name) + 1;
-        if (!one->why) one->exits = exits_of(p, i);
-        for (size_t n = 0; n < p->parts.count && !one->why; n++)
+        if (!one->why && !p->entries) one->exits = exits_of(p, i);
+        for (size_t n = 0; n < p->parts.count && !one->why && !p->entries; n++)
             if (p->parent[p->parts.items[n]] == i) one->exits += exits_of(p, p->parts.items[n]);
     }
     return true;
+}
+
+/* For the recorder in the same program or library; of several objects the first one's. */
+static bool put_settings(object_file *o, const char *text)
+{
+    if (!text) return true;
+    uint32_t section = object_add_section(o, ".rodata.inlay", SHT_PROGBITS, SHF_ALLOC, 1, 0);
+    if (!section) return false;
+    inl_bytes *b = &o->sections.items[section].data;
+    inl_bytes_put(b, text, strlen(text) + 1);
+    const Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_WEAK, STT_OBJECT), .st_size = strlen(text) + 1};
+    return object_add_symbol(o, RECORD_DEFAULTS, symbol, section) && !b->failed;
 }
 
 static inl_status instrument(object_file *o, const object_options *options, object_report *r, inl_error *e)
@@ -53,6 +66,7 @@ static inl_status instrument(object_file *o, const object_options *options, obje
     if (!st) st = object_put_stubs(&p, &stubs, e);
     if (!st) st = object_put_frames(&p, &stubs, e);
     if (!st) st = object_put_lines(&p, &stubs, e);
+    if (!st && stubs.count && !put_settings(o, options->settings)) st = object_no_memory(o, e);
     object_stubs_free(&stubs);
     object_plan_free(&p);
     return st;

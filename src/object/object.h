@@ -36,6 +36,8 @@ typedef struct object_report {
 typedef struct object_options {
     bool (*wanted)(void *arg, const char *name, uint64_t size);
     void *arg;
+    bool entries;         /* calls will be counted alone: exits are left alone */
+    const char *settings; /* the recorder's, where INLAY_TRACE says nothing else (record/settings.h); NULL: none */
 } object_options;
 
 /* `bytes` is a whole ELF object, `path` its name for messages. Fills `out` with the new one, also where nothing in it

@@ -112,7 +112,7 @@ inl_status object_plan_make(object_file *o, const object_options *options, objec
 {
     const cfg_program *c = o->cfg;
     size_t blocks = (size_t)c->block_count + 1, procs = (size_t)c->proc_count + 1;
-    *p = (object_plan){.o = o};
+    *p = (object_plan){.o = o, .entries = options->entries};
     p->from = calloc(blocks, sizeof *p->from);
     p->head = calloc(blocks, sizeof *p->head);
     p->covered = calloc(blocks, 1);

@@ -331,8 +331,8 @@ const char *object_displace(object_plan *p, uint32_t number)
         memcpy(from, p->from, blocks * sizeof *from);
         memcpy(covered, p->covered, blocks);
         why = displace_entry(p, &c->procs[number]);
-        if (!why) why = displace_exits(p, number);
-        for (size_t i = 0; i < p->parts.count && !why; i++)
+        if (!why && !p->entries) why = displace_exits(p, number);
+        for (size_t i = 0; i < p->parts.count && !why && !p->entries; i++)
             if (p->parent[p->parts.items[i]] == number) why = displace_exits(p, p->parts.items[i]);
     }
     for (size_t i = 0; i < p->undo.count && why; i++) {

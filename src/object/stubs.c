@@ -88,7 +88,11 @@ static uint32_t descriptor(maker *m, uint32_t proc, uint32_t *section)
     inl_bytes *b = bytes_of(m, in);
     inl_bytes_align(b, 8);
     size_t at = b->size;
-    record_tells t = {.size = (uint32_t)p->size, .name = (int32_t)sizeof t};
+    record_tells t = {.low = RECORD_NO_STACK,
+                      .open = 1,
+                      .size = (uint32_t)p->size,
+                      .name = (int32_t)sizeof t,
+                      .flags = m->p->entries ? RECORD_ENTRIES : 0};
     inl_bytes_put(b, &t, sizeof t);
     inl_bytes_put(b, p->name, strlen(p->name) + 1);
     need(m, object_add_rela(m->o, in, at + offsetof(record_tells, code), m->o->isa->relative64,
@@ -107,11 +111,12 @@ static void put_record(maker *m, uint32_t stubs, uint32_t proc, bool leaves)
     if (!*symbol) *symbol = object_add_symbol(o, leaves ? RECORD_LEAVE : RECORD_ENTER, undefined, 0);
     uint32_t section;
     uint64_t at = descriptor(m, proc, &section);
-    size_t call, tells, base;
-    o->isa->record(bytes_of(m, stubs), &call, &tells, &base);
-    need(m, object_add_rela(o, stubs, call, o->isa->call32, *symbol, -(int64_t)o->isa->field_end));
-    need(m, object_add_rela(o, stubs, tells, o->isa->relative32, object_section_symbol(o, section),
-                            (int64_t)(at + (tells - base))));
+    object_hook h;
+    o->isa->record(bytes_of(m, stubs), leaves, &h);
+    need(m, object_add_rela(o, stubs, h.call, o->isa->call32, *symbol, -(int64_t)o->isa->field_end));
+    for (unsigned i = 0; i < h.count; i++)
+        need(m, object_add_rela(o, stubs, h.fields[i].at, o->isa->relative32, object_section_symbol(o, section),
+                                (int64_t)(at + h.fields[i].member + (h.fields[i].at - h.fields[i].base))));
 }
 
 /* The field in the stubs leads to an address of the analysis. */
@@ -193,10 +198,10 @@ static void put_one(maker *m, object_stub *s, uint32_t section, const isa_insn *
 {
     uint32_t b = cfg_block_covering(m->o->cfg, in->addr), proc;
     const cfg_block *k = &m->o->cfg->blocks[b];
-    bool conditional, last = in->addr + in->len == k->addr + k->size;
+    bool conditional = false, last = in->addr + in->len == k->addr + k->size;
     need(m, inl_vec_push(&s->places, (object_place){in->addr, bytes_of(m, s->section)->size}));
     if (begins(m, b, in->addr, &proc)) put_record(m, s->section, proc, false);
-    bool leaves = last && !m->p->why[proc] && object_block_leaves(m->p, b, &conditional);
+    bool leaves = last && !m->p->why[proc] && !m->p->entries && object_block_leaves(m->p, b, &conditional);
     size_t over = 0;
     isa_insn out = *in;
     if (leaves && conditional) {

@@ -4,7 +4,6 @@
  *
  * The descriptor has a high number. A program may close it all the same, and have another file under that number:
  * before each use it is looked at, and opened again where it is not ours any more. */
-#define _GNU_SOURCE
 #include "record/recorder.h"
 #include "../tools/trace.h"
 
@@ -40,13 +39,12 @@ static int lift(int fd)
     return up;
 }
 
-static bool name_base(void)
+static bool name_base(const char *asked)
 {
-    const char *asked = getenv("INLAY_OUT");
     char folder[PATH_MAX];
     if (out.base[0]) return true;
     if (!getcwd(folder, sizeof folder)) return false;
-    const char *dot = asked && *asked ? "" : ".trace", *name = asked && *asked ? asked : program_invocation_short_name;
+    const char *dot = *asked ? "" : ".trace", *name = *asked ? asked : program_invocation_short_name;
     int n = name[0] == '/' ? snprintf(out.base, sizeof out.base, "%s%s", name, dot)
                            : snprintf(out.base, sizeof out.base, "%s/%s%s", folder, name, dot);
     if (n > 0 && n < (int)sizeof out.base) return true;
@@ -124,11 +122,12 @@ static int try_open(const char *path)
     return failed;
 }
 
-int record_output_open(void)
+int record_output_open(const char *name)
 {
     static int forks;
     if (out.file >= 0) return out.file;
-    if (getauxval(AT_SECURE) || !name_base()) return -1; /* whoever starts a privileged program names no files of it */
+    if (getauxval(AT_SECURE) || !name_base(name))
+        return -1; /* whoever starts a privileged program names no files of it */
     int fd = forks ? -2 : try_open(strcpy(out.path, out.base));
     bool kept = fd == -3;
     for (int again = 0; fd < -1 && again < 100; again++) {

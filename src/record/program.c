@@ -1,6 +1,5 @@
 /* Of the public headers, what the writers of the trace's file use (tools/trace_file.c, trace_clock.c), for an ordinary
  * program: memory, locks, words on standard error, the clock. */
-#define _GNU_SOURCE
 #include "record/recorder.h"
 #include "../tools/trace.h"
 
@@ -41,19 +40,45 @@ void *inlay_alloc(size_t bytes) { return record_memory(bytes); }
 
 struct inlay_local {
     size_t bytes;
+    unsigned number;
 };
 
+enum { LOCALS = sizeof record_me.locals / sizeof *record_me.locals };
+
+/* The file's writers have one, counters another; asked for before there are other threads that record. */
 inlay_local *inlay_local_new(size_t bytes)
 {
-    static struct inlay_local one; /* the file's writers have one */
-    one.bytes = bytes;
-    return &one;
+    static struct inlay_local all[LOCALS];
+    static unsigned count;
+    if (count == LOCALS) return NULL;
+    all[count] = (struct inlay_local){bytes, count};
+    return &all[count++];
 }
+
+static void *free_locals[LOCALS]; /* of threads that have ended; each begins with the next one's address */
 
 void *inlay_local_now(const inlay_local *l)
 {
-    if (!record_me.local) record_me.local = record_memory(l->bytes);
-    return record_me.local;
+    void **here = &record_me.locals[l->number], *old;
+    if (*here) return *here;
+    inlay_lock(&lock);
+    old = free_locals[l->number];
+    if (old) free_locals[l->number] = *(void **)old;
+    inlay_unlock(&lock);
+    return *here = old ? memset(old, 0, l->bytes) : record_memory(l->bytes);
+}
+
+void record_locals_give(void)
+{
+    inlay_lock(&lock);
+    for (unsigned i = 0; i < LOCALS; i++) {
+        void *one = record_me.locals[i];
+        if (!one) continue;
+        *(void **)one = free_locals[i];
+        free_locals[i] = one;
+        record_me.locals[i] = NULL;
+    }
+    inlay_unlock(&lock);
 }
 
 /* --- locks: 0 free, 1 taken, 2 and somebody waits --- */
@@ -99,4 +124,4 @@ uint64_t inlay_own_cycles_now(void) { return record_me.own; }
 
 /* The writers ask for a stream's descriptor, and for nothing else of it. */
 FILE *inlay_out(void) { return NULL; }
-int record_fileno(FILE *f) { return f ? -1 : record_output_open(); }
+int record_fileno(FILE *f) { return f ? -1 : record_output_open(record_output_name()); }

@@ -1,15 +1,15 @@
 /* What is rare about recording: a thread's first record, a procedure's, a full window, the beginning, a fork. */
-#define _GNU_SOURCE
 #include "record/recorder.h"
-#include "../tools/trace.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,11 +24,13 @@ static struct {
     uint32_t old;            /* images up to this one were found before something was unloaded, */
     unsigned long long gone; /* of which so many have been */
     bool tried, good;        /* to begin */
+    uint64_t behind;         /* what is left to be done behind the last look at the clock takes */
     bool keyless;
     pthread_key_t key;
 } here;
 
-static const trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .file = record_output_now};
+static record_settings asked = {.clock = RECORD_CYCLES};
+static trace_settings settings = {.is_own = true, .file = record_output_now};
 
 /* --- signals stay away --- */
 
@@ -42,8 +44,11 @@ static void unblock(const uint64_t *before) { syscall(SYS_rt_sigprocmask, SIG_SE
 
 /* --- windows --- */
 
-/* Where the user has routines, the way that is short has no room ever, and each entry and exit comes here. */
 static bool has_routines(void) { return trace_routine_is_there(false) || trace_routine_is_there(true); }
+
+/* Where the way that is short does not do: then it has no room ever, and each entry and exit that is recorded comes
+ * here. */
+static bool all_come(void) { return has_routines() || trace_events_count() || asked.clock != RECORD_CYCLES; }
 
 static void take_window(record_thread *t, size_t filled)
 {
@@ -51,14 +56,14 @@ static void take_window(record_thread *t, size_t filled)
     t->begin = trace_file_next(t->begin, filled, t->number, &room, NULL);
     t->next = t->begin;
     t->limit = t->begin ? t->begin + room * sizeof(inlay_trace_record) : NULL;
-    if (has_routines()) return;
+    if (all_come()) return;
     t->end = t->limit;
     __atomic_store_n(&t->cursor, t->begin, __ATOMIC_RELEASE);
 }
 
 static size_t filled(const record_thread *t)
 {
-    const char *last = has_routines() ? t->next : t->cursor < t->end ? t->cursor : t->end;
+    const char *last = all_come() ? t->next : t->cursor < t->end ? t->cursor : t->end;
     return t->begin ? (size_t)(last - t->begin) / sizeof(inlay_trace_record) : 0;
 }
 
@@ -71,7 +76,10 @@ static void thread_ends(void *arg)
     block(&before);
     t->inside = true;
     trace_file_next(t->begin, filled(t), t->number, NULL, NULL);
+    trace_events_thread_ends(t->number);
     trace_note_thread(INLAY_TRACE_THREAD_ENDS, t->number, gettid());
+    record_table_give(t);
+    record_locals_give();
     t->begin = t->cursor = t->end = t->next = t->limit = NULL;
     t->ended = t->number;
     t->number = 0;
@@ -93,7 +101,15 @@ static void thread_begins(record_thread *t)
 typedef struct search {
     uint64_t addr, low, high, bias;
     const char *name;
+    bool stays; /* it is never unloaded */
 } search;
+
+static bool is_never_unloaded(const ElfW(Dyn) * d)
+{
+    for (; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_FLAGS_1) return d->d_un.d_val & DF_1_NODELETE;
+    return false;
+}
 
 static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -102,9 +118,11 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
     (void)size;
     s->low = UINT64_MAX;
     s->high = 0;
+    s->stays = false;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uint64_t at = info->dlpi_addr + p->p_vaddr;
+        if (p->p_type == PT_DYNAMIC) s->stays |= is_never_unloaded((const ElfW(Dyn) *)(uintptr_t)at);
         if (p->p_type != PT_LOAD) continue;
         holds |= s->addr - at < p->p_memsz;
         if (at < s->low) s->low = at;
@@ -137,79 +155,113 @@ static void forget_gone(void)
     here.gone = gone;
 }
 
-static trace_image *image_of(uint64_t addr)
+typedef struct record_image {
+    trace_image traced;
+    bool stays;
+} record_image;
+
+static record_image *image_of(uint64_t addr)
 {
     forget_gone();
     for (trace_image *i = here.found.images; i && i->id > here.old; i = i->next)
-        if (addr - i->low < i->high - i->low) return i;
+        if (addr - i->low < i->high - i->low) return (record_image *)i;
     search s = {.addr = addr};
-    trace_image *i = record_memory(sizeof *i);
+    record_image *i = record_memory(sizeof *i);
     if (!i || !dl_iterate_phdr(look, &s)) return NULL;
     bool is_main = !s.name || !*s.name;
     const char *path = is_main ? inlay_program() : s.name;
     char *copy = copy_of(path);
-    *i = (trace_image){.next = here.found.images,
-                       .path = copy ? copy : "?",
-                       .id = ++here.images,
-                       .is_main = is_main,
-                       .low = s.low,
-                       .high = s.high,
-                       .bias = s.bias};
-    here.found.images = i;
-    if (here.good) trace_note_image(i);
+    i->traced = (trace_image){.next = here.found.images,
+                              .path = copy ? copy : "?",
+                              .id = ++here.images,
+                              .is_main = is_main,
+                              .low = s.low,
+                              .high = s.high,
+                              .bias = s.bias};
+    i->stays = is_main || s.stays || (uint64_t)(uintptr_t)&thread_ends - s.low < s.high - s.low;
+    here.found.images = &i->traced;
+    if (here.good) trace_note_image(&i->traced);
     return i;
 }
 
-/* By their numbers, for the user's routines. */
-static trace_proc **place_of(uint32_t number)
+/* Where the main thread's stack begins: nothing else is given memory there, since the kernel keeps a gap of 128 MB
+ * below its top. */
+static uint64_t main_stack(void)
 {
-    enum { PIECE = 1024, PIECES = 4096 };
-    static trace_proc **pieces[PIECES];
-    uint32_t at = number / PIECE;
-    if (at >= PIECES) return NULL;
-    if (!pieces[at]) pieces[at] = record_memory(PIECE * sizeof **pieces);
-    return pieces[at] ? &pieces[at][number % PIECE] : NULL;
+    enum { MOST = 64 << 20 };
+    uint64_t top = getauxval(AT_EXECFN);
+    return top > MOST ? top - MOST : RECORD_NO_STACK;
 }
 
-static void note_told(trace_proc *p, const trace_image *image)
+/* Its code may count by itself, or ask which calls to record. */
+static void begin_proc(record_proc *p, bool stays)
 {
-    trace_proc **place = has_routines() ? place_of(p->number) : NULL;
-    p->told = (inlay_trace_proc){p->name, image->path, p->address, p->size, p->number, NULL};
-    if (place) __atomic_store_n(place, p, __ATOMIC_RELEASE);
+    record_tells *t = p->tells;
+    p->stays = stays;
+    bool kept = record_proc_keep(p);
+    if (asked.off) {
+        t->open = 0;
+        t->left = INT64_MAX;
+        __atomic_store_n(&t->low, 0, __ATOMIC_RELEASE);
+    } else if (kept && (record_chooses(&asked) || t->flags & RECORD_ENTRIES)) {
+        record_choose_proc(p, main_stack());
+    }
+    if (!t->number) __atomic_store_n(&t->number, p->traced.number, __ATOMIC_RELEASE);
 }
 
 static void number(record_tells *t)
 {
     inlay_lock(&here.lock);
-    trace_proc *p = t->number ? NULL : record_memory(sizeof *p);
+    record_proc *p = t->number ? NULL : record_memory(sizeof *p);
     uint64_t addr = (uint64_t)(uintptr_t)&t->code + (uint64_t)t->code;
-    const trace_image *image = p ? image_of(addr) : NULL;
+    const record_image *image = p ? image_of(addr) : NULL;
     char *name = image ? copy_of((const char *)t + t->name) : NULL; /* a plug-in's may be gone at a fork */
     if (name) {
-        *p = (trace_proc){.name = name,
-                          .address = addr,
-                          .size = t->size,
-                          .image = image->id,
-                          .number = ++here.found.count,
-                          .how = INLAY_TRACE_DONE};
+        p->tells = t;
+        p->traced = (trace_proc){.name = name,
+                                 .address = addr,
+                                 .size = t->size,
+                                 .image = image->traced.id,
+                                 .number = ++here.found.count,
+                                 .how = INLAY_TRACE_DONE};
+        p->traced.told = (inlay_trace_proc){name, image->traced.path, addr, t->size, p->traced.number, NULL};
         if (!here.found.end) here.found.end = &here.found.procs;
-        *here.found.end = p;
-        here.found.end = &p->next;
-        if (here.good) trace_note_proc(p);
-        note_told(p, image);
-        __atomic_store_n(&t->number, p->number, __ATOMIC_RELEASE);
+        *here.found.end = &p->traced;
+        here.found.end = &p->traced.next;
+        if (here.good) trace_note_proc(&p->traced);
+        begin_proc(p, image->stays);
     }
     inlay_unlock(&here.lock);
 }
 
 /* --- the process --- */
 
+/* Of those that may have been called more often than is recorded. */
+static void note_calls(void)
+{
+    for (trace_proc *p = here.found.procs; p; p = p->next)
+        if (((record_proc *)p)->chosen) trace_note_count(p, record_choose_calls((record_proc *)p));
+}
+
+static bool has_counted(void)
+{
+    for (trace_proc *p = here.found.procs; p; p = p->next)
+        if (((record_proc *)p)->chosen && record_choose_calls((record_proc *)p)) return true;
+    return false;
+}
+
+static void begin(void);
+
+/* A child of fork that has counted alone has no file yet. */
 static void process_ends(int status, void *arg)
 {
     record_thread *t = &record_me;
     (void)arg;
     bool before = t->inside;
     t->inside = true;
+    if (!here.tried && has_counted()) begin();
+    if (here.good) note_calls();
+    if (here.good) trace_events_end();
     if (here.good) trace_note_end(W_EXITCODE(status & 255, 0));
     t->inside = before;
 }
@@ -219,7 +271,11 @@ static void forked(void)
 {
     record_thread *t = &record_me;
     record_memory_forked();
+    record_choose_forked();
     if (here.good) trace_file_forked();
+    if (here.good) trace_events_forked();
+    for (trace_proc *p = here.found.procs; p; p = p->next)
+        if (((record_proc *)p)->chosen) record_choose_anew((record_proc *)p);
     record_output_close();
     t->begin = t->cursor = t->end = t->next = t->limit = NULL;
     t->number = t->ended = 0;
@@ -268,19 +324,89 @@ static void call_at_end(void)
     else on_exit(process_ends, NULL);
 }
 
+const char *record_output_name(void) { return asked.file; }
+
+extern const char defaults[] __asm__(RECORD_DEFAULTS) __attribute__((weak));
+
+static bool read_settings(void)
+{
+    char why[RECORD_PATH + 256];
+    const char *out = getenv("INLAY_OUT"), *text = getenv("INLAY_TRACE");
+    if (getauxval(AT_SECURE)) text = NULL;
+    const char *volatile made = defaults;
+    bool good = !made || record_settings_read(&asked, made, why, sizeof why);
+    if (good && out && *out) snprintf(asked.file, sizeof asked.file, "%s", out);
+    bool counted = asked.clock == RECORD_COUNTS;
+    if (good && text) good = record_settings_read(&asked, text, why, sizeof why);
+    if (good && counted && asked.clock != RECORD_COUNTS) {
+        good = false;
+        snprintf(why, sizeof why,
+                 "the program's objects were made with --clock=none: their calls can be counted alone");
+    }
+    if (!good) inlay_warn("nothing is recorded: INLAY_TRACE: %s", why);
+    settings.clock = (inlay_trace_clock)asked.clock;
+    settings.last = asked.last;
+    settings.every = asked.every;
+    settings.thin = asked.thin;
+    settings.depth = asked.depth;
+    settings.threshold = asked.threshold;
+    settings.events = asked.events[0] ? asked.events : NULL;
+    record_choose_begin(&asked);
+    asked.off |= !good;
+    return !asked.off;
+}
+
+static bool routines_agree(void)
+{
+    if (!has_routines() || asked.clock != RECORD_COUNTS) return true;
+    inlay_warn("nothing is recorded: INLAY_TRACE: counts: the program has routines of its own at entries and exits "
+               "(inlay/trace.h), which calls that are counted alone do not come to");
+    return false;
+}
+
+/* Signals that came meanwhile are delivered when they may come again, so the clock cannot be read behind that, nor in
+ * front of all that is saved. */
+static void measure(void)
+{
+    enum { ROUNDS = 9, TIMES = 16 };
+    uint64_t before;
+    here.behind = UINT64_MAX;
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t begun = trace_raw(settings.clock);
+        for (int i = 0; i < TIMES; i++) {
+            block(&before);
+            unblock(&before);
+        }
+        uint64_t calls = (trace_raw(settings.clock) - begun) / 2;
+        begun = trace_raw(settings.clock);
+        for (int i = 0; i < TIMES; i++) record_around();
+        uint64_t took = (calls + trace_raw(settings.clock) - begun) / TIMES;
+        if (took < here.behind) here.behind = took;
+    }
+}
+
+static bool prepare(void)
+{
+    if (!trace_routine_agrees() || !read_settings() || !routines_agree() ||
+        pthread_key_create(&here.key, thread_ends) != 0 || !trace_file_prepare() || !trace_events_prepare(&settings))
+        return false;
+    pthread_atfork(before_fork, after_fork, forked);
+    call_at_end();
+    measure();
+    return true;
+}
+
 static void begin(void)
 {
-    static bool prepared;
+    static bool asked_for, prepared;
     inlay_lock(&here.lock);
     if (!here.tried) {
-        if (!prepared && trace_routine_agrees() && pthread_key_create(&here.key, thread_ends) == 0 &&
-            trace_file_prepare()) {
-            prepared = true;
-            pthread_atfork(before_fork, after_fork, forked);
-            call_at_end();
-        }
-        here.good = prepared && record_output_open() >= 0 && trace_file_begin(&settings, &here.found);
+        if (!asked_for) prepared = prepare();
+        asked_for = true;
+        here.good = prepared && record_output_open(asked.file) >= 0 && trace_file_begin(&settings, &here.found);
         if (here.good) trace_routine_begin();
+        if (here.good) trace_events_begin();
+        asked.off |= !here.good;
         here.tried = true;
     }
     inlay_unlock(&here.lock);
@@ -290,7 +416,7 @@ static void begin(void)
 
 static void put(record_thread *t, uint64_t when, uint32_t stack, uint32_t what)
 {
-    bool all = has_routines();
+    bool all = all_come();
     if (all ? t->next >= t->limit : t->cursor >= t->end) take_window(t, filled(t));
     char **next = all ? &t->next : &t->cursor;
     if (!*next) return;
@@ -305,10 +431,10 @@ static void put(record_thread *t, uint64_t when, uint32_t stack, uint32_t what)
 static void call_routine(record_thread *t, uint32_t number, bool leaves, uint64_t sp, const uint64_t *saved)
 {
     const uint64_t arguments[] = {saved[1], saved[2], saved[3], saved[4], saved[-1], saved[-2]};
-    trace_proc **place = place_of(number);
-    if (trace_routine_is_there(leaves) && place && *place)
+    record_proc *p = record_proc_of(number);
+    if (trace_routine_is_there(leaves) && p)
         trace_routine_call(leaves,
-                           &(inlay_trace_at){&(*place)->told, sp, leaves ? NULL : arguments, t->values, t->number});
+                           &(inlay_trace_at){&p->traced.told, sp, leaves ? NULL : arguments, t->values, t->number});
     for (unsigned k = 0; k < trace_routine_values(); k++)
         put(t, t->values[k], k | 'e' << 8 | sizeof(uint64_t) << 16, INLAY_TRACE_VALUE);
 }
@@ -318,22 +444,44 @@ static void put_step(record_thread *t, uint32_t number, bool leaves, uint64_t sp
     put(t, when << 16 | (sp >> 32 & 0xffff), (uint32_t)sp, number << 1 | leaves);
 }
 
-void record_slow(record_tells *tells, unsigned leaves, uint64_t sp, const uint64_t *saved)
+static void put_counters(record_thread *t)
+{
+    unsigned count = trace_events_count(), first = trace_events_first();
+    if (!count) return;
+    trace_events_read(t->counted);
+    for (unsigned k = 0; k < count; k++)
+        put(t, t->counted[k], (first + k) | 'e' << 8 | sizeof(uint64_t) << 16, INLAY_TRACE_VALUE);
+}
+
+/* An entry or exit that is recorded. */
+static void put_all(record_thread *t, uint32_t number, bool leaves, uint64_t sp, const uint64_t *saved, uint64_t begun)
+{
+    if (has_routines()) call_routine(t, number, leaves, sp, saved);
+    put_counters(t);
+    put_step(t, number, leaves, sp, begun - t->own);
+}
+
+/* Calls that are counted alone, the user's routines are told of, too. */
+void record_slow(record_tells *tells, unsigned how, uint64_t sp, const uint64_t *saved)
 {
     record_thread *t = &record_me;
     int cause = errno;
-    uint64_t before, begun = inlay_cycles_now();
+    uint64_t before, begun = here.tried ? trace_raw(settings.clock) : 0;
     if (t->inside) return;
     block(&before);
     t->inside = true;
-    if (!here.tried) begin();
+    if (!here.tried) {
+        begin();
+        begun = trace_raw(settings.clock);
+    }
     if (here.good && !t->number) thread_begins(t);
-    if (here.good && !tells->number) number(tells);
-    bool good = here.good && tells->number;
-    if (good && has_routines()) call_routine(t, tells->number, leaves, sp, saved);
-    if (good) put_step(t, tells->number, leaves, sp, begun - t->own);
+    if ((here.good || asked.off) && !tells->number) number(tells);
+    bool leaves = how & RECORD_LEAVES, good = here.good && tells->number;
+    if (good && tells->number & RECORD_SOME && !(how & RECORD_CHOSEN))
+        good = record_choose_slowly(tells, leaves, sp, true);
+    if (good) put_all(t, tells->number & ~(uint32_t)RECORD_SOME, leaves, sp, saved, begun);
     t->inside = false;
-    t->own += inlay_cycles_now() - begun;
+    t->own += trace_raw(settings.clock) - begun + here.behind;
     unblock(&before);
     errno = cause;
 }

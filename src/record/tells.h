@@ -5,16 +5,35 @@
 #include <stdint.h>
 
 /* Called at entries and exits; change nothing. The instruction behind the call is a nop whose displacement (4 bytes, 3
- * behind its beginning) is the distance from there to the procedure's record_tells. */
-#define RECORD_ENTER "__inlay_trace_enter"
-#define RECORD_LEAVE "__inlay_trace_leave"
+ * behind its beginning) is the distance from there to the procedure's record_tells. In front of the call stands what
+ * the procedure's record_tells says of calls that are not recorded:
+ *
+ *     entry:  if (stack pointer >= low && --left >= 0) go on; call RECORD_ENTER
+ *     exit:   if (open == 0) go on; call RECORD_LEAVE
+ *
+ * So the recorder, which each procedure's first call meets, can have calls counted at the cost of a few instructions,
+ * or recorded. `low` says which stack counts in `left`: one that a single thread has. */
+#define RECORD_ENTER "__inlay_trace_entry"
+#define RECORD_LEAVE "__inlay_trace_exit"
+
+/* A text, NULL where no object has one: settings that INLAY_TRACE may change (settings.h). */
+#define RECORD_DEFAULTS "__inlay_trace_defaults"
 
 typedef struct record_tells {
+    uint64_t low; /* at first RECORD_NO_STACK */
+    int64_t left;
+    uint32_t open;   /* 0: no call of it is being recorded. At first 1 */
     uint32_t number; /* that the recorder gave it, 0: not yet */
     uint32_t size;   /* of its code */
-    int64_t code;    /* distance from here to it */
     int32_t name;    /* from the beginning of this to its name, which ends with a zero byte */
-    uint32_t spare;
+    int64_t code;    /* distance from here to it */
+    uint32_t flags, spare;
 } record_tells;
+
+#define RECORD_NO_STACK UINT64_MAX
+enum {
+    RECORD_ENTRIES = 1,            /* flags: of its exits nothing is told, so it can be counted alone */
+    RECORD_SOME = (int)(1u << 31), /* number: not each call is recorded, which record_choose decides */
+};
 
 #endif

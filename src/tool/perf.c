@@ -7,12 +7,11 @@
  * A program that confines itself while it runs may forbid what a reading needs: then values stay what they were. */
 #include "tool/perf.h"
 #include "tool/perf_names.h"
-#include "tool/state.h"
 #include "base/page.h"
 #include "base/sys.h"
-#include "run/confine.h"
 
 #include <inlay/local.h>
+#include <inlay/tool.h>
 
 #include <errno.h>
 #include <string.h>
@@ -144,7 +143,7 @@ static const char *reason(const perf_asked *a, long error)
 /* The table's place, or -errno. */
 static int keep_file(inlay_perf *p, int fd)
 {
-    int hidden = run_fd_hide(fd);
+    int hidden = perf_fd_hide(fd);
     for (int i = 0; hidden >= 0 && i < FILES; i++) {
         int free = FREE;
         if (!__atomic_compare_exchange_n(&p->files[i].fd, &free, hidden, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -153,7 +152,7 @@ static int keep_file(inlay_perf *p, int fd)
         p->files[i].page = sys_failed(page) ? NULL : (void *)page;
         return i;
     }
-    if (hidden >= 0) run_fd_close(hidden);
+    if (hidden >= 0) perf_fd_close(hidden);
     else sys_call1(SYS_close, fd);
     return hidden < 0 ? hidden : -EMFILE;
 }
@@ -162,7 +161,7 @@ static void close_file(perf_file *f)
 {
     if (f->fd == FREE) return;
     if (f->page) sys_call2(SYS_munmap, (long)f->page, INL_PAGE);
-    run_fd_close(f->fd);
+    perf_fd_close(f->fd);
     f->page = NULL;
     __atomic_store_n(&f->fd, FREE, __ATOMIC_RELEASE);
 }
@@ -187,9 +186,7 @@ static void open_counter(inlay_perf *p, perf_thread *t, unsigned event)
     perf_asked *a = &p->asked[event];
     perf_counter *c = &t->counters[event];
     int leader = leader_of(p, t, event), group = leader < 0 ? -1 : p->files[t->counters[leader].file].fd;
-    const run_thread *self = run_self();
-    bool may = !self || run_confine_lets(self, SYS_perf_event_open);
-    long fd = may ? open_event(a, group) : -EPERM;
+    long fd = perf_may(SYS_perf_event_open) ? open_event(a, group) : -EPERM;
     if (fd == -EACCES && !a->no_kernel && !has_usage(a)) { /* paranoid: user code alone, which the name says then */
         a->no_kernel = a->no_hypervisor = true;
         fd = open_event(a, group);
@@ -240,9 +237,9 @@ typedef struct group_values { /* as read(2) gives them */
 static bool ask(const inlay_perf *p, const perf_thread *t, unsigned event, group_values *g)
 {
     int first = leader_of(p, t, event), of = first < 0 ? (int)event : first;
-    const run_thread *self = run_self();
-    if (self && self->filters && !run_confine_lets(self, SYS_read)) return false;
-    long n = sys_call3(SYS_read, p->files[t->counters[of].file].fd, (long)g, sizeof *g);
+    int fd = p->files[t->counters[of].file].fd;
+    if (!perf_may(SYS_read) || !perf_fd_is_there(fd)) return false;
+    long n = sys_call3(SYS_read, fd, (long)g, sizeof *g);
     return n >= (long)sizeof(uint64_t) * 3 && g->count <= INLAY_PERF_MOST;
 }
 
@@ -306,7 +303,7 @@ void inlay_perf_forked(inlay_perf *p)
 {
     perf_thread *t = inlay_local_now(p->threads);
     for (unsigned i = 0; i < FILES; i++)
-        if (p->files[i].fd != FREE) run_fd_close(p->files[i].fd);
+        if (p->files[i].fd != FREE) perf_fd_close(p->files[i].fd);
     forget_files(p);
     if (t) t->open = false;
 }

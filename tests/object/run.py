@@ -20,6 +20,7 @@ TRACE = f"{HERE}/../trace"
 sys.path[:0] = [TRACE, f"{HERE}/../support"]
 import driver  # noqa: E402
 import run as traced  # noqa: E402
+import settings  # noqa: E402
 from driver import Failed  # noqa: E402
 from exports import calls  # noqa: E402
 from run import AFTER, NAMES, TREES, need, paths, same  # noqa: E402
@@ -48,7 +49,8 @@ class Objects(traced.Traced):
         for name in os.listdir(self.folder):
             if name.startswith(os.path.basename(out)):
                 os.unlink(f"{self.folder}/{name}")
-        self.command([self.program, *mode], status, env=os.environ | {"INLAY_OUT": out})
+        settings = ",".join(option.lstrip("-") for option in options)
+        self.command([self.program, *mode], status, env=os.environ | {"INLAY_OUT": out, "INLAY_TRACE": settings})
         return out
 
     def object(self, *argv, status=0):
@@ -620,6 +622,7 @@ def tests(t):
                             ("clang", ["-MMD", "-save-temps=obj"]), ("clang", ["--ld-path=/usr/bin/ld"])):
         yield f"one step {compiler} {' '.join(flags)}", lambda c=compiler, f=flags: check_one_step(t, c, *f)
     yield "refusals", lambda: check_refusals(t)
+    yield from settings.tests(t)
 
 
 def main():

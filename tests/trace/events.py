@@ -23,6 +23,10 @@ def record(t, engine, events=EVENTS, mode=(), names=NAMES, status=0, **more):
     for old in glob.glob(f"{out}*"):
         os.unlink(old)
     only = [word for name in names for word in ("-F", name)]
+    if engine == "object": # the program is there, made so
+        words = [word.split("=", 1)[1] if word.startswith("--event=") else word for word in events if word != "--event"]
+        text = ",".join(f"event={word}" for one in words for word in ([one] if "{" in one else one.split(",")))
+        return out, t.command([path, *mode], status, env=os.environ | {"INLAY_OUT": out, "INLAY_TRACE": text}, **more)
     if engine != "rewrite":
         return out, t.command([t.inlay, "trace", "-o", out, f"--engine={engine}", *only, *events, "--", path, *mode], status, **more)
     joined = ",".join(word.split("=", 1)[-1] for word in events if word != "--event")

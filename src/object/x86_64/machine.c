@@ -1,5 +1,6 @@
 /* x86-64: relocations of object files, and the few instructions that stubs are made of. */
 #include "object/file.h"
+#include "record/tells.h"
 
 static object_value reloc(uint32_t type, unsigned *size)
 {
@@ -114,16 +115,50 @@ static void skip_here(inl_bytes *b, size_t from)
     inl_bytes_set(b, from, &distance, 1);
 }
 
+/* An instruction that has a field of what tells of the procedure as its operand. */
+static void with_field(inl_bytes *b, object_hook *h, const char *opcode, size_t member, const char *behind, size_t more)
+{
+    inl_bytes_put(b, opcode, strlen(opcode));
+    size_t at = inl_bytes_reserve(b, 4);
+    inl_bytes_put(b, behind, more);
+    h->fields[h->count].at = at;
+    h->fields[h->count].base = b->size;
+    h->fields[h->count++].member = member;
+}
+
 /* call *recorder@GOTPCREL(%rip), which no lazy binding comes in between of and linkers make a direct call of; nop whose
  * displacement is the distance from here to what tells of the procedure */
-static void record(inl_bytes *b, size_t *call, size_t *tells, size_t *base)
+enum { CALL_SIZE = 6, NOP_SIZE = 7 };
+
+static void call_recorder(inl_bytes *b, object_hook *h)
 {
     static const uint8_t nop[] = {0x0f, 0x1f, 0x80};
     inl_bytes_number(b, 0x15ff, 2);
-    *call = inl_bytes_reserve(b, 4);
-    *base = b->size;
+    h->call = inl_bytes_reserve(b, 4);
+    size_t base = b->size;
     inl_bytes_put(b, nop, sizeof nop);
-    *tells = inl_bytes_reserve(b, 4);
+    h->fields[h->count].at = inl_bytes_reserve(b, 4);
+    h->fields[h->count].base = base;
+    h->fields[h->count++].member = 0;
+}
+
+static void skip(inl_bytes *b, unsigned opcode, unsigned distance) { inl_bytes_number(b, opcode | distance << 8, 2); }
+
+/* cmp low, %rsp; jb 1f; subq $1, left; jns 2f; 1: call ...; 2: or cmpl $0, open; je 2f; call ...; 2: */
+static void record(inl_bytes *b, bool leaves, object_hook *h)
+{
+    enum { JB = 0x72, JE = 0x74, JNS = 0x79, SUB_SIZE = 8, JUMP_SIZE = 2 };
+    h->count = 0;
+    if (leaves) {
+        with_field(b, h, "\x83\x3d", offsetof(record_tells, open), "\0", 1);
+        skip(b, JE, CALL_SIZE + NOP_SIZE);
+    } else {
+        with_field(b, h, "\x48\x3b\x25", offsetof(record_tells, low), "", 0);
+        skip(b, JB, SUB_SIZE + JUMP_SIZE);
+        with_field(b, h, "\x48\x83\x2d", offsetof(record_tells, left), "\1", 1);
+        skip(b, JNS, CALL_SIZE + NOP_SIZE);
+    }
+    call_recorder(b, h);
 }
 
 const object_isa object_isa_x86_64 = {

@@ -1,0 +1,217 @@
+"""What instrumented programs record: INLAY_TRACE when they run, and what their objects have of inlay wrap's options."""
+import os
+import re
+import sys
+
+sys.path.insert(0, f"{os.path.dirname(os.path.abspath(__file__))}/../trace")
+import events  # noqa: E402
+import run as traced  # noqa: E402
+from exports import calls  # noqa: E402
+from run import need, same  # noqa: E402
+
+# main, 7 threads of two generations, a coroutine, a handler and a child of fork call the same procedures.
+COUNTED = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+static ucontext_t here, there;
+static volatile int sink;
+__attribute__((noinline)) void leaf(int x) { sink = x; }
+__attribute__((noinline)) void nest(int n) { if (n) nest(n - 1); leaf(n); sink = n; }
+static void handler(int n) { leaf(n); }
+static void *worker(void *arg) { for (int i = 0; i < 20000; i++) leaf(i); nest(9); return arg; }
+static void body(void) { for (int i = 0; i < 1000; i++) leaf(i); }
+int main(int argc, char **argv)
+{
+    pthread_t t[7];
+    int status = argc;
+    signal(SIGALRM, handler);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 7; i++) if (pthread_create(&t[i], 0, worker, 0)) return 1;
+        for (int i = 0; i < 30000; i++) leaf(i);
+        for (int i = 0; i < 7; i++) pthread_join(t[i], 0);
+    }
+    for (int i = 0; i < 500; i++) raise(SIGALRM);
+    getcontext(&there);
+    there.uc_stack.ss_sp = malloc(65536);
+    there.uc_stack.ss_size = 65536;
+    there.uc_link = &here;
+    makecontext(&there, body, 0);
+    swapcontext(&here, &there);
+    if (fork() == 0) {
+        for (int i = 0; i < 77; i++) leaf(i);
+        nest(2);
+        exit(0);
+    }
+    wait(&status);
+    printf("%s\n", argv[0] ? "done" : "");
+    return 0;
+}
+"""
+LEAVES = 2 * 7 * 20010 + 2 * 30000 + 500 + 1000
+OURS = {"main": 1, "leaf": LEAVES, "nest": 2 * 7 * 10, "handler": 500, "worker": 14, "body": 1}
+CHILDS = {"leaf": 80, "nest": 3}
+
+
+def run(t, program, settings, out, status=0, **more):
+    for name in os.listdir(t.folder):
+        if name.startswith(os.path.basename(out)):
+            os.unlink(f"{t.folder}/{name}")
+    return t.command([program], status, env=os.environ | {"INLAY_OUT": out} | ({} if settings is None else {"INLAY_TRACE": settings}),
+                     **more)
+
+
+def counted(t, path):
+    fewer = re.findall(r"^  (\d+) calls, \d+ recorded: (\S+)", t.read("report", path), re.M) # also those of which none was
+    return ({row["name"]: row["counted"] for row in t.report(path)["procedures"] if row["counted"]} |
+            {name: int(count) for count, name in fewer})
+
+
+def child_of(t, out):
+    names = [name for name in os.listdir(t.folder) if name.startswith(os.path.basename(out) + ".")]
+    need(len(names) == 1, "the child's file", names)
+    return f"{t.folder}/{names[0]}"
+
+
+def make(t, name, *options, text=COUNTED, flags=("-O2",)):
+    source, program = f"{t.folder}/{name}.c", f"{t.folder}/{name}"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(text)
+    t.command([t.inlay, "wrap", *options, "gcc", *flags, "-pthread", source, "-o", program])
+    return program
+
+
+def check_counts(t, program):
+    """Exact, whichever threads, stacks, handlers and children call, and nothing but counts."""
+    out = f"{t.folder}/counts.trace"
+    for settings in ("counts", "clock=none") if "made" not in program else (None, "depth=3"):
+        same(run(t, program, settings, out).stdout, "done\n", "the output")
+        report = t.report(out)
+        same(calls(report), OURS, f"{settings}: calls")
+        need(report["records"] == 0 and report["clock"] == "none", "records", report["records"], report["clock"])
+        found = calls(t.report(child_of(t, out)))
+        same({name: n for name, n in found.items() if n}, CHILDS, f"{settings}: the child's calls")
+
+
+def check_fewer(t):
+    """Calls are recorded whole or not at all, and all are counted."""
+    program, out = make(t, "fewer"), f"{t.folder}/fewer.trace"
+    for settings, few in (("every=100", LEAVES / 100), ("thin=50", 14 * 165 + 314), ("every=3", LEAVES / 3)):
+        run(t, program, settings, out)
+        report, found = t.report(out), counted(t, out)
+        same({name: found[name] for name in OURS if name in found}, OURS, f"{settings}: all calls")
+        leaf = calls(report)["leaf"]
+        need(few * 0.5 < leaf < few * 1.5, f"{settings}: recorded calls", leaf, few)
+        need(report["unmatched"] == 0 and report["left"] == 0, f"{settings}: exits", report["unmatched"], report["left"])
+        same(counted(t, child_of(t, out)), CHILDS, f"{settings}: the child's calls")
+
+
+def check_rest(t):
+    """The file's name, what reports begin with, nothing at all; what is wrong is said, and the program runs."""
+    program, out = make(t, "rest"), f"{t.folder}/rest.trace"
+    named = f"{t.folder}/named.trace"
+    run(t, program, f"file={named},threshold=1h", out)
+    need(not os.path.exists(named) and not os.path.exists(out), "a wrong setting records")
+    run(t, program, f"file={named},threshold=1s", out)
+    need(os.path.exists(named) and not os.path.exists(out), "the file's name")
+    same(calls(t.report(named)), {}, "calls of a second")
+    run(t, program, "depth=1", out)
+    same(calls(t.json("report", out)[-1]).get("main"), 1, "depth=1: main")
+    need("leaf" not in {row["name"] for row in t.report(out)["procedures"] if row["total_ns"] > t.report(out)["procedures"][0]["total_ns"]},
+         "depth")
+    run(t, program, "off", out)
+    need(not os.path.exists(out), "off: a file")
+    for settings, text in (("cots", "'cots' is none of"), ("every=0", "'every=0' is no number"), ("clock=sun", "clock=cycles"),
+                           ("counts,every=2", "need another clock"), ("event=nonsense", "'nonsense' is no event"),
+                           ("threshold=1x", "is no time")):
+        done = run(t, program, settings, out)
+        need(text in done.stderr and done.stdout == "done\n" and not os.path.exists(out), settings, done.stderr)
+    report = run(t, program, "clock=monotonic", out) and t.report(out)
+    need(report["clock"] == "monotonic" and calls(report)["leaf"] == LEAVES, "clock=monotonic", report["clock"])
+
+
+def check_made(t):
+    """Options of inlay wrap and inlay object are what INLAY_TRACE may change."""
+    out = f"{t.folder}/made.trace"
+    check_counts(t, make(t, "made-counts", "--clock=none"))
+    done = run(t, f"{t.folder}/made-counts", "clock=cycles", out)
+    need("--clock=none" in done.stderr and not os.path.exists(out), "times of what only counts", done.stderr)
+    program = make(t, "made-every", "--every=10", "--threshold=1ns")
+    run(t, program, None, out)
+    need(calls(t.report(out))["leaf"] < LEAVES / 5, "--every=10", calls(t.report(out)))
+    same(counted(t, out), OURS, "--every=10: all calls")
+    run(t, program, "counts", out)
+    same(calls(t.report(out)), OURS, "counts where objects say --every")
+    made = t.compile(COUNTED, "settled", "-O2")
+    for options, text in ((["--every=x"], "'every=x' is no number"), (["--clock=none", "--thin=3"], "another clock"),
+                          (["--event=nonsense"], "nonsense")):
+        need(text in t.object("--all", *options, made, "-o", f"{t.folder}/made.o", status=2).stderr, str(options))
+    t.object("--all", "--clock=none", f"--file={out}", made, "-o", f"{t.folder}/made.o")
+    os.unlink(out)
+    need("__inlay_trace_exit" not in t.command(["nm", f"{t.folder}/made.o"]).stdout, "exits of what only counts")
+    program = t.link("settled", f"{t.folder}/made.o", "-pthread")
+    t.command([program], env={name: value for name, value in os.environ.items() if not name.startswith("INLAY_")})
+    same(calls(t.report(out)), OURS, "--file")
+
+
+PLUG = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int sum = 0;
+    for (int i = 0; i < 60; i++) {
+        void *library = dlopen(argv[1 + i % (argc - 1)], RTLD_NOW);
+        int (*plug)(int) = library ? (int (*)(int))dlsym(library, "plug") : 0;
+        if (!plug) return printf("%s\n", dlerror()), 1;
+        for (int k = 0; k < 10; k++) sum += plug(k);
+        dlclose(library);
+    }
+    return sum != 60 * 10;
+}
+"""
+
+
+def check_unloaded(t):
+    """A plug-in's calls are counted, too, when it has gone."""
+    folder, out = f"{t.folder}/unloaded", f"{t.folder}/unloaded.trace"
+    plugs = [t.compile("int plug(int x) { return x >= 0; }", f"gone{k}", "-O1", "-fPIC") for k in (1, 2)]
+    t.object("--all", t.compile(PLUG, "gone", "-O1"), *plugs, "-o", folder)
+    for k in (1, 2):
+        t.command(["gcc", "-shared", f"{folder}/gone{k}.o", "-o", f"{folder}/gone{k}.so"])
+    program = t.link("gone-host", f"{folder}/gone.o", "-rdynamic")
+    for settings, recorded in (("counts", 0), ("every=2", 300)):
+        t.command([program, f"{folder}/gone1.so", f"{folder}/gone2.so"], env=os.environ | {"INLAY_OUT": out, "INLAY_TRACE": settings})
+        rows = [row for row in t.report(out)["procedures"] if row["name"] == "plug"]
+        same(sum(row["counted"] if recorded else row["calls"] for row in rows), 600, f"{settings}: calls")
+        need({os.path.basename(row["image"]) for row in rows} == {"gone1.so", "gone2.so"}, "images", rows)
+
+
+def check_events(t):
+    """Counters beside the clock; where there is none it is said."""
+    program = f"{t.folder}/counted"
+    t.command([t.inlay, "wrap", *[word for name in events.NAMES for word in ("-F", name)], "gcc", "-O2", "-fno-optimize-sibling-calls",
+               "-pthread", f"{os.path.dirname(events.__file__)}/counted.c", "-o", program])
+    events.check_events(t, "object", need, same)
+    events.check_forbidden(t, "object", need, same)
+    out, done = events.record(t, "object", ("--event=nothing=99/7", "--event={page-faults,context-switches}"))
+    need(re.search(r"event nothing is not counted: this machine has no such counter", done.stderr), "what is not there", done.stderr)
+    need({event["name"] for event in t.report(out)["events"]} == {"nothing", "page-faults", "context-switches"}, "names")
+
+
+def check_tool(t):
+    """As the tool does it (tests/trace)."""
+    t.program = t.make("settings", ["-O2"])
+    traced.check_fewer(t, "object")
+    traced.check_last(t, "object")
+
+
+def tests(t):
+    yield "settings counts", lambda: check_counts(t, make(t, "counts"))
+    for name, check in (("fewer", check_fewer), ("rest", check_rest), ("made", check_made), ("unloaded", check_unloaded),
+                        ("events", check_events), ("tool", check_tool)):
+        yield f"settings {name}", lambda c=check: c(t)
