@@ -118,6 +118,8 @@ void jit_step_restore(run_thread *, jit_stepping *, bool done); /* done: the ins
 /* Is cache address `pc` where the translation of the instruction at `app` has found that it would? async-signal-safe.
  */
 bool jit_step_guards(uint64_t pc, uint64_t app);
+/* There is no code at t->ctx.pc: is it where the kernel answers instead? Then that has been done. Lock not held. */
+bool jit_old_call(run_thread *t);
 
 /* --- sections.c, <isa>/sections.c: restartable sequences --- */
 enum { JIT_SIGNATURES = 16 };
@@ -246,7 +248,8 @@ bool jit_memory_cover(jit_fragment *f, uint64_t low, uint64_t high); /* f transl
 void jit_memory_clear(void);                                         /* at a flush: no fragments any more */
 
 /* --- guard.c --- */
-void jit_guards_end(void); /* all pages are as the program believes */
+void jit_guards_end(void);                         /* all pages are as the program believes */
+void jit_guards_lift(uint64_t low, uint64_t high); /* those of a range are */
 /* Code on the page is to be translated; `prot` is what the program believes. False: it must be checked each time
  * that it is entered. */
 bool jit_guard(uint64_t page, int prot, bool shared);

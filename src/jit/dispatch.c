@@ -120,7 +120,8 @@ static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
     if (f) return f;
     if (once && !again && !signo) t->leave = RUN_LEAVE_STEP;
     inl_lock_release(&run_here.lock);
-    if (signo) run_signal_raise(t, signo, code, t->ctx.pc); /* otherwise others must leave the cache first */
+    /* Without one others must leave the cache first. */
+    if (signo && !jit_old_call(t)) run_signal_raise(t, signo, code, t->ctx.pc);
     inl_lock_take(&run_here.lock);
     return NULL;
 }
@@ -263,6 +264,7 @@ static const run_watch watch = {
     .unmapped = jit_memory_unmapped,
     .protected = jit_memory_protected,
     .changed = jit_drop_range,
+    .moves = jit_guards_lift,
     .prot = jit_memory_prot,
     .is_shared = jit_memory_shared,
     .mapped_behind = jit_memory_mapped_behind,

@@ -243,6 +243,12 @@ static bool make_writable(void *for_good, uint64_t low, uint64_t high)
     return false;
 }
 
+void jit_guards_lift(uint64_t low, uint64_t high)
+{
+    bool for_good = false;
+    make_writable(&for_good, low, high);
+}
+
 void jit_guard_no_more(void)
 {
     inl_lock_take(&run_here.lock);

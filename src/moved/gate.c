@@ -22,7 +22,7 @@
 #define SYS_pidfd_send_signal 424
 #endif
 
-enum { NUMBERS = 512 };
+enum { NUMBERS = 512, SET_SYSCALL_USER_DISPATCH = 59 };
 /* clang-format off */
 static const uint16_t life[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_exit, SYS_exit_group,
                                 SYS_execve, SYS_execveat, SYS_rt_sigaction, SYS_arch_prctl,
@@ -137,6 +137,13 @@ static bool is_served(const weave_context *c, long nr)
     return nr == SYS_getdents64 && run_lists_descriptors((int)run_arg(c, 0));
 }
 
+static long call_prctl(run_thread *t, const weave_context *c)
+{
+    int option = (int)run_arg(c, 0);
+    if (option == SET_SYSCALL_USER_DISPATCH) return -EINVAL; /* it goes by where calls are made from */
+    return option == PR_SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
+}
+
 static long serve(run_thread *t, weave_context *c, long nr)
 {
     switch (nr) {
@@ -156,7 +163,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:
     case SYS_pidfd_send_signal: return run_sys_queue(t, c);
-    case SYS_prctl: return (int)run_arg(c, 0) == PR_SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
+    case SYS_prctl: return call_prctl(t, c);
     case SYS_seccomp: return run_confine_seccomp(t, c);
     case SYS_close_range: return run_close_range(t, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2));
     case SYS_getdents64: return run_list_descriptors(t, c);

@@ -170,6 +170,10 @@ static bool settle_path(const request *r, char *out, size_t size)
         memcpy(out, r->path, n + 1);
         return true;
     }
+    if (!r->path[0] && !sys_call3(SYS_fcntl, r->dirfd, F_GETFD, 0)) { /* open after the exec as well */
+        snprintf(out, size, "/dev/fd/%d", r->dirfd);                  /* as the kernel names it */
+        if (!sys_call4(SYS_faccessat2, AT_FDCWD, (long)out, X_OK, AT_EACCESS)) return true;
+    }
     if (!run_proc_fd_path(r->dirfd, out, size) || out[0] != '/') return false;
     size_t n = strlen(out);
     if (r->path[0] && (size_t)snprintf(out + n, size - n, "/%s", r->path) >= size - n) return false;
@@ -246,6 +250,12 @@ static bool is_barred(const run_thread *t, const request *r)
     return name;
 }
 
+/* The kernel starts no script through a descriptor that its interpreter will not find. */
+static bool closes(const request *r)
+{
+    return r->dirfd != AT_FDCWD && r->path[0] != '/' && sys_call3(SYS_fcntl, r->dirfd, F_GETFD, 0) & FD_CLOEXEC;
+}
+
 static bool wants_tool(const request *r)
 {
     int dirfd = r->dirfd;
@@ -260,7 +270,7 @@ static bool wants_tool(const request *r)
     if (k == KIND_FOREIGN || k == KIND_PRIVILEGED)
         inl_log(INL_LOG_INJECT, "%s runs without the tool: %s", r->path,
                 k == KIND_FOREIGN ? "it is of another machine" : "it changes its user or group");
-    return k == KIND_ELF || k == KIND_SCRIPT;
+    return k == KIND_ELF || (k == KIND_SCRIPT && !closes(r));
 }
 
 static long exec_planned(run_thread *t, const request *r, const run_exec_plan *plan)

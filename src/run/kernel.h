@@ -49,10 +49,15 @@ void run_memory_writers_direct(void (*make_direct)(unsigned nr)); /* syscall_fil
 /* syscall_memory.c. Would the call take memory of Inlay's away, or replace it, or the vdso? And makes it so that it
  * does not, with the lock not held. */
 bool run_memory_concerns(const weave_context *c);
+void run_memory_begin(void);
 long run_memory_call(run_thread *t, weave_context *c);
 /* Makes the call of `c` with its own arguments, or RUN_RESTART when a signal waits. */
 long run_pass(run_thread *t, const weave_context *c);
 long run_pass_args(run_thread *t, long nr, const long args[6]);
+
+/* --- divert.c --- */
+long run_divert_set(run_thread *t, const weave_context *c); /* prctl, with PR_SET_SYSCALL_USER_DISPATCH */
+bool run_divert(run_thread *t); /* the program hears of the call of t->ctx, which is not to be made */
 
 /* --- signal.c --- */
 void run_kernel_mask_set(uint64_t mask);
@@ -236,7 +241,7 @@ bool run_sigframe_push(run_thread *t, int signo, const siginfo_t *info, const ru
 /* The opposite: context, vector state, alternate stack; the mask goes to *mask. */
 bool run_sigframe_pop(run_thread *t, uint64_t *mask);
 bool run_altstack_active(const run_thread *t, uint64_t sp);
-void run_trap_set(run_thread *t, int signo, uint64_t addr); /* for faults found by the runtime */
+void run_trap_set(run_thread *t, int signo, int code, uint64_t addr); /* for faults found by the runtime */
 
 uint64_t run_uc_pc(const void *uc);
 uint64_t run_uc_sp(const void *uc);

@@ -35,6 +35,7 @@ inl_status run_begin(const run_engine *engine, const run_client *client, const r
     if (!s) s = run_check_processor(e);
     if (s) return s;
     if (start->tool_high) run_own(start->tool_low, start->tool_high - start->tool_low, true);
+    if (engine->watch) run_memory_begin();
     if (start->stack_high) run_own(start->stack_low, start->stack_high - start->stack_low, true);
     return INL_OK;
 }

@@ -39,6 +39,7 @@ static void become_child(run_thread *t, const run_clone_args *a)
     run_fork_child(t);
     if (run_here.client.fork_lock) run_here.client.fork_lock(run_here.client.arg, 2);
     inl_lock_reset(&run_here.lock);
+    t->divert.on = false;
     if (a->stack) run_set_sp(&t->ctx, a->stack + a->stack_size);
     if (a->flags & CLONE_SETTLS) t->ctx.tls_base = a->tls;
     if (a->flags & CLONE_CLEAR_SIGHAND) run_signals_clear(t->signals);
@@ -147,8 +148,7 @@ static long do_prctl(run_thread *t, weave_context *c)
     enum { SET_SECCOMP = 22, SET_TSC = 26, SET_SYSCALL_USER_DISPATCH = 59 };
     int option = (int)run_arg(c, 0);
     if (option == SET_TSC) t->no_cycles = false; /* the first fault tells */
-    /* It lets calls through by where they are made from, and ours are made elsewhere. */
-    if (option == SET_SYSCALL_USER_DISPATCH) return -EINVAL;
+    if (option == SET_SYSCALL_USER_DISPATCH) return run_divert_set(t, c);
     return option == SET_SECCOMP ? run_confine_prctl(t, c) : run_pass(t, c);
 }
 

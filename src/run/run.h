@@ -117,6 +117,8 @@ typedef struct run_watch {
     void (*unmapped)(uint64_t addr, uint64_t size);
     void (*protected)(uint64_t addr, uint64_t size, int prot);
     void (*changed)(uint64_t low, uint64_t high); /* other bytes are there now */
+    /* It is about to be moved, with the protection that it really has, and in one piece (L). */
+    void (*moves)(uint64_t low, uint64_t high);
     /* What the program believes of it (L). */
     int (*prot)(uint64_t addr);
     bool (*is_shared)(uint64_t addr);
@@ -184,6 +186,8 @@ typedef struct run_process {
     bool exiting, born_traced;
     bool memory_refused; /* syscall_memory.c: it has been said */
     bool memory_opened;  /* syscall_file.c: its own memory as a file, for writing */
+    bool may_imply_exec; /* syscall_memory.c: a thread may have the personality by which what is readable is executable
+                          */
     int pid;
     int proc_root;    /* procfile.c: /proc, kept open; -1: it could not be opened; 0: not yet */
     inl_ranges owned; /* own.c */
@@ -226,7 +230,8 @@ void run_syscall(run_thread *t);
 /* Bit set: the call may run in the native gate. Read by assembly, which finds the words through run_gate_calls. */
 extern uint64_t run_direct_calls[8];
 extern const uint64_t *run_gate_calls;
-void run_syscall_keep(long nr);   /* from now on the gate does not make it */
+void run_syscall_keep(long nr); /* from now on the gate does not make it */
+void run_syscalls_keep_all(void);
 void run_syscalls_guard(bool on); /* on: of those, only the calls that write nothing */
 
 /* --- signal.c --- */
@@ -237,7 +242,8 @@ void run_signals_init_thread(run_thread *t);
 bool run_signal_deliver_pending(run_thread *t);
 /* Delivers a fault that the runtime found out itself (no code at pc, bad frame...). */
 void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr);
-void run_signal_give(run_thread *t, int signo); /* as if it had arrived; run_engine.delivers is not asked */
+void run_signal_force(run_thread *t, const siginfo_t *); /* likewise, whatever it is */
+void run_signal_give(run_thread *t, int signo);          /* as if it had arrived; run_engine.delivers is not asked */
 long run_sys_sigaction(run_thread *t, int signo, uint64_t act, uint64_t old, uint64_t size);
 long run_sys_sigaltstack(run_thread *t, uint64_t ss, uint64_t old);
 void run_sys_sigreturn(run_thread *t);

@@ -244,7 +244,7 @@ static run_action take_action(run_thread *t, int signo)
 static void act_by_default(run_thread *t, const siginfo_t *info, bool fault)
 {
     int signo = info->si_signo;
-    if (fault || run_kills_by_default(signo)) {
+    if (fault || (run_kills_by_default(signo) && run_here.pid != 1)) {
         if (run_here.client.signal) run_here.client.signal(run_here.client.arg, t, signo, info, &t->ctx);
         run_process_die(t, signo);
     }
@@ -351,8 +351,13 @@ void run_signal_raise(run_thread *t, int signo, int code, uint64_t addr)
     info.si_signo = signo;
     info.si_code = code;
     info.si_addr = (void *)addr;
-    run_trap_set(t, signo, addr);
-    deliver(t, &info, t->sigmask, true);
+    run_trap_set(t, signo, code, addr);
+    run_signal_force(t, &info);
+}
+
+void run_signal_force(run_thread *t, const siginfo_t *info)
+{
+    deliver(t, info, t->sigmask, true);
     if (!t->pending.present) run_mask_apply(t);
 }
 
@@ -389,6 +394,8 @@ void run_signals_fork_child(run_thread *t)
     run_here.signals = t->signals;
     inl_lock_reset(&t->signals->lock);
     t->signals->users = 1;
+    for (int signo = 1; run_here.pid == 1 && signo <= SIGNALS; signo++)
+        if (can_be_set(signo)) install(signo, &t->signals->action[signo]); /* the first of a namespace */
 }
 
 /* --- the system calls --- */

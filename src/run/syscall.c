@@ -65,6 +65,11 @@ void run_syscall_keep(long nr)
     __atomic_fetch_and(&run_here.guarded_calls[nr / 64], ~bit, __ATOMIC_RELAXED);
 }
 
+void run_syscalls_keep_all(void)
+{
+    for (long nr = 0; nr < RUN_SYSCALLS; nr++) run_syscall_keep(nr);
+}
+
 void run_syscalls_guard(bool on)
 {
     for (long nr = 0; on && nr < RUN_SYSCALLS; nr++) {
@@ -134,6 +139,7 @@ void run_syscall(run_thread *t)
         c->pc = at;
         return;
     }
+    if (run_divert(t)) return;
     weave_context before = *c;
     long nr = run_number(c);
     bool watched = run_here.client.wants_syscalls, skipped = false;

@@ -11,6 +11,7 @@
 #include <linux/mman.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
@@ -92,11 +93,31 @@ static long on_range(const weave_context *c)
     return on_own_parts(run_number(c), low, low + size, (long)run_arg(c, 2), (long)run_arg(c, 3));
 }
 
+/* With the personality READ_IMPLIES_EXEC, which is a thread's own, what is mapped to be read can be executed. */
+static int with_implied(int prot)
+{
+    if (!run_here.may_imply_exec || !(prot & PROT_READ)) return prot;
+    long personality = sys_call1(SYS_personality, -1l);
+    return !sys_failed(personality) && personality & READ_IMPLIES_EXEC ? prot | PROT_EXEC : prot;
+}
+
+static long do_personality(run_thread *t, weave_context *c)
+{
+    if ((uint32_t)run_arg(c, 0) != UINT32_MAX && run_arg(c, 0) & READ_IMPLIES_EXEC) run_here.may_imply_exec = true;
+    return run_pass(t, c);
+}
+
+void run_memory_begin(void)
+{
+    long personality = sys_call1(SYS_personality, -1l);
+    run_here.may_imply_exec = !sys_failed(personality) && personality & READ_IMPLIES_EXEC;
+}
+
 static long do_mmap(run_thread *t, weave_context *c)
 {
     (void)t;
     uint64_t addr = run_arg(c, 0), size = run_arg(c, 1);
-    int prot = (int)run_arg(c, 2), flags = (int)run_arg(c, 3);
+    int prot = with_implied((int)run_arg(c, 2)), flags = (int)run_arg(c, 3);
     bool replaces = flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
     inl_lock_take(&run_here.lock);
     long answer;
@@ -128,7 +149,7 @@ static long do_mprotect(run_thread *t, weave_context *c)
     (void)t;
     inl_lock_take(&run_here.lock);
     long answer = on_range(c);
-    if (!answer) watch()->protected(run_arg(c, 0), inl_page_up(run_arg(c, 1)), (int)run_arg(c, 2));
+    if (!answer) watch()->protected(run_arg(c, 0), inl_page_up(run_arg(c, 1)), with_implied((int)run_arg(c, 2)));
     if (!answer && run_number(c) == SYS_pkey_mprotect && (int)run_arg(c, 3) > 0) watch()->keys_used();
     inl_lock_release(&run_here.lock);
     return answer;
@@ -157,9 +178,11 @@ static long do_mremap(run_thread *t, weave_context *c)
         int kind = watch() && watch()->is_shared(old) ? MAP_SHARED : MAP_PRIVATE;
         if (flags & MREMAP_MAYMOVE) may_lose_vdso(old, old_size);
         if (flags & MREMAP_FIXED) may_lose_vdso(run_arg(c, 4), size);
+        if (watch()) watch()->moves(old, old + old_size);
         answer = pass_now(c);
         if (!sys_failed(answer)) {
             if (old_size && !(flags & MREMAP_DONTUNMAP)) tell_unmapped(old, old_size);
+            else if (old_size && watch()) watch()->changed(old, old + old_size);
             tell_mapped((uint64_t)answer, size, prot, kind | MAP_ANONYMOUS, -1, 0);
         }
     }
@@ -202,7 +225,7 @@ static long do_brk(run_thread *t, weave_context *c)
     uint64_t answer = run_here.start.brk_emulated ? emulated_break(run_arg(c, 0)) : (uint64_t)pass_now(c);
     uint64_t top = inl_page_up(answer);
     if (run_here.brk_known && top > run_here.brk_known)
-        watch()->mapped(run_here.brk_known, top - run_here.brk_known, PROT_READ | PROT_WRITE,
+        watch()->mapped(run_here.brk_known, top - run_here.brk_known, with_implied(PROT_READ | PROT_WRITE),
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     else if (run_here.brk_known && top < run_here.brk_known) watch()->unmapped(top, run_here.brk_known - top);
     run_here.brk_known = top;
@@ -278,6 +301,7 @@ const run_syscall_row run_memory_syscalls[] = {
     {SYS_madvise, "madvise", do_madvise},
     {SYS_mremap, "mremap", do_mremap},
     {SYS_brk, "brk", do_brk},
+    {SYS_personality, "personality", do_personality},
     {SYS_shmat, "shmat", do_shmat},
     {SYS_shmdt, "shmdt", do_shmdt},
     {SYS_remap_file_pages, "remap_file_pages", do_remap_file_pages},

@@ -332,6 +332,7 @@ static bool inherit(run_thread *child, const run_thread *t, const run_clone_args
     child->sigmask = t->sigmask;
     child->clears_signals = a->flags & CLONE_CLEAR_SIGHAND;
     child->filters = t->filters;
+    child->divert.on = false;
     child->altstack = (stack_t){.ss_flags = SS_DISABLE};
     if (a->flags & CLONE_VFORK) child->altstack = t->altstack;
     child->trapno = t->trapno;
@@ -441,6 +442,7 @@ static long read_clone3(const weave_context *c, run_clone_args *a, size_t *size)
     if (*size < CLONE3_MIN) return -EINVAL;
     if (*size > sizeof *a) return -E2BIG;
     if (!run_read(a, run_arg(c, 0), *size)) return -EFAULT;
+    if (!a->stack != !a->stack_size) return -EINVAL;
     uint64_t both = CLONE_SIGHAND | CLONE_CLEAR_SIGHAND;
     return (a->flags & both) == both ? -EINVAL : 0;
 }

@@ -73,6 +73,11 @@ typedef struct run_call {
     uint64_t begin_sp, sp; /* the stack pointer with which it begins, and comes back */
 } run_call;
 
+typedef struct run_divert { /* of calls that are made outside of some code: divert.c */
+    bool on;
+    uint64_t low, size, selector;
+} run_diversion;
+
 typedef struct run_fault { /* a fault of the program's own code, to deliver before anything else */
     bool present;
     siginfo_t info;
@@ -124,9 +129,10 @@ typedef struct run_thread {
     uint64_t trapno, trap_err, trap_addr; /* of the last fault: what the kernel shows in every frame */
     const struct run_filter *filters;     /* of system calls, that the program installed; the newest first */
     struct run_signals *signals;          /* dispositions; shared by the threads of a process */
-    uint32_t busy;                        /* 0 from the moment an ended thread no longer uses its stacks */
-    bool parent_waits;                    /* vfork: the parent sleeps and takes the block back afterwards */
-    void *exec_argv;                      /* of an exec in a process that shares memory, freed by the parent */
+    run_diversion divert;
+    uint32_t busy;     /* 0 from the moment an ended thread no longer uses its stacks */
+    bool parent_waits; /* vfork: the parent sleeps and takes the block back afterwards */
+    void *exec_argv;   /* of an exec in a process that shares memory, freed by the parent */
 
     bool no_cycles;   /* the program has the time-stamp counter switched off: they are not counted */
     uint64_t dynamic; /* features that must be asked for and that the thread has used */

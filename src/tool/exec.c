@@ -139,10 +139,22 @@ static void keep_across_exec(int fd)
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
 }
 
-/* "/dev/fd/7" and the like: a descriptor that may be closed by the first of the two execs. */
-static bool names_descriptor(const char *path)
+/* "/dev/fd/7" and the like, which the first of the two execs closes. */
+static bool names_closing(const char *path)
 {
-    return !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (unsigned i = 0; i < 2; i++)
+        if (!strncmp(path, folders[i], strlen(folders[i]))) return fcntl(atoi(path + strlen(folders[i])), F_GETFD) != 0;
+    return false;
+}
+
+/* Who patches the program looks for it there by its number. */
+static bool proc_counts_as_we_do(void)
+{
+    char number[24];
+    ssize_t n = readlink("/proc/self", number, sizeof number - 1);
+    number[n > 0 ? n : 0] = 0;
+    return atol(number) == getpid();
 }
 
 bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec_plan *plan)
@@ -162,10 +174,14 @@ bool tool_exec_plan(const char *path, char *const *argv, bool is_other, run_exec
         tool_say("%s: there is no /proc here; it runs without the tool", path);
         return false;
     }
+    if (moved_began_here() && !proc_counts_as_we_do()) {
+        tool_say("%s: /proc is of another namespace of processes; it runs without the tool", path);
+        return false;
+    }
     const tool_fds *f = &tool_handoff_data.fds;
     int out = is_other ? -1 : f->out;
     char fds[80], held[32];
-    if (names_descriptor(path)) {
+    if (names_closing(path)) {
         int fd = open(path, O_PATH);
         int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD, 200);
         if (fd >= 0) close(fd);

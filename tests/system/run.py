@@ -28,6 +28,8 @@ import inputs  # noqa: E402
 TOOLS = {
     "null": ([], 2),
     "inscount": (["-o", "{out}"], 3),
+    "bbcount": (["-o", "{out}"], 3),
+    "branches": (["-o", "{out}"], 6),
     "memtrace": (["-o", "{out}", "--hash"], 6),
 }
 # What must stand in the file: the tool's own words, and a number that is no nonsense. No program is so short

@@ -117,8 +117,9 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     return true;
 }
 
-void run_trap_set(run_thread *t, int signo, uint64_t addr)
+void run_trap_set(run_thread *t, int signo, int code, uint64_t addr)
 {
+    (void)code;
     enum { CLASS = 26, UNKNOWN = 0, FETCH = 0x20, IS_LONG = 1 << 25, TRANSLATION = 7 };
     uint64_t why = signo == SIGSEGV && addr ? (uint64_t)FETCH << CLASS | TRANSLATION : (uint64_t)UNKNOWN << CLASS;
     t->trap_err = why | IS_LONG;

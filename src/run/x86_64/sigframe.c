@@ -120,9 +120,16 @@ bool run_sigframe_pop(run_thread *t, uint64_t *mask)
     return true;
 }
 
-void run_trap_set(run_thread *t, int signo, uint64_t addr)
+/* Then the kernel has put a page there before it says no. */
+static bool can_be_accessed(uint64_t addr)
 {
-    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, DEBUG = 1, USER_FETCH = 0x14 };
+    const run_watch *watch = run_here.engine->watch;
+    return watch && watch->prot(addr);
+}
+
+void run_trap_set(run_thread *t, int signo, int code, uint64_t addr)
+{
+    enum { PAGE_FAULT = 14, GENERAL_PROTECTION = 13, INVALID_OPCODE = 6, DEBUG = 1, USER_FETCH = 0x14, PRESENT = 1 };
     if (signo == SIGTRAP) {
         t->trapno = DEBUG;
         t->trap_err = 0;
@@ -131,7 +138,7 @@ void run_trap_set(run_thread *t, int signo, uint64_t addr)
         t->trap_err = 0;
     } else if (addr) {
         t->trapno = PAGE_FAULT;
-        t->trap_err = USER_FETCH;
+        t->trap_err = USER_FETCH | (code == SEGV_ACCERR && can_be_accessed(addr) ? PRESENT : 0);
         t->trap_addr = addr;
     } else {
         t->trapno = GENERAL_PROTECTION;

@@ -1,0 +1,57 @@
+/* The first process of a namespace of processes, which signals without a handler do not reach from within: its
+ * children, a fork that begins there, what it handles itself, and how it ends. Says so where it may not make one. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t seen;
+
+static void on_signal(int signo) { seen = signo; }
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A child sends it to the first. */
+static int sent(int signo)
+{
+    pid_t child = fork();
+    if (child == 0) _exit(kill(1, signo) != 0);
+    return status_of(child);
+}
+
+static int first(void)
+{
+    printf("number %d\n", getpid());
+    const int fatal[] = {SIGTERM, SIGUSR2, SIGHUP, SIGSEGV, SIGKILL};
+    for (unsigned i = 0; i < sizeof fatal / sizeof *fatal; i++) printf("signal %d: %d\n", fatal[i], sent(fatal[i]));
+    signal(SIGTERM, on_signal);
+    printf("handled: %d, %d\n", sent(SIGTERM), seen);
+    signal(SIGTERM, SIG_DFL);
+    printf("no longer: %d\n", sent(SIGTERM));
+    pid_t child = fork();
+    if (child == 0) pause();
+    kill(child, SIGTERM); /* others die of it */
+    printf("second: %d\n", status_of(child));
+    fflush(stdout);
+    return system("exit 3") >> 8;
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (unshare(CLONE_NEWPID)) {
+        printf("may not\n");
+        return 0;
+    }
+    pid_t child = fork();
+    if (child == 0) exit(first());
+    printf("ended: %d\n", status_of(child));
+    return 0;
+}
