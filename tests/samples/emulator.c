@@ -174,14 +174,22 @@ static void moved_code(void)
     memcpy(from + PAGE, five, sizeof five);
     int sum = call(from + PAGE); /* a page in the middle has been translated */
     unsigned char *to = mremap(from, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room);
-    printf("moved %d", to == room);
+    printf("moved %d\n", to == room);
     if (to != room) return;
     to[PAGE + 1] = 7;
     sum += call(to + PAGE);
     unsigned char *rest = mremap(to, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    pid_t child = fork();
+    if (child == 0) { /* what is left behind is empty */
+        signal(SIGSEGV, SIG_DFL);
+        mprotect(rest, 3 * PAGE, PROT_READ | PROT_EXEC);
+        if (call(rest + PAGE) == 7) mremap(rest, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+        _exit(call(rest + PAGE));
+    }
+    ends_as("emptied", child);
     memcpy(to + PAGE, five, sizeof five);
     sum += 100 * call(to + PAGE) + 1000 * call(rest + PAGE);
-    printf(" sum %d\n", sum); /* 5 + 7 + 500 + 7000 */
+    printf("sum %d\n", sum); /* 5 + 7 + 500 + 7000 */
 }
 
 static void half_a_stack(void)

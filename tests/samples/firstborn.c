@@ -26,11 +26,29 @@ static int sent(int signo)
     return status_of(child);
 }
 
+/* It does not even wake up. */
+static int sleeps_on(void)
+{
+    int ends[2];
+    char byte = 0;
+    if (pipe(ends)) return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(30000);
+        kill(1, SIGTERM);
+        usleep(30000);
+        _exit(write(ends[1], "x", 1) != 1);
+    }
+    long n = read(ends[0], &byte, 1);
+    return status_of(child) ? -1 : (int)n;
+}
+
 static int first(void)
 {
     printf("number %d\n", getpid());
     const int fatal[] = {SIGTERM, SIGUSR2, SIGHUP, SIGSEGV, SIGKILL};
     for (unsigned i = 0; i < sizeof fatal / sizeof *fatal; i++) printf("signal %d: %d\n", fatal[i], sent(fatal[i]));
+    printf("asleep: %d\n", sleeps_on());
     signal(SIGTERM, on_signal);
     printf("handled: %d, %d\n", sent(SIGTERM), seen);
     signal(SIGTERM, SIG_DFL);
