@@ -178,12 +178,12 @@ static void moved_code(void)
     if (to != room) return;
     to[PAGE + 1] = 7;
     sum += call(to + PAGE);
-    unsigned char *rest = mremap(to, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    unsigned char *rest = mremap(to, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     pid_t child = fork();
     if (child == 0) { /* what is left behind is empty */
         signal(SIGSEGV, SIG_DFL);
         mprotect(rest, 3 * PAGE, PROT_READ | PROT_EXEC);
-        if (call(rest + PAGE) == 7) mremap(rest, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+        if (call(rest + PAGE) == 7) mremap(rest, 3 * PAGE, 3 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
         _exit(call(rest + PAGE));
     }
     ends_as("emptied", child);
