@@ -14,16 +14,52 @@ typedef struct builder {
 
 static const char too_large[] = "a block is too large";
 
-static void set_block_bit(cfg_private *p, uint64_t addr)
+/* --- looking up --- */
+
+bool cfg_private_open(cfg_private *p, size_t bytes)
+{
+    p->words = bytes / 64 + 1;
+    p->bits = calloc(p->words, sizeof *p->bits);
+    p->ranks = calloc(p->words, sizeof *p->ranks);
+    return p->bits && p->ranks;
+}
+
+bool cfg_private_note(cfg_private *p, uint64_t addr)
 {
     for (size_t i = 0; i < p->span_count; i++) {
         cfg_text_span *s = &p->spans[i];
         if (addr < s->addr || addr >= s->end) continue;
         size_t bit = s->base + (addr - s->addr);
         p->bits[bit / 64] |= 1ull << bit % 64;
-        return;
+        return true;
+    }
+    return false;
+}
+
+void cfg_private_rank(cfg_private *p)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < p->words; i++) {
+        p->ranks[i] = count;
+        count += (uint32_t)__builtin_popcountll(p->bits[i]);
     }
 }
+
+static bool open_spans(builder *b)
+{
+    const cfg_work *w = b->work;
+    cfg_private *p = b->priv;
+    p->spans = calloc(w->regions.count, sizeof *p->spans);
+    if (!p->spans || !cfg_private_open(p, w->mark_count)) return false;
+    p->span_count = w->regions.count;
+    for (size_t i = 0; i < w->regions.count; i++) {
+        const cfg_region *r = &w->regions.items[i];
+        p->spans[i] = (cfg_text_span){r->addr, r->end, r->base};
+    }
+    return true;
+}
+
+/* --- procedures and their blocks --- */
 
 static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from, cfg_draft *p)
 {
@@ -51,7 +87,7 @@ static void add_block(builder *b, const cfg_view *v, const cfg_view_block *from,
         t.block = (uint32_t)b->blocks.count;
         cfg_keep(b->work, &b->tables, t);
     }
-    set_block_bit(b->priv, k.addr);
+    cfg_private_note(b->priv, k.addr);
     cfg_keep(b->work, &b->blocks, k);
 }
 
@@ -127,35 +163,6 @@ static void add_proc(builder *b, cfg_view *v, uint32_t number, uint64_t next)
     out.status = p->reason ? CFG_PROC_PARTLY : CFG_PROC_WHOLE;
     if (!p->returns) out.flags |= CFG_PROC_NO_RETURN;
     cfg_keep(w, &b->procs, out);
-}
-
-/* --- looking up --- */
-
-static bool open_spans(builder *b)
-{
-    const cfg_work *w = b->work;
-    cfg_private *p = b->priv;
-    size_t words = w->mark_count / 64 + 1;
-    p->spans = calloc(w->regions.count, sizeof *p->spans);
-    p->bits = calloc(words, sizeof *p->bits);
-    p->ranks = calloc(words, sizeof *p->ranks);
-    p->words = words;
-    if (!p->spans || !p->bits || !p->ranks) return false;
-    p->span_count = w->regions.count;
-    for (size_t i = 0; i < w->regions.count; i++) {
-        const cfg_region *r = &w->regions.items[i];
-        p->spans[i] = (cfg_text_span){r->addr, r->end, r->base};
-    }
-    return true;
-}
-
-static void rank_blocks(cfg_private *p)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < p->words; i++) {
-        p->ranks[i] = count;
-        count += (uint32_t)__builtin_popcountll(p->bits[i]);
-    }
 }
 
 /* --- flags that need the whole --- */
@@ -259,7 +266,7 @@ inl_status cfg_build(cfg_work *w, cfg_program *out, inl_error *e)
     cfg_view_free(&v);
     hand_over(&b);
     if (!ok || w->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", image_path(w->image));
-    rank_blocks(b.priv);
+    cfg_private_rank(b.priv);
     connect(out);
     flag_table_targets(w, out);
     apply_notes(w, out);

@@ -19,4 +19,9 @@ typedef struct cfg_private {
     uint32_t *ranks;
 } cfg_private;
 
+/* build.c: room for so many bytes of text; a block begins there (false: in no span); all have been noted. */
+bool cfg_private_open(cfg_private *, size_t bytes);
+bool cfg_private_note(cfg_private *, uint64_t addr);
+void cfg_private_rank(cfg_private *);
+
 #endif

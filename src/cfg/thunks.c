@@ -134,13 +134,14 @@ static outcome beyond(const cfg_work *w, const isa_insn *in, cfg_leap *leap)
 cfg_detour cfg_leaps(const cfg_work *w, const isa_insn *in, const isa_insn *before, cfg_leap *out)
 {
     cfg_shape s = {0};
-    if (!w->machine->pushed) return CFG_GOES_ON;
+    bool returns = in->flow == ISA_FLOW_RETURN;
+    if (!w->machine->pushed || (!returns && in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_CALL)) return CFG_GOES_ON;
     if (before) cfg_shape_of(w, before, &s);
-    if (in->flow == ISA_FLOW_RETURN && stores_on_top(w, &s)) {
+    if (returns && stores_on_top(w, &s)) {
         *out = (cfg_leap){.value = s.src, .before = true};
         return CFG_LEAPS;
     }
-    outcome o = in->flow == ISA_FLOW_RETURN && !in->imm_len ? BACK : beyond(w, in, out);
+    outcome o = returns && !in->imm_len ? BACK : beyond(w, in, out);
     if (o == BACK && before && s.sem == SEM_PUSH && s.has_dst) {
         *out = (cfg_leap){.value = s.dst, .mem = s.mem, .before = true, .pushed = true};
         return CFG_LEAPS;

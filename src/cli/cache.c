@@ -1,17 +1,20 @@
-/* inlay cache: the translations that are kept from run to run (src/jit/kept_file.h), listed or removed. */
+/* inlay cache: what is kept from run to run, translations (src/jit/kept_file.h) and analyses (src/cfg/kept.h), listed
+ * or removed. */
 #include "cli/cli.h"
+#include "cfg/kept.h"
 #include "jit/kept_file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct found {
-    unsigned files, bad;
+    unsigned files, bad, analyses;
     unsigned long long bytes, translations;
 } found;
 
@@ -21,7 +24,7 @@ static int open_folder(char path[PATH_MAX], bool *missing)
     char parent[PATH_MAX];
     *missing = false;
     if (!kept_folder_name(path, parent, PATH_MAX)) {
-        cli_say("there is no folder for translations: neither INLAY_CACHE, XDG_CACHE_HOME nor HOME names one");
+        cli_say("there is no folder for what is kept: neither INLAY_CACHE, XDG_CACHE_HOME nor HOME names one");
         return -1;
     }
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -46,17 +49,39 @@ static void from_key(const char *key, const char *what, char *out, size_t size)
     out[n] = 0;
 }
 
+/* The two kinds of files, as far as they begin alike. */
+typedef union head {
+    struct {
+        char magic[8];
+        uint64_t sum, size;
+        uint32_t key_size;
+    } any;
+    kept_file_head translations;
+    cfg_kept_head analysis;
+} head;
+_Static_assert(offsetof(kept_file_head, key_size) == offsetof(head, any.key_size), "the key's size");
+_Static_assert(offsetof(cfg_kept_head, key_size) == offsetof(head, any.key_size), "the key's size");
+
+static bool read_head(int fd, head *h, bool *analysis, char *key, size_t room)
+{
+    if (read(fd, h, sizeof h->any) != (ssize_t)sizeof h->any) return false;
+    *analysis = memcmp(h->any.magic, CFG_KEPT_MAGIC, sizeof h->any.magic) == 0;
+    if (!*analysis && memcmp(h->any.magic, KEPT_MAGIC, sizeof h->any.magic) != 0) return false;
+    size_t size = *analysis ? sizeof h->analysis : sizeof h->translations, n = h->any.key_size;
+    if (lseek(fd, 0, SEEK_SET) != 0 || read(fd, h, size) != (ssize_t)size || n >= room) return false;
+    key[n] = 0;
+    return read(fd, key, n) == (ssize_t)n;
+}
+
 static void list_file(int folder, const char *name, found *sum)
 {
-    kept_file_head h;
+    head h;
     char key[8192], module[PATH_MAX], tool[64];
     struct stat st;
+    bool analysis;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
-    ssize_t n = -1;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, &h, sizeof h) == (ssize_t)sizeof h &&
-                memcmp(h.magic, KEPT_MAGIC, sizeof h.magic) == 0 && h.key_size < sizeof key &&
-                (n = read(fd, key, h.key_size)) == (ssize_t)h.key_size;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read_head(fd, &h, &analysis, key, sizeof key);
     close(fd);
     sum->files++;
     sum->bytes += good ? (unsigned long long)st.st_size : 0;
@@ -65,11 +90,17 @@ static void list_file(int folder, const char *name, found *sum)
         printf("%s  damaged, or not whole yet\n", name);
         return;
     }
-    key[n] = 0;
-    sum->translations += h.entries;
     from_key(key, "module ", module, sizeof module);
+    sum->analyses += analysis;
+    if (analysis) {
+        printf("%9u procedures    %8lld KB  analysis           %s\n", h.analysis.procs, (long long)st.st_size >> 10,
+               module);
+        return;
+    }
+    sum->translations += h.translations.entries;
     from_key(key, "tool build-id ", tool, sizeof tool);
-    printf("%9u translations  %8lld KB  tool %.12s  %s\n", h.entries, (long long)st.st_size >> 10, tool, module);
+    printf("%9u translations  %8lld KB  tool %.12s  %s\n", h.translations.entries, (long long)st.st_size >> 10, tool,
+           module);
 }
 
 static int each(bool clears)
@@ -96,7 +127,9 @@ static int each(bool clears)
     }
     if (dir) closedir(dir);
     if (clears) printf("%s: %u files removed\n", path, sum.files);
-    else printf("%s: %llu translations in %u files, %llu KB\n", path, sum.translations, sum.files, sum.bytes >> 10);
+    else
+        printf("%s: %llu translations and %u analyses in %u files, %llu KB\n", path, sum.translations, sum.analyses,
+               sum.files, sum.bytes >> 10);
     return failed ? EXIT_FAILED : EXIT_OK;
 }
 

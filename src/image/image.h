@@ -172,12 +172,18 @@ typedef struct image_code_symbol {
 } image_code_symbol;
 size_t image_code_symbols(image *, const image_code_symbol **out);
 
+/* A sum of what an analysis of the image starts from: its segments' bytes, sections, procedures and function symbols,
+ * wherever those come from. False: it was opened in memory. */
+bool image_sum(image *, uint64_t *out);
+
 /* Addresses that are run as functions at start and end: DT_INIT, DT_FINI and the three arrays, read from
  * the file or their relocations. At most `room` are stored; answers how many there are. */
 size_t image_startup(image *, uint64_t *out, size_t room);
 
 /* Source position of an address; false when unknown. */
 bool image_line_at(image *, uint64_t addr, const char **file, unsigned *line);
+/* ... and up to which address the answer, be it false, is the same. */
+bool image_line_until(image *, uint64_t addr, const char **file, unsigned *line, uint64_t *end);
 
 /* The source that code was compiled from, as the compiler was given it, and the folder in which it ran. And all of
  * them, each with its rows in order of address: a row holds up to the next one's address; `file` NULL: none does. */

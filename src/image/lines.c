@@ -79,12 +79,21 @@ static void open_lines(image *im)
     if (l->dwarf) read_units(l);
 }
 
-/* How many there are: none covers it. */
-static size_t number_at(const image_lines *l, uint64_t addr)
+/* How many there are: none covers it. It is the same up to *end. */
+static size_t number_until(const image_lines *l, uint64_t addr, uint64_t *end)
 {
     size_t behind = INL_FIRST(l->ranges.count, k, l->ranges.items[k].low > addr);
-    if (behind == 0 || addr >= l->ranges.items[behind - 1].high) return l->units.count;
-    return l->ranges.items[behind - 1].unit;
+    const image_unit_range *last = behind ? &l->ranges.items[behind - 1] : NULL;
+    *end = behind < l->ranges.count ? l->ranges.items[behind].low : ~0ull;
+    if (!last || addr >= last->high) return l->units.count;
+    if (last->high < *end) *end = last->high;
+    return last->unit;
+}
+
+static size_t number_at(const image_lines *l, uint64_t addr)
+{
+    uint64_t end;
+    return number_until(l, addr, &end);
 }
 
 Dwarf_Die *image_unit_at(image_lines *l, uint64_t addr)
@@ -134,11 +143,31 @@ image_lines *image_units(image *im)
     return im->lines && im->lines->dwarf ? im->lines : NULL;
 }
 
-bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
+static uint64_t row_begins(Dwarf_Lines *lines, size_t k)
+{
+    Dwarf_Addr at = ~0ull;
+    return dwarf_lineaddr(dwarf_onesrcline(lines, k), &at) == 0 ? at : ~0ull;
+}
+
+/* The last row that begins at or before the address, unless it is the end of a sequence. */
+static Dwarf_Line *row_until(Dwarf_Die *unit, uint64_t addr, uint64_t *end)
+{
+    Dwarf_Lines *lines;
+    size_t count;
+    bool ends = false;
+    if (dwarf_getsrclines(unit, &lines, &count) != 0) return NULL;
+    size_t behind = INL_FIRST(count, k, row_begins(lines, k) > addr);
+    if (behind < count && row_begins(lines, behind) < *end) *end = row_begins(lines, behind);
+    Dwarf_Line *found = behind ? dwarf_onesrcline(lines, behind - 1) : NULL;
+    return found && dwarf_lineendsequence(found, &ends) == 0 && !ends ? found : NULL;
+}
+
+bool image_line_until(image *im, uint64_t addr, const char **file, unsigned *line, uint64_t *end)
 {
     image_lines *l = image_units(im);
-    Dwarf_Die *unit = l ? image_unit_at(l, addr) : NULL;
-    Dwarf_Line *found = unit ? dwarf_getsrc_die(unit, addr) : NULL;
+    *end = ~0ull;
+    size_t k = l ? number_until(l, addr, end) : 0;
+    Dwarf_Line *found = l && k < l->units.count ? row_until(&l->units.items[k], addr, end) : NULL;
     int number = 0;
     if (!found || dwarf_lineno(found, &number) != 0 || number <= 0) return false;
     const char *name = dwarf_linesrc(found, NULL, NULL);
@@ -146,6 +175,12 @@ bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
     *file = name;
     *line = (unsigned)number;
     return true;
+}
+
+bool image_line_at(image *im, uint64_t addr, const char **file, unsigned *line)
+{
+    uint64_t end;
+    return image_line_until(im, addr, file, line, &end);
 }
 
 /* --- units --- */

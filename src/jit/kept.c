@@ -31,7 +31,6 @@ enum {
 };
 
 /* Bytes of all files together. */
-static const uint64_t FOLDER_MOST = 512ull << 20;
 
 static jit_kept *kept(void) { return &jit.kept; }
 static const jit_keeping *keeping(void) { return &jit.options.keeping; }
@@ -511,7 +510,7 @@ void jit_kept_save(void)
         k->fresh.count = k->fresh_count = 0;
         any |= done;
     }
-    if (any) kept_folder_trim(keeping()->folder, FOLDER_MOST);
+    if (any) kept_folder_trim(keeping()->folder, KEPT_FOLDER_MOST);
     kept()->records = false;
     inl_lock_release(&run_here.lock);
 }

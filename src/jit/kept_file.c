@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/page.h"
 #include "base/region.h"
+#include "base/sum.h"
 #include "base/sys.h"
 #include "run/kernel.h"
 #include "weave/weave.h"
@@ -22,41 +23,6 @@ typedef struct slot { /* all zero: free */
 } slot;
 
 enum { KEY_MOST = 64 << 10 };
-
-/* --- sums --- */
-
-/* Four lanes, so that the multiplications overlap. Any change of one lane's words changes its state (multiplication by
- * an odd number and addition can be undone), and the end mixes all of them. */
-static uint64_t sum_of(const void *bytes, size_t size, uint64_t seed)
-{
-    const uint64_t k = 0x9e3779b97f4a7c15u;
-    uint64_t lane[4] = {seed, seed ^ k, seed + k, ~seed}, w[4];
-    const uint8_t *p = bytes;
-    size_t left = size;
-    for (; left >= sizeof w; p += sizeof w, left -= sizeof w) {
-        memcpy(w, p, sizeof w);
-        for (unsigned i = 0; i < 4; i++) {
-            uint64_t x = lane[i] ^ w[i];
-            lane[i] = (x << 29 | x >> 35) * k + i;
-        }
-    }
-    memset(w, 0, sizeof w);
-    memcpy(w, p, left);
-    uint64_t sum = size;
-    for (unsigned i = 0; i < 4; i++) {
-        uint64_t x = lane[i] ^ w[i];
-        sum = (sum ^ x ^ x >> 32) * k;
-        sum ^= sum >> 29;
-    }
-    return sum;
-}
-
-void kept_name(const char *key, char name[KEPT_NAME])
-{
-    size_t n = strlen(key);
-    snprintf(name, KEPT_NAME, "%016llx%016llx", (unsigned long long)sum_of(key, n, 1),
-             (unsigned long long)sum_of(key, n, 2));
-}
 
 /* --- entries --- */
 
@@ -85,7 +51,7 @@ size_t kept_entry_lay(void *memory, kept_entry *out)
 
 static uint64_t entry_sum(const kept_head *h)
 {
-    return sum_of((const uint8_t *)h + sizeof h->sum, h->size - sizeof h->sum, 3);
+    return inl_sum((const uint8_t *)h + sizeof h->sum, h->size - sizeof h->sum, 3);
 }
 
 void kept_entry_seal(void *memory)
@@ -139,7 +105,7 @@ static bool has_key(const kept_map *m, const kept_file_head *h, const char *key)
         if (!copy(text, m->at + sizeof *h + done, part) || memcmp(text, key + done, part) != 0) return false;
     }
     sealed.sum = 0;
-    return h->sum == sum_of(key, n, sum_of(&sealed, sizeof sealed, 4));
+    return h->sum == inl_sum(key, n, inl_sum(&sealed, sizeof sealed, 4));
 }
 
 static bool is_good(kept_map *m, const char *key)
@@ -304,7 +270,7 @@ static bool write_all(plan *p, writer *w, void *room, const char *key)
     if (p->entries > entries) return false;
     kept_file_head h = {.size = p->size, .key_size = (uint32_t)n, .slots = p->slots, .entries = p->entries};
     memcpy(h.magic, KEPT_MAGIC, sizeof KEPT_MAGIC - 1);
-    h.sum = sum_of(key, n, sum_of(&h, sizeof h, 4));
+    h.sum = inl_sum(key, n, inl_sum(&h, sizeof h, 4));
     put(w, &h, sizeof h);
     put(w, key, n);
     put(w, &zero, -n & 7);

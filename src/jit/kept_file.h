@@ -14,13 +14,14 @@
 #ifndef INL_JIT_KEPT_FILE_H
 #define INL_JIT_KEPT_FILE_H
 
+#include "run/kept_folder.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     KEPT_LIMIT = 128 << 20, /* bytes of a file */
-    KEPT_NAME = 33,         /* 128 bits in hexadecimal */
     KEPT_ENTRY = 32 << 10,  /* bytes of an entry */
 };
 
@@ -94,18 +95,6 @@ typedef struct kept_map {
     uint32_t slots, entries;
 } kept_map;
 
-/* kept_folder.c: where files are, by the environment; `parent` of the folder that may be missing too, or empty. False:
- * nowhere. */
-bool kept_folder_name(char *path, char *parent, size_t size);
-/* Is it a folder that is this user's own, which nobody else may enter? */
-bool kept_folder_is_private(int fd);
-
-bool kept_folder_has(const char *name); /* is it the name of a file there, or of one in the making? */
-/* Where files there are larger than `limit` in all, the oldest go. */
-void kept_folder_trim(int folder, uint64_t limit);
-
-/* The name of the file for a key. */
-void kept_name(const char *key, char name[KEPT_NAME]);
 /* False: there is none that is this user's own and whole as far as that can be seen at once. */
 bool kept_open(kept_map *, int folder, const char *key);
 void kept_close(kept_map *);

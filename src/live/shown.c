@@ -50,9 +50,13 @@ static void list_rows(shown *s, const move_plan *p)
 {
     move_map_walk insns = move_map_from(p, 0);
     debug_row last = {0};
+    uint64_t from = 0, end = 0; /* `last` tells of what was there */
     for (move_map m; !s->failed && move_map_next(&insns, &m);) {
         debug_row row = {.addr = p->text_addr + m.new_off};
-        if (!image_line_at(p->cfg->image, m.old_addr - p->bias, &row.file, &row.line) || !row.line) row.file = NULL;
+        uint64_t addr = m.old_addr - p->bias;
+        if (addr >= from && addr < end) continue;
+        from = addr;
+        if (!image_line_until(p->cfg->image, addr, &row.file, &row.line, &end)) row.file = NULL;
         if (row.file == last.file && (!row.file || row.line == last.line)) continue;
         s->failed = !inl_vec_push(&s->rows, row);
         last = row;

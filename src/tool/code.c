@@ -22,7 +22,7 @@ tool_code *code_of(inlay_image *i)
     if (!c) return NULL;
     inl_error e = {0};
     c->image = i;
-    if (cfg_program_analyse(i->m->image, NULL, &c->cfg, &e) != INL_OK) {
+    if (tool_analyse(i->m->image, NULL, &c->cfg, &e) != INL_OK) {
         tool_say_limited("cannot analyse %s: %s", i->path, e.text);
         c->cfg = NULL;
     }

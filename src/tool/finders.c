@@ -60,7 +60,7 @@ inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
 {
     finders_note(i, by_list);
     move_client client = {.arg = i, .wanted = is_finder};
-    inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, NULL, &i->cfg, e);
+    inl_status s = i->cfg ? INL_OK : tool_analyse(i->im, NULL, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, e);
     if (s == INL_OK) s = move_commit(i->plan, i->target, e);
     return s == INL_OK ? live_target_settle(&i->live, i->plan, e) : s;

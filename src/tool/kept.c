@@ -1,8 +1,6 @@
 /* Translations that are kept from run to run: where, of which tools, and under which key.
  *
- * The folder is $INLAY_CACHE, or inlay in $XDG_CACHE_HOME or ~/.cache. It is used only when it is a folder (no link) of
- * this user's own which nobody else may enter, and its files likewise (jit/kept_file.c). Whatever is amiss with it, the
- * program runs all the same, and is translated.
+ * The folder is that of run/kept_folder.h. Whatever is amiss with it, the program runs all the same, and is translated.
  *
  * A tool whose callbacks see code is asked whether they may be left out: inlay_on_kept_block is its promise. */
 #include "tool/glibc.h"
@@ -15,8 +13,6 @@
 #include "version.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,22 +22,6 @@
 #include <unistd.h>
 
 enum { KEY_ROOM = 2048 };
-
-/* --- the folder --- */
-
-/* -1: there is none that can be used. */
-static int open_folder(void)
-{
-    char path[PATH_MAX], parent[PATH_MAX];
-    if (getuid() != geteuid() || !kept_folder_name(path, parent, sizeof path)) return -1;
-    if (mkdir(path, 0700) != 0 && errno == ENOENT && *parent && mkdir(parent, 0700) == 0) mkdir(path, 0700);
-    int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && kept_folder_is_private(fd)) return resident_hide(fd);
-    inl_log(INL_LOG_CACHE, "%s is not used: %s", path,
-            fd < 0 ? strerror(errno) : "it is not this user's own folder that nobody else may enter");
-    if (fd >= 0) close(fd);
-    return -1;
-}
 
 /* --- the key --- */
 
@@ -115,15 +95,13 @@ static void taken(void *arg, uint64_t block, bool head)
 static bool is_wanted(void)
 {
     const tool_options *o = &tool_now->options;
-    const char *folder = getenv("INLAY_CACHE");
-    bool asked = o->cache || (folder && *folder);
     bool alone = !o->dump && !o->debug_info && !o->gdb;
-    return asked && !o->no_cache && alone && !tool_filter_images() && !tool_filter_procs();
+    return tool_keeps() && alone && !tool_filter_images() && !tool_filter_procs();
 }
 
 void tool_kept_fill(jit_keeping *k)
 {
-    int folder = is_wanted() && allowed(NULL) ? open_folder() : -1;
+    int found = is_wanted() && allowed(NULL) ? kept_folder_open() : -1, folder = found < 0 ? -1 : resident_hide(found);
     char *key = folder < 0 ? NULL : make_key();
     *k = (jit_keeping){.key = key,
                        .folder = folder,

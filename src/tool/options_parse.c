@@ -287,11 +287,7 @@ static int parse(int argc, char **argv, const char *help)
 static void check_running(void)
 {
     const tool_options *o = &tool_now->options;
-    const char *of_it = o->gdb          ? "--gdb"
-                        : o->debug_info ? "--debug-info"
-                        : o->cache      ? "--cache"
-                        : o->stats      ? "--stats"
-                                        : NULL;
+    const char *of_it = o->gdb ? "--gdb" : o->debug_info ? "--debug-info" : o->stats ? "--stats" : NULL;
     const char *follows = o->no_follow ? "--no-follow" : o->follow.count ? "--follow" : NULL;
     bool other = o->attaching || state()->by_command || o->rewrite_out || o->with_libs;
     if (of_it && (other || o->engine != ENGINE_JIT))

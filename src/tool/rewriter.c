@@ -199,7 +199,7 @@ inl_status rewriter_plan_image(rewriter *r, rewriter_image *i, inl_error *e)
     cfg_options options = {rewriter_progress, r};
     r->now = i;
     i->cfg = tool_code_take(tool_image_of(i->m));
-    inl_status s = i->cfg ? INL_OK : cfg_program_analyse(i->im, &options, &i->cfg, e);
+    inl_status s = i->cfg ? INL_OK : tool_analyse(i->im, &options, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &r->client, &i->plan, e);
     if (s == INL_OK) s = move_commit(i->plan, i->target, e);
     return s == INL_OK && i->target == &i->live.target ? live_target_settle(&i->live, i->plan, e) : s;

@@ -55,6 +55,10 @@ double rewriter_now(void);
 char *rewriter_must(char *); /* what is not NULL, or the end */
 char *rewriter_join(const char *folder, const char *name);
 
+/* --- analysed.c --- */
+/* cfg_program_analyse, or what was kept of it. */
+inl_status tool_analyse(image *, const cfg_options *, cfg_program **out, inl_error *e);
+
 /* --- rewriter_images.c --- */
 const char *rewriter_skip_folders(const char *path);
 void rewriter_open_image(const rewriter *, rewriter_image *);

@@ -97,7 +97,7 @@ typedef struct tool_options {
     const char *output;       /* -o */
     const char *output_given; /* ... before the process's rank was added */
     bool json, no_ptrace, no_sums, strict, debug, no_follow, stats;
-    bool cache, no_cache; /* translations are kept from run to run */
+    bool cache, no_cache; /* translations and analyses are kept from run to run */
     int format;           /* index in options_formats */
     int engine;           /* tool_engine */
     tool_globs images, procs, not_procs, libs, follow;
@@ -120,6 +120,7 @@ typedef struct tool_options {
 /* Fills the state's options and the tool's own options; returns the index of the program in argv.
  * Prints and exits on --help, --version and wrong usage. */
 int options_parse(int argc, char **argv, const char *help);
+bool tool_keeps(void); /* analysed.c: are they? */
 /* When rewriting: the arguments for the carried tool's main, "--" last. */
 const char *const *options_carried(int *count);
 

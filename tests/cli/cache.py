@@ -207,6 +207,69 @@ class Cache:
             if self.run(*words)[2]:
                 raise Failed(f"{words} takes something")
 
+    # --- analyses
+
+    def analysed(self, *command, env=None):
+        """What was counted, how many analyses came from the folder, how many were put there."""
+        env = driver.ENVIRONMENT | {"INLAY_CACHE": self.kept} if env is None else env
+        if os.path.exists(self.out):
+            os.unlink(self.out)
+        done = driver.run([self.inlay, *command], LIMIT, cwd=self.folder, env=env)
+        said = done.stderr.decode(errors="replace")
+        if done.status:
+            raise Failed(f"{command}: status {done.status}", said[-400:])
+        return re.findall(r"^\d+", open(self.out, encoding="utf-8").read() if os.path.exists(self.out) else said, re.M)[:1], \
+            said.count("is taken from the file"), said.count("is kept in the file")
+
+    def live(self, program="plain", *words, **how):
+        path = program if "/" in program else f"{self.samples}/{program}"
+        return self.analysed("run", "inscount", "--engine=live", "--log=cache", "-o", self.out, *words, "--", path, "1", **how)
+
+    def analyses(self):
+        """Programs at whose start a tool comes, and files: another tool's analyses are as good, another program's not."""
+        self.empty()
+        off = self.live("plain", "--no-cache")
+        if off[1:] != (0, 0) or self.files():
+            raise Failed(f"off: {off}")
+        cold, warm = self.live(), self.live()
+        if cold[0] != off[0] or cold[1] or cold[2] < 2 or warm != (off[0], cold[2], 0):
+            raise Failed(f"off {off}, cold {cold}, warm {warm}")
+        for tool in "bbcount", "calls":
+            again = self.analysed("rewrite", "--log=cache", tool, f"{self.samples}/plain", "-o", f"{self.folder}/plain.{tool}")
+            if again[1:] != (1, 0):
+                raise Failed(f"rewrite {tool}: {again}")
+        first = self.build("analysed", 3, "-Wl,--build-id=0x11223344")
+        self.live(first)
+        second = self.build("analysed", 7, "-Wl,--build-id=0x11223344")
+        if self.live(second)[2] != 1:
+            raise Failed("another build of one build-id takes the first one's")
+        listed = driver.run([self.inlay, "cache", "--list"], LIMIT, env=driver.ENVIRONMENT | {"INLAY_CACHE": self.kept})
+        lines = listed.stdout.decode().splitlines()
+        if sum(" analysis " in line for line in lines) != len(self.files()) or f" {len(self.files())} analyses in " not in lines[-1]:
+            raise Failed("inlay cache --list", *lines)
+        driver.run([self.inlay, "cache", "--clear"], LIMIT, env=driver.ENVIRONMENT | {"INLAY_CACHE": self.kept})
+        if self.files():
+            raise Failed("inlay cache --clear leaves", *self.files())
+
+    def analyses_damaged(self):
+        self.empty()
+        cold = self.live()
+        draw = random.Random(6)
+        for i in range(3):
+            for path in self.files():
+                data = bytearray(open(path, "rb").read())
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+                if i == 1:
+                    del data[draw.randrange(len(data)):]
+                with open(path, "wb") as f:
+                    f.write(data)
+            if i == 2:
+                os.chmod(self.kept, 0o755)
+            again = self.live()
+            if again != (cold[0], 0, 0 if i == 2 else cold[2]):
+                raise Failed(f"damage {i}: {again}, before it {cold}")
+        os.chmod(self.kept, 0o700)
+
     # --- the folder
 
     def damaged(self):
@@ -370,7 +433,7 @@ class Cache:
             raise Failed("no folder")
 
 
-TESTS = ("off_cold_warm", "nearly_all", "restartable_sequences", "elsewhere_each_time", "threads_and_forks", "another_build", "without_build_id",
+TESTS = ("off_cold_warm", "nearly_all", "restartable_sequences", "elsewhere_each_time", "threads_and_forks", "another_build", "without_build_id", "analyses", "analyses_damaged",
          "options_and_tools", "switches", "damaged", "cut_while_in_use", "whose_folder_it_is", "no_place", "no_room",
          "at_the_same_time", "command")
 
