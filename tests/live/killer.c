@@ -1,11 +1,12 @@
 /* Ends somebody at one step of a command that changes another process:
  *
- *   killer STEP self|all|target PID FILE COMMAND...
+ *   killer STEP self|all|target PID FILE ADDRESS COMMAND...
  *
  * A step is a call that changes process PID, made by any process of the command: ptrace, process_vm_writev, a write to
  * /proc/PID/mem. When so many have begun (STEP 0: never), before the last one is made, SIGKILL comes: to the process
- * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE. The command's status
- * is this one's, 137 where a signal has ended it. */
+ * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE, and behind it what the 8
+ * bytes at ADDRESS were in PID just before: -1: none were there. The command's status is this one's, 137 where a signal
+ * has ended it. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -18,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,13 @@ static void stop_at_steps(void)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(126);
 }
 
+static void look(pid_t pid, const char *address, char *out, size_t size)
+{
+    unsigned long long value;
+    struct iovec here = {&value, sizeof value}, there = {(void *)strtoul(address, NULL, 0), sizeof value};
+    if (process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof value) snprintf(out, size, "%llu", value);
+}
+
 static void end(const char *whom, pid_t pid, pid_t target)
 {
     if (!strcmp(whom, "target")) kill(target, SIGKILL);
@@ -95,9 +104,10 @@ static pid_t start(char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc < 6) return 2;
+    char seen[32] = "-1";
+    if (argc < 7) return 2;
     unsigned when = (unsigned)atoi(argv[1]);
-    pid_t target = atoi(argv[3]), first = start(argv + 5);
+    pid_t target = atoi(argv[3]), first = start(argv + 6);
     int status, result = 0;
     for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0 || errno == EINTR;) {
         if (!WIFSTOPPED(status)) {
@@ -107,11 +117,14 @@ int main(int argc, char **argv)
         }
         note(pid, true);
         int signo = WSTOPSIG(status);
-        if (status >> 16 == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == when) end(argv[2], pid, target);
+        if (status >> 16 == PTRACE_EVENT_SECCOMP && is_step(pid) && ++steps == when) {
+            look(target, argv[5], seen, sizeof seen);
+            end(argv[2], pid, target);
+        }
         bool own = status >> 16 || signo == SIGSTOP;
         ptrace(PTRACE_CONT, pid, 0, own ? 0L : (long)signo);
     }
     FILE *f = fopen(argv[4], "w");
-    if (f) fprintf(f, "%u\n", steps);
+    if (f) fprintf(f, "%u %s\n", steps, seen);
     return f && !fclose(f) ? result : 2;
 }
