@@ -33,9 +33,17 @@ typedef struct inlay_value {
 
 /* The snippet's value, as if it were executed at the place where the thread is (0: the first one); its effects are
  * there when this returns. `value` may be NULL. Registers are those of the thread where it stands in the program's own
- * code. Refused, with nothing done: what belongs to a point (arguments, effective addresses ...), counters, routines of
- * the mutator's. Where memory cannot be read or written it stops there. A snippet that calls waits for a safe place
- * (inlay_process_call). */
+ * code. Refused, with nothing done: what belongs to a point (arguments, effective addresses ...), counters. Where
+ * memory cannot be read or written it stops there. A snippet that calls waits for a safe place (inlay_process_call).
+ *
+ * A routine of the mutator's own, by inlay_call or by a name of inlay_scope_routine, runs in the process, in that
+ * thread, on the process's copies of the mutator's variables, as where inserted code calls it; what it answers is the
+ * value:
+ *
+ *     inlay_process_evaluate(p, tid, inlay_call(count_entries, inlay_pointer(table)), &v)
+ *
+ * The mutator's file is put into the process for it, as by a commit. One that faults or does not come back within ten
+ * seconds is given up, with what it has done so far: locks that it holds it keeps. */
 bool inlay_process_evaluate(inlay_process *, int tid, inlay_expr, inlay_value *value);
 
 /* The same, and its bytes as they lie in memory, whatever its type is; false where these are more than `room`. */

@@ -40,6 +40,7 @@ static inl_status run(live_process *p, remote *r, live_call *c, const void *vect
     uint64_t sp, top = (remote_registers_sp(&r->regs) - c->below - BELOW) & ~15ull;
     remote_call_frame frame = {.pc = c->pc, .back = p->syscall_at, .count = c->int_count, .reals = c->real_count};
     void *mine = malloc(size), *after = NULL;
+    frame.faults_end = c->faults_end;
     memcpy(frame.args, c->ints, sizeof frame.args);
     memcpy(frame.words, c->words, sizeof frame.words);
     frame.word_count = c->word_count;

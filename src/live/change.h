@@ -81,7 +81,8 @@ typedef struct live_call {
     uint64_t pc, ints[6], reals[8]; /* reals: 64 bits, as they are in registers */
     uint64_t words[REMOTE_WORDS];   /* what finds no register, on the stack */
     unsigned int_count, real_count, word_count, patience;
-    uint64_t below; /* so many bytes below the stack pointer are the caller's */
+    uint64_t below;  /* so many bytes below the stack pointer are the caller's */
+    bool faults_end; /* as in remote_call_frame */
     uint64_t results[2], real_results[2];
 } live_call;
 /* The next argument. False: there are too many. */

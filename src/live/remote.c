@@ -405,8 +405,9 @@ static inl_status wait_with(remote *r, unsigned patience, int *status, inl_error
 }
 
 /* Up to the call that ends at `until`; of faults the second at one place is the last. */
-static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_t *results, inl_error *e)
+static inl_status run_call(remote *r, bool faults_end, unsigned patience, uint64_t *results, inl_error *e)
 {
+    const uint64_t until = MOVE_PARK_AFTER;
     struct user_regs_struct u;
     uint64_t faulted = 0;
     int status, signo = 0;
@@ -420,9 +421,10 @@ static inl_status run_call(remote *r, uint64_t until, unsigned patience, uint64_
         if (signo == SIGSTOP) r->stop_signal = signo;
         if (signo && !is_fault(signo)) signo = 0;
         if (!get_registers(r, &u)) return fail_ptrace(r, "reading registers", e);
-        if (signo && faulted == remote_registers_pc(&u))
-            return inl_fail_at(e, INL_ERR_SYSTEM, faulted, "the procedure that was called has failed at 0x%llx: %s",
-                               (unsigned long long)faulted, strsignal(signo));
+        if (signo && (faults_end || faulted == remote_registers_pc(&u)))
+            return inl_fail_at(e, INL_ERR_SYSTEM, remote_registers_pc(&u),
+                               "the procedure that was called has failed at 0x%llx: %s",
+                               (unsigned long long)remote_registers_pc(&u), strsignal(signo));
         if (signo) faulted = remote_registers_pc(&u);
         uint64_t word = call && inside ? begins_alone(r, remote_registers_number(&u)) : 0;
         if (word) {
@@ -444,7 +446,7 @@ inl_status remote_run_call(remote *r, const remote_call_frame *f, uint64_t sp, u
     remote_registers_frame(&u, f, sp);
     inl_status s = let_faults_in(r, true, e);
     if (s == INL_OK && !set_registers(r, &u)) s = fail_ptrace(r, "writing registers", e);
-    if (s == INL_OK) s = run_call(r, MOVE_PARK_AFTER, patience, results, e);
+    if (s == INL_OK) s = run_call(r, f->faults_end, patience, results, e);
     inl_error ignored;
     if (!r->gone) let_faults_in(r, false, &ignored);
     return s;

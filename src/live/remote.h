@@ -76,6 +76,7 @@ typedef struct remote_call_frame {
     unsigned count, reals;        /* reals: so many vector registers hold arguments */
     uint64_t words[REMOTE_WORDS]; /* arguments on the stack, the first lowest */
     unsigned word_count;
+    bool faults_end; /* a fault in it is the call's end, and nobody's signal */
 } remote_call_frame;
 inl_status remote_put_frame(remote *, remote_call_frame *, uint64_t top, uint64_t *sp, inl_error *);
 inl_status remote_run_call(remote *, const remote_call_frame *, uint64_t sp, unsigned patience, uint64_t results[2],

@@ -122,6 +122,16 @@ static bool is_shared(void)
     return false;
 }
 
+/* --- what a mutator has executed once --- */
+
+void moved_on_behalf(void (*f)(void *), void *arg)
+{
+    run_thread *t = run_self();
+    t->where = RUN_IN_RUNTIME;
+    moved_on_tool_stack(t, f, arg);
+    t->where = RUN_IN_CODE;
+}
+
 /* --- reports --- */
 
 static void report_there(void *arg)

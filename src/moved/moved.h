@@ -65,6 +65,9 @@ void moved_alone_begin(void);
 void moved_alone_end(void);
 /* Was this tool put into one? */
 bool moved_is_live(void);
+/* On a thread that stands in the program's code, on its stack: what the tool does there is done as an analysis routine
+ * does it, on the private stack and with the tool's thread pointer. Signals are held back by whoever sent it here. */
+void moved_on_behalf(void (*f)(void *), void *arg);
 /* ... before anything of the program ran? */
 bool moved_began_here(void);
 bool moved_is_being_put(void); /* into a process that ran already; it has not started yet */

@@ -19,6 +19,7 @@
  *     mutator_memory.c   memory
  *     mutator_once.c     what is executed once: snippets, procedures; values
  *     mutator_run.c      a snippet computed by the mutator
+ *     mutator_routine.c  a routine of the mutator's, in the process, once
  *     mutator_calm.c     threads, and where one may call a procedure
  *     mutator_stack.c   up the stack of a thread
  *     switch.c           code that is switched off and on
@@ -251,6 +252,8 @@ remote *mutator_thread(mutatee *, int tid, inl_error *);
 /* Does it stand in code of the program's own, with its own registers? */
 bool mutator_in_program(const mutatee *, const remote *);
 int mutator_thread_number(const mutatee *, int tid); /* -1: not known */
+/* Where its block lies in the process; 0: it has none. */
+uint64_t mutator_thread_block(const mutatee *, int tid, run_thread *copy);
 
 /* --- mutator_run.c --- */
 /* The value of a tree, computed here, on a process that is held. `r` may be NULL where nothing asks for a thread.
@@ -258,8 +261,23 @@ int mutator_thread_number(const mutatee *, int tid); /* -1: not known */
 inl_status mutator_run(mutatee *, remote *r, const snippet *, uint8_t *room, uint64_t *value, inl_error *);
 /* What an address means that is in the room, and not in the process: of so many bytes. NULL: it is not. */
 void *mutator_run_room(uint8_t *room, uint64_t at, uint64_t size);
-/* Why it cannot be (NULL: it can); *calls: procedures. */
-const char *mutator_run_refuses(const snippet *, bool *calls);
+typedef struct mutator_needs {
+    bool calls; /* procedures, or routines: a safe place */
+    bool tool;  /* routines of the mutator's: its file in the process */
+} mutator_needs;
+/* Why it cannot be (NULL: it can), and what for. */
+const char *mutator_run_refuses(const snippet *, mutator_needs *);
+
+/* --- mutator_routine.c --- */
+/* A routine of the mutator's own, in the process: what it is given, in the order of its kinds, and answers. */
+enum { MUTATOR_INTS = 14, MUTATOR_REALS = 8 };
+typedef struct mutator_routine {
+    void (*fn)(void);
+    uint64_t ints[MUTATOR_INTS], reals[MUTATOR_REALS], answer;
+    unsigned int_count, real_count;
+    bool is_real; /* it answers a float or a double: its bits */
+} mutator_routine;
+inl_status mutator_call_routine(mutatee *, remote *, mutator_routine *, inl_error *);
 
 /* --- mutator_end.c --- */
 /* Has it ended? Then m->status is known, as far as it can be. */

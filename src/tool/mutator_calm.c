@@ -28,15 +28,21 @@ static bool read_there(const mutatee *m, const void *from, void *to, size_t size
 }
 
 /* The mutator's file in the process lists them. */
-int mutator_thread_number(const mutatee *m, int tid)
+uint64_t mutator_thread_block(const mutatee *m, int tid, run_thread *copy)
 {
     enum { MOST = 1 << 20 };
-    run_thread *at, head;
+    run_thread *at;
     int inner = live_inner_tid(tid);
-    if (!m->has_tool || !read_there(m, &run_here.threads, &at, sizeof at)) return -1;
-    for (int n = 0; at && n < MOST && read_there(m, at, &head, sizeof head); n++, at = head.next)
-        if (head.tid == inner) return (int)head.frame.thread_number;
-    return -1;
+    if (!m->has_tool || !read_there(m, &run_here.threads, &at, sizeof at)) return 0;
+    for (int n = 0; at && n < MOST && read_there(m, at, copy, sizeof *copy); n++, at = copy->next)
+        if (copy->tid == inner) return (uint64_t)(uintptr_t)at;
+    return 0;
+}
+
+int mutator_thread_number(const mutatee *m, int tid)
+{
+    run_thread block;
+    return mutator_thread_block(m, tid, &block) ? (int)block.frame.thread_number : -1;
 }
 
 unsigned inlay_process_threads(inlay_process *p, inlay_process_thread *out, unsigned most)

@@ -67,7 +67,8 @@ typedef struct evaluation {
     int tid;
     const snippet *object; /* its address is asked for; NULL: it has none */
     const snippet *value;  /* NULL: a whole structure */
-    bool calls, heap;
+    bool heap;
+    mutator_needs needs;
     const snippet *parts[EVALUATED_PARTS]; /* of one in registers: 8 bytes each */
     unsigned part_count;
     size_t size; /* bytes that are asked for */
@@ -100,7 +101,7 @@ static inl_status evaluate(mutatee *m, void *arg, void *answer, inl_error *e)
     evaluated *out = answer;
     remote *r;
     inl_status s = w->heap ? put_heap(m, e) : INL_OK;
-    if (s == INL_OK && w->calls) s = mutator_calm(m, w->tid, &r, e);
+    if (s == INL_OK && w->needs.calls) s = mutator_calm(m, w->tid, &r, e);
     else if (s == INL_OK) s = (r = mutator_thread(m, w->tid, e)) ? INL_OK : INL_ERR_NOT_FOUND;
     if (s == INL_OK && w->object) s = mutator_run(m, r, w->object, out->room, &out->address, e);
     if (s == INL_OK && w->value) s = mutator_run(m, r, w->value, out->room, &out->bits, e);
@@ -111,12 +112,12 @@ static bool is_whole(const image_ctype *t) { return image_ctype_is_whole(t) || t
 
 static inl_status run_once(mutatee *m, evaluation *w, evaluated *out, inl_error *e)
 {
-    const char *why = mutator_run_refuses(w->object, &w->calls);
-    if (!why) why = mutator_run_refuses(w->value, &w->calls);
-    w->heap = in_heap(w->object) || in_heap(w->value);
+    const char *why = mutator_run_refuses(w->object, &w->needs);
+    if (!why) why = mutator_run_refuses(w->value, &w->needs);
+    w->heap = w->needs.tool || in_heap(w->object) || in_heap(w->value);
     for (unsigned i = 0; i < w->part_count && !why; i++) {
-        why = mutator_run_refuses(w->parts[i], &w->calls);
-        w->heap = w->heap || in_heap(w->parts[i]);
+        why = mutator_run_refuses(w->parts[i], &w->needs);
+        w->heap = w->heap || w->needs.tool || in_heap(w->parts[i]);
     }
     if (why) return inl_fail(e, INL_ERR_UNSUPPORTED, "%s", why);
     inl_status s = w->heap && !m->has_tool ? mutator_put(m, e) : INL_OK;

@@ -65,28 +65,38 @@ static bool is_pure(void (*fn)(void))
     return false;
 }
 
-static const char *refuses_call(const snippet *s, bool *calls)
+/* Of the mutator's; its vector arguments are numbers, not the program's registers. */
+static const char *refuses_routine(const snippet *s)
+{
+    unsigned reals = 0;
+    for (unsigned i = 0; i < s->nargs; i++) reals += s->args[i]->kind == SNIPPET_REAL_ARG;
+    return reals <= MUTATOR_REALS && s->nargs - reals <= MUTATOR_INTS ? NULL : "a routine gets more than it can have";
+}
+
+static const char *refuses_call(const snippet *s, mutator_needs *needs)
 {
     const tool_call *of = tool_call_of(s);
-    if (!of) return is_pure(s->fn) ? NULL : "a routine of the mutator's is not executed once: insert it";
-    *calls = true;
+    if (!of && is_pure(s->fn)) return NULL;
+    needs->calls = true;
+    if (!of) needs->tool = true;
+    if (!of) return refuses_routine(s);
     return of->stack <= REMOTE_WORDS ? NULL : "it passes more on the stack than a call that is made once can have";
 }
 
-const char *mutator_run_refuses(const snippet *s, bool *calls)
+const char *mutator_run_refuses(const snippet *s, mutator_needs *needs)
 {
     const char *why = NULL;
     if (!s) return NULL;
-    if (s->kind == SNIPPET_CALL) why = refuses_call(s, calls);
+    if (s->kind == SNIPPET_CALL) why = refuses_call(s, needs);
     else if (s->kind < SNIPPET_LOAD && s->kind != SNIPPET_CONST && s->kind != SNIPPET_REG && s->kind != SNIPPET_FLAGS &&
              s->kind != SNIPPET_PC && s->kind != SNIPPET_THREAD && s->kind != SNIPPET_THREAD_POINTER)
         why = "it has something that belongs to a point";
     else if (s->kind == SNIPPET_COUNT || s->kind == SNIPPET_COUNTER || s->kind == SNIPPET_APPEND)
         why = "it has counters or buffers, which belong to inserted code";
-    if (!why) why = mutator_run_refuses(s->a, calls);
-    if (!why) why = mutator_run_refuses(s->b, calls);
-    if (!why) why = mutator_run_refuses(s->c, calls);
-    for (unsigned i = tool_call_of(s) ? 2 : 0; i < s->nargs && !why; i++) why = mutator_run_refuses(s->args[i], calls);
+    if (!why) why = mutator_run_refuses(s->a, needs);
+    if (!why) why = mutator_run_refuses(s->b, needs);
+    if (!why) why = mutator_run_refuses(s->c, needs);
+    for (unsigned i = tool_call_of(s) ? 2 : 0; i < s->nargs && !why; i++) why = mutator_run_refuses(s->args[i], needs);
     return why;
 }
 
@@ -199,10 +209,25 @@ static uint64_t call_program(once *o, const snippet *s, const tool_call *of)
     return of->result == 'f' ? real_widen(c.real_results[0] & UINT32_MAX) : c.real_results[0];
 }
 
+static uint64_t call_routine(once *o, const snippet *s)
+{
+    mutator_routine q = {.fn = s->fn, .is_real = s->size != 0};
+    for (unsigned i = 0; i < s->nargs; i++) {
+        const snippet *a = s->args[i];
+        bool real = a->kind == SNIPPET_REAL_ARG;
+        uint64_t value = value_of(o, real ? a->a : a);
+        if (real) q.reals[q.real_count++] = value;
+        else q.ints[q.int_count++] = value;
+    }
+    if (o->s == INL_OK) o->s = mutator_call_routine(o->m, o->r, &q, o->e);
+    return s->size == 4 ? q.answer & UINT32_MAX : q.answer;
+}
+
 static uint64_t call(once *o, const snippet *s)
 {
     const tool_call *of = tool_call_of(s);
     if (of) return call_program(o, s, of);
+    if (!is_pure(s->fn)) return call_routine(o, s);
     uint64_t a = s->nargs > 0 ? value_of(o, s->args[0]) : 0, b = s->nargs > 1 ? value_of(o, s->args[1]) : 0;
     return ((real_routine *)s->fn)(a, b);
 }

@@ -4,9 +4,9 @@
  *
  * A step is a call that changes process PID, made by any process of the command: ptrace, process_vm_writev, a write to
  * /proc/PID/mem. When so many have begun (STEP 0: never), before the last one is made, SIGKILL comes: to the process
- * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE, and behind it what the 8
- * bytes at ADDRESS were in PID just before: -1: none were there. The command's status is this one's, 137 where a signal
- * has ended it. */
+ * that makes it, to all of the command's, or to PID. How many steps have begun is written to FILE, and behind it what
+ * the 8 bytes at ADDRESS were in PID just before: -1: none were there. The command's status is this one's, 137 where a
+ * signal has ended it. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

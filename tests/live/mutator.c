@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MOST = 1 << 17, LINE = 4096 };
@@ -221,9 +222,45 @@ static void tell_value(const inlay_value *v)
     answer(true, "%s|%c|%s|%llx", v->type, v->format ? v->format : '0', text, (unsigned long long)v->address);
 }
 
+/* --- routines that run once, in the process --- */
+
+static long own_count;
+static __thread long own_here;
+static long own_sum(long a, char b, unsigned c, short d, long e, long f, long g, long h)
+{
+    return a + 10 * b + 100 * (long)c + 1000 * d + 10000 * e + 100000 * f + 1000000 * g + 10000000 * h;
+}
+static double own_mix(int a, double b, float c, long d, double e) { return a * b + c * (double)d - e; }
+static float own_half(float x) { return x / 2; }
+static long own_calls(void) { return ++own_count * 100 + ++own_here; }
+static int own_thread(void) { return (int)syscall(SYS_gettid); }
+static long own_length(const char *text) { return (long)strlen(strcpy(malloc(strlen(text) + 1), text)); }
+static long own_fault(long at) { return *(long *)at; }
+static void own_wait(void)
+{
+    while (*(volatile long *)&own_count >= 0) {}
+}
+static long own_process(void) { return inlay_pid(); }
+
+static inlay_scope *names_here(void)
+{
+#define GIVE(text, name) inlay_scope_routine(names, text, (void (*)(void))name)
+    inlay_scope *names = inlay_scope_new(inlay_process_image_first(now), 0);
+    GIVE("long own_sum(long, char, unsigned, short, long, long, long, long)", own_sum);
+    GIVE("double own_mix(int, double, float, long, double)", own_mix);
+    GIVE("float own_half(float)", own_half);
+    GIVE("long own_calls()", own_calls);
+    GIVE("int own_thread()", own_thread);
+    GIVE("long own_length(char *)", own_length);
+    GIVE("long own_fault(long)", own_fault);
+    GIVE("void own_wait()", own_wait);
+    GIVE("long own_process()", own_process);
+    return names;
+}
+
 static void evaluate(const char *thread, const char *text)
 {
-    inlay_scope *names = inlay_scope_new(inlay_process_image_first(now), 0);
+    inlay_scope *names = names_here();
     inlay_expr code = *text == '@' ? inlay_scope_find(names, text + 1) : inlay_scope_parse(names, text);
     inlay_value v;
     if (!code) return answer(false, "%s", inlay_scope_error(names));

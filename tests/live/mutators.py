@@ -349,6 +349,7 @@ class Mutators:
                 answer = m.asks(line)
                 if not (answer.startswith("no ") and says in answer):
                     raise driver.Failed(f"'{line}' is answered by", answer)
+            self.routines(m, c.process.pid)
             static = form.startswith("static")  # where the C library is not told from the program: threads that wait
             if static:
                 self.answers(m, "value 2 half(3)", "no thread")
@@ -367,6 +368,25 @@ class Mutators:
             c.say("x")
             if c.end() != (b"ready\n31 50 2.500\n", 8):
                 raise driver.Failed("it does not go on with what was written", *map(repr, c.end()))
+
+    def routines(self, m, pid):
+        """The mutator's own, which run in the process once: on its copies, in the thread that was asked for."""
+        tids = [line.split(":")[0] for line in m.does("threads").split()]
+        for text, expected in (
+                ("own_sum(1, 2, 3, 4, 5, 6, 7, 8)", "long|i|87654321|"), ("own_mix(2, 3.5, 0.25, 100, 1.5)", "double|f|30.5|"),
+                ("own_half(5)", "float|f|2.5|"), ("own_calls()", "long|i|101|"), ("own_calls()", "long|i|202|"),
+                ("own_length(\"seven..\")", "long|i|7|"), ("own_process()", f"long|i|{pid}|"),
+                ("counter = own_sum(six(1, 0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0) + 30", "long|i|31|"),
+                ("own_half(half(counter + 1))", "float|f|8|")):
+            self.answers(m, f"value 0 {text}", "ok " + expected)
+        for line, says in (("value 0 own_fault(8)", "has failed at 0x.*Segmentation"), ("value 0 own_wait()", "come back|10 s|does not"),
+                           ("value 0 own_fault($arg0)", "point")):
+            answer = m.asks(line)
+            if not re.match("no .*(" + says + ")", answer):
+                raise driver.Failed(f"'{line}' is answered by", answer)
+        self.answers(m, "value 0 own_calls()", "ok long|i|303|")
+        self.answers(m, "value 1 own_thread()", f"ok int|i|{tids[1]}|")
+        self.answers(m, "value 1 own_calls()", "ok long|i|401|")  # another thread's own variable
 
     @staticmethod
     def answers(m, line, expected):

@@ -139,7 +139,8 @@ ELSEWHERE = (
     ("modules", "points", "modules"), ("threads: one", "points", "one-by-one"),
     ("a thread stands still at the end", "points", "held-killed"),
     ("remove", "mutators", "removed"), ("before or after those there", "mutators", "order"),
-    ("one-shot snippets, calls, libraries", "mutators", "once-dynamic"), ("events", "mutators", "events-threads"),
+    ("one-shot snippets, calls, libraries", "mutators", "once-dynamic"), ("routines of the mutator's, once", "mutators", "once-dynamic"),
+    ("events", "mutators", "events-threads"),
     ("exec", "mutators", "events-exec"), ("libraries come and go", "mutators", "events-libraries"),
     ("breakpoint hit", "mutators", "breakpoint"), ("messages", "mutators", "lost"),
     ("programs that are executed, in commands", "points", "followed"),
@@ -152,7 +153,6 @@ MISSING = (
     ("arithmetic of __int128", "refused, and long double is computed with as a double"),
     ("debug information in .dwp packages", "not read; .dwo files are"),
     ("a parameter behind the entry that is told by its value there alone", "refused, with that reason"),
-    ("a mutator's routine executed once", "refused: insert it"),
 )
 
 

@@ -1,0 +1,77 @@
+/* A routine of the mutator's own that is executed once, in the process, by a thread of choice: the mutator's file is
+ * there, at the same addresses, and the thread is sent into it as into a procedure of the program's
+ * (live_call_program). There it goes to its private stack, as where a snippet calls a routine (moved_on_behalf).
+ *
+ *     mutator, process held            process, the thread
+ *       writes the question
+ *                                        answer_routine     on the program's stack
+ *                                          call_routine     on the private one, with the tool's thread pointer
+ *       reads the answer
+ *
+ * A fault in it, or ten seconds, end it: the thread is the program's again, as it was. */
+#include "tool/mutator.h"
+
+#include "moved/moved.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { PATIENCE = 10 };
+
+/* --- in the process --- */
+
+typedef uint64_t routine(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, double, double, double, double,
+                         double, double, double, double, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                         uint64_t, uint64_t);
+typedef double real_routine(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, double, double, double, double,
+                            double, double, double, double, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                            uint64_t, uint64_t);
+
+static double as_real(uint64_t bits)
+{
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+/* What is more than it takes it does not look at: integers, vectors and the stack are counted apart. */
+static void call_routine(void *arg)
+{
+    mutator_routine *q = arg;
+    const uint64_t *i = q->ints;
+    double d[MUTATOR_REALS];
+    for (unsigned k = 0; k < MUTATOR_REALS; k++) d[k] = as_real(q->reals[k]);
+    if (q->is_real) {
+        double answer = ((real_routine *)q->fn)(i[0], i[1], i[2], i[3], i[4], i[5], d[0], d[1], d[2], d[3], d[4], d[5],
+                                                d[6], d[7], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]);
+        memcpy(&q->answer, &answer, sizeof answer);
+        return;
+    }
+    q->answer = ((routine *)q->fn)(i[0], i[1], i[2], i[3], i[4], i[5], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
+                                   i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]);
+}
+
+static void answer_routine(void) { moved_on_behalf(call_routine, (void *)MUTATOR_ASKED_AT); }
+
+/* --- here --- */
+
+/* It was left in its midst: the thread is not there any more. */
+static void leave_routine(mutatee *m, remote *r)
+{
+    run_thread block;
+    uint64_t at = mutator_thread_block(m, r->pid, &block), where = RUN_IN_CODE;
+    if (at) remote_write(r, at + offsetof(run_thread, where), &where, sizeof where, &(inl_error){0});
+}
+
+inl_status mutator_call_routine(mutatee *m, remote *r, mutator_routine *q, inl_error *e)
+{
+    live_call c = {.pc = (uint64_t)(uintptr_t)answer_routine, .patience = PATIENCE, .faults_end = true};
+    run_thread block;
+    if (!mutator_thread_block(m, r->pid, &block))
+        return inl_fail(e, INL_ERR_NOT_FOUND, "thread %d of process %d has only begun, or ends", r->pid, m->live.pid);
+    inl_status s = remote_write(r, MUTATOR_ASKED_AT, q, sizeof *q, e);
+    if (s == INL_OK) s = live_call_program(&m->live, r, &c, e);
+    if (s == INL_OK) return remote_read(r, MUTATOR_ASKED_AT, q, sizeof *q, e);
+    if (!r->gone) leave_routine(m, r);
+    return s;
+}
