@@ -1,8 +1,14 @@
 /* Answers each line with itself, by the calls read and write alone, after it has given up a right or a resource: the
  * first argument says which. Status 5. "cannot" where the kernel knows no such thing. */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -19,6 +25,44 @@ static void *answer(void *arg)
     return NULL;
 }
 
+/* --- a first thread that the kernel has until there is more to read --- */
+
+static void wait_for_more(void) { poll(&(struct pollfd){.fd = 0, .events = POLLIN}, 1, -1); }
+
+/* In the midst of vfork. */
+static void lend(void)
+{
+    if (vfork() == 0) {
+        wait_for_more();
+        _exit(0);
+    }
+}
+
+/* In a fault within a system call, which another thread ends. */
+enum { PAGE = 4096 };
+static struct uffdio_zeropage page = {.range = {.len = PAGE}};
+static void *give_page(void *faults)
+{
+    wait_for_more();
+    ioctl(*(int *)faults, UFFDIO_ZEROPAGE, &page);
+    return NULL;
+}
+
+static int fault(void)
+{
+    static int faults;
+    faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    struct uffdio_api api = {.api = UFFD_API};
+    void *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register where = {.range = {(unsigned long)at, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    pthread_t thread;
+    page.range = where.range;
+    if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &where)) return -1;
+    if (pthread_create(&thread, NULL, give_page, &faults)) return -1;
+    int zero = open("/dev/zero", O_RDONLY);
+    return read(zero, at, 1) == 1 ? close(zero) : -1;
+}
+
 static int limit(int what, rlim_t most) { return setrlimit(what, &(struct rlimit){most, most}); }
 
 int main(int argc, char **argv)
@@ -32,6 +76,8 @@ int main(int argc, char **argv)
     if (!strcmp(what, "size")) failed = limit(RLIMIT_FSIZE, 1);
     if (!strcmp(what, "code")) failed = prctl(MDWE, MDWE_REFUSE, 0, 0, 0);
     if (!strcmp(what, "hidden")) failed = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (!strcmp(what, "vfork") && write(1, "in\n", 3) == 3) lend();
+    if (!strcmp(what, "fault") && write(1, "in\n", 3) == 3) failed = fault();
     if (failed && write(1, "cannot\n", 7) == 7) return 5;
     if (!strcmp(what, "first")) {
         failed = pthread_create(&thread, NULL, answer, "all");

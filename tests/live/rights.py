@@ -9,8 +9,11 @@ user's.
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -41,9 +44,9 @@ class Rights:
         self.command(pid, "attach", "inscount", str(pid), says=says, **more)
         self.command(pid, "count", "-p", str(pid), "read", says=says, **more)
 
-    def refused(self, what, says, before=(), **more):
+    def refused(self, what, says, before=(), program=None, **more):
         """It goes on as it was."""
-        with Conversation([*before, self.program, what], driver.fresh(f"{self.folder}/in-{what or 'plain'}")) as c:
+        with Conversation([*before, *([self.program] if program is None else program), what], driver.fresh(f"{self.folder}/in-{what or 'plain'}")) as c:
             c.say("one")
             c.has_answered(1)
             if c.answers() == b"cannot\n":
@@ -72,6 +75,66 @@ class Rights:
 
     def no_first_thread(self):
         self.refused("first", "the first thread of process .* has ended")
+
+    def held(self, what):
+        """The kernel has its first thread, and nobody can stop that: this is said soon, and the process goes on."""
+        with Conversation([self.program, what], driver.fresh(f"{self.folder}/held-{what}")) as c:
+            c.has_answered(1)
+            time.sleep(0.5)
+            if b"cannot" not in c.answers():
+                self.both(c.process.pid, "does not stop: it waits for a device, or for a child of vfork")
+            c.say("one")
+            answers, status = c.end()
+        if not re.fullmatch(b"in\n(cannot\n|one\n)", answers) or status != 5:
+            raise driver.Failed(f"{what}: status {status}, answers", repr(answers))
+
+    def in_vfork(self):
+        self.held("vfork")
+
+    def in_fault(self):
+        self.held("fault")
+
+    def traced(self):
+        """By another program, which goes on tracing it."""
+        if not os.path.exists("/usr/bin/strace"):
+            return
+        with Conversation(["/usr/bin/strace", "-qq", "-o", "/dev/null", self.program], driver.fresh(f"{self.folder}/traced")) as c:
+            c.say("one")
+            c.has_answered(1)
+            with open(f"/proc/{c.process.pid}/task/{c.process.pid}/children", encoding="utf-8") as f:
+                pid = f.read().split()[0]
+            self.both(pid, f"is traced by process {c.process.pid} already; end that first")
+            c.say("two")
+            answers, status = c.end()
+        if answers != b"one\ntwo\n" or status != 5:
+            raise driver.Failed(f"traced: status {status}, answers", repr(answers))
+
+    def gets_rights(self):
+        """A program that gets rights from its file: whom it was started by has none to trace it, root has; and whoever
+        starts it himself has it without these rights."""
+        if os.geteuid():
+            return
+        program = f"{self.folder}/setuid"
+        shutil.copy(self.program, program)
+        os.chmod(program, 0o4755)
+        self.refused("", NO_RIGHT, before=[*NOBODY, "env", "--", program], by=NOBODY, program=())
+        with Conversation([*NOBODY, program], driver.fresh(f"{self.folder}/rooted")) as c:
+            self.comes_and_goes(c)
+
+    def stopped(self):
+        """By job control: what commands insert comes and goes, and it stays stopped until it is let go on."""
+        with Conversation([self.program], driver.fresh(f"{self.folder}/stopped")) as c:
+            c.say("one")
+            c.has_answered(1)
+            os.kill(c.process.pid, signal.SIGSTOP)
+            self.command(c.process.pid, "count", "--for", "0.2", "-p", str(c.process.pid), "read", status=0)
+            with open(f"/proc/{c.process.pid}/stat", encoding="utf-8") as f:
+                state = f.read().rsplit(")", 1)[1].split()[0]
+            os.kill(c.process.pid, signal.SIGCONT)
+            c.say("two")
+            answers, status = c.end()
+        if state != "T" or answers != b"one\ntwo\n" or status != 5:
+            raise driver.Failed(f"stopped: {state}, status {status}, answers", repr(answers))
 
     def under_jit(self):
         self.refused("", "runs under a tool .* already",
@@ -137,7 +200,8 @@ def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
-        for name in ("confined", "no_files", "no_memory", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended"):
+        for name in ("confined", "no_files", "no_memory", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
+                     "in_vfork", "in_fault", "traced", "gets_rights", "stopped"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status
