@@ -66,6 +66,14 @@ static void each_image(inlay_image *image, void *arg)
 
 /* --- the report --- */
 
+static void warn_of_no_point(void)
+{
+    char near_ones[240] = "";
+    if (!text_code_is_by_image(&code))
+        inlay_process_procs_near(inlay_process_self(), code.place.name, near_ones, sizeof near_ones);
+    inlay_warn("no point '%s' has been met%s%s", code.point, *near_ones ? "; near it are " : "", near_ones);
+}
+
 static void report_json(void)
 {
     char text[400];
@@ -92,7 +100,7 @@ static void report(int status, void *arg)
 {
     char text[400];
     (void)status, (void)arg;
-    if (!found->places && !found->refused) inlay_warn("no point '%s' has been met", code.point);
+    if (!found->places && !found->refused) warn_of_no_point();
     if (inlay_format_is_json()) {
         report_json();
         return;

@@ -35,6 +35,9 @@ inlay_proc *inlay_module_proc_next(const inlay_module *, const inlay_proc *);
  * procedure has, as they are, and demangled, with and without its parameters: "std::*::push_back", "/Scanner::next/".
  * Answers how many; -1: the expression is wrong, and a message says how. */
 int inlay_image_procs_matching(inlay_image *, const char *pattern, void (*each)(inlay_proc *, void *arg), void *arg);
+/* For a name that no procedure has: those that are spelled nearly so, three at most, the nearest first, as text for a
+ * message: "'malloc', 'calloc'". "": there is none. Answers `out`. */
+const char *inlay_process_procs_near(inlay_process *, const char *name, char *out, size_t size);
 
 #ifdef __cplusplus
 }

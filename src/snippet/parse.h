@@ -31,7 +31,8 @@ typedef struct snippet_names {
     const snippet *(*variable)(void *arg, snippet_maker *, const char *name, const image_ctype *);
     /* The address of a copy of the bytes in the program. */
     const snippet *(*string)(void *arg, snippet_maker *, const char *bytes, size_t size);
-    const char *(*unknown)(void *arg); /* why names may not be known; NULL: no reason. May be NULL */
+    /* Why the name may not be known; NULL: for no reason. May be NULL. */
+    const char *(*unknown)(void *arg, const char *name);
 } snippet_names;
 
 /* On failure NULL; maker->why begins with the column (and "line:" where there are several lines). */

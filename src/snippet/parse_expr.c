@@ -95,7 +95,7 @@ static const snippet *name(parser *p)
     if (parser_failed(p)) return NULL;
     bool call = p->next.kind == TOKEN_MARK && p->next.mark == '(';
     if (!s && call && (parser_word(p, "min") || parser_word(p, "max"))) return least_or_most(p, parser_word(p, "max"));
-    const char *why = s || !p->names->unknown ? NULL : p->names->unknown(p->names->arg);
+    const char *why = s || !p->names->unknown ? NULL : p->names->unknown(p->names->arg, p->now.name);
     if (!s) return parser_refuse(p, "'%s' is not known%s%s", p->now.name, why ? ": " : "", why ? why : "");
     parser_advance(p);
     return s;

@@ -27,6 +27,7 @@ struct inlay_scope {
         scope_name *names;
     } * given; /* by the tool, or declared static: of all scopes made from one */
     snippet_maker maker;
+    char nearly[220]; /* of the last name that was not known */
 };
 
 /* scope_places.c */

@@ -5,6 +5,7 @@
 #include "snippet/real.h"
 #include "tool/rewriter.h"
 #include "tool/scope.h"
+#include "base/near.h"
 
 #include <inlay/event.h>
 #include <inlay/image.h>
@@ -242,15 +243,37 @@ static const snippet *variable(void *arg, snippet_maker *m, const char *name, co
     return s->given->names->meaning;
 }
 
-static const char *unknown(void *arg)
+/* Names that are spelled nearly so: of parameters, of the tool's, of procedures. NULL: there is none. */
+static const char *nearly(inlay_scope *s, image *file, const char *name)
 {
-    const inlay_scope *s = arg;
+    char near_ones[200];
+    inl_near near;
+    inl_near_begin(&near, name);
+    const image_proc *own = file && !s->whole ? image_proc_at(file, s->address) : NULL;
+    const image_ctype *t = own ? image_proc_type(file, own->addr) : NULL;
+    const image_member *parameters;
+    for (size_t k = 0, n = t ? image_ctype_members(t, &parameters) : 0; k < n; k++)
+        if (parameters[k].name) inl_near_offer(&near, parameters[k].name);
+    for (const scope_name *n = s->given->names; n; n = n->next) inl_near_offer(&near, n->name);
+    for (inlay_image *i = image_first(s); i; i = inlay_image_next(i)) {
+        const image_code_symbol *list;
+        image *its = tool_image_file(i);
+        for (size_t k = 0, n = its ? image_code_symbols(its, &list) : 0; k < n; k++)
+            inl_near_offer(&near, list[k].name);
+    }
+    snprintf(s->nearly, sizeof s->nearly, "near it are %s", inl_near_text(&near, near_ones, sizeof near_ones));
+    return *near_ones ? s->nearly : NULL;
+}
+
+static const char *unknown(void *arg, const char *name)
+{
+    inlay_scope *s = arg;
     image *file = s->image ? tool_image_file(s->image) : NULL;
-    if (!file || s->whole) return NULL;
-    return !image_has_types(file) ? "the file has no debug information"
-           : image_debug_is_elsewhere(file, s->address)
-               ? "its debug information is in a .dwo file (-gsplit-dwarf) that is not there"
-               : NULL;
+    bool tells = file && !s->whole;
+    if (tells && image_has_types(file) && image_debug_is_elsewhere(file, s->address))
+        return "its debug information is in a .dwo file (-gsplit-dwarf) that is not there";
+    const char *near_ones = nearly(s, file, name);
+    return near_ones || !tells || image_has_types(file) ? near_ones : "the file has no debug information";
 }
 
 snippet_names scope_names(inlay_scope *s)

@@ -2,6 +2,7 @@
  * all of an image at once, from its debug information; the last one is for what that does not tell of. A carried tool
  * has those that the instrumentor made, and others as far as the image's file is still there. */
 #include "tool/state.h"
+#include "base/near.h"
 
 #include <inlay/module.h>
 
@@ -147,4 +148,19 @@ int inlay_image_procs_matching(inlay_image *i, const char *pattern, void (*each)
     }
     if (!w.glob) regfree(&w.expression);
     return count;
+}
+
+/* --- names that are nearly right --- */
+
+const char *inlay_process_procs_near(inlay_process *of, const char *name, char *out, size_t size)
+{
+    inl_near near;
+    inl_near_begin(&near, name);
+    for (inlay_image *i = inlay_process_image_first(of); i; i = inlay_image_next(i))
+        for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) {
+            const char *const *a = i->procs ? i->procs[p->index].aliases : NULL;
+            if (!strchr(p->name, '@')) inl_near_offer(&near, p->name);
+            for (; a && *a; a++) inl_near_offer(&near, *a);
+        }
+    return inl_near_text(&near, out, size);
 }

@@ -246,6 +246,7 @@ check 'rewrite: none written'  0 'clean'                     sh -c "test ! -e '$
 check 'strict, all inserted'   0 'procedures moved'          "$inlay" rewrite bbcount --strict "$scratch/program" -o "$scratch/out6"
 check 'strict before the tool' 0 'instructions'              "$inlay" run --strict inscount -- true
 check 'no such image'          0 "warning: --image 'no\*such' matches no image" "$inlay" run inscount --image 'no*such' -- true
+check 'snippet: nearly a name'    0 "no point 'maloc' has been met; near it are 'malloc'" "$inlay" snippet maloc 1 -- true
 check 'no such procedure'      0 "warning: --proc 'nosuch' matches no procedure" "$inlay" run inscount --proc malloc --proc nosuch -- true
 check 'such a procedure'       0 '^1$'                       sh -c "'$inlay' run inscount --image 'libc*' --proc malloc --proc pthread_create -- true 2>&1 | wc -l"
 check 'rewrite: no such image' 0 "warning: --image 'no\*such' matches no image" "$inlay" rewrite inscount --image 'no*such' "$scratch/program" -o "$scratch/out7"

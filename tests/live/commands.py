@@ -344,6 +344,9 @@ class Commands:
                     (["tee", pid, f"{self.folder}/none/such"], 1, "cannot write"), (["tee", pid], 2, "something is missing"),
                     (["count", "getppid", "--", "/no/such"], 1, "cannot start"),
                     (["snippet", "-p", pid, "write", "lon x"], 1, "'lon'|lon"),
+                    (["count", "-p", pid, "libc.so.6:getpppid"], 1, "no procedure libc.so.6:getpppid; near it are 'getp"),
+                    (["snippet", "-p", pid, "wirte:exit", "1"], 1, "no point 'wirte:exit'; near it are 'write'"),
+                    (["snippet", "-p", pid, "write", "getpppid()"], 1, "'getpppid' is not known: near it are 'getp"),
                     (["snippet", "-p", pid, "wrote", "1"], 1, "no point 'wrote'")):
                 done = subprocess.run([self.inlay, *map(str, words)], capture_output=True, text=True, timeout=LIMIT,
                                       env=driver.ENVIRONMENT)

@@ -130,6 +130,8 @@ WRONG = (
     ("an unknown name", "it = no_such", "no_such"),
     ("16 bytes", "it = huge + 1", "16: |is not computed with"),
     ("another structure", "it = of_pair(mixed, 1)", "cannot pass a 'struct mixed' as 'struct pair'|is not a value"),
+    ("nearly a name", "it = hepler(n, 4.5)", "'hepler' is not known: near it are 'helper'"),
+    ("nearly a parameter", "it = txet[0]", "'txet' is not known: near it are 'text'"),
     ("a wrong field", "it = t->no_such", "no member 'no_such'"),
 )
 # what is said -> script and test

@@ -345,7 +345,8 @@ int main(int argc, char **argv)
     if (!text_code_begin(&code)) return LIVE_FAILED;
     begins();
     if (!good && (refused || !command.children)) {
-        command_say(&command, refused ? "there can be no breakpoint" : "there is no point '%s'", code.point);
+        if (refused) command_say(&command, "there can be no breakpoint");
+        else command_say(&command, "there is no point '%s'%s", code.point, command_nearly(&command, code.point));
         return command_end(&command, LIVE_FAILED);
     }
     command_commit(&command);

@@ -388,3 +388,15 @@ unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay
         if (!fnmatch(image, inlay_image_name(i), 0)) count += each_in_image(i, name, each, arg);
     return count;
 }
+
+const char *command_nearly(const live_command *c, const char *name)
+{
+    static char text[300];
+    char near_ones[240], bare[128];
+    const char *colon = strchr(name, ':');
+    if (colon && colon[1] != ':' && strstr(name, ".so")) name = colon + 1; /* IMAGE:NAME */
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, ":"), name);    /* NAME:KIND */
+    inlay_process_procs_near(c->process, bare, near_ones, sizeof near_ones);
+    snprintf(text, sizeof text, "%s%s", *near_ones ? "; near it are " : "", near_ones);
+    return text;
+}

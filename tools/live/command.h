@@ -81,6 +81,8 @@ int command_end(live_command *, int status);
 
 /* Calls `each` for the procedures of that name, or that match the pattern; in one image where the name is IMAGE:NAME.
  * How many. */
+/* "; near it are ..." for a name that no procedure has; "". */
+const char *command_nearly(const live_command *, const char *name);
 unsigned command_each_proc(live_command *, const char *name, void (*each)(inlay_proc *, void *arg), void *arg);
 
 #endif

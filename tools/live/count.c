@@ -87,7 +87,8 @@ static void begins(void)
     static bool is_later;
     for (int k = 0; k < command.word_count; k++)
         if (!command_each_proc(&command, command.words[k], count_proc, NULL) && !is_later)
-            command_say(&command, "there is no procedure %s", command.words[k]);
+            command_say(&command, "there is no procedure %s%s", command.words[k],
+                        command_nearly(&command, command.words[k]));
     is_later = true;
 }
 

@@ -174,7 +174,8 @@ int main(int argc, char **argv)
     begins();
     uint64_t all = places;
     if (!places && (refused || !command.children)) {
-        command_say(&command, refused ? "the code can be put nowhere" : "there is no point '%s'", code.point);
+        if (refused) command_say(&command, "the code can be put nowhere");
+        else command_say(&command, "there is no point '%s'%s", code.point, command_nearly(&command, code.point));
         return command_end(&command, LIVE_FAILED);
     }
     command_commit(&command);
