@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """A mutator inserts and removes in servers under load, a thousand times in a row: counters at the entry and the exits of each
 procedure of the program and of the C library (cycles.c). No request is lost or wrong, what is entered is left, what was
-removed is what the file holds, and when the mutator has left, all is. A hot point is switched a million times.
+removed is what the file holds, and when the mutator has left, all is. A hot point is switched a million times. A cycle in
+whose midst a back end ends, as they do when their client goes, is told apart, and made again in another one.
 
   tests/live/cycles.py [--build DIR] [--only PATTERN] [--cycles N] [--seconds S] [--toggles N] [--keep]
 
 Servers and clients are those of servers.py, in which tools come and go instead.
 """
 
+import itertools
 import os
 import re
 import signal
@@ -64,8 +66,8 @@ class Cycles(servers.Servers):
         self.counted_cycles = self.whole_cycles = 0
         began = time.monotonic()
         self.cycles = 0
-        for k in range(self.most_cycles):
-            if time.monotonic() - began > self.seconds:
+        for k in itertools.count():
+            if self.whole_cycles == self.most_cycles or time.monotonic() - began > self.seconds:
                 break
             if load.process is None:
                 load.begin()
@@ -77,7 +79,7 @@ class Cycles(servers.Servers):
             load.look()
             self.cycles += 1
             if k % AT_ONE == AT_ONE - 1:
-                print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {load.rounds} rounds", flush=True)
+                print(self.so_far(load), flush=True)
             if k == min(servers.WARM, self.most_cycles // 2) and stays:
                 early = servers.footprint(stays)
         print(f"{(time.monotonic() - began) / self.cycles:.2f} s a cycle", flush=True)
@@ -89,9 +91,13 @@ class Cycles(servers.Servers):
         if stays and early:
             self.has_not_grown(early, late)
         load.look(wait=True)
-        print(f"{self.whole_cycles} of {self.cycles} cycles were whole, {self.counted_cycles} counted, {load.rounds} rounds")
+        print(f"{self.so_far(load)}; in {self.counted_cycles} something was counted")
         if 2 * self.whole_cycles < self.cycles or not self.counted_cycles:
             raise Failed("too few cycles could be made")
+
+    def so_far(self, load):
+        return (f"{self.whole_cycles} cycles, {self.cycles - self.whole_cycles} more were cut short by the process's end, "
+                f"{load.rounds} rounds of the client")
 
     def one(self, m, image):
         pid = m.pid

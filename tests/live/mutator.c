@@ -9,6 +9,7 @@
  *     resume                                           of the last event
  *     value THREAD TEXT | load THREAD PATH             "TYPE|FORMAT|VALUE|ADDRESS"; THREAD: which of them; @NAME
  *     call THREAD PROC KIND:VALUE...                   KINDs i f (float) d; the first is the result's, without value
+ *     wrap PROC | restore PROC                         own_more stands in for it: its value, and 1000 more
  *     threads                                          tid:number of each
  *     share PROC                                       counted at its entry in memory that both have; the value: shared
  */
@@ -242,6 +243,19 @@ static void own_wait(void)
 }
 static long own_process(void) { return inlay_pid(); }
 
+static long own_more(long a, long b, long c, long d, long e, long f)
+{
+    own_count++;
+    return inlay_call_original(own_more, a, b, c, d, e, f) + 1000;
+}
+
+static void wrap(const char *name, bool yes)
+{
+    inlay_proc *p = proc_named(name);
+    if (!p) answer(false, "no procedure %s", name);
+    else done(yes ? inlay_proc_wrap(p, (void (*)(void))own_more, 0) : inlay_proc_restore(p));
+}
+
 static inlay_scope *names_here(void)
 {
 #define GIVE(text, name) inlay_scope_routine(names, text, (void (*)(void))name)
@@ -314,6 +328,7 @@ static bool obey_once(const char *word, const char *first, char *rest)
     else if (!strcmp(word, "bytes")) tell_bytes(first, rest);
     else if (!strcmp(word, "call")) call_procedure(first, rest);
     else if (!strcmp(word, "load")) load(first, rest);
+    else if (!strcmp(word, "wrap") || !strcmp(word, "restore")) wrap(first, *word == 'w');
     else if (!strcmp(word, "threads")) tell_threads();
     else return false;
     return true;

@@ -384,9 +384,17 @@ class Mutators:
             answer = m.asks(line)
             if not re.match("no .*(" + says + ")", answer):
                 raise driver.Failed(f"'{line}' is answered by", answer)
-        self.answers(m, "value 0 own_calls()", "ok long|i|303|")
+        m.does("out")  # no thread is taken to be in the mutator's code
+        m.does(f"attach {pid}")
+        self.answers(m, "value 0 own_calls()", "ok long|i|101|")
         self.answers(m, "value 1 own_thread()", f"ok int|i|{tids[1]}|")
-        self.answers(m, "value 1 own_calls()", "ok long|i|401|")  # another thread's own variable
+        self.answers(m, "value 1 own_calls()", "ok long|i|201|")  # another thread's own variable
+        for order, value in (("wrap", 655321), ("restore", 654321)):
+            m.does(f"{order} six")
+            m.does("commit")
+            for thread in (0, 1):
+                self.answers(m, f"call {thread} six i i:1 i:2 i:3 i:4 i:5 i:6", f"ok |i|{value}|")
+        self.answers(m, "value 0 own_calls()", "ok long|i|502|")  # what stood in was called twice
 
     @staticmethod
     def answers(m, line, expected):

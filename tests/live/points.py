@@ -241,10 +241,57 @@ class Points:
             if c.end()[1] != 3:
                 raise driver.Failed("bash does not go on")
 
+    def more_examples(self):
+        """Leaks, by who allocates; and a procedure that becomes another one, of a library, for a while, and for good."""
+        folder = driver.fresh(f"{self.folder}/patched")
+        program, library = f"{folder}/patched", f"{folder}/better.so"
+        for words in (["-g", "-O1", f"{HERE}/patched.c", "-o", program],
+                      ["-g", "-O1", "-fPIC", "-shared", "-DLIBRARY", f"{HERE}/patched.c", "-o", library]):
+            subprocess.run(["gcc", *words], check=True)
+        with Conversation([program], folder) as c:
+            pid, before = str(c.process.pid), None
+            self.asks(c, "3", "21")
+            before = text_of(c.process.pid)
+            process = self.begin("leaks", pid)
+            process.stderr.readline()
+            self.asks(c, "4", "28")
+            self.asks(c, "5", "35")
+            out, status = self.ends(process, "x")
+            if status or not re.search(r"^ +20 pieces +2090 bytes  keeps at .*patched\.c:\d+$", out, re.M):
+                raise driver.Failed(f"leaks ends with {status}", out)
+            process = self.begin("hotpatch", pid, "price", "better_price(item, count) + 1", library)
+            process.stderr.readline()
+            self.asks(c, "4", "57")
+            out, status = self.ends(process, "x")
+            self.asks(c, "4", "28")
+            if status or {name: code for name, code in text_of(c.process.pid).items() if name in before} != before:
+                raise driver.Failed(f"hotpatch ends with {status}, and the code is not what it was", out)
+            process = self.begin("hotpatch", pid, "prize", "1")
+            if process.wait(LIMIT) != 1 or "near it: 'price'" not in process.stderr.read():
+                raise driver.Failed("what is not there is told")
+            process = self.begin("hotpatch", pid, "price", "item")
+            process.stderr.readline()
+            out, status = self.ends(process)
+            self.asks(c, "9", "9")
+            if status or c.end()[1] != 3:
+                raise driver.Failed(f"hotpatch ends with {status}", out)
+
+    def begin(self, name, *words):
+        return subprocess.Popen([self.example(name), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=driver.ENVIRONMENT)
+
     @staticmethod
-    def ends(process):
+    def asks(c, line, expected):
+        count = c.answers().count(b"\n")
+        c.say(line)
+        c.has_answered(count + 1)
+        if c.answers().decode().splitlines()[-1] != expected:
+            raise driver.Failed(f"{line} is answered by", repr(c.answers()), f"and not by {expected}")
+
+    @staticmethod
+    def ends(process, says=None):
         try:
-            out = process.communicate(timeout=2 * LIMIT)[0]
+            out = process.communicate(says, timeout=2 * LIMIT)[0]
         finally:
             process.kill()
         return out, process.returncode
@@ -276,6 +323,7 @@ def tests(of):
     yield "one-by-one", of.one_by_one
     yield "modules", of.modules
     yield "examples", of.examples
+    yield "more-examples", of.more_examples
     yield "commands", of.commands
     yield "children", of.children
     yield "followed", of.followed
