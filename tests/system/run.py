@@ -3,7 +3,7 @@
 the same output, status and files.
 
   tests/system/run.py [--build DIR] [--tools null,inscount,memtrace] [--jobs 2] [--only PATTERN]
-                      [--keep] [--check-native] [--table FILE]
+                      [--keep] [--check-native] [--table FILE] [--engine live]
 
 --check-native runs each command natively twice: what differs then is the table's fault.
 INLAY_STRESS in the environment (tiny-cache, flush, random-regs; several with commas; debug) becomes the
@@ -149,6 +149,7 @@ class Job:
             words, factor = TOOLS.get(tool, ([], 2))
             out = f"{place.root}/out/{command.name}.{os.path.basename(tool)}"
             prefix = [place.inlay, "run", tool] + [w.replace("{out}", out) for w in words]
+            prefix += [f"--engine={self.options.engine}"] if self.options.engine else []
             prefix += [f"--stress={stress}"] if stress and stress != "debug" else ["--debug"] if stress else []
             prefix += ["--no-ptrace", "--"] if self.options.no_ptrace else ["--"]
             here = run_once(command, place, prefix, self.limit * factor * (2 if stress else 1))
@@ -165,6 +166,7 @@ def main():
                            only=os.environ.get("INLAY_ONLY", "*"))
     parser.add_argument("--check-native", action="store_true")
     parser.add_argument("--no-ptrace", action="store_true", help="the tools load the program themselves")
+    parser.add_argument("--engine", help="another one of `inlay run`'s: live")
     parser.add_argument("--table", default=f"{HERE}/commands.table", help="another one of commands")
     parser.add_argument("--times", type=int, default=0, help="show the N longest native runs")
     options = parser.parse_args()
