@@ -7,7 +7,9 @@
  *         }
  *
  * Loops are those of the code as it is: a head, blocks from which an edge leads back to it, and all blocks from which
- * these are reached without passing the head. Those with one head are one loop. Handles live as long as the image. */
+ * these are reached without passing the head. Those with one head are one loop. Of code that can be entered in several
+ * places (hand-written, or gotos) the place that is met first is the head. Jumps whose targets are not known, computed
+ * gotos among them, are no edges. Handles live as long as the image. */
 #ifndef INLAY_LOOP_H
 #define INLAY_LOOP_H
 
@@ -38,7 +40,8 @@ inlay_block *inlay_loop_block(const inlay_loop *,
 bool inlay_loop_holds(const inlay_loop *, const inlay_block *);
 
 typedef enum inlay_loop_way {
-    INLAY_LOOP_ENTER, /* from outside to its head; a procedure that begins with the head has its entry besides */
+    INLAY_LOOP_ENTER, /* from outside to one of its blocks, which is its head unless it is entered in several places; a
+                       * procedure that begins with the head has its entry besides */
     INLAY_LOOP_AGAIN, /* back to its head */
     INLAY_LOOP_LEAVE, /* to another block of the procedure, or by a jump to another one; returns are none */
 } inlay_loop_way;

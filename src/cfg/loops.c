@@ -13,11 +13,14 @@ typedef struct walk {
     uint8_t *colour;
     open_block *stack;
     size_t depth;
+    cfg_loop_order *orders; /* NULL: loops are marked. Of blocks from `first` on: these are numbered */
+    uint32_t first, opened;
 } walk;
 
 static void open(walk *w, uint32_t block)
 {
-    w->colour[block] = OPEN;
+    w->colour[block - w->first] = OPEN;
+    if (w->orders) w->orders[block - w->first].number = w->opened++;
     w->stack[w->depth++] = (open_block){block, w->program->blocks[block].first_edge};
 }
 
@@ -29,16 +32,18 @@ static void walk_from(walk *w, uint32_t start)
         open_block *top = &w->stack[w->depth - 1];
         const cfg_block *b = &p->blocks[top->block];
         if (top->next == b->first_edge + b->edge_count) {
-            w->colour[top->block] = DONE;
+            w->colour[top->block - w->first] = DONE;
+            if (w->orders) w->orders[top->block - w->first].last = w->opened - 1;
             w->depth--;
             continue;
         }
         cfg_edge *e = &p->edges[top->next++];
         if (e->to == CFG_NONE || p->blocks[e->to].proc != b->proc) continue;
-        if (w->colour[e->to] == OPEN) {
+        uint8_t *colour = &w->colour[e->to - w->first];
+        if (*colour == OPEN && !w->orders) {
             e->back = true;
             p->blocks[e->to].flags |= CFG_BLOCK_LOOP_HEAD;
-        } else if (w->colour[e->to] == WHITE) {
+        } else if (*colour == WHITE) {
             open(w, e->to);
         }
     }
@@ -54,4 +59,17 @@ void cfg_mark_loops(cfg_program *p)
         if (w.colour[i] == WHITE) walk_from(&w, i);
     free(w.colour);
     free(w.stack);
+}
+
+bool cfg_loop_orders(const cfg_program *p, uint32_t first, uint32_t count, cfg_loop_order *out)
+{
+    walk w = {.program = (cfg_program *)p, .orders = out, .first = first};
+    w.colour = calloc(count + 1, 1);
+    w.stack = malloc((count + 1) * sizeof *w.stack);
+    bool good = w.colour && w.stack;
+    for (uint32_t i = 0; good && i < count; i++)
+        if (w.colour[i] == WHITE) walk_from(&w, first + i);
+    free(w.colour);
+    free(w.stack);
+    return good;
 }

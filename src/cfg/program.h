@@ -143,6 +143,12 @@ const cfg_table *cfg_table_at(const cfg_program *, uint64_t jump);
 bool cfg_text_stretch(const cfg_program *, size_t i, uint64_t *addr, uint64_t *end);
 /* False: a procedure of another image that is known, by its name, never to return. */
 bool cfg_name_returns(const char *name);
+/* When the walk that told which edges lead back met a block of those of one procedure or more, and the last one that it
+ * met from there: an edge leads back from where its target's numbers hold its origin's. False: no memory. */
+typedef struct cfg_loop_order {
+    uint32_t number, last;
+} cfg_loop_order;
+bool cfg_loop_orders(const cfg_program *, uint32_t first_block, uint32_t count, cfg_loop_order *out);
 /* The distinct targets of a table, in table order: entry i's target address. */
 uint64_t cfg_table_target(const cfg_program *, const cfg_table *, uint32_t i);
 

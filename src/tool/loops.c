@@ -1,5 +1,7 @@
 /* Loops of a procedure (loop.h), from the edges that the analysis has marked as leading back: for each head the blocks
- * from which one of these is reached without passing it.
+ * from which one of these is reached without passing it, of those that the analysis' walk met behind the head. Without
+ * the last, a loop that is entered in its middle too would hold whatever leads there. (The loops are those of Havlak,
+ * "Nesting of reducible and irreducible loops", 1997.)
  *
  * A procedure is the range of blocks of its view, and edges that leave the range are no part of a loop. All of a
  * procedure's loops are made when they are first asked for, and live as long as its view. */
@@ -10,11 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAYS = INLAY_LOOP_LEAVE + 1 };
+
 struct inlay_loop {
     inlay_loop *next, *parent;
     code_view *view;
-    uint32_t head, count; /* in the analysis */
-    uint32_t *blocks;     /* ascending */
+    uint32_t head, count;  /* in the analysis */
+    uint32_t *blocks;      /* ascending */
+    uint32_t *edges[WAYS]; /* in the analysis */
+    uint32_t counts[WAYS];
 };
 
 typedef struct finding {
@@ -22,6 +28,7 @@ typedef struct finding {
     const cfg_program *cfg;
     uint32_t first, end;     /* blocks */
     uint32_t *into, *starts; /* edges by where they lead: those to block b are into[starts[b] .. starts[b + 1]) */
+    cfg_loop_order *orders;
     uint32_t *stack, depth;
     uint8_t *in; /* the loop at hand */
 } finding;
@@ -43,13 +50,14 @@ static bool turn_edges(finding *f)
     f->into = malloc((high - low + 1u) * sizeof *f->into);
     f->stack = malloc((n + 1u) * sizeof *f->stack);
     f->in = malloc(n + 1u);
-    if (!f->starts || !f->into || !f->stack || !f->in) return false;
+    f->orders = malloc((n + 1u) * sizeof *f->orders);
+    if (!f->starts || !f->into || !f->stack || !f->in || !f->orders) return false;
     for (uint32_t e = low; e < high; e++)
         if (holds(f, f->cfg->edges[e].to)) f->starts[f->cfg->edges[e].to - f->first + 2]++;
     for (uint32_t b = 0; b < n; b++) f->starts[b + 2] += f->starts[b + 1];
     for (uint32_t e = low; e < high; e++)
         if (holds(f, f->cfg->edges[e].to)) f->into[f->starts[f->cfg->edges[e].to - f->first + 1]++] = e;
-    return true;
+    return cfg_loop_orders(f->cfg, f->first, n, f->orders);
 }
 
 static void finding_end(finding *f)
@@ -58,11 +66,20 @@ static void finding_end(finding *f)
     free(f->into);
     free(f->stack);
     free(f->in);
+    free(f->orders);
 }
 
-static uint32_t add(finding *f, uint32_t block)
+/* Has the walk met it behind the head? */
+static bool is_behind(const finding *f, uint32_t block, uint32_t head)
 {
-    if (f->in[block - f->first]) return 0;
+    const cfg_loop_order *h = &f->orders[head - f->first];
+    uint32_t number = f->orders[block - f->first].number;
+    return number >= h->number && number <= h->last;
+}
+
+static uint32_t add(finding *f, uint32_t block, uint32_t head)
+{
+    if (f->in[block - f->first] || !is_behind(f, block, head)) return 0;
     f->in[block - f->first] = 1;
     f->stack[f->depth++] = block;
     return 1;
@@ -78,13 +95,37 @@ static uint32_t mark(finding *f, uint32_t head)
         const cfg_edge *e = &f->cfg->edges[f->into[i]];
         if (!e->back) continue;
         if (!f->in[head - f->first]) f->in[head - f->first] = 1, count++;
-        count += add(f, e->from);
+        count += add(f, e->from, head);
     }
     while (f->depth) {
         uint32_t b = f->stack[--f->depth] - f->first;
-        for (uint32_t i = f->starts[b]; i < f->starts[b + 1]; i++) count += add(f, f->cfg->edges[f->into[i]].from);
+        for (uint32_t i = f->starts[b]; i < f->starts[b + 1]; i++)
+            count += add(f, f->cfg->edges[f->into[i]].from, head);
     }
     return count;
+}
+
+static void take(inlay_loop *l, inlay_loop_way way, uint32_t edge, bool keep)
+{
+    if (keep && !l->edges[way]) return;
+    if (keep) l->edges[way][l->counts[way]] = edge;
+    l->counts[way]++;
+}
+
+/* The edges of the loop at hand, counted or kept. */
+static void sort_edges(const finding *f, inlay_loop *l, bool keep)
+{
+    for (uint32_t k = 0; k < l->count; k++) {
+        uint32_t b = l->blocks[k], low = f->cfg->blocks[b].first_edge;
+        for (uint32_t i = f->starts[b - f->first]; i < f->starts[b - f->first + 1]; i++)
+            if (!f->in[f->cfg->edges[f->into[i]].from - f->first]) take(l, INLAY_LOOP_ENTER, f->into[i], keep);
+        for (uint32_t e = low; e < low + f->cfg->blocks[b].edge_count; e++) {
+            uint32_t to = f->cfg->edges[e].to;
+            bool inside = to != CFG_NONE && holds(f, to) && f->in[to - f->first];
+            if (to == l->head) take(l, INLAY_LOOP_AGAIN, e, keep);
+            else if (!inside) take(l, INLAY_LOOP_LEAVE, e, keep);
+        }
+    }
 }
 
 static inlay_loop *keep(const finding *f, uint32_t head, uint32_t count)
@@ -95,6 +136,12 @@ static inlay_loop *keep(const finding *f, uint32_t head, uint32_t count)
     *l = (inlay_loop){.view = f->view, .head = head, .blocks = inl_arena_alloc(arena, count * sizeof *l->blocks)};
     for (uint32_t b = f->first; l->blocks && b < f->end; b++)
         if (f->in[b - f->first]) l->blocks[l->count++] = b;
+    sort_edges(f, l, false);
+    for (unsigned w = 0; w < WAYS; w++) {
+        l->edges[w] = inl_arena_alloc(arena, l->counts[w] * sizeof *l->edges[w]);
+        l->counts[w] = 0;
+    }
+    sort_edges(f, l, true);
     return l;
 }
 
@@ -176,36 +223,15 @@ bool inlay_loop_holds(const inlay_loop *l, const inlay_block *b)
 
 /* --- its edges --- */
 
-static bool is_way(const inlay_loop *l, inlay_loop_way way, const cfg_edge *e)
-{
-    bool from = has(l, e->from), to = e->to != CFG_NONE && has(l, e->to), head = e->to == l->head;
-    if (way == INLAY_LOOP_ENTER) return !from && head;
-    return way == INLAY_LOOP_AGAIN ? from && head : from && !to;
-}
-
-/* The k-th of all edges of the procedure's blocks that is such a one; how many came before it. */
-static unsigned look(const inlay_loop *l, inlay_loop_way way, unsigned k, inlay_loop_edge *out)
-{
-    const cfg_program *cfg = l->view->code->cfg;
-    unsigned n = 0;
-    for (uint32_t b = l->view->first; b < l->view->first + l->view->run.block_count; b++)
-        for (unsigned s = 0; s < cfg->blocks[b].edge_count; s++) {
-            if (!is_way(l, way, &cfg->edges[cfg->blocks[b].first_edge + s]) || n++ != k) continue;
-            *out = (inlay_loop_edge){block(l, b), s};
-            return n;
-        }
-    return n;
-}
-
 unsigned inlay_loop_edge_count(const inlay_loop *l, inlay_loop_way way)
 {
-    inlay_loop_edge none;
-    return look(l, way, ~0u, &none);
+    return (unsigned)way < WAYS ? l->counts[way] : 0;
 }
 
 inlay_loop_edge inlay_loop_edge_at(const inlay_loop *l, inlay_loop_way way, unsigned k)
 {
-    inlay_loop_edge out = {0};
-    look(l, way, k, &out);
-    return out;
+    if (k >= inlay_loop_edge_count(l, way)) return (inlay_loop_edge){0};
+    const cfg_program *cfg = l->view->code->cfg;
+    uint32_t e = l->edges[way][k], from = cfg->edges[e].from;
+    return (inlay_loop_edge){block(l, from), e - cfg->blocks[from].first_edge};
 }

@@ -11,7 +11,8 @@ typedef struct thing { /* a block, or a loop: `whole` is the sum of so many part
     uint64_t address, whole;
     bool is_loop;
     unsigned count;
-    uint64_t parts[]; /* of a loop the last one is what left it, which is no part */
+    bool closed;      /* a loop that is entered and left by its edges alone */
+    uint64_t parts[]; /* of a loop behind those two: how often it was entered elsewhere, how often left */
 } thing;
 typedef struct found_things {
     thing *things;
@@ -28,7 +29,7 @@ static inlay_expr count(uint64_t *at)
 
 static thing *new_thing(uint64_t address, bool is_loop, unsigned edges)
 {
-    thing *t = inlay_alloc(sizeof *t + edges * sizeof *t->parts);
+    thing *t = inlay_alloc(sizeof *t + (edges + 2) * sizeof *t->parts);
     if (!t) return NULL;
     *t = (thing){.next = found->things, .address = address, .is_loop = is_loop, .count = edges};
     return found->things = t;
@@ -60,12 +61,33 @@ static bool all_have_points(const inlay_loop *l, inlay_loop_way way)
     return true;
 }
 
-static void insert(const inlay_loop *l, inlay_loop_way way, uint64_t *at)
+/* What leads to its head, and what leads elsewhere. */
+static void insert(const inlay_loop *l, inlay_loop_way way, uint64_t *head, uint64_t *other)
 {
     for (unsigned k = 0; k < inlay_loop_edge_count(l, way); k++) {
         inlay_loop_edge e = inlay_loop_edge_at(l, way, k);
-        inlay_insert(inlay_edge_point(e.from, e.successor), count(at));
+        bool to_head = inlay_block_successor(e.from, e.successor).to == inlay_loop_head(l);
+        inlay_insert(inlay_edge_point(e.from, e.successor), count(to_head ? head : other));
     }
+}
+
+/* Nothing but its edges, as far as can be seen, leads into it or out of it. */
+static bool is_closed(const inlay_loop *l)
+{
+    enum { IN = INLAY_BLOCK_ENTRY | INLAY_BLOCK_LANDING | INLAY_BLOCK_ADDRESS_TAKEN | INLAY_BLOCK_OUTSIDE };
+    inlay_block *b;
+    for (unsigned k = 0; (b = inlay_loop_block(l, k)); k++)
+        if (inlay_block_flags(b) & (IN | INLAY_BLOCK_UNRESOLVED)) return false;
+    return all_have_points(l, INLAY_LOOP_LEAVE);
+}
+
+/* Whoever comes to the procedure comes to its entry first: in a loop it is the head. */
+static bool holds_entry(const inlay_loop *l)
+{
+    inlay_block *b;
+    for (unsigned k = 0; (b = inlay_loop_block(l, k)); k++)
+        if (inlay_block_flags(b) & INLAY_BLOCK_ENTRY) return b != inlay_loop_head(l);
+    return false;
 }
 
 static void each_loop(inlay_loop *l)
@@ -74,7 +96,7 @@ static void each_loop(inlay_loop *l)
     inlay_block *head = inlay_loop_head(l);
     const inlay_loop *up = inlay_loop_parent(l);
     bool nested = inlay_loop_holds(l, head) && (!up || (inlay_loop_holds(up, head) && up != l));
-    if (!nested || inlay_loop_depth(l) != (up ? inlay_loop_depth(up) + 1 : 1)) found->disorder++;
+    if (!nested || holds_entry(l) || inlay_loop_depth(l) != (up ? inlay_loop_depth(up) + 1 : 1)) found->disorder++;
     if (inlay_block_flags(head) & OTHER || !all_have_points(l, INLAY_LOOP_ENTER) ||
         !all_have_points(l, INLAY_LOOP_AGAIN)) {
         found->refused++;
@@ -82,8 +104,10 @@ static void each_loop(inlay_loop *l)
     }
     thing *t = new_thing(inlay_block_address(head), true, 2);
     inlay_insert(inlay_block_entry(head), count(&t->whole));
-    insert(l, INLAY_LOOP_ENTER, &t->parts[0]);
-    insert(l, INLAY_LOOP_AGAIN, &t->parts[1]);
+    insert(l, INLAY_LOOP_ENTER, &t->parts[0], &t->parts[2]);
+    insert(l, INLAY_LOOP_AGAIN, &t->parts[1], &t->parts[1]);
+    t->closed = is_closed(l);
+    if (t->closed) insert(l, INLAY_LOOP_LEAVE, &t->parts[3], &t->parts[3]);
 }
 
 /* At one point, the second before the first: who runs last has the last word. */
@@ -124,7 +148,7 @@ static void image_loaded(inlay_image *image, void *arg)
 
 static void report(int status, void *arg)
 {
-    uint64_t blocks = 0, loops = 0, wrong = 0, turns = 0, executed = 0;
+    uint64_t blocks = 0, loops = 0, wrong = 0, turns = 0, executed = 0, odd = 0;
     (void)status, (void)arg;
     for (const thing *t = found->things; t; t = t->next) {
         uint64_t sum = 0;
@@ -132,6 +156,8 @@ static void report(int status, void *arg)
         executed += t->is_loop ? 0 : t->whole;
         turns += t->is_loop ? t->parts[1] : 0;
         *(t->is_loop ? &loops : &blocks) += t->whole != 0;
+        if (t->is_loop && t->closed && t->parts[3] > t->parts[0] + t->parts[2] && !odd++)
+            fprintf(stderr, "loop at %" PRIx64 ": left more often than entered\n", t->address);
         if (sum == t->whole) continue;
         if (!wrong++)
             fprintf(stderr, "%s at %" PRIx64 ": %" PRIu64 ", its edges %" PRIu64 "\n", t->is_loop ? "loop" : "block",
@@ -140,6 +166,7 @@ static void report(int status, void *arg)
     inlay_json_begin(NULL, '{');
     inlay_json_uint("wrong", wrong);
     inlay_json_uint("disorder", found->disorder);
+    inlay_json_uint("left_too_often", odd);
     inlay_json_uint("blocks", blocks);
     inlay_json_uint("executed", executed);
     inlay_json_uint("loops", loops);
