@@ -127,6 +127,8 @@ typedef struct image_processor {
     unsigned stub_step, stub_longest; /* distance at which import stubs may begin, size of the longest */
     /* The slot that the import stub at `p` jumps through; false when it is none. */
     bool (*stub)(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot);
+    /* Does the code there end a signal's handler (rt_sigreturn)? NULL: programs have none. */
+    bool (*restores)(const uint8_t *p, size_t have);
 } image_processor;
 extern const image_processor image_processor_x86_64, image_processor_aarch64;
 const image_processor *image_processor_of(const image *im); /* NULL: not known */

@@ -201,18 +201,27 @@ static void add_entries(image *im, draft_list *v)
     settle_ranges(im, v); /* one entry may begin inside another's reach */
 }
 
+/* Unwinders look one byte before a return address, so the entry of what handlers of signals return to begins there. */
+static uint64_t code_of(const image *im, const image_unwind_range *r)
+{
+    const image_processor *m = image_processor_of(im);
+    const uint8_t *bytes;
+    size_t have = image_bytes(im, r->addr + 1, &bytes);
+    return r->size > 1 && have && m && m->restores && m->restores(bytes, have) ? r->addr + 1 : r->addr;
+}
+
 static void add_unwind_ranges(image *im, draft_list *v)
 {
     const image_unwind_range *r;
     size_t count = image_unwind_ranges(im, &r);
     draft_list made = {0};
     for (size_t i = 0; i < count; i++) {
-        uint64_t end = r[i].addr + r[i].size;
-        size_t next = after(v, r[i].addr);
-        if (covers(v, next, r[i].addr)) continue;
+        uint64_t begin = code_of(im, &r[i]), end = r[i].addr + r[i].size;
+        size_t next = after(v, begin);
+        if (covers(v, next, begin)) continue;
         if (next < v->count && v->items[next].proc.addr < end) end = v->items[next].proc.addr;
         if (i + 1 < count && r[i + 1].addr < end) end = r[i + 1].addr;
-        if (!add_made(im, &made, NULL, r[i].addr, end - r[i].addr, IMAGE_PROC_UNWIND)) break;
+        if (!add_made(im, &made, NULL, begin, end - begin, IMAGE_PROC_UNWIND)) break;
     }
     if (made.count && inl_vec_reserve(v, v->count + made.count)) {
         memcpy(v->items + v->count, made.items, made.count * sizeof *made.items);

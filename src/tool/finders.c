@@ -1,4 +1,5 @@
 #include "tool/finders.h"
+#include "tool/state.h"
 #include "moved/moved.h"
 
 #include <stdlib.h>
@@ -12,20 +13,55 @@ static bool is_in_process(const char *symbol)
     return false;
 }
 
+/* Tables of cleanups alone are C's: they are for threads that are cancelled, and nothing is caught by them. */
+static bool catches(image *im, const image_unwind_range *range, image_lsda *l)
+{
+    if (!image_lsda_read(im, range->lsda, range->addr, l)) return true;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->sites[i].landing_pad && l->sites[i].action) return true;
+    return false;
+}
+
+static bool has_handlers(image *im)
+{
+    const image_unwind_range *ranges;
+    size_t n = image_unwind_ranges(im, &ranges);
+    image_lsda l = {0};
+    bool any = false;
+    for (size_t k = 0; k < n && !any; k++) any = ranges[k].lsda && catches(im, &ranges[k], &l);
+    image_lsda_free(&l);
+    return any;
+}
+
+/* Of a static program, if neither is found by its name. */
+static finders_unnamed find_unnamed(void)
+{
+    if (is_in_process("_dl_find_object") || is_in_process("dl_iterate_phdr")) return (finders_unnamed){0};
+    for (module *m = module_first(run_here.modules); m; m = m->next)
+        if (m->is_main && image_is_program(m->image) && !image_interp(m->image) && has_handlers(m->image))
+            return finders_find_unnamed(m->image);
+    return (finders_unnamed){0};
+}
+
 /* Programs look at the list of images for other ends as well: it is only changed where an unwinder goes by it. */
 bool finders_go_by_list(void)
 {
+    tool_now->unnamed = find_unnamed();
     for (module *m = module_first(run_here.modules); m; m = m->next)
         if (!strncmp(image_name(m->image), "libunwind", sizeof "libunwind" - 1)) return true;
-    return !is_in_process("_dl_find_object");
+    return !tool_now->unnamed.object && !is_in_process("_dl_find_object");
 }
 
 /* The link-time address of a finder that is wanted; 0: it is not in the image. */
 static uint64_t place_of(image *im, const moved_finder *f, bool by_list)
 {
     uint64_t at, size;
-    if (!by_list && !strcmp(f->name, "dl_iterate_phdr")) return 0;
-    return image_symbol(im, f->name, &at, &size) ? at : 0;
+    bool is_list = !strcmp(f->name, "dl_iterate_phdr");
+    const finders_unnamed *u = &tool_now->unnamed;
+    if (!by_list && is_list) return 0;
+    if (image_symbol(im, f->name, &at, &size)) return at;
+    if (u->of != im) return 0;
+    return is_list ? u->list : !strcmp(f->name, "_dl_find_object") ? u->object : 0;
 }
 
 /* Each has one place where it leads on: those of the program's own libraries are hooked. */
@@ -84,26 +120,6 @@ static size_t hooks_of(const rewriter_image *i, bool by_list, live_hook *out, bo
     return n;
 }
 
-/* Tables of cleanups alone are C's: they are for threads that are cancelled, and nothing is caught by them. */
-static bool catches(image *im, const image_unwind_range *range, image_lsda *l)
-{
-    if (!image_lsda_read(im, range->lsda, range->addr, l)) return true;
-    for (size_t i = 0; i < l->count; i++)
-        if (l->sites[i].landing_pad && l->sites[i].action) return true;
-    return false;
-}
-
-static bool has_handlers(const rewriter_image *i)
-{
-    const image_unwind_range *ranges;
-    size_t n = image_unwind_ranges(i->im, &ranges);
-    image_lsda l = {0};
-    bool any = false;
-    for (size_t k = 0; k < n && !any; k++) any = ranges[k].lsda && catches(i->im, &ranges[k], &l);
-    image_lsda_free(&l);
-    return any;
-}
-
 inl_status finders_list(const rewriter_image *images, size_t count, bool by_list, live_image **out, inl_error *e)
 {
     bool unwinds = false;
@@ -116,11 +132,11 @@ inl_status finders_list(const rewriter_image *images, size_t count, bool by_list
         const rewriter_image *i = &images[k];
         list[k] = (live_image){.target = (live_target *)&i->live, .plan = i->plan, .hooks = hooks + k * LIVE_HOOKS};
         list[k].hook_count = hooks_of(i, by_list, hooks + k * LIVE_HOOKS, &unwinds);
-        if (has_handlers(i)) handlers = i->name;
+        if (has_handlers(i->im)) handlers = i->name;
     }
     if (!handlers || unwinds) return INL_OK;
     return inl_fail(e, INL_ERR_UNSUPPORTED,
                     "exceptions of %s could not be passed through moved code: neither _dl_find_object nor "
-                    "dl_iterate_phdr is found by its name in the process",
+                    "dl_iterate_phdr is found in the process, by its name or by who calls it",
                     handlers);
 }

@@ -5,8 +5,10 @@
 
 #include "tool/rewriter.h"
 
-/* Must the list of images tell of moved code? */
+/* Must the list of images tell of moved code? Asked first: it looks, too, for those whose names are gone. */
 bool finders_go_by_list(void);
+/* unnamed.c: what the unwinder of a static program asks; 0: not known. */
+finders_unnamed finders_find_unnamed(image *);
 /* Where they are in the image; is one at a link-time address? Moved code is to call it by its old entry. */
 void finders_note(rewriter_image *, bool by_list);
 bool finders_is_one(const rewriter_image *, uint64_t at);

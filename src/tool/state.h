@@ -576,6 +576,7 @@ typedef struct tool_state {
     tool_output output;
     tool_json json;
     INL_VEC(tool_refusal) refusals; /* instrumentor: in order of address, nearly */
+    finders_unnamed unnamed;        /* of the process that was looked at last */
     struct live_process *held;      /* instrumentor: it has not begun, and ends with this process; or NULL */
     bool held_goes_on;              /* ... or runs on without the tool: another program has started it */
     inlay_process own, *process;    /* the present one; the one that is meant */

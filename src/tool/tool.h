@@ -124,6 +124,12 @@ bool tool_keeps(void); /* analysed.c: are they? */
 /* When rewriting: the arguments for the carried tool's main, "--" last. */
 const char *const *options_carried(int *count);
 
+/* --- unnamed.c --- */
+typedef struct finders_unnamed { /* link-time addresses in a static program */
+    struct image *of;            /* NULL: there is none */
+    uint64_t object, list;       /* _dl_find_object, dl_iterate_phdr */
+} finders_unnamed;
+
 /* --- say.c --- */
 const char *tool_name(void); /* the tool's, for messages */
 /* One line, "NAME: text", to the tool's messages; and the same with an exit. */

@@ -196,12 +196,13 @@ class Live:
             raise driver.Failed(f"work was called {expected} times", *report.splitlines()[:12])
 
     def throws(self):
-        program = f"{self.folder}/throws"
-        done = subprocess.run(["g++", "-O2", f"{HERE}/throws.cc", "-o", program], capture_output=True, text=True)
-        if done.returncode:
-            raise driver.Failed("compile", done.stderr[-300:])
-        for tool in ("inscount", "branches"):
-            self.same(f"throws-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
+        for form, flags, tools in ("", [], ("inscount", "branches")), ("-nameless", ["-static", "-s"], ("inscount",)):
+            program = f"{self.folder}/throws{form}"
+            done = subprocess.run(["g++", "-O2", *flags, f"{HERE}/throws.cc", "-o", program], capture_output=True, text=True)
+            if done.returncode:
+                raise driver.Failed("compile", done.stderr[-300:])
+            for tool in tools:
+                self.same(f"throws{form}-{tool}", tool, [program], ["a", "around"], ["b", "around", "c", "d"])
 
     def make_tool(self, path, functions, main):
         with open(f"{path}.c", "w", encoding="utf-8") as f:

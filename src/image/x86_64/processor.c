@@ -14,6 +14,15 @@ static bool stub(const uint8_t *p, size_t have, uint64_t addr, uint64_t *slot)
     return true;
 }
 
+/* mov $15,%rax ; syscall, by either of two encodings of the first. */
+static bool restores(const uint8_t *p, size_t have)
+{
+    static const uint8_t longer[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05},
+                         shorter[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+    return (have >= sizeof longer && memcmp(p, longer, sizeof longer) == 0) ||
+           (have >= sizeof shorter && memcmp(p, shorter, sizeof shorter) == 0);
+}
+
 /* rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 ... */
 static const uint8_t registers[] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -34,4 +43,5 @@ const image_processor image_processor_x86_64 = {
     .stub_step = 8,
     .stub_longest = 16,
     .stub = stub,
+    .restores = restores,
 };
