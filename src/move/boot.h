@@ -18,13 +18,18 @@
 
 /* Where the carried tool lies in every rewritten program's process, and in the instrumentor: so low that its
  * variables' addresses are 32-bit displacements, and above all that fixed programs and their heaps use. In a process
- * that has something of its own there it lies higher, and so does the instrumentor; mutators always do. */
+ * that has something of its own there it lies higher, and so does the instrumentor; mutators always do.
+ *
+ * The rest lies below where the kernel puts position-independent programs. Run times of sanitizers take most of the
+ * address space for shadows and allocators and end a program that has anything mapped there: AddressSanitizer up to
+ * 0x10007fff8000 and from 0x600000000000 on, MemorySanitizer all but 0x510000000000 to 0x600000000000 and what is above
+ * 0x700000000000, ThreadSanitizer all but 0x550000000000 to 0x568000000000 and what is above 0x7e8000000000. */
 #define MOVE_TOOL_BASE   0x70000000ull
-#define MOVE_TOOL_HIGH   0x651c00000000ull
-#define MOVE_HEAP_BASE   0x651000000000ull /* the carried heap */
-#define MOVE_LIVE_BASE   0x650000000000ull /* what a process that ran already was given (live.h) */
-#define MOVE_REGION_LOW  0x652000000000ull /* the tool's later mappings */
-#define MOVE_REGION_HIGH 0x660000000000ull
+#define MOVE_TOOL_HIGH   0x551c00000000ull
+#define MOVE_HEAP_BASE   0x551000000000ull /* the carried heap */
+#define MOVE_LIVE_BASE   0x550100000000ull /* what a process that ran already was given (live.h) */
+#define MOVE_REGION_LOW  0x552000000000ull /* the tool's later mappings */
+#define MOVE_REGION_HIGH 0x555000000000ull
 
 typedef struct move_boot_links {
     uint64_t self; /* link-time addresses: of this struct */

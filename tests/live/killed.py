@@ -25,8 +25,8 @@ import driver  # noqa: E402
 import out  # noqa: E402
 from run import LIMIT, Conversation  # noqa: E402
 
-PARK = 0x64f000000000  # move/live.h
-STARTED = 0x650800000000 + 184  # move_told.started: 1, and 2 once nothing leads there any more
+PARK = 0x550000000000  # move/live.h
+STARTED = 0x550800000000 + 184  # move_told.started: 1, and 2 once nothing leads there any more
 WORK = ("work 40", "wake", "signal", "settings")
 ALL = WORK + ("threads 8", "fork", "jump", "fault")
 SAMPLE = 3  # steps, without --all; of these rows:

@@ -183,7 +183,7 @@ class Left:
                 m.inserts("entry", "work", "static long n; n++")
                 m.does("commit")
                 with open(f"/proc/{pid}/mem", "rb+", 0) as memory:  # as if it were
-                    at = 0x650800000000
+                    at = 0x550800000000
                     memory.seek(at)
                     record = memory.read(4096)
                     number = m.process.pid.to_bytes(8, "little")
@@ -204,13 +204,13 @@ class Left:
     def begun(self):
         """The area in which threads wait, of whoever was killed before anything was in it; and what is somebody else's."""
         code = ("import ctypes, os, sys\nc = ctypes.CDLL(None)\nc.mmap.restype = ctypes.c_void_p\n"
-                "at = c.mmap(ctypes.c_void_p(0x64f000000000), ctypes.c_size_t(0x20000), 3, 0x22 | 0x100000, -1, ctypes.c_size_t(0))\n"
-                "assert at == 0x64f000000000\nfor line in sys.stdin: print(eval(line), flush=True)\n")
+                "at = c.mmap(ctypes.c_void_p(0x550000000000), ctypes.c_size_t(0x20000), 3, 0x22 | 0x100000, -1, ctypes.c_size_t(0))\n"
+                "assert at == 0x550000000000\nfor line in sys.stdin: print(eval(line), flush=True)\n")
         with Conversation(["python3", "-c", code], driver.fresh(f"{self.folder}/begun")) as c:
             pid = c.process.pid
             c.say("ctypes.memset(at, 7, 9) == at")
             c.has_answered(1)
-            self.runs("count", "-p", pid, "getppid", "--for", "0.2", status=1, says="has something at 0x64f000000000")
+            self.runs("count", "-p", pid, "getppid", "--for", "0.2", status=1, says="has something at 0x550000000000")
             c.say("ctypes.memset(at, 0, 9) == at")
             c.has_answered(2)
             state = visible(pid)

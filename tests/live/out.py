@@ -21,7 +21,7 @@ sys.path[:0] = [HERE, f"{HERE}/../support"]
 import driver  # noqa: E402
 import run as live  # noqa: E402
 
-OURS = (0x70000000, 0x74000000), (0x650000000000, 0x660000000000)  # move/boot.h
+OURS = (0x70000000, 0x74000000), (0x550100000000, 0x555000000000)  # move/boot.h
 
 
 def mappings(pid):

@@ -206,7 +206,7 @@ class Started:
     def follows(self):
         """A program that is executed is instrumented in its place, not translated: its code runs near where it lies. One
         that cannot be had runs without the tool."""
-        look = "cat /proc/self/maps | grep -cE '^65[0-9a-f]{10}-'; exec sed -n '/^65[0-9a-f]*-/p' /proc/self/maps"
+        look = "cat /proc/self/maps | grep -cE '^55[0-4][0-9a-f]{9}-'; exec sed -n '/^55[0-4][0-9a-f]*-/p' /proc/self/maps"
         done = self.run(["bash", "-c", look])
         if done.status or not int(done.stdout.split()[0]) or b"r-xp" not in done.stdout:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))

@@ -23,7 +23,7 @@ import out  # noqa: E402
 import run as live  # noqa: E402
 
 ZONE = 0x7e8000000000, 0x7ee000010000  # tool/x86_64/places.c, move/live.h
-PARKED = 0x64f000000000  # move/x86_64/park.h: where threads stood, until somebody comes again
+PARKED = 0x550000000000  # move/x86_64/park.h: where threads stood, until somebody comes again
 LEAVES = """
 
 static void enters(inlay_thread *t, inlay_syscall *s, void *a)

@@ -2,7 +2,7 @@
 #ifndef INL_MOVE_X86_64_PARK_H
 #define INL_MOVE_X86_64_PARK_H
 
-#define MOVE_PARK_BASE      0x64f000000000
+#define MOVE_PARK_BASE      0x550000000000
 /* Entries: from whatever the first thread was sent to; what a call returns to; a system call, and behind it. */
 #define MOVE_PARK_FROM_TOOL MOVE_PARK_BASE
 #define MOVE_PARK_BACK      (MOVE_PARK_BASE + 32)

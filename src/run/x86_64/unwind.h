@@ -9,7 +9,7 @@
 
 #include "run/x86_64/offsets.h"
 
-#define RUN_UNWIND_THREADS 0x650800000018 /* address of the list's head */
+#define RUN_UNWIND_THREADS 0x550800000018 /* address of the list's head */
 
 /* Operators: const8u 0e, deref 06, dup 12, const2u 0a, plus 22, breg7 (rsp) 77, eq 29, bra 28. */
 #define UNWIND_WORD(x)  (x) & 0xff, (x) >> 8 & 0xff
