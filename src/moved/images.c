@@ -123,21 +123,28 @@ static moved_image *free_place(void)
     return NULL;
 }
 
-static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
+/* What its program headers say; the links of a rewritten image, or NULL. */
+static const move_boot_links *outline(moved_image *i)
 {
-    moved_image *place = free_place();
-    moved_image new = {.low = ~0ull, .bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true},
-                *i = &new;
-    const Elf64_Phdr *ph = phdr;
+    const Elf64_Phdr *ph = i->phdr;
     const move_boot_links *links = NULL;
-    for (unsigned k = 0; place && k < phnum; k++) {
-        uint64_t at = bias + ph[k].p_vaddr;
+    i->low = ~0ull;
+    for (unsigned k = 0; k < i->phnum; k++) {
+        uint64_t at = i->bias + ph[k].p_vaddr;
         if (ph[k].p_type == PT_NOTE && !links && moved_is_mapped(i, at, ph[k].p_filesz))
             links = links_in_notes((const char *)at, ph[k].p_filesz);
         if (ph[k].p_type != PT_LOAD) continue;
         if (at < i->low) i->low = inl_page_down(at);
         if (at + ph[k].p_memsz > i->high) i->high = at + ph[k].p_memsz;
     }
+    return links;
+}
+
+static void add(const void *phdr, unsigned phnum, uint64_t bias, const char *name, bool main)
+{
+    moved_image *place = free_place();
+    moved_image new = {.bias = bias, .phdr = phdr, .phnum = phnum, .name = name, .is_new = true}, *i = &new;
+    const move_boot_links *links = place ? outline(i) : NULL;
     if (!place || i->low >= i->high) return;
     if (moved_is_live()) links = moved_live_links(bias);
     else if (main) links = moved_handoff_data.links;
@@ -154,15 +161,40 @@ static uint64_t aux(uint64_t type)
     return 0;
 }
 
+/* Its program headers are at the same distance as in the file, behind everything perhaps. */
+static const Elf64_Phdr *headers_at(uint64_t base, unsigned *count)
+{
+    Elf64_Ehdr h;
+    Elf64_Phdr last;
+    if (!run_read(&h, base, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_phentsize != sizeof last ||
+        !h.e_phnum)
+        return NULL;
+    uint64_t at = base + h.e_phoff;
+    *count = h.e_phnum;
+    return run_read(&last, at + (h.e_phnum - 1) * sizeof last, sizeof last) ? (const Elf64_Phdr *)at : NULL;
+}
+
+/* glibc's variable, or where musl's leads: for programs whose dynamic section has no room for the word (tcc's), or
+ * cannot be written (-z rodynamic). */
+static uint64_t word_in_linker(void)
+{
+    moved_image linker = {.bias = aux(AT_BASE)};
+    linker.phdr = linker.bias ? headers_at(linker.bias, &linker.phnum) : NULL;
+    if (!linker.phdr) return 0;
+    outline(&linker);
+    uint64_t at = moved_symbol(&linker, "_r_debug"), leads = at ? 0 : moved_symbol(&linker, "_dl_debug_addr");
+    if (leads && !run_read(&at, leads, sizeof at)) return 0;
+    return at;
+}
+
 uint64_t moved_linker_state(struct r_debug *out)
 {
     uint64_t at, ignored;
     if (moved_is_live() && (at = moved_live_word(&ignored)) != 0) return run_read(out, at, sizeof *out) ? at : 0;
+    if (!moved_now.image_count) return 0;
     /* 0: a static program, which has none yet */
-    return moved_now.image_count && moved_dynamic_value(&moved_now.images[0], DT_DEBUG, &at) && at &&
-                   run_read(out, at, sizeof *out)
-               ? at
-               : 0;
+    if (!moved_dynamic_value(&moved_now.images[0], DT_DEBUG, &at) || !at) at = word_in_linker();
+    return at && run_read(out, at, sizeof *out) ? at : 0;
 }
 
 uint64_t moved_linker_tells(void)
@@ -180,17 +212,11 @@ static bool is_mapped_there(uint64_t at)
     return !sys_call3(SYS_mincore, (long)inl_page_down(at), 1, (long)&in_core);
 }
 
-/* Its program headers are at the same distance as in the file, behind everything perhaps. */
 static void add_library(const struct link_map *m)
 {
-    Elf64_Ehdr h;
-    Elf64_Phdr last;
-    if (!m->l_addr || !is_mapped_there(m->l_addr) || !run_read(&h, m->l_addr, sizeof h) ||
-        memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_phentsize != sizeof last || !h.e_phnum)
-        return;
-    uint64_t at = m->l_addr + h.e_phoff;
-    if (run_read(&last, at + (h.e_phnum - 1) * sizeof last, sizeof last))
-        add((const void *)at, h.e_phnum, m->l_addr, m->l_name, false);
+    unsigned count;
+    const Elf64_Phdr *headers = m->l_addr && is_mapped_there(m->l_addr) ? headers_at(m->l_addr, &count) : NULL;
+    if (headers) add(headers, count, m->l_addr, m->l_name, false);
 }
 
 static moved_image *known(const struct link_map *m)

@@ -233,6 +233,8 @@ bool moved_is_step(const siginfo_t *info);
 /* --- procedures.c --- */
 bool moved_procedure_at(const moved_image *, uint64_t at, uint64_t *start, uint64_t *end);
 void moved_procedures_done(void);
+/* The address of a dynamic symbol that the image defines; 0: none. */
+uint64_t moved_symbol(const moved_image *, const char *name);
 
 /* --- sites.c --- */
 void moved_patch_sites(void);

@@ -136,6 +136,17 @@ static bool by_symbol(const moved_image *i, uint64_t at, uint64_t *start, uint64
     return false;
 }
 
+uint64_t moved_symbol(const moved_image *i, const char *name)
+{
+    symbols s = find_symbols(i);
+    uint64_t strings = moved_dynamic_address(i, DT_STRTAB);
+    for (uint32_t k = 0; k < s.count; k++) {
+        const char *own = s.items[k].st_shndx ? moved_mapped_string(i, strings + s.items[k].st_name) : NULL;
+        if (own && !strcmp(own, name)) return i->bias + s.items[k].st_value;
+    }
+    return 0;
+}
+
 /* --- by analysis --- */
 
 void moved_procedures_done(void)
