@@ -291,8 +291,9 @@ static bool names_itself(const cfg_program *p, const cfg_block *b)
 bool move_compares_return(const cfg_program *p, const cfg_block *call)
 {
     uint32_t behind = cfg_block_at(p, call->addr + call->size);
-    return behind != CFG_NONE && p->blocks[behind].flags & CFG_BLOCK_ADDRESS_TAKEN &&
-           names_itself(p, &p->blocks[behind]);
+    return behind != CFG_NONE &&
+           p->blocks[behind].proc == call->proc && /* the next one may name itself for its own ends */
+           p->blocks[behind].flags & CFG_BLOCK_ADDRESS_TAKEN && names_itself(p, &p->blocks[behind]);
 }
 
 const char *move_lookups_of_proc(const move_work *w, uint32_t proc)

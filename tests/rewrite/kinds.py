@@ -24,7 +24,7 @@ import compare  # noqa: E402
 from driver import Failed  # noqa: E402
 
 LIMIT, BUILD_LIMIT, LIVE_LIMIT = 60, 300, 180
-FLAGS, VALUES = ("short", "uncounted", "unmoved", "noerr"), ("need", "args", "refused", "engines", "mask", "own")
+FLAGS, VALUES = ("short", "uncounted", "unmoved", "whole", "noerr"), ("need", "args", "refused", "engines", "mask", "own")
 COUNTING = threading.Lock()  # compare.py has one environment
 
 
@@ -106,6 +106,11 @@ class Kind:
         with COUNTING:
             compare.exact.ENVIRONMENT["INLAY_OUT"] = c.out
             compare.check_prof(c)
+        if "whole" in self.row.flags:
+            with open(c.report) as f:
+                left = [f"{p['name']}: {p['reason']}" for p in json.load(f)["images"][0]["list"] if p["status"] != "moved"]
+            if left:
+                raise Failed(f"{len(left)} procedures have not moved", *left[:8])
 
     def run(self):
         """For Results.check_rows."""
