@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- numbers --- */
 
@@ -28,6 +29,7 @@ pid_t mutator_pid_here(const mutatee *m, int inner)
 {
     pid_t found = 0;
     if (space_of(inner) == m->pid_space && live_inner_tid(inner) == inner) return inner;
+    if (m->pid_space == space_of(getpid())) return 0;
     DIR *all = opendir("/proc"); /* in its namespace it has another number */
     for (const struct dirent *d; all && !found && (d = readdir(all));) {
         pid_t pid = is_number(d->d_name) ? atoi(d->d_name) : 0;

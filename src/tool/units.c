@@ -123,7 +123,7 @@ static bool read_pattern(const char *pattern, wanted *w)
     int error = regcomp(&w->expression, text, REG_EXTENDED | REG_NOSUB);
     if (!error) return true;
     regerror(error, &w->expression, why, sizeof why);
-    tool_mistake("inlay_image_procs_matching: %s: %s", pattern, why);
+    tool_say_limited("%s: %s", pattern, why);
     return false;
 }
 

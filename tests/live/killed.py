@@ -31,7 +31,8 @@ WORK = ("work 40", "wake", "signal", "settings")
 ALL = WORK + ("threads 8", "fork", "jump", "fault")
 SAMPLE = 3  # steps, without --all; of these rows:
 SAMPLED = "attach-self", "detach-all", "remove-self", "attach-target", "watch-all", "once-self", "out-self"
-LIVES = 24  # steps that one process lives through
+LIVES = 24  # steps that one process lives through; and where there is not time for all
+LIVES_SHORT = 4
 MUTATORS = {"insert": ("insert entry work static long n; n++", "commit"),
             "remove": ("insert entry work static long n; n++", "commit", "remove 0", "commit"),
             "watch": ("watch all", "share work", "commit"),
@@ -208,7 +209,7 @@ class Killed(out.Out):
 
     def try_all(self, what, whom, count, steps):
         """By several at a time. How many were tried."""
-        size = 1 if whom == "target" else LIVES
+        size = 1 if whom == "target" else LIVES_SHORT if self.options.seconds else LIVES
         work, wrong, tried = queue.SimpleQueue(), [], []
         for k in range(0, len(steps), size):
             work.put(steps[k:k + size])

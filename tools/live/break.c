@@ -58,6 +58,7 @@ static place *places;
 static unsigned place_count;
 static teller *tellers;
 static uint64_t good, refused, hits;
+static uint64_t most; /* hits; 0: any number */
 static const char *then = "continue", *most_hits;
 static const live_option options[] = {{"--then", &then, NULL}, {"--hits", &most_hits, NULL}, {NULL, NULL, NULL}};
 static void begins(void);
@@ -313,7 +314,7 @@ static bool is_hit(const inlay_event *e)
     int pid = inlay_event_pid(e);
     hits++;
     (command.json ? print_json : print_text)(e, frames, count);
-    bool goes_on = strcmp(then, "detach") && !(most_hits && hits >= strtoull(most_hits, NULL, 10));
+    bool goes_on = strcmp(then, "detach") && !(most && hits >= most);
     if (!strcmp(then, "stop") && pid && kill(pid, SIGSTOP) == 0)
         command_say(&command, "process %d is stopped; kill -CONT %d lets it go on", pid, pid);
     if (goes_on) inlay_event_resume(e);
@@ -341,6 +342,7 @@ int main(int argc, char **argv)
         command_say(&command, "--then is continue, stop or detach, not %s", then);
         return LIVE_USAGE;
     }
+    most = most_hits ? command_number(&command, "--hits", most_hits) : 0;
     read_words(command.words[0]);
     if (!text_code_begin(&code)) return LIVE_FAILED;
     begins();

@@ -55,6 +55,16 @@ static const char *value_of(const live_command *c, char **argv, int *at, const c
     return argv[++*at];
 }
 
+uint64_t command_number(const live_command *c, const char *option, const char *text)
+{
+    char *end, what[160];
+    uint64_t number = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end) return number;
+    snprintf(what, sizeof what, "%s %.100s", option, text);
+    wrong(c, "%s: not a number", what);
+    return 0;
+}
+
 static int number_of(const live_command *c, const char *text)
 {
     char *end;
@@ -367,12 +377,14 @@ int command_end(live_command *c, int status)
 
 static bool is_pattern(const char *name) { return *name == '/' || strpbrk(name, "*?["); }
 
-static unsigned each_in_image(inlay_image *i, const char *name, void (*each)(inlay_proc *, void *), void *arg)
+static unsigned each_in_image(live_command *c, inlay_image *i, const char *name, void (*each)(inlay_proc *, void *),
+                              void *arg)
 {
     inlay_proc *one = is_pattern(name) ? NULL : inlay_image_proc_named(i, name);
     if (one) each(one, arg);
     int count = one ? 1 : inlay_image_procs_matching(i, name, each, arg);
-    return count > 0 ? (unsigned)count : 0;
+    if (count < 0) exit(command_end(c, LIVE_USAGE)); /* how it is wrong has been said */
+    return (unsigned)count;
 }
 
 unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay_proc *, void *), void *arg)
@@ -385,7 +397,7 @@ unsigned command_each_proc(live_command *c, const char *name, void (*each)(inlay
         name = colon + 1;
     }
     for (inlay_image *i = inlay_process_image_first(c->process); i; i = inlay_image_next(i))
-        if (!fnmatch(image, inlay_image_name(i), 0)) count += each_in_image(i, name, each, arg);
+        if (!fnmatch(image, inlay_image_name(i), 0)) count += each_in_image(c, i, name, each, arg);
     return count;
 }
 

@@ -58,6 +58,8 @@ enum { LIVE_OK, LIVE_FAILED, LIVE_USAGE };
 /* Reads the arguments and attaches, or starts the program, which stands before its first instruction. Wrong usage and
  * what fails end the command with a message. */
 void command_begin(live_command *, int argc, char **argv);
+/* The number that an option has for its value; or the command ends, as it is called wrongly. */
+uint64_t command_number(const live_command *, const char *option, const char *text);
 /* A message in the command's name. */
 void command_say(const live_command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same, with why the last call failed; ends the command. */

@@ -63,6 +63,7 @@ static live_command command = {.name = "tee",
                                .most = 1,
                                .process_first = true};
 static int out;
+static uint64_t wanted; /* descriptor, as a number */
 static teed *all;
 static unsigned count;
 static uint64_t written, unseen, calls;
@@ -183,11 +184,10 @@ static unsigned insert(const shared *with)
 {
     static uint64_t *numbers; /* each process has its own */
     unsigned n = 0;
-    uint64_t fd = strtoull(descriptor, NULL, 10);
     if (!numbers && (numbers = inlay_alloc(THREADS * sizeof *numbers)))
         memset(numbers, 0xff, THREADS * sizeof *numbers);
     if (!numbers) return 0;
-    inlay_expr before = in_front(numbers, fd), after = behind(numbers, with, fd);
+    inlay_expr before = in_front(numbers, wanted), after = behind(numbers, with, wanted);
     for (inlay_image *i = inlay_process_image_first(command.process); i; i = inlay_image_next(i))
         for (inlay_proc *p = inlay_image_proc_first(i); p; p = inlay_proc_next(p)) n += insert_in(p, before, after);
     return n;
@@ -271,6 +271,7 @@ int main(int argc, char **argv)
 {
     inlay_mutator(&argc, &argv);
     command_begin(&command, argc, argv);
+    wanted = command_number(&command, "--fd", descriptor);
     out = open(command.words[0], O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC), 0666);
     if (out < 0) {
         command_say(&command, "cannot write %s: %s", command.words[0], strerror(errno));
