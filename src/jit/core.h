@@ -88,10 +88,48 @@ jit_fragment *jit_translate(run_thread *, uint64_t app, bool indirect, bool cont
 
 /* One instruction, for one execution: with what stands before it, and without, from a page that is not guarded. */
 jit_fragment *jit_translate_step(run_thread *, uint64_t app, bool continues, int *fault_signo, int *fault_code);
+/* Likewise a piece of straight code, with what stands before its instructions. */
+jit_fragment *jit_translate_piece(run_thread *, uint64_t app, bool continues, unsigned insns, int *fault_signo,
+                                  int *fault_code);
 jit_fragment *jit_translate_once(run_thread *, uint64_t app, int *fault_signo, int *fault_code);
 
 /* Likewise from what was kept: jit.now says what it is, kept.c has looked at it. NULL: no room, or out of reach. */
 jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kept_entry *);
+
+/* --- wanted.c: what is dead where an exit leads; lock held, where it is not said otherwise --- */
+enum { JIT_WANTS = 1 << 12 };
+typedef struct jit_want {
+    uint64_t at;
+    uint64_t regs;
+    uint32_t flags;
+} jit_want;
+typedef struct jit_wanted {
+    bool on;    /* code in front of an exit may destroy what is dead there */
+    bool used;  /* it was, or is */
+    bool hides; /* also where an instruction in between may fault: no handler of the program's would see it */
+    jit_want known[JIT_WANTS];
+    inl_map looked; /* pages of code that decisions depend on */
+} jit_wanted;
+void jit_wanted_begin(void);
+void jit_wanted_end(void);
+void jit_wanted_clear(void);   /* at a flush */
+void jit_wanted_handled(void); /* run_watch.handles_fault; lock not held */
+void jit_wanted_stop(void);
+void jit_wanted_changed(uint64_t low, uint64_t high); /* other code may be there from now on, or none */
+void jit_wanted_weave(weave_engine *);                /* for the run in the making: its hooks and options */
+/* Of these, what the run in the making wants at its entry (behind jit_wanted_weave); what code at `app` does. */
+isa_regs jit_wanted_at_entry(isa_regs of);
+isa_regs jit_wanted_by_landing(uint64_t app, isa_regs of);
+/* A thread has left by an exit for `target`; was about to enter the cache, and comes once more; has left by other ways,
+ * with all that the program has. */
+void jit_settle_left(run_thread *, uint64_t target);
+void jit_settle_again(run_thread *);
+void jit_settle_none(run_thread *);
+/* Something is to see its registers: must it go on before, by a piece of how many instructions, since some are missing?
+ * It does: the piece is jit.now.run. */
+bool jit_settle_due(run_thread *);
+unsigned jit_settle_length(run_thread *);
+void jit_settle_begin(run_thread *);
 
 /* --- kept.c --- */
 void jit_kept_begin(void);
@@ -120,6 +158,7 @@ void jit_step_restore(run_thread *, jit_stepping *, bool done); /* done: the ins
 bool jit_step_guards(uint64_t pc, uint64_t app);
 /* There is no code at t->ctx.pc: is it where the kernel answers instead? Then that has been done. Lock not held. */
 bool jit_old_call(run_thread *t);
+bool jit_step_sets(const isa_insn *); /* may the program begin to step itself by it? */
 
 /* --- sections.c, <isa>/sections.c: restartable sequences --- */
 enum { JIT_SIGNATURES = 16 };
@@ -315,6 +354,7 @@ typedef struct jit_build {
     bool checked;               /* it compares its code with the program's at each entry: `source` */
     unsigned most;              /* instructions, or 0 */
     const jit_section *section; /* that the run lies in, or NULL */
+    const module *module;       /* likewise, where code that follows is looked at */
     bool done;                  /* the run's last instruction has just been guarded */
     uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
     unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
@@ -397,6 +437,7 @@ typedef struct jit_state {
     jit_translation now;
     jit_sections sections;
     jit_paired paired;
+    jit_wanted wanted;
     jit_kept kept;
     unsigned since_flush, flushes; /* under stress */
     unsigned dispatches;           /* under --debug */
@@ -417,7 +458,7 @@ bool jit_lower_exit(void *build, isa_code *code, uint64_t target);
 void jit_emit_tails(jit_arena *);
 void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 /* The check in front of a body that is entered indirectly; falls through into it. */
-void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app);
+void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app, isa_regs wanted); /* of jit_landing_spills */
 void jit_spoil_landing(uint8_t *landing, uint64_t app); /* in the write view: who comes goes on to the miss routine */
 void jit_emit_return_landing(isa_code *, const jit_arena *, uint64_t app);
 /* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */

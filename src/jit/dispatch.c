@@ -37,6 +37,9 @@ static void arrive(run_thread *t)
     if (jit_of(t)->ibl_blocked) jit_ibl_unblock(t);
     if (epoch && epoch != jit.epoch) jit_ibl_empty(t); /* the miss routine may have had a landing in its hands */
     if (jit_of(t)->wanted != jit_of(t)->version) take_version(t);
+    t->pending.passes = false;
+    if (t->leave == RUN_LEAVE_START) jit_settle_again(t);
+    else if (t->leave != RUN_LEAVE_EXIT) jit_settle_none(t);
 }
 
 /* Has a call of the tool's come back? Then it goes on there. (Other branches may lead to the same place.) */
@@ -79,11 +82,31 @@ static void deliver(run_thread *t)
     jit_stops_delivered(t, before);
 }
 
+/* Somebody is to see its registers, of which some are missing: it goes on until they have been overwritten. */
+static bool settles(run_thread *t)
+{
+    bool seen = run_signal_waits(t) || jit_stops_due(t) || jit_leave_wanted(t);
+    return seen && jit_settle_due(t);
+}
+
+static jit_fragment *settle(run_thread *t, bool continues)
+{
+    int signo = 0, code = 0;
+    unsigned length = jit_settle_length(t);
+    uint32_t rights = run_rights_open();
+    jit_fragment *f = length ? jit_translate_piece(t, t->ctx.pc, continues, length, &signo, &code) : NULL;
+    run_rights_close(rights);
+    if (f) jit_settle_begin(t);
+    else jit_settle_none(t);
+    return f;
+}
+
 /* One try to find where to go on; NULL when ctx has changed instead. Lock held, and released for the
  * delivery of signals. */
 static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 {
     int signo = 0, code = 0;
+    if (settles(t)) return settle(t, continues);
     if (run_signal_waits(t)) {
         deliver(t);
         return NULL;
@@ -167,6 +190,7 @@ uint64_t jit_dispatch(run_thread *t)
     if (indirect) jit.stats.unknown[jit_of(t)->kind]++;
     if (t->leave == RUN_LEAVE_EXIT) {
         from = jit_meta_at((uint32_t)t->leave_arg);
+        jit_settle_left(t, from->target);
         if (!jit_of(t)->stepping.again || !trap) t->ctx.pc = from->target;
         continues = from->continues;
     } else if (t->leave == RUN_LEAVE_STALE) {
@@ -265,6 +289,8 @@ static const run_watch watch = {
     .protected = jit_memory_protected,
     .changed = jit_drop_range,
     .moves = jit_guards_lift,
+    .shown_again = jit_drop_shown,
+    .handles_fault = jit_wanted_handled,
     .prot = jit_memory_prot,
     .is_shared = jit_memory_shared,
     .mapped_behind = jit_memory_mapped_behind,
@@ -310,6 +336,7 @@ inl_status jit_init(const run_client *client, const jit_options *options, const 
     jit_stops_begin(&jit.options.debugger);
     inl_status st = run_begin(&engine, client, start, e);
     if (!st) st = set_up_tables(e);
+    jit_wanted_begin();
     return st ? st : run_first_thread(e);
 }
 
@@ -329,6 +356,7 @@ void jit_end(void)
     jit_memory_end();
     jit_sections_end();
     jit_kept_end();
+    jit_wanted_end();
     jit_stops_free();
     inl_map_free(&jit.by_app);
     inl_arena_free(&jit.now.arena);

@@ -154,6 +154,7 @@ void jit_flush_all(void)
     inl_map_clear(&jit.by_app);
     jit_ibl_clear();
     jit_memory_clear();
+    jit_wanted_clear();
     jit_cache_retire();
     jit.epoch++;
 }

@@ -13,6 +13,7 @@
  *     dispatch.S    indirect branches that miss; the gate of system calls
  *     dispatch.c    the loop: why was the cache left, what next
  *     sections.c    restartable sequences (rseq)
+ *     wanted.c      what is dead where an exit leads
  *     join.c        a process that ran before
  *     leave.c       out of the process again
  *     stops.c       a debugger's breakpoints, steps and signals
@@ -84,6 +85,7 @@ typedef struct jit_options {
     jit_debugger debugger; /* `stopped` NULL: there is none */
     jit_reporter reporter; /* `make` NULL: likewise */
     bool stats;            /* indirect branches are counted, and translation is timed */
+    bool shows;            /* snippets may read registers and flags that the instruction at their point does not */
 } jit_options;
 enum {
     JIT_DUMP_DECODED = 1,
@@ -168,6 +170,14 @@ typedef struct jit_stepping {
     uint64_t pc, rest; /* rest: repetitions that are still to come */
 } jit_stepping;
 
+/* Registers and flags may be missing that are dead at an exit's target (wanted.c). */
+typedef struct jit_settling {
+    bool on;     /* the thread is in a piece behind which only `rest` are */
+    uint64_t at; /* the target; 0: the thread has all that the program has */
+    uint64_t regs, rest_regs;
+    uint32_t flags, rest_flags;
+} jit_settling;
+
 /* What a thread has under this engine; offsets used by assembly are in x86_64/layout.h. */
 typedef struct jit_own {
     uint64_t ibl_table2;           /* second-level hash table of the whole process (see ibl.c) */
@@ -203,6 +213,7 @@ typedef struct jit_own {
     uint64_t step_low, step_size; /* stops.c: a step goes on while the counter is in there */
     uint8_t go, signo;            /* jit_go; the signal that it gets on its way */
     bool parked, stepped;         /* it waits at a boundary; it has been in the cache since it was let go */
+    jit_settling settling;
 } jit_own;
 _Static_assert(sizeof(jit_own) <= RUN_ENGINE_BYTES, "a thread's block has room for it");
 static inline jit_own *jit_of(const run_thread *t) { return (jit_own *)(uintptr_t)t->engine; }
@@ -278,11 +289,14 @@ bool jit_fragment_inlined(const jit_fragment *f, uint64_t exec, uint64_t *app, u
  * weave_undo. async-signal-safe. */
 void jit_fragment_undo(const jit_fragment *f, uint64_t exec, bool begun,
                        void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
-void jit_link(jit_exit *, jit_fragment *to);      /* lock held */
-void jit_unlink_exits(jit_fragment *);            /* all its direct exits go to their stubs; async-signal-safe */
-void jit_drop_fragment(jit_fragment *);           /* lock held: unreachable from now on */
-void jit_drop_range(uint64_t low, uint64_t high); /* lock held: all that cover application code in it */
-void jit_flush_all(void);                         /* lock held */
+void jit_link(jit_exit *, jit_fragment *to); /* lock held */
+void jit_unlink_exits(jit_fragment *);       /* all its direct exits go to their stubs; async-signal-safe */
+void jit_drop_fragment(jit_fragment *);      /* lock held: unreachable from now on */
+/* Lock held: all that cover application code in it, which may be other code now, or is to be shown to the tool again.
+ */
+void jit_drop_range(uint64_t low, uint64_t high);
+void jit_drop_shown(uint64_t low, uint64_t high);
+void jit_flush_all(void); /* lock held */
 
 /* --- ibl.c --- */
 void jit_ibl_init_thread(run_thread *);

@@ -120,7 +120,11 @@ static const inl_range *find_region(uint64_t addr)
     return region_at(addr);
 }
 
-void jit_memory_late(void) { jit.memory.pages_late = true; }
+void jit_memory_late(void)
+{
+    jit.memory.pages_late = true;
+    jit_wanted_stop();
+}
 
 void jit_memory_await(uint64_t addr)
 {
@@ -235,6 +239,12 @@ static void drop_on_page(uint64_t n, page_use *use, uint64_t low, uint64_t high)
 }
 
 void jit_drop_range(uint64_t low, uint64_t high)
+{
+    if (high > low) jit_wanted_changed(low, high);
+    jit_drop_shown(low, high);
+}
+
+void jit_drop_shown(uint64_t low, uint64_t high)
 {
     uint64_t n, head;
     if (high <= low || !jit.memory.pages.count) return;

@@ -175,7 +175,7 @@ static bool build_run(uint64_t app, bool continues)
     unsigned max_insns = limit(jit.options.max_block_insns, DEFAULT_INSNS, JIT_MAX_INSNS);
     unsigned max_blocks = limit(jit.options.max_blocks, DEFAULT_BLOCKS, JIT_MAX_BLOCKS);
     if (jit.options.stress & JIT_STRESS_ONE_BLOCK) max_blocks = 1;
-    if (jit.now.build.once || jit.now.build.step) max_insns = 1;
+    if (jit.now.build.once || jit.now.build.step) max_insns = max_blocks = 1;
     if (jit.now.build.most) max_insns = jit.now.build.most;
     jit.now.build.checked = jit.now.build.done = false;
     jit.now.build.section = jit_section_at(app);
@@ -259,6 +259,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
                            .guard_ends = jit_guard_end,
                            .arg = &jit.now.build};
     isa_fixups list;
+    jit_wanted_weave(&engine);
     *c = window(a);
     bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
     bool keep = !away && !jit.paired.on && jit_kept_wanted();
@@ -266,7 +267,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     jit.now.build.kept = NULL;
     jit.now.build.landing_at = 0;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
-    if (landing) jit_emit_landing(c, a, app);
+    if (landing) jit_emit_landing(c, a, app, jit_wanted_at_entry(jit_landing_spills));
     *start_to_exec = (uint32_t)c->at;
     if (section && !jit_emit_section_entry(c, section, app, !jit.now.run.blocks[0].head) && !c->full)
         return inl_fail(e, INL_ERR_UNSUPPORTED, "at %#llx: the restartable sequence cannot be entered",
@@ -371,6 +372,12 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
     jit_arena *a = jit_arena_for(app, room + STUB_ROOM + JIT_LANDING_ROOM, e);
     if (!a) return NULL;
     if (weave(a, landing, &c, &start_to_exec, &out, e)) return NULL;
+    if (out.shows &&
+        jit.wanted.on) { /* what the tool is linked with does not say so: that was made to rely on it goes */
+        jit_wanted_stop();
+        inl_fail(e, INL_ERR_RANGE, "once more, with all values in place");
+        return NULL;
+    }
     jit_fragment *f = new_fragment(a, app, continues, landing, &c, start_to_exec, &out);
     if (!f) {
         inl_fail(e, INL_ERR_NO_MEMORY, "no room for the code cache's tables");
@@ -451,13 +458,13 @@ static jit_fragment *translate(uint64_t app, bool continues, bool landing)
 /* The body is to have the place in its 8 bytes that it had, for the sake of displacements that are patched. */
 static void emit_landing(isa_code *c, const jit_arena *a, uint64_t app, bool landing, unsigned phase)
 {
-    if (landing) jit_emit_landing(c, a, app);
+    if (landing) jit_emit_landing(c, a, app, jit_landing_spills);
     unsigned pad = (phase - (unsigned)isa_here(c)) & 7;
     jit.now.build.landing_at = pad;
     if (!pad) return;
     memset(c->write, 0, pad);
     c->at = pad;
-    if (landing) jit_emit_landing(c, a, app);
+    if (landing) jit_emit_landing(c, a, app, jit_landing_spills);
 }
 
 static void shift(kept_entry *k, uint32_t start)
@@ -504,7 +511,7 @@ static void add_landing(jit_fragment *f)
     jit_arena *a = f->arena;
     if (a->stub_at - a->code_at < JIT_LANDING_ROOM + 16) return;
     isa_code c = {.write = a->write + a->code_at, .exec = a->exec + a->code_at, .size = JIT_LANDING_ROOM + 8};
-    jit_emit_landing(&c, a, f->app);
+    jit_emit_landing(&c, a, f->app, jit_wanted_by_landing(f->app, jit_landing_spills));
     jit_emit_jump(&c, f->exec);
     if (c.full || c.unreachable || !jit_piece_add(a, f, (uint32_t)a->code_at, false)) return;
     f->landing = c.exec;
@@ -513,17 +520,26 @@ static void add_landing(jit_fragment *f)
     a->code_at += (c.at + 7) & ~(size_t)7;
 }
 
-jit_fragment *jit_translate_step(run_thread *t, uint64_t app, bool continues, int *fault_signo, int *fault_code)
+jit_fragment *jit_translate_piece(run_thread *t, uint64_t app, bool continues, unsigned insns, int *fault_signo,
+                                  int *fault_code)
 {
     jit_fragment *f = NULL;
     inl_arena_reset(&jit.now.arena);
     jit.now.build.step = true;
+    jit.now.build.most = insns;
     jit.now.version = (uint8_t)jit_of(t)->version;
-    if (build_run(app, continues)) f = translate(app, continues, false);
+    bool built = build_run(app, continues);
+    jit.now.build.most = 0;
+    if (built) f = translate(app, continues, false);
     else jit_memory_fault(app, fault_signo, fault_code);
     jit.now.build.step = false;
     if (f) jit_cache_dropped(f);
     return f;
+}
+
+jit_fragment *jit_translate_step(run_thread *t, uint64_t app, bool continues, int *fault_signo, int *fault_code)
+{
+    return jit_translate_piece(t, app, continues, 1, fault_signo, fault_code);
 }
 
 jit_fragment *jit_translate_once(run_thread *t, uint64_t app, int *fault_signo, int *fault_code)

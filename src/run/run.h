@@ -116,9 +116,12 @@ typedef struct run_watch {
     void (*mapped)(uint64_t addr, uint64_t size, int prot, int flags, int fd, uint64_t offset);
     void (*unmapped)(uint64_t addr, uint64_t size);
     void (*protected)(uint64_t addr, uint64_t size, int prot);
-    void (*changed)(uint64_t low, uint64_t high); /* other bytes are there now */
+    void (*changed)(uint64_t low, uint64_t high);     /* other bytes are there now */
+    void (*shown_again)(uint64_t low, uint64_t high); /* the client is to see the code there once more (L) */
     /* It is about to be moved, with the protection that it really has, and in one piece (L). */
     void (*moves)(uint64_t low, uint64_t high);
+    /* The program has got a handler for a signal that faults raise. */
+    void (*handles_fault)(void);
     /* What the program believes of it (L). */
     int (*prot)(uint64_t addr);
     bool (*is_shared)(uint64_t addr);

@@ -197,6 +197,8 @@ long run_sys_sigaction(run_thread *t, int signo, uint64_t act, uint64_t old, uin
         install(signo, &a);
     }
     inl_lock_release(&s->lock);
+    bool handles = act && a.handler != RUN_DEFAULT && a.handler != RUN_IGNORE && RUN_BIT(signo) & RUN_FAULTS;
+    if (handles && run_here.engine->watch) run_here.engine->watch->handles_fault();
     if (act) inl_log(INL_LOG_SIGNAL, "action of %d: handler %#lx flags %#lx", signo, (long)a.handler, (long)a.flags);
     if (old && !run_write(old, &before, sizeof before)) return -EFAULT;
     return 0;

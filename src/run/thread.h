@@ -25,7 +25,7 @@
 
 enum { RUN_IN_CODE = 0, RUN_IN_RUNTIME = 1 };
 enum { RUN_HELD = 6 };
-enum { RUN_ENGINE_BYTES = 384 };
+enum { RUN_ENGINE_BYTES = 448 };
 
 /* Why the cache was left; set by the stub that leaves it (see dispatch.S). */
 enum run_leave {
@@ -45,6 +45,7 @@ enum run_leave {
 
 typedef struct run_pending { /* one asynchronous signal, taken by our handler, not yet delivered */
     bool present;
+    bool passes; /* the thread enters code nevertheless: soon it comes back */
     siginfo_t info;
     uint64_t mask;  /* the mask under which it arrived (a temporary one, of sigsuspend ...) */
     bool temporary; /* `mask` is not the program's lasting one */

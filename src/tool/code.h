@@ -38,4 +38,15 @@ typedef struct code_bytes {
 extern const code_bytes code_return;
 code_bytes code_nothing(size_t size); /* an instruction of so many bytes that does nothing */
 
+/* --- code_inserts.c, code_replace.c --- */
+/* Runs hold procedures as a whole, not what is executed next. */
+static inline bool code_shows_whole(void) { return tool_handoff_data.role == TOOL_INSTRUMENTOR || tool_here.plans; }
+void code_touch(tool_code *, uint64_t address, int times); /* so much more is inserted there */
+/* In the values of `replaced`: the key is a call or jump to the procedure; the procedure is not replaced but wrapped.
+ */
+enum { CODE_AT_CALL = 1, CODE_IS_WRAP = 2, CODE_KIND = CODE_AT_CALL | CODE_IS_WRAP };
+
+/* Where callers find what a procedure returns. */
+unsigned code_result_register(void);
+
 #endif

@@ -5,14 +5,15 @@
 #include "cfg/changes.h"
 #include "weave/isa.h"
 
-/* Runs hold procedures as a whole, not what is executed next. */
-static bool shows_whole(void) { return tool_handoff_data.role == TOOL_INSTRUMENTOR || tool_here.plans; }
-
-static void touch(tool_code *c, uint64_t address, int times)
+void code_touch(tool_code *c, uint64_t address, int times)
 {
     uint32_t b = c->cfg ? cfg_block_covering(c->cfg, address - c->image->bias) : CFG_NONE;
     if (b != CFG_NONE && c->touched) c->touched[c->cfg->blocks[b].proc] += (uint32_t)times;
 }
+
+unsigned code_result_register(void) { return weave_isa_of(tool_isa())->abi.result; }
+
+static const snippet *code_in(uint64_t value) { return (const snippet *)(uintptr_t)(value & ~(uint64_t)CODE_KIND); }
 
 bool tool_code_touched(const inlay_image *i, uint32_t proc)
 {
@@ -24,105 +25,11 @@ bool tool_code_note(weave_insn *insn)
 {
     tool_code *c = code_view_behind(insn->run)->code;
     c->image->process->code_inserted = true;
-    touch(c, insn->in.addr, 1);
+    code_touch(c, insn->in.addr, 1);
     return inl_map_put(&c->inserts, insn->in.addr, (uint64_t)(uintptr_t)insn);
 }
 
-void tool_code_unnote(const weave_insn *insn) { touch(code_view_behind(insn->run)->code, insn->in.addr, -1); }
-
-/* In the values of `replaced`: the key is a call or jump to the procedure; the procedure is not replaced but wrapped.
- */
-enum { AT_CALL = 1, IS_WRAP = 2, KIND = AT_CALL | IS_WRAP };
-
-static const snippet *code_in(uint64_t value) { return (const snippet *)(uintptr_t)(value & ~(uint64_t)KIND); }
-
-static bool replace_at(tool_code *c, uint64_t at, const snippet *code, unsigned bits)
-{
-    touch(c, at, 1);
-    return inl_map_put(&c->replaced, at, (uint64_t)(uintptr_t)code | bits);
-}
-
-/* The image's direct calls of and jumps to a procedure whose code is not its own (an import stub): `call` and `jump`
- * are put there. */
-static bool replace_calls(tool_code *c, inlay_proc *of, const snippet *call, const snippet *jump, unsigned bits)
-{
-    for (inlay_proc *p = inlay_image_proc_first(c->image); p; p = inlay_proc_next(p))
-        for (inlay_block *b = inlay_proc_block_first(p); b; b = inlay_block_next(b)) {
-            const weave_insn *i = (const weave_insn *)inlay_block_last(b);
-            bool calls = i->in.flow == ISA_FLOW_CALL;
-            if (i->in.target != of->low || (!calls && i->in.flow != ISA_FLOW_JUMP)) continue;
-            if (!replace_at(c, i->in.addr, calls ? call : jump, AT_CALL | bits)) return false;
-        }
-    return true;
-}
-
-/* Where callers find what a procedure returns. */
-static unsigned result_register(void) { return weave_isa_of(tool_isa())->abi.result; }
-
-bool inlay_proc_replace(inlay_proc *p, inlay_expr result)
-{
-    char mistake[sizeof tool_here.mistake];
-    const char *why = result ? "out of memory" : tool_mistaken(mistake, sizeof mistake);
-    bool entered = tool_enter(), good = false;
-    tool_code *c = code_of(p->image);
-    if (tool_here.run_arena) {
-        why = "this is for procedure and image callbacks";
-    } else if (!c) {
-        why = "out of memory";
-    } else if (result && snippet_check(result, &why)) {
-        const snippet *code = inlay_set_register((inlay_reg)result_register(), result);
-        bool whole = inlay_proc_known(p, &why) == INLAY_WHOLE;
-        good = whole ? replace_at(c, p->low, code, 0) : replace_calls(c, p, code, code, 0);
-    }
-    if (good) c->image->process->code_inserted = true;
-    else tool_say_limited("cannot replace %s: %s", p->name, why);
-    tool_leave(entered);
-    return good;
-}
-
-bool inlay_call_replace(inlay_insn *call, inlay_expr result)
-{
-    const weave_insn *i = (const weave_insn *)call;
-    char mistake[sizeof tool_here.mistake];
-    const char *why = "out of memory";
-    bool entered = tool_enter(), good = false;
-    if (tool_here.run_arena) {
-        why = "this is for procedure and image callbacks";
-    } else if (!result && tool_here.mistake[0]) { /* what was to be something is not made nothing */
-        why = tool_mistaken(mistake, sizeof mistake);
-    } else if (!i || i->in.flow != ISA_FLOW_CALL) {
-        why = "it is no call";
-    } else if (!code_nothing(i->in.len).size) {
-        why = "it is of unusual length";
-    } else if (!result || snippet_check(result, &why)) {
-        tool_code *c = code_view_behind(i->run)->code;
-        const snippet *code = result ? inlay_set_register((inlay_reg)result_register(), result) : inlay_const(0);
-        good = code && replace_at(c, i->in.addr, code, AT_CALL);
-        if (good) c->image->process->code_inserted = true;
-    }
-    if (!good) tool_say_limited("cannot replace a call at 0x%llx: %s", i ? (unsigned long long)i->in.addr : 0, why);
-    tool_leave(entered);
-    return good;
-}
-
-static bool restore_at(tool_code *c, uint64_t at)
-{
-    uint64_t found;
-    const char *why = tool_now->options.mutating ? "nothing is replaced there" : "only mutators take it back";
-    bool good = tool_now->options.mutating && c && inl_map_get(&c->replaced, at, &found);
-    if (good) inl_map_remove(&c->replaced, at);
-    if (good) touch(c, at, -1);
-    else tool_say_limited("cannot restore what is at 0x%llx: %s", (unsigned long long)at, why);
-    return good;
-}
-
-bool inlay_proc_restore(inlay_proc *p) { return restore_at(code_of(p->image), p->low); }
-
-bool inlay_call_restore(inlay_insn *call)
-{
-    const weave_insn *i = (const weave_insn *)call;
-    return i && restore_at(code_view_behind(i->run)->code, i->in.addr);
-}
+void tool_code_unnote(const weave_insn *insn) { code_touch(code_view_behind(insn->run)->code, insn->in.addr, -1); }
 
 static void append(weave_run *run, weave_insn *to, weave_where where, const weave_list *from)
 {
@@ -157,7 +64,7 @@ static const snippet *replacement_at(inlay_image **image, uint64_t at, unsigned 
     if (!*image || at < (*image)->low || at >= (*image)->high) *image = tool_image_at(at);
     tool_code *c = *image ? (*image)->code : NULL;
     if (!c || !c->replaced.count || !inl_map_get(&c->replaced, at, &found)) return NULL;
-    return (found & KIND) == kind ? code_in(found) : NULL;
+    return (found & CODE_KIND) == kind ? code_in(found) : NULL;
 }
 
 const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
@@ -168,7 +75,7 @@ const snippet *tool_code_cut(weave_run *run, tool_cut *cut)
     while (k < run->insn_count && !(found = replacement_at(&image, run->insns[k].in.addr, 0))) k++;
     if (!found) return NULL;
     weave_block *b = &run->blocks[run->insns[k].block];
-    bool whole = shows_whole();
+    bool whole = code_shows_whole();
     cut->index = k;
     cut->insn_count = whole ? run->insn_count : k + 1;
     cut->block_count = whole ? run->block_count : run->insns[k].block + 1;
@@ -185,7 +92,7 @@ static isa_regs changed_at(uint64_t addr)
     const cfg_program *p = image->code->cfg;
     uint32_t b = cfg_block_at(p, addr - image->bias);
     isa_regs changed = b == CFG_NONE ? 0 : cfg_proc_changes(p, p->blocks[b].proc).regs;
-    return changed & ~WEAVE_BIT(result_register());
+    return changed & ~WEAVE_BIT(code_result_register());
 }
 
 void tool_code_replace(weave_run *run, const tool_cut *cut, const snippet *code)
@@ -218,35 +125,17 @@ void tool_code_replace_calls(weave_run *run)
     for (uint32_t k = 0; k < run->insn_count; k++) {
         weave_insn *i = &run->insns[k];
         if (i->in.flow != ISA_FLOW_CALL && i->in.flow != ISA_FLOW_JUMP) continue;
-        const snippet *code = replacement_at(&image, i->in.addr, AT_CALL);
+        const snippet *code = replacement_at(&image, i->in.addr, CODE_AT_CALL);
         if (!code) continue;
         bool ends = i->in.flow == ISA_FLOW_JUMP;
         replace_call(run, i, code);
-        if (!ends || shows_whole()) continue;
+        if (!ends || code_shows_whole()) continue;
         run->insn_count = k + 1; /* the JIT may have followed the jump */
         run->block_count = i->block + 1;
     }
 }
 
 /* --- procedures that are wrapped: the call of what stands in for one comes before all else that is inserted there */
-
-bool tool_code_wrap(inlay_proc *p, tool_wrap *w, const char **why)
-{
-    tool_code *c = code_of(p->image);
-    if (!c) return false;
-    inlay_block *first = inlay_proc_block_first(p);
-    bool whole = inlay_proc_known(p, why) == INLAY_WHOLE;
-    uint32_t b = c->cfg && first ? cfg_block_at(c->cfg, p->low - p->image->bias) : CFG_NONE;
-    if (b != CFG_NONE) w->changes = cfg_proc_changes(c->cfg, c->cfg->blocks[b].proc);
-    w->has_loop = first && inlay_block_flags(first) & INLAY_BLOCK_TARGET;
-    tool_now->process->code_inserted = true;
-    if (whole || !shows_whole()) {
-        const snippet *code = tool_wrap_code(w, WRAP_ENTRY);
-        return code && replace_at(c, p->low, code, IS_WRAP);
-    }
-    const snippet *call = tool_wrap_code(w, WRAP_CALL), *jump = tool_wrap_code(w, WRAP_JUMP);
-    return call && jump && replace_calls(c, p, call, jump, IS_WRAP);
-}
 
 static void join(weave_list *to, const weave_list *more)
 {
@@ -277,8 +166,8 @@ void tool_code_apply_wraps(weave_run *run)
     inlay_image *image = NULL;
     for (uint32_t k = 0; k < run->insn_count; k++) {
         weave_insn *i = &run->insns[k];
-        const snippet *code = replacement_at(&image, i->in.addr, IS_WRAP);
-        if (!code) code = replacement_at(&image, i->in.addr, IS_WRAP | AT_CALL);
+        const snippet *code = replacement_at(&image, i->in.addr, CODE_IS_WRAP);
+        if (!code) code = replacement_at(&image, i->in.addr, CODE_IS_WRAP | CODE_AT_CALL);
         if (code) put_first(run, i, code);
     }
 }

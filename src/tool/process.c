@@ -48,7 +48,7 @@ static void code_changed(uint64_t low, uint64_t high)
 {
     const run_watch *watch = run_here.engine ? run_here.engine->watch : NULL;
     tool_now->kept.changed = true;
-    if (watch && high > low) watch->changed(low, high);
+    if (watch && high > low) watch->shown_again(low, high);
 }
 
 /* NULL: what was inserted for ever may change now. */

@@ -10,7 +10,7 @@ void *tool_snippet_alloc(size_t bytes)
     return tool_here.run_arena ? inl_arena_alloc(tool_here.run_arena, bytes) : tool_alloc(bytes);
 }
 
-static snippet *node(snippet_kind kind)
+snippet *tool_snippet(snippet_kind kind)
 {
     snippet *s = tool_snippet_alloc(sizeof *s);
     if (s) s->kind = (uint8_t)kind;
@@ -19,7 +19,7 @@ static snippet *node(snippet_kind kind)
 
 static inlay_expr leaf(snippet_kind kind, uint32_t index)
 {
-    snippet *s = node(kind);
+    snippet *s = tool_snippet(kind);
     if (s) s->index = index;
     return s;
 }
@@ -33,7 +33,7 @@ static bool are_there(const char *who, const char *first, inlay_expr a, const ch
 
 static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr c)
 {
-    snippet *s = node(kind);
+    snippet *s = tool_snippet(kind);
     if (!s) return NULL;
     s->a = a;
     s->b = b;
@@ -41,18 +41,9 @@ static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr
     return s;
 }
 
-inlay_expr tool_register(snippet_kind kind, unsigned reg, inlay_expr a)
-{
-    snippet *s = node(kind);
-    if (!s) return NULL;
-    s->reg = (uint8_t)reg;
-    s->a = a;
-    return s;
-}
-
 inlay_expr inlay_const(uint64_t value)
 {
-    snippet *s = node(SNIPPET_CONST);
+    snippet *s = tool_snippet(SNIPPET_CONST);
     if (s) s->value = value;
     return s;
 }
@@ -72,23 +63,27 @@ inlay_expr inlay_pointer(const void *p)
         "%p is memory from malloc or of a stack, which does not travel into a rewritten program; use inlay_alloc", p);
     return NULL;
 }
-inlay_expr inlay_stack_pointer(void) { return tool_register(SNIPPET_REG, tool_isa()->stack_reg, NULL); }
+inlay_expr inlay_stack_pointer(void)
+{
+    snippet *s = tool_snippet(SNIPPET_REG);
+    if (s) s->reg = (uint8_t)tool_isa()->stack_reg;
+    return s;
+}
 inlay_expr inlay_vector_register(unsigned n)
 {
     if (n >= 16) {
         tool_mistake("inlay_vector_register(%u): they are numbered from 0 to 15", n);
         return NULL;
     }
-    snippet *s = node(SNIPPET_VEC_ARG);
+    snippet *s = tool_snippet(SNIPPET_VEC_ARG);
     if (s) s->reg = (uint8_t)n;
     return s;
 }
-inlay_expr inlay_flags(void) { return leaf(SNIPPET_FLAGS, 0); }
 inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
 inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }
 static inlay_expr element(snippet_kind kind, unsigned k, unsigned number)
 {
-    snippet *s = node(kind);
+    snippet *s = tool_snippet(kind);
     if (!s) return NULL;
     s->index = k;
     s->value = number;
@@ -103,9 +98,6 @@ inlay_expr inlay_executes(void) { return leaf(SNIPPET_EXECUTES, 0); }
 inlay_expr inlay_taken(void) { return leaf(SNIPPET_TAKEN, 0); }
 inlay_expr inlay_branch_target(void) { return leaf(SNIPPET_TARGET, 0); }
 inlay_expr inlay_fall_through(void) { return leaf(SNIPPET_FALLTHROUGH, 0); }
-inlay_expr inlay_argument(unsigned n) { return leaf(SNIPPET_ARG, n); }
-inlay_expr inlay_return_value(void) { return leaf(SNIPPET_RETVAL, 0); }
-inlay_expr inlay_return_address(void) { return leaf(SNIPPET_RETADDR, 0); }
 inlay_expr inlay_thread_id(void) { return leaf(SNIPPET_THREAD, 0); }
 inlay_expr inlay_on_thread(int number, inlay_expr code)
 {
@@ -117,7 +109,6 @@ inlay_expr inlay_on_thread(int number, inlay_expr code)
 inlay_expr inlay_thread_pointer(void) { return leaf(SNIPPET_THREAD_POINTER, 0); }
 inlay_expr inlay_cycles(void) { return leaf(SNIPPET_CYCLES, 0); }
 inlay_expr inlay_own_cycles(void) { return leaf(SNIPPET_OWN_CYCLES, 0); }
-inlay_expr inlay_context_arg(void) { return leaf(SNIPPET_CONTEXT, 0); }
 
 static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned size, bool is_signed)
 {
@@ -127,7 +118,7 @@ static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned
     else if (!a || (kind != SNIPPET_LOAD && !b)) tool_mistake("an access to memory lacks its address or its value");
     else good = true;
     if (!good) return NULL;
-    snippet *s = node(kind);
+    snippet *s = tool_snippet(kind);
     if (!s) return NULL;
     s->a = a;
     s->b = b;
@@ -159,7 +150,7 @@ inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 {
     if (op > INLAY_LOR) tool_mistake("inlay_binary: %d is no operator of two values", (int)op);
     bool good = are_there("inlay_binary", "first value", a, "second value", b);
-    snippet *s = good && op <= INLAY_LOR ? node(SNIPPET_BINARY) : NULL;
+    snippet *s = good && op <= INLAY_LOR ? tool_snippet(SNIPPET_BINARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
     s->is_signed = op == INLAY_DIV || op == INLAY_MOD;
@@ -172,7 +163,7 @@ inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 {
     bool good = op >= INLAY_NEG && op <= INLAY_LNOT;
     if (!good) tool_mistake("inlay_unary: %d is no operator of one value", (int)op);
-    snippet *s = are_there("inlay_unary", "value", a, "", a) && good ? node(SNIPPET_UNARY) : NULL;
+    snippet *s = are_there("inlay_unary", "value", a, "", a) && good ? tool_snippet(SNIPPET_UNARY) : NULL;
     if (!s) return NULL;
     s->op = (uint8_t)op;
     s->a = a;
@@ -181,7 +172,7 @@ inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 
 inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
 {
-    snippet *s = are_there("inlay_extend", "value", a, "", a) ? node(SNIPPET_UNARY) : NULL;
+    snippet *s = are_there("inlay_extend", "value", a, "", a) ? tool_snippet(SNIPPET_UNARY) : NULL;
     if (!s) return NULL;
     s->op = SNIPPET_EXTEND;
     s->size = (uint8_t)size;
@@ -206,7 +197,7 @@ inlay_expr inlay_break(void) { return leaf(SNIPPET_BREAK, 0); }
 
 static inlay_expr let(snippet_kind kind, unsigned number, inlay_expr a, inlay_expr b)
 {
-    snippet *s = node(kind);
+    snippet *s = tool_snippet(kind);
     if (!s) return NULL;
     s->index = number;
     s->a = a;
@@ -252,7 +243,7 @@ static snippet *call(void (*routine)(void), unsigned count, const inlay_expr *ar
     if (count > SNIPPET_MAX_ARGS)
         tool_mistake("a call with %u arguments: at most %u", count, (unsigned)SNIPPET_MAX_ARGS);
     if (!routine || count > SNIPPET_MAX_ARGS) return NULL;
-    snippet *s = node(SNIPPET_CALL);
+    snippet *s = tool_snippet(SNIPPET_CALL);
     if (!s) return NULL;
     s->fn = routine;
     return copy_arguments(s, count, arguments) ? s : NULL;

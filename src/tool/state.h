@@ -139,6 +139,11 @@ void tool_locks_give_back(const struct tool_thread *gone, const struct tool_thre
 
 /* --- snippets.c --- */
 void *tool_snippet_alloc(size_t bytes);
+snippet *tool_snippet(snippet_kind);
+
+/* --- reads.c: there, if the tool is linked with what makes snippets that read registers or flags which the instruction
+ * at their point does not use --- */
+extern const char tool_reads_registers __attribute__((weak));
 inlay_expr tool_register(snippet_kind, unsigned reg, inlay_expr); /* a whole general one */
 
 /* --- counters.c --- */

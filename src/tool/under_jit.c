@@ -19,6 +19,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
                            .dump_low = o->dump_low,
                            .dump_high = o->dump_high,
                            .stats = o->stats,
+                           .shows = &tool_reads_registers != NULL,
                            .dump_wanted = tool_filter_images() || tool_filter_procs() ? tool_address_wanted : NULL};
     if (!gdb_begin(&options.debugger)) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     if (o->debug_info) {

@@ -25,7 +25,6 @@
 #include <inlay/wrap.h>
 
 enum {
-    MOST_WORDS = 16,
     LEAST_ROOM = 256 << 10, /* for all that is not nested: translation, callbacks, the report */
     STACK_ALIGN = 64,
     BELOW_VALUES = 64, /* what interrupts a routine looks for its return address a few words below tool_stack */
@@ -116,7 +115,7 @@ static void stand_in(const tool_wrap *of, const weave_context *c, uint64_t frame
                  .call = {.frame = frame, .behind = behind, .entry = of->entry},
                  .end = t->frame.tool_stack};
     tool_wrap_values values, before;
-    uint64_t stack[MOST_WORDS];
+    uint64_t stack[TOOL_WRAP_WORDS];
     if (forget_left(t, frame) || made_room(t, of)) { /* once more, with all of the stack that is free now */
         t->ctx = *c;
         t->ctx.pc = inlay_address_real(c->pc);
@@ -170,9 +169,9 @@ static void jumped_to(const tool_wrap *of, const weave_context *c)
     if (run_read(&behind, sp, sizeof behind)) stand_in(of, c, sp, behind);
 }
 
-const snippet *tool_wrap_code(const tool_wrap *of, tool_wrap_where where)
+const snippet *tool_wrap_code(const tool_wrap *of, tool_wrap_where where, const snippet *context)
 {
-    inlay_expr what = inlay_pointer(of), now = inlay_context_arg();
+    inlay_expr what = inlay_pointer(of), now = (inlay_expr)context;
     if (where == WRAP_CALL) return inlay_call(called, what, now, inlay_fall_through());
     return where == WRAP_JUMP ? inlay_call(jumped_to, what, now) : inlay_call(entered, what, now);
 }
@@ -306,36 +305,4 @@ bool tool_wrap_program(const tool_wrap *of, const weave_context *c, tool_wrap_va
 void tool_wrap_leave(run_thread *t)
 {
     if (t->calls && !t->calls->waits) drop(t);
-}
-
-/* --- the public call --- */
-
-static const char *fault_of(inlay_proc *p, void (*routine)(void), unsigned words)
-{
-    if (!p || !routine) return "there is no such procedure, or no routine";
-    if (!tool_can_wrap) return "not on this processor yet";
-    if (words > MOST_WORDS) return "at most 16 words of arguments can be on the stack";
-    if (tool_here.run_arena) return "this is for procedure and image callbacks";
-    return NULL;
-}
-
-bool inlay_proc_wrap(inlay_proc *p, void (*routine)(void), unsigned words)
-{
-    const char *why = fault_of(p, routine, words);
-    const cfg_changed all = {~(isa_regs)0, UINT32_MAX};
-    bool entered_here = tool_enter(), good = false;
-    if (!why) {
-        tool_wrap *w = tool_handle_alloc(sizeof *w);
-        if (w)
-            *w = (tool_wrap){.routine = routine,
-                             .name = tool_handle_string(p->name),
-                             .entry = p->low,
-                             .words = words,
-                             .changes = all};
-        why = "out of memory";
-        good = w && tool_code_wrap(p, w, &why);
-    }
-    if (!good) tool_say_limited("cannot stand in for %s: %s", p ? p->name : "a procedure", why);
-    tool_leave(entered_here);
-    return good;
 }

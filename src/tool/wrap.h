@@ -7,7 +7,8 @@
 #include "run/run.h"
 #include "weave/run.h"
 
-typedef struct tool_wrap { /* made when code is instrumented, and travels */
+enum { TOOL_WRAP_WORDS = 16 }; /* of arguments on the stack, at most */
+typedef struct tool_wrap {     /* made when code is instrumented, and travels */
     void (*routine)(void);
     const char *name;
     uint64_t entry;
@@ -21,13 +22,11 @@ typedef struct tool_wrap { /* made when code is instrumented, and travels */
 typedef enum tool_wrap_where { WRAP_ENTRY, WRAP_CALL, WRAP_JUMP } tool_wrap_where;
 
 /* --- code_inserts.c --- */
-struct inlay_proc;
-bool tool_code_wrap(struct inlay_proc *, tool_wrap *, const char **why);
 void tool_code_apply_wraps(weave_run *);
 
 /* --- wrap.c --- */
-/* What is inserted there. NULL: out of memory. */
-const snippet *tool_wrap_code(const tool_wrap *, tool_wrap_where);
+/* What is inserted there; `context`: the expression. NULL: out of memory. */
+const snippet *tool_wrap_code(const tool_wrap *, tool_wrap_where, const snippet *context);
 /* run_client.returned */
 void tool_wrap_returned(void *arg, run_thread *, bool is_intact);
 /* The routine that runs is given up, if it stands in for a procedure. */

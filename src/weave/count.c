@@ -407,7 +407,7 @@ static uint32_t place_anywhere(const weaver *w, const weave_block *block)
     for (uint32_t i = block->first; i < block->first + block->count; i++) {
         const isa_insn *in = &w->run->insns[i].in;
         if (flags_dead(w, i)) return i;
-        if (in->flow != ISA_FLOW_NEXT || weave_may_fault(w, in)) break;
+        if (in->flow != ISA_FLOW_NEXT || weave_may_fault(w->isa, in)) break;
     }
     return block->first;
 }

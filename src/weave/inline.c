@@ -304,7 +304,7 @@ static void put_range(weaver *w, const inlining *n, unsigned from, unsigned to)
 void weave_note_inlined(weaver *w, const isa_insn *in)
 {
     weave_output *out = w->out;
-    if (!weave_may_fault(w, in)) return;
+    if (!weave_may_fault(w->isa, in)) return;
     if (out->inlined_count == w->inlined_room) {
         uint32_t room = w->inlined_room ? 2 * w->inlined_room : 16;
         weave_inlined *bigger = inl_arena_alloc(w->run->arena, room * sizeof *bigger);

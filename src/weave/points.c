@@ -82,9 +82,9 @@ static cfg_need reads_of_list(const weaver *w, const weave_list *list, const wea
     return need;
 }
 
-bool weave_may_fault(const weaver *w, const isa_insn *in)
+bool weave_may_fault(const weave_isa *isa, const isa_insn *in)
 {
-    return in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP) || w->isa->may_fault(in);
+    return in->bits & (ISA_BIT_MEM | ISA_BIT_UNKNOWN | ISA_BIT_PRIV | ISA_BIT_FP) || isa->may_fault(in);
 }
 
 cfg_need weave_wanted_at(const weaver *w, uint64_t target)
@@ -132,7 +132,7 @@ static cfg_step insn_step(weaver *w, uint32_t i)
     if (insn->elided) return s;
     s.reads = (cfg_need){fx->reads, fx->flags_read};
     s.kills = (cfg_need){fx->kills, fx->flags_kill};
-    s.may_fault = weave_may_fault(w, &insn->in);
+    s.may_fault = weave_may_fault(w->isa, &insn->in);
     if (insn->in.flow == ISA_FLOW_NEXT) return s;
     s.exits = true;
     s.ends = !falls_through(insn->in.flow);
@@ -153,6 +153,13 @@ weave_need weave_list_reads(const weave_run *run, const weave_insn *insn, const 
     return (weave_need){need.regs, need.flags};
 }
 
+/* Do the snippets at an instruction, which read `need`, read more than it does? */
+static bool shows(const weaver *w, uint32_t i, cfg_need need)
+{
+    need = join(need, reads_of_list(w, &w->run->insns[i].taken, &w->run->insns[i]));
+    return need.regs & ~(w->fx[i].reads | w->isa->reserved) || need.flags & ~w->fx[i].flags_read;
+}
+
 static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
 {
     const weave_run *run = w->run;
@@ -166,6 +173,7 @@ static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
         if (i == block->first) before = join(before, reads_of_list(w, &block->anywhere, insn));
         if (insn->elided) before = join(before, reads_of_list(w, &insn->taken, insn));
         if (before.regs || before.flags) steps[n++] = (cfg_step){.reads = before};
+        if (shows(w, i, before)) w->out->shows = true;
         w->step[i] = n;
         steps[n++] = insn_step(w, i);
         if (insn->after.first) steps[n++] = (cfg_step){.reads = reads_of_list(w, &insn->after, insn)};
@@ -173,20 +181,20 @@ static void build_steps(weaver *w, cfg_step *steps, uint32_t *count)
     *count = n;
 }
 
-static void find_effects(weaver *w, uint32_t i)
+weave_fx weave_effects(const weave_isa *w, const isa_insn *in)
 {
     isa_effects fx;
-    w->run->isa->effects(&w->run->insns[i].in, &fx);
+    w->isa->effects(in, &fx);
     /* What the program would see there is kept. */
-    if (fx.flags_undefined & w->isa->flags_unsettled) fx.flags_kill &= ~fx.flags_undefined;
-    isa_regs all = w->isa->all;
-    uint32_t flags = w->isa->flags;
-    w->fx[i] = (weave_fx){fx.reads & all,
-                          fx.writes & all,
-                          fx.kills & all,
-                          fx.flags_read & flags,
-                          (fx.flags_written | fx.flags_undefined) & flags,
-                          fx.flags_kill & flags};
+    if (fx.flags_undefined & w->flags_unsettled) fx.flags_kill &= ~fx.flags_undefined;
+    isa_regs all = w->all;
+    uint32_t flags = w->flags;
+    return (weave_fx){fx.reads & all,
+                      fx.writes & all,
+                      fx.kills & all,
+                      fx.flags_read & flags,
+                      (fx.flags_written | fx.flags_undefined) & flags,
+                      fx.flags_kill & flags};
 }
 
 /* An upper bound of the number of steps. */
@@ -211,7 +219,7 @@ bool weave_analyse(weaver *w)
     w->live = inl_arena_alloc(arena, (room + 1) * sizeof *w->live);
     cfg_step *steps = inl_arena_alloc(arena, room * sizeof *steps);
     if (!w->fx || !w->step || !w->step_in || !w->live || !steps) return false;
-    for (uint32_t i = 0; i < n; i++) find_effects(w, i);
+    for (uint32_t i = 0; i < n; i++) w->fx[i] = weave_effects(w->isa, &run->insns[i].in);
     build_steps(w, steps, &count);
     const weave_insn *last = &run->insns[n - 1];
     cfg_need end = everything(w); /* not asked for where control does not get: behind a call, a return */

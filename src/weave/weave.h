@@ -97,6 +97,8 @@ typedef struct weave_output {
     uint32_t cold_at;     /* where code out of line begins, behind the run's end */
     uint64_t entry_regs;  /* whose values at the run's entry may be read or seen; the others may */
     uint32_t entry_flags; /* hold anything (a live_at hook can hand these on) */
+    bool shows;           /* a snippet reads what its instruction does not: a value that code which led here may have
+                             taken for dead */
 } weave_output;
 
 /* The program's state when the code of the run stands at cache offset `at`: a map entry (copied to
@@ -109,6 +111,15 @@ int weave_locate(const weave_output *out, uint32_t at, weave_map_entry *entry);
  * may be negative. `begun`: the instruction is carried out elsewhere, without what stands before it. */
 void weave_undo(const weave_output *out, uint32_t map_index, bool begun,
                 void (*subtract)(void *arg, uint32_t counter, int64_t amount), void *arg);
+
+/* An instruction's effects on what the program has values in, as the weaver takes them. */
+typedef struct weave_fx {
+    isa_regs reads, writes, kills;
+    uint32_t flags_read, flags_touched, flags_kill;
+} weave_fx;
+struct weave_isa;
+weave_fx weave_effects(const struct weave_isa *, const isa_insn *);
+bool weave_may_fault(const struct weave_isa *, const isa_insn *);
 
 typedef struct weave_engine {
     /* Emits the translation of control-transfer instruction `in` (index i of the run; the last

@@ -70,12 +70,6 @@ typedef struct weave_add {
 typedef struct weave_arm weave_arm;   /* likewise, of an inlined routine (inline.c) */
 typedef struct weave_side weave_side; /* a side exit that restores out of line (weave.c) */
 
-/* What of an instruction's effects the weaver asks for again and again. */
-typedef struct weave_fx {
-    isa_regs reads, writes, kills;
-    uint32_t flags_read, flags_touched, flags_kill;
-} weave_fx;
-
 struct weaver {
     const weave_isa *isa;
     const weave_run *run;
@@ -233,7 +227,6 @@ weave_val weave_element_active(weaver *, const snippet *, unsigned hint);
 int weave_element_cond(weaver *, const snippet *); /* flags set; the condition; -1: always */
 /* points.c */
 bool weave_analyse(weaver *);
-bool weave_may_fault(const weaver *, const isa_insn *);
 /* A routine's instruction is about to be written at the present place (inline.c). */
 void weave_note_inlined(weaver *, const isa_insn *);
 cfg_need weave_wanted_at(const weaver *, uint64_t target); /* where control leaves for it */

@@ -7,7 +7,7 @@
  *          lea rcx, [rcx + rdx]
  *          jrcxz ours
  *          jmp indirect_miss        ; rcx = target - A, rdx = -A
- *     ours: mov rcx, gs:slot ; mov rdx, gs:slot
+ *     ours: mov rcx, gs:slot ; mov rdx, gs:slot      (where the code there wants them: wanted.c)
  *          body
  *
  * so that flags are not touched. The table's entry is chosen by 16 bits only, hence the check. */
@@ -74,11 +74,11 @@ static void check_target(x86_code *c, uint64_t app, uint64_t otherwise)
     x86_bind(c, ours);
 }
 
-void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app)
+void jit_emit_landing(x86_code *c, const jit_arena *a, uint64_t app, isa_regs wanted)
 {
     check_target(c, app, a->exec + a->indirect_miss);
-    x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
-    x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
+    if (wanted & 1u << X86_RCX) x86_load(c, 8, X86_RCX, x86_gs(OFF_SLOT_RCX));
+    if (wanted & 1u << X86_RDX) x86_load(c, 8, X86_RDX, x86_gs(OFF_SLOT_RDX));
 }
 
 /* Nobody passes the check any more: its constant is another, by a store of one byte, of an address that differs in the

@@ -25,6 +25,8 @@ bool jit_step_guards(uint64_t pc, uint64_t app)
     return !memcmp((const void *)pc, ud2, sizeof ud2) && decode_at(app, &in) && x86_is_popf(&in);
 }
 
+bool jit_step_sets(const isa_insn *in) { return x86_is_popf(in); }
+
 static bool compares(const isa_insn *in)
 {
     uint8_t op = in->raw[in->opcode_at] & 0xfe;

@@ -32,6 +32,7 @@ AT(run_thread, enter_pc, OFF_ENTER_PC);
 AT(run_thread, next, OFF_NEXT);
 AT(run_thread, syscall_gate, OFF_SYSCALL_GATE);
 AT(run_thread, pending.present, OFF_PENDING);
+AT(run_thread, pending.passes, OFF_PENDING + 1);
 AT(run_thread, engine, OFF_ENGINE);
 _Static_assert(sizeof(run_thread) <= WEAVE_IBL, "block layout");
 _Static_assert(RUN_LEAVE_INDIRECT == 1 && RUN_LEAVE_SYSCALL == 2 && RUN_LEAVE_START == 4 && RUN_IN_CODE == 0 &&

@@ -144,8 +144,8 @@ run_dispatch_again:
         .p2align 4
 run_enter_code:
 run_enter_begin:
-        cmpb    $0, %gs:OFF_PENDING
-        jne     run_dispatch_again
+        cmpw    $1, %gs:OFF_PENDING     /* present, and passes not */
+        je      run_dispatch_again
         mov     %gs:OFF_RUNTIME_STACK, %rsp
         LOAD_VECTORS
         mov     %gs:CTX_GS, %rax
