@@ -101,10 +101,10 @@ class Kind:
     def counts(self, engine):
         place = driver.fresh(f"{self.folder}/counts-{engine}")
         shutil.copy(f"{self.folder}/kept", f"{driver.fresh(f'{self.folder}/named')}/program")
-        c = compare.Comparison(self.build, place, "program", [f"{self.folder}/named/program", *self.arguments], engine)
-        c.filters += [word for name in filter(None, self.row.values.get("own", "").split(",")) for word in ("--proc", name)]
         with COUNTING:
-            compare.exact.ENVIRONMENT["INLAY_OUT"] = c.out
+            c = compare.Comparison(self.build, place, "program", [f"{self.folder}/named/program", *self.arguments], engine)
+            own = filter(None, self.row.values.get("own", "").split(","))
+            c.filters += [word for name in own for word in ("--proc", name)]
             compare.check_prof(c)
         if "whole" in self.row.flags:
             with open(c.report) as f:
