@@ -4,13 +4,14 @@
   bench/trace.py [--build DIR] [--runs 3] [--calls 20000000] [--only NAME,NAME]
 
 A loop of calls of a procedure that adds to a variable: native, recorded by Inlay's engines and by others (uftrace,
--finstrument-functions with a recorder of the same record as Inlay's in memory alone), in ns of processor time a call beyond
+XRay, -finstrument-functions with a recorder of the same record as Inlay's in memory alone), in ns of processor time a call beyond
 the native loop. And programs of the distribution: processor time beside native, calls recorded, ns a call. All of one row
 take turns; least of --runs. The spread is that of the runs of each."""
 
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -87,6 +88,27 @@ class Bench:
         out = f"{self.folder}/one.trace"
         return lambda: self.fresh(out, [self.inlay, "trace", f"--engine={engine}", *options, "-o", out, "--", *argv])
 
+    def in_objects(self, n):
+        """Instrumented objects, by what INLAY_TRACE says; and LLVM's XRay, where clang is."""
+        ways, out = {}, f"{self.folder}/objects.trace"
+        for name, options in (("whole", []), ("made", ["--clock=none"])):
+            subprocess.run([self.inlay, "wrap", "-fn", "leaf", *options, "gcc", "-O2", f"{self.folder}/loop.c", "-o",
+                            f"{self.folder}/{name}"], check=True)
+        for name, program, settings in (("objects", "whole", ""), ("objects, counts", "whole", "counts"),
+                                        ("objects, thin=1000", "whole", "thin=1000"), ("objects, made to count", "made", "")):
+            ways[f"inlay, {name}"] = lambda p=program, s=settings: self.fresh(
+                out, [f"{self.folder}/{p}", n], env=os.environ | {"INLAY_OUT": out, "INLAY_TRACE": s})
+        if shutil.which("clang"):
+            program, few = f"{self.folder}/xray", str(int(n) // 20)
+            subprocess.run(["clang", "-O2", "-fxray-instrument", "-fxray-instruction-threshold=1", f"{self.folder}/loop.c", "-o", program],
+                           check=True)
+            for mode in ("basic", "fdr"):
+                more = " xray_naive_log=false func_duration_threshold_us=0" if mode == "basic" else ""
+                said = {"XRAY_OPTIONS": f"patch_premain=true xray_mode=xray-{mode} xray_logfile_base={program}-{mode}. verbosity=0",
+                        "XRAY_BASIC_OPTIONS": more.strip(), "XRAY_FDR_OPTIONS": "func_duration_threshold_us=0:no_file_flush=true"}
+                ways[f"XRay, {mode}"] = lambda e=said: 20 * self.forget(seconds([program, few], env=os.environ | e))
+        return ways
+
     def loop(self, calls, runs):
         n, program, clock = str(calls), self.compiled("loop", LOOP), self.compiled("clock", CLOCK)
         hooked = self.compiled("hooked", HOOKS + LOOP, "-finstrument-functions")
@@ -98,6 +120,7 @@ class Bench:
             ways[f"inlay, {engine}"] = self.recorded(engine, ["-F", "leaf"], [program, n])
         ways["inlay, live, last 8 MB"] = self.recorded("live", ["-F", "leaf", "--last=8"], [program, n])
         ways["inlay, live, counts alone"] = self.recorded("live", ["-F", "leaf", "--clock=none"], [program, n])
+        ways |= self.in_objects(n)
         ways["inlay, live, --thin=1000"] = self.recorded("live", ["-F", "leaf", "--thin=1000"], [program, n])
         if shutil.which("uftrace"):
             gcc = self.compiled("profiled", LOOP, "-pg")
@@ -109,11 +132,14 @@ class Bench:
         print(f"{'':32}{'ns a call':>12}{'spread':>10}{'beyond the clock':>19}")
         for name, (least, most) in times.items():
             ns = (least - base) / calls * 1e9
-            twice = name not in ("native", "the clock alone", "inlay, live, counts alone", "inlay, live, --thin=1000")
+            twice = name not in ("native", "the clock alone") and not re.search("count|thin", name)
             print(f"{name:32}{ns:12.1f}{(most - least) / least:10.1%}{f'{ns - 2 * tick:19.1f}' if twice else ''}")
 
     def forget(self, value):
         shutil.rmtree(f"{self.folder}/uf", ignore_errors=True)
+        for name in os.listdir(self.folder):
+            if name.startswith("xray-"):
+                os.remove(f"{self.folder}/{name}")
         return value
 
     def program(self, name, argv, runs):

@@ -16,7 +16,7 @@ static trace_found *found; /* travels into a rewritten program */
 static trace_settings settings = {.clock = INLAY_TRACE_CYCLES, .compress = true};
 static inlay_buffer *records;
 static bool with_libs, began, is_child;
-static uint64_t min_size;
+static uint64_t min_size, min_path;
 static inlay_mutex lock;
 
 static const char *keep(const char *s)
@@ -110,10 +110,12 @@ static bool is_stub(const inlay_proc *proc)
     return has && inlay_proc_address(proc) - s.address < s.size;
 }
 
+static bool is_short(inlay_proc *proc) { return min_path && (is_stub(proc) || trace_shortest_way(proc) < min_path); }
+
 /* NULL: not asked for, or out of memory. */
 static trace_proc *proc_of(inlay_proc *proc)
 {
-    if (!is_asked_for(proc)) return NULL;
+    if (!is_asked_for(proc) || is_short(proc)) return NULL;
     trace_proc *p = inlay_proc_record(proc, sizeof *p);
     if (!p || p->number) return p;
     const trace_image *image = image_of(inlay_proc_image(proc));
@@ -269,6 +271,8 @@ int main(int argc, char **argv)
     inlay_option_choice(&clock, clocks, "clock", "what is read at each entry and exit; none: calls are counted alone");
     inlay_option_flag(&with_libs, "libs", 0, "procedures of libraries too (and --image PATTERN: of these)");
     inlay_option_uint(&min_size, "min-size", 0, "only procedures of at least so many bytes");
+    inlay_option_uint(&min_path, "min-path", 0,
+                      "only procedures whose shortest way from entry to exit has so many instructions");
     inlay_option_uint(&settings.last, "last", 0, "keep the last so many MB of records alone");
     inlay_option_flag(&settings.compress, "compress", 0, "(--no-compress: do not) compress what is written");
     inlay_option_string(&settings.inside, "inside", 0,

@@ -101,6 +101,9 @@ inlay_expr trace_woven_record(trace_proc *, bool leaving, inlay_buffer *);
 inlay_expr trace_event_value(inlay_buffer *, unsigned event, inlay_expr value);
 inlay_expr trace_events_record(inlay_buffer *);
 
+/* --- trace_path.c --- */
+uint32_t trace_shortest_way(inlay_proc *); /* in instructions; UINT32_MAX: it never leaves, or nothing is known of it */
+
 /* --- trace_pack.c --- */
 /* How many bytes were written to `out`; 0: there is not enough room. */
 size_t trace_pack(uint32_t *out, size_t room, const inlay_trace_record *, size_t count);

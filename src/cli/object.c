@@ -22,6 +22,7 @@ static const char usage[] =
     "  -F PATTERN            those whose name matches (repeatable); C++ names as people write them\n"
     "  -N PATTERN            none whose name matches (repeatable)\n"
     "  --min-size=BYTES      only procedures of at least so many bytes\n"
+    "  --min-path=N          only procedures whose shortest way from entry to exit has so many instructions\n"
     "  --clock=, --every=N, --thin=N, --last=MB, --event=LIST, --depth=N, --threshold=TIME, --file=FILE\n"
     "                        as inlay trace has them: what is recorded where INLAY_TRACE in the program's environment\n"
     "                        does not say otherwise (counts,every=N,thin=N,last=MB,event=NAME,file=FILE,off ...).\n"

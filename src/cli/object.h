@@ -13,7 +13,7 @@ typedef struct object_choice {
     const char *only[256], *not [256]; /* NULL-terminated; no `only`: all */
     bool met[256];                     /* by `only`: something matched */
     unsigned only_count, not_count;
-    uint64_t min_size;
+    uint64_t min_size, min_path;
     char *settings; /* the recorder's, with commas; NULL: none */
     bool counts;    /* calls are counted alone */
 } object_choice;

@@ -40,10 +40,11 @@ int object_choice_take(object_choice *c, char **argv)
     if (strcmp(argv[0], "-fn") == 0) return argv[1] ? add_list(c, argv[1]) ? 2 : -1 : 0;
     if (strcmp(argv[0], "-F") == 0 && argv[1]) return add(c->only, &c->only_count, argv[1]) ? 2 : -1;
     if (strcmp(argv[0], "-N") == 0 && argv[1]) return add(c->not, &c->not_count, argv[1]) ? 2 : -1;
-    if (strncmp(argv[0], "--min-size=", 11) == 0) {
-        c->min_size = strtoull(argv[0] + 11, &end, 0);
+    bool path = strncmp(argv[0], "--min-path=", 11) == 0;
+    if (path || strncmp(argv[0], "--min-size=", 11) == 0) {
+        *(path ? &c->min_path : &c->min_size) = strtoull(argv[0] + 11, &end, 0);
         if (argv[0][11] && !*end) return 1;
-        cli_say("--min-size=%s: not a number of bytes", argv[0] + 11);
+        cli_say("%s: not a number of %s", argv[0], path ? "instructions" : "bytes");
         return -1;
     }
     return object_settings_take(c, argv);
@@ -159,8 +160,11 @@ inl_status object_do_file(const char *from, const char *to, object_choice *choic
     struct stat info;
     inl_bytes out = {0};
     object_report report = {0};
-    const object_options options = {
-        .wanted = wanted, .arg = choice, .entries = choice->counts, .settings = choice->settings};
+    const object_options options = {.wanted = wanted,
+                                    .arg = choice,
+                                    .min_path = choice->min_path,
+                                    .entries = choice->counts,
+                                    .settings = choice->settings};
     inl_status st = read_file(from, &bytes, &info, e);
     if (st) return st;
     size_t size = (size_t)info.st_size;

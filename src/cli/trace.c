@@ -24,6 +24,7 @@ static const char usage[] =
     "  --libs                procedures of libraries, too; otherwise the program's own and its imports' stubs\n"
     "  --image PATTERN       only these images, libraries or not (repeatable)\n"
     "  --min-size=BYTES      only procedures of at least so many bytes\n"
+    "  --min-path=N          only procedures whose shortest way from entry to exit has so many instructions\n"
     "  --inside=PATTERN      only calls of these procedures and what they call (A|B: several)\n"
     "  --every=N             one call in N of each procedure; all are counted\n"
     "  --thin=N              of a procedure called more than N times one call in 10, behind N more one in 100, and so "
@@ -106,9 +107,9 @@ static int take_event(request *r, char **argv)
 static int take_tools(request *r, char **argv)
 {
     enum { FLAGS = 4 }; /* the others have values */
-    static const char *const names[] = {"--libs",     "--no-libs", "--compress", "--no-compress",
-                                        "--min-size", "--clock",   "--last",     "--inside",
-                                        "--every",    "--thin",    "--depth",    "--threshold"};
+    static const char *const names[] = {"--libs",  "--no-libs", "--compress", "--no-compress", "--min-size",
+                                        "--clock", "--last",    "--inside",   "--min-path",    "--every",
+                                        "--thin",  "--depth",   "--threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_or_begins(argv[0], names[i])) continue;
         bool has_value = i >= FLAGS && argv[0][strlen(names[i])] == 0 && argv[1];

@@ -22,7 +22,7 @@ static const char usage[] =
     "Compiles, or links, as COMPILER does; objects that it makes are instrumented (see inlay object --help), programs\n"
     "and libraries are linked with the recorder. Without one of -fn, -F and --all, all procedures are.\n"
     "\n"
-    "  -fn NAME,...  --all  -F PATTERN  -N PATTERN  --min-size=BYTES\n"
+    "  -fn NAME,...  --all  -F PATTERN  -N PATTERN  --min-size=BYTES  --min-path=N\n"
     "                        which procedures, as inlay object has it\n"
     "  --clock=  --every=N  --thin=N  --last=MB  --event=LIST  --depth=N  --threshold=TIME  --file=FILE\n"
     "                        what is recorded where INLAY_TRACE does not say otherwise, likewise\n"

@@ -147,6 +147,9 @@ bool object_is_named(const object_plan *, uint64_t from, uint64_t end); /* anyth
 bool object_index_edges(object_plan *);                                 /* false: no memory */
 /* Finds room for a procedure's entry and exits; why there is none, and then nothing has changed. */
 const char *object_displace(object_plan *, uint32_t proc);
+/* --- path.c --- */
+uint32_t object_shortest_way(const object_plan *, uint32_t proc); /* in instructions; UINT32_MAX: it never leaves */
+/* --- room.c --- */
 uint64_t object_first_movable(const object_plan *, const cfg_block *);
 /* Up to where nothing is executed behind the end of a block. A section's last block may have more. */
 uint64_t object_dead_end(const object_plan *, uint64_t from);

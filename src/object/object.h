@@ -36,6 +36,7 @@ typedef struct object_report {
 typedef struct object_options {
     bool (*wanted)(void *arg, const char *name, uint64_t size);
     void *arg;
+    uint64_t min_path;    /* only procedures whose shortest way from entry to exit has so many instructions */
     bool entries;         /* calls will be counted alone: exits are left alone */
     const char *settings; /* the recorder's, where INLAY_TRACE says nothing else (record/settings.h); NULL: none */
 } object_options;

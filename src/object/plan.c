@@ -72,6 +72,7 @@ static void choose(object_plan *p, const object_options *options)
         const object_section *home = home_of(p, proc);
         bool asked = proc->name && home && p->parent[i] == i && proc->source == IMAGE_PROC_SYMTAB &&
                      options->wanted(options->arg, proc->name, proc->size);
+        asked = asked && (!options->min_path || object_shortest_way(p, i) >= options->min_path);
         p->why[i] = asked ? fault_of(p, i) : not_asked;
         if (!p->why[i]) p->why[i] = object_displace(p, i);
     }

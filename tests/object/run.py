@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE = f"{HERE}/../trace"
 sys.path[:0] = [TRACE, f"{HERE}/../support"]
 import driver  # noqa: E402
+import kinds  # noqa: E402
 import run as traced  # noqa: E402
 import settings  # noqa: E402
 from driver import Failed  # noqa: E402
@@ -164,10 +165,11 @@ def check_readers(t, flags, compiler):
     made = t.compile(THROWS, name, "-g", *flags, compiler=compiler)
     t.object("--all", made, "-o", f"{t.folder}/made")
     shared = ["-shared"] if "-fPIC" in flags else []
-    t.command([compiler, made, "-o", f"{t.folder}/native"])
-    native = t.command([f"{t.folder}/native"]).stdout
-    program = t.link(name, f"{t.folder}/made/{name}.o", compiler=compiler)
-    same(t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}).stdout, native, "the output")
+    more = [flag for flag in flags if flag == "-pg" or flag.startswith("-fsanitize")]
+    t.command([compiler, *more, made, "-o", f"{t.folder}/native"])
+    native = t.command([f"{t.folder}/native"], cwd=t.folder).stdout
+    program = t.link(name, *more, f"{t.folder}/made/{name}.o", compiler=compiler)
+    same(t.command([program], env=os.environ | {"INLAY_OUT": f"{program}.trace"}, cwd=t.folder).stdout, native, "the output")
     found = calls(t.report(f"{program}.trace"))
     need(found.get("deep(int)") == 7 and found.get("choose(int)") == 9 and found.get("main") == 1, "calls", found)
     for argv in (["readelf", "-aW"], ["objdump", "-dr"], ["objdump", "--dwarf=decodedline"], ["objdump", "--dwarf=frames"]):
@@ -594,13 +596,15 @@ def check_refusals(t):
     need(re.search(r"tiny\.o: f: not instrumented: there is no room", report), "a procedure without room", report)
 
 
-def tests(t):
+def tests(t, results):
     for way in WAYS:
         yield f"trees {way}", lambda w=way: check_trees(t, w, "g++")
     yield "trees clang", lambda: check_trees(t, "O2", "clang++")
     yield "processes", lambda: check_processes(t)
     yield "library", lambda: check_library(t)
-    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os"], ["-Os", "-ffunction-sections"]):
+    for flags in (["-O0"], ["-O2"], ["-O1", "-fPIC"], ["-O2", "-fcf-protection", "-gz"], ["-Os"], ["-Os", "-ffunction-sections"],
+                  ["-O2", "-fpatchable-function-entry=8,4"], ["-O2", "-pg"], ["-O2", "-fsanitize=address,undefined"],
+                  ["-O1", "-mindirect-branch=thunk", "-mfunction-return=thunk", "-fcf-protection=none"]):
         yield f"readers {' '.join(flags)}", lambda f=flags: check_readers(t, f, "g++")
     yield "readers clang", lambda: check_readers(t, ["-O2"], "clang++")
     for compiler in ("gcc", "clang"):
@@ -623,13 +627,14 @@ def tests(t):
         yield f"one step {compiler} {' '.join(flags)}", lambda c=compiler, f=flags: check_one_step(t, c, *f)
     yield "refusals", lambda: check_refusals(t)
     yield from settings.tests(t)
+    yield from kinds.tests(t, need, results)
 
 
 def main():
     options = driver.parser(__doc__).parse_args()
     with driver.Results("object", options) as results:
         t = Objects(options.build, results.folder)
-        for name, function in tests(t):
+        for name, function in tests(t, results):
             if driver.chosen(name, options):
                 results.check(name, function)
     return results.status

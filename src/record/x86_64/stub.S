@@ -24,25 +24,26 @@
         ret
         .endm
 
-        /* A record of %esi, or to `full`: with %rcx of the thread's. */
-        .macro  put     full
+        /* A record of %ecx, or to `full`; for %rax, %rdx and %rdi. `above`: from here to the stack pointer there, whose
+         * bits from 48 on are 0. */
+        .macro  put     above, full
+        mov     record_me@gottpoff(%rip), %rdx
         mov     $16, %edi
-        xadd    %rdi, %fs:CURSOR(%rcx)
-        cmp     %fs:END(%rcx), %rdi
+        xadd    %rdi, %fs:CURSOR(%rdx)
+        cmp     %fs:END(%rdx), %rdi
         jae     \full
         rdtsc
         shl     $32, %rdx
         or      %rdx, %rax
-        sub     %fs:OWN(%rcx), %rax
-        lea     48(%rsp), %rdx          /* the stack pointer there */
+        mov     record_me@gottpoff(%rip), %rdx
+        sub     %fs:OWN(%rdx), %rax
+        lea     \above(%rsp), %rdx
         shl     $16, %rax
-        mov     %rdx, %rcx
-        shr     $32, %rcx
-        movzwl  %cx, %ecx
-        or      %rcx, %rax
-        mov     %rax, (%rdi)
         mov     %edx, 8(%rdi)
-        mov     %esi, 12(%rdi)
+        shr     $32, %rdx
+        or      %rdx, %rax
+        mov     %rax, (%rdi)
+        mov     %ecx, 12(%rdi)
         .endm
 
         .macro  begin name, leaves
@@ -50,22 +51,32 @@
         .type   \name, @function
         .p2align 4
 \name:  .cfi_startproc
-        .irp    register, rax, rcx, rdx, rsi, rdi
+        .irp    register, rax, rcx, rdx, rdi
         push    %\register
         .cfi_adjust_cfa_offset 8
         .endr
+        mov     32(%rsp), %rcx
+        movslq  3(%rcx), %rax
+        mov     NUMBER(%rcx,%rax), %ecx
+        test    %ecx, %ecx
+        jle     1f
+        lea     \leaves(%rcx,%rcx), %ecx
+        put     40, 1f
+        .irp    register, rdi, rdx, rcx, rax
+        pop     %\register
+        .cfi_adjust_cfa_offset -8
+        .endr
+        ret
+        .cfi_adjust_cfa_offset 32
+1:      mov     (%rsp), %rdi            /* one register more is kept from here on */
+        mov     %rsi, (%rsp)
+        push    %rdi
+        .cfi_adjust_cfa_offset 8
+        mov     $\leaves, %esi
         mov     40(%rsp), %rcx
         movslq  3(%rcx), %rax
-        mov     NUMBER(%rcx,%rax), %eax
-        lea     \leaves(%rax,%rax), %esi
-        test    %eax, %eax
-        mov     record_me@gottpoff(%rip), %rcx
-        jle     1f
-        put     2f
-        done
-        .cfi_adjust_cfa_offset 40
-1:      jl      choose
-2:      mov     $\leaves, %esi
+        cmpl    $0, NUMBER(%rcx,%rax)
+        jl      choose
         jmp     slow
         .cfi_endproc
         .size   \name, . - \name
@@ -90,7 +101,6 @@ choose: .cfi_startproc
         mov     48(%rbp), %rcx
         movslq  3(%rcx), %rdi
         add     %rcx, %rdi
-        and     $LEAVES, %esi
         lea     56(%rbp), %rdx
         call    record_choose
         lea     -40(%rbp), %rsp
@@ -99,16 +109,16 @@ choose: .cfi_startproc
         .endr
         .cfi_def_cfa %rsp, 48
         cmp     $1, %eax                /* RECORD_THIS */
-        ja      2f
+        ja      slow
         jb      1f
-        mov     record_me@gottpoff(%rip), %rcx
-        put     3f
+        mov     40(%rsp), %rcx
+        movslq  3(%rcx), %rax
+        mov     NUMBER(%rcx,%rax), %ecx
+        lea     (%rsi,%rcx,2), %ecx
+        put     48, 2f
 1:      done
         .cfi_adjust_cfa_offset 40
-2:      and     $LEAVES, %esi
-        jmp     slow
-3:      and     $LEAVES, %esi
-        or      $CHOSEN, %esi
+2:      or      $CHOSEN, %esi
         jmp     slow
         .cfi_endproc
         .size   choose, . - choose
