@@ -31,7 +31,7 @@ from trace import HOOKS, measured, seconds  # noqa: E402
 
 LARGE, LONG = "--min-size=120", "--min-path=30"
 # What a source has ready made is not made again, though patches are younger.
-READY = "; ".join(f"find . -name '{name}' -exec touch {{}} +; sleep 1" for name in ("aclocal.m4", "configure", "*.h.in", "Makefile.in"))
+READY = "; ".join(f"find . -name '{name}' -exec touch {{}} +; sleep 1" for name in ("aclocal.m4", "configure", "*.h.in", "*.hin", "Makefile.in"))
 # Once, natively; then with each compiler in a copy; the program.
 RECIPES = {
     "bzip2": ("bzip2-*", "true", "make bzip2.o libbz2.a CC=\"$CC\" CFLAGS='-O2 -g' && $CC bzip2.o libbz2.a -o bzip2", "bzip2"),

@@ -207,7 +207,7 @@ WAYS = r"""
 static volatile int sink;
 #define FOUR sink++; sink += 2; sink ^= 4; sink -= 8;
 __attribute__((noinline)) int early(int x) { if (x) return x; FOUR FOUR FOUR FOUR FOUR FOUR FOUR return 0; }
-__attribute__((noinline)) int straight(int x) { FOUR FOUR FOUR if (x) sink++; FOUR FOUR FOUR return x; }
+__attribute__((noinline)) int straight(int x) { FOUR if (x & 1) sink++; FOUR if (x & 2) sink++; FOUR return x; }
 __attribute__((noinline)) int loops(int n) { while (n--) sink++; return sink; }
 int main(void) { for (int i = 0; i < 10; i++) early(1), straight(i), loops(50); return 0; }
 """
@@ -215,7 +215,7 @@ int main(void) { for (int i = 0; i < 10; i++) early(1), straight(i), loops(50); 
 
 def check_ways(t):
     """--min-path asks for the shortest way through: what is large and returns at once, or is small and goes round, is none."""
-    program, out = make(t, "ways", "--min-path=20", text=WAYS), f"{t.folder}/ways.trace"
+    program, out = make(t, "ways", "--min-path=30", text=WAYS), f"{t.folder}/ways.trace"
     run(t, program, None, out)
     same(calls(t.report(out)), {"straight": 10}, "in objects")
     run(t, make(t, "ways-size", "--min-size=100", text=WAYS), None, out)
@@ -224,10 +224,10 @@ def check_ways(t):
     t.command(["gcc", "-O2", f"{t.folder}/ways.c", "-o", program])
     for engine in ("jit", "live"):
         only = [word for name in names for word in ("-F", name)]
-        t.command([t.inlay, "trace", "-o", out, f"--engine={engine}", *only, "--min-path=20", "--", program])
+        t.command([t.inlay, "trace", "-o", out, f"--engine={engine}", *only, "--min-path=30", "--", program])
         same(calls(t.report(out)), {"straight": 10}, engine)
     only = [word for name in names for word in ("--proc", name)]
-    t.command([t.inlay, "rewrite", *only, "trace", "--min-path=20", program, "-o", f"{program}.rewritten"])
+    t.command([t.inlay, "rewrite", *only, "trace", "--min-path=30", program, "-o", f"{program}.rewritten"])
     t.command([f"{program}.rewritten"], env=os.environ | {"INLAY_OUT": out})
     same(calls(t.report(out)), {"straight": 10}, "rewritten")
 
