@@ -303,6 +303,23 @@ static void open_process(attacher *a, pid_t pid)
         tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
 }
 
+/* The process writes the report, and may have another root, or what is read-only there. Not the owner's rights, which
+ * it may have given away: what has been opened is written. */
+static void check_result(const attacher *a)
+{
+    const char *result = tool_now->options.result;
+    char path[4200];
+    if (!result) return;
+    int n = snprintf(path, sizeof path, "/proc/%d/root%s", a->process.pid, result);
+    if (n >= (int)sizeof path) return; /* the tool will say so */
+    if (access(path, F_OK) != 0 && errno == ENOENT) strrchr(path, '/')[1] = 0;
+    if (access(path, W_OK) == 0 || (errno != ENOENT && errno != EROFS && errno != ENOTDIR)) return;
+    tool_fail(TOOL_EXIT_FAILED,
+              "cannot attach: process %d, which would write the report, cannot write %s (%s): name a file that it can, "
+              "or leave -o out",
+              a->process.pid, result, errno == EROFS ? "it is read-only there" : "there is no such folder there");
+}
+
 /* A tool that ends the program before it begins does so with its own status. */
 static int status_of(const attacher *a)
 {
@@ -324,6 +341,7 @@ void attacher_run(void)
     run_here.modules = module_set_new();
     if (!run_here.modules) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     open_process(a, pid);
+    if (!a->fresh) check_result(a);
     a->by_list = finders_go_by_list();
     list_images(a);
     for (size_t k = 0; k < a->r.count; k++) set_target(a, &a->r.images[k], a->fresh && !has_run(a, a->r.images[k].m));

@@ -488,7 +488,8 @@ class Live:
         if driver.build("dynamic", f"{HERE}/talks.c", program):
             return
         command = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
-                   f"mount -t tmpfs none /mnt && cp {program} /mnt/talks && exec /mnt/talks"]
+                   f"mkdir {folder}/hidden && mount -t tmpfs none /mnt && cp {program} /mnt/talks && "
+                   f"mount -t tmpfs -o ro none {folder}/hidden && exec /mnt/talks"]
         with Conversation(command, folder) as c:
             c.say("work 9", "wake")
             try:
@@ -497,6 +498,7 @@ class Live:
                 return  # no right to do so
             with open(f"/proc/{c.process.pid}/task/{c.process.pid}/children") as f:
                 child = int(f.read().split()[0])
+            self.refused(child, "cannot write .*/hidden/report .it is read-only there", "-o", f"{folder}/hidden/report")
             self.attach("calls", child, "-o", f"{folder}/report")
             c.say("work 300", "threads 8", "signal", "fork")
             answers, status = c.end()
