@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, AT_ONCE = 1, UNWINDING = 3, PATIENCE = 20 /* seconds */ };
+enum { STACK = 256 << 10, AT_ONCE = 1, UNWINDING = 8, PATIENCE = 20 /* seconds */ };
 
 typedef struct ask {
     live_process process;
