@@ -24,14 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, AT_ONCE = 1, UNWINDING = 8, PATIENCE = 20 /* seconds */ };
+enum { STACK = 256 << 10, AT_ONCE = 1, PATIENCE = 20 /* seconds */ };
 
 typedef struct ask {
     live_process process;
     live_told told;
     live_wish wish;
     int out;
-    double unwinding_until; /* exceptions are waited for until then: they may only look so */
     uint64_t asked_size;
     move_ask *asked; /* as it is there */
 } ask;
@@ -80,7 +79,6 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
     memset(q, 0, a->asked_size);
     a->asked = q;
     *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
-    q->waits = a->wish == LIVE_LEAVE && now() < a->unwinding_until;
     for (size_t i = 0; i < n; i++) {
         q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
         q->threads[i].slot = a->process.threads.items[i].slot;
@@ -117,7 +115,7 @@ static inl_status run_busy(ask *a, long nanoseconds, inl_error *e)
     bool *which = calloc(n + 1, sizeof *which), stepped = false;
     inl_status s = which ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n && s == INL_OK; i++) {
-        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL || a->asked->threads[i].busy == MOVE_BUSY_UNWINDS;
+        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL;
         if (a->asked->threads[i].busy != MOVE_BUSY_INSERTED) continue;
         s = remote_step(&a->process.threads.items[i], e);
         if (a->process.threads.items[i].gone) s = INL_OK;
@@ -148,7 +146,6 @@ static inl_status bring_out(ask *a, pid_t *busy, inl_error *e)
 static inl_status stop_outside(ask *a, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
-    a->unwinding_until = now() + UNWINDING;
     for (double end = now() + PATIENCE;;) {
         pid_t busy = 0;
         inl_status s = live_stop(&a->process, e);

@@ -106,8 +106,7 @@ enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };
 enum { /* what a thread does */
        MOVE_BUSY_NOT,
        MOVE_BUSY_INSERTED, /* it is in what was inserted: a few steps lead out of it */
-       MOVE_BUSY_TOOL, /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
-       MOVE_BUSY_UNWINDS /* an exception is on its way, by unwind tables of new code; or it looks so */
+       MOVE_BUSY_TOOL /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
 };
 typedef struct move_ask_thread {
     uint64_t tid;
@@ -121,7 +120,6 @@ typedef struct move_ask_thread {
 typedef struct move_ask {
     uint64_t what;              /* MOVE_ASK_ */
     uint64_t captures;          /* the report goes into memory, as a file that only a descriptor names */
-    uint64_t waits;             /* threads that look as if they unwound are busy */
     uint64_t done;              /* answers: it has been done, */
     uint64_t busy;              /* or so many threads are not out, */
     uint64_t refused;           /* or it cannot be: MOVE_ASK_ */

@@ -7,12 +7,7 @@
  * memory are looked at, and those become the address of the same place in old code. The C library hides the addresses
  * that setjmp saves; what such a word hides is looked at as well.
  *
- * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different.
- *
- * An exception that is on its way has more: where it is to land, which the C++ library keeps on the heap while
- * destructors run, and, while frames are looked at, pointers into unwind tables of new code in registers and not far
- * above the stack pointer. The first is the beginning of an instruction in new code, as no other word is; for
- * the second whoever asks waits a little (moved_unwinds). */
+ * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different. */
 #include "moved/private.h"
 #include "base/maps_line.h"
 #include "base/page.h"
@@ -83,34 +78,6 @@ uint64_t moved_back(uint64_t word)
     if (!moved_is_new(word - 1) && !moved_is_new(word)) return 0;
     uint64_t old = table_of(word);
     return old ? old : return_of(word);
-}
-
-/* Where an exception is to land. */
-static uint64_t landing_of(uint64_t word)
-{
-    const moved_image *i = moved_at(word);
-    moved_spot spot;
-    if (!i || !i->map || !i->map->states) return 0;
-    const move_carried_states *states = (const void *)((const char *)i->map + i->map->states);
-    if (!moved_states_find(states, (uint32_t)(word - i->text), &spot) || i->text + spot.new_off != word) return 0;
-    return i->map_base + spot.old_off;
-}
-
-/* --- exceptions on their way --- */
-
-static bool is_a_tables(uint64_t word) { return moved_is_new(word) && !moved_back(word); }
-
-/* What has been left behind on the stack looks the same, so this is no more than likely. */
-bool moved_unwinds(const weave_context *c)
-{
-    enum { DEEP = 2048, PIECE = 256 }; /* the unwinder's own frames, and the personality's */
-    uint64_t words[PIECE / 8], low = run_sp(c) & ~7ull;
-    for (unsigned r = 0; r < sizeof c->gpr / sizeof *c->gpr; r++)
-        if (is_a_tables(c->gpr[r])) return true;
-    for (uint64_t at = low; at < low + DEEP && run_read(words, at, PIECE); at += PIECE)
-        for (unsigned k = 0; k < PIECE / 8; k++)
-            if (is_a_tables(words[k])) return true;
-    return false;
 }
 
 /* --- jump tables --- */
@@ -209,8 +176,7 @@ static void look_at(const search *s, uint64_t low, uint64_t high)
     uint64_t back;
     for (uint64_t *word = (uint64_t *)low; word < (uint64_t *)high; word++) {
         uint64_t hidden = moved_shown(*word, s->guard);
-        bool may = may_be(&s->spans, *word);
-        if (may && ((back = moved_back(*word)) != 0 || (back = landing_of(*word)) != 0)) *word = back;
+        if (may_be(&s->spans, *word) && (back = moved_back(*word)) != 0) *word = back;
         else if (may_be(&s->spans, hidden) && (back = moved_back(hidden)) != 0) *word = moved_hidden(back, s->guard);
         else if (*word == moved_restorer_at() && (back = moved_restorer_of(word, high)) != 0) *word = back;
     }

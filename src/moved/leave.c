@@ -90,12 +90,6 @@ static bool is_inserted(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
 }
 
-/* An unwinder makes no system calls; below whoever does lies what earlier ones have left. */
-static bool unwinds(const weave_context *stands, const weave_context *c)
-{
-    return !moved_in_gate(stands->pc) && !moved_is_syscall(stands->pc) && moved_unwinds(c);
-}
-
 /* How many threads are not out. */
 static uint64_t look(void)
 {
@@ -106,11 +100,6 @@ static uint64_t look(void)
         moved_where at;
         weave_context c = as->ctx;
         bool out = t ? take_out(t, &c, &at) : !is_ours(c.pc);
-        if (out && asked()->waits && unwinds(&as->ctx, &c)) {
-            as->busy = MOVE_BUSY_UNWINDS;
-            busy++;
-            continue;
-        }
         as->busy = out ? MOVE_BUSY_NOT : t && is_inserted(t, as->ctx.pc) ? MOVE_BUSY_INSERTED : MOVE_BUSY_TOOL;
         busy += !out;
         if (!out) continue;

@@ -302,8 +302,6 @@ bool moved_memory_open(moved_memory *);
 void moved_memory_close(const moved_memory *);
 /* The program's registers: do they hold something of a jump table's copy that old code would take for the table's? */
 bool moved_is_about_to_jump(const weave_context *);
-/* Is it likely that frames are being looked at for an exception, by unwind tables of new code? */
-bool moved_unwinds(const weave_context *);
 bool moved_bring_back(const moved_memory *, uint64_t tls_base); /* false: what is mapped cannot be read */
 /* --- <isa>/back.c --- */
 /* What the program has in the register that leads to a thread's block. */
