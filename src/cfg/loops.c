@@ -14,7 +14,7 @@ typedef struct walk {
     open_block *stack;
     size_t depth;
     cfg_loop_order *orders; /* NULL: loops are marked. Of blocks from `first` on: these are numbered */
-    uint32_t first, opened;
+    uint32_t first, count, opened;
 } walk;
 
 static void open(walk *w, uint32_t block)
@@ -38,7 +38,7 @@ static void walk_from(walk *w, uint32_t start)
             continue;
         }
         cfg_edge *e = &p->edges[top->next++];
-        if (e->to == CFG_NONE || p->blocks[e->to].proc != b->proc) continue;
+        if (e->to == CFG_NONE || e->to - w->first >= w->count || p->blocks[e->to].proc != b->proc) continue;
         uint8_t *colour = &w->colour[e->to - w->first];
         if (*colour == OPEN && !w->orders) {
             e->back = true;
@@ -54,7 +54,9 @@ void cfg_mark_loops(cfg_program *p)
     uint32_t largest = 0;
     for (uint32_t i = 0; i < p->proc_count; i++)
         if (p->procs[i].block_count > largest) largest = p->procs[i].block_count;
-    walk w = {.program = p, .colour = calloc(p->block_count + 1, 1), .stack = malloc((largest + 1) * sizeof *w.stack)};
+    walk w = {.program = p, .count = p->block_count};
+    w.colour = calloc(p->block_count + 1, 1);
+    w.stack = malloc((largest + 1) * sizeof *w.stack);
     for (uint32_t i = 0; w.colour && w.stack && i < p->block_count; i++) /* entries come first */
         if (w.colour[i] == WHITE) walk_from(&w, i);
     free(w.colour);
@@ -63,7 +65,7 @@ void cfg_mark_loops(cfg_program *p)
 
 bool cfg_loop_orders(const cfg_program *p, uint32_t first, uint32_t count, cfg_loop_order *out)
 {
-    walk w = {.program = (cfg_program *)p, .orders = out, .first = first};
+    walk w = {.program = (cfg_program *)p, .orders = out, .first = first, .count = count};
     w.colour = calloc(count + 1, 1);
     w.stack = malloc((count + 1) * sizeof *w.stack);
     bool good = w.colour && w.stack;
