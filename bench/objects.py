@@ -35,8 +35,8 @@ READY = "; ".join(f"find . -name '{name}' -exec touch {{}} +; sleep 1" for name 
 # Once, natively; then with each compiler in a copy; the program.
 RECIPES = {
     "bzip2": ("bzip2-*", "true", "make bzip2.o libbz2.a CC=\"$CC\" CFLAGS='-O2 -g' && $CC bzip2.o libbz2.a -o bzip2", "bzip2"),
-    "gzip": ("gzip-*", f"{READY}; ./configure CFLAGS='-O2 -g'", "make CC=\"$CC\"", "gzip"),
-    "gawk": ("gawk-*", f"{READY}; ./configure --disable-nls --disable-extensions CFLAGS='-O2 -g'", "make gawk CC=\"$CC\"", "gawk"),
+    "gzip": ("gzip-*", f"{READY}; ./configure CFLAGS='-O2 -g'", "make SUBDIRS='lib .' CC=\"$CC\" MAKEINFO=true", "gzip"),
+    "gawk": ("gawk-*", f"{READY}; ./configure --disable-nls --disable-extensions CFLAGS='-O2 -g'", "make -C support CC=\"$CC\" && make gawk CC=\"$CC\"", "gawk"),
     "lua": ("lua5.4-*", "rm src/luac.c && echo '#define DEB_HOST_MULTIARCH \"x\"' > src/lua5.4-deb-multiarch.h",
             "cd src && for f in *.c; do $CC -std=gnu99 -O2 -g -DLUA_USE_POSIX "
             "-DLUA_USE_DLOPEN -c $f || exit 1; done; $CC *.o -lm -ldl -o lua", "src/lua"),

@@ -64,8 +64,8 @@ static void insert(inlay_proc *proc, trace_proc *p)
         insert_count(proc, p);
         return;
     }
-    inlay_expr entry = step(p, false), arguments = trace_values_arguments(proc, records);
-    inlay_expr result = trace_values_result(proc, records);
+    inlay_expr entry = step(p, false), arguments = trace_values_arguments(proc, p, records);
+    inlay_expr result = trace_values_result(proc, p, records);
     if (arguments) entry = inlay_sequence(entry, arguments);
     inlay_insert(inlay_proc_entry(proc), trace_select_entry(p, entry));
     if (result) inlay_insert(inlay_proc_return(proc), trace_select_result(p, result)); /* before its exit */

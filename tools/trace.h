@@ -12,6 +12,7 @@ typedef struct trace_proc {
     struct trace_proc *next;
     inlay_counter calls;
     const char *name, *why; /* why: it was not instrumented */
+    char *types;            /* of its arguments and its result, lines of a number and a layout; NULL: none is told */
     uint64_t address, size;
     uint32_t number, image; /* from 1; an image that is a trace_image's */
     inlay_trace_how how;
@@ -72,8 +73,8 @@ inlay_expr trace_select_result(trace_proc *, inlay_expr result); /* before the e
 /* --- trace_values.c --- */
 bool trace_values_prepare(const trace_settings *); /* between inlay_init and inlay_start; false: said why */
 /* What records a procedure's arguments, at its entry, or its result, at its return; NULL: nothing is asked for. */
-inlay_expr trace_values_arguments(inlay_proc *, inlay_buffer *);
-inlay_expr trace_values_result(inlay_proc *, inlay_buffer *);
+inlay_expr trace_values_arguments(inlay_proc *, trace_proc *, inlay_buffer *);
+inlay_expr trace_values_result(inlay_proc *, trace_proc *, inlay_buffer *);
 void trace_values_warn(bool (*is_asked_for)(const inlay_proc *)); /* of entries that nothing has matched */
 
 /* --- trace_events.c --- */

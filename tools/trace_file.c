@@ -266,6 +266,7 @@ void trace_note_proc(const trace_proc *p)
 {
     uint64_t how = (uint64_t)p->how | (p->is_trigger ? INLAY_TRACE_TRIGGER : 0);
     note(&(inlay_trace_note){INLAY_TRACE_PROC, 0, p->number, p->image, p->address, p->size, how}, p->name, p->why);
+    if (p->types) note(&(inlay_trace_note){INLAY_TRACE_TYPES, 0, p->number, 0, 0, 0, 0}, p->types, NULL);
 }
 
 void trace_note_thread(inlay_trace_note_kind kind, unsigned thread, int tid)

@@ -13,6 +13,7 @@
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,53 @@ static void copy_text(copied *c, uint64_t from, uint64_t tag)
     if (cut) c->tags[c->count - 1] |= INLAY_TRACE_CUT;
 }
 
+/* One whose length is told: no zero ends it. */
+static void copy_counted(copied *c, uint64_t from, uint64_t length, uint64_t tag)
+{
+    char text[MOST_TEXT] = {0};
+    size_t n = length < MOST_TEXT ? (size_t)length : MOST_TEXT;
+    c->count = 1;
+    c->pieces[0] = from;
+    c->tags[0] = (uint32_t)tag | INLAY_TRACE_UNREADABLE;
+    if (n && inlay_memory_read(text, from, n) != n) return;
+    memcpy(c->pieces, text, MOST_TEXT);
+    c->count = n ? (n + 7) / 8 : 1;
+    for (uint64_t k = 0; k < c->count; k++) c->tags[k] = (uint32_t)tag | (k + 1 < c->count ? INLAY_TRACE_GOES_ON : 0);
+    if (length > MOST_TEXT) c->tags[c->count - 1] |= INLAY_TRACE_CUT;
+}
+
+/* Where an object of strings' kind is: `places` is where the address and << 32 the length stand in it. */
+static void copy_counted_at(copied *c, uint64_t object, uint64_t places, uint64_t tag)
+{
+    uint64_t from = 0, length = 0;
+    bool good = inlay_memory_read(&from, object + (uint32_t)places, sizeof from) == sizeof from &&
+                inlay_memory_read(&length, object + (places >> 32), sizeof length) == sizeof length;
+    copy_counted(c, good ? from : object, good ? length : 1, tag);
+    if (good) return;
+    c->count = 1;
+    c->pieces[0] = object;
+    c->tags[0] = (uint32_t)tag | INLAY_TRACE_UNREADABLE;
+}
+
+/* What a reference leads to: its first words. */
+static void copy_object(copied *c, uint64_t from, uint64_t size, uint64_t tag)
+{
+    size_t n = size < MOST_WORDS * sizeof(uint64_t) ? (size_t)size : MOST_WORDS * sizeof(uint64_t);
+    memset(c->pieces, 0, sizeof c->pieces);
+    c->count = 1;
+    if (inlay_memory_read(c->pieces, from, n) != n) {
+        c->pieces[0] = from;
+        c->tags[0] = (uint32_t)tag | INLAY_TRACE_UNREADABLE;
+        return;
+    }
+    c->count = (n + 7) / 8;
+    for (uint64_t k = 0; k < c->count; k++) {
+        uint64_t bytes = n - k * 8 < 8 ? n - k * 8 : 8;
+        uint32_t goes_on = k + 1 < c->count ? INLAY_TRACE_GOES_ON : size > n ? INLAY_TRACE_CUT : 0;
+        c->tags[k] = (uint32_t)(tag | bytes << 16) | goes_on;
+    }
+}
+
 static inlay_expr piece_at(size_t offset, unsigned size)
 {
     return inlay_load(inlay_binary(INLAY_ADD, inlay_local_address(texts), inlay_const(offset)), size);
@@ -168,9 +216,9 @@ static inlay_expr append(inlay_buffer *records, inlay_expr value, inlay_expr tag
 
 static inlay_expr then(inlay_expr first, inlay_expr second) { return first ? inlay_sequence(first, second) : second; }
 
-static inlay_expr record_text(inlay_buffer *records, inlay_expr address, uint32_t tag)
+/* What the call has copied. */
+static inlay_expr record_pieces(inlay_buffer *records, inlay_expr all)
 {
-    inlay_expr all = inlay_call(copy_text, inlay_local_address(texts), address, inlay_const(tag));
     for (unsigned k = 0; k < PIECES; k++) {
         inlay_expr one = append(records, piece_at(offsetof(copied, pieces) + k * sizeof(uint64_t), 8),
                                 piece_at(offsetof(copied, tags) + k * sizeof(uint32_t), 4));
@@ -178,6 +226,11 @@ static inlay_expr record_text(inlay_buffer *records, inlay_expr address, uint32_
         all = inlay_sequence(all, inlay_if(is_there, one, NULL));
     }
     return all;
+}
+
+static inlay_expr record_text(inlay_buffer *records, inlay_expr address, uint32_t tag)
+{
+    return record_pieces(records, inlay_call(copy_text, inlay_local_address(texts), address, inlay_const(tag)));
 }
 
 /* `number`: from 1; 0: the result. */
@@ -204,6 +257,7 @@ static unsigned form_of(const inlay_scope_static *s)
 {
     size_t n = strlen(s->type);
     if (s->format == 'p' && n >= 6 && !strcmp(s->type + n - 6, "char *")) return 's';
+    if (s->layout && s->layout[0] == 'c') return 'c';
     return s->format == 'i' ? 'd' : (unsigned char)s->format;
 }
 
@@ -236,10 +290,67 @@ static inlay_expr record_words(inlay_buffer *records, inlay_scope *scope, inlay_
     return all ? all : append(records, inlay_const(0), inlay_const(number | 'w' << 8));
 }
 
-/* A value of the type; NULL: it cannot be had, which is said. */
-static inlay_expr record_typed(inlay_buffer *records, inlay_scope *scope, const inlay_scope_static *s, inlay_expr value,
-                               unsigned number)
+/* "S0,8": where a string's address and its length are. */
+static bool read_string(const char *layout, unsigned *start, unsigned *length)
 {
+    return layout && sscanf(layout, "S%u,%u", start, length) == 2;
+}
+
+/* The string that an object is. NULL: its words cannot be had. */
+static inlay_expr record_string(inlay_buffer *records, inlay_scope *scope, inlay_expr whole, unsigned start,
+                                unsigned length, unsigned number)
+{
+    inlay_expr from = inlay_typed_word(scope, whole, start, sizeof(uint64_t));
+    inlay_expr count = inlay_typed_word(scope, whole, length, sizeof(uint64_t));
+    if (!from || !count) return NULL;
+    return record_pieces(records, inlay_call(copy_counted, inlay_local_address(texts), from, count,
+                                             inlay_const(number | 's' << 8 | sizeof(uint64_t) << 16)));
+}
+
+/* How many bytes something takes: the number that its layout has first. */
+static unsigned long size_in(const char *layout)
+{
+    size_t at = strcspn(layout, "0123456789");
+    const char *of = layout[0] == 'a' ? strchr(layout, ',') : NULL;
+    unsigned long count = strtoul(layout + at, NULL, 10);
+    return of && count < MOST_WORDS * sizeof(uint64_t) ? count * size_in(of + 1) : count;
+}
+
+static inlay_expr record_reference(inlay_buffer *records, const char *to, inlay_expr address, unsigned number)
+{
+    unsigned start, length;
+    inlay_expr local = inlay_local_address(texts);
+    if (read_string(to, &start, &length))
+        return record_pieces(records,
+                             inlay_call(copy_counted_at, local, address, inlay_const(start | (uint64_t)length << 32),
+                                        inlay_const(number | 's' << 8 | sizeof(uint64_t) << 16)));
+    return record_pieces(
+        records, inlay_call(copy_object, local, address, inlay_const(size_in(to)), inlay_const(number | 'w' << 8)));
+}
+
+/* Those who read the recording are told what is where. */
+static void keep_type(trace_proc *p, unsigned number, const char *layout)
+{
+    enum { MOST = 8000 };
+    size_t have = p->types ? strlen(p->types) : 0, more = strlen(layout) + 8;
+    char *all = have + more < MOST ? inlay_alloc(have + more) : NULL;
+    if (!all) return;
+    snprintf(all, have + more, "%s%u %s\n", p->types ? p->types : "", number, layout);
+    p->types = all;
+}
+
+/* A value of the type; NULL: it cannot be had, which is said. */
+static inlay_expr record_typed(inlay_buffer *records, trace_proc *p, inlay_scope *scope, const inlay_scope_static *s,
+                               inlay_expr value, unsigned number)
+{
+    unsigned start, length;
+    bool refers = s->layout && s->layout[0] == '&';
+    inlay_expr text = value && read_string(s->layout, &start, &length)
+                          ? record_string(records, scope, value, start, length, number)
+                          : NULL;
+    if (text) return text;
+    if (s->layout && s->layout[0] != 'S' && s->layout[0] != 'c') keep_type(p, number, s->layout);
+    if (value && refers) return record_reference(records, s->layout + 1, value, number);
     bool is_long = value && !strcmp(s->type, "long double");
     if (is_long) value = inlay_scope_cast(scope, "double", value);
     if (value && is_long) return record_value(records, value, number, 'f', sizeof(double));
@@ -249,7 +360,7 @@ static inlay_expr record_typed(inlay_buffer *records, inlay_scope *scope, const 
 }
 
 /* `prototype`: NULL, or what to go by. */
-static inlay_expr by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
+static inlay_expr by_types(inlay_proc *proc, trace_proc *p, inlay_buffer *records, const char *prototype)
 {
     inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
     inlay_scope_static s;
@@ -259,14 +370,14 @@ static inlay_expr by_types(inlay_proc *proc, inlay_buffer *records, const char *
         if (!value)
             inlay_warn("%s: its argument %u ('%s') is not recorded: %s", inlay_proc_name(proc), number, s.type,
                        inlay_scope_error(scope));
-        all = then(all, record_typed(records, scope, &s, value, number));
+        all = then(all, record_typed(records, p, scope, &s, value, number));
     }
     bool is_wrong = scope && prototype && number == 1 && *inlay_scope_error(scope);
     if (is_wrong) inlay_warn("-A '%s': %s", prototype, inlay_scope_error(scope));
     return all;
 }
 
-static inlay_expr result_by_types(inlay_proc *proc, inlay_buffer *records, const char *prototype)
+static inlay_expr result_by_types(inlay_proc *proc, trace_proc *p, inlay_buffer *records, const char *prototype)
 {
     inlay_scope *scope = inlay_scope_new(inlay_proc_image(proc), inlay_proc_address(proc));
     inlay_scope_static s;
@@ -274,14 +385,17 @@ static inlay_expr result_by_types(inlay_proc *proc, inlay_buffer *records, const
         if (prototype) return NULL;
         return record_value(records, inlay_return_value(), 0, 'd', sizeof(uint64_t));
     }
-    if (s.format && s.size <= sizeof(uint64_t))
+    if (s.layout && s.layout[0] == '&') return record_typed(records, p, scope, &s, inlay_return_value(), 0);
+    if (s.format && s.size <= sizeof(uint64_t)) {
+        if (s.layout && s.layout[0] != 'c') keep_type(p, 0, s.layout);
         return record_value(records, s.format == 'f' ? real_at(0) : inlay_return_value(), 0, form_of(&s),
                             (unsigned)s.size);
+    }
     inlay_expr value = prototype ? NULL : inlay_scope_parse(scope, "$ret");
     if (!value)
         inlay_warn("%s: its result ('%s') is not recorded: it is returned in a way that is not known",
                    inlay_proc_name(proc), s.type);
-    return record_typed(records, scope, &s, value, 0);
+    return record_typed(records, p, scope, &s, value, 0);
 }
 
 /* --- a procedure's --- */
@@ -320,55 +434,55 @@ static const char *cut_out(const char *at, const char *end, char *room, size_t s
 }
 
 /* The arguments that an entry of -A asks for; NULL: not of this procedure. */
-static inlay_expr arguments_by(inlay_proc *proc, inlay_buffer *records, const char *at, const char *end)
+static inlay_expr arguments_by(inlay_proc *proc, trace_proc *p, inlay_buffer *records, const char *at, const char *end)
 {
     char text[1024];
     const char *behind, *name = prototype_name(at, end, &behind);
     if (name) {
         const char *prototype = cut_out(at, end, text, sizeof text);
-        return prototype && is_for(proc, name, behind) ? by_types(proc, records, prototype) : NULL;
+        return prototype && is_for(proc, name, behind) ? by_types(proc, p, records, prototype) : NULL;
     }
     const char *list = list_of(at, end);
     if (!is_for(proc, at, list ? list : end)) return NULL;
-    return list ? listed(records, list + 1, end) : by_types(proc, records, NULL);
+    return list ? listed(records, list + 1, end) : by_types(proc, p, records, NULL);
 }
 
-inlay_expr trace_values_arguments(inlay_proc *proc, inlay_buffer *records)
+inlay_expr trace_values_arguments(inlay_proc *proc, trace_proc *p, inlay_buffer *records)
 {
     inlay_expr all = NULL;
     for (const char *at = asked->arguments, *end; at && *at; at = *end ? end + 1 : end) {
         end = end_of(at, ";");
-        inlay_expr these = arguments_by(proc, records, at, end);
+        inlay_expr these = arguments_by(proc, p, records, at, end);
         if (these) all = then(all, these);
     }
     return all;
 }
 
 /* By a prototype among the arguments. */
-static inlay_expr result_by_prototype(inlay_proc *proc, inlay_buffer *records)
+static inlay_expr result_by_prototype(inlay_proc *proc, trace_proc *p, inlay_buffer *records)
 {
     char text[1024];
     for (const char *at = asked->arguments, *end; at && *at; at = *end ? end + 1 : end) {
         end = end_of(at, ";");
         const char *behind, *name = prototype_name(at, end, &behind);
         const char *prototype = name ? cut_out(at, end, text, sizeof text) : NULL;
-        if (prototype && is_for(proc, name, behind)) return result_by_types(proc, records, prototype);
+        if (prototype && is_for(proc, name, behind)) return result_by_types(proc, p, records, prototype);
     }
     return NULL;
 }
 
-inlay_expr trace_values_result(inlay_proc *proc, inlay_buffer *records)
+inlay_expr trace_values_result(inlay_proc *proc, trace_proc *p, inlay_buffer *records)
 {
     for (const char *at = asked->results, *end; at && *at; at = *end ? end + 1 : end) {
         end = end_of(at, ";");
         const char *slash = find(at, end, '/');
         unsigned form = 'd', size = 8;
         if (!is_for(proc, at, slash ? slash : end)) continue;
-        if (!slash) return result_by_types(proc, records, NULL);
+        if (!slash) return result_by_types(proc, p, records, NULL);
         read_form(slash + 1, end, &form, &size);
         return record_value(records, form == 'f' ? real_at(0) : inlay_return_value(), 0, form, size);
     }
-    return result_by_prototype(proc, records);
+    return result_by_prototype(proc, p, records);
 }
 
 /* --- entries that are in vain --- */

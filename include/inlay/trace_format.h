@@ -114,6 +114,7 @@ typedef enum inlay_trace_note_kind {
     INLAY_TRACE_VIEW,        /* what the report is asked for, and what was not recorded */
     INLAY_TRACE_EVENT,       /* what is counted beside the clock: its name, and why it is not */
     INLAY_TRACE_EVENT_TOTAL, /* at a thread's end */
+    INLAY_TRACE_TYPES,       /* of a procedure's arguments and its result */
 } inlay_trace_note_kind;
 
 typedef struct inlay_trace_note {
@@ -130,7 +131,7 @@ typedef struct inlay_trace_note {
     uint64_t c;    /* image: bias; procedure: inlay_trace_how | flags; end: cycles that threads have spent in Inlay;
                       view: one call in so many was recorded | 1 << 63: only of those called more than so often;
                       total: ns that it was counted */
-    char text[];   /* image: path; procedure: its name, and why it was not instrumented */
+    char text[];   /* image: path; procedure: its name, and why it was not instrumented; types: docs/trace-format.md */
 } inlay_trace_note;
 
 typedef enum inlay_trace_how {

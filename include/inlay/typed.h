@@ -49,6 +49,7 @@ typedef struct inlay_scope_static {
     void *at;                /* inlay_alloc's */
     size_t size;
     char format;
+    const char *layout; /* what is where in it, as docs/trace-format.md tells it; NULL: a plain number or pointer */
 } inlay_scope_static;
 void inlay_scope_statics(inlay_scope *, void (*each)(const inlay_scope_static *, void *arg), void *arg);
 

@@ -20,7 +20,7 @@ typedef enum image_ctype_kind {
     IMAGE_CTYPE_FLOAT,
     IMAGE_CTYPE_POINTER,
     IMAGE_CTYPE_ARRAY,
-    IMAGE_CTYPE_STRUCT, /* classes too */
+    IMAGE_CTYPE_STRUCT, /* classes too, and complex numbers of two parts */
     IMAGE_CTYPE_UNION,
     IMAGE_CTYPE_FUNCTION,
     IMAGE_CTYPE_BITS,        /* of a member that is a bit field: `of` is what it is read as */
@@ -42,6 +42,7 @@ struct image_ctype {
     bool is_signed;                /* INT, ENUM, WIDE */
     bool variadic;                 /* FUNCTION: more arguments may follow */
     bool by_reference;             /* STRUCT, UNION: is never passed by value, but by the address of a copy (C++) */
+    bool is_reference;             /* POINTER: of C++ */
     uint8_t bit_offset, bit_count; /* BITS: within `size` bytes, from the least significant one on */
     uint64_t size;                 /* in bytes; 0: not known */
     const char *name;              /* as in C: "unsigned int", "struct stat"; NULL: made of `of` */

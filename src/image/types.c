@@ -53,6 +53,19 @@ static const char *basic_name(const char *name)
     return name;
 }
 
+/* It is passed and returned as a structure of two is, but for that of long doubles. */
+static void read_complex(image *im, image_ctype *t)
+{
+    uint64_t half = t->size / 2;
+    image_member *m = half == 4 || half == 8 ? inl_arena_alloc(&im->arena, 2 * sizeof *m) : NULL;
+    if (!m) return;
+    m[0] = (image_member){"real", image_ctype_float((unsigned)half), 0};
+    m[1] = (image_member){"imag", image_ctype_float((unsigned)half), half};
+    t->kind = IMAGE_CTYPE_STRUCT;
+    t->members = m;
+    t->member_count = 2;
+}
+
 static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
 {
     uint64_t encoding = 0;
@@ -68,6 +81,7 @@ static void read_basic(image *im, Dwarf_Die *die, image_ctype *t)
     if (wide) t->kind = IMAGE_CTYPE_WIDE;
     if (encoding == DW_ATE_float && t->size == 16 && !strcmp(t->name, "long double")) t->kind = IMAGE_CTYPE_LONG_DOUBLE;
     if (encoding == DW_ATE_complex_float || encoding == DW_ATE_imaginary_float) t->kind = IMAGE_CTYPE_OTHER;
+    if (encoding == DW_ATE_complex_float) read_complex(im, t);
 }
 
 /* --- members --- */
@@ -250,6 +264,7 @@ static void read_type(image *im, Dwarf_Die *die, image_ctype *t)
     case DW_TAG_reference_type:
     case DW_TAG_rvalue_reference_type:
         t->kind = IMAGE_CTYPE_POINTER;
+        t->is_reference = dwarf_tag(die) != DW_TAG_pointer_type;
         t->size = 8;
         t->of = image_ctype_of(im, die);
         if (!t->of) t->of = &image_ctype_void;

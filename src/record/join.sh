@@ -6,6 +6,7 @@ cc=$1 out=$2 folder=$3
 shift 3
 mkdir -p "$folder"
 "$cc" -r -nostdlib -o "$folder/inlay-trace.o" "$@"
-objcopy --strip-debug --keep-global-symbol=__inlay_trace_entry --keep-global-symbol=__inlay_trace_exit "$folder/inlay-trace.o"
+objcopy --strip-debug "$folder/inlay-trace.o" --keep-global-symbol=__inlay_trace_entry_needs_libinlay_trace \
+  --keep-global-symbol=__inlay_trace_exit_needs_libinlay_trace
 rm -f "$out"
 ar rcsD "$out" "$folder/inlay-trace.o"

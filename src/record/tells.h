@@ -4,17 +4,20 @@
 
 #include <stdint.h>
 
-/* Called at entries and exits; change nothing. The instruction behind the call is a nop whose displacement (4 bytes, 3
- * behind its beginning) is the distance from there to the procedure's record_tells. In front of the call stands what
- * the procedure's record_tells says of calls that are not recorded:
+/* Called at entries and exits; change nothing. The names say what is missing where linkers do not find them: programs
+ * are linked with libraries that somebody else has made of instrumented objects, and without the recorder.
+ *
+ * The instruction behind the call is a nop whose displacement (4 bytes, 3 behind its beginning) is the distance from
+ * there to the procedure's record_tells. In front of the call stands what the procedure's record_tells says of calls
+ * that are not recorded:
  *
  *     entry:  if (stack pointer >= low && --left >= 0) go on; call RECORD_ENTER
  *     exit:   if (open == 0) go on; call RECORD_LEAVE
  *
  * So the recorder, which each procedure's first call meets, can have calls counted at the cost of a few instructions,
  * or recorded. `low` says which stack counts in `left`: one that a single thread has. */
-#define RECORD_ENTER "__inlay_trace_entry"
-#define RECORD_LEAVE "__inlay_trace_exit"
+#define RECORD_ENTER "__inlay_trace_entry_needs_libinlay_trace"
+#define RECORD_LEAVE "__inlay_trace_exit_needs_libinlay_trace"
 
 /* A text, NULL where no object has one: settings that INLAY_TRACE may change (settings.h). */
 #define RECORD_DEFAULTS "__inlay_trace_defaults"

@@ -118,16 +118,33 @@ static char format_of(const image_ctype *t)
     return t->is_signed ? 'i' : 'u';
 }
 
+static char *carried(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = tool_carried_alloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+/* What is no plain number and no plain pointer. NULL: it is, or leads to what is not known, or there is no room. */
+static const char *layout_of(const image_ctype *t)
+{
+    enum { ROOM = 2000 };
+    char text[ROOM];
+    bool plain = t->kind == IMAGE_CTYPE_FLOAT || t->kind == IMAGE_CTYPE_LONG_DOUBLE ||
+                 (t->kind == IMAGE_CTYPE_POINTER && !t->is_reference) ||
+                 (t->kind == IMAGE_CTYPE_INT && !(t->size == 1 && t->name && !strcmp(t->name, "char")));
+    bool good = !plain && t->size && typed_layout(t, text, sizeof text);
+    bool unknown = good && (strncmp(text, "&{0:", 4) == 0 || strncmp(text, "&?", 2) == 0);
+    return good && !unknown ? carried(text) : NULL;
+}
+
 /* With copies of the texts. False: out of memory. */
 static bool describe(const char *its_name, const image_ctype *t, void *at, inlay_scope_static *out)
 {
     char text[200];
-    size_t size = strlen(image_ctype_text(t, text, sizeof text)) + 1;
-    char *type = tool_carried_alloc(size), *name = tool_carried_alloc(strlen(its_name) + 1);
+    const char *type = carried(image_ctype_text(t, text, sizeof text)), *name = carried(its_name);
     if (!type || !name) return false;
-    memcpy(type, text, size);
-    strcpy(name, its_name);
-    *out = (inlay_scope_static){name, type, at, t->size, format_of(t)};
+    *out = (inlay_scope_static){name, type, at, t->size, format_of(t), layout_of(t)};
     return true;
 }
 

@@ -43,6 +43,9 @@ const snippet *scope_result_value(inlay_scope *);
  */
 const snippet *scope_parameter(inlay_scope *, const image_ctype *proc, bool prototype, unsigned number);
 
+/* typed_layout.c: NULL: it finds no room. Returns out. */
+const char *typed_layout(const image_ctype *, char *out, size_t room);
+
 /* scope_tls.c */
 const snippet *scope_tls(inlay_scope *, const inlay_image *, const image_variable *);
 

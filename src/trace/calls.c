@@ -16,11 +16,11 @@ static void entered(trace_replay *r, inlay_frame *frame, uint64_t now)
 }
 
 /* The first begins a list, which a record of zeros ends. */
-static void add_value(trace_calls *c, uint32_t *first, const inlay_trace_record *v)
+static void add_value(trace_calls *c, uint32_t *first, uint32_t proc, const inlay_trace_record *v)
 {
-    const inlay_trace_record end = {0};
+    const inlay_trace_record end = {0}, value = {v->when, v->stack, proc};
     if (*first) c->values.count--;
-    if (c->failed || c->values.count > UINT32_MAX - 2 || !inl_vec_push(&c->values, *v)) c->failed = true;
+    if (c->failed || c->values.count > UINT32_MAX - 2 || !inl_vec_push(&c->values, value)) c->failed = true;
     else if (!*first) *first = (uint32_t)c->values.count;
     if (!c->failed && !inl_vec_push(&c->values, end)) c->failed = true;
 }
@@ -29,7 +29,7 @@ static void valued(trace_replay *r, const inlay_frame *frame, const inlay_trace_
 {
     trace_calls *c = r->arg;
     size_t at = (size_t)(frame->user >> DEPTH_BITS);
-    if (at) add_value(c, &c->list.items[at - 1].arguments, v);
+    if (at) add_value(c, &c->list.items[at - 1].arguments, frame->proc, v);
 }
 
 static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool kept)
@@ -39,7 +39,7 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     if (!at) return;
     trace_call *call = &c->list.items[at - 1];
     if (now > call->start) call->end = now;
-    for (uint32_t i = 0; i < r->result_count; i++) add_value(c, &call->results, &r->results[i]);
+    for (uint32_t i = 0; i < r->result_count; i++) add_value(c, &call->results, frame->proc, &r->results[i]);
     bool deep = c->depth && call->depth >= c->depth;
     if (!kept || deep || call->end - call->start < c->threshold) call->proc = 0;
 }
@@ -103,6 +103,7 @@ static inl_status nest_calls(trace_calls *c, inl_error *e)
 inl_status trace_calls_of(trace_calls *c, const trace_session *s, const trace_thread *t, const trace_view *v,
                           inl_error *e)
 {
+    c->s = s;
     c->threshold = v->threshold ? v->threshold : s->threshold;
     c->depth = v->depth ? v->depth : (uint32_t)s->depth;
     trace_replay r = {.s = s, .t = t, .raw = true, .filter = &v->filter};

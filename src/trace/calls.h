@@ -16,7 +16,10 @@ typedef struct trace_call {
 
 typedef struct trace_calls {
     INL_VEC(trace_call) list;
-    INL_VEC(inlay_trace_record) values; /* of a call those that follow each other; a record of zeros ends them */
+    INL_VEC(inlay_trace_record)
+    values; /* of a call those that follow each other, with the procedure's number in
+               `what`; a record of zeros ends them */
+    const trace_session *s;
     bool failed;
     uint64_t threshold;
     uint32_t depth; /* 0: all; deeper ones are left out */
@@ -31,7 +34,9 @@ const char *trace_calls_values(const trace_calls *, uint32_t first, char *out, s
 
 /* The same one by one, up to a record whose `what` is 0: trace_value_text answers with the next. */
 const inlay_trace_record *trace_calls_first(const trace_calls *, uint32_t first);
-const inlay_trace_record *trace_value_text(const inlay_trace_record *, char *out, size_t size);
+const inlay_trace_record *trace_value_text(const trace_calls *, const inlay_trace_record *, char *out, size_t size);
+/* What is told of its type; NULL: it is a plain number, a pointer or a string. */
+const char *trace_value_layout(const trace_calls *, const inlay_trace_record *);
 /* A string's bytes (TRACE_STRING_MOST at most, no zero), where it is not INLAY_TRACE_UNREADABLE. */
 enum { TRACE_STRING_MOST = 256 };
 const inlay_trace_record *trace_value_string(const inlay_trace_record *, char *out, size_t *length, bool *cut);

@@ -105,8 +105,10 @@ static const inlay_trace_record *put_annotation(perfetto *p, const inlay_trace_r
     snprintf(name, sizeof name, number ? "arg%u" : "result", number);
     trace_message_text(&p->b, NOTE_NAME, name);
     trace_value_bits(v, &bits, &real);
-    const inlay_trace_record *next = trace_value_text(v, shown, sizeof shown);
-    if (form == 'd') trace_message_number(&p->b, NOTE_SIGNED, bits);
+    const inlay_trace_record *next = trace_value_text(p->calls, v, shown, sizeof shown);
+    bool typed = trace_value_layout(p->calls, v);
+    if (typed) trace_message_text(&p->b, NOTE_TEXT, shown);
+    else if (form == 'd') trace_message_number(&p->b, NOTE_SIGNED, bits);
     else if (form == 'u') trace_message_number(&p->b, NOTE_UNSIGNED, bits);
     else if (form == 'x' || form == 'p') trace_message_number(&p->b, NOTE_POINTER, bits);
     else if (form == 'f') trace_message_real(&p->b, NOTE_REAL, real);

@@ -86,7 +86,9 @@ static bool take_proc(reading *r, const inlay_trace_note *n, const char *name, c
     uint64_t how = n->c & INLAY_TRACE_HOW;
     if (!p || how > INLAY_TRACE_REFUSED) return false;
     const trace_image *image = image_of(r, n->more);
+    const char *types = p->types;
     *p = (trace_proc){.name = name, .shown = shown_name(r, name), .why = why, .image = image, .count = p->count};
+    p->types = types;
     p->address = n->a;
     p->size = n->b;
     p->how = (inlay_trace_how)how;
@@ -184,6 +186,10 @@ static bool take_note(reading *r, const inlay_trace_note *n)
     case INLAY_TRACE_COUNT:
         p = proc_of(r, n->number);
         if (p) p->count = n->a;
+        return p != NULL;
+    case INLAY_TRACE_TYPES:
+        p = proc_of(r, n->number);
+        if (p) p->types = text;
         return p != NULL;
     case INLAY_TRACE_END: return take_end(r->s, n);
     case INLAY_TRACE_VIEW: return take_view(r->s, n);

@@ -11,13 +11,21 @@ typedef struct uftrace_list {
     char text[UFTRACE_LIST_MOST];
 } uftrace_list;
 
-/* Structures are shown as texts. */
-static unsigned form_of(const inlay_trace_record *v) { return trace_value_form(v) == 'w' ? 's' : trace_value_form(v); }
+/* Structures, names of constants and their like are shown as texts. */
+static bool is_text(const trace_calls *c, const inlay_trace_record *v)
+{
+    return trace_value_form(v) == 'w' || trace_value_layout(c, v);
+}
+
+static unsigned form_of(const trace_calls *c, const inlay_trace_record *v)
+{
+    return is_text(c, v) ? 's' : trace_value_form(v);
+}
 
 /* "arg1/d32"; the numbers only have to differ. False: uftrace has no such. */
-static bool put_spec(char *out, const inlay_trace_record *v, unsigned number, bool is_result)
+static bool put_spec(char *out, const trace_calls *c, const inlay_trace_record *v, unsigned number, bool is_result)
 {
-    unsigned form = form_of(v), bits = trace_value_size(v) * 8;
+    unsigned form = form_of(c, v), bits = trace_value_size(v) * 8;
     char kind[24] = "retval", size[8] = "";
     if (form != 's' && form != 'p' && form != 'c') snprintf(size, sizeof size, "%u", bits);
     if (!is_result) snprintf(kind, sizeof kind, form == 'f' ? "fparg%u" : "arg%u", number);
@@ -26,13 +34,13 @@ static bool put_spec(char *out, const inlay_trace_record *v, unsigned number, bo
     return form && strchr("diuxpcfs", (int)form) && n > 0 && (size_t)n < UFTRACE_LIST_MOST - used;
 }
 
-static size_t put_string(uint8_t *out, const inlay_trace_record *v)
+static size_t put_string(uint8_t *out, const trace_calls *c, const inlay_trace_record *v)
 {
     static const uint8_t null[] = {255, 255, 255, 255};
     char text[TRACE_STRING_MOST + 4];
     size_t n;
     bool cut = false;
-    if (trace_value_form(v) == 'w') trace_value_text(v, text, TRACE_STRING_MOST), n = strlen(text);
+    if (is_text(c, v)) trace_value_text(c, v, text, TRACE_STRING_MOST), n = strlen(text);
     else if (!(v->stack & INLAY_TRACE_UNREADABLE)) trace_value_string(v, text, &n, &cut);
     else if (!v->when) memcpy(text, null, n = sizeof null);
     else n = strlen(memcpy(text, "no memory", sizeof "no memory"));
@@ -44,21 +52,21 @@ static size_t put_string(uint8_t *out, const inlay_trace_record *v)
     return n + 2;
 }
 
-static size_t put_bytes(uint8_t *out, const inlay_trace_record *v)
+static size_t put_bytes(uint8_t *out, const trace_calls *c, const inlay_trace_record *v)
 {
-    if (form_of(v) == 's') return put_string(out, v);
+    if (form_of(c, v) == 's') return put_string(out, c, v);
     size_t size = trace_value_form(v) == 'p' ? sizeof v->when : trace_value_size(v);
     if (size > sizeof v->when) size = sizeof v->when;
     memcpy(out, &v->when, size);
     return size;
 }
 
-static const inlay_trace_record *next_of(const inlay_trace_record *v)
+static const inlay_trace_record *next_of(const trace_calls *c, const inlay_trace_record *v)
 {
     char text[TRACE_STRING_MOST];
     size_t n;
     bool cut;
-    if (trace_value_form(v) == 'w') return trace_value_text(v, text, sizeof text);
+    if (is_text(c, v)) return trace_value_text(c, v, text, sizeof text);
     if (trace_value_form(v) != 's' || v->stack & INLAY_TRACE_UNREADABLE) return v + 1;
     return trace_value_string(v, text, &n, &cut);
 }
@@ -91,9 +99,9 @@ size_t uftrace_values_of(uftrace_values *u, const trace_calls *calls, const trac
     size_t used = 0;
     memset(out, 0, UFTRACE_BYTES_MOST);
     const inlay_trace_record *v = trace_calls_first(calls, is_exit ? c->results : c->arguments);
-    for (; v->what; v = next_of(v)) {
-        if (!put_spec(text, v, ++number, is_exit) || used + LONGEST > UFTRACE_BYTES_MOST) return 0;
-        used = (used + put_bytes(out + used, v) + 3) & ~(size_t)3;
+    for (; v->what; v = next_of(calls, v)) {
+        if (!put_spec(text, calls, v, ++number, is_exit) || used + LONGEST > UFTRACE_BYTES_MOST) return 0;
+        used = (used + put_bytes(out + used, calls, v) + 3) & ~(size_t)3;
     }
     const uftrace_list *list = number ? list_of(u, c->proc, is_exit, text) : NULL;
     return list && !strcmp(list->text, text) ? (used + 7) & ~(size_t)7 : 0;

@@ -1,5 +1,6 @@
 /* Arguments and results as text. */
 #include "trace/calls.h"
+#include "trace/layout.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -110,6 +111,10 @@ const inlay_trace_record *trace_calls_first(const trace_calls *c, uint32_t first
 static const inlay_trace_record *put_words(text *t, const inlay_trace_record *v)
 {
     bool more = true;
+    if (v->stack & INLAY_TRACE_UNREADABLE) {
+        put(t, "0x%" PRIx64 " (no memory)", v->when);
+        return v + 1;
+    }
     put(t, "{");
     for (; more; v++) {
         uint64_t bits;
@@ -125,19 +130,45 @@ static const inlay_trace_record *put_words(text *t, const inlay_trace_record *v)
     return v;
 }
 
-static const inlay_trace_record *put_value(text *t, const inlay_trace_record *v)
+const char *trace_value_layout(const trace_calls *c, const inlay_trace_record *v)
 {
+    unsigned form = trace_value_form(v);
+    if (form != 'w' && form != 'd' && form != 'u') return NULL;
+    return trace_layout_of(c->s->procs.items[v->what - 1].types, trace_value_number(v));
+}
+
+/* By its layout. NULL: it has none, or one that makes no sense. */
+static const inlay_trace_record *put_typed(text *t, const trace_calls *c, const inlay_trace_record *v)
+{
+    uint8_t bytes[TRACE_STRING_MOST];
+    size_t n = 0;
+    const char *layout = v->stack & INLAY_TRACE_UNREADABLE ? NULL : trace_value_layout(c, v);
+    if (!layout) return NULL;
+    for (bool last = false; !last; v++) {
+        size_t size = trace_value_size(v) < sizeof v->when ? trace_value_size(v) : sizeof v->when;
+        if (n + size <= sizeof bytes) memcpy(bytes + n, &v->when, size), n += size;
+        last = !(v->stack & INLAY_TRACE_GOES_ON) || trace_value_form(v + 1) != 'w';
+    }
+    size_t used = n && t->used < t->size ? trace_layout_text(layout, bytes, n, t->out + t->used, t->size - t->used) : 0;
+    t->used += used;
+    return used ? v : NULL;
+}
+
+static const inlay_trace_record *put_value(text *t, const trace_calls *c, const inlay_trace_record *v)
+{
+    const inlay_trace_record *behind = put_typed(t, c, v);
+    if (behind) return behind;
     if (trace_value_form(v) == 'w') return put_words(t, v);
     if (trace_value_form(v) == 's') return put_string(t, v);
     put_number(t, v);
     return v + 1;
 }
 
-const inlay_trace_record *trace_value_text(const inlay_trace_record *v, char *out, size_t size)
+const inlay_trace_record *trace_value_text(const trace_calls *c, const inlay_trace_record *v, char *out, size_t size)
 {
     text t = {out, size, 0};
     out[0] = 0;
-    return put_value(&t, v);
+    return put_value(&t, c, v);
 }
 
 const char *trace_calls_values(const trace_calls *c, uint32_t first, char *out, size_t size)
@@ -146,7 +177,7 @@ const char *trace_calls_values(const trace_calls *c, uint32_t first, char *out, 
     out[0] = 0;
     for (const inlay_trace_record *v = trace_calls_first(c, first); v->what;) {
         if (t.used) put(&t, ", ");
-        v = put_value(&t, v);
+        v = put_value(&t, c, v);
     }
     return out;
 }

@@ -47,6 +47,9 @@ static void put_notes(uint8_t *out, unsigned page)
     at += put_note(at, INLAY_TRACE_IMAGE, 1, 0, "/bin/app", "");
     for (uint32_t i = 0; i < PROCS; i++)
         at += put_note(at, INLAY_TRACE_PROC, i + 1, i == 6 ? 3 : i == 5, names[i], i == 6 ? "why" : "");
+    at += put_note(at, INLAY_TRACE_TYPES, 1, 0,
+                   "1 {40:a@0:r3,5,4,u4;b@4:a3,E4[RED=0,BLUE=4294967295];<c>@16:{8:x@0:f8}}\n", "");
+    at += put_note(at, INLAY_TRACE_TYPES, 2, 0, "0 b1\n2 &{32:t@0:a16,c1;w@16:i16}\n1 a2,a2,f4\n", "");
     at += put_note(at, INLAY_TRACE_THREAD_ENDS, 1, 0, "", "");
     at += put_note(at, INLAY_TRACE_EVENT, 0, 0, "page-faults", "");
     at += put_note(at, INLAY_TRACE_EVENT, 1, 0, "task-clock", "");

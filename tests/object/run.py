@@ -499,6 +499,11 @@ def check_wrap(t):
         f.write(f"-O1 '-c' \"{folder}/part.c\"\n--output={folder}/named\\.o")
     t.command([t.inlay, "wrap", "gcc", f"@{folder}/words"])
     need("inlay" in t.command(["nm", f"{folder}/named.o"]).stdout, "words in a file")
+    for linker in ("bfd", "gold", "lld"):
+        t.command(["gcc", "-shared", f"{folder}/named.o", "-o", f"{folder}/bare.so"])
+        said = t.command(["gcc" if linker != "lld" else "clang", f"-fuse-ld={linker}", f"{folder}/main.c", f"{folder}/bare.so", "-o", f"{folder}/bare"], 1).stderr
+        need("needs_libinlay_trace" in said, f"{linker} says what is missing", said)
+    t.command(["gcc", f"{folder}/main.c", f"{folder}/bare.so", f"-L{t.build}", "-linlay-trace", "-o", f"{folder}/bare"])
 
 
 def check_one_step(t, compiler, *flags):

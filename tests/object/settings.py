@@ -152,7 +152,7 @@ def check_made(t):
         need(text in t.object("--all", *options, made, "-o", f"{t.folder}/made.o", status=2).stderr, str(options))
     t.object("--all", "--clock=none", f"--file={out}", made, "-o", f"{t.folder}/made.o")
     os.unlink(out)
-    need("__inlay_trace_exit" not in t.command(["nm", f"{t.folder}/made.o"]).stdout, "exits of what only counts")
+    need("__inlay_trace_exit_needs_libinlay_trace" not in t.command(["nm", f"{t.folder}/made.o"]).stdout, "exits of what only counts")
     program = t.link("settled", f"{t.folder}/made.o", "-pthread")
     t.command([program], env={name: value for name, value in os.environ.items() if not name.startswith("INLAY_")})
     same(calls(t.report(out)), OURS, "--file")

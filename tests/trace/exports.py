@@ -147,6 +147,14 @@ def recorded(t):
     return path
 
 
+def typed(t):
+    path, program = f"{t.folder}/typed-values.trace", f"{t.folder}/typed-values"
+    if not os.path.exists(path):
+        t.command(["g++", "-O2", "-g", "-std=gnu++17", "-w", f"{HERE}/typed.cc", "-o", program])
+        t.command([t.inlay, "trace", "-o", path, "-A", "pick*;bits*;truth*", "-R", "pick*;truth*", "--", program])
+    return path
+
+
 def annotations(text):
     """Of each slice what its packets say of values, in order."""
     found, open_calls, names = [], [], {}
@@ -177,6 +185,10 @@ def check_perfetto_values(t, need, same):
                 ("down", ("arg1", "uint", "3"), ("result", "string", "'\\x06'")), ("name", ("arg1", "pointer", "0"), ("result", "string", "NULL")),
                 ("half", ("arg1", "double", "2.5"), ("arg1", "int", "3"), ("result", "double", "-inf"))):
         need(one in found, f"{one} as Perfetto's annotations", *found)
+    t.read("export", "perfetto", "-o", out, typed(t))
+    with open(out, "rb") as f:
+        found = annotations(t.command(["protoc", f"--proto_path={HERE}", "--decode=Trace", f"{HERE}/perfetto.proto"], stdin=f).stdout)
+    need(("pick(int)", ("arg1", "int", "0"), ("result", "string", "BLUE")) in found, "a constant's name as an annotation", *found)
 
 
 def check_uftrace_values(t, need, same):
@@ -187,6 +199,13 @@ def check_uftrace_values(t, need, same):
     for line in ('add(-5, "short", 120, 2.500000, 0x1a13b8600)', '} = 0x1a13b867a; /* add */', f'add(6, "{LONG}", 1, 0.000000, -1)',
                  'add(7, NULL, 2, 0.000000, 0) = 9;', 'name(0) = NULL;', 'down(3) = ', 'down(4) = ', 'half(2.500000, 3) = -inf;', 'reads("no memory")'):
         need(line in replay, f"uftrace replay: {line}", replay)
+    shutil.rmtree(out)
+    t.read("export", "uftrace", "-o", out, typed(t))
+    replay = t.command(["uftrace", "replay", "-d", out, "--no-pager"]).stdout
+    for line in ('pick(int)(0) = "BLUE";', 'bits(flags)("{a = 3, b = 17, c = -2, d = true, name =', 'truth(int)(3) = "true";'):
+        need(line in replay, f"uftrace replay: {line}", replay)
+    shutil.rmtree(out)
+    t.read("export", "uftrace", "-o", out, recorded(t))
     same({line.split()[-1]: int(line.split()[-2]) for line in t.command(["uftrace", "report", "-d", out, "-f", "call"]).stdout.splitlines()[2:]},
          calls(t.report(recorded(t))), "uftrace report")
 

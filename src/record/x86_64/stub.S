@@ -1,6 +1,6 @@
 /* Entries and exits. Stubs call these behind whose call a nop stands, with the distance to the procedure's record_tells:
  *
- *     call *__inlay_trace_entry@GOTPCREL(%rip); nopl DISTANCE(%rax)
+ *     call *__inlay_trace_entry_needs_libinlay_trace@GOTPCREL(%rip); nopl DISTANCE(%rax)
  *
  * All registers stay but the flags, which nothing hands over there. A slot is taken by one instruction, so a signal's
  * handler that comes in between takes another one.
@@ -82,8 +82,8 @@
         .size   \name, . - \name
         .endm
 
-        begin   __inlay_trace_entry, 0
-        begin   __inlay_trace_exit, LEAVES
+        begin   __inlay_trace_entry_needs_libinlay_trace, 0
+        begin   __inlay_trace_exit_needs_libinlay_trace, LEAVES
 
         .type   choose, @function
         .p2align 4
