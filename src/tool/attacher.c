@@ -329,7 +329,8 @@ static int status_of(const attacher *a)
 
 void attacher_run(void)
 {
-    attacher whole = {.r = {.watched = isatty(STDERR_FILENO)}, .fresh = tool_handoff_data.target != 0}, *a = &whole;
+    bool watched = isatty(STDERR_FILENO) && !tool_now->options.followed; /* else the terminal is the program's */
+    attacher whole = {.r = {.watched = watched}, .fresh = tool_handoff_data.target != 0}, *a = &whole;
     inl_error e = {0};
     elf_carry carry;
     pid_t pid = a->fresh ? tool_handoff_data.target : (pid_t)strtol(tool_now->command_line.program, NULL, 10);

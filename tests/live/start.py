@@ -211,6 +211,12 @@ class Started:
         if done.status or not int(done.stdout.split()[0]) or b"r-xp" not in done.stdout:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def terminal(self):
+        """A terminal that the program has made is not the user's: no progress is shown there."""
+        done = self.run(["script", "-qec", "/usr/bin/python3 -c 'print(1)'", "/dev/null"])
+        if done.status or done.stdout != b"1\r\n":
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def unknown_image(self):
         """It might be opened later; when none was, that is said at the end."""
         done = self.run(["echo", "it runs"], options=["--image", "nothing*"])
@@ -223,7 +229,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "follows", "unknown_image"):
+                     "threads_unnamed", "fails", "follows", "terminal", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
