@@ -23,6 +23,7 @@
 #include <inlay/memory.h>
 #include <inlay/module.h>
 #include <inlay/option.h>
+#include <inlay/operand.h>
 #include <inlay/output.h>
 #include <inlay/perf.h>
 #include <inlay/point.h>

@@ -30,6 +30,7 @@ bool inlay_insn_is_indirect(const inlay_insn *); /* target from register, memory
 bool inlay_insn_is_syscall(const inlay_insn *);
 bool inlay_insn_is_rep(const inlay_insn *);        /* string instruction with a REP prefix */
 bool inlay_insn_is_predicated(const inlay_insn *); /* cmov, rep */
+bool inlay_insn_is_atomic(const inlay_insn *);     /* reads and writes memory in one step, for all processors */
 bool inlay_insn_falls_through(const inlay_insn *); /* has an "after" point */
 uint64_t inlay_insn_target(const inlay_insn *);    /* direct branch; 0 otherwise */
 

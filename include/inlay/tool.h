@@ -53,6 +53,11 @@ void inlay_unlock(inlay_mutex *);
  * thread does not come out of the tool's code or a system call within some seconds the tool stays, which is said. */
 bool inlay_detach(void);
 
+/* The program ends here, with this status, as if it had called exit_group: reports are written, nothing else of the
+ * program runs. For analysis routines (who has seen enough, or may not let the program go on); locks must have been
+ * given back. In a callback of system calls, `call->number = inlay_syscall_number("exit_group")` does it. */
+void inlay_end(int status) __attribute__((noreturn));
+
 /* The name of the program and its process id. */
 const char *inlay_program(void);
 int inlay_pid(void);

@@ -179,6 +179,8 @@ typedef struct isa_operand {
     uint8_t high_byte; /* REG: the second lowest byte of it */
     uint8_t modify;    /* REG, IMM: isa_modify; how the value is changed before it is used, extensions */
     uint8_t amount;    /* ... shifted to the left by so much besides */
+    uint8_t set;       /* VEC, OTHER: which registers `reg` numbers, as the ISA names its sets; 0: it has one */
+    uint8_t count;     /* REG, VEC: so many registers, one behind the other */
     int64_t imm;       /* IMM, TARGET, OTHER; MEM: what is added to the base register, with WRITEBACK */
 } isa_operand;
 /* clang-format on */

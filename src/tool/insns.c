@@ -1,5 +1,6 @@
-/* Instructions and blocks: handles are the weaver's own, so these are thin. */
+/* Instructions, their operands, and blocks: handles are the weaver's own, so these are thin. */
 #include "tool/glibc.h"
+#include "tool/operands.h"
 #include "tool/state.h"
 
 #include <elf.h>
@@ -9,9 +10,13 @@
 static const weave_insn *own(const inlay_insn *i) { return (const weave_insn *)i; }
 static const weave_block *own_block(const inlay_block *b) { return (const weave_block *)b; }
 
-void tool_insns_begin(void) { tool_now->insn.memory_of = tool_now->insn.effects_of = NULL; }
+void tool_insns_begin(void)
+{
+    tool_now->insn.memory_of = tool_now->insn.effects_of = tool_now->insn.operands_of = NULL;
+}
 
 const isa *tool_isa(void) { return isa_for_machine(__ehdr_start.e_machine); }
+inlay_reg inlay_reg_stack_pointer(void) { return tool_isa()->stack_reg; }
 
 uint64_t inlay_insn_address(const inlay_insn *i) { return own(i)->in.addr; }
 unsigned inlay_insn_size(const inlay_insn *i) { return own(i)->in.len; }
@@ -80,6 +85,7 @@ bool inlay_insn_falls_through(const inlay_insn *i) { return flow_in(i, BIT(NEXT)
 static bool has_bit(const inlay_insn *i, unsigned bits) { return (own(i)->in.bits & bits) != 0; }
 bool inlay_insn_is_rep(const inlay_insn *i) { return has_bit(i, ISA_BIT_REP); }
 bool inlay_insn_is_predicated(const inlay_insn *i) { return has_bit(i, ISA_BIT_PREDICATED); }
+bool inlay_insn_is_atomic(const inlay_insn *i) { return has_bit(i, ISA_BIT_LOCK) || tool_operands_lock(&own(i)->in); }
 
 uint64_t inlay_insn_target(const inlay_insn *i)
 {
@@ -131,6 +137,25 @@ uint32_t inlay_insn_flags_written(const inlay_insn *i)
 {
     const isa_effects *fx = ask_effects(own(i));
     return fx->flags_written | fx->flags_undefined;
+}
+
+static const tool_insn_details *ask_operands(const inlay_insn *insn)
+{
+    const weave_insn *i = own(insn);
+    tool_insn_details *kept = &tool_now->insn;
+    if (kept->operands_of == i) return kept;
+    kept->operand_count = (unsigned)i->run->isa->operands(&i->in, kept->operands);
+    kept->operands_of = i;
+    return kept;
+}
+
+unsigned inlay_insn_operand_count(const inlay_insn *insn) { return ask_operands(insn)->operand_count; }
+
+inlay_operand inlay_insn_operand(const inlay_insn *insn, unsigned k)
+{
+    const tool_insn_details *kept = ask_operands(insn);
+    if (k >= kept->operand_count) return (inlay_operand){.kind = INLAY_OPERAND_NONE};
+    return tool_operand(&kept->operands[k]);
 }
 
 /* --- blocks --- */

@@ -1,6 +1,5 @@
-/* Registers by name and number, and as values: a part of a register is an expression of the whole one. */
+/* Registers by name and number. */
 #include "tool/regs.h"
-#include "tool/state.h"
 
 static const tool_reg_group *group_of(inlay_reg reg)
 {
@@ -42,5 +41,3 @@ bool inlay_reg_is_value(inlay_reg reg)
     inlay_reg_kind k = inlay_reg_kind_of(reg);
     return k == INLAY_REG_GENERAL || k == INLAY_REG_PC || k == INLAY_REG_FLAGS;
 }
-
-inlay_reg inlay_reg_stack_pointer(void) { return tool_isa()->stack_reg; }

@@ -338,8 +338,10 @@ bool tool_insn_is_shared(const weave_block *, uint32_t index);
 /* Tools inspect one instruction after the other, often several things of each: the last one's details are kept.
  * Under the engine's lock, like all that has an instruction in hand. */
 typedef struct tool_insn_details {
-    const weave_insn *memory_of, *effects_of;
+    const weave_insn *memory_of, *effects_of, *operands_of;
     int memory_count;
+    unsigned operand_count;
+    isa_operand operands[ISA_MAX_OPERANDS];
     isa_mem memory[ISA_MAX_MEM];
     isa_effects effects;
 } tool_insn_details;

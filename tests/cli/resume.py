@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Analysis routines that send the program on with registers of their making (inlay_resume), under both engines: flags, a
 vector register, the program counter, a procedure that a routine answers for; with signals all the time too, and under the
-stress switches. What is counted meanwhile is counted once, and alike.
+stress switches. What is counted meanwhile is counted once, and alike. And those that end it (inlay_end), under all three.
 
   tests/cli/resume.py [--build DIR] [--only PATTERN] [--keep]
 """
@@ -54,7 +54,8 @@ def main():
     inlay, sample = f"{options.build}/inlay", f"{options.build}/tests/samples/resumed"
     with driver.Results("resume", options) as results:
         tool, example, report, new = (f"{results.folder}/{n}" for n in ("resume_tool", "replace", "report", "new"))
-        for source, to in ((f"{HERE}/resume_tool.c", tool), (f"{ROOT}/examples/replace.c", example)):
+        ender = f"{results.folder}/end_tool"
+        for source, to in ((f"{HERE}/resume_tool.c", tool), (f"{HERE}/end_tool.c", ender), (f"{ROOT}/examples/replace.c", example)):
             made = driver.run([inlay, "cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", to], LIMIT)
             results.count(f"compile {os.path.basename(to)}", driver.as_lines(made.stderr)[-6:] if made.status else [])
         run = [inlay, "run", tool, "--image=resumed", "-o", report, "--", sample]
@@ -96,6 +97,25 @@ def main():
             if jit != expected or read(report) != expected:
                 raise Failed(jit, read(report))
 
+        def ended(engine, threads):
+            """By inlay_end, at an instruction of which nothing is executed; other threads may be anywhere."""
+            if threads:
+                argv = ["xz", "-T4", "--block-size=64KiB", "-c", "/usr/bin/python3"]
+            else:
+                argv = ["sort", "-n", "/etc/services"]
+            limit, env, path = 30000, {}, os.path.realpath(f"/usr/bin/{argv[0]}")
+            words = [f"--limit={limit}", *([f"--image={n}" for n in ("xz", "liblzma*")] if threads else [f"--image={argv[0]}"])]
+            if engine == "rewrite":
+                libs = driver.fresh(f"{results.folder}/libs")
+                driver.rewrite(inlay, [ender, *words, path, *(["--with-libs", libs] if threads else ["-o", f"{libs}/sort"])], LIMIT)
+                argv, env = [f"{libs}/{argv[0]}", *argv[1:]], {"INLAY_OUT": report}
+            else:
+                argv = [inlay, "run", f"--engine={engine}", ender, *words, "-o", report, "--", *argv]
+            done = driver.run(argv, LIMIT, env=driver.ENVIRONMENT | env)
+            status, met, executed = read(report).split()
+            if (done.status, status) != (9, "0x900") or int(met) < limit or (not threads and (met, executed) != ("30000", "29999")):
+                raise Failed(f"status {done.status}", read(report), *driver.as_lines(done.stderr)[:4])
+
         def misused():
             done = driver.run([inlay, "run", tool, "--wrong", "--", sample], LIMIT)
             if done.status != 1 or b"analysis routines" not in done.stderr or done.stdout:
@@ -108,6 +128,9 @@ def main():
         results.check("rewritten", rewritten)
         results.check("rewritten signals", signals_rewritten)
         results.check("replaced", replaced)
+        for engine in ("jit", "rewrite", "live"):
+            results.check(f"ended {engine}", lambda e=engine: ended(e, False))
+            results.check(f"ended {engine} threads", lambda e=engine: ended(e, True))
         results.check("misused", misused)
     return results.status
 

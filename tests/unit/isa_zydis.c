@@ -407,6 +407,24 @@ static bool left_out(const ZydisDecodedOperand *o)
     }
 }
 
+static unsigned set_of(ZydisRegister reg)
+{
+    switch (ZydisRegisterGetClass(reg)) {
+    case ZYDIS_REGCLASS_XMM: return X86_CLASS_XMM;
+    case ZYDIS_REGCLASS_YMM: return X86_CLASS_YMM;
+    case ZYDIS_REGCLASS_ZMM: return X86_CLASS_ZMM;
+    case ZYDIS_REGCLASS_MASK: return X86_CLASS_MASK;
+    case ZYDIS_REGCLASS_MMX: return X86_CLASS_MMX;
+    case ZYDIS_REGCLASS_X87: return X86_CLASS_ST;
+    case ZYDIS_REGCLASS_SEGMENT: return X86_CLASS_SEGMENT;
+    case ZYDIS_REGCLASS_CONTROL: return X86_CLASS_CR;
+    case ZYDIS_REGCLASS_DEBUG: return X86_CLASS_DR;
+    case ZYDIS_REGCLASS_BOUND: return X86_CLASS_BND;
+    case ZYDIS_REGCLASS_TMM: return X86_CLASS_TMM;
+    default: return X86_CLASS_SPECIAL;
+    }
+}
+
 static bool check_register_operand(pair *p, const ZydisDecodedOperand *z, const isa_operand *o)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, z->reg.value);
@@ -416,9 +434,11 @@ static bool check_register_operand(pair *p, const ZydisDecodedOperand *z, const 
         return same(p, "operand register", o->reg, whole - ZYDIS_REGISTER_RAX) &&
                same(p, "high byte", o->high_byte, high) &&
                same(p, "operand size", o->size, ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, z->reg.value) / 8);
-    case ISA_OPERAND_VEC: return same(p, "operand vector", o->reg, whole - ZYDIS_REGISTER_ZMM0);
+    case ISA_OPERAND_VEC:
+        return same(p, "operand vector", o->reg, whole - ZYDIS_REGISTER_ZMM0) &&
+               same(p, "vector's set", o->set, set_of(z->reg.value));
     case ISA_OPERAND_MASK: return same(p, "operand mask", o->reg, z->reg.value - ZYDIS_REGISTER_K0);
-    case ISA_OPERAND_OTHER: return true;
+    case ISA_OPERAND_OTHER: return same(p, "operand's set", o->set, set_of(z->reg.value));
     default: return same(p, "operand kind", o->kind, ISA_OPERAND_REG);
     }
 }

@@ -173,12 +173,14 @@ static void operand(const isa_insn *in, const a64_slot *s, unsigned mem, isa_ope
     case A64_SLOT_REG_EXTENDED:
         o->kind = ISA_OPERAND_REG;
         o->reg = (uint8_t)a64_field(word, s->at, s->width);
+        o->count = s->count;
         if (o->reg == 31 && s->kind != A64_SLOT_REG_SP) o->reg = A64_ZR;
         modified(s, word, o);
         return;
     case A64_SLOT_VEC:
     case A64_SLOT_VEC_ELEMENT:
         o->kind = ISA_OPERAND_VEC;
+        o->count = s->count;
         o->reg = (uint8_t)a64_field(word, s->at, s->width);
         return;
     case A64_SLOT_MEM:

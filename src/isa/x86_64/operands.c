@@ -108,6 +108,8 @@ static void register_operand(const isa_insn *in, const x86_operand *p, isa_opera
 {
     unsigned n = p->slot == X86_SLOT_FIXED ? p->number : x86_slot_number(in, p->slot);
     bool fixed = p->slot == X86_SLOT_FIXED;
+    o->set = p->class;
+    o->count = 1;
     switch (p->class) {
     case X86_CLASS_GPR:
         if (in->x[X86_X_PREFIX] & X86_PREFIX_EVEX) n &= 15; /* EVEX.X extends vectors only */

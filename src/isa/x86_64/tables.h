@@ -165,28 +165,6 @@ typedef struct x86_mem {
     uint8_t element, elements, lanes, index_size; /* as in isa_mem */
 } x86_mem;
 
-/* clang-format off */
-enum x86_class { /* register classes, for names */
-    X86_CLASS_GPR, X86_CLASS_XMM, X86_CLASS_YMM, X86_CLASS_ZMM, X86_CLASS_MASK, X86_CLASS_MMX,
-    X86_CLASS_ST, X86_CLASS_SEGMENT, X86_CLASS_CR, X86_CLASS_DR, X86_CLASS_BND, X86_CLASS_TMM,
-    X86_CLASS_SPECIAL /* number: enum x86_special */
-};
-/* clang-format on */
-enum x86_special {
-    X86_X87CONTROL,
-    X86_X87STATUS,
-    X86_X87TAG,
-    X86_GDTR,
-    X86_LDTR,
-    X86_IDTR,
-    X86_TR,
-    X86_MXCSR,
-    X86_PKRU,
-    X86_XCR0,
-    X86_BNDCFG,
-    X86_BNDSTATUS,
-    X86_UIF
-};
 enum {
     X86_OPERAND_IMPLICIT = 1,
     X86_OPERAND_SIGNED = 2,

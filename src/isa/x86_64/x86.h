@@ -14,6 +14,29 @@ enum x86_reg { /* general registers, hardware numbers; 16..31 are APX's r16..r31
 enum x86_segment { X86_SEG_NONE = 0, X86_SEG_FS = 1, X86_SEG_GS = 2 };
 
 /* clang-format off */
+enum x86_class { /* sets of registers: isa_operand.set */
+    X86_CLASS_GPR, X86_CLASS_XMM, X86_CLASS_YMM, X86_CLASS_ZMM, X86_CLASS_MASK, X86_CLASS_MMX,
+    X86_CLASS_ST, X86_CLASS_SEGMENT, X86_CLASS_CR, X86_CLASS_DR, X86_CLASS_BND, X86_CLASS_TMM,
+    X86_CLASS_SPECIAL /* number: enum x86_special */
+};
+/* clang-format on */
+enum x86_special {
+    X86_X87CONTROL,
+    X86_X87STATUS,
+    X86_X87TAG,
+    X86_GDTR,
+    X86_LDTR,
+    X86_IDTR,
+    X86_TR,
+    X86_MXCSR,
+    X86_PKRU,
+    X86_XCR0,
+    X86_BNDCFG,
+    X86_BNDSTATUS,
+    X86_UIF
+};
+
+/* clang-format off */
 enum x86_flag { /* as in EFLAGS */
     X86_CF = 1 << 0, X86_PF = 1 << 2, X86_AF = 1 << 4, X86_ZF = 1 << 6, X86_SF = 1 << 7,
     X86_TF = 1 << 8, X86_IF = 1 << 9, X86_DF = 1 << 10, X86_OF = 1 << 11, X86_AC = 1 << 18,
