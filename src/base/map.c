@@ -20,10 +20,15 @@ struct inl_map_slot {
 
 /* Addresses differ in their low and middle bits; the multiplication spreads them upwards and the
  * shift brings them down (Fibonacci hashing with a fold). */
+static uint64_t spread(uint64_t key) { return (key ^ key >> 32) * 0x9e3779b97f4a7c15u >> 32; }
+
+/* Of code, each line of 64 bytes has its 16 slots, one behind the other. Small numbers, of which there may be one
+ * behind the other, are no addresses. */
 static size_t home(const inl_map *m, uint64_t key)
 {
-    uint64_t h = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
-    return (size_t)(h >> 32) & (m->capacity - 1);
+    bool near = m->of_code && key >> 16;
+    uint64_t h = near ? (spread(key >> 6) << 4) + (key >> 2 & 15) : spread(key);
+    return (size_t)h & (m->capacity - 1);
 }
 
 static inl_map_slot *find(const inl_map *m, uint64_t key)
@@ -50,7 +55,7 @@ static bool rebuild(inl_map *m)
 {
     size_t capacity = m->capacity ? m->capacity : 16;
     if (m->count >= capacity / 2) capacity *= 2;
-    inl_map fresh = {calloc(capacity, sizeof *m->slots), 0, 0, capacity};
+    inl_map fresh = {calloc(capacity, sizeof *m->slots), 0, 0, capacity, m->of_code};
     if (!fresh.slots) return false;
     if (capacity >= LARGE) inl_pages_want((uint64_t)(uintptr_t)fresh.slots, capacity * sizeof *m->slots, true);
     for (size_t i = 0; i < m->capacity; i++)
@@ -100,7 +105,7 @@ void inl_map_clear(inl_map *m)
 void inl_map_free(inl_map *m)
 {
     free(m->slots);
-    *m = (inl_map){0};
+    *m = (inl_map){.of_code = m->of_code};
 }
 
 bool inl_map_next(const inl_map *m, size_t *at, uint64_t *key, uint64_t *value)

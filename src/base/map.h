@@ -11,6 +11,8 @@ typedef struct inl_map_slot inl_map_slot;
 typedef struct inl_map {
     inl_map_slot *slots;
     size_t count, tombs, capacity; /* capacity is a power of two or 0 */
+    bool
+        of_code; /* set while it is empty: keys are addresses of code, most of them, and neighbours share cache lines */
 } inl_map;
 
 bool inl_map_put(inl_map *m, uint64_t key, uint64_t value); /* false: out of memory */

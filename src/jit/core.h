@@ -383,11 +383,12 @@ typedef struct jit_cache { /* cache.c; fixed arrays, so that a signal handler ma
     size_t meta_ready;   /* in it: asked of the kernel up to here */
 } jit_cache;
 
+enum { JIT_READABLE = 64 };
 typedef struct jit_memory { /* memory.c */
     inl_ranges regions;
-    inl_map pages;     /* page number -> page_use */
-    uint64_t readable; /* the last page that was found to be */
-    bool pages_late;   /* reading one that is missing may take another thread, and so is not done with the lock held */
+    inl_map pages;                   /* page number -> page_use */
+    uint64_t readable[JIT_READABLE]; /* pages that were found to be, each in its place */
+    bool pages_late; /* reading one that is missing may take another thread, and so is not done with the lock held */
 } jit_memory;
 void jit_memory_late(void);
 void jit_memory_await(uint64_t addr); /* lock not held: what is translated first will be there */

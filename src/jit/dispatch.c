@@ -325,8 +325,8 @@ static const run_engine engine = {
 
 inl_status jit_init(const run_client *client, const jit_options *options, const run_start_state *start, inl_error *e)
 {
-    memset(&jit, 0, sizeof jit);
-    jit.guards.low = UINT64_MAX;
+    jit.guards.low = UINT64_MAX; /* all else is 0, at first and behind jit_end */
+    jit.by_app.of_code = true;
     jit.isa = isa_for_machine(RUN_ELF_MACHINE);
     if (options) jit.options = *options;
     jit.options.weave.cold_exits = jit.options.weave.stops_stepping = jit.options.weave.appends_ahead = true;

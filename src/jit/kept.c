@@ -26,6 +26,7 @@
 
 enum {
     AHEAD = 48,              /* translations that are taken together */
+    NEXT = 3,                /* of these, which one is read from memory meanwhile */
     MEMORY_MOST = 192 << 20, /* bytes of fresh entries */
     KEY_ROOM = 6144,
 };
@@ -442,9 +443,18 @@ typedef struct queue {
     unsigned count;
 } queue;
 
+/* Memory is what taking waits for: the file is read as far ahead as is known. */
+static void expect(const wanted *w, bool soon)
+{
+    const kept_module *k = module_of(w->app);
+    if (k) kept_expect(&k->map, w->app - k->m->bias, w->from && w->from->continues, soon);
+}
+
 static void want(queue *q, uint64_t app, jit_exit *from)
 {
-    if (q->count < AHEAD) q->items[q->count++] = (wanted){app, from};
+    if (q->count == AHEAD) return;
+    q->items[q->count] = (wanted){app, from};
+    expect(&q->items[q->count++], true);
 }
 
 static void want_all(queue *q, jit_fragment *f, uint64_t back)
@@ -467,6 +477,7 @@ jit_fragment *jit_kept_take(uint64_t app, bool continues, bool landing)
     want_all(&q, f, back);
     for (unsigned i = 0; i < q.count; i++) {
         const wanted w = q.items[i];
+        if (i + NEXT < q.count) expect(&q.items[i + NEXT], false);
         bool goes_on = w.from && w.from->continues;
         jit_fragment *g = jit_fragment_find(w.app, goes_on, 0);
         if (!g && (g = take(w.app, goes_on, !w.from, &back)) && jit.epoch == epoch) want_all(&q, g, back);

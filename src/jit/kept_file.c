@@ -70,7 +70,9 @@ static bool is_whole(const kept_head *h, kept_entry *out)
 }
 
 static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)continues << 31; }
-static uint64_t home_of(uint64_t key) { return (key * 0x9e3779b97f4a7c15u) >> 32; }
+
+/* Each line of 64 bytes of code has its 16 slots, one behind the other: what follows each other is near in the file. */
+static uint64_t home_of(uint64_t key) { return ((key >> 6) * 0x9e3779b97f4a7c15u >> 32 << 4) + (key >> 2 & 15); }
 
 static uint64_t slots_at(const kept_map *m, uint32_t key_size)
 {
@@ -147,6 +149,20 @@ void kept_close(kept_map *m)
     *m = (kept_map){0};
 }
 
+static uint64_t slot_at(const kept_map *m, uint32_t k) { return m->table + (k & (m->slots - 1)) * sizeof(slot); }
+
+void kept_expect(const kept_map *m, uint64_t app, bool continues, bool soon)
+{
+    enum { LINE = 64 };
+    uint64_t key = key_of(app, continues), at = m->at ? slot_at(m, (uint32_t)home_of(key)) : 0;
+    slot s;
+    if (!at) return;
+    if (soon) __builtin_prefetch((const void *)at);
+    if (soon || !copy(&s, at, sizeof s) || s.app != (uint32_t)key) return;
+    uint64_t entry = m->at + (uint64_t)s.at * 8, size = (uint64_t)s.size * 8;
+    for (uint64_t i = 0; i < size && i < KEPT_ENTRY; i += LINE) __builtin_prefetch((const void *)(entry + i));
+}
+
 bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, kept_entry *out)
 {
     const kept_head *h = memory;
@@ -154,7 +170,7 @@ bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, ke
     if (!m->at) return false;
     for (uint32_t i = 0, k = (uint32_t)home_of(key); i < m->slots; i++, k++) {
         slot s;
-        if (!copy(&s, m->table + (k & (m->slots - 1)) * sizeof s, sizeof s) || !s.at) return false;
+        if (!copy(&s, slot_at(m, k), sizeof s) || !s.at) return false;
         uint64_t at = (uint64_t)s.at * 8, size = (uint64_t)s.size * 8;
         if (s.app != (uint32_t)key || size < sizeof *h || size > KEPT_ENTRY || at + size > m->size) continue;
         if (!copy(memory, m->at + at, size)) return false;

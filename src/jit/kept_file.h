@@ -25,7 +25,7 @@ enum {
     KEPT_ENTRY = 32 << 10,  /* bytes of an entry */
 };
 
-#define KEPT_MAGIC "inlaykt1"
+#define KEPT_MAGIC "inlaykt2"
 typedef struct kept_file_head { /* the key is behind it */
     char magic[8];
     uint64_t sum; /* of the rest of this and the key */
@@ -98,6 +98,8 @@ typedef struct kept_map {
 /* False: there is none that is this user's own and whole as far as that can be seen at once. */
 bool kept_open(kept_map *, int folder, const char *key);
 void kept_close(kept_map *);
+/* It will be asked for soon; `soon` false: at once. */
+void kept_expect(const kept_map *, uint64_t app, bool continues, bool soon);
 /* Copies the entry to `memory` (KEPT_ENTRY bytes, aligned to 8). */
 bool kept_find(const kept_map *, uint64_t app, bool continues, void *memory, kept_entry *out);
 

@@ -144,10 +144,11 @@ static bool is_there(uint64_t page)
 static bool can_read(uint64_t page)
 {
     char byte;
-    if (page == jit.memory.readable && !jit.memory.pages_late) return true;
+    uint64_t *known = &jit.memory.readable[(page >> 12) % JIT_READABLE];
+    if (page == *known && page && !jit.memory.pages_late) return true;
     if (jit.memory.pages_late && !is_there(page)) return false;
     if (run_safe_copy(&byte, (const void *)page, 1)) return false;
-    jit.memory.readable = page;
+    *known = page;
     return true;
 }
 
@@ -262,7 +263,7 @@ void jit_drop_shown(uint64_t low, uint64_t high)
 
 static void forget_range(uint64_t low, uint64_t high)
 {
-    jit.memory.readable = 0;
+    memset(jit.memory.readable, 0, sizeof jit.memory.readable);
     jit_drop_range(low, high);
     jit_unguard_range(low, high);
 }

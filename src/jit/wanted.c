@@ -210,10 +210,22 @@ static bool is_steady_run(void)
     return true;
 }
 
+/* Without anything inserted nothing but what a landing loads depends on it, and looking at code costs more. */
+static bool has_inserts(const weave_run *run)
+{
+    for (uint32_t i = 0; i < run->block_count; i++)
+        if (run->blocks[i].anywhere.first || run->blocks[i].entry.first) return true;
+    for (uint32_t i = 0; i < run->insn_count; i++) {
+        const weave_insn *n = &run->insns[i];
+        if (n->before.first || n->after.first || n->taken.first) return true;
+    }
+    return false;
+}
+
 void jit_wanted_weave(weave_engine *engine)
 {
     jit_build *b = &jit.now.build;
-    bool asks = jit.wanted.on && !b->once && !b->step && !b->checked && !b->section;
+    bool asks = jit.wanted.on && !b->once && !b->step && !b->checked && !b->section && has_inserts(&jit.now.run);
     b->module = asks ? module_at(run_here.modules, jit.now.insns[0].in.addr) : NULL;
     engine->live_at = asks ? at_target : NULL;
     engine->live_behind = asks ? behind : NULL;

@@ -127,22 +127,42 @@ inl_status inject_map_image(injection *in, inl_error *e)
     return s;
 }
 
+/* Words of the program's memory, one behind the other, read page by page. */
+typedef struct words {
+    uint64_t at;
+    unsigned next, have;
+    uint64_t items[INL_PAGE / sizeof(uint64_t)];
+} words;
+
+static inl_status next_word(injection *in, words *w, uint64_t *word, inl_error *e)
+{
+    inl_status s = INL_OK;
+    if (w->next == w->have) {
+        uint64_t bytes = inl_page_down(w->at + INL_PAGE) - w->at;
+        s = remote_read(&in->r, w->at, w->items, bytes, e);
+        w->at += bytes;
+        w->next = 0;
+        w->have = (unsigned)(bytes / sizeof *w->items);
+    }
+    *word = s == INL_OK ? w->items[w->next++] : 0;
+    return s;
+}
+
 /* The program's stack at its exec: argc, argv, 0, envp, 0, auxv. */
 static inl_status read_auxv(injection *in, inl_error *e)
 {
-    uint64_t at = remote_registers_sp(&in->r.regs), word;
-    inl_status s = remote_read(&in->r, at, &word, sizeof word, e);
-    at += 8 * (word + 2);
-    while (s == INL_OK) {
-        s = remote_read(&in->r, at, &word, sizeof word, e);
-        at += 8;
-        if (word == 0) break;
-    }
+    words w = {.at = remote_registers_sp(&in->r.regs)};
+    uint64_t word;
+    inl_status s = next_word(in, &w, &word, e);
+    w = (words){.at = remote_registers_sp(&in->r.regs) + 8 * (word + 2)};
+    do {
+        if (s == INL_OK) s = next_word(in, &w, &word, e);
+    } while (s == INL_OK && word);
     while (s == INL_OK && in->auxv_count < INJECT_AUXV) {
         Elf64_auxv_t *a = &in->auxv[in->auxv_count++];
-        s = remote_read(&in->r, at, a, sizeof *a, e);
+        s = next_word(in, &w, &a->a_type, e);
+        if (s == INL_OK) s = next_word(in, &w, &a->a_un.a_val, e);
         if (a->a_type == AT_NULL) return s;
-        at += sizeof *a;
     }
     return s != INL_OK ? s : inl_fail(e, INL_ERR_FORMAT, "the program has no auxiliary vector");
 }

@@ -29,7 +29,7 @@ static record *chained(const tool_heap_root *heap, uint32_t at)
 static void attach_locked(void)
 {
     if (tool_now->records.attached) return;
-    tool_now->records.attached = true;
+    tool_now->records.attached = tool_now->records.by_key.of_code = true;
     tool_heap_root *heap = tool_heap();
     for (record *r = heap ? heap->roots[ROOT_RECORDS] : NULL; r; r = chained(heap, r->next))
         if (!add_locked(r)) tool_say_limited("out of memory: records are lost");

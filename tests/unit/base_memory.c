@@ -208,11 +208,11 @@ static void step_map(inl_map *m, model *k, unsigned remove_share)
 static void test_map_agrees_with_model(void **state)
 {
     (void)state;
-    for (unsigned kind = 0; kind < 5; kind++) {
+    for (unsigned kind = 0; kind < 10; kind++) {
         static model k;
         memset(&k, 0, sizeof k);
-        for (unsigned i = 0; i < KEYS; i++) k.key[i] = model_key(kind, i);
-        inl_map m = {0};
+        for (unsigned i = 0; i < KEYS; i++) k.key[i] = model_key(kind % 5, i);
+        inl_map m = {.of_code = kind >= 5};
         check_map(&m, &k);
         for (unsigned phase = 0; phase < 60; phase++) {
             unsigned share = (unsigned)below(101);

@@ -20,7 +20,7 @@ AT(section_abort, OFF_SECTION_ABORT);
 AT(whole, OFF_SECTION_WHOLE);
 _Static_assert(JIT_SECTION_ABORTED == 0 && RUN_LEAVE_SECTION == LEAVE_SECTION, "dispatch.S says so");
 
-enum { OP_LEA = 0x8d, OP_MOV_REG = 0xb8, OP_MOV_MEM = 0xc7, LOWEST = 1 << 16 };
+enum { OP_LEA = 0x8d, OP_MOV_REG = 0xb8, OP_MOV_MEM = 0xc7, LOWEST = 1 << 16, ADDRESS_BITS = 56 };
 
 static x86_addr slot(unsigned reg) { return x86_gs(OFF_SLOT + 8 * (int32_t)reg); }
 
@@ -42,7 +42,7 @@ uint64_t jit_section_named(const isa_insn *in)
     uint8_t op = in->raw[in->opcode_at];
     if (in->bits & ISA_BIT_PCREL_MEM) value = x86_is_one_byte(in, OP_LEA) ? in->target : 0;
     else if (x86_is_one_byte(in, op) && ((op & 0xf8) == OP_MOV_REG || op == OP_MOV_MEM)) value = immediate(in);
-    return value < LOWEST ? 0 : value;
+    return value < LOWEST || value >> ADDRESS_BITS ? 0 : value; /* others are numbers */
 }
 
 /* --- looks --- */
