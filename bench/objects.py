@@ -111,7 +111,7 @@ class Bench:
                 os.rename(f"{path}.part", path)
             out[way] = f"{path}/{program}"
         for way, options in REWRITES.items():
-            out[way] = f"{self.folder}/{name}-{way.replace(', ', '-')}"
+            out[way] = f"{out['native']}-{way.replace(', ', '-')}" # what it reads may lie beside it
             subprocess.run([self.inlay, "rewrite", "--result", self.result, "trace", *options, out["native"], "-o", out[way]],
                            check=True, stderr=subprocess.DEVNULL)
         return out

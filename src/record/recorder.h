@@ -58,12 +58,13 @@ typedef struct record_thread {
     char *cursor, *end; /* where the next record goes; the window's end. Both NULL: it has none */
     uint64_t own;       /* cycles it has spent here */
     char *begin;
-    char *next, *limit; /* instead of the first two where the program has routines (inlay/trace.h): all come here */
+    char *next, *limit; /* instead of the first two where all come here: `next` is taken as one, as `cursor` is */
     uint64_t values[INLAY_TRACE_VALUES_MOST]; /* that these store */
     void *locals[4];                          /* of inlay_local_now */
     uint64_t counted[INLAY_PERF_MOST];        /* counters */
     record_table *table;
     uint32_t number, ended; /* 0: it has none now; the one that it had before it ended */
+    bool reads;             /* its counters are open */
     bool inside;            /* here; a handler that interrupts it, and what it calls itself, record nothing */
 } record_thread;
 extern __thread record_thread record_me __attribute__((tls_model("initial-exec")));
@@ -73,6 +74,9 @@ extern __thread record_thread record_me __attribute__((tls_model("initial-exec")
 enum { RECORD_LEAVES = 1, RECORD_CHOSEN = 2 }; /* it has been asked whether to record it */
 void record_slow(record_tells *, unsigned how, uint64_t sp, const uint64_t *saved);
 void record_around(void); /* saves and restores what is saved around it */
+/* The same, tried first, where nothing rare is to be done: with general and SSE registers saved. False: it is not. */
+bool record_quickly(const record_tells *, unsigned how, uint64_t sp);
+void record_around_quick(void);
 
 /* --- choose.c, which what stands at entries and exits calls: compiled for general registers alone --- */
 typedef enum record_chosen { RECORD_NOT, RECORD_THIS, RECORD_ASK } record_chosen; /* ask: what is rare is to be done */

@@ -203,6 +203,44 @@ def check_events(t):
     need({event["name"] for event in t.report(out)["events"]} == {"nothing", "page-faults", "context-switches"}, "names")
 
 
+SIGNALLED = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <emmintrin.h>
+static volatile long leaves, handlers;
+__attribute__((noinline)) long leaf(long x) { __atomic_fetch_add(&leaves, 1, __ATOMIC_RELAXED); return x + 1; }
+__attribute__((noinline)) double real(double a, double b, double c, double d, double e, double f, double g, double h)
+{
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
+}
+static void handler(int n) { handlers++; leaf(n); leaf(n); }
+int main(void)
+{
+    struct itimerval often = {{0, 300}, {0, 300}};
+    double sum = 0;
+    signal(SIGALRM, handler);
+    setitimer(ITIMER_REAL, &often, 0);
+    for (long i = 0; i < 20000 || handlers < 20; i++) if (leaf(i) != i + 1 || real(i, 1, 2, 3, 4, 5, 6, 7) != i + 168) abort();
+    often.it_value.tv_usec = 0;
+    setitimer(ITIMER_REAL, &often, 0);
+    printf("%ld %ld\n", leaves, handlers);
+    return sum;
+}
+"""
+
+
+def check_signals(t):
+    """Handlers that come between are recorded, too, and registers stay, where each record takes the recorder's long way."""
+    program, out = make(t, "signalled", text=SIGNALLED), f"{t.folder}/signalled.trace"
+    for settings in ("clock=monotonic", "event=page-faults", "clock=monotonic,event=page-faults,event=context-switches,every=1"):
+        leaves, handlers = map(int, run(t, program, settings, out).stdout.split())
+        report = t.report(out)
+        same({name: count for name, count in calls(report).items() if name != "real"}, {"main": 1, "leaf": leaves, "handler": handlers}, settings)
+        need(report["unmatched"] == 0 and report["left"] == 0, f"{settings}: exits", report["unmatched"], report["left"])
+
+
 WAYS = r"""
 static volatile int sink;
 #define FOUR sink++; sink += 2; sink ^= 4; sink -= 8;
@@ -242,5 +280,5 @@ def check_tool(t):
 def tests(t):
     yield "settings counts", lambda: check_counts(t, make(t, "counts"))
     for name, check in (("fewer", check_fewer), ("rest", check_rest), ("made", check_made), ("unloaded", check_unloaded), ("ways", check_ways),
-                        ("events", check_events), ("tool", check_tool)):
+                        ("events", check_events), ("signals", check_signals), ("tool", check_tool)):
         yield f"settings {name}", lambda c=check: c(t)

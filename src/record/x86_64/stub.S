@@ -162,6 +162,23 @@ choose: .cfi_startproc
 6:
         .endm
 
+        /* What code without AVX may change, and the vdso's. */
+#define VECTORS 256
+
+        .macro  movaps_out number
+        movaps  %xmm\number, 16*\number(%rsp)
+        .endm
+
+        .macro  movaps_in number
+        movaps  16*\number(%rsp), %xmm\number
+        .endm
+
+        .macro  vectors how
+        .irp    number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        \how   \number
+        .endr
+        .endm
+
         .type   slow, @function
         .p2align 4
 slow:   .cfi_startproc
@@ -176,8 +193,20 @@ slow:   .cfi_startproc
         push    %r10
         push    %r11
         push    %rbx
+        mov     %esi, %ebx
+        sub     $VECTORS, %rsp
+        and     $-16, %rsp
+        vectors movaps_out
+        mov     48(%rbp), %rcx
+        movslq  3(%rcx), %rdi
+        add     %rcx, %rdi
+        lea     56(%rbp), %rdx
+        call    record_quickly
+        vectors movaps_in
+        test    %eax, %eax
+        jnz     9f
+        mov     %ebx, %r9d
         lea     56(%rbp), %r8           /* the stack pointer there */
-        mov     %esi, %r9d
         sub     $ROOM, %rsp
         and     $-64, %rsp
         keep_vectors
@@ -189,7 +218,7 @@ slow:   .cfi_startproc
         mov     %rbp, %rcx
         call    record_slow
         vectors_back
-        lea     -40(%rbp), %rsp
+9:      lea     -40(%rbp), %rsp
         pop     %rbx
         pop     %r11
         pop     %r10
@@ -200,6 +229,27 @@ slow:   .cfi_startproc
         done
         .cfi_endproc
         .size   slow, . - slow
+
+        /* What surrounds record_quickly, to be measured. */
+        .globl  record_around_quick
+        .type   record_around_quick, @function
+        .p2align 4
+record_around_quick:
+        .cfi_startproc
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        sub     $VECTORS, %rsp
+        and     $-16, %rsp
+        vectors movaps_out
+        vectors movaps_in
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   record_around_quick, . - record_around_quick
 
         /* What surrounds record_slow, to be measured. */
         .globl  record_around
