@@ -41,7 +41,8 @@ inlay_insertion *inlay_insert_predicated(inlay_point *, inlay_expr code);
 /* Takes an insertion away again. Where programs run as they are met (jit), from any callback that is not itself shown
  * code (procedures, blocks, instructions), and from analysis routines: code that a thread is in just then it still
  * runs to its next exit. Where a program is written (rewrite), from image callbacks, before it is. In the callback
- * that inserted it, always. False, with a message, when it is too late, or it has been removed. */
+ * that inserted it, always. False, with a message, when it is too late, or it has been removed. A mutator's handle ends
+ * so: it is given to a later insertion. */
 bool inlay_remove(inlay_insertion *);
 
 #ifdef __cplusplus

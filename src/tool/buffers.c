@@ -174,10 +174,8 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
     else if (count == 0 || count > SNIPPET_MAX_ARGS)
         tool_mistake("a record of %u fields: from 1 to %u", count, (unsigned)SNIPPET_MAX_ARGS);
     if (!b || count == 0 || count > SNIPPET_MAX_ARGS) return NULL;
-    snippet *s = tool_snippet_alloc(sizeof *s);
-    const snippet **args = tool_snippet_alloc(count * sizeof *args);
-    uint8_t *sizes = tool_snippet_alloc(count);
-    if (!s || !args || !sizes) return NULL;
+    const snippet *args[SNIPPET_MAX_ARGS];
+    uint8_t sizes[SNIPPET_MAX_ARGS];
     unsigned sum = 0;
     for (unsigned i = 0; i < count; i++) {
         if (!fields[i].value) {
@@ -192,12 +190,8 @@ inlay_expr inlay_append_array(inlay_buffer *b, unsigned count, const inlay_field
         tool_mistake("the fields of a trace record have %u bytes, the record %u", sum, b->woven.record_size);
         return NULL;
     }
-    s->kind = SNIPPET_APPEND;
-    s->nargs = (uint8_t)count;
-    s->args = args;
-    s->arg_sizes = sizes;
-    s->buffer = &b->woven;
-    return s;
+    return tool_snippet_of((snippet){
+        .kind = SNIPPET_APPEND, .nargs = (uint8_t)count, .args = args, .arg_sizes = sizes, .buffer = &b->woven});
 }
 
 static void flush(run_thread *t, bool last)

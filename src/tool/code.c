@@ -12,6 +12,7 @@
 #include "base/search.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --- analysis --- */
 
@@ -32,19 +33,43 @@ tool_code *code_of(inlay_image *i)
 
 cfg_program *tool_code_take(inlay_image *i) { return i->code ? i->code->cfg : NULL; }
 
+static void forget_views(inlay_image *i)
+{
+    tool_code *c = i->code;
+    for (size_t k = 0; c->views && k < i->proc_count; k++) free(c->views[k]);
+    inl_map_free(&c->inserts);
+    inl_map_free(&c->replaced);
+    inl_arena_free(&c->arena);
+    free(c->views);
+}
+
 void tool_code_forget(inlay_image *i)
 {
     tool_code *c = i->code;
     if (!c) return;
-    for (size_t k = 0; c->views && k < i->proc_count; k++) free(c->views[k]);
+    forget_views(i);
     if (c->cfg) cfg_program_free(c->cfg);
-    inl_map_free(&c->inserts);
-    inl_map_free(&c->replaced);
     free(c->touched);
-    inl_arena_free(&c->arena);
-    free(c->views);
     free(c);
     i->code = NULL;
+}
+
+bool tool_code_has_any(const inlay_image *i)
+{
+    const tool_code *c = i->code;
+    if (!c) return false;
+    for (uint32_t k = 0; c->cfg && c->touched && k < c->cfg->proc_count; k++)
+        if (c->touched[k]) return true;
+    return c->replaced.count || (c->inserts.count && !c->touched);
+}
+
+void tool_code_reset(inlay_image *i)
+{
+    tool_code *c = i->code;
+    if (!c) return;
+    forget_views(i);
+    if (c->touched) memset(c->touched, 0, (c->cfg ? c->cfg->proc_count + 1u : 1u) * sizeof *c->touched);
+    *c = (tool_code){.cfg = c->cfg, .image = i, .touched = c->touched};
 }
 
 /* --- a procedure's blocks --- */

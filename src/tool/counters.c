@@ -104,15 +104,6 @@ void inlay_counter_reserve(inlay_counter *c)
     tool_now->kept.counters_hash = (tool_now->kept.counters_hash * 31 + c->index) * 0x9e3779b97f4a7c15u + where;
 }
 
-static snippet *with_counter(snippet_kind kind, const inlay_counter *c)
-{
-    snippet *s = tool_snippet_alloc(sizeof *s);
-    if (!s) return NULL;
-    s->kind = (uint8_t)kind;
-    s->index = c->index;
-    return s;
-}
-
 /* One that snippets look at before anything counts has no banks. */
 static bool has_place(inlay_counter *c, bool with_banks)
 {
@@ -123,9 +114,8 @@ static bool has_place(inlay_counter *c, bool with_banks)
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount)
 {
     if (!amount) tool_mistake("inlay_count_by: its amount is NULL");
-    snippet *s = amount && has_place(c, true) ? with_counter(SNIPPET_COUNT, c) : NULL;
-    if (s) s->a = amount;
-    return s;
+    if (!amount || !has_place(c, true)) return NULL;
+    return tool_snippet_of((snippet){.kind = SNIPPET_COUNT, .index = c->index, .a = amount});
 }
 
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_by(c, inlay_const(amount)); }
@@ -134,12 +124,10 @@ inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_b
 inlay_expr inlay_counter_value(inlay_counter *c)
 {
     if (!tool_counter_value_wanted() || !has_place(c, false)) return NULL;
-    inlay_expr sum = with_counter(SNIPPET_COUNTER, c);
-    for (unsigned bank = 1; c->index < WEAVE_BANKED && bank < WEAVE_BANKS; bank++) {
-        snippet *part = with_counter(SNIPPET_COUNTER, c);
-        if (part) part->value = bank;
-        sum = inlay_binary(INLAY_ADD, sum, part);
-    }
+    snippet bank = {.kind = SNIPPET_COUNTER, .index = c->index};
+    inlay_expr sum = tool_snippet_of(bank);
+    while (c->index < WEAVE_BANKED && ++bank.value < WEAVE_BANKS)
+        sum = inlay_binary(INLAY_ADD, sum, tool_snippet_of(bank));
     return sum;
 }
 

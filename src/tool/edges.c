@@ -5,13 +5,6 @@
 
 #include <inlay/loop.h>
 
-static inlay_point *guarded(inlay_insn *last, inlay_expr condition)
-{
-    inlay_point *p = condition ? inlay_before(last) : NULL;
-    if (p) p->guard = condition;
-    return p;
-}
-
 /* The block's beginning, if there is no other way to it. */
 static inlay_point *at_beginning(inlay_block *to, const weave_insn *from)
 {
@@ -30,9 +23,9 @@ inlay_point *inlay_edge_point(inlay_block *from, unsigned k)
     switch (edge.kind) {
     case INLAY_EDGE_FALL: return insn->in.flow == ISA_FLOW_NEXT ? inlay_after(last) : at_beginning(edge.to, insn);
     case INLAY_EDGE_RETURNED: return at_beginning(edge.to, insn);
-    case INLAY_EDGE_NOT_TAKEN: return guarded(last, inlay_unary(INLAY_LNOT, inlay_taken()));
+    case INLAY_EDGE_NOT_TAKEN: return tool_point_guarded(last, inlay_unary(INLAY_LNOT, inlay_taken()));
     case INLAY_EDGE_TABLE:
-        return guarded(last, inlay_binary(INLAY_EQ, inlay_branch_target(), inlay_const(edge.target)));
+        return tool_point_guarded(last, inlay_binary(INLAY_EQ, inlay_branch_target(), inlay_const(edge.target)));
     default: return inlay_taken_edge(last);
     }
 }

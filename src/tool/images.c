@@ -106,6 +106,7 @@ void tool_images_attach(void)
         i->procs = NULL;
         i->file = NULL;
         i->code = NULL;
+        i->points = NULL;
         i->procs_asked = i->file_asked = false;
     }
 }
@@ -242,6 +243,7 @@ void tool_image_forget(inlay_image *i)
 {
     if (i->process->last_found == i) i->process->last_found = NULL;
     tool_code_forget(i);
+    mutator_points_free(i);
     i->m->user = NULL;
     for (size_t k = 0; i->made && k < i->proc_count; k++) {
         if (i->made[k]) tool_handle_free(i->made[k]->display);

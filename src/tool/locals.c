@@ -36,9 +36,8 @@ inlay_local *inlay_local_new(size_t bytes)
 inlay_expr inlay_local_address(const inlay_local *l)
 {
     if (!l) tool_mistake("inlay_local_address of NULL: inlay_local_new makes it, in main");
-    snippet *s = l ? tool_snippet_alloc(sizeof *s) : NULL;
+    inlay_expr s = l ? tool_snippet_of((snippet){.kind = SNIPPET_THREAD_DATA}) : NULL;
     if (!s) return NULL;
-    s->kind = SNIPPET_THREAD_DATA;
     return l->offset ? inlay_binary(INLAY_ADD, s, inlay_const(l->offset)) : s;
 }
 

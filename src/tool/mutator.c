@@ -129,10 +129,11 @@ void mutator_forget(mutatee *m)
         free(i->now);
         free(i->in);
         free(i->why);
+        if (i->fixed) move_plan_free((move_plan *)i->fixed);
         free(i);
     }
     for (module *x = module_first(m->modules); x; x = x->next)
-        if (x->user) tool_image_forget(x->user);
+        if (x->user && !mutator_keep_image(x)) tool_image_forget(x->user);
     module_set_free(m->modules);
     free_saved(m);
     live_change_end(&m->change);
@@ -150,7 +151,9 @@ inl_status mutator_open(mutatee *m, pid_t pid, inl_error *e)
     tool_process_mean(&m->process);
     m->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (m->pidfd < 0) return inl_fail(e, INL_ERR_SYSTEM, "there is no process %d", pid);
-    return live_find_images(&m->live, m->modules, e);
+    inl_status s = live_find_images(&m->live, m->modules, e);
+    if (s == INL_OK) mutator_take_images(m);
+    return s;
 }
 
 inlay_process *inlay_process_attach(int pid)

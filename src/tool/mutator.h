@@ -13,6 +13,8 @@
  *     mutator_put.c      the tool gets into the process, before anything else
  *     mutator_wanted.c   which procedures are to be instrumented otherwise than they are
  *     mutator_again.c    what was removed comes back
+ *     mutator_same.c     what is equal is there once
+ *     mutator_images.c   what is known of images of processes that were let go
  *     mutator_piece.c    plans of these: a piece of new code, recorded as a change
  *     mutator_bytes.c    what is under jumps, and whose they are
  *     mutator_commit.c   the change is made
@@ -144,6 +146,12 @@ mutatee *mutator_new(void); /* NULL, with an error */
 void mutator_forget(mutatee *);
 /* m->live is open: its images become known. */
 inl_status mutator_open(mutatee *, pid_t, inl_error *);
+
+/* --- mutator_images.c --- */
+typedef struct mutator_kept mutator_kept;
+bool mutator_keep_image(module *);         /* its handle and image are taken over; false: they are not */
+void mutator_take_images(mutatee *);       /* those that are known, when none has been asked for */
+void mutator_tell_images(const mutatee *); /* of the handles that travel these are its own */
 
 /* --- mutator_hold.c --- */
 /* On the stopped process: as it is held, or else in a child that stops it and lets it go. */

@@ -71,6 +71,7 @@ static inl_status pack(putting *p, inl_error *e)
         rewriter_extent(i->im, &images[k].link_low, &images[k].link_high);
     }
     heap->next_there = MUTATOR_HEAP_THERE;
+    mutator_tell_images(p->m);
     elf_pack what = {.tool_path = "/proc/self/exe",
                      .tool_base = inl_own_base(),
                      .heap = heap,

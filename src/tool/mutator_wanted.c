@@ -53,7 +53,7 @@ static uint64_t number_of(const numbers *n, const weave_list *l, uint64_t where)
 {
     uint64_t sum = 0, order = where;
     for (const weave_insert *i = l->first; i; i = i->next) {
-        uint64_t what = n->by_content ? mutator_content(i->code) * 2 : (uint64_t)(uintptr_t)i;
+        uint64_t what = n->by_content ? mutator_content(i->code) * 2 : (uint64_t)(uintptr_t)i->code * 2;
         sum += mutator_mix(order++, what + (uint64_t)i->predicated);
     }
     return sum;
@@ -72,8 +72,8 @@ static uint64_t number_of_kept(const numbers *of, const proc_insert *n, uint64_t
 {
     uint64_t sum = 0;
     for (uint64_t order = where; n; n = n->next) {
-        uint64_t content = of->by_content ? mutator_content(n->code) * 4 + n->predicated * 2u + n->returns_only : 0;
-        sum += mutator_mix(order++, of->by_content ? content : (uint64_t)(uintptr_t)n);
+        uint64_t content = of->by_content ? mutator_content(n->code) : (uint64_t)(uintptr_t)n->code;
+        sum += mutator_mix(order++, content * 4 + n->predicated * 2u + n->returns_only);
     }
     return sum;
 }

@@ -10,12 +10,17 @@
 
 #include <stdio.h>
 
+static inlay_point *made(inlay_point of)
+{
+    if (mutator_keeps_points(of.run)) return mutator_point(&of);
+    inlay_point *p = tool_snippet_alloc(sizeof *p);
+    if (p) *p = of;
+    return p;
+}
+
 static inlay_point *point(point_kind kind, weave_run *run, uint32_t index, inlay_proc *proc)
 {
-    inlay_point *p = tool_snippet_alloc(sizeof *p);
-    if (!p) return NULL;
-    *p = (inlay_point){.kind = kind, .index = index, .run = run, .proc = proc};
-    return p;
+    return made((inlay_point){.kind = kind, .index = index, .run = run, .proc = proc});
 }
 
 static inlay_point *code_point(point_kind kind, weave_insn *i) { return point(kind, i->run, i->index, NULL); }
@@ -37,6 +42,12 @@ inlay_point *tool_no_point(const weave_insn *i, const char *what)
 }
 
 inlay_point *inlay_before(inlay_insn *insn) { return code_point(POINT_BEFORE, (weave_insn *)insn); }
+
+inlay_point *tool_point_guarded(inlay_insn *insn, inlay_expr condition)
+{
+    weave_insn *i = (weave_insn *)insn;
+    return made((inlay_point){.kind = POINT_BEFORE, .index = i->index, .run = i->run, .guard = condition});
+}
 
 inlay_point *inlay_after(inlay_insn *insn)
 {
@@ -145,7 +156,7 @@ static bool insert_code(const inlay_point *p, inlay_expr code, manner how, inlay
         return refuse(p, "points of code that is not being shown are for procedure and image callbacks");
     if (!is_plain_count(code)) {
         if (!snippet_check(code, &why)) return refuse(p, why);
-        code = snippet_simplify(p->run->arena, code);
+        code = mutator_keeps_points(p->run) ? mutator_simplify(p, code) : snippet_simplify(p->run->arena, code);
         if (!code) return refuse(p, "out of memory");
     }
     to->node = weave_insert_at(p->run, tool_point_where(p), p->index, code, how == PREDICATED, &why);
@@ -163,14 +174,11 @@ static bool insert_proc(const inlay_point *p, inlay_expr code, manner how, inlay
     if (tool_here.run_arena) return refuse(p, "points of procedures are for procedure and image callbacks");
     code = typed_executed(code);
     if (!snippet_check(code, &why)) return refuse(p, why);
-    proc_insert *n = tool_alloc(sizeof *n);
+    proc_insert *n = mutator_keeps_points(NULL) ? mutator_proc_insert(p) : tool_alloc(sizeof *n);
     if (!n) return refuse(p, "out of memory");
-    n->code = code;
-    n->predicated = how == PREDICATED;
-    n->returns_only = p->kind == POINT_PROC_RETURN;
     proc_insert **end = p->kind == POINT_PROC_ENTRY ? &p->proc->entry : &p->proc->exit;
     while (how != FIRST && *end) end = &(*end)->next;
-    n->next = *end;
+    *n = (proc_insert){*end, code, how == PREDICATED, p->kind == POINT_PROC_RETURN};
     *end = n;
     to->kept = n;
     p->proc->image->process->proc_points = true;
@@ -182,6 +190,13 @@ static inlay_expr without_extension(inlay_expr code)
 {
     while (code && code->kind == SNIPPET_UNARY && code->op == SNIPPET_EXTEND) code = code->a;
     return code;
+}
+
+static inlay_insertion *handle_for(inlay_point *p)
+{
+    bool kept = mutator_keeps_points(p->run);
+    if (!p->first.at || (kept && p->first.gone)) return &p->first;
+    return kept ? mutator_handle(p) : tool_snippet_alloc(sizeof p->first);
 }
 
 static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
@@ -196,7 +211,7 @@ static inlay_insertion *insert(inlay_point *p, inlay_expr code, manner how)
         refuse(p, tool_mistaken(why, sizeof why));
         return NULL;
     }
-    inlay_insertion *to = p->first.at ? tool_snippet_alloc(sizeof *to) : &p->first;
+    inlay_insertion *to = handle_for(p);
     if (!to) {
         refuse(p, "out of memory");
         return NULL;

@@ -149,6 +149,7 @@ bool inlay_remove(inlay_insertion *i)
     if (!why && i->gone) why = "it has been removed before";
     if (!why) why = i->at->run ? remove_from_code(i) : remove_from_procedure(i);
     if (!why) i->gone = true;
+    if (!why && mutator_keeps_points(i->at->run)) mutator_removed(i);
     tool_leave(entered);
     if (why) tool_say_limited("cannot remove an insertion: %s", why);
     return !why;

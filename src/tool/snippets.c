@@ -17,11 +17,28 @@ snippet *tool_snippet(snippet_kind kind)
     return s;
 }
 
+inlay_expr tool_snippet_new(const snippet *like)
+{
+    snippet *s = tool_snippet_alloc(sizeof *s);
+    const snippet **args = like->nargs ? tool_snippet_alloc(like->nargs * sizeof *args) : NULL;
+    uint8_t *sizes = like->arg_sizes ? tool_snippet_alloc(like->nargs) : NULL;
+    if (!s || (like->nargs && !args) || (like->arg_sizes && !sizes)) return NULL;
+    *s = *like;
+    s->args = args;
+    s->arg_sizes = sizes;
+    if (args) memcpy(args, like->args, like->nargs * sizeof *args);
+    if (sizes) memcpy(sizes, like->arg_sizes, like->nargs);
+    return s;
+}
+
+inlay_expr tool_snippet_of(snippet s)
+{
+    return tool_now->options.mutating && !tool_here.run_arena ? mutator_same(&s) : tool_snippet_new(&s);
+}
+
 static inlay_expr leaf(snippet_kind kind, uint32_t index)
 {
-    snippet *s = tool_snippet(kind);
-    if (s) s->index = index;
-    return s;
+    return tool_snippet_of((snippet){.kind = (uint8_t)kind, .index = index});
 }
 
 /* False, and the first mistake is noted, which is the cause of those that follow. */
@@ -33,20 +50,10 @@ static bool are_there(const char *who, const char *first, inlay_expr a, const ch
 
 static inlay_expr kids(snippet_kind kind, inlay_expr a, inlay_expr b, inlay_expr c)
 {
-    snippet *s = tool_snippet(kind);
-    if (!s) return NULL;
-    s->a = a;
-    s->b = b;
-    s->c = c;
-    return s;
+    return tool_snippet_of((snippet){.kind = (uint8_t)kind, .a = a, .b = b, .c = c});
 }
 
-inlay_expr inlay_const(uint64_t value)
-{
-    snippet *s = tool_snippet(SNIPPET_CONST);
-    if (s) s->value = value;
-    return s;
-}
+inlay_expr inlay_const(uint64_t value) { return tool_snippet_of((snippet){.kind = SNIPPET_CONST, .value = value}); }
 
 /* Only what lies in the tool's image or in the carried heap is there when the program runs, or what a mutator shares
  * with it. */
@@ -65,9 +72,7 @@ inlay_expr inlay_pointer(const void *p)
 }
 inlay_expr inlay_stack_pointer(void)
 {
-    snippet *s = tool_snippet(SNIPPET_REG);
-    if (s) s->reg = (uint8_t)tool_isa()->stack_reg;
-    return s;
+    return tool_snippet_of((snippet){.kind = SNIPPET_REG, .reg = (uint8_t)tool_isa()->stack_reg});
 }
 inlay_expr inlay_vector_register(unsigned n)
 {
@@ -75,19 +80,13 @@ inlay_expr inlay_vector_register(unsigned n)
         tool_mistake("inlay_vector_register(%u): they are numbered from 0 to 15", n);
         return NULL;
     }
-    snippet *s = tool_snippet(SNIPPET_VEC_ARG);
-    if (s) s->reg = (uint8_t)n;
-    return s;
+    return tool_snippet_of((snippet){.kind = SNIPPET_VEC_ARG, .reg = (uint8_t)n});
 }
 inlay_expr inlay_pc(void) { return leaf(SNIPPET_PC, 0); }
 inlay_expr inlay_effective_address(unsigned k) { return leaf(SNIPPET_EA, k); }
 static inlay_expr element(snippet_kind kind, unsigned k, unsigned number)
 {
-    snippet *s = tool_snippet(kind);
-    if (!s) return NULL;
-    s->index = k;
-    s->value = number;
-    return s;
+    return tool_snippet_of((snippet){.kind = (uint8_t)kind, .index = k, .value = number});
 }
 inlay_expr inlay_element_address(unsigned k, unsigned number) { return element(SNIPPET_ELEMENT_EA, k, number); }
 inlay_expr inlay_element_active(unsigned k, unsigned number) { return element(SNIPPET_ELEMENT_ACTIVE, k, number); }
@@ -118,13 +117,8 @@ static inlay_expr memory(snippet_kind kind, inlay_expr a, inlay_expr b, unsigned
     else if (!a || (kind != SNIPPET_LOAD && !b)) tool_mistake("an access to memory lacks its address or its value");
     else good = true;
     if (!good) return NULL;
-    snippet *s = tool_snippet(kind);
-    if (!s) return NULL;
-    s->a = a;
-    s->b = b;
-    s->size = (uint8_t)size;
-    s->is_signed = is_signed;
-    return s;
+    return tool_snippet_of(
+        (snippet){.kind = (uint8_t)kind, .a = a, .b = b, .size = (uint8_t)size, .is_signed = is_signed});
 }
 
 inlay_expr inlay_load(inlay_expr a, unsigned size) { return memory(SNIPPET_LOAD, a, NULL, size, false); }
@@ -150,35 +144,25 @@ inlay_expr inlay_binary(inlay_op op, inlay_expr a, inlay_expr b)
 {
     if (op > INLAY_LOR) tool_mistake("inlay_binary: %d is no operator of two values", (int)op);
     bool good = are_there("inlay_binary", "first value", a, "second value", b);
-    snippet *s = good && op <= INLAY_LOR ? tool_snippet(SNIPPET_BINARY) : NULL;
-    if (!s) return NULL;
-    s->op = (uint8_t)op;
-    s->is_signed = op == INLAY_DIV || op == INLAY_MOD;
-    s->a = a;
-    s->b = b;
-    return s;
+    if (!good || op > INLAY_LOR) return NULL;
+    bool is_signed = op == INLAY_DIV || op == INLAY_MOD;
+    return tool_snippet_of(
+        (snippet){.kind = SNIPPET_BINARY, .op = (uint8_t)op, .is_signed = is_signed, .a = a, .b = b});
 }
 
 inlay_expr inlay_unary(inlay_op op, inlay_expr a)
 {
     bool good = op >= INLAY_NEG && op <= INLAY_LNOT;
     if (!good) tool_mistake("inlay_unary: %d is no operator of one value", (int)op);
-    snippet *s = are_there("inlay_unary", "value", a, "", a) && good ? tool_snippet(SNIPPET_UNARY) : NULL;
-    if (!s) return NULL;
-    s->op = (uint8_t)op;
-    s->a = a;
-    return s;
+    if (!are_there("inlay_unary", "value", a, "", a) || !good) return NULL;
+    return tool_snippet_of((snippet){.kind = SNIPPET_UNARY, .op = (uint8_t)op, .a = a});
 }
 
 inlay_expr inlay_extend(inlay_expr a, unsigned size, bool is_signed)
 {
-    snippet *s = are_there("inlay_extend", "value", a, "", a) ? tool_snippet(SNIPPET_UNARY) : NULL;
-    if (!s) return NULL;
-    s->op = SNIPPET_EXTEND;
-    s->size = (uint8_t)size;
-    s->is_signed = is_signed;
-    s->a = a;
-    return s;
+    if (!are_there("inlay_extend", "value", a, "", a)) return NULL;
+    return tool_snippet_of(
+        (snippet){.kind = SNIPPET_UNARY, .op = SNIPPET_EXTEND, .size = (uint8_t)size, .is_signed = is_signed, .a = a});
 }
 
 inlay_expr inlay_if(inlay_expr condition, inlay_expr then, inlay_expr otherwise)
@@ -197,12 +181,7 @@ inlay_expr inlay_break(void) { return leaf(SNIPPET_BREAK, 0); }
 
 static inlay_expr let(snippet_kind kind, unsigned number, inlay_expr a, inlay_expr b)
 {
-    snippet *s = tool_snippet(kind);
-    if (!s) return NULL;
-    s->index = number;
-    s->a = a;
-    s->b = b;
-    return s;
+    return tool_snippet_of((snippet){.kind = (uint8_t)kind, .index = number, .a = a, .b = b});
 }
 
 inlay_expr inlay_let(unsigned number, inlay_expr value, inlay_expr body)
@@ -221,45 +200,33 @@ inlay_expr inlay_sequence(inlay_expr first, inlay_expr second)
     return kids(SNIPPET_SEQ, first, second, NULL);
 }
 
-static bool copy_arguments(snippet *s, unsigned count, const inlay_expr *from)
+static inlay_expr call(void (*routine)(void), bool no_value, unsigned count, const inlay_expr *arguments)
 {
-    const snippet **args = tool_snippet_alloc(count * sizeof *args);
-    if (!args) return false;
-    for (unsigned i = 0; i < count; i++) {
-        if (!from[i]) {
-            tool_mistake("argument %u of a call's %u is no expression", i + 1, count);
-            return false;
-        }
-        args[i] = from[i];
-    }
-    s->args = args;
-    s->nargs = (uint8_t)count;
-    return true;
-}
-
-static snippet *call(void (*routine)(void), unsigned count, const inlay_expr *arguments)
-{
+    inlay_expr args[SNIPPET_MAX_ARGS];
     if (!routine) tool_mistake("a call of no routine");
     if (count > SNIPPET_MAX_ARGS)
         tool_mistake("a call with %u arguments: at most %u", count, (unsigned)SNIPPET_MAX_ARGS);
     if (!routine || count > SNIPPET_MAX_ARGS) return NULL;
-    snippet *s = tool_snippet(SNIPPET_CALL);
-    if (!s) return NULL;
-    s->fn = routine;
-    return copy_arguments(s, count, arguments) ? s : NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (!(args[i] = arguments[i])) {
+            tool_mistake("argument %u of a call's %u is no expression", i + 1, count);
+            return NULL;
+        }
+    }
+    return tool_snippet_of(
+        (snippet){.kind = SNIPPET_CALL, .fn = routine, .no_value = no_value, .args = args, .nargs = (uint8_t)count});
 }
 
 inlay_expr inlay_call_array(void (*routine)(void), unsigned count, const inlay_expr *arguments)
 {
-    return call(routine, count, arguments);
+    return call(routine, false, count, arguments);
 }
 
 inlay_expr inlay_call_returning(void (*routine)(void), unsigned returns, unsigned count, const inlay_expr *arguments)
 {
     unsigned size = returns & 0xff;
     bool is_value = !(returns & INLAY_RETURNS_REAL) && returns < 0x200 && !(size & (size - 1)) && size <= 8;
-    snippet *s = call(routine, count, arguments);
-    if (s) s->no_value = !is_value || !size;
+    inlay_expr s = call(routine, !is_value || !size, count, arguments);
     if (!s || s->no_value || size == 8) return s;
     return inlay_extend(s, size, returns & INLAY_RETURNS_SIGNED);
 }

@@ -140,6 +140,8 @@ void tool_locks_give_back(const struct tool_thread *gone, const struct tool_thre
 /* --- snippets.c --- */
 void *tool_snippet_alloc(size_t bytes);
 snippet *tool_snippet(snippet_kind);
+inlay_expr tool_snippet_of(snippet); /* with a copy of its arguments; a mutator's may be one that is there already */
+inlay_expr tool_snippet_new(const snippet *like);
 
 /* --- reads.c: there, if the tool is linked with what makes snippets that read registers or flags which the instruction
  * at their point does not use --- */
@@ -215,8 +217,9 @@ void tool_points_apply(weave_run *, uint32_t insn, inlay_proc *);
 struct inlay_insertion { /* where it is kept, for inlay_remove (process.c) */
     const inlay_point *at;
     union {
-        weave_insert *node; /* NULL: it belongs to the block in which its instruction is shown once more */
-        proc_insert *kept;  /* of a procedure */
+        weave_insert *node;           /* NULL: it belongs to the block in which its instruction is shown once more */
+        proc_insert *kept;            /* of a procedure */
+        struct inlay_insertion *next; /* gone: a mutator's that is used again */
     };
     bool gone;
 };
@@ -230,6 +233,7 @@ struct inlay_point {
     inlay_insertion first;
 };
 weave_where tool_point_where(const inlay_point *);
+inlay_point *tool_point_guarded(inlay_insn *before, inlay_expr condition);
 uint32_t tool_point_insn(const inlay_point *); /* the instruction's index in the run */
 /* NULL, and what is inserted there is refused with "WHAT jz at 0x...". */
 inlay_point *tool_no_point(const weave_insn *, const char *what);
@@ -251,10 +255,11 @@ struct inlay_image {
     unsigned section_count;
     const image_proc *procs; /* asked for when first needed; NULL when the file is gone */
     size_t proc_count;
-    inlay_proc **made;      /* handles, by index in procs */
-    size_t last;            /* the last procedure found */
-    struct tool_code *code; /* once asked for (code.c) */
-    inlay_module *modules;  /* likewise (units.c), module_count of them */
+    inlay_proc **made;             /* handles, by index in procs */
+    size_t last;                   /* the last procedure found */
+    struct tool_code *code;        /* once asked for (code.c) */
+    struct mutator_points *points; /* of a mutator's (mutator_same.c) */
+    inlay_module *modules;         /* likewise (units.c), module_count of them */
     size_t module_count;
     /* carried: */
     inlay_image *next;
@@ -317,6 +322,8 @@ void tool_code_replace(weave_run *, const tool_cut *, const snippet *);
 void tool_code_replace_calls(weave_run *);
 inlay_proc *tool_code_proc(const weave_run *); /* of a view's run */
 void tool_code_forget(inlay_image *);
+bool tool_code_has_any(const inlay_image *); /* something is inserted or replaced in its static view */
+void tool_code_reset(inlay_image *);         /* it is as just analysed */
 
 /* --- filter.c --- */
 void tool_filter_warn(void);                /* of patterns that match nothing in any image that is loaded */
@@ -532,6 +539,8 @@ typedef struct tool_mutating {
     const char *arguments;             /* it was started with */
     uint32_t switches;                 /* that there are (switch.c) */
     uint64_t changes;                  /* of the pieces in processes */
+    struct mutator_kept *kept;         /* images of processes that were let go, the last one first */
+    inl_map expressions;               /* that there are, by a sum (mutator_same.c) */
     struct mutator_watching *watching; /* mutator_watch.c */
     /* in the process (mutator_events.c): NULL: nobody is told */
     struct mutator_ring *ring;
@@ -542,7 +551,18 @@ typedef struct tool_mutating {
 void tool_process_mean(inlay_process *);
 int mutator_pid(const inlay_process *); /* of another process */
 const char *mutator_program(const inlay_process *);
-bool mutator_shares(const void *); /* is it memory of inlay_process_share? */
+/* mutator_same.c. Is what is inserted there a mutator's, and is inserted perhaps again and again (run: NULL: at a
+ * procedure)? Then: the point there; its handle, and node; an expression as simple as it gets; what was removed. */
+typedef struct mutator_points mutator_points;
+bool mutator_keeps_points(const weave_run *);
+inlay_point *mutator_point(const inlay_point *like);
+inlay_insertion *mutator_handle(const inlay_point *);
+proc_insert *mutator_proc_insert(const inlay_point *);
+inlay_expr mutator_simplify(const inlay_point *, inlay_expr);
+void mutator_removed(inlay_insertion *);
+void mutator_points_free(inlay_image *);
+inlay_expr mutator_same(const snippet *like); /* the one that is equal */
+bool mutator_shares(const void *);            /* is it memory of inlay_process_share? */
 /* In the process: what callbacks do not tell. */
 void mutator_forked(void *arg, run_thread *, int child);
 void mutator_listed(const char *name, uint64_t bias, bool gone);

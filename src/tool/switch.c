@@ -37,10 +37,9 @@ inlay_expr inlay_switched(inlay_switch *s, inlay_expr code)
 {
     if (!s || !code) return NULL;
     if (!tool_now->options.mutating) return inlay_if(inlay_load(inlay_pointer(&s->is_on), 1), code, NULL);
-    snippet *condition = tool_snippet_alloc(sizeof *condition);
-    if (!condition) return NULL;
-    *condition = (snippet){.kind = SNIPPET_SWITCH, .index = s->number, .value = (uint64_t)(uintptr_t)&s->is_on};
-    return inlay_if(condition, code, NULL);
+    inlay_expr on = tool_snippet_of(
+        (snippet){.kind = SNIPPET_SWITCH, .index = s->number, .value = (uint64_t)(uintptr_t)&s->is_on});
+    return on ? inlay_if(on, code, NULL) : NULL;
 }
 
 /* --- in processes --- */

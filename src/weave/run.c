@@ -119,13 +119,13 @@ weave_insert *weave_insert_at(weave_run *run, weave_where where, uint32_t index,
         point p = {insn, where, run->isa};
         fault = tree_fault(&p, code);
     }
-    weave_insert *n = fault ? NULL : inl_arena_alloc(run->arena, sizeof *n);
+    weave_insert *n = fault ? NULL : run->spare ? run->spare : inl_arena_alloc(run->arena, sizeof *n);
     if (!n) {
         *why = fault ? fault : "memory is used up";
         return NULL;
     }
-    n->code = code;
-    n->predicated = predicated && insn && (insn->in.bits & ISA_BIT_PREDICATED);
+    if (n == run->spare) run->spare = n->next;
+    *n = (weave_insert){.code = code, .predicated = predicated && insn && (insn->in.bits & ISA_BIT_PREDICATED)};
     weave_list *list = weave_list_at(run, where, index);
     if (list->last) list->last->next = n;
     else list->first = n;

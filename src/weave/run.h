@@ -60,10 +60,11 @@ typedef struct weave_run {
     weave_insn *insns;
     weave_block *blocks;
     uint32_t insn_count, block_count;
-    uint32_t behind; /* instructions behind the last one, to look at: control falls out of the run
-                        into them, and its last block goes on there */
-    void *engine;    /* the engine's own */
-    void *view;      /* of a run that only shows code (tool/code.c): not NULL */
+    uint32_t behind;     /* instructions behind the last one, to look at: control falls out of the run
+                            into them, and its last block goes on there */
+    void *engine;        /* the engine's own */
+    void *view;          /* of a run that only shows code (tool/code.c): not NULL */
+    weave_insert *spare; /* were removed, and can be had again */
 } weave_run;
 
 /* Adds a snippet; NULL when memory is used up or the point cannot be (why is set to a static text:
