@@ -210,11 +210,14 @@ static void blame_overlap(cfg_work *w)
     cfg_blame(w, w->current, "instructions overlap");
 }
 
-/* Control has come to the procedure's end. */
-static void run_out(cfg_work *w, uint64_t addr)
+/* Control has come to the procedure's end, behind the instruction `last`. A system call with no code behind it does not
+ * come back. */
+static void run_out(cfg_work *w, const isa_insn *last)
 {
+    uint64_t addr = last->addr + last->len;
     uint8_t *m = cfg_mark(w, addr);
     if (m && *m & MARK_ENTRY) happen(w, (cfg_event){.kind = EVENT_AWAY, .from = addr, .to = addr});
+    else if (last->flow == ISA_FLOW_SYSCALL) set_mark(w, cfg_mark(w, last->addr), MARK_NORET);
     else cfg_blame(w, w->current, "control runs past its end");
 }
 
@@ -247,14 +250,13 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     const cfg_draft *p = &w->procs.items[w->current];
     uint64_t end = p->end < r->end ? p->end : r->end;
     uint8_t *m = w->marks + r->base + (addr - r->addr);
-    isa_insn before = {0};
+    isa_insn in = {.addr = addr}, before = {0};
     cfg_trail trail;
     trail.known = 0;
     if (*m & MARK_BODY && !(*m & MARK_INSN)) blame_overlap(w);
     set_mark(w, m, MARK_BLOCK);
     while (addr < end && !w->failed) {
         const uint8_t *bytes = r->bytes + (addr - r->addr);
-        isa_insn in;
         m = w->marks + r->base + (addr - r->addr);
         if (*m & MARK_INSN) {
             set_mark(w, m, MARK_BLOCK);
@@ -290,7 +292,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
     }
     if (w->failed) return;
     if (reach_over_padding(w, addr, end)) run(w, r, addr);
-    else run_out(w, addr);
+    else run_out(w, &in);
 }
 
 static bool find_place(cfg_work *w, uint64_t addr, const cfg_region **r)

@@ -91,7 +91,7 @@ static void end_edges(cfg_view *v, cfg_view_block *b, const isa_insn *in, uint8_
         return;
     case ISA_FLOW_SYSCALL:
         b->flags |= CFG_BLOCK_SYSCALL;
-        add_edge(v, b->end, CFG_EDGE_FALL);
+        if (!(marks & MARK_NORET)) add_edge(v, b->end, CFG_EDGE_FALL);
         return;
     case ISA_FLOW_RETURN: b->flags |= CFG_BLOCK_RETURN; return;
     default: return;

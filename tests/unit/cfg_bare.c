@@ -83,6 +83,24 @@ static void test_split_late(void **state)
     drop(&s);
 }
 
+/* Hand-written programs end with the call that ends them, and nothing behind it. One that only reads runs on. */
+static const char last_s[] =
+    ".globl _start\n.text\nreads: xor %eax,%eax; xor %edi,%edi; syscall; ret\n.p2align 4\n"
+    "_start: call reads; mov $60,%eax; xor %edi,%edi; syscall\n.section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_last_call(void **state)
+{
+    (void)state;
+    sample s = analyse("last", last_s);
+    uint64_t start = image_entry(s.image);
+    check_edges(&s);
+    assert_int_equal(proc_at(&s, start)->status, CFG_PROC_WHOLE);
+    assert_int_equal(proc_at(&s, start - 16)->status, CFG_PROC_WHOLE);
+    assert_int_equal(proc_at(&s, start)->block_count, 2);
+    assert_int_equal(proc_at(&s, start - 16)->block_count, 2);
+    drop(&s);
+}
+
 /* Procedures of one call depth each, filled up with zeros; one does not come back, one has instructions
  * that overlap. */
 static const char called_s[] =
@@ -141,10 +159,8 @@ static void test_reused_register(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_late),
-        cmocka_unit_test(test_split_late),
-        cmocka_unit_test(test_called),
-        cmocka_unit_test(test_reused_register),
+        cmocka_unit_test(test_found_late), cmocka_unit_test(test_split_late),      cmocka_unit_test(test_last_call),
+        cmocka_unit_test(test_called),     cmocka_unit_test(test_reused_register),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
