@@ -1,7 +1,8 @@
 /* Each entry and each exit of a thread as its records have them, in their order: what a single-stepper would tell.
  *
  * Pictures of calls (calls.h) nest them by time; here a coroutine's frames stay open while others run, and it is told
- * of each frame how it ended: by an exit of its own, or left by an exception, longjmp, the thread's end. */
+ * of each frame how it ended: by an exit of its own, or left by an exception, longjmp, the thread's end; or that it had
+ * not when the recording did. */
 #include "trace/out.h"
 #include "trace/replay.h"
 
@@ -44,6 +45,7 @@ static void closed(trace_replay *r, const inlay_frame *frame, uint64_t now, bool
     (void)kept;
     if (!frame->user) return;
     if (r->returns) put(r->arg, "leave", "<", frame, now);
+    else if (r->over) put(r->arg, "open", "o", frame, now);
     else put(r->arg, "left", "x", frame, now);
 }
 
@@ -58,7 +60,9 @@ static inl_status put_thread(telling *t, const trace_thread *of, const trace_vie
     if (t->json)
         fprintf(t->f, ", \"pid\": %d, \"thread\": %u, \"tid\": %u, \"entries\": [", t->s->pid, of->number, of->tid);
     else
-        fprintf(t->f, "%s, process %d, thread %u (%u)\n\n%14s  entered >, left < (x: without an exit of its own)\n",
+        fprintf(t->f,
+                "%s, process %d, thread %u (%u)\n\n%14s  entered >, left < (x: without an exit of its own, o: open at "
+                "the end)\n",
                 t->s->program, t->s->pid, of->number, of->tid, "at");
     inl_status st = trace_replay_run(&r, e);
     if (t->json) fputs("]}", t->f);

@@ -143,6 +143,7 @@ inl_status trace_replay_run(trace_replay *r, inl_error *e)
     uint64_t ends = r->event ? r->t->counted[r->event - 1] : r->t->ends ? r->t->ends : r->s->last;
     bool later = c.begun && ends && (int64_t)(ends - c.last) > 0;
     r->end = later ? advance(&c, ends, c.cost) : (uint64_t)c.at;
+    r->over = !r->t->ends;
     inlay_frames_end(&r->frames, r->end);
     r->frames.frames = NULL;
     trace_sieve_end(&r->sieve);

@@ -28,6 +28,7 @@ typedef struct trace_replay {
     const inlay_trace_record *results;
     uint32_t result_count;
     bool returns; /* while `closed` is told: by an exit of its own */
+    bool over;    /* likewise: it is open, and the recording of a thread that goes on ends */
     void *arg;
     inlay_frames frames;
     trace_sieve sieve;

@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,11 +35,11 @@ PROGRAMS = {  # without children: when a SIGCHLD comes is chance
     "bash": ["/usr/bin/bash", "--norc", "-c", "f() { echo $(($1 * 2)); }; f 3; x=12; echo ${x/1/one}; trap 'f 6' USR1; kill -USR1 $$; true"],
     "perl": ["/usr/bin/perl", "-e", "eval { die 1 }; my @a = sort { $a <=> $b } (3, 1, 2); print \"@a\\n\" =~ s/1/one/r;"],
     "gawk": ["/usr/bin/gawk", "-F:", "{ n[$NF]++; s = s substr($1, 1, 2) } END { for (k in n) c += n[k]; print c, length(s) }", "/etc/passwd"],
-    "bc": ["/usr/bin/bc", "-q", "-e", "define f(x) { if (x < 2) return (1); return (x * f(x - 1)); } f(20)"],
+    "dc": ["/usr/bin/dc", "-e", "20 [d1-d1<F*]dsFxp"],
     "sed": ["/usr/bin/sed", "-n", "s/^\\([a-z]*\\):.*/\\1/p", "/etc/passwd"],
     "grep": ["/usr/bin/grep", "-c", "-E", "(root|bin)+:", "/etc/passwd"],
 }
-SIGNS = {"enter": "+", "leave": "-", "left": "x"}
+SIGNS = {"enter": "+", "leave": "-", "left": "x", "open": "x"}
 SOME = {"jit": ("on-stack",), "live": ("contexts",), "rewrite": ("jumps",), "object": ("longjmp",)}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "USER": "tester", "PERL_HASH_SEED": "0",
                "PERL_PERTURB_KEYS": "0"} | driver.KEPT
@@ -244,6 +245,66 @@ def check(s, engine, program, argv, label):
         raise Failed(wrong[0], *wrong[1:12])
 
 
+# --- a tool that comes while a program runs, and goes
+
+def a_round(s, program):
+    """What each round of cycle.cc is, as a single-stepper saw it."""
+    _, threads = s.truth(program, ["1", "2"], "cycle")
+    steps = next(iter(threads.values()))
+    begin = steps.index("+ turn")
+    return steps[begin:steps.index("- turn") + 1]
+
+
+def piece_of(found, whole):
+    """None, or what is wrong: the rest of a round, whole ones, the beginning of one, in which some calls are open."""
+    while found and found[-1][0] == "x": # open when the tool went, or left: what went before tells
+        found = found[:-1]
+    begin = found.index("+ turn") if "+ turn" in found else len(found)
+    rest = iter(whole)
+    if not all(step in rest for step in found[:begin]):
+        return ["before the first whole round", " | ".join(found[:begin][:20])]
+    wanted = (whole * (len(found) // len(whole) + 1))[:len(found) - begin]
+    return first_difference(found[begin:], wanted) if found[begin:] != wanted else None
+
+
+def check_attached(s, cycles):
+    program = s.sample("cycle")
+    whole = a_round(s, program)
+    running = subprocess.Popen([program.path, "3"], stdout=subprocess.PIPE, cwd=s.folder)
+    try:
+        running.stdout.readline()
+        for k in range(cycles):
+            out = f"{s.folder}/cycle.{k}"
+            for command in (["trace", "-p", str(running.pid), "-o", out], ["detach", str(running.pid)]):
+                status, _, wrong = run([s.inlay, *command], s.folder)
+                if status or running.poll() is not None:
+                    raise Failed(f"{command[0]}: status {status}, the process's {running.poll()}", wrong[-300:])
+                time.sleep(0.1 * (k % 3))
+            threads = s.read(["list", "--entries"], out)
+            gone = s.left_alone("live", program, s.read(["report", "--asked-for"], out))
+            for one in threads:
+                found = [f"{SIGNS[e['event']]} {s.name('live', program, e)}" for e in one["entries"] if s.name("live", program, e)]
+                ends = [e["event"] for e in one["entries"]]
+                if "open" in ends[:len(ends) - ends.count("open")] or "left" in ends[len(ends) - ends.count("open"):]:
+                    raise Failed(f"cycle {k}, thread {one['thread']}: what is open is told in between", *ends[-20:])
+                wrong = piece_of([e for e in found if e[2:] not in gone], [e for e in whole if e[2:] not in gone])
+                if wrong:
+                    raise Failed(f"cycle {k}, thread {one['thread']}: {wrong[0]}", *wrong[1:])
+            if k % 3 and len(threads) != 3:
+                raise Failed(f"cycle {k}: records of {len(threads)} threads")
+        out = f"{s.folder}/cycle.killed"
+        run([s.inlay, "trace", "-p", str(running.pid), "-o", out], s.folder)
+        time.sleep(0.2)
+        running.kill()
+        running.wait()
+        open_at_end = [e["symbol"] for one in s.read(["list", "--entries"], out) for e in one["entries"] if e["event"] == "open"]
+        if "turn" not in open_at_end:
+            raise Failed("calls of a process that was killed are not told as open", *open_at_end)
+    finally:
+        running.kill()
+        running.wait()
+
+
 def check_program(s, engine, argv, label):
     """One of the distribution's: it is recorded to learn of its procedures, stepped through, and recorded."""
     path = f"{s.folder}/{label}.first.{engine}"
@@ -265,6 +326,7 @@ def main():
         for engine in ENGINES:
             for way in WAYS if options.all else SOME[engine]:
                 results.check(f"{way} {engine}", lambda e=engine, w=way: check(s, e, s.sample("ways"), [w], w))
+        results.check("attached", lambda: check_attached(s, 20 if options.all else 3))
         for name, argv in PROGRAMS.items() if options.all else ():
             for engine in ENGINES[:2] if name == "bash" else ENGINES[:3]:  # bash looks at its own path
                 results.check(f"{name} {engine}", lambda e=engine, n=name, a=argv: check_program(s, e, a, n))
