@@ -125,6 +125,7 @@ inl_status live_run_some(live_process *, const bool *which, long nanoseconds, ui
 inl_status live_seize(live_process *, pid_t tid, bool *gone, inl_error *);
 /* As the thread itself sees it: it may be in another namespace of processes. */
 pid_t live_inner_tid(pid_t tid);
+bool live_has_ended(const live_process *);
 /* With the registers that the threads' `regs` hold. */
 inl_status live_release(live_process *, inl_error *);
 

@@ -42,7 +42,7 @@ static bool set_registers(const remote *r, struct user_regs_struct *u)
 }
 
 /* Has it ended? A first thread cannot be waited for then as long as others, which are traced, have not been. */
-static bool has_ended(pid_t tid)
+bool remote_has_ended(pid_t tid)
 {
     char path[64], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", tid);
@@ -64,7 +64,7 @@ static pid_t wait_for_stop(remote *r, int *status, unsigned patience)
     for (unsigned n = 0;; n++) {
         pid_t got = waitpid(r->pid, status, __WALL | WNOHANG);
         if (got > 0 || (got < 0 && errno != EINTR)) return got;
-        if (n % LOOKS == LOOKS - 1 && has_ended(r->pid)) {
+        if (n % LOOKS == LOOKS - 1 && remote_has_ended(r->pid)) {
             *status = 0;
             return r->pid;
         }
@@ -276,7 +276,7 @@ static inl_status await_end(remote *r, uint64_t word, uint64_t *state, inl_error
     for (unsigned n = 1; s == INL_OK && *state == MOVE_ALONE_GOES; n++) {
         int status = 0;
         pid_t got = waitpid(r->pid, &status, __WALL | WNOHANG);
-        if (got > 0 || (n % LOOKS == 0 && has_ended(r->pid))) s = pass_stop(r, status, NULL, e);
+        if (got > 0 || (n % LOOKS == 0 && remote_has_ended(r->pid))) s = pass_stop(r, status, NULL, e);
         else nanosleep(&nap, NULL);
         if (s == INL_OK) s = remote_read(r, word, state, sizeof *state, e);
     }

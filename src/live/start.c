@@ -245,3 +245,5 @@ void live_end_by(live_process *p, int signo)
     kill(p->pid, signo);
     live_end(p, 128 + signo);
 }
+
+bool live_has_ended(const live_process *p) { return remote_has_ended(p->pid); }

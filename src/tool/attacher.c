@@ -128,6 +128,14 @@ static bool has_run(const attacher *a, const module *m)
     return early;
 }
 
+/* A program that is followed may be ended by another: that is between the two. */
+static void fail(const attacher *a, int status, const char *why) __attribute__((noreturn));
+static void fail(const attacher *a, int status, const char *why)
+{
+    if (tool_now->options.followed && live_has_ended(&a->process)) tool_exit(status);
+    tool_fail(status, "cannot %s: %s", a->doing, why);
+}
+
 static void set_target(attacher *a, rewriter_image *i, bool fresh)
 {
     inl_error e = {0};
@@ -135,7 +143,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
     i->live.lists_sites = true;
     i->target = &i->live.target;
     finders_note(i, a->by_list);
-    if (live_compare(&i->live, &e) != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
+    if (live_compare(&i->live, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
 }
 
 /* --- who must know of moved code --- */
@@ -298,7 +306,7 @@ static void open_process(attacher *a, pid_t pid)
     inl_status s = a->fresh ? live_start(pid, &a->process, &e) : live_open(pid, &a->process, &e);
     tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
-    if (s != INL_OK) tool_fail(TOOL_EXIT_FAILED, "cannot %s: %s", a->doing, e.text);
+    if (s != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
     if (!a->fresh && inject_check_jit(&a->process, &e) != INL_OK)
         tool_fail(TOOL_EXIT_FAILED, "cannot attach: %s", e.text);
 }
@@ -356,7 +364,7 @@ void attacher_run(void)
         if (!is_listed(&a->r, m) && !m->is_vdso) plan_finders(a, m);
     if (a->fresh) report(a); /* before it can end, or say something */
     if (a->fresh) say(a);
-    if (put_in(a, &carry, &e) != INL_OK) tool_fail(status_of(a), "cannot %s: %s", a->doing, e.text);
+    if (put_in(a, &carry, &e) != INL_OK) fail(a, status_of(a), e.text);
     rewriter_end_progress(&a->r);
     tool_filter_warn();
     if (!a->fresh) report(a);

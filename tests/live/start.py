@@ -211,6 +211,13 @@ class Started:
         if done.status or not int(done.stdout.split()[0]) or b"r-xp" not in done.stdout:
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def ended_early(self):
+        """Whoever ends a program that is about to begin under the tool hears nothing of that."""
+        kill = "p = subprocess.Popen(['sleep', '9']); time.sleep(n / 40); p.kill(); print(p.wait())"
+        done = self.run(["/usr/bin/python3", "-c", f"import subprocess, time\nfor n in range(12): {kill}"], tool="bbcount")
+        if done.status or done.stdout != b"-9\n" * 12 or done.stderr:
+            raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
+
     def terminal(self):
         """A terminal that the program has made is not the user's: no progress is shown there."""
         done = self.run(["script", "-qec", "/usr/bin/python3 -c 'print(1)'", "/dev/null"])
@@ -229,7 +236,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "follows", "terminal", "unknown_image"):
+                     "threads_unnamed", "fails", "follows", "ended_early", "terminal", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status
