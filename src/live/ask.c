@@ -24,13 +24,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, AT_ONCE = 1, PATIENCE = 20 /* seconds */ };
+enum { STACK = 256 << 10, AT_ONCE = 1, UNWINDING = 12, PATIENCE = 20 /* seconds */ };
 
 typedef struct ask {
     live_process process;
     live_told told;
     live_wish wish;
     int out;
+    double unwinding_until; /* who looks at unwind tables is waited for until then: it may only look so */
     uint64_t asked_size;
     move_ask *asked; /* as it is there */
 } ask;
@@ -70,6 +71,18 @@ static void unmap(ask *a, uint64_t low, uint64_t high)
     if (low < high) remote_call(leader(a), &answer, SYS_munmap, (long[6]){(long)low, (long)(high - low)}, &ignored);
 }
 
+/* How far a thread's stack can be read, of what is looked at. */
+static uint64_t readable(remote *r)
+{
+    uint8_t bytes[MOVE_ASK_DEEP];
+    inl_error ignored;
+    const uint64_t low = remote_registers_sp(&r->regs) & ~7ull, page = inl_page_up(low + 1);
+    uint64_t end = low + sizeof bytes;
+    if (remote_read(r, low, bytes, sizeof bytes, &ignored) == INL_OK) return end;
+    if (page < end) end = page;
+    return remote_read(r, low, bytes, end - low, &ignored) == INL_OK ? end : low;
+}
+
 static inl_status write_question(ask *a, uint64_t what, inl_error *e)
 {
     size_t n = a->process.threads.count;
@@ -79,10 +92,12 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
     memset(q, 0, a->asked_size);
     a->asked = q;
     *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
+    q->waits = a->wish == LIVE_LEAVE && now() < a->unwinding_until;
     for (size_t i = 0; i < n; i++) {
         q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
         q->threads[i].slot = a->process.threads.items[i].slot;
         remote_context(&a->process.threads.items[i], &q->threads[i].ctx);
+        if (q->waits) q->threads[i].readable = readable(&a->process.threads.items[i]);
     }
     inl_status s = map_question(a, e);
     return s == INL_OK ? remote_write(leader(a), MOVE_ASK_BASE, q, a->asked_size, e) : s;
@@ -115,7 +130,7 @@ static inl_status run_busy(ask *a, long nanoseconds, inl_error *e)
     bool *which = calloc(n + 1, sizeof *which), stepped = false;
     inl_status s = which ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n && s == INL_OK; i++) {
-        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL;
+        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL || a->asked->threads[i].busy == MOVE_BUSY_UNWINDS;
         if (a->asked->threads[i].busy != MOVE_BUSY_INSERTED) continue;
         s = remote_step(&a->process.threads.items[i], e);
         if (a->process.threads.items[i].gone) s = INL_OK;
@@ -146,6 +161,7 @@ static inl_status bring_out(ask *a, pid_t *busy, inl_error *e)
 static inl_status stop_outside(ask *a, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
+    a->unwinding_until = now() + UNWINDING;
     for (double end = now() + PATIENCE;;) {
         pid_t busy = 0;
         inl_status s = live_stop(&a->process, e);
@@ -225,6 +241,7 @@ static inl_status send_back(ask *a, inl_error *e)
         remote_set_context(r, &t->ctx);
         if (t->knows_stack) remote_registers_set_block(&r->regs, t->block);
         s = take_stack(a, r, t, e);
+        if (s == INL_OK && t->vectors) s = remote_slot_vectors(r, e);
         if (r->gone) s = INL_OK;
     }
     return s;

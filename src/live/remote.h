@@ -169,6 +169,8 @@ void remote_registers_set_sp(struct user_regs_struct *, uint64_t sp);
 const uint8_t *remote_park_code(size_t *size);
 size_t remote_slot_size(void);
 inl_status remote_slot_make(remote *, uint64_t at, void *bytes, inl_error *);
+/* Its vector registers become those in its slot. */
+inl_status remote_slot_vectors(remote *, inl_error *);
 typedef struct remote_pattern {
     unsigned size; /* 0: the last */
     uint8_t bytes[12];

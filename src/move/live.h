@@ -106,8 +106,10 @@ enum { MOVE_ASK_SHARED = 1, MOVE_ASK_NO_PROC, MOVE_ASK_CONFINED };
 enum { /* what a thread does */
        MOVE_BUSY_NOT,
        MOVE_BUSY_INSERTED, /* it is in what was inserted: a few steps lead out of it */
-       MOVE_BUSY_TOOL /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
+       MOVE_BUSY_TOOL, /* anything else of Inlay's, an analysis routine perhaps, where it may wait for another thread */
+       MOVE_BUSY_UNWINDS /* it is looking at unwind tables of new code, or has left what looks so */
 };
+enum { MOVE_ASK_DEEP = 2048 }; /* bytes of a stack: an unwinder's own frames, and those of a language's part of it */
 typedef struct move_ask_thread {
     uint64_t tid;
     weave_context ctx;      /* as it stands; answer: as the program would */
@@ -115,11 +117,15 @@ typedef struct move_ask_thread {
     uint64_t place, before; /* answer: of the run of instructions that it leaves, 0: none */
     uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
     uint64_t slot;                                        /* its place in the parking area */
+    uint64_t vectors; /* answer of LEAVE: vector registers in the slot have changed */
+    uint64_t
+        readable; /* with move_ask.waits: its stack can be read up to there, or up to its pointer where that is more */
     uint64_t block; /* with knows_stack: what the register that leads to a thread's block holds natively */
 } move_ask_thread;
 typedef struct move_ask {
     uint64_t what;              /* MOVE_ASK_ */
     uint64_t captures;          /* the report goes into memory, as a file that only a descriptor names */
+    uint64_t waits;             /* who looks at unwind tables of new code is busy */
     uint64_t done;              /* answers: it has been done, */
     uint64_t busy;              /* or so many threads are not out, */
     uint64_t refused;           /* or it cannot be: MOVE_ASK_ */

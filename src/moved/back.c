@@ -7,7 +7,8 @@
  * memory are looked at, and those become the address of the same place in old code. The C library hides the addresses
  * that setjmp saves; what such a word hides is looked at as well.
  *
- * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different. */
+ * Unwind tables are not asked: stacks without them, of coroutines, and of threads that have ended are no different.
+ * What an exception that is on its way has besides is in exceptions.c. */
 #include "moved/private.h"
 #include "base/maps_line.h"
 #include "base/page.h"
@@ -89,10 +90,15 @@ static void put_old(const move_told_patch *all, uint64_t n, uint64_t at, uint8_t
             if (all[k].at + b - at < size) out[all[k].at + b - at] = all[k].before[b];
 }
 
-/* As it was before there were jumps over it. False: it is not known. */
+/* As it was before there were jumps over it. False: it is not known. Signals are held back here, faults too: nothing is
+ * read that may not be there. */
 static bool old_code(uint64_t at, uint8_t *out, uint64_t size)
 {
-    if (!run_read(out, at, size)) return false;
+    const moved_image *i = moved_image_at(at);
+    uint64_t have = i ? moved_mapped_from(i, at) : 0;
+    if (!have) return false;
+    memset(out, 0, size);
+    memcpy(out, (const void *)at, have < size ? have : size);
     put_old((const void *)record()->patches, record()->patch_count, at, out, size);
     for (const moved_later *l = moved_later_first(); l; l = l->next) put_old(l->patches, l->patch_count, at, out, size);
     for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++)
@@ -176,7 +182,7 @@ static void look_at(const search *s, uint64_t low, uint64_t high)
     uint64_t back;
     for (uint64_t *word = (uint64_t *)low; word < (uint64_t *)high; word++) {
         uint64_t hidden = moved_shown(*word, s->guard);
-        if (may_be(&s->spans, *word) && (back = moved_back(*word)) != 0) *word = back;
+        if (may_be(&s->spans, *word) && (back = moved_old_word(*word)) != 0) *word = back;
         else if (may_be(&s->spans, hidden) && (back = moved_back(hidden)) != 0) *word = moved_hidden(back, s->guard);
         else if (*word == moved_restorer_at() && (back = moved_restorer_of(word, high)) != 0) *word = back;
     }

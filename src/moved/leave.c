@@ -90,6 +90,20 @@ static bool is_inserted(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
 }
 
+/* What an unwinder looks at is in the tables of new code. It makes no system calls meanwhile: below whoever does lies
+ * what earlier ones have left. That looks the same wherever it lies, but for that it does not change. */
+static bool unwinds(run_thread *t, const move_ask_thread *as, const weave_context *c)
+{
+    enum { ENOUGH = 48 };
+    if (!asked()->waits || moved_in_gate(as->ctx.pc) || moved_is_syscall(as->ctx.pc)) return false;
+    uint64_t seen = moved_unwinds(c, as->readable, as->slot);
+    if (!seen || !t) return seen != 0;
+    moved_own *own = moved_of(t);
+    own->alike = seen == own->seen ? own->alike + 1 : 0;
+    own->seen = seen;
+    return own->alike < ENOUGH;
+}
+
 /* How many threads are not out. */
 static uint64_t look(void)
 {
@@ -100,6 +114,11 @@ static uint64_t look(void)
         moved_where at;
         weave_context c = as->ctx;
         bool out = t ? take_out(t, &c, &at) : !is_ours(c.pc);
+        if (out && unwinds(t, as, &c)) {
+            as->busy = MOVE_BUSY_UNWINDS;
+            busy++;
+            continue;
+        }
         as->busy = out ? MOVE_BUSY_NOT : t && is_inserted(t, as->ctx.pc) ? MOVE_BUSY_INSERTED : MOVE_BUSY_TOOL;
         busy += !out;
         if (!out) continue;
@@ -163,6 +182,20 @@ static void tell_areas(void)
     asked()->areas = (uint64_t)(uintptr_t)all;
 }
 
+/* What is being copied may be in vector registers. */
+static void take_vectors(move_ask_thread *as)
+{
+    moved_words in[2];
+    unsigned n = moved_park_vectors(as->slot, in);
+    for (unsigned k = 0; k < n; k++)
+        for (size_t i = 0; i < in[k].count; i++) {
+            uint64_t old = moved_old_word(in[k].at[i]);
+            if (!old) continue;
+            in[k].at[i] = old;
+            as->vectors = 1;
+        }
+}
+
 /* What the kernel knows of threads: registers and alternate stacks, to be set by whoever asked. */
 static void hand_over(void)
 {
@@ -170,10 +203,11 @@ static void hand_over(void)
         move_ask_thread *as = &asked()->threads[i];
         const run_thread *t = block_of(as->tid);
         for (unsigned r = 0; r < sizeof as->ctx.gpr / sizeof *as->ctx.gpr; r++) {
-            uint64_t old = moved_back(as->ctx.gpr[r]);
+            uint64_t old = moved_old_word(as->ctx.gpr[r]);
             if (old) as->ctx.gpr[r] = old;
         }
         moved_park_settle(as->slot, &as->ctx);
+        take_vectors(as);
         if (!t) continue;
         as->block = moved_block_register(t);
         as->knows_stack = 1;

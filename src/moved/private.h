@@ -26,6 +26,8 @@ typedef struct moved_own {
     bool forced, stepped;
     uint64_t last;
     uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
+    uint64_t seen;  /* what moved_unwinds has answered, and how often in turn */
+    uint32_t alike;
     moved_step step;
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
@@ -232,6 +234,9 @@ bool moved_is_step(const siginfo_t *info);
 
 /* --- procedures.c --- */
 bool moved_procedure_at(const moved_image *, uint64_t at, uint64_t *start, uint64_t *end);
+/* What the image's own unwind table says of an address: where its entry's range begins, and the language's exception
+ * table, 0: none. */
+bool moved_unwind_entry(const moved_image *, uint64_t at, uint64_t *begin, uint64_t *lsda);
 void moved_procedures_done(void);
 /* The address of a dynamic symbol that the image defines; 0: none. */
 uint64_t moved_symbol(const moved_image *, const char *name);
@@ -288,6 +293,12 @@ void moved_jumps_take_back(int mem);
 /* --- <isa>/park.c: where a thread goes on by itself, in its slot; 0: it has none --- */
 void moved_park_settle(uint64_t slot, const weave_context *);
 void moved_park_block(uint64_t slot, uint64_t block); /* what leads to the thread's block */
+/* The vector registers in it, as words that may be changed: how many stretches of them. */
+typedef struct moved_words {
+    uint64_t *at;
+    size_t count;
+} moved_words;
+unsigned moved_park_vectors(uint64_t slot, moved_words out[2]);
 void moved_park_stack(uint64_t slot, uint64_t stack, uint64_t flags, uint64_t size);
 
 /* --- leave.c, back.c, <isa>/ask.S: taking the tool out --- */
@@ -303,6 +314,13 @@ void moved_memory_close(const moved_memory *);
 /* The program's registers: do they hold something of a jump table's copy that old code would take for the table's? */
 bool moved_is_about_to_jump(const weave_context *);
 bool moved_bring_back(const moved_memory *, uint64_t tls_base); /* false: what is mapped cannot be read */
+
+/* --- exceptions.c: those that are on their way when the tool is taken out --- */
+uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions keep */
+/* What the registers, the stack up to `end` and vector registers in the slot hold of unwind tables of new code for
+ * which there is no counterpart in old tables: a number that such words yield, 0: there are none. */
+uint64_t moved_unwinds(const weave_context *, uint64_t end, uint64_t slot);
+
 /* --- <isa>/back.c --- */
 /* What the program has in the register that leads to a thread's block. */
 uint64_t moved_block_register(const run_thread *);

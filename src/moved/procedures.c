@@ -35,21 +35,41 @@ static image_cursor record_from(const moved_image *i, uint64_t at, record_bytes 
     return (image_cursor){b->at, b->at + have, at};
 }
 
-/* The range that a record describes, which must begin where the index says. */
-static bool range_of(const moved_image *i, const image_search *x, uint64_t at, uint64_t begin, uint64_t *start,
-                     uint64_t *end)
+/* What a record says, whose range must begin where the index says. */
+static bool entry_at(const moved_image *i, const image_search *x, uint64_t at, uint64_t begin, image_range_entry *entry,
+                     bool *signal)
 {
     record_bytes own, common;
     image_record record;
     image_cie cie;
-    image_range_entry entry;
     if (!image_record_at(record_from(i, at, &own), &record) || record.is_common) return false;
     if (!image_cie_at(record_from(i, record.common, &common), &cie)) return false;
-    if (!image_entry_read(&record, &cie, x->header, &entry) || entry.addr != begin) return false;
+    *signal = cie.signal;
+    return image_entry_read(&record, &cie, x->header, entry) && entry->addr == begin;
+}
+
+static bool range_of(const moved_image *i, const image_search *x, uint64_t at, uint64_t begin, uint64_t *start,
+                     uint64_t *end)
+{
+    image_range_entry entry;
+    bool signal;
+    if (!entry_at(i, x, at, begin, &entry, &signal)) return false;
     /* A handler's return: it begins a byte before its code, for the unwinders' sake. */
-    *start = entry.addr + cie.signal;
+    *start = entry.addr + signal;
     *end = entry.addr + entry.size;
     return *start < *end;
+}
+
+bool moved_unwind_entry(const moved_image *i, uint64_t at, uint64_t *begin, uint64_t *lsda)
+{
+    image_search x = find_index(i);
+    image_range_entry entry;
+    uint64_t record, next;
+    bool signal;
+    if (!image_search_find(&x, at, &record, begin, &next)) return false;
+    if (!entry_at(i, &x, record, *begin, &entry, &signal) || at - entry.addr >= entry.size) return false;
+    *lsda = entry.lsda;
+    return !entry.odd;
 }
 
 /* The unwind tables say nothing of the end of procedures that make a thread, from the call itself on: what

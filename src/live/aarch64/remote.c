@@ -167,6 +167,12 @@ inl_status remote_slot_make(remote *r, uint64_t at, void *bytes, inl_error *e)
     return remote_check(e);
 }
 
+inl_status remote_slot_vectors(remote *r, inl_error *e)
+{
+    (void)r;
+    return remote_check(e);
+}
+
 void remote_registers_return(struct user_regs_struct *u, uint64_t from, uint64_t slot)
 {
     remote_registers_jump(u, from, slot);

@@ -32,16 +32,20 @@ const remote_pattern remote_returns[] = {
 
 size_t remote_slot_size(void) { return MOVE_SLOT_VECTORS + x86_xstate_size(x86_xstate_here(), ~0ull) + LAST_WORD; }
 
-/* What the kernel has given in XSAVE's standard form, with the words that it looks for in a frame. Tiles, which must be
- * asked for, are in a frame only of who has used them. */
+/* Tiles, which must be asked for, are in a frame only of who has used them. */
+static uint64_t framed(const uint8_t *state)
+{
+    uint64_t used;
+    memcpy(&used, state + X86_XSAVE_LEGACY, sizeof used);
+    return x86_xstate_here()->features & (~X86_XSAVE_DYNAMIC | used);
+}
+
+/* What the kernel has given in XSAVE's standard form, with the words that it looks for in a frame. */
 static void put_vectors(uint8_t *to, const uint8_t *state, size_t size)
 {
-    const x86_xstate *x = x86_xstate_here();
-    uint64_t used;
     uint32_t last = FP_XSTATE_MAGIC2;
-    memcpy(&used, state + X86_XSAVE_LEGACY, sizeof used);
-    uint64_t features = x->features & (~X86_XSAVE_DYNAMIC | used);
-    uint32_t bytes = x86_xstate_size(x, features);
+    const uint64_t features = framed(state);
+    const uint32_t bytes = x86_xstate_size(x86_xstate_here(), features);
     struct _fpx_sw_bytes sw = {
         .magic1 = FP_XSTATE_MAGIC1, .extended_size = bytes + LAST_WORD, .xstate_bv = features, .xstate_size = bytes};
     memcpy(to, state, size < bytes ? size : bytes);
@@ -75,6 +79,27 @@ inl_status remote_slot_make(remote *r, uint64_t at, void *bytes, inl_error *e)
     f->mc.fpregs = (fpregset_t)(at + MOVE_SLOT_VECTORS);
     memcpy(bytes, &slot, sizeof slot);
     return INL_OK;
+}
+
+inl_status remote_slot_vectors(remote *r, inl_error *e)
+{
+    void *vectors = NULL;
+    size_t size = 0;
+    inl_status s = remote_vectors(r, &vectors, &size, e);
+    uint8_t *state = vectors, *there = s == INL_OK ? malloc(size) : NULL;
+    if (s == INL_OK && !there) s = inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    size_t kept = s == INL_OK ? x86_xstate_size(x86_xstate_here(), framed(state)) : 0;
+    if (kept > size) kept = size;
+    if (s == INL_OK) s = remote_read(r, r->slot + MOVE_SLOT_VECTORS, there, kept, e);
+    if (s == INL_OK) {
+        memcpy(state + MOVE_VECTORS_LOW, there + MOVE_VECTORS_LOW, MOVE_VECTORS_LOW_END - MOVE_VECTORS_LOW);
+        if (kept > MOVE_VECTORS_HIGH)
+            memcpy(state + MOVE_VECTORS_HIGH, there + MOVE_VECTORS_HIGH, kept - MOVE_VECTORS_HIGH);
+        s = remote_set_vectors(r, state, size, e);
+    }
+    free(vectors);
+    free(there);
+    return s;
 }
 
 /* As the kernel would have it at a handler's end. `from` is one of remote_returns. */

@@ -29,6 +29,9 @@
 #define MOVE_SLOT_VECTORS    512
 
 #ifndef __ASSEMBLER__
+/* Where registers are in a vector state: MMX and SSE, and behind the two headers all others. */
+enum { MOVE_VECTORS_LOW = 32, MOVE_VECTORS_LOW_END = 416, MOVE_VECTORS_HIGH = 576 };
+
 #include "run/x86_64/sigframe.h"
 
 typedef struct move_park_slot {

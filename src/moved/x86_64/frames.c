@@ -24,7 +24,7 @@ void moved_park_otherwise(const run_thread *t, weave_context *c, isa_regs spille
     if (spilled & WEAVE_AHEAD) c->gpr[RUN_RSI] += t->frame.app_gs_base;
 }
 
-static size_t vector_bytes(const uint8_t *state)
+size_t moved_vector_bytes(const uint8_t *state)
 {
     uint32_t magic, size;
     memcpy(&magic, state + SW_RESERVED, 4);
@@ -38,7 +38,7 @@ uint64_t moved_frame_move(uint64_t from, size_t room, bool to_own_stack, uint64_
     uint64_t low = from;
     if (to_own_stack) low = (uint64_t)f.mc.gregs[REG_RSP] - RUN_RED_ZONE;
     if (to_own_stack && f.mc.fpregs) {
-        size_t n = vector_bytes((const uint8_t *)f.mc.fpregs);
+        size_t n = moved_vector_bytes((const uint8_t *)f.mc.fpregs);
         low = (low - n) & ~63ull;
         if (!run_write(low, f.mc.fpregs, n)) return 0;
         f.mc.fpregs = (fpregset_t)low;

@@ -41,6 +41,8 @@ static inline uint64_t moved_hidden(uint64_t word, uint64_t guard)
 }
 /* Of what waits: registers whose own value is in their slots; the others are seen to by moved_park_otherwise. */
 static inline isa_regs moved_parked_alone(isa_regs spilled) { return spilled & ~WEAVE_AHEAD; }
+/* The size of a vector state as it lies in a signal's frame. */
+size_t moved_vector_bytes(const uint8_t *state);
 #endif
 
 #endif

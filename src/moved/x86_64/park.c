@@ -21,6 +21,17 @@ void moved_park_block(uint64_t at, uint64_t block)
     if (slot) slot->gs_base = block;
 }
 
+unsigned moved_park_vectors(uint64_t at, moved_words out[2])
+{
+    uint8_t *state = (uint8_t *)at + MOVE_SLOT_VECTORS;
+    if (!at) return 0;
+    const size_t size = moved_vector_bytes(state);
+    out[0] = (moved_words){(uint64_t *)(state + MOVE_VECTORS_LOW), (MOVE_VECTORS_LOW_END - MOVE_VECTORS_LOW) / 8};
+    if (size <= MOVE_VECTORS_HIGH) return 1;
+    out[1] = (moved_words){(uint64_t *)(state + MOVE_VECTORS_HIGH), (size - MOVE_VECTORS_HIGH) / 8};
+    return 2;
+}
+
 void moved_park_stack(uint64_t at, uint64_t stack, uint64_t flags, uint64_t size)
 {
     move_park_slot *slot = (move_park_slot *)at;

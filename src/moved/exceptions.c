@@ -1,0 +1,132 @@
+/* Exceptions that are on their way when the tool is taken out. What an unwinder has of new code besides return
+ * addresses (back.c):
+ *
+ *     where it is to land              the C++ library keeps it on the heap while destructors run
+ *     where a procedure begins         both are the beginning of an instruction in new code
+ *     a procedure's exception table    the language's part of the unwinder is handed it; its counterpart is
+ *                                      that of the procedure's old code
+ *     what it reads just then          within tables, for less than a microsecond mostly
+ *
+ * The first three become what they are in old code, wherever such words are found. For the last there is no
+ * counterpart: who has such words in registers, or on its stack not far above its pointer, goes on for a moment. What
+ * unwinders have left on stacks looks the same, but stays as it is. */
+#include "moved/pieces.h"
+#include "base/search.h"
+#include "image/entries.h"
+#include "image/reader.h"
+#include INL_ARCH_HEADER(run, abi)
+
+/* Behind new code: exception tables, entries, the index of them. */
+typedef struct tables {
+    uint64_t low, header;
+} tables;
+
+static bool tables_in(const move_live_image *i, uint64_t word, tables *out)
+{
+    *out = (tables){i->links.text + i->links.bias + i->links.text_size, i->unwind};
+    return i->unwind && word - out->low < out->header - out->low;
+}
+
+static bool tables_at(uint64_t word, tables *out)
+{
+    const move_live_image *images;
+    uint64_t count = moved_live_images(&images);
+    for (uint64_t k = 0; k < count; k++)
+        if (tables_in(&images[k], word, out)) return true;
+    for (const moved_later *l = moved_later_first(); l; l = l->next)
+        if (tables_in(&l->told, word, out)) return true;
+    for (const moved_piece *p = moved_pieces_now.all, *end = p + moved_pieces_now.count; p < end; p++) {
+        *out = (tables){p->image.text + p->image.text_size, p->unwind};
+        if (p->unwind && word - out->low < out->header - out->low) return true;
+    }
+    return false;
+}
+
+static image_cursor bytes(uint64_t at, uint64_t end)
+{
+    return (image_cursor){(const uint8_t *)at, (const uint8_t *)end, at};
+}
+
+/* Rows are of two numbers of four bytes (elf/unwind.c). */
+static bool row_of(const image_search *s, uint64_t row, uint64_t *addr, uint64_t *record)
+{
+    image_search at = *s;
+    return image_skip(&at.table, row * 2 * image_format_size(s->encoding)) && image_search_next(&at, addr, record);
+}
+
+/* Of the first row from `row` on that has one: its exception table; ~0: none has. */
+static uint64_t lsda_from(const image_search *s, uint64_t row, uint64_t *begin)
+{
+    for (uint64_t record; row < s->count; row++) {
+        image_record r;
+        image_cie common;
+        image_range_entry entry;
+        if (!row_of(s, row, begin, &record)) break;
+        if (!image_record_at(bytes(record, s->header), &r) || r.is_common) continue;
+        if (!image_cie_at(bytes(r.common, s->header), &common)) continue;
+        if (image_entry_read(&r, &common, s->header, &entry) && entry.lsda) return entry.lsda;
+    }
+    return ~0ull;
+}
+
+/* Exception tables are written in the order of the code that they are for. */
+static uint64_t begin_by_lsda(const tables *t, uint64_t lsda)
+{
+    enum { HEAD = 12, ROW = 8 };
+    const uint64_t count = *(const uint32_t *)(t->header + HEAD - 4);
+    image_search s;
+    uint64_t begin = 0;
+    if (!image_search_at(bytes(t->header, t->header + HEAD + count * ROW), &s) || lsda >= s.frame) return 0;
+    uint64_t row = INL_FIRST(s.count, k, lsda_from(&s, k, &begin) >= lsda);
+    return row < s.count && lsda_from(&s, row, &begin) == lsda ? begin : 0;
+}
+
+/* The exception table of the old code of the procedure that this is a new one for. */
+static uint64_t lsda_of(uint64_t word)
+{
+    tables t;
+    uint64_t begin = tables_at(word, &t) ? begin_by_lsda(&t, word) : 0, old_begin, old;
+    if (!begin) return 0;
+    moved_where at;
+    moved_locate(begin, NULL, 0, false, &at);
+    const moved_image *i = at.known ? moved_image_at(at.pc) : NULL;
+    return i && moved_unwind_entry(i, at.pc, &old_begin, &old) ? old : 0;
+}
+
+/* Where an instruction begins; a call's end is taken for what returns there. */
+static uint64_t instruction_of(uint64_t word)
+{
+    const moved_image *i = moved_at(word);
+    moved_spot spot;
+    if (!i || !i->map || !i->map->states) return 0;
+    const move_carried_states *states = (const void *)((const char *)i->map + i->map->states);
+    if (!moved_states_find(states, (uint32_t)(word - i->text), &spot) || i->text + spot.new_off != word) return 0;
+    return i->map_base + spot.old_off;
+}
+
+uint64_t moved_old_word(uint64_t word)
+{
+    uint64_t old = moved_back(word);
+    if (!old) old = instruction_of(word);
+    return old || !moved_is_new(word) ? old : lsda_of(word);
+}
+
+/* Words that have no counterpart, by where they are and what. */
+static uint64_t add_unsettled(uint64_t seen, const uint64_t *words, size_t count, uint64_t place)
+{
+    for (size_t k = 0; k < count; k++)
+        if (moved_is_new(words[k]) && !moved_old_word(words[k]))
+            seen = ((seen ^ words[k]) * 0x9e3779b97f4a7c15u ^ (place + k)) | 1;
+    return seen;
+}
+
+uint64_t moved_unwinds(const weave_context *c, uint64_t end, uint64_t slot)
+{
+    const uint64_t low = run_sp(c) & ~7ull;
+    moved_words vectors[2];
+    const unsigned n = moved_park_vectors(slot, vectors);
+    uint64_t seen = add_unsettled(0, c->gpr, sizeof c->gpr / sizeof *c->gpr, 0);
+    if (end - low <= MOVE_ASK_DEEP) seen = add_unsettled(seen, (const uint64_t *)low, (end - low) / 8, low);
+    for (unsigned k = 0; k < n; k++) seen = add_unsettled(seen, vectors[k].at, vectors[k].count, k);
+    return seen;
+}
