@@ -21,9 +21,11 @@ inlay_point *inlay_block_anywhere(inlay_block *); /* once an execution, where it
  * another procedure's entry (a tail call), and where it runs on into the procedure behind it (as hand-written ones do);
  * there is no result yet at such an exit, it will be the other procedure's.
  * Return: before its return instructions alone, where inlay_return_value is what the caller gets. What leaves by an
- * exception or by longjmp meets neither. On x86-64 the stack pointer is the same at the entry and at a return, also at
- * that of a procedure which was jumped to last: a routine can tell by it which call it is that ends.
- * What is inserted at the entry runs before what is inserted at the procedure's first block or instruction. */
+ * exception or by longjmp meets neither. Jumps and returns that are written as each other, through the pieces of code
+ * that compilers make against wrong guesses of processors (retpolines), count as what they are. On x86-64 the stack
+ * pointer is the same at the entry and at a return, also at that of a procedure which was jumped to last: a routine can
+ * tell by it which call it is that ends. What is inserted at the entry runs before what is inserted at the procedure's
+ * first block or instruction. */
 inlay_point *inlay_proc_entry(inlay_proc *);
 inlay_point *inlay_proc_exit(inlay_proc *);
 inlay_point *inlay_proc_return(inlay_proc *);

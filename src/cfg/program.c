@@ -7,7 +7,7 @@
 
 #include <elf.h>
 
-static bool name_sems(cfg_work *w)
+bool cfg_name_sems(cfg_work *w)
 {
     w->sems = calloc(w->isa->op_count + 1, 1);
     if (!w->sems) return false;
@@ -103,7 +103,7 @@ static inl_status run(cfg_work *w, cfg_program *p, inl_error *e)
         if (e) *e = why;
         return why.code;
     }
-    if (!name_sems(w)) w->failed = true;
+    if (!cfg_name_sems(w)) w->failed = true;
     if (!w->failed) analyse(w);
     if (w->failed) return inl_fail(e, INL_ERR_NO_MEMORY, "%s: out of memory", path);
     return cfg_build(w, p, e);

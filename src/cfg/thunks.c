@@ -13,7 +13,11 @@
  *
  * A thunk may as well be `jmp *%rax`, with a fence before it. What these pieces do is read from their own few
  * instructions, whatever their names are. */
+#include "cfg/thunks.h"
 #include "cfg/work.h"
+#include "image/file.h"
+
+#include <stdlib.h>
 
 /* What becomes of control in a piece: words on the stack since the instruction that leads there, and the register that
  * has been stored over the last of them. */
@@ -102,13 +106,23 @@ static outcome step(piece *p, const isa_insn *in, uint64_t *at)
     return GOES_ON;
 }
 
+/* Outside of an analysis, from the file alone. */
+static bool decode(const cfg_work *w, uint64_t at, isa_insn *out)
+{
+    const cfg_region *r = cfg_region_at(w, at);
+    const uint8_t *bytes;
+    uint64_t end;
+    if (w->regions.count) return r && cfg_decode(w, at, r->end, out);
+    size_t have = image_executable(w->image, at, &end) ? image_bytes(w->image, at, &bytes) : 0;
+    return have && w->isa->decode(bytes, have, at, out) == ISA_OK;
+}
+
 static outcome follow(piece *p, uint64_t at)
 {
     enum { longest = 12 };
     for (unsigned i = 0; i < longest; i++) {
-        const cfg_region *r = cfg_region_at(p->work, at);
         isa_insn in;
-        if (!r || !cfg_decode(p->work, at, r->end, &in)) return OTHER;
+        if (!decode(p->work, at, &in)) return OTHER;
         outcome o = step(p, &in, &at);
         if (o != GOES_ON) return o;
     }
@@ -148,4 +162,51 @@ cfg_detour cfg_leaps(const cfg_work *w, const isa_insn *in, const isa_insn *befo
     }
     if (o == BACK && in->flow == ISA_FLOW_CALL) return CFG_COMES_BACK;
     return o == TO_REGISTER ? CFG_LEAPS : CFG_GOES_ON;
+}
+
+/* --- for others --- */
+
+struct cfg_thunks {
+    cfg_work work;
+};
+
+cfg_thunks *cfg_thunks_new(const isa *set)
+{
+    cfg_thunks *t = calloc(1, sizeof *t);
+    if (!t) return NULL;
+    t->work.isa = set;
+    t->work.machine = cfg_machine_for(set);
+    if (t->work.machine && cfg_name_sems(&t->work)) return t;
+    cfg_thunks_free(t);
+    return NULL;
+}
+
+void cfg_thunks_free(cfg_thunks *t)
+{
+    if (!t) return;
+    free(t->work.sems);
+    free(t);
+}
+
+/* The piece that ends with the return begins with a call to `store`, and what stands behind it calls the piece. */
+static bool is_called(const cfg_work *w, uint64_t behind, uint64_t store)
+{
+    isa_insn call, first;
+    return decode(w, behind, &call) && call.flow == ISA_FLOW_CALL && decode(w, call.target, &first) &&
+           first.flow == ISA_FLOW_CALL && first.target == store;
+}
+
+cfg_departure cfg_thunks_departure(cfg_thunks *t, image *im, const isa_insn *in, const isa_insn *before, unsigned *reg)
+{
+    cfg_work *w = &t->work;
+    cfg_leap leap = {0};
+    w->image = im;
+    if (cfg_leaps(w, in, before, &leap) == CFG_LEAPS) {
+        *reg = leap.value.reg;
+        if (in->flow == ISA_FLOW_JUMP) return leap.pushed ? CFG_TO_TOP : CFG_TO_REGISTER;
+        return is_called(w, in->addr + in->len, before->addr) ? CFG_TO_CALLEE : CFG_TO_TOP;
+    }
+    if (in->flow != ISA_FLOW_JUMP || !w->machine->pushed) return CFG_AS_WRITTEN;
+    piece p = {.work = w, .reg = ISA_NO_REG};
+    return follow(&p, in->target) == BACK && p.called ? CFG_TO_CALLER : CFG_AS_WRITTEN;
 }

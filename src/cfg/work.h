@@ -236,6 +236,9 @@ struct cfg_work {
         if (!inl_vec_push((v), __VA_ARGS__)) (w)->failed = true;                                                       \
     } while (0)
 
+/* program.c: w->sems; false: out of memory */
+bool cfg_name_sems(cfg_work *w);
+
 /* text.c */
 bool cfg_text_open(cfg_work *w, inl_error *e);
 const cfg_region *cfg_region_at(const cfg_work *w, uint64_t addr); /* or NULL */

@@ -24,14 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, AT_ONCE = 1, UNWINDING = 12, PATIENCE = 20 /* seconds */ };
+enum { STACK = 256 << 10, AT_ONCE = 1, PATIENCE = 20 /* seconds */ };
 
 typedef struct ask {
     live_process process;
     live_told told;
     live_wish wish;
     int out;
-    double unwinding_until; /* who looks at unwind tables is waited for until then: it may only look so */
     uint64_t asked_size;
     move_ask *asked; /* as it is there */
 } ask;
@@ -92,11 +91,12 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
     memset(q, 0, a->asked_size);
     a->asked = q;
     *q = (move_ask){.what = what, .captures = a->out >= 0, .fd = -1, .thread_count = n};
-    q->waits = a->wish == LIVE_LEAVE && now() < a->unwinding_until;
+    q->waits = a->wish == LIVE_LEAVE;
     for (size_t i = 0; i < n; i++) {
         q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
         q->threads[i].slot = a->process.threads.items[i].slot;
         remote_context(&a->process.threads.items[i], &q->threads[i].ctx);
+        q->threads[i].has_run = a->process.threads.items[i].has_run;
         if (q->waits) q->threads[i].readable = readable(&a->process.threads.items[i]);
     }
     inl_status s = map_question(a, e);
@@ -161,7 +161,6 @@ static inl_status bring_out(ask *a, pid_t *busy, inl_error *e)
 static inl_status stop_outside(ask *a, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
-    a->unwinding_until = now() + UNWINDING;
     for (double end = now() + PATIENCE;;) {
         pid_t busy = 0;
         inl_status s = live_stop(&a->process, e);

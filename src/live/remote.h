@@ -33,6 +33,7 @@ typedef struct remote {
     int status;      /* remote_run */
     int let_in;      /* threads.c: a sent signal that it has got, to be held when it comes again; 0: none */
     bool is_held;    /* it stands where it gets one, */
+    bool has_run;    /* for a while since it was let go, or it sleeps (threads.c) */
     siginfo_t held;  /* this one */
 } remote;
 

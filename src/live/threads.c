@@ -233,6 +233,41 @@ static void let_run(live_process *p, const bool *which, long nanoseconds, bool m
         }
 }
 
+/* How long it has had a processor, in nanoseconds; 0: the kernel does not say. */
+static uint64_t time_of(pid_t tid)
+{
+    char path[64];
+    unsigned long long ns = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", tid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%llu", &ns) != 1) ns = 0;
+    if (f) fclose(f);
+    return ns;
+}
+
+static bool sleeps(pid_t tid)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", tid);
+    FILE *f = fopen(path, "re");
+    if (f && !fgets(line, sizeof line, f)) *line = 0;
+    if (f) fclose(f);
+    const char *behind = strrchr(line, ')');
+    return behind && behind[1] && behind[2] == 'S';
+}
+
+/* On a busy machine nobody may have had a processor meanwhile. */
+static void note_runs(live_process *p, const bool *which, uint64_t *before, bool begins)
+{
+    enum { SOME = 25000 }; /* more than being let go and stopped takes */
+    for (size_t i = 0; i < p->threads.count; i++) {
+        remote *r = &p->threads.items[i];
+        if (!which[i]) continue;
+        if (begins) before[i] = time_of(r->pid);
+        else r->has_run = !before[i] || time_of(r->pid) - before[i] > SOME || sleeps(r->pid);
+    }
+}
+
 static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e)
 {
     remote *r = &p->threads.items[i], was = *r;
@@ -242,6 +277,7 @@ static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e
     s = remote_take(r, was.pid, e);
     r->stop_signal = was.stop_signal;
     r->let_in = was.let_in;
+    r->has_run = was.has_run;
     r->is_held = was.is_held;
     r->held = was.held;
     return s;
@@ -265,10 +301,15 @@ static inl_status send_back(live_process *p, uint64_t scratch, inl_error *e)
 
 inl_status live_run_some(live_process *p, const bool *which, long nanoseconds, uint64_t scratch, inl_error *e)
 {
+    uint64_t *before = calloc(p->threads.count + 1, sizeof *before);
     inl_status s = INL_OK;
+    if (!before) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    note_runs(p, which, before, true);
     for (size_t i = 0; i < p->threads.count; i++)
         if (which[i]) remote_continue(&p->threads.items[i]);
     let_run(p, which, nanoseconds, scratch != 0);
+    note_runs(p, which, before, false);
+    free(before);
     for (size_t i = p->threads.count; i-- > 0 && s == INL_OK;) {
         bool gone = false;
         if (!which[i]) continue;

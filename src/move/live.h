@@ -117,10 +117,10 @@ typedef struct move_ask_thread {
     uint64_t place, before; /* answer: of the run of instructions that it leaves, 0: none */
     uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
     uint64_t slot;                                        /* its place in the parking area */
-    uint64_t vectors; /* answer of LEAVE: vector registers in the slot have changed */
-    uint64_t
-        readable; /* with move_ask.waits: its stack can be read up to there, or up to its pointer where that is more */
-    uint64_t block; /* with knows_stack: what the register that leads to a thread's block holds natively */
+    uint64_t vectors;  /* answer of LEAVE: vector registers in the slot have changed */
+    uint64_t has_run;  /* since the last look, or it sleeps */
+    uint64_t readable; /* with move_ask.waits: its stack can be read up to there */
+    uint64_t block;    /* with knows_stack: what the register that leads to a thread's block holds natively */
 } move_ask_thread;
 typedef struct move_ask {
     uint64_t what;              /* MOVE_ASK_ */

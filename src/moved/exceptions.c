@@ -5,11 +5,13 @@
  *     where a procedure begins         both are the beginning of an instruction in new code
  *     a procedure's exception table    the language's part of the unwinder is handed it; its counterpart is
  *                                      that of the procedure's old code
+ *     the last byte of a call          what it asks about a frame; while it waits for a lock, too
  *     what it reads just then          within tables, for less than a microsecond mostly
  *
- * The first three become what they are in old code, wherever such words are found. For the last there is no
- * counterpart: who has such words in registers, or on its stack not far above its pointer, goes on for a moment. What
- * unwinders have left on stacks looks the same, but stays as it is. */
+ * All but the last become what they are in old code, wherever such words are found. For the last there is no
+ * counterpart, and a search that has been begun for new code must not go on for old: who has one of the last two in
+ * registers, or on its stack not far above its pointer, goes on for a moment, unless it sleeps, in front of the search.
+ * What unwinders have left on stacks looks the same, but stays as it is. */
 #include "moved/pieces.h"
 #include "base/search.h"
 #include "image/entries.h"
@@ -104,18 +106,24 @@ static uint64_t instruction_of(uint64_t word)
     return i->map_base + spot.old_off;
 }
 
-uint64_t moved_old_word(uint64_t word)
+static uint64_t counterpart(uint64_t word)
 {
     uint64_t old = moved_back(word);
     if (!old) old = instruction_of(word);
     return old || !moved_is_new(word) ? old : lsda_of(word);
 }
 
+uint64_t moved_old_word(uint64_t word)
+{
+    uint64_t old = counterpart(word), behind = old || !moved_is_new(word) ? 0 : moved_back(word + 1);
+    return behind ? behind - 1 : old;
+}
+
 /* Words that have no counterpart, by where they are and what. */
 static uint64_t add_unsettled(uint64_t seen, const uint64_t *words, size_t count, uint64_t place)
 {
     for (size_t k = 0; k < count; k++)
-        if (moved_is_new(words[k]) && !moved_old_word(words[k]))
+        if (moved_is_new(words[k]) && !counterpart(words[k]))
             seen = ((seen ^ words[k]) * 0x9e3779b97f4a7c15u ^ (place + k)) | 1;
     return seen;
 }

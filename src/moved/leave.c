@@ -90,18 +90,19 @@ static bool is_inserted(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
 }
 
-/* What an unwinder looks at is in the tables of new code. It makes no system calls meanwhile: below whoever does lies
- * what earlier ones have left. That looks the same wherever it lies, but for that it does not change. */
+/* What an unwinder reads is in the tables of new code. What earlier ones have left on a stack looks the same, but does
+ * not change however long the thread runs; and whoever sleeps reads nothing. */
 static bool unwinds(run_thread *t, const move_ask_thread *as, const weave_context *c)
 {
-    enum { ENOUGH = 48 };
-    if (!asked()->waits || moved_in_gate(as->ctx.pc) || moved_is_syscall(as->ctx.pc)) return false;
-    uint64_t seen = moved_unwinds(c, as->readable, as->slot);
+    enum { ENOUGH = 48, ENOUGH_AT_CALL = 8 };
+    uint64_t seen = asked()->waits ? moved_unwinds(c, as->readable, as->slot) : 0;
+    bool calls = moved_in_gate(as->ctx.pc) || moved_is_syscall(as->ctx.pc);
     if (!seen || !t) return seen != 0;
     moved_own *own = moved_of(t);
-    own->alike = seen == own->seen ? own->alike + 1 : 0;
+    if (seen != own->seen) own->alike = 0;
+    else own->alike += as->has_run != 0;
     own->seen = seen;
-    return own->alike < ENOUGH;
+    return own->alike < (calls ? ENOUGH_AT_CALL : ENOUGH);
 }
 
 /* How many threads are not out. */

@@ -4,7 +4,9 @@
  * a procedure belong to the procedure: their snippets are kept and put into every run that holds the
  * procedure's first instruction, or a way out of it. */
 #include "tool/mutator.h"
+#include "cfg/thunks.h"
 #include "snippet/typed.h"
+#include "tool/code.h"
 
 #include <inlay/point.h>
 
@@ -239,17 +241,44 @@ static bool is_other_entry(const inlay_proc *proc, uint64_t target)
 }
 
 /* An indirect jump leaves when its target lies outside the procedure. */
-static inlay_expr guarded(const inlay_proc *proc, inlay_expr code)
+static inlay_expr guarded(const inlay_proc *proc, inlay_expr target, inlay_expr code)
 {
-    inlay_expr offset = inlay_binary(INLAY_SUB, inlay_branch_target(), inlay_const(proc->low));
+    inlay_expr offset = inlay_binary(INLAY_SUB, target, inlay_const(proc->low));
     return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code, NULL);
+}
+
+static inlay_expr target_of(weave_run *run, const isa_insn *in, cfg_departure to, unsigned reg)
+{
+    if (in->flow != ISA_FLOW_JUMP) return inlay_branch_target();
+    inlay_expr target = to == CFG_TO_REGISTER ? inlay_register((inlay_reg)reg)
+                                              : inlay_load(inlay_register(inlay_reg_stack_pointer()), 8);
+    return code_shows_whole() ? rewriter_original(run->arena, target) : target;
+}
+
+/* Where a jump or a return goes that may be written as the other. */
+static cfg_departure departure(const weave_run *run, uint32_t index, inlay_proc *proc, unsigned *reg)
+{
+    isa_insn in = run->insns[index].in, before = {0};
+    const uint64_t bias = proc->image->bias;
+    image *im = tool_image_file(proc->image);
+    if ((in.flow != ISA_FLOW_RETURN && in.flow != ISA_FLOW_JUMP) || !im) return CFG_AS_WRITTEN;
+    if (!tool_now->thunks) tool_now->thunks = cfg_thunks_new(run->isa);
+    if (!tool_now->thunks) return CFG_AS_WRITTEN;
+    bool has_before = index && run->insns[index - 1].in.addr + run->insns[index - 1].in.len == in.addr;
+    if (has_before) before = run->insns[index - 1].in;
+    in.addr -= bias, in.target -= bias, before.addr -= bias;
+    return cfg_thunks_departure(tool_now->thunks, im, &in, has_before ? &before : NULL, reg);
 }
 
 static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
 {
     const isa_insn *in = &run->insns[index].in;
     point_kind kind = POINT_BEFORE;
-    bool guard = false;
+    unsigned reg = 0;
+    const cfg_departure to = departure(run, index, proc, &reg);
+    if (to == CFG_TO_CALLEE) return;
+    bool guard = to == CFG_TO_REGISTER || to == CFG_TO_TOP;
+    bool returns = to == CFG_TO_CALLER || (in->flow == ISA_FLOW_RETURN && !guard);
     switch (in->flow) {
     case ISA_FLOW_RETURN: break;
     case ISA_FLOW_NEXT: /* hand-written: what is behind it is the rest of both */
@@ -268,8 +297,8 @@ static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
     }
     inlay_point p = {.kind = kind, .run = run, .index = index, .proc = proc};
     for (proc_insert *n = proc->exit; n; n = n->next) {
-        if (n->returns_only && in->flow != ISA_FLOW_RETURN) continue;
-        inlay_expr code = guard ? guarded(proc, n->code) : n->code;
+        if (n->returns_only && !returns) continue;
+        inlay_expr code = guard ? guarded(proc, target_of(run, in, to, reg), n->code) : n->code;
         if (code) insert_code(&p, code, n->predicated ? PREDICATED : LAST, &p.first);
     }
 }

@@ -86,6 +86,8 @@ extern const char rewriter_folders[];                     /* divided by colons *
 
 /* --- rewriter_wrap.c --- */
 /* Snippets that see addresses of running code see those of the original: inserts the translation. */
+/* The original address of code whose address in the running program the node yields. */
+const struct snippet *rewriter_original(inl_arena *, const struct snippet *);
 bool rewriter_wrap(weave_run *, const cfg_program *, uint32_t proc, const inlay_image *);
 
 /* --- rewriter_report.c --- */

@@ -74,7 +74,7 @@ static const snippet *in_original_table(const wrapper *w, const snippet *s)
     return s->kind == SNIPPET_EA ? place : load(a, place, w->entry.size);
 }
 
-static const snippet *translated(inl_arena *a, const snippet *s)
+const snippet *rewriter_original(inl_arena *a, const snippet *s)
 {
     snippet *call = snippet_new(a, SNIPPET_CALL);
     const snippet **args = inl_arena_alloc(a, sizeof *args);
@@ -123,7 +123,7 @@ static const snippet *wrap_kids(const wrapper *w, const snippet *s)
 
 static const snippet *wrap(const wrapper *w, const snippet *s)
 {
-    if (sees_code_address(w, s)) return translated(w->arena, s);
+    if (sees_code_address(w, s)) return rewriter_original(w->arena, s);
     return sees_table(w, s) ? in_original_table(w, s) : wrap_kids(w, s);
 }
 

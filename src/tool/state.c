@@ -1,4 +1,5 @@
 /* The tool's state as a whole: set up, taken down. */
+#include "cfg/thunks.h"
 #include "tool/options.h"
 
 #include <stdlib.h>
@@ -55,6 +56,7 @@ void tool_state_end(tool_state *s)
     inl_map_free(&s->records.by_key);
     free(s->derive.final);
     free(s->inherited);
+    cfg_thunks_free(s->thunks);
     for (size_t i = 0; i < s->refusals.count; i++) {
         free((char *)s->refusals.items[i].what);
         free((char *)s->refusals.items[i].why);

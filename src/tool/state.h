@@ -610,6 +610,7 @@ typedef struct tool_state {
     tool_mutating mutating;
     tool_blame blame;
     tool_kept kept;
+    struct cfg_thunks *thunks;     /* NULL: not asked yet (points.c) */
     struct tool_gdb *gdb;          /* NULL: there is none */
     struct debug_info *debug_info; /* NULL: not asked for */
 } tool_state;

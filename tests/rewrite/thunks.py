@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Jumps, calls and returns that go through thunks (retpolines), as compilers make them and as they are written by hand:
-rewritten, programs behave as before, and what goes through thunks is found: each instruction is counted.
+rewritten, programs behave as before, and what goes through thunks is found: each instruction is counted. What enters a
+procedure leaves it, under each engine, and where it returns is known though it jumps.
 
   tests/rewrite/thunks.py [--build DIR] [--only CASE] [--keep]
 """
@@ -93,6 +94,38 @@ FENCED = "    lfence\n    jmp *%\\reg\n    int3"
 PUSHED = "    push %\\reg\n    ret"
 STORED = "    sub $8,%rsp\n    mov %\\reg,(%rsp)\n    ret"
 
+# How often each procedure is entered, is left, and returns.
+WAYS = r"""
+#include <inlay.h>
+typedef struct way { struct way *next; const char *name; inlay_counter in, out, back; } way;
+static struct { way *first; } *ways;
+static void each(inlay_proc *p, void *arg)
+{
+    way *w = inlay_alloc(sizeof *w);
+    *w = (way){.next = ways->first, .name = inlay_proc_name(p)};
+    ways->first = w;
+    inlay_insert(inlay_proc_entry(p), inlay_count(&w->in, 1));
+    inlay_insert(inlay_proc_exit(p), inlay_count(&w->out, 1));
+    inlay_insert(inlay_proc_return(p), inlay_count(&w->back, 1));
+}
+static void last(int status, void *arg)
+{
+    for (way *w = ways->first; w; w = w->next)
+        fprintf(inlay_out(), "%s %lu %lu %lu\n", w->name, inlay_counter_sum(&w->in), inlay_counter_sum(&w->out),
+                inlay_counter_sum(&w->back));
+}
+int main(int n, char **v)
+{
+    inlay_init(&n, &v, "ways in and out");
+    ways = inlay_alloc(sizeof *ways);
+    inlay_on_proc(each, NULL);
+    inlay_on_exit(last, NULL);
+    return inlay_start();
+}
+"""
+# What the C run time brings along.
+NOT_OURS = re.compile(r"main|_.*|.*_clones|frame_dummy|sub_.*|.*@plt")
+
 GCC = "gcc -O2 -fjump-tables -fcf-protection=none"
 BARE = "-s -fno-asynchronous-unwind-tables"
 # How each is made; the thunks, if they are not the compiler's; whether all of it is to move.
@@ -152,6 +185,37 @@ class Case:
         if counts[0] > counts[1] or (self.whole and counts[0] != counts[1]):
             raise Failed(f"{counts[0]} instructions are counted in the rewritten program, {counts[1]} in the other")
 
+    def ways(self, folder):
+        program, tool = f"{self.folder}/program", f"{folder}/ways"
+        if not os.path.exists(tool):
+            with open(f"{tool}.c", "w") as f:
+                f.write(WAYS)
+            must([self.inlay, "cc", "-w", f"{tool}.c", "-o", tool], folder)
+        found = {}
+        for engine in ("jit", "live", "rewrite"):
+            told = f"{self.folder}/{engine}"
+            if engine == "rewrite":
+                driver.rewrite(self.inlay, [tool, "--image", "program", program, "-o", f"{told}.out"], LIMIT)
+                driver.run([f"{told}.out"], LIMIT, cwd=self.folder, env=driver.ENVIRONMENT | {"INLAY_OUT": told})
+            else:
+                run = [self.inlay, "run", f"--engine={engine}", tool, "--image", "program", "-o", told, "--", program]
+                driver.run(run, LIMIT, cwd=self.folder)
+            with open(told) as f:
+                rows = [line.split() for line in f]
+            found[engine] = {row[0]: [int(n) for n in row[1:]] for row in rows if row[1] != "0"}
+        for name, (entered, left, returned) in found["jit"].items():
+            if not NOT_OURS.fullmatch(name) and entered != left:
+                raise Failed(f"{name} is entered {entered} times, and left {left}")
+            returns = not NOT_OURS.fullmatch(name) and not re.search("cold|thunk|tail|retpoline", name)
+            if returns and returned == 0:
+                raise Failed(f"{name} is entered {entered} times, and never returns")
+        for engine in ("live", "rewrite"):
+            for name, counts in found[engine].items():
+                if counts != found["jit"].get(name) and not re.match("_|.*_clones|frame_dummy", name):
+                    raise Failed(f"{name}: {counts} under {engine}, {found['jit'].get(name)} under jit")
+        if len(found["rewrite"]) < 8 or len(found["live"]) < 8:
+            raise Failed("too few procedures are counted", repr(found))
+
 
 def main():
     options = driver.parser(__doc__).parse_args()
@@ -159,6 +223,11 @@ def main():
         for number, name in enumerate(CASES):
             if driver.chosen(name, options):
                 results.check(name, lambda n=number, c=name: Case(options.build, results.folder, n, c).check())
+            if BARE in CASES[name][0]:  # nameless
+                continue
+            if driver.chosen(f"{name}, ways", options):
+                results.check(f"{name}, ways",
+                              lambda n=number, c=name: Case(options.build, results.folder, n, c).ways(results.folder))
     return results.status
 
 
