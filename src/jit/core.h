@@ -356,6 +356,7 @@ typedef struct jit_build {
     const jit_section *section; /* that the run lies in, or NULL */
     const module *module;       /* likewise, where code that follows is looked at */
     bool done;                  /* the run's last instruction has just been guarded */
+    isa_regs stored;            /* whose slots hold the program's values where a transfer is to be lowered */
     uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
     unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
     const kept_entry *kept; /* it was made from this; NULL: woven */
@@ -455,6 +456,7 @@ static inline void *jit_meta_at(uint32_t ref) { return jit.meta_base + ((uint64_
 /* --- the architecture's part: <isa>/lower.c, <isa>/glue.c --- */
 bool jit_lower(void *build, isa_code *code, const weave_run *run, uint32_t i);
 bool jit_lower_exit(void *build, isa_code *code, uint64_t target);
+isa_regs jit_parks(void *build, const weave_run *run, uint32_t i, isa_regs held); /* weave_engine.parks */
 /* The shared tails at an arena's start. */
 void jit_emit_tails(jit_arena *);
 void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);

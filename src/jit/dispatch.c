@@ -83,12 +83,6 @@ static void deliver(run_thread *t)
 }
 
 /* Somebody is to see its registers, of which some are missing: it goes on until they have been overwritten. */
-static bool settles(run_thread *t)
-{
-    bool seen = run_signal_waits(t) || jit_stops_due(t) || jit_leave_wanted(t);
-    return seen && jit_settle_due(t);
-}
-
 static jit_fragment *settle(run_thread *t, bool continues)
 {
     int signo = 0, code = 0;
@@ -106,18 +100,20 @@ static jit_fragment *settle(run_thread *t, bool continues)
 static jit_fragment *next_fragment(run_thread *t, bool indirect, bool continues)
 {
     int signo = 0, code = 0;
-    if (settles(t)) return settle(t, continues);
-    if (run_signal_waits(t)) {
+    /* Each is asked once: what comes behind that is seen when the thread is about to enter the cache. */
+    bool signal = run_signal_waits(t), stops = jit_stops_due(t), leaves = jit_leave_wanted(t);
+    if ((signal || stops || leaves) && jit_settle_due(t)) return settle(t, continues);
+    if (signal) {
         deliver(t);
         return NULL;
     }
-    if (jit_stops_due(t)) {
+    if (stops) {
         inl_lock_release(&run_here.lock);
         jit_stops_come(t);
         inl_lock_take(&run_here.lock);
         return NULL;
     }
-    if (jit_leave_wanted(t)) {
+    if (leaves) {
         inl_lock_release(&run_here.lock);
         jit_leave_come(t);
         inl_lock_take(&run_here.lock);

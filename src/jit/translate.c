@@ -257,6 +257,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
                            .exit_to = jit_lower_exit,
                            .guard = jit_guard_begin,
                            .guard_ends = jit_guard_end,
+                           .parks = jit_parks,
                            .arg = &jit.now.build};
     isa_fixups list;
     jit_wanted_weave(&engine);
@@ -266,6 +267,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     jit.now.build.arena = a;
     jit.now.build.kept = NULL;
     jit.now.build.landing_at = 0;
+    jit.now.build.stored = 0;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
     if (landing) jit_emit_landing(c, a, app, jit_wanted_at_entry(jit_landing_spills));
     *start_to_exec = (uint32_t)c->at;

@@ -72,7 +72,7 @@ static unsigned random_of(weaver *w, isa_regs set)
     return first_of(set);
 }
 
-/* Of live registers, the one whose restore lies farthest away. */
+/* Of live registers, the one whose restore lies farthest away; one that the engine wants in its slot has none. */
 static unsigned farthest_use(const weaver *w, isa_regs set)
 {
     uint32_t end = w->at + LOOK_AHEAD;
@@ -82,7 +82,11 @@ static unsigned farthest_use(const weaver *w, isa_regs set)
         if (!left) break;
         set = left;
         if (flow == ISA_FLOW_COND && w->opt->cold_exits) continue;
-        if (flow != ISA_FLOW_NEXT) break;
+        if (flow != ISA_FLOW_NEXT) {
+            isa_regs parked = set & weave_parks(w, i, w->st.in_slot);
+            if (parked) return first_of(parked);
+            break;
+        }
         isa_regs dropped = set & w->fx[i].kills;
         if (dropped) return first_of(dropped);
     }

@@ -244,11 +244,18 @@ void weave_set_point(weaver *w, uint32_t insn, bool after)
     w->living = live->live;
 }
 
-void weave_restore_all(weaver *w)
+static void restore_all_but(weaver *w, isa_regs parked)
 {
     if (w->living.flags & w->isa->flags) weave_flags_to_hw(w);
-    isa_regs back = w->living.regs & w->st.in_slot & ~w->st.in_reg;
+    isa_regs back = w->living.regs & w->st.in_slot & ~(w->st.in_reg | parked);
     for (; back; back &= back - 1) weave_to_reg(w, (unsigned)__builtin_ctzll(back));
+}
+
+void weave_restore_all(weaver *w) { restore_all_but(w, 0); }
+
+isa_regs weave_parks(const weaver *w, uint32_t i, isa_regs held)
+{
+    return w->engine->parks ? w->engine->parks(w->engine->arg, w->run, i, held) & ~w->fx[i].reads : 0;
 }
 
 static void at_instruction(weaver *w, uint32_t i)
@@ -277,7 +284,7 @@ void weave_prepare(weaver *w, uint32_t i)
     at_instruction(w, i);
     if (w->run->insns[i].guarded) w->living = w->need;
     if (w->run->insns[i].in.flow != ISA_FLOW_NEXT || w->run->insns[i].guarded) {
-        weave_restore_all(w);
+        restore_all_but(w, weave_parks(w, i, w->st.in_slot));
         return;
     }
     bool kept = fx->flags_touched && behind->seen.flags & w->isa->flags & ~fx->flags_kill;

@@ -141,6 +141,10 @@ typedef struct weave_engine {
     /* Optional: the same for control transfer i of the run where it has no direct target or does not
      * leave for good: a call, a return, an indirect jump. Without it: everything is wanted. */
     void (*live_behind)(void *arg, const weave_run *run, uint32_t i, uint64_t *regs, uint32_t *flags);
+    /* Optional: registers that `lower` stores to their slots at control transfer i, before it needs others: those that
+     * the instruction does not read may be there alone. `held`: slots that hold the program's values, so that nothing
+     * need be stored; what the last call before `lower` says. */
+    isa_regs (*parks)(void *arg, const weave_run *run, uint32_t i, isa_regs held);
 } weave_engine;
 
 enum {                               /* weave_options.stress */

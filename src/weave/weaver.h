@@ -236,8 +236,9 @@ void weave_set_point(weaver *, uint32_t insn, bool after);
 void weave_prepare(weaver *, uint32_t insn); /* restores what the instruction needs */
 /* A conditional branch may leave its restores to its taken side. */
 bool weave_prepare_side(weaver *, uint32_t insn);
-void weave_executed(weaver *, uint32_t insn); /* the instruction's effect on the state */
-void weave_restore_all(weaver *);             /* before control leaves */
+void weave_executed(weaver *, uint32_t insn);                    /* the instruction's effect on the state */
+void weave_restore_all(weaver *);                                /* before control leaves */
+isa_regs weave_parks(const weaver *, uint32_t i, isa_regs held); /* what need not be in registers then */
 /* later.c: where the weaver was, for what is written out of line when the run itself has been written */
 typedef struct weave_spot {
     weave_state st;

@@ -25,7 +25,13 @@ static x86_addr slot(unsigned reg) { return x86_gs(OFF_SLOT + 8 * (int32_t)reg);
 static void mark(jit_build *b, uint32_t insn, isa_regs spilled)
 {
     if (b->mark_count == JIT_MAX_MARKS) return;
-    b->marks[b->mark_count++] = (jit_mark){(uint32_t)b->code->at, insn, spilled};
+    b->marks[b->mark_count++] = (jit_mark){(uint32_t)b->code->at, insn, spilled | b->stored};
+}
+
+/* RCX or RDX, which the transfer uses: the program's value may be in the slot already (jit_parks). */
+static void park(jit_build *b, unsigned reg)
+{
+    if (!(b->stored & 1u << reg)) x86_store(b->code, 8, slot(reg), reg);
 }
 
 /* The displacement at rel32_at will lead to `target`. */
@@ -130,10 +136,11 @@ static void count_indirect(x86_code *c, unsigned kind)
 }
 
 /* rcx is the target, the program's rcx is in its slot. */
-static void jump_through_table(x86_code *c, unsigned kind, bool paired)
+static void jump_through_table(jit_build *b, unsigned kind, bool paired)
 {
     static const uint8_t movzx_edx_cx[] = {0x0f, 0xb7, 0xd1};
-    x86_store(c, 8, slot(X86_RDX), X86_RDX);
+    x86_code *c = b->code;
+    park(b, X86_RDX);
     count_indirect(c, kind);
     x86_bytes(c, movzx_edx_cx, sizeof movzx_edx_cx);
     x86_addr entry = {ISA_NO_REG, X86_RDX, 8, X86_SEG_GS, false, OFF_IBL};
@@ -187,6 +194,17 @@ static bool reaches(uint64_t from, uint64_t to)
     return d > -0x7fff0000ll && d < 0x7fff0000ll;
 }
 
+isa_regs jit_parks(void *build, const weave_run *run, uint32_t i, isa_regs held)
+{
+    jit_build *b = build;
+    const isa_insn *in = &run->insns[i].in;
+    bool indirect = in->flow == ISA_FLOW_JUMP_IND || in->flow == ISA_FLOW_CALL_IND;
+    bool parks = in->flow == ISA_FLOW_RETURN || (indirect && segment_of(in) != X86_SEG_GS);
+    isa_regs set = parks && !b->section ? 1u << X86_RCX | 1u << X86_RDX : 0;
+    b->stored = set & held;
+    return set;
+}
+
 /* The program's GS base is a field of the frame; its RIP-relative and plain forms alike. */
 static void load_from_gs(x86_code *c, const isa_insn *in)
 {
@@ -203,7 +221,7 @@ static void load_target(jit_build *b, const isa_insn *in, uint32_t i)
 {
     x86_code *c = b->code;
     uint8_t modrm = in->raw[in->modrm_at];
-    x86_store(c, 8, slot(X86_RCX), X86_RCX);
+    park(b, X86_RCX);
     if (modrm >> 6 == 3) {
         unsigned rex = in->opcode_at ? in->raw[in->opcode_at - 1] : 0;
         unsigned reg = (modrm & 7) | ((rex & 0xf1) == 0x41 ? 8 : 0);
@@ -233,18 +251,18 @@ static bool lower_indirect(jit_build *b, const isa_insn *in, uint32_t i)
     load_target(b, in, i);
     bool calls = in->flow == ISA_FLOW_CALL_IND;
     if (calls && !push_return(b, in->addr + in->len)) return false;
-    jump_through_table(b->code, calls ? JIT_KIND_CALL : JIT_KIND_JUMP, false);
+    jump_through_table(b, calls ? JIT_KIND_CALL : JIT_KIND_JUMP, false);
     return true;
 }
 
 static bool lower_return(jit_build *b, const isa_insn *in, uint32_t i)
 {
     x86_code *c = b->code;
-    x86_store(c, 8, slot(X86_RCX), X86_RCX);
+    park(b, X86_RCX);
     x86_pop(c, X86_RCX);
     mark(b, i, 1u << X86_RCX);
     if (in->imm_len == 2) x86_lea(c, X86_RSP, x86_at(X86_RSP, in->raw[in->imm_at] | in->raw[in->imm_at + 1] << 8));
-    jump_through_table(c, JIT_KIND_RETURN, jit_paired_wanted(b));
+    jump_through_table(b, JIT_KIND_RETURN, jit_paired_wanted(b));
     return true;
 }
 
@@ -325,8 +343,11 @@ bool jit_lower(void *build, x86_code *c, const weave_run *run, uint32_t i)
     case ISA_FLOW_JUMP: return go_to(b, in->target);
     case ISA_FLOW_COND: return lower_cond(b, in);
     case ISA_FLOW_COND_REG: return lower_cond_reg(b, in);
-    default: return leave_section(b) && lower_for_good(b, c, in, i);
+    default: break;
     }
+    bool done = leave_section(b) && lower_for_good(b, c, in, i);
+    b->stored = 0;
+    return done;
 }
 
 bool jit_lower_exit(void *build, x86_code *c, uint64_t target)
