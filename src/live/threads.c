@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 5 }; /* seconds */
+enum { PATIENCE = 5, MORE = 60 }; /* seconds; with a thread that could run, and gets no processor */
 
 static bool is_seized(const live_process *p, pid_t tid)
 {
@@ -78,6 +78,26 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static char state_of(const live_process *p, pid_t tid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *behind = strrchr(text, ')');
+    return behind && behind[1] ? behind[2] : '?';
+}
+
+/* False: nothing comes of it. */
+static bool ask_again(const live_process *p, pid_t tid, double waited)
+{
+    char state = state_of(p, tid);
+    if (state != 't') ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    return waited < PATIENCE || (waited < MORE && (state == 'R' || state == 't'));
+}
+
 /* A signal that is being delivered goes to the thread, which only enters its handler before it stops. *gone: it ended.
  */
 static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_error *e)
@@ -88,19 +108,25 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
         *gone = waitpid(tid, &status, __WALL | WNOHANG) == tid && !WIFSTOPPED(status);
         return INL_OK;
     }
-    for (double end = now() + PATIENCE; now() < end;) {
+    double began = now(), asked = began;
+    for (;;) {
         pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == 0 || (got < 0 && errno == EINTR)) {
+            if (now() > asked + 1) {
+                if (!ask_again(p, tid, now() - began)) break;
+                asked = now();
+            }
             nanosleep(&nap, NULL);
             continue;
         }
         *gone = got < 0 || !WIFSTOPPED(status);
         if (*gone || status >> 16 == PTRACE_EVENT_STOP) return INL_OK;
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0); /* a stop for anything else takes the request back */
         ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
     }
     return inl_fail(e, INL_ERR_SYSTEM,
-                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork", tid,
-                    p->pid);
+                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)", tid,
+                    p->pid, state_of(p, tid));
 }
 
 pid_t live_inner_tid(pid_t tid)

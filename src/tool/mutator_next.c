@@ -62,11 +62,25 @@ static void fill(inlay_event *v, mutatee *m, const ring_record *r, mutator_watch
     if (v->kind == INLAY_EVENT_BREAK && r->bytes == sizeof(inlay_context)) v->context = w->kept;
 }
 
-/* What is loaded is among the images from now on. */
-static void note_library(mutatee *m)
+static bool is_image(const mutatee *m, uint64_t bias)
 {
-    inl_error ignored;
-    if (live_read_maps(&m->live, &ignored) == INL_OK) live_find_images(&m->live, m->modules, &ignored);
+    for (const module *x = module_first(m->modules); x; x = x->next)
+        if (x->bias == bias) return true;
+    return false;
+}
+
+/* What is loaded is among the images from now on. The process runs on meanwhile: the linker changes the rights of what it
+ * has just mapped, and the kernel's list of mappings, which is not of one moment, may lack what is being changed. */
+static void note_library(mutatee *m, uint64_t bias)
+{
+    enum { TRIES = 50 };
+    const struct timespec nap = {.tv_nsec = 1000000};
+    for (int k = 0; k < TRIES && !is_image(m, bias); k++) {
+        inl_error ignored;
+        if (k) nanosleep(&nap, NULL);
+        if (live_read_maps(&m->live, &ignored) != INL_OK) return;
+        live_find_images(&m->live, m->modules, &ignored);
+    }
 }
 
 static uint64_t lost_since(mutatee *m)
@@ -92,7 +106,7 @@ static bool take_record(mutatee *m, const ring_record *r, mutator_watching *w, i
     ring_record record = *r;
     ring_drop(m->ring);
     if (record.kind == RING_FOLLOW) return take_begin(m, &record, w, v);
-    if (v->kind == INLAY_EVENT_LIBRARY_LOADED) note_library(m);
+    if (v->kind == INLAY_EVENT_LIBRARY_LOADED) note_library(m, record.number);
     if (v->kind == INLAY_EVENT_FORK && m->shares) mutator_note_child(m, (int)v->number);
     if (v->kind == INLAY_EVENT_EXEC) { /* perhaps: the socket's end tells */
         free(m->exec_path);
