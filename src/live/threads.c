@@ -125,8 +125,8 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
         ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
     }
     return inl_fail(e, INL_ERR_SYSTEM,
-                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)", tid,
-                    p->pid, state_of(p, tid));
+                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)",
+                    tid, p->pid, state_of(p, tid));
 }
 
 pid_t live_inner_tid(pid_t tid)

@@ -69,8 +69,8 @@ static bool is_image(const mutatee *m, uint64_t bias)
     return false;
 }
 
-/* What is loaded is among the images from now on. The process runs on meanwhile: the linker changes the rights of what it
- * has just mapped, and the kernel's list of mappings, which is not of one moment, may lack what is being changed. */
+/* What is loaded is among the images from now on. The process runs on meanwhile: the linker changes the rights of what
+ * it has just mapped, and the kernel's list of mappings, which is not of one moment, may lack what is being changed. */
 static void note_library(mutatee *m, uint64_t bias)
 {
     enum { TRIES = 50 };
