@@ -27,7 +27,9 @@ LIMIT = 600
 STUB = 16  # a stub for an import may push its number, and its image's, before it jumps
 ENGINES = ("jit", "live", "rewrite", "object")
 WAYS = "jumps recursion exceptions longjmp signals on-stack threads contexts hands fork vfork exec callbacks".split()
-PROGRAMS = {  # without children: when a SIGCHLD comes is chance
+# Without children: when a SIGCHLD comes is chance; and none that reads its own list of mappings in pieces of a page, as
+# grep does: of moved code it has more lines.
+PROGRAMS = {
     "true": ["/usr/bin/true"],
     "ls": ["/usr/bin/ls", "-l", "/etc/passwd"],
     "sort": ["/usr/bin/sort", "--parallel=1", "-S", "1M", "/etc/passwd"],
@@ -37,7 +39,7 @@ PROGRAMS = {  # without children: when a SIGCHLD comes is chance
     "gawk": ["/usr/bin/gawk", "-F:", "{ n[$NF]++; s = s substr($1, 1, 2) } END { for (k in n) c += n[k]; print c, length(s) }", "/etc/passwd"],
     "dc": ["/usr/bin/dc", "-e", "20 [d1-d1<F*]dsFxp"],
     "sed": ["/usr/bin/sed", "-n", "s/^\\([a-z]*\\):.*/\\1/p", "/etc/passwd"],
-    "grep": ["/usr/bin/grep", "-c", "-E", "(root|bin)+:", "/etc/passwd"],
+    "cut": ["/usr/bin/cut", "-d:", "-f1,7", "/etc/passwd"],
 }
 SIGNS = {"enter": "+", "leave": "-", "left": "x", "open": "x"}
 SOME = {"jit": ("on-stack",), "live": ("contexts",), "rewrite": ("jumps",), "object": ("longjmp",)}
