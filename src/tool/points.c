@@ -247,11 +247,20 @@ static inlay_expr guarded(const inlay_proc *proc, inlay_expr target, inlay_expr 
     return inlay_if(inlay_binary(INLAY_UGE, offset, inlay_const(proc->high - proc->low)), code, NULL);
 }
 
+/* Not inlay_register: each tool would be linked with reads.c, and so one for which nothing is dead at exits. Where this
+ * is woven, the weaver says that it shows a register. */
+static inlay_expr value_of(inlay_reg reg)
+{
+    snippet *s = tool_snippet(SNIPPET_REG);
+    if (s) s->reg = (uint8_t)reg;
+    return s;
+}
+
 static inlay_expr target_of(weave_run *run, const isa_insn *in, cfg_departure to, unsigned reg)
 {
     if (in->flow != ISA_FLOW_JUMP) return inlay_branch_target();
-    inlay_expr target = to == CFG_TO_REGISTER ? inlay_register((inlay_reg)reg)
-                                              : inlay_load(inlay_register(inlay_reg_stack_pointer()), 8);
+    inlay_expr target =
+        to == CFG_TO_REGISTER ? value_of((inlay_reg)reg) : inlay_load(value_of(inlay_reg_stack_pointer()), 8);
     return code_shows_whole() ? rewriter_original(run->arena, target) : target;
 }
 

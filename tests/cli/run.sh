@@ -121,6 +121,9 @@ check 'code without a program' 2 'usage: inlay snippet'      "$inlay" snippet wr
 check 'image filter'           0 ' 0 instructions'           "$inlay" run inscount --image 'nothing*' -- true
 check 'time of calls'          0 '"name": "main".*"cycles": [1-9]' "$inlay" run calls --time --format=json --image plain -- "$build/tests/samples/plain"
 
+# What each tool is linked with must not look at registers: nothing would be dead at exits (src/tool/reads.c).
+check 'tools look at no registers' 1 '^0$' sh -c "cd '$build/tools'; for t in bbcount inscount calls memtrace prof branches opcodemix; do nm \$t; done | grep -c tool_reads_registers"
+
 # Translations shown stage by stage, filtered by address; messages.
 loop=$build/tests/samples/asm_loop
 start=$(nm "$loop" | sed -n 's/ T _start$//p')
