@@ -259,8 +259,8 @@ static inlay_expr value_of(inlay_reg reg)
 static inlay_expr target_of(weave_run *run, const isa_insn *in, cfg_departure to, unsigned reg)
 {
     if (in->flow != ISA_FLOW_JUMP) return inlay_branch_target();
-    inlay_expr target =
-        to == CFG_TO_REGISTER ? value_of((inlay_reg)reg) : inlay_load(value_of(inlay_reg_stack_pointer()), 8);
+    inlay_expr target = to == CFG_TO_REGISTER ? value_of((inlay_reg)reg)
+                                              : inlay_load(value_of(inlay_reg_stack_pointer()), 8);
     return code_shows_whole() ? rewriter_original(run->arena, target) : target;
 }
 
