@@ -8,7 +8,8 @@ stockfish-*); a program whose folder is not there is left out, and said. Each is
 procedures, with those of at least 120 bytes (large: some 30 instructions), with those whose shortest way through is 30
 instructions (long), and for counts alone, with -finstrument-functions, whose hooks put the same record into a ring in
 memory, and write no file, and with -pg for uftrace, where that is there.
-Objects count also by INLAY_TRACE=counts (all procedures, exits looked at). The native one is rewritten: all, large,
+Objects count also by INLAY_TRACE=counts (all procedures, exits looked at), and those of `long` run with
+INLAY_TRACE=thin=1000 (all calls are counted, of a procedure's later ones fewer and fewer recorded). The native one is rewritten: all, large,
 counts alone. Processor time beside native, least of --runs, all ways in turns, and what the runs of the native one differ
 by; calls, ns a call in objects; with --instructions those executed, as inscount has it, on an input a twentieth as long. The
 last row is the geometric mean."""
@@ -41,7 +42,7 @@ RECIPES = {
             "cd src && for f in *.c; do $CC -std=gnu99 -O2 -g -DLUA_USE_POSIX "
             "-DLUA_USE_DLOPEN -c $f || exit 1; done; $CC *.o -lm -ldl -o lua", "src/lua"),
     "perl": ("perl-*", "./Configure -des -Doptimize='-O2 -g' && make miniperlmain.o && rm miniperlmain.o",
-             "make miniperl CC=\"$CC\"", "miniperl"),
+             "sed -i \"s#^cc=.*#cc='$CC'#\" config.sh && make miniperl CC=\"$CC\"", "miniperl"),
     "sqlite3": ("sqlite3-*", "./configure --disable-tcl --disable-readline && make sqlite3.c shell.c",
                 "$CC -O2 -g shell.c sqlite3.c -lpthread -ldl -lm -o sqlite3", "sqlite3"),
     "stockfish": ("stockfish-*", "true", "cd src && for f in *.cpp */*.cpp */*/*.cpp; do $(echo $CC | sed s/gcc/g++/) -std=c++17 -O2 -g "
@@ -55,7 +56,7 @@ REWRITES = {"rewritten": [], "rewritten, large": [LARGE], "rewritten, long": [LO
 # How a way's program is made, what INLAY_TRACE says, what stands in front.
 WAYS = {"objects": ("objects", "", []), "objects, large": ("objects-large", "", []), "objects, long": ("objects-long", "", []),
         "objects, counts": ("objects-counted", "", []),
-        "at run time": ("objects", "counts", []), "-finstrument": ("-finstrument", "", []),
+        "at run time": ("objects", "counts", []), "long, thinned": ("objects-long", "thin=1000", []), "-finstrument": ("-finstrument", "", []),
         "uftrace": ("-pg", "", ["uftrace", "record", "--no-pager", "--no-libcall", "-d", "{result}.uftrace"])}
 
 
