@@ -41,8 +41,7 @@ static bool set_registers(const remote *r, struct user_regs_struct *u)
     return ptrace(PTRACE_SETREGSET, r->pid, NT_PRSTATUS, &all) == 0;
 }
 
-/* Has it ended? A first thread cannot be waited for then as long as others, which are traced, have not been. */
-bool remote_has_ended(pid_t tid)
+char remote_state(pid_t tid)
 {
     char path[64], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", tid);
@@ -50,7 +49,14 @@ bool remote_has_ended(pid_t tid)
     if (f && !fgets(line, sizeof line, f)) *line = 0;
     if (f) fclose(f);
     const char *behind = strrchr(line, ')');
-    return !behind || behind[2] == 'Z' || behind[2] == 'X';
+    return behind && behind[1] ? behind[2] : '\0';
+}
+
+/* A first thread cannot be waited for then as long as others, which are traced, have not been. */
+bool remote_has_ended(pid_t tid)
+{
+    const char state = remote_state(tid);
+    return !state || state == 'Z' || state == 'X';
 }
 
 /* As waitpid; *status is that of an end where there is none to be had. 0: nothing for so many seconds (0: for ever). */

@@ -127,7 +127,8 @@ inl_status remote_check(inl_error *);
 
 /* For remote.c, in the ISA's folder. */
 bool remote_is_ours(const remote *); /* the right width and mode */
-bool remote_has_ended(pid_t tid);    /* or there is none */
+char remote_state(pid_t tid);        /* as the kernel tells it, 'S' for instance; 0: there is no such thread */
+bool remote_has_ended(pid_t tid);
 void remote_registers_call(struct user_regs_struct *, uint64_t code, long nr, const long args[6]);
 void remote_registers_set_argument(struct user_regs_struct *, unsigned index, uint64_t value);
 void remote_registers_start(struct user_regs_struct *, uint64_t pc, uint64_t sp);

@@ -78,22 +78,10 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static char state_of(const live_process *p, pid_t tid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    const char *behind = strrchr(text, ')');
-    return behind && behind[1] ? behind[2] : '?';
-}
-
 /* False: nothing comes of it. */
-static bool ask_again(const live_process *p, pid_t tid, double waited)
+static bool ask_again(pid_t tid, double waited)
 {
-    char state = state_of(p, tid);
+    const char state = remote_state(tid);
     if (state != 't') ptrace(PTRACE_INTERRUPT, tid, 0, 0);
     return waited < PATIENCE || (waited < MORE && (state == 'R' || state == 't'));
 }
@@ -113,7 +101,7 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
         pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == 0 || (got < 0 && errno == EINTR)) {
             if (now() > asked + 1) {
-                if (!ask_again(p, tid, now() - began)) break;
+                if (!ask_again(tid, now() - began)) break;
                 asked = now();
             }
             nanosleep(&nap, NULL);
@@ -126,7 +114,7 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
     }
     return inl_fail(e, INL_ERR_SYSTEM,
                     "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)",
-                    tid, p->pid, state_of(p, tid));
+                    tid, p->pid, remote_has_ended(tid) ? '-' : remote_state(tid));
 }
 
 pid_t live_inner_tid(pid_t tid)
@@ -271,17 +259,6 @@ static uint64_t time_of(pid_t tid)
     return ns;
 }
 
-static bool sleeps(pid_t tid)
-{
-    char path[64], line[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", tid);
-    FILE *f = fopen(path, "re");
-    if (f && !fgets(line, sizeof line, f)) *line = 0;
-    if (f) fclose(f);
-    const char *behind = strrchr(line, ')');
-    return behind && behind[1] && behind[2] == 'S';
-}
-
 /* On a busy machine nobody may have had a processor meanwhile. */
 static void note_runs(live_process *p, const bool *which, uint64_t *before, bool begins)
 {
@@ -290,7 +267,7 @@ static void note_runs(live_process *p, const bool *which, uint64_t *before, bool
         remote *r = &p->threads.items[i];
         if (!which[i]) continue;
         if (begins) before[i] = time_of(r->pid);
-        else r->has_run = !before[i] || time_of(r->pid) - before[i] > SOME || sleeps(r->pid);
+        else r->has_run = !before[i] || time_of(r->pid) - before[i] > SOME || remote_state(r->pid) == 'S';
     }
 }
 

@@ -128,7 +128,7 @@ static bool has_run(const attacher *a, const module *m)
     return early;
 }
 
-/* A program that is followed may be ended by another: that is between the two. */
+/* A program that is followed may be ended by another, or by its own loader (ldd asks for that): no concern of ours. */
 static void fail(const attacher *a, int status, const char *why) __attribute__((noreturn));
 static void fail(const attacher *a, int status, const char *why)
 {
@@ -305,8 +305,6 @@ static void open_process(attacher *a, pid_t pid)
     if (a->fresh) tool_now->held = &a->process;
     inl_status s = a->fresh ? live_start(pid, &a->process, &e) : live_open(pid, &a->process, &e);
     tool_now->held_goes_on = s == INL_OK && tool_now->options.followed;
-    /* Its own loader has ended it, as it may have been asked to (ldd), or somebody has killed it. */
-    if (s == INL_ERR_NOT_FOUND && tool_now->options.followed) tool_exit(TOOL_EXIT_FAILED);
     if (s == INL_OK) s = live_find_images(&a->process, run_here.modules, &e);
     if (s != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);
     if (!a->fresh && inject_check_jit(&a->process, &e) != INL_OK)
