@@ -3,8 +3,9 @@
  *     inlay snippet write:entry 'static long calls; if ($arg0 == 1) calls++;' -- ls -l
  *
  * The language is C's (docs/howto-snippets.md). Variables that the code declares `static` are shared by all threads
- * (they are not atomic) and reported when the program ends, one row for each procedure; print(long) and
- * show(const char *) write a line at once. The code is compiled for each point; names are those seen there.
+ * (they are not atomic) and reported when the program ends, one row for each procedure; print(long),
+ * print_real(double) and show(const char *) write a line at once. The code is compiled for each point; names are those
+ * seen there.
  */
 #include "text_code.h"
 
@@ -24,23 +25,8 @@ typedef struct found_things { /* what instrumentation finds, for the report */
 
 static found_things *found;
 
-static void print(int64_t value) { fprintf(inlay_out(), "%" PRId64 "\n", value); }
-
-static void print_real(double value) { fprintf(inlay_out(), "%.17g\n", value); }
-
-static void show(uint64_t text)
-{
-    char copy[512];
-    long n = inlay_memory_string(copy, text, sizeof copy);
-    fprintf(inlay_out(), "%s\n", n >= 0 ? copy : "(unreadable)");
-}
-
-static void give_names(inlay_scope *names)
-{
-    inlay_scope_routine(names, "void print(long)", (void (*)(void))print);
-    inlay_scope_routine(names, "void print_real(double)", (void (*)(void))print_real);
-    inlay_scope_routine(names, "void show(const void *)", (void (*)(void))show);
-}
+/* A report as JSON is nothing else. */
+void text_line(const char *line) { fprintf(inlay_format_is_json() ? stderr : inlay_out(), "%s\n", line); }
 
 static void keep(const inlay_scope_static *v, const char *proc)
 {
@@ -50,7 +36,7 @@ static void keep(const inlay_scope_static *v, const char *proc)
     found->rows = r;
 }
 
-static text_code code = {.point = "main", .code = "", .names = give_names, .variable = keep};
+static text_code code = {.point = "main", .code = "", .names = text_line_routines, .variable = keep};
 
 static void each_proc(inlay_proc *proc, void *arg)
 {

@@ -54,4 +54,12 @@ void text_code_in_proc(text_code *, inlay_proc *);
 /* A variable's value, that lies at `at`, as text. */
 void text_value(const inlay_scope_static *, const void *at, char *out, size_t size);
 
+/* --- text_lines.c --- */
+
+enum { TEXT_LINE = 512 };
+/* Gives print(NUMBER), print_real(NUMBER) and show(STRING) to a scope. */
+void text_line_routines(inlay_scope *);
+/* What they call, where the code runs; of whoever links them. */
+void text_line(const char *line);
+
 #endif

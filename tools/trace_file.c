@@ -20,15 +20,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As many records as fill four pages when all are packed in the short form. */
-enum { WINDOW_RECORDS = (4 * INLAY_TRACE_PAGE - sizeof(inlay_trace_chunk)) / sizeof(uint32_t) };
-enum { WINDOW = 64 << 10, NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20 };
+/* A thread that has filled its first window so many times gets a large one, if there are not many such: a system call's
+ * price is for four times as many records then. */
+enum { WINDOW = 64 << 10, LARGE = 256 << 10, LARGE_AFTER = 16, LARGE_MOST = 64, PACKED = 128 << 10 };
+enum { NOTES = 64 << 10, SPARE = 4096, MB = 1 << 20, AHEAD = 4 << 20 };
 
 typedef struct thread_piece {
     inlay_trace_chunk *window; /* NULL: it has none, or writes to `spare` */
+    unsigned filled;           /* so many times */
     uint64_t lost;
     _Alignas(16) char spare[SPARE];
-    uint32_t packed[WINDOW / sizeof(uint32_t)];
+    uint32_t packed[PACKED / sizeof(uint32_t)];
 } thread_piece;
 
 /* Of this process's file. */
@@ -36,7 +38,9 @@ static struct {
     inlay_mutex lock;
     int file;
     uint64_t size, sequence, lost, again;
-    inlay_trace_chunk *free; /* windows of threads that have ended; each begins with the next one's address */
+    uint64_t ahead;                       /* there is disk up to here */
+    inlay_trace_chunk *free, *free_large; /* windows not in use; each begins with the next one's address */
+    unsigned large;
     inlay_trace_chunk *notes;
     uint32_t notes_used;
     inlay_trace_clock clock;
@@ -59,6 +63,12 @@ static bool may_grow(uint64_t size)
 }
 
 static uint64_t whole(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* So many fill a fourth of it, in whole pages, when all are packed in the short form. */
+static size_t records_of(const inlay_trace_chunk *window)
+{
+    return (window->bytes / 4 - sizeof *window) / sizeof(uint32_t);
+}
 
 static void begin_chunk_locked(inlay_trace_chunk *c)
 {
@@ -88,6 +98,24 @@ static inlay_trace_chunk *map_locked(uint32_t bytes)
     return c;
 }
 
+/* The file system finds room for many pages at once sooner than for each write's. */
+static void find_room_locked(uint64_t end)
+{
+    if (end <= here.ahead) return;
+    here.ahead = end + AHEAD;
+    if (may_grow(here.ahead))
+        (void)!fallocate(file_now(), FALLOC_FL_KEEP_SIZE, (off_t)here.size, (off_t)(here.ahead - here.size));
+}
+
+/* What is left of that: only a file that does not grow at once is cut. */
+static void give_room_back(void)
+{
+    inlay_lock(&here.lock);
+    for (int i = 0; i < 2 && here.ahead; i++) (void)!ftruncate(file_now(), (off_t)here.size);
+    here.ahead = 0;
+    inlay_unlock(&here.lock);
+}
+
 /* Where a chunk that is written goes; *again: over an older one. */
 static bool place(uint64_t bytes, uint64_t *at, bool *again)
 {
@@ -98,6 +126,8 @@ static bool place(uint64_t bytes, uint64_t *at, bool *again)
         *at = here.places[here.first];
         here.first = (here.first + 1) % here.ring;
     } else if (good) {
+        if (bytes % INLAY_TRACE_PAGE == 0) here.size = whole(here.size, INLAY_TRACE_PAGE);
+        if (bytes > WINDOW / 2) find_room_locked(here.size + bytes);
         *at = here.size;
         here.size += bytes;
         if (here.ring && bytes == WINDOW) here.places[here.count++] = *at;
@@ -142,7 +172,8 @@ static bool write_out(thread_piece *t, uint32_t used)
     } else if (packed) {
         records = t->packed;
     }
-    head.bytes = (uint32_t)whole(sizeof head + used, here.ring ? INLAY_TRACE_PAGE : INLAY_TRACE_STEP);
+    bool pages = here.ring || used > LARGE / 8; /* what is long is written sooner where it begins at a page */
+    head.bytes = (uint32_t)whole(sizeof head + used, pages ? INLAY_TRACE_PAGE : INLAY_TRACE_STEP);
     head.used = used;
     if (!place(head.bytes, &at, &again)) return false;
     head.again = __atomic_add_fetch(&here.again, again, __ATOMIC_RELAXED);
@@ -182,20 +213,33 @@ static void give_window(thread_piece *t)
 {
     if (!t->window) return;
     inlay_lock(&here.lock);
+    inlay_trace_chunk **list = t->window->bytes == LARGE ? &here.free_large : &here.free;
     t->window->kind = INLAY_TRACE_FREE;
-    *(inlay_trace_chunk **)(t->window + 1) = here.free;
-    here.free = t->window;
+    *(inlay_trace_chunk **)(t->window + 1) = *list;
+    *list = t->window;
     t->window = NULL;
     inlay_unlock(&here.lock);
+}
+
+/* NULL: there is none of this size. */
+static inlay_trace_chunk *window_locked(uint32_t bytes)
+{
+    inlay_trace_chunk **list = bytes == LARGE ? &here.free_large : &here.free, *w = *list;
+    if (w) {
+        *list = *(inlay_trace_chunk **)(w + 1);
+        begin_chunk_locked(w);
+    } else if (bytes != LARGE || here.large < LARGE_MOST) {
+        w = map_locked(bytes);
+        here.large += w && bytes == LARGE;
+    }
+    return w;
 }
 
 static void take_window(thread_piece *t, unsigned thread)
 {
     inlay_lock(&here.lock);
-    inlay_trace_chunk *w = here.free;
-    if (w) here.free = *(inlay_trace_chunk **)(w + 1);
-    if (!w) w = map_locked(WINDOW);
-    else begin_chunk_locked(w);
+    inlay_trace_chunk *w = t->filled >= LARGE_AFTER && !here.ring ? window_locked(LARGE) : NULL;
+    if (!w) w = window_locked(WINDOW);
     inlay_unlock(&here.lock);
     t->window = w;
     if (!w) return;
@@ -212,10 +256,11 @@ void *trace_file_next(void *filled, size_t count, unsigned thread, size_t *room,
     thread_piece *t = inlay_local_now(pieces);
     if (!t) return NULL;
     if (filled) put_away(t, count);
-    if (!room) give_window(t);
-    else if (!t->window) take_window(t, thread);
+    t->filled += filled && room;
+    if (!room || t->filled == LARGE_AFTER) give_window(t);
     if (!room) return NULL;
-    *room = t->window ? WINDOW_RECORDS : SPARE / sizeof(inlay_trace_record);
+    if (!t->window) take_window(t, thread);
+    *room = t->window ? records_of(t->window) : SPARE / sizeof(inlay_trace_record);
     return t->window ? (void *)(t->window + 1) : t->spare;
 }
 
@@ -286,6 +331,7 @@ void trace_note_end(int status)
     note(
         &(inlay_trace_note){INLAY_TRACE_END, 0, lost, (uint32_t)status, now, trace_monotonic(), inlay_own_cycles_now()},
         NULL, NULL);
+    give_room_back();
 }
 
 void trace_note_view(const trace_settings *s)
@@ -380,13 +426,13 @@ bool trace_file_begin(const trace_settings *settings, const trace_found *found)
 void trace_file_forked(void)
 {
     thread_piece *t = pieces ? inlay_local_now(pieces) : NULL;
-    if (t && t->window) munmap(t->window, WINDOW);
+    if (t && t->window) munmap(t->window, t->window->bytes);
     if (t) *t = (thread_piece){0};
     if (here.notes) munmap(here.notes, NOTES);
     here.lock.word = 0; /* a thread that is not here may have held it */
-    here.notes = here.free = NULL;
-    here.notes_used = 0;
+    here.notes = here.free = here.free_large = NULL;
+    here.notes_used = here.large = 0;
     here.file = -1;
-    here.size = here.sequence = here.lost = here.again = 0;
+    here.size = here.sequence = here.lost = here.again = here.ahead = 0;
     here.first = here.count = 0;
 }

@@ -1,5 +1,7 @@
 /* Counters: private to each thread, summed when read; exact without locks, kept when a thread ends.
- * A forked child starts from zero. Zero-initialised static counters are ready for use. */
+ * A forked child starts from zero. Zero-initialised static counters are ready for use. Where code is moved (rewritten,
+ * or in a process that runs) sums are exact between procedures; a tool that asks in the middle of one makes
+ * inlay_counter_value(c) once in main (snippet.h), and they are exact everywhere. */
 #ifndef INLAY_COUNTER_H
 #define INLAY_COUNTER_H
 

@@ -22,6 +22,12 @@ static inline void inl_pages_want(uint64_t at, size_t size, bool write)
     sys_call3(SYS_madvise, (long)low, (long)(high - low), write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
+/* Memory that will be used from one end to the other, by the kernel's large pages where it lies on them. */
+static inline void inl_pages_large(uint64_t at, size_t size)
+{
+    sys_call3(SYS_madvise, (long)at, (long)size, MADV_HUGEPAGE);
+}
+
 /* How much to ask for at once where so much is in use already. */
 static inline size_t inl_pages_ahead(size_t used)
 {

@@ -84,6 +84,11 @@ bool inl_map_get(const inl_map *m, uint64_t key, uint64_t *value)
     return s != NULL;
 }
 
+void inl_map_expect(const inl_map *m, uint64_t key)
+{
+    if (m->capacity) __builtin_prefetch(&m->slots[home(m, key)]);
+}
+
 bool inl_map_remove(inl_map *m, uint64_t key)
 {
     inl_map_slot *s = find(m, key);

@@ -17,6 +17,7 @@ typedef struct inl_map {
 
 bool inl_map_put(inl_map *m, uint64_t key, uint64_t value); /* false: out of memory */
 bool inl_map_get(const inl_map *m, uint64_t key, uint64_t *value);
+void inl_map_expect(const inl_map *m, uint64_t key); /* it will be asked for soon */
 bool inl_map_remove(inl_map *m, uint64_t key);
 void inl_map_clear(inl_map *m);
 void inl_map_free(inl_map *m);

@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 
 enum { INL_PAGE = 4096 };
+#define INL_HUGE_PAGE ((uint64_t)2 << 20) /* a large one, where the kernel has any */
 
 static inline uint64_t inl_page_down(uint64_t at) { return at & -(uint64_t)INL_PAGE; }
 /* 0 for what lies in the last page of all. */

@@ -72,8 +72,9 @@ static bool map_there(uint64_t at, size_t size)
 bool inl_room_take(inl_room *r, size_t size, size_t first)
 {
     for (int i = 0; i < TRIES; i++) {
-        uint64_t at = inl_region_take(size);
+        uint64_t at = inl_region_take(size + INL_HUGE_PAGE);
         if (!at) break;
+        at = (at + INL_HUGE_PAGE - 1) & -INL_HUGE_PAGE; /* so that it may have large pages */
         *r = (inl_room){at, size, first};
         if (map_there(at, first)) return true;
     }

@@ -245,6 +245,16 @@ uint64_t cfg_behind_prefix(const cfg_work *w, uint64_t addr)
     return prefix ? addr - 1 : addr;
 }
 
+/* It goes on on another stack, whose owner will come back to this one, to where it was left. */
+static bool loads_stack(const cfg_work *w, const isa_insn *in)
+{
+    cfg_shape s;
+    if (in->flow != ISA_FLOW_NEXT || !(in->bits & ISA_BIT_MEM)) return false;
+    w->machine->shape(w, in, &s);
+    return s.sem == SEM_MOV && s.has_dst && s.dst.kind == ISA_OPERAND_REG && s.dst.reg == w->machine->stack &&
+           s.has_mem;
+}
+
 static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
 {
     const cfg_draft *p = &w->procs.items[w->current];
@@ -280,6 +290,7 @@ static void run(cfg_work *w, const cfg_region *r, uint64_t addr)
             return;
         }
         look_for_names(w, &in, &trail);
+        if (w->go && loads_stack(w, &in)) happen(w, (cfg_event){.kind = EVENT_RETURNS});
         addr += in.len;
         if (goes_on) {
             before = in;

@@ -55,7 +55,7 @@ void cfg_returns(cfg_work *w, uint32_t proc)
     if (w->trying) return;
     for (;;) {
         cfg_draft *p = &w->procs.items[proc];
-        if (!p->returns) {
+        if (!p->returns && !p->never_returns) { /* an import stub jumps to what does not, wherever that is */
             p->returns = true;
             uint32_t i = p->waits;
             p->waits = CFG_NONE;
@@ -149,11 +149,12 @@ static void look_for_return(cfg_work *w, uint32_t number, uint64_t addr)
  * of returns is for it to know. */
 static void take_over_returns(cfg_work *w, uint32_t number)
 {
+    enum { ENDS = MARK_INSN | MARK_TERM };
     const cfg_draft *p = &w->procs.items[number];
-    for (uint64_t addr = p->addr; addr < p->end && !w->procs.items[number].returns; addr++) {
-        const uint8_t *m = cfg_mark(w, addr);
-        if (m && (*m & (MARK_INSN | MARK_TERM)) == (MARK_INSN | MARK_TERM)) look_for_return(w, number, addr);
-    }
+    const cfg_region *r = cfg_region_at(w, p->addr);
+    const uint8_t *marks = w->marks + r->base;
+    for (uint64_t addr = p->addr; addr < p->end && !w->procs.items[number].returns; addr++)
+        if ((marks[addr - r->addr] & ENDS) == ENDS) look_for_return(w, number, addr);
 }
 
 /* The list grows from its end, so that each part of it moves once. */

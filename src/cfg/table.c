@@ -27,8 +27,8 @@ typedef enum form_kind { FORM_RELATIVE, FORM_ABSOLUTE, FORM_LOADED, FORM_POINTER
 
 typedef struct form {
     form_kind kind;
-    uint64_t table, base, named_at;
-    cfg_point load;   /* where the table is read */
+    uint64_t table, base, named_at, read_at;
+    cfg_point load;   /* where the table is read, or what it is read with is made */
     uint32_t skipped; /* values of the index below the table's first entry, which it never has */
     bool displaced;   /* the table's address is a named one and a displacement, which may be for such an index */
     uint8_t index;    /* register, ISA_NO_REG: not known */
@@ -86,7 +86,7 @@ static form absolute(cfg_view *v, const isa_mem *m, cfg_point at)
     form f = just(FORM_ABSOLUTE);
     uint32_t count;
     const isa_insn *in = cfg_view_insns(v, at.block, &count);
-    f.named_at = at.index < count ? in[at.index].addr : 0;
+    f.named_at = f.read_at = at.index < count ? in[at.index].addr : 0;
     if (m->segment || m->size != 8) return just(FORM_COMPUTED);
     if (m->bits & ISA_MEM_PCREL || m->index == ISA_NO_REG) return just(FORM_POINTER);
     return find_table(v, m, 8, at, &f) ? f : just(FORM_LOADED);
@@ -157,7 +157,7 @@ static bool entry_load(cfg_view *v, unsigned reg, cfg_point at, const isa_mem *u
     f->entry_size = (uint8_t)s.mem.size;
     f->shift = (uint8_t)__builtin_ctz(use->scale);
     f->single = s.mem.bits & ISA_MEM_PCREL;
-    f->named_at = d.in.addr;
+    f->named_at = f->read_at = d.in.addr;
     f->load = d.at;
     f->table = (uint64_t)s.mem.disp;
     return f->single || find_table(v, &s.mem, s.mem.size, d.at, f);
@@ -389,6 +389,7 @@ static bool settle_table(cfg_view *v, cfg_indirect *i, uint32_t block, const for
                    .table = f->table,
                    .base = relative ? f->base : f->table,
                    .named_at = f->named_at,
+                   .read_at = f->read_at,
                    .kind = relative ? CFG_TABLE_RELATIVE : CFG_TABLE_ABSOLUTE,
                    .entry_size = relative ? f->entry_size : 8,
                    .shift = f->shift,

@@ -208,5 +208,13 @@ cfg_departure cfg_thunks_departure(cfg_thunks *t, image *im, const isa_insn *in,
     }
     if (in->flow != ISA_FLOW_JUMP || !w->machine->pushed) return CFG_AS_WRITTEN;
     piece p = {.work = w, .reg = ISA_NO_REG};
-    return follow(&p, in->target) == BACK && p.called ? CFG_TO_CALLER : CFG_AS_WRITTEN;
+    return follow(&p, in->target) == BACK ? CFG_TO_CALLER : CFG_AS_WRITTEN; /* a mere return may be a thunk, too */
+}
+
+bool cfg_thunks_fills(cfg_thunks *t, image *im, uint64_t from, uint64_t to)
+{
+    isa_insn in;
+    t->work.image = im;
+    while (from < to && decode(&t->work, from, &in) && t->work.sems[in.op] == SEM_NOP) from += in.len;
+    return from == to;
 }

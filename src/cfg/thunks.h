@@ -1,5 +1,5 @@
-/* Where control goes at a jump or a return that is not what it is written as (thunks.c), told from a file's bytes: no
- * analysis of the program is needed. Addresses are those of the file. */
+/* Where control goes at a jump or a return that is not what it is written as, and behind a procedure's end (thunks.c),
+ * told from a file's bytes: no analysis of the program is needed. Addresses are those of the file. */
 #ifndef INL_CFG_THUNKS_H
 #define INL_CFG_THUNKS_H
 
@@ -19,5 +19,7 @@ typedef enum cfg_departure {
 } cfg_departure;
 /* `before`: the instruction that is executed before it, or NULL. *reg is set for CFG_TO_REGISTER. */
 cfg_departure cfg_thunks_departure(cfg_thunks *, image *, const isa_insn *in, const isa_insn *before, unsigned *reg);
+/* Is there nothing but instructions without effect from one address to the other? Control may run through them. */
+bool cfg_thunks_fills(cfg_thunks *, image *, uint64_t from, uint64_t to);
 
 #endif

@@ -196,6 +196,7 @@ struct cfg_work {
     const cfg_options *options;
     uint8_t *sems; /* by opcode identity */
     bool fixed;    /* addresses are absolute: any constant may be one */
+    bool go;       /* stacks change: who loads the stack pointer from memory may come back */
     bool failed;   /* out of memory */
 
     INL_VEC(cfg_region) regions;

@@ -13,6 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char usage[] = "usage: inlay cache --list | --clear\n"
+                            "What --cache, or INLAY_CACHE, has kept for the next run, translations and analyses: "
+                            "listed, or removed. It is in the\n"
+                            "folder INLAY_CACHE, or inlay in XDG_CACHE_HOME or ~/.cache.\n";
+
 typedef struct found {
     unsigned files, bad, analyses;
     unsigned long long bytes, translations;
@@ -137,6 +142,7 @@ int cli_cache(int argc, char **argv)
 {
     bool lists = argc == 2 && !strcmp(argv[1], "--list"), clears = argc == 2 && !strcmp(argv[1], "--clear");
     if (lists || clears) return each(clears);
-    cli_say("usage: inlay cache --list | --clear");
-    return EXIT_USAGE;
+    bool helps = argc == 2 && cli_asks_for_help(argv + 1);
+    fputs(usage, helps ? stdout : stderr);
+    return helps ? EXIT_OK : EXIT_USAGE;
 }

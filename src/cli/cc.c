@@ -1,4 +1,5 @@
-/* inlay cc: the C compiler with what a tool needs. $CC and $CXX are obeyed.
+/* inlay cc: the C compiler with what a tool needs. $CC and $CXX are obeyed, words of theirs are the compiler and what
+ * it is given first ("ccache gcc"), as make has it.
  *
  *     inlay cc mytool.c -o mytool
  *  -> cc -I<include> -fPIE -fno-stack-protector ... mytool.c -o mytool -L<lib> -static-pie -linlay ...
@@ -26,13 +27,20 @@ bool cli_is_cxx(const char *file)
            (!strcmp(dot, ".cc") || !strcmp(dot, ".cpp") || !strcmp(dot, ".cxx") || !strcmp(dot, ".C"));
 }
 
-static const char *pick_compiler(int argc, char **argv)
+enum { COMPILER_WORDS = 16 };
+
+static int pick_compiler(int argc, char **argv, const char **words)
 {
     bool cxx = false;
     for (int i = 1; i < argc; i++) cxx |= cli_is_cxx(argv[i]);
     const char *wanted = getenv(cxx ? "CXX" : "CC");
-    if (wanted && *wanted) return wanted;
-    return cxx ? "c++" : "cc";
+    char *copy = strdup(wanted ? wanted : ""), *state = NULL;
+    int n = 0;
+    for (char *word = copy ? strtok_r(copy, " \t", &state) : NULL; word && n < COMPILER_WORDS;
+         word = strtok_r(NULL, " \t", &state))
+        words[n++] = word;
+    if (!n) words[n++] = cxx ? "c++" : "cc";
+    return n;
 }
 
 /* --trace: the tool `trace`, for which the file has routines (inlay/trace.h). It is taken out of the arguments. */
@@ -50,11 +58,14 @@ static bool take_trace(int *argc, char **argv)
 }
 
 /* Asks the compiler for a file of its libraries: it answers the bare name when it has none. */
-static bool has_static_cxx(const char *compiler)
+static bool has_static_cxx(const char **compiler, int words)
 {
-    char path[PATH_MAX], option[] = "-print-file-name=libstdc++.a";
-    char *const argv[] = {(char *)(uintptr_t)compiler, option, NULL};
-    return cli_answer(argv, false, path, sizeof path) && path[0] == '/' && access(path, R_OK) == 0;
+    char path[PATH_MAX];
+    const char *argv[COMPILER_WORDS + 2];
+    memcpy(argv, compiler, (size_t)words * sizeof *argv);
+    argv[words] = "-print-file-name=libstdc++.a";
+    argv[words + 1] = NULL;
+    return cli_answer((char **)argv, false, path, sizeof path) && path[0] == '/' && access(path, R_OK) == 0;
 }
 
 int cli_cc(int argc, char **argv)
@@ -86,20 +97,21 @@ int cli_cc(int argc, char **argv)
     snprintf(include, sizeof include, "-I%s", place.include);
     snprintf(lib, sizeof lib, "-L%s", place.lib);
 
-    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + N_TRACE + 3, sizeof *args);
+    const char **args = calloc((size_t)argc + N_BEFORE + N_AFTER + N_DEMANGLER + N_TRACE + COMPILER_WORDS + 3,
+                               sizeof *args);
     if (!args) {
         cli_say("out of memory");
         return EXIT_FAILED;
     }
-    int n = 0;
-    args[n++] = pick_compiler(argc, argv);
+    int n = pick_compiler(argc, argv, args);
+    const int compiler = n;
     args[n++] = include;
     for (int i = 0; i < N_BEFORE; i++) args[n++] = before[i];
     for (int i = 1; i < argc; i++) args[n++] = argv[i];
     args[n++] = lib;
     for (int i = 0; i < N_TRACE && traces; i++) args[n++] = trace[i];
     for (int i = 0; i < N_AFTER; i++) args[n++] = after[i];
-    bool demangles = has_static_cxx(args[0]);
+    bool demangles = has_static_cxx(args, compiler);
     for (int i = 0; i < N_DEMANGLER && demangles; i++) args[n++] = demangler[i];
     execvp(args[0], (char **)args);
     cli_say("cannot start the compiler %s: %s", args[0], strerror(errno));

@@ -4,7 +4,7 @@
  * procedures whose names match are listed as well, and with --blocks their blocks and edges. */
 #include "cli/cli.h"
 
-#include "base/utf8.h"
+#include "base/json_text.h"
 #include "cfg/program.h"
 
 #include <elf.h>
@@ -178,26 +178,12 @@ static void print_text(FILE *f, const request *r, const cfg_program *p, const su
 
 /* --- JSON --- */
 
-static void json_string(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (size_t n; *s; s += n ? n : 1) {
-        unsigned char c = (unsigned char)*s;
-        n = inl_utf8(s);
-        if (!n) fputs("\\ufffd", f);
-        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fwrite(s, 1, n, f);
-    }
-    fputc('"', f);
-}
-
 static void json_reasons(FILE *f, const char *key, const reason *list, size_t count)
 {
     fprintf(f, "  \"%s\": [", key);
     for (size_t i = 0; i < count; i++) {
         fprintf(f, "%s\n    {\"reason\": ", i ? "," : "");
-        json_string(f, list[i].text);
+        inl_json_text(f, list[i].text, "");
         fprintf(f, ", \"procedures\": %u, \"bytes\": %" PRIu64 "}", list[i].count, list[i].bytes);
     }
     fprintf(f, "%s],\n", count ? "\n  " : "");
@@ -243,10 +229,10 @@ static void json_proc(FILE *f, const request *r, const cfg_program *p, const cfg
 {
     char made[32];
     fputs("    {\"name\": ", f);
-    json_string(f, name_of(q, made));
+    inl_json_text(f, name_of(q, made), "");
     fprintf(f, ", \"address\": %" PRIu64 ", \"size\": %" PRIu64 ", \"status\": \"%s\", \"reason\": ", q->addr, q->size,
             status_names[q->status]);
-    if (q->reason) json_string(f, q->reason);
+    if (q->reason) inl_json_text(f, q->reason, "");
     else fputs("null", f);
     json_tables(f, p, q);
     if (r->blocks) {
@@ -263,7 +249,7 @@ static void json_proc(FILE *f, const request *r, const cfg_program *p, const cfg
 static void print_json(FILE *f, const request *r, const cfg_program *p, const summary *s)
 {
     fputs("{\n  \"file\": ", f);
-    json_string(f, image_path(p->image));
+    inl_json_text(f, image_path(p->image), "");
     fprintf(f, ",\n  \"kind\": \"%s\",\n  \"isa\": \"%s\",\n", kind_of(p), p->isa->name);
     fprintf(f, "  \"procedures\": %u,\n  \"whole\": %u,\n  \"partly\": %u,\n", p->proc_count, s->procs[0], s->procs[1]);
     json_reasons(f, "partly_reasons", s->partly, s->partly_count);

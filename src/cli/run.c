@@ -22,7 +22,8 @@ static const struct common {
     {"--dump-at", VALUE},  {"--no-follow", NONE},  {"--strict", NONE},    {"--debug-info", MAYBE}, {"--gdb", MAYBE},
     {"--rewrite", VALUE},  {"--with-libs", VALUE}, {"--no-ptrace", NONE}, {"--lib", VALUE},        {"--result", VALUE},
     {"--report", VALUE},   {"--attach", VALUE},    {"--map", VALUE},      {"--no-sums", NONE},     {"--stats", NONE},
-    {"--engine", VALUE},   {"--help", NONE},
+    {"--engine", VALUE},   {"--help", NONE},       {"-F", VALUE},         {"-N", VALUE},           {"--cache", NONE},
+    {"--no-cache", NONE},  {"--debug", NONE},
 };
 
 int cli_option_width(char **argv)

@@ -1,6 +1,6 @@
 /* inlay trace: records, by the tool of that name, and shows what has been recorded.
  *
- *     inlay trace -F 'parse*' --clock=none -- app x     ->  inlay run -o app.trace --proc 'parse*' trace --clock=none
+ *     inlay trace -F 'parse*' --clock=none -- app x     ->  inlay run -o app.trace -F 'parse*' trace --clock=none
  * -- app x inlay trace -p 123 -o f                           ->  inlay attach -o f trace 123 inlay trace report
  * app.trace                          trace_read.c */
 #include "cli/cli.h"
@@ -63,17 +63,6 @@ static bool is_or_begins(const char *text, const char *name)
 {
     size_t n = strlen(name);
     return strncmp(text, name, n) == 0 && (text[n] == 0 || text[n] == '=');
-}
-
-/* -F PATTERN, -FPATTERN: the tools' own word for it. How many arguments; 0: it is not this one. */
-static int take_letter(request *r, char **argv, const char *letter, const char *name)
-{
-    if (strncmp(argv[0], letter, 2) != 0) return 0;
-    char *value = argv[0][2] ? argv[0] + 2 : argv[1];
-    if (!value) return 0;
-    r->before[r->before_count++] = (char *)name;
-    r->before[r->before_count++] = value;
-    return argv[0][2] ? 1 : 2;
 }
 
 /* -A LIST, -ALIST. */
@@ -147,9 +136,7 @@ static int take_common(request *r, char **argv)
 
 static int take(request *r, char **argv)
 {
-    int n = take_letter(r, argv, "-F", "--proc");
-    if (!n) n = take_letter(r, argv, "-N", "--not-proc");
-    if (!n) n = take_joined(r->values, argv, "-A", ';');
+    int n = take_joined(r->values, argv, "-A", ';');
     if (!n) n = take_joined(r->values + 1, argv, "-R", ';');
     if (!n) n = take_event(r, argv);
     if (!n) n = take_tools(r, argv);

@@ -195,6 +195,12 @@ bool image_find_symtab(const image_view *v, image_symtab *out);
 void image_load_symbols(image *im);
 void image_index_symbols(image *im);
 
+/* relocs.c: what the word at `addr` holds when the program runs, a link-time address. */
+uint64_t image_word_at(image *im, uint64_t addr);
+
+/* go.c: appends the procedures of Go's own table. */
+void image_add_go(image *im);
+
 /* plt.c: appends the entries of the procedure linkage tables to the symbols. */
 void image_add_plt(image *im);
 

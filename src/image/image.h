@@ -32,6 +32,7 @@ typedef struct image_section {
 typedef enum image_proc_source {
     IMAGE_PROC_SYMTAB, /* .symtab, also of a separate debug file */
     IMAGE_PROC_DYNSYM,
+    IMAGE_PROC_TABLE,  /* a run time's own table, which stripping leaves: Go's */
     IMAGE_PROC_PLT,    /* "name@plt" */
     IMAGE_PROC_UNWIND, /* a range of .eh_frame without a name: "sub_<hex address>" */
     IMAGE_PROC_ENTRY,  /* the entry point or an init/fini function without a name */
@@ -60,6 +61,8 @@ const char *image_interp(const image *);   /* PT_INTERP or NULL */
 const char *image_build_id(const image *); /* hex or NULL */
 size_t image_segments(const image *, const image_segment **out);
 size_t image_sections(image *, const image_section **out);
+/* Was the program, or library, made by Go's compiler? go.c */
+bool image_is_go(image *);
 uint64_t image_phdr_addr(const image *); /* link-time address of the program headers, 0 if not mapped */
 /* File bytes at a link-time address: returns how many are available (0: none). */
 size_t image_bytes(const image *, uint64_t addr, const uint8_t **out);

@@ -217,9 +217,11 @@ static char *read_whole(const char *path, size_t *size)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return NULL;
     for (;;) {
+        enum { FIRST = 16 << 10, LEAST = 4 << 10 }; /* the kernel gives a page at a time */
         ssize_t n = -1;
+        bool full = text.capacity < text.count + LEAST;
         errno = ENOMEM;
-        if (inl_vec_reserve(&text, text.count + 65536))
+        if (!full || inl_vec_reserve(&text, text.capacity ? text.capacity * 2 : FIRST))
             n = read(fd, text.items + text.count, text.capacity - text.count - 1);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) {

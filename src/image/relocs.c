@@ -159,8 +159,7 @@ const image_reloc *image_reloc_at(image *im, uint64_t addr)
     return first < count && r[first].offset == addr ? &r[first] : NULL;
 }
 
-/* What the word at `addr` holds when the program runs, a link-time address. */
-static uint64_t word_at(image *im, uint64_t addr)
+uint64_t image_word_at(image *im, uint64_t addr)
 {
     const image_reloc *r = image_reloc_at(im, addr);
     uint64_t word = 0;
@@ -189,7 +188,7 @@ size_t image_startup(image *im, uint64_t *out, size_t room)
         const uint8_t *bytes;
         uint64_t have = table_bytes(im, array[i], size[i], &bytes);
         for (uint64_t at = 0; have - at >= 8; at += 8) {
-            uint64_t word = word_at(im, array[i] + at);
+            uint64_t word = image_word_at(im, array[i] + at);
             if (word && image_executable(im, word, NULL) && count++ < room) out[count - 1] = word;
         }
     }

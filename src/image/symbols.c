@@ -78,6 +78,7 @@ void image_load_symbols(image *im)
     const image_view *debug;
     if (image_find_symtab(&im->view, &t) || ((debug = image_debug_view(im)) && image_find_symtab(debug, &t)))
         add_table(im, &t);
+    else image_add_go(im);
     if (image_find_dynsym(im, &t)) {
         if (im->view.section_count) t.view = &im->view;
         add_table(im, &t);

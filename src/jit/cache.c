@@ -32,6 +32,7 @@ enum {
     TINY_LIMIT = 256 << 10,
     CHUNK = 1 << 20,
     BYTES_PER_PIECE = 32,
+    FIRST_LARGE = 2, /* chunk */
 };
 
 #define REACH      0x78000000ll /* what an arena may be away from code it translates */
@@ -249,11 +250,22 @@ jit_arena *jit_arena_for(uint64_t app, size_t room, inl_error *e)
 
 /* --- metadata --- */
 
+/* The first chunks are of ordinary pages, since most programs need no more; then two are a large one. */
+static bool grow_meta(uint32_t chunk)
+{
+    const size_t pair = INL_HUGE_PAGE, before = jit.cache.meta.mapped, wanted = (chunk + (size_t)1) * CHUNK;
+    if (wanted <= before) return true;
+    if (chunk < FIRST_LARGE || before % pair || !inl_room_grow(&jit.cache.meta, before + pair))
+        return inl_room_grow(&jit.cache.meta, wanted);
+    inl_pages_large(jit.cache.meta.at + before, pair);
+    return true;
+}
+
 static bool next_chunk(void)
 {
     for (uint32_t i = 0; i < JIT_MAX_CHUNKS; i++) {
         if (jit.cache.chunk_state[i] != CHUNK_FREE) continue;
-        if (!inl_room_grow(&jit.cache.meta, (i + (size_t)1) * CHUNK)) return false;
+        if (!grow_meta(i)) return false;
         jit.cache.chunk_state[i] = CHUNK_LIVE;
         jit.cache.meta_chunk = i;
         jit.cache.meta_at = i ? 0 : 8; /* reference 0 is no object */

@@ -33,6 +33,7 @@ enum {
     JIT_MAX_MARKS = 2 * JIT_MAX_INSNS,
     JIT_CHECKED_INSNS = 32,         /* in a run whose code is checked at each entry */
     JIT_FIXUPS = 4 * JIT_MAX_INSNS, /* of a translation that is to be kept */
+    JIT_LOOKS = 48,                 /* likewise: pieces of code that it relies on besides its own */
 };
 
 /* A piece of an arena's code and the fragment it belongs to. */
@@ -75,6 +76,7 @@ static inline uint8_t *jit_write_view(const jit_arena *a, uint64_t exec) { retur
 /* --- fragment.c --- */
 bool jit_fragment_publish(jit_fragment *f); /* by application address */
 jit_fragment *jit_fragment_find(uint64_t app, bool continues, unsigned version);
+void jit_fragment_expect(uint64_t app, bool continues); /* of version 0: it will be looked for soon */
 /* Tells handlers that [at, next piece) of the arena's code (or stubs) is of `f`. */
 bool jit_piece_add(jit_arena *, jit_fragment *f, uint32_t at, bool stubs);
 void jit_relink(jit_fragment *f); /* undoes jit_unlink_exits */
@@ -116,7 +118,10 @@ void jit_wanted_clear(void);   /* at a flush */
 void jit_wanted_handled(void); /* run_watch.handles_fault; lock not held */
 void jit_wanted_stop(void);
 void jit_wanted_changed(uint64_t low, uint64_t high); /* other code may be there from now on, or none */
-void jit_wanted_weave(weave_engine *);                /* for the run in the making: its hooks and options */
+/* For the run in the making: its hooks and options. `keep`: what is looked at for it is noted, until it is woven. */
+void jit_wanted_weave(weave_engine *, bool keep);
+void jit_wanted_woven(void);
+bool jit_wanted_relied(uint64_t low, uint64_t high); /* code that is used relies on what is there; false: no memory */
 /* Of these, what the run in the making wants at its entry (behind jit_wanted_weave); what code at `app` does. */
 isa_regs jit_wanted_at_entry(isa_regs of);
 isa_regs jit_wanted_by_landing(uint64_t app, isa_regs of);
@@ -280,6 +285,7 @@ void jit_dump(const jit_fragment *f, const weave_run *run, const weave_output *o
 void jit_memory_end(void);
 /* As jit_memory_code, but later writes are not noticed; `check` stays as it is. */
 size_t jit_memory_peek(uint64_t addr, bool *check);
+bool jit_memory_is_known(uint64_t addr); /* something of the program's is mapped there, as far as it has been seen */
 bool jit_memory_is_fixed(uint64_t low, uint64_t high); /* code that can be read, and that nobody can write to */
 /* Why jit_memory_code had nothing at `app` (or right behind an instruction that begins there). */
 void jit_memory_fault(uint64_t app, int *signo, int *code);
@@ -296,8 +302,12 @@ void jit_unguard_range(uint64_t low, uint64_t high); /* their protection is bein
 void jit_memory_take_writes(void);                   /* drops pages that the runtime itself wrote to */
 
 /* --- ibl.c --- */
+/* The hash of the second table. */
+enum { JIT_TABLE2_FACTOR = -0x61c88647, JIT_TABLE2_SHIFT = 20 };
+
 bool jit_ibl_init(void);
 void jit_ibl_end(void);
+void jit_ibl_expect(uint64_t app);                      /* a landing is about to be added, of version 0 */
 void jit_ibl_clear(void);                               /* at a flush: both tables, all threads */
 void jit_ibl_enter(run_thread *, const jit_fragment *); /* into the thread's own first-level table */
 /* The calling thread's branches to `app`, and to what shares its entry, all go to the dispatcher. It is in its runtime
@@ -344,6 +354,12 @@ typedef struct jit_mark {
 /* Encodes the weaver's map into metadata. */
 bool jit_fragment_encode_map(jit_fragment *f, const weave_output *out, const jit_mark *marks, unsigned mark_count);
 
+/* Of a call that is paired: code that depends on the return address, from `at` on. */
+typedef struct jit_pair {
+    uint64_t back;
+    uint32_t at, size; /* 0: there is none */
+} jit_pair;
+
 typedef struct jit_build {
     jit_arena *arena;
     isa_code *code;
@@ -359,6 +375,7 @@ typedef struct jit_build {
     isa_regs stored;            /* whose slots hold the program's values where a transfer is to be lowered */
     uint32_t guard_from;        /* the code that the thread's descriptor describes begins there */
     unsigned exit_count, const_count, mark_count, check_bytes, section_bytes;
+    jit_pair pair;
     const kept_entry *kept; /* it was made from this; NULL: woven */
     uint32_t landing_at;    /* in the code, where there is one */
     jit_wanted_exit exits[JIT_MAX_EXITS];
@@ -412,6 +429,9 @@ typedef struct jit_translation { /* translate.c: the one in the making; used aga
     weave_block blocks[JIT_MAX_BLOCKS];
     jit_extent extents[JIT_MAX_BLOCKS];
     unsigned extent_count;
+    jit_extent looks[JIT_LOOKS]; /* other code that it relies on, where that is noted */
+    unsigned look_count;
+    bool notes_looks, looks_full; /* full: there was more */
     weave_run run;
     jit_build build;
     uint32_t source_size; /* bytes in build.source */
@@ -464,6 +484,8 @@ void jit_emit_stub(isa_code *, const jit_arena *, const jit_exit *);
 void jit_emit_landing(isa_code *, const jit_arena *, uint64_t app, isa_regs wanted); /* of jit_landing_spills */
 void jit_spoil_landing(uint8_t *landing, uint64_t app); /* in the write view: who comes goes on to the miss routine */
 void jit_emit_return_landing(isa_code *, const jit_arena *, uint64_t app);
+/* Writes a jit_pair's code once more, over what `c` spans; false: it would not be of the same size. */
+bool jit_emit_pair_again(isa_code *c, const jit_arena *, uint64_t back);
 /* Registers of the program's that wait in their slots in a landing, and in the check at a body's entry. */
 extern const isa_regs jit_landing_spills;
 void jit_processor(char *out, size_t size); /* what this processor can do, as text */

@@ -38,6 +38,8 @@ jit_fragment *jit_fragment_find(uint64_t app, bool continues, unsigned version)
     return inl_map_get(&jit.by_app, key_of(app, continues, version), &value) ? (jit_fragment *)value : NULL;
 }
 
+void jit_fragment_expect(uint64_t app, bool continues) { inl_map_expect(&jit.by_app, key_of(app, continues, 0)); }
+
 bool jit_fragment_publish(jit_fragment *f)
 {
     return inl_map_put(&jit.by_app, key_of(f->app, f->continues, f->version), (uint64_t)f);

@@ -58,12 +58,26 @@ static jit_table2 *table_new(uint64_t size)
     return t;
 }
 
-/* The pair of `app`, or the empty one where it belongs. The same hash as in dispatch.S. */
+/* Where the search for `app` begins, as in dispatch.S. Neighbours stay neighbours; code that lies alike in many
+ * mappings (a JIT compiler's) does not begin at one place. */
+static uint64_t begin_of(const jit_table2 *t, uint64_t app)
+{
+    uint64_t mapping = (app >> 16) * (uint64_t)JIT_TABLE2_FACTOR >> JIT_TABLE2_SHIFT;
+    return (app ^ app >> 4 ^ mapping) & t->mask;
+}
+
+/* The pair of `app`, or the empty one where it belongs. */
 static pair *find(jit_table2 *t, uint64_t app)
 {
-    uint64_t i = (app ^ app >> 4) & t->mask;
+    uint64_t i = begin_of(t, app);
     while (t->pairs[i].app && t->pairs[i].app != app) i = (i + 1) & t->mask;
     return &t->pairs[i];
+}
+
+void jit_ibl_expect(uint64_t app)
+{
+    const jit_table2 *t = jit.second[0];
+    __builtin_prefetch(&t->pairs[begin_of(t, app)]);
 }
 
 static void put(jit_table2 *t, uint64_t app, uint64_t landing)

@@ -12,7 +12,9 @@ typedef struct kept_module {
     kept_map map;
     INL_VEC(uint8_t) fresh; /* entries that the file lacks */
     uint32_t fresh_count;
-    uint8_t *told; /* a bit for each byte of the module: a block that begins there has been told of */
+    uint8_t *told;     /* a bit for each byte of the module: a block that begins there has been told of */
+    uint8_t *recorded; /* a translation that begins there has been */
+    size_t bits_size;
 } kept_module;
 
 typedef struct jit_kept {
@@ -22,7 +24,8 @@ typedef struct jit_kept {
     char processor[256];
     size_t in_memory; /* bytes of fresh entries */
     INL_VEC(kept_module) modules;
-    uint64_t room[KEPT_ENTRY / 8]; /* the entry that is looked at, or made */
+    uint64_t room[KEPT_GROUP / 8];     /* the group that is looked at, or the entry that is made */
+    kept_entry entries[KEPT_TOGETHER]; /* of that group */
 } jit_kept;
 
 #endif

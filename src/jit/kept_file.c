@@ -4,11 +4,13 @@
 #include "base/region.h"
 #include "base/sum.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "run/kernel.h"
 #include "weave/weave.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,9 +19,9 @@
 
 typedef struct slot { /* all zero: free */
     uint32_t app;     /* low half of the entry's address, the kind of entry included */
-    uint32_t at;      /* of the entry, in 8 bytes */
-    uint32_t size;    /* of it, likewise */
-    uint32_t unused;
+    uint32_t at;      /* of its group, in 8 bytes */
+    uint32_t size;    /* of that, likewise */
+    uint32_t index;   /* in it */
 } slot;
 
 enum { KEY_MOST = 64 << 10 };
@@ -36,7 +38,7 @@ size_t kept_entry_lay(void *memory, kept_entry *out)
     PART(exits, h->exits);
     PART(consts, h->consts);
     PART(fixups, h->fixups);
-    PART(extents, h->extents);
+    PART(extents, h->extents + h->looks);
     PART(blocks, h->blocks);
     PART(named, h->named);
     PART(faults, h->faults);
@@ -49,24 +51,30 @@ size_t kept_entry_lay(void *memory, kept_entry *out)
     return ((size_t)(at - (uint8_t *)memory) + 7) & ~(size_t)7;
 }
 
-static uint64_t entry_sum(const kept_head *h)
-{
-    return inl_sum((const uint8_t *)h + sizeof h->sum, h->size - sizeof h->sum, 3);
-}
-
-void kept_entry_seal(void *memory)
-{
-    kept_head *h = memory;
-    h->sum = entry_sum(h);
-}
-
 /* Its sizes are, one by one, so small that their sum does not wrap. */
-static bool is_whole(const kept_head *h, kept_entry *out)
+static bool is_whole(const kept_head *h, size_t room, kept_entry *out)
 {
     const uint32_t most = KEPT_ENTRY;
-    if (h->size > most || h->code_size > most || h->map_size > most || h->source_size > most) return false;
+    if (room < sizeof *h || h->size > most || h->size > room || h->size % 8) return false;
+    if (h->code_size > most || h->map_size > most || h->source_size > most) return false;
     if (h->cold_at > h->code_size || h->phase > 7 || !h->extents || !h->blocks || !h->map_size) return false;
-    return kept_entry_lay((void *)(uintptr_t)h, out) == h->size && h->sum == entry_sum(h);
+    return kept_entry_lay((void *)(uintptr_t)h, out) == h->size;
+}
+
+static const kept_head *entry_at(const kept_group *g, uint64_t at) { return (const kept_head *)((const char *)g + at); }
+
+bool kept_group_entry(const kept_group *g, unsigned index, kept_entry *out)
+{
+    uint64_t at = index < g->count ? g->at[index] * 8ull : 0;
+    if (at < sizeof *g || at > g->size || !is_whole(entry_at(g, at), g->size - at, out)) return false;
+    for (unsigned i = 0; i < out->head->exits; i++)
+        if (out->exits[i].to > g->count) return false;
+    return true;
+}
+
+static uint64_t group_sum(const kept_group *g)
+{
+    return inl_sum((const char *)g + sizeof g->sum, g->size - sizeof g->sum, 3);
 }
 
 static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)continues << 31; }
@@ -74,17 +82,15 @@ static uint64_t key_of(uint64_t app, bool continues) { return app ^ (uint64_t)co
 /* Each line of 64 bytes of code has its 16 slots, one behind the other: what follows each other is near in the file. */
 static uint64_t home_of(uint64_t key) { return ((key >> 6) * 0x9e3779b97f4a7c15u >> 32 << 4) + (key >> 2 & 15); }
 
-static uint64_t slots_at(const kept_map *m, uint32_t key_size)
-{
-    return m->at + sizeof(kept_file_head) + ((key_size + 7u) & ~7u);
-}
-
 /* --- reading --- */
 
 static bool copy(void *to, uint64_t from, size_t size)
 {
     return !run_safe_copy(to, (const void *)(uintptr_t)from, size);
 }
+
+/* Where groups begin. */
+static uint64_t first_at(uint32_t key_size) { return sizeof(kept_file_head) + ((key_size + 7u) & ~7u); }
 
 static bool is_own_file(int fd, uint64_t *size)
 {
@@ -116,10 +122,11 @@ static bool is_good(kept_map *m, const char *key)
     if (!copy(&h, m->at, sizeof h) || memcmp(h.magic, KEPT_MAGIC, sizeof KEPT_MAGIC - 1) != 0 || h.size != m->size)
         return false;
     if (h.key_size > KEY_MOST || !h.slots || h.slots & (h.slots - 1) || h.entries > h.slots / 2) return false;
-    if (slots_at(m, h.key_size) + (uint64_t)h.slots * sizeof(slot) > m->at + m->size || !has_key(m, &h, key))
-        return false;
+    if (h.slots_at < first_at(h.key_size) || h.slots_at > h.size || h.slots_at % 8) return false;
+    if ((uint64_t)h.slots * sizeof(slot) != h.size - h.slots_at || !has_key(m, &h, key)) return false;
     m->slots = h.slots;
-    m->table = slots_at(m, h.key_size);
+    m->table = m->at + h.slots_at;
+    m->first = m->at + first_at(h.key_size);
     m->entries = h.entries;
     return true;
 }
@@ -151,30 +158,26 @@ void kept_close(kept_map *m)
 
 static uint64_t slot_at(const kept_map *m, uint32_t k) { return m->table + (k & (m->slots - 1)) * sizeof(slot); }
 
-void kept_expect(const kept_map *m, uint64_t app, bool continues, bool soon)
+/* What is copied out cannot change any more. */
+static bool copy_group(kept_group *to, uint64_t from, uint64_t size)
 {
-    enum { LINE = 64 };
-    uint64_t key = key_of(app, continues), at = m->at ? slot_at(m, (uint32_t)home_of(key)) : 0;
-    slot s;
-    if (!at) return;
-    if (soon) __builtin_prefetch((const void *)at);
-    if (soon || !copy(&s, at, sizeof s) || s.app != (uint32_t)key) return;
-    uint64_t entry = m->at + (uint64_t)s.at * 8, size = (uint64_t)s.size * 8;
-    for (uint64_t i = 0; i < size && i < KEPT_ENTRY; i += LINE) __builtin_prefetch((const void *)(entry + i));
+    if (size < sizeof *to || size > KEPT_GROUP || !copy(to, from, size)) return false;
+    return to->size == size && to->count && to->count <= KEPT_TOGETHER && to->sum == group_sum(to);
 }
 
-bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, kept_entry *out)
+bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, uint32_t *tried, unsigned *index)
 {
-    const kept_head *h = memory;
     uint64_t key = key_of(app, continues);
     if (!m->at) return false;
-    for (uint32_t i = 0, k = (uint32_t)home_of(key); i < m->slots; i++, k++) {
+    for (uint32_t k = (uint32_t)home_of((uint32_t)key); *tried < m->slots;) {
         slot s;
-        if (!copy(&s, slot_at(m, k), sizeof s) || !s.at) return false;
-        uint64_t at = (uint64_t)s.at * 8, size = (uint64_t)s.size * 8;
-        if (s.app != (uint32_t)key || size < sizeof *h || size > KEPT_ENTRY || at + size > m->size) continue;
-        if (!copy(memory, m->at + at, size)) return false;
-        if (h->size == size && h->app == app && h->continues == continues && is_whole(h, out)) return true;
+        kept_entry e;
+        if (!copy(&s, slot_at(m, k + (*tried)++), sizeof s) || !s.at) break;
+        uint64_t at = s.at * 8ull, size = s.size * 8ull;
+        if (s.app != (uint32_t)key || at + size > m->size || !copy_group(memory, m->at + at, size)) continue;
+        if (!kept_group_entry(memory, s.index, &e) || e.head->app != app || e.head->continues != continues) continue;
+        *index = s.index;
+        return true;
     }
     return false;
 }
@@ -184,9 +187,12 @@ bool kept_find(const kept_map *m, uint64_t app, bool continues, void *memory, ke
 typedef struct writer {
     int fd;
     bool failed;
-    uint64_t at;
+    uint64_t at, most;
     size_t have;
     uint8_t bytes[64 << 10];
+    /* the group in the making, and one of the old file's */
+    uint64_t group[KEPT_GROUP / 8], old[KEPT_GROUP / 8];
+    INL_VEC(slot) slots; /* of the entries so far, in their order */
 } writer;
 
 static void flush(writer *w)
@@ -203,7 +209,8 @@ static void put(writer *w, const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
     w->at += size;
-    while (size) {
+    w->failed |= w->at > w->most;
+    while (size && !w->failed) {
         size_t n = sizeof w->bytes - w->have < size ? sizeof w->bytes - w->have : size;
         memcpy(w->bytes + w->have, p, n);
         w->have += n;
@@ -213,101 +220,123 @@ static void put(writer *w, const void *bytes, size_t size)
     }
 }
 
-/* A walk over entries that lie one behind the other; those of a file are looked at one by one. */
-typedef struct walk {
-    uint64_t at, end;
-    bool trusted;
-    void *room; /* KEPT_ENTRY, of one that is not */
-} walk;
-
-static const kept_head *next(walk *k)
+/* Which entry of the group that is, and 1. */
+static uint32_t entry_of(const kept_group *g, uint64_t app, bool continues)
 {
+    for (uint32_t i = 0; i < g->count; i++) {
+        const kept_head *h = entry_at(g, g->at[i] * 8ull);
+        if (h->app == app && h->continues == continues) return i + 1;
+    }
+    return 0;
+}
+
+/* The exit behind the end of a run that was cut leads to what goes on: the last one that is not out of line. */
+static bool goes_on(const kept_entry *e, unsigned exit)
+{
+    unsigned end = e->head->exits;
+    while (end && e->exits[end - 1].rel32_at >= e->head->cold_at) end--;
+    return e->head->cut && exit + 1 == end;
+}
+
+static void link_entries(kept_group *g)
+{
+    for (uint32_t i = 0; i < g->count; i++) {
+        kept_entry e;
+        kept_entry_lay((void *)(uintptr_t)entry_at(g, g->at[i] * 8ull), &e);
+        for (unsigned k = 0; k < e.head->exits; k++) e.exits[k].to = entry_of(g, e.exits[k].target, goes_on(&e, k));
+    }
+}
+
+static void end_group(writer *w)
+{
+    kept_group *g = (kept_group *)w->group;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const kept_head *h = entry_at(g, g->at[i] * 8ull);
+        slot s = {(uint32_t)key_of(h->app, h->continues), (uint32_t)(w->at / 8), g->size / 8, i};
+        if (!inl_vec_push(&w->slots, s)) w->failed = true;
+    }
+    link_entries(g);
+    g->sum = group_sum(g);
+    if (g->count) put(w, g, g->size);
+    memset(g, 0, sizeof *g);
+    g->size = sizeof *g;
+}
+
+static void add_entry(writer *w, const kept_head *h)
+{
+    kept_group *g = (kept_group *)w->group;
+    if (g->count == KEPT_TOGETHER || g->size + h->size > KEPT_GROUP) end_group(w);
+    uint64_t table = (w->slots.count + KEPT_TOGETHER) * 4 * sizeof(slot);
+    if (w->at + g->size + h->size + table > KEPT_LIMIT) return;
+    memcpy((char *)g + g->size, h, h->size);
+    g->at[g->count++] = g->size / 8;
+    g->size += h->size;
+}
+
+/* A group of the old file's that is damaged ends the walk: where the next one begins is not known. */
+static void add_old(writer *w, const kept_map *old)
+{
+    kept_group *g = (kept_group *)w->old;
     kept_entry e;
-    kept_head *h = k->trusted ? (kept_head *)(uintptr_t)k->at : k->room;
-    if (k->at + sizeof *h > k->end) return NULL;
-    if (!k->trusted) {
-        if (!copy(h, k->at, sizeof *h) || h->size < sizeof *h || h->size > KEPT_ENTRY || k->at + h->size > k->end ||
-            !copy(h + 1, k->at + sizeof *h, h->size - sizeof *h) || !is_whole(h, &e))
-            return NULL; /* where the next one begins is not known */
-    }
-    k->at += h->size;
-    return h;
-}
-
-static walk old_entries(const kept_map *m, void *room)
-{
-    kept_file_head h;
-    if (!m->at || !copy(&h, m->at, sizeof h)) return (walk){0};
-    return (walk){slots_at(m, h.key_size) + (uint64_t)m->slots * sizeof(slot), m->at + m->size, false, room};
-}
-
-static void insert(slot *table, uint32_t slots, const kept_head *h, uint64_t at)
-{
-    uint64_t key = key_of(h->app, h->continues);
-    uint32_t k = (uint32_t)home_of(key) & (slots - 1);
-    while (table[k].at) k = (k + 1) & (slots - 1);
-    table[k] = (slot){(uint32_t)key, (uint32_t)(at / 8), h->size / 8, 0};
-}
-
-typedef struct plan {
-    const kept_map *old;
-    const uint8_t *fresh;
-    size_t fresh_size;
-    slot *table;
-    uint32_t slots, entries;
-    uint64_t size;
-} plan;
-
-/* Counts the entries, or puts them in the table: `first` is where they begin. */
-static void each(plan *p, void *room, uint64_t first, writer *w)
-{
-    walk both[2] = {old_entries(p->old, room),
-                    {(uint64_t)(uintptr_t)p->fresh, (uint64_t)(uintptr_t)p->fresh + p->fresh_size, true, NULL}};
-    const kept_head *h;
-    p->entries = 0;
-    p->size = first;
-    for (unsigned i = 0; i < 2; i++) {
-        while ((h = next(&both[i])) && p->size + h->size <= KEPT_LIMIT) {
-            if (w) put(w, h, h->size);
-            else if (p->table) insert(p->table, p->slots, h, p->size);
-            p->entries++;
-            p->size += h->size;
-        }
+    for (uint64_t at = old->first; old->at && at < old->table; at += g->size) {
+        if (!copy(g, at, sizeof *g) || g->size > old->table - at || !copy_group(g, at, g->size)) return;
+        for (unsigned i = 0; i < g->count; i++)
+            if (kept_group_entry(g, i, &e)) add_entry(w, e.head);
     }
 }
 
-static bool write_all(plan *p, writer *w, void *room, const char *key)
+static void put_slots(writer *w, uint32_t slots)
+{
+    slot *table = calloc(slots, sizeof *table);
+    w->failed |= !table;
+    for (size_t i = 0; table && i < w->slots.count; i++) {
+        uint32_t k = (uint32_t)home_of(w->slots.items[i].app) & (slots - 1);
+        while (table[k].at) k = (k + 1) & (slots - 1);
+        table[k] = w->slots.items[i];
+    }
+    if (table) put(w, table, slots * sizeof *table);
+    free(table);
+}
+
+/* The header comes last, over zeros. */
+static bool put_header(writer *w, kept_file_head *h, const char *key)
+{
+    memcpy(h->magic, KEPT_MAGIC, sizeof KEPT_MAGIC - 1);
+    h->size = w->at;
+    h->sum = inl_sum(key, h->key_size, inl_sum(h, sizeof *h, 4));
+    return sys_call4(SYS_pwrite64, w->fd, (long)h, sizeof *h, 0) == sizeof *h;
+}
+
+static bool write_all(writer *w, const kept_map *old, const uint8_t *fresh, size_t fresh_size, const char *key)
 {
     static const uint64_t zero;
-    size_t n = strlen(key);
-    uint64_t first = sizeof(kept_file_head) + ((n + 7) & ~(size_t)7) + (uint64_t)p->slots * sizeof(slot);
-    uint32_t entries = p->entries;
-    each(p, room, first, NULL);
-    if (p->entries > entries) return false;
-    kept_file_head h = {.size = p->size, .key_size = (uint32_t)n, .slots = p->slots, .entries = p->entries};
-    memcpy(h.magic, KEPT_MAGIC, sizeof KEPT_MAGIC - 1);
-    h.sum = inl_sum(key, n, inl_sum(&h, sizeof h, 4));
+    kept_file_head h = {.key_size = (uint32_t)strlen(key), .slots = 64};
     put(w, &h, sizeof h);
-    put(w, key, n);
-    put(w, &zero, -n & 7);
-    put(w, p->table, (size_t)p->slots * sizeof(slot));
-    uint64_t size = p->size;
-    each(p, room, first, w);
+    put(w, key, h.key_size);
+    put(w, &zero, -h.key_size & 7);
+    ((kept_group *)w->group)->size = sizeof(kept_group);
+    add_old(w, old);
+    for (size_t at = 0; at < fresh_size; at += ((const kept_head *)(fresh + at))->size)
+        add_entry(w, (const kept_head *)(fresh + at));
+    end_group(w);
+    h.entries = (uint32_t)w->slots.count;
+    h.slots_at = w->at;
+    while (h.slots < h.entries * 2) h.slots *= 2;
+    put_slots(w, h.slots);
     flush(w);
-    return !w->failed && w->at == size;
+    return !w->failed && put_header(w, &h, key);
 }
 
 /* A write beyond the limit would end the process by a signal. */
-static bool may_write(uint64_t size)
+static uint64_t may_write(void)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     sys_call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit);
-    return size <= limit.rlim_cur;
+    return limit.rlim_cur;
 }
 
-static uint64_t memory(size_t size) { return inl_region_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE); }
-
-static bool write_to(plan *p, writer *w, void *room, int folder, const char *key)
+static bool write_to(writer *w, const kept_map *old, const uint8_t *fresh, size_t fresh_size, int folder,
+                     const char *key)
 {
     char name[KEPT_NAME], own[KEPT_NAME + 16];
     kept_name(key, name);
@@ -316,7 +345,7 @@ static bool write_to(plan *p, writer *w, void *room, int folder, const char *key
     long fd = sys_call4(SYS_openat, folder, (long)own, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (sys_failed(fd)) return false;
     w->fd = (int)fd;
-    bool done = write_all(p, w, room, key);
+    bool done = write_all(w, old, fresh, fresh_size, key);
     sys_call1(SYS_close, fd);
     done = done && !sys_failed(sys_call4(SYS_renameat, folder, (long)own, folder, (long)name));
     if (!done) sys_call3(SYS_unlinkat, folder, (long)own, 0);
@@ -325,20 +354,12 @@ static bool write_to(plan *p, writer *w, void *room, int folder, const char *key
 
 bool kept_write(const kept_map *old, const uint8_t *fresh, size_t fresh_size, int folder, const char *key, long user)
 {
-    plan p = {.old = old, .fresh = fresh, .fresh_size = fresh_size};
     if (sys_call0(SYS_geteuid) != user) return false;
-    uint64_t work = memory(sizeof(writer) + KEPT_ENTRY);
-    if (!work) return false;
-    writer *w = (writer *)(uintptr_t)work;
-    void *room = w + 1;
-    each(&p, room, 0, NULL);
-    p.slots = 64;
-    while (p.slots < p.entries * 2) p.slots *= 2;
-    size_t table = p.slots * sizeof(slot);
-    p.table = (slot *)(uintptr_t)memory(table);
-    bool done = p.table && may_write(p.size + table + KEY_MOST + sizeof(kept_file_head)) &&
-                write_to(&p, w, room, folder, key);
-    if (p.table) sys_call2(SYS_munmap, (long)(uintptr_t)p.table, (long)table);
-    sys_call2(SYS_munmap, (long)work, (long)(sizeof(writer) + KEPT_ENTRY));
+    writer *w = (writer *)(uintptr_t)inl_region_map(0, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    if (!w) return false;
+    w->most = may_write();
+    bool done = write_to(w, old, fresh, fresh_size, folder, key);
+    inl_vec_free(&w->slots);
+    sys_call2(SYS_munmap, (long)w, sizeof *w);
     return done;
 }

@@ -106,6 +106,8 @@ int jit_memory_prot(uint64_t addr)
     return r ? prot_of(r) : PROT_READ | PROT_WRITE;
 }
 
+bool jit_memory_is_known(uint64_t addr) { return region_at(addr) != NULL; }
+
 bool jit_memory_shared(uint64_t addr)
 {
     const inl_range *r = region_at(addr);

@@ -8,8 +8,8 @@
  * a register. So nothing on the program's stack nor below it is other than natively.
  *
  * Where indirect jumps are predicted well a pair costs more than it gives. So a program begins without; when it has
- * returned to so many places (WORTH_IT) everything is flushed, and made anew with pairs;
- * unless translations are kept on disk, where there are no pairs.
+ * returned to so many places (WORTH_IT) everything is flushed, and made anew with pairs, or taken from disk, where
+ * translations with and without them may be kept side by side.
  *
  *   - An entry may lead into any fragment that the thread has run in, dropped ones included: the landing goes on by a
  *     direct exit, which is right as long as there is memory. Who comes from code that was flushed empties its table
@@ -85,7 +85,7 @@ static bool make(run_thread *t)
 static bool is_worth_it(void)
 {
     bool stress = jit.options.stress & JIT_STRESS_PAIRED;
-    if (jit.paired.on || jit.paired.never || (jit.kept.on && !stress)) return false;
+    if (jit.paired.on || jit.paired.never) return false;
     return jit.stats.landings >= (stress ? UNDER_STRESS : WORTH_IT);
 }
 

@@ -116,7 +116,9 @@ static void add(uint64_t address, const descriptor *d)
 void jit_sections_see(uint64_t address)
 {
     descriptor d;
-    if (address % ALIGNED || !run_read(&d, address, sizeof d) || !describes(&d)) return;
+    /* Most are numbers; a fault costs more than a look. */
+    if (address % ALIGNED || !jit_memory_is_known(address)) return;
+    if (!run_read(&d, address, sizeof d) || !describes(&d)) return;
     jit_section *s = (jit_section *)of_descriptor(address);
     if (s && s->low == d.start && s->high == d.start + d.length && s->abort == d.abort) return;
     if (s) forget(s);

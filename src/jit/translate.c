@@ -260,12 +260,13 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
                            .parks = jit_parks,
                            .arg = &jit.now.build};
     isa_fixups list;
-    jit_wanted_weave(&engine);
     *c = window(a);
     bool away = jit.options.stress & JIT_STRESS_ELSEWHERE && send_away(c, &list);
-    bool keep = !away && !jit.paired.on && jit_kept_wanted();
+    bool keep = !away && jit_kept_wanted();
+    jit_wanted_weave(&engine, keep);
     jit.now.build.arena = a;
     jit.now.build.kept = NULL;
+    jit.now.build.pair = (jit_pair){0};
     jit.now.build.landing_at = 0;
     jit.now.build.stored = 0;
     jit.now.build.exit_count = jit.now.build.const_count = jit.now.build.mark_count = 0;
@@ -282,6 +283,7 @@ static inl_status weave(jit_arena *a, bool landing, isa_code *c, uint32_t *start
     if (keep) c->fixups = &jit.now.fixups;
     inl_status status = weave_compile(&jit.now.run, &engine, &jit.options.weave, c, out, e);
     if (keep) c->fixups = NULL;
+    jit_wanted_woven();
     return status || !away ? status : bring_back(c, &list, e);
 }
 
@@ -391,9 +393,11 @@ static jit_fragment *try_translate(uint64_t app, bool continues, bool landing, s
     return f;
 }
 
-/* Refuses to go on: there is no way to run the program's next instruction. */
+/* Refuses to go on: there is no way to run the program's next instruction. The end asks the tool for its report, and
+ * for what is to be kept, which take the lock themselves. */
 static void give_up(uint64_t app, const inl_error *e)
 {
+    inl_lock_release(&run_here.lock);
     run_say("cannot translate the code at %#llx, the program is ended: %s", (unsigned long long)app, e->text);
     run_process_die(run_self(), SIGKILL);
 }
@@ -469,12 +473,19 @@ static void emit_landing(isa_code *c, const jit_arena *a, uint64_t app, bool lan
     if (landing) jit_emit_landing(c, a, app, jit_landing_spills);
 }
 
+static bool pair_again(const isa_code *c, const jit_arena *a, const jit_pair *p)
+{
+    isa_code part = {.write = c->write + p->at, .exec = c->exec + p->at, .size = p->size};
+    return !p->size || jit_emit_pair_again(&part, a, p->back);
+}
+
 static void shift(kept_entry *k, uint32_t start)
 {
     jit_build *b = &jit.now.build;
     for (unsigned i = 0; i < b->exit_count; i++) b->exits[i].rel32_at += start;
     for (unsigned i = 0; i < b->const_count; i++) b->consts[i].disp_at += start;
     for (uint32_t i = 0; i < jit.now.fixups.count; i++) jit.now.fixups.items[i].at += start;
+    b->pair.at += start;
     for (unsigned i = 0; i < k->head->faults; i++) {
         k->faults[i].from += start;
         k->faults[i].to += start;
@@ -493,6 +504,7 @@ jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kep
     shift(k, start);
     isa_put(&c, k->code, k->head->code_size);
     if (c.full || c.unreachable || !weave_isa_of(jit.isa)->place(&jit.now.fixups, c.write, c.exec, 0, 0)) return NULL;
+    if (!pair_again(&c, a, &jit.now.build.pair)) return NULL;
     weave_output out = {.faults = k->faults,
                         .fault_count = k->head->faults,
                         .counts = k->counts,
@@ -503,7 +515,6 @@ jit_fragment *jit_translate_kept(uint64_t app, bool continues, bool landing, kep
     jit.now.build.kept = NULL;
     if (!f) return NULL;
     count(f);
-    link_known(f);
     return f;
 }
 
@@ -565,7 +576,7 @@ jit_fragment *jit_translate(run_thread *t, uint64_t app, bool indirect, bool con
     if (!f) {
         bool timed = jit.options.stats && !t->no_cycles;
         uint64_t begun = timed ? run_cycles() : 0;
-        f = jit.paired.on ? NULL : jit_kept_take(app, continues, indirect);
+        f = jit_kept_take(app, continues, indirect);
         if (!f) {
             inl_arena_reset(&jit.now.arena);
             if (!build_run(app, continues)) {

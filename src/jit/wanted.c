@@ -20,9 +20,11 @@
  *    first such handler everything is translated anew, and a value is dead only if no fault comes before it is
  *    overwritten. (Threads that are in code made before come out of it at their next exit.)
  *
+ * A translation that is to be kept depends on what was looked at as on its own bytes: that is noted (jit.now.looks),
+ * kept with it, and compared when it is taken (kept.c), which only happens while the same may be relied on.
+ *
  * A tool could look, too. Whether it can is known from what it is linked with (tool/reads.c). A debugger does; none of
- * this is done then, nor for translations that are kept, which depend on their own bytes only, nor in restartable
- * sequences and code that is checked.
+ * this is done then, nor in restartable sequences and code that is checked.
  */
 #include "jit/core.h"
 #include "run/kernel.h"
@@ -54,6 +56,21 @@ static need everything(void)
     return (need){w->all, w->flags};
 }
 
+/* The run in the making relies on these bytes. */
+static void note(uint64_t low, uint64_t high)
+{
+    jit_translation *now = &jit.now;
+    for (unsigned i = 0; i < now->look_count; i++) {
+        jit_extent *x = &now->looks[i];
+        if (low > x->high || high < x->low) continue;
+        if (low < x->low) x->low = low;
+        if (high > x->high) x->high = high;
+        return;
+    }
+    if (now->look_count == JIT_LOOKS) now->looks_full = true;
+    else now->looks[now->look_count++] = (jit_extent){low, high};
+}
+
 /* Code that stays as it is; noted, for the day on which it does not. */
 static bool is_steady(look *l, uint64_t at)
 {
@@ -72,7 +89,9 @@ static bool decode(look *l, uint64_t at, isa_insn *in)
     isa_result r = jit.isa->decode((const uint8_t *)at, end - at, at, in);
     if (r == ISA_TRUNCATED && is_steady(l, end))
         r = jit.isa->decode((const uint8_t *)at, end - at + ISA_MAX_INSN, at, in);
-    return r == ISA_OK && !(in->bits & ISA_BIT_UNKNOWN);
+    if (r != ISA_OK || in->bits & ISA_BIT_UNKNOWN) return false;
+    if (jit.now.notes_looks) note(at, at + in->len);
+    return true;
 }
 
 /* Of `open`, what code at `at` wants. */
@@ -111,6 +130,7 @@ static need look_at(uint64_t at, bool hides)
 static need wanted_at(uint64_t at)
 {
     jit_want *known = &jit.wanted.known[(at ^ at >> 12) % JIT_WANTS];
+    if (jit.now.notes_looks) return look_at(at, jit.wanted.hides);
     if (known->at == at && at) return (need){known->regs, known->flags};
     need n = look_at(at, jit.wanted.hides);
     *known = (jit_want){at, n.regs, n.flags};
@@ -153,8 +173,7 @@ static bool handles_faults(const run_signals *s)
 void jit_wanted_begin(void)
 {
     const jit_options *o = &jit.options;
-    jit.wanted.on = !o->shows && !o->debugger.stopped && !o->keeping.key && !o->made &&
-                    !(o->weave.stress & WEAVE_STRESS_NO_DEAD);
+    jit.wanted.on = !o->shows && !o->debugger.stopped && !o->made && !(o->weave.stress & WEAVE_STRESS_NO_DEAD);
     jit.wanted.used = jit.wanted.on;
     jit.wanted.hides = jit.wanted.on && !run_here.client.signal && !handles_faults(run_here.signals);
 }
@@ -222,14 +241,26 @@ static bool has_inserts(const weave_run *run)
     return false;
 }
 
-void jit_wanted_weave(weave_engine *engine)
+void jit_wanted_weave(weave_engine *engine, bool keep)
 {
     jit_build *b = &jit.now.build;
+    jit.now.look_count = 0;
+    jit.now.looks_full = false;
+    jit.now.notes_looks = keep;
     bool asks = jit.wanted.on && !b->once && !b->step && !b->checked && !b->section && has_inserts(&jit.now.run);
     b->module = asks ? module_at(run_here.modules, jit.now.insns[0].in.addr) : NULL;
     engine->live_at = asks ? at_target : NULL;
     engine->live_behind = asks ? behind : NULL;
     jit.options.weave.hide_dead = asks && jit.wanted.hides && is_steady_run();
+}
+
+void jit_wanted_woven(void) { jit.now.notes_looks = false; }
+
+bool jit_wanted_relied(uint64_t low, uint64_t high)
+{
+    for (uint64_t page = low >> 12; page <= (high - 1) >> 12; page++)
+        if (!inl_map_put(&jit.wanted.looked, page, 1)) return false;
+    return true;
 }
 
 isa_regs jit_wanted_at_entry(isa_regs open)

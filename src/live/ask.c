@@ -8,7 +8,8 @@
  *     all run on
  *
  * Threads that are out stay stopped meanwhile, and so hold no lock of the tool's. One in the tool's code that waits for
- * what a stopped one has would never come out: after a while all go on, and it begins anew. */
+ * what a stopped one has would never come out: after a while all go on, and it begins anew. Where threads wait among
+ * what looks like an unwinder's, whoever came out last goes on with them: a lock that an unwinder takes may be its. */
 #include "live/live.h"
 #include "base/page.h"
 #include "base/sys.h"
@@ -32,7 +33,8 @@ typedef struct ask {
     live_wish wish;
     int out;
     uint64_t asked_size;
-    move_ask *asked; /* as it is there */
+    move_ask *asked;       /* as it is there */
+    INL_VEC(pid_t) asleep; /* threads that have slept on while all ran, until that is told */
 } ask;
 
 static remote *leader(ask *a) { return &a->process.threads.items[0]; }
@@ -82,6 +84,13 @@ static uint64_t readable(remote *r)
     return remote_read(r, low, bytes, end - low, &ignored) == INL_OK ? end : low;
 }
 
+static bool has_slept(const ask *a, pid_t tid)
+{
+    for (size_t k = 0; k < a->asleep.count; k++)
+        if (a->asleep.items[k] == tid) return true;
+    return false;
+}
+
 static inl_status write_question(ask *a, uint64_t what, inl_error *e)
 {
     size_t n = a->process.threads.count;
@@ -96,9 +105,12 @@ static inl_status write_question(ask *a, uint64_t what, inl_error *e)
         q->threads[i].tid = (uint64_t)live_inner_tid(a->process.threads.items[i].pid);
         q->threads[i].slot = a->process.threads.items[i].slot;
         remote_context(&a->process.threads.items[i], &q->threads[i].ctx);
-        q->threads[i].has_run = a->process.threads.items[i].has_run;
+        q->threads[i].ran = a->process.threads.items[i].ran;
+        q->threads[i].call = a->process.threads.items[i].restarts;
+        q->threads[i].slept = has_slept(a, a->process.threads.items[i].pid);
         if (q->waits) q->threads[i].readable = readable(&a->process.threads.items[i]);
     }
+    a->asleep.count = 0;
     inl_status s = map_question(a, e);
     return s == INL_OK ? remote_write(leader(a), MOVE_ASK_BASE, q, a->asked_size, e) : s;
 }
@@ -123,55 +135,107 @@ static inl_status put_question(ask *a, uint64_t what, inl_error *e)
 
 /* --- out of the tool's code --- */
 
-/* Who is only in what was inserted makes a step. If there are no such, the others run for a moment. */
-static inl_status run_busy(ask *a, long nanoseconds, inl_error *e)
+static uint64_t busy_of(const ask *a, size_t i) { return a->asked->threads[i].busy; }
+static remote *thread(ask *a, size_t i) { return &a->process.threads.items[i]; }
+
+/* Nobody who is busy goes on by itself: each sleeps among what looks like an unwinder's, and may wait for a lock of a
+ * thread that stands still. */
+static bool all_wait(ask *a)
+{
+    for (size_t i = 0; i < a->process.threads.count; i++)
+        if (busy_of(a, i) && (busy_of(a, i) != MOVE_BUSY_UNWINDS || !thread(a, i)->sleeps)) return false;
+    return true;
+}
+
+/* Which came out last: before that the others did not wait. NULL: none is left. */
+static remote *last_out(ask *a)
+{
+    remote *last = NULL;
+    for (size_t i = 0; i < a->process.threads.count; i++)
+        if (thread(a, i)->out && (!last || thread(a, i)->out > last->out)) last = thread(a, i);
+    return last;
+}
+
+/* Who is only in what was inserted makes a step. If there are no such, the others run for a moment, and `also` with
+ * them. */
+static inl_status run_busy(ask *a, remote *also, long nanoseconds, inl_error *e)
 {
     size_t n = a->process.threads.count;
     bool *which = calloc(n + 1, sizeof *which), stepped = false;
     inl_status s = which ? INL_OK : inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n && s == INL_OK; i++) {
-        which[i] = a->asked->threads[i].busy == MOVE_BUSY_TOOL || a->asked->threads[i].busy == MOVE_BUSY_UNWINDS;
-        if (a->asked->threads[i].busy != MOVE_BUSY_INSERTED) continue;
-        s = remote_step(&a->process.threads.items[i], e);
-        if (a->process.threads.items[i].gone) s = INL_OK;
+        which[i] = busy_of(a, i) == MOVE_BUSY_TOOL || busy_of(a, i) == MOVE_BUSY_UNWINDS || thread(a, i) == also;
+        if (busy_of(a, i) != MOVE_BUSY_INSERTED) continue;
+        s = remote_step(thread(a, i), e);
+        if (thread(a, i)->gone) s = INL_OK;
         stepped = true;
     }
+    if (also) also->out = 0;
     if (s == INL_OK && !stepped) s = live_run_some(&a->process, which, nanoseconds, stack_high(a), e);
     free(which);
     return s;
 }
 
-/* All are out then, or (*busy: the thread) one is not. */
-static inl_status bring_out(ask *a, pid_t *busy, inl_error *e)
+/* One of them that is busy; 0: all are out. */
+static pid_t note_busy(ask *a, uint32_t look)
+{
+    pid_t busy = 0;
+    for (size_t i = 0; i < a->process.threads.count; i++) {
+        remote *r = thread(a, i);
+        if (busy_of(a, i)) busy = r->pid;
+        r->out = busy_of(a, i) ? 0 : r->out ? r->out : look;
+    }
+    return busy;
+}
+
+/* All are out then, or (*busy: the thread) one is not after so many seconds, or cannot come out while others stand. */
+static inl_status bring_out(ask *a, double seconds, pid_t *busy, inl_error *e)
 {
     enum { FIRST = 50000, LAST = 5000000 };
     long pause = FIRST;
-    for (double end = now() + AT_ONCE;;) {
+    double end = now() + seconds;
+    for (uint32_t look = 1;; look++) {
         inl_status s = put_question(a, MOVE_ASK_LOOK, e);
-        *busy = 0;
-        for (size_t i = 0; s == INL_OK && i < a->process.threads.count; i++)
-            if (a->asked->threads[i].busy) *busy = a->process.threads.items[i].pid;
+        *busy = s == INL_OK ? note_busy(a, look) : 0;
         if (s != INL_OK || !*busy || now() > end) return s;
-        s = run_busy(a, pause, e);
+        bool wait = look > 1 && all_wait(a);
+        remote *also = wait ? last_out(a) : NULL;
+        if (wait && !also) return s;
+        s = run_busy(a, also, pause, e);
         if (s != INL_OK) return s;
         if (pause < LAST) pause += pause / 4;
     }
 }
 
-static inl_status stop_outside(ask *a, inl_error *e)
+/* All run for a while; who sleeps at the begin and at the end of it? */
+static void run_all(ask *a, inl_error *e)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
-    for (double end = now() + PATIENCE;;) {
+    a->asleep.count = 0;
+    for (size_t i = 0; i < a->process.threads.count; i++)
+        if (a->process.threads.items[i].sleeps && !inl_vec_push(&a->asleep, a->process.threads.items[i].pid)) break;
+    live_release(&a->process, e);
+    nanosleep(&nap, NULL);
+    for (size_t k = a->asleep.count; k-- > 0;)
+        if (remote_state(a->asleep.items[k]) != 'S') a->asleep.items[k] = a->asleep.items[--a->asleep.count];
+}
+
+/* Who sleeps all the time is told soon; others may take longer, the more of them there are. */
+static inl_status stop_outside(ask *a, inl_error *e)
+{
+    enum { SHORT = 3 };
+    double seconds = AT_ONCE;
+    const double end = now() + PATIENCE;
+    for (unsigned round = 0;; round++, seconds *= round > SHORT ? 2 : 1) {
         pid_t busy = 0;
         inl_status s = live_stop(&a->process, e);
-        if (s == INL_OK) s = bring_out(a, &busy, e);
+        if (s == INL_OK) s = bring_out(a, round < SHORT ? seconds / 10 : seconds, &busy, e);
         if (s != INL_OK || !busy) return s;
-        live_release(&a->process, e);
+        run_all(a, e);
         if (now() > end)
             return inl_fail(e, INL_ERR_SYSTEM,
                             "thread %d of process %d does not come out of the tool's code; nothing was changed", busy,
                             a->process.pid);
-        nanosleep(&nap, NULL);
     }
 }
 
@@ -332,6 +396,7 @@ inl_status live_ask(pid_t pid, live_wish wish, int out, const move_told_holder *
         live_close(&a.process);
     }
     live_told_free(&a.told);
+    inl_vec_free(&a.asleep);
     free(a.asked);
     return s;
 }

@@ -32,7 +32,7 @@ typedef struct live_data {
 typedef struct live_patch {
     uint64_t at;
     uint8_t size, bytes[MOVE_MOST_PATCH];
-    uint32_t order; /* patches.c: its number among those that are written together */
+    uint32_t order; /* patches.c: its number among those that are written together; 0: it has none yet */
 } live_patch;
 typedef struct live_gone {
     uint64_t low, high;

@@ -179,7 +179,7 @@ typedef struct live_unwind {
     uint64_t at, size; /* the ELF file around the table that tells debuggers of the code */
 } live_unwind;
 /* Both are appended, at the link-time address that `to` has. */
-inl_status live_unwind_put(const move_plan *, inl_bytes *to, live_unwind *, inl_error *);
+inl_status live_unwind_put(const move_plan *, bool lines, inl_bytes *to, live_unwind *, inl_error *);
 
 /* --- target.c --- */
 typedef struct live_target {
@@ -189,8 +189,10 @@ typedef struct live_target {
     uint64_t room, room_size; /* real */
     inl_bytes tables;         /* map and unwind table, behind the text; live_target_settle has made them */
     live_unwind unwind;
-    bool lists_sites;            /* set it before the plan is made: system calls are listed, */
-    uint64_t site_count, sites;  /* here (real) */
+    bool lacks_lines;           /* set it before the tables are made: debuggers are told of procedures alone */
+    bool lists_sites;           /* set it before the plan is made: system calls are listed that may concern the tool, */
+    bool lists_all_sites;       /* ... since it watches all of them, */
+    uint64_t site_count, sites; /* here (real) */
     INL_VEC(move_patch) patches; /* over old code */
 } live_target;
 /* `fresh`: nothing of the image has run yet. */

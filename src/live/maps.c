@@ -445,16 +445,7 @@ static uint64_t heap_of(const live_process *p)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The lowest, or the highest; 0: none. */
-static uint64_t room_up(const live_process *p, uint64_t from, uint64_t until, uint64_t size)
-{
-    while (from + size <= until) {
-        uint64_t next = blocked_until(p, from, from + size);
-        if (!next) return from;
-        from = next;
-    }
-    return 0;
-}
+/* The highest; 0: none. */
 static uint64_t room_down(const live_process *p, uint64_t from, uint64_t until, uint64_t size)
 {
     while (from + size <= until) {
@@ -465,29 +456,33 @@ static uint64_t room_down(const live_process *p, uint64_t from, uint64_t until, 
     return 0;
 }
 
-/* Of a program above which its heap grows: between the two, where the kernel has left room, or as far away as can be
- * reached. The tool's own place is not mapped yet. */
+/* Of a program above which its heap grows: between the two, where the kernel has left much room, or as far away as can
+ * be reached, or between the two all the same. As high as can be: the lower an address, the more numbers in data look
+ * like it (moved/back.c). The tool's own place is not mapped yet. */
 static uint64_t room_about_heap(const live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
 {
+    enum { MUCH = 512 << 20 };
     uint64_t heap = heap_of(p), from = inl_page_up(high) + INL_PAGE, until = inl_page_down(low + reach);
     uint64_t tool = inl_own_base();
     if (heap < high || heap >= until) return 0;
     if (low < tool && until > tool) until = tool;
-    uint64_t at = room_up(p, from, inl_page_down(heap), size);
-    return at ? at : room_down(p, inl_page_up(heap), until, size);
+    uint64_t at = room_down(p, from + MUCH, inl_page_down(heap), size);
+    if (!at) at = room_down(p, inl_page_up(heap), until, size);
+    return at ? at : room_down(p, from, inl_page_down(heap), size);
 }
 
-/* Below first: above a program its heap grows. And not close below others, where there is a choice: the kernel puts
- * what the program maps next there, and until the process stands still it runs on. */
+/* Below first, unless these are small numbers: above a program its heap grows. And not close below others, where there
+ * is a choice: the kernel puts what the program maps next there, and until the process stands still it runs on. */
 uint64_t live_find_room(live_process *p, uint64_t low, uint64_t high, uint64_t size, uint64_t reach)
 {
     enum { HEAP_ROOM = 64 << 20 };
     static const uint64_t apart[] = {512 << 20, 64 << 20, INL_PAGE};
     uint64_t at = 0, next;
     size = inl_page_up(size);
+    if (high <= UINT32_MAX) at = room_about_heap(p, low, high, size, reach);
     for (size_t i = 0; !at && i < sizeof apart / sizeof *apart; i++)
         at = room_below(p, low, high, size, reach, apart[i]);
-    if (!at) at = room_about_heap(p, low, high, size, reach);
+    if (!at && high > UINT32_MAX) at = room_about_heap(p, low, high, size, reach);
     for (uint64_t from = inl_page_up(high) + HEAP_ROOM; !at && from + size - low < reach; from = next + HEAP_ROOM) {
         next = blocked_until(p, from, from + size);
         if (!next) at = from;

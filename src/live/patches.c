@@ -12,16 +12,28 @@
 
 enum { WINDOW = 64 << 10 };
 
-static int by_address(const void *a, const void *b)
-{
-    const live_patch *x = a, *y = b;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
 static int by_order(const void *a, const void *b)
 {
     const live_patch *x = a, *y = b;
     return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const live_patch *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : by_order(a, b);
+}
+
+/* By address, each with its number. Before anything stands still already, where they are prepared. */
+static void sort(live_patch *p, size_t count)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < count; i++) {
+        if (p[i].order) continue;
+        p[i].order = (uint32_t)i + 1;
+        sorted = false;
+    }
+    if (!sorted) qsort(p, count, sizeof *p, by_address);
 }
 
 /* How many of them lie in the same stretch of pages, all of which have one, up to *high. What lies over another stays
@@ -39,12 +51,19 @@ static size_t together(const live_patch *p, size_t count, uint64_t *high)
     return n;
 }
 
+static bool overlap(const live_patch *p, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (p[i].at < p[i - 1].at + p[i - 1].size) return true;
+    return false;
+}
+
 static bool write_together(int mem, live_patch *p, size_t count, uint64_t high, uint8_t *bytes)
 {
     uint64_t low = inl_page_down(p[0].at);
     size_t size = high - low;
     if (size > WINDOW + INL_PAGE || pread(mem, bytes, size, (off_t)low) != (ssize_t)size) return false;
-    qsort(p, count, sizeof *p, by_order);
+    if (overlap(p, count)) qsort(p, count, sizeof *p, by_order);
     for (size_t i = 0; i < count; i++) memcpy(bytes + (p[i].at - low), p[i].bytes, p[i].size);
     return pwrite(mem, bytes, size, (off_t)low) == (ssize_t)size;
 }
@@ -56,7 +75,7 @@ void live_patch_prepare(const live_process *process, live_patch *patches, size_t
     uint8_t byte;
     snprintf(path, sizeof path, "/proc/%d/mem", process->pid);
     int mem = open(path, O_RDWR | O_CLOEXEC);
-    qsort(patches, count, sizeof *patches, by_address);
+    sort(patches, count);
     for (size_t i = 0, n; i < count && mem >= 0; i += n) {
         for (n = 1; i + n < count && inl_page_down(patches[i + n].at) == inl_page_down(patches[i].at);) n++;
         if (pread(mem, &byte, 1, (off_t)patches[i].at) != 1 || pwrite(mem, &byte, 1, (off_t)patches[i].at) != 1) break;
@@ -72,8 +91,7 @@ inl_status live_patch_all(const live_process *process, live_patch *patches, size
     int mem = open(path, O_RDWR | O_CLOEXEC);
     uint8_t *bytes = malloc(WINDOW + INL_PAGE);
     bool good = mem >= 0 && bytes;
-    for (size_t i = 0; i < count; i++) patches[i].order = (uint32_t)i;
-    qsort(patches, count, sizeof *patches, by_address);
+    sort(patches, count);
     for (size_t n; done < count && good; done += n) {
         uint64_t high;
         n = together(patches + done, count - done, &high);

@@ -29,7 +29,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STACK_ROOM = 256 << 10 };
+enum { STACK_ROOM = 256 << 10 }; /* besides arguments and environment */
 
 typedef struct live_put {
     live_process *process;
@@ -45,6 +45,10 @@ typedef struct live_put {
     bool full;
     uint64_t boot, until, data, own, stack_high;
     size_t live_size;
+    struct {
+        char **argv, **envp;
+        void *auxv;
+    } start; /* as the process was started */
 } put;
 
 /* --- memory --- */
@@ -206,34 +210,46 @@ static void free_strings(char **list)
     free(list - 1);
 }
 
-/* argc, argv, environment and auxiliary vector, as they were at the start: below `top`. */
-static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
+static inl_status read_start(put *p, inl_error *e)
 {
     size_t size;
-    void *auxv = live_auxv(p->process, &size, e);
-    char **argv = auxv ? strings_of(p->process, "cmdline", e) : NULL;
-    char **envp = argv ? strings_of(p->process, "environ", e) : NULL;
-    inl_first_stack s = {.top = p->stack_high,
+    p->start.auxv = live_auxv(p->process, &size, e);
+    p->start.argv = p->start.auxv ? strings_of(p->process, "cmdline", e) : NULL;
+    p->start.envp = p->start.argv ? strings_of(p->process, "environ", e) : NULL;
+    return p->start.envp ? INL_OK : e->code;
+}
+
+static void free_start(put *p)
+{
+    free_strings(p->start.argv);
+    free_strings(p->start.envp);
+    free(p->start.auxv);
+}
+
+/* argc, argv, environment and auxiliary vector, as they were at the start: below `top`. */
+static inl_first_stack first_stack(const put *p, uint64_t top)
+{
+    char **argv = p->start.argv;
+    inl_first_stack s = {.top = top,
                          .argv = (const char *const *)argv,
-                         .envp = (const char *const *)envp,
-                         .name = argv && argv[0] ? argv[0] : "",
-                         .auxv = auxv,
+                         .envp = (const char *const *)p->start.envp,
+                         .name = argv[0] ? argv[0] : "",
+                         .auxv = p->start.auxv,
                          .change_count = p->process->change_count};
     for (size_t i = 0; i < s.change_count; i++)
         s.changes[i] = (Elf64_auxv_t){p->process->changes[i].type, {p->process->changes[i].value}};
-    inl_status st = envp ? INL_OK : INL_ERR_ACCESS;
-    if (envp) {
-        *sp = inl_first_stack_sp(&s);
-        void *bytes = s.top - *sp < STACK_ROOM / 2 ? malloc(s.top - *sp) : NULL;
-        if (bytes) inl_first_stack_build(&s, bytes);
-        st = bytes ? remote_write(p->leader, *sp, bytes, s.top - *sp, e)
-                   : inl_fail(e, INL_ERR_RANGE, "the arguments and the environment of process %d are too large",
-                              p->process->pid);
-        free(bytes);
-    }
-    free_strings(argv);
-    free_strings(envp);
-    free(auxv);
+    return s;
+}
+
+static inl_status put_stack(put *p, uint64_t *sp, inl_error *e)
+{
+    const inl_first_stack s = first_stack(p, p->stack_high);
+    *sp = inl_first_stack_sp(&s);
+    void *bytes = malloc(s.top - *sp);
+    if (!bytes) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
+    inl_first_stack_build(&s, bytes);
+    inl_status st = remote_write(p->leader, *sp, bytes, s.top - *sp, e);
+    free(bytes);
     return st;
 }
 
@@ -364,8 +380,11 @@ static inl_status put_threads(put *p, inl_error *e)
     uint64_t hooks = p->own + p->live_size + told, count = 0;
     for (size_t k = 0; k < p->count; k++) count += p->images[k].hook_count;
     uint64_t path = hooks + count * sizeof(move_live_hook);
-    p->stack_high = inl_page_up(path + PATH_MAX) + STACK_ROOM;
-    inl_status s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
+    inl_status s = read_start(p, e);
+    if (s != INL_OK) return s;
+    const inl_first_stack first = first_stack(p, MOVE_REGION_HIGH);
+    p->stack_high = inl_page_up(path + PATH_MAX) + STACK_ROOM + inl_page_up(first.top - inl_first_stack_sp(&first));
+    s = map(p, p->own, p->stack_high + INL_PAGE - p->own, PROT_READ | PROT_WRITE, e);
     move_live *live = calloc(1, p->live_size);
     if (!live) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");
     *live = (move_live){.hook_count = count,
@@ -574,14 +593,30 @@ void live_put_end(live_put *p)
     if (!p) return;
     live_ready_end(&p->ready);
     live_close(&p->there);
+    free_start(p);
     free(p->told);
     inl_vec_free(&p->new);
     free(p);
 }
 
+/* Code that runs as it is, and what is mapped later, would find the thread's block by it. */
+static inl_status refuse_owner(const live_put *p, inl_error *e)
+{
+    for (size_t i = 0; i < p->process->threads.count; i++) {
+        const remote *r = &p->process->threads.items[i];
+        if (!remote_registers_block(&r->regs)) continue;
+        return inl_fail(e, INL_ERR_UNSUPPORTED,
+                        "process %d uses GS for itself (thread %d has set its base), by which inserted code finds what "
+                        "is a thread's; start it under the tool instead (inlay run)",
+                        p->process->pid, r->pid);
+    }
+    return INL_OK;
+}
+
 inl_status live_put_map(live_put *p, bool runs_on, inl_error *e)
 {
-    return live_ready_map(&p->ready, p->process, runs_on, e);
+    inl_status s = refuse_owner(p, e);
+    return s != INL_OK ? s : live_ready_map(&p->ready, p->process, runs_on, e);
 }
 
 inl_status live_put_fill(live_put *p, inl_error *e)
@@ -600,7 +635,9 @@ void live_put_give_up(live_put *p) { live_ready_unmap(&p->ready, p->process); }
 inl_status live_put_finish(live_put *p, inl_error *e)
 {
     p->leader = &p->process->threads.items[0];
-    inl_status s = live_read_maps(&p->there, e);
+    inl_status s = refuse_owner(p, e);
+    if (s != INL_OK) live_put_give_up(p);
+    if (s == INL_OK) s = live_read_maps(&p->there, e);
     if (s == INL_OK) s = live_ready_take(&p->ready, p->process, &p->there, e);
     if (s != INL_OK) return s;
     s = put_threads(p, e);

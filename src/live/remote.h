@@ -25,7 +25,7 @@ typedef struct remote {
     bool code_put;
     uint64_t sigmask;
     uint64_t slot;     /* its place in the parking area (park.c), 0: none yet */
-    uint64_t restarts; /* the number of the call that its stop has interrupted */
+    uint64_t restarts; /* the number of the call that its stop has interrupted, or stands right behind; 0: none */
     bool is_parked;    /* it stands there, and all its signals are held back */
     bool is_first;
     int stop_signal; /* a stop signal that came meanwhile; given at the end */
@@ -33,7 +33,9 @@ typedef struct remote {
     int status;      /* remote_run */
     int let_in;      /* threads.c: a sent signal that it has got, to be held when it comes again; 0: none */
     bool is_held;    /* it stands where it gets one, */
-    bool has_run;    /* for a while since it was let go, or it sleeps (threads.c) */
+    bool sleeps;     /* when it had been let go for a while (threads.c); */
+    uint64_t ran;    /* in nanoseconds, for how long it had a processor then */
+    uint32_t out;    /* the look that found it out of the tool's code first (ask.c); 0: it is not, or has been let go */
     siginfo_t held;  /* this one */
 } remote;
 
@@ -143,6 +145,7 @@ uint64_t remote_registers_sp(const struct user_regs_struct *);
 /* The register that leads to a thread's block; what of the registers the block holds where woven code looks for it. */
 long remote_registers_number(const struct user_regs_struct *); /* of the call that begins */
 void remote_skip_call(const remote *);                         /* which is not made */
+uint64_t remote_registers_block(const struct user_regs_struct *);
 void remote_registers_set_block(struct user_regs_struct *, uint64_t block);
 typedef struct weave_frame weave_frame;
 void remote_fill_slots(const remote *, weave_frame *);

@@ -65,7 +65,7 @@ static void list_rows(shown *s, const move_plan *p)
         s->failed = !inl_vec_push(&s->rows, ((debug_row){.addr = p->text_addr + p->text_size}));
 }
 
-inl_status live_unwind_put(const move_plan *p, inl_bytes *to, live_unwind *out, inl_error *e)
+inl_status live_unwind_put(const move_plan *p, bool lines, inl_bytes *to, live_unwind *out, inl_error *e)
 {
     elf_unwind_place table = {0};
     shown s = {0};
@@ -76,7 +76,7 @@ inl_status live_unwind_put(const move_plan *p, inl_bytes *to, live_unwind *out, 
     inl_status st = to->failed ? inl_fail(e, INL_ERR_NO_MEMORY, "out of memory") : elf_unwind_table(p, to, &table, e);
     if (st != INL_OK) return st;
     list_code(&s, p);
-    list_rows(&s, p);
+    if (lines && image_unit_count(p->cfg->image)) list_rows(&s, p);
     debug_object o = {.machine = image_machine(p->cfg->image),
                       .name = "code that has moved",
                       .code = s.code.items,

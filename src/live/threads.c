@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 5, MORE = 60 }; /* seconds; with a thread that could run, and gets no processor */
+/* Seconds; with a thread that comes on by and by: it could run and gets no processor, or waits for one thing after the
+ * other within a system call (a slow disk). */
+enum { PATIENCE = 5, MORE = 60 };
 
 static bool is_seized(const live_process *p, pid_t tid)
 {
@@ -78,12 +80,60 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* How often it has given up a processor, or had to. */
+static uint64_t switches_of(pid_t tid)
+{
+    char path[64], line[128];
+    unsigned long long sum = 0, n;
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
+            sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
+            sum += n;
+    if (f) fclose(f);
+    return sum;
+}
+
+/* How long it has had a processor, in nanoseconds; 0: the kernel does not say. */
+static uint64_t time_of(pid_t tid)
+{
+    char path[64];
+    unsigned long long ns = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", tid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%llu", &ns) != 1) ns = 0;
+    if (f) fclose(f);
+    return ns;
+}
+
+typedef struct waiting {
+    double began, asked, came_on;
+    uint64_t switches, time; /* when it was asked last; at the beginning */
+} waiting;
+
 /* False: nothing comes of it. */
-static bool ask_again(pid_t tid, double waited)
+static bool ask_again(pid_t tid, waiting *w)
 {
     const char state = remote_state(tid);
+    const uint64_t switches = switches_of(tid);
+    w->asked = now();
     if (state != 't') ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-    return waited < PATIENCE || (waited < MORE && (state == 'R' || state == 't'));
+    if (state == 'R' || state == 't' || switches != w->switches) w->came_on = w->asked;
+    w->switches = switches;
+    return w->asked - w->came_on < PATIENCE && w->asked - w->began < MORE;
+}
+
+static inl_status does_not_stop(const live_process *p, pid_t tid, const waiting *w, inl_error *e)
+{
+    enum { NEXT_TO_NOTHING = 100000000 };
+    const char state = remote_state(tid);
+    if (state == 'R' && w->time && time_of(tid) - w->time < NEXT_TO_NOTHING)
+        return inl_fail(e, INL_ERR_SYSTEM, "thread %d of process %d does not stop: it gets no processor (for %d s)",
+                        tid, p->pid, MORE);
+    return inl_fail(e, INL_ERR_SYSTEM,
+                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)",
+                    tid, p->pid, state);
 }
 
 /* A signal that is being delivered goes to the thread, which only enters its handler before it stops. *gone: it ended.
@@ -96,14 +146,14 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
         *gone = waitpid(tid, &status, __WALL | WNOHANG) == tid && !WIFSTOPPED(status);
         return INL_OK;
     }
-    double began = now(), asked = began;
+    waiting w = {.began = now(), .time = time_of(tid)};
+    w.asked = w.came_on = w.began;
     for (;;) {
         pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == 0 || (got < 0 && errno == EINTR)) {
-            if (now() > asked + 1) {
-                if (!ask_again(tid, now() - began)) break;
-                asked = now();
-            }
+            *gone = now() > w.asked + 1 && remote_has_ended(tid); /* a first thread, without the others */
+            if (*gone) return INL_OK;
+            if (now() > w.asked + 1 && !ask_again(tid, &w)) return does_not_stop(p, tid, &w, e);
             nanosleep(&nap, NULL);
             continue;
         }
@@ -112,9 +162,6 @@ static inl_status wait_for(const live_process *p, pid_t tid, bool *gone, inl_err
         ptrace(PTRACE_INTERRUPT, tid, 0, 0); /* a stop for anything else takes the request back */
         ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0L : (long)WSTOPSIG(status));
     }
-    return inl_fail(e, INL_ERR_SYSTEM,
-                    "thread %d of process %d does not stop: it waits for a device, or for a child of vfork (state %c)",
-                    tid, p->pid, remote_has_ended(tid) ? '-' : remote_state(tid));
 }
 
 pid_t live_inner_tid(pid_t tid)
@@ -247,27 +294,17 @@ static void let_run(live_process *p, const bool *which, long nanoseconds, bool m
         }
 }
 
-/* How long it has had a processor, in nanoseconds; 0: the kernel does not say. */
-static uint64_t time_of(pid_t tid)
-{
-    char path[64];
-    unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%d/schedstat", tid);
-    FILE *f = fopen(path, "re");
-    if (f && fscanf(f, "%llu", &ns) != 1) ns = 0;
-    if (f) fclose(f);
-    return ns;
-}
-
-/* On a busy machine nobody may have had a processor meanwhile. */
+/* On a busy machine nobody may have had a processor meanwhile, but for being let go and stopped. */
 static void note_runs(live_process *p, const bool *which, uint64_t *before, bool begins)
 {
-    enum { SOME = 25000 }; /* more than being let go and stopped takes */
+    enum { OVERHEAD = 100000, NOT_KNOWN = 400000 };
     for (size_t i = 0; i < p->threads.count; i++) {
         remote *r = &p->threads.items[i];
         if (!which[i]) continue;
-        if (begins) before[i] = time_of(r->pid);
-        else r->has_run = !before[i] || time_of(r->pid) - before[i] > SOME || remote_state(r->pid) == 'S';
+        uint64_t has = time_of(r->pid), had = before[i] ? has - before[i] : NOT_KNOWN + OVERHEAD;
+        if (!begins) r->ran = had > OVERHEAD ? had - OVERHEAD : 0;
+        if (!begins) r->sleeps = remote_state(r->pid) == 'S';
+        before[i] = has;
     }
 }
 
@@ -280,7 +317,9 @@ static inl_status stop_again(live_process *p, size_t i, bool *gone, inl_error *e
     s = remote_take(r, was.pid, e);
     r->stop_signal = was.stop_signal;
     r->let_in = was.let_in;
-    r->has_run = was.has_run;
+    r->ran = was.ran;
+    r->sleeps = was.sleeps;
+    r->out = was.out;
     r->is_held = was.is_held;
     r->held = was.held;
     return s;

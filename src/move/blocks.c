@@ -65,6 +65,7 @@ static void drop_last_exit(move_work *w, isa_code *c)
 static bool falls(const move_work *w, const isa_insn *in)
 {
     const cfg_block *b = &move_cfg(w)->blocks[w->block];
+    if (move_call_stays(w, in)) return false;
     switch (in->flow) {
     case ISA_FLOW_JUMP:
     case ISA_FLOW_JUMP_IND:
@@ -81,20 +82,25 @@ static bool ends_with_dead_call(const move_work *w, const isa_insn *last)
     return call && move_cfg(w)->blocks[w->block].flags & CFG_BLOCK_NO_RETURN;
 }
 
-/* A call that seems not to return: should it, control goes where it would go in old code. */
-static bool go_on_anyway(move_work *w, isa_code *c, const isa_insn *call)
+static bool put_old(const move_work *w, isa_code *c, uint64_t at)
 {
     const cfg_program *p = move_cfg(w);
     const uint8_t *bytes;
-    isa_insn trap;
-    uint64_t behind = call->addr + call->len - w->plan.bias, at;
-    cfg_sight sight = cfg_look_at(p, behind, &at);
-    if (sight == CFG_SEES_BLOCK) return exit_to(w, c, move_assumed(w, at));
-    if (sight == CFG_SEES_UNKNOWN) return exit_to(w, c, move_assumed(w, behind));
+    isa_insn in;
     size_t have = image_bytes(p->image, at, &bytes);
-    if (p->isa->decode(bytes, have, at, &trap) > ISA_UNKNOWN) return false;
-    isa_put(c, trap.raw, trap.len);
+    if (p->isa->decode(bytes, have, at, &in) > ISA_UNKNOWN) return false;
+    isa_put(c, in.raw, in.len);
     return true;
+}
+
+/* A call that seems not to return: should it, control goes where it would go in old code. Something stands there in
+ * any case, the padding at least: the return address is not the next block's, which other code goes to. */
+static bool go_on_anyway(move_work *w, isa_code *c, const isa_insn *call)
+{
+    uint64_t behind = call->addr + call->len - w->plan.bias, at;
+    cfg_sight sight = cfg_look_at(move_cfg(w), behind, &at);
+    if (sight == CFG_SEES_BLOCK) return (at == behind || put_old(w, c, behind)) && exit_to(w, c, move_assumed(w, at));
+    return sight == CFG_SEES_UNKNOWN ? exit_to(w, c, move_assumed(w, behind)) : put_old(w, c, at);
 }
 
 /* Behind the last instruction: on to the next block. `done`: the weaver has seen to it. */
@@ -136,7 +142,7 @@ inl_status move_copy_block(move_work *w, uint32_t first, uint32_t count, inl_err
             isa_put(&c, in->raw, in->len);
         } else if (in->flow == ISA_FLOW_NEXT) {
             if (!copied_or_far(w, &c, in)) c.unreachable = true;
-        } else if (!w->isa->lower(w, &c, &w->run, i) && !c.full) {
+        } else if (!move_lower(w, &c, &w->run, i) && !c.full) {
             c.unreachable = true;
         }
     }
@@ -194,8 +200,8 @@ static bool lower_woven(void *work, isa_code *c, const weave_run *run, uint32_t 
     move_work *w = work;
     const isa_insn *in = &run->insns[i].in;
     bool call = in->flow == ISA_FLOW_CALL || in->flow == ISA_FLOW_CALL_IND;
-    if (!w->isa->lower(w, c, run, i)) return false;
-    if (!call || i + 1 < run->insn_count) return true;
+    if (!move_lower(w, c, run, i)) return false;
+    if (!call || move_call_stays(w, in) || i + 1 < run->insn_count) return true;
     if (ends_with_dead_call(w, in)) return go_on_anyway(w, c, in);
     return exit_to(w, c, in->addr + in->len);
 }

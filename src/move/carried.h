@@ -1,7 +1,8 @@
 /* What goes with moved code to where it runs, for whoever is beside it there (src/moved): written by this part, read by
  * that one.
  *
- *     move_carried_map: blocks | move_carried_states: groups | stream | faults | inlined | counts | flows
+ *     move_carried_map: blocks | behind calls | move_carried_states: groups | stream | faults | inlined | counts |
+ * flows
  *
  * The states tell of the moved instructions, one by one, for signals: where each came from, and what of the program's
  * state waits in the thread's frame while it runs. A group is up to 64 instructions. The stream has a step for each
@@ -26,10 +27,15 @@
 typedef struct move_carried_map {
     uint64_t count;
     uint64_t states; /* offset from here of a move_carried_states, 0: there is none */
+    uint64_t behind_count;
     struct {
         uint32_t new_off, old_off;
-    } entries[]; /* from text, from the image's lowest address */
+    } entries[]; /* from text, from the image's lowest address; those of blocks, then the others */
 } move_carried_map;
+
+/* The others are of calls whose return addresses may be of no block: behind those that seem not to return there is
+ * none, and an aligned one has padding in front. new_off is of the call itself, old_off what is behind it. Ascending.
+ */
 
 enum { MOVE_GROUP = 64 };
 enum { /* of a step's head; of a state */

@@ -67,6 +67,13 @@ static bool may_overwrite(const move_work *w, uint32_t block)
     return !t->may_overwrite || t->may_overwrite(t->arg, move_cfg(w), block);
 }
 
+static void spare_call(const move_work *w, ground *g, uint32_t block)
+{
+    const cfg_block *b = &move_cfg(w)->blocks[block];
+    uint32_t size = move_bytes_that_stay(w, block);
+    set(g, b->addr + b->size - size, size, UNTOUCHABLE);
+}
+
 static bool survey(const move_work *w, ground *g)
 {
     const cfg_program *p = move_cfg(w);
@@ -87,6 +94,7 @@ static bool survey(const move_work *w, ground *g)
         for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
             if (!stays || w->block_bits[k] & MOVE_CATCH)
                 set(g, p->blocks[k].addr, p->blocks[k].size, may_overwrite(w, k) ? FREE : OWN);
+        for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++) spare_call(w, g, k);
     }
     spare_open_tables(w, g);
     return true;

@@ -16,8 +16,7 @@ void move_leave(move_work *w, uint32_t proc, const char *reason)
     p->reason = reason;
 }
 
-/* The block's last instruction. */
-static bool last_insn(const cfg_program *p, const cfg_block *b, isa_insn *in)
+bool move_last_insn(const cfg_program *p, const cfg_block *b, isa_insn *in)
 {
     const uint8_t *bytes;
     size_t avail = image_bytes(p->image, b->addr, &bytes);
@@ -48,13 +47,13 @@ static const char *refusal(move_work *w, uint32_t proc)
 {
     const cfg_program *p = move_cfg(w);
     const cfg_proc *of = &p->procs[proc];
-    const char *why = move_lookups_of_proc(w, proc);
+    const char *why = w->goes_back != CFG_NONE ? move_refuse_compiled(w, proc) : move_lookups_of_proc(w, proc);
     if (why) return why;
     for (uint32_t i = 0; i < of->block_count; i++) {
         const cfg_block *b = &p->blocks[of->first_block + i];
         isa_insn in;
         if (!(b->flags & CFG_BLOCK_CALL)) continue;
-        if (!last_insn(p, b, &in)) return "its bytes do not decode";
+        if (!move_last_insn(p, b, &in)) return "its bytes do not decode";
         if (in.flow == ISA_FLOW_CALL) note_split(w, in.target);
         if (move_compares_return(p, b)) return "it compares return addresses of its calls with where they should lead";
         if (w->isa->asks_where(&in)) return "it calls the next instruction to learn its own address";
@@ -85,7 +84,8 @@ static void first_choice(move_work *w, uint32_t i, const char *of_image, bool fe
         move_leave(w, i, of->reason ? of->reason : "its code is not wholly known");
         return;
     }
-    if ((client && client->wanted && !client->wanted(client->arg, p, i)) || (few && may_stay(w, i))) {
+    bool asked = i != w->goes_back; /* the other one moves with whatever does */
+    if (asked && ((client && client->wanted && !client->wanted(client->arg, p, i)) || (few && may_stay(w, i)))) {
         w->plan.procs[i].how = MOVE_UNWANTED;
         return;
     }
@@ -115,7 +115,7 @@ static void add_callees(move_work *w, uint32_t *stack, uint32_t *depth, uint32_t
             const cfg_edge *e = &p->edges[b->first_edge + k];
             if (e->to != CFG_NONE) add_early(w, stack, depth, p->blocks[e->to].proc);
         }
-        if (b->flags & CFG_BLOCK_CALL && last_insn(p, b, &in) && in.flow == ISA_FLOW_CALL)
+        if (b->flags & CFG_BLOCK_CALL && move_last_insn(p, b, &in) && in.flow == ISA_FLOW_CALL)
             add_early(w, stack, depth, cfg_proc_covering(p, in.target));
     }
 }
@@ -213,7 +213,7 @@ static void mark_landing_pads(move_work *w)
 static bool needs_catch(const cfg_block *b, uint8_t bits)
 {
     if (b->flags & (CFG_BLOCK_ENTRY | CFG_BLOCK_ADDRESS_TAKEN)) return true;
-    if (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT)) return true;
+    if (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT | MOVE_BEHIND_CALL)) return true;
     /* Reached from elsewhere by no jump that is known: a call into the middle. */
     return b->flags & CFG_BLOCK_OUTSIDE && !(bits & MOVE_TAIL_SEEN);
 }
@@ -227,7 +227,7 @@ bool move_catch_is_needed(const move_work *w, uint32_t block)
     const unsigned ways = CFG_PROC_IFUNC | CFG_PROC_ADDRESS_TAKEN | CFG_PROC_EXPORTED | CFG_PROC_CALLED;
     uint8_t bits = w->block_bits[block];
     return b->flags & CFG_BLOCK_ADDRESS_TAKEN || p->procs[b->proc].flags & ways ||
-           (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT)) || !(bits & MOVE_TAIL_SEEN) ||
+           (bits & (MOVE_TABLE_KEPT | MOVE_FROM_LEFT | MOVE_PAD_LEFT | MOVE_BEHIND_CALL)) || !(bits & MOVE_TAIL_SEEN) ||
            b->addr == image_entry(p->image);
 }
 
@@ -253,11 +253,12 @@ static uint32_t count_asked(const move_work *w)
     return n;
 }
 
-/* False: because so few move, one of them cannot in which something is to be inserted. */
-static bool settle(move_work *w, bool few)
+/* `why`: none of the image moves, or NULL. False: because so few move, one of them cannot in which something is to be
+ * inserted. */
+static bool settle(move_work *w, const char *why, bool few)
 {
     const cfg_program *p = move_cfg(w);
-    const char *why = move_lookups_of_image(p->image);
+    memset(w->calls_stay, 0, p->proc_count);
     for (uint32_t i = 0; i < p->proc_count; i++) first_choice(w, i, why, few);
     move_leave_sequences(w);
     leave_split(w);
@@ -270,6 +271,7 @@ static bool settle(move_work *w, bool few)
         mark_edges(w);
         mark_tables(w);
         mark_landing_pads(w);
+        move_mark_returns(w);
         if (!collect(w)) w->no_room = true;
     } while (!w->no_room && !move_catch_all(w) && (!few || count_asked(w) == asked));
     return !few || count_asked(w) == asked;
@@ -279,6 +281,15 @@ bool move_choose(move_work *w)
 {
     bool few = w->client && w->client->empty;
     if (!find_early(w) || !move_find_lookups(w)) return false;
-    if (!settle(w, few)) settle(w, false);
+    const char *why = move_lookups_of_image(move_cfg(w)->image);
+    w->goes_back = move_is_go(why) ? move_find_return(w) : CFG_NONE;
+    for (;;) {
+        bool can = w->goes_back != CFG_NONE;
+        if (!settle(w, can ? NULL : why, few)) settle(w, can ? NULL : why, false);
+        if (!can || w->plan.procs[w->goes_back].how <= MOVE_MOVED_SHORT) break;
+        w->goes_back = CFG_NONE;
+    }
+    for (uint32_t i = 0; i < move_cfg(w)->proc_count; i++)
+        w->plan.procs[i].calls_stay = w->calls_stay[i] && move_is_moved(w, i);
     return !w->no_room;
 }

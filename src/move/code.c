@@ -239,7 +239,9 @@ static inl_status show(move_work *w)
     move_proc *of = &w->plan.procs[w->proc];
     w->live = NULL;
     if (!w->instruments || (w->runs_early && w->runs_early[w->proc])) return INL_OK;
-    w->client->instrument(w->client->arg, move_cfg(w), w->proc, &w->run);
+    bool wanted = !w->client->wanted || w->client->wanted(w->client->arg, move_cfg(w), w->proc);
+    if (wanted) w->client->instrument(w->client->arg, move_cfg(w), w->proc, &w->run);
+    if (!move_return_anywhere(w)) return inl_fail(w->error, INL_ERR_NO_MEMORY, "memory is used up");
     for (uint32_t i = 0; i < w->run.insn_count; i++) of->points += inserts_at(&w->run.insns[i]);
     for (uint32_t i = 0; i < w->run.block_count; i++)
         of->points += list_length(&w->run.blocks[i].anywhere) + list_length(&w->run.blocks[i].entry);
@@ -278,10 +280,10 @@ static bool has_loops(const move_work *w)
 static bool align_block(move_work *w, const cfg_block *b, bool first, uint64_t reached_from)
 {
     uint64_t old = move_assumed(w, b->addr);
-    if (w->plain && first) return align_to(w, old, has_loops(w) ? 64 : 16, true);
-    if (w->plain) return reached_from == b->addr || align_to(w, old, 16, true);
-    if (old & 15 || !(first || b->flags & CFG_BLOCK_LOOP_HEAD)) return true;
-    return align_to(w, old, 16, false);
+    if (w->plain && first) return align_to(w, old, has_loops(w) ? 64 : MOVE_ALIGNED, true);
+    if (w->plain) return reached_from == b->addr || align_to(w, old, MOVE_ALIGNED, true);
+    if (old % MOVE_ALIGNED || !(first || b->flags & CFG_BLOCK_LOOP_HEAD)) return true;
+    return align_to(w, old, MOVE_ALIGNED, false);
 }
 
 static bool give_up_head(move_work *w, uint32_t k)

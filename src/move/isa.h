@@ -43,6 +43,10 @@ typedef struct move_isa {
      */
     bool (*lower)(move_work *, isa_code *, const weave_run *, uint32_t i);
     bool (*jump_to)(move_work *, isa_code *, uint64_t target, bool was_short);
+    /* What stands for a call that is made where it was, and for one that is made here but returns there. NULL: calls
+     * cannot stay. */
+    bool (*call_in_place)(move_work *, isa_code *, const isa_insn *);
+    bool (*call_from_old)(move_work *, isa_code *, const isa_insn *);
     /* An instruction of a block without snippets whose operand does not reach the old place; NULL: all reach. False: it
      * cannot be. */
     bool (*copy_far)(isa_code *, const isa *, const isa_insn *);
@@ -55,6 +59,10 @@ typedef struct move_isa {
     /* Is there, in a block's bytes, a comparison of the stack pointer with memory at a register that C code sets
      * before it uses it? That register, or -1. */
     int (*checks_stack)(const uint8_t *bytes, uint32_t size);
+    /* Does a procedure of Go begin so, with a look at how far its stack goes? */
+    bool (*checks_limit)(const uint8_t *bytes, uint32_t size);
+    /* Does a procedure of Go begin so that its callers keep everything, flags too? NULL where checks_limit is. */
+    bool (*keeps_everything)(const uint8_t *bytes, uint32_t size);
     /* Does a block ask where the piece of stack ends that it is on (-fsplit-stack)? NULL: no compiler's code does. */
     bool (*asks_piece)(const uint8_t *bytes, uint32_t size);
     /* Registers that C code keeps across calls and sets before it uses them; not the stack pointer's and the frame's.

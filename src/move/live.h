@@ -118,7 +118,9 @@ typedef struct move_ask_thread {
     uint64_t knows_stack, stack, stack_flags, stack_size; /* answer of LEAVE: its alternate one */
     uint64_t slot;                                        /* its place in the parking area */
     uint64_t vectors;  /* answer of LEAVE: vector registers in the slot have changed */
-    uint64_t has_run;  /* since the last look, or it sleeps */
+    uint64_t ran;      /* nanoseconds since the last look */
+    uint64_t call;     /* the number of the system call in which it was stopped, or right behind it; 0: none */
+    uint64_t slept;    /* it sleeps still, and all threads have run meanwhile */
     uint64_t readable; /* with move_ask.waits: its stack can be read up to there */
     uint64_t block;    /* with knows_stack: what the register that leads to a thread's block holds natively */
 } move_ask_thread;

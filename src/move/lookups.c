@@ -34,38 +34,15 @@ enum { BY_DATA = 1, BY_STRETCH, BY_STACK, BY_FENCE, BY_PIECES };
 
 /* --- whole images --- */
 
-/* How Go's table of procedures begins (versions 1.2 to today's), where section names do not tell: a magic
- * number, two zeros, the smallest instruction's size and a pointer's. */
-static bool is_go_table(uint64_t word)
-{
-    uint32_t magic = (uint32_t)word;
-    return word >> 32 == 0x08010000 && (magic == 0xfffffffb || (magic >= 0xfffffff0 && magic <= 0xfffffffa));
-}
+static const char go[] = "Go's runtime looks return addresses up in its own tables";
 
-static bool has_go_table(image *im)
-{
-    const image_segment *segments;
-    const uint8_t *bytes;
-    size_t n = image_segments(im, &segments);
-    for (size_t i = 0; i < n; i++) {
-        size_t size = image_bytes(im, segments[i].addr, &bytes);
-        for (size_t at = -segments[i].addr & 7; at + 8 <= size; at += 8) {
-            uint64_t word;
-            memcpy(&word, bytes + at, sizeof word);
-            if (is_go_table(word)) return true;
-        }
-    }
-    return false;
-}
+bool move_is_go(const char *reason) { return reason == go; }
 
 const char *move_lookups_of_image(image *im)
 {
-    static const char go[] = "Go's runtime looks return addresses up in its own tables";
     static const struct known {
         const char *section, *reason;
     } known[] = {
-        {".gopclntab", go},
-        {".note.go.buildid", go},
         {"__managedcode", ".NET's runtime looks return addresses up in its own tables"},
         {".svm_heap", "GraalVM's runtime looks return addresses up in its own tables"},
     };
@@ -82,7 +59,7 @@ const char *move_lookups_of_image(image *im)
             if (!strcmp(sections[i].name, known[k].section)) return known[k].reason;
     for (size_t k = 0; k < sizeof exported / sizeof *exported; k++)
         if (image_symbol(im, exported[k].name, NULL, NULL)) return exported[k].reason;
-    return count == 0 && has_go_table(im) ? go : NULL;
+    return image_is_go(im) ? go : NULL;
 }
 
 /* --- tables of return addresses --- */
@@ -296,12 +273,23 @@ bool move_compares_return(const cfg_program *p, const cfg_block *call)
            p->blocks[behind].flags & CFG_BLOCK_ADDRESS_TAKEN && names_itself(p, &p->blocks[behind]);
 }
 
-const char *move_lookups_of_proc(const move_work *w, uint32_t proc)
+static bool has_landing_pads(const cfg_program *p, uint32_t proc)
+{
+    const cfg_proc *of = &p->procs[proc];
+    for (uint32_t k = of->first_block; k < of->first_block + of->block_count; k++)
+        if (p->blocks[k].flags & CFG_BLOCK_LANDING) return true;
+    return false;
+}
+
+const char *move_lookups_of_proc(move_work *w, uint32_t proc)
 {
     const char *name = move_cfg(w)->procs[proc].name;
     if (name && !strncmp(name, "Builtins_", 9)) return "its callers' return addresses are looked up (V8 built-in)";
     switch (w->looked_up[proc]) {
-    case BY_DATA: return "data hold return addresses of its calls: something looks its frames up by them";
+    case BY_DATA:
+        w->calls_stay[proc] = move_calls_can_stay(w) && !has_landing_pads(move_cfg(w), proc);
+        if (w->calls_stay[proc]) return NULL;
+        return "data hold return addresses of its calls: something looks its frames up by them";
     case BY_STRETCH:
         return "no unwind table describes it nor what lies around it: something may look its return addresses up";
     case BY_STACK: return "it belongs to a run time with stacks of its own, which may look its return addresses up";

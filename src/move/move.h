@@ -55,6 +55,9 @@ typedef struct move_client {
      * NULL: nothing is inserted (null rewriting). */
     void (*instrument)(void *arg, const cfg_program *, uint32_t proc, weave_run *run);
     void (*progress)(void *arg, const char *stage, uint64_t done, uint64_t of); /* may be NULL */
+    /* A routine that is called with the program's registers (SNIPPET_CONTEXT) instead of a return, and goes on where
+     * that would lead, at the new place of whatever instruction. NULL: there is none. */
+    void (*go_back)(void);
     weave_options weave;
     move_gate gate;
 } move_client;
@@ -75,6 +78,7 @@ typedef struct move_proc { /* by index of cfg procedure */
     uint64_t new_addr;     /* assumed; 0 when not moved */
     uint32_t new_size;
     uint8_t how;
+    bool calls_stay;          /* its calls are made where they were: return addresses are the old ones */
     bool renamed;             /* all that name its entry may name the new code: dynamic symbols are to do so */
     const char *reason;       /* NULL or static text */
     uint32_t points, refused; /* snippets asked for; of these not woven */

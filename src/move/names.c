@@ -244,8 +244,8 @@ bool move_find_names(move_work *w)
 {
     const cfg_program *p = move_cfg(w);
     naming n = {.w = w};
-    if (w->target->one_by_one || w->target->outside_stays || image_type(p->image) != ET_DYN || !w->isa->find_name ||
-        !p->proc_count)
+    if (w->target->one_by_one || w->target->outside_stays || w->goes_back != CFG_NONE ||
+        image_type(p->image) != ET_DYN || !w->isa->find_name || !p->proc_count)
         return true;
     n.low = p->procs[0].addr, n.high = p->procs[p->proc_count - 1].addr + 1;
     n.bits = calloc(p->proc_count, 1);

@@ -3,6 +3,7 @@
  *   plan.c      the order of work; layout of the new text
  *   choose.c    which procedures move, and where old code must be caught for them
  *   lookups.c   code whose return addresses something looks up stays; stretches.c: where no unwind table describes it
+ *   calls.c     calls that stay in place, where return addresses must be the old ones
  *   sequences.c code whose addresses the kernel compares stays
  *   faults.c    what is not understood of their tables keeps them where they are
  *   catch.c     jumps over old code: room, springboards, the patches
@@ -32,18 +33,20 @@
 #include "move/move.h"
 #include "move/records.h"
 
+enum { MOVE_ALIGNED = 16 }; /* where blocks are aligned that were */
 enum { MOVE_NOWHERE = 0xffffffffu, MOVE_NO_SITE = MOVE_NOWHERE, MOVE_NO_FORM = 0xff };
 
 struct move_isa;
 
-enum {                      /* move_work.block_bits */
-       MOVE_CATCH = 1,      /* the old code here becomes a jump to the new */
-       MOVE_TABLE_KEPT = 2, /* a table that was not redirected leads here */
-       MOVE_FROM_LEFT = 4,  /* code that stays in place leads here by a direct jump */
-       MOVE_TAIL_SEEN = 8,  /* some known direct jump from another procedure leads here */
-       MOVE_PAD_LEFT = 16,  /* a landing pad of code that stays in place */
-       MOVE_BRANCHED = 64,  /* a branch of its own procedure leads here, and so may a frame on a stack */
-       MOVE_SPLIT = 32,     /* some direct branch or call leads into one of its instructions */
+enum {                         /* move_work.block_bits */
+       MOVE_CATCH = 1,         /* the old code here becomes a jump to the new */
+       MOVE_TABLE_KEPT = 2,    /* a table that was not redirected leads here */
+       MOVE_FROM_LEFT = 4,     /* code that stays in place leads here by a direct jump */
+       MOVE_TAIL_SEEN = 8,     /* some known direct jump from another procedure leads here */
+       MOVE_PAD_LEFT = 16,     /* a landing pad of code that stays in place */
+       MOVE_BRANCHED = 64,     /* a branch of its own procedure leads here, and so may a frame on a stack */
+       MOVE_SPLIT = 32,        /* some direct branch or call leads into one of its instructions */
+       MOVE_BEHIND_CALL = 128, /* a call that stays in place returns here */
 };
 
 /* A place of old code that is caught. */
@@ -79,6 +82,8 @@ typedef struct move_work {
     uint8_t *redirected; /* per table */
     uint8_t *runs_early; /* per procedure: before the tool; NULL: none does */
     uint8_t *looked_up;  /* per procedure: something looks its return addresses up (lookups.c) */
+    uint8_t *calls_stay; /* per procedure: its calls are made where they were (calls.c) */
+    uint32_t goes_back;  /* the procedure by which Go's goroutines go on where they were interrupted, or CFG_NONE */
     INL_VEC(move_catch) catches;
     INL_VEC(move_fixup) far;    /* between procedures */
     INL_VEC(move_reaim) copies; /* of jump tables */
@@ -147,15 +152,31 @@ bool move_choose(move_work *);
 /* lookups.c: why new return addresses would not be found, of all code or of a procedure; NULL: they may be new. */
 bool move_find_lookups(move_work *);
 const char *move_lookups_of_image(image *);
-const char *move_lookups_of_proc(const move_work *, uint32_t proc);
+const char *move_lookups_of_proc(move_work *, uint32_t proc);
 /* Does what is behind the block's call compare where it has come back to? */
 bool move_compares_return(const cfg_program *, const cfg_block *);
+/* Is it Go's? `reason`: of move_lookups_of_image. */
+bool move_is_go(const char *reason);
+/* calls.c: can this architecture's? why a procedure of Go does not move; NULL: it does, and its calls may stay. */
+bool move_calls_can_stay(const move_work *);
+const char *move_refuse_compiled(move_work *, uint32_t proc);
+/* Of a program of Go; CFG_NONE: none of it can move. And its return: by the client's routine. False: no memory. */
+uint32_t move_find_return(const move_work *);
+bool move_return_anywhere(move_work *);
+/* Marks what is behind calls that stay. Once it is known what is caught: so many bytes at the block's end must stay. */
+void move_mark_returns(move_work *);
+uint32_t move_bytes_that_stay(const move_work *, uint32_t block);
+/* Is the instruction, of the procedure in work, such a call? And a control transfer of the run in its new place. */
+bool move_call_stays(const move_work *, const isa_insn *);
+bool move_lower(move_work *, isa_code *, const weave_run *, uint32_t i);
 /* stretches.c: marks procedures in code that nothing describes and that seems made by other tools. False: no memory. */
 bool move_judge_stretches(move_work *, uint8_t mark);
 /* fenced.c: procedures between fences of traps are marked. */
 void move_find_fenced(const move_work *, uint8_t *marks, uint8_t with);
 isa_regs move_relied_on(const move_work *, uint32_t proc);
 void move_leave(move_work *, uint32_t proc, const char *reason);
+/* The block's last instruction. False: its bytes do not decode. */
+bool move_last_insn(const cfg_program *, const cfg_block *, isa_insn *);
 bool move_catch_is_needed(const move_work *, uint32_t block);
 /* faults.c: false: no memory. */
 bool move_leave_faulty(move_work *);

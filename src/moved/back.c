@@ -14,6 +14,7 @@
 #include "base/page.h"
 #include "base/search.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "isa/isa.h"
 #include "move/live.h"
 #include "moved/pieces.h"
@@ -175,14 +176,35 @@ typedef struct search {
     const moved_memory *memory;
     spans spans;
     uint64_t guard;
+    void (*look)(const struct search *, uint64_t low, uint64_t high);
 } search;
 
-static void look_at(const search *s, uint64_t low, uint64_t high)
+/* Numbers that were there before new code was: by where they are. */
+typedef struct number {
+    uint64_t at, value;
+} number;
+static INL_VEC(number) numbers; /* of this process, and of those that it forks */
+
+static void note_numbers(const search *s, uint64_t low, uint64_t high)
+{
+    for (const uint64_t *word = (const uint64_t *)low; word < (const uint64_t *)high; word++)
+        if (*word <= UINT32_MAX && may_be(&s->spans, *word) && (moved_is_new(*word) || moved_is_new(*word - 1)))
+            if (!inl_vec_push(&numbers, ((number){(uint64_t)(uintptr_t)word, *word}))) return;
+}
+
+static bool is_number(const uint64_t *word)
+{
+    if (*word > UINT32_MAX) return false;
+    size_t k = INL_FIRST(numbers.count, i, numbers.items[i].at >= (uint64_t)(uintptr_t)word);
+    return k < numbers.count && numbers.items[k].at == (uint64_t)(uintptr_t)word && numbers.items[k].value == *word;
+}
+
+static void bring_back(const search *s, uint64_t low, uint64_t high)
 {
     uint64_t back;
     for (uint64_t *word = (uint64_t *)low; word < (uint64_t *)high; word++) {
         uint64_t hidden = moved_shown(*word, s->guard);
-        if (may_be(&s->spans, *word) && (back = moved_old_word(*word)) != 0) *word = back;
+        if (may_be(&s->spans, *word) && !is_number(word) && (back = moved_old_word(*word)) != 0) *word = back;
         else if (may_be(&s->spans, hidden) && (back = moved_back(hidden)) != 0) *word = moved_hidden(back, s->guard);
         else if (*word == moved_restorer_at() && (back = moved_restorer_of(word, high)) != 0) *word = back;
     }
@@ -200,7 +222,7 @@ static void look_at_present(const search *s, uint64_t low, uint64_t high)
                              (long)(at / INL_PAGE * sizeof *pages));
         if (got != (long)(n * sizeof *pages)) memset(pages, 0xff, sizeof pages);
         for (uint64_t k = 0; k < n; k++, at += INL_PAGE)
-            if (pages[k] & there) look_at(s, at, at + INL_PAGE);
+            if (pages[k] & there) s->look(s, at, at + INL_PAGE);
     }
 }
 
@@ -243,13 +265,12 @@ void moved_memory_close(const moved_memory *m)
 }
 
 /* Line by line as the kernel hands them out, never cut. */
-bool moved_bring_back(const moved_memory *memory, uint64_t tls_base)
+static bool search_all(const search *s)
 {
     enum { ROOM = 16 << 10 };
     static char text[ROOM + 1];
-    search s = {memory, find_spans(), moved_pointer_guard(tls_base)};
     size_t have = 0;
-    for (long got; (got = sys_call3(SYS_read, memory->maps, (long)(text + have), (long)(ROOM - have))) > 0;) {
+    for (long got; (got = sys_call3(SYS_read, s->memory->maps, (long)(text + have), (long)(ROOM - have))) > 0;) {
         char *at = text, *end;
         have += (size_t)got;
         text[have] = 0;
@@ -257,10 +278,31 @@ bool moved_bring_back(const moved_memory *memory, uint64_t tls_base)
             inl_maps_line m;
             *end = 0;
             if (!inl_maps_line_read(at, &m)) return false;
-            if (is_the_programs(&m)) look_at_present(&s, m.low, m.high);
+            if (is_the_programs(&m)) look_at_present(s, m.low, m.high);
         }
         have = (size_t)(text + have - at);
         memmove(text, at, have);
     }
     return have == 0;
+}
+
+bool moved_bring_back(const moved_memory *memory, uint64_t tls_base)
+{
+    return search_all(&(search){memory, find_spans(), moved_pointer_guard(tls_base), bring_back});
+}
+
+static bool is_low(const spans *s)
+{
+    for (unsigned k = 0; k < sizeof s->low / sizeof *s->low; k++)
+        if (s->size[k] && s->low[k] <= UINT32_MAX) return true;
+    return false;
+}
+
+void moved_note_numbers(void)
+{
+    moved_memory memory;
+    search s = {&memory, find_spans(), 0, note_numbers};
+    if (!is_low(&s.spans) || !moved_memory_open(&memory)) return;
+    search_all(&s);
+    moved_memory_close(&memory);
 }

@@ -29,9 +29,10 @@ enum { MOST_STEPS = 4000, MOST_REPEATS = 32 };
 
 /* --- dispositions --- */
 
+/* Faults always: steps are made by them, and copies from the program's memory end by them, whatever it ignores. */
 static bool is_ours(int signo, const run_action *a)
 {
-    return signo == SIGTRAP /* steps */ || run_signal_matters(signo, a);
+    return RUN_BIT(signo) & RUN_FAULTS || run_signal_matters(signo, a);
 }
 
 /* run_engine.install. A fatal one may be for a stack that is used up: it takes the alternate stack. */
@@ -44,6 +45,7 @@ void moved_install(int signo, const run_action *a)
         k.handler = (uint64_t)(uintptr_t)moved_signal_entry;
         k.flags = SA_SIGINFO | SA_RESTORER | (a->flags & kept);
         if (!handled) k.flags |= SA_ONSTACK;
+        if (!run_signal_matters(signo, a)) k.flags |= SA_RESTART;
         if (!handled) k.mask = ~RUN_FAULTS;
         if (!(a->flags & SA_RESTORER) || !handled || !moved_returns_by_gate(a->restorer))
             k.restorer = moved_restorer_at();
@@ -170,7 +172,7 @@ static moved_jump deliver(run_thread *t, int signo, siginfo_t *info, void *uc, u
     moved_jump none = {0, 0}, to;
     run_action a = take_action(t, signo);
     if (fault && a.handler == RUN_IGNORE) a.handler = RUN_DEFAULT;
-    if (a.handler == RUN_IGNORE) return none;
+    if (!fault && !run_signal_matters(signo, &a)) return none;
     moved_where at;
     weave_context c;
     locate(t, uc, info, fault, &at, &c);
@@ -288,6 +290,7 @@ static moved_jump deliver_elsewhere(int signo, uint64_t frame, bool fault)
 {
     run_action a = run_here.signals ? run_here.signals->action[signo] : (run_action){0};
     if (a.handler != RUN_DEFAULT && a.handler != RUN_IGNORE) return (moved_jump){a.handler, frame};
+    if (!fault && !run_signal_matters(signo, &a)) return (moved_jump){0, 0};
     run_signal_default(signo);
     if (!fault) run_signal_self(signo);
     return (moved_jump){0, 0};

@@ -100,6 +100,19 @@ static long run_sigaltstack(run_thread *t, uint64_t ss, uint64_t old)
     return answer;
 }
 
+/* In a child that shares this memory and was made by a call that could not be patched (Go's), which has dispositions of
+ * its own: those that it resets before it executes a program stay as they are here. */
+static long run_sigaction(run_thread *t, const weave_context *c)
+{
+    int signo = (int)run_arg(c, 0);
+    uint64_t act = run_arg(c, 1), old = run_arg(c, 2), size = run_arg(c, 3);
+    run_action a;
+    bool resets = act && run_read(&a, act, sizeof a) && (a.handler == RUN_DEFAULT || a.handler == RUN_IGNORE);
+    bool elsewhere = resets && !t->is_vfork_child && sys_call0(SYS_getpid) != run_here.pid;
+    long answer = run_sys_sigaction(t, signo, elsewhere ? 0 : act, old, size);
+    return answer || !elsewhere ? answer : sys_call4(SYS_rt_sigaction, signo, (long)act, 0, (long)size);
+}
+
 /* On a descriptor of Inlay's? */
 static bool is_refused(const weave_context *c, long nr)
 {
@@ -156,7 +169,7 @@ static long serve(run_thread *t, weave_context *c, long nr)
     case SYS_execve: return run_exec(t, AT_FDCWD, run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), 0);
     case SYS_execveat:
         return run_exec(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3), (int)run_arg(c, 4));
-    case SYS_rt_sigaction: return run_sys_sigaction(t, (int)run_arg(c, 0), run_arg(c, 1), run_arg(c, 2), run_arg(c, 3));
+    case SYS_rt_sigaction: return run_sigaction(t, c);
     case SYS_arch_prctl: return moved_arch_prctl(t, c);
     case SYS_rt_sigreturn: moved_sigreturn(t);
     case SYS_sigaltstack: return run_sigaltstack(t, run_arg(c, 0), run_arg(c, 1));
@@ -192,6 +205,8 @@ static uint64_t begin_call(run_thread *t)
         moved_images_changed(t);
         return (uint64_t)(uintptr_t)moved_gate_leave;
     }
+    uint64_t waits = moved_goes_native(t, c);
+    if (waits) return waits;
     bool skipped = moved_now.watches && run_here.client.syscall_enter &&
                    run_here.client.syscall_enter(run_here.client.arg, t, c, nr);
     run_verdict verdict = skipped ? RUN_CALL_GOES : run_confine_ask(t, c);

@@ -46,12 +46,21 @@ uint32_t moved_block_of(const moved_image *i, uint32_t off)
     return block ? (uint32_t)((block - &i->map->entries[0].new_off) / 2) : UINT32_MAX;
 }
 
+/* What is behind a call that seems not to return, if `off` lies there in its block; else the block. */
+static uint32_t old_of(const move_carried_map *map, const uint32_t *block, uint64_t off)
+{
+    size_t behind = INL_FIRST(map->behind_count, k, map->entries[map->count + k].new_off >= off);
+    const uint32_t *call = behind ? &map->entries[map->count + behind - 1].new_off : NULL;
+    return call && call[0] >= block[0] ? call[1] : block[1];
+}
+
 assumed_addr moved_original(real_addr a)
 {
     const moved_image *moved = moved_at(a.at), *i = moved ? moved : moved_image_at(a.at);
-    const uint32_t *block = moved && moved->map ? block_at(moved->map, a.at - moved->text) : NULL;
+    uint64_t off = moved ? a.at - moved->text : 0;
+    const uint32_t *block = moved && moved->map ? block_at(moved->map, off) : NULL;
     if (!i || (moved && !block)) return (assumed_addr){a.at};
-    return (assumed_addr){(moved ? moved->map_base + block[1] : a.at) + i->to_assumed};
+    return (assumed_addr){(moved ? moved->map_base + old_of(moved->map, block, off) : a.at) + i->to_assumed};
 }
 
 uint64_t moved_shift(assumed_addr low)
@@ -67,7 +76,7 @@ bool moved_others(size_t k, moved_mapped *out)
 {
     if (k >= moved_now.image_count) return false;
     const moved_image *i = &moved_now.images[k];
-    bool other = i->phdr && !i->text_size && i->name && i->name[0];
+    bool other = i->phdr && (!i->text_size || moved_is_live()) && i->name && i->name[0];
     *out = (moved_mapped){other ? i->name : NULL, i->low, i->high, i->bias};
     return true;
 }
@@ -94,7 +103,8 @@ static const move_carried_map *map_at(const moved_image *i, uint64_t at)
 {
     const move_carried_map *map = (const void *)at;
     uint64_t room = moved_mapped_from(i, at);
-    if (room < sizeof *map || map->count > (room - sizeof *map) / sizeof *map->entries) return NULL;
+    uint64_t most = room < sizeof *map ? 0 : (room - sizeof *map) / sizeof *map->entries;
+    if (room < sizeof *map || map->count > most || map->behind_count > most - map->count) return NULL;
     return map->states <= room ? map : NULL;
 }
 
@@ -239,8 +249,13 @@ static void compare_list(const struct r_debug *debug, const struct link_map *pro
         if (m == program || m->l_addr == aux(AT_SYSINFO_EHDR)) continue;
         bool is_new = !known(m) && debug->r_state == RT_CONSISTENT;
         if (is_new) add_library(m);
-        if (known(m)) known(m)->is_there = true;
-        if (is_new) tell(known(m), false);
+        moved_image *i = known(m);
+        if (i) i->is_there = true;
+        if (i && i->is_unlisted && debug->r_state == RT_CONSISTENT) { /* the tool was there before the linker's list */
+            i->name = m->l_name;
+            i->is_unlisted = false;
+        }
+        if (is_new) tell(i, false);
     }
 }
 
@@ -313,4 +328,7 @@ void moved_images_changed(run_thread *t)
     forget_gone(t);
     if (moved_is_live()) open_new(t);
     moved_patch_sites();
+    if (!moved_owner_refusal()) return;
+    run_say("%s: it ends here; run it under the JIT engine (inlay run)", moved_owner_refusal());
+    run_process_exit(t, 1);
 }

@@ -90,19 +90,42 @@ static bool is_inserted(const run_thread *t, uint64_t pc)
     return t->where == RUN_IN_CODE && !t->pending.present && moved_at(pc);
 }
 
+static uint64_t state_of(const weave_context *c)
+{
+    uint64_t sum = c->pc;
+    for (unsigned r = 0; r < sizeof c->gpr / sizeof *c->gpr; r++) sum = (sum ^ c->gpr[r]) * 0x9e3779b97f4a7c15u;
+    return sum;
+}
+
+/* In a call, or right behind it, that no unwinder makes: they take locks and memory, and look whether there is some. */
+static bool calls_elsewhere(const move_ask_thread *as)
+{
+    static const uint16_t theirs[] = {SYS_futex,   SYS_mmap,      SYS_munmap,         SYS_mremap,  SYS_mprotect,
+                                      SYS_madvise, SYS_brk,       SYS_rt_sigprocmask, SYS_mincore, SYS_msync,
+                                      SYS_write,   SYS_read,      SYS_pipe2,          SYS_close,   SYS_openat,
+                                      SYS_fstat,   SYS_newfstatat};
+    for (unsigned i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        if (as->call == theirs[i]) return false;
+    return as->call != 0;
+}
+
 /* What an unwinder reads is in the tables of new code. What earlier ones have left on a stack looks the same, but does
- * not change however long the thread runs; and whoever sleeps reads nothing. */
+ * not change however long the thread runs, or while it sleeps. (One that waits for a lock in an unwinder sleeps as
+ * well, until the others have run; and where there is much to do a thread may have a processor for nothing but being
+ * stopped.) */
 static bool unwinds(run_thread *t, const move_ask_thread *as, const weave_context *c)
 {
-    enum { ENOUGH = 48, ENOUGH_AT_CALL = 8 };
-    uint64_t seen = asked()->waits ? moved_unwinds(c, as->readable, as->slot) : 0;
-    bool calls = moved_in_gate(as->ctx.pc) || moved_is_syscall(as->ctx.pc);
+    enum { ENOUGH = 20000000 /* ns */, ENOUGH_ASLEEP = 3 };
+    uint64_t seen = asked()->waits ? moved_unwinds(c, as->readable, as->slot) : 0, state = state_of(c);
     if (!seen || !t) return seen != 0;
+    if (calls_elsewhere(as)) return false;
     moved_own *own = moved_of(t);
-    if (seen != own->seen) own->alike = 0;
-    else own->alike += as->has_run != 0;
+    if (seen != own->seen) own->ran = own->slept = 0;
+    else if (as->slept) own->slept++;
+    else if (state != own->state) own->ran += as->ran;
     own->seen = seen;
-    return own->alike < (calls ? ENOUGH_AT_CALL : ENOUGH);
+    own->state = state;
+    return own->ran < ENOUGH && own->slept < ENOUGH_ASLEEP;
 }
 
 /* How many threads are not out. */

@@ -130,6 +130,7 @@ static void settle(move_live *live)
         if (as->tells_stack) moved_park_stack(as->slot, as->stack, as->stack_flags, as->stack_size);
     }
     put_hooks(live);
+    moved_note_numbers();
     live->started = moved_jumps_put() ? MOVE_LIVE_STARTED : MOVE_LIVE_WITHOUT_JUMPS;
     if (live->threads[0].slot) ((move_park *)MOVE_PARK_DATA)->gone_count = 0;
 }

@@ -56,6 +56,8 @@ static void locate_gate(uint64_t pc, const weave_context *c, moved_where *at)
 void moved_locate(uint64_t pc, const weave_context *c, unsigned back, bool fault, moved_where *at)
 {
     *at = (moved_where){.pc = pc, .kind = MOVED_PLAIN, .known = true};
+    uint64_t jumps_to = moved_at(pc - back) || back || fault ? 0 : moved_jumps_to(pc);
+    if (jumps_to) pc = jumps_to; /* a springboard lies anywhere; none faults */
     const moved_image *i = moved_at(pc - back);
     if (i && states_of(i)) locate_moved(i, pc, back, fault, at);
     else if (moved_in_gate(pc)) locate_gate(pc, c, at);

@@ -118,6 +118,8 @@ typedef struct moved_hooks {
     /* The report is wanted now: in a file without a name, whose descriptor is answered, or (-1) where it always goes.
      * `ends`: it is the last one. All other threads stand still in the program's code. */
     int (*report)(run_thread *, bool ends, bool captures);
+    /* The program is about to do what it can only do natively: is the tool being taken out? False: it cannot be. */
+    bool (*leaves)(run_thread *);
     /* The dynamic linker has mapped an image; nothing of it has run. Its new code is in its place; NULL: it stays as it
      * is. And one has gone, of whatever time; it has no path any more. */
     moved_later *(*opened)(run_thread *, const moved_mapped *);

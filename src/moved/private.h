@@ -26,8 +26,9 @@ typedef struct moved_own {
     bool forced, stepped;
     uint64_t last;
     uint64_t finds; /* the frame of a finder that it has called (finders.c); 0: of none */
-    uint64_t seen;  /* what moved_unwinds has answered, and how often in turn */
-    uint32_t alike;
+    uint64_t seen; /* what moved_unwinds has answered, its registers then; how long it has run since, how often slept */
+    uint64_t state, ran;
+    uint32_t slept;
     moved_step step;
 } moved_own;
 _Static_assert(sizeof(moved_own) <= RUN_ENGINE_BYTES && !offsetof(moved_own, mask) &&
@@ -96,6 +97,7 @@ typedef struct moved_state {
         int helper, parent;
     } reaps;
     bool owns_new;        /* gate.c */
+    bool sets_block;      /* code of an image sets GS base */
     bool knows_linker;    /* it has been asked to tell of libraries, as far as it can be */
     uint64_t linker_call; /* where it does */
     struct {              /* procedures.c: the image that was analysed last */
@@ -118,6 +120,8 @@ void moved_gate(void);
 void moved_gate_leave(void);
 void moved_gate_pass(void);
 void moved_gate_call(void);
+void moved_gate_wait(void); /* x86-64 */
+extern const char moved_wait_allowed[], moved_gate_waited[];
 extern const char moved_gate_begin[], moved_gate_end[];
 /* Where the kernel has Inlay's mask from, and from where on the program's again. */
 extern const char moved_gate_blocked[], moved_called_blocked[];
@@ -200,6 +204,12 @@ void moved_call_returned(run_thread *) __attribute__((noreturn));
 
 /* --- <isa>/prctl.c --- */
 long moved_arch_prctl(run_thread *, weave_context *);
+/* A call that the program is to make natively: where to wait for the tool to be taken out; 0: it is served. */
+uint64_t moved_goes_native(run_thread *, const weave_context *);
+/* x86_64/gs.c: does no code that runs as it is use GS, or set it? And where an image may set it itself: what is not
+ * right then, NULL: it may. */
+bool moved_gs_is_free(void);
+const char *moved_owner_refusal(void);
 
 /* --- <isa>/ground.c: a thread that unmaps what its ways to the gate need; the call, made for it --- */
 bool moved_loses_ground(const weave_context *);
@@ -229,6 +239,8 @@ moved_stepped moved_step_ended(run_thread *, const siginfo_t *, void *uc);
 /* While an analysis routine runs: the thread comes back, as after a step, when it has returned. */
 void moved_stop_after_routine(run_thread *);
 bool moved_is_syscall(uint64_t pc);
+/* Where a jump over old code leads from, a springboard's above all; 0: none stands there. */
+uint64_t moved_jumps_to(uint64_t pc);
 /* Does the trap come from single-stepping, by whomever? */
 bool moved_is_step(const siginfo_t *info);
 
@@ -314,6 +326,7 @@ void moved_memory_close(const moved_memory *);
 /* The program's registers: do they hold something of a jump table's copy that old code would take for the table's? */
 bool moved_is_about_to_jump(const weave_context *);
 bool moved_bring_back(const moved_memory *, uint64_t tls_base); /* false: what is mapped cannot be read */
+void moved_note_numbers(void);                                  /* before anything runs in new code */
 
 /* --- exceptions.c: those that are on their way when the tool is taken out --- */
 uint64_t moved_old_word(uint64_t word); /* as moved_back, and what exceptions keep */

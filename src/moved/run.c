@@ -60,6 +60,8 @@ inl_status moved_begin(const run_client *client, inl_error *e)
     if (s != INL_OK) return s;
     moved_alone_begin();
     moved_patch_sites();
+    if (moved_owner_refusal())
+        return inl_fail(e, INL_ERR_UNSUPPORTED, "%s; run it under the JIT engine (inlay run)", moved_owner_refusal());
     if (moved_is_live()) moved_live_places();
     moved_alone_end();
     return INL_OK;

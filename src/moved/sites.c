@@ -92,6 +92,10 @@ static bool decode(const moved_image *i, moved_code *p, uint64_t at)
         isa_insn *in = &p->insns[p->count];
         isa_result r = isa_for_machine(RUN_ELF_MACHINE)->decode((const uint8_t *)pc, p->end - pc, pc, in);
         if (r != ISA_OK && r != ISA_UNKNOWN) return p->count != 0;
+        if (pc < at && at < pc + in->len) { /* the bytes are part of an instruction; procedures can be long */
+            p->count = 0;
+            return false;
+        }
         if (is_direct(in)) p->branches[p->branch_count++] = p->count;
         pc += in->len;
         p->count++;
@@ -136,7 +140,7 @@ static bool take_area(area *a, const moved_image *i)
     for (uint64_t k = 0; !taken && k <= far && size + k * step + (1 << 16) <= i->low; k++)
         taken = take_at(a, i->low - size - k * step, size);
     for (uint64_t k = far + 1; !taken && k-- > 0;) taken = take_at(a, inl_page_up(i->high) + size + k * step, size);
-    return taken && (!moved_is_live() || inl_vec_push(&areas, ((move_told_range){a->at, a->end})));
+    return taken && inl_vec_push(&areas, ((move_told_range){a->at, a->end}));
 }
 
 static bool failed(const isa_code *c) { return c->full || c->unreachable; }
@@ -214,6 +218,7 @@ static bool patch(const moved_code *p, int site, area *a)
 
 static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a)
 {
+    moved_now.sets_block |= !p->is_new && moved_sets_block((const uint8_t *)at);
     if (!decode(i, p, at)) return;
     int site = index_of(p, at);
     if (site < 0 || !moved_is_site(&p->insns[site])) return;
@@ -221,7 +226,7 @@ static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a
     if (is_call && !moved_watches_syscalls() && !moved_number_may_matter(p, site)) return;
     bool done = (a->at || take_area(a, i)) && patch(p, site, a);
     inl_log(INL_LOG_INJECT, "%s: %s at %#lx (%#lx)%s", i->name[0] ? i->name : "the program",
-            is_call ? "system call" : "thread pointer", (long)at, (long)(at - i->bias),
+            is_call ? "system call" : "what leads to the thread's block", (long)at, (long)(at - i->bias),
             done ? "" : " cannot be patched");
     if (done) p->count = 0; /* its bytes have changed */
 }
@@ -229,10 +234,11 @@ static void patch_site(const moved_image *i, moved_code *p, uint64_t at, area *a
 static void patch_segment(const moved_image *i, uint64_t low, uint64_t high, moved_code *p, area *a)
 {
     uint64_t from = inl_page_down(low), pages = inl_page_up(high) - from;
-    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
     const uint8_t *at = (const uint8_t *)low, *end = (const uint8_t *)high;
     const uint64_t *listed = NULL;
     const uint64_t count = moved_live_sites(i->bias, &listed);
+    if (listed ? !count : !moved_next_site(at, end)) return; /* most images make none */
+    if (sys_call3(SYS_mprotect, (long)from, (long)pages, PROT_READ | PROT_WRITE)) return;
     for (uint64_t k = 0; k < count; k++)
         if (i->bias + listed[k] - low < high - low) patch_site(i, p, i->bias + listed[k], a);
     for (; !listed && (at = moved_next_site(at, end)); at++) patch_site(i, p, (uint64_t)(uintptr_t)at, a);
@@ -245,7 +251,8 @@ static void patch_image(const moved_image *i, isa_insn *insns, uint32_t *branche
     area a = {0};
     for (unsigned k = 0; k < i->phnum; k++) {
         uint64_t low = i->bias + ph[k].p_vaddr;
-        moved_code p = {.insns = insns, .branches = branches, .low = low};
+        bool is_new = i->text_size && i->text - low < ph[k].p_filesz;
+        moved_code p = {.insns = insns, .branches = branches, .low = low, .is_new = is_new};
         if (ph[k].p_type != PT_LOAD || (ph[k].p_flags & (PF_X | PF_W)) != PF_X) continue;
         patch_segment(i, low, low + ph[k].p_filesz, &p, &a);
     }

@@ -15,6 +15,7 @@ typedef struct moved_code {
     uint32_t *branches; /* those of insns that are direct branches */
     unsigned count, branch_count;
     uint64_t low; /* where its segment begins: what is in front may not be mapped */
+    bool is_new;  /* that is the segment of new code and what is carried with it */
 } moved_code;
 
 /* numbers.c: may the number of the call that instruction `site` makes be one that matters? */
@@ -22,6 +23,9 @@ bool moved_number_may_matter(const moved_code *, int site);
 
 /* <isa>/sites.c; moved_next_site: moved.h. */
 bool moved_is_site(const isa_insn *);
+/* Of a site's bytes: does it set the register that leads to the thread's block, which the program then has a copy of?
+ */
+bool moved_sets_block(const uint8_t *);
 /* In no known procedure, but behind the load of its number, which lies at `from` or above: both of them. */
 bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high);
 /* The number that an instruction puts into `reg`, -1: not a constant; the register that it copies into `reg`, -1: it

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "cfg/program.h"
+#include "cfg/thunks.h"
 #include "image/file.h"
 #include "object/object.h"
 
@@ -77,6 +78,8 @@ struct object_isa {
     uint32_t relative64, absolute64, absolute32, none;
     /* A procedure that returns, or that never does, in 16 bytes. */
     void (*dummy)(uint8_t *to, bool returns);
+    /* The same, of a name that stands for a jump to where a register leads; false: it is none. */
+    bool (*dummy_thunk)(uint8_t *to, const char *name);
     /* Bytes that are never executed by those who fall or jump where they should. */
     bool (*is_padding)(const uint8_t *at, size_t have, unsigned *size);
     void (*fill)(uint8_t *at, size_t size);
@@ -126,6 +129,7 @@ typedef struct object_region { /* displaced code, one or more whole blocks but f
 typedef struct object_plan {
     object_file *o;
     bool entries;                   /* exits are left alone */
+    cfg_thunks *thunks;             /* who knows of jumps that are not written as such */
     uint64_t *from;                 /* by block: displaced from this instruction to its end, 0: not */
     uint64_t *head;                 /* by block, of those that begin procedures: displaced up to here */
     uint8_t *covered;               /* by block: nobody comes to its old place */
@@ -156,6 +160,7 @@ uint64_t object_dead_end(const object_plan *, uint64_t from);
 /* Does control leave the procedure behind the block's last instruction? By a jump that is not always taken:
  * *conditional. */
 bool object_block_leaves(const object_plan *, uint32_t block, bool *conditional);
+bool object_is_thunk(const object_plan *, uint64_t addr); /* jumps to it are jumps to where a register leads */
 /* May control come to what stands behind the instruction? */
 bool object_goes_on(const isa_insn *);
 bool object_insn_at(const object_file *, uint64_t addr, isa_insn *);

@@ -3,8 +3,8 @@
  *     headers | executable sections | dummies of undefined symbols | symbols and names | data | slots | no bytes
  *
  * at low addresses, of type ET_EXEC, so that every kind of relocation has room. A symbol that is not defined here gets
- * a dummy of 16 bytes, which returns, or does not where its name says so. Where the value of a relocation is of no use
- * to the analysis (threads' data) it stays 0. */
+ * a dummy of 16 bytes, which returns, or does not where its name says so, or jumps where a thunk of that name would.
+ * Where the value of a relocation is of no use to the analysis (threads' data) it stays 0. */
 #include "base/search.h"
 #include "cfg/program.h"
 #include "object/file.h"
@@ -60,7 +60,7 @@ static void put_dummies(const layout *l)
     uint8_t *to = o->linked.data + (l->dummies - BASE);
     for (size_t i = 0; i < o->symbols.count; i++) {
         const char *name = (const char *)o->strings.data + o->symbols.items[i].s.st_name;
-        o->isa->dummy(to + i * DUMMY, cfg_name_returns(name));
+        if (!o->isa->dummy_thunk(to + i * DUMMY, name)) o->isa->dummy(to + i * DUMMY, cfg_name_returns(name));
     }
 }
 

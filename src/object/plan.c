@@ -55,6 +55,7 @@ static const char *fault_of(const object_plan *p, uint32_t number)
     const cfg_proc *proc = &c->procs[number];
     if (proc->status != CFG_PROC_WHOLE) return proc->reason ? proc->reason : "it is not understood";
     if (proc->flags & CFG_PROC_IFUNC || is_resolver(p->o, proc)) return "it runs while the program is being linked";
+    if (object_is_thunk(p, proc->addr)) return "it is where jumps or returns of other procedures go through";
     for (size_t i = 0; i < p->parts.count; i++) {
         const cfg_proc *part = &c->procs[p->parts.items[i]];
         if (p->parent[p->parts.items[i]] == number && part->status != CFG_PROC_WHOLE) return part->reason;
@@ -119,8 +120,9 @@ inl_status object_plan_make(object_file *o, const object_options *options, objec
     p->covered = calloc(blocks, 1);
     p->why = calloc(procs, sizeof *p->why);
     p->parent = calloc(procs, sizeof *p->parent);
-    if (!p->from || !p->head || !p->covered || !p->why || !p->parent || !object_index_edges(p) || !find_parts(p) ||
-        !object_find_named(p))
+    p->thunks = cfg_thunks_new(o->isa->isa);
+    if (!p->thunks || !p->from || !p->head || !p->covered || !p->why || !p->parent || !object_index_edges(p) ||
+        !find_parts(p) || !object_find_named(p))
         return object_no_memory(o, e);
     choose(p, options);
     return find_regions(p) ? INL_OK : object_no_memory(o, e);
@@ -128,6 +130,7 @@ inl_status object_plan_make(object_file *o, const object_options *options, objec
 
 void object_plan_free(object_plan *p)
 {
+    cfg_thunks_free(p->thunks);
     free(p->from);
     free(p->head);
     free(p->covered);

@@ -51,16 +51,64 @@ static bool is_same(const object_plan *p, uint32_t proc, uint64_t target)
     return other != CFG_NONE && p->parent[other] == p->parent[proc];
 }
 
+/* What becomes of control at a jump or return that is not what it is written as. */
+static cfg_departure departure(const object_plan *p, const cfg_block *b, const isa_insn *in)
+{
+    isa_insn before;
+    unsigned reg;
+    if (in->flow != ISA_FLOW_JUMP && in->flow != ISA_FLOW_RETURN) return CFG_AS_WRITTEN;
+    bool is_first = in->addr == b->addr || !insn_before(p->o, b, in->addr, &before);
+    return cfg_thunks_departure(p->thunks, p->o->im, in, is_first ? NULL : &before, &reg);
+}
+
+static bool has_targets(const object_plan *p, const cfg_block *b)
+{
+    const cfg_edge *e = p->o->cfg->edges + b->first_edge;
+    for (unsigned i = 0; i < b->edge_count; i++)
+        if (e[i].kind == CFG_EDGE_TABLE) return true;
+    return false;
+}
+
+/* call 1f; pause; lfence; 1: mov %rax, (%rsp); ret: what is known of the jump is said of the call, where the stack is
+ * as it is at an exit. */
+static bool ends_jump(const object_plan *p, const cfg_block *b)
+{
+    const cfg_proc *proc = &p->o->cfg->procs[b->proc];
+    isa_insn in;
+    for (uint32_t i = proc->first_block; i < proc->first_block + proc->block_count; i++) {
+        const cfg_block *from = block_of(p, i);
+        bool known = from->flags & CFG_BLOCK_TAIL_IND || has_targets(p, from);
+        if (from->flags & CFG_BLOCK_CALL && known && object_last_insn(p->o, from, &in) && in.target == b->addr)
+            return true;
+    }
+    return false;
+}
+
+bool object_is_thunk(const object_plan *p, uint64_t addr)
+{
+    unsigned reg;
+    const isa_insn jump = {.flow = ISA_FLOW_JUMP, .target = addr};
+    return cfg_thunks_departure(p->thunks, p->o->im, &jump, NULL, &reg) == CFG_TO_REGISTER;
+}
+
 bool object_block_leaves(const object_plan *p, uint32_t number, bool *conditional)
 {
     const cfg_block *b = block_of(p, number);
     const cfg_edge *e = p->o->cfg->edges + b->first_edge;
-    *conditional = false;
-    if (b->flags & (CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND)) return true;
     isa_insn in;
+    *conditional = false;
+    if (!object_last_insn(p->o, b, &in)) return b->flags & (CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND);
+    switch (departure(p, b, &in)) {
+    case CFG_TO_CALLER: return !is_same(p, b->proc, in.target);
+    case CFG_TO_CALLEE: return false;
+    case CFG_TO_REGISTER:
+    case CFG_TO_TOP: return b->flags & CFG_BLOCK_TAIL_IND && !has_targets(p, b) && !ends_jump(p, b);
+    case CFG_AS_WRITTEN: break;
+    }
+    if (b->flags & (CFG_BLOCK_RETURN | CFG_BLOCK_TAIL_IND)) return true;
+    if (in.flow != ISA_FLOW_JUMP && in.flow != ISA_FLOW_COND) return false;
     for (unsigned i = 0; i < b->edge_count; i++) {
         if (e[i].kind != CFG_EDGE_TAIL || is_same(p, b->proc, e[i].target)) continue;
-        if (!object_last_insn(p->o, b, &in) || (in.flow != ISA_FLOW_JUMP && in.flow != ISA_FLOW_COND)) continue;
         *conditional = in.flow == ISA_FLOW_COND;
         return true;
     }

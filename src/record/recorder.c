@@ -90,6 +90,19 @@ static void thread_ends(void *arg)
     unblock(&before);
 }
 
+/* A program that is linked statically is without keys where it has no other threads, and must not get them from here:
+ * libraries take their being there as a sign that all of pthreads is (libgcc's gthr), and call what is not. */
+#pragma weak pthread_key_create
+#pragma weak pthread_key_delete
+#pragma weak pthread_setspecific
+static bool has_keys(void) { return pthread_key_create && pthread_key_delete && pthread_setspecific; }
+
+static bool make_key(void)
+{
+    here.keyless = !has_keys();
+    return here.keyless || pthread_key_create(&here.key, thread_ends) == 0;
+}
+
 static void thread_begins(record_thread *t)
 {
     bool again = t->ended != 0;
@@ -316,8 +329,8 @@ __attribute__((constructor)) static void stay(void)
 /* Called when the library that this is a part of is unmapped, too: then nobody may call it any more. */
 static void library_ends(void)
 {
+    if (!here.keyless) pthread_key_delete(here.key);
     here.keyless = true;
-    pthread_key_delete(here.key);
     process_ends(0, NULL);
 }
 
@@ -406,8 +419,8 @@ static void measure(void)
 
 static bool prepare(void)
 {
-    if (!trace_routine_agrees() || !read_settings() || !routines_agree() ||
-        pthread_key_create(&here.key, thread_ends) != 0 || !trace_file_prepare() || !trace_events_prepare(&settings))
+    if (!trace_routine_agrees() || !read_settings() || !routines_agree() || !make_key() || !trace_file_prepare() ||
+        !trace_events_prepare(&settings))
         return false;
     pthread_atfork(before_fork, after_fork, forked);
     call_at_end();

@@ -193,7 +193,7 @@ static long kernel_check(const request *r)
 
 /* --- the call --- */
 
-/* The exec itself: with the program's own mask, which the new program inherits. */
+/* The exec itself: with the program's own mask and what it ignores, which the new program inherits. */
 static long exec_now(run_thread *t, long nr, const long args[6])
 {
     run_kernel_mask_all();
@@ -201,8 +201,10 @@ static long exec_now(run_thread *t, long nr, const long args[6])
         run_kernel_mask_set(~RUN_FAULTS);
         return RUN_RESTART;
     }
+    run_signals_for_exec(t->signals, false);
     run_kernel_mask_set(t->sigmask);
     long answer = run_pass_args(t, nr, args);
+    run_signals_for_exec(t->signals, true);
     if (t->pending.present) run_kernel_mask_set(~RUN_FAULTS);
     else run_mask_apply(t);
     return answer;

@@ -81,7 +81,9 @@ run_signals *run_signals_clone(run_signals *from); /* NULL when out of memory */
 void run_signals_release(run_signals *);
 void run_signals_adopt_kernel(run_signals *s);
 void run_signals_give_back(const run_signals *); /* they are the kernel's actions again */
-void run_signals_clear(run_signals *);           /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
+/* What is ignored the next program ignores too; `has_failed`: there is none after all. */
+void run_signals_for_exec(run_signals *, bool has_failed);
+void run_signals_clear(run_signals *); /* as CLONE_CLEAR_SIGHAND has it; the kernel's own too */
 
 /* --- hung.c; async-signal-safe --- */
 /* The pending signal waits for the tool's code: from now on `mask` lets those through that ask to end. */

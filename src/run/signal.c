@@ -94,6 +94,7 @@ static void install(int signo, const run_action *a)
         k.handler = (uint64_t)(uintptr_t)run_signal_entry;
         k.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER |
                   (a->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | SA_EXPOSE_TAGBITS));
+        if (!run_signal_matters(signo, a)) k.flags |= SA_RESTART;
         k.restorer = (uint64_t)(uintptr_t)run_signal_restorer;
         k.mask = ~RUN_FAULTS;
     }
@@ -117,6 +118,20 @@ void run_signals_give_back(const run_signals *s)
     for (int signo = 1; signo <= 64; signo++)
         if (signo != SIGKILL && signo != SIGSTOP)
             sys_call4(SYS_rt_sigaction, signo, (long)&s->action[signo], 0, sizeof s->action[signo].mask);
+}
+
+/* Of the faults that the program ignores the kernel has a handler, and would give the next program the default. */
+void run_signals_for_exec(run_signals *s, bool has_failed)
+{
+    static const run_action ignored = {.handler = RUN_IGNORE};
+    inl_lock_take(&s->lock);
+    for (int signo = 1; signo <= SIGNALS; signo++) {
+        const run_action *a = &s->action[signo];
+        if (!(RUN_BIT(signo) & RUN_FAULTS) || a->handler != RUN_IGNORE) continue;
+        if (has_failed) install(signo, a);
+        else sys_call4(SYS_rt_sigaction, signo, (long)&ignored, 0, sizeof ignored.mask);
+    }
+    inl_lock_release(&s->lock);
 }
 
 void run_signals_init(void)

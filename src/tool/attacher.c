@@ -141,6 +141,7 @@ static void set_target(attacher *a, rewriter_image *i, bool fresh)
     inl_error e = {0};
     live_target_begin(&i->live, &a->process, i->m, fresh);
     i->live.lists_sites = true;
+    i->live.lists_all_sites = rewriter_watches_syscalls();
     i->target = &i->live.target;
     finders_note(i, a->by_list);
     if (live_compare(&i->live, &e) != INL_OK) fail(a, TOOL_EXIT_FAILED, e.text);

@@ -109,6 +109,7 @@ void carried_run(void)
                              .exec_failed = follows ? NULL : tool_exec_failed,
                              .flow_ends = tool_derive_flow_ends,
                              .report = tool_report_on_request,
+                             .leaves = mutated ? NULL : tool_leaves,
                              .opened = tool_later_opened,
                              .closed = tool_later_closed,
                              .listed = mutated ? mutator_listed : NULL});

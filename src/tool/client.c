@@ -174,6 +174,7 @@ static void fork_child(void *arg, run_thread *t)
 {
     (void)arg;
     tool_now->is_forked = true;
+    tool_now->native = (tool_native){0};
     tls_fork_child(t->tls, t->tid);
     tool_threads_fork_child(t);
     tool_buffers_fork_child(t);

@@ -104,8 +104,7 @@ void inlay_counter_reserve(inlay_counter *c)
     tool_now->kept.counters_hash = (tool_now->kept.counters_hash * 31 + c->index) * 0x9e3779b97f4a7c15u + where;
 }
 
-/* One that snippets look at before anything counts has no banks. */
-static bool has_place(inlay_counter *c, bool with_banks)
+bool tool_counter_has_place(inlay_counter *c, bool with_banks)
 {
     if (!c) tool_mistake("a counter that is NULL");
     return c && (c->index || place(c, with_banks));
@@ -114,22 +113,11 @@ static bool has_place(inlay_counter *c, bool with_banks)
 inlay_expr inlay_count_by(inlay_counter *c, inlay_expr amount)
 {
     if (!amount) tool_mistake("inlay_count_by: its amount is NULL");
-    if (!amount || !has_place(c, true)) return NULL;
+    if (!amount || !tool_counter_has_place(c, true)) return NULL;
     return tool_snippet_of((snippet){.kind = SNIPPET_COUNT, .index = c->index, .a = amount});
 }
 
 inlay_expr inlay_count(inlay_counter *c, uint64_t amount) { return inlay_count_by(c, inlay_const(amount)); }
-
-/* Where it runs, such a snippet wants the counter itself: counts are left where they were inserted. */
-inlay_expr inlay_counter_value(inlay_counter *c)
-{
-    if (!tool_counter_value_wanted() || !has_place(c, false)) return NULL;
-    snippet bank = {.kind = SNIPPET_COUNTER, .index = c->index};
-    inlay_expr sum = tool_snippet_of(bank);
-    while (c->index < WEAVE_BANKED && ++bank.value < WEAVE_BANKS)
-        sum = inlay_binary(INLAY_ADD, sum, tool_snippet_of(bank));
-    return sum;
-}
 
 static uint64_t value_in(const void *thread, uint32_t index) { return run_counter_of(thread, index); }
 
@@ -143,7 +131,8 @@ uint64_t inlay_counter_sum(const inlay_counter *c)
 {
     if (!c->index) return 0;
     bool entered = tool_enter();
-    uint64_t sum = tool_counter_total(NULL, c->index) + tool_derived(c->index, tool_counter_total, NULL);
+    uint64_t sum = tool_counter_total(NULL, c->index) + tool_derived(c->index, tool_counter_total, NULL) +
+                   tool_joint_part(c->index, tool_counter_total, NULL);
     tool_leave(entered);
     return sum;
 }
@@ -151,5 +140,9 @@ uint64_t inlay_counter_sum(const inlay_counter *c)
 uint64_t inlay_counter_of(const inlay_counter *c, const inlay_thread *thread)
 {
     if (!c->index) return 0;
-    return value_in(thread, c->index) + tool_derived(c->index, value_in, thread);
+    bool entered = tool_enter();
+    uint64_t value = value_in(thread, c->index) + tool_derived(c->index, value_in, thread) +
+                     tool_joint_part(c->index, value_in, thread);
+    tool_leave(entered);
+    return value;
 }

@@ -12,8 +12,8 @@ bool tool_image_matches(const char *path, const char *name)
     const tool_globs *g = &tool_now->options.images;
     bool any = g->count == 0;
     for (unsigned i = 0; i < g->count; i++) {
-        const char *text = strchr(g->items[i], '/') ? path : name;
-        if (fnmatch(g->items[i], text, 0) == 0) any = g->hit[i] = true;
+        const char *text = strchr(g->items[i].pattern, '/') ? path : name;
+        if (fnmatch(g->items[i].pattern, text, 0) == 0) any = g->items[i].hit = true;
     }
     return any;
 }
@@ -24,8 +24,8 @@ bool tool_filter_follows(const char *path)
     const char *slash = strrchr(path, '/');
     if (o->no_follow) return false;
     for (unsigned i = 0; i < o->follow.count; i++) {
-        const char *text = strchr(o->follow.items[i], '/') || !slash ? path : slash + 1;
-        if (fnmatch(o->follow.items[i], text, 0) == 0) return true;
+        const char *pattern = o->follow.items[i].pattern, *text = strchr(pattern, '/') || !slash ? path : slash + 1;
+        if (fnmatch(pattern, text, 0) == 0) return true;
     }
     return o->follow.count == 0;
 }
@@ -52,9 +52,9 @@ static bool any_matches(const tool_globs *g, const char *name, const char *const
 {
     bool any = false;
     for (unsigned i = 0; i < g->count; i++) {
-        bool hit = name_matches(g->items[i], name);
-        for (const char *const *a = aliases; a && *a && !hit; a++) hit = name_matches(g->items[i], *a);
-        if (hit) any = g->hit[i] = true;
+        bool hit = name_matches(g->items[i].pattern, name);
+        for (const char *const *a = aliases; a && *a && !hit; a++) hit = name_matches(g->items[i].pattern, *a);
+        if (hit) any = g->items[i].hit = true;
     }
     return any;
 }
@@ -69,7 +69,7 @@ bool tool_proc_matches(const char *name, const char *const *aliases)
 static bool has_missed(const tool_globs *g)
 {
     for (unsigned i = 0; i < g->count; i++)
-        if (!g->hit[i]) return true;
+        if (!g->items[i].hit) return true;
     return false;
 }
 
@@ -82,10 +82,15 @@ static void try_procs(inlay_image *i)
     for (size_t k = 0; k < n; k++) tool_proc_matches(procs[k].name, procs[k].aliases);
 }
 
-static void tell_missed(const tool_globs *g, const char *option, const char *what)
+/* By the option as it was given. */
+static void tell_missed(const tool_globs *g, const char *name, const char *what)
 {
-    for (unsigned i = 0; i < g->count; i++)
-        if (!g->hit[i]) tool_say("warning: --%s '%s' matches no %s", option, g->items[i], what);
+    for (const tool_glob *one = g->items; one < g->items + g->count; one++) {
+        const char letter[] = {one->letter, 0};
+        if (!one->hit)
+            tool_say("warning: %s%s '%s' matches no %s", *letter ? "-" : "--", *letter ? letter : name, one->pattern,
+                     what);
+    }
 }
 
 void tool_filter_warn_images(void)

@@ -95,6 +95,7 @@ static bool is_finder(void *arg, const cfg_program *p, uint32_t proc)
 inl_status finders_plan(rewriter_image *i, bool by_list, inl_error *e)
 {
     finders_note(i, by_list);
+    i->live.lacks_lines = true; /* of a few procedures, for which the C library's lines would be read */
     move_client client = {.arg = i, .wanted = is_finder};
     inl_status s = i->cfg ? INL_OK : tool_analyse(i->im, NULL, &i->cfg, e);
     if (s == INL_OK) s = move_plan_make(i->cfg, i->bias, i->target, &client, &i->plan, e);

@@ -182,14 +182,23 @@ static inlay_image *known_other(const moved_mapped *m)
     return i;
 }
 
-/* Looks at what is mapped now. */
+static bool is_carried(const moved_mapped *m)
+{
+    const inlay_image *i = first_carried();
+    while (i && (i->is_gone || i->low >= m->high || m->low >= i->high)) i = i->next;
+    return i != NULL;
+}
+
+/* Looks at what is mapped now. Of the linker procedures may have moved, and nothing of it is the tool's for all that.
+ */
 static void find_others(void)
 {
     moved_mapped m;
     for (inlay_image *i = tool_now->process->others; i; i = i->next) i->is_gone = true;
     for (size_t k = 0; moved_others(k, &m); k++) {
-        inlay_image *i = m.path ? known_other(&m) : NULL;
-        if (!i && m.path) i = adopt(&m);
+        if (!m.path || is_carried(&m)) continue;
+        inlay_image *i = known_other(&m);
+        if (!i) i = adopt(&m);
         if (i) i->is_gone = false;
     }
 }

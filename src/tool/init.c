@@ -41,6 +41,7 @@ static void strip_options(int *argc, char ***argv, int program)
 void inlay_init(int *argc, char ***argv, const char *help)
 {
     tool_now->blame.phase = BLAME_INLAY;
+    if (tool_handoff_data.role == TOOL_LAUNCHER) native_command(*argc, *argv);
     int program = options_parse(*argc, *argv, help ? help : "an Inlay tool");
     tool_handoff *h = &tool_handoff_data;
     if (h->role == TOOL_LAUNCHER && tool_now->options.attaching) attacher_enter((*argv)[program], *argv);

@@ -1,6 +1,6 @@
 /* JSON, written as it comes. Bit k of `begun` says that the level k has an element already. */
 #include "tool/rewriter.h"
-#include "base/utf8.h"
+#include "base/json_text.h"
 
 #include <inlay/output.h>
 
@@ -11,22 +11,6 @@ void tool_json_to(FILE *f) { tool_now->json.target = f; }
 
 static FILE *out(void) { return tool_now->json.target ? tool_now->json.target : inlay_out(); }
 
-static void put_string(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (size_t n; *s; s += n ? n : 1) {
-        unsigned char c = (unsigned char)*s;
-        n = inl_utf8(s);
-        if (!n) fputs("\\ufffd", f);
-        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c == '\n') fputs("\\n", f);
-        else if (c == '\t') fputs("\\t", f);
-        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fwrite(s, 1, n, f);
-    }
-    fputc('"', f);
-}
-
 static FILE *value(const char *key)
 {
     FILE *f = out();
@@ -35,7 +19,7 @@ static FILE *value(const char *key)
     j->begun[j->depth] = true;
     if (j->depth == 1 || (j->depth == 2 && j->closing[1] == ']')) fputs("\n ", f);
     if (key) {
-        put_string(f, key);
+        inl_json_text(f, key, "");
         fputs(": ", f);
     }
     return f;
@@ -71,7 +55,7 @@ void inlay_json_real(const char *key, double v)
 void inlay_json_string(const char *key, const char *v)
 {
     FILE *f = value(key);
-    if (v) put_string(f, v);
+    if (v) inl_json_text(f, v, "");
     else fputs("null", f);
 }
 

@@ -1,7 +1,9 @@
 /* What a tool's own C library must not do inside a program.
  *
  * - It must not move the program break: that belongs to the program's heap. With the definitions
- *   below brk and sbrk fail, and malloc takes its memory from mmap.
+ *   below brk and sbrk fail, and malloc takes its memory from mmap. But what is asked for first is the
+ *   main thread's block of thread-local storage, before there is a region to map it in: it has room in
+ *   the tool's own image, for a mapping of its own would lie among the program's.
  * - Its mappings should not lie among the program's: mappings without an address are placed in the
  *   tool's own region, so that the program's addresses are what they are natively and one range
  *   tells what is the tool's. Should the place be taken, the kernel chooses another.
@@ -15,6 +17,7 @@
  */
 #include "tool/blame.h"
 #include "tool/tool.h"
+#include "base/page.h"
 #include "base/region.h"
 #include "base/sys.h"
 #include "run/kernel.h"
@@ -43,8 +46,11 @@ EXPORT int __brk(void *end)
 
 EXPORT void *__sbrk(intptr_t grow)
 {
-    (void)grow;
-    return (void *)-1;
+    static uint8_t first[4 * INL_PAGE] __attribute__((aligned(64)));
+    static bool given;
+    bool can = !given && grow > 0 && (size_t)grow <= sizeof first;
+    given = true;
+    return can ? first : (void *)-1;
 }
 EXPORT int brk(void *end) __attribute__((alias("__brk")));
 EXPORT void *sbrk(intptr_t grow) __attribute__((alias("__sbrk")));

@@ -250,7 +250,7 @@ static inl_status put_tables(mutator_piece *p, const mutated_image *mi, inl_erro
     const move_carried_map *map = (const void *)p->ro.data;
     if (p->ro.failed) return no_memory(e);
     p->in_count = map->count;
-    inl_status st = live_unwind_put(p->plan, &p->ro, &p->unwind, e);
+    inl_status st = live_unwind_put(p->plan, true, &p->ro, &p->unwind, e);
     if (st != INL_OK) return st;
     p->in_at = inl_bytes_reserve(&p->ro, p->in_count + 1);
     put_copies(p);

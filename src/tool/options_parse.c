@@ -166,19 +166,16 @@ static void take_uint(const option *o, const char *value)
     *(uint64_t *)value_of(o) = n;
 }
 
-static void take_glob(tool_globs *g, const char *value)
+static void take_glob(tool_globs *g, char letter, const char *value)
 {
-    const char **items = realloc(g->items, (g->count + 1) * sizeof *items);
+    tool_glob *items = realloc(g->items, (g->count + 1) * sizeof *items);
     if (!items) tool_fail(TOOL_EXIT_FAILED, "out of memory");
     g->items = items;
-    bool *hit = realloc(g->hit, g->count + 1);
-    if (!hit) tool_fail(TOOL_EXIT_FAILED, "out of memory");
-    hit[g->count] = false;
-    g->hit = hit;
-    items[g->count++] = value;
+    items[g->count++] = (tool_glob){.pattern = value, .letter = letter};
 }
 
-static void take(const option *o, const char *value)
+/* letter: that the option was given by; or 0. */
+static void take(const option *o, char letter, const char *value)
 {
     const char *wrong;
     switch (o->kind) {
@@ -187,7 +184,7 @@ static void take(const option *o, const char *value)
     case OPTION_MAYBE:
     case OPTION_STRING: *(const char **)value_of(o) = value; break;
     case OPTION_CHOICE: take_choice(o, value); break;
-    case OPTION_GLOB: take_glob(value_of(o), value); break;
+    case OPTION_GLOB: take_glob(value_of(o), letter, value); break;
     case OPTION_ACTION:
         wrong = o->action(value);
         if (wrong) wrong_usage("--%s=%s: %s", o->name, value, wrong);
@@ -247,7 +244,7 @@ static int take_argument(int argc, char **argv, int i, const char *help)
         if (++i >= argc) wrong_usage("%s: lacks its value", a);
         value = argv[i];
     }
-    take(o, value);
+    take(o, a[1] == '-' ? 0 : a[1], value);
     return taken(o, argv, from, i + 1);
 }
 

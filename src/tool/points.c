@@ -264,52 +264,92 @@ static inlay_expr target_of(weave_run *run, const isa_insn *in, cfg_departure to
     return code_shows_whole() ? rewriter_original(run->arena, target) : target;
 }
 
+static cfg_thunks *thunks(const weave_run *run)
+{
+    if (!tool_now->thunks) tool_now->thunks = cfg_thunks_new(run->isa);
+    return tool_now->thunks;
+}
+
 /* Where a jump or a return goes that may be written as the other. */
 static cfg_departure departure(const weave_run *run, uint32_t index, inlay_proc *proc, unsigned *reg)
 {
     isa_insn in = run->insns[index].in, before = {0};
     const uint64_t bias = proc->image->bias;
     image *im = tool_image_file(proc->image);
-    if ((in.flow != ISA_FLOW_RETURN && in.flow != ISA_FLOW_JUMP) || !im) return CFG_AS_WRITTEN;
-    if (!tool_now->thunks) tool_now->thunks = cfg_thunks_new(run->isa);
-    if (!tool_now->thunks) return CFG_AS_WRITTEN;
+    if ((in.flow != ISA_FLOW_RETURN && in.flow != ISA_FLOW_JUMP) || !im || !thunks(run)) return CFG_AS_WRITTEN;
     bool has_before = index && run->insns[index - 1].in.addr + run->insns[index - 1].in.len == in.addr;
     if (has_before) before = run->insns[index - 1].in;
     in.addr -= bias, in.target -= bias, before.addr -= bias;
     return cfg_thunks_departure(tool_now->thunks, im, &in, has_before ? &before : NULL, reg);
 }
 
+/* Behind a procedure's last instruction is another, after some padding maybe: hand-written, what is there is the rest
+ * of both. */
+static bool runs_on(const weave_run *run, const isa_insn *in, inlay_proc *proc)
+{
+    enum { MOST_PADDING = 64 };
+    const uint64_t at = in->addr + in->len, bias = proc->image->bias;
+    if (at < proc->high) return false;
+    if (is_other_entry(proc, at)) return true;
+    const inlay_proc *behind = inlay_proc_next(proc);
+    image *im = tool_image_file(proc->image);
+    return behind && behind->low > at && behind->low - at < MOST_PADDING && im && thunks(run) &&
+           cfg_thunks_fills(thunks(run), im, at - bias, behind->low - bias);
+}
+
+/* One of the ways in which control leaves a procedure at an instruction. */
+typedef struct way_out {
+    point_kind kind;
+    enum { ALWAYS, OUTSIDE, NOT_TAKEN } when; /* OUTSIDE: if the jump's target lies there */
+    bool returns;
+    cfg_departure to;
+    unsigned reg;
+} way_out;
+
+static inlay_expr conditional(weave_run *run, const isa_insn *in, const inlay_proc *proc, const way_out *way,
+                              inlay_expr code)
+{
+    if (way->when == OUTSIDE) return guarded(proc, target_of(run, in, way->to, way->reg), code);
+    if (way->when == NOT_TAKEN) return inlay_if(inlay_unary(INLAY_LNOT, inlay_taken()), code, NULL);
+    return code;
+}
+
+static void insert_exit(weave_run *run, uint32_t index, inlay_proc *proc, way_out way)
+{
+    inlay_point p = {.kind = way.kind, .run = run, .index = index, .proc = proc};
+    for (proc_insert *n = proc->exit; n; n = n->next) {
+        if (n->returns_only && !way.returns) continue;
+        inlay_expr code = conditional(run, &run->insns[index].in, proc, &way, n->code);
+        if (code) insert_code(&p, code, n->predicated ? PREDICATED : LAST, &p.first);
+    }
+}
+
 static void apply_exit(weave_run *run, uint32_t index, inlay_proc *proc)
 {
     const isa_insn *in = &run->insns[index].in;
-    point_kind kind = POINT_BEFORE;
-    unsigned reg = 0;
-    const cfg_departure to = departure(run, index, proc, &reg);
-    if (to == CFG_TO_CALLEE) return;
-    bool guard = to == CFG_TO_REGISTER || to == CFG_TO_TOP;
-    bool returns = to == CFG_TO_CALLER || (in->flow == ISA_FLOW_RETURN && !guard);
+    way_out way = {.kind = POINT_BEFORE};
+    way.to = departure(run, index, proc, &way.reg);
+    if (way.to == CFG_TO_CALLEE) return;
+    if (way.to == CFG_TO_REGISTER || way.to == CFG_TO_TOP || in->flow == ISA_FLOW_JUMP_IND) way.when = OUTSIDE;
+    way.returns = way.to == CFG_TO_CALLER || (in->flow == ISA_FLOW_RETURN && way.when == ALWAYS);
     switch (in->flow) {
-    case ISA_FLOW_RETURN: break;
-    case ISA_FLOW_NEXT: /* hand-written: what is behind it is the rest of both */
-        if (in->addr + in->len < proc->high || !is_other_entry(proc, in->addr + in->len)) return;
-        kind = POINT_AFTER;
+    case ISA_FLOW_RETURN:
+    case ISA_FLOW_JUMP_IND: break;
+    case ISA_FLOW_NEXT:
+        if (!runs_on(run, in, proc)) return;
+        way.kind = POINT_AFTER;
         break;
     case ISA_FLOW_JUMP:
         if (!is_other_entry(proc, in->target)) return;
         break;
     case ISA_FLOW_COND:
+        if (runs_on(run, in, proc)) insert_exit(run, index, proc, (way_out){POINT_BEFORE, .when = NOT_TAKEN});
         if (!is_other_entry(proc, in->target)) return;
-        kind = POINT_TAKEN;
+        way.kind = POINT_TAKEN;
         break;
-    case ISA_FLOW_JUMP_IND: guard = true; break;
     default: return;
     }
-    inlay_point p = {.kind = kind, .run = run, .index = index, .proc = proc};
-    for (proc_insert *n = proc->exit; n; n = n->next) {
-        if (n->returns_only && !returns) continue;
-        inlay_expr code = guard ? guarded(proc, target_of(run, in, to, reg), n->code) : n->code;
-        if (code) insert_code(&p, code, n->predicated ? PREDICATED : LAST, &p.first);
-    }
+    insert_exit(run, index, proc, way);
 }
 
 void tool_points_apply(weave_run *run, uint32_t index, inlay_proc *proc)

@@ -4,6 +4,7 @@
 #include "tool/wrap.h"
 #include "moved/moved.h"
 #include "run/kernel.h"
+#include INL_ARCH_HEADER(run, abi)
 
 #include <inlay/context.h>
 #include <inlay/image.h>
@@ -41,6 +42,18 @@ void inlay_resume(const inlay_context *context)
     }
     tool_fail(TOOL_EXIT_FAILED, "the program cannot go on by inlay_resume: %s", why);
 }
+
+/* As a return would, from where one stands; what is behind the address has moved. */
+static void return_anywhere(const weave_context *context)
+{
+    weave_context c = *context;
+    run_thread *t = run_self();
+    c.pc = run_return_take(&c);
+    t->ctx = c;
+    run_here.engine->resume(t);
+}
+
+void (*const tool_return_anywhere)(void) = (void (*)(void))return_anywhere;
 
 /* Nothing was counted in advance where a routine is called. */
 void inlay_end(int status)

@@ -341,6 +341,7 @@ void rewriter_set_client(rewriter *r)
         .instrument = shows ? instrument : NULL,
         .progress = rewriter_progress,
         .keeps_entry = in_process ? keeps_entry : NULL,
+        .go_back = tool_return_anywhere,
         .gate = {.at = (int32_t)MOVED_GATE, .matters = moved_syscall_matters},
     };
     r->client.weave.places = &tool_now->places;

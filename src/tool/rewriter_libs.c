@@ -333,7 +333,7 @@ inl_status rewriter_libraries(image *program, const tool_globs *more, rewriter_l
     }
     inl_status st = walk(&s, 0, e);
     size_t at_start = s.objects.count;
-    for (unsigned i = 0; i < more->count && st == INL_OK; i++) st = add_more(&s, more->items[i], e);
+    for (unsigned i = 0; i < more->count && st == INL_OK; i++) st = add_more(&s, more->items[i].pattern, e);
     if (st == INL_OK) st = walk(&s, at_start, e);
     *count = 0;
     *out = calloc(s.objects.count + 1, sizeof **out);

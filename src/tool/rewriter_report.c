@@ -29,7 +29,7 @@ static int by_address(const void *a, const void *b)
 /* --- sums --- */
 
 typedef struct sums {
-    uint64_t procs, moved, quietly, left, unwanted, points, refused;
+    uint64_t procs, moved, quietly, calls_stay, left, unwanted, points, refused;
 } sums;
 
 static sums sum_up(const rewriter_image *i)
@@ -39,6 +39,7 @@ static sums sum_up(const rewriter_image *i)
         const move_proc *p = &i->plan->procs[k];
         s.moved += p->how == MOVE_MOVED || p->how == MOVE_MOVED_SHORT;
         s.quietly += p->how == MOVE_MOVED_QUIETLY;
+        s.calls_stay += p->calls_stay;
         s.left += p->how == MOVE_LEFT;
         s.unwanted += p->how == MOVE_UNWANTED;
         s.points += p->points;
@@ -119,6 +120,7 @@ static void print_image(const rewriter_image *i)
     inlay_json_uint("procedures", s.procs);
     inlay_json_uint("moved", s.moved);
     inlay_json_uint("moved_without_snippets", s.quietly);
+    inlay_json_uint("calls_in_place", s.calls_stay);
     inlay_json_uint("left_alone", s.left);
     inlay_json_uint("not_asked_for", s.unwanted);
     inlay_json_uint("points", s.points);

@@ -141,26 +141,33 @@ static bool wrap_list(const wrapper *w, weave_list *l)
     return true;
 }
 
-/* Does the instruction read an entry of a table by base and index? Looked for in the block of the jump. */
-static void find_entry(wrapper *w, const weave_run *run, const cfg_table *t)
+/* The table whose entry the instruction reads. Such a load mostly stands in the block of its jump, but the jump may lie
+ * anywhere in the procedure. */
+static const cfg_table *table_read_at(const cfg_program *p, uint32_t proc, uint64_t addr)
+{
+    const cfg_proc *of = &p->procs[proc];
+    const cfg_block *first = &p->blocks[of->first_block], *last = first + of->block_count - 1;
+    size_t k = INL_FIRST(p->table_count, t, p->tables[t].jump >= first->addr);
+    for (; k < p->table_count && p->tables[k].jump < last->addr + last->size; k++)
+        if (p->tables[k].read_at == addr) return &p->tables[k];
+    return NULL;
+}
+
+/* Does the instruction read an entry of a table by base and index? */
+static void find_entry(wrapper *w, const weave_run *run, const cfg_program *p, uint32_t proc)
 {
     isa_mem m[ISA_MAX_MEM];
     int n = run->isa->memory(&w->at->in, m);
+    w->table = NULL;
     for (int k = 0; k < n && !w->table; k++) {
         if (!(m[k].access & ISA_READ) || m[k].base == ISA_NO_REG || m[k].index == ISA_NO_REG) continue;
-        if (m[k].size != t->entry_size || m[k].scale != t->entry_size || m[k].disp || m[k].segment) continue;
-        if (m[k].base == run->isa->stack_reg) continue;
+        if (m[k].size != m[k].scale || m[k].disp || m[k].segment || m[k].base == run->isa->stack_reg) continue;
+        const cfg_table *t = table_read_at(p, proc, w->at->in.addr - w->image->bias);
+        if (!t || t->entry_size != m[k].size) continue;
         w->table = t;
         w->entry = m[k];
         w->operand = (unsigned)k;
     }
-}
-
-static const cfg_table *table_of_block(const cfg_program *p, uint32_t block)
-{
-    const cfg_block *b = &p->blocks[block];
-    size_t first = INL_FIRST(p->table_count, k, p->tables[k].jump >= b->addr);
-    return first < p->table_count && p->tables[first].jump < b->addr + b->size ? &p->tables[first] : NULL;
 }
 
 bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const inlay_image *image)
@@ -169,13 +176,11 @@ bool rewriter_wrap(weave_run *run, const cfg_program *p, uint32_t proc, const in
     wrapper w = {.arena = run->arena, .image = image};
     for (uint32_t k = 0; k < run->block_count && good; k++) {
         const weave_block *b = &run->blocks[k];
-        const cfg_table *t = table_of_block(p, p->procs[proc].first_block + k);
         for (uint32_t i = b->first; i < b->first + b->count && good; i++) {
             weave_insn *in = &run->insns[i];
             if (!in->before.first && !in->after.first && !in->taken.first) continue;
             w.at = in;
-            w.table = NULL;
-            if (t) find_entry(&w, run, t);
+            find_entry(&w, run, p, proc);
             good = wrap_list(&w, &in->before) && wrap_list(&w, &in->after) && wrap_list(&w, &in->taken);
         }
         w.at = NULL;

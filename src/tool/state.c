@@ -38,10 +38,7 @@ static void end_options(tool_state *s)
 {
     tool_globs *globs[] = {&s->options.images, &s->options.procs, &s->options.not_procs, &s->options.libs,
                            &s->options.follow};
-    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
-        free(globs[i]->items);
-        free(globs[i]->hit);
-    }
+    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) { free(globs[i]->items); }
     inl_vec_free(&s->command_line.own);
     inl_vec_free(&s->command_line.carried);
     inl_vec_free(&s->kept.options);
@@ -54,6 +51,7 @@ void tool_state_end(tool_state *s)
     end_process(&s->own);
     end_options(s);
     inl_map_free(&s->records.by_key);
+    tool_joints_end(&s->joints);
     free(s->derive.final);
     free(s->inherited);
     cfg_thunks_free(s->thunks);

@@ -155,6 +155,32 @@ uint32_t tool_counters_count(void);
 void tool_counters_restore(void);                            /* carried: indices as they were given at rewriting time */
 bool tool_is_static(const void *p);                          /* in the tool's own image? */
 uint64_t tool_counter_total(const void *of, uint32_t index); /* a tool_counter_reader: of all threads */
+bool tool_counter_has_place(inlay_counter *, bool with_banks); /* gives it one; that snippets look at before anything
+                                                                  counts has no banks */
+
+/* --- counter_values.c: there, if the tool is linked with what makes snippets that look at counters --- */
+extern const char tool_reads_counters __attribute__((weak));
+
+/* --- joint.c --- */
+typedef struct tool_joint_term {
+    int64_t amount;
+    uint32_t counter, joint;
+    uint32_t next; /* of the same counter, from 1 on */
+} tool_joint_term;
+typedef struct tool_joint_set {
+    uint32_t joint, first, count; /* in terms */
+} tool_joint_set;
+typedef struct tool_joints {
+    INL_VEC(tool_joint_term) terms;
+    INL_VEC(tool_joint_set) sets;
+    INL_VEC(uint32_t) heads; /* of lists of terms, by counter */
+    inl_map by_hash;         /* of what in sets */
+} tool_joints;
+typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
+uint32_t tool_joint(const weave_term *, uint32_t count); /* weave_options.joint */
+/* What joint counters say of `counter`. */
+uint64_t tool_joint_part(uint32_t counter, tool_counter_reader *read, const void *of);
+void tool_joints_end(tool_joints *);
 
 /* --- records.c --- */
 typedef struct tool_records {
@@ -173,7 +199,6 @@ typedef struct tool_derivation {
     bool any_end;
 } tool_derivation;
 struct move_flows;
-typedef uint64_t tool_counter_reader(const void *of, uint32_t index);
 uint32_t tool_derive_counter(void *arg);                           /* move_client.new_counter */
 uint32_t tool_derive_placed(void *arg, const struct move_flows *); /* move_client.placed */
 bool tool_derive_used(void);
@@ -424,6 +449,14 @@ void tool_output_end(tool_output *);
 int tool_report_on_request(struct run_thread *, bool ends, bool captures);
 void tool_output_fork_child(void);
 
+/* --- native.c --- */
+typedef struct tool_native { /* is the tool being taken out for the program's sake? */
+    int state, end;          /* of the sockets, -1: none yet */
+} tool_native;
+enum { TOOL_NATIVE_NOT, TOOL_NATIVE_GOES, TOOL_NATIVE_FAILED };
+bool tool_leaves(struct run_thread *);
+void native_command(int argc, char **argv); /* this is the process that takes it out: does not return */
+
 /* --- later.c --- */
 struct moved_later;
 struct moved_mapped;
@@ -581,6 +614,7 @@ typedef struct tool_state {
     struct timespec began; /* the run (result.c) */
     char *real_path;       /* of the program, where it was loaded beside the tool (load.c) */
     bool is_told;          /* told.c: there is a record */
+    tool_native native;
     tool_memory memory;
     tool_locks locks;
     callback *callbacks[ON_KINDS];
@@ -597,6 +631,7 @@ typedef struct tool_state {
     tool_buffers buffers;
     tool_locals locals;
     tool_derivation derive;
+    tool_joints joints;
     bool sums_may_wait, plans; /* instrumentor: what is inserted is being woven */
     uint64_t *inherited;       /* of a forked child: what had waited then, by counter (sums_run.c) */
     off_t size_before;         /* an exec, of the output; -1: not a file (carried.c) */

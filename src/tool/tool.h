@@ -84,9 +84,13 @@ typedef struct tool_handoff {
 extern tool_handoff tool_handoff_data;
 
 /* --- options.c, options_parse.c --- */
+typedef struct tool_glob {
+    const char *pattern;
+    char letter; /* the option's, where that was given instead of its name; or 0 */
+    bool hit;    /* something matched */
+} tool_glob;
 typedef struct tool_globs {
-    const char **items;
-    bool *hit; /* by pattern: something matched */
+    tool_glob *items;
     unsigned count;
 } tool_globs;
 /* Of `inlay run`: code is translated as it is met, or instrumented in the process before it begins, or in a file. */
@@ -135,6 +139,8 @@ const char *tool_name(void); /* the tool's, for messages */
 /* One line, "NAME: text", to the tool's messages; and the same with an exit. */
 void tool_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_say_list(const char *fmt, va_list);
+/* An analysis routine instead of a return (resume.c; move_client.go_back). */
+extern void (*const tool_return_anywhere)(void);
 void tool_fail(int status, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 void tool_exit(int status) __attribute__((noreturn)); /* what is to be said has been said */

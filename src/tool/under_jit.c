@@ -29,6 +29,7 @@ inl_status tool_jit_set_up(const run_client *client, const run_start_state *star
     options.reporter = (jit_reporter){.make = tool_told_report, .taken = tool_told_taken};
     options.weave.places = &tool_now->places;
     tool_kept_fill(&options.keeping);
+    if (!&tool_reads_counters && !options.keeping.key) options.weave.joint = tool_joint;
     if (options.stress & JIT_STRESS_RANDOM_REGS) options.weave.stress |= WEAVE_STRESS_RANDOM_REGS;
     inl_status s = jit_init(client, &options, start, e);
     if (!s && o->debug_info && !debug_info_begin()) return inl_fail(e, INL_ERR_NO_MEMORY, "out of memory");

@@ -4,7 +4,7 @@
  * Numbers as the page reads them: nodes are [procedure, parent, calls, total, self], rows [procedure, calls, self,
  * total, least, most, average], calls of the timeline [start, length, procedure, depth] and, where they were recorded,
  * the arguments and the result as text; procedures are indices of names. */
-#include "base/utf8.h"
+#include "base/json_text.h"
 #include "trace/calls.h"
 #include "trace_page.h"
 
@@ -14,18 +14,7 @@
 enum { MOST_CALLS = 200 * 1000 }; /* of the timeline: more are slow to draw; the longest are there */
 
 /* As JSON has it, and nothing that ends a script. */
-static void put_text(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (size_t n; *s; s += n ? n : 1) {
-        unsigned char c = (unsigned char)*s;
-        n = inl_utf8(s);
-        if (!n) fputs("\\ufffd", f);
-        else if (c == '"' || c == '\\' || c == '<' || c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fwrite(s, 1, n, f);
-    }
-    fputc('"', f);
-}
+static void put_text(FILE *f, const char *s) { inl_json_text(f, s, "<"); }
 
 /* --- where the time goes --- */
 

@@ -1,22 +1,10 @@
 #include "trace/out.h"
-#include "base/utf8.h"
+#include "base/json_text.h"
 
 #include <ctype.h>
 #include <string.h>
 
-void trace_put_string(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (size_t n; *s; s += n ? n : 1) {
-        unsigned char c = (unsigned char)*s;
-        n = inl_utf8(s);
-        if (!n) fputs("\\ufffd", f);
-        else if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f) fprintf(f, "\\u%04x", c);
-        else fwrite(s, 1, n, f);
-    }
-    fputc('"', f);
-}
+void trace_put_string(FILE *f, const char *s) { inl_json_text(f, s, ""); }
 
 void trace_put_time(FILE *f, int width, double ns)
 {

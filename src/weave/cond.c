@@ -217,10 +217,23 @@ static struct weave_local *find_local(weaver *w, uint32_t index)
     return &w->locals[0];
 }
 
+/* Where a condition will want the register that is compared without flags, a variable leaves it alone. */
+static unsigned place_of_local(weaver *w, const snippet *s)
+{
+    unsigned zero = w->isa->zero_reg;
+    if (zero >= w->isa->reg_count || weave_flags_free(w) || !snippet_has(s->b, SNIPPET_IF)) return ISA_NO_REG;
+    isa_regs others = w->isa->all & ~(w->isa->reserved | w->locked | WEAVE_BIT(zero));
+    isa_regs read = weave_reads(w, s->a, weave_here(w)).regs; /* a call of the program's reads all */
+    if (!(others & ~read)) return ISA_NO_REG;
+    unsigned reg = weave_take(w, WEAVE_BIT(zero) | read, ISA_NO_REG);
+    weave_unlock(w, reg);
+    return reg;
+}
+
 /* In the register it is computed in, where nobody assigns to it and few are pending. */
 static weave_val let_in_reg(weaver *w, const snippet *s, bool wanted, unsigned hint)
 {
-    weave_val v = weave_eval(w, s->a, ISA_NO_REG), result = weave_imm(0);
+    weave_val v = weave_eval(w, s->a, place_of_local(w, s)), result = weave_imm(0);
     weave_in_reg(w, &v, 0);
     w->locals[w->local_count++] = (struct weave_local){.index = s->index, .reg = v.reg};
     if (wanted) result = weave_eval(w, s->b, hint);

@@ -15,13 +15,16 @@
  *     counter += 3    |
  *     jcc c          /            (c: all is counted)
  *
+ * Where the engine has counters that stand for several others (joint.c), the chain's end adds to one of these, as does
+ * each side exit, with what its taken edge counts.
+ *
  * What was merged is recorded in the output, so that the engine can set the counters right when a
  * fault leaves the run in its middle.
  */
 #include "weave/weaver.h"
 #include "weave/routine.h"
 
-static bool is_const_count(const weave_insert *n)
+bool weave_is_const_count(const weave_insert *n)
 {
     return n->code->kind == SNIPPET_COUNT && n->code->a->kind == SNIPPET_CONST && !n->predicated;
 }
@@ -29,7 +32,7 @@ static bool is_const_count(const weave_insert *n)
 static bool looks_at_counters(const weave_list *list)
 {
     for (const weave_insert *n = list->first; n; n = n->next) {
-        if (!is_const_count(n) && weave_sees_counters(n->code)) return true;
+        if (!weave_is_const_count(n) && weave_sees_counters(n->code)) return true;
     }
     return false;
 }
@@ -42,7 +45,7 @@ static bool looks_before(const weaver *w, uint32_t insn)
 
 bool weave_count_merged(const weaver *w, uint32_t insn, const weave_insert *n)
 {
-    return is_const_count(n) && !looks_before(w, insn);
+    return weave_is_const_count(n) && !looks_before(w, insn);
 }
 
 static weave_count *new_group(weaver *w, uint32_t counter, uint32_t first, uint32_t last)
@@ -218,17 +221,44 @@ static bool look_for_room(weaver *w)
     return true;
 }
 
+/* Several counters of a chain are counted at its end by one addition, to a counter that stands for them. False: there
+ * is none, or no memory. */
+static bool join_all(weaver *w)
+{
+    weave_count *counts = w->out->counts, *first = NULL, *last = NULL;
+    weave_terms terms = {0};
+    if (!w->opt->joint) return false;
+    for (uint32_t i = w->chain; i < w->out->count_count; i++) {
+        if (weave_is_next(counts[i].counter)) continue;
+        if (!weave_terms_add(&terms, counts[i].counter, counts[i].total)) return false;
+        first = first ? first : &counts[i];
+        last = &counts[i];
+    }
+    uint32_t counter = terms.count > 1 ? weave_joint(w, &terms) : 0;
+    uint32_t position = counter ? position_of(w, first, first->last == last->last ? first : last) : 0;
+    if (!counter || !new_add(w, counter, position, 1)) return false;
+    for (uint32_t i = w->chain; i < w->out->count_count; i++) {
+        if (weave_is_next(counts[i].counter)) continue;
+        counts[i].from = first->first;
+        counts[i].to = last->last;
+        counts[i].position = position;
+    }
+    return true;
+}
+
 /* Decides where the counts of the chain are added, and begins the next one. */
 static bool close_chain(weaver *w)
 {
     unsigned joined = 0;
     weave_output *out = w->out;
+    bool all = join_all(w);
     bool several = w->chain < out->count_count &&
                    out->counts[w->chain].first != out->counts[out->count_count - 1].first;
     if (!look_for_room(w)) return false;
     for (uint32_t i = w->chain; i < out->count_count && several; i++) {
         uint32_t last = last_of(w, i);
         bool next = weave_is_next(out->counts[i].counter);
+        if (all && !next) continue;
         if (last == UINT32_MAX || last == i || (joined == MAX_JOINED && !next)) continue;
         if (!join(w, i, last)) return false;
         joined += !next;
@@ -247,7 +277,7 @@ static bool close_chain(weaver *w)
 }
 
 /* May a chain go on behind instruction i? Backward branches are taken more often than not: what leaves
- * by them should not have to make up for anything. */
+ * by them should not have to make up for anything, unless it has to count anyway. */
 static bool goes_on_behind(const weaver *w, uint32_t i)
 {
     const weave_insn *insn = &w->run->insns[i];
@@ -256,8 +286,8 @@ static bool goes_on_behind(const weaver *w, uint32_t i)
         looks_at_counters(&w->run->blocks[insn->block].anywhere))
         return false;
     if (insn->elided) return !looks_at_counters(&insn->taken);
-    return insn->in.flow == ISA_FLOW_COND && w->opt->cold_exits && !insn->taken.first &&
-           insn->in.target > insn->in.addr;
+    if (insn->in.flow != ISA_FLOW_COND || !w->opt->cold_exits) return false;
+    return insn->taken.first ? weave_taken_joins(w, insn) : insn->in.target > insn->in.addr;
 }
 
 /* The counts of first..last, one record for each counter. */
@@ -272,7 +302,7 @@ static bool plan_stretch(weaver *w, const weave_block *block, uint32_t first, ui
             for (const weave_insert *n = lists[l]->first; n; n = n->next) {
                 const snippet *code = n->code;
                 bool appends = l == 0 && code->kind == SNIPPET_APPEND && w->ahead && w->ahead[i];
-                if (!is_const_count(n) && !appends) continue;
+                if (!weave_is_const_count(n) && !appends) continue;
                 uint32_t counter = appends ? WEAVE_NEXT_OF + code->buffer->slot : code->index;
                 weave_count *g = group_of(w, from, counter, first, last);
                 uint64_t amount = appends ? code->buffer->record_size : code->a->value;
@@ -297,7 +327,7 @@ static bool plan_entry_counts(weaver *w, const weave_block *block)
     if (!close_chain(w)) return false;
     uint32_t from = w->out->count_count;
     for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
-        if (!is_const_count(n)) continue;
+        if (!weave_is_const_count(n)) continue;
         weave_count *g = group_of(w, from, n->code->index, block->first, block->first);
         if (!g) return false;
         g->extra += (int64_t)n->code->a->value;
@@ -358,40 +388,9 @@ static void add_const(weaver *w, uint32_t counter, int64_t amount, unsigned bank
     if (amount) w->isa->count(w, at, amount);
 }
 
-/* What the counter of record k lacks (negative: has too much) where side exit i is taken; 0 when an
- * earlier record speaks for the counter. A record is a whole stretch, before the exit or behind it. */
-static int64_t side_amount(const weave_output *out, uint32_t k, uint32_t i)
+void weave_count_aside(weaver *w, uint32_t counter, int64_t amount)
 {
-    const weave_count *g = &out->counts[k];
-    int64_t amount = 0;
-    for (uint32_t j = 0; j < out->count_count; j++) {
-        const weave_count *h = &out->counts[j];
-        if (h->counter != g->counter || i < h->from || i >= h->to) continue;
-        if (j < k) return 0;
-        amount += (h->last <= i ? h->total : 0) - (h->position <= i ? h->total : 0);
-    }
-    return amount;
-}
-
-static bool spans(const weave_count *g, uint32_t i)
-{
-    return i >= g->from && i < g->to && (g->from < g->first || g->to > g->last);
-}
-
-bool weave_side_counts(const weaver *w, uint32_t insn)
-{
-    const weave_output *out = w->out;
-    for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn) && side_amount(out, k, insn)) return true;
-    return false;
-}
-
-void weave_emit_side_counts(weaver *w, uint32_t insn)
-{
-    const weave_output *out = w->out;
-    for (uint32_t k = 0; k < out->count_count; k++)
-        if (spans(&out->counts[k], insn))
-            add_const(w, out->counts[k].counter, side_amount(out, k, insn), next_bank(w, out->counts[k].counter));
+    add_const(w, counter, amount, next_bank(w, counter));
 }
 
 /* Where the block's other anywhere snippets go: they are not taken back after a fault, so no
@@ -401,7 +400,7 @@ static uint32_t place_anywhere(const weaver *w, const weave_block *block)
     const weave_insn *head = &w->run->insns[block->first];
     for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
         cfg_need reads = weave_reads(w, n->code, head);
-        if (is_const_count(n)) continue;
+        if (weave_is_const_count(n)) continue;
         if (reads.regs || reads.flags || snippet_has(n->code, SNIPPET_CALL)) return block->first;
     }
     for (uint32_t i = block->first; i < block->first + block->count; i++) {
@@ -429,7 +428,7 @@ void weave_emit_anywhere(weaver *w, uint32_t insn)
     const weave_block *block = &w->run->blocks[w->run->insns[insn].block];
     if (!block->anywhere.first || w->anywhere_at[w->run->insns[insn].block] != insn) return;
     for (const weave_insert *n = block->anywhere.first; n; n = n->next) {
-        if (is_const_count(n)) continue;
+        if (weave_is_const_count(n)) continue;
         w->sets_regs = snippet_has(n->code, SNIPPET_SET_REG);
         weave_run_for_effect(w, n->code);
     }

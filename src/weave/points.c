@@ -270,7 +270,8 @@ static void at_instruction(weaver *w, uint32_t i)
 bool weave_prepare_side(weaver *w, uint32_t i)
 {
     const isa_insn *in = &w->run->insns[i].in;
-    if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND || w->run->insns[i].taken.first) return false;
+    if (!w->opt->cold_exits || in->flow != ISA_FLOW_COND) return false;
+    if (w->run->insns[i].taken.first && !weave_taken_joins(w, &w->run->insns[i])) return false;
     at_instruction(w, i);
     if (!(w->living.regs & w->st.in_slot & ~w->st.in_reg) && !weave_side_counts(w, i)) return false;
     weave_flags_to_hw(w);

@@ -189,7 +189,8 @@ static void emit_sides(weaver *w)
         w->need = w->living = weave_wanted_taken(w, &w->run->insns[s->index]);
         w->st.flags_slot = false; /* a count that keeps the flags is cheaper than their restoring */
         weave_emit_side_counts(w, s->index);
-        emit_taken_list(w, &w->run->insns[s->index]);
+        if (weave_taken_joins(w, &w->run->insns[s->index])) weave_restore_all(w);
+        else emit_taken_list(w, &w->run->insns[s->index]);
         exit_to(w, w->run->insns[s->index].in.target);
         if (!w->main) weave_note_state(w, from, s->index, s->st);
     }

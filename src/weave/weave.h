@@ -147,6 +147,12 @@ typedef struct weave_engine {
     isa_regs (*parks)(void *arg, const weave_run *run, uint32_t i, isa_regs held);
 } weave_engine;
 
+/* What counts once for several counters: a joint counter, of which each stands for that amount in `counter`. */
+typedef struct weave_term {
+    uint32_t counter;
+    int64_t amount;
+} weave_term;
+
 enum {                               /* weave_options.stress */
        WEAVE_STRESS_RANDOM_REGS = 1, /* choose scratch registers at random */
        WEAVE_STRESS_NO_DEAD = 2,     /* take nothing for dead: spill and save always */
@@ -168,6 +174,9 @@ typedef struct weave_options {
     bool pc_relative;     /* the code may run elsewhere than it was made for, together with what it
                              was made from: addresses of PC-relative operands are computed there */
     weave_places *places; /* what adds to counters is divided among their banks; NULL: all to the first */
+    /* Optional: the counter that stands for these terms, of different counters, and for no others; 0: there is none.
+     * Without it each counter is added to by itself. */
+    uint32_t (*joint)(const weave_term *terms, uint32_t count);
 } weave_options;
 
 /* Registers and flags of the program that the snippets of a list at `insn` read. */

@@ -63,6 +63,7 @@ typedef struct weave_look {
 } weave_look;
 
 typedef struct weave_cold weave_cold; /* out-of-line code, emitted behind the run (append.c) */
+enum { WEAVE_MAX_TERMS = 16 };
 typedef struct weave_add {
     uint32_t counter, position;
     int64_t amount;
@@ -264,13 +265,26 @@ struct weave_later {
 /* `code` in the present state, where the jump leads; NULL: it has failed. */
 weave_later *weave_put_later(weaver *, const snippet *code, isa_label from);
 void weave_emit_later(weaver *);
+/* joint.c: several counters counted by one addition */
+typedef struct weave_terms {
+    uint32_t count;
+    weave_term of[WEAVE_MAX_TERMS];
+} weave_terms;
+/* False: there are too many of them. */
+bool weave_terms_add(weave_terms *, uint32_t counter, int64_t amount);
+uint32_t weave_joint(const weaver *, const weave_terms *); /* 0: none */
+/* Do the snippets of a branch's taken edge nothing but count by constants, which a side exit does with its own counts?
+ */
+bool weave_taken_joins(const weaver *, const weave_insn *);
+/* Must counters be set right when side exit `insn` is taken? Sets them right, and counts what joins. */
+bool weave_side_counts(const weaver *, uint32_t insn);
+void weave_emit_side_counts(weaver *, uint32_t insn);
 /* count.c */
 bool weave_plan_counts(weaver *);
 void weave_emit_counts(weaver *, uint32_t insn);
 void weave_emit_anywhere(weaver *, uint32_t insn);
-/* Must counters be set right when side exit `insn` is taken? Sets them right. */
-bool weave_side_counts(const weaver *, uint32_t insn);
-void weave_emit_side_counts(weaver *, uint32_t insn);
+bool weave_is_const_count(const weave_insert *);
+void weave_count_aside(weaver *, uint32_t counter, int64_t amount); /* where it is seldom counted */
 bool weave_count_merged(const weaver *, uint32_t insn, const weave_insert *);
 void weave_count_add(weaver *, const snippet *);
 void weave_count_const(weaver *, uint32_t counter, int64_t amount);

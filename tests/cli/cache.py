@@ -12,6 +12,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -41,6 +42,49 @@ int main(int argc, char **argv)
     PROMISE
     inlay_on_exit(report, NULL);
     return inlay_start();
+}
+"""
+
+# Where `middle` leads by its taken edge the flags of `first` are overwritten; or read, once the program has changed that.
+BEHIND = """#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+int first(int x);
+extern char last[];
+__asm__(".text\\n.p2align 12\\n"
+        "first: cmp $5, %edi\\n mov $0, %ecx\\n jrcxz middle\\n xor %eax, %eax\\n ret\\n"
+        "middle: nop\\n jrcxz last\\n xor %eax, %eax\\n ret\\n"
+        ".fill 64, 1, 0xcc\\n"
+        "last: xor %eax, %eax\\n mov $7, %al\\n ret\\n .fill 64, 1, 0xcc\\n .p2align 12\\n");
+int main(int argc, char **argv)
+{
+    static const char asks[] = "\\x0f\\x94\\xc0\\x0f\\xb6\\xc0\\xc3"; /* sete %al; movzx %al, %eax; ret */
+    char *page = (char *)((unsigned long)last & -4096ul);
+    int sum = argc + (argv[0] == NULL);
+    if (argc > 1) {
+        if (mprotect(page, 4096, PROT_READ | PROT_WRITE)) return 1;
+        memcpy(last, asks, sizeof asks - 1);
+        if (mprotect(page, 4096, PROT_READ | PROT_EXEC)) return 1;
+    }
+    for (int i = 0; i < 10; i++) sum = sum * 3 + first(i);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+# Calls what lies far from all other code, when there is no room for any more memory.
+FAR = """#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+int main(void)
+{
+    const struct rlimit none = {4096, 4096};
+    void *p = mmap((void *)0x100000000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == MAP_FAILED) return 1;
+    memcpy(p, "\\xb8\\x07\\x00\\x00\\x00\\xc3", 6); /* mov $7, %eax; ret */
+    return setrlimit(RLIMIT_AS, &none) ? 2 : ((int (*)(void))p)();
 }
 """
 
@@ -129,6 +173,33 @@ class Cache:
             done, text, taken = self.run(prefix=())
             if done.stdout != native.stdout or done.status != native.status or taken < 500:
                 raise Failed(f"{taken} taken", done.stdout.decode()[-200:], done.stderr.decode()[-400:])
+
+    def behind_exits(self):
+        """What a translation leaves out, since it is dead where its exits lead, depends on what is there in this run."""
+        program = f"{self.folder}/behind"
+        with open(f"{program}.c", "w", encoding="utf-8") as f:
+            f.write(BEHIND)
+        subprocess.run(["gcc", "-O1", "-o", program, f"{program}.c"], check=True)
+        for tool in "inscount", "bbcount":
+            self.warm(tool=tool, program=(program,))
+            for words in (), ("changed",), (), ("changed",):
+                native = driver.run([program, *words], LIMIT, env=driver.ENVIRONMENT)
+                done, _, taken = self.run(tool=tool, program=(program, *words))
+                if done.stdout != native.stdout or done.status != native.status or taken < 200:
+                    raise Failed(f"{tool} {words}: {done.status} {done.stdout!r}, natively {native.stdout!r}; {taken} taken")
+
+    def paired(self):
+        """Calls and returns in pairs hold return addresses: taken at others, they lead there. Without pairs what was made
+        with them is not taken, nor the reverse."""
+        for program in ("plain", "1"), ("throw",), ("threads",), ("children",):
+            path = f"{self.samples}/{program[0]}"
+            native = driver.run([path, *program[1:]], LIMIT, cwd=self.folder, env=driver.ENVIRONMENT)
+            self.empty()
+            for i in range(5):
+                done = self.run("--stress=paired", tool="bbcount", program=program, prefix=())[0]
+                taken = max(int(n) for n in re.findall(rf"  {TAKEN} +([0-9]+)", done.stderr.decode()))
+                if (done.status, done.stdout) != (native.status, native.stdout) or (i and taken < 200):
+                    raise Failed(f"{program[0]}, run {i}: {done.status}, {taken} taken", done.stdout.decode()[-200:])
 
     def threads_and_forks(self):
         for name in "threads", "children", "selfmod", "codeviews":
@@ -383,6 +454,23 @@ class Cache:
         finally:
             subprocess.run(["umount", self.kept], check=True)
 
+    def given_up(self):
+        """Code that cannot be translated ends the program at once, with a report: the end keeps translations, or tries."""
+        program = f"{self.folder}/far"
+        with open(f"{program}.c", "w", encoding="utf-8") as f:
+            f.write(FAR)
+        subprocess.run(["gcc", "-O1", "-o", program, f"{program}.c"], check=True)
+        self.empty()
+        if driver.run([program], LIMIT, env=driver.ENVIRONMENT).status != 7:
+            raise Failed("natively")
+        for words in ("--no-cache",), ():
+            done, text, _ = self.run(*words, program=(program,))
+            said = done.stderr.decode()
+            if done.status != -signal.SIGKILL or "cannot translate the code at 0x100000000000" not in said or "hangs" in said:
+                raise Failed(f"{words}: {done.status}", said[-400:])
+            if not re.search("^far: [1-9][0-9]+ instructions$", text, re.M):
+                raise Failed(f"{words}: report {text!r}")
+
     def run_off(self):
         self.empty()
         return self.run("--no-cache")
@@ -433,9 +521,9 @@ class Cache:
             raise Failed("no folder")
 
 
-TESTS = ("off_cold_warm", "nearly_all", "restartable_sequences", "elsewhere_each_time", "threads_and_forks", "another_build", "without_build_id", "analyses", "analyses_damaged",
+TESTS = ("off_cold_warm", "nearly_all", "restartable_sequences", "elsewhere_each_time", "behind_exits", "paired", "threads_and_forks", "another_build", "without_build_id", "analyses", "analyses_damaged",
          "options_and_tools", "switches", "damaged", "cut_while_in_use", "whose_folder_it_is", "no_place", "no_room",
-         "at_the_same_time", "command")
+         "given_up", "at_the_same_time", "command")
 
 
 def main():

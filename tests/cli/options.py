@@ -54,6 +54,23 @@ class Options:
         if not all(re.fullmatch(r"true: [1-9]\d* instructions\n", t) for t in texts):
             raise Failed("not one report each", *texts)
 
+    def before_the_name(self):
+        """What each tool's help lists for all of them is also known before the tool's name, likewise to inlay snippet."""
+        def listed(tool):
+            done = driver.run([self.inlay, "run", tool, "--help"], 60, cwd=self.folder, env=driver.ENVIRONMENT)
+            return set(re.findall(r"^ +(?:-(\w), )?--([\w-]+)(\[=|=)?", done.stdout.decode(), re.M))
+        common = listed("null") & listed("inscount") - {("", "help", ""), ("", "version", "")}
+        if len(common) < 20:
+            raise Failed("few options are listed", repr(common))
+        for letter, name, value in sorted(common):
+            for form in ([f"--{name}"], [f"-{letter}"] if letter else None):
+                words = form and [*form, *(["x"] if value == "=" else [])]
+                for command in (["run", *words], ["snippet", *words]) if words else ():
+                    done = driver.run([self.inlay, *command], 60, cwd=self.folder, env=driver.ENVIRONMENT)
+                    said = done.stderr.decode()
+                    if done.status != 2 or "is not known" in said:
+                        raise Failed(" ".join(command), said[:300])
+
     def number_forms(self):
         rows = [len(re.findall(r"^ +\d+ +\d+\.\d", self.report("prof", *words), re.M))
                 for words in (["-n", "3"], ["-n3"], ["--top", "3"], ["--top=3"], ["--top=0x3"], ["--top=03"])]
@@ -184,7 +201,7 @@ class Options:
 
 
 ROOT_ONLY = ("set_uid_program_is_refused", "set_uid_child_keeps_its_privileges", "own_set_uid_program_is_run")
-TESTS = ("output_forms", "number_forms", "flags_are_taken_back", "default_flags_are_turned_off", "only_flags_have_a_no",
+TESTS = ("output_forms", "before_the_name", "number_forms", "flags_are_taken_back", "default_flags_are_turned_off", "only_flags_have_a_no",
          "flags_take_no_value", "no_numbers", "no_addresses", "no_words", "missing_values", "ended_by_dashes",
          "debug_forms", "manual_names_all", "filters") + ROOT_ONLY
 

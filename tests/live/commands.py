@@ -54,7 +54,7 @@ class Command:
         self.process.wait(LIMIT)
         self.reader.join()
         if self.process.returncode != status:
-            raise driver.Failed(f"the command ends with {self.process.returncode}", out, *self.said)
+            raise driver.Failed(f"the command ends with {self.process.returncode}", out[-600:], *self.said)
         return out
 
     def __enter__(self):
@@ -157,6 +157,55 @@ class Commands:
                 raise driver.Failed("32 writes, 212 bytes", out, c.answers().decode()[-300:])
             self.same_text(c, before)
             self.asks(c, "2 + 2")
+
+    def lines(self):
+        """What the code prints comes while the process runs: each line in its order, or they are counted; those of
+        children as well with --children; to standard error where the result is JSON."""
+        many = 30000
+        code = 'static long n; n++; print(n); if (n <= 2) { print_real(n * 0.25); show("that"); }'
+        with self.talk("lines") as c:
+            before = text_of(c.process.pid)
+            with Command(self.inlay, "snippet", "-p", c.process.pid, "getpgid", code, ready="code at 1 places") as command:
+                self.asks(c, f"[os.getpgid(0) for _ in range({many})][0] > 0")
+                out = command.end().splitlines()
+            numbers = [int(line) for line in out if line.isdigit()]
+            lost = sum(int(n) for line in command.said for n in re.findall(r"(\d+) lines .* are lost", line))
+            if out[:5] != ["1", "0.25", "that", "2", "0.5"] or f"getpgid: n = {many}" not in out:
+                raise driver.Failed("1, 0.25, that, 2, 0.5, ... and the variable", *out[:6], *out[-2:])
+            if numbers != sorted(set(numbers)) or len(numbers) + lost != many or len(numbers) < 1000:
+                raise driver.Failed(f"{len(numbers)} lines, {lost} lost of {many}")
+            self.same_text(c, before)
+            forks = "(lambda p: p or (os.getpgid(0), os._exit(0)))(os.fork()) and os.wait()[1]"
+            for words, wanted in (("--children",), ["1", "2"]), ((), ["1"]):
+                with Command(self.inlay, "snippet", *words, "-p", c.process.pid, "getpgid", "static long n; n++; print(n)",
+                             ready="code at 1 places") as command:
+                    self.asks(c, forks)
+                    self.asks(c, "os.getpgid(0) > 0")
+                    out = command.end().splitlines()
+                if [line for line in out if line.isdigit()] != wanted:
+                    raise driver.Failed(f"{words}: {wanted}", *out)
+            with Command(self.inlay, "snippet", "--format=json", "-p", c.process.pid, "getpgid", 'show("that")',
+                         ready="code at 1 places") as command:
+                self.asks(c, "os.getpgid(0) > 0")
+                found = json.loads(command.end())
+            if found["places"] != 1 or "that" not in command.said:
+                raise driver.Failed("the line is on standard error", *command.said)
+
+    def unwritable(self):
+        """A result that cannot be written is a failure; what was inserted goes also when nobody reads any more."""
+        with self.talk("unwritable") as c:
+            before = text_of(c.process.pid)
+            with Command(self.inlay, "snippet", "-p", c.process.pid, "getppid", "print(1)", ready="code at 1 places") as command:
+                command.process.stdout.close()
+                self.asks(c, "[os.getppid() for _ in range(9)][0] > 0")
+                if command.process.wait(LIMIT) != 1:
+                    raise driver.Failed(f"status {command.process.returncode}", *command.said)
+            self.same_text(c, before)
+            for words in (["count", "-p", c.process.pid, "getppid"], ["snippet", "-p", c.process.pid, "getppid", "print(1)"]):
+                with Command(self.inlay, *words, "-o", "/dev/full", "--for", "0.3") as command:
+                    command.end(signo=None, status=1)
+                if not any("cannot write the result: No space left" in line for line in command.said):
+                    raise driver.Failed(words[0], *command.said)
 
     def started(self):
         """On programs that they start: from the first instruction to the end, with its status."""
@@ -359,7 +408,7 @@ class Commands:
 
 
 def tests(of):
-    for name in ("count", "again", "count_for", "snippet", "started", "killed", "executed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
+    for name in ("count", "again", "count_for", "snippet", "lines", "unwritable", "started", "killed", "executed", "break_at", "break_then", "break_stops", "tee", "examples", "wrong"):
         yield name.replace("_", "-"), getattr(of, name)
 
 

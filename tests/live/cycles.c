@@ -73,7 +73,12 @@ static bool put_in(int pid, char *images)
     if (!process) {
         process = inlay_process_attach(pid);
         counts = process ? inlay_process_share(process, MOST * sizeof *counts) : NULL;
-        if (!counts) return fail("attach");
+        if (!counts) {
+            fail("attach"); /* it ends just then, maybe */
+            if (process) inlay_process_let_go(process);
+            process = NULL;
+            return false;
+        }
     }
     memset(counts, 0, MOST * sizeof *counts);
     count = 0;

@@ -9,12 +9,14 @@ whose midst a back end ends, as they do when their client goes, is told apart, a
 Servers and clients are those of servers.py, in which tools come and go instead.
 """
 
+import contextlib
 import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -50,8 +52,33 @@ class Mutator:
             raise Failed(f"the mutator ends with {self.process.returncode}")
 
 
+@contextlib.contextmanager
+def kept_busy(load):
+    """Meanwhile the client begins anew whenever it has come to its end."""
+    over, wrong = threading.Event(), []
+
+    def keep():
+        try:
+            while not over.wait(0.02):
+                load.look()
+                if load.process is None:
+                    load.begin()
+        except Failed as e:
+            wrong.append(e)
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if wrong:
+        raise wrong[0]
+
+
 class Cycles(servers.Servers):
-    transactions = 60000, ["-R", "500"]  # back ends that stay for a while
+    transactions = 30000, ["-R", "500"]  # back ends that stay for a while: three minutes
 
     def __init__(self, options, folder):
         super().__init__(options, folder)
@@ -136,20 +163,16 @@ class Cycles(servers.Servers):
     def toggle(self, m, load, pids, image):
         """In a process that is there all the time."""
         for k in range(50):
-            load.look()
-            if load.process is None:
-                load.begin()
-            if not m.pid:
-                m.pid = (pids(k) or [None])[0]
-            if not m.pid or m.say(f"in {m.pid} {image} libc.so") is None:
-                continue
-            time.sleep(0.5)
-            answer = m.say(f"toggle {self.toggles}")
-            if answer is None or m.say("off") is None:
-                continue
+            with kept_busy(load):
+                if not m.pid:
+                    m.pid = (pids(k) or [None])[0]
+                if not m.pid or m.say(f"in {m.pid} {image} libc.so") is None:
+                    continue
+                time.sleep(0.5)
+                answer = m.say(f"toggle {self.toggles}")
+                if answer is None or m.say("off") is None:
+                    continue
             each, name, off, on = answer.split()
-            if not int(off) + int(on) and load.process.poll() is not None:
-                continue  # the client has come to its end meanwhile
             print(f"{self.toggles} toggles of {name}, {each} ns each; entries while off {off}, while on {on}", flush=True)
             if int(off) or not int(on):
                 raise Failed("a switch does not do what it says: " + answer)

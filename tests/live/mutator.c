@@ -1,17 +1,15 @@
 /* A mutator that does what it is told, line by line, and answers each line with one of its own: "ok ...", or "no WHY".
  *
  *     attach PID | start OUTPUT PATH ARGS... | use N   processes are numbered from 0; the last one is in use
- *     insert POINT PROC CODE | remove N | commit       POINT: entry exit block insn call; insertions are numbered, too
- *     read NAME | names                                variables of `static` declarations in CODE
- *     why PROC | stop | continue | status | pid | leave | terminate
- *     watch KIND... | poll MS | next MS                the event: kind, process, tid, number, lost, name or text
- *     message PROC | break PROC                        a snippet at its entry tells of it, or waits: number 7
- *     resume                                           of the last event
- *     value THREAD TEXT | load THREAD PATH             "TYPE|FORMAT|VALUE|ADDRESS"; THREAD: which of them; @NAME
- *     call THREAD PROC KIND:VALUE...                   KINDs i f (float) d; the first is the result's, without value
- *     wrap PROC | restore PROC                         own_more stands in for it: its value, and 1000 more
- *     threads                                          tid:number of each
- *     share PROC                                       counted at its entry in memory that both have; the value: shared
+ *     insert POINT PROC CODE | remove N | commit       POINT: entry first exit block insn call; insertions are
+ * numbered, too read NAME | names                                variables of `static` declarations in CODE why PROC |
+ * stop | continue | status | pid | leave | terminate watch KIND... | poll MS | next MS                the event: kind,
+ * process, tid, number, lost, name or text message PROC | break PROC                        a snippet at its entry
+ * tells of it, or waits: number 7 resume                                           of the last event value THREAD TEXT
+ * | load THREAD PATH             "TYPE|FORMAT|VALUE|ADDRESS"; THREAD: which of them; @NAME call THREAD PROC
+ * KIND:VALUE...                   KINDs i f (float) d; the first is the result's, without value wrap PROC | restore
+ * PROC                         own_more stands in for it: its value, and 1000 more threads tid:number of each share
+ * PROC                                       counted at its entry in memory that both have; the value: shared
  */
 #include <inlay.h>
 
@@ -75,6 +73,7 @@ static void keep(inlay_insertion *i)
 static void insert_at(inlay_proc *p, const char *point, inlay_expr code)
 {
     if (!strcmp(point, "entry")) keep(inlay_insert(inlay_proc_entry(p), code));
+    if (!strcmp(point, "first")) keep(inlay_insert_first(inlay_proc_entry(p), code));
     if (!strcmp(point, "exit")) keep(inlay_insert(inlay_proc_exit(p), code));
     for (inlay_block *b = inlay_proc_block_first(p); b && *point != 'e'; b = inlay_block_next(b)) {
         if (!strcmp(point, "block")) keep(inlay_insert(inlay_block_entry(b), code));

@@ -219,6 +219,49 @@ class Mutators:
         if program:
             self.same("order", [program], ("settings",), ("work 100",), between, after)
 
+    def order_many(self):
+        """Several at one point, in one stop and in several: behind those there, or in front of them (first); those that
+        stay keep their order when one goes."""
+        variable = "*(unsigned long *)&seen"
+
+        def digit(n):
+            return f"{variable} = {variable} * 10 + {n}"
+
+        def seen(m, c, wanted):
+            count = c.answers().count(b"\n")
+            m.does(f"value 0 {variable} = 0")
+            c.say("work 1")
+            c.has_answered(count + 1)
+            found = m.asks(f"value 0 {variable}")
+            if found.split("|")[2] != wanted:
+                raise driver.Failed(f"seen is {wanted}", found)
+
+        def between(m, c):
+            for point, n in ("entry", 1), ("entry", 2), ("entry", 3):
+                m.inserts(point, "work", digit(n))
+            m.does("commit")
+            seen(m, c, "123")
+            m.inserts("first", "work", digit(4))
+            m.does("commit")
+            seen(m, c, "4123")
+            five, = m.inserts("entry", "work", digit(5))
+            m.does("commit")
+            m.inserts("first", "work", digit(6))
+            m.inserts("first", "work", digit(7))
+            m.inserts("entry", "work", digit(8))
+            m.does("commit")
+            seen(m, c, "76412358")
+            m.does(f"remove {five}", "commit")
+            seen(m, c, "7641238")
+
+        program = self.build("dynamic")
+        if program:
+            with Conversation([program], driver.fresh(f"{self.folder}/order_many")) as c, Mutator(self.program) as m:
+                c.say("work 1")
+                c.has_answered(1)
+                m.does(f"attach {c.process.pid}")
+                between(m, c)
+
     def stopped(self):
         """A change of a process that stands still; it goes on when it is told to."""
         program = self.build("dynamic")
@@ -690,7 +733,7 @@ def tests(of):
     yield "create-wrong", of.create_wrong
     for form in ("dynamic", "no-pie", "static", "static-pie"):
         yield f"create-{form}", lambda form=form: of.create_counts(form)
-    for name in ("removed", "order", "stopped", "left", "several", "example", "wrong"):
+    for name in ("removed", "order", "order_many", "stopped", "left", "several", "example", "wrong"):
         yield name, getattr(of, name)
 
 

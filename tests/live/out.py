@@ -211,6 +211,32 @@ class Out(live.Live):
             if c.end() != (b"1\n4\n13\n", 0):
                 raise driver.Failed("it does not go on")
 
+    def numbers(self):
+        """A program at a low address holds numbers that are new code's addresses by chance: all of them, here. They stay;
+        and new code does not lie among the small ones."""
+        folder, program = driver.fresh(f"{self.folder}/in-numbers"), f"{self.folder}/numbers"
+        if driver.build("no-pie", f"{HERE}/numbers.c", program):
+            raise driver.Failed("numbers.c is not compiled")
+        with live.Conversation([program], folder) as c:
+            first, where = 0, []
+            for k in range(2):
+                c.say(f"{first:x}")
+                c.has_answered(2 * k + 1)
+                self.attach("branches", c.process.pid, "-o", f"{folder}/report")
+                where.append(min(low for low, high, how, _, name in mappings(c.process.pid)
+                                 if "x" in how and not name and high < 1 << 32))
+                c.say("look")
+                c.has_answered(2 * k + 2)
+                self.inside("detach", c.process.pid)
+                os.remove(f"{folder}/report")
+                first = where[0]
+            c.say("look")
+            answers, status = c.end()
+        if where[0] != where[1] or where[0] < 512 << 20:
+            raise driver.Failed(f"new code lies at {where[0]:#x}, and then at {where[1]:#x}")
+        if (answers, status) != (b"0 others\n" * 5, 0):
+            raise driver.Failed(f"status {status}", *driver.as_lines(answers))
+
     def signalled(self):
         """A process that gets signals all the time, with a tool whose routines take nearly all of its time."""
         folder, program = driver.fresh(f"{self.folder}/in-signalled"), f"{self.folder}/signalled"
@@ -357,14 +383,15 @@ class Out(live.Live):
                 break
         raise driver.Failed(f"detach ended with {done.returncode}", done.stderr[-600:])
 
-    def unwinds(self, cycles, *flags):
-        """Exceptions are on their way whenever the tool comes or goes, and arrive."""
+    def unwinds(self, cycles, *flags, more=0):
+        """Exceptions are on their way whenever the tool comes or goes, and arrive. In a static program `more` threads take
+        turns at a lock of the unwinder's."""
         folder = driver.fresh(f"{self.folder}/unwinds")
         program = f"{folder}/unwinds"
         made = driver.run(["g++", "-O2", "-pthread", *flags, f"{HERE}/unwinds.cc", "-o", program], live.LIMIT)
         if made.status:
             raise driver.Failed("unwinds.cc is not compiled", *driver.as_lines(made.stderr)[:4])
-        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen([program, str(more)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 time.sleep(0.2)
                 for k in range(cycles):
@@ -415,11 +442,12 @@ def tests(out):
         if shutil.which(live.PROGRAMS[name][0][0]) and (out.all or name in ("bash", "awk", "perl")):
             for tool in live.TOOLS if out.all else live.TOOLS[n % 3:n % 3 + 1]:
                 yield f"{name}-{tool}", lambda name=name, tool=tool: out.program(name, tool)
-    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled"):
+    for name in ("counts", "only_exit", "sequence", "hole", "refusals", "stopped", "signalled", "numbers"):
         yield name, getattr(out, name)
     yield "busy", lambda: out.busy(1000 if out.all else 3, ("inscount", "calls", "branches"))
     yield "unwinds", lambda: out.unwinds(200 if out.all else 5)
     yield "unwinds-static", lambda: out.unwinds(200 if out.all else 3, "-static")
+    yield "unwinds-several", lambda: out.unwinds(200 if out.all else 4, "-static", more=3)
     if shutil.which("strace"):
         yield "dies", lambda: print("dies:", out.dies(1 if out.all else 37))
     if out.all and shutil.which("redis-server"):

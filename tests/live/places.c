@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,9 +74,11 @@ static void *put(uintptr_t at, size_t size, int protection)
     return mmap((void *)at, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
-/* All that is neither the program's, nor a library's, nor the kernel's, nor close to one of them. */
+/* All that is neither the program's, nor a library's, nor the kernel's, nor close to one of them. A static program
+ * that asks for no memory has no library's. */
 static void unmap_unknown(void)
 {
+    uintptr_t libraries = getauxval(AT_BASE) ? 0x7f0000000000 : 0x7ffffffff000;
     static char text[1 << 20];
     static span all[4096];
     size_t n = 0, count = 0;
@@ -87,7 +90,7 @@ static void unmap_unknown(void)
         span s;
         sscanf(l, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %255s", &s.low, &s.high, name);
         bool heap = s.low < 0x60000000 || (s.low > 0x540000000000 && s.low < 0x600000000000);
-        if (!*name && !heap && s.low < 0x7f0000000000) all[count++] = s;
+        if (!*name && !heap && s.low < libraries) all[count++] = s;
     }
     for (size_t i = 0; i < count; i++) unmap(all[i]);
     puts("gone");

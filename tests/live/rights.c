@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MDWE = 65, MDWE_REFUSE = 1 };
@@ -63,6 +65,34 @@ static int fault(void)
     return read(zero, at, 1) == 1 ? close(zero) : -1;
 }
 
+/* In a system call that faults in one page after the other. Each takes a second, until another process gives it. */
+enum { PAGES = 9 };
+static void give_pages(int faults)
+{
+    for (int k = 0; k < PAGES; k++, page.range.start += PAGE) {
+        sleep(1);
+        ioctl(faults, UFFDIO_ZEROPAGE, &page);
+    }
+    _exit(0);
+}
+
+static int fault_on(void)
+{
+    static char bytes[PAGES * PAGE];
+    int ends[2], room = 1 << 20, faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    struct uffdio_api api = {.api = UFFD_API};
+    void *at = mmap(NULL, sizeof bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register where = {.range = {(unsigned long)at, sizeof bytes}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    page.range = (struct uffdio_range){where.range.start, PAGE};
+    if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &where)) return -1;
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends)) return -1;
+    if (setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room)) return -1;
+    if (write(ends[0], bytes, sizeof bytes) != sizeof bytes) return -1;
+    if (fork() == 0) give_pages(faults);
+    if (read(ends[1], at, sizeof bytes) != sizeof bytes) return -1;
+    return wait(NULL) < 0 || close(faults) || close(ends[0]) || close(ends[1]);
+}
+
 static int limit(int what, rlim_t most) { return setrlimit(what, &(struct rlimit){most, most}); }
 
 int main(int argc, char **argv)
@@ -77,6 +107,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "code")) failed = prctl(MDWE, MDWE_REFUSE, 0, 0, 0);
     if (!strcmp(what, "hidden")) failed = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (!strcmp(what, "vfork") && write(1, "in\n", 3) == 3) lend();
+    if (!strcmp(what, "faults") && write(1, "in\n", 3) == 3) failed = fault_on();
     if (!strcmp(what, "fault") && write(1, "in\n", 3) == 3) failed = fault();
     if (failed && write(1, "cannot\n", 7) == 7) return 5;
     if (!strcmp(what, "first")) {

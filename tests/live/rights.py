@@ -94,6 +94,23 @@ class Rights:
     def in_fault(self):
         self.held("fault")
 
+    def in_faults(self):
+        """It comes on by and by, and is waited for."""
+        with Conversation([self.program, "faults"], driver.fresh(f"{self.folder}/faults")) as c:
+            c.has_answered(1)
+            time.sleep(0.5)
+            if b"cannot" not in c.answers():
+                began = time.monotonic()
+                done = driver.run([self.inlay, "attach", "inscount", "-o", "/dev/null", str(c.process.pid)], LIMIT)
+                if done.status:
+                    raise driver.Failed("attach", *driver.as_lines(done.stderr))
+                if time.monotonic() - began < 6:
+                    raise driver.Failed("it was not in the midst of what takes so long")
+            c.say("one")
+            answers, status = c.end()
+        if not re.fullmatch(b"in\n(cannot\n|one\n)", answers) or status != 5:
+            raise driver.Failed(f"status {status}, answers", repr(answers))
+
     def traced(self):
         """By another program, which goes on tracing it."""
         if not os.path.exists("/usr/bin/strace"):
@@ -201,7 +218,7 @@ def main():
     with driver.Results("rights", options) as results:
         of = Rights(options, results.folder)
         for name in ("confined", "no_files", "no_memory", "no_code", "no_first_thread", "under_jit", "others", "no_large_files", "ended",
-                     "in_vfork", "in_fault", "traced", "gets_rights", "stopped"):
+                     "in_vfork", "in_fault", "in_faults", "traced", "gets_rights", "stopped"):
             if driver.chosen(name, options):
                 results.check(name, getattr(of, name))
     return results.status

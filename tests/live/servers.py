@@ -63,6 +63,7 @@ class Load:
     def __init__(self, command, is_good, folder):
         self.command, self.is_good, self.path, self.rounds = command, is_good, f"{folder}/load", 0
         self.process = None
+        self.limit = live.LIMIT  # seconds
 
     def begin(self):
         self.file = open(self.path, "w+")
@@ -73,7 +74,7 @@ class Load:
         """Ended ones must have been served well."""
         if self.process is None or (self.process.poll() is None and not wait):
             return
-        self.process.wait(live.LIMIT)
+        self.process.wait(self.limit)
         self.file.seek(0)
         said = self.file.read()
         self.file.close()
@@ -81,6 +82,36 @@ class Load:
         if self.process.returncode or not self.is_good(said):
             raise Failed(f"the client ends with {self.process.returncode} in round {self.rounds}", *said.splitlines()[-25:])
         self.process = None
+
+
+class Session:
+    """A client of PostgreSQL's that stays, and its back end with it. Each turn reads what the turn before has written."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command + ["-qAt", "postgres"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        bufsize=1)
+        self.pid, self.turns, self.rounds = int(self.ask("select pg_backend_pid();")), 0, 0
+        self.ask("create table kept (turns int); insert into kept values (0); select 1;")
+
+    def ask(self, statements):
+        self.process.stdin.write(statements + "\n")
+        return self.process.stdout.readline().rstrip("\n")
+
+    def begin(self):
+        for _ in range(1000):
+            self.turns += 1
+            said = self.ask("begin; update kept set turns = turns + 1; select turns, (select count(*) from pgbench_tellers t "
+                            "join pgbench_branches b using (bid)) from kept; commit;")
+            if said != f"{self.turns}|10":
+                raise Failed(f"a back end answers {said} in turn {self.turns}")
+
+    def look(self, wait=False):
+        self.rounds += 1
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait(live.LIMIT):
+            raise Failed(f"psql ends with {self.process.returncode}")
 
 
 class Servers(outside.Out):
@@ -307,12 +338,16 @@ class Servers(outside.Out):
             load = Load(as_user + [f"{binaries}/pgbench", "-n", "-c", "3", "-t", str(each)] + more + at + ["postgres"],
                         lambda said: f"actually processed: {3 * each}/{3 * each}\n" in said and
                         "failed transactions: 0 " in said, folder)
+            load.limit = 900
             helpers = set(servers.children_of(server.pid))
             self.under_load(load, lambda k: self.back_end(server, helpers, k), "postgres", server.pid)
             wrong = self.sums(as_user, binaries, at, load.rounds * 3 * each)
             if wrong:
                 raise Failed(wrong)
             self.untouched(server.pid)
+            session = Session(as_user + [f"{binaries}/psql"] + at)
+            self.at_rest(session, session.pid, "postgres")
+            session.end()
         finally:
             server.send_signal(signal.SIGINT)
             server.wait()

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -224,6 +225,19 @@ class Started:
         if done.status or done.stdout != b"1\r\n":
             raise Failed(f"status {done.status}", *driver.as_lines(done.stdout + done.stderr))
 
+    def many_arguments(self):
+        """More than the tool's own stack has room for, to a program that begins and to one that runs."""
+        many = [f"x{n}" for n in range(100000)]
+        self.same(["echo", *many])
+        program = subprocess.Popen(["python3", "-c", "import sys; print('runs', flush=True); print(len(input()) + len(sys.argv))", *many],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if program.stdout.readline() != "runs\n":
+            raise Failed("python3 does not run")
+        done = driver.run([self.inlay, "attach", "calls", "-o", "/dev/null", str(program.pid)], LIMIT)
+        out, _ = program.communicate("four\n", LIMIT)
+        if done.status or program.returncode or out != "100005\n":
+            raise Failed(f"status {done.status}, {program.returncode}: {out!r}", *driver.as_lines(done.stderr)[-3:])
+
     def unknown_image(self):
         """It might be opened later; when none was, that is said at the end."""
         done = self.run(["echo", "it runs"], options=["--image", "nothing*"])
@@ -236,7 +250,7 @@ def main():
     with driver.Results("start", options) as results:
         started = Started(options, results.folder)
         for name in ("waits", "state", "nameless", "ends", "linker_fails", "before_main",
-                     "threads_unnamed", "fails", "follows", "ended_early", "terminal", "unknown_image"):
+                     "threads_unnamed", "fails", "follows", "ended_early", "terminal", "many_arguments", "unknown_image"):
             if driver.chosen(name, options):
                 results.check(name, getattr(started, name))
     return results.status

@@ -26,6 +26,7 @@ static char second_stack[64 << 10];
 static sigjmp_buf before, fault;
 static atomic_int turns, wrong, ends, woken;
 static int wakes[2], never[2];
+unsigned long seen; /* inserted code writes it */
 
 __attribute__((noinline)) unsigned work(unsigned n)
 {

@@ -4,7 +4,7 @@ __thread long counted = 40;
 __thread struct {
     int a, b;
 } both = {1, 2};
-long step(int n)
+long one_step(int n)
 {
     counted += n;
     both.b += n;
@@ -15,11 +15,11 @@ long step(int n)
 #include <pthread.h>
 #include <stdio.h>
 
-static long (*step)(int);
+static long (*one_step)(int);
 
 static void *work(void *unused)
 {
-    printf("%ld\n", step(1));
+    printf("%ld\n", one_step(1));
     return unused;
 }
 
@@ -28,11 +28,11 @@ int main(int argc, char **argv)
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     pthread_t t;
     if (!library) return 1;
-    *(void **)&step = dlsym(library, "step");
-    step(2);
+    *(void **)&one_step = dlsym(library, "one_step");
+    one_step(2);
     if (pthread_create(&t, NULL, work, NULL)) return 1;
     pthread_join(t, NULL);
-    printf("%ld\n", step(0));
+    printf("%ld\n", one_step(0));
     return 0;
 }
 #endif

@@ -1,9 +1,13 @@
 // Two threads in which exceptions are on their way nearly all the time: in one frames are looked at, in the other a
 // destructor sleeps between them. It ends when it is told something.
+//
+//     unwinds [N]     N more of the first kind
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -36,13 +40,16 @@ static void work(std::atomic<long> *caught, bool slowly)
     }
 }
 
-int main()
+int main(int argc, char **argv)
 {
     std::thread a(work, &quick, false), b(work, &slow, true);
+    std::vector<std::thread> more;
+    for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; i--) more.emplace_back(work, &quick, false);
     getchar();
     stop = true;
     a.join();
     b.join();
+    for (auto &t : more) t.join();
     puts(quick > 100 && slow > 2 ? "caught" : "too few");
     return 5;
 }

@@ -222,7 +222,7 @@ class Walk:
             if subprocess.run(["gcc", *words], check=False).returncode:
                 raise driver.Failed("tls.c is not compiled")
         code = "print(counted); print(both.b); counted += 100"
-        done = subprocess.run([self.inlay, "run", f"--engine={engine}", "snippet", "--at=step", f"--code={code}", "--", program, library],
+        done = subprocess.run([self.inlay, "run", f"--engine={engine}", "snippet", "--at=one_step", f"--code={code}", "--", program, library],
                               capture_output=True, text=True, env=driver.ENVIRONMENT)
         seen = sorted((done.stdout + done.stderr).split("\n")[:-1])
         numbers = [line for line in seen if line.isdigit()]
@@ -252,7 +252,7 @@ def tests(of, runs):
         for point, rows in SNIPPETS.items():
             yield f"{engine}-{point}", lambda e=engine, p=point, r=rows: of.at(e, p, r)
     yield "jit-split", of.split
-    for engine, opened in (("jit", True), ("jit", False), ("live", False)):
+    for engine, opened in (("jit", True), ("jit", False), ("live", True), ("live", False)):
         yield f"{engine}-threads{'-opened' if opened else ''}", lambda e=engine, o=opened: of.threads(e, o)
     for row in WRONG:
         yield f"wrong-{row[0].replace(' ', '-')}", lambda row=row: of.refuses(*row)

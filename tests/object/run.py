@@ -124,6 +124,8 @@ def check_library(t):
     native = t.command([f"{t.folder}/plain"]).stdout
     out = f"{t.folder}/squeezed.trace"
     same(t.command([program], env=os.environ | {"INLAY_OUT": out}).stdout.splitlines(), native.splitlines(), "the output")
+    held = os.stat(out)
+    need(held.st_size > 1 << 20 and held.st_blocks * 512 < held.st_size + (64 << 10), "disk beyond the file's end", held.st_size, held.st_blocks)
     t.command([t.inlay, "trace", "--clock=none", "-o", f"{t.folder}/jit.trace", "--", f"{t.folder}/plain"])
     ours, jits = calls(t.report(out)), calls(t.report(f"{t.folder}/jit.trace"))
     jits = {name: count for name, count in jits.items() if count and name in ours}
@@ -601,6 +603,25 @@ def check_refusals(t):
     need(re.search(r"tiny\.o: f: not instrumented: there is no room", report), "a procedure without room", report)
 
 
+KEYS = """
+#include <pthread.h>
+#include <stdio.h>
+#pragma weak pthread_key_create
+#pragma weak pthread_rwlock_trywrlock
+int main(void) { printf("%d %d\\n", pthread_key_create != 0, pthread_rwlock_trywrlock != 0); return 0; }
+"""
+
+
+def check_static(t):
+    """What a static program is without it is without when it records: libgcc's gthr asks for a part to know of the whole."""
+    made = t.compile(KEYS, "keys", "-O1")
+    t.command(["gcc", "-static", made, "-o", f"{t.folder}/keys"])
+    t.object("--all", made, "-o", f"{t.folder}/keys.traced.o")
+    t.command(["gcc", "-static", f"{t.folder}/keys.traced.o", f"-L{t.build}", "-linlay-trace", "-o", f"{t.folder}/keys.traced"])
+    same(t.command([f"{t.folder}/keys.traced"], cwd=t.folder).stdout, t.command([f"{t.folder}/keys"]).stdout, "what it is linked with")
+    same(calls(t.report(f"{t.folder}/keys.traced.trace")), {"main": 1}, "calls")
+
+
 def tests(t, results):
     for way in WAYS:
         yield f"trees {way}", lambda w=way: check_trees(t, w, "g++")
@@ -627,6 +648,7 @@ def tests(t, results):
     yield "numbers", lambda: check_numbers(t)
     yield "compressed", lambda: check_compressed(t)
     yield "wrap", lambda: check_wrap(t)
+    yield "static", lambda: check_static(t)
     for compiler, flags in (("gcc", ["-MD", "--coverage", "-g", "-gsplit-dwarf"]), ("gcc", ["-save-temps", "-fuse-ld=gold"]),
                             ("clang", ["-MMD", "-save-temps=obj"]), ("clang", ["--ld-path=/usr/bin/ld"])):
         yield f"one step {compiler} {' '.join(flags)}", lambda c=compiler, f=flags: check_one_step(t, c, *f)

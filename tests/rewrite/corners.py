@@ -9,11 +9,14 @@ program needs; what it does is held to the original's behaviour and, where that 
   reentered     code behind a call that returns after all comes back to a procedure that has moved
   over-calls    numbers of system calls in registers that calls change or keep, in code that is not rewritten
   search-path   a library that is opened by name is found along the program's own path, or its library's
+  holes         calls of places in the image where nothing is mapped, or no code is; a handler sees where
+  options       a loop over letters, with a switch of which some cases end the program and others say something
   packed        initialisers and pointers that DT_RELR relocates
 """
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -299,6 +302,63 @@ int main(void)
 """
 
 
+HOLES = r"""
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <ucontext.h>
+extern char __executable_start, etext, edata, end;
+static sigjmp_buf back;
+static volatile long at, where;
+static void handler(int signo, siginfo_t *info, void *uc)
+{
+    at = (long)info->si_addr;
+    where = ((ucontext_t *)uc)->uc_mcontext.gregs[REG_RIP];
+    siglongjmp(back, signo);
+}
+int main(void)
+{
+    struct sigaction a = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    char *page = (char *)((long)&end + 0x2fff & ~0xfffL), *places[] = {&etext + 0x100000, page, &edata, &__executable_start};
+    sigaction(SIGSEGV, &a, NULL);
+    for (int i = 0; i < 4; i++) {
+        if (!sigsetjmp(back, 1)) ((void (*)(void))places[i])();
+        printf("%d %d %d\n", i, at == (long)places[i], where == (long)places[i]);
+    }
+    return 7;
+}
+"""
+
+
+# Cases that end the program stand in front of ones that go on: what is behind a call of exit is not reached from there, else
+# nobody knew what the registers hold with which the switch goes round.
+OPTIONS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static volatile int verbose, small, level, keep;
+__attribute__((noinline)) static void say(const char *s) { printf("%s %d\n", s, level); }
+int main(int argc, char **argv)
+{
+    for (const char *c = argc > 1 ? argv[1] : "vk37vsV"; *c; c++)
+        switch (*c) {
+        case '1': level = 1; break;
+        case '2': level = 2; break;
+        case '3': level = 3; break;
+        case '7': level = 7; break;
+        case 'h': case 'L': say("help"); exit(0);
+        case 'k': keep = 1; break;
+        case 's': small = 1; break;
+        case 'V': say("version"); exit(7);
+        case 'v': verbose++; break;
+        case 'z': level = 9; break;
+        default: say("bad"); exit(2);
+        }
+    return 0;
+}
+"""
+
+
 class Test:
     def __init__(self, options, results):
         self.inlay, self.root = f"{options.build}/inlay", results.folder
@@ -420,6 +480,29 @@ class Test:
                 self.rewrite(tool, "program", "--with-libs", f"libs-{tool}")
                 self.same("program", f"libs-{tool}/program")
 
+    def holes(self):
+        self.folder("holes", program_dot_c=HOLES)
+        self.build("gcc -O1 -no-pie -Wl,-z,max-page-size=0x200000,-z,separate-code", "program.c", "-o", "program")
+        self.both()
+
+    def options(self):
+        for flags in ("gcc -O2 -fno-guess-branch-probability", "gcc -Os -fno-guess-branch-probability", "clang -O2"):
+            self.folder("options", program_dot_c=OPTIONS)
+            self.build(flags, "program.c", "-o", "program")
+            main = self.both()["main"]
+            if main["status"] != "moved":
+                raise Failed(f"{flags}: {main}")
+            self.ends_there()
+
+    def ends_there(self):
+        """No block follows a call of exit."""
+        code = driver.run(["objdump", "-d", "--no-show-raw-insn", "program"], LIMIT, cwd=self.here).stdout.decode()
+        behind = re.findall(r"call .*<exit@plt>\n +(\w+):", code)
+        blocks = driver.run([self.inlay, "info", "--blocks", "program"], LIMIT, cwd=self.here).stdout.decode()
+        followed = [at for at in behind if re.search(rf"returned {at}\b", blocks)]
+        if not behind or followed:
+            raise Failed(f"{len(behind)} calls of exit, of which return: {followed}")
+
     def packed(self):
         self.folder("packed", program_dot_c=PACKED)
         for flags in ("", "-no-pie", "-static-pie"):
@@ -437,7 +520,7 @@ def main():
             results.skip("all", "there is no g++")
             return 0
         test = Test(options, results)
-        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "packed"):
+        for name in ("pad-first", "boards", "reentered", "over-calls", "search-path", "holes", "options", "packed"):
             results.check(name, getattr(test, name.replace("-", "_")))
     return results.status
 

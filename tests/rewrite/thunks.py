@@ -94,6 +94,66 @@ FENCED = "    lfence\n    jmp *%\\reg\n    int3"
 PUSHED = "    push %\\reg\n    ret"
 STORED = "    sub $8,%rsp\n    mov %\\reg,(%rsp)\n    ret"
 
+# Procedures that run on into the one behind: by their last instruction, or where a jump there is not taken, with padding
+# between or without.
+RUN_ON = """
+    .macro begin name
+    .globl \\name
+    .type \\name,@function
+\\name:
+    .endm
+    .macro ends name
+    .size \\name,.-\\name
+    .endm
+    .text
+    .p2align 6
+    begin padded_branch
+    cmp $700,%rdi
+    jb refuse
+    ends padded_branch
+    .p2align 6
+    begin behind_padded_branch
+    sub $600,%rdi
+    ret
+    ends behind_padded_branch
+    begin padded_step
+    lea 1(%rdi),%rdi
+    ends padded_step
+    .p2align 5
+    begin behind_padded_step
+    ret
+    ends behind_padded_step
+    begin branch
+    test $1,%dil
+    jnz refuse
+    ends branch
+    begin behind_branch
+    inc %rdi
+    ret
+    ends behind_branch
+    begin refuse
+    add $7,%rdi
+    ret
+    ends refuse
+    begin first_of_all
+    push %rdi
+    push %rsi
+    mov $1000,%esi
+    mov $1,%edi
+1:  call padded_branch
+    call padded_step
+    call branch
+    dec %esi
+    jnz 1b
+    pop %rsi
+    pop %rdi
+    ret
+    ends first_of_all
+    .section .init_array,"aw",@init_array
+    .quad first_of_all
+    .section .note.GNU-stack,"",@progbits
+"""
+
 # How often each procedure is entered, is left, and returns.
 WAYS = r"""
 #include <inlay.h>
@@ -128,7 +188,7 @@ NOT_OURS = re.compile(r"main|_.*|.*_clones|frame_dummy|sub_.*|.*@plt")
 
 GCC = "gcc -O2 -fjump-tables -fcf-protection=none"
 BARE = "-s -fno-asynchronous-unwind-tables"
-# How each is made; the thunks, if they are not the compiler's; whether all of it is to move.
+# How each is made; the thunks, if they are not the compiler's, or other procedures; whether all of it is to move.
 CASES = {
     "gcc": (f"{GCC} -mindirect-branch=thunk -mfunction-return=thunk", None, True),
     "gcc, in line": (f"{GCC} -mindirect-branch=thunk-inline -mfunction-return=thunk-inline", None, True),
@@ -137,6 +197,7 @@ CASES = {
     "fenced jumps": (f"{GCC} -mindirect-branch=thunk-extern -mfunction-return=thunk-extern", FENCED, True),
     "pushed, then returned to": (f"{GCC} -mindirect-branch=thunk-extern -mindirect-branch-register", PUSHED, True),
     "stored, then returned to": (f"{GCC} -mindirect-branch=thunk-extern -mfunction-return=thunk-extern", STORED, True),
+    "run on into": (GCC, RUN_ON, True),
     "clang": ("clang -O2 -mretpoline -fuse-ld=lld -Wl,-z,retpolineplt,-z,now", None, True),
     "clang, loads hardened": ("clang -O2 -mspeculative-load-hardening", None, False),
 }
@@ -157,7 +218,7 @@ class Case:
         sources = ["program.c"]
         if thunks:
             with open(f"{self.folder}/thunks.s", "w") as f:
-                f.write(EXTERN % thunks)
+                f.write(thunks if thunks == RUN_ON else EXTERN % thunks)
             sources.append("thunks.s")
         must([*flags.split(), "-w", *sources, "-o", "program"], self.folder)
 
@@ -206,7 +267,7 @@ class Case:
         for name, (entered, left, returned) in found["jit"].items():
             if not NOT_OURS.fullmatch(name) and entered != left:
                 raise Failed(f"{name} is entered {entered} times, and left {left}")
-            returns = not NOT_OURS.fullmatch(name) and not re.search("cold|thunk|tail|retpoline", name)
+            returns = not NOT_OURS.fullmatch(name) and not re.search("cold|thunk|tail|retpoline|branch|padded", name)
             if returns and returned == 0:
                 raise Failed(f"{name} is entered {entered} times, and never returns")
         for engine in ("live", "rewrite"):

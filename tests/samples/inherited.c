@@ -1,15 +1,18 @@
 /* What a new process or thread has of its parent's signals: dispositions with their flags and masks, the mask, what is
  * pending, the alternate stack, timers. By fork, vfork, posix_spawn, clone with and without shared handlers, a
- * thread, and exec. What a child changes is its own: the parent looks at all of it again at the end. */
+ * thread, and exec, faults that are ignored among it. What a child changes is its own: the parent looks at all of it
+ * again at the end. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -220,6 +223,46 @@ static void by_exec(void)
     wait_for("exec", pid);
 }
 
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+enum { FAULTS = sizeof faults / sizeof faults[0] };
+
+/* Who ignores faults may hand the kernel a bad address all the same; an exec that fails leaves them ignored. */
+static void exec_with_faults_ignored(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    for (int i = 0; i < FAULTS; i++) act(faults[i], SIG_IGN, 0, 0);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execl("/nonexistent", "none", (char *)NULL);
+    for (int i = 0; i < FAULTS; i++) raise(faults[i]);
+    bool refused = prctl(PR_SET_SECCOMP, 2, NULL) < 0;
+    printf("faults ignored: a filter at no address is %s\n", refused ? "refused" : "taken");
+    fflush(stdout);
+    execl(self, self, "faults", (char *)NULL);
+    _exit(99);
+}
+
+/* In the new program. What is ignored when somebody sends it kills where an instruction raises it. */
+static int look_at_faults(void)
+{
+    for (int i = 0; i < FAULTS; i++) {
+        struct sigaction a;
+        sigaction(faults[i], NULL, &a);
+        printf("  fault %d: %s\n", faults[i], name_of(a.sa_handler));
+        fflush(stdout);
+        raise(faults[i]);
+    }
+    *(volatile int *)NULL = 1;
+    return 0;
+}
+
+static void by_exec_ignoring(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) exec_with_faults_ignored();
+    wait_for("exec, faults ignored", pid);
+}
+
 /* A fork in a handler, with other signals on their way. */
 static void fork_here(int sig)
 {
@@ -241,6 +284,7 @@ int main(int argc, char **argv)
 {
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
+    if (argc > 1 && !strcmp(argv[1], "faults")) return look_at_faults();
     if (argc > 1) {
         look(argv[1]);
         return 6;
@@ -255,6 +299,7 @@ int main(int argc, char **argv)
     by_clone("clone, handlers cleared", CLONE_CLEAR_SIGHAND);
     by_thread();
     by_exec();
+    by_exec_ignoring();
     by_handler();
     look("first, at the end");
     return 0;

@@ -14,6 +14,7 @@
  *     p ADDRESS SIZE STUB NAME    a procedure; STUB: up to so many bytes more may lie on the stack when it is left
  *     c ADDRESS SIZE 0 NAME       a part of that procedure, elsewhere: to come there is to stay
  *     s ADDRESS SIZE              a stack beside the threads' own
+ *     t ADDRESS SIZE              a thunk: what leads there leads where it leads to
  *
  * The thread that a program begins with is called TID and a number more with each program that it executes. A child of
  * vfork has its parent's memory, and so its parent's entries and exits are those of both.
@@ -38,7 +39,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 1024, MOST_STACKS = 16, CODE = 15 };
+enum { MOST_THREADS = 1024, MOST_STACKS = 16, MOST_THUNKS = 64, CODE = 15 };
 
 typedef struct range {
     uint64_t low, size, stub;
@@ -64,6 +65,10 @@ typedef struct thread {
     bool watched, begun;
     int deliver;
     uint64_t base, pc, sp;
+    struct {
+        int kind;
+        uint64_t pc, sp;
+    } via;                              /* what led into a thunk */
     frames stacks[MOST_STACKS + 1];     /* the last: its own */
     int running[MOST_STACKS + 1], runs; /* stacks, each on top of the one before */
     struct {
@@ -73,8 +78,8 @@ typedef struct thread {
     int seen[MOST_STACKS + 1], saw; /* in this order */
 } thread;
 
-static range *procs, beside[MOST_STACKS];
-static int proc_count, beside_count;
+static range *procs, beside[MOST_STACKS], thunks[MOST_THUNKS];
+static int proc_count, beside_count, thunk_count;
 static uint64_t first_segment;
 static char program[4096];
 static thread threads[MOST_THREADS];
@@ -112,6 +117,8 @@ static void read_ranges(const char *path)
             procs[proc_count++] = r;
         } else if (sscanf(line, "s %" SCNx64 " %" SCNx64, &r.low, &r.size) == 2 && beside_count < MOST_STACKS) {
             beside[beside_count++] = r;
+        } else if (sscanf(line, "t %" SCNx64 " %" SCNx64, &r.low, &r.size) == 2 && thunk_count < MOST_THUNKS) {
+            thunks[thunk_count++] = r;
         } else if (sscanf(line, "b %" SCNx64, &first_segment) != 1) {
             fprintf(stderr, "follower: %s: what is '%s'?\n", path, line);
             exit(1);
@@ -262,14 +269,39 @@ static kind kind_at(const thread *t)
     return n > 0 ? kind_of(code, (size_t)n) : OTHER;
 }
 
+static bool is_thunk(uint64_t addr)
+{
+    for (int i = 0; i < thunk_count; i++)
+        if (addr - thunks[i].low < thunks[i].size) return true;
+    return false;
+}
+
+/* A thunk's return takes an address that was put on the stack, below where the procedure was entered: it is a jump. */
+static bool jumps(thread *t, int own, uint64_t sp)
+{
+    const frames *s = stack_of(t, sp);
+    return own >= 0 && s->count && s->at[s->count - 1].proc == own && s->at[s->count - 1].sp > sp;
+}
+
 /* The instruction at t->pc was executed, and control went to `pc`. */
 static void after_step(thread *t, kind k, uint64_t pc, uint64_t sp)
 {
-    int from = proc_at(t->pc - t->base), to = proc_at(pc - t->base);
+    uint64_t at = t->pc, old = t->sp;
+    bool within = is_thunk(at - t->base);
+    if (is_thunk(pc - t->base)) {
+        if (!within) t->via.kind = (int)k, t->via.pc = at, t->via.sp = old;
+        return;
+    }
+    if (within) {
+        at = t->via.pc, old = t->via.sp;
+        k = t->via.kind == OTHER && sp > old ? RETURN : (kind)t->via.kind;
+    }
+    int from = proc_at(at - t->base), to = proc_at(pc - t->base);
     bool first = to >= 0 && pc - t->base == procs[to].low && !procs[to].is_part;
     int own = from < 0 ? -1 : procs[from].whole, others = to < 0 ? -1 : procs[to].whole;
-    if (own >= 0 && k == RETURN) leave(t, own, t->sp);
-    else if (own >= 0 && own != others && (first || to < 0) && k == OTHER) leave(t, own, t->sp);
+    if (within && k == RETURN && jumps(t, own, old)) k = OTHER, old = sp;
+    if (own >= 0 && k == RETURN) leave(t, own, old);
+    else if (own >= 0 && own != others && (first || to < 0) && k == OTHER) leave(t, own, old);
     drop_below(t, stack_of(t, sp), sp);
     if (first && k != SYSTEM) enter(t, to, sp);
 }

@@ -73,7 +73,8 @@ static void check_same(const cfg_program *a, const cfg_program *b)
     for (uint32_t i = 0; i < a->table_count; i++) {
         cfg_table p = a->tables[i], q = b->tables[i];
         assert_true(p.jump == q.jump && p.table == q.table && p.base == q.base && p.named_at == q.named_at);
-        assert_true(p.count == q.count && p.kind == q.kind && p.exact == q.exact && p.block == q.block);
+        assert_true(p.read_at == q.read_at && p.count == q.count && p.kind == q.kind && p.exact == q.exact &&
+                    p.block == q.block);
     }
 }
 

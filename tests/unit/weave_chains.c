@@ -12,6 +12,15 @@ enum { BLOCKS = 0, INSNS = 1, ONCE = 2, LEAVES = 4 }; /* counters; value of rdi 
 static machine start, native, woven;
 static weave_places *places; /* NULL: counters have one bank */
 
+/* Joint counters: those behind the test's own. */
+enum { TAKEN = 3, FIRST_JOINT = 8, JOINTS = 24 };
+static struct joint {
+    weave_term terms[8];
+    uint32_t count;
+} joints[JOINTS];
+static uint32_t joint_count;
+static bool joins; /* there are joint counters */
+
 /* Three blocks, each left when rdi says so, a load in the last of them, and an end. */
 static weave_run *program(bool back)
 {
@@ -35,9 +44,20 @@ static void insert_count(weave_run *run, weave_where where, uint32_t i, unsigned
     if (!weave_insert_at(run, where, i, s, false, &why)) fail_msg("%s", why);
 }
 
+static uint32_t joint(const weave_term *terms, uint32_t count)
+{
+    assert_true(count > 1 && count <= 8);
+    if (joint_count == JOINTS) return 0;
+    struct joint *j = &joints[joint_count];
+    memcpy(j->terms, terms, count * sizeof *terms);
+    j->count = count;
+    return FIRST_JOINT + joint_count++;
+}
+
 static void weave_counts(weave_run *run, bool cold)
 {
-    weave_options options = {.cold_exits = cold, .places = places};
+    weave_options options = {.cold_exits = cold, .places = places, .joint = joins ? joint : NULL};
+    joint_count = 0;
     inl_error e;
     for (uint32_t b = 0; b < run->block_count; b++) insert_count(run, WEAVE_ANYWHERE, b, BLOCKS, 1);
     for (uint32_t i = 0; i < run->insn_count; i++) insert_count(run, WEAVE_BEFORE, i, INSNS, 1);
@@ -50,7 +70,7 @@ static void run_with(const weave_run *run, uint64_t rdi, uint64_t rsi)
     harness_random_state(&start);
     start.gpr[X86_RDI] = rdi;
     start.gpr[X86_RSI] = rsi;
-    memset((char *)bench.counters - WEAVE_BANKS_SIZE, 0, WEAVE_BANKS_SIZE + GEN_COUNTERS * 8);
+    memset((char *)bench.counters - WEAVE_BANKS_SIZE, 0, WEAVE_BANKS_SIZE + (FIRST_JOINT + JOINTS) * 8);
     native = woven = start;
     harness_native(run, run->insn_count, &native);
     harness_woven(&woven);
@@ -69,6 +89,10 @@ static uint64_t counted(unsigned counter)
 {
     uint64_t sum = 0;
     for (unsigned bank = 0; bank < WEAVE_BANKS; bank++) sum += in_bank(counter, bank);
+    for (uint32_t k = 0; k < joint_count; k++)
+        for (uint32_t i = 0; i < joints[k].count; i++)
+            if (joints[k].terms[i].counter == counter)
+                sum += (uint64_t)joints[k].terms[i].amount * in_bank(FIRST_JOINT + k, 0);
     return sum;
 }
 
@@ -189,7 +213,7 @@ static unsigned times_seen;
 
 static void look(void)
 {
-    seen[BLOCKS] = bench.counters[BLOCKS], seen[INSNS] = bench.counters[INSNS], seen[ONCE] = bench.counters[ONCE];
+    for (unsigned k = 0; k < 3; k++) seen[k] = counted(k);
     times_seen++;
 }
 
@@ -234,7 +258,6 @@ static void taken_snippets_see_counts(void **state)
 
 static void taken_counts(void **state)
 {
-    enum { TAKEN = 3 };
     harness_catch_faults();
     (void)state;
     weave_run *run = program(false);
@@ -244,8 +267,78 @@ static void taken_counts(void **state)
     for (unsigned i = 1; i <= LEAVES; i++) {
         run_with(run, i, (uintptr_t)bench.data);
         same_counts(i == 2 ? 102 : i, i < 3 ? 2 * i : i + 4, i == 1 ? 0 : 10);
-        assert_int_equal(bench.counters[TAKEN], i == 2 ? 5 : 0);
+        assert_int_equal(counted(TAKEN), i == 2 ? 5 : 0);
     }
+}
+
+/* --- joint counters --- */
+
+/* Which words were added to, and what was added to them. */
+static unsigned words_written(uint64_t *added)
+{
+    unsigned n = 0;
+    *added = 0;
+    for (unsigned k = 0; k < FIRST_JOINT + JOINTS; k++) {
+        n += in_bank(k, 0) != 0;
+        *added += in_bank(k, 0);
+    }
+    return n;
+}
+
+/* Each way through the run adds 1 to one word; the third one to two, since the end's place is before the last branch,
+ * where the flags are dead. */
+static void one_for_each_way(void **state)
+{
+    (void)state;
+    harness_catch_faults();
+    joins = true;
+    for (unsigned back = 0; back < 2; back++) {
+        weave_run *run = program(back);
+        insert_count(run, WEAVE_TAKEN, 1, TAKEN, 5);
+        insert_count(run, WEAVE_TAKEN, 3, TAKEN, 6);
+        insert_count(run, WEAVE_TAKEN, 6, TAKEN, 7);
+        weave_counts(run, true);
+        every_way_out(run);
+        for (unsigned i = 1; i <= LEAVES; i++) {
+            uint64_t added;
+            run_with(run, i, (uintptr_t)bench.data);
+            assert_int_equal(counted(TAKEN), i < LEAVES ? 4 + i : 0);
+            assert_int_equal(words_written(&added), i == 3 ? 2 : 1);
+            assert_int_equal(added, i == 3 ? 2 : 1);
+        }
+        assert_int_equal(joint_count, 4);
+    }
+    joins = false;
+}
+
+/* Counters are what they are without joint ones. */
+static void joint_or_not(void **state)
+{
+    joins = true;
+    one_addition(state);
+    none_without_cold_exits(state);
+    fault_within(state);
+    fault_with_banks(state);
+    taken_snippets_see_counts(state);
+    taken_counts(state);
+    joins = false;
+}
+
+static void a_taken_edge_that_looks_joins_nothing(void **state)
+{
+    (void)state;
+    harness_catch_faults();
+    joins = true;
+    weave_run *run = program(false);
+    insert_count(run, WEAVE_TAKEN, 3, TAKEN, 5);
+    insert_look(run, 3);
+    weave_counts(run, true);
+    times_seen = 0;
+    run_with(run, 2, (uintptr_t)bench.data);
+    same_counts(2, 4, 10);
+    assert_int_equal(times_seen, 1);
+    assert_int_equal(counted(TAKEN), 5);
+    joins = false;
 }
 
 /* A jump that the run follows: in the middle of a chain, unless something on it looks. */
@@ -285,6 +378,9 @@ int main(void)
         cmocka_unit_test(fault_within),
         cmocka_unit_test(taken_snippets_see_counts),
         cmocka_unit_test(taken_counts),
+        cmocka_unit_test(one_for_each_way),
+        cmocka_unit_test(joint_or_not),
+        cmocka_unit_test(a_taken_edge_that_looks_joins_nothing),
         cmocka_unit_test(followed_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

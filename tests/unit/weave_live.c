@@ -237,6 +237,47 @@ static void behind_calls_and_returns(void **state)
     }
 }
 
+/* words[1] = v, or words[2] = v where words[0] + v is 0; v is the thread's number and 7. */
+static void insert_condition(weave_run *run, uint32_t i, uint64_t words[3])
+{
+    const char *why;
+    snippet *v = snippet_new(&bench.arena, SNIPPET_LET), *value = snippet_new(&bench.arena, SNIPPET_BINARY);
+    snippet *local = snippet_new(&bench.arena, SNIPPET_LOCAL), *choice = snippet_new(&bench.arena, SNIPPET_IF);
+    snippet *sum = snippet_new(&bench.arena, SNIPPET_BINARY), *load = snippet_new(&bench.arena, SNIPPET_LOAD);
+    snippet *arms[2];
+    for (unsigned k = 0; k < 2; k++) {
+        arms[k] = snippet_new(&bench.arena, SNIPPET_STORE);
+        arms[k]->a = gen_const((uintptr_t)&words[1 + k]), arms[k]->b = local, arms[k]->size = 8;
+    }
+    load->a = gen_const((uintptr_t)words), load->size = 8;
+    sum->op = SNIPPET_ADD, sum->a = load, sum->b = local;
+    choice->a = sum, choice->b = arms[0], choice->c = arms[1];
+    value->op = SNIPPET_ADD, value->a = snippet_new(&bench.arena, SNIPPET_THREAD), value->b = gen_const(7);
+    v->a = value, v->b = choice;
+    assert_true(weave_insert_at(run, WEAVE_BEFORE, i, v, false, &why));
+}
+
+static void move(x86_code *c) { x86_mov_rr(c, 8, X86_RBX, X86_RAX); }
+
+/* Where rcx is dead a variable does not take it: the condition has no use for another one, but for the flags. */
+static void variable_beside_a_condition(void **state)
+{
+    (void)state;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        uint64_t words[3] = {0}, v = bench.frame->thread_number + 7;
+        if (turn) words[0] = -v;
+        set_hooks(true, false);
+        hooks.regs[0] = ALL & ~(1u << X86_RCX);
+        weave_run *run = middle(whole(move), 2);
+        insert_condition(run, 2, words);
+        assert_int_equal(weave(run, false).flags, 0);
+        harness_random_state(&start);
+        run_both(run, hooks.regs[0], true);
+        assert_int_equal(words[1], turn ? 0 : v);
+        assert_int_equal(words[2], turn ? v : 0);
+    }
+}
+
 int main(void)
 {
     if (!harness_open()) return 77;
@@ -245,6 +286,7 @@ int main(void)
         cmocka_unit_test(flags_at_the_end),
         cmocka_unit_test(each_successor_its_own),
         cmocka_unit_test(behind_calls_and_returns),
+        cmocka_unit_test(variable_beside_a_condition),
     };
     if (getenv("WEAVE_TEST")) cmocka_set_test_filter(getenv("WEAVE_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);

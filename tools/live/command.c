@@ -147,11 +147,13 @@ static void on_end(int signo)
 
 static void handle_signals(const live_command *c)
 {
-    struct sigaction end = {.sa_handler = on_end}, ignore = {.sa_handler = SIG_IGN};
+    /* The wait is a poll, which ends all the same; what is being written is not cut. */
+    struct sigaction end = {.sa_handler = on_end, .sa_flags = SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
     /* The terminal's are the program's: the command ends when that has. */
     sigaction(SIGINT, c->program ? &ignore : &end, NULL);
     sigaction(SIGTERM, &end, NULL);
     sigaction(SIGHUP, &end, NULL);
+    sigaction(SIGPIPE, &ignore, NULL); /* who does not read on does not keep the code from being taken out */
 }
 
 void command_begin(live_command *c, int argc, char **argv)
@@ -361,7 +363,10 @@ static void leave_others(live_command *c)
 int command_end(live_command *c, int status)
 {
     fflush(stdout);
-    if (ferror(stdout)) command_say(c, "cannot write: %s", strerror(errno));
+    if (ferror(stdout)) {
+        command_say(c, "cannot write the result: %s", strerror(errno));
+        if (c->pid) status = LIVE_FAILED;
+    }
     command_remove(c);
     leave_others(c);
     bool runs = inlay_process_is_running(c->process);

@@ -3,13 +3,14 @@
  *     inlay snippet -p PID write:entry 'static long calls; if ($arg0 == 1) calls++'
  *
  * Points and language are those of the tool of that name (tools/snippet.c). What the code declares static is printed at
- * the end, and the code is taken out again. */
+ * the end, and the code is taken out again. Lines that it prints come as messages. */
 #include "../text_code.h"
 #include "command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char usage[] =
     "usage: inlay snippet [OPTIONS] -p PID POINT CODE\n"
@@ -17,7 +18,8 @@ static const char usage[] =
     "\n"
     "Runs CODE, a small C, at POINT of a process, until Ctrl-C, or its end, or for --for SECONDS; then variables that "
     "it\n"
-    "declares static are printed, and nothing of it is left there. POINT is one of\n"
+    "declares static are printed, and nothing of it is left there. print(NUMBER), print_real(NUMBER) and show(STRING)\n"
+    "write a line at once (to standard error with --format=json). POINT is one of\n"
     "  NAME, NAME:entry      a procedure's entry; NAME may be a pattern: 'sqlite3_*'\n"
     "  NAME:exit             before each return and each jump to another procedure\n"
     "  NAME:return           before each return, where $ret is the result\n"
@@ -38,6 +40,11 @@ static const char usage[] =
     "Without -p the program runs under the JIT, and OPTIONS are those that every tool has.\n";
 
 enum { MOST_BYTES = 256 };
+enum { TRIES = 200 }; /* at a message, a millisecond each */
+typedef struct line {
+    uint64_t unsaid; /* so many before it found no room */
+    char text[TEXT_LINE];
+} line;
 typedef struct row {
     unsigned program;
     const char *where;
@@ -54,11 +61,18 @@ typedef struct program {    /* one that is followed; the first one is what the c
 static row *rows;
 static program *programs;
 static unsigned row_count, program_count;
+static uint64_t lost;            /* lines that were lost */
 static uint64_t places, refused; /* in the program that is looked at */
 static void begins(void);
 static void ended(inlay_process *);
-static live_command command = {
-    .name = "snippet", .usage = usage, .least = 2, .most = 2, .by_thread = true, .begins = begins, .ended = ended};
+static live_command command = {.name = "snippet",
+                               .usage = usage,
+                               .least = 2,
+                               .most = 2,
+                               .by_thread = true,
+                               .begins = begins,
+                               .ended = ended,
+                               .kinds = INLAY_EVENTS(MESSAGE)};
 
 /* Room for one more in a list of `count`. */
 static void *grown(void *list, unsigned count, size_t size)
@@ -68,7 +82,48 @@ static void *grown(void *list, unsigned count, size_t size)
     return more;
 }
 
-static void no_names(inlay_scope *names) { (void)names; }
+/* --- lines --- */
+
+/* In the process. It waits while the mutator takes messages, and no more once it does not. */
+void text_line(const char *text)
+{
+    static uint64_t unsaid;
+    const struct timespec step = {.tv_nsec = 1000 * 1000};
+    line l = {.unsaid = __atomic_exchange_n(&unsaid, 0, __ATOMIC_RELAXED)};
+    size_t size = offsetof(line, text) + strlen(strcpy(l.text, text)) + 1;
+    bool said = inlay_message(0, &l, size);
+    for (int tries = 0; !said && !l.unsaid && tries < TRIES; tries++) {
+        nanosleep(&step, NULL);
+        said = inlay_message(0, &l, size);
+    }
+    if (!said) __atomic_fetch_add(&unsaid, l.unsaid + 1, __ATOMIC_RELAXED);
+}
+
+static void take_line(const inlay_event *e, void *arg)
+{
+    line l = {0};
+    (void)arg;
+    memcpy(&l, e->data, e->size < sizeof l ? e->size : sizeof l - 1);
+    lost += l.unsaid;
+    fprintf(command.json ? stderr : stdout, "%s\n", l.text);
+}
+
+/* A process may print faster than they are taken: `most` at a time. */
+static void take_some(unsigned most)
+{
+    inlay_event e;
+    while (most-- && inlay_event_next(&e, 0)) {}
+    fflush(stdout);
+}
+
+static bool take_lines(void *arg)
+{
+    (void)arg;
+    take_some(1000);
+    return !ferror(stdout);
+}
+
+/* --- what is inserted --- */
 
 static void note_inserted(inlay_insertion *i) { command_note(&command, i); }
 
@@ -84,7 +139,7 @@ static inlay_expr for_thread(inlay_scope *names, inlay_expr e, uint64_t address)
     return command_for_thread(&command, e);
 }
 
-static text_code code = {.names = no_names,
+static text_code code = {.names = text_line_routines,
                          .made = for_thread,
                          .inserted = note_inserted,
                          .variable = note_variable,
@@ -124,6 +179,8 @@ static void ended(inlay_process *p)
         if (r->program == n) memcpy(r->value, r->v.at, r->v.size < MOST_BYTES ? r->v.size : MOST_BYTES);
     if (n < program_count) programs[n].process = NULL;
 }
+
+/* --- the report --- */
 
 /* Of many that are followed only some have the point. */
 static bool is_told(const program *p) { return p == programs || p->places || p->refused; }
@@ -178,11 +235,14 @@ int main(int argc, char **argv)
         else command_say(&command, "there is no point '%s'%s", code.point, command_nearly(&command, code.point));
         return command_end(&command, LIVE_FAILED);
     }
+    inlay_on_event(INLAY_EVENTS(MESSAGE), take_line, NULL);
     command_commit(&command);
     command_say(&command, "code at %llu places of process %d", (unsigned long long)places,
                 inlay_process_pid(command.process));
-    command_wait(&command, NULL, NULL);
+    command_wait(&command, take_lines, NULL);
     command_remove(&command);
+    take_some(-1u); /* nothing more comes */
+    if (lost) command_say(&command, "%llu lines that the code has printed are lost", (unsigned long long)lost);
     for (const program *p = programs; p < programs + program_count; p++) {
         if (p->process) ended(p->process);
         if (is_told(p)) (command.json ? report_json : report_text)(p);

@@ -58,8 +58,13 @@ jit_ibl_miss:
         mov     %rbx, %gs:OFF_SLOT_RBX
         mov     %gs:OFF_IBL_TABLE2, %rbx
         mov     %rcx, %rdx
-        shr     $4, %rdx
+        shr     $16, %rdx
+        imul    $TABLE2_FACTOR, %rdx, %rdx
+        shr     $TABLE2_SHIFT, %rdx
+        mov     %rcx, %rax
+        shr     $4, %rax
         xor     %rcx, %rdx
+        xor     %rax, %rdx
 1:      and     (%rbx), %rdx
         mov     %rdx, %rax
         shl     $4, %rax

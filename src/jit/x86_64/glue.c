@@ -28,6 +28,7 @@ AT(executed, OFF_EXECUTED);
 AT(missed, OFF_MISSED);
 AT(returns, OFF_RETURNS);
 _Static_assert(WEAVE_IBL == OFF_IBL, "block layout");
+_Static_assert(JIT_TABLE2_FACTOR == TABLE2_FACTOR && JIT_TABLE2_SHIFT == TABLE2_SHIFT, "one hash");
 
 void jit_emit_tails(jit_arena *a)
 {

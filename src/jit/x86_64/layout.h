@@ -30,6 +30,9 @@
 #define OFF_IBL             0x4000
 
 /* The second-level table: a mask, then pairs of application address and landing. */
-#define TABLE2_PAIRS 16
+#define TABLE2_PAIRS  16
+/* Where the search begins (ibl.c). */
+#define TABLE2_FACTOR (-0x61c88647)
+#define TABLE2_SHIFT  20
 
 #endif

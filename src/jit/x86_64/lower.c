@@ -96,9 +96,8 @@ static bool push_constant(jit_build *b, uint64_t value)
  *
  * (A register waits rather than rsp: its own store and load would delay all that follows.)
  */
-static bool pair_call(jit_build *b, uint64_t back)
+static size_t begin_pair(x86_code *c, const jit_arena *a, uint64_t back)
 {
-    x86_code *c = b->code;
     static const uint8_t call[] = {0xe8, 0, 0, 0, 0};
     x86_store(c, 8, slot(X86_R10), X86_R10);
     x86_mov_rr(c, 8, X86_R10, X86_RSP);
@@ -106,7 +105,32 @@ static bool pair_call(jit_build *b, uint64_t back)
     x86_lea(c, X86_RSP, x86_at(X86_RSP, 8 * (int32_t)(back & 0xffff) + 8));
     x86_bytes(c, call, sizeof call);
     size_t behind = c->at;
-    jit_emit_return_landing(c, b->arena, back);
+    jit_emit_return_landing(c, a, back);
+    return behind;
+}
+
+/* What depends on addresses is written again when the pair is elsewhere; the call's distance stays as it is. */
+bool jit_emit_pair_again(isa_code *c, const jit_arena *a, uint64_t back)
+{
+    enum { MOST = 128 };
+    uint8_t before[MOST];
+    if (c->size > sizeof before) return false;
+    memcpy(before, c->write, c->size);
+    size_t behind = begin_pair(c, a, back);
+    if (c->full || c->unreachable || c->at != c->size) return false;
+    memcpy(c->write + behind - 4, before + behind - 4, 4);
+    return true;
+}
+
+static bool pair_call(jit_build *b, uint64_t back)
+{
+    x86_code *c = b->code;
+    isa_fixups *fixups = c->fixups;
+    size_t begin = c->at;
+    c->fixups = NULL;
+    size_t behind = begin_pair(c, b->arena, back);
+    c->fixups = fixups;
+    b->pair = (jit_pair){back, (uint32_t)begin, (uint32_t)(c->at - begin)};
     if (!jump_to(b, back)) return false;
     int32_t distance = (int32_t)(c->at - behind);
     if (!c->full) memcpy(c->write + behind - sizeof distance, &distance, sizeof distance);

@@ -123,6 +123,7 @@ uint64_t remote_guard(remote *r)
 
 uint64_t remote_unscrambled(uint64_t word, uint64_t guard) { return word ^ guard; }
 
+uint64_t remote_registers_block(const struct user_regs_struct *u) { return (void)u, 0; }
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { (void)u, (void)block; }
 
 void remote_after_step(remote *r, const struct user_regs_struct *before, const uint8_t code[REMOTE_STEP_BYTES])

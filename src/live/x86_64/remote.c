@@ -175,6 +175,7 @@ uint64_t remote_guard(remote *r)
 
 uint64_t remote_unscrambled(uint64_t word, uint64_t guard) { return (word >> 17 | word << 47) ^ guard; }
 
+uint64_t remote_registers_block(const struct user_regs_struct *u) { return u->gs_base; }
 void remote_registers_set_block(struct user_regs_struct *u, uint64_t block) { u->gs_base = block; }
 
 void remote_set_context(remote *r, const weave_context *c)

@@ -132,6 +132,23 @@ static bool lower_syscall(move_work *w, isa_code *c, const weave_run *run, uint3
     return true;
 }
 
+/* --- calls that stay in place --- */
+
+static bool call_in_place(move_work *w, isa_code *c, const isa_insn *in)
+{
+    size_t at = x86_jmp_rel32(c, x86_here(c), false);
+    return c->full || move_link(w, (uint32_t)move_place(w, c, at), REL32, in->addr);
+}
+
+static bool call_from_old(move_work *w, isa_code *c, const isa_insn *in)
+{
+    static const uint8_t exchange[] = {0x48, 0x87, 0x04, 0x24}; /* xchg %rax,(%rsp) */
+    x86_push(c, X86_RAX);
+    x86_lea(c, X86_RAX, x86_rip(in->addr + in->len));
+    x86_bytes(c, exchange, sizeof exchange);
+    return jump_to(w, c, in->target, false);
+}
+
 static bool lower(move_work *w, isa_code *c, const weave_run *run, uint32_t i)
 {
     static const uint8_t call[] = {0xe8}, xbegin[] = {0xc7, 0xf8};
@@ -200,9 +217,13 @@ const move_isa move_isa_here = {
     .link = link,
     .lower = lower,
     .jump_to = jump_to,
+    .call_in_place = call_in_place,
+    .call_from_old = call_from_old,
     .needs_weaver = needs_weaver,
     .asks_where = asks_where,
     .checks_stack = move_x86_checks_stack,
+    .checks_limit = move_x86_checks_limit,
+    .keeps_everything = move_x86_keeps_everything,
     .asks_piece = move_x86_asks_piece,
     .kept = 0xf008, /* rbx, r12 to r15 */
     .table_fits = move_x86_table_fits,

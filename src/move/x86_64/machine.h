@@ -6,6 +6,8 @@
 
 /* stack.c */
 int move_x86_checks_stack(const uint8_t *bytes, uint32_t size);
+bool move_x86_checks_limit(const uint8_t *bytes, uint32_t size);
+bool move_x86_keeps_everything(const uint8_t *bytes, uint32_t size);
 bool move_x86_asks_piece(const uint8_t *bytes, uint32_t size);
 /* tables.c */
 bool move_x86_table_fits(const cfg_program *, const cfg_table *);

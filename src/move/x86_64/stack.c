@@ -1,5 +1,6 @@
 /* How run times with stacks of their own look whether there is room: cmp disp(%r13),%rsp, also by r12, r14, r15. And
- * code whose stack grows by pieces (-fsplit-stack): cmp %fs:0x70,%rsp, a word that is kept for it. */
+ * code whose stack grows by pieces (-fsplit-stack): cmp %fs:0x70,%rsp, a word that is kept for it. Go's: cmp
+ * 16(%r14),%rsp, or r12, in front of everything. */
 #include "move/x86_64/machine.h"
 #include "isa/x86_64/x86.h"
 
@@ -25,6 +26,25 @@ int move_x86_checks_stack(const uint8_t *bytes, uint32_t size)
     for (p = bytes; found && p < found; p += in.len) /* not in the middle of another one */
         if (isa_x86_64.decode(p, (size_t)(end - p), 0, &in) > ISA_UNKNOWN) return -1;
     return found && p == found ? 8 + (found[2] & 7) : -1;
+}
+
+bool move_x86_checks_limit(const uint8_t *bytes, uint32_t size)
+{
+    enum { REX_ANY_R = 0xfb, AT_R14 = 0x66, LIMIT = 0x10 }; /* r12 for a large frame: REX.R */
+    isa_insn in;
+    for (uint32_t at = 0; at < size; at += in.len) {
+        const uint8_t *p = bytes + at;
+        if (isa_x86_64.decode(p, size - at, 0, &in) > ISA_UNKNOWN) return false;
+        if (in.len == 4 && (p[0] & REX_ANY_R) == REX_WB && p[1] == CMP_LOAD && p[2] == AT_R14 && p[3] == LIMIT)
+            return true;
+    }
+    return false;
+}
+
+bool move_x86_keeps_everything(const uint8_t *bytes, uint32_t size)
+{
+    static const uint8_t begin[] = {0x55, 0x48, 0x89, 0xe5, 0x9c}; /* push %rbp ; mov %rsp,%rbp ; pushf */
+    return size >= sizeof begin && !memcmp(bytes, begin, sizeof begin);
 }
 
 /* A ModRM byte and what follows it: memory at the absolute address 0x70. */

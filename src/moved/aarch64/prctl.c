@@ -8,3 +8,11 @@ long moved_arch_prctl(run_thread *t, weave_context *c)
     (void)t, (void)c;
     return -ENOSYS;
 }
+
+uint64_t moved_goes_native(run_thread *t, const weave_context *c)
+{
+    (void)t, (void)c;
+    return 0;
+}
+
+const char *moved_owner_refusal(void) { return NULL; }

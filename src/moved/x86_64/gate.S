@@ -7,7 +7,8 @@
  * moved_gate_leave does the same in reverse, as the very last thing.
  *
  * The dispatcher may also answer that the call be made here, with the program's registers and mask, so that it can
- * sleep and be interrupted: moved_gate_pass, or moved_gate_call, which comes back to the runtime behind it.
+ * sleep and be interrupted: moved_gate_pass, or moved_gate_call, which comes back to the runtime behind it. Or that the
+ * call be made from the program's old code, once the tool has been taken out: moved_gate_wait.
  *
  *     moved_gate_begin .. moved_gate_end      slots hold what is to go on with
  */
@@ -26,6 +27,7 @@
 #define FD_PLACES 64            /* RUN_FD_PLACES */
 #define TRAP_FLAG 0x100
 #define FIXED_FLAG 0x10         /* MAP_FIXED */
+#define WAIT_TURNS 200000       /* some milliseconds */
 
         .text
         .cfi_sections .debug_frame
@@ -118,6 +120,8 @@
         .hidden moved_gate_pass, moved_gate_call
         .globl  moved_gate_direct, moved_gate_passed, moved_gate_called   /* right behind a call */
         .hidden moved_gate_direct, moved_gate_passed, moved_gate_called
+        .globl  moved_gate_wait, moved_wait_allowed, moved_gate_waited
+        .hidden moved_gate_wait, moved_wait_allowed, moved_gate_waited
         .globl  moved_gate_blocked, moved_called_blocked    /* the mask is ours from here ... */
         .hidden moved_gate_blocked, moved_called_blocked
         .globl  moved_leave_allowed, moved_pass_allowed, moved_call_allowed /* ... to here */
@@ -218,6 +222,22 @@ moved_gate_called:
         jmp     run_leave_code
         .cfi_endproc
         .size   moved_gate_call, . - moved_gate_call
+
+/* For a moment, and the gate once more: somebody takes the tool out meanwhile. Only rcx is not the program's then. */
+        .type   moved_gate_wait, @function
+        .p2align 4
+moved_gate_wait:
+        .cfi_startproc
+        FRAME_IN_SLOTS
+        FROM_RUNTIME moved_wait_allowed
+        mov     $WAIT_TURNS, %ecx
+1:      pause
+        loop    1b
+        mov     %gs:OFF_SLOT_RCX, %rcx
+        jmp     moved_gate
+moved_gate_waited:
+        .cfi_endproc
+        .size   moved_gate_wait, . - moved_gate_wait
 moved_gate_end:
 
 /* The kernel's way in: signo, info, ucontext, on the stack that the program or it chose, with the FS base

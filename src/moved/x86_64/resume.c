@@ -5,12 +5,14 @@
  * that is left in its middle leaves nothing to put right; one that is entered in its middle does. What signal waits for
  * the routine's end is sent once more, to come when the mask lets it. */
 #include "base/page.h"
+#include "base/sys.h"
 #include "moved/private.h"
 #include "run/x86_64/abi.h"
 #include "run/x86_64/sigvectors.h"
 
 #include <alloca.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 enum { STANDARD_CS = 0x33, STANDARD_SS = 0x2b, VECTOR_ALIGN = 64 };
 
@@ -30,14 +32,22 @@ static uint64_t end_of_wait(run_thread *t, uint64_t mask)
     return t->pending.mask;
 }
 
+/* The kernel's: calls in code that has not moved may have changed it unseen. */
+static stack_t stack_now(const run_thread *t)
+{
+    stack_t stack = {0};
+    bool known = sys_call2(SYS_sigaltstack, 0, (long)&stack) == 0 && stack.ss_size;
+    stack.ss_flags &= ~SS_ONSTACK;
+    return known ? stack : (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+}
+
 static void enter(run_thread *t, uint64_t mask) __attribute__((noreturn));
 static void enter(run_thread *t, uint64_t mask)
 {
     sigvectors_prepare(t);
     uint64_t room = (uint64_t)(uintptr_t)alloca(sigvectors_bytes(t) + VECTOR_ALIGN);
     uint64_t vectors = (room + VECTOR_ALIGN - 1) & ~(uint64_t)(VECTOR_ALIGN - 1);
-    stack_t stack = t->altstack;
-    if (!stack.ss_size) stack = (stack_t){.ss_sp = t->signal_stack, .ss_size = t->signal_stack_size};
+    stack_t stack = stack_now(t);
     run_frame f = {.flags = (t->frame.no_xsave ? 0 : UC_FP_XSTATE) | UC_SIGCONTEXT_SS, .stack = stack, .mask = mask};
     sigvectors_put(t, vectors);
     moved_frame_set(&f, &t->ctx);

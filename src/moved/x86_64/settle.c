@@ -2,6 +2,7 @@
  * becomes that of the program's own code, so that its handler is jumped to with a frame as it is natively.
  *
  *   at the call     it has not been made, or is to be made again: at the gate's begin, once more
+ *   waiting         likewise
  *   right behind    it has been made: behind the program's call; a tool that watches is told first
  */
 #include <signal.h>
@@ -55,7 +56,10 @@ moved_settled moved_settle_registers(const run_thread *t, weave_context *c)
         c->pc = t->frame.slot[RUN_RCX];
         return calls[i] == moved_gate_called ? MOVED_SETTLED_TELLS : MOVED_SETTLED;
     }
-    return MOVED_SETTLED_NOT;
+    if (at < moved_wait_allowed || at >= moved_gate_waited) return MOVED_SETTLED_NOT;
+    c->gpr[RUN_RCX] = t->frame.slot[RUN_RCX];
+    c->pc = (uint64_t)(uintptr_t)moved_gate_begin;
+    return MOVED_SETTLED;
 }
 
 /* The program's flags stay as they are. */

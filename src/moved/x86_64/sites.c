@@ -1,23 +1,54 @@
-/* System calls of x86-64 that are found in memory, and what is put in their place. */
+/* System calls of x86-64 that are found in memory, and what is put in their place. Code that sets GS base (wrgsbase)
+ * and has not moved is a site as well: what it sets is the frame's copy of the program's. */
 #include <string.h>
 
+#include "isa/x86_64/x86.h"
 #include "moved/private.h"
 #include "moved/sites.h"
 
-const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
+enum { ESCAPE = 0x0f, SYSCALL = 0x05, BASES = 0xae, REPEATED = 0xf3, REX_W = 8, REX_B = 1 };
+
+/* 0f `second`, the rarer byte; `before` bytes are in front of it. */
+static const uint8_t *find(const uint8_t *from, const uint8_t *end, uint8_t second, unsigned before)
 {
-    const uint8_t *at = from + 1; /* 0f 05; the second byte is the rarer one */
-    for (; at < end && (at = memchr(at, 0x05, (size_t)(end - at))); at++)
-        if (at[-1] == 0x0f) return at - 1;
+    const uint8_t *at = from + before + 1;
+    for (; at < end && (at = memchr(at, second, (size_t)(end - at))); at++)
+        if (at[-1] == ESCAPE) return at - 1;
     return NULL;
 }
 
-/* mov $N, %eax ; or, further up, as musl begins threads: xor %eax, %eax ; mov $N, %al */
+/* f3 [REX] 0f ae /3 with a register */
+static const uint8_t *find_set_base(const uint8_t *from, const uint8_t *end)
+{
+    for (const uint8_t *at = from; (at = find(at, end, BASES, 1)); at++) {
+        bool has_rex = at - from >= 2 && (at[-1] & 0xf0) == 0x40;
+        const uint8_t *begin = at - 1 - has_rex;
+        if (end - at > 2 && (at[2] & 0xf8) == 0xd8 && *begin == REPEATED) return begin;
+    }
+    return NULL;
+}
+
+const uint8_t *moved_next_site(const uint8_t *from, const uint8_t *end)
+{
+    const uint8_t *call = find(from, end, SYSCALL, 0), *base = find_set_base(from, call ? call : end);
+    return base ? base : call;
+}
+
+bool moved_sets_block(const uint8_t *at) { return *at == REPEATED; }
+
+static bool sets_base(const isa_insn *in)
+{
+    return x86_is_rdfsbase_family(in) && (in->raw[in->modrm_at] & 0xf8) == 0xd8;
+}
+
+/* mov $N, %eax ; mov $N, %rax ; or, further up, as musl begins threads: xor %eax, %eax ; mov $N, %al */
 static bool loads_number(const uint8_t *bytes, uint64_t before)
 {
-    enum { LOAD = 5, MOV_EAX = 0xb8 };
+    enum { LOAD = 5, MOV_EAX = 0xb8, WIDE_LOAD = 7 };
+    static const uint8_t wide[] = {0x48, 0xc7, 0xc0};
     static const uint8_t by_halves[] = {0x31, 0xc0, 0xb0};
     if (before == LOAD && *bytes == MOV_EAX && !bytes[3] && !bytes[4]) return true;
+    if (before == WIDE_LOAD && !memcmp(bytes, wide, sizeof wide) && !bytes[5] && !bytes[6]) return true;
     return before >= LOAD && !memcmp(bytes, by_halves, sizeof by_halves);
 }
 
@@ -32,12 +63,23 @@ bool moved_lone_site(uint64_t at, uint64_t from, uint64_t *low, uint64_t *high)
     return true;
 }
 
-bool moved_is_site(const isa_insn *in) { return in->flow == ISA_FLOW_SYSCALL; }
+bool moved_is_site(const isa_insn *in) { return in->flow == ISA_FLOW_SYSCALL || sets_base(in); }
 
+/* mov REG, %gs:copy ; of the half of a register: movl $0, %gs:copy + 4 */
 void moved_put_other(isa_code *c, const isa_insn *in)
 {
-    (void)in;
-    c->unreachable = true;
+    const uint8_t before = in->raw[in->modrm_at - 3], rex = (before & 0xf0) == 0x40 ? before : 0x40;
+    uint32_t at = offsetof(run_thread, frame.app_gs_base);
+    const uint8_t wide = rex & REX_W ? 0x48 : 0x40, high = rex & REX_B ? 4 : 0;
+    const uint8_t store[] = {0x65, wide | high, 0x89, (uint8_t)((in->raw[in->modrm_at] & 7) << 3 | 4), 0x25};
+    static const uint8_t store_0[] = {0x65, 0xc7, 0x04, 0x25}, nothing[4];
+    isa_put(c, store, sizeof store);
+    isa_put(c, &at, sizeof at);
+    if (rex & REX_W) return;
+    at += 4;
+    isa_put(c, store_0, sizeof store_0);
+    isa_put(c, &at, sizeof at);
+    isa_put(c, nothing, sizeof nothing);
 }
 
 long moved_constant_in(const isa_insn *in, unsigned reg)

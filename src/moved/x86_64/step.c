@@ -37,6 +37,18 @@ void moved_stop_after_routine(run_thread *t)
 
 bool moved_is_step(const siginfo_t *info) { return info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE; }
 
+uint64_t moved_jumps_to(uint64_t pc)
+{
+    enum { JUMP = 0xe9, SIZE = 5 };
+    int32_t distance;
+    const uint8_t *at = (const uint8_t *)pc;
+    const moved_image *i = moved_image_at(pc);
+    if (!i || moved_mapped_from(i, pc) < SIZE || *at != JUMP) return 0;
+    memcpy(&distance, at + 1, sizeof distance);
+    uint64_t to = pc + SIZE + (uint64_t)(int64_t)distance;
+    return moved_at(to) ? to : 0;
+}
+
 bool moved_is_syscall(uint64_t pc)
 {
     const uint8_t *at = (const uint8_t *)pc;

@@ -46,6 +46,26 @@ static void dummy(uint8_t *to, bool returns)
     else to[0] = 0x0f, to[1] = 0x0b;
 }
 
+/* __x86_indirect_thunk_rax, which whoever links brings along (-mindirect-branch=thunk-extern) */
+static bool dummy_thunk(uint8_t *to, const char *name)
+{
+    static const char *const registers[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                            "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+    static const char *const begins[] = {"__x86_indirect_thunk_", "__x86_indirect_jump_thunk_",
+                                         "__x86_indirect_call_thunk_"};
+    const char *in_it = NULL;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins && !in_it; i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) in_it = name + strlen(begins[i]);
+    for (uint8_t r = 0; in_it && r < sizeof registers / sizeof *registers; r++) {
+        if (strcmp(in_it, registers[r]) != 0) continue;
+        const uint8_t code[] = {r < 8 ? 0x40 : 0x41, 0xff, (uint8_t)(0xe0 | (r & 7))}; /* jmp *register */
+        dummy(to, false);
+        memcpy(to, code, sizeof code);
+        return true;
+    }
+    return false;
+}
+
 static bool is_padding(const uint8_t *at, size_t have, unsigned *size)
 {
     isa_insn in;
@@ -174,6 +194,7 @@ const object_isa object_isa_x86_64 = {
     .reloc = reloc,
     .glues = glues,
     .dummy = dummy,
+    .dummy_thunk = dummy_thunk,
     .is_padding = is_padding,
     .fill = fill,
     .reaches = reaches,

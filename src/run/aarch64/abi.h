@@ -17,6 +17,8 @@ enum {
 /* Arguments of clone that other architectures have in another order. */
 enum { RUN_CLONE_TLS = 3, RUN_CLONE_CHILD_TID = 4 };
 enum { RUN_LEAST_ALTSTACK = 5120 }; /* the kernel takes no smaller one */
+/* Where a procedure returns to at its return instruction, which is then over. */
+static inline uint64_t run_return_take(weave_context *c) { return c->gpr[RUN_X30]; }
 enum { RUN_HANDLER_POPS = 0 };      /* bytes of a signal's frame, when the handler has returned */
 /* clang-format on */
 #define RUN_AUDIT_ARCH 0xc00000b7u /* AUDIT_ARCH_AARCH64 */

@@ -17,6 +17,13 @@ enum {
 /* Arguments of clone that other architectures have in another order. */
 enum { RUN_CLONE_CHILD_TID = 3, RUN_CLONE_TLS = 4 };
 enum { RUN_LEAST_ALTSTACK = 2048 }; /* the kernel takes no smaller one */
+/* Where a procedure returns to at its return instruction, which is then over. */
+static inline uint64_t run_return_take(weave_context *c)
+{
+    uint64_t to = *(const uint64_t *)c->gpr[RUN_RSP];
+    c->gpr[RUN_RSP] += sizeof to;
+    return to;
+}
 enum { RUN_HANDLER_POPS = 8 };      /* bytes of a signal's frame, when the handler has returned */
 /* clang-format on */
 #define RUN_AUDIT_ARCH 0xc000003eu /* AUDIT_ARCH_X86_64 */

@@ -51,16 +51,33 @@ static weave_val multiply(weaver *w, weave_val a, weave_val b, unsigned hint)
     return a;
 }
 
+/* Shifted left, flags kept. */
+static weave_val scaled(weaver *w, weave_val a, unsigned count, unsigned hint)
+{
+    weave_in_reg(w, &a, 0);
+    unsigned from = a.reg, reg = from;
+    if (a.kind != WEAVE_REG || w->lock[from] != 1 || from == X86_RSP) reg = weave_take(w, 0, hint);
+    if (from == X86_RSP) { /* no index */
+        x86_mov_rr(w->c, 8, reg, from);
+        from = reg;
+    }
+    if (reg != a.reg) weave_drop(w, a);
+    for (unsigned left = count, now; left; left -= now, from = reg) {
+        now = left < 3 ? left : 3;
+        x86_lea(w->c, reg, x86_indexed(ISA_NO_REG, from, 1u << now, 0));
+    }
+    return weave_owned(reg);
+}
+
 static weave_val shift(weaver *w, x86_shift op, weave_val a, weave_val b, unsigned hint)
 {
     isa_regs rcx = WEAVE_BIT(X86_RCX);
     if (b.kind == WEAVE_IMM) {
-        weave_own(w, &a, 0, hint);
         unsigned count = b.imm & 63;
         bool scales = op == X86_SHL && count >= 1 && (count <= 3 || (count <= 6 && !weave_flags_free(w)));
-        for (unsigned left = count; scales && left; left -= left < 3 ? left : 3)
-            x86_lea(w->c, a.reg, x86_indexed(ISA_NO_REG, a.reg, 1u << (left < 3 ? left : 3), 0));
-        if (count && !scales) {
+        if (scales) return scaled(w, a, count, hint);
+        weave_own(w, &a, 0, hint);
+        if (count) {
             weave_flags_clobber(w);
             x86_shift_ri(w->c, op, 8, a.reg, count);
         }

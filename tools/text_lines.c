@@ -1,0 +1,32 @@
+/* Routines that code given as text calls to write a line: print, print_real, show. */
+#include "text_code.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void print(int64_t value)
+{
+    char line[32];
+    snprintf(line, sizeof line, "%" PRId64, value);
+    text_line(line);
+}
+
+static void print_real(double value)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%.17g", value);
+    text_line(line);
+}
+
+static void show(uint64_t text)
+{
+    char line[TEXT_LINE];
+    text_line(inlay_memory_string(line, text, sizeof line) >= 0 ? line : "(unreadable)");
+}
+
+void text_line_routines(inlay_scope *names)
+{
+    inlay_scope_routine(names, "void print(long)", (void (*)(void))print);
+    inlay_scope_routine(names, "void print_real(double)", (void (*)(void))print_real);
+    inlay_scope_routine(names, "void show(const void *)", (void (*)(void))show);
+}
