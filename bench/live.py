@@ -9,6 +9,8 @@ something):
   attach python3     `inlay attach calls`: every procedure of python3 and its libraries
   stopped            of that, how long all threads stand still
   entry              a counter at the entry of an empty procedure, called in a loop: nanoseconds a call more than natively
+  entry and exit     the same with the cycle counter read at the procedure's entry and at its exit, and the calls counted
+                     (clocked.c)
   breakpoint         `inlay break` at that procedure with a condition that is false (it compares an argument): nanoseconds a
                      call more than natively; and the same of gdb's
   toggle             inserted code is switched off or on while it is executed: nanoseconds
@@ -32,7 +34,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 CALLS = 200_000_000
 POINTS = 10_000
-TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2, "points, elapsed s": 0.5, "points, longest gap, ms": 10,
+TARGETS = {"attach python3, s": 1.5, "stopped, ms": 10, "entry, ns": 2, "entry and exit, cycles, ns": 30, "points, elapsed s": 0.5, "points, longest gap, ms": 10,
            "false breakpoint, ns": 15, "toggle, ns": 2000}
 CLOCK = """import select, sys, time
 print(1, flush=True)
@@ -101,6 +103,20 @@ def entry(inlay, folder):
         if not re.search(rf"^ *{CALLS} +empty\b", f.read(), re.M):
             sys.exit("bench/live: it was not counted")
     return times
+
+
+def clocked(inlay, folder):
+    """Nanoseconds a call more. After `entry`."""
+    program, tool, told = f"{folder}/empty", f"{folder}/clocked", f"{folder}/cycles"
+    subprocess.run([inlay, "cc", "-O2", f"{HERE}/clocked.c", "-o", tool], check=True)
+    run = [inlay, "run", "--engine=live", tool, "-o", told, "--image", "empty", "--proc", "empty", "--", program]
+    native, with_clock = (float(subprocess.run(way, check=True, capture_output=True).stdout) / (CALLS // 5) * 1e9
+                          for way in ([program], run))
+    with open(told, encoding="utf-8") as f:
+        found = re.fullmatch(rf"empty {CALLS} (\d+)\n", f.read())
+    if not found or not CALLS < int(found[1]) < CALLS * 1000:
+        sys.exit("bench/live: calls and cycles were not counted")
+    return with_clock - native
 
 
 def breakpoint_costs(inlay, folder):
@@ -174,6 +190,7 @@ def main():
                  "stopped, ms": min(a[2] for a in attached),
                  "entry, ns": min(e[1] for e in entries) - min(e[0] for e in entries),
                  "entry where all is instrumented, ns": min(e[2] for e in entries) - min(e[0] for e in entries)}
+        found["entry and exit, cycles, ns"] = min(clocked(inlay, folder) for _ in range(options.runs))
         costs = [breakpoint_costs(inlay, folder) for _ in range(options.runs)]
         found["false breakpoint, ns"] = min(mine for mine, _ in costs)
         if costs[0][1]:

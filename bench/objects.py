@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """What recording calls costs in programs that are built from source: rewritten, in objects, by -finstrument-functions and uftrace.
 
-  bench/objects.py --sources DIR [--build DIR] [--runs 3] [--only NAME,NAME] [--work DIR] [--instructions] [--lines N]
+  bench/objects.py --sources DIR [--build DIR] [--runs 3] [--only NAME,NAME] [--ways 'WAY;WAY'] [--work DIR] [--instructions] [--lines N]
 
 DIR holds folders of sources as `apt-get source` unpacks them (bzip2-*, gzip-*, gawk-*, lua5.4-*, perl-*, sqlite3-*,
 stockfish-*); a program whose folder is not there is left out, and said. Each is built natively, by `inlay wrap` with all
 procedures, with those of at least 120 bytes (large: some 30 instructions), with those whose shortest way through is 30
 instructions (long), and for counts alone, with -finstrument-functions, whose hooks put the same record into a ring in
-memory, and write no file, and with -pg for uftrace, where that is there.
+memory, and write no file, and with -pg for uftrace, where that is there. *clock* is what none of them goes below: objects of
+the same points (all, long) whose entries and exits read the time-stamp counter, and do nothing with it.
 Objects count also by INLAY_TRACE=counts (all procedures, exits looked at), and those of `long` run with
 INLAY_TRACE=thin=1000 (all calls are counted, of a procedure's later ones fewer and fewer recorded). The native one is rewritten: all, large,
 counts alone. Processor time beside native, least of --runs, all ways in turns, and what the runs of the native one differ
@@ -30,6 +31,19 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 from trace import HOOKS, measured, seconds  # noqa: E402
 
+CLOCK = """
+        .text
+        .globl  __inlay_trace_entry_needs_libinlay_trace, __inlay_trace_exit_needs_libinlay_trace
+__inlay_trace_entry_needs_libinlay_trace:
+__inlay_trace_exit_needs_libinlay_trace:
+        push    %rax
+        push    %rdx
+        rdtsc
+        pop     %rdx
+        pop     %rax
+        ret
+        .section .note.GNU-stack,"",@progbits
+"""
 LARGE, LONG = "--min-size=120", "--min-path=30"
 # What a source has ready made is not made again, though patches are younger.
 READY = "; ".join(f"find . -name '{name}' -exec touch {{}} +; sleep 1" for name in ("aclocal.m4", "configure", "*.h.in", "*.hin", "Makefile.in"))
@@ -45,17 +59,18 @@ RECIPES = {
              "sed -i \"s#^cc=.*#cc='$CC'#\" config.sh && make miniperl CC=\"$CC\"", "miniperl"),
     "sqlite3": ("sqlite3-*", "./configure --disable-tcl --disable-readline && make sqlite3.c shell.c",
                 "$CC -O2 -g shell.c sqlite3.c -lpthread -ldl -lm -o sqlite3", "sqlite3"),
-    "stockfish": ("stockfish-*", "true", "cd src && for f in *.cpp */*.cpp */*/*.cpp; do $(echo $CC | sed s/gcc/g++/) -std=c++17 -O2 -g "
+    "stockfish": ("stockfish-*", "true", "cd src && for f in $(find * -name '*.cpp'); do $(echo $CC | sed s/gcc/g++/) -std=c++17 -O2 -g "
                   "-DNDEBUG -DIS_64BIT -DUSE_SSE2 -DNNUE_EMBEDDING_OFF -c $f -o $(echo $f | tr / _).o || exit 1; done; "
                   "$(echo $CC | sed s/gcc/g++/) *.o -lpthread -o stockfish", "src/stockfish"),
 }
 BUILDS = {"native": "gcc", "objects": "{inlay} wrap gcc", "objects-large": "{inlay} wrap {large} gcc",
           "objects-long": "{inlay} wrap {long} gcc",
+          "clock": "{inlay} wrap gcc {clock}", "clock-long": "{inlay} wrap {long} gcc {clock}",
           "objects-counted": "{inlay} wrap --clock=none gcc", "-finstrument": "gcc -finstrument-functions {hooks}", "-pg": "gcc -pg"}
 REWRITES = {"rewritten": [], "rewritten, large": [LARGE], "rewritten, long": [LONG], "rewritten, counts": ["--clock=none"]}
 # How a way's program is made, what INLAY_TRACE says, what stands in front.
 WAYS = {"objects": ("objects", "", []), "objects, large": ("objects-large", "", []), "objects, long": ("objects-long", "", []),
-        "objects, counts": ("objects-counted", "", []),
+        "clock": ("clock", "", []), "clock, long": ("clock-long", "", []), "objects, counts": ("objects-counted", "", []),
         "at run time": ("objects", "counts", []), "long, thinned": ("objects-long", "thin=1000", []), "-finstrument": ("-finstrument", "", []),
         "uftrace": ("-pg", "", ["uftrace", "record", "--no-pager", "--no-libcall", "-d", "{result}.uftrace"])}
 
@@ -91,10 +106,16 @@ class Bench:
         with open(f"{folder}/hooks.c", "w", encoding="utf-8") as f:
             f.write(HOOKS)
         shell("gcc -O2 -c hooks.c -o hooks.o", folder)
+        self.clock = f"{folder}/clock.o"
+        with open(f"{folder}/clock.S", "w", encoding="utf-8") as f:
+            f.write(CLOCK)
+        shell("gcc -c clock.S -o clock.o", folder)
         self.result = f"{folder}/one.trace"
-        self.ways = {way: made for way, made in WAYS.items() if way != "uftrace" or shutil.which("uftrace")}
+        asked = options.ways.split(";") if options.ways else [*WAYS, *REWRITES]
+        self.ways = {way: made for way, made in WAYS.items() if way in asked and (way != "uftrace" or shutil.which("uftrace"))}
+        self.rewrites = {way: more for way, more in REWRITES.items() if way in asked}
         used = {"native", *(made for made, _, _ in self.ways.values())}
-        self.builds = {way: text.format(inlay=self.inlay, large=LARGE, long=LONG, hooks=self.hooks) for way, text in BUILDS.items() if way in used}
+        self.builds = {way: text.format(inlay=self.inlay, large=LARGE, long=LONG, hooks=self.hooks, clock=self.clock) for way, text in BUILDS.items() if way in used}
 
     def built(self, name, source):
         """Paths of the program, by how it was built; kept from one run of this script to the next in --work."""
@@ -111,7 +132,7 @@ class Bench:
                 shell(build, f"{path}.part", CC=compiler, INLAY_OUT=self.result)
                 os.rename(f"{path}.part", path)
             out[way] = f"{path}/{program}"
-        for way, options in REWRITES.items():
+        for way, options in self.rewrites.items():
             out[way] = f"{out['native']}-{way.replace(', ', '-')}" # what it reads may lie beside it
             subprocess.run([self.inlay, "rewrite", "--result", self.result, "trace", *options, out["native"], "-o", out[way]],
                            check=True, stderr=subprocess.DEVNULL)
@@ -139,14 +160,17 @@ class Bench:
 
     def program(self, name, source, table):
         programs, argv = self.built(name, source), inputs(self.folder, self.o.lines)[name]
-        ways = ["native", *self.ways, *REWRITES]
+        ways = ["native", *self.ways, *self.rewrites]
         times = measured({way: lambda w=way: self.fresh(*self.command(programs, w, argv)) for way in ways}, self.o.runs)
         base, most = times["native"]
-        self.fresh([programs["objects"], *argv])
-        calls = self.calls()
+        counted = next((way for way in ("objects", "objects, long") if way in self.ways), None)
+        calls = 0
+        if counted:
+            self.fresh(*self.command(programs, counted, argv))
+            calls = self.calls()
         row = {way: times[way][0] / base for way in ways[1:]}
         table.append(row)
-        ns = (times["objects"][0] - base) / max(calls, 1) * 1e9
+        ns = (times[counted][0] - base) / max(calls, 1) * 1e9 if counted else 0
         print(f"{name:10}{base:7.2f}{(most - base) / base:8.1%}" + "".join(f"{row[way]:19.3f}" for way in row) +
               f"{calls:12}{ns:8.1f}", flush=True)
         if self.o.instructions:
@@ -160,7 +184,7 @@ class Bench:
                   ", ".join(f"{way} {n / count['native']:.2f}" for way, n in count.items() if way != "native"), flush=True)
 
     def all(self):
-        table, heads = [], [*self.ways, *REWRITES]
+        table, heads = [], [*self.ways, *self.rewrites]
         print(f"{'':10}{'native':>7}{'spread':>8}" + "".join(f"{head:>19}" for head in heads) + f"{'calls':>12}{'ns each':>8}")
         for name in self.o.only.split(","):
             found = [path for path in sorted(glob.glob(f"{self.o.sources}/{RECIPES[name][0]}")) if os.path.isdir(path)]
@@ -179,6 +203,7 @@ def main():
     p.add_argument("--build", default=f"{HERE}/../build")
     p.add_argument("--runs", type=int, default=3)
     p.add_argument("--only", default=",".join(RECIPES))
+    p.add_argument("--ways", help="these columns alone, with ; between them")
     p.add_argument("--work", help="where what was built is kept, and found again")
     p.add_argument("--instructions", action="store_true")
     p.add_argument("--lines", type=int, default=200000, help="how long inputs are")
