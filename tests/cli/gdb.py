@@ -66,6 +66,7 @@ class Gdb:
         self.inlay = f"{options.build}/inlay"
         self.folder, self.all = folder, options.all
         self.count = 0
+        self.vectors = None
 
     def program(self, name):
         out = f"{self.folder}/{name}"
@@ -125,7 +126,17 @@ class Gdb:
             lines.append(line)
         return lines
 
+    def writes_vectors(self):
+        """Whether this gdb can write vector registers natively: not where the processor has more state than it knows."""
+        if self.vectors is None:
+            done = subprocess.run([*self.gdb("starti", "set var $xmm0.v2_double[0] = 8.5"), "true"], capture_output=True,
+                                  text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
+            self.vectors = "Couldn't write extended state" not in done.stderr
+        return self.vectors
+
     def compare(self, command, commands):
+        if not self.writes_vectors():  # nor can it call procedures, whose call it follows by putting all registers back
+            commands = [c for c in commands if not c.startswith(("set var $xmm", "print work("))]
         here, output, status = self.under(command, commands)
         there = self.natively(command, commands)
         a, b = self.lines(there, output), self.lines(here)
@@ -137,6 +148,15 @@ class Gdb:
     def case(self, name):
         arguments, commands = CASES[name]
         self.compare([self.program("program"), *arguments], commands)
+
+    def vectors_written(self):
+        """What gdb writes into a vector register, and a call by it, whether or not it can do either natively."""
+        here, _, _ = self.under([self.program("program")],
+                                (QUIET, "tbreak mix", "continue", "set var $xmm0.v2_double[0] = 8.5", "finish", "print work(3)",
+                                 "continue"))
+        for wanted in ("Value returned is $1 = ", "$2 = 6"):
+            if wanted not in here:
+                raise driver.Failed(f"not said: {wanted}", here[-1500:])
 
     def debian(self, name):
         command, procedure = DEBIAN[name]
@@ -242,7 +262,7 @@ class Gdb:
 def tests(t):
     for name in CASES:
         yield name, lambda name=name: t.case(name)
-    for name in ("interrupt", "detach", "kill", "dies", "gdb_dies", "counts", "own_gdb", "refusals"):
+    for name in ("vectors_written", "interrupt", "detach", "kill", "dies", "gdb_dies", "counts", "own_gdb", "refusals"):
         yield name, getattr(t, name)
     for name in DEBIAN if t.all else ():
         yield name, lambda name=name: t.debian(name)

@@ -18,6 +18,7 @@ static struct {
 } seen[MOST];
 static volatile int count, limit, faults;
 static int keep_r11;
+static unsigned long not_seen; /* flags */
 
 static void trapped(int signo, siginfo_t *info, void *context)
 {
@@ -26,7 +27,7 @@ static void trapped(int signo, siginfo_t *info, void *context)
     if (count < MOST) {
         long at = g[REG_RIP] - (long)first;
         seen[count].at = at >= 0 && at < last - first ? at : -1;
-        seen[count].flags = g[REG_EFL] & 0x4ffd5; /* ID is the system's */
+        seen[count].flags = g[REG_EFL] & 0x4ffd5 & ~not_seen; /* ID is the system's */
         seen[count].r11 = keep_r11 ? (unsigned long)g[REG_R11] & TF : 0;
         seen[count].code = info->si_code;
         seen[count].trapno = (int)g[REG_TRAPNO];
@@ -98,7 +99,9 @@ all(void)
     __asm__ volatile(BEGIN "cld\n rep movsq\n nop\n" END : "+c"(n), "+S"(s), "+D"(d) : : "memory", "cc");
     show(to[7] == 8 && !n ? "repeated" : "wrongly repeated");
     n = 8, d = to;
+    not_seen = 0x8d5; /* between two scans some processors show the flags of the last one, some those before them all */
     __asm__ volatile(BEGIN "mov $3, %%eax\n repne scasq\n nop\n" END : "+c"(n), "+D"(d) : : "rax", "memory", "cc");
+    not_seen = 0;
     show(n == 5 && d == to + 3 ? "found" : "not found");
     __asm__ volatile(BEGIN "xor %%ebx, %%ebx\n mov (%%rbx), %%rax\n nop\n" END : : : "rax", "rbx", "memory", "cc");
     show("fault");
